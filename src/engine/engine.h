@@ -1,0 +1,347 @@
+/*-------------------------------------------------------------------------
+ *
+ * engine.h
+ *	  The C ABI between the executor and whatever builds and probes a
+ *	  HashGraph: the CPU engine (src/engine/cpu_*.c), and later the CUDA
+ *	  engine (cuda/, a library of its own) and a service process.
+ *
+ * This header includes neither PostgreSQL's nor CUDA's headers, and nothing
+ * that implements it may throw, longjmp, palloc, print or exit.  Every call
+ * returns an HgjStatus; on anything but HGJ_OK it fills an HgjError with a
+ * sentence that the executor can put into an ereport.
+ *
+ * THE LIFE OF A TABLE
+ *
+ *	  table_create	a spec: key words per row, seed, forced algorithms, limit
+ *	  append *		batches of build rows (key words + row ids), buffered
+ *	  memory *		exact bytes now, and the peak that build would reach
+ *	  build			count, prefix sum, scatter: the HashGraph
+ *	  probe_create	one cursor per concurrent reader
+ *	  probe_begin	one batch of probe rows; its key words must stay valid
+ *	  probe_next *	fills bounded arrays of matches until `done`
+ *	  mark *		match bits for right, full, right-anti and right-semi joins
+ *	  unmatched *	row ids whose bit is unset
+ *	  insert, remove, rebuild	dynamic tables only
+ *	  probe_destroy, table_destroy
+ *
+ * KEYS.  A key is `nwords` 64-bit words, equal exactly when all of its words
+ * are equal.  The executor has made the words canonical: signed integers are
+ * sign-extended, floats are the bits of a canonical double, a uuid is two
+ * words, a type that cannot be made canonical is the type's own 64-bit hash
+ * (then a match is a candidate, which the executor rechecks).  Words are
+ * stored column by column: words[w][i] is word w of row i.  A row with a NULL
+ * key, or one that was filtered out, is left out by the selection vector; it
+ * keeps its index, and therefore its row id.
+ *
+ * ROW IDS are 32 bits, given by the caller, dense from 0 (rows with NULL keys
+ * use up ids too, so that an unmatched scan returns them).  A table holds at
+ * most HGJ_MAX_ROWS rows; beyond that append returns HGJ_LIMIT, and the
+ * caller splits its input.  Byte counts are 64 bits.
+ *
+ * MEMORY.  Tables and probes belong to the caller from create to destroy.
+ * The arrays of an HgjKeys are borrowed: for append, insert and remove until
+ * the call returns, for probe_begin until probe_next has set `done` or the
+ * probe is given another batch.  Match arrays belong to the caller.
+ * `location` says where the arrays of an HgjKeys or HgjMatches lie: an engine
+ * refuses (HGJ_UNSUPPORTED) a location missing from its capabilities.
+ *
+ * CANCELLATION.  A call that may be long calls spec.poll(poll_arg) at least
+ * every few milliseconds.  Where that returns nonzero the call gives up with
+ * HGJ_CANCELLED, leaving the table as it was before the call: the caller may
+ * repeat the call, or destroy the table.
+ *
+ * THREADS.  A table is used by one thread at a time until build has returned;
+ * afterwards several probes may read one table at the same time, except for
+ * HGJ_PROBE_MARK, mark and the dynamic operations.
+ *
+ * After Green 2019 (HashGraph) and Groschaft 2022 (segments, dynamic tables).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_ENGINE_H
+#define HGJ_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C"
+{
+#endif
+
+/* Changes with every incompatible change of this file. */
+#define HGJ_ABI_VERSION		1
+
+/* The symbol that an engine library exports: const HgjEngine *name(void). */
+#define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
+
+#define HGJ_MAX_KEY_WORDS	64
+#define HGJ_MAX_ROWS		UINT32_C(0xFFFFFFF0)
+
+typedef enum HgjStatus
+{
+	HGJ_OK = 0,
+	HGJ_CANCELLED,				/* spec.poll asked for it; call again or destroy */
+	HGJ_OUT_OF_MEMORY,			/* the host's or the device's memory */
+	HGJ_LIMIT,					/* spec.memory_limit or HGJ_MAX_ROWS is passed */
+	HGJ_UNSUPPORTED,			/* not in this engine's capabilities */
+	HGJ_INVALID,				/* the caller broke this contract */
+	HGJ_NO_DEVICE,				/* no driver, no device, or one too old */
+	HGJ_DEVICE_LOST				/* the device failed; the table is gone */
+} HgjStatus;
+
+typedef struct HgjError
+{
+	HgjStatus	status;
+	char		message[256];	/* a sentence without a full stop */
+} HgjError;
+
+typedef enum HgjBuild
+{
+	HGJ_BUILD_AUTO = 0,
+	HGJ_BUILD_V1,				/* Green's algorithm 1: count, scan, scatter */
+	HGJ_BUILD_V2,				/* algorithm 2: binned first, then V1 per bin */
+	HGJ_BUILD_SORT,				/* Groschaft's algorithm 4: any sort by hash */
+	HGJ_BUILD_DIRECT			/* vertex = key - min, for one dense key word */
+} HgjBuild;
+
+typedef enum HgjProbeAlgo
+{
+	HGJ_PROBE_AUTO = 0,
+	HGJ_PROBE_STANDARD,			/* each probe key looks its vertex up */
+	HGJ_PROBE_BINNED			/* probe rows are binned like the vertices first */
+} HgjProbeAlgo;
+
+typedef enum HgjSegments
+{
+	HGJ_SEGMENTS_AUTO = 0,
+	HGJ_SEGMENTS_CSR,
+	HGJ_SEGMENTS_ELLPACK,		/* every vertex padded to the longest */
+	HGJ_SEGMENTS_SLICED			/* padded per slice of HGJ_SLICE vertices */
+} HgjSegments;
+
+#define HGJ_SLICE			32
+
+/* Why a table is not what its spec asked for (HgjTableInfo.notes, a bit set). */
+typedef enum HgjNote
+{
+	HGJ_NOTE_DIRECT_NOT_DENSE = 1 << 0, /* direct asked for, key range too wide */
+	HGJ_NOTE_DIRECT_MULTI_KEY = 1 << 1, /* direct asked for, more than one word */
+	HGJ_NOTE_ELLPACK_TOO_WIDE = 1 << 2, /* padding would pass the limit: CSR */
+	HGJ_NOTE_SLICED_TOO_WIDE = 1 << 3,	/* the same for Sliced Ellpack: CSR */
+	HGJ_NOTE_SORT_AS_V2 = 1 << 4,		/* this engine builds V2 for sort */
+	HGJ_NOTE_BINNED_UNFIT = 1 << 5		/* binned probe asked for, table too small
+										 * to have bins, or not hashed: standard */
+} HgjNote;
+
+/* HgjTableSpec.flags */
+#define HGJ_TABLE_TRACK_MATCHES	(UINT32_C(1) << 0)	/* keep a match bit per row id */
+#define HGJ_TABLE_DYNAMIC		(UINT32_C(1) << 1)	/* insert and remove allowed */
+#define HGJ_TABLE_READ_MOSTLY	(UINT32_C(1) << 2)	/* probed far more than built */
+
+typedef struct HgjTableSpec
+{
+	uint32_t	nwords;			/* key words per row, 1 .. HGJ_MAX_KEY_WORDS */
+	uint32_t	flags;
+	uint64_t	seed;			/* of the hash; a fresh random one per query */
+	HgjBuild	build;
+	HgjProbeAlgo probe;
+	HgjSegments segments;
+	uint32_t	slack;			/* dynamic: free slots per vertex; 0 = default */
+	double		load;			/* rows per vertex; 0 = the engine's default */
+	uint64_t	expected_rows;	/* a hint, 0 = unknown */
+	uint64_t	memory_limit;	/* bytes, 0 = none: build returns HGJ_LIMIT */
+	int			device;			/* which of the engine's devices */
+	int			(*poll) (void *poll_arg);	/* may be NULL */
+	void	   *poll_arg;
+} HgjTableSpec;
+
+typedef enum HgjLocation
+{
+	HGJ_ON_HOST = 0,
+	HGJ_ON_DEVICE
+} HgjLocation;
+
+/* A batch of keys: nrows rows, of which the selected ones take part. */
+typedef struct HgjKeys
+{
+	uint32_t	nrows;
+	uint32_t	nsel;			/* entries of sel; ignored when sel is NULL */
+	const uint32_t *sel;		/* ascending row indexes, or NULL for all rows */
+	const uint64_t *const *words;	/* nwords columns of nrows words each */
+	HgjLocation location;
+} HgjKeys;
+
+typedef enum HgjProbeMode
+{
+	HGJ_MATCH_ALL = 0,			/* every (probe row, build row) pair */
+	HGJ_MATCH_FIRST,			/* at most one pair per probe row */
+	HGJ_MATCH_COUNT				/* counts[probe row] only; one probe_next call */
+} HgjProbeMode;
+
+/* probe_begin flags */
+#define HGJ_PROBE_MARK			(UINT32_C(1) << 0)	/* set the match bit of every
+													 * build row returned */
+
+/*
+ * Where matches go.  A pair's order is free, except that an engine with
+ * HGJ_CAP_GROUPED returns the pairs of one probe row next to each other.
+ */
+typedef struct HgjMatches
+{
+	uint32_t   *probe_rows;		/* capacity entries */
+	uint32_t   *build_rows;		/* capacity entries */
+	uint32_t	capacity;		/* at least 1 */
+	uint32_t	n;				/* out: pairs written */
+	uint32_t   *counts;			/* HGJ_MATCH_COUNT: one per row of the batch,
+								 * 0 for rows that are not selected */
+	bool		done;			/* out: this batch has no further match */
+	HgjLocation location;
+} HgjMatches;
+
+typedef struct HgjMemory
+{
+	uint64_t	current;		/* bytes allocated now */
+	uint64_t	build_peak;		/* bytes at the height of a build of the rows
+								 * appended so far, an upper bound; equal to
+								 * peak once built */
+	uint64_t	peak;			/* highest `current` so far */
+} HgjMemory;
+
+typedef struct HgjTableInfo
+{
+	uint64_t	rows;			/* entries in the graph (live ones, if dynamic) */
+	uint64_t	vertices;
+	uint64_t	slots;			/* entry slots, padding and slack included */
+	uint64_t	longest;		/* entries of the longest edge list */
+	uint32_t	entry_bytes;
+	uint32_t	bins;			/* 1 = not binned */
+	HgjBuild	build;			/* what was used, never AUTO once built */
+	HgjProbeAlgo probe;			/* what probes of large batches will use */
+	HgjSegments segments;
+	uint32_t	notes;			/* HgjNote bits */
+	uint32_t	rebuilds;		/* of a dynamic table since build */
+	HgjMemory	memory;
+} HgjTableInfo;
+
+typedef struct HgjDeviceInfo
+{
+	char		name[64];
+	uint64_t	total_memory;	/* bytes */
+	uint64_t	free_memory;	/* bytes, at the time of the call */
+	uint32_t	units;			/* cores or multiprocessors */
+} HgjDeviceInfo;
+
+/* HgjEngine.capabilities */
+#define HGJ_CAP_HOST_KEYS		(UINT64_C(1) << 0)	/* HGJ_ON_HOST */
+#define HGJ_CAP_DEVICE_KEYS		(UINT64_C(1) << 1)	/* HGJ_ON_DEVICE */
+#define HGJ_CAP_GROUPED			(UINT64_C(1) << 2)	/* see HgjMatches */
+#define HGJ_CAP_DYNAMIC			(UINT64_C(1) << 3)	/* insert, remove, rebuild */
+#define HGJ_CAP_SORT			(UINT64_C(1) << 4)	/* a build by sort of its own */
+
+typedef struct HgjTable HgjTable;
+typedef struct HgjProbe HgjProbe;
+
+typedef struct HgjEngine
+{
+	uint32_t	abi_version;	/* HGJ_ABI_VERSION; check it before all else */
+	const char *name;			/* "cpu", "cuda" */
+	const char *version;		/* of the extension it was built with */
+	uint64_t	capabilities;
+
+	/*
+	 * Get ready in this process (a CUDA engine makes its context here, never
+	 * earlier), and give everything back.  Both may be called repeatedly.
+	 * Tables must be destroyed before close.
+	 */
+	HgjStatus	(*open) (HgjError *err);
+	void		(*close) (void);
+	int			(*device_count) (void); /* does not open */
+	HgjStatus	(*device_info) (int device, HgjDeviceInfo *info, HgjError *err);
+
+	HgjStatus	(*table_create) (const HgjTableSpec *spec, HgjTable **table,
+								 HgjError *err);
+	void		(*table_destroy) (HgjTable *table); /* NULL is allowed */
+
+	/*
+	 * Take in build rows.  Row i of the batch gets id first_row + i, or
+	 * row_ids[i] when row_ids is not NULL (i is the index in the batch,
+	 * counting rows that are not selected).  Only before build.
+	 */
+	HgjStatus	(*append) (HgjTable *table, const HgjKeys *keys,
+						   uint32_t first_row, const uint32_t *row_ids,
+						   HgjError *err);
+
+	/*
+	 * Build the graph of the rows appended; row ids are < total_rows.  On
+	 * HGJ_LIMIT, HGJ_OUT_OF_MEMORY and HGJ_CANCELLED the appended rows are
+	 * still there, and nothing else.
+	 */
+	HgjStatus	(*build) (HgjTable *table, uint32_t total_rows, HgjError *err);
+
+	void		(*info) (const HgjTable *table, HgjTableInfo *info);
+	void		(*memory) (const HgjTable *table, HgjMemory *memory);
+
+	/* How many probe rows a batch should have for this (built) table. */
+	uint32_t	(*probe_batch_rows) (const HgjTable *table);
+
+	HgjStatus	(*probe_create) (HgjTable *table, HgjProbe **probe,
+								 HgjError *err);
+	void		(*probe_destroy) (HgjProbe *probe); /* NULL is allowed */
+	HgjStatus	(*probe_begin) (HgjProbe *probe, const HgjKeys *keys,
+								HgjProbeMode mode, uint32_t flags,
+								HgjError *err);
+	HgjStatus	(*probe_next) (HgjProbe *probe, HgjMatches *matches,
+							   HgjError *err);
+
+	/* Match bits, of a table with HGJ_TABLE_TRACK_MATCHES. */
+	HgjStatus	(*mark) (HgjTable *table, const uint32_t *rows, uint32_t n,
+						 HgjError *err);
+	bool		(*is_marked) (const HgjTable *table, uint32_t row);
+
+	/*
+	 * Row ids below total_rows whose bit is unset, ascending, from *cursor
+	 * on (0 to begin with; moved past the last id looked at).  *n < capacity
+	 * means the end was reached.
+	 */
+	HgjStatus	(*unmatched) (const HgjTable *table, uint32_t *cursor,
+							  uint32_t *rows, uint32_t capacity, uint32_t *n,
+							  HgjError *err);
+	HgjStatus	(*clear_marks) (HgjTable *table, HgjError *err);
+
+	/*
+	 * Dynamic tables (HGJ_TABLE_DYNAMIC), after build.  insert puts rows into
+	 * slack slots, probing over neighbouring vertices, and rebuilds the table
+	 * with fresh slack when there is no slot left.  remove puts a delete
+	 * marker over the entry of (key, row_ids[i]), or over every entry of the
+	 * key when row_ids is NULL; *removed counts them.  rebuild drops markers
+	 * and spreads the slack again.  A probe that was begun before any of these
+	 * must be begun anew.
+	 */
+	HgjStatus	(*insert) (HgjTable *table, const HgjKeys *keys,
+						   uint32_t first_row, const uint32_t *row_ids,
+						   HgjError *err);
+	HgjStatus	(*remove) (HgjTable *table, const HgjKeys *keys,
+						   const uint32_t *row_ids, uint64_t *removed,
+						   HgjError *err);
+	HgjStatus	(*rebuild) (HgjTable *table, HgjError *err);
+} HgjEngine;
+
+/* The CPU engine, linked in (cpu_engine.c). */
+extern const HgjEngine *hgj_cpu_engine(void);
+
+/* Names as settings, EXPLAIN and messages spell them (engine_names.c). */
+extern const char *hgj_build_name(HgjBuild build);
+extern const char *hgj_probe_name(HgjProbeAlgo probe);
+extern const char *hgj_segments_name(HgjSegments segments);
+extern const char *hgj_status_name(HgjStatus status);
+
+/* A sentence for one HgjNote bit. */
+extern const char *hgj_note_text(HgjNote note);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* HGJ_ENGINE_H */

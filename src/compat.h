@@ -1,0 +1,36 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  What differs between PostgreSQL's major versions.  The only file that
+ *	  looks at PG_VERSION_NUM.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_COMPAT_H
+#define HGJ_COMPAT_H
+
+#include "postgres.h"
+
+#if PG_VERSION_NUM < 150000
+#error "hashgraph_join needs PostgreSQL 15 or later"
+#endif
+
+/*
+ * From 16 on, Vars carry the outer joins that may have nulled them, and
+ * setrefs.c matches them against custom_scan_tlist exactly; planner/plan.c
+ * must then add this join's relid to the nullable side's entries.  That needs
+ * a server of that version to be tried on, so refuse to build till then.
+ */
+#if PG_VERSION_NUM >= 160000
+#error "hashgraph_join does not yet know PostgreSQL 16 or later (varnullingrels)"
+#endif
+
+/* JOIN_RIGHT_ANTI came with 16, JOIN_RIGHT_SEMI with 18. */
+#if PG_VERSION_NUM >= 160000
+#define HGJ_HAVE_RIGHT_ANTI 1
+#endif
+#if PG_VERSION_NUM >= 180000
+#define HGJ_HAVE_RIGHT_SEMI 1
+#endif
+
+#endif							/* HGJ_COMPAT_H */

@@ -1,0 +1,162 @@
+/*-------------------------------------------------------------------------
+ *
+ * arena.c
+ *	  Where the by-reference values of batches and of the build side live.
+ *
+ * 1. Chunks come from hgj_mem_alloc(), each twice as large as the one before,
+ *	  between 8 kB and 8 MB; a value larger than that gets a chunk of its own.
+ * 2. Nothing is freed singly.  A reset keeps the largest ordinary chunk, so
+ *	  that a batch that is filled again and again allocates nothing.
+ *
+ * Not a MemoryContext, because millions of values of a few bytes each would
+ * pay a chunk header apiece, and because the bytes taken must be known exactly.
+ * Whoever owns the HgjArena struct frees it, on abort too (node.c registers a
+ * reset callback).  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "engine/hgj_memory.h"
+#include "exec/arena.h"
+#include "utils/expandeddatum.h"
+#include "utils/memutils.h"
+
+#define HGJ_ARENA_FIRST		((Size) 8 * 1024)
+#define HGJ_ARENA_LARGEST	((Size) 8 * 1024 * 1024)
+#define HGJ_ARENA_HEADER	MAXALIGN(sizeof(HgjArenaChunk))
+
+static HgjArenaChunk *
+new_chunk(HgjArena *arena, Size bytes)
+{
+	HgjArenaChunk *chunk = hgj_mem_alloc(bytes);
+
+	if (chunk == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on request of size %zu for the rows of a HashGraphJoin.",
+						   bytes)));
+	chunk->bytes = bytes;
+	arena->allocated += hgj_mem_footprint(bytes);
+	return chunk;
+}
+
+/* The part of hgj_arena_alloc() that needs a new chunk. */
+void *
+hgj_arena_alloc_slow(HgjArena *arena, Size bytes)
+{
+	HgjArenaChunk *chunk;
+	Size		size;
+
+	if (bytes > MaxAllocHugeSize - HGJ_ARENA_HEADER)
+		elog(ERROR, "invalid request of %zu bytes from an arena", bytes);
+
+	if (bytes > HGJ_ARENA_LARGEST / 4)
+	{
+		/* behind the newest chunk, which goes on being filled */
+		chunk = new_chunk(arena, bytes + HGJ_ARENA_HEADER);
+		if (arena->chunks)
+		{
+			chunk->next = arena->chunks->next;
+			arena->chunks->next = chunk;
+		}
+		else
+		{
+			chunk->next = NULL;
+			arena->chunks = chunk;
+		}
+		arena->used += bytes;
+		return (char *) chunk + HGJ_ARENA_HEADER;
+	}
+
+	size = arena->chunks ? arena->chunks->bytes * 2 : HGJ_ARENA_FIRST;
+	while (size < bytes + HGJ_ARENA_HEADER)
+		size *= 2;
+	size = Min(size, HGJ_ARENA_LARGEST);
+	chunk = new_chunk(arena, size);
+	chunk->next = arena->chunks;
+	arena->chunks = chunk;
+	arena->free = (char *) chunk + HGJ_ARENA_HEADER;
+	arena->end = (char *) chunk + size;
+	return hgj_arena_alloc(arena, bytes);
+}
+
+/*
+ * Copy a by-reference datum (attlen as in pg_type) into the arena, as
+ * datumCopy() would: expanded objects are flattened, TOAST pointers stay.
+ */
+Datum
+hgj_arena_copy(HgjArena *arena, Datum value, int16 attlen)
+{
+	Pointer		source = DatumGetPointer(value);
+	Size		size;
+	void	   *copy;
+
+	if (attlen == -1)
+	{
+		if (VARATT_IS_EXTERNAL_EXPANDED(source))
+		{
+			ExpandedObjectHeader *object = DatumGetEOHP(value);
+
+			size = EOH_get_flat_size(object);
+			copy = hgj_arena_alloc(arena, MAXALIGN(size));
+			EOH_flatten_into(object, copy, size);
+			return PointerGetDatum(copy);
+		}
+		size = VARSIZE_ANY(source);
+	}
+	else if (attlen == -2)
+		size = strlen(source) + 1;
+	else
+		size = attlen;
+	copy = hgj_arena_alloc(arena, MAXALIGN(size));
+	memcpy(copy, source, size);
+	return PointerGetDatum(copy);
+}
+
+/* Forget every value; keep one chunk to go on with. */
+void
+hgj_arena_reset(HgjArena *arena)
+{
+	HgjArenaChunk *keep = NULL;
+	HgjArenaChunk *next;
+
+	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = chunk->next)
+		if (chunk->bytes <= HGJ_ARENA_LARGEST &&
+			(keep == NULL || chunk->bytes > keep->bytes))
+			keep = chunk;
+
+	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = next)
+	{
+		next = chunk->next;
+		if (chunk == keep)
+			continue;
+		arena->allocated -= hgj_mem_footprint(chunk->bytes);
+		hgj_mem_free(chunk, chunk->bytes);
+	}
+
+	arena->chunks = keep;
+	arena->used = 0;
+	arena->free = arena->end = NULL;
+	if (keep)
+	{
+		keep->next = NULL;
+		arena->free = (char *) keep + HGJ_ARENA_HEADER;
+		arena->end = (char *) keep + keep->bytes;
+	}
+}
+
+/* Give everything back.  The struct is then empty, and may be used again. */
+void
+hgj_arena_free(HgjArena *arena)
+{
+	HgjArenaChunk *next;
+
+	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = next)
+	{
+		next = chunk->next;
+		hgj_mem_free(chunk, chunk->bytes);
+	}
+	memset(arena, 0, sizeof(*arena));
+}

@@ -1,0 +1,111 @@
+/*-------------------------------------------------------------------------
+ *
+ * batch.c
+ *	  Memory of batches.
+ *
+ * 1. The arrays of a batch are palloc'd in the context it was made in, and
+ *	  grow when a larger batch is asked for; its rows are lost then.
+ * 2. By-reference values go to an arena: the batch's own, emptied whenever the
+ *	  batch is, or one that its user lends it (the build side keeps the values
+ *	  of every batch).
+ *
+ * The own arena is malloc'd memory: whoever makes a batch frees it with
+ * hgj_arena_free(), on abort too.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/batch.h"
+#include "utils/memutils.h"
+
+/*
+ * Make an empty batch of no capacity for these columns, with nwords key words
+ * a row.
+ */
+HgjBatch *
+hgj_batch_create(MemoryContext context, const HgjColumn *columns, int ncols,
+				 uint32 nwords)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	HgjBatch   *batch = palloc0(sizeof(HgjBatch));
+
+	batch->context = context;
+	batch->values = &batch->own_values;
+	batch->ncols = ncols;
+	batch->vectors = palloc0(mul_size(Max(ncols, 1), sizeof(HgjVector)));
+	for (int i = 0; i < ncols; i++)
+		batch->vectors[i].width = columns[i].width;
+	batch->nwords = nwords;
+	batch->words = palloc0(mul_size(nwords, sizeof(uint64 *)));
+	MemoryContextSwitchTo(old);
+	return batch;
+}
+
+static void *
+renew(HgjBatch *batch, void *array, Size rows, Size width)
+{
+	if (array)
+		pfree(array);
+	return MemoryContextAllocHuge(batch->context, mul_size(rows, width));
+}
+
+/* Make room for this many rows.  Whatever rows there were are forgotten. */
+void
+hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
+{
+	Size		bitmap_words = ((Size) capacity + 63) / 64;
+
+	batch->nrows = batch->nsel = 0;
+	if (capacity <= batch->capacity)
+		return;
+
+	batch->capacity = 0;		/* should an allocation fail */
+	batch->sel = renew(batch, batch->sel, capacity, sizeof(uint32));
+	for (uint32 w = 0; w < batch->nwords; w++)
+		batch->words[w] = renew(batch, batch->words[w], capacity,
+								sizeof(uint64));
+	for (int i = 0; i < batch->ncols; i++)
+	{
+		HgjVector  *vector = &batch->vectors[i];
+
+		vector->values = renew(batch, vector->values, capacity, vector->width);
+		vector->validity = renew(batch, vector->validity, bitmap_words,
+								 sizeof(uint64));
+		memset(vector->validity, 0xFF, bitmap_words * sizeof(uint64));
+		vector->has_nulls = false;
+	}
+	batch->capacity = capacity;
+}
+
+/* Bytes that the batch holds now, values in a lent arena not counted. */
+Size
+hgj_batch_bytes(const HgjBatch *batch)
+{
+	Size		row = sizeof(uint32) + batch->nwords * sizeof(uint64);
+
+	for (int i = 0; i < batch->ncols; i++)
+		row += batch->vectors[i].width;
+	return mul_size(batch->capacity, row) +
+		batch->ncols * (((Size) batch->capacity + 63) / 64) * sizeof(uint64) +
+		batch->own_values.allocated;
+}
+
+/* Empty the batch for its next rows. */
+void
+hgj_batch_clear(HgjBatch *batch)
+{
+	batch->first_row += batch->nrows;
+	batch->nrows = batch->nsel = 0;
+	if (batch->own_values.used > 0)
+		hgj_arena_reset(&batch->own_values);
+	for (int i = 0; i < batch->ncols; i++)
+	{
+		HgjVector  *vector = &batch->vectors[i];
+
+		if (vector->has_nulls)
+			memset(vector->validity, 0xFF,
+				   (((Size) batch->capacity + 63) / 64) * sizeof(uint64));
+		vector->has_nulls = false;
+	}
+}

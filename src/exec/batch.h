@@ -1,0 +1,122 @@
+/*-------------------------------------------------------------------------
+ *
+ * batch.h
+ *	  The unit in which rows travel (DESIGN.md, section 3): column vectors
+ *	  with validity bitmaps, a selection vector, and key words (batch.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_BATCH_H
+#define HGJ_BATCH_H
+
+#include "compat.h"
+
+#include "access/tupmacs.h"
+#include "exec/arena.h"
+#include "exec/keys.h"
+
+/* Rows of a batch of the tuples source: the first is small (LIMIT). */
+#define HGJ_BATCH_FIRST_ROWS	64
+#define HGJ_BATCH_ROWS			4096
+
+/* A batch ends early when its by-reference values pass this many bytes. */
+#define HGJ_BATCH_VALUE_BYTES	((Size) 1024 * 1024)
+
+/* A column of a child that somebody above it wants. */
+typedef struct HgjColumn
+{
+	AttrNumber	attno;			/* in the child's output */
+	AttrNumber	scan_attno;		/* in custom_scan_tlist */
+	int16		attlen;
+	bool		attbyval;
+	uint8		width;			/* bytes in a vector: 1, 2, 4, 8 */
+} HgjColumn;
+
+/*
+ * Values of one column.  Those that pass by value lie as the type stores
+ * them; the others are 8-byte pointers into the batch's arena.
+ */
+typedef struct HgjVector
+{
+	uint8		width;
+	bool		has_nulls;		/* validity means something */
+	void	   *values;			/* capacity x width bytes */
+	uint64	   *validity;		/* bit i set: row i is not NULL */
+} HgjVector;
+
+typedef struct HgjBatch
+{
+	uint32		capacity;
+	uint32		nrows;
+	uint64		first_row;		/* rows of the source before this batch */
+	uint32		nsel;			/* rows whose keys are not NULL */
+	uint32	   *sel;			/* their indexes, ascending */
+	int			ncols;
+	HgjVector  *vectors;		/* one per HgjColumn of the side */
+	uint32		nwords;
+	uint64	  **words;			/* key words, column by column */
+	HgjArena   *values;			/* by-reference values: own_values, or the
+								 * build side's, which outlives the batch */
+	HgjArena	own_values;
+	MemoryContext context;
+} HgjBatch;
+
+extern HgjBatch *hgj_batch_create(MemoryContext context,
+								  const HgjColumn *columns, int ncols,
+								  uint32 nwords);
+extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
+extern Size hgj_batch_bytes(const HgjBatch *batch);
+extern void hgj_batch_clear(HgjBatch *batch);
+
+/* The datum of `width` bytes at `address`, as fetch_att() makes it. */
+static inline Datum
+hgj_load(const void *address, uint8 width)
+{
+	switch (width)
+	{
+		case 1:
+			return CharGetDatum(*(const char *) address);
+		case 2:
+			return Int16GetDatum(*(const int16 *) address);
+		case 4:
+			return Int32GetDatum(*(const int32 *) address);
+		default:
+			return *(const Datum *) address;
+	}
+}
+
+static inline void
+hgj_store(void *address, uint8 width, Datum value)
+{
+	switch (width)
+	{
+		case 1:
+			*(char *) address = DatumGetChar(value);
+			break;
+		case 2:
+			*(int16 *) address = DatumGetInt16(value);
+			break;
+		case 4:
+			*(int32 *) address = DatumGetInt32(value);
+			break;
+		default:
+			*(Datum *) address = value;
+			break;
+	}
+}
+
+static inline bool
+hgj_vector_is_null(const HgjVector *vector, uint32 row)
+{
+	return vector->has_nulls &&
+		(vector->validity[row / 64] & (UINT64CONST(1) << (row % 64))) == 0;
+}
+
+static inline void
+hgj_vector_set_null(HgjVector *vector, uint32 row)
+{
+	vector->has_nulls = true;
+	vector->validity[row / 64] &= ~(UINT64CONST(1) << (row % 64));
+}
+
+#endif							/* HGJ_BATCH_H */

@@ -1,0 +1,181 @@
+/*-------------------------------------------------------------------------
+ *
+ * explain.c
+ *	  What EXPLAIN shows of a HashGraphJoin.
+ *
+ * The plan's part (join type and clauses) is always shown and never changes
+ * between runs; what a run has chosen and used is shown under ANALYZE only, so
+ * that plain EXPLAIN output is stable.
+ *
+ * Memory: the caller's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "commands/explain.h"
+#include "exec/join_state.h"
+#include "nodes/makefuncs.h"
+#include "utils/ruleutils.h"
+
+static const char *
+join_type_name(JoinType jointype)
+{
+	switch (jointype)
+	{
+		case JOIN_INNER:
+			return "Inner";
+		case JOIN_LEFT:
+			return "Left";
+		case JOIN_RIGHT:
+			return "Right";
+		case JOIN_FULL:
+			return "Full";
+		case JOIN_SEMI:
+			return "Semi";
+		case JOIN_ANTI:
+			return "Anti";
+#ifdef HGJ_HAVE_RIGHT_ANTI
+		case JOIN_RIGHT_ANTI:
+			return "Right Anti";
+#endif
+#ifdef HGJ_HAVE_RIGHT_SEMI
+		case JOIN_RIGHT_SEMI:
+			return "Right Semi";
+#endif
+		default:
+			return "???";
+	}
+}
+
+/* Show an ANDed list of clauses, as show_qual() of explain.c does. */
+static void
+show_clauses(const char *label, List *clauses, HgjJoinState *state,
+			 List *ancestors, ExplainState *es)
+{
+	PlanState  *ps = &state->css.ss.ps;
+	List	   *context;
+	char	   *text;
+
+	if (clauses == NIL)
+		return;
+	context = set_deparse_context_plan(es->deparse_cxt, ps->plan, ancestors);
+	text = deparse_expression((Node *) make_ands_explicit(clauses), context,
+							  list_length(es->rtable) > 1 || es->verbose, false);
+	ExplainPropertyText(label, text, es);
+}
+
+static void
+show_fallback(HgjJoinState *state, ExplainState *es)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	if (state->fallback == HGJ_FALLBACK_ENGINE)
+		appendStringInfo(&buf, "cpu engine (%s)", state->fallback_text);
+	if (state->stats.passes > 1)
+		appendStringInfo(&buf, "%sseveral passes (the build side does not fit into memory)",
+						 buf.len ? "; " : "");
+	for (int bit = 0; bit < 32; bit++)
+	{
+		uint32		note = state->stats.notes & (UINT32_C(1) << bit);
+
+		if (note)
+			appendStringInfo(&buf, "%s%s", buf.len ? "; " : "",
+							 hgj_note_text((HgjNote) note));
+	}
+	if (buf.len > 0)
+		ExplainPropertyText("Fallback", buf.data, es);
+}
+
+/* What the run chose and used; nothing if it never built. */
+static void
+show_run(HgjJoinState *state, ExplainState *es)
+{
+	HgjRunStats *stats = &state->stats;
+	HgjTableInfo *table = &stats->table;
+
+	if (!stats->built)
+		return;
+	ExplainPropertyText("Engine", state->engine->name, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Build: %s  Probe: %s  Segments: %s\n",
+						 hgj_build_name(table->build),
+						 hgj_probe_name(table->probe),
+						 hgj_segments_name(table->segments));
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str,
+						 "Vertices: " UINT64_FORMAT "  Build Rows: " UINT64_FORMAT
+						 "  Memory Usage: %zukB",
+						 (uint64) table->vertices, stats->build_rows,
+						 (stats->peak_bytes + 1023) / 1024);
+		if (stats->passes > 1)
+			appendStringInfo(es->str, "  Passes: %u", stats->passes);
+		appendStringInfoChar(es->str, '\n');
+	}
+	else
+	{
+		ExplainPropertyText("Build", hgj_build_name(table->build), es);
+		ExplainPropertyText("Probe", hgj_probe_name(table->probe), es);
+		ExplainPropertyText("Segments", hgj_segments_name(table->segments), es);
+		ExplainPropertyUInteger("Vertices", NULL, table->vertices, es);
+		ExplainPropertyUInteger("Build Rows", NULL, stats->build_rows, es);
+		ExplainPropertyUInteger("Memory Usage", "kB",
+								(stats->peak_bytes + 1023) / 1024, es);
+		ExplainPropertyUInteger("Passes", NULL, stats->passes, es);
+	}
+	if (es->verbose)
+	{
+		ExplainPropertyText("Outer Source", hgj_source_tuples.name, es);
+		ExplainPropertyText("Inner Source", hgj_source_tuples.name, es);
+	}
+	show_fallback(state, es);
+}
+
+/* Rows that a qual has rejected, as show_instrumentation_count() does. */
+static void
+show_removed(const char *label, CustomScanState *node, bool by_match,
+			 ExplainState *es)
+{
+	Instrumentation *instrument = node->ss.ps.instrument;
+	double		removed;
+
+	if (!es->analyze || instrument == NULL)
+		return;
+	removed = by_match ? instrument->nfiltered2 : instrument->nfiltered1;
+	if (removed > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyFloat(label, NULL,
+							 instrument->nloops > 0 ? removed / instrument->nloops : 0.0,
+							 0, es);
+}
+
+/* ExplainCustomScan callback. */
+void
+hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	List	   *joinquals = list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN);
+	List	   *filter = list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER);
+
+	ExplainPropertyText("Join Type", join_type_name(state->jointype), es);
+	if (es->verbose || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyBool("Inner Unique",
+							list_nth_int(cscan->custom_private,
+										 HGJ_FACT_INNER_UNIQUE) != 0, es);
+	show_clauses("Hash Cond", list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
+				 state, ancestors, es);
+	show_clauses("Join Filter", joinquals, state, ancestors, es);
+	if (joinquals)
+		show_removed("Rows Removed by Join Filter", node, true, es);
+	show_clauses("Filter", filter, state, ancestors, es);
+	if (filter)
+		show_removed("Rows Removed by Filter", node, false, es);
+	show_clauses("One-Time Filter",
+				 list_nth(cscan->custom_exprs, HGJ_EXPRS_ONE_TIME),
+				 state, ancestors, es);
+	if (es->analyze)
+		show_run(state, es);
+}

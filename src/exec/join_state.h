@@ -1,0 +1,161 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_state.h
+ *	  The run-time state of a HashGraphJoin, private to exec/.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_JOIN_STATE_H
+#define HGJ_JOIN_STATE_H
+
+#include "compat.h"
+
+#include "engine/engine.h"
+#include "exec/batch.h"
+#include "exec/keys.h"
+#include "exec/plan_format.h"
+#include "exec/row_store.h"
+#include "exec/source.h"
+#include "nodes/execnodes.h"
+
+/* Pairs that a call of the engine may return. */
+#define HGJ_PAIRS			4096
+
+/* Stands for the missing side of a null-extended row. */
+#define HGJ_NO_ROW			PG_UINT32_MAX
+
+/* What a join type asks of the executor. */
+typedef struct HgjSemantics
+{
+	bool		emit_matches;	/* return matching pairs */
+	bool		fill_outer;		/* return outer rows without a match */
+	bool		fill_inner;		/* return inner rows without a match */
+	bool		mark_inner;		/* remember which inner rows matched */
+	bool		one_per_outer;	/* the first match of an outer row will do */
+	bool		one_per_inner;	/* the first match of an inner row will do */
+} HgjSemantics;
+
+typedef enum HgjPhase
+{
+	HGJ_PHASE_START,			/* nothing read yet, or rescanned */
+	HGJ_PHASE_FETCH,			/* the next outer batch */
+	HGJ_PHASE_PROBE,			/* the next matches of the batch */
+	HGJ_PHASE_MATCHES,			/* return them */
+	HGJ_PHASE_UNMATCHED_OUTER,	/* of the batch */
+	HGJ_PHASE_UNMATCHED_INNER,	/* of the pass */
+	HGJ_PHASE_NEXT_PASS,
+	HGJ_PHASE_DONE
+} HgjPhase;
+
+/* Why the engine that runs is not the one that was asked for. */
+typedef enum HgjFallback
+{
+	HGJ_FALLBACK_NONE,
+	HGJ_FALLBACK_ENGINE,		/* fallback_text has the registry's words */
+	HGJ_FALLBACK_MEMORY			/* passes, because memory was short */
+} HgjFallback;
+
+/* One column of a returned row: where it comes from. */
+typedef struct HgjTarget
+{
+	AttrNumber	resno;			/* in the slot that is filled */
+	bool		inner;
+	int			column;			/* of outer->columns or inner->columns */
+} HgjTarget;
+
+/* Where one column comes from, and what EXPLAIN ANALYZE shows. */
+typedef struct HgjRunStats
+{
+	bool		built;
+	uint64		build_rows;		/* all passes of the last build */
+	uint32		passes;
+	uint64		peak_bytes;		/* highest of all passes and rescans */
+	HgjTableInfo table;			/* of the last pass */
+	uint32		notes;			/* HgjNote bits, of all passes */
+} HgjRunStats;
+
+typedef struct HgjJoinState
+{
+	CustomScanState css;		/* must be first */
+
+	JoinType	jointype;
+	HgjSemantics semantics;
+	bool		recheck;		/* a match is a candidate: run match_qual */
+	ExprState  *match_qual;		/* opaque hash clauses, residual clauses */
+	ExprState  *one_time_qual;
+	ExprState  *filter;			/* what rows must pass after an outer join */
+	bool		inner_key_params;	/* inner keys change with our parameters */
+
+	PlanState  *outer_ps;
+	PlanState  *inner_ps;
+	HgjSource	outer;
+	HgjSource	inner;
+	HgjBatch   *outer_batch;
+	HgjBatch   *inner_batch;
+	bool		inner_pending;	/* inner_batch belongs to the next pass */
+	HgjRowStore rows;			/* of the build side */
+
+	const HgjEngine *engine;
+	HgjFallback fallback;
+	char	   *fallback_text;
+	HgjTable   *table;
+	HgjProbe   *probe;
+	uint32		total_rows;		/* row ids of this pass */
+	uint64		graph_rows;		/* those that have an entry */
+	bool		last_pass;
+	uint32		pass;			/* from 1 */
+	bool		poll_disabled;
+
+	HgjPhase	phase;
+	uint32		batch_rows;		/* of the next outer batch */
+	bool		outer_seen;		/* the last execution got an outer row */
+
+	HgjMatches	pairs;
+	uint32		next_pair;
+	uint8	   *matched;		/* per outer row of the batch; NULL = unused */
+	uint32		next_outer;		/* UNMATCHED_OUTER's cursor */
+	uint32		unmatched_cursor;	/* the engine's */
+	bool		unmatched_end;
+
+	/* passes: match bits of all outer rows, when the join type needs them */
+	uint64	   *outer_bits;
+	Size		outer_bits_words;
+
+	int			ntargets;		/* columns of the slot that is filled */
+	HgjTarget  *targets;
+	TupleTableSlot *slot;		/* the scan slot, or the result slot ... */
+	bool		direct;			/* ... which needs no projection */
+
+	MemoryContext context;		/* es_query_cxt */
+	HgjRunStats stats;
+} HgjJoinState;
+
+/* setup.c */
+extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
+
+/* build.c */
+extern void hgj_choose_engine(HgjJoinState *state);
+extern void hgj_build_pass(HgjJoinState *state);
+extern void hgj_release_table(HgjJoinState *state);
+extern void hgj_free_build(HgjJoinState *state);
+extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
+			pg_attribute_noreturn();
+
+/* probe.c */
+extern bool hgj_fetch_outer(HgjJoinState *state);
+extern void hgj_next_matches(HgjJoinState *state);
+extern void hgj_finish_batch(HgjJoinState *state);
+extern bool hgj_next_unmatched(HgjJoinState *state);
+
+/* emit.c */
+extern TupleTableSlot *hgj_emit(HgjJoinState *state, uint32 outer_row,
+								uint32 inner_row);
+extern void hgj_fill_slot(HgjJoinState *state, uint32 outer_row,
+						  uint32 inner_row);
+extern TupleTableSlot *hgj_project(HgjJoinState *state);
+
+/* explain.c */
+extern void hgj_explain(CustomScanState *node, List *ancestors,
+						ExplainState *es);
+
+#endif							/* HGJ_JOIN_STATE_H */

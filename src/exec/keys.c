@@ -1,0 +1,236 @@
+/*-------------------------------------------------------------------------
+ *
+ * keys.c
+ *	  PostgreSQL's equality as words that an engine may compare bit by bit.
+ *
+ * 1. A clause is a key when its operator is a strict member of a hash operator
+ *	  family (the planner has already asked whether it is hashable at all).
+ * 2. If the function behind the operator is one of those whose equality is a
+ *	  function of a canonical fixed-width word, the key is raw: integers of all
+ *	  widths are sign-extended to 64 bits, floats of both widths become a double
+ *	  with one zero and one NaN, and so on.  Equal words are equal values.
+ * 3. Every other key is opaque: its word is the hash that the operator family
+ *	  gives for the type, seeded per query, under the clause's collation.  Equal
+ *	  values have equal words, not the other way round: exec/ rechecks.
+ *
+ * A table of functions rather than of types decides (2), because it is the
+ * operator that defines equality: a domain, an enum or a relabelled int4 that
+ * is compared with oideq goes by what that function looks at.
+ *
+ * Nothing here allocates but what the types' own hash functions allocate in
+ * the caller's memory context; no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <math.h>
+
+#include "access/hash.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_amop.h"
+#include "exec/keys.h"
+#include "utils/catcache.h"
+#include "utils/fmgroids.h"
+#include "utils/inet.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/uuid.h"
+
+typedef struct RawEquality
+{
+	Oid			function;
+	HgjKeyKind	left;
+	HgjKeyKind	right;
+} RawEquality;
+
+static const RawEquality raw_equalities[] = {
+	{F_BOOLEQ, HGJ_KEY_BOOL, HGJ_KEY_BOOL},
+	{F_CHAREQ, HGJ_KEY_CHAR, HGJ_KEY_CHAR},
+	{F_INT2EQ, HGJ_KEY_INT2, HGJ_KEY_INT2},
+	{F_INT4EQ, HGJ_KEY_INT4, HGJ_KEY_INT4},
+	{F_INT8EQ, HGJ_KEY_INT8, HGJ_KEY_INT8},
+	{F_INT24EQ, HGJ_KEY_INT2, HGJ_KEY_INT4},
+	{F_INT42EQ, HGJ_KEY_INT4, HGJ_KEY_INT2},
+	{F_INT28EQ, HGJ_KEY_INT2, HGJ_KEY_INT8},
+	{F_INT82EQ, HGJ_KEY_INT8, HGJ_KEY_INT2},
+	{F_INT48EQ, HGJ_KEY_INT4, HGJ_KEY_INT8},
+	{F_INT84EQ, HGJ_KEY_INT8, HGJ_KEY_INT4},
+	{F_OIDEQ, HGJ_KEY_UINT4, HGJ_KEY_UINT4},
+	{F_XIDEQ, HGJ_KEY_UINT4, HGJ_KEY_UINT4},
+	{F_CIDEQ, HGJ_KEY_UINT4, HGJ_KEY_UINT4},
+	{F_ENUM_EQ, HGJ_KEY_UINT4, HGJ_KEY_UINT4},
+	{F_DATE_EQ, HGJ_KEY_INT4, HGJ_KEY_INT4},
+	{F_TIME_EQ, HGJ_KEY_INT8, HGJ_KEY_INT8},
+	{F_TIMESTAMP_EQ, HGJ_KEY_INT8, HGJ_KEY_INT8},
+	{F_TIMESTAMPTZ_EQ, HGJ_KEY_INT8, HGJ_KEY_INT8},
+	{F_PG_LSN_EQ, HGJ_KEY_INT8, HGJ_KEY_INT8},
+	{F_XID8EQ, HGJ_KEY_INT8, HGJ_KEY_INT8},
+	{F_FLOAT4EQ, HGJ_KEY_FLOAT4, HGJ_KEY_FLOAT4},
+	{F_FLOAT8EQ, HGJ_KEY_FLOAT8, HGJ_KEY_FLOAT8},
+	{F_FLOAT48EQ, HGJ_KEY_FLOAT4, HGJ_KEY_FLOAT8},
+	{F_FLOAT84EQ, HGJ_KEY_FLOAT8, HGJ_KEY_FLOAT4},
+	{F_MACADDR_EQ, HGJ_KEY_BYTES6, HGJ_KEY_BYTES6},
+	{F_MACADDR8_EQ, HGJ_KEY_BYTES8, HGJ_KEY_BYTES8},
+	{F_UUID_EQ, HGJ_KEY_UUID, HGJ_KEY_UUID}
+};
+
+/*
+ * Find the hash functions that go with an equality operator: those of a hash
+ * operator family that has it, for the types of its two sides.  Prefers the
+ * extended (seeded, 64-bit) ones, where both sides have them.  Like
+ * get_op_hash_functions() of lsyscache.c, which knows only the 32-bit ones.
+ */
+static bool
+find_hash_functions(Oid opno, Oid *left, Oid *right, bool *extended)
+{
+	static const int16 procs[] = {HASHEXTENDED_PROC, HASHSTANDARD_PROC};
+	CatCList   *members = SearchSysCacheList1(AMOPOPID,
+											  ObjectIdGetDatum(opno));
+	bool		found = false;
+
+	for (int p = 0; p < lengthof(procs) && !found; p++)
+	{
+		for (int i = 0; i < members->n_members && !found; i++)
+		{
+			HeapTuple	tuple = &members->members[i]->tuple;
+			Form_pg_amop amop = (Form_pg_amop) GETSTRUCT(tuple);
+
+			if (amop->amopmethod != HASH_AM_OID ||
+				amop->amopstrategy != HTEqualStrategyNumber)
+				continue;
+			*left = get_opfamily_proc(amop->amopfamily, amop->amoplefttype,
+									  amop->amoplefttype, procs[p]);
+			*right = get_opfamily_proc(amop->amopfamily, amop->amoprighttype,
+									   amop->amoprighttype, procs[p]);
+			found = OidIsValid(*left) && OidIsValid(*right);
+		}
+		*extended = (procs[p] == HASHEXTENDED_PROC);
+	}
+	ReleaseSysCacheList(members);
+	return found;
+}
+
+/*
+ * Say how a hashable clause becomes key words.
+ *
+ * outer_is_left tells which operand comes from the probe side.  Returns false
+ * when the clause cannot be a key: its operator is not strict (then NULLs may
+ * match, which keys never do), or it has no hash functions.  Such a clause is
+ * a residual.
+ */
+bool
+hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair)
+{
+	Oid			function = get_opcode(clause->opno);
+	Oid			left;
+	Oid			right;
+
+	memset(pair, 0, sizeof(*pair));
+	if (!op_strict(clause->opno))
+		return false;
+	pair->collation = clause->inputcollid;
+
+	for (int i = 0; i < lengthof(raw_equalities); i++)
+	{
+		const RawEquality *raw = &raw_equalities[i];
+
+		if (raw->function != function)
+			continue;
+		pair->outer_kind = outer_is_left ? raw->left : raw->right;
+		pair->inner_kind = outer_is_left ? raw->right : raw->left;
+		pair->nwords = raw->left == HGJ_KEY_UUID ? 2 : 1;
+		return true;
+	}
+
+	if (!find_hash_functions(clause->opno, &left, &right, &pair->extended))
+		return false;
+	pair->outer_kind = HGJ_KEY_OPAQUE;
+	pair->inner_kind = HGJ_KEY_OPAQUE;
+	pair->nwords = 1;
+	pair->outer_hash = outer_is_left ? left : right;
+	pair->inner_hash = outer_is_left ? right : left;
+	return true;
+}
+
+/* The bits of a double that stand for all values equal to this one. */
+static inline uint64
+canonical_float(double value)
+{
+	uint64		bits;
+
+	if (isnan(value))
+		return UINT64CONST(0x7FF8000000000000);
+	if (value == 0.0)
+		return 0;				/* -0 as well */
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+/*
+ * Write the words of one non-null key datum for row `row` of a batch.
+ *
+ * May run a type's hash function, and with it anything that function does: it
+ * can raise errors and leave garbage in the current memory context.
+ */
+void
+hgj_key_words(HgjKey *key, Datum value, uint64 seed,
+			  uint64 *const *words, uint32 row)
+{
+	uint64		word = 0;
+
+	switch (key->kind)
+	{
+		case HGJ_KEY_BOOL:
+			word = DatumGetBool(value) ? 1 : 0;
+			break;
+		case HGJ_KEY_CHAR:
+			word = (uint64) (unsigned char) DatumGetChar(value);
+			break;
+		case HGJ_KEY_INT2:
+			word = (uint64) (int64) DatumGetInt16(value);
+			break;
+		case HGJ_KEY_INT4:
+			word = (uint64) (int64) DatumGetInt32(value);
+			break;
+		case HGJ_KEY_INT8:
+			word = (uint64) DatumGetInt64(value);
+			break;
+		case HGJ_KEY_UINT4:
+			word = (uint64) DatumGetUInt32(value);
+			break;
+		case HGJ_KEY_FLOAT4:
+			word = canonical_float((double) DatumGetFloat4(value));
+			break;
+		case HGJ_KEY_FLOAT8:
+			word = canonical_float(DatumGetFloat8(value));
+			break;
+		case HGJ_KEY_BYTES6:
+			memcpy(&word, DatumGetMacaddrP(value), sizeof(macaddr));
+			break;
+		case HGJ_KEY_BYTES8:
+			memcpy(&word, DatumGetMacaddr8P(value), sizeof(macaddr8));
+			break;
+		case HGJ_KEY_UUID:
+			{
+				pg_uuid_t  *uuid = DatumGetUUIDP(value);
+
+				memcpy(&words[key->first_word + 1][row], uuid->data + 8, 8);
+				memcpy(&word, uuid->data, 8);
+				break;
+			}
+		case HGJ_KEY_OPAQUE:
+			if (key->extended)
+				word = DatumGetUInt64(FunctionCall2Coll(&key->hash,
+														key->collation, value,
+														UInt64GetDatum(seed)));
+			else
+				word = (uint64) DatumGetUInt32(FunctionCall1Coll(&key->hash,
+																 key->collation,
+																 value));
+			break;
+	}
+	words[key->first_word][row] = word;
+}

@@ -1,0 +1,64 @@
+/*-------------------------------------------------------------------------
+ *
+ * keys.h
+ *	  Join keys as an engine sees them: canonical words (keys.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_KEYS_H
+#define HGJ_KEYS_H
+
+#include "compat.h"
+
+#include "engine/engine.h"
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+#include "nodes/primnodes.h"
+
+/* How one side's datum becomes words. */
+typedef enum HgjKeyKind
+{
+	HGJ_KEY_BOOL,
+	HGJ_KEY_CHAR,
+	HGJ_KEY_INT2,
+	HGJ_KEY_INT4,
+	HGJ_KEY_INT8,
+	HGJ_KEY_UINT4,				/* oid, xid, cid, enum */
+	HGJ_KEY_FLOAT4,
+	HGJ_KEY_FLOAT8,
+	HGJ_KEY_BYTES6,				/* macaddr */
+	HGJ_KEY_BYTES8,				/* macaddr8 */
+	HGJ_KEY_UUID,				/* two words */
+	HGJ_KEY_OPAQUE				/* the type's own hash; matches are rechecked */
+} HgjKeyKind;
+
+/* What a hash clause (outer op inner) says about one key column. */
+typedef struct HgjKeyPair
+{
+	HgjKeyKind	outer_kind;
+	HgjKeyKind	inner_kind;
+	uint32		nwords;
+	Oid			collation;
+	Oid			outer_hash;		/* opaque: the types' hash functions */
+	Oid			inner_hash;
+	bool		extended;		/* they take a seed and return 64 bits */
+} HgjKeyPair;
+
+/* One key column of one side, ready to run. */
+typedef struct HgjKey
+{
+	HgjKeyKind	kind;
+	AttrNumber	attno;			/* a plain column of the child, or 0 */
+	ExprState  *expr;			/* otherwise */
+	uint32		first_word;
+	uint32		nwords;
+	Oid			collation;
+	bool		extended;
+	FmgrInfo	hash;			/* opaque */
+} HgjKey;
+
+extern bool hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair);
+extern void hgj_key_words(HgjKey *key, Datum value, uint64 seed,
+						  uint64 *const *words, uint32 row);
+
+#endif							/* HGJ_KEYS_H */

@@ -1,0 +1,400 @@
+/*-------------------------------------------------------------------------
+ *
+ * node.c
+ *	  The HashGraphJoin node: callbacks of a CustomScan, and the state machine.
+ *
+ *	START		one-time filters; an outer side found empty, or an empty build
+ *				side, may end the join here; build the first pass (build.c)
+ *	FETCH		the next outer batch (probe.c); at the end of the outer side go
+ *				to UNMATCHED_INNER
+ *	PROBE		the next portion of matches; when there is none left, go to
+ *				UNMATCHED_OUTER
+ *	MATCHES		recheck and return them one by one (emit.c), then PROBE
+ *	UNMATCHED_OUTER	left, full and anti joins: outer rows of the batch that
+ *				have not matched in any pass; then FETCH
+ *	UNMATCHED_INNER	right and full joins: inner rows of this pass that have not
+ *				matched; then NEXT_PASS
+ *	NEXT_PASS	if the build side did not fit into memory: build the next chunk
+ *				of it and go through the outer side again, else DONE
+ *	DONE		until a rescan
+ *
+ * A rescan keeps the table if it holds the whole build side and nothing that
+ * went into it has changed.  Inside EvalPlanQual the children return the test
+ * tuples, and nothing here needs to know.
+ *
+ * Memory: the state and its arrays live in the query's context.  The engine's
+ * tables, the row store and arenas are malloc'd: freed by EndCustomScan, or by
+ * the reset callback that BeginCustomScan registers when the query aborts.  No
+ * locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/join_state.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* How many matches ahead a record of the row store is prefetched. */
+#define HGJ_PREFETCH_PAIRS	8
+
+static Node *create_state(CustomScan *cscan);
+static void begin_join(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *exec_join(CustomScanState *node);
+static void end_join(CustomScanState *node);
+static void rescan_join(CustomScanState *node);
+
+const CustomScanMethods hgj_scan_methods = {
+	.CustomName = HGJ_NODE_NAME,
+	.CreateCustomScanState = create_state
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = HGJ_NODE_NAME,
+	.BeginCustomScan = begin_join,
+	.ExecCustomScan = exec_join,
+	.EndCustomScan = end_join,
+	.ReScanCustomScan = rescan_join,
+	.ExplainCustomScan = hgj_explain
+};
+
+static Node *
+create_state(CustomScan *cscan)
+{
+	HgjJoinState *state = (HgjJoinState *) newNode(sizeof(HgjJoinState),
+												   T_CustomScanState);
+
+	state->css.methods = &exec_methods;
+	return (Node *) state;
+}
+
+static void
+release_on_reset(void *arg)
+{
+	hgj_free_build(arg);
+}
+
+static void
+begin_join(CustomScanState *node, EState *estate, int eflags)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
+
+	callback->func = release_on_reset;
+	callback->arg = state;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	hgj_setup(state, estate, eflags);
+}
+
+static void
+end_join(CustomScanState *node)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+
+	hgj_source_drop_rows(&state->outer);
+	hgj_free_build(state);
+	ExecEndNode(state->outer_ps);
+	ExecEndNode(state->inner_ps);
+}
+
+/* Can the table be probed again? */
+static bool
+table_is_reusable(HgjJoinState *state)
+{
+	return state->table != NULL && state->pass == 1 && state->last_pass &&
+		state->inner_ps->chgParam == NULL &&
+		!(state->inner_key_params && state->css.ss.ps.chgParam != NULL);
+}
+
+static void
+rescan_join(CustomScanState *node)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+	HgjError	err = {0};
+
+	ExecClearTuple(state->slot);
+	if (node->ss.ps.chgParam != NULL)
+	{
+		UpdateChangedParamSet(state->outer_ps, node->ss.ps.chgParam);
+		UpdateChangedParamSet(state->inner_ps, node->ss.ps.chgParam);
+	}
+
+	if (table_is_reusable(state))
+	{
+		if (state->semantics.mark_inner &&
+			state->engine->clear_marks(state->table, &err) != HGJ_OK)
+			hgj_engine_failed(state, &err);
+	}
+	else
+	{
+		hgj_free_build(state);
+		state->inner.methods->rewind(&state->inner);
+		if (state->inner_ps->chgParam == NULL)
+			ExecReScan(state->inner_ps);
+	}
+
+	hgj_source_drop_rows(&state->outer);
+	state->outer.methods->rewind(&state->outer);
+	if (state->outer_ps->chgParam == NULL)
+		ExecReScan(state->outer_ps);
+	if (state->outer_bits)
+		memset(state->outer_bits, 0, state->outer_bits_words * sizeof(uint64));
+	state->phase = HGJ_PHASE_START;
+}
+
+/* The batch of a pass's first outer row. */
+static void
+restart_outer(HgjJoinState *state)
+{
+	hgj_batch_clear(state->outer_batch);
+	state->outer_batch->first_row = 0;
+	if (state->batch_rows == 0)
+		state->batch_rows = HGJ_BATCH_FIRST_ROWS;
+	state->unmatched_cursor = 0;
+	state->unmatched_end = false;
+}
+
+/*
+ * Is it cheap to see whether the outer side is empty, before building?  The
+ * rule is nodeHashjoin.c's: never when unmatched inner rows are wanted, always
+ * when unmatched outer rows are, else when an outer row comes cheaper than the
+ * inner side.
+ */
+static bool
+worth_peeking(HgjJoinState *state)
+{
+	if (state->semantics.fill_inner || state->table != NULL)
+		return false;
+	return state->semantics.fill_outer ||
+		(!state->outer_seen &&
+		 state->outer_ps->plan->startup_cost < state->inner_ps->plan->total_cost);
+}
+
+/* Phase START; returns the next one. */
+static HgjPhase
+start_join(HgjJoinState *state)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	HgjMatches *pairs = &state->pairs;
+
+	if (state->one_time_qual && !ExecQual(state->one_time_qual, econtext))
+		return HGJ_PHASE_DONE;
+	if (state->engine == NULL)
+		hgj_choose_engine(state);
+	if (pairs->capacity == 0)
+	{
+		pairs->probe_rows = MemoryContextAlloc(state->context,
+											   HGJ_PAIRS * sizeof(uint32));
+		pairs->build_rows = MemoryContextAlloc(state->context,
+											   HGJ_PAIRS * sizeof(uint32));
+		pairs->location = HGJ_ON_HOST;
+		pairs->capacity = HGJ_PAIRS;
+	}
+
+	if (worth_peeking(state) && !hgj_source_peek(&state->outer))
+		return HGJ_PHASE_DONE;
+	if (state->table == NULL)
+		hgj_build_pass(state);
+	state->batch_rows = 0;
+	restart_outer(state);
+
+	if (!state->last_pass)
+		hgj_source_keep_rows(&state->outer, state->css.ss.ps.state);
+	else if (state->graph_rows == 0 && !state->semantics.fill_outer)
+		return state->semantics.fill_inner ?
+			HGJ_PHASE_UNMATCHED_INNER : HGJ_PHASE_DONE;
+	return HGJ_PHASE_FETCH;
+}
+
+/* Phase NEXT_PASS; returns the next one. */
+static HgjPhase
+start_next_pass(HgjJoinState *state)
+{
+	if (state->last_pass)
+		return HGJ_PHASE_DONE;
+	hgj_release_table(state);
+	hgj_build_pass(state);
+	hgj_source_replay_rows(&state->outer);
+	restart_outer(state);
+	return HGJ_PHASE_FETCH;
+}
+
+/*
+ * Is the candidate pair a match that counts?  Its columns are in the scan slot
+ * afterwards.  Notes the match on both sides.
+ */
+static bool
+confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
+{
+	HgjSemantics *s = &state->semantics;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	HgjError	err = {0};
+
+	if (s->one_per_outer && state->matched[outer_row])
+		return false;
+	if (s->one_per_inner && state->engine->is_marked(state->table, inner_row))
+		return false;
+
+	if (state->recheck)
+	{
+		hgj_fill_slot(state, outer_row, inner_row);
+		econtext->ecxt_scantuple = state->slot;
+		if (!ExecQual(state->match_qual, econtext))
+		{
+			InstrCountFiltered2(&state->css.ss.ps, 1);
+			ResetExprContext(econtext);
+			return false;
+		}
+		if (s->fill_outer || s->one_per_outer)
+			state->matched[outer_row] = true;
+	}
+	if (s->mark_inner && (state->recheck || s->one_per_inner) &&
+		state->engine->mark(state->table, &inner_row, 1, &err) != HGJ_OK)
+		hgj_engine_failed(state, &err);
+	return true;
+}
+
+/* The next row to return of the portion of matches at hand, or NULL. */
+static TupleTableSlot *
+next_match(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+	HgjSemantics *s = &state->semantics;
+	bool		confirm = state->recheck || s->one_per_inner;
+
+	if (!s->emit_matches && !confirm)
+		return NULL;			/* probe.c has noted them all */
+
+	while (state->next_pair < pairs->n)
+	{
+		uint32		p = state->next_pair++;
+		uint32		outer_row = pairs->probe_rows[p];
+		uint32		inner_row = pairs->build_rows[p];
+		TupleTableSlot *slot;
+
+		if (state->rows.stride > 0 && p + HGJ_PREFETCH_PAIRS < pairs->n)
+			__builtin_prefetch(hgj_row_store_record(&state->rows,
+													pairs->build_rows[p + HGJ_PREFETCH_PAIRS]));
+		if (confirm)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (!confirm_match(state, outer_row, inner_row) || !s->emit_matches)
+				continue;
+		}
+		if (!state->recheck)
+			hgj_fill_slot(state, outer_row, inner_row);
+		slot = hgj_project(state);
+		if (slot)
+			return slot;
+	}
+	return NULL;
+}
+
+/* The next outer row of the batch that has no match at all, or NULL. */
+static TupleTableSlot *
+next_unmatched_outer(HgjJoinState *state)
+{
+	if (!state->semantics.fill_outer || !state->last_pass)
+		return NULL;
+	while (state->next_outer < state->outer_batch->nrows)
+	{
+		uint32		row = state->next_outer++;
+		TupleTableSlot *slot;
+
+		if (state->matched[row])
+			continue;
+		slot = hgj_emit(state, row, HGJ_NO_ROW);
+		if (slot)
+			return slot;
+	}
+	return NULL;
+}
+
+/* The next inner row of the pass that has no match, or NULL. */
+static TupleTableSlot *
+next_unmatched_inner(HgjJoinState *state)
+{
+	if (!state->semantics.fill_inner)
+		return NULL;
+	while (state->next_pair < state->pairs.n || hgj_next_unmatched(state))
+	{
+		uint32		row = state->pairs.build_rows[state->next_pair++];
+		TupleTableSlot *slot;
+
+		CHECK_FOR_INTERRUPTS();
+		slot = hgj_emit(state, HGJ_NO_ROW, row);
+		if (slot)
+			return slot;
+	}
+	return NULL;
+}
+
+static TupleTableSlot *
+exec_join(CustomScanState *node)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+	TupleTableSlot *slot;
+
+	ResetExprContext(node->ss.ps.ps_ExprContext);
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		switch (state->phase)
+		{
+			case HGJ_PHASE_START:
+				state->next_pair = state->pairs.n = 0;
+				state->phase = start_join(state);
+				break;
+
+			case HGJ_PHASE_FETCH:
+				if (hgj_fetch_outer(state))
+					state->phase = HGJ_PHASE_PROBE;
+				else
+				{
+					state->next_pair = state->pairs.n = 0;
+					state->phase = HGJ_PHASE_UNMATCHED_INNER;
+				}
+				break;
+
+			case HGJ_PHASE_PROBE:
+				if (state->pairs.done)
+					state->phase = HGJ_PHASE_UNMATCHED_OUTER;
+				else
+				{
+					hgj_next_matches(state);
+					state->phase = HGJ_PHASE_MATCHES;
+				}
+				break;
+
+			case HGJ_PHASE_MATCHES:
+				slot = next_match(state);
+				if (slot)
+					return slot;
+				state->phase = HGJ_PHASE_PROBE;
+				break;
+
+			case HGJ_PHASE_UNMATCHED_OUTER:
+				slot = next_unmatched_outer(state);
+				if (slot)
+					return slot;
+				hgj_finish_batch(state);
+				state->phase = HGJ_PHASE_FETCH;
+				break;
+
+			case HGJ_PHASE_UNMATCHED_INNER:
+				slot = next_unmatched_inner(state);
+				if (slot)
+					return slot;
+				state->phase = HGJ_PHASE_NEXT_PASS;
+				break;
+
+			case HGJ_PHASE_NEXT_PASS:
+				state->phase = start_next_pass(state);
+				break;
+
+			case HGJ_PHASE_DONE:
+				return NULL;
+		}
+	}
+}

@@ -1,0 +1,47 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_format.h
+ *	  The shape of a HashGraphJoin's CustomScan: what the planner writes and
+ *	  the executor reads.
+ *
+ * custom_plans		 outer (probe side), inner (build side)
+ * custom_scan_tlist the outer plan's output columns, then the inner plan's,
+ *					 one for one; expressions name them as INDEX_VAR
+ * targetlist		 what is returned
+ * custom_exprs		 four lists: the hash clauses, outer operand on the left;
+ *					 the residual join clauses; one-time filters; and the
+ *					 clauses that apply after an outer join (not in qual,
+ *					 because EXPLAIN would print that without table names)
+ * custom_private	 an IntList of HgjPlanFact values
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PLAN_FORMAT_H
+#define HGJ_PLAN_FORMAT_H
+
+#include "compat.h"
+
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+/* CustomName of the path, the plan and the node; EXPLAIN prints it. */
+#define HGJ_NODE_NAME		"HashGraphJoin"
+
+/* custom_exprs, by position */
+#define HGJ_EXPRS_HASH		0
+#define HGJ_EXPRS_JOIN		1
+#define HGJ_EXPRS_ONE_TIME	2
+#define HGJ_EXPRS_FILTER	3
+
+/* custom_private, by position */
+typedef enum HgjPlanFact
+{
+	HGJ_FACT_JOIN_TYPE,			/* a JoinType */
+	HGJ_FACT_INNER_UNIQUE,		/* 0 or 1 */
+	HGJ_FACT_OUTER_COLUMNS,		/* entries of custom_scan_tlist from outer */
+	HGJ_FACTS
+} HgjPlanFact;
+
+extern const CustomScanMethods hgj_scan_methods;	/* node.c */
+
+#endif							/* HGJ_PLAN_FORMAT_H */

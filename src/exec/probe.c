@@ -1,0 +1,234 @@
+/*-------------------------------------------------------------------------
+ *
+ * probe.c
+ *	  The probe side: outer batches against the table, in one pass or several.
+ *
+ * 1. Fetch an outer batch.  The first one is small and each is twice the one
+ *	  before, up to what the engine likes, so that LIMIT 1 does not read
+ *	  thousands of rows.
+ * 2. Hand its key words to the engine and take matches in bounded portions.
+ *	  If a match needs no recheck and one per outer row will do, the engine
+ *	  stops at the first itself; if inner rows are marked and no recheck is
+ *	  needed, it marks them itself, too.
+ * 3. Remember which rows of the batch matched, when the join type asks.
+ *
+ * Several passes (build.c, step 3): in the first pass the outer rows are kept
+ * in a tuplestore, which each later pass reads again.  Match bits of all outer
+ * rows are then kept from pass to pass: a left, full or anti join returns its
+ * unmatched outer rows in the last pass only, and a join that wants one match
+ * per outer row leaves those out that have had it.  Unmatched inner rows are
+ * returned at the end of each pass, which has seen every outer row.
+ *
+ * Memory: batch and match arrays in the query's context; one bit per outer row
+ * where passes need it.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/join_state.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* Does the join have to know which outer rows have matched? */
+static bool
+tracks_outer(const HgjJoinState *state)
+{
+	return state->semantics.fill_outer ||
+		(state->semantics.one_per_outer &&
+		 (state->recheck || state->pass > 1 || !state->last_pass));
+}
+
+/* Make the bits of rows [0, rows) addressable; new ones are unset. */
+static void
+reserve_outer_bits(HgjJoinState *state, uint64 rows)
+{
+	Size		words = rows / 64 + 1;
+	Size		grown;
+
+	if (words <= state->outer_bits_words)
+		return;
+	grown = Max(words, state->outer_bits_words * 2);
+	grown = Max(grown, 1024);
+	if (state->outer_bits)
+		state->outer_bits = repalloc_huge(state->outer_bits,
+										  mul_size(grown, sizeof(uint64)));
+	else
+		state->outer_bits = MemoryContextAllocHuge(state->context,
+												   mul_size(grown, sizeof(uint64)));
+	memset(state->outer_bits + state->outer_bits_words, 0,
+		   (grown - state->outer_bits_words) * sizeof(uint64));
+	state->outer_bits_words = grown;
+}
+
+/*
+ * Start the batch's match flags: from the passes before, or none.  Rows that
+ * have had their one match are taken out of the selection.
+ */
+static void
+start_matched(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+	uint32		nsel = 0;
+
+	memset(state->matched, 0, batch->nrows);
+	if (state->pass == 1)
+		return;
+
+	for (uint32 i = 0; i < batch->nrows; i++)
+	{
+		uint64		row = batch->first_row + i;
+
+		state->matched[i] =
+			(state->outer_bits[row / 64] >> (row % 64)) & 1;
+	}
+	if (!state->semantics.one_per_outer)
+		return;
+	for (uint32 i = 0; i < batch->nsel; i++)
+		if (!state->matched[batch->sel[i]])
+			batch->sel[nsel++] = batch->sel[i];
+	batch->nsel = nsel;
+}
+
+/* Keep the batch's match flags for the next pass. */
+static void
+keep_matched(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+
+	reserve_outer_bits(state, batch->first_row + batch->nrows);
+	for (uint32 i = 0; i < batch->nrows; i++)
+	{
+		uint64		row = batch->first_row + i;
+
+		if (state->matched[i])
+			state->outer_bits[row / 64] |= UINT64CONST(1) << (row % 64);
+	}
+}
+
+static void
+begin_probe(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+	HgjSemantics *s = &state->semantics;
+	HgjKeys		keys = {0};
+	HgjError	err = {0};
+	HgjProbeMode mode = HGJ_MATCH_ALL;
+	uint32		flags = 0;
+
+	keys.nrows = batch->nrows;
+	keys.words = (const uint64_t *const *) batch->words;
+	keys.location = HGJ_ON_HOST;
+	if (batch->nsel < batch->nrows)
+	{
+		keys.sel = batch->sel;
+		keys.nsel = batch->nsel;
+	}
+	if (!state->recheck)
+	{
+		if (s->one_per_outer)
+			mode = HGJ_MATCH_FIRST;
+		if (s->mark_inner && !s->one_per_inner)
+			flags = HGJ_PROBE_MARK;
+	}
+	if (state->engine->probe_begin(state->probe, &keys, mode, flags,
+								   &err) != HGJ_OK)
+		hgj_engine_failed(state, &err);
+	state->pairs.done = (state->graph_rows == 0 || batch->nsel == 0);
+}
+
+/*
+ * Get the next outer batch and begin to probe with it.  False at the end of
+ * the outer side (of this pass).
+ */
+bool
+hgj_fetch_outer(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+	uint32		most = Max(state->engine->probe_batch_rows(state->table),
+						   HGJ_BATCH_ROWS);
+
+	if (state->batch_rows > batch->capacity || batch->capacity == 0)
+	{
+		uint64		first_row = batch->first_row + batch->nrows;
+
+		hgj_batch_reserve(batch, state->batch_rows);
+		batch->first_row = first_row;
+		if (state->matched)
+			pfree(state->matched);
+		state->matched = MemoryContextAlloc(state->context, batch->capacity);
+	}
+	state->outer.methods->fill(&state->outer, batch, state->batch_rows);
+	state->batch_rows = Min(state->batch_rows * 2, most);
+	if (batch->nrows == 0)
+		return false;
+
+	state->outer_seen = true;
+	if (tracks_outer(state))
+		start_matched(state);
+	begin_probe(state);
+	state->next_pair = 0;
+	state->pairs.n = 0;
+	state->next_outer = 0;
+	return true;
+}
+
+/*
+ * Take the next portion of matches.  Where matches need no recheck, the outer
+ * rows' flags are set here; otherwise node.c sets them one by one.
+ */
+void
+hgj_next_matches(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+	HgjError	err = {0};
+
+	state->next_pair = 0;
+	for (;;)
+	{
+		HgjStatus	status = state->engine->probe_next(state->probe, pairs,
+													   &err);
+
+		if (status == HGJ_OK)
+			break;
+		if (status != HGJ_CANCELLED)
+			hgj_engine_failed(state, &err);
+		CHECK_FOR_INTERRUPTS();
+		state->poll_disabled = true;
+	}
+	state->poll_disabled = false;
+
+	if (!state->recheck && tracks_outer(state))
+		for (uint32 i = 0; i < pairs->n; i++)
+			state->matched[pairs->probe_rows[i]] = true;
+}
+
+/* All matches of the batch have been looked at. */
+void
+hgj_finish_batch(HgjJoinState *state)
+{
+	if (!state->last_pass && tracks_outer(state))
+		keep_matched(state);
+}
+
+/*
+ * The next portion of inner rows that nothing has matched, into
+ * pairs.build_rows.  False when there are no more.
+ */
+bool
+hgj_next_unmatched(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+	HgjError	err = {0};
+
+	state->next_pair = 0;
+	pairs->n = 0;
+	if (state->unmatched_end)
+		return false;
+	if (state->engine->unmatched(state->table, &state->unmatched_cursor,
+								 pairs->build_rows, pairs->capacity, &pairs->n,
+								 &err) != HGJ_OK)
+		hgj_engine_failed(state, &err);
+	state->unmatched_end = pairs->n < pairs->capacity;
+	return pairs->n > 0;
+}

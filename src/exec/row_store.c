@@ -1,0 +1,192 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_store.c
+ *	  Fixed-stride records of the build side, found by row id.
+ *
+ * 1. A record holds the columns that are wanted above the join, or by a
+ *	  residual clause or recheck: widest first, so that nothing needs padding,
+ *	  then a bit per column that says NULL.  By-reference values are pointers
+ *	  into the store's arena.  Columns that only serve as raw keys are not here:
+ *	  the engine has them.
+ * 2. Records lie row by row, not column by column, because matches fetch whole
+ *	  rows in random order: one cache miss a match instead of one a column.
+ * 3. They are kept in chunks of a power of two records, at most about 2 MB
+ *	  each (a huge page), so that growing never copies.
+ *
+ * The chunks and arenas are malloc'd memory; node.c's reset callback frees
+ * them on abort.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "engine/hgj_memory.h"
+#include "exec/row_store.h"
+#include "utils/memutils.h"
+
+#define HGJ_CHUNK_LARGEST	((Size) 2 * 1024 * 1024)
+
+/*
+ * Lay the records out.  `columns` are the build side's, in the order of a
+ * batch's vectors.  expected_rows only sizes the chunks.
+ */
+void
+hgj_row_store_init(HgjRowStore *store, MemoryContext context,
+				   const HgjColumn *columns, int ncols, double expected_rows)
+{
+	static const uint8 widths[] = {8, 4, 2, 1};
+	uint32		offset = 0;
+	Size		rows;
+
+	memset(store, 0, sizeof(*store));
+	store->context = context;
+	store->ncols = ncols;
+	if (ncols == 0)
+		return;
+
+	store->columns = MemoryContextAllocZero(context,
+											mul_size(ncols, sizeof(HgjStoredColumn)));
+	for (int w = 0; w < lengthof(widths); w++)
+		for (int i = 0; i < ncols; i++)
+			if (columns[i].width == widths[w])
+			{
+				store->columns[i].width = widths[w];
+				store->columns[i].offset = offset;
+				offset += widths[w];
+			}
+	for (int i = 0; i < ncols; i++)
+	{
+		store->columns[i].null_byte = offset + i / 8;
+		store->columns[i].null_bit = 1 << (i % 8);
+	}
+	offset += (ncols + 7) / 8;
+	store->stride = TYPEALIGN(offset <= 4 ? 4 : 8, offset);
+
+	rows = Max((Size) Min(expected_rows, 1e9), 1);
+	store->chunk_shift = 6;
+	while (((Size) 1 << store->chunk_shift) < rows &&
+		   (((Size) 2 << store->chunk_shift) * store->stride) <= HGJ_CHUNK_LARGEST)
+		store->chunk_shift++;
+	store->chunk_bytes = ((Size) 1 << store->chunk_shift) * store->stride;
+}
+
+static void
+add_chunk(HgjRowStore *store)
+{
+	char	   *chunk;
+
+	if (store->nchunks == store->max_chunks)
+	{
+		uint32		max = store->max_chunks ? store->max_chunks * 2 : 16;
+		Size		bytes = mul_size(max, sizeof(char *));
+
+		store->chunks = store->chunks ?
+			repalloc_huge(store->chunks, bytes) :
+			MemoryContextAllocHuge(store->context, bytes);
+		store->max_chunks = max;
+	}
+	chunk = hgj_mem_alloc(store->chunk_bytes);
+	if (chunk == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on request of size %zu for the build side of a HashGraphJoin.",
+						   store->chunk_bytes)));
+	store->chunks[store->nchunks++] = chunk;
+	store->allocated += hgj_mem_footprint(store->chunk_bytes);
+}
+
+/* Copy one column of rows [from, from + n) of the batch; all in one chunk. */
+static void
+append_column(const HgjStoredColumn *column, const HgjVector *vector,
+			  uint32 from, uint32 n, char *record, uint32 stride)
+{
+	char	   *target = record + column->offset;
+
+	switch (column->width)
+	{
+		case 8:
+			for (uint32 i = 0; i < n; i++, target += stride)
+				*(Datum *) target = ((const Datum *) vector->values)[from + i];
+			break;
+		case 4:
+			for (uint32 i = 0; i < n; i++, target += stride)
+				*(int32 *) target = ((const int32 *) vector->values)[from + i];
+			break;
+		case 2:
+			for (uint32 i = 0; i < n; i++, target += stride)
+				*(int16 *) target = ((const int16 *) vector->values)[from + i];
+			break;
+		default:
+			for (uint32 i = 0; i < n; i++, target += stride)
+				*target = ((const char *) vector->values)[from + i];
+			break;
+	}
+
+	if (!vector->has_nulls)
+		return;
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_vector_is_null(vector, from + i))
+			record[(Size) i * stride + column->null_byte] |= column->null_bit;
+}
+
+/*
+ * Add the rows of a batch; they get the next row ids.  By-reference values
+ * must lie in the store's arena already (the batch was lent it).
+ */
+void
+hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch)
+{
+	uint32		done = 0;
+
+	if (store->stride == 0)
+	{
+		store->nrows += batch->nrows;
+		return;
+	}
+	while (done < batch->nrows)
+	{
+		uint32		in_chunk = store->nrows & ((UINT32_C(1) << store->chunk_shift) - 1);
+		uint32		n = Min(batch->nrows - done,
+							(UINT32_C(1) << store->chunk_shift) - in_chunk);
+		char	   *record;
+
+		if (in_chunk == 0 && store->nrows >> store->chunk_shift == store->nchunks)
+			add_chunk(store);
+		record = hgj_row_store_record(store, store->nrows);
+		for (uint32 i = 0; i < n; i++)
+			memset(record + (Size) i * store->stride + store->columns[0].null_byte,
+				   0, (store->ncols + 7) / 8);
+		for (int c = 0; c < store->ncols; c++)
+			append_column(&store->columns[c], &batch->vectors[c], done, n,
+						  record, store->stride);
+		store->nrows += n;
+		done += n;
+	}
+}
+
+/*
+ * Forget the rows, before the next pass.  The values of the batch that was
+ * read ahead for it become the store's.
+ */
+void
+hgj_row_store_clear(HgjRowStore *store)
+{
+	store->nrows = 0;			/* the chunks are used again */
+	hgj_arena_free(&store->values);
+	store->values = store->next_values;
+	memset(&store->next_values, 0, sizeof(HgjArena));
+}
+
+/* Give all memory back but the layout's; the store is empty then. */
+void
+hgj_row_store_free(HgjRowStore *store)
+{
+	for (uint32 i = 0; i < store->nchunks; i++)
+		hgj_mem_free(store->chunks[i], store->chunk_bytes);
+	store->nchunks = 0;
+	store->nrows = 0;
+	store->allocated = 0;
+	hgj_arena_free(&store->values);
+	hgj_arena_free(&store->next_values);
+}

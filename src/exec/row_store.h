@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_store.h
+ *	  The columns of the build side that matches return (row_store.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_ROW_STORE_H
+#define HGJ_ROW_STORE_H
+
+#include "compat.h"
+
+#include "exec/batch.h"
+
+typedef struct HgjStoredColumn
+{
+	uint32		offset;			/* in the record */
+	uint32		null_byte;		/* its NULL bit: byte of the record ... */
+	uint8		null_bit;		/* ... and mask */
+	uint8		width;
+} HgjStoredColumn;
+
+typedef struct HgjRowStore
+{
+	int			ncols;
+	HgjStoredColumn *columns;
+	uint32		stride;			/* bytes of a record; 0 when there are none */
+	uint32		chunk_shift;	/* log2 of the records in a chunk */
+	Size		chunk_bytes;
+	uint32		nrows;
+	uint32		nchunks;
+	uint32		max_chunks;
+	char	  **chunks;
+	Size		allocated;		/* bytes of the chunks */
+	HgjArena	values;			/* by-reference values of the records */
+	HgjArena	next_values;	/* those of rows read ahead for the next pass */
+	MemoryContext context;
+} HgjRowStore;
+
+extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
+							   const HgjColumn *columns, int ncols,
+							   double expected_rows);
+extern void hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch);
+extern void hgj_row_store_clear(HgjRowStore *store);
+extern void hgj_row_store_free(HgjRowStore *store);
+
+static inline Size
+hgj_row_store_bytes(const HgjRowStore *store)
+{
+	return store->allocated + store->values.allocated +
+		store->next_values.allocated;
+}
+
+static inline char *
+hgj_row_store_record(const HgjRowStore *store, uint32 row)
+{
+	return store->chunks[row >> store->chunk_shift] +
+		(Size) (row & ((UINT32_C(1) << store->chunk_shift) - 1)) * store->stride;
+}
+
+static inline bool
+hgj_record_is_null(const HgjStoredColumn *column, const char *record)
+{
+	return (record[column->null_byte] & column->null_bit) != 0;
+}
+
+#endif							/* HGJ_ROW_STORE_H */

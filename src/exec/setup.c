@@ -1,0 +1,364 @@
+/*-------------------------------------------------------------------------
+ *
+ * setup.c
+ *	  Make a HashGraphJoin ready to run: what the plan says, turned into
+ *	  columns, keys, quals and buffers.
+ *
+ * 1. Read the join type and what it asks of us.
+ * 2. Split the hash clauses into an outer and an inner key each, choosing raw
+ *	  words or hashes (keys.c).  A plain column is read straight from the child's
+ *	  slot; any other expression is rewritten to refer to that slot.
+ * 3. Quals of a match: the opaque hash clauses, whose hashes only make
+ *	  candidates, then the residual clauses.
+ * 4. Columns: those of each child that the target list, the filter or the
+ *	  quals of a match mention.  Nothing else is copied.
+ * 5. If the target list is plain columns and there are no quals at all, matches
+ *	  are written straight into the result slot; otherwise into the scan slot,
+ *	  and PostgreSQL projects.
+ *
+ * Everything is palloc'd in the query's context and ends with it.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "common/pg_prng.h"
+#include "exec/join_state.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
+
+/* What to do for each join type (DESIGN.md, section 6). */
+static HgjSemantics
+join_semantics(JoinType jointype, bool inner_unique)
+{
+	HgjSemantics s = {.one_per_outer = inner_unique};
+
+	switch (jointype)
+	{
+		case JOIN_INNER:
+			s.emit_matches = true;
+			break;
+		case JOIN_LEFT:
+			s.emit_matches = s.fill_outer = true;
+			break;
+		case JOIN_RIGHT:
+			s.emit_matches = s.fill_inner = s.mark_inner = true;
+			break;
+		case JOIN_FULL:
+			s.emit_matches = s.fill_outer = true;
+			s.fill_inner = s.mark_inner = true;
+			break;
+		case JOIN_SEMI:
+			s.emit_matches = s.one_per_outer = true;
+			break;
+		case JOIN_ANTI:
+			s.fill_outer = s.one_per_outer = true;
+			break;
+#ifdef HGJ_HAVE_RIGHT_ANTI
+		case JOIN_RIGHT_ANTI:
+			s.fill_inner = s.mark_inner = true;
+			break;
+#endif
+#ifdef HGJ_HAVE_RIGHT_SEMI
+		case JOIN_RIGHT_SEMI:
+			s.emit_matches = s.mark_inner = s.one_per_inner = true;
+			break;
+#endif
+		default:
+			elog(ERROR, "unsupported join type of a HashGraphJoin: %d",
+				 (int) jointype);
+	}
+	return s;
+}
+
+/* The operand without the relabelling that does not change its bits. */
+static Expr *
+strip_relabel(Expr *expr)
+{
+	while (IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	return expr;
+}
+
+/*
+ * Rewrite references to custom_scan_tlist entry base + i as references to
+ * column i of the slot in ecxt_outertuple.
+ */
+static Node *
+refer_to_child(Node *node, void *context)
+{
+	int			base = *(int *) context;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR)
+	{
+		Var		   *var = copyObject((Var *) node);
+
+		var->varno = OUTER_VAR;
+		var->varattno -= base;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, refer_to_child, context);
+}
+
+/* Could the expression's value change when a parameter of ours does? */
+static bool
+depends_on_parameters(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind == PARAM_EXEC;
+	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
+		return true;
+	return expression_tree_walker(node, depends_on_parameters, context);
+}
+
+/* Make one side's key column ready; base is the tlist entries before it. */
+static void
+init_key(HgjJoinState *state, HgjSource *source, HgjKey *key, Expr *operand,
+		 HgjKeyKind kind, const HgjKeyPair *pair, Oid hash, int base)
+{
+	Expr	   *column = strip_relabel(operand);
+
+	key->kind = kind;
+	key->first_word = source->nwords;
+	key->nwords = pair->nwords;
+	key->collation = pair->collation;
+	key->extended = pair->extended;
+	source->nwords += pair->nwords;
+
+	if (IsA(column, Var) && ((Var *) column)->varno == INDEX_VAR)
+	{
+		key->attno = ((Var *) column)->varattno - base;
+		source->last_attno = Max(source->last_attno, key->attno);
+	}
+	else
+	{
+		Node	   *expr = refer_to_child((Node *) operand, &base);
+
+		key->expr = ExecInitExpr((Expr *) expr, &state->css.ss.ps);
+		source->reset_econtext = true;
+	}
+	if (kind == HGJ_KEY_OPAQUE)
+	{
+		fmgr_info(hash, &key->hash);
+		source->reset_econtext = true;
+	}
+}
+
+/*
+ * Both sides' keys, from the hash clauses.  Returns the clauses that have to
+ * be rechecked.
+ */
+static List *
+init_keys(HgjJoinState *state, List *hashclauses, int outer_columns)
+{
+	int			nkeys = list_length(hashclauses);
+	List	   *recheck = NIL;
+	int			k = 0;
+	ListCell   *lc;
+
+	state->outer.keys = palloc0(mul_size(nkeys, sizeof(HgjKey)));
+	state->inner.keys = palloc0(mul_size(nkeys, sizeof(HgjKey)));
+	state->outer.nkeys = state->inner.nkeys = nkeys;
+
+	foreach(lc, hashclauses)
+	{
+		OpExpr	   *clause = lfirst_node(OpExpr, lc);
+		HgjKeyPair	pair;
+
+		if (!hgj_key_pair(clause, true, &pair))
+			elog(ERROR, "operator %u of a HashGraphJoin is no hash key",
+				 clause->opno);
+		init_key(state, &state->outer, &state->outer.keys[k],
+				 linitial(clause->args), pair.outer_kind, &pair,
+				 pair.outer_hash, 0);
+		init_key(state, &state->inner, &state->inner.keys[k],
+				 lsecond(clause->args), pair.inner_kind, &pair,
+				 pair.inner_hash, outer_columns);
+		if (pair.outer_kind == HGJ_KEY_OPAQUE)
+			recheck = lappend(recheck, clause);
+		if (depends_on_parameters(lsecond(clause->args), NULL))
+			state->inner_key_params = true;
+		k++;
+	}
+	return recheck;
+}
+
+/* The columns of one child that `wanted` (custom_scan_tlist entries) names. */
+static void
+init_columns(HgjSource *source, Bitmapset *wanted, int base)
+{
+	TupleDesc	desc = ExecGetResultType(source->child);
+
+	source->columns = palloc0(mul_size(Max(desc->natts, 1), sizeof(HgjColumn)));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		HgjColumn  *column = &source->columns[source->ncols];
+
+		if (!bms_is_member(base + i + 1 - FirstLowInvalidHeapAttributeNumber,
+						   wanted))
+			continue;
+		column->attno = i + 1;
+		column->scan_attno = base + i + 1;
+		column->attlen = att->attlen;
+		column->attbyval = att->attbyval;
+		column->width = att->attbyval ? att->attlen : sizeof(Datum);
+		source->ncols++;
+		source->last_attno = Max(source->last_attno, column->attno);
+	}
+}
+
+/* Can matches go straight into the result slot? */
+static bool
+targets_are_columns(List *targetlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (!IsA(tle->expr, Var) || ((Var *) tle->expr)->varno != INDEX_VAR)
+			return false;
+	}
+	return true;
+}
+
+static void
+add_target(HgjJoinState *state, AttrNumber resno, AttrNumber scan_attno)
+{
+	HgjTarget  *target = &state->targets[state->ntargets++];
+	HgjSource  *sources[] = {&state->outer, &state->inner};
+
+	target->resno = resno;
+	for (int s = 0; s < lengthof(sources); s++)
+		for (int c = 0; c < sources[s]->ncols; c++)
+			if (sources[s]->columns[c].scan_attno == scan_attno)
+			{
+				target->inner = (s == 1);
+				target->column = c;
+				return;
+			}
+	elog(ERROR, "column %d of a HashGraphJoin is not carried", scan_attno);
+}
+
+/* Decide which slot matches are written to, and what goes where in it. */
+static void
+init_targets(HgjJoinState *state, List *targetlist)
+{
+	ScanState  *ss = &state->css.ss;
+	ListCell   *lc;
+
+	state->direct = !state->recheck && state->filter == NULL &&
+		targets_are_columns(targetlist);
+	if (state->direct)
+	{
+		state->slot = ss->ps.ps_ResultTupleSlot;
+		state->targets = palloc0(mul_size(Max(list_length(targetlist), 1),
+										  sizeof(HgjTarget)));
+		foreach(lc, targetlist)
+		{
+			TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+			add_target(state, tle->resno, ((Var *) tle->expr)->varattno);
+		}
+	}
+	else
+	{
+		state->slot = ss->ss_ScanTupleSlot;
+		state->targets = palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
+										  sizeof(HgjTarget)));
+		for (int c = 0; c < state->outer.ncols; c++)
+			add_target(state, state->outer.columns[c].scan_attno,
+					   state->outer.columns[c].scan_attno);
+		for (int c = 0; c < state->inner.ncols; c++)
+			add_target(state, state->inner.columns[c].scan_attno,
+					   state->inner.columns[c].scan_attno);
+	}
+
+	/* columns that are never filled read as NULL */
+	memset(state->slot->tts_isnull, true,
+		   state->slot->tts_tupleDescriptor->natts * sizeof(bool));
+}
+
+static void
+init_buffers(HgjJoinState *state)
+{
+	HgjSemantics *s = &state->semantics;
+
+	state->outer_batch = hgj_batch_create(state->context, state->outer.columns,
+										  state->outer.ncols,
+										  state->outer.nwords);
+	state->inner_batch = hgj_batch_create(state->context, state->inner.columns,
+										  state->inner.ncols,
+										  state->inner.nwords);
+	hgj_row_store_init(&state->rows, state->context, state->inner.columns,
+					   state->inner.ncols, state->inner_ps->plan->plan_rows);
+	state->inner_batch->values = &state->rows.values;
+
+	state->outer.keep_null_keys = s->fill_outer;
+	state->inner.keep_null_keys = s->fill_inner;
+}
+
+/* Steps 1 to 5 of the head comment; children are initialised here, too. */
+void
+hgj_setup(HgjJoinState *state, EState *estate, int eflags)
+{
+	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	PlanState  *ps = &state->css.ss.ps;
+	List	   *facts = cscan->custom_private;
+	int			outer_columns = list_nth_int(facts, HGJ_FACT_OUTER_COLUMNS);
+	List	   *match_quals;
+	Bitmapset  *wanted = NULL;
+	uint64		seed;
+
+	state->context = estate->es_query_cxt;
+	state->jointype = (JoinType) list_nth_int(facts, HGJ_FACT_JOIN_TYPE);
+	state->semantics = join_semantics(state->jointype,
+									  list_nth_int(facts, HGJ_FACT_INNER_UNIQUE));
+
+	/* rows are never asked for again in another order: no backward, no mark */
+	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+	state->outer_ps = ExecInitNode(linitial(cscan->custom_plans), estate,
+								   eflags);
+	state->inner_ps = ExecInitNode(lsecond(cscan->custom_plans), estate,
+								   eflags);
+	state->css.custom_ps = list_make2(state->outer_ps, state->inner_ps);
+
+	seed = pg_prng_uint64(&pg_global_prng_state);
+	state->outer.methods = state->inner.methods = &hgj_source_tuples;
+	state->outer.child = state->outer_ps;
+	state->inner.child = state->inner_ps;
+	state->outer.seed = state->inner.seed = seed;
+	state->outer.econtext = CreateExprContext(estate);
+	state->inner.econtext = CreateExprContext(estate);
+
+	match_quals = init_keys(state, list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
+							outer_columns);
+	match_quals = list_concat(match_quals,
+							  list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN));
+	state->recheck = (match_quals != NIL);
+	state->match_qual = ExecInitQual(match_quals, ps);
+	state->one_time_qual =
+		ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_ONE_TIME), ps);
+	state->filter = ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
+								 ps);
+
+	pull_varattnos((Node *) cscan->scan.plan.targetlist, INDEX_VAR, &wanted);
+	pull_varattnos(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), INDEX_VAR,
+				   &wanted);
+	pull_varattnos((Node *) match_quals, INDEX_VAR, &wanted);
+	init_columns(&state->outer, wanted, 0);
+	init_columns(&state->inner, wanted, outer_columns);
+
+	init_targets(state, cscan->scan.plan.targetlist);
+	init_buffers(state);
+	state->phase = HGJ_PHASE_START;
+}

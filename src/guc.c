@@ -1,0 +1,152 @@
+/*-------------------------------------------------------------------------
+ *
+ * guc.c
+ *	  Every setting of hashgraph_join, sorted by name.
+ *
+ * The variables are owned by PostgreSQL's GUC machinery from
+ * hgj_define_settings() on, until the process ends.  docs/settings.md is the
+ * user's page about them; keep the two alike.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <float.h>
+#include <limits.h>
+
+#include "engine/engine.h"
+#include "guc.h"
+#include "utils/guc.h"
+
+int			hgj_build = HGJ_BUILD_AUTO;
+double		hgj_build_tuple_cost = 0.006;
+double		hgj_emit_tuple_cost = 0.008;
+bool		hgj_enabled = true;
+int			hgj_engine = HGJ_ENGINE_AUTO;
+bool		hgj_force = false;
+int			hgj_min_rows = 10000;
+int			hgj_probe = HGJ_PROBE_AUTO;
+double		hgj_probe_tuple_cost = 0.0015;
+int			hgj_require = HGJ_REQUIRE_OFF;
+int			hgj_segments = HGJ_SEGMENTS_AUTO;
+double		hgj_startup_cost = 250.0;
+
+static const struct config_enum_entry build_options[] = {
+	{"auto", HGJ_BUILD_AUTO, false},
+	{"v1", HGJ_BUILD_V1, false},
+	{"v2", HGJ_BUILD_V2, false},
+	{"sort", HGJ_BUILD_SORT, false},
+	{"direct", HGJ_BUILD_DIRECT, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry engine_options[] = {
+	{"auto", HGJ_ENGINE_AUTO, false},
+	{"cpu", HGJ_ENGINE_CPU, false},
+	{"cuda", HGJ_ENGINE_CUDA, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry probe_options[] = {
+	{"auto", HGJ_PROBE_AUTO, false},
+	{"standard", HGJ_PROBE_STANDARD, false},
+	{"binned", HGJ_PROBE_BINNED, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry require_options[] = {
+	{"off", HGJ_REQUIRE_OFF, false},
+	{"join", HGJ_REQUIRE_JOIN, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry segments_options[] = {
+	{"auto", HGJ_SEGMENTS_AUTO, false},
+	{"csr", HGJ_SEGMENTS_CSR, false},
+	{"ellpack", HGJ_SEGMENTS_ELLPACK, false},
+	{"sliced", HGJ_SEGMENTS_SLICED, false},
+	{NULL, 0, false}
+};
+
+/*
+ * Define the settings and reserve their prefix, so that a misspelt name is an
+ * error.  Call once per process, from _PG_init.
+ */
+void
+hgj_define_settings(void)
+{
+	DefineCustomEnumVariable("hashgraph_join.build",
+							 "Forces how a HashGraph is built.",
+							 "auto chooses by key range and size.",
+							 &hgj_build, HGJ_BUILD_AUTO, build_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.build_tuple_cost",
+							 "Sets the planner's estimate of the cost of adding one row to a HashGraph.",
+							 NULL,
+							 &hgj_build_tuple_cost, 0.006, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.emit_tuple_cost",
+							 "Sets the planner's estimate of the cost of one match of a HashGraphJoin.",
+							 NULL,
+							 &hgj_emit_tuple_cost, 0.008, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("hashgraph_join.enabled",
+							 "Enables the planner's use of HashGraphJoin plans.",
+							 "They also need enable_hashjoin.",
+							 &hgj_enabled, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hashgraph_join.engine",
+							 "Chooses what runs the joins.",
+							 "An engine that cannot run falls back to cpu, and EXPLAIN ANALYZE says why.",
+							 &hgj_engine, HGJ_ENGINE_AUTO, engine_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("hashgraph_join.force",
+							 "Plans HashGraphJoin for every join that can use it, whatever the costs.",
+							 "Meant for tests.",
+							 &hgj_force, false,
+							 PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("hashgraph_join.min_rows",
+							"Sets the estimated number of rows of the larger side below which HashGraphJoin is not considered.",
+							NULL,
+							&hgj_min_rows, 10000, 0, INT_MAX,
+							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hashgraph_join.probe",
+							 "Forces how a HashGraph is probed.",
+							 "auto chooses by the size of the table.",
+							 &hgj_probe, HGJ_PROBE_AUTO, probe_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.probe_tuple_cost",
+							 "Sets the planner's estimate of the cost of probing a HashGraph with one row.",
+							 NULL,
+							 &hgj_probe_tuple_cost, 0.0015, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hashgraph_join.require",
+							 "Raises an error when a query that could use HashGraphJoin is planned without it.",
+							 "Meant for tests.",
+							 &hgj_require, HGJ_REQUIRE_OFF, require_options,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hashgraph_join.segments",
+							 "Forces how the edge lists of a HashGraph are stored.",
+							 "A table that padding would make too large is stored as csr, and EXPLAIN ANALYZE says so.",
+							 &hgj_segments, HGJ_SEGMENTS_AUTO, segments_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.startup_cost",
+							 "Sets the planner's estimate of the fixed cost of a HashGraphJoin.",
+							 NULL,
+							 &hgj_startup_cost, 250.0, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("hashgraph_join");
+}

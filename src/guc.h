@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * guc.h
+ *	  The settings of hashgraph_join (guc.c defines and documents them).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_GUC_H
+#define HGJ_GUC_H
+
+#include "postgres.h"
+
+typedef enum HgjEngineChoice
+{
+	HGJ_ENGINE_AUTO,
+	HGJ_ENGINE_CPU,
+	HGJ_ENGINE_CUDA
+} HgjEngineChoice;
+
+typedef enum HgjRequire
+{
+	HGJ_REQUIRE_OFF,
+	HGJ_REQUIRE_JOIN
+} HgjRequire;
+
+extern int	hgj_build;
+extern double hgj_build_tuple_cost;
+extern double hgj_emit_tuple_cost;
+extern bool hgj_enabled;
+extern int	hgj_engine;
+extern bool hgj_force;
+extern int	hgj_min_rows;
+extern int	hgj_probe;
+extern double hgj_probe_tuple_cost;
+extern int	hgj_require;
+extern int	hgj_segments;
+extern double hgj_startup_cost;
+
+extern void hgj_define_settings(void);
+
+#endif							/* HGJ_GUC_H */

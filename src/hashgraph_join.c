@@ -1,0 +1,128 @@
+/*-------------------------------------------------------------------------
+ *
+ * hashgraph_join.c
+ *	  The module: what happens when the library is loaded, and the functions
+ *	  that SQL can call.
+ *
+ * 1. _PG_init defines the settings, registers the node's methods under their
+ *	  name (parallel workers and stored plans look them up), and chains into the
+ *	  planner.  It never touches a device: the postmaster may be running it, and
+ *	  a CUDA context does not survive fork.
+ * 2. hashgraph_join_info() lists the engines, opening none.
+ *
+ * No memory outlives a call but what the GUC machinery keeps.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "engine/engine.h"
+#include "engine/registry.h"
+#include "exec/plan_format.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "guc.h"
+#include "miscadmin.h"
+#include "planner/planner.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(hashgraph_join_info);
+
+void		_PG_init(void);
+
+#define INFO_COLUMNS	6
+
+typedef struct CapabilityName
+{
+	uint64		bit;
+	const char *name;
+} CapabilityName;
+
+static const CapabilityName capability_names[] = {
+	{HGJ_CAP_HOST_KEYS, "host_keys"},
+	{HGJ_CAP_DEVICE_KEYS, "device_keys"},
+	{HGJ_CAP_GROUPED, "grouped"},
+	{HGJ_CAP_DYNAMIC, "dynamic"},
+	{HGJ_CAP_SORT, "sort"}
+};
+
+void
+_PG_init(void)
+{
+	hgj_define_settings();
+	RegisterCustomScanMethods(&hgj_scan_methods);
+	hgj_install_planner_hooks();
+}
+
+static Datum
+text_array(Datum *elements, int n)
+{
+	return PointerGetDatum(construct_array(elements, n, TEXTOID, -1, false,
+										   TYPALIGN_INT));
+}
+
+static Datum
+device_array(const HgjEngine *engine)
+{
+	int			n = Max(engine->device_count(), 0);
+	Datum	   *elements = palloc(mul_size(Max(n, 1), sizeof(Datum)));
+	int			found = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		HgjDeviceInfo info;
+		HgjError	err;
+
+		if (engine->device_info(i, &info, &err) == HGJ_OK)
+			elements[found++] = CStringGetTextDatum(info.name);
+	}
+	return text_array(elements, found);
+}
+
+static Datum
+capability_array(const HgjEngine *engine)
+{
+	Datum		elements[lengthof(capability_names)];
+	int			n = 0;
+
+	for (int i = 0; i < lengthof(capability_names); i++)
+		if (engine->capabilities & capability_names[i].bit)
+			elements[n++] = CStringGetTextDatum(capability_names[i].name);
+	return text_array(elements, n);
+}
+
+/* One row per engine that there is, or could be. */
+Datum
+hashgraph_join_info(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < hgj_registry_count(); i++)
+	{
+		Datum		values[INFO_COLUMNS] = {0};
+		bool		nulls[INFO_COLUMNS] = {false};
+		HgjError	err = {0};
+		const char *name = hgj_registry_name(i);
+		const HgjEngine *engine = hgj_registry_find(name, pkglib_path, &err);
+
+		values[0] = CStringGetTextDatum(name);
+		values[1] = BoolGetDatum(engine != NULL);
+		nulls[2] = nulls[3] = nulls[4] = (engine == NULL);
+		nulls[5] = (engine != NULL);
+		if (engine)
+		{
+			values[2] = CStringGetTextDatum(engine->version);
+			values[3] = device_array(engine);
+			values[4] = capability_array(engine);
+		}
+		else
+			values[5] = CStringGetTextDatum(err.message);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}

@@ -1,0 +1,197 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan.c
+ *	  Turn a HashGraphJoin path into a CustomScan (exec/plan_format.h).
+ *
+ * 1. Split the restriction list as create_hashjoin_plan() does: hash clauses
+ *	  (switched so that the outer operand is on the left), residual clauses that
+ *	  belong to the match, clauses to apply after an outer join, and one-time
+ *	  filters.  (PostgreSQL puts a Result above its own joins for the last; for
+ *	  a custom path nobody does.)
+ * 2. custom_scan_tlist is the outer plan's target list and then the inner
+ *	  plan's, so that column i of a child is column i, or outer + i, here.
+ * 3. The core replaces nest loop parameters and fixes references afterwards.
+ *
+ * Memory: the planner's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/appendinfo.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "planner/planner.h"
+#include "utils/lsyscache.h"
+
+typedef struct QualItem
+{
+	RestrictInfo *rinfo;
+	Cost		cost;
+	Index		security_level;
+} QualItem;
+
+/* Must `a` stay behind `b`? */
+static bool
+runs_after(const QualItem *a, const QualItem *b)
+{
+	if (a->security_level != b->security_level)
+		return a->security_level > b->security_level;
+	return a->cost >= b->cost;
+}
+
+/*
+ * Sort RestrictInfos into execution order: security levels first, cost within
+ * a level, stable.  A cheap leakproof clause counts as level 0.  The rules are
+ * those of order_qual_clauses() in createplan.c, which is static there.
+ */
+static List *
+order_clauses(PlannerInfo *root, List *clauses)
+{
+	int			n = list_length(clauses);
+	QualItem   *items;
+	List	   *result = NIL;
+	int			i = 0;
+	ListCell   *lc;
+
+	if (n <= 1)
+		return clauses;
+	items = palloc(mul_size(n, sizeof(QualItem)));
+	foreach(lc, clauses)
+	{
+		QualItem	item;
+		QualCost	cost;
+		int			j = i++;
+
+		item.rinfo = lfirst_node(RestrictInfo, lc);
+		cost_qual_eval_node(&cost, (Node *) item.rinfo, root);
+		item.cost = cost.per_tuple;
+		item.security_level = item.rinfo->security_level;
+		if (item.rinfo->leakproof && item.cost < 10 * cpu_operator_cost)
+			item.security_level = 0;
+		for (; j > 0 && !runs_after(&item, &items[j - 1]); j--)
+			items[j] = items[j - 1];
+		items[j] = item;
+	}
+	for (i = 0; i < n; i++)
+		result = lappend(result, items[i].rinfo);
+	pfree(items);
+	return result;
+}
+
+/* The hash clauses as expressions with the outer operand on the left. */
+static List *
+switched_clauses(List *hashclauses, Relids outer_relids)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, hashclauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		OpExpr	   *clause = castNode(OpExpr, rinfo->clause);
+
+		if (!bms_is_subset(rinfo->left_relids, outer_relids))
+		{
+			/* a shallow copy: CommuteOpExpr changes the node itself */
+			OpExpr	   *copy = makeNode(OpExpr);
+
+			*copy = *clause;
+			copy->args = list_copy(clause->args);
+			CommuteOpExpr(copy);
+			clause = copy;
+		}
+		result = lappend(result, clause);
+	}
+	return result;
+}
+
+/* Append copies of a child's output columns to custom_scan_tlist. */
+static List *
+append_columns(List *tlist, List *child_tlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, child_tlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		tlist = lappend(tlist,
+						makeTargetEntry(copyObject(tle->expr),
+										list_length(tlist) + 1, NULL, false));
+	}
+	return tlist;
+}
+
+static Plan *
+plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+				 List *tlist, List *clauses, List *custom_plans)
+{
+	List	   *restrictlist = list_nth(best_path->custom_private,
+										HGJ_PATH_RESTRICTLIST);
+	List	   *hash_rinfos = list_nth(best_path->custom_private,
+									   HGJ_PATH_HASHCLAUSES);
+	List	   *facts = list_nth(best_path->custom_private, HGJ_PATH_FACTS);
+	JoinType	jointype = (JoinType) linitial_int(facts);
+	Path	   *outer_path = linitial(best_path->custom_paths);
+	Plan	   *outer_plan = linitial(custom_plans);
+	Plan	   *inner_plan = lsecond(custom_plans);
+	CustomScan *cscan = makeNode(CustomScan);
+	List	   *joinquals;
+	List	   *otherquals = NIL;
+	List	   *one_time = extract_actual_clauses(restrictlist, true);
+
+	restrictlist = order_clauses(root, restrictlist);
+	if (IS_OUTER_JOIN(jointype))
+		extract_actual_join_clauses(restrictlist, rel->relids,
+									&joinquals, &otherquals);
+	else
+		joinquals = extract_actual_clauses(restrictlist, false);
+	joinquals = list_difference(joinquals, get_actual_clauses(hash_rinfos));
+
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.scanrelid = 0;
+	cscan->flags = best_path->flags;
+	cscan->custom_plans = custom_plans;
+	cscan->custom_exprs =
+		list_make4(switched_clauses(hash_rinfos, outer_path->parent->relids),
+				   joinquals, one_time, otherquals);
+	cscan->custom_scan_tlist = append_columns(NIL, outer_plan->targetlist);
+	cscan->custom_private =
+		list_make3_int((int) jointype, lsecond_int(facts),
+					   list_length(cscan->custom_scan_tlist));
+	cscan->custom_scan_tlist = append_columns(cscan->custom_scan_tlist,
+											  inner_plan->targetlist);
+	cscan->methods = &hgj_scan_methods;
+	return &cscan->scan.plan;
+}
+
+/*
+ * A parameterised path of a partitionwise join is about to be re-aimed at a
+ * child of its parameter: translate the clauses we carry; the core translates
+ * the child paths.
+ */
+static List *
+reparameterize_by_child(PlannerInfo *root, List *custom_private,
+						RelOptInfo *child_rel)
+{
+	List	   *result = list_copy(custom_private);
+
+	for (int i = HGJ_PATH_RESTRICTLIST; i <= HGJ_PATH_HASHCLAUSES; i++)
+		lfirst(list_nth_cell(result, i)) =
+			adjust_appendrel_attrs_multilevel(root, list_nth(result, i),
+											  child_rel->relids,
+											  child_rel->top_parent_relids);
+	return result;
+}
+
+const CustomPathMethods hgj_path_methods = {
+	.CustomName = HGJ_NODE_NAME,
+	.PlanCustomPath = plan_custom_path,
+	.ReparameterizeCustomPathByChild = reparameterize_by_child
+};

@@ -1,0 +1,53 @@
+/*-------------------------------------------------------------------------
+ *
+ * planner.h
+ *	  What the planner's files share, and the shape of the CustomScan that
+ *	  they hand to exec/.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PLANNER_H
+#define HGJ_PLANNER_H
+
+#include "compat.h"
+
+#include "exec/plan_format.h"
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/planner.h"
+
+/* Why a join got no path of ours; shown at DEBUG1. */
+typedef enum HgjDecline
+{
+	HGJ_DECLINE_NOTHING,
+	HGJ_DECLINE_JOIN_TYPE,		/* JOIN_UNIQUE_*, or one we do not know */
+	HGJ_DECLINE_NO_HASH_CLAUSE,
+	HGJ_DECLINE_FEW_ROWS,
+	HGJ_DECLINE_PARAMETERIZED	/* the sides depend on one another */
+} HgjDecline;
+
+/*
+ * custom_private of the CustomPath, by position.  The restriction list holds
+ * RestrictInfos as they came; the hash clauses are among them.
+ */
+#define HGJ_PATH_RESTRICTLIST	0
+#define HGJ_PATH_HASHCLAUSES	1
+#define HGJ_PATH_FACTS			2	/* IntList: join type, inner_unique */
+
+/* join_path.c */
+extern void hgj_install_planner_hooks(void);
+
+/* cost.c */
+extern void hgj_cost_join(PlannerInfo *root, CustomPath *path,
+						  JoinType jointype, bool inner_unique,
+						  List *restrictlist, List *hashclauses,
+						  const SemiAntiJoinFactors *semifactors);
+
+/* plan.c */
+extern const CustomPathMethods hgj_path_methods;
+
+/* require.c */
+extern void hgj_require_note_join(void);
+extern void hgj_install_require_hook(void);
+
+#endif							/* HGJ_PLANNER_H */

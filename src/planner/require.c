@@ -1,0 +1,142 @@
+/*-------------------------------------------------------------------------
+ *
+ * require.c
+ *	  hashgraph_join.require: make a test fail whose query did not use us.
+ *
+ * 1. While a statement is planned, join_path.c notes that there was a join for
+ *	  which it could add a path.
+ * 2. When the plan is done, look for a HashGraphJoin in it, and for one of
+ *	  PostgreSQL's own hash joins.  No node of ours, or a hash join that should
+ *	  have been one, is an error.
+ *
+ * The note lives on the stack of the planner hook, one per nesting level:
+ * planning can call functions that plan queries of their own.  No memory, no
+ * locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "guc.h"
+#include "optimizer/planner.h"
+#include "planner/planner.h"
+
+typedef struct PlanUse
+{
+	bool		ours;
+	bool		stock_hash_join;
+} PlanUse;
+
+static planner_hook_type previous_planner = NULL;
+static bool *join_seen = NULL;	/* of the innermost planner call, or NULL */
+
+/* A join of the statement being planned has got a path of ours. */
+void
+hgj_require_note_join(void)
+{
+	if (join_seen)
+		*join_seen = true;
+}
+
+static void look_at_plan(Plan *plan, PlanUse *use);
+
+static void
+look_at_plans(List *plans, PlanUse *use)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		look_at_plan((Plan *) lfirst(lc), use);
+}
+
+/* Subplans of expressions are in PlannedStmt.subplans, seen by the caller. */
+static void
+look_at_plan(Plan *plan, PlanUse *use)
+{
+	if (plan == NULL)
+		return;
+	look_at_plan(plan->lefttree, use);
+	look_at_plan(plan->righttree, use);
+	switch (nodeTag(plan))
+	{
+		case T_HashJoin:
+			use->stock_hash_join = true;
+			break;
+		case T_CustomScan:
+			if (((CustomScan *) plan)->methods == &hgj_scan_methods)
+				use->ours = true;
+			look_at_plans(((CustomScan *) plan)->custom_plans, use);
+			break;
+		case T_Append:
+			look_at_plans(((Append *) plan)->appendplans, use);
+			break;
+		case T_MergeAppend:
+			look_at_plans(((MergeAppend *) plan)->mergeplans, use);
+			break;
+		case T_BitmapAnd:
+			look_at_plans(((BitmapAnd *) plan)->bitmapplans, use);
+			break;
+		case T_BitmapOr:
+			look_at_plans(((BitmapOr *) plan)->bitmapplans, use);
+			break;
+		case T_SubqueryScan:
+			look_at_plan(((SubqueryScan *) plan)->subplan, use);
+			break;
+		default:
+			break;
+	}
+}
+
+static PlannedStmt *
+plan_statement(Query *parse, const char *query_string, int cursorOptions,
+			   ParamListInfo boundParams)
+{
+	if (previous_planner)
+		return previous_planner(parse, query_string, cursorOptions, boundParams);
+	return standard_planner(parse, query_string, cursorOptions, boundParams);
+}
+
+static PlannedStmt *
+hgj_planner(Query *parse, const char *query_string, int cursorOptions,
+			ParamListInfo boundParams)
+{
+	PlannedStmt *stmt;
+	bool	   *outer_seen = join_seen;
+	bool		seen = false;
+	PlanUse		use = {0};
+
+	if (hgj_require == HGJ_REQUIRE_OFF)
+		return plan_statement(parse, query_string, cursorOptions, boundParams);
+
+	join_seen = &seen;
+	PG_TRY();
+	{
+		stmt = plan_statement(parse, query_string, cursorOptions, boundParams);
+	}
+	PG_FINALLY();
+	{
+		join_seen = outer_seen;
+	}
+	PG_END_TRY();
+
+	if (!seen)
+		return stmt;
+	look_at_plan(stmt->planTree, &use);
+	look_at_plans(stmt->subplans, &use);
+	if (!use.ours || use.stock_hash_join)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("query with a hashable join was planned without HashGraphJoin"),
+				 use.ours ?
+				 errdetail("One of its joins became a stock hash join.") : 0,
+				 errhint("Set hashgraph_join.require to off, or hashgraph_join.force to on.")));
+	return stmt;
+}
+
+/* Chain into the planner.  Call once per process, from _PG_init. */
+void
+hgj_install_require_hook(void)
+{
+	previous_planner = planner_hook;
+	planner_hook = hgj_planner;
+}

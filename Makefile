@@ -1,0 +1,112 @@
+# hashgraph_join: built with PostgreSQL's extension build system (PGXS).
+#
+#   make demo            a star join, stock and through HashGraphJoin, side by side
+#   make check           every test, on throw-away servers   [SUITES="regress tap"]
+#   make bench           ratios against stock PostgreSQL     [ROWS=2000000 CASES="q1"]
+#   make lint            the rules of the source tree, and a build without warnings
+#   make setup           installs what the goals above need (they call it themselves)
+#
+#   make; make install; make installcheck    the PGXS way, against a running server
+#   make WERROR=1        warnings are errors
+#   make PG_CONFIG=...   for another PostgreSQL 15
+
+SCRIPT_GOALS := check demo bench lint setup clean-all
+
+ifneq (,$(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)))
+
+# These work on a machine that has no PostgreSQL yet, so PGXS stays out of it.
+.NOTPARALLEL:
+.PHONY: $(MAKECMDGOALS)
+
+SUITES ?=
+export SUITES
+
+check: ; @bash test/check.sh
+demo:  ; @bash bench/demo.sh
+bench: ; @bash bench/run.sh
+lint:  ; @bash test/setup.sh build && bash test/lint.sh
+setup: ; @bash test/setup.sh
+clean-all:
+	rm -rf build results output_iso tmp_check log regression.diffs regression.out
+	rm -f hashgraph_join.so bench/engine_bench
+	rm -rf test/engine/run_*
+	find src -name '*.o' -delete -o -name '*.bc' -delete -o -name '*.d' -delete
+
+OTHER_GOALS := $(filter-out $(SCRIPT_GOALS),$(MAKECMDGOALS))
+ifneq (,$(OTHER_GOALS))
+$(OTHER_GOALS): ; $(MAKE) $@
+endif
+
+else
+
+MODULE_big = hashgraph_join
+EXTENSION = hashgraph_join
+DATA = $(wildcard sql/hashgraph_join--*.sql)
+PGFILEDESC = "hashgraph_join - joins through a HashGraph"
+
+SRCS := $(sort $(wildcard src/*.c src/planner/*.c src/exec/*.c src/engine/*.c))
+HDRS := $(sort $(wildcard src/*.h src/planner/*.h src/exec/*.h src/engine/*.h))
+OBJS := $(SRCS:.c=.o)
+
+PG_CPPFLAGS = -Isrc
+# Two groups of -Wextra stay off: PostgreSQL's function signatures leave
+# parameters unused, and its node and type tables leave fields out.
+STRICT = -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+PG_CFLAGS = $(STRICT) $(if $(filter 1 yes on,$(WERROR)),-Werror)
+SHLIB_LINK += -ldl
+EXTRA_CLEAN = $(SRCS:.c=.d) build/flags
+
+TESTS := $(patsubst sql/%.sql,%,$(filter-out sql/hashgraph_join--%.sql,$(sort $(wildcard sql/*.sql))))
+REGRESS := $(filter setup,$(TESTS)) $(filter-out setup,$(TESTS))
+REGRESS_OPTS = --load-extension=hashgraph_join
+ISOLATION := $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
+ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hashgraph_join
+
+# Debian's pg_config in PATH stands for the newest PostgreSQL there is.
+PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_config)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifeq (,$(PGXS))
+$(error $(PG_CONFIG) does not run: install the package postgresql-server-dev-15 ("make setup" does), or give PG_CONFIG=/path/to/pg_config)
+endif
+ifeq (,$(wildcard $(PGXS)))
+$(error $(PGXS) is missing: install the package postgresql-server-dev-15 ("make setup" does))
+endif
+PG_MAJOR := $(shell $(PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+ifneq (15,$(PG_MAJOR))
+$(error $(PG_CONFIG) is of PostgreSQL $(PG_MAJOR), and hashgraph_join is for PostgreSQL 15)
+endif
+
+# PostgreSQL may want bitcode for its JIT, made by a clang that is not here.
+PG_MAKEFILE := $(dir $(PGXS))../Makefile.global
+PG_CLANG := $(shell sed -n 's/^CLANG[ ]*=[ ]*//p' $(PG_MAKEFILE))
+PG_LLVM_BIN := $(shell sed -n 's/^LLVM_BINPATH[ ]*=[ ]*//p' $(PG_MAKEFILE))
+ifeq (,$(and $(shell command -v $(or $(PG_CLANG),clang-none)),$(wildcard $(PG_LLVM_BIN)/llvm-lto)))
+override with_llvm := no
+endif
+
+# MAKEFILE_LIST's first entry is this file also when make runs elsewhere.
+include $(PGXS)
+
+# PostgreSQL's headers are somebody else's: no warnings from them.
+override CPPFLAGS := $(patsubst -I$(includedir_server),-isystem $(includedir_server),$(patsubst -I$(includedir_internal),-isystem $(includedir_internal),$(CPPFLAGS)))
+
+# A changed header rebuilds the objects that include it, changed flags all.
+$(OBJS): override CFLAGS += -MMD -MP
+$(OBJS): build/flags
+$(OBJS:.o=.bc): $(HDRS) build/flags
+-include $(wildcard $(SRCS:.c=.d))
+
+FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(PG_CONFIG) $(shell $(PG_CONFIG) --version)
+ifneq ($(FLAGS_NOW),$(file <build/flags))
+.PHONY: build/flags
+endif
+build/flags:
+	$(shell mkdir -p build)$(file >$@,$(FLAGS_NOW))
+
+# For the lint: all sources through one compiler, nothing written.
+.PHONY: compile-strict $(SRCS:=.strict)
+compile-strict: $(SRCS:=.strict)
+$(SRCS:=.strict): %.strict:
+	$(CC) $(CFLAGS) -Werror $(CPPFLAGS) -c -o /dev/null $*
+
+endif

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+#
+# Installs, without asking, what is missing on a Debian machine:
+#
+#   test/setup.sh build     what `make install` and the demo need
+#   test/setup.sh           that, and what the tests need
+#   test/setup.sh cassert   that, and what building PostgreSQL itself needs
+#
+# apt-get runs only where something is missing.  No server is started, and
+# none that runs is touched: services are held back while packages unpack.
+set -euo pipefail
+
+level=${1:-test}
+packages=(postgresql-15 postgresql-server-dev-15 gcc libc6-dev make)
+case $level in
+	build) ;;
+	test) packages+=(perl libipc-run-perl) ;;
+	cassert)
+		packages+=(perl libipc-run-perl ca-certificates dpkg-dev bzip2 xz-utils
+			pkg-config zlib1g-dev libicu-dev)
+		;;
+	*)
+		echo "usage: $0 [build|test|cassert]" >&2
+		exit 2
+		;;
+esac
+
+missing=()
+for package in "${packages[@]}"; do
+	state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+	[[ $state == installed ]] || missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+if ! command -v apt-get >/dev/null; then
+	echo "setup: missing ${missing[*]}, and this is not a Debian machine: install PostgreSQL 15 with its server headers, gcc, make, perl and IPC::Run yourself" >&2
+	exit 1
+fi
+
+root=()
+if ((EUID != 0)); then
+	if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+		root=(sudo -n)
+	else
+		echo "setup: missing ${missing[*]}; run as root: apt-get install ${missing[*]}" >&2
+		exit 1
+	fi
+fi
+
+policy=/usr/sbin/policy-rc.d
+made_policy=
+cleanup()
+{
+	[[ -z $made_policy ]] || "${root[@]}" rm -f "$policy"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+if [[ ! -e $policy ]]; then
+	made_policy=yes
+	printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null
+	"${root[@]}" chmod 755 "$policy"
+fi
+
+echo "setup: installing ${missing[*]}"
+apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+log=$(mktemp)
+# A third party's broken mirror must not stop us: what counts is the install.
+"${apt[@]}" update >"$log" 2>&1 || echo "setup: apt-get update had errors, going on" >&2
+if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
+	tail -n 40 "$log" >&2
+	rm -f "$log"
+	echo "setup: apt-get could not install ${missing[*]}" >&2
+	exit 1
+fi
+rm -f "$log"

@@ -1,0 +1,312 @@
+#!/usr/bin/env bash
+#
+# make check: sets up, builds, installs, and runs every suite in turn, each on
+# a throw-away server of its own.  The last line is `N passed, N failed`.
+#
+#   SUITES="regress tap"     some suites only (names below)
+#   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=260
+#                            the size of the random suite
+#   HGJ_TIME_LIMIT=3300      seconds for everything; what is left by then fails
+#
+# Logs stand in build/check.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=test/lib/server.sh
+. test/lib/server.sh
+
+ALL_SUITES=(lint engine regress isolation tap random pg_regression cassert)
+declare -A SUITE_LIMIT=([lint]=300 [engine]=900 [regress]=600 [isolation]=300
+	[tap]=900 [random]=1200 [pg_regression]=900 [cassert]=1800)
+out=$HGJ_TOP/build/check
+
+# ---- counting -------------------------------------------------------------
+
+# Adds to the counts of the suite that runs.
+report()
+{
+	echo "$1 $2" >>"$out/$suite.count"
+}
+
+# From a line `N passed, N failed`, the last one of a program's output.
+report_last_line()
+{
+	local line
+	line=$(tail -n 1 "$1")
+	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+		report "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+	else
+		echo "check: no line 'N passed, N failed' at the end"
+		report 0 1
+	fi
+}
+
+# Runs a program that ends with that line; its exit status counts as well.
+counted()
+{
+	local rc=0 before part
+	part=$(mktemp "$out/part.XXXXXX")
+	echo "+ $*"
+	set +e
+	"$@" 2>&1 | tee "$part"
+	rc=${PIPESTATUS[0]}
+	set -e
+	before=$(failures)
+	report_last_line "$part"
+	rm -f "$part"
+	if ((rc != 0 && $(failures) == before)); then
+		echo "check: exit status $rc, though no test failed: counted as a failure"
+		report 0 1
+	fi
+}
+
+failures()
+{
+	awk '{f += $2} END {print f + 0}' "$out/$suite.count"
+}
+
+# pg_regress and pg_isolation_regress, through PGXS's installcheck.
+installcheck()
+{
+	local what=$1 tree=$2 config=$3 dir=$4 rc=0 part ok bad
+	shift 4
+	part=$(mktemp "$out/part.XXXXXX")
+	mkdir -p "$dir"
+	set +e
+	make -C "$tree" installcheck PG_CONFIG="$config" \
+		EXTRA_REGRESS_OPTS="--outputdir=$dir" "$@" 2>&1 | tee "$part"
+	rc=${PIPESTATUS[0]}
+	set -e
+	ok=$(grep -cE '^(test +| +)[A-Za-z0-9_-]+ +\.\.\. ok( |$)' "$part" || true)
+	bad=$(grep -cE '^(test +| +)[A-Za-z0-9_-]+ +\.\.\. (FAILED|failed)' "$part" || true)
+	rm -f "$part"
+	if ((ok + bad == 0)); then
+		echo "check: $what ran no test"
+		bad=1
+	elif ((rc != 0 && bad == 0)); then
+		echo "check: $what ended with status $rc, though no test failed: counted as a failure"
+		bad=1
+	fi
+	if ((bad > 0)) && [[ -f $dir/regression.diffs ]]; then
+		head -n 400 "$dir/regression.diffs"
+	fi
+	report "$ok" "$bad"
+}
+
+# ---- suites ---------------------------------------------------------------
+
+suite_lint()
+{
+	counted bash test/lint.sh
+}
+
+suite_engine()
+{
+	counted make -s -C test/engine check
+	counted make -s -C test/engine check-asan
+}
+
+# The extension's output files are compared on a server like anybody's.
+test_server()
+{
+	hgj_server_start "shared_buffers = '256MB'" "max_prepared_transactions = 10" "$@"
+}
+
+suite_regress()
+{
+	test_server
+	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION=
+}
+
+suite_isolation()
+{
+	test_server
+	# PGXS puts the suite's own --outputdir before ours: the last one counts.
+	installcheck isolation "$HGJ_TOP" "$config" "$out/isolation" REGRESS=
+}
+
+suite_tap()
+{
+	local stage bin perl_lib part rc ok bad skipped files
+	bin=$("$config" --bindir)
+	perl_lib=$(dirname "$("$config" --pgxs)")/../test/perl
+	stage=$(mktemp -d /tmp/hgj_tap.XXXXXX)
+	hgj_at_exit "rm -rf '$stage'"
+	cp -r test/t "$stage/t"
+	files=(test/t/*.pl)
+	((EUID != 0)) || chown -R "$(hgj_server_user)" "$stage"
+	part=$(mktemp "$out/part.XXXXXX")
+	set +e
+	hgj_as_server env -C "$stage" -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE -u PGOPTIONS \
+		PATH="$bin:$PATH" TESTDIR="$stage" top_builddir="$stage" \
+		PG_REGRESS="$(dirname "$("$config" --pgxs)")/../test/regress/pg_regress" \
+		LC_ALL=C prove -v --timer -I "$perl_lib" -I "$stage/t" "${files[@]#test/}" 2>&1 | tee "$part"
+	rc=${PIPESTATUS[0]}
+	set -e
+	ok=$(grep -cE '^ok [0-9]+' "$part" || true)
+	bad=$(grep -cE '^not ok [0-9]+' "$part" || true)
+	# A test that was skipped proved nothing.
+	skipped=$(grep -ciE '^(ok [0-9]+.*# skip|1\.\.0 # skip)' "$part" || true)
+	rm -f "$part"
+	ok=$((ok - skipped))
+	bad=$((bad + skipped))
+	if ((rc != 0 && bad == 0)); then
+		echo "check: prove ended with status $rc, though no test failed: counted as a failure"
+		bad=1
+	fi
+	report "$ok" "$bad"
+	((bad == 0)) || {
+		rm -rf "$out/tap_logs"
+		cp -r "$stage/tmp_check/log" "$out/tap_logs" 2>/dev/null || true
+	}
+}
+
+suite_random()
+{
+	test_server "max_connections = 50"
+	counted perl test/random/run.pl --seeds "${HGJ_RANDOM_SEEDS:-8}" \
+		--queries "${HGJ_RANDOM_QUERIES:-260}"
+}
+
+suite_pg_regression()
+{
+	local source
+	source=$(bash test/cassert/build.sh --source)
+	test_server
+	counted perl test/pg_regression/run.pl --source "$source"
+}
+
+# The same answers from a server whose assertions and memory checks are on,
+# and where every buffer, lock and context left behind makes a warning.
+suite_cassert()
+{
+	local copy=$HGJ_TOP/build/cassert
+	config=$(bash test/cassert/build.sh)
+	PG_CONFIG=$config
+	hgj_install_copy "$config" "$copy"
+	test_server "log_min_messages = warning"
+	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION=
+	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
+	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
+
+	local found
+	found=$(grep -E 'TRAP:|was terminated by signal|(buffer refcount|resource|snapshot reference|relcache reference|cache reference|tupdesc reference|temporary file|file) leak|problem in alloc set|detected write past chunk end' \
+		"$HGJ_SERVER_LOG" || true)
+	if [[ -n $found ]]; then
+		echo "check: the assertion-enabled server's log:"
+		head -n 40 <<<"$found"
+		report 0 1
+	else
+		echo "ok - no failed assertion, leak warning or crash in the server's log"
+		report 1 0
+	fi
+}
+
+# ---- the frame ------------------------------------------------------------
+
+config=${PG_CONFIG:-}
+
+# One suite, in a process of its own (the frame calls this script again).
+if [[ ${1:-} == --suite ]]; then
+	suite=$2
+	config=$(hgj_pg_config)
+	"suite_$suite"
+	exit 0
+fi
+
+started=$SECONDS
+deadline=$((started + ${HGJ_TIME_LIMIT:-3300}))
+passed=0
+failed=0
+finish()
+{
+	echo
+	echo "$passed passed, $failed failed"
+	if ((failed > 0 || passed == 0)); then
+		exit 1
+	fi
+	exit 0
+}
+
+read -r -a suites <<<"${SUITES:-}"
+((${#suites[@]})) || suites=("${ALL_SUITES[@]}")
+for name in "${suites[@]}"; do
+	if [[ -z ${SUITE_LIMIT[$name]:-} ]]; then
+		echo "check: there is no suite $name; there are: ${ALL_SUITES[*]}" >&2
+		failed=1
+		finish
+	fi
+done
+
+rm -rf "$out"
+mkdir -p "$out"
+
+child=
+hgj_at_exit '[[ -z $child ]] || { kill -TERM "$child" 2>/dev/null; wait "$child"; }'
+
+# Runs a step with a time limit, in a process group of its own, so that what
+# it started ends with it; Ctrl-C comes through the trap above.
+limited()
+{
+	local limit=$1 log=$2 rc=0
+	shift 2
+	((limit <= deadline - SECONDS)) || limit=$((deadline - SECONDS))
+	if ((limit <= 0)); then
+		echo "check: the time for all suites was up before this one" >"$log"
+		return 124
+	fi
+	timeout -k 60 "$limit" "$@" >"$log" 2>&1 </dev/null &
+	child=$!
+	wait "$child" || rc=$?
+	child=
+	((rc != 124)) || echo "check: stopped after $limit s" >>"$log"
+	return "$rc"
+}
+
+step()
+{
+	local name=$1 begun=$SECONDS
+	shift
+	if ! limited 900 "$out/$name.log" "$@"; then
+		tail -n 60 "$out/$name.log"
+		echo "check: $name failed: see build/check/$name.log"
+		failed=1
+		finish
+	fi
+	printf '%-14s done in %d s\n' "$name" $((SECONDS - begun))
+}
+
+step setup bash test/setup.sh
+config=$(hgj_pg_config)
+export PG_CONFIG=$config
+HGJ_JOBS=$(hgj_jobs)
+step build make -j"$HGJ_JOBS" all WERROR=1
+as_root=()
+((EUID == 0)) || as_root=(sudo -n)
+step install "${as_root[@]}" make install WERROR=1 PG_CONFIG="$config"
+
+for suite in "${suites[@]}"; do
+	begun=$SECONDS
+	log=$out/$suite.log
+	: >"$out/$suite.count"
+	rc=0
+	limited "${SUITE_LIMIT[$suite]}" "$log" bash test/check.sh --suite "$suite" || rc=$?
+	read -r good bad < <(awk '{p += $1; f += $2} END {print p + 0, f + 0}' "$out/$suite.count")
+	note=
+	if ((rc != 0 && bad == 0)); then
+		bad=1
+		note=" (broke off: status $rc)"
+	elif ((good + bad == 0)); then
+		bad=1
+		note=" (no test ran)"
+	fi
+	passed=$((passed + good))
+	failed=$((failed + bad))
+	printf '%-14s %d passed, %d failed, %d s%s\n' "$suite" "$good" "$bad" $((SECONDS - begun)) "$note"
+	if ((bad > 0)); then
+		echo "---- the end of build/check/$suite.log"
+		tail -n 80 "$log"
+		echo "----"
+	fi
+done
+finish

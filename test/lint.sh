@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+#
+# The rules of the source tree (DESIGN section 2), one line each: `ok` or
+# `not ok` with the offending lines, then `N passed, N failed`.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=test/lib/server.sh
+. test/lib/server.sh
+
+passed=0
+failed=0
+rule()
+{
+	local name=$1 found=$2
+	if [[ -z $found ]]; then
+		echo "ok - $name"
+		passed=$((passed + 1))
+	else
+		echo "not ok - $name"
+		while IFS= read -r line; do echo "    $line"; done <<<"$found"
+		failed=$((failed + 1))
+	fi
+}
+
+[[ -n $(find src/engine -name '*.c') && -n $(find src/exec -name '*.c') &&
+	-n $(find src/planner -name '*.c') ]] || {
+	echo "lint: src/engine, src/exec or src/planner holds no C file: nothing to hold the rules against"
+	echo "0 passed, 1 failed"
+	exit 1
+}
+
+# Prints the includes that break one arrow of the design.
+#   arrow FOLDERS KIND: the files, and the rule in perl below.
+arrow()
+{
+	perl - "$@" <<'PERL'
+use strict;
+use warnings;
+use File::Find;
+use File::Basename;
+my ($kind, @folders) = @ARGV;
+my @files;
+find(sub { push @files, $File::Find::name if /\.(c|h|cu|cuh|cpp)$/ }, grep { -d } @folders);
+for my $file (sort @files)
+{
+	my $here = dirname($file);
+	open my $fh, '<', $file or die "$file: $!";
+	while (my $line = <$fh>)
+	{
+		next unless $line =~ /^\s*#\s*include\s*([<"])([^>"]+)[>"]/;
+		my ($open, $name) = ($1, $2);
+		# Where the file stands in our tree, if it does.
+		my ($ours) = grep { -f } map { s{[^/]+/\.\./}{}gr }
+			("$here/$name", "src/$name", $name, "src/engine/$name", "cuda/$name");
+		my $cuda = $name =~ m{^(cuda|cub/|thrust/|cooperative_groups|nvml|nvrtc|driver_types|device_launch|curand)};
+		my $postgres = !$cuda && ($name =~ m{^(postgres|c\.h|fmgr|pg_config|pgstat|miscadmin|funcapi|libpq|varatt|port\.h)}
+			|| ($name =~ m{^(access|catalog|commands|common|executor|foreign|jit|lib|mb|nodes|optimizer|parser|partitioning|port|portability|postmaster|regex|replication|rewrite|statistics|storage|tcop|tsearch|utils)/} && !$ours));
+		my $bad = 0;
+		if ($kind eq 'no-postgres') { $bad = $postgres; }
+		elsif ($kind eq 'no-cuda') { $bad = $cuda; }
+		elsif ($kind eq 'engine-only') { $bad = $open eq '"' && !(defined $ours && $ours =~ m{^src/engine/}); }
+		elsif ($kind eq 'cuda-only') { $bad = $open eq '"' && !(defined $ours && $ours =~ m{^(cuda|src/engine)/}) && !$cuda; }
+		elsif ($kind eq 'planner') { $bad = defined $ours && $ours =~ m{^src/engine/(.*)} && $1 ne 'engine.h'; }
+		elsif ($kind eq 'exec') { $bad = defined $ours && $ours =~ m{^src/engine/(.*)} && $1 !~ /^(engine|hgj_memory|registry)\.h$/; }
+		elsif ($kind eq 'exec-up') { $bad = defined $ours && $ours =~ m{^src/planner/}; }
+		else { die "arrow: $kind?"; }
+		print "$file:$.: $line" if $bad;
+	}
+}
+PERL
+}
+
+matches()
+{
+	# grep's 1 is "nothing found"; anything else is an error.
+	local rc=0
+	grep -rnE "$@" || rc=$?
+	((rc <= 1))
+}
+
+rule "src/engine includes no PostgreSQL header" "$(arrow no-postgres src/engine)"
+rule "src/engine includes only its own headers" "$(arrow engine-only src/engine)"
+rule "cuda includes no PostgreSQL header" "$(arrow no-postgres cuda)"
+rule "cuda includes only its own headers and src/engine's" "$(arrow cuda-only cuda)"
+rule "no CUDA header outside cuda" "$(arrow no-cuda src test bench)"
+rule "the planner sees of the engine only engine.h" "$(arrow planner src/planner)"
+rule "exec sees of the engine only engine.h, hgj_memory.h and registry.h" "$(arrow exec src/exec)"
+rule "exec includes nothing of the planner" "$(arrow exec-up src/exec)"
+rule "PG_VERSION_NUM stands in src/compat.h only" \
+	"$(matches '\bPG_VERSION_NUM\b' --include='*.[ch]' --include='*.cu*' src cuda | sed '/^src\/compat\.h:/d')"
+rule "the engine neither prints, exits, throws nor pallocs" \
+	"$(matches '\b(printf|fprintf|puts|fputs|perror|exit|_exit|abort|longjmp|siglongjmp|palloc0?|repalloc|pfree|ereport|elog)[[:space:]]*\(' --include='*.[ch]' src/engine)"
+rule "no file of src or cuda is longer than 700 lines" \
+	"$(find src cuda -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort | xargs wc -l | awk '$2 != "total" && $1 > 700 {print $2 ": " $1 " lines"}')"
+rule "no TODO, FIXME or XXX in src, cuda and sql" \
+	"$(matches '\b(TODO|FIXME|XXX)\b' --include='*.[ch]' --include='*.cu*' --include='hashgraph_join--*.sql' src cuda sql)"
+settings=$(matches -h '"hashgraph_join\.[a-z_]+"' --include=guc.c -o src | tr -d '"' | sort -u)
+rule "every setting of src/guc.c stands in docs/settings.md" \
+	"$(for name in ${settings:-none}; do
+		grep -qF "$name" docs/settings.md || echo "$name"
+	done 2>&1)"
+rule "every shell script parses" \
+	"$({ find test bench -name '*.sh' && echo .ci/run; } | sort | while read -r f; do bash -n "$f" 2>&1 || true; done)"
+
+# Both compilers, everything from the sources, warnings are errors.  clang is
+# the one that PostgreSQL's server headers' package depends on.
+config=$(hgj_pg_config)
+clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$config" --pgxs)")/../Makefile.global")
+[[ -n $clang ]] || clang=$(command -v clang || true)
+strict()
+{
+	local out
+	if out=$(make -s -k -j"$(hgj_jobs)" compile-strict PG_CONFIG="$config" "$@" 2>&1); then
+		return 0
+	fi
+	printf '%s\n' "${out:-make failed without a word}" | grep -v '^make' | head -n 60
+}
+rule "gcc -Wall -Wextra finds nothing" "$(strict CC=gcc)"
+if [[ -n $clang ]] && command -v "$clang" >/dev/null; then
+	rule "clang -Wall -Wextra finds nothing" \
+		"$(strict CC="$clang" CFLAGS="-O2 -Wmissing-prototypes -Wpointer-arith -Wvla -fno-strict-aliasing -fwrapv")"
+else
+	rule "clang -Wall -Wextra finds nothing" "there is no clang: install clang-14"
+fi
+
+echo "$passed passed, $failed failed"
+((failed == 0))

@@ -78,15 +78,22 @@ hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
 	batch->capacity = capacity;
 }
 
-/* Bytes that the batch holds now, values in a lent arena not counted. */
+/* Bytes of a row in the arrays, validity bits not counted. */
 Size
-hgj_batch_bytes(const HgjBatch *batch)
+hgj_batch_row_bytes(const HgjBatch *batch)
 {
 	Size		row = sizeof(uint32) + batch->nwords * sizeof(uint64);
 
 	for (int i = 0; i < batch->ncols; i++)
 		row += batch->vectors[i].width;
-	return mul_size(batch->capacity, row) +
+	return row;
+}
+
+/* Bytes that the batch holds now, values in a lent arena not counted. */
+Size
+hgj_batch_bytes(const HgjBatch *batch)
+{
+	return mul_size(batch->capacity, hgj_batch_row_bytes(batch)) +
 		batch->ncols * (((Size) batch->capacity + 63) / 64) * sizeof(uint64) +
 		batch->own_values.allocated;
 }

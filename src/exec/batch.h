@@ -65,6 +65,7 @@ extern HgjBatch *hgj_batch_create(MemoryContext context,
 								  const HgjColumn *columns, int ncols,
 								  uint32 nwords);
 extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
+extern Size hgj_batch_row_bytes(const HgjBatch *batch);
 extern Size hgj_batch_bytes(const HgjBatch *batch);
 extern void hgj_batch_clear(HgjBatch *batch);
 

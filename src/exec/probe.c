@@ -4,8 +4,8 @@
  *	  The probe side: outer batches against the table, in one pass or several.
  *
  * 1. Fetch an outer batch.  The first one is small and each is twice the one
- *	  before, up to what the engine likes, so that LIMIT 1 does not read
- *	  thousands of rows.
+ *	  before, up to what the engine likes and a part of the memory limit, so that
+ *	  LIMIT 1 does not read thousands of rows.
  * 2. Hand its key words to the engine and take matches in bounded portions.
  *	  If a match needs no recheck and one per outer row will do, the engine
  *	  stops at the first itself; if inner rows are marked and no recheck is
@@ -29,6 +29,9 @@
 #include "exec/join_state.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+
+/* An outer batch takes at most this part of the memory limit. */
+#define HGJ_BATCH_MEMORY_SHARE	8
 
 /* Does the join have to know which outer rows have matched? */
 static bool
@@ -137,6 +140,39 @@ begin_probe(HgjJoinState *state)
 	state->pairs.done = (state->graph_rows == 0 || batch->nsel == 0);
 }
 
+/* The most rows that an outer batch may have. */
+static uint32
+most_batch_rows(HgjJoinState *state)
+{
+	Size		affordable = get_hash_memory_limit() / HGJ_BATCH_MEMORY_SHARE /
+		hgj_batch_row_bytes(state->outer_batch);
+	Size		wanted = Max(state->engine->probe_batch_rows(state->table),
+							 HGJ_BATCH_ROWS);
+
+	return (uint32) Max(Min(wanted, affordable), HGJ_BATCH_FIRST_ROWS);
+}
+
+/* Make room for a batch of state->batch_rows rows. */
+static void
+grow_outer_batch(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+	uint64		first_row = batch->first_row + batch->nrows;
+	HgjMemory	memory;
+	Size		bytes;
+
+	hgj_batch_reserve(batch, state->batch_rows);
+	batch->first_row = first_row;
+	if (state->matched)
+		pfree(state->matched);
+	state->matched = MemoryContextAlloc(state->context, batch->capacity);
+
+	state->engine->memory(state->table, &memory);
+	bytes = (Size) memory.current + hgj_row_store_bytes(&state->rows) +
+		hgj_batch_bytes(state->inner_batch) + hgj_batch_bytes(batch);
+	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
+}
+
 /*
  * Get the next outer batch and begin to probe with it.  False at the end of
  * the outer side (of this pass).
@@ -145,21 +181,11 @@ bool
 hgj_fetch_outer(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->outer_batch;
-	uint32		most = Max(state->engine->probe_batch_rows(state->table),
-						   HGJ_BATCH_ROWS);
 
-	if (state->batch_rows > batch->capacity || batch->capacity == 0)
-	{
-		uint64		first_row = batch->first_row + batch->nrows;
-
-		hgj_batch_reserve(batch, state->batch_rows);
-		batch->first_row = first_row;
-		if (state->matched)
-			pfree(state->matched);
-		state->matched = MemoryContextAlloc(state->context, batch->capacity);
-	}
+	if (state->batch_rows > batch->capacity)
+		grow_outer_batch(state);
 	state->outer.methods->fill(&state->outer, batch, state->batch_rows);
-	state->batch_rows = Min(state->batch_rows * 2, most);
+	state->batch_rows = Min(state->batch_rows * 2, most_batch_rows(state));
 	if (batch->nrows == 0)
 		return false;
 

@@ -1,0 +1,204 @@
+#!/usr/bin/perl
+# Random differential test: makes schemas, data and join queries from a seed,
+# runs every query with PostgreSQL's own joins and with HashGraphJoin forced,
+# and compares the results.
+#
+#   perl test/random/run.pl [--seeds N] [--queries N] [--seed S] [--only Q]
+#                           [--keep] [--verbose] [--self-test]
+#
+# PGHOST, PGPORT and PGUSER say which server (as a superuser).  --self-test
+# needs no extension: it compares stock with stock, which must agree, and then
+# with altered tables and a lost connection, which must be noticed.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Getopt::Long;
+use Time::HiRes qw(time);
+use HGJ::Query;
+use HGJ::Runner;
+use HGJ::Schema;
+use HGJ::Session;
+
+my %opt = (seeds => 4, queries => 600, seed => 1, stock_extra => '', forced_extra => '');
+GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'keep', 'verbose', 'self-test')
+  and !@ARGV
+  or die "usage: run.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--keep] [--verbose] [--self-test]\n";
+$opt{seeds} = 1 if $opt{only};
+$| = 1;
+
+my $db = "hgj_random_$$";
+my $admin = HGJ::Session->new(dbname => 'postgres', bare => 1);
+sub admin
+{
+	my ($sql) = @_;
+	my $r = $admin->run($sql);
+	die "$0: ", defined $r ? join("\n", @$r) : "no connection: @{ $admin->{last_words} || [] }", "\n"
+	  if !defined $r || grep { /ERROR/ } @$r;
+}
+admin("create database $db template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C';");
+END { if ($admin && !$admin->{dead} && !$opt{keep}) { my $s = $?; $admin->run("drop database if exists $db with (force);"); $admin->disconnect; $? = $s } }
+$SIG{INT} = $SIG{TERM} = sub { exit 1 };
+admin("alter database $db set timezone = 'UTC';");
+
+my %sum = (passed => 0, failed => 0, skipped => 0, hashable => 0, node => 0, errors => 0, passes => 0, empty => 0);
+my (%combo, %seen, %modes, %errors);
+
+sub run_seed
+{
+	my ($seed, $queries) = @_;
+	my $schema = HGJ::Schema->new($seed);
+	my $setup = HGJ::Session->new(dbname => $db, bare => 1);
+	$setup->connect;
+	my $out = $setup->run(join("\n", '\\set VERBOSITY verbose', 'set client_min_messages = warning;',
+			($opt{stock} ? () : 'set hashgraph_join.enabled = off;'), map { "$_;" } @{ $schema->{sql} }));
+	die "seed $seed: cannot make the schema:\n", defined $out ? join("\n", @$out) : 'connection lost', "\n"
+	  if !defined $out || @$out;
+	if ($opt{sabotage})
+	{
+		$out = $setup->run(join "\n", "create schema altered_$seed;",
+			map { "create table altered_$seed.$_->{name} as select * from $schema->{name}.$_->{name} where id % 4 <> 1;" }
+			  grep { !$_->{view} } @{ $schema->{tables} });
+		die "seed $seed: @$out\n" if !$out || @$out;
+	}
+	$setup->disconnect;
+
+	my $session = HGJ::Session->new(dbname => $db, start => "set search_path = $schema->{name};\n");
+	local $opt{stock_extra} = $opt{sabotage} ? "set search_path = $schema->{name};\n" : '';
+	local $opt{forced_extra} = $opt{sabotage} ? "set search_path = altered_$seed, $schema->{name};\n" : '';
+	my $started = time;
+	for my $n ($opt{only} ? $opt{only} : 1 .. $queries)
+	{
+		my $q = HGJ::Query->new($schema, $n);
+		my $t = time;
+		my $r = HGJ::Runner::judge($session, $q, \%opt);
+		printf "seed %d query %d (%s): %s, %.0f ms\n%s", $seed, $n, $q->{mode}, $r->{verdict} . ($r->{error} ? " (error $r->{error})" : ''), 1000 * (time - $t),
+		  $opt{only} ? join("\n", HGJ::Runner::script($q), @{ $r->{plan} || [] }, '') : ''
+		  if $opt{verbose};
+		account($q, $r);
+		if ($r->{verdict} eq 'fail')
+		{
+			report($seed, $n, $q, $r, $session) unless $opt{quiet};
+			if ($r->{crash} && !$session->revive)
+			{
+				die "the server does not come back\n";
+			}
+		}
+	}
+	$session->disconnect;
+	printf "seed %d: %d queries, %.0f s\n", $seed, $opt{only} ? 1 : $queries, time - $started unless $opt{quiet};
+}
+
+sub account
+{
+	my ($q, $r) = @_;
+	my $what = { ok => 'passed', fail => 'failed', skip => 'skipped' }->{ $r->{verdict} };
+	$sum{$what}++;
+	return if $r->{verdict} eq 'skip' || $r->{crash};
+	if ($r->{error}) { $sum{errors}++; $errors{ $r->{error} }++ }
+	$modes{ $q->{mode} }++;
+	return if $r->{error};
+	$sum{empty}++ unless $r->{rows};
+	if ($q->{hashed})
+	{
+		$sum{hashable}++;
+		$sum{node}++ if $r->{node};
+	}
+	return unless $r->{node};
+	$combo{ join ' ', map { $q->{force}{"hashgraph_join.$_"} } qw(build probe segments) }++;
+	for (@{ $r->{plan} || [] })
+	{
+		$seen{"$1: $2"}++ if /^\s*(Join Type|Build|Probe|Segments|Fallback): (\S.*)/;
+		$sum{passes}++ if /^\s*Passes: (\d+)/ && $1 > 1;
+	}
+}
+
+sub report
+{
+	my ($seed, $n, $q, $r, $session) = @_;
+	my %s = HGJ::Runner::settings($q, 1, \%opt);
+	my @lines = @{ $r->{lines} };
+	my $more = @lines > 12 ? @lines - 12 : 0;
+	splice @lines, 12 if $more;
+	print "FAILED: seed $seed query $n ($q->{mode}): $r->{why}\n";
+	print "  $_\n" for @lines, $more ? "... and $more more" : ();
+	print "  script:\n", map { "    $_\n" } split /\n/, HGJ::Runner::script($q);
+	print "  settings: ", join(', ', map { "$_=$s{$_}" } grep { !defined $HGJ::Runner::DEFAULT{$_} || $HGJ::Runner::DEFAULT{$_} ne $s{$_} } sort keys %s), "\n";
+	if (grep { /ERROR|WARNING/ } @lines and !$r->{crash})
+	{
+		my $v = $session->run("\\set VERBOSITY verbose\n" . HGJ::Runner::set_lines(%s) . HGJ::Runner::script($q) . "\\set VERBOSITY sqlstate\nrollback;");
+		print map { "  says: $_\n" } grep { /^(ERROR|WARNING|DETAIL|HINT|CONTEXT|LOCATION)/ } @$v if $v;
+	}
+	print "  plan:\n", map { "    $_\n" } @{ $r->{plan} || [] };
+	print "  reproduce: perl test/random/run.pl --seed $seed --only $n --verbose --keep\n";
+}
+
+sub self_test
+{
+	my ($passed, $failed) = (0, 0);
+	my $check = sub { my ($ok, $what) = @_; print $ok ? 'ok' : 'NOT OK', ": $what\n"; $ok ? $passed++ : $failed++ };
+	$opt{stock} = 1;
+	run_seed(1, 150);
+	run_seed(2, 150);
+	$check->($sum{failed} == 0 && $sum{passed} >= 250, "stock agrees with stock ($sum{passed} passed, $sum{failed} failed, $sum{skipped} too long)");
+	$check->($sum{empty} <= 0.35 * $sum{passed}, "most results have rows ($sum{empty} have none)");
+	$check->($sum{errors} <= 0.05 * $sum{passed}, "few queries are errors ($sum{errors}: " . join(', ', sort keys %errors) . ')');
+	%sum = map { $_ => 0 } keys %sum;
+	$opt{sabotage} = 1;
+	$opt{quiet} = 1;
+	run_seed(3, 150);
+	$check->($sum{failed} >= 60, "missing rows are noticed ($sum{failed} of 150)");
+	delete @opt{qw(sabotage quiet)};
+	my $session = HGJ::Session->new(dbname => $db);
+	my $q = { mode => 'plain', sql => 'select 1', explain => 'select 1', common => {}, force => {} };
+	$opt{forced_extra} = "select pg_terminate_backend(pg_backend_pid());\n";
+	my $r = HGJ::Runner::judge($session, $q, \%opt);
+	$check->($r->{verdict} eq 'fail' && $r->{crash}, 'a lost connection is noticed');
+	$check->($session->revive, 'and the session comes back');
+	$opt{forced_extra} = "select 1/0;\n";
+	$r = HGJ::Runner::judge($session, $q, \%opt);
+	$check->($r->{verdict} eq 'fail', 'an error is noticed');
+	$session->disconnect;
+	print "$passed passed, $failed failed\n";
+	exit($failed ? 1 : 0);
+}
+
+self_test() if $opt{'self-test'};
+
+admin("alter database $db set session_preload_libraries = 'hashgraph_join';");
+my $probe = HGJ::Session->new(dbname => $db, bare => 1);
+my $e = $probe->run("set client_min_messages = warning; create extension hashgraph_join;");
+die "$0: ", defined $e ? "@$e" : 'connection lost', "\n" if !defined $e || @$e;
+$probe->disconnect;
+
+my $begin = time;
+run_seed($_, $opt{queries}) for $opt{seed} .. $opt{seed} + $opt{seeds} - 1;
+
+my $share = $sum{hashable} ? 100 * $sum{node} / $sum{hashable} : 0;
+printf "%.0f s; %d queries were too long for stock PostgreSQL and were not compared\n", time - $begin, $sum{skipped};
+printf "%d queries raised an error in both, the same SQLSTATE: %s\n", $sum{errors}, join ', ', map { "$_ ($errors{$_})" } sort keys %errors;
+printf "HashGraphJoin was in the plans of %d of %d queries with a hashable join (%.1f%%)\n", @sum{qw(node hashable)}, $share;
+printf "%d of %d results had no rows\n", $sum{empty}, $sum{passed} + $sum{failed};
+printf "combinations of build, probe and segments: %d of 60; analyzed plans with several passes: %d\n", scalar keys %combo, $sum{passes};
+print 'seen: ', join('; ', map { "$_ $seen{$_}" } sort keys %seen), "\n";
+print 'modes: ', join('; ', map { "$_ $modes{$_}" } sort keys %modes), "\n";
+my $bad = $sum{failed};
+my $want = sub { my ($ok, $what) = @_; return if $ok; print "FAILED: $what\n"; $bad++ };
+if (!$opt{only})
+{
+	my $all = $sum{passed} + $sum{failed} + $sum{skipped};
+	$want->($share >= 80, 'fewer than 80% of the queries with a hashable join ran through HashGraphJoin');
+	$want->($sum{skipped} <= 0.05 * $all, 'more than 5% of the queries were too long to compare');
+	$want->($sum{errors} <= 0.05 * $all, 'more than 5% of the queries are errors');
+	if ($all >= 1000)
+	{
+		$want->(scalar keys %combo == 60, 'not every combination of build, probe and segments ran');
+		$want->($sum{passes} > 0, 'no join ran in several passes');
+		for my $type (qw(Inner Left Right Full Semi Anti))
+		{
+			$want->($seen{"Join Type: $type"}, "no $type join ran");
+		}
+	}
+}
+print "$sum{passed} passed, $bad failed\n";
+exit($bad ? 1 : 0);

@@ -93,6 +93,9 @@ override CPPFLAGS := $(patsubst -I$(includedir_server),-isystem $(includedir_ser
 # A changed header rebuilds the objects that include it, changed flags all.
 $(OBJS): override CFLAGS += -MMD -MP
 $(OBJS): build/flags
+# PostgreSQL's idiom `int i < lengthof(array)` is a warning of -Wextra.
+PG_SIDE := $(filter-out src/engine/%,$(SRCS))
+$(PG_SIDE:.c=.o) $(PG_SIDE:=.strict): override CFLAGS += -Wno-sign-compare
 $(OBJS:.o=.bc): $(HDRS) build/flags
 -include $(wildcard $(SRCS:.c=.d))
 

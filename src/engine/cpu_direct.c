@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu_direct.c
+ *	  A direct table whose keys are unique: one row id per possible key.
+ *
+ * 1. All slots, one per key between the smallest and the largest, are empty.
+ * 2. Every row goes to the slot key - min.  No count, no scan: this is Ellpack
+ *	  of width 1, and a probe is one load.
+ * 3. The first slot that is taken already says that the keys are not unique;
+ *	  the slots are given back, and the caller counts after all.
+ *
+ * (Direct tables with longer lists are built by cpu_build.c, like any other:
+ * only their vertices come from the key instead of its hash.)
+ *
+ * The slots belong to the graph.  Locks nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "cpu_internal.h"
+
+/* Place a block; false where a slot is taken. */
+static bool
+place_unique(uint32_t *slots, const Block *block, uint64_t base)
+{
+	const uint64_t *keys = block->words[0];
+	uint32_t	taken = 0;
+	uint32_t	i;
+
+	for (i = 0; i < block->n; i++)
+	{
+		uint32_t   *slot = slots + (keys[i] - base);
+
+		taken |= *slot != HGJ_ROW_EMPTY;
+		*slot = block->rows[i];
+	}
+	return taken == 0;
+}
+
+/*
+ * Build a direct graph in the hope of unique keys; *unique says whether it
+ * came true, and only then is there a graph.
+ */
+HgjStatus
+hgj_cpu_build_unique(HgjTable *table, Source *source, const Plan *plan,
+					 Graph *graph, bool *unique, HgjError *err)
+{
+	size_t		bytes = (size_t) plan->vertices * sizeof(uint32_t) + 64;
+	void	   *p;
+	Block		block;
+	HgjStatus	status;
+
+	*unique = false;
+	if (plan->rows > plan->vertices)
+		return HGJ_OK;			/* two rows must share a key */
+	status = hgj_cpu_get(table, bytes, &p, err);
+	if (status != HGJ_OK)
+		return status;
+	graph->entries = p;
+	graph->entries_bytes = bytes;
+	status = hgj_cpu_fill(table, p, 0xFF, bytes, err);
+	*unique = true;
+	hgj_cpu_source_rewind(source);
+	while (status == HGJ_OK && *unique)
+	{
+		status = hgj_cpu_source_next(source, &block, err);
+		if (status != HGJ_OK || block.n == 0)
+			break;
+		*unique = place_unique(p, &block, plan->base);
+	}
+	if (status != HGJ_OK || !*unique)
+	{
+		*unique = false;
+		hgj_cpu_graph_free(table, graph);
+		return status;
+	}
+	graph->segments = HGJ_SEGMENTS_ELLPACK;
+	graph->width = 1;
+	graph->slots = plan->vertices;
+	graph->longest = plan->rows > 0 ? 1 : 0;
+	graph->bins = 1;			/* whatever the plan for duplicates was */
+	return HGJ_OK;
+}

@@ -1,0 +1,403 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu_engine.c
+ *	  The CPU's HgjEngine: creating and destroying tables, their memory
+ *	  accounts, and what the other files of the engine share.
+ *
+ * 1. table_create checks the spec and draws the hash's secrets.
+ * 2. Every allocation of a table goes through hgj_cpu_get, which refuses what
+ *	  would pass spec.memory_limit, and counts footprints.  `memory` is then
+ *	  two loads and, before build, a sum over the plan.
+ * 3. table_destroy gives everything back.
+ *
+ * A table belongs to the caller from create to destroy; its parts belong to
+ * the table.  Locks nothing: the account is atomic because several probes of
+ * one table may be created at the same time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cpu_internal.h"
+
+#ifndef HGJ_VERSION
+#define HGJ_VERSION "0.1.0"
+#endif
+
+#define DEFAULT_L2_BYTES	((size_t) 1024 * 1024)
+#define FILL_STEP			((size_t) 4 * 1024 * 1024)
+#define MIN_LOAD			(1.0 / 64)
+#define MAX_LOAD			1024.0
+
+/* Fill *err, return its status. */
+HgjStatus
+hgj_cpu_fail(HgjError *err, HgjStatus status, const char *message)
+{
+	if (err != NULL)
+	{
+		size_t		n = strlen(message);
+
+		if (n >= sizeof(err->message))
+			n = sizeof(err->message) - 1;
+		err->status = status;
+		memcpy(err->message, message, n);
+		err->message[n] = '\0';
+	}
+	return status;
+}
+
+/*
+ * Allocate for a table: HGJ_LIMIT where spec.memory_limit would be passed,
+ * HGJ_OUT_OF_MEMORY where there is none.
+ */
+HgjStatus
+hgj_cpu_get(HgjTable *table, size_t bytes, void **p, HgjError *err)
+{
+	size_t		size = hgj_mem_footprint(bytes);
+	uint64_t	limit = table->spec.memory_limit;
+	uint64_t	now = __atomic_load_n(&table->current, __ATOMIC_RELAXED);
+	uint64_t	peak;
+
+	*p = NULL;
+	if (size == SIZE_MAX)
+		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
+	if (limit > 0 && (now > limit || size > limit - now))
+		return hgj_cpu_fail(err, HGJ_LIMIT,
+							"the table does not fit its memory limit");
+	*p = hgj_mem_alloc(bytes);
+	if (*p == NULL)
+		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	now = __atomic_add_fetch(&table->current, size, __ATOMIC_RELAXED);
+	peak = __atomic_load_n(&table->peak, __ATOMIC_RELAXED);
+	while (now > peak &&
+		   !__atomic_compare_exchange_n(&table->peak, &peak, now, true,
+										__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
+	return HGJ_OK;
+}
+
+/* Give back what hgj_cpu_get(bytes) returned; NULL is allowed. */
+void
+hgj_cpu_put(HgjTable *table, void *p, size_t bytes)
+{
+	if (p == NULL)
+		return;
+	hgj_mem_free(p, bytes);
+	(void) __atomic_sub_fetch(&table->current, hgj_mem_footprint(bytes),
+							  __ATOMIC_RELAXED);
+}
+
+/* Ask the caller whether to go on. */
+HgjStatus
+hgj_cpu_poll(const HgjTable *table, HgjError *err)
+{
+	if (table->spec.poll != NULL && table->spec.poll(table->spec.poll_arg) != 0)
+		return hgj_cpu_fail(err, HGJ_CANCELLED, "cancelled");
+	return HGJ_OK;
+}
+
+/* memset that polls: fresh memory is cleared by the kernel meanwhile. */
+HgjStatus
+hgj_cpu_fill(HgjTable *table, void *p, int byte, size_t bytes, HgjError *err)
+{
+	size_t		at = 0;
+
+	while (at < bytes)
+	{
+		size_t		n = bytes - at < FILL_STEP ? bytes - at : FILL_STEP;
+
+		memset((uint8_t *) p + at, byte, n);
+		at += n;
+		if (at < bytes)
+		{
+			HgjStatus	status = hgj_cpu_poll(table, err);
+
+			if (status != HGJ_OK)
+				return status;
+		}
+	}
+	return HGJ_OK;
+}
+
+/* Whether a batch is one that this table can take. */
+HgjStatus
+hgj_cpu_check_keys(const HgjTable *table, const HgjKeys *keys, HgjError *err)
+{
+	uint32_t	w;
+
+	if (keys == NULL)
+		return hgj_cpu_fail(err, HGJ_INVALID, "keys are missing");
+	if (keys->location != HGJ_ON_HOST)
+		return hgj_cpu_fail(err, HGJ_UNSUPPORTED,
+							"the CPU engine takes keys in host memory only");
+	if (keys->nrows == 0)
+		return HGJ_OK;
+	if (keys->words == NULL)
+		return hgj_cpu_fail(err, HGJ_INVALID, "key words are missing");
+	for (w = 0; w < table->spec.nwords; w++)
+		if (keys->words[w] == NULL)
+			return hgj_cpu_fail(err, HGJ_INVALID, "key words are missing");
+	if (keys->sel != NULL && keys->nsel > 0 &&
+		(keys->nsel > keys->nrows || keys->sel[keys->nsel - 1] >= keys->nrows))
+		return hgj_cpu_fail(err, HGJ_INVALID,
+							"the selection is not one of the batch's rows");
+	return HGJ_OK;
+}
+
+/*
+ * The largest row id that the selected rows of a batch get (0 if none):
+ * HGJ_LIMIT where ids given by first_row pass HGJ_MAX_ROWS, HGJ_INVALID where
+ * row_ids holds one that does.
+ */
+HgjStatus
+hgj_cpu_check_rows(const HgjKeys *keys, uint32_t first_row,
+				   const uint32_t *row_ids, uint64_t *max_row, HgjError *err)
+{
+	uint32_t	n = keys->sel != NULL ? keys->nsel : keys->nrows;
+	uint32_t	max = 0;
+	uint32_t	i;
+
+	*max_row = 0;
+	if (keys->nrows == 0 || n == 0)
+		return HGJ_OK;
+	if (row_ids == NULL)
+	{
+		*max_row = (uint64_t) first_row +
+			(keys->sel != NULL ? keys->sel[n - 1] : n - 1);
+		if (*max_row >= HGJ_MAX_ROWS)
+			return hgj_cpu_fail(err, HGJ_LIMIT,
+								"a table holds at most 4294967280 rows");
+		return HGJ_OK;
+	}
+	for (i = 0; i < n; i++)
+	{
+		uint32_t	row = row_ids[keys->sel != NULL ? keys->sel[i] : i];
+
+		max = row > max ? row : max;
+	}
+	if (max >= HGJ_MAX_ROWS)
+		return hgj_cpu_fail(err, HGJ_INVALID, "a row id is out of range");
+	*max_row = max;
+	return HGJ_OK;
+}
+
+/* Half of the bins' sizes follow from this; wrong is slower, never wrong. */
+static size_t
+l2_cache_bytes(void)
+{
+	long		bytes = -1;
+
+#ifdef _SC_LEVEL2_CACHE_SIZE
+	bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+#ifdef HGJ_MEM_TEST
+	if (hgj_mem_test_l2_bytes > 0)
+		return hgj_mem_test_l2_bytes;
+#endif
+	if (bytes >= 64 * 1024 && bytes <= 64L * 1024 * 1024)
+		return (size_t) bytes;
+	return DEFAULT_L2_BYTES;
+}
+
+static HgjStatus
+check_spec(const HgjTableSpec *spec, HgjError *err)
+{
+	if (spec->nwords < 1 || spec->nwords > HGJ_MAX_KEY_WORDS)
+		return hgj_cpu_fail(err, HGJ_INVALID, "a key has 1 to 64 words");
+	if ((unsigned int) spec->build > HGJ_BUILD_DIRECT)
+		return hgj_cpu_fail(err, HGJ_INVALID, "no such build algorithm");
+	if ((unsigned int) spec->probe > HGJ_PROBE_BINNED)
+		return hgj_cpu_fail(err, HGJ_INVALID, "no such probe algorithm");
+	if ((unsigned int) spec->segments > HGJ_SEGMENTS_SLICED)
+		return hgj_cpu_fail(err, HGJ_INVALID, "no such segments");
+	/* written so that a NaN fails it */
+	if (!(spec->load == 0 ||
+		  (spec->load >= MIN_LOAD && spec->load <= MAX_LOAD)))
+		return hgj_cpu_fail(err, HGJ_INVALID,
+							"the load must be between 1/64 and 1024");
+	if (spec->slack > 1024)
+		return hgj_cpu_fail(err, HGJ_INVALID,
+							"the slack must be at most 1024 slots");
+	if (spec->device != 0)
+		return hgj_cpu_fail(err, HGJ_NO_DEVICE,
+							"the CPU engine has one device, number 0");
+	return HGJ_OK;
+}
+
+/* HgjEngine.table_create: an empty table; HGJ_INVALID for a bad spec. */
+static HgjStatus
+cpu_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
+{
+	HgjTable   *t;
+	size_t		size = hgj_mem_footprint(sizeof(HgjTable));
+	HgjStatus	status;
+
+	if (table == NULL || spec == NULL)
+		return hgj_cpu_fail(err, HGJ_INVALID, "table or spec is missing");
+	*table = NULL;
+	status = check_spec(spec, err);
+	if (status != HGJ_OK)
+		return status;
+	if (spec->memory_limit > 0 && size > spec->memory_limit)
+		return hgj_cpu_fail(err, HGJ_LIMIT,
+							"the table does not fit its memory limit");
+	t = hgj_mem_alloc(sizeof(HgjTable));
+	if (t == NULL)
+		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	memset(t, 0, sizeof(*t));
+	t->spec = *spec;
+	t->current = t->peak = size;
+	t->row_bytes = spec->nwords * 8 + 4;
+	t->l2_bytes = l2_cache_bytes();
+	t->probe_bins = 1;
+	hgj_hash_init(&t->hash, spec->seed);
+	*table = t;
+	return HGJ_OK;
+}
+
+/* HgjEngine.table_destroy: frees the table and all that is in it. */
+static void
+cpu_table_destroy(HgjTable *table)
+{
+	if (table == NULL)
+		return;
+	hgj_cpu_free_chunks(table);
+	hgj_cpu_graph_free(table, &table->graph);
+	hgj_cpu_put(table, table->bits, table->bits_bytes);
+	hgj_mem_free(table, sizeof(HgjTable));
+}
+
+/* HgjEngine.memory: bytes; constant time. */
+static void
+cpu_memory(const HgjTable *table, HgjMemory *memory)
+{
+	memory->current = __atomic_load_n(&table->current, __ATOMIC_RELAXED);
+	memory->peak = __atomic_load_n(&table->peak, __ATOMIC_RELAXED);
+	memory->build_peak = table->built ? memory->peak :
+		hgj_cpu_build_peak(table);
+}
+
+/* HgjEngine.info: what the table is, or before build, what it is planned as. */
+static void
+cpu_info(const HgjTable *table, HgjTableInfo *info)
+{
+	memset(info, 0, sizeof(*info));
+	if (table->built)
+	{
+		const Graph *g = &table->graph;
+
+		info->rows = g->rows;
+		info->vertices = g->vertices;
+		info->slots = g->slots;
+		info->longest = g->longest;
+		info->entry_bytes = g->stride;
+		info->bins = g->bins;
+		info->build = g->build;
+		info->segments = g->segments;
+		info->notes = g->notes;
+		info->probe = table->probe_binned ? HGJ_PROBE_BINNED :
+			HGJ_PROBE_STANDARD;
+		if (table->spec.probe == HGJ_PROBE_BINNED && !table->probe_binned)
+			info->notes |= HGJ_NOTE_BINNED_UNFIT;
+		info->rebuilds = table->rebuilds;
+	}
+	else
+	{
+		Plan		plan;
+
+		hgj_cpu_plan(table, table->nrows, table->min_key, table->max_key,
+					 &plan);
+		info->rows = table->nrows;
+		info->vertices = plan.vertices;
+		info->entry_bytes = plan.stride;
+		info->bins = plan.bins;
+		info->build = plan.build;
+		info->segments = plan.segments;
+		info->probe = table->spec.probe;
+		info->notes = plan.notes;
+	}
+	cpu_memory(table, &info->memory);
+}
+
+static HgjStatus
+cpu_open(HgjError *err)
+{
+	(void) err;
+	return HGJ_OK;				/* nothing to get ready */
+}
+
+static void
+cpu_close(void)
+{
+}
+
+static int
+cpu_device_count(void)
+{
+	return 1;
+}
+
+/* HgjEngine.device_info: the machine's memory in bytes, its cores in units. */
+static HgjStatus
+cpu_device_info(int device, HgjDeviceInfo *info, HgjError *err)
+{
+	long		page = sysconf(_SC_PAGESIZE);
+	long		value;
+
+	if (device != 0 || info == NULL)
+		return hgj_cpu_fail(err, HGJ_NO_DEVICE,
+							"the CPU engine has one device, number 0");
+	memset(info, 0, sizeof(*info));
+	memcpy(info->name, "CPU", 4);
+	if (page > 0)
+	{
+#ifdef _SC_PHYS_PAGES
+		value = sysconf(_SC_PHYS_PAGES);
+		info->total_memory = value > 0 ? (uint64_t) value * (uint64_t) page : 0;
+#endif
+#ifdef _SC_AVPHYS_PAGES
+		value = sysconf(_SC_AVPHYS_PAGES);
+		info->free_memory = value > 0 ? (uint64_t) value * (uint64_t) page : 0;
+#endif
+	}
+	value = sysconf(_SC_NPROCESSORS_ONLN);
+	info->units = value > 0 ? (uint32_t) value : 1;
+	return HGJ_OK;
+}
+
+static const HgjEngine cpu_engine = {
+	.abi_version = HGJ_ABI_VERSION,
+	.name = "cpu",
+	.version = HGJ_VERSION,
+	.capabilities = HGJ_CAP_HOST_KEYS | HGJ_CAP_GROUPED | HGJ_CAP_DYNAMIC,
+	.open = cpu_open,
+	.close = cpu_close,
+	.device_count = cpu_device_count,
+	.device_info = cpu_device_info,
+	.table_create = cpu_table_create,
+	.table_destroy = cpu_table_destroy,
+	.append = hgj_cpu_append,
+	.build = hgj_cpu_build,
+	.info = cpu_info,
+	.memory = cpu_memory,
+	.probe_batch_rows = hgj_cpu_probe_batch_rows,
+	.probe_create = hgj_cpu_probe_create,
+	.probe_destroy = hgj_cpu_probe_destroy,
+	.probe_begin = hgj_cpu_probe_begin,
+	.probe_next = hgj_cpu_probe_next,
+	.mark = hgj_cpu_mark,
+	.is_marked = hgj_cpu_is_marked,
+	.unmatched = hgj_cpu_unmatched,
+	.clear_marks = hgj_cpu_clear_marks,
+	.insert = hgj_cpu_insert,
+	.remove = hgj_cpu_remove,
+	.rebuild = hgj_cpu_rebuild,
+};
+
+/* The engine that is linked in; a constant. */
+const HgjEngine *
+hgj_cpu_engine(void)
+{
+	return &cpu_engine;
+}

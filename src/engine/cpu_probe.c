@@ -1,0 +1,650 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu_probe.c
+ *	  Looking probe rows up in a graph (Green 2019's standard probe; Groschaft
+ *	  2022, algorithm 3, and 11 for dynamic tables).
+ *
+ * 1. Take a group of 128 probe rows, in the batch's order or, when the batch
+ *	  was binned (cpu_probe_binned.c), in that of the bins.
+ * 2. Compute their codes; keys outside the table's range drop out.  Prefetch
+ *	  where their vertices' slots are written down.
+ * 3. Load that, drop the vertices without entries, prefetch the entries.
+ * 4. Walk the lists and compare.  By now the whole group's cache misses have
+ *	  been under way at the same time, instead of one after another.
+ *
+ * A walk stops where the caller's arrays are full, and goes on at that slot
+ * in the next call.  When poll cancels a call, the probe goes back to where
+ * the call began.
+ *
+ * In a dynamic table an entry may lie in a vertex after its own; a walk goes
+ * on to the next vertex until it meets a slot that was never used.
+ *
+ * The loops are written once and compiled for every layout of entries and
+ * every storage of lists, as inline functions with constant arguments.
+ *
+ * A probe belongs to the caller from create to destroy.  Locks nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "cpu_probe.h"
+
+typedef enum Walk
+{
+	WALK_END,					/* of the group */
+	WALK_FULL,					/* the caller's arrays are */
+	WALK_CANCELLED
+} Walk;
+
+/* Where matches go, in registers. */
+typedef struct Out
+{
+	uint32_t   *probe_rows;
+	uint32_t   *build_rows;
+	uint32_t   *counts;
+	uint32_t	n;
+	uint32_t	capacity;
+} Out;
+
+/* HgjEngine.probe_create: a cursor over a built table. */
+HgjStatus
+hgj_cpu_probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
+{
+	void	   *p;
+	HgjStatus	status;
+
+	*probe = NULL;
+	if (!table->built)
+		return hgj_cpu_fail(err, HGJ_INVALID, "probe before build");
+	status = hgj_cpu_get(table, sizeof(HgjProbe), &p, err);
+	if (status != HGJ_OK)
+		return status;
+	memset(p, 0, sizeof(HgjProbe));
+	*probe = p;
+	(*probe)->table = table;
+	return HGJ_OK;
+}
+
+/* HgjEngine.probe_destroy; before the table's. */
+void
+hgj_cpu_probe_destroy(HgjProbe *probe)
+{
+	if (probe == NULL)
+		return;
+	hgj_cpu_probe_free_bins(probe);
+	hgj_cpu_put(probe->table, probe, sizeof(HgjProbe));
+}
+
+/*
+ * HgjEngine.probe_begin: start on a batch; its arrays are borrowed until
+ * probe_next says done, or the next probe_begin.
+ */
+HgjStatus
+hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
+					uint32_t flags, HgjError *err)
+{
+	HgjTable   *t = probe->table;
+	HgjStatus	status = hgj_cpu_check_keys(t, keys, err);
+
+	probe->begun = false;
+	if (status != HGJ_OK)
+		return status;
+	if ((unsigned int) mode > HGJ_MATCH_COUNT)
+		return hgj_cpu_fail(err, HGJ_INVALID, "no such probe mode");
+	if ((flags & HGJ_PROBE_MARK) && t->bits == NULL)
+		return hgj_cpu_fail(err, HGJ_INVALID, "the table keeps no match bits");
+	probe->keys = *keys;
+	probe->mode = mode;
+	probe->flags = flags;
+	probe->total = keys->nrows == 0 ? 0 :
+		keys->sel != NULL ? keys->nsel : keys->nrows;
+	probe->group_first = 0;
+	probe->next = 0;
+	probe->staged = false;
+	probe->done = false;
+	probe->binned = false;
+	probe->steps = 0;
+	if (t->graph.rows == 0)
+		probe->total = 0;		/* nothing to be found */
+	if (t->probe_binned && probe->total > 0)
+		status = hgj_cpu_probe_bin(probe, err);
+	probe->begun = status == HGJ_OK;
+	return status;
+}
+
+/* Step 1: rows and keys of the order's rows first .. first + n. */
+static void
+fetch_keys(HgjProbe *probe, uint32_t first, uint32_t n)
+{
+	Group	   *g = &probe->group;
+	const uint32_t *sel = probe->keys.sel;
+	const uint64_t *column = probe->keys.words[0];
+	uint32_t	i;
+
+	if (probe->binned)
+		for (i = 0; i < n; i++)
+		{
+			g->row[i] = probe->rows[first + i].row;
+			g->key[i] = probe->rows[first + i].key;
+		}
+	else if (sel != NULL)
+		for (i = 0; i < n; i++)
+		{
+			g->row[i] = sel[first + i];
+			g->key[i] = column[sel[first + i]];
+		}
+	else
+		for (i = 0; i < n; i++)
+		{
+			g->row[i] = first + i;
+			g->key[i] = column[first + i];
+		}
+}
+
+/* Step 2 for keys of several words, whose column 0 is in g->key. */
+static void
+multi_codes(const HgjProbe *probe, Group *g, uint32_t n)
+{
+	const HgjHash hash = probe->table->hash;
+	uint32_t	nwords = probe->table->spec.nwords;
+	uint32_t	w;
+	uint32_t	i;
+
+	if (probe->binned)
+	{
+		memcpy(g->code, g->key, n * sizeof(uint64_t));
+		return;
+	}
+	for (i = 0; i < n; i++)
+		g->code[i] = hgj_hash_word(&hash, hash.start, g->key[i]);
+	for (w = 1; w < nwords; w++)
+	{
+		const uint64_t *column = probe->keys.words[w];
+
+		for (i = 0; i < n; i++)
+			g->code[i] = hgj_hash_word(&hash, g->code[i], column[g->row[i]]);
+	}
+	for (i = 0; i < n; i++)
+		g->code[i] = hgj_hash_finish(&hash, g->code[i]);
+}
+
+/* Step 2 but the prefetch; returns how many rows are left. */
+static uint32_t
+group_codes(const HgjProbe *probe, Group *g, uint32_t n)
+{
+	const Graph *graph = &probe->table->graph;
+	const HgjHash hash = probe->table->hash;
+	uint64_t	base = graph->base;
+	uint64_t	range = graph->range;
+	uint32_t	kept = 0;
+	uint32_t	i;
+
+	if (graph->layout == LAYOUT_MULTI)
+		multi_codes(probe, g, n);
+	else if (graph->layout == LAYOUT_WIDE)
+		for (i = 0; i < n; i++)
+			g->code[i] = hgj_hash_single(&hash, g->key[i]);
+	else
+	{
+		for (i = 0; i < n; i++)
+		{
+			uint64_t	offset = g->key[i] - base;
+
+			g->row[kept] = g->row[i];
+			g->key[kept] = offset;
+			kept += offset <= range;
+		}
+		if (graph->direct)
+			memcpy(g->code, g->key, kept * sizeof(uint64_t));
+		else
+			for (i = 0; i < kept; i++)
+				g->code[i] = hgj_hash_single(&hash, base + g->key[i]);
+		return kept;
+	}
+	return n;
+}
+
+/* Steps 2 (prefetch) and 3. */
+HGJ_INLINE void
+group_slots(const Graph *graph, HgjSegments segments, bool dynamic, Group *g,
+			uint32_t n)
+{
+	uint32_t	shift = graph->shift;
+	uint32_t	stride = graph->stride;
+	uint64_t	edges = 0;
+	uint32_t	kept = 0;
+	uint32_t	i;
+
+	if (segments == HGJ_SEGMENTS_CSR)
+		for (i = 0; i < n; i++)
+			HGJ_PREFETCH(graph->offsets + (g->code[i] >> shift));
+	else if (segments == HGJ_SEGMENTS_SLICED)
+		for (i = 0; i < n; i++)
+			HGJ_PREFETCH(graph->slices + (g->code[i] >> shift) / HGJ_SLICE);
+	for (i = 0; i < n; i++)
+	{
+		uint64_t	from;
+		uint64_t	to;
+		uint64_t	code = g->code[i];
+
+		vertex_slots(graph, segments, code >> shift, &from, &to);
+		HGJ_PREFETCH(graph->entries + from * stride);
+		g->row[kept] = g->row[i];
+		g->key[kept] = g->key[i];
+		g->code[kept] = code;
+		g->from[kept] = from;
+		g->to[kept] = to;
+		edges += to - from;
+		kept += dynamic || from < to;
+	}
+	g->n = kept;
+	g->at = 0;
+	g->edges = edges;
+}
+
+/* Steps 1 to 3 for the group that begins at row `first` of the order. */
+static void
+stage_group(HgjProbe *probe, uint32_t first)
+{
+	const Graph *graph = &probe->table->graph;
+	Group	   *g = &probe->group;
+	uint32_t	n = probe->total - first;
+	bool		dynamic = graph->slack > 0;
+
+	n = n > HGJ_GROUP ? HGJ_GROUP : n;
+	fetch_keys(probe, first, n);
+	probe->group_first = first;
+	probe->next = first + n;
+	probe->staged = true;
+	n = group_codes(probe, g, n);
+	if (dynamic && graph->segments == HGJ_SEGMENTS_CSR)
+		group_slots(graph, HGJ_SEGMENTS_CSR, true, g, n);
+	else if (dynamic && graph->segments == HGJ_SEGMENTS_ELLPACK)
+		group_slots(graph, HGJ_SEGMENTS_ELLPACK, true, g, n);
+	else if (dynamic)
+		group_slots(graph, HGJ_SEGMENTS_SLICED, true, g, n);
+	else if (graph->segments == HGJ_SEGMENTS_CSR)
+		group_slots(graph, HGJ_SEGMENTS_CSR, false, g, n);
+	else if (graph->segments == HGJ_SEGMENTS_ELLPACK)
+		group_slots(graph, HGJ_SEGMENTS_ELLPACK, false, g, n);
+	else
+		group_slots(graph, HGJ_SEGMENTS_SLICED, false, g, n);
+	probe->vertex = g->n > 0 ? g->code[0] >> graph->shift : 0;
+}
+
+/* Whether the entry in a slot has the key of row i of the group. */
+HGJ_INLINE bool
+slot_equal(const HgjProbe *probe, const Graph *graph, Layout layout,
+		   uint64_t slot, uint32_t i)
+{
+	const uint8_t *entries = graph->entries;
+	const Group *g = &probe->group;
+
+	if (layout == LAYOUT_ROW)
+		return true;
+	if (layout == LAYOUT_NARROW)
+		return ((const NarrowEntry *) (const void *) entries)[slot].key ==
+			(uint32_t) g->key[i];
+	if (layout == LAYOUT_WIDE)
+		return ((const WideEntry *) (const void *) entries)[slot].key ==
+			g->key[i];
+	else
+	{
+		const MultiEntry *e = (const MultiEntry *) (const void *)
+			(entries + slot * graph->stride);
+		uint32_t	nwords = probe->table->spec.nwords;
+		uint32_t	row = g->row[i];
+		uint32_t	w;
+
+		if (e->tag != (uint32_t) g->code[i])
+			return false;
+		for (w = 0; w < nwords; w++)
+			if (e->words[w] != probe->keys.words[w][row])
+				return false;
+		return true;
+	}
+}
+
+static void
+mark_row(HgjTable *t, uint32_t row)
+{
+	t->bits[row / 64] |= UINT64_C(1) << (row % 64);
+}
+
+/*
+ * Step 4 for the rest of the group, in any mode, stopping wherever the arrays
+ * are full or poll says so.
+ */
+HGJ_INLINE Walk
+walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
+	 Out *out)
+{
+	const Graph *graph = &probe->table->graph;
+	Group	   *g = &probe->group;
+	HgjProbeMode mode = probe->mode;
+	bool		mark = (probe->flags & HGJ_PROBE_MARK) != 0 &&
+		mode == HGJ_MATCH_COUNT;
+	uint32_t	n = out->n;
+	uint32_t	i;
+
+	for (i = g->at; i < g->n; i++)
+	{
+		uint64_t	slot = g->from[i];
+		uint64_t	to = g->to[i];
+		uint32_t	matches = 0;
+
+		for (;;)
+		{
+			uint64_t	stop = to - slot > HGJ_POLL_STEPS ?
+				slot + HGJ_POLL_STEPS : to;
+
+			probe->steps += stop - slot + 1;
+			for (; slot < stop; slot++)
+			{
+				uint32_t	row = slot_row(graph->entries, layout,
+										   graph->stride, slot);
+
+				if ((dynamic || segments != HGJ_SEGMENTS_CSR) &&
+					row == HGJ_ROW_EMPTY)
+					goto next_row;
+				if (!slot_equal(probe, graph, layout, slot, i) ||
+					(dynamic && row == HGJ_ROW_DELETED))
+					continue;
+				if (mode == HGJ_MATCH_COUNT)
+				{
+					matches++;
+					if (mark)
+						mark_row(probe->table, row);
+					continue;
+				}
+				if (n == out->capacity)
+				{
+					g->at = i;
+					g->from[i] = slot;
+					g->to[i] = to;
+					out->n = n;
+					return WALK_FULL;
+				}
+				out->probe_rows[n] = g->row[i];
+				out->build_rows[n++] = row;
+				if (mode == HGJ_MATCH_FIRST)
+					goto next_row;
+			}
+			if (probe->steps > HGJ_POLL_STEPS)
+			{
+				probe->steps = 0;
+				if (hgj_cpu_poll(probe->table, NULL) != HGJ_OK)
+					return WALK_CANCELLED;
+			}
+			if (slot < to)
+				continue;
+			if (!dynamic)
+				break;
+			/* no slot here was ever free: entries may lie further on */
+			probe->vertex = probe->vertex + 1 < graph->vertices ?
+				probe->vertex + 1 : 0;
+			if (probe->vertex == g->code[i] >> graph->shift)
+				break;			/* all around */
+			vertex_slots(graph, segments, probe->vertex, &slot, &to);
+		}
+next_row:
+		if (mode == HGJ_MATCH_COUNT)
+			out->counts[g->row[i]] = matches;
+		if (dynamic && i + 1 < g->n)
+			probe->vertex = g->code[i + 1] >> graph->shift;
+	}
+	g->at = i;
+	out->n = n;
+	return WALK_END;
+}
+
+/*
+ * Step 4 for a whole group of a static CSR table with one key word, when the
+ * arrays have room for whatever may come.  Lists are short, and how long each
+ * one is cannot be predicted: so the first two entries are compared without a
+ * branch, writing a pair that only counts if they are equal.
+ */
+HGJ_INLINE void
+walk_short(HgjProbe *probe, Layout layout, HgjProbeMode mode, Out *out)
+{
+	const Graph *graph = &probe->table->graph;
+	Group	   *g = &probe->group;
+	uint32_t	n = out->n;
+	uint32_t	i;
+
+	for (i = 0; i < g->n; i++)
+	{
+		uint64_t	slot = g->from[i];
+		uint64_t	to = g->to[i];
+		uint32_t	row = g->row[i];
+		uint32_t	first = n;
+		bool		hit = slot_equal(probe, graph, layout, slot, i);
+
+		out->probe_rows[n] = row;
+		out->build_rows[n] = slot_row(graph->entries, layout, 0, slot);
+		n += hit;
+		slot++;
+		/* one entry beyond the last list is there to be read */
+		hit = (slot < to) & slot_equal(probe, graph, layout, slot, i);
+		if (mode == HGJ_MATCH_FIRST)
+			hit &= n == first;
+		out->probe_rows[n] = row;
+		out->build_rows[n] = slot_row(graph->entries, layout, 0, slot);
+		n += hit;
+		for (slot++; slot < to; slot++)
+		{
+			hit = slot_equal(probe, graph, layout, slot, i);
+			if (mode == HGJ_MATCH_FIRST)
+				hit &= n == first;
+			out->probe_rows[n] = row;
+			out->build_rows[n] = slot_row(graph->entries, layout, 0, slot);
+			n += hit;
+		}
+	}
+	g->at = g->n;
+	out->n = n;
+	probe->steps += g->edges;
+}
+
+/* The same for a direct table of unique keys: one load per row. */
+static void
+walk_unique(HgjProbe *probe, Out *out)
+{
+	const uint32_t *rows = (const uint32_t *) (const void *)
+		probe->table->graph.entries;
+	Group	   *g = &probe->group;
+	uint32_t	n = out->n;
+	uint32_t	i;
+
+	for (i = 0; i < g->n; i++)
+	{
+		uint32_t	row = rows[g->from[i]];
+
+		out->probe_rows[n] = g->row[i];
+		out->build_rows[n] = row;
+		n += row != HGJ_ROW_EMPTY;
+	}
+	g->at = g->n;
+	out->n = n;
+	probe->steps += g->edges;
+}
+
+#define WALK_SEGMENTS(layout, dynamic) \
+	(graph->segments == HGJ_SEGMENTS_CSR ? \
+	 walk(probe, layout, HGJ_SEGMENTS_CSR, dynamic, out) : \
+	 graph->segments == HGJ_SEGMENTS_ELLPACK ? \
+	 walk(probe, layout, HGJ_SEGMENTS_ELLPACK, dynamic, out) : \
+	 walk(probe, layout, HGJ_SEGMENTS_SLICED, dynamic, out))
+
+#define WALK_LAYOUT(layout) \
+	(graph->slack > 0 ? WALK_SEGMENTS(layout, true) : \
+	 WALK_SEGMENTS(layout, false))
+
+/* Step 4, by whichever of the above fits. */
+static Walk
+walk_group(HgjProbe *probe, Out *out)
+{
+	const Graph *graph = &probe->table->graph;
+	const Group *g = &probe->group;
+	HgjProbeMode mode = probe->mode;
+
+	if (graph->slack == 0 && g->at == 0 && mode != HGJ_MATCH_COUNT &&
+		g->edges < out->capacity - out->n && g->edges < HGJ_POLL_STEPS)
+	{
+		if (graph->layout == LAYOUT_ROW && graph->width == 1)
+		{
+			walk_unique(probe, out);
+			return WALK_END;
+		}
+		if (graph->segments == HGJ_SEGMENTS_CSR &&
+			graph->layout == LAYOUT_NARROW)
+		{
+			if (mode == HGJ_MATCH_ALL)
+				walk_short(probe, LAYOUT_NARROW, HGJ_MATCH_ALL, out);
+			else
+				walk_short(probe, LAYOUT_NARROW, HGJ_MATCH_FIRST, out);
+			return WALK_END;
+		}
+		if (graph->segments == HGJ_SEGMENTS_CSR && graph->layout == LAYOUT_WIDE)
+		{
+			if (mode == HGJ_MATCH_ALL)
+				walk_short(probe, LAYOUT_WIDE, HGJ_MATCH_ALL, out);
+			else
+				walk_short(probe, LAYOUT_WIDE, HGJ_MATCH_FIRST, out);
+			return WALK_END;
+		}
+	}
+	switch (graph->layout)
+	{
+		case LAYOUT_ROW:
+			return WALK_SEGMENTS(LAYOUT_ROW, false);
+		case LAYOUT_NARROW:
+			return WALK_LAYOUT(LAYOUT_NARROW);
+		case LAYOUT_WIDE:
+			return WALK_LAYOUT(LAYOUT_WIDE);
+		case LAYOUT_MULTI:
+			break;
+	}
+	return WALK_LAYOUT(LAYOUT_MULTI);
+}
+
+static Cursor
+save_cursor(const HgjProbe *probe)
+{
+	Cursor		c;
+
+	memset(&c, 0, sizeof(c));
+	c.staged = probe->staged;
+	c.group = probe->staged ? probe->group_first : probe->next;
+	c.vertex = probe->vertex;
+	if (c.staged && probe->group.at < probe->group.n)
+	{
+		c.at = probe->group.at;
+		c.from = probe->group.from[c.at];
+		c.to = probe->group.to[c.at];
+	}
+	else if (c.staged)
+	{
+		c.staged = false;		/* that group is through */
+		c.group = probe->next;
+	}
+	return c;
+}
+
+static void
+restore_cursor(HgjProbe *probe, const Cursor *c)
+{
+	probe->staged = false;
+	probe->next = c->group;
+	if (c->staged)
+	{
+		stage_group(probe, c->group);
+		probe->group.at = c->at;
+		probe->group.from[c->at] = c->from;
+		probe->group.to[c->at] = c->to;
+		probe->vertex = c->vertex;
+	}
+}
+
+static HgjStatus
+check_matches(const HgjProbe *probe, const HgjMatches *matches, HgjError *err)
+{
+	if (matches == NULL || !probe->begun)
+		return hgj_cpu_fail(err, HGJ_INVALID, "probe_next before probe_begin");
+	if (matches->location != HGJ_ON_HOST)
+		return hgj_cpu_fail(err, HGJ_UNSUPPORTED,
+							"the CPU engine writes to host memory only");
+	if (probe->mode == HGJ_MATCH_COUNT)
+	{
+		if (matches->counts == NULL && probe->keys.nrows > 0)
+			return hgj_cpu_fail(err, HGJ_INVALID, "counts are missing");
+	}
+	else if (matches->capacity == 0 || matches->probe_rows == NULL ||
+			 matches->build_rows == NULL)
+		return hgj_cpu_fail(err, HGJ_INVALID, "there is no room for matches");
+	return HGJ_OK;
+}
+
+/*
+ * HgjEngine.probe_next: the next matches of the batch, at most `capacity`, or
+ * in HGJ_MATCH_COUNT mode how many every row has.  When cancelled, the probe
+ * is where it was before the call (match bits may already be set: the same
+ * ones will be set again).
+ */
+HgjStatus
+hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
+{
+	HgjStatus	status = check_matches(probe, matches, err);
+	Cursor		start;
+	Out			out;
+	uint32_t	i;
+
+	if (status != HGJ_OK)
+		return status;
+	start = save_cursor(probe);
+	out.probe_rows = matches->probe_rows;
+	out.build_rows = matches->build_rows;
+	out.counts = matches->counts;
+	out.n = 0;
+	out.capacity = matches->capacity;
+	matches->n = 0;
+	matches->done = false;
+	if (probe->mode == HGJ_MATCH_COUNT && probe->keys.nrows > 0 && !probe->done)
+		memset(out.counts, 0, probe->keys.nrows * sizeof(uint32_t));
+	for (;;)
+	{
+		Walk		walked;
+
+		if (!probe->staged || probe->group.at >= probe->group.n)
+		{
+			if (probe->next >= probe->total)
+				break;
+			stage_group(probe, probe->next);
+			probe->steps += HGJ_GROUP * 8;
+			if (probe->steps > HGJ_POLL_STEPS)
+			{
+				probe->steps = 0;
+				if (hgj_cpu_poll(probe->table, err) != HGJ_OK)
+				{
+					restore_cursor(probe, &start);
+					return HGJ_CANCELLED;
+				}
+			}
+		}
+		walked = walk_group(probe, &out);
+		if (walked == WALK_CANCELLED)
+		{
+			restore_cursor(probe, &start);
+			return hgj_cpu_fail(err, HGJ_CANCELLED, "cancelled");
+		}
+		if (walked == WALK_FULL)
+			break;
+	}
+	matches->n = out.n;
+	probe->done = probe->next >= probe->total &&
+		(!probe->staged || probe->group.at >= probe->group.n);
+	matches->done = probe->done;
+	if ((probe->flags & HGJ_PROBE_MARK) && probe->mode != HGJ_MATCH_COUNT)
+		for (i = 0; i < out.n; i++)
+			mark_row(probe->table, out.build_rows[i]);
+	return HGJ_OK;
+}

@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu_probe.h
+ *	  What the two probe algorithms of the CPU engine share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_CPU_PROBE_H
+#define HGJ_CPU_PROBE_H
+
+#include "cpu_internal.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(hidden)
+#endif
+
+/*
+ * Probe rows that are looked up together: enough to keep all of a core's
+ * outstanding memory requests busy, few enough for the L1 cache.
+ */
+#define HGJ_GROUP	128
+
+typedef struct Group
+{
+	uint32_t	n;				/* rows whose list may hold a match */
+	uint32_t	at;				/* the one being walked */
+	uint64_t	edges;			/* entries in all of their lists */
+	uint32_t	row[HGJ_GROUP];
+	uint64_t	key[HGJ_GROUP]; /* narrow: key - base; wide: key; else code */
+	uint64_t	code[HGJ_GROUP];
+	uint64_t	from[HGJ_GROUP];	/* next slot to look at */
+	uint64_t	to[HGJ_GROUP];
+} Group;
+
+/* A probe row in its bin. */
+typedef struct BinnedRow
+{
+	uint64_t	key;			/* the key, or with several words, the code */
+	uint32_t	row;
+	uint32_t	unused;
+} BinnedRow;
+
+/* Where a probe stands, so that a cancelled call can be taken back. */
+typedef struct Cursor
+{
+	uint32_t	group;			/* first row (of the order) of the group */
+	uint32_t	at;
+	uint64_t	from;
+	uint64_t	to;
+	uint64_t	vertex;
+	bool		staged;
+} Cursor;
+
+struct HgjProbe
+{
+	HgjTable   *table;
+	HgjKeys		keys;			/* borrowed */
+	HgjProbeMode mode;
+	uint32_t	flags;
+	bool		begun;
+	bool		done;
+	bool		binned;			/* this batch was */
+	bool		staged;			/* the group is filled */
+	uint32_t	total;			/* rows in the order */
+	uint32_t	group_first;	/* the group's first row in the order */
+	uint32_t	next;			/* the next group's */
+	uint64_t	vertex;			/* dynamic: being walked; else unused */
+	uint64_t	steps;			/* since poll was last called */
+	BinnedRow  *rows;			/* the order, when binned */
+	size_t		rows_bytes;
+	Group		group;
+};
+
+/* cpu_probe_binned.c */
+extern HgjStatus hgj_cpu_probe_bin(HgjProbe *probe, HgjError *err);
+extern void hgj_cpu_probe_free_bins(HgjProbe *probe);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#endif							/* HGJ_CPU_PROBE_H */

@@ -1,0 +1,159 @@
+/*-------------------------------------------------------------------------
+ *
+ * test.c
+ *	  The engine's ABI test suite: main, and what counts and reports.
+ *
+ *	  run_tests [engine [seed [libdir]]]
+ *
+ * Prints `N passed, N failed`; exits nonzero when anything failed, or when
+ * the engine is not there.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdarg.h>
+#include <time.h>
+
+#include "test.h"
+
+const HgjEngine *engine;
+bool		is_cpu;
+uint64_t	seed;
+int			passed;
+int			failed;
+
+static uint64_t random_state;
+static char context_text[256];
+
+void
+context(const char *fmt,...)
+{
+	va_list		args;
+
+	va_start(args, fmt);
+	(void) vsnprintf(context_text, sizeof(context_text), fmt, args);
+	va_end(args);
+}
+
+bool
+check(bool ok, const char *file, int line, const char *fmt,...)
+{
+	va_list		args;
+
+	if (ok)
+	{
+		passed++;
+		return true;
+	}
+	failed++;
+	if (failed <= 50)
+	{
+		printf("not ok: %s:%d [%s] ", file, line, context_text);
+		va_start(args, fmt);
+		(void) vprintf(fmt, args);
+		va_end(args);
+		printf("\n");
+		(void) fflush(stdout);
+	}
+	return false;
+}
+
+uint64_t
+rnd(void)
+{
+	uint64_t	z = (random_state += UINT64_C(0x9E3779B97F4A7C15));
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return z ^ (z >> 31);
+}
+
+uint32_t
+rnd_below(uint32_t n)
+{
+	return (uint32_t) (((rnd() >> 32) * n) >> 32);
+}
+
+void *
+must_alloc(size_t bytes)
+{
+	void	   *p = malloc(bytes > 0 ? bytes : 1);
+
+	if (p == NULL)
+	{
+		printf("the test itself is out of memory\n");
+		exit(2);
+	}
+	return p;
+}
+
+typedef struct Test
+{
+	const char *name;
+	void		(*run) (void);
+} Test;
+
+static const Test tests[] = {
+	{"registry", test_registry},
+	{"invalid", test_invalid},
+	{"choices", test_choices},
+	{"spread", test_spread},
+	{"join_matrix", test_join_matrix},
+	{"join_random", test_join_random},
+	{"join_large", test_join_large},
+	{"dynamic", test_dynamic},
+	{"cancel", test_cancel},
+	{"no_memory", test_no_memory},
+	{"limit", test_limit},
+	{"accounting", test_accounting},
+};
+
+static double
+seconds(void)
+{
+	struct timespec ts;
+
+	(void) clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "cpu";
+	const char *only = getenv("HGJ_TEST");
+	HgjError	err = {HGJ_OK, ""};
+	int			i;
+
+	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t) time(NULL);
+	printf("engine %s, seed %llu\n", name, (unsigned long long) seed);
+	(void) fflush(stdout);
+	engine = hgj_registry_find(name, argc > 3 ? argv[3] : ".", &err);
+	if (engine == NULL || engine->abi_version != HGJ_ABI_VERSION ||
+		engine->open(&err) != HGJ_OK)
+	{
+		printf("no engine: %s\n", err.message);
+		return 2;
+	}
+	is_cpu = engine == hgj_cpu_engine();
+	for (i = 0; i < COUNT_OF(tests); i++)
+	{
+		double		start = seconds();
+		int			before = passed;
+		uint64_t	live = hgj_mem_test_live();
+
+		if (only != NULL && strcmp(only, tests[i].name) != 0)
+			continue;
+		random_state = seed * 1000 + (uint64_t) i;
+		hgj_mem_test_l2_bytes = 0;
+		tests[i].run();
+		CHECK(!is_cpu || hgj_mem_test_live() == live,
+			  "%s left %lld bytes allocated", tests[i].name,
+			  (long long) (hgj_mem_test_live() - live));
+		printf("%-12s %8d checks %6.2f s\n", tests[i].name, passed - before,
+			   seconds() - start);
+		(void) fflush(stdout);
+	}
+	engine->close();
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed == 0 && passed > 0 ? 0 : 1;
+}

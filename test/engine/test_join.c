@@ -1,0 +1,158 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_join.c
+ *	  Joins: every build, probe and segments, over many shapes of keys.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "test.h"
+
+static const uint32_t capacities[] = {1, 7, 4096};
+
+static void
+join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
+	 uint32_t hits, uint32_t capacity, bool selections, bool ids)
+{
+	Rows		build = rows_make(shape, spec->nwords, nbuild, rnd());
+	Rows		probe = rows_probe(&build, nprobe, hits);
+	Reference	ref;
+	HgjTable   *table;
+
+	context("%s %s %s, %u words, %s, %u build, %u probe, capacity %u, flags %u%s%s",
+			hgj_build_name(spec->build), hgj_probe_name(spec->probe),
+			hgj_segments_name(spec->segments), spec->nwords, shape_name(shape),
+			nbuild, nprobe, capacity, spec->flags,
+			selections ? ", selections" : "", ids ? ", ids" : "");
+	rows_number(&build, ids ? 17 : 0, ids);
+	if (selections)
+	{
+		rows_select(&build, 70);
+		rows_select(&probe, 60);
+	}
+	ref_init(&ref, spec->nwords);
+	ref_add(&ref, &build);
+	table = table_of(spec, &build);
+	if (table != NULL)
+	{
+		HgjTableInfo info;
+
+		engine->info(table, &info);
+		CHECK(info.rows == ref.n, "info.rows is %llu",
+			  (unsigned long long) info.rows);
+		CHECK(info.build != HGJ_BUILD_AUTO && info.probe != HGJ_PROBE_AUTO &&
+			  info.segments != HGJ_SEGMENTS_AUTO, "a choice is left open");
+		CHECK(engine->probe_batch_rows(table) > 0, "no batch size");
+		compare_probe(table, &ref, &probe, capacity,
+					  spec->flags & HGJ_TABLE_TRACK_MATCHES ?
+					  HGJ_PROBE_MARK : 0, build.first_row + build.n);
+		engine->table_destroy(table);
+	}
+	ref_free(&ref);
+	rows_free(&build);
+	rows_free(&probe);
+}
+
+/* Every combination once, on small tables with a small pretended cache. */
+void
+test_join_matrix(void)
+{
+	static const uint32_t words[] = {1, 1, 1, 2, 3, 5, 32};
+	static const Shape shapes[] = {
+		SHAPE_NARROW, SHAPE_WIDE, SHAPE_DENSE, SHAPE_WIDE, SHAPE_NARROW,
+		SHAPE_DENSE_DUP, SHAPE_DENSE_DUP
+	};
+	uint32_t	turn = 0;
+	int			b,
+				p,
+				s,
+				k;
+
+	hgj_mem_test_l2_bytes = 8192;
+	for (b = HGJ_BUILD_AUTO; b <= HGJ_BUILD_DIRECT; b++)
+		for (p = HGJ_PROBE_AUTO; p <= HGJ_PROBE_BINNED; p++)
+			for (s = HGJ_SEGMENTS_AUTO; s <= HGJ_SEGMENTS_SLICED; s++)
+				for (k = 0; k < COUNT_OF(words); k++)
+				{
+					HgjTableSpec spec = spec_default(words[k]);
+
+					spec.build = (HgjBuild) b;
+					spec.probe = (HgjProbeAlgo) p;
+					spec.segments = (HgjSegments) s;
+					spec.flags = turn & 1 ? HGJ_TABLE_TRACK_MATCHES : 0;
+					if ((turn & 3) == 3 &&
+						engine->capabilities & HGJ_CAP_DYNAMIC)
+						spec.flags |= HGJ_TABLE_DYNAMIC;
+					join(&spec, shapes[k], 900, 700, 50,
+						 capacities[turn % 3], (turn & 4) != 0,
+						 (turn & 8) != 0);
+					turn++;
+				}
+	hgj_mem_test_l2_bytes = 0;
+}
+
+/* Combinations at random, with empty and tiny sides among them. */
+void
+test_join_random(void)
+{
+	static const uint32_t words[] = {1, 1, 1, 1, 2, 3, 5, 32, 64};
+	static const uint32_t sizes[] = {0, 1, 2, 33, 500, 3000};
+	static const uint64_t caches[] = {2048, 16384, 65536, 0};
+	static const double loads[] = {0, 0, 0.25, 1, 3, 40};
+	int			i;
+
+	for (i = 0; i < 1500; i++)
+	{
+		HgjTableSpec spec = spec_default(words[rnd_below(COUNT_OF(words))]);
+		Shape		shape = (Shape) rnd_below(SHAPE_COUNT);
+		uint32_t	nbuild = sizes[rnd_below(COUNT_OF(sizes))];
+		uint32_t	nprobe = sizes[rnd_below(COUNT_OF(sizes))];
+
+		if (shape == SHAPE_SAME || shape == SHAPE_EXTREME)
+			nprobe = nprobe > 33 ? 33 : nprobe;
+		if (shape == SHAPE_SKEW)
+			nprobe = nprobe > 500 ? 500 : nprobe;
+		spec.build = (HgjBuild) rnd_below(5);
+		spec.probe = (HgjProbeAlgo) rnd_below(3);
+		spec.segments = (HgjSegments) rnd_below(4);
+		spec.load = loads[rnd_below(COUNT_OF(loads))];
+		spec.expected_rows = rnd_below(2) ? nbuild : 0;
+		spec.flags = rnd_below(2) ? HGJ_TABLE_TRACK_MATCHES : 0;
+		spec.flags |= rnd_below(2) ? HGJ_TABLE_READ_MOSTLY : 0;
+		if (rnd_below(4) == 0 && engine->capabilities & HGJ_CAP_DYNAMIC)
+		{
+			spec.flags |= HGJ_TABLE_DYNAMIC;
+			spec.slack = rnd_below(4);
+		}
+		hgj_mem_test_l2_bytes = caches[rnd_below(COUNT_OF(caches))];
+		join(&spec, shape, nbuild, nprobe, rnd_below(101),
+			 capacities[rnd_below(COUNT_OF(capacities))], rnd_below(3) == 0,
+			 rnd_below(3) == 0);
+	}
+	hgj_mem_test_l2_bytes = 0;
+}
+
+/* Tables beyond the real cache: many bins, and one that is too large. */
+void
+test_join_large(void)
+{
+	static const Shape shapes[] = {
+		SHAPE_NARROW, SHAPE_WIDE, SHAPE_DENSE, SHAPE_DENSE_DUP, SHAPE_SKEW,
+		SHAPE_SAME
+	};
+	int			i;
+
+	for (i = 0; i < 14; i++)
+	{
+		HgjTableSpec spec = spec_default(i < 10 ? 1 : 2);
+		Shape		shape = shapes[i % COUNT_OF(shapes)];
+
+		spec.build = i % 3 == 0 ? HGJ_BUILD_V2 : HGJ_BUILD_AUTO;
+		spec.probe = i & 1 ? HGJ_PROBE_BINNED : HGJ_PROBE_AUTO;
+		spec.segments = (HgjSegments) (i / 3 % 4);
+		spec.flags = i & 2 ? HGJ_TABLE_TRACK_MATCHES : 0;
+		hgj_mem_test_l2_bytes = i & 4 ? 65536 : 0;
+		join(&spec, shape, 200000, shape == SHAPE_SAME ? 3 :
+			 shape == SHAPE_SKEW ? 200 : 100000, 60, 4096, i == 5, i == 6);
+	}
+	hgj_mem_test_l2_bytes = 0;
+}

@@ -48,7 +48,8 @@ SRCS := $(sort $(wildcard src/*.c src/planner/*.c src/exec/*.c src/engine/*.c))
 HDRS := $(sort $(wildcard src/*.h src/planner/*.h src/exec/*.h src/engine/*.h))
 OBJS := $(SRCS:.c=.o)
 
-PG_CPPFLAGS = -Isrc
+LIBRARY_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" hashgraph_join.control)
+PG_CPPFLAGS = -Isrc -DHGJ_VERSION='"$(LIBRARY_VERSION)"'
 # Two groups of -Wextra stay off: PostgreSQL's function signatures leave
 # parameters unused, and its node and type tables leave fields out.
 STRICT = -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
@@ -84,7 +85,6 @@ ifeq (,$(and $(shell command -v $(or $(PG_CLANG),clang-none)),$(wildcard $(PG_LL
 override with_llvm := no
 endif
 
-# MAKEFILE_LIST's first entry is this file also when make runs elsewhere.
 include $(PGXS)
 
 # PostgreSQL's headers are somebody else's: no warnings from them.

@@ -186,7 +186,7 @@ case_wide()
 		SQL
 	)
 	query="COPY (SELECT f.k, f.v, f.t1, f.t2, d.name, d.city, d.note FROM fact f JOIN dim d USING (k)) TO '/dev/null'"
-	check="SELECT count(*), sum(hashtextextended(f.k || f.v || f.t1 || f.t2 || d.name || d.city || d.note, 0)::numeric) FROM fact f JOIN dim d USING (k)"
+	check="SELECT count(*), sum(hashtextextended(concat_ws('|', f.k, f.v, f.t1, f.t2, d.name, d.city, d.note), 0)::numeric) FROM fact f JOIN dim d USING (k)"
 }
 
 define many

@@ -108,8 +108,8 @@ sub account
 	$combo{ join ' ', map { $q->{force}{"hashgraph_join.$_"} } qw(build probe segments) }++;
 	for (@{ $r->{plan} || [] })
 	{
-		$seen{"$1: $2"}++ if /^\s*(Join Type|Build|Probe|Segments|Fallback): (\S.*)/;
-		$sum{passes}++ if /^\s*Passes: (\d+)/ && $1 > 1;
+		$seen{"$1: $2"}++ while /(Join Type|Engine|Build|Probe|Segments|Fallback): (\S+(?: \S+)*)/g;
+		$sum{passes}++ if /Passes: (\d+)/ && $1 > 1;
 	}
 }
 

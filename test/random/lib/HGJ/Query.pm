@@ -525,8 +525,8 @@ sub dml
 	}
 	elsif ($mode eq 'insert')
 	{
-		$self->{sql} = "insert into $t->{name} ($insertable) select " . join(', ', map { "t.$_->{name}" } @{ $t->{cols} })
-		  . " from $t->{name} t join $source->{sql}" . ' on ' . $on . ' returning id, v';
+		$self->{sql} = "insert into $t->{name} ($insertable) select " . join(', ', map { $_->{name} eq 'id' ? 'null::int' : "t.$_->{name}" } @{ $t->{cols} })
+		  . " from $t->{name} t join $source->{sql}" . ' on ' . $on . ' returning k, v';
 	}
 	else
 	{
@@ -535,7 +535,7 @@ sub dml
 		  . " on $on when matched and t.w < 30 then "
 		  . $rng->pick('update set v = t.v + 1', 'delete', 'do nothing')
 		  . " when matched and t.w < 60 then " . $rng->pick('update set w = 0', 'do nothing')
-		  . " when not matched and $a.w > 20 then insert (id, k, v, w) values ($a.id + 100000, $a.k, $a.v, $a.w)";
+		  . " when not matched and $a.w > 20 then insert (k, v, w) values ($a.k, $a.v, $a.w)";
 	}
 	$self->{explain} = $self->{sql};
 	$self->{rough} = 1;

@@ -156,7 +156,11 @@ our %FAMILY = (
 		weight => 1,
 		types  => {
 			macaddr => { value => sub { "('08:00:2b:01:' || lpad(to_hex($_[0] / 256), 2, '0') || ':' || lpad(to_hex($_[0] % 256), 2, '0'))::macaddr" }, exact => 1 },
-			macaddr8 => { value => sub { "('08:00:2b:01:' || lpad(to_hex($_[0] / 256), 2, '0') || ':' || lpad(to_hex($_[0] % 256), 2, '0'))::macaddr::macaddr8" } },
+		} },
+	macaddr8 => {
+		weight => 1,
+		types  => {
+			macaddr8 => { value => sub { "('08:00:2b:01:' || lpad(to_hex($_[0] / 256), 2, '0') || ':' || lpad(to_hex($_[0] % 256), 2, '0'))::macaddr::macaddr8" }, exact => 1 },
 		} },
 	jsonb => {
 		weight => 2,

@@ -125,22 +125,25 @@ suite_isolation()
 	installcheck isolation "$HGJ_TOP" "$config" "$out/isolation" REGRESS=
 }
 
-suite_tap()
+# TAP tests, as the server's user, in a copy that this user can read.
+#   tap PG_CONFIG test/t/FILE.pl ...
+tap()
 {
-	local stage bin perl_lib part rc ok bad skipped files
+	local config=$1 stage bin test_lib part rc ok bad skipped
+	shift
 	bin=$("$config" --bindir)
-	perl_lib=$(dirname "$("$config" --pgxs)")/../test/perl
+	# The perl modules are Debian's also for a PostgreSQL of our own.
+	test_lib=$(dirname "$(PG_CONFIG='' hgj_pg_config | xargs -I{} {} --pgxs)")/../test
 	stage=$(mktemp -d /tmp/hgj_tap.XXXXXX)
 	hgj_at_exit "rm -rf '$stage'"
 	cp -r test/t "$stage/t"
-	files=(test/t/*.pl)
 	((EUID != 0)) || chown -R "$(hgj_server_user)" "$stage"
 	part=$(mktemp "$out/part.XXXXXX")
 	set +e
 	hgj_as_server env -C "$stage" -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE -u PGOPTIONS \
 		PATH="$bin:$PATH" TESTDIR="$stage" top_builddir="$stage" \
-		PG_REGRESS="$(dirname "$("$config" --pgxs)")/../test/regress/pg_regress" \
-		LC_ALL=C prove -v --timer -I "$perl_lib" -I "$stage/t" "${files[@]#test/}" 2>&1 | tee "$part"
+		PG_REGRESS="$test_lib/regress/pg_regress" LC_ALL=C \
+		prove -v --timer -I "$test_lib/perl" -I "$stage/t" "${@#test/}" 2>&1 | tee "$part"
 	rc=${PIPESTATUS[0]}
 	set -e
 	ok=$(grep -cE '^ok [0-9]+' "$part" || true)
@@ -156,9 +159,14 @@ suite_tap()
 	fi
 	report "$ok" "$bad"
 	((bad == 0)) || {
-		rm -rf "$out/tap_logs"
-		cp -r "$stage/tmp_check/log" "$out/tap_logs" 2>/dev/null || true
+		rm -rf "$out/${suite}_logs"
+		cp -r "$stage/tmp_check/log" "$out/${suite}_logs" 2>/dev/null || true
 	}
+}
+
+suite_tap()
+{
+	tap "$config" test/t/*.pl
 }
 
 suite_random()
@@ -188,6 +196,7 @@ suite_cassert()
 	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION=
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
+	tap "$config" test/t/002_cancel.pl test/t/003_neighbours.pl
 
 	local found
 	found=$(grep -E 'TRAP:|was terminated by signal|(buffer refcount|resource|snapshot reference|relcache reference|cache reference|tupdesc reference|temporary file|file) leak|problem in alloc set|detected write past chunk end' \

@@ -54,8 +54,11 @@ hgj_as_root()
 {
 	if ((EUID == 0)); then
 		"$@"
-	else
+	elif command -v sudo >/dev/null; then
 		sudo -n "$@"
+	else
+		echo "this needs root: $*" >&2
+		return 1
 	fi
 }
 

@@ -11,6 +11,9 @@
 # Logs stand in build/check.
 set -euo pipefail
 
+# What is made here is not part of the make that called us.
+unset MAKELEVEL MAKEFLAGS MFLAGS
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=test/lib/server.sh
 . test/lib/server.sh

@@ -9,6 +9,9 @@
 # Everything but that one line goes to stderr.
 set -euo pipefail
 
+# PostgreSQL's makefiles behave differently below another make.
+unset MAKELEVEL MAKEFLAGS MFLAGS
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 want=${1:-pg_config}
 case $want in

@@ -136,7 +136,7 @@ tap()
 	shift
 	bin=$("$config" --bindir)
 	# The perl modules are Debian's also for a PostgreSQL of our own.
-	test_lib=$(dirname "$(PG_CONFIG='' hgj_pg_config | xargs -I{} {} --pgxs)")/../test
+	test_lib=$(dirname "$("$(PG_CONFIG='' hgj_pg_config)" --pgxs)")/../test
 	stage=$(mktemp -d /tmp/hgj_tap.XXXXXX)
 	hgj_at_exit "rm -rf '$stage'"
 	cp -r test/t "$stage/t"

@@ -4,8 +4,9 @@
  *	  Rows that wait for a build.
  *
  * 1. Rows are copied into chunks, column by column and then the row ids.
- *	  Chunks double from 16 KB to 4 MB, so that nothing is ever moved and a
- *	  small table stays small; the first takes up the caller's estimate.
+ *	  A chunk is an eighth of those before it, between 16 KB and 4 MB, so that
+ *	  nothing is ever moved and little is taken that is not used; the first
+ *	  takes up the caller's estimate.
  * 2. All chunks that a batch needs are allocated before anything is copied,
  *	  and the counts are only advanced at the end: a batch is taken in whole
  *	  or not at all.
@@ -62,7 +63,8 @@ add_chunk(HgjTable *t, HgjError *err)
 		t->first_chunk = chunk;
 	t->last_chunk = chunk;
 	t->chunk_bytes += hgj_mem_footprint(bytes);
-	t->next_chunk = bytes * 2 < MAX_CHUNK ? bytes * 2 : MAX_CHUNK;
+	t->next_chunk = t->chunk_bytes / 8 < MIN_CHUNK ? MIN_CHUNK :
+		t->chunk_bytes / 8 > MAX_CHUNK ? MAX_CHUNK : t->chunk_bytes / 8;
 	return HGJ_OK;
 }
 

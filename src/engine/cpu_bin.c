@@ -12,7 +12,7 @@
  *	  to be overwritten.
  *
  * hgj_cpu_finish_bins, for static CSR, bin by bin:
- * 4. Copy the bin's entries aside, counting per vertex.
+ * 4. Copy the bin's entries aside, with their vertices, counting per vertex.
  * 5. Exclusive scan over the bin's vertices.
  * 6. Place the entries back, ordered by vertex.
  * A bin that is too large to be copied aside (one hot key is enough) is
@@ -66,7 +66,8 @@ hgj_cpu_scratch_bytes(const HgjTable *table, const Plan *plan)
 {
 	size_t		ends = (size_t) bin_vertices(plan) * sizeof(uint32_t);
 	uint64_t	average = plan->rows / plan->bins;
-	uint64_t	entries = (average + average / 8 + 256) * plan->packed_stride;
+	uint64_t	entries = (average + average / 8 + 256) *
+		(plan->packed_stride + sizeof(uint32_t));
 	uint64_t	cap = 2 * (uint64_t) table->l2_bytes;
 
 	entries = entries > cap ? cap : entries;
@@ -297,31 +298,56 @@ hgj_cpu_bin(HgjTable *table, Source *source, const Plan *plan, void **packed,
 	return status;
 }
 
+/*
+ * What it takes to know the vertex of an entry.  Loops keep a copy of their
+ * own: the entries that they write could alias anything they have a pointer to.
+ */
+typedef struct Coder
+{
+	HgjHash		hash;
+	uint64_t	base;
+	uint32_t	shift;
+	uint32_t	nwords;
+	uint32_t	stride;
+} Coder;
+
+static Coder
+make_coder(const HgjTable *t, const Plan *plan)
+{
+	Coder		coder;
+
+	coder.hash = t->hash;
+	coder.base = plan->base;
+	coder.shift = plan->shift;
+	coder.nwords = t->spec.nwords;
+	coder.stride = plan->packed_stride;
+	return coder;
+}
+
 /* The vertex of a packed entry of a hashed table. */
 HGJ_INLINE uint64_t
-entry_vertex(const HgjHash *hash, const Plan *plan, Layout layout,
-			 uint32_t nwords, const uint8_t *entry)
+entry_vertex(const Coder *coder, Layout layout, const uint8_t *entry)
 {
-	uint64_t	state;
+	const HgjHash *hash = &coder->hash;
+	uint64_t	code;
 	uint32_t	w;
 
 	if (layout == LAYOUT_NARROW)
+		code = hgj_hash_single(hash, coder->base + ((const NarrowEntry *)
+													(const void *) entry)->key);
+	else if (layout == LAYOUT_WIDE)
+		code = hgj_hash_single(hash, ((const WideEntry *)
+									  (const void *) entry)->key);
+	else
 	{
-		const NarrowEntry *e = (const NarrowEntry *) (const void *) entry;
-		uint64_t	key = plan->base + e->key;
-
-		return (plan->direct ? e->key : hgj_hash_single(hash, key)) >>
-			plan->shift;
+		code = hash->start;
+		for (w = 0; w < coder->nwords; w++)
+			code = hgj_hash_word(hash, code,
+								 ((const MultiEntry *)
+								  (const void *) entry)->words[w]);
+		code = hgj_hash_finish(hash, code);
 	}
-	if (layout == LAYOUT_WIDE)
-		return hgj_hash_single(hash, ((const WideEntry *)
-									  (const void *) entry)->key) >>
-			plan->shift;
-	state = hash->start;
-	for (w = 0; w < nwords; w++)
-		state = hgj_hash_word(hash, state, ((const MultiEntry *)
-											(const void *) entry)->words[w]);
-	return hgj_hash_finish(hash, state) >> plan->shift;
+	return code >> coder->shift;
 }
 
 HGJ_INLINE void
@@ -351,16 +377,18 @@ typedef struct Bin
 static void
 scan_bin(const Bin *bin, Graph *g)
 {
+	uint32_t   *cells = bin->cells;
+	uint64_t	last = bin->last;
 	uint32_t	slot = bin->from;
 	uint32_t	longest = 0;
 	uint64_t	v;
 
-	for (v = bin->first; v < bin->last; v++)
+	for (v = bin->first; v < last; v++)
 	{
-		uint32_t	count = bin->cells[v];
+		uint32_t	count = cells[v];
 
 		longest = count > longest ? count : longest;
-		bin->cells[v] = slot;
+		cells[v] = slot;
 		slot += count;
 	}
 	g->longest = longest > g->longest ? longest : g->longest;
@@ -368,31 +396,32 @@ scan_bin(const Bin *bin, Graph *g)
 
 /* Steps 4 to 6, aside. */
 HGJ_INLINE void
-order_aside(const HgjHash *hash, const Plan *plan, Layout layout,
-			uint32_t nwords, const Bin *bin, Graph *g)
+order_aside(Coder coder, Layout layout, const Bin *bin, Graph *g)
 {
 	uint32_t	stride = layout == LAYOUT_NARROW ? 8 :
-		layout == LAYOUT_WIDE ? 16 : plan->packed_stride;
-	uint8_t    *in_bin = bin->entries + (size_t) bin->from * stride;
+		layout == LAYOUT_WIDE ? 16 : coder.stride;
+	uint8_t    *entries = bin->entries;
+	uint8_t    *in_bin = entries + (size_t) bin->from * stride;
+	uint8_t    *scratch = bin->scratch;
+	uint32_t   *cells = bin->cells + bin->first;
 	uint32_t	n = bin->to - bin->from;
-	uint32_t   *cells = bin->cells;
+	uint32_t   *vertices = (uint32_t *) (void *) (scratch + (size_t) n * stride);
+	uint32_t	first = (uint32_t) bin->first;
 	uint32_t	i;
 
 	for (i = 0; i < n; i++)
 	{
 		const uint8_t *e = in_bin + (size_t) i * stride;
+		uint32_t	vertex = (uint32_t) entry_vertex(&coder, layout, e) - first;
 
-		cells[entry_vertex(hash, plan, layout, nwords, e)]++;
-		entry_copy(bin->scratch + (size_t) i * stride, e, layout, stride);
+		entry_copy(scratch + (size_t) i * stride, e, layout, stride);
+		vertices[i] = vertex;
+		cells[vertex]++;
 	}
 	scan_bin(bin, g);
 	for (i = 0; i < n; i++)
-	{
-		const uint8_t *e = bin->scratch + (size_t) i * stride;
-		uint32_t	slot = cells[entry_vertex(hash, plan, layout, nwords, e)]++;
-
-		entry_copy(bin->entries + (size_t) slot * stride, e, layout, stride);
-	}
+		entry_copy(entries + (size_t) cells[vertices[i]]++ * stride,
+				   scratch + (size_t) i * stride, layout, stride);
 }
 
 /*
@@ -401,12 +430,10 @@ order_aside(const HgjHash *hash, const Plan *plan, Layout layout,
  * the vertex it belongs to.
  */
 HGJ_INLINE HgjStatus
-order_in_place(HgjTable *t, const Plan *plan, Layout layout, const Bin *bin,
+order_in_place(HgjTable *t, Coder coder, Layout layout, const Bin *bin,
 			   Graph *g, HgjError *err)
 {
-	const HgjHash hash = t->hash;
-	uint32_t	nwords = t->spec.nwords;
-	uint32_t	stride = plan->packed_stride;
+	uint32_t	stride = coder.stride;
 	uint32_t   *cells = bin->cells;
 	uint32_t   *ends = (uint32_t *) (void *) bin->scratch;
 	uint64_t	lifted[HGJ_MAX_KEY_WORDS + 1];
@@ -418,7 +445,7 @@ order_in_place(HgjTable *t, const Plan *plan, Layout layout, const Bin *bin,
 
 	for (i = bin->from; i < bin->to; i++)
 	{
-		cells[entry_vertex(&hash, plan, layout, nwords,
+		cells[entry_vertex(&coder, layout,
 						   bin->entries + (size_t) i * stride)]++;
 		if (++steps % HGJ_POLL_STEPS == 0 &&
 			(status = hgj_cpu_poll(t, err)) != HGJ_OK)
@@ -440,8 +467,7 @@ order_in_place(HgjTable *t, const Plan *plan, Layout layout, const Bin *bin,
 				uint8_t    *place;
 
 				steps++;
-				vertex = entry_vertex(&hash, plan, layout, nwords,
-									  (uint8_t *) lifted);
+				vertex = entry_vertex(&coder, layout, (uint8_t *) lifted);
 				if (vertex == v)
 					break;
 				place = bin->entries + (size_t) cells[vertex]++ * stride;
@@ -468,27 +494,26 @@ order_bin(HgjTable *t, const Plan *plan, const Bin *bin, size_t scratch_bytes,
 		  Graph *g, HgjError *err)
 {
 	bool		aside = (uint64_t) (bin->to - bin->from) *
-		plan->packed_stride <= scratch_bytes;
-	const HgjHash hash = t->hash;
-	uint32_t	nwords = t->spec.nwords;
+		(plan->packed_stride + sizeof(uint32_t)) <= scratch_bytes;
+	Coder		coder = make_coder(t, plan);
 
 	if (plan->packed == LAYOUT_NARROW)
 	{
 		if (!aside)
-			return order_in_place(t, plan, LAYOUT_NARROW, bin, g, err);
-		order_aside(&hash, plan, LAYOUT_NARROW, nwords, bin, g);
+			return order_in_place(t, coder, LAYOUT_NARROW, bin, g, err);
+		order_aside(coder, LAYOUT_NARROW, bin, g);
 	}
 	else if (plan->packed == LAYOUT_WIDE)
 	{
 		if (!aside)
-			return order_in_place(t, plan, LAYOUT_WIDE, bin, g, err);
-		order_aside(&hash, plan, LAYOUT_WIDE, nwords, bin, g);
+			return order_in_place(t, coder, LAYOUT_WIDE, bin, g, err);
+		order_aside(coder, LAYOUT_WIDE, bin, g);
 	}
 	else
 	{
 		if (!aside)
-			return order_in_place(t, plan, LAYOUT_MULTI, bin, g, err);
-		order_aside(&hash, plan, LAYOUT_MULTI, nwords, bin, g);
+			return order_in_place(t, coder, LAYOUT_MULTI, bin, g, err);
+		order_aside(coder, LAYOUT_MULTI, bin, g);
 	}
 	return HGJ_OK;
 }

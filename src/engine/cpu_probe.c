@@ -4,12 +4,13 @@
  *	  Looking probe rows up in a graph (Green 2019's standard probe; Groschaft
  *	  2022, algorithm 3, and 11 for dynamic tables).
  *
- * 1. Take a group of 128 probe rows, in the batch's order or, when the batch
+ * 1. Take a group of 64 probe rows, in the batch's order or, when the batch
  *	  was binned (cpu_probe_binned.c), in that of the bins.
  * 2. Compute their codes; keys outside the table's range drop out.  Prefetch
  *	  where their vertices' slots are written down.
  * 3. Load that, drop the vertices without entries, prefetch the entries.
- * 4. Walk the lists and compare.  By now the whole group's cache misses have
+ * 4. Before walking, do steps 1 and 2 for the next group.
+ * 5. Walk the lists and compare.  By now the whole group's cache misses have
  *	  been under way at the same time, instead of one after another.
  *
  * A walk stops where the caller's arrays are full, and goes on at that slot
@@ -41,6 +42,7 @@ typedef struct Out
 	uint32_t   *probe_rows;
 	uint32_t   *build_rows;
 	uint32_t   *counts;
+	const uint8_t *skip;
 	uint32_t	n;
 	uint32_t	capacity;
 } Out;
@@ -99,13 +101,15 @@ hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
 		keys->sel != NULL ? keys->nsel : keys->nrows;
 	probe->group_first = 0;
 	probe->next = 0;
+	probe->ahead.next = 0;
 	probe->staged = false;
 	probe->done = false;
 	probe->binned = false;
 	probe->steps = 0;
 	if (t->graph.rows == 0)
 		probe->total = 0;		/* nothing to be found */
-	if (t->probe_binned && probe->total > 0)
+	if (probe->total > 0 &&
+		(t->probe_binned || probe->total >= t->binned_rows))
 		status = hgj_cpu_probe_bin(probe, err);
 	probe->begun = status == HGJ_OK;
 	return status;
@@ -115,17 +119,32 @@ hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
 static void
 fetch_keys(HgjProbe *probe, uint32_t first, uint32_t n)
 {
-	Group	   *g = &probe->group;
+	Ahead	   *g = &probe->ahead;
 	const uint32_t *sel = probe->keys.sel;
 	const uint64_t *column = probe->keys.words[0];
 	uint32_t	i;
 
-	if (probe->binned)
+	if (probe->binned && probe->table->graph.layout == LAYOUT_NARROW)
+	{
+		const NarrowEntry *rows = (const NarrowEntry *) probe->rows + first;
+		uint64_t	base = probe->table->graph.base;
+
 		for (i = 0; i < n; i++)
 		{
-			g->row[i] = probe->rows[first + i].row;
-			g->key[i] = probe->rows[first + i].key;
+			g->row[i] = rows[i].row;
+			g->key[i] = base + rows[i].key;
 		}
+	}
+	else if (probe->binned)
+	{
+		const BinnedRow *rows = (const BinnedRow *) probe->rows + first;
+
+		for (i = 0; i < n; i++)
+		{
+			g->row[i] = rows[i].row;
+			g->key[i] = rows[i].key;
+		}
+	}
 	else if (sel != NULL)
 		for (i = 0; i < n; i++)
 		{
@@ -142,7 +161,7 @@ fetch_keys(HgjProbe *probe, uint32_t first, uint32_t n)
 
 /* Step 2 for keys of several words, whose column 0 is in g->key. */
 static void
-multi_codes(const HgjProbe *probe, Group *g, uint32_t n)
+multi_codes(const HgjProbe *probe, Ahead *g, uint32_t n)
 {
 	const HgjHash hash = probe->table->hash;
 	uint32_t	nwords = probe->table->spec.nwords;
@@ -169,7 +188,7 @@ multi_codes(const HgjProbe *probe, Group *g, uint32_t n)
 
 /* Step 2 but the prefetch; returns how many rows are left. */
 static uint32_t
-group_codes(const HgjProbe *probe, Group *g, uint32_t n)
+ahead_codes(const HgjProbe *probe, Ahead *g, uint32_t n)
 {
 	const Graph *graph = &probe->table->graph;
 	const HgjHash hash = probe->table->hash;
@@ -203,33 +222,57 @@ group_codes(const HgjProbe *probe, Group *g, uint32_t n)
 	return n;
 }
 
-/* Steps 2 (prefetch) and 3. */
+/* Steps 1 and 2 for the group that begins at row `first` of the order. */
+static void
+look_ahead(HgjProbe *probe, uint32_t first)
+{
+	const Graph *graph = &probe->table->graph;
+	Ahead	   *a = &probe->ahead;
+	uint32_t	shift = graph->shift;
+	uint32_t	n = probe->total - first;
+	uint32_t	i;
+
+	n = n > HGJ_GROUP ? HGJ_GROUP : n;
+	a->first = first;
+	a->next = first + n;
+	fetch_keys(probe, first, n);
+	n = ahead_codes(probe, a, n);
+	a->n = n;
+	if (graph->segments == HGJ_SEGMENTS_CSR)
+		for (i = 0; i < n; i++)
+			HGJ_PREFETCH(graph->offsets + (a->code[i] >> shift));
+	else if (graph->segments == HGJ_SEGMENTS_SLICED)
+		for (i = 0; i < n; i++)
+			HGJ_PREFETCH(graph->slices + (a->code[i] >> shift) / HGJ_SLICE);
+	else
+		for (i = 0; i < n; i++)
+			HGJ_PREFETCH(graph->entries + (a->code[i] >> shift) *
+						 graph->width * graph->stride);
+}
+
+/* Step 3. */
 HGJ_INLINE void
-group_slots(const Graph *graph, HgjSegments segments, bool dynamic, Group *g,
-			uint32_t n)
+group_slots(const Graph *graph, HgjSegments segments, bool dynamic,
+			const Ahead *a, Group *g)
 {
 	uint32_t	shift = graph->shift;
 	uint32_t	stride = graph->stride;
+	uint32_t	n = a->n;
 	uint64_t	edges = 0;
 	uint32_t	kept = 0;
 	uint32_t	i;
 
-	if (segments == HGJ_SEGMENTS_CSR)
-		for (i = 0; i < n; i++)
-			HGJ_PREFETCH(graph->offsets + (g->code[i] >> shift));
-	else if (segments == HGJ_SEGMENTS_SLICED)
-		for (i = 0; i < n; i++)
-			HGJ_PREFETCH(graph->slices + (g->code[i] >> shift) / HGJ_SLICE);
 	for (i = 0; i < n; i++)
 	{
 		uint64_t	from;
 		uint64_t	to;
-		uint64_t	code = g->code[i];
+		uint64_t	code = a->code[i];
 
 		vertex_slots(graph, segments, code >> shift, &from, &to);
-		HGJ_PREFETCH(graph->entries + from * stride);
-		g->row[kept] = g->row[i];
-		g->key[kept] = g->key[i];
+		if (segments != HGJ_SEGMENTS_ELLPACK)
+			HGJ_PREFETCH(graph->entries + from * stride);
+		g->row[kept] = a->row[i];
+		g->key[kept] = a->key[i];
 		g->code[kept] = code;
 		g->from[kept] = from;
 		g->to[kept] = to;
@@ -241,34 +284,36 @@ group_slots(const Graph *graph, HgjSegments segments, bool dynamic, Group *g,
 	g->edges = edges;
 }
 
-/* Steps 1 to 3 for the group that begins at row `first` of the order. */
+/* Steps 1 to 4 for the group that begins at row `first` of the order. */
 static void
 stage_group(HgjProbe *probe, uint32_t first)
 {
 	const Graph *graph = &probe->table->graph;
+	Ahead	   *a = &probe->ahead;
 	Group	   *g = &probe->group;
-	uint32_t	n = probe->total - first;
 	bool		dynamic = graph->slack > 0;
 
-	n = n > HGJ_GROUP ? HGJ_GROUP : n;
-	fetch_keys(probe, first, n);
+	if (a->next == 0 || a->first != first)
+		look_ahead(probe, first);
 	probe->group_first = first;
-	probe->next = first + n;
+	probe->next = a->next;
 	probe->staged = true;
-	n = group_codes(probe, g, n);
 	if (dynamic && graph->segments == HGJ_SEGMENTS_CSR)
-		group_slots(graph, HGJ_SEGMENTS_CSR, true, g, n);
+		group_slots(graph, HGJ_SEGMENTS_CSR, true, a, g);
 	else if (dynamic && graph->segments == HGJ_SEGMENTS_ELLPACK)
-		group_slots(graph, HGJ_SEGMENTS_ELLPACK, true, g, n);
+		group_slots(graph, HGJ_SEGMENTS_ELLPACK, true, a, g);
 	else if (dynamic)
-		group_slots(graph, HGJ_SEGMENTS_SLICED, true, g, n);
+		group_slots(graph, HGJ_SEGMENTS_SLICED, true, a, g);
 	else if (graph->segments == HGJ_SEGMENTS_CSR)
-		group_slots(graph, HGJ_SEGMENTS_CSR, false, g, n);
+		group_slots(graph, HGJ_SEGMENTS_CSR, false, a, g);
 	else if (graph->segments == HGJ_SEGMENTS_ELLPACK)
-		group_slots(graph, HGJ_SEGMENTS_ELLPACK, false, g, n);
+		group_slots(graph, HGJ_SEGMENTS_ELLPACK, false, a, g);
 	else
-		group_slots(graph, HGJ_SEGMENTS_SLICED, false, g, n);
+		group_slots(graph, HGJ_SEGMENTS_SLICED, false, a, g);
 	probe->vertex = g->n > 0 ? g->code[0] >> graph->shift : 0;
+	a->next = 0;
+	if (probe->next < probe->total)
+		look_ahead(probe, probe->next);
 }
 
 /* Whether the entry in a slot has the key of row i of the group. */
@@ -311,7 +356,7 @@ mark_row(HgjTable *t, uint32_t row)
 }
 
 /*
- * Step 4 for the rest of the group, in any mode, stopping wherever the arrays
+ * Step 5 for the rest of the group, in any mode, stopping wherever the arrays
  * are full or poll says so.
  */
 HGJ_INLINE Walk
@@ -332,6 +377,8 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 		uint64_t	to = g->to[i];
 		uint32_t	matches = 0;
 
+		if (out->skip != NULL && out->skip[g->row[i]])
+			goto next_row;
 		for (;;)
 		{
 			uint64_t	stop = to - slot > HGJ_POLL_STEPS ?
@@ -398,7 +445,7 @@ next_row:
 }
 
 /*
- * Step 4 for a whole group of a static CSR table with one key word, when the
+ * Step 5 for a whole group of a static CSR table with one key word, when the
  * arrays have room for whatever may come.  Lists are short, and how long each
  * one is cannot be predicted: so the first two entries are compared without a
  * branch, writing a pair that only counts if they are equal.
@@ -479,7 +526,7 @@ walk_unique(HgjProbe *probe, Out *out)
 	(graph->slack > 0 ? WALK_SEGMENTS(layout, true) : \
 	 WALK_SEGMENTS(layout, false))
 
-/* Step 4, by whichever of the above fits. */
+/* Step 5, by whichever of the above fits. */
 static Walk
 walk_group(HgjProbe *probe, Out *out)
 {
@@ -604,6 +651,7 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 	out.probe_rows = matches->probe_rows;
 	out.build_rows = matches->build_rows;
 	out.counts = matches->counts;
+	out.skip = matches->skip;
 	out.n = 0;
 	out.capacity = matches->capacity;
 	matches->n = 0;

@@ -18,7 +18,18 @@
  * Probe rows that are looked up together: enough to keep all of a core's
  * outstanding memory requests busy, few enough for the L1 cache.
  */
-#define HGJ_GROUP	128
+#define HGJ_GROUP	64
+
+/* Rows whose codes are known, and whose vertices' slots are on their way. */
+typedef struct Ahead
+{
+	uint32_t	first;			/* row of the order */
+	uint32_t	next;			/* the first row after them; 0 = there are none */
+	uint32_t	n;				/* of them, rows that may match */
+	uint32_t	row[HGJ_GROUP];
+	uint64_t	key[HGJ_GROUP]; /* narrow: key - base; wide: key; else code */
+	uint64_t	code[HGJ_GROUP];
+} Ahead;
 
 typedef struct Group
 {
@@ -32,7 +43,7 @@ typedef struct Group
 	uint64_t	to[HGJ_GROUP];
 } Group;
 
-/* A probe row in its bin. */
+/* A probe row in its bin; for narrow keys, a NarrowEntry takes its place. */
 typedef struct BinnedRow
 {
 	uint64_t	key;			/* the key, or with several words, the code */
@@ -66,8 +77,9 @@ struct HgjProbe
 	uint32_t	next;			/* the next group's */
 	uint64_t	vertex;			/* dynamic: being walked; else unused */
 	uint64_t	steps;			/* since poll was last called */
-	BinnedRow  *rows;			/* the order, when binned */
+	void	   *rows;			/* the order, when binned */
 	size_t		rows_bytes;
+	Ahead		ahead;
 	Group		group;
 };
 

@@ -25,11 +25,18 @@
 /* A bin's number and one more, for rows that cannot match, fit 16 bits. */
 typedef uint16_t BinNumber;
 
+static size_t
+row_bytes(const HgjTable *t)
+{
+	return t->graph.layout == LAYOUT_NARROW ? sizeof(NarrowEntry) :
+		sizeof(BinnedRow);
+}
+
 /* Bytes of the order of n rows and of what it takes to make it. */
 static size_t
 order_bytes(const HgjTable *t, uint32_t n)
 {
-	return (size_t) n * (sizeof(BinnedRow) + sizeof(BinNumber)) +
+	return (size_t) n * (row_bytes(t) + sizeof(BinNumber)) +
 		(t->probe_bins + 2) * sizeof(uint32_t);
 }
 
@@ -119,7 +126,8 @@ scatter_rows(HgjProbe *probe, const BinNumber *bins, uint32_t *next,
 {
 	const uint32_t *sel = probe->keys.sel;
 	const uint64_t *column = probe->keys.words[0];
-	BinnedRow  *rows = probe->rows;
+	bool		narrow = probe->table->graph.layout == LAYOUT_NARROW;
+	uint64_t	base = probe->table->graph.base;
 	uint32_t	none = probe->table->probe_bins;
 	bool		multi = probe->table->spec.nwords > 1;
 	uint64_t	codes[HGJ_BLOCK_ROWS];
@@ -137,14 +145,24 @@ scatter_rows(HgjProbe *probe, const BinNumber *bins, uint32_t *next,
 		{
 			uint32_t	row = sel != NULL ? sel[at + i] : at + i;
 			uint32_t	bin = bins[at + i];
-			BinnedRow  *to;
 
 			if (bin == none)
 				continue;
-			to = rows + next[bin]++;
-			to->key = multi ? codes[i] : column[row];
-			to->row = row;
-			to->unused = 0;
+			if (narrow)
+			{
+				NarrowEntry *to = (NarrowEntry *) probe->rows + next[bin]++;
+
+				to->key = (uint32_t) (column[row] - base);
+				to->row = row;
+			}
+			else
+			{
+				BinnedRow  *to = (BinnedRow *) probe->rows + next[bin]++;
+
+				to->key = multi ? codes[i] : column[row];
+				to->row = row;
+				to->unused = 0;
+			}
 		}
 		if ((at / HGJ_BLOCK_ROWS + 1) % (HGJ_POLL_BLOCKS * 4) == 0)
 		{
@@ -182,7 +200,8 @@ hgj_cpu_probe_bin(HgjProbe *probe, HgjError *err)
 		probe->rows = p;
 		probe->rows_bytes = bytes;
 	}
-	counts = (uint32_t *) (void *) (probe->rows + probe->total);
+	counts = (uint32_t *) (void *)
+		((uint8_t *) probe->rows + probe->total * row_bytes(t));
 	bins = (BinNumber *) (void *) (counts + t->probe_bins + 2);
 	memset(counts, 0, (t->probe_bins + 2) * sizeof(uint32_t));
 	status = count_bins(probe, bins, counts, err);

@@ -196,6 +196,12 @@ typedef struct HgjMatches
 	uint32_t	n;				/* out: pairs written */
 	uint32_t   *counts;			/* HGJ_MATCH_COUNT: one per row of the batch,
 								 * 0 for rows that are not selected */
+	const uint8_t *skip;		/* NULL, or one byte per row of the batch: no
+								 * further pair of a row whose byte is nonzero
+								 * is wanted.  A hint, looked at whenever a
+								 * call starts on a row or goes on with one, so
+								 * that a caller who rechecks candidates and
+								 * needs one match a row can end a long list */
 	bool		done;			/* out: this batch has no further match */
 	HgjLocation location;
 } HgjMatches;

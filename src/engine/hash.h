@@ -3,11 +3,12 @@
  * hash.h
  *	  The seeded hash of the key words, for the CPU and for CUDA.
  *
- * 1. Four secret words are drawn from the 64-bit seed (splitmix64); the two
+ * 1. Three secret words are drawn from the 64-bit seed (splitmix64); the two
  *	  that are multipliers are odd and have a balanced number of bits.
  * 2. Each key word is xored into the state, which is then multiplied by a
  *	  secret to 128 bits and folded (high half xor low half), as in wyhash.
- * 3. One more fold finishes.  So even a single word goes through two
+ * 3. A shift, an xor and one more secret multiplication finish (64 bits are
+ *	  enough here, and cheaper).  So even a single word goes through two
  *	  multiplications: keys that differ in few bits, or only in their high
  *	  bits, spread over the high bits of the hash, which choose the vertex.
  *
@@ -35,8 +36,7 @@ typedef struct HgjHash
 {
 	uint64_t	start;			/* state before the first word */
 	uint64_t	mul;			/* odd multiplier of every word's fold */
-	uint64_t	end;			/* xored in before the last fold */
-	uint64_t	end_mul;		/* odd multiplier of the last fold */
+	uint64_t	end_mul;		/* odd multiplier at the end */
 } HgjHash;
 
 /* 64 x 64 -> 128 bits, folded to 64. */
@@ -87,7 +87,6 @@ hgj_hash_init(HgjHash *hash, uint64_t seed)
 
 	hash->start = hgj_hash_splitmix(&state);
 	hash->mul = hgj_hash_multiplier(&state);
-	hash->end = hgj_hash_splitmix(&state);
 	hash->end_mul = hgj_hash_multiplier(&state);
 }
 
@@ -101,7 +100,7 @@ hgj_hash_word(const HgjHash *hash, uint64_t state, uint64_t word)
 HGJ_HASH_FN uint64_t
 hgj_hash_finish(const HgjHash *hash, uint64_t state)
 {
-	return hgj_hash_fold(state ^ hash->end, hash->end_mul);
+	return (state ^ state >> 32) * hash->end_mul;
 }
 
 /* The hash of a key of one word. */

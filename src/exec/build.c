@@ -31,8 +31,18 @@
 #include "guc.h"
 #include "miscadmin.h"
 
-/* The row limit of a build batch; small, so that memory is checked often. */
+/*
+ * The rows of a build batch: few, so that memory is checked often, and fewer
+ * where the batch itself would take more than this part of the limit.
+ */
 #define HGJ_BUILD_BATCH_ROWS	1024
+#define HGJ_BUILD_BATCH_SHARE	32
+
+/*
+ * The engine takes memory for the expected rows in advance: no more of them
+ * than would fill this part of the limit, lest a pass be full when it starts.
+ */
+#define HGJ_HINT_SHARE			16
 
 /* HgjTableSpec.poll: would CHECK_FOR_INTERRUPTS() raise an error? */
 static int
@@ -43,18 +53,6 @@ poll_interrupts(void *arg)
 	return !state->poll_disabled && InterruptPending &&
 		INTERRUPTS_CAN_BE_PROCESSED() &&
 		(QueryCancelPending || ProcDiePending);
-}
-
-/*
- * After HGJ_CANCELLED: let the interrupt be raised.  If it turns out to be
- * none, do not let the engine's call be cancelled again, so that repeating it
- * gets somewhere.
- */
-static void
-let_interrupt_in(HgjJoinState *state)
-{
-	CHECK_FOR_INTERRUPTS();
-	state->poll_disabled = true;
 }
 
 /* Raise what an engine has reported. */
@@ -99,6 +97,28 @@ hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 }
 
 /*
+ * What every call of an engine that polls goes through: true if it is done,
+ * false if it has to be repeated, and errors are raised.
+ *
+ * After HGJ_CANCELLED the interrupt is let in.  Should that turn out to be
+ * none, the repeated call must not be cancelled again, or it got nowhere.
+ */
+bool
+hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
+{
+	if (status == HGJ_OK)
+	{
+		state->poll_disabled = false;
+		return true;
+	}
+	if (status != HGJ_CANCELLED)
+		hgj_engine_failed(state, err);
+	CHECK_FOR_INTERRUPTS();
+	state->poll_disabled = true;
+	return false;
+}
+
+/*
  * Set state->engine, open in this process.  Never fails: the CPU engine is
  * always there.
  */
@@ -126,7 +146,9 @@ hgj_choose_engine(HgjJoinState *state)
 static void
 create_table(HgjJoinState *state)
 {
-	double		expected = state->inner_ps->plan->plan_rows;
+	double		fits = (double) get_hash_memory_limit() /
+		(HGJ_HINT_SHARE * state->inner.nwords * sizeof(uint64));
+	double		expected = Min(state->inner_ps->plan->plan_rows, fits);
 	HgjTableSpec spec = {0};
 	HgjError	err = {0};
 
@@ -170,9 +192,12 @@ append_batch(HgjJoinState *state)
 		keys.sel = batch->sel;
 		keys.nsel = batch->nsel;
 	}
-	if (state->engine->append(state->table, &keys, state->total_rows, NULL,
-							  &err) != HGJ_OK)
-		hgj_engine_failed(state, &err);
+	while (!hgj_engine_done(state,
+							state->engine->append(state->table, &keys,
+												  state->total_rows, NULL,
+												  &err),
+							&err))
+		;
 	hgj_row_store_append(&state->rows, batch);
 	state->total_rows += batch->nrows;
 	state->graph_rows += batch->nsel;
@@ -187,6 +212,10 @@ read_inner(HgjJoinState *state)
 	HgjSource  *source = &state->inner;
 	HgjBatch   *batch = state->inner_batch;
 	Size		limit = get_hash_memory_limit();
+	Size		affordable = limit / HGJ_BUILD_BATCH_SHARE /
+		hgj_batch_row_bytes(batch);
+	uint32		batch_rows = Max(Min(affordable, HGJ_BUILD_BATCH_ROWS),
+								 HGJ_BATCH_FIRST_ROWS);
 	bool		full = false;
 
 	state->last_pass = true;
@@ -195,12 +224,12 @@ read_inner(HgjJoinState *state)
 		append_batch(state);
 		state->inner_pending = false;
 	}
-	hgj_batch_reserve(batch, HGJ_BUILD_BATCH_ROWS);
+	hgj_batch_reserve(batch, batch_rows);
 	for (;;)
 	{
 		/* what comes after a full pass belongs to the next one */
 		batch->values = full ? &state->rows.next_values : &state->rows.values;
-		source->methods->fill(source, batch, HGJ_BUILD_BATCH_ROWS);
+		source->methods->fill(source, batch, batch_rows);
 		if (batch->nrows == 0)
 			break;
 		if (full)
@@ -214,27 +243,6 @@ read_inner(HgjJoinState *state)
 			state->total_rows > HGJ_MAX_ROWS - HGJ_BUILD_BATCH_ROWS;
 	}
 	batch->values = &state->rows.values;
-}
-
-/* Build, until it is neither cancelled nor out of order. */
-static void
-build_table(HgjJoinState *state)
-{
-	HgjError	err = {0};
-
-	state->poll_disabled = false;
-	for (;;)
-	{
-		HgjStatus	status = state->engine->build(state->table,
-												  state->total_rows, &err);
-
-		if (status == HGJ_OK)
-			break;
-		if (status != HGJ_CANCELLED)
-			hgj_engine_failed(state, &err);
-		let_interrupt_in(state);
-	}
-	state->poll_disabled = false;
 }
 
 static void
@@ -270,7 +278,11 @@ hgj_build_pass(HgjJoinState *state)
 	state->graph_rows = 0;
 	create_table(state);
 	read_inner(state);
-	build_table(state);
+	while (!hgj_engine_done(state,
+							state->engine->build(state->table,
+												 state->total_rows, &err),
+							&err))
+		;
 	if (state->engine->probe_create(state->table, &state->probe, &err) != HGJ_OK)
 		hgj_engine_failed(state, &err);
 	note_stats(state);

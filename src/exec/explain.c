@@ -173,9 +173,6 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_clauses("Filter", filter, state, ancestors, es);
 	if (filter)
 		show_removed("Rows Removed by Filter", node, false, es);
-	show_clauses("One-Time Filter",
-				 list_nth(cscan->custom_exprs, HGJ_EXPRS_ONE_TIME),
-				 state, ancestors, es);
 	if (es->analyze)
 		show_run(state, es);
 }

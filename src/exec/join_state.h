@@ -18,8 +18,13 @@
 #include "exec/source.h"
 #include "nodes/execnodes.h"
 
-/* Pairs that a call of the engine may return. */
+/* Pairs that a call of the engine may return ... */
 #define HGJ_PAIRS			4096
+
+/* ... and where the first that passes the recheck ends its outer row: so many
+ * at first, then as many as are not wasted, and no fewer than these. */
+#define HGJ_SOME_PAIRS		64
+#define HGJ_FEWEST_PAIRS	4
 
 /* Stands for the missing side of a null-extended row. */
 #define HGJ_NO_ROW			PG_UINT32_MAX
@@ -82,7 +87,6 @@ typedef struct HgjJoinState
 	HgjSemantics semantics;
 	bool		recheck;		/* a match is a candidate: run match_qual */
 	ExprState  *match_qual;		/* opaque hash clauses, residual clauses */
-	ExprState  *one_time_qual;
 	ExprState  *filter;			/* what rows must pass after an outer join */
 	bool		inner_key_params;	/* inner keys change with our parameters */
 
@@ -112,6 +116,7 @@ typedef struct HgjJoinState
 
 	HgjMatches	pairs;
 	uint32		next_pair;
+	uint32		wasted_pairs;	/* of rows that had had their one match */
 	uint8	   *matched;		/* per outer row of the batch; NULL = unused */
 	uint32		next_outer;		/* UNMATCHED_OUTER's cursor */
 	uint32		unmatched_cursor;	/* the engine's */
@@ -138,6 +143,8 @@ extern void hgj_choose_engine(HgjJoinState *state);
 extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern void hgj_free_build(HgjJoinState *state);
+extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
+							const HgjError *err);
 extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 			pg_attribute_noreturn();
 

@@ -32,11 +32,13 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "exec/keys.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/inet.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 #include "utils/uuid.h"
 
 typedef struct RawEquality
@@ -78,17 +80,41 @@ static const RawEquality raw_equalities[] = {
 };
 
 /*
+ * Can the extended hash function of this operand's type run?  Those of the
+ * container types exist for every element type, and fail at run time where
+ * the element has none; the planner has only made sure of the 32-bit ones.
+ */
+static bool
+extended_hash_runs(Oid function, Node *operand)
+{
+	TypeCacheEntry *type;
+
+	switch (function)
+	{
+		case F_HASH_ARRAY_EXTENDED:
+		case F_HASH_RECORD_EXTENDED:
+		case F_HASH_RANGE_EXTENDED:
+		case F_HASH_MULTIRANGE_EXTENDED:
+			type = lookup_type_cache(exprType(operand),
+									 TYPECACHE_HASH_EXTENDED_PROC);
+			return OidIsValid(type->hash_extended_proc);
+		default:
+			return true;
+	}
+}
+
+/*
  * Find the hash functions that go with an equality operator: those of a hash
  * operator family that has it, for the types of its two sides.  Prefers the
  * extended (seeded, 64-bit) ones, where both sides have them.  Like
  * get_op_hash_functions() of lsyscache.c, which knows only the 32-bit ones.
  */
 static bool
-find_hash_functions(Oid opno, Oid *left, Oid *right, bool *extended)
+find_hash_functions(OpExpr *clause, Oid *left, Oid *right, bool *extended)
 {
 	static const int16 procs[] = {HASHEXTENDED_PROC, HASHSTANDARD_PROC};
 	CatCList   *members = SearchSysCacheList1(AMOPOPID,
-											  ObjectIdGetDatum(opno));
+											  ObjectIdGetDatum(clause->opno));
 	bool		found = false;
 
 	for (int p = 0; p < lengthof(procs) && !found; p++)
@@ -105,7 +131,9 @@ find_hash_functions(Oid opno, Oid *left, Oid *right, bool *extended)
 									  amop->amoplefttype, procs[p]);
 			*right = get_opfamily_proc(amop->amopfamily, amop->amoprighttype,
 									   amop->amoprighttype, procs[p]);
-			found = OidIsValid(*left) && OidIsValid(*right);
+			found = OidIsValid(*left) && OidIsValid(*right) &&
+				extended_hash_runs(*left, linitial(clause->args)) &&
+				extended_hash_runs(*right, lsecond(clause->args));
 		}
 		*extended = (procs[p] == HASHEXTENDED_PROC);
 	}
@@ -145,7 +173,7 @@ hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair)
 		return true;
 	}
 
-	if (!find_hash_functions(clause->opno, &left, &right, &pair->extended))
+	if (!find_hash_functions(clause, &left, &right, &pair->extended))
 		return false;
 	pair->outer_kind = HGJ_KEY_OPAQUE;
 	pair->inner_kind = HGJ_KEY_OPAQUE;

@@ -3,8 +3,8 @@
  * node.c
  *	  The HashGraphJoin node: callbacks of a CustomScan, and the state machine.
  *
- *	START		one-time filters; an outer side found empty, or an empty build
- *				side, may end the join here; build the first pass (build.c)
+ *	START		an outer side found empty, or an empty build side, may end the
+ *				join here; build the first pass (build.c)
  *	FETCH		the next outer batch (probe.c); at the end of the outer side go
  *				to UNMATCHED_INNER
  *	PROBE		the next portion of matches; when there is none left, go to
@@ -122,9 +122,12 @@ rescan_join(CustomScanState *node)
 
 	if (table_is_reusable(state))
 	{
-		if (state->semantics.mark_inner &&
-			state->engine->clear_marks(state->table, &err) != HGJ_OK)
-			hgj_engine_failed(state, &err);
+		if (state->semantics.mark_inner)
+			while (!hgj_engine_done(state,
+									state->engine->clear_marks(state->table,
+															   &err),
+									&err))
+				;
 	}
 	else
 	{
@@ -175,11 +178,8 @@ worth_peeking(HgjJoinState *state)
 static HgjPhase
 start_join(HgjJoinState *state)
 {
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	HgjMatches *pairs = &state->pairs;
 
-	if (state->one_time_qual && !ExecQual(state->one_time_qual, econtext))
-		return HGJ_PHASE_DONE;
 	if (state->engine == NULL)
 		hgj_choose_engine(state);
 	if (pairs->capacity == 0)
@@ -189,7 +189,8 @@ start_join(HgjJoinState *state)
 		pairs->build_rows = MemoryContextAlloc(state->context,
 											   HGJ_PAIRS * sizeof(uint32));
 		pairs->location = HGJ_ON_HOST;
-		pairs->capacity = HGJ_PAIRS;
+		pairs->capacity = state->recheck && state->semantics.one_per_outer ?
+			HGJ_SOME_PAIRS : HGJ_PAIRS;
 	}
 
 	if (worth_peeking(state) && !hgj_source_peek(&state->outer))
@@ -232,7 +233,10 @@ confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	HgjError	err = {0};
 
 	if (s->one_per_outer && state->matched[outer_row])
+	{
+		state->wasted_pairs++;
 		return false;
+	}
 	if (s->one_per_inner && state->engine->is_marked(state->table, inner_row))
 		return false;
 
@@ -279,8 +283,13 @@ next_match(HgjJoinState *state)
 		if (confirm)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (!confirm_match(state, outer_row, inner_row) || !s->emit_matches)
+			if (!confirm_match(state, outer_row, inner_row))
 				continue;
+			if (!s->emit_matches)
+			{
+				ResetExprContext(state->css.ss.ps.ps_ExprContext);
+				continue;
+			}
 		}
 		if (!state->recheck)
 			hgj_fill_slot(state, outer_row, inner_row);

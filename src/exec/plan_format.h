@@ -8,10 +8,10 @@
  * custom_scan_tlist the outer plan's output columns, then the inner plan's,
  *					 one for one; expressions name them as INDEX_VAR
  * targetlist		 what is returned
- * custom_exprs		 four lists: the hash clauses, outer operand on the left;
- *					 the residual join clauses; one-time filters; and the
- *					 clauses that apply after an outer join (not in qual,
- *					 because EXPLAIN would print that without table names)
+ * custom_exprs		 three lists: the hash clauses, outer operand on the left;
+ *					 the residual join clauses; and the clauses that apply
+ *					 after an outer join (not in qual, because EXPLAIN would
+ *					 print that without table names)
  * custom_private	 an IntList of HgjPlanFact values
  *
  *-------------------------------------------------------------------------
@@ -30,8 +30,7 @@
 /* custom_exprs, by position */
 #define HGJ_EXPRS_HASH		0
 #define HGJ_EXPRS_JOIN		1
-#define HGJ_EXPRS_ONE_TIME	2
-#define HGJ_EXPRS_FILTER	3
+#define HGJ_EXPRS_FILTER	2
 
 /* custom_private, by position */
 typedef enum HgjPlanFact

@@ -8,8 +8,10 @@
  *	  LIMIT 1 does not read thousands of rows.
  * 2. Hand its key words to the engine and take matches in bounded portions.
  *	  If a match needs no recheck and one per outer row will do, the engine
- *	  stops at the first itself; if inner rows are marked and no recheck is
- *	  needed, it marks them itself, too.
+ *	  stops at the first itself.  Where one will do but has to be rechecked, the
+ *	  portions are small and the engine is told which rows are done, so that a
+ *	  long list ends soon after its first match.  If inner rows are marked and no
+ *	  recheck is needed, the engine marks them itself, too.
  * 3. Remember which rows of the batch matched, when the join type asks.
  *
  * Several passes (build.c, step 3): in the first pass the outer rows are kept
@@ -134,9 +136,11 @@ begin_probe(HgjJoinState *state)
 		if (s->mark_inner && !s->one_per_inner)
 			flags = HGJ_PROBE_MARK;
 	}
-	if (state->engine->probe_begin(state->probe, &keys, mode, flags,
-								   &err) != HGJ_OK)
-		hgj_engine_failed(state, &err);
+	while (!hgj_engine_done(state,
+							state->engine->probe_begin(state->probe, &keys,
+													   mode, flags, &err),
+							&err))
+		;
 	state->pairs.done = (state->graph_rows == 0 || batch->nsel == 0);
 }
 
@@ -200,6 +204,24 @@ hgj_fetch_outer(HgjJoinState *state)
 }
 
 /*
+ * One match of an outer row will do, and candidates are rechecked: tell the
+ * engine which rows are done, and make the next portion smaller when most of
+ * the last one came too late, larger when hardly any of it did.
+ */
+static void
+limit_candidates(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+
+	if (state->wasted_pairs * 2 > pairs->n)
+		pairs->capacity = Max(pairs->capacity / 2, HGJ_FEWEST_PAIRS);
+	else if (state->wasted_pairs * 8 < pairs->n)
+		pairs->capacity = Min(pairs->capacity * 2, HGJ_PAIRS);
+	state->wasted_pairs = 0;
+	pairs->skip = state->matched;
+}
+
+/*
  * Take the next portion of matches.  Where matches need no recheck, the outer
  * rows' flags are set here; otherwise node.c sets them one by one.
  */
@@ -210,19 +232,13 @@ hgj_next_matches(HgjJoinState *state)
 	HgjError	err = {0};
 
 	state->next_pair = 0;
-	for (;;)
-	{
-		HgjStatus	status = state->engine->probe_next(state->probe, pairs,
-													   &err);
-
-		if (status == HGJ_OK)
-			break;
-		if (status != HGJ_CANCELLED)
-			hgj_engine_failed(state, &err);
-		CHECK_FOR_INTERRUPTS();
-		state->poll_disabled = true;
-	}
-	state->poll_disabled = false;
+	if (state->recheck && state->semantics.one_per_outer)
+		limit_candidates(state);
+	while (!hgj_engine_done(state,
+							state->engine->probe_next(state->probe, pairs,
+													  &err),
+							&err))
+		;
 
 	if (!state->recheck && tracks_outer(state))
 		for (uint32 i = 0; i < pairs->n; i++)
@@ -251,10 +267,14 @@ hgj_next_unmatched(HgjJoinState *state)
 	pairs->n = 0;
 	if (state->unmatched_end)
 		return false;
-	if (state->engine->unmatched(state->table, &state->unmatched_cursor,
-								 pairs->build_rows, pairs->capacity, &pairs->n,
-								 &err) != HGJ_OK)
-		hgj_engine_failed(state, &err);
+	while (!hgj_engine_done(state,
+							state->engine->unmatched(state->table,
+													 &state->unmatched_cursor,
+													 pairs->build_rows,
+													 pairs->capacity,
+													 &pairs->n, &err),
+							&err))
+		;
 	state->unmatched_end = pairs->n < pairs->capacity;
 	return pairs->n > 0;
 }

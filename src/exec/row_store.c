@@ -11,7 +11,8 @@
  * 2. Records lie row by row, not column by column, because matches fetch whole
  *	  rows in random order: one cache miss a match instead of one a column.
  * 3. They are kept in chunks of a power of two records, at most about 2 MB
- *	  each (a huge page), so that growing never copies.
+ *	  each (a huge page) or a sixteenth of the memory limit, so that growing
+ *	  never copies and takes little ahead.
  *
  * The chunks and arenas are malloc'd memory; node.c's reset callback frees
  * them on abort.  No locks.
@@ -28,14 +29,16 @@
 
 /*
  * Lay the records out.  `columns` are the build side's, in the order of a
- * batch's vectors.  expected_rows only sizes the chunks.
+ * batch's vectors.  expected_rows and memory_limit only size the chunks.
  */
 void
 hgj_row_store_init(HgjRowStore *store, MemoryContext context,
-				   const HgjColumn *columns, int ncols, double expected_rows)
+				   const HgjColumn *columns, int ncols, double expected_rows,
+				   Size memory_limit)
 {
 	static const uint8 widths[] = {8, 4, 2, 1};
 	uint32		offset = 0;
+	Size		largest = Min(HGJ_CHUNK_LARGEST, memory_limit / 16);
 	Size		rows;
 
 	memset(store, 0, sizeof(*store));
@@ -65,7 +68,7 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 	rows = Max((Size) Min(expected_rows, 1e9), 1);
 	store->chunk_shift = 6;
 	while (((Size) 1 << store->chunk_shift) < rows &&
-		   (((Size) 2 << store->chunk_shift) * store->stride) <= HGJ_CHUNK_LARGEST)
+		   (((Size) 2 << store->chunk_shift) * store->stride) <= largest)
 		store->chunk_shift++;
 	store->chunk_bytes = ((Size) 1 << store->chunk_shift) * store->stride;
 }

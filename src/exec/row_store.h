@@ -39,7 +39,7 @@ typedef struct HgjRowStore
 
 extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 							   const HgjColumn *columns, int ncols,
-							   double expected_rows);
+							   double expected_rows, Size memory_limit);
 extern void hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch);
 extern void hgj_row_store_clear(HgjRowStore *store);
 extern void hgj_row_store_free(HgjRowStore *store);

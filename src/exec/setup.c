@@ -25,6 +25,7 @@
 #include "common/pg_prng.h"
 #include "exec/join_state.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -300,7 +301,8 @@ init_buffers(HgjJoinState *state)
 										  state->inner.ncols,
 										  state->inner.nwords);
 	hgj_row_store_init(&state->rows, state->context, state->inner.columns,
-					   state->inner.ncols, state->inner_ps->plan->plan_rows);
+					   state->inner.ncols, state->inner_ps->plan->plan_rows,
+					   get_hash_memory_limit());
 	state->inner_batch->values = &state->rows.values;
 
 	state->outer.keep_null_keys = s->fill_outer;
@@ -346,8 +348,6 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 							  list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN));
 	state->recheck = (match_quals != NIL);
 	state->match_qual = ExecInitQual(match_quals, ps);
-	state->one_time_qual =
-		ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_ONE_TIME), ps);
 	state->filter = ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
 								 ps);
 

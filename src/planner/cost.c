@@ -10,8 +10,8 @@
  * 1. Start-up: the inner side in full, build_tuple_cost a row and an operator
  *	  for each key, and the fixed startup_cost that keeps small joins away.
  * 2. Run: the outer side, probe_tuple_cost and the keys' operators a row.
- * 3. Every match costs emit_tuple_cost and its residual clauses.  Edge lists
- *	  of raw keys need no operator calls, those of opaque ones do.
+ * 3. Every match costs emit_tuple_cost, and every candidate its residual
+ *	  clauses.  Raw keys need no operator calls, opaque ones do.
  * 4. A build side larger than the memory limit is joined in passes: the outer
  *	  rows are written once and read again for each pass but the first.
  *
@@ -33,9 +33,10 @@
 /* Bytes of graph per build row at the height of a build, about. */
 #define HGJ_GRAPH_ROW_BYTES		28
 
-/* Rows that pass the hash clauses alone, as approx_tuple_count() has it. */
-static double
-estimate_matches(PlannerInfo *root, Path *outer, Path *inner, List *hashclauses)
+/* What approx_tuple_count() computes, but for the factor of both sides' rows. */
+static Selectivity
+hash_selectivity(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel,
+				 List *hashclauses)
 {
 	SpecialJoinInfo sjinfo;
 	Selectivity selectivity = 1.0;
@@ -43,16 +44,16 @@ estimate_matches(PlannerInfo *root, Path *outer, Path *inner, List *hashclauses)
 
 	memset(&sjinfo, 0, sizeof(sjinfo));
 	sjinfo.type = T_SpecialJoinInfo;
-	sjinfo.min_lefthand = outer->parent->relids;
-	sjinfo.min_righthand = inner->parent->relids;
-	sjinfo.syn_lefthand = outer->parent->relids;
-	sjinfo.syn_righthand = inner->parent->relids;
+	sjinfo.min_lefthand = outerrel->relids;
+	sjinfo.min_righthand = innerrel->relids;
+	sjinfo.syn_lefthand = outerrel->relids;
+	sjinfo.syn_righthand = innerrel->relids;
 	sjinfo.jointype = JOIN_INNER;
 
 	foreach(lc, hashclauses)
 		selectivity *= clause_selectivity(root, (Node *) lfirst(lc), 0,
 										  JOIN_INNER, &sjinfo);
-	return clamp_row_est(selectivity * outer->rows * inner->rows);
+	return selectivity;
 }
 
 static double
@@ -79,47 +80,75 @@ has_opaque_key(List *hashclauses)
 	return false;
 }
 
-/* Set the path's rows and costs. */
+/*
+ * Once per pair of relations: what does not depend on their paths.  The caller
+ * has set jointype, one_per_outer and semifactors.
+ */
 void
-hgj_cost_join(PlannerInfo *root, CustomPath *path, JoinType jointype,
-			  bool inner_unique, List *restrictlist, List *hashclauses,
-			  const SemiAntiJoinFactors *semifactors)
+hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
+				 RelOptInfo *innerrel, List *restrictlist, List *hashclauses)
 {
-	Path	   *outer = linitial(path->custom_paths);
-	Path	   *inner = lsecond(path->custom_paths);
-	double		key_cost = cpu_operator_cost * list_length(hashclauses);
-	QualCost	hash_cost;
-	QualCost	residual;
-	double		matches;
+	bool		opaque = has_opaque_key(hashclauses);
+
+	costs->nkeys = list_length(hashclauses);
+	costs->recheck = opaque ||
+		list_length(restrictlist) > list_length(hashclauses);
+	cost_qual_eval(&costs->match, restrictlist, root);
+	if (!opaque)
+	{
+		QualCost	hash;
+
+		/* raw keys are compared by the engine */
+		cost_qual_eval(&hash, hashclauses, root);
+		costs->match.startup -= hash.startup;
+		costs->match.per_tuple -= hash.per_tuple;
+	}
+	costs->selectivity = hash_selectivity(root, outerrel, innerrel, hashclauses);
+}
+
+/*
+ * How many candidates are looked at.  Where one match of an outer row will do,
+ * a matching row stops after a part of its candidates, by the same guess as in
+ * final_cost_hashjoin().  Sets *emitted to those that are worth a row.
+ */
+static double
+estimate_candidates(const HgjJoinCosts *costs, const Path *outer,
+					const Path *inner, double *emitted)
+{
+	double		all = clamp_row_est(costs->selectivity * outer->rows * inner->rows);
+	double		matched;
+
+	if (!costs->one_per_outer)
+	{
+		*emitted = all;
+		return all;
+	}
+	matched = rint(outer->rows * costs->semifactors->outer_match_frac);
+	*emitted = costs->jointype == JOIN_ANTI ? outer->rows - matched : matched;
+	if (!costs->recheck)
+		return matched;
+	return Max(matched,
+			   all * Min(1.0, 2.0 / (costs->semifactors->match_count + 1.0)));
+}
+
+/*
+ * The costs of joining these two paths, without those of the target list.
+ */
+void
+hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
+			  Cost *startup, Cost *total)
+{
+	double		key_cost = cpu_operator_cost * costs->nkeys;
+	double		emitted;
+	double		candidates = estimate_candidates(costs, outer, inner, &emitted);
 	double		passes;
-	Cost		startup;
 	Cost		run;
 
-	path->path.rows = path->path.param_info ?
-		path->path.param_info->ppi_rows : path->path.parent->rows;
-
-	cost_qual_eval(&hash_cost, hashclauses, root);
-	cost_qual_eval(&residual, restrictlist, root);
-	residual.startup -= hash_cost.startup;
-	residual.per_tuple -= hash_cost.per_tuple;
-
-	startup = outer->startup_cost + inner->total_cost + hgj_startup_cost +
-		(hgj_build_tuple_cost + key_cost) * inner->rows;
+	*startup = outer->startup_cost + inner->total_cost + hgj_startup_cost +
+		(hgj_build_tuple_cost + key_cost) * inner->rows + costs->match.startup;
 	run = outer->total_cost - outer->startup_cost +
-		(hgj_probe_tuple_cost + key_cost) * outer->rows;
-
-	if (jointype == JOIN_SEMI || jointype == JOIN_ANTI || inner_unique)
-	{
-		matches = rint(outer->rows * semifactors->outer_match_frac);
-		if (jointype == JOIN_ANTI)
-			matches = outer->rows - matches;
-	}
-	else
-		matches = estimate_matches(root, outer, inner, hashclauses);
-	startup += hash_cost.startup + residual.startup;
-	run += (hgj_emit_tuple_cost + residual.per_tuple) * matches;
-	if (has_opaque_key(hashclauses))
-		run += hash_cost.per_tuple * matches;
+		(hgj_probe_tuple_cost + key_cost) * outer->rows +
+		costs->match.per_tuple * candidates + hgj_emit_tuple_cost * emitted;
 
 	passes = ceil(inner->rows *
 				  (HGJ_GRAPH_ROW_BYTES + MAXALIGN(inner->pathtarget->width)) /
@@ -132,10 +161,5 @@ hgj_cost_join(PlannerInfo *root, CustomPath *path, JoinType jointype,
 		run += (passes - 1) * outer->rows *
 			(cpu_tuple_cost + hgj_probe_tuple_cost + key_cost);
 	}
-
-	startup += path->path.pathtarget->cost.startup;
-	run += path->path.pathtarget->cost.per_tuple * path->path.rows;
-
-	path->path.startup_cost = startup;
-	path->path.total_cost = startup + run;
+	*total = *startup + run;
 }

@@ -13,8 +13,8 @@
  * 3. Pair the cheapest outer and inner paths, parameterised ones included; the
  *	  inner side becomes the build side.  Both orders of an inner join, and the
  *	  left and right forms of an outer join, come as calls of their own.
- * 4. Under hashgraph_join.force, scale our costs down so far that only another
- *	  path of ours can win, and take no parallel path beside them.
+ * 4. Under hashgraph_join.force, scale our costs down so far that no other path
+ *	  of this relation can push them out, then drop the others.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
  * No locks.
@@ -23,12 +23,14 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_type.h"
 #include "exec/keys.h"
 #include "guc.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
@@ -43,6 +45,9 @@ static const char *const decline_text[] = {
 	[HGJ_DECLINE_JOIN_TYPE] = "the join type is not supported in this order",
 	[HGJ_DECLINE_NO_HASH_CLAUSE] = "no join clause can be a hash key",
 	[HGJ_DECLINE_FEW_ROWS] = "both sides are smaller than hashgraph_join.min_rows",
+	[HGJ_DECLINE_ONE_TIME] = "a clause without columns must be checked first",
+	[HGJ_DECLINE_ROW_IDENTITY] = "the target of the statement has partitions or children",
+	[HGJ_DECLINE_RECORD] = "a column has the type record",
 	[HGJ_DECLINE_PARAMETERIZED] = "one side is parameterized by the other"
 };
 
@@ -137,17 +142,28 @@ needs_rel(Path *path, RelOptInfo *rel)
 }
 
 /*
- * Make and add one path.  See try_hashjoin_path() about required_outer.
+ * Make and add one path, unless a better one is there already.  See
+ * try_hashjoin_path() about required_outer.
  */
 static void
 try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
-		 JoinType jointype, List *hashclauses, JoinPathExtraData *extra)
+		 const HgjJoinCosts *costs, List *hashclauses, JoinPathExtraData *extra)
 {
 	Relids		required_outer = calc_non_nestloop_required_outer(outer, inner);
 	List	   *restrictlist = extra->restrictlist;
 	CustomPath *path;
+	Cost		startup;
+	Cost		total;
 
 	if (required_outer && !bms_overlap(required_outer, extra->param_source_rels))
+		return;
+	hgj_cost_join(costs, outer, inner, &startup, &total);
+	if (hgj_force)
+	{
+		startup *= HGJ_FORCE_DISCOUNT;
+		total *= HGJ_FORCE_DISCOUNT;
+	}
+	if (!add_path_precheck(joinrel, startup, total, NIL, required_outer))
 		return;
 
 	path = makeNode(CustomPath);
@@ -161,21 +177,18 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.parallel_safe = joinrel->consider_parallel &&
 		outer->parallel_safe && inner->parallel_safe;
 	path->path.parallel_workers = 0;
+	path->path.rows = path->path.param_info ?
+		path->path.param_info->ppi_rows : joinrel->rows;
+	path->path.startup_cost = startup + joinrel->reltarget->cost.startup;
+	path->path.total_cost = total + joinrel->reltarget->cost.startup +
+		joinrel->reltarget->cost.per_tuple * path->path.rows;
 	path->path.pathkeys = NIL;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = list_make2(outer, inner);
 	path->custom_private = list_make3(restrictlist, hashclauses,
-									  list_make2_int((int) jointype,
+									  list_make2_int((int) costs->jointype,
 													 extra->inner_unique));
 	path->methods = &hgj_path_methods;
-
-	hgj_cost_join(root, path, jointype, extra->inner_unique, restrictlist,
-				  hashclauses, &extra->semifactors);
-	if (hgj_force)
-	{
-		path->path.startup_cost *= HGJ_FORCE_DISCOUNT;
-		path->path.total_cost *= HGJ_FORCE_DISCOUNT;
-	}
 	add_path(joinrel, (Path *) path);
 }
 
@@ -191,15 +204,23 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	Path	   *startup_outer = outerrel->cheapest_startup_path;
 	Path	   *total_outer = outerrel->cheapest_total_path;
 	Path	   *total_inner = innerrel->cheapest_total_path;
+	HgjJoinCosts costs = {0};
 	ListCell   *lc1;
 	ListCell   *lc2;
 
-	if (needs_rel(total_outer, innerrel) ||
-		needs_rel(total_inner, outerrel))
+	if (needs_rel(total_outer, innerrel) || needs_rel(total_inner, outerrel))
 		return false;
 
-	if (startup_outer != NULL && startup_outer != total_outer)
-		try_path(root, joinrel, startup_outer, total_inner, jointype,
+	costs.jointype = jointype;
+	costs.one_per_outer = jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
+		extra->inner_unique;
+	costs.semifactors = &extra->semifactors;
+	hgj_cost_clauses(root, &costs, outerrel, innerrel, extra->restrictlist,
+					 hashclauses);
+
+	if (startup_outer != NULL && startup_outer != total_outer &&
+		!needs_rel(startup_outer, innerrel))
+		try_path(root, joinrel, startup_outer, total_inner, &costs,
 				 hashclauses, extra);
 
 	foreach(lc1, outerrel->cheapest_parameterized_paths)
@@ -212,21 +233,48 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		{
 			Path	   *inner = (Path *) lfirst(lc2);
 
-			if (needs_rel(inner, outerrel))
-				continue;
-			try_path(root, joinrel, outer, inner, jointype, hashclauses, extra);
+			if (!needs_rel(inner, outerrel))
+				try_path(root, joinrel, outer, inner, &costs, hashclauses,
+						 extra);
 		}
 	}
 	return true;
 }
 
-/* Steps 1 to 4 of the head comment; says why there is no path. */
+/*
+ * Is there a column among what the relation returns that a CustomScan cannot
+ * return?
+ *
+ * The row identity columns of an inherited target of UPDATE, DELETE or MERGE
+ * carry a special varno until setrefs.c, which does not accept that in
+ * custom_scan_tlist.  And the deparser cannot follow a column of type record
+ * from custom_scan_tlist to the subquery that it comes from.
+ */
+static HgjDecline
+unsuitable_columns(RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+	{
+		Node	   *expr = lfirst(lc);
+
+		if (IsA(expr, Var) && ((Var *) expr)->varno == ROWID_VAR)
+			return HGJ_DECLINE_ROW_IDENTITY;
+		if (exprType(expr) == RECORDOID)
+			return HGJ_DECLINE_RECORD;
+	}
+	return HGJ_DECLINE_NOTHING;
+}
+
+/* Steps 1 to 3 of the head comment; says why there is no path. */
 static HgjDecline
 consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype,
 			  JoinPathExtraData *extra)
 {
 	List	   *hashclauses;
+	HgjDecline	decline;
 
 	if (!join_type_supported(jointype))
 		return HGJ_DECLINE_JOIN_TYPE;
@@ -241,15 +289,47 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (hashclauses == NIL)
 		return HGJ_DECLINE_NO_HASH_CLAUSE;
 
+	/* from 15.4 on PostgreSQL does not even call the hook for these */
+	if (has_pseudoconstant_clauses(root, extra->restrictlist))
+		return HGJ_DECLINE_ONE_TIME;
+
+	decline = unsuitable_columns(outerrel);
+	if (decline == HGJ_DECLINE_NOTHING)
+		decline = unsuitable_columns(innerrel);
+	if (decline != HGJ_DECLINE_NOTHING)
+		return decline;
+
 	if (!add_paths(root, joinrel, outerrel, innerrel, jointype, hashclauses,
 				   extra))
 		return HGJ_DECLINE_PARAMETERIZED;
-
-	/* force is about this node, which has no parallel path yet */
-	if (hgj_force)
-		joinrel->partial_pathlist = NIL;
 	hgj_require_note_join();
 	return HGJ_DECLINE_NOTHING;
+}
+
+static bool
+is_ours(const Path *path)
+{
+	return IsA(path, CustomPath) &&
+		((const CustomPath *) path)->methods == &hgj_path_methods;
+}
+
+/*
+ * Step 4: once a join relation has a path of ours, force leaves it no other.
+ * The list stays sorted, and set_cheapest() comes later.
+ */
+static void
+keep_only_ours(RelOptInfo *joinrel)
+{
+	List	   *ours = NIL;
+	ListCell   *lc;
+
+	foreach(lc, joinrel->pathlist)
+		if (is_ours(lfirst(lc)))
+			ours = lappend(ours, lfirst(lc));
+	if (ours == NIL)
+		return;
+	joinrel->pathlist = ours;
+	joinrel->partial_pathlist = NIL;
 }
 
 /* The relations of a set, for a message: "a b c". */
@@ -285,6 +365,8 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 		return;
 
 	decline = consider_join(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (hgj_force)
+		keep_only_ours(joinrel);
 	if (decline != HGJ_DECLINE_NOTHING && message_level_is_interesting(DEBUG1))
 		ereport(DEBUG1,
 				(errmsg_internal("hashgraph_join: declined join of (%s) with (%s): %s",

@@ -5,9 +5,7 @@
  *
  * 1. Split the restriction list as create_hashjoin_plan() does: hash clauses
  *	  (switched so that the outer operand is on the left), residual clauses that
- *	  belong to the match, clauses to apply after an outer join, and one-time
- *	  filters.  (PostgreSQL puts a Result above its own joins for the last; for
- *	  a custom path nobody does.)
+ *	  belong to the match, and clauses to apply after an outer join.
  * 2. custom_scan_tlist is the outer plan's target list and then the inner
  *	  plan's, so that column i of a child is column i, or outer + i, here.
  * 3. The core replaces nest loop parameters and fixes references afterwards.
@@ -144,7 +142,6 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	CustomScan *cscan = makeNode(CustomScan);
 	List	   *joinquals;
 	List	   *otherquals = NIL;
-	List	   *one_time = extract_actual_clauses(restrictlist, true);
 
 	restrictlist = order_clauses(root, restrictlist);
 	if (IS_OUTER_JOIN(jointype))
@@ -159,8 +156,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_exprs =
-		list_make4(switched_clauses(hash_rinfos, outer_path->parent->relids),
-				   joinquals, one_time, otherquals);
+		list_make3(switched_clauses(hash_rinfos, outer_path->parent->relids),
+				   joinquals, otherquals);
 	cscan->custom_scan_tlist = append_columns(NIL, outer_plan->targetlist);
 	cscan->custom_private =
 		list_make3_int((int) jointype, lsecond_int(facts),

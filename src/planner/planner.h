@@ -23,6 +23,9 @@ typedef enum HgjDecline
 	HGJ_DECLINE_JOIN_TYPE,		/* JOIN_UNIQUE_*, or one we do not know */
 	HGJ_DECLINE_NO_HASH_CLAUSE,
 	HGJ_DECLINE_FEW_ROWS,
+	HGJ_DECLINE_ONE_TIME,		/* a pseudoconstant clause wants a Result above */
+	HGJ_DECLINE_ROW_IDENTITY,	/* UPDATE etc. of a partitioned table */
+	HGJ_DECLINE_RECORD,			/* columns of type record */
 	HGJ_DECLINE_PARAMETERIZED	/* the sides depend on one another */
 } HgjDecline;
 
@@ -37,11 +40,24 @@ typedef enum HgjDecline
 /* join_path.c */
 extern void hgj_install_planner_hooks(void);
 
+/* What the costs of all paths of one pair of relations have in common. */
+typedef struct HgjJoinCosts
+{
+	JoinType	jointype;
+	bool		one_per_outer;	/* the first match of an outer row will do */
+	const SemiAntiJoinFactors *semifactors;
+	int			nkeys;
+	bool		recheck;		/* opaque keys, or residual clauses */
+	QualCost	match;			/* of what is evaluated for each candidate */
+	Selectivity selectivity;	/* of the hash clauses alone */
+} HgjJoinCosts;
+
 /* cost.c */
-extern void hgj_cost_join(PlannerInfo *root, CustomPath *path,
-						  JoinType jointype, bool inner_unique,
-						  List *restrictlist, List *hashclauses,
-						  const SemiAntiJoinFactors *semifactors);
+extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
+							 RelOptInfo *outerrel, RelOptInfo *innerrel,
+							 List *restrictlist, List *hashclauses);
+extern void hgj_cost_join(const HgjJoinCosts *costs, const Path *outer,
+						  const Path *inner, Cost *startup, Cost *total);
 
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;

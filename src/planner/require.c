@@ -6,8 +6,9 @@
  * 1. While a statement is planned, join_path.c notes that there was a join for
  *	  which it could add a path.
  * 2. When the plan is done, look for a HashGraphJoin in it, and for one of
- *	  PostgreSQL's own hash joins.  No node of ours, or a hash join that should
- *	  have been one, is an error.
+ *	  PostgreSQL's own hash joins.  A noted join but no node of ours, or any
+ *	  hash join that is not ours (even where we had a reason to decline: a test
+ *	  that requires us would test nothing), is an error.
  *
  * The note lives on the stack of the planner hook, one per nesting level:
  * planning can call functions that plan queries of their own.  No memory, no
@@ -18,6 +19,7 @@
 #include "compat.h"
 
 #include "guc.h"
+#include "optimizer/cost.h"
 #include "optimizer/planner.h"
 #include "planner/planner.h"
 
@@ -119,16 +121,16 @@ hgj_planner(Query *parse, const char *query_string, int cursorOptions,
 	}
 	PG_END_TRY();
 
-	if (!seen)
+	if (!hgj_enabled || !enable_hashjoin)
 		return stmt;
 	look_at_plan(stmt->planTree, &use);
 	look_at_plans(stmt->subplans, &use);
-	if (!use.ours || use.stock_hash_join)
+	if (use.stock_hash_join || (seen && !use.ours))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("query with a hashable join was planned without HashGraphJoin"),
-				 use.ours ?
-				 errdetail("One of its joins became a stock hash join.") : 0,
+				 use.stock_hash_join ?
+				 errdetail("The plan has a hash join of PostgreSQL's own.") : 0,
 				 errhint("Set hashgraph_join.require to off, or hashgraph_join.force to on.")));
 	return stmt;
 }

@@ -28,6 +28,9 @@ typedef const HgjEngine *(*EngineEntry) (void);
 static const char *const engine_names[] = {"cpu", "cuda"};
 static const HgjEngine *cuda_engine = NULL;
 
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
 static const HgjEngine *
 not_found(HgjError *err, HgjStatus status, const char *fmt,...)
 {

@@ -316,8 +316,11 @@ for suite in "${suites[@]}"; do
 	failed=$((failed + bad))
 	printf '%-14s %d passed, %d failed, %d s%s\n' "$suite" "$good" "$bad" $((SECONDS - begun)) "$note"
 	if ((bad > 0)); then
-		echo "---- the end of build/check/$suite.log"
-		tail -n 80 "$log"
+		echo "---- from build/check/$suite.log"
+		grep -nE '^ *not ok|^FAILED|\.\.\. (FAILED|failed)|^#   Failed|^check: |^TRAP' "$log" |
+			cut -c1-300 | head -n 40 || true
+		echo "---- its end"
+		tail -n 60 "$log" | cut -c1-300
 		echo "----"
 	fi
 done

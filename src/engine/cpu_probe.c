@@ -4,6 +4,8 @@
  *	  Looking probe rows up in a graph (Green 2019's standard probe; Groschaft
  *	  2022, algorithm 3, and 11 for dynamic tables).
  *
+ * Steps 1 to 4 are cpu_probe_stage.c's.
+ *
  * 1. Take a group of 64 probe rows, in the batch's order or, when the batch
  *	  was binned (cpu_probe_binned.c), in that of the bins.
  * 2. Compute their codes; keys outside the table's range drop out.  Prefetch
@@ -113,207 +115,6 @@ hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
 		status = hgj_cpu_probe_bin(probe, err);
 	probe->begun = status == HGJ_OK;
 	return status;
-}
-
-/* Step 1: rows and keys of the order's rows first .. first + n. */
-static void
-fetch_keys(HgjProbe *probe, uint32_t first, uint32_t n)
-{
-	Ahead	   *g = &probe->ahead;
-	const uint32_t *sel = probe->keys.sel;
-	const uint64_t *column = probe->keys.words[0];
-	uint32_t	i;
-
-	if (probe->binned && probe->table->graph.layout == LAYOUT_NARROW)
-	{
-		const NarrowEntry *rows = (const NarrowEntry *) probe->rows + first;
-		uint64_t	base = probe->table->graph.base;
-
-		for (i = 0; i < n; i++)
-		{
-			g->row[i] = rows[i].row;
-			g->key[i] = base + rows[i].key;
-		}
-	}
-	else if (probe->binned)
-	{
-		const BinnedRow *rows = (const BinnedRow *) probe->rows + first;
-
-		for (i = 0; i < n; i++)
-		{
-			g->row[i] = rows[i].row;
-			g->key[i] = rows[i].key;
-		}
-	}
-	else if (sel != NULL)
-		for (i = 0; i < n; i++)
-		{
-			g->row[i] = sel[first + i];
-			g->key[i] = column[sel[first + i]];
-		}
-	else
-		for (i = 0; i < n; i++)
-		{
-			g->row[i] = first + i;
-			g->key[i] = column[first + i];
-		}
-}
-
-/* Step 2 for keys of several words, whose column 0 is in g->key. */
-static void
-multi_codes(const HgjProbe *probe, Ahead *g, uint32_t n)
-{
-	const HgjHash hash = probe->table->hash;
-	uint32_t	nwords = probe->table->spec.nwords;
-	uint32_t	w;
-	uint32_t	i;
-
-	if (probe->binned)
-	{
-		memcpy(g->code, g->key, n * sizeof(uint64_t));
-		return;
-	}
-	for (i = 0; i < n; i++)
-		g->code[i] = hgj_hash_word(&hash, hash.start, g->key[i]);
-	for (w = 1; w < nwords; w++)
-	{
-		const uint64_t *column = probe->keys.words[w];
-
-		for (i = 0; i < n; i++)
-			g->code[i] = hgj_hash_word(&hash, g->code[i], column[g->row[i]]);
-	}
-	for (i = 0; i < n; i++)
-		g->code[i] = hgj_hash_finish(&hash, g->code[i]);
-}
-
-/* Step 2 but the prefetch; returns how many rows are left. */
-static uint32_t
-ahead_codes(const HgjProbe *probe, Ahead *g, uint32_t n)
-{
-	const Graph *graph = &probe->table->graph;
-	const HgjHash hash = probe->table->hash;
-	uint64_t	base = graph->base;
-	uint64_t	range = graph->range;
-	uint32_t	kept = 0;
-	uint32_t	i;
-
-	if (graph->layout == LAYOUT_MULTI)
-		multi_codes(probe, g, n);
-	else if (graph->layout == LAYOUT_WIDE)
-		for (i = 0; i < n; i++)
-			g->code[i] = hgj_hash_single(&hash, g->key[i]);
-	else
-	{
-		for (i = 0; i < n; i++)
-		{
-			uint64_t	offset = g->key[i] - base;
-
-			g->row[kept] = g->row[i];
-			g->key[kept] = offset;
-			kept += offset <= range;
-		}
-		if (graph->direct)
-			memcpy(g->code, g->key, kept * sizeof(uint64_t));
-		else
-			for (i = 0; i < kept; i++)
-				g->code[i] = hgj_hash_single(&hash, base + g->key[i]);
-		return kept;
-	}
-	return n;
-}
-
-/* Steps 1 and 2 for the group that begins at row `first` of the order. */
-static void
-look_ahead(HgjProbe *probe, uint32_t first)
-{
-	const Graph *graph = &probe->table->graph;
-	Ahead	   *a = &probe->ahead;
-	uint32_t	shift = graph->shift;
-	uint32_t	n = probe->total - first;
-	uint32_t	i;
-
-	n = n > HGJ_GROUP ? HGJ_GROUP : n;
-	a->first = first;
-	a->next = first + n;
-	fetch_keys(probe, first, n);
-	n = ahead_codes(probe, a, n);
-	a->n = n;
-	if (graph->segments == HGJ_SEGMENTS_CSR)
-		for (i = 0; i < n; i++)
-			HGJ_PREFETCH(graph->offsets + (a->code[i] >> shift));
-	else if (graph->segments == HGJ_SEGMENTS_SLICED)
-		for (i = 0; i < n; i++)
-			HGJ_PREFETCH(graph->slices + (a->code[i] >> shift) / HGJ_SLICE);
-	else
-		for (i = 0; i < n; i++)
-			HGJ_PREFETCH(graph->entries + (a->code[i] >> shift) *
-						 graph->width * graph->stride);
-}
-
-/* Step 3. */
-HGJ_INLINE void
-group_slots(const Graph *graph, HgjSegments segments, bool dynamic,
-			const Ahead *a, Group *g)
-{
-	uint32_t	shift = graph->shift;
-	uint32_t	stride = graph->stride;
-	uint32_t	n = a->n;
-	uint64_t	edges = 0;
-	uint32_t	kept = 0;
-	uint32_t	i;
-
-	for (i = 0; i < n; i++)
-	{
-		uint64_t	from;
-		uint64_t	to;
-		uint64_t	code = a->code[i];
-
-		vertex_slots(graph, segments, code >> shift, &from, &to);
-		if (segments != HGJ_SEGMENTS_ELLPACK)
-			HGJ_PREFETCH(graph->entries + from * stride);
-		g->row[kept] = a->row[i];
-		g->key[kept] = a->key[i];
-		g->code[kept] = code;
-		g->from[kept] = from;
-		g->to[kept] = to;
-		edges += to - from;
-		kept += dynamic || from < to;
-	}
-	g->n = kept;
-	g->at = 0;
-	g->edges = edges;
-}
-
-/* Steps 1 to 4 for the group that begins at row `first` of the order. */
-static void
-stage_group(HgjProbe *probe, uint32_t first)
-{
-	const Graph *graph = &probe->table->graph;
-	Ahead	   *a = &probe->ahead;
-	Group	   *g = &probe->group;
-	bool		dynamic = graph->slack > 0;
-
-	if (a->next == 0 || a->first != first)
-		look_ahead(probe, first);
-	probe->group_first = first;
-	probe->next = a->next;
-	probe->staged = true;
-	if (dynamic && graph->segments == HGJ_SEGMENTS_CSR)
-		group_slots(graph, HGJ_SEGMENTS_CSR, true, a, g);
-	else if (dynamic && graph->segments == HGJ_SEGMENTS_ELLPACK)
-		group_slots(graph, HGJ_SEGMENTS_ELLPACK, true, a, g);
-	else if (dynamic)
-		group_slots(graph, HGJ_SEGMENTS_SLICED, true, a, g);
-	else if (graph->segments == HGJ_SEGMENTS_CSR)
-		group_slots(graph, HGJ_SEGMENTS_CSR, false, a, g);
-	else if (graph->segments == HGJ_SEGMENTS_ELLPACK)
-		group_slots(graph, HGJ_SEGMENTS_ELLPACK, false, a, g);
-	else
-		group_slots(graph, HGJ_SEGMENTS_SLICED, false, a, g);
-	probe->vertex = g->n > 0 ? g->code[0] >> graph->shift : 0;
-	a->next = 0;
-	if (probe->next < probe->total)
-		look_ahead(probe, probe->next);
 }
 
 /* Whether the entry in a slot has the key of row i of the group. */
@@ -604,7 +405,7 @@ restore_cursor(HgjProbe *probe, const Cursor *c)
 	probe->next = c->group;
 	if (c->staged)
 	{
-		stage_group(probe, c->group);
+		hgj_cpu_probe_stage(probe, c->group);
 		probe->group.at = c->at;
 		probe->group.from[c->at] = c->from;
 		probe->group.to[c->at] = c->to;
@@ -666,7 +467,7 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 		{
 			if (probe->next >= probe->total)
 				break;
-			stage_group(probe, probe->next);
+			hgj_cpu_probe_stage(probe, probe->next);
 			probe->steps += HGJ_GROUP * 8;
 			if (probe->steps > HGJ_POLL_STEPS)
 			{

@@ -83,6 +83,9 @@ struct HgjProbe
 	Group		group;
 };
 
+/* cpu_probe_stage.c */
+extern void hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first);
+
 /* cpu_probe_binned.c */
 extern HgjStatus hgj_cpu_probe_bin(HgjProbe *probe, HgjError *err);
 extern void hgj_cpu_probe_free_bins(HgjProbe *probe);

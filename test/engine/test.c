@@ -100,6 +100,7 @@ static const Test tests[] = {
 	{"join_matrix", test_join_matrix},
 	{"join_random", test_join_random},
 	{"join_large", test_join_large},
+	{"skip", test_skip},
 	{"dynamic", test_dynamic},
 	{"cancel", test_cancel},
 	{"no_memory", test_no_memory},

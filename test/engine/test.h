@@ -133,6 +133,7 @@ typedef struct PollState
 extern void test_join_matrix(void);
 extern void test_join_random(void);
 extern void test_join_large(void);
+extern void test_skip(void);
 extern void test_dynamic(void);
 extern void test_cancel(void);
 extern void test_no_memory(void);

@@ -104,6 +104,14 @@ select q, hgj_check(q, required => false) from unnest(array[
 	'select o.i, x.* from t2 o, lateral (select t1.i a, t2.i b from t1 join t2 on t1.k = t2.k where t1.i < o.i and t2.i < o.i) x where o.i <= 40'
 ]) q;
 
+-- A subquery in a key is deparsed where it is run.
+set hashgraph_join.force = on;
+explain (verbose, costs off)
+select o.i, x.* from t2 o, lateral (select a.i a, b.i b from t1 a join t2 b on (select a.k + o.m) = (select b.k * 1)) x where o.i <= 3;
+reset hashgraph_join.force;
+select hgj_check('select o.i, x.* from t2 o, lateral (select a.i a, b.i b from t1 a join t2 b on (select a.k + o.m) = (select b.k * 1)) x
+	where o.i <= 3', required => false);
+
 -- Memory is short: rows that come in passes, wide and narrow, with all kinds
 -- of keys and everything that is remembered from pass to pass.
 create table wide1 as select i, i % 1700 k, case when i % 11 > 0 then (i % 900)::text end t, repeat(chr(65 + i % 26), i % 97) pad

@@ -4,9 +4,9 @@
  *	  Rows that wait for a build.
  *
  * 1. Rows are copied into chunks, column by column and then the row ids.
- *	  A chunk is an eighth of those before it, between 16 KB and 4 MB, so that
- *	  nothing is ever moved and little is taken that is not used; the first
- *	  takes up the caller's estimate.
+ *	  A chunk is a quarter of those before it, between 16 KB and 4 MB (whole huge
+ *	  pages where it can be), so that nothing is ever moved and little is taken
+ *	  that is not used; the first takes up the caller's estimate.
  * 2. All chunks that a batch needs are allocated before anything is copied,
  *	  and the counts are only advanced at the end: a batch is taken in whole
  *	  or not at all.
@@ -20,6 +20,7 @@
 #include "cpu_internal.h"
 
 #define MIN_CHUNK	((size_t) 16 * 1024)
+#define HUGE_CHUNK	((size_t) 2 * 1024 * 1024)
 #define MAX_CHUNK	((size_t) 4 * 1024 * 1024)
 #define COPY_STEP	((uint32_t) 65536)	/* rows between two polls */
 
@@ -63,8 +64,9 @@ add_chunk(HgjTable *t, HgjError *err)
 		t->first_chunk = chunk;
 	t->last_chunk = chunk;
 	t->chunk_bytes += hgj_mem_footprint(bytes);
-	t->next_chunk = t->chunk_bytes / 8 < MIN_CHUNK ? MIN_CHUNK :
-		t->chunk_bytes / 8 > MAX_CHUNK ? MAX_CHUNK : t->chunk_bytes / 8;
+	t->next_chunk = t->chunk_bytes / 4 < MIN_CHUNK ? MIN_CHUNK :
+		t->chunk_bytes / 4 < HUGE_CHUNK / 2 ? t->chunk_bytes / 4 :
+		t->chunk_bytes / 4 < MAX_CHUNK ? HUGE_CHUNK : MAX_CHUNK;
 	return HGJ_OK;
 }
 

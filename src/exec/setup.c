@@ -7,7 +7,8 @@
  * 1. Read the join type and what it asks of us.
  * 2. Split the hash clauses into an outer and an inner key each, choosing raw
  *	  words or hashes (keys.c).  A plain column is read straight from the child's
- *	  slot; any other expression is rewritten to refer to that slot.
+ *	  slot; any other expression reads a scan tuple of which only that child's
+ *	  columns are filled.
  * 3. Quals of a match: the opaque hash clauses, whose hashes only make
  *	  candidates, then the residual clauses.
  * 4. Columns: those of each child that the target list, the filter or the
@@ -84,28 +85,6 @@ strip_relabel(Expr *expr)
 	return expr;
 }
 
-/*
- * Rewrite references to custom_scan_tlist entry base + i as references to
- * column i of the slot in ecxt_outertuple.
- */
-static Node *
-refer_to_child(Node *node, void *context)
-{
-	int			base = *(int *) context;
-
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR)
-	{
-		Var		   *var = copyObject((Var *) node);
-
-		var->varno = OUTER_VAR;
-		var->varattno -= base;
-		return (Node *) var;
-	}
-	return expression_tree_mutator(node, refer_to_child, context);
-}
-
 /* Could the expression's value change when a parameter of ours does? */
 static bool
 depends_on_parameters(Node *node, void *context)
@@ -117,6 +96,36 @@ depends_on_parameters(Node *node, void *context)
 	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
 		return true;
 	return expression_tree_walker(node, depends_on_parameters, context);
+}
+
+/* A key that is more than a column: see step 2 of the head comment. */
+static void
+init_key_expression(HgjJoinState *state, HgjSource *source, HgjKey *key,
+					Expr *operand, int base)
+{
+	ScanState  *ss = &state->css.ss;
+	Bitmapset  *used = NULL;
+	int			i = -1;
+
+	key->expr = ExecInitExpr(operand, &ss->ps);
+	source->reset_econtext = true;
+	source->expr_base = base;
+	if (source->expr_slot == NULL)
+	{
+		TupleDesc	desc = ss->ss_ScanTupleSlot->tts_tupleDescriptor;
+
+		source->expr_slot = ExecInitExtraTupleSlot(ss->ps.state, desc,
+												   &TTSOpsVirtual);
+		memset(source->expr_slot->tts_isnull, true, desc->natts * sizeof(bool));
+	}
+	pull_varattnos((Node *) operand, INDEX_VAR, &used);
+	while ((i = bms_next_member(used, i)) >= 0)
+	{
+		AttrNumber	attno = i + FirstLowInvalidHeapAttributeNumber - base;
+
+		source->expr_attnos = bms_add_member(source->expr_attnos, attno);
+		source->last_attno = Max(source->last_attno, attno);
+	}
 }
 
 /* Make one side's key column ready; base is the tlist entries before it. */
@@ -139,12 +148,7 @@ init_key(HgjJoinState *state, HgjSource *source, HgjKey *key, Expr *operand,
 		source->last_attno = Max(source->last_attno, key->attno);
 	}
 	else
-	{
-		Node	   *expr = refer_to_child((Node *) operand, &base);
-
-		key->expr = ExecInitExpr((Expr *) expr, &state->css.ss.ps);
-		source->reset_econtext = true;
-	}
+		init_key_expression(state, source, key, operand, base);
 	if (kind == HGJ_KEY_OPAQUE)
 	{
 		fmgr_info(hash, &key->hash);

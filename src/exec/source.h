@@ -50,6 +50,9 @@ struct HgjSource
 	uint64		seed;
 	ExprContext *econtext;		/* for key expressions and hash functions */
 	bool		reset_econtext; /* they may leave garbage behind */
+	TupleTableSlot *expr_slot;	/* what key expressions read: a scan tuple, */
+	AttrNumber	expr_base;		/* in which the child's columns follow this */
+	Bitmapset  *expr_attnos;	/* many others; those of the child they read */
 
 	TupleTableSlot *peeked;		/* fetched, not yet in a batch */
 	bool		at_end;

@@ -94,7 +94,29 @@ write_keys(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot, uint32 row)
 	return true;
 }
 
-/* The same, when it may run functions: in a context that is reset by row. */
+/*
+ * Key expressions refer to custom_scan_tlist: lay this row out in that way, as
+ * far as they look.
+ */
+static void
+fill_expr_slot(HgjSource *source, TupleTableSlot *slot)
+{
+	TupleTableSlot *scan = source->expr_slot;
+	int			attno = -1;
+
+	ExecClearTuple(scan);
+	while ((attno = bms_next_member(source->expr_attnos, attno)) >= 0)
+	{
+		scan->tts_values[source->expr_base + attno - 1] =
+			slot->tts_values[attno - 1];
+		scan->tts_isnull[source->expr_base + attno - 1] =
+			slot->tts_isnull[attno - 1];
+	}
+	ExecStoreVirtualTuple(scan);
+	source->econtext->ecxt_scantuple = scan;
+}
+
+/* write_keys(), when it may run functions: in a context that is reset by row. */
 static bool
 write_keys_carefully(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot,
 					 uint32 row)
@@ -103,7 +125,8 @@ write_keys_carefully(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot,
 	bool		result;
 
 	ResetExprContext(source->econtext);
-	source->econtext->ecxt_outertuple = slot;
+	if (source->expr_slot)
+		fill_expr_slot(source, slot);
 	old = MemoryContextSwitchTo(source->econtext->ecxt_per_tuple_memory);
 	result = write_keys(source, batch, slot, row);
 	MemoryContextSwitchTo(old);
@@ -170,10 +193,7 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 	batch->nrows = n;
 	batch->nsel = nsel;
 	if (source->reset_econtext)
-	{
 		ResetExprContext(source->econtext);
-		source->econtext->ecxt_outertuple = NULL;
-	}
 }
 
 static void

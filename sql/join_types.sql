@@ -1,0 +1,82 @@
+-- Join types x shapes of data, over every way of building, probing and storing.
+create function over_ways(conditions text[], lefts text[], rights text[], joins text[]) returns table (q text, says text) language plpgsql as $$
+declare
+	l text; r text; j text; c text;
+begin
+	foreach l in array lefts loop
+		foreach r in array rights loop
+			foreach j in array joins loop
+				foreach c in array conditions loop
+					q := case j
+						when 'semi' then format('select l.id, l.t from %s l where exists (select from %s r where %s)', l, r, c)
+						when 'anti' then format('select l.id, l.t from %s l where not exists (select from %s r where %s)', l, r, c)
+						else format('select l.id, l.k, r.id, r.t from %s l %s join %s r on %s', l, j, r, c) end;
+					says := hgj_check_ways(q);
+					return next;
+				end loop;
+			end loop;
+		end loop;
+	end loop;
+end $$;
+
+select * from over_ways('{l.k = r.k,l.k = r.k8 and l.v < r.v}', '{a}', '{c}', '{inner,left,right,full,semi,anti}');
+select * from over_ways('{l.t = r.t and l.w <> r.w,"l.k = r.k and l.t = r.t"}', '{c}', '{b}', '{inner,left,right,full,semi,anti}');
+select * from over_ways('{l.k = r.k and l.v > r.v + 30}', '{hot}', '{hot}', '{inner,full,semi,anti}');
+select * from over_ways('{l.k = r.k}', '{c,none}', '{none,c}', '{inner,left,right,full,semi,anti}');
+select * from over_ways('{l.k = r.k}', '{nulls}', '{c,nulls}', '{left,full,anti}');
+
+-- the other shapes once each, in the automatic way
+select l, r, j, hgj_check(case j
+	when 'semi' then format('select l.id, l.t from %s l where exists (select from %s r where %s)', l, r, c)
+	when 'anti' then format('select l.id, l.t from %s l where not exists (select from %s r where %s)', l, r, c)
+	else format('select l.id, l.k, r.id, r.t from %s l %s join %s r on %s', l, j, r, c) end) as says, c
+from unnest('{a,b,c,hot,none,nulls}'::text[]) l, unnest('{a,b,c,hot,none,nulls}'::text[]) r,
+	unnest('{inner,left,right,full,semi,anti}'::text[]) j, unnest('{l.k = r.k,l.k8 = r.k and l.w > r.w}'::text[]) c
+where l <> r
+order by l, r, j, c;
+
+-- several joins, of different kinds and shapes of tree
+create temp table trees (q text, nodes int);
+insert into trees values
+	('select a.id, b.id, c.id from a join b using (k) join c using (k)', 2),
+	('select a.id, b.id, c.id from a left join b on a.k = b.k left join c on b.k8 = c.k8', 2),
+	('select a.id, b.id, c.id from a left join (b join c on b.k8 = c.k8) on a.k = b.k', 2),
+	('select a.id, b.id, c.id from a full join b using (k) full join c using (k)', 2),
+	('select k, count(*), count(a.id), count(b.id), count(c.id) from a full join b using (k) full join c using (k) group by k', 2),
+	('select a.id, b.id from a full join b on a.k = b.k where a.k is null or b.k is null', 1),
+	('select a.id, c.id from (a full join b on a.k = b.k) right join c on c.k = b.k8', 2),
+	('select a.id from a where exists (select from b where b.k = a.k and exists (select from c where c.k = b.k8))', 2),
+	('select a.id from a where exists (select from b where b.k = a.k) and not exists (select from c where c.k = a.k8)', 2),
+	('select a.id from a where a.k in (select b.k from b join c using (k8)) or a.k in (1, 2, 3)', 1),
+	('select a.id from a where (a.k, a.w) in (select b.k, b.w from b)', 1),
+	('select c.id from c where c.k = any (select b.k from b where b.v > 5)', 1),
+	('select c.id from c where c.k not in (select b.k from b join a using (k8) where b.k is not null)', 1),
+	('select a.id, b.id from a, b where a.k = b.k and a.t = b.t and a.k8 = b.k8', 1),
+	('select x.id, y.id, z.id from c x join c y on x.id = y.k join c z on y.id = z.k', 2),
+	('select x.id, y.id from c x left join c y on x.id = y.id + 100 where y.id is null', 1),
+	('select a.id from a natural join b', 1),
+	('select * from a full join none using (k)', 1),
+	('select * from none full join a using (k)', 1),
+	('select * from (select k, count(*) from a group by k) x join (select k, sum(v) from b group by k) y using (k)', 1),
+	('select * from (select distinct k from a) x full join (select distinct k from b) y using (k)', 1),
+	('select * from (select k from a union all select k from b) x join c using (k)', 1),
+	('select * from (select k from a union select k from b) x left join c using (k)', 1),
+	('select * from generate_series(1, 500) g left join a on a.id = g * 2', 1),
+	('select * from (values (1, ''x''), (2, ''y''), (null, ''z'')) v(n, s) full join c on c.k = v.n', 1),
+	('select * from unnest(array[1, 2, 2, null]) with ordinality u(n, o) left join b on b.k8 = u.n', 1),
+	('select * from a tablesample bernoulli (50) repeatable (7) join b using (k)', 1);
+select q, hgj_check(q, nodes) as says from trees;
+
+-- none of the columns is needed: rows still count
+select q, hgj_check(q) as says from unnest(array[
+	'select count(*) from a join b using (k)',
+	'select count(*) from a full join b on a.k = b.k and a.v < b.v',
+	'select from a join b using (k)',
+	'select count(*) from a where exists (select from b where a.k = b.k)',
+	'select 1 from a left join b using (k)']) q;
+
+-- many rows of one key on both sides
+select hgj_check_ways('select count(*), sum(l.id), sum(r.id) from hot l join hot r using (k8)');
+select hgj_check('select l.id, r.id from hot l full join hot r on l.k = r.k');
+
+select string_agg(join_type, ', ' order by join_type) as seen from hgj_seen;

@@ -1,0 +1,68 @@
+-- The node runs again: with nothing changed, with a changed outer side, with
+-- a changed build side, with both, with changed residual quals, and after it
+-- was left half-way.
+set enable_material = off;
+set enable_memoize = off;
+
+-- How often the join of a plan was run.
+create function join_loops(q text) returns setof text language plpgsql
+	set hashgraph_join.force = on
+as $$
+declare
+	line text;
+begin
+	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+		if line ~ 'HashGraphJoin' then
+			return next regexp_replace(line, '^.*(Custom Scan.*) \(actual .*(loops=\d+).*$', '\1 \2');
+		elsif line ~ 'Build Rows' then
+			return next regexp_replace(line, '^.*(Build Rows: \d+).*$', '\1');
+		end if;
+	end loop;
+end $$;
+
+create temp table queries (what text, q text);
+insert into queries values
+	('nothing changes', 'select c.id, j.n from c left join (select a.id as n from a join b on a.k = b.k and a.w = b.w) j on c.id * 3 > j.n + 500'),
+	('nothing changes, full', 'select c.id, j.n, j.m from c left join (select a.id as n, b.id as m from a full join b on a.k = b.k and a.w < b.w) j on c.id * 3 > j.n + 500'),
+	('nothing changes, semi', 'select c.id, j.n from c left join (select a.id as n from a where exists (select from b where a.k = b.k)) j on c.id * 3 > j.n + 500'),
+	('nothing changes, anti', 'select c.id, j.n from c left join (select a.id as n from a where not exists (select from b where a.k = b.k)) j on c.id * 3 > j.n + 500'),
+	('the outer side changes', 'select c.id, j.* from c, lateral (select count(*), sum(a.id), count(b.id) from (select * from a where a.v > c.v offset 0) a left join b on a.k = b.k) j'),
+	('the build side changes', 'select c.id, j.* from c, lateral (select count(*), sum(a.id), count(b.id) from a left join (select * from b where b.v > c.v offset 0) b on a.k = b.k) j'),
+	('both change', 'select c.id, j.* from c, lateral (select count(*), count(a.id), count(b.id) from (select * from a where a.v > c.v offset 0) a full join (select * from b where b.v < c.v offset 0) b on a.k = b.k) j'),
+	('the residual qual changes', 'select c.id, j.* from c, lateral (select count(*), count(a.id), count(b.id) from a left join b on a.k = b.k and a.v + b.v > c.v) j'),
+	('the residual qual of a full join changes', 'select c.id, j.* from c, lateral (select count(*), count(a.id), count(b.id) from a full join b on a.k = b.k and a.v + b.v > c.v) j'),
+	('the key changes', 'select c.id, j.* from c, lateral (select count(*), count(a.id), count(b.id) from a left join b on a.k + c.id = b.k) j'),
+	('the build key changes', 'select c.id, j.* from c, lateral (select count(*), count(a.id), count(b.id) from a left join b on a.k = b.k - c.w) j'),
+	('the target list changes', 'select c.id, j.* from c, lateral (select sum(a.v + b.v * c.w) from a join b on a.k = b.k) j'),
+	('semi', 'select c.id, j.* from c, lateral (select count(*) from a where exists (select from b where a.k = b.k and b.v > c.v)) j'),
+	('anti', 'select c.id, j.* from c, lateral (select count(*) from a where not exists (select from b where a.k = b.k and b.v > c.v)) j'),
+	('half-way', 'select c.id, (select count(*) from (select a.id from a join b on a.k = b.k and a.v > c.v limit 3) s) from c'),
+	('half-way, full', 'select c.id, (select count(*) from (select a.id from a full join b on a.k = b.k and a.v > c.v limit 400 + c.id) s) from c'),
+	('exists', 'select c.id from c where exists (select from a join b on a.k = b.k and a.v = c.v) is true'),
+	('correlated', 'select c.id, (select max(a.id) from a join b on a.k = b.k where a.w = c.w and b.w = c.w) from c'),
+	('empty at times', 'select c.id, j.* from c, lateral (select count(*) from (select * from a where a.v > c.v + 20 offset 0) a left join (select * from b where c.w > 2 offset 0) b on a.k = b.k) j'),
+	('in the outer side of another', 'select c.id, j.* from c, lateral (select count(*) from a join b on a.k = b.k join c d on d.k8 = b.k8 and d.v > c.v) j'),
+	('in a union', 'select c.id, j.* from c, lateral (select count(*) from (select a.id from a join b using (k) where a.v = c.v union all select b.id from a right join b using (k) where b.v = c.v) s) j');
+select what, hgj_check(q) as says from queries order by what;
+set work_mem = '64kB';
+select what, hgj_check(q) as says from queries order by what;
+reset work_mem;
+set hashgraph_join.build = v2;
+set hashgraph_join.probe = binned;
+set hashgraph_join.segments = sliced;
+select what, hgj_check(q) as says from queries order by what;
+reset hashgraph_join.build;
+reset hashgraph_join.probe;
+reset hashgraph_join.segments;
+
+-- They were run again: this is no test of one run.
+select what, join_loops(q) from queries where what in ('nothing changes', 'both change', 'the residual qual changes', 'the build side changes') order by what;
+
+-- A recursive term is run again for every step.
+select hgj_check('with recursive r(id, d) as (select id, 0 from c where id < 5 union all select a.id, d + 1 from r join a on a.k = r.id % 90 where d < 3) select * from r');
+select hgj_check('with recursive r(id, d) as (select id, 0 from c where id < 9 union select a.v, d + 1 from r join a on a.k = r.id left join b on b.k = a.k and b.v > r.d where d < 4) select * from r', 2);
+select hgj_check('with recursive r(id) as (select 1 union select j.n from r, lateral (select a.id % 50 as n from a join b on a.k = b.k and a.v = r.id) j) select * from r');
+
+reset enable_material;
+reset enable_memoize;
+select what, hgj_check(q) as says from queries order by what;

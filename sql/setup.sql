@@ -1,0 +1,168 @@
+-- Tables and functions that the other tests share.
+--
+-- The technique: hgj_check() runs a query with PostgreSQL's own joins and then
+-- with HashGraphJoin forced and required, and compares the two multisets of
+-- rows.  It says "ok", or what is different.
+select extversion is not null as installed from pg_extension where extname = 'hashgraph_join';
+load 'hashgraph_join';
+do $$ begin
+	execute format('alter database %I set session_preload_libraries = %L', current_database(), 'hashgraph_join');
+	execute format('alter database %I set max_parallel_workers_per_gather = 0', current_database());
+end $$;
+
+-- The number of rows of a query and a digest that does not depend on their
+-- order.  The query is a CTE of its own, so that it is planned as it stands.
+create function hgj_digest(q text, out n bigint, out digest text) language plpgsql as $$
+begin
+	execute 'with q as materialized (' || q || ') select count(*), md5(string_agg(q::text, E''\n'' order by q::text collate "C")) from q'
+		into n, digest;
+end $$;
+
+-- What plans of this test run have used.
+create table hgj_seen (join_type text primary key);
+
+-- How many HashGraphJoin nodes the plan of a query has, as things are set.
+create function hgj_nodes(q text) returns int language plpgsql as $$
+declare
+	line text;
+	nodes int := 0;
+begin
+	for line in execute 'explain (costs off) ' || q loop
+		if line ~ 'Custom Scan \(HashGraphJoin\)' then
+			nodes := nodes + 1;
+		elsif line ~ 'Join Type: ' then
+			insert into hgj_seen values (substring(line from 'Join Type: (.*)')) on conflict do nothing;
+		end if;
+	end loop;
+	return nodes;
+end $$;
+
+-- Compares; "nodes" is how many HashGraphJoins the forced plan has at least.
+create function hgj_check(q text, nodes int default 1, required bool default true) returns text language plpgsql
+	set hashgraph_join.enabled = on set hashgraph_join.force = off set hashgraph_join.require = off
+as $$
+declare
+	stock record;
+	ours record;
+	found int;
+begin
+	perform set_config('hashgraph_join.enabled', 'off', true);
+	if hgj_nodes(q) > 0 then
+		return 'HashGraphJoin though it is not enabled: ' || q;
+	end if;
+	select * into stock from hgj_digest(q);
+	perform set_config('hashgraph_join.enabled', 'on', true);
+	perform set_config('hashgraph_join.force', 'on', true);
+	found := hgj_nodes(q);
+	if found < nodes then
+		return format('only %s of %s HashGraphJoins: %s', found, nodes, q);
+	end if;
+	if required then
+		perform set_config('hashgraph_join.require', 'join', true);
+	end if;
+	select * into ours from hgj_digest(q);
+	if ours is distinct from stock then
+		return format('DIFFERENT, %s rows stock and %s ours: %s', stock.n, ours.n, q);
+	end if;
+	return 'ok';
+end $$;
+
+-- The same over every way of building, probing and storing, in little and in
+-- enough memory.
+create function hgj_check_ways(q text, nodes int default 1) returns text language plpgsql
+	set hashgraph_join.build = auto set hashgraph_join.probe = auto set hashgraph_join.segments = auto set work_mem = '4MB'
+as $$
+declare
+	way record;
+	said text;
+	bad text := '';
+	ways int := 0;
+begin
+	for way in
+		select * from unnest('{auto,v1,v2,sort,direct}'::text[]) build, unnest('{auto,standard,binned}'::text[]) probe,
+			unnest('{auto,csr,ellpack,sliced}'::text[]) segments, unnest('{64kB,4MB}'::text[]) memory
+	loop
+		perform set_config('hashgraph_join.build', way.build, true), set_config('hashgraph_join.probe', way.probe, true),
+			set_config('hashgraph_join.segments', way.segments, true), set_config('work_mem', way.memory, true);
+		said := hgj_check(q, nodes);
+		ways := ways + 1;
+		if said <> 'ok' then
+			bad := bad || format(E'\n%s %s %s %s: %s', way.build, way.probe, way.segments, way.memory, said);
+		end if;
+	end loop;
+	return case when bad = '' then format('ok (%s ways)', ways) else bad end;
+end $$;
+
+-- Data-modifying statements: compares what they leave in a table, and undoes it.
+create function hgj_check_dml(dml text, target text, nodes int default 1, required bool default true) returns text language plpgsql
+	set hashgraph_join.enabled = on set hashgraph_join.force = off set hashgraph_join.require = off
+as $$
+declare
+	results text[] := '{}';
+	found int;
+	n bigint;
+	r record;
+begin
+	for forced in 0 .. 1 loop
+		perform set_config('hashgraph_join.enabled', case forced when 1 then 'on' else 'off' end, true),
+			set_config('hashgraph_join.force', case forced when 1 then 'on' else 'off' end, true);
+		found := hgj_nodes(dml);
+		if forced = 1 and found < nodes then
+			return format('only %s of %s HashGraphJoins: %s', found, nodes, dml);
+		end if;
+		if forced = 1 and required then
+			perform set_config('hashgraph_join.require', 'join', true);
+		end if;
+		begin
+			execute dml;
+			get diagnostics n = row_count;
+			select * into r from hgj_digest('select * from ' || target);
+			results := results || format('%s rows, then %s', n, r);
+			raise exception using errcode = 'HGJ01';
+		exception when sqlstate 'HGJ01' then null;
+		end;
+	end loop;
+	if results[1] <> results[2] then
+		return format('DIFFERENT: %s', results);
+	end if;
+	return 'ok';
+end $$;
+
+-- EXPLAIN without what differs from run to run.
+create function hgj_explain(q text) returns setof text language plpgsql as $$
+declare
+	line text;
+begin
+	for line in execute 'explain ' || q loop
+		line := regexp_replace(line, 'Memory Usage: \d+kB', 'Memory Usage: NkB');
+		line := regexp_replace(line, 'Memory: \d+kB', 'Memory: NkB');
+		line := regexp_replace(line, 'Memory Usage": \d+', 'Memory Usage": N');
+		continue when line ~ '(Planning|Execution) Time' or line ~ 'Planning:' or line ~ 'Buffers:';
+		return next line;
+	end loop;
+end $$;
+
+-- a: 1000 rows, keys 0 to 99 ten times each, every 17th NULL.  b: 600 rows,
+-- keys 50 to 149.  c: 200 rows with a primary key.  hot: one key has 80% of
+-- the rows.  none: no rows.  nulls: no key at all.
+create table a (id int, k int, k8 int8, t text, v int, w int) with (autovacuum_enabled = off);
+insert into a select g, case when g % 17 <> 0 then g % 100 end, case when g % 11 <> 0 then g % 70 end,
+	'text ' || g % 100, g % 37, g % 10 from generate_series(1, 1000) g;
+create table b (like a) with (autovacuum_enabled = off);
+insert into b select g, case when g % 13 <> 0 then 50 + g % 100 end, g % 90,
+	case when g % 5 <> 0 then 'text ' || g % 150 end, g % 41, g % 7 from generate_series(1, 600) g;
+create table c (id int primary key, k int, k8 int8, t text, v int, w int) with (autovacuum_enabled = off);
+insert into c select g, g % 120, g, 'text ' || g, g % 43, g % 5 from generate_series(1, 200) g;
+create table hot (like a) with (autovacuum_enabled = off);
+insert into hot select g, case when g % 5 = 0 then g else 77 end, 77, 'hot', g % 37, g % 10 from generate_series(1, 300) g;
+create table none (like a) with (autovacuum_enabled = off);
+create table nulls (like a) with (autovacuum_enabled = off);
+insert into nulls select g, null, null, null, g, g % 3 from generate_series(1, 100) g;
+analyze a, b, c, hot, none, nulls;
+
+-- The helpers can fail: a query whose two runs differ, and one without a join.
+create function hgj_forced() returns text language sql volatile as $$ select current_setting('hashgraph_join.force') $$;
+select regexp_replace(hgj_check('select a.id, hgj_forced() from a join b using (k)'), ':.*', '') as says;
+select hgj_check('select id from a') as says;
+select regexp_replace(hgj_check_dml('update a set t = hgj_forced() from b where a.k = b.k', 'a'), '\(.*', '') as says;
+select hgj_check('select a.id from a join b using (k)') as says;

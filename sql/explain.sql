@@ -61,14 +61,14 @@ begin
 end $$;
 select * from hgj_json('select a.id, c.id from a join c on a.k = c.k and a.v > c.v', 'costs off');
 select * from hgj_json('select a.id, c.id from a join c on a.k = c.k and a.v > c.v', 'analyze, timing off, summary off');
--- XML and YAML are well formed
+-- XML and YAML have them too
 do $$
 declare
-	x xml;
+	x text;
 	y text;
 begin
 	execute 'explain (analyze, costs off, timing off, summary off, format xml) select a.id, c.id from a join c on a.k = c.k and a.v > c.v' into x;
-	raise notice 'xml: %', xpath('count(//*[local-name()="Hash-Cond"])', x);
+	raise notice 'xml: %', x ~ '<Custom-Plan-Provider>HashGraphJoin</Custom-Plan-Provider>.*<Join-Type>Inner</Join-Type>.*<Hash-Cond>.*</Hash-Cond>.*<Build>v1</Build>.*<Vertices>256</Vertices>';
 	for y in execute 'explain (costs off, format yaml) select a.id, c.id from a join c on a.k = c.k and a.v > c.v' loop
 		raise notice 'yaml: %', regexp_replace(y, '\n', ' ', 'g') ~ 'Custom Plan Provider: "HashGraphJoin".*Join Type: "Inner".*Hash Cond: ';
 	end loop;

@@ -1,0 +1,249 @@
+#!/usr/bin/perl
+#
+# PostgreSQL's own regression files, stock and with every join that can be one
+# as a HashGraphJoin, on the same server: results must be the same.
+#
+#	run.pl --source DIR [--only FILE,FILE] [--verbose]
+#
+# DIR is an unpacked PostgreSQL source tree of the server's major version;
+# PGHOST, PGPORT and PGUSER name a throw-away server (the files make and drop
+# roles).  Every file of parallel_schedule runs in its order, because later
+# files need what earlier ones leave, first in a database with
+# hashgraph_join.enabled = off and then, made anew, with hashgraph_join.force = on.
+#
+# Compared is psql's whole output, errors included, but for: EXPLAIN results;
+# the order of rows of statements without ORDER BY; what allowed.pl lists.  The
+# files about joins must have plans of ours, or nothing would be tested.
+#
+# The last line is `N passed, N failed`: one test per file, and one per file
+# that must show plans.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use File::Path qw(make_path remove_tree);
+use File::Temp qw(tempdir);
+use Getopt::Long;
+
+my ($source, $only, $verbose) = ('', '', 0);
+GetOptions('source=s' => \$source, 'only=s' => \$only, 'verbose' => \$verbose)
+  or die "usage: run.pl --source DIR [--only FILE,FILE] [--verbose]\n";
+my $regress = "$source/src/test/regress";
+die "run.pl: no regression tests in \"$source\"\n" unless -f "$regress/parallel_schedule";
+my $allowed = do(dirname(abs_path($0)) . '/allowed.pl') or die "run.pl: allowed.pl: $@$!\n";
+my %only = map { $_ => 1 } split /,/, $only;
+
+# Files whose EXPLAINs must show the node.
+my @must_show = qw(join join_hash partition_join partition_aggregate subselect aggregates union with inherit rowsecurity select_views);
+
+my $dir = tempdir('hgj_pg_regression.XXXXXX', TMPDIR => 1, CLEANUP => 1);
+chmod 0755, $dir;
+
+sub psql
+{
+	my ($database, @statements) = @_;
+	my @command = ('psql', '-X', '-q', '-At', '-v', 'ON_ERROR_STOP=1', '-d', $database);
+	push @command, '-c', $_ foreach @statements;
+	open(my $pipe, '-|', @command) or die "run.pl: psql: $!\n";
+	my @lines = <$pipe>;
+	close($pipe) or die "run.pl: psql failed in $database: @statements\n";
+	chomp @lines;
+	return @lines;
+}
+
+# The C functions that the files use, which the packages do not have.
+sub compile_regress
+{
+	my $include = `pg_config --includedir-server 2>/dev/null`;
+	$include = `/usr/lib/postgresql/15/bin/pg_config --includedir-server` unless $include =~ m{/15/};
+	chomp $include;
+	system('gcc', '-shared', '-fPIC', '-O1', '-w', "-I$include", '-o', "$dir/regress.so", "$regress/regress.c") == 0
+	  or die "run.pl: could not compile regress.c\n";
+	chmod 0755, "$dir/regress.so";
+}
+
+sub schedule
+{
+	open(my $file, '<', "$regress/parallel_schedule") or die "run.pl: parallel_schedule: $!\n";
+	my @tests;
+	while (<$file>)
+	{
+		push @tests, split ' ', $1 if /^test:\s*(.*)/;
+	}
+	return @tests;
+}
+
+# As pg_regress makes its database.
+sub make_database
+{
+	my ($name, @settings) = @_;
+	psql('postgres', "create database $name template template0");
+	psql('postgres', map { "alter database $name set $_" } (
+		"lc_messages = 'C'", "lc_monetary = 'C'", "lc_numeric = 'C'", "lc_time = 'C'",
+		"bytea_output = 'hex'", "timezone_abbreviations = 'Default'", @settings));
+}
+
+sub run_files
+{
+	my ($name, $run, @tests) = @_;
+	my $build = "$dir/$run";
+	make_path("$build/results", "$build/out");
+	chmod 0777, $build, "$build/results", $dir;
+	local %ENV = (%ENV, PGTZ => 'PST8PDT', PGDATESTYLE => 'Postgres, MDY', PG_ABS_SRCDIR => $regress,
+		PG_ABS_BUILDDIR => $build, PG_LIBDIR => $dir, PG_DLSUFFIX => '.so', LC_MESSAGES => 'C',
+		PGOPTIONS => '-c intervalstyle=postgres_verbose');
+	foreach my $test (@tests)
+	{
+		my $rc = system("timeout 300 psql -X -a -q -d $name <'$regress/sql/$test.sql' >'$build/out/$test.out' 2>&1");
+		die "run.pl: the server is gone after $test\n"
+		  if system('psql -X -q -d postgres -c "select 1" >/dev/null 2>&1') != 0;
+		open(my $out, '>>', "$build/out/$test.out");
+		print $out "psql ended with $rc\n" if $rc != 0;
+	}
+}
+
+# Does the statement itself, not one of its subqueries, say ORDER BY?
+sub is_ordered
+{
+	my ($statement) = @_;
+	$statement =~ s/--.*//g;
+	1 while $statement =~ s/\([^()]*\)//g;
+	return $statement =~ /\border\s+by\b/i;
+}
+
+# What is left of an output when all that may differ is gone.
+sub normalised
+{
+	my ($path, $test, $plans) = @_;
+	open(my $file, '<', $path) or die "run.pl: $path: $!\n";
+	my @lines = <$file>;
+	my @tables = grep { $_->{file} eq $test } @{ $allowed->{table} };
+	my @ranges = grep { $_->{file} eq $test } @{ $allowed->{lines} };
+	my @out;
+	my $statement = '';
+	my $until;
+
+	for (my $i = 0; $i < @lines; $i++)
+	{
+		my $line = $lines[$i];
+		if (defined $until)
+		{
+			undef $until if $line =~ $until;
+			next;
+		}
+		my ($range) = grep { $line =~ $_->{from} } @ranges;
+		if ($range)
+		{
+			push @out, "<allowed: $range->{why}>\n";
+			$until = $range->{to};
+			next;
+		}
+		if ($line !~ /^ / || !defined $lines[ $i + 1 ] || $lines[ $i + 1 ] !~ /^-[-+]*$/)
+		{
+			$statement = '' if $statement =~ /;\s*\n\z/;
+			$statement .= $line;
+			push @out, $line;
+			next;
+		}
+
+		# a result: header, rule, rows, and how many
+		my $header = $line;
+		my @rows;
+		for ($i += 2; $i < @lines && $lines[$i] !~ /^\(\d+ rows?\)$/; $i++)
+		{
+			push @rows, $lines[$i];
+		}
+		my $footer = $lines[$i] // '';
+		if ($header =~ /^\s*QUERY PLAN\s*$/)
+		{
+			$$plans += grep { /HashGraphJoin/ } @rows;
+			push @out, "<plan>\n";
+		}
+		elsif (my ($table) = grep { "$header$statement" =~ $_->{match} } @tables)
+		{
+			push @out, "<allowed: $table->{why}>\n";
+		}
+		else
+		{
+			@rows = sort @rows unless is_ordered($statement);
+			push @out, $header, @rows, $footer;
+		}
+		$statement = '';
+	}
+	return \@out;
+}
+
+sub difference
+{
+	my ($stock, $ours) = @_;
+	return '' if join('', @$stock) eq join('', @$ours);
+	foreach my $part (['stock', $stock], ['ours', $ours])
+	{
+		open(my $file, '>', "$dir/diff.$part->[0]") or die;
+		print $file @{ $part->[1] };
+	}
+	my $diff = `diff -U6 '$dir/diff.stock' '$dir/diff.ours'`;
+	return $diff;
+}
+
+# ---------------------------------------------------------------------------
+
+my @all = schedule();
+my @tests = grep { !$allowed->{skip}{$_} } @all;
+if (%only)
+{
+	# what everything needs, and what is asked for
+	@tests = grep { $only{$_} || /^(test_setup|create_index|create_misc|create_function_c|copy|create_type|create_aggregate|create_view)$/ } @tests;
+}
+foreach my $test (grep { $allowed->{skip}{$_} } @all)
+{
+	print "not run: $test ($allowed->{skip}{$test})\n";
+}
+
+compile_regress();
+my %roles = map { $_ => 1 } psql('postgres', 'select rolname from pg_roles');
+my %had = map { $_ => 1 } psql('postgres', 'select datname from pg_database');
+my $database = 'hgj_pg_regression';	# of the same name both times: outputs show it
+make_database($database, 'hashgraph_join.enabled = off');
+run_files($database, 'stock', @tests);
+# what is left belongs to the whole cluster, and the second run makes it again
+psql('postgres', "drop database $_") foreach grep { !$had{$_} } psql('postgres', 'select datname from pg_database');
+foreach my $role (grep { !$roles{$_} } psql('postgres', 'select rolname from pg_roles'))
+{
+	psql('postgres', "drop owned by \"$role\"", "drop role \"$role\"");
+}
+make_database($database, "session_preload_libraries = 'hashgraph_join'", 'hashgraph_join.force = on');
+run_files($database, 'ours', @tests);
+
+my ($passed, $failed) = (0, 0);
+my %shown;
+foreach my $test (@tests)
+{
+	my ($stock_plans, $our_plans) = (0, 0);
+	my $stock = normalised("$dir/stock/out/$test.out", $test, \$stock_plans);
+	my $ours = normalised("$dir/ours/out/$test.out", $test, \$our_plans);
+	my $diff = difference($stock, $ours);
+	$diff .= "stock plans have HashGraphJoin\n" if $stock_plans > 0;
+	$shown{$test} = $our_plans;
+	if ($diff eq '')
+	{
+		$passed++;
+		print "ok - $test", $our_plans ? " ($our_plans HashGraphJoins in plans shown)" : '', "\n" if $verbose || $our_plans;
+		next;
+	}
+	$failed++;
+	print "not ok - $test\n$diff";
+}
+foreach my $test (grep { my $t = $_; grep { $_ eq $t } @tests } @must_show)
+{
+	if ($shown{$test})
+	{
+		$passed++;
+		next;
+	}
+	$failed++;
+	print "not ok - $test shows no HashGraphJoin at all\n";
+}
+psql('postgres', "drop database $_") foreach grep { !$had{$_} } psql('postgres', 'select datname from pg_database');
+print "$passed passed, $failed failed\n";
+exit($failed ? 1 : 0);

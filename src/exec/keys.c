@@ -10,8 +10,9 @@
  *	  widths are sign-extended to 64 bits, floats of both widths become a double
  *	  with one zero and one NaN, and so on.  Equal words are equal values.
  * 3. Every other key is opaque: its word is the hash that the operator family
- *	  gives for the type, seeded per query, under the clause's collation.  Equal
- *	  values have equal words, not the other way round: exec/ rechecks.
+ *	  gives for the type under the clause's collation, seeded per query where the
+ *	  family's extended functions can be relied on.  Equal values have equal
+ *	  words, not the other way round: exec/ rechecks.
  *
  * A table of functions rather than of types decides (2), because it is the
  * operator that defines equality: a domain, an enum or a relabelled int4 that
@@ -31,7 +32,9 @@
 #include "access/stratnum.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
+#include "catalog/pg_type.h"
 #include "exec/keys.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
@@ -79,25 +82,64 @@ static const RawEquality raw_equalities[] = {
 	{F_UUID_EQ, HGJ_KEY_UUID, HGJ_KEY_UUID}
 };
 
+/* Is char(n) in the type, as itself, a base, an element, a field, a bound? */
+static bool
+contains_bpchar(Oid type)
+{
+	bool		result = false;
+	TupleDesc	desc;
+
+	check_stack_depth();
+	type = getBaseType(type);
+	if (type == BPCHAROID)
+		return true;
+	if (OidIsValid(get_element_type(type)))
+		return contains_bpchar(get_element_type(type));
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_RANGE:
+			return contains_bpchar(get_range_subtype(type));
+		case TYPTYPE_MULTIRANGE:
+			return contains_bpchar(get_multirange_range(type));
+		case TYPTYPE_COMPOSITE:
+			desc = lookup_rowtype_tupdesc(type, -1);
+			for (int i = 0; i < desc->natts && !result; i++)
+				if (!TupleDescAttr(desc, i)->attisdropped)
+					result = contains_bpchar(TupleDescAttr(desc, i)->atttypid);
+			ReleaseTupleDesc(desc);
+			return result;
+		default:
+			return false;
+	}
+}
+
 /*
- * Can the extended hash function of this operand's type run?  Those of the
- * container types exist for every element type, and fail at run time where
- * the element has none; the planner has only made sure of the 32-bit ones.
+ * Can the extended hash function of this operand's type be relied on?
+ *
+ * Those of the container types exist for every element type, and fail at run
+ * time where the element has none; the planner has only made sure of the
+ * 32-bit ones.  And hashbpcharextended() hashes the padding, too, under a
+ * nondeterministic collation (PostgreSQL 12 to 15, at least), so that equal
+ * values of different declared lengths differ; hashbpchar() does not.
  */
 static bool
-extended_hash_runs(Oid function, Node *operand)
+extended_hash_is_sound(Oid function, Node *operand, Oid collation)
 {
 	TypeCacheEntry *type;
 
 	switch (function)
 	{
+		case F_HASHBPCHAREXTENDED:
+			return !OidIsValid(collation) ||
+				get_collation_isdeterministic(collation);
 		case F_HASH_ARRAY_EXTENDED:
 		case F_HASH_RECORD_EXTENDED:
 		case F_HASH_RANGE_EXTENDED:
 		case F_HASH_MULTIRANGE_EXTENDED:
 			type = lookup_type_cache(exprType(operand),
 									 TYPECACHE_HASH_EXTENDED_PROC);
-			return OidIsValid(type->hash_extended_proc);
+			return OidIsValid(type->hash_extended_proc) &&
+				!contains_bpchar(exprType(operand));
 		default:
 			return true;
 	}
@@ -132,8 +174,11 @@ find_hash_functions(OpExpr *clause, Oid *left, Oid *right, bool *extended)
 			*right = get_opfamily_proc(amop->amopfamily, amop->amoprighttype,
 									   amop->amoprighttype, procs[p]);
 			found = OidIsValid(*left) && OidIsValid(*right) &&
-				extended_hash_runs(*left, linitial(clause->args)) &&
-				extended_hash_runs(*right, lsecond(clause->args));
+				(procs[p] == HASHSTANDARD_PROC ||
+				 (extended_hash_is_sound(*left, linitial(clause->args),
+										 clause->inputcollid) &&
+				  extended_hash_is_sound(*right, lsecond(clause->args),
+										 clause->inputcollid)));
 		}
 		*extended = (procs[p] == HASHEXTENDED_PROC);
 	}

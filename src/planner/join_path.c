@@ -248,7 +248,8 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
  * The row identity columns of an inherited target of UPDATE, DELETE or MERGE
  * carry a special varno until setrefs.c, which does not accept that in
  * custom_scan_tlist.  And the deparser cannot follow a column of type record
- * from custom_scan_tlist to the subquery that it comes from.
+ * from custom_scan_tlist to the subquery that it comes from; a whole-row
+ * reference, such as row marks need, it does not have to follow.
  */
 static HgjDecline
 unsuitable_columns(RelOptInfo *rel)
@@ -261,6 +262,8 @@ unsuitable_columns(RelOptInfo *rel)
 
 		if (IsA(expr, Var) && ((Var *) expr)->varno == ROWID_VAR)
 			return HGJ_DECLINE_ROW_IDENTITY;
+		if (IsA(expr, Var) && ((Var *) expr)->varattno == InvalidAttrNumber)
+			continue;
 		if (exprType(expr) == RECORDOID)
 			return HGJ_DECLINE_RECORD;
 	}

@@ -116,3 +116,20 @@ hgj_batch_clear(HgjBatch *batch)
 		vector->has_nulls = false;
 	}
 }
+
+/* The batch's keys as an engine takes them; borrowed from the batch. */
+HgjKeys
+hgj_batch_keys(const HgjBatch *batch)
+{
+	HgjKeys		keys = {0};
+
+	keys.nrows = batch->nrows;
+	keys.words = (const uint64_t *const *) batch->words;
+	keys.location = HGJ_ON_HOST;
+	if (batch->nsel < batch->nrows)
+	{
+		keys.sel = batch->sel;
+		keys.nsel = batch->nsel;
+	}
+	return keys;
+}

@@ -68,6 +68,7 @@ extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
 extern Size hgj_batch_row_bytes(const HgjBatch *batch);
 extern Size hgj_batch_bytes(const HgjBatch *batch);
 extern void hgj_batch_clear(HgjBatch *batch);
+extern HgjKeys hgj_batch_keys(const HgjBatch *batch);
 
 /* The datum of `width` bytes at `address`, as fetch_att() makes it. */
 static inline Datum

@@ -181,17 +181,9 @@ static void
 append_batch(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->inner_batch;
-	HgjKeys		keys = {0};
+	HgjKeys		keys = hgj_batch_keys(batch);
 	HgjError	err = {0};
 
-	keys.nrows = batch->nrows;
-	keys.words = (const uint64_t *const *) batch->words;
-	keys.location = HGJ_ON_HOST;
-	if (batch->nsel < batch->nrows)
-	{
-		keys.sel = batch->sel;
-		keys.nsel = batch->nsel;
-	}
 	while (!hgj_engine_done(state,
 							state->engine->append(state->table, &keys,
 												  state->total_rows, NULL,

@@ -116,19 +116,11 @@ begin_probe(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->outer_batch;
 	HgjSemantics *s = &state->semantics;
-	HgjKeys		keys = {0};
+	HgjKeys		keys = hgj_batch_keys(batch);
 	HgjError	err = {0};
 	HgjProbeMode mode = HGJ_MATCH_ALL;
 	uint32		flags = 0;
 
-	keys.nrows = batch->nrows;
-	keys.words = (const uint64_t *const *) batch->words;
-	keys.location = HGJ_ON_HOST;
-	if (batch->nsel < batch->nrows)
-	{
-		keys.sel = batch->sel;
-		keys.nsel = batch->nsel;
-	}
 	if (!state->recheck)
 	{
 		if (s->one_per_outer)

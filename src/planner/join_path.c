@@ -276,15 +276,19 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype,
 			  JoinPathExtraData *extra)
 {
+	bool		few_rows = !hgj_force &&
+		outerrel->rows < hgj_min_rows && innerrel->rows < hgj_min_rows;
 	List	   *hashclauses;
 	HgjDecline	decline;
 
 	if (!join_type_supported(jointype))
 		return HGJ_DECLINE_JOIN_TYPE;
 
-	/* the cheapest test that turns most joins of small queries away */
-	if (!hgj_force &&
-		outerrel->rows < hgj_min_rows && innerrel->rows < hgj_min_rows)
+	/*
+	 * The cheapest test, which turns most joins of small queries away; unless
+	 * somebody wants to know whether this one could have been ours.
+	 */
+	if (few_rows && hgj_require == HGJ_REQUIRE_OFF)
 		return HGJ_DECLINE_FEW_ROWS;
 
 	hashclauses = collect_hash_clauses(extra->restrictlist, joinrel, outerrel,
@@ -302,11 +306,12 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (decline != HGJ_DECLINE_NOTHING)
 		return decline;
 
-	if (!add_paths(root, joinrel, outerrel, innerrel, jointype, hashclauses,
+	if (!few_rows &&
+		!add_paths(root, joinrel, outerrel, innerrel, jointype, hashclauses,
 				   extra))
 		return HGJ_DECLINE_PARAMETERIZED;
 	hgj_require_note_join();
-	return HGJ_DECLINE_NOTHING;
+	return few_rows ? HGJ_DECLINE_FEW_ROWS : HGJ_DECLINE_NOTHING;
 }
 
 static bool

@@ -4,7 +4,7 @@
  *	  hashgraph_join.require: make a test fail whose query did not use us.
  *
  * 1. While a statement is planned, join_path.c notes that there was a join for
- *	  which it could add a path.
+ *	  which it could add a path (also when it did not, for lack of rows).
  * 2. When the plan is done, look for a HashGraphJoin in it, and for one of
  *	  PostgreSQL's own hash joins.  A noted join but no node of ours, or any
  *	  hash join that is not ours (even where we had a reason to decline: a test

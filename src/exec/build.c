@@ -278,8 +278,10 @@ hgj_build_pass(HgjJoinState *state)
 	if (state->engine->probe_create(state->table, &state->probe, &err) != HGJ_OK)
 		hgj_engine_failed(state, &err);
 	note_stats(state);
-	if (!state->last_pass && state->fallback == HGJ_FALLBACK_NONE)
-		state->fallback = HGJ_FALLBACK_MEMORY;
+	if (!state->last_pass)
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",
+								 state->pass, state->total_rows)));
 }
 
 /* Free the engine's part, and the rows; what was read ahead stays. */

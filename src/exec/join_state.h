@@ -52,12 +52,15 @@ typedef enum HgjPhase
 	HGJ_PHASE_DONE
 } HgjPhase;
 
-/* Why the engine that runs is not the one that was asked for. */
+/*
+ * Why the engine that runs is not the one that was asked for.  (That memory
+ * was short shows as several passes, and what a table could not be as its
+ * notes.)
+ */
 typedef enum HgjFallback
 {
 	HGJ_FALLBACK_NONE,
-	HGJ_FALLBACK_ENGINE,		/* fallback_text has the registry's words */
-	HGJ_FALLBACK_MEMORY			/* passes, because memory was short */
+	HGJ_FALLBACK_ENGINE			/* fallback_text has the registry's words */
 } HgjFallback;
 
 /* One column of a returned row: where it comes from. */
@@ -68,7 +71,7 @@ typedef struct HgjTarget
 	int			column;			/* of outer->columns or inner->columns */
 } HgjTarget;
 
-/* Where one column comes from, and what EXPLAIN ANALYZE shows. */
+/* What EXPLAIN ANALYZE shows of the runs so far. */
 typedef struct HgjRunStats
 {
 	bool		built;

@@ -27,10 +27,8 @@
 #include "exec/join_state.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "utils/lsyscache.h"
 
 /* What to do for each join type (DESIGN.md, section 6). */
 static HgjSemantics

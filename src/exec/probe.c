@@ -190,7 +190,7 @@ hgj_fetch_outer(HgjJoinState *state)
 		start_matched(state);
 	begin_probe(state);
 	state->next_pair = 0;
-	state->pairs.n = 0;
+	state->pairs.n = state->wasted_pairs = 0;
 	state->next_outer = 0;
 	return true;
 }
@@ -263,10 +263,10 @@ hgj_next_unmatched(HgjJoinState *state)
 							state->engine->unmatched(state->table,
 													 &state->unmatched_cursor,
 													 pairs->build_rows,
-													 pairs->capacity,
-													 &pairs->n, &err),
+													 HGJ_PAIRS, &pairs->n,
+													 &err),
 							&err))
 		;
-	state->unmatched_end = pairs->n < pairs->capacity;
+	state->unmatched_end = pairs->n < HGJ_PAIRS;
 	return pairs->n > 0;
 }

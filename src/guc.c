@@ -18,6 +18,7 @@
 #include "guc.h"
 #include "utils/guc.h"
 
+bool		hgj_aggregate = true;
 int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.006;
 double		hgj_emit_tuple_cost = 0.008;
@@ -29,6 +30,7 @@ int			hgj_probe = HGJ_PROBE_AUTO;
 double		hgj_probe_tuple_cost = 0.0015;
 int			hgj_require = HGJ_REQUIRE_OFF;
 int			hgj_segments = HGJ_SEGMENTS_AUTO;
+int			hgj_source = HGJ_SOURCE_AUTO;
 double		hgj_startup_cost = 250.0;
 
 static const struct config_enum_entry build_options[] = {
@@ -57,6 +59,7 @@ static const struct config_enum_entry probe_options[] = {
 static const struct config_enum_entry require_options[] = {
 	{"off", HGJ_REQUIRE_OFF, false},
 	{"join", HGJ_REQUIRE_JOIN, false},
+	{"aggregate", HGJ_REQUIRE_AGGREGATE, false},
 	{NULL, 0, false}
 };
 
@@ -68,6 +71,13 @@ static const struct config_enum_entry segments_options[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry source_options[] = {
+	{"auto", HGJ_SOURCE_AUTO, false},
+	{"tuples", HGJ_SOURCE_TUPLES, false},
+	{"pages", HGJ_SOURCE_PAGES_REQUIRED, false},
+	{NULL, 0, false}
+};
+
 /*
  * Define the settings and reserve their prefix, so that a misspelt name is an
  * error.  Call once per process, from _PG_init.
@@ -75,6 +85,12 @@ static const struct config_enum_entry segments_options[] = {
 void
 hgj_define_settings(void)
 {
+	DefineCustomBoolVariable("hashgraph_join.aggregate",
+							 "Enables the planner's use of HashGraphAgg plans.",
+							 "They aggregate the batches of a HashGraphJoin.",
+							 &hgj_aggregate, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
 	DefineCustomEnumVariable("hashgraph_join.build",
 							 "Forces how a HashGraph is built.",
 							 "auto chooses by key range and size.",
@@ -140,6 +156,12 @@ hgj_define_settings(void)
 							 "Forces how the edge lists of a HashGraph are stored.",
 							 "A table that padding would make too large is stored as csr, and EXPLAIN ANALYZE says so.",
 							 &hgj_segments, HGJ_SEGMENTS_AUTO, segments_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hashgraph_join.source",
+							 "Chooses how a HashGraphJoin reads its sides.",
+							 "tuples asks the child plan row by row; pages raises an error where a sequential scan cannot be read by pages.",
+							 &hgj_source, HGJ_SOURCE_AUTO, source_options,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomRealVariable("hashgraph_join.startup_cost",

@@ -20,9 +20,18 @@ typedef enum HgjEngineChoice
 typedef enum HgjRequire
 {
 	HGJ_REQUIRE_OFF,
-	HGJ_REQUIRE_JOIN
+	HGJ_REQUIRE_JOIN,
+	HGJ_REQUIRE_AGGREGATE		/* and HashGraphAgg where it could be */
 } HgjRequire;
 
+typedef enum HgjSourceChoice
+{
+	HGJ_SOURCE_AUTO,
+	HGJ_SOURCE_TUPLES,
+	HGJ_SOURCE_PAGES_REQUIRED	/* an error where a SeqScan is not read so */
+} HgjSourceChoice;
+
+extern bool hgj_aggregate;
 extern int	hgj_build;
 extern double hgj_build_tuple_cost;
 extern double hgj_emit_tuple_cost;
@@ -34,6 +43,7 @@ extern int	hgj_probe;
 extern double hgj_probe_tuple_cost;
 extern int	hgj_require;
 extern int	hgj_segments;
+extern int	hgj_source;
 extern double hgj_startup_cost;
 
 extern void hgj_define_settings(void);

@@ -34,7 +34,8 @@ typedef struct HgjColumn
 
 /*
  * Values of one column.  Those that pass by value lie as the type stores
- * them; the others are 8-byte pointers into the batch's arena.
+ * them; the others are 8-byte pointers into the batch's arena, or into pages
+ * that the source keeps pinned until the batch is filled again.
  */
 typedef struct HgjVector
 {
@@ -47,12 +48,15 @@ typedef struct HgjVector
 typedef struct HgjBatch
 {
 	uint32		capacity;
-	uint32		nrows;
-	uint64		first_row;		/* rows of the source before this batch */
-	uint32		nsel;			/* rows whose keys are not NULL */
-	uint32	   *sel;			/* their indexes, ascending */
+	uint32		nrows;			/* positions in the vectors */
+	uint64		first_row;		/* positions of the source before this batch */
+	uint32		nlive;			/* positions that hold a row ... */
+	const uint32 *live;			/* ... ascending; NULL: all nrows of them do */
+	uint32		nsel;			/* live rows whose keys are not NULL */
+	uint32	   *sel;			/* their positions, ascending */
 	int			ncols;
-	HgjVector  *vectors;		/* one per HgjColumn of the side */
+	HgjVector  *vectors;		/* one per HgjColumn of the side; the batches
+								 * source borrows the values of another node */
 	uint32		nwords;
 	uint64	  **words;			/* key words, column by column */
 	HgjArena   *values;			/* by-reference values: own_values, or the
@@ -119,6 +123,19 @@ hgj_vector_set_null(HgjVector *vector, uint32 row)
 {
 	vector->has_nulls = true;
 	vector->validity[row / 64] &= ~(UINT64CONST(1) << (row % 64));
+}
+
+/* The rows of a batch. */
+static inline uint32
+hgj_batch_nlive(const HgjBatch *batch)
+{
+	return batch->live ? batch->nlive : batch->nrows;
+}
+
+static inline uint32
+hgj_batch_live_row(const HgjBatch *batch, uint32 i)
+{
+	return batch->live ? batch->live[i] : i;
 }
 
 #endif							/* HGJ_BATCH_H */

@@ -126,12 +126,19 @@ show_run(HgjJoinState *state, ExplainState *es)
 								(stats->peak_bytes + 1023) / 1024, es);
 		ExplainPropertyUInteger("Passes", NULL, stats->passes, es);
 	}
-	if (es->verbose)
-	{
-		ExplainPropertyText("Outer Source", hgj_source_tuples.name, es);
-		ExplainPropertyText("Inner Source", hgj_source_tuples.name, es);
-	}
 	show_fallback(state, es);
+}
+
+/* How a side is read, and why not faster. */
+static void
+show_source(const char *label, const HgjSource *source, ExplainState *es)
+{
+	const char *name = source->methods->name;
+
+	if (source->reason != HGJ_SOURCE_FASTEST)
+		name = psprintf("%s (%s)", name,
+						hgj_source_reason_text(source->reason));
+	ExplainPropertyText(label, name, es);
 }
 
 /* Rows that a qual has rejected, as show_instrumentation_count() does. */
@@ -173,6 +180,8 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_clauses("Filter", filter, state, ancestors, es);
 	if (filter)
 		show_removed("Rows Removed by Filter", node, false, es);
+	show_source("Outer Source", &state->outer, es);
+	show_source("Inner Source", &state->inner, es);
 	if (es->analyze)
 		show_run(state, es);
 }

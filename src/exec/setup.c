@@ -26,6 +26,7 @@
 #include "common/pg_prng.h"
 #include "exec/join_state.h"
 #include "executor/executor.h"
+#include "guc.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -291,6 +292,41 @@ init_targets(HgjJoinState *state, List *targetlist)
 		   state->slot->tts_tupleDescriptor->natts * sizeof(bool));
 }
 
+/*
+ * Decide how a side is read: the fastest way that returns exactly what the
+ * child plan would.
+ */
+static void
+choose_source(HgjSource *source, EState *estate)
+{
+	bool		key_expression = false;
+
+	for (int k = 0; k < source->nkeys; k++)
+		if (source->keys[k].expr)
+			key_expression = true;
+
+	source->methods = &hgj_source_tuples;
+	if (estate->es_epq_active != NULL)
+		source->reason = HGJ_SOURCE_RECHECK;
+	else if (hgj_source == HGJ_SOURCE_TUPLES)
+		source->reason = HGJ_SOURCE_SETTING;
+	else if (key_expression)
+		source->reason = HGJ_SOURCE_KEY_EXPRESSION;
+	else
+		source->reason = HGJ_SOURCE_OTHER_CHILD;
+
+	if (hgj_source == HGJ_SOURCE_PAGES_REQUIRED &&
+		source->reason != HGJ_SOURCE_FASTEST &&
+		source->reason != HGJ_SOURCE_RECHECK &&
+		IsA(source->child, SeqScanState))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a sequential scan below a HashGraphJoin cannot be read by pages"),
+				 errdetail("The reason is: %s.",
+						   hgj_source_reason_text(source->reason)),
+				 errhint("Set hashgraph_join.source to auto.")));
+}
+
 static void
 init_buffers(HgjJoinState *state)
 {
@@ -337,7 +373,6 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	state->css.custom_ps = list_make2(state->outer_ps, state->inner_ps);
 
 	seed = pg_prng_uint64(&pg_global_prng_state);
-	state->outer.methods = state->inner.methods = &hgj_source_tuples;
 	state->outer.child = state->outer_ps;
 	state->inner.child = state->inner_ps;
 	state->outer.seed = state->inner.seed = seed;
@@ -360,6 +395,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	init_columns(&state->outer, wanted, 0);
 	init_columns(&state->inner, wanted, outer_columns);
 
+	choose_source(&state->outer, estate);
+	choose_source(&state->inner, estate);
 	init_targets(state, cscan->scan.plan.targetlist);
 	init_buffers(state);
 	state->phase = HGJ_PHASE_START;

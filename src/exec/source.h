@@ -4,9 +4,10 @@
  *	  Where a side of the join takes its rows from, a batch at a time.
  *
  * A source is a small vtable over one child plan.  Every source fills the same
- * batches; node.c picks the fastest one that is exactly equivalent.  There is
- * one today, tuples (any child, slot by slot), and its replay from a tuplestore
- * for joins that take several passes.
+ * batches; setup.c picks the fastest one that is exactly equivalent: tuples
+ * (any child, slot by slot), pages (a sequential scan's table, page by page),
+ * batches (the child is a HashGraphJoin).  A join that takes several passes
+ * reads its outer side by tuples, and then from a tuplestore (replay).
  *
  *-------------------------------------------------------------------------
  */
@@ -31,14 +32,36 @@ typedef struct HgjSourceMethods
 	 */
 	void		(*fill) (HgjSource *source, HgjBatch *batch, uint32 max_rows);
 
-	/* Begin again; the child plan has been rescanned, where it is one. */
+	/*
+	 * Begin again; the child plan is rescanned by the caller, right before or
+	 * right after.  The batch filled last is void.
+	 */
 	void		(*rewind) (HgjSource *source);
+
+	/* Give back pins and what is not palloc'd; NULL: there is nothing. */
+	void		(*end) (HgjSource *source);
 } HgjSourceMethods;
+
+/* Why a side is read by tuples and not faster; EXPLAIN shows it. */
+typedef enum HgjSourceReason
+{
+	HGJ_SOURCE_FASTEST,			/* it is not, or nothing is faster */
+	HGJ_SOURCE_SETTING,			/* hashgraph_join.source = tuples */
+	HGJ_SOURCE_RECHECK,			/* inside EvalPlanQual */
+	HGJ_SOURCE_OTHER_CHILD,		/* not a sequential scan, not our join */
+	HGJ_SOURCE_NOT_HEAP,		/* a table access method of somebody else's */
+	HGJ_SOURCE_EXPRESSION,		/* the child's target list computes something */
+	HGJ_SOURCE_SYSTEM_COLUMN,	/* xmin and the like, or a whole row */
+	HGJ_SOURCE_KEY_EXPRESSION,	/* a join key is more than a column */
+	HGJ_SOURCE_PASSES			/* the build side did not fit into memory */
+} HgjSourceReason;
 
 struct HgjSource
 {
 	const HgjSourceMethods *methods;
 	PlanState  *child;
+	HgjSourceReason reason;		/* why the methods are those of tuples */
+	void	   *private_state;	/* of the methods */
 
 	int			ncols;			/* columns that batches carry */
 	HgjColumn  *columns;
@@ -65,6 +88,15 @@ struct HgjSource
 extern const HgjSourceMethods hgj_source_tuples;
 extern const HgjSourceMethods hgj_source_replay;
 
+/*
+ * Once columns and keys of the side are known, at executor start: take over
+ * the child if this source can be exactly equivalent.  True sets the methods
+ * and the private state; false leaves everything as it was and sets `reason`.
+ */
+extern bool hgj_source_use_pages(HgjSource *source, EState *estate);
+extern bool hgj_source_use_batches(HgjSource *source, EState *estate);
+
+extern const char *hgj_source_reason_text(HgjSourceReason reason);
 extern bool hgj_source_peek(HgjSource *source);
 extern void hgj_source_keep_rows(HgjSource *source, EState *estate);
 extern void hgj_source_replay_rows(HgjSource *source);

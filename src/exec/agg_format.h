@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_format.h
+ *	  The shape of a HashGraphAgg's CustomScan: what the planner writes and
+ *	  the executor reads.
+ *
+ * custom_plans		 the HashGraphJoin whose batches are aggregated
+ * custom_scan_tlist the join's output columns, one for one (these include the
+ *					 grouping expressions), then one Aggref per distinct
+ *					 aggregate; expressions name them as INDEX_VAR
+ * targetlist		 what is returned, over group columns and Aggrefs
+ * custom_exprs		 three lists, by position (below); the first two have one
+ *					 entry per aggregate, over the join's output columns only
+ * custom_private	 lists by HgjAggFact
+ *
+ * A group column is a column of the join's output.  Columns that merely depend
+ * on the group columns (GROUP BY a primary key) are group columns as well.
+ *
+ * All aggregates have the same aggsplit: AGGSPLIT_SIMPLE, or
+ * AGGSPLIT_INITIAL_SERIAL, whose values are PostgreSQL's transition states,
+ * serialized where their type is internal.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_AGG_FORMAT_H
+#define HGJ_AGG_FORMAT_H
+
+#include "compat.h"
+
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+/* CustomName of the path, the plan and the node; EXPLAIN prints it. */
+#define HGJ_AGG_NODE_NAME	"HashGraphAgg"
+
+/* custom_exprs, by position */
+#define HGJ_AGG_EXPRS_ARGS		0	/* Lists of arguments; NIL: count(*) */
+#define HGJ_AGG_EXPRS_FILTERS	1	/* FILTER expressions, or NULL */
+#define HGJ_AGG_EXPRS_HAVING	2	/* clauses over all of custom_scan_tlist */
+
+/* custom_private, by position */
+typedef enum HgjAggFact
+{
+	HGJ_AGG_GROUP_COLUMNS,		/* IntList: resnos in the join's target list */
+	HGJ_AGG_GROUP_OPERATORS,	/* OidList: their equality operators */
+	HGJ_AGG_FUNCTIONS,			/* OidList: aggfnoid per aggregate */
+	HGJ_AGG_SPLIT,				/* IntList of one: the AggSplit of them all */
+	HGJ_AGG_ESTIMATES,			/* IntList of one: expected groups */
+	HGJ_AGG_FACTS
+} HgjAggFact;
+
+extern const CustomScanMethods hgj_agg_scan_methods;	/* agg_node.c */
+
+/*
+ * Can HashGraphAgg compute this aggregate function (over arguments of the
+ * types it is declared for)?  The planner asks (agg_functions.c).
+ */
+extern bool hgj_agg_function_supported(Oid aggfnoid);
+
+#endif							/* HGJ_AGG_FORMAT_H */

@@ -50,7 +50,10 @@ renew(HgjBatch *batch, void *array, Size rows, Size width)
 	return MemoryContextAllocHuge(batch->context, mul_size(rows, width));
 }
 
-/* Make room for this many rows.  Whatever rows there were are forgotten. */
+/*
+ * Make room for this many rows (without the vectors, where those are
+ * borrowed).  Whatever rows there were are forgotten.
+ */
 void
 hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
 {
@@ -65,7 +68,7 @@ hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
 	for (uint32 w = 0; w < batch->nwords; w++)
 		batch->words[w] = renew(batch, batch->words[w], capacity,
 								sizeof(uint64));
-	for (int i = 0; i < batch->ncols; i++)
+	for (int i = 0; i < batch->ncols && !batch->borrowed; i++)
 	{
 		HgjVector  *vector = &batch->vectors[i];
 
@@ -76,6 +79,32 @@ hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
 		vector->has_nulls = false;
 	}
 	batch->capacity = capacity;
+}
+
+/*
+ * From now on the batch's vectors are borrowed from another node, or they are
+ * not any more.  Its rows and capacity are gone.
+ */
+void
+hgj_batch_borrow(HgjBatch *batch, bool borrowed)
+{
+	if (batch->borrowed == borrowed)
+		return;
+	hgj_batch_clear(batch);
+	for (int i = 0; i < batch->ncols; i++)
+	{
+		HgjVector  *vector = &batch->vectors[i];
+
+		if (!batch->borrowed && vector->values)
+		{
+			pfree(vector->values);
+			pfree(vector->validity);
+		}
+		vector->values = vector->validity = NULL;
+		vector->has_nulls = false;
+	}
+	batch->borrowed = borrowed;
+	batch->capacity = 0;
 }
 
 /* Bytes of a row in the arrays, validity bits not counted. */
@@ -106,7 +135,9 @@ hgj_batch_clear(HgjBatch *batch)
 	batch->nrows = batch->nsel = 0;
 	if (batch->own_values.used > 0)
 		hgj_arena_reset(&batch->own_values);
-	for (int i = 0; i < batch->ncols; i++)
+	batch->nlive = 0;
+	batch->live = NULL;
+	for (int i = 0; i < batch->ncols && !batch->borrowed; i++)
 	{
 		HgjVector  *vector = &batch->vectors[i];
 
@@ -132,4 +163,50 @@ hgj_batch_keys(const HgjBatch *batch)
 		keys.nsel = batch->nsel;
 	}
 	return keys;
+}
+
+/*
+ * Make room for this many values of this width, all valid; what was there is
+ * forgotten.  palloc'd in the context, which must be the same every time.
+ */
+void
+hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer, uint8 width,
+				   uint32 rows)
+{
+	HgjVector  *vector = &buffer->vector;
+
+	if (rows > buffer->capacity || vector->width != width)
+	{
+		uint32		capacity = Max(rows, 64);
+
+		buffer->capacity = 0;
+		if (vector->values)
+			pfree(vector->values);
+		if (vector->validity)
+			pfree(vector->validity);
+		vector->values = vector->validity = NULL;
+		vector->width = width;
+		vector->values = MemoryContextAllocHuge(context,
+												mul_size(capacity, width));
+		vector->validity = MemoryContextAllocHuge(context,
+												  mul_size(((Size) capacity + 63) / 64,
+														   sizeof(uint64)));
+		vector->has_nulls = true;	/* the bits have never been set */
+		buffer->capacity = capacity;
+	}
+	if (vector->has_nulls)
+		memset(vector->validity, 0xFF,
+			   (((Size) buffer->capacity + 63) / 64) * sizeof(uint64));
+	vector->has_nulls = false;
+}
+
+/* Make positions [0, rows) NULL, with a zero for a value. */
+void
+hgj_vector_all_null(HgjVector *vector, uint32 rows)
+{
+	if (rows == 0)
+		return;
+	memset(vector->values, 0, mul_size(rows, vector->width));
+	memset(vector->validity, 0, (((Size) rows + 63) / 64) * sizeof(uint64));
+	vector->has_nulls = true;
 }

@@ -45,6 +45,13 @@ typedef struct HgjVector
 	uint64	   *validity;		/* bit i set: row i is not NULL */
 } HgjVector;
 
+/* A vector that somebody fills again and again. */
+typedef struct HgjBuffer
+{
+	HgjVector	vector;
+	uint32		capacity;
+} HgjBuffer;
+
 typedef struct HgjBatch
 {
 	uint32		capacity;
@@ -55,8 +62,8 @@ typedef struct HgjBatch
 	uint32		nsel;			/* live rows whose keys are not NULL */
 	uint32	   *sel;			/* their positions, ascending */
 	int			ncols;
-	HgjVector  *vectors;		/* one per HgjColumn of the side; the batches
-								 * source borrows the values of another node */
+	HgjVector  *vectors;		/* one per HgjColumn of the side */
+	bool		borrowed;		/* the vectors are another node's */
 	uint32		nwords;
 	uint64	  **words;			/* key words, column by column */
 	HgjArena   *values;			/* by-reference values: own_values, or the
@@ -69,10 +76,14 @@ extern HgjBatch *hgj_batch_create(MemoryContext context,
 								  const HgjColumn *columns, int ncols,
 								  uint32 nwords);
 extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
+extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
 extern Size hgj_batch_row_bytes(const HgjBatch *batch);
 extern Size hgj_batch_bytes(const HgjBatch *batch);
 extern void hgj_batch_clear(HgjBatch *batch);
 extern HgjKeys hgj_batch_keys(const HgjBatch *batch);
+extern void hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer,
+							   uint8 width, uint32 rows);
+extern void hgj_vector_all_null(HgjVector *vector, uint32 rows);
 
 /* The datum of `width` bytes at `address`, as fetch_att() makes it. */
 static inline Datum

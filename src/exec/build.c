@@ -38,6 +38,9 @@
 #define HGJ_BUILD_BATCH_ROWS	1024
 #define HGJ_BUILD_BATCH_SHARE	32
 
+/* No batch of any source has more rows. */
+#define HGJ_LARGEST_BATCH		(UINT32_C(1) << 24)
+
 /*
  * The engine takes memory for the expected rows in advance: no more of them
  * than would fill this part of the limit, lest a pass be full when it starts.
@@ -232,7 +235,7 @@ read_inner(HgjJoinState *state)
 		}
 		append_batch(state);
 		full = projected_bytes(state) > limit ||
-			state->total_rows > HGJ_MAX_ROWS - HGJ_BUILD_BATCH_ROWS;
+			state->total_rows > HGJ_MAX_ROWS - HGJ_LARGEST_BATCH;
 	}
 	batch->values = &state->rows.values;
 }

@@ -12,8 +12,11 @@
 
 #include "engine/engine.h"
 #include "exec/batch.h"
+#include "exec/gather.h"
 #include "exec/keys.h"
+#include "exec/output.h"
 #include "exec/plan_format.h"
+#include "exec/program.h"
 #include "exec/row_store.h"
 #include "exec/source.h"
 #include "nodes/execnodes.h"
@@ -89,7 +92,12 @@ typedef struct HgjJoinState
 	JoinType	jointype;
 	HgjSemantics semantics;
 	bool		recheck;		/* a match is a candidate: run match_qual */
-	ExprState  *match_qual;		/* opaque hash clauses, residual clauses */
+	ExprState  *match_qual;		/* opaque hash clauses, residual clauses, or
+								 * NULL */
+	int			nresidual;		/* residual clauses that run as programs, */
+	HgjProgram **residual;		/* before match_qual */
+	HgjPairColumns residual_columns;	/* that they read */
+	uint32	   *residual_sel;	/* HGJ_PAIRS entries */
 	ExprState  *filter;			/* what rows must pass after an outer join */
 	bool		inner_key_params;	/* inner keys change with our parameters */
 
@@ -115,12 +123,14 @@ typedef struct HgjJoinState
 
 	HgjPhase	phase;
 	uint32		batch_rows;		/* of the next outer batch */
+	bool		outer_filled;	/* outer_batch has rows that nobody probed with */
 	bool		outer_seen;		/* the last execution got an outer row */
 
 	HgjMatches	pairs;
 	uint32		next_pair;
 	uint32		wasted_pairs;	/* of rows that had had their one match */
 	uint8	   *matched;		/* per outer row of the batch; NULL = unused */
+	uint32		matched_capacity;
 	uint32		next_outer;		/* UNMATCHED_OUTER's cursor */
 	uint32		unmatched_cursor;	/* the engine's */
 	bool		unmatched_end;
@@ -134,12 +144,21 @@ typedef struct HgjJoinState
 	TupleTableSlot *slot;		/* the scan slot, or the result slot ... */
 	bool		direct;			/* ... which needs no projection */
 
+	struct HgjOutput *output;	/* our rows leave in batches (output.c); NULL:
+								 * in slots */
+
 	MemoryContext context;		/* es_query_cxt */
 	HgjRunStats stats;
 } HgjJoinState;
 
+/* node.c */
+extern void hgj_advance(HgjJoinState *state);
+extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
+							  uint32 inner_row);
+
 /* setup.c */
 extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
+extern void hgj_use_scan_slot(HgjJoinState *state);
 
 /* build.c */
 extern void hgj_choose_engine(HgjJoinState *state);
@@ -152,10 +171,20 @@ extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 			pg_attribute_noreturn();
 
 /* probe.c */
+extern void hgj_restart_outer(HgjJoinState *state);
+extern bool hgj_peek_outer(HgjJoinState *state);
+extern void hgj_keep_outer(HgjJoinState *state);
 extern bool hgj_fetch_outer(HgjJoinState *state);
 extern void hgj_next_matches(HgjJoinState *state);
 extern void hgj_finish_batch(HgjJoinState *state);
 extern bool hgj_next_unmatched(HgjJoinState *state);
+
+/* output.c, besides output.h */
+extern void hgj_output_rescan(HgjJoinState *join);
+
+/* residual.c */
+extern List *hgj_residual_init(HgjJoinState *state, List *quals);
+extern void hgj_residual_run(HgjJoinState *state);
 
 /* emit.c */
 extern TupleTableSlot *hgj_emit(HgjJoinState *state, uint32 outer_row,

@@ -59,6 +59,16 @@ static const CustomExecMethods exec_methods = {
 	.ExplainCustomScan = hgj_explain
 };
 
+/* The HashGraphJoin that the node is, or NULL. */
+HgjJoinState *
+hgj_join_of(PlanState *ps)
+{
+	if (IsA(ps, CustomScanState) &&
+		((CustomScanState *) ps)->methods == &exec_methods)
+		return (HgjJoinState *) ps;
+	return NULL;
+}
+
 static Node *
 create_state(CustomScan *cscan)
 {
@@ -93,6 +103,10 @@ end_join(CustomScanState *node)
 	HgjJoinState *state = (HgjJoinState *) node;
 
 	hgj_source_drop_rows(&state->outer);
+	if (state->outer.methods->end)
+		state->outer.methods->end(&state->outer);
+	if (state->inner.methods->end)
+		state->inner.methods->end(&state->inner);
 	hgj_free_build(state);
 	ExecEndNode(state->outer_ps);
 	ExecEndNode(state->inner_ps);
@@ -114,6 +128,7 @@ rescan_join(CustomScanState *node)
 	HgjError	err = {0};
 
 	ExecClearTuple(state->slot);
+	hgj_output_rescan(state);
 	if (node->ss.ps.chgParam != NULL)
 	{
 		UpdateChangedParamSet(state->outer_ps, node->ss.ps.chgParam);
@@ -144,18 +159,6 @@ rescan_join(CustomScanState *node)
 	if (state->outer_bits)
 		memset(state->outer_bits, 0, state->outer_bits_words * sizeof(uint64));
 	state->phase = HGJ_PHASE_START;
-}
-
-/* The batch of a pass's first outer row. */
-static void
-restart_outer(HgjJoinState *state)
-{
-	hgj_batch_clear(state->outer_batch);
-	state->outer_batch->first_row = 0;
-	if (state->batch_rows == 0)
-		state->batch_rows = HGJ_BATCH_FIRST_ROWS;
-	state->unmatched_cursor = 0;
-	state->unmatched_end = false;
 }
 
 /*
@@ -193,15 +196,17 @@ start_join(HgjJoinState *state)
 			HGJ_SOME_PAIRS : HGJ_PAIRS;
 	}
 
-	if (worth_peeking(state) && !hgj_source_peek(&state->outer))
+	for (int p = 0; p < state->nresidual; p++)
+		hgj_program_start(state->residual[p], state->css.ss.ps.ps_ExprContext);
+	state->batch_rows = 0;
+	hgj_restart_outer(state);
+	if (worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
 	if (state->table == NULL)
 		hgj_build_pass(state);
-	state->batch_rows = 0;
-	restart_outer(state);
 
 	if (!state->last_pass)
-		hgj_source_keep_rows(&state->outer, state->css.ss.ps.state);
+		hgj_keep_outer(state);
 	else if (state->graph_rows == 0 && !state->semantics.fill_outer)
 		return state->semantics.fill_inner ?
 			HGJ_PHASE_UNMATCHED_INNER : HGJ_PHASE_DONE;
@@ -217,16 +222,16 @@ start_next_pass(HgjJoinState *state)
 	hgj_release_table(state);
 	hgj_build_pass(state);
 	hgj_source_replay_rows(&state->outer);
-	restart_outer(state);
+	hgj_restart_outer(state);
 	return HGJ_PHASE_FETCH;
 }
 
 /*
- * Is the candidate pair a match that counts?  Its columns are in the scan slot
- * afterwards.  Notes the match on both sides.
+ * Is the candidate pair a match that counts?  If there is a match_qual, its
+ * columns are in the scan slot afterwards.  Notes the match on both sides.
  */
-static bool
-confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
+bool
+hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 {
 	HgjSemantics *s = &state->semantics;
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
@@ -240,7 +245,7 @@ confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	if (s->one_per_inner && state->engine->is_marked(state->table, inner_row))
 		return false;
 
-	if (state->recheck)
+	if (state->match_qual)
 	{
 		hgj_fill_slot(state, outer_row, inner_row);
 		econtext->ecxt_scantuple = state->slot;
@@ -250,9 +255,9 @@ confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 			ResetExprContext(econtext);
 			return false;
 		}
-		if (s->fill_outer || s->one_per_outer)
-			state->matched[outer_row] = true;
 	}
+	if (state->recheck && (s->fill_outer || s->one_per_outer))
+		state->matched[outer_row] = true;
 	if (s->mark_inner && (state->recheck || s->one_per_inner) &&
 		state->engine->mark(state->table, &inner_row, 1, &err) != HGJ_OK)
 		hgj_engine_failed(state, &err);
@@ -283,7 +288,7 @@ next_match(HgjJoinState *state)
 		if (confirm)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (!confirm_match(state, outer_row, inner_row))
+			if (!hgj_confirm_match(state, outer_row, inner_row))
 				continue;
 			if (!s->emit_matches)
 			{
@@ -291,7 +296,7 @@ next_match(HgjJoinState *state)
 				continue;
 			}
 		}
-		if (!state->recheck)
+		if (!state->match_qual)
 			hgj_fill_slot(state, outer_row, inner_row);
 		slot = hgj_project(state);
 		if (slot)
@@ -306,9 +311,10 @@ next_unmatched_outer(HgjJoinState *state)
 {
 	if (!state->semantics.fill_outer || !state->last_pass)
 		return NULL;
-	while (state->next_outer < state->outer_batch->nrows)
+	while (state->next_outer < hgj_batch_nlive(state->outer_batch))
 	{
-		uint32		row = state->next_outer++;
+		uint32		row = hgj_batch_live_row(state->outer_batch,
+											 state->next_outer++);
 		TupleTableSlot *slot;
 
 		if (state->matched[row])
@@ -339,71 +345,81 @@ next_unmatched_inner(HgjJoinState *state)
 	return NULL;
 }
 
+/*
+ * Go on from a phase: take its step, or, where it returns rows, leave it
+ * because it has no more.
+ */
+void
+hgj_advance(HgjJoinState *state)
+{
+	switch (state->phase)
+	{
+		case HGJ_PHASE_START:
+			state->next_pair = state->pairs.n = 0;
+			state->phase = start_join(state);
+			break;
+
+		case HGJ_PHASE_FETCH:
+			if (hgj_fetch_outer(state))
+				state->phase = HGJ_PHASE_PROBE;
+			else
+			{
+				state->next_pair = state->pairs.n = 0;
+				state->phase = HGJ_PHASE_UNMATCHED_INNER;
+			}
+			break;
+
+		case HGJ_PHASE_PROBE:
+			if (state->pairs.done)
+				state->phase = HGJ_PHASE_UNMATCHED_OUTER;
+			else
+			{
+				hgj_next_matches(state);
+				state->phase = HGJ_PHASE_MATCHES;
+			}
+			break;
+
+		case HGJ_PHASE_NEXT_PASS:
+			state->phase = start_next_pass(state);
+			break;
+
+		case HGJ_PHASE_MATCHES:
+			state->phase = HGJ_PHASE_PROBE;
+			break;
+
+		case HGJ_PHASE_UNMATCHED_OUTER:
+			hgj_finish_batch(state);
+			state->phase = HGJ_PHASE_FETCH;
+			break;
+
+		case HGJ_PHASE_UNMATCHED_INNER:
+			state->phase = HGJ_PHASE_NEXT_PASS;
+			break;
+
+		case HGJ_PHASE_DONE:
+			break;
+	}
+}
+
 static TupleTableSlot *
 exec_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
-	TupleTableSlot *slot;
+	TupleTableSlot *slot = NULL;
 
 	ResetExprContext(node->ss.ps.ps_ExprContext);
-	for (;;)
+	while (state->phase != HGJ_PHASE_DONE)
 	{
 		CHECK_FOR_INTERRUPTS();
-		switch (state->phase)
-		{
-			case HGJ_PHASE_START:
-				state->next_pair = state->pairs.n = 0;
-				state->phase = start_join(state);
-				break;
-
-			case HGJ_PHASE_FETCH:
-				if (hgj_fetch_outer(state))
-					state->phase = HGJ_PHASE_PROBE;
-				else
-				{
-					state->next_pair = state->pairs.n = 0;
-					state->phase = HGJ_PHASE_UNMATCHED_INNER;
-				}
-				break;
-
-			case HGJ_PHASE_PROBE:
-				if (state->pairs.done)
-					state->phase = HGJ_PHASE_UNMATCHED_OUTER;
-				else
-				{
-					hgj_next_matches(state);
-					state->phase = HGJ_PHASE_MATCHES;
-				}
-				break;
-
-			case HGJ_PHASE_MATCHES:
-				slot = next_match(state);
-				if (slot)
-					return slot;
-				state->phase = HGJ_PHASE_PROBE;
-				break;
-
-			case HGJ_PHASE_UNMATCHED_OUTER:
-				slot = next_unmatched_outer(state);
-				if (slot)
-					return slot;
-				hgj_finish_batch(state);
-				state->phase = HGJ_PHASE_FETCH;
-				break;
-
-			case HGJ_PHASE_UNMATCHED_INNER:
-				slot = next_unmatched_inner(state);
-				if (slot)
-					return slot;
-				state->phase = HGJ_PHASE_NEXT_PASS;
-				break;
-
-			case HGJ_PHASE_NEXT_PASS:
-				state->phase = start_next_pass(state);
-				break;
-
-			case HGJ_PHASE_DONE:
-				return NULL;
-		}
+		if (state->phase == HGJ_PHASE_MATCHES)
+			slot = next_match(state);
+		else if (state->phase == HGJ_PHASE_UNMATCHED_OUTER)
+			slot = next_unmatched_outer(state);
+		else if (state->phase == HGJ_PHASE_UNMATCHED_INNER)
+			slot = next_unmatched_inner(state);
+		if (slot)
+			return slot;
+		hgj_advance(state);
 	}
+	return NULL;
 }

@@ -28,7 +28,9 @@
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "exec/join_state.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -154,19 +156,90 @@ grow_outer_batch(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->outer_batch;
 	uint64		first_row = batch->first_row + batch->nrows;
-	HgjMemory	memory;
-	Size		bytes;
 
 	hgj_batch_reserve(batch, state->batch_rows);
 	batch->first_row = first_row;
-	if (state->matched)
-		pfree(state->matched);
-	state->matched = MemoryContextAlloc(state->context, batch->capacity);
+}
+
+static void
+note_peak_memory(HgjJoinState *state)
+{
+	HgjMemory	memory;
+	Size		bytes;
 
 	state->engine->memory(state->table, &memory);
 	bytes = (Size) memory.current + hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch) + hgj_batch_bytes(batch);
+		hgj_batch_bytes(state->inner_batch) +
+		hgj_batch_bytes(state->outer_batch);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
+}
+
+static void
+fill_outer_batch(HgjJoinState *state)
+{
+	if (state->batch_rows > state->outer_batch->capacity)
+		grow_outer_batch(state);
+	state->outer.methods->fill(&state->outer, state->outer_batch,
+							   state->batch_rows);
+}
+
+/* The batch of a pass's first outer row. */
+void
+hgj_restart_outer(HgjJoinState *state)
+{
+	hgj_batch_clear(state->outer_batch);
+	state->outer_batch->first_row = 0;
+	if (state->batch_rows == 0)
+		state->batch_rows = HGJ_BATCH_FIRST_ROWS;
+	state->outer_filled = false;
+	state->unmatched_cursor = 0;
+	state->unmatched_end = false;
+}
+
+/*
+ * Before anything is built: is there an outer row?  Looks into the first batch,
+ * which hgj_fetch_outer() will find filled.
+ */
+bool
+hgj_peek_outer(HgjJoinState *state)
+{
+	if (state->outer.methods == &hgj_source_tuples)
+		return hgj_source_peek(&state->outer);
+
+	/* what has been taken from a shared scan could not be put back */
+	if (IsInParallelMode())
+		return true;
+	fill_outer_batch(state);
+	state->outer_filled = (state->outer_batch->nrows > 0);
+	return state->outer_filled;
+}
+
+/*
+ * There will be several passes: keep the outer rows.  Only the tuples source
+ * can, so whatever other source there is gives way to it.
+ */
+void
+hgj_keep_outer(HgjJoinState *state)
+{
+	HgjSource  *source = &state->outer;
+
+	if (source->methods != &hgj_source_tuples)
+	{
+		bool		peeked = state->outer_filled;
+
+		source->methods->rewind(source);
+		if (source->methods == &hgj_source_batches)
+			hgj_join_use_slots(source->private_state);
+		if (source->methods->end)
+			source->methods->end(source);
+		source->methods = &hgj_source_tuples;
+		source->reason = HGJ_SOURCE_PASSES;
+		hgj_batch_borrow(state->outer_batch, false);
+		hgj_restart_outer(state);
+		if (peeked)
+			ExecReScan(source->child);
+	}
+	hgj_source_keep_rows(source, state->css.ss.ps.state);
 }
 
 /*
@@ -178,13 +251,22 @@ hgj_fetch_outer(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->outer_batch;
 
-	if (state->batch_rows > batch->capacity)
-		grow_outer_batch(state);
-	state->outer.methods->fill(&state->outer, batch, state->batch_rows);
+	if (!state->outer_filled)
+		fill_outer_batch(state);
+	state->outer_filled = false;
 	state->batch_rows = Min(state->batch_rows * 2, most_batch_rows(state));
 	if (batch->nrows == 0)
 		return false;
 
+	if (batch->capacity > state->matched_capacity)
+	{
+		if (state->matched)
+			pfree(state->matched);
+		state->matched_capacity = 0;
+		state->matched = MemoryContextAlloc(state->context, batch->capacity);
+		state->matched_capacity = batch->capacity;
+		note_peak_memory(state);
+	}
 	state->outer_seen = true;
 	if (tracks_outer(state))
 		start_matched(state);
@@ -232,6 +314,7 @@ hgj_next_matches(HgjJoinState *state)
 							&err))
 		;
 
+	hgj_residual_run(state);
 	if (!state->recheck && tracks_outer(state))
 		for (uint32 i = 0; i < pairs->n; i++)
 			state->matched[pairs->probe_rows[i]] = true;

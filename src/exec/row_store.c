@@ -101,7 +101,7 @@ add_chunk(HgjRowStore *store)
 
 /* Copy one column of rows [from, from + n) of the batch; all in one chunk. */
 static void
-append_column(const HgjStoredColumn *column, const HgjVector *vector,
+append_column(HgjStoredColumn *column, const HgjVector *vector,
 			  uint32 from, uint32 n, char *record, uint32 stride)
 {
 	char	   *target = record + column->offset;
@@ -130,7 +130,10 @@ append_column(const HgjStoredColumn *column, const HgjVector *vector,
 		return;
 	for (uint32 i = 0; i < n; i++)
 		if (hgj_vector_is_null(vector, from + i))
+		{
 			record[(Size) i * stride + column->null_byte] |= column->null_bit;
+			column->has_nulls = true;
+		}
 }
 
 /*
@@ -176,6 +179,8 @@ void
 hgj_row_store_clear(HgjRowStore *store)
 {
 	store->nrows = 0;			/* the chunks are used again */
+	for (int c = 0; c < store->ncols; c++)
+		store->columns[c].has_nulls = false;
 	hgj_arena_free(&store->values);
 	store->values = store->next_values;
 	memset(&store->next_values, 0, sizeof(HgjArena));

@@ -18,6 +18,7 @@ typedef struct HgjStoredColumn
 	uint32		null_byte;		/* its NULL bit: byte of the record ... */
 	uint8		null_bit;		/* ... and mask */
 	uint8		width;
+	bool		has_nulls;		/* some record has set its NULL bit */
 } HgjStoredColumn;
 
 typedef struct HgjRowStore

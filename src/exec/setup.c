@@ -9,8 +9,9 @@
  *	  words or hashes (keys.c).  A plain column is read straight from the child's
  *	  slot; any other expression reads a scan tuple of which only that child's
  *	  columns are filled.
- * 3. Quals of a match: the opaque hash clauses, whose hashes only make
- *	  candidates, then the residual clauses.
+ * 3. Quals of a match: residual clauses that run as programs (residual.c), the
+ *	  opaque hash clauses, whose hashes only make candidates, then the other
+ *	  residual clauses.
  * 4. Columns: those of each child that the target list, the filter or the
  *	  quals of a match mention.  Nothing else is copied.
  * 5. If the target list is plain columns and there are no quals at all, matches
@@ -253,43 +254,48 @@ add_target(HgjJoinState *state, AttrNumber resno, AttrNumber scan_attno)
 	elog(ERROR, "column %d of a HashGraphJoin is not carried", scan_attno);
 }
 
-/* Decide which slot matches are written to, and what goes where in it. */
-static void
-init_targets(HgjJoinState *state, List *targetlist)
+/* Write matches into the scan slot, all columns of both sides. */
+void
+hgj_use_scan_slot(HgjJoinState *state)
 {
-	ScanState  *ss = &state->css.ss;
-	ListCell   *lc;
-
-	state->direct = !state->recheck && state->filter == NULL &&
-		targets_are_columns(targetlist);
-	if (state->direct)
-	{
-		state->slot = ss->ps.ps_ResultTupleSlot;
-		state->targets = palloc0(mul_size(Max(list_length(targetlist), 1),
-										  sizeof(HgjTarget)));
-		foreach(lc, targetlist)
-		{
-			TargetEntry *tle = lfirst_node(TargetEntry, lc);
-
-			add_target(state, tle->resno, ((Var *) tle->expr)->varattno);
-		}
-	}
-	else
-	{
-		state->slot = ss->ss_ScanTupleSlot;
-		state->targets = palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
-										  sizeof(HgjTarget)));
-		for (int c = 0; c < state->outer.ncols; c++)
-			add_target(state, state->outer.columns[c].scan_attno,
-					   state->outer.columns[c].scan_attno);
-		for (int c = 0; c < state->inner.ncols; c++)
-			add_target(state, state->inner.columns[c].scan_attno,
-					   state->inner.columns[c].scan_attno);
-	}
+	state->direct = false;
+	state->slot = state->css.ss.ss_ScanTupleSlot;
+	state->ntargets = 0;
+	state->targets = palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
+									  sizeof(HgjTarget)));
+	for (int c = 0; c < state->outer.ncols; c++)
+		add_target(state, state->outer.columns[c].scan_attno,
+				   state->outer.columns[c].scan_attno);
+	for (int c = 0; c < state->inner.ncols; c++)
+		add_target(state, state->inner.columns[c].scan_attno,
+				   state->inner.columns[c].scan_attno);
 
 	/* columns that are never filled read as NULL */
 	memset(state->slot->tts_isnull, true,
 		   state->slot->tts_tupleDescriptor->natts * sizeof(bool));
+}
+
+/* Decide which slot matches are written to, and what goes where in it. */
+static void
+init_targets(HgjJoinState *state, List *targetlist)
+{
+	ListCell   *lc;
+
+	if (state->recheck || state->filter || !targets_are_columns(targetlist))
+	{
+		hgj_use_scan_slot(state);
+		return;
+	}
+	state->direct = true;
+	state->slot = state->css.ss.ps.ps_ResultTupleSlot;
+	state->targets = palloc0(mul_size(Max(list_length(targetlist), 1),
+									  sizeof(HgjTarget)));
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		add_target(state, tle->resno, ((Var *) tle->expr)->varattno);
+	}
 }
 
 /*
@@ -313,7 +319,7 @@ choose_source(HgjSource *source, EState *estate)
 	else if (key_expression)
 		source->reason = HGJ_SOURCE_KEY_EXPRESSION;
 	else
-		source->reason = HGJ_SOURCE_OTHER_CHILD;
+		hgj_source_use_batches(source, estate);
 
 	if (hgj_source == HGJ_SOURCE_PAGES_REQUIRED &&
 		source->reason != HGJ_SOURCE_FASTEST &&
@@ -356,6 +362,7 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	List	   *facts = cscan->custom_private;
 	int			outer_columns = list_nth_int(facts, HGJ_FACT_OUTER_COLUMNS);
 	List	   *match_quals;
+	List	   *residual = list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN);
 	Bitmapset  *wanted = NULL;
 	uint64		seed;
 
@@ -381,10 +388,6 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 
 	match_quals = init_keys(state, list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
 							outer_columns);
-	match_quals = list_concat(match_quals,
-							  list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN));
-	state->recheck = (match_quals != NIL);
-	state->match_qual = ExecInitQual(match_quals, ps);
 	state->filter = ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
 								 ps);
 
@@ -392,8 +395,13 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	pull_varattnos(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), INDEX_VAR,
 				   &wanted);
 	pull_varattnos((Node *) match_quals, INDEX_VAR, &wanted);
+	pull_varattnos((Node *) residual, INDEX_VAR, &wanted);
 	init_columns(&state->outer, wanted, 0);
 	init_columns(&state->inner, wanted, outer_columns);
+
+	state->recheck = (match_quals != NIL || residual != NIL);
+	match_quals = list_concat(match_quals, hgj_residual_init(state, residual));
+	state->match_qual = ExecInitQual(match_quals, ps);
 
 	choose_source(&state->outer, estate);
 	choose_source(&state->inner, estate);

@@ -87,6 +87,7 @@ struct HgjSource
 
 extern const HgjSourceMethods hgj_source_tuples;
 extern const HgjSourceMethods hgj_source_replay;
+extern const HgjSourceMethods hgj_source_batches;
 
 /*
  * Once columns and keys of the side are known, at executor start: take over

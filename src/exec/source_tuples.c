@@ -87,8 +87,8 @@ next_stored_slot(HgjSource *source)
 }
 
 /*
- * Is there another row?  It stays where it is until the next fill; the child
- * must not be asked for anything meanwhile.
+ * Is there another row?  For the tuples source: it stays where it is until the
+ * next fill; the child must not be asked for anything meanwhile.
  */
 bool
 hgj_source_peek(HgjSource *source)
@@ -294,7 +294,8 @@ hgj_source_replay_rows(HgjSource *source)
 void
 hgj_source_drop_rows(HgjSource *source)
 {
-	source->methods = &hgj_source_tuples;
+	if (source->methods == &hgj_source_replay)
+		source->methods = &hgj_source_tuples;
 	source->keep_rows = false;
 	if (source->store)
 	{

@@ -67,6 +67,24 @@ begin
 	return 'ok';
 end $$;
 
+-- As hgj_check(), and the forced plan must have a HashGraphAgg, and no
+-- aggregation of PostgreSQL's own where one could be.
+create function hgj_check_agg(q text, nodes int default 1) returns text language plpgsql
+	set hashgraph_join.enabled = on set hashgraph_join.aggregate = on set hashgraph_join.force = on set hashgraph_join.require = aggregate
+as $$
+declare
+	line text;
+	found int := 0;
+begin
+	for line in execute 'explain (costs off) ' || q loop
+		found := found + (line ~ 'Custom Scan \(HashGraphAgg\)')::int;
+	end loop;
+	if found = 0 then
+		return 'no HashGraphAgg: ' || q;
+	end if;
+	return hgj_check(q, nodes);
+end $$;
+
 -- The same over every way of building, probing and storing, in little and in
 -- enough memory.
 create function hgj_check_ways(q text, nodes int default 1) returns text language plpgsql

@@ -5,7 +5,9 @@
  *
  * The plan's part (join type and clauses) is always shown and never changes
  * between runs; what a run has chosen and used is shown under ANALYZE only, so
- * that plain EXPLAIN output is stable.
+ * that plain EXPLAIN output is stable.  Of a parallel plan's processes the
+ * leader is shown, or else the first worker that has built, with the highest
+ * memory of all and the number of workers that have built.
  *
  * Memory: the caller's context.  No locks.
  *
@@ -15,6 +17,7 @@
 
 #include "commands/explain.h"
 #include "exec/join_state.h"
+#include "exec/parallel.h"
 #include "nodes/makefuncs.h"
 #include "utils/ruleutils.h"
 
@@ -66,19 +69,19 @@ show_clauses(const char *label, List *clauses, HgjJoinState *state,
 }
 
 static void
-show_fallback(HgjJoinState *state, ExplainState *es)
+show_fallback(const HgjRunReport *run, ExplainState *es)
 {
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	if (state->fallback == HGJ_FALLBACK_ENGINE)
-		appendStringInfo(&buf, "cpu engine (%s)", state->fallback_text);
-	if (state->stats.passes > 1)
+	if (run->fallback == HGJ_FALLBACK_ENGINE)
+		appendStringInfo(&buf, "cpu engine (%s)", run->fallback_text);
+	if (run->stats.passes > 1)
 		appendStringInfo(&buf, "%sseveral passes (the build side does not fit into memory)",
 						 buf.len ? "; " : "");
 	for (int bit = 0; bit < 32; bit++)
 	{
-		uint32		note = state->stats.notes & (UINT32_C(1) << bit);
+		uint32		note = run->stats.notes & (UINT32_C(1) << bit);
 
 		if (note)
 			appendStringInfo(&buf, "%s%s", buf.len ? "; " : "",
@@ -88,16 +91,42 @@ show_fallback(HgjJoinState *state, ExplainState *es)
 		ExplainPropertyText("Fallback", buf.data, es);
 }
 
+/* Chooses the run to show; returns how many workers have built. */
+static int
+choose_report(const HgjJoinState *state, HgjRunReport *run)
+{
+	int			built = 0;
+
+	hgj_make_report(state, run);
+	for (int i = 0; i < state->nworker_reports; i++)
+	{
+		const HgjRunReport *worker = &state->worker_reports[i];
+		uint64		peak = Max(run->stats.peak_bytes, worker->stats.peak_bytes);
+
+		if (!worker->stats.built)
+			continue;
+		if (!run->stats.built)
+			*run = *worker;
+		run->stats.peak_bytes = peak;
+		built++;
+	}
+	return built;
+}
+
 /* What the run chose and used; nothing if it never built. */
 static void
 show_run(HgjJoinState *state, ExplainState *es)
 {
-	HgjRunStats *stats = &state->stats;
-	HgjTableInfo *table = &stats->table;
+	HgjRunReport run;
+	int			workers_built = choose_report(state, &run);
+	const HgjRunStats *stats = &run.stats;
+	const HgjTableInfo *table = &stats->table;
 
 	if (!stats->built)
 		return;
-	ExplainPropertyText("Engine", state->engine->name, es);
+	if (workers_built > 0)
+		ExplainPropertyInteger("Workers Built", NULL, workers_built, es);
+	ExplainPropertyText("Engine", run.engine, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
@@ -126,7 +155,7 @@ show_run(HgjJoinState *state, ExplainState *es)
 								(stats->peak_bytes + 1023) / 1024, es);
 		ExplainPropertyUInteger("Passes", NULL, stats->passes, es);
 	}
-	show_fallback(state, es);
+	show_fallback(&run, es);
 }
 
 /* How a side is read, and why not faster. */

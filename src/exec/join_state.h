@@ -74,7 +74,7 @@ typedef struct HgjTarget
 	int			column;			/* of outer->columns or inner->columns */
 } HgjTarget;
 
-/* What EXPLAIN ANALYZE shows of the runs so far. */
+/* What EXPLAIN ANALYZE shows of the runs so far; no pointers (parallel.h). */
 typedef struct HgjRunStats
 {
 	bool		built;
@@ -84,6 +84,9 @@ typedef struct HgjRunStats
 	HgjTableInfo table;			/* of the last pass */
 	uint32		notes;			/* HgjNote bits, of all passes */
 } HgjRunStats;
+
+typedef struct HgjRunReport HgjRunReport;
+typedef struct HgjSharedReports HgjSharedReports;
 
 typedef struct HgjJoinState
 {
@@ -149,6 +152,11 @@ typedef struct HgjJoinState
 
 	MemoryContext context;		/* es_query_cxt */
 	HgjRunStats stats;
+
+	/* parallel plans, while somebody wants EXPLAIN ANALYZE (parallel.c) */
+	HgjSharedReports *shared_reports;	/* NULL: there is no shared memory */
+	int			nworker_reports;
+	HgjRunReport *worker_reports;	/* the leader's copy, by worker */
 } HgjJoinState;
 
 /* node.c */

@@ -32,6 +32,7 @@
 #include "compat.h"
 
 #include "exec/join_state.h"
+#include "exec/parallel.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -56,6 +57,11 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_join,
 	.EndCustomScan = end_join,
 	.ReScanCustomScan = rescan_join,
+	.EstimateDSMCustomScan = hgj_estimate_dsm,
+	.InitializeDSMCustomScan = hgj_initialize_dsm,
+	.ReInitializeDSMCustomScan = hgj_reinitialize_dsm,
+	.InitializeWorkerCustomScan = hgj_initialize_worker,
+	.ShutdownCustomScan = hgj_shutdown,
 	.ExplainCustomScan = hgj_explain
 };
 

@@ -14,6 +14,8 @@
  *	  clauses.  Raw keys need no operator calls, opaque ones do.
  * 4. A build side larger than the memory limit is joined in passes: the outer
  *	  rows are written once and read again for each pass but the first.
+ * 5. A partial path's outer side is one worker's share, so that the same sums
+ *	  charge every worker for all of the inner side and the build.
  *
  * No memory is kept, no locks.
  *
@@ -162,4 +164,19 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 			(cpu_tuple_cost + hgj_probe_tuple_cost + key_cost);
 	}
 	*total = *startup + run;
+}
+
+/*
+ * What costsize.c divides the rows of a partial path by: the workers, and the
+ * leader as far as it is not busy with theirs.
+ */
+double
+hgj_parallel_divisor(const Path *path)
+{
+	double		workers = path->parallel_workers;
+	double		leader = 1.0 - 0.3 * workers;
+
+	if (!parallel_leader_participation || leader < 0)
+		leader = 0;
+	return workers + leader;
 }

@@ -13,7 +13,9 @@
  * 3. Pair the cheapest outer and inner paths, parameterised ones included; the
  *	  inner side becomes the build side.  Both orders of an inner join, and the
  *	  left and right forms of an outer join, come as calls of their own.
- * 4. Under hashgraph_join.force, scale our costs down so far that no other path
+ * 4. For parallel plans, pair the cheapest partial outer path with a complete
+ *	  inner one, which every worker reads and builds for itself.
+ * 5. Under hashgraph_join.force, scale our costs down so far that no other path
  *	  of this relation can push them out, then drop the others.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
@@ -28,6 +30,7 @@
 #include "guc.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
@@ -142,6 +145,55 @@ needs_rel(Path *path, RelOptInfo *rel)
 }
 
 /*
+ * A path of ours without its costs: which rows it returns is up to the caller,
+ * too.  restrictlist holds the clauses that this path has to check.
+ */
+static CustomPath *
+make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
+		  const HgjJoinCosts *costs, List *restrictlist, List *hashclauses,
+		  JoinPathExtraData *extra)
+{
+	CustomPath *path = makeNode(CustomPath);
+
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = joinrel;
+	path->path.pathtarget = joinrel->reltarget;
+	path->path.parallel_safe = joinrel->consider_parallel &&
+		outer->parallel_safe && inner->parallel_safe;
+	path->path.pathkeys = NIL;
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->custom_paths = list_make2(outer, inner);
+	path->custom_private = list_make3(restrictlist, hashclauses,
+									  list_make2_int((int) costs->jointype,
+													 extra->inner_unique));
+	path->methods = &hgj_path_methods;
+	return path;
+}
+
+/* The costs of the pair, as the rest of the planner is to see them. */
+static void
+pair_costs(const HgjJoinCosts *costs, Path *outer, Path *inner,
+		   Cost *startup, Cost *total)
+{
+	hgj_cost_join(costs, outer, inner, startup, total);
+	if (hgj_force)
+	{
+		*startup *= HGJ_FORCE_DISCOUNT;
+		*total *= HGJ_FORCE_DISCOUNT;
+	}
+}
+
+static void
+set_costs(CustomPath *path, double rows, Cost startup, Cost total)
+{
+	QualCost   *target = &path->path.pathtarget->cost;
+
+	path->path.rows = rows;
+	path->path.startup_cost = startup + target->startup;
+	path->path.total_cost = total + target->startup + target->per_tuple * rows;
+}
+
+/*
  * Make and add one path, unless a better one is there already.  See
  * try_hashjoin_path() about required_outer.
  */
@@ -151,45 +203,72 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 {
 	Relids		required_outer = calc_non_nestloop_required_outer(outer, inner);
 	List	   *restrictlist = extra->restrictlist;
+	ParamPathInfo *param_info;
 	CustomPath *path;
 	Cost		startup;
 	Cost		total;
 
 	if (required_outer && !bms_overlap(required_outer, extra->param_source_rels))
 		return;
-	hgj_cost_join(costs, outer, inner, &startup, &total);
-	if (hgj_force)
-	{
-		startup *= HGJ_FORCE_DISCOUNT;
-		total *= HGJ_FORCE_DISCOUNT;
-	}
+	pair_costs(costs, outer, inner, &startup, &total);
 	if (!add_path_precheck(joinrel, startup, total, NIL, required_outer))
 		return;
 
-	path = makeNode(CustomPath);
-	path->path.pathtype = T_CustomScan;
-	path->path.parent = joinrel;
-	path->path.pathtarget = joinrel->reltarget;
-	path->path.param_info =
-		get_joinrel_parampathinfo(root, joinrel, outer, inner, extra->sjinfo,
-								  required_outer, &restrictlist);
-	path->path.parallel_aware = false;
-	path->path.parallel_safe = joinrel->consider_parallel &&
-		outer->parallel_safe && inner->parallel_safe;
-	path->path.parallel_workers = 0;
-	path->path.rows = path->path.param_info ?
-		path->path.param_info->ppi_rows : joinrel->rows;
-	path->path.startup_cost = startup + joinrel->reltarget->cost.startup;
-	path->path.total_cost = total + joinrel->reltarget->cost.startup +
-		joinrel->reltarget->cost.per_tuple * path->path.rows;
-	path->path.pathkeys = NIL;
-	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	path->custom_paths = list_make2(outer, inner);
-	path->custom_private = list_make3(restrictlist, hashclauses,
-									  list_make2_int((int) costs->jointype,
-													 extra->inner_unique));
-	path->methods = &hgj_path_methods;
+	param_info = get_joinrel_parampathinfo(root, joinrel, outer, inner,
+										   extra->sjinfo, required_outer,
+										   &restrictlist);
+	path = make_path(joinrel, outer, inner, costs, restrictlist, hashclauses,
+					 extra);
+	path->path.param_info = param_info;
+	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
+			  startup, total);
 	add_path(joinrel, (Path *) path);
+}
+
+/*
+ * Step 4: the cheapest partial outer path with an inner one of which every
+ * worker reads all.  As in hash_inner_and_outer(), join types that return
+ * unmatched inner rows are out, because no worker alone knows which those are,
+ * and so is everything parameterised.
+ *
+ * The path says that it is aware of being parallel only to get shared memory,
+ * in which EXPLAIN ANALYZE finds what workers have done (exec/parallel.c).
+ */
+static void
+try_partial_path(RelOptInfo *joinrel, RelOptInfo *outerrel,
+				 RelOptInfo *innerrel, const HgjJoinCosts *costs,
+				 List *hashclauses, JoinPathExtraData *extra)
+{
+	Path	   *inner = innerrel->cheapest_total_path;
+	Path	   *outer;
+	CustomPath *path;
+	Cost		startup;
+	Cost		total;
+
+	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL ||
+		!bms_is_empty(joinrel->lateral_relids))
+		return;
+	if (costs->jointype != JOIN_INNER && costs->jointype != JOIN_LEFT &&
+		costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI)
+		return;
+
+	outer = linitial(outerrel->partial_pathlist);
+	if (!inner->parallel_safe)
+		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
+	if (inner == NULL || !bms_is_empty(PATH_REQ_OUTER(inner)))
+		return;
+	pair_costs(costs, outer, inner, &startup, &total);
+	if (!add_partial_path_precheck(joinrel, total, NIL))
+		return;
+
+	path = make_path(joinrel, outer, inner, costs, extra->restrictlist,
+					 hashclauses, extra);
+	path->path.parallel_aware = true;
+	path->path.parallel_workers = outer->parallel_workers;
+	set_costs(path,
+			  clamp_row_est(joinrel->rows / hgj_parallel_divisor(&path->path)),
+			  startup, total);
+	add_partial_path(joinrel, (Path *) path);
 }
 
 /*
@@ -238,6 +317,8 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 						 extra);
 		}
 	}
+
+	try_partial_path(joinrel, outerrel, innerrel, &costs, hashclauses, extra);
 	return true;
 }
 
@@ -270,7 +351,7 @@ unsuitable_columns(RelOptInfo *rel)
 	return HGJ_DECLINE_NOTHING;
 }
 
-/* Steps 1 to 3 of the head comment; says why there is no path. */
+/* Steps 1 to 4 of the head comment; says why there is no path. */
 static HgjDecline
 consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype,
@@ -321,23 +402,33 @@ is_ours(const Path *path)
 		((const CustomPath *) path)->methods == &hgj_path_methods;
 }
 
-/*
- * Step 4: once a join relation has a path of ours, force leaves it no other.
- * The list stays sorted, and set_cheapest() comes later.
- */
-static void
-keep_only_ours(RelOptInfo *joinrel)
+/* The paths of the list that are ours, in the same order. */
+static List *
+our_paths(List *paths)
 {
 	List	   *ours = NIL;
 	ListCell   *lc;
 
-	foreach(lc, joinrel->pathlist)
+	foreach(lc, paths)
 		if (is_ours(lfirst(lc)))
 			ours = lappend(ours, lfirst(lc));
+	return ours;
+}
+
+/*
+ * Step 5: once a join relation has a path of ours, force leaves it no other,
+ * and whether to go parallel is a choice among ours.  The lists stay sorted,
+ * and set_cheapest() comes later.
+ */
+static void
+keep_only_ours(RelOptInfo *joinrel)
+{
+	List	   *ours = our_paths(joinrel->pathlist);
+
 	if (ours == NIL)
 		return;
 	joinrel->pathlist = ours;
-	joinrel->partial_pathlist = NIL;
+	joinrel->partial_pathlist = our_paths(joinrel->partial_pathlist);
 }
 
 /* The relations of a set, for a message: "a b c". */

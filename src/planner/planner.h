@@ -58,6 +58,7 @@ extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 List *restrictlist, List *hashclauses);
 extern void hgj_cost_join(const HgjJoinCosts *costs, const Path *outer,
 						  const Path *inner, Cost *startup, Cost *total);
+extern double hgj_parallel_divisor(const Path *path);
 
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;

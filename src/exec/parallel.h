@@ -1,0 +1,40 @@
+/*-------------------------------------------------------------------------
+ *
+ * parallel.h
+ *	  Callbacks of a HashGraphJoin in a parallel plan, and the reports that
+ *	  workers send to the leader (parallel.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PARALLEL_H
+#define HGJ_PARALLEL_H
+
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "exec/join_state.h"
+
+/*
+ * What EXPLAIN ANALYZE shows of one process's runs.  It goes through shared
+ * memory, so there is no pointer in it.
+ */
+struct HgjRunReport
+{
+	HgjRunStats stats;
+	HgjFallback fallback;
+	char		engine[32];
+	char		fallback_text[sizeof(((HgjError *) 0)->message)];
+};
+
+extern void hgj_make_report(const HgjJoinState *state, HgjRunReport *report);
+
+extern Size hgj_estimate_dsm(CustomScanState *node, ParallelContext *pcxt);
+extern void hgj_initialize_dsm(CustomScanState *node, ParallelContext *pcxt,
+							   void *coordinate);
+extern void hgj_reinitialize_dsm(CustomScanState *node, ParallelContext *pcxt,
+								 void *coordinate);
+extern void hgj_initialize_worker(CustomScanState *node, shm_toc *toc,
+								  void *coordinate);
+extern void hgj_shutdown(CustomScanState *node);
+
+#endif							/* HGJ_PARALLEL_H */

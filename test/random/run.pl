@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # Random differential test: makes schemas, data and join queries from a seed,
 # runs every query with PostgreSQL's own joins and with HashGraphJoin forced,
-# and compares the results.
+# and compares the results.  Every second query is one over the seed's star
+# (HGJ::Star), whose tables change all the time, in this session and another.
 #
 #   perl test/random/run.pl [--seeds N] [--queries N] [--seed S] [--only Q]
 #                           [--keep] [--verbose] [--self-test]
@@ -19,6 +20,7 @@ use HGJ::Query;
 use HGJ::Runner;
 use HGJ::Schema;
 use HGJ::Session;
+use HGJ::StarQuery;
 
 my %opt = (seeds => 4, queries => 600, seed => 1, stock_extra => '', forced_extra => '');
 GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'keep', 'verbose', 'self-test')
@@ -41,8 +43,13 @@ END { if ($admin && !$admin->{dead} && !$opt{keep}) { my $s = $?; $admin->run("d
 $SIG{INT} = $SIG{TERM} = sub { exit 1 };
 admin("alter database $db set timezone = 'UTC';");
 
-my %sum = (passed => 0, failed => 0, skipped => 0, hashable => 0, node => 0, errors => 0, passes => 0, empty => 0, slow => 0);
-my (%combo, %seen, %modes, %errors);
+my %sum = (passed => 0, failed => 0, skipped => 0, hashable => 0, node => 0, errors => 0, passes => 0, empty => 0, star_empty => 0, star => 0, slow => 0);
+my (%combo, %seen, %modes, %errors, %sources);
+
+# What plans of the star's queries have used, of those that could have: a
+# share that is too small means that the test no longer tests it.
+my %use = map { $_ => [ 0, 0 ] } qw(pages batches aggregate partial);
+my %demand = (batches => 80);
 
 sub run_seed
 {
@@ -58,18 +65,24 @@ sub run_seed
 	{
 		$out = $setup->run(join "\n", "create schema altered_$seed;",
 			map { "create table altered_$seed.$_->{name} as select * from $schema->{name}.$_->{name} where id % 4 <> 1;" }
-			  grep { !$_->{view} } @{ $schema->{tables} });
+			  (grep { !$_->{view} } @{ $schema->{tables} }), grep { !$_->{temp} } values %{ $schema->{star}{tables} });
 		die "seed $seed: @$out\n" if !$out || @$out;
 	}
 	$setup->disconnect;
 
-	my $session = HGJ::Session->new(dbname => $db, start => "set search_path = $schema->{name};\n");
+	my $star = $schema->{star};
+	my $path = "set search_path = $schema->{name};\n";
+	my $session = HGJ::Session->new(dbname => $db,
+		start => "${path}set temp_buffers = '800kB';\n" . join('', map { "$_;\n" } @{ $star->{temp_sql} }));
+	my $other = HGJ::Session->new(dbname => $db, start => $path);
 	local $opt{stock_extra} = $opt{sabotage} ? "set search_path = $schema->{name};\n" : '';
 	local $opt{forced_extra} = $opt{sabotage} ? "set search_path = altered_$seed, $schema->{name};\n" : '';
 	my $started = time;
-	for my $n ($opt{only} ? $opt{only} : 1 .. $queries)
+	for my $n (1 .. $opt{only} || $queries)
 	{
-		my $q = HGJ::Query->new($schema, $n);
+		change($session, $other, $star->change($n));
+		next if $opt{only} && $n != $opt{only};
+		my $q = $n % 2 ? HGJ::Query->new($schema, $n) : HGJ::StarQuery->new($schema, $n);
 		my $t = time;
 		my $r = HGJ::Runner::judge($session, $q, \%opt);
 		printf "seed %d query %d (%s): %s, %.0f ms\n%s", $seed, $n, $q->{mode}, $r->{verdict} . ($r->{error} ? " (error $r->{error})" : ''), 1000 * (time - $t),
@@ -85,8 +98,24 @@ sub run_seed
 			}
 		}
 	}
-	$session->disconnect;
+	$_->disconnect for $other, $session;
 	printf "seed %d: %d queries, %.0f s\n", $seed, $opt{only} ? 1 : $queries, time - $started unless $opt{quiet};
+}
+
+# The changes between two queries; they must work, but for a lock that the
+# second session holds.
+sub change
+{
+	my ($session, $other, $change) = @_;
+	for ([ $session, "set lock_timeout = '200ms'; set statement_timeout = '30s';", 'main' ], [ $other, '', 'other' ])
+	{
+		my ($s, $set, $which) = @$_;
+		my @sql = @{ $change->{$which} } or next;
+		my $r = $s->run(join "\n", $set, (map { "$_;" } @sql), $set ? 'reset lock_timeout;' : '');
+		die "the connection was lost by a change: @sql\n" unless $r;
+		my @bad = grep { /^(ERROR|WARNING)/ && !/55P03|25P02/ } @$r;
+		die "a change failed: @sql\n@bad\n" if @bad;
+	}
 }
 
 sub account
@@ -97,9 +126,10 @@ sub account
 	$sum{slow}++ if $r->{slow};
 	return if $r->{verdict} eq 'skip' || $r->{crash};
 	if ($r->{error}) { $sum{errors}++; $errors{ $r->{error} }++ }
-	$modes{ $q->{mode} }++;
+	$modes{ ($q->{is_star} ? 'star ' : '') . $q->{mode} }++;
 	return if $r->{error};
 	$sum{empty}++ unless $r->{rows};
+	if ($q->{is_star}) { $sum{star}++; $sum{star_empty}++ unless $r->{rows} }
 	if ($q->{hashed})
 	{
 		$sum{hashable}++;
@@ -112,6 +142,20 @@ sub account
 		$seen{"$1: $2"}++ while /(Join Type|Engine|Build|Probe|Segments|Fallback): (\S+(?: \S+)*)/g;
 		$sum{passes}++ if /Passes: (\d+)/ && $1 > 1;
 	}
+	star_use($q, join "\n", @{ $r->{plan} || [] }) if $q->{is_star};
+}
+
+sub star_use
+{
+	my ($q, $plan) = @_;
+	my $count = sub { my ($what, $could, $did) = @_; return unless $could; $use{$what}[1]++; $use{$what}[0]++ if $did };
+	my $auto = $q->{force}{'hashgraph_join.source'} eq 'auto';
+	my $joins = () = $plan =~ /Custom Scan \(HashGraphJoin\)/g;
+	$count->('pages', $auto && $plan =~ /Seq Scan/, $plan =~ /(Outer|Inner) Source: pages/);
+	$count->('batches', $auto && $joins > 1, $plan =~ /(Outer|Inner) Source: batches/);
+	$count->('aggregate', $q->{aggregate} && !$q->{declined} && !$q->{odd} && $q->{force}{'hashgraph_join.aggregate'} eq 'on', $plan =~ /HashGraphAgg/);
+	$count->('partial', $q->{parallel} && !$q->{temp} && !$q->{odd} && !$q->{prepare}, $plan =~ /Gather.*HashGraphJoin/s);
+	while ($plan =~ /((?:Outer|Inner) Source: .*)/g) { $sources{$1}++ }
 }
 
 sub report
@@ -181,10 +225,12 @@ printf "%.0f s; not compared: %d queries too long for stock PostgreSQL, %d whose
   time - $begin, $sum{skipped} - $sum{slow}, $sum{slow};
 printf "%d queries raised an error in both, the same SQLSTATE: %s\n", $sum{errors}, join ', ', map { "$_ ($errors{$_})" } sort keys %errors;
 printf "HashGraphJoin was in the plans of %d of %d queries with a hashable join (%.1f%%)\n", @sum{qw(node hashable)}, $share;
-printf "%d of %d results had no rows\n", $sum{empty}, $sum{passed} + $sum{failed};
+printf "%d of %d results had no rows, %d of %d of the star's\n", $sum{empty}, $sum{passed} + $sum{failed}, @sum{qw(star_empty star)};
 printf "combinations of build, probe and segments: %d of 60; analyzed plans with several passes: %d\n", scalar keys %combo, $sum{passes};
 print 'seen: ', join('; ', map { "$_ $seen{$_}" } sort keys %seen), "\n";
 print 'modes: ', join('; ', map { "$_ $modes{$_}" } sort keys %modes), "\n";
+print "sources of the star's queries: ", join('; ', map { "$_ $sources{$_}" } sort keys %sources), "\n";
+printf "in plans of the star's queries that could: %s\n", join '; ', map { sprintf "$_ %d of %d", @{ $use{$_} } } sort keys %use;
 my $bad = $sum{failed};
 my $want = sub { my ($ok, $what) = @_; return if $ok; print "FAILED: $what\n"; $bad++ };
 if (!$opt{only})
@@ -196,6 +242,11 @@ if (!$opt{only})
 	$want->($sum{errors} <= 0.05 * $all, 'more than 5% of the queries are errors');
 	if ($all >= 1000)
 	{
+		for my $what (sort keys %demand)
+		{
+			my ($did, $could) = @{ $use{$what} };
+			$want->($could >= 20 && 100 * $did >= $demand{$what} * $could, "less than $demand{$what}% of the star's queries that could use it show $what ($did of $could)");
+		}
 		$want->(scalar keys %combo == 60, 'not every combination of build, probe and segments ran');
 		$want->($sum{passes} > 0, 'no join ran in several passes');
 		for my $type (qw(Inner Left Right Full Semi Anti))

@@ -550,6 +550,8 @@ sub settings
 		'hashgraph_join.probe'    => $rng->pick(qw(auto standard binned)),
 		'hashgraph_join.segments' => $rng->pick(qw(auto csr ellpack sliced)),
 		'hashgraph_join.engine'   => $rng->pick(qw(auto auto cpu)),
+		'hashgraph_join.source'   => $rng->pick(qw(auto auto auto auto auto tuples)),
+		'hashgraph_join.aggregate' => $rng->pick(qw(on on on on on off)),
 	};
 	my %s = (work_mem => $rng->pick(qw(64kB 4MB)), enable_partitionwise_join => $rng->pick(qw(on off)));
 	$s{enable_partitionwise_aggregate} = 'on' if $rng->chance(20);

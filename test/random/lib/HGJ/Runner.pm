@@ -14,6 +14,7 @@ our %DEFAULT = (
 	parallel_tuple_cost => 0.1,
 	min_parallel_table_scan_size => '8MB',
 	max_parallel_workers_per_gather => 0,
+	parallel_leader_participation => 'on',
 	enable_mergejoin => 'on',
 	enable_material => 'on',
 	join_collapse_limit => 8,
@@ -33,7 +34,7 @@ sub settings
 {
 	my ($q, $forced, $opt) = @_;
 	my %s = (%DEFAULT, %{ $q->{common} });
-	$s{statement_timeout} = $forced ? '60s' : '4s';
+	$s{statement_timeout} = $forced ? '60s' : $q->{is_star} ? '10s' : '4s';
 	if (!$opt->{stock})
 	{
 		$s{'hashgraph_join.enabled'} = $forced ? 'on' : 'off';
@@ -49,6 +50,7 @@ sub script
 {
 	my ($q) = @_;
 	my ($mode, $sql) = @$q{qw(mode sql)};
+	return $q->{script} if $q->{script};
 	if ($mode eq 'prepared')
 	{
 		my ($x, $y) = @{ $q->{args} };
@@ -126,6 +128,12 @@ sub judge
 	my $script = script($q);
 	my %stock = settings($q, 0, $opt);
 	my %forced = settings($q, 1, $opt);
+	my $ours;
+	if ($q->{forced_first})
+	{
+		$ours = $session->run(set_lines(%forced) . $opt->{forced_extra} . $script);
+		return $lost->('by the forced query') unless $ours;
+	}
 	my $stock = $session->run(set_lines(%stock) . $opt->{stock_extra} . $script);
 	return $lost->('by stock PostgreSQL') unless $stock;
 	my $full;
@@ -137,8 +145,9 @@ sub judge
 	return { %$r, verdict => 'skip', why => 'stock PostgreSQL takes too long' }
 	  if grep { /^ERROR:  57014/ } @$stock, @{ $full || [] };
 
-	my $ours = $session->run(set_lines(%forced) . $opt->{forced_extra} . $script);
-	return $lost->('by the forced query') unless $ours;
+	my $again = $session->run(set_lines(%forced) . $opt->{forced_extra} . ($ours ? '' : $script));
+	return $lost->('by the forced query') unless $again;
+	$ours ||= $again;
 	my $plan = $session->run(explain($q));
 	return $lost->('by EXPLAIN') unless $plan;
 	$r->{plan} = $plan;

@@ -5,6 +5,7 @@ package HGJ::Schema;
 use strict;
 use warnings;
 use HGJ::Rng;
+use HGJ::Star;
 use HGJ::Types;
 
 sub new
@@ -51,6 +52,8 @@ sub new
 			  . $rng->between(2, 5) . ' <> 0');
 		push @{ $self->{tables} }, { %$of, name => "v$i", view => 1 };
 	}
+	$self->{star} = HGJ::Star->new($seed);
+	$self->sql(@{ $self->{star}{sql} });
 	return $self;
 }
 

@@ -12,7 +12,7 @@ declare
 	line text;
 begin
 	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
-		if line ~ 'HashGraphJoin' then
+		if line ~ 'Custom Scan' then
 			return next regexp_replace(line, '^.*(Custom Scan.*) \(actual .*(loops=\d+).*$', '\1 \2');
 		elsif line ~ 'Build Rows' then
 			return next regexp_replace(line, '^.*(Build Rows: \d+).*$', '\1');

@@ -136,6 +136,12 @@ hgj_vector_set_null(HgjVector *vector, uint32 row)
 	vector->validity[row / 64] &= ~(UINT64CONST(1) << (row % 64));
 }
 
+static inline void
+hgj_vector_set_valid(HgjVector *vector, uint32 row)
+{
+	vector->validity[row / 64] |= UINT64CONST(1) << (row % 64);
+}
+
 /* The rows of a batch. */
 static inline uint32
 hgj_batch_nlive(const HgjBatch *batch)

@@ -33,6 +33,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_type.h"
+#include "exec/batch.h"
 #include "exec/keys.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -40,6 +41,7 @@
 #include "utils/fmgroids.h"
 #include "utils/inet.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 #include "utils/uuid.h"
@@ -306,4 +308,79 @@ hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 			break;
 	}
 	words[key->first_word][row] = word;
+}
+
+/* Words of values that pass by value; those of NULLs mean nothing. */
+#define WORDS_OF(type, expression) \
+	do { \
+		const type *values = (const type *) vector->values + first; \
+		for (uint32 i = 0; i < n; i++) \
+		{ \
+			type		v = values[i]; \
+			out[i] = (expression); \
+		} \
+	} while (0)
+
+/*
+ * The words of n values of a vector, from position `first` on, for rows of a
+ * batch from `row` on.  Rows whose value is NULL get words that mean nothing.
+ *
+ * scratch: what a type's hash function may leave garbage in; reset here.
+ */
+void
+hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
+					 uint32 n, uint64 seed, uint64 *const *words, uint32 row,
+					 MemoryContext scratch)
+{
+	uint64	   *out = words[key->first_word] + row;
+	MemoryContext old;
+
+	switch (key->kind)
+	{
+		case HGJ_KEY_BOOL:
+			WORDS_OF(uint8, v ? 1 : 0);
+			return;
+		case HGJ_KEY_CHAR:
+			WORDS_OF(uint8, (uint64) v);
+			return;
+		case HGJ_KEY_INT2:
+			WORDS_OF(int16, (uint64) (int64) v);
+			return;
+		case HGJ_KEY_INT4:
+			WORDS_OF(int32, (uint64) (int64) v);
+			return;
+		case HGJ_KEY_INT8:
+			memcpy(out, (const uint64 *) vector->values + first,
+				   n * sizeof(uint64));
+			return;
+		case HGJ_KEY_UINT4:
+			WORDS_OF(uint32, (uint64) v);
+			return;
+		case HGJ_KEY_FLOAT4:
+			WORDS_OF(float4, canonical_float((double) v));
+			return;
+		case HGJ_KEY_FLOAT8:
+			WORDS_OF(float8, canonical_float(v));
+			return;
+		case HGJ_KEY_BYTES6:
+		case HGJ_KEY_BYTES8:
+		case HGJ_KEY_UUID:
+		case HGJ_KEY_OPAQUE:
+			break;
+	}
+
+	old = MemoryContextSwitchTo(scratch);
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (hgj_vector_is_null(vector, first + i))
+			continue;
+		hgj_key_words(key,
+					  hgj_load((const char *) vector->values +
+							   (Size) (first + i) * vector->width,
+							   vector->width),
+					  seed, words, row + i);
+		if (key->kind == HGJ_KEY_OPAQUE)
+			MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(old);
 }

@@ -57,8 +57,14 @@ typedef struct HgjKey
 	FmgrInfo	hash;			/* opaque */
 } HgjKey;
 
+struct HgjVector;
+
 extern bool hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair);
 extern void hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 						  uint64 *const *words, uint32 row);
+extern void hgj_key_words_vector(HgjKey *key, const struct HgjVector *vector,
+								 uint32 first, uint32 n, uint64 seed,
+								 uint64 *const *words, uint32 row,
+								 MemoryContext scratch);
 
 #endif							/* HGJ_KEYS_H */

@@ -318,7 +318,8 @@ choose_source(HgjSource *source, EState *estate)
 		source->reason = HGJ_SOURCE_SETTING;
 	else if (key_expression)
 		source->reason = HGJ_SOURCE_KEY_EXPRESSION;
-	else
+	else if (!hgj_source_use_pages(source, estate) &&
+			 source->reason == HGJ_SOURCE_OTHER_CHILD)
 		hgj_source_use_batches(source, estate);
 
 	if (hgj_source == HGJ_SOURCE_PAGES_REQUIRED &&

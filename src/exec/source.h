@@ -50,6 +50,7 @@ typedef enum HgjSourceReason
 	HGJ_SOURCE_RECHECK,			/* inside EvalPlanQual */
 	HGJ_SOURCE_OTHER_CHILD,		/* not a sequential scan, not our join */
 	HGJ_SOURCE_NOT_HEAP,		/* a table access method of somebody else's */
+	HGJ_SOURCE_SNAPSHOT,		/* not one that sees whole transactions */
 	HGJ_SOURCE_EXPRESSION,		/* the child's target list computes something */
 	HGJ_SOURCE_SYSTEM_COLUMN,	/* xmin and the like, or a whole row */
 	HGJ_SOURCE_KEY_EXPRESSION,	/* a join key is more than a column */
@@ -87,6 +88,7 @@ struct HgjSource
 
 extern const HgjSourceMethods hgj_source_tuples;
 extern const HgjSourceMethods hgj_source_replay;
+extern const HgjSourceMethods hgj_source_pages;
 extern const HgjSourceMethods hgj_source_batches;
 
 /*

@@ -45,6 +45,8 @@ hgj_source_reason_text(HgjSourceReason reason)
 			return "neither a sequential scan nor a HashGraphJoin";
 		case HGJ_SOURCE_NOT_HEAP:
 			return "not a heap table";
+		case HGJ_SOURCE_SNAPSHOT:
+			return "not an MVCC snapshot";
 		case HGJ_SOURCE_EXPRESSION:
 			return "the scan returns more than columns";
 		case HGJ_SOURCE_SYSTEM_COLUMN:

@@ -1,0 +1,316 @@
+-- The pages source: whatever a table's pages hold, a HashGraphJoin that reads
+-- them itself returns what one over the same sequential scans of PostgreSQL's
+-- would.  hashgraph_join.source = pages makes it an error not to.
+create schema pages;
+set search_path = pages, public;
+set hashgraph_join.source = pages;
+set enable_indexscan = off;
+set enable_bitmapscan = off;
+set enable_indexonlyscan = off;
+set enable_tidscan = off;
+
+-- one row per key, on the other side of the joins
+create table other (k int, o text, kf float8, kn numeric) with (autovacuum_enabled = off);
+insert into other select g, 'other ' || g, g, g from generate_series(0, 40) g;
+
+-- NULLs in every place, in keys and in columns: all subsets of ten columns
+create table nulls (a int2, b int8, c text, d bool, e "char", f float8, g uuid, h numeric, i date, j char(3)) with (autovacuum_enabled = off);
+insert into nulls select
+	case when n & 1 = 0 then n % 41 end, case when n & 2 = 0 then n % 41 end, case when n & 4 = 0 then repeat('x', n % 200) end,
+	case when n & 8 = 0 then n % 3 = 0 end, case when n & 16 = 0 then chr(n % 41 + 40)::"char" end, case when n & 32 = 0 then n % 41 end,
+	case when n & 64 = 0 then md5((n % 41)::text)::uuid end, case when n & 128 = 0 then n % 41 end,
+	case when n & 256 = 0 then date '2020-01-01' + n % 41 end, case when n & 512 = 0 then 'c' || n % 41 end
+from generate_series(0, 2047) n;
+create view ways(what, q) as values
+	('int2', 'select n.*, o from nulls n join other on a = k'),
+	('int8', 'select n.*, o from nulls n join other on b = k'),
+	('float8', 'select n.* from nulls n join other on f = kf'),
+	('numeric', 'select x.*, o from nulls x join other on h = kn'),
+	('left', 'select n.*, o from nulls n left join other on b = k'),
+	('left, two keys', 'select n.*, o from nulls n left join other on b = k and a = k'),
+	('right', 'select n.*, o from nulls n right join other on b = k'),
+	('full', 'select n.*, o from nulls n full join other on b = k'),
+	('full, two keys', 'select n.*, o from nulls n full join other on a = k and b = k'),
+	('semi', 'select n.* from nulls n where exists (select from other where k = b and k = a)'),
+	('anti', 'select n.* from nulls n where not exists (select from other where k = b and k > 20)'),
+	('text', 'select x.a, y.b, x.c, y.c from nulls x join nulls y on x.c = y.c where x.b < 20 and y.b < 20'),
+	('bool', 'select x.a, y.b, x.d, y.d, x.j from nulls x join nulls y on x.d = y.d where x.b < 10 and y.a < 5'),
+	('char', 'select x.a, y.b, x.e, y.d from nulls x join nulls y on x.e = y.e where x.b < 20'),
+	('uuid', 'select x.a, y.b, x.g, y.g from nulls x join nulls y on x.g = y.g where x.b < 20'),
+	('date', 'select x.a, y.b, x.i from nulls x join nulls y on x.i = y.i where x.b < 20'),
+	('char(3)', 'select x.a, y.b, x.j from nulls x join nulls y on x.j = y.j where x.b < 20'),
+	('all columns', 'select x.* from nulls x join nulls y on x.a = y.a and x.b = y.b and x.c = y.c and x.d = y.d and x.e = y.e and x.f = y.f and x.g = y.g and x.h = y.h and x.i = y.i and x.j = y.j'),
+	('no columns', 'select count(*) from nulls x join nulls y on x.b = y.b');
+select what, hgj_check(q) from ways;
+-- the same of pages that say that all their tuples are visible
+vacuum (freeze, analyze) nulls, other;
+select what, hgj_check(q) from ways;
+set work_mem = '64kB';
+select what, hgj_check(q) from ways;
+reset work_mem;
+
+-- quals: none, some and all rows pass; errors, subqueries, parameters
+select hgj_check(format('select n.*, o from nulls n join other on b = k where %s', qual)) as says, qual from unnest('{
+	true, a < 10, a is null, c like ''xx%'', c is null and d, b + a > 30, d, not d, "e is not null", f = 3, "f <> 3 or c is null",
+	b between 3 and 9, "b in (1, 2, 3, 40)", "h > 10", "i < date ''2020-01-10''", "j = ''c1''", "n is not null", "length(c) > a", "c < j",
+	"n.ctid > ''(3,1)''", "n.xmin is not null", "n.tableoid = ''nulls''::regclass", "b < (select max(k) / 2 from other)",
+	"b in (select k from other where k % 2 = 0) is true", "a < 5 and length(c) > 3 and b > 1", "random() >= 0 and b < 7", "1 / (b + 1) >= 0 and a > 0"
+}'::text[]) qual;
+prepare p(int, text) as select count(*), sum(k), count(c) from nulls join other on b = k where a < $1 and c <> $2 and k is not null;
+set hashgraph_join.force = on;
+set plan_cache_mode = force_generic_plan;
+execute p(10, 'x');
+execute p(null, 'x');
+execute p(20, 'xx');
+deallocate p;
+-- a qual is not run on rows that one before it has removed, nor a subquery in vain
+create table bad (id int, k int, d int) with (autovacuum_enabled = off);
+insert into bad select g, g % 41, g % 4 from generate_series(1, 200) g;
+create function ratio(int, int) returns int language plpgsql cost 1000 as 'begin return $1 / $2; end';
+select count(*) from bad join other using (k) where d <> 0 and ratio(id, d) > 10;
+select count(*) from bad join other using (k) where d > 100 and id > (select ratio(1, 0) from other limit 1);
+select count(*) from bad join other using (k) where ratio(id, d) > 10;
+select count(*) from bad join other using (k) where id / d > 10;
+reset hashgraph_join.force;
+reset plan_cache_mode;
+
+-- dropped columns, added columns with and without defaults, in rows of all ages
+create table aged (a int, gone1 int8, b text, gone2 text, k int) with (autovacuum_enabled = off);
+insert into aged select g, g, case when g % 3 <> 0 then 'b' || g end, repeat('y', g % 9), g % 45 from generate_series(1, 300) g;
+alter table aged drop column gone1;
+insert into aged select g, 'b' || g, 'z', g % 45 from generate_series(301, 400) g;
+alter table aged add column d1 int default 7;
+alter table aged add column d2 text default 'a default that is not short enough to have a short header: ' || repeat('q', 90);
+alter table aged add column d3 int8;
+insert into aged select g, null, null, g % 45, g, 'own', g from generate_series(401, 500) g;
+alter table aged drop column gone2;
+alter table aged add column k2 int not null default 3;
+insert into aged select g, 'new', g % 45, null, null, null, g % 45 from generate_series(501, 600) g;
+select hgj_check('select aged.*, o from aged join other using (k)');
+select hgj_check('select aged.*, o from aged join other on k2 = other.k');
+select hgj_check('select other.k, aged.* from other left join aged on k2 = other.k and d1 = 7');
+select hgj_check('select x.d2, y.d3, x.a from aged x full join aged y on x.d2 = y.d2 and x.d1 = y.d1 and x.b = y.b');
+select hgj_check('select count(d3), sum(k2) from aged join other on d1 = other.k where d2 like ''a def%'' and d3 is null');
+vacuum full aged;
+select hgj_check('select aged.*, o from aged join other on k2 = other.k');
+
+-- values in and out of line, compressed and not, with short headers and long ones
+create table toasted (id int, t text, k int, e text, x text) with (autovacuum_enabled = off);
+alter table toasted alter e set storage external, alter x set storage plain;
+insert into toasted select g, repeat('compress me ' || g, g * 20), g % 41,
+	(select string_agg(md5((g * i)::text), '') from generate_series(1, g * 2) i), repeat('p', g * 3 % 300) from generate_series(1, 250) g;
+select count(*) > 10 as out_of_line from toasted where pg_column_size(e) > 4000;
+select hgj_check('select toasted.*, o from toasted join other using (k)');
+select hgj_check('select x.id, y.e, x.t from toasted x join toasted y on x.t = y.t and x.e = y.e');
+select hgj_check('select x.*, y.id from toasted x left join toasted y on x.x = y.x and x.id < y.id');
+select hgj_check('select x.*, y.id from toasted x join toasted y on x.x = y.x where length(x.t) > 1000 and y.e > ''8''');
+-- wide rows, two or three a page; one value that is as wide as a page can hold
+create table wide (id int, k int, a char(1500), b name, c text) with (autovacuum_enabled = off);
+alter table wide alter a set storage plain, alter c set storage plain;
+insert into wide select g, g % 41, g, 'n' || g, repeat('w', g * 5) from generate_series(1, 1200) g;
+insert into wide select 2000, 5, 'a', 'b', repeat('w', 6000);
+select hgj_check('select wide.*, o from wide join other using (k)');
+select hgj_check('select wide.*, o from wide right join other using (k)');
+select hgj_check('select x.a, y.b, y.c from wide x join wide y on x.b = y.b and x.c = y.c');
+-- every alignment, before and after a value of any length
+create table aligned (c1 "char", i2 int2, c2 "char", i8 int8, v1 text, b1 bool, i4 int, c3 "char", f8 float8, v2 bytea, c4 "char", ts timestamp, n name, p point, i8b int8) with (autovacuum_enabled = off);
+insert into aligned select chr(65 + g % 26)::"char", g, chr(66)::"char", g, repeat('v', g % 150), g % 2 = 0, g % 41, chr(67)::"char", g,
+	decode(repeat('00', g % 7), 'hex'), 'x', timestamp '2020-01-01' + g * interval '1 day', 'n' || g, point(g, g), g % 41 from generate_series(1, 500) g;
+update aligned set v1 = null where i2 % 5 = 0;
+select hgj_check('select o, c1, i2, c2, i8, v1, b1, i4, c3, f8, v2, c4, ts, n, p::text, i8b from aligned join other on i4 = k');
+select hgj_check('select o, c1, i2, c2, i8, v1, b1, i4, c3, f8, v2, c4, ts, n, p::text, i8b from aligned right join other on i8b = k');
+select hgj_check('select x.c4, y.ts, x.v1, x.p::text from aligned x join aligned y on x.ts = y.ts and x.n = y.n and x.v2 = y.v2 and x.b1 = y.b1 and x.c1 = y.c1');
+select hgj_check('select i8b from aligned join other on i2 = k where c4 = ''x'' and p[0] > 3 and v2 is not null and f8 < 30');
+
+-- what a snapshot sees: rows that are dead, aborted, moved, of our own commands
+create table lively (id int primary key, k int, v text) with (autovacuum_enabled = off, fillfactor = 50);
+insert into lively select g, g % 41, 'v' || g from generate_series(1, 1000) g;
+create view lively_q as select 'select l.*, o from lively l join other using (k)' as q union all
+	select 'select o, l.* from other left join lively l using (k)' union all select 'select x.*, y.id from lively x full join lively y on x.id = y.k';
+select hgj_check(q) from lively_q;
+delete from lively where id % 3 = 0;
+update lively set v = v || 'u' where id % 4 = 0;
+update lively set k = k + 1 where id % 7 = 0;
+select hgj_check(q) from lively_q;
+vacuum lively;
+select hgj_check(q) from lively_q;
+-- some pages are all visible, others not any more
+update lively set v = 'here' where id between 300 and 330;
+insert into lively select g, g % 41, 'late' from generate_series(2001, 2020) g;
+select hgj_check(q) from lively_q;
+begin;
+insert into lively select g, g % 41, 'mine' from generate_series(3001, 3100) g;
+update lively set v = 'mine, too' where id % 10 = 1;
+delete from lively where id % 10 = 2;
+select hgj_check(q) from lively_q;
+savepoint s;
+update lively set v = 'never' where id % 9 = 0;
+insert into lively select g, g % 41, 'never' from generate_series(4001, 4100) g;
+delete from lively where id < 50;
+select hgj_check(q) from lively_q;
+rollback to s;
+select hgj_check(q) from lively_q;
+select id, v from lively where id % 10 = 3 order by id limit 5 for update;
+select hgj_check(q) from lively_q;
+rollback;
+select hgj_check(q) from lively_q;
+begin isolation level serializable;
+delete from lively where id % 11 = 0;
+select hgj_check(q) from lively_q;
+commit;
+truncate lively;
+select hgj_check(q) from lively_q;
+insert into lively select g, g % 41, 'again' from generate_series(1, 100) g;
+delete from lively;
+select hgj_check(q) from lively_q;
+vacuum lively;
+select hgj_check(q) from lively_q;
+-- a cursor sees what was there when it was opened, whatever its transaction does then
+insert into lively select g, g % 41, 'old' from generate_series(1, 3000) g;
+set hashgraph_join.force = on;
+begin;
+create function fetch_all(c refcursor) returns text language plpgsql as $$
+declare
+	r record;
+	n int := 0;
+	bad int := 0;
+begin
+	loop
+		fetch c into r;
+		exit when not found;
+		n := n + 1;
+		bad := bad + (r.v <> 'old')::int;
+	end loop;
+	return format('%s rows, %s of them changed', n, bad);
+end $$;
+declare mine cursor for select l.id, l.v from lively l join other using (k);
+explain (costs off) declare mine cursor for select l.id, l.v from lively l join other using (k);
+fetch 2 from mine;
+update lively set v = 'new';
+delete from lively where id % 2 = 0;
+insert into lively select g, g % 41, 'new' from generate_series(5001, 6000) g;
+select fetch_all('mine');
+commit;
+begin;
+declare mine cursor for select l.id, l.v from lively l join other using (k) where v <> 'x';
+fetch 2 from mine;
+savepoint s;
+update lively set v = 'x';
+rollback to s;
+update lively set v = 'old';
+close mine;
+commit;
+reset hashgraph_join.force;
+select hgj_check(q) from lively_q;
+
+-- temporary tables live in local buffers: more of them than there are buffers
+set temp_buffers = '800kB';
+create temp table local (id int, k int, t text, fill char(500));
+insert into local select g, g % 41, repeat('t', g % 100), g from generate_series(1, 4000) g;
+select hgj_check('select l.*, o from local l join other using (k)');
+begin;
+update local set t = 'changed' where id % 3 = 0;
+delete from local where id % 7 = 0;
+select hgj_check('select l.*, o from local l join other using (k)');
+select hgj_check('select x.id, y.t, x.fill, z.t from local x join local y using (id) join local z using (id)', 2);
+rollback;
+select hgj_check('select l.*, o from local l full join other using (k)');
+select hgj_check('select x.id, y.t, x.fill, z.t, w.t from local x join local y using (id) join local z using (id) left join local w on w.id = x.k', 3);
+drop table local;
+
+-- no pages, no rows, all rows removed
+create table empty (id int, k int, t text);
+select hgj_check('select * from empty join other using (k)'), hgj_check('select * from empty full join other using (k)'), hgj_check('select * from other left join empty using (k)');
+select hgj_check('select * from nulls join other on b = k where c = ''no such value'''), hgj_check('select * from other left join nulls on b = k and c = ''no such value''');
+
+-- system columns that can be had, and statements that need them
+select hgj_check('select nulls.ctid, nulls.tableoid::regclass, o from nulls join other on b = k where a < 5');
+select hgj_check('select o, x.ctid, y.ctid from nulls x left join nulls y on x.b = y.a left join other on other.k = x.a where x.f < 9', 2);
+select hgj_check_dml('update lively l set v = o from other where other.k = l.k and id % 5 = 0', 'lively');
+select hgj_check_dml('delete from lively l using other where other.k = l.k and o < ''other 2''', 'lively');
+
+-- run again, with LIMIT, with parameters
+select hgj_check('select k, j.* from other, lateral (select n.a, n.c, x.o from nulls n join other x on x.k = n.b where n.a < other.k limit 1000) j');
+select hgj_check('select k, (select count(n.c) from nulls n join other x on x.k = n.b where n.a < other.k) from other');
+select hgj_check('select k, (select count(n.c) from nulls n left join other x on x.k = n.b and x.k > other.k) from other');
+set hashgraph_join.force = on;
+select count(*) from (select n.c, o from nulls n join other on k = b limit 700) q;
+select count(*) from other, lateral (select n.c, o from nulls n join other x on x.k = n.b where n.a >= other.k limit 3) j;
+
+-- what cannot be read by pages is an error here, with the reason
+select hgj_check('select n, o from nulls n join other on b = k');
+select hgj_check('select n.xmin, o from nulls n join other on b = k');
+select * from nulls n join other on n.tableoid::int8 = k;
+select hgj_check('select o from nulls n tablesample system (100) join other on b = k');
+set hashgraph_join.source = auto;
+explain (costs off) select n, o from nulls n join other on b = k;
+explain (costs off) select n.xmin, o from nulls n join other on b = k;
+explain (costs off) select n.a, o from nulls n tablesample system (100) join other on b = k;
+explain (costs off) select n.a, o from nulls n join other on b + 1 = k;
+explain (costs off) select n.a, n.ctid, n.tableoid, o from nulls n join other on b = k;
+set hashgraph_join.source = tuples;
+explain (costs off) select n.a, o from nulls n join other on b = k;
+set hashgraph_join.source = pages;
+
+-- EXPLAIN ANALYZE and statistics say what they would have said
+create function scans(q text) returns setof text language plpgsql as $$
+declare
+	line text;
+	scan text;
+begin
+	for line in execute 'explain (analyze, buffers, costs off, timing off, summary off) ' || q loop
+		if line ~ 'Planning:' then
+			exit;
+		elsif line ~ '->' then
+			scan := regexp_replace(line, '^.*->\s*', '');
+		end if;
+		if scan ~ '^Seq Scan' and line ~ 'actual|Removed|Buffers' then
+			return next regexp_replace(line, '^[->\s]*', '');
+		end if;
+	end loop;
+end $$;
+create function same_scans(q text) returns setof text language plpgsql set hashgraph_join.enabled = on as $$
+declare
+	stock text[];
+	ours text[];
+begin
+	set local enable_nestloop = off;
+	set local enable_mergejoin = off;
+	set local hashgraph_join.enabled = off;
+	perform array_agg(s) from scans(q) s;
+	stock := array_agg(s order by s) from scans(q) s;
+	set local hashgraph_join.enabled = on;
+	ours := array_agg(s order by s) from scans(q) s;
+	if stock is distinct from ours then
+		return next 'DIFFERENT';
+		return query select unnest(stock);
+		return next 'and ours';
+	end if;
+	return query select unnest(ours);
+end $$;
+select same_scans('select n.c, o from nulls n join other on b = k');
+select same_scans('select n.c, o from nulls n join other on b = k where a < 10 and k % 2 = 0');
+select same_scans('select n.c, o from nulls n left join other on b = k and k < 30 where c like ''xx%'' and d');
+select same_scans('select n.c, o from nulls n full join (select * from other where o <> ''other 3'') q on b = k');
+select same_scans('select n.c, o from nulls n join other on b = k where a < 0');
+select same_scans('select x.k, j.* from other x, lateral (select count(bad.d) from lively l left join bad on l.id = bad.id and bad.k < 30 + x.k where l.k > x.k) j where x.k < 5');
+create function counted(q text, out seq_scan int8, out seq_tup_read int8) language plpgsql as $$
+declare
+	before record;
+begin
+	select sum(s.seq_scan) s, sum(s.seq_tup_read) t into before from pg_stat_xact_user_tables s where relname in ('nulls', 'other', 'lively');
+	execute 'select count(*) from (' || q || ') q';
+	select sum(s.seq_scan) - before.s, sum(s.seq_tup_read) - before.t into seq_scan, seq_tup_read from pg_stat_xact_user_tables s where relname in ('nulls', 'other', 'lively');
+end $$;
+begin;
+set local enable_nestloop = off;
+set local enable_mergejoin = off;
+set local hashgraph_join.enabled = off;
+select counted('select n.c, o from nulls n join other on b = k'), counted('select l.v, o from lively l left join other using (k) where id % 3 = 0');
+set local hashgraph_join.enabled = on;
+select counted('select n.c, o from nulls n join other on b = k'), counted('select l.v, o from lively l left join other using (k) where id % 3 = 0');
+commit;
+
+reset all;
+set client_min_messages = warning;
+drop schema pages cascade;

@@ -1,0 +1,56 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_pages.h
+ *	  The pages of a sequential scan, one at a time (heap_pages.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_HEAP_PAGES_H
+#define HGJ_HEAP_PAGES_H
+
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "nodes/execnodes.h"
+#include "storage/bufmgr.h"
+
+typedef struct HgjHeapPages
+{
+	SeqScanState *node;
+	Relation	rel;
+	HeapScanDesc scan;			/* the node's; it holds the current page's pin */
+	bool		begun;			/* since the last reset */
+	bool		at_end;
+	BlockNumber next_block;		/* not in parallel scans ... */
+	BlockNumber blocks_left;	/* ... which share them out themselves */
+	Buffer		ahead;			/* the next page, pinned; or none */
+	BlockNumber ahead_block;
+
+	/* the current page: the tuples on it that the snapshot sees */
+	BlockNumber block;
+	uint32		ntuples;
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage + 1];
+	OffsetNumber offsets[MaxHeapTuplesPerPage + 1];
+
+	/* pages that somebody has pointers into */
+	bool		keep;			/* the current one, too */
+	int			nkept;
+	int			max_kept;
+	Buffer	   *kept;
+} HgjHeapPages;
+
+extern void hgj_pages_init(HgjHeapPages *pages, SeqScanState *node);
+extern bool hgj_pages_next(HgjHeapPages *pages, bool read_ahead);
+extern void hgj_pages_tuple(const HgjHeapPages *pages, uint32 i,
+							HeapTuple tuple);
+extern void hgj_pages_forget(HgjHeapPages *pages);
+extern void hgj_pages_reset(HgjHeapPages *pages);
+
+/* Is there no room to keep another page? */
+static inline bool
+hgj_pages_full(const HgjHeapPages *pages)
+{
+	return pages->keep && pages->nkept == pages->max_kept;
+}
+
+#endif							/* HGJ_HEAP_PAGES_H */

@@ -1,0 +1,588 @@
+/*-------------------------------------------------------------------------
+ *
+ * source_pages.c
+ *	  The source that reads a sequential scan's table itself, page by page.
+ *
+ * 1. At executor start: is the child a plain SeqScan of a heap table whose
+ *	  target list is columns?  Then divide its quals: those that may run over
+ *	  column vectors, and the rest.  A qual that can raise an error, or that
+ *	  must not see rows which another one hides, never runs before a qual that
+ *	  comes earlier in the plan.
+ * 2. A page (heap_pages.c): the tuples that the snapshot sees.  Run the quals
+ *	  over them, the rest with ExecQual on what is left, tuple by tuple.
+ * 3. Of the tuples that are left, as many as the batch has room for: read key
+ *	  columns and wanted columns (heap_columns.c) into the batch's vectors, or
+ *	  into vectors of our own for keys that nobody else wants.
+ * 4. Leave out rows with NULL keys, unless they are owed; write key words.
+ * 5. By-reference values: the build side's are copied.  Those of an outer batch
+ *	  stay in the page, which is kept pinned till the batch is void, if enough
+ *	  rows of the page are in the batch; otherwise they are copied, too.
+ *
+ * Whatever the SeqScan would have counted is counted: rows and rows removed for
+ * EXPLAIN ANALYZE, tuples for statistics (heap_pages.c).  A position within a
+ * page is kept from batch to batch, so that no batch has more rows than asked.
+ *
+ * Memory: the query's context; by-reference values see 5.  Pins and locks: see
+ * heap_pages.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/tableam.h"
+#include "exec/heap_columns.h"
+#include "exec/heap_pages.h"
+#include "exec/program.h"
+#include "exec/source.h"
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/rel.h"
+
+/* By-reference values of fewer rows of a page than this are copied. */
+#define HGJ_PIN_ROWS		8
+
+typedef struct PageSource
+{
+	SeqScanState *node;
+	HgjHeapPages pages;
+	uint32		next_row;		/* of pages.tuples; all passed the quals */
+
+	/* quals over vectors, then those that ExecQual runs */
+	HgjHeapColumns input;		/* columns that the former read */
+	HgjHeapTarget *input_targets;
+	HgjBuffer  *input_buffers;
+	const HgjVector **input_vectors;	/* by the programs' numbers */
+	int			nprograms;
+	HgjProgram **programs;
+	int			nstarted;		/* programs that have run in this execution */
+	ExprState  *rest;
+	HeapTupleData tuple;		/* what it looks at */
+	uint32		selection[MaxHeapTuplesPerPage];
+
+	HgjHeapColumns output;		/* wanted columns, and keys */
+	HgjHeapTarget *targets;
+	HgjBuffer  *key_buffers;	/* one per output column; used for keys that
+								 * are not wanted */
+	AttrNumber *attnos;			/* per wanted column: the table's */
+	int		   *wanted;			/* and its place in output; -1: a system column */
+	int		   *keys;			/* per key: its place in output */
+	bool		by_reference;	/* a wanted column is */
+} PageSource;
+
+/* What the child's output column is a copy of, if it is. */
+static Var *
+child_var(const HgjSource *source, AttrNumber attno)
+{
+	Scan	   *scan = (Scan *) source->child->plan;
+	TargetEntry *tle = list_nth_node(TargetEntry, scan->plan.targetlist,
+									 attno - 1);
+	Var		   *var = (Var *) tle->expr;
+
+	return IsA(var, Var) && var->varno == scan->scanrelid ? var : NULL;
+}
+
+/* Step 1: HGJ_SOURCE_FASTEST, or why the child cannot be read by pages. */
+static HgjSourceReason
+find_obstacle(const HgjSource *source, EState *estate)
+{
+	Relation	rel;
+
+	if (!IsA(source->child, SeqScanState))
+		return HGJ_SOURCE_OTHER_CHILD;
+	rel = ((SeqScanState *) source->child)->ss.ss_currentRelation;
+	if (rel->rd_tableam != GetHeapamTableAmRoutine())
+		return HGJ_SOURCE_NOT_HEAP;
+	if (estate->es_snapshot == NULL ||
+		estate->es_snapshot->snapshot_type != SNAPSHOT_MVCC)
+		return HGJ_SOURCE_SNAPSHOT;
+
+	for (int i = 1; i <= list_length(source->child->plan->targetlist); i++)
+		if (child_var(source, i) == NULL)
+			return HGJ_SOURCE_EXPRESSION;
+	for (int c = 0; c < source->ncols; c++)
+	{
+		AttrNumber	attno = child_var(source, source->columns[c].attno)->varattno;
+
+		if (attno <= 0 && attno != SelfItemPointerAttributeNumber &&
+			attno != TableOidAttributeNumber)
+			return HGJ_SOURCE_SYSTEM_COLUMN;
+	}
+	for (int k = 0; k < source->nkeys; k++)
+		if (child_var(source, source->keys[k].attno)->varattno <= 0)
+			return HGJ_SOURCE_SYSTEM_COLUMN;
+	return HGJ_SOURCE_FASTEST;
+}
+
+/* Which output columns are there, and where do wanted ones and keys lie? */
+static void
+init_output(HgjSource *source, PageSource *ps, TupleDesc desc)
+{
+	int			max = source->ncols + source->nkeys;
+	AttrNumber *attnos = palloc(mul_size(max, sizeof(AttrNumber)));
+	int		   *places = palloc(mul_size(max, sizeof(int)));
+	int			n = 0;
+
+	ps->attnos = palloc(mul_size(Max(source->ncols, 1), sizeof(AttrNumber)));
+	ps->wanted = palloc(mul_size(Max(source->ncols, 1), sizeof(int)));
+	ps->keys = palloc(mul_size(source->nkeys, sizeof(int)));
+	for (int c = 0; c < source->ncols; c++)
+	{
+		ps->attnos[c] = child_var(source, source->columns[c].attno)->varattno;
+		ps->wanted[c] = -1;
+		if (ps->attnos[c] <= 0)
+			continue;
+		ps->wanted[c] = n;
+		attnos[n++] = ps->attnos[c];
+		if (!source->columns[c].attbyval)
+			ps->by_reference = true;
+	}
+	for (int k = 0; k < source->nkeys; k++)
+	{
+		AttrNumber	attno = child_var(source, source->keys[k].attno)->varattno;
+
+		ps->keys[k] = 0;
+		while (ps->keys[k] < n && attnos[ps->keys[k]] != attno)
+			ps->keys[k]++;
+		if (ps->keys[k] == n)
+			attnos[n++] = attno;
+	}
+
+	hgj_heap_columns_init(&ps->output, desc, attnos, n, places);
+	ps->targets = palloc0(mul_size(n, sizeof(HgjHeapTarget)));
+	ps->key_buffers = palloc0(mul_size(n, sizeof(HgjBuffer)));
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] >= 0)
+			ps->wanted[c] = places[ps->wanted[c]];
+	for (int k = 0; k < source->nkeys; k++)
+		ps->keys[k] = places[ps->keys[k]];
+	pfree(attnos);
+	pfree(places);
+}
+
+/* HgjInputLookup: numbers go by the order in which columns are asked for. */
+static int
+look_input_up(void *arg, const Var *var)
+{
+	List	  **attnos = arg;
+	int			i = 0;
+	ListCell   *lc;
+
+	if (var->varattno <= 0 || var->varlevelsup != 0)
+		return -1;
+	foreach(lc, *attnos)
+	{
+		if (lfirst_int(lc) == var->varattno)
+			return i;
+		i++;
+	}
+	*attnos = lappend_int(*attnos, var->varattno);
+	return i;
+}
+
+/*
+ * Divide the quals.  Those that cannot run over vectors keep their order, and
+ * only what can neither fail nor leak runs before one that comes earlier.
+ */
+static void
+init_quals(PageSource *ps, TupleDesc desc)
+{
+	PlanState  *child = &ps->node->ss.ps;
+	List	   *quals = child->plan->qual;
+	List	   *rest = NIL;
+	List	   *inputs = NIL;
+	AttrNumber *attnos;
+	int		   *places;
+	int			n = 0;
+	ListCell   *lc;
+
+	ps->programs = palloc(mul_size(Max(list_length(quals), 1),
+								   sizeof(HgjProgram *)));
+	foreach(lc, quals)
+	{
+		Expr	   *qual = lfirst(lc);
+		HgjProgram *program = NULL;
+
+		if (!contain_volatile_functions((Node *) qual))
+			program = hgj_program_compile(qual, child, look_input_up, &inputs,
+										  rest == NIL);
+		if (program)
+			ps->programs[ps->nprograms++] = program;
+		else
+			rest = lappend(rest, qual);
+	}
+	ps->rest = ps->nprograms == 0 ? child->qual : ExecInitQual(rest, child);
+
+	attnos = palloc(mul_size(list_length(inputs) + 1, sizeof(AttrNumber)));
+	places = palloc(mul_size(list_length(inputs) + 1, sizeof(int)));
+	foreach(lc, inputs)
+		attnos[n++] = lfirst_int(lc);
+	hgj_heap_columns_init(&ps->input, desc, attnos, n, places);
+	ps->input_targets = palloc0(mul_size(n + 1, sizeof(HgjHeapTarget)));
+	ps->input_buffers = palloc0(mul_size(n + 1, sizeof(HgjBuffer)));
+	ps->input_vectors = palloc0(mul_size(n + 1, sizeof(HgjVector *)));
+	for (int i = 0; i < n; i++)
+	{
+		HgjBuffer  *buffer = &ps->input_buffers[i];
+
+		hgj_buffer_reserve(CurrentMemoryContext, buffer,
+						   ps->input.columns[places[i]].width,
+						   MaxHeapTuplesPerPage);
+		ps->input_targets[places[i]].vector = &buffer->vector;
+		ps->input_vectors[i] = &buffer->vector;
+	}
+}
+
+bool
+hgj_source_use_pages(HgjSource *source, EState *estate)
+{
+	MemoryContext old;
+	TupleDesc	desc;
+	PageSource *ps;
+
+	source->reason = find_obstacle(source, estate);
+	if (source->reason != HGJ_SOURCE_FASTEST)
+		return false;
+
+	old = MemoryContextSwitchTo(estate->es_query_cxt);
+	ps = palloc0(sizeof(PageSource));
+	ps->node = castNode(SeqScanState, source->child);
+	desc = RelationGetDescr(ps->node->ss.ss_currentRelation);
+	hgj_pages_init(&ps->pages, ps->node);
+	init_output(source, ps, desc);
+	init_quals(ps, desc);
+	MemoryContextSwitchTo(old);
+
+	source->private_state = ps;
+	source->methods = &hgj_source_pages;
+	return true;
+}
+
+static void
+forget_nulls(HgjVector *vector, uint32 rows)
+{
+	if (vector->has_nulls)
+		memset(vector->validity, 0xFF, (rows + 63) / 64 * sizeof(uint64));
+	vector->has_nulls = false;
+}
+
+/* Run the programs over the page; ps->selection gets the rows that pass. */
+static uint32
+run_programs(PageSource *ps)
+{
+	HgjHeapPages *pages = &ps->pages;
+	uint32		n = pages->ntuples;
+	const uint32 *selection = NULL;
+
+	for (int i = 0; i < ps->input.ncols; i++)
+		forget_nulls(ps->input_targets[i].vector, MaxHeapTuplesPerPage);
+	hgj_heap_columns_read(&ps->input, pages->tuples, n, ps->input_targets);
+	for (int p = 0; p < ps->nprograms && n > 0; p++)
+	{
+		/* a parameter may be a subquery that should not run in vain */
+		if (p == ps->nstarted)
+		{
+			hgj_program_start(ps->programs[p], ps->node->ss.ps.ps_ExprContext);
+			ps->nstarted++;
+		}
+		n = hgj_program_filter(ps->programs[p], ps->input_vectors, selection, n,
+							   ps->selection);
+		selection = ps->selection;
+	}
+	return n;
+}
+
+/* Run ExecQual on n rows of ps->selection, and return how many are left. */
+static uint32
+run_rest(PageSource *ps, uint32 n)
+{
+	ScanState  *ss = &ps->node->ss;
+	ExprContext *econtext = ss->ps.ps_ExprContext;
+	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
+	uint32		passed = 0;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		row = ps->selection[i];
+
+		hgj_pages_tuple(&ps->pages, row, &ps->tuple);
+		ExecStoreBufferHeapTuple(&ps->tuple, slot, ps->pages.scan->rs_cbuf);
+		ResetExprContext(econtext);
+		econtext->ecxt_scantuple = slot;
+		if (ExecQual(ps->rest, econtext))
+			ps->selection[passed++] = row;
+	}
+	ResetExprContext(econtext);
+	ExecClearTuple(slot);
+	return passed;
+}
+
+/* Step 2: only tuples that pass the quals stay in the current page's list. */
+static void
+filter_page(PageSource *ps)
+{
+	HgjHeapPages *pages = &ps->pages;
+	uint32		before = pages->ntuples;
+	uint32		n = before;
+
+	if (before == 0 || (ps->nprograms == 0 && ps->rest == NULL))
+		return;
+	if (ps->nprograms > 0)
+		n = run_programs(ps);
+	else
+		for (uint32 i = 0; i < n; i++)
+			ps->selection[i] = i;
+	if (ps->rest && n > 0)
+		n = run_rest(ps, n);
+
+	InstrCountFiltered1(ps->node, before - n);
+	if (n < before)
+		for (uint32 i = 0; i < n; i++)
+		{
+			pages->tuples[i] = pages->tuples[ps->selection[i]];
+			pages->offsets[i] = pages->offsets[ps->selection[i]];
+		}
+	pages->ntuples = n;
+}
+
+/* Move value from[i] to i, counted from the target's first; from ascends. */
+static void
+close_gaps(const HgjHeapTarget *target, const uint32 *from, uint32 n,
+		   uint32 before)
+{
+	HgjVector  *vector = target->vector;
+	uint8		width = vector->width;
+	char	   *values = (char *) vector->values + (Size) target->first * width;
+
+	for (uint32 i = 0; i < n; i++)
+		hgj_store(values + (Size) i * width, width,
+				  hgj_load(values + (Size) from[i] * width, width));
+	if (!vector->has_nulls)
+		return;
+	for (uint32 i = 0; i < before; i++)
+	{
+		bool		null = i < n &&
+			hgj_vector_is_null(vector, target->first + from[i]);
+
+		if (null)
+			hgj_vector_set_null(vector, target->first + i);
+		else
+			hgj_vector_set_valid(vector, target->first + i);
+	}
+}
+
+/* Rows selection[0 .. left) of the last n stay, the others go. */
+static void
+drop_rows(PageSource *ps, uint32 left, uint32 n)
+{
+	for (int i = 0; i < ps->output.ncols; i++)
+		close_gaps(&ps->targets[i], ps->selection, left, n);
+}
+
+/*
+ * Step 4 for the n rows that lie at the end of the batch, not yet counted:
+ * fill batch->sel, and drop rows with NULL keys if nobody wants them.  Returns
+ * how many rows are left.
+ */
+static uint32
+select_rows(HgjSource *source, HgjBatch *batch, uint32 n)
+{
+	PageSource *ps = source->private_state;
+	uint32	   *sel = batch->sel + batch->nsel;
+	uint32		left = 0;
+	bool		nulls = false;
+
+	for (int k = 0; k < source->nkeys; k++)
+		nulls |= ps->targets[ps->keys[k]].vector->has_nulls;
+	for (uint32 i = 0; i < n; i++)
+	{
+		bool		null = false;
+
+		for (int k = 0; k < source->nkeys && nulls; k++)
+		{
+			const HgjHeapTarget *target = &ps->targets[ps->keys[k]];
+
+			null |= hgj_vector_is_null(target->vector, target->first + i);
+		}
+		ps->selection[left] = i;
+		sel[left] = batch->nrows + (source->keep_null_keys ? i : left);
+		left += null ? 0 : 1;
+	}
+	batch->nsel += left;
+	if (source->keep_null_keys || left == n)
+		return n;
+	drop_rows(ps, left, n);
+	return left;
+}
+
+/*
+ * System columns of the n rows that lie at the end of the batch, those that
+ * find_obstacle() lets by.  from: their tuples, counted from the next one
+ * (NULL: all in a row).
+ */
+static void
+read_system_column(PageSource *ps, HgjBatch *batch, int c, const uint32 *from,
+				   uint32 n)
+{
+	HgjHeapPages *pages = &ps->pages;
+	void	   *values = batch->vectors[c].values;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		row = batch->nrows + i;
+		uint32		tuple = ps->next_row + (from ? from[i] : i);
+
+		if (ps->attnos[c] == TableOidAttributeNumber)
+			((Oid *) values)[row] = RelationGetRelid(pages->rel);
+		else
+		{
+			ItemPointer tid = hgj_arena_alloc(batch->values,
+											  MAXALIGN(sizeof(ItemPointerData)));
+
+			ItemPointerSet(tid, pages->block, pages->offsets[tuple]);
+			((Datum *) values)[row] = PointerGetDatum(tid);
+		}
+	}
+}
+
+/* Step 5 for the n rows that lie at the end of the batch. */
+static void
+settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
+{
+	PageSource *ps = source->private_state;
+
+	if (!ps->by_reference || n == 0)
+		return;
+	if (batch->values == &batch->own_values && n >= HGJ_PIN_ROWS)
+	{
+		ps->pages.keep = true;
+		return;
+	}
+	for (int c = 0; c < source->ncols; c++)
+	{
+		HgjVector  *vector = &batch->vectors[c];
+		Datum	   *values = (Datum *) vector->values;
+
+		if (source->columns[c].attbyval || ps->wanted[c] < 0)
+			continue;
+		for (uint32 i = batch->nrows; i < batch->nrows + n; i++)
+			if (!hgj_vector_is_null(vector, i))
+				values[i] = hgj_arena_copy(batch->values, values[i],
+										   source->columns[c].attlen);
+	}
+}
+
+/* Where the output columns go: behind the batch's rows, or to buffers. */
+static void
+aim(HgjSource *source, HgjBatch *batch)
+{
+	PageSource *ps = source->private_state;
+
+	for (int i = 0; i < ps->output.ncols; i++)
+		ps->targets[i].vector = NULL;
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] >= 0)
+		{
+			ps->targets[ps->wanted[c]].vector = &batch->vectors[c];
+			ps->targets[ps->wanted[c]].first = batch->nrows;
+		}
+	for (int i = 0; i < ps->output.ncols; i++)
+		if (ps->targets[i].vector == NULL)
+		{
+			hgj_buffer_reserve(batch->context, &ps->key_buffers[i],
+							   ps->output.columns[i].width,
+							   MaxHeapTuplesPerPage);
+			ps->targets[i].vector = &ps->key_buffers[i].vector;
+			ps->targets[i].first = 0;
+		}
+}
+
+/* Steps 3 to 5: add the next n tuples of the page to the batch. */
+static void
+take_rows(HgjSource *source, HgjBatch *batch, uint32 n)
+{
+	PageSource *ps = source->private_state;
+	uint32		left;
+
+	aim(source, batch);
+	hgj_heap_columns_read(&ps->output, ps->pages.tuples + ps->next_row, n,
+						  ps->targets);
+	left = select_rows(source, batch, n);
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] < 0)
+			read_system_column(ps, batch, c, left < n ? ps->selection : NULL,
+							   left);
+	for (int k = 0; k < source->nkeys; k++)
+	{
+		const HgjHeapTarget *target = &ps->targets[ps->keys[k]];
+
+		hgj_key_words_vector(&source->keys[k], target->vector, target->first,
+							 left, source->seed, batch->words, batch->nrows,
+							 source->econtext->ecxt_per_tuple_memory);
+	}
+	settle_references(source, batch, left);
+	batch->nrows += left;
+	ps->next_row += n;
+}
+
+static void
+rewind_pages(HgjSource *source)
+{
+	PageSource *ps = source->private_state;
+
+	hgj_pages_reset(&ps->pages);
+	ps->next_row = 0;
+	ps->nstarted = 0;
+}
+
+static void
+fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
+{
+	PageSource *ps = source->private_state;
+	HgjHeapPages *pages = &ps->pages;
+	PlanState  *child = source->child;
+	Size		used_before;
+	uint64		returned = 0;
+
+	hgj_batch_clear(batch);
+	hgj_pages_forget(pages);
+	if (child->chgParam != NULL)
+	{
+		rewind_pages(source);
+		ExecReScan(child);
+	}
+	if (child->instrument)
+		InstrStartNode(child->instrument);
+
+	used_before = batch->values->used;
+	max_rows = Min(max_rows, batch->capacity);
+	while (batch->nrows < max_rows &&
+		   batch->values->used - used_before <= HGJ_BATCH_VALUE_BYTES)
+	{
+		if (ps->next_row < pages->ntuples)
+		{
+			uint32		n = Min(pages->ntuples - ps->next_row,
+								max_rows - batch->nrows);
+
+			take_rows(source, batch, n);
+			returned += n;
+		}
+		else if (!hgj_pages_full(pages) &&
+				 hgj_pages_next(pages, max_rows > HGJ_BATCH_FIRST_ROWS))
+		{
+			ps->next_row = 0;
+			filter_page(ps);
+		}
+		else
+			break;
+	}
+	if (child->instrument)
+		InstrStopNode(child->instrument, (double) returned);
+}
+
+const HgjSourceMethods hgj_source_pages = {
+	.name = "pages",
+	.fill = fill_from_pages,
+	.rewind = rewind_pages,
+	.end = rewind_pages
+};

@@ -19,6 +19,7 @@
 #include "catalog/pg_type.h"
 #include "engine/engine.h"
 #include "engine/registry.h"
+#include "exec/agg_format.h"
 #include "exec/plan_format.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -55,6 +56,7 @@ _PG_init(void)
 {
 	hgj_define_settings();
 	RegisterCustomScanMethods(&hgj_scan_methods);
+	RegisterCustomScanMethods(&hgj_agg_scan_methods);
 	hgj_install_planner_hooks();
 }
 

@@ -1,0 +1,114 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_explain.c
+ *	  What EXPLAIN shows of a HashGraphAgg.
+ *
+ * The plan's part is worded as for PostgreSQL's Aggregate; what a run has used
+ * is shown under ANALYZE only.
+ *
+ * Memory: the caller's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "commands/explain.h"
+#include "exec/agg_state.h"
+#include "nodes/makefuncs.h"
+#include "utils/ruleutils.h"
+
+static char *
+deparse(Node *expr, HgjAggState *state, List *ancestors, ExplainState *es)
+{
+	List	   *context = set_deparse_context_plan(es->deparse_cxt,
+												   state->css.ss.ps.plan,
+												   ancestors);
+
+	return deparse_expression(expr, context,
+							  list_length(es->rtable) > 1 || es->verbose,
+							  true);
+}
+
+static void
+show_group_key(HgjAggState *state, CustomScan *cscan, List *ancestors,
+			   ExplainState *es)
+{
+	List	   *texts = NIL;
+	ListCell   *lc;
+
+	foreach(lc, (List *) list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS))
+	{
+		TargetEntry *tle = list_nth(cscan->custom_scan_tlist,
+									lfirst_int(lc) - 1);
+
+		texts = lappend(texts, deparse((Node *) tle->expr, state, ancestors, es));
+	}
+	if (texts)
+		ExplainPropertyList("Group Key", texts, es);
+}
+
+static void
+show_having(HgjAggState *state, CustomScan *cscan, List *ancestors,
+			ExplainState *es)
+{
+	List	   *having = list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_HAVING);
+	Instrumentation *instrument = state->css.ss.ps.instrument;
+
+	if (having == NIL)
+		return;
+	ExplainPropertyText("Filter",
+						deparse((Node *) make_ands_explicit(having), state,
+								ancestors, es), es);
+	if (es->analyze && instrument &&
+		(instrument->nfiltered1 > 0 || es->format != EXPLAIN_FORMAT_TEXT))
+		ExplainPropertyFloat("Rows Removed by Filter", NULL,
+							 instrument->nloops > 0 ?
+							 instrument->nfiltered1 / instrument->nloops : 0.0,
+							 0, es);
+}
+
+static void
+show_run(HgjAggState *state, ExplainState *es)
+{
+	HgjAggSpill *spill = &state->spill;
+	uint64		memory = (state->peak_bytes + 1023) / 1024;
+	uint64		disk = (spill->total_bytes + 1023) / 1024;
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyUInteger("Groups", NULL, state->ngroups, es);
+		ExplainPropertyUInteger("Memory Usage", "kB", memory, es);
+		ExplainPropertyUInteger("Spilled Rows", NULL, spill->total_rows, es);
+		ExplainPropertyUInteger("Spilled Partitions", NULL,
+								spill->total_partitions, es);
+		ExplainPropertyUInteger("Disk Usage", "kB", disk, es);
+		return;
+	}
+	appendStringInfoSpaces(es->str, es->indent * 2);
+	appendStringInfo(es->str,
+					 "Groups: " UINT64_FORMAT "  Memory Usage: " UINT64_FORMAT "kB",
+					 state->ngroups, memory);
+	if (spill->total_rows > 0)
+		appendStringInfo(es->str,
+						 "  Spilled Rows: " UINT64_FORMAT
+						 "  Partitions: " UINT64_FORMAT
+						 "  Disk Usage: " UINT64_FORMAT "kB",
+						 spill->total_rows, spill->total_partitions, disk);
+	appendStringInfoChar(es->str, '\n');
+}
+
+/* ExplainCustomScan callback. */
+void
+hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	HgjAggState *state = (HgjAggState *) node;
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+
+	if (state->partial || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Partial Mode",
+							state->partial ? "Partial" : "Simple", es);
+	show_group_key(state, cscan, ancestors, es);
+	show_having(state, cscan, ancestors, es);
+	if (es->analyze && state->phase != HGJ_AGG_PHASE_READ)
+		show_run(state, es);
+}

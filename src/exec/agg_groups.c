@@ -1,0 +1,499 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_groups.c
+ *	  The group table of a HashGraphAgg.
+ *
+ * 1. Groups are rows of one array, numbered in the order of their first input
+ *	  row; agg_groups.h says what a row holds.
+ * 2. An array of slots with open addressing leads from a hash to groups.  A slot
+ *	  holds half of the hash, so that nearly always the first group whose half
+ *	  agrees is the right one: a batch takes that on trust, then compares column
+ *	  by column, and looks the few wrong ones up again with care.
+ * 3. A single integer-like key whose values lie close together needs no hash:
+ *	  value minus the smallest is the index into a map.  The map grows with the
+ *	  range until that is too wide for it; then all groups go to the slots.
+ * 4. When the limit is reached no group is added any more, and rows without a
+ *	  group are the caller's to put aside.
+ *
+ * Rows, slots, map and arena are malloc'd: hgj_groups_release() frees them, which
+ * the owner calls on abort, too.  The rest is palloc'd in the context given to
+ * hgj_groups_init().  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "common/pg_prng.h"
+#include "engine/hgj_memory.h"
+#include "exec/agg_groups.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
+
+#define FIRST_SLOTS		256
+#define FIRST_DIRECT	1024
+#define SPARSE_DIRECT	(64 * 1024)	/* larger ones must be a 16th full */
+#define LARGEST_DIRECT	(8 * 1024 * 1024)
+
+/* How many rows ahead slots and groups are prefetched. */
+#define PREFETCH		16
+
+/* A table smaller than this is in the cache anyway. */
+#define PREFETCH_BYTES	((Size) 512 * 1024)
+
+static void *
+allocate(Size bytes)
+{
+	void	   *result = hgj_mem_alloc(bytes);
+
+	if (result == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on request of size %zu for the groups of a HashGraphAgg.",
+						   bytes)));
+	return result;
+}
+
+/*
+ * Get ready for groups.  The keys, stride, nulls_offset, initial, expected and
+ * limit must be set.
+ */
+void
+hgj_groups_init(HgjGroups *groups, MemoryContext context)
+{
+	groups->context = context;
+	groups->seed = pg_prng_uint64(&pg_global_prng_state);
+	groups->scratch = AllocSetContextCreate(context, "HashGraphAgg scratch",
+											ALLOCSET_DEFAULT_SIZES);
+	groups->states = AllocSetContextCreate(context, "HashGraphAgg states",
+										   ALLOCSET_DEFAULT_SIZES);
+}
+
+/* Get ready for batches of so many live rows. */
+void
+hgj_groups_reserve(HgjGroups *groups, uint32 batch_rows)
+{
+	MemoryContext context = groups->context;
+
+	/* what there was is in the context till the end: it is small */
+	groups->batch_rows = batch_rows;
+	groups->hashes = MemoryContextAllocHuge(context, mul_size(batch_rows, sizeof(uint64)));
+	groups->of = MemoryContextAllocHuge(context, mul_size(batch_rows, sizeof(uint32)));
+	groups->mismatched = MemoryContextAllocHuge(context, mul_size(batch_rows, sizeof(uint32)));
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		groups->keys[k].values = MemoryContextAllocHuge(context, mul_size(batch_rows, sizeof(Datum)));
+		groups->keys[k].nulls = MemoryContextAllocHuge(context, batch_rows);
+	}
+}
+
+static Size
+rows_bytes(const HgjGroups *groups, uint32 capacity)
+{
+	return mul_size(capacity, groups->stride);
+}
+
+/* Bytes that count against the limit. */
+Size
+hgj_groups_bytes(const HgjGroups *groups)
+{
+	return rows_bytes(groups, groups->capacity) +
+		(Size) groups->nslots * sizeof(uint64) +
+		(Size) groups->direct_size * sizeof(uint32) +
+		groups->values.allocated +
+		MemoryContextMemAllocated(groups->states, true);
+}
+
+/* Forget every group, and give the memory back. */
+void
+hgj_groups_release(HgjGroups *groups)
+{
+	hgj_mem_free(groups->rows, rows_bytes(groups, groups->capacity));
+	hgj_mem_free(groups->slots, (Size) groups->nslots * sizeof(uint64));
+	hgj_mem_free(groups->map, (Size) groups->direct_size * sizeof(uint32));
+	hgj_arena_free(&groups->values);
+	groups->rows = NULL;
+	groups->slots = NULL;
+	groups->map = NULL;
+	groups->ngroups = groups->capacity = groups->nslots = 0;
+	groups->direct_size = 0;
+	groups->direct = groups->direct_tried = false;
+	groups->null_group = 0;
+	groups->full = false;
+}
+
+/* Is there memory for so many bytes more? */
+static bool
+fits(const HgjGroups *groups, Size more)
+{
+	return add_size(hgj_groups_bytes(groups), more) <= groups->limit;
+}
+
+/* Stop adding groups when the values that states keep have grown too much. */
+void
+hgj_groups_check_memory(HgjGroups *groups)
+{
+	if (!groups->full && groups->ngroups >= HGJ_FEWEST_GROUPS &&
+		!fits(groups, 0))
+		groups->full = true;
+}
+
+/* Make room for another group.  False: the limit is reached. */
+static bool
+grow_rows(HgjGroups *groups)
+{
+	uint32		capacity = groups->capacity;
+	uint32		larger;
+	char	   *rows;
+
+	if (capacity == 0)
+		larger = HGJ_FEWEST_GROUPS;
+	else
+	{
+		if (capacity >= PG_INT32_MAX / 2)
+			return false;
+		/* the old rows live on until they are copied */
+		larger = capacity * 2;
+		if (!fits(groups, rows_bytes(groups, larger)))
+			larger = capacity + capacity / 4;
+		if (!fits(groups, rows_bytes(groups, larger)))
+			return false;
+	}
+	rows = allocate(rows_bytes(groups, larger));
+	if (groups->rows)
+		memcpy(rows, groups->rows, rows_bytes(groups, groups->ngroups));
+	hgj_mem_free(groups->rows, rows_bytes(groups, capacity));
+	groups->rows = rows;
+	groups->capacity = larger;
+	return true;
+}
+
+static inline uint32
+slot_of(uint64 hash, uint32 mask)
+{
+	return (uint32) (hash >> 32) & mask;
+}
+
+static inline uint64
+slot_value(uint64 hash, uint32 group)
+{
+	return (hash & UINT64CONST(0xFFFFFFFF00000000)) | (group + 1);
+}
+
+static inline uint32
+slot_group(uint64 slot)
+{
+	return (uint32) slot - 1;
+}
+
+static inline bool
+slot_agrees(uint64 slot, uint64 hash)
+{
+	return ((slot ^ hash) >> 32) == 0;
+}
+
+static void
+put_slot(uint64 *slots, uint32 mask, uint64 value)
+{
+	uint32		s = slot_of(value, mask);
+
+	while (slots[s] != 0)
+		s = (s + 1) & mask;
+	slots[s] = value;
+}
+
+/* Make an array of nslots slots, and move what there is into it. */
+static void
+resize_slots(HgjGroups *groups, uint32 nslots)
+{
+	uint64	   *slots = allocate((Size) nslots * sizeof(uint64));
+
+	memset(slots, 0, (Size) nslots * sizeof(uint64));
+	for (uint32 s = 0; s < groups->nslots; s++)
+		if (groups->slots[s] != 0)
+			put_slot(slots, nslots - 1, groups->slots[s]);
+	hgj_mem_free(groups->slots, (Size) groups->nslots * sizeof(uint64));
+	groups->slots = slots;
+	groups->nslots = nslots;
+}
+
+/* May one more slot be filled?  At most half of them are. */
+static bool
+room_for_slot(HgjGroups *groups)
+{
+	if (groups->ngroups < groups->nslots / 2)
+		return true;
+	if (groups->nslots >= UINT32_C(1) << 31)
+		return false;
+	if (groups->ngroups >= HGJ_FEWEST_GROUPS &&
+		!fits(groups, (Size) groups->nslots * 2 * sizeof(uint64)))
+		return false;
+	resize_slots(groups, groups->nslots * 2);
+	return true;
+}
+
+/* Add a group for live row i; HGJ_NO_GROUP if the table is full. */
+static uint32
+add_group(HgjGroups *groups, uint32 i)
+{
+	uint32		group = groups->ngroups;
+	char	   *row;
+
+	if (groups->full ||
+		(group == groups->capacity && !grow_rows(groups)))
+	{
+		groups->full = true;
+		return HGJ_NO_GROUP;
+	}
+	row = hgj_group_row(groups, group);
+	memcpy(row, groups->initial, groups->stride);
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		HgjGroupKey *key = &groups->keys[k];
+
+		if (key->has_nulls && key->nulls[i])
+			((uint8 *) row + groups->nulls_offset)[k] = 1;
+		else
+			hgj_group_datums(row)[k] = hgj_group_key_keep(groups, key,
+														  key->values[i]);
+	}
+	groups->ngroups++;
+	return group;
+}
+
+/* Without group columns there is one group, which is there from the start. */
+void
+hgj_groups_only(HgjGroups *groups)
+{
+	Assert(groups->nkeys == 0);
+	if (groups->ngroups == 0)
+		(void) add_group(groups, 0);
+}
+
+/* The group of live row i, by comparing every candidate; added if need be. */
+static uint32
+find_or_add(HgjGroups *groups, uint32 i)
+{
+	uint64		hash = groups->hashes[i];
+	uint32		mask = groups->nslots - 1;
+	uint32		s;
+	uint32		group;
+
+	for (s = slot_of(hash, mask); groups->slots[s] != 0; s = (s + 1) & mask)
+	{
+		char	   *row;
+		int			k = 0;
+
+		if (!slot_agrees(groups->slots[s], hash))
+			continue;
+		group = slot_group(groups->slots[s]);
+		row = hgj_group_row(groups, group);
+		while (k < groups->nkeys && hgj_group_key_equal(groups, k, i, row))
+			k++;
+		if (k == groups->nkeys)
+			return group;
+	}
+	if (groups->full || !room_for_slot(groups))
+	{
+		groups->full = true;
+		return HGJ_NO_GROUP;
+	}
+	group = add_group(groups, i);
+	if (group != HGJ_NO_GROUP)
+		put_slot(groups->slots, groups->nslots - 1, slot_value(hash, group));
+	return group;
+}
+
+/* The hash of live row i, whose keys have been loaded. */
+uint64
+hgj_groups_hash(HgjGroups *groups, uint32 i)
+{
+	groups->hashes[i] = groups->seed;
+	for (int k = 0; k < groups->nkeys; k++)
+		hgj_group_key_hash(groups, &groups->keys[k], i, 1);
+	return groups->hashes[i];
+}
+
+/* Groups of n live rows, by hash. */
+static void
+assign_hashed(HgjGroups *groups, uint32 n)
+{
+	uint64	   *hashes = groups->hashes;
+	uint32	   *of = groups->of;
+	bool		prefetch = hgj_groups_bytes(groups) > PREFETCH_BYTES;
+	uint32		nmismatched = 0;
+
+	for (uint32 i = 0; i < n; i++)
+		hashes[i] = groups->seed;
+	for (int k = 0; k < groups->nkeys; k++)
+		hgj_group_key_hash(groups, &groups->keys[k], 0, n);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		mask = groups->nslots - 1;
+		uint32		s = slot_of(hashes[i], mask);
+
+		if (prefetch && i + PREFETCH < n)
+			__builtin_prefetch(&groups->slots[slot_of(hashes[i + PREFETCH],
+													  mask)]);
+		while (groups->slots[s] != 0 && !slot_agrees(groups->slots[s], hashes[i]))
+			s = (s + 1) & mask;
+		of[i] = groups->slots[s] != 0 ? slot_group(groups->slots[s]) :
+			find_or_add(groups, i);
+		if (prefetch && of[i] != HGJ_NO_GROUP)
+			__builtin_prefetch(hgj_group_row(groups, of[i]));
+	}
+
+	for (int k = 0; k < groups->nkeys; k++)
+		nmismatched = hgj_group_key_compare(groups, k, n, nmismatched);
+	for (uint32 m = 0; m < nmismatched; m++)
+		of[groups->mismatched[m]] = find_or_add(groups, groups->mismatched[m]);
+}
+
+/* Give up the map: all groups go to the slots. */
+static void
+leave_direct(HgjGroups *groups)
+{
+	HgjGroupKey *key = &groups->keys[0];
+	Datum		value = key->values[0];
+	bool		has_nulls = key->has_nulls;
+	uint8		null = key->nulls[0];
+	uint32		nslots = FIRST_SLOTS;
+
+	hgj_mem_free(groups->map, (Size) groups->direct_size * sizeof(uint32));
+	groups->map = NULL;
+	groups->direct_size = 0;
+	groups->direct = false;
+	groups->null_group = 0;
+
+	while (nslots / 2 <= groups->ngroups)
+		nslots *= 2;
+	resize_slots(groups, nslots);
+	key->has_nulls = true;
+	for (uint32 g = 0; g < groups->ngroups; g++)
+	{
+		char	   *row = hgj_group_row(groups, g);
+
+		key->values[0] = hgj_group_datums(row)[0];
+		key->nulls[0] = ((uint8 *) row + groups->nulls_offset)[0];
+		put_slot(groups->slots, nslots - 1,
+				 slot_value(hgj_groups_hash(groups, 0), g));
+	}
+	key->values[0] = value;
+	key->nulls[0] = null;
+	key->has_nulls = has_nulls;
+}
+
+/*
+ * Make the map cover these values, too.  False: it would be too large for what
+ * it is worth.
+ */
+static bool
+cover(HgjGroups *groups, int64 least, int64 most)
+{
+	uint64		range;
+	uint32		size = FIRST_DIRECT;
+	uint32	   *map;
+
+	if (groups->direct_size > 0)
+	{
+		int64		last = groups->direct_base + groups->direct_size - 1;
+
+		if (least >= groups->direct_base && most <= last)
+			return true;
+		least = Min(least, groups->direct_base);
+		most = Max(most, last);
+	}
+	range = (uint64) most - (uint64) least;
+	if (range >= LARGEST_DIRECT / 2)
+		return false;
+	/* slack, half of it below; a sparse map must not grow for ever */
+	while (size < range + range / 2)
+		size *= 2;
+	if (size > SPARSE_DIRECT &&
+		size / 16 > Max((double) groups->ngroups, groups->expected))
+		return false;
+	if ((Size) size * sizeof(uint32) > groups->limit / 4)
+		return false;
+	if (least > PG_INT64_MIN + size && most < PG_INT64_MAX - size)
+		least -= (size - range) / 2;
+	else if (least > PG_INT64_MAX - (int64) size)
+		return false;
+
+	map = allocate((Size) size * sizeof(uint32));
+	memset(map, 0, (Size) size * sizeof(uint32));
+	if (groups->map)
+		memcpy(map + (groups->direct_base - least), groups->map,
+			   (Size) groups->direct_size * sizeof(uint32));
+	hgj_mem_free(groups->map, (Size) groups->direct_size * sizeof(uint32));
+	groups->map = map;
+	groups->direct_base = least;
+	groups->direct_size = size;
+	return true;
+}
+
+/* Groups of n live rows through the map.  False: it will not do any more. */
+static bool
+assign_direct(HgjGroups *groups, uint32 n)
+{
+	HgjGroupKey *key = &groups->keys[0];
+	const Datum *values = key->values;
+	uint32	   *of = groups->of;
+	int64		least = PG_INT64_MAX;
+	int64		most = PG_INT64_MIN;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		int64		value = (int64) values[i];
+
+		if (key->has_nulls && key->nulls[i])
+			continue;
+		least = Min(least, value);
+		most = Max(most, value);
+	}
+	if (least <= most && !cover(groups, least, most))
+		return false;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32	   *entry = key->has_nulls && key->nulls[i] ?
+		&groups->null_group :
+		&groups->map[(uint64) values[i] - (uint64) groups->direct_base];
+
+		if (unlikely(*entry == 0))
+			*entry = add_group(groups, i) + 1;	/* HGJ_NO_GROUP gives 0 */
+		of[i] = *entry - 1;
+	}
+	return true;
+}
+
+/*
+ * Find or add the groups of a batch's live rows: groups->of[i] is that of the
+ * i-th of them, or HGJ_NO_GROUP where the table is full.
+ */
+void
+hgj_groups_assign(HgjGroups *groups, const HgjBatch *batch)
+{
+	uint32		n = hgj_batch_nlive(batch);
+
+	Assert(n <= groups->batch_rows);
+	for (int k = 0; k < groups->nkeys; k++)
+		hgj_group_key_load(&groups->keys[k], batch);
+
+	if (!groups->direct_tried)
+	{
+		groups->direct_tried = true;
+		groups->direct = (groups->nkeys == 1 &&
+						  groups->keys[0].kind == HGJ_GROUP_WORD);
+	}
+	if (groups->direct)
+	{
+		if (assign_direct(groups, n))
+			return;
+		leave_direct(groups);
+	}
+	if (groups->nslots == 0)
+		resize_slots(groups, FIRST_SLOTS);
+	assign_hashed(groups, n);
+}

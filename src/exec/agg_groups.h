@@ -1,0 +1,142 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_groups.h
+ *	  The groups of a HashGraphAgg: from key columns of a batch to group
+ *	  numbers (agg_groups.c), and how keys are hashed and compared
+ *	  (agg_keys.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_AGG_GROUPS_H
+#define HGJ_AGG_GROUPS_H
+
+#include "compat.h"
+
+#include "exec/arena.h"
+#include "exec/batch.h"
+#include "exec/dictionary.h"
+#include "exec/keys.h"
+
+/* The group of a row that has none: the table is full. */
+#define HGJ_NO_GROUP		PG_UINT32_MAX
+
+/* A table holds this many groups even if memory is short: progress. */
+#define HGJ_FEWEST_GROUPS	64
+
+/* How the values of a group column are compared. */
+typedef enum HgjGroupKeyKind
+{
+	HGJ_GROUP_WORD,				/* equal datums, by value */
+	HGJ_GROUP_FLOAT4,			/* ... but for -0 and NaN */
+	HGJ_GROUP_FLOAT8,
+	HGJ_GROUP_BYTES,			/* equal bytes, attlen of them */
+	HGJ_GROUP_VARLENA,			/* equal bytes of a varlena */
+	HGJ_GROUP_OPAQUE			/* the type's own hash and equality */
+} HgjGroupKeyKind;
+
+typedef struct HgjGroupKey
+{
+	HgjGroupKeyKind kind;
+	int			column;			/* of the batch */
+	int16		attlen;
+	bool		attbyval;
+	HgjDictionary *dictionary;	/* the datums are its codes, or NULL */
+	Oid			collation;
+	HgjKey		hash;			/* opaque: how to hash ... */
+	FmgrInfo	equal;			/* ... and to compare */
+
+	/* the batch at hand, by live row: datums (0 for NULL), and what is NULL */
+	Datum	   *values;
+	uint8	   *nulls;
+	bool		has_nulls;		/* nulls means something */
+	bool		ever_nulls;		/* some batch had NULLs */
+} HgjGroupKey;
+
+/*
+ * A group is a row of `stride` bytes: how many input rows it has, its key
+ * datums, a byte for each that says whether it is NULL, and then whatever the
+ * aggregates keep (agg_state.h).
+ */
+typedef struct HgjGroups
+{
+	int			nkeys;			/* 0: there is one group, number 0 */
+	HgjGroupKey *keys;
+	Size		nulls_offset;
+	Size		stride;
+	char	   *initial;		/* a group without rows */
+	uint64		seed;
+	double		expected;		/* groups, by the planner */
+
+	char	   *rows;			/* capacity x stride bytes */
+	uint32		ngroups;
+	uint32		capacity;
+	HgjArena	values;			/* by-reference keys */
+
+	uint64	   *slots;			/* high half of the hash, group number + 1 */
+	uint32		nslots;			/* a power of two */
+
+	/* one key of kind WORD whose values lie close together */
+	bool		direct;			/* the map is used, and not the slots */
+	bool		direct_tried;	/* not again */
+	int64		direct_base;	/* the value of map[0] */
+	uint32		direct_size;
+	uint32	   *map;			/* group number + 1 */
+	uint32		null_group;		/* + 1 */
+
+	Size		limit;			/* bytes */
+	MemoryContext context;
+	MemoryContext states;		/* what aggregates palloc; counts as well */
+	bool		full;			/* no new groups */
+
+	uint32		batch_rows;		/* capacity of the arrays below */
+	uint64	   *hashes;			/* by live row */
+	uint32	   *of;				/* by live row */
+	uint32	   *mismatched;		/* live rows */
+	MemoryContext scratch;		/* for functions of types; reset often */
+} HgjGroups;
+
+/* agg_groups.c */
+extern void hgj_groups_init(HgjGroups *groups, MemoryContext context);
+extern void hgj_groups_reserve(HgjGroups *groups, uint32 batch_rows);
+extern void hgj_groups_assign(HgjGroups *groups, const HgjBatch *batch);
+extern void hgj_groups_only(HgjGroups *groups);
+extern uint64 hgj_groups_hash(HgjGroups *groups, uint32 i);
+extern void hgj_groups_check_memory(HgjGroups *groups);
+extern Size hgj_groups_bytes(const HgjGroups *groups);
+extern void hgj_groups_release(HgjGroups *groups);
+
+/* agg_keys.c */
+extern void hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality);
+extern void hgj_group_key_load(HgjGroupKey *key, const HgjBatch *batch);
+extern void hgj_group_key_hash(HgjGroups *groups, HgjGroupKey *key,
+							   uint32 first, uint32 n);
+extern uint32 hgj_group_key_compare(HgjGroups *groups, int k, uint32 n,
+									uint32 nmismatched);
+extern bool hgj_group_key_equal(HgjGroups *groups, int k, uint32 i,
+								const char *row);
+extern Datum hgj_group_key_keep(HgjGroups *groups, HgjGroupKey *key,
+								Datum value);
+
+/* Stir the bits of x, so that every bit of the result depends on all. */
+static inline uint64
+hgj_stir(uint64 x)
+{
+	x *= UINT64CONST(0x9E3779B97F4A7C15);
+	x ^= x >> 32;
+	x *= UINT64CONST(0xD6E8FEB86659FD93);
+	return x ^ (x >> 32);
+}
+
+static inline char *
+hgj_group_row(const HgjGroups *groups, uint32 group)
+{
+	return groups->rows + (Size) group * groups->stride;
+}
+
+static inline Datum *
+hgj_group_datums(char *row)
+{
+	return (Datum *) (row + sizeof(int64));
+}
+
+#endif							/* HGJ_AGG_GROUPS_H */

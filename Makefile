@@ -93,6 +93,8 @@ override CPPFLAGS := $(patsubst -I$(includedir_server),-isystem $(includedir_ser
 # A changed header rebuilds the objects that include it, changed flags all.
 $(OBJS): override CFLAGS += -MMD -MP
 $(OBJS): build/flags
+# Loops over arrays: with -O3 the compiler makes vector code of them.
+$(filter src/exec/program_ops_%.o,$(OBJS)): override CFLAGS += -O3
 # PostgreSQL's idiom `int i < lengthof(array)` is a warning of -Wextra.
 PG_SIDE := $(filter-out src/engine/%,$(SRCS))
 $(PG_SIDE:.c=.o) $(PG_SIDE:=.strict): override CFLAGS += -Wno-sign-compare

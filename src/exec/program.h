@@ -35,6 +35,12 @@ typedef int (*HgjInputLookup) (void *arg, const Var *var);
  * long as the program.  NULL when the expression is not of the supported forms
  * (nothing has been changed then but what `lookup` did).
  *
+ * The expression may be a List of clauses, as ExecInitQual() takes: give a
+ * plan's quals so, not as an AND, because ExecQual() does not look at the rest
+ * of them once one is NULL, whereas AND does.  (A List of more than one can be
+ * run by hgj_program_filter() only.)  Expressions are as they are in a finished
+ * plan; `parent` is the node they belong to.
+ *
  * may_fail: false refuses expressions whose evaluation can raise an error, so
  * that what is compiled is as good as leakproof, and may be run early and on
  * rows that another clause would have removed.
@@ -44,8 +50,9 @@ extern HgjProgram *hgj_program_compile(Expr *expr, PlanState *parent,
 									   bool may_fail);
 
 /*
- * Evaluate constants and parameters, which are those of this execution: call
- * before the first row, and again after a rescan.
+ * Parameters are those of this execution: call before the first row, and again
+ * after a rescan.  They are evaluated when a row comes to them, so that the
+ * context must stay.
  */
 extern void hgj_program_start(HgjProgram *program, ExprContext *econtext);
 

@@ -1,0 +1,204 @@
+/*-------------------------------------------------------------------------
+ *
+ * program.c
+ *	  Run a program: a filter narrows a selection of rows, clause by clause; an
+ *	  expression makes a vector.
+ *
+ * 1. Rows are taken in chunks, so that what is computed for one step is still in
+ *	  cache when the next one reads it.
+ * 2. A filter hands the rows that have passed one clause to the next.
+ * 3. When a row of a chunk raises an error, the chunk is run again row by row:
+ *	  the error is then that of the first such row, and of the first function
+ *	  that fails for it, as in PostgreSQL.
+ *
+ * Everything is in the program's memory context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/program_private.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+void
+hgj_program_start(HgjProgram *program, ExprContext *econtext)
+{
+	program->econtext = econtext;
+	for (int i = 0; i < program->nconstants; i++)
+	{
+		HgjStep    *step = program->constants[i];
+
+		if (step->constant->state == NULL)
+			continue;
+		step->constant->ready = false;
+		step->spread = false;
+		if (step->set)
+			hgj_set_reset(step->set);
+	}
+	for (int i = 0; i < program->nclauses; i++)
+		if (program->clauses[i].nbounds > 0 ||
+			program->clauses[i].test == HGJ_TEST_MEMBER)
+			program->clauses[i].prepared = false;
+}
+
+int
+hgj_program_input(const HgjProgram *program)
+{
+	if (program->root && program->root->op == HGJ_STEP_INPUT)
+		return program->root->input;
+	return -1;
+}
+
+/*
+ * One of these rows fails in this clause: run each alone through what is left
+ * of the filter, so that the first row that fails raises its error.
+ */
+static void
+fail_in_filter(HgjProgram *program, int first_clause, const HgjRows *rows)
+{
+	uint32		passed;
+
+	program->single = true;
+	for (uint32 i = 0; i < rows->n; i++)
+	{
+		uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
+		HgjRows		one = {.sel = &row, .n = 1};
+
+		program->failed = false;
+		for (int c = first_clause; c < program->nclauses; c++)
+			if (hgj_clause_run(program, &program->clauses[c], &one,
+							   &passed) == 0)
+				break;
+	}
+	elog(ERROR, "a filter of a HashGraphJoin did not fail again");
+}
+
+static uint32
+filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out)
+{
+	HgjRows		rows = *chunk;
+
+	for (int c = 0; c < program->nclauses && rows.n > 0; c++)
+	{
+		uint32		n = hgj_clause_run(program, &program->clauses[c], &rows,
+									   out);
+
+		if (unlikely(program->failed))
+			fail_in_filter(program, c, &rows);
+		rows.sel = out;
+		rows.n = n;
+	}
+	return rows.n;
+}
+
+uint32
+hgj_program_filter(HgjProgram *program, const HgjVector *const *inputs,
+				   const uint32 *sel, uint32 n, uint32 *out)
+{
+	uint32		passed = 0;
+
+	program->inputs = inputs;
+	program->failed = program->single = false;
+	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
+	{
+		HgjRows		chunk = {
+			.sel = sel ? sel + first : NULL,
+			.first = first,
+			.n = Min(HGJ_CHUNK, n - first)
+		};
+
+		CHECK_FOR_INTERRUPTS();
+		passed += filter_chunk(program, &chunk, out + passed);
+	}
+	return passed;
+}
+
+/* Make room for the values of n rows. */
+static void
+reserve_result(HgjProgram *program, uint32 n)
+{
+	HgjVector  *result = &program->result;
+	uint32		capacity = Max(n, HGJ_CHUNK);
+
+	if (n <= program->result_rows && result->values)
+		return;
+	if (result->values)
+	{
+		pfree(result->values);
+		pfree(result->validity);
+		result->values = NULL;
+	}
+	result->validity = MemoryContextAllocHuge(program->context,
+											  mul_size(capacity / 64 + 1,
+													   sizeof(uint64)));
+	result->values = MemoryContextAllocHuge(program->context,
+											mul_size(capacity, result->width));
+	program->result_rows = capacity;
+}
+
+/* The NULL bytes of a chunk, as bits. */
+static void
+pack_validity(uint64 *validity, const uint8 *nulls, uint32 n)
+{
+	for (uint32 i = 0; i < n; i += 64)
+	{
+		uint64		word = 0;
+		uint32		m = Min(64, n - i);
+
+		if (nulls == NULL)
+			word = ~UINT64CONST(0);
+		else
+			for (uint32 j = 0; j < m; j++)
+				word |= (uint64) (nulls[i + j] == 0) << j;
+		validity[i / 64] = word;
+	}
+}
+
+static void
+fail_in_chunk(HgjProgram *program, const HgjRows *rows)
+{
+	program->single = true;
+	for (uint32 i = 0; i < rows->n; i++)
+	{
+		uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
+		HgjRows		one = {.sel = &row, .n = 1};
+
+		program->failed = false;
+		hgj_step_run(program, program->root, &one);
+	}
+	elog(ERROR, "an expression of a HashGraphJoin did not fail again");
+}
+
+const HgjVector *
+hgj_program_eval(HgjProgram *program, const HgjVector *const *inputs,
+				 const uint32 *sel, uint32 n)
+{
+	HgjVector  *result = &program->result;
+	HgjStep    *root = program->root;
+
+	reserve_result(program, n);
+	result->has_nulls = false;
+	program->inputs = inputs;
+	program->failed = program->single = false;
+	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
+	{
+		HgjRows		chunk = {
+			.sel = sel ? sel + first : NULL,
+			.first = first,
+			.n = Min(HGJ_CHUNK, n - first)
+		};
+		char	   *values = (char *) result->values +
+			(Size) first * result->width;
+
+		CHECK_FOR_INTERRUPTS();
+		hgj_step_run(program, root, &chunk);
+		if (unlikely(program->failed))
+			fail_in_chunk(program, &chunk);
+		memcpy(values, root->values, (Size) chunk.n * result->width);
+		pack_validity(result->validity + first / 64, root->nulls, chunk.n);
+		if (root->nulls)
+			result->has_nulls = true;
+	}
+	return result;
+}

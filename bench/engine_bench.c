@@ -187,8 +187,8 @@ make_probe_keys(KeyKind kind, const uint64_t *build, uint32_t n, int percent)
 
 static HgjTable *
 make_table(HgjBuild build, HgjProbeAlgo probe, HgjSegments segments,
-		   const uint64_t *keys, uint32_t n, double *append_ns,
-		   double *build_ns)
+		   HgjFilter filter, const uint64_t *keys, uint32_t n,
+		   double *append_ns, double *build_ns)
 {
 	HgjTableSpec spec;
 	HgjTable   *table;
@@ -202,6 +202,7 @@ make_table(HgjBuild build, HgjProbeAlgo probe, HgjSegments segments,
 	spec.build = build;
 	spec.probe = probe;
 	spec.segments = segments;
+	spec.filter = filter;
 	must(engine->table_create(&spec, &table, &err), &err);
 	for (at = 0; at < n; at += 4096)
 	{
@@ -235,8 +236,8 @@ bench_build(HgjBuild build, KeyKind kind, const uint64_t *keys, uint32_t n,
 
 	for (run = 0; run < runs; run++)
 	{
-		table = make_table(build, HGJ_PROBE_STANDARD, HGJ_SEGMENTS_AUTO, keys,
-						   n, &append[run], &built[run]);
+		table = make_table(build, HGJ_PROBE_STANDARD, HGJ_SEGMENTS_AUTO,
+						   HGJ_FILTER_OFF, keys, n, &append[run], &built[run]);
 		engine->info(table, &info);
 		engine->table_destroy(table);
 	}
@@ -304,8 +305,8 @@ bench_probe(HgjBuild build, KeyKind kind, HgjSegments segments,
 	int			run;
 	int			i;
 
-	table = make_table(build, HGJ_PROBE_STANDARD, segments, keys, n, &append,
-					   &built);
+	table = make_table(build, HGJ_PROBE_STANDARD, segments, HGJ_FILTER_OFF, keys,
+					   n, &append, &built);
 	engine->info(table, &info);
 	for (run = 0; run < runs; run++)
 		times[run] = probe_once(table, probe_keys, n, 4096);
@@ -316,8 +317,8 @@ bench_probe(HgjBuild build, KeyKind kind, HgjSegments segments,
 	engine->table_destroy(table);
 	if (build != HGJ_BUILD_DIRECT)
 	{
-		table = make_table(build, HGJ_PROBE_BINNED, segments, keys, n, &append,
-						   &built);
+		table = make_table(build, HGJ_PROBE_BINNED, segments, HGJ_FILTER_OFF,
+						   keys, n, &append, &built);
 		printf(", binned by batch:");
 		for (i = 0; i < 5; i++)
 		{
@@ -336,6 +337,53 @@ bench_probe(HgjBuild build, KeyKind kind, HgjSegments segments,
 	printf("\n");
 	(void) fflush(stdout);
 	hgj_mem_free(probe_keys, (size_t) n * 8);
+}
+
+/* A filter from the first batch on, when it is found to pay, and none. */
+static void
+bench_filter(HgjBuild build, KeyKind kind, const uint64_t *keys, uint32_t n,
+			 int runs)
+{
+	static const int percents[] = {0, 10, 33, 50, 67, 100};
+	HgjTableInfo info;
+	HgjTable   *table;
+	double		append;
+	double		built;
+	int			i;
+	int			filter;
+	int			run;
+
+	for (i = 0; i < 6; i++)
+	{
+		uint64_t   *probe_keys = make_probe_keys(kind, keys, n, percents[i]);
+
+		printf("  filter %-8s %-6s %3d%% hits:", kind_names[kind],
+			   hgj_build_name(build), percents[i]);
+		for (filter = HGJ_FILTER_AUTO; filter <= HGJ_FILTER_OFF; filter++)
+		{
+			double		times[MAX_RUNS];
+
+			for (run = 0; run < runs; run++)
+			{
+				table = make_table(build, HGJ_PROBE_STANDARD,
+								   HGJ_SEGMENTS_AUTO, (HgjFilter) filter, keys,
+								   n, &append, &built);
+				times[run] = probe_once(table, probe_keys, n, 4096);
+				engine->info(table, &info);
+				engine->table_destroy(table);
+			}
+			printf(" %s %6.2f", hgj_filter_name((HgjFilter) filter),
+				   median(times, runs));
+			if (info.filter_tested > 0)
+				printf(" (rejected %.1f%%, %.1f MB)",
+					   100.0 * (double) info.filter_rejected /
+					   (double) info.filter_tested,
+					   (double) info.filter_bytes / 1e6);
+		}
+		printf("\n");
+		(void) fflush(stdout);
+		hgj_mem_free(probe_keys, (size_t) n * 8);
+	}
 }
 
 static void
@@ -382,6 +430,8 @@ bench_size(uint32_t n)
 				100, 2 * independent, runs);
 	bench_probe(HGJ_BUILD_DIRECT, KEYS_DENSE, HGJ_SEGMENTS_AUTO, dense, n, 100,
 				independent, runs);
+	bench_filter(HGJ_BUILD_AUTO, KEYS_SPARSE4, keys, n, 3);
+	bench_filter(HGJ_BUILD_AUTO, KEYS_SPARSE8, wide, n, 3);
 	hgj_mem_free(keys, (size_t) n * 8);
 	hgj_mem_free(wide, (size_t) n * 8);
 	hgj_mem_free(dense, (size_t) n * 8);

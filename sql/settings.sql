@@ -8,6 +8,7 @@ set hashgraph_join.engine = opencl;
 set hashgraph_join.build = v3;
 set hashgraph_join.probe = 1;
 set hashgraph_join.segments = '';
+set hashgraph_join.filter = bloom;
 set hashgraph_join.require = agg;
 set hashgraph_join.force = maybe;
 set hashgraph_join.min_rows = -1;

@@ -88,7 +88,7 @@ end $$;
 -- The same over every way of building, probing and storing, in little and in
 -- enough memory.
 create function hgj_check_ways(q text, nodes int default 1) returns text language plpgsql
-	set hashgraph_join.build = auto set hashgraph_join.probe = auto set hashgraph_join.segments = auto set work_mem = '4MB'
+	set hashgraph_join.build = auto set hashgraph_join.probe = auto set hashgraph_join.segments = auto set hashgraph_join.filter = auto set work_mem = '4MB'
 as $$
 declare
 	way record;
@@ -101,11 +101,12 @@ begin
 			unnest('{auto,csr,ellpack,sliced}'::text[]) segments, unnest('{64kB,4MB}'::text[]) memory
 	loop
 		perform set_config('hashgraph_join.build', way.build, true), set_config('hashgraph_join.probe', way.probe, true),
-			set_config('hashgraph_join.segments', way.segments, true), set_config('work_mem', way.memory, true);
+			set_config('hashgraph_join.segments', way.segments, true), set_config('work_mem', way.memory, true),
+			set_config('hashgraph_join.filter', ('{auto,on,off}'::text[])[ways % 3 + 1], true);
 		said := hgj_check(q, nodes);
 		ways := ways + 1;
 		if said <> 'ok' then
-			bad := bad || format(E'\n%s %s %s %s: %s', way.build, way.probe, way.segments, way.memory, said);
+			bad := bad || format(E'\n%s %s %s %s %s: %s', way.build, way.probe, way.segments, current_setting('hashgraph_join.filter'), way.memory, said);
 		end if;
 	end loop;
 	return case when bad = '' then format('ok (%s ways)', ways) else bad end;

@@ -24,6 +24,7 @@ double		hgj_build_tuple_cost = 0.006;
 double		hgj_emit_tuple_cost = 0.008;
 bool		hgj_enabled = true;
 int			hgj_engine = HGJ_ENGINE_AUTO;
+int			hgj_filter = HGJ_FILTER_AUTO;
 bool		hgj_force = false;
 int			hgj_min_rows = 10000;
 int			hgj_probe = HGJ_PROBE_AUTO;
@@ -46,6 +47,13 @@ static const struct config_enum_entry engine_options[] = {
 	{"auto", HGJ_ENGINE_AUTO, false},
 	{"cpu", HGJ_ENGINE_CPU, false},
 	{"cuda", HGJ_ENGINE_CUDA, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry filter_options[] = {
+	{"auto", HGJ_FILTER_AUTO, false},
+	{"on", HGJ_FILTER_ON, false},
+	{"off", HGJ_FILTER_OFF, false},
 	{NULL, 0, false}
 };
 
@@ -119,6 +127,12 @@ hgj_define_settings(void)
 							 "Chooses what runs the joins.",
 							 "An engine that cannot run falls back to cpu, and EXPLAIN ANALYZE says why.",
 							 &hgj_engine, HGJ_ENGINE_AUTO, engine_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hashgraph_join.filter",
+							 "Forces the use of a filter in front of a HashGraph.",
+							 "auto makes one when few of the rows that probe a large table match.",
+							 &hgj_filter, HGJ_FILTER_AUTO, filter_options,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("hashgraph_join.force",

@@ -37,6 +37,7 @@ extern double hgj_build_tuple_cost;
 extern double hgj_emit_tuple_cost;
 extern bool hgj_enabled;
 extern int	hgj_engine;
+extern int	hgj_filter;
 extern bool hgj_force;
 extern int	hgj_min_rows;
 extern int	hgj_probe;

@@ -365,5 +365,6 @@ hgj_cpu_build(HgjTable *table, uint32_t total_rows, HgjError *err)
 	table->total_rows = total_rows;
 	table->built = true;
 	hgj_cpu_plan_probe(table);
+	hgj_cpu_plan_filter(table);
 	return HGJ_OK;
 }

@@ -211,6 +211,8 @@ check_spec(const HgjTableSpec *spec, HgjError *err)
 		return hgj_cpu_fail(err, HGJ_INVALID, "no such probe algorithm");
 	if ((unsigned int) spec->segments > HGJ_SEGMENTS_SLICED)
 		return hgj_cpu_fail(err, HGJ_INVALID, "no such segments");
+	if ((unsigned int) spec->filter > HGJ_FILTER_OFF)
+		return hgj_cpu_fail(err, HGJ_INVALID, "no such use of filters");
 	/* written so that a NaN fails it */
 	if (!(spec->load == 0 ||
 		  (spec->load >= MIN_LOAD && spec->load <= MAX_LOAD)))
@@ -265,6 +267,7 @@ cpu_table_destroy(HgjTable *table)
 	hgj_cpu_free_chunks(table);
 	hgj_cpu_graph_free(table, &table->graph);
 	hgj_cpu_put(table, table->bits, table->bits_bytes);
+	hgj_cpu_filter_free(table);
 	hgj_mem_free(table, sizeof(HgjTable));
 }
 
@@ -276,6 +279,23 @@ cpu_memory(const HgjTable *table, HgjMemory *memory)
 	memory->peak = __atomic_load_n(&table->peak, __ATOMIC_RELAXED);
 	memory->build_peak = table->built ? memory->peak :
 		hgj_cpu_build_peak(table);
+}
+
+/* The filter's part of it. */
+static void
+filter_info(const HgjTable *table, HgjTableInfo *info)
+{
+	FilterState state = __atomic_load_n(&table->filter_state, __ATOMIC_ACQUIRE);
+
+	info->filter_bytes = state == FILTER_READY ? table->filter.bytes : 0;
+	info->filter_tested = __atomic_load_n(&table->filter_tested,
+										  __ATOMIC_RELAXED);
+	info->filter_rejected = __atomic_load_n(&table->filter_rejected,
+											__ATOMIC_RELAXED);
+	if (state == FILTER_REFUSED)
+		info->notes |= HGJ_NOTE_FILTER_MEMORY;
+	if (table->spec.filter == HGJ_FILTER_ON && table->graph.slack > 0)
+		info->notes |= HGJ_NOTE_FILTER_DYNAMIC;
 }
 
 /* HgjEngine.info: what the table is, or before build, what it is planned as. */
@@ -301,6 +321,7 @@ cpu_info(const HgjTable *table, HgjTableInfo *info)
 		if (table->spec.probe == HGJ_PROBE_BINNED && !table->probe_binned)
 			info->notes |= HGJ_NOTE_BINNED_UNFIT;
 		info->rebuilds = table->rebuilds;
+		filter_info(table, info);
 	}
 	else
 	{

@@ -157,6 +157,22 @@ typedef struct Plan
 	uint64_t	range;
 } Plan;
 
+/* Keys that may be in the graph (cpu_filter.c). */
+typedef struct Filter
+{
+	uint64_t   *words;
+	uint64_t	nwords;
+	size_t		bytes;
+} Filter;
+
+typedef enum FilterState
+{
+	FILTER_NONE = 0,
+	FILTER_MAKING,				/* by one of the probes */
+	FILTER_READY,
+	FILTER_REFUSED				/* there was no memory */
+} FilterState;
+
 struct HgjTable
 {
 	HgjTableSpec spec;
@@ -184,6 +200,12 @@ struct HgjTable
 	uint32_t	probe_bins;		/* 1 = cannot be binned */
 	bool		probe_binned;	/* forced, and there are bins */
 	uint64_t	binned_rows;	/* AUTO: from such a batch on it pays */
+
+	bool		may_filter;
+	FilterState filter_state;	/* atomic; READY publishes the filter */
+	Filter		filter;
+	uint64_t	filter_tested;	/* rows; atomic */
+	uint64_t	filter_rejected;	/* atomic */
 
 	size_t		l2_bytes;
 	uint64_t	current;		/* atomic: probes count here too */
@@ -290,6 +312,10 @@ extern HgjStatus hgj_cpu_segments_size(HgjTable *table, const Plan *plan,
 									   uint32_t *counts, size_t counts_bytes,
 									   Graph *graph, HgjError *err);
 extern void hgj_cpu_segments_close(Graph *graph);
+
+/* cpu_filter.c */
+extern void hgj_cpu_plan_filter(HgjTable *table);
+extern void hgj_cpu_filter_free(HgjTable *table);
 
 /* cpu_probe.c, cpu_probe_binned.c */
 extern HgjStatus hgj_cpu_probe_create(HgjTable *table, HgjProbe **probe,

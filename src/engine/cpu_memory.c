@@ -128,9 +128,11 @@ hgj_mem_alloc(size_t bytes)
 #ifdef HGJ_MEM_TEST
 	if (p != NULL)
 	{
-		test_live += size;
-		if (test_live > test_peak)
-			test_peak = test_live;
+		uint64_t	live = __atomic_add_fetch(&test_live, size,
+											  __ATOMIC_RELAXED);
+
+		if (live > test_peak)
+			test_peak = live;	/* meant for one thread */
 	}
 #endif
 	return p;
@@ -142,7 +144,8 @@ hgj_mem_free(void *p, size_t bytes)
 	if (p == NULL)
 		return;
 #ifdef HGJ_MEM_TEST
-	test_live -= hgj_mem_footprint(bytes);
+	(void) __atomic_sub_fetch(&test_live, hgj_mem_footprint(bytes),
+							  __ATOMIC_RELAXED);
 #endif
 #ifdef HGJ_HAVE_MMAP
 	if (bytes >= HUGE_ALIGN)

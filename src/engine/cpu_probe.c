@@ -47,6 +47,7 @@ typedef struct Out
 	const uint8_t *skip;
 	uint32_t	n;
 	uint32_t	capacity;
+	uint32_t	hits;			/* rows with a match, walked to their end */
 } Out;
 
 /* HgjEngine.probe_create: a cursor over a built table. */
@@ -75,6 +76,7 @@ hgj_cpu_probe_destroy(HgjProbe *probe)
 	if (probe == NULL)
 		return;
 	hgj_cpu_probe_free_bins(probe);
+	hgj_cpu_probe_free_filter(probe);
 	hgj_cpu_put(probe->table, probe, sizeof(HgjProbe));
 }
 
@@ -110,7 +112,9 @@ hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
 	probe->steps = 0;
 	if (t->graph.rows == 0)
 		probe->total = 0;		/* nothing to be found */
-	if (probe->total > 0 &&
+	if (probe->total > 0)
+		status = hgj_cpu_probe_filter(probe, err);
+	if (status == HGJ_OK && probe->total > 0 &&
 		(t->probe_binned || probe->total >= t->binned_rows))
 		status = hgj_cpu_probe_bin(probe, err);
 	probe->begun = status == HGJ_OK;
@@ -170,16 +174,21 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 	bool		mark = (probe->flags & HGJ_PROBE_MARK) != 0 &&
 		mode == HGJ_MATCH_COUNT;
 	uint32_t	n = out->n;
+	uint32_t	hits = 0;
 	uint32_t	i;
 
 	for (i = g->at; i < g->n; i++)
 	{
 		uint64_t	slot = g->from[i];
 		uint64_t	to = g->to[i];
+		uint32_t	first = n;
 		uint32_t	matches = 0;
 
 		if (out->skip != NULL && out->skip[g->row[i]])
+		{
+			hits++;				/* why else */
 			goto next_row;
+		}
 		for (;;)
 		{
 			uint64_t	stop = to - slot > HGJ_POLL_STEPS ?
@@ -210,6 +219,7 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 					g->from[i] = slot;
 					g->to[i] = to;
 					out->n = n;
+					out->hits += hits;
 					return WALK_FULL;
 				}
 				out->probe_rows[n] = g->row[i];
@@ -237,11 +247,13 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 next_row:
 		if (mode == HGJ_MATCH_COUNT)
 			out->counts[g->row[i]] = matches;
+		hits += (n > first) | (matches > 0);
 		if (dynamic && i + 1 < g->n)
 			probe->vertex = g->code[i + 1] >> graph->shift;
 	}
 	g->at = i;
 	out->n = n;
+	out->hits += hits;
 	return WALK_END;
 }
 
@@ -257,6 +269,7 @@ walk_short(HgjProbe *probe, Layout layout, HgjProbeMode mode, Out *out)
 	const Graph *graph = &probe->table->graph;
 	Group	   *g = &probe->group;
 	uint32_t	n = out->n;
+	uint32_t	hits = 0;
 	uint32_t	i;
 
 	for (i = 0; i < g->n; i++)
@@ -287,9 +300,11 @@ walk_short(HgjProbe *probe, Layout layout, HgjProbeMode mode, Out *out)
 			out->build_rows[n] = slot_row(graph->entries, layout, 0, slot);
 			n += hit;
 		}
+		hits += n > first;
 	}
 	g->at = g->n;
 	out->n = n;
+	out->hits += hits;
 	probe->steps += g->edges;
 }
 
@@ -311,6 +326,7 @@ walk_unique(HgjProbe *probe, Out *out)
 		out->build_rows[n] = row;
 		n += row != HGJ_ROW_EMPTY;
 	}
+	out->hits += n - out->n;
 	g->at = g->n;
 	out->n = n;
 	probe->steps += g->edges;
@@ -454,6 +470,7 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 	out.counts = matches->counts;
 	out.skip = matches->skip;
 	out.n = 0;
+	out.hits = 0;
 	out.capacity = matches->capacity;
 	matches->n = 0;
 	matches->done = false;
@@ -489,6 +506,8 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 			break;
 	}
 	matches->n = out.n;
+	if (!probe->filtering)
+		probe->window_hits += out.hits;
 	probe->done = probe->next >= probe->total &&
 		(!probe->staged || probe->group.at >= probe->group.n);
 	matches->done = probe->done;

@@ -79,6 +79,12 @@ struct HgjProbe
 	uint64_t	steps;			/* since poll was last called */
 	void	   *rows;			/* the order, when binned */
 	size_t		rows_bytes;
+	bool		filtering;		/* batches are tested first */
+	bool		filter_refused;
+	uint64_t	window_rows;	/* looked up or tested since it was decided */
+	uint64_t	window_hits;	/* of them, matched or passed */
+	uint32_t   *passed;			/* the selection, when filtered */
+	size_t		passed_bytes;
 	Ahead		ahead;
 	Group		group;
 };
@@ -86,7 +92,13 @@ struct HgjProbe
 /* cpu_probe_stage.c */
 extern void hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first);
 
+/* cpu_filter.c */
+extern HgjStatus hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err);
+extern void hgj_cpu_probe_free_filter(HgjProbe *probe);
+
 /* cpu_probe_binned.c */
+extern void hgj_cpu_probe_codes(const HgjProbe *probe, uint32_t first,
+								uint32_t n, uint64_t *codes);
 extern HgjStatus hgj_cpu_probe_bin(HgjProbe *probe, HgjError *err);
 extern void hgj_cpu_probe_free_bins(HgjProbe *probe);
 

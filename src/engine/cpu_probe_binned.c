@@ -49,9 +49,10 @@ hgj_cpu_probe_free_bins(HgjProbe *probe)
 	probe->rows_bytes = 0;
 }
 
-/* The codes of rows first .. first + n of the batch's selection. */
-static void
-batch_codes(const HgjProbe *probe, uint32_t first, uint32_t n, uint64_t *codes)
+/* The hashes of rows first .. first + n of the batch's selection. */
+void
+hgj_cpu_probe_codes(const HgjProbe *probe, uint32_t first, uint32_t n,
+					uint64_t *codes)
 {
 	const HgjHash hash = probe->table->hash;
 	uint32_t	nwords = probe->table->spec.nwords;
@@ -94,7 +95,7 @@ count_bins(HgjProbe *probe, BinNumber *bins, uint32_t *counts, HgjError *err)
 		uint32_t	n = probe->total - at;
 
 		n = n > HGJ_BLOCK_ROWS ? HGJ_BLOCK_ROWS : n;
-		batch_codes(probe, at, n, codes);
+		hgj_cpu_probe_codes(probe, at, n, codes);
 		for (i = 0; i < n; i++)
 		{
 			uint32_t	bin = (uint32_t) (codes[i] >> shift);
@@ -140,7 +141,7 @@ scatter_rows(HgjProbe *probe, const BinNumber *bins, uint32_t *next,
 
 		n = n > HGJ_BLOCK_ROWS ? HGJ_BLOCK_ROWS : n;
 		if (multi)
-			batch_codes(probe, at, n, codes);
+			hgj_cpu_probe_codes(probe, at, n, codes);
 		for (i = 0; i < n; i++)
 		{
 			uint32_t	row = sel != NULL ? sel[at + i] : at + i;

@@ -144,7 +144,12 @@ look_ahead(HgjProbe *probe, uint32_t first)
 	a->n = n;
 	if (graph->segments == HGJ_SEGMENTS_CSR)
 		for (i = 0; i < n; i++)
-			HGJ_PREFETCH(graph->offsets + (a->code[i] >> shift));
+		{
+			const uint32_t *offset = graph->offsets + (a->code[i] >> shift);
+
+			HGJ_PREFETCH(offset);
+			HGJ_PREFETCH(offset + 1);
+		}
 	else if (graph->segments == HGJ_SEGMENTS_SLICED)
 		for (i = 0; i < n; i++)
 			HGJ_PREFETCH(graph->slices + (a->code[i] >> shift) / HGJ_SLICE);
@@ -174,7 +179,10 @@ group_slots(const Graph *graph, HgjSegments segments, bool dynamic,
 
 		vertex_slots(graph, segments, code >> shift, &from, &to);
 		if (segments != HGJ_SEGMENTS_ELLPACK)
+		{
 			HGJ_PREFETCH(graph->entries + from * stride);
+			HGJ_PREFETCH(graph->entries + to * stride - 1);
+		}
 		g->row[kept] = a->row[i];
 		g->key[kept] = a->key[i];
 		g->code[kept] = code;
@@ -202,6 +210,8 @@ hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first)
 	probe->group_first = first;
 	probe->next = a->next;
 	probe->staged = true;
+	if (!probe->filtering)
+		probe->window_rows += a->n;
 	if (dynamic && graph->segments == HGJ_SEGMENTS_CSR)
 		group_slots(graph, HGJ_SEGMENTS_CSR, true, a, g);
 	else if (dynamic && graph->segments == HGJ_SEGMENTS_ELLPACK)

@@ -52,7 +52,8 @@
  *
  * THREADS.  A table is used by one thread at a time until build has returned;
  * afterwards several probes may read one table at the same time, except for
- * HGJ_PROBE_MARK, mark and the dynamic operations.
+ * HGJ_PROBE_MARK, mark and the dynamic operations.  What a table makes for its
+ * probes after build (a filter) is the engine's to synchronise.
  *
  * After Green 2019 (HashGraph) and Groschaft 2022 (segments, dynamic tables).
  *
@@ -71,7 +72,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		1
+#define HGJ_ABI_VERSION		2
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -123,6 +124,14 @@ typedef enum HgjSegments
 
 #define HGJ_SLICE			32
 
+/* A filter in front of the graph, which rejects most rows without a match. */
+typedef enum HgjFilter
+{
+	HGJ_FILTER_AUTO = 0,		/* made when the probes find that few match */
+	HGJ_FILTER_ON,				/* made at once */
+	HGJ_FILTER_OFF
+} HgjFilter;
+
 /* Why a table is not what its spec asked for (HgjTableInfo.notes, a bit set). */
 typedef enum HgjNote
 {
@@ -131,8 +140,10 @@ typedef enum HgjNote
 	HGJ_NOTE_ELLPACK_TOO_WIDE = 1 << 2, /* padding would pass the limit: CSR */
 	HGJ_NOTE_SLICED_TOO_WIDE = 1 << 3,	/* the same for Sliced Ellpack: CSR */
 	HGJ_NOTE_SORT_AS_V2 = 1 << 4,		/* this engine builds V2 for sort */
-	HGJ_NOTE_BINNED_UNFIT = 1 << 5		/* binned probe asked for, table too small
+	HGJ_NOTE_BINNED_UNFIT = 1 << 5,		/* binned probe asked for, table too small
 										 * to have bins, or not hashed: standard */
+	HGJ_NOTE_FILTER_MEMORY = 1 << 6,	/* no memory for a filter: none */
+	HGJ_NOTE_FILTER_DYNAMIC = 1 << 7	/* filter asked for, table dynamic: none */
 } HgjNote;
 
 /* HgjTableSpec.flags */
@@ -148,6 +159,7 @@ typedef struct HgjTableSpec
 	HgjBuild	build;
 	HgjProbeAlgo probe;
 	HgjSegments segments;
+	HgjFilter	filter;
 	uint32_t	slack;			/* dynamic: free slots per vertex; 0 = default */
 	double		load;			/* rows per vertex; 0 = the engine's default */
 	uint64_t	expected_rows;	/* a hint, 0 = unknown */
@@ -228,6 +240,9 @@ typedef struct HgjTableInfo
 	HgjSegments segments;
 	uint32_t	notes;			/* HgjNote bits */
 	uint32_t	rebuilds;		/* of a dynamic table since build */
+	uint64_t	filter_bytes;	/* 0: there is no filter (yet) */
+	uint64_t	filter_tested;	/* probe rows that the filter was asked about */
+	uint64_t	filter_rejected;	/* those of them that it kept off the graph */
 	HgjMemory	memory;
 } HgjTableInfo;
 
@@ -341,6 +356,7 @@ extern const HgjEngine *hgj_cpu_engine(void);
 extern const char *hgj_build_name(HgjBuild build);
 extern const char *hgj_probe_name(HgjProbeAlgo probe);
 extern const char *hgj_segments_name(HgjSegments segments);
+extern const char *hgj_filter_name(HgjFilter filter);
 extern const char *hgj_status_name(HgjStatus status);
 
 /* A sentence for one HgjNote bit. */

@@ -67,6 +67,22 @@ hgj_segments_name(HgjSegments segments)
 	return "unknown";
 }
 
+/* The spelling of a use of filters; never NULL. */
+const char *
+hgj_filter_name(HgjFilter filter)
+{
+	switch (filter)
+	{
+		case HGJ_FILTER_AUTO:
+			return "auto";
+		case HGJ_FILTER_ON:
+			return "on";
+		case HGJ_FILTER_OFF:
+			return "off";
+	}
+	return "unknown";
+}
+
 /* What a status means, in a few words; never NULL. */
 const char *
 hgj_status_name(HgjStatus status)
@@ -111,6 +127,10 @@ hgj_note_text(HgjNote note)
 			return "this engine builds by binning (v2) where a sort is asked for";
 		case HGJ_NOTE_BINNED_UNFIT:
 			return "the table is too small or not hashed, probed without binning";
+		case HGJ_NOTE_FILTER_MEMORY:
+			return "there was no memory for a filter";
+		case HGJ_NOTE_FILTER_DYNAMIC:
+			return "a table that changes has no filter";
 	}
 	return "unknown";
 }

@@ -161,6 +161,7 @@ create_table(HgjJoinState *state)
 	spec.build = (HgjBuild) hgj_build;
 	spec.probe = (HgjProbeAlgo) hgj_probe;
 	spec.segments = (HgjSegments) hgj_segments;
+	spec.filter = (HgjFilter) hgj_filter;
 	spec.expected_rows = (uint64) Min(expected, (double) HGJ_MAX_ROWS);
 	spec.memory_limit = 0;
 	spec.poll = poll_interrupts;
@@ -287,12 +288,30 @@ hgj_build_pass(HgjJoinState *state)
 								 state->pass, state->total_rows)));
 }
 
+/*
+ * What the probes of this table have done with a filter so far, for EXPLAIN;
+ * added up when the table goes.
+ */
+void
+hgj_add_filter_stats(const HgjJoinState *state, HgjRunStats *stats)
+{
+	HgjTableInfo info;
+
+	if (state->table == NULL)
+		return;
+	state->engine->info(state->table, &info);
+	stats->filter_bytes = Max(stats->filter_bytes, info.filter_bytes);
+	stats->filter_rejected += info.filter_rejected;
+	stats->notes |= info.notes;
+}
+
 /* Free the engine's part, and the rows; what was read ahead stays. */
 void
 hgj_release_table(HgjJoinState *state)
 {
 	if (state->engine)
 	{
+		hgj_add_filter_stats(state, &state->stats);
 		state->engine->probe_destroy(state->probe);
 		state->engine->table_destroy(state->table);
 	}

@@ -107,10 +107,40 @@ choose_report(const HgjJoinState *state, HgjRunReport *run)
 			continue;
 		if (!run->stats.built)
 			*run = *worker;
+		else
+		{
+			run->stats.filter_bytes = Max(run->stats.filter_bytes,
+										  worker->stats.filter_bytes);
+			run->stats.filter_rejected += worker->stats.filter_rejected;
+			run->stats.notes |= worker->stats.notes;
+		}
 		run->stats.peak_bytes = peak;
 		built++;
 	}
 	return built;
+}
+
+/* The filter in front of the table, if the probes have wanted one. */
+static void
+show_filter(const HgjRunStats *stats, ExplainState *es)
+{
+	uint64		kilobytes = (stats->filter_bytes + 1023) / 1024;
+
+	if (stats->filter_bytes == 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str,
+						 "Probe Filter: " UINT64_FORMAT "kB  Rows Rejected: " UINT64_FORMAT "\n",
+						 kilobytes, stats->filter_rejected);
+	}
+	else
+	{
+		ExplainPropertyUInteger("Probe Filter", "kB", kilobytes, es);
+		ExplainPropertyUInteger("Rows Rejected by Probe Filter", NULL,
+								stats->filter_rejected, es);
+	}
 }
 
 /* What the run chose and used; nothing if it never built. */
@@ -155,6 +185,7 @@ show_run(HgjJoinState *state, ExplainState *es)
 								(stats->peak_bytes + 1023) / 1024, es);
 		ExplainPropertyUInteger("Passes", NULL, stats->passes, es);
 	}
+	show_filter(stats, es);
 	show_fallback(&run, es);
 }
 

@@ -83,6 +83,8 @@ typedef struct HgjRunStats
 	uint64		peak_bytes;		/* highest of all passes and rescans */
 	HgjTableInfo table;			/* of the last pass */
 	uint32		notes;			/* HgjNote bits, of all passes */
+	uint64		filter_bytes;	/* largest of the tables that are gone */
+	uint64		filter_rejected;	/* outer rows; of the same, in sum */
 } HgjRunStats;
 
 typedef struct HgjRunReport HgjRunReport;
@@ -172,6 +174,8 @@ extern void hgj_use_scan_slot(HgjJoinState *state);
 extern void hgj_choose_engine(HgjJoinState *state);
 extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
+extern void hgj_add_filter_stats(const HgjJoinState *state,
+								 HgjRunStats *stats);
 extern void hgj_free_build(HgjJoinState *state);
 extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
 							const HgjError *err);

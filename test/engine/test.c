@@ -101,6 +101,8 @@ static const Test tests[] = {
 	{"join_random", test_join_random},
 	{"join_large", test_join_large},
 	{"skip", test_skip},
+	{"filter", test_filter},
+	{"threads", test_filter_threads},
 	{"dynamic", test_dynamic},
 	{"cancel", test_cancel},
 	{"no_memory", test_no_memory},

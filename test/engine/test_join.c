@@ -9,6 +9,29 @@
 
 static const uint32_t capacities[] = {1, 7, 4096};
 
+/* A filter that was asked for is there, or a note says why not. */
+static void
+check_filter(const HgjTableSpec *spec, HgjTable *table, uint32_t probed)
+{
+	HgjTableInfo info;
+
+	engine->info(table, &info);
+	CHECK(info.filter_rejected <= info.filter_tested, "rejected %llu of %llu",
+		  (unsigned long long) info.filter_rejected,
+		  (unsigned long long) info.filter_tested);
+	if (spec->filter == HGJ_FILTER_OFF)
+		CHECK(info.filter_bytes == 0 && info.filter_tested == 0 &&
+			  (info.notes & (HGJ_NOTE_FILTER_MEMORY |
+							 HGJ_NOTE_FILTER_DYNAMIC)) == 0, "a filter");
+	else if (spec->filter == HGJ_FILTER_ON && is_cpu && info.rows > 0 &&
+			 probed > 0)
+		CHECK((spec->flags & HGJ_TABLE_DYNAMIC) ?
+			  info.filter_bytes == 0 &&
+			  (info.notes & HGJ_NOTE_FILTER_DYNAMIC) != 0 :
+			  info.filter_bytes > 0 || (info.notes & HGJ_NOTE_FILTER_MEMORY),
+			  "no filter, notes %u", info.notes);
+}
+
 static void
 join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
 	 uint32_t hits, uint32_t capacity, bool selections, bool ids)
@@ -18,10 +41,10 @@ join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
 	Reference	ref;
 	HgjTable   *table;
 
-	context("%s %s %s, %u words, %s, %u build, %u probe, capacity %u, flags %u%s%s",
+	context("%s %s %s, filter %s, %u words, %s, %u build, %u probe, capacity %u, flags %u%s%s",
 			hgj_build_name(spec->build), hgj_probe_name(spec->probe),
-			hgj_segments_name(spec->segments), spec->nwords, shape_name(shape),
-			nbuild, nprobe, capacity, spec->flags,
+			hgj_segments_name(spec->segments), hgj_filter_name(spec->filter),
+			spec->nwords, shape_name(shape), nbuild, nprobe, capacity, spec->flags,
 			selections ? ", selections" : "", ids ? ", ids" : "");
 	rows_number(&build, ids ? 17 : 0, ids);
 	if (selections)
@@ -45,6 +68,7 @@ join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
 		compare_probe(table, &ref, &probe, capacity,
 					  spec->flags & HGJ_TABLE_TRACK_MATCHES ?
 					  HGJ_PROBE_MARK : 0, build.first_row + build.n);
+		check_filter(spec, table, probe.sel != NULL ? probe.nsel : probe.n);
 		engine->table_destroy(table);
 	}
 	ref_free(&ref);
@@ -78,6 +102,7 @@ test_join_matrix(void)
 					spec.build = (HgjBuild) b;
 					spec.probe = (HgjProbeAlgo) p;
 					spec.segments = (HgjSegments) s;
+					spec.filter = (HgjFilter) (turn % 5 % 3);
 					spec.flags = turn & 1 ? HGJ_TABLE_TRACK_MATCHES : 0;
 					if ((turn & 3) == 3 &&
 						engine->capabilities & HGJ_CAP_DYNAMIC)
@@ -114,6 +139,7 @@ test_join_random(void)
 		spec.build = (HgjBuild) rnd_below(5);
 		spec.probe = (HgjProbeAlgo) rnd_below(3);
 		spec.segments = (HgjSegments) rnd_below(4);
+		spec.filter = (HgjFilter) rnd_below(3);
 		spec.load = loads[rnd_below(COUNT_OF(loads))];
 		spec.expected_rows = rnd_below(2) ? nbuild : 0;
 		spec.flags = rnd_below(2) ? HGJ_TABLE_TRACK_MATCHES : 0;
@@ -149,6 +175,7 @@ test_join_large(void)
 		spec.build = i % 3 == 0 ? HGJ_BUILD_V2 : HGJ_BUILD_AUTO;
 		spec.probe = i & 1 ? HGJ_PROBE_BINNED : HGJ_PROBE_AUTO;
 		spec.segments = (HgjSegments) (i / 3 % 4);
+		spec.filter = (HgjFilter) (i % 3);
 		spec.flags = i & 2 ? HGJ_TABLE_TRACK_MATCHES : 0;
 		hgj_mem_test_l2_bytes = i & 4 ? 65536 : 0;
 		join(&spec, shape, 200000, shape == SHAPE_SAME ? 3 :

@@ -40,10 +40,13 @@ test_registry(void)
 	for (i = 0; i <= HGJ_SEGMENTS_SLICED; i++)
 		CHECK(strcmp(hgj_segments_name((HgjSegments) i), "unknown") != 0,
 			  "segments");
+	for (i = 0; i <= HGJ_FILTER_OFF; i++)
+		CHECK(strcmp(hgj_filter_name((HgjFilter) i), "unknown") != 0,
+			  "filter");
 	for (i = 0; i <= HGJ_DEVICE_LOST; i++)
 		CHECK(strcmp(hgj_status_name((HgjStatus) i), "unknown") != 0,
 			  "status");
-	for (i = 1; i <= HGJ_NOTE_BINNED_UNFIT; i *= 2)
+	for (i = 1; i <= HGJ_NOTE_FILTER_DYNAMIC; i *= 2)
 		CHECK(strcmp(hgj_note_text((HgjNote) i), "unknown") != 0, "note");
 	CHECK(strcmp(hgj_build_name((HgjBuild) 99), "unknown") == 0, "build 99");
 }
@@ -68,6 +71,9 @@ invalid_specs(void)
 	CHECK_STATUS(engine->table_create(&spec, &table, &err), HGJ_INVALID);
 	spec = spec_default(1);
 	spec.segments = (HgjSegments) 77;
+	CHECK_STATUS(engine->table_create(&spec, &table, &err), HGJ_INVALID);
+	spec = spec_default(1);
+	spec.filter = (HgjFilter) 77;
 	CHECK_STATUS(engine->table_create(&spec, &table, &err), HGJ_INVALID);
 	spec = spec_default(1);
 	spec.load = -1;

@@ -1,0 +1,281 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_filter.c
+ *	  The filter that probes switch on and off by themselves.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <pthread.h>
+
+#include "test.h"
+
+#define BATCH		4000
+#define BUILD		40000
+
+/* Build rows, a table of them, and batches that miss or match. */
+typedef struct Filtered
+{
+	Rows		build;
+	Reference	ref;
+	HgjTable   *table;
+	Rows		few;			/* one row in ten matches */
+	Rows		many;			/* all do */
+	Pairs		few_pairs;
+	Pairs		many_pairs;
+} Filtered;
+
+static Filtered *
+filtered_make(const HgjTableSpec *spec, Shape shape)
+{
+	Filtered   *f = must_alloc(sizeof(Filtered));
+
+	memset(f, 0, sizeof(*f));
+	f->build = rows_make(shape, spec->nwords, BUILD, 77);
+	ref_init(&f->ref, spec->nwords);
+	ref_add(&f->ref, &f->build);
+	f->table = table_of(spec, &f->build);
+	f->few = rows_probe(&f->build, BATCH, 10);
+	f->many = rows_probe(&f->build, BATCH, 100);
+	ref_pairs(&f->ref, &f->few, &f->few_pairs);
+	ref_pairs(&f->ref, &f->many, &f->many_pairs);
+	return f;
+}
+
+static void
+filtered_free(Filtered *f)
+{
+	engine->table_destroy(f->table);
+	ref_free(&f->ref);
+	pairs_free(&f->few_pairs);
+	pairs_free(&f->many_pairs);
+	rows_free(&f->build);
+	rows_free(&f->few);
+	rows_free(&f->many);
+	free(f);
+}
+
+/* The rows that have a pair at all. */
+static uint64_t
+distinct_rows(const Pairs *pairs)
+{
+	uint64_t	n = 0;
+	uint64_t	i;
+
+	for (i = 0; i < pairs->n; i++)
+		n += i == 0 || pairs->pairs[i].probe != pairs->pairs[i - 1].probe;
+	return n;
+}
+
+/* Whether one batch of a probe gives what it should, in that mode. */
+static bool
+batch_is_right(HgjProbe *probe, const Rows *rows, const Pairs *want,
+			   HgjProbeMode mode)
+{
+	uint32_t	p[1000];
+	uint32_t	b[1000];
+	uint32_t   *counts = must_alloc(rows->n * sizeof(uint32_t));
+	HgjKeys		keys = rows_keys(rows);
+	HgjError	err = {HGJ_OK, ""};
+	HgjStatus	status = engine->probe_begin(probe, &keys, mode, 0, &err);
+	HgjMatches	m;
+	Pairs		got;
+	bool		ok;
+	uint64_t	i;
+
+	memset(&got, 0, sizeof(got));
+	memset(&m, 0, sizeof(m));
+	m.probe_rows = p;
+	m.build_rows = b;
+	m.counts = counts;
+	m.capacity = 1000;
+	while (status == HGJ_OK && !m.done)
+	{
+		status = engine->probe_next(probe, &m, &err);
+		for (i = 0; status == HGJ_OK && i < m.n; i++)
+			pairs_add(&got, p[i], b[i]);
+	}
+	ok = status == HGJ_OK;
+	pairs_sort(&got);
+	if (mode == HGJ_MATCH_ALL)
+		ok &= got.n == want->n && memcmp(got.pairs, want->pairs,
+										 got.n * sizeof(Pair)) == 0;
+	else if (mode == HGJ_MATCH_FIRST)
+		ok &= got.n == distinct_rows(want) && distinct_rows(&got) == got.n;
+	else
+	{
+		for (i = 0; i < want->n; i++)
+			counts[want->pairs[i].probe]--;
+		for (i = 0; i < rows->n; i++)
+			ok &= counts[i] == 0;
+	}
+	pairs_free(&got);
+	free(counts);
+	return ok;
+}
+
+/* That many batches; returns how many rows the filter was asked about. */
+static uint64_t
+run_batches(Filtered *f, HgjProbe *probe, bool few, int n)
+{
+	HgjTableInfo before;
+	HgjTableInfo after;
+	int			i;
+
+	engine->info(f->table, &before);
+	for (i = 0; i < n; i++)
+		CHECK(batch_is_right(probe, few ? &f->few : &f->many,
+							 few ? &f->few_pairs : &f->many_pairs,
+							 (HgjProbeMode) (i % 3)), "batch %d is wrong", i);
+	engine->info(f->table, &after);
+	return after.filter_tested - before.filter_tested;
+}
+
+/* On where few match, off where many do, and on again. */
+static void
+switching(const HgjTableSpec *spec, Shape shape)
+{
+	Filtered   *f = filtered_make(spec, shape);
+	HgjProbe   *probe = NULL;
+	HgjError	err = {HGJ_OK, ""};
+	HgjTableInfo info;
+	HgjMemory	before;
+	HgjMemory	after;
+
+	context("filter %s, %s, %u words, %s, %s probe",
+			hgj_filter_name(spec->filter), shape_name(shape), spec->nwords,
+			hgj_segments_name(spec->segments), hgj_probe_name(spec->probe));
+	engine->memory(f->table, &before);
+	CHECK_STATUS(engine->probe_create(f->table, &probe, &err), HGJ_OK);
+	if (spec->filter == HGJ_FILTER_AUTO)
+	{
+		CHECK(run_batches(f, probe, false, 15) == 0, "on without need");
+		CHECK(run_batches(f, probe, true, 25) > 0, "never switched on");
+		CHECK(run_batches(f, probe, true, 1) > 0, "switched off too early");
+		(void) run_batches(f, probe, false, 20);
+		CHECK(run_batches(f, probe, false, 10) == 0, "never switched off");
+		CHECK(run_batches(f, probe, true, 25) > 0, "not switched on again");
+	}
+	else
+		CHECK((run_batches(f, probe, true, 3) > 0) ==
+			  (spec->filter == HGJ_FILTER_ON), "not as told");
+	engine->info(f->table, &info);
+	engine->memory(f->table, &after);
+	if (spec->filter != HGJ_FILTER_OFF)
+	{
+		CHECK(info.filter_bytes > 0 && info.filter_bytes < 4 * BUILD,
+			  "%llu bytes", (unsigned long long) info.filter_bytes);
+		CHECK(info.filter_rejected > info.filter_tested / 3,
+			  "rejected only %llu of %llu",
+			  (unsigned long long) info.filter_rejected,
+			  (unsigned long long) info.filter_tested);
+		CHECK(after.current >= before.current + info.filter_bytes,
+			  "the filter's memory does not count");
+	}
+	CHECK(after.peak == before.peak, "the filter has raised the peak");
+	engine->probe_destroy(probe);
+	filtered_free(f);
+}
+
+/* A table whose build gave little back, under a limit, and without memory. */
+static void
+refused(void)
+{
+	HgjTableSpec spec = spec_default(1);
+	Filtered   *f;
+	HgjProbe   *probe = NULL;
+	HgjError	err = {HGJ_OK, ""};
+	HgjTableInfo info;
+
+	context("filter refused");
+	spec.filter = HGJ_FILTER_ON;
+	f = filtered_make(&spec, SHAPE_NARROW);
+	CHECK_STATUS(engine->probe_create(f->table, &probe, &err), HGJ_OK);
+	hgj_mem_test_fail_at(1);
+	CHECK(run_batches(f, probe, true, 3) == 0, "a filter without memory");
+	hgj_mem_test_fail_at(0);
+	engine->info(f->table, &info);
+	CHECK(info.filter_bytes == 0 && (info.notes & HGJ_NOTE_FILTER_MEMORY),
+		  "no note: %u", info.notes);
+	engine->probe_destroy(probe);
+	filtered_free(f);
+}
+
+void
+test_filter(void)
+{
+	static const Shape shapes[] = {SHAPE_NARROW, SHAPE_WIDE, SHAPE_HIGH};
+	int			i;
+
+	if (!is_cpu)
+		return;					/* when to have one is the engine's choice */
+	hgj_mem_test_l2_bytes = 4096;
+	for (i = 0; i < 36; i++)
+	{
+		HgjTableSpec spec = spec_default(i / 3 % 2 == 0 ? 1 : 3);
+
+		spec.filter = (HgjFilter) (i % 3);
+		spec.segments = (HgjSegments) (i / 6 % 4);
+		spec.probe = i & 1 ? HGJ_PROBE_BINNED : HGJ_PROBE_AUTO;
+		switching(&spec, shapes[i / 12]);
+	}
+	refused();
+	hgj_mem_test_l2_bytes = 0;
+}
+
+typedef struct Worker
+{
+	pthread_t	thread;
+	Filtered   *f;
+	HgjProbe   *probe;
+	bool		right;
+} Worker;
+
+static void *
+work(void *arg)
+{
+	Worker	   *w = arg;
+	int			i;
+
+	w->right = true;
+	for (i = 0; i < 40; i++)
+		w->right &= batch_is_right(w->probe, &w->f->few, &w->f->few_pairs,
+								   (HgjProbeMode) (i % 3));
+	return NULL;
+}
+
+/* Several probes of one table at a time, which all want a filter at once. */
+void
+test_filter_threads(void)
+{
+	HgjTableSpec spec = spec_default(1);
+	HgjError	err = {HGJ_OK, ""};
+	HgjTableInfo info;
+	Worker		workers[4];
+	Filtered   *f;
+	int			i;
+
+	context("threads");
+	hgj_mem_test_l2_bytes = 4096;
+	f = filtered_make(&spec, SHAPE_WIDE);
+	for (i = 0; i < 4; i++)
+	{
+		workers[i].f = f;
+		workers[i].probe = NULL;
+		CHECK_STATUS(engine->probe_create(f->table, &workers[i].probe, &err),
+					 HGJ_OK);
+	}
+	for (i = 0; i < 4; i++)
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+			exit(2);
+	for (i = 0; i < 4; i++)
+		(void) pthread_join(workers[i].thread, NULL);
+	for (i = 0; i < 4; i++)
+	{
+		CHECK(workers[i].right, "thread %d got wrong rows", i);
+		engine->probe_destroy(workers[i].probe);
+	}
+	engine->info(f->table, &info);
+	CHECK(!is_cpu || info.filter_bytes > 0, "no filter");
+	filtered_free(f);
+	hgj_mem_test_l2_bytes = 0;
+}

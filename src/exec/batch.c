@@ -148,6 +148,18 @@ hgj_batch_clear(HgjBatch *batch)
 	}
 }
 
+/*
+ * What to store for a by-reference value that is not NULL: its code, where the
+ * column has a dictionary, or a copy in the batch's arena.
+ */
+Datum
+hgj_batch_keep(HgjBatch *batch, const HgjColumn *column, Datum value)
+{
+	if (column->dictionary)
+		return UInt32GetDatum(hgj_dictionary_code(column->dictionary, value));
+	return hgj_arena_copy(batch->values, value, column->attlen);
+}
+
 /* The batch's keys as an engine takes them; borrowed from the batch. */
 HgjKeys
 hgj_batch_keys(const HgjBatch *batch)

@@ -13,6 +13,7 @@
 
 #include "access/tupmacs.h"
 #include "exec/arena.h"
+#include "exec/dictionary.h"
 #include "exec/keys.h"
 
 /* Rows of a batch of the tuples source: the first is small (LIMIT). */
@@ -30,11 +31,12 @@ typedef struct HgjColumn
 	int16		attlen;
 	bool		attbyval;
 	uint8		width;			/* bytes in a vector: 1, 2, 4, 8 */
+	HgjDictionary *dictionary;	/* vectors hold its codes, or NULL */
 } HgjColumn;
 
 /*
  * Values of one column.  Those that pass by value lie as the type stores
- * them; the others are 8-byte pointers into the batch's arena, or into pages
+ * them; the others are dictionary codes (encode.c), or 8-byte pointers into the batch's arena, or into pages
  * that the source keeps pinned until the batch is filled again.
  */
 typedef struct HgjVector
@@ -80,6 +82,8 @@ extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
 extern Size hgj_batch_row_bytes(const HgjBatch *batch);
 extern Size hgj_batch_bytes(const HgjBatch *batch);
 extern void hgj_batch_clear(HgjBatch *batch);
+extern Datum hgj_batch_keep(HgjBatch *batch, const HgjColumn *column,
+							Datum value);
 extern HgjKeys hgj_batch_keys(const HgjBatch *batch);
 extern void hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer,
 							   uint8 width, uint32 rows);

@@ -178,7 +178,7 @@ projected_bytes(HgjJoinState *state)
 
 	state->engine->memory(state->table, &memory);
 	return (Size) memory.build_peak + hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch);
+		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state);
 }
 
 static void

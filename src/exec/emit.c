@@ -63,6 +63,9 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 								 vector->width);
 		}
 		isnull[i] = false;
+		if (unlikely(target->dictionary != NULL))
+			values[i] = hgj_dictionary_value(target->dictionary,
+											 DatumGetUInt32(values[i]));
 	}
 	ExecStoreVirtualTuple(slot);
 }

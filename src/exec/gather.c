@@ -70,9 +70,9 @@ hgj_pair_column(const HgjJoinState *state, HgjPairColumns *pairs,
 	return -1;
 }
 
-/* into[i] = from[rows[i]] */
+/* into[i] = from[rows[i]], values only */
 void
-hgj_gather_vector(HgjVector *into, const HgjVector *from, const uint32 *rows,
+hgj_gather_values(HgjVector *into, const HgjVector *from, const uint32 *rows,
 				  uint32 n)
 {
 	switch (from->width)
@@ -94,10 +94,17 @@ hgj_gather_vector(HgjVector *into, const HgjVector *from, const uint32 *rows,
 				((uint8 *) into->values)[i] = ((const uint8 *) from->values)[rows[i]];
 			break;
 	}
+}
+
+/* The same for NULLs; rows NULL: the first n. */
+void
+hgj_gather_nulls(HgjVector *into, const HgjVector *from, const uint32 *rows,
+				 uint32 n)
+{
 	if (!from->has_nulls)
 		return;
 	for (uint32 i = 0; i < n; i++)
-		if (hgj_vector_is_null(from, rows[i]))
+		if (hgj_vector_is_null(from, rows ? rows[i] : i))
 			hgj_vector_set_null(into, i);
 }
 
@@ -196,8 +203,12 @@ hgj_gather_pairs(const HgjJoinState *state, HgjPairColumns *pairs,
 		if ((column->inner ? inner_rows : outer_rows) == NULL)
 			hgj_vector_all_null(vector, n);
 		else if (!column->inner)
-			hgj_gather_vector(vector, &state->outer_batch->vectors[column->column],
-							  outer_rows, n);
+		{
+			const HgjVector *from = &state->outer_batch->vectors[column->column];
+
+			hgj_gather_values(vector, from, outer_rows, n);
+			hgj_gather_nulls(vector, from, outer_rows, n);
+		}
 	}
 	if (inner_rows && wants_inner(pairs))
 		gather_records(&state->rows, pairs, inner_rows, NULL, n);

@@ -45,7 +45,9 @@ extern void hgj_gather_in_place(const struct HgjJoinState *state,
 								HgjPairColumns *pairs,
 								const uint32 *outer_rows,
 								const uint32 *inner_rows, uint32 n);
-extern void hgj_gather_vector(HgjVector *into, const HgjVector *from,
+extern void hgj_gather_values(HgjVector *into, const HgjVector *from,
 							  const uint32 *rows, uint32 n);
+extern void hgj_gather_nulls(HgjVector *into, const HgjVector *from,
+							 const uint32 *rows, uint32 n);
 
 #endif							/* HGJ_GATHER_H */

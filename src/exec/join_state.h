@@ -72,6 +72,7 @@ typedef struct HgjTarget
 	AttrNumber	resno;			/* in the slot that is filled */
 	bool		inner;
 	int			column;			/* of outer->columns or inner->columns */
+	const HgjDictionary *dictionary;	/* values are its codes, or NULL */
 } HgjTarget;
 
 /* What EXPLAIN ANALYZE shows of the runs so far; no pointers (parallel.h). */
@@ -168,6 +169,7 @@ extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 
 /* setup.c */
 extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
+extern void hgj_setup_build_side(HgjJoinState *state);
 extern void hgj_use_scan_slot(HgjJoinState *state);
 
 /* build.c */
@@ -193,6 +195,11 @@ extern bool hgj_next_unmatched(HgjJoinState *state);
 
 /* output.c, besides output.h */
 extern void hgj_output_rescan(HgjJoinState *join);
+extern void hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
+							  HgjDictionary *dictionary);
+
+/* encode.c, besides output.h */
+extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
 
 /* residual.c */
 extern List *hgj_residual_init(HgjJoinState *state, List *quals);

@@ -132,6 +132,26 @@ hgj_join_use_batches(HgjJoinState *join, const Bitmapset *wanted)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * The scan column is stored as codes from now on; see encode.c, which has made
+ * sure that the target list merely returns it.
+ */
+void
+hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
+				  HgjDictionary *dictionary)
+{
+	HgjOutput  *output = join->output;
+	int			i = hgj_pair_column(join, &output->pairs, scan_attno);
+
+	output->pairs.columns[i].width = sizeof(uint32);
+	for (int c = 0; c < output->ncols; c++)
+		if (output->out[c].wanted && output->out[c].pair_column == i)
+		{
+			output->columns[c].width = sizeof(uint32);
+			output->columns[c].dictionary = dictionary;
+		}
+}
+
 /* Back to slots, before the first row. */
 void
 hgj_join_use_slots(HgjJoinState *join)

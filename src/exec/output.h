@@ -30,6 +30,14 @@ extern void hgj_join_use_batches(struct HgjJoinState *join,
 								 const Bitmapset *wanted);
 
 /*
+ * After that: return column resno as 4-byte codes of a dictionary whose
+ * equality is eqop's.  NULL: the join cannot, and the column stays as it is.
+ */
+extern HgjDictionary *hgj_join_encode(struct HgjJoinState *join,
+									  AttrNumber resno, Oid eqop,
+									  Oid collation);
+
+/*
  * The next batch; NULL at the end.  Vector i is column resno i + 1.  Rows are
  * those that are live; there are no keys in it.  Everything belongs to the
  * join, until it is called again, rescanned or ended.  Counts rows for EXPLAIN

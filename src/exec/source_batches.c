@@ -105,6 +105,24 @@ borrow_columns(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 		batch->vectors[c] = from->vectors[source->columns[c].attno - 1];
 }
 
+/* Let the batch keep by-reference values that it will outlive. */
+static void
+keep_values(HgjBatch *batch, const HgjColumn *column, const HgjVector *vector,
+			const uint32 *live, HgjVector *into, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		row = live ? live[i] : i;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!hgj_vector_is_null(vector, row))
+			hgj_store((char *) into->values + (Size) i * column->width,
+					  column->width,
+					  hgj_batch_keep(batch, column,
+									 ((const Datum *) vector->values)[row]));
+	}
+}
+
 static void
 copy_columns(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 {
@@ -117,27 +135,13 @@ copy_columns(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 		const HgjVector *vector = &from->vectors[column->attno - 1];
 		HgjVector  *into = &batch->vectors[c];
 
-		if (from->live)
-			hgj_gather_vector(into, vector, from->live, nlive);
-		else
-		{
+		if (column->dictionary == NULL && from->live)
+			hgj_gather_values(into, vector, from->live, nlive);
+		else if (column->dictionary == NULL)
 			memcpy(into->values, vector->values, (Size) nlive * column->width);
-			if (vector->has_nulls)
-			{
-				into->has_nulls = true;
-				memcpy(into->validity, vector->validity,
-					   ((Size) nlive + 63) / 64 * sizeof(uint64));
-			}
-		}
-		if (column->attbyval)
-			continue;
-		for (uint32 i = 0; i < nlive; i++)
-		{
-			Datum	   *value = (Datum *) into->values + i;
-
-			if (!hgj_vector_is_null(into, i))
-				*value = hgj_arena_copy(batch->values, *value, column->attlen);
-		}
+		hgj_gather_nulls(into, vector, from->live, nlive);
+		if (!column->attbyval)
+			keep_values(batch, column, vector, from->live, into, nlive);
 	}
 }
 

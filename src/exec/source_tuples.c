@@ -178,7 +178,7 @@ copy_columns(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot, uint32 ro
 			value = (Datum) 0;
 		}
 		else if (!column->attbyval)
-			value = hgj_arena_copy(batch->values, value, column->attlen);
+			value = hgj_batch_keep(batch, column, value);
 		hgj_store((char *) vector->values + (Size) row * column->width,
 				  column->width, value);
 	}

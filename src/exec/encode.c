@@ -1,0 +1,125 @@
+/*-------------------------------------------------------------------------
+ *
+ * encode.c
+ *	  Columns of a build side stored as dictionary codes, for a HashGraphAgg
+ *	  above that groups by them.
+ *
+ * 1. The aggregate asks its join for a column of the join's target list.  If it
+ *	  comes from the build side, passes by reference, and nobody else looks at
+ *	  its values (keys, residual clauses, filters, expressions), the build side
+ *	  stores codes from now on: sources write a code where they would have
+ *	  copied the value (hgj_batch_keep()).
+ * 2. If it comes from the outer side, and that is read by batches, the question
+ *	  goes to the join below, whose batches then hold codes.
+ *
+ * Should rows leave as slots after all (several passes), emit.c looks codes up.
+ *
+ * The dictionary belongs to the join that stores the codes and lives in the
+ * query's context, through all passes and rescans.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/join_state.h"
+#include "optimizer/optimizer.h"
+
+/* Does anything but a plain target list entry mention the scan column? */
+static bool
+value_is_needed(HgjJoinState *join, AttrNumber scan_attno)
+{
+	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	Bitmapset  *used = NULL;
+	ListCell   *lc;
+
+	pull_varattnos((Node *) cscan->custom_exprs, INDEX_VAR, &used);
+	foreach(lc, cscan->scan.plan.targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (!IsA(tle->expr, Var))
+			pull_varattnos((Node *) tle->expr, INDEX_VAR, &used);
+	}
+	return bms_is_member(scan_attno - FirstLowInvalidHeapAttributeNumber, used);
+}
+
+/* The column of a side that is this scan column, or -1. */
+static int
+find_column(const HgjSource *source, AttrNumber scan_attno)
+{
+	for (int c = 0; c < source->ncols; c++)
+		if (source->columns[c].scan_attno == scan_attno)
+			return c;
+	return -1;
+}
+
+static void
+mark_encoded(HgjColumn *column, HgjDictionary *dictionary)
+{
+	column->dictionary = dictionary;
+	column->width = sizeof(uint32);
+}
+
+/*
+ * From now on, return column resno of the join's batches as 4-byte codes of the
+ * dictionary that is returned.  NULL: it stays as it is.  Call at executor
+ * start, after hgj_join_use_batches(), before the first row.
+ */
+HgjDictionary *
+hgj_join_encode(HgjJoinState *join, AttrNumber resno, Oid eqop, Oid collation)
+{
+	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	TargetEntry *tle = list_nth_node(TargetEntry, cscan->scan.plan.targetlist,
+									 resno - 1);
+	AttrNumber	scan_attno;
+	HgjDictionary *dictionary;
+	int			c;
+
+	if (!IsA(tle->expr, Var) || ((Var *) tle->expr)->varno != INDEX_VAR)
+		return NULL;
+	scan_attno = ((Var *) tle->expr)->varattno;
+	if (value_is_needed(join, scan_attno))
+		return NULL;
+
+	if ((c = find_column(&join->inner, scan_attno)) >= 0)
+	{
+		HgjColumn  *column = &join->inner.columns[c];
+
+		if (column->attbyval || column->dictionary)
+			return NULL;
+		dictionary = hgj_dictionary_create(join->context, eqop, collation,
+										   column->attlen);
+		mark_encoded(column, dictionary);
+		hgj_setup_build_side(join);
+	}
+	else if ((c = find_column(&join->outer, scan_attno)) >= 0 &&
+			 join->outer.methods == &hgj_source_batches)
+	{
+		HgjColumn  *column = &join->outer.columns[c];
+
+		dictionary = hgj_join_encode(join->outer.private_state, column->attno,
+									 eqop, collation);
+		if (dictionary == NULL)
+			return NULL;
+		mark_encoded(column, dictionary);
+		join->outer_batch->vectors[c].width = column->width;
+	}
+	else
+		return NULL;
+
+	hgj_output_encode(join, scan_attno, dictionary);
+	hgj_use_scan_slot(join);
+	return dictionary;
+}
+
+/* Bytes of the dictionaries of the build side. */
+Size
+hgj_dictionaries_bytes(const HgjJoinState *join)
+{
+	Size		bytes = 0;
+
+	for (int c = 0; c < join->inner.ncols; c++)
+		if (join->inner.columns[c].dictionary)
+			bytes += hgj_dictionary_bytes(join->inner.columns[c].dictionary);
+	return bytes;
+}

@@ -266,7 +266,7 @@ integer_value(const HgjStep *constant)
 	HgjRows		one = {.n = 1};
 
 	hgj_store(&bits, constant->width, constant->constant->value);
-	hgj_gather_keys(constant->kind, &bits, &one, &key);
+	hgj_values_keys(constant->kind, &bits, &one, &key);
 	return key;
 }
 
@@ -474,7 +474,7 @@ run_member(HgjProgram *program, HgjClause *clause, const HgjRows *rows,
 	HgjStep    *step = clause->step;
 	uint8	   *flags = program->flags;
 
-	hgj_gather_keys(clause->kind, program->inputs[clause->input]->values, rows,
+	hgj_values_keys(clause->kind, program->inputs[clause->input]->values, rows,
 					program->keys);
 	hgj_set_lookup(step->set, program->keys, rows->n, flags);
 	if (step->invert)

@@ -187,7 +187,7 @@ hgj_select_valid(const uint64 *validity, const HgjRows *rows, bool valid,
 }
 
 void
-hgj_gather(uint8 width, const void *values, const uint32 *sel, uint32 n,
+hgj_values_gather(uint8 width, const void *values, const uint32 *sel, uint32 n,
 		   void *out)
 {
 #define GATHER_CASE(bytes, type) \
@@ -206,7 +206,7 @@ hgj_gather(uint8 width, const void *values, const uint32 *sel, uint32 n,
 }
 
 void
-hgj_scatter(uint8 width, const void *values, const uint32 *index, uint32 n,
+hgj_values_scatter(uint8 width, const void *values, const uint32 *index, uint32 n,
 			void *out)
 {
 #define SCATTER_CASE(bytes, type) \
@@ -226,7 +226,7 @@ hgj_scatter(uint8 width, const void *values, const uint32 *index, uint32 n,
 
 /* One byte per row, 1 where it is NULL; false if none is. */
 bool
-hgj_gather_nulls(const HgjVector *vector, const HgjRows *rows, uint8 *nulls)
+hgj_values_nulls(const HgjVector *vector, const HgjRows *rows, uint8 *nulls)
 {
 	const uint64 *validity = vector->validity;
 	uint8		any = 0;
@@ -265,7 +265,7 @@ hgj_gather_nulls(const HgjVector *vector, const HgjRows *rows, uint8 *nulls)
 
 /* Values as 64-bit keys that are equal if and only if the values are. */
 void
-hgj_gather_keys(HgjKind kind, const void *values, const HgjRows *rows,
+hgj_values_keys(HgjKind kind, const void *values, const HgjRows *rows,
 				int64 *keys)
 {
 	uint32		n = rows->n;

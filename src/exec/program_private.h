@@ -313,13 +313,13 @@ extern uint32 hgj_select_true(const uint8 *values, const uint8 *nulls,
 							  const HgjRows *rows, uint32 *out);
 extern uint32 hgj_select_valid(const uint64 *validity, const HgjRows *rows,
 							   bool valid, uint32 *out);
-extern void hgj_gather(uint8 width, const void *values, const uint32 *sel,
+extern void hgj_values_gather(uint8 width, const void *values, const uint32 *sel,
 					   uint32 n, void *out);
-extern bool hgj_gather_nulls(const HgjVector *vector, const HgjRows *rows,
+extern bool hgj_values_nulls(const HgjVector *vector, const HgjRows *rows,
 							 uint8 *nulls);
-extern void hgj_scatter(uint8 width, const void *values, const uint32 *index,
+extern void hgj_values_scatter(uint8 width, const void *values, const uint32 *index,
 						uint32 n, void *out);
-extern void hgj_gather_keys(HgjKind kind, const void *values,
+extern void hgj_values_keys(HgjKind kind, const void *values,
 							const HgjRows *rows, int64 *keys);
 
 /*

@@ -113,7 +113,7 @@ make_keys(HgjKind kind, uint8 width, const Datum *values, const bool *nulls,
 			continue;
 		}
 		hgj_store(&bits, width, values[i]);
-		hgj_gather_keys(kind, &bits, &one, &keys[nkeys++]);
+		hgj_values_keys(kind, &bits, &one, &keys[nkeys++]);
 	}
 	return nkeys;
 }

@@ -40,12 +40,12 @@ run_input(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 
 	Assert(vector->width == step->width);
 	if (rows->sel)
-		hgj_gather(step->width, vector->values, rows->sel, rows->n,
+		hgj_values_gather(step->width, vector->values, rows->sel, rows->n,
 				   step->value_buffer);
 	else
 		step->values = (const char *) vector->values +
 			(Size) rows->first * step->width;
-	if (hgj_gather_nulls(vector, rows, step->null_buffer))
+	if (hgj_values_nulls(vector, rows, step->null_buffer))
 		step->nulls = step->null_buffer;
 }
 
@@ -264,7 +264,7 @@ run_null_test(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	const uint8 *z;
 
 	if (arg->op == HGJ_STEP_INPUT)
-		z = hgj_gather_nulls(program->inputs[arg->input], rows,
+		z = hgj_values_nulls(program->inputs[arg->input], rows,
 							 step->null_buffer) ? step->null_buffer : NULL;
 	else
 	{
@@ -342,7 +342,7 @@ run_member(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		memset(out, step->invert, rows->n); /* whatever the value is */
 		return;
 	}
-	hgj_gather_keys(arg->kind, arg->values, &dense, program->keys);
+	hgj_values_keys(arg->kind, arg->values, &dense, program->keys);
 	hgj_set_lookup(step->set, program->keys, rows->n, out);
 	step->nulls = arg->nulls;
 	if (step->set->has_nulls)
@@ -362,10 +362,10 @@ run_member(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 static void
 take_branch(HgjStep *step, const HgjStep *branch, const uint32 *index, uint32 m)
 {
-	hgj_scatter(step->width, branch->values, index, m, step->value_buffer);
+	hgj_values_scatter(step->width, branch->values, index, m, step->value_buffer);
 	if (branch->nulls)
 	{
-		hgj_scatter(1, branch->nulls, index, m, step->null_buffer);
+		hgj_values_scatter(1, branch->nulls, index, m, step->null_buffer);
 		step->nulls = step->null_buffer;
 	}
 }
@@ -447,7 +447,7 @@ run_coalesce(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		hgj_step_run(program, branch, &some);
 		if (program->failed)
 			return;
-		hgj_scatter(step->width, branch->values, step->index, left,
+		hgj_values_scatter(step->width, branch->values, step->index, left,
 					step->value_buffer);
 		left = 0;
 		if (branch->nulls)

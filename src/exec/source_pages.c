@@ -421,8 +421,8 @@ select_rows(HgjSource *source, HgjBatch *batch, uint32 n)
  * (NULL: all in a row).
  */
 static void
-read_system_column(PageSource *ps, HgjBatch *batch, int c, const uint32 *from,
-				   uint32 n)
+read_system_column(PageSource *ps, HgjBatch *batch, const HgjColumn *column,
+				   int c, const uint32 *from, uint32 n)
 {
 	HgjHeapPages *pages = &ps->pages;
 	void	   *values = batch->vectors[c].values;
@@ -436,13 +436,28 @@ read_system_column(PageSource *ps, HgjBatch *batch, int c, const uint32 *from,
 			((Oid *) values)[row] = RelationGetRelid(pages->rel);
 		else
 		{
-			ItemPointer tid = hgj_arena_alloc(batch->values,
-											  MAXALIGN(sizeof(ItemPointerData)));
+			ItemPointerData tid;
+			Datum		kept;
 
-			ItemPointerSet(tid, pages->block, pages->offsets[tuple]);
-			((Datum *) values)[row] = PointerGetDatum(tid);
+			ItemPointerSet(&tid, pages->block, pages->offsets[tuple]);
+			kept = hgj_batch_keep(batch, column, PointerGetDatum(&tid));
+			hgj_store((char *) values + (Size) row * column->width,
+					  column->width, kept);
 		}
 	}
+}
+
+/* Codes of the dictionary for n values that aim() has sent to a buffer. */
+static void
+encode_values(HgjVector *into, uint32 first, HgjDictionary *dictionary,
+			  const HgjVector *values, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_vector_is_null(values, i))
+			hgj_vector_set_null(into, first + i);
+		else
+			((uint32 *) into->values)[first + i] =
+				hgj_dictionary_code(dictionary, ((Datum *) values->values)[i]);
 }
 
 /* Step 5 for the n rows that lie at the end of the batch. */
@@ -453,6 +468,11 @@ settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 
 	if (!ps->by_reference || n == 0)
 		return;
+	for (int c = 0; c < source->ncols; c++)
+		if (source->columns[c].dictionary && ps->wanted[c] >= 0)
+			encode_values(&batch->vectors[c], batch->nrows,
+						  source->columns[c].dictionary,
+						  ps->targets[ps->wanted[c]].vector, n);
 	if (batch->values == &batch->own_values && n >= HGJ_PIN_ROWS)
 	{
 		ps->pages.keep = true;
@@ -463,7 +483,8 @@ settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 		HgjVector  *vector = &batch->vectors[c];
 		Datum	   *values = (Datum *) vector->values;
 
-		if (source->columns[c].attbyval || ps->wanted[c] < 0)
+		if (source->columns[c].attbyval || source->columns[c].dictionary ||
+			ps->wanted[c] < 0)
 			continue;
 		for (uint32 i = batch->nrows; i < batch->nrows + n; i++)
 			if (!hgj_vector_is_null(vector, i))
@@ -481,7 +502,7 @@ aim(HgjSource *source, HgjBatch *batch)
 	for (int i = 0; i < ps->output.ncols; i++)
 		ps->targets[i].vector = NULL;
 	for (int c = 0; c < source->ncols; c++)
-		if (ps->wanted[c] >= 0)
+		if (ps->wanted[c] >= 0 && source->columns[c].dictionary == NULL)
 		{
 			ps->targets[ps->wanted[c]].vector = &batch->vectors[c];
 			ps->targets[ps->wanted[c]].first = batch->nrows;
@@ -510,8 +531,8 @@ take_rows(HgjSource *source, HgjBatch *batch, uint32 n)
 	left = select_rows(source, batch, n);
 	for (int c = 0; c < source->ncols; c++)
 		if (ps->wanted[c] < 0)
-			read_system_column(ps, batch, c, left < n ? ps->selection : NULL,
-							   left);
+			read_system_column(ps, batch, &source->columns[c], c,
+							   left < n ? ps->selection : NULL, left);
 	for (int k = 0; k < source->nkeys; k++)
 	{
 		const HgjHeapTarget *target = &ps->targets[ps->keys[k]];

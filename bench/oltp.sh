@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+#
+# Statements that are none of our business: point joins, LIMIT 10, tables of a
+# thousand rows.  With the library loaded they must not be slower.
+#
+#   bash bench/oltp.sh      on the server that PGHOST and PGPORT name (run.sh
+#                           calls it), with the extension's library installed
+#   ROUNDS=15 SECONDS_EACH=0.4 LIMIT=5
+#
+# Every script runs through pgbench without the library and with it, ROUNDS
+# times in turns; planning is part of every execution (the simple protocol).
+# What counts is the median of the rounds' ratios: neighbours in time share
+# what else the machine does.  More than LIMIT percent slower, in two tries, is
+# a miss.
+set -euo pipefail
+
+rounds=${ROUNDS:-15}
+each=${SECONDS_EACH:-0.4}
+limit=${LIMIT:-5}
+bin=${HGJ_BIN:-/usr/lib/postgresql/15/bin}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+run_psql() { "$bin/psql" -X -q -v ON_ERROR_STOP=1 "$@"; }
+
+run_psql 2>/dev/null <<'SQL'
+DROP SCHEMA IF EXISTS bench CASCADE; CREATE SCHEMA bench; SET search_path = bench;
+CREATE TABLE customer (id int PRIMARY KEY, name text, city int);
+INSERT INTO customer SELECT i, 'name ' || i, i % 100 FROM generate_series(1, 20000) i;
+CREATE TABLE orders (id int PRIMARY KEY, customer int REFERENCES customer, amount int);
+INSERT INTO orders SELECT i, 1 + i * 7 % 20000, i % 1000 FROM generate_series(1, 100000) i;
+CREATE INDEX ON orders (customer);
+CREATE TABLE line (id int PRIMARY KEY, orders int REFERENCES orders, item int, n int);
+INSERT INTO line SELECT i, 1 + i * 11 % 100000, i % 1000, i % 9 FROM generate_series(1, 300000) i;
+CREATE INDEX ON line (orders);
+CREATE TABLE city AS SELECT i AS id, 'city ' || i AS name, i % 10 AS region FROM generate_series(0, 999) i;
+CREATE TABLE item AS SELECT i AS id, 'item ' || i AS name, i % 10 AS kind FROM generate_series(0, 999) i;
+CREATE TABLE kind AS SELECT i AS id, 'kind ' || i AS name FROM generate_series(0, 999) i;
+VACUUM ANALYZE;
+SQL
+
+title=()
+script()
+{
+	title+=("$1")
+	cat >"$dir/${#title[@]}.sql"
+}
+script "point join of two by primary key" <<'SQL'
+\set i random(1, 100000)
+SELECT o.id, o.amount, c.name FROM bench.orders o JOIN bench.customer c ON o.customer = c.id WHERE o.id = :i;
+SQL
+script "point join of four" <<'SQL'
+\set i random(1, 100000)
+SELECT o.id, c.name, l.n, t.name FROM bench.orders o JOIN bench.customer c ON o.customer = c.id JOIN bench.line l ON l.orders = o.id JOIN bench.item t ON t.id = l.item WHERE o.id = :i;
+SQL
+script "LIMIT 10" <<'SQL'
+SELECT o.id, o.amount, c.name FROM bench.orders o JOIN bench.customer c ON o.customer = c.id LIMIT 10;
+SQL
+script "ORDER BY a key LIMIT 10" <<'SQL'
+\set i random(1, 90000)
+SELECT o.id, o.amount, c.name FROM bench.orders o JOIN bench.customer c ON o.customer = c.id WHERE o.id > :i ORDER BY o.id LIMIT 10;
+SQL
+script "1,000 x 1,000, count" <<'SQL'
+SELECT count(*) FROM bench.item i JOIN bench.kind k ON i.kind = k.id;
+SQL
+script "1,000 x 1,000, group by" <<'SQL'
+SELECT k.name, count(*), sum(i.id) FROM bench.item i JOIN bench.kind k ON i.kind = k.id GROUP BY 1;
+SQL
+script "1,000 x 1,000, all rows" <<'SQL'
+SELECT i.id, k.name FROM bench.item i JOIN bench.kind k ON i.kind = k.id;
+SQL
+script "six tables, a few rows" <<'SQL'
+\set i random(1, 20000)
+SELECT c.name, y.name, sum(l.n) FROM bench.customer c JOIN bench.city y ON c.city = y.id JOIN bench.orders o ON o.customer = c.id JOIN bench.line l ON l.orders = o.id JOIN bench.item t ON t.id = l.item JOIN bench.kind k ON k.id = t.kind WHERE c.id = :i GROUP BY 1, 2;
+SQL
+script "EXISTS by key" <<'SQL'
+\set i random(1, 20000)
+SELECT c.name FROM bench.customer c WHERE c.id BETWEEN :i AND :i + 5 AND NOT EXISTS (SELECT 1 FROM bench.orders o WHERE o.customer = c.id AND o.amount > 990);
+SQL
+script "UPDATE ... FROM by key" <<'SQL'
+\set i random(1, 100000)
+UPDATE bench.orders o SET amount = o.amount + 1 FROM bench.customer c WHERE o.customer = c.id AND o.id = :i;
+SQL
+
+# bench SCRIPT TRANSACTIONS [load]: the average latency in ms
+once()
+{
+	local options="-c max_parallel_workers_per_gather=0"
+	[[ -z ${3:-} ]] || options+=" -c session_preload_libraries=hashgraph_join"
+	PGOPTIONS=$options "$bin/pgbench" -n -c 1 -t "$2" -f "$dir/$1.sql" 2>/dev/null |
+		sed -n 's/^latency average = \([0-9.]*\) ms.*/\1/p'
+}
+
+# Prints the medians of both latencies, and of their ratio.
+rounds_of()
+{
+	local n=$1 count=$2 i a b
+	for ((i = 0; i < rounds; i++)); do
+		if ((i % 2)); then
+			a=$(once "$n" "$count")
+			b=$(once "$n" "$count" load)
+		else
+			b=$(once "$n" "$count" load)
+			a=$(once "$n" "$count")
+		fi
+		echo "$a $b"
+	done | awk '{a[NR] = $1; b[NR] = $2; r[NR] = $2 / $1}
+		function median(v, n,   i, j, t) {
+			for (i = 2; i <= n; i++) for (j = i; j > 1 && v[j] < v[j - 1]; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
+			return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2 }
+		END {printf "%.4f %.4f %.4f\n", median(a, NR), median(b, NR), median(r, NR)}'
+}
+
+status=0
+printf '%-36s %9s %9s %8s  %s\n' statement 'stock ms' 'ours ms' slower verdict
+for n in $(seq ${#title[@]}); do
+	first=$(once "$n" 20)
+	count=$(awk -v l="$first" -v s="$each" 'BEGIN {c = int(s * 1000 / l); print c < 10 ? 10 : c}')
+	for try in 1 2; do
+		read -r stock ours ratio < <(rounds_of "$n" "$count")
+		verdict=ok
+		awk -v r="$ratio" -v l="$limit" 'BEGIN {exit !(r > 1 + l / 100)}' || break
+		verdict="MISSED: more than $limit% slower"
+	done
+	[[ $verdict == ok ]] || status=1
+	printf '%-36s %9.3f %9.3f %7.1f%%  %s\n' "${title[n - 1]}" "$stock" "$ours" \
+		"$(awk -v r="$ratio" 'BEGIN {print (r - 1) * 100}')" "$verdict"
+done
+run_psql -c "DROP SCHEMA bench CASCADE" 2>/dev/null
+exit "$status"

@@ -18,6 +18,7 @@
 #include "guc.h"
 #include "utils/guc.h"
 
+double		hgj_agg_tuple_cost = 0.0003;
 bool		hgj_aggregate = true;
 int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.006;
@@ -93,6 +94,12 @@ static const struct config_enum_entry source_options[] = {
 void
 hgj_define_settings(void)
 {
+	DefineCustomRealVariable("hashgraph_join.agg_tuple_cost",
+							 "Sets the planner's estimate of the cost of one group column or aggregate of a HashGraphAgg for one row.",
+							 NULL,
+							 &hgj_agg_tuple_cost, 0.0003, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
 	DefineCustomBoolVariable("hashgraph_join.aggregate",
 							 "Enables the planner's use of HashGraphAgg plans.",
 							 "They aggregate the batches of a HashGraphJoin.",

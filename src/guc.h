@@ -31,6 +31,7 @@ typedef enum HgjSourceChoice
 	HGJ_SOURCE_PAGES_REQUIRED	/* an error where a SeqScan is not read so */
 } HgjSourceChoice;
 
+extern double hgj_agg_tuple_cost;
 extern bool hgj_aggregate;
 extern int	hgj_build;
 extern double hgj_build_tuple_cost;

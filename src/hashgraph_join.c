@@ -4,8 +4,8 @@
  *	  The module: what happens when the library is loaded, and the functions
  *	  that SQL can call.
  *
- * 1. _PG_init defines the settings, registers the node's methods under their
- *	  name (parallel workers and stored plans look them up), and chains into the
+ * 1. _PG_init defines the settings, registers the nodes' methods under their
+ *	  names (parallel workers and stored plans look them up), and chains into the
  *	  planner.  It never touches a device: the postmaster may be running it, and
  *	  a CUDA context does not survive fork.
  * 2. hashgraph_join_info() lists the engines, opening none.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cost.c
- *	  What a HashGraphJoin costs, in PostgreSQL's own units.
+ *	  What a HashGraphJoin and a HashGraphAgg cost, in PostgreSQL's own units.
  *
  * The model is costsize.c's for hash joins (initial_cost_hashjoin and
  * final_cost_hashjoin), with our settings in the place of the constants that
@@ -16,6 +16,8 @@
  *	  rows are written once and read again for each pass but the first.
  * 5. A partial path's outer side is one worker's share, so that the same sums
  *	  charge every worker for all of the inner side and the build.
+ * 6. A HashGraphAgg takes the join's matches without their being emitted, and
+ *	  pays agg_tuple_cost a row for each group column and aggregate.
  *
  * No memory is kept, no locks.
  *
@@ -28,12 +30,21 @@
 #include "exec/keys.h"
 #include "guc.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "planner/planner.h"
+#include "utils/lsyscache.h"
 
 /* Bytes of graph per build row at the height of a build, about. */
 #define HGJ_GRAPH_ROW_BYTES		28
+
+/* Of HashGraphAgg's table per group, beside the columns, and per aggregate. */
+#define HGJ_GROUP_BYTES			32
+#define HGJ_STATE_BYTES			16
+
+/* Temporary files that it writes to at the same time. */
+#define HGJ_SPILL_FILES			64
 
 /* What approx_tuple_count() computes, but for the factor of both sides' rows. */
 static Selectivity
@@ -179,4 +190,81 @@ hgj_parallel_divisor(const Path *path)
 	if (!parallel_leader_participation || leader < 0)
 		leader = 0;
 	return workers + leader;
+}
+
+/*
+ * Rows whose groups do not fit into memory are written to temporary files and
+ * read again, as often as the files have to be split.
+ */
+static Cost
+spill_cost(List *group_exprs, int naggs, const AggClauseCosts *costs,
+		   double groups, const Path *child)
+{
+	double		limit = (double) get_hash_memory_limit();
+	double		bytes = HGJ_GROUP_BYTES + HGJ_STATE_BYTES * naggs +
+		costs->transitionSpace;
+	double		rows;
+	double		depth;
+	ListCell   *lc;
+
+	foreach(lc, group_exprs)
+	{
+		Node	   *expr = lfirst(lc);
+
+		bytes += MAXALIGN(get_typavgwidth(exprType(expr), exprTypmod(expr)));
+	}
+	bytes *= groups;
+	if (bytes <= limit)
+		return 0;
+	rows = child->rows * (1 - limit / bytes);
+	depth = ceil(log(bytes / limit) / log(HGJ_SPILL_FILES));
+	return depth * (2 * seq_page_cost * pages_of(rows, child->pathtarget->width) +
+					2 * cpu_tuple_cost * rows);
+}
+
+/*
+ * The costs and rows of a HashGraphAgg path, whose target is set.  Arguments
+ * and filters are charged like everybody else's.
+ */
+void
+hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
+			 List *group_exprs, List *aggrefs, const AggClauseCosts *costs,
+			 List *having, double groups)
+{
+	Cost		emit = hgj_emit_tuple_cost * child->rows *
+		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
+	Cost		startup = Max(child->total_cost - emit, child->startup_cost);
+	Cost		run = (costs->finalCost.per_tuple + cpu_tuple_cost) * groups;
+	QualCost	qual;
+	ListCell   *lc;
+
+	startup += hgj_agg_tuple_cost * child->rows *
+		(list_length(group_exprs) + list_length(aggrefs));
+	startup += spill_cost(group_exprs, list_length(aggrefs), costs, groups,
+						  child);
+	foreach(lc, aggrefs)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+
+		cost_qual_eval(&qual, aggref->args, root);
+		startup += qual.startup + qual.per_tuple * child->rows;
+		cost_qual_eval_node(&qual, (Node *) aggref->aggfilter, root);
+		startup += qual.startup + qual.per_tuple * child->rows;
+	}
+	startup += costs->finalCost.startup;
+
+	path->rows = groups;
+	if (having)
+	{
+		cost_qual_eval(&qual, having, root);
+		startup += qual.startup;
+		run += qual.per_tuple * groups;
+		path->rows = clamp_row_est(groups *
+								   clauselist_selectivity(root, having, 0,
+														  JOIN_INNER, NULL));
+	}
+	startup += path->pathtarget->cost.startup;
+	run += path->pathtarget->cost.per_tuple * path->rows;
+	path->startup_cost = startup;
+	path->total_cost = startup + run;
 }

@@ -38,9 +38,6 @@
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 
-/* What force multiplies costs by: small, yet order-preserving. */
-#define HGJ_FORCE_DISCOUNT	1e-6
-
 static set_join_pathlist_hook_type previous_hook = NULL;
 
 static const char *const decline_text[] = {
@@ -432,8 +429,8 @@ keep_only_ours(RelOptInfo *joinrel)
 }
 
 /* The relations of a set, for a message: "a b c". */
-static char *
-relids_names(PlannerInfo *root, Relids relids)
+char *
+hgj_relids_names(PlannerInfo *root, Relids relids)
 {
 	StringInfoData buf;
 	int			rti = -1;
@@ -469,8 +466,8 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 	if (decline != HGJ_DECLINE_NOTHING && message_level_is_interesting(DEBUG1))
 		ereport(DEBUG1,
 				(errmsg_internal("hashgraph_join: declined join of (%s) with (%s): %s",
-								 relids_names(root, outerrel->relids),
-								 relids_names(root, innerrel->relids),
+								 hgj_relids_names(root, outerrel->relids),
+								 hgj_relids_names(root, innerrel->relids),
 								 decline_text[decline])));
 }
 
@@ -480,5 +477,6 @@ hgj_install_planner_hooks(void)
 {
 	previous_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = hgj_join_pathlist;
+	hgj_install_agg_hook();
 	hgj_install_require_hook();
 }

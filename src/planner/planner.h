@@ -38,7 +38,9 @@ typedef enum HgjDecline
 #define HGJ_PATH_FACTS			2	/* IntList: join type, inner_unique */
 
 /* join_path.c */
+#define HGJ_FORCE_DISCOUNT	1e-6	/* what force multiplies a join's costs by */
 extern void hgj_install_planner_hooks(void);
+extern char *hgj_relids_names(PlannerInfo *root, Relids relids);
 
 /* What the costs of all paths of one pair of relations have in common. */
 typedef struct HgjJoinCosts
@@ -60,11 +62,32 @@ extern void hgj_cost_join(const HgjJoinCosts *costs, const Path *outer,
 						  const Path *inner, Cost *startup, Cost *total);
 extern double hgj_parallel_divisor(const Path *path);
 
+extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
+						 List *group_exprs, List *aggrefs,
+						 const AggClauseCosts *costs, List *having,
+						 double groups);
+
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;
 
+/*
+ * agg_path.c; custom_private of the CustomPath, by position.  Expressions are
+ * as they were before setrefs.c.
+ */
+#define HGJ_AGG_PATH_GROUP_EXPRS		0
+#define HGJ_AGG_PATH_GROUP_OPERATORS	1	/* OidList */
+#define HGJ_AGG_PATH_AGGREFS			2
+#define HGJ_AGG_PATH_HAVING				3
+#define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, groups */
+extern void hgj_install_agg_hook(void);
+extern bool hgj_aggregate_supported(const Aggref *aggref);
+
+/* agg_plan.c */
+extern const CustomPathMethods hgj_agg_path_methods;
+
 /* require.c */
 extern void hgj_require_note_join(void);
+extern void hgj_require_note_aggregate(void);
 extern void hgj_install_require_hook(void);
 
 #endif							/* HGJ_PLANNER_H */

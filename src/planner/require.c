@@ -10,6 +10,11 @@
  *	  hash join that is not ours (even where we had a reason to decline: a test
  *	  that requires us would test nothing), is an error.
  *
+ * 3. With "aggregate", the same for aggregations: agg_path.c notes that there
+ *	  was one that it could add a path for, and an Agg or Group of PostgreSQL's
+ *	  own right above a HashGraphJoin is an error then, if all its aggregates are
+ *	  of the supported kind (others in the statement may have been declined).
+ *
  * The note lives on the stack of the planner hook, one per nesting level:
  * planning can call functions that plan queries of their own.  No memory, no
  * locks.
@@ -19,6 +24,7 @@
 #include "compat.h"
 
 #include "guc.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/planner.h"
 #include "planner/planner.h"
@@ -27,17 +33,60 @@ typedef struct PlanUse
 {
 	bool		ours;
 	bool		stock_hash_join;
+	bool		stock_aggregate;
 } PlanUse;
 
+/* What could have been ours in the statement. */
+typedef struct Seen
+{
+	bool		join;
+	bool		aggregate;
+} Seen;
+
 static planner_hook_type previous_planner = NULL;
-static bool *join_seen = NULL;	/* of the innermost planner call, or NULL */
+static Seen *seen_now = NULL;	/* of the innermost planner call, or NULL */
 
 /* A join of the statement being planned has got a path of ours. */
 void
 hgj_require_note_join(void)
 {
-	if (join_seen)
-		*join_seen = true;
+	if (seen_now)
+		seen_now->join = true;
+}
+
+/* An aggregation of the statement being planned has. */
+void
+hgj_require_note_aggregate(void)
+{
+	if (seen_now)
+		seen_now->aggregate = true;
+}
+
+static bool
+has_unsupported_aggregate(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Aggref))
+		return !hgj_aggregate_supported((Aggref *) node);
+	return expression_tree_walker(node, has_unsupported_aggregate, context);
+}
+
+/* Does this node aggregate a HashGraphJoin, as a HashGraphAgg might? */
+static bool
+aggregates_join(const Plan *plan)
+{
+	const Plan *child = plan->lefttree;
+
+	if (IsA(plan, Agg) && ((const Agg *) plan)->groupingSets != NIL)
+		return false;
+	while (child && (IsA(child, Gather) || IsA(child, GatherMerge) ||
+					 IsA(child, Sort) || IsA(child, IncrementalSort)))
+		child = child->lefttree;
+	return child && IsA(child, CustomScan) &&
+		((const CustomScan *) child)->methods == &hgj_scan_methods &&
+		!has_unsupported_aggregate((Node *) plan->targetlist, NULL) &&
+		!has_unsupported_aggregate((Node *) plan->qual, NULL);
 }
 
 static void look_at_plan(Plan *plan, PlanUse *use);
@@ -63,6 +112,11 @@ look_at_plan(Plan *plan, PlanUse *use)
 	{
 		case T_HashJoin:
 			use->stock_hash_join = true;
+			break;
+		case T_Agg:
+		case T_Group:
+			if (aggregates_join(plan))
+				use->stock_aggregate = true;
 			break;
 		case T_CustomScan:
 			if (((CustomScan *) plan)->methods == &hgj_scan_methods)
@@ -103,21 +157,21 @@ hgj_planner(Query *parse, const char *query_string, int cursorOptions,
 			ParamListInfo boundParams)
 {
 	PlannedStmt *stmt;
-	bool	   *outer_seen = join_seen;
-	bool		seen = false;
+	Seen	   *outer_seen = seen_now;
+	Seen		seen = {0};
 	PlanUse		use = {0};
 
 	if (hgj_require == HGJ_REQUIRE_OFF)
 		return plan_statement(parse, query_string, cursorOptions, boundParams);
 
-	join_seen = &seen;
+	seen_now = &seen;
 	PG_TRY();
 	{
 		stmt = plan_statement(parse, query_string, cursorOptions, boundParams);
 	}
 	PG_FINALLY();
 	{
-		join_seen = outer_seen;
+		seen_now = outer_seen;
 	}
 	PG_END_TRY();
 
@@ -125,13 +179,19 @@ hgj_planner(Query *parse, const char *query_string, int cursorOptions,
 		return stmt;
 	look_at_plan(stmt->planTree, &use);
 	look_at_plans(stmt->subplans, &use);
-	if (use.stock_hash_join || (seen && !use.ours))
+	if (use.stock_hash_join || (seen.join && !use.ours))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("query with a hashable join was planned without HashGraphJoin"),
 				 use.stock_hash_join ?
 				 errdetail("The plan has a hash join of PostgreSQL's own.") : 0,
 				 errhint("Set hashgraph_join.require to off, or hashgraph_join.force to on.")));
+	if (hgj_require == HGJ_REQUIRE_AGGREGATE && seen.aggregate &&
+		use.stock_aggregate)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("aggregation of a HashGraphJoin was planned without HashGraphAgg"),
+				 errhint("Set hashgraph_join.require to join, or hashgraph_join.force to on.")));
 	return stmt;
 }
 

@@ -1,0 +1,459 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_path.c
+ *	  Offer a HashGraphAgg for every aggregation directly above a
+ *	  HashGraphJoin that can be one.
+ *
+ * PostgreSQL calls create_upper_paths_hook for each grouped relation, when it
+ * has its own paths for it; with partitionwise aggregation also for those of
+ * the partitions.
+ *
+ * 1. Find the paths of the input that are HashGraphJoins, possibly below the
+ *	  projection that makes the grouping expressions.
+ * 2. See what is computed: group columns, aggregates, and the columns beside
+ *	  them, which depend on a grouped primary key and become group columns, too.
+ *	  Decline, with a reason at DEBUG1, what the executor could not do or not do
+ *	  exactly.
+ * 3. A path over each of them.
+ * 4. Over the cheapest partial join a path that computes transition states, a
+ *	  Gather above it, and PostgreSQL's own Finalize Aggregate on top.
+ * 5. Under hashgraph_join.force, drop PostgreSQL's paths first.
+ *
+ * Memory: everything is palloc'd in the planner's context and dies with it.
+ * No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_type.h"
+#include "exec/agg_format.h"
+#include "guc.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/prep.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "planner/planner.h"
+#include "utils/selfuncs.h"
+#include "utils/typcache.h"
+
+/* Why an aggregation got no path of ours; shown at DEBUG1. */
+typedef enum HgjAggDecline
+{
+	HGJ_AGG_DECLINE_NOTHING,
+	HGJ_AGG_DECLINE_GROUPING_SETS,
+	HGJ_AGG_DECLINE_HASHAGG,
+	HGJ_AGG_DECLINE_ORDERED,
+	HGJ_AGG_DECLINE_KIND,
+	HGJ_AGG_DECLINE_FUNCTION,
+	HGJ_AGG_DECLINE_VOLATILE,
+	HGJ_AGG_DECLINE_GROUP_TYPE,
+	HGJ_AGG_DECLINE_UNGROUPED,
+	HGJ_AGG_DECLINE_RECORD,
+	HGJ_AGG_DECLINE_COLUMN
+} HgjAggDecline;
+
+static const char *const decline_text[] = {
+	[HGJ_AGG_DECLINE_NOTHING] = "not declined",
+	[HGJ_AGG_DECLINE_GROUPING_SETS] = "there are grouping sets",
+	[HGJ_AGG_DECLINE_HASHAGG] = "enable_hashagg is off",
+	[HGJ_AGG_DECLINE_ORDERED] = "an aggregate has DISTINCT or ORDER BY",
+	[HGJ_AGG_DECLINE_KIND] = "an aggregate is variadic, of an ordered set or hypothetical",
+	[HGJ_AGG_DECLINE_FUNCTION] = "an aggregate function is not supported",
+	[HGJ_AGG_DECLINE_VOLATILE] = "an aggregate's argument or filter is volatile",
+	[HGJ_AGG_DECLINE_GROUP_TYPE] = "a group column cannot be hashed",
+	[HGJ_AGG_DECLINE_UNGROUPED] = "a column is neither grouped nor known to depend on a grouped primary key",
+	[HGJ_AGG_DECLINE_RECORD] = "a column has the type record",
+	[HGJ_AGG_DECLINE_COLUMN] = "the join does not return a group column"
+};
+
+/* What a HashGraphAgg computes. */
+typedef struct AggContents
+{
+	List	   *group_exprs;
+	List	   *group_operators;	/* OidList: equality, hashable */
+	List	   *aggrefs;		/* distinct ones */
+	List	   *loose;			/* columns outside group columns and aggregates */
+	List	   *having;
+	AggSplit	split;
+	double		groups;
+} AggContents;
+
+static create_upper_paths_hook_type previous_hook = NULL;
+
+/* The HashGraphJoin whose rows the path returns, or NULL. */
+static const CustomPath *
+join_below(const Path *path)
+{
+	while (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
+	if (IsA(path, CustomPath) && path->param_info == NULL &&
+		((const CustomPath *) path)->methods == &hgj_path_methods)
+		return (const CustomPath *) path;
+	return NULL;
+}
+
+static List *
+paths_of_joins(List *paths)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (join_below(lfirst(lc)))
+			result = lappend(result, lfirst(lc));
+	return result;
+}
+
+/* The GROUP BY clause itself; extra->targetList has its expressions. */
+static HgjAggDecline
+collect_group_columns(AggContents *contents, List *group_clause, List *tlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, group_clause)
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+
+		if (!clause->hashable)
+			return HGJ_AGG_DECLINE_GROUP_TYPE;
+		contents->group_exprs = lappend(contents->group_exprs,
+										get_sortgroupclause_expr(clause, tlist));
+		contents->group_operators = lappend_oid(contents->group_operators,
+												clause->eqop);
+	}
+	return HGJ_AGG_DECLINE_NOTHING;
+}
+
+/* Find the aggregates, and the columns that stand outside of them. */
+static bool
+collect_contents(Node *node, void *context)
+{
+	AggContents *contents = context;
+
+	if (node == NULL || list_member(contents->group_exprs, node))
+		return false;
+	if (IsA(node, Aggref))
+	{
+		contents->aggrefs = list_append_unique(contents->aggrefs, node);
+		return false;
+	}
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
+	{
+		contents->loose = list_append_unique(contents->loose, node);
+		return false;
+	}
+	return expression_tree_walker(node, collect_contents, context);
+}
+
+/*
+ * Does the column depend on a grouped primary key?  Not so in tables with
+ * children, whose rows the key does not cover, though the parser believes it.
+ */
+static bool
+depends_on_group(PlannerInfo *root, const AggContents *contents, Var *var)
+{
+	List	   *dependencies = NIL;
+	RangeTblEntry *rte;
+
+	if (!IsA(var, Var) || var->varlevelsup > 0)
+		return false;
+	rte = planner_rt_fetch(var->varno, root);
+	return rte->rtekind == RTE_RELATION &&
+		(!rte->inh || rte->relkind == RELKIND_PARTITIONED_TABLE) &&
+		check_functional_grouping(rte->relid, var->varno, 0,
+								  contents->group_exprs, &dependencies);
+}
+
+/*
+ * Columns outside of aggregates are legal where a primary key is grouped by
+ * (PostgreSQL itself drops such columns from GROUP BY).  Within a group they
+ * have one value only, so grouping by them as well changes nothing.  Anything
+ * else, whatever made it legal, would change the groups.
+ */
+static HgjAggDecline
+group_loose_columns(PlannerInfo *root, AggContents *contents)
+{
+	List	   *columns = NIL;
+	List	   *operators = NIL;
+	ListCell   *lc;
+
+	foreach(lc, contents->loose)
+	{
+		Var		   *var = lfirst(lc);
+		TypeCacheEntry *type;
+
+		if (!depends_on_group(root, contents, var))
+			return HGJ_AGG_DECLINE_UNGROUPED;
+		type = lookup_type_cache(exprType((Node *) var),
+								 TYPECACHE_EQ_OPR | TYPECACHE_HASH_PROC);
+		if (!OidIsValid(type->eq_opr) || !OidIsValid(type->hash_proc))
+			return HGJ_AGG_DECLINE_GROUP_TYPE;
+		columns = lappend(columns, var);
+		operators = lappend_oid(operators, type->eq_opr);
+	}
+	contents->group_exprs = list_concat_copy(contents->group_exprs, columns);
+	contents->group_operators = list_concat_copy(contents->group_operators,
+												 operators);
+	return HGJ_AGG_DECLINE_NOTHING;
+}
+
+static HgjAggDecline
+aggregate_decline(const Aggref *aggref)
+{
+	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggvariadic ||
+		aggref->aggdirectargs != NIL || aggref->agglevelsup > 0)
+		return HGJ_AGG_DECLINE_KIND;
+	if (aggref->aggdistinct != NIL || aggref->aggorder != NIL)
+		return HGJ_AGG_DECLINE_ORDERED;
+	if (!hgj_agg_function_supported(aggref->aggfnoid))
+		return HGJ_AGG_DECLINE_FUNCTION;
+	/* arguments are not evaluated row by row, one after the other */
+	if (contain_volatile_functions((Node *) aggref->args) ||
+		contain_volatile_functions((Node *) aggref->aggfilter))
+		return HGJ_AGG_DECLINE_VOLATILE;
+	return HGJ_AGG_DECLINE_NOTHING;
+}
+
+/* Could the executor compute this aggregate?  For require.c, too. */
+bool
+hgj_aggregate_supported(const Aggref *aggref)
+{
+	return aggregate_decline(aggref) == HGJ_AGG_DECLINE_NOTHING;
+}
+
+/*
+ * Step 2 of the head comment: what a path with this target and these HAVING
+ * clauses computes.
+ */
+static HgjAggDecline
+collect(PlannerInfo *root, AggContents *contents, List *exprs, List *having,
+		AggSplit split, List *tlist)
+{
+	HgjAggDecline decline;
+	ListCell   *lc;
+
+	memset(contents, 0, sizeof(*contents));
+	contents->split = split;
+	contents->having = having;
+
+	decline = collect_group_columns(contents, root->parse->groupClause, tlist);
+	if (decline != HGJ_AGG_DECLINE_NOTHING)
+		return decline;
+	collect_contents((Node *) exprs, contents);
+	collect_contents((Node *) having, contents);
+	foreach(lc, contents->aggrefs)
+	{
+		decline = aggregate_decline(lfirst_node(Aggref, lc));
+		if (decline != HGJ_AGG_DECLINE_NOTHING)
+			return decline;
+	}
+	return group_loose_columns(root, contents);
+}
+
+/* Can this join be the child?  It must return the group columns as they are. */
+static HgjAggDecline
+child_decline(const AggContents *contents, const Path *child)
+{
+	ListCell   *lc;
+
+	foreach(lc, child->pathtarget->exprs)
+		if (exprType(lfirst(lc)) == RECORDOID)
+			return HGJ_AGG_DECLINE_RECORD;
+	foreach(lc, contents->group_exprs)
+		if (!list_member(child->pathtarget->exprs, lfirst(lc)))
+			return HGJ_AGG_DECLINE_COLUMN;
+	return HGJ_AGG_DECLINE_NOTHING;
+}
+
+static double
+number_of_groups(PlannerInfo *root, double rows, List *tlist)
+{
+	List	   *group_clause = root->parse->groupClause;
+
+	if (group_clause == NIL)
+		return 1;
+	return estimate_num_groups(root,
+							   get_sortgrouplist_exprs(group_clause, tlist),
+							   rows, NULL, NULL);
+}
+
+/* A path over the join `child`, or NULL with a reason. */
+static CustomPath *
+make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
+			  const AggContents *contents, Path *child,
+			  const AggClauseCosts *costs, List *tlist,
+			  HgjAggDecline *decline)
+{
+	double		groups = number_of_groups(root, child->rows, tlist);
+	CustomPath *path;
+
+	*decline = child_decline(contents, child);
+	if (*decline != HGJ_AGG_DECLINE_NOTHING)
+		return NULL;
+
+	path = makeNode(CustomPath);
+	path->path.pathtype = T_CustomScan;
+	path->path.parent = rel;
+	path->path.pathtarget = target;
+	path->path.parallel_safe = rel->consider_parallel && child->parallel_safe;
+	path->path.parallel_workers = child->parallel_workers;
+	path->path.pathkeys = NIL;
+	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	path->custom_paths = list_make1(child);
+	path->custom_private =
+		list_make5(contents->group_exprs, contents->group_operators,
+				   contents->aggrefs, contents->having,
+				   list_make2_int((int) contents->split,
+								  (int) Min(groups, (double) INT_MAX)));
+	path->methods = &hgj_agg_path_methods;
+	hgj_cost_agg(root, &path->path, child, contents->group_exprs,
+				 contents->aggrefs, costs, contents->having, groups);
+	return path;
+}
+
+/* Step 3 of the head comment; returns the paths, and why there is none. */
+static List *
+complete_paths(PlannerInfo *root, RelOptInfo *input_rel,
+			   RelOptInfo *output_rel, GroupPathExtraData *extra,
+			   HgjAggDecline *decline)
+{
+	AggClauseCosts costs = {0};
+	AggContents contents;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	*decline = collect(root, &contents, output_rel->reltarget->exprs,
+					   (List *) extra->havingQual, AGGSPLIT_SIMPLE,
+					   extra->targetList);
+	if (*decline != HGJ_AGG_DECLINE_NOTHING)
+		return NIL;
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+	foreach(lc, paths_of_joins(input_rel->pathlist))
+	{
+		CustomPath *path = make_agg_path(root, output_rel,
+										 output_rel->reltarget, &contents,
+										 lfirst(lc), &costs, extra->targetList,
+										 decline);
+
+		if (path)
+			result = lappend(result, path);
+	}
+	return result;
+}
+
+/*
+ * Step 4 of the head comment.  PostgreSQL has made the partially grouped
+ * relation by now, with the target that a partial aggregation has to return.
+ */
+static Path *
+parallel_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel,
+			  GroupPathExtraData *extra, HgjAggDecline *decline)
+{
+	List	   *group_clause = root->parse->groupClause;
+	List	   *joins = paths_of_joins(input_rel->partial_pathlist);
+	RelOptInfo *partial_rel;
+	AggContents contents;
+	CustomPath *path;
+	double		rows;
+
+	if (joins == NIL || !output_rel->consider_parallel ||
+		!extra->partial_costs_set ||
+		(extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
+		return NULL;
+	partial_rel = fetch_upper_rel(root, UPPERREL_PARTIAL_GROUP_AGG,
+								  output_rel->relids);
+	*decline = collect(root, &contents, partial_rel->reltarget->exprs, NIL,
+					   AGGSPLIT_INITIAL_SERIAL, extra->targetList);
+	if (*decline != HGJ_AGG_DECLINE_NOTHING)
+		return NULL;
+	path = make_agg_path(root, partial_rel, partial_rel->reltarget, &contents,
+						 linitial(joins), &extra->agg_partial_costs,
+						 extra->targetList, decline);
+	if (path == NULL || !path->path.parallel_safe)
+		return NULL;
+
+	rows = path->path.rows * path->path.parallel_workers;
+	return (Path *)
+		create_agg_path(root, output_rel, (Path *)
+						create_gather_path(root, partial_rel, (Path *) path,
+										   partial_rel->reltarget, NULL, &rows),
+						output_rel->reltarget,
+						group_clause ? AGG_HASHED : AGG_PLAIN,
+						AGGSPLIT_FINAL_DESERIAL, group_clause,
+						(List *) extra->havingQual, &extra->agg_final_costs,
+						number_of_groups(root,
+										 input_rel->cheapest_total_path->rows,
+										 extra->targetList));
+}
+
+/* Says why there is no path, where there is a join of ours to aggregate. */
+static HgjAggDecline
+consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
+					 RelOptInfo *output_rel, GroupPathExtraData *extra)
+{
+	HgjAggDecline decline;
+	List	   *paths;
+	Path	   *parallel;
+	ListCell   *lc;
+
+	if (root->parse->groupingSets != NIL)
+		return HGJ_AGG_DECLINE_GROUPING_SETS;
+	if (root->parse->groupClause != NIL && !enable_hashagg)
+		return HGJ_AGG_DECLINE_HASHAGG;
+
+	paths = complete_paths(root, input_rel, output_rel, extra, &decline);
+	parallel = parallel_path(root, input_rel, output_rel, extra, &decline);
+	if (parallel)
+		paths = lappend(paths, parallel);
+	if (paths == NIL)
+		return decline;
+
+	/* what is there aggregates joins of ours by PostgreSQL's own means */
+	if (hgj_force)
+		output_rel->pathlist = NIL;
+	foreach(lc, paths)
+		add_path(output_rel, (Path *) lfirst(lc));
+	hgj_require_note_aggregate();
+	return HGJ_AGG_DECLINE_NOTHING;
+}
+
+static void
+hgj_upper_paths(PlannerInfo *root, UpperRelationKind stage,
+				RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	HgjAggDecline decline;
+
+	if (previous_hook)
+		previous_hook(root, stage, input_rel, output_rel, extra);
+
+	if (stage != UPPERREL_GROUP_AGG || !hgj_enabled || !hgj_aggregate)
+		return;
+	if (paths_of_joins(input_rel->pathlist) == NIL &&
+		paths_of_joins(input_rel->partial_pathlist) == NIL)
+		return;
+
+	decline = consider_aggregation(root, input_rel, output_rel, extra);
+	if (decline != HGJ_AGG_DECLINE_NOTHING &&
+		message_level_is_interesting(DEBUG1))
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: declined aggregation of (%s): %s",
+								 hgj_relids_names(root, input_rel->relids),
+								 decline_text[decline])));
+}
+
+/* Chain into the planner.  Call once per process, from _PG_init. */
+void
+hgj_install_agg_hook(void)
+{
+	previous_hook = create_upper_paths_hook;
+	create_upper_paths_hook = hgj_upper_paths;
+}

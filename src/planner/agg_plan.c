@@ -1,0 +1,103 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_plan.c
+ *	  Turn a HashGraphAgg path into a CustomScan (exec/agg_format.h).
+ *
+ * 1. custom_scan_tlist is the join's target list and then the aggregates, so
+ *	  that the core resolves every expression for us: in the arguments, a column
+ *	  or a whole expression that the join returns; in what is returned, group
+ *	  columns and aggregates.
+ * 2. custom_exprs has the aggregates' arguments and filters once more, because
+ *	  only there does the core resolve columns, parameters and subplans.
+ * 3. Group columns become numbers of the join's columns.
+ *
+ * Memory: the planner's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/agg_format.h"
+#include "exec/plan_format.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/tlist.h"
+#include "planner/planner.h"
+
+/* The join's columns that are grouped by. */
+static List *
+group_columns(List *group_exprs, List *join_tlist)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, group_exprs)
+	{
+		TargetEntry *tle = tlist_member(lfirst(lc), join_tlist);
+
+		if (tle == NULL)
+			elog(ERROR, "the child of a HashGraphAgg does not return a group column");
+		result = lappend_int(result, tle->resno);
+	}
+	return result;
+}
+
+static List *
+append_entry(List *tlist, Expr *expr)
+{
+	return lappend(tlist, makeTargetEntry(copyObject(expr),
+										  list_length(tlist) + 1, NULL, false));
+}
+
+static Plan *
+plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+			  List *tlist, List *clauses, List *custom_plans)
+{
+	List	   *private = best_path->custom_private;
+	List	   *facts = list_nth(private, HGJ_AGG_PATH_FACTS);
+	Plan	   *child = linitial(custom_plans);
+	CustomScan *cscan = makeNode(CustomScan);
+	List	   *args = NIL;
+	List	   *filters = NIL;
+	List	   *functions = NIL;
+	ListCell   *lc;
+
+	if (!IsA(child, CustomScan) ||
+		((CustomScan *) child)->methods != &hgj_scan_methods)
+		elog(ERROR, "the child of a HashGraphAgg is not a HashGraphJoin");
+
+	foreach(lc, child->targetlist)
+		cscan->custom_scan_tlist =
+			append_entry(cscan->custom_scan_tlist,
+						 lfirst_node(TargetEntry, lc)->expr);
+	foreach(lc, (List *) list_nth(private, HGJ_AGG_PATH_AGGREFS))
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+
+		cscan->custom_scan_tlist = append_entry(cscan->custom_scan_tlist,
+												(Expr *) aggref);
+		args = lappend(args, get_tlist_exprs(aggref->args, true));
+		filters = lappend(filters, aggref->aggfilter);
+		functions = lappend_oid(functions, aggref->aggfnoid);
+	}
+
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.scanrelid = 0;
+	cscan->flags = best_path->flags;
+	cscan->custom_plans = custom_plans;
+	cscan->custom_exprs = list_make3(args, filters,
+									 list_nth(private, HGJ_AGG_PATH_HAVING));
+	cscan->custom_private =
+		list_make5(group_columns(list_nth(private, HGJ_AGG_PATH_GROUP_EXPRS),
+								 child->targetlist),
+				   list_nth(private, HGJ_AGG_PATH_GROUP_OPERATORS),
+				   functions,
+				   list_make1_int(linitial_int(facts)),
+				   list_make1_int(lsecond_int(facts)));
+	cscan->methods = &hgj_agg_scan_methods;
+	return &cscan->scan.plan;
+}
+
+const CustomPathMethods hgj_agg_path_methods = {
+	.CustomName = HGJ_AGG_NODE_NAME,
+	.PlanCustomPath = plan_agg_path
+};

@@ -23,6 +23,7 @@
 
 #include "exec/join_state.h"
 #include "optimizer/optimizer.h"
+#include "storage/itemptr.h"
 
 /* Does anything but a plain target list entry mention the scan column? */
 static bool
@@ -85,7 +86,9 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Oid eqop, Oid collation)
 	{
 		HgjColumn  *column = &join->inner.columns[c];
 
-		if (column->attbyval || column->dictionary)
+		/* a ctid is made by the source; there is nothing to be gained */
+		if (column->attbyval || column->dictionary ||
+			column->attlen == sizeof(ItemPointerData))
 			return NULL;
 		dictionary = hgj_dictionary_create(join->context, eqop, collation,
 										   column->attlen);

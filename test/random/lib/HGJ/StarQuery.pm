@@ -220,6 +220,12 @@ sub aggregates
 		push @by, $x->{sql};
 		push @list, $e->out($x);
 	}
+	# as many groups as rows
+	if ($rng->chance(8))
+	{
+		push @by, "$self->{relations}[0]{alias}.id";
+		push @list, $by[-1];
+	}
 	# a primary key: the rest of its table depends on it
 	if ($n == 1 && $rng->chance(20))
 	{
@@ -321,7 +327,7 @@ sub star_settings
 	my $f = $self->{force};
 	delete @{ $self->{common} }{qw(parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size max_parallel_workers_per_gather)};
 	$self->{common}{max_parallel_workers_per_gather} = 0;
-	if ($rng->chance(25))
+	if ($rng->chance(35))
 	{
 		@$f{qw(parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size)} = (0, 0, 0);
 		$f->{max_parallel_workers_per_gather} = $rng->between(1, 2);

@@ -35,10 +35,11 @@ name(void *result, const void *left, const void *right, const uint8 *nulls, \
 	 uint32 n)
 
 /*
- * The body runs once with and once without NULLs, so that each is a simple
- * loop.  It computes r from a and b, and bad, not 0 for an error.
+ * The body computes r from a and b (or a alone), and bad, not 0 for an error.
+ * That is done for all rows, in a simple loop; only if there was an error, those
+ * of rows that are not NULL are told apart.
  */
-#define BINARY_LOOP(name, type, flag, body) \
+#define ANY_LOOP(name, type, flag, take_b, body) \
 static LOOP_HEAD(name) \
 { \
 	const type *l = left; \
@@ -46,52 +47,41 @@ static LOOP_HEAD(name) \
 	type	   *pg_restrict out = result; \
 	flag		any = 0; \
 \
-	if (nulls == NULL) \
-		for (uint32 i = 0; i < n; i++) \
-		{ \
-			type		a = l[i]; \
-			type		b = rr[i]; \
-			type		r; \
-			flag		bad; \
-\
-			body \
-			out[i] = r; \
-			any |= bad; \
-		} \
-	else \
-		for (uint32 i = 0; i < n; i++) \
-		{ \
-			type		a = l[i]; \
-			type		b = rr[i]; \
-			type		r; \
-			flag		bad; \
-\
-			body \
-			out[i] = r; \
-			any |= nulls[i] ? 0 : bad; \
-		} \
-	return any != 0; \
-}
-
-#define UNARY_LOOP(name, type, flag, body) \
-static LOOP_HEAD(name) \
-{ \
-	const type *l = left; \
-	type	   *pg_restrict out = result; \
-	flag		any = 0; \
-\
 	for (uint32 i = 0; i < n; i++) \
 	{ \
 		type		a = l[i]; \
+		type		b = take_b; \
 		type		r; \
 		flag		bad; \
 \
 		body \
 		out[i] = r; \
-		any |= (nulls && nulls[i]) ? 0 : bad; \
+		any |= bad; \
+		(void) b; \
 	} \
+	if (likely(any == 0) || nulls == NULL) \
+		return any != 0; \
+	any = 0; \
+	for (uint32 i = 0; i < n; i++) \
+	{ \
+		type		a = l[i]; \
+		type		b = take_b; \
+		type		r; \
+		flag		bad; \
+\
+		body \
+		any |= nulls[i] ? 0 : bad; \
+		(void) r; \
+		(void) b; \
+	} \
+	(void) rr; \
 	return any != 0; \
 }
+
+#define BINARY_LOOP(name, type, flag, body) \
+	ANY_LOOP(name, type, flag, rr[i], body)
+#define UNARY_LOOP(name, type, flag, body) \
+	ANY_LOOP(name, type, flag, 0, body)
 
 /* A sum does not fit when its sign differs from that of both operands. */
 #define INTEGER_LOOPS(kind, type, utype, minimum) \
@@ -131,32 +121,73 @@ BINARY_LOOP(i4_mul, int32, uint8,
 BINARY_LOOP(i8_mul, int64, uint8,
 			bad = __builtin_mul_overflow(a, b, &r);)
 
-#define IS_INF(x)	(((x) == INFINITY) | ((x) == -INFINITY))
-#define FLOAT_LOOPS(kind, type) \
-	BINARY_LOOP(kind##_add, type, uint8, \
-				r = a + b; \
-				bad = IS_INF(r) & !IS_INF(a) & !IS_INF(b);) \
-	BINARY_LOOP(kind##_sub, type, uint8, \
-				r = a - b; \
-				bad = IS_INF(r) & !IS_INF(a) & !IS_INF(b);) \
-	BINARY_LOOP(kind##_mul, type, uint8, \
-				r = a * b; \
-				bad = (IS_INF(r) & !IS_INF(a) & !IS_INF(b)) | \
-				((r == 0) & (a != 0) & (b != 0));) \
-	BINARY_LOOP(kind##_div, type, uint8, \
-				r = a / b; \
-				bad = ((b == 0) & (a == a)) | (IS_INF(r) & !IS_INF(a)) | \
-				((r == 0) & (a != 0) & !IS_INF(b));) \
+/*
+ * Errors of float operations, found out by integer arithmetic on the bits of
+ * the operands and the result, less the sign: each of these has the highest bit
+ * set if it is true, so that a loop of them needs neither branch nor mask.
+ */
+#define ZERO(m)				((m) - 1)
+#define NOT_FINITE(m, inf)	((m) + (sign - (inf)))	/* infinite or NaN */
+#define NAN_BITS(m, inf)	((m) + (sign - (inf) - 1))
+
+/* Finite operands, but no finite result. */
+#define OVERFLOW \
+	(NOT_FINITE(r, inf) & ~NOT_FINITE(a, inf) & ~NOT_FINITE(b, inf))
+
+#define FLOAT_LOOP(name, type, utype, infinity, op, error) \
+static LOOP_HEAD(name) \
+{ \
+	const utype sign = (utype) 1 << (sizeof(utype) * BITS_PER_BYTE - 1); \
+	const utype inf = infinity; \
+	const type *l = left; \
+	const type *rr = right; \
+	type	   *pg_restrict out = result; \
+	const utype *lb = left; \
+	const utype *rb = right; \
+	const utype *ob = result; \
+	utype		any = 0; \
+\
+	for (uint32 i = 0; i < n; i++) \
+		out[i] = l[i] op rr[i]; \
+	for (uint32 i = 0; i < n; i++) \
+	{ \
+		utype		a = lb[i] & ~sign; \
+		utype		b = rb[i] & ~sign; \
+		utype		r = ob[i] & ~sign; \
+\
+		any |= (error); \
+	} \
+	if (likely((any & sign) == 0) || nulls == NULL) \
+		return (any & sign) != 0; \
+	any = 0; \
+	for (uint32 i = 0; i < n; i++) \
+	{ \
+		utype		a = lb[i] & ~sign; \
+		utype		b = rb[i] & ~sign; \
+		utype		r = ob[i] & ~sign; \
+\
+		any |= nulls[i] ? 0 : (error); \
+	} \
+	return (any & sign) != 0; \
+}
+
+/* The last two are a result of 0, and a division by zero but of NaN. */
+#define FLOAT_LOOPS(kind, type, utype, infinity) \
+	FLOAT_LOOP(kind##_add, type, utype, infinity, +, OVERFLOW) \
+	FLOAT_LOOP(kind##_sub, type, utype, infinity, -, OVERFLOW) \
+	FLOAT_LOOP(kind##_mul, type, utype, infinity, *, \
+			   OVERFLOW | (ZERO(r) & ~ZERO(a) & ~ZERO(b))) \
+	FLOAT_LOOP(kind##_div, type, utype, infinity, /, \
+			   OVERFLOW | (ZERO(r) & ~ZERO(a) & ~NOT_FINITE(b, inf)) | \
+			   (ZERO(b) & ~NAN_BITS(a, inf))) \
 	UNARY_LOOP(kind##_neg, type, uint8, r = -a; bad = 0;) \
-	UNARY_LOOP(kind##_abs, type, uint8, \
-			   r = kind##_fabs(a); \
-			   bad = 0;)
+	UNARY_LOOP(kind##_abs, type, uint8, r = kind##_fabs(a); bad = 0;)
 
 #define f4_fabs(x)	fabsf(x)
 #define f8_fabs(x)	fabs(x)
 
-FLOAT_LOOPS(f4, float)
-FLOAT_LOOPS(f8, double)
+FLOAT_LOOPS(f4, float, uint32, UINT32_C(0x7F800000))
+FLOAT_LOOPS(f8, double, uint64, UINT64CONST(0x7FF0000000000000))
 
 #define FOR_INTEGERS(op) \
 	[HGJ_KIND_I2] = i2_##op, [HGJ_KIND_I4] = i4_##op, [HGJ_KIND_I8] = i8_##op

@@ -60,9 +60,19 @@ static LOOP_HEAD(name) \
 		v = (before); \
 		good = (fits); \
 		out[i] = good ? (to) v : 0; \
-		any |= (nulls && nulls[i]) ? 0 : !good; \
+		any |= !good; \
 	} \
-	return any != 0; \
+	if (likely(any == 0) || nulls == NULL) \
+		return any != 0; \
+	for (uint32 i = 0; i < n; i++) \
+	{ \
+		from		v = in[i]; \
+\
+		v = (before); \
+		if (!nulls[i] && !(fits)) \
+			return true; \
+	} \
+	return false; \
 }
 
 PLAIN_CAST(i2_to_i4, int16, int32, v)

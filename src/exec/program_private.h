@@ -114,7 +114,9 @@ typedef struct HgjSet
 	uint64	   *bitmap;
 	int64	   *slots;			/* a hash table, in which */
 	int64		empty;			/* this key, not in the set, marks free slots */
-	uint32		mask;
+	uint64		mask;
+	uint64		multiplier;		/* of the hash function */
+	bool		probing;		/* some keys are not where they hash to */
 	MemoryContext context;		/* of the arrays above; NULL: not yet built */
 } HgjSet;
 

@@ -6,8 +6,9 @@
  * 1. Elements become keys: integers as they are, floats by hgj_float_key().
  *	  Duplicates and NULL elements are left out, but that there was a NULL is
  *	  remembered: a value that is not in the set is then neither in nor out.
- * 2. Keys that lie close together become a bitmap, all others a hash table that
- *	  is at most a quarter full, with linear probing.
+ * 2. Keys that lie close together become a bitmap, all others a hash table.  For
+ *	  a few keys a hash function without collisions is looked for, so that a
+ *	  lookup has no branch; otherwise there is linear probing.
  *
  * The arrays are in a memory context of the set's own, a child of the
  * program's, and are built when the first row asks, once per execution; once
@@ -28,10 +29,15 @@
 /* A larger one has at most so many bits per key. */
 #define HGJ_SET_BITMAP_BITS_PER_KEY	64
 
+/* Slots per key of a hash table, and how many hash functions to try. */
+#define HGJ_SET_SLOTS_PER_KEY		8
+#define HGJ_SET_TRIES				64
+#define HGJ_SET_TRY_KEYS			128
+
 static inline uint64
-mix(uint64 key)
+mix(uint64 key, uint64 multiplier)
 {
-	key *= UINT64CONST(0x9E3779B97F4A7C15);
+	key *= multiplier;
 	return key ^ (key >> 32);
 }
 
@@ -67,12 +73,32 @@ build_bitmap(HgjSet *set, const int64 *keys)
 	}
 }
 
+/* Put the keys into the free slots; returns how many were not where they hash. */
+static uint32
+fill_slots(HgjSet *set, const int64 *keys)
+{
+	uint32		moved = 0;
+
+	for (uint64 i = 0; i <= set->mask; i++)
+		set->slots[i] = set->empty;
+	for (uint32 i = 0; i < set->nkeys; i++)
+	{
+		uint64		slot = mix(keys[i], set->multiplier) & set->mask;
+
+		moved += set->slots[slot] != set->empty;
+		while (set->slots[slot] != set->empty)
+			slot = (slot + 1) & set->mask;
+		set->slots[slot] = keys[i];
+	}
+	return moved;
+}
+
 static void
 build_hash(HgjSet *set, const int64 *keys)
 {
 	uint64		nslots = 16;
 
-	while (nslots < (uint64) set->nkeys * 4)
+	while (nslots < (uint64) set->nkeys * HGJ_SET_SLOTS_PER_KEY)
 		nslots *= 2;
 	set->mask = nslots - 1;
 	set->slots = MemoryContextAllocHuge(CurrentMemoryContext,
@@ -83,15 +109,14 @@ build_hash(HgjSet *set, const int64 *keys)
 	for (uint32 i = 0; i < set->nkeys; i++)
 		if (keys[i] == set->empty)
 			set->empty++;
-	for (uint64 i = 0; i < nslots; i++)
-		set->slots[i] = set->empty;
-	for (uint32 i = 0; i < set->nkeys; i++)
-	{
-		uint32		slot = mix(keys[i]) & set->mask;
 
-		while (set->slots[slot] != set->empty)
-			slot = (slot + 1) & set->mask;
-		set->slots[slot] = keys[i];
+	set->multiplier = UINT64CONST(0x9E3779B97F4A7C15);
+	set->probing = fill_slots(set, keys) > 0;
+	for (int i = 0; i < HGJ_SET_TRIES && set->probing &&
+		 set->nkeys <= HGJ_SET_TRY_KEYS; i++)
+	{
+		set->multiplier = set->multiplier * UINT64CONST(6364136223846793005) | 1;
+		set->probing = fill_slots(set, keys) > 0;
 	}
 }
 
@@ -188,11 +213,22 @@ hgj_set_lookup(const HgjSet *set, const int64 *keys, uint32 n, uint8 *found)
 		for (uint32 i = 0; i < n; i++)
 		{
 			uint64		bit = (uint64) keys[i] - low;
-			bool		inside = bit <= span;
+			uint64		inside = bit <= span;
 
-			bit = inside ? bit : 0;
+			bit &= -inside;		/* without a branch */
 			found[i] = inside & (bitmap[bit / 64] >> (bit % 64));
 		}
+	}
+	else if (!set->probing)
+	{
+		const int64 *slots = set->slots;
+		uint64		mask = set->mask;
+		uint64		multiplier = set->multiplier;
+		int64		empty = set->empty;
+
+		for (uint32 i = 0; i < n; i++)
+			found[i] = (slots[mix(keys[i], multiplier) & mask] == keys[i]) &
+				(keys[i] != empty);
 	}
 	else
 	{
@@ -201,7 +237,7 @@ hgj_set_lookup(const HgjSet *set, const int64 *keys, uint32 n, uint8 *found)
 		for (uint32 i = 0; i < n; i++)
 		{
 			int64		key = keys[i];
-			uint32		slot = mix(key) & set->mask;
+			uint64		slot = mix(key, set->multiplier) & set->mask;
 
 			while (slots[slot] != key && slots[slot] != set->empty)
 				slot = (slot + 1) & set->mask;

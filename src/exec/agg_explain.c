@@ -15,6 +15,7 @@
 #include "commands/explain.h"
 #include "exec/agg_state.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/ruleutils.h"
 
 static char *
@@ -27,6 +28,21 @@ deparse(Node *expr, HgjAggState *state, List *ancestors, ExplainState *es)
 	return deparse_expression(expr, context,
 							  list_length(es->rtable) > 1 || es->verbose,
 							  true);
+}
+
+/* Columns of custom_scan_tlist, replaced by what they are. */
+static Node *
+spell_out(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR)
+	{
+		TargetEntry *tle = list_nth(context, ((Var *) node)->varattno - 1);
+
+		return copyObject((Node *) tle->expr);
+	}
+	return expression_tree_mutator(node, spell_out, context);
 }
 
 static void
@@ -56,6 +72,7 @@ show_having(HgjAggState *state, CustomScan *cscan, List *ancestors,
 
 	if (having == NIL)
 		return;
+	having = (List *) spell_out((Node *) having, cscan->custom_scan_tlist);
 	ExplainPropertyText("Filter",
 						deparse((Node *) make_ands_explicit(having), state,
 								ancestors, es), es);

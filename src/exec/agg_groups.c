@@ -62,12 +62,16 @@ allocate(Size bytes)
 void
 hgj_groups_init(HgjGroups *groups, MemoryContext context)
 {
+	Size		block = ALLOCSET_DEFAULT_INITSIZE;
+
 	groups->context = context;
 	groups->seed = pg_prng_uint64(&pg_global_prng_state);
 	groups->scratch = AllocSetContextCreate(context, "HashGraphAgg scratch",
 											ALLOCSET_DEFAULT_SIZES);
+	while (block < ALLOCSET_DEFAULT_MAXSIZE && block < groups->limit / 32)
+		block *= 2;
 	groups->states = AllocSetContextCreate(context, "HashGraphAgg states",
-										   ALLOCSET_DEFAULT_SIZES);
+										   0, ALLOCSET_DEFAULT_INITSIZE, block);
 }
 
 /* Get ready for batches of so many live rows. */
@@ -120,20 +124,33 @@ hgj_groups_release(HgjGroups *groups)
 	groups->direct_size = 0;
 	groups->direct = groups->direct_tried = false;
 	groups->null_group = 0;
+	groups->settled = 0;
 	groups->full = false;
 }
 
-/* Is there memory for so many bytes more? */
+/*
+ * Is there memory for so many bytes more?  New groups will want some for their
+ * states, as much as others do.
+ */
 static bool
 fits(const HgjGroups *groups, Size more)
 {
+	more = add_size(more, mul_size(groups->ngroups - groups->settled,
+								   groups->state_bytes));
 	return add_size(hgj_groups_bytes(groups), more) <= groups->limit;
 }
 
-/* Stop adding groups when the values that states keep have grown too much. */
+/*
+ * The states have seen the batch.  Stop adding groups when what they keep has
+ * grown too much.
+ */
 void
-hgj_groups_check_memory(HgjGroups *groups)
+hgj_groups_settle(HgjGroups *groups)
 {
+	if (groups->ngroups > 0)
+		groups->state_bytes =
+			MemoryContextMemAllocated(groups->states, true) / groups->ngroups;
+	groups->settled = groups->ngroups;
 	if (!groups->full && groups->ngroups >= HGJ_FEWEST_GROUPS &&
 		!fits(groups, 0))
 		groups->full = true;
@@ -259,6 +276,8 @@ add_group(HgjGroups *groups, uint32 i)
 														  key->values[i]);
 	}
 	groups->ngroups++;
+	if (groups->ngroups % HGJ_FEWEST_GROUPS == 0 && !fits(groups, 0))
+		groups->full = true;
 	return group;
 }
 

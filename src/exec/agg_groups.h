@@ -86,6 +86,8 @@ typedef struct HgjGroups
 	Size		limit;			/* bytes */
 	MemoryContext context;
 	MemoryContext states;		/* what aggregates palloc; counts as well */
+	Size		state_bytes;	/* of it per group, by what has been seen */
+	uint32		settled;		/* groups whose states are counted for real */
 	bool		full;			/* no new groups */
 
 	uint32		batch_rows;		/* capacity of the arrays below */
@@ -101,7 +103,7 @@ extern void hgj_groups_reserve(HgjGroups *groups, uint32 batch_rows);
 extern void hgj_groups_assign(HgjGroups *groups, const HgjBatch *batch);
 extern void hgj_groups_only(HgjGroups *groups);
 extern uint64 hgj_groups_hash(HgjGroups *groups, uint32 i);
-extern void hgj_groups_check_memory(HgjGroups *groups);
+extern void hgj_groups_settle(HgjGroups *groups);
 extern Size hgj_groups_bytes(const HgjGroups *groups);
 extern void hgj_groups_release(HgjGroups *groups);
 

@@ -146,7 +146,7 @@ read_all(HgjAggState *state)
 			hgj_groups_assign(groups, batch);
 		hgj_agg_select_rows(state, batch);
 		hgj_agg_update(state);
-		hgj_groups_check_memory(groups);
+		hgj_groups_settle(groups);
 		bytes = hgj_groups_bytes(groups);
 		state->peak_bytes = Max(state->peak_bytes, bytes);
 	}

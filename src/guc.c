@@ -28,6 +28,7 @@ int			hgj_engine = HGJ_ENGINE_AUTO;
 int			hgj_filter = HGJ_FILTER_AUTO;
 bool		hgj_force = false;
 int			hgj_min_rows = 10000;
+double		hgj_page_tuple_cost = 0.001;
 int			hgj_probe = HGJ_PROBE_AUTO;
 double		hgj_probe_tuple_cost = 0.0015;
 int			hgj_require = HGJ_REQUIRE_OFF;
@@ -154,6 +155,12 @@ hgj_define_settings(void)
 							NULL,
 							&hgj_min_rows, 10000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.page_tuple_cost",
+							 "Sets the planner's estimate of the cost of one row that is read by pages.",
+							 "It takes the place of cpu_tuple_cost in a sequential scan below a HashGraphJoin.",
+							 &hgj_page_tuple_cost, 0.001, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("hashgraph_join.probe",
 							 "Forces how a HashGraph is probed.",

@@ -9,7 +9,9 @@
  *
  * 1. Start-up: the inner side in full, build_tuple_cost a row and an operator
  *	  for each key, and the fixed startup_cost that keeps small joins away.
- * 2. Run: the outer side, probe_tuple_cost and the keys' operators a row.
+ * 2. Run: the outer side, probe_tuple_cost and the keys' operators a row.  A
+ *	  side that is a sequential scan pays page_tuple_cost a row in the place of
+ *	  cpu_tuple_cost, and one that is a join of ours does not emit rows.
  * 3. Every match costs emit_tuple_cost, and every candidate its residual
  *	  clauses.  Raw keys need no operator calls, opaque ones do.
  * 4. A build side larger than the memory limit is joined in passes: the outer
@@ -93,6 +95,52 @@ has_opaque_key(List *hashclauses)
 	return false;
 }
 
+/* Is every operand of that side, of every clause, a column? */
+static bool
+keys_are_columns(List *hashclauses, const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, hashclauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		Node	   *operand = bms_is_subset(rinfo->left_relids, rel->relids) ?
+			get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
+
+		while (operand && IsA(operand, RelabelType))
+			operand = (Node *) ((RelabelType *) operand)->arg;
+		if (operand == NULL || !IsA(operand, Var))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What a side costs less than its path says, because we do not ask the path's
+ * node for slots: a sequential scan is read by pages, a join of ours by batches
+ * (exec/setup.c decides; keys that are expressions rule both out).
+ */
+static Cost
+feed_saving(const Path *path, bool plain_keys)
+{
+	ListCell   *lc;
+
+	if (hgj_source == HGJ_SOURCE_TUPLES || !plain_keys)
+		return 0;
+	if (IsA(path, CustomPath) &&
+		((const CustomPath *) path)->methods == &hgj_path_methods)
+		return hgj_emit_tuple_cost * path->rows *
+			(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
+	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION)
+		return 0;
+	foreach(lc, path->pathtarget->exprs)
+		if (!IsA(lfirst(lc), Var))
+			return 0;
+	return Max(cpu_tuple_cost - hgj_page_tuple_cost, 0) *
+		path->parent->tuples /
+		(path->parallel_workers > 0 ? hgj_parallel_divisor(path) : 1.0);
+}
+
 /*
  * Once per pair of relations: what does not depend on their paths.  The caller
  * has set jointype, one_per_outer and semifactors.
@@ -103,6 +151,8 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 {
 	bool		opaque = has_opaque_key(hashclauses);
 
+	costs->plain_outer_keys = keys_are_columns(hashclauses, outerrel);
+	costs->plain_inner_keys = keys_are_columns(hashclauses, innerrel);
 	costs->nkeys = list_length(hashclauses);
 	costs->recheck = opaque ||
 		list_length(restrictlist) > list_length(hashclauses);
@@ -155,11 +205,15 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	double		emitted;
 	double		candidates = estimate_candidates(costs, outer, inner, &emitted);
 	double		passes;
+	Cost		build_side = inner->total_cost -
+		feed_saving(inner, costs->plain_inner_keys);
+	Cost		probe_side = outer->total_cost - outer->startup_cost -
+		feed_saving(outer, costs->plain_outer_keys);
 	Cost		run;
 
-	*startup = outer->startup_cost + inner->total_cost + hgj_startup_cost +
+	*startup = outer->startup_cost + Max(build_side, 0) + hgj_startup_cost +
 		(hgj_build_tuple_cost + key_cost) * inner->rows + costs->match.startup;
-	run = outer->total_cost - outer->startup_cost +
+	run = Max(probe_side, 0) +
 		(hgj_probe_tuple_cost + key_cost) * outer->rows +
 		costs->match.per_tuple * candidates + hgj_emit_tuple_cost * emitted;
 

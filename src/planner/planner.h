@@ -49,6 +49,8 @@ typedef struct HgjJoinCosts
 	bool		one_per_outer;	/* the first match of an outer row will do */
 	const SemiAntiJoinFactors *semifactors;
 	int			nkeys;
+	bool		plain_outer_keys;	/* the sides' keys are all columns */
+	bool		plain_inner_keys;
 	bool		recheck;		/* opaque keys, or residual clauses */
 	QualCost	match;			/* of what is evaluated for each candidate */
 	Selectivity selectivity;	/* of the hash clauses alone */

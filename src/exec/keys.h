@@ -26,7 +26,7 @@ typedef enum HgjKeyKind
 	HGJ_KEY_UINT4,				/* oid, xid, cid, enum */
 	HGJ_KEY_FLOAT4,
 	HGJ_KEY_FLOAT8,
-	HGJ_KEY_BYTES6,				/* macaddr */
+	HGJ_KEY_BYTES6,				/* macaddr; from here on by reference */
 	HGJ_KEY_BYTES8,				/* macaddr8 */
 	HGJ_KEY_UUID,				/* two words */
 	HGJ_KEY_OPAQUE				/* the type's own hash; matches are rechecked */

@@ -47,6 +47,56 @@ hgj_source_use_batches(HgjSource *source, EState *estate)
 	return true;
 }
 
+/* Do words come from values that can be looked at even where no row is? */
+static bool
+keys_pass_by_value(const HgjSource *source)
+{
+	for (int k = 0; k < source->nkeys; k++)
+		if (source->keys[k].kind >= HGJ_KEY_BYTES6)
+			return false;
+	return true;
+}
+
+/*
+ * Step 3 in the simple case: words for all positions, whether they hold a row
+ * or not, and the live rows without a NULL key.
+ */
+static void
+select_rows_at_once(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
+{
+	uint32		nlive = hgj_batch_nlive(from);
+	bool		nulls = false;
+	uint32		nsel = 0;
+
+	for (int k = 0; k < source->nkeys; k++)
+	{
+		const HgjVector *vector = &from->vectors[source->keys[k].attno - 1];
+
+		nulls |= vector->has_nulls;
+		hgj_key_words_vector(&source->keys[k], vector, 0, from->nrows,
+							 source->seed, batch->words, 0,
+							 source->econtext->ecxt_per_tuple_memory);
+	}
+	if (!nulls && from->live)
+	{
+		memcpy(batch->sel, from->live, nlive * sizeof(uint32));
+		batch->nsel = nlive;
+		return;
+	}
+	for (uint32 i = 0; i < nlive; i++)
+	{
+		uint32		row = hgj_batch_live_row(from, i);
+		bool		null = false;
+
+		for (int k = 0; k < source->nkeys && nulls; k++)
+			null |= hgj_vector_is_null(&from->vectors[source->keys[k].attno - 1],
+									   row);
+		batch->sel[nsel] = row;
+		nsel += !null;
+	}
+	batch->nsel = nsel;
+}
+
 /* Write the key words of one row; false if one of the keys is NULL. */
 static inline bool
 write_keys(HgjSource *source, HgjBatch *batch, const HgjBatch *from,
@@ -76,6 +126,11 @@ select_rows(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 	bool		dense = batch->live == NULL;
 	MemoryContext old = CurrentMemoryContext;
 
+	if ((from->live == NULL || !dense) && keys_pass_by_value(source))
+	{
+		select_rows_at_once(source, batch, from);
+		return;
+	}
 	if (source->reset_econtext)
 		MemoryContextSwitchTo(source->econtext->ecxt_per_tuple_memory);
 	for (uint32 i = 0; i < nlive; i++)

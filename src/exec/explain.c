@@ -51,12 +51,13 @@ join_type_name(JoinType jointype)
 	}
 }
 
-/* Show an ANDed list of clauses, as show_qual() of explain.c does. */
+/*
+ * Show an ANDed list of clauses of a node, as show_qual() of explain.c does.
+ */
 static void
-show_clauses(const char *label, List *clauses, HgjJoinState *state,
+show_clauses(const char *label, List *clauses, const PlanState *ps,
 			 List *ancestors, ExplainState *es)
 {
-	PlanState  *ps = &state->css.ss.ps;
 	List	   *context;
 	char	   *text;
 
@@ -189,16 +190,22 @@ show_run(HgjJoinState *state, ExplainState *es)
 	show_fallback(&run, es);
 }
 
-/* How a side is read, and why not faster. */
+/*
+ * How a side is read, and why not faster; and which of the child's quals the
+ * source runs row by row, because there is nothing faster for them.
+ */
 static void
-show_source(const char *label, const HgjSource *source, ExplainState *es)
+show_source(const char *side, const HgjSource *source, const PlanState *ps,
+			List *ancestors, ExplainState *es)
 {
 	const char *name = source->methods->name;
 
 	if (source->reason != HGJ_SOURCE_FASTEST)
 		name = psprintf("%s (%s)", name,
 						hgj_source_reason_text(source->reason));
-	ExplainPropertyText(label, name, es);
+	ExplainPropertyText(psprintf("%s Source", side), name, es);
+	show_clauses(psprintf("%s Filter by Row", side), source->row_quals,
+				 source->child, lcons(ps->plan, list_copy(ancestors)), es);
 }
 
 /* Rows that a qual has rejected, as show_instrumentation_count() does. */
@@ -224,6 +231,7 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
 	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	const PlanState *ps = &node->ss.ps;
 	List	   *joinquals = list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN);
 	List	   *filter = list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER);
 
@@ -233,15 +241,16 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 							list_nth_int(cscan->custom_private,
 										 HGJ_FACT_INNER_UNIQUE) != 0, es);
 	show_clauses("Hash Cond", list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
-				 state, ancestors, es);
-	show_clauses("Join Filter", joinquals, state, ancestors, es);
+				 ps, ancestors, es);
+	show_clauses("Join Filter", joinquals, ps, ancestors, es);
+	show_clauses("Join Filter by Row", state->row_quals, ps, ancestors, es);
 	if (joinquals)
 		show_removed("Rows Removed by Join Filter", node, true, es);
-	show_clauses("Filter", filter, state, ancestors, es);
+	show_clauses("Filter", filter, ps, ancestors, es);
 	if (filter)
 		show_removed("Rows Removed by Filter", node, false, es);
-	show_source("Outer Source", &state->outer, es);
-	show_source("Inner Source", &state->inner, es);
+	show_source("Outer", &state->outer, ps, ancestors, es);
+	show_source("Inner", &state->inner, ps, ancestors, es);
 	if (es->analyze)
 		show_run(state, es);
 }

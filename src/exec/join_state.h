@@ -100,10 +100,10 @@ typedef struct HgjJoinState
 	bool		recheck;		/* a match is a candidate: run match_qual */
 	ExprState  *match_qual;		/* opaque hash clauses, residual clauses, or
 								 * NULL */
-	int			nresidual;		/* residual clauses that run as programs, */
-	HgjProgram **residual;		/* before match_qual */
-	HgjPairColumns residual_columns;	/* that they read */
+	HgjProgram *residual;		/* residual clauses that run before match_qual, */
+	HgjPairColumns residual_columns;	/* and what they read; or NULL */
 	uint32	   *residual_sel;	/* HGJ_PAIRS entries */
+	List	   *row_quals;		/* residual clauses that run row by row */
 	ExprState  *filter;			/* what rows must pass after an outer join */
 	bool		inner_key_params;	/* inner keys change with our parameters */
 
@@ -202,7 +202,8 @@ extern void hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
 extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
 
 /* residual.c */
-extern List *hgj_residual_init(HgjJoinState *state, List *quals);
+extern List *hgj_residual_init(HgjJoinState *state, List *quals,
+							   bool may_fail);
 extern void hgj_residual_run(HgjJoinState *state);
 
 /* emit.c */

@@ -202,8 +202,8 @@ start_join(HgjJoinState *state)
 			HGJ_SOME_PAIRS : HGJ_PAIRS;
 	}
 
-	for (int p = 0; p < state->nresidual; p++)
-		hgj_program_start(state->residual[p], state->css.ss.ps.ps_ExprContext);
+	if (state->residual)
+		hgj_program_start(state->residual, state->css.ss.ps.ps_ExprContext);
 	state->batch_rows = 0;
 	hgj_restart_outer(state);
 	if (worth_peeking(state) && !hgj_peek_outer(state))

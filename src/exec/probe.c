@@ -234,6 +234,7 @@ hgj_keep_outer(HgjJoinState *state)
 			source->methods->end(source);
 		source->methods = &hgj_source_tuples;
 		source->reason = HGJ_SOURCE_PASSES;
+		source->row_quals = NIL;
 		hgj_batch_borrow(state->outer_batch, false);
 		hgj_restart_outer(state);
 		if (peeked)

@@ -34,12 +34,8 @@ typedef int (*HgjInputLookup) (void *arg, const Var *var);
  * Compile; everything is palloc'd in the current context, which must live as
  * long as the program.  NULL when the expression is not of the supported forms
  * (nothing has been changed then but what `lookup` did).
- *
- * The expression may be a List of clauses, as ExecInitQual() takes: give a
- * plan's quals so, not as an AND, because ExecQual() does not look at the rest
- * of them once one is NULL, whereas AND does.  (A List of more than one can be
- * run by hgj_program_filter() only.)  Expressions are as they are in a finished
- * plan; `parent` is the node they belong to.
+ * Expressions are as they are in a finished plan; `parent` is the node that
+ * they belong to.
  *
  * may_fail: false refuses expressions whose evaluation can raise an error, so
  * that what is compiled is as good as leakproof, and may be run early and on
@@ -48,6 +44,18 @@ typedef int (*HgjInputLookup) (void *arg, const Var *var);
 extern HgjProgram *hgj_program_compile(Expr *expr, PlanState *parent,
 									   HgjInputLookup lookup, void *arg,
 									   bool may_fail);
+
+/*
+ * Divide a plan's quals (a List, as ExecInitQual() takes: ExecQual() does not
+ * look at the rest of them once one is NULL, whereas an AND does): compile those of the supported forms into one program,
+ * NULL if there are none, and return the others in their order.  ExecQual() is
+ * to run these for the rows that the program lets pass.  What is compiled may
+ * be able to fail as long as none of the others stands before it (and not at
+ * all with may_fail false).
+ */
+extern List *hgj_program_compile_quals(List *quals, PlanState *parent,
+									   HgjInputLookup lookup, void *arg,
+									   bool may_fail, HgjProgram **program);
 
 /*
  * Parameters are those of this execution: call before the first row, and again

@@ -9,7 +9,7 @@
  *	  function (program_functions.c).  The user must be allowed to call it: where
  *	  that is not so we compile nothing, and PostgreSQL's code says why.
  * 3. A step is lazy if it can raise an error, or something below it can.
- * 4. A filter becomes clauses: those of a list, or the arms of an AND.  They
+ * 4. A filter becomes clauses: a plan's quals, or the arms of an AND.  They
  *	  differ in one point.  ExecQual() drops a row at the first clause of a list
  *	  that is NULL; AND looks at the arms that follow, which may raise an error.
  *	  So an AND is taken apart only as far as its arms cannot.
@@ -501,39 +501,26 @@ add_clauses(HgjProgram *program, HgjStep *step)
 	program->clauses[program->nclauses++] = clause;
 }
 
-/* Compile what the caller gave us; NIL if some of it is not supported. */
-static List *
-compile_roots(HgjCompiler *c, Expr *expr, bool may_fail)
+/* Compile one expression; NULL leaves nothing behind. */
+static HgjStep *
+compile_root(HgjCompiler *c, Expr *expr, bool may_fail)
 {
-	List	   *exprs = IsA(expr, List) ? (List *) expr : list_make1(expr);
-	List	   *roots = NIL;
-	ListCell   *lc;
+	int			nconstants = list_length(c->constants);
+	HgjStep    *step = compile(c, expr);
 
-	foreach(lc, exprs)
-	{
-		HgjStep    *step = compile(c, lfirst(lc));
-
-		if (step == NULL || (step->lazy && !may_fail))
-			return NIL;
-		if (IsA(expr, List) && step->kind != HGJ_KIND_U1)
-			return NIL;
-		roots = lappend(roots, step);
-	}
-	return roots;
+	if (step && (may_fail || !step->lazy))
+		return step;
+	c->constants = list_truncate(c->constants, nconstants);
+	return NULL;
 }
 
-HgjProgram *
-hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
-					void *arg, bool may_fail)
+/* A program of these steps, the clauses of a filter if they are boolean. */
+static HgjProgram *
+make_program(HgjCompiler *c, List *roots)
 {
-	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
-	HgjProgram *program;
-	List	   *roots = compile_roots(&c, expr, may_fail);
+	HgjProgram *program = palloc0(sizeof(HgjProgram));
 	ListCell   *lc;
 
-	if (roots == NIL)
-		return NULL;
-	program = palloc0(sizeof(HgjProgram));
 	program->context = CurrentMemoryContext;
 	program->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											 "HashGraphJoin constants",
@@ -548,9 +535,42 @@ hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
 		if (((HgjStep *) lfirst(lc))->kind == HGJ_KIND_U1)
 			add_clauses(program, lfirst(lc));
 
-	program->nconstants = list_length(c.constants);
+	program->nconstants = list_length(c->constants);
 	program->constants = palloc(Max(program->nconstants, 1) * sizeof(HgjStep *));
-	foreach(lc, c.constants)
+	foreach(lc, c->constants)
 		program->constants[foreach_current_index(lc)] = lfirst(lc);
 	return program;
+}
+
+HgjProgram *
+hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
+					void *arg, bool may_fail)
+{
+	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
+	HgjStep    *root = compile_root(&c, expr, may_fail);
+
+	return root ? make_program(&c, list_make1(root)) : NULL;
+}
+
+List *
+hgj_program_compile_quals(List *quals, PlanState *parent,
+						  HgjInputLookup lookup, void *arg, bool may_fail,
+						  HgjProgram **program)
+{
+	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
+	List	   *roots = NIL;
+	List	   *rest = NIL;
+	ListCell   *lc;
+
+	foreach(lc, quals)
+	{
+		HgjStep    *root = compile_root(&c, lfirst(lc), may_fail && rest == NIL);
+
+		if (root)
+			roots = lappend(roots, root);
+		else
+			rest = lappend(rest, lfirst(lc));
+	}
+	*program = roots ? make_program(&c, roots) : NULL;
+	return rest;
 }

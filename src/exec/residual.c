@@ -3,13 +3,15 @@
  * residual.c
  *	  Residual join clauses over whole portions of matches.
  *
- * 1. At executor start, every residual clause that compiles to a program which
- *	  cannot fail is taken out of the list; the others stay with ExecQual().  A
- *	  program that cannot fail tells nobody anything about the rows it looks at,
- *	  so it may go first, whatever the clauses' security levels are, and may see
- *	  candidates that the recheck of an opaque key would have removed.
- * 2. For each portion of candidates, gather the columns that the programs read,
- *	  run one program after the other, and close the ranks of the pairs.
+ * 1. At executor start, residual clauses that compile and cannot fail are taken
+ *	  out of the list; the others stay with ExecQual().  What cannot fail tells
+ *	  nobody anything about the rows it looks at, so it may go first, whatever
+ *	  the clauses' security levels are, and may see candidates that the recheck
+ *	  of an opaque key would have removed.  Those that can fail are taken out,
+ *	  too, as long as no other stands before them, where PostgreSQL would look at
+ *	  every candidate that we look at.
+ * 2. For each portion of candidates, gather the columns that the program reads,
+ *	  run it, and close the ranks of the pairs.
  *
  * Memory: the query's context.  No locks.
  *
@@ -35,26 +37,14 @@ lookup_column(void *arg, const Var *var)
  * in its order.  Call when both sides' columns are known.
  */
 List *
-hgj_residual_init(HgjJoinState *state, List *quals)
+hgj_residual_init(HgjJoinState *state, List *quals, bool may_fail)
 {
-	List	   *rest = NIL;
-	ListCell   *lc;
+	List	   *rest;
 
 	hgj_pair_columns_init(&state->residual_columns, state);
-	state->residual = palloc0(mul_size(Max(list_length(quals), 1),
-									   sizeof(HgjProgram *)));
-	foreach(lc, quals)
-	{
-		HgjProgram *program = hgj_program_compile(lfirst(lc),
-												  &state->css.ss.ps,
-												  lookup_column, state, false);
-
-		if (program)
-			state->residual[state->nresidual++] = program;
-		else
-			rest = lappend(rest, lfirst(lc));
-	}
-	if (state->nresidual > 0)
+	rest = hgj_program_compile_quals(quals, &state->css.ss.ps, lookup_column,
+									 state, may_fail, &state->residual);
+	if (state->residual)
 		state->residual_sel = palloc(HGJ_PAIRS * sizeof(uint32));
 	return rest;
 }
@@ -64,20 +54,15 @@ void
 hgj_residual_run(HgjJoinState *state)
 {
 	HgjMatches *pairs = &state->pairs;
-	const uint32 *sel = NULL;
-	uint32		n = pairs->n;
+	const uint32 *sel = state->residual_sel;
+	uint32		n;
 
-	if (state->nresidual == 0 || n == 0)
+	if (state->residual == NULL || pairs->n == 0)
 		return;
 	hgj_gather_pairs(state, &state->residual_columns, pairs->probe_rows,
-					 pairs->build_rows, n);
-	for (int p = 0; p < state->nresidual && n > 0; p++)
-	{
-		n = hgj_program_filter(state->residual[p],
-							   state->residual_columns.vectors,
-							   sel, n, state->residual_sel);
-		sel = state->residual_sel;
-	}
+					 pairs->build_rows, pairs->n);
+	n = hgj_program_filter(state->residual, state->residual_columns.vectors,
+						   NULL, pairs->n, state->residual_sel);
 	InstrCountFiltered2(&state->css.ss.ps, pairs->n - n);
 	if (n < pairs->n)
 		for (uint32 i = 0; i < n; i++)

@@ -408,7 +408,9 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	init_columns(&state->inner, wanted, outer_columns);
 
 	state->recheck = (match_quals != NIL || residual != NIL);
-	match_quals = list_concat(match_quals, hgj_residual_init(state, residual));
+	state->row_quals = hgj_residual_init(state, residual, match_quals == NIL &&
+										 !state->semantics.one_per_outer);
+	match_quals = list_concat(match_quals, state->row_quals);
 	state->match_qual = ExecInitQual(match_quals, ps);
 
 	choose_source(&state->outer, estate);

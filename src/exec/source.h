@@ -62,6 +62,7 @@ struct HgjSource
 	const HgjSourceMethods *methods;
 	PlanState  *child;
 	HgjSourceReason reason;		/* why the methods are those of tuples */
+	List	   *row_quals;		/* of the child, that pages runs row by row */
 	void	   *private_state;	/* of the methods */
 
 	int			ncols;			/* columns that batches carry */

@@ -52,10 +52,9 @@ typedef struct PageSource
 	HgjHeapColumns input;		/* columns that the former read */
 	HgjHeapTarget *input_targets;
 	HgjBuffer  *input_buffers;
-	const HgjVector **input_vectors;	/* by the programs' numbers */
-	int			nprograms;
-	HgjProgram **programs;
-	int			nstarted;		/* programs that have run in this execution */
+	const HgjVector **input_vectors;	/* by the program's numbers */
+	HgjProgram *program;
+	bool		started;		/* it has run in this execution */
 	ExprState  *rest;
 	HeapTupleData tuple;		/* what it looks at */
 	uint32		selection[MaxHeapTuplesPerPage];
@@ -185,33 +184,21 @@ look_input_up(void *arg, const Var *var)
  * only what can neither fail nor leak runs before one that comes earlier.
  */
 static void
-init_quals(PageSource *ps, TupleDesc desc)
+init_quals(HgjSource *source, PageSource *ps, TupleDesc desc)
 {
 	PlanState  *child = &ps->node->ss.ps;
 	List	   *quals = child->plan->qual;
-	List	   *rest = NIL;
+	List	   *rest;
 	List	   *inputs = NIL;
 	AttrNumber *attnos;
 	int		   *places;
 	int			n = 0;
 	ListCell   *lc;
 
-	ps->programs = palloc(mul_size(Max(list_length(quals), 1),
-								   sizeof(HgjProgram *)));
-	foreach(lc, quals)
-	{
-		Expr	   *qual = lfirst(lc);
-		HgjProgram *program = NULL;
-
-		if (!contain_volatile_functions((Node *) qual))
-			program = hgj_program_compile(qual, child, look_input_up, &inputs,
-										  rest == NIL);
-		if (program)
-			ps->programs[ps->nprograms++] = program;
-		else
-			rest = lappend(rest, qual);
-	}
-	ps->rest = ps->nprograms == 0 ? child->qual : ExecInitQual(rest, child);
+	rest = hgj_program_compile_quals(quals, child, look_input_up, &inputs, true,
+									 &ps->program);
+	ps->rest = ps->program == NULL ? child->qual : ExecInitQual(rest, child);
+	source->row_quals = rest;
 
 	attnos = palloc(mul_size(list_length(inputs) + 1, sizeof(AttrNumber)));
 	places = palloc(mul_size(list_length(inputs) + 1, sizeof(int)));
@@ -250,7 +237,7 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	desc = RelationGetDescr(ps->node->ss.ss_currentRelation);
 	hgj_pages_init(&ps->pages, ps->node);
 	init_output(source, ps, desc);
-	init_quals(ps, desc);
+	init_quals(source, ps, desc);
 	MemoryContextSwitchTo(old);
 
 	source->private_state = ps;
@@ -266,30 +253,21 @@ forget_nulls(HgjVector *vector, uint32 rows)
 	vector->has_nulls = false;
 }
 
-/* Run the programs over the page; ps->selection gets the rows that pass. */
+/* Run the program over the page; ps->selection gets the rows that pass. */
 static uint32
-run_programs(PageSource *ps)
+run_program(PageSource *ps)
 {
 	HgjHeapPages *pages = &ps->pages;
 	uint32		n = pages->ntuples;
-	const uint32 *selection = NULL;
 
 	for (int i = 0; i < ps->input.ncols; i++)
 		forget_nulls(ps->input_targets[i].vector, MaxHeapTuplesPerPage);
 	hgj_heap_columns_read(&ps->input, pages->tuples, n, ps->input_targets);
-	for (int p = 0; p < ps->nprograms && n > 0; p++)
-	{
-		/* a parameter may be a subquery that should not run in vain */
-		if (p == ps->nstarted)
-		{
-			hgj_program_start(ps->programs[p], ps->node->ss.ps.ps_ExprContext);
-			ps->nstarted++;
-		}
-		n = hgj_program_filter(ps->programs[p], ps->input_vectors, selection, n,
-							   ps->selection);
-		selection = ps->selection;
-	}
-	return n;
+	if (!ps->started)
+		hgj_program_start(ps->program, ps->node->ss.ps.ps_ExprContext);
+	ps->started = true;
+	return hgj_program_filter(ps->program, ps->input_vectors, NULL, n,
+							  ps->selection);
 }
 
 /* Run ExecQual on n rows of ps->selection, and return how many are left. */
@@ -325,10 +303,10 @@ filter_page(PageSource *ps)
 	uint32		before = pages->ntuples;
 	uint32		n = before;
 
-	if (before == 0 || (ps->nprograms == 0 && ps->rest == NULL))
+	if (before == 0 || (ps->program == NULL && ps->rest == NULL))
 		return;
-	if (ps->nprograms > 0)
-		n = run_programs(ps);
+	if (ps->program)
+		n = run_program(ps);
 	else
 		for (uint32 i = 0; i < n; i++)
 			ps->selection[i] = i;
@@ -553,7 +531,7 @@ rewind_pages(HgjSource *source)
 
 	hgj_pages_reset(&ps->pages);
 	ps->next_row = 0;
-	ps->nstarted = 0;
+	ps->started = false;
 }
 
 static void

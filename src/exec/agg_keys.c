@@ -96,7 +96,8 @@ hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality)
 									  key->collation);
 	have_pair = hgj_key_pair(clause, true, &pair);
 
-	if (have_pair && pair.outer_kind != HGJ_KEY_OPAQUE)
+	if (have_pair && pair.outer_kind != HGJ_KEY_OPAQUE &&
+		!hgj_key_is_text(pair.outer_kind))
 		key->kind = raw_kind(pair.outer_kind);
 	else if (function == F_BYTEAEQ ||
 			 (function == F_TEXTEQ && OidIsValid(key->collation) &&

@@ -157,6 +157,14 @@ hgj_batch_keep(HgjBatch *batch, const HgjColumn *column, Datum value)
 {
 	if (column->dictionary)
 		return UInt32GetDatum(hgj_dictionary_code(column->dictionary, value));
+	if (column->long_only)
+	{
+		const struct varlena *v = (const struct varlena *) DatumGetPointer(value);
+
+		if (!VARATT_IS_EXTERNAL(v) && !VARATT_IS_COMPRESSED(v) &&
+			VARSIZE_ANY_EXHDR(v) <= HGJ_TEXT_PACKED)
+			return PointerGetDatum(hgj_text_placeholder());
+	}
 	return hgj_arena_copy(batch->values, value, column->attlen);
 }
 

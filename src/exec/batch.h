@@ -30,6 +30,7 @@ typedef struct HgjColumn
 	AttrNumber	scan_attno;		/* in custom_scan_tlist */
 	int16		attlen;
 	bool		attbyval;
+	bool		long_only;		/* a text key: nobody looks at short values */
 	uint8		width;			/* bytes in a vector: 1, 2, 4, 8 */
 	HgjDictionary *dictionary;	/* vectors hold its codes, or NULL */
 } HgjColumn;

@@ -195,6 +195,8 @@ append_batch(HgjJoinState *state)
 							&err))
 		;
 	hgj_row_store_append(&state->rows, batch);
+	state->long_keys = state->long_keys ||
+		hgj_text_any_long(&state->inner, batch);
 	state->total_rows += batch->nrows;
 	state->graph_rows += batch->nsel;
 }
@@ -260,6 +262,23 @@ note_stats(HgjJoinState *state)
 }
 
 /*
+ * Are matches of this table candidates?  Now it is known whether text keys
+ * are all packed.
+ */
+static void
+settle_recheck(HgjJoinState *state)
+{
+	state->recheck = state->always_recheck || state->long_keys;
+	if (state->recheck && state->semantics.one_per_outer)
+		state->pairs.capacity = HGJ_SOME_PAIRS;
+	else
+	{
+		state->pairs.capacity = HGJ_PAIRS;
+		state->pairs.skip = NULL;
+	}
+}
+
+/*
  * Build the table of the next pass; state->pass counts it.  Whatever table
  * there was must have been released.
  */
@@ -272,6 +291,7 @@ hgj_build_pass(HgjJoinState *state)
 	state->pass++;
 	state->total_rows = 0;
 	state->graph_rows = 0;
+	state->long_keys = false;
 	create_table(state);
 	read_inner(state);
 	while (!hgj_engine_done(state,
@@ -282,6 +302,7 @@ hgj_build_pass(HgjJoinState *state)
 	if (state->engine->probe_create(state->table, &state->probe, &err) != HGJ_OK)
 		hgj_engine_failed(state, &err);
 	note_stats(state);
+	settle_recheck(state);
 	if (!state->last_pass)
 		ereport(DEBUG1,
 				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",

@@ -98,6 +98,8 @@ typedef struct HgjJoinState
 	JoinType	jointype;
 	HgjSemantics semantics;
 	bool		recheck;		/* a match is a candidate: run match_qual */
+	bool		always_recheck; /* whatever this pass's long_keys are */
+	bool		long_keys;		/* the table has a text key that is a hash */
 	ExprState  *match_qual;		/* opaque hash clauses, residual clauses, or
 								 * NULL */
 	HgjProgram *residual;		/* residual clauses that run before match_qual, */
@@ -162,6 +164,17 @@ typedef struct HgjJoinState
 	HgjRunReport *worker_reports;	/* the leader's copy, by worker */
 } HgjJoinState;
 
+/* Is there anything to be done pair by pair (hgj_confirm_match())? */
+static inline bool
+hgj_confirms(const HgjJoinState *state)
+{
+	const HgjSemantics *s = &state->semantics;
+
+	return s->one_per_inner || state->match_qual ||
+		(state->recheck &&
+		 (s->fill_outer || s->one_per_outer || s->mark_inner));
+}
+
 /* node.c */
 extern void hgj_advance(HgjJoinState *state);
 extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
@@ -205,6 +218,10 @@ extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
 extern List *hgj_residual_init(HgjJoinState *state, List *quals,
 							   bool may_fail);
 extern void hgj_residual_run(HgjJoinState *state);
+
+/* text_keys.c, besides keys.h */
+extern bool hgj_text_any_long(const HgjSource *source, const HgjBatch *batch);
+extern void hgj_text_recheck(HgjJoinState *state);
 
 /* emit.c */
 extern TupleTableSlot *hgj_emit(HgjJoinState *state, uint32 outer_row,

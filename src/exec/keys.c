@@ -9,7 +9,9 @@
  *	  function of a canonical fixed-width word, the key is raw: integers of all
  *	  widths are sign-extended to 64 bits, floats of both widths become a double
  *	  with one zero and one NaN, and so on.  Equal words are equal values.
- * 3. Every other key is opaque: its word is the hash that the operator family
+ * 3. Strings of bytes are text keys (text_keys.c): raw while they are short, and
+ *	  rechecked where long ones may meet.
+ * 4. Every other key is opaque: its word is the hash that the operator family
  *	  gives for the type under the clause's collation, seeded per query where the
  *	  family's extended functions can be relied on.  Equal values have equal
  *	  words, not the other way round: exec/ rechecks.
@@ -189,6 +191,33 @@ find_hash_functions(OpExpr *clause, Oid *left, Oid *right, bool *extended)
 }
 
 /*
+ * The kind of a key that is not raw.  A text key's values are looked at again
+ * when they are long, so it has to be a column on both sides.
+ */
+static HgjKeyKind
+text_kind(OpExpr *clause, Oid function)
+{
+	ListCell   *lc;
+
+	foreach(lc, clause->args)
+	{
+		Node	   *operand = lfirst(lc);
+
+		while (IsA(operand, RelabelType))
+			operand = (Node *) ((RelabelType *) operand)->arg;
+		if (!IsA(operand, Var))
+			return HGJ_KEY_OPAQUE;
+	}
+	if (function == F_BYTEAEQ)
+		return HGJ_KEY_TEXT;
+	if ((function != F_TEXTEQ && function != F_BPCHAREQ) ||
+		!OidIsValid(clause->inputcollid) ||
+		!get_collation_isdeterministic(clause->inputcollid))
+		return HGJ_KEY_OPAQUE;
+	return function == F_TEXTEQ ? HGJ_KEY_TEXT : HGJ_KEY_BPCHAR;
+}
+
+/*
  * Say how a hashable clause becomes key words.
  *
  * outer_is_left tells which operand comes from the probe side.  Returns false
@@ -222,9 +251,8 @@ hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair)
 
 	if (!find_hash_functions(clause, &left, &right, &pair->extended))
 		return false;
-	pair->outer_kind = HGJ_KEY_OPAQUE;
-	pair->inner_kind = HGJ_KEY_OPAQUE;
-	pair->nwords = 1;
+	pair->outer_kind = pair->inner_kind = text_kind(clause, function);
+	pair->nwords = hgj_key_is_text(pair->outer_kind) ? 2 : 1;
 	pair->outer_hash = outer_is_left ? left : right;
 	pair->inner_hash = outer_is_left ? right : left;
 	return true;
@@ -296,6 +324,12 @@ hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 				memcpy(&word, uuid->data, 8);
 				break;
 			}
+		case HGJ_KEY_TEXT:
+		case HGJ_KEY_BPCHAR:
+			hgj_text_words(key->kind, value, seed,
+						   &words[key->first_word][row],
+						   &words[key->first_word + 1][row]);
+			return;
 		case HGJ_KEY_OPAQUE:
 			if (key->extended)
 				word = DatumGetUInt64(FunctionCall2Coll(&key->hash,
@@ -361,6 +395,11 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 			return;
 		case HGJ_KEY_FLOAT8:
 			WORDS_OF(float8, canonical_float(v));
+			return;
+		case HGJ_KEY_TEXT:
+		case HGJ_KEY_BPCHAR:
+			hgj_text_words_vector(key->kind, vector, first, n, seed, out,
+								  words[key->first_word + 1] + row);
 			return;
 		case HGJ_KEY_BYTES6:
 		case HGJ_KEY_BYTES8:

@@ -29,6 +29,8 @@ typedef enum HgjKeyKind
 	HGJ_KEY_BYTES6,				/* macaddr; from here on by reference */
 	HGJ_KEY_BYTES8,				/* macaddr8 */
 	HGJ_KEY_UUID,				/* two words */
+	HGJ_KEY_TEXT,				/* text, bytea: bytes; two words (text_keys.c) */
+	HGJ_KEY_BPCHAR,				/* the same without trailing blanks */
 	HGJ_KEY_OPAQUE				/* the type's own hash; matches are rechecked */
 } HgjKeyKind;
 
@@ -39,7 +41,7 @@ typedef struct HgjKeyPair
 	HgjKeyKind	inner_kind;
 	uint32		nwords;
 	Oid			collation;
-	Oid			outer_hash;		/* opaque: the types' hash functions */
+	Oid			outer_hash;		/* opaque, text: the types' hash functions */
 	Oid			inner_hash;
 	bool		extended;		/* they take a seed and return 64 bits */
 } HgjKeyPair;
@@ -59,6 +61,16 @@ typedef struct HgjKey
 
 struct HgjVector;
 
+/* A text key of up to so many bytes is its words; a longer one is hashed. */
+#define HGJ_TEXT_PACKED		15
+
+/* Does equality of the words depend on the length of the value? */
+static inline bool
+hgj_key_is_text(HgjKeyKind kind)
+{
+	return kind == HGJ_KEY_TEXT || kind == HGJ_KEY_BPCHAR;
+}
+
 extern bool hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair);
 extern void hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 						  uint64 *const *words, uint32 row);
@@ -66,5 +78,13 @@ extern void hgj_key_words_vector(HgjKey *key, const struct HgjVector *vector,
 								 uint32 first, uint32 n, uint64 seed,
 								 uint64 *const *words, uint32 row,
 								 MemoryContext scratch);
+
+extern void hgj_text_words(HgjKeyKind kind, Datum value, uint64 seed,
+						   uint64 *first, uint64 *second);
+extern void hgj_text_words_vector(HgjKeyKind kind,
+								  const struct HgjVector *vector, uint32 from,
+								  uint32 n, uint64 seed, uint64 *first,
+								  uint64 *second);
+extern const struct varlena *hgj_text_placeholder(void);
 
 #endif							/* HGJ_KEYS_H */

@@ -198,8 +198,7 @@ start_join(HgjJoinState *state)
 		pairs->build_rows = MemoryContextAlloc(state->context,
 											   HGJ_PAIRS * sizeof(uint32));
 		pairs->location = HGJ_ON_HOST;
-		pairs->capacity = state->recheck && state->semantics.one_per_outer ?
-			HGJ_SOME_PAIRS : HGJ_PAIRS;
+		pairs->capacity = HGJ_PAIRS;
 	}
 
 	if (state->residual)
@@ -276,7 +275,7 @@ next_match(HgjJoinState *state)
 {
 	HgjMatches *pairs = &state->pairs;
 	HgjSemantics *s = &state->semantics;
-	bool		confirm = state->recheck || s->one_per_inner;
+	bool		confirm = hgj_confirms(state);
 
 	if (!s->emit_matches && !confirm)
 		return NULL;			/* probe.c has noted them all */

@@ -291,7 +291,7 @@ matches_batch(HgjJoinState *state)
 	if (state->next_pair > 0)
 		return NULL;			/* returned already */
 	state->next_pair = Max(n, 1);
-	if (state->recheck || s->one_per_inner)
+	if (hgj_confirms(state))
 	{
 		n = 0;
 		for (uint32 i = 0; i < pairs->n; i++)

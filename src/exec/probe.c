@@ -315,6 +315,7 @@ hgj_next_matches(HgjJoinState *state)
 							&err))
 		;
 
+	hgj_text_recheck(state);
 	hgj_residual_run(state);
 	if (!state->recheck && tracks_outer(state))
 		for (uint32 i = 0; i < pairs->n; i++)

@@ -11,7 +11,8 @@
  *	  columns are filled.
  * 3. Quals of a match: residual clauses that run as programs (residual.c), the
  *	  opaque hash clauses, whose hashes only make candidates, then the other
- *	  residual clauses.
+ *	  residual clauses.  Text keys need no qual: build.c finds out whether they
+ *	  are to be rechecked, and text_keys.c does it.
  * 4. Columns: those of each child that the target list, the filter or the
  *	  quals of a match mention.  Nothing else is copied.
  * 5. If the target list is plain columns and there are no quals at all, matches
@@ -158,10 +159,11 @@ init_key(HgjJoinState *state, HgjSource *source, HgjKey *key, Expr *operand,
 
 /*
  * Both sides' keys, from the hash clauses.  Returns the clauses that have to
- * be rechecked.
+ * be rechecked; *texts gets those of text keys.
  */
 static List *
-init_keys(HgjJoinState *state, List *hashclauses, int outer_columns)
+init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
+		  List **texts)
 {
 	int			nkeys = list_length(hashclauses);
 	List	   *recheck = NIL;
@@ -188,6 +190,8 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns)
 				 pair.inner_hash, outer_columns);
 		if (pair.outer_kind == HGJ_KEY_OPAQUE)
 			recheck = lappend(recheck, clause);
+		else if (hgj_key_is_text(pair.outer_kind))
+			*texts = lappend(*texts, clause);
 		if (depends_on_parameters(lsecond(clause->args), NULL))
 			state->inner_key_params = true;
 		k++;
@@ -195,9 +199,12 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns)
 	return recheck;
 }
 
-/* The columns of one child that `wanted` (custom_scan_tlist entries) names. */
+/*
+ * The columns of one child that `wanted` (custom_scan_tlist entries) names, or
+ * `texts`, whose short values nobody looks at.
+ */
 static void
-init_columns(HgjSource *source, Bitmapset *wanted, int base)
+init_columns(HgjSource *source, Bitmapset *wanted, Bitmapset *texts, int base)
 {
 	TupleDesc	desc = ExecGetResultType(source->child);
 
@@ -207,9 +214,11 @@ init_columns(HgjSource *source, Bitmapset *wanted, int base)
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 		HgjColumn  *column = &source->columns[source->ncols];
 
-		if (!bms_is_member(base + i + 1 - FirstLowInvalidHeapAttributeNumber,
-						   wanted))
+		int			member = base + i + 1 - FirstLowInvalidHeapAttributeNumber;
+
+		if (!bms_is_member(member, wanted) && !bms_is_member(member, texts))
 			continue;
+		column->long_only = !bms_is_member(member, wanted);
 		column->attno = i + 1;
 		column->scan_attno = base + i + 1;
 		column->attlen = att->attlen;
@@ -370,6 +379,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	List	   *facts = cscan->custom_private;
 	int			outer_columns = list_nth_int(facts, HGJ_FACT_OUTER_COLUMNS);
 	List	   *match_quals;
+	List	   *text_clauses = NIL;
+	Bitmapset  *texts = NULL;
 	List	   *residual = list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN);
 	Bitmapset  *wanted = NULL;
 	uint64		seed;
@@ -395,7 +406,7 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	state->inner.econtext = CreateExprContext(estate);
 
 	match_quals = init_keys(state, list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
-							outer_columns);
+							outer_columns, &text_clauses);
 	state->filter = ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
 								 ps);
 
@@ -404,10 +415,12 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 				   &wanted);
 	pull_varattnos((Node *) match_quals, INDEX_VAR, &wanted);
 	pull_varattnos((Node *) residual, INDEX_VAR, &wanted);
-	init_columns(&state->outer, wanted, 0);
-	init_columns(&state->inner, wanted, outer_columns);
+	pull_varattnos((Node *) text_clauses, INDEX_VAR, &texts);
+	init_columns(&state->outer, wanted, texts, 0);
+	init_columns(&state->inner, wanted, texts, outer_columns);
 
-	state->recheck = (match_quals != NIL || residual != NIL);
+	state->always_recheck = (match_quals != NIL || residual != NIL);
+	state->recheck = state->always_recheck;
 	state->row_quals = hgj_residual_init(state, residual, match_quals == NIL &&
 										 !state->semantics.one_per_outer);
 	match_quals = list_concat(match_quals, state->row_quals);

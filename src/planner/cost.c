@@ -78,10 +78,17 @@ pages_of(double rows, int width)
 				BLCKSZ);
 }
 
+/*
+ * Is there a key whose matches are rechecked by its operator?  *nkeys counts
+ * the keys, text keys twice: they are two words, and bytes are gone through.
+ */
 static bool
-has_opaque_key(List *hashclauses)
+has_opaque_key(List *hashclauses, int *nkeys)
 {
+	bool		opaque = false;
 	ListCell   *lc;
+
+	*nkeys = list_length(hashclauses);
 
 	foreach(lc, hashclauses)
 	{
@@ -90,9 +97,11 @@ has_opaque_key(List *hashclauses)
 		hgj_key_pair((OpExpr *) lfirst_node(RestrictInfo, lc)->clause, true,
 					 &pair);
 		if (pair.outer_kind == HGJ_KEY_OPAQUE)
-			return true;
+			opaque = true;
+		else if (hgj_key_is_text(pair.outer_kind))
+			(*nkeys)++;
 	}
-	return false;
+	return opaque;
 }
 
 /* Is every operand of that side, of every clause, a column? */
@@ -149,11 +158,10 @@ void
 hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 				 RelOptInfo *innerrel, List *restrictlist, List *hashclauses)
 {
-	bool		opaque = has_opaque_key(hashclauses);
+	bool		opaque = has_opaque_key(hashclauses, &costs->nkeys);
 
 	costs->plain_outer_keys = keys_are_columns(hashclauses, outerrel);
 	costs->plain_inner_keys = keys_are_columns(hashclauses, innerrel);
-	costs->nkeys = list_length(hashclauses);
 	costs->recheck = opaque ||
 		list_length(restrictlist) > list_length(hashclauses);
 	cost_qual_eval(&costs->match, restrictlist, root);
@@ -161,7 +169,7 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 	{
 		QualCost	hash;
 
-		/* raw keys are compared by the engine */
+		/* the engine compares raw keys, and text keys nearly always */
 		cost_qual_eval(&hash, hashclauses, root);
 		costs->match.startup -= hash.startup;
 		costs->match.per_tuple -= hash.per_tuple;

@@ -124,7 +124,7 @@ hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
 /* Whether the entry in a slot has the key of row i of the group. */
 HGJ_INLINE bool
 slot_equal(const HgjProbe *probe, const Graph *graph, Layout layout,
-		   uint64_t slot, uint32_t i)
+		   uint32_t nwords, uint64_t slot, uint32_t i)
 {
 	const uint8_t *entries = graph->entries;
 	const Group *g = &probe->group;
@@ -140,11 +140,13 @@ slot_equal(const HgjProbe *probe, const Graph *graph, Layout layout,
 	else
 	{
 		const MultiEntry *e = (const MultiEntry *) (const void *)
-			(entries + slot * graph->stride);
-		uint32_t	nwords = probe->table->spec.nwords;
+			(entries + slot * layout_stride(layout, nwords));
 		uint32_t	row = g->row[i];
 		uint32_t	w;
 
+		if (nwords == 2)
+			return (e->words[0] == probe->keys.words[0][row]) &
+				(e->words[1] == probe->keys.words[1][row]);
 		if (e->tag != (uint32_t) g->code[i])
 			return false;
 		for (w = 0; w < nwords; w++)
@@ -171,6 +173,7 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 	const Graph *graph = &probe->table->graph;
 	Group	   *g = &probe->group;
 	HgjProbeMode mode = probe->mode;
+	uint32_t	nwords = probe->table->spec.nwords;
 	bool		mark = (probe->flags & HGJ_PROBE_MARK) != 0 &&
 		mode == HGJ_MATCH_COUNT;
 	uint32_t	n = out->n;
@@ -203,7 +206,7 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 				if ((dynamic || segments != HGJ_SEGMENTS_CSR) &&
 					row == HGJ_ROW_EMPTY)
 					goto next_row;
-				if (!slot_equal(probe, graph, layout, slot, i) ||
+				if (!slot_equal(probe, graph, layout, nwords, slot, i) ||
 					(dynamic && row == HGJ_ROW_DELETED))
 					continue;
 				if (mode == HGJ_MATCH_COUNT)
@@ -258,16 +261,18 @@ next_row:
 }
 
 /*
- * Step 5 for a whole group of a static CSR table with one key word, when the
- * arrays have room for whatever may come.  Lists are short, and how long each
+ * Step 5 for a whole group of a static CSR table with one or two key words, when
+ * the arrays have room for whatever may come.  Lists are short, and how long each
  * one is cannot be predicted: so the first two entries are compared without a
  * branch, writing a pair that only counts if they are equal.
  */
 HGJ_INLINE void
-walk_short(HgjProbe *probe, Layout layout, HgjProbeMode mode, Out *out)
+walk_short(HgjProbe *probe, Layout layout, uint32_t nwords, HgjProbeMode mode,
+		   Out *out)
 {
 	const Graph *graph = &probe->table->graph;
 	Group	   *g = &probe->group;
+	uint32_t	stride = layout_stride(layout, nwords);
 	uint32_t	n = out->n;
 	uint32_t	hits = 0;
 	uint32_t	i;
@@ -278,26 +283,26 @@ walk_short(HgjProbe *probe, Layout layout, HgjProbeMode mode, Out *out)
 		uint64_t	to = g->to[i];
 		uint32_t	row = g->row[i];
 		uint32_t	first = n;
-		bool		hit = slot_equal(probe, graph, layout, slot, i);
+		bool		hit = slot_equal(probe, graph, layout, nwords, slot, i);
 
 		out->probe_rows[n] = row;
-		out->build_rows[n] = slot_row(graph->entries, layout, 0, slot);
+		out->build_rows[n] = slot_row(graph->entries, layout, stride, slot);
 		n += hit;
 		slot++;
 		/* one entry beyond the last list is there to be read */
-		hit = (slot < to) & slot_equal(probe, graph, layout, slot, i);
+		hit = (slot < to) & slot_equal(probe, graph, layout, nwords, slot, i);
 		if (mode == HGJ_MATCH_FIRST)
 			hit &= n == first;
 		out->probe_rows[n] = row;
-		out->build_rows[n] = slot_row(graph->entries, layout, 0, slot);
+		out->build_rows[n] = slot_row(graph->entries, layout, stride, slot);
 		n += hit;
 		for (slot++; slot < to; slot++)
 		{
-			hit = slot_equal(probe, graph, layout, slot, i);
+			hit = slot_equal(probe, graph, layout, nwords, slot, i);
 			if (mode == HGJ_MATCH_FIRST)
 				hit &= n == first;
 			out->probe_rows[n] = row;
-			out->build_rows[n] = slot_row(graph->entries, layout, 0, slot);
+			out->build_rows[n] = slot_row(graph->entries, layout, stride, slot);
 			n += hit;
 		}
 		hits += n > first;
@@ -332,6 +337,11 @@ walk_unique(HgjProbe *probe, Out *out)
 	probe->steps += g->edges;
 }
 
+#define WALK_SHORT(layout, nwords) \
+	(mode == HGJ_MATCH_ALL ? \
+	 walk_short(probe, layout, nwords, HGJ_MATCH_ALL, out) : \
+	 walk_short(probe, layout, nwords, HGJ_MATCH_FIRST, out))
+
 #define WALK_SEGMENTS(layout, dynamic) \
 	(graph->segments == HGJ_SEGMENTS_CSR ? \
 	 walk(probe, layout, HGJ_SEGMENTS_CSR, dynamic, out) : \
@@ -362,18 +372,18 @@ walk_group(HgjProbe *probe, Out *out)
 		if (graph->segments == HGJ_SEGMENTS_CSR &&
 			graph->layout == LAYOUT_NARROW)
 		{
-			if (mode == HGJ_MATCH_ALL)
-				walk_short(probe, LAYOUT_NARROW, HGJ_MATCH_ALL, out);
-			else
-				walk_short(probe, LAYOUT_NARROW, HGJ_MATCH_FIRST, out);
+			WALK_SHORT(LAYOUT_NARROW, 1);
 			return WALK_END;
 		}
 		if (graph->segments == HGJ_SEGMENTS_CSR && graph->layout == LAYOUT_WIDE)
 		{
-			if (mode == HGJ_MATCH_ALL)
-				walk_short(probe, LAYOUT_WIDE, HGJ_MATCH_ALL, out);
-			else
-				walk_short(probe, LAYOUT_WIDE, HGJ_MATCH_FIRST, out);
+			WALK_SHORT(LAYOUT_WIDE, 1);
+			return WALK_END;
+		}
+		if (graph->segments == HGJ_SEGMENTS_CSR &&
+			graph->layout == LAYOUT_MULTI && probe->table->spec.nwords == 2)
+		{
+			WALK_SHORT(LAYOUT_MULTI, 2);
 			return WALK_END;
 		}
 	}

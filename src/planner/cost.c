@@ -41,6 +41,9 @@
 /* Bytes of graph per build row at the height of a build, about. */
 #define HGJ_GRAPH_ROW_BYTES		28
 
+/* What a text key costs more than a raw one, as a part of that. */
+#define HGJ_TEXT_KEY_EXTRA		0.25
+
 /* Of HashGraphAgg's table per group, beside the columns, and per aggregate. */
 #define HGJ_GROUP_BYTES			32
 #define HGJ_STATE_BYTES			16
@@ -80,10 +83,10 @@ pages_of(double rows, int width)
 
 /*
  * Is there a key whose matches are rechecked by its operator?  *nkeys counts
- * the keys, text keys twice: they are two words, and bytes are gone through.
+ * the keys, text keys as a little more: two words, and bytes to go through.
  */
 static bool
-has_opaque_key(List *hashclauses, int *nkeys)
+has_opaque_key(List *hashclauses, double *nkeys)
 {
 	bool		opaque = false;
 	ListCell   *lc;
@@ -99,7 +102,7 @@ has_opaque_key(List *hashclauses, int *nkeys)
 		if (pair.outer_kind == HGJ_KEY_OPAQUE)
 			opaque = true;
 		else if (hgj_key_is_text(pair.outer_kind))
-			(*nkeys)++;
+			*nkeys += HGJ_TEXT_KEY_EXTRA;
 	}
 	return opaque;
 }

@@ -48,7 +48,7 @@ typedef struct HgjJoinCosts
 	JoinType	jointype;
 	bool		one_per_outer;	/* the first match of an outer row will do */
 	const SemiAntiJoinFactors *semifactors;
-	int			nkeys;
+	double		nkeys;			/* weighted: see has_opaque_key() */
 	bool		plain_outer_keys;	/* the sides' keys are all columns */
 	bool		plain_inner_keys;
 	bool		recheck;		/* opaque keys, or residual clauses */

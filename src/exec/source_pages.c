@@ -466,8 +466,8 @@ settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 			continue;
 		for (uint32 i = batch->nrows; i < batch->nrows + n; i++)
 			if (!hgj_vector_is_null(vector, i))
-				values[i] = hgj_arena_copy(batch->values, values[i],
-										   source->columns[c].attlen);
+				values[i] = hgj_batch_keep(batch, &source->columns[c],
+										   values[i]);
 	}
 }
 

@@ -98,6 +98,9 @@ $(filter src/exec/program_ops_%.o,$(OBJS)): override CFLAGS += -O3
 # PostgreSQL's idiom `int i < lengthof(array)` is a warning of -Wextra.
 PG_SIDE := $(filter-out src/engine/%,$(SRCS))
 $(PG_SIDE:.c=.o) $(PG_SIDE:=.strict): override CFLAGS += -Wno-sign-compare
+# Loops over the rows of a page or a batch.
+VECTORIZED := heap_columns keys source_pages
+$(VECTORIZED:%=src/exec/%.o): override CFLAGS += $(CFLAGS_VECTORIZE)
 $(OBJS:.o=.bc): $(HDRS) build/flags
 -include $(wildcard $(SRCS:.c=.d))
 

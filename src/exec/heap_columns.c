@@ -124,7 +124,6 @@ static bool
 find_data(HgjHeapColumns *set, const HeapTupleHeader *tuples, uint32 ntuples)
 {
 	AttrNumber	natts = set->natts;
-	bool		simple = true;
 	bool		all = true;
 
 	for (uint32 i = 0; i < ntuples; i++)
@@ -132,16 +131,6 @@ find_data(HgjHeapColumns *set, const HeapTupleHeader *tuples, uint32 ntuples)
 		HeapTupleHeader tuple = tuples[i];
 
 		set->data[i] = (const char *) tuple + tuple->t_hoff;
-		simple &= (tuple->t_infomask & HEAP_HASNULL) == 0 &&
-			HeapTupleHeaderGetNatts(tuple) >= natts;
-	}
-	if (simple || natts == 0)
-		return true;
-
-	for (uint32 i = 0; i < ntuples; i++)
-	{
-		HeapTupleHeader tuple = tuples[i];
-
 		set->regular[i] = HeapTupleHeaderGetNatts(tuple) >= natts &&
 			((tuple->t_infomask & HEAP_HASNULL) == 0 ||
 			 has_no_null(tuple->t_bits, natts));
@@ -150,7 +139,7 @@ find_data(HgjHeapColumns *set, const HeapTupleHeader *tuples, uint32 ntuples)
 	return all;
 }
 
-/* The fixed column at `offset` of all tuples, or of the regular ones. */
+/* A column at `offset` from `data`, of all tuples, or of the regular ones. */
 #define READ_FIXED(type) \
 	do { \
 		type	   *values = (type *) target->vector->values + target->first; \
@@ -164,11 +153,9 @@ find_data(HgjHeapColumns *set, const HeapTupleHeader *tuples, uint32 ntuples)
 	} while (0)
 
 static void
-read_fixed(const HgjHeapColumn *column, const char *const *data,
+read_fixed(const HgjHeapColumn *column, const char *const *data, int32 offset,
 		   const bool *regular, uint32 ntuples, const HgjHeapTarget *target)
 {
-	int32		offset = column->offset;
-
 	if (!column->attbyval)
 	{
 		const char **values = (const char **) target->vector->values +
@@ -270,34 +257,48 @@ walk_tuple(const HgjHeapColumns *set, const char *data, const bits8 *bits,
 /*
  * Read the set's columns of up to MaxHeapTuplesPerPage tuples of a pinned page;
  * targets[c] says where those of columns[c] go.
+ *
+ * plain: it is known that no tuple has a NULL bitmap, and that all have as many
+ * attributes as the set wants.
  */
 void
 hgj_heap_columns_read(HgjHeapColumns *set, const HeapTupleHeader *tuples,
-					  uint32 ntuples, const HgjHeapTarget *targets)
+					  uint32 ntuples, bool plain, const HgjHeapTarget *targets,
+					  HgjPrefetch *prefetch)
 {
-	bool		all_regular;
-	const bool *regular;
+	const char *const *data = (const char *const *) tuples;
+	int32		start = HGJ_PLAIN_HOFF;
+	const bool *regular = NULL;
 
 	if (set->ncols == 0 || ntuples == 0)
 		return;
-	all_regular = find_data(set, tuples, ntuples);
-	regular = all_regular ? NULL : set->regular;
+	if (!plain)
+	{
+		if (!find_data(set, tuples, ntuples))
+			regular = set->regular;
+		data = set->data;
+		start = 0;
+	}
 
 	for (int c = 0; c < set->nfixed; c++)
-		read_fixed(&set->columns[c], set->data, regular, ntuples, &targets[c]);
-	if (all_regular && set->nfixed == set->ncols)
+	{
+		hgj_prefetch_more(prefetch, HGJ_PREFETCH_LINES);
+		read_fixed(&set->columns[c], data, start + set->columns[c].offset,
+				   regular, ntuples, &targets[c]);
+	}
+	if (regular == NULL && set->nfixed == set->ncols)
 		return;
 
 	for (uint32 i = 0; i < ntuples; i++)
 	{
 		HeapTupleHeader tuple = tuples[i];
 
-		if (!all_regular && !regular[i])
-			walk_tuple(set, set->data[i],
+		if (regular && !regular[i])
+			walk_tuple(set, data[i],
 					   (tuple->t_infomask & HEAP_HASNULL) ? tuple->t_bits : NULL,
 					   HeapTupleHeaderGetNatts(tuple), 1, 0, 0, targets, i);
 		else if (set->nfixed < set->ncols)
-			walk_tuple(set, set->data[i], NULL, set->natts, set->walk_attno,
+			walk_tuple(set, data[i] + start, NULL, set->natts, set->walk_attno,
 					   set->walk_offset, set->nfixed, targets, i);
 	}
 }

@@ -11,12 +11,15 @@
  * 2. Blocks come in order, or from the allocator that a parallel scan shares.
  * 3. A page is pruned if that pays, and looked at under share lock.  If it says
  *	  that all its tuples are visible to everybody, and nothing asks for more (a
- *	  snapshot taken during recovery, serializable conflicts), no tuple is
- *	  looked at.  A tuple whose hint bits say that it was inserted before any
+ *	  snapshot taken during recovery, serializable conflicts), visibility is no
+ *	  question.  A tuple whose hint bits say that it was inserted before any
  *	  transaction of the snapshot, and never deleted, needs no more either; all
  *	  others are PostgreSQL's own function's.  The tuples that are seen stay as
  *	  they are while the page is pinned.
- * 4. The page after the current one is pinned early and its lines prefetched.
+ * 4. The page after the current one is pinned early, and its lines are
+ *	  prefetched little by little while the current one is worked on: all at
+ *	  once they would only queue up.  Tables mostly lie in consecutive buffers: if the next one
+ *	  has the block, it is pinned without a look into the mapping table.
  * 5. A page that somebody keeps pointers into stays pinned after the next one
  *	  is read, until hgj_pages_forget(); their number is bounded.
  *
@@ -31,10 +34,10 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "access/transam.h"
-#include "access/valid.h"
 #include "exec/heap_pages.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/buf_internals.h"
 #include "storage/predicate.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
@@ -48,11 +51,15 @@
 #define HGJ_KEPT_LOCAL_SHARE	32
 #define HGJ_MAX_KEPT_RING		16
 
-#define HGJ_CACHE_LINE			64
-
-/* Prepare; nothing is read, nor is the scan begun. */
+/*
+ * Prepare; nothing is read, nor is the scan begun.
+ *
+ * natts: the highest attribute that somebody will look at.  want_offsets: they
+ * will want offsets or hgj_pages_tuple().
+ */
 void
-hgj_pages_init(HgjHeapPages *pages, SeqScanState *node)
+hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, AttrNumber natts,
+			   bool want_offsets)
 {
 	int			fair;
 
@@ -60,6 +67,8 @@ hgj_pages_init(HgjHeapPages *pages, SeqScanState *node)
 	pages->node = node;
 	pages->rel = node->ss.ss_currentRelation;
 	pages->ahead = InvalidBuffer;
+	pages->natts = natts;
+	pages->want_offsets = want_offsets;
 	pages->keep = false;
 	pages->nkept = 0;
 
@@ -130,6 +139,30 @@ next_block(HgjHeapPages *pages)
 	return block;
 }
 
+/*
+ * Pin the block if the buffer behind that of the block before has it, and if
+ * that has no other effects than ReadBuffer(): a buffer that is found counts as
+ * used once more, up to a limit, and by scans with a ring only if it has not
+ * been used lately; ReadRecentBuffer() never does that.
+ */
+static bool
+pin_neighbour(HgjHeapPages *pages, BlockNumber block)
+{
+	Buffer		guess = pages->last_pinned + 1;
+	uint32		uses;
+
+	if (pages->last_pinned <= 0 || guess > NBuffers)
+		return false;
+	uses = BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&GetBufferDescriptor(guess - 1)->state));
+	if (uses < (pages->scan->rs_strategy ? 1 : BM_MAX_USAGE_COUNT) ||
+		!ReadRecentBuffer(pages->rel->rd_node, MAIN_FORKNUM, block, guess))
+		return false;
+	pgstat_count_buffer_read(pages->rel);
+	pgstat_count_buffer_hit(pages->rel);
+	pages->ahead = guess;
+	return true;
+}
+
 /* Pin the next page; false at the end of the table. */
 static bool
 pin_ahead(HgjHeapPages *pages)
@@ -138,9 +171,14 @@ pin_ahead(HgjHeapPages *pages)
 
 	if (block == InvalidBlockNumber)
 		return false;
-	pages->ahead = ReadBufferExtended(pages->rel, MAIN_FORKNUM, block,
-									  RBM_NORMAL, pages->scan->rs_strategy);
+	if (!pin_neighbour(pages, block))
+		pages->ahead = ReadBufferExtended(pages->rel, MAIN_FORKNUM, block,
+										  RBM_NORMAL,
+										  pages->scan->rs_strategy);
 	pages->ahead_block = block;
+	pages->last_pinned = pages->ahead;
+	if (pages->last_pinned > 0 && pages->last_pinned < NBuffers)
+		__builtin_prefetch(GetBufferDescriptor(pages->last_pinned));
 	return true;
 }
 
@@ -153,30 +191,62 @@ static inline bool
 plainly_visible(HeapTupleHeader tuple, TransactionId snapshot_xmin)
 {
 	uint16		mask = tuple->t_infomask;
+	TransactionId xmin;
 
 	if ((mask & (HEAP_XMAX_INVALID | HEAP_XMIN_COMMITTED)) !=
 		(HEAP_XMAX_INVALID | HEAP_XMIN_COMMITTED))
 		return false;
-	return (mask & HEAP_XMIN_FROZEN) == HEAP_XMIN_FROZEN ||
-		TransactionIdPrecedes(HeapTupleHeaderGetRawXmin(tuple), snapshot_xmin);
+	if ((mask & HEAP_XMIN_FROZEN) == HEAP_XMIN_FROZEN)
+		return true;
+	xmin = HeapTupleHeaderGetRawXmin(tuple);
+	return TransactionIdIsNormal(xmin) && (int32) (xmin - snapshot_xmin) < 0;
+}
+
+/*
+ * What makes a tuple anything but plain, as far as the page's tuples so far
+ * have it: bits that should be 0, and those that should be 1.
+ */
+typedef struct Oddities
+{
+	uint32		nulls;
+	uint32		hoff;
+	uint32		few_columns;
+} Oddities;
+
+static inline void
+note_oddities(Oddities *odd, HeapTupleHeader tuple, AttrNumber natts)
+{
+	odd->nulls |= tuple->t_infomask & HEAP_HASNULL;
+	odd->hoff |= tuple->t_hoff ^ HGJ_PLAIN_HOFF;
+	odd->few_columns |= HeapTupleHeaderGetNatts(tuple) < natts;
 }
 
 /* Collect every tuple of the page. */
 static void
 collect_all(HgjHeapPages *pages, Page page, OffsetNumber lines)
 {
+	const ItemIdData *items = PageGetItemId(page, FirstOffsetNumber);
+	AttrNumber	natts = pages->natts;
+	Oddities	odd = {0};
 	uint32		n = 0;
 
-	for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
+	for (uint32 i = 0; i < lines; i++)
 	{
-		ItemId		item = PageGetItemId(page, offset);
+		HeapTupleHeader tuple = (HeapTupleHeader)
+		((char *) page + ItemIdGetOffset(&items[i]));
 
-		pages->tuples[n] = (HeapTupleHeader) ((char *) page +
-											  ItemIdGetOffset(item));
-		pages->offsets[n] = offset;
-		n += ItemIdIsNormal(item) ? 1 : 0;
+		if (!ItemIdIsNormal(&items[i]))
+			continue;
+		note_oddities(&odd, tuple, natts);
+		pages->tuples[n++] = tuple;
 	}
 	pages->ntuples = n;
+	pages->plain = (odd.nulls | odd.hoff | odd.few_columns) == 0;
+	if (!pages->want_offsets)
+		return;
+	for (uint32 i = 0, j = 0; i < lines; i++)
+		if (ItemIdIsNormal(&items[i]))
+			pages->offsets[j++] = FirstOffsetNumber + i;
 }
 
 /* Collect the tuples that the snapshot sees. */
@@ -186,6 +256,7 @@ collect_visible(HgjHeapPages *pages, Page page, OffsetNumber lines,
 {
 	HeapScanDesc scan = pages->scan;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	Oddities	odd = {0};
 	uint32		n = 0;
 
 	for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
@@ -213,11 +284,14 @@ collect_visible(HgjHeapPages *pages, Page page, OffsetNumber lines,
 				HeapCheckForSerializableConflictOut(visible, pages->rel, &tuple,
 													scan->rs_cbuf, snapshot);
 		}
+		if (!visible)
+			continue;
+		note_oddities(&odd, header, pages->natts);
 		pages->tuples[n] = header;
-		pages->offsets[n] = offset;
-		n += visible ? 1 : 0;
+		pages->offsets[n++] = offset;
 	}
 	pages->ntuples = n;
+	pages->plain = (odd.nulls | odd.hoff | odd.few_columns) == 0;
 }
 
 /* Look at the page that has become the current one. */
@@ -235,6 +309,7 @@ read_page(HgjHeapPages *pages)
 	heap_page_prune_opt(pages->rel, buffer);
 	conflicts = CheckForSerializableConflictOutNeeded(pages->rel, snapshot);
 
+	hgj_prefetch_more(&pages->prefetch, HGJ_PREFETCH_LINES);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 	TestForOldSnapshot(snapshot, pages->rel, page);
@@ -250,20 +325,11 @@ read_page(HgjHeapPages *pages)
 		collect_all(pages, page, lines);
 	else
 		collect_visible(pages, page, lines, all_visible, conflicts);
+	hgj_prefetch_more(&pages->prefetch, HGJ_PREFETCH_LINES);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 
 	/* adds to the counter that pgstat_count_heap_getnext() adds one to */
 	pgstat_count_index_tuples(pages->rel, pages->ntuples);
-}
-
-/* Have the page's lines in the cache by the time that they are looked at. */
-static void
-prefetch_lines(Buffer buffer)
-{
-	const char *page = (const char *) BufferGetPage(buffer);
-
-	for (int i = 0; i < BLCKSZ; i += HGJ_CACHE_LINE)
-		__builtin_prefetch(page + i);
 }
 
 /* Done with the current page: unpin it, or keep it. */
@@ -313,9 +379,13 @@ hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
 	scan->rs_cbuf = pages->ahead;
 	scan->rs_cblock = pages->block = pages->ahead_block;
 	pages->ahead = InvalidBuffer;
-	read_page(pages);
+	pages->prefetch.next = pages->prefetch.end = NULL;
 	if (read_ahead && pin_ahead(pages))
-		prefetch_lines(pages->ahead);
+	{
+		pages->prefetch.next = (const char *) BufferGetPage(pages->ahead);
+		pages->prefetch.end = pages->prefetch.next + BLCKSZ;
+	}
+	read_page(pages);
 	return true;
 }
 
@@ -351,6 +421,7 @@ hgj_pages_reset(HgjHeapPages *pages)
 	if (BufferIsValid(pages->ahead))
 		ReleaseBuffer(pages->ahead);
 	pages->ahead = InvalidBuffer;
+	pages->last_pinned = InvalidBuffer;
 	pages->ntuples = 0;
 	pages->scan = NULL;
 	pages->begun = pages->at_end = false;

@@ -11,6 +11,7 @@
 #include "compat.h"
 
 #include "access/heapam.h"
+#include "exec/heap_columns.h"
 #include "nodes/execnodes.h"
 #include "storage/bufmgr.h"
 
@@ -25,12 +26,18 @@ typedef struct HgjHeapPages
 	BlockNumber blocks_left;	/* ... which share them out themselves */
 	Buffer		ahead;			/* the next page, pinned; or none */
 	BlockNumber ahead_block;
+	Buffer		last_pinned;	/* the last that was */
+	HgjPrefetch prefetch;		/* of `ahead` */
+	AttrNumber	natts;
+	bool		want_offsets;
 
 	/* the current page: the tuples on it that the snapshot sees */
 	BlockNumber block;
 	uint32		ntuples;
-	HeapTupleHeader tuples[MaxHeapTuplesPerPage + 1];
-	OffsetNumber offsets[MaxHeapTuplesPerPage + 1];
+	bool		plain;			/* none of them has a NULL, nor fewer than natts
+								 * attributes; data begins at HGJ_PLAIN_HOFF */
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
 
 	/* pages that somebody has pointers into */
 	bool		keep;			/* the current one, too */
@@ -39,7 +46,8 @@ typedef struct HgjHeapPages
 	Buffer	   *kept;
 } HgjHeapPages;
 
-extern void hgj_pages_init(HgjHeapPages *pages, SeqScanState *node);
+extern void hgj_pages_init(HgjHeapPages *pages, SeqScanState *node,
+						   AttrNumber natts, bool want_offsets);
 extern bool hgj_pages_next(HgjHeapPages *pages, bool read_ahead);
 extern void hgj_pages_tuple(const HgjHeapPages *pages, uint32 i,
 							HeapTuple tuple);

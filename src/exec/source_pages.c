@@ -67,6 +67,7 @@ typedef struct PageSource
 	int		   *wanted;			/* and its place in output; -1: a system column */
 	int		   *keys;			/* per key: its place in output */
 	bool		by_reference;	/* a wanted column is */
+	bool		tid_wanted;
 } PageSource;
 
 /* What the child's output column is a copy of, if it is. */
@@ -129,6 +130,8 @@ init_output(HgjSource *source, PageSource *ps, TupleDesc desc)
 	{
 		ps->attnos[c] = child_var(source, source->columns[c].attno)->varattno;
 		ps->wanted[c] = -1;
+		if (ps->attnos[c] == SelfItemPointerAttributeNumber)
+			ps->tid_wanted = true;
 		if (ps->attnos[c] <= 0)
 			continue;
 		ps->wanted[c] = n;
@@ -235,9 +238,10 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	ps = palloc0(sizeof(PageSource));
 	ps->node = castNode(SeqScanState, source->child);
 	desc = RelationGetDescr(ps->node->ss.ss_currentRelation);
-	hgj_pages_init(&ps->pages, ps->node);
 	init_output(source, ps, desc);
 	init_quals(source, ps, desc);
+	hgj_pages_init(&ps->pages, ps->node, Max(ps->input.natts, ps->output.natts),
+				   ps->rest != NULL || ps->tid_wanted);
 	MemoryContextSwitchTo(old);
 
 	source->private_state = ps;
@@ -262,7 +266,8 @@ run_program(PageSource *ps)
 
 	for (int i = 0; i < ps->input.ncols; i++)
 		forget_nulls(ps->input_targets[i].vector, MaxHeapTuplesPerPage);
-	hgj_heap_columns_read(&ps->input, pages->tuples, n, ps->input_targets);
+	hgj_heap_columns_read(&ps->input, pages->tuples, n, pages->plain,
+						  ps->input_targets, &pages->prefetch);
 	if (!ps->started)
 		hgj_program_start(ps->program, ps->node->ss.ps.ps_ExprContext);
 	ps->started = true;
@@ -315,11 +320,12 @@ filter_page(PageSource *ps)
 
 	InstrCountFiltered1(ps->node, before - n);
 	if (n < before)
+	{
 		for (uint32 i = 0; i < n; i++)
-		{
 			pages->tuples[i] = pages->tuples[ps->selection[i]];
+		for (uint32 i = 0; i < n && pages->want_offsets; i++)
 			pages->offsets[i] = pages->offsets[ps->selection[i]];
-		}
+	}
 	pages->ntuples = n;
 }
 
@@ -505,8 +511,11 @@ take_rows(HgjSource *source, HgjBatch *batch, uint32 n)
 
 	aim(source, batch);
 	hgj_heap_columns_read(&ps->output, ps->pages.tuples + ps->next_row, n,
-						  ps->targets);
+						  ps->pages.plain, ps->targets,
+						  &ps->pages.prefetch);
+	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);
 	left = select_rows(source, batch, n);
+	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);
 	for (int c = 0; c < source->ncols; c++)
 		if (ps->wanted[c] < 0)
 			read_system_column(ps, batch, &source->columns[c], c,
@@ -519,6 +528,7 @@ take_rows(HgjSource *source, HgjBatch *batch, uint32 n)
 							 left, source->seed, batch->words, batch->nrows,
 							 source->econtext->ecxt_per_tuple_memory);
 	}
+	hgj_prefetch_more(&ps->pages.prefetch, BLCKSZ / HGJ_CACHE_LINE);
 	settle_references(source, batch, left);
 	batch->nrows += left;
 	ps->next_row += n;

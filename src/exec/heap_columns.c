@@ -3,15 +3,17 @@
  * heap_columns.c
  *	  Columns of the tuples of a page, into vectors.
  *
- * 1. At executor start: columns before which everything has a fixed width lie
+ * 1. At executor start: attributes before which everything has a fixed width lie
  *	  at the same offset in every tuple that has no NULL before them.
- * 2. A tuple is regular if none of the attributes up to the last one wanted is
- *	  NULL or missing.  The fixed columns of regular tuples are read column by
- *	  column, in a loop that is one load and one store.
- * 3. Everything else is found by walking over the attributes: of a regular
- *	  tuple from the first one whose offset is not fixed, of other tuples from
- *	  the first one on, with their NULL bitmap.  An attribute that was added to
- *	  the table after the tuple has the value that the catalog keeps for it.
+ * 2. Columns that lie so in all tuples at hand are read column by column, in a
+ *	  loop that is one load and one store.
+ * 3. All other columns are found by walking over the attributes, from the first
+ *	  one that may be elsewhere in some tuple: attribute by attribute, each for
+ *	  all tuples, so that every loop is simple.  Only attributes that some tuple
+ *	  has as NULL need a look at bitmaps.
+ * 4. If there is a tuple with fewer attributes than are wanted, every tuple is
+ *	  walked over on its own.  An attribute that was added to the table after
+ *	  the tuple has the value that the catalog keeps for it.
  *
  * Values that pass by reference stay where they are: vectors get pointers into
  * the page (or, for a missing one, into the table's descriptor).  The caller
@@ -26,39 +28,52 @@
 
 #include "exec/heap_columns.h"
 
+/* The bitmap of a tuple that has none. */
+static const bits8 no_nulls[BITMAPLEN(MaxHeapAttributeNumber)] = {
+	[0 ... BITMAPLEN(MaxHeapAttributeNumber) - 1] = 0xFF
+};
+
+static uint8
+align_mask(char attalign)
+{
+	switch (attalign)
+	{
+		case TYPALIGN_CHAR:
+			return 0;
+		case TYPALIGN_SHORT:
+			return ALIGNOF_SHORT - 1;
+		case TYPALIGN_INT:
+			return ALIGNOF_INT - 1;
+		default:
+			return ALIGNOF_DOUBLE - 1;
+	}
+}
+
 /*
- * Find the fixed offsets.  A varlena column begins at a fixed offset if it is
- * aligned there: then there is no padding before it, whatever its header.
+ * Step 1.  A varlena attribute begins at a fixed offset if it is aligned there:
+ * then there is no padding before it, whatever its header.
  */
 static void
 find_offsets(HgjHeapColumns *set)
 {
 	int32		offset = 0;
 	bool		fixed = true;
-	int			c = 0;
 
-	for (AttrNumber attno = 1; attno <= set->natts; attno++)
+	for (int i = 0; i < set->natts; i++)
 	{
-		const HgjHeapAttribute *att = &set->attributes[attno - 1];
-		int32		aligned = att_align_nominal(offset, att->attalign);
+		Form_pg_attribute form = TupleDescAttr(set->desc, i);
+		HgjHeapAttribute *att = &set->attributes[i];
+		int32		aligned;
 
-		if (fixed && (att->attlen > 0 || aligned == offset))
-			offset = aligned;
-		else
-			fixed = false;
+		att->attlen = form->attlen;
+		att->align_mask = align_mask(form->attalign);
+		aligned = (offset + att->align_mask) & ~(int32) att->align_mask;
+		fixed = fixed && (att->attlen > 0 || aligned == offset);
+		att->offset = fixed ? aligned : -1;
 		if (fixed)
-		{
-			set->walk_attno = attno;
-			set->walk_offset = offset;
-		}
-		while (set->columns[c].attno == attno)
-			set->columns[c++].offset = fixed ? offset : -1;
-		if (fixed)
-			set->nfixed = c;
-		if (att->attlen > 0)
-			offset += att->attlen;
-		else
-			fixed = false;
+			set->nfixed = i + 1;
+		fixed = fixed && att->attlen > 0;
+		offset = aligned + att->attlen;
 	}
 }
 
@@ -92,69 +107,49 @@ hgj_heap_columns_init(HgjHeapColumns *set, TupleDesc desc,
 
 	set->attributes = palloc0(mul_size(Max(set->natts, 1),
 									   sizeof(HgjHeapAttribute)));
-	for (int i = 0; i < set->natts; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(desc, i);
-
-		set->attributes[i].attlen = att->attlen;
-		set->attributes[i].attalign = att->attalign;
-		set->attributes[i].attbyval = att->attbyval;
-	}
 	find_offsets(set);
 
 	set->data = palloc(MaxHeapTuplesPerPage * sizeof(char *));
-	set->regular = palloc(MaxHeapTuplesPerPage * sizeof(bool));
+	set->bits = palloc(MaxHeapTuplesPerPage * sizeof(bits8 *));
+	set->at = palloc(MaxHeapTuplesPerPage * sizeof(char *));
+	set->common = palloc0(BITMAPLEN(set->natts) + 1);
 }
 
-/* Are attributes 1 to natts (natts > 0) of a tuple with a bitmap not NULL? */
-static bool
-has_no_null(const bits8 *bits, AttrNumber natts)
-{
-	int			whole = natts / 8;
-	bits8		rest = (bits8) ((1 << (natts % 8)) - 1);
-
-	for (int i = 0; i < whole; i++)
-		if (bits[i] != 0xFF)
-			return false;
-	return rest == 0 || (bits[whole] & rest) == rest;
-}
-
-/* Where do the tuples' columns begin?  True if all are regular. */
-static bool
+/*
+ * Where do the tuples' columns begin, and which attributes are NULL in none of
+ * them?  All have set->natts attributes.
+ */
+static void
 find_data(HgjHeapColumns *set, const HeapTupleHeader *tuples, uint32 ntuples)
 {
-	AttrNumber	natts = set->natts;
-	bool		all = true;
+	int			nbytes = BITMAPLEN(set->natts);
 
+	memset(set->common, 0xFF, nbytes);
 	for (uint32 i = 0; i < ntuples; i++)
 	{
 		HeapTupleHeader tuple = tuples[i];
 
 		set->data[i] = (const char *) tuple + tuple->t_hoff;
-		set->regular[i] = HeapTupleHeaderGetNatts(tuple) >= natts &&
-			((tuple->t_infomask & HEAP_HASNULL) == 0 ||
-			 has_no_null(tuple->t_bits, natts));
-		all &= set->regular[i];
+		set->bits[i] = no_nulls;
+		if ((tuple->t_infomask & HEAP_HASNULL) == 0)
+			continue;
+		set->bits[i] = tuple->t_bits;
+		for (int b = 0; b < nbytes; b++)
+			set->common[b] &= tuple->t_bits[b];
 	}
-	return all;
 }
 
-/* A column at `offset` from `data`, of all tuples, or of the regular ones. */
+/* Step 2: the column at `offset` from each of `data`. */
 #define READ_FIXED(type) \
 	do { \
 		type	   *values = (type *) target->vector->values + target->first; \
-		if (regular == NULL) \
-			for (uint32 i = 0; i < ntuples; i++) \
-				values[i] = *(const type *) (data[i] + offset); \
-		else \
-			for (uint32 i = 0; i < ntuples; i++) \
-				if (regular[i]) \
-					values[i] = *(const type *) (data[i] + offset); \
+		for (uint32 i = 0; i < ntuples; i++) \
+			values[i] = *(const type *) (data[i] + offset); \
 	} while (0)
 
 static void
 read_fixed(const HgjHeapColumn *column, const char *const *data, int32 offset,
-		   const bool *regular, uint32 ntuples, const HgjHeapTarget *target)
+		   uint32 ntuples, const HgjHeapTarget *target)
 {
 	if (!column->attbyval)
 	{
@@ -162,8 +157,7 @@ read_fixed(const HgjHeapColumn *column, const char *const *data, int32 offset,
 			target->first;
 
 		for (uint32 i = 0; i < ntuples; i++)
-			if (regular == NULL || regular[i])
-				values[i] = data[i] + offset;
+			values[i] = data[i] + offset;
 		return;
 	}
 	switch (column->width)
@@ -199,8 +193,86 @@ static inline void
 put_null(const HgjHeapColumn *column, const HgjHeapTarget *target, uint32 i)
 {
 	hgj_vector_set_null(target->vector, target->first + i);
-	memset((char *) target->vector->values +
-		   (Size) (target->first + i) * column->width, 0, column->width);
+	hgj_store((char *) target->vector->values +
+			  (Size) (target->first + i) * column->width, column->width, 0);
+}
+
+/* Where the attribute is, if what comes before it ends at `at`. */
+static inline const char *
+attribute_start(const HgjHeapAttribute *att, const char *at)
+{
+	/* a varlena with a short header is not aligned; padding is zeros */
+	if (att->attlen == -1 && *(const uint8 *) at != 0)
+		return at;
+	return (const char *) (((uintptr_t) at + att->align_mask) &
+						   ~(uintptr_t) att->align_mask);
+}
+
+static inline const char *
+attribute_end(const HgjHeapAttribute *att, const char *start)
+{
+	if (att->attlen > 0)
+		return start + att->attlen;
+	if (att->attlen == -1)
+		return start + VARSIZE_ANY(start);
+	return start + strlen(start) + 1;
+}
+
+/*
+ * Step 3, for one attribute of all tuples: of the columns from c on, those that
+ * it is; `at` moves on.  Written out for attributes of 4 and 8 bytes and
+ * varlena ones, because compilers then know the lengths.
+ */
+static inline void
+step_over(HgjHeapColumns *set, AttrNumber attno, HgjHeapAttribute att,
+		  bool nulls, int c, const HgjHeapTarget *targets, uint32 ntuples)
+{
+	const HgjHeapColumn *column = &set->columns[c];
+	const HgjHeapTarget *target = &targets[c];
+	bool		wanted = column->attno == attno;
+	int			byte = (attno - 1) / 8;
+	bits8		bit = 1 << ((attno - 1) % 8);
+
+	for (uint32 i = 0; i < ntuples; i++)
+	{
+		const char *start;
+
+		if (nulls && (set->bits[i][byte] & bit) == 0)
+		{
+			if (wanted)
+				put_null(column, target, i);
+			continue;
+		}
+		start = attribute_start(&att, set->at[i]);
+		if (wanted)
+			put_value(column, target, i, start);
+		set->at[i] = attribute_end(&att, start);
+	}
+}
+
+static void
+step_over_attribute(HgjHeapColumns *set, AttrNumber attno, bool nulls, int c,
+					const HgjHeapTarget *targets, uint32 ntuples)
+{
+	HgjHeapAttribute att = set->attributes[attno - 1];
+
+	if (att.attlen == 4 && !nulls)
+	{
+		att.attlen = 4;
+		step_over(set, attno, att, false, c, targets, ntuples);
+	}
+	else if (att.attlen == 8 && !nulls)
+	{
+		att.attlen = 8;
+		step_over(set, attno, att, false, c, targets, ntuples);
+	}
+	else if (att.attlen == -1 && !nulls)
+	{
+		att.attlen = -1;
+		step_over(set, attno, att, false, c, targets, ntuples);
+	}
+	else
+		step_over(set, attno, att, nulls, c, targets, ntuples);
 }
 
 /* Columns from c on that are newer than the tuple. */
@@ -223,82 +295,106 @@ put_missing(const HgjHeapColumns *set, int c, const HgjHeapTarget *targets,
 	}
 }
 
-/*
- * Walk over tuple i from attribute `attno` at `offset` to the last one that is
- * wanted, for columns from c on.  bits: its NULL bitmap, if that matters.
- */
+/* Step 4, for one tuple. */
 static void
-walk_tuple(const HgjHeapColumns *set, const char *data, const bits8 *bits,
-		   AttrNumber natts, AttrNumber attno, int32 start, int c,
+walk_tuple(const HgjHeapColumns *set, HeapTupleHeader tuple,
 		   const HgjHeapTarget *targets, uint32 i)
 {
-	uint32		offset = start;
+	const char *at = (const char *) tuple + tuple->t_hoff;
+	AttrNumber	natts = Min(HeapTupleHeaderGetNatts(tuple), set->natts);
+	bool		bitmap = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	int			c = 0;
 
-	natts = Min(natts, set->natts);
-	for (; attno <= natts; attno++)
+	for (AttrNumber attno = 1; attno <= natts; attno++)
 	{
 		const HgjHeapAttribute *att = &set->attributes[attno - 1];
 
-		if (bits && att_isnull(attno - 1, bits))
+		if (bitmap && att_isnull(attno - 1, tuple->t_bits))
 		{
 			for (; set->columns[c].attno == attno; c++)
 				put_null(&set->columns[c], &targets[c], i);
 			continue;
 		}
-		offset = att_align_pointer(offset, att->attalign, att->attlen,
-								   data + offset);
+		at = attribute_start(att, at);
 		for (; set->columns[c].attno == attno; c++)
-			put_value(&set->columns[c], &targets[c], i, data + offset);
-		offset = att_addlength_pointer(offset, att->attlen, data + offset);
+			put_value(&set->columns[c], &targets[c], i, at);
+		at = attribute_end(att, at);
 	}
 	put_missing(set, c, targets, i);
+}
+
+/* A column that is there again: the same values. */
+static void
+copy_column(const HgjHeapTarget *from, const HgjHeapTarget *to, uint32 ntuples)
+{
+	uint8		width = from->vector->width;
+
+	memcpy((char *) to->vector->values + (Size) to->first * width,
+		   (char *) from->vector->values + (Size) from->first * width,
+		   (Size) ntuples * width);
+	for (uint32 i = 0; from->vector->has_nulls && i < ntuples; i++)
+		if (hgj_vector_is_null(from->vector, from->first + i))
+			hgj_vector_set_null(to->vector, to->first + i);
 }
 
 /*
  * Read the set's columns of up to MaxHeapTuplesPerPage tuples of a pinned page;
  * targets[c] says where those of columns[c] go.
- *
- * plain: it is known that no tuple has a NULL bitmap, and that all have as many
- * attributes as the set wants.
  */
 void
 hgj_heap_columns_read(HgjHeapColumns *set, const HeapTupleHeader *tuples,
-					  uint32 ntuples, bool plain, const HgjHeapTarget *targets,
-					  HgjPrefetch *prefetch)
+					  uint32 ntuples, HgjTupleKind kind,
+					  const HgjHeapTarget *targets, HgjPrefetch *prefetch)
 {
 	const char *const *data = (const char *const *) tuples;
 	int32		start = HGJ_PLAIN_HOFF;
-	const bool *regular = NULL;
+	AttrNumber	fixed = set->nfixed;
+	AttrNumber	attno;
+	int			c = 0;
 
 	if (set->ncols == 0 || ntuples == 0)
 		return;
-	if (!plain)
+	if (kind == HGJ_TUPLES_ANY)
 	{
-		if (!find_data(set, tuples, ntuples))
-			regular = set->regular;
+		for (uint32 i = 0; i < ntuples; i++)
+			walk_tuple(set, tuples[i], targets, i);
+		return;
+	}
+	if (kind == HGJ_TUPLES_COMPLETE)
+	{
+		find_data(set, tuples, ntuples);
 		data = set->data;
 		start = 0;
+		for (attno = 1; attno <= fixed; attno++)
+			if (att_isnull(attno - 1, set->common))
+				break;
+		fixed = attno - 1;
 	}
 
-	for (int c = 0; c < set->nfixed; c++)
+	for (; c < set->ncols && set->columns[c].attno <= fixed; c++)
 	{
 		hgj_prefetch_more(prefetch, HGJ_PREFETCH_LINES);
-		read_fixed(&set->columns[c], data, start + set->columns[c].offset,
-				   regular, ntuples, &targets[c]);
+		read_fixed(&set->columns[c], data,
+				   start + set->attributes[set->columns[c].attno - 1].offset,
+				   ntuples, &targets[c]);
 	}
-	if (regular == NULL && set->nfixed == set->ncols)
+	if (c == set->ncols)
 		return;
 
+	/* the last fixed one may have any length: begin with it */
+	attno = Max(fixed, 1);
+	start += Max(set->attributes[attno - 1].offset, 0);
 	for (uint32 i = 0; i < ntuples; i++)
+		set->at[i] = data[i] + start;
+	for (; c < set->ncols; attno++)
 	{
-		HeapTupleHeader tuple = tuples[i];
+		bool		nulls = kind == HGJ_TUPLES_COMPLETE &&
+			att_isnull(attno - 1, set->common);
 
-		if (regular && !regular[i])
-			walk_tuple(set, data[i],
-					   (tuple->t_infomask & HEAP_HASNULL) ? tuple->t_bits : NULL,
-					   HeapTupleHeaderGetNatts(tuple), 1, 0, 0, targets, i);
-		else if (set->nfixed < set->ncols)
-			walk_tuple(set, data[i] + start, NULL, set->natts, set->walk_attno,
-					   set->walk_offset, set->nfixed, targets, i);
+		hgj_prefetch_more(prefetch, HGJ_PREFETCH_LINES);
+		step_over_attribute(set, attno, nulls, c, targets, ntuples);
+		if (set->columns[c].attno == attno)
+			for (c++; set->columns[c].attno == attno; c++)
+				copy_column(&targets[c - 1], &targets[c], ntuples);
 	}
 }

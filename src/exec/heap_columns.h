@@ -39,12 +39,22 @@ hgj_prefetch_more(HgjPrefetch *prefetch, int lines)
 /* Where the attributes of a tuple without NULLs begin. */
 #define HGJ_PLAIN_HOFF		MAXALIGN(SizeofHeapTupleHeader)
 
+/* What is known of all tuples that are read together. */
+typedef enum HgjTupleKind
+{
+	HGJ_TUPLES_PLAIN,			/* no NULL bitmap, data at HGJ_PLAIN_HOFF, and no
+								 * fewer attributes than are wanted */
+	HGJ_TUPLES_COMPLETE,		/* no fewer attributes than are wanted */
+	HGJ_TUPLES_ANY
+} HgjTupleKind;
+
 /* What is to be known of an attribute to step over it. */
 typedef struct HgjHeapAttribute
 {
 	int16		attlen;
-	char		attalign;
-	bool		attbyval;
+	uint8		align_mask;		/* alignment - 1 */
+	int32		offset;			/* from the data's start in every tuple without
+								 * NULLs before it; -1: it depends */
 } HgjHeapAttribute;
 
 /* A column that is wanted. */
@@ -53,8 +63,6 @@ typedef struct HgjHeapColumn
 	AttrNumber	attno;			/* of the table, above 0 */
 	uint8		width;			/* in a vector */
 	bool		attbyval;
-	int32		offset;			/* from the data's start in every tuple without
-								 * NULLs before it; -1: it depends */
 } HgjHeapColumn;
 
 /* Where a column's values go: positions from `first` on. */
@@ -72,13 +80,13 @@ typedef struct HgjHeapColumns
 	HgjHeapAttribute *attributes;	/* so many of them */
 	int			ncols;
 	HgjHeapColumn *columns;		/* and one of attno 0 */
-	int			nfixed;			/* the first so many have an offset */
-	AttrNumber	walk_attno;		/* where to begin to look for the others ... */
-	int32		walk_offset;	/* ... and its offset */
+	AttrNumber	nfixed;			/* the first so many attributes have an offset */
 
 	/* scratch: the tuples at hand */
 	const char **data;			/* where their columns begin */
-	bool	   *regular;		/* no NULL and nothing missing in 1 .. natts */
+	const bits8 **bits;			/* NULL bitmaps, or one of bits all set */
+	const char **at;			/* how far a walk over attributes has come */
+	bits8	   *common;			/* bits that all of the bitmaps have set */
 } HgjHeapColumns;
 
 extern void hgj_heap_columns_init(HgjHeapColumns *set, TupleDesc desc,
@@ -86,7 +94,8 @@ extern void hgj_heap_columns_init(HgjHeapColumns *set, TupleDesc desc,
 								  int *positions);
 extern void hgj_heap_columns_read(HgjHeapColumns *set,
 								  const HeapTupleHeader *tuples, uint32 ntuples,
-								  bool plain, const HgjHeapTarget *targets,
+								  HgjTupleKind kind,
+								  const HgjHeapTarget *targets,
 								  HgjPrefetch *prefetch);
 
 #endif							/* HGJ_HEAP_COLUMNS_H */

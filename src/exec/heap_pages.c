@@ -221,6 +221,14 @@ note_oddities(Oddities *odd, HeapTupleHeader tuple, AttrNumber natts)
 	odd->few_columns |= HeapTupleHeaderGetNatts(tuple) < natts;
 }
 
+static HgjTupleKind
+tuple_kind(const Oddities *odd)
+{
+	if (odd->few_columns)
+		return HGJ_TUPLES_ANY;
+	return odd->nulls || odd->hoff ? HGJ_TUPLES_COMPLETE : HGJ_TUPLES_PLAIN;
+}
+
 /* Collect every tuple of the page. */
 static void
 collect_all(HgjHeapPages *pages, Page page, OffsetNumber lines)
@@ -241,7 +249,7 @@ collect_all(HgjHeapPages *pages, Page page, OffsetNumber lines)
 		pages->tuples[n++] = tuple;
 	}
 	pages->ntuples = n;
-	pages->plain = (odd.nulls | odd.hoff | odd.few_columns) == 0;
+	pages->kind = tuple_kind(&odd);
 	if (!pages->want_offsets)
 		return;
 	for (uint32 i = 0, j = 0; i < lines; i++)
@@ -291,7 +299,7 @@ collect_visible(HgjHeapPages *pages, Page page, OffsetNumber lines,
 		pages->offsets[n++] = offset;
 	}
 	pages->ntuples = n;
-	pages->plain = (odd.nulls | odd.hoff | odd.few_columns) == 0;
+	pages->kind = tuple_kind(&odd);
 }
 
 /* Look at the page that has become the current one. */

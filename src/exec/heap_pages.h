@@ -34,8 +34,7 @@ typedef struct HgjHeapPages
 	/* the current page: the tuples on it that the snapshot sees */
 	BlockNumber block;
 	uint32		ntuples;
-	bool		plain;			/* none of them has a NULL, nor fewer than natts
-								 * attributes; data begins at HGJ_PLAIN_HOFF */
+	HgjTupleKind kind;			/* wanted: attributes up to natts */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
 

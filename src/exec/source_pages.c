@@ -266,7 +266,7 @@ run_program(PageSource *ps)
 
 	for (int i = 0; i < ps->input.ncols; i++)
 		forget_nulls(ps->input_targets[i].vector, MaxHeapTuplesPerPage);
-	hgj_heap_columns_read(&ps->input, pages->tuples, n, pages->plain,
+	hgj_heap_columns_read(&ps->input, pages->tuples, n, pages->kind,
 						  ps->input_targets, &pages->prefetch);
 	if (!ps->started)
 		hgj_program_start(ps->program, ps->node->ss.ps.ps_ExprContext);
@@ -511,7 +511,7 @@ take_rows(HgjSource *source, HgjBatch *batch, uint32 n)
 
 	aim(source, batch);
 	hgj_heap_columns_read(&ps->output, ps->pages.tuples + ps->next_row, n,
-						  ps->pages.plain, ps->targets,
+						  ps->pages.kind, ps->targets,
 						  &ps->pages.prefetch);
 	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);
 	left = select_rows(source, batch, n);

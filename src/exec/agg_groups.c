@@ -9,9 +9,8 @@
  *	  holds half of the hash, so that nearly always the first group whose half
  *	  agrees is the right one: a batch takes that on trust, then compares column
  *	  by column, and looks the few wrong ones up again with care.
- * 3. A single integer-like key whose values lie close together needs no hash:
- *	  value minus the smallest is the index into a map.  The map grows with the
- *	  range until that is too wide for it; then all groups go to the slots.
+ * 3. Integer-like keys whose values lie close together need no hash, as long as
+ *	  agg_direct.c can map them; then all groups go to the slots.
  * 4. When the limit is reached no group is added any more, and rows without a
  *	  group are the caller's to put aside.
  *
@@ -31,18 +30,12 @@
 #include "utils/memutils.h"
 
 #define FIRST_SLOTS		256
-#define FIRST_DIRECT	1024
-#define SPARSE_DIRECT	(64 * 1024)	/* larger ones must be a 16th full */
-#define LARGEST_DIRECT	(8 * 1024 * 1024)
 
 /* How many rows ahead slots and groups are prefetched. */
 #define PREFETCH		16
 
-/* A table smaller than this is in the cache anyway. */
-#define PREFETCH_BYTES	((Size) 512 * 1024)
-
-static void *
-allocate(Size bytes)
+void *
+hgj_groups_allocate(Size bytes)
 {
 	void	   *result = hgj_mem_alloc(bytes);
 
@@ -104,7 +97,7 @@ hgj_groups_bytes(const HgjGroups *groups)
 {
 	return rows_bytes(groups, groups->capacity) +
 		(Size) groups->nslots * sizeof(uint64) +
-		(Size) groups->direct_size * sizeof(uint32) +
+		(Size) groups->map_size * sizeof(uint32) +
 		groups->values.allocated +
 		MemoryContextMemAllocated(groups->states, true);
 }
@@ -115,15 +108,12 @@ hgj_groups_release(HgjGroups *groups)
 {
 	hgj_mem_free(groups->rows, rows_bytes(groups, groups->capacity));
 	hgj_mem_free(groups->slots, (Size) groups->nslots * sizeof(uint64));
-	hgj_mem_free(groups->map, (Size) groups->direct_size * sizeof(uint32));
+	hgj_groups_leave_direct(groups);
 	hgj_arena_free(&groups->values);
 	groups->rows = NULL;
 	groups->slots = NULL;
-	groups->map = NULL;
 	groups->ngroups = groups->capacity = groups->nslots = 0;
-	groups->direct_size = 0;
-	groups->direct = groups->direct_tried = false;
-	groups->null_group = 0;
+	groups->started = false;
 	groups->settled = 0;
 	groups->full = false;
 }
@@ -177,7 +167,7 @@ grow_rows(HgjGroups *groups)
 		if (!fits(groups, rows_bytes(groups, larger)))
 			return false;
 	}
-	rows = allocate(rows_bytes(groups, larger));
+	rows = hgj_groups_allocate(rows_bytes(groups, larger));
 	if (groups->rows)
 		memcpy(rows, groups->rows, rows_bytes(groups, groups->ngroups));
 	hgj_mem_free(groups->rows, rows_bytes(groups, capacity));
@@ -224,7 +214,7 @@ put_slot(uint64 *slots, uint32 mask, uint64 value)
 static void
 resize_slots(HgjGroups *groups, uint32 nslots)
 {
-	uint64	   *slots = allocate((Size) nslots * sizeof(uint64));
+	uint64	   *slots = hgj_groups_allocate((Size) nslots * sizeof(uint64));
 
 	memset(slots, 0, (Size) nslots * sizeof(uint64));
 	for (uint32 s = 0; s < groups->nslots; s++)
@@ -325,8 +315,8 @@ find_or_add(HgjGroups *groups, uint32 i)
 }
 
 /* The hash of live row i, whose keys have been loaded. */
-uint64
-hgj_groups_hash(HgjGroups *groups, uint32 i)
+static uint64
+hash_row(HgjGroups *groups, uint32 i)
 {
 	groups->hashes[i] = groups->seed;
 	for (int k = 0; k < groups->nkeys; k++)
@@ -340,7 +330,7 @@ assign_hashed(HgjGroups *groups, uint32 n)
 {
 	uint64	   *hashes = groups->hashes;
 	uint32	   *of = groups->of;
-	bool		prefetch = hgj_groups_bytes(groups) > PREFETCH_BYTES;
+	bool		prefetch = hgj_groups_bytes(groups) > HGJ_PREFETCH_BYTES;
 	uint32		nmismatched = 0;
 
 	for (uint32 i = 0; i < n; i++)
@@ -370,121 +360,60 @@ assign_hashed(HgjGroups *groups, uint32 n)
 		of[groups->mismatched[m]] = find_or_add(groups, groups->mismatched[m]);
 }
 
-/* Give up the map: all groups go to the slots. */
+/* A map has become too large: all groups go to the slots. */
 static void
-leave_direct(HgjGroups *groups)
+move_to_slots(HgjGroups *groups)
 {
-	HgjGroupKey *key = &groups->keys[0];
-	Datum		value = key->values[0];
-	bool		has_nulls = key->has_nulls;
-	uint8		null = key->nulls[0];
 	uint32		nslots = FIRST_SLOTS;
-
-	hgj_mem_free(groups->map, (Size) groups->direct_size * sizeof(uint32));
-	groups->map = NULL;
-	groups->direct_size = 0;
-	groups->direct = false;
-	groups->null_group = 0;
 
 	while (nslots / 2 <= groups->ngroups)
 		nslots *= 2;
 	resize_slots(groups, nslots);
-	key->has_nulls = true;
 	for (uint32 g = 0; g < groups->ngroups; g++)
 	{
 		char	   *row = hgj_group_row(groups, g);
 
-		key->values[0] = hgj_group_datums(row)[0];
-		key->nulls[0] = ((uint8 *) row + groups->nulls_offset)[0];
-		put_slot(groups->slots, nslots - 1,
-				 slot_value(hgj_groups_hash(groups, 0), g));
+		for (int k = 0; k < groups->nkeys; k++)
+		{
+			HgjGroupKey *key = &groups->keys[k];
+
+			key->values[0] = hgj_group_datums(row)[k];
+			key->nulls[0] = ((uint8 *) row + groups->nulls_offset)[k];
+			key->has_nulls = true;
+			key->ever_nulls |= key->nulls[0];
+		}
+		put_slot(groups->slots, nslots - 1, slot_value(hash_row(groups, 0), g));
 	}
-	key->values[0] = value;
-	key->nulls[0] = null;
-	key->has_nulls = has_nulls;
+	groups->loaded = false;
 }
 
-/*
- * Make the map cover these values, too.  False: it would be too large for what
- * it is worth.
- */
-static bool
-cover(HgjGroups *groups, int64 least, int64 most)
+/* Take the keys of the batch's live rows out of their vectors. */
+static void
+load_keys(HgjGroups *groups)
 {
-	uint64		range;
-	uint32		size = FIRST_DIRECT;
-	uint32	   *map;
-
-	if (groups->direct_size > 0)
-	{
-		int64		last = groups->direct_base + groups->direct_size - 1;
-
-		if (least >= groups->direct_base && most <= last)
-			return true;
-		least = Min(least, groups->direct_base);
-		most = Max(most, last);
-	}
-	range = (uint64) most - (uint64) least;
-	if (range >= LARGEST_DIRECT / 2)
-		return false;
-	/* slack, half of it below; a sparse map must not grow for ever */
-	while (size < range + range / 2)
-		size *= 2;
-	if (size > SPARSE_DIRECT &&
-		size / 16 > Max((double) groups->ngroups, groups->expected))
-		return false;
-	if ((Size) size * sizeof(uint32) > groups->limit / 4)
-		return false;
-	if (least > PG_INT64_MIN + size && most < PG_INT64_MAX - size)
-		least -= (size - range) / 2;
-	else if (least > PG_INT64_MAX - (int64) size)
-		return false;
-
-	map = allocate((Size) size * sizeof(uint32));
-	memset(map, 0, (Size) size * sizeof(uint32));
-	if (groups->map)
-		memcpy(map + (groups->direct_base - least), groups->map,
-			   (Size) groups->direct_size * sizeof(uint32));
-	hgj_mem_free(groups->map, (Size) groups->direct_size * sizeof(uint32));
-	groups->map = map;
-	groups->direct_base = least;
-	groups->direct_size = size;
-	return true;
+	if (groups->loaded)
+		return;
+	for (int k = 0; k < groups->nkeys; k++)
+		hgj_group_key_load(&groups->keys[k], groups->batch);
+	groups->loaded = true;
 }
 
-/* Groups of n live rows through the map.  False: it will not do any more. */
-static bool
-assign_direct(HgjGroups *groups, uint32 n)
+/* The hash of live row i of the batch. */
+uint64
+hgj_groups_hash(HgjGroups *groups, uint32 i)
 {
-	HgjGroupKey *key = &groups->keys[0];
-	const Datum *values = key->values;
-	uint32	   *of = groups->of;
-	int64		least = PG_INT64_MAX;
-	int64		most = PG_INT64_MIN;
+	load_keys(groups);
+	return hash_row(groups, i);
+}
 
-	for (uint32 i = 0; i < n; i++)
-	{
-		int64		value = (int64) values[i];
-
-		if (key->has_nulls && key->nulls[i])
-			continue;
-		least = Min(least, value);
-		most = Max(most, value);
-	}
-	if (least <= most && !cover(groups, least, most))
-		return false;
-
-	for (uint32 i = 0; i < n; i++)
-	{
-		uint32	   *entry = key->has_nulls && key->nulls[i] ?
-		&groups->null_group :
-		&groups->map[(uint64) values[i] - (uint64) groups->direct_base];
-
-		if (unlikely(*entry == 0))
-			*entry = add_group(groups, i) + 1;	/* HGJ_NO_GROUP gives 0 */
-		of[i] = *entry - 1;
-	}
-	return true;
+/* Make room in the map or the slots, and add a group for live row i. */
+uint32
+hgj_groups_add(HgjGroups *groups, uint32 i)
+{
+	if (groups->full)
+		return HGJ_NO_GROUP;
+	load_keys(groups);
+	return add_group(groups, i);
 }
 
 /*
@@ -497,22 +426,23 @@ hgj_groups_assign(HgjGroups *groups, const HgjBatch *batch)
 	uint32		n = hgj_batch_nlive(batch);
 
 	Assert(n <= groups->batch_rows);
-	for (int k = 0; k < groups->nkeys; k++)
-		hgj_group_key_load(&groups->keys[k], batch);
+	groups->batch = batch;
+	groups->loaded = false;
 
-	if (!groups->direct_tried)
+	if (!groups->started)
 	{
-		groups->direct_tried = true;
-		groups->direct = (groups->nkeys == 1 &&
-						  groups->keys[0].kind == HGJ_GROUP_WORD);
+		groups->started = true;
+		groups->direct = hgj_groups_can_be_direct(groups);
 	}
 	if (groups->direct)
 	{
-		if (assign_direct(groups, n))
+		if (hgj_groups_assign_direct(groups, batch))
 			return;
-		leave_direct(groups);
+		hgj_groups_leave_direct(groups);
+		move_to_slots(groups);
 	}
 	if (groups->nslots == 0)
 		resize_slots(groups, FIRST_SLOTS);
+	load_keys(groups);
 	assign_hashed(groups, n);
 }

@@ -23,6 +23,9 @@
 /* A table holds this many groups even if memory is short: progress. */
 #define HGJ_FEWEST_GROUPS	64
 
+/* A table smaller than this is in the cache anyway: do not prefetch. */
+#define HGJ_PREFETCH_BYTES	((Size) 512 * 1024)
+
 /* How the values of a group column are compared. */
 typedef enum HgjGroupKeyKind
 {
@@ -50,6 +53,11 @@ typedef struct HgjGroupKey
 	uint8	   *nulls;
 	bool		has_nulls;		/* nulls means something */
 	bool		ever_nulls;		/* some batch had NULLs */
+
+	/* in a map: values from base on, after one place for NULL */
+	int64		base;
+	uint32		places;			/* 0: none has been seen */
+	uint32		step;			/* in the map, from one to the next */
 } HgjGroupKey;
 
 /*
@@ -75,13 +83,10 @@ typedef struct HgjGroups
 	uint64	   *slots;			/* high half of the hash, group number + 1 */
 	uint32		nslots;			/* a power of two */
 
-	/* one key of kind WORD whose values lie close together */
+	bool		started;		/* the first batch has been seen */
 	bool		direct;			/* the map is used, and not the slots */
-	bool		direct_tried;	/* not again */
-	int64		direct_base;	/* the value of map[0] */
-	uint32		direct_size;
-	uint32	   *map;			/* group number + 1 */
-	uint32		null_group;		/* + 1 */
+	uint32	   *map;			/* group number + 1 (agg_direct.c) */
+	uint32		map_size;
 
 	Size		limit;			/* bytes */
 	MemoryContext context;
@@ -90,6 +95,8 @@ typedef struct HgjGroups
 	uint32		settled;		/* groups whose states are counted for real */
 	bool		full;			/* no new groups */
 
+	const HgjBatch *batch;		/* the one at hand */
+	bool		loaded;			/* its keys are in their arrays */
 	uint32		batch_rows;		/* capacity of the arrays below */
 	uint64	   *hashes;			/* by live row */
 	uint32	   *of;				/* by live row */
@@ -106,6 +113,13 @@ extern uint64 hgj_groups_hash(HgjGroups *groups, uint32 i);
 extern void hgj_groups_settle(HgjGroups *groups);
 extern Size hgj_groups_bytes(const HgjGroups *groups);
 extern void hgj_groups_release(HgjGroups *groups);
+extern uint32 hgj_groups_add(HgjGroups *groups, uint32 i);
+extern void *hgj_groups_allocate(Size bytes);
+
+/* agg_direct.c */
+extern bool hgj_groups_can_be_direct(const HgjGroups *groups);
+extern bool hgj_groups_assign_direct(HgjGroups *groups, const HgjBatch *batch);
+extern void hgj_groups_leave_direct(HgjGroups *groups);
 
 /* agg_keys.c */
 extern void hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality);

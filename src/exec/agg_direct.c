@@ -27,6 +27,9 @@
 #define MOST_PLACES		(8 * 1024 * 1024)
 #define MOST_KEYS		8
 
+/* How many rows ahead places are prefetched. */
+#define PREFETCH		16
+
 /* The part of the memory limit that a map may take. */
 #define SHARE			4
 
@@ -237,6 +240,8 @@ hgj_groups_assign_direct(HgjGroups *groups, const HgjBatch *batch)
 	{
 		uint32	   *entry = &groups->map[of[i]];
 
+		if (prefetch && i + PREFETCH < n)
+			__builtin_prefetch(&groups->map[of[i + PREFETCH]]);
 		if (unlikely(*entry == 0))
 			*entry = hgj_groups_add(groups, i) + 1; /* HGJ_NO_GROUP gives 0 */
 		of[i] = *entry - 1;

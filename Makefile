@@ -9,6 +9,8 @@
 #   make; make install; make installcheck    the PGXS way, against a running server
 #   make WERROR=1        warnings are errors
 #   make PG_CONFIG=...   for another PostgreSQL 15
+#   make CUDA_ARCHS=90   the CUDA engine (built where nvcc is found) for some architectures only
+#   make with_cuda=no    without it
 
 SCRIPT_GOALS := check demo bench lint setup clean-all
 
@@ -28,7 +30,7 @@ lint:  ; @bash test/setup.sh build && bash test/lint.sh
 setup: ; @bash test/setup.sh
 clean-all:
 	rm -rf build results output_iso tmp_check log regression.diffs regression.out
-	rm -f hashgraph_join.so bench/engine_bench
+	rm -f hashgraph_join.so hashgraph_join_cuda.so bench/engine_bench
 	rm -rf test/engine/run_*
 	find src -name '*.o' -delete -o -name '*.bc' -delete -o -name '*.d' -delete
 
@@ -86,6 +88,17 @@ override with_llvm := no
 endif
 
 include $(PGXS)
+
+# The CUDA engine: a library of its own, of nvcc's making, that needs neither
+# PostgreSQL's headers nor a GPU to be built.
+include $(wildcard cuda/Makefile.inc)
+ifneq (,$(CUDA_LIBRARY))
+all: $(CUDA_LIBRARY)
+install: install-cuda
+installdirs: installdirs-cuda
+uninstall: uninstall-cuda
+clean: clean-cuda
+endif
 
 # PostgreSQL's headers are somebody else's: no warnings from them.
 override CPPFLAGS := $(patsubst -I$(includedir_server),-isystem $(includedir_server),$(patsubst -I$(includedir_internal),-isystem $(includedir_internal),$(CPPFLAGS)))

@@ -112,6 +112,9 @@ hashgraph_join_info(PG_FUNCTION_ARGS)
 		const char *name = hgj_registry_name(i);
 		const HgjEngine *engine = hgj_registry_find(name, pkglib_path, &err);
 
+		/* a library without a device: opening it says what is missing */
+		if (engine && engine->device_count() == 0 && engine->open(&err) != HGJ_OK)
+			engine = NULL;
 		values[0] = CStringGetTextDatum(name);
 		values[1] = BoolGetDatum(engine != NULL);
 		nulls[2] = nulls[3] = nulls[4] = (engine == NULL);

@@ -23,6 +23,7 @@ int			failed;
 
 static uint64_t random_state;
 static char context_text[256];
+static uint32_t share;
 
 void
 context(const char *fmt,...)
@@ -71,6 +72,12 @@ uint32_t
 rnd_below(uint32_t n)
 {
 	return (uint32_t) (((rnd() >> 32) * n) >> 32);
+}
+
+bool
+in_share(void)
+{
+	return share <= 1 || rnd_below(share) == 0;
 }
 
 void *
@@ -124,10 +131,12 @@ main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "cpu";
 	const char *only = getenv("HGJ_TEST");
+	const char *one_in = getenv("HGJ_TEST_SHARE");
 	HgjError	err = {HGJ_OK, ""};
 	int			i;
 
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t) time(NULL);
+	share = one_in != NULL ? (uint32_t) strtoul(one_in, NULL, 0) : 1;
 	printf("engine %s, seed %llu\n", name, (unsigned long long) seed);
 	(void) fflush(stdout);
 	engine = hgj_registry_find(name, argc > 3 ? argv[3] : ".", &err);

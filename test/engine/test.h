@@ -90,6 +90,9 @@ extern bool check(bool ok, const char *file, int line, const char *fmt,...)
 /* Name what is being tested: failures print it. */
 extern void context(const char *fmt,...) __attribute__((format(printf, 1, 2)));
 
+/* Whether to run this combination (HGJ_TEST_SHARE=n: one in n, at random). */
+extern bool in_share(void);
+
 extern uint64_t rnd(void);
 extern uint32_t rnd_below(uint32_t n);
 extern void *must_alloc(size_t bytes);

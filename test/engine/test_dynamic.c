@@ -218,8 +218,9 @@ test_dynamic(void)
 					spec.flags |= HGJ_TABLE_TRACK_MATCHES;
 				spec.slack = (uint32_t) (k % 3);
 				hgj_mem_test_l2_bytes = 8192;
-				sequence(&spec, k == 2 ? SHAPE_DENSE_DUP : SHAPE_NARROW, 400,
-						 12);
+				if (in_share())
+					sequence(&spec, k == 2 ? SHAPE_DENSE_DUP : SHAPE_NARROW,
+							 400, 12);
 			}
 	for (i = 0; i < 60; i++)
 	{
@@ -230,10 +231,12 @@ test_dynamic(void)
 		spec.probe = (HgjProbeAlgo) rnd_below(3);
 		spec.flags = HGJ_TABLE_DYNAMIC;
 		spec.slack = rnd_below(4);
-		sequence(&spec, (Shape) rnd_below(SHAPE_COUNT),
-				 rnd_below(3) == 0 ? 0 : rnd_below(800), 10);
+		if (in_share())
+			sequence(&spec, (Shape) rnd_below(SHAPE_COUNT),
+					 rnd_below(3) == 0 ? 0 : rnd_below(800), 10);
 	}
 	hgj_mem_test_l2_bytes = 0;
 	for (s = HGJ_SEGMENTS_AUTO; s <= HGJ_SEGMENTS_SLICED; s++)
-		hot_key((HgjSegments) s);
+		if (in_share())
+			hot_key((HgjSegments) s);
 }

@@ -405,9 +405,9 @@ test_cancel(void)
 	for (i = 0; (c = numbered_case(i, i == 8 ? 400000 : 66000)) != NULL; i++)
 	{
 		for (call = CALL_APPEND; call < CALL_END; call++)
-			if (i != 8 || call == CALL_BUILD)
+			if ((i != 8 || call == CALL_BUILD) && in_share())
 				points += fail_everywhere(c, (Call) call, true);
-		if (i == 8 || i == 0 || i == 6)
+		if ((i == 8 || i == 0 || i == 6) && in_share())
 		{
 			cancel_and_go_on(c, HGJ_MATCH_ALL);
 			cancel_and_go_on(c, HGJ_MATCH_COUNT);
@@ -456,6 +456,12 @@ test_limit(void)
 		uint64_t	limit;
 		uint64_t	step;
 		bool		built = false;
+
+		if (!in_share())
+		{
+			case_free(c);
+			continue;
+		}
 
 		context("limit of case %d", i);
 		if (!case_until(c, CALL_BUILD))
@@ -525,7 +531,7 @@ test_accounting(void)
 			HgjMemory	after;
 			uint64_t	base = hgj_mem_test_live();
 
-			if (b == HGJ_BUILD_SORT ||
+			if (!in_share() || b == HGJ_BUILD_SORT ||
 				(b == HGJ_BUILD_DIRECT && shape != SHAPE_DENSE))
 				continue;
 			c = case_make(words[i % COUNT_OF(words)], shape, n, (HgjBuild) b,

@@ -23,7 +23,9 @@ test_registry(void)
 		  "an engine of nothing");
 	CHECK(hgj_registry_find(NULL, ".", &err) == NULL, "an engine of NULL");
 	err.status = HGJ_OK;
-	CHECK(hgj_registry_find("cuda", "/nowhere", &err) == NULL &&
+	/* a library that has been loaded is not looked for again */
+	CHECK(!is_cpu ? hgj_registry_find("cuda", "/nowhere", &err) == engine :
+		  hgj_registry_find("cuda", "/nowhere", &err) == NULL &&
 		  err.status == HGJ_NO_DEVICE &&
 		  strcmp(err.message, "could not load \"/nowhere/hashgraph_join_cuda.so\""
 				 ": file not found") == 0, "message: %s", err.message);
@@ -357,7 +359,7 @@ test_spread(void)
 	uint32_t	i;
 
 	for (kind = 0; kind < KINDS * 3; kind++)
-		for (round = 0; round < 3; round++)
+		for (round = 0; in_share() && round < 3; round++)
 		{
 			/* as one word; as (key, constant); as (i / 256, i % 256) */
 			HgjTableSpec spec = spec_default(kind < KINDS ? 1 : 2);

@@ -1,0 +1,165 @@
+/*-------------------------------------------------------------------------
+ *
+ * marks.cu
+ *	  Match bits: which build rows have found a partner.
+ *
+ * 1. Kernels set bits in device memory, one per row id below total_rows.
+ * 2. The host has a copy, which is brought up to date when somebody looks and
+ *	  a kernel may have set bits since.  What mark() sets goes to the copy only:
+ *	  the truth is the union of both, for bits are only ever set, or all unset.
+ * 3. unmatched walks the copy, and skips words that are all set.
+ *
+ * Both belong to the table.  No locks: see engine.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+namespace hgj
+{
+
+constexpr uint64_t WORDS_PER_POLL = UINT64_C(1) << 20;
+
+static uint64_t word_count(uint32_t total_rows)
+{
+	return ((uint64_t) total_rows + 63) / 64 + 1;
+}
+
+/* Bits for that many rows, all unset; nothing in a table that keeps none. */
+HgjStatus marks_alloc(HgjTable *table, uint32_t total_rows, HgjError *err)
+{
+	size_t words = word_count(total_rows);
+
+	if (!(table->spec.flags & HGJ_TABLE_TRACK_MATCHES))
+		return HGJ_OK;
+	HGJ_TRY(table->bits.get(table, table->lane.stream, words * 8, err));
+	HGJ_CUDA(cudaMemsetAsync(table->bits.as<void>(), 0, words * 8, table->lane.stream));
+	free(table->host_bits);
+	table->host_words = 0;
+	table->host_bits = static_cast<uint64_t *>(calloc(words, 8));
+	if (table->host_bits == nullptr)
+		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	table->host_words = words;
+	table->bits_changed = false;
+	return HGJ_OK;
+}
+
+/* Step 2: the copy becomes the union. */
+static HgjStatus fetch(HgjTable *table, HgjError *err)
+{
+	uint64_t *now;
+	cudaError_t error;
+
+	if (!table->bits_changed)
+		return HGJ_OK;
+	HGJ_TRY(table_enter(table, err));
+	now = static_cast<uint64_t *>(malloc(table->host_words * 8));
+	if (now == nullptr)
+		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	error = cudaMemcpy(now, table->bits.as<void>(), table->host_words * 8,
+					   cudaMemcpyDeviceToHost);
+	for (size_t w = 0; error == cudaSuccess && w < table->host_words; w++)
+		table->host_bits[w] |= now[w];
+	free(now);
+	HGJ_CUDA(error);
+	table->bits_changed = false;
+	return HGJ_OK;
+}
+
+/* Further row ids, unmarked. */
+HgjStatus marks_grow(HgjTable *table, uint32_t total_rows, HgjError *err)
+{
+	size_t words = word_count(total_rows);
+	uint64_t *host;
+	Buffer bits;
+
+	if (table->host_bits == nullptr || words <= table->host_words)
+		return HGJ_OK;
+	HGJ_TRY(fetch(table, err));
+	HGJ_TRY(bits.get(table, table->lane.stream, words * 8, err));
+	HGJ_CUDA(cudaMemsetAsync(bits.as<void>(), 0, words * 8, table->lane.stream));
+	host = static_cast<uint64_t *>(calloc(words, 8));
+	if (host == nullptr)
+		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	memcpy(host, table->host_bits, table->host_words * 8);
+	free(table->host_bits);
+	table->host_bits = host;
+	table->host_words = words;
+	table->bits.swap(bits);
+	return HGJ_OK;
+}
+
+/* HgjEngine.mark: HGJ_INVALID, and nothing marked, for a row id out of range. */
+HgjStatus table_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
+{
+	if (table->host_bits == nullptr)
+		return fail(err, HGJ_INVALID, "the table keeps no match bits");
+	for (uint32_t i = 0; i < n; i++)
+		if (rows[i] >= table->total_rows)
+			return fail(err, HGJ_INVALID, "a row id is out of range");
+	for (uint32_t i = 0; i < n; i++)
+		table->host_bits[rows[i] / 64] |= UINT64_C(1) << (rows[i] % 64);
+	return HGJ_OK;
+}
+
+/* HgjEngine.is_marked: false for anything that has no bit. */
+bool table_is_marked(const HgjTable *table, uint32_t row)
+{
+	if (table->host_bits == nullptr || row >= table->total_rows ||
+		fetch(const_cast<HgjTable *>(table), nullptr) != HGJ_OK)
+		return false;
+	return (table->host_bits[row / 64] >> (row % 64) & 1) != 0;
+}
+
+/* HgjEngine.unmatched; when cancelled, *cursor stays. */
+HgjStatus table_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows,
+						  uint32_t capacity, uint32_t *n, HgjError *err)
+{
+	uint64_t total = table->total_rows;
+	uint64_t row = *cursor;
+	uint64_t words = 0;
+	uint32_t found = 0;
+
+	*n = 0;
+	if (table->host_bits == nullptr)
+		return fail(err, HGJ_INVALID, "the table keeps no match bits");
+	HGJ_TRY(fetch(const_cast<HgjTable *>(table), err));
+	while (row < total && found < capacity)
+	{
+		uint64_t unset = ~table->host_bits[row / 64] >> (row % 64);
+
+		if (unset == 0)
+			row = (row / 64 + 1) * 64;
+		else
+		{
+			row += (uint64_t) __builtin_ctzll(unset);
+			if (row < total)
+				rows[found++] = (uint32_t) row;
+			row++;
+		}
+		if (++words % WORDS_PER_POLL == 0)
+			HGJ_TRY(poll(table, err));
+	}
+	*cursor = (uint32_t) (row < total ? row : total);
+	*n = found;
+	return HGJ_OK;
+}
+
+/* HgjEngine.clear_marks */
+HgjStatus table_clear_marks(HgjTable *table, HgjError *err)
+{
+	if (table->host_bits == nullptr)
+		return fail(err, HGJ_INVALID, "the table keeps no match bits");
+	HGJ_TRY(table_enter(table, err));
+	HGJ_CUDA(cudaMemsetAsync(table->bits.as<void>(), 0, table->host_words * 8,
+							 table->lane.stream));
+	HGJ_TRY(wait(table, table->lane, false, err));
+	memset(table->host_bits, 0, table->host_words * 8);
+	table->bits_changed = false;
+	return HGJ_OK;
+}
+
+} // namespace hgj

@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * memory.cu
+ *	  Device memory, and each table's account of it.
+ *
+ * 1. A Buffer asks the device's pool, in stream order: nothing waits, and what
+ *	  one query gave back the next one gets without the driver.
+ * 2. What would pass the table's limit is refused before it is asked for.
+ * 3. The account counts what a request takes, rounded as the pool rounds it.
+ *
+ * A Buffer belongs to whoever holds it.  Locks nothing: the account is atomic,
+ * because several probes of one table may be created at the same time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "internal.h"
+
+namespace hgj
+{
+
+static size_t rounded(size_t bytes)
+{
+	return (bytes + 511) / 512 * 512;
+}
+
+HgjStatus Buffer::get(HgjTable *table, cudaStream_t stream, size_t bytes, HgjError *err)
+{
+	uint64_t limit = table->spec.memory_limit;
+	uint64_t now = __atomic_load_n(&table->current, __ATOMIC_RELAXED);
+	uint64_t peak;
+	size_t size;
+	void *p = nullptr;
+
+	release();
+	if (bytes == 0)
+		return HGJ_OK;
+	if (bytes > SIZE_MAX / 4)
+		return fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
+	size = rounded(bytes);
+	if (limit > 0 && (now > limit || size > limit - now))
+		return fail(err, HGJ_LIMIT, "the table does not fit its memory limit");
+	HGJ_CUDA(cudaMallocFromPoolAsync(&p, size, table->device->pool, stream));
+	p_ = p;
+	bytes_ = size;
+	table_ = table;
+	stream_ = stream;
+	now = __atomic_add_fetch(&table->current, size, __ATOMIC_RELAXED);
+	peak = __atomic_load_n(&table->peak, __ATOMIC_RELAXED);
+	while (now > peak && !__atomic_compare_exchange_n(&table->peak, &peak, now, true,
+													  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
+	return HGJ_OK;
+}
+
+HgjStatus Buffer::reserve(HgjTable *table, cudaStream_t stream, size_t bytes,
+						  HgjError *err)
+{
+	if (bytes <= bytes_)
+		return HGJ_OK;
+	return get(table, stream, bytes, err);
+}
+
+void Buffer::release()
+{
+	if (p_ == nullptr)
+		return;
+	if (table_enter(table_, nullptr) == HGJ_OK &&
+		cudaFreeAsync(p_, stream_) != cudaSuccess)
+		(void) cudaGetLastError();
+	(void) __atomic_sub_fetch(&table_->current, bytes_, __ATOMIC_RELAXED);
+	p_ = nullptr;
+	bytes_ = 0;
+}
+
+void Buffer::swap(Buffer &other)
+{
+	void *p = p_;
+	size_t bytes = bytes_;
+	HgjTable *table = table_;
+	cudaStream_t stream = stream_;
+
+	p_ = other.p_;
+	bytes_ = other.bytes_;
+	table_ = other.table_;
+	stream_ = other.stream_;
+	other.p_ = p;
+	other.bytes_ = bytes;
+	other.table_ = table;
+	other.stream_ = stream;
+}
+
+} // namespace hgj

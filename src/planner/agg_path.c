@@ -89,18 +89,6 @@ typedef struct AggContents
 
 static create_upper_paths_hook_type previous_hook = NULL;
 
-/* The HashGraphJoin whose rows the path returns, or NULL. */
-static const CustomPath *
-join_below(const Path *path)
-{
-	while (IsA(path, ProjectionPath))
-		path = ((const ProjectionPath *) path)->subpath;
-	if (IsA(path, CustomPath) && path->param_info == NULL &&
-		((const CustomPath *) path)->methods == &hgj_path_methods)
-		return (const CustomPath *) path;
-	return NULL;
-}
-
 static List *
 paths_of_joins(List *paths)
 {
@@ -108,7 +96,8 @@ paths_of_joins(List *paths)
 	ListCell   *lc;
 
 	foreach(lc, paths)
-		if (join_below(lfirst(lc)))
+		if (hgj_is_join_path(lfirst(lc)) &&
+			((Path *) lfirst(lc))->param_info == NULL)
 			result = lappend(result, lfirst(lc));
 	return result;
 }

@@ -64,6 +64,9 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	if (!IsA(child, CustomScan) ||
 		((CustomScan *) child)->methods != &hgj_scan_methods)
 		elog(ERROR, "the child of a HashGraphAgg is not a HashGraphJoin");
+	child->total_cost = Max(child->startup_cost, child->total_cost -
+							hgj_feed_saving(linitial(best_path->custom_paths),
+											true));
 
 	foreach(lc, child->targetlist)
 		cscan->custom_scan_tlist =

@@ -107,12 +107,14 @@ has_opaque_key(List *hashclauses, double *nkeys)
 	return opaque;
 }
 
-/* Is every operand of that side, of every clause, a column? */
-static bool
-keys_are_columns(List *hashclauses, const RelOptInfo *rel)
+/* May that side be read by pages or batches: is every key of it a column? */
+bool
+hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel)
 {
 	ListCell   *lc;
 
+	if (hgj_source == HGJ_SOURCE_TUPLES)
+		return false;
 	foreach(lc, hashclauses)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
@@ -130,17 +132,18 @@ keys_are_columns(List *hashclauses, const RelOptInfo *rel)
 /*
  * What a side costs less than its path says, because we do not ask the path's
  * node for slots: a sequential scan is read by pages, a join of ours by batches
- * (exec/setup.c decides; keys that are expressions rule both out).
+ * (exec/setup.c decides; keys that are expressions rule both out).  plan.c takes
+ * it off the child's plan as well, so that in EXPLAIN no node seems to cost less
+ * than its children.
  */
-static Cost
-feed_saving(const Path *path, bool plain_keys)
+Cost
+hgj_feed_saving(const Path *path, bool in_batches)
 {
 	ListCell   *lc;
 
-	if (hgj_source == HGJ_SOURCE_TUPLES || !plain_keys)
+	if (!in_batches)
 		return 0;
-	if (IsA(path, CustomPath) &&
-		((const CustomPath *) path)->methods == &hgj_path_methods)
+	if (hgj_is_join_path(path))
 		return hgj_emit_tuple_cost * path->rows *
 			(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
 	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION)
@@ -163,8 +166,8 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 {
 	bool		opaque = has_opaque_key(hashclauses, &costs->nkeys);
 
-	costs->plain_outer_keys = keys_are_columns(hashclauses, outerrel);
-	costs->plain_inner_keys = keys_are_columns(hashclauses, innerrel);
+	costs->outer_in_batches = hgj_side_in_batches(hashclauses, outerrel);
+	costs->inner_in_batches = hgj_side_in_batches(hashclauses, innerrel);
 	costs->recheck = opaque ||
 		list_length(restrictlist) > list_length(hashclauses);
 	cost_qual_eval(&costs->match, restrictlist, root);
@@ -217,9 +220,9 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	double		candidates = estimate_candidates(costs, outer, inner, &emitted);
 	double		passes;
 	Cost		build_side = inner->total_cost -
-		feed_saving(inner, costs->plain_inner_keys);
+		hgj_feed_saving(inner, costs->inner_in_batches);
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
-		feed_saving(outer, costs->plain_outer_keys);
+		hgj_feed_saving(outer, costs->outer_in_batches);
 	Cost		run;
 
 	*startup = outer->startup_cost + Max(build_side, 0) + hgj_startup_cost +
@@ -296,9 +299,8 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 			 List *group_exprs, List *aggrefs, const AggClauseCosts *costs,
 			 List *having, double groups)
 {
-	Cost		emit = hgj_emit_tuple_cost * child->rows *
-		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
-	Cost		startup = Max(child->total_cost - emit, child->startup_cost);
+	Cost		startup = Max(child->total_cost - hgj_feed_saving(child, true),
+							  child->startup_cost);
 	Cost		run = (costs->finalCost.per_tuple + cpu_tuple_cost) * groups;
 	QualCost	qual;
 	ListCell   *lc;

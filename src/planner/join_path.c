@@ -392,9 +392,12 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	return few_rows ? HGJ_DECLINE_FEW_ROWS : HGJ_DECLINE_NOTHING;
 }
 
-static bool
-is_ours(const Path *path)
+/* Is this a HashGraphJoin, possibly below a projection? */
+bool
+hgj_is_join_path(const Path *path)
 {
+	while (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
 	return IsA(path, CustomPath) &&
 		((const CustomPath *) path)->methods == &hgj_path_methods;
 }
@@ -407,7 +410,7 @@ our_paths(List *paths)
 	ListCell   *lc;
 
 	foreach(lc, paths)
-		if (is_ours(lfirst(lc)))
+		if (hgj_is_join_path(lfirst(lc)))
 			ours = lappend(ours, lfirst(lc));
 	return ours;
 }

@@ -40,6 +40,7 @@ typedef enum HgjDecline
 /* join_path.c */
 #define HGJ_FORCE_DISCOUNT	1e-6	/* what force multiplies a join's costs by */
 extern void hgj_install_planner_hooks(void);
+extern bool hgj_is_join_path(const Path *path);
 extern char *hgj_relids_names(PlannerInfo *root, Relids relids);
 
 /* What the costs of all paths of one pair of relations have in common. */
@@ -49,8 +50,8 @@ typedef struct HgjJoinCosts
 	bool		one_per_outer;	/* the first match of an outer row will do */
 	const SemiAntiJoinFactors *semifactors;
 	double		nkeys;			/* weighted: see has_opaque_key() */
-	bool		plain_outer_keys;	/* the sides' keys are all columns */
-	bool		plain_inner_keys;
+	bool		outer_in_batches;	/* the sides' keys are all columns */
+	bool		inner_in_batches;
 	bool		recheck;		/* opaque keys, or residual clauses */
 	QualCost	match;			/* of what is evaluated for each candidate */
 	Selectivity selectivity;	/* of the hash clauses alone */
@@ -62,6 +63,8 @@ extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 List *restrictlist, List *hashclauses);
 extern void hgj_cost_join(const HgjJoinCosts *costs, const Path *outer,
 						  const Path *inner, Cost *startup, Cost *total);
+extern bool hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel);
+extern Cost hgj_feed_saving(const Path *path, bool in_batches);
 extern double hgj_parallel_divisor(const Path *path);
 
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,

@@ -155,6 +155,38 @@ select e, check_filter(e) from unnest(array['b', 'not b', 'b and not b2', 'b is 
 select e, check_filter(e) from unnest(array['length(t) > 1', 'length(t) > 1 and i < 5', 'i < 5 and length(t) > 1 and l between 0 and 9', 'i < 5 or length(t) > 1', 'n > 1 and b', 't like ''x%'' and i2 + l2 > 3', 'i2 + l2 > 3 and t like ''x%''',
 	'e < ''blue''', 'nullif(i2, 3) > 1', 'random() >= 0 and i < 5', 'a is null', 'a.ctid > ''(1,1)'' and b', 'a.tableoid = ''filters.a''::regclass and i > 2']) e;
 
+-- Strings, and functions that are called row by row.
+create collation insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+create table strings (id int, j int, t text, vc varchar(10), ch char(6), y bytea, nm name, u uuid, n numeric, n2 numeric(8,2), iv interval, c text collate "C", ci text collate insensitive, long text, far text, e color, tz timestamptz, ts timestamp, a int[], js jsonb)
+	with (autovacuum_enabled = off);
+alter table strings alter far set storage external;
+insert into strings select g, g % 9, pick('{abc,null,"",ab,abcd,"abc ",ABC,x}'::text[], g), pick('{abc,null,x,"x ","",abcd}'::varchar[], g), pick('{abc,null,x,"x ","",abcd}'::bpchar[], g / 2),
+	pick(array['abc', null, '\x00', '\x0000', '']::bytea[], g), pick('{abc,x,null,pg_class}'::name[], g), pick(array[null, md5('1')::uuid, md5('2')::uuid], g), pick('{1,null,2.50,2.5,NaN,-1e30,0,Infinity,1e-30,7}'::numeric[], g), g % 40 / 8.0,
+	pick('{1 day,24 hours,null,1 month,30 days,-1 day}'::interval[], g), pick('{abc,null,ABC,b}'::text[], g), pick('{abc,null,ABC,b}'::text[], g),
+	pick(array[null, repeat('x', 5000), repeat('x', 5001), repeat('y', 5000), 'x'], g), pick(array[repeat('far', 1000), null, repeat('raf', 1000), repeat('far', 1001)], g), pick('{red,null,green,blue}'::color[], g),
+	pick('{null,infinity,2000-01-01,2000-01-02}'::timestamptz[], g), pick('{2000-01-01,null,-infinity,2000-01-01 12:00}'::timestamp[], g), case g % 4 when 0 then '{1,2}'::int[] when 1 then '{3}' when 2 then '{}' end, pick(array['{"a": 1}', null, '{"b": 2}']::jsonb[], g)
+	from generate_series(1, 1300) g;
+select says, count(*), min(e) as example from (
+	select check_filter(e, 'strings') as says, e from (
+		select format('%s %s %s', x, op, c) as e from unnest('{t,vc,ch,c,long,far}'::text[]) x, unnest('{=,<>}'::text[]) op,
+			unnest(array['''abc''', '''x''', '''x   ''', '''''', 'null', '(select ''abc''::text)', '''abc''::bpchar::text', 'repeat(''far'', 1000)', 'repeat(''x'', 5000)']) c
+		union all select format('y %s %s', op, c) from unnest('{=,<>}'::text[]) op, unnest(array['''abc''', '''\x00''', '''''', 'null']) c
+		union all select format('%s in (%s)', x, c) from unnest('{t,vc,ch,c,y,long,far,b and ch,j > 3 or t,t not}'::text[]) x,
+			unnest(array['''abc''', '''x'',''abc''', 'null,''x''', '''a'',''b'',''c'',''d'',''e'',''f'',''g'',''x'',''abc  '',''''', '''a'',''b'',''c'',''d'',''e'',''f'',''g'',''x'',null']) c where x !~ '^b'
+		union all select format(f, x, c) from unnest('{t,vc,ch,c,y,long,far}'::text[]) x, unnest('{(%s in (%s)) is null,(%s in (%s)) is not true,%s not in (%s)}'::text[]) f,
+			unnest(array['''abc''', '''x'',''abc''', 'null,''x''', '''a'',''b'',''c'',''d'',''e'',''f'',''g'',''x'',''abc  '',''''', '''a'',''b'',''c'',''d'',''e'',''f'',''g'',''x'',null']) c
+		union all select format('%s = %s', x, y) from unnest('{t,vc,ch}'::text[]) x, unnest('{t,vc,ch}'::text[]) y
+		union all select format('%s = any((select array_agg(distinct s.%1$s) from strings s where s.id < %s)::text[])', x, n) from unnest('{t,vc,long,far}'::text[]) x, unnest('{0,3,1000}'::text[]) n
+		union all select format('%s %s %s', x, op, c) from (values ('t', '''abc'''), ('t', 'vc'), ('n', '2.5'), ('n', 'n2'), ('n2', '1.25'), ('iv', '''1 day''::interval'), ('u', 'md5(''1'')::uuid'), ('nm', '''x''::name'), ('e', '''green'''), ('tz', 'ts'), ('ts', '''2000-01-01 03:00''::timestamptz'),
+			('y', '''\x01''::bytea'), ('c', '''b''')) v(x, c), operators where op !~ 'distinct') q) q
+	group by 1 order by 2 desc, 1;
+select e, check_filter(e, 'strings') from unnest(array['t like ''ab%''', 't not like ''%b%'' or vc is null', 't ilike ''AB_''', 't ~ ''^a.c$''', 'starts_with(t, ''ab'')', 'length(t) = 3 and length(long) > 5000', 'length(far) > 3000', 'ci = ''abc''', 'ci in (''ABC'', ''b'')', 'ci < ''b''', 'nm = ''pg_class''', 'nm = t',
+	'ch like ''x%''', 'ch = t', 'ch = ''x''::text', 'vc = ''x''::text collate "C"', 'a @> array[1]', 'array_length(a, 1) = 2', 'js @> ''{"a": 1}''', 'js ? ''b''', 'n + n2 > 3', 'n > n2 and n2 between 0.5 and 3.25', 'n in (1, 2.5)', 'lower(t) = ''abc''', 'date_part(''day'', ts) = 1', 'ascii(t) = 97', 'strpos(t, ''c'') > 2',
+	't is distinct from ''abc''', 'coalesce(t, vc) = ''abc''', 'case when length(t) > 3 then length(vc) else 3 end > 2', 'octet_length(y) = 1', 'concat(t, vc) = ''abcabc''', 'isfinite(tz) and not isfinite(ts)', 'hashtext(t) % 2 = 0']) e;
+-- the first row that fails, of functions that are called
+select e, outcome('select count(*) from strings where ' || e), check_filter(e, 'strings') from unnest(array['t like ''ab\''', 'length(t) > 5 and t like ''ab\''', 'n::int4 > 3', 'power(n2::float8, 1000) > 1 and 1 / (id - 3) > 0', '1 / (id - 3) > 0 and power(n2::float8, 1000) > 1', 'ln(id::float8 - 700) > 0 and sqrt(600 - id::float8) >= 0',
+	'sqrt(600 - id::float8) >= 0 and ln(id::float8 - 700) > 0', 'id < 300 and ln(id::float8) * sqrt(600 - id::float8) > 5']) e;
+
 -- Errors: the same as PostgreSQL's, for the first row that has one.
 create table big (id int, j int, n int, s int2, i int4, i2 int4, l int8, s2 int2, f float4, d float8, dd float8, z int4, dt date, m float8) with (autovacuum_enabled = off);
 insert into big select g, g % 8, nullif(g % 50, 0) * g, g % 100, 2147482000 + g, 3, 9223372036854774000 + g, 32000, 1e38, 1e300, 1e-300, 0, '5874897-12-30', case when g = 700 then 'nan'::float8 else g end from generate_series(1, 1500) g;

@@ -35,6 +35,8 @@ hgj_program_start(HgjProgram *program, ExprContext *econtext)
 		step->spread = false;
 		if (step->set)
 			hgj_set_reset(step->set);
+		if (step->texts)
+			hgj_text_set_reset(step->texts);
 	}
 	for (int i = 0; i < program->nclauses; i++)
 		if (program->clauses[i].nbounds > 0 ||

@@ -6,13 +6,11 @@
  * 1. What has no column in it is a constant, whatever it looks like, if it does
  *	  not change from row to row (program_constant.c).
  * 2. Columns are inputs; functions and operators are looked up by the OID of the
- *	  function (program_functions.c).  The user must be allowed to call it: where
- *	  that is not so we compile nothing, and PostgreSQL's code says why.
+ *	  function (program_functions.c, program_text.c), and if they are not there
+ *	  may be of those that are simply called (program_call.c).  The user must be
+ *	  allowed to call it: where that is not so we compile nothing, and
+ *	  PostgreSQL's code says why.
  * 3. A step is lazy if it can raise an error, or something below it can.
- * 4. A filter becomes clauses: a plan's quals, or the arms of an AND.  They
- *	  differ in one point.  ExecQual() drops a row at the first clause of a list
- *	  that is NULL; AND looks at the arms that follow, which may raise an error.
- *	  So an AND is taken apart only as far as its arms cannot.
  *
  * Everything is palloc'd in the current context, and no locks.
  *
@@ -22,23 +20,10 @@
 
 #include "catalog/objectaccess.h"
 #include "exec/program_private.h"
-#include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
-
-typedef struct HgjCompiler
-{
-	PlanState  *parent;
-	HgjInputLookup lookup;
-	void	   *arg;
-	List	   *constants;		/* HgjSteps */
-	Expr	   *case_arg;		/* what a CaseTestExpr stands for */
-} HgjCompiler;
-
-static HgjStep *compile(HgjCompiler *c, Expr *expr);
 
 static HgjStep *
 make_step(HgjStepOp op, HgjKind kind, int nargs)
@@ -128,16 +113,23 @@ cast_step(HgjStep *step, HgjLoop cast, HgjKind kind)
 	return result;
 }
 
+/* May the user call it?  (If not, PostgreSQL's code says so.) */
+static bool
+may_call(Oid funcid)
+{
+	if (pg_proc_aclcheck(funcid, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
+		return false;
+	InvokeFunctionExecuteHook(funcid);
+	return true;
+}
+
 /* What to do for a function that the user may call. */
 static bool
 find_operation(Oid funcid, HgjOperation *operation)
 {
 	if (!hgj_operation(funcid, operation))
 		return false;
-	if (pg_proc_aclcheck(funcid, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
-		return false;
-	InvokeFunctionExecuteHook(funcid);
-	return true;
+	return may_call(funcid);
 }
 
 /* Both operands of a function, as its loop wants them. */
@@ -152,7 +144,7 @@ compile_args(HgjCompiler *c, HgjStep *step, const HgjOperation *operation,
 	foreach(lc, args)
 	{
 		int			i = foreach_current_index(lc);
-		HgjStep    *arg = compile(c, lfirst(lc));
+		HgjStep    *arg = hgj_step_compile(c, lfirst(lc));
 
 		if (arg == NULL || arg->kind != operation->args[i])
 			return false;
@@ -176,13 +168,115 @@ is_exact_cast(const HgjOperation *operation)
 		 (from == HGJ_KIND_F4 && to == HGJ_KIND_F8));
 }
 
+/*
+ * A string compared with constants: `value` = ANY of what `constants` is, or
+ * with is_array false is.  NULL if it is nothing of that kind.
+ */
 static HgjStep *
-compile_function(HgjCompiler *c, Oid funcid, List *args)
+compile_text(HgjCompiler *c, Oid funcid, Oid collation, Expr *value,
+			 Expr *constants, bool is_array)
+{
+	HgjStep    *step;
+	HgjStep    *arg;
+	struct HgjTextSet *texts;
+	bool		invert;
+	bool		lazy;
+
+	texts = hgj_text_set_make(funcid, collation, is_array, &invert);
+	if (texts == NULL || !may_call(funcid))
+		return NULL;
+	arg = hgj_step_compile(c, value);
+	if (arg == NULL || arg->op != HGJ_STEP_INPUT || arg->width != sizeof(Datum))
+		return NULL;
+	step = make_step(HGJ_STEP_TEXT, HGJ_KIND_U1, 1);
+	add_arg(step, arg);
+	step->texts = texts;
+	step->invert = invert;
+	step->constant = hgj_constant_make(c->parent, constants, &lazy);
+	if (step->constant == NULL)
+		return NULL;
+	step->lazy |= lazy;
+	c->constants = lappend(c->constants, step);
+	return step;
+}
+
+/* An operand of a function that is called: of whatever type. */
+static HgjStep *
+compile_call_arg(HgjCompiler *c, Expr *expr)
+{
+	Oid			type = exprType((Node *) expr);
+	HgjStep    *step;
+	int16		typlen;
+	bool		typbyval;
+	bool		lazy;
+
+	if (hgj_kind_of_type(type) != HGJ_KIND_OTHER ||
+		!hgj_is_constant(c->parent, expr))
+		return hgj_step_compile(c, expr);
+	get_typlenbyval(type, &typlen, &typbyval);
+	step = make_step(HGJ_STEP_CONSTANT, HGJ_KIND_OTHER, 0);
+	step->constant = hgj_constant_make(c->parent, expr, &lazy);
+	step->width = typbyval ? typlen : sizeof(Datum);
+	step->constant->keep = !typbyval;
+	step->constant->typlen = typlen;
+	step->lazy = lazy;
+	c->constants = lappend(c->constants, step);
+	return step;
+}
+
+static HgjStep *
+compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
+			 Oid collation)
+{
+	HgjKind		kind = hgj_kind_of_type(exprType((Node *) expr));
+	HgjStep    *step;
+	ListCell   *lc;
+
+	if (kind == HGJ_KIND_OTHER)
+		return NULL;
+	step = make_step(HGJ_STEP_CALL, kind, list_length(args));
+	step->call = hgj_call_make(expr, funcid, collation, list_length(args),
+							   &step->lazy);
+	if (step->call == NULL || !may_call(funcid))
+		return NULL;
+	foreach(lc, args)
+	{
+		HgjStep    *arg = compile_call_arg(c, lfirst(lc));
+
+		if (arg == NULL)
+			return NULL;
+		add_arg(step, arg);
+	}
+	return step;
+}
+
+/*
+ * A function or an operator.  Each function is tried in one way only, or trees
+ * would be compiled again and again.
+ */
+static HgjStep *
+compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
+				 Oid collation)
 {
 	HgjOperation operation;
 	HgjStep    *step;
+	bool		invert;
 
-	if (!find_operation(funcid, &operation))
+	if (!hgj_operation(funcid, &operation))
+	{
+		Expr	   *left = list_length(args) == 2 ? linitial(args) : NULL;
+		Expr	   *right = list_length(args) == 2 ? lsecond(args) : NULL;
+
+		if (right && hgj_text_set_make(funcid, collation, false, &invert))
+		{
+			if (hgj_is_constant(c->parent, right))
+				return compile_text(c, funcid, collation, left, right, false);
+			if (hgj_is_constant(c->parent, left))
+				return compile_text(c, funcid, collation, right, left, false);
+		}
+		return compile_call(c, expr, funcid, args, collation);
+	}
+	if (!may_call(funcid))
 		return NULL;
 	step = make_step(HGJ_STEP_FUNCTION, operation.result, operation.nargs);
 	if (!compile_args(c, step, &operation, args))
@@ -226,24 +320,30 @@ compile_member(HgjCompiler *c, ScalarArrayOpExpr *expr)
 	HgjStep    *step;
 	HgjStep    *scalar;
 	Expr	   *array = lsecond(expr->args);
+	bool		invert;
 	bool		lazy;
+	Oid			funcid = function_of(expr->opno, expr->opfuncid);
 
-	if (!find_operation(function_of(expr->opno, expr->opfuncid), &operation) ||
+	if (OidIsValid(expr->hashfuncid) &&
+		pg_proc_aclcheck(expr->hashfuncid, GetUserId(),
+						 ACL_EXECUTE) != ACLCHECK_OK)
+		return NULL;
+	if (hgj_text_set_make(funcid, expr->inputcollid, true, &invert))
+		return invert == !expr->useOr ?
+			compile_text(c, funcid, expr->inputcollid, linitial(expr->args),
+						 array, true) : NULL;
+	if (!find_operation(funcid, &operation) ||
 		!operation.compares ||
 		operation.comparison != (expr->useOr ? HGJ_EQ : HGJ_NE) ||
 		operation.casts[0] == hgj_loop_date_order ||
 		operation.casts[1] == hgj_loop_date_order)
-		return NULL;
-	if (OidIsValid(expr->hashfuncid) &&
-		pg_proc_aclcheck(expr->hashfuncid, GetUserId(),
-						 ACL_EXECUTE) != ACLCHECK_OK)
 		return NULL;
 	step = make_step(HGJ_STEP_MEMBER, HGJ_KIND_U1, 1);
 	step->element_type = get_base_element_type(exprType((Node *) array));
 	if (!OidIsValid(step->element_type) ||
 		hgj_kind_of_type(step->element_type) != operation.args[1])
 		return NULL;
-	scalar = compile(c, linitial(expr->args));
+	scalar = hgj_step_compile(c, linitial(expr->args));
 	if (scalar == NULL || scalar->kind != operation.args[0])
 		return NULL;
 	add_arg(step, scalar);
@@ -268,7 +368,7 @@ compile_bool(HgjCompiler *c, BoolExpr *expr)
 					 HGJ_KIND_U1, list_length(expr->args));
 	foreach(lc, expr->args)
 	{
-		HgjStep    *arg = compile(c, lfirst(lc));
+		HgjStep    *arg = hgj_step_compile(c, lfirst(lc));
 
 		if (arg == NULL || arg->kind != HGJ_KIND_U1)
 			return NULL;
@@ -285,7 +385,7 @@ compile_null_test(HgjCompiler *c, NullTest *expr)
 
 	if (expr->argisrow)
 		return NULL;
-	arg = compile(c, expr->arg);
+	arg = hgj_step_compile(c, expr->arg);
 	if (arg == NULL)
 		return NULL;
 	step = make_step(expr->nulltesttype == IS_NULL ? HGJ_STEP_IS_NULL :
@@ -310,7 +410,7 @@ compile_bool_test(HgjCompiler *c, BooleanTest *expr)
 		[IS_UNKNOWN] = {false, false, true},
 		[IS_NOT_UNKNOWN] = {true, true, false}
 	};
-	HgjStep    *arg = compile(c, expr->arg);
+	HgjStep    *arg = hgj_step_compile(c, expr->arg);
 	HgjStep    *step;
 
 	if (arg == NULL || arg->kind != HGJ_KIND_U1)
@@ -326,7 +426,7 @@ compile_bool_test(HgjCompiler *c, BooleanTest *expr)
 static bool
 add_branch(HgjCompiler *c, HgjStep *step, Expr *expr, HgjKind kind)
 {
-	HgjStep    *arg = compile(c, expr);
+	HgjStep    *arg = hgj_step_compile(c, expr);
 
 	if (arg == NULL || arg->kind != kind || kind == HGJ_KIND_OTHER)
 		return false;
@@ -378,7 +478,7 @@ compile_coalesce(HgjCompiler *c, CoalesceExpr *expr)
 static HgjStep *
 compile_relabel(HgjCompiler *c, RelabelType *expr)
 {
-	HgjStep    *step = compile(c, expr->arg);
+	HgjStep    *step = hgj_step_compile(c, expr->arg);
 	HgjKind		kind = hgj_kind_of_type(expr->resulttype);
 	int16		typlen;
 	bool		typbyval;
@@ -406,14 +506,14 @@ compile_case_test(HgjCompiler *c)
 	if (case_arg == NULL)
 		return NULL;
 	c->case_arg = NULL;
-	step = compile(c, case_arg);
+	step = hgj_step_compile(c, case_arg);
 	c->case_arg = case_arg;
 	return step;
 }
 
 /* The steps of an expression, or NULL if it is not of the supported forms. */
-static HgjStep *
-compile(HgjCompiler *c, Expr *expr)
+HgjStep *
+hgj_step_compile(HgjCompiler *c, Expr *expr)
 {
 	HgjStep    *step;
 
@@ -428,13 +528,17 @@ compile(HgjCompiler *c, Expr *expr)
 		case T_RelabelType:
 			return compile_relabel(c, (RelabelType *) expr);
 		case T_FuncExpr:
-			return compile_function(c, ((FuncExpr *) expr)->funcid,
-									((FuncExpr *) expr)->args);
+			if (((FuncExpr *) expr)->funcvariadic)
+				return NULL;
+			return compile_function(c, expr, ((FuncExpr *) expr)->funcid,
+									((FuncExpr *) expr)->args,
+									((FuncExpr *) expr)->inputcollid);
 		case T_OpExpr:
-			return compile_function(c,
+			return compile_function(c, expr,
 									function_of(((OpExpr *) expr)->opno,
 												((OpExpr *) expr)->opfuncid),
-									((OpExpr *) expr)->args);
+									((OpExpr *) expr)->args,
+									((OpExpr *) expr)->inputcollid);
 		case T_DistinctExpr:
 			return compile_distinct(c, (DistinctExpr *) expr);
 		case T_ScalarArrayOpExpr:
@@ -454,123 +558,4 @@ compile(HgjCompiler *c, Expr *expr)
 		default:
 			return NULL;
 	}
-}
-
-/* Can the arms of an AND be clauses?  See step 4 of the head comment. */
-static bool
-can_split(const HgjStep *step)
-{
-	if (step->op != HGJ_STEP_AND)
-		return false;
-	for (int i = 1; i < step->nargs; i++)
-		if (step->args[i]->lazy)
-			return false;
-	return true;
-}
-
-/* Can the clause do its part in one that stands before it? */
-static bool
-merge_clause(HgjProgram *program, const HgjClause *clause)
-{
-	for (int i = program->nclauses - 1; i >= 0; i--)
-	{
-		if (hgj_clause_merge(&program->clauses[i], clause))
-			return true;
-		if (program->clauses[i].step->lazy)
-			return false;		/* it would be run for fewer rows then */
-	}
-	return false;
-}
-
-static void
-add_clauses(HgjProgram *program, HgjStep *step)
-{
-	HgjClause	clause = {.step = step};
-
-	if (can_split(step))
-	{
-		for (int i = 0; i < step->nargs; i++)
-			add_clauses(program, step->args[i]);
-		return;
-	}
-	hgj_clause_recognize(&clause);
-	if (merge_clause(program, &clause))
-		return;
-	program->clauses = repalloc(program->clauses,
-								(program->nclauses + 1) * sizeof(HgjClause));
-	program->clauses[program->nclauses++] = clause;
-}
-
-/* Compile one expression; NULL leaves nothing behind. */
-static HgjStep *
-compile_root(HgjCompiler *c, Expr *expr, bool may_fail)
-{
-	int			nconstants = list_length(c->constants);
-	HgjStep    *step = compile(c, expr);
-
-	if (step && (may_fail || !step->lazy))
-		return step;
-	c->constants = list_truncate(c->constants, nconstants);
-	return NULL;
-}
-
-/* A program of these steps, the clauses of a filter if they are boolean. */
-static HgjProgram *
-make_program(HgjCompiler *c, List *roots)
-{
-	HgjProgram *program = palloc0(sizeof(HgjProgram));
-	ListCell   *lc;
-
-	program->context = CurrentMemoryContext;
-	program->scratch = AllocSetContextCreate(CurrentMemoryContext,
-											 "HashGraphJoin constants",
-											 ALLOCSET_SMALL_SIZES);
-	if (list_length(roots) == 1)
-	{
-		program->root = linitial(roots);
-		program->result.width = program->root->width;
-	}
-	program->clauses = palloc(sizeof(HgjClause));
-	foreach(lc, roots)
-		if (((HgjStep *) lfirst(lc))->kind == HGJ_KIND_U1)
-			add_clauses(program, lfirst(lc));
-
-	program->nconstants = list_length(c->constants);
-	program->constants = palloc(Max(program->nconstants, 1) * sizeof(HgjStep *));
-	foreach(lc, c->constants)
-		program->constants[foreach_current_index(lc)] = lfirst(lc);
-	return program;
-}
-
-HgjProgram *
-hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
-					void *arg, bool may_fail)
-{
-	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
-	HgjStep    *root = compile_root(&c, expr, may_fail);
-
-	return root ? make_program(&c, list_make1(root)) : NULL;
-}
-
-List *
-hgj_program_compile_quals(List *quals, PlanState *parent,
-						  HgjInputLookup lookup, void *arg, bool may_fail,
-						  HgjProgram **program)
-{
-	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
-	List	   *roots = NIL;
-	List	   *rest = NIL;
-	ListCell   *lc;
-
-	foreach(lc, quals)
-	{
-		HgjStep    *root = compile_root(&c, lfirst(lc), may_fail && rest == NIL);
-
-		if (root)
-			roots = lappend(roots, root);
-		else
-			rest = lappend(rest, lfirst(lc));
-	}
-	*program = roots ? make_program(&c, roots) : NULL;
-	return rest;
 }

@@ -24,6 +24,7 @@
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 
 /* Does a parameter of an UPDATE's (a, b) = (SELECT ...) change by row? */
@@ -100,8 +101,8 @@ has_variable(Node *node, void *context)
 	return expression_tree_walker(node, has_variable, context);
 }
 
-static bool
-is_constant(PlanState *parent, Expr *expr)
+bool
+hgj_is_constant(PlanState *parent, Expr *expr)
 {
 	return !has_variable((Node *) expr, parent) &&
 		!contain_volatile_functions((Node *) expr);
@@ -130,7 +131,7 @@ hgj_constant_make(PlanState *parent, Expr *expr, bool *lazy)
 {
 	HgjConstant *constant;
 
-	if (!is_constant(parent, expr))
+	if (!hgj_is_constant(parent, expr))
 		return NULL;
 	*lazy = is_lazy_constant(parent, expr);
 	constant = palloc0(sizeof(HgjConstant));
@@ -161,6 +162,23 @@ hgj_constant_cast(HgjConstant *constant)
 	constant->value = hgj_load(&to, constant->cast_to);
 }
 
+/* Copy a value that is not passed by value to where it stays. */
+static void
+keep_value(HgjProgram *program, HgjConstant *constant)
+{
+	MemoryContext old;
+
+	if (constant->kept)
+		pfree(DatumGetPointer(constant->last));
+	constant->kept = !constant->isnull;
+	if (constant->isnull)
+		return;
+	old = MemoryContextSwitchTo(program->context);
+	constant->value = datumCopy(constant->value, false, constant->typlen);
+	constant->last = constant->value;
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * Evaluate, unless that has been done in this execution.  A value that is not
  * passed by value stays until the next constant is evaluated.
@@ -177,6 +195,8 @@ hgj_constant_fetch(HgjProgram *program, HgjConstant *constant)
 	constant->value = ExecEvalExpr(constant->state, program->econtext,
 								   &constant->isnull);
 	MemoryContextSwitchTo(old);
+	if (constant->keep)
+		keep_value(program, constant);
 	hgj_constant_cast(constant);
 	constant->ready = true;
 }

@@ -10,11 +10,14 @@
  *
  * program.c			the public functions; clauses narrow a selection
  * program_clause.c		clauses over one column and constants, prepared
+ * program_make.c		quals and expressions to programs
  * program_compile.c	expression trees to steps
  * program_constant.c	what has no column in it
  * program_functions.c	what PostgreSQL's functions are in terms of loops
  * program_steps.c		steps over the rows of a chunk
  * program_set.c		the constants of IN
+ * program_text.c		strings compared with constants
+ * program_call.c		functions that there is no loop for, row by row
  * program_ops_*.c		the loops, which know nothing but arrays
  *
  *-------------------------------------------------------------------------
@@ -102,6 +105,10 @@ typedef struct HgjConstant
 								 * it is of that kind */
 	uint8		cast_from;		/* widths */
 	uint8		cast_to;
+	bool		keep;			/* the value is by reference, and must stay: */
+	int16		typlen;
+	bool		kept;			/* `last` is a copy of ours */
+	Datum		last;
 } HgjConstant;
 
 /* The elements of an array, as 64-bit keys (program_set.c). */
@@ -133,6 +140,8 @@ typedef enum HgjStepOp
 	HGJ_STEP_BOOL_TEST,			/* IS TRUE and the like */
 	HGJ_STEP_DISTINCT,
 	HGJ_STEP_MEMBER,			/* IN, or with `invert` NOT IN */
+	HGJ_STEP_TEXT,				/* the same of strings; of one as well */
+	HGJ_STEP_CALL,				/* a strict function of PostgreSQL's */
 	HGJ_STEP_CASE,				/* args: condition, result, ..., else */
 	HGJ_STEP_COALESCE
 } HgjStepOp;
@@ -160,6 +169,8 @@ typedef struct HgjStep
 	bool		invert;			/* MEMBER */
 	Oid			element_type;
 	HgjSet	   *set;
+	struct HgjTextSet *texts;	/* TEXT */
+	struct HgjCall *call;		/* CALL */
 
 	/* of the rows it was run for last */
 	const void *values;
@@ -248,13 +259,28 @@ struct HgjProgram
 	uint32		result_rows;	/* its capacity */
 	MemoryContext context;
 	MemoryContext scratch;		/* for the evaluation of constants */
+	MemoryContext calls;		/* for what functions leave behind */
 	int64		keys[HGJ_CHUNK];
 	uint8		flags[HGJ_CHUNK];
 };
 
+/* What is known while an expression is compiled. */
+typedef struct HgjCompiler
+{
+	PlanState  *parent;
+	HgjInputLookup lookup;
+	void	   *arg;
+	List	   *constants;		/* HgjSteps */
+	Expr	   *case_arg;		/* what a CaseTestExpr stands for */
+} HgjCompiler;
+
+/* program_compile.c */
+extern HgjStep *hgj_step_compile(HgjCompiler *c, Expr *expr);
+
 /* program_constant.c */
 extern HgjConstant *hgj_constant_make(PlanState *parent, Expr *expr,
 									  bool *lazy);
+extern bool hgj_is_constant(PlanState *parent, Expr *expr);
 extern void hgj_constant_cast(HgjConstant *constant);
 extern void hgj_constant_fetch(HgjProgram *program, HgjConstant *constant);
 
@@ -279,6 +305,19 @@ extern void hgj_set_reset(HgjSet *set);
 extern void hgj_set_prepare(HgjProgram *program, HgjStep *step);
 extern void hgj_set_lookup(const HgjSet *set, const int64 *keys, uint32 n,
 						   uint8 *found);
+
+/* program_text.c */
+extern struct HgjTextSet *hgj_text_set_make(Oid funcid, Oid collation,
+											bool is_array, bool *invert);
+extern void hgj_text_set_reset(struct HgjTextSet *set);
+extern void hgj_text_run(HgjProgram *program, HgjStep *step,
+						 const HgjRows *rows);
+
+/* program_call.c */
+extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,
+									 int nargs, bool *may_fail);
+extern void hgj_call_run(HgjProgram *program, HgjStep *step,
+						 const HgjRows *rows);
 
 /* program_ops_compare.c */
 extern const HgjLoop hgj_compare_loops[HGJ_KINDS][HGJ_COMPARISONS];

@@ -525,6 +525,12 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		case HGJ_STEP_MEMBER:
 			run_member(program, step, rows);
 			break;
+		case HGJ_STEP_TEXT:
+			hgj_text_run(program, step, rows);
+			break;
+		case HGJ_STEP_CALL:
+			hgj_call_run(program, step, rows);
+			break;
 		case HGJ_STEP_CASE:
 			run_case(program, step, rows);
 			break;

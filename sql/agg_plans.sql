@@ -153,6 +153,13 @@ reset parallel_setup_cost;
 select hgj_shape('select count(*), sum(f.v) from f join d using (k)');
 reset all;
 
+-- a column that a join below returns twice, from a level that has been removed
+set hashgraph_join.force = on;
+select hgj_shape('select a, max(b) from (select d.t a, d.t b, f.v from f join d using (k) offset 0) s join p on p.id = s.v + 1 group by a');
+reset hashgraph_join.force;
+select hgj_check_agg('select a, max(b), count(*) from (select d.t a, d.t b, f.v from f join d using (k) offset 0) s join p on p.id = s.v group by a', 2);
+select hgj_check_agg('select a, b, count(*) from (select d.t a, d.t b, f.v from f join d using (k) offset 0) s join p on p.id = s.v group by a, b', 2);
+
 -- partition by partition
 create table pf (k int, v int) partition by hash (k);
 create table pf1 partition of pf for values with (modulus 2, remainder 0);

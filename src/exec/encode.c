@@ -25,12 +25,17 @@
 #include "optimizer/optimizer.h"
 #include "storage/itemptr.h"
 
-/* Does anything but a plain target list entry mention the scan column? */
+/*
+ * Does anything but one plain target list entry mention the scan column?  (A
+ * subquery whose level has been removed may return a column twice; whoever
+ * reads the other one expects values.)
+ */
 static bool
 value_is_needed(HgjJoinState *join, AttrNumber scan_attno)
 {
 	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
 	Bitmapset  *used = NULL;
+	int			entries = 0;
 	ListCell   *lc;
 
 	pull_varattnos((Node *) cscan->custom_exprs, INDEX_VAR, &used);
@@ -40,8 +45,11 @@ value_is_needed(HgjJoinState *join, AttrNumber scan_attno)
 
 		if (!IsA(tle->expr, Var))
 			pull_varattnos((Node *) tle->expr, INDEX_VAR, &used);
+		else if (((Var *) tle->expr)->varattno == scan_attno)
+			entries++;
 	}
-	return bms_is_member(scan_attno - FirstLowInvalidHeapAttributeNumber, used);
+	return entries > 1 ||
+		bms_is_member(scan_attno - FirstLowInvalidHeapAttributeNumber, used);
 }
 
 /* The column of a side that is this scan column, or -1. */

@@ -180,6 +180,24 @@ analyze big;
 select hgj_check_aggs('select sum(b.n), avg(b.n), sum(b.m), sum(-b.m) from (select * from big, generate_series(1, 1) offset 0) b join ten t using (k)', false) as alone,
 	hgj_check_aggs('select t.g, sum(b.n), sum(b.m), sum(-b.m) from big b join ten t using (k) group by 1') as groups;
 
+-- ranges that grow up and down, NULLs first, ends of int8, keys that leave the map late
+create table edge as select p as id, p % 50 as k,
+  case when p < 300 then null when p < 5000 then p % 7 when p < 9000 then -(p % 400) when p < 14000 then p % 30000 else (p::int8 * 2654435761 % 4294967296 - 2147483648)::int end as grow,
+  case when p % 3 = 0 then 9223372036854775807 - p % 5 when p % 3 = 1 then 9223372036854775807 - p % 9 end as high,
+  case when p % 3 = 0 then -9223372036854775808 + p % 5 end as low,
+  case when p % 2 = 0 then 9223372036854775807 else -9223372036854775808 end as both,
+  null::int as never, (p % 2 = 0) as b, (p % 40)::int2 as s
+from generate_series(1, 20000) p;
+create table fifty as select p as k, p % 3 as g, case when p % 4 > 0 then repeat('y', p % 20) end as t from generate_series(0, 49) p;
+analyze edge, fifty;
+select c, hgj_check_aggs(format('select %s, count(*), sum(e.id) from edge e join fifty t using (k) group by %1$s', c)) as says
+from unnest(array['e.grow', 'e.high', 'e.low', 'e.both', 'e.never', 'e.b, e.s', 'e.s, t.t, t.g', 'e.grow, e.s', 'e.never, e.b, e.low', 'e.high, e.b', 't.t', 't.t, e.never']) c;
+-- strings of every length around a word, that differ at one end only
+create table strings as select p as id, p % 50 as k, case p % 3 when 0 then repeat('a', p % 40) || p % 4 when 1 then p % 4 || repeat('a', p % 40) else repeat(chr(0 + 97 + p % 2), p % 40) end as t,
+	decode(repeat('00', p % 20) || case p % 3 when 0 then '01' else '' end, 'hex') as by, repeat(md5((p % 5)::text), 400) as long from generate_series(1, 6000) p;
+analyze strings;
+select c, hgj_check_aggs(format('select e.%s, count(*), sum(e.id) from strings e join fifty t using (k) group by 1', c)) as says from unnest('{t,by,long}'::text[]) c;
+
 -- many groups, of one key and of several, in a range and over all of it
 create table many as select p as id, p % 300 as k, (p::int8 * 2654435761 % 4294967296) as h, 'key ' || p % 9000 as t, p % 9000 * 1.5 as n from generate_series(1, 15000) p;
 create table side as select p as k, p % 7 as g, repeat('long', p % 50) || p as t from generate_series(0, 299) p;
@@ -274,7 +292,7 @@ reset all;
 load 'hashgraph_join';
 drop owned by hgj_agg_nobody;
 drop role hgj_agg_nobody;
-drop table f, d, twins, ends, ten, big, many, side, empty, aggs;
+drop table f, d, twins, ends, ten, big, many, side, empty, aggs, edge, fifty, strings;
 drop function hgj_check_aggs, hgj_agg_nodes, hgj_agg_run, hgj_agg_explain;
 drop domain small;
 drop type mood;

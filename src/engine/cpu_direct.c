@@ -1,13 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * cpu_direct.c
- *	  A direct table whose keys are unique: one row id per possible key.
+ *	  A direct table whose keys are unique, built and probed: one row id per
+ *	  possible key.
  *
  * 1. All slots, one per key between the smallest and the largest, are empty.
  * 2. Every row goes to the slot key - min.  No count, no scan: this is Ellpack
  *	  of width 1, and a probe is one load.
  * 3. The first slot that is taken already says that the keys are not unique;
  *	  the slots are given back, and the caller counts after all.
+ *
+ * 4. A probe prefetches the slots of a block of rows, and then reads them.  Keys
+ *	  out of range read a slot behind the last one, which is always empty.
  *
  * (Direct tables with longer lists are built by cpu_build.c, like any other:
  * only their vertices come from the key instead of its hash.)
@@ -16,7 +20,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "cpu_internal.h"
+#include "cpu_probe.h"
 
 /* Place a block; false where a slot is taken. */
 static bool
@@ -79,4 +83,50 @@ hgj_cpu_build_unique(HgjTable *table, Source *source, const Plan *plan,
 	graph->longest = plan->rows > 0 ? 1 : 0;
 	graph->bins = 1;			/* whatever the plan for duplicates was */
 	return HGJ_OK;
+}
+
+/*
+ * Step 4: the matches of the next n <= HGJ_UNIQUE_ROWS rows of a batch.  Returns
+ * how many; the arrays have room for n.
+ */
+uint32_t
+hgj_cpu_probe_unique(HgjProbe *probe, uint32_t n, uint32_t *probe_rows,
+					 uint32_t *build_rows)
+{
+	const Graph *graph = &probe->table->graph;
+	const uint32_t *slots = (const uint32_t *) (const void *) graph->entries;
+	const uint64_t *column = probe->keys.words[0];
+	const uint32_t *sel = probe->keys.sel;
+	uint32_t	first = probe->next;
+	uint32_t	key[HGJ_UNIQUE_ROWS];
+	uint64_t	base = graph->base;
+	uint64_t	range = graph->range;
+	uint32_t	found = 0;
+	uint32_t	out = 0;
+	uint32_t	i;
+
+	for (i = 0; i < n; i++)
+	{
+		uint64_t	offset = column[sel != NULL ? sel[first + i] : first + i] -
+			base;
+
+		out += offset > range;
+		key[i] = (uint32_t) (offset <= range ? offset : range + 1);
+		HGJ_PREFETCH(slots + key[i]);
+	}
+	for (i = 0; i < n; i++)
+	{
+		uint32_t	row = slots[key[i]];
+
+		probe_rows[found] = sel != NULL ? sel[first + i] : first + i;
+		build_rows[found] = row;
+		found += row != HGJ_ROW_EMPTY;
+	}
+	probe->next += n;
+	if (!probe->filtering)
+	{
+		probe->window_rows += n - out;
+		probe->window_hits += found;
+	}
+	return found;
 }

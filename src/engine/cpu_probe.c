@@ -313,28 +313,30 @@ walk_short(HgjProbe *probe, Layout layout, uint32_t nwords, HgjProbeMode mode,
 	probe->steps += g->edges;
 }
 
-/* The same for a direct table of unique keys: one load per row. */
-static void
-walk_unique(HgjProbe *probe, Out *out)
+/*
+ * Everything for a direct table of unique keys: as many rows as the arrays have
+ * room for.
+ */
+static HgjStatus
+walk_unique(HgjProbe *probe, Out *out, HgjError *err)
 {
-	const uint32_t *rows = (const uint32_t *) (const void *)
-		probe->table->graph.entries;
-	Group	   *g = &probe->group;
-	uint32_t	n = out->n;
-	uint32_t	i;
-
-	for (i = 0; i < g->n; i++)
+	while (probe->next < probe->total && out->n < out->capacity)
 	{
-		uint32_t	row = rows[g->from[i]];
+		uint32_t	n = probe->total - probe->next;
 
-		out->probe_rows[n] = g->row[i];
-		out->build_rows[n] = row;
-		n += row != HGJ_ROW_EMPTY;
+		n = n > HGJ_UNIQUE_ROWS ? HGJ_UNIQUE_ROWS : n;
+		n = n > out->capacity - out->n ? out->capacity - out->n : n;
+		out->n += hgj_cpu_probe_unique(probe, n, out->probe_rows + out->n,
+									   out->build_rows + out->n);
+		probe->steps += n;
+		if (probe->steps > HGJ_POLL_STEPS)
+		{
+			probe->steps = 0;
+			if (hgj_cpu_poll(probe->table, err) != HGJ_OK)
+				return HGJ_CANCELLED;
+		}
 	}
-	out->hits += n - out->n;
-	g->at = g->n;
-	out->n = n;
-	probe->steps += g->edges;
+	return HGJ_OK;
 }
 
 #define WALK_SHORT(layout, nwords) \
@@ -364,11 +366,6 @@ walk_group(HgjProbe *probe, Out *out)
 	if (graph->slack == 0 && g->at == 0 && mode != HGJ_MATCH_COUNT &&
 		g->edges < out->capacity - out->n && g->edges < HGJ_POLL_STEPS)
 	{
-		if (graph->layout == LAYOUT_ROW && graph->width == 1)
-		{
-			walk_unique(probe, out);
-			return WALK_END;
-		}
 		if (graph->segments == HGJ_SEGMENTS_CSR &&
 			graph->layout == LAYOUT_NARROW)
 		{
@@ -458,6 +455,35 @@ check_matches(const HgjProbe *probe, const HgjMatches *matches, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Steps 1 to 5, group by group, until the batch ends or the arrays are full. */
+static HgjStatus
+walk_groups(HgjProbe *probe, Out *out, HgjError *err)
+{
+	for (;;)
+	{
+		Walk		walked;
+
+		if (!probe->staged || probe->group.at >= probe->group.n)
+		{
+			if (probe->next >= probe->total)
+				return HGJ_OK;
+			hgj_cpu_probe_stage(probe, probe->next);
+			probe->steps += HGJ_GROUP * 8;
+			if (probe->steps > HGJ_POLL_STEPS)
+			{
+				probe->steps = 0;
+				if (hgj_cpu_poll(probe->table, err) != HGJ_OK)
+					return HGJ_CANCELLED;
+			}
+		}
+		walked = walk_group(probe, out);
+		if (walked == WALK_CANCELLED)
+			return hgj_cpu_fail(err, HGJ_CANCELLED, "cancelled");
+		if (walked == WALK_FULL)
+			return HGJ_OK;
+	}
+}
+
 /*
  * HgjEngine.probe_next: the next matches of the batch, at most `capacity`, or
  * in HGJ_MATCH_COUNT mode how many every row has.  When cancelled, the probe
@@ -467,6 +493,7 @@ check_matches(const HgjProbe *probe, const HgjMatches *matches, HgjError *err)
 HgjStatus
 hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 {
+	const Graph *graph = &probe->table->graph;
 	HgjStatus	status = check_matches(probe, matches, err);
 	Cursor		start;
 	Out			out;
@@ -486,34 +513,15 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 	matches->done = false;
 	if (probe->mode == HGJ_MATCH_COUNT && probe->keys.nrows > 0 && !probe->done)
 		memset(out.counts, 0, probe->keys.nrows * sizeof(uint32_t));
-	for (;;)
+	if (probe->mode != HGJ_MATCH_COUNT && graph->layout == LAYOUT_ROW &&
+		graph->segments == HGJ_SEGMENTS_ELLPACK && graph->width == 1)
+		status = walk_unique(probe, &out, err);
+	else
+		status = walk_groups(probe, &out, err);
+	if (status != HGJ_OK)
 	{
-		Walk		walked;
-
-		if (!probe->staged || probe->group.at >= probe->group.n)
-		{
-			if (probe->next >= probe->total)
-				break;
-			hgj_cpu_probe_stage(probe, probe->next);
-			probe->steps += HGJ_GROUP * 8;
-			if (probe->steps > HGJ_POLL_STEPS)
-			{
-				probe->steps = 0;
-				if (hgj_cpu_poll(probe->table, err) != HGJ_OK)
-				{
-					restore_cursor(probe, &start);
-					return HGJ_CANCELLED;
-				}
-			}
-		}
-		walked = walk_group(probe, &out);
-		if (walked == WALK_CANCELLED)
-		{
-			restore_cursor(probe, &start);
-			return hgj_cpu_fail(err, HGJ_CANCELLED, "cancelled");
-		}
-		if (walked == WALK_FULL)
-			break;
+		restore_cursor(probe, &start);
+		return status;
 	}
 	matches->n = out.n;
 	if (!probe->filtering)

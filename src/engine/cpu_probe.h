@@ -20,6 +20,9 @@
  */
 #define HGJ_GROUP	64
 
+/* Rows that a direct table of unique keys looks up together. */
+#define HGJ_UNIQUE_ROWS	256
+
 /* Rows whose codes are known, and whose vertices' slots are on their way. */
 typedef struct Ahead
 {
@@ -88,6 +91,11 @@ struct HgjProbe
 	Ahead		ahead;
 	Group		group;
 };
+
+/* cpu_direct.c */
+extern uint32_t hgj_cpu_probe_unique(HgjProbe *probe, uint32_t n,
+									 uint32_t *probe_rows,
+									 uint32_t *build_rows);
 
 /* cpu_probe_stage.c */
 extern void hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first);

@@ -38,6 +38,10 @@ constexpr uint64_t SKEWED_ROWS = 1 << 18;
 
 constexpr uint32_t FLAG = 0x80000000u;
 
+/* Entries of a small bin that a thread keeps. */
+constexpr int FINISH_THREADS = 512;
+constexpr int FINISH_ITEMS = 10;
+
 static int grid_of(const Lane &lane, uint64_t n)
 {
 	uint64_t blocks = (n + 255) / 256;
@@ -155,11 +159,14 @@ __device__ __forceinline__ uint32_t rank_in_list(const Entry *tile, uint32_t sta
 	return pos;
 }
 
-/* The last part of step 2: bin b's entries, by vertex in `tile`, to their places. */
+/*
+ * The last part of step 2: bin b's entries, by vertex in `tile`, to their places.
+ * Vertex v's list is lists[v] .. lists[v + 1].
+ */
 template <class T, int THREADS>
 __device__ __forceinline__ void order_bin(const BinWork &w, uint32_t b, uint32_t s,
 										  uint32_t n, const typename T::Entry *tile,
-										  uint32_t *ends, uint32_t *duplicates)
+										  uint32_t *lists, uint32_t *duplicates)
 {
 	typedef typename T::Entry Entry;
 	Entry *out = static_cast<Entry *>(w.entries) + s;
@@ -168,8 +175,8 @@ __device__ __forceinline__ void order_bin(const BinWork &w, uint32_t b, uint32_t
 	{
 		Entry e = tile[i];
 		uint32_t v = (uint32_t) (e.code >> w.shift) & (w.vertices - 1);
-		uint32_t end = ends[v] & ~FLAG;
-		uint32_t start = v > 0 ? ends[v - 1] & ~FLAG : 0;
+		uint32_t start = lists[v] & ~FLAG;
+		uint32_t end = lists[v + 1] & ~FLAG;
 		uint32_t pos = i;
 		bool duplicate = false;
 
@@ -177,7 +184,7 @@ __device__ __forceinline__ void order_bin(const BinWork &w, uint32_t b, uint32_t
 		{
 			duplicate = true; /* most likely */
 			if (i > start && tile[i - 1].code > e.code &&
-				!(atomicOr(&ends[v], FLAG) & FLAG))
+				!(atomicOr(&lists[v + 1], FLAG) & FLAG))
 				w.long_lists[atomicAdd(&w.stats->long_lists, 1u)] = b * w.vertices + v;
 		}
 		else if (end - start > 1)
@@ -187,18 +194,96 @@ __device__ __forceinline__ void order_bin(const BinWork &w, uint32_t b, uint32_t
 	}
 }
 
-/* Step 2: each block takes bins in turn. */
+/* Counts become the starts of lists: in the bin here, in the graph in `offsets`. */
+template <int THREADS>
+__device__ __forceinline__ void scan_bin(const BinWork &w, uint32_t b, uint32_t s,
+										 uint32_t n, uint32_t *counts, uint32_t *longest)
+{
+	for (uint32_t v = threadIdx.x; v < w.vertices; v += THREADS)
+		*longest = max(*longest, counts[v]);
+	scan_shared<THREADS>(counts, w.vertices);
+	for (uint32_t v = threadIdx.x; v < w.vertices; v += THREADS)
+		w.offsets[(uint64_t) b * w.vertices + v] = s + counts[v];
+	if (b == w.bins - 1 && threadIdx.x == 0)
+		w.offsets[(uint64_t) w.bins * w.vertices] = s + n;
+	__syncthreads();
+}
+
+/* Step 2 for a bin that fits: a thread keeps its entries, and their ranks. */
 template <class T, int THREADS>
-__global__ void __launch_bounds__(THREADS) finish_bins(BinWork w)
+__device__ __forceinline__ void finish_small(const BinWork &w, uint32_t b, uint32_t s,
+											 uint32_t n, typename T::Entry *stage,
+											 uint32_t *lists, uint32_t *longest,
+											 uint32_t *duplicates)
+{
+	typedef typename T::Entry Entry;
+	const Entry *entries = static_cast<const Entry *>(w.entries) + s;
+	uint32_t mask = w.vertices - 1;
+	Entry e[FINISH_ITEMS];
+	uint32_t rank[FINISH_ITEMS];
+
+#pragma unroll
+	for (int k = 0; k < FINISH_ITEMS; k++)
+		if (k * THREADS + threadIdx.x < n)
+			e[k] = entries[k * THREADS + threadIdx.x];
+#pragma unroll
+	for (int k = 0; k < FINISH_ITEMS; k++)
+		if (k * THREADS + threadIdx.x < n)
+			rank[k] = atomicAdd(&lists[(uint32_t) (e[k].code >> w.shift) & mask], 1u);
+	__syncthreads();
+	scan_bin<THREADS>(w, b, s, n, lists, longest);
+	if (threadIdx.x == 0)
+		lists[w.vertices] = n;
+#pragma unroll
+	for (int k = 0; k < FINISH_ITEMS; k++)
+		if (k * THREADS + threadIdx.x < n)
+			stage[lists[(uint32_t) (e[k].code >> w.shift) & mask] + rank[k]] = e[k];
+	__syncthreads();
+	order_bin<T, THREADS>(w, b, s, n, stage, lists, duplicates);
+}
+
+/* Step 2 for one that does not: by way of `own`. */
+template <class T, int THREADS>
+__device__ __forceinline__ void
+finish_large(const BinWork &w, uint32_t b, uint32_t s, uint32_t n, typename T::Entry *own,
+			 uint32_t *lists, uint32_t *longest, uint32_t *duplicates)
+{
+	typedef typename T::Entry Entry;
+	const Entry *entries = static_cast<const Entry *>(w.entries) + s;
+	uint32_t *ends = lists + 1; /* once entries are placed */
+	uint32_t mask = w.vertices - 1;
+
+	if (threadIdx.x == 0)
+		lists[w.vertices] = 0;
+	__syncthreads();
+#pragma unroll 4
+	for (uint32_t i = threadIdx.x; i < n; i += THREADS)
+		atomicAdd(&ends[(uint32_t) (entries[i].code >> w.shift) & mask], 1u);
+	__syncthreads();
+	scan_bin<THREADS>(w, b, s, n, ends, longest);
+	if (threadIdx.x == 0)
+		lists[0] = 0;
+#pragma unroll 4
+	for (uint32_t i = threadIdx.x; i < n; i += THREADS)
+	{
+		Entry e = entries[i];
+
+		own[atomicAdd(&ends[(uint32_t) (e.code >> w.shift) & mask], 1u)] = e;
+	}
+	__syncthreads();
+	order_bin<T, THREADS>(w, b, s, n, own, lists, duplicates);
+}
+
+/* Step 2: each block takes bins in turn. */
+template <class T, int THREADS, int PER_SM>
+__global__ void __launch_bounds__(THREADS, PER_SM) finish_bins(BinWork w)
 {
 	typedef typename T::Entry Entry;
 	extern __shared__ __align__(16) unsigned char shared[];
 	Entry *stage = reinterpret_cast<Entry *>(shared);
-	uint32_t *ends = reinterpret_cast<uint32_t *>(stage + w.stage);
+	uint32_t *lists = reinterpret_cast<uint32_t *>(stage + w.stage);
 	Entry *scratch =
 		static_cast<Entry *>(w.scratch) + (uint64_t) blockIdx.x * w.scratch_step;
-	const Entry *entries = static_cast<const Entry *>(w.entries);
-	uint32_t mask = w.vertices - 1;
 	uint32_t longest = 0;
 	uint32_t duplicates = 0;
 
@@ -206,40 +291,16 @@ __global__ void __launch_bounds__(THREADS) finish_bins(BinWork w)
 	{
 		uint32_t s = w.starts[b];
 		uint32_t n = w.starts[b + 1] - s;
-		bool staged = n <= w.stage;
-		Entry *own = w.scratch_step > 0 ? scratch : scratch + s;
 
 		for (uint32_t v = threadIdx.x; v < w.vertices; v += THREADS)
-			ends[v] = 0;
+			lists[v] = 0;
 		__syncthreads();
-#pragma unroll 4
-		for (uint32_t i = threadIdx.x; i < n; i += THREADS)
-			atomicAdd(&ends[(uint32_t) (entries[s + i].code >> w.shift) & mask], 1u);
-		__syncthreads();
-		for (uint32_t v = threadIdx.x; v < w.vertices; v += THREADS)
-			longest = max(longest, ends[v]);
-		scan_shared<THREADS>(ends, w.vertices);
-		for (uint32_t v = threadIdx.x; v < w.vertices; v += THREADS)
-			w.offsets[(uint64_t) b * w.vertices + v] = s + ends[v];
-		if (b == w.bins - 1 && threadIdx.x == 0)
-			w.offsets[(uint64_t) w.bins * w.vertices] = s + n;
-		__syncthreads();
-#pragma unroll 4
-		for (uint32_t i = threadIdx.x; i < n; i += THREADS)
-		{
-			Entry e = entries[s + i];
-			uint32_t at = atomicAdd(&ends[(uint32_t) (e.code >> w.shift) & mask], 1u);
-
-			if (staged)
-				stage[at] = e;
-			else
-				own[at] = e;
-		}
-		__syncthreads();
-		if (staged)
-			order_bin<T, THREADS>(w, b, s, n, stage, ends, &duplicates);
+		if (n <= w.stage)
+			finish_small<T, THREADS>(w, b, s, n, stage, lists, &longest, &duplicates);
 		else
-			order_bin<T, THREADS>(w, b, s, n, own, ends, &duplicates);
+			finish_large<T, THREADS>(w, b, s, n,
+									 w.scratch_step > 0 ? scratch : scratch + s, lists,
+									 &longest, &duplicates);
 		__syncthreads();
 	}
 	for (int d = 16; d > 0; d /= 2)
@@ -269,9 +330,13 @@ struct Build
 
 static HgjStatus read_stats(Build *b, HgjError *err)
 {
-	HGJ_CUDA(cudaMemcpyAsync(&b->found, b->stats.as<void>(), sizeof(b->found),
+	BuildStats *found = b->table->scalars.as<BuildStats>();
+
+	HGJ_CUDA(cudaMemcpyAsync(found, b->stats.as<void>(), sizeof(*found),
 							 cudaMemcpyDeviceToHost, b->table->lane.stream));
-	return wait(b->table, b->table->lane, true, err);
+	HGJ_TRY(wait(b->table, b->table->lane, true, err));
+	b->found = *found;
+	return HGJ_OK;
 }
 
 template <class T>
@@ -323,16 +388,28 @@ static HgjStatus build_v1(Build *b, HgjError *err)
 					   err);
 }
 
-template <class T, int THREADS>
-static HgjStatus launch_finish(const Lane &lane, const BinWork &w, int blocks,
+template <class T, int THREADS, int PER_SM>
+static HgjStatus launch_finish(const Lane &lane, const BinWork &w, uint64_t blocks,
 							   size_t shared, HgjError *err)
 {
-	HGJ_CUDA(cudaFuncSetAttribute(finish_bins<T, THREADS>,
+	HGJ_CUDA(cudaFuncSetAttribute(finish_bins<T, THREADS, PER_SM>,
 								  cudaFuncAttributeMaxDynamicSharedMemorySize,
 								  (int) shared));
-	finish_bins<T, THREADS><<<blocks, THREADS, shared, lane.stream>>>(w);
+	finish_bins<T, THREADS, PER_SM>
+		<<<(unsigned int) blocks, THREADS, shared, lane.stream>>>(w);
 	HGJ_CUDA(cudaGetLastError());
 	return HGJ_OK;
+}
+
+template <class T>
+static HgjStatus launch_finish_any(const Lane &lane, const BinWork &w, int per_sm,
+								   uint64_t blocks, size_t shared, HgjError *err)
+{
+	if (per_sm == 3)
+		return launch_finish<T, FINISH_THREADS, 3>(lane, w, blocks, shared, err);
+	if (per_sm == 2)
+		return launch_finish<T, FINISH_THREADS, 2>(lane, w, blocks, shared, err);
+	return launch_finish<T, FINISH_THREADS, 1>(lane, w, blocks, shared, err);
 }
 
 /* The second half of step 2; the binned entries become the graph's. */
@@ -342,54 +419,50 @@ static HgjStatus finish(Build *b, Binning *bins, uint32_t largest, HgjError *err
 	const Device *d = t->lane.device;
 	Graph *g = b->graph;
 	uint32_t stride = b->plan->stride;
+	uint32_t most = FINISH_THREADS * FINISH_ITEMS;
 	BinWork w = {};
 	size_t counters;
 	size_t room;
+	size_t shared;
 	int per_sm;
 	uint64_t blocks;
-	Buffer scratch;
+	Buffer own;
 
 	w.bins = bins->bins;
 	w.vertices = (uint32_t) (g->vertices / w.bins);
 	w.shift = g->mix.shift;
-	counters = (size_t) w.vertices * sizeof(uint32_t);
-	per_sm = counters <= 49152 ? 2 : 1;
-	room = d->sm_shared / per_sm - 2048;
-	room = room < d->block_shared - 1024 ? room : d->block_shared - 1024;
+	counters = ((size_t) w.vertices + 1) * sizeof(uint32_t);
+	room = d->block_shared - 1024;
 	if (counters > room)
 		return fail(err, HGJ_UNSUPPORTED, "the bins do not fit shared memory");
 	w.stage = (uint32_t) ((room - counters) / stride);
-	if (w.stage > largest)
-		w.stage = largest;
+	w.stage = w.stage > most ? most : w.stage;
+	w.stage = w.stage > largest ? largest : w.stage;
+	if (b->plan->rows / w.bins > w.stage)
+		w.stage = 0; /* leave it to the cache */
+	shared = counters + (size_t) w.stage * stride;
+	per_sm = (int) (d->sm_shared / (shared + 1280));
+	per_sm = per_sm > 3 ? 3 : per_sm < 1 ? 1 : per_sm;
 	blocks = (uint64_t) d->sms * per_sm;
 	blocks = blocks > w.bins ? w.bins : blocks;
-	if (largest > w.stage)
+	w.scratch = bins->coarse.as<void>();
+	if (largest > w.stage && blocks * largest <= b->plan->rows)
+		w.scratch_step = largest;
+	if (largest > w.stage && w.scratch == nullptr)
 	{
-		uint64_t own = blocks * largest;
-
-		if (b->plan->rows / w.bins > w.stage)
-			w.stage = 0; /* leave it to the cache */
-		w.scratch_step = own <= b->plan->rows ? largest : 0;
-		HGJ_TRY(scratch.get(t, t->lane.stream,
-							(w.scratch_step > 0 ? own : b->plan->rows) * stride, err));
+		HGJ_TRY(own.get(t, t->lane.stream, b->plan->rows * stride, err));
+		w.scratch = own.as<void>();
 	}
 	HGJ_TRY(g->offsets.get(t, t->lane.stream, (g->vertices + 1) * sizeof(uint32_t), err));
 	w.entries = bins->entries.as<void>();
-	w.scratch = scratch.as<void>();
 	w.starts = bins->starts.as<uint32_t>();
 	w.offsets = g->offsets.as<uint32_t>();
 	w.stats = b->stats.as<BuildStats>();
 	w.long_lists = b->long_lists.as<uint32_t>();
-	counters += (size_t) w.stage * stride;
 	if (g->layout == LAYOUT_NARROW)
-		HGJ_TRY((per_sm == 2 ? launch_finish<NarrowTraits, 512>
-							 : launch_finish<NarrowTraits, 1024>) (t->lane, w,
-																   (int) blocks, counters,
-																   err));
+		HGJ_TRY(launch_finish_any<NarrowTraits>(t->lane, w, per_sm, blocks, shared, err));
 	else
-		HGJ_TRY((per_sm == 2 ? launch_finish<WideTraits, 512>
-							 : launch_finish<WideTraits, 1024>) (t->lane, w, (int) blocks,
-																 counters, err));
+		HGJ_TRY(launch_finish_any<WideTraits>(t->lane, w, per_sm, blocks, shared, err));
 	g->entries.swap(bins->entries);
 	return sort_long_lists(t, *g, w.stats, w.long_lists, err);
 }
@@ -400,23 +473,25 @@ static HgjStatus build_v2(Build *b, bool *skewed, HgjError *err)
 	HgjTable *t = b->table;
 	Graph *g = b->graph;
 	Binning bins;
-	uint32_t largest = 0;
+	uint32_t *largest = t->scalars.as<uint32_t>();
 	uint64_t average = b->plan->rows / b->plan->bins;
 
 	bins.bins = b->plan->bins;
 	bins.shift = b->plan->bin_shift;
 	HGJ_TRY(bin_count(t, t->lane, *b->rows, g->mix, &bins, err));
-	HGJ_CUDA(cudaMemcpyAsync(&largest, bin_largest(bins), sizeof(largest),
+	HGJ_CUDA(cudaMemcpyAsync(largest, bin_largest(bins), sizeof(*largest),
 							 cudaMemcpyDeviceToHost, t->lane.stream));
+	/* the device goes on while the host reads this */
+	HGJ_TRY(mark(t->lane, err));
 	HGJ_TRY(bin_scatter(t, t->lane, *b->rows, g->mix, &bins, err));
-	HGJ_TRY(wait(t, t->lane, true, err));
+	HGJ_TRY(wait_for_mark(t, t->lane, true, err));
 	*skewed =
-		largest >= FLAG || (largest > SKEWED_ROWS && largest > average * SKEWED_TIMES);
+		*largest >= FLAG || (*largest > SKEWED_ROWS && *largest > average * SKEWED_TIMES);
 	if (*skewed)
 		return HGJ_OK;
 	g->bins = bins.bins;
 	g->build = HGJ_BUILD_V2;
-	return finish(b, &bins, largest, err);
+	return finish(b, &bins, *largest, err);
 }
 
 /* Step 3, unique keys; *unique says whether they were. */

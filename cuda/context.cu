@@ -40,6 +40,10 @@ constexpr int MAX_FREE_BLOCKS = 32;
 constexpr size_t MAX_FREE_BYTES = (size_t) 256 << 20;
 constexpr size_t MIN_BLOCK = 65536;
 
+/* While waiting: when to stop spinning, and how often to ask poll. */
+constexpr int64_t SPIN_US = 5000;
+constexpr int64_t POLL_US = 1000;
+
 /* What a pool keeps when no table is left. */
 constexpr size_t IDLE_POOL_BYTES = (size_t) 64 << 20;
 
@@ -337,17 +341,23 @@ static int64_t now_us()
 	return (int64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
-/*
- * Step 5: until all that was put into the lane's stream is done.  Most waits
- * are short, so it spins for a while before it sleeps between two looks.
- */
-HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjError *err)
+/* A place in the lane's stream that wait_for_mark waits for. */
+HgjStatus mark(const Lane &lane, HgjError *err)
 {
-	int64_t start;
-	int64_t polled;
-
 	HGJ_CUDA(cudaEventRecord(lane.event, lane.stream));
-	start = polled = now_us();
+	return HGJ_OK;
+}
+
+/*
+ * Step 5: until all that was put into the lane's stream before the mark is done.
+ * Most waits are short, so it spins for a while before it sleeps between looks.
+ */
+HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellable,
+						HgjError *err)
+{
+	int64_t start = now_us();
+	int64_t polled = start;
+
 	for (;;)
 	{
 		cudaError_t state = cudaEventQuery(lane.event);
@@ -358,9 +368,9 @@ HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjErr
 		if (state != cudaErrorNotReady)
 			return cuda_fail(err, state, "waiting for the device");
 		now = now_us();
-		if (now - start > 500)
-			(void) usleep(20);
-		if (cancellable && now - polled > 1000)
+		if (now - start > SPIN_US)
+			(void) usleep(50);
+		if (cancellable && now - polled > POLL_US)
 		{
 			polled = now;
 			if (poll(table, nullptr) != HGJ_OK)
@@ -370,6 +380,13 @@ HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjErr
 			}
 		}
 	}
+}
+
+/* The same for all that is in the stream now. */
+HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjError *err)
+{
+	HGJ_TRY(mark(lane, err));
+	return wait_for_mark(table, lane, cancellable, err);
 }
 
 Lane::~Lane()

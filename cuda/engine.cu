@@ -77,6 +77,8 @@ static HgjStatus cuda_table_create(const HgjTableSpec *spec, HgjTable **table,
 	t->device = device;
 	t->current = t->peak = sizeof(HgjTable);
 	status = t->lane.open(device, err);
+	if (status == HGJ_OK)
+		status = t->scalars.reserve(sizeof(BuildStats) + 2 * sizeof(uint64_t), err);
 	if (status != HGJ_OK)
 	{
 		delete t;

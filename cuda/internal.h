@@ -300,6 +300,7 @@ struct HgjTable
 	HgjTableSpec spec;
 	hgj::Device *device = nullptr;
 	hgj::Lane lane;
+	hgj::Pinned scalars;  /* what kernels found out, read back */
 	uint64_t current = 0; /* atomic */
 	uint64_t peak = 0;
 	bool built = false;
@@ -341,6 +342,9 @@ HgjStatus session_device_info(int id, HgjDeviceInfo *info, HgjError *err);
 HgjStatus table_enter(const HgjTable *table, HgjError *err);
 void device_trim(Device *device);
 HgjStatus poll(const HgjTable *table, HgjError *err);
+HgjStatus mark(const Lane &lane, HgjError *err);
+HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellable,
+						HgjError *err);
 HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjError *err);
 
 /* append.cu */
@@ -407,16 +411,19 @@ HgjStatus scan_offsets(HgjTable *table, uint32_t *counts, uint64_t n, bool inclu
 /* bin.cu: partitioning rows by the high bits of their codes */
 struct Binning
 {
-	Buffer starts; /* bins + 1, then bins cursors, then the largest */
+	Buffer starts; /* bins + 1, bins cursors, those of coarse bins, the largest */
+	Buffer coarse; /* entries after the first of two passes */
 	Buffer entries;
 	uint32_t bins = 0;
 	uint32_t shift = 0;
+	uint32_t sub_bits = 0; /* two passes: fine bins of a coarse one */
 };
 HgjStatus bin_count(HgjTable *table, const Lane &lane, const RowSet &rows, const Mix &mix,
 					Binning *b, HgjError *err);
 HgjStatus bin_scatter(HgjTable *table, const Lane &lane, const RowSet &rows,
 					  const Mix &mix, Binning *b, HgjError *err);
 uint32_t *bin_largest(const Binning &b);
+uint32_t *bin_total(const Binning &b);
 uint32_t most_bin_bits(const Device *device);
 
 /* segments.cu: from tight CSR to the other storages, and to slack */

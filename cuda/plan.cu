@@ -23,17 +23,14 @@
 namespace hgj
 {
 
-/* Vertices of a bin, as a power of two, that are aimed at. */
-constexpr uint32_t BIN_VERTEX_BITS = 13;
-
-/* Rows of a bin that are aimed at. */
-constexpr uint64_t BIN_ROWS = 8192;
+/* Rows and vertices of a bin, as a power of two, that are aimed at. */
+constexpr uint32_t BIN_BITS = 12;
 
 /* Up to so many rows, V1. */
 constexpr uint64_t V1_ROWS = UINT64_C(1) << 20;
 
 /* A V2 that was asked for has at least so many bins, however small it is. */
-constexpr uint32_t FORCED_BIN_BITS = 5;
+constexpr uint32_t FORCED_BIN_BITS = 12;
 
 /* Probe rows that a batch should have. */
 constexpr uint32_t BATCH_ROWS = UINT32_C(1) << 20;
@@ -123,10 +120,10 @@ static void plan_vertices(const HgjTable *t, Plan *p)
 /* Step 3. */
 static void plan_bins(const HgjTable *t, Plan *p)
 {
-	uint32_t bits = log2_ceil((p->rows + BIN_ROWS - 1) / BIN_ROWS);
+	uint32_t bits = log2_ceil(p->rows >> BIN_BITS);
 
-	if (p->vertex_bits > BIN_VERTEX_BITS && bits < p->vertex_bits - BIN_VERTEX_BITS)
-		bits = p->vertex_bits - BIN_VERTEX_BITS;
+	if (p->vertex_bits > BIN_BITS && bits < p->vertex_bits - BIN_BITS)
+		bits = p->vertex_bits - BIN_BITS;
 	if (t->spec.build == HGJ_BUILD_V2 && bits < FORCED_BIN_BITS)
 		bits = FORCED_BIN_BITS;
 	bits = bits > most_bin_bits(t->device) ? most_bin_bits(t->device) : bits;
@@ -255,7 +252,7 @@ uint64_t plan_peak(const HgjTable *table)
 	csr = (p.vertices + 1) * 4 + p.rows * p.stride;
 	height = csr + scan;
 	if (p.build == HGJ_BUILD_V2)
-		height += p.rows * p.stride + (2 * (uint64_t) p.bins + 2) * 4;
+		height += p.rows * p.stride + (3 * (uint64_t) p.bins + 2) * 4;
 	if (p.build == HGJ_BUILD_DIRECT)
 		height = max64(height, p.vertices * 4);
 	if (p.may_sort)
@@ -294,15 +291,16 @@ bool probe_should_bin(const HgjTable *table, uint64_t rows)
 		   rows >= table->graph.rows / 4;
 }
 
-/* Bins of probe rows, as a power of two: each one's part of the graph fits L1. */
+/*
+ * Bins of probe rows, as a power of two: the parts of the graph that the blocks
+ * of one moment read must fit L2 together, and one pass must do.
+ */
 uint32_t probe_bin_bits(const HgjTable *table)
 {
-	uint32_t most = most_bin_bits(table->device);
-	uint32_t bits = log2_ceil(table->graph.bytes() >> 18);
+	uint32_t bits = log2_ceil(table->graph.bytes() >> 20);
 	uint32_t vertex_bits = log2_ceil(table->graph.vertices);
 
-	bits = bits < 5 ? 5 : bits;
-	bits = bits > most ? most : bits;
+	bits = bits < 5 ? 5 : bits > 9 ? 9 : bits;
 	return bits > vertex_bits ? vertex_bits : bits;
 }
 

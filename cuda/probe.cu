@@ -168,6 +168,7 @@ static ProbeJob job_of(const HgjProbe *p, const void *binned)
 	job.graph = p->table->graph.view();
 	job.rows = p->rows;
 	job.binned = binned;
+	job.nbinned = nullptr;
 	job.n = p->rows.n;
 	job.mode = p->mode;
 	job.bits = p->flags & HGJ_PROBE_MARK ? p->table->bits.as<uint32_t>() : nullptr;
@@ -186,18 +187,14 @@ static HgjStatus bin_rows(HgjProbe *p, ProbeJob *job, HgjError *err)
 	const Graph &g = t->graph;
 	uint32_t vertex_bits = log2_ceil(g.vertices);
 	uint32_t bits = probe_bin_bits(t);
-	uint64_t *n = p->scalars.as<uint64_t>();
 	RowSet set = {&p->rows, 1, p->rows.n};
 
 	p->bins.bins = 1u << bits;
 	p->bins.shift = g.mix.shift + vertex_bits - bits;
 	HGJ_TRY(bin_count(t, p->lane, set, g.mix, &p->bins, err));
-	HGJ_CUDA(cudaMemcpyAsync(n, p->bins.starts.as<uint32_t>() + p->bins.bins,
-							 sizeof(uint32_t), cudaMemcpyDeviceToHost, p->lane.stream));
 	HGJ_TRY(bin_scatter(t, p->lane, set, g.mix, &p->bins, err));
-	HGJ_TRY(wait(t, p->lane, true, err));
 	job->binned = p->bins.entries.as<void>();
-	job->n = *reinterpret_cast<uint32_t *>(n);
+	job->nbinned = bin_total(p->bins);
 	return HGJ_OK;
 }
 

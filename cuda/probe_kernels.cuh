@@ -43,7 +43,8 @@ struct ProbeJob
 {
 	GraphView graph;
 	Rows rows;
-	const void *binned; /* entries in the order of the bins, or NULL */
+	const void *binned;      /* entries in the order of the bins, or NULL */
+	const uint32_t *nbinned; /* how many: rows with impossible keys are left out */
 	uint64_t n;
 	HgjProbeMode mode;
 	uint32_t *bits; /* match bits to set, or NULL */
@@ -92,7 +93,7 @@ template <class T, bool BINNED>
 __device__ __forceinline__ void begin_lookup(const ProbeJob &job, uint64_t i,
 											 Lookup<T> *l)
 {
-	l->there = i < job.n;
+	l->there = i < (BINNED ? (uint64_t) *job.nbinned : job.n);
 	l->from = l->to = 0;
 	if (!l->there)
 		return;
@@ -295,7 +296,7 @@ __global__ void __launch_bounds__(PROBE_THREADS)
 		Found f = lookup_match<T>(job, l[k]);
 
 		if (i >= job.n)
-			continue;
+			continue; /* binned rows are only counted */
 		if (job.mode != HGJ_MATCH_COUNT)
 		{
 			starts[i] = f.from;

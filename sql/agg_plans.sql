@@ -160,6 +160,37 @@ reset hashgraph_join.force;
 select hgj_check_agg('select a, max(b), count(*) from (select d.t a, d.t b, f.v from f join d using (k) offset 0) s join p on p.id = s.v group by a', 2);
 select hgj_check_agg('select a, b, count(*) from (select d.t a, d.t b, f.v from f join d using (k) offset 0) s join p on p.id = s.v group by a, b', 2);
 
+-- a dictionary with more values than memory has room for costs few passes; wd
+-- is not analyzed: 200 values are expected
+create table wd (k int, t text) with (autovacuum_enabled = off);
+insert into wd select g, 'another text ' || g from generate_series(1, 9000) g;
+create table wf (k int, v int) with (autovacuum_enabled = off);
+insert into wf select g % 9000, g from generate_series(1, 30000) g;
+analyze wf;
+create function hgj_passes(q text) returns int language plpgsql as $$
+declare
+	line text;
+begin
+	for line in execute 'explain (analyze, costs off, timing off) ' || q loop
+		if line ~ 'Passes: ' then
+			return substring(line from 'Passes: (\d+)');
+		end if;
+	end loop;
+	return 1;
+end $$;
+set hashgraph_join.force = on;
+set hashgraph_join.engine = cpu;
+set work_mem = '192kB';
+select hgj_shape('select t, count(*), sum(v) from wf join wd using (k) where wd.k % 2 >= 0 and wd.k + 1 > 0 and wd.k + 2 > 0 group by t');
+select hgj_passes('select t, count(*), sum(v) from wf join wd using (k) where wd.k % 2 >= 0 and wd.k + 1 > 0 and wd.k + 2 > 0 group by t') between 2 and 4 as few;
+reset hashgraph_join.force;
+select hgj_check_agg('select t, count(*), sum(v) from wf join wd using (k) where wd.k % 2 >= 0 and wd.k + 1 > 0 and wd.k + 2 > 0 group by t');
+analyze wd;
+select hgj_check_agg('select t, count(*), sum(v) from wf join wd using (k) where wd.k % 2 >= 0 and wd.k + 1 > 0 and wd.k + 2 > 0 group by t');
+reset all;
+drop table wd, wf;
+drop function hgj_passes;
+
 -- partition by partition
 create table pf (k int, v int) partition by hash (k);
 create table pf1 partition of pf for values with (modulus 2, remainder 0);

@@ -29,6 +29,13 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+/*
+ * What a value of a dictionary takes, more or less, and the part of the memory
+ * limit that all of them may be expected to take.
+ */
+#define HGJ_DICTIONARY_VALUE_BYTES	64
+#define HGJ_DICTIONARY_SHARE		4
+
 static int
 lookup_column(void *arg, const Var *var)
 {
@@ -151,6 +158,18 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 	}
 }
 
+/*
+ * Would a dictionary with a value for every group leave the join below most of
+ * its memory?  It is never emptied, so that a join short of memory would take
+ * more and more passes.
+ */
+static bool
+dictionaries_fit(const CustomScan *cscan)
+{
+	return cscan->scan.plan.plan_rows * HGJ_DICTIONARY_VALUE_BYTES <
+		(double) (get_hash_memory_limit() / HGJ_DICTIONARY_SHARE);
+}
+
 /* Step 2: group columns, as codes where possible. */
 static void
 init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
@@ -172,7 +191,7 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 
 		key->column = resno - 1;
 		get_typlenbyval(exprType(expr), &key->attlen, &key->attbyval);
-		if (!bms_is_member(resno, used) &&
+		if (!bms_is_member(resno, used) && dictionaries_fit(cscan) &&
 			state->columns[key->column].dictionary == NULL)
 			(void) hgj_join_encode(state->join, resno, equality,
 								   exprCollation(expr));

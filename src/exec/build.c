@@ -170,15 +170,21 @@ create_table(HgjJoinState *state)
 		hgj_engine_failed(state, &err);
 }
 
-/* Bytes that this pass would hold at the height of a build of its rows. */
+/*
+ * Bytes that this pass would hold at the height of a build of its rows.
+ * Dictionaries outlive the pass.  Should they turn out to be large (nobody has
+ * expected so many values), they count for half the limit at most, or else
+ * every later pass would be a single batch.
+ */
 static Size
-projected_bytes(HgjJoinState *state)
+projected_bytes(HgjJoinState *state, Size limit)
 {
 	HgjMemory	memory;
 
 	state->engine->memory(state->table, &memory);
 	return (Size) memory.build_peak + hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state);
+		hgj_batch_bytes(state->inner_batch) +
+		Min(hgj_dictionaries_bytes(state), limit / 2);
 }
 
 static void
@@ -237,7 +243,7 @@ read_inner(HgjJoinState *state)
 			break;
 		}
 		append_batch(state);
-		full = projected_bytes(state) > limit ||
+		full = projected_bytes(state, limit) > limit ||
 			state->total_rows > HGJ_MAX_ROWS - HGJ_LARGEST_BATCH;
 	}
 	batch->values = &state->rows.values;
@@ -251,7 +257,7 @@ note_stats(HgjJoinState *state)
 
 	state->engine->info(state->table, &stats->table);
 	bytes = (Size) stats->table.memory.peak + hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch);
+		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state);
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
 	if (state->pass == 1)

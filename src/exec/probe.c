@@ -170,7 +170,7 @@ note_peak_memory(HgjJoinState *state)
 	state->engine->memory(state->table, &memory);
 	bytes = (Size) memory.current + hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
-		hgj_batch_bytes(state->outer_batch);
+		hgj_batch_bytes(state->outer_batch) + hgj_dictionaries_bytes(state);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }
 

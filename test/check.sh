@@ -4,7 +4,7 @@
 # a throw-away server of its own.  The last line is `N passed, N failed`.
 #
 #   SUITES="regress tap"     some suites only (names below)
-#   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=400
+#   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite
 #   HGJ_TIME_LIMIT=3300      seconds for everything; what is left by then fails
 #
@@ -176,7 +176,7 @@ suite_random()
 {
 	test_server "max_connections = 50"
 	counted perl test/random/run.pl --seeds "${HGJ_RANDOM_SEEDS:-8}" \
-		--queries "${HGJ_RANDOM_QUERIES:-400}"
+		--queries "${HGJ_RANDOM_QUERIES:-300}"
 }
 
 suite_pg_regression()

@@ -74,7 +74,7 @@ sub run_seed
 	my $path = "set search_path = $schema->{name};\n";
 	my $session = HGJ::Session->new(dbname => $db,
 		start => "${path}set temp_buffers = '800kB';\n" . join('', map { "$_;\n" } @{ $star->{temp_sql} }));
-	my $other = HGJ::Session->new(dbname => $db, start => $path);
+	my $other = HGJ::Session->new(dbname => $db, start => "${path}set synchronous_commit = on;\n");
 	local $opt{stock_extra} = $opt{sabotage} ? "set search_path = $schema->{name};\n" : '';
 	local $opt{forced_extra} = $opt{sabotage} ? "set search_path = altered_$seed, $schema->{name};\n" : '';
 	my $started = time;

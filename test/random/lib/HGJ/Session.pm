@@ -18,6 +18,7 @@ sub connect
 	my ($self) = @_;
 	my $psql = $ENV{PSQL} || 'psql';
 	local $ENV{PGAPPNAME} = 'hashgraph_join random';
+	local $ENV{HGJ_DB} = $self->{dbname};	# for commands of psql's \!
 	# The shell joins the two streams: psql writes errors unbuffered and
 	# flushes its standard output before it reads the next line.
 	my $pid = open2(my $out, my $in, 'sh', '-c',

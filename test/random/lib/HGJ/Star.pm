@@ -56,6 +56,8 @@ sub new
 	my $rng = HGJ::Rng->new("star:$seed");
 	my $self = bless { rng => $rng, seed => $seed, salt => 0, sql => [], temp_sql => [], tables => {} }, $class;
 	my $ndims = $rng->between(3, 4);
+	# Every fourth star is larger than a few batches.
+	my $large = $self->{large} = $seed % 4 == 0;
 	my $temp = $rng->chance(50) ? $rng->pick('fact', 'fact', map { "dim$_" } 1 .. $ndims) : '';
 	my (@links, @dims);
 	for my $i (1 .. $ndims)
@@ -66,7 +68,7 @@ sub new
 		push @dims, $d;
 		push @links, { to => $d, name => "d$i", miss => $rng->pick(0, 10, 30, 90), nulls => $rng->pick(0, 0, 5, 20) };
 	}
-	$self->{fact} = $self->table('fact', rows => $rng->between(1500, 4000), links => \@links, temp => $temp eq 'fact', columns => 12);
+	$self->{fact} = $self->table('fact', rows => $large ? $rng->between(15000, 30000) : $rng->between(1500, 4000), links => \@links, temp => $temp eq 'fact', columns => 12);
 	$self->{dims} = \@dims;
 	return $self;
 }
@@ -81,7 +83,7 @@ sub dim
 		my $s = $self->dim($sub, 1, 0, undef);
 		@links = { to => $s, name => 'sk', miss => 10, nulls => $rng->pick(0, 15) };
 	}
-	return $self->table($name, rows => $rng->pick(8, 60, 200, 500, 800), key => $rng->pick(sort keys %KEY), copies => $copies,
+	return $self->table($name, rows => $rng->pick(8, 60, 200, 500, $self->{large} ? 9000 : 800), key => $rng->pick(sort keys %KEY), copies => $copies,
 		links => \@links, temp => $temp, columns => 5);
 }
 

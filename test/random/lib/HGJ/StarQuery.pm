@@ -43,7 +43,7 @@ sub relation
 	$self->{rels}++;
 	$self->{temp} = 1 if $table->{temp};
 	# In a changed table rows stand elsewhere in the second of the two runs.
-	my $kind = $rng->weighted(plain => 60, sub => 3, offset => 2, sample => $self->{mode} eq 'changed' ? 0 : 2);
+	my $kind = $rng->weighted(plain => 60, sub => 3, offset => 2, sample => $self->{mode} =~ /^(changed|old)$/ ? 0 : 2);
 	my $inner = $self->columns($table, 's');
 	if ($kind eq 'sub') { $r->{sql} = "(select * from $table->{name} s where " . $self->qual($inner, 1) . ") $alias" }
 	if ($kind eq 'offset') { $r->{sql} = "(select * from $table->{name} s where " . $self->qual($inner, 1) . " offset 0) $alias"; $self->{odd} = 1 }
@@ -197,7 +197,7 @@ sub rows
 	if ($rng->chance(5))
 	{
 		my $r = $rng->pick(@{ $self->{relations} });
-		push @list, $rng->pick("md5($r->{alias}::text)", $r->{base} && $self->{mode} ne 'changed' ? ("$r->{alias}.ctid", "$r->{alias}.tableoid::regclass") : ()) ;
+		push @list, $rng->pick("md5($r->{alias}::text)", $r->{base} && $self->{mode} !~ /^(changed|old)$/ ? ("$r->{alias}.ctid", "$r->{alias}.tableoid::regclass") : ()) ;
 		$self->{odd} = 1;
 	}
 	return 'select ' . join(', ', @list) . " $from";
@@ -260,11 +260,31 @@ sub own_change
 		"savepoint s; update $t->{name} set i4 = 0 where id % 7 <> 3 and id % $m = 1; rollback to s; release s");
 }
 
+# A change that another session commits meanwhile, and that leaves the tables
+# as they were for whoever begins later.
+sub foreign_change
+{
+	my ($self) = @_;
+	my $rng = $self->{rng};
+	my @t = grep { !$_->{temp} } map { $_->{table} } @{ $self->{relations} };
+	return '' unless @t;
+	my @sql;
+	for my $t ($t[0], $rng->pick(@t))
+	{
+		my $m = $rng->pick(1, 2, 5);
+		push @sql, "update $t->{name} set i4 = i4, g4 = g4 where id % 7 <> 3 and id % $m = 0";
+		# Who looks next leaves hint bits behind, if the commit is on disk.
+		push @sql, $rng->pick("vacuum $t->{name}", "select from $t->{name} where i4 = -99999");
+	}
+	my $psql = "PGOPTIONS='-c search_path=$self->{schema}{name} -c statement_timeout=20s -c synchronous_commit=on' " . '"${PSQL:-psql}" -X -q -d "$HGJ_DB"';
+	return "\\! $psql" . join('', map { " -c '$_'" } @sql) . "\n";
+}
+
 sub make
 {
 	my ($self) = @_;
 	my $rng = $self->{rng};
-	my $mode = $rng->weighted(plain => 50, prepared => 9, cursor => 5, early => 3, changed => 9, open => 6, sublimit => 3, isolated => 4, correlated => 5, plpgsql => 2,
+	my $mode = $rng->weighted(plain => 50, prepared => 9, cursor => 5, early => 3, changed => 9, open => 6, old => 9, sublimit => 3, isolated => 4, correlated => 5, plpgsql => 2,
 		ctas => 2, ordered => 2);
 	$self->{mode} = $mode;
 	$self->{params} = [qw($1 $2)] if $mode eq 'prepared';
@@ -294,6 +314,14 @@ sub make
 		# a cursor does not see what happens after it was opened
 		$self->{script} = "begin;\ndeclare c cursor for $sql;\nfetch $self->{chunks}[0] from c;\n" . $self->own_change . ";\n" . $self->own_change
 		  . ";\nfetch all from c;\nrollback;\n";
+	}
+	elsif ($mode eq 'old')
+	{
+		# an old snapshot, and what has been committed since
+		my $cursor = !$self->{aggregate};
+		$self->{script} = $cursor
+		  ? "begin;\ndeclare c cursor for $sql;\nfetch $self->{chunks}[0] from c;\n" . $self->foreign_change . $self->foreign_change . "fetch all from c;\ncommit;\n"
+		  : "begin isolation level repeatable read;\nselect 1;\n" . $self->foreign_change . "$sql;\n" . $self->foreign_change . "$sql;\ncommit;\n";
 	}
 	elsif ($mode eq 'isolated')
 	{
@@ -327,7 +355,7 @@ sub star_settings
 	my $f = $self->{force};
 	delete @{ $self->{common} }{qw(parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size max_parallel_workers_per_gather)};
 	$self->{common}{max_parallel_workers_per_gather} = 0;
-	if ($rng->chance(35))
+	if ($rng->chance($self->{mode} eq 'old' ? 10 : 35))
 	{
 		@$f{qw(parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size)} = (0, 0, 0);
 		$f->{max_parallel_workers_per_gather} = $rng->between(1, 2);

@@ -84,3 +84,16 @@ set work_mem = '16MB';
 select s, several_passes(s) as passes, hgj_check(s) as says from queries where s ~ 'full join q on p.k = q.k';
 reset hashgraph_join.force;
 reset work_mem;
+
+-- a look ahead must not call a volatile function for rows that are read again
+create sequence called;
+create temp table seen as select g k from generate_series(1, 30000) g;
+create temp table looked_up as select g k, 'text ' || g t from generate_series(1, 9000) g;
+analyze seen;
+set hashgraph_join.force = on;
+set work_mem = '64kB';
+select several_passes($$select count(t) from seen join looked_up using (k) where nextval('called') + seen.k > 0 and looked_up.k + 1 > 0 and looked_up.k + 2 > 0$$) as passes;
+select currval('called');
+reset all;
+drop table seen, looked_up;
+drop sequence called;

@@ -32,6 +32,7 @@
 #include "exec/join_state.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 
 /* An outer batch takes at most this part of the memory limit. */
@@ -206,8 +207,12 @@ hgj_peek_outer(HgjJoinState *state)
 	if (state->outer.methods == &hgj_source_tuples)
 		return hgj_source_peek(&state->outer);
 
-	/* what has been taken from a shared scan could not be put back */
-	if (IsInParallelMode())
+	/*
+	 * What has been taken from a shared scan could not be put back; and rows
+	 * that are read again for several passes must not have called nextval().
+	 */
+	if (IsInParallelMode() ||
+		contain_volatile_functions((Node *) state->outer_ps->plan->qual))
 		return true;
 	fill_outer_batch(state);
 	state->outer_filled = (state->outer_batch->nrows > 0);

@@ -203,6 +203,13 @@ select e, check_filter(e, 'big') from unnest(array['id < 0 and 1 / z > 0', 'n < 
 	'id > 5000 and i > (select 1 / z from big limit 1)', 'id < 0 and id = any(array[1, (select 1 / z from big limit 1)])', 'not (id > 0 or 1 / z > 0)', '(id < 0 and 1 / z > 0) is not true', 'case when id > 0 then true else 1 / z > 0 end', 'coalesce(id > 0, 1 / z > 0)',
 	'n is null and (case when n is null then true else i + 2000 > 0 end)', '(null and 1 / z > 0) is null', 'null::int4 + i * 2 is null', 'n + i * 0 > 0 or n is null', 'id > 1000 and i < 2147484000 + (id - 1500) and i + id + id < 0']) e;
 
+-- An AND looks at what follows a NULL, where a list of clauses does not; and what lies under a NULL is no operand.
+select e, check_query('select count(*) filter (where ' || e || '), sum(id) from big join p using (j)') as filter, check_filter(e, 'big') as clause
+	from unnest(array['n < 0 and 1 / z > 0', 'n <> n and 1 / z > 0', 'id < 0 and 1 / z > 0', 'n > 0 and id > 3', 'id > 3 and n > 0 and i + 600 - id > 0']) e;
+create table under (id int, j int, i int, l int8, f float4, d float8, dt date) with (autovacuum_enabled = off);
+insert into under select g, g % 8, case when g % 3 > 0 then 3 end, case when g % 4 > 0 then -3 end, case when g % 5 > 0 then 1e20 end, case when g % 7 > 0 then 1e-200 end, case when g % 2 > 0 then date '2000-01-01' end from generate_series(1, 700) g;
+select e, check_filter('(' || e || ') is not null', 'under') from unnest(array['2 / i', '2 % i', '7 / l', '2::float8 / d', '2::float4 / f', '(1 / (i - 2)) * (1 / (l + 2))', '1::float8 / (f::float8 / 1e30::float8)', 'i::int2 * l::int4', 'd * 1e200::float8 / d', 'dt - 10000', 'dt - date ''2000-01-01''']) e;
+
 -- Residual clauses of the join.
 select e, check_query('select count(*), sum(a.id), sum(p.j * a.id) from a join p on a.j = p.k and ' || e) as inner_join, check_query('select count(*), sum(a.id), sum(p.j * a.id) from a left join p on a.j = p.k and ' || e) as left_join,
 	check_query('select count(*), sum(a.id) from a where exists (select from p where a.j = p.k and ' || e || ')') as semi_join

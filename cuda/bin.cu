@@ -59,9 +59,10 @@ __global__ void __launch_bounds__(COUNT_THREADS)
 		typename T::Code code[4];
 		bool there[4];
 
-#pragma unroll
-		for (int k = 0; k < 4; k++)
-			there[k] = row_code<T>(rows, mix, row_at(rows, i + k * step), &code[k]);
+		uint32_t ids[4];
+		uint32_t at[4];
+
+		load_codes<T, 4>(rows, mix, i, step, code, ids, at, there);
 #pragma unroll
 		for (int k = 0; k < 4; k++)
 			if (there[k])
@@ -144,6 +145,7 @@ __global__ void __launch_bounds__(SCATTER_THREADS, 2)
 	typedef typename T::Entry Entry;
 	constexpr int TILE = TILE_BYTES / sizeof(Entry);
 	constexpr int ITEMS = TILE / SCATTER_THREADS;
+	static_assert(AGAIN || ITEMS % 4 == 0, "whole rounds of loads");
 	extern __shared__ __align__(16) unsigned char shared[];
 	Entry *tile = reinterpret_cast<Entry *>(shared);
 	uint32_t *first = reinterpret_cast<uint32_t *>(tile + TILE);
@@ -175,17 +177,44 @@ __global__ void __launch_bounds__(SCATTER_THREADS, 2)
 	}
 	for (uint32_t b = threadIdx.x; b < bins; b += SCATTER_THREADS)
 		first[b] = 0;
-#pragma unroll
-	for (int k = 0; k < ITEMS; k++)
+	if constexpr (AGAIN)
 	{
-		uint64_t i = base + k * SCATTER_THREADS + threadIdx.x;
-		bool there = i < n;
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+		{
+			uint64_t i = base + k * SCATTER_THREADS + threadIdx.x;
 
-		if (AGAIN && there)
-			e[k] = load_slot(binned + i);
-		if (!AGAIN)
-			there = there && load_entry<T>(s.rows, s.mix, i, &e[k]);
-		rank[k] = there ? 0 : UINT32_MAX;
+			rank[k] = i < n ? 0 : UINT32_MAX;
+			if (i < n)
+				e[k] = load_slot(binned + i);
+		}
+	}
+	else
+	{
+		constexpr int AT_ONCE =
+			ITEMS < 8 ? ITEMS : 8; /* more loads under way would spill registers */
+
+#pragma unroll
+		for (int h = 0; h < ITEMS; h += AT_ONCE)
+		{
+			uint64_t from = base + h * SCATTER_THREADS + threadIdx.x;
+			typename T::Code codes[AT_ONCE];
+			uint32_t ids[AT_ONCE];
+			uint32_t at[AT_ONCE];
+			bool there[AT_ONCE];
+
+			load_codes<T, AT_ONCE>(s.rows, s.mix, from, SCATTER_THREADS, codes, ids, at,
+								   there);
+#pragma unroll
+			for (int k = 0; k < AT_ONCE; k++)
+			{
+				e[h + k].code = codes[k];
+				e[h + k].row = ids[k];
+				/* several words: copied without gaps, or not selected from */
+				set_pos(&e[h + k], s.rows.pos + (uint32_t) from + k * SCATTER_THREADS);
+				rank[h + k] = there[k] ? 0 : UINT32_MAX;
+			}
+		}
 	}
 	__syncthreads();
 #pragma unroll

@@ -405,8 +405,6 @@ template <class T>
 static HgjStatus launch_finish_any(const Lane &lane, const BinWork &w, int per_sm,
 								   uint64_t blocks, size_t shared, HgjError *err)
 {
-	if (per_sm == 3)
-		return launch_finish<T, FINISH_THREADS, 3>(lane, w, blocks, shared, err);
 	if (per_sm == 2)
 		return launch_finish<T, FINISH_THREADS, 2>(lane, w, blocks, shared, err);
 	return launch_finish<T, FINISH_THREADS, 1>(lane, w, blocks, shared, err);
@@ -442,7 +440,7 @@ static HgjStatus finish(Build *b, Binning *bins, uint32_t largest, HgjError *err
 		w.stage = 0; /* leave it to the cache */
 	shared = counters + (size_t) w.stage * stride;
 	per_sm = (int) (d->sm_shared / (shared + 1280));
-	per_sm = per_sm > 3 ? 3 : per_sm < 1 ? 1 : per_sm;
+	per_sm = per_sm > 2 ? 2 : per_sm < 1 ? 1 : per_sm; /* three would spill registers */
 	blocks = (uint64_t) d->sms * per_sm;
 	blocks = blocks > w.bins ? w.bins : blocks;
 	w.scratch = bins->coarse.as<void>();

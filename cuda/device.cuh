@@ -114,7 +114,25 @@ __device__ __forceinline__ uint64_t row_at(const Rows &rows, uint64_t i)
 	return rows.sel != nullptr ? __ldg(rows.sel + i) : i;
 }
 
-/* The code of a row; false where the table cannot have its key. */
+/* The code of a key of one word; false where the table cannot have it. */
+template <class T>
+__device__ __forceinline__ bool word_code(const Mix &m, uint64_t word,
+										  typename T::Code *code)
+{
+	if (T::layout == LAYOUT_WIDE)
+	{
+		*code = (typename T::Code) mix64(m, word);
+		return true;
+	}
+
+	uint64_t distance = word - m.base;
+
+	*code = T::layout == LAYOUT_ROW || m.direct ? (uint32_t) distance
+												: mix32(m, (uint32_t) distance);
+	return distance <= m.range;
+}
+
+/* The same of a row's key. */
 template <class T>
 __device__ __forceinline__ bool row_code(const Rows &rows, const Mix &m, uint64_t at,
 										 typename T::Code *code)
@@ -130,17 +148,60 @@ __device__ __forceinline__ bool row_code(const Rows &rows, const Mix &m, uint64_
 		*code = (typename T::Code) hgj_hash_finish(&m.hash, state);
 		return true;
 	}
-	if (T::layout == LAYOUT_WIDE)
+	return word_code<T>(m, row_word(rows, at), code);
+}
+
+/* Codes of several rows of one word, all loads before the first use. */
+template <class T, class Word, int ITEMS>
+__device__ __forceinline__ void column_codes(const Rows &rows, const Mix &m,
+											 uint64_t first, uint64_t step,
+											 typename T::Code *codes, bool *there)
+{
+	const Word *words = static_cast<const Word *>(rows.words);
+	Word w[ITEMS];
+
+#pragma unroll
+	for (int k = 0; k < ITEMS; k++)
+		w[k] = first + k * step < rows.n ? __ldg(words + first + k * step) : 0;
+#pragma unroll
+	for (int k = 0; k < ITEMS; k++)
+		there[k] = word_code<T>(m, w[k], &codes[k]) && first + k * step < rows.n;
+}
+
+/* Codes and row ids of rows first, first + step, ...; at is where words are. */
+template <class T, int ITEMS>
+__device__ __forceinline__ void load_codes(const Rows &rows, const Mix &m, uint64_t first,
+										   uint64_t step, typename T::Code *codes,
+										   uint32_t *ids, uint32_t *at, bool *there)
+{
+	if (T::layout == LAYOUT_MULTI || rows.sel != nullptr)
 	{
-		*code = (typename T::Code) mix64(m, row_word(rows, at));
-		return true;
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+		{
+			uint64_t i = first + k * step;
+			uint64_t from = i < rows.n ? row_at(rows, i) : 0;
+
+			there[k] = i < rows.n && row_code<T>(rows, m, from, &codes[k]);
+			ids[k] = i < rows.n ? row_id(rows, from) : 0;
+			at[k] = (uint32_t) from;
+		}
+		return;
 	}
-
-	uint64_t distance = row_word(rows, at) - m.base;
-
-	*code = T::layout == LAYOUT_ROW || m.direct ? (uint32_t) distance
-												: mix32(m, (uint32_t) distance);
-	return distance <= m.range;
+	if (rows.word_bytes == 4)
+		column_codes<T, uint32_t, ITEMS>(rows, m, first, step, codes, there);
+	else
+		column_codes<T, uint64_t, ITEMS>(rows, m, first, step, codes, there);
+	if (rows.rows == nullptr)
+	{
+#pragma unroll
+		for (int k = 0; k < ITEMS; k++)
+			ids[k] = rows.first_row + (uint32_t) (first + k * step);
+		return;
+	}
+#pragma unroll
+	for (int k = 0; k < ITEMS; k++)
+		ids[k] = first + k * step < rows.n ? __ldg(rows.rows + first + k * step) : 0;
 }
 
 __device__ __forceinline__ void set_pos(Entry32 *, uint32_t)

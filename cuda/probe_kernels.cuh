@@ -90,46 +90,94 @@ struct Lookup
 };
 
 template <class T, bool BINNED>
-__device__ __forceinline__ void begin_lookup(const ProbeJob &job, uint64_t i,
-											 Lookup<T> *l)
+__device__ __forceinline__ void begin_lookups(const ProbeJob &job, uint64_t base,
+											  Lookup<T> *l)
 {
-	l->there = i < (BINNED ? (uint64_t) *job.nbinned : job.n);
-	l->from = l->to = 0;
-	if (!l->there)
-		return;
 	if constexpr (BINNED)
 	{
-		typename T::Entry e =
-			load_slot(static_cast<const typename T::Entry *>(job.binned) + i);
+		const typename T::Entry *binned =
+			static_cast<const typename T::Entry *>(job.binned);
+		uint64_t n = *job.nbinned;
+		typename T::Entry e[PROBE_ITEMS];
 
-		l->code = e.code;
-		l->row = e.row;
-		if constexpr (T::layout == LAYOUT_MULTI)
-			l->at = e.pos;
+#pragma unroll
+		for (int k = 0; k < PROBE_ITEMS; k++)
+		{
+			l[k].there = base + k * PROBE_THREADS < n;
+			if (l[k].there)
+				e[k] = load_slot(binned + base + k * PROBE_THREADS);
+		}
+#pragma unroll
+		for (int k = 0; k < PROBE_ITEMS; k++)
+		{
+			l[k].code = e[k].code;
+			l[k].row = e[k].row;
+			if constexpr (T::layout == LAYOUT_MULTI)
+				l[k].at = e[k].pos;
+		}
 	}
 	else
 	{
-		uint64_t at = row_at(job.rows, i);
+		typename T::Code codes[PROBE_ITEMS];
+		uint32_t ids[PROBE_ITEMS];
+		uint32_t at[PROBE_ITEMS];
+		bool there[PROBE_ITEMS];
 
-		l->there = row_code<T>(job.rows, job.graph.mix, at, &l->code);
-		l->row = row_id(job.rows, at);
-		l->at = (uint32_t) at;
+		load_codes<T, PROBE_ITEMS>(job.rows, job.graph.mix, base, PROBE_THREADS, codes,
+								   ids, at, there);
+#pragma unroll
+		for (int k = 0; k < PROBE_ITEMS; k++)
+		{
+			l[k].code = codes[k];
+			l[k].row = ids[k];
+			l[k].at = at[k];
+			l[k].there = there[k];
+		}
 	}
 }
 
+/* Without a branch between the loads where that is possible. */
 template <class T>
-__device__ __forceinline__ void lookup_list(const ProbeJob &job, Lookup<T> *l)
+__device__ __forceinline__ void lookup_lists(const ProbeJob &job, Lookup<T> *l)
 {
-	if (l->there)
-		list_of(job.graph, (uint64_t) (l->code >> job.graph.mix.shift), &l->from, &l->to);
-}
+	const typename T::Entry *entries =
+		static_cast<const typename T::Entry *>(job.graph.entries);
 
-template <class T>
-__device__ __forceinline__ void lookup_first(const ProbeJob &job, Lookup<T> *l)
-{
-	if (l->from < l->to)
-		l->first = load_slot(static_cast<const typename T::Entry *>(job.graph.entries) +
-							 l->from);
+	if (job.graph.segments == HGJ_SEGMENTS_CSR)
+	{
+		uint32_t from[PROBE_ITEMS];
+		uint32_t to[PROBE_ITEMS];
+
+#pragma unroll
+		for (int k = 0; k < PROBE_ITEMS; k++)
+		{
+			uint64_t v = l[k].there ? (uint64_t) (l[k].code >> job.graph.mix.shift) : 0;
+
+			from[k] = __ldg(job.graph.offsets + v);
+			to[k] = __ldg(job.graph.offsets + v + 1);
+		}
+#pragma unroll
+		for (int k = 0; k < PROBE_ITEMS; k++)
+		{
+			l[k].from = from[k];
+			l[k].to = l[k].there ? to[k] : from[k];
+		}
+	}
+	else
+	{
+#pragma unroll
+		for (int k = 0; k < PROBE_ITEMS; k++)
+		{
+			l[k].from = l[k].to = 0;
+			if (l[k].there)
+				list_of(job.graph, (uint64_t) (l[k].code >> job.graph.mix.shift),
+						&l[k].from, &l[k].to);
+		}
+	}
+#pragma unroll
+	for (int k = 0; k < PROBE_ITEMS; k++)
+		if (l[k].from < l[k].to)
+			l[k].first = load_slot(entries + l[k].from);
 }
 
 template <class T>
@@ -208,15 +256,8 @@ __global__ void __launch_bounds__(PROBE_THREADS) emit_pairs(ProbeJob job, PairOu
 	{
 		Lookup<T> l[PROBE_ITEMS];
 
-#pragma unroll
-		for (int k = 0; k < PROBE_ITEMS; k++)
-			begin_lookup<T, BINNED>(job, base + k * PROBE_THREADS, &l[k]);
-#pragma unroll
-		for (int k = 0; k < PROBE_ITEMS; k++)
-			lookup_list<T>(job, &l[k]);
-#pragma unroll
-		for (int k = 0; k < PROBE_ITEMS; k++)
-			lookup_first<T>(job, &l[k]);
+		begin_lookups<T, BINNED>(job, base, l);
+		lookup_lists<T>(job, l);
 #pragma unroll
 		for (int k = 0; k < PROBE_ITEMS; k++)
 		{
@@ -280,15 +321,8 @@ __global__ void __launch_bounds__(PROBE_THREADS)
 		static_cast<const typename T::Entry *>(job.graph.entries);
 	Lookup<T> l[PROBE_ITEMS];
 
-#pragma unroll
-	for (int k = 0; k < PROBE_ITEMS; k++)
-		begin_lookup<T, BINNED>(job, base + k * PROBE_THREADS, &l[k]);
-#pragma unroll
-	for (int k = 0; k < PROBE_ITEMS; k++)
-		lookup_list<T>(job, &l[k]);
-#pragma unroll
-	for (int k = 0; k < PROBE_ITEMS; k++)
-		lookup_first<T>(job, &l[k]);
+	begin_lookups<T, BINNED>(job, base, l);
+	lookup_lists<T>(job, l);
 #pragma unroll
 	for (int k = 0; k < PROBE_ITEMS; k++)
 	{

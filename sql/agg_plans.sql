@@ -83,6 +83,8 @@ select hgj_shape('select x.id, x.t, count(*) from f join child x on f.v = x.id g
 
 -- declined
 select hgj_shape('select d.w, count(*) from f join d using (k) group by rollup (d.w)');
+select hgj_shape('select d.w, grouping(d.w), count(*) from f join d using (k) group by d.w');
+select hgj_shape('select d.w, count(*) from f join d using (k) group by d.w having grouping(d.w) = 0');
 select hgj_shape('select count(distinct f.v) from f join d using (k)');
 select hgj_shape('select sum(f.v order by f.id) from f join d using (k)');
 select hgj_shape('select percentile_disc(0.5) within group (order by f.v) from f join d using (k)');

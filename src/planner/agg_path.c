@@ -50,6 +50,7 @@ typedef enum HgjAggDecline
 {
 	HGJ_AGG_DECLINE_NOTHING,
 	HGJ_AGG_DECLINE_GROUPING_SETS,
+	HGJ_AGG_DECLINE_GROUPING_FUNC,
 	HGJ_AGG_DECLINE_HASHAGG,
 	HGJ_AGG_DECLINE_ORDERED,
 	HGJ_AGG_DECLINE_KIND,
@@ -64,6 +65,7 @@ typedef enum HgjAggDecline
 static const char *const decline_text[] = {
 	[HGJ_AGG_DECLINE_NOTHING] = "not declined",
 	[HGJ_AGG_DECLINE_GROUPING_SETS] = "there are grouping sets",
+	[HGJ_AGG_DECLINE_GROUPING_FUNC] = "GROUPING() is called",
 	[HGJ_AGG_DECLINE_HASHAGG] = "enable_hashagg is off",
 	[HGJ_AGG_DECLINE_ORDERED] = "an aggregate has DISTINCT or ORDER BY",
 	[HGJ_AGG_DECLINE_KIND] = "an aggregate is variadic, of an ordered set or hypothetical",
@@ -82,6 +84,7 @@ typedef struct AggContents
 	List	   *group_operators;	/* OidList: equality, hashable */
 	List	   *aggrefs;		/* distinct ones */
 	List	   *loose;			/* columns outside group columns and aggregates */
+	bool		grouping_func;	/* GROUPING() is called */
 	List	   *having;
 	AggSplit	split;
 	double		groups;
@@ -133,6 +136,12 @@ collect_contents(Node *node, void *context)
 	if (IsA(node, Aggref))
 	{
 		contents->aggrefs = list_append_unique(contents->aggrefs, node);
+		return false;
+	}
+	/* only an Agg node can evaluate it, even without grouping sets */
+	if (IsA(node, GroupingFunc))
+	{
+		contents->grouping_func = true;
 		return false;
 	}
 	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
@@ -239,6 +248,8 @@ collect(PlannerInfo *root, AggContents *contents, List *exprs, List *having,
 		return decline;
 	collect_contents((Node *) exprs, contents);
 	collect_contents((Node *) having, contents);
+	if (contents->grouping_func)
+		return HGJ_AGG_DECLINE_GROUPING_FUNC;
 	foreach(lc, contents->aggrefs)
 	{
 		decline = aggregate_decline(lfirst_node(Aggref, lc));

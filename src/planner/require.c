@@ -67,6 +67,8 @@ has_unsupported_aggregate(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
+	if (IsA(node, GroupingFunc))
+		return true;
 	if (IsA(node, Aggref))
 		return !hgj_aggregate_supported((Aggref *) node);
 	return expression_tree_walker(node, has_unsupported_aggregate, context);

@@ -289,7 +289,8 @@ next_match(HgjJoinState *state)
 
 		if (state->rows.stride > 0 && p + HGJ_PREFETCH_PAIRS < pairs->n)
 			__builtin_prefetch(hgj_row_store_record(&state->rows,
-													pairs->build_rows[p + HGJ_PREFETCH_PAIRS]));
+													pairs->build_rows[p + HGJ_PREFETCH_PAIRS]),
+							   0, 2);
 		if (confirm)
 		{
 			CHECK_FOR_INTERRUPTS();

@@ -94,6 +94,13 @@ set hashgraph_join.force = on;
 set work_mem = '64kB';
 select several_passes($$select count(t) from seen join looked_up using (k) where nextval('called') + seen.k > 0 and looked_up.k + 1 > 0 and looked_up.k + 2 > 0$$) as passes;
 select currval('called');
+-- the same where the scan is below another join, which returns batches
+create temp table third as select g k, g g3 from generate_series(1, 40) g;
+analyze third;
+set join_collapse_limit = 1;
+set hashgraph_join.aggregate = off;
+select several_passes($$select count(t) from (seen join third on seen.k % 40 + 1 = third.k and nextval('called') + seen.k > 0) join looked_up on looked_up.k = third.g3 where looked_up.k + 1 > 0 and looked_up.k + 2 > 0$$) as passes;
+select currval('called');
 reset all;
-drop table seen, looked_up;
+drop table seen, looked_up, third;
 drop sequence called;

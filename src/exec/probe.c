@@ -32,6 +32,7 @@
 #include "exec/join_state.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 
@@ -197,6 +198,20 @@ hgj_restart_outer(HgjJoinState *state)
 	state->unmatched_end = false;
 }
 
+/* Would reading the node again call a volatile function again? */
+static bool
+calls_volatile(PlanState *ps, void *context)
+{
+	Plan	   *plan = ps->plan;
+
+	if (contain_volatile_functions((Node *) plan->qual) ||
+		contain_volatile_functions((Node *) plan->targetlist) ||
+		(IsA(plan, CustomScan) &&
+		 contain_volatile_functions((Node *) ((CustomScan *) plan)->custom_exprs)))
+		return true;
+	return planstate_tree_walker(ps, calls_volatile, context);
+}
+
 /*
  * Before anything is built: is there an outer row?  Looks into the first batch,
  * which hgj_fetch_outer() will find filled.
@@ -211,8 +226,7 @@ hgj_peek_outer(HgjJoinState *state)
 	 * What has been taken from a shared scan could not be put back; and rows
 	 * that are read again for several passes must not have called nextval().
 	 */
-	if (IsInParallelMode() ||
-		contain_volatile_functions((Node *) state->outer_ps->plan->qual))
+	if (IsInParallelMode() || calls_volatile(state->outer_ps, NULL))
 		return true;
 	fill_outer_batch(state);
 	state->outer_filled = (state->outer_batch->nrows > 0);

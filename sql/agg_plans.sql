@@ -1,5 +1,7 @@
 -- Which aggregations become a HashGraphAgg, and why others do not.  Their
 -- values are for aggregates.sql to test.
+-- (without JIT, which has messages of its own at debug1)
+set jit = off;
 create table f (id int, k int, t text, v int) with (autovacuum_enabled = off);
 insert into f select g, g % 900, 'text ' || g % 500, g % 37 from generate_series(1, 20000) g;
 create table d (k int, t text, w int) with (autovacuum_enabled = off);

@@ -179,8 +179,10 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 									 HGJ_AGG_GROUP_OPERATORS);
 	HgjGroups  *groups = &state->groups;
 
+	/* in this order: the reset callback looks at nkeys of them */
+	groups->keys = palloc0(mul_size(Max(list_length(resnos), 1),
+									sizeof(HgjGroupKey)));
 	groups->nkeys = list_length(resnos);
-	groups->keys = palloc0(mul_size(Max(groups->nkeys, 1), sizeof(HgjGroupKey)));
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		HgjGroupKey *key = &groups->keys[k];

@@ -3,7 +3,8 @@
 # SQL through the CUDA engine, on the GPU host, where ../shared/gpu-host/setup.sh
 # has made a server (PGBIN, PGX, PGSU are set) and this tree is installed:
 #
-#   test/gpu/sql.sh regress      pg_regress with hashgraph_join.engine = cuda: only lines that
+#   test/gpu/sql.sh regress [FILE ...]
+#                                pg_regress with hashgraph_join.engine = cuda: only lines that
 #                                name the engine and its memory may differ
 #   test/gpu/sql.sh bench        Q1 and Q2 over fact and dim, and stock beside them
 set -uo pipefail
@@ -13,11 +14,11 @@ q="$PGX $PGBIN/psql -X -q"
 regress()
 {
 	local tests dir=/pg/regress ok=0 bad=0
-	tests=$(cd sql && ls *.sql | grep -v -- '--' | sed 's/\.sql$//' | grep -vx setup)
+	tests=${*:-$(cd sql && ls *.sql | grep -v -- '--' | sed 's/\.sql$//' | grep -vx setup)}
 	mkdir -p $dir && chown postgres $dir && chmod -R a+rX . && chmod a+rx "$PWD"
 	$PGSU PGOPTIONS='-c hashgraph_join.engine=cuda' "$PGBIN/../lib/pgxs/src/test/regress/pg_regress" \
 		--inputdir="$PWD" --outputdir=$dir --bindir="$PGBIN" --host=/pg --user=postgres \
-		--dbname=regress_hgj --load-extension=hashgraph_join setup $tests >$dir/out.log 2>&1
+		--dbname=regress_hgj --load-extension=hashgraph_join setup $tests 2>&1 | grep '^test '
 	for t in setup $tests; do
 		# What names an engine, its memory, or its choices is its own affair.
 		if diff <(filter "expected/$t.out") <(filter "$dir/results/$t.out") >"$dir/$t.diff"; then

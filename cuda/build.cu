@@ -7,9 +7,7 @@
  * 1. Count the rows of every vertex with atomics; inclusive scan; place each row
  *	  by counting its vertex down, which leaves the offsets behind.
  * V2 (algorithm 2):
- * 2. Bin the rows (bin.cu).  A block then takes a bin: counts its vertices in
- *	  shared memory, scans, writes the offsets, and puts the entries in order,
- *	  in shared memory if they fit, or else by way of scratch that stays in L2.
+ * 2. Bin the rows (bin.cu), then build within each bin (finish.cu).
  * By sort (build_sort.cu), also where rows are so skewed that one bin would
  * hold up all others, or where a very long list holds several keys.
  * Direct:
@@ -36,11 +34,8 @@ namespace hgj
 constexpr uint64_t SKEWED_TIMES = 16;
 constexpr uint64_t SKEWED_ROWS = 1 << 18;
 
-constexpr uint32_t FLAG = 0x80000000u;
-
-/* Entries of a small bin that a thread keeps. */
-constexpr int FINISH_THREADS = 512;
-constexpr int FINISH_ITEMS = 10;
+/* Bins are at most so large. */
+constexpr uint32_t MOST_ROWS = 0x7FFFFFFFu;
 
 static int grid_of(const Lane &lane, uint64_t n)
 {
@@ -122,200 +117,6 @@ __global__ void place_unique(Rows rows, Mix mix, uint32_t *slots, uint32_t *dupl
 	}
 }
 
-/* What finish_bins works on. */
-struct BinWork
-{
-	void *entries; /* in and out */
-	void *scratch;
-	uint64_t scratch_step; /* entries of a block's own scratch; 0: as in `entries` */
-	const uint32_t *starts;
-	uint32_t bins;
-	uint32_t vertices; /* of a bin */
-	uint32_t shift;
-	uint32_t stage; /* entries that fit shared memory */
-	uint32_t *offsets;
-	BuildStats *stats;
-	uint32_t *long_lists;
-};
-
-/*
- * An entry of the list start .. end of `tile`, at i: where it belongs in the
- * sorted list.
- */
-template <class Entry>
-__device__ __forceinline__ uint32_t rank_in_list(const Entry *tile, uint32_t start,
-												 uint32_t end, uint32_t i, const Entry &e,
-												 bool *duplicate)
-{
-	uint32_t pos = start;
-
-	for (uint32_t j = start; j < end; j++)
-	{
-		auto code = tile[j].code;
-
-		*duplicate |= code == e.code && j != i;
-		pos += code < e.code || (code == e.code && j < i);
-	}
-	return pos;
-}
-
-/*
- * The last part of step 2: bin b's entries, by vertex in `tile`, to their places.
- * Vertex v's list is lists[v] .. lists[v + 1].
- */
-template <class T, int THREADS>
-__device__ __forceinline__ void order_bin(const BinWork &w, uint32_t b, uint32_t s,
-										  uint32_t n, const typename T::Entry *tile,
-										  uint32_t *lists, uint32_t *duplicates)
-{
-	typedef typename T::Entry Entry;
-	Entry *out = static_cast<Entry *>(w.entries) + s;
-
-	for (uint32_t i = threadIdx.x; i < n; i += THREADS)
-	{
-		Entry e = tile[i];
-		uint32_t v = (uint32_t) (e.code >> w.shift) & (w.vertices - 1);
-		uint32_t start = lists[v] & ~FLAG;
-		uint32_t end = lists[v + 1] & ~FLAG;
-		uint32_t pos = i;
-		bool duplicate = false;
-
-		if (end - start > LONG_LIST)
-		{
-			duplicate = true; /* most likely */
-			if (i > start && tile[i - 1].code > e.code &&
-				!(atomicOr(&lists[v + 1], FLAG) & FLAG))
-				w.long_lists[atomicAdd(&w.stats->long_lists, 1u)] = b * w.vertices + v;
-		}
-		else if (end - start > 1)
-			pos = rank_in_list(tile, start, end, i, e, &duplicate);
-		*duplicates |= duplicate;
-		out[pos] = e;
-	}
-}
-
-/* Counts become the starts of lists: in the bin here, in the graph in `offsets`. */
-template <int THREADS>
-__device__ __forceinline__ void scan_bin(const BinWork &w, uint32_t b, uint32_t s,
-										 uint32_t n, uint32_t *counts, uint32_t *longest)
-{
-	for (uint32_t v = threadIdx.x; v < w.vertices; v += THREADS)
-		*longest = max(*longest, counts[v]);
-	scan_shared<THREADS>(counts, w.vertices);
-	for (uint32_t v = threadIdx.x; v < w.vertices; v += THREADS)
-		w.offsets[(uint64_t) b * w.vertices + v] = s + counts[v];
-	if (b == w.bins - 1 && threadIdx.x == 0)
-		w.offsets[(uint64_t) w.bins * w.vertices] = s + n;
-	__syncthreads();
-}
-
-/* Step 2 for a bin that fits: a thread keeps its entries, and their ranks. */
-template <class T, int THREADS>
-__device__ __forceinline__ void finish_small(const BinWork &w, uint32_t b, uint32_t s,
-											 uint32_t n, typename T::Entry *stage,
-											 uint32_t *lists, uint32_t *longest,
-											 uint32_t *duplicates)
-{
-	typedef typename T::Entry Entry;
-	const Entry *entries = static_cast<const Entry *>(w.entries) + s;
-	uint32_t mask = w.vertices - 1;
-	Entry e[FINISH_ITEMS];
-	uint32_t rank[FINISH_ITEMS];
-
-#pragma unroll
-	for (int k = 0; k < FINISH_ITEMS; k++)
-		if (k * THREADS + threadIdx.x < n)
-			e[k] = entries[k * THREADS + threadIdx.x];
-#pragma unroll
-	for (int k = 0; k < FINISH_ITEMS; k++)
-		if (k * THREADS + threadIdx.x < n)
-			rank[k] = atomicAdd(&lists[(uint32_t) (e[k].code >> w.shift) & mask], 1u);
-	__syncthreads();
-	scan_bin<THREADS>(w, b, s, n, lists, longest);
-	if (threadIdx.x == 0)
-		lists[w.vertices] = n;
-#pragma unroll
-	for (int k = 0; k < FINISH_ITEMS; k++)
-		if (k * THREADS + threadIdx.x < n)
-			stage[lists[(uint32_t) (e[k].code >> w.shift) & mask] + rank[k]] = e[k];
-	__syncthreads();
-	order_bin<T, THREADS>(w, b, s, n, stage, lists, duplicates);
-}
-
-/* Step 2 for one that does not: by way of `own`. */
-template <class T, int THREADS>
-__device__ __forceinline__ void
-finish_large(const BinWork &w, uint32_t b, uint32_t s, uint32_t n, typename T::Entry *own,
-			 uint32_t *lists, uint32_t *longest, uint32_t *duplicates)
-{
-	typedef typename T::Entry Entry;
-	const Entry *entries = static_cast<const Entry *>(w.entries) + s;
-	uint32_t *ends = lists + 1; /* once entries are placed */
-	uint32_t mask = w.vertices - 1;
-
-	if (threadIdx.x == 0)
-		lists[w.vertices] = 0;
-	__syncthreads();
-#pragma unroll 4
-	for (uint32_t i = threadIdx.x; i < n; i += THREADS)
-		atomicAdd(&ends[(uint32_t) (entries[i].code >> w.shift) & mask], 1u);
-	__syncthreads();
-	scan_bin<THREADS>(w, b, s, n, ends, longest);
-	if (threadIdx.x == 0)
-		lists[0] = 0;
-#pragma unroll 4
-	for (uint32_t i = threadIdx.x; i < n; i += THREADS)
-	{
-		Entry e = entries[i];
-
-		own[atomicAdd(&ends[(uint32_t) (e.code >> w.shift) & mask], 1u)] = e;
-	}
-	__syncthreads();
-	order_bin<T, THREADS>(w, b, s, n, own, lists, duplicates);
-}
-
-/* Step 2: each block takes bins in turn. */
-template <class T, int THREADS, int PER_SM>
-__global__ void __launch_bounds__(THREADS, PER_SM) finish_bins(BinWork w)
-{
-	typedef typename T::Entry Entry;
-	extern __shared__ __align__(16) unsigned char shared[];
-	Entry *stage = reinterpret_cast<Entry *>(shared);
-	uint32_t *lists = reinterpret_cast<uint32_t *>(stage + w.stage);
-	Entry *scratch =
-		static_cast<Entry *>(w.scratch) + (uint64_t) blockIdx.x * w.scratch_step;
-	uint32_t longest = 0;
-	uint32_t duplicates = 0;
-
-	for (uint32_t b = blockIdx.x; b < w.bins; b += gridDim.x)
-	{
-		uint32_t s = w.starts[b];
-		uint32_t n = w.starts[b + 1] - s;
-
-		for (uint32_t v = threadIdx.x; v < w.vertices; v += THREADS)
-			lists[v] = 0;
-		__syncthreads();
-		if (n <= w.stage)
-			finish_small<T, THREADS>(w, b, s, n, stage, lists, &longest, &duplicates);
-		else
-			finish_large<T, THREADS>(w, b, s, n,
-									 w.scratch_step > 0 ? scratch : scratch + s, lists,
-									 &longest, &duplicates);
-		__syncthreads();
-	}
-	for (int d = 16; d > 0; d /= 2)
-	{
-		longest = max(longest, __shfl_xor_sync(0xFFFFFFFFu, longest, d));
-		duplicates |= __shfl_xor_sync(0xFFFFFFFFu, duplicates, d);
-	}
-	if (threadIdx.x % 32 == 0)
-	{
-		atomicMax(&w.stats->longest, longest);
-		if (duplicates)
-			w.stats->duplicates = 1;
-	}
-}
-
 /* Everything a build needs to hand around. */
 struct Build
 {
@@ -388,83 +189,6 @@ static HgjStatus build_v1(Build *b, HgjError *err)
 					   err);
 }
 
-template <class T, int THREADS, int PER_SM>
-static HgjStatus launch_finish(const Lane &lane, const BinWork &w, uint64_t blocks,
-							   size_t shared, HgjError *err)
-{
-	HGJ_CUDA(cudaFuncSetAttribute(finish_bins<T, THREADS, PER_SM>,
-								  cudaFuncAttributeMaxDynamicSharedMemorySize,
-								  (int) shared));
-	finish_bins<T, THREADS, PER_SM>
-		<<<(unsigned int) blocks, THREADS, shared, lane.stream>>>(w);
-	HGJ_CUDA(cudaGetLastError());
-	return HGJ_OK;
-}
-
-template <class T>
-static HgjStatus launch_finish_any(const Lane &lane, const BinWork &w, int per_sm,
-								   uint64_t blocks, size_t shared, HgjError *err)
-{
-	if (per_sm == 2)
-		return launch_finish<T, FINISH_THREADS, 2>(lane, w, blocks, shared, err);
-	return launch_finish<T, FINISH_THREADS, 1>(lane, w, blocks, shared, err);
-}
-
-/* The second half of step 2; the binned entries become the graph's. */
-static HgjStatus finish(Build *b, Binning *bins, uint32_t largest, HgjError *err)
-{
-	HgjTable *t = b->table;
-	const Device *d = t->lane.device;
-	Graph *g = b->graph;
-	uint32_t stride = b->plan->stride;
-	uint32_t most = FINISH_THREADS * FINISH_ITEMS;
-	BinWork w = {};
-	size_t counters;
-	size_t room;
-	size_t shared;
-	int per_sm;
-	uint64_t blocks;
-	Buffer own;
-
-	w.bins = bins->bins;
-	w.vertices = (uint32_t) (g->vertices / w.bins);
-	w.shift = g->mix.shift;
-	counters = ((size_t) w.vertices + 1) * sizeof(uint32_t);
-	room = d->block_shared - 1024;
-	if (counters > room)
-		return fail(err, HGJ_UNSUPPORTED, "the bins do not fit shared memory");
-	w.stage = (uint32_t) ((room - counters) / stride);
-	w.stage = w.stage > most ? most : w.stage;
-	w.stage = w.stage > largest ? largest : w.stage;
-	if (b->plan->rows / w.bins > w.stage)
-		w.stage = 0; /* leave it to the cache */
-	shared = counters + (size_t) w.stage * stride;
-	per_sm = (int) (d->sm_shared / (shared + 1280));
-	per_sm = per_sm > 2 ? 2 : per_sm < 1 ? 1 : per_sm; /* three would spill registers */
-	blocks = (uint64_t) d->sms * per_sm;
-	blocks = blocks > w.bins ? w.bins : blocks;
-	w.scratch = bins->coarse.as<void>();
-	if (largest > w.stage && blocks * largest <= b->plan->rows)
-		w.scratch_step = largest;
-	if (largest > w.stage && w.scratch == nullptr)
-	{
-		HGJ_TRY(own.get(t, t->lane.stream, b->plan->rows * stride, err));
-		w.scratch = own.as<void>();
-	}
-	HGJ_TRY(g->offsets.get(t, t->lane.stream, (g->vertices + 1) * sizeof(uint32_t), err));
-	w.entries = bins->entries.as<void>();
-	w.starts = bins->starts.as<uint32_t>();
-	w.offsets = g->offsets.as<uint32_t>();
-	w.stats = b->stats.as<BuildStats>();
-	w.long_lists = b->long_lists.as<uint32_t>();
-	if (g->layout == LAYOUT_NARROW)
-		HGJ_TRY(launch_finish_any<NarrowTraits>(t->lane, w, per_sm, blocks, shared, err));
-	else
-		HGJ_TRY(launch_finish_any<WideTraits>(t->lane, w, per_sm, blocks, shared, err));
-	g->entries.swap(bins->entries);
-	return sort_long_lists(t, *g, w.stats, w.long_lists, err);
-}
-
 /* Step 2; *skewed instead, where another build is better. */
 static HgjStatus build_v2(Build *b, bool *skewed, HgjError *err)
 {
@@ -483,13 +207,14 @@ static HgjStatus build_v2(Build *b, bool *skewed, HgjError *err)
 	HGJ_TRY(mark(t->lane, err));
 	HGJ_TRY(bin_scatter(t, t->lane, *b->rows, g->mix, &bins, err));
 	HGJ_TRY(wait_for_mark(t, t->lane, true, err));
-	*skewed =
-		*largest >= FLAG || (*largest > SKEWED_ROWS && *largest > average * SKEWED_TIMES);
+	*skewed = *largest > MOST_ROWS ||
+			  (*largest > SKEWED_ROWS && *largest > average * SKEWED_TIMES);
 	if (*skewed)
 		return HGJ_OK;
 	g->bins = bins.bins;
 	g->build = HGJ_BUILD_V2;
-	return finish(b, &bins, *largest, err);
+	return bin_finish(t, *b->plan, &bins, *largest, g, b->stats.as<BuildStats>(),
+					  b->long_lists.as<uint32_t>(), err);
 }
 
 /* Step 3, unique keys; *unique says whether they were. */

@@ -426,6 +426,11 @@ uint32_t *bin_largest(const Binning &b);
 uint32_t *bin_total(const Binning &b);
 uint32_t most_bin_bits(const Device *device);
 
+/* finish.cu */
+HgjStatus bin_finish(HgjTable *table, const Plan &plan, Binning *bins, uint32_t largest,
+					 Graph *graph, BuildStats *stats, uint32_t *long_lists,
+					 HgjError *err);
+
 /* segments.cu: from tight CSR to the other storages, and to slack */
 HgjStatus arrange_segments(HgjTable *table, const Plan &plan, Graph *graph,
 						   HgjError *err);

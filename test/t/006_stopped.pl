@@ -31,7 +31,7 @@ my $good = 'SELECT name, count(*), sum(v), sum(f), max(dw) FROM star GROUP BY 1 
 my $answer = $node->safe_psql('postgres', $good);
 
 # A rescan per row of the series, of a join that finds nothing.
-my $often = 'SELECT sum(n) FROM generate_series(1, 1000000) i, LATERAL';
+my $often = 'SELECT sum(n) FROM generate_series(1, 10000) j, generate_series(1, 1000000) i, LATERAL';
 my %long = (
 	'an aggregate' => 'SELECT count(*), sum(a.v + b.v), min(a.v) FROM hot a JOIN hot b USING (k)',
 	'groups' => 'SELECT a.v, count(*), sum(b.v) FROM hot a JOIN hot b USING (k) GROUP BY 1',

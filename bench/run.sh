@@ -37,7 +37,7 @@ done
 
 bash test/setup.sh build
 mkdir -p build/bench
-hgj_install >build/bench/build.log 2>&1 || {
+hgj_install with_cuda=no >build/bench/build.log 2>&1 || {
 	tail -n 40 build/bench/build.log
 	exit 1
 }

@@ -369,7 +369,7 @@ HgjStatus bin_count(HgjTable *table, const Lane &lane, const RowSet &rows, const
 {
 	size_t bytes = (3 * (size_t) b->bins + 2) * sizeof(uint32_t);
 	size_t shared = b->bins * sizeof(uint32_t);
-	uint32_t bits = log2_ceil(b->bins);
+	uint32_t bits = hgj_log2_ceil(b->bins);
 
 	b->sub_bits = bits - coarse_bits(bits);
 	HGJ_TRY(b->starts.reserve(table, lane.stream, bytes, err));

@@ -103,7 +103,7 @@ uint64_t sort_temp_bytes(uint64_t rows, Layout layout)
 {
 	static uint64_t known[2][64];
 	bool wide = layout != LAYOUT_NARROW;
-	uint32_t bits = log2_ceil(rows < 1024 ? 1024 : rows);
+	uint32_t bits = hgj_log2_ceil(rows < 1024 ? 1024 : rows);
 	uint64_t n = UINT64_C(1) << bits;
 	size_t bytes = 0;
 
@@ -130,7 +130,7 @@ uint64_t sort_temp_bytes(uint64_t rows, Layout layout)
 uint64_t scan_temp_bytes(uint64_t n)
 {
 	static uint64_t known[64];
-	uint32_t bits = log2_ceil(n < 1024 ? 1024 : n);
+	uint32_t bits = hgj_log2_ceil(n < 1024 ? 1024 : n);
 	size_t bytes = 0;
 	size_t more = 0;
 	uint32_t *p = nullptr;

@@ -33,6 +33,7 @@
 
 #include "engine.h"
 #include "hash.h"
+#include "plan_rules.h"
 
 namespace hgj
 {
@@ -465,15 +466,6 @@ HgjStatus table_rebuild(HgjTable *table, HgjError *err);
 __host__ __device__ inline uint64_t slack_of(uint32_t slack, uint64_t count)
 {
 	return slack == 0 ? 0 : slack + (count >= 8 ? count / 2 : 0);
-}
-
-inline uint32_t log2_ceil(uint64_t n)
-{
-	uint32_t bits = 0;
-
-	while (bits < 63 && (UINT64_C(1) << bits) < n)
-		bits++;
-	return bits;
 }
 
 } // namespace hgj

@@ -35,13 +35,6 @@ constexpr uint32_t FORCED_BIN_BITS = 12;
 /* Probe rows that a batch should have. */
 constexpr uint32_t BATCH_ROWS = UINT32_C(1) << 20;
 
-static bool is_dense(HgjBuild build, uint64_t rows, uint64_t range)
-{
-	uint64_t limit = build == HGJ_BUILD_DIRECT ? 16 * rows + 65536 : 2 * rows + 1024;
-
-	return range <= limit && range < UINT32_MAX - 1;
-}
-
 /* The most vertices, as a power of two, that one pass of bins can do. */
 static uint32_t most_vertex_bits(const HgjTable *t)
 {
@@ -63,24 +56,14 @@ static void plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max
 {
 	const HgjTableSpec *spec = &t->spec;
 	bool single = spec->nwords == 1;
-	bool direct = false;
+	bool direct;
 
 	if (single && p->rows > 0)
 	{
 		p->base = (uint64_t) min_key;
 		p->range = (uint64_t) max_key - (uint64_t) min_key;
-		direct = is_dense(spec->build, p->rows, p->range);
 	}
-	if (spec->build == HGJ_BUILD_DIRECT && !single)
-		p->notes |= HGJ_NOTE_DIRECT_MULTI_KEY;
-	else if (spec->build == HGJ_BUILD_DIRECT && p->rows == 0)
-		direct = p->slack == 0; /* nothing is dense */
-	else if (spec->build == HGJ_BUILD_DIRECT && !direct)
-		p->notes |= HGJ_NOTE_DIRECT_NOT_DENSE;
-	else if (spec->build == HGJ_BUILD_AUTO)
-		direct = direct && p->slack == 0; /* inserts would leave the range */
-	else if (spec->build != HGJ_BUILD_DIRECT)
-		direct = false;
+	direct = hgj_plan_direct(spec, p->rows, p->range, p->slack > 0, &p->notes);
 	p->direct = direct;
 	if (!single)
 		p->layout = LAYOUT_MULTI;
@@ -103,11 +86,11 @@ static void plan_vertices(const HgjTable *t, Plan *p)
 	if (p->direct)
 	{
 		p->vertices = p->range + 1;
-		p->vertex_bits = log2_ceil(p->vertices);
+		p->vertex_bits = hgj_log2_ceil(p->vertices);
 		p->shift = 0;
 		return;
 	}
-	bits = log2_ceil((uint64_t) ((double) p->rows / load));
+	bits = hgj_log2_ceil((uint64_t) ((double) p->rows / load));
 	bits = bits < 1 ? 1 : bits > 32 ? 32 : bits;
 	/* a load of 2 is good, too, and one pass of bins is better than a sort */
 	if (t->spec.load == 0 && bits == most_vertex_bits(t) + 1)
@@ -120,7 +103,7 @@ static void plan_vertices(const HgjTable *t, Plan *p)
 /* Step 3. */
 static void plan_bins(const HgjTable *t, Plan *p)
 {
-	uint32_t bits = log2_ceil(p->rows >> BIN_BITS);
+	uint32_t bits = hgj_log2_ceil(p->rows >> BIN_BITS);
 
 	if (p->vertex_bits > BIN_BITS && bits < p->vertex_bits - BIN_BITS)
 		bits = p->vertex_bits - BIN_BITS;
@@ -297,8 +280,8 @@ bool probe_should_bin(const HgjTable *table, uint64_t rows)
  */
 uint32_t probe_bin_bits(const HgjTable *table)
 {
-	uint32_t bits = log2_ceil(table->graph.bytes() >> 20);
-	uint32_t vertex_bits = log2_ceil(table->graph.vertices);
+	uint32_t bits = hgj_log2_ceil(table->graph.bytes() >> 20);
+	uint32_t vertex_bits = hgj_log2_ceil(table->graph.vertices);
 
 	bits = bits < 5 ? 5 : bits > 9 ? 9 : bits;
 	return bits > vertex_bits ? vertex_bits : bits;

@@ -185,7 +185,7 @@ static HgjStatus bin_rows(HgjProbe *p, ProbeJob *job, HgjError *err)
 {
 	HgjTable *t = p->table;
 	const Graph &g = t->graph;
-	uint32_t vertex_bits = log2_ceil(g.vertices);
+	uint32_t vertex_bits = hgj_log2_ceil(g.vertices);
 	uint32_t bits = probe_bin_bits(t);
 	RowSet set = {&p->rows, 1, p->rows.n};
 

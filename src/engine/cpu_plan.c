@@ -16,6 +16,7 @@
  *-------------------------------------------------------------------------
  */
 #include "cpu_internal.h"
+#include "plan_rules.h"
 
 /*
  * Measured (bench/engine_bench): binning probe rows pays when a batch is so
@@ -36,26 +37,6 @@
 /* Direct tables this many times larger than L2 are binned first. */
 #define DIRECT_BIN_L2S		8
 
-static uint32_t
-log2_ceil(uint64_t n)
-{
-	uint32_t	bits = 0;
-
-	while (bits < 63 && (UINT64_C(1) << bits) < n)
-		bits++;
-	return bits;
-}
-
-/* Whether a range is dense enough for a direct table of that many rows. */
-static bool
-is_dense(HgjBuild build, uint64_t rows, uint64_t range)
-{
-	uint64_t	limit = build == HGJ_BUILD_DIRECT ? 16 * rows + 65536 :
-		2 * rows + 1024;
-
-	return range <= limit && range < UINT32_MAX - 1;
-}
-
 /* Bytes of offsets and entries of a CSR graph. */
 static uint64_t
 csr_bytes(const Plan *p)
@@ -72,25 +53,15 @@ plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max_key)
 {
 	const HgjTableSpec *spec = &t->spec;
 	bool		single = spec->nwords == 1;
-	bool		direct = false;
+	bool		direct;
 	double		load = spec->load > 0 ? spec->load : 1.0;
 
 	if (single && p->rows > 0)
 	{
 		p->base = (uint64_t) min_key;
 		p->range = (uint64_t) max_key - (uint64_t) min_key;
-		direct = is_dense(spec->build, p->rows, p->range);
 	}
-	if (spec->build == HGJ_BUILD_DIRECT && !single)
-		p->notes |= HGJ_NOTE_DIRECT_MULTI_KEY;
-	else if (spec->build == HGJ_BUILD_DIRECT && p->rows == 0)
-		direct = p->slack == 0; /* nothing is dense */
-	else if (spec->build == HGJ_BUILD_DIRECT && !direct)
-		p->notes |= HGJ_NOTE_DIRECT_NOT_DENSE;
-	else if (spec->build == HGJ_BUILD_AUTO)
-		direct = direct && p->slack == 0;	/* inserts would leave the range */
-	else if (spec->build != HGJ_BUILD_DIRECT)
-		direct = false;
+	direct = hgj_plan_direct(spec, p->rows, p->range, p->slack > 0, &p->notes);
 
 	p->direct = direct;
 	if (!single)
@@ -111,7 +82,7 @@ plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max_key)
 	}
 	else
 	{
-		uint32_t	bits = log2_ceil((uint64_t) ((double) p->rows / load));
+		uint32_t	bits = hgj_log2_ceil((uint64_t) ((double) p->rows / load));
 
 		bits = bits < 1 ? 1 : bits > 32 ? 32 : bits;
 		p->vertices = UINT64_C(1) << bits;
@@ -123,12 +94,12 @@ plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max_key)
 static void
 plan_bins(const HgjTable *t, Plan *p, uint64_t bytes)
 {
-	uint32_t	code_bits = p->direct ? log2_ceil(p->vertices) : 64;
-	uint32_t	vertex_bits = log2_ceil(p->vertices);
-	uint32_t	bits = log2_ceil(bytes / (t->l2_bytes / 2) + 1);
+	uint32_t	code_bits = p->direct ? hgj_log2_ceil(p->vertices) : 64;
+	uint32_t	vertex_bits = hgj_log2_ceil(p->vertices);
+	uint32_t	bits = hgj_log2_ceil(bytes / (t->l2_bytes / 2) + 1);
 
 	if ((UINT32_C(1) << (bits > 31 ? 31 : bits)) > HGJ_MAX_BINS)
-		bits = log2_ceil(HGJ_MAX_BINS);
+		bits = hgj_log2_ceil(HGJ_MAX_BINS);
 	bits = bits > vertex_bits ? vertex_bits : bits;
 	bits = bits < 1 ? 1 : bits;
 	p->bin_shift = code_bits > bits ? code_bits - bits : 0;
@@ -262,10 +233,10 @@ hgj_cpu_plan_probe(HgjTable *table)
 	table->binned_rows = UINT64_MAX;
 	if (!g->direct && bytes > table->l2_bytes / 2)
 	{
-		uint32_t	bits = log2_ceil(bytes / (table->l2_bytes / 2) + 1);
+		uint32_t	bits = hgj_log2_ceil(bytes / (table->l2_bytes / 2) + 1);
 
-		if (bits > log2_ceil(HGJ_MAX_BINS))
-			bits = log2_ceil(HGJ_MAX_BINS);
+		if (bits > hgj_log2_ceil(HGJ_MAX_BINS))
+			bits = hgj_log2_ceil(HGJ_MAX_BINS);
 		table->probe_bins = UINT32_C(1) << bits;
 		table->probe_shift = 64 - bits;
 	}

@@ -14,6 +14,7 @@
 
 #include "commands/explain.h"
 #include "exec/agg_state.h"
+#include "exec/join_state.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/ruleutils.h"
@@ -68,7 +69,6 @@ show_having(HgjAggState *state, CustomScan *cscan, List *ancestors,
 			ExplainState *es)
 {
 	List	   *having = list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_HAVING);
-	Instrumentation *instrument = state->css.ss.ps.instrument;
 
 	if (having == NIL)
 		return;
@@ -76,12 +76,7 @@ show_having(HgjAggState *state, CustomScan *cscan, List *ancestors,
 	ExplainPropertyText("Filter",
 						deparse((Node *) make_ands_explicit(having), state,
 								ancestors, es), es);
-	if (es->analyze && instrument &&
-		(instrument->nfiltered1 > 0 || es->format != EXPLAIN_FORMAT_TEXT))
-		ExplainPropertyFloat("Rows Removed by Filter", NULL,
-							 instrument->nloops > 0 ?
-							 instrument->nfiltered1 / instrument->nloops : 0.0,
-							 0, es);
+	hgj_show_removed("Rows Removed by Filter", &state->css.ss.ps, false, es);
 }
 
 static void

@@ -19,8 +19,6 @@
  */
 #include "compat.h"
 
-#include <math.h>
-
 #include "catalog/pg_type.h"
 #include "exec/agg_groups.h"
 #include "fmgr.h"
@@ -161,19 +159,6 @@ hgj_group_key_load(HgjGroupKey *key, const HgjBatch *batch)
 		key->ever_nulls = true;
 }
 
-static inline uint64
-float_word(double value)
-{
-	uint64		bits;
-
-	if (isnan(value))
-		return UINT64CONST(0x7FF8000000000000);
-	if (value == 0.0)
-		return 0;				/* -0 as well */
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
 /* A varlena in memory as it is to be compared; maybe a copy, to be freed. */
 static inline struct varlena *
 flat_varlena(Datum value)
@@ -253,9 +238,9 @@ hash_value(HgjGroups *groups, HgjGroupKey *key, Datum value, uint64 h)
 		case HGJ_GROUP_WORD:
 			return hgj_stir(h ^ (uint64) value);
 		case HGJ_GROUP_FLOAT4:
-			return hgj_stir(h ^ float_word(DatumGetFloat4(value)));
+			return hgj_stir(h ^ hgj_float_word(DatumGetFloat4(value)));
 		case HGJ_GROUP_FLOAT8:
-			return hgj_stir(h ^ float_word(DatumGetFloat8(value)));
+			return hgj_stir(h ^ hgj_float_word(DatumGetFloat8(value)));
 		case HGJ_GROUP_BYTES:
 			return hash_string(DatumGetPointer(value), key->attlen, h);
 		case HGJ_GROUP_VARLENA:
@@ -335,9 +320,9 @@ values_equal(HgjGroups *groups, HgjGroupKey *key, Datum a, Datum b)
 		case HGJ_GROUP_WORD:
 			return a == b;
 		case HGJ_GROUP_FLOAT4:
-			return float_word(DatumGetFloat4(a)) == float_word(DatumGetFloat4(b));
+			return hgj_float_word(DatumGetFloat4(a)) == hgj_float_word(DatumGetFloat4(b));
 		case HGJ_GROUP_FLOAT8:
-			return float_word(DatumGetFloat8(a)) == float_word(DatumGetFloat8(b));
+			return hgj_float_word(DatumGetFloat8(a)) == hgj_float_word(DatumGetFloat8(b));
 		case HGJ_GROUP_BYTES:
 			return strings_equal(DatumGetPointer(a), DatumGetPointer(b),
 								 key->attlen);

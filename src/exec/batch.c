@@ -138,14 +138,7 @@ hgj_batch_clear(HgjBatch *batch)
 	batch->nlive = 0;
 	batch->live = NULL;
 	for (int i = 0; i < batch->ncols && !batch->borrowed; i++)
-	{
-		HgjVector  *vector = &batch->vectors[i];
-
-		if (vector->has_nulls)
-			memset(vector->validity, 0xFF,
-				   (((Size) batch->capacity + 63) / 64) * sizeof(uint64));
-		vector->has_nulls = false;
-	}
+		hgj_vector_all_valid(&batch->vectors[i], batch->capacity);
 }
 
 /*
@@ -214,9 +207,16 @@ hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer, uint8 width,
 		vector->has_nulls = true;	/* the bits have never been set */
 		buffer->capacity = capacity;
 	}
+	hgj_vector_all_valid(vector, buffer->capacity);
+}
+
+/* Make positions [0, rows) not NULL; no other has been set NULL. */
+void
+hgj_vector_all_valid(HgjVector *vector, uint32 rows)
+{
 	if (vector->has_nulls)
 		memset(vector->validity, 0xFF,
-			   (((Size) buffer->capacity + 63) / 64) * sizeof(uint64));
+			   (((Size) rows + 63) / 64) * sizeof(uint64));
 	vector->has_nulls = false;
 }
 
@@ -229,4 +229,24 @@ hgj_vector_all_null(HgjVector *vector, uint32 rows)
 	memset(vector->values, 0, mul_size(rows, vector->width));
 	memset(vector->validity, 0, (((Size) rows + 63) / 64) * sizeof(uint64));
 	vector->has_nulls = true;
+}
+
+/* out[i] = values[rows[i]]; out may be the values, if the rows ascend. */
+void
+hgj_values_gather(uint8 width, const void *values, const uint32 *rows, uint32 n,
+				  void *out)
+{
+#define GATHER_CASE(bytes, type) \
+		case bytes: \
+			for (uint32 i = 0; i < n; i++) \
+				((type *) out)[i] = ((const type *) values)[rows[i]]; \
+			break
+
+	switch (width)
+	{
+			GATHER_CASE(1, uint8);
+			GATHER_CASE(2, uint16);
+			GATHER_CASE(4, uint32);
+			GATHER_CASE(8, uint64);
+	}
 }

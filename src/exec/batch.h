@@ -88,6 +88,9 @@ extern Datum hgj_batch_keep(HgjBatch *batch, const HgjColumn *column,
 extern HgjKeys hgj_batch_keys(const HgjBatch *batch);
 extern void hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer,
 							   uint8 width, uint32 rows);
+extern void hgj_vector_all_valid(HgjVector *vector, uint32 rows);
+extern void hgj_values_gather(uint8 width, const void *values,
+							  const uint32 *rows, uint32 n, void *out);
 extern void hgj_vector_all_null(HgjVector *vector, uint32 rows);
 
 /* The datum of `width` bytes at `address`, as fetch_att() makes it. */

@@ -285,6 +285,22 @@ settle_recheck(HgjJoinState *state)
 }
 
 /*
+ * Lay the row store and the batches of the build side out, before the first
+ * pass: by then it is known which columns are encoded (encode.c).
+ */
+static void
+lay_out_build_side(HgjJoinState *state)
+{
+	state->inner_batch = hgj_batch_create(state->context, state->inner.columns,
+										  state->inner.ncols,
+										  state->inner.nwords);
+	hgj_row_store_init(&state->rows, state->context, state->inner.columns,
+					   state->inner.ncols, state->inner_ps->plan->plan_rows,
+					   get_hash_memory_limit());
+	state->inner_batch->values = &state->rows.values;
+}
+
+/*
  * Build the table of the next pass; state->pass counts it.  Whatever table
  * there was must have been released.
  */
@@ -294,6 +310,8 @@ hgj_build_pass(HgjJoinState *state)
 	HgjError	err = {0};
 
 	Assert(state->table == NULL);
+	if (state->inner_batch == NULL)
+		lay_out_build_side(state);
 	state->pass++;
 	state->total_rows = 0;
 	state->graph_rows = 0;

@@ -101,7 +101,6 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Oid eqop, Oid collation)
 		dictionary = hgj_dictionary_create(join->context, eqop, collation,
 										   column->attlen);
 		mark_encoded(column, dictionary);
-		hgj_setup_build_side(join);
 	}
 	else if ((c = find_column(&join->outer, scan_attno)) >= 0 &&
 			 join->outer.methods == &hgj_source_batches)

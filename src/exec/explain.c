@@ -209,11 +209,11 @@ show_source(const char *side, const HgjSource *source, const PlanState *ps,
 }
 
 /* Rows that a qual has rejected, as show_instrumentation_count() does. */
-static void
-show_removed(const char *label, CustomScanState *node, bool by_match,
-			 ExplainState *es)
+void
+hgj_show_removed(const char *label, const PlanState *ps, bool by_match,
+				 ExplainState *es)
 {
-	Instrumentation *instrument = node->ss.ps.instrument;
+	const Instrumentation *instrument = ps->instrument;
 	double		removed;
 
 	if (!es->analyze || instrument == NULL)
@@ -245,10 +245,10 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_clauses("Join Filter", joinquals, ps, ancestors, es);
 	show_clauses("Join Filter by Row", state->row_quals, ps, ancestors, es);
 	if (joinquals)
-		show_removed("Rows Removed by Join Filter", node, true, es);
+		hgj_show_removed("Rows Removed by Join Filter", ps, true, es);
 	show_clauses("Filter", filter, ps, ancestors, es);
 	if (filter)
-		show_removed("Rows Removed by Filter", node, false, es);
+		hgj_show_removed("Rows Removed by Filter", ps, false, es);
 	show_source("Outer", &state->outer, ps, ancestors, es);
 	show_source("Inner", &state->inner, ps, ancestors, es);
 	if (es->analyze)

@@ -35,10 +35,11 @@
 
 /* Make room for every column of both sides. */
 void
-hgj_pair_columns_init(HgjPairColumns *pairs, const HgjJoinState *state)
+hgj_pair_columns_init(HgjPairColumns *pairs, const HgjJoinState *join)
 {
-	int			max = Max(state->outer.ncols + state->inner.ncols, 1);
+	int			max = Max(join->outer.ncols + join->inner.ncols, 1);
 
+	pairs->join = join;
 	pairs->n = 0;
 	pairs->columns = palloc0(mul_size(max, sizeof(HgjPairColumn)));
 	pairs->vectors = palloc0(mul_size(max, sizeof(HgjVector *)));
@@ -49,10 +50,9 @@ hgj_pair_columns_init(HgjPairColumns *pairs, const HgjJoinState *state)
  * not there.  -1: the join does not carry it.
  */
 int
-hgj_pair_column(const HgjJoinState *state, HgjPairColumns *pairs,
-				AttrNumber scan_attno)
+hgj_pair_column(HgjPairColumns *pairs, AttrNumber scan_attno)
 {
-	const HgjSource *sources[] = {&state->outer, &state->inner};
+	const HgjSource *sources[] = {&pairs->join->outer, &pairs->join->inner};
 
 	for (int s = 0; s < lengthof(sources); s++)
 		for (int c = 0; c < sources[s]->ncols; c++)
@@ -74,33 +74,16 @@ hgj_pair_column(const HgjJoinState *state, HgjPairColumns *pairs,
 	return -1;
 }
 
-/* into[i] = from[rows[i]], values only */
-void
-hgj_gather_values(HgjVector *into, const HgjVector *from, const uint32 *rows,
-				  uint32 n)
+/* The same as an HgjInputLookup. */
+int
+hgj_pair_lookup(void *pairs, const Var *var)
 {
-	switch (from->width)
-	{
-		case 8:
-			for (uint32 i = 0; i < n; i++)
-				((uint64 *) into->values)[i] = ((const uint64 *) from->values)[rows[i]];
-			break;
-		case 4:
-			for (uint32 i = 0; i < n; i++)
-				((uint32 *) into->values)[i] = ((const uint32 *) from->values)[rows[i]];
-			break;
-		case 2:
-			for (uint32 i = 0; i < n; i++)
-				((uint16 *) into->values)[i] = ((const uint16 *) from->values)[rows[i]];
-			break;
-		default:
-			for (uint32 i = 0; i < n; i++)
-				((uint8 *) into->values)[i] = ((const uint8 *) from->values)[rows[i]];
-			break;
-	}
+	if (var->varno != INDEX_VAR)
+		return -1;
+	return hgj_pair_column(pairs, var->varattno);
 }
 
-/* The same for NULLs; rows NULL: the first n. */
+/* What hgj_values_gather() is for values, for NULLs; rows NULL: the first n. */
 void
 hgj_gather_nulls(HgjVector *into, const HgjVector *from, const uint32 *rows,
 				 uint32 n)
@@ -194,28 +177,31 @@ wants_inner(const HgjPairColumns *pairs)
  * side is missing, and its columns are NULL.
  */
 void
-hgj_gather_pairs(const HgjJoinState *state, HgjPairColumns *pairs,
-				 const uint32 *outer_rows, const uint32 *inner_rows, uint32 n)
+hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
+				 const uint32 *inner_rows, uint32 n)
 {
+	const HgjJoinState *join = pairs->join;
+
 	for (int c = 0; c < pairs->n; c++)
 	{
 		HgjPairColumn *column = &pairs->columns[c];
 		HgjVector  *vector = &column->buffer.vector;
 
-		hgj_buffer_reserve(state->context, &column->buffer, column->width, n);
+		hgj_buffer_reserve(join->context, &column->buffer, column->width, n);
 		pairs->vectors[c] = vector;
 		if ((column->inner ? inner_rows : outer_rows) == NULL)
 			hgj_vector_all_null(vector, n);
 		else if (!column->inner)
 		{
-			const HgjVector *from = &state->outer_batch->vectors[column->column];
+			const HgjVector *from = &join->outer_batch->vectors[column->column];
 
-			hgj_gather_values(vector, from, outer_rows, n);
+			hgj_values_gather(from->width, from->values, outer_rows, n,
+							  vector->values);
 			hgj_gather_nulls(vector, from, outer_rows, n);
 		}
 	}
 	if (inner_rows && wants_inner(pairs))
-		gather_records(&state->rows, pairs, inner_rows, NULL, n);
+		gather_records(&join->rows, pairs, inner_rows, NULL, n);
 }
 
 /*
@@ -223,11 +209,11 @@ hgj_gather_pairs(const HgjJoinState *state, HgjPairColumns *pairs,
  * row may be there twice.  inner_rows NULL: the inner columns are NULL.
  */
 void
-hgj_gather_in_place(const HgjJoinState *state, HgjPairColumns *pairs,
-					const uint32 *outer_rows, const uint32 *inner_rows,
-					uint32 n)
+hgj_gather_in_place(HgjPairColumns *pairs, const uint32 *outer_rows,
+					const uint32 *inner_rows, uint32 n)
 {
-	uint32		positions = state->outer_batch->nrows;
+	const HgjJoinState *join = pairs->join;
+	uint32		positions = join->outer_batch->nrows;
 
 	for (int c = 0; c < pairs->n; c++)
 	{
@@ -235,16 +221,16 @@ hgj_gather_in_place(const HgjJoinState *state, HgjPairColumns *pairs,
 
 		if (!column->inner)
 		{
-			pairs->vectors[c] = &state->outer_batch->vectors[column->column];
+			pairs->vectors[c] = &join->outer_batch->vectors[column->column];
 			continue;
 		}
-		hgj_buffer_reserve(state->context, &column->buffer, column->width,
+		hgj_buffer_reserve(join->context, &column->buffer, column->width,
 						   positions);
 		pairs->vectors[c] = &column->buffer.vector;
 		if (inner_rows == NULL)
 			hgj_vector_all_null(&column->buffer.vector, positions);
 	}
 	if (inner_rows && wants_inner(pairs))
-		gather_records(&state->rows, pairs, inner_rows,
+		gather_records(&join->rows, pairs, inner_rows,
 					   outer_rows, n);
 }

@@ -29,24 +29,21 @@ typedef struct HgjPairColumn
 /* Columns of pairs: what programs over pairs take, and what joins return. */
 typedef struct HgjPairColumns
 {
+	const struct HgjJoinState *join;
 	int			n;
 	HgjPairColumn *columns;
 	const HgjVector **vectors;	/* one per column */
 } HgjPairColumns;
 
 extern void hgj_pair_columns_init(HgjPairColumns *pairs,
-								  const struct HgjJoinState *state);
-extern int	hgj_pair_column(const struct HgjJoinState *state,
-							HgjPairColumns *pairs, AttrNumber scan_attno);
-extern void hgj_gather_pairs(const struct HgjJoinState *state,
-							 HgjPairColumns *pairs, const uint32 *outer_rows,
+								  const struct HgjJoinState *join);
+extern int	hgj_pair_column(HgjPairColumns *pairs, AttrNumber scan_attno);
+extern int	hgj_pair_lookup(void *pairs, const Var *var);
+extern void hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
 							 const uint32 *inner_rows, uint32 n);
-extern void hgj_gather_in_place(const struct HgjJoinState *state,
-								HgjPairColumns *pairs,
+extern void hgj_gather_in_place(HgjPairColumns *pairs,
 								const uint32 *outer_rows,
 								const uint32 *inner_rows, uint32 n);
-extern void hgj_gather_values(HgjVector *into, const HgjVector *from,
-							  const uint32 *rows, uint32 n);
 extern void hgj_gather_nulls(HgjVector *into, const HgjVector *from,
 							 const uint32 *rows, uint32 n);
 

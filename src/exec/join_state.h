@@ -132,6 +132,8 @@ typedef struct HgjJoinState
 	HgjPhase	phase;
 	uint32		batch_rows;		/* of the next outer batch */
 	bool		outer_filled;	/* outer_batch has rows that nobody probed with */
+	bool		outer_looked_at;	/* outer_volatile means something */
+	bool		outer_volatile; /* reading it again would be noticed */
 	bool		outer_seen;		/* the last execution got an outer row */
 
 	HgjMatches	pairs;
@@ -182,7 +184,6 @@ extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 
 /* setup.c */
 extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
-extern void hgj_setup_build_side(HgjJoinState *state);
 extern void hgj_use_scan_slot(HgjJoinState *state);
 
 /* build.c */
@@ -231,6 +232,8 @@ extern void hgj_fill_slot(HgjJoinState *state, uint32 outer_row,
 extern TupleTableSlot *hgj_project(HgjJoinState *state);
 
 /* explain.c */
+extern void hgj_show_removed(const char *label, const PlanState *ps,
+							 bool by_match, ExplainState *es);
 extern void hgj_explain(CustomScanState *node, List *ancestors,
 						ExplainState *es);
 

@@ -27,8 +27,6 @@
  */
 #include "compat.h"
 
-#include <math.h>
-
 #include "access/hash.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
@@ -258,20 +256,6 @@ hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair)
 	return true;
 }
 
-/* The bits of a double that stand for all values equal to this one. */
-static inline uint64
-canonical_float(double value)
-{
-	uint64		bits;
-
-	if (isnan(value))
-		return UINT64CONST(0x7FF8000000000000);
-	if (value == 0.0)
-		return 0;				/* -0 as well */
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
 /*
  * Write the words of one non-null key datum for row `row` of a batch.
  *
@@ -305,10 +289,10 @@ hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 			word = (uint64) DatumGetUInt32(value);
 			break;
 		case HGJ_KEY_FLOAT4:
-			word = canonical_float((double) DatumGetFloat4(value));
+			word = hgj_float_word((double) DatumGetFloat4(value));
 			break;
 		case HGJ_KEY_FLOAT8:
-			word = canonical_float(DatumGetFloat8(value));
+			word = hgj_float_word(DatumGetFloat8(value));
 			break;
 		case HGJ_KEY_BYTES6:
 			memcpy(&word, DatumGetMacaddrP(value), sizeof(macaddr));
@@ -391,10 +375,10 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 			WORDS_OF(uint32, (uint64) v);
 			return;
 		case HGJ_KEY_FLOAT4:
-			WORDS_OF(float4, canonical_float((double) v));
+			WORDS_OF(float4, hgj_float_word((double) v));
 			return;
 		case HGJ_KEY_FLOAT8:
-			WORDS_OF(float8, canonical_float(v));
+			WORDS_OF(float8, hgj_float_word(v));
 			return;
 		case HGJ_KEY_TEXT:
 		case HGJ_KEY_BPCHAR:

@@ -71,6 +71,23 @@ hgj_key_is_text(HgjKeyKind kind)
 	return kind == HGJ_KEY_TEXT || kind == HGJ_KEY_BPCHAR;
 }
 
+/*
+ * The bits that stand for all floats equal to this one: -0 is 0, and all NaNs
+ * are one.
+ */
+static inline uint64
+hgj_float_word(double value)
+{
+	union
+	{
+		double		value;
+		uint64		word;
+	}			bits;
+
+	bits.value = value + 0.0;
+	return value != value ? (uint64) PG_INT64_MAX : bits.word;
+}
+
 extern bool hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair);
 extern void hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 						  uint64 *const *words, uint32 row);

@@ -58,17 +58,6 @@ typedef struct HgjOutput
 	HgjBuffer	rows;			/* 4-byte row numbers: unmatched outer rows */
 } HgjOutput;
 
-/* HgjInputLookup over both sides' columns. */
-static int
-lookup_column(void *arg, const Var *var)
-{
-	HgjJoinState *state = arg;
-
-	if (var->varno != INDEX_VAR)
-		return -1;
-	return hgj_pair_column(state, &state->output->pairs, var->varattno);
-}
-
 /* Column resno of the target list. */
 static void
 init_column(HgjJoinState *state, const TargetEntry *tle)
@@ -87,7 +76,7 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 		return;
 	if (IsA(tle->expr, Var))
 	{
-		out->pair_column = lookup_column(state, (Var *) tle->expr);
+		out->pair_column = hgj_pair_lookup(&output->pairs, (Var *) tle->expr);
 		if (out->pair_column < 0)
 			elog(ERROR, "column %d of a HashGraphJoin is not carried",
 				 ((Var *) tle->expr)->varattno);
@@ -95,7 +84,7 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 	}
 	output->expressions = true;
 	out->program = hgj_program_compile(tle->expr, &state->css.ss.ps,
-									   lookup_column, state, true);
+									   hgj_pair_lookup, &output->pairs, true);
 	if (out->program == NULL)
 		out->expr = ExecInitExpr(tle->expr, &state->css.ss.ps);
 }
@@ -141,7 +130,7 @@ hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
 				  HgjDictionary *dictionary)
 {
 	HgjOutput  *output = join->output;
-	int			i = hgj_pair_column(join, &output->pairs, scan_attno);
+	int			i = hgj_pair_column(&output->pairs, scan_attno);
 
 	output->pairs.columns[i].width = sizeof(uint32);
 	for (int c = 0; c < output->ncols; c++)
@@ -221,13 +210,13 @@ make_batch(HgjJoinState *state, const uint32 *outer_rows,
 	batch->nrows = batch->nlive = n;
 	if (can_stay_in_place(state, outer_rows, n))
 	{
-		hgj_gather_in_place(state, &output->pairs, outer_rows, inner_rows, n);
+		hgj_gather_in_place(&output->pairs, outer_rows, inner_rows, n);
 		batch->nrows = state->outer_batch->nrows;
 		if (n < batch->nrows)
 			batch->live = outer_rows;
 	}
 	else
-		hgj_gather_pairs(state, &output->pairs, outer_rows, inner_rows, n);
+		hgj_gather_pairs(&output->pairs, outer_rows, inner_rows, n);
 
 	for (int c = 0; c < output->ncols; c++)
 	{

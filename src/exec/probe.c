@@ -226,7 +226,12 @@ hgj_peek_outer(HgjJoinState *state)
 	 * What has been taken from a shared scan could not be put back; and rows
 	 * that are read again for several passes must not have called nextval().
 	 */
-	if (IsInParallelMode() || calls_volatile(state->outer_ps, NULL))
+	if (!state->outer_looked_at)
+	{
+		state->outer_volatile = calls_volatile(state->outer_ps, NULL);
+		state->outer_looked_at = true;
+	}
+	if (IsInParallelMode() || state->outer_volatile)
 		return true;
 	fill_outer_batch(state);
 	state->outer_filled = (state->outer_batch->nrows > 0);

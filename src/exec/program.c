@@ -94,6 +94,17 @@ filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out)
 	return rows.n;
 }
 
+/* The chunk that begins with the first'th of n rows. */
+static inline HgjRows
+chunk_of(const uint32 *sel, uint32 first, uint32 n)
+{
+	return (HgjRows) {
+		.sel = sel ? sel + first : NULL,
+		.first = first,
+		.n = Min(HGJ_CHUNK, n - first)
+	};
+}
+
 uint32
 hgj_program_filter(HgjProgram *program, const HgjVector *const *inputs,
 				   const uint32 *sel, uint32 n, uint32 *out)
@@ -104,39 +115,12 @@ hgj_program_filter(HgjProgram *program, const HgjVector *const *inputs,
 	program->failed = program->single = false;
 	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
 	{
-		HgjRows		chunk = {
-			.sel = sel ? sel + first : NULL,
-			.first = first,
-			.n = Min(HGJ_CHUNK, n - first)
-		};
+		HgjRows		chunk = chunk_of(sel, first, n);
 
 		CHECK_FOR_INTERRUPTS();
 		passed += filter_chunk(program, &chunk, out + passed);
 	}
 	return passed;
-}
-
-/* Make room for the values of n rows. */
-static void
-reserve_result(HgjProgram *program, uint32 n)
-{
-	HgjVector  *result = &program->result;
-	uint32		capacity = Max(n, HGJ_CHUNK);
-
-	if (n <= program->result_rows && result->values)
-		return;
-	if (result->values)
-	{
-		pfree(result->values);
-		pfree(result->validity);
-		result->values = NULL;
-	}
-	result->validity = MemoryContextAllocHuge(program->context,
-											  mul_size(capacity / 64 + 1,
-													   sizeof(uint64)));
-	result->values = MemoryContextAllocHuge(program->context,
-											mul_size(capacity, result->width));
-	program->result_rows = capacity;
 }
 
 /* The NULL bytes of a chunk, as bits. */
@@ -176,20 +160,17 @@ const HgjVector *
 hgj_program_eval(HgjProgram *program, const HgjVector *const *inputs,
 				 const uint32 *sel, uint32 n)
 {
-	HgjVector  *result = &program->result;
+	HgjVector  *result = &program->result.vector;
 	HgjStep    *root = program->root;
 
-	reserve_result(program, n);
-	result->has_nulls = false;
+	/* whole chunks of NULL bits are written, and all that are read */
+	hgj_buffer_reserve(program->context, &program->result, root->width,
+					   Max(n, HGJ_CHUNK));
 	program->inputs = inputs;
 	program->failed = program->single = false;
 	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
 	{
-		HgjRows		chunk = {
-			.sel = sel ? sel + first : NULL,
-			.first = first,
-			.n = Min(HGJ_CHUNK, n - first)
-		};
+		HgjRows		chunk = chunk_of(sel, first, n);
 		char	   *values = (char *) result->values +
 			(Size) first * result->width;
 

@@ -200,3 +200,19 @@ hgj_constant_fetch(HgjProgram *program, HgjConstant *constant)
 	hgj_constant_cast(constant);
 	constant->ready = true;
 }
+
+/*
+ * Fetch the constant of a step of bytes.  True: it is NULL, and so is the
+ * step's value for all n rows.
+ */
+bool
+hgj_constant_nulls(HgjProgram *program, HgjStep *step, uint32 n)
+{
+	hgj_constant_fetch(program, step->constant);
+	if (!step->constant->isnull)
+		return false;
+	memset(step->value_buffer, 0, n);
+	memset(step->null_buffer, 1, n);
+	step->nulls = step->null_buffer;
+	return true;
+}

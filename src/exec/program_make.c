@@ -94,10 +94,7 @@ make_program(HgjCompiler *c, List *roots)
 										   "HashGraphJoin calls",
 										   ALLOCSET_DEFAULT_SIZES);
 	if (list_length(roots) == 1)
-	{
 		program->root = linitial(roots);
-		program->result.width = program->root->width;
-	}
 	program->clauses = palloc(sizeof(HgjClause));
 	foreach(lc, roots)
 		if (((HgjStep *) lfirst(lc))->kind == HGJ_KIND_U1)

@@ -187,25 +187,6 @@ hgj_select_valid(const uint64 *validity, const HgjRows *rows, bool valid,
 }
 
 void
-hgj_values_gather(uint8 width, const void *values, const uint32 *sel, uint32 n,
-		   void *out)
-{
-#define GATHER_CASE(bytes, type) \
-		case bytes: \
-			for (uint32 i = 0; i < n; i++) \
-				((type *) out)[i] = ((const type *) values)[sel[i]]; \
-			break
-
-	switch (width)
-	{
-			GATHER_CASE(1, uint8);
-			GATHER_CASE(2, uint16);
-			GATHER_CASE(4, uint32);
-			GATHER_CASE(8, uint64);
-	}
-}
-
-void
 hgj_values_scatter(uint8 width, const void *values, const uint32 *index, uint32 n,
 			void *out)
 {
@@ -289,8 +270,8 @@ hgj_values_keys(HgjKind kind, const void *values, const HgjRows *rows,
 			KEYS_CASE(I4, int32, (int64));
 			KEYS_CASE(I8, int64, (int64));
 			KEYS_CASE(U4, uint32, (int64));
-			KEYS_CASE(F4, float, hgj_float_key);
-			KEYS_CASE(F8, double, hgj_float_key);
+			KEYS_CASE(F4, float, (int64) hgj_float_word);
+			KEYS_CASE(F8, double, (int64) hgj_float_word);
 		default:
 			elog(ERROR, "no keys of kind %d", (int) kind);
 	}

@@ -255,8 +255,7 @@ struct HgjProgram
 	bool		failed;			/* a loop said true: find the row ... */
 	bool		single;			/* ... by running one at a time, as now */
 
-	HgjVector	result;			/* of hgj_program_eval() */
-	uint32		result_rows;	/* its capacity */
+	HgjBuffer	result;			/* of hgj_program_eval() */
 	MemoryContext context;
 	MemoryContext scratch;		/* for the evaluation of constants */
 	MemoryContext calls;		/* for what functions leave behind */
@@ -283,6 +282,7 @@ extern HgjConstant *hgj_constant_make(PlanState *parent, Expr *expr,
 extern bool hgj_is_constant(PlanState *parent, Expr *expr);
 extern void hgj_constant_cast(HgjConstant *constant);
 extern void hgj_constant_fetch(HgjProgram *program, HgjConstant *constant);
+extern bool hgj_constant_nulls(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_clause.c */
 extern void hgj_clause_recognize(HgjClause *clause);
@@ -297,6 +297,7 @@ extern HgjKind hgj_kind_of_type(Oid type);
 extern bool hgj_operation(Oid funcid, HgjOperation *operation);
 
 /* program_steps.c */
+extern void hgj_member_finish(HgjStep *step, bool has_nulls, uint32 n);
 extern void hgj_step_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
 
@@ -354,30 +355,11 @@ extern uint32 hgj_select_true(const uint8 *values, const uint8 *nulls,
 							  const HgjRows *rows, uint32 *out);
 extern uint32 hgj_select_valid(const uint64 *validity, const HgjRows *rows,
 							   bool valid, uint32 *out);
-extern void hgj_values_gather(uint8 width, const void *values, const uint32 *sel,
-					   uint32 n, void *out);
 extern bool hgj_values_nulls(const HgjVector *vector, const HgjRows *rows,
 							 uint8 *nulls);
 extern void hgj_values_scatter(uint8 width, const void *values, const uint32 *index,
 						uint32 n, void *out);
 extern void hgj_values_keys(HgjKind kind, const void *values,
 							const HgjRows *rows, int64 *keys);
-
-/*
- * The key of a float, by which equal floats are equal: -0 is 0, and all NaNs
- * are one.
- */
-static inline int64
-hgj_float_key(double value)
-{
-	union
-	{
-		double		value;
-		int64		key;
-	}			bits;
-
-	bits.value = value + 0.0;
-	return value != value ? PG_INT64_MAX : bits.key;
-}
 
 #endif							/* HGJ_PROGRAM_PRIVATE_H */

@@ -3,7 +3,7 @@
  * program_set.c
  *	  The constants of IN: a set of 64-bit keys.
  *
- * 1. Elements become keys: integers as they are, floats by hgj_float_key().
+ * 1. Elements become keys: integers as they are, floats by hgj_float_word().
  *	  Duplicates and NULL elements are left out, but that there was a NULL is
  *	  remembered: a value that is not in the set is then neither in nor out.
  * 2. Keys that lie close together become a bitmap, all others a hash table.  For

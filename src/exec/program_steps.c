@@ -317,25 +317,43 @@ run_distinct(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	}
 }
 
+/*
+ * IN and NOT IN: value_buffer says which of the argument's values are members
+ * of a set, which may have a NULL as well.
+ */
+void
+hgj_member_finish(HgjStep *step, bool has_nulls, uint32 n)
+{
+	const uint8 *nulls = step->args[0]->nulls;
+	uint8	   *pg_restrict out = step->value_buffer;
+	uint8	   *pg_restrict null = step->null_buffer;
+
+	step->nulls = nulls;
+	if (has_nulls)
+	{
+		const uint8 *z = nulls ? nulls : zeros;
+
+		for (uint32 i = 0; i < n; i++)
+			null[i] = z[i] | !out[i];
+		step->nulls = null;
+	}
+	if (step->invert)
+		for (uint32 i = 0; i < n; i++)
+			out[i] ^= 1;
+}
+
 static void
 run_member(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 {
 	HgjStep    *arg = step->args[0];
 	HgjRows		dense = {.n = rows->n};
-	uint8	   *pg_restrict out = step->value_buffer;
-	uint8	   *pg_restrict null = step->null_buffer;
+	uint8	   *out = step->value_buffer;
 
 	hgj_step_run(program, arg, rows);
 	if (program->failed)
 		return;
-	hgj_constant_fetch(program, step->constant);
-	if (step->constant->isnull)
-	{
-		memset(out, 0, rows->n);
-		memset(null, 1, rows->n);
-		step->nulls = null;
+	if (hgj_constant_nulls(program, step, rows->n))
 		return;
-	}
 	hgj_set_prepare(program, step);
 	if (step->set->nkeys == 0 && !step->set->has_nulls)
 	{
@@ -344,18 +362,7 @@ run_member(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	}
 	hgj_values_keys(arg->kind, arg->values, &dense, program->keys);
 	hgj_set_lookup(step->set, program->keys, rows->n, out);
-	step->nulls = arg->nulls;
-	if (step->set->has_nulls)
-	{
-		const uint8 *z = arg->nulls ? arg->nulls : zeros;
-
-		for (uint32 i = 0; i < rows->n; i++)
-			null[i] = z[i] | !out[i];
-		step->nulls = null;
-	}
-	if (step->invert)
-		for (uint32 i = 0; i < rows->n; i++)
-			out[i] ^= 1;
+	hgj_member_finish(step, step->set->has_nulls, rows->n);
 }
 
 /* A branch's values, for the m rows of `index`, into those of the step. */

@@ -231,21 +231,14 @@ hgj_text_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	const Datum *values;
 	const uint8 *nulls;
 	uint8	   *out = step->value_buffer;
-	uint8	   *null = step->null_buffer;
 
 	hgj_step_run(program, arg, rows);
 	if (program->failed)
 		return;
 	values = arg->values;
 	nulls = arg->nulls;
-	hgj_constant_fetch(program, step->constant);
-	if (step->constant->isnull)
-	{
-		memset(out, 0, rows->n);
-		memset(null, 1, rows->n);
-		step->nulls = null;
+	if (hgj_constant_nulls(program, step, rows->n))
 		return;
-	}
 	if (set->context == NULL)
 		prepare(program, set, step->constant->value);
 	if (set->n == 0 && !set->has_nulls)
@@ -268,14 +261,5 @@ hgj_text_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 						  true_length(set, VARDATA_ANY(text),
 									  VARSIZE_ANY_EXHDR(text)));
 	}
-	step->nulls = nulls;
-	if (set->has_nulls)
-	{
-		for (uint32 i = 0; i < rows->n; i++)
-			null[i] = (nulls && nulls[i]) || !out[i];
-		step->nulls = null;
-	}
-	if (step->invert)
-		for (uint32 i = 0; i < rows->n; i++)
-			out[i] ^= 1;
+	hgj_member_finish(step, set->has_nulls, rows->n);
 }

@@ -21,17 +21,6 @@
 
 #include "exec/join_state.h"
 
-/* HgjInputLookup over both sides' columns. */
-static int
-lookup_column(void *arg, const Var *var)
-{
-	HgjJoinState *state = arg;
-
-	if (var->varno != INDEX_VAR)
-		return -1;
-	return hgj_pair_column(state, &state->residual_columns, var->varattno);
-}
-
 /*
  * Compile what can be of `quals`, an implicitly ANDed list; returns the rest,
  * in its order.  Call when both sides' columns are known.
@@ -42,8 +31,9 @@ hgj_residual_init(HgjJoinState *state, List *quals, bool may_fail)
 	List	   *rest;
 
 	hgj_pair_columns_init(&state->residual_columns, state);
-	rest = hgj_program_compile_quals(quals, &state->css.ss.ps, lookup_column,
-									 state, may_fail, &state->residual);
+	rest = hgj_program_compile_quals(quals, &state->css.ss.ps, hgj_pair_lookup,
+									 &state->residual_columns, may_fail,
+									 &state->residual);
 	if (state->residual)
 		state->residual_sel = palloc(HGJ_PAIRS * sizeof(uint32));
 	return rest;
@@ -59,7 +49,7 @@ hgj_residual_run(HgjJoinState *state)
 
 	if (state->residual == NULL || pairs->n == 0)
 		return;
-	hgj_gather_pairs(state, &state->residual_columns, pairs->probe_rows,
+	hgj_gather_pairs(&state->residual_columns, pairs->probe_rows,
 					 pairs->build_rows, pairs->n);
 	n = hgj_program_filter(state->residual, state->residual_columns.vectors,
 						   NULL, pairs->n, state->residual_sel);

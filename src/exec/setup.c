@@ -344,19 +344,6 @@ choose_source(HgjSource *source, EState *estate)
 				 errhint("Set hashgraph_join.source to auto.")));
 }
 
-/* Lay the row store and the batches of the build side out. */
-void
-hgj_setup_build_side(HgjJoinState *state)
-{
-	state->inner_batch = hgj_batch_create(state->context, state->inner.columns,
-										  state->inner.ncols,
-										  state->inner.nwords);
-	hgj_row_store_init(&state->rows, state->context, state->inner.columns,
-					   state->inner.ncols, state->inner_ps->plan->plan_rows,
-					   get_hash_memory_limit());
-	state->inner_batch->values = &state->rows.values;
-}
-
 static void
 init_buffers(HgjJoinState *state)
 {
@@ -365,7 +352,6 @@ init_buffers(HgjJoinState *state)
 	state->outer_batch = hgj_batch_create(state->context, state->outer.columns,
 										  state->outer.ncols,
 										  state->outer.nwords);
-	hgj_setup_build_side(state);
 	state->outer.keep_null_keys = s->fill_outer;
 	state->inner.keep_null_keys = s->fill_inner;
 }

@@ -190,13 +190,14 @@ copy_columns(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 		const HgjVector *vector = &from->vectors[column->attno - 1];
 		HgjVector  *into = &batch->vectors[c];
 
-		if (column->dictionary == NULL && from->live)
-			hgj_gather_values(into, vector, from->live, nlive);
-		else if (column->dictionary == NULL)
-			memcpy(into->values, vector->values, (Size) nlive * column->width);
-		hgj_gather_nulls(into, vector, from->live, nlive);
 		if (!column->attbyval)
 			keep_values(batch, column, vector, from->live, into, nlive);
+		else if (from->live)
+			hgj_values_gather(column->width, vector->values, from->live, nlive,
+							  into->values);
+		else
+			memcpy(into->values, vector->values, (Size) nlive * column->width);
+		hgj_gather_nulls(into, vector, from->live, nlive);
 	}
 }
 

@@ -249,14 +249,6 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	return true;
 }
 
-static void
-forget_nulls(HgjVector *vector, uint32 rows)
-{
-	if (vector->has_nulls)
-		memset(vector->validity, 0xFF, (rows + 63) / 64 * sizeof(uint64));
-	vector->has_nulls = false;
-}
-
 /* Run the program over the page; ps->selection gets the rows that pass. */
 static uint32
 run_program(PageSource *ps)
@@ -265,7 +257,7 @@ run_program(PageSource *ps)
 	uint32		n = pages->ntuples;
 
 	for (int i = 0; i < ps->input.ncols; i++)
-		forget_nulls(ps->input_targets[i].vector, MaxHeapTuplesPerPage);
+		hgj_vector_all_valid(ps->input_targets[i].vector, MaxHeapTuplesPerPage);
 	hgj_heap_columns_read(&ps->input, pages->tuples, n, pages->kind,
 						  ps->input_targets, &pages->prefetch);
 	if (!ps->started)
@@ -338,9 +330,7 @@ close_gaps(const HgjHeapTarget *target, const uint32 *from, uint32 n,
 	uint8		width = vector->width;
 	char	   *values = (char *) vector->values + (Size) target->first * width;
 
-	for (uint32 i = 0; i < n; i++)
-		hgj_store(values + (Size) i * width, width,
-				  hgj_load(values + (Size) from[i] * width, width));
+	hgj_values_gather(width, values, from, n, values);
 	if (!vector->has_nulls)
 		return;
 	for (uint32 i = 0; i < before; i++)

@@ -113,20 +113,9 @@ is( $node->safe_psql(
 		BEGIN; SAVEPOINT s; SELECT count(*) FROM dim; ROLLBACK TO s; $good; COMMIT;"),
 	"20\n100000\n$answer", 'errors caught inside a transaction');
 
-# ---- nothing stays: memory of the process after many failures
+# ---- nothing stays after many failures
 #
-# The first rounds warm caches; after them neither PostgreSQL's contexts nor
-# the process itself (engines allocate outside of contexts) may grow.
-sub memory_of
-{
-	my ($session, $pid) = @_;
-	my $contexts = $session->query_safe('SELECT sum(total_bytes) FROM pg_backend_memory_contexts');
-	my $status = slurp_file("/proc/$pid/status");
-	my ($rss) = $status =~ /^VmRSS:\s+(\d+) kB/m or die 'no VmRSS';
-	my ($size) = $status =~ /^VmData:\s+(\d+) kB/m or die 'no VmData';
-	return ($contexts, $rss, $size);
-}
-
+# A table of any of these queries is 2 MB and more: fifty leaks are 100 MB.
 my %stopped = (
 	'cancel in an emit' => "SET statement_timeout = '60ms'; SELECT count(*) FROM hot a JOIN hot b USING (k);",
 	# without a slow row now and then these would be over too soon
@@ -141,35 +130,9 @@ my %stopped = (
 	'several passes stopped' => "SET work_mem = '1MB'; SELECT f.v FROM fact f LEFT JOIN dim d USING (k) LIMIT 1;");
 for my $what (sort keys %stopped)
 {
-	my $session = $node->background_psql('postgres', on_error_stop => 0);
-	$session->query_safe($FORCED);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
-	my $reset = "RESET statement_timeout; RESET work_mem;";
-	my $stops = 0;
-	my $rounds = sub {
-		for (1 .. shift)
-		{
-			# psql sends the statements one by one: after an error, the rest runs.
-			$session->query("$stopped{$what} $reset");
-			$stops++ if $session->{stderr} =~ /statement timeout|division by zero/;
-			$session->{stderr} = '';
-		}
-	};
-	$rounds->(12);
-	my ($contexts0, $rss0, $data0) = memory_of($session, $pid);
-	$rounds->(50);
-	my ($contexts1, $rss1, $data1) = memory_of($session, $pid);
-	is($stops, $what =~ /^(cancel|error)/ ? 62 : 0, "50 times $what: each of them did");
-	cmp_ok($contexts1, '<=', $contexts0 + 256 * 1024,
-		"50 times $what: memory contexts do not grow ($contexts0 to $contexts1 bytes)");
-	# A table of any of these queries is 2 MB and more: fifty leaks are 100 MB.
-	cmp_ok($rss1, '<=', $rss0 + 16 * 1024, "50 times $what: the process does not grow ($rss0 to $rss1 kB)");
-	cmp_ok($data1, '<=', $data0 + 32 * 1024, "50 times $what: nor does its address space ($data0 to $data1 kB)");
-	like($session->query("$reset $good"), qr/\Q$answer\E/, "50 times $what: the session joins rightly");
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0,
-		"50 times $what: no temporary file is left");
-	$session->{stderr} = '';
-	$session->quit;
+	keeps_nothing($node, $what, sql => $stopped{$what}, reset => 'RESET statement_timeout; RESET work_mem;',
+		warm => 12, rounds => 50, stops => $what =~ /^(cancel|error)/ ? qr/statement timeout|division by zero/ : undef,
+		good => $good, answer => $answer);
 }
 
 # ---- temp_file_limit and work_mem

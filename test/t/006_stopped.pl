@@ -121,15 +121,6 @@ like($node->safe_psql('postgres', "$FORCED SET work_mem = '1MB'; EXPLAIN (ANALYZ
 	qr/HashGraphAgg.*(Spilled Rows|HashAggregate|Batches)/s, 'and they are spilled');
 
 # ---- nothing stays after many stops
-sub memory_of
-{
-	my ($session, $pid) = @_;
-	my $contexts = $session->query_safe('SELECT sum(total_bytes) FROM pg_backend_memory_contexts');
-	my $status = slurp_file("/proc/$pid/status");
-	my ($anon) = $status =~ /^RssAnon:\s+(\d+) kB/m or die 'no RssAnon';
-	my ($data) = $status =~ /^VmData:\s+(\d+) kB/m or die 'no VmData';
-	return ($contexts, $anon, $data);
-}
 my %stopped = (
 	'a timeout in groups' => "SET statement_timeout = '50ms'; $long{groups};",
 	'a timeout in spilled groups' => "SET statement_timeout = '50ms'; $long{'spilled groups'};",
@@ -142,32 +133,11 @@ my %stopped = (
 	'a cursor left open' => 'BEGIN; DECLARE c CURSOR FOR SELECT v, name FROM star; FETCH 5 FROM c; ROLLBACK;');
 for my $what (sort keys %stopped)
 {
-	my $session = $node->background_psql('postgres', on_error_stop => 0);
-	$session->query_safe($FORCED);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
-	my $reset = 'RESET statement_timeout; RESET work_mem; RESET temp_file_limit;';
-	my $stops = 0;
-	my $rounds = sub {
-		for (1 .. shift)
-		{
-			$session->query("$stopped{$what} $reset");
-			$stops++ if $session->{stderr} =~ /ERROR/;
-			$session->{stderr} = '';
-		}
-	};
-	$rounds->(6);
-	my ($contexts0, $anon0, $data0) = memory_of($session, $pid);
-	$rounds->(20);
-	my ($contexts1, $anon1, $data1) = memory_of($session, $pid);
-	is($stops, $what =~ /timeout|error|disk/ ? 26 : 0, "20 times $what: each of them did");
-	cmp_ok($contexts1, '<=', $contexts0 + 256 * 1024, "20 times $what: memory contexts do not grow ($contexts0 to $contexts1 bytes)");
-	cmp_ok($anon1, '<=', $anon0 + 16 * 1024, "20 times $what: the process does not grow ($anon0 to $anon1 kB)");
-	cmp_ok($data1, '<=', $data0 + 32 * 1024, "20 times $what: nor does its address space ($data0 to $data1 kB)");
-	like($session->query("$reset $good"), qr/\Q$answer\E/, "20 times $what: the session joins rightly");
-	$session->{stderr} = '';
-	$session->quit;
+	keeps_nothing($node, $what, sql => $stopped{$what},
+		reset => 'RESET statement_timeout; RESET work_mem; RESET temp_file_limit;',
+		warm => 6, rounds => 20, stops => $what =~ /timeout|error|disk/ ? qr/ERROR/ : undef,
+		good => $good, answer => $answer);
 }
-is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'no temporary file is left');
 
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal|leak/, 'the server log knows no crash and no leak');
 $node->stop;

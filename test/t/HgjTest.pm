@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_server $FORCED joined_plan fails_with);
+our @EXPORT = qw(new_server $FORCED joined_plan fails_with keeps_nothing);
 
 # Sessions start with this where the planner is to have no choice.
 our $FORCED =
@@ -46,6 +46,56 @@ sub fails_with
 	isnt($rc, 0, "$name: fails");
 	like($err, $pattern, "$name: says why");
 	return $err;
+}
+
+# What the session holds: PostgreSQL's memory contexts in bytes, the process's
+# own memory and its address space in kB.  Engines allocate outside of contexts.
+sub memory_of
+{
+	my ($session, $pid) = @_;
+	my $contexts = $session->query_safe('SELECT sum(total_bytes) FROM pg_backend_memory_contexts');
+	my $status = slurp_file("/proc/$pid/status");
+	my ($anon) = $status =~ /^RssAnon:\s+(\d+) kB/m or die 'no RssAnon';
+	my ($data) = $status =~ /^VmData:\s+(\d+) kB/m or die 'no VmData';
+	return ($contexts, $anon, $data);
+}
+
+# Ok when nothing stays in a session that runs a statement many times.
+#
+#   sql       the statement; it changes no setting but those that reset knows
+#   reset     brings the settings back after each
+#   warm      rounds that warm caches; after them nothing may grow
+#   rounds    rounds that are measured
+#   stops     errors that count as a stop: every round has one, or, undefined, none
+#   good      a query that the session must answer afterwards, with answer
+sub keeps_nothing
+{
+	my ($node, $what, %test) = @_;
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	$session->query_safe($FORCED);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $stops = 0;
+	my $rounds = sub {
+		for (1 .. shift)
+		{
+			# psql sends the statements one by one: after an error, the rest runs.
+			$session->query("$test{sql} $test{reset}");
+			$stops++ if $session->{stderr} =~ ($test{stops} // qr/ERROR/);
+			$session->{stderr} = '';
+		}
+	};
+	$rounds->($test{warm});
+	my ($contexts0, $anon0, $data0) = memory_of($session, $pid);
+	$rounds->($test{rounds});
+	my ($contexts1, $anon1, $data1) = memory_of($session, $pid);
+	my $name = "$test{rounds} times $what";
+	is($stops, defined $test{stops} ? $test{warm} + $test{rounds} : 0, "$name: each of them did");
+	cmp_ok($contexts1, '<=', $contexts0 + 256 * 1024, "$name: memory contexts do not grow ($contexts0 to $contexts1 bytes)");
+	cmp_ok($anon1, '<=', $anon0 + 16 * 1024, "$name: the process does not grow ($anon0 to $anon1 kB)");
+	cmp_ok($data1, '<=', $data0 + 32 * 1024, "$name: nor does its address space ($data0 to $data1 kB)");
+	like($session->query("$test{reset} $test{good}"), qr/\Q$test{answer}\E/, "$name: the session joins rightly");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, "$name: no temporary file is left");
+	$session->quit;
 }
 
 1;

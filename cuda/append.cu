@@ -114,16 +114,14 @@ static HgjStatus send(HgjTable *table, Chunk *chunk, uint32_t from, uint32_t n,
 	uint32_t *to_ids = chunk->rows.as<uint32_t>() + chunk->n;
 	bool counting = true;
 
-	HGJ_CUDA(cudaMemcpyAsync(chunk->words.as<uint64_t>() + chunk->n * nwords,
-							 words + (size_t) from * nwords, (size_t) n * nwords * 8,
-							 cudaMemcpyHostToDevice, table->lane.stream));
+	HGJ_TRY(to_device(table, table->lane, chunk->words.as<uint64_t>() + chunk->n * nwords,
+					  words + (size_t) from * nwords, (size_t) n * nwords * 8, err));
 	for (uint32_t i = 1; i < n && counting; i++)
 		counting = ids[i] == ids[0] + i;
 	if (counting)
 		HGJ_TRY(fill_row_ids(table->lane, to_ids, ids[0], n, err));
 	else
-		HGJ_CUDA(cudaMemcpyAsync(to_ids, ids, (size_t) n * 4, cudaMemcpyHostToDevice,
-								 table->lane.stream));
+		HGJ_TRY(to_device(table, table->lane, to_ids, ids, (size_t) n * 4, err));
 	chunk->n += n;
 	return HGJ_OK;
 }

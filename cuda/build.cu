@@ -394,7 +394,11 @@ HgjStatus table_build(HgjTable *table, uint32_t total_rows, HgjError *err)
 		status = table_rows(table, &parts, &rows.nparts, err);
 	rows.parts = parts;
 	if (status == HGJ_OK)
+	{
+		Span span(table, table->lane, true);
+
 		status = build_graph(table, rows, plan, &graph, err);
+	}
 	if (status == HGJ_OK)
 		status = wait(table, table->lane, true, err);
 	free(parts);

@@ -1,33 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * context.cu
- *	  The process's hold on the GPU: devices, memory pools, streams, pinned
- *	  memory, waiting for kernels, and what CUDA's errors mean.
+ *	  The process's hold on the GPU: devices, memory pools, and what CUDA's
+ *	  errors mean.  (Streams, waiting and pinned memory: lanes.cu.)
  *
  * 1. session_open makes the context of device 0, session_device those of other
- *	  devices, on first use.  Nothing else calls CUDA before that, except for
- *	  counting devices, which makes no context.
- * 2. A context does not survive fork: a child process gets HGJ_NO_DEVICE, and
- *	  leaves everything of its parent's alone.
- * 3. A device that has failed stays failed for the process's life, because CUDA
- *	  cannot say otherwise: every call then returns HGJ_DEVICE_LOST.
- * 4. Pinned blocks go to a free list when released, up to a bound, since
- *	  getting one takes the driver milliseconds.
- * 5. To wait is to ask an event again and again, so that poll can be asked too.
- *	  A call that is cancelled still waits for its kernels: they write to what
- *	  the caller is about to free.
+ *	  devices, on first use.  Nothing else makes one: devices are counted and
+ *	  described, and said to be usable or not, without.
+ * 2. CUDA does not survive fork, not even its having been initialised: a child
+ *	  of a process that has touched it gets HGJ_NO_DEVICE, and leaves
+ *	  everything of its parent's alone.
+ * 3. A device that has failed, or has not answered in time, stays failed for the
+ *	  process's life, because CUDA cannot say otherwise: every call then returns
+ *	  HGJ_DEVICE_LOST with the first failure's words, and nothing is given back,
+ *	  because giving back waits for the device.
+ * 4. session_close resets the devices; the next session_open begins anew.
  *
- * The session belongs to the process.  One mutex guards the free lists and the
- * opening; a table's device memory is counted with atomics.
+ * The session belongs to the process.  One mutex guards its opening and closing;
+ * a table's device memory is counted with atomics.
  *
  *-------------------------------------------------------------------------
  */
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -36,13 +32,6 @@ namespace hgj
 {
 
 constexpr int MAX_DEVICES = 16;
-constexpr int MAX_FREE_BLOCKS = 32;
-constexpr size_t MAX_FREE_BYTES = (size_t) 256 << 20;
-constexpr size_t MIN_BLOCK = 65536;
-
-/* While waiting: when to stop spinning, and how often to ask poll. */
-constexpr int64_t SPIN_US = 5000;
-constexpr int64_t POLL_US = 1000;
 
 /* What a pool keeps when no table is left. */
 constexpr size_t IDLE_POOL_BYTES = (size_t) 64 << 20;
@@ -51,25 +40,20 @@ constexpr size_t IDLE_POOL_BYTES = (size_t) 64 << 20;
 constexpr int MIN_MAJOR = 7;
 constexpr int MIN_MINOR = 5;
 
-struct Block
-{
-	void *p;
-	size_t bytes;
-};
-
 struct Session
 {
 	pthread_mutex_t mutex;
+	bool touched; /* this process, or its parent, has called CUDA */
 	bool open;
-	bool lost;
+	bool losing; /* atomic: somebody writes why_lost, then */
+	bool lost;   /* atomic */
 	pid_t pid;
 	Device devices[MAX_DEVICES];
-	Block free_blocks[MAX_FREE_BLOCKS];
-	int nfree;
-	size_t free_bytes;
+	char why_lost[sizeof(((HgjError *) nullptr)->message)];
 };
 
-static Session session = {PTHREAD_MUTEX_INITIALIZER, false, false, 0, {}, {}, 0, 0};
+static Session session = {
+	PTHREAD_MUTEX_INITIALIZER, false, false, false, false, 0, {}, ""};
 
 class Lock
 {
@@ -148,13 +132,30 @@ HgjStatus cuda_fail(HgjError *err, cudaError_t error, const char *doing)
 	char message[256];
 
 	(void) cudaGetLastError(); /* or the next call would report it again */
+	if (text == nullptr)
+	{
+		(void) snprintf(message, sizeof(message), "%.80s (%s in %.60s)",
+						cudaGetErrorString(error), cudaGetErrorName(error), doing);
+		text = message;
+	}
 	if (status == HGJ_DEVICE_LOST)
-		__atomic_store_n(&session.lost, true, __ATOMIC_RELAXED);
-	if (text != nullptr)
-		return fail(err, status, text);
-	(void) snprintf(message, sizeof(message), "%s (%s in %.100s)",
-					cudaGetErrorString(error), cudaGetErrorName(error), doing);
-	return fail(err, status, message);
+		return device_lost(err, text);
+	return fail(err, status, text);
+}
+
+/* Step 3: the device is given up for good. */
+HgjStatus device_lost(HgjError *err, const char *why)
+{
+	if (!__atomic_exchange_n(&session.losing, true, __ATOMIC_ACQ_REL))
+		(void) snprintf(session.why_lost, sizeof(session.why_lost), "%s", why);
+	__atomic_store_n(&session.lost, true, __ATOMIC_RELEASE);
+	return fail(err, HGJ_DEVICE_LOST, why);
+}
+
+/* May things that belong to the device still be given back to it? */
+bool session_alive()
+{
+	return session.pid == getpid() && !__atomic_load_n(&session.lost, __ATOMIC_ACQUIRE);
 }
 
 static HgjStatus open_pool(Device *d, HgjError *err)
@@ -172,6 +173,14 @@ static HgjStatus open_pool(Device *d, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Why a device of that compute capability is not used, or NULL. */
+static const char *too_old(int major, int minor)
+{
+	return major < MIN_MAJOR || (major == MIN_MAJOR && minor < MIN_MINOR)
+			   ? "the device is too old: it must have compute capability 7.5"
+			   : nullptr;
+}
+
 /* Step 1, for one device; the caller holds the lock. */
 static HgjStatus open_device(int id, HgjError *err)
 {
@@ -186,9 +195,8 @@ static HgjStatus open_device(int id, HgjError *err)
 	}
 	HGJ_CUDA(cudaSetDevice(id));
 	HGJ_CUDA(cudaGetDeviceProperties(&prop, id));
-	if (prop.major < MIN_MAJOR || (prop.major == MIN_MAJOR && prop.minor < MIN_MINOR))
-		return fail(err, HGJ_NO_DEVICE,
-					"the device is too old: it must have compute capability 7.5");
+	if (too_old(prop.major, prop.minor) != nullptr)
+		return fail(err, HGJ_NO_DEVICE, too_old(prop.major, prop.minor));
 	HGJ_CUDA(cudaFree(nullptr)); /* makes the context */
 	d->id = id;
 	d->sms = prop.multiProcessorCount;
@@ -203,32 +211,64 @@ static HgjStatus open_device(int id, HgjError *err)
 	return status;
 }
 
+/* Steps 2 and 3. */
 static HgjStatus check_process(HgjError *err)
 {
-	if (session.open && session.pid != getpid())
+	char message[256];
+
+	if (session.touched && session.pid != getpid())
 		return fail(err, HGJ_NO_DEVICE,
-					"the CUDA context belongs to the parent of this process");
-	if (__atomic_load_n(&session.lost, __ATOMIC_RELAXED))
-		return fail(err, HGJ_DEVICE_LOST,
-					"the CUDA device failed earlier in this session: it can be used "
-					"again in a new one");
+					"CUDA was used by the parent of this process, and does not "
+					"survive that");
+	if (__atomic_load_n(&session.lost, __ATOMIC_ACQUIRE))
+	{
+		(void) snprintf(message, sizeof(message),
+						"the device has failed in this session: %.200s",
+						session.why_lost);
+		return fail(err, HGJ_DEVICE_LOST, message);
+	}
+	return HGJ_OK;
+}
+
+/* From here on a child process must keep away. */
+static HgjStatus touch(HgjError *err)
+{
+	HGJ_TRY(check_process(err));
+	session.pid = getpid();
+	session.touched = true;
+	return HGJ_OK;
+}
+
+/* HgjEngine.usable: what open would say, as far as that can be told. */
+HgjStatus session_usable(HgjError *err)
+{
+	int count = 0;
+	int major = 0;
+	int minor = 0;
+
+	HGJ_TRY(touch(err));
+	HGJ_CUDA(cudaGetDeviceCount(&count));
+	if (count < 1)
+		return cuda_fail(err, cudaErrorNoDevice, "cudaGetDeviceCount");
+	HGJ_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+	HGJ_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+	if (too_old(major, minor) != nullptr)
+		return fail(err, HGJ_NO_DEVICE, too_old(major, minor));
 	return HGJ_OK;
 }
 
 /* HgjEngine.open */
 HgjStatus session_open(HgjError *err)
 {
-	Lock lock;
-	int count = 0;
+	if (session.open)
+		return check_process(err);
+	HGJ_TRY(session_usable(err));
 
-	HGJ_TRY(check_process(err));
+	Lock lock;
+
 	if (session.open)
 		return HGJ_OK;
-	HGJ_CUDA(cudaGetDeviceCount(&count));
-	if (count < 1)
-		return cuda_fail(err, cudaErrorNoDevice, "cudaGetDeviceCount");
 	HGJ_TRY(open_device(0, err));
-	session.pid = getpid();
 	session.open = true;
 	return HGJ_OK;
 }
@@ -238,12 +278,9 @@ void session_close()
 {
 	Lock lock;
 
-	if (!session.open || session.pid != getpid())
+	if (!session.open || !session_alive())
 		return;
-	for (int i = 0; i < session.nfree; i++)
-		(void) cudaFreeHost(session.free_blocks[i].p);
-	session.nfree = 0;
-	session.free_bytes = 0;
+	pinned_forget();
 	for (int i = 0; i < MAX_DEVICES; i++)
 	{
 		Device *d = &session.devices[i];
@@ -264,6 +301,11 @@ int session_device_count()
 {
 	int count = 0;
 
+	/* a lost device is still one */
+	if (session.touched && session.pid != getpid())
+		return 0;
+	session.pid = getpid();
+	session.touched = true;
 	if (cudaGetDeviceCount(&count) != cudaSuccess)
 	{
 		(void) cudaGetLastError();
@@ -287,24 +329,72 @@ HgjStatus session_device(int id, Device **device, HgjError *err)
 	return HGJ_OK;
 }
 
-/* HgjEngine.device_info */
-HgjStatus session_device_info(int id, HgjDeviceInfo *info, HgjError *err)
+/* Bytes that the pool holds and no table uses. */
+static uint64_t pool_idle(const Device *d)
 {
-	Device *d;
-	cudaDeviceProp prop;
+	uint64_t held = 0;
+	uint64_t used = 0;
+
+	if (cudaMemPoolGetAttribute(d->pool, cudaMemPoolAttrReservedMemCurrent, &held) !=
+			cudaSuccess ||
+		cudaMemPoolGetAttribute(d->pool, cudaMemPoolAttrUsedMemCurrent, &used) !=
+			cudaSuccess)
+		(void) cudaGetLastError();
+	return held > used ? held - used : 0;
+}
+
+/* The part of a device's description that only an open one has. */
+static void live_info(int id, HgjDeviceInfo *info)
+{
+	Device *d = &session.devices[id];
 	size_t free_bytes = 0;
 	size_t total = 0;
+
+	if (!d->open || !session_alive())
+		return;
+	info->open = true;
+	info->tables = (uint32_t) __atomic_load_n(&d->tables, __ATOMIC_RELAXED);
+	if (cudaSetDevice(id) == cudaSuccess &&
+		cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
+		info->free_memory = free_bytes + pool_idle(d);
+	(void) cudaGetLastError();
+}
+
+/* HgjEngine.device_info; makes no context. */
+HgjStatus session_device_info(int id, HgjDeviceInfo *info, HgjError *err)
+{
+	cudaDeviceProp prop;
+	HgjError why = {HGJ_OK, ""};
+	int driver = 0;
+	int runtime = 0;
 
 	if (info == nullptr)
 		return fail(err, HGJ_INVALID, "device info is missing");
 	memset(info, 0, sizeof(*info));
-	HGJ_TRY(session_device(id, &d, err));
-	HGJ_CUDA(cudaGetDeviceProperties(&prop, id));
-	HGJ_CUDA(cudaMemGetInfo(&free_bytes, &total));
+	if (id < 0 || id >= session_device_count())
+		return fail(err, HGJ_NO_DEVICE, "there is no CUDA device of that number");
+	if (cudaGetDeviceProperties(&prop, id) != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		memset(&prop, 0, sizeof(prop));
+		(void) snprintf(prop.name, sizeof(prop.name), "device %d", id);
+	}
+	(void) cudaDriverGetVersion(&driver);
+	(void) cudaRuntimeGetVersion(&runtime);
+	(void) cudaGetLastError();
 	(void) snprintf(info->name, sizeof(info->name), "%.63s", prop.name);
-	info->total_memory = total;
-	info->free_memory = free_bytes;
+	info->total_memory = prop.totalGlobalMem;
 	info->units = (uint32_t) prop.multiProcessorCount;
+	info->major = (uint32_t) prop.major;
+	info->minor = (uint32_t) prop.minor;
+	info->driver_version = (uint32_t) driver;
+	info->runtime_version = (uint32_t) runtime;
+	if (check_process(&why) != HGJ_OK)
+		(void) snprintf(info->off, sizeof(info->off), "%.159s", why.message);
+	else if (too_old(prop.major, prop.minor) != nullptr)
+		(void) snprintf(info->off, sizeof(info->off), "%s",
+						too_old(prop.major, prop.minor));
+	live_info(id, info);
 	return HGJ_OK;
 }
 
@@ -319,184 +409,10 @@ HgjStatus table_enter(const HgjTable *table, HgjError *err)
 /* No table is left: others may want the memory. */
 void device_trim(Device *device)
 {
-	if (session.pid != getpid())
+	if (!session_alive())
 		return;
 	(void) cudaMemPoolTrimTo(device->pool, IDLE_POOL_BYTES);
 	(void) cudaGetLastError();
-}
-
-/* Ask the caller whether to go on. */
-HgjStatus poll(const HgjTable *table, HgjError *err)
-{
-	if (table->spec.poll != nullptr && table->spec.poll(table->spec.poll_arg) != 0)
-		return fail(err, HGJ_CANCELLED, "cancelled");
-	return HGJ_OK;
-}
-
-static int64_t now_us()
-{
-	struct timespec ts;
-
-	(void) clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
-/* A place in the lane's stream that wait_for_mark waits for. */
-HgjStatus mark(const Lane &lane, HgjError *err)
-{
-	HGJ_CUDA(cudaEventRecord(lane.event, lane.stream));
-	return HGJ_OK;
-}
-
-/*
- * Step 5: until all that was put into the lane's stream before the mark is done.
- * Most waits are short, so it spins for a while before it sleeps between looks.
- */
-HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellable,
-						HgjError *err)
-{
-	int64_t start = now_us();
-	int64_t polled = start;
-
-	for (;;)
-	{
-		cudaError_t state = cudaEventQuery(lane.event);
-		int64_t now;
-
-		if (state == cudaSuccess)
-			return HGJ_OK;
-		if (state != cudaErrorNotReady)
-			return cuda_fail(err, state, "waiting for the device");
-		now = now_us();
-		if (now - start > SPIN_US)
-			(void) usleep(50);
-		if (cancellable && now - polled > POLL_US)
-		{
-			polled = now;
-			if (poll(table, nullptr) != HGJ_OK)
-			{
-				HGJ_CUDA(cudaStreamSynchronize(lane.stream));
-				return fail(err, HGJ_CANCELLED, "cancelled");
-			}
-		}
-	}
-}
-
-/* The same for all that is in the stream now. */
-HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjError *err)
-{
-	HGJ_TRY(mark(lane, err));
-	return wait_for_mark(table, lane, cancellable, err);
-}
-
-Lane::~Lane()
-{
-	if (device == nullptr || session.pid != getpid())
-		return;
-	if (stream != nullptr)
-	{
-		(void) cudaStreamSynchronize(stream);
-		(void) cudaStreamDestroy(stream);
-	}
-	if (event != nullptr)
-		(void) cudaEventDestroy(event);
-	(void) cudaGetLastError();
-}
-
-HgjStatus Lane::open(Device *dev, HgjError *err)
-{
-	device = dev;
-	HGJ_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-	HGJ_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-	return HGJ_OK;
-}
-
-Stage::~Stage()
-{
-	if (event == nullptr || session.pid != getpid())
-		return;
-	if (busy)
-		(void) cudaEventSynchronize(event);
-	(void) cudaEventDestroy(event);
-	(void) cudaGetLastError();
-}
-
-HgjStatus Stage::open(size_t bytes, HgjError *err)
-{
-	HGJ_TRY(wait(err));
-	HGJ_TRY(memory.reserve(bytes, err));
-	if (event == nullptr)
-		HGJ_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-	return HGJ_OK;
-}
-
-/* Until the transfer from this stage is through. */
-HgjStatus Stage::wait(HgjError *err)
-{
-	if (busy)
-	{
-		HGJ_CUDA(cudaEventSynchronize(event));
-		busy = false;
-	}
-	return HGJ_OK;
-}
-
-/* At least that many pinned bytes, from the free list if it has some. */
-HgjStatus Pinned::reserve(size_t bytes, HgjError *err)
-{
-	size_t size = MIN_BLOCK;
-	int best = -1;
-
-	if (bytes <= bytes_)
-		return HGJ_OK;
-	release();
-	while (size < bytes)
-		size *= 2;
-	{
-		Lock lock;
-
-		for (int i = 0; i < session.nfree; i++)
-			if (session.free_blocks[i].bytes == size)
-				best = i;
-		if (best >= 0)
-		{
-			p_ = session.free_blocks[best].p;
-			bytes_ = size;
-			session.free_blocks[best] = session.free_blocks[--session.nfree];
-			session.free_bytes -= size;
-			return HGJ_OK;
-		}
-	}
-	if (cudaHostAlloc(&p_, size, cudaHostAllocPortable) != cudaSuccess)
-	{
-		(void) cudaGetLastError();
-		p_ = nullptr;
-		return fail(err, HGJ_OUT_OF_MEMORY, "there is no pinned memory");
-	}
-	bytes_ = size;
-	return HGJ_OK;
-}
-
-void Pinned::release()
-{
-	if (p_ == nullptr)
-		return;
-	if (session.pid == getpid())
-	{
-		Lock lock;
-
-		if (session.nfree < MAX_FREE_BLOCKS &&
-			session.free_bytes + bytes_ <= MAX_FREE_BYTES)
-		{
-			session.free_blocks[session.nfree].p = p_;
-			session.free_blocks[session.nfree++].bytes = bytes_;
-			session.free_bytes += bytes_;
-		}
-		else
-			(void) cudaFreeHost(p_);
-	}
-	p_ = nullptr;
-	bytes_ = 0;
 }
 
 } // namespace hgj

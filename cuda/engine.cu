@@ -75,6 +75,7 @@ static HgjStatus cuda_table_create(const HgjTableSpec *spec, HgjTable **table,
 		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	t->spec = *spec;
 	t->device = device;
+	set_timeout(spec->timeout_ms);
 	t->current = t->peak = sizeof(HgjTable);
 	status = t->lane.open(device, err);
 	if (status == HGJ_OK)
@@ -97,7 +98,7 @@ static void cuda_table_destroy(HgjTable *table)
 	if (table == nullptr)
 		return;
 	device = table->device;
-	(void) table_enter(table, nullptr);
+	(void) table_enter(table, nullptr); /* lost: memory stays with the device */
 	delete table;
 	if (__atomic_sub_fetch(&device->tables, 1, __ATOMIC_RELAXED) == 0)
 		device_trim(device);
@@ -109,6 +110,8 @@ static void cuda_memory(const HgjTable *table, HgjMemory *memory)
 	memory->current = __atomic_load_n(&table->current, __ATOMIC_RELAXED);
 	memory->peak = __atomic_load_n(&table->peak, __ATOMIC_RELAXED);
 	memory->build_peak = table->built ? memory->peak : plan_peak(table);
+	memory->host = table->stages[0].memory.bytes() + table->stages[1].memory.bytes() +
+				   table->host_words * sizeof(uint64_t);
 }
 
 /* HgjEngine.info: what the table is, or before build, what it is planned as. */
@@ -150,6 +153,9 @@ static void cuda_info(const HgjTable *table, HgjTableInfo *info)
 		info->probe = table->spec.probe;
 		info->notes = plan.notes;
 	}
+	if (table->spec.filter == HGJ_FILTER_ON)
+		info->notes |= HGJ_NOTE_FILTER_UNKNOWN;
+	table_work(const_cast<HgjTable *>(table), &info->work);
 	cuda_memory(table, &info->memory);
 }
 
@@ -161,11 +167,12 @@ static const HgjEngine *make_engine()
 	e.name = "cuda";
 	e.version = HGJ_VERSION;
 	e.capabilities = HGJ_CAP_HOST_KEYS | HGJ_CAP_DEVICE_KEYS | HGJ_CAP_GROUPED |
-					 HGJ_CAP_DYNAMIC | HGJ_CAP_SORT;
+					 HGJ_CAP_DYNAMIC | HGJ_CAP_SORT | HGJ_CAP_DEVICE_MEMORY;
 	e.open = session_open;
 	e.close = session_close;
 	e.device_count = session_device_count;
 	e.device_info = session_device_info;
+	e.usable = session_usable;
 	e.table_create = cuda_table_create;
 	e.table_destroy = cuda_table_destroy;
 	e.append = table_append;

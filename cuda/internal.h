@@ -30,6 +30,7 @@
 #define HGJ_CUDA_INTERNAL_H
 
 #include <cuda_runtime.h>
+#include <pthread.h>
 
 #include "engine.h"
 #include "hash.h"
@@ -216,6 +217,48 @@ struct Stage
 	HgjStatus wait(HgjError *err);
 };
 
+/* Two events around something that is measured. */
+struct SpanEvents
+{
+	cudaEvent_t begin;
+	cudaEvent_t end;
+	bool kernel; /* or a transfer */
+};
+
+constexpr int MAX_SPANS = 64;
+
+/* A table's measurements that have not been read, and events for others. */
+struct Clock
+{
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	SpanEvents spans[MAX_SPANS];
+	SpanEvents spare[MAX_SPANS];
+	int n = 0;
+	int nspare = 0;
+
+	~Clock();
+};
+
+/* Measures what is put into a lane's stream while it lives. */
+class Span
+{
+  public:
+	Span(HgjTable *table, const Lane &lane, bool kernel);
+	Span(const Span &) = delete;
+	Span &operator=(const Span &) = delete;
+	~Span()
+	{
+		stop();
+	}
+	void stop();
+
+  private:
+	HgjTable *table_;
+	const Lane &lane_;
+	SpanEvents events_ = {};
+	bool running_ = false;
+};
+
 /* Appended rows that are on the device. */
 struct Chunk
 {
@@ -301,8 +344,10 @@ struct HgjTable
 	HgjTableSpec spec;
 	hgj::Device *device = nullptr;
 	hgj::Lane lane;
-	hgj::Pinned scalars;  /* what kernels found out, read back */
-	uint64_t current = 0; /* atomic */
+	hgj::Clock clock;
+	HgjDeviceWork work = {}; /* bytes are atomic, times are the clock's */
+	hgj::Pinned scalars;     /* what kernels found out, read back */
+	uint64_t current = 0;    /* atomic */
 	uint64_t peak = 0;
 	bool built = false;
 	uint32_t rebuilds = 0;
@@ -332,9 +377,12 @@ struct HgjTable
 namespace hgj
 {
 
-/* context.cu: errors, devices, streams, pinned memory, waiting */
+/* context.cu: errors, devices */
 HgjStatus fail(HgjError *err, HgjStatus status, const char *message);
 HgjStatus cuda_fail(HgjError *err, cudaError_t error, const char *doing);
+HgjStatus device_lost(HgjError *err, const char *why);
+bool session_alive();
+HgjStatus session_usable(HgjError *err);
 HgjStatus session_open(HgjError *err);
 void session_close();
 int session_device_count();
@@ -342,6 +390,15 @@ HgjStatus session_device(int id, Device **device, HgjError *err);
 HgjStatus session_device_info(int id, HgjDeviceInfo *info, HgjError *err);
 HgjStatus table_enter(const HgjTable *table, HgjError *err);
 void device_trim(Device *device);
+
+/* lanes.cu: streams, waiting, pinned memory, transfers, times */
+void set_timeout(uint32_t timeout_ms);
+void pinned_forget();
+void table_work(HgjTable *table, HgjDeviceWork *work);
+HgjStatus to_device(HgjTable *table, const Lane &lane, void *to, const void *from,
+					size_t bytes, HgjError *err);
+HgjStatus from_device(HgjTable *table, const Lane &lane, void *to, const void *from,
+					  size_t bytes, HgjError *err);
 HgjStatus poll(const HgjTable *table, HgjError *err);
 HgjStatus mark(const Lane &lane, HgjError *err);
 HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellable,

@@ -322,16 +322,14 @@ HgjStatus upload_keys(HgjTable *table, const Lane &lane, KeyUpload *up,
 		words = stage->memory.as<uint64_t>();
 		staged_ids = reinterpret_cast<uint32_t *>(words + (size_t) take * nwords);
 		stage_words(keys, nwords, done, take, words);
-		HGJ_CUDA(cudaMemcpyAsync(up->words.as<uint64_t>() + (size_t) done * nwords, words,
-								 (size_t) take * nwords * 8, cudaMemcpyHostToDevice,
-								 lane.stream));
+		HGJ_TRY(to_device(table, lane, up->words.as<uint64_t>() + (size_t) done * nwords,
+						  words, (size_t) take * nwords * 8, err));
 		stage->busy = true;
 		if (ids)
 		{
 			stage_ids(keys, done, take, first_row, row_ids, staged_ids);
-			HGJ_CUDA(cudaMemcpyAsync(up->ids.as<uint32_t>() + done, staged_ids,
-									 (size_t) take * 4, cudaMemcpyHostToDevice,
-									 lane.stream));
+			HGJ_TRY(to_device(table, lane, up->ids.as<uint32_t>() + done, staged_ids,
+							  (size_t) take * 4, err));
 		}
 		HGJ_CUDA(cudaEventRecord(stage->event, lane.stream));
 		done += take;

@@ -51,7 +51,7 @@ HgjStatus marks_alloc(HgjTable *table, uint32_t total_rows, HgjError *err)
 static HgjStatus fetch(HgjTable *table, HgjError *err)
 {
 	uint64_t *now;
-	cudaError_t error;
+	HgjStatus status;
 
 	if (!table->bits_changed)
 		return HGJ_OK;
@@ -59,12 +59,14 @@ static HgjStatus fetch(HgjTable *table, HgjError *err)
 	now = static_cast<uint64_t *>(malloc(table->host_words * 8));
 	if (now == nullptr)
 		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-	error = cudaMemcpy(now, table->bits.as<void>(), table->host_words * 8,
-					   cudaMemcpyDeviceToHost);
-	for (size_t w = 0; error == cudaSuccess && w < table->host_words; w++)
+	status = from_device(table, table->lane, now, table->bits.as<void>(),
+						 table->host_words * 8, err);
+	if (status == HGJ_OK)
+		status = wait(table, table->lane, false, err);
+	for (size_t w = 0; status == HGJ_OK && w < table->host_words; w++)
 		table->host_bits[w] |= now[w];
 	free(now);
-	HGJ_CUDA(error);
+	HGJ_TRY(status);
 	table->bits_changed = false;
 	return HGJ_OK;
 }

@@ -278,10 +278,14 @@ static HgjStatus emit_all(HgjProbe *p, PairOut out, bool *written, HgjError *err
 	if (g.walk || g.slots > UINT32_MAX ||
 		(g.longest > MAX_EMIT_LIST && p->mode == HGJ_MATCH_ALL))
 		return HGJ_OK;
+
+	Span span(t, p->lane, true);
+
 	HGJ_TRY(maybe_bin(p, &job, err));
 	out.cursor = p->cursor.as<unsigned long long>();
 	HGJ_CUDA(cudaMemsetAsync(out.cursor, 0, sizeof(uint64_t), p->lane.stream));
 	HGJ_TRY(FOR_LAYOUT(g.layout, launch_emit, p->lane, job, out, err));
+	span.stop();
 	HGJ_CUDA(cudaMemcpyAsync(total, out.cursor, sizeof(*total), cudaMemcpyDeviceToHost,
 							 p->lane.stream));
 	if (job.bits != nullptr)
@@ -303,6 +307,7 @@ static HgjStatus sum_up(HgjProbe *p, HgjError *err)
 	ProbeJob job = job_of(p, nullptr);
 	PairOut none = {};
 	size_t bytes = 0;
+	Span span(t, lane, true);
 
 	job.bits = nullptr; /* marks come with the pairs */
 	HGJ_TRY(p->counts.reserve(t, lane.stream, (n + 1) * sizeof(uint32_t), err));
@@ -325,6 +330,7 @@ static HgjStatus sum_up(HgjProbe *p, HgjError *err)
 	HGJ_CUDA(cub::DeviceScan::ExclusiveScan(
 		p->temp.as<void>(), bytes, p->counts.as<uint32_t>(), p->sums.as<uint64_t>(),
 		cuda::std::plus<uint64_t>{}, uint64_t{0}, n + 1, lane.stream));
+	span.stop();
 	HGJ_CUDA(cudaMemcpyAsync(total, p->sums.as<uint64_t>() + n, sizeof(*total),
 							 cudaMemcpyDeviceToHost, lane.stream));
 	HGJ_TRY(wait(t, lane, true, err));
@@ -342,6 +348,7 @@ static HgjStatus write_window(HgjProbe *p, const PairOut &out, uint64_t *n, HgjE
 	uint64_t lo = p->next;
 	uint64_t hi = p->total - lo > out.capacity ? lo + out.capacity : p->total;
 	ProbeJob job = job_of(p, nullptr);
+	Span span(t, p->lane, true);
 
 	*n = hi - lo;
 	if (job.bits != nullptr)
@@ -387,10 +394,8 @@ static HgjStatus produce(HgjProbe *p, const PairOut &out, bool host, uint64_t *n
 	{
 		uint32_t *to = p->host_pairs.as<uint32_t>();
 
-		HGJ_CUDA(cudaMemcpyAsync(to, out.probe_rows, *n * 4, cudaMemcpyDeviceToHost,
-								 p->lane.stream));
-		HGJ_CUDA(cudaMemcpyAsync(to + p->host_cap, out.build_rows, *n * 4,
-								 cudaMemcpyDeviceToHost, p->lane.stream));
+		HGJ_TRY(from_device(t, p->lane, to, out.probe_rows, *n * 4, err));
+		HGJ_TRY(from_device(t, p->lane, to + p->host_cap, out.build_rows, *n * 4, err));
 	}
 	HGJ_TRY(wait(t, p->lane, true, err));
 	p->next += *n;
@@ -503,6 +508,9 @@ static HgjStatus next_counts(HgjProbe *p, HgjMatches *m, HgjError *err)
 	if (host)
 		HGJ_TRY(p->counts.reserve(t, p->lane.stream, bytes, err));
 	counts = host ? p->counts.as<uint32_t>() : m->counts;
+
+	Span span(t, p->lane, true);
+
 	HGJ_CUDA(cudaMemsetAsync(counts, 0, bytes, p->lane.stream));
 	if (job.bits != nullptr)
 		t->bits_changed = true;
@@ -514,9 +522,13 @@ static HgjStatus next_counts(HgjProbe *p, HgjMatches *m, HgjError *err)
 		HGJ_TRY(maybe_bin(p, &job, err));
 		HGJ_TRY(FOR_LAYOUT(g.layout, launch_ranges, p->lane, job, nullptr, counts, err));
 	}
+	span.stop();
 	HGJ_TRY(wait(t, p->lane, true, err));
 	if (host)
-		HGJ_CUDA(cudaMemcpy(m->counts, counts, bytes, cudaMemcpyDeviceToHost));
+	{
+		HGJ_TRY(from_device(t, p->lane, m->counts, counts, bytes, err));
+		HGJ_TRY(wait(t, p->lane, false, err));
+	}
 	p->state = PROBE_END;
 	m->done = true;
 	return HGJ_OK;

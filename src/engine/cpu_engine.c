@@ -384,6 +384,7 @@ cpu_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 	}
 	value = sysconf(_SC_NPROCESSORS_ONLN);
 	info->units = value > 0 ? (uint32_t) value : 1;
+	info->open = true;
 	return HGJ_OK;
 }
 
@@ -396,6 +397,7 @@ static const HgjEngine cpu_engine = {
 	.close = cpu_close,
 	.device_count = cpu_device_count,
 	.device_info = cpu_device_info,
+	.usable = cpu_open,
 	.table_create = cpu_table_create,
 	.table_destroy = cpu_table_destroy,
 	.append = hgj_cpu_append,

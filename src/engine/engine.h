@@ -72,7 +72,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		2
+#define HGJ_ABI_VERSION		3
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -143,13 +143,15 @@ typedef enum HgjNote
 	HGJ_NOTE_BINNED_UNFIT = 1 << 5,		/* binned probe asked for, table too small
 										 * to have bins, or not hashed: standard */
 	HGJ_NOTE_FILTER_MEMORY = 1 << 6,	/* no memory for a filter: none */
-	HGJ_NOTE_FILTER_DYNAMIC = 1 << 7	/* filter asked for, table dynamic: none */
+	HGJ_NOTE_FILTER_DYNAMIC = 1 << 7,	/* filter asked for, table dynamic: none */
+	HGJ_NOTE_FILTER_UNKNOWN = 1 << 8	/* filter asked for, engine has none */
 } HgjNote;
 
 /* HgjTableSpec.flags */
 #define HGJ_TABLE_TRACK_MATCHES	(UINT32_C(1) << 0)	/* keep a match bit per row id */
 #define HGJ_TABLE_DYNAMIC		(UINT32_C(1) << 1)	/* insert and remove allowed */
 #define HGJ_TABLE_READ_MOSTLY	(UINT32_C(1) << 2)	/* probed far more than built */
+#define HGJ_TABLE_TIMING		(UINT32_C(1) << 3)	/* measure HgjDeviceWork's times */
 
 typedef struct HgjTableSpec
 {
@@ -165,6 +167,8 @@ typedef struct HgjTableSpec
 	uint64_t	expected_rows;	/* a hint, 0 = unknown */
 	uint64_t	memory_limit;	/* bytes, 0 = none: build returns HGJ_LIMIT */
 	int			device;			/* which of the engine's devices */
+	uint32_t	timeout_ms;		/* 0 = none: a device that has not answered by
+								 * then counts as lost */
 	int			(*poll) (void *poll_arg);	/* may be NULL */
 	void	   *poll_arg;
 } HgjTableSpec;
@@ -225,7 +229,19 @@ typedef struct HgjMemory
 								 * appended so far, an upper bound; equal to
 								 * peak once built */
 	uint64_t	peak;			/* highest `current` so far */
+	uint64_t	host;			/* HGJ_CAP_DEVICE_MEMORY: the above are the
+								 * device's, and this is taken of the host's
+								 * beside them, now; 0 otherwise */
 } HgjMemory;
+
+/* What a table and its probes have had a device do; 0 without one. */
+typedef struct HgjDeviceWork
+{
+	uint64_t	to_device;		/* bytes */
+	uint64_t	from_device;
+	uint64_t	transfer_ns;	/* on the device's clock; HGJ_TABLE_TIMING only */
+	uint64_t	kernel_ns;
+} HgjDeviceWork;
 
 typedef struct HgjTableInfo
 {
@@ -244,15 +260,54 @@ typedef struct HgjTableInfo
 	uint64_t	filter_tested;	/* probe rows that the filter was asked about */
 	uint64_t	filter_rejected;	/* those of them that it kept off the graph */
 	HgjMemory	memory;
+	HgjDeviceWork work;
 } HgjTableInfo;
 
 typedef struct HgjDeviceInfo
 {
 	char		name[64];
 	uint64_t	total_memory;	/* bytes */
-	uint64_t	free_memory;	/* bytes, at the time of the call */
+	uint64_t	free_memory;	/* bytes, at the time of the call; 0 = unknown,
+								 * because the device is not open */
 	uint32_t	units;			/* cores or multiprocessors */
+	bool		open;			/* in this process */
+	uint32_t	tables;			/* of this process that are on it */
+	uint32_t	major;			/* compute capability, 0.0 = it has none */
+	uint32_t	minor;
+	uint32_t	driver_version; /* 1000 * major + 10 * minor, 0 = has none */
+	uint32_t	runtime_version;
+	char		off[160];		/* why it cannot be used, or empty */
 } HgjDeviceInfo;
+
+/*
+ * The seam for pages that the engine decodes itself (HGJ_CAP_PAGES; no engine
+ * has it yet, and then the functions that take an HgjPages are NULL).  The
+ * caller has decided which items of which pages its snapshot sees, and holds
+ * pins on the pages; the engine reads keys out of the tuples.  Row ids are
+ * counted item by item.  There is no pointer to a page in it: a page is an
+ * offset into a region that both sides know by a number, because the engine may
+ * be another process (DESIGN, section 8).
+ */
+typedef struct HgjPageColumn
+{
+	uint16_t	number;			/* of the attribute, from 1 */
+	int16_t		length;			/* bytes, or -1 for a varlena before the key */
+	uint8_t		alignment;		/* 1, 2, 4 or 8 */
+	uint8_t		word;			/* 0 = only to be stepped over; 1 signed,
+								 * 2 unsigned integer, 3 float, 4 raw bytes */
+} HgjPageColumn;
+
+typedef struct HgjPages
+{
+	uint32_t	region;
+	uint32_t	page_bytes;
+	uint32_t	npages;
+	uint32_t	ncolumns;
+	const uint64_t *offsets;	/* npages: where in the region */
+	const uint32_t *starts;		/* npages + 1: a page's first entry of items */
+	const uint16_t *items;		/* item numbers that are seen, from 1 */
+	const HgjPageColumn *columns;	/* the attributes up to the last key */
+} HgjPages;
 
 /* HgjEngine.capabilities */
 #define HGJ_CAP_HOST_KEYS		(UINT64_C(1) << 0)	/* HGJ_ON_HOST */
@@ -260,6 +315,8 @@ typedef struct HgjDeviceInfo
 #define HGJ_CAP_GROUPED			(UINT64_C(1) << 2)	/* see HgjMatches */
 #define HGJ_CAP_DYNAMIC			(UINT64_C(1) << 3)	/* insert, remove, rebuild */
 #define HGJ_CAP_SORT			(UINT64_C(1) << 4)	/* a build by sort of its own */
+#define HGJ_CAP_DEVICE_MEMORY	(UINT64_C(1) << 5)	/* see HgjMemory.host */
+#define HGJ_CAP_PAGES			(UINT64_C(1) << 6)	/* see HgjPages */
 
 typedef struct HgjTable HgjTable;
 typedef struct HgjProbe HgjProbe;
@@ -278,8 +335,15 @@ typedef struct HgjEngine
 	 */
 	HgjStatus	(*open) (HgjError *err);
 	void		(*close) (void);
-	int			(*device_count) (void); /* does not open */
+
+	/*
+	 * What can be said without opening: how many devices there are, one of
+	 * them (HGJ_NO_DEVICE if there is none of that number), and whether open
+	 * could succeed (HGJ_OK, or what it would fail with).
+	 */
+	int			(*device_count) (void);
 	HgjStatus	(*device_info) (int device, HgjDeviceInfo *info, HgjError *err);
+	HgjStatus	(*usable) (HgjError *err);
 
 	HgjStatus	(*table_create) (const HgjTableSpec *spec, HgjTable **table,
 								 HgjError *err);
@@ -347,6 +411,19 @@ typedef struct HgjEngine
 						   const uint32_t *row_ids, uint64_t *removed,
 						   HgjError *err);
 	HgjStatus	(*rebuild) (HgjTable *table, HgjError *err);
+
+	/*
+	 * HGJ_CAP_PAGES, else NULL: make a piece of memory known under a number,
+	 * forget it, and append and probe_begin from pages in it.
+	 */
+	HgjStatus	(*region_register) (void *base, uint64_t bytes,
+									uint32_t *region, HgjError *err);
+	void		(*region_forget) (uint32_t region);
+	HgjStatus	(*append_pages) (HgjTable *table, const HgjPages *pages,
+								 uint32_t first_row, HgjError *err);
+	HgjStatus	(*probe_begin_pages) (HgjProbe *probe, const HgjPages *pages,
+									  HgjProbeMode mode, uint32_t flags,
+									  HgjError *err);
 } HgjEngine;
 
 /* The CPU engine, linked in (cpu_engine.c). */

@@ -131,6 +131,8 @@ hgj_note_text(HgjNote note)
 			return "there was no memory for a filter";
 		case HGJ_NOTE_FILTER_DYNAMIC:
 			return "a table that changes has no filter";
+		case HGJ_NOTE_FILTER_UNKNOWN:
+			return "this engine has no filter";
 	}
 	return "unknown";
 }

@@ -221,7 +221,7 @@ case_call(Case *c, Call call, bool repeat)
 static uint64_t
 current_memory(const Case *c)
 {
-	HgjMemory	memory = {0, 0, 0};
+	HgjMemory	memory = {0};
 
 	if (c->table != NULL)
 		engine->memory(c->table, &memory);

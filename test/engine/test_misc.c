@@ -48,7 +48,7 @@ test_registry(void)
 	for (i = 0; i <= HGJ_DEVICE_LOST; i++)
 		CHECK(strcmp(hgj_status_name((HgjStatus) i), "unknown") != 0,
 			  "status");
-	for (i = 1; i <= HGJ_NOTE_FILTER_DYNAMIC; i *= 2)
+	for (i = 1; i <= HGJ_NOTE_FILTER_UNKNOWN; i *= 2)
 		CHECK(strcmp(hgj_note_text((HgjNote) i), "unknown") != 0, "note");
 	CHECK(strcmp(hgj_build_name((HgjBuild) 99), "unknown") == 0, "build 99");
 }

@@ -81,6 +81,8 @@ extend_range(HgjGroupKey *key, const HgjBatch *batch)
 		key->places = Max(key->places, 1);	/* NULLs only */
 		return true;
 	}
+	if (key->dictionary && least < 0)
+		return false;			/* a value that has no code */
 	if (key->places > 1)
 	{
 		int64		last = key->base + key->places - 2;

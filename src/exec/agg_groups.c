@@ -58,6 +58,7 @@ hgj_groups_init(HgjGroups *groups, MemoryContext context)
 	Size		block = ALLOCSET_DEFAULT_INITSIZE;
 
 	groups->context = context;
+	hgj_arena_limit(&groups->values, groups->limit);
 	groups->seed = pg_prng_uint64(&pg_global_prng_state);
 	groups->scratch = AllocSetContextCreate(context, "HashGraphAgg scratch",
 											ALLOCSET_DEFAULT_SIZES);

@@ -34,16 +34,18 @@ typedef enum HgjGroupKeyKind
 	HGJ_GROUP_FLOAT8,
 	HGJ_GROUP_BYTES,			/* equal bytes, attlen of them */
 	HGJ_GROUP_VARLENA,			/* equal bytes of a varlena */
-	HGJ_GROUP_OPAQUE			/* the type's own hash and equality */
+	HGJ_GROUP_OPAQUE,			/* the type's own hash and equality */
+	HGJ_GROUP_CODED				/* codes, or loose values (dictionary.h) */
 } HgjGroupKeyKind;
 
 typedef struct HgjGroupKey
 {
-	HgjGroupKeyKind kind;
+	HgjGroupKeyKind kind;		/* of the datums: WORD, while all are codes */
+	HgjGroupKeyKind value_kind; /* of values that have no code */
 	int			column;			/* of the batch */
 	int16		attlen;
 	bool		attbyval;
-	HgjDictionary *dictionary;	/* the datums are its codes, or NULL */
+	HgjDictionary *dictionary;	/* the datums are its, or NULL */
 	Oid			collation;
 	HgjKey		hash;			/* opaque: how to hash ... */
 	FmgrInfo	equal;			/* ... and to compare */
@@ -123,6 +125,8 @@ extern void hgj_groups_leave_direct(HgjGroups *groups);
 
 /* agg_keys.c */
 extern void hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality);
+extern void hgj_group_key_use_codes(HgjGroupKey *key,
+									HgjDictionary *dictionary);
 extern void hgj_group_key_load(HgjGroupKey *key, const HgjBatch *batch);
 extern void hgj_group_key_hash(HgjGroups *groups, HgjGroupKey *key,
 							   uint32 first, uint32 n);
@@ -132,6 +136,15 @@ extern bool hgj_group_key_equal(HgjGroups *groups, int k, uint32 i,
 								const char *row);
 extern Datum hgj_group_key_keep(HgjGroups *groups, HgjGroupKey *key,
 								Datum value);
+
+/*
+ * For the dictionary: the hash of a value, and whether two are equal.  The
+ * type's functions run in the scratch context, which is reset.
+ */
+extern uint64 hgj_group_value_hash(HgjGroupKey *key, uint64 seed,
+								   MemoryContext scratch, Datum value);
+extern bool hgj_group_values_equal(HgjGroupKey *key, MemoryContext scratch,
+								   Datum a, Datum b);
 
 /* Stir the bits of x, so that every bit of the result depends on all. */
 static inline uint64

@@ -9,7 +9,10 @@
  *	  the type's own functions.  NULLs are equal to each other.
  * 2. A batch is worked on column by column: load the live rows' datums, fold
  *	  them into the rows' hashes, compare them with those of the groups found.
- * 3. What a group keeps is the first datum it has seen.
+ * 3. Codes of a dictionary are equal as they stand.  Once that is full, some
+ *	  rows have a value in the place of a code: such datums are compared by
+ *	  value with each other, and equal no code.
+ * 4. What a group keeps is the first datum it has seen.
  *
  * Kept by-reference values go to the group table's arena.  Functions of types
  * run in its scratch context, which is reset after every row that may have used
@@ -106,6 +109,15 @@ hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality)
 	else
 		init_opaque(key, equality, have_pair, &pair);
 	Assert(key->attbyval || key->kind >= HGJ_GROUP_BYTES);
+	key->value_kind = key->kind;
+}
+
+/* The column holds codes of this dictionary; the key is ready otherwise. */
+void
+hgj_group_key_use_codes(HgjGroupKey *key, HgjDictionary *dictionary)
+{
+	key->dictionary = dictionary;
+	key->kind = HGJ_GROUP_WORD;
 }
 
 #define LOAD(type, to_datum) \
@@ -127,6 +139,8 @@ hgj_group_key_load(HgjGroupKey *key, const HgjBatch *batch)
 	const uint32 *live = batch->live;
 	uint32		n = hgj_batch_nlive(batch);
 
+	if (unlikely(key->dictionary && hgj_dictionary_is_full(key->dictionary)))
+		key->kind = HGJ_GROUP_CODED;
 	switch (vector->width)
 	{
 		case 1:
@@ -229,11 +243,12 @@ strings_equal(const char *a, const char *b, Size size)
 	return read_rest(a, size) == read_rest(b, size);
 }
 
-/* The hash of one value that is not NULL, folded into h. */
+/* The hash of one value that is not NULL, and no code, folded into h. */
 static inline uint64
-hash_value(HgjGroups *groups, HgjGroupKey *key, Datum value, uint64 h)
+hash_value(HgjGroupKey *key, HgjGroupKeyKind kind, uint64 seed,
+		   MemoryContext scratch, Datum value, uint64 h)
 {
-	switch (key->kind)
+	switch (kind)
 	{
 		case HGJ_GROUP_WORD:
 			return hgj_stir(h ^ (uint64) value);
@@ -255,15 +270,38 @@ hash_value(HgjGroups *groups, HgjGroupKey *key, Datum value, uint64 h)
 			{
 				uint64		word;
 				uint64	   *words[1] = {&word};
-				MemoryContext old = MemoryContextSwitchTo(groups->scratch);
+				MemoryContext old = MemoryContextSwitchTo(scratch);
 
-				hgj_key_words(&key->hash, value, groups->seed, words, 0);
+				hgj_key_words(&key->hash, value, seed, words, 0);
 				MemoryContextSwitchTo(old);
-				MemoryContextReset(groups->scratch);
+				MemoryContextReset(scratch);
 				return hgj_stir(h ^ word);
 			}
+		case HGJ_GROUP_CODED:
+			break;
 	}
 	return h;
+}
+
+/* See agg_groups.h. */
+uint64
+hgj_group_value_hash(HgjGroupKey *key, uint64 seed, MemoryContext scratch,
+					 Datum value)
+{
+	return hash_value(key, key->value_kind, seed, scratch, value, seed);
+}
+
+/* The same for any kind of key. */
+static inline uint64
+hash_datum(HgjGroups *groups, HgjGroupKey *key, Datum value, uint64 h)
+{
+	if (key->kind != HGJ_GROUP_CODED)
+		return hash_value(key, key->kind, groups->seed, groups->scratch, value,
+						  h);
+	if (!hgj_datum_is_loose(value))
+		return hgj_stir(h ^ (uint64) value);
+	return hash_value(key, key->value_kind, groups->seed, groups->scratch,
+					  hgj_loose_value(value), h);
 }
 
 #define HASH_ROWS(step) \
@@ -286,7 +324,7 @@ hgj_group_key_hash(HgjGroups *groups, HgjGroupKey *key, uint32 first, uint32 n)
 	{
 		for (uint32 i = first; i < first + n; i++)
 			hashes[i] = key->nulls[i] ? hgj_stir(hashes[i] ^ HASH_OF_NULL) :
-				hash_value(groups, key, key->values[i], hashes[i]);
+				hash_datum(groups, key, key->values[i], hashes[i]);
 		return;
 	}
 	switch (key->kind)
@@ -299,23 +337,25 @@ hgj_group_key_hash(HgjGroups *groups, HgjGroupKey *key, uint32 first, uint32 n)
 			{
 				if (i + PREFETCH < first + n)
 					__builtin_prefetch(DatumGetPointer(key->values[i + PREFETCH]));
-				hashes[i] = hash_value(groups, key, key->values[i], hashes[i]);
+				hashes[i] = hash_datum(groups, key, key->values[i], hashes[i]);
 			}
 			break;
 		case HGJ_GROUP_FLOAT4:
 		case HGJ_GROUP_FLOAT8:
 		case HGJ_GROUP_BYTES:
 		case HGJ_GROUP_OPAQUE:
-			HASH_ROWS(hash_value(groups, key, value, h));
+		case HGJ_GROUP_CODED:
+			HASH_ROWS(hash_datum(groups, key, value, h));
 			break;
 	}
 }
 
-/* Are two values equal, neither of them NULL? */
+/* Are two values equal, neither of them NULL, nor a code? */
 static inline bool
-values_equal(HgjGroups *groups, HgjGroupKey *key, Datum a, Datum b)
+values_equal(HgjGroupKey *key, HgjGroupKeyKind kind, MemoryContext scratch,
+			 Datum a, Datum b)
 {
-	switch (key->kind)
+	switch (kind)
 	{
 		case HGJ_GROUP_WORD:
 			return a == b;
@@ -340,17 +380,39 @@ values_equal(HgjGroups *groups, HgjGroupKey *key, Datum a, Datum b)
 			}
 		case HGJ_GROUP_OPAQUE:
 			{
-				MemoryContext old = MemoryContextSwitchTo(groups->scratch);
+				MemoryContext old = MemoryContextSwitchTo(scratch);
 				bool		equal =
 				DatumGetBool(FunctionCall2Coll(&key->equal, key->collation,
 											   a, b));
 
 				MemoryContextSwitchTo(old);
-				MemoryContextReset(groups->scratch);
+				MemoryContextReset(scratch);
 				return equal;
 			}
+		case HGJ_GROUP_CODED:
+			break;
 	}
 	return false;
+}
+
+/* See agg_groups.h. */
+bool
+hgj_group_values_equal(HgjGroupKey *key, MemoryContext scratch, Datum a,
+					   Datum b)
+{
+	return values_equal(key, key->value_kind, scratch, a, b);
+}
+
+/* The same for any kind of key.  A value that has a code is never loose. */
+static inline bool
+datums_equal(HgjGroups *groups, HgjGroupKey *key, Datum a, Datum b)
+{
+	if (key->kind != HGJ_GROUP_CODED)
+		return values_equal(key, key->kind, groups->scratch, a, b);
+	if (!hgj_datum_is_loose(a) || !hgj_datum_is_loose(b))
+		return a == b;
+	return values_equal(key, key->value_kind, groups->scratch,
+						hgj_loose_value(a), hgj_loose_value(b));
 }
 
 /* Has the group the key of live row i, in column k? */
@@ -362,7 +424,7 @@ hgj_group_key_equal(HgjGroups *groups, int k, uint32 i, const char *row)
 
 	if (null != ((const uint8 *) row + groups->nulls_offset)[k])
 		return false;
-	return null || values_equal(groups, key,
+	return null || datums_equal(groups, key,
 								hgj_group_datums((char *) row)[k],
 								key->values[i]);
 }
@@ -408,6 +470,11 @@ hgj_group_key_keep(HgjGroups *groups, HgjGroupKey *key, Datum value)
 {
 	if (key->attbyval)
 		return value;
+	if (key->dictionary)
+		return !hgj_datum_is_loose(value) ? value :
+			hgj_loose_datum(hgj_arena_copy(&groups->values,
+										   hgj_loose_value(value),
+										   key->attlen));
 	if (key->kind == HGJ_GROUP_VARLENA)
 	{
 		struct varlena *flat = flat_varlena(value);

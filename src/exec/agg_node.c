@@ -176,8 +176,7 @@ fill_slot(HgjAggState *state, char *row)
 		bool		isnull = ((uint8 *) row + groups->nulls_offset)[k];
 
 		if (key->dictionary && !isnull)
-			value = hgj_dictionary_value(key->dictionary,
-										 DatumGetUInt32(value));
+			value = hgj_dictionary_value(key->dictionary, value);
 		slot->tts_values[key->column] = value;
 		slot->tts_isnull[key->column] = isnull;
 	}

@@ -29,13 +29,6 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-/*
- * What a value of a dictionary takes, more or less, and the part of the memory
- * limit that all of them may be expected to take.
- */
-#define HGJ_DICTIONARY_VALUE_BYTES	64
-#define HGJ_DICTIONARY_SHARE		4
-
 static int
 lookup_column(void *arg, const Var *var)
 {
@@ -158,16 +151,14 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 	}
 }
 
-/*
- * Would a dictionary with a value for every group leave the join below most of
- * its memory?  It is never emptied, so that a join short of memory would take
- * more and more passes.
- */
+/* Is a dictionary of the k-th group column expected to have room? */
 static bool
-dictionaries_fit(const CustomScan *cscan)
+dictionary_fits(const CustomScan *cscan, int k)
 {
-	return cscan->scan.plan.plan_rows * HGJ_DICTIONARY_VALUE_BYTES <
-		(double) (get_hash_memory_limit() / HGJ_DICTIONARY_SHARE);
+	List	   *estimates = list_nth(cscan->custom_private, HGJ_AGG_ESTIMATES);
+
+	return (Size) list_nth_int(estimates, k + 1) * 1024 <=
+		get_hash_memory_limit() / HGJ_DICTIONARY_SHARE;
 }
 
 /* Step 2: group columns, as codes where possible. */
@@ -193,19 +184,13 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 
 		key->column = resno - 1;
 		get_typlenbyval(exprType(expr), &key->attlen, &key->attbyval);
-		if (!bms_is_member(resno, used) && dictionaries_fit(cscan) &&
+		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k) &&
 			state->columns[key->column].dictionary == NULL)
-			(void) hgj_join_encode(state->join, resno, equality,
-								   exprCollation(expr));
-		key->dictionary = state->columns[key->column].dictionary;
-		if (key->dictionary)
-		{
-			key->attlen = sizeof(uint32);
-			key->attbyval = true;
-			key->kind = HGJ_GROUP_WORD;
-		}
-		else
-			hgj_group_key_init(key, expr, equality);
+			(void) hgj_join_encode(state->join, resno, expr, equality);
+		hgj_group_key_init(key, expr, equality);
+		if (state->columns[key->column].dictionary)
+			hgj_group_key_use_codes(key,
+									state->columns[key->column].dictionary);
 	}
 }
 

@@ -10,9 +10,10 @@
  *	  When all bits are used, rows go to one file.  Every round finishes some
  *	  groups, so this ends.
  *
- * A row is its length, a byte per column that says whether it is NULL, and the
- * values of the columns that are not: as they lie in a vector, or the size and
- * the bytes of a by-reference value.
+ * A row is its length, a byte per column that says what it is, and the values of
+ * the columns that are not NULL: as they lie in a vector, or the size and the
+ * bytes of a by-reference value, also of one that has no code in its column's
+ * dictionary.
  *
  * Memory: buffers of files and of one batch, in the query's context; by-reference
  * values in the batch's arena.  Files belong to the resource owner, and are closed
@@ -85,10 +86,24 @@ partition_for(HgjAggState *state, uint64 hash)
 	return spill->writing[p];
 }
 
-static bool
-by_value(const HgjColumn *column)
+/* What a row has of a column. */
+typedef enum SpilledValue
 {
-	return column->attbyval || column->dictionary;
+	SPILLED_NULL,
+	SPILLED_WORD,				/* as in the vector */
+	SPILLED_BYTES,				/* what the vector has a pointer to */
+	SPILLED_LOOSE				/* what a dictionary's datum is */
+} SpilledValue;
+
+static SpilledValue
+spilled_as(const HgjColumn *column, const char *at)
+{
+	if (column->attbyval)
+		return SPILLED_WORD;
+	if (column->dictionary)
+		return hgj_datum_is_loose(*(const Datum *) at) ? SPILLED_LOOSE :
+			SPILLED_WORD;
+	return SPILLED_BYTES;
 }
 
 static void
@@ -136,15 +151,17 @@ hgj_agg_spill_rows(HgjAggState *state, const HgjBatch *batch)
 			const HgjVector *vector = &batch->vectors[state->carried[w]];
 			const char *at = (const char *) vector->values +
 			(Size) position * vector->width;
-			bool		null = hgj_vector_is_null(vector, position);
+			SpilledValue as = hgj_vector_is_null(vector, position) ?
+			SPILLED_NULL : spilled_as(column, at);
 
-			row->data[sizeof(length) + w] = null;
-			if (null)
-				continue;
-			if (by_value(column))
+			row->data[sizeof(length) + w] = (char) as;
+			if (as == SPILLED_WORD)
 				appendBinaryStringInfo(row, at, vector->width);
-			else
+			else if (as == SPILLED_BYTES)
 				append_value(state, column, *(const Datum *) at);
+			else if (as == SPILLED_LOOSE)
+				append_value(state, column,
+							 hgj_loose_value(*(const Datum *) at));
 		}
 		length = row->len;
 		memcpy(row->data, &length, sizeof(length));
@@ -230,33 +247,35 @@ static void
 take_row(HgjAggState *state, uint32 n)
 {
 	HgjAggSpill *spill = &state->spill;
-	const char *nulls = spill->row.data;
-	const char *at = nulls + state->ncarried;
+	const char *kinds = spill->row.data;
+	const char *at = kinds + state->ncarried;
 
 	for (int w = 0; w < state->ncarried; w++)
 	{
-		const HgjColumn *column = &state->columns[state->carried[w]];
 		HgjVector  *vector = &spill->buffers[w].vector;
 		char	   *to = (char *) vector->values + (Size) n * vector->width;
 		uint32		size = vector->width;
 
-		if (nulls[w])
+		if (kinds[w] == SPILLED_NULL)
 		{
 			hgj_vector_set_null(vector, n);
 			memset(to, 0, size);
 			continue;
 		}
-		if (by_value(column))
+		if (kinds[w] == SPILLED_WORD)
 			memcpy(to, at, size);
 		else
 		{
 			char	   *copy;
+			Datum		value;
 
 			memcpy(&size, at, sizeof(size));
 			at += sizeof(size);
 			copy = hgj_arena_alloc(&spill->batch->own_values, MAXALIGN(size));
 			memcpy(copy, at, size);
-			*(Datum *) to = PointerGetDatum(copy);
+			value = PointerGetDatum(copy);
+			*(Datum *) to = kinds[w] == SPILLED_LOOSE ?
+				hgj_loose_datum(value) : value;
 		}
 		at += size;
 	}
@@ -269,6 +288,7 @@ hgj_agg_spill_next_batch(HgjAggState *state)
 	HgjAggSpill *spill = &state->spill;
 	HgjAggPartition *partition = spill->reading;
 	HgjBatch   *batch = spill->batch;
+	Size		most_bytes = hgj_batch_value_bytes();
 	uint32		n = 0;
 
 	if (batch->own_values.used > 0)
@@ -279,7 +299,7 @@ hgj_agg_spill_next_batch(HgjAggState *state)
 						   HGJ_BATCH_ROWS);
 
 	while (n < HGJ_BATCH_ROWS && partition->rows > 0 &&
-		   batch->own_values.used < HGJ_BATCH_VALUE_BYTES)
+		   batch->own_values.used < most_bytes)
 	{
 		uint32		length;
 

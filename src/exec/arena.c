@@ -4,7 +4,8 @@
  *	  Where the by-reference values of batches and of the build side live.
  *
  * 1. Chunks come from hgj_mem_alloc(), each twice as large as the one before,
- *	  between 8 kB and 8 MB; a value larger than that gets a chunk of its own.
+ *	  between 8 kB and 8 MB, or a part of the memory limit that they count for;
+ *	  a large value gets a chunk of its own.
  * 2. Nothing is freed singly.  A reset keeps the largest ordinary chunk, so
  *	  that a batch that is filled again and again allocates nothing.
  *
@@ -25,6 +26,26 @@
 #define HGJ_ARENA_FIRST		((Size) 8 * 1024)
 #define HGJ_ARENA_LARGEST	((Size) 8 * 1024 * 1024)
 #define HGJ_ARENA_HEADER	MAXALIGN(sizeof(HgjArenaChunk))
+
+/* Chunks of at most this part of the limit. */
+#define HGJ_ARENA_SHARE		16
+
+/* Say what memory limit the arena counts for, before the first value. */
+void
+hgj_arena_limit(HgjArena *arena, Size limit)
+{
+	Size		chunk = HGJ_ARENA_FIRST;
+
+	while (chunk < HGJ_ARENA_LARGEST && chunk * 2 <= limit / HGJ_ARENA_SHARE)
+		chunk *= 2;
+	arena->largest_chunk = chunk;
+}
+
+static Size
+largest_chunk(const HgjArena *arena)
+{
+	return arena->largest_chunk ? arena->largest_chunk : HGJ_ARENA_LARGEST;
+}
 
 static HgjArenaChunk *
 new_chunk(HgjArena *arena, Size bytes)
@@ -52,7 +73,7 @@ hgj_arena_alloc_slow(HgjArena *arena, Size bytes)
 	if (bytes > MaxAllocHugeSize - HGJ_ARENA_HEADER)
 		elog(ERROR, "invalid request of %zu bytes from an arena", bytes);
 
-	if (bytes > HGJ_ARENA_LARGEST / 4)
+	if (bytes > largest_chunk(arena) / 4)
 	{
 		/* behind the newest chunk, which goes on being filled */
 		chunk = new_chunk(arena, bytes + HGJ_ARENA_HEADER);
@@ -73,7 +94,7 @@ hgj_arena_alloc_slow(HgjArena *arena, Size bytes)
 	size = arena->chunks ? arena->chunks->bytes * 2 : HGJ_ARENA_FIRST;
 	while (size < bytes + HGJ_ARENA_HEADER)
 		size *= 2;
-	size = Min(size, HGJ_ARENA_LARGEST);
+	size = Min(size, largest_chunk(arena));
 	chunk = new_chunk(arena, size);
 	chunk->next = arena->chunks;
 	arena->chunks = chunk;
@@ -82,36 +103,35 @@ hgj_arena_alloc_slow(HgjArena *arena, Size bytes)
 	return hgj_arena_alloc(arena, bytes);
 }
 
+/* What a copy of a by-reference datum (attlen as in pg_type) takes. */
+Size
+hgj_arena_value_bytes(Datum value, int16 attlen)
+{
+	Pointer		source = DatumGetPointer(value);
+
+	if (attlen == -2)
+		return strlen(source) + 1;
+	if (attlen != -1)
+		return attlen;
+	if (VARATT_IS_EXTERNAL_EXPANDED(source))
+		return EOH_get_flat_size(DatumGetEOHP(value));
+	return VARSIZE_ANY(source);
+}
+
 /*
- * Copy a by-reference datum (attlen as in pg_type) into the arena, as
- * datumCopy() would: expanded objects are flattened, TOAST pointers stay.
+ * Copy a by-reference datum into the arena, as datumCopy() would: expanded
+ * objects are flattened, TOAST pointers stay.
  */
 Datum
 hgj_arena_copy(HgjArena *arena, Datum value, int16 attlen)
 {
-	Pointer		source = DatumGetPointer(value);
-	Size		size;
-	void	   *copy;
+	Size		size = hgj_arena_value_bytes(value, attlen);
+	void	   *copy = hgj_arena_alloc(arena, MAXALIGN(size));
 
-	if (attlen == -1)
-	{
-		if (VARATT_IS_EXTERNAL_EXPANDED(source))
-		{
-			ExpandedObjectHeader *object = DatumGetEOHP(value);
-
-			size = EOH_get_flat_size(object);
-			copy = hgj_arena_alloc(arena, MAXALIGN(size));
-			EOH_flatten_into(object, copy, size);
-			return PointerGetDatum(copy);
-		}
-		size = VARSIZE_ANY(source);
-	}
-	else if (attlen == -2)
-		size = strlen(source) + 1;
+	if (attlen == -1 && VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)))
+		EOH_flatten_into(DatumGetEOHP(value), copy, size);
 	else
-		size = attlen;
-	copy = hgj_arena_alloc(arena, MAXALIGN(size));
-	memcpy(copy, source, size);
+		memcpy(copy, DatumGetPointer(value), size);
 	return PointerGetDatum(copy);
 }
 
@@ -123,7 +143,7 @@ hgj_arena_reset(HgjArena *arena)
 	HgjArenaChunk *next;
 
 	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = chunk->next)
-		if (chunk->bytes <= HGJ_ARENA_LARGEST &&
+		if (chunk->bytes <= largest_chunk(arena) &&
 			(keep == NULL || chunk->bytes > keep->bytes))
 			keep = chunk;
 
@@ -151,6 +171,7 @@ hgj_arena_reset(HgjArena *arena)
 void
 hgj_arena_free(HgjArena *arena)
 {
+	Size		largest = arena->largest_chunk;
 	HgjArenaChunk *next;
 
 	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = next)
@@ -159,4 +180,5 @@ hgj_arena_free(HgjArena *arena)
 		hgj_mem_free(chunk, chunk->bytes);
 	}
 	memset(arena, 0, sizeof(*arena));
+	arena->largest_chunk = largest;
 }

@@ -23,9 +23,12 @@ typedef struct HgjArena
 	char	   *end;
 	Size		used;			/* bytes handed out since the last reset */
 	Size		allocated;		/* bytes taken from the system */
+	Size		largest_chunk;	/* 0: HGJ_ARENA_LARGEST */
 } HgjArena;
 
+extern void hgj_arena_limit(HgjArena *arena, Size limit);
 extern void *hgj_arena_alloc_slow(HgjArena *arena, Size bytes);
+extern Size hgj_arena_value_bytes(Datum value, int16 attlen);
 extern Datum hgj_arena_copy(HgjArena *arena, Datum value, int16 attlen);
 extern void hgj_arena_reset(HgjArena *arena);
 extern void hgj_arena_free(HgjArena *arena);

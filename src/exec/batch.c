@@ -17,7 +17,13 @@
 #include "compat.h"
 
 #include "exec/batch.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
+
+/* By-reference values of a batch, also as a part of the memory limit. */
+#define HGJ_BATCH_MOST_BYTES	((Size) 1024 * 1024)
+#define HGJ_BATCH_FEWEST_BYTES	((Size) 16 * 1024)
+#define HGJ_BATCH_VALUE_SHARE	8
 
 /*
  * Make an empty batch of no capacity for these columns, with nwords key words
@@ -107,6 +113,15 @@ hgj_batch_borrow(HgjBatch *batch, bool borrowed)
 	batch->capacity = 0;
 }
 
+/* A batch ends early when its by-reference values pass so many bytes. */
+Size
+hgj_batch_value_bytes(void)
+{
+	Size		affordable = get_hash_memory_limit() / HGJ_BATCH_VALUE_SHARE;
+
+	return Max(Min(affordable, HGJ_BATCH_MOST_BYTES), HGJ_BATCH_FEWEST_BYTES);
+}
+
 /* Bytes of a row in the arrays, validity bits not counted. */
 Size
 hgj_batch_row_bytes(const HgjBatch *batch)
@@ -149,7 +164,7 @@ Datum
 hgj_batch_keep(HgjBatch *batch, const HgjColumn *column, Datum value)
 {
 	if (column->dictionary)
-		return UInt32GetDatum(hgj_dictionary_code(column->dictionary, value));
+		return hgj_dictionary_code(column->dictionary, value, batch->values);
 	if (column->long_only)
 	{
 		const struct varlena *v = (const struct varlena *) DatumGetPointer(value);

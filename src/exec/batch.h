@@ -20,9 +20,6 @@
 #define HGJ_BATCH_FIRST_ROWS	64
 #define HGJ_BATCH_ROWS			4096
 
-/* A batch ends early when its by-reference values pass this many bytes. */
-#define HGJ_BATCH_VALUE_BYTES	((Size) 1024 * 1024)
-
 /* A column of a child that somebody above it wants. */
 typedef struct HgjColumn
 {
@@ -32,13 +29,14 @@ typedef struct HgjColumn
 	bool		attbyval;
 	bool		long_only;		/* a text key: nobody looks at short values */
 	uint8		width;			/* bytes in a vector: 1, 2, 4, 8 */
-	HgjDictionary *dictionary;	/* vectors hold its codes, or NULL */
+	HgjDictionary *dictionary;	/* vectors hold its datums, or NULL */
 } HgjColumn;
 
 /*
  * Values of one column.  Those that pass by value lie as the type stores
- * them; the others are dictionary codes (encode.c), or 8-byte pointers into the batch's arena, or into pages
- * that the source keeps pinned until the batch is filled again.
+ * them; the others are 8-byte pointers into the batch's arena, or into pages
+ * that the source keeps pinned until the batch is filled again, or what a
+ * dictionary has in their place (encode.c).
  */
 typedef struct HgjVector
 {
@@ -80,6 +78,7 @@ extern HgjBatch *hgj_batch_create(MemoryContext context,
 								  uint32 nwords);
 extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
 extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
+extern Size hgj_batch_value_bytes(void);
 extern Size hgj_batch_row_bytes(const HgjBatch *batch);
 extern Size hgj_batch_bytes(const HgjBatch *batch);
 extern void hgj_batch_clear(HgjBatch *batch);

@@ -41,6 +41,11 @@
 /* No batch of any source has more rows. */
 #define HGJ_LARGEST_BATCH		(UINT32_C(1) << 24)
 
+/* Rows of a pass: what row ids are for, and the stores of loose values. */
+#define HGJ_MOST_PASS_ROWS(state) \
+	((hgj_dictionaries_are_full(state) ? HGJ_STORED_LOOSE : HGJ_MAX_ROWS) - \
+	 HGJ_LARGEST_BATCH)
+
 /*
  * The engine takes memory for the expected rows in advance: no more of them
  * than would fill this part of the limit, lest a pass be full when it starts.
@@ -170,21 +175,16 @@ create_table(HgjJoinState *state)
 		hgj_engine_failed(state, &err);
 }
 
-/*
- * Bytes that this pass would hold at the height of a build of its rows.
- * Dictionaries outlive the pass.  Should they turn out to be large (nobody has
- * expected so many values), they count for half the limit at most, or else
- * every later pass would be a single batch.
- */
+/* Bytes that this pass would hold at the height of a build of its rows. */
 static Size
-projected_bytes(HgjJoinState *state, Size limit)
+projected_bytes(HgjJoinState *state)
 {
 	HgjMemory	memory;
 
 	state->engine->memory(state->table, &memory);
 	return (Size) memory.build_peak + hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
-		Min(hgj_dictionaries_bytes(state), limit / 2);
+		hgj_dictionaries_bytes(state);
 }
 
 static void
@@ -243,8 +243,8 @@ read_inner(HgjJoinState *state)
 			break;
 		}
 		append_batch(state);
-		full = projected_bytes(state, limit) > limit ||
-			state->total_rows > HGJ_MAX_ROWS - HGJ_LARGEST_BATCH;
+		full = projected_bytes(state) > limit ||
+			state->total_rows > HGJ_MOST_PASS_ROWS(state);
 	}
 	batch->values = &state->rows.values;
 }
@@ -260,6 +260,7 @@ note_stats(HgjJoinState *state)
 		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state);
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
+	stats->dictionary_full = hgj_dictionaries_are_full(state);
 	if (state->pass == 1)
 		stats->build_rows = 0;
 	stats->build_rows += state->total_rows;

@@ -11,23 +11,24 @@
  * are equal; the value that a code stands for is the first one, which is what
  * grouping may return.
  *
- * 1. Hash with the function of the operator's hash family, under the column's
- *	  collation.
+ * 1. Hash and compare as HashGraphAgg does for group columns (agg_keys.c).
  * 2. Find the entry, or add one, in an open-addressing table of codes
- *	  (simplehash.h); compare with the operator.
+ *	  (simplehash.h).
+ * 3. A dictionary that would pass its limit is full from then on: values that
+ *	  it does not have are copied to the caller's arena, as those of a column
+ *	  without a dictionary would be.
  *
- * Memory: a context of its own below the caller's; values are copied.  The
- * functions of the type run in a context that is reset from time to time.  No
+ * Memory: a context of its own below the caller's; values are copied.  No
  * locks.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "exec/dictionary.h"
-#include "fmgr.h"
+#include "common/pg_prng.h"
+#include "exec/agg_groups.h"
+#include "miscadmin.h"
 #include "utils/datum.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 typedef struct DictionaryEntry
@@ -43,12 +44,12 @@ struct HgjDictionary
 {
 	MemoryContext context;
 	MemoryContext scratch;		/* of the type's functions */
-	uint32		calls;			/* since scratch was reset */
 	struct dict_hash *table;
-	FmgrInfo	hash;
-	FmgrInfo	equal;
-	Oid			collation;
+	HgjGroupKey key;			/* how to hash and to compare */
+	uint64		seed;
 	int16		attlen;
+	Size		limit;
+	bool		full;
 	Datum		sought;
 	uint32		sought_hash;
 	Datum	   *values;
@@ -76,38 +77,51 @@ static bool same_value(HgjDictionary *dictionary, uint32 code, uint32 other);
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* Reset the scratch context after so many calls. */
-#define SCRATCH_CALLS	256
+#define FIRST_VALUES	64
+
+/* Blocks of values are small, beside the limit. */
+#define MOST_BLOCK_SHARE	32
 
 /*
- * A dictionary of a type whose values are attlen long (-1: varlena, -2: C
- * string), for a hashable equality operator.
+ * A dictionary for what the expression is, whose type has values attlen long
+ * (-1: varlena, -2: C string), and a hashable equality operator.
  */
 HgjDictionary *
-hgj_dictionary_create(MemoryContext context, Oid eqop, Oid collation,
+hgj_dictionary_create(MemoryContext context, Node *expr, Oid equality,
 					  int16 attlen)
 {
-	MemoryContext own = AllocSetContextCreate(context, "HashGraphAgg dictionary",
-											  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(own);
-	HgjDictionary *dictionary = palloc0(sizeof(HgjDictionary));
-	RegProcedure left;
-	RegProcedure right;
+	Size		block = ALLOCSET_DEFAULT_INITSIZE;
+	MemoryContext own;
+	MemoryContext old;
+	HgjDictionary *dictionary;
 
-	if (!get_op_hash_functions(eqop, &left, &right))
-		elog(ERROR, "no hash function for operator %u", eqop);
-	fmgr_info(left, &dictionary->hash);
-	fmgr_info(get_opcode(eqop), &dictionary->equal);
+	while (block < ALLOCSET_DEFAULT_MAXSIZE &&
+		   block < get_hash_memory_limit() / MOST_BLOCK_SHARE / 2)
+		block *= 2;
+	own = AllocSetContextCreate(context, "HashGraphAgg dictionary", 0,
+								ALLOCSET_DEFAULT_INITSIZE, block);
+	old = MemoryContextSwitchTo(own);
+	dictionary = palloc0(sizeof(HgjDictionary));
 	dictionary->context = own;
 	dictionary->scratch = AllocSetContextCreate(own, "HashGraphAgg dictionary scratch",
 												ALLOCSET_DEFAULT_SIZES);
-	dictionary->collation = collation;
+	dictionary->key.attlen = attlen;
+	hgj_group_key_init(&dictionary->key, expr, equality);
+	dictionary->seed = pg_prng_uint64(&pg_global_prng_state);
 	dictionary->attlen = attlen;
-	dictionary->max_values = 64;
+	dictionary->limit = SIZE_MAX;
+	dictionary->max_values = FIRST_VALUES;
 	dictionary->values = palloc(dictionary->max_values * sizeof(Datum));
 	dictionary->table = dict_create(own, dictionary->max_values, dictionary);
 	MemoryContextSwitchTo(old);
 	return dictionary;
+}
+
+/* From now on it may take so many bytes. */
+void
+hgj_dictionary_limit(HgjDictionary *dictionary, Size limit)
+{
+	dictionary->limit = limit;
 }
 
 static bool
@@ -116,45 +130,42 @@ same_value(HgjDictionary *dictionary, uint32 code, uint32 other)
 	Datum		a = code == CODE_SOUGHT ? dictionary->sought : dictionary->values[code];
 	Datum		b = other == CODE_SOUGHT ? dictionary->sought : dictionary->values[other];
 
-	return DatumGetBool(FunctionCall2Coll(&dictionary->equal,
-										  dictionary->collation, a, b));
+	return hgj_group_values_equal(&dictionary->key, dictionary->scratch, a, b);
 }
 
-/* The code of a value that is not NULL. */
-uint32
-hgj_dictionary_code(HgjDictionary *dictionary, Datum value)
+/* Is there room for another value, while what grows is copied? */
+static bool
+has_room(const HgjDictionary *dictionary, Datum value)
 {
-	MemoryContext old;
+	const dict_hash *table = dictionary->table;
+	Size		more = hgj_arena_value_bytes(value, dictionary->attlen);
+
+	if (dictionary->nvalues == HGJ_MOST_CODES)
+		return false;
+	if (dictionary->nvalues == dictionary->max_values)
+		more += 2 * (Size) dictionary->max_values * sizeof(Datum);
+	if (table->members >= table->grow_threshold)
+		more += 2 * (Size) table->size * sizeof(DictionaryEntry);
+	return MemoryContextMemAllocated(dictionary->context, false) + more <=
+		dictionary->limit;
+}
+
+/* The code of the value that is sought; there is room. */
+static uint32
+add_value(HgjDictionary *dictionary)
+{
+	MemoryContext old = MemoryContextSwitchTo(dictionary->context);
 	DictionaryEntry *entry;
 	bool		found;
 
-	if (++dictionary->calls >= SCRATCH_CALLS)
-	{
-		MemoryContextReset(dictionary->scratch);
-		dictionary->calls = 0;
-	}
-	old = MemoryContextSwitchTo(dictionary->scratch);
-	dictionary->sought = value;
-	dictionary->sought_hash =
-		DatumGetUInt32(FunctionCall1Coll(&dictionary->hash,
-										 dictionary->collation, value));
-	entry = dict_lookup_hash(dictionary->table, CODE_SOUGHT,
-							 dictionary->sought_hash);
-	if (entry)
-	{
-		MemoryContextSwitchTo(old);
-		return entry->code;
-	}
-
-	MemoryContextSwitchTo(dictionary->context);
 	if (dictionary->nvalues == dictionary->max_values)
 	{
-		dictionary->max_values *= 2;
 		dictionary->values = repalloc_huge(dictionary->values,
-										   mul_size(dictionary->max_values,
+										   mul_size((Size) dictionary->max_values * 2,
 													sizeof(Datum)));
+		dictionary->max_values *= 2;
 	}
-	dictionary->values[dictionary->nvalues] = datumCopy(value, false,
+	dictionary->values[dictionary->nvalues] = datumCopy(dictionary->sought, false,
 														dictionary->attlen);
 	entry = dict_insert_hash(dictionary->table, CODE_SOUGHT,
 							 dictionary->sought_hash, &found);
@@ -163,19 +174,47 @@ hgj_dictionary_code(HgjDictionary *dictionary, Datum value)
 	return entry->code;
 }
 
-/* What the code stands for; it lives as long as the dictionary. */
+/*
+ * What stands for a value that is not NULL: its code, or, where it has none, a
+ * copy in the arena.
+ */
 Datum
-hgj_dictionary_value(const HgjDictionary *dictionary, uint32 code)
+hgj_dictionary_code(HgjDictionary *dictionary, Datum value, HgjArena *arena)
 {
-	Assert(code < dictionary->nvalues);
-	return dictionary->values[code];
+	uint64		hash = hgj_group_value_hash(&dictionary->key, dictionary->seed,
+											dictionary->scratch, value);
+	DictionaryEntry *entry;
+
+	dictionary->sought = value;
+	dictionary->sought_hash = (uint32) hash;
+	entry = dict_lookup_hash(dictionary->table, CODE_SOUGHT,
+							 dictionary->sought_hash);
+	if (entry)
+		return UInt32GetDatum(entry->code);
+	if (!dictionary->full && has_room(dictionary, value))
+		return UInt32GetDatum(add_value(dictionary));
+	dictionary->full = true;
+	return hgj_loose_datum(hgj_arena_copy(arena, value, dictionary->attlen));
 }
 
-/* Codes are below this. */
-uint32
-hgj_dictionary_size(const HgjDictionary *dictionary)
+/*
+ * The value behind a datum; it lives as long as the dictionary, or as the arena
+ * that it has been copied to.
+ */
+Datum
+hgj_dictionary_value(const HgjDictionary *dictionary, Datum datum)
 {
-	return dictionary->nvalues;
+	if (hgj_datum_is_loose(datum))
+		return hgj_loose_value(datum);
+	Assert(DatumGetUInt32(datum) < dictionary->nvalues);
+	return dictionary->values[DatumGetUInt32(datum)];
+}
+
+/* May there be values without a code? */
+bool
+hgj_dictionary_is_full(const HgjDictionary *dictionary)
+{
+	return dictionary->full;
 }
 
 Size

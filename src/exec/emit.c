@@ -46,7 +46,7 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 				isnull[i] = true;
 				continue;
 			}
-			values[i] = hgj_load(record + column->offset, column->width);
+			values[i] = hgj_record_load(column, record);
 		}
 		else
 		{
@@ -64,8 +64,7 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 		}
 		isnull[i] = false;
 		if (unlikely(target->dictionary != NULL))
-			values[i] = hgj_dictionary_value(target->dictionary,
-											 DatumGetUInt32(values[i]));
+			values[i] = hgj_dictionary_value(target->dictionary, values[i]);
 	}
 	ExecStoreVirtualTuple(slot);
 }

@@ -7,10 +7,13 @@
  * 1. The aggregate asks its join for a column of the join's target list.  If it
  *	  comes from the build side, passes by reference, and nobody else looks at
  *	  its values (keys, residual clauses, filters, expressions), the build side
- *	  stores codes from now on: sources write a code where they would have
- *	  copied the value (hgj_batch_keep()).
+ *	  stores a dictionary's datums from now on: sources write a code where they
+ *	  would have copied the value (hgj_batch_keep()).
  * 2. If it comes from the outer side, and that is read by batches, the question
  *	  goes to the join below, whose batches then hold codes.
+ * 3. Dictionaries outlive passes, so they may take a part of the build side's
+ *	  memory limit only.  A value for which there is no room stays what it is:
+ *	  the planner's estimates do not have to be trusted.
  *
  * Should rows leave as slots after all (several passes), emit.c looks codes up.
  *
@@ -22,6 +25,7 @@
 #include "compat.h"
 
 #include "exec/join_state.h"
+#include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "storage/itemptr.h"
 
@@ -62,20 +66,27 @@ find_column(const HgjSource *source, AttrNumber scan_attno)
 	return -1;
 }
 
+/* Step 3: each of the build side's dictionaries gets the same share. */
 static void
-mark_encoded(HgjColumn *column, HgjDictionary *dictionary)
+share_memory(HgjJoinState *join)
 {
-	column->dictionary = dictionary;
-	column->width = sizeof(uint32);
+	Size		limit = get_hash_memory_limit() / HGJ_DICTIONARY_SHARE;
+	int			n = 0;
+
+	for (int c = 0; c < join->inner.ncols; c++)
+		n += join->inner.columns[c].dictionary != NULL;
+	for (int c = 0; c < join->inner.ncols; c++)
+		if (join->inner.columns[c].dictionary)
+			hgj_dictionary_limit(join->inner.columns[c].dictionary, limit / n);
 }
 
 /*
- * From now on, return column resno of the join's batches as 4-byte codes of the
+ * From now on, return column resno of the join's batches as datums of the
  * dictionary that is returned.  NULL: it stays as it is.  Call at executor
  * start, after hgj_join_use_batches(), before the first row.
  */
 HgjDictionary *
-hgj_join_encode(HgjJoinState *join, AttrNumber resno, Oid eqop, Oid collation)
+hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
 {
 	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
 	TargetEntry *tle = list_nth_node(TargetEntry, cscan->scan.plan.targetlist,
@@ -98,9 +109,10 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Oid eqop, Oid collation)
 		if (column->attbyval || column->dictionary ||
 			column->attlen == sizeof(ItemPointerData))
 			return NULL;
-		dictionary = hgj_dictionary_create(join->context, eqop, collation,
+		dictionary = hgj_dictionary_create(join->context, expr, equality,
 										   column->attlen);
-		mark_encoded(column, dictionary);
+		column->dictionary = dictionary;
+		share_memory(join);
 	}
 	else if ((c = find_column(&join->outer, scan_attno)) >= 0 &&
 			 join->outer.methods == &hgj_source_batches)
@@ -108,11 +120,10 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Oid eqop, Oid collation)
 		HgjColumn  *column = &join->outer.columns[c];
 
 		dictionary = hgj_join_encode(join->outer.private_state, column->attno,
-									 eqop, collation);
+									 expr, equality);
 		if (dictionary == NULL)
 			return NULL;
-		mark_encoded(column, dictionary);
-		join->outer_batch->vectors[c].width = column->width;
+		column->dictionary = dictionary;
 	}
 	else
 		return NULL;
@@ -120,6 +131,17 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Oid eqop, Oid collation)
 	hgj_output_encode(join, scan_attno, dictionary);
 	hgj_use_scan_slot(join);
 	return dictionary;
+}
+
+/* Has a dictionary of the build side become full? */
+bool
+hgj_dictionaries_are_full(const HgjJoinState *join)
+{
+	for (int c = 0; c < join->inner.ncols; c++)
+		if (join->inner.columns[c].dictionary &&
+			hgj_dictionary_is_full(join->inner.columns[c].dictionary))
+			return true;
+	return false;
 }
 
 /* Bytes of the dictionaries of the build side. */

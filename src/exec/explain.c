@@ -80,6 +80,9 @@ show_fallback(const HgjRunReport *run, ExplainState *es)
 	if (run->stats.passes > 1)
 		appendStringInfo(&buf, "%sseveral passes (the build side does not fit into memory)",
 						 buf.len ? "; " : "");
+	if (run->stats.dictionary_full)
+		appendStringInfo(&buf, "%sgroups by value (the dictionary of their codes is full)",
+						 buf.len ? "; " : "");
 	for (int bit = 0; bit < 32; bit++)
 	{
 		uint32		note = run->stats.notes & (UINT32_C(1) << bit);
@@ -114,6 +117,7 @@ choose_report(const HgjJoinState *state, HgjRunReport *run)
 										  worker->stats.filter_bytes);
 			run->stats.filter_rejected += worker->stats.filter_rejected;
 			run->stats.notes |= worker->stats.notes;
+			run->stats.dictionary_full |= worker->stats.dictionary_full;
 		}
 		run->stats.peak_bytes = peak;
 		built++;

@@ -101,10 +101,16 @@ copy_records(const HgjStoredColumn *column, char *const *records,
 			 const uint32 *positions, uint32 first, uint32 n, HgjVector *into)
 {
 	uint32		offset = column->offset;
+	int			width = column->coded ? 0 : column->width;
 
 #define POSITION(i) (positions ? positions[i] : first + (i))
-	switch (column->width)
+	switch (width)
 	{
+		case 0:
+			for (uint32 i = 0; i < n; i++)
+				((Datum *) into->values)[POSITION(i)] =
+					hgj_stored_datum(column, *(const uint32 *) (records[i] + offset));
+			break;
 		case 8:
 			for (uint32 i = 0; i < n; i++)
 				((uint64 *) into->values)[POSITION(i)] = *(const uint64 *) (records[i] + offset);

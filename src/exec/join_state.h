@@ -72,7 +72,7 @@ typedef struct HgjTarget
 	AttrNumber	resno;			/* in the slot that is filled */
 	bool		inner;
 	int			column;			/* of outer->columns or inner->columns */
-	const HgjDictionary *dictionary;	/* values are its codes, or NULL */
+	const HgjDictionary *dictionary;	/* values are its datums, or NULL */
 } HgjTarget;
 
 /* What EXPLAIN ANALYZE shows of the runs so far; no pointers (parallel.h). */
@@ -86,6 +86,7 @@ typedef struct HgjRunStats
 	uint32		notes;			/* HgjNote bits, of all passes */
 	uint64		filter_bytes;	/* largest of the tables that are gone */
 	uint64		filter_rejected;	/* outer rows; of the same, in sum */
+	bool		dictionary_full;	/* some group values have no code */
 } HgjRunStats;
 
 typedef struct HgjRunReport HgjRunReport;
@@ -214,6 +215,7 @@ extern void hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
 
 /* encode.c, besides output.h */
 extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
+extern bool hgj_dictionaries_are_full(const HgjJoinState *join);
 
 /* residual.c */
 extern List *hgj_residual_init(HgjJoinState *state, List *quals,

@@ -132,13 +132,9 @@ hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
 	HgjOutput  *output = join->output;
 	int			i = hgj_pair_column(&output->pairs, scan_attno);
 
-	output->pairs.columns[i].width = sizeof(uint32);
 	for (int c = 0; c < output->ncols; c++)
 		if (output->out[c].wanted && output->out[c].pair_column == i)
-		{
-			output->columns[c].width = sizeof(uint32);
 			output->columns[c].dictionary = dictionary;
-		}
 }
 
 /* Back to slots, before the first row. */

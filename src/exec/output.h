@@ -29,13 +29,17 @@ extern struct HgjJoinState *hgj_join_of(PlanState *ps);
 extern void hgj_join_use_batches(struct HgjJoinState *join,
 								 const Bitmapset *wanted);
 
+/* The part of a build side's memory limit that its dictionaries may take. */
+#define HGJ_DICTIONARY_SHARE	4
+
 /*
- * After that: return column resno as 4-byte codes of a dictionary whose
- * equality is eqop's.  NULL: the join cannot, and the column stays as it is.
+ * After that: return column resno, whose expression is expr, as datums of a
+ * dictionary (dictionary.h) of the equality operator.  NULL: the join cannot,
+ * and the column stays as it is.
  */
 extern HgjDictionary *hgj_join_encode(struct HgjJoinState *join,
-									  AttrNumber resno, Oid eqop,
-									  Oid collation);
+									  AttrNumber resno, Node *expr,
+									  Oid equality);
 
 /*
  * The next batch; NULL at the end.  Vector i is column resno i + 1.  Rows are

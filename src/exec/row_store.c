@@ -7,7 +7,8 @@
  *	  residual clause or recheck: widest first, so that nothing needs padding,
  *	  then a bit per column that says NULL.  By-reference values are pointers
  *	  into the store's arena.  Columns that only serve as raw keys are not here:
- *	  the engine has them.
+ *	  the engine has them.  A dictionary's datum takes four bytes; the few that
+ *	  are no codes lie in an array beside the records.
  * 2. Records lie row by row, not column by column, because matches fetch whole
  *	  rows in random order: one cache miss a match instead of one a column.
  * 3. They are kept in chunks of a power of two records, at most about 2 MB
@@ -37,6 +38,7 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 				   Size memory_limit)
 {
 	static const uint8 widths[] = {8, 4, 2, 1};
+	uint8	   *stored;
 	uint32		offset = 0;
 	Size		largest = Min(HGJ_CHUNK_LARGEST, memory_limit / 16);
 	Size		rows;
@@ -44,14 +46,22 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 	memset(store, 0, sizeof(*store));
 	store->context = context;
 	store->ncols = ncols;
+	hgj_arena_limit(&store->values, memory_limit);
+	hgj_arena_limit(&store->next_values, memory_limit);
 	if (ncols == 0)
 		return;
 
 	store->columns = MemoryContextAllocZero(context,
 											mul_size(ncols, sizeof(HgjStoredColumn)));
+	stored = MemoryContextAlloc(context, ncols);
+	for (int i = 0; i < ncols; i++)
+	{
+		store->columns[i].coded = columns[i].dictionary != NULL;
+		stored[i] = columns[i].dictionary ? sizeof(uint32) : columns[i].width;
+	}
 	for (int w = 0; w < lengthof(widths); w++)
 		for (int i = 0; i < ncols; i++)
-			if (columns[i].width == widths[w])
+			if (stored[i] == widths[w])
 			{
 				store->columns[i].width = widths[w];
 				store->columns[i].offset = offset;
@@ -62,6 +72,7 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 		store->columns[i].null_byte = offset + i / 8;
 		store->columns[i].null_bit = 1 << (i % 8);
 	}
+	pfree(stored);
 	offset += (ncols + 7) / 8;
 	store->stride = TYPEALIGN(offset <= 4 ? 4 : 8, offset);
 
@@ -73,10 +84,24 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 	store->chunk_bytes = ((Size) 1 << store->chunk_shift) * store->stride;
 }
 
+static void *
+allocate(HgjRowStore *store, Size bytes)
+{
+	void	   *result = hgj_mem_alloc(bytes);
+
+	if (result == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on request of size %zu for the build side of a HashGraphJoin.",
+						   bytes)));
+	store->allocated += hgj_mem_footprint(bytes);
+	return result;
+}
+
 static void
 add_chunk(HgjRowStore *store)
 {
-	char	   *chunk;
 
 	if (store->nchunks == store->max_chunks)
 	{
@@ -88,26 +113,76 @@ add_chunk(HgjRowStore *store)
 			MemoryContextAllocHuge(store->context, bytes);
 		store->max_chunks = max;
 	}
-	chunk = hgj_mem_alloc(store->chunk_bytes);
-	if (chunk == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on request of size %zu for the build side of a HashGraphJoin.",
-						   store->chunk_bytes)));
-	store->chunks[store->nchunks++] = chunk;
-	store->allocated += hgj_mem_footprint(store->chunk_bytes);
+	store->chunks[store->nchunks] = allocate(store, store->chunk_bytes);
+	store->nchunks++;
+}
+
+static void
+free_loose(HgjRowStore *store, HgjStoredColumn *column)
+{
+	Size		bytes = (Size) column->max_loose * sizeof(Datum);
+
+	if (column->loose == NULL)
+		return;
+	store->allocated -= hgj_mem_footprint(bytes);
+	hgj_mem_free(column->loose, bytes);
+	column->loose = NULL;
+	column->nloose = column->max_loose = 0;
+}
+
+/* What stands in a record for a datum that is no code. */
+static uint32
+store_loose(HgjRowStore *store, HgjStoredColumn *column, Datum datum)
+{
+	if (column->nloose == column->max_loose)
+	{
+		uint32		nloose = column->nloose;
+		uint32		larger = nloose ? nloose + nloose / 2 : 64;
+		Datum	   *loose = allocate(store, (Size) larger * sizeof(Datum));
+
+		if (nloose > 0)
+			memcpy(loose, column->loose, (Size) nloose * sizeof(Datum));
+		free_loose(store, column);
+		column->loose = loose;
+		column->nloose = nloose;
+		column->max_loose = larger;
+	}
+	column->loose[column->nloose] = datum;
+	return HGJ_STORED_LOOSE + column->nloose++;
+}
+
+/* append_column() for datums of a dictionary. */
+static void
+append_codes(HgjRowStore *store, HgjStoredColumn *column,
+			 const HgjVector *vector, uint32 from, uint32 n, char *record)
+{
+	char	   *target = record + column->offset;
+
+	for (uint32 i = 0; i < n; i++, target += store->stride)
+	{
+		Datum		datum = ((const Datum *) vector->values)[from + i];
+
+		if (hgj_vector_is_null(vector, from + i))
+			*(uint32 *) target = 0;
+		else
+			*(uint32 *) target = likely(!hgj_datum_is_loose(datum)) ?
+				DatumGetUInt32(datum) : store_loose(store, column, datum);
+	}
 }
 
 /* Copy one column of rows [from, from + n) of the batch; all in one chunk. */
 static void
-append_column(HgjStoredColumn *column, const HgjVector *vector,
-			  uint32 from, uint32 n, char *record, uint32 stride)
+append_column(HgjRowStore *store, HgjStoredColumn *column,
+			  const HgjVector *vector, uint32 from, uint32 n, char *record)
 {
 	char	   *target = record + column->offset;
+	uint32		stride = store->stride;
 
-	switch (column->width)
+	switch (column->coded ? 0 : column->width)
 	{
+		case 0:
+			append_codes(store, column, vector, from, n, record);
+			break;
 		case 8:
 			for (uint32 i = 0; i < n; i++, target += stride)
 				*(Datum *) target = ((const Datum *) vector->values)[from + i];
@@ -164,8 +239,8 @@ hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch)
 			memset(record + (Size) i * store->stride + store->columns[0].null_byte,
 				   0, (store->ncols + 7) / 8);
 		for (int c = 0; c < store->ncols; c++)
-			append_column(&store->columns[c], &batch->vectors[c], done, n,
-						  record, store->stride);
+			append_column(store, &store->columns[c], &batch->vectors[c], done,
+						  n, record);
 		store->nrows += n;
 		done += n;
 	}
@@ -178,12 +253,18 @@ hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch)
 void
 hgj_row_store_clear(HgjRowStore *store)
 {
+	HgjArena	empty;
+
 	store->nrows = 0;			/* the chunks are used again */
 	for (int c = 0; c < store->ncols; c++)
+	{
 		store->columns[c].has_nulls = false;
+		store->columns[c].nloose = 0;
+	}
 	hgj_arena_free(&store->values);
+	empty = store->values;
 	store->values = store->next_values;
-	memset(&store->next_values, 0, sizeof(HgjArena));
+	store->next_values = empty;
 }
 
 /* Give all memory back but the layout's; the store is empty then. */
@@ -192,6 +273,8 @@ hgj_row_store_free(HgjRowStore *store)
 {
 	for (uint32 i = 0; i < store->nchunks; i++)
 		hgj_mem_free(store->chunks[i], store->chunk_bytes);
+	for (int c = 0; c < store->ncols; c++)
+		free_loose(store, &store->columns[c]);
 	store->nchunks = 0;
 	store->nrows = 0;
 	store->allocated = 0;

@@ -19,7 +19,14 @@ typedef struct HgjStoredColumn
 	uint8		null_bit;		/* ... and mask */
 	uint8		width;
 	bool		has_nulls;		/* some record has set its NULL bit */
+	bool		coded;			/* four bytes for a dictionary's datum: its code,
+								 * or, from HGJ_STORED_LOOSE on, a place in: */
+	uint32		nloose;
+	uint32		max_loose;
+	Datum	   *loose;			/* datums without a code */
 } HgjStoredColumn;
+
+#define HGJ_STORED_LOOSE	(UINT32_C(1) << 31)
 
 typedef struct HgjRowStore
 {
@@ -57,6 +64,23 @@ hgj_row_store_record(const HgjRowStore *store, uint32 row)
 {
 	return store->chunks[row >> store->chunk_shift] +
 		(Size) (row & ((UINT32_C(1) << store->chunk_shift) - 1)) * store->stride;
+}
+
+/* What a dictionary had for the value that a coded column has stored. */
+static inline Datum
+hgj_stored_datum(const HgjStoredColumn *column, uint32 stored)
+{
+	return likely(stored < HGJ_STORED_LOOSE) ? (Datum) stored :
+		column->loose[stored - HGJ_STORED_LOOSE];
+}
+
+static inline Datum
+hgj_record_load(const HgjStoredColumn *column, const char *record)
+{
+	Datum		datum = hgj_load(record + column->offset, column->width);
+
+	return column->coded ?
+		hgj_stored_datum(column, DatumGetUInt32(datum)) : datum;
 }
 
 static inline bool

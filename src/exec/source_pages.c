@@ -423,15 +423,19 @@ read_system_column(PageSource *ps, HgjBatch *batch, const HgjColumn *column,
 
 /* Codes of the dictionary for n values that aim() has sent to a buffer. */
 static void
-encode_values(HgjVector *into, uint32 first, HgjDictionary *dictionary,
+encode_values(HgjBatch *batch, int c, HgjDictionary *dictionary,
 			  const HgjVector *values, uint32 n)
 {
+	HgjVector  *into = &batch->vectors[c];
+	uint32		first = batch->nrows;
+
 	for (uint32 i = 0; i < n; i++)
 		if (hgj_vector_is_null(values, i))
 			hgj_vector_set_null(into, first + i);
 		else
-			((uint32 *) into->values)[first + i] =
-				hgj_dictionary_code(dictionary, ((Datum *) values->values)[i]);
+			((Datum *) into->values)[first + i] =
+				hgj_dictionary_code(dictionary, ((Datum *) values->values)[i],
+									batch->values);
 }
 
 /* Step 5 for the n rows that lie at the end of the batch. */
@@ -444,8 +448,7 @@ settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 		return;
 	for (int c = 0; c < source->ncols; c++)
 		if (source->columns[c].dictionary && ps->wanted[c] >= 0)
-			encode_values(&batch->vectors[c], batch->nrows,
-						  source->columns[c].dictionary,
+			encode_values(batch, c, source->columns[c].dictionary,
 						  ps->targets[ps->wanted[c]].vector, n);
 	if (batch->values == &batch->own_values && n >= HGJ_PIN_ROWS)
 	{
@@ -540,6 +543,7 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 	PageSource *ps = source->private_state;
 	HgjHeapPages *pages = &ps->pages;
 	PlanState  *child = source->child;
+	Size		most_bytes = hgj_batch_value_bytes();
 	Size		used_before;
 	uint64		returned = 0;
 
@@ -556,7 +560,7 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 	used_before = batch->values->used;
 	max_rows = Min(max_rows, batch->capacity);
 	while (batch->nrows < max_rows &&
-		   batch->values->used - used_before <= HGJ_BATCH_VALUE_BYTES)
+		   batch->values->used - used_before <= most_bytes)
 	{
 		if (ps->next_row < pages->ntuples)
 		{

@@ -8,8 +8,9 @@
  * 2. Write the key words.  A row with a NULL key matches nothing: unless an
  *	  outer join owes it to its parent, it ends here.
  * 3. Copy the wanted columns into the batch's vectors.
- * 4. Stop at the row limit, or when the by-reference values pass a megabyte,
- *	  so that wide rows do not make a batch of gigabytes.
+ * 4. Stop at the row limit, or when the by-reference values pass a megabyte or
+ *	  a part of the memory limit, so that wide rows do not make a batch of
+ *	  gigabytes.
  *
  * The replay source does the same over a tuplestore into which the tuples
  * source has put every outer row of a join that needs several passes.
@@ -188,6 +189,7 @@ static inline void
 fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 		   TupleTableSlot *(*next_slot) (HgjSource *source))
 {
+	Size		most_bytes = hgj_batch_value_bytes();
 	Size		used_before;
 	uint32		n = 0;
 	uint32		nsel = 0;
@@ -217,7 +219,7 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 
 		copy_columns(source, batch, slot, n);
 		n++;
-		if (batch->values->used - used_before > HGJ_BATCH_VALUE_BYTES)
+		if (batch->values->used - used_before > most_bytes)
 			break;
 	}
 	batch->nrows = n;

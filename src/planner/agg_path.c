@@ -42,8 +42,12 @@
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
+#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
+
+/* What a value in a dictionary takes besides itself, more or less. */
+#define HGJ_DICTIONARY_VALUE_BYTES	48
 
 /* Why an aggregation got no path of ours; shown at DEBUG1. */
 typedef enum HgjAggDecline
@@ -286,6 +290,44 @@ number_of_groups(PlannerInfo *root, double rows, List *tlist)
 							   rows, NULL, NULL);
 }
 
+/*
+ * The kilobytes that a dictionary of the expression's values would take: those
+ * of its relation's rows, whether they match in the join or not.
+ */
+static int
+dictionary_kilobytes(PlannerInfo *root, Node *expr)
+{
+	int			relid;
+	RelOptInfo *rel;
+	int32		width = 0;
+	double		kilobytes;
+
+	if (!bms_get_singleton_member(pull_varnos(root, expr), &relid))
+		return INT_MAX;
+	rel = find_base_rel(root, relid);
+	if (IsA(expr, Var) && ((Var *) expr)->varattno >= rel->min_attr)
+		width = rel->attr_widths[((Var *) expr)->varattno - rel->min_attr];
+	if (width <= 0)
+		width = get_typavgwidth(exprType(expr), exprTypmod(expr));
+	kilobytes = estimate_num_groups(root, list_make1(expr),
+									Max(rel->rows, 1), NULL, NULL) *
+		(width + HGJ_DICTIONARY_VALUE_BYTES) / 1024;
+	return (int) Min(kilobytes, (double) INT_MAX);
+}
+
+/* IntList: the AggSplit, and estimates as in agg_format.h. */
+static List *
+facts_of(PlannerInfo *root, const AggContents *contents, double groups)
+{
+	List	   *result = list_make2_int((int) contents->split,
+										(int) Min(groups, (double) INT_MAX));
+	ListCell   *lc;
+
+	foreach(lc, contents->group_exprs)
+		result = lappend_int(result, dictionary_kilobytes(root, lfirst(lc)));
+	return result;
+}
+
 /* A path over the join `child`, or NULL with a reason. */
 static CustomPath *
 make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
@@ -312,8 +354,7 @@ make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	path->custom_private =
 		list_make5(contents->group_exprs, contents->group_operators,
 				   contents->aggrefs, contents->having,
-				   list_make2_int((int) contents->split,
-								  (int) Min(groups, (double) INT_MAX)));
+				   facts_of(root, contents, groups));
 	path->methods = &hgj_agg_path_methods;
 	hgj_cost_agg(root, &path->path, child, contents->group_exprs,
 				 contents->aggrefs, costs, contents->having, groups);

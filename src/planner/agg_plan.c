@@ -95,7 +95,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 				   list_nth(private, HGJ_AGG_PATH_GROUP_OPERATORS),
 				   functions,
 				   list_make1_int(linitial_int(facts)),
-				   list_make1_int(lsecond_int(facts)));
+				   list_copy_tail(facts, 1));
 	cscan->methods = &hgj_agg_scan_methods;
 	return &cscan->scan.plan;
 }

@@ -83,7 +83,7 @@ extern const CustomPathMethods hgj_path_methods;
 #define HGJ_AGG_PATH_GROUP_OPERATORS	1	/* OidList */
 #define HGJ_AGG_PATH_AGGREFS			2
 #define HGJ_AGG_PATH_HAVING				3
-#define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, groups */
+#define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, estimates */
 extern void hgj_install_agg_hook(void);
 extern bool hgj_aggregate_supported(const Aggref *aggref);
 

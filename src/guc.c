@@ -22,6 +22,12 @@ double		hgj_agg_tuple_cost = 0.0003;
 bool		hgj_aggregate = true;
 int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.006;
+char	   *hgj_cuda_library = NULL;
+double		hgj_device_launch_cost = 15.0;
+int			hgj_device_memory_limit = 0;
+double		hgj_device_startup_cost = 80000.0;
+int			hgj_device_timeout = 60000;
+double		hgj_device_transfer_cost = 0.05;
 double		hgj_emit_tuple_cost = 0.008;
 bool		hgj_enabled = true;
 int			hgj_engine = HGJ_ENGINE_AUTO;
@@ -70,6 +76,7 @@ static const struct config_enum_entry require_options[] = {
 	{"off", HGJ_REQUIRE_OFF, false},
 	{"join", HGJ_REQUIRE_JOIN, false},
 	{"aggregate", HGJ_REQUIRE_AGGREGATE, false},
+	{"cuda", HGJ_REQUIRE_CUDA, false},
 	{NULL, 0, false}
 };
 
@@ -117,6 +124,43 @@ hgj_define_settings(void)
 							 "Sets the planner's estimate of the cost of adding one row to a HashGraph.",
 							 NULL,
 							 &hgj_build_tuple_cost, 0.006, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomStringVariable("hashgraph_join.cuda_library",
+							   "Sets the library that holds the CUDA engine.",
+							   "A file of PostgreSQL's library directory, or a path. It is loaded when a session first needs it, and stays.",
+							   &hgj_cuda_library, "hashgraph_join_cuda",
+							   PGC_SUSET, 0, NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.device_launch_cost",
+							 "Sets the planner's estimate of the fixed cost of one batch on a GPU.",
+							 NULL,
+							 &hgj_device_launch_cost, 15.0, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("hashgraph_join.device_memory_limit",
+							"Sets the device memory that each HashGraphJoin on a GPU may use.",
+							"A join that needs more runs on the CPU. 0 means what is free.",
+							&hgj_device_memory_limit, 0, 0, MAX_KILOBYTES,
+							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.device_startup_cost",
+							 "Sets the planner's estimate of the cost of a session's first use of a GPU.",
+							 NULL,
+							 &hgj_device_startup_cost, 80000.0, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("hashgraph_join.device_timeout",
+							"Sets the time after which a GPU that has not answered counts as failed.",
+							"The session then does without it. 0 waits for ever.",
+							&hgj_device_timeout, 60000, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.device_transfer_cost",
+							 "Sets the planner's estimate of the cost of moving one kilobyte to or from a GPU.",
+							 "What the GPU does with it is included.",
+							 &hgj_device_transfer_cost, 0.05, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomRealVariable("hashgraph_join.emit_tuple_cost",

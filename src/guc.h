@@ -21,7 +21,8 @@ typedef enum HgjRequire
 {
 	HGJ_REQUIRE_OFF,
 	HGJ_REQUIRE_JOIN,
-	HGJ_REQUIRE_AGGREGATE		/* and HashGraphAgg where it could be */
+	HGJ_REQUIRE_AGGREGATE,		/* and HashGraphAgg where it could be */
+	HGJ_REQUIRE_CUDA			/* HashGraphJoin, and that on a GPU */
 } HgjRequire;
 
 typedef enum HgjSourceChoice
@@ -35,6 +36,12 @@ extern double hgj_agg_tuple_cost;
 extern bool hgj_aggregate;
 extern int	hgj_build;
 extern double hgj_build_tuple_cost;
+extern char *hgj_cuda_library;
+extern double hgj_device_launch_cost;
+extern int	hgj_device_memory_limit;
+extern double hgj_device_startup_cost;
+extern int	hgj_device_timeout;
+extern double hgj_device_transfer_cost;
 extern double hgj_emit_tuple_cost;
 extern bool hgj_enabled;
 extern int	hgj_engine;

@@ -27,6 +27,7 @@ typedef const HgjEngine *(*EngineEntry) (void);
 
 static const char *const engine_names[] = {"cpu", "cuda"};
 static const HgjEngine *cuda_engine = NULL;
+static char cuda_library[512] = HGJ_CUDA_LIBRARY;
 
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
@@ -94,6 +95,24 @@ load_engine(const char *path, const char *name, HgjError *err)
 	return engine;
 }
 
+/* See registry.h. */
+void
+hgj_registry_use(const char *library)
+{
+	const char *suffix = "";
+	size_t		length;
+	int			n;
+
+	if (library == NULL)
+		library = HGJ_CUDA_LIBRARY;
+	length = strlen(library);
+	if (length < 3 || strcmp(library + length - 3, ".so") != 0)
+		suffix = ".so";
+	n = snprintf(cuda_library, sizeof(cuda_library), "%s%s", library, suffix);
+	if (n < 0 || (size_t) n >= sizeof(cuda_library))
+		memcpy(cuda_library, HGJ_CUDA_LIBRARY, sizeof(HGJ_CUDA_LIBRARY));
+}
+
 /*
  * The engine of that name, or NULL: HGJ_NO_DEVICE when its library cannot be
  * opened, HGJ_UNSUPPORTED when there is no such engine or it is not ours.
@@ -111,11 +130,14 @@ hgj_registry_find(const char *name, const char *libdir, HgjError *err)
 						 name != NULL ? name : "");
 	if (cuda_engine != NULL)
 		return cuda_engine;
-	n = snprintf(path, sizeof(path), "%s/%s", libdir != NULL ? libdir : ".",
-				 HGJ_CUDA_LIBRARY);
+	if (strchr(cuda_library, '/') != NULL)
+		n = snprintf(path, sizeof(path), "%s", cuda_library);
+	else
+		n = snprintf(path, sizeof(path), "%s/%s",
+					 libdir != NULL ? libdir : ".", cuda_library);
 	if (n < 0 || (size_t) n >= sizeof(path))
 		return not_found(err, HGJ_NO_DEVICE,
-						 "the path of \"%s\" is too long", HGJ_CUDA_LIBRARY);
+						 "the path of \"%.100s\" is too long", cuda_library);
 	cuda_engine = load_engine(path, "cuda", err);
 	return cuda_engine;
 }

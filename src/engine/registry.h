@@ -22,6 +22,13 @@
 extern const HgjEngine *hgj_registry_find(const char *name,
 										  const char *libdir, HgjError *err);
 
+/*
+ * Where "cuda" is looked for until a library has been opened: a path if there is
+ * a slash in it, else a file of libdir; without ".so" at its end or with it.
+ * NULL, or a name that is too long, stands for HGJ_CUDA_LIBRARY.
+ */
+extern void hgj_registry_use(const char *library);
+
 /* The names that hgj_registry_find knows, i = 0 .. count - 1; else NULL. */
 extern int	hgj_registry_count(void);
 extern const char *hgj_registry_name(int i);

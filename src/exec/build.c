@@ -3,8 +3,9 @@
  * build.c
  *	  The build side: inner rows into an engine's table and the row store.
  *
- * 1. Choose the engine: the one that the setting asks for, or, when it cannot
- *	  run here, the CPU's, with the reason kept for EXPLAIN.
+ * 1. The engine has been chosen (engines.c).  Where it is a device's, and that
+ *	  fails or turns out too small, the build starts again on the CPU, if the
+ *	  inner side can be read again (failover.c).
  * 2. Make a table and append inner batches, key words to the engine, wanted
  *	  columns to the row store.  After each batch, ask the engine what a build
  *	  of these rows would take.
@@ -26,7 +27,6 @@
  */
 #include "compat.h"
 
-#include "engine/registry.h"
 #include "exec/join_state.h"
 #include "guc.h"
 #include "miscadmin.h"
@@ -52,6 +52,9 @@
  */
 #define HGJ_HINT_SHARE			16
 
+/* Of device memory, what a table leaves to its probes. */
+#define HGJ_PROBE_SHARE			4
+
 /* HgjTableSpec.poll: would CHECK_FOR_INTERRUPTS() raise an error? */
 static int
 poll_interrupts(void *arg)
@@ -63,100 +66,13 @@ poll_interrupts(void *arg)
 		(QueryCancelPending || ProcDiePending);
 }
 
-/* Raise what an engine has reported. */
-void
-hgj_engine_failed(HgjJoinState *state, const HgjError *err)
-{
-	switch (err->status)
-	{
-		case HGJ_OUT_OF_MEMORY:
-			ereport(ERROR,
-					(errcode(ERRCODE_OUT_OF_MEMORY),
-					 errmsg("out of memory"),
-					 errdetail("HashGraphJoin's %s engine: %s.",
-							   state->engine->name, err->message)));
-			break;
-		case HGJ_LIMIT:
-			ereport(ERROR,
-					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("a HashGraphJoin passed a limit of its %s engine",
-							state->engine->name),
-					 errdetail("%s.", err->message),
-					 errhint("Set hashgraph_join.enabled to off for this query.")));
-			break;
-		case HGJ_NO_DEVICE:
-		case HGJ_DEVICE_LOST:
-			ereport(ERROR,
-					(errcode(ERRCODE_SYSTEM_ERROR),
-					 errmsg("the device of a HashGraphJoin failed"),
-					 errdetail("%s.", err->message),
-					 errhint("Set hashgraph_join.engine to cpu and try again.")));
-			break;
-		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg_internal("HashGraphJoin's %s engine: %s: %s",
-									 state->engine->name,
-									 hgj_status_name(err->status),
-									 err->message)));
-			break;
-	}
-	pg_unreachable();
-}
-
-/*
- * What every call of an engine that polls goes through: true if it is done,
- * false if it has to be repeated, and errors are raised.
- *
- * After HGJ_CANCELLED the interrupt is let in.  Should that turn out to be
- * none, the repeated call must not be cancelled again, or it got nowhere.
- */
-bool
-hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
-{
-	if (status == HGJ_OK)
-	{
-		state->poll_disabled = false;
-		return true;
-	}
-	if (status != HGJ_CANCELLED)
-		hgj_engine_failed(state, err);
-	CHECK_FOR_INTERRUPTS();
-	state->poll_disabled = true;
-	return false;
-}
-
-/*
- * Set state->engine, open in this process.  Never fails: the CPU engine is
- * always there.
- */
-void
-hgj_choose_engine(HgjJoinState *state)
-{
-	HgjError	err = {0};
-
-	if (hgj_engine == HGJ_ENGINE_CUDA)
-	{
-		state->engine = hgj_registry_find("cuda", pkglib_path, &err);
-		if (state->engine && state->engine->open(&err) == HGJ_OK)
-			return;
-		state->fallback = HGJ_FALLBACK_ENGINE;
-		state->fallback_text = MemoryContextStrdup(state->context, err.message);
-		ereport(DEBUG1,
-				(errmsg_internal("hashgraph_join: the cuda engine falls back to cpu: %s",
-								 err.message)));
-	}
-	state->engine = hgj_cpu_engine();
-	if (state->engine->open(&err) != HGJ_OK)
-		hgj_engine_failed(state, &err);
-}
-
-static void
+static bool
 create_table(HgjJoinState *state)
 {
 	double		fits = (double) get_hash_memory_limit() /
 		(HGJ_HINT_SHARE * state->inner.nwords * sizeof(uint64));
 	double		expected = Min(state->inner_ps->plan->plan_rows, fits);
+	Instrumentation *instrument = state->css.ss.ps.instrument;
 	HgjTableSpec spec = {0};
 	HgjError	err = {0};
 
@@ -168,21 +84,46 @@ create_table(HgjJoinState *state)
 	spec.segments = (HgjSegments) hgj_segments;
 	spec.filter = (HgjFilter) hgj_filter;
 	spec.expected_rows = (uint64) Min(expected, (double) HGJ_MAX_ROWS);
-	spec.memory_limit = 0;
+	if (instrument && instrument->need_timer)
+		spec.flags |= HGJ_TABLE_TIMING;
+	spec.memory_limit = state->device_limit;
+	spec.timeout_ms = hgj_device_timeout;
 	spec.poll = poll_interrupts;
 	spec.poll_arg = state;
-	if (state->engine->table_create(&spec, &state->table, &err) != HGJ_OK)
-		hgj_engine_failed(state, &err);
+	while (!hgj_engine_done(state,
+							state->engine->table_create(&spec, &state->table,
+														&err),
+							&err))
+		;
+	return !state->device_failed;
 }
 
-/* Bytes that this pass would hold at the height of a build of its rows. */
+/*
+ * Has the table become too large for the device?  A part of the limit is left to
+ * the probes.
+ */
+static bool
+fills_device(const HgjJoinState *state, const HgjMemory *memory)
+{
+	return state->device_limit > 0 &&
+		memory->build_peak > state->device_limit - state->device_limit / HGJ_PROBE_SHARE;
+}
+
+/*
+ * Bytes of host memory that this pass would hold at the height of a build of its
+ * rows.
+ */
 static Size
 projected_bytes(HgjJoinState *state)
 {
 	HgjMemory	memory;
 
 	state->engine->memory(state->table, &memory);
-	return (Size) memory.build_peak + hgj_row_store_bytes(&state->rows) +
+	if (fills_device(state, &memory))
+		hgj_device_fails(state, HGJ_LIMIT,
+						 "the build side is too large");
+	return (Size) (state->on_device ? memory.host : memory.build_peak) +
+		hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
 		hgj_dictionaries_bytes(state);
 }
@@ -200,6 +141,8 @@ append_batch(HgjJoinState *state)
 												  &err),
 							&err))
 		;
+	if (state->device_failed)
+		return;
 	hgj_row_store_append(&state->rows, batch);
 	state->long_keys = state->long_keys ||
 		hgj_text_any_long(&state->inner, batch);
@@ -223,13 +166,14 @@ read_inner(HgjJoinState *state)
 	bool		full = false;
 
 	state->last_pass = true;
+	state->inner_read = true;
 	if (state->inner_pending)
 	{
 		append_batch(state);
 		state->inner_pending = false;
 	}
 	hgj_batch_reserve(batch, batch_rows);
-	for (;;)
+	while (!state->device_failed)
 	{
 		/* what comes after a full pass belongs to the next one */
 		batch->values = full ? &state->rows.next_values : &state->rows.values;
@@ -243,6 +187,8 @@ read_inner(HgjJoinState *state)
 			break;
 		}
 		append_batch(state);
+		if (state->device_failed)
+			break;
 		full = projected_bytes(state) > limit ||
 			state->total_rows > HGJ_MOST_PASS_ROWS(state);
 	}
@@ -256,7 +202,10 @@ note_stats(HgjJoinState *state)
 	Size		bytes;
 
 	state->engine->info(state->table, &stats->table);
-	bytes = (Size) stats->table.memory.peak + hgj_row_store_bytes(&state->rows) +
+	if (state->on_device)
+		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
+	bytes = (Size) (state->on_device ? stats->table.memory.host :
+					stats->table.memory.peak) + hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state);
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
@@ -301,31 +250,51 @@ lay_out_build_side(HgjJoinState *state)
 	state->inner_batch->values = &state->rows.values;
 }
 
-/*
- * Build the table of the next pass; state->pass counts it.  Whatever table
- * there was must have been released.
- */
-void
-hgj_build_pass(HgjJoinState *state)
+/* Table, rows, graph and probe of this pass; or state->device_failed. */
+static void
+build_table(HgjJoinState *state)
 {
 	HgjError	err = {0};
 
-	Assert(state->table == NULL);
-	if (state->inner_batch == NULL)
-		lay_out_build_side(state);
-	state->pass++;
 	state->total_rows = 0;
 	state->graph_rows = 0;
 	state->long_keys = false;
-	create_table(state);
+	if (!create_table(state))
+		return;
 	read_inner(state);
+	if (state->device_failed)
+		return;
 	while (!hgj_engine_done(state,
 							state->engine->build(state->table,
 												 state->total_rows, &err),
 							&err))
 		;
-	if (state->engine->probe_create(state->table, &state->probe, &err) != HGJ_OK)
-		hgj_engine_failed(state, &err);
+	if (state->device_failed)
+		return;
+	while (!hgj_engine_done(state,
+							state->engine->probe_create(state->table,
+														&state->probe, &err),
+							&err))
+		;
+}
+
+/*
+ * Build the table of the next pass; state->pass counts it.  Whatever table
+ * there was must have been released.  If state->device_failed is set afterwards,
+ * there is none (failover.c).
+ */
+void
+hgj_build_pass(HgjJoinState *state)
+{
+	Assert(state->table == NULL);
+	if (state->inner_batch == NULL)
+		lay_out_build_side(state);
+	state->pass++;
+	build_table(state);
+	if (state->device_failed && hgj_retry_build(state))
+		build_table(state);
+	if (state->device_failed)
+		return;
 	note_stats(state);
 	settle_recheck(state);
 	if (!state->last_pass)
@@ -335,11 +304,11 @@ hgj_build_pass(HgjJoinState *state)
 }
 
 /*
- * What the probes of this table have done with a filter so far, for EXPLAIN;
- * added up when the table goes.
+ * What this table's probes have done with a filter, and a device for it, so far,
+ * for EXPLAIN; added up when the table goes.
  */
 void
-hgj_add_filter_stats(const HgjJoinState *state, HgjRunStats *stats)
+hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 {
 	HgjTableInfo info;
 
@@ -349,6 +318,12 @@ hgj_add_filter_stats(const HgjJoinState *state, HgjRunStats *stats)
 	stats->filter_bytes = Max(stats->filter_bytes, info.filter_bytes);
 	stats->filter_rejected += info.filter_rejected;
 	stats->notes |= info.notes;
+	stats->work.to_device += info.work.to_device;
+	stats->work.from_device += info.work.from_device;
+	stats->work.transfer_ns += info.work.transfer_ns;
+	stats->work.kernel_ns += info.work.kernel_ns;
+	if (state->on_device)
+		stats->device_peak = Max(stats->device_peak, info.memory.peak);
 }
 
 /* Free the engine's part, and the rows; what was read ahead stays. */
@@ -357,7 +332,7 @@ hgj_release_table(HgjJoinState *state)
 {
 	if (state->engine)
 	{
-		hgj_add_filter_stats(state, &state->stats);
+		hgj_add_table_stats(state, &state->stats);
 		state->engine->probe_destroy(state->probe);
 		state->engine->table_destroy(state->table);
 	}

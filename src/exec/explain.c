@@ -18,6 +18,7 @@
 #include "commands/explain.h"
 #include "exec/join_state.h"
 #include "exec/parallel.h"
+#include "guc.h"
 #include "nodes/makefuncs.h"
 #include "utils/ruleutils.h"
 
@@ -69,14 +70,22 @@ show_clauses(const char *label, List *clauses, const PlanState *ps,
 	ExplainPropertyText(label, text, es);
 }
 
+static const char *const fallback_reason[] = {
+	[HGJ_FALLBACK_NONE] = "",
+	[HGJ_FALLBACK_ENGINE] = "",
+	[HGJ_FALLBACK_DEVICE_MEMORY] = "not enough device memory: ",
+	[HGJ_FALLBACK_DEVICE_FAILED] = "the device failed: "
+};
+
 static void
 show_fallback(const HgjRunReport *run, ExplainState *es)
 {
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	if (run->fallback == HGJ_FALLBACK_ENGINE)
-		appendStringInfo(&buf, "cpu engine (%s)", run->fallback_text);
+	if (run->fallback != HGJ_FALLBACK_NONE)
+		appendStringInfo(&buf, "cpu engine (%s%s)",
+						 fallback_reason[run->fallback], run->fallback_text);
 	if (run->stats.passes > 1)
 		appendStringInfo(&buf, "%sseveral passes (the build side does not fit into memory)",
 						 buf.len ? "; " : "");
@@ -120,6 +129,8 @@ choose_report(const HgjJoinState *state, HgjRunReport *run)
 			run->stats.dictionary_full |= worker->stats.dictionary_full;
 		}
 		run->stats.peak_bytes = peak;
+		run->stats.device_peak = Max(run->stats.device_peak,
+									 worker->stats.device_peak);
 		built++;
 	}
 	return built;
@@ -148,6 +159,41 @@ show_filter(const HgjRunStats *stats, ExplainState *es)
 	}
 }
 
+/* What a device was used for, and how long by its own clock. */
+static void
+show_device(const HgjRunStats *stats, ExplainState *es)
+{
+	uint64		memory = (stats->device_peak + 1023) / 1024;
+	uint64		to_device = (stats->work.to_device + 1023) / 1024;
+	uint64		from_device = (stats->work.from_device + 1023) / 1024;
+	double		kernels = stats->work.kernel_ns / 1e6;
+	double		transfers = stats->work.transfer_ns / 1e6;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Device Memory: " UINT64_FORMAT
+						 "kB  To Device: " UINT64_FORMAT
+						 "kB  From Device: " UINT64_FORMAT "kB\n",
+						 memory, to_device, from_device);
+		if (!es->timing)
+			return;
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str,
+						 "Kernel Time: %.3f ms  Transfer Time: %.3f ms\n",
+						 kernels, transfers);
+		return;
+	}
+	ExplainPropertyUInteger("Device Memory", "kB", memory, es);
+	ExplainPropertyUInteger("To Device", "kB", to_device, es);
+	ExplainPropertyUInteger("From Device", "kB", from_device, es);
+	if (es->timing)
+	{
+		ExplainPropertyFloat("Kernel Time", "ms", kernels, 3, es);
+		ExplainPropertyFloat("Transfer Time", "ms", transfers, 3, es);
+	}
+}
+
 /* What the run chose and used; nothing if it never built. */
 static void
 show_run(HgjJoinState *state, ExplainState *es)
@@ -156,12 +202,15 @@ show_run(HgjJoinState *state, ExplainState *es)
 	int			workers_built = choose_report(state, &run);
 	const HgjRunStats *stats = &run.stats;
 	const HgjTableInfo *table = &stats->table;
+	bool		on_device = stats->device[0] && run.fallback == HGJ_FALLBACK_NONE;
 
 	if (!stats->built)
 		return;
 	if (workers_built > 0)
 		ExplainPropertyInteger("Workers Built", NULL, workers_built, es);
 	ExplainPropertyText("Engine", run.engine, es);
+	if (on_device)
+		ExplainPropertyText("Device", stats->device, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
@@ -190,6 +239,8 @@ show_run(HgjJoinState *state, ExplainState *es)
 								(stats->peak_bytes + 1023) / 1024, es);
 		ExplainPropertyUInteger("Passes", NULL, stats->passes, es);
 	}
+	if (on_device)
+		show_device(stats, es);
 	show_filter(stats, es);
 	show_fallback(&run, es);
 }
@@ -257,4 +308,6 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_source("Inner", &state->inner, ps, ancestors, es);
 	if (es->analyze)
 		show_run(state, es);
+	else if (state->wants_device && hgj_engine == HGJ_ENGINE_AUTO)
+		ExplainPropertyText("Planned Engine", "cuda", es);
 }

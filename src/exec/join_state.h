@@ -63,7 +63,9 @@ typedef enum HgjPhase
 typedef enum HgjFallback
 {
 	HGJ_FALLBACK_NONE,
-	HGJ_FALLBACK_ENGINE			/* fallback_text has the registry's words */
+	HGJ_FALLBACK_ENGINE,		/* it could not be opened */
+	HGJ_FALLBACK_DEVICE_MEMORY, /* the device has too little of it */
+	HGJ_FALLBACK_DEVICE_FAILED	/* while it was at work */
 } HgjFallback;
 
 /* One column of a returned row: where it comes from. */
@@ -87,6 +89,9 @@ typedef struct HgjRunStats
 	uint64		filter_bytes;	/* largest of the tables that are gone */
 	uint64		filter_rejected;	/* outer rows; of the same, in sum */
 	bool		dictionary_full;	/* some group values have no code */
+	char		device[64];		/* name; empty: it ran on the CPU */
+	uint64		device_peak;	/* bytes, highest of all passes and rescans */
+	HgjDeviceWork work;			/* of the tables that are gone, in sum */
 } HgjRunStats;
 
 typedef struct HgjRunReport HgjRunReport;
@@ -120,6 +125,11 @@ typedef struct HgjJoinState
 	HgjRowStore rows;			/* of the build side */
 
 	const HgjEngine *engine;
+	bool		wants_device;	/* the planner does, under engine = auto */
+	bool		on_device;		/* the engine's tables are not in host memory */
+	uint64		device_limit;	/* bytes; 0 = none is known */
+	bool		device_failed;	/* failover.c has to do something about it */
+	HgjError	device_error;
 	HgjFallback fallback;
 	char	   *fallback_text;
 	HgjTable   *table;
@@ -129,8 +139,11 @@ typedef struct HgjJoinState
 	bool		last_pass;
 	uint32		pass;			/* from 1 */
 	bool		poll_disabled;
+	bool		inner_read;		/* some of the inner side, since its start */
 
 	HgjPhase	phase;
+	uint64		emitted;		/* rows or batches of this execution ... */
+	uint64		emitted_before; /* ... before the outer batch at hand */
 	uint32		batch_rows;		/* of the next outer batch */
 	bool		outer_filled;	/* outer_batch has rows that nobody probed with */
 	bool		outer_looked_at;	/* outer_volatile means something */
@@ -180,6 +193,8 @@ hgj_confirms(const HgjJoinState *state)
 
 /* node.c */
 extern void hgj_advance(HgjJoinState *state);
+extern void hgj_rewind_inner(HgjJoinState *state);
+extern void hgj_rewind_outer(HgjJoinState *state);
 extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 							  uint32 inner_row);
 
@@ -188,22 +203,32 @@ extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
 extern void hgj_use_scan_slot(HgjJoinState *state);
 
 /* build.c */
-extern void hgj_choose_engine(HgjJoinState *state);
 extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
-extern void hgj_add_filter_stats(const HgjJoinState *state,
-								 HgjRunStats *stats);
+extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
 extern void hgj_free_build(HgjJoinState *state);
+
+/* engines.c, besides engines.h */
+extern void hgj_choose_engine(HgjJoinState *state);
 extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
 							const HgjError *err);
+extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
+							 const char *text);
+extern void hgj_use_cpu(HgjJoinState *state);
 extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 			pg_attribute_noreturn();
+
+/* failover.c */
+extern bool hgj_retry_build(HgjJoinState *state);
+extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
 
 /* probe.c */
 extern void hgj_restart_outer(HgjJoinState *state);
 extern bool hgj_peek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);
 extern bool hgj_fetch_outer(HgjJoinState *state);
+extern void hgj_begin_batch(HgjJoinState *state);
+extern bool hgj_calls_volatile(PlanState *ps, void *context);
 extern void hgj_next_matches(HgjJoinState *state);
 extern void hgj_finish_batch(HgjJoinState *state);
 extern bool hgj_next_unmatched(HgjJoinState *state);

@@ -18,6 +18,8 @@
  *				of it and go through the outer side again, else DONE
  *	DONE		until a rescan
  *
+ * Where the engine's device fails in any of these, failover.c takes over.
+ *
  * A rescan keeps the table if it holds the whole build side and nothing that
  * went into it has changed.  Inside EvalPlanQual the children return the test
  * tuples, and nothing here needs to know.
@@ -127,11 +129,47 @@ table_is_reusable(HgjJoinState *state)
 		!(state->inner_key_params && state->css.ss.ps.chgParam != NULL);
 }
 
+/* Read the inner side from its start; the table must be gone. */
+void
+hgj_rewind_inner(HgjJoinState *state)
+{
+	state->inner.methods->rewind(&state->inner);
+	if (state->inner_ps->chgParam == NULL)
+		ExecReScan(state->inner_ps);
+	state->inner_read = false;
+}
+
+/* The same for the outer side. */
+void
+hgj_rewind_outer(HgjJoinState *state)
+{
+	hgj_source_drop_rows(&state->outer);
+	state->outer.methods->rewind(&state->outer);
+	if (state->outer_ps->chgParam == NULL)
+		ExecReScan(state->outer_ps);
+	if (state->outer_bits)
+		memset(state->outer_bits, 0, state->outer_bits_words * sizeof(uint64));
+}
+
+/* Unset the match bits of a table that is probed again. */
+static bool
+clear_marks(HgjJoinState *state)
+{
+	HgjError	err = {0};
+
+	if (!state->semantics.mark_inner)
+		return true;
+	while (!hgj_engine_done(state,
+							state->engine->clear_marks(state->table, &err),
+							&err))
+		;
+	return !state->device_failed;
+}
+
 static void
 rescan_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
-	HgjError	err = {0};
 
 	ExecClearTuple(state->slot);
 	hgj_output_rescan(state);
@@ -141,29 +179,14 @@ rescan_join(CustomScanState *node)
 		UpdateChangedParamSet(state->inner_ps, node->ss.ps.chgParam);
 	}
 
-	if (table_is_reusable(state))
-	{
-		if (state->semantics.mark_inner)
-			while (!hgj_engine_done(state,
-									state->engine->clear_marks(state->table,
-															   &err),
-									&err))
-				;
-	}
-	else
+	if (!table_is_reusable(state) || !clear_marks(state))
 	{
 		hgj_free_build(state);
-		state->inner.methods->rewind(&state->inner);
-		if (state->inner_ps->chgParam == NULL)
-			ExecReScan(state->inner_ps);
+		if (state->device_failed)
+			hgj_use_cpu(state);
+		hgj_rewind_inner(state);
 	}
-
-	hgj_source_drop_rows(&state->outer);
-	state->outer.methods->rewind(&state->outer);
-	if (state->outer_ps->chgParam == NULL)
-		ExecReScan(state->outer_ps);
-	if (state->outer_bits)
-		memset(state->outer_bits, 0, state->outer_bits_words * sizeof(uint64));
+	hgj_rewind_outer(state);
 	state->phase = HGJ_PHASE_START;
 }
 
@@ -204,11 +227,14 @@ start_join(HgjJoinState *state)
 	if (state->residual)
 		hgj_program_start(state->residual, state->css.ss.ps.ps_ExprContext);
 	state->batch_rows = 0;
+	state->emitted = state->emitted_before = 0;
 	hgj_restart_outer(state);
 	if (worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
 	if (state->table == NULL)
 		hgj_build_pass(state);
+	if (state->device_failed)
+		return HGJ_PHASE_START;
 
 	if (!state->last_pass)
 		hgj_keep_outer(state);
@@ -226,6 +252,8 @@ start_next_pass(HgjJoinState *state)
 		return HGJ_PHASE_DONE;
 	hgj_release_table(state);
 	hgj_build_pass(state);
+	if (state->device_failed)
+		return HGJ_PHASE_NEXT_PASS;
 	hgj_source_replay_rows(&state->outer);
 	hgj_restart_outer(state);
 	return HGJ_PHASE_FETCH;
@@ -247,7 +275,8 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 		state->wasted_pairs++;
 		return false;
 	}
-	if (s->one_per_inner && state->engine->is_marked(state->table, inner_row))
+	if (state->device_failed ||
+		(s->one_per_inner && state->engine->is_marked(state->table, inner_row)))
 		return false;
 
 	if (state->match_qual)
@@ -263,10 +292,13 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	}
 	if (state->recheck && (s->fill_outer || s->one_per_outer))
 		state->matched[outer_row] = true;
-	if (s->mark_inner && (state->recheck || s->one_per_inner) &&
-		state->engine->mark(state->table, &inner_row, 1, &err) != HGJ_OK)
-		hgj_engine_failed(state, &err);
-	return true;
+	if (s->mark_inner && (state->recheck || s->one_per_inner))
+		while (!hgj_engine_done(state,
+								state->engine->mark(state->table, &inner_row, 1,
+													&err),
+								&err))
+			;
+	return !state->device_failed;
 }
 
 /* The next row to return of the portion of matches at hand, or NULL. */
@@ -358,7 +390,9 @@ next_unmatched_inner(HgjJoinState *state)
 void
 hgj_advance(HgjJoinState *state)
 {
-	switch (state->phase)
+	HgjPhase	phase = state->phase;
+
+	switch (phase)
 	{
 		case HGJ_PHASE_START:
 			state->next_pair = state->pairs.n = 0;
@@ -405,6 +439,11 @@ hgj_advance(HgjJoinState *state)
 		case HGJ_PHASE_DONE:
 			break;
 	}
+	if (state->device_failed)
+	{
+		state->next_pair = state->pairs.n = 0;
+		state->phase = hgj_fail_over(state, phase);
+	}
 }
 
 static TupleTableSlot *
@@ -424,7 +463,10 @@ exec_join(CustomScanState *node)
 		else if (state->phase == HGJ_PHASE_UNMATCHED_INNER)
 			slot = next_unmatched_inner(state);
 		if (slot)
+		{
+			state->emitted++;
 			return slot;
+		}
 		hgj_advance(state);
 	}
 	return NULL;

@@ -386,7 +386,10 @@ next_batch(HgjJoinState *state)
 		else if (state->phase == HGJ_PHASE_UNMATCHED_INNER)
 			batch = unmatched_inner_batch(state);
 		if (batch)
+		{
+			state->emitted++;
 			return batch;
+		}
 		hgj_advance(state);
 	}
 	return NULL;

@@ -56,7 +56,7 @@ hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
 {
 	memset(report, 0, sizeof(*report));
 	report->stats = state->stats;
-	hgj_add_filter_stats(state, &report->stats);
+	hgj_add_table_stats(state, &report->stats);
 	report->fallback = state->fallback;
 	if (state->engine)
 		strlcpy(report->engine, state->engine->name, sizeof(report->engine));

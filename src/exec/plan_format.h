@@ -38,6 +38,7 @@ typedef enum HgjPlanFact
 	HGJ_FACT_JOIN_TYPE,			/* a JoinType */
 	HGJ_FACT_INNER_UNIQUE,		/* 0 or 1 */
 	HGJ_FACT_OUTER_COLUMNS,		/* entries of custom_scan_tlist from outer */
+	HGJ_FACT_DEVICE,			/* 0 or 1: cheaper on a GPU (engine = auto) */
 	HGJ_FACTS
 } HgjPlanFact;
 

@@ -115,16 +115,23 @@ keep_matched(HgjJoinState *state)
 	}
 }
 
-static void
-begin_probe(HgjJoinState *state)
+/* Begin to probe with the batch at hand, from its first row. */
+void
+hgj_begin_batch(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->outer_batch;
 	HgjSemantics *s = &state->semantics;
-	HgjKeys		keys = hgj_batch_keys(batch);
+	HgjKeys		keys;
 	HgjError	err = {0};
 	HgjProbeMode mode = HGJ_MATCH_ALL;
 	uint32		flags = 0;
 
+	if (tracks_outer(state))
+		start_matched(state);
+	keys = hgj_batch_keys(batch);
+	state->next_pair = 0;
+	state->pairs.n = state->wasted_pairs = 0;
+	state->next_outer = 0;
 	if (!state->recheck)
 	{
 		if (s->one_per_outer)
@@ -170,7 +177,10 @@ note_peak_memory(HgjJoinState *state)
 	Size		bytes;
 
 	state->engine->memory(state->table, &memory);
-	bytes = (Size) memory.current + hgj_row_store_bytes(&state->rows) +
+	if (state->on_device)
+		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
+	bytes = (Size) (state->on_device ? memory.host : memory.current) +
+		hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
 		hgj_batch_bytes(state->outer_batch) + hgj_dictionaries_bytes(state);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
@@ -199,8 +209,8 @@ hgj_restart_outer(HgjJoinState *state)
 }
 
 /* Would reading the node again call a volatile function again? */
-static bool
-calls_volatile(PlanState *ps, void *context)
+bool
+hgj_calls_volatile(PlanState *ps, void *context)
 {
 	Plan	   *plan = ps->plan;
 
@@ -209,7 +219,7 @@ calls_volatile(PlanState *ps, void *context)
 		(IsA(plan, CustomScan) &&
 		 contain_volatile_functions((Node *) ((CustomScan *) plan)->custom_exprs)))
 		return true;
-	return planstate_tree_walker(ps, calls_volatile, context);
+	return planstate_tree_walker(ps, hgj_calls_volatile, context);
 }
 
 /*
@@ -228,7 +238,7 @@ hgj_peek_outer(HgjJoinState *state)
 	 */
 	if (!state->outer_looked_at)
 	{
-		state->outer_volatile = calls_volatile(state->outer_ps, NULL);
+		state->outer_volatile = hgj_calls_volatile(state->outer_ps, NULL);
 		state->outer_looked_at = true;
 	}
 	if (IsInParallelMode() || state->outer_volatile)
@@ -293,12 +303,8 @@ hgj_fetch_outer(HgjJoinState *state)
 		note_peak_memory(state);
 	}
 	state->outer_seen = true;
-	if (tracks_outer(state))
-		start_matched(state);
-	begin_probe(state);
-	state->next_pair = 0;
-	state->pairs.n = state->wasted_pairs = 0;
-	state->next_outer = 0;
+	state->emitted_before = state->emitted;
+	hgj_begin_batch(state);
 	return true;
 }
 
@@ -338,6 +344,11 @@ hgj_next_matches(HgjJoinState *state)
 													  &err),
 							&err))
 		;
+	if (state->device_failed)
+	{
+		pairs->n = 0;
+		return;
+	}
 
 	hgj_text_recheck(state);
 	hgj_residual_run(state);
@@ -376,6 +387,8 @@ hgj_next_unmatched(HgjJoinState *state)
 													 &err),
 							&err))
 		;
+	if (state->device_failed)
+		pairs->n = 0;
 	state->unmatched_end = pairs->n < HGJ_PAIRS;
 	return pairs->n > 0;
 }

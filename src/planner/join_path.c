@@ -161,8 +161,8 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = list_make2(outer, inner);
 	path->custom_private = list_make3(restrictlist, hashclauses,
-									  list_make2_int((int) costs->jointype,
-													 extra->inner_unique));
+									  list_make3_int((int) costs->jointype,
+													 extra->inner_unique, 0));
 	path->methods = &hgj_path_methods;
 	return path;
 }

@@ -172,8 +172,9 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 				   joinquals, otherquals);
 	cscan->custom_scan_tlist = append_columns(NIL, outer_plan->targetlist);
 	cscan->custom_private =
-		list_make3_int((int) jointype, lsecond_int(facts),
-					   list_length(cscan->custom_scan_tlist));
+		list_make4_int((int) jointype, lsecond_int(facts),
+					   list_length(cscan->custom_scan_tlist),
+					   lthird_int(facts));
 	cscan->custom_scan_tlist = append_columns(cscan->custom_scan_tlist,
 											  inner_plan->targetlist);
 	cscan->methods = &hgj_scan_methods;

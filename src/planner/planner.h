@@ -35,7 +35,8 @@ typedef enum HgjDecline
  */
 #define HGJ_PATH_RESTRICTLIST	0
 #define HGJ_PATH_HASHCLAUSES	1
-#define HGJ_PATH_FACTS			2	/* IntList: join type, inner_unique */
+#define HGJ_PATH_FACTS			2	/* IntList: join type, inner_unique,
+									 * cheaper on a GPU */
 
 /* join_path.c */
 #define HGJ_FORCE_DISCOUNT	1e-6	/* what force multiplies a join's costs by */

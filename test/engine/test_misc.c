@@ -29,6 +29,18 @@ test_registry(void)
 		  err.status == HGJ_NO_DEVICE &&
 		  strcmp(err.message, "could not load \"/nowhere/hashgraph_join_cuda.so\""
 				 ": file not found") == 0, "message: %s", err.message);
+	if (is_cpu)
+	{
+		hgj_registry_use("/elsewhere/mine");
+		CHECK(hgj_registry_find("cuda", "/nowhere", &err) == NULL &&
+			  strcmp(err.message, "could not load \"/elsewhere/mine.so\": file not"
+					 " found") == 0, "message: %s", err.message);
+		hgj_registry_use("other.so");
+		CHECK(hgj_registry_find("cuda", "/nowhere", &err) == NULL &&
+			  strcmp(err.message, "could not load \"/nowhere/other.so\": file not"
+					 " found") == 0, "message: %s", err.message);
+		hgj_registry_use(NULL);
+	}
 	CHECK(hgj_registry_count() >= 2, "too few engines");
 	for (i = 0; i < hgj_registry_count(); i++)
 		CHECK(hgj_registry_name(i) != NULL, "an engine without a name");

@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * engines.h
+ *	  Which engines this session can use (engines.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_ENGINES_H
+#define HGJ_ENGINES_H
+
+#include "compat.h"
+
+#include "engine/engine.h"
+
+/* The CUDA engine, its library loaded; NULL and *err where that cannot be. */
+extern const HgjEngine *hgj_cuda_engine(HgjError *err);
+
+/*
+ * For the planner: could a join run on a GPU, as far as is known without opening
+ * one?  What was not there once is not looked for again in this session.
+ */
+extern bool hgj_cuda_usable(void);
+
+/* Has this session a GPU open? */
+extern bool hgj_cuda_is_open(void);
+
+/*
+ * Give the GPU back.  False where there is nothing to be given back; *tables says
+ * how many tables are on it, and with any of them nothing is done.
+ */
+extern bool hgj_cuda_release(uint32 *tables);
+
+#endif							/* HGJ_ENGINES_H */

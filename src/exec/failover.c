@@ -1,0 +1,128 @@
+/*-------------------------------------------------------------------------
+ *
+ * failover.c
+ *	  A join goes on on the CPU when its device has failed, or has too little
+ *	  memory, in the middle of it.
+ *
+ * What was on the device is gone, so it has to be made again, and whatever way
+ * is taken, no row may be returned twice or not at all:
+ *
+ * 1. While the first table is being built, nothing is lost: the inner side is
+ *	  read again.
+ * 2. Later, while outer batches are probed: if the table holds the whole build
+ *	  side, it is built again on the CPU, and the batch at hand is probed again.
+ *	  Batches before it are finished, whatever they have returned.  But the batch
+ *	  at hand must not have returned anything; nor may batches before it have
+ *	  set match bits, which are lost.
+ * 3. Otherwise, if the join has returned nothing at all, both sides are read
+ *	  again from their start.
+ * 4. Otherwise there is an error.
+ *
+ * A side is read again by ExecReScan().  That is out of the question where a
+ * volatile function would be called again, and for scans that are shared with
+ * other processes.
+ *
+ * Memory: as in build.c, whose tables these are.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/join_state.h"
+
+static bool
+can_read_inner_again(const HgjJoinState *state)
+{
+	return !state->inner_read || !hgj_calls_volatile(state->inner_ps, NULL);
+}
+
+/* Step 3; the other side of a parallel join is shared with other processes. */
+static bool
+can_start_again(const HgjJoinState *state)
+{
+	return state->emitted == 0 && !state->css.ss.ps.plan->parallel_aware &&
+		can_read_inner_again(state) &&
+		!hgj_calls_volatile(state->outer_ps, NULL);
+}
+
+/* Step 2. */
+static bool
+can_go_on(const HgjJoinState *state, HgjPhase phase)
+{
+	if (phase != HGJ_PHASE_FETCH && phase != HGJ_PHASE_PROBE &&
+		phase != HGJ_PHASE_MATCHES)
+		return false;
+	return state->pass == 1 && state->last_pass &&
+		state->emitted == state->emitted_before &&
+		(!state->semantics.mark_inner || state->outer_batch->first_row == 0) &&
+		can_read_inner_again(state);
+}
+
+/*
+ * The inner side at its start, nothing built.  The outer batch at hand, and what
+ * its values point at, stays.
+ */
+static void
+drop_build(HgjJoinState *state)
+{
+	hgj_release_table(state);
+	hgj_row_store_free(&state->rows);
+	state->inner_pending = false;
+	state->pass = 0;
+	if (state->inner_read)
+		hgj_rewind_inner(state);
+}
+
+static void
+leave_device(HgjJoinState *state)
+{
+	drop_build(state);
+	hgj_use_cpu(state);
+}
+
+/*
+ * Step 1: prepare for building the first pass on the CPU.  False where that
+ * cannot be, because this is not the first or cannot be read again.
+ */
+bool
+hgj_retry_build(HgjJoinState *state)
+{
+	if (state->pass > 1 || !can_read_inner_again(state))
+		return false;
+	leave_device(state);
+	state->pass = 1;
+	return true;
+}
+
+/*
+ * The device has failed in a step of that phase: what the next phase is, on the
+ * CPU, or an error.
+ */
+HgjPhase
+hgj_fail_over(HgjJoinState *state, HgjPhase phase)
+{
+	HgjError	error = state->device_error;
+
+	if (can_go_on(state, phase))
+	{
+		leave_device(state);
+		hgj_build_pass(state);
+		if (state->last_pass)
+		{
+			hgj_begin_batch(state);
+			return HGJ_PHASE_PROBE;
+		}
+		/* on the CPU it takes several passes, for which outer rows are kept */
+	}
+	if (!can_start_again(state))
+	{
+		state->device_error = error;
+		hgj_engine_failed(state, &state->device_error);
+	}
+	if (state->on_device)
+		leave_device(state);
+	else
+		drop_build(state);
+	hgj_rewind_outer(state);
+	return HGJ_PHASE_START;
+}

@@ -1,0 +1,476 @@
+/*-------------------------------------------------------------------------
+ *
+ * fake_engine.c
+ *	  An engine library for tests: the CPU engine, which says that it is "cuda"
+ *	  and has a device, and fails when it is told to.
+ *
+ * 1. What is to fail stands in the file hgj_fake_engine of the process's current
+ *	  directory (a server's data directory), read when a table is created while
+ *	  no other one is there:
+ *
+ *		CALL NTH WHAT	the NTH call of CALL (open, table_create, append, build,
+ *						probe_create, probe_begin, probe_next, mark, unmatched,
+ *						clear_marks) since then: lost, memory, limit, hang
+ *		free BYTES		the device's free memory
+ *		unusable		the device is too old
+ *
+ * 2. A lost device stays lost.  "hang" waits until the caller's poll says stop,
+ *	  and is lost when spec.timeout_ms have passed.
+ * 3. Everything else is the CPU engine's doing, with a device's accounts.
+ *
+ * A table belongs to the caller from create to destroy.  No locks: tests have one
+ * thread.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+#ifndef FAKE_ABI_VERSION
+#define FAKE_ABI_VERSION	HGJ_ABI_VERSION
+#endif
+
+#define FAULT_FILE		"hgj_fake_engine"
+#define MAX_FAULTS		8
+#define FREE_MEMORY		(UINT64_C(512) << 20)
+
+typedef enum Call
+{
+	CALL_OPEN,
+	CALL_TABLE_CREATE,
+	CALL_APPEND,
+	CALL_BUILD,
+	CALL_PROBE_CREATE,
+	CALL_PROBE_BEGIN,
+	CALL_PROBE_NEXT,
+	CALL_MARK,
+	CALL_UNMATCHED,
+	CALL_CLEAR_MARKS,
+	CALLS
+} Call;
+
+static const char *const call_names[CALLS] = {
+	"open", "table_create", "append", "build", "probe_create", "probe_begin",
+	"probe_next", "mark", "unmatched", "clear_marks"
+};
+
+typedef struct Fault
+{
+	Call		call;
+	unsigned	nth;
+	char		what[16];
+} Fault;
+
+typedef struct FakeTable
+{
+	HgjTable   *cpu;
+	HgjTableSpec spec;
+	HgjDeviceWork work;
+} FakeTable;
+
+typedef struct FakeProbe
+{
+	HgjProbe   *cpu;
+	FakeTable  *table;
+} FakeProbe;
+
+static Fault faults[MAX_FAULTS];
+static int	nfaults = 0;
+static unsigned calls[CALLS];
+static uint64_t free_memory = FREE_MEMORY;
+static bool unusable = false;
+static bool is_open = false;
+static bool lost = false;
+static uint32_t tables = 0;
+
+static HgjStatus
+fail(HgjError *err, HgjStatus status, const char *message)
+{
+	if (err != NULL)
+	{
+		err->status = status;
+		(void) snprintf(err->message, sizeof(err->message), "%s", message);
+	}
+	return status;
+}
+
+/* Step 1. */
+static void
+read_faults(void)
+{
+	FILE	   *file = fopen(FAULT_FILE, "r");
+	char		line[128];
+
+	nfaults = 0;
+	free_memory = FREE_MEMORY;
+	unusable = false;
+	memset(calls, 0, sizeof(calls));
+	if (file == NULL)
+		return;
+	while (fgets(line, sizeof(line), file) != NULL)
+	{
+		char		name[32];
+		char		what[16];
+		unsigned long long bytes;
+		unsigned	nth;
+
+		if (sscanf(line, "free %llu", &bytes) == 1)
+			free_memory = bytes;
+		else if (strncmp(line, "unusable", 8) == 0)
+			unusable = true;
+		else if (sscanf(line, "%31s %u %15s", name, &nth, what) == 3)
+			for (int c = 0; c < CALLS && nfaults < MAX_FAULTS; c++)
+				if (strcmp(name, call_names[c]) == 0)
+				{
+					faults[nfaults].call = (Call) c;
+					faults[nfaults].nth = nth;
+					strcpy(faults[nfaults++].what, what);
+				}
+	}
+	(void) fclose(file);
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	(void) clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static HgjStatus
+lose(HgjError *err, const char *message)
+{
+	lost = true;
+	return fail(err, HGJ_DEVICE_LOST, message);
+}
+
+/* Step 2. */
+static HgjStatus
+hang(const HgjTableSpec *spec, HgjError *err)
+{
+	int64_t		begun = now_ms();
+
+	for (;;)
+	{
+		(void) usleep(1000);
+		if (spec == NULL)
+			return lose(err, "the device hangs");
+		if (spec->poll != NULL && spec->poll(spec->poll_arg) != 0)
+			return fail(err, HGJ_CANCELLED, "cancelled");
+		if (spec->timeout_ms > 0 && now_ms() - begun > spec->timeout_ms)
+			return lose(err, "the device has not answered in time");
+	}
+}
+
+/* What every call begins with. */
+static HgjStatus
+enter(Call call, const HgjTableSpec *spec, HgjError *err)
+{
+	unsigned	nth = ++calls[call];
+
+	if (lost)
+		return fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
+	for (int i = 0; i < nfaults; i++)
+	{
+		if (faults[i].call != call || faults[i].nth != nth)
+			continue;
+		if (strcmp(faults[i].what, "lost") == 0)
+			return lose(err, "the device fell off the bus");
+		if (strcmp(faults[i].what, "memory") == 0)
+			return fail(err, HGJ_OUT_OF_MEMORY, "the device is out of memory");
+		if (strcmp(faults[i].what, "limit") == 0)
+			return fail(err, HGJ_LIMIT, "the table does not fit its memory limit");
+		if (strcmp(faults[i].what, "hang") == 0)
+			return hang(spec, err);
+	}
+	return HGJ_OK;
+}
+
+#define ENTER(call, spec) \
+	do { \
+		HgjStatus	status_ = enter(call, spec, err); \
+		if (status_ != HGJ_OK) \
+			return status_; \
+	} while (0)
+
+static FakeTable *
+fake(const HgjTable *table)
+{
+	return (FakeTable *) (void *) (uintptr_t) table;
+}
+
+static FakeProbe *
+fake_probe(HgjProbe *probe)
+{
+	return (FakeProbe *) (void *) probe;
+}
+
+static HgjStatus
+fake_usable(HgjError *err)
+{
+	if (!is_open)
+		read_faults();
+	if (lost)
+		return fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
+	if (unusable)
+		return fail(err, HGJ_NO_DEVICE, "the device is too old");
+	return HGJ_OK;
+}
+
+static HgjStatus
+fake_open(HgjError *err)
+{
+	HgjStatus	status = fake_usable(err);
+
+	if (status != HGJ_OK)
+		return status;
+	ENTER(CALL_OPEN, NULL);
+	is_open = true;
+	return HGJ_OK;
+}
+
+static void
+fake_close(void)
+{
+	is_open = false;
+}
+
+static int
+fake_device_count(void)
+{
+	return 1;
+}
+
+static HgjStatus
+fake_device_info(int device, HgjDeviceInfo *info, HgjError *err)
+{
+	HgjError	why = {HGJ_OK, ""};
+
+	if (device != 0)
+		return fail(err, HGJ_NO_DEVICE, "there is no such device");
+	memset(info, 0, sizeof(*info));
+	(void) snprintf(info->name, sizeof(info->name), "Fake GPU");
+	info->total_memory = UINT64_C(1) << 30;
+	info->free_memory = is_open ? free_memory : 0;
+	info->units = 1;
+	info->open = is_open;
+	info->tables = tables;
+	info->major = 9;
+	info->driver_version = 13000;
+	info->runtime_version = 12080;
+	if (fake_usable(&why) != HGJ_OK)
+		(void) snprintf(info->off, sizeof(info->off), "%.159s", why.message);
+	return HGJ_OK;
+}
+
+static HgjStatus
+fake_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
+{
+	FakeTable  *t;
+	HgjStatus	status;
+
+	if (tables == 0)
+		read_faults();
+	*table = NULL;
+	ENTER(CALL_TABLE_CREATE, spec);
+	t = calloc(1, sizeof(FakeTable));
+	if (t == NULL)
+		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	t->spec = *spec;
+	status = hgj_cpu_engine()->table_create(spec, &t->cpu, err);
+	if (status != HGJ_OK)
+	{
+		free(t);
+		return status;
+	}
+	tables++;
+	*table = (HgjTable *) (void *) t;
+	return HGJ_OK;
+}
+
+static void
+fake_table_destroy(HgjTable *table)
+{
+	if (table == NULL)
+		return;
+	hgj_cpu_engine()->table_destroy(fake(table)->cpu);
+	free(fake(table));
+	tables--;
+}
+
+static void
+transfer(FakeTable *t, uint64_t to, uint64_t from)
+{
+	t->work.to_device += to;
+	t->work.from_device += from;
+	if (t->spec.flags & HGJ_TABLE_TIMING)
+	{
+		t->work.transfer_ns += to + from;
+		t->work.kernel_ns += 1000;
+	}
+}
+
+static HgjStatus
+fake_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
+			const uint32_t *row_ids, HgjError *err)
+{
+	FakeTable  *t = fake(table);
+
+	ENTER(CALL_APPEND, &t->spec);
+	transfer(t, (uint64_t) keys->nrows * t->spec.nwords * 8, 0);
+	return hgj_cpu_engine()->append(t->cpu, keys, first_row, row_ids, err);
+}
+
+static HgjStatus
+fake_build(HgjTable *table, uint32_t total_rows, HgjError *err)
+{
+	ENTER(CALL_BUILD, &fake(table)->spec);
+	return hgj_cpu_engine()->build(fake(table)->cpu, total_rows, err);
+}
+
+static void
+fake_memory(const HgjTable *table, HgjMemory *memory)
+{
+	hgj_cpu_engine()->memory(fake(table)->cpu, memory);
+	memory->host = 4096;
+}
+
+static void
+fake_info(const HgjTable *table, HgjTableInfo *info)
+{
+	hgj_cpu_engine()->info(fake(table)->cpu, info);
+	info->work = fake(table)->work;
+	fake_memory(table, &info->memory);
+}
+
+static uint32_t
+fake_probe_batch_rows(const HgjTable *table)
+{
+	return hgj_cpu_engine()->probe_batch_rows(fake(table)->cpu);
+}
+
+static HgjStatus
+fake_probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
+{
+	FakeProbe  *p;
+	HgjStatus	status;
+
+	*probe = NULL;
+	ENTER(CALL_PROBE_CREATE, &fake(table)->spec);
+	p = calloc(1, sizeof(FakeProbe));
+	if (p == NULL)
+		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	p->table = fake(table);
+	status = hgj_cpu_engine()->probe_create(p->table->cpu, &p->cpu, err);
+	if (status != HGJ_OK)
+	{
+		free(p);
+		return status;
+	}
+	*probe = (HgjProbe *) (void *) p;
+	return HGJ_OK;
+}
+
+static void
+fake_probe_destroy(HgjProbe *probe)
+{
+	if (probe == NULL)
+		return;
+	hgj_cpu_engine()->probe_destroy(fake_probe(probe)->cpu);
+	free(fake_probe(probe));
+}
+
+static HgjStatus
+fake_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
+				 uint32_t flags, HgjError *err)
+{
+	FakeProbe  *p = fake_probe(probe);
+
+	ENTER(CALL_PROBE_BEGIN, &p->table->spec);
+	transfer(p->table, (uint64_t) keys->nrows * p->table->spec.nwords * 8, 0);
+	return hgj_cpu_engine()->probe_begin(p->cpu, keys, mode, flags, err);
+}
+
+static HgjStatus
+fake_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
+{
+	FakeProbe  *p = fake_probe(probe);
+	HgjStatus	status;
+
+	ENTER(CALL_PROBE_NEXT, &p->table->spec);
+	status = hgj_cpu_engine()->probe_next(p->cpu, matches, err);
+	if (status == HGJ_OK)
+		transfer(p->table, 0, (uint64_t) matches->n * 8);
+	return status;
+}
+
+static HgjStatus
+fake_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
+{
+	ENTER(CALL_MARK, &fake(table)->spec);
+	return hgj_cpu_engine()->mark(fake(table)->cpu, rows, n, err);
+}
+
+static bool
+fake_is_marked(const HgjTable *table, uint32_t row)
+{
+	return hgj_cpu_engine()->is_marked(fake(table)->cpu, row);
+}
+
+static HgjStatus
+fake_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows,
+			   uint32_t capacity, uint32_t *n, HgjError *err)
+{
+	ENTER(CALL_UNMATCHED, &fake(table)->spec);
+	return hgj_cpu_engine()->unmatched(fake(table)->cpu, cursor, rows, capacity,
+									   n, err);
+}
+
+static HgjStatus
+fake_clear_marks(HgjTable *table, HgjError *err)
+{
+	ENTER(CALL_CLEAR_MARKS, &fake(table)->spec);
+	return hgj_cpu_engine()->clear_marks(fake(table)->cpu, err);
+}
+
+static const HgjEngine fake_engine = {
+	.abi_version = FAKE_ABI_VERSION,
+	.name = "cuda",
+	.version = "0.1",
+	.capabilities = HGJ_CAP_HOST_KEYS | HGJ_CAP_GROUPED | HGJ_CAP_DEVICE_MEMORY,
+	.open = fake_open,
+	.close = fake_close,
+	.device_count = fake_device_count,
+	.device_info = fake_device_info,
+	.usable = fake_usable,
+	.table_create = fake_table_create,
+	.table_destroy = fake_table_destroy,
+	.append = fake_append,
+	.build = fake_build,
+	.info = fake_info,
+	.memory = fake_memory,
+	.probe_batch_rows = fake_probe_batch_rows,
+	.probe_create = fake_probe_create,
+	.probe_destroy = fake_probe_destroy,
+	.probe_begin = fake_probe_begin,
+	.probe_next = fake_probe_next,
+	.mark = fake_mark,
+	.is_marked = fake_is_marked,
+	.unmatched = fake_unmatched,
+	.clear_marks = fake_clear_marks,
+};
+
+extern __attribute__((visibility("default"))) const HgjEngine *hgj_engine_entry(void);
+
+const HgjEngine *
+hgj_engine_entry(void)
+{
+	return &fake_engine;
+}

@@ -127,6 +127,7 @@ hgj_cpu_probe_unique(HgjProbe *probe, uint32_t n, uint32_t *probe_rows,
 	{
 		probe->window_rows += n - out;
 		probe->window_hits += found;
+		probe->window_out += out;
 	}
 	return found;
 }

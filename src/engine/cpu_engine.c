@@ -416,6 +416,8 @@ static const HgjEngine cpu_engine = {
 	.insert = hgj_cpu_insert,
 	.remove = hgj_cpu_remove,
 	.rebuild = hgj_cpu_rebuild,
+	.sift_begin = hgj_cpu_sift_begin,
+	.sift = hgj_cpu_sift,
 };
 
 /* The engine that is linked in; a constant. */

@@ -10,13 +10,15 @@
  * 1. A probe counts its rows, and those that found a match.  When few of them
  *	  did, and the graph is much larger than the L2 cache, the filter is made.
  * 2. For a hashed table it is a Bloom filter (Bloom 1970) blocked by word: the
- *	  hash, taken as a fraction, chooses one 64-bit word and three bits of it.
- *	  One row in 28 passes by mistake.  As the entries lie in the order of
- *	  their hashes, making it runs through both arrays from end to end.
+ *	  hash's high bits choose one 64-bit word, and its low bits three bits of
+ *	  it.  One row in 28 passes by mistake, or fewer.  As the entries lie in the
+ *	  order of their hashes, making it runs through both arrays from end to end.
  *	  For a direct table it is a bit per vertex, and makes no mistakes.
  * 3. From then on each batch is tested first, and only the rows that pass are
  *	  looked up: they become the batch's selection.
  * 4. When most of the rows pass, the probe does without, and counts again.
+ * 5. A caller who sifts (engine.h) does step 3 on its own, before rows are in a
+ *	  batch.  That saves more than a lookup, so that small graphs are worth it.
  *
  * A filter takes no more memory than the build has given back: neither the
  * memory limit nor the peak, which the caller has checked, is passed.  Where
@@ -30,8 +32,9 @@
  *-------------------------------------------------------------------------
  */
 #include "cpu_probe.h"
+#include "plan_rules.h"
 
-/* Of a Bloom filter, per row: one in 28 passes by mistake. */
+/* Of a Bloom filter, per row, at least; a power of two makes it up to twice. */
 #define BITS_PER_ROW	8
 
 /* Graphs this many times larger than L2 are worth one. */
@@ -39,6 +42,9 @@
 
 /* Rows that are tested together: their words are fetched at the same time. */
 #define TEST_ROWS		256
+
+/* A filter smaller than this is in the cache: fetch nothing ahead. */
+#define CACHED_BYTES	(128 * 1024)
 
 /* Rows after which a probe looks back, and more before it makes a filter. */
 #define WINDOW_ROWS		32768
@@ -53,18 +59,12 @@
 #define WANTED(matched, rows)	((matched) * 5 < (rows) * 2)
 #define USELESS(passed, rows)	((passed) * 5 > (rows) * 3)
 
-__extension__ typedef unsigned __int128 Product;
-
-/* The word and the bits that a hash stands for. */
+/* The bits that a hash stands for, in the word that it chooses. */
 HGJ_INLINE uint64_t
-bloom_word(uint64_t code, uint64_t nwords, uint64_t *bits)
+bloom_bits(uint64_t code)
 {
-	Product		p = (Product) code * nwords;
-	uint64_t	rest = (uint64_t) p;
-
-	*bits = UINT64_C(1) << (rest >> 58) | UINT64_C(1) << (rest >> 52 & 63) |
-		UINT64_C(1) << (rest >> 46 & 63);
-	return (uint64_t) (p >> 64);
+	return UINT64_C(1) << (code & 63) | UINT64_C(1) << (code >> 6 & 63) |
+		UINT64_C(1) << (code >> 12 & 63);
 }
 
 /* The hash of the key in a slot. */
@@ -89,19 +89,18 @@ slot_code(const HgjTable *t, Layout layout, uint64_t slot)
 
 /* Step 2, hashed: the keys in slots from .. to. */
 HGJ_INLINE void
-add_slots(const HgjTable *t, Layout layout, uint64_t *words, uint64_t nwords,
+add_slots(const HgjTable *t, Layout layout, const Filter *filter,
 		  uint64_t from, uint64_t to)
 {
-	uint64_t	bits;
-	uint64_t	word;
-
 	for (; from < to; from++)
 	{
+		uint64_t	code;
+
 		if (slot_row(t->graph.entries, layout, t->graph.stride, from) ==
 			HGJ_ROW_EMPTY)
 			continue;			/* padding */
-		word = bloom_word(slot_code(t, layout, from), nwords, &bits);
-		words[word] |= bits;
+		code = slot_code(t, layout, from);
+		filter->words[code >> filter->shift] |= bloom_bits(code);
 	}
 }
 
@@ -121,9 +120,9 @@ add_vertices(const Graph *g, uint64_t *words, uint64_t from, uint64_t to)
 	}
 }
 
-/* Step 2: fill words, which are zero. */
+/* Step 2: fill the filter, which is all zero. */
 static HgjStatus
-fill_filter(HgjTable *t, uint64_t *words, uint64_t nwords, HgjError *err)
+fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 {
 	const Graph *g = &t->graph;
 	uint64_t	total = g->direct ? g->vertices : g->slots;
@@ -138,13 +137,13 @@ fill_filter(HgjTable *t, uint64_t *words, uint64_t nwords, HgjError *err)
 		if (status != HGJ_OK)
 			return status;
 		if (g->direct)
-			add_vertices(g, words, at, to);
+			add_vertices(g, filter->words, at, to);
 		else if (g->layout == LAYOUT_NARROW)
-			add_slots(t, LAYOUT_NARROW, words, nwords, at, to);
+			add_slots(t, LAYOUT_NARROW, filter, at, to);
 		else if (g->layout == LAYOUT_WIDE)
-			add_slots(t, LAYOUT_WIDE, words, nwords, at, to);
+			add_slots(t, LAYOUT_WIDE, filter, at, to);
 		else
-			add_slots(t, LAYOUT_MULTI, words, nwords, at, to);
+			add_slots(t, LAYOUT_MULTI, filter, at, to);
 	}
 	return HGJ_OK;
 }
@@ -154,9 +153,11 @@ static HgjStatus
 make_filter(HgjTable *t, Filter *filter, HgjError *err)
 {
 	const Graph *g = &t->graph;
-	uint64_t	bits = g->direct ? g->vertices : g->rows * BITS_PER_ROW;
-	uint64_t	nwords = bits / 64 + 1;
+	uint32_t	log2_words = hgj_log2_ceil(g->rows * BITS_PER_ROW / 64 + 2);
+	uint64_t	nwords = g->direct ? g->vertices / 64 + 1 :
+		UINT64_C(1) << log2_words;
 	size_t		bytes = (size_t) nwords * sizeof(uint64_t);
+	Filter		made;
 	uint64_t	now = __atomic_load_n(&t->current, __ATOMIC_RELAXED);
 	uint64_t	peak = __atomic_load_n(&t->peak, __ATOMIC_RELAXED);
 	void	   *p;
@@ -168,18 +169,17 @@ make_filter(HgjTable *t, Filter *filter, HgjError *err)
 	status = hgj_cpu_get(t, bytes, &p, err);
 	if (status != HGJ_OK)
 		return status;
+	made.words = p;
+	made.shift = 64 - log2_words;
+	made.bytes = bytes;
 	status = hgj_cpu_fill(t, p, 0, bytes, err);
 	if (status == HGJ_OK)
-		status = fill_filter(t, p, nwords, err);
-	if (status != HGJ_OK)
-	{
+		status = fill_filter(t, &made, err);
+	if (status == HGJ_OK)
+		*filter = made;
+	else
 		hgj_cpu_put(t, p, bytes);
-		return status;
-	}
-	filter->words = p;
-	filter->nwords = nwords;
-	filter->bytes = bytes;
-	return HGJ_OK;
+	return status;
 }
 
 /*
@@ -208,12 +208,16 @@ want_filter(HgjProbe *probe, HgjError *err)
 	return HGJ_OK;
 }
 
-/* Steps 1 and 4: is this batch to be tested first? */
+/*
+ * Steps 1 and 4: is this batch to be tested first?  Rows whose key is out of
+ * range cost a lookup nothing, but who sifts saves more than that.
+ */
 static HgjStatus
-decide(HgjProbe *probe, HgjError *err)
+decide(HgjProbe *probe, bool sifting, HgjError *err)
 {
 	const HgjTable *t = probe->table;
 	uint64_t	window = WINDOW_ROWS;
+	uint64_t	rows = probe->window_rows + (sifting ? probe->window_out : 0);
 	HgjStatus	status = HGJ_OK;
 
 	if (t->spec.filter == HGJ_FILTER_ON)
@@ -221,72 +225,109 @@ decide(HgjProbe *probe, HgjError *err)
 	if (!probe->filtering && t->graph.rows / ROWS_PER_TRIAL > window &&
 		__atomic_load_n(&t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE)
 		window = t->graph.rows / ROWS_PER_TRIAL;
-	if (probe->window_rows < window)
+	if (rows < window)
 		return HGJ_OK;
 	if (probe->filtering)
-		probe->filtering = !USELESS(probe->window_hits, probe->window_rows);
-	else if (WANTED(probe->window_hits, probe->window_rows))
+		probe->filtering = !USELESS(probe->window_hits, rows);
+	else if (WANTED(probe->window_hits, rows))
 		status = want_filter(probe, err);
 	if (status == HGJ_OK)
-		probe->window_rows = probe->window_hits = 0;
+		probe->window_rows = probe->window_hits = probe->window_out = 0;
 	return status;
+}
+
+/* Does the filter have a code? */
+HGJ_INLINE uint32_t
+bloom_has(const uint64_t *words, uint32_t shift, uint64_t code)
+{
+	uint64_t	bits = bloom_bits(code);
+
+	return (words[code >> shift] & bits) == bits;
+}
+
+/*
+ * Step 3 for keys of one word and a filter that is in the cache: row(i) is the
+ * i-th row.
+ */
+#define TEST_SINGLE(row) \
+	for (i = 0; i < n; i++) \
+	{ \
+		out[kept] = row; \
+		kept += bloom_has(words, shift, hgj_hash_single(&hash, column[row])); \
+	}
+
+/* Step 3 for a direct table. */
+static uint32_t
+test_vertices(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
+{
+	const Graph *g = &probe->table->graph;
+	const uint64_t *words = probe->table->filter.words;
+	const uint64_t *column = probe->keys.words[0];
+	const uint32_t *sel = probe->keys.sel;
+	uint32_t	kept = 0;
+	uint32_t	i;
+
+	for (i = 0; i < n; i++)
+	{
+		uint32_t	row = sel != NULL ? sel[at + i] : at + i;
+		uint64_t	code = column[row] - g->base;
+		bool		in = code <= g->range;
+
+		code = in ? code : 0;
+		out[kept] = row;
+		kept += in & (words[code / 64] >> (code % 64));
+	}
+	return kept;
 }
 
 /*
  * Step 3 for rows at .. at + n of the selection: those that pass go to `out`.
- * Returns how many; *tested gets those whose key is in the table's range.
+ * Returns how many.
  */
 static uint32_t
-test_block(HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out,
-		   uint64_t *tested)
+test_block(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 {
 	const HgjTable *t = probe->table;
+	const HgjHash hash = t->hash;
 	const uint64_t *words = t->filter.words;
-	uint64_t	nwords = t->filter.nwords;
-	uint64_t	base = t->graph.base;
-	uint64_t	range = t->graph.range;
+	uint32_t	shift = t->filter.shift;
 	const uint64_t *column = probe->keys.words[0];
 	const uint32_t *sel = probe->keys.sel;
 	uint64_t	codes[TEST_ROWS];
-	const uint64_t *word[TEST_ROWS];
-	uint32_t	in_range = 0;
 	uint32_t	kept = 0;
 	uint32_t	i;
 
 	if (t->graph.direct)
-		for (i = 0; i < n; i++)
-		{
-			uint32_t	row = sel != NULL ? sel[at + i] : at + i;
-			uint64_t	code = column[row] - base;
-			bool		in = code <= range;
-
-			code = in ? code : 0;
-			out[kept] = row;
-			in_range += in;
-			kept += in & (words[code / 64] >> (code % 64));
-		}
-	else
+		return test_vertices(probe, at, n, out);
+	if (t->spec.nwords == 1 && t->filter.bytes < CACHED_BYTES)
 	{
-		bool		narrow = t->graph.layout == LAYOUT_NARROW;
-
-		hgj_cpu_probe_codes(probe, at, n, codes);
-		for (i = 0; i < n; i++)
-		{
-			word[i] = words + bloom_word(codes[i], nwords, &codes[i]);
-			HGJ_PREFETCH(word[i]);
-		}
-		for (i = 0; i < n; i++)
-		{
-			uint32_t	row = sel != NULL ? sel[at + i] : at + i;
-			bool		in = !narrow | (column[row] - base <= range);
-
-			out[kept] = row;
-			in_range += in;
-			kept += in & ((*word[i] & codes[i]) == codes[i]);
-		}
+		if (sel != NULL)
+			TEST_SINGLE(sel[at + i])
+		else
+			TEST_SINGLE(at + i)
+		return kept;
 	}
-	*tested += in_range;
+	hgj_cpu_probe_codes(probe, at, n, codes);
+	for (i = 0; i < n; i++)
+		HGJ_PREFETCH(words + (codes[i] >> shift));
+	for (i = 0; i < n; i++)
+	{
+		out[kept] = sel != NULL ? sel[at + i] : at + i;
+		kept += bloom_has(words, shift, codes[i]);
+	}
 	return kept;
+}
+
+static void
+count_tested(HgjProbe *probe, uint64_t tested, uint64_t kept)
+{
+	HgjTable   *t = probe->table;
+
+	probe->window_rows += tested;
+	probe->window_hits += kept;
+	(void) __atomic_add_fetch(&t->filter_tested, tested, __ATOMIC_RELAXED);
+	(void) __atomic_add_fetch(&t->filter_rejected, tested - kept,
+							  __ATOMIC_RELAXED);
 }
 
 /* Room for the selection of a batch; false where there is none. */
@@ -325,14 +366,15 @@ HgjStatus
 hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err)
 {
 	HgjTable   *t = probe->table;
-	uint64_t	tested = 0;
+	uint32_t	total = probe->total;
 	uint32_t	kept = 0;
 	uint32_t	at;
 	HgjStatus	status;
 
-	if (!t->may_filter || probe->filter_refused)
+	if (!t->may_filter || probe->filter_refused ||
+		(probe->flags & HGJ_PROBE_SIFTED) != 0)
 		return HGJ_OK;
-	status = decide(probe, err);
+	status = decide(probe, false, err);
 	if (status != HGJ_OK || !probe->filtering || !reserve_selection(probe))
 		return status;
 	for (at = 0; at < probe->total; at += TEST_ROWS)
@@ -340,7 +382,7 @@ hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err)
 		uint32_t	n = probe->total - at;
 
 		n = n > TEST_ROWS ? TEST_ROWS : n;
-		kept += test_block(probe, at, n, probe->passed + kept, &tested);
+		kept += test_block(probe, at, n, probe->passed + kept);
 		if ((at / TEST_ROWS + 1) % (HGJ_POLL_STEPS / 4 / TEST_ROWS) == 0)
 		{
 			status = hgj_cpu_poll(t, err);
@@ -351,11 +393,50 @@ hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err)
 	probe->keys.sel = probe->passed;
 	probe->keys.nsel = kept;
 	probe->total = kept;
-	probe->window_rows += tested;
-	probe->window_hits += kept;
-	(void) __atomic_add_fetch(&t->filter_tested, tested, __ATOMIC_RELAXED);
-	(void) __atomic_add_fetch(&t->filter_rejected, tested - kept,
-							  __ATOMIC_RELAXED);
+	count_tested(probe, total, kept);
+	return HGJ_OK;
+}
+
+/*
+ * HgjEngine.sift_begin: step 5, is it worth it?  May make the filter; the only
+ * failure is HGJ_CANCELLED.
+ */
+HgjStatus
+hgj_cpu_sift_begin(HgjProbe *probe, bool *worth, HgjError *err)
+{
+	HgjStatus	status = HGJ_OK;
+
+	*worth = false;
+	if (!probe->table->may_sift || probe->filter_refused)
+		return HGJ_OK;
+	status = decide(probe, true, err);
+	*worth = status == HGJ_OK && probe->filtering;
+	return status;
+}
+
+/* HgjEngine.sift; only while hgj_cpu_sift_begin() has found it worth it. */
+HgjStatus
+hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
+			 HgjError *err)
+{
+	HgjTable   *t = probe->table;
+	HgjStatus	status = hgj_cpu_check_keys(t, keys, err);
+	uint32_t	total = keys->sel != NULL ? keys->nsel : keys->nrows;
+	uint32_t	kept = 0;
+	uint32_t	at;
+
+	*n = 0;
+	if (status != HGJ_OK)
+		return status;
+	if (!probe->filtering)
+		return hgj_cpu_fail(err, HGJ_INVALID, "sift without a filter");
+	probe->begun = false;
+	probe->keys = *keys;
+	for (at = 0; at < total; at += TEST_ROWS)
+		kept += test_block(probe, at, total - at > TEST_ROWS ? TEST_ROWS :
+						   total - at, rows + kept);
+	*n = kept;
+	count_tested(probe, total, kept);
 	return HGJ_OK;
 }
 
@@ -371,6 +452,8 @@ hgj_cpu_plan_filter(HgjTable *table)
 		(table->spec.filter == HGJ_FILTER_ON ||
 		 (table->spec.filter == HGJ_FILTER_AUTO &&
 		  bytes > GRAPH_L2S * (uint64_t) table->l2_bytes));
+	table->may_sift = g->rows > 0 && g->slack == 0 &&
+		table->spec.filter != HGJ_FILTER_OFF;
 }
 
 /* Free the filter, with the table. */

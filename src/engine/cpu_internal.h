@@ -161,7 +161,7 @@ typedef struct Plan
 typedef struct Filter
 {
 	uint64_t   *words;
-	uint64_t	nwords;
+	uint32_t	shift;			/* Bloom: word = code >> shift */
 	size_t		bytes;
 } Filter;
 
@@ -201,7 +201,8 @@ struct HgjTable
 	bool		probe_binned;	/* forced, and there are bins */
 	uint64_t	binned_rows;	/* AUTO: from such a batch on it pays */
 
-	bool		may_filter;
+	bool		may_filter;		/* batches may be tested first */
+	bool		may_sift;		/* rows may be, before they are in one */
 	FilterState filter_state;	/* atomic; READY publishes the filter */
 	Filter		filter;
 	uint64_t	filter_tested;	/* rows; atomic */
@@ -316,6 +317,10 @@ extern void hgj_cpu_segments_close(Graph *graph);
 /* cpu_filter.c */
 extern void hgj_cpu_plan_filter(HgjTable *table);
 extern void hgj_cpu_filter_free(HgjTable *table);
+extern HgjStatus hgj_cpu_sift_begin(HgjProbe *probe, bool *worth,
+									HgjError *err);
+extern HgjStatus hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys,
+							  uint32_t *rows, uint32_t *n, HgjError *err);
 
 /* cpu_probe.c, cpu_probe_binned.c */
 extern HgjStatus hgj_cpu_probe_create(HgjTable *table, HgjProbe **probe,

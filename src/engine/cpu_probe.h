@@ -86,6 +86,7 @@ struct HgjProbe
 	bool		filter_refused;
 	uint64_t	window_rows;	/* looked up or tested since it was decided */
 	uint64_t	window_hits;	/* of them, matched or passed */
+	uint64_t	window_out;		/* rows whose key is out of range, besides */
 	uint32_t   *passed;			/* the selection, when filtered */
 	size_t		passed_bytes;
 	Ahead		ahead;

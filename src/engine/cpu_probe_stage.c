@@ -211,7 +211,10 @@ hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first)
 	probe->next = a->next;
 	probe->staged = true;
 	if (!probe->filtering)
+	{
 		probe->window_rows += a->n;
+		probe->window_out += a->next - a->first - a->n;
+	}
 	if (dynamic && graph->segments == HGJ_SEGMENTS_CSR)
 		group_slots(graph, HGJ_SEGMENTS_CSR, true, a, g);
 	else if (dynamic && graph->segments == HGJ_SEGMENTS_ELLPACK)

@@ -17,6 +17,7 @@
  *	  memory *		exact bytes now, and the peak that build would reach
  *	  build			count, prefix sum, scatter: the HashGraph
  *	  probe_create	one cursor per concurrent reader
+ *	  sift *		which rows need not become part of a batch at all
  *	  probe_begin	one batch of probe rows; its key words must stay valid
  *	  probe_next *	fills bounded arrays of matches until `done`
  *	  mark *		match bits for right, full, right-anti and right-semi joins
@@ -72,7 +73,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		3
+#define HGJ_ABI_VERSION		4
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -199,6 +200,8 @@ typedef enum HgjProbeMode
 /* probe_begin flags */
 #define HGJ_PROBE_MARK			(UINT32_C(1) << 0)	/* set the match bit of every
 													 * build row returned */
+#define HGJ_PROBE_SIFTED		(UINT32_C(1) << 1)	/* the batch's rows have been
+													 * sifted already */
 
 /*
  * Where matches go.  A pair's order is free, except that an engine with
@@ -424,6 +427,19 @@ typedef struct HgjEngine
 	HgjStatus	(*probe_begin_pages) (HgjProbe *probe, const HgjPages *pages,
 									  HgjProbeMode mode, uint32_t flags,
 									  HgjError *err);
+
+	/*
+	 * A caller who wants nothing of rows without a match may ask, before it
+	 * has more of them than their keys, which may have one.  sift_begin says
+	 * whether it is worth asking; to be called every so many rows, between
+	 * batches, because the answer comes from what the probe has seen, and
+	 * changes.  sift writes the indexes of the selected rows that may have a
+	 * match to rows, ascending, and how many to *n; rows has room for one
+	 * more than are selected.  Both are NULL where an engine has no filter.
+	 */
+	HgjStatus	(*sift_begin) (HgjProbe *probe, bool *worth, HgjError *err);
+	HgjStatus	(*sift) (HgjProbe *probe, const HgjKeys *keys, uint32_t *rows,
+						 uint32_t *n, HgjError *err);
 } HgjEngine;
 
 /* The CPU engine, linked in (cpu_engine.c). */

@@ -297,6 +297,8 @@ hgj_build_pass(HgjJoinState *state)
 		return;
 	note_stats(state);
 	settle_recheck(state);
+	if (state->engine->sift && !state->semantics.fill_outer)
+		state->outer.sieve_of = state;
 	if (!state->last_pass)
 		ereport(DEBUG1,
 				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",
@@ -338,6 +340,8 @@ hgj_release_table(HgjJoinState *state)
 	}
 	state->probe = NULL;
 	state->table = NULL;
+	state->outer.sieve_of = NULL;
+	state->sifted = false;
 	hgj_row_store_clear(&state->rows);
 }
 

@@ -31,7 +31,7 @@ hgj_prefetch_more(HgjPrefetch *prefetch, int lines)
 {
 	for (; lines > 0 && prefetch->next < prefetch->end; lines--)
 	{
-		__builtin_prefetch(prefetch->next);
+		__builtin_prefetch(prefetch->next, 0, 2);
 		prefetch->next += HGJ_CACHE_LINE;
 	}
 }

@@ -149,6 +149,7 @@ typedef struct HgjJoinState
 	bool		outer_looked_at;	/* outer_volatile means something */
 	bool		outer_volatile; /* reading it again would be noticed */
 	bool		outer_seen;		/* the last execution got an outer row */
+	bool		sifted;			/* the source has sifted outer_batch's rows */
 
 	HgjMatches	pairs;
 	uint32		next_pair;
@@ -229,6 +230,8 @@ extern void hgj_keep_outer(HgjJoinState *state);
 extern bool hgj_fetch_outer(HgjJoinState *state);
 extern void hgj_begin_batch(HgjJoinState *state);
 extern bool hgj_calls_volatile(PlanState *ps, void *context);
+extern bool hgj_sift_begin(HgjJoinState *state);
+extern uint32 hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows);
 extern void hgj_next_matches(HgjJoinState *state);
 extern void hgj_finish_batch(HgjJoinState *state);
 extern bool hgj_next_unmatched(HgjJoinState *state);

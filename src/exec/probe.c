@@ -14,6 +14,9 @@
  *	  recheck is needed, the engine marks them itself, too.
  * 3. Remember which rows of the batch matched, when the join type asks.
  *
+ * Where the join wants nothing of outer rows without a match, the pages source
+ * asks the engine's filter, through us, before it reads a row (page_sieve.c).
+ *
  * Several passes (build.c, step 3): in the first pass the outer rows are kept
  * in a tuplestore, which each later pass reads again.  Match bits of all outer
  * rows are then kept from pass to pass: a left, full or anti join returns its
@@ -139,6 +142,8 @@ hgj_begin_batch(HgjJoinState *state)
 		if (s->mark_inner && !s->one_per_inner)
 			flags = HGJ_PROBE_MARK;
 	}
+	if (state->sifted)
+		flags |= HGJ_PROBE_SIFTED;
 	while (!hgj_engine_done(state,
 							state->engine->probe_begin(state->probe, &keys,
 													   mode, flags, &err),
@@ -193,6 +198,40 @@ fill_outer_batch(HgjJoinState *state)
 		grow_outer_batch(state);
 	state->outer.methods->fill(&state->outer, state->outer_batch,
 							   state->batch_rows);
+}
+
+/*
+ * Before the outer batch is filled: is it worth while to ask hgj_sift() about
+ * its rows?
+ */
+bool
+hgj_sift_begin(HgjJoinState *state)
+{
+	HgjError	err = {0};
+	bool		worth;
+
+	while (!hgj_engine_done(state,
+							state->engine->sift_begin(state->probe, &worth,
+													  &err),
+							&err))
+		;
+	state->sifted = worth;
+	return worth;
+}
+
+/*
+ * Which of these rows may have a match?  Their indexes go to rows, which has
+ * room for one more; returns how many.
+ */
+uint32
+hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows)
+{
+	HgjError	err = {0};
+	uint32		n;
+
+	if (state->engine->sift(state->probe, keys, rows, &n, &err) != HGJ_OK)
+		hgj_engine_failed(state, &err);
+	return n;
 }
 
 /* The batch of a pass's first outer row. */

@@ -72,6 +72,8 @@ struct HgjSource
 	uint32		nwords;
 	AttrNumber	last_attno;		/* highest plain column that is read */
 	bool		keep_null_keys; /* rows with NULL keys are rows all the same */
+	struct HgjJoinState *sieve_of;	/* the join, while rows that it could not
+									 * match are of no use to it; or NULL */
 	uint64		seed;
 	ExprContext *econtext;		/* for key expressions and hash functions */
 	bool		reset_econtext; /* they may leave garbage behind */

@@ -9,7 +9,8 @@
  *	  must not see rows which another one hides, never runs before a qual that
  *	  comes earlier in the plan.
  * 2. A page (heap_pages.c): the tuples that the snapshot sees.  Run the quals
- *	  over them, the rest with ExecQual on what is left, tuple by tuple.
+ *	  over them, the rest with ExecQual on what is left, tuple by tuple.  Then
+ *	  drop those that the table's filter knows to have no match (page_sieve.c).
  * 3. Of the tuples that are left, as many as the batch has room for: read key
  *	  columns and wanted columns (heap_columns.c) into the batch's vectors, or
  *	  into vectors of our own for keys that nobody else wants.
@@ -32,6 +33,7 @@
 #include "access/tableam.h"
 #include "exec/heap_columns.h"
 #include "exec/heap_pages.h"
+#include "exec/page_sieve.h"
 #include "exec/program.h"
 #include "exec/source.h"
 #include "executor/executor.h"
@@ -41,6 +43,9 @@
 
 /* By-reference values of fewer rows of a page than this are copied. */
 #define HGJ_PIN_ROWS		8
+
+/* A batch ends when so many rows have been dropped for each that it may have. */
+#define HGJ_SIEVED_PER_ROW	16
 
 typedef struct PageSource
 {
@@ -58,6 +63,8 @@ typedef struct PageSource
 	ExprState  *rest;
 	HeapTupleData tuple;		/* what it looks at */
 	uint32		selection[MaxHeapTuplesPerPage];
+
+	HgjPageSieve sieve;
 
 	HgjHeapColumns output;		/* wanted columns, and keys */
 	HgjHeapTarget *targets;
@@ -120,6 +127,7 @@ init_output(HgjSource *source, PageSource *ps, TupleDesc desc)
 {
 	int			max = source->ncols + source->nkeys;
 	AttrNumber *attnos = palloc(mul_size(max, sizeof(AttrNumber)));
+	AttrNumber *key_attnos = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
 	int		   *places = palloc(mul_size(max, sizeof(int)));
 	int			n = 0;
 
@@ -148,8 +156,10 @@ init_output(HgjSource *source, PageSource *ps, TupleDesc desc)
 			ps->keys[k]++;
 		if (ps->keys[k] == n)
 			attnos[n++] = attno;
+		key_attnos[k] = attno;
 	}
 
+	hgj_page_sieve_init(&ps->sieve, source, desc, key_attnos);
 	hgj_heap_columns_init(&ps->output, desc, attnos, n, places);
 	ps->targets = palloc0(mul_size(n, sizeof(HgjHeapTarget)));
 	ps->key_buffers = palloc0(mul_size(n, sizeof(HgjBuffer)));
@@ -159,6 +169,7 @@ init_output(HgjSource *source, PageSource *ps, TupleDesc desc)
 	for (int k = 0; k < source->nkeys; k++)
 		ps->keys[k] = places[ps->keys[k]];
 	pfree(attnos);
+	pfree(key_attnos);
 	pfree(places);
 }
 
@@ -545,7 +556,8 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 	PlanState  *child = source->child;
 	Size		most_bytes = hgj_batch_value_bytes();
 	Size		used_before;
-	uint64		returned = 0;
+	uint64		returned = 0;	/* rows that the child would have */
+	uint64		dropped = 0;
 
 	hgj_batch_clear(batch);
 	hgj_pages_forget(pages);
@@ -559,7 +571,10 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 
 	used_before = batch->values->used;
 	max_rows = Min(max_rows, batch->capacity);
+	hgj_page_sieve_begin(&ps->sieve, source);
 	while (batch->nrows < max_rows &&
+		   (dropped < (uint64) max_rows * HGJ_SIEVED_PER_ROW ||
+			batch->nrows == 0) &&
 		   batch->values->used - used_before <= most_bytes)
 	{
 		if (ps->next_row < pages->ntuples)
@@ -575,12 +590,14 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 		{
 			ps->next_row = 0;
 			filter_page(ps);
+			if (ps->sieve.active)
+				dropped += hgj_page_sieve_run(&ps->sieve, source, pages);
 		}
 		else
 			break;
 	}
 	if (child->instrument)
-		InstrStopNode(child->instrument, (double) returned);
+		InstrStopNode(child->instrument, (double) (returned + dropped));
 }
 
 const HgjSourceMethods hgj_source_pages = {

@@ -109,6 +109,7 @@ static const Test tests[] = {
 	{"join_large", test_join_large},
 	{"skip", test_skip},
 	{"filter", test_filter},
+	{"sift", test_sift},
 	{"threads", test_filter_threads},
 	{"dynamic", test_dynamic},
 	{"cancel", test_cancel},

@@ -138,6 +138,7 @@ extern void test_join_random(void);
 extern void test_join_large(void);
 extern void test_skip(void);
 extern void test_filter(void);
+extern void test_sift(void);
 extern void test_filter_threads(void);
 extern void test_dynamic(void);
 extern void test_cancel(void);

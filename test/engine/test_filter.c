@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_filter.c
- *	  The filter that probes switch on and off by themselves.
+ *	  The filter that probes switch on and off by themselves, and sifting, where
+ *	  the caller asks it first.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,17 +67,16 @@ distinct_rows(const Pairs *pairs)
 	return n;
 }
 
-/* Whether one batch of a probe gives what it should, in that mode. */
+/* Whether these rows of a batch give what all should, in that mode. */
 static bool
-batch_is_right(HgjProbe *probe, const Rows *rows, const Pairs *want,
-			   HgjProbeMode mode)
+keys_are_right(HgjProbe *probe, const Rows *rows, const HgjKeys *keys,
+			   const Pairs *want, HgjProbeMode mode, uint32_t flags)
 {
 	uint32_t	p[1000];
 	uint32_t	b[1000];
 	uint32_t   *counts = must_alloc(rows->n * sizeof(uint32_t));
-	HgjKeys		keys = rows_keys(rows);
 	HgjError	err = {HGJ_OK, ""};
-	HgjStatus	status = engine->probe_begin(probe, &keys, mode, 0, &err);
+	HgjStatus	status = engine->probe_begin(probe, keys, mode, flags, &err);
 	HgjMatches	m;
 	Pairs		got;
 	bool		ok;
@@ -111,6 +111,64 @@ batch_is_right(HgjProbe *probe, const Rows *rows, const Pairs *want,
 	pairs_free(&got);
 	free(counts);
 	return ok;
+}
+
+/* Whether one batch of a probe gives what it should, in that mode. */
+static bool
+batch_is_right(HgjProbe *probe, const Rows *rows, const Pairs *want,
+			   HgjProbeMode mode)
+{
+	HgjKeys		keys = rows_keys(rows);
+
+	return keys_are_right(probe, rows, &keys, want, mode, 0);
+}
+
+/* The same for a caller who sifts, if told to; *sifted says whether. */
+static bool
+sifted_is_right(HgjProbe *probe, const Rows *rows, const Pairs *want,
+				HgjProbeMode mode, bool *sifted)
+{
+	uint32_t   *passed = must_alloc(((size_t) rows->n + 1) * sizeof(uint32_t));
+	HgjKeys		keys = rows_keys(rows);
+	HgjError	err = {HGJ_OK, ""};
+	uint32_t	n = 0;
+	uint32_t	i;
+	bool		ok;
+
+	ok = engine->sift_begin(probe, sifted, &err) == HGJ_OK;
+	if (!*sifted)
+		ok &= engine->sift(probe, &keys, passed, &n, &err) == HGJ_INVALID;
+	else
+	{
+		ok &= engine->sift(probe, &keys, passed, &n, &err) == HGJ_OK;
+		for (i = 0; i < n; i++)
+			ok &= passed[i] < rows->n && (i == 0 || passed[i] > passed[i - 1]);
+		keys.sel = passed;
+		keys.nsel = n;
+	}
+	ok &= keys_are_right(probe, rows, &keys, want, mode,
+						 *sifted ? HGJ_PROBE_SIFTED : 0);
+	free(passed);
+	return ok;
+}
+
+/* That many batches, sifted; returns how many were. */
+static int
+run_sifted(Filtered *f, HgjProbe *probe, bool few, int n)
+{
+	bool		sifted;
+	int			count = 0;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		CHECK(sifted_is_right(probe, few ? &f->few : &f->many,
+							  few ? &f->few_pairs : &f->many_pairs,
+							  (HgjProbeMode) (i % 3), &sifted),
+			  "sifted batch %d is wrong", i);
+		count += sifted;
+	}
+	return count;
 }
 
 /* That many batches; returns how many rows the filter was asked about. */
@@ -198,6 +256,66 @@ refused(void)
 		  "no note: %u", info.notes);
 	engine->probe_destroy(probe);
 	filtered_free(f);
+}
+
+/*
+ * Who sifts has a filter for tables of any size, unless there is to be none; and
+ * what was tested once is not tested again.
+ */
+static void
+sifting(const HgjTableSpec *spec, Shape shape)
+{
+	Filtered   *f = filtered_make(spec, shape);
+	HgjProbe   *probe = NULL;
+	HgjError	err = {HGJ_OK, ""};
+	HgjTableInfo info;
+
+	context("sift, filter %s, %s, %u words, %s", hgj_filter_name(spec->filter),
+			shape_name(shape), spec->nwords,
+			hgj_segments_name(spec->segments));
+	CHECK_STATUS(engine->probe_create(f->table, &probe, &err), HGJ_OK);
+	if (spec->filter == HGJ_FILTER_AUTO)
+	{
+		CHECK(run_sifted(f, probe, false, 15) == 0, "sifted without need");
+		CHECK(run_sifted(f, probe, true, 25) > 0, "never began");
+		CHECK(run_sifted(f, probe, true, 1) == 1, "ended too early");
+		(void) run_sifted(f, probe, false, 20);
+		CHECK(run_sifted(f, probe, false, 10) == 0, "never ended");
+		CHECK(run_sifted(f, probe, true, 25) > 0, "did not begin again");
+	}
+	else
+	{
+		bool		on = spec->filter == HGJ_FILTER_ON;
+
+		CHECK(run_sifted(f, probe, true, 3) == (on ? 3 : 0), "not as told");
+		engine->info(f->table, &info);
+		CHECK(info.filter_tested == (on ? 3 * BATCH : 0), "tested %llu rows",
+			  (unsigned long long) info.filter_tested);
+	}
+	engine->probe_destroy(probe);
+	filtered_free(f);
+}
+
+void
+test_sift(void)
+{
+	static const Shape shapes[] = {SHAPE_NARROW, SHAPE_WIDE, SHAPE_HIGH,
+		SHAPE_DENSE};
+	int			i;
+
+	if (engine->sift == NULL)
+		return;
+	for (i = 0; i < 24; i++)
+	{
+		HgjTableSpec spec = spec_default(i / 3 % 2 == 0 ? 1 : 3);
+
+		spec.filter = (HgjFilter) (i % 3);
+		spec.segments = (HgjSegments) (i / 6 % 4);
+		/* neighbours of dense keys are keys, so that too many rows match */
+		if (shapes[i / 6] == SHAPE_DENSE && spec.filter == HGJ_FILTER_AUTO)
+			spec.filter = HGJ_FILTER_ON;
+		sifting(&spec, shapes[i / 6]);
+	}
 }
 
 void

@@ -20,3 +20,29 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION hashgraph_join_info() IS
 'engines of hashgraph_join, with their versions, devices and capabilities';
+
+CREATE FUNCTION hashgraph_join_devices(
+	OUT device integer,
+	OUT name text,
+	OUT compute_capability text,
+	OUT memory_total bigint,
+	OUT memory_free bigint,
+	OUT driver_version text,
+	OUT runtime_version text,
+	OUT state text,
+	OUT tables integer,
+	OUT detail text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_devices'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_devices() IS
+'GPUs that hashgraph_join can use, what this session has on them, and why one is off';
+
+CREATE FUNCTION hashgraph_join_release()
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'hashgraph_join_release'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_release() IS
+'gives back the GPUs that this session has open; false if there was none';

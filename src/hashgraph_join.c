@@ -8,7 +8,8 @@
  *	  names (parallel workers and stored plans look them up), and chains into the
  *	  planner.  It never touches a device: the postmaster may be running it, and
  *	  a CUDA context does not survive fork.
- * 2. hashgraph_join_info() lists the engines, opening none.
+ * 2. hashgraph_join_info() lists the engines, opening none.  (Functions about
+ *	  GPUs are in devices.c.)
  *
  * No memory outlives a call but what the GUC machinery keeps.  No locks.
  *
@@ -20,6 +21,7 @@
 #include "engine/engine.h"
 #include "engine/registry.h"
 #include "exec/agg_format.h"
+#include "exec/engines.h"
 #include "exec/plan_format.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -110,10 +112,10 @@ hashgraph_join_info(PG_FUNCTION_ARGS)
 		bool		nulls[INFO_COLUMNS] = {false};
 		HgjError	err = {0};
 		const char *name = hgj_registry_name(i);
-		const HgjEngine *engine = hgj_registry_find(name, pkglib_path, &err);
+		const HgjEngine *engine = strcmp(name, "cuda") == 0 ?
+			hgj_cuda_engine(&err) : hgj_registry_find(name, pkglib_path, &err);
 
-		/* a library without a device: opening it says what is missing */
-		if (engine && engine->device_count() == 0 && engine->open(&err) != HGJ_OK)
+		if (engine && engine->usable(&err) != HGJ_OK)
 			engine = NULL;
 		values[0] = CStringGetTextDatum(name);
 		values[1] = BoolGetDatum(engine != NULL);

@@ -33,6 +33,7 @@
 
 /* What the planner was told for which library; step 2. */
 static char absent_library[MAXPGPATH] = "";
+static uint64 total_memory = 0;	/* of the first device; 0 = not asked yet */
 static bool cuda_opened = false;
 
 /* See engines.h. */
@@ -45,16 +46,24 @@ hgj_cuda_engine(HgjError *err)
 
 /* See engines.h. */
 bool
-hgj_cuda_usable(void)
+hgj_cuda_usable(double bytes)
 {
 	const HgjEngine *engine;
+	HgjDeviceInfo info;
 	HgjError	err = {0};
 
 	if (absent_library[0] && strcmp(absent_library, hgj_cuda_library) == 0)
 		return false;
+	if (hgj_device_memory_limit > 0 && bytes > hgj_device_memory_limit * 1024.0)
+		return false;
 	engine = hgj_cuda_engine(&err);
 	if (engine && engine->usable(&err) == HGJ_OK)
-		return true;
+	{
+		if (total_memory == 0 &&
+			engine->device_info(0, &info, &err) == HGJ_OK)
+			total_memory = info.total_memory;
+		return bytes < total_memory;
+	}
 	strlcpy(absent_library, hgj_cuda_library, sizeof(absent_library));
 	ereport(DEBUG1,
 			(errmsg_internal("hashgraph_join: the cuda engine is left out of account: %s",

@@ -16,10 +16,11 @@
 extern const HgjEngine *hgj_cuda_engine(HgjError *err);
 
 /*
- * For the planner: could a join run on a GPU, as far as is known without opening
- * one?  What was not there once is not looked for again in this session.
+ * For the planner: could a join that takes so many bytes of device memory run on
+ * a GPU, as far as is known without opening one?  What was not there once is not
+ * looked for again in this session.
  */
-extern bool hgj_cuda_usable(void);
+extern bool hgj_cuda_usable(double bytes);
 
 /* Has this session a GPU open? */
 extern bool hgj_cuda_is_open(void);

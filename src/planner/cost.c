@@ -18,7 +18,12 @@
  *	  rows are written once and read again for each pass but the first.
  * 5. A partial path's outer side is one worker's share, so that the same sums
  *	  charge every worker for all of the inner side and the build.
- * 6. A HashGraphAgg takes the join's matches without their being emitted, and
+ * 6. Under engine = auto a join that is cheaper on a GPU is planned for it: in the
+ *	  place of build_tuple_cost and probe_tuple_cost come what is transferred,
+ *	  the batches' launches and, unless the session has one open or the outer
+ *	  side is planned for it, too, opening a GPU.  Whether there is one is asked
+ *	  only when it would pay.
+ * 7. A HashGraphAgg takes the join's matches without their being emitted, and
  *	  pays agg_tuple_cost a row for each group column and aggregate.
  *
  * No memory is kept, no locks.
@@ -29,6 +34,7 @@
 
 #include <math.h>
 
+#include "exec/engines.h"
 #include "exec/keys.h"
 #include "guc.h"
 #include "miscadmin.h"
@@ -43,6 +49,15 @@
 
 /* What a text key costs more than a raw one, as a part of that. */
 #define HGJ_TEXT_KEY_EXTRA		0.25
+
+/* Rows that go to a GPU at once, and a build's fixed cost in launches. */
+#define HGJ_DEVICE_BUILD_ROWS	350000
+#define HGJ_DEVICE_PROBE_ROWS	262144
+#define HGJ_DEVICE_BUILD_COST	10
+
+/* Bytes of device memory per build row and key word, and per build row. */
+#define HGJ_DEVICE_WORD_BYTES	16
+#define HGJ_DEVICE_ROW_BYTES	24
 
 /* Of HashGraphAgg's table per group, beside the columns, and per aggregate. */
 #define HGJ_GROUP_BYTES			32
@@ -84,14 +99,16 @@ pages_of(double rows, int width)
 /*
  * Is there a key whose matches are rechecked by its operator?  *nkeys counts
  * the keys, text keys as a little more: two words, and bytes to go through.
+ * *nwords counts words.
  */
 static bool
-has_opaque_key(List *hashclauses, double *nkeys)
+has_opaque_key(List *hashclauses, double *nkeys, double *nwords)
 {
 	bool		opaque = false;
 	ListCell   *lc;
 
 	*nkeys = list_length(hashclauses);
+	*nwords = 0;
 
 	foreach(lc, hashclauses)
 	{
@@ -99,6 +116,7 @@ has_opaque_key(List *hashclauses, double *nkeys)
 
 		hgj_key_pair((OpExpr *) lfirst_node(RestrictInfo, lc)->clause, true,
 					 &pair);
+		*nwords += pair.nwords;
 		if (pair.outer_kind == HGJ_KEY_OPAQUE)
 			opaque = true;
 		else if (hgj_key_is_text(pair.outer_kind))
@@ -164,7 +182,8 @@ void
 hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 				 RelOptInfo *innerrel, List *restrictlist, List *hashclauses)
 {
-	bool		opaque = has_opaque_key(hashclauses, &costs->nkeys);
+	bool		opaque = has_opaque_key(hashclauses, &costs->nkeys,
+									&costs->nwords);
 
 	costs->outer_in_batches = hgj_side_in_batches(hashclauses, outerrel);
 	costs->inner_in_batches = hgj_side_in_batches(hashclauses, innerrel);
@@ -209,11 +228,49 @@ estimate_candidates(const HgjJoinCosts *costs, const Path *outer,
 }
 
 /*
- * The costs of joining these two paths, without those of the target list.
+ * Step 6: what a GPU takes for the build, and for the probes, and what the CPU
+ * does.  True if the GPU is cheaper, and can be had.
+ */
+static bool
+device_is_cheaper(const HgjJoinCosts *costs, const Path *outer,
+				  const Path *inner, double candidates, Cost *build, Cost *probe)
+{
+	double		kilobytes;
+	Cost		device_build;
+	Cost		device_probe;
+
+	*build = hgj_build_tuple_cost * inner->rows;
+	*probe = hgj_probe_tuple_cost * outer->rows;
+	if (hgj_engine != HGJ_ENGINE_AUTO)
+		return false;
+
+	kilobytes = inner->rows * (costs->nwords * 8 + 4) / 1024;
+	device_build = hgj_device_transfer_cost * kilobytes + hgj_device_launch_cost *
+		(HGJ_DEVICE_BUILD_COST + ceil(inner->rows / HGJ_DEVICE_BUILD_ROWS));
+	if (outer->parallel_workers > 0 ||
+		(!hgj_cuda_is_open() && !hgj_path_wants_device(outer)))
+		device_build += hgj_device_startup_cost;
+	kilobytes = (outer->rows * costs->nwords * 8 + candidates * 8) / 1024;
+	device_probe = hgj_device_transfer_cost * kilobytes +
+		hgj_device_launch_cost * ceil(outer->rows / HGJ_DEVICE_PROBE_ROWS);
+	if (device_build + device_probe >= *build + *probe)
+		return false;
+
+	if (!hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
+										HGJ_DEVICE_WORD_BYTES * costs->nwords)))
+		return false;
+	*build = device_build;
+	*probe = device_probe;
+	return true;
+}
+
+/*
+ * The costs of joining these two paths, without those of the target list;
+ * *device says whether they are those of a GPU.
  */
 void
 hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
-			  Cost *startup, Cost *total)
+			  Cost *startup, Cost *total, bool *device)
 {
 	double		key_cost = cpu_operator_cost * costs->nkeys;
 	double		emitted;
@@ -223,24 +280,27 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 		hgj_feed_saving(inner, costs->inner_in_batches);
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
 		hgj_feed_saving(outer, costs->outer_in_batches);
+	double		row_bytes = MAXALIGN(inner->pathtarget->width);
+	Cost		build;
+	Cost		probe;
 	Cost		run;
 
+	*device = device_is_cheaper(costs, outer, inner, candidates, &build, &probe);
 	*startup = outer->startup_cost + Max(build_side, 0) + hgj_startup_cost +
-		(hgj_build_tuple_cost + key_cost) * inner->rows + costs->match.startup;
-	run = Max(probe_side, 0) +
-		(hgj_probe_tuple_cost + key_cost) * outer->rows +
+		build + key_cost * inner->rows + costs->match.startup;
+	run = Max(probe_side, 0) + probe + key_cost * outer->rows +
 		costs->match.per_tuple * candidates + hgj_emit_tuple_cost * emitted;
 
-	passes = ceil(inner->rows *
-				  (HGJ_GRAPH_ROW_BYTES + MAXALIGN(inner->pathtarget->width)) /
-				  (double) get_hash_memory_limit());
+	if (!*device)
+		row_bytes += HGJ_GRAPH_ROW_BYTES;
+	passes = ceil(inner->rows * row_bytes / (double) get_hash_memory_limit());
 	if (passes > 1)
 	{
 		double		pages = pages_of(outer->rows, outer->pathtarget->width);
 
 		run += seq_page_cost * pages * passes;
-		run += (passes - 1) * outer->rows *
-			(cpu_tuple_cost + hgj_probe_tuple_cost + key_cost);
+		run += (passes - 1) *
+			(outer->rows * (cpu_tuple_cost + key_cost) + probe);
 	}
 	*total = *startup + run;
 }

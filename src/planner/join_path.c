@@ -148,7 +148,7 @@ needs_rel(Path *path, RelOptInfo *rel)
 static CustomPath *
 make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 		  const HgjJoinCosts *costs, List *restrictlist, List *hashclauses,
-		  JoinPathExtraData *extra)
+		  bool device, JoinPathExtraData *extra)
 {
 	CustomPath *path = makeNode(CustomPath);
 
@@ -162,7 +162,8 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->custom_paths = list_make2(outer, inner);
 	path->custom_private = list_make3(restrictlist, hashclauses,
 									  list_make3_int((int) costs->jointype,
-													 extra->inner_unique, 0));
+													 extra->inner_unique,
+													 device));
 	path->methods = &hgj_path_methods;
 	return path;
 }
@@ -170,9 +171,9 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 /* The costs of the pair, as the rest of the planner is to see them. */
 static void
 pair_costs(const HgjJoinCosts *costs, Path *outer, Path *inner,
-		   Cost *startup, Cost *total)
+		   Cost *startup, Cost *total, bool *device)
 {
-	hgj_cost_join(costs, outer, inner, startup, total);
+	hgj_cost_join(costs, outer, inner, startup, total, device);
 	if (hgj_force)
 	{
 		*startup *= HGJ_FORCE_DISCOUNT;
@@ -204,10 +205,11 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	CustomPath *path;
 	Cost		startup;
 	Cost		total;
+	bool		device;
 
 	if (required_outer && !bms_overlap(required_outer, extra->param_source_rels))
 		return;
-	pair_costs(costs, outer, inner, &startup, &total);
+	pair_costs(costs, outer, inner, &startup, &total, &device);
 	if (!add_path_precheck(joinrel, startup, total, NIL, required_outer))
 		return;
 
@@ -215,7 +217,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 										   extra->sjinfo, required_outer,
 										   &restrictlist);
 	path = make_path(joinrel, outer, inner, costs, restrictlist, hashclauses,
-					 extra);
+					 device, extra);
 	path->path.param_info = param_info;
 	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
 			  startup, total);
@@ -241,6 +243,7 @@ try_partial_path(RelOptInfo *joinrel, RelOptInfo *outerrel,
 	CustomPath *path;
 	Cost		startup;
 	Cost		total;
+	bool		device;
 
 	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL ||
 		!bms_is_empty(joinrel->lateral_relids))
@@ -254,12 +257,12 @@ try_partial_path(RelOptInfo *joinrel, RelOptInfo *outerrel,
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
 	if (inner == NULL || !bms_is_empty(PATH_REQ_OUTER(inner)))
 		return;
-	pair_costs(costs, outer, inner, &startup, &total);
+	pair_costs(costs, outer, inner, &startup, &total, &device);
 	if (!add_partial_path_precheck(joinrel, total, NIL))
 		return;
 
 	path = make_path(joinrel, outer, inner, costs, extra->restrictlist,
-					 hashclauses, extra);
+					 hashclauses, device, extra);
 	path->path.parallel_aware = true;
 	path->path.parallel_workers = outer->parallel_workers;
 	set_costs(path,
@@ -400,6 +403,20 @@ hgj_is_join_path(const Path *path)
 		path = ((const ProjectionPath *) path)->subpath;
 	return IsA(path, CustomPath) &&
 		((const CustomPath *) path)->methods == &hgj_path_methods;
+}
+
+/* Is it one that the planner wants to run on a GPU? */
+bool
+hgj_path_wants_device(const Path *path)
+{
+	List	   *facts;
+
+	if (!hgj_is_join_path(path))
+		return false;
+	while (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
+	facts = list_nth(((const CustomPath *) path)->custom_private, HGJ_PATH_FACTS);
+	return lthird_int(facts) != 0;
 }
 
 /* The paths of the list that are ours, in the same order. */

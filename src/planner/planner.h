@@ -42,6 +42,7 @@ typedef enum HgjDecline
 #define HGJ_FORCE_DISCOUNT	1e-6	/* what force multiplies a join's costs by */
 extern void hgj_install_planner_hooks(void);
 extern bool hgj_is_join_path(const Path *path);
+extern bool hgj_path_wants_device(const Path *path);
 extern char *hgj_relids_names(PlannerInfo *root, Relids relids);
 
 /* What the costs of all paths of one pair of relations have in common. */
@@ -51,6 +52,7 @@ typedef struct HgjJoinCosts
 	bool		one_per_outer;	/* the first match of an outer row will do */
 	const SemiAntiJoinFactors *semifactors;
 	double		nkeys;			/* weighted: see has_opaque_key() */
+	double		nwords;			/* 64-bit words of them */
 	bool		outer_in_batches;	/* the sides' keys are all columns */
 	bool		inner_in_batches;
 	bool		recheck;		/* opaque keys, or residual clauses */
@@ -63,7 +65,8 @@ extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 List *restrictlist, List *hashclauses);
 extern void hgj_cost_join(const HgjJoinCosts *costs, const Path *outer,
-						  const Path *inner, Cost *startup, Cost *total);
+						  const Path *inner, Cost *startup, Cost *total,
+						  bool *device);
 extern bool hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel);
 extern Cost hgj_feed_saving(const Path *path, bool in_batches);
 extern double hgj_parallel_divisor(const Path *path);

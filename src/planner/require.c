@@ -15,6 +15,9 @@
  *	  own right above a HashGraphJoin is an error then, if all its aggregates are
  *	  of the supported kind (others in the statement may have been declined).
  *
+ * 4. With "cuda", a HashGraphJoin that is not planned for a GPU is an error; when
+ *	  it is run, so is one that cannot run there (exec/engines.c).
+ *
  * The note lives on the stack of the planner hook, one per nesting level:
  * planning can call functions that plan queries of their own.  No memory, no
  * locks.
@@ -34,6 +37,7 @@ typedef struct PlanUse
 	bool		ours;
 	bool		stock_hash_join;
 	bool		stock_aggregate;
+	bool		on_cpu;			/* a join of ours that is not planned for a GPU */
 } PlanUse;
 
 /* What could have been ours in the statement. */
@@ -91,6 +95,14 @@ aggregates_join(const Plan *plan)
 		!has_unsupported_aggregate((Node *) plan->qual, NULL);
 }
 
+static bool
+planned_for_gpu(const CustomScan *join)
+{
+	return hgj_engine == HGJ_ENGINE_CUDA ||
+		(hgj_engine == HGJ_ENGINE_AUTO &&
+		 list_nth_int(join->custom_private, HGJ_FACT_DEVICE) != 0);
+}
+
 static void look_at_plan(Plan *plan, PlanUse *use);
 
 static void
@@ -122,7 +134,11 @@ look_at_plan(Plan *plan, PlanUse *use)
 			break;
 		case T_CustomScan:
 			if (((CustomScan *) plan)->methods == &hgj_scan_methods)
+			{
 				use->ours = true;
+				if (!planned_for_gpu((CustomScan *) plan))
+					use->on_cpu = true;
+			}
 			look_at_plans(((CustomScan *) plan)->custom_plans, use);
 			break;
 		case T_Append:
@@ -194,6 +210,11 @@ hgj_planner(Query *parse, const char *query_string, int cursorOptions,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("aggregation of a HashGraphJoin was planned without HashGraphAgg"),
 				 errhint("Set hashgraph_join.require to join, or hashgraph_join.force to on.")));
+	if (hgj_require == HGJ_REQUIRE_CUDA && use.on_cpu)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a HashGraphJoin was planned for the CPU"),
+				 errhint("Set hashgraph_join.require to join, or hashgraph_join.engine to cuda.")));
 	return stmt;
 }
 

@@ -1,0 +1,252 @@
+# Engines in libraries of their own, without a GPU: libraries that are missing or
+# of another version, and a fake device (test/fake) that fails wherever it can.
+# Answers are PostgreSQL's or there is a clear error; sessions go on.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+use HgjTest;
+use JSON::PP;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $lib = "$FindBin::Bin/../fake";
+ok(-r "$lib/$_", "test/fake/build/$_ has been made") for qw(fake.so old_abi.so no_entry.so);
+
+my $node = new_server('main', 'max_parallel_workers_per_gather = 0', "work_mem = '64MB'");
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE f AS SELECT i % 30000 AS k, i AS v, 'k' || i % 3000 AS t FROM generate_series(1, 60000) i;
+	CREATE TABLE d AS SELECT i AS k, i % 10 AS g, i % 3 AS s, 'k' || i AS t FROM generate_series(1, 20000) i;
+	INSERT INTO f SELECT NULL, -i, NULL FROM generate_series(1, 100) i;
+	CREATE TABLE dup AS SELECT i % 500 AS k, i AS v FROM generate_series(1, 20000) i;
+	CREATE SEQUENCE s;
+	ANALYZE f, d, dup;
+});
+my $faults = $node->data_dir . '/hgj_fake_engine';
+
+# What sessions begin with; the faults of the fake engine.
+sub cuda
+{
+	my ($library) = @_;
+	return "$FORCED SET hashgraph_join.engine = cuda; SET hashgraph_join.cuda_library = '$library';";
+}
+my $fake = cuda("$lib/fake.so");
+sub faults
+{
+	open my $fh, '>', $faults or die "$faults: $!";
+	print $fh map { "$_\n" } @_;
+	close $fh;
+}
+faults();
+
+my $sum = 'SELECT count(*), sum(v) FROM f JOIN d USING (k)';
+my $answer = $node->safe_psql('postgres', $sum);
+
+# ---- libraries that are no engine of ours
+my %broken = (
+	'nothing' => qr/could not load "[^"]*nothing\.so": file not found/,
+	'/nowhere/at_all.so' => qr{could not load "/nowhere/at_all\.so": file not found},
+	"$lib/old_abi.so" => qr/library "[^"]*" has engine ABI version 1, expected \d+/,
+	"$lib/no_entry.so" => qr/library "[^"]*" has no function "hgj_engine_entry"/);
+for my $library (sort keys %broken)
+{
+	my $name = $library =~ s{.*/}{}r;
+	my $begin = cuda($library);
+	is($node->safe_psql('postgres', "$begin $sum"), $answer, "$name: the CPU answers");
+	like($node->safe_psql('postgres', "$begin EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $sum"),
+		qr/Engine: cpu\n.*Fallback: cpu engine \($broken{$library}/s, "$name: EXPLAIN says why");
+	like($node->safe_psql('postgres', "$begin SELECT device IS NULL, state, detail FROM hashgraph_join_devices()"),
+		qr/^t\|off\|$broken{$library}/, "$name: so does hashgraph_join_devices()");
+	is($node->safe_psql('postgres', "$begin SELECT hashgraph_join_release()"), 'f', "$name: there is nothing to give back");
+	fails_with($node, "$begin SET hashgraph_join.require = 'cuda'; $sum", qr/could not run on the GPU.*DETAIL:  $broken{$library}/s,
+		"$name: required");
+}
+
+# ---- auto: by cost, and asked for once where there is nothing
+my $cheap = 'SET hashgraph_join.engine = auto; SET hashgraph_join.device_startup_cost = 0; SET hashgraph_join.device_launch_cost = 0; SET hashgraph_join.device_transfer_cost = 0;';
+my ($rc, $out, $err) = $node->psql('postgres',
+	cuda('nothing') . "$cheap SET client_min_messages = debug1; EXPLAIN $sum; EXPLAIN $sum; $sum");
+my @said = $err =~ /left out of account/g;
+is(scalar @said, 1, 'auto, no library: looked for once in a session');
+unlike($out, qr/Planned Engine/, 'auto, no library: plans as ever');
+like($out, qr/^\Q$answer\E$/m, 'auto, no library: the answer');
+is($node->safe_psql('postgres', "$fake SET hashgraph_join.engine = auto; EXPLAIN $sum"),
+	$node->safe_psql('postgres', "$FORCED SET hashgraph_join.engine = cpu; EXPLAIN $sum"), 'auto, dear device: costs as on the CPU');
+like($node->safe_psql('postgres', "$fake $cheap EXPLAIN (COSTS OFF) $sum"), qr/Planned Engine: cuda/, 'auto, cheap device: planned for it');
+like($node->safe_psql('postgres', "$fake $cheap EXPLAIN (ANALYZE, COSTS OFF) $sum"), qr/ Engine: cuda\n/, 'auto, cheap device: runs on it');
+is($node->safe_psql('postgres', "$fake $cheap SET hashgraph_join.require = 'cuda'; $sum"), $answer, 'auto, required and cheap');
+fails_with($node, "$fake SET hashgraph_join.engine = auto; SET hashgraph_join.require = 'cuda'; $sum", qr/was planned for the CPU/,
+	'auto, required and dear');
+fails_with($node, "$fake SET hashgraph_join.engine = cpu; SET hashgraph_join.require = 'cuda'; $sum", qr/was planned for the CPU/,
+	'required, and the CPU asked for');
+like($node->safe_psql('postgres', "$fake $cheap SET hashgraph_join.device_memory_limit = '64kB'; EXPLAIN (COSTS OFF) $sum"),
+	qr/^(?!.*Planned Engine)/s, 'auto: not planned for a device that is too small');
+fails_with($node, "LOAD 'hashgraph_join'; SET ROLE pg_monitor; SET hashgraph_join.cuda_library = 'mine'", qr/permission denied to set parameter/,
+	'only superusers choose libraries');
+
+# ---- EXPLAIN ANALYZE
+my $plan = $node->safe_psql('postgres', "$fake EXPLAIN (ANALYZE, COSTS OFF) $sum");
+like($plan, qr/Engine: cuda\n\s+Device: Fake GPU\n\s+Build: /, 'EXPLAIN: engine, device and algorithm');
+like($plan, qr/Device Memory: [1-9]\d*kB  To Device: [1-9]\d*kB  From Device: [1-9]\d*kB\n\s+Kernel Time: \d+\.\d+ ms  Transfer Time: \d+\.\d+ ms/,
+	'EXPLAIN: memory, transfers and times');
+unlike($plan, qr/Fallback/, 'EXPLAIN: no fallback');
+unlike($node->safe_psql('postgres', "$fake EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $sum"), qr/Kernel Time/, 'EXPLAIN: no times without TIMING');
+my ($top) = @{ decode_json($node->safe_psql('postgres', "$fake EXPLAIN (ANALYZE, FORMAT JSON) $sum")) };
+my $join = $top->{Plan};
+$join = $join->{Plans}[0] while ($join->{'Custom Plan Provider'} || '') ne 'HashGraphJoin';
+is($join->{Device}, 'Fake GPU', 'EXPLAIN, JSON: the device');
+cmp_ok($join->{$_}, '>', 0, "EXPLAIN, JSON: $_") for 'Device Memory', 'To Device', 'From Device', 'Kernel Time', 'Transfer Time';
+
+# ---- memory: the device's and the host's are counted apart
+my $small = "SET work_mem = '1MB'; SET hash_mem_multiplier = 1;";
+like($node->safe_psql('postgres', "$FORCED SET hashgraph_join.engine = cpu; SET hashgraph_join.build = v2; $small EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*) FROM f a JOIN f b ON a.v = b.v"),
+	qr/(Passes: \d|Partitions: \d|Batches: \d)/, 'the CPU needs more than work_mem for this table');
+$plan = $node->safe_psql('postgres', "$fake SET hashgraph_join.build = v2; $small EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*) FROM f a JOIN f b ON a.v = b.v");
+like($plan, qr/Engine: cuda/, 'on the device it has nothing to do with work_mem');
+unlike($plan, qr/(Passes|Partitions|Batches|Fallback): /, 'and fits');
+for my $limit ("SET hashgraph_join.device_memory_limit = '64kB';", '')
+{
+	faults($limit ? () : 'free 65536');
+	my $name = $limit ? 'a limit' : 'little free memory';
+	like($node->safe_psql('postgres', "$fake $limit EXPLAIN (ANALYZE, COSTS OFF) $sum"),
+		qr/Engine: cpu\n.*Fallback: cpu engine \(not enough device memory: /s, "$name: EXPLAIN says why");
+	is($node->safe_psql('postgres', "$fake $limit $sum"), $answer, "$name: the answer");
+}
+
+# ---- faults in every call
+my $digest = sub { "SELECT count(*), md5(string_agg(x::text, ';' ORDER BY x::text)) FROM ($_[0]) x" };
+my %query = (
+	inner => 'SELECT f.v, d.g FROM f JOIN d USING (k)',
+	'inner, duplicates' => 'SELECT f.v, dup.v AS w FROM f JOIN dup USING (k) WHERE f.v < 20000',
+	residual => 'SELECT f.v, d.g FROM f JOIN d ON f.k = d.k AND f.v % 3 = d.s',
+	text => 'SELECT f.v, d.g FROM f JOIN d USING (t)',
+	left => 'SELECT f.v, d.g FROM f LEFT JOIN d USING (k)',
+	right => 'SELECT f.v, d.k FROM f RIGHT JOIN d ON f.k = d.k AND f.v > 50000',
+	full => 'SELECT f.v, d.k FROM f FULL JOIN d ON f.k = d.k AND f.v > 30000',
+	semi => 'SELECT f.v FROM f WHERE EXISTS (SELECT 1 FROM d WHERE d.k = f.k)',
+	'semi, residual' => 'SELECT d.k FROM d WHERE EXISTS (SELECT 1 FROM dup WHERE dup.k = d.k AND dup.v % 7 = d.s)',
+	anti => 'SELECT f.v FROM f WHERE NOT EXISTS (SELECT 1 FROM d WHERE d.k = f.k)',
+	star => 'SELECT f.v, a.g, b.s FROM f JOIN d a ON f.k = a.k JOIN d b ON f.k + 0 = b.k',
+	groups => 'SELECT d.g, count(*), sum(f.v) FROM f JOIN d USING (k) GROUP BY d.g',
+	rescans => 'SELECT x.i, (SELECT count(f.v) FROM f RIGHT JOIN d USING (k) WHERE d.g > x.i) FROM generate_series(1, 3) AS x(i)');
+my %fault = (
+	'table_create 1' => 'begin', 'append 1' => 'begin', 'append 3' => 'begin', 'build 1' => 'begin', 'probe_create 1' => 'begin',
+	'probe_begin 1' => 'begin', 'probe_next 1' => 'begin',
+	'probe_begin 2' => 'later', 'probe_begin 4' => 'later', 'probe_next 2' => 'later', 'probe_next 5' => 'later', 'append 25' => 'later',
+	'mark 1' => 'later', 'mark 2000' => 'later', 'unmatched 1' => 'later', 'unmatched 2' => 'later', 'clear_marks 1' => 'begin');
+my $refused = qr/the device of a HashGraphJoin failed|ERROR:  out of memory|passed a limit of its cuda engine/;
+my %stock = map { $_ => $node->safe_psql('postgres', $digest->($query{$_})) } keys %query;
+my ($wrong, $right, $refusals) = (0, 0, 0);
+for my $memory ('', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1;")
+{
+	for my $what ('lost', 'memory')
+	{
+		for my $fault (sort keys %fault)
+		{
+			my @late;
+			faults("$fault $what");
+			for my $q (sort keys %query)
+			{
+				next if $memory && $q !~ /^(inner|left|full|semi, residual)$/;
+				my ($rc, $out, $err) = $node->psql('postgres', "$fake $memory " . $digest->($query{$q}), on_error_stop => 1);
+				if ($rc == 0 && $out eq $stock{$q}) { $right++; }
+				elsif ($rc != 0 && $err =~ $refused && $err =~ /HINT|DETAIL/ && $fault{$fault} eq 'later') { $refusals++; }
+				else { $wrong++; diag("$q, $fault $what $memory: $rc $out $err"); }
+			}
+		}
+	}
+}
+is($wrong, 0, "faults in every call: the right answer or a clear error ($right answers, $refusals errors)");
+cmp_ok($right, '>', $refusals * 4, 'mostly the answer');
+
+# ---- rows have left: later batches go on on the CPU, and the session lives
+faults('probe_begin 4 lost');
+my $session = $node->background_psql('postgres', on_error_stop => 0);
+$session->query_safe($fake);
+is($session->query_safe("SELECT (x).count FROM (SELECT count(*) FROM ($query{left}) y) x"), 60100,
+	'a device is lost between batches: all rows');
+is($session->query_safe("SELECT state, detail FROM hashgraph_join_devices()"), 'off|the device was lost earlier in this session',
+	'hashgraph_join_devices() says that it is off');
+like($session->query("EXPLAIN (ANALYZE, COSTS OFF) $sum"), qr/Fallback: cpu engine \(the device was lost earlier in this session\)/,
+	'so does the next query');
+is($session->query_safe($sum), join('|', split /\|/, $answer), 'which has the right answer');
+is($session->query_safe('SELECT hashgraph_join_release()'), 'f', 'a lost device cannot be given back');
+faults();
+like($node->safe_psql('postgres', "$fake EXPLAIN (ANALYZE, COSTS OFF) $sum"), qr/Engine: cuda/, 'another session notices nothing');
+$session->quit;
+
+# ---- what must not be read again
+faults('append 3 lost');
+my $volatile = "SELECT count(*) FROM f JOIN (SELECT k, nextval('s') AS n FROM d OFFSET 0) d USING (k)";
+fails_with($node, "$fake $volatile", qr/the device of a HashGraphJoin failed.*HINT/s, 'a side that calls nextval() is not read twice');
+faults('table_create 1 lost');
+is($node->safe_psql('postgres', "$fake SELECT setval('s', 1) \\g /dev/null\n$volatile; SELECT last_value FROM s"),
+	$node->safe_psql('postgres', $volatile) . "\n20001", 'but before it has been read, nothing is in the way');
+
+# ---- a device that hangs
+faults('probe_next 2 hang');
+my $begun = time;
+like($node->safe_psql('postgres', "$fake SET hashgraph_join.device_timeout = '300ms'; EXPLAIN (ANALYZE, COSTS OFF) $sum"),
+	qr/Fallback: cpu engine \(the device failed: the device has not answered in time\)/, 'a device that hangs counts as lost');
+cmp_ok(time - $begun, '<', 20, 'soon');
+for my $call ('append 2', 'build 1', 'probe_next 1')
+{
+	faults("$call hang");
+	$session = $node->background_psql('postgres', on_error_stop => 0);
+	$session->query_safe($fake);
+	$begun = time;
+	$session->query("SET statement_timeout = '500ms'; $sum");
+	like($session->{stderr}, qr/canceling statement due to statement timeout/, "$call hangs: the query can be cancelled");
+	$session->{stderr} = '';
+	faults();
+	is($session->query_safe("RESET statement_timeout; $sum"), $answer, "$call hangs: the session goes on");
+	like($session->query("EXPLAIN (ANALYZE, COSTS OFF) $sum"), qr/Engine: cuda/, "$call hangs: on the device");
+	$session->quit;
+}
+
+# ---- tables on the device, and giving it back
+faults();
+$session = $node->background_psql('postgres', on_error_stop => 0);
+$session->query_safe($fake);
+is($session->query_safe('SELECT state, memory_free IS NULL, tables FROM hashgraph_join_devices()'), 'available|t|0', 'listed without being opened');
+$session->query_safe("$sum;");
+is($session->query_safe('SELECT device, name, compute_capability, memory_total, memory_free, driver_version, runtime_version, state, tables, detail FROM hashgraph_join_devices()'),
+	'0|Fake GPU|9.0|1073741824|536870912|13.0|12.8|open|0|', 'open after a query, without a table');
+$session->query_safe("BEGIN; DECLARE c CURSOR FOR $query{inner}; FETCH 1 FROM c;");
+is($session->query_safe('SELECT tables FROM hashgraph_join_devices()'), '1', 'a cursor holds a table');
+$session->query('SELECT hashgraph_join_release();');
+like($session->{stderr}, qr/cannot give the GPU back while 1 table is on it\nHINT/, 'and the device with it');
+$session->{stderr} = '';
+$session->query('ROLLBACK;');
+is($session->query_safe('SELECT tables FROM hashgraph_join_devices()'), '0', 'until it ends');
+is($session->query_safe('SELECT hashgraph_join_release()'), 't', 'then it is given back');
+is($session->query_safe('SELECT state FROM hashgraph_join_devices()'), 'available', 'and closed');
+is($session->query_safe('SELECT hashgraph_join_release()'), 'f', 'once');
+is($session->query_safe($sum), $answer, 'and opened again when needed');
+$session->quit;
+
+faults('unusable');
+is($node->safe_psql('postgres', "$fake SELECT state, detail FROM hashgraph_join_devices()"), 'off|the device is too old', 'a device that is too old is listed');
+is($node->safe_psql('postgres', "$fake $sum"), $answer, 'and not used');
+is($node->safe_psql('postgres', "$fake SELECT available, detail FROM hashgraph_join_info() WHERE engine = 'cuda'"), 'f|the device is too old',
+	'hashgraph_join_info() says so, too');
+
+# ---- parallel plans: every process has a context of its own
+faults();
+my $parallel = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;';
+$plan = $node->safe_psql('postgres', "$fake $parallel EXPLAIN (ANALYZE, COSTS OFF) $sum");
+like($plan, qr/Gather.*Workers Built: [1-9].*Engine: cuda/s, 'workers use the device');
+is($node->safe_psql('postgres', "$fake $parallel $sum"), $answer, 'rightly');
+for my $fault ('append 3 lost', 'probe_begin 2 lost', 'probe_next 1 memory', 'open 1 lost')
+{
+	faults($fault);
+	is($node->safe_psql('postgres', "$fake $parallel $sum"), $answer, "$fault: in every worker");
+}
+faults();
+
+$node->stop;
+done_testing();

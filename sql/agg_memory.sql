@@ -72,3 +72,34 @@ end $$;
 select * from hgj_dictionaries('256kB');
 select * from hgj_dictionaries('1MB');
 select * from hgj_dictionaries('64MB');
+
+-- states that pass by reference: a batch has thousands of new groups, but they
+-- are taken in portions, so that what the first ones take is seen in time (states
+-- of groups that are there may grow, as they may in PostgreSQL)
+create table states (k int, g int, t text, n numeric, z text) with (autovacuum_enabled = off);
+alter table states alter z set storage extended;
+insert into states select g, g % 2500, repeat(md5(g::text), 1 + 20 * (g % 5)), (10::numeric ^ (400 + g % 2500)) + g, repeat(chr(97 + g % 26), 60000) || g from generate_series(1, 5000) g;
+create table one (k int primary key, w int);
+insert into one select g, g % 3 from generate_series(1, 5000) g;
+analyze states, one;
+create function hgj_states(memory text) returns table (q int, aggs int, spilled bool, says text) language plpgsql as $$
+declare
+	queries text[] := array[
+		'select g, min(t), max(t) from states join one using (k) group by g',
+		'select g, sum(n), avg(n) from states join one using (k) group by g',
+		'select g, max(z) from states join one using (k) group by g',
+		'select g, length(min(repeat(t, 9))), count(repeat(t, 9)) from states join one using (k) group by g',
+		'select z, min(t) from states join one using (k) group by z',
+		'select w, min(z), max(t || z), count(*) from states join one using (k) group by w',
+		'select min(z), max(t || z), count(repeat(t, 9)) from states join one using (k)'];
+begin
+	perform set_config('work_mem', memory, true);
+	for i in 1 .. cardinality(queries) loop
+		q := i;
+		select m.aggs, m.spilled into aggs, spilled from hgj_memory(queries[i]) m;
+		says := hgj_check_agg(queries[i]);
+		return next;
+	end loop;
+end $$;
+select * from hgj_states('64kB');
+select * from hgj_states('1MB');

@@ -132,7 +132,20 @@ fits(const HgjGroups *groups, Size more)
 }
 
 /*
- * The states have seen the batch.  Stop adding groups when what they keep has
+ * Is there no memory for another group?  A few there are in any case, unless
+ * what their values take leaves none.
+ */
+static bool
+no_room(const HgjGroups *groups)
+{
+	if (groups->ngroups < HGJ_FEWEST_GROUPS)
+		return groups->ngroups > 0 && groups->values.allocated +
+			MemoryContextMemAllocated(groups->states, true) > groups->limit;
+	return !fits(groups, 0);
+}
+
+/*
+ * The states have seen the portion.  Stop adding groups when what they keep has
  * grown too much.
  */
 void
@@ -142,9 +155,7 @@ hgj_groups_settle(HgjGroups *groups)
 		groups->state_bytes =
 			MemoryContextMemAllocated(groups->states, true) / groups->ngroups;
 	groups->settled = groups->ngroups;
-	if (!groups->full && groups->ngroups >= HGJ_FEWEST_GROUPS &&
-		!fits(groups, 0))
-		groups->full = true;
+	groups->full = groups->full || no_room(groups);
 }
 
 /* Make room for another group.  False: the limit is reached. */
@@ -246,6 +257,7 @@ static uint32
 add_group(HgjGroups *groups, uint32 i)
 {
 	uint32		group = groups->ngroups;
+	Size		allocated = groups->values.allocated;
 	char	   *row;
 
 	if (groups->full ||
@@ -267,8 +279,9 @@ add_group(HgjGroups *groups, uint32 i)
 														  key->values[i]);
 	}
 	groups->ngroups++;
-	if (groups->ngroups % HGJ_FEWEST_GROUPS == 0 && !fits(groups, 0))
-		groups->full = true;
+	if (groups->ngroups % HGJ_FEWEST_GROUPS == 0 ||
+		groups->values.allocated > allocated)
+		groups->full = no_room(groups);
 	return group;
 }
 

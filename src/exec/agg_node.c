@@ -96,6 +96,7 @@ forget_groups(HgjAggState *state)
 {
 	hgj_groups_release(&state->groups);
 	MemoryContextReset(state->groups.states);
+	hgj_agg_portions_restart(state);
 	state->next_group = 0;
 }
 
@@ -121,6 +122,27 @@ rescan_agg(CustomScanState *node)
 	state->phase = HGJ_AGG_PHASE_READ;
 }
 
+/* Add the batch's rows to their groups, or put them aside. */
+static void
+take_batch(HgjAggState *state, const HgjBatch *batch)
+{
+	HgjGroups  *groups = &state->groups;
+	HgjBatch	portion;
+	uint32		from = 0;
+
+	hgj_agg_reserve(state, hgj_batch_nlive(batch));
+	while (hgj_agg_next_portion(state, batch, &from, &portion))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (groups->nkeys > 0)
+			hgj_groups_assign(groups, &portion);
+		hgj_agg_select_rows(state, &portion);
+		hgj_agg_update(state);
+		hgj_groups_settle(groups);
+		hgj_agg_portion_done(state, hgj_batch_nlive(&portion));
+	}
+}
+
 /* Phase READ. */
 static void
 read_all(HgjAggState *state)
@@ -136,19 +158,11 @@ read_all(HgjAggState *state)
 	{
 		HgjBatch   *batch = spilled ? hgj_agg_spill_next_batch(state) :
 		hgj_join_next_batch(state->join);
-		Size		bytes;
 
 		CHECK_FOR_INTERRUPTS();
 		if (batch == NULL)
 			break;
-		hgj_agg_reserve(state, hgj_batch_nlive(batch));
-		if (groups->nkeys > 0)
-			hgj_groups_assign(groups, batch);
-		hgj_agg_select_rows(state, batch);
-		hgj_agg_update(state);
-		hgj_groups_settle(groups);
-		bytes = hgj_groups_bytes(groups);
-		state->peak_bytes = Max(state->peak_bytes, bytes);
+		take_batch(state, batch);
 	}
 	hgj_agg_spill_finish_writing(state);
 	ResetExprContext(state->css.ss.ps.ps_ExprContext);

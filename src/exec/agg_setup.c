@@ -276,6 +276,12 @@ hgj_agg_reserve(HgjAggState *state, uint32 rows)
 	old = MemoryContextSwitchTo(state->context);
 	bytes = mul_size(rows, sizeof(uint32));
 	hgj_groups_reserve(&state->groups, rows);
+	if (state->portions.wanted)
+	{
+		state->portions.all = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+		for (uint32 i = 0; i < rows; i++)
+			state->portions.all[i] = i;
+	}
 	state->row_buffer = palloc_extended(bytes, MCXT_ALLOC_HUGE);
 	state->group_buffer = palloc_extended(bytes, MCXT_ALLOC_HUGE);
 	for (int i = 0; i < state->ninputs; i++)
@@ -330,6 +336,7 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 
 	init_aggregates(state, cscan);
 	init_columns(state, cscan);
+	hgj_agg_portions_init(state);
 	lay_out_groups(state);
 	state->having = ExecInitQual(list_nth(cscan->custom_exprs,
 										  HGJ_AGG_EXPRS_HAVING),

@@ -153,6 +153,18 @@ typedef struct HgjAggSpill
 	uint64		total_bytes;
 } HgjAggSpill;
 
+/* What a batch is taken in (agg_portions.c). */
+typedef struct HgjAggPortions
+{
+	bool		wanted;			/* otherwise whole batches */
+	int			nwide;			/* columns whose values become states */
+	int		   *wide;
+	uint32		rows;			/* of the next one */
+	uint32		least;			/* of all so far */
+	Size		bytes_before;	/* of the groups */
+	uint32	   *all;			/* 0, 1, 2 ... */
+} HgjAggPortions;
+
 typedef enum HgjAggPhase
 {
 	HGJ_AGG_PHASE_READ,			/* read everything */
@@ -171,6 +183,7 @@ typedef struct HgjAggState
 	int			ncarried;		/* those that somebody reads, ... */
 	int		   *carried;		/* by resno - 1 */
 	uint32		batch_rows;		/* live rows that arrays are made for */
+	HgjAggPortions portions;
 
 	bool		partial;		/* return transition states */
 	int			naggs;
@@ -211,6 +224,13 @@ extern void hgj_agg_start(HgjAggState *state);
 /* agg_input.c */
 extern void hgj_agg_select_rows(HgjAggState *state, HgjBatch *batch);
 extern void hgj_agg_update(HgjAggState *state);
+
+/* agg_portions.c */
+extern void hgj_agg_portions_init(HgjAggState *state);
+extern void hgj_agg_portions_restart(HgjAggState *state);
+extern bool hgj_agg_next_portion(HgjAggState *state, const HgjBatch *batch,
+								 uint32 *from, HgjBatch *portion);
+extern void hgj_agg_portion_done(HgjAggState *state, uint32 rows);
 
 /* agg_final.c */
 extern Datum hgj_agg_result(const HgjAggregate *agg, const char *row,

@@ -191,6 +191,7 @@ static const HgjEngine *make_engine()
 	e.insert = table_insert;
 	e.remove = table_remove;
 	e.rebuild = table_rebuild;
+	e.pipeline = pipeline_methods();
 	return &e;
 }
 

@@ -519,6 +519,9 @@ HgjStatus table_remove(HgjTable *table, const HgjKeys *keys, const uint32_t *row
 					   uint64_t *removed, HgjError *err);
 HgjStatus table_rebuild(HgjTable *table, HgjError *err);
 
+/* pipeline.cu */
+const HgjPipelineMethods *pipeline_methods();
+
 /* Free slots that a vertex of that many entries gets in a dynamic CSR table. */
 __host__ __device__ inline uint64_t slack_of(uint32_t slack, uint64_t count)
 {

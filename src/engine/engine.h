@@ -90,7 +90,8 @@ typedef enum HgjStatus
 	HGJ_UNSUPPORTED,			/* not in this engine's capabilities */
 	HGJ_INVALID,				/* the caller broke this contract */
 	HGJ_NO_DEVICE,				/* no driver, no device, or one too old */
-	HGJ_DEVICE_LOST				/* the device failed; the table is gone */
+	HGJ_DEVICE_LOST,			/* the device failed; the table is gone */
+	HGJ_ROW_FAILED				/* a row raises an error (pipeline.h) */
 } HgjStatus;
 
 typedef struct HgjError
@@ -324,6 +325,8 @@ typedef struct HgjPages
 typedef struct HgjTable HgjTable;
 typedef struct HgjProbe HgjProbe;
 
+#include "pipeline.h"
+
 typedef struct HgjEngine
 {
 	uint32_t	abi_version;	/* HGJ_ABI_VERSION; check it before all else */
@@ -440,6 +443,9 @@ typedef struct HgjEngine
 	HgjStatus	(*sift_begin) (HgjProbe *probe, bool *worth, HgjError *err);
 	HgjStatus	(*sift) (HgjProbe *probe, const HgjKeys *keys, uint32_t *rows,
 						 uint32_t *n, HgjError *err);
+
+	/* Joins and an aggregation that stay on the device; NULL: there is none. */
+	const HgjPipelineMethods *pipeline;
 } HgjEngine;
 
 /* The CPU engine, linked in (cpu_engine.c). */

@@ -105,6 +105,8 @@ hgj_status_name(HgjStatus status)
 			return "no device";
 		case HGJ_DEVICE_LOST:
 			return "device lost";
+		case HGJ_ROW_FAILED:
+			return "row failed";
 	}
 	return "unknown";
 }

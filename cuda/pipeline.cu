@@ -1,0 +1,518 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline.cu
+ *	  Pipelines: staged columns in, group rows out (pipeline.h says how).
+ *
+ * 1. create checks the spec once, so that kernels need not, and makes the view of
+ *	  it that kernels read.
+ * 2. payload brings columns of the tables' rows to the device, through two
+ *	  pinned buffers in turn.
+ * 3. start chooses where groups are: a dense array where the ranges of the keys
+ *	  are known and small, or a hash table.
+ * 4. stage and push go around PIPE_SLOTS staging buffers, each with a stream of its
+ *	  own, so that the caller fills one while others are sent and worked on.
+ *	  A slot is waited for when its turn comes again, and nothing else is; what
+ *	  its kernel has found comes back beside it.
+ * 5. finish waits for all of them, and brings the groups together.
+ *
+ * All memory belongs to the pipeline; device memory is counted in an account
+ * that is a table without rows.  No locks: one thread uses a pipeline.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <new>
+#include <string.h>
+
+#include "pipeline_host.h"
+#include "pipeline_kernels.cuh"
+#include "stage.h"
+
+using namespace hgj;
+
+namespace hgj
+{
+
+/* Of a staging buffer. */
+constexpr size_t SLOT_BYTES = (size_t) 2 << 20;
+constexpr uint32_t SLOT_LEAST_ROWS = 1 << 14;
+constexpr uint32_t SLOT_MOST_ROWS = 1 << 18;
+
+/* Groups of a dense array, and words of those that a block keeps itself. */
+constexpr uint64_t MOST_DENSE = 1 << 22;
+constexpr uint64_t MOST_SHARED_WORDS = 1024;
+
+constexpr uint64_t LEAST_HASHED = 1 << 12;
+
+/* SUM_LOW overflows beyond. */
+constexpr uint64_t MOST_SUMMED = UINT64_C(1) << 32;
+
+static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
+{
+	const HgjPipelineSpec *spec = &p->spec;
+
+	HGJ_TRY(pipeline_check(p, err));
+	p->view.ncode = spec->ncode;
+	p->view.njoins = spec->njoins;
+	p->view.nkeys = spec->nkeys;
+	p->view.nwords = spec->nwords;
+	memcpy(p->view.keys, spec->keys, sizeof(spec->keys));
+	memcpy(p->view.words, spec->words, sizeof(spec->words));
+
+	HGJ_TRY(p->lane.open(p->account.device, err));
+	HGJ_TRY(p->found.reserve(PIPE_FLAGS * sizeof(uint64_t), err));
+	HGJ_TRY(p->code.get(&p->account, p->lane.stream,
+						spec->ncode * sizeof(HgjPipeInstruction), err));
+	HGJ_CUDA(cudaMemcpy(p->code.as<void>(), spec->code,
+						spec->ncode * sizeof(HgjPipeInstruction),
+						cudaMemcpyHostToDevice));
+	p->view.code = p->code.as<HgjPipeInstruction>();
+	p->spec.code = nullptr; /* the caller's */
+	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.destroy */
+static void pipeline_destroy(HgjPipeline *p)
+{
+	Device *device;
+
+	if (p == nullptr)
+		return;
+	device = p->account.device;
+	if (table_enter(&p->account, nullptr) == HGJ_OK)
+		for (PipeSlot &slot : p->slots)
+			if (slot.lane.stream != nullptr)
+				(void) cudaStreamSynchronize(slot.lane.stream);
+	delete p;
+	if (__atomic_sub_fetch(&device->tables, 1, __ATOMIC_RELAXED) == 0)
+		device_trim(device);
+}
+
+/* HgjPipelineMethods.create */
+static HgjStatus pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline,
+								 HgjError *err)
+{
+	HgjPipeline *p;
+	Device *device;
+	HgjStatus status;
+
+	if (spec == nullptr || pipeline == nullptr || spec->code == nullptr)
+		return fail(err, HGJ_INVALID, "pipeline, spec or code is missing");
+	*pipeline = nullptr;
+	HGJ_TRY(session_device(spec->device, &device, err));
+	p = new (std::nothrow) HgjPipeline;
+	if (p == nullptr)
+		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	p->spec = *spec;
+	memset(&p->account.spec, 0, sizeof(p->account.spec));
+	p->account.spec.memory_limit = spec->memory_limit;
+	p->account.spec.timeout_ms = spec->timeout_ms;
+	p->account.spec.poll = spec->poll;
+	p->account.spec.poll_arg = spec->poll_arg;
+	p->account.device = device;
+	(void) __atomic_add_fetch(&device->tables, 1, __ATOMIC_RELAXED);
+	status = fill_pipeline(p, err);
+	if (status != HGJ_OK)
+	{
+		pipeline_destroy(p);
+		return status;
+	}
+	*pipeline = p;
+	return HGJ_OK;
+}
+
+/* Host bytes to the device, through the two pinned buffers. */
+static HgjStatus upload(HgjPipeline *p, char *to, const void *from, size_t bytes,
+						HgjError *err)
+{
+	for (size_t done = 0; done < bytes; p->stage ^= 1)
+	{
+		Stage *stage = &p->stages[p->stage];
+		size_t take = bytes - done < STAGE_BYTES ? bytes - done : STAGE_BYTES;
+
+		HGJ_TRY(stage->open(take, err));
+		memcpy(stage->memory.as<char>(), static_cast<const char *>(from) + done, take);
+		HGJ_CUDA(cudaMemcpyAsync(to + done, stage->memory.as<void>(), take,
+								 cudaMemcpyHostToDevice, p->lane.stream));
+		HGJ_CUDA(cudaEventRecord(stage->event, p->lane.stream));
+		stage->busy = true;
+		done += take;
+	}
+	p->counted.sent += bytes;
+	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.payload */
+static HgjStatus pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column,
+								  uint32_t first, uint32_t n, const void *values,
+								  const uint64_t *validity, HgjError *err)
+{
+	cudaStream_t stream = p->lane.stream;
+	size_t total;
+	size_t width;
+
+	if (p->started || join >= p->spec.njoins || column >= p->spec.joins[join].ncolumns ||
+		first % 64 != 0)
+		return fail(err, HGJ_INVALID, "there is no such payload column");
+	total = p->spec.joins[join].table->total_rows;
+	width = width_of(p->spec.joins[join].kinds[column]);
+	if ((uint64_t) first + n > total)
+		return fail(err, HGJ_INVALID, "the table has fewer rows");
+	if (n == 0)
+		return HGJ_OK;
+	HGJ_TRY(table_enter(&p->account, err));
+	HGJ_TRY(poll(&p->account, err));
+
+	Buffer *buffer = &p->values[join][column];
+	Buffer *bits = &p->validity[join][column];
+
+	HGJ_TRY(buffer->reserve(&p->account, stream, total * width, err));
+	HGJ_TRY(upload(p, buffer->as<char>() + first * width, values, n * width, err));
+	p->view.joins[join].columns[column].values = buffer->as<void>();
+	if (validity == nullptr)
+		return HGJ_OK;
+	if (bits->as<void>() == nullptr)
+	{
+		HGJ_TRY(bits->get(&p->account, stream, (total + 63) / 64 * 8, err));
+		HGJ_CUDA(cudaMemsetAsync(bits->as<void>(), 0xFF, (total + 63) / 64 * 8, stream));
+	}
+	HGJ_TRY(upload(p, bits->as<char>() + first / 64 * 8, validity,
+				   ((size_t) n + 63) / 64 * 8, err));
+	p->view.joins[join].columns[column].validity = bits->as<uint64_t>();
+	return HGJ_OK;
+}
+
+/* Step 3: true if the groups can be a dense array. */
+static bool groups_are_dense(HgjPipeline *p, const HgjPipeRange *ranges)
+{
+	PipeGroups *g = &p->view.groups;
+	uint64_t groups = 1;
+
+	for (uint32_t k = 0; k < p->spec.nkeys; k++)
+	{
+		uint64_t span = (uint64_t) ranges[k].high - (uint64_t) ranges[k].low;
+
+		if (!ranges[k].bounded || ranges[k].low > ranges[k].high || span >= MOST_DENSE ||
+			groups * (span + 2) > MOST_DENSE)
+			return false;
+		g->low[k] = ranges[k].low;
+		g->high[k] = ranges[k].high;
+		g->step[k] = groups;
+		groups *= span + 2; /* the first place is NULL's */
+	}
+	g->dense = true;
+	g->capacity = groups;
+	return true;
+}
+
+static HgjStatus make_groups(HgjPipeline *p, const HgjPipeRange *ranges,
+							 uint64_t expected, HgjError *err)
+{
+	PipeGroups *g = &p->view.groups;
+	cudaStream_t stream = p->lane.stream;
+
+	if (!groups_are_dense(p, ranges))
+	{
+		uint64_t key_bytes;
+
+		if (expected > UINT64_C(1) << 32)
+			return fail(err, HGJ_LIMIT, "there are too many groups");
+		g->capacity = LEAST_HASHED;
+		while (g->capacity < expected * 2)
+			g->capacity *= 2;
+		g->most = g->capacity / 8 * 5;
+		key_bytes = g->capacity * (p->spec.nkeys + 1) * sizeof(uint64_t);
+		HGJ_TRY(p->tags.get(&p->account, stream, g->capacity * sizeof(uint32_t), err));
+		HGJ_TRY(p->keys.get(&p->account, stream, key_bytes, err));
+		HGJ_CUDA(cudaMemsetAsync(p->tags.as<void>(), 0, g->capacity * sizeof(uint32_t),
+								 stream));
+		g->tags = p->tags.as<uint32_t>();
+		g->keys = p->keys.as<unsigned long long>();
+	}
+	HGJ_TRY(p->states.get(&p->account, stream,
+						  g->capacity * p->spec.nwords * sizeof(uint64_t), err));
+	g->states = p->states.as<unsigned long long>();
+	return HGJ_OK;
+}
+
+/* Step 4: where columns are in a slot. */
+static void lay_out_slots(HgjPipeline *p)
+{
+	size_t row = 1;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+		row += width_of(p->spec.inputs[i]);
+	p->capacity = (uint32_t) (SLOT_BYTES / row);
+	p->capacity = p->capacity < SLOT_LEAST_ROWS  ? SLOT_LEAST_ROWS
+				  : p->capacity > SLOT_MOST_ROWS ? SLOT_MOST_ROWS
+												 : p->capacity / 512 * 512;
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		p->value_offset[i] = at;
+		at += ((size_t) p->capacity * width_of(p->spec.inputs[i]) + 255) / 256 * 256;
+		p->validity_offset[i] = at;
+		at += ((size_t) p->capacity / 8 + 255) / 256 * 256;
+	}
+	p->slot_bytes = at;
+}
+
+static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
+{
+	PipeBatch batch;
+
+	HGJ_TRY(slot->lane.open(p->account.device, err));
+	HGJ_TRY(slot->begin.open(err));
+	HGJ_TRY(slot->sent.open(err));
+	HGJ_TRY(slot->done.open(err));
+	HGJ_TRY(slot->host.reserve(p->slot_bytes + PIPE_FLAGS * sizeof(uint64_t), err));
+	HGJ_TRY(slot->columns.get(&p->account, slot->lane.stream, p->slot_bytes + 1, err));
+	HGJ_TRY(slot->batch.get(&p->account, slot->lane.stream, sizeof(batch), err));
+	memset(&batch, 0, sizeof(batch));
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		batch.inputs[i].values = slot->columns.as<char>() + p->value_offset[i];
+		batch.inputs[i].validity = reinterpret_cast<uint64_t *>(slot->columns.as<char>() +
+																p->validity_offset[i]);
+		batch.inputs[i].kind = p->spec.inputs[i];
+	}
+	HGJ_CUDA(cudaMemcpyAsync(slot->batch.as<void>(), &batch, sizeof(batch),
+							 cudaMemcpyHostToDevice, slot->lane.stream));
+	HGJ_CUDA(cudaStreamSynchronize(slot->lane.stream));
+	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.start */
+static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
+								uint64_t expected, HgjError *err)
+{
+	cudaStream_t stream = p->lane.stream;
+	uint64_t words;
+
+	if (p->started || (p->spec.nkeys > 0 && ranges == nullptr))
+		return fail(err, HGJ_INVALID, "a pipeline is started once, with ranges");
+	HGJ_TRY(table_enter(&p->account, err));
+	for (uint32_t j = 0; j < p->spec.njoins; j++)
+		for (uint32_t c = 0; c < p->spec.joins[j].ncolumns; c++)
+			if (p->view.joins[j].columns[c].values == nullptr && !p->view.joins[j].empty)
+				return fail(err, HGJ_INVALID, "a payload column is missing");
+	HGJ_TRY(make_groups(p, ranges, expected, err));
+	HGJ_TRY(p->flags.get(&p->account, stream, PIPE_FLAGS * sizeof(uint64_t), err));
+	HGJ_CUDA(
+		cudaMemsetAsync(p->flags.as<void>(), 0, PIPE_FLAGS * sizeof(uint64_t), stream));
+	p->view.flags = p->flags.as<unsigned long long>();
+	HGJ_TRY(p->view_at.get(&p->account, stream, sizeof(p->view), err));
+	HGJ_CUDA(cudaMemcpyAsync(p->view_at.as<void>(), &p->view, sizeof(p->view),
+							 cudaMemcpyHostToDevice, stream));
+	words = p->view.groups.capacity * p->spec.nwords;
+	init_states<<<(unsigned int) ((words + 65535) / 65536), 256, 0, stream>>>(
+		p->view_at.as<PipeView>(), words);
+	HGJ_CUDA(cudaGetLastError());
+	lay_out_slots(p);
+	for (PipeSlot &slot : p->slots)
+		HGJ_TRY(open_slot(p, &slot, err));
+	HGJ_TRY(wait(&p->account, p->lane, false, err));
+	p->started = true;
+	return HGJ_OK;
+}
+
+/* What a kernel has found. */
+static HgjStatus look_at(const HgjPipeline *p, const uint64_t *flags, HgjError *err)
+{
+	if (flags[PIPE_FLAG_STOP] & PIPE_ROW_FAILED)
+		return fail(err, HGJ_ROW_FAILED, "a row raises an error");
+	if (flags[PIPE_FLAG_STOP] & PIPE_FULL)
+		return fail(err, HGJ_LIMIT, "there is no room for the groups");
+	if (flags[PIPE_FLAG_ENDED] > MOST_SUMMED)
+		for (uint32_t w = 0; w < p->spec.nwords; w++)
+			if (p->spec.words[w].state == HGJ_PIPE_SUM_LOW)
+				return fail(err, HGJ_LIMIT, "there are too many rows for a sum");
+	return HGJ_OK;
+}
+
+/* Until the slot is free. */
+static HgjStatus wait_for_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
+{
+	float ms = 0;
+
+	if (!slot->busy)
+		return HGJ_OK;
+	HGJ_TRY(wait_for_mark(&p->account, slot->lane, true, err));
+	slot->busy = false;
+	HGJ_CUDA(cudaEventElapsedTime(&ms, slot->begin.event, slot->sent.event));
+	p->counted.transfer_ms += ms;
+	HGJ_CUDA(cudaEventElapsedTime(&ms, slot->sent.event, slot->done.event));
+	p->counted.kernel_ms += ms;
+	return look_at(
+		p, reinterpret_cast<const uint64_t *>(slot->host.as<char>() + p->slot_bytes),
+		err);
+}
+
+/* HgjPipelineMethods.stage */
+static HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *err)
+{
+	PipeSlot *slot = &p->slots[p->turn];
+
+	if (!p->started)
+		return fail(err, HGJ_INVALID, "the pipeline has not been started");
+	HGJ_TRY(table_enter(&p->account, err));
+	HGJ_TRY(wait_for_slot(p, slot, err));
+	stage->capacity = p->capacity;
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		stage->values[i] = slot->host.as<char>() + p->value_offset[i];
+		stage->validity[i] =
+			reinterpret_cast<uint64_t *>(slot->host.as<char>() + p->validity_offset[i]);
+	}
+	return HGJ_OK;
+}
+
+template <int REGS, int JOINS>
+static HgjStatus launch(HgjPipeline *p, PipeSlot *slot, uint32_t n, uint64_t nulls,
+						HgjError *err)
+{
+	uint64_t all = p->view.groups.capacity * p->spec.nwords;
+	uint32_t shared = all <= MOST_SHARED_WORDS ? (uint32_t) all : 0;
+	uint32_t blocks = (n + PIPE_THREADS - 1) / PIPE_THREADS;
+	uint32_t most = (uint32_t) p->account.device->sms * (shared > 0 ? 8 : 16);
+	size_t bytes = p->spec.ncode * sizeof(HgjPipeInstruction) + shared * sizeof(uint64_t);
+
+	blocks = blocks > most ? most : blocks;
+	if (p->spec.nkeys == 0)
+		pipe_rows<REGS, JOINS, true><<<blocks, PIPE_THREADS, bytes, slot->lane.stream>>>(
+			p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), nulls, n, shared);
+	else
+		pipe_rows<REGS, JOINS, false><<<blocks, PIPE_THREADS, bytes, slot->lane.stream>>>(
+			p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), nulls, n, shared);
+	HGJ_CUDA(cudaGetLastError());
+	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.push */
+static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError *err)
+{
+	PipeSlot *slot = &p->slots[p->turn];
+	cudaStream_t stream = slot->lane.stream;
+	const char *host = slot->host.as<char>();
+	char *device = slot->columns.as<char>();
+
+	if (!p->started || slot->busy || n > p->capacity)
+		return fail(err, HGJ_INVALID, "push goes with stage");
+	if (n == 0)
+		return HGJ_OK;
+	HGJ_TRY(table_enter(&p->account, err));
+	slot->busy = true;
+	HGJ_CUDA(cudaEventRecord(slot->begin.event, stream));
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		size_t bytes = n * width_of(p->spec.inputs[i]);
+		size_t bits = ((size_t) n + 63) / 64 * 8;
+
+		HGJ_CUDA(cudaMemcpyAsync(device + p->value_offset[i], host + p->value_offset[i],
+								 bytes, cudaMemcpyHostToDevice, stream));
+		p->counted.sent += bytes;
+		if (!(nulls >> i & 1))
+			continue;
+		HGJ_CUDA(cudaMemcpyAsync(device + p->validity_offset[i],
+								 host + p->validity_offset[i], bits,
+								 cudaMemcpyHostToDevice, stream));
+		p->counted.sent += bits;
+	}
+	HGJ_CUDA(cudaEventRecord(slot->sent.event, stream));
+	if (p->registers <= 16 && p->spec.njoins <= 2)
+		HGJ_TRY((launch<16, 2>(p, slot, n, nulls, err)));
+	else if (p->registers <= 32 && p->spec.njoins <= 4)
+		HGJ_TRY((launch<32, 4>(p, slot, n, nulls, err)));
+	else
+		HGJ_TRY((launch<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS>(p, slot, n, nulls, err)));
+	HGJ_CUDA(cudaEventRecord(slot->done.event, stream));
+	HGJ_CUDA(cudaMemcpyAsync(slot->host.as<char>() + p->slot_bytes, p->flags.as<void>(),
+							 PIPE_FLAGS * sizeof(uint64_t), cudaMemcpyDeviceToHost,
+							 stream));
+	HGJ_TRY(mark(slot->lane, err));
+	p->counted.rows += n;
+	p->turn = (p->turn + 1) % PIPE_SLOTS;
+	return HGJ_OK;
+}
+
+/* The flags as they are now; nothing else is under way. */
+static HgjStatus read_flags(HgjPipeline *p, HgjError *err)
+{
+	HGJ_CUDA(cudaMemcpyAsync(p->found.as<void>(), p->flags.as<void>(),
+							 PIPE_FLAGS * sizeof(uint64_t), cudaMemcpyDeviceToHost,
+							 p->lane.stream));
+	return wait(&p->account, p->lane, true, err);
+}
+
+/* HgjPipelineMethods.finish */
+static HgjStatus pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
+{
+	const PipeView *view = p->view_at.as<PipeView>();
+	const uint64_t *found = p->found.as<uint64_t>();
+	uint64_t width = 1 + p->spec.nkeys + p->spec.nwords;
+	unsigned int blocks;
+
+	if (!p->started)
+		return fail(err, HGJ_INVALID, "the pipeline has not been started");
+	HGJ_TRY(table_enter(&p->account, err));
+	for (PipeSlot &slot : p->slots)
+		HGJ_TRY(wait_for_slot(p, &slot, err));
+	blocks = (unsigned int) ((p->view.groups.capacity + 1023) / 1024);
+	HGJ_CUDA(cudaMemsetAsync(p->flags.as<uint64_t>() + PIPE_FLAG_GROUPS, 0, 8,
+							 p->lane.stream));
+	HGJ_CUDA(
+		cudaMemsetAsync(p->flags.as<uint64_t>() + PIPE_FLAG_OUT, 0, 8, p->lane.stream));
+	count_groups<<<blocks, 256, 0, p->lane.stream>>>(view);
+	HGJ_CUDA(cudaGetLastError());
+	HGJ_TRY(read_flags(p, err));
+	HGJ_TRY(look_at(p, found, err));
+	p->ngroups = found[PIPE_FLAG_GROUPS];
+	memcpy(p->counted.joined, found + PIPE_FLAG_JOINED, sizeof(p->counted.joined));
+	memcpy(p->counted.removed, found + PIPE_FLAG_REMOVED, sizeof(p->counted.removed));
+
+	HGJ_TRY(p->rows.get(&p->account, p->lane.stream, p->ngroups * width * 8, err));
+	write_groups<<<blocks, 256, 0, p->lane.stream>>>(view,
+													 p->rows.as<unsigned long long>());
+	HGJ_CUDA(cudaGetLastError());
+	HGJ_TRY(wait(&p->account, p->lane, true, err));
+	*ngroups = p->ngroups;
+	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.groups */
+static HgjStatus pipeline_groups(HgjPipeline *p, uint64_t first, uint64_t n,
+								 uint64_t *rows, HgjError *err)
+{
+	uint64_t width = 1 + p->spec.nkeys + p->spec.nwords;
+
+	if (first > p->ngroups || n > p->ngroups - first)
+		return fail(err, HGJ_INVALID, "there are fewer groups");
+	HGJ_TRY(table_enter(&p->account, err));
+	HGJ_CUDA(cudaMemcpy(rows, p->rows.as<uint64_t>() + first * width,
+						n * width * sizeof(uint64_t), cudaMemcpyDeviceToHost));
+	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.info */
+static void pipeline_info(const HgjPipeline *p, HgjPipelineInfo *info)
+{
+	*info = p->counted;
+	info->memory = p->account.peak;
+}
+
+const HgjPipelineMethods *pipeline_methods()
+{
+	static HgjPipelineMethods m;
+
+	m.create = pipeline_create;
+	m.destroy = pipeline_destroy;
+	m.payload = pipeline_payload;
+	m.start = pipeline_start;
+	m.stage = pipeline_stage;
+	m.push = pipeline_push;
+	m.finish = pipeline_finish;
+	m.groups = pipeline_groups;
+	m.info = pipeline_info;
+	return &m;
+}
+
+} // namespace hgj

@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline_view.h
+ *	  What kernels of a pipeline know of it (pipeline.cu, pipeline_kernels.cuh).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_CUDA_PIPELINE_VIEW_H
+#define HGJ_CUDA_PIPELINE_VIEW_H
+
+#include "internal.h"
+
+namespace hgj
+{
+
+/* What a kernel has found that ends the pipeline. */
+constexpr unsigned long long PIPE_ROW_FAILED = 1;
+constexpr unsigned long long PIPE_FULL = 2;
+
+/* Rows of more candidates than this are no work for one thread. */
+constexpr uint64_t PIPE_LONGEST = 4096;
+
+struct PipeColumn
+{
+	const void *values;
+	const uint64_t *validity; /* or NULL */
+	uint32_t kind;            /* HgjPipeKind */
+};
+
+struct PipeJoin
+{
+	GraphView graph;
+	bool empty; /* the table has no entry: there is no graph */
+	bool pass;
+	bool fill;
+	bool single;
+	bool first_only; /* no candidate but the first is ever looked at */
+	uint32_t nkeys;
+	uint8_t keys[HGJ_PIPE_KEYS];
+	uint32_t after_probe; /* instructions */
+	uint32_t after_match;
+	PipeColumn columns[HGJ_PIPE_COLUMNS];
+};
+
+/* Where groups are: a dense array, or a hash table. */
+struct PipeGroups
+{
+	bool dense;
+	uint64_t capacity;          /* groups; a power of two, if hashed */
+	uint64_t most;              /* hashed: groups that may be added */
+	int64_t low[HGJ_PIPE_KEYS]; /* dense */
+	int64_t high[HGJ_PIPE_KEYS];
+	uint64_t step[HGJ_PIPE_KEYS];
+	uint32_t *tags;             /* hashed: 0 free, 1 being filled, 2 there */
+	unsigned long long *keys;   /* NULL bits, then the keys */
+	unsigned long long *states; /* nwords for each */
+};
+
+/* In device memory, read by every thread. */
+struct PipeView
+{
+	uint32_t ncode;
+	uint32_t njoins;
+	uint32_t nkeys;
+	uint32_t nwords;
+	const HgjPipeInstruction *code;
+	unsigned long long *flags; /* PIPE_*, groups added, rows that ended, then
+								* `joined` and `removed` of each join */
+	uint8_t keys[HGJ_PIPE_KEYS];
+	HgjPipeWord words[HGJ_PIPE_WORDS];
+	PipeGroups groups;
+	PipeJoin joins[HGJ_PIPE_JOINS];
+};
+
+constexpr int PIPE_FLAG_STOP = 0;
+constexpr int PIPE_FLAG_GROUPS = 1;
+constexpr int PIPE_FLAG_ENDED = 2;
+constexpr int PIPE_FLAG_OUT = 3; /* group rows written at the end */
+constexpr int PIPE_FLAG_JOINED = 4;
+constexpr int PIPE_FLAG_REMOVED = PIPE_FLAG_JOINED + HGJ_PIPE_JOINS;
+constexpr int PIPE_FLAGS = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
+
+/* The input columns of one staging buffer; in device memory, too. */
+struct PipeBatch
+{
+	PipeColumn inputs[HGJ_PIPE_INPUTS];
+};
+
+} // namespace hgj
+
+#endif /* HGJ_CUDA_PIPELINE_VIEW_H */

@@ -1,0 +1,262 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline.h
+ *	  The part of the ABI in which batches stay on the device: a chain of joins
+ *	  and an aggregation over it, of which only group rows come back.
+ *
+ * A pipeline is told once what to do with every row of the outermost source,
+ * as a list of instructions over registers; then rows are pushed into it,
+ * column by column, and at the end it is asked for the groups.  Included by
+ * engine.h; an engine without it has NULL in its table.
+ *
+ * THE LIFE OF A PIPELINE
+ *
+ *	  create		input columns, joins (built tables), instructions, group keys,
+ *					state words
+ *	  payload *		columns of the tables' rows, by row id, in portions
+ *	  start			what is known of the group keys' values: memory for groups
+ *	  stage, push *	a free staging buffer, filled by the caller, sent on its way
+ *	  finish		wait for everything; how many groups there are
+ *	  groups *		their rows
+ *	  destroy		before the tables
+ *
+ * REGISTERS hold 64 bits and may be NULL.  Integers are sign-extended (U1 and
+ * U4: zero-extended), float8 is its bits, float4 its bits in the lower half.
+ *
+ * INSTRUCTIONS run from the first to HGJ_PIPE_END for every row.  A PROBE looks
+ * its join's key registers up.  What follows it runs once for each candidate; a
+ * MATCH, later, says that the candidate has passed.  Whatever gives a row up
+ * (FILTER, or END when it is through) goes back to the last PROBE that has a
+ * candidate left.  A join with `fill` goes on once after its MATCH, with NULL
+ * columns, for a row of which no candidate has passed; one without `pass` does
+ * only that (anti); one with `single` drops the candidates after the first that
+ * has passed.  Jumps lead forward, and neither over a PROBE nor a MATCH.
+ *
+ * ERRORS.  An instruction whose PostgreSQL counterpart raises an error makes
+ * the pipeline fail with HGJ_ROW_FAILED, in the call after which that is known:
+ * the caller has seen no row yet and can run the query in another way, which
+ * raises the error properly.  The same goes for everything else that can come
+ * up on the way: HGJ_LIMIT (more groups than there is room for, or too many
+ * rows for a sum), HGJ_OUT_OF_MEMORY, HGJ_DEVICE_LOST.  After anything but
+ * HGJ_OK and HGJ_CANCELLED there is nothing left to do but destroy.
+ *
+ * GROUPS.  Two rows belong to the same group when their key registers are equal,
+ * NULLs included.  A group row is: a word whose bit k says that key k is NULL;
+ * the keys; the state words.  Without keys there is one group.  State word 0
+ * has to count the rows.
+ *
+ * MEMORY.  The pipeline belongs to the caller; staging buffers, payload columns
+ * and groups to it.  Nothing is allocated between start and finish.  Its account
+ * is its own (spec.memory_limit), besides those of the tables, which must stay
+ * as they are until destroy.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PIPELINE_H
+#define HGJ_PIPELINE_H
+
+#define HGJ_PIPE_REGISTERS	64
+#define HGJ_PIPE_INPUTS		32
+#define HGJ_PIPE_JOINS		8
+#define HGJ_PIPE_COLUMNS	16	/* payload columns of a join */
+#define HGJ_PIPE_KEYS		8	/* key words of a join, group keys */
+#define HGJ_PIPE_WORDS		32	/* state words of a group */
+#define HGJ_PIPE_CODE		512
+#define HGJ_PIPE_NONE		255 /* no register */
+
+/* How the bits of a value are to be read; exec/program_private.h's order. */
+typedef enum HgjPipeKind
+{
+	HGJ_PIPE_U1,
+	HGJ_PIPE_I2,
+	HGJ_PIPE_I4,
+	HGJ_PIPE_I8,
+	HGJ_PIPE_U4,
+	HGJ_PIPE_F4,
+	HGJ_PIPE_F8
+} HgjPipeKind;
+
+typedef enum HgjPipeComparison
+{
+	HGJ_PIPE_EQ,
+	HGJ_PIPE_NE,
+	HGJ_PIPE_LT,
+	HGJ_PIPE_LE,
+	HGJ_PIPE_GT,
+	HGJ_PIPE_GE
+} HgjPipeComparison;
+
+typedef enum HgjPipeArithmetic
+{
+	HGJ_PIPE_ADD,
+	HGJ_PIPE_SUB,
+	HGJ_PIPE_MUL,
+	HGJ_PIPE_DIV,
+	HGJ_PIPE_MOD,
+	HGJ_PIPE_NEG,				/* these have one operand */
+	HGJ_PIPE_ABS
+} HgjPipeArithmetic;
+
+/* An operation is strict where nothing else is said: NULL if an operand is. */
+typedef enum HgjPipeOp
+{
+	HGJ_PIPE_END,				/* into its group */
+	HGJ_PIPE_INPUT,				/* dst = input column `arg` */
+	HGJ_PIPE_PAYLOAD,			/* dst = column `arg` of join a's row */
+	HGJ_PIPE_CONSTANT,			/* dst = imm */
+	HGJ_PIPE_NULL,				/* dst = NULL */
+	HGJ_PIPE_MOVE,				/* dst = a, NULL or not */
+	HGJ_PIPE_COMPARE,			/* dst = a (HgjPipeComparison c) b, of `kind` */
+	HGJ_PIPE_DISTINCT,			/* dst = a IS DISTINCT FROM b, of `kind` */
+	HGJ_PIPE_ARITHMETIC,		/* dst = a (HgjPipeArithmetic c) b, of `kind` */
+	HGJ_PIPE_CAST,				/* dst = a, from `kind` to HgjPipeKind c */
+	HGJ_PIPE_AND,				/* of booleans, with SQL's NULLs */
+	HGJ_PIPE_OR,
+	HGJ_PIPE_NOT,
+	HGJ_PIPE_IS_NULL,
+	HGJ_PIPE_IS_NOT_NULL,
+	HGJ_PIPE_BOOL_TEST,			/* bits of c: true, false, NULL become true */
+	HGJ_PIPE_KEY_WORD,			/* the key word of a, which is of `kind` */
+	HGJ_PIPE_JUMP,				/* to instruction `arg` */
+	HGJ_PIPE_JUMP_UNLESS,		/* a is false or NULL */
+	HGJ_PIPE_JUMP_FALSE,		/* a is false, not NULL */
+	HGJ_PIPE_JUMP_TRUE,
+	HGJ_PIPE_JUMP_VALID,		/* a is not NULL */
+	HGJ_PIPE_FILTER,			/* give up unless a is true; counted for join
+								 * arg - 1, if arg is not 0 */
+	HGJ_PIPE_PROBE,				/* join a */
+	HGJ_PIPE_MATCH				/* join a */
+} HgjPipeOp;
+
+typedef struct HgjPipeInstruction
+{
+	uint8_t		op;
+	uint8_t		kind;
+	uint8_t		dst;
+	uint8_t		a;
+	uint8_t		b;
+	uint8_t		c;
+	uint16_t	arg;
+	int64_t		imm;
+} HgjPipeInstruction;
+
+typedef struct HgjPipeJoin
+{
+	HgjTable   *table;			/* built, and not changed any more */
+	bool		pass;
+	bool		fill;
+	bool		single;
+	uint32_t	nkeys;			/* the table's key words */
+	uint8_t		keys[HGJ_PIPE_KEYS];
+	uint32_t	ncolumns;
+	uint8_t		kinds[HGJ_PIPE_COLUMNS];	/* HgjPipeKind of payload columns */
+} HgjPipeJoin;
+
+/* What a state word becomes with a row whose `filter` register is true. */
+typedef enum HgjPipeState
+{
+	HGJ_PIPE_COUNT,				/* plus one, if reg is NONE or not NULL */
+	HGJ_PIPE_SUM,				/* plus reg, wrapping around */
+	HGJ_PIPE_SUM_LOW,			/* plus the low 32 bits of reg, unsigned: */
+	HGJ_PIPE_SUM_HIGH,			/* ... and its upper bits; 128 bits in all */
+	HGJ_PIPE_SUM_FLOAT,			/* plus reg, a float8; a sum that is not finite
+								 * is HGJ_ROW_FAILED */
+	HGJ_PIPE_MIN,				/* of signed 64-bit registers */
+	HGJ_PIPE_MAX,
+	HGJ_PIPE_MIN_FLOAT,			/* of float8; where -0 is met: HGJ_ROW_FAILED */
+	HGJ_PIPE_MAX_FLOAT
+} HgjPipeState;
+
+typedef struct HgjPipeWord
+{
+	uint8_t		state;			/* HgjPipeState; NULLs leave it as it is */
+	uint8_t		reg;
+	uint8_t		filter;			/* or NONE */
+} HgjPipeWord;
+
+typedef struct HgjPipelineSpec
+{
+	uint32_t	ninputs;
+	uint8_t		inputs[HGJ_PIPE_INPUTS];	/* HgjPipeKind */
+	uint32_t	njoins;			/* in the order of their PROBEs */
+	HgjPipeJoin joins[HGJ_PIPE_JOINS];
+	uint32_t	ncode;
+	const HgjPipeInstruction *code;
+	uint32_t	nkeys;			/* of groups */
+	uint8_t		keys[HGJ_PIPE_KEYS];
+	uint32_t	nwords;
+	HgjPipeWord words[HGJ_PIPE_WORDS];
+	uint64_t	memory_limit;	/* bytes on the device, 0 = none */
+	int			device;
+	uint32_t	timeout_ms;		/* as in HgjTableSpec */
+	int			(*poll) (void *poll_arg);	/* may be NULL */
+	void	   *poll_arg;
+} HgjPipelineSpec;
+
+/* What is known of a group key: its values lie in low .. high, if `bounded`. */
+typedef struct HgjPipeRange
+{
+	bool		bounded;
+	int64_t		low;
+	int64_t		high;
+} HgjPipeRange;
+
+/* A staging buffer: the caller writes up to `capacity` rows. */
+typedef struct HgjPipeStage
+{
+	uint32_t	capacity;		/* a multiple of 64 */
+	void	   *values[HGJ_PIPE_INPUTS];	/* at the columns' own width */
+	uint64_t   *validity[HGJ_PIPE_INPUTS];	/* bit i set: row i is not NULL */
+} HgjPipeStage;
+
+typedef struct HgjPipelineInfo
+{
+	uint64_t	rows;			/* pushed */
+	uint64_t	sent;			/* bytes, payload columns included */
+	uint64_t	memory;			/* bytes on the device, at the height */
+	double		transfer_ms;	/* sums over batches, which overlap */
+	double		kernel_ms;
+	uint64_t	joined[HGJ_PIPE_JOINS]; /* rows that went on after MATCH */
+	uint64_t	removed[HGJ_PIPE_JOINS];	/* candidates that a FILTER gave up */
+} HgjPipelineInfo;
+
+typedef struct HgjPipeline HgjPipeline;
+
+typedef struct HgjPipelineMethods
+{
+	HgjStatus	(*create) (const HgjPipelineSpec *spec, HgjPipeline **pipeline,
+						   HgjError *err);
+	void		(*destroy) (HgjPipeline *pipeline); /* NULL is allowed */
+
+	/*
+	 * Values of a payload column for rows first (a multiple of 64) to
+	 * first + n - 1.  validity may be NULL; it and the values are the caller's
+	 * again when the call returns.
+	 */
+	HgjStatus	(*payload) (HgjPipeline *pipeline, uint32_t join,
+							uint32_t column, uint32_t first, uint32_t n,
+							const void *values, const uint64_t *validity,
+							HgjError *err);
+
+	/* ranges: one per group key.  expected: groups, where they are not bounded. */
+	HgjStatus	(*start) (HgjPipeline *pipeline, const HgjPipeRange *ranges,
+						  uint64_t expected, HgjError *err);
+
+	/* Wait for a free staging buffer; polls. */
+	HgjStatus	(*stage) (HgjPipeline *pipeline, HgjPipeStage *stage,
+						  HgjError *err);
+
+	/* Its first n rows; bit i of nulls: validity[i] means something. */
+	HgjStatus	(*push) (HgjPipeline *pipeline, uint32_t n, uint64_t nulls,
+						 HgjError *err);
+
+	HgjStatus	(*finish) (HgjPipeline *pipeline, uint64_t *ngroups,
+						   HgjError *err);
+
+	/* Rows first to first + n - 1, of 1 + nkeys + nwords words each. */
+	HgjStatus	(*groups) (HgjPipeline *pipeline, uint64_t first, uint64_t n,
+						   uint64_t *rows, HgjError *err);
+	void		(*info) (const HgjPipeline *pipeline, HgjPipelineInfo *info);
+} HgjPipelineMethods;
+
+#endif							/* HGJ_PIPELINE_H */

@@ -14,6 +14,7 @@
 
 #include "commands/explain.h"
 #include "exec/agg_state.h"
+#include "exec/device.h"
 #include "exec/join_state.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -121,6 +122,8 @@ hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 							state->partial ? "Partial" : "Simple", es);
 	show_group_key(state, cscan, ancestors, es);
 	show_having(state, cscan, ancestors, es);
+	if (state->device)
+		hgj_device_explain(state->device, es);
 	if (es->analyze && state->phase != HGJ_AGG_PHASE_READ)
 		show_run(state, es);
 }

@@ -294,6 +294,24 @@ hgj_groups_only(HgjGroups *groups)
 		(void) add_group(groups, 0);
 }
 
+/*
+ * Make n groups at once, whose rows the caller is going to write, in a table
+ * that has none; no batch comes after that.  False: they do not fit.
+ */
+bool
+hgj_groups_make(HgjGroups *groups, uint32 n)
+{
+	uint32		capacity = Max(n, 1);
+
+	Assert(groups->rows == NULL);
+	if (n > HGJ_FEWEST_GROUPS && !fits(groups, rows_bytes(groups, capacity)))
+		return false;
+	groups->rows = hgj_groups_allocate(rows_bytes(groups, capacity));
+	groups->capacity = capacity;
+	groups->ngroups = n;
+	return true;
+}
+
 /* The group of live row i, by comparing every candidate; added if need be. */
 static uint32
 find_or_add(HgjGroups *groups, uint32 i)

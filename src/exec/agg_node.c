@@ -3,7 +3,7 @@
  * agg_node.c
  *	  The HashGraphAgg node: callbacks of a CustomScan, and the state machine.
  *
- *	READ		take every batch: of the join, or of a spilled partition; find
+ *	READ		have a device do it all (device_run.c), or take every batch: of the join, or of a spilled partition; find
  *				the rows' groups (agg_groups.c) and update their states
  *				(agg_input.c)
  *	RETURN		the groups in the table, one by one: HAVING, then projection;
@@ -22,6 +22,7 @@
 #include "compat.h"
 
 #include "exec/agg_state.h"
+#include "exec/device.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -85,6 +86,8 @@ end_agg(CustomScanState *node)
 {
 	HgjAggState *state = (HgjAggState *) node;
 
+	if (state->device)
+		hgj_device_end(state->device);
 	hgj_agg_spill_release(state);
 	free_memory(state);
 	ExecEndNode(state->child);
@@ -149,12 +152,15 @@ read_all(HgjAggState *state)
 {
 	HgjGroups  *groups = &state->groups;
 	bool		spilled = state->spill.reading != NULL;
+	bool		done = false;
 
 	if (!spilled)
 		hgj_agg_start(state);
-	if (groups->nkeys == 0)
+	if (state->device && !spilled)
+		done = hgj_device_run(state->device);
+	if (groups->nkeys == 0 && !done)
 		hgj_groups_only(groups);
-	for (;;)
+	while (!done)
 	{
 		HgjBatch   *batch = spilled ? hgj_agg_spill_next_batch(state) :
 		hgj_join_next_batch(state->join);
@@ -164,6 +170,7 @@ read_all(HgjAggState *state)
 			break;
 		take_batch(state, batch);
 	}
+	state->peak_bytes = Max(state->peak_bytes, hgj_groups_bytes(groups));
 	hgj_agg_spill_finish_writing(state);
 	ResetExprContext(state->css.ss.ps.ps_ExprContext);
 	if (!spilled)

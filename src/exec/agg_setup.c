@@ -10,6 +10,7 @@
  *	  reads may come as codes of a dictionary, if the join can do that.
  * 3. Lay out the row of a group: its count of rows, key datums, NULL flags, the
  *	  inputs' counters, the aggregates' states.
+ * 4. See whether a device can do it all (device_plan.c), where one is asked for.
  *
  * Everything is palloc'd in the query's context.  No locks.
  *
@@ -21,7 +22,10 @@
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "exec/agg_state.h"
+#include "exec/device.h"
+#include "exec/join_state.h"
 #include "executor/executor.h"
+#include "guc.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -313,7 +317,25 @@ hgj_agg_start(HgjAggState *state)
 	}
 }
 
-/* Steps 1 to 3; the child is initialised here, too. */
+static void
+release_device(void *arg)
+{
+	hgj_device_release(arg);
+}
+
+/* Step 4. */
+static void
+init_device(HgjAggState *state, EState *estate)
+{
+	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
+
+	state->device = hgj_device_plan(state, estate);
+	callback->func = release_device;
+	callback->arg = state->device;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+}
+
+/* Steps 1 to 4; the child is initialised here, too. */
 void
 hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 {
@@ -353,4 +375,7 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	memset(state->css.ss.ss_ScanTupleSlot->tts_isnull, true,
 		   desc->natts * sizeof(bool));
 	state->phase = HGJ_AGG_PHASE_READ;
+	if (hgj_engine == HGJ_ENGINE_CUDA ||
+		(hgj_engine == HGJ_ENGINE_AUTO && state->join->wants_device))
+		init_device(state, estate);
 }

@@ -209,6 +209,7 @@ typedef struct HgjAggState
 	ExprState  *having;
 	MemoryContext context;
 	HgjAggSpill spill;
+	struct HgjDevice *device;	/* NULL: nobody has asked for a device */
 	uint64		ngroups;		/* for EXPLAIN */
 	Size		peak_bytes;
 } HgjAggState;

@@ -56,8 +56,8 @@
 #define HGJ_PROBE_SHARE			4
 
 /* HgjTableSpec.poll: would CHECK_FOR_INTERRUPTS() raise an error? */
-static int
-poll_interrupts(void *arg)
+int
+hgj_poll_interrupts(void *arg)
 {
 	const HgjJoinState *state = arg;
 
@@ -88,7 +88,7 @@ create_table(HgjJoinState *state)
 		spec.flags |= HGJ_TABLE_TIMING;
 	spec.memory_limit = state->device_limit;
 	spec.timeout_ms = hgj_device_timeout;
-	spec.poll = poll_interrupts;
+	spec.poll = hgj_poll_interrupts;
 	spec.poll_arg = state;
 	while (!hgj_engine_done(state,
 							state->engine->table_create(&spec, &state->table,

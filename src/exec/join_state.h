@@ -204,6 +204,7 @@ extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
 extern void hgj_use_scan_slot(HgjJoinState *state);
 
 /* build.c */
+extern int	hgj_poll_interrupts(void *arg);
 extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
@@ -238,6 +239,10 @@ extern bool hgj_next_unmatched(HgjJoinState *state);
 
 /* output.c, besides output.h */
 extern void hgj_output_rescan(HgjJoinState *join);
+extern const HgjPairColumn *hgj_output_column(const HgjJoinState *join,
+											  AttrNumber resno,
+											  HgjProgram **program);
+extern const HgjPairColumns *hgj_output_pairs(const HgjJoinState *join);
 extern void hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
 							  HgjDictionary *dictionary);
 

@@ -214,14 +214,15 @@ start_join(HgjJoinState *state)
 
 	if (state->engine == NULL)
 		hgj_choose_engine(state);
-	if (pairs->capacity == 0)
+	if (pairs->probe_rows == NULL)
 	{
 		pairs->probe_rows = MemoryContextAlloc(state->context,
 											   HGJ_PAIRS * sizeof(uint32));
 		pairs->build_rows = MemoryContextAlloc(state->context,
 											   HGJ_PAIRS * sizeof(uint32));
 		pairs->location = HGJ_ON_HOST;
-		pairs->capacity = HGJ_PAIRS;
+		if (pairs->capacity == 0)
+			pairs->capacity = HGJ_PAIRS;
 	}
 
 	if (state->residual)

@@ -137,6 +137,29 @@ hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
 			output->columns[c].dictionary = dictionary;
 }
 
+/*
+ * What a column of the target list is that somebody wants: a column of a side,
+ * or else (NULL) the value of a program, or else (NULL, too) neither.
+ */
+const HgjPairColumn *
+hgj_output_column(const HgjJoinState *join, AttrNumber resno, HgjProgram **program)
+{
+	const HgjOutput *output = join->output;
+	const HgjOutColumn *out = &output->out[resno - 1];
+
+	*program = out->wanted ? out->program : NULL;
+	if (!out->wanted || out->pair_column < 0)
+		return NULL;
+	return &output->pairs.columns[out->pair_column];
+}
+
+/* The columns that programs of the target list read, by their numbers. */
+const HgjPairColumns *
+hgj_output_pairs(const HgjJoinState *join)
+{
+	return &join->output->pairs;
+}
+
 /* Back to slots, before the first row. */
 void
 hgj_join_use_slots(HgjJoinState *join)

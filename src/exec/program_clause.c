@@ -202,6 +202,8 @@ hgj_clause_merge(HgjClause *clause, const HgjClause *next)
 	memcpy(clause->bounds + clause->nbounds, next->bounds,
 		   next->nbounds * sizeof(HgjBound));
 	clause->nbounds += next->nbounds;
+	clause->merged = list_concat(lappend(clause->merged, next->step),
+								 next->merged);
 	return true;
 }
 

@@ -224,6 +224,7 @@ typedef struct HgjClause
 	/* RANGE, FLOAT: comparisons of the input with constants, all to be true */
 	int			nbounds;
 	struct HgjBound *bounds;
+	List	   *merged;			/* steps of the clauses merged into this one */
 
 	/* what hgj_clause_prepare() made of the constants */
 	bool		prepared;

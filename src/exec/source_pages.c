@@ -377,6 +377,8 @@ select_rows(HgjSource *source, HgjBatch *batch, uint32 n)
 	uint32		left = 0;
 	bool		nulls = false;
 
+	if (source->nkeys == 0)
+		return n;				/* nobody looks at batch->sel */
 	for (int k = 0; k < source->nkeys; k++)
 		nulls |= ps->targets[ps->keys[k]].vector->has_nulls;
 	for (uint32 i = 0; i < n; i++)

@@ -1,0 +1,144 @@
+-- HashGraphAgg on a device.  Without one (most machines) the host does it all,
+-- and what is tested is which plans would fit; test/gpu/sql.sh runs this file
+-- where there is a device.
+set hashgraph_join.engine = cuda;
+set hashgraph_join.force = on;
+
+create table dev_f (id int8, k1 int4, k2 int8, k3 int2, v int4, w int8, s int2, x float8, y float4, b bool, d date, t text, o oid);
+insert into dev_f
+select i, case when i % 17 = 0 then null else i % 1000 end, i % 77, (i % 13)::int2,
+	case when i % 11 = 0 then null else i % 1000 - 500 end,
+	(i::int8 * 300719925474099) * (1 - 2 * (i % 2)), (i % 200 - 100)::int2,
+	case when i % 5 > 0 then (i % 64) / 4.0 - 3 end, (i % 32) / 2.0, i % 3 = 0,
+	date '2020-01-01' + (i % 500)::int, 't' || i % 9, (4294967295 - i % 100)::oid
+from generate_series(1, 30000) i;
+create table dev_a (k int4, g int4, h int8, n text, p int4, z bool);
+insert into dev_a select i, i % 7, case when i % 4 > 0 then i % 3 end, 'name ' || i % 5, i % 50, i % 2 = 0
+from generate_series(1, 900) i;
+insert into dev_a select i, null, 5, null, i, null from generate_series(1, 60) i;
+insert into dev_a values (null, 1, 1, 'null', 1, true);
+create table dev_b (k int8, g int2, u float8, q date);
+insert into dev_b select i, (i % 5)::int2, i / 2.0, date '2021-01-01' + i::int from generate_series(0, 59) i;
+create table dev_c (k int2 primary key, c text, f float4);
+insert into dev_c select i, 'c' || i, i / 4.0 from generate_series(0, 11) i;
+create table dev_none (k int4, g int4);
+analyze dev_f; analyze dev_a; analyze dev_b; analyze dev_c; analyze dev_none;
+
+-- Compares with stock, and says why the pipeline was not used, unless that is
+-- because there is no device.
+create function dev_check(q text, wanted text default 'yes', nodes int default 1) returns text language plpgsql as $$
+declare
+	line text;
+	said text := 'nothing';
+	same text := hgj_check_agg(q, nodes);
+begin
+	if same <> 'ok' then
+		return same;
+	end if;
+	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+		if line ~ 'Device Pipeline: ' then
+			said := substring(line from 'Device Pipeline: (.*)');
+		end if;
+	end loop;
+	if said = wanted or (said = 'no (engine without pipelines)' and wanted !~ '^no') or
+		(said = 'no (engine without pipelines)' and wanted ~ 'host must|too frequent|cannot probe') then
+		return 'ok';
+	end if;
+	return format('%s, not %s: %s', said, wanted, q);
+end $$;
+
+-- one join, one group
+select dev_check('select count(*), sum(f.v) from dev_f f join dev_a a on f.k1 = a.k');
+select dev_check('select count(*), count(v), sum(v), sum(w), sum(s), avg(v), avg(w), avg(s) from dev_f f join dev_a a on f.k1 = a.k');
+select dev_check('select min(v), max(v), min(w), max(w), min(s), max(s), min(d), max(d), min(o), max(o), bool_and(b), bool_or(b), every(z) from dev_f f join dev_a a on f.k1 = a.k');
+select dev_check('select sum(x), avg(x), min(x), max(x), avg(y), min(y), max(y) from dev_f f join dev_a a on f.k1 = a.k where x <> 0');
+select dev_check('select count(*), sum(p), min(h) from dev_f f join dev_a a on f.k1 = a.k and f.k2 = a.p');
+select dev_check('select count(*), sum(v) from dev_f f join dev_none n on f.k1 = n.k');
+select dev_check('select count(*), sum(v) from dev_f f left join dev_none n on f.k1 = n.k');
+
+-- keys of other types
+select dev_check('select count(*), sum(v) from dev_f f join dev_b b on f.k2 = b.k');
+select dev_check('select count(*), sum(v) from dev_f f join dev_c c on f.k3 = c.k');
+select dev_check('select count(*), sum(v) from dev_f f join dev_b b on f.d = b.q');
+select dev_check('select count(*), sum(v) from dev_f f join dev_b b on f.x = b.u');
+select dev_check('select count(*), sum(v) from dev_f f join dev_c c on f.y = c.f');
+select dev_check('select count(*), sum(v) from dev_f f join dev_b b on f.y = b.u');
+select dev_check('select count(*), sum(v) from dev_f f join dev_a a on f.b = a.z and f.k1 = a.k');
+
+-- groups
+select dev_check('select g, count(*), sum(v) from dev_f f join dev_a a on f.k1 = a.k group by g');
+select dev_check('select g, h, count(*), sum(v), min(w), avg(x) from dev_f f join dev_a a on f.k1 = a.k group by g, h');
+select dev_check('select n, count(*), sum(v) from dev_f f join dev_a a on f.k1 = a.k group by n');
+select dev_check('select v, count(*), sum(p) from dev_f f join dev_a a on f.k1 = a.k group by v');
+select dev_check('select id, count(*), sum(p) from dev_f f join dev_a a on f.k1 = a.k group by id');
+select dev_check('select w, z, n, count(*) from dev_f f join dev_a a on f.k1 = a.k group by w, z, n');
+select dev_check('select g, count(*) from dev_f f join dev_a a on f.k1 = a.k group by g having count(*) > 4000');
+select dev_check('select k, g, count(*) from dev_f f join dev_none n on f.k1 = n.k group by k, g');
+
+-- join types
+select dev_check('select count(*), count(a.k), sum(v), sum(a.p) from dev_f f left join dev_a a on f.k1 = a.k');
+select dev_check('select g, count(*), count(a.k), sum(v) from dev_f f left join dev_a a on f.k1 = a.k group by g');
+select dev_check('select count(*), sum(v) from dev_f f where exists (select from dev_a a where f.k1 = a.k)');
+select dev_check('select count(*), sum(v) from dev_f f where not exists (select from dev_a a where f.k1 = a.k)');
+select dev_check('select b, count(*) from dev_f f where not exists (select from dev_a a where f.k1 = a.k and a.p > f.v) group by b');
+select dev_check('select b, count(*) from dev_f f where exists (select from dev_a a where f.k1 = a.k and a.p > f.v) group by b');
+
+-- clauses
+select dev_check('select count(*), sum(v) from dev_f f join dev_a a on f.k1 = a.k and f.v < a.p');
+select dev_check('select count(*), count(a.k), sum(p) from dev_f f left join dev_a a on f.k1 = a.k and (f.v < a.p or a.z is null)');
+select dev_check('select count(*) from dev_f f join dev_a a on f.k1 = a.k and f.v + a.p between 3 and 90 and a.g in (1, 2, 5)');
+select dev_check('select count(*) from dev_f f join dev_a a on f.k1 = a.k and f.v * a.p not in (4, 44, 444)');
+select dev_check('select count(*) from dev_f f join dev_a a on f.k1 = a.k and f.x > a.p and not (f.b is true and a.z is not false)');
+select dev_check('select count(*) from dev_f f join dev_a a on f.k1 = a.k where f.v > 0 and f.d < date ''2020-12-24'' and a.g <> 3 and t <> ''t3''');
+
+-- arguments and filters
+select dev_check('select sum(v + p), sum(v * p), sum(w / (p + 1)), avg(x * p), max(v - s), min(abs(v)), sum(-s) from dev_f f join dev_a a on f.k1 = a.k');
+select dev_check('select count(*) filter (where b), sum(v) filter (where v > 100), count(v) filter (where z), min(p) filter (where v is null) from dev_f f join dev_a a on f.k1 = a.k');
+select dev_check('select g, sum(100 / p) filter (where p > 0), count(*) filter (where g in (1, 3) or x is null) from dev_f f join dev_a a on f.k1 = a.k group by g');
+select dev_check('select sum(case when v > 0 then v when v < -10 then p else 1 end), sum(coalesce(v, p, 7)), sum(case when p <> 0 then v / p end) from dev_f f join dev_a a on f.k1 = a.k');
+select dev_check('select sum(v::int8 * 1000000000), sum(s::float8), sum(x::int4), max(y::float8), bool_or(v > p), bool_and(v is distinct from p) from dev_f f join dev_a a on f.k1 = a.k');
+
+-- chains
+select dev_check('select count(*), sum(v), sum(a.p), sum(b.g) from dev_f f join dev_a a on f.k1 = a.k join dev_b b on f.k2 = b.k', nodes => 2);
+select dev_check('select a.g, b.g, count(*), sum(v) from dev_f f join dev_a a on f.k1 = a.k join dev_b b on f.k2 = b.k group by a.g, b.g', nodes => 2);
+select dev_check('select n, c, count(*), sum(v), max(u) from dev_f f join dev_a a on f.k1 = a.k join dev_b b on f.k2 = b.k join dev_c c on f.k3 = c.k group by n, c', nodes => 3);
+select dev_check('select a.g, count(*), sum(b.u) from dev_f f left join dev_a a on f.k1 = a.k left join dev_b b on a.p = b.k group by a.g', nodes => 2);
+select dev_check('select a.g, count(*), sum(b.u) from dev_f f join dev_a a on f.k1 = a.k left join dev_b b on a.p = b.k and b.u < f.x group by a.g', nodes => 2);
+select dev_check('select count(*), sum(v) from dev_f f join dev_a a on f.k1 = a.k where not exists (select from dev_b b where b.k = f.k2) and exists (select from dev_c c where c.k = f.k3)', nodes => 3);
+
+-- values that the host must look at, and errors
+select dev_check('select sum(x * power(2::float8, 900)) from dev_f f join dev_a a on f.k1 = a.k', 'no (value that the host must look at)');
+select dev_check('select min(-(x - x)) from dev_f f join dev_a a on f.k1 = a.k', 'no (value that the host must look at)');
+select dev_check('select sum(y) from dev_f f join dev_a a on f.k1 = a.k', 'no (aggregate of another kind)');
+select sum(v * 10000000) from dev_f f join dev_a a on f.k1 = a.k;
+select sum(v / p) from dev_f f join dev_a a on f.k1 = a.k;
+select count(*) from dev_f f join dev_a a on f.k1 = a.k and f.v / a.p > 1;
+select sum(v / (p - 7)) filter (where p <> 7) > 0 as fine from dev_f f join dev_a a on f.k1 = a.k;
+
+-- plans that do not fit
+select dev_check('select count(*) from dev_f f join dev_b b on f.k2 = b.k and f.t like ''t%'' || b.g', 'no (join clause that runs row by row)');
+select dev_check('select count(*) from dev_f f full join dev_a a on f.k1 = a.k', 'no (join type)');
+select dev_check('select count(*) from dev_f f join dev_c c on f.t = c.c', 'no (join key of another kind)');
+select dev_check('select t, count(*) from dev_f f join dev_a a on f.k1 = a.k group by t', 'no (group key of another kind)');
+select dev_check('select x, count(*) from dev_f f join dev_a a on f.k1 = a.k group by x', 'no (group key of another kind)');
+select dev_check('select sum(length(t)) from dev_f f join dev_a a on f.k1 = a.k', 'no (column that does not pass by value)');
+select dev_check('select count(*) from (select * from dev_f order by id limit 1000) f join dev_a a on f.k1 = a.k', 'no (outer side not read by pages)');
+
+-- again and again: rescans, parameters, prepared plans, cursors
+select dev_check('select i, (select count(*) from dev_f f join dev_a a on f.k1 = a.k and f.v < a.p + i) from generate_series(1, 3) i', 'no (expression of another kind)');
+select dev_check('select i, (select count(*) from dev_f f join dev_a a on f.k1 = a.k where f.v < i) from generate_series(1, 3) i');
+prepare dev_p(int) as select count(*), sum(v) from dev_f f join dev_a a on f.k1 = a.k and f.v < a.p + $1 where f.s > $1;
+set plan_cache_mode = force_generic_plan;
+execute dev_p(1);
+execute dev_p(50);
+execute dev_p(null);
+begin;
+declare dev_c1 cursor for select g, count(*) from dev_f f join dev_a a on f.k1 = a.k group by g order by 1;
+fetch 2 from dev_c1;
+delete from dev_f where id < 10000;
+fetch 2 from dev_c1;
+rollback;
+explain (costs off) select g, count(*) from dev_f f join dev_a a on f.k1 = a.k group by g;
+explain (costs off) select x, count(*) from dev_f f join dev_a a on f.k1 = a.k group by x;
+drop table dev_f, dev_a, dev_b, dev_c, dev_none;
+drop function dev_check;

@@ -1,0 +1,146 @@
+/*-------------------------------------------------------------------------
+ *
+ * device.h
+ *	  A HashGraphAgg over a chain of HashGraphJoins as a pipeline of an engine
+ *	  that has them (engine/pipeline.h): batches stay on the device.
+ *
+ * device_plan.c	does the plan fit, and what are its instructions
+ * device_code.c	programs (program.h) as instructions
+ * device_run.c		run it, and take the groups
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_DEVICE_H
+#define HGJ_DEVICE_H
+
+#include "compat.h"
+
+#include "commands/explain.h"
+#include "engine/engine.h"
+#include "exec/program.h"
+#include "exec/source.h"
+#include "portability/instr_time.h"
+
+struct HgjAggState;
+struct HgjJoinState;
+struct HgjStep;
+
+/* Why there is no pipeline; EXPLAIN shows it. */
+typedef enum HgjDeviceReason
+{
+	HGJ_DEVICE_FITS,
+	/* the plan, at executor start */
+	HGJ_DEVICE_PARALLEL,
+	HGJ_DEVICE_JOIN_TYPE,
+	HGJ_DEVICE_KEY,
+	HGJ_DEVICE_QUAL,
+	HGJ_DEVICE_SOURCE,
+	HGJ_DEVICE_VOLATILE,
+	HGJ_DEVICE_COLUMN,
+	HGJ_DEVICE_EXPRESSION,
+	HGJ_DEVICE_AGGREGATE,
+	HGJ_DEVICE_GROUP_KEY,
+	HGJ_DEVICE_SIZE,
+	/* a run: nothing has been returned yet, and the host takes over */
+	HGJ_DEVICE_ENGINE,
+	HGJ_DEVICE_PASSES,
+	HGJ_DEVICE_TABLE,
+	HGJ_DEVICE_ROW,
+	HGJ_DEVICE_MEMORY,
+	HGJ_DEVICE_GROUPS,
+	HGJ_DEVICE_FAILED
+} HgjDeviceReason;
+
+/* Instructions while they are written. */
+typedef struct HgjDeviceCode
+{
+	HgjPipeInstruction code[HGJ_PIPE_CODE];
+	int			ncode;
+	int			nregs;			/* used now */
+	uint8		kinds[HGJ_PIPE_REGISTERS];	/* HgjPipeKind of what is in them */
+	bool		constants;		/* their values are known: this is a run */
+	HgjDeviceReason reason;		/* of the first thing that did not fit */
+} HgjDeviceCode;
+
+/* The register that has input `input` of a program. */
+typedef uint8 (*HgjDeviceLookup) (void *arg, int input);
+
+/* A column that instructions read, and the register it is in. */
+typedef struct HgjDeviceColumn
+{
+	int			join;			/* its build side; -1: an input */
+	int			column;			/* of the side's columns, or the input's number */
+	int			number;			/* among the join's payload columns, or the inputs */
+	uint8		kind;
+	uint8		width;
+	uint8		reg;
+	bool		loaded;			/* the register has it */
+} HgjDeviceColumn;
+
+#define HGJ_DEVICE_COLUMNS	(HGJ_PIPE_JOINS * HGJ_PIPE_COLUMNS + HGJ_PIPE_INPUTS)
+
+typedef struct HgjDevice
+{
+	struct HgjAggState *agg;
+	HgjDeviceReason reason;		/* of the plan */
+	HgjDeviceReason run_reason; /* of the last run */
+	bool		ran;			/* the last run was a pipeline's */
+
+	int			njoins;
+	struct HgjJoinState *joins[HGJ_PIPE_JOINS]; /* the bottom one first */
+	HgjSource	source;			/* the bottom one's outer side, once more: only
+								 * the columns that are needed, and no keys */
+	HgjColumn	inputs[HGJ_PIPE_INPUTS];
+	HgjBatch   *batch;			/* in a staging buffer */
+	bool		reading;		/* the source has been asked for rows */
+
+	HgjDeviceCode code;
+	HgjPipelineSpec spec;
+	int			ncolumns;
+	HgjDeviceColumn columns[HGJ_DEVICE_COLUMNS];
+	uint8	   *computed[HGJ_PIPE_JOINS];	/* registers of computed columns of
+											 * target lists, by resno - 1 */
+	HgjPipeRange ranges[HGJ_PIPE_KEYS]; /* of group keys */
+	int			key_columns[HGJ_PIPE_KEYS]; /* in `columns`, or -1 */
+	int		   *input_words;	/* per input of the aggregation: its counter's */
+	int		   *agg_words;		/* per aggregate: its first; -1: none */
+
+	const HgjEngine *engine;
+	HgjPipeline *pipeline;
+	HgjPipelineInfo info;		/* of the last run */
+	instr_time	decode;			/* time that the source took */
+	bool		pushing;		/* what is too much now is groups */
+	bool		poll_disabled;
+} HgjDevice;
+
+/* device_code.c */
+extern uint8 hgj_device_register(HgjDeviceCode *code, uint8 kind);
+extern void hgj_device_emit(HgjDeviceCode *code, HgjPipeOp op,
+							const HgjPipeInstruction *fields);
+extern int	hgj_device_jump(HgjDeviceCode *code, HgjPipeOp op, uint8 a);
+extern void hgj_device_land(HgjDeviceCode *code, int jump);
+extern uint8 hgj_device_key_word(HgjDeviceCode *code, uint8 reg, uint8 kind);
+extern void hgj_device_refuse(HgjDeviceCode *code, HgjDeviceReason reason);
+extern void hgj_device_load(HgjDeviceCode *code, const struct HgjStep *step,
+							HgjDeviceLookup lookup, void *arg);
+extern uint8 hgj_device_step(HgjDeviceCode *code, HgjProgram *program,
+							 const struct HgjStep *step,
+							 HgjDeviceLookup lookup, void *arg);
+extern uint8 hgj_device_eval(HgjDeviceCode *code, HgjProgram *program,
+							 HgjDeviceLookup lookup, void *arg);
+extern void hgj_device_filter(HgjDeviceCode *code, HgjProgram *program,
+							  int join, HgjDeviceLookup lookup, void *arg);
+extern bool hgj_device_can_fail(const HgjProgram *program);
+
+/* device_plan.c */
+extern HgjDevice *hgj_device_plan(struct HgjAggState *agg, EState *estate);
+extern bool hgj_device_write(HgjDevice *device, bool constants);
+extern const char *hgj_device_reason_text(HgjDeviceReason reason);
+
+/* device_run.c */
+extern bool hgj_device_run(HgjDevice *device);
+extern void hgj_device_end(HgjDevice *device);
+extern void hgj_device_release(HgjDevice *device);
+extern void hgj_device_explain(const HgjDevice *device, ExplainState *es);
+
+#endif							/* HGJ_DEVICE_H */

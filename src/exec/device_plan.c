@@ -141,7 +141,7 @@ add_column(HgjDevice *d, int join, int column)
 		child = d->joins[join]->inner_ps;
 		c->kind = stored->dictionary ? HGJ_PIPE_I4 :
 			kind_of_column(d, child, stored->attno);
-		c->width = stored->width;
+		c->width = stored->dictionary ? sizeof(uint32) : stored->width;
 		c->number = into->ncolumns++;
 		into->kinds[c->number] = c->kind;
 	}
@@ -523,7 +523,7 @@ write_group_keys(HgjDevice *d)
 
 		if (k >= HGJ_PIPE_KEYS)
 			hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
-		if (key->kind != HGJ_GROUP_WORD)
+		if (key->kind != HGJ_GROUP_WORD && key->dictionary == NULL)
 			hgj_device_refuse(&d->code, HGJ_DEVICE_GROUP_KEY);
 		if (d->code.reason != HGJ_DEVICE_FITS)
 			return;

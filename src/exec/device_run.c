@@ -250,6 +250,8 @@ send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
 
 	if (column->kind == HGJ_PIPE_F4 || column->kind == HGJ_PIPE_F8)
 		range = NULL;
+	if (join->rows.columns[column->column].nloose > 0)
+		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */
 	for (uint32 first = 0; first < join->total_rows && !failed(d);
 		 first += HGJ_PAYLOAD_ROWS)
 	{
@@ -406,7 +408,8 @@ take_group(HgjDevice *d, const uint64 *from, char *row)
 		if ((from[0] >> k) & 1)
 			((uint8 *) row + groups->nulls_offset)[k] = 1;
 		else
-			hgj_group_datums(row)[k] = hgj_load(&from[k + 1], groups->keys[k].attlen);
+			hgj_group_datums(row)[k] = groups->keys[k].dictionary ?
+				(Datum) from[k + 1] : hgj_load(&from[k + 1], groups->keys[k].attlen);
 	for (int i = 0; i < agg->ninputs; i++)
 	{
 		int64		n;

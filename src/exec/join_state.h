@@ -12,6 +12,7 @@
 
 #include "engine/engine.h"
 #include "exec/batch.h"
+#include "exec/demand.h"
 #include "exec/gather.h"
 #include "exec/keys.h"
 #include "exec/output.h"
@@ -151,8 +152,18 @@ typedef struct HgjJoinState
 	bool		outer_seen;		/* the last execution got an outer row */
 	bool		sifted;			/* the source has sifted outer_batch's rows */
 
+	/* see demand.h */
+	HgjDemand	demand;
+	bool		demand_known;	/* `demand` means something */
+	bool		careful;		/* in this execution, or as the parent says */
+	bool		rows_may_raise; /* confirming or returning a pair can */
+	bool		single_rows;	/* careful, and the parent's keys can, too */
+
 	HgjMatches	pairs;
 	uint32		next_pair;
+	uint32		first_left;		/* pairs that residual.c has not run, because */
+	uint32		npairs_left;	/* one of them may raise an error ... */
+	bool		residual_stopped;	/* ... or, the first of them, has */
 	uint32		wasted_pairs;	/* of rows that had had their one match */
 	uint8	   *matched;		/* per outer row of the batch; NULL = unused */
 	uint32		matched_capacity;
@@ -190,6 +201,13 @@ hgj_confirms(const HgjJoinState *state)
 	return s->one_per_inner || state->match_qual ||
 		(state->recheck &&
 		 (s->fill_outer || s->one_per_outer || s->mark_inner));
+}
+
+/* Is one row to be returned, or confirmed, at a time? */
+static inline bool
+hgj_single_rows(const HgjJoinState *state)
+{
+	return state->careful && (state->rows_may_raise || state->single_rows);
 }
 
 /* node.c */

@@ -206,6 +206,18 @@ worth_peeking(HgjJoinState *state)
 		 state->outer_ps->plan->startup_cost < state->inner_ps->plan->total_cost);
 }
 
+/* Who takes our slots: do they take all of them? */
+static void
+find_demand(HgjJoinState *state)
+{
+	PlanState  *ps = &state->css.ss.ps;
+
+	if (!state->demand_known)
+		state->demand = hgj_demand_of(ps);
+	state->demand_known = true;
+	state->careful = !hgj_all_rows_wanted(state->demand, ps->state);
+}
+
 /* Phase START; returns the next one. */
 static HgjPhase
 start_join(HgjJoinState *state)
@@ -227,6 +239,10 @@ start_join(HgjJoinState *state)
 
 	if (state->residual)
 		hgj_program_start(state->residual, state->css.ss.ps.ps_ExprContext);
+	if (state->output == NULL)
+		find_demand(state);
+	state->npairs_left = 0;
+	state->residual_stopped = false;
 	state->batch_rows = 0;
 	state->emitted = state->emitted_before = 0;
 	hgj_restart_outer(state);
@@ -411,7 +427,7 @@ hgj_advance(HgjJoinState *state)
 			break;
 
 		case HGJ_PHASE_PROBE:
-			if (state->pairs.done)
+			if (state->pairs.done && state->npairs_left == 0)
 				state->phase = HGJ_PHASE_UNMATCHED_OUTER;
 			else
 			{

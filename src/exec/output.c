@@ -18,6 +18,8 @@
  *	  (program.c) or, where that cannot be, by ExecEvalExpr() row by row; the
  *	  batch is dense then.
  * 4. Unmatched outer rows, and unmatched inner ones, make batches of their own.
+ * 5. Where one of these expressions may raise an error, and not all rows may be
+ *	  wanted (demand.h), a batch is a single row.
  *
  * Memory: the query's context; values that expressions make live in the node's
  * per-tuple context, which is reset when the next batch is asked for.  No
@@ -83,6 +85,7 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 		return;
 	}
 	output->expressions = true;
+	state->rows_may_raise |= hgj_may_raise((Node *) tle->expr);
 	out->program = hgj_program_compile(tle->expr, &state->css.ss.ps,
 									   hgj_pair_lookup, &output->pairs, true);
 	if (out->program == NULL)
@@ -288,38 +291,56 @@ filter_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 	return kept;
 }
 
+/* How many of n rows to take at once: one, where others may raise an error. */
+static inline uint32
+rows_at_once(const HgjJoinState *state, uint32 n)
+{
+	return hgj_single_rows(state) ? Min(n, 1) : n;
+}
+
+/* Those of n candidates that match, in front. */
+static uint32
+confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
+			  uint32 n)
+{
+	uint32		confirmed = 0;
+
+	if (!hgj_confirms(state))
+		return n;
+	for (uint32 i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!hgj_confirm_match(state, outer_rows[i], inner_rows[i]))
+			continue;
+		if (state->match_qual)
+			ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		outer_rows[confirmed] = outer_rows[i];
+		inner_rows[confirmed++] = inner_rows[i];
+	}
+	return confirmed;
+}
+
 /* Phase MATCHES: what counts of the portion of candidates, or NULL. */
 static HgjBatch *
 matches_batch(HgjJoinState *state)
 {
-	HgjSemantics *s = &state->semantics;
 	HgjMatches *pairs = &state->pairs;
-	uint32		n = pairs->n;
 
-	if (state->next_pair > 0)
-		return NULL;			/* returned already */
-	state->next_pair = Max(n, 1);
-	if (hgj_confirms(state))
+	while (state->next_pair < pairs->n)
 	{
-		n = 0;
-		for (uint32 i = 0; i < pairs->n; i++)
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (!hgj_confirm_match(state, pairs->probe_rows[i],
-								   pairs->build_rows[i]))
-				continue;
-			if (state->match_qual)
-				ResetExprContext(state->css.ss.ps.ps_ExprContext);
-			pairs->probe_rows[n] = pairs->probe_rows[i];
-			pairs->build_rows[n++] = pairs->build_rows[i];
-		}
+		uint32	   *outer_rows = pairs->probe_rows + state->next_pair;
+		uint32	   *inner_rows = pairs->build_rows + state->next_pair;
+		uint32		n = rows_at_once(state, pairs->n - state->next_pair);
+
+		state->next_pair += n;
+		n = confirm_pairs(state, outer_rows, inner_rows, n);
+		if (!state->semantics.emit_matches)
+			continue;
+		n = filter_pairs(state, outer_rows, inner_rows, n);
+		if (n > 0)
+			return make_batch(state, outer_rows, inner_rows, n);
 	}
-	if (!s->emit_matches)
-		return NULL;
-	n = filter_pairs(state, pairs->probe_rows, pairs->build_rows, n);
-	if (n == 0)
-		return NULL;
-	return make_batch(state, pairs->probe_rows, pairs->build_rows, n);
+	return NULL;
 }
 
 /* Phase UNMATCHED_OUTER: the rest of the outer batch, or NULL. */
@@ -328,26 +349,34 @@ unmatched_outer_batch(HgjJoinState *state)
 {
 	HgjBatch   *outer = state->outer_batch;
 	uint32		nlive = hgj_batch_nlive(outer);
-	uint32		n = 0;
 	uint32	   *rows;
 
 	if (!state->semantics.fill_outer || !state->last_pass ||
 		state->next_outer >= nlive)
 		return NULL;
-	state->next_outer = nlive;
 
 	hgj_buffer_reserve(state->context, &state->output->rows, sizeof(uint32),
 					   nlive);
 	rows = state->output->rows.vector.values;
-	for (uint32 i = 0; i < nlive; i++)
+	while (state->next_outer < nlive)
 	{
-		uint32		row = hgj_batch_live_row(outer, i);
+		uint32		end = state->next_outer +
+			rows_at_once(state, nlive - state->next_outer);
+		uint32		n = 0;
 
-		rows[n] = row;
-		n += !state->matched[row];
+		for (uint32 i = state->next_outer; i < end; i++)
+		{
+			uint32		row = hgj_batch_live_row(outer, i);
+
+			rows[n] = row;
+			n += !state->matched[row];
+		}
+		state->next_outer = end;
+		n = filter_pairs(state, rows, NULL, n);
+		if (n > 0)
+			return make_batch(state, rows, NULL, n);
 	}
-	n = filter_pairs(state, rows, NULL, n);
-	return n > 0 ? make_batch(state, rows, NULL, n) : NULL;
+	return NULL;
 }
 
 /* Phase UNMATCHED_INNER: the next portion, or NULL. */
@@ -355,16 +384,19 @@ static HgjBatch *
 unmatched_inner_batch(HgjJoinState *state)
 {
 	HgjMatches *pairs = &state->pairs;
-	uint32		n;
 
 	if (!state->semantics.fill_inner)
 		return NULL;
-	while (hgj_next_unmatched(state))
+	while (state->next_pair < pairs->n || hgj_next_unmatched(state))
 	{
+		uint32	   *rows = pairs->build_rows + state->next_pair;
+		uint32		n = rows_at_once(state, pairs->n - state->next_pair);
+
 		CHECK_FOR_INTERRUPTS();
-		n = filter_pairs(state, NULL, pairs->build_rows, pairs->n);
+		state->next_pair += n;
+		n = filter_pairs(state, NULL, rows, n);
 		if (n > 0)
-			return make_batch(state, NULL, pairs->build_rows, n);
+			return make_batch(state, NULL, rows, n);
 	}
 	return NULL;
 }

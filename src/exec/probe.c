@@ -133,7 +133,8 @@ hgj_begin_batch(HgjJoinState *state)
 		start_matched(state);
 	keys = hgj_batch_keys(batch);
 	state->next_pair = 0;
-	state->pairs.n = state->wasted_pairs = 0;
+	state->pairs.n = state->npairs_left = state->wasted_pairs = 0;
+	state->residual_stopped = false;
 	state->next_outer = 0;
 	if (!state->recheck)
 	{
@@ -191,11 +192,13 @@ note_peak_memory(HgjJoinState *state)
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }
 
+/* careful: whatever the join is, perhaps only one row is wanted. */
 static void
-fill_outer_batch(HgjJoinState *state)
+fill_outer_batch(HgjJoinState *state, bool careful)
 {
 	if (state->batch_rows > state->outer_batch->capacity)
 		grow_outer_batch(state);
+	state->outer.careful = careful || state->careful;
 	state->outer.methods->fill(&state->outer, state->outer_batch,
 							   state->batch_rows);
 }
@@ -282,7 +285,7 @@ hgj_peek_outer(HgjJoinState *state)
 	}
 	if (IsInParallelMode() || state->outer_volatile)
 		return true;
-	fill_outer_batch(state);
+	fill_outer_batch(state, true);
 	state->outer_filled = (state->outer_batch->nrows > 0);
 	return state->outer_filled;
 }
@@ -326,7 +329,7 @@ hgj_fetch_outer(HgjJoinState *state)
 	HgjBatch   *batch = state->outer_batch;
 
 	if (!state->outer_filled)
-		fill_outer_batch(state);
+		fill_outer_batch(state, false);
 	state->outer_filled = false;
 	state->batch_rows = Min(state->batch_rows * 2, most_batch_rows(state));
 	if (batch->nrows == 0)
@@ -376,6 +379,11 @@ hgj_next_matches(HgjJoinState *state)
 	HgjError	err = {0};
 
 	state->next_pair = 0;
+	if (state->npairs_left > 0)
+	{
+		hgj_residual_run(state);
+		return;
+	}
 	if (state->recheck && state->semantics.one_per_outer)
 		limit_candidates(state);
 	while (!hgj_engine_done(state,

@@ -9,7 +9,9 @@
  * 2. A filter hands the rows that have passed one clause to the next.
  * 3. When a row of a chunk raises an error, the chunk is run again row by row:
  *	  the error is then that of the first such row, and of the first function
- *	  that fails for it, as in PostgreSQL.
+ *	  that fails for it, as in PostgreSQL.  Or the rows before it are all that
+ *	  is returned, and the error is left to whoever runs that row again.  That
+ *	  is for loops, which only say that they failed.
  *
  * Everything is in the program's memory context.  No locks.
  *
@@ -54,30 +56,42 @@ hgj_program_input(const HgjProgram *program)
 
 /*
  * One of these rows fails in this clause: run each alone through what is left
- * of the filter, so that the first row that fails raises its error.
+ * of the filter.  The first row that fails raises its error, or if `stop` is
+ * given becomes *stop; those before it that pass are put out then, and their
+ * number is returned.
  */
-static void
-fail_in_filter(HgjProgram *program, int first_clause, const HgjRows *rows)
+static uint32
+find_failure(HgjProgram *program, int first_clause, const HgjRows *rows,
+			 uint32 *out, uint32 *stop)
 {
-	uint32		passed;
+	uint32		passed = 0;
 
-	program->single = true;
+	program->single = (stop == NULL);
 	for (uint32 i = 0; i < rows->n; i++)
 	{
 		uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
 		HgjRows		one = {.sel = &row, .n = 1};
+		uint32		same;
+		int			c = first_clause;
 
 		program->failed = false;
-		for (int c = first_clause; c < program->nclauses; c++)
-			if (hgj_clause_run(program, &program->clauses[c], &one,
-							   &passed) == 0)
-				break;
+		while (c < program->nclauses &&
+			   hgj_clause_run(program, &program->clauses[c], &one, &same) > 0)
+			c++;
+		if (program->failed)
+		{
+			*stop = row;
+			return passed;
+		}
+		if (c == program->nclauses)
+			out[passed++] = row;
 	}
 	elog(ERROR, "a filter of a HashGraphJoin did not fail again");
 }
 
 static uint32
-filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out)
+filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out,
+			 uint32 *stop)
 {
 	HgjRows		rows = *chunk;
 
@@ -87,7 +101,7 @@ filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out)
 									   out);
 
 		if (unlikely(program->failed))
-			fail_in_filter(program, c, &rows);
+			return find_failure(program, c, &rows, out, stop);
 		rows.sel = out;
 		rows.n = n;
 	}
@@ -105,9 +119,10 @@ chunk_of(const uint32 *sel, uint32 first, uint32 n)
 	};
 }
 
-uint32
-hgj_program_filter(HgjProgram *program, const HgjVector *const *inputs,
-				   const uint32 *sel, uint32 n, uint32 *out)
+/* Both public functions: with stop NULL, errors are raised. */
+static inline uint32
+filter_rows(HgjProgram *program, const HgjVector *const *inputs,
+			const uint32 *sel, uint32 n, uint32 *out, uint32 *stop)
 {
 	uint32		passed = 0;
 
@@ -118,9 +133,44 @@ hgj_program_filter(HgjProgram *program, const HgjVector *const *inputs,
 		HgjRows		chunk = chunk_of(sel, first, n);
 
 		CHECK_FOR_INTERRUPTS();
-		passed += filter_chunk(program, &chunk, out + passed);
+		passed += filter_chunk(program, &chunk, out + passed, stop);
+		if (program->failed)
+			break;
 	}
 	return passed;
+}
+
+uint32
+hgj_program_filter(HgjProgram *program, const HgjVector *const *inputs,
+				   const uint32 *sel, uint32 n, uint32 *out)
+{
+	return filter_rows(program, inputs, sel, n, out, NULL);
+}
+
+uint32
+hgj_program_filter_until(HgjProgram *program, const HgjVector *const *inputs,
+						 const uint32 *sel, uint32 n, uint32 *out,
+						 uint32 *stop)
+{
+	*stop = PG_UINT32_MAX;
+	return filter_rows(program, inputs, sel, n, out, stop);
+}
+
+/*
+ * Would running it for many rows raise the error of one, or evaluate what only
+ * one of them may come to?
+ */
+bool
+hgj_program_raises_at_once(const HgjProgram *program)
+{
+	if (program->calls_raise)
+		return true;
+	for (int i = 0; i < program->nconstants; i++)
+		if (program->constants[i]->lazy &&
+			program->constants[i]->constant->state != NULL &&
+			!program->constants[i]->constant->ready)
+			return true;
+	return false;
 }
 
 /* The NULL bytes of a chunk, as bits. */

@@ -75,6 +75,19 @@ extern uint32 hgj_program_filter(HgjProgram *program,
 								 const uint32 *sel, uint32 n, uint32 *out);
 
 /*
+ * The same, but a row that raises an error stops it: the rows that pass among
+ * those before it are returned, and its position is *stop (or else
+ * PG_UINT32_MAX).  Whoever runs the program for that row next gets the error.
+ * This is not for programs that may raise an error at once; those are to be
+ * run for one row at a time, where others may not be asked for.
+ */
+extern uint32 hgj_program_filter_until(HgjProgram *program,
+									   const HgjVector *const *inputs,
+									   const uint32 *sel, uint32 n,
+									   uint32 *out, uint32 *stop);
+extern bool hgj_program_raises_at_once(const HgjProgram *program);
+
+/*
  * The values for rows sel[0 .. n) (NULL: 0 to n - 1), densely: value i belongs
  * to row sel[i].  The vector belongs to the program, until it is run again.
  */

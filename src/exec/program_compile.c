@@ -19,6 +19,7 @@
 #include "compat.h"
 
 #include "catalog/objectaccess.h"
+#include "exec/demand.h"
 #include "exec/program_private.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -239,6 +240,7 @@ compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 							   &step->lazy);
 	if (step->call == NULL || !may_call(funcid))
 		return NULL;
+	step->raises = hgj_may_raise((Node *) expr);
 	foreach(lc, args)
 	{
 		HgjStep    *arg = compile_call_arg(c, lfirst(lc));

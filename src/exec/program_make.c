@@ -79,6 +79,18 @@ compile_root(HgjCompiler *c, Expr *expr, bool may_fail)
 	return NULL;
 }
 
+/* Is there a call that may raise an error? */
+static bool
+calls_raise(const HgjStep *step)
+{
+	if (step->raises)
+		return true;
+	for (int i = 0; i < step->nargs; i++)
+		if (calls_raise(step->args[i]))
+			return true;
+	return false;
+}
+
 /* A program of these steps, the clauses of a filter if they are boolean. */
 static HgjProgram *
 make_program(HgjCompiler *c, List *roots)
@@ -97,8 +109,13 @@ make_program(HgjCompiler *c, List *roots)
 		program->root = linitial(roots);
 	program->clauses = palloc(sizeof(HgjClause));
 	foreach(lc, roots)
-		if (((HgjStep *) lfirst(lc))->kind == HGJ_KIND_U1)
-			add_clauses(program, lfirst(lc));
+	{
+		HgjStep    *step = lfirst(lc);
+
+		program->calls_raise |= calls_raise(step);
+		if (step->kind == HGJ_KIND_U1)
+			add_clauses(program, step);
+	}
 
 	program->nconstants = list_length(c->constants);
 	program->constants = palloc(Max(program->nconstants, 1) * sizeof(HgjStep *));

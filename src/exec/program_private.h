@@ -171,6 +171,7 @@ typedef struct HgjStep
 	HgjSet	   *set;
 	struct HgjTextSet *texts;	/* TEXT */
 	struct HgjCall *call;		/* CALL */
+	bool		raises;			/* CALL: it may, and is not asked again */
 
 	/* of the rows it was run for last */
 	const void *values;
@@ -255,6 +256,7 @@ struct HgjProgram
 	ExprContext *econtext;
 	bool		failed;			/* a loop said true: find the row ... */
 	bool		single;			/* ... by running one at a time, as now */
+	bool		calls_raise;	/* there is a CALL that may raise an error */
 
 	HgjBuffer	result;			/* of hgj_program_eval() */
 	MemoryContext context;

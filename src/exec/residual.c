@@ -12,6 +12,9 @@
  *	  every candidate that we look at.
  * 2. For each portion of candidates, gather the columns that the program reads,
  *	  run it, and close the ranks of the pairs.
+ * 3. Where not every row may be wanted, a candidate that raises an error stops
+ *	  the run.  It and those behind it are left at the end of the arrays, and
+ *	  come next, one of them alone, when those before it have been returned.
  *
  * Memory: the query's context.  No locks.
  *
@@ -39,26 +42,55 @@ hgj_residual_init(HgjJoinState *state, List *quals, bool may_fail)
 	return rest;
 }
 
-/* Take the candidates of the portion at hand out that a program rejects. */
+/* Step 3: run it for n candidates from `first` on; it sees *seen of them. */
+static uint32
+run_program(HgjJoinState *state, uint32 first, uint32 n, uint32 *seen)
+{
+	HgjPairColumns *columns = &state->residual_columns;
+	uint32		passed;
+	uint32		stop;
+
+	hgj_gather_pairs(columns, state->pairs.probe_rows + first,
+					 state->pairs.build_rows + first, n);
+	*seen = n;
+	if (!state->careful || n == 1)
+		return hgj_program_filter(state->residual, columns->vectors, NULL, n,
+								  state->residual_sel);
+	passed = hgj_program_filter_until(state->residual, columns->vectors, NULL,
+									  n, state->residual_sel, &stop);
+	*seen = Min(n, stop);
+	state->residual_stopped = *seen < n;
+	return passed;
+}
+
+/*
+ * Take those of the portion's candidates out that the program rejects, or of
+ * what was left of it the last time.
+ */
 void
 hgj_residual_run(HgjJoinState *state)
 {
 	HgjMatches *pairs = &state->pairs;
 	const uint32 *sel = state->residual_sel;
-	uint32		n;
+	uint32		first = state->npairs_left > 0 ? state->first_left : 0;
+	uint32		n = state->npairs_left > 0 ? state->npairs_left : pairs->n;
+	uint32		end = first + n;
+	uint32		seen;
 
-	if (state->residual == NULL || pairs->n == 0)
+	if (state->residual == NULL || n == 0)
 		return;
-	hgj_gather_pairs(&state->residual_columns, pairs->probe_rows,
-					 pairs->build_rows, pairs->n);
-	n = hgj_program_filter(state->residual, state->residual_columns.vectors,
-						   NULL, pairs->n, state->residual_sel);
-	InstrCountFiltered2(&state->css.ss.ps, pairs->n - n);
-	if (n < pairs->n)
+	if (state->careful && (state->residual_stopped ||
+						   hgj_program_raises_at_once(state->residual)))
+		n = 1;
+	n = run_program(state, first, n, &seen);
+	state->first_left = first + seen;
+	state->npairs_left = end - state->first_left;
+	InstrCountFiltered2(&state->css.ss.ps, seen - n);
+	if (first > 0 || n < seen)
 		for (uint32 i = 0; i < n; i++)
 		{
-			pairs->probe_rows[i] = pairs->probe_rows[sel[i]];
-			pairs->build_rows[i] = pairs->build_rows[sel[i]];
+			pairs->probe_rows[i] = pairs->probe_rows[first + sel[i]];
+			pairs->build_rows[i] = pairs->build_rows[first + sel[i]];
 		}
 	pairs->n = n;
 }

@@ -26,6 +26,7 @@
 #include "compat.h"
 
 #include "common/pg_prng.h"
+#include "exec/demand.h"
 #include "exec/join_state.h"
 #include "executor/executor.h"
 #include "guc.h"
@@ -109,6 +110,7 @@ init_key_expression(HgjJoinState *state, HgjSource *source, HgjKey *key,
 	int			i = -1;
 
 	key->expr = ExecInitExpr(operand, &ss->ps);
+	source->keys_may_raise |= hgj_may_raise((Node *) operand);
 	source->reset_econtext = true;
 	source->expr_base = base;
 	if (source->expr_slot == NULL)
@@ -153,6 +155,7 @@ init_key(HgjJoinState *state, HgjSource *source, HgjKey *key, Expr *operand,
 	if (kind == HGJ_KEY_OPAQUE)
 	{
 		fmgr_info(hash, &key->hash);
+		source->keys_may_raise |= hgj_hash_may_raise(hash);
 		source->reset_econtext = true;
 	}
 }
@@ -412,6 +415,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 										 !state->semantics.one_per_outer);
 	match_quals = list_concat(match_quals, state->row_quals);
 	state->match_qual = ExecInitQual(match_quals, ps);
+	state->rows_may_raise = hgj_may_raise((Node *) match_quals) ||
+		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER));
 
 	choose_source(&state->outer, estate);
 	choose_source(&state->inner, estate);

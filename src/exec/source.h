@@ -74,6 +74,12 @@ struct HgjSource
 	bool		keep_null_keys; /* rows with NULL keys are rows all the same */
 	struct HgjJoinState *sieve_of;	/* the join, while rows that it could not
 									 * match are of no use to it; or NULL */
+	bool		careful;		/* set before each fill: not every row may be
+								 * wanted, so none is to raise an error before
+								 * those before it have been returned */
+	bool		keys_may_raise; /* making key words can raise an error */
+	bool		child_looked_at;	/* child_may_raise means something */
+	bool		child_may_raise;	/* so can asking the child for a row */
 	uint64		seed;
 	ExprContext *econtext;		/* for key expressions and hash functions */
 	bool		reset_econtext; /* they may leave garbage behind */

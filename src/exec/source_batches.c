@@ -204,13 +204,16 @@ copy_columns(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 static void
 fill_from_join(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 {
+	HgjJoinState *join = source->private_state;
 	bool		keeps = batch->values != &batch->own_values;
 	HgjBatch   *from;
 
 	hgj_batch_clear(batch);
 	if (source->at_end)
 		return;
-	from = hgj_join_next_batch(source->private_state);
+	join->careful = source->careful;
+	join->single_rows = source->careful && source->keys_may_raise;
+	from = hgj_join_next_batch(join);
 	if (from == NULL)
 	{
 		source->at_end = true;

@@ -9,8 +9,10 @@
  *	  must not see rows which another one hides, never runs before a qual that
  *	  comes earlier in the plan.
  * 2. A page (heap_pages.c): the tuples that the snapshot sees.  Run the quals
- *	  over them, the rest with ExecQual on what is left, tuple by tuple.  Then
- *	  drop those that the table's filter knows to have no match (page_sieve.c).
+ *	  over them, the rest with ExecQual on what is left, tuple by tuple.  Where
+ *	  not every row may be wanted, a tuple whose quals may raise an error waits
+ *	  till the rows before it have been returned.  Then drop those that the
+ *	  table's filter knows to have no match (page_sieve.c).
  * 3. Of the tuples that are left, as many as the batch has room for: read key
  *	  columns and wanted columns (heap_columns.c) into the batch's vectors, or
  *	  into vectors of our own for keys that nobody else wants.
@@ -31,6 +33,7 @@
 #include "compat.h"
 
 #include "access/tableam.h"
+#include "exec/demand.h"
 #include "exec/heap_columns.h"
 #include "exec/heap_pages.h"
 #include "exec/page_sieve.h"
@@ -51,7 +54,11 @@ typedef struct PageSource
 {
 	SeqScanState *node;
 	HgjHeapPages pages;
-	uint32		next_row;		/* of pages.tuples; all passed the quals */
+	uint32		next_row;		/* of pages.tuples; the first pages.ntuples of
+								 * them have passed the quals */
+	uint32		page_rows;		/* all tuples of the page, of which ... */
+	uint32		looked_at;		/* ... so many have gone through the quals */
+	bool		stopped;		/* the one after them raises an error */
 
 	/* quals over vectors, then those that ExecQual runs */
 	HgjHeapColumns input;		/* columns that the former read */
@@ -61,6 +68,7 @@ typedef struct PageSource
 	HgjProgram *program;
 	bool		started;		/* it has run in this execution */
 	ExprState  *rest;
+	bool		rest_may_raise;
 	HeapTupleData tuple;		/* what it looks at */
 	uint32		selection[MaxHeapTuplesPerPage];
 
@@ -213,6 +221,7 @@ init_quals(HgjSource *source, PageSource *ps, TupleDesc desc)
 									 &ps->program);
 	ps->rest = ps->program == NULL ? child->qual : ExecInitQual(rest, child);
 	source->row_quals = rest;
+	ps->rest_may_raise = hgj_may_raise((Node *) rest);
 
 	attnos = palloc(mul_size(list_length(inputs) + 1, sizeof(AttrNumber)));
 	places = palloc(mul_size(list_length(inputs) + 1, sizeof(int)));
@@ -260,22 +269,60 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	return true;
 }
 
-/* Run the program over the page; ps->selection gets the rows that pass. */
-static uint32
-run_program(PageSource *ps)
+/* A new page: what the program reads of all its tuples. */
+static void
+begin_page(PageSource *ps)
 {
 	HgjHeapPages *pages = &ps->pages;
-	uint32		n = pages->ntuples;
 
+	ps->next_row = ps->looked_at = 0;
+	ps->page_rows = pages->ntuples;
+	pages->ntuples = 0;
+	if (ps->program == NULL || ps->page_rows == 0)
+		return;
 	for (int i = 0; i < ps->input.ncols; i++)
 		hgj_vector_all_valid(ps->input_targets[i].vector, MaxHeapTuplesPerPage);
-	hgj_heap_columns_read(&ps->input, pages->tuples, n, pages->kind,
+	hgj_heap_columns_read(&ps->input, pages->tuples, ps->page_rows, pages->kind,
 						  ps->input_targets, &pages->prefetch);
 	if (!ps->started)
 		hgj_program_start(ps->program, ps->node->ss.ps.ps_ExprContext);
 	ps->started = true;
-	return hgj_program_filter(ps->program, ps->input_vectors, NULL, n,
-							  ps->selection);
+}
+
+/*
+ * Could the next tuple raise an error?  Then, where not all rows may be wanted,
+ * it is looked at alone, and only when the rows before it have been returned.
+ */
+static bool
+next_may_raise(const HgjSource *source, const PageSource *ps)
+{
+	return ps->stopped || ps->rest_may_raise || source->keys_may_raise ||
+		(ps->program && hgj_program_raises_at_once(ps->program));
+}
+
+/*
+ * Run the program for tuples first to *end - 1; ps->selection gets those that
+ * pass.  If one of them raises an error that is put off, *end becomes that one.
+ */
+static uint32
+run_program(PageSource *ps, uint32 first, uint32 *end, bool careful)
+{
+	const uint32 *sel = first > 0 ? ps->selection : NULL;
+	uint32		n = *end - first;
+	uint32		stop;
+	uint32		passed;
+
+	ps->stopped = false;
+	for (uint32 i = 0; i < n && sel; i++)
+		ps->selection[i] = first + i;
+	if (!careful || n == 1)
+		return hgj_program_filter(ps->program, ps->input_vectors, sel, n,
+								  ps->selection);
+	passed = hgj_program_filter_until(ps->program, ps->input_vectors, sel, n,
+									  ps->selection, &stop);
+	ps->stopped = stop < *end;
+	*end = Min(*end, stop);
+	return passed;
 }
 
 /* Run ExecQual on n rows of ps->selection, and return how many are left. */
@@ -303,33 +350,61 @@ run_rest(PageSource *ps, uint32 n)
 	return passed;
 }
 
-/* Step 2: only tuples that pass the quals stay in the current page's list. */
+/*
+ * Tuples that pass the quals go to the front of the current page's
+ * list.  All that are left are looked at, or as many as careful lets.
+ */
 static void
-filter_page(PageSource *ps)
+filter_page(const HgjSource *source)
 {
+	PageSource *ps = source->private_state;
 	HgjHeapPages *pages = &ps->pages;
-	uint32		before = pages->ntuples;
-	uint32		n = before;
+	uint32		first = ps->looked_at;
+	uint32		end = ps->page_rows;
+	uint32		n;
 
-	if (before == 0 || (ps->program == NULL && ps->rest == NULL))
+	if (source->careful && next_may_raise(source, ps))
+		end = first + 1;
+	else if (ps->program == NULL && ps->rest == NULL && first == 0)
+	{
+		pages->ntuples = ps->looked_at = end;
 		return;
+	}
+	n = end - first;
 	if (ps->program)
-		n = run_program(ps);
+		n = run_program(ps, first, &end, source->careful);
 	else
 		for (uint32 i = 0; i < n; i++)
-			ps->selection[i] = i;
+			ps->selection[i] = first + i;
 	if (ps->rest && n > 0)
 		n = run_rest(ps, n);
 
-	InstrCountFiltered1(ps->node, before - n);
-	if (n < before)
+	InstrCountFiltered1(ps->node, end - first - n);
+	if (n < end - first || pages->ntuples < first)
 	{
+		HeapTupleHeader *tuples = pages->tuples + pages->ntuples;
+		OffsetNumber *offsets = pages->offsets + pages->ntuples;
+
 		for (uint32 i = 0; i < n; i++)
-			pages->tuples[i] = pages->tuples[ps->selection[i]];
+			tuples[i] = pages->tuples[ps->selection[i]];
 		for (uint32 i = 0; i < n && pages->want_offsets; i++)
-			pages->offsets[i] = pages->offsets[ps->selection[i]];
+			offsets[i] = pages->offsets[ps->selection[i]];
 	}
-	pages->ntuples = n;
+	pages->ntuples += n;
+	ps->looked_at = end;
+}
+
+/* Step 2; returns how many tuples were dropped though they passed the quals. */
+static uint32
+look_at_page(HgjSource *source)
+{
+	PageSource *ps = source->private_state;
+	uint32		first = ps->looked_at;
+
+	filter_page(source);
+	if (!ps->sieve.active || first > 0 || ps->looked_at < ps->page_rows)
+		return 0;
+	return hgj_page_sieve_run(&ps->sieve, source, &ps->pages);
 }
 
 /* Move value from[i] to i, counted from the target's first; from ascends. */
@@ -546,8 +621,8 @@ rewind_pages(HgjSource *source)
 	PageSource *ps = source->private_state;
 
 	hgj_pages_reset(&ps->pages);
-	ps->next_row = 0;
-	ps->started = false;
+	ps->next_row = ps->page_rows = ps->looked_at = 0;
+	ps->started = ps->stopped = false;
 }
 
 static void
@@ -587,14 +662,16 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 			take_rows(source, batch, n);
 			returned += n;
 		}
+		else if (ps->looked_at < ps->page_rows)
+		{
+			if (source->careful && batch->nrows > 0 &&
+				next_may_raise(source, ps))
+				break;
+			dropped += look_at_page(source);
+		}
 		else if (!hgj_pages_full(pages) &&
 				 hgj_pages_next(pages, max_rows > HGJ_BATCH_FIRST_ROWS))
-		{
-			ps->next_row = 0;
-			filter_page(ps);
-			if (ps->sieve.active)
-				dropped += hgj_page_sieve_run(&ps->sieve, source, pages);
-		}
+			begin_page(ps);
 		else
 			break;
 	}

@@ -10,7 +10,8 @@
  * 3. Copy the wanted columns into the batch's vectors.
  * 4. Stop at the row limit, or when the by-reference values pass a megabyte or
  *	  a part of the memory limit, so that wide rows do not make a batch of
- *	  gigabytes.
+ *	  gigabytes.  The limit is one row where a row that nobody may want could
+ *	  raise an error.
  *
  * The replay source does the same over a tuplestore into which the tuples
  * source has put every outer row of a join that needs several passes.
@@ -23,6 +24,7 @@
  */
 #include "compat.h"
 
+#include "exec/demand.h"
 #include "exec/source.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -185,6 +187,22 @@ copy_columns(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot, uint32 ro
 	}
 }
 
+/* Is a row not to be taken before somebody wants it? */
+static bool
+takes_single_rows(HgjSource *source)
+{
+	if (!source->careful)
+		return false;
+	if (source->keys_may_raise)
+		return true;
+	if (source->methods == &hgj_source_replay)
+		return false;
+	if (!source->child_looked_at)
+		source->child_may_raise = hgj_rows_may_raise(source->child);
+	source->child_looked_at = true;
+	return source->child_may_raise;
+}
+
 static inline void
 fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 		   TupleTableSlot *(*next_slot) (HgjSource *source))
@@ -196,7 +214,7 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 
 	hgj_batch_clear(batch);
 	used_before = batch->values->used;
-	max_rows = Min(max_rows, batch->capacity);
+	max_rows = takes_single_rows(source) ? 1 : Min(max_rows, batch->capacity);
 	while (n < max_rows)
 	{
 		TupleTableSlot *slot = next_slot(source);

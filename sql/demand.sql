@@ -1,0 +1,158 @@
+-- A row that nobody asks for must not be noticed: below a LIMIT, in an EXISTS,
+-- through a cursor, or beside an empty side, a query meets the same errors as
+-- PostgreSQL's own plan for it, and calls functions as often.
+create schema demand;
+set search_path = demand, public;
+set enable_nestloop = off;
+set enable_mergejoin = off;
+set join_collapse_limit = 1;
+-- every 50th row has z = 0; rows come in the order of id
+create table f (id int, k int, z int, t text, n numeric) with (autovacuum_enabled = off);
+insert into f select g, g % 100, case when g % 50 <> 0 then g end, 'x' || g, g from generate_series(1, 3000) g;
+update f set z = 0 where z is null;
+create table g as select id, k, coalesce(z, 0) z, t, n from f order by id;
+create table d (k int, u int, x text) with (autovacuum_enabled = off);
+insert into d select g, g, 'd' || g from generate_series(0, 99) g;
+create table e (k int) with (autovacuum_enabled = off);
+analyze f, g, d, e;
+
+-- What a query without its LIMIT says for each of these limits, or till where:
+-- as stock, and as ours.  Functions that PostgreSQL knows nothing about.
+create function ratio(a int, b int) returns int language plpgsql as 'begin return a / b; end';
+create function outcome(q text) returns text language plpgsql as $$
+declare
+	n bigint;
+begin
+	execute q into n;
+	return n::text;
+exception when division_by_zero or numeric_value_out_of_range or invalid_regular_expression then
+	return sqlerrm;
+end $$;
+create function same_outcome(q text, nodes int default 1) returns text language plpgsql
+	set hashgraph_join.enabled = on set hashgraph_join.force = off set hashgraph_join.require = off
+as $$
+declare
+	limited text;
+	stock text;
+	ours text;
+	said text[] := '{}';
+begin
+	foreach limited in array array[' limit 1', ' limit 30', ' limit 49', ' limit 50', ''] loop
+		limited := 'select count(x.*) from (' || q || limited || ') x';
+		perform set_config('hashgraph_join.enabled', 'off', true);
+		stock := outcome(limited);
+		perform set_config('hashgraph_join.enabled', 'on', true), set_config('hashgraph_join.force', 'on', true);
+		if hgj_nodes(limited) < nodes then
+			return 'too few HashGraphJoins: ' || limited;
+		end if;
+		ours := outcome(limited);
+		perform set_config('hashgraph_join.force', 'off', true);
+		if ours is distinct from stock then
+			return format('DIFFERENT: %s stock, %s ours: %s', stock, ours, limited);
+		end if;
+		said := said || stock;
+	end loop;
+	return array_to_string(said, ', ');
+end $$;
+
+create view queries(what, nodes, q) as values
+	('a loop', 1, 'select g.id from g join d using (k) where 10 / z >= 0'),
+	('behind another clause', 1, 'select g.id from g join d using (k) where id <> 7 and 10 / z >= 0'),
+	('in an OR', 1, 'select g.id from g join d using (k) where id < 49 or 10 / z >= 0'),
+	('overflow', 1, 'select g.id from g join d using (k) where (id / 50) * 2000000000 >= 0'),
+	('two of them', 1, 'select g.id from g join d using (k) where 10 / (id - 60) < 100 and 10 / z >= 0'),
+	('a call', 1, 'select g.id from g join d using (k) where 10 / z::numeric >= 0'),
+	('a call that cannot fail', 1, 'select g.id from g join d using (k) where n > 0 and t like ''x%'' and 10 / z >= 0'),
+	('a function of the user', 1, 'select g.id from g join d using (k) where ratio(10, z) >= 0'),
+	('both', 1, 'select g.id from g join d using (k) where ratio(10, id) >= 0 and 10 / z >= 0'),
+	('a constant', 1, 'select g.id from g join d using (k) where id < 30 or id > (select 1 / u from d where u = 0)'),
+	('a constant that is well', 1, 'select g.id from g join d using (k) where id >= (select min(u) from d) and 10 / z >= 0'),
+	('the other order', 1, 'select g.id from d right join g using (k) where 10 / z >= 0'),
+	('left', 1, 'select g.id from g left join d on g.k = d.k and u < 50 where 10 / z >= 0'),
+	('semi', 1, 'select g.id from g where exists (select from d where d.k = g.k) and 10 / z >= 0'),
+	('anti', 1, 'select g.id from g where not exists (select from d where d.k = g.k + 1000) and 10 / z >= 0'),
+	('wide values', 1, 'select g.t, x from g join d using (k) where 10 / z >= 0'),
+	('a join clause', 1, 'select g.id from g join d on g.k = d.k and 10 / (z + u - u) >= 0'),
+	('a join clause that is a call', 1, 'select g.id from g join d on g.k = d.k and 10 / (z + u - u)::numeric >= 0'),
+	('a join clause of the user', 1, 'select g.id from g join d on g.k = d.k and ratio(10, z + u - u) >= 0'),
+	('a semi join''s clause', 1, 'select g.id from g where exists (select from d where d.k = g.k and 10 / (z + u - u) >= 0)'),
+	('a left join''s clause', 1, 'select g.id, u from g left join d on g.k = d.k and 10 / (z + u - u) >= 0'),
+	('a filter above', 1, 'select g.id from g left join d on g.k = d.k where 10 / (z + coalesce(u, 0) * 0) >= 0'),
+	('an output column', 1, 'select 10 / z as q from g join d using (k) offset 0'),
+	('a key', 1, 'select g.id from g join d on g.k + 10 / z * 0 = d.k'),
+	('a text key', 1, 'select g.id from g join d on ''d'' || g.k + 10 / z * 0 = d.x'),
+	('a subquery', 1, 'select s.id from (select id, k, 10 / z as q from g offset 0) s join d using (k) where q >= 0'),
+	('rows of a function', 1, 'select s.i from (select i, 10 / (i % 50) as q from generate_series(1, 200) i) s join d on s.i % 100 = d.k where q >= 0'),
+	('values', 1, 'select s.i from (values (1, 1), (2, 1), (3, 0)) s(i, z) left join d on s.i = d.k where 10 / z >= 0'),
+	('two joins', 2, 'select g.id from g join d using (k) join d d2 on d2.u = g.k where 10 / z >= 0'),
+	('two joins, a call', 2, 'select g.id from g join d using (k) join d d2 on d2.u = g.k where ratio(10, z) >= 0'),
+	('two joins, a clause of the lower', 2, 'select g.id from g join d on g.k = d.k and 10 / (z + u - u) >= 0 join d d2 on d2.u = g.k'),
+	('two joins, the user''s', 2, 'select g.id from g join d on g.k = d.k and ratio(10, z + u - u) >= 0 join d d2 on d2.u = g.k'),
+	('two joins, a filter of the lower', 2, 'select l.id from (select g.id, g.k from g left join d on g.k = d.k where 10 / (z + coalesce(u, 0) * 0) >= 0 offset 0) l join d d2 on d2.u = l.k'),
+	('two joins, an output column', 2, 'select l.q from (select 10 / z as q, g.k from g join d using (k)) l join d d2 on d2.u = l.k offset 0'),
+	('two joins, a key', 2, 'select g.id from g join d using (k) join d d2 on d2.u = g.k + 10 / z * 0'),
+	('unmatched rows of the lower', 2, 'select g.id from g left join d on g.k = d.k + 1000 left join d d2 on d2.u = g.id where 10 / (z + coalesce(d2.k, 0) * 0) >= 0'),
+	('beside no rows', 1, 'select g.id from g join e using (k) where 10 / z >= 0'),
+	('beside no rows, a call', 1, 'select g.id from g join e using (k) where ratio(10, z) >= 0'),
+	('two joins beside no rows', 2, 'select g.id from g join d using (k) join e on e.k = g.k where ratio(10, z) >= 0'),
+	('two joins beside no rows, a clause', 2, 'select g.id from g join d on g.k = d.k and ratio(10, z + u - u) >= 0 join e on e.k = g.k'),
+	('in the build side', 1, 'select g.id from g join (select * from d where 10 / (u - 40) < 100) d using (k)');
+select what, same_outcome(q, nodes) from queries;
+-- whatever reads the table
+set hashgraph_join.source = tuples;
+select what, same_outcome(q, nodes) from queries;
+reset hashgraph_join.source;
+
+-- EXISTS, cursors, functions that take one row, sublinks that are run again
+set hashgraph_join.force = on;
+set hashgraph_join.require = join;
+select exists (select from g join d using (k) where 10 / z >= 0);
+select exists (select from g join d using (k) where ratio(10, z) >= 0);
+select (select id from g join d using (k) where ratio(10, z) >= 0 limit 1);
+select i, (select id from g join d using (k) where ratio(10, z) >= 0 and g.id > i limit 1) from (values (1), (20), (48)) v(i);
+select i, (select id from g join d using (k) where ratio(10, z) >= 0 and g.id > i limit 1) from (values (1), (20), (49)) v(i);
+begin;
+declare c cursor for select id from g join d using (k) where 10 / z >= 0;
+move 48 in c;
+fetch 1 from c;
+savepoint s;
+fetch 1 from c;
+rollback to s;
+declare c2 cursor for select id from g join d using (k) where ratio(10, z) >= 0;
+move 48 in c2;
+fetch 1 from c2;
+fetch all from c2;
+rollback;
+create function first_of(out id int) language sql as 'select g.id from g join d using (k) where ratio(10, z) >= 0';
+select first_of();
+do $$
+declare
+	r record;
+	n int := 0;
+begin
+	for r in select id from g join d using (k) where ratio(10, z) >= 0 loop
+		n := n + 1;
+		exit when n = 40;
+	end loop;
+	raise notice '% rows', n;
+end $$;
+
+-- as many calls as there are rows that are asked for
+create sequence called;
+select count(*) from (select id from g join d using (k) where nextval('called') > 0 limit 30) x;
+select last_value from called;
+select setval('called', 1, false);
+select count(*) from (select s.i from (select i, nextval('called') from generate_series(1, 1000) i offset 0) s join d on s.i % 100 = d.k limit 30) x;
+select last_value from called;
+select setval('called', 1, false);
+-- (an empty side)
+select count(*) from (select id from g join e using (k) where nextval('called') > 0) x;
+select last_value from called;
+
+-- what is read to its end is read ahead of, and fails all the same
+select count(id) from g join d using (k) where ratio(10, z) >= 0;
+select sum(id) from (select id from g join d using (k) where ratio(10, z) >= 0 order by id desc limit 10) x;
+
+reset all;
+set client_min_messages = warning;
+drop schema demand cascade;

@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * demand.h
+ *	  Will every row be asked for (demand.c), and can a row raise an error
+ *	  (may_raise.c)?  Together: what must not be evaluated ahead of time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_DEMAND_H
+#define HGJ_DEMAND_H
+
+#include "compat.h"
+
+#include "nodes/execnodes.h"
+
+/* How many of a node's rows those above it take, once they take the first. */
+typedef enum HgjDemand
+{
+	HGJ_DEMAND_SOME,			/* perhaps not all */
+	HGJ_DEMAND_QUERY,			/* all, if the query is run to its end */
+	HGJ_DEMAND_ALL
+} HgjDemand;
+
+extern void hgj_install_demand_hook(void);
+extern HgjDemand hgj_demand_of(const PlanState *ps);
+extern bool hgj_all_rows_wanted(HgjDemand demand, const EState *estate);
+
+extern bool hgj_function_may_raise(Oid funcid, Oid collation);
+extern bool hgj_hash_may_raise(Oid funcid);
+extern bool hgj_may_raise(Node *node);
+extern bool hgj_rows_may_raise(PlanState *ps);
+
+#endif							/* HGJ_DEMAND_H */

@@ -1,0 +1,238 @@
+/*-------------------------------------------------------------------------
+ *
+ * may_raise.c
+ *	  Can the evaluation of a row raise an error, or have an effect?
+ *
+ * 1. An expression cannot if all its nodes are of forms known here, and its
+ *	  functions are leakproof, or are on a list of those that are not marked so
+ *	  but accept any value: comparisons of numbers and strings, LIKE with a
+ *	  plain pattern.  A leakproof function has no side effects and raises no
+ *	  error that depends on its arguments; that is what the mark is for.
+ * 2. The rows of a plan cannot if none of its expressions can, as far down as
+ *	  rows are made one by one: what is below a Sort has all run when the first
+ *	  row comes out.
+ *
+ * To say yes wrongly costs time, to say no wrongly an error that PostgreSQL
+ * would not have raised, so whatever is not known can.
+ *
+ * No memory, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "exec/demand.h"
+#include "exec/plan_format.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+/* Step 1: a function, whatever its arguments. */
+bool
+hgj_function_may_raise(Oid funcid, Oid collation)
+{
+	switch (funcid)
+	{
+		case F_NUMERIC_EQ:
+		case F_NUMERIC_NE:
+		case F_NUMERIC_LT:
+		case F_NUMERIC_LE:
+		case F_NUMERIC_GT:
+		case F_NUMERIC_GE:
+		case F_LENGTH_TEXT:
+		case F_OCTET_LENGTH_TEXT:
+		case F_OCTET_LENGTH_BYTEA:
+			return false;
+		case F_TEXT_LT:
+		case F_TEXT_LE:
+		case F_TEXT_GT:
+		case F_TEXT_GE:
+		case F_BPCHARLT:
+		case F_BPCHARLE:
+		case F_BPCHARGT:
+		case F_BPCHARGE:
+			return !OidIsValid(collation);
+		default:
+			return !get_func_leakproof(funcid);
+	}
+}
+
+/* The hash function of a key. */
+bool
+hgj_hash_may_raise(Oid funcid)
+{
+	return funcid >= FirstNormalObjectId || funcid == F_HASH_RECORD ||
+		funcid == F_HASH_RECORD_EXTENDED;
+}
+
+static bool
+function_may_raise(Oid funcid, void *context)
+{
+	return hgj_function_may_raise(funcid, *(Oid *) context);
+}
+
+/* LIKE fails when a pattern ends in the midst of an escape. */
+static bool
+is_plain_like(const OpExpr *expr)
+{
+	const Const *pattern;
+	text	   *value;
+
+	if (expr->opfuncid != F_TEXTLIKE && expr->opfuncid != F_TEXTNLIKE)
+		return false;
+	pattern = lsecond(expr->args);
+	if (!IsA(pattern, Const) || pattern->consttype != TEXTOID ||
+		!OidIsValid(expr->inputcollid) ||
+		!get_collation_isdeterministic(expr->inputcollid))
+		return false;
+	if (pattern->constisnull)
+		return true;
+	value = DatumGetTextPP(pattern->constvalue);
+	return memchr(VARDATA_ANY(value), '\\', VARSIZE_ANY_EXHDR(value)) == NULL;
+}
+
+static bool
+may_raise_walker(Node *node, void *context)
+{
+	Oid			collation = InvalidOid;
+
+	if (node == NULL)
+		return false;
+	check_stack_depth();
+	switch (nodeTag(node))
+	{
+		case T_OpExpr:
+			if (((OpExpr *) node)->opretset)
+				return true;
+			if (is_plain_like((OpExpr *) node))
+				return expression_tree_walker(node, may_raise_walker, context);
+			break;
+		case T_FuncExpr:
+			if (((FuncExpr *) node)->funcretset)
+				return true;
+			break;
+		case T_Param:
+			/* the first look at one of an InitPlan runs that */
+			return ((Param *) node)->paramkind != PARAM_EXTERN;
+		case T_List:
+		case T_TargetEntry:
+		case T_Var:
+		case T_Const:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+		case T_ScalarArrayOpExpr:
+		case T_BoolExpr:
+		case T_RelabelType:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+			break;
+		default:
+			return true;
+	}
+	if (!IsA(node, List) && !IsA(node, TargetEntry) && !IsA(node, CaseWhen))
+		collation = exprInputCollation(node);
+	if (check_functions_in_node(node, function_may_raise, &collation))
+		return true;
+	return expression_tree_walker(node, may_raise_walker, context);
+}
+
+/* An expression of a plan, or a list of them. */
+bool
+hgj_may_raise(Node *node)
+{
+	return may_raise_walker(node, NULL);
+}
+
+/* The expressions of a join besides its quals and target list. */
+static bool
+join_may_raise(const Plan *plan)
+{
+	if (hgj_may_raise((Node *) ((const Join *) plan)->joinqual))
+		return true;
+	if (IsA(plan, HashJoin))
+		return hgj_may_raise((Node *) ((const HashJoin *) plan)->hashclauses);
+	return IsA(plan, MergeJoin) &&
+		hgj_may_raise((Node *) ((const MergeJoin *) plan)->mergeclauses);
+}
+
+/* Step 2. */
+static bool
+rows_may_raise_walker(PlanState *ps, void *context)
+{
+	const Plan *plan = ps->plan;
+
+	switch (nodeTag(plan))
+	{
+		case T_Sort:
+			return false;
+		case T_Result:
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_BitmapIndexScan:
+		case T_BitmapAnd:
+		case T_BitmapOr:
+		case T_TidScan:
+		case T_SubqueryScan:
+		case T_NamedTuplestoreScan:
+		case T_WorkTableScan:
+		case T_Append:
+		case T_MergeAppend:
+		case T_Material:
+		case T_Memoize:
+		case T_Hash:
+		case T_Unique:
+		case T_Limit:
+		case T_Gather:
+		case T_GatherMerge:
+			break;
+		case T_ValuesScan:
+			if (hgj_may_raise((Node *) ((const ValuesScan *) plan)->values_lists))
+				return true;
+			break;
+		case T_CteScan:
+			if (rows_may_raise_walker(((CteScanState *) ps)->cteplanstate, context))
+				return true;
+			break;
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_HashJoin:
+			if (join_may_raise(plan))
+				return true;
+			break;
+		case T_CustomScan:
+			if (((const CustomScan *) plan)->methods != &hgj_scan_methods ||
+				hgj_may_raise((Node *) ((const CustomScan *) plan)->custom_exprs))
+				return true;
+			break;
+		default:
+			return true;
+	}
+	if (IsA(plan, IndexScan) &&
+		hgj_may_raise((Node *) ((const IndexScan *) plan)->indexqualorig))
+		return true;
+	if (IsA(plan, BitmapHeapScan) &&
+		hgj_may_raise((Node *) ((const BitmapHeapScan *) plan)->bitmapqualorig))
+		return true;
+	if (hgj_may_raise((Node *) plan->qual) ||
+		hgj_may_raise((Node *) plan->targetlist))
+		return true;
+	return planstate_tree_walker(ps, rows_may_raise_walker, context);
+}
+
+/* Can asking the node for one more row? */
+bool
+hgj_rows_may_raise(PlanState *ps)
+{
+	return rows_may_raise_walker(ps, NULL);
+}

@@ -114,6 +114,65 @@ select q, hgj_check_agg(q) as says from aggregates;
 reset work_mem;
 reset parallel_leader_participation;
 
+-- what EXPLAIN ANALYZE shows of workers: groups of all processes make the rows
+-- of the partial aggregation, and each has memory and files of its own
+create function hgj_agg_processes(q text, out nodes int, out workers int, out leader bool, out rows_agree bool, out spilled bool, out worker_spilled bool, out within_limit bool) language plpgsql as $$
+declare
+	line text;
+	aggregation bool := false;
+	node_rows numeric := -1;
+	groups numeric := 0;
+	loops numeric;
+begin
+	nodes := 0;
+	workers := 0;
+	leader := false;
+	spilled := false;
+	worker_spilled := false;
+	within_limit := true;
+	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+		if line ~ '->' or nodes = 0 then
+			aggregation := line ~ 'Parallel Custom Scan \(HashGraphAgg\)';
+			nodes := nodes + aggregation::int;
+			if aggregation then
+				loops := substring(line from 'loops=(\d+)');
+				node_rows := substring(line from 'rows=(\d+)')::numeric * loops;
+			end if;
+		end if;
+		if aggregation and line ~ 'Groups: ' then
+			groups := groups + substring(line from 'Groups: (\d+)')::numeric;
+			if line ~ 'Worker \d+:  Groups' then
+				workers := workers + 1;
+				worker_spilled := worker_spilled or line ~ 'Spilled Rows: [1-9]';
+			else
+				leader := true;
+				spilled := line ~ 'Spilled Rows: [1-9]';
+			end if;
+			within_limit := within_limit and substring(line from 'Memory Usage: (\d+)kB')::int < 1.2 * (select setting::int from pg_settings where name = 'work_mem') * current_setting('hash_mem_multiplier')::float8;
+		end if;
+	end loop;
+	-- EXPLAIN rounds the average
+	rows_agree := abs(node_rows - groups) <= loops;
+end $$;
+set hashgraph_join.force = on;
+select * from hgj_agg_processes('select f.t, count(*), sum(f.v) from f join d using (k) group by f.t');
+set parallel_leader_participation = off;
+select * from hgj_agg_processes('select f.t, count(*), sum(f.v) from f join d using (k) group by f.t');
+select * from hgj_agg_processes('select count(*), sum(f.v) from f join d using (k)');
+set work_mem = '64kB';
+select * from hgj_agg_processes('select f.id, f.t, count(*), sum(f.v) from f join d using (k) group by f.id, f.t');
+reset work_mem;
+create function hgj_json(q text) returns jsonb language plpgsql as $$
+declare
+	plan json;
+begin
+	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || q into plan;
+	return plan;
+end $$;
+select jsonb_path_query_array(hgj_json('select count(*), sum(f.v) from f join d using (k)'), 'strict $.**."Worker Aggregations"[*]."Groups"') as groups;
+reset parallel_leader_participation;
+reset hashgraph_join.force;
+
 -- rescans of a Gather
 set enable_material = off;
 set enable_memoize = off;

@@ -4,7 +4,8 @@
  *	  What EXPLAIN shows of a HashGraphAgg.
  *
  * The plan's part is worded as for PostgreSQL's Aggregate; what a run has used
- * is shown under ANALYZE only.
+ * is shown under ANALYZE only.  In a parallel plan every process has groups of
+ * its own, and a line of its own.
  *
  * Memory: the caller's context.  No locks.
  *
@@ -13,7 +14,7 @@
 #include "compat.h"
 
 #include "commands/explain.h"
-#include "exec/agg_state.h"
+#include "exec/agg_parallel.h"
 #include "exec/device.h"
 #include "exec/join_state.h"
 #include "nodes/makefuncs.h"
@@ -80,34 +81,62 @@ show_having(HgjAggState *state, CustomScan *cscan, List *ancestors,
 	hgj_show_removed("Rows Removed by Filter", &state->css.ss.ps, false, es);
 }
 
+/* What one process has done; worker: its number, or -1. */
 static void
-show_run(HgjAggState *state, ExplainState *es)
+show_report(const HgjAggReport *report, int worker, ExplainState *es)
 {
-	HgjAggSpill *spill = &state->spill;
-	uint64		memory = (state->peak_bytes + 1023) / 1024;
-	uint64		disk = (spill->total_bytes + 1023) / 1024;
+	uint64		memory = (report->peak_bytes + 1023) / 1024;
+	uint64		disk = (report->spilled_bytes + 1023) / 1024;
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
-		ExplainPropertyUInteger("Groups", NULL, state->ngroups, es);
+		ExplainPropertyUInteger("Groups", NULL, report->groups, es);
 		ExplainPropertyUInteger("Memory Usage", "kB", memory, es);
-		ExplainPropertyUInteger("Spilled Rows", NULL, spill->total_rows, es);
+		ExplainPropertyUInteger("Spilled Rows", NULL, report->spilled_rows, es);
 		ExplainPropertyUInteger("Spilled Partitions", NULL,
-								spill->total_partitions, es);
+								report->spilled_partitions, es);
 		ExplainPropertyUInteger("Disk Usage", "kB", disk, es);
 		return;
 	}
 	appendStringInfoSpaces(es->str, es->indent * 2);
+	if (worker >= 0)
+		appendStringInfo(es->str, "Worker %d:  ", worker);
 	appendStringInfo(es->str,
 					 "Groups: " UINT64_FORMAT "  Memory Usage: " UINT64_FORMAT "kB",
-					 state->ngroups, memory);
-	if (spill->total_rows > 0)
+					 report->groups, memory);
+	if (report->spilled_rows > 0)
 		appendStringInfo(es->str,
 						 "  Spilled Rows: " UINT64_FORMAT
 						 "  Partitions: " UINT64_FORMAT
 						 "  Disk Usage: " UINT64_FORMAT "kB",
-						 spill->total_rows, spill->total_partitions, disk);
+						 report->spilled_rows, report->spilled_partitions, disk);
 	appendStringInfoChar(es->str, '\n');
+}
+
+/* This process, if it has had a part in it, and then the workers. */
+static void
+show_run(HgjAggState *state, ExplainState *es)
+{
+	const HgjAggReport *reports = (HgjAggReport *) state->reports.copies;
+	HgjAggReport own;
+
+	hgj_agg_make_report(state, &own);
+	if (own.ran)
+		show_report(&own, -1, es);
+	if (state->reports.n == 0)
+		return;
+	ExplainOpenGroup("Worker Aggregations", "Worker Aggregations", false, es);
+	for (int i = 0; i < state->reports.n; i++)
+	{
+		if (!reports[i].ran)
+			continue;
+		ExplainOpenGroup("Worker", NULL, true, es);
+		if (es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyInteger("Worker Number", NULL, i, es);
+		show_report(&reports[i], i, es);
+		ExplainCloseGroup("Worker", NULL, true, es);
+	}
+	ExplainCloseGroup("Worker Aggregations", "Worker Aggregations", false, es);
 }
 
 /* ExplainCustomScan callback. */
@@ -124,6 +153,6 @@ hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_having(state, cscan, ancestors, es);
 	if (state->device)
 		hgj_device_explain(state->device, es);
-	if (es->analyze && state->phase != HGJ_AGG_PHASE_READ)
+	if (es->analyze)
 		show_run(state, es);
 }

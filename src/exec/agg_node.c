@@ -21,7 +21,7 @@
  */
 #include "compat.h"
 
-#include "exec/agg_state.h"
+#include "exec/agg_parallel.h"
 #include "exec/device.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -44,6 +44,11 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_agg,
 	.EndCustomScan = end_agg,
 	.ReScanCustomScan = rescan_agg,
+	.EstimateDSMCustomScan = hgj_agg_estimate_dsm,
+	.InitializeDSMCustomScan = hgj_agg_initialize_dsm,
+	.ReInitializeDSMCustomScan = hgj_agg_reinitialize_dsm,
+	.InitializeWorkerCustomScan = hgj_agg_initialize_worker,
+	.ShutdownCustomScan = hgj_agg_shutdown,
 	.ExplainCustomScan = hgj_agg_explain
 };
 
@@ -176,6 +181,7 @@ read_all(HgjAggState *state)
 	if (!spilled)
 		state->ngroups = 0;
 	state->ngroups += groups->ngroups;
+	state->ran = true;
 	state->kept = !spilled && state->spill.pending == NULL;
 	state->next_group = 0;
 }

@@ -14,6 +14,7 @@
 #include "exec/agg_groups.h"
 #include "exec/output.h"
 #include "exec/program.h"
+#include "exec/reports.h"
 #include "nodes/execnodes.h"
 #include "storage/buffile.h"
 
@@ -210,8 +211,11 @@ typedef struct HgjAggState
 	MemoryContext context;
 	HgjAggSpill spill;
 	struct HgjDevice *device;	/* NULL: nobody has asked for a device */
-	uint64		ngroups;		/* for EXPLAIN */
+	bool		ran;			/* for EXPLAIN, from here on */
+	uint64		ngroups;
 	Size		peak_bytes;
+	bool		reported;		/* this worker has */
+	HgjReports	reports;		/* of HgjAggReport */
 } HgjAggState;
 
 /* agg_functions.c */

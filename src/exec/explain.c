@@ -111,9 +111,9 @@ choose_report(const HgjJoinState *state, HgjRunReport *run)
 	int			built = 0;
 
 	hgj_make_report(state, run);
-	for (int i = 0; i < state->nworker_reports; i++)
+	for (int i = 0; i < state->reports.n; i++)
 	{
-		const HgjRunReport *worker = &state->worker_reports[i];
+		const HgjRunReport *worker = (HgjRunReport *) state->reports.copies + i;
 		uint64		peak = Max(run->stats.peak_bytes, worker->stats.peak_bytes);
 
 		if (!worker->stats.built)

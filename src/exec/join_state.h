@@ -18,6 +18,7 @@
 #include "exec/output.h"
 #include "exec/plan_format.h"
 #include "exec/program.h"
+#include "exec/reports.h"
 #include "exec/row_store.h"
 #include "exec/source.h"
 #include "nodes/execnodes.h"
@@ -96,7 +97,6 @@ typedef struct HgjRunStats
 } HgjRunStats;
 
 typedef struct HgjRunReport HgjRunReport;
-typedef struct HgjSharedReports HgjSharedReports;
 
 typedef struct HgjJoinState
 {
@@ -187,9 +187,7 @@ typedef struct HgjJoinState
 	HgjRunStats stats;
 
 	/* parallel plans, while somebody wants EXPLAIN ANALYZE (parallel.c) */
-	HgjSharedReports *shared_reports;	/* NULL: there is no shared memory */
-	int			nworker_reports;
-	HgjRunReport *worker_reports;	/* the leader's copy, by worker */
+	HgjReports	reports;		/* of HgjRunReport */
 } HgjJoinState;
 
 /* Is there anything to be done pair by pair (hgj_confirm_match())? */

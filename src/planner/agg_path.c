@@ -421,6 +421,8 @@ parallel_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel,
 						 extra->targetList, decline);
 	if (path == NULL || !path->path.parallel_safe)
 		return NULL;
+	/* or else PostgreSQL would not let workers report (exec/reports.c) */
+	path->path.parallel_aware = true;
 
 	rows = path->path.rows * path->path.parallel_workers;
 	return (Path *)

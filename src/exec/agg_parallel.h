@@ -1,0 +1,38 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_parallel.h
+ *	  Callbacks of a HashGraphAgg in a parallel plan, and the reports that
+ *	  workers send to the leader (agg_parallel.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_AGG_PARALLEL_H
+#define HGJ_AGG_PARALLEL_H
+
+#include "compat.h"
+
+#include "exec/agg_state.h"
+
+/* What EXPLAIN ANALYZE shows of one process's runs. */
+typedef struct HgjAggReport
+{
+	bool		ran;
+	uint64		groups;			/* of the last run */
+	uint64		peak_bytes;
+	uint64		spilled_rows;
+	uint64		spilled_partitions;
+	uint64		spilled_bytes;
+} HgjAggReport;
+
+extern void hgj_agg_make_report(const HgjAggState *state,
+								HgjAggReport *report);
+extern Size hgj_agg_estimate_dsm(CustomScanState *node, ParallelContext *pcxt);
+extern void hgj_agg_initialize_dsm(CustomScanState *node, ParallelContext *pcxt,
+								   void *coordinate);
+extern void hgj_agg_reinitialize_dsm(CustomScanState *node,
+									 ParallelContext *pcxt, void *coordinate);
+extern void hgj_agg_initialize_worker(CustomScanState *node, shm_toc *toc,
+									  void *coordinate);
+extern void hgj_agg_shutdown(CustomScanState *node);
+
+#endif							/* HGJ_AGG_PARALLEL_H */

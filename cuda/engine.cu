@@ -192,6 +192,9 @@ static const HgjEngine *make_engine()
 	e.remove = table_remove;
 	e.rebuild = table_rebuild;
 	e.pipeline = pipeline_methods();
+#ifdef HGJ_CUDA_FAULTS
+	install_faults(&e);
+#endif
 	return &e;
 }
 

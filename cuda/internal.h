@@ -503,6 +503,11 @@ HgjStatus probe_begin_rows(HgjProbe *probe, const Rows &rows, HgjProbeMode mode,
 HgjStatus probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err);
 uint32_t probe_batch_rows(const HgjTable *table);
 
+HgjTable *probe_table(HgjProbe *probe);
+
+/* faults.cu, in test builds */
+void install_faults(HgjEngine *engine);
+
 /* marks.cu */
 HgjStatus marks_alloc(HgjTable *table, uint32_t total_rows, HgjError *err);
 HgjStatus marks_grow(HgjTable *table, uint32_t total_rows, HgjError *err);

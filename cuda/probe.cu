@@ -117,6 +117,11 @@ void probe_destroy(HgjProbe *probe)
 	delete probe;
 }
 
+HgjTable *probe_table(HgjProbe *probe)
+{
+	return probe->table;
+}
+
 static void probe_start(HgjProbe *probe, uint32_t nrows, HgjProbeMode mode,
 						uint32_t flags)
 {

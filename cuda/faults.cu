@@ -9,7 +9,7 @@
  *	  NTH call of append, build, probe_begin or probe_next since then meets
  *
  *		trap	a kernel that faults: the context is lost, as CUDA has it
- *		hang	a kernel that runs for twenty seconds
+ *		hang	a kernel that runs for some eight seconds
  *		memory	a request for more memory than the device has
  *
  * 2. The calls of the real engine are replaced by ones that look for faults first.
@@ -29,7 +29,7 @@ namespace hgj
 {
 
 constexpr int MAX_FAULTS = 8;
-constexpr long long HANG_CLOCKS = 40LL * 1000 * 1000 * 1000;
+constexpr long long HANG_CLOCKS = 16LL * 1000 * 1000 * 1000;
 
 struct Fault
 {

@@ -6,7 +6,13 @@
 #   test/gpu/sql.sh regress [FILE ...]
 #                                pg_regress with hashgraph_join.engine = cuda: only lines that
 #                                name the engine and its memory may differ
+#   test/gpu/sql.sh random [ARGUMENT ...]
+#                                test/random/run.pl --engine cuda: the GPU is required
+#   test/gpu/sql.sh faults LIBRARY
+#                                a GPU that faults, hangs, has no memory, or is not there, with a
+#                                library made by "make -C cuda CUDA_FAULTS=1"
 #   test/gpu/sql.sh bench        Q1 and Q2 over fact and dim, and stock beside them
+#   test/gpu/sql.sh costs        joins of several sizes on the CPU and the GPU, their times and costs
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 q="$PGX $PGBIN/psql -X -q"
@@ -29,12 +35,114 @@ regress()
 			head -n "${HGJ_DIFF_LINES:-12}" "$dir/$t.diff"
 		fi
 	done
+	# One that ran on the CPU has tested nothing.
+	if grep -h 'Fallback: .*cpu engine' $dir/results/*.out | sort | uniq -c | grep .; then
+		bad=$((bad + 1))
+	fi
+	echo "$ok passed, $bad failed ($(cat $dir/results/*.out | grep -c 'Engine: cuda') times Engine: cuda)"
+}
+
+random()
+{
+	PATH="$PGBIN:$PATH" $PGX perl test/random/run.pl --engine cuda "$@" 2>&1 | tail -n "${HGJ_RANDOM_LINES:-25}"
+}
+
+ok=0
+bad=0
+verdict()
+{
+	if [[ $2 == ok ]]; then
+		ok=$((ok + 1))
+		echo "ok - $1"
+	else
+		bad=$((bad + 1))
+		echo "not ok - $1: ${2:0:600}"
+	fi
+}
+
+# Ok if the output matches an extended regular expression.
+matches()
+{
+	if grep -qzE "$3" <<<"$2"; then verdict "$1" ok; else verdict "$1" "$2"; fi
+}
+
+faults()
+{
+	local lib=$1 file=/pg/data/hgj_cuda_faults begin healthy sum answer answer_re out begun fault neighbour
+	cp "$lib" /pg/faults.so && chmod a+r /pg/faults.so
+	$q -c "create extension if not exists hashgraph_join; drop table if exists ff, dd" \
+		-c "create table ff as select i % 300000 as k, i as v from generate_series(1, 3000000) i" \
+		-c "create table dd as select i as k from generate_series(1, 200000) i" -c "analyze ff, dd"
+	healthy="load 'hashgraph_join'; set hashgraph_join.force = on; set max_parallel_workers_per_gather = 0; set hashgraph_join.engine = cuda;"
+	begin="$healthy set hashgraph_join.cuda_library = '/pg/faults.so';"
+	sum="select count(*), sum(v) from ff join dd using (k);"
+	answer=$($q -At -c "$sum")
+	answer_re=${answer//|/.} # a regular expression
+	rm -f $file
+	# a neighbour, who is to notice nothing: it has the library without faults
+	{ for _ in $(seq 400); do echo "$sum"; echo '\! sleep 0.05'; done; } >/pg/neighbour.sql
+	($q -At -c "$healthy" -f /pg/neighbour.sql >/pg/neighbour.out 2>&1) &
+	neighbour=$!
+	sleep 2
+	for fault in "append 3 trap" "build 1 trap" "probe_begin 2 trap" "probe_next 1 trap" "probe_next 2 trap" "build 1 memory" "probe_next 1 memory" "probe_next 1 hang"; do
+		echo "$fault" >$file
+		begun=$(date +%s%N)
+		out=$($q -At -c "$begin set hashgraph_join.device_timeout = '500ms'" -c "$sum" -c "explain (analyze, costs off) $sum" \
+			-c "select state, detail from hashgraph_join_devices()" 2>&1)
+		echo "# $fault: $((($(date +%s%N) - begun) / 1000000)) ms with the end of the session"
+		case $fault in
+			*memory) matches "$fault: the answer, and the reason" "$out" "^$answer_re.*Fallback: cpu engine .not enough device memory" ;;
+			*) matches "$fault: the answer, and the device is off" "$out" "^$answer_re.*Fallback: cpu engine .the device has failed in this session.*off.the device has failed" ;;
+		esac
+		[[ $fault == *hang ]] && echo "$out" | tail -n 2
+		rm -f $file
+		matches "$fault: the next session" "$($q -At -c "$begin" -c "explain (analyze, costs off) $sum" 2>&1)" "Engine: cuda"
+	done
+	echo "probe_next 1 hang" >$file
+	begun=$(date +%s%N)
+	out=$($q -At -c "$begin set hashgraph_join.device_timeout = '1s'; set statement_timeout = '300ms'" -c "$sum" -c "reset statement_timeout" -c "$sum" 2>&1)
+	echo "# cancelled: $((($(date +%s%N) - begun) / 1000000)) ms"
+	matches "a hanging query can be cancelled, and the session goes on" "$out" "canceling statement due to statement timeout.*$answer_re"
+	rm -f $file
+	kill $neighbour 2>/dev/null
+	wait $neighbour
+	matches "the neighbour has its answers ($(grep -cx "$answer" /pg/neighbour.out) of them)" "$(sort -u /pg/neighbour.out | tr '\n' ' ')" "^$answer_re .?$"
+	out=$($q -At -c "$begin" -c "$sum" -c "select state, tables, memory_free > 0 from hashgraph_join_devices()" -c "begin" \
+		-c "declare c cursor for select * from ff join dd using (k)" -c "fetch 1 from c" -c "select hashgraph_join_release()" -c "rollback" \
+		-c "select hashgraph_join_release()" -c "select state from hashgraph_join_devices()" -c "$sum" -c "select state, tables from hashgraph_join_devices()" 2>&1)
+	matches "release: refused while a cursor is open, then done, then opened again" "$out" \
+		"^$answer_re.open.0.t.*cannot give the GPU back while 1 table is on it.*t.available.$answer_re.open.0"
+	out=$($q -At -c "$begin set max_parallel_workers_per_gather = 2; set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0" \
+		-c "$sum" -c "explain (analyze, costs off) $sum" 2>&1)
+	matches "parallel workers open contexts of their own" "$out" "^$answer_re.*Workers Built: 2.*Engine: cuda"
+	$q -At -c "$begin" -c "select * from hashgraph_join_devices()" -c "$sum" -c "select * from hashgraph_join_devices()" -c "explain (analyze, costs off) $sum"
+	CUDA_VISIBLE_DEVICES='' $PGSU CUDA_VISIBLE_DEVICES= "$PGBIN/pg_ctl" -D /pg/data -l /pg/log -w -m fast restart >/dev/null
+	out=$($q -At -c "$begin" -c "$sum" -c "explain (analyze, costs off) $sum" -c "select state, detail from hashgraph_join_devices()" 2>&1)
+	matches "CUDA_VISIBLE_DEVICES= empty" "$out" "^$answer_re.*Engine: cpu.*Fallback: cpu engine .there is no CUDA device.*off.there is no CUDA device"
+	$PGSU "$PGBIN/pg_ctl" -D /pg/data -l /pg/log -w -m fast restart >/dev/null
+	matches "nothing in the server's log" "$(grep -cE 'PANIC|TRAP|was terminated by signal' /pg/log)" "^0"
 	echo "$ok passed, $bad failed"
+}
+
+# Wants fact and dim.
+costs()
+{
+	local dim
+	$q -c "create table if not exists dim1m as select * from dim where k <= 1000000" -c "create table if not exists dim10k as select * from dim where k <= 10000" \
+		-c "create table if not exists fact1m as select * from fact where id <= 1000000" -c "vacuum (freeze, analyze) dim1m, dim10k, fact1m" 2>&1 | grep ERROR
+	for pair in "fact dim" "fact dim1m" "fact dim10k" "fact1m dim1m" "fact1m dim10k"; do
+		read -r fact dim <<<"$pair"
+		sql="select count(*), sum(f.v) from $fact f join $dim d using (k)"
+		for engine in cpu cuda auto; do
+			echo "$fact $dim $engine: $($q -At -c "load 'hashgraph_join'" -c "set max_parallel_workers_per_gather = 0; set hashgraph_join.engine = $engine" \
+				-c '\timing on' -c "$sql" -c "$sql" -c "$sql" -c '\timing off' -c "explain $sql" 2>&1 | grep -E '^Time|HashGraphJoin|Planned|ERROR' | paste -sd' ')"
+		done
+	done
 }
 
 filter()
 {
-	grep -vE 'Engine: |Build: .* Probe: |Vertices: |Memory Usage|Fallback|^-+(\+-+)*$|QUERY PLAN|^\(([0-9]+) rows?\)$|hashgraph_join\.engine' "$1" | sed 's/ *$//'
+	grep -vE 'Engine: |Device: |Device Memory: |Kernel Time: |Build: .* Probe: |Vertices: |Memory Usage|Fallback|^-+(\+-+)*$|QUERY PLAN|^\(([0-9]+) rows?\)$|hashgraph_join\.engine' "$1" | sed 's/ *$//'
 }
 
 bench()

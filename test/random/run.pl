@@ -5,9 +5,10 @@
 # (HGJ::Star), whose tables change all the time, in this session and another.
 #
 #   perl test/random/run.pl [--seeds N] [--queries N] [--seed S] [--only Q]
-#                           [--keep] [--verbose] [--self-test]
+#                           [--keep] [--verbose] [--self-test] [--engine cuda]
 #
-# PGHOST, PGPORT and PGUSER say which server (as a superuser).  --self-test
+# --engine cuda asks for the CUDA engine, and requires it wherever a plan is sure
+# to have a HashGraphJoin.  PGHOST, PGPORT and PGUSER say which server (as a superuser).  --self-test
 # needs no extension: it compares stock with stock, which must agree, and then
 # with altered tables and a lost connection, which must be noticed.
 use strict;
@@ -23,9 +24,9 @@ use HGJ::Session;
 use HGJ::StarQuery;
 
 my %opt = (seeds => 4, queries => 600, seed => 1, stock_extra => '', forced_extra => '');
-GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'keep', 'verbose', 'self-test')
+GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'keep', 'verbose', 'self-test', 'engine=s')
   and !@ARGV
-  or die "usage: run.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--keep] [--verbose] [--self-test]\n";
+  or die "usage: run.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--keep] [--verbose] [--self-test] [--engine NAME]\n";
 $opt{seeds} = 1 if $opt{only};
 $| = 1;
 

@@ -41,6 +41,8 @@ sub settings
 		$s{'hashgraph_join.force'} = $forced ? 'on' : 'off';
 		$s{'hashgraph_join.require'} = $forced && $q->{sure} ? 'join' : 'off';
 		%s = (%s, %{ $q->{force} }) if $forced;
+		$s{'hashgraph_join.engine'} = $opt->{engine} if $forced && $opt->{engine};
+		$s{'hashgraph_join.require'} = 'cuda' if $forced && $q->{sure} && ($opt->{engine} || '') eq 'cuda';
 	}
 	return %s;
 }

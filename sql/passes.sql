@@ -85,6 +85,24 @@ select s, several_passes(s) as passes, hgj_check(s) as says from queries where s
 reset hashgraph_join.force;
 reset work_mem;
 
+-- the outer side is read once, also where a look ahead into it was in vain
+create function outer_scans(s text) returns setof text language plpgsql set hashgraph_join.force = on set work_mem = '64kB' as $$
+declare
+	line text;
+	scan bool := false;
+begin
+	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+		if line ~ 'Scan on p' or line ~ 'Removed' and scan or line ~ 'Passes' then
+			return next regexp_replace(trim(line), '^.*(Passes).*$', '\1');
+		end if;
+		scan := line ~ 'Scan on p' or scan and line ~ 'Filter:';
+	end loop;
+end $$;
+select outer_scans('select p.id, q.id, p.t, q.t from p left join q on p.k = q.k');
+select outer_scans('select p.id, q.id, p.t, q.t from p left join q on p.k = q.k where p.id % 3 = 0 and p.id < 5000');
+select outer_scans('select p.id from few join p on few.id = p.id % 20 left join q on p.k = q.k where p.id > 100');
+select outer_scans('select few.id, x.n from few, lateral (select count(q.t) as n from p left join q on p.k = q.k where p.id > few.id) x where few.id < 5');
+
 -- a look ahead must not call a volatile function for rows that are read again
 create sequence called;
 create temp table seen as select g k from generate_series(1, 30000) g;

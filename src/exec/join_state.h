@@ -150,6 +150,7 @@ typedef struct HgjJoinState
 	bool		outer_looked_at;	/* outer_volatile means something */
 	bool		outer_volatile; /* reading it again would be noticed */
 	bool		outer_seen;		/* the last execution got an outer row */
+	List	   *outer_counts;	/* before the look ahead (counts.c) */
 	bool		sifted;			/* the source has sifted outer_batch's rows */
 
 	/* see demand.h */
@@ -252,6 +253,10 @@ extern uint32 hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows);
 extern void hgj_next_matches(HgjJoinState *state);
 extern void hgj_finish_batch(HgjJoinState *state);
 extern bool hgj_next_unmatched(HgjJoinState *state);
+
+/* counts.c */
+extern void hgj_note_outer_counts(HgjJoinState *state);
+extern void hgj_rescan_uncounted(HgjJoinState *state);
 
 /* output.c, besides output.h */
 extern void hgj_output_rescan(HgjJoinState *join);

@@ -285,6 +285,7 @@ hgj_peek_outer(HgjJoinState *state)
 	}
 	if (IsInParallelMode() || state->outer_volatile)
 		return true;
+	hgj_note_outer_counts(state);
 	fill_outer_batch(state, true);
 	state->outer_filled = (state->outer_batch->nrows > 0);
 	return state->outer_filled;
@@ -314,7 +315,7 @@ hgj_keep_outer(HgjJoinState *state)
 		hgj_batch_borrow(state->outer_batch, false);
 		hgj_restart_outer(state);
 		if (peeked)
-			ExecReScan(source->child);
+			hgj_rescan_uncounted(state);
 	}
 	hgj_source_keep_rows(source, state->css.ss.ps.state);
 }

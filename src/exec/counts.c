@@ -1,0 +1,99 @@
+/*-------------------------------------------------------------------------
+ *
+ * counts.c
+ *	  What EXPLAIN ANALYZE counts of the outer side, when a look ahead into it
+ *	  turns out to have been in vain.
+ *
+ * A join that has looked ahead, and then finds that it needs several passes,
+ * begins its outer side again (probe.c).  PostgreSQL would have read it once.
+ *
+ * 1. Before the look ahead, note how many rows the filters of each plan node
+ *	  below have removed so far.
+ * 2. When the side is rescanned, each node that was under way counts a loop
+ *	  with the rows it has returned: take both back, and what its filters have
+ *	  removed.  Nodes that keep what they have (a Sort, a table that was built)
+ *	  count none, and go on.
+ *
+ * Time and buffers were really used, and stay.
+ *
+ * Memory: a list in the query's context, while it may be needed.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/join_state.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "nodes/nodeFuncs.h"
+
+typedef struct HgjCount
+{
+	Instrumentation *instrument;
+	double		removed1;		/* before the look ahead */
+	double		removed2;
+	bool		running;		/* before the rescan */
+	double		rows;
+} HgjCount;
+
+static bool
+note_counts(PlanState *ps, void *context)
+{
+	List	  **counts = context;
+
+	if (ps->instrument)
+	{
+		HgjCount   *count = palloc0(sizeof(HgjCount));
+
+		count->instrument = ps->instrument;
+		count->removed1 = ps->instrument->nfiltered1;
+		count->removed2 = ps->instrument->nfiltered2;
+		*counts = lappend(*counts, count);
+	}
+	return planstate_tree_walker(ps, note_counts, context);
+}
+
+/* Step 1. */
+void
+hgj_note_outer_counts(HgjJoinState *state)
+{
+	MemoryContext old;
+
+	if (state->outer_ps->instrument == NULL)
+		return;
+	old = MemoryContextSwitchTo(state->context);
+	list_free_deep(state->outer_counts);
+	state->outer_counts = NIL;
+	note_counts(state->outer_ps, &state->outer_counts);
+	MemoryContextSwitchTo(old);
+}
+
+/* Step 2: rescan the outer side. */
+void
+hgj_rescan_uncounted(HgjJoinState *state)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->outer_counts)
+	{
+		HgjCount   *count = lfirst(lc);
+
+		count->running = count->instrument->running;
+		count->rows = count->instrument->tuplecount;
+	}
+	ExecReScan(state->outer_ps);
+	foreach(lc, state->outer_counts)
+	{
+		HgjCount   *count = lfirst(lc);
+		Instrumentation *instrument = count->instrument;
+
+		if (!count->running || instrument->running)
+			continue;
+		instrument->nloops -= 1;
+		instrument->ntuples -= count->rows;
+		instrument->nfiltered1 = count->removed1;
+		instrument->nfiltered2 = count->removed2;
+	}
+	list_free_deep(state->outer_counts);
+	state->outer_counts = NIL;
+}

@@ -73,7 +73,7 @@ faults()
 	$q -c "create extension if not exists hashgraph_join; drop table if exists ff, dd" \
 		-c "create table ff as select i % 300000 as k, i as v from generate_series(1, 3000000) i" \
 		-c "create table dd as select i as k from generate_series(1, 200000) i" -c "analyze ff, dd"
-	healthy="load 'hashgraph_join'; set hashgraph_join.force = on; set max_parallel_workers_per_gather = 0; set hashgraph_join.engine = cuda;"
+	healthy="load 'hashgraph_join'; set hashgraph_join.force = on; set max_parallel_workers_per_gather = 0; set hashgraph_join.engine = cuda; set hashgraph_join.aggregate = off;"
 	begin="$healthy set hashgraph_join.cuda_library = '/pg/faults.so';"
 	sum="select count(*), sum(v) from ff join dd using (k);"
 	answer=$($q -At -c "$sum")
@@ -97,6 +97,10 @@ faults()
 		[[ $fault == *hang ]] && echo "$out" | tail -n 2
 		rm -f $file
 		matches "$fault: the next session" "$($q -At -c "$begin" -c "explain (analyze, costs off) $sum" 2>&1)" "Engine: cuda"
+	done
+	for fault in "append 3 trap" "build 1 trap"; do
+		echo "$fault" >$file
+		matches "$fault, below a pipeline: the answer" "$($q -At -c "$begin set hashgraph_join.aggregate = on" -c "$sum" -c "$sum" 2>&1)" "^$answer_re.$answer_re"
 	done
 	echo "probe_next 1 hang" >$file
 	begun=$(date +%s%N)
@@ -133,7 +137,7 @@ costs()
 	for pair in "fact dim" "fact dim1m" "fact dim10k" "fact1m dim1m" "fact1m dim10k"; do
 		read -r fact dim <<<"$pair"
 		sql="select count(*), sum(f.v) from $fact f join $dim d using (k)"
-		for engine in cpu cuda auto; do
+		for engine in "cpu; set hashgraph_join.aggregate = off" "cuda; set hashgraph_join.aggregate = off" cpu cuda auto; do
 			echo "$fact $dim $engine: $($q -At -c "load 'hashgraph_join'" -c "set max_parallel_workers_per_gather = 0; set hashgraph_join.engine = $engine" \
 				-c '\timing on' -c "$sql" -c "$sql" -c "$sql" -c '\timing off' -c "explain $sql" 2>&1 | grep -E '^Time|HashGraphJoin|Planned|ERROR' | paste -sd' ')"
 		done

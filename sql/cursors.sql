@@ -138,6 +138,7 @@ reset hashgraph_join.force;
 select q, n, check_cursor(q || ' limit ' || n, 1000000) as says
 from queries, unnest(array[0, 100000]) n where q !~ 'none'
 order by q, n;
+-- which rows LIMIT and OFFSET leave is up to the engine: they must be rows of the whole
 create function limited_rows(q text, n int) returns text language plpgsql
 	set hashgraph_join.force = on set hashgraph_join.require = join
 as $$
@@ -146,7 +147,8 @@ declare
 	foreign_rows bigint;
 begin
 	execute format('select count(*) from (%s limit %s) s', q, n) into got;
-	execute format('with q(x, y) as materialized (select s::text, 1 from (%s limit %s) s) select count(*) from ((select x from q) except (select s::text from (%s) s)) e', q, n, q)
+	execute format('with q(x, y) as materialized (select s::text, 1 from (%s limit %s) s) select count(*) from ((select x from q) except (select s::text from (%s) s)) e', q, n,
+			regexp_replace(q, ' offset \d+$', ''))
 		into foreign_rows;
 	return format('%s rows, %s of them strange', got, foreign_rows);
 end $$;

@@ -146,7 +146,7 @@ costs()
 
 filter()
 {
-	grep -vE 'Engine: |Device: |Device Memory: |Kernel Time: |Build: .* Probe: |Vertices: |Memory Usage|Fallback|^-+(\+-+)*$|QUERY PLAN|^\(([0-9]+) rows?\)$|hashgraph_join\.engine' "$1" | sed 's/ *$//'
+	grep -vE 'Engine: |Device: |Device Memory: |Kernel Time: |Build: .* Probe: |Vertices: |Memory Usage|Fallback|^-+(\+-+)*$|QUERY PLAN|^\(([0-9]+) rows?\)$|hashgraph_join\.engine' "$1" | sed 's/^ *//; s/ *$//'
 }
 
 bench()

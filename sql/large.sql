@@ -65,3 +65,39 @@ fetch 1 from c;
 move 300000 in c;
 fetch 1 from c;
 rollback;
+
+-- Build rows with the same values share a record: where no join type asks which
+-- row it was, and the values are few.
+create temp table values_of (k int, v int, s int2, b bool, t text, unique_v int, few int) with (autovacuum_enabled = off);
+insert into values_of select g * 1009, nullif(g % 300, 7), nullif(g % 11, 3), g % 5 = 0, 'text ' || nullif(g % 40, 13), g, g % 5 from generate_series(1, 200000) g;
+-- few values at first, then many, and few again; and some keys twice
+insert into values_of select g * 1009, case when g % 200000 < 100000 then g % 3 else g end, -1, null, 'text ' || g % 200000, g, g % 5 from generate_series(150000, 500000) g;
+analyze values_of;
+create function memory_of(q text) returns int language plpgsql set hashgraph_join.force = on as $$
+declare
+	line text;
+	kb int;
+begin
+	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+		kb := coalesce(kb, (regexp_match(line, 'Build Rows.*Memory Usage: (\d+)kB'))[1]::int);
+	end loop;
+	return kb;
+end $$;
+set enable_mergejoin = off;
+set hashgraph_join.force = on;
+set max_parallel_workers_per_gather = 0;
+create temp table probing as select g * 1009 as k, g % 9 as x from generate_series(1, 700000) g;
+analyze probing;
+select c, hgj_check('select ' || c || ', count(*), sum(p.x) from probing p left join values_of v using (k) group by ' || c) as says
+from unnest('{"v.v","v.s","v.t, v.v","v.b, v.s, v.v, v.unique_v % 10"}'::text[]) c;
+select hgj_check('select p.k, p.x, v.v, v.s, v.b from probing p join values_of v on p.k = v.k and p.x <> v.v and p.x = 3'),
+	hgj_check('select v.v, count(p.k), count(*) from probing p full join values_of v using (k) group by 1'),
+	hgj_check('select p.* from probing p where p.k % 11 = 0 and exists (select from values_of v where v.k = p.k and v.v > p.x)');
+-- a chunk of 2 MB instead of three
+select memory_of('select v.unique_v, count(*) from probing p join values_of v using (k) group by 1')
+	- memory_of('select v.few, count(*) from probing p join values_of v using (k) group by 1') between 3000 and 4500 as shared;
+set work_mem = '3MB';
+set hash_mem_multiplier = 1;
+select hgj_check('select v.v, count(*), sum(p.x) from probing p join values_of v using (k) group by 1');
+reset all;
+drop function memory_of;

@@ -134,16 +134,19 @@ append_batch(HgjJoinState *state)
 	HgjBatch   *batch = state->inner_batch;
 	HgjKeys		keys = hgj_batch_keys(batch);
 	HgjError	err = {0};
+	uint32		first = state->rows.nrows;
+	const uint32 *records = state->rows.shared ?
+	hgj_share_records(&state->rows, batch) : NULL;
 
 	while (!hgj_engine_done(state,
-							state->engine->append(state->table, &keys,
-												  state->total_rows, NULL,
-												  &err),
+							state->engine->append(state->table, &keys, first,
+												  records, &err),
 							&err))
 		;
 	if (state->device_failed)
 		return;
-	hgj_row_store_append(&state->rows, batch);
+	if (records == NULL)
+		hgj_row_store_append(&state->rows, batch);
 	state->long_keys = state->long_keys ||
 		hgj_text_any_long(&state->inner, batch);
 	state->total_rows += batch->nrows;
@@ -247,6 +250,9 @@ lay_out_build_side(HgjJoinState *state)
 	hgj_row_store_init(&state->rows, state->context, state->inner.columns,
 					   state->inner.ncols, state->inner_ps->plan->plan_rows,
 					   get_hash_memory_limit());
+	/* a device takes the columns' values by row id (device_run.c) */
+	if (!state->semantics.mark_inner && state->engine == hgj_cpu_engine())
+		hgj_share_records_init(&state->rows, get_hash_memory_limit());
 	state->inner_batch->values = &state->rows.values;
 }
 

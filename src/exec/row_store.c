@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * row_store.c
- *	  Fixed-stride records of the build side, found by row id.
+ *	  Fixed-stride records of the build side, found by number, which is the row
+ *	  id unless rows share records (shared_records.c).
  *
  * 1. A record holds the columns that are wanted above the join, or by a
  *	  residual clause or recheck: widest first, so that nothing needs padding,
@@ -211,9 +212,35 @@ append_column(HgjRowStore *store, HgjStoredColumn *column,
 		}
 }
 
+/* Write the records of rows [from, from + n) of a batch, one after another. */
+void
+hgj_row_store_write(HgjRowStore *store, const HgjBatch *batch, uint32 from,
+					uint32 n, char *records)
+{
+	for (uint32 i = 0; i < n; i++)
+		memset(records + (Size) i * store->stride + store->columns[0].null_byte,
+			   0, (store->ncols + 7) / 8);
+	for (int c = 0; c < store->ncols; c++)
+		append_column(store, &store->columns[c], &batch->vectors[c], from, n,
+					  records);
+}
+
+/* Add a record that has been written elsewhere; returns its number. */
+uint32
+hgj_row_store_add(HgjRowStore *store, const char *record)
+{
+	uint32		number = store->nrows;
+
+	if (number >> store->chunk_shift == store->nchunks)
+		add_chunk(store);
+	memcpy(hgj_row_store_record(store, number), record, store->stride);
+	store->nrows++;
+	return number;
+}
+
 /*
- * Add the rows of a batch; they get the next row ids.  By-reference values
- * must lie in the store's arena already (the batch was lent it).
+ * Add the rows of a batch; they get the next record numbers.  By-reference
+ * values must lie in the store's arena already (the batch was lent it).
  */
 void
 hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch)
@@ -230,17 +257,11 @@ hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch)
 		uint32		in_chunk = store->nrows & ((UINT32_C(1) << store->chunk_shift) - 1);
 		uint32		n = Min(batch->nrows - done,
 							(UINT32_C(1) << store->chunk_shift) - in_chunk);
-		char	   *record;
 
 		if (in_chunk == 0 && store->nrows >> store->chunk_shift == store->nchunks)
 			add_chunk(store);
-		record = hgj_row_store_record(store, store->nrows);
-		for (uint32 i = 0; i < n; i++)
-			memset(record + (Size) i * store->stride + store->columns[0].null_byte,
-				   0, (store->ncols + 7) / 8);
-		for (int c = 0; c < store->ncols; c++)
-			append_column(store, &store->columns[c], &batch->vectors[c], done,
-						  n, record);
+		hgj_row_store_write(store, batch, done, n,
+							hgj_row_store_record(store, store->nrows));
 		store->nrows += n;
 		done += n;
 	}
@@ -255,6 +276,8 @@ hgj_row_store_clear(HgjRowStore *store)
 {
 	HgjArena	empty;
 
+	if (store->shared)
+		hgj_share_records_clear(store);
 	store->nrows = 0;			/* the chunks are used again */
 	for (int c = 0; c < store->ncols; c++)
 	{
@@ -276,6 +299,8 @@ hgj_row_store_free(HgjRowStore *store)
 	for (int c = 0; c < store->ncols; c++)
 		free_loose(store, &store->columns[c]);
 	store->nchunks = 0;
+	if (store->shared)
+		hgj_share_records_clear(store);
 	store->nrows = 0;
 	store->allocated = 0;
 	hgj_arena_free(&store->values);

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * row_store.h
- *	  The columns of the build side that matches return (row_store.c).
+ *	  The columns of the build side that matches return (row_store.c), and how
+ *	  rows come to share a record (shared_records.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -43,19 +44,32 @@ typedef struct HgjRowStore
 	HgjArena	values;			/* by-reference values of the records */
 	HgjArena	next_values;	/* those of rows read ahead for the next pass */
 	MemoryContext context;
+
+	struct HgjSharedRecords *shared;	/* rows may share one (shared_records.c) */
 } HgjRowStore;
 
 extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 							   const HgjColumn *columns, int ncols,
 							   double expected_rows, Size memory_limit);
 extern void hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch);
+extern void hgj_row_store_write(HgjRowStore *store, const HgjBatch *batch,
+								uint32 from, uint32 n, char *records);
+extern uint32 hgj_row_store_add(HgjRowStore *store, const char *record);
 extern void hgj_row_store_clear(HgjRowStore *store);
 extern void hgj_row_store_free(HgjRowStore *store);
+
+/* shared_records.c */
+extern void hgj_share_records_init(HgjRowStore *store, Size memory_limit);
+extern const uint32 *hgj_share_records(HgjRowStore *store,
+									   const HgjBatch *batch);
+extern void hgj_share_records_clear(HgjRowStore *store);
+extern Size hgj_share_records_bytes(const HgjRowStore *store);
 
 static inline Size
 hgj_row_store_bytes(const HgjRowStore *store)
 {
-	return store->allocated + store->values.allocated +
+	return (store->shared ? hgj_share_records_bytes(store) : 0) +
+		store->allocated + store->values.allocated +
 		store->next_values.allocated;
 }
 

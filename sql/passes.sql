@@ -1,6 +1,7 @@
 -- A build side that memory does not hold is joined in several passes: the same
 -- rows, every type of join.  64kB of work_mem are 128kB with the multiplier.
 set work_mem = '64kB';
+set hashgraph_join.spill = passes;
 create temp table p (id int, k int, t text) with (autovacuum_enabled = off);
 create temp table q (id int, k int, t text) with (autovacuum_enabled = off);
 insert into p select g, case when g % 20 <> 0 then g % 3000 end, 'outer ' || g from generate_series(1, 6000) g;

@@ -22,6 +22,7 @@ double		hgj_agg_tuple_cost = 0.0003;
 bool		hgj_aggregate = true;
 int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.006;
+int			hgj_chunk_rows = 0;
 char	   *hgj_cuda_library = NULL;
 double		hgj_device_launch_cost = 15.0;
 int			hgj_device_memory_limit = 0;
@@ -40,6 +41,7 @@ double		hgj_probe_tuple_cost = 0.0015;
 int			hgj_require = HGJ_REQUIRE_OFF;
 int			hgj_segments = HGJ_SEGMENTS_AUTO;
 int			hgj_source = HGJ_SOURCE_AUTO;
+int			hgj_spill = HGJ_SPILL_AUTO;
 double		hgj_startup_cost = 250.0;
 
 static const struct config_enum_entry build_options[] = {
@@ -95,6 +97,13 @@ static const struct config_enum_entry source_options[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry spill_options[] = {
+	{"auto", HGJ_SPILL_AUTO, false},
+	{"partitions", HGJ_SPILL_PARTITIONS, false},
+	{"passes", HGJ_SPILL_PASSES, false},
+	{NULL, 0, false}
+};
+
 /*
  * Define the settings and reserve their prefix, so that a misspelt name is an
  * error.  Call once per process, from _PG_init.
@@ -125,6 +134,13 @@ hgj_define_settings(void)
 							 NULL,
 							 &hgj_build_tuple_cost, 0.006, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("hashgraph_join.chunk_rows",
+							"Sets the number of build rows that count as too many for memory.",
+							"Zero means that bytes alone count.  Meant for tests.",
+							&hgj_chunk_rows, 0, 0, INT_MAX,
+							PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
 
 	DefineCustomStringVariable("hashgraph_join.cuda_library",
 							   "Sets the library that holds the CUDA engine.",
@@ -234,6 +250,12 @@ hgj_define_settings(void)
 							 "Chooses how a HashGraphJoin reads its sides.",
 							 "tuples asks the child plan row by row; pages raises an error where a sequential scan cannot be read by pages.",
 							 &hgj_source, HGJ_SOURCE_AUTO, source_options,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hashgraph_join.spill",
+							 "Forces how a build side that is larger than memory is joined.",
+							 "partitions splits both sides by hash; passes reads the outer side again for each part of the build side.",
+							 &hgj_spill, HGJ_SPILL_AUTO, spill_options,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomRealVariable("hashgraph_join.startup_cost",

@@ -32,10 +32,19 @@ typedef enum HgjSourceChoice
 	HGJ_SOURCE_PAGES_REQUIRED	/* an error where a SeqScan is not read so */
 } HgjSourceChoice;
 
+/* How the build side's rest is joined when memory is full. */
+typedef enum HgjSpillChoice
+{
+	HGJ_SPILL_AUTO,
+	HGJ_SPILL_PARTITIONS,		/* wherever rows have more than one hash */
+	HGJ_SPILL_PASSES
+} HgjSpillChoice;
+
 extern double hgj_agg_tuple_cost;
 extern bool hgj_aggregate;
 extern int	hgj_build;
 extern double hgj_build_tuple_cost;
+extern int	hgj_chunk_rows;
 extern char *hgj_cuda_library;
 extern double hgj_device_launch_cost;
 extern int	hgj_device_memory_limit;
@@ -54,6 +63,7 @@ extern double hgj_probe_tuple_cost;
 extern int	hgj_require;
 extern int	hgj_segments;
 extern int	hgj_source;
+extern int	hgj_spill;
 extern double hgj_startup_cost;
 
 extern void hgj_define_settings(void);

@@ -10,14 +10,16 @@
  *	  columns to the row store.  After each batch, ask the engine what a build
  *	  of these rows would take.
  * 3. When that, and the rows, pass work_mem x hash_mem_multiplier, and there
- *	  are more rows, stop: this is one pass of several.  The child stays where
- *	  it is, and the next pass takes on from there.  A pass has at least one
- *	  batch, so it always gets on.
+ *	  are more rows, let the rest be split into partitions (partition.c).  Where
+ *	  that is not wanted, stop: this is one pass of several.  The child, or the
+ *	  file, stays where it is, and the next pass takes on from there.  A pass has
+ *	  at least one batch, so it always gets on.
  * 4. Build.
  *
  * The fallback for a build side larger than memory is therefore not another
- * node but more passes over the outer side (probe.c), each over a chunk of the
- * build side that fits.  It is right for every join type and for any skew.
+ * node but partitions, or more passes over the outer side (probe.c), each over a
+ * chunk of the build side that fits.  Both are right for every join type, and
+ * passes for any skew.
  *
  * The table, the probe and the row store's chunks are not PostgreSQL memory.
  * They belong to the HgjJoinState; node.c's reset callback on the query's
@@ -28,6 +30,7 @@
 #include "compat.h"
 
 #include "exec/join_state.h"
+#include "exec/partition.h"
 #include "guc.h"
 #include "miscadmin.h"
 
@@ -71,7 +74,7 @@ create_table(HgjJoinState *state)
 {
 	double		fits = (double) get_hash_memory_limit() /
 		(HGJ_HINT_SHARE * state->inner.nwords * sizeof(uint64));
-	double		expected = Min(state->inner_ps->plan->plan_rows, fits);
+	double		expected = Min(hgj_unit_rows(state), fits);
 	Instrumentation *instrument = state->css.ss.ps.instrument;
 	HgjTableSpec spec = {0};
 	HgjError	err = {0};
@@ -125,7 +128,17 @@ projected_bytes(HgjJoinState *state)
 	return (Size) (state->on_device ? memory.host : memory.build_peak) +
 		hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
-		hgj_dictionaries_bytes(state);
+		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state);
+}
+
+/* Are these as many rows as a table may have? */
+static bool
+table_is_full(HgjJoinState *state, Size limit)
+{
+	return projected_bytes(state) +
+		hgj_partition_reserve(state, limit) > limit ||
+		state->total_rows > HGJ_MOST_PASS_ROWS(state) ||
+		(hgj_chunk_rows > 0 && state->total_rows >= (uint32) hgj_chunk_rows);
 }
 
 static void
@@ -154,12 +167,12 @@ append_batch(HgjJoinState *state)
 }
 
 /*
- * Read inner rows until they end or memory is full.  Sets last_pass.
+ * Read inner rows until they end or memory is full.  Sets last_pass, and
+ * splitting where the rest has gone to partitions.
  */
 static void
 read_inner(HgjJoinState *state)
 {
-	HgjSource  *source = &state->inner;
 	HgjBatch   *batch = state->inner_batch;
 	Size		limit = get_hash_memory_limit();
 	Size		affordable = limit / HGJ_BUILD_BATCH_SHARE /
@@ -167,6 +180,9 @@ read_inner(HgjJoinState *state)
 	uint32		batch_rows = Max(Min(affordable, HGJ_BUILD_BATCH_ROWS),
 								 HGJ_BATCH_FIRST_ROWS);
 	bool		full = false;
+
+	if (hgj_chunk_rows > 0)
+		batch_rows = Min(batch_rows, (uint32) hgj_chunk_rows);
 
 	state->last_pass = true;
 	state->inner_read = true;
@@ -180,7 +196,7 @@ read_inner(HgjJoinState *state)
 	{
 		/* what comes after a full pass belongs to the next one */
 		batch->values = full ? &state->rows.next_values : &state->rows.values;
-		source->methods->fill(source, batch, batch_rows);
+		hgj_fill_inner(state, batch_rows);
 		if (batch->nrows == 0)
 			break;
 		if (full)
@@ -192,8 +208,12 @@ read_inner(HgjJoinState *state)
 		append_batch(state);
 		if (state->device_failed)
 			break;
-		full = projected_bytes(state) > limit ||
-			state->total_rows > HGJ_MOST_PASS_ROWS(state);
+		full = table_is_full(state, limit);
+		if (full && !state->device_failed && hgj_split_wanted(state))
+		{
+			hgj_split_inner(state, batch_rows);
+			break;
+		}
 	}
 	batch->values = &state->rows.values;
 }
@@ -209,12 +229,11 @@ note_stats(HgjJoinState *state)
 		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
 	bytes = (Size) (state->on_device ? stats->table.memory.host :
 					stats->table.memory.peak) + hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state);
+		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state) +
+		hgj_partition_bytes(state);
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
 	stats->dictionary_full = hgj_dictionaries_are_full(state);
-	if (state->pass == 1)
-		stats->build_rows = 0;
 	stats->build_rows += state->total_rows;
 	stats->passes = state->pass;
 	stats->built = true;
@@ -262,6 +281,13 @@ build_table(HgjJoinState *state)
 {
 	HgjError	err = {0};
 
+	if (state->pass == 1)
+	{
+		state->stats.build_rows = 0;
+		state->stats.partitions = 0;
+		state->stats.spilled_inner = state->stats.spilled_outer = 0;
+		state->stats.outer_filtered = 0;
+	}
 	state->total_rows = 0;
 	state->graph_rows = 0;
 	state->long_keys = false;
@@ -296,6 +322,7 @@ hgj_build_pass(HgjJoinState *state)
 	if (state->inner_batch == NULL)
 		lay_out_build_side(state);
 	state->pass++;
+	state->unit_pass++;
 	build_table(state);
 	if (state->device_failed && hgj_retry_build(state))
 		build_table(state);
@@ -303,7 +330,7 @@ hgj_build_pass(HgjJoinState *state)
 		return;
 	note_stats(state);
 	settle_recheck(state);
-	if (state->engine->sift && !state->semantics.fill_outer)
+	if (state->engine->sift && !state->semantics.fill_outer && !state->splitting)
 		state->outer.sieve_of = state;
 	if (!state->last_pass)
 		ereport(DEBUG1,
@@ -357,8 +384,10 @@ hgj_free_build(HgjJoinState *state)
 {
 	hgj_release_table(state);
 	hgj_row_store_free(&state->rows);
+	hgj_partitions_free_memory(state);
 	state->inner_pending = false;
-	state->pass = 0;
+	state->pass = state->unit_pass = 0;
+	state->has_split = false;
 	if (state->outer_batch)
 		hgj_arena_free(&state->outer_batch->own_values);
 }

@@ -183,7 +183,7 @@ build_tables(HgjDevice *d, bool *empty)
 			d->run_reason = HGJ_DEVICE_FAILED;
 			return false;
 		}
-		if (!join->last_pass || join->pass != 1)
+		if (!join->last_pass || join->has_split || join->pass != 1)
 		{
 			d->run_reason = HGJ_DEVICE_PASSES;
 			return false;

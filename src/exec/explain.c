@@ -86,7 +86,10 @@ show_fallback(const HgjRunReport *run, ExplainState *es)
 	if (run->fallback != HGJ_FALLBACK_NONE)
 		appendStringInfo(&buf, "cpu engine (%s%s)",
 						 fallback_reason[run->fallback], run->fallback_text);
-	if (run->stats.passes > 1)
+	if (run->stats.partitions > 0)
+		appendStringInfo(&buf, "%spartitions (the build side does not fit into memory)",
+						 buf.len ? "; " : "");
+	else if (run->stats.passes > 1)
 		appendStringInfo(&buf, "%sseveral passes (the build side does not fit into memory)",
 						 buf.len ? "; " : "");
 	if (run->stats.dictionary_full)
@@ -194,6 +197,30 @@ show_device(const HgjRunStats *stats, ExplainState *es)
 	}
 }
 
+/* What went to temporary files, and what did not have to. */
+static void
+show_spilled(const HgjRunStats *stats, ExplainState *es)
+{
+	uint64		inner = (stats->spilled_inner + 1023) / 1024;
+	uint64		outer = (stats->spilled_outer + 1023) / 1024;
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyUInteger("Spilled Inner", "kB", inner, es);
+		ExplainPropertyUInteger("Spilled Outer", "kB", outer, es);
+		ExplainPropertyUInteger("Outer Rows Filtered", NULL,
+								stats->outer_filtered, es);
+	}
+	else if (inner > 0)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str,
+						 "Spilled Inner: " UINT64_FORMAT "kB  Spilled Outer: "
+						 UINT64_FORMAT "kB  Outer Rows Filtered: " UINT64_FORMAT "\n",
+						 inner, outer, stats->outer_filtered);
+	}
+}
+
 /* What the run chose and used; nothing if it never built. */
 static void
 show_run(HgjJoinState *state, ExplainState *es)
@@ -226,6 +253,8 @@ show_run(HgjJoinState *state, ExplainState *es)
 						 (stats->peak_bytes + 1023) / 1024);
 		if (stats->passes > 1)
 			appendStringInfo(es->str, "  Passes: %u", stats->passes);
+		if (stats->spilled_inner > 0)
+			appendStringInfo(es->str, "  Partitions: %u", stats->partitions + 1);
 		appendStringInfoChar(es->str, '\n');
 	}
 	else
@@ -238,7 +267,9 @@ show_run(HgjJoinState *state, ExplainState *es)
 		ExplainPropertyUInteger("Memory Usage", "kB",
 								(stats->peak_bytes + 1023) / 1024, es);
 		ExplainPropertyUInteger("Passes", NULL, stats->passes, es);
+		ExplainPropertyUInteger("Partitions", NULL, stats->partitions + 1, es);
 	}
+	show_spilled(stats, es);
 	if (on_device)
 		show_device(stats, es);
 	show_filter(stats, es);

@@ -29,6 +29,7 @@
 #include "compat.h"
 
 #include "exec/join_state.h"
+#include "exec/partition.h"
 
 static bool
 can_read_inner_again(const HgjJoinState *state)
@@ -52,7 +53,7 @@ can_go_on(const HgjJoinState *state, HgjPhase phase)
 	if (phase != HGJ_PHASE_FETCH && phase != HGJ_PHASE_PROBE &&
 		phase != HGJ_PHASE_MATCHES)
 		return false;
-	return state->pass == 1 && state->last_pass &&
+	return state->pass == 1 && state->last_pass && !state->has_split &&
 		state->emitted == state->emitted_before &&
 		(!state->semantics.mark_inner || state->outer_batch->first_row == 0) &&
 		can_read_inner_again(state);
@@ -67,8 +68,10 @@ drop_build(HgjJoinState *state)
 {
 	hgj_release_table(state);
 	hgj_row_store_free(&state->rows);
+	hgj_partitions_release(state);
 	state->inner_pending = false;
-	state->pass = 0;
+	state->has_split = false;
+	state->pass = state->unit_pass = 0;
 	if (state->inner_read)
 		hgj_rewind_inner(state);
 }
@@ -90,7 +93,7 @@ hgj_retry_build(HgjJoinState *state)
 	if (state->pass > 1 || !can_read_inner_again(state))
 		return false;
 	leave_device(state);
-	state->pass = 1;
+	state->pass = state->unit_pass = 1;
 	return true;
 }
 

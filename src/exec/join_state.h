@@ -86,6 +86,10 @@ typedef struct HgjRunStats
 	uint64		build_rows;		/* all passes of the last build */
 	uint32		passes;
 	uint64		peak_bytes;		/* highest of all passes and rescans */
+	uint32		partitions;		/* of the last execution, joined from files */
+	uint64		spilled_inner;	/* bytes */
+	uint64		spilled_outer;
+	uint64		outer_filtered; /* outer rows that did not have to wait */
 	HgjTableInfo table;			/* of the last pass */
 	uint32		notes;			/* HgjNote bits, of all passes */
 	uint64		filter_bytes;	/* largest of the tables that are gone */
@@ -138,7 +142,11 @@ typedef struct HgjJoinState
 	uint32		total_rows;		/* row ids of this pass */
 	uint64		graph_rows;		/* those that have an entry */
 	bool		last_pass;
-	uint32		pass;			/* from 1 */
+	uint32		pass;			/* from 1, over all units (partition.c) */
+	uint32		unit_pass;		/* from 1, over the same outer rows */
+	bool		splitting;		/* outer rows may wait in partitions */
+	bool		has_split;		/* the table is not all of the build side */
+	struct HgjPartitions *partitions;	/* NULL: there never were any */
 	bool		poll_disabled;
 	bool		inner_read;		/* some of the inner side, since its start */
 
@@ -243,6 +251,7 @@ extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
 
 /* probe.c */
 extern void hgj_restart_outer(HgjJoinState *state);
+extern void hgj_note_peak_memory(HgjJoinState *state);
 extern bool hgj_peek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);
 extern bool hgj_fetch_outer(HgjJoinState *state);

@@ -7,15 +7,17 @@
  *				join here; build the first pass (build.c)
  *	FETCH		the next outer batch (probe.c); at the end of the outer side go
  *				to UNMATCHED_INNER
- *	PROBE		the next portion of matches; when there is none left, go to
- *				UNMATCHED_OUTER
+ *	PROBE		the next portion of matches; when there is none left, put
+ *				outer rows that are to wait into partitions (partition.c) and go
+ *				to UNMATCHED_OUTER
  *	MATCHES		recheck and return them one by one (emit.c), then PROBE
  *	UNMATCHED_OUTER	left, full and anti joins: outer rows of the batch that
- *				have not matched in any pass; then FETCH
+ *				have not matched in any pass, and do not wait; then FETCH
  *	UNMATCHED_INNER	right and full joins: inner rows of this pass that have not
  *				matched; then NEXT_PASS
  *	NEXT_PASS	if the build side did not fit into memory: build the next chunk
- *				of it and go through the outer side again, else DONE
+ *				of it and go through the outer side again, or build the next
+ *				unit's (partition.c) and go through its outer rows; else DONE
  *	DONE		until a rescan
  *
  * Where the engine's device fails in any of these, failover.c takes over.
@@ -35,6 +37,7 @@
 
 #include "exec/join_state.h"
 #include "exec/parallel.h"
+#include "exec/partition.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -111,6 +114,7 @@ end_join(CustomScanState *node)
 	HgjJoinState *state = (HgjJoinState *) node;
 
 	hgj_source_drop_rows(&state->outer);
+	hgj_partitions_release(state);
 	if (state->outer.methods->end)
 		state->outer.methods->end(&state->outer);
 	if (state->inner.methods->end)
@@ -125,7 +129,7 @@ static bool
 table_is_reusable(HgjJoinState *state)
 {
 	return state->table != NULL && state->pass == 1 && state->last_pass &&
-		state->inner_ps->chgParam == NULL &&
+		!state->has_split && state->inner_ps->chgParam == NULL &&
 		!(state->inner_key_params && state->css.ss.ps.chgParam != NULL);
 }
 
@@ -181,6 +185,7 @@ rescan_join(CustomScanState *node)
 
 	if (!table_is_reusable(state) || !clear_marks(state))
 	{
+		hgj_partitions_release(state);
 		hgj_free_build(state);
 		if (state->device_failed)
 			hgj_use_cpu(state);
@@ -216,6 +221,20 @@ find_demand(HgjJoinState *state)
 		state->demand = hgj_demand_of(ps);
 	state->demand_known = true;
 	state->careful = !hgj_all_rows_wanted(state->demand, ps->state);
+}
+
+/* The table is built: which phase is next? */
+static HgjPhase
+after_build(HgjJoinState *state)
+{
+	if (state->last_pass && !state->splitting && state->graph_rows == 0 &&
+		!state->semantics.fill_outer)
+	{
+		state->next_pair = state->pairs.n = 0;
+		return state->semantics.fill_inner ?
+			HGJ_PHASE_UNMATCHED_INNER : HGJ_PHASE_NEXT_PASS;
+	}
+	return HGJ_PHASE_FETCH;
 }
 
 /* Phase START; returns the next one. */
@@ -255,10 +274,7 @@ start_join(HgjJoinState *state)
 
 	if (!state->last_pass)
 		hgj_keep_outer(state);
-	else if (state->graph_rows == 0 && !state->semantics.fill_outer)
-		return state->semantics.fill_inner ?
-			HGJ_PHASE_UNMATCHED_INNER : HGJ_PHASE_DONE;
-	return HGJ_PHASE_FETCH;
+	return after_build(state);
 }
 
 /* Phase NEXT_PASS; returns the next one. */
@@ -266,14 +282,20 @@ static HgjPhase
 start_next_pass(HgjJoinState *state)
 {
 	if (state->last_pass)
-		return HGJ_PHASE_DONE;
+	{
+		if (state->splitting)
+			hgj_split_end(state);
+		if (!hgj_next_unit(state))
+			return HGJ_PHASE_DONE;
+	}
+	else if (!hgj_rewind_unit(state))
+		hgj_source_replay_rows(&state->outer);
 	hgj_release_table(state);
 	hgj_build_pass(state);
 	if (state->device_failed)
 		return HGJ_PHASE_NEXT_PASS;
-	hgj_source_replay_rows(&state->outer);
 	hgj_restart_outer(state);
-	return HGJ_PHASE_FETCH;
+	return after_build(state);
 }
 
 /*
@@ -428,7 +450,11 @@ hgj_advance(HgjJoinState *state)
 
 		case HGJ_PHASE_PROBE:
 			if (state->pairs.done && state->npairs_left == 0)
+			{
+				if (state->splitting)
+					hgj_split_outer(state);
 				state->phase = HGJ_PHASE_UNMATCHED_OUTER;
+			}
 			else
 			{
 				hgj_next_matches(state);

@@ -22,7 +22,9 @@
  * rows are then kept from pass to pass: a left, full or anti join returns its
  * unmatched outer rows in the last pass only, and a join that wants one match
  * per outer row leaves those out that have had it.  Unmatched inner rows are
- * returned at the end of each pass, which has seen every outer row.
+ * returned at the end of each pass, which has seen every outer row.  The outer
+ * rows of a unit of partitions (partition.c) are on file already, and that is
+ * what a later pass reads.
  *
  * Memory: batch and match arrays in the query's context; one bit per outer row
  * where passes need it.  No locks.
@@ -33,6 +35,7 @@
 
 #include "access/xact.h"
 #include "exec/join_state.h"
+#include "exec/partition.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -48,7 +51,8 @@ tracks_outer(const HgjJoinState *state)
 {
 	return state->semantics.fill_outer ||
 		(state->semantics.one_per_outer &&
-		 (state->recheck || state->pass > 1 || !state->last_pass));
+		 (state->recheck || state->unit_pass > 1 || !state->last_pass ||
+		  state->splitting));
 }
 
 /* Make the bits of rows [0, rows) addressable; new ones are unset. */
@@ -84,8 +88,12 @@ start_matched(HgjJoinState *state)
 	uint32		nsel = 0;
 
 	memset(state->matched, 0, batch->nrows);
-	if (state->pass == 1)
+	if (state->unit_pass == 1)
+	{
+		if (state->partitions && state->partitions->unit)
+			hgj_take_flags(state);
 		return;
+	}
 
 	for (uint32 i = 0; i < batch->nrows; i++)
 	{
@@ -176,8 +184,9 @@ grow_outer_batch(HgjJoinState *state)
 	batch->first_row = first_row;
 }
 
-static void
-note_peak_memory(HgjJoinState *state)
+/* The bytes held now, if they are the most so far. */
+void
+hgj_note_peak_memory(HgjJoinState *state)
 {
 	HgjMemory	memory;
 	Size		bytes;
@@ -188,7 +197,8 @@ note_peak_memory(HgjJoinState *state)
 	bytes = (Size) (state->on_device ? memory.host : memory.current) +
 		hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
-		hgj_batch_bytes(state->outer_batch) + hgj_dictionaries_bytes(state);
+		hgj_batch_bytes(state->outer_batch) + hgj_dictionaries_bytes(state) +
+		hgj_partition_bytes(state);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }
 
@@ -199,8 +209,9 @@ fill_outer_batch(HgjJoinState *state, bool careful)
 	if (state->batch_rows > state->outer_batch->capacity)
 		grow_outer_batch(state);
 	state->outer.careful = careful || state->careful;
-	state->outer.methods->fill(&state->outer, state->outer_batch,
-							   state->batch_rows);
+	if (!hgj_fill_outer_of_unit(state, state->batch_rows))
+		state->outer.methods->fill(&state->outer, state->outer_batch,
+								   state->batch_rows);
 }
 
 /*
@@ -343,7 +354,7 @@ hgj_fetch_outer(HgjJoinState *state)
 		state->matched_capacity = 0;
 		state->matched = MemoryContextAlloc(state->context, batch->capacity);
 		state->matched_capacity = batch->capacity;
-		note_peak_memory(state);
+		hgj_note_peak_memory(state);
 	}
 	state->outer_seen = true;
 	state->emitted_before = state->emitted;

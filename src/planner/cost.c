@@ -14,8 +14,11 @@
  *	  cpu_tuple_cost, and one that is a join of ours does not emit rows.
  * 3. Every match costs emit_tuple_cost, and every candidate its residual
  *	  clauses.  Raw keys need no operator calls, opaque ones do.
- * 4. A build side larger than the memory limit is joined in passes: the outer
- *	  rows are written once and read again for each pass but the first.
+ * 4. Of a build side larger than the memory limit, the part that is too much
+ *	  is written to partitions and read again, and the same part of the outer
+ *	  side; as many times as partitions have to be split.  Where passes are
+ *	  forced, the outer rows are written once and read again for each pass but
+ *	  the first.
  * 5. A partial path's outer side is one worker's share, so that the same sums
  *	  charge every worker for all of the inner side and the build.
  * 6. Under engine = auto a join that is cheaper on a GPU is planned for it: in the
@@ -65,6 +68,13 @@
 
 /* Temporary files that it writes to at the same time. */
 #define HGJ_SPILL_FILES			64
+
+/* Of a row in a partition, beside its columns. */
+#define HGJ_SPILLED_ROW_BYTES	12
+
+/* Memory that a partition takes while it is written, and the fewest there are. */
+#define HGJ_PARTITION_BYTES		(16 * 1024)
+#define HGJ_FEWEST_PARTITIONS	4
 
 /* What approx_tuple_count() computes, but for the factor of both sides' rows. */
 static Selectivity
@@ -227,6 +237,30 @@ estimate_candidates(const HgjJoinCosts *costs, const Path *outer,
 			   all * Min(1.0, 2.0 / (costs->semifactors->match_count + 1.0)));
 }
 
+/* Step 4, where passes are forced. */
+static Cost
+passes_cost(double passes, const Path *outer, Cost probe)
+{
+	return seq_page_cost * passes *
+		pages_of(outer->rows, outer->pathtarget->width) +
+		(passes - 1) * (outer->rows * cpu_tuple_cost + probe);
+}
+
+/* Step 4: what a side's spilled part costs, once written and once read. */
+static Cost
+partitions_cost(double fits, const Path *path)
+{
+	double		rows = path->rows * (1.0 - 1.0 / fits);
+	double		pages = ceil(rows * (HGJ_SPILLED_ROW_BYTES +
+									 MAXALIGN(path->pathtarget->width)) / BLCKSZ);
+	double		limit = (double) get_hash_memory_limit();
+	double		fan_out = Max(limit / HGJ_PARTITION_BYTES,
+							  HGJ_FEWEST_PARTITIONS);
+	double		depth = Max(ceil(log(fits) / log(fan_out)), 1);
+
+	return depth * 2 * (seq_page_cost * pages + hgj_page_tuple_cost * rows);
+}
+
 /*
  * Step 6: what a GPU takes for the build, and for the probes, and what the CPU
  * does.  True if the GPU is cheaper, and can be had.
@@ -275,7 +309,7 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	double		key_cost = cpu_operator_cost * costs->nkeys;
 	double		emitted;
 	double		candidates = estimate_candidates(costs, outer, inner, &emitted);
-	double		passes;
+	double		fits;
 	Cost		build_side = inner->total_cost -
 		hgj_feed_saving(inner, costs->inner_in_batches);
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
@@ -291,16 +325,17 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	run = Max(probe_side, 0) + probe + key_cost * outer->rows +
 		costs->match.per_tuple * candidates + hgj_emit_tuple_cost * emitted;
 
+	/* the build side in memories */
 	if (!*device)
 		row_bytes += HGJ_GRAPH_ROW_BYTES;
-	passes = ceil(inner->rows * row_bytes / (double) get_hash_memory_limit());
-	if (passes > 1)
+	fits = inner->rows * row_bytes / (double) get_hash_memory_limit();
+	probe += key_cost * outer->rows;
+	if (fits > 1 && hgj_spill == HGJ_SPILL_PASSES)
+		run += passes_cost(ceil(fits), outer, probe);
+	else if (fits > 1)
 	{
-		double		pages = pages_of(outer->rows, outer->pathtarget->width);
-
-		run += seq_page_cost * pages * passes;
-		run += (passes - 1) *
-			(outer->rows * (cpu_tuple_cost + key_cost) + probe);
+		*startup += partitions_cost(fits, inner);
+		run += partitions_cost(fits, outer) + probe * (1.0 - 1.0 / fits);
 	}
 	*total = *startup + run;
 }

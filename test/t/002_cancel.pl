@@ -127,7 +127,7 @@ my %stopped = (
 	'error in the output' => "$failing{'the output'};",
 	'a LIMIT that stops early' => 'SELECT f.v FROM fact f JOIN dim d USING (k) LIMIT 1;',
 	'a cursor left open' => "BEGIN; DECLARE c CURSOR FOR SELECT f.v FROM fact f JOIN dim d USING (k); FETCH 5 FROM c; ROLLBACK;",
-	'several passes stopped' => "SET work_mem = '1MB'; SELECT f.v FROM fact f LEFT JOIN dim d USING (k) LIMIT 1;");
+	'partitions stopped' => "SET work_mem = '1MB'; SELECT f.v FROM fact f LEFT JOIN dim d USING (k) LIMIT 1;");
 for my $what (sort keys %stopped)
 {
 	keeps_nothing($node, $what, sql => $stopped{$what}, reset => 'RESET statement_timeout; RESET work_mem;',
@@ -140,11 +140,11 @@ my ($rc, $out, $err) = $node->psql('postgres',
 	"$FORCED SET work_mem = '64kB'; SET temp_file_limit = '1MB';
 	SELECT count(*), sum(f.v), sum(d.w) FROM fact f LEFT JOIN dim d USING (k);
 	RESET temp_file_limit; RESET work_mem; $good", on_error_stop => 0);
-like($err, qr/temporary file size exceeds temp_file_limit/, 'temp_file_limit holds for several passes');
+like($err, qr/temporary file size exceeds temp_file_limit/, 'temp_file_limit holds for partitions');
 like($out, qr/\Q$answer\E/, 'and the session goes on');
 is( $node->safe_psql('postgres',
 		"$FORCED SET work_mem = '1MB'; SELECT count(*), sum(f.v), sum(d.w) FROM fact f LEFT JOIN dim d USING (k)"),
-	$answer, 'several passes give the right answer');
+	$answer, 'partitions give the right answer');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'no temporary file is left');
 
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal|leak/,

@@ -325,7 +325,7 @@ static HgjStatus look_at(const HgjPipeline *p, const uint64_t *flags, HgjError *
 	if (flags[PIPE_FLAG_ENDED] > MOST_SUMMED)
 		for (uint32_t w = 0; w < p->spec.nwords; w++)
 			if (p->spec.words[w].state == HGJ_PIPE_SUM_LOW)
-				return fail(err, HGJ_LIMIT, "there are too many rows for a sum");
+				return fail(err, HGJ_ROW_FAILED, "there are too many rows for a sum");
 	return HGJ_OK;
 }
 

@@ -36,8 +36,8 @@
  * the pipeline fail with HGJ_ROW_FAILED, in the call after which that is known:
  * the caller has seen no row yet and can run the query in another way, which
  * raises the error properly.  The same goes for everything else that can come
- * up on the way: HGJ_LIMIT (more groups than there is room for, or too many
- * rows for a sum), HGJ_OUT_OF_MEMORY, HGJ_DEVICE_LOST.  After anything but
+ * up on the way: HGJ_LIMIT (more groups than there is room for),
+ * HGJ_OUT_OF_MEMORY, HGJ_DEVICE_LOST.  After anything but
  * HGJ_OK and HGJ_CANCELLED there is nothing left to do but destroy.
  *
  * GROUPS.  Two rows belong to the same group when their key registers are equal,

@@ -22,7 +22,7 @@ regress()
 	local tests dir=/pg/regress ok=0 bad=0
 	tests=${*:-$(cd sql && ls *.sql | grep -v -- '--' | sed 's/\.sql$//' | grep -vx setup)}
 	mkdir -p $dir && chown postgres $dir && chmod -R a+rX . && chmod a+rx "$PWD"
-	$PGSU PGOPTIONS='-c hashgraph_join.engine=cuda' "$PGBIN/../lib/pgxs/src/test/regress/pg_regress" \
+	$PGSU PGOPTIONS='-c hashgraph_join.engine=cuda -c hgj_test.device=yes' "$PGBIN/../lib/pgxs/src/test/regress/pg_regress" \
 		--inputdir="$PWD" --outputdir=$dir --bindir="$PGBIN" --host=/pg --user=postgres \
 		--dbname=regress_hgj --load-extension=hashgraph_join setup $tests 2>&1 | grep '^test '
 	for t in setup $tests; do
@@ -146,7 +146,7 @@ costs()
 
 filter()
 {
-	grep -vE 'Engine: |Device: |Device Memory: |Kernel Time: |Build: .* Probe: |Vertices: |Memory Usage|Fallback|^-+(\+-+)*$|QUERY PLAN|^\(([0-9]+) rows?\)$|hashgraph_join\.engine' "$1" | sed 's/^ *//; s/ *$//'
+	grep -vE 'Device Pipeline|Host Decode: |Engine: |Device: |Device Memory: |Kernel Time: |Build: .* Probe: |Vertices: |Memory Usage|Fallback|^-+(\+-+)*$|QUERY PLAN|^\(([0-9]+) rows?\)$|hashgraph_join\.engine' "$1" | sed 's/^ *//; s/ *$//'
 }
 
 bench()

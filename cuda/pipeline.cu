@@ -80,8 +80,8 @@ static void pipeline_destroy(HgjPipeline *p)
 	device = p->account.device;
 	if (table_enter(&p->account, nullptr) == HGJ_OK)
 		for (PipeSlot &slot : p->slots)
-			if (slot.lane.stream != nullptr)
-				(void) cudaStreamSynchronize(slot.lane.stream);
+			if (slot.lane.event != nullptr)
+				(void) wait(&p->account, slot.lane, false, nullptr);
 	delete p;
 	if (__atomic_sub_fetch(&device->tables, 1, __ATOMIC_RELAXED) == 0)
 		device_trim(device);
@@ -220,6 +220,7 @@ static HgjStatus make_groups(HgjPipeline *p, const HgjPipeRange *ranges,
 		while (g->capacity < expected * 2)
 			g->capacity *= 2;
 		g->most = g->capacity / 8 * 5;
+		g->seed = p->spec.njoins > 0 ? p->spec.joins[0].table->spec.seed : 0;
 		key_bytes = g->capacity * (p->spec.nkeys + 1) * sizeof(uint64_t);
 		HGJ_TRY(p->tags.get(&p->account, stream, g->capacity * sizeof(uint32_t), err));
 		HGJ_TRY(p->keys.get(&p->account, stream, key_bytes, err));

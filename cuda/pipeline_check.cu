@@ -88,6 +88,8 @@ static HgjStatus check_code(HgjPipeline *p, HgjError *err)
 			return fail(err, HGJ_INVALID, "an instruction of a pipeline is not sound");
 		if (has_result(in->op) && in->dst >= p->registers)
 			p->registers = in->dst + 1u;
+		if (in->op == HGJ_PIPE_PAYLOAD && in->a >= probed)
+			return fail(err, HGJ_INVALID, "a pipeline reads a row that is not there yet");
 		if (in->op == HGJ_PIPE_PROBE)
 		{
 			if (in->a != probed || matched != probed)

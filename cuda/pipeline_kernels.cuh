@@ -118,7 +118,7 @@ __device__ bool hashed_group(const PipeView &view, const uint64_t *keys, uint64_
 {
 	const PipeGroups &g = view.groups;
 	uint64_t mask = g.capacity - 1;
-	uint64_t hash = nulls * 0x9E3779B97F4A7C15ull + 0xD6E8FEB86659FD93ull;
+	uint64_t hash = nulls * 0x9E3779B97F4A7C15ull + g.seed;
 
 	for (uint32_t k = 0; k < view.nkeys; k++)
 		hash = hgj_hash_fold(hash ^ keys[k], 0xA0761D6478BD642Full);
@@ -351,7 +351,7 @@ template <int REGS, int JOINS, bool OWN>
 __device__ __forceinline__ unsigned long long
 run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &batch,
 		uint64_t valid, uint64_t row, const PipeSink &sink, uint32_t *joined,
-		uint32_t *removed, uint32_t *ended)
+		uint32_t *removed, uint64_t *ended)
 {
 	PipeRow<REGS, JOINS> r;
 	unsigned long long stop = 0;
@@ -418,10 +418,8 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &b
 }
 
 /* Add a thread's counter to a word of flags, by warp. */
-__device__ __forceinline__ void add_counter(unsigned long long *flag, uint32_t n)
+__device__ __forceinline__ void add_counter(unsigned long long *flag, uint64_t sum)
 {
-	uint64_t sum = n;
-
 	for (int d = 16; d > 0; d /= 2)
 		sum += __shfl_xor_sync(0xFFFFFFFFu, sum, d);
 	if (threadIdx.x % 32 == 0 && sum > 0)
@@ -445,11 +443,13 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	uint64_t own[OWN ? HGJ_PIPE_WORDS : 1];
 	uint32_t joined[JOINS] = {};
 	uint32_t removed[JOINS] = {};
-	uint32_t ended = 0;
+	uint64_t ended = 0; /* a sum's limit hangs on it */
 	unsigned long long stop = 0;
 	PipeSink sink = {shared_words > 0 ? words : view.groups.states, own};
 
-	if (*(volatile unsigned long long *) (view.flags + PIPE_FLAG_STOP) != 0)
+	/* a block goes on or ends as a whole: all of it loads the code */
+	if (__syncthreads_or(*(volatile unsigned long long *) (view.flags + PIPE_FLAG_STOP) !=
+						 0))
 		return;
 	for (uint32_t i = threadIdx.x; i < view.ncode; i += PIPE_THREADS)
 		shared_memory[i] = __ldg(reinterpret_cast<const uint4 *>(view.code) + i);

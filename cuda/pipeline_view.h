@@ -48,6 +48,7 @@ struct PipeGroups
 	bool dense;
 	uint64_t capacity;          /* groups; a power of two, if hashed */
 	uint64_t most;              /* hashed: groups that may be added */
+	uint64_t seed;              /* hashed */
 	int64_t low[HGJ_PIPE_KEYS]; /* dense */
 	int64_t high[HGJ_PIPE_KEYS];
 	uint64_t step[HGJ_PIPE_KEYS];

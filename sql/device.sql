@@ -115,6 +115,13 @@ select sum(v / p) from dev_f f join dev_a a on f.k1 = a.k;
 select count(*) from dev_f f join dev_a a on f.k1 = a.k and f.v / a.p > 1;
 select sum(v / (p - 7)) filter (where p <> 7) > 0 as fine from dev_f f join dev_a a on f.k1 = a.k;
 
+-- nothing is built beside an empty side, where that could raise an error
+select dev_check('select count(*) from dev_none n where not exists (select from dev_a a where n.k = a.k and 10 / (a.p - 7) > 0)');
+select dev_check('select count(*), sum(v) from dev_f f where not exists (select from dev_a a where f.k1 = a.k and 10 / (a.p + 7) > 0)');
+set join_collapse_limit = 1;
+select dev_check('select count(*), sum(b.g) from dev_f f left join dev_a a on f.k1 = a.k left join dev_b b on f.k2 = b.k and 10 / (b.g + 1) > 1', 'no (build side that may raise an error)', nodes => 2);
+reset join_collapse_limit;
+
 -- plans that do not fit
 select dev_check('select count(*) from dev_f f join dev_b b on f.k2 = b.k and f.t like ''t%'' || b.g', 'no (join clause that runs row by row)');
 select dev_check('select count(*) from dev_f f full join dev_a a on f.k1 = a.k', 'no (join type)');

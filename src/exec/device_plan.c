@@ -26,6 +26,7 @@
 
 #include "access/parallel.h"
 #include "exec/agg_accumulate.h"
+#include "exec/demand.h"
 #include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/program_private.h"
@@ -55,6 +56,8 @@ hgj_device_reason_text(HgjDeviceReason reason)
 			return "outer side not read by pages";
 		case HGJ_DEVICE_VOLATILE:
 			return "volatile function below";
+		case HGJ_DEVICE_ORDER:
+			return "build side that may raise an error";
 		case HGJ_DEVICE_COLUMN:
 			return "column that does not pass by value";
 		case HGJ_DEVICE_EXPRESSION:
@@ -585,6 +588,16 @@ look_at_join(const HgjJoinState *join)
 	return HGJ_DEVICE_FITS;
 }
 
+/*
+ * Could its build side raise an error where PostgreSQL, who first sees that the
+ * joins below return no row, would not even have looked at it?
+ */
+static bool
+may_build_in_vain(const HgjJoinState *join)
+{
+	return hgj_worth_peeking(join) && hgj_rows_may_raise(join->inner_ps);
+}
+
 /* Step 1. */
 static HgjDeviceReason
 look_at_plan(HgjDevice *d)
@@ -610,6 +623,9 @@ look_at_plan(HgjDevice *d)
 		return HGJ_DEVICE_SOURCE;
 	if (contain_volatile_functions((Node *) join->outer_ps->plan->qual))
 		return HGJ_DEVICE_VOLATILE;
+	for (int i = 0; i < n - 1; i++)
+		if (may_build_in_vain(chain[i]))
+			return HGJ_DEVICE_ORDER;
 	d->njoins = n;
 	for (int j = 0; j < n; j++)
 	{

@@ -5,8 +5,8 @@
  *	  what the pipeline does).
  *
  * 1. Build the tables of all joins as ever (build.c).  An inner join whose table
- *	  is empty ends it here, and so does an outer side without rows, where the
- *	  joins would have looked at that first.
+ *	  is empty ends it here.  So does an outer side without rows, where the bottom
+ *	  join would have looked at that first, and its build side may raise an error.
  * 2. Write the instructions again, now with the values of constants; make the
  *	  pipeline; send the columns of the build sides that it reads.
  * 3. Have the pages source decode batches straight into staging buffers, one
@@ -28,6 +28,7 @@
 #include "compat.h"
 
 #include "exec/agg_state.h"
+#include "exec/demand.h"
 #include "exec/device.h"
 #include "exec/join_state.h"
 #include "executor/executor.h"
@@ -157,6 +158,28 @@ fill_stage(HgjDevice *d, const HgjPipeStage *stage, uint32 max_rows, uint64 *nul
 }
 
 /*
+ * Before the bottom join is built: is there an outer row?  Looked at where the
+ * join would have done so, and building could raise an error in vain.
+ */
+static bool
+has_outer_row(HgjJoinState *join)
+{
+	if (!hgj_worth_peeking(join) || !hgj_rows_may_raise(join->inner_ps))
+		return true;
+	hgj_restart_outer(join);
+	if (!hgj_peek_outer(join))
+		return false;
+	if (join->outer_filled)
+	{
+		join->outer.methods->rewind(&join->outer);
+		hgj_restart_outer(join);
+		hgj_rescan_uncounted(join);
+		join->outer_seen = true;
+	}
+	return true;
+}
+
+/*
  * Step 1.  Sets *empty where there can be no row of the joins.  False: the
  * pipeline is not for this.
  */
@@ -176,6 +199,17 @@ build_tables(HgjDevice *d, bool *empty)
 			return false;
 		}
 		d->engine = join->engine;
+		if (join->outer.reason == HGJ_SOURCE_PASSES)
+		{
+			/* an earlier execution took several, and what is below gives slots */
+			d->run_reason = HGJ_DEVICE_PASSES;
+			return false;
+		}
+		if (j == 0 && !has_outer_row(join))
+		{
+			*empty = true;
+			return true;
+		}
 		if (join->table == NULL)
 			hgj_build_pass(join);
 		if (join->device_failed || join->engine != d->engine)
@@ -296,8 +330,11 @@ send_payload(HgjDevice *d)
 static bool
 set_memory_limit(HgjDevice *d)
 {
-	uint64		limit = d->joins[0]->device_limit;
+	uint64		limit = 0;
 
+	/* where it is what was free, those that came first saw most of it */
+	for (int j = 0; j < d->njoins; j++)
+		limit = Max(limit, d->joins[j]->device_limit);
 	for (int j = 0; j < d->njoins && limit > 0; j++)
 	{
 		HgjMemory	memory;

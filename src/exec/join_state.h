@@ -221,6 +221,7 @@ hgj_single_rows(const HgjJoinState *state)
 extern void hgj_advance(HgjJoinState *state);
 extern void hgj_rewind_inner(HgjJoinState *state);
 extern void hgj_rewind_outer(HgjJoinState *state);
+extern bool hgj_worth_peeking(const HgjJoinState *state);
 extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 							  uint32 inner_row);
 

@@ -201,8 +201,8 @@ rescan_join(CustomScanState *node)
  * when unmatched outer rows are, else when an outer row comes cheaper than the
  * inner side.
  */
-static bool
-worth_peeking(HgjJoinState *state)
+bool
+hgj_worth_peeking(const HgjJoinState *state)
 {
 	if (state->semantics.fill_inner || state->table != NULL)
 		return false;
@@ -265,7 +265,7 @@ start_join(HgjJoinState *state)
 	state->batch_rows = 0;
 	state->emitted = state->emitted_before = 0;
 	hgj_restart_outer(state);
-	if (worth_peeking(state) && !hgj_peek_outer(state))
+	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
 	if (state->table == NULL)
 		hgj_build_pass(state);

@@ -261,6 +261,23 @@ hgj_restart_outer(HgjJoinState *state)
 	state->unmatched_end = false;
 }
 
+/* Expressions of a plan node besides its quals and target list. */
+static Node *
+own_expressions(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_HashJoin:
+			return (Node *) ((const Join *) plan)->joinqual;
+		case T_ValuesScan:
+			return (Node *) ((const ValuesScan *) plan)->values_lists;
+		default:
+			return NULL;
+	}
+}
+
 /* Would reading the node again call a volatile function again? */
 bool
 hgj_calls_volatile(PlanState *ps, void *context)
@@ -269,6 +286,7 @@ hgj_calls_volatile(PlanState *ps, void *context)
 
 	if (contain_volatile_functions((Node *) plan->qual) ||
 		contain_volatile_functions((Node *) plan->targetlist) ||
+		contain_volatile_functions(own_expressions(plan)) ||
 		(IsA(plan, CustomScan) &&
 		 contain_volatile_functions((Node *) ((CustomScan *) plan)->custom_exprs)))
 		return true;

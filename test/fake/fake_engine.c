@@ -10,13 +10,15 @@
  *
  *		CALL NTH WHAT	the NTH call of CALL (open, table_create, append, build,
  *						probe_create, probe_begin, probe_next, mark, unmatched,
- *						clear_marks) since then: lost, memory, limit, hang
+ *						clear_marks, pipeline) since then: lost, memory, limit, hang
  *		free BYTES		the device's free memory
  *		unusable		the device is too old
  *
  * 2. A lost device stays lost.  "hang" waits until the caller's poll says stop,
  *	  and is lost when spec.timeout_ms have passed.
  * 3. Everything else is the CPU engine's doing, with a device's accounts.
+ * 4. There are pipelines, so that everything before one and after it is done, but
+ *	  none can probe the tables.
  *
  * A table belongs to the caller from create to destroy.  No locks: tests have one
  * thread.
@@ -51,12 +53,13 @@ typedef enum Call
 	CALL_MARK,
 	CALL_UNMATCHED,
 	CALL_CLEAR_MARKS,
+	CALL_PIPELINE,
 	CALLS
 } Call;
 
 static const char *const call_names[CALLS] = {
 	"open", "table_create", "append", "build", "probe_create", "probe_begin",
-	"probe_next", "mark", "unmatched", "clear_marks"
+	"probe_next", "mark", "unmatched", "clear_marks", "pipeline"
 };
 
 typedef struct Fault
@@ -440,6 +443,32 @@ fake_clear_marks(HgjTable *table, HgjError *err)
 	return hgj_cpu_engine()->clear_marks(fake(table)->cpu, err);
 }
 
+/* Step 4. */
+static HgjStatus
+fake_pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline,
+					 HgjError *err)
+{
+	HgjTableSpec waits = {0};
+
+	waits.timeout_ms = spec->timeout_ms;
+	waits.poll = spec->poll;
+	waits.poll_arg = spec->poll_arg;
+	*pipeline = NULL;
+	ENTER(CALL_PIPELINE, &waits);
+	return fail(err, HGJ_UNSUPPORTED, "there are no pipelines here");
+}
+
+static void
+fake_pipeline_destroy(HgjPipeline *pipeline)
+{
+	(void) pipeline;
+}
+
+static const HgjPipelineMethods fake_pipeline = {
+	.create = fake_pipeline_create,
+	.destroy = fake_pipeline_destroy,
+};
+
 static const HgjEngine fake_engine = {
 	.abi_version = FAKE_ABI_VERSION,
 	.name = "cuda",
@@ -465,6 +494,7 @@ static const HgjEngine fake_engine = {
 	.is_marked = fake_is_marked,
 	.unmatched = fake_unmatched,
 	.clear_marks = fake_clear_marks,
+	.pipeline = &fake_pipeline,
 };
 
 extern __attribute__((visibility("default"))) const HgjEngine *hgj_engine_entry(void);

@@ -187,6 +187,37 @@ faults('table_create 1 lost');
 is($node->safe_psql('postgres', "$fake SELECT setval('s', 1) \\g /dev/null\n$volatile; SELECT last_value FROM s"),
 	$node->safe_psql('postgres', $volatile) . "\n20001", 'but before it has been read, nothing is in the way');
 
+faults('append 1 lost');
+fails_with($node, "$fake SELECT count(*) FROM f JOIN (VALUES (nextval('s')), (nextval('s'))) d(k) USING (k)",
+	qr/the device of a HashGraphJoin failed.*HINT/s, 'nor is a list of VALUES that calls it');
+
+# ---- what comes before and after a pipeline
+faults();
+my $agg = "$fake SET hashgraph_join.require = 'aggregate';";
+like($node->safe_psql('postgres', "$agg EXPLAIN (ANALYZE, COSTS OFF) $sum"), qr/Device Pipeline: no \(table that it cannot probe\)/,
+	'a pipeline that is refused: EXPLAIN says why');
+for my $what ('lost', 'memory', 'limit')
+{
+	faults("pipeline 1 $what");
+	is($node->safe_psql('postgres', "$agg $sum"), $answer, "pipeline $what: the answer");
+}
+faults('pipeline 1 hang');
+fails_with($node, "$agg SET statement_timeout = '500ms'; $sum", qr/canceling statement due to statement timeout/, 'pipeline hangs: cancelled');
+faults();
+my $anti = 'SELECT count(*) FROM f WHERE %s NOT EXISTS (SELECT 1 FROM d WHERE d.k = f.k AND 10 / (d.g - %d) > 0)';
+is($node->safe_psql('postgres', "$agg " . sprintf($anti, 'v = 0 AND', 7)), 0, 'beside an empty side no build side raises an error');
+fails_with($node, "$agg " . sprintf($anti, '', 7), qr/division by zero/, 'beside another it does');
+is($node->safe_psql('postgres', "$agg " . sprintf($anti, '', 17)), $node->safe_psql('postgres', sprintf($anti, '', 17)), 'or there is none');
+like($node->safe_psql('postgres', "$agg EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) " . sprintf($anti, 'v > 0 AND', 17)),
+	qr/Device Pipeline: no \(table.*Seq Scan on f \(actual rows=60000 loops=1\)/s, 'and the outer side counts once');
+like($node->safe_psql('postgres', "$agg SET join_collapse_limit = 1; EXPLAIN (COSTS OFF) SELECT count(*) FROM f LEFT JOIN d a ON f.k = a.k LEFT JOIN (SELECT k FROM d WHERE 10 / (g - 7) > 0) b ON f.v = b.k"),
+	qr/Device Pipeline: no \(build side that may raise an error\)/, 'above the bottom join that is for the host');
+
+# several passes make the join below give slots; the next execution needs one
+my $passes = 'SELECT x.i, (SELECT sum(a.g + b.s) FROM f LEFT JOIN d a ON f.k = a.k AND a.k < 100 LEFT JOIN d b ON f.v = b.k AND b.k < x.i) FROM (VALUES (20000), (10), (20000)) x(i)';
+is($node->safe_psql('postgres', "$fake SET join_collapse_limit = 1; SET hashgraph_join.spill = 'passes'; SET work_mem = '64kB'; SET hash_mem_multiplier = 1; $passes"),
+	$node->safe_psql('postgres', $passes), 'passes, then none: the answer');
+
 # ---- a device that hangs
 faults('probe_next 2 hang');
 my $begun = time;

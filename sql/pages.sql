@@ -218,6 +218,31 @@ select hgj_check('select l.*, o from local l full join other using (k)');
 select hgj_check('select x.id, y.t, x.fill, z.t, w.t from local x join local y using (id) join local z using (id) left join local w on w.id = x.k', 3);
 drop table local;
 
+-- values stay where they are while rows are returned, though in between other
+-- scans go through all buffers that are not pinned
+create temp table pinned as select g id, g % 41 k, repeat('p' || g, 150) t from generate_series(1, 300) g;
+create temp table churn as select g id, repeat('c', 1000) c from generate_series(1, 1500) g;
+analyze pinned, churn;
+select pg_relation_size('churn') / current_setting('block_size')::int > 150 as more_than_there_are_buffers;
+select hgj_check('select p.id, md5(p.t), o, (select count(c.c) from churn c where c.id <> p.id) from pinned p join other using (k)');
+select hgj_check('select p.id, p.t, q.t, (select count(c.c) from churn c where c.id <> p.id) from pinned p join pinned q using (id) left join other on q.k = other.k', 2);
+-- many scans under way at a time, of a table each: no more of them fail than
+-- PostgreSQL's would, which keeps one page each
+do $$ begin
+	for n in 1 .. 80 loop
+		execute format('create temp table pinned%s as select * from pinned where id <= 100', n);
+	end loop;
+end $$;
+select n, hgj_check((select format('select %s from generate_series(1, 3) i', string_agg(format(
+	'(select p.t from pinned%s p left join other using (k) where p.id > i + %s limit 1) as c%s', i, i % 7, i), ', ')) from generate_series(1, n) i), n)
+from unnest(array[10, 30, 80]) n;
+do $$ begin
+	for n in 1 .. 80 loop
+		execute format('drop table pinned%s', n);
+	end loop;
+end $$;
+drop table pinned, churn;
+
 -- no pages, no rows, all rows removed
 create table empty (id int, k int, t text);
 select hgj_check('select * from empty join other using (k)'), hgj_check('select * from empty full join other using (k)'), hgj_check('select * from other left join empty using (k)');

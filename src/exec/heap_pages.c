@@ -27,7 +27,10 @@
  *	  once they would only queue up.  Tables mostly lie in consecutive buffers: if the next one
  *	  has the block, it is pinned without a look into the mapping table.
  * 5. A page that somebody keeps pointers into stays pinned after the next one
- *	  is read, until hgj_pages_forget(); their number is bounded.
+ *	  is read, until hgj_pages_forget(); their number is bounded.  A session has
+ *	  few buffers for temporary tables, and many scans may be under way in a
+ *	  query: of those buffers, pins that PostgreSQL's own scan would not hold
+ *	  are taken only as long as most are free.
  *
  * Pins: the current page's belongs to the scan descriptor, the others' are
  * ours, until hgj_pages_reset(); on abort the resource owner gives all back.
@@ -58,6 +61,13 @@
 #define HGJ_MAX_KEPT_RING		16
 
 /*
+ * Temporary tables' buffers: pins of all kinds that end ours, as a part of
+ * them, and how many are still counted.
+ */
+#define HGJ_PINNED_LOCAL_SHARE	8
+#define HGJ_COUNTED_LOCAL		16384
+
+/*
  * Prepare; nothing is read, nor is the scan begun.
  *
  * natts: the highest attribute that somebody will look at.  want_offsets: they
@@ -84,6 +94,20 @@ hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, AttrNumber natts,
 		fair = NBuffers / MaxBackends;
 	pages->max_kept = Max(Min(fair, HGJ_MAX_KEPT), 1);
 	pages->kept = palloc(pages->max_kept * sizeof(Buffer));
+}
+
+/* How many pages may be kept, as things stand? */
+static int
+spare_pins(const HgjHeapPages *pages)
+{
+	int			spare = Max(NLocBuffer, 1) / HGJ_PINNED_LOCAL_SHARE;
+
+	if (!RelationUsesLocalBuffers(pages->rel) || NLocBuffer == 0 ||
+		NLocBuffer > HGJ_COUNTED_LOCAL)
+		return pages->max_kept;
+	for (int i = 0; i < NLocBuffer; i++)
+		spare -= LocalRefCount[i] > 0;
+	return Max(Min(spare, pages->max_kept), 0);
 }
 
 /* Begin the scan, or take over the one that is there, at its first block. */
@@ -357,7 +381,7 @@ leave_page(HgjHeapPages *pages)
 	{
 		if (pages->keep)
 		{
-			Assert(pages->nkept < pages->max_kept);
+			Assert(pages->nkept < pages->may_keep);
 			pages->kept[pages->nkept++] = scan->rs_cbuf;
 		}
 		else
@@ -394,7 +418,7 @@ hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
 	scan->rs_cblock = pages->block = pages->ahead_block;
 	pages->ahead = InvalidBuffer;
 	pages->prefetch.next = pages->prefetch.end = NULL;
-	if (read_ahead && pin_ahead(pages))
+	if (read_ahead && pages->may_keep > 0 && pin_ahead(pages))
 	{
 		pages->prefetch.next = (const char *) BufferGetPage(pages->ahead);
 		pages->prefetch.end = pages->prefetch.next + BLCKSZ;
@@ -422,6 +446,7 @@ hgj_pages_forget(HgjHeapPages *pages)
 	while (pages->nkept > 0)
 		ReleaseBuffer(pages->kept[--pages->nkept]);
 	pages->keep = false;
+	pages->may_keep = spare_pins(pages);
 }
 
 /*

@@ -42,6 +42,8 @@ typedef struct HgjHeapPages
 	bool		keep;			/* the current one, too */
 	int			nkept;
 	int			max_kept;
+	int			may_keep;		/* till the next hgj_pages_forget(): no more, or
+								 * if it is 0 then none */
 	Buffer	   *kept;
 } HgjHeapPages;
 
@@ -57,7 +59,7 @@ extern void hgj_pages_reset(HgjHeapPages *pages);
 static inline bool
 hgj_pages_full(const HgjHeapPages *pages)
 {
-	return pages->keep && pages->nkept == pages->max_kept;
+	return pages->keep && pages->nkept == pages->may_keep;
 }
 
 #endif							/* HGJ_HEAP_PAGES_H */

@@ -538,7 +538,8 @@ settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 		if (source->columns[c].dictionary && ps->wanted[c] >= 0)
 			encode_values(batch, c, source->columns[c].dictionary,
 						  ps->targets[ps->wanted[c]].vector, n);
-	if (batch->values == &batch->own_values && n >= HGJ_PIN_ROWS)
+	if (batch->values == &batch->own_values && n >= HGJ_PIN_ROWS &&
+		ps->pages.may_keep > 0)
 	{
 		ps->pages.keep = true;
 		return;

@@ -1,5 +1,6 @@
--- Text keys: up to 15 bytes are packed into the key words, longer ones are
--- hashed and rechecked, but only where the build side has one.
+-- Text keys: up to 15 bytes (more if they are long on average) are packed into the
+-- key words, longer ones are hashed and rechecked, but only where the build side
+-- has one.
 set work_mem = '16MB';
 create collation text_nd (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 
@@ -53,6 +54,23 @@ from (values ('short_ts', 'us'), ('ts', 'short_us'), ('short_ts', 'short_us')) s
 -- one long key among many short ones
 insert into short_us (id, t, b, p, x, k, v) select id, t, b, p, x, k, v from us where octet_length(t) = 16;
 select j, hgj_check(text_join(j, 'l.t = r.t', 'ts', 'short_us')) from unnest('{inner,left,right,full,semi,anti,unique}'::text[]) j;
+
+-- As many words as values are long on average (3, 4, 5, and 2 again); some are
+-- longer, whatever the average is.
+create function text_widths(width int) returns table (c text, j text, says text) language plpgsql as $$
+begin
+	create temp table wide_ts as select t, b, x, v, k, id from ts;
+	create temp table wide_us as select t, b, x, v, k, id from us;
+	insert into wide_ts select t, convert_to(t, 'UTF8'), t, 1, g, -g from (select g, left(repeat(md5(g::text), 3), width + g % 5 - 2) as t from generate_series(1, 4000) g) f;
+	insert into wide_us select t, convert_to(t, 'UTF8'), t, 1, g, -g from (select g, left(repeat(md5(g::text), 3), width + g % 5 - 2) as t from generate_series(3000, 7000) g) f;
+	insert into wide_us select overlay(t placing 'y' from length(t)), b, x, v, k, id from wide_us where t <> '' and id < -3500;
+	analyze wide_ts, wide_us;
+	return query select f.c, g.j, hgj_check(text_join(g.j, f.c, 'wide_ts', 'wide_us'))
+	from unnest('{l.t = r.t,l.b = r.b and l.t = r.x}'::text[]) f(c), unnest('{inner,full,semi,anti}'::text[]) g(j);
+	drop table wide_ts, wide_us;
+end $$;
+select w, t.* from unnest('{19,27,35,47}'::int[]) w, text_widths(w) t;
+drop function text_widths;
 
 -- every way
 select hgj_check_ways(text_join('inner', 'l.t = r.t', 'ts', 'us'));

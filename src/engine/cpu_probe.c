@@ -147,6 +147,10 @@ slot_equal(const HgjProbe *probe, const Graph *graph, Layout layout,
 		if (nwords == 2)
 			return (e->words[0] == probe->keys.words[0][row]) &
 				(e->words[1] == probe->keys.words[1][row]);
+		if (nwords == 3)
+			return (e->words[0] == probe->keys.words[0][row]) &
+				(e->words[1] == probe->keys.words[1][row]) &
+				(e->words[2] == probe->keys.words[2][row]);
 		if (e->tag != (uint32_t) g->code[i])
 			return false;
 		for (w = 0; w < nwords; w++)
@@ -261,7 +265,7 @@ next_row:
 }
 
 /*
- * Step 5 for a whole group of a static CSR table with one or two key words, when
+ * Step 5 for a whole group of a static CSR table with one to three key words, when
  * the arrays have room for whatever may come.  Lists are short, and how long each
  * one is cannot be predicted: so the first two entries are compared without a
  * branch, writing a pair that only counts if they are equal.
@@ -381,6 +385,12 @@ walk_group(HgjProbe *probe, Out *out)
 			graph->layout == LAYOUT_MULTI && probe->table->spec.nwords == 2)
 		{
 			WALK_SHORT(LAYOUT_MULTI, 2);
+			return WALK_END;
+		}
+		if (graph->segments == HGJ_SEGMENTS_CSR &&
+			graph->layout == LAYOUT_MULTI && probe->table->spec.nwords == 3)
+		{
+			WALK_SHORT(LAYOUT_MULTI, 3);
 			return WALK_END;
 		}
 	}

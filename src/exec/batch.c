@@ -165,12 +165,12 @@ hgj_batch_keep(HgjBatch *batch, const HgjColumn *column, Datum value)
 {
 	if (column->dictionary)
 		return hgj_dictionary_code(column->dictionary, value, batch->values);
-	if (column->long_only)
+	if (column->short_bytes > 0)
 	{
 		const struct varlena *v = (const struct varlena *) DatumGetPointer(value);
 
 		if (!VARATT_IS_EXTERNAL(v) && !VARATT_IS_COMPRESSED(v) &&
-			VARSIZE_ANY_EXHDR(v) <= HGJ_TEXT_PACKED)
+			VARSIZE_ANY_EXHDR(v) <= column->short_bytes)
 			return PointerGetDatum(hgj_text_placeholder());
 	}
 	return hgj_arena_copy(batch->values, value, column->attlen);

@@ -27,7 +27,8 @@ typedef struct HgjColumn
 	AttrNumber	scan_attno;		/* in custom_scan_tlist */
 	int16		attlen;
 	bool		attbyval;
-	bool		long_only;		/* a text key: nobody looks at short values */
+	uint8		short_bytes;	/* a text key: nobody looks at values of up to so
+								 * many bytes; 0: not so */
 	uint8		width;			/* bytes in a vector: 1, 2, 4, 8 */
 	HgjDictionary *dictionary;	/* vectors hold its datums, or NULL */
 } HgjColumn;

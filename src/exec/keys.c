@@ -250,7 +250,7 @@ hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair)
 	if (!find_hash_functions(clause, &left, &right, &pair->extended))
 		return false;
 	pair->outer_kind = pair->inner_kind = text_kind(clause, function);
-	pair->nwords = hgj_key_is_text(pair->outer_kind) ? 2 : 1;
+	pair->nwords = hgj_key_is_text(pair->outer_kind) ? HGJ_TEXT_WORDS : 1;
 	pair->outer_hash = outer_is_left ? left : right;
 	pair->inner_hash = outer_is_left ? right : left;
 	return true;
@@ -310,9 +310,7 @@ hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 			}
 		case HGJ_KEY_TEXT:
 		case HGJ_KEY_BPCHAR:
-			hgj_text_words(key->kind, value, seed,
-						   &words[key->first_word][row],
-						   &words[key->first_word + 1][row]);
+			hgj_text_words(key, value, seed, words, row);
 			return;
 		case HGJ_KEY_OPAQUE:
 			if (key->extended)
@@ -382,8 +380,7 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 			return;
 		case HGJ_KEY_TEXT:
 		case HGJ_KEY_BPCHAR:
-			hgj_text_words_vector(key->kind, vector, first, n, seed, out,
-								  words[key->first_word + 1] + row);
+			hgj_text_words_vector(key, vector, first, n, seed, words, row);
 			return;
 		case HGJ_KEY_BYTES6:
 		case HGJ_KEY_BYTES8:

@@ -29,7 +29,7 @@ typedef enum HgjKeyKind
 	HGJ_KEY_BYTES6,				/* macaddr; from here on by reference */
 	HGJ_KEY_BYTES8,				/* macaddr8 */
 	HGJ_KEY_UUID,				/* two words */
-	HGJ_KEY_TEXT,				/* text, bytea: bytes; two words (text_keys.c) */
+	HGJ_KEY_TEXT,				/* text, bytea: bytes; words (text_keys.c) */
 	HGJ_KEY_BPCHAR,				/* the same without trailing blanks */
 	HGJ_KEY_OPAQUE				/* the type's own hash; matches are rechecked */
 } HgjKeyKind;
@@ -61,8 +61,12 @@ typedef struct HgjKey
 
 struct HgjVector;
 
-/* A text key of up to so many bytes is its words; a longer one is hashed. */
-#define HGJ_TEXT_PACKED		15
+/* Words of a text key: at least, and at most if its values are long. */
+#define HGJ_TEXT_WORDS		2
+#define HGJ_TEXT_MOST_WORDS 5
+
+/* A value of up to so many bytes is its words; a longer one is hashed. */
+#define HGJ_TEXT_PACKED(nwords) (8 * (nwords) - 1)
 
 /* Does equality of the words depend on the length of the value? */
 static inline bool
@@ -96,12 +100,13 @@ extern void hgj_key_words_vector(HgjKey *key, const struct HgjVector *vector,
 								 uint64 *const *words, uint32 row,
 								 MemoryContext scratch);
 
-extern void hgj_text_words(HgjKeyKind kind, Datum value, uint64 seed,
-						   uint64 *first, uint64 *second);
-extern void hgj_text_words_vector(HgjKeyKind kind,
+extern uint32 hgj_text_nwords(int32 average_width);
+extern void hgj_text_words(const HgjKey *key, Datum value, uint64 seed,
+						   uint64 *const *words, uint32 row);
+extern void hgj_text_words_vector(const HgjKey *key,
 								  const struct HgjVector *vector, uint32 from,
-								  uint32 n, uint64 seed, uint64 *first,
-								  uint64 *second);
+								  uint32 n, uint64 seed, uint64 *const *words,
+								  uint32 row);
 extern const struct varlena *hgj_text_placeholder(void);
 
 #endif							/* HGJ_KEYS_H */

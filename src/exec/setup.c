@@ -33,6 +33,8 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 /* What to do for each join type (DESIGN.md, section 6). */
 static HgjSemantics
@@ -160,6 +162,23 @@ init_key(HgjJoinState *state, HgjSource *source, HgjKey *key, Expr *operand,
 	}
 }
 
+/* The average width of an operand that is a column of a scanned table, or 0. */
+static int32
+average_width(const PlanState *child, Expr *operand, int base)
+{
+	Expr	   *column = strip_relabel(operand);
+	TargetEntry *tle;
+
+	if (!IsA(child, SeqScanState) || !IsA(column, Var))
+		return 0;
+	tle = list_nth_node(TargetEntry, child->plan->targetlist,
+						((Var *) column)->varattno - base - 1);
+	if (!IsA(tle->expr, Var) || ((Var *) tle->expr)->varattno <= 0)
+		return 0;
+	return get_attavgwidth(RelationGetRelid(((SeqScanState *) child)->ss.ss_currentRelation),
+						   ((Var *) tle->expr)->varattno);
+}
+
 /*
  * Both sides' keys, from the hash clauses.  Returns the clauses that have to
  * be rechecked; *texts gets those of text keys.
@@ -185,6 +204,13 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
 		if (!hgj_key_pair(clause, true, &pair))
 			elog(ERROR, "operator %u of a HashGraphJoin is no hash key",
 				 clause->opno);
+		if (hgj_key_is_text(pair.outer_kind) &&
+			nkeys <= HGJ_MAX_KEY_WORDS / HGJ_TEXT_MOST_WORDS)
+			pair.nwords = hgj_text_nwords(Max(average_width(state->outer_ps,
+															linitial(clause->args), 0),
+											  average_width(state->inner_ps,
+															lsecond(clause->args),
+															outer_columns)));
 		init_key(state, &state->outer, &state->outer.keys[k],
 				 linitial(clause->args), pair.outer_kind, &pair,
 				 pair.outer_hash, 0);
@@ -200,6 +226,19 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
 		k++;
 	}
 	return recheck;
+}
+
+/* Bytes that every key of this column packs. */
+static uint8
+shortest_packed(const HgjSource *source, AttrNumber attno)
+{
+	int			bytes = HGJ_TEXT_PACKED(HGJ_TEXT_MOST_WORDS);
+
+	for (int k = 0; k < source->nkeys; k++)
+		if (source->keys[k].attno == attno &&
+			hgj_key_is_text(source->keys[k].kind))
+			bytes = Min(bytes, HGJ_TEXT_PACKED(source->keys[k].nwords));
+	return bytes;
 }
 
 /*
@@ -221,7 +260,8 @@ init_columns(HgjSource *source, Bitmapset *wanted, Bitmapset *texts, int base)
 
 		if (!bms_is_member(member, wanted) && !bms_is_member(member, texts))
 			continue;
-		column->long_only = !bms_is_member(member, wanted);
+		if (!bms_is_member(member, wanted))
+			column->short_bytes = shortest_packed(source, i + 1);
 		column->attno = i + 1;
 		column->scan_attno = base + i + 1;
 		column->attlen = att->attlen;

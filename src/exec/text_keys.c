@@ -5,8 +5,9 @@
  *	  deterministic collation, bytea, and char(n), whose trailing blanks do not
  *	  count.
  *
- * 1. Such a key is two words.  Up to 15 bytes are packed into them together with
- *	  their number, in the second word's highest byte: equal words are equal
+ * 1. Such a key is two words, or up to five where statistics say that values are
+ *	  longer.  Up to 15 (23, 31, 39) bytes are packed into them together with
+ *	  their number, in the last word's highest byte: equal words are equal
  *	  values, and the engine's comparison is all it takes.
  * 2. A longer value is a seeded 64-bit hash of its bytes and their number, with
  *	  a highest byte that no short value has: equal words only make a
@@ -25,11 +26,10 @@
  */
 #include "compat.h"
 
-#include "common/hashfn.h"
 #include "exec/join_state.h"
 #include "miscadmin.h"
 
-/* In the second word's highest byte: more than HGJ_TEXT_PACKED bytes. */
+/* In the last word's highest byte: more bytes than can be packed. */
 #define LONG_MARK		(UINT64CONST(0xFF) << 56)
 
 /*
@@ -79,7 +79,7 @@ text_bytes(HgjKeyKind kind, Datum value, uint32 *length, struct varlena **copy)
 	return bytes;
 }
 
-/* Step 1: n <= 15 bytes. */
+/* Step 1: n <= 15 bytes, into two words. */
 static inline void
 pack_bytes(const unsigned char *bytes, uint32 n, uint64 *first, uint64 *second)
 {
@@ -120,43 +120,110 @@ pack_bytes(const unsigned char *bytes, uint32 n, uint64 *first, uint64 *second)
 	*second = high | (uint64) n << 56;
 }
 
+/* Step 1: n <= HGJ_TEXT_PACKED(nwords) bytes, into more than two words. */
 static inline void
-text_words(HgjKeyKind kind, Datum value, uint64 seed, uint64 *first,
-		   uint64 *second)
+pack_many(const unsigned char *bytes, uint32 n, uint64 *const *words,
+		  uint32 nwords, uint32 row)
+{
+	uint32		whole = n / 8;
+	uint64		low;
+	uint64		high;
+
+	for (uint32 w = 0; w < whole; w++)
+	{
+		uint64		word;
+
+		memcpy(&word, bytes + 8 * w, 8);
+		words[w][row] = word;
+	}
+	pack_bytes(bytes + 8 * whole, n % 8, &low, &high);
+	words[whole][row] = low;
+	for (uint32 w = whole + 1; w < nwords; w++)
+		words[w][row] = 0;
+	words[nwords - 1][row] |= (uint64) n << 56;
+}
+
+/*
+ * A seeded hash of n bytes, 8 or more: words are folded in one by one, by a
+ * multiplication to 128 bits with a secret multiplier.
+ */
+static inline uint64
+hash_text(const unsigned char *bytes, uint32 n, uint64 seed)
+{
+	const unsigned char *end = bytes + n - 8;
+	uint64		mul = (seed ^ UINT64CONST(0x9E3779B97F4A7C15)) | 1;
+	uint64		state = seed ^ ((uint64) n << 32);
+	uint64		word;
+	uint128		product;
+
+	for (; bytes < end; bytes += 8)
+	{
+		memcpy(&word, bytes, 8);
+		product = (uint128) (state ^ word) * mul;
+		state = (uint64) (product >> 64) ^ (uint64) product;
+		state += UINT64CONST(0xD6E8FEB86659FD93);
+	}
+	memcpy(&word, end, 8);
+	product = (uint128) (state ^ word) * mul;
+	return (uint64) (product >> 64) ^ (uint64) product;
+}
+
+static inline void
+text_words(HgjKeyKind kind, Datum value, uint64 seed, uint64 *const *words,
+		   uint32 nwords, uint32 row)
 {
 	struct varlena *copy;
 	uint32		n;
 	const unsigned char *bytes = text_bytes(kind, value, &n, &copy);
 
-	if (n <= HGJ_TEXT_PACKED)
-		pack_bytes(bytes, n, first, second);
-	else
+	if (unlikely(n > HGJ_TEXT_PACKED(nwords)))
 	{
-		*first = hash_bytes_extended(bytes, n, seed);
-		*second = LONG_MARK | n;
+		words[0][row] = hash_text(bytes, n, seed);
+		for (uint32 w = 1; w < nwords - 1; w++)
+			words[w][row] = 0;
+		words[nwords - 1][row] = LONG_MARK | n;
 	}
+	else if (nwords == 2)
+		pack_bytes(bytes, n, &words[0][row], &words[1][row]);
+	else
+		pack_many(bytes, n, words, nwords, row);
 	if (unlikely(copy != NULL))
 		pfree(copy);
 }
 
+/* How many words pay for values of that average width; 0: not known. */
+uint32
+hgj_text_nwords(int32 average_width)
+{
+	int32		bytes = average_width + average_width / 16;
+	uint32		nwords = HGJ_TEXT_WORDS;
+
+	/* the header's byte goes, and some values are longer than most */
+	while (nwords < HGJ_TEXT_MOST_WORDS && bytes > HGJ_TEXT_PACKED(nwords))
+		nwords++;
+	return bytes > HGJ_TEXT_PACKED(nwords) ? HGJ_TEXT_WORDS : nwords;
+}
+
 /* Steps 1 and 2 for one value. */
 void
-hgj_text_words(HgjKeyKind kind, Datum value, uint64 seed, uint64 *first,
-			   uint64 *second)
+hgj_text_words(const HgjKey *key, Datum value, uint64 seed,
+			   uint64 *const *words, uint32 row)
 {
-	text_words(kind, value, seed, first, second);
+	text_words(key->kind, value, seed, words + key->first_word, key->nwords,
+			   row);
 }
 
 /* The same for n values from `from` on, whose NULLs are left alone. */
 void
-hgj_text_words_vector(HgjKeyKind kind, const HgjVector *vector, uint32 from,
-					  uint32 n, uint64 seed, uint64 *first, uint64 *second)
+hgj_text_words_vector(const HgjKey *key, const HgjVector *vector, uint32 from,
+					  uint32 n, uint64 seed, uint64 *const *words, uint32 row)
 {
 	const Datum *values = (const Datum *) vector->values + from;
 
+	words += key->first_word;
 	for (uint32 i = 0; i < n; i++)
 		if (!hgj_vector_is_null(vector, from + i))
-			text_words(kind, values[i], seed, &first[i], &second[i]);
+			text_words(key->kind, values[i], seed, words, key->nwords, row + i);
 }
 
 /* Does a row of the batch have a text key that is too long to be packed? */
@@ -166,14 +233,14 @@ hgj_text_any_long(const HgjSource *source, const HgjBatch *batch)
 	for (int k = 0; k < source->nkeys; k++)
 	{
 		const HgjKey *key = &source->keys[k];
-		const uint64 *second;
+		const uint64 *last;
 		uint64		any = 0;
 
 		if (!hgj_key_is_text(key->kind))
 			continue;
-		second = batch->words[key->first_word + 1];
+		last = batch->words[key->first_word + key->nwords - 1];
 		for (uint32 i = 0; i < batch->nsel; i++)
-			any |= second[batch->sel[i]];
+			any |= last[batch->sel[i]];
 		if ((any & LONG_MARK) >= (UINT64CONST(0x80) << 56))
 			return true;
 	}
@@ -220,7 +287,7 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 	const HgjVector *outer = &state->outer_batch->vectors[key_column(&state->outer, key)];
 	const HgjStoredColumn *inner =
 		&state->rows.columns[key_column(&state->inner, &state->inner.keys[k])];
-	const uint64 *second = state->outer_batch->words[key->first_word + 1];
+	const uint64 *last = state->outer_batch->words[key->first_word + key->nwords - 1];
 	uint32		checked[RECHECK_BLOCK];
 	Datum		values[RECHECK_BLOCK];
 	bool		equal[RECHECK_BLOCK];
@@ -228,7 +295,7 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 
 	for (uint32 p = from; p < to; p++)
 	{
-		bool		is_long = second[pairs->probe_rows[p]] >= LONG_MARK;
+		bool		is_long = last[pairs->probe_rows[p]] >= LONG_MARK;
 
 		equal[p - from] = true;
 		checked[n] = p;
@@ -245,7 +312,7 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 		PREFETCH(DatumGetPointer(values[i]));
 		/* the value's number of bytes, if it is stored as they are */
 		PREFETCH(DatumGetPointer(values[i]) +
-				 (uint32) second[pairs->probe_rows[checked[i]]]);
+				 (uint32) last[pairs->probe_rows[checked[i]]]);
 	}
 	for (uint32 i = 0; i < n; i++)
 	{

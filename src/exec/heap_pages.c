@@ -259,15 +259,57 @@ tuple_kind(const Oddities *odd)
 	return odd->nulls || odd->hoff ? HGJ_TUPLES_COMPLETE : HGJ_TUPLES_PLAIN;
 }
 
-/* Collect every tuple of the page. */
+/*
+ * The eight bytes of a tuple header in which there is all that makes a tuple odd,
+ * and which bits of them do.
+ */
+#define SHAPE_OFFSET	(offsetof(HeapTupleHeaderData, t_infomask2) - 2)
+
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_hoff) < SHAPE_OFFSET + 8,
+				 "a tuple's shape is not in eight bytes");
+
+static inline uint64
+shape_of(const HeapTupleHeaderData *tuple)
+{
+	uint64		shape;
+
+	memcpy(&shape, (const char *) tuple + SHAPE_OFFSET, sizeof(shape));
+	return shape;
+}
+
+static uint64
+shape_mask(void)
+{
+	HeapTupleHeaderData bits;
+
+	memset(&bits, 0, sizeof(bits));
+	bits.t_infomask2 = HEAP_NATTS_MASK;
+	bits.t_infomask = HEAP_HASNULL;
+	bits.t_hoff = 0xFF;
+	return shape_of(&bits);
+}
+
+/*
+ * Collect every tuple of the page.  Nearly always they all are of the same shape,
+ * so that it is enough to look at one of them.
+ */
 static void
 collect_all(HgjHeapPages *pages, Page page, OffsetNumber lines)
 {
 	const ItemIdData *items = PageGetItemId(page, FirstOffsetNumber);
-	AttrNumber	natts = pages->natts;
 	Oddities	odd = {0};
+	uint64		first = 0;
+	uint64		differ = 0;
+	uint32		alike;
 	uint32		n = 0;
 
+	for (uint32 i = 0; i < lines; i++)
+		if (ItemIdIsNormal(&items[i]))
+		{
+			first = shape_of((HeapTupleHeader)
+							 ((char *) page + ItemIdGetOffset(&items[i])));
+			break;
+		}
 	for (uint32 i = 0; i < lines; i++)
 	{
 		HeapTupleHeader tuple = (HeapTupleHeader)
@@ -275,9 +317,12 @@ collect_all(HgjHeapPages *pages, Page page, OffsetNumber lines)
 
 		if (!ItemIdIsNormal(&items[i]))
 			continue;
-		note_oddities(&odd, tuple, natts);
+		differ |= shape_of(tuple) ^ first;
 		pages->tuples[n++] = tuple;
 	}
+	alike = (differ & shape_mask()) == 0 ? Min(n, 1) : n;
+	for (uint32 i = 0; i < alike; i++)
+		note_oddities(&odd, pages->tuples[i], pages->natts);
 	pages->ntuples = n;
 	pages->kind = tuple_kind(&odd);
 	if (!pages->want_offsets)

@@ -148,9 +148,9 @@ flush_block(HgjSpillWriter *writer, HgjSpillBuffer *buffer, Size block_bytes)
 static inline Pointer
 value_to_write(const HgjColumn *column, Pointer value)
 {
-	if (column->long_only && !VARATT_IS_EXTERNAL(value) &&
+	if (column->short_bytes > 0 && !VARATT_IS_EXTERNAL(value) &&
 		!VARATT_IS_COMPRESSED(value) &&
-		VARSIZE_ANY_EXHDR(value) <= HGJ_TEXT_PACKED)
+		VARSIZE_ANY_EXHDR(value) <= column->short_bytes)
 		return unconstify(char *, (const char *) hgj_text_placeholder());
 	return value;
 }

@@ -149,6 +149,12 @@ select setval('called', 1, false);
 select count(*) from (select id from g join e using (k) where nextval('called') > 0) x;
 select last_value from called;
 
+-- a CTE that one reader takes some of, and one that is never run would take all of
+with c as materialized (select id from g join d using (k) where 10 / (id - 150) < 100)
+select (select sum(id) from (select id from c limit 100) x), case when (select count(*) from e) > 0 then (select count(*) from c) end;
+with c as materialized (select id from g join d using (k) where 10 / (id - 150) < 100)
+select sum(a.id) from c a join (select id from c order by id limit 1) b on true;
+
 -- what is read to its end is read ahead of, and fails all the same
 select count(id) from g join d using (k) where ratio(10, z) >= 0;
 select sum(id) from (select id from g join d using (k) where ratio(10, z) >= 0 order by id desc limit 10) x;

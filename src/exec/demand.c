@@ -65,8 +65,9 @@ typedef struct Walk
 {
 	const PlannedStmt *stmt;
 	const Plan *wanted;
-	HgjDemand	found;			/* the highest so far */
-	HgjDemand  *subplans;		/* the highest that each was walked with ... */
+	bool		seen;			/* `wanted` has been met */
+	HgjDemand	found;			/* with what, at the lowest */
+	HgjDemand  *subplans;		/* the lowest that each was walked with ... */
 	bool	   *walked;			/* ... if it was */
 } Walk;
 
@@ -81,11 +82,15 @@ walk_list(Walk *w, const List *plans, HgjDemand demand)
 		walk(w, lfirst(lc), demand);
 }
 
-/* A subplan, numbered from 1: the whole of it, if any of its readers is. */
+/*
+ * A subplan, numbered from 1.  A CTE may have several readers, of which one may
+ * stop early and another, who would take all rows, never be run: what counts is
+ * the reader that takes the fewest.
+ */
 static void
 walk_subplan(Walk *w, int number, HgjDemand demand)
 {
-	if (w->walked[number - 1] && w->subplans[number - 1] >= demand)
+	if (w->walked[number - 1] && w->subplans[number - 1] <= demand)
 		return;
 	w->walked[number - 1] = true;
 	w->subplans[number - 1] = demand;
@@ -117,7 +122,10 @@ walk(Walk *w, const Plan *plan, HgjDemand demand)
 		return;
 	check_stack_depth();
 	if (plan == w->wanted)
-		w->found = Max(w->found, demand);
+	{
+		w->found = w->seen ? Min(w->found, demand) : demand;
+		w->seen = true;
+	}
 	switch (nodeTag(plan))
 	{
 		case T_Result:
@@ -183,8 +191,11 @@ hgj_demand_of(const PlanState *ps)
 	w.subplans = palloc0(mul_size(n + 1, sizeof(HgjDemand)));
 	w.walked = palloc0(mul_size(n + 1, sizeof(bool)));
 	walk(&w, stmt->planTree, HGJ_DEMAND_QUERY);
-	for (int i = 1; i <= n; i++)
-		walk_subplan(&w, i, HGJ_DEMAND_SOME);
+
+	/* then those that are no CTE; the readers of a CTE come behind it */
+	for (int i = n; i > 0; i--)
+		if (!w.walked[i - 1])
+			walk_subplan(&w, i, HGJ_DEMAND_SOME);
 	pfree(w.subplans);
 	pfree(w.walked);
 	return w.found;

@@ -132,6 +132,13 @@ analyze twins;
 select c, hgj_check_aggs(format('select count(*), sum(t.k), min(t.p) from twins t join d using (k) group by t.%s', c)) as outer_side,
 	hgj_check_aggs(format('select count(*), sum(t.k), min(t.p) from d join twins t using (k) group by t.%s, d.q', c)) as inner_side
 from unnest('{x,r,n,c,p,iv}'::text[]) c;
+-- what is returned is what some row of the join has, and not one of the build side's others
+create table looks (k int, n numeric, s numeric(8,2), c text collate loose, p bpchar, p5 char(5), iv interval, j jsonb, a numeric[], ci inet);
+insert into looks values (1, 1.0, 1.0, 'a', 'x', 'x', '1 day', '1.0', '{1.0}', '10.0.0.1'), (2, 1.00, 1.00, 'A', 'x ', 'x ', '24 hours', '1.00', '{1.00}', '10.0.0.1/32');
+analyze looks;
+select c, hgj_check_aggs(format('select t.%1$s::text || ''.'', count(*) from f join looks t on t.k = f.g %% 3 + 2 group by t.%1$s', c)) as second,
+	hgj_check_aggs(format('select t.%1$s::text || ''.'', count(*) from f join looks t on t.k = f.g %% 3 + 1 and t.k < 2 group by t.%1$s', c)) as first
+from unnest('{n,s,c,p,p5,iv,j,a,ci}'::text[]) c;
 
 -- both sides of every join type
 select j, hgj_check_aggs(format('select d.w, f.g, count(*), count(f.i), sum(f.i), sum(d.w), min(d.t), max(f.n), sum(f.m) from f %s join d on f.k = d.k and f.i > d.w group by 1, 2', j), j in ('inner', 'left')) as groups,
@@ -292,7 +299,7 @@ reset all;
 load 'hashgraph_join';
 drop owned by hgj_agg_nobody;
 drop role hgj_agg_nobody;
-drop table f, d, twins, ends, ten, big, many, side, empty, aggs, edge, fifty, strings;
+drop table looks, f, d, twins, ends, ten, big, many, side, empty, aggs, edge, fifty, strings;
 drop function hgj_check_aggs, hgj_agg_nodes, hgj_agg_run, hgj_agg_explain;
 drop domain small;
 drop type mood;

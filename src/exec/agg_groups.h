@@ -126,6 +126,8 @@ extern void hgj_groups_leave_direct(HgjGroups *groups);
 
 /* agg_keys.c */
 extern void hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality);
+extern bool hgj_group_key_looks_equal(const HgjGroupKey *key, Node *expr,
+									  Oid equality);
 extern void hgj_group_key_use_codes(HgjGroupKey *key,
 									HgjDictionary *dictionary);
 extern void hgj_group_key_load(HgjGroupKey *key, const HgjBatch *batch);

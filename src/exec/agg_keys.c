@@ -9,9 +9,10 @@
  *	  the type's own functions.  NULLs are equal to each other.
  * 2. A batch is worked on column by column: load the live rows' datums, fold
  *	  them into the rows' hashes, compare them with those of the groups found.
- * 3. Codes of a dictionary are equal as they stand.  Once that is full, some
- *	  rows have a value in the place of a code: such datums are compared by
- *	  value with each other, and equal no code.
+ * 3. Codes of a dictionary, which there are where equal values look equal, are
+ *	  equal as they stand.  Once that is full, some rows have a value in the
+ *	  place of a code: such datums are compared by value with each other, and
+ *	  equal no code.
  * 4. What a group keeps is the first datum it has seen.
  *
  * Kept by-reference values go to the group table's arena.  Functions of types
@@ -110,6 +111,25 @@ hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality)
 		init_opaque(key, equality, have_pair, &pair);
 	Assert(key->attbyval || key->kind >= HGJ_GROUP_BYTES);
 	key->value_kind = key->kind;
+}
+
+/*
+ * Do values that are equal look equal?  Then a dictionary may return the first
+ * of the build side for any of them.  Otherwise that one could be of a row that
+ * has no match: the scale of a numeric would be one that the join does not have.
+ */
+bool
+hgj_group_key_looks_equal(const HgjGroupKey *key, Node *expr, Oid equality)
+{
+	Oid			function = get_opcode(equality);
+
+	if (key->kind == HGJ_GROUP_BYTES || key->kind == HGJ_GROUP_VARLENA)
+		return true;
+	if (exprTypmod(expr) < 0)
+		return false;
+	return function == F_NUMERIC_EQ ||
+		(function == F_BPCHAREQ && OidIsValid(key->collation) &&
+		 get_collation_isdeterministic(key->collation));
 }
 
 /* The column holds codes of this dictionary; the key is ready otherwise. */

@@ -188,10 +188,11 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 
 		key->column = resno - 1;
 		get_typlenbyval(exprType(expr), &key->attlen, &key->attbyval);
-		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k) &&
-			state->columns[key->column].dictionary == NULL)
-			(void) hgj_join_encode(state->join, resno, expr, equality);
 		hgj_group_key_init(key, expr, equality);
+		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k) &&
+			state->columns[key->column].dictionary == NULL &&
+			hgj_group_key_looks_equal(key, expr, equality))
+			(void) hgj_join_encode(state->join, resno, expr, equality);
 		if (state->columns[key->column].dictionary)
 			hgj_group_key_use_codes(key,
 									state->columns[key->column].dictionary);

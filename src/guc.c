@@ -24,7 +24,7 @@ int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.006;
 int			hgj_chunk_rows = 0;
 char	   *hgj_cuda_library = NULL;
-double		hgj_device_launch_cost = 15.0;
+double		hgj_device_launch_cost = 50.0;
 int			hgj_device_memory_limit = 0;
 double		hgj_device_startup_cost = 80000.0;
 int			hgj_device_timeout = 60000;
@@ -151,7 +151,7 @@ hgj_define_settings(void)
 	DefineCustomRealVariable("hashgraph_join.device_launch_cost",
 							 "Sets the planner's estimate of the fixed cost of one batch on a GPU.",
 							 NULL,
-							 &hgj_device_launch_cost, 15.0, 0.0, DBL_MAX,
+							 &hgj_device_launch_cost, 50.0, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hashgraph_join.device_memory_limit",

@@ -22,9 +22,9 @@
  * 5. A partial path's outer side is one worker's share, so that the same sums
  *	  charge every worker for all of the inner side and the build.
  * 6. Under engine = auto a join that is cheaper on a GPU is planned for it: in the
- *	  place of build_tuple_cost and probe_tuple_cost come what is transferred,
- *	  the batches' launches and, unless the session has one open or the outer
- *	  side is planned for it, too, opening a GPU.  Whether there is one is asked
+ *	  place of what the CPU needs for building and probing come what is
+ *	  transferred, the batches' launches and, unless the session has one open or
+ *	  the outer side is planned for it, too, opening a GPU.  Whether there is one is asked
  *	  only when it would pay.
  * 7. A HashGraphAgg takes the join's matches without their being emitted, and
  *	  pays agg_tuple_cost a row for each group column and aggregate.
@@ -53,10 +53,20 @@
 /* What a text key costs more than a raw one, as a part of that. */
 #define HGJ_TEXT_KEY_EXTRA		0.25
 
-/* Rows that go to a GPU at once, and a build's fixed cost in launches. */
+/* Rows that go to a GPU at once; launches that come in any case. */
 #define HGJ_DEVICE_BUILD_ROWS	350000
 #define HGJ_DEVICE_PROBE_ROWS	262144
-#define HGJ_DEVICE_BUILD_COST	10
+#define HGJ_DEVICE_BUILD_LAUNCHES	10
+#define HGJ_DEVICE_PROBE_LAUNCHES	12	/* the first batches are small */
+
+/*
+ * See cpu_part(); from joins of 50 million rows with 10 thousand, 1 and 10
+ * million (on an H200's host, test/gpu/sql.sh costs), where this chooses what
+ * was faster, in a session's first query and in later ones.
+ */
+#define HGJ_CPU_CACHED			0.15
+#define HGJ_CPU_CACHED_DECADES	4.8
+#define HGJ_CPU_PER_DECADE		0.3
 
 /* Bytes of device memory per build row and key word, and per build row. */
 #define HGJ_DEVICE_WORD_BYTES	16
@@ -262,40 +272,49 @@ partitions_cost(double fits, const Path *path)
 }
 
 /*
- * Step 6: what a GPU takes for the build, and for the probes, and what the CPU
- * does.  True if the GPU is cheaper, and can be had.
+ * Which part of what the settings say the CPU really takes for building and
+ * probing: little while the table is in its caches.
+ */
+static double
+cpu_part(double rows)
+{
+	return HGJ_CPU_CACHED + HGJ_CPU_PER_DECADE *
+		Max(log10(Max(rows, 1)) - HGJ_CPU_CACHED_DECADES, 0);
+}
+
+/*
+ * Step 6: what a GPU saves of the costs of the build and of the probes (which
+ * may be less than nothing for one of them).  False if it saves nothing in all,
+ * or cannot be had.
  */
 static bool
-device_is_cheaper(const HgjJoinCosts *costs, const Path *outer,
-				  const Path *inner, double candidates, Cost *build, Cost *probe)
+device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
+			 double candidates, Cost build, Cost probe,
+			 Cost *build_saving, Cost *probe_saving)
 {
+	double		part = cpu_part(inner->rows);
 	double		kilobytes;
-	Cost		device_build;
-	Cost		device_probe;
 
-	*build = hgj_build_tuple_cost * inner->rows;
-	*probe = hgj_probe_tuple_cost * outer->rows;
+	*build_saving = *probe_saving = 0;
 	if (hgj_engine != HGJ_ENGINE_AUTO)
 		return false;
 
 	kilobytes = inner->rows * (costs->nwords * 8 + 4) / 1024;
-	device_build = hgj_device_transfer_cost * kilobytes + hgj_device_launch_cost *
-		(HGJ_DEVICE_BUILD_COST + ceil(inner->rows / HGJ_DEVICE_BUILD_ROWS));
+	*build_saving = build * part - hgj_device_transfer_cost * kilobytes -
+		hgj_device_launch_cost *
+		(HGJ_DEVICE_BUILD_LAUNCHES + inner->rows / HGJ_DEVICE_BUILD_ROWS);
 	if (outer->parallel_workers > 0 ||
 		(!hgj_cuda_is_open() && !hgj_path_wants_device(outer)))
-		device_build += hgj_device_startup_cost;
+		*build_saving -= hgj_device_startup_cost;
 	kilobytes = (outer->rows * costs->nwords * 8 + candidates * 8) / 1024;
-	device_probe = hgj_device_transfer_cost * kilobytes +
-		hgj_device_launch_cost * ceil(outer->rows / HGJ_DEVICE_PROBE_ROWS);
-	if (device_build + device_probe >= *build + *probe)
+	*probe_saving = probe * part - hgj_device_transfer_cost * kilobytes -
+		hgj_device_launch_cost *
+		(HGJ_DEVICE_PROBE_LAUNCHES + outer->rows / HGJ_DEVICE_PROBE_ROWS);
+	if (*build_saving + *probe_saving <= 0)
 		return false;
 
-	if (!hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
-										HGJ_DEVICE_WORD_BYTES * costs->nwords)))
-		return false;
-	*build = device_build;
-	*probe = device_probe;
-	return true;
+	return hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
+										  HGJ_DEVICE_WORD_BYTES * costs->nwords));
 }
 
 /*
@@ -315,21 +334,28 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
 		hgj_feed_saving(outer, costs->outer_in_batches);
 	double		row_bytes = MAXALIGN(inner->pathtarget->width);
-	Cost		build;
-	Cost		probe;
+	Cost		build = (hgj_build_tuple_cost + key_cost) * inner->rows;
+	Cost		probe = (hgj_probe_tuple_cost + key_cost) * outer->rows;
+	Cost		build_saving;
+	Cost		probe_saving;
 	Cost		run;
 
-	*device = device_is_cheaper(costs, outer, inner, candidates, &build, &probe);
+	*device = device_saves(costs, outer, inner, candidates, build, probe,
+						   &build_saving, &probe_saving);
+	if (*device)
+	{
+		build -= build_saving;
+		probe -= probe_saving;
+	}
 	*startup = outer->startup_cost + Max(build_side, 0) + hgj_startup_cost +
-		build + key_cost * inner->rows + costs->match.startup;
-	run = Max(probe_side, 0) + probe + key_cost * outer->rows +
+		build + costs->match.startup;
+	run = Max(probe_side, 0) + probe +
 		costs->match.per_tuple * candidates + hgj_emit_tuple_cost * emitted;
 
 	/* the build side in memories */
 	if (!*device)
 		row_bytes += HGJ_GRAPH_ROW_BYTES;
 	fits = inner->rows * row_bytes / (double) get_hash_memory_limit();
-	probe += key_cost * outer->rows;
 	if (fits > 1 && hgj_spill == HGJ_SPILL_PASSES)
 		run += passes_cost(ceil(fits), outer, probe);
 	else if (fits > 1)

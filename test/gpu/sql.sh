@@ -22,7 +22,8 @@ regress()
 	local tests dir=/pg/regress ok=0 bad=0
 	tests=${*:-$(cd sql && ls *.sql | grep -v -- '--' | sed 's/\.sql$//' | grep -vx setup)}
 	mkdir -p $dir && chown postgres $dir && chmod -R a+rX . && chmod a+rx "$PWD"
-	$PGSU PGOPTIONS='-c hashgraph_join.engine=cuda -c hgj_test.device=yes' "$PGBIN/../lib/pgxs/src/test/regress/pg_regress" \
+	# Every worker opens the GPU: HGJ_PGOPTIONS='-c max_parallel_workers=0' saves minutes.
+	$PGSU PGOPTIONS="-c hashgraph_join.engine=cuda -c hgj_test.device=yes ${HGJ_PGOPTIONS:-}" "$PGBIN/../lib/pgxs/src/test/regress/pg_regress" \
 		--inputdir="$PWD" --outputdir=$dir --bindir="$PGBIN" --host=/pg --user=postgres \
 		--dbname=regress_hgj --load-extension=hashgraph_join setup $tests 2>&1 | grep '^test '
 	for t in setup $tests; do

@@ -110,12 +110,12 @@ hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 	{
 		leave_device(state);
 		hgj_build_pass(state);
-		if (state->last_pass)
+		if (state->last_pass && !state->has_split)
 		{
 			hgj_begin_batch(state);
 			return HGJ_PHASE_PROBE;
 		}
-		/* on the CPU it takes several passes, for which outer rows are kept */
+		/* on the CPU it does not fit, and outer rows would have had to wait */
 	}
 	if (!can_start_again(state))
 	{

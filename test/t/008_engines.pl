@@ -214,8 +214,13 @@ like($node->safe_psql('postgres', "$agg SET join_collapse_limit = 1; EXPLAIN (CO
 	qr/Device Pipeline: no \(build side that may raise an error\)/, 'above the bottom join that is for the host');
 
 # several passes make the join below give slots; the next execution needs one
-my $passes = 'SELECT x.i, (SELECT sum(a.g + b.s) FROM f LEFT JOIN d a ON f.k = a.k AND a.k < 100 LEFT JOIN d b ON f.v = b.k AND b.k < x.i) FROM (VALUES (20000), (10), (20000)) x(i)';
-is($node->safe_psql('postgres', "$fake SET join_collapse_limit = 1; SET hashgraph_join.spill = 'passes'; SET work_mem = '64kB'; SET hash_mem_multiplier = 1; $passes"),
+my $passes = 'SELECT x.i, (SELECT sum(b.s) FROM f JOIN d a ON f.k = a.k JOIN d b ON f.v = b.k AND b.k < x.i) FROM (VALUES (20000), (10), (20000)) x(i)';
+$plan = $node->safe_psql('postgres', my $generic = "LOAD 'hashgraph_join'; SET hashgraph_join.engine = cuda; SET hashgraph_join.cuda_library = '$lib/fake.so';
+	SET hashgraph_join.min_rows = 0; SET hashgraph_join.emit_tuple_cost = 0; SET hashgraph_join.probe_tuple_cost = 0; SET hashgraph_join.spill = 'passes';
+	SET enable_nestloop = off; SET enable_mergejoin = off; SET join_collapse_limit = 1; SET plan_cache_mode = force_generic_plan;
+	PREPARE p AS $passes; EXPLAIN (COSTS OFF) EXECUTE p");
+like($plan, qr/Device Pipeline: yes.*HashGraphJoin.*Filter: \(k < "\*VALUES\*"\.column1\)/s, 'passes, then none: planned as a pipeline');
+is($node->safe_psql('postgres', "$generic \\g /dev/null\nSET work_mem = '64kB'; SET hash_mem_multiplier = 1; EXECUTE p"),
 	$node->safe_psql('postgres', $passes), 'passes, then none: the answer');
 
 # ---- a device that hangs

@@ -58,7 +58,9 @@ declare
 		'select j, a, count(*), min(v) from fact left join dict using (k) where ' || small || ' or dict.k is null group by j, a',
 		'select u, t, y, count(*) from fact join dict using (k) join other using (x) where ' || small || ' group by u, t, y',
 		'select t, count(*) from fact full join (select * from dict where ' || small || ') dict using (k) group by t',
-		'select w, few, sum(v) from fact join dict using (k) where ' || small || ' group by w, few'];
+		'select w, few, sum(v) from fact join dict using (k) where ' || small || ' group by w, few',
+		-- a dictionary that is full stays so when it is all done again
+		'select p, s.* from generate_series(1, 3) p, lateral (select t, count(*), sum(v + p) from fact join dict using (k) where ' || small || ' and dict.k > p * 50 and x > p * 9 group by t) s'];
 begin
 	perform set_config('work_mem', memory, true);
 	for i in 1 .. cardinality(queries) loop

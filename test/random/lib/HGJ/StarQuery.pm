@@ -317,10 +317,11 @@ sub make
 	}
 	elsif ($mode eq 'old')
 	{
-		# an old snapshot, and what has been committed since
+		# an old snapshot, and what has been committed since; an index scan that
+		# stands still, of either plan, would keep the other session's VACUUM waiting
 		my $cursor = !$self->{aggregate};
 		$self->{script} = $cursor
-		  ? "begin;\ndeclare c cursor for $sql;\nfetch $self->{chunks}[0] from c;\n" . $self->foreign_change . $self->foreign_change . "fetch all from c;\ncommit;\n"
+		  ? "begin;\nset local enable_indexscan = off;\nset local enable_indexonlyscan = off;\ndeclare c cursor for $sql;\nfetch $self->{chunks}[0] from c;\n" . $self->foreign_change . $self->foreign_change . "fetch all from c;\ncommit;\n"
 		  : "begin isolation level repeatable read;\nselect 1;\n" . $self->foreign_change . "$sql;\n" . $self->foreign_change . "$sql;\ncommit;\n";
 	}
 	elsif ($mode eq 'isolated')

@@ -20,7 +20,6 @@
 
 #include "engine/hgj_memory.h"
 #include "exec/arena.h"
-#include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
 #define HGJ_ARENA_FIRST		((Size) 8 * 1024)
@@ -103,35 +102,14 @@ hgj_arena_alloc_slow(HgjArena *arena, Size bytes)
 	return hgj_arena_alloc(arena, bytes);
 }
 
-/* What a copy of a by-reference datum (attlen as in pg_type) takes. */
-Size
-hgj_arena_value_bytes(Datum value, int16 attlen)
-{
-	Pointer		source = DatumGetPointer(value);
-
-	if (attlen == -2)
-		return strlen(source) + 1;
-	if (attlen != -1)
-		return attlen;
-	if (VARATT_IS_EXTERNAL_EXPANDED(source))
-		return EOH_get_flat_size(DatumGetEOHP(value));
-	return VARSIZE_ANY(source);
-}
-
-/*
- * Copy a by-reference datum into the arena, as datumCopy() would: expanded
- * objects are flattened, TOAST pointers stay.
- */
+/* Copy a by-reference datum into the arena. */
 Datum
 hgj_arena_copy(HgjArena *arena, Datum value, int16 attlen)
 {
-	Size		size = hgj_arena_value_bytes(value, attlen);
-	void	   *copy = hgj_arena_alloc(arena, MAXALIGN(size));
+	Size		size = hgj_value_bytes(value, attlen);
+	char	   *copy = hgj_arena_alloc(arena, MAXALIGN(size));
 
-	if (attlen == -1 && VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)))
-		EOH_flatten_into(DatumGetEOHP(value), copy, size);
-	else
-		memcpy(copy, DatumGetPointer(value), size);
+	hgj_value_write(copy, value, attlen, size);
 	return PointerGetDatum(copy);
 }
 

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * arena.h
- *	  A bump allocator for values that live and die together (arena.c).
+ *	  A bump allocator for values that live and die together (arena.c), and how
+ *	  a value is copied.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,6 +10,8 @@
 #define HGJ_ARENA_H
 
 #include "compat.h"
+
+#include "utils/expandeddatum.h"
 
 typedef struct HgjArenaChunk
 {
@@ -28,7 +31,6 @@ typedef struct HgjArena
 
 extern void hgj_arena_limit(HgjArena *arena, Size limit);
 extern void *hgj_arena_alloc_slow(HgjArena *arena, Size bytes);
-extern Size hgj_arena_value_bytes(Datum value, int16 attlen);
 extern Datum hgj_arena_copy(HgjArena *arena, Datum value, int16 attlen);
 extern void hgj_arena_reset(HgjArena *arena);
 extern void hgj_arena_free(HgjArena *arena);
@@ -44,6 +46,34 @@ hgj_arena_alloc(HgjArena *arena, Size bytes)
 	arena->free += bytes;
 	arena->used += bytes;
 	return result;
+}
+
+/* What a copy of a by-reference datum (attlen as in pg_type) takes. */
+static inline Size
+hgj_value_bytes(Datum value, int16 attlen)
+{
+	Pointer		source = DatumGetPointer(value);
+
+	if (attlen == -2)
+		return strlen(source) + 1;
+	if (attlen != -1)
+		return attlen;
+	if (VARATT_IS_EXTERNAL_EXPANDED(source))
+		return EOH_get_flat_size(DatumGetEOHP(value));
+	return VARSIZE_ANY(source);
+}
+
+/*
+ * Write that copy, of so many bytes, as datumCopy() would: expanded objects are
+ * flattened, TOAST pointers stay.
+ */
+static inline void
+hgj_value_write(char *to, Datum value, int16 attlen, Size bytes)
+{
+	if (attlen == -1 && VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)))
+		EOH_flatten_into(DatumGetEOHP(value), to, bytes);
+	else
+		memcpy(to, DatumGetPointer(value), bytes);
 }
 
 #endif							/* HGJ_ARENA_H */

@@ -138,7 +138,7 @@ static bool
 has_room(const HgjDictionary *dictionary, Datum value)
 {
 	const dict_hash *table = dictionary->table;
-	Size		more = hgj_arena_value_bytes(value, dictionary->attlen);
+	Size		more = hgj_value_bytes(value, dictionary->attlen);
 
 	if (dictionary->nvalues == HGJ_MOST_CODES)
 		return false;

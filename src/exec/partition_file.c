@@ -32,7 +32,6 @@
 #include "engine/hgj_memory.h"
 #include "exec/partition_file.h"
 #include "miscadmin.h"
-#include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
 /* Rows that are put into their blocks together, column by column. */
@@ -155,18 +154,6 @@ value_to_write(const HgjColumn *column, Pointer value)
 	return value;
 }
 
-static Size
-value_size(const HgjColumn *column, Pointer value)
-{
-	if (column->attlen == -1)
-	{
-		if (VARATT_IS_EXTERNAL_EXPANDED(value))
-			return EOH_get_flat_size(DatumGetEOHP(PointerGetDatum(value)));
-		return VARSIZE_ANY(value);
-	}
-	return column->attlen == -2 ? strlen(value) + 1 : (Size) column->attlen;
-}
-
 /*
  * The by-reference value of a row that goes behind the records; NULL: there is
  * none, or the dictionary has a code for it.
@@ -199,7 +186,8 @@ row_value_bytes(const HgjSpillLayout *layout, const HgjBatch *batch, uint32 row)
 			continue;
 		value = value_of(column, &batch->vectors[c], row);
 		if (value)
-			bytes = add_size(bytes, MAXALIGN(value_size(column, value)));
+			bytes = add_size(bytes, MAXALIGN(hgj_value_bytes(PointerGetDatum(value),
+														  column->attlen)));
 	}
 	return bytes;
 }
@@ -221,13 +209,10 @@ put_values(RowGroup *group, const HgjColumn *column,
 			*slot = ((const Datum *) vector->values)[group->rows[i]];
 			continue;
 		}
-		size = value_size(column, value);
+		size = hgj_value_bytes(PointerGetDatum(value), column->attlen);
 		group->cursors[i] += MAXALIGN(size);
 		to = group->ends[i] - group->cursors[i];
-		if (column->attlen == -1 && VARATT_IS_EXTERNAL_EXPANDED(value))
-			EOH_flatten_into(DatumGetEOHP(PointerGetDatum(value)), to, size);
-		else
-			memcpy(to, value, size);
+		hgj_value_write(to, PointerGetDatum(value), column->attlen, size);
 		memset(to + size, 0, MAXALIGN(size) - size);
 		*slot = group->cursors[i] | (column->dictionary ? HGJ_LOOSE_BIT : 0);
 	}

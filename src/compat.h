@@ -25,6 +25,10 @@
 #error "hashgraph_join does not yet know PostgreSQL 16 or later (varnullingrels)"
 #endif
 
+#ifndef HAVE_INT128
+#error "hashgraph_join needs a compiler with 128-bit integers"
+#endif
+
 /* JOIN_RIGHT_ANTI came with 16, JOIN_RIGHT_SEMI with 18. */
 #if PG_VERSION_NUM >= 160000
 #define HGJ_HAVE_RIGHT_ANTI 1

@@ -18,10 +18,6 @@
 #include "nodes/execnodes.h"
 #include "storage/buffile.h"
 
-#ifndef HAVE_INT128
-#error "hashgraph_join needs a compiler with 128-bit integers"
-#endif
-
 struct HgjAggState;
 struct HgjAggregate;
 

@@ -92,6 +92,15 @@ hgj_float_word(double value)
 	return value != value ? (uint64) PG_INT64_MAX : bits.word;
 }
 
+/* 64 x 64 -> 128 bits, folded to 64, as the engines' hashes do. */
+static inline uint64
+hgj_fold(uint64 a, uint64 b)
+{
+	uint128		product = (uint128) a * b;
+
+	return (uint64) (product >> 64) ^ (uint64) product;
+}
+
 extern bool hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair);
 extern void hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 						  uint64 *const *words, uint32 row);

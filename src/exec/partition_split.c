@@ -43,8 +43,6 @@
 /* Rows whose hashes and partitions are computed together. */
 #define HGJ_PORTION				512
 
-__extension__ typedef unsigned __int128 HgjProduct;
-
 /* Before the first row is written. */
 static HgjPartitions *
 get_partitions(HgjJoinState *state)
@@ -119,14 +117,6 @@ open_writer(HgjJoinState *state, HgjSpillSide side)
 	hgj_note_peak_memory(state);
 }
 
-static inline uint64
-fold(uint64 a, uint64 b)
-{
-	HgjProduct	product = (HgjProduct) a * b;
-
-	return (uint64) (product >> 64) ^ (uint64) product;
-}
-
 /* The hashes of some rows' key words, as the head of hash.h explains. */
 static void
 hash_rows(const HgjPartitions *parts, const HgjBatch *batch,
@@ -136,9 +126,9 @@ hash_rows(const HgjPartitions *parts, const HgjBatch *batch,
 		hashes[i] = parts->start;
 	for (uint32 w = 0; w < batch->nwords; w++)
 		for (uint32 i = 0; i < n; i++)
-			hashes[i] = fold(hashes[i] ^ batch->words[w][rows[i]], parts->mul);
+			hashes[i] = hgj_fold(hashes[i] ^ batch->words[w][rows[i]], parts->mul);
 	for (uint32 i = 0; i < n; i++)
-		hashes[i] = fold(hashes[i], parts->end_mul);
+		hashes[i] = hgj_fold(hashes[i], parts->end_mul);
 }
 
 static void

@@ -154,18 +154,14 @@ hash_text(const unsigned char *bytes, uint32 n, uint64 seed)
 	uint64		mul = (seed ^ UINT64CONST(0x9E3779B97F4A7C15)) | 1;
 	uint64		state = seed ^ ((uint64) n << 32);
 	uint64		word;
-	uint128		product;
 
 	for (; bytes < end; bytes += 8)
 	{
 		memcpy(&word, bytes, 8);
-		product = (uint128) (state ^ word) * mul;
-		state = (uint64) (product >> 64) ^ (uint64) product;
-		state += UINT64CONST(0xD6E8FEB86659FD93);
+		state = hgj_fold(state ^ word, mul) + UINT64CONST(0xD6E8FEB86659FD93);
 	}
 	memcpy(&word, end, 8);
-	product = (uint128) (state ^ word) * mul;
-	return (uint64) (product >> 64) ^ (uint64) product;
+	return hgj_fold(state ^ word, mul);
 }
 
 static inline void

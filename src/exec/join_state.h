@@ -79,6 +79,19 @@ typedef struct HgjTarget
 	const HgjDictionary *dictionary;	/* values are its datums, or NULL */
 } HgjTarget;
 
+/* Rows of a portion of matches that are to be returned next (emit.c). */
+typedef struct HgjRowBlock
+{
+	uint32		n;
+	uint32		next;			/* the next one to return */
+	uint32		capacity;
+	int			natts;			/* of the slot */
+	Datum	   *values;			/* row by row; NULL: not used yet */
+	bool	   *isnull;
+	Datum	   *slot_values;	/* the slot's own arrays */
+	bool	   *slot_isnull;
+} HgjRowBlock;
+
 /* What EXPLAIN ANALYZE shows of the runs so far; no pointers (parallel.h). */
 typedef struct HgjRunStats
 {
@@ -188,6 +201,7 @@ typedef struct HgjJoinState
 	HgjTarget  *targets;
 	TupleTableSlot *slot;		/* the scan slot, or the result slot ... */
 	bool		direct;			/* ... which needs no projection */
+	HgjRowBlock block;
 
 	struct HgjOutput *output;	/* our rows leave in batches (output.c); NULL:
 								 * in slots */
@@ -224,6 +238,22 @@ extern void hgj_rewind_outer(HgjJoinState *state);
 extern bool hgj_worth_peeking(const HgjJoinState *state);
 extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 							  uint32 inner_row);
+
+/* The next row of the block at hand goes into the slot, without a projection. */
+static inline void
+hgj_block_row(HgjJoinState *state)
+{
+	HgjRowBlock *block = &state->block;
+	TupleTableSlot *slot = state->slot;
+	Size		at = (Size) block->next++ * block->natts;
+
+	if (TTS_SHOULDFREE(slot))
+		ExecClearTuple(slot);
+	slot->tts_values = block->values + at;
+	slot->tts_isnull = block->isnull + at;
+	slot->tts_nvalid = block->natts;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
 
 /* setup.c */
 extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
@@ -296,6 +326,8 @@ extern TupleTableSlot *hgj_emit(HgjJoinState *state, uint32 outer_row,
 extern void hgj_fill_slot(HgjJoinState *state, uint32 outer_row,
 						  uint32 inner_row);
 extern TupleTableSlot *hgj_project(HgjJoinState *state);
+extern bool hgj_block_fill(HgjJoinState *state);
+extern void hgj_block_drop(HgjJoinState *state);
 
 /* explain.c */
 extern void hgj_show_removed(const char *label, const PlanState *ps,

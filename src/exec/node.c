@@ -175,6 +175,7 @@ rescan_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
 
+	hgj_block_drop(state);
 	ExecClearTuple(state->slot);
 	hgj_output_rescan(state);
 	if (node->ss.ps.chgParam != NULL)
@@ -340,16 +341,31 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	return !state->device_failed;
 }
 
+/* The next row to return of matches that need no more confirmation, or NULL. */
+static TupleTableSlot *
+next_of_block(HgjJoinState *state)
+{
+	while (state->block.next < state->block.n || hgj_block_fill(state))
+	{
+		TupleTableSlot *slot;
+
+		hgj_block_row(state);
+		slot = hgj_project(state);
+		if (slot)
+			return slot;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return NULL;
+}
+
 /* The next row to return of the portion of matches at hand, or NULL. */
 static TupleTableSlot *
 next_match(HgjJoinState *state)
 {
 	HgjMatches *pairs = &state->pairs;
-	HgjSemantics *s = &state->semantics;
-	bool		confirm = hgj_confirms(state);
 
-	if (!s->emit_matches && !confirm)
-		return NULL;			/* probe.c has noted them all */
+	if (!hgj_confirms(state))
+		return state->semantics.emit_matches ? next_of_block(state) : NULL;
 
 	while (state->next_pair < pairs->n)
 	{
@@ -362,16 +378,13 @@ next_match(HgjJoinState *state)
 			__builtin_prefetch(hgj_row_store_record(&state->rows,
 													pairs->build_rows[p + HGJ_PREFETCH_PAIRS]),
 							   0, 2);
-		if (confirm)
+		CHECK_FOR_INTERRUPTS();
+		if (!hgj_confirm_match(state, outer_row, inner_row))
+			continue;
+		if (!state->semantics.emit_matches)
 		{
-			CHECK_FOR_INTERRUPTS();
-			if (!hgj_confirm_match(state, outer_row, inner_row))
-				continue;
-			if (!s->emit_matches)
-			{
-				ResetExprContext(state->css.ss.ps.ps_ExprContext);
-				continue;
-			}
+			ResetExprContext(state->css.ss.ps.ps_ExprContext);
+			continue;
 		}
 		if (!state->match_qual)
 			hgj_fill_slot(state, outer_row, inner_row);
@@ -495,6 +508,12 @@ exec_join(CustomScanState *node)
 	HgjJoinState *state = (HgjJoinState *) node;
 	TupleTableSlot *slot = NULL;
 
+	if (state->direct && state->block.next < state->block.n)
+	{
+		hgj_block_row(state);
+		state->emitted++;
+		return state->slot;
+	}
 	ResetExprContext(node->ss.ps.ps_ExprContext);
 	while (state->phase != HGJ_PHASE_DONE)
 	{

@@ -87,6 +87,11 @@ ifeq (,$(and $(shell command -v $(or $(PG_CLANG),clang-none)),$(wildcard $(PG_LL
 override with_llvm := no
 endif
 
+# Faults that tests ask for (src/faults.c), where PostgreSQL has assertions.
+ifneq (,$(findstring --enable-cassert,$(shell $(PG_CONFIG) --configure)))
+PG_CPPFLAGS += -DHGJ_MEM_TEST
+endif
+
 include $(PGXS)
 
 # The CUDA engine: a library of its own, of nvcc's making, that needs neither

@@ -37,4 +37,12 @@
 #define HGJ_HAVE_RIGHT_SEMI 1
 #endif
 
+/* Faults that tests ask for, where PostgreSQL has assertions (Makefile). */
+#ifdef HGJ_MEM_TEST
+#include "faults.h"
+#define HGJ_FAULT_INTERRUPT()	hgj_fault_interrupt()
+#else
+#define HGJ_FAULT_INTERRUPT()	((void) 0)
+#endif
+
 #endif							/* HGJ_COMPAT_H */

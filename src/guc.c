@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "postgres.h"
+#include "compat.h"
 
 #include <float.h>
 #include <limits.h>
@@ -264,5 +264,8 @@ hgj_define_settings(void)
 							 &hgj_startup_cost, 250.0, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
+#ifdef HGJ_MEM_TEST
+	hgj_define_fault_settings();
+#endif
 	MarkGUCPrefixReserved("hashgraph_join");
 }

@@ -129,7 +129,7 @@ suite_isolation()
 }
 
 # TAP tests, as the server's user, in a copy that this user can read.
-#   tap PG_CONFIG test/t/FILE.pl ...
+#   tap PG_CONFIG test/FOLDER/FILE.pl ...
 tap()
 {
 	local config=$1 stage bin test_lib part rc ok bad skipped
@@ -140,6 +140,7 @@ tap()
 	stage=$(mktemp -d /tmp/hgj_tap.XXXXXX)
 	hgj_at_exit "rm -rf '$stage'"
 	cp -r test/t "$stage/t"
+	cp -r test/cassert "$stage/cassert"
 	make -s -C test/fake
 	cp -r test/fake/build "$stage/fake"
 	((EUID != 0)) || chown -R "$(hgj_server_user)" "$stage"
@@ -201,7 +202,8 @@ suite_cassert()
 	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION=
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
-	tap "$config" test/t/002_cancel.pl test/t/003_neighbours.pl test/t/006_stopped.pl test/t/007_standby.pl test/t/008_engines.pl test/t/009_partitions.pl
+	tap "$config" test/t/002_cancel.pl test/t/003_neighbours.pl test/t/006_stopped.pl test/t/007_standby.pl test/t/008_engines.pl test/t/009_partitions.pl \
+		test/cassert/001_faults.pl
 
 	local found
 	found=$(grep -E 'TRAP:|was terminated by signal|(buffer refcount|resource|snapshot reference|relcache reference|cache reference|tupdesc reference|temporary file|file) leak|problem in alloc set|detected write past chunk end' \

@@ -38,6 +38,7 @@
 size_t		hgj_mem_test_l2_bytes;
 
 static uint64_t test_fail_at;
+static uint64_t test_calls;
 static uint64_t test_live;
 static uint64_t test_peak;
 
@@ -45,6 +46,12 @@ void
 hgj_mem_test_fail_at(uint64_t k)
 {
 	test_fail_at = k;
+}
+
+uint64_t
+hgj_mem_test_calls(void)
+{
+	return test_calls;
 }
 
 uint64_t
@@ -116,6 +123,7 @@ hgj_mem_alloc(size_t bytes)
 	if (bytes == 0 || size == SIZE_MAX)
 		return NULL;
 #ifdef HGJ_MEM_TEST
+	test_calls++;
 	if (test_fail_at > 0 && --test_fail_at == 0)
 		return NULL;
 #endif

@@ -35,6 +35,9 @@ extern size_t hgj_mem_footprint(size_t bytes);
 /* Test build only: fail the k-th allocation from now (1 = next), 0 = none. */
 extern void hgj_mem_test_fail_at(uint64_t k);
 
+/* Test build only: allocations that were asked for, since the process began. */
+extern uint64_t hgj_mem_test_calls(void);
+
 /* Test build only: bytes (footprints) that are allocated and not yet freed. */
 extern uint64_t hgj_mem_test_live(void);
 

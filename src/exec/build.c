@@ -64,6 +64,7 @@ hgj_poll_interrupts(void *arg)
 {
 	const HgjJoinState *state = arg;
 
+	HGJ_FAULT_INTERRUPT();
 	return !state->poll_disabled && InterruptPending &&
 		INTERRUPTS_CAN_BE_PROCESSED() &&
 		(QueryCancelPending || ProcDiePending);

@@ -46,7 +46,6 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 
 	memset(store, 0, sizeof(*store));
 	store->context = context;
-	store->ncols = ncols;
 	hgj_arena_limit(&store->values, memory_limit);
 	hgj_arena_limit(&store->next_values, memory_limit);
 	if (ncols == 0)
@@ -54,6 +53,7 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 
 	store->columns = MemoryContextAllocZero(context,
 											mul_size(ncols, sizeof(HgjStoredColumn)));
+	store->ncols = ncols;		/* from here on there are columns to free */
 	stored = MemoryContextAlloc(context, ncols);
 	for (int i = 0; i < ncols; i++)
 	{

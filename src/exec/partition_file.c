@@ -53,9 +53,6 @@ void
 hgj_spill_layout(HgjSpillLayout *layout, MemoryContext context,
 				 const HgjColumn *columns, int ncols, uint32 nwords)
 {
-	static const uint8 widths[] = {8, 4, 2, 1};
-	uint32		offset = nwords * sizeof(uint64);
-
 	memset(layout, 0, sizeof(*layout));
 	layout->columns = columns;
 	layout->ncols = ncols;
@@ -63,21 +60,13 @@ hgj_spill_layout(HgjSpillLayout *layout, MemoryContext context,
 	layout->places = MemoryContextAllocZero(context,
 											mul_size(Max(ncols, 1),
 													 sizeof(HgjStoredColumn)));
-	for (int w = 0; w < lengthof(widths); w++)
-		for (int i = 0; i < ncols; i++)
-			if (columns[i].width == widths[w])
-			{
-				layout->places[i].width = widths[w];
-				layout->places[i].offset = offset;
-				offset += widths[w];
-				layout->by_reference |= !columns[i].attbyval;
-			}
 	for (int i = 0; i < ncols; i++)
 	{
-		layout->places[i].null_byte = offset + i / 8;
-		layout->places[i].null_bit = 1 << (i % 8);
+		layout->places[i].width = columns[i].width;
+		layout->by_reference |= !columns[i].attbyval;
 	}
-	layout->flags_byte = offset + (ncols + 7) / 8;
+	layout->flags_byte = hgj_record_layout(layout->places, ncols,
+										   nwords * sizeof(uint64));
 	layout->stride = TYPEALIGN(8, layout->flags_byte + 1);
 }
 

@@ -30,6 +30,31 @@
 #define HGJ_CHUNK_LARGEST	((Size) 2 * 1024 * 1024)
 
 /*
+ * Lay records out whose columns begin at `offset`: the widest first, then a
+ * NULL bit for each.  The columns' widths must be set.  Returns where the record
+ * goes on.
+ */
+uint32
+hgj_record_layout(HgjStoredColumn *columns, int ncols, uint32 offset)
+{
+	static const uint8 widths[] = {8, 4, 2, 1};
+
+	for (int w = 0; w < lengthof(widths); w++)
+		for (int i = 0; i < ncols; i++)
+			if (columns[i].width == widths[w])
+			{
+				columns[i].offset = offset;
+				offset += widths[w];
+			}
+	for (int i = 0; i < ncols; i++)
+	{
+		columns[i].null_byte = offset + i / 8;
+		columns[i].null_bit = 1 << (i % 8);
+	}
+	return offset + (ncols + 7) / 8;
+}
+
+/*
  * Lay the records out.  `columns` are the build side's, in the order of a
  * batch's vectors.  expected_rows and memory_limit only size the chunks.
  */
@@ -38,9 +63,7 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 				   const HgjColumn *columns, int ncols, double expected_rows,
 				   Size memory_limit)
 {
-	static const uint8 widths[] = {8, 4, 2, 1};
-	uint8	   *stored;
-	uint32		offset = 0;
+	uint32		bytes;
 	Size		largest = Min(HGJ_CHUNK_LARGEST, memory_limit / 16);
 	Size		rows;
 
@@ -54,28 +77,14 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 	store->columns = MemoryContextAllocZero(context,
 											mul_size(ncols, sizeof(HgjStoredColumn)));
 	store->ncols = ncols;		/* from here on there are columns to free */
-	stored = MemoryContextAlloc(context, ncols);
 	for (int i = 0; i < ncols; i++)
 	{
 		store->columns[i].coded = columns[i].dictionary != NULL;
-		stored[i] = columns[i].dictionary ? sizeof(uint32) : columns[i].width;
+		store->columns[i].width = columns[i].dictionary ?
+			sizeof(uint32) : columns[i].width;
 	}
-	for (int w = 0; w < lengthof(widths); w++)
-		for (int i = 0; i < ncols; i++)
-			if (stored[i] == widths[w])
-			{
-				store->columns[i].width = widths[w];
-				store->columns[i].offset = offset;
-				offset += widths[w];
-			}
-	for (int i = 0; i < ncols; i++)
-	{
-		store->columns[i].null_byte = offset + i / 8;
-		store->columns[i].null_bit = 1 << (i % 8);
-	}
-	pfree(stored);
-	offset += (ncols + 7) / 8;
-	store->stride = TYPEALIGN(offset <= 4 ? 4 : 8, offset);
+	bytes = hgj_record_layout(store->columns, ncols, 0);
+	store->stride = TYPEALIGN(bytes <= 4 ? 4 : 8, bytes);
 
 	rows = Max((Size) Min(expected_rows, 1e9), 1);
 	store->chunk_shift = 6;

@@ -48,6 +48,8 @@ typedef struct HgjRowStore
 	struct HgjSharedRecords *shared;	/* rows may share one (shared_records.c) */
 } HgjRowStore;
 
+extern uint32 hgj_record_layout(HgjStoredColumn *columns, int ncols,
+								uint32 offset);
 extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 							   const HgjColumn *columns, int ncols,
 							   double expected_rows, Size memory_limit);

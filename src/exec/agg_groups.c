@@ -37,15 +37,7 @@
 void *
 hgj_groups_allocate(Size bytes)
 {
-	void	   *result = hgj_mem_alloc(bytes);
-
-	if (result == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on request of size %zu for the groups of a HashGraphAgg.",
-						   bytes)));
-	return result;
+	return hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the groups of a HashGraphAgg."));
 }
 
 /*

@@ -46,17 +46,29 @@ largest_chunk(const HgjArena *arena)
 	return arena->largest_chunk ? arena->largest_chunk : HGJ_ARENA_LARGEST;
 }
 
-static HgjArenaChunk *
-new_chunk(HgjArena *arena, Size bytes)
+/*
+ * hgj_mem_alloc(), or an error; `detail` is its detail, with a %zu for the
+ * bytes.  The caller keeps them in mind for hgj_mem_free().
+ */
+void *
+hgj_alloc(Size bytes, const char *detail)
 {
-	HgjArenaChunk *chunk = hgj_mem_alloc(bytes);
+	void	   *result = hgj_mem_alloc(bytes);
 
-	if (chunk == NULL)
+	if (result == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
-				 errdetail("Failed on request of size %zu for the rows of a HashGraphJoin.",
-						   bytes)));
+				 errdetail(detail, bytes)));
+	return result;
+}
+
+static HgjArenaChunk *
+new_chunk(HgjArena *arena, Size bytes)
+{
+	HgjArenaChunk *chunk =
+		hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the rows of a HashGraphJoin."));
+
 	chunk->bytes = bytes;
 	arena->allocated += hgj_mem_footprint(bytes);
 	return chunk;

@@ -29,6 +29,7 @@ typedef struct HgjArena
 	Size		largest_chunk;	/* 0: HGJ_ARENA_LARGEST */
 } HgjArena;
 
+extern void *hgj_alloc(Size bytes, const char *detail);
 extern void hgj_arena_limit(HgjArena *arena, Size limit);
 extern void *hgj_arena_alloc_slow(HgjArena *arena, Size bytes);
 extern Datum hgj_arena_copy(HgjArena *arena, Datum value, int16 attlen);

@@ -86,13 +86,8 @@ hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
 	writer->nbuffers = npartitions;
 	writer->block_bytes = block_bytes;
 	writer->buffers = palloc0(mul_size(npartitions, sizeof(HgjSpillBuffer)));
-	writer->blocks = hgj_mem_alloc(mul_size(npartitions, block_bytes));
-	if (writer->blocks == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on request of size %zu for the partitions of a HashGraphJoin.",
-						   npartitions * block_bytes)));
+	writer->blocks = hgj_alloc(mul_size(npartitions, block_bytes),
+							   gettext_noop("Failed on request of size %zu for the partitions of a HashGraphJoin."));
 	file->file = BufFileCreateTemp(false);
 	file->users = 1;			/* whoever opens the writer */
 	writer->file = file;

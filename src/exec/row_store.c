@@ -97,14 +97,9 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 static void *
 allocate(HgjRowStore *store, Size bytes)
 {
-	void	   *result = hgj_mem_alloc(bytes);
+	void	   *result =
+		hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the build side of a HashGraphJoin."));
 
-	if (result == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on request of size %zu for the build side of a HashGraphJoin.",
-						   bytes)));
 	store->allocated += hgj_mem_footprint(bytes);
 	return result;
 }

@@ -118,6 +118,8 @@ typedef struct HgjDevice
 extern uint8 hgj_device_register(HgjDeviceCode *code, uint8 kind);
 extern void hgj_device_emit(HgjDeviceCode *code, HgjPipeOp op,
 							const HgjPipeInstruction *fields);
+#define EMIT(code, op, ...) \
+	hgj_device_emit((code), (op), &(HgjPipeInstruction) {__VA_ARGS__})
 extern int	hgj_device_jump(HgjDeviceCode *code, HgjPipeOp op, uint8 a);
 extern void hgj_device_land(HgjDeviceCode *code, int jump);
 extern uint8 hgj_device_key_word(HgjDeviceCode *code, uint8 reg, uint8 kind);

@@ -78,9 +78,6 @@ hgj_device_emit(HgjDeviceCode *code, HgjPipeOp op, const HgjPipeInstruction *fie
 	code->code[code->ncode++].op = op;
 }
 
-#define EMIT(code, op, ...) \
-	hgj_device_emit((code), (op), &(HgjPipeInstruction) {__VA_ARGS__})
-
 /* A jump whose target is not known yet; hgj_device_land() says it. */
 int
 hgj_device_jump(HgjDeviceCode *code, HgjPipeOp op, uint8 a)
@@ -347,16 +344,9 @@ write_member(Writer *w, HgjStep *step, uint8 dst)
 		return;
 	}
 	hgj_set_prepare(w->program, step);
-	if (step->set->has_nulls)
-	{
-		EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
-		write_elements(w, step->set, dst, key);
-	}
-	else
-	{
-		EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = dst);
-		write_elements(w, step->set, dst, key);
-	}
+	EMIT(w->code, step->set->has_nulls ? HGJ_PIPE_NULL : HGJ_PIPE_CONSTANT,
+		 .dst = dst);
+	write_elements(w, step->set, dst, key);
 	if (step->invert)
 		EMIT(w->code, HGJ_PIPE_NOT, .dst = dst, .a = dst);
 }

@@ -33,9 +33,6 @@
 #include "executor/executor.h"
 #include "optimizer/optimizer.h"
 
-#define EMIT(code, op, ...) \
-	hgj_device_emit((code), (op), &(HgjPipeInstruction) {__VA_ARGS__})
-
 /* How EXPLAIN spells a reason. */
 const char *
 hgj_device_reason_text(HgjDeviceReason reason)

@@ -98,8 +98,9 @@ failed(const HgjDevice *d)
 	return d->run_reason != HGJ_DEVICE_FITS;
 }
 
-static void
-drop_pipeline(HgjDevice *d)
+/* Give device memory back.  All there is to do where the query aborts. */
+void
+hgj_device_release(HgjDevice *d)
 {
 	if (d->pipeline)
 	{
@@ -109,18 +110,11 @@ drop_pipeline(HgjDevice *d)
 	d->pipeline = NULL;
 }
 
-/* The query aborts: pins are the resource owner's. */
-void
-hgj_device_release(HgjDevice *d)
-{
-	drop_pipeline(d);
-}
-
 /* The run is over, or has been given up: pins and device memory. */
 void
 hgj_device_end(HgjDevice *d)
 {
-	drop_pipeline(d);
+	hgj_device_release(d);
 	if (d->reading)
 		d->source.methods->rewind(&d->source);
 	d->reading = false;
@@ -544,7 +538,7 @@ run_pipeline(HgjDevice *d)
 			push_rows(d);
 		if (!failed(d))
 			take_groups(d);
-		drop_pipeline(d);
+		hgj_device_release(d);
 		if (d->run_reason != HGJ_DEVICE_GROUPS || d->spec.nkeys == 0 ||
 			expected >= most)
 			break;

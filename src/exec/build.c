@@ -58,18 +58,6 @@
 /* Of device memory, what a table leaves to its probes. */
 #define HGJ_PROBE_SHARE			4
 
-/* HgjTableSpec.poll: would CHECK_FOR_INTERRUPTS() raise an error? */
-int
-hgj_poll_interrupts(void *arg)
-{
-	const HgjJoinState *state = arg;
-
-	HGJ_FAULT_INTERRUPT();
-	return !state->poll_disabled && InterruptPending &&
-		INTERRUPTS_CAN_BE_PROCESSED() &&
-		(QueryCancelPending || ProcDiePending);
-}
-
 static bool
 create_table(HgjJoinState *state)
 {
@@ -93,7 +81,7 @@ create_table(HgjJoinState *state)
 	spec.memory_limit = state->device_limit;
 	spec.timeout_ms = hgj_device_timeout;
 	spec.poll = hgj_poll_interrupts;
-	spec.poll_arg = state;
+	spec.poll_arg = &state->poll;
 	while (!hgj_engine_done(state,
 							state->engine->table_create(&spec, &state->table,
 														&err),

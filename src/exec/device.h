@@ -17,6 +17,7 @@
 
 #include "commands/explain.h"
 #include "engine/engine.h"
+#include "exec/engines.h"
 #include "exec/program.h"
 #include "exec/source.h"
 #include "portability/instr_time.h"
@@ -111,7 +112,7 @@ typedef struct HgjDevice
 	HgjPipelineInfo info;		/* of the last run */
 	instr_time	decode;			/* time that the source took */
 	bool		pushing;		/* what is too much now is groups */
-	bool		poll_disabled;
+	HgjPoll		poll;
 } HgjDevice;
 
 /* device_code.c */

@@ -45,15 +45,6 @@
 #define HGJ_EXPECTED_GROUPS	(INT64CONST(1) << 16)
 #define HGJ_MORE_GROUPS		16
 
-/* HgjPipelineSpec.poll */
-static int
-poll_pipeline(void *arg)
-{
-	HgjDevice  *d = arg;
-
-	return !d->poll_disabled && hgj_poll_interrupts(d->joins[0]);
-}
-
 /*
  * What every call of the pipeline that polls goes through: true if it is done,
  * false if it has to be repeated.  Where it has failed, run_reason says so.
@@ -61,15 +52,12 @@ poll_pipeline(void *arg)
 static bool
 is_done(HgjDevice *d, HgjStatus status, const HgjError *err)
 {
+	if (hgj_call_cancelled(&d->poll, status))
+		return false;
 	switch (status)
 	{
 		case HGJ_OK:
-			d->poll_disabled = false;
 			return true;
-		case HGJ_CANCELLED:
-			CHECK_FOR_INTERRUPTS();
-			d->poll_disabled = true;
-			return false;
 		case HGJ_ROW_FAILED:
 			d->run_reason = HGJ_DEVICE_ROW;
 			break;
@@ -354,8 +342,8 @@ start_pipeline(HgjDevice *d, uint64 expected)
 		return;
 	}
 	d->spec.timeout_ms = hgj_device_timeout;
-	d->spec.poll = poll_pipeline;
-	d->spec.poll_arg = d;
+	d->spec.poll = hgj_poll_interrupts;
+	d->spec.poll_arg = &d->poll;
 	for (int j = 0; j < d->njoins; j++)
 		d->spec.joins[j].table = d->joins[j]->table;
 	while (!is_done(d, d->engine->pipeline->create(&d->spec, &d->pipeline, &err), &err))
@@ -576,7 +564,7 @@ hgj_device_run(HgjDevice *d)
 
 	d->ran = false;
 	d->run_reason = HGJ_DEVICE_FITS;
-	d->poll_disabled = false;
+	d->poll.disabled = false;
 	INSTR_TIME_SET_ZERO(d->decode);
 	memset(&d->info, 0, sizeof(d->info));
 	if (d->reason != HGJ_DEVICE_FITS)

@@ -141,6 +141,36 @@ hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 	pg_unreachable();
 }
 
+/* See engines.h.  Would CHECK_FOR_INTERRUPTS() raise an error? */
+int
+hgj_poll_interrupts(void *arg)
+{
+	const HgjPoll *poll = arg;
+
+	HGJ_FAULT_INTERRUPT();
+	return !poll->disabled && InterruptPending &&
+		INTERRUPTS_CAN_BE_PROCESSED() &&
+		(QueryCancelPending || ProcDiePending);
+}
+
+/*
+ * See engines.h.  The interrupt is let in.  Should that turn out to be none, the
+ * repeated call must not be cancelled again, or it got nowhere.
+ */
+bool
+hgj_call_cancelled(HgjPoll *poll, HgjStatus status)
+{
+	if (status == HGJ_CANCELLED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		poll->disabled = true;
+		return true;
+	}
+	if (status == HGJ_OK)
+		poll->disabled = false;
+	return false;
+}
+
 /* Step 4: from here on the device's answers are no answers. */
 void
 hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
@@ -155,24 +185,14 @@ hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
  * What every call of an engine that polls goes through: false if it has to be
  * repeated.  True if it is done, or if the device has failed in it, which
  * state->device_failed tells.  Other errors are raised.
- *
- * After HGJ_CANCELLED the interrupt is let in.  Should that turn out to be
- * none, the repeated call must not be cancelled again, or it got nowhere.
  */
 bool
 hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 {
-	if (status == HGJ_OK)
-	{
-		state->poll_disabled = false;
-		return true;
-	}
-	if (status == HGJ_CANCELLED)
-	{
-		CHECK_FOR_INTERRUPTS();
-		state->poll_disabled = true;
+	if (hgj_call_cancelled(&state->poll, status))
 		return false;
-	}
+	if (status == HGJ_OK)
+		return true;
 	if (!state->on_device || status == HGJ_INVALID)
 		hgj_engine_failed(state, err);
 	hgj_device_fails(state, status, err->message);

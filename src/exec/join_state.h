@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "exec/batch.h"
 #include "exec/demand.h"
+#include "exec/engines.h"
 #include "exec/gather.h"
 #include "exec/keys.h"
 #include "exec/output.h"
@@ -160,7 +161,7 @@ typedef struct HgjJoinState
 	bool		splitting;		/* outer rows may wait in partitions */
 	bool		has_split;		/* the table is not all of the build side */
 	struct HgjPartitions *partitions;	/* NULL: there never were any */
-	bool		poll_disabled;
+	HgjPoll		poll;
 	bool		inner_read;		/* some of the inner side, since its start */
 
 	HgjPhase	phase;
@@ -260,7 +261,6 @@ extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
 extern void hgj_use_scan_slot(HgjJoinState *state);
 
 /* build.c */
-extern int	hgj_poll_interrupts(void *arg);
 extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);

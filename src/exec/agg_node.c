@@ -44,10 +44,10 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_agg,
 	.EndCustomScan = end_agg,
 	.ReScanCustomScan = rescan_agg,
-	.EstimateDSMCustomScan = hgj_agg_estimate_dsm,
-	.InitializeDSMCustomScan = hgj_agg_initialize_dsm,
-	.ReInitializeDSMCustomScan = hgj_agg_reinitialize_dsm,
-	.InitializeWorkerCustomScan = hgj_agg_initialize_worker,
+	.EstimateDSMCustomScan = hgj_reports_estimate,
+	.InitializeDSMCustomScan = hgj_reports_share,
+	.ReInitializeDSMCustomScan = hgj_reports_share_again,
+	.InitializeWorkerCustomScan = hgj_reports_attach,
 	.ShutdownCustomScan = hgj_agg_shutdown,
 	.ExplainCustomScan = hgj_agg_explain
 };
@@ -59,6 +59,7 @@ create_state(CustomScan *cscan)
 												 T_CustomScanState);
 
 	state->css.methods = &exec_methods;
+	state->reports.size = sizeof(HgjAggReport);
 	return (Node *) state;
 }
 

@@ -13,6 +13,9 @@
 #include "access/parallel.h"
 #include "exec/agg_parallel.h"
 
+StaticAssertDecl(offsetof(HgjAggState, reports) == offsetof(HgjReporter, reports),
+				 "an HgjAggState must begin as an HgjReporter");
+
 /* What this process has done. */
 void
 hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
@@ -24,37 +27,6 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 	report->spilled_rows = state->spill.total_rows;
 	report->spilled_partitions = state->spill.total_partitions;
 	report->spilled_bytes = state->spill.total_bytes;
-}
-
-/* EstimateDSMCustomScan callback. */
-Size
-hgj_agg_estimate_dsm(CustomScanState *node, ParallelContext *pcxt)
-{
-	return hgj_reports_estimate(node, pcxt, sizeof(HgjAggReport));
-}
-
-/* InitializeDSMCustomScan callback. */
-void
-hgj_agg_initialize_dsm(CustomScanState *node, ParallelContext *pcxt,
-					   void *coordinate)
-{
-	hgj_reports_share(&((HgjAggState *) node)->reports, node, pcxt, coordinate,
-					  sizeof(HgjAggReport));
-}
-
-/* ReInitializeDSMCustomScan callback. */
-void
-hgj_agg_reinitialize_dsm(CustomScanState *node, ParallelContext *pcxt,
-						 void *coordinate)
-{
-	hgj_reports_attach(&((HgjAggState *) node)->reports, coordinate);
-}
-
-/* InitializeWorkerCustomScan callback. */
-void
-hgj_agg_initialize_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
-{
-	hgj_reports_attach(&((HgjAggState *) node)->reports, coordinate);
 }
 
 /*

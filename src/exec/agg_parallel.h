@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * agg_parallel.h
- *	  Callbacks of a HashGraphAgg in a parallel plan, and the reports that
- *	  workers send to the leader (agg_parallel.c).
+ *	  The reports on a HashGraphAgg that workers send to the leader
+ *	  (agg_parallel.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -26,13 +26,6 @@ typedef struct HgjAggReport
 
 extern void hgj_agg_make_report(const HgjAggState *state,
 								HgjAggReport *report);
-extern Size hgj_agg_estimate_dsm(CustomScanState *node, ParallelContext *pcxt);
-extern void hgj_agg_initialize_dsm(CustomScanState *node, ParallelContext *pcxt,
-								   void *coordinate);
-extern void hgj_agg_reinitialize_dsm(CustomScanState *node,
-									 ParallelContext *pcxt, void *coordinate);
-extern void hgj_agg_initialize_worker(CustomScanState *node, shm_toc *toc,
-									  void *coordinate);
 extern void hgj_agg_shutdown(CustomScanState *node);
 
 #endif							/* HGJ_AGG_PARALLEL_H */

@@ -171,7 +171,8 @@ typedef enum HgjAggPhase
 
 typedef struct HgjAggState
 {
-	CustomScanState css;		/* must be first */
+	CustomScanState css;		/* these two as in an HgjReporter */
+	HgjReports	reports;		/* of HgjAggReport */
 
 	struct HgjJoinState *join;
 	PlanState  *child;
@@ -211,7 +212,6 @@ typedef struct HgjAggState
 	uint64		ngroups;
 	Size		peak_bytes;
 	bool		reported;		/* this worker has */
-	HgjReports	reports;		/* of HgjAggReport */
 } HgjAggState;
 
 /* agg_functions.c */

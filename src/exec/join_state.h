@@ -118,7 +118,8 @@ typedef struct HgjRunReport HgjRunReport;
 
 typedef struct HgjJoinState
 {
-	CustomScanState css;		/* must be first */
+	CustomScanState css;		/* these two as in an HgjReporter */
+	HgjReports	reports;		/* of HgjRunReport */
 
 	JoinType	jointype;
 	HgjSemantics semantics;
@@ -209,9 +210,6 @@ typedef struct HgjJoinState
 
 	MemoryContext context;		/* es_query_cxt */
 	HgjRunStats stats;
-
-	/* parallel plans, while somebody wants EXPLAIN ANALYZE (parallel.c) */
-	HgjReports	reports;		/* of HgjRunReport */
 } HgjJoinState;
 
 /* Is there anything to be done pair by pair (hgj_confirm_match())? */

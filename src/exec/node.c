@@ -62,10 +62,10 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_join,
 	.EndCustomScan = end_join,
 	.ReScanCustomScan = rescan_join,
-	.EstimateDSMCustomScan = hgj_estimate_dsm,
-	.InitializeDSMCustomScan = hgj_initialize_dsm,
-	.ReInitializeDSMCustomScan = hgj_reinitialize_dsm,
-	.InitializeWorkerCustomScan = hgj_initialize_worker,
+	.EstimateDSMCustomScan = hgj_reports_estimate,
+	.InitializeDSMCustomScan = hgj_reports_share,
+	.ReInitializeDSMCustomScan = hgj_reports_share_again,
+	.InitializeWorkerCustomScan = hgj_reports_attach,
 	.ShutdownCustomScan = hgj_shutdown,
 	.ExplainCustomScan = hgj_explain
 };
@@ -87,6 +87,7 @@ create_state(CustomScan *cscan)
 												   T_CustomScanState);
 
 	state->css.methods = &exec_methods;
+	state->reports.size = sizeof(HgjRunReport);
 	return (Node *) state;
 }
 

@@ -19,6 +19,9 @@
 #include "exec/join_state.h"
 #include "exec/parallel.h"
 
+StaticAssertDecl(offsetof(HgjJoinState, reports) == offsetof(HgjReporter, reports),
+				 "an HgjJoinState must begin as an HgjReporter");
+
 /* What this process has done, without pointers. */
 void
 hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
@@ -32,37 +35,6 @@ hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
 	if (state->fallback_text)
 		strlcpy(report->fallback_text, state->fallback_text,
 				sizeof(report->fallback_text));
-}
-
-/* EstimateDSMCustomScan callback. */
-Size
-hgj_estimate_dsm(CustomScanState *node, ParallelContext *pcxt)
-{
-	return hgj_reports_estimate(node, pcxt, sizeof(HgjRunReport));
-}
-
-/* InitializeDSMCustomScan callback, in the leader. */
-void
-hgj_initialize_dsm(CustomScanState *node, ParallelContext *pcxt,
-				   void *coordinate)
-{
-	hgj_reports_share(&((HgjJoinState *) node)->reports, node, pcxt, coordinate,
-					  sizeof(HgjRunReport));
-}
-
-/* ReInitializeDSMCustomScan callback. */
-void
-hgj_reinitialize_dsm(CustomScanState *node, ParallelContext *pcxt,
-					 void *coordinate)
-{
-	hgj_reports_attach(&((HgjJoinState *) node)->reports, coordinate);
-}
-
-/* InitializeWorkerCustomScan callback. */
-void
-hgj_initialize_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
-{
-	hgj_reports_attach(&((HgjJoinState *) node)->reports, coordinate);
 }
 
 /* A worker's report: of its last run, with the highest memory of all runs. */

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * parallel.h
- *	  Callbacks of a HashGraphJoin in a parallel plan, and the reports that
- *	  workers send to the leader (parallel.c).
+ *	  The reports on a HashGraphJoin that workers send to the leader
+ *	  (parallel.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -11,7 +11,6 @@
 
 #include "compat.h"
 
-#include "access/parallel.h"
 #include "exec/join_state.h"
 
 /*
@@ -28,13 +27,6 @@ struct HgjRunReport
 
 extern void hgj_make_report(const HgjJoinState *state, HgjRunReport *report);
 
-extern Size hgj_estimate_dsm(CustomScanState *node, ParallelContext *pcxt);
-extern void hgj_initialize_dsm(CustomScanState *node, ParallelContext *pcxt,
-							   void *coordinate);
-extern void hgj_reinitialize_dsm(CustomScanState *node, ParallelContext *pcxt,
-								 void *coordinate);
-extern void hgj_initialize_worker(CustomScanState *node, shm_toc *toc,
-								  void *coordinate);
 extern void hgj_shutdown(CustomScanState *node);
 
 #endif							/* HGJ_PARALLEL_H */

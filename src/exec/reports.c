@@ -59,37 +59,47 @@ slot_of(HgjSharedReports *shared, int i)
 	return (ReportSlot *) (shared->slots + i * slot_bytes(shared->size));
 }
 
-/* For the EstimateDSMCustomScan callback. */
-Size
-hgj_reports_estimate(const CustomScanState *node, const ParallelContext *pcxt,
-					 Size size)
+static HgjReports *
+reports_of(CustomScanState *node)
 {
-	return add_size(offsetof(HgjSharedReports, slots),
-					mul_size(slots_wanted(node, pcxt), slot_bytes(size)));
+	return &((HgjReporter *) node)->reports;
 }
 
-/* For the InitializeDSMCustomScan callback, in the leader. */
+/* EstimateDSMCustomScan callback. */
+Size
+hgj_reports_estimate(CustomScanState *node, ParallelContext *pcxt)
+{
+	return add_size(offsetof(HgjSharedReports, slots),
+					mul_size(slots_wanted(node, pcxt),
+							 slot_bytes(reports_of(node)->size)));
+}
+
+/* InitializeDSMCustomScan callback, in the leader. */
 void
-hgj_reports_share(HgjReports *reports, const CustomScanState *node,
-				  const ParallelContext *pcxt, void *coordinate, Size size)
+hgj_reports_share(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
 	HgjSharedReports *shared = coordinate;
 
 	shared->nslots = slots_wanted(node, pcxt);
-	shared->size = size;
+	shared->size = reports_of(node)->size;
 	for (int i = 0; i < shared->nslots; i++)
 		pg_atomic_init_u32(&slot_of(shared, i)->filled, 0);
-	reports->shared = shared;
+	reports_of(node)->shared = shared;
 }
 
-/*
- * For the ReInitializeDSMCustomScan callback (old reports stand until new ones
- * come), and for the InitializeWorkerCustomScan callback.
- */
+/* ReInitializeDSMCustomScan callback: old reports stand until new ones come. */
 void
-hgj_reports_attach(HgjReports *reports, void *coordinate)
+hgj_reports_share_again(CustomScanState *node, ParallelContext *pcxt,
+						void *coordinate)
 {
-	reports->shared = coordinate;
+	reports_of(node)->shared = coordinate;
+}
+
+/* InitializeWorkerCustomScan callback. */
+void
+hgj_reports_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	reports_of(node)->shared = coordinate;
 }
 
 /*

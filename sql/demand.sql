@@ -14,7 +14,10 @@ create table g as select id, k, coalesce(z, 0) z, t, n from f order by id;
 create table d (k int, u int, x text) with (autovacuum_enabled = off);
 insert into d select g, g, 'd' || g from generate_series(0, 99) g;
 create table e (k int) with (autovacuum_enabled = off);
-analyze f, g, d, e;
+create table i (v int primary key) with (autovacuum_enabled = off);
+insert into i select generate_series(-3000, 3000);
+vacuum i;
+analyze f, g, d, e, i;
 
 -- What a query without its LIMIT says for each of these limits, or till where:
 -- as stock, and as ours.  Functions that PostgreSQL knows nothing about.
@@ -83,6 +86,9 @@ create view queries(what, nodes, q) as values
 	('a text key', 1, 'select g.id from g join d on ''d'' || g.k + 10 / z * 0 = d.x'),
 	('a subquery', 1, 'select s.id from (select id, k, 10 / z as q from g offset 0) s join d using (k) where q >= 0'),
 	('rows of a function', 1, 'select s.i from (select i, 10 / (i % 50) as q from generate_series(1, 200) i) s join d on s.i % 100 = d.k where q >= 0'),
+	('an index condition', 1, 'select s.id from (select g.* from g, lateral (select v from i where v = 10 / z offset 0) j offset 0) s join d using (k)'),
+	('a condition of a row', 1, 'select s.id from (select g.* from g, lateral (select 1 where 10 / z >= 0 offset 0) j offset 0) s join d using (k)'),
+	('a limit', 1, 'select s.id from (select g.* from g, lateral (select v from i limit 1 + 10 / z * 0) j offset 0) s join d using (k)'),
 	('values', 1, 'select s.i from (values (1, 1), (2, 1), (3, 0)) s(i, z) left join d on s.i = d.k where 10 / z >= 0'),
 	('two joins', 2, 'select g.id from g join d using (k) join d d2 on d2.u = g.k where 10 / z >= 0'),
 	('two joins, a call', 2, 'select g.id from g join d using (k) join d d2 on d2.u = g.k where ratio(10, z) >= 0'),

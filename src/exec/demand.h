@@ -29,5 +29,6 @@ extern bool hgj_function_may_raise(Oid funcid, Oid collation);
 extern bool hgj_hash_may_raise(Oid funcid);
 extern bool hgj_may_raise(Node *node);
 extern bool hgj_rows_may_raise(PlanState *ps);
+extern bool hgj_calls_volatile(PlanState *ps);
 
 #endif							/* HGJ_DEMAND_H */

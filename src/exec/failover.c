@@ -34,7 +34,7 @@
 static bool
 can_read_inner_again(const HgjJoinState *state)
 {
-	return !state->inner_read || !hgj_calls_volatile(state->inner_ps, NULL);
+	return !state->inner_read || !hgj_calls_volatile(state->inner_ps);
 }
 
 /* Step 3; the other side of a parallel join is shared with other processes. */
@@ -43,7 +43,7 @@ can_start_again(const HgjJoinState *state)
 {
 	return state->emitted == 0 && !state->css.ss.ps.plan->parallel_aware &&
 		can_read_inner_again(state) &&
-		!hgj_calls_volatile(state->outer_ps, NULL);
+		!hgj_calls_volatile(state->outer_ps);
 }
 
 /* Step 2. */

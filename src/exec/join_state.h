@@ -285,7 +285,6 @@ extern bool hgj_peek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);
 extern bool hgj_fetch_outer(HgjJoinState *state);
 extern void hgj_begin_batch(HgjJoinState *state);
-extern bool hgj_calls_volatile(PlanState *ps, void *context);
 extern bool hgj_sift_begin(HgjJoinState *state);
 extern uint32 hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows);
 extern void hgj_next_matches(HgjJoinState *state);

@@ -11,6 +11,8 @@
  * 2. The rows of a plan cannot if none of its expressions can, as far down as
  *	  rows are made one by one: what is below a Sort has all run when the first
  *	  row comes out.
+ * 3. The same expressions say whether a plan may be run again without being
+ *	  noticed.
  *
  * To say yes wrongly costs time, to say no wrongly an error that PostgreSQL
  * would not have raised, so whatever is not known can.
@@ -27,6 +29,7 @@
 #include "exec/plan_format.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -151,16 +154,51 @@ hgj_may_raise(Node *node)
 	return may_raise_walker(node, NULL);
 }
 
-/* The expressions of a join besides its quals and target list. */
+/* Does an expression of the plan node itself pass the test, or a list of them? */
 static bool
-join_may_raise(const Plan *plan)
+any_expression(const Plan *plan, bool (*test) (Node *))
 {
-	if (hgj_may_raise((Node *) ((const Join *) plan)->joinqual))
+#define TEST(type, field)	test((Node *) ((const type *) plan)->field)
+
+	if (TEST(Plan, qual) || TEST(Plan, targetlist))
 		return true;
-	if (IsA(plan, HashJoin))
-		return hgj_may_raise((Node *) ((const HashJoin *) plan)->hashclauses);
-	return IsA(plan, MergeJoin) &&
-		hgj_may_raise((Node *) ((const MergeJoin *) plan)->mergeclauses);
+	switch (nodeTag(plan))
+	{
+		case T_Result:
+			return TEST(Result, resconstantqual);
+		case T_SampleScan:
+			return TEST(SampleScan, tablesample->args) ||
+				TEST(SampleScan, tablesample->repeatable);
+		case T_IndexScan:
+			return TEST(IndexScan, indexqualorig) ||
+				TEST(IndexScan, indexorderbyorig);
+		case T_IndexOnlyScan:
+			return TEST(IndexOnlyScan, indexqual) ||
+				TEST(IndexOnlyScan, indexorderby);
+		case T_BitmapIndexScan:
+			return TEST(BitmapIndexScan, indexqualorig);
+		case T_BitmapHeapScan:
+			return TEST(BitmapHeapScan, bitmapqualorig);
+		case T_TidScan:
+			return TEST(TidScan, tidquals);
+		case T_ValuesScan:
+			return TEST(ValuesScan, values_lists);
+		case T_NestLoop:
+			return TEST(Join, joinqual);
+		case T_MergeJoin:
+			return TEST(Join, joinqual) || TEST(MergeJoin, mergeclauses);
+		case T_HashJoin:
+			return TEST(Join, joinqual) || TEST(HashJoin, hashclauses);
+		case T_Memoize:
+			return TEST(Memoize, param_exprs);
+		case T_Limit:
+			return TEST(Limit, limitOffset) || TEST(Limit, limitCount);
+		case T_CustomScan:
+			return TEST(CustomScan, custom_exprs);
+		default:
+			return false;
+	}
+#undef TEST
 }
 
 /* Step 2. */
@@ -195,39 +233,24 @@ rows_may_raise_walker(PlanState *ps, void *context)
 		case T_Limit:
 		case T_Gather:
 		case T_GatherMerge:
-			break;
 		case T_ValuesScan:
-			if (hgj_may_raise((Node *) ((const ValuesScan *) plan)->values_lists))
-				return true;
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_HashJoin:
 			break;
 		case T_CteScan:
 			if (rows_may_raise_walker(((CteScanState *) ps)->cteplanstate, context))
 				return true;
 			break;
-		case T_NestLoop:
-		case T_MergeJoin:
-		case T_HashJoin:
-			if (join_may_raise(plan))
-				return true;
-			break;
 		case T_CustomScan:
-			if (((const CustomScan *) plan)->methods != &hgj_scan_methods ||
-				hgj_may_raise((Node *) ((const CustomScan *) plan)->custom_exprs))
+			if (((const CustomScan *) plan)->methods != &hgj_scan_methods)
 				return true;
 			break;
 		default:
 			return true;
 	}
-	if (IsA(plan, IndexScan) &&
-		hgj_may_raise((Node *) ((const IndexScan *) plan)->indexqualorig))
-		return true;
-	if (IsA(plan, BitmapHeapScan) &&
-		hgj_may_raise((Node *) ((const BitmapHeapScan *) plan)->bitmapqualorig))
-		return true;
-	if (hgj_may_raise((Node *) plan->qual) ||
-		hgj_may_raise((Node *) plan->targetlist))
-		return true;
-	return planstate_tree_walker(ps, rows_may_raise_walker, context);
+	return any_expression(plan, hgj_may_raise) ||
+		planstate_tree_walker(ps, rows_may_raise_walker, context);
 }
 
 /* Can asking the node for one more row? */
@@ -235,4 +258,18 @@ bool
 hgj_rows_may_raise(PlanState *ps)
 {
 	return rows_may_raise_walker(ps, NULL);
+}
+
+static bool
+calls_volatile_walker(PlanState *ps, void *context)
+{
+	return any_expression(ps->plan, contain_volatile_functions) ||
+		planstate_tree_walker(ps, calls_volatile_walker, context);
+}
+
+/* Step 3: would reading the node again call a volatile function again? */
+bool
+hgj_calls_volatile(PlanState *ps)
+{
+	return calls_volatile_walker(ps, NULL);
 }

@@ -38,8 +38,6 @@
 #include "exec/partition.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 
 /* An outer batch takes at most this part of the memory limit. */
@@ -261,38 +259,6 @@ hgj_restart_outer(HgjJoinState *state)
 	state->unmatched_end = false;
 }
 
-/* Expressions of a plan node besides its quals and target list. */
-static Node *
-own_expressions(const Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_NestLoop:
-		case T_MergeJoin:
-		case T_HashJoin:
-			return (Node *) ((const Join *) plan)->joinqual;
-		case T_ValuesScan:
-			return (Node *) ((const ValuesScan *) plan)->values_lists;
-		default:
-			return NULL;
-	}
-}
-
-/* Would reading the node again call a volatile function again? */
-bool
-hgj_calls_volatile(PlanState *ps, void *context)
-{
-	Plan	   *plan = ps->plan;
-
-	if (contain_volatile_functions((Node *) plan->qual) ||
-		contain_volatile_functions((Node *) plan->targetlist) ||
-		contain_volatile_functions(own_expressions(plan)) ||
-		(IsA(plan, CustomScan) &&
-		 contain_volatile_functions((Node *) ((CustomScan *) plan)->custom_exprs)))
-		return true;
-	return planstate_tree_walker(ps, hgj_calls_volatile, context);
-}
-
 /*
  * Before anything is built: is there an outer row?  Looks into the first batch,
  * which hgj_fetch_outer() will find filled.
@@ -309,7 +275,7 @@ hgj_peek_outer(HgjJoinState *state)
 	 */
 	if (!state->outer_looked_at)
 	{
-		state->outer_volatile = hgj_calls_volatile(state->outer_ps, NULL);
+		state->outer_volatile = hgj_calls_volatile(state->outer_ps);
 		state->outer_looked_at = true;
 	}
 	if (IsInParallelMode() || state->outer_volatile)

@@ -46,3 +46,66 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION hashgraph_join_release() IS
 'gives back the GPUs that this session has open; false if there was none';
+
+-- Counted by all sessions together only if the postmaster loads the library
+-- (shared_preload_libraries); otherwise by each session for itself.
+
+CREATE FUNCTION hashgraph_join_stats(
+	OUT datid oid,
+	OUT datname name,
+	OUT shared boolean,
+	OUT joins bigint,
+	OUT joins_cpu bigint,
+	OUT joins_cuda bigint,
+	OUT joins_in_workers bigint,
+	OUT builds bigint,
+	OUT inner_rows bigint,
+	OUT outer_rows bigint,
+	OUT rows_returned bigint,
+	OUT joins_spilled bigint,
+	OUT spill_partitions bigint,
+	OUT spill_passes bigint,
+	OUT spilled_inner_bytes bigint,
+	OUT spilled_outer_bytes bigint,
+	OUT outer_rows_filtered bigint,
+	OUT aggregates bigint,
+	OUT aggregates_on_device bigint,
+	OUT groups bigint,
+	OUT aggregates_spilled bigint,
+	OUT spilled_aggregate_bytes bigint,
+	OUT to_device_bytes bigint,
+	OUT from_device_bytes bigint,
+	OUT transfer_time double precision,
+	OUT kernel_time double precision,
+	OUT peak_memory_bytes bigint,
+	OUT peak_device_memory_bytes bigint,
+	OUT stats_reset timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_stats() IS
+'what HashGraphJoin and HashGraphAgg have done in each database since stats_reset';
+
+CREATE FUNCTION hashgraph_join_fallbacks(
+	OUT datid oid,
+	OUT datname name,
+	OUT kind text,
+	OUT reason text,
+	OUT count bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_fallbacks'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_fallbacks() IS
+'how often, and why, a HashGraphJoin or HashGraphAgg had to do otherwise than asked or planned';
+
+CREATE FUNCTION hashgraph_join_stats_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'hashgraph_join_stats_reset'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_stats_reset() IS
+'sets the counters of the current database to zero';
+
+REVOKE ALL ON FUNCTION hashgraph_join_stats_reset() FROM PUBLIC;

@@ -16,6 +16,7 @@
 
 #include "engine/engine.h"
 #include "guc.h"
+#include "miscadmin.h"
 #include "utils/guc.h"
 
 double		hgj_agg_tuple_cost = 0.0003;
@@ -43,6 +44,7 @@ int			hgj_segments = HGJ_SEGMENTS_AUTO;
 int			hgj_source = HGJ_SOURCE_AUTO;
 int			hgj_spill = HGJ_SPILL_AUTO;
 double		hgj_startup_cost = 250.0;
+int			hgj_stats_databases = 100;
 
 static const struct config_enum_entry build_options[] = {
 	{"auto", HGJ_BUILD_AUTO, false},
@@ -263,6 +265,14 @@ hgj_define_settings(void)
 							 NULL,
 							 &hgj_startup_cost, 250.0, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	/* without the postmaster there is nothing that it could size */
+	DefineCustomIntVariable("hashgraph_join.stats_databases",
+							"Sets the number of databases for which hashgraph_join_stats() counts separately.",
+							"It needs shared_preload_libraries. Further databases share a row.",
+							&hgj_stats_databases, 100, 1, 100000,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
 
 #ifdef HGJ_MEM_TEST
 	hgj_define_fault_settings();

@@ -65,6 +65,7 @@ extern int	hgj_segments;
 extern int	hgj_source;
 extern int	hgj_spill;
 extern double hgj_startup_cost;
+extern int	hgj_stats_databases;
 
 extern void hgj_define_settings(void);
 

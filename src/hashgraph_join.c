@@ -21,6 +21,7 @@
 #include "engine/engine.h"
 #include "engine/registry.h"
 #include "exec/agg_format.h"
+#include "exec/counters.h"
 #include "exec/engines.h"
 #include "exec/plan_format.h"
 #include "fmgr.h"
@@ -57,6 +58,8 @@ void
 _PG_init(void)
 {
 	hgj_define_settings();
+	if (process_shared_preload_libraries_in_progress)
+		hgj_counters_share();
 	RegisterCustomScanMethods(&hgj_scan_methods);
 	RegisterCustomScanMethods(&hgj_agg_scan_methods);
 	hgj_install_planner_hooks();

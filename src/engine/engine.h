@@ -149,6 +149,8 @@ typedef enum HgjNote
 	HGJ_NOTE_FILTER_UNKNOWN = 1 << 8	/* filter asked for, engine has none */
 } HgjNote;
 
+#define HGJ_LAST_NOTE	HGJ_NOTE_FILTER_UNKNOWN
+
 /* HgjTableSpec.flags */
 #define HGJ_TABLE_TRACK_MATCHES	(UINT32_C(1) << 0)	/* keep a match bit per row id */
 #define HGJ_TABLE_DYNAMIC		(UINT32_C(1) << 1)	/* insert and remove allowed */

@@ -23,6 +23,7 @@
 
 #include "exec/agg_parallel.h"
 #include "exec/device.h"
+#include "exec/tally.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -65,14 +66,19 @@ create_state(CustomScan *cscan)
 
 /* What is not palloc'd; safe to call again, and while aborting. */
 static void
-free_memory(void *arg)
+free_memory(HgjAggState *state)
 {
-	HgjAggState *state = arg;
-
 	hgj_groups_release(&state->groups);
 	hgj_arena_free(&state->values);
 	if (state->spill.batch)
 		hgj_arena_free(&state->spill.batch->own_values);
+}
+
+static void
+release_on_reset(void *arg)
+{
+	free_memory(arg);
+	hgj_tally_agg(arg);
 }
 
 static void
@@ -81,9 +87,10 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 	HgjAggState *state = (HgjAggState *) node;
 	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
 
-	callback->func = free_memory;
+	callback->func = release_on_reset;
 	callback->arg = state;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	state->counts.wanted = hgj_tally_begin(estate, eflags);
 	hgj_agg_setup(state, estate, eflags);
 }
 
@@ -96,6 +103,7 @@ end_agg(CustomScanState *node)
 		hgj_device_end(state->device);
 	hgj_agg_spill_release(state);
 	free_memory(state);
+	hgj_tally_agg(state);
 	ExecEndNode(state->child);
 }
 
@@ -160,6 +168,7 @@ read_all(HgjAggState *state)
 	bool		spilled = state->spill.reading != NULL;
 	bool		done = false;
 
+	state->counts.started = true;
 	if (!spilled)
 		hgj_agg_start(state);
 	if (state->device && !spilled)
@@ -182,6 +191,7 @@ read_all(HgjAggState *state)
 	if (!spilled)
 		state->ngroups = 0;
 	state->ngroups += groups->ngroups;
+	state->counts.groups += groups->ngroups;
 	state->ran = true;
 	state->kept = !spilled && state->spill.pending == NULL;
 	state->next_group = 0;

@@ -57,6 +57,10 @@ start_writing(HgjAggState *state)
 	spill->used_bits += bits;
 	spill->writing = MemoryContextAllocZero(state->context,
 											spill->npartitions * sizeof(HgjAggPartition *));
+	ereport(spill->logged ? DEBUG2 : DEBUG1,
+			(errmsg_internal("hashgraph_join: groups fill memory, rows of others go to %d partitions",
+							 spill->npartitions)));
+	spill->logged = true;
 	if (spill->row.data == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->context);

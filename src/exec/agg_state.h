@@ -148,6 +148,7 @@ typedef struct HgjAggSpill
 	uint64		total_rows;		/* for EXPLAIN */
 	uint64		total_partitions;
 	uint64		total_bytes;
+	bool		logged;			/* the log knows about it */
 } HgjAggSpill;
 
 /* What a batch is taken in (agg_portions.c). */
@@ -161,6 +162,14 @@ typedef struct HgjAggPortions
 	Size		bytes_before;	/* of the groups */
 	uint32	   *all;			/* 0, 1, 2 ... */
 } HgjAggPortions;
+
+/* What tally.c adds to the database's counters, besides, of all rescans. */
+typedef struct HgjAggCounts
+{
+	bool		wanted;			/* this is no recheck, nor mere EXPLAIN */
+	bool		started;
+	uint64		groups;
+} HgjAggCounts;
 
 typedef enum HgjAggPhase
 {
@@ -212,6 +221,7 @@ typedef struct HgjAggState
 	uint64		ngroups;
 	Size		peak_bytes;
 	bool		reported;		/* this worker has */
+	HgjAggCounts counts;
 } HgjAggState;
 
 /* agg_functions.c */

@@ -33,6 +33,7 @@
 #include "exec/partition.h"
 #include "guc.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 
 /*
  * The rows of a build batch: few, so that memory is checked often, and fewer
@@ -76,7 +77,7 @@ create_table(HgjJoinState *state)
 	spec.segments = (HgjSegments) hgj_segments;
 	spec.filter = (HgjFilter) hgj_filter;
 	spec.expected_rows = (uint64) Min(expected, (double) HGJ_MAX_ROWS);
-	if (instrument && instrument->need_timer)
+	if ((instrument && instrument->need_timer) || track_io_timing)
 		spec.flags |= HGJ_TABLE_TIMING;
 	spec.memory_limit = state->device_limit;
 	spec.timeout_ms = hgj_device_timeout;
@@ -224,8 +225,10 @@ note_stats(HgjJoinState *state)
 	stats->notes |= stats->table.notes;
 	stats->dictionary_full = hgj_dictionaries_are_full(state);
 	stats->build_rows += state->total_rows;
-	stats->passes = state->pass;
+	stats->passes = Max(stats->passes, state->pass);
 	stats->built = true;
+	state->counts.builds++;
+	state->counts.passes += state->unit_pass > 1;
 }
 
 /*
@@ -273,9 +276,7 @@ build_table(HgjJoinState *state)
 	if (state->pass == 1)
 	{
 		state->stats.build_rows = 0;
-		state->stats.partitions = 0;
-		state->stats.spilled_inner = state->stats.spilled_outer = 0;
-		state->stats.outer_filtered = 0;
+		state->units = 0;
 	}
 	state->total_rows = 0;
 	state->graph_rows = 0;
@@ -300,6 +301,52 @@ build_table(HgjJoinState *state)
 }
 
 /*
+ * What the table is not, though it was asked for, goes to the log.  Some of it
+ * comes up only while it is probed, so this is called when a table goes, too,
+ * but not while aborting.
+ */
+void
+hgj_log_notes(HgjJoinState *state)
+{
+	HgjTableInfo info;
+
+	if (state->table == NULL)
+		return;
+	state->engine->info(state->table, &info);
+	for (int bit = 0; (info.notes & ~state->logged.notes) != 0 && bit < 32; bit++)
+	{
+		uint32		note = info.notes & ~state->logged.notes & (UINT32_C(1) << bit);
+
+		if (note == 0)
+			continue;
+		state->logged.notes |= note;
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: %s",
+								 hgj_note_text((HgjNote) note))));
+	}
+}
+
+/* Passes are logged once per node at DEBUG1, all of them at DEBUG2. */
+static void
+log_build(HgjJoinState *state)
+{
+	hgj_log_notes(state);
+	if (!state->last_pass)
+	{
+		ereport(state->logged.passes ? DEBUG2 : DEBUG1,
+				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",
+								 state->pass, state->total_rows)));
+		state->logged.passes = true;
+	}
+	if (state->stats.dictionary_full && !state->logged.dictionary)
+	{
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: groups by value, because the dictionary of their codes is full")));
+		state->logged.dictionary = true;
+	}
+}
+
+/*
  * Build the table of the next pass; state->pass counts it.  Whatever table
  * there was must have been released.  If state->device_failed is set afterwards,
  * there is none (failover.c).
@@ -321,10 +368,7 @@ hgj_build_pass(HgjJoinState *state)
 	settle_recheck(state);
 	if (state->engine->sift && !state->semantics.fill_outer && !state->splitting)
 		state->outer.sieve_of = state;
-	if (!state->last_pass)
-		ereport(DEBUG1,
-				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",
-								 state->pass, state->total_rows)));
+	log_build(state);
 }
 
 /*

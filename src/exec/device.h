@@ -53,6 +53,8 @@ typedef enum HgjDeviceReason
 	HGJ_DEVICE_FAILED
 } HgjDeviceReason;
 
+#define HGJ_LAST_DEVICE_REASON	HGJ_DEVICE_FAILED
+
 /* Instructions while they are written. */
 typedef struct HgjDeviceCode
 {
@@ -111,6 +113,12 @@ typedef struct HgjDevice
 	HgjPipeline *pipeline;
 	HgjPipelineInfo info;		/* of the last run */
 	instr_time	decode;			/* time that the source took */
+	uint64		sent;			/* of all runs, in sum (tally.c) */
+	double		transfer_ms;
+	double		kernel_ms;
+	uint64		peak;			/* bytes on the device, highest of all runs */
+	HgjDeviceReason logged;		/* the log knows about it */
+	HgjError	error;			/* what the last run ended with, if it did */
 	bool		pushing;		/* what is too much now is groups */
 	HgjPoll		poll;
 } HgjDevice;
@@ -140,6 +148,14 @@ extern bool hgj_device_can_fail(const HgjProgram *program);
 extern HgjDevice *hgj_device_plan(struct HgjAggState *agg, EState *estate);
 extern bool hgj_device_write(HgjDevice *device, bool constants);
 extern const char *hgj_device_reason_text(HgjDeviceReason reason);
+
+/* Why the last run was not a pipeline's. */
+static inline HgjDeviceReason
+hgj_device_reason(const HgjDevice *device)
+{
+	return device->reason != HGJ_DEVICE_FITS ? device->reason :
+		device->run_reason;
+}
 
 /* device_run.c */
 extern bool hgj_device_run(HgjDevice *device);

@@ -74,10 +74,25 @@ is_done(HgjDevice *d, HgjStatus status, const HgjError *err)
 			d->run_reason = HGJ_DEVICE_FAILED;
 			break;
 	}
-	ereport(DEBUG1,
-			(errmsg_internal("hashgraph_join: a pipeline falls back to the host: %s: %s",
-							 hgj_status_name(status), err->message)));
+	d->error = *err;
+	d->error.status = status;
 	return true;
+}
+
+/* The host has to do it: say so once for a reason, not once per rescan. */
+static void
+log_fallback(HgjDevice *d)
+{
+	HgjDeviceReason reason = hgj_device_reason(d);
+
+	if (reason == d->logged)
+		return;
+	d->logged = reason;
+	ereport(DEBUG1,
+			(errmsg_internal("hashgraph_join: no device pipeline: %s%s%s",
+							 hgj_device_reason_text(reason),
+							 d->error.status != HGJ_OK ? ": " : "",
+							 d->error.status != HGJ_OK ? d->error.message : "")));
 }
 
 static bool
@@ -93,6 +108,10 @@ hgj_device_release(HgjDevice *d)
 	if (d->pipeline)
 	{
 		d->engine->pipeline->info(d->pipeline, &d->info);
+		d->sent += d->info.sent;
+		d->transfer_ms += d->info.transfer_ms;
+		d->kernel_ms += d->info.kernel_ms;
+		d->peak = Max(d->peak, d->info.memory);
 		d->engine->pipeline->destroy(d->pipeline);
 	}
 	d->pipeline = NULL;
@@ -537,19 +556,27 @@ run_pipeline(HgjDevice *d)
 	}
 }
 
-/* Rows of the joins, for EXPLAIN ANALYZE. */
+/* Rows of the joins, for EXPLAIN ANALYZE and for tally.c. */
 static void
 count_rows(HgjDevice *d)
 {
 	for (int j = 0; j < d->njoins; j++)
 	{
-		PlanState  *ps = &d->joins[j]->css.ss.ps;
+		HgjJoinState *join = d->joins[j];
+		PlanState  *ps = &join->css.ss.ps;
 
+		if (j == 0)
+			join->outer.rows_read += d->source.rows_read;
+		else if (d->ran)
+			join->outer.rows_read += d->info.joined[j - 1];
+		if (d->ran)
+			join->counts.returned += d->info.joined[j];
 		if (ps->instrument)
 			InstrStopNode(ps->instrument, d->ran ? (double) d->info.joined[j] : 0);
 		if (d->ran)
 			InstrCountFiltered2(ps, d->info.removed[j]);
 	}
+	d->source.rows_read = 0;
 }
 
 /*
@@ -567,8 +594,12 @@ hgj_device_run(HgjDevice *d)
 	d->poll.disabled = false;
 	INSTR_TIME_SET_ZERO(d->decode);
 	memset(&d->info, 0, sizeof(d->info));
+	memset(&d->error, 0, sizeof(d->error));
 	if (d->reason != HGJ_DEVICE_FITS)
+	{
+		log_fallback(d);
 		return false;
+	}
 
 	hgj_device_end(d);
 	for (int j = d->njoins - 1; j >= 0; j--)
@@ -590,6 +621,7 @@ hgj_device_run(HgjDevice *d)
 			hgj_groups_only(groups);
 		return true;
 	}
+	log_fallback(d);
 	hgj_groups_release(groups);
 	if (d->reading)
 	{
@@ -603,7 +635,7 @@ hgj_device_run(HgjDevice *d)
 void
 hgj_device_explain(const HgjDevice *d, ExplainState *es)
 {
-	HgjDeviceReason reason = d->reason != HGJ_DEVICE_FITS ? d->reason : d->run_reason;
+	HgjDeviceReason reason = hgj_device_reason(d);
 	const char *text = hgj_device_reason_text(reason);
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)

@@ -117,23 +117,13 @@ choose_report(const HgjJoinState *state, HgjRunReport *run)
 	for (int i = 0; i < state->reports.n; i++)
 	{
 		const HgjRunReport *worker = (HgjRunReport *) state->reports.copies + i;
-		uint64		peak = Max(run->stats.peak_bytes, worker->stats.peak_bytes);
 
 		if (!worker->stats.built)
 			continue;
-		if (!run->stats.built)
-			*run = *worker;
+		if (run->stats.built)
+			hgj_add_report(run, worker);
 		else
-		{
-			run->stats.filter_bytes = Max(run->stats.filter_bytes,
-										  worker->stats.filter_bytes);
-			run->stats.filter_rejected += worker->stats.filter_rejected;
-			run->stats.notes |= worker->stats.notes;
-			run->stats.dictionary_full |= worker->stats.dictionary_full;
-		}
-		run->stats.peak_bytes = peak;
-		run->stats.device_peak = Max(run->stats.device_peak,
-									 worker->stats.device_peak);
+			*run = *worker;
 		built++;
 	}
 	return built;

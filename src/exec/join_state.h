@@ -71,6 +71,8 @@ typedef enum HgjFallback
 	HGJ_FALLBACK_DEVICE_FAILED	/* while it was at work */
 } HgjFallback;
 
+#define HGJ_LAST_FALLBACK	HGJ_FALLBACK_DEVICE_FAILED
+
 /* One column of a returned row: where it comes from. */
 typedef struct HgjTarget
 {
@@ -98,12 +100,12 @@ typedef struct HgjRunStats
 {
 	bool		built;
 	uint64		build_rows;		/* all passes of the last build */
-	uint32		passes;
+	uint32		passes;			/* most of all rescans */
 	uint64		peak_bytes;		/* highest of all passes and rescans */
-	uint32		partitions;		/* of the last execution, joined from files */
-	uint64		spilled_inner;	/* bytes */
+	uint32		partitions;		/* joined from files, most of all rescans */
+	uint64		spilled_inner;	/* bytes, of all rescans in sum */
 	uint64		spilled_outer;
-	uint64		outer_filtered; /* outer rows that did not have to wait */
+	uint64		outer_filtered; /* outer rows that did not have to wait; sum */
 	HgjTableInfo table;			/* of the last pass */
 	uint32		notes;			/* HgjNote bits, of all passes */
 	uint64		filter_bytes;	/* largest of the tables that are gone */
@@ -115,6 +117,25 @@ typedef struct HgjRunStats
 } HgjRunStats;
 
 typedef struct HgjRunReport HgjRunReport;
+
+/* What tally.c adds to the database's counters, besides, of all rescans. */
+typedef struct HgjJoinCounts
+{
+	bool		wanted;			/* this is no recheck, nor mere EXPLAIN */
+	uint64		builds;
+	uint64		passes;			/* beyond the first over the same outer rows */
+	uint64		partitions;
+	uint64		returned;		/* rows, but for slots of this execution */
+} HgjJoinCounts;
+
+/* What the log has been told about this node: each once, whatever is rescanned. */
+typedef struct HgjLogged
+{
+	bool		split;
+	bool		passes;
+	bool		dictionary;
+	uint32		notes;			/* HgjNote bits */
+} HgjLogged;
 
 typedef struct HgjJoinState
 {
@@ -159,6 +180,7 @@ typedef struct HgjJoinState
 	bool		last_pass;
 	uint32		pass;			/* from 1, over all units (partition.c) */
 	uint32		unit_pass;		/* from 1, over the same outer rows */
+	uint32		units;			/* of this execution, joined from files */
 	bool		splitting;		/* outer rows may wait in partitions */
 	bool		has_split;		/* the table is not all of the build side */
 	struct HgjPartitions *partitions;	/* NULL: there never were any */
@@ -210,6 +232,9 @@ typedef struct HgjJoinState
 
 	MemoryContext context;		/* es_query_cxt */
 	HgjRunStats stats;
+	HgjJoinCounts counts;
+	HgjLogged	logged;
+	bool		reported;		/* this worker has */
 } HgjJoinState;
 
 /* Is there anything to be done pair by pair (hgj_confirm_match())? */
@@ -228,6 +253,13 @@ static inline bool
 hgj_single_rows(const HgjJoinState *state)
 {
 	return state->careful && (state->rows_may_raise || state->single_rows);
+}
+
+/* Rows of this execution that left in slots; batches are counted as they go. */
+static inline uint64
+hgj_slots_returned(const HgjJoinState *state)
+{
+	return state->output ? 0 : state->emitted;
 }
 
 /* node.c */
@@ -260,6 +292,7 @@ extern void hgj_use_scan_slot(HgjJoinState *state);
 
 /* build.c */
 extern void hgj_build_pass(HgjJoinState *state);
+extern void hgj_log_notes(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
 extern void hgj_free_build(HgjJoinState *state);

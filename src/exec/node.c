@@ -38,6 +38,7 @@
 #include "exec/join_state.h"
 #include "exec/parallel.h"
 #include "exec/partition.h"
+#include "exec/tally.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -95,6 +96,7 @@ static void
 release_on_reset(void *arg)
 {
 	hgj_free_build(arg);
+	hgj_tally_join(arg);
 }
 
 static void
@@ -106,6 +108,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	callback->func = release_on_reset;
 	callback->arg = state;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	state->counts.wanted = hgj_tally_begin(estate, eflags);
 	hgj_setup(state, estate, eflags);
 }
 
@@ -114,6 +117,7 @@ end_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
 
+	hgj_log_notes(state);
 	hgj_source_drop_rows(&state->outer);
 	hgj_partitions_release(state);
 	if (state->outer.methods->end)
@@ -121,6 +125,7 @@ end_join(CustomScanState *node)
 	if (state->inner.methods->end)
 		state->inner.methods->end(&state->inner);
 	hgj_free_build(state);
+	hgj_tally_join(state);
 	ExecEndNode(state->outer_ps);
 	ExecEndNode(state->inner_ps);
 }
@@ -265,6 +270,7 @@ start_join(HgjJoinState *state)
 	state->npairs_left = 0;
 	state->residual_stopped = false;
 	state->batch_rows = 0;
+	state->counts.returned += hgj_slots_returned(state);
 	state->emitted = state->emitted_before = 0;
 	hgj_restart_outer(state);
 	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))

@@ -462,6 +462,8 @@ hgj_join_next_batch(HgjJoinState *join)
 	if (ps->instrument)
 		InstrStartNode(ps->instrument);
 	batch = next_batch(join);
+	if (batch)
+		join->counts.returned += hgj_batch_nlive(batch);
 	if (ps->instrument)
 		InstrStopNode(ps->instrument, batch ? hgj_batch_nlive(batch) : 0);
 	return batch;

@@ -37,19 +37,44 @@ hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
 				sizeof(report->fallback_text));
 }
 
-/* A worker's report: of its last run, with the highest memory of all runs. */
+/*
+ * Add to one process's account of memory and files what another says, or the
+ * same one after a rescan of the Gather, which has new processes.
+ */
+void
+hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
+{
+	HgjRunStats *to = &report->stats;
+	const HgjRunStats *from = &other->stats;
+
+	to->passes = Max(to->passes, from->passes);
+	to->partitions = Max(to->partitions, from->partitions);
+	to->peak_bytes = Max(to->peak_bytes, from->peak_bytes);
+	to->device_peak = Max(to->device_peak, from->device_peak);
+	to->spilled_inner += from->spilled_inner;
+	to->spilled_outer += from->spilled_outer;
+	to->outer_filtered += from->outer_filtered;
+	to->filter_bytes = Max(to->filter_bytes, from->filter_bytes);
+	to->filter_rejected += from->filter_rejected;
+	to->notes |= from->notes;
+	to->dictionary_full |= from->dictionary_full;
+}
+
+/* A worker's report: of its last run, with the account of all runs. */
 static void
 report_to_leader(HgjJoinState *state)
 {
 	bool		filled;
 	HgjRunReport *own = hgj_reports_own(&state->reports, &filled);
-	uint64		peak;
+	HgjRunReport now;
 
-	if (own == NULL || !state->stats.built)
+	if (own == NULL || !state->stats.built || state->reported)
 		return;
-	peak = filled ? own->stats.peak_bytes : 0;
-	hgj_make_report(state, own);
-	own->stats.peak_bytes = Max(own->stats.peak_bytes, peak);
+	hgj_make_report(state, &now);
+	if (filled)
+		hgj_add_report(&now, own);
+	*own = now;
+	state->reported = true;
 	hgj_reports_publish(&state->reports);
 }
 

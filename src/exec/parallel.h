@@ -26,6 +26,7 @@ struct HgjRunReport
 };
 
 extern void hgj_make_report(const HgjJoinState *state, HgjRunReport *report);
+extern void hgj_add_report(HgjRunReport *report, const HgjRunReport *other);
 
 extern void hgj_shutdown(CustomScanState *node);
 

@@ -296,7 +296,9 @@ hgj_next_unit(HgjJoinState *state)
 	if (state->outer_bits)
 		memset(state->outer_bits, 0, state->outer_bits_words * sizeof(uint64));
 	state->unit_pass = 0;
-	state->stats.partitions++;
+	state->units++;
+	state->stats.partitions = Max(state->stats.partitions, state->units);
+	state->counts.partitions++;
 	return true;
 }
 

@@ -101,9 +101,10 @@ plan_split(HgjJoinState *state)
 	parts->used_bits = (parts->unit ? parts->unit->used_bits : 0) +
 		pg_leftmost_one_pos32(n);
 	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE);
-	ereport(DEBUG1,
+	ereport(state->logged.split ? DEBUG2 : DEBUG1,
 			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest goes to %d partitions",
 							 state->total_rows, n)));
+	state->logged.split = true;
 }
 
 static void

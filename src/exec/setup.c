@@ -356,7 +356,7 @@ init_targets(HgjJoinState *state, List *targetlist)
  * child plan would.
  */
 static void
-choose_source(HgjSource *source, EState *estate)
+choose_source(HgjSource *source, const char *side, EState *estate)
 {
 	bool		key_expression = false;
 
@@ -385,6 +385,11 @@ choose_source(HgjSource *source, EState *estate)
 				 errdetail("The reason is: %s.",
 						   hgj_source_reason_text(source->reason)),
 				 errhint("Set hashgraph_join.source to auto.")));
+	if (source->reason >= HGJ_SOURCE_FIRST_OBSTACLE &&
+		!(estate->es_top_eflags & EXEC_FLAG_EXPLAIN_ONLY))
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: the %s side is read by tuples: %s",
+								 side, hgj_source_reason_text(source->reason))));
 }
 
 static void
@@ -458,8 +463,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	state->rows_may_raise = hgj_may_raise((Node *) match_quals) ||
 		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER));
 
-	choose_source(&state->outer, estate);
-	choose_source(&state->inner, estate);
+	choose_source(&state->outer, "outer", estate);
+	choose_source(&state->inner, "inner", estate);
 	init_targets(state, cscan->scan.plan.targetlist);
 	init_buffers(state);
 	state->phase = HGJ_PHASE_START;

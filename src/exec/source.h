@@ -57,6 +57,9 @@ typedef enum HgjSourceReason
 	HGJ_SOURCE_PASSES			/* the build side did not fit into memory */
 } HgjSourceReason;
 
+/* From here on a table, or a join, might have been read faster. */
+#define HGJ_SOURCE_FIRST_OBSTACLE	HGJ_SOURCE_NOT_HEAP
+
 struct HgjSource
 {
 	const HgjSourceMethods *methods;
@@ -89,6 +92,7 @@ struct HgjSource
 
 	TupleTableSlot *peeked;		/* fetched, not yet in a batch */
 	bool		at_end;
+	uint64		rows_read;		/* that the child has returned, or would have */
 
 	Tuplestorestate *store;		/* several passes: the rows, kept or replayed */
 	TupleTableSlot *store_slot;

@@ -219,6 +219,7 @@ fill_from_join(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 		source->at_end = true;
 		return;
 	}
+	source->rows_read += hgj_batch_nlive(from);
 	hgj_batch_borrow(batch, !keeps);
 	hgj_batch_reserve(batch, from->nrows);
 	if (keeps)

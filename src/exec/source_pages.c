@@ -676,6 +676,7 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 		else
 			break;
 	}
+	source->rows_read += returned + dropped;
 	if (child->instrument)
 		InstrStopNode(child->instrument, (double) (returned + dropped));
 }

@@ -203,12 +203,14 @@ takes_single_rows(HgjSource *source)
 	return source->child_may_raise;
 }
 
-static inline void
+/* Returns how many rows were taken, those that are left out included. */
+static inline uint32
 fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 		   TupleTableSlot *(*next_slot) (HgjSource *source))
 {
 	Size		most_bytes = hgj_batch_value_bytes();
 	Size		used_before;
+	uint32		taken = 0;
 	uint32		n = 0;
 	uint32		nsel = 0;
 
@@ -223,6 +225,7 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 		CHECK_FOR_INTERRUPTS();
 		if (slot == NULL)
 			break;
+		taken++;
 		if (source->keep_rows)
 			tuplestore_puttupleslot(source->store, slot);
 		slot_getsomeattrs(slot, source->last_attno);
@@ -244,12 +247,13 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 	batch->nsel = nsel;
 	if (source->reset_econtext)
 		ResetExprContext(source->econtext);
+	return taken;
 }
 
 static void
 fill_from_child(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 {
-	fill_batch(source, batch, max_rows, next_child_slot);
+	source->rows_read += fill_batch(source, batch, max_rows, next_child_slot);
 }
 
 static void
@@ -262,7 +266,7 @@ rewind_child(HgjSource *source)
 static void
 fill_from_store(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 {
-	fill_batch(source, batch, max_rows, next_stored_slot);
+	(void) fill_batch(source, batch, max_rows, next_stored_slot);
 }
 
 static void

@@ -1,0 +1,195 @@
+/*-------------------------------------------------------------------------
+ *
+ * tally.c
+ *	  From what a node has done to its database's counters (counters.c).
+ *
+ * 1. While a node runs, whoever does something counts it in the node's state:
+ *	  per batch, pass or file, never per row.
+ * 2. When it ends, or its query is aborted, all of it is added at once.  What
+ *	  was read and built then has cost its time whether the query succeeded or
+ *	  not, so both count.
+ * 3. Fallbacks are numbered: those of engines, of pipelines, of tables (HgjNote
+ *	  bits), of memory, one after the other.  A node counts once for a reason,
+ *	  however often it was rescanned.
+ *
+ * A node counts in the process that runs it: those of workers add to the same
+ * counters.  Memory: none.  No locks but those of counters.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "exec/counters.h"
+#include "exec/device.h"
+#include "exec/tally.h"
+#include "executor/executor.h"
+
+typedef enum MemoryReason
+{
+	MEMORY_PARTITIONS,
+	MEMORY_PASSES,
+	MEMORY_DICTIONARY,
+	MEMORY_GROUPS,
+	MEMORY_REASONS
+} MemoryReason;
+
+static const char *const memory_texts[MEMORY_REASONS] = {
+	[MEMORY_PARTITIONS] = "partitions: the build side does not fit into memory",
+	[MEMORY_PASSES] = "several passes: the build side, or a partition of it, does not fit into memory",
+	[MEMORY_DICTIONARY] = "groups by value: the dictionary of their codes is full",
+	[MEMORY_GROUPS] = "partitions: the groups do not fit into memory"
+};
+
+static const char *const engine_texts[] = {
+	[HGJ_FALLBACK_NONE] = "",
+	[HGJ_FALLBACK_ENGINE] = "engine not available",
+	[HGJ_FALLBACK_DEVICE_MEMORY] = "not enough device memory",
+	[HGJ_FALLBACK_DEVICE_FAILED] = "the device failed"
+};
+
+/* Step 3; the first of the engines' and of the pipelines' stands for none. */
+#define FIRST_ENGINE	0
+#define FIRST_PIPELINE	(FIRST_ENGINE + HGJ_LAST_FALLBACK + 1)
+#define FIRST_MEMORY	(FIRST_PIPELINE + HGJ_LAST_DEVICE_REASON + 1)
+#define FIRST_TABLE		(FIRST_MEMORY + MEMORY_REASONS)
+#define TABLE_REASONS	9		/* HgjNote bits */
+
+StaticAssertDecl(FIRST_TABLE + TABLE_REASONS <= HGJ_REASONS,
+				 "no room for the reasons of fallbacks");
+StaticAssertDecl(HGJ_LAST_NOTE == 1 << (TABLE_REASONS - 1),
+				 "there are other HgjNote bits");
+
+/* See tally.h. */
+bool
+hgj_tally_reason(int i, const char **kind, const char **reason)
+{
+	if (i > FIRST_ENGINE && i < FIRST_PIPELINE)
+	{
+		*kind = "engine";
+		*reason = engine_texts[i - FIRST_ENGINE];
+	}
+	else if (i > FIRST_PIPELINE && i < FIRST_MEMORY)
+	{
+		*kind = "pipeline";
+		*reason = hgj_device_reason_text((HgjDeviceReason) (i - FIRST_PIPELINE));
+	}
+	else if (i >= FIRST_MEMORY && i < FIRST_TABLE)
+	{
+		*kind = "memory";
+		*reason = memory_texts[i - FIRST_MEMORY];
+	}
+	else if (i >= FIRST_TABLE && i < FIRST_TABLE + TABLE_REASONS)
+	{
+		*kind = "table";
+		*reason = hgj_note_text((HgjNote) (1 << (i - FIRST_TABLE)));
+	}
+	else
+		return false;
+	return true;
+}
+
+static void
+fell_back(HgjCounters *counters, int i)
+{
+	counters->fell_back = true;
+	counters->fallbacks[i]++;
+}
+
+/* See tally.h. */
+bool
+hgj_tally_begin(EState *estate, int eflags)
+{
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) || estate->es_epq_active != NULL)
+		return false;
+	hgj_counters_attach();
+	return true;
+}
+
+static void
+count_join_fallbacks(const HgjJoinState *state, HgjCounters *counters)
+{
+	const HgjRunStats *stats = &state->stats;
+
+	if (state->fallback != HGJ_FALLBACK_NONE)
+		fell_back(counters, FIRST_ENGINE + state->fallback);
+	if (stats->spilled_inner > 0)
+		fell_back(counters, FIRST_MEMORY + MEMORY_PARTITIONS);
+	if (state->counts.passes > 0)
+		fell_back(counters, FIRST_MEMORY + MEMORY_PASSES);
+	if (stats->dictionary_full)
+		fell_back(counters, FIRST_MEMORY + MEMORY_DICTIONARY);
+	for (int bit = 0; stats->notes != 0 && bit < TABLE_REASONS; bit++)
+		if (stats->notes & (UINT32_C(1) << bit))
+			fell_back(counters, FIRST_TABLE + bit);
+}
+
+/* See tally.h. */
+void
+hgj_tally_join(HgjJoinState *state)
+{
+	const HgjRunStats *stats = &state->stats;
+	HgjCounters counters = {0};
+	uint64	   *values = counters.values;
+
+	if (!state->counts.wanted || state->engine == NULL)
+		return;
+	state->counts.wanted = false;
+	values[HGJ_COUNT_JOINS] = 1;
+	values[state->engine == hgj_cpu_engine() ? HGJ_COUNT_JOINS_CPU :
+		   HGJ_COUNT_JOINS_CUDA] = 1;
+	values[HGJ_COUNT_JOINS_IN_WORKERS] = IsParallelWorker();
+	values[HGJ_COUNT_BUILDS] = state->counts.builds;
+	values[HGJ_COUNT_INNER_ROWS] = state->inner.rows_read;
+	values[HGJ_COUNT_OUTER_ROWS] = state->outer.rows_read;
+	values[HGJ_COUNT_ROWS_RETURNED] = state->counts.returned +
+		hgj_slots_returned(state);
+	values[HGJ_COUNT_JOINS_SPILLED] = stats->spilled_inner > 0 ||
+		state->counts.passes > 0;
+	values[HGJ_COUNT_PARTITIONS] = state->counts.partitions;
+	values[HGJ_COUNT_PASSES] = state->counts.passes;
+	values[HGJ_COUNT_SPILLED_INNER] = stats->spilled_inner;
+	values[HGJ_COUNT_SPILLED_OUTER] = stats->spilled_outer;
+	values[HGJ_COUNT_OUTER_FILTERED] = stats->outer_filtered;
+	values[HGJ_COUNT_TO_DEVICE] = stats->work.to_device;
+	values[HGJ_COUNT_FROM_DEVICE] = stats->work.from_device;
+	values[HGJ_COUNT_TRANSFER_NS] = stats->work.transfer_ns;
+	values[HGJ_COUNT_KERNEL_NS] = stats->work.kernel_ns;
+	values[HGJ_COUNT_PEAK_MEMORY] = stats->peak_bytes;
+	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] = stats->device_peak;
+	count_join_fallbacks(state, &counters);
+	hgj_counters_add(&counters);
+}
+
+/* See tally.h. */
+void
+hgj_tally_agg(HgjAggState *state)
+{
+	const HgjDevice *d = state->device;
+	HgjCounters counters = {0};
+	uint64	   *values = counters.values;
+
+	if (!state->counts.wanted || !state->counts.started)
+		return;
+	state->counts.wanted = false;
+	values[HGJ_COUNT_AGGREGATES] = 1;
+	values[HGJ_COUNT_GROUPS] = state->counts.groups;
+	values[HGJ_COUNT_AGGREGATES_SPILLED] = state->spill.total_rows > 0;
+	values[HGJ_COUNT_SPILLED_AGGREGATES] = state->spill.total_bytes;
+	values[HGJ_COUNT_PEAK_MEMORY] = state->peak_bytes;
+	if (state->spill.total_rows > 0)
+		fell_back(&counters, FIRST_MEMORY + MEMORY_GROUPS);
+	if (d != NULL)
+	{
+		HgjDeviceReason reason = hgj_device_reason(d);
+
+		values[HGJ_COUNT_AGGREGATES_ON_DEVICE] = d->ran;
+		values[HGJ_COUNT_TO_DEVICE] = d->sent;
+		values[HGJ_COUNT_TRANSFER_NS] = (uint64) (d->transfer_ms * 1e6);
+		values[HGJ_COUNT_KERNEL_NS] = (uint64) (d->kernel_ms * 1e6);
+		values[HGJ_COUNT_PEAK_DEVICE_MEMORY] = d->peak;
+		if (reason != HGJ_DEVICE_FITS)
+			fell_back(&counters, FIRST_PIPELINE + reason);
+	}
+	hgj_counters_add(&counters);
+}

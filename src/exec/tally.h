@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * tally.h
+ *	  From what a node has done to its database's counters (tally.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_TALLY_H
+#define HGJ_TALLY_H
+
+#include "compat.h"
+
+#include "exec/agg_state.h"
+#include "exec/join_state.h"
+
+/* Make ready to count, at executor start: not for EXPLAIN, not for rechecks. */
+extern bool hgj_tally_begin(EState *estate, int eflags);
+
+/*
+ * The node is at its end, or its query is being aborted.  Its tables must have
+ * been released.  Harmless when repeated.
+ */
+extern void hgj_tally_join(HgjJoinState *state);
+extern void hgj_tally_agg(HgjAggState *state);
+
+/*
+ * Names of HgjCounters.fallbacks[i]: its kind and its reason, or false if that
+ * one means nothing.
+ */
+extern bool hgj_tally_reason(int i, const char **kind, const char **reason);
+
+#endif							/* HGJ_TALLY_H */

@@ -301,29 +301,20 @@ build_table(HgjJoinState *state)
 }
 
 /*
- * What the table is not, though it was asked for, goes to the log.  Some of it
- * comes up only while it is probed, so this is called when a table goes, too,
+ * What tables are not, though it was asked for, goes to the log.  Some of it
+ * comes up only while they are probed, so this is called when they are gone, too,
  * but not while aborting.
  */
 void
 hgj_log_notes(HgjJoinState *state)
 {
-	HgjTableInfo info;
+	uint32		left = state->stats.notes & ~state->logged.notes;
 
-	if (state->table == NULL)
-		return;
-	state->engine->info(state->table, &info);
-	for (int bit = 0; (info.notes & ~state->logged.notes) != 0 && bit < 32; bit++)
-	{
-		uint32		note = info.notes & ~state->logged.notes & (UINT32_C(1) << bit);
-
-		if (note == 0)
-			continue;
-		state->logged.notes |= note;
+	state->logged.notes |= left;
+	for (; left != 0; left &= left - 1)
 		ereport(DEBUG1,
 				(errmsg_internal("hashgraph_join: %s",
-								 hgj_note_text((HgjNote) note))));
-	}
+								 hgj_note_text((HgjNote) (left & -left)))));
 }
 
 /* Passes are logged once per node at DEBUG1, all of them at DEBUG2. */

@@ -117,7 +117,6 @@ end_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
 
-	hgj_log_notes(state);
 	hgj_source_drop_rows(&state->outer);
 	hgj_partitions_release(state);
 	if (state->outer.methods->end)
@@ -125,6 +124,7 @@ end_join(CustomScanState *node)
 	if (state->inner.methods->end)
 		state->inner.methods->end(&state->inner);
 	hgj_free_build(state);
+	hgj_log_notes(state);
 	hgj_tally_join(state);
 	ExecEndNode(state->outer_ps);
 	ExecEndNode(state->inner_ps);

@@ -8,12 +8,13 @@
  * is taken, no row may be returned twice or not at all:
  *
  * 1. While the first table is being built, nothing is lost: the inner side is
- *	  read again.
+ *	  read again.  Nor is it while that of a unit of partitions is (partition.c),
+ *	  if it is the first of the unit: its rows are still on file.
  * 2. Later, while outer batches are probed: if the table holds the whole build
- *	  side, it is built again on the CPU, and the batch at hand is probed again.
- *	  Batches before it are finished, whatever they have returned.  But the batch
- *	  at hand must not have returned anything; nor may batches before it have
- *	  set match bits, which are lost.
+ *	  side (of the unit), it is built again on the CPU, and the batch at hand is
+ *	  probed again.  Batches before it are finished, whatever they have returned.
+ *	  But the batch at hand must not have returned anything; nor may batches before
+ *	  it have set match bits, which are lost.
  * 3. Otherwise, if the join has returned nothing at all, both sides are read
  *	  again from their start.
  * 4. Otherwise there is an error.
@@ -53,10 +54,10 @@ can_go_on(const HgjJoinState *state, HgjPhase phase)
 	if (phase != HGJ_PHASE_FETCH && phase != HGJ_PHASE_PROBE &&
 		phase != HGJ_PHASE_MATCHES)
 		return false;
-	return state->pass == 1 && state->last_pass && !state->has_split &&
+	return state->unit_pass == 1 && state->last_pass && !state->splitting &&
 		state->emitted == state->emitted_before &&
 		(!state->semantics.mark_inner || state->outer_batch->first_row == 0) &&
-		can_read_inner_again(state);
+		(hgj_in_unit(state) || can_read_inner_again(state));
 }
 
 /*
@@ -83,13 +84,31 @@ leave_device(HgjJoinState *state)
 	hgj_use_cpu(state);
 }
 
+/* The same for the table of a unit, whose outer rows stay where they are. */
+static void
+leave_device_in_unit(HgjJoinState *state)
+{
+	hgj_release_table(state);
+	hgj_row_store_free(&state->rows);
+	state->inner_pending = false;
+	hgj_rewind_unit_inner(state);
+	hgj_use_cpu(state);
+}
+
 /*
- * Step 1: prepare for building the first pass on the CPU.  False where that
- * cannot be, because this is not the first or cannot be read again.
+ * Step 1: prepare for building the first pass, or a unit's first, on the CPU.
+ * False where that cannot be, because it is not the first or cannot be read again.
  */
 bool
 hgj_retry_build(HgjJoinState *state)
 {
+	if (hgj_in_unit(state))
+	{
+		if (state->unit_pass > 1 || state->splitting)
+			return false;
+		leave_device_in_unit(state);
+		return true;
+	}
 	if (state->pass > 1 || !can_read_inner_again(state))
 		return false;
 	leave_device(state);
@@ -108,9 +127,16 @@ hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 
 	if (can_go_on(state, phase))
 	{
-		leave_device(state);
+		if (hgj_in_unit(state))
+		{
+			leave_device_in_unit(state);
+			state->pass--;
+			state->unit_pass--;
+		}
+		else
+			leave_device(state);
 		hgj_build_pass(state);
-		if (state->last_pass && !state->has_split)
+		if (state->last_pass && !state->splitting)
 		{
 			hgj_begin_batch(state);
 			return HGJ_PHASE_PROBE;

@@ -324,6 +324,20 @@ hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows)
 	return true;
 }
 
+/* Are the rows at hand a unit's, and not the children's? */
+bool
+hgj_in_unit(const HgjJoinState *state)
+{
+	return state->partitions && state->partitions->unit;
+}
+
+/* The build rows of the unit once more, from the first. */
+void
+hgj_rewind_unit_inner(HgjJoinState *state)
+{
+	hgj_spill_rewind(&state->partitions->readers[HGJ_INNER_SIDE]);
+}
+
 /* Another pass over the outer rows of a unit; false: they are the child's. */
 bool
 hgj_rewind_unit(HgjJoinState *state)

@@ -77,6 +77,8 @@ extern bool hgj_next_unit(HgjJoinState *state);
 extern double hgj_unit_rows(const HgjJoinState *state);
 extern void hgj_fill_inner(HgjJoinState *state, uint32 max_rows);
 extern bool hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows);
+extern bool hgj_in_unit(const HgjJoinState *state);
+extern void hgj_rewind_unit_inner(HgjJoinState *state);
 extern bool hgj_rewind_unit(HgjJoinState *state);
 extern void hgj_take_flags(HgjJoinState *state);
 extern void hgj_partitions_release(HgjJoinState *state);

@@ -62,18 +62,6 @@ $node->safe_psql(
 		CLOSE c;
 		RETURN n;
 	END $$;
-	CREATE FUNCTION neighbour() RETURNS text LANGUAGE plpgsql AS $$
-	DECLARE wrong int := 0; rounds int := 0; answer text; first text;
-	BEGIN
-		WHILE (pg_stat_file('stop_neighbour', true)).size IS NULL LOOP
-			SELECT count(*) || ' ' || sum(v) || ' ' || sum(w) INTO answer FROM fact JOIN dim USING (k);
-			first := coalesce(first, answer);
-			wrong := wrong + (answer IS DISTINCT FROM first)::int;
-			rounds := rounds + 1;
-			PERFORM pg_sleep(0.05);
-		END LOOP;
-		RETURN CASE WHEN rounds > 0 AND wrong = 0 THEN 'all right' ELSE wrong || ' of ' || rounds || ' wrong' END;
-	END $$;
 });
 
 my $sums = 'count(*), sum(f.v), sum(d.w), count(d.t)';
@@ -113,10 +101,7 @@ my $good = 'SELECT count(*), sum(f.v), sum(d.w) FROM fact f LEFT JOIN dim d USIN
 my $answer = $node->safe_psql('postgres', $good);
 my %stock = map { $_ => $node->safe_psql('postgres', $query{$_}[1]) } keys %query;
 
-my ($nin, $nout, $nerr) = ('', '', '');
-my $beside = IPC::Run::start(
-	[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "$forced SET work_mem = '8MB';", '-c', 'SELECT neighbour()' ],
-	\$nin, \$nout, \$nerr);
+my $beside = neighbour($node, "$forced SET work_mem = '8MB';", "SELECT count(*) || ' ' || sum(v) || ' ' || sum(w) FROM fact JOIN dim USING (k)");
 
 # Which events fail.
 sub points
@@ -195,10 +180,7 @@ for my $q ('left, residual', 'full', 'groups', 'a star', 'workers, rows')
 }
 
 # ---- nobody has noticed
-append_to_file($node->data_dir . '/stop_neighbour', 'x');
-$beside->finish;
-is($nout, "all right\n", 'the neighbour had right answers all the time');
-is($nerr, '', 'and no message');
+neighbour_ends($beside);
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal|leak|WARNING|problem in alloc|write past/, 'the server log knows no crash, leak or warning');
 
 # ---- a crash with files open

@@ -11,6 +11,7 @@
  *		CALL NTH WHAT	the NTH call of CALL (open, table_create, append, build,
  *						probe_create, probe_begin, probe_next, mark, unmatched,
  *						clear_marks, pipeline) since then: lost, memory, limit, hang
+ *		any NTH WHAT	the NTH of all calls of this process, whatever it calls
  *		free BYTES		the device's free memory
  *		unusable		the device is too old
  *
@@ -54,12 +55,13 @@ typedef enum Call
 	CALL_UNMATCHED,
 	CALL_CLEAR_MARKS,
 	CALL_PIPELINE,
+	CALL_ANY,
 	CALLS
 } Call;
 
 static const char *const call_names[CALLS] = {
 	"open", "table_create", "append", "build", "probe_create", "probe_begin",
-	"probe_next", "mark", "unmatched", "clear_marks", "pipeline"
+	"probe_next", "mark", "unmatched", "clear_marks", "pipeline", "any"
 };
 
 typedef struct Fault
@@ -85,6 +87,7 @@ typedef struct FakeProbe
 static Fault faults[MAX_FAULTS];
 static int	nfaults = 0;
 static unsigned calls[CALLS];
+static unsigned all_calls = 0;
 static uint64_t free_memory = FREE_MEMORY;
 static bool unusable = false;
 static bool is_open = false;
@@ -178,11 +181,13 @@ enter(Call call, const HgjTableSpec *spec, HgjError *err)
 {
 	unsigned	nth = ++calls[call];
 
+	all_calls++;
 	if (lost)
 		return fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
 	for (int i = 0; i < nfaults; i++)
 	{
-		if (faults[i].call != call || faults[i].nth != nth)
+		if ((faults[i].call != call || faults[i].nth != nth) &&
+			(faults[i].call != CALL_ANY || faults[i].nth != all_calls))
 			continue;
 		if (strcmp(faults[i].what, "lost") == 0)
 			return lose(err, "the device fell off the bus");

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_server $FORCED joined_plan fails_with keeps_nothing);
+our @EXPORT = qw(new_server $FORCED joined_plan fails_with keeps_nothing neighbour neighbour_ends);
 
 # Sessions start with this where the planner is to have no choice.
 our $FORCED =
@@ -96,6 +96,42 @@ sub keeps_nothing
 	like($session->query("$test{reset} $test{good}"), qr/\Q$test{answer}\E/, "$name: the session joins rightly");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, "$name: no temporary file is left");
 	$session->quit;
+}
+
+# A session beside the test, which runs a join of ours all the time, with memory
+# for it (the files of its database are then those of the test).  $before and
+# $query as everywhere; the query returns one value.
+sub neighbour
+{
+	my ($node, $before, $query) = @_;
+	$node->safe_psql('postgres', q{
+	CREATE FUNCTION neighbour(sql text) RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE wrong int := 0; rounds int := 0; answer text; first text;
+	BEGIN
+		WHILE (pg_stat_file('stop_neighbour', true)).size IS NULL LOOP
+			EXECUTE sql INTO answer;
+			first := coalesce(first, answer);
+			wrong := wrong + (answer IS DISTINCT FROM first)::int;
+			rounds := rounds + 1;
+			PERFORM pg_sleep(0.05);
+		END LOOP;
+		RETURN CASE WHEN rounds > 0 AND wrong = 0 THEN 'all right' ELSE wrong || ' of ' || rounds || ' wrong' END;
+	END $$});
+	my %self = (node => $node, in => '', out => '', err => '');
+	$self{psql} = IPC::Run::start(
+		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $before, '-c', "SELECT neighbour(\$\$$query\$\$)" ],
+		\$self{in}, \$self{out}, \$self{err});
+	return \%self;
+}
+
+# Ok when it had right answers, and no message.
+sub neighbour_ends
+{
+	my ($self) = @_;
+	append_to_file($self->{node}->data_dir . '/stop_neighbour', 'x');
+	$self->{psql}->finish;
+	is($self->{out}, "all right\n", 'the neighbour had right answers all the time');
+	is($self->{err}, '', 'and no message');
 }
 
 1;

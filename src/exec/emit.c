@@ -12,8 +12,9 @@
  * 1. One by one: a pair's columns are written into the slot.
  * 2. In blocks, for matches that nothing is left to be done about: the columns of
  *	  a few dozen pairs are written row by row into arrays, one column after the
- *	  other, while the records of the next block are fetched into the caches.
- *	  To return a row, the slot is pointed at its part of the arrays.
+ *	  other.  To return a row, the slot is pointed at its part of the arrays; each
+ *	  time a record of the next block is fetched into the caches, where it comes
+ *	  while somebody is busy with the row.
  *
  * Memory: a block's arrays, in the query's context.  No locks.
  *
@@ -246,8 +247,8 @@ hgj_block_fill(HgjJoinState *state)
 	n = Min(left, block->capacity);
 	for (uint32 i = 0; has_records && i < n; i++)
 		records[i] = hgj_row_store_record(&state->rows, inner_rows[i]);
-	for (uint32 i = n; has_records && i < Min(left, 2 * n); i++)
-		__builtin_prefetch(hgj_row_store_record(&state->rows, inner_rows[i]), 0, 2);
+	block->ahead = inner_rows + n;
+	block->nahead = has_records ? Min(left - n, n) : 0;
 
 	for (int t = 0; t < state->ntargets; t++)
 	{
@@ -282,5 +283,5 @@ hgj_block_drop(HgjJoinState *state)
 		state->slot->tts_values = block->slot_values;
 		state->slot->tts_isnull = block->slot_isnull;
 	}
-	block->n = block->next = 0;
+	block->n = block->next = block->nahead = 0;
 }

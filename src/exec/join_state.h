@@ -91,6 +91,8 @@ typedef struct HgjRowBlock
 	int			natts;			/* of the slot */
 	Datum	   *values;			/* row by row; NULL: not used yet */
 	bool	   *isnull;
+	uint32		nahead;			/* records of the next block, one of which is */
+	const uint32 *ahead;		/* prefetched with each row */
 	Datum	   *slot_values;	/* the slot's own arrays */
 	bool	   *slot_isnull;
 } HgjRowBlock;
@@ -276,8 +278,13 @@ hgj_block_row(HgjJoinState *state)
 {
 	HgjRowBlock *block = &state->block;
 	TupleTableSlot *slot = state->slot;
-	Size		at = (Size) block->next++ * block->natts;
+	Size		at = (Size) block->next * block->natts;
 
+	if (block->next < block->nahead)
+		__builtin_prefetch(hgj_row_store_record(&state->rows,
+												block->ahead[block->next]),
+						   0, 2);
+	block->next++;
 	if (TTS_SHOULDFREE(slot))
 		ExecClearTuple(slot);
 	slot->tts_values = block->values + at;

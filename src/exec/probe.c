@@ -43,6 +43,12 @@
 /* An outer batch takes at most this part of the memory limit. */
 #define HGJ_BATCH_MEMORY_SHARE	8
 
+/*
+ * Of the batches whose rows leave in slots where a device has the table: the
+ * batch is to be in the processor's caches still when its turn comes.
+ */
+#define HGJ_SLOT_BATCH_ROWS		65536
+
 /* Does the join have to know which outer rows have matched? */
 static bool
 tracks_outer(const HgjJoinState *state)
@@ -168,6 +174,8 @@ most_batch_rows(HgjJoinState *state)
 	Size		wanted = Max(state->engine->probe_batch_rows(state->table),
 							 HGJ_BATCH_ROWS);
 
+	if (state->on_device && state->output == NULL)
+		wanted = Min(wanted, HGJ_SLOT_BATCH_ROWS);
 	return (uint32) Max(Min(wanted, affordable), HGJ_BATCH_FIRST_ROWS);
 }
 

@@ -324,6 +324,22 @@ release_device(void *arg)
 	hgj_device_release(arg);
 }
 
+/* There is no pipeline: what does not pay by itself on a GPU runs on the CPU. */
+static void
+leave_pipeline(HgjAggState *state)
+{
+	HgjJoinState *join = state->join;
+
+	while (join)
+	{
+		CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+
+		if (list_nth_int(cscan->custom_private, HGJ_FACT_DEVICE) == HGJ_PLAN_PIPELINE)
+			join->wants_device = false;
+		join = hgj_join_of(join->outer_ps);
+	}
+}
+
 /* Step 4. */
 static void
 init_device(HgjAggState *state, EState *estate)
@@ -334,6 +350,8 @@ init_device(HgjAggState *state, EState *estate)
 	callback->func = release_device;
 	callback->arg = state->device;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	if (state->device->reason != HGJ_DEVICE_FITS)
+		leave_pipeline(state);
 }
 
 /* Steps 1 to 4; the child is initialised here, too. */

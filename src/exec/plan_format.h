@@ -38,9 +38,17 @@ typedef enum HgjPlanFact
 	HGJ_FACT_JOIN_TYPE,			/* a JoinType */
 	HGJ_FACT_INNER_UNIQUE,		/* 0 or 1 */
 	HGJ_FACT_OUTER_COLUMNS,		/* entries of custom_scan_tlist from outer */
-	HGJ_FACT_DEVICE,			/* 0 or 1: cheaper on a GPU (engine = auto) */
+	HGJ_FACT_DEVICE,			/* HgjPlanDevice */
 	HGJ_FACTS
 } HgjPlanFact;
+
+/* Is a join cheaper on a GPU?  For engine = auto. */
+typedef enum HgjPlanDevice
+{
+	HGJ_PLAN_CPU,
+	HGJ_PLAN_DEVICE,			/* it is, by itself */
+	HGJ_PLAN_PIPELINE			/* in a pipeline with those below and above */
+} HgjPlanDevice;
 
 extern const CustomScanMethods hgj_scan_methods;	/* node.c */
 

@@ -14,7 +14,7 @@
  *	  them, which depend on a grouped primary key and become group columns, too.
  *	  Decline, with a reason at DEBUG1, what the executor could not do or not do
  *	  exactly.
- * 3. A path over each of them.
+ * 3. A path over each of them, as a pipeline on a GPU where that is cheaper.
  * 4. Over the cheapest partial join a path that computes transition states, a
  *	  Gather above it, and PostgreSQL's own Finalize Aggregate on top.
  * 5. Under hashgraph_join.force, drop PostgreSQL's paths first.
@@ -337,10 +337,15 @@ make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 {
 	double		groups = number_of_groups(root, child->rows, tlist);
 	CustomPath *path;
+	Cost		gain = 0;
 
 	*decline = child_decline(contents, child);
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NULL;
+	if (contents->split == AGGSPLIT_SIMPLE)
+		child = hgj_pipeline_child(child,
+								   hgj_agg_device_gain(child, contents->group_exprs,
+													   contents->aggrefs), &gain);
 
 	path = makeNode(CustomPath);
 	path->path.pathtype = T_CustomScan;
@@ -358,6 +363,8 @@ make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	path->methods = &hgj_agg_path_methods;
 	hgj_cost_agg(root, &path->path, child, contents->group_exprs,
 				 contents->aggrefs, costs, contents->having, groups);
+	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);
+	path->path.total_cost = Max(path->path.total_cost - gain, path->path.startup_cost);
 	return path;
 }
 

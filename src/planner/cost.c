@@ -26,7 +26,9 @@
  *	  transferred, the batches' launches and, unless the session has one open or
  *	  the outer side is planned for it, too, opening a GPU.  Whether there is one is asked
  *	  only when it would pay.
- * 7. A HashGraphAgg takes the join's matches without their being emitted, and
+ * 7. A HashGraphAgg over a chain of joins may pay on a GPU as a whole where none of
+ *	  the joins does (pipeline_path.c): there, nothing comes back but groups.
+ * 8. A HashGraphAgg takes the join's matches without their being emitted, and
  *	  pays agg_tuple_cost a row for each group column and aggregate.
  *
  * No memory is kept, no locks.
@@ -58,6 +60,11 @@
 #define HGJ_DEVICE_PROBE_ROWS	262144
 #define HGJ_DEVICE_BUILD_LAUNCHES	10
 #define HGJ_DEVICE_PROBE_LAUNCHES	12	/* the first batches are small */
+#define HGJ_DEVICE_PIPE_LAUNCHES	6	/* of a join in a pipeline */
+#define HGJ_DEVICE_PIPE_ROWS		131072	/* of a staging buffer */
+
+/* Of what probing costs on the CPU; kernels of 50 million rows. */
+#define HGJ_DEVICE_PROBE_PART		0.01
 
 /*
  * See cpu_part(); from joins of 50 million rows with 10 thousand, 1 and 10
@@ -296,9 +303,6 @@ device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	double		kilobytes;
 
 	*build_saving = *probe_saving = 0;
-	if (hgj_engine != HGJ_ENGINE_AUTO)
-		return false;
-
 	kilobytes = inner->rows * (costs->nwords * 8 + 4) / 1024;
 	*build_saving = build * part - hgj_device_transfer_cost * kilobytes -
 		hgj_device_launch_cost *
@@ -318,12 +322,34 @@ device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 }
 
 /*
+ * Step 7: the same in a pipeline, which is what a join does there by itself: its
+ * table is built as ever, and the columns that somebody reads go to the GPU.
+ * Outer rows come there once for all joins, while others are being decoded, so
+ * that the probes cost hardly anything.  Never more than what the join costs.
+ */
+static Cost
+pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
+			   Cost build, Cost probe)
+{
+	double		part = cpu_part(inner->rows);
+	double		kilobytes = inner->rows *
+		(costs->nwords * 8 + 4 + inner->pathtarget->width) / 1024;
+	Cost		saving = (build + probe) * part -
+		hgj_device_transfer_cost * kilobytes -
+		hgj_device_launch_cost * (HGJ_DEVICE_PIPE_LAUNCHES +
+								  inner->rows / HGJ_DEVICE_BUILD_ROWS) -
+		HGJ_DEVICE_PROBE_PART * probe;
+
+	return Min(saving, build + probe);
+}
+
+/*
  * The costs of joining these two paths, without those of the target list;
- * *device says whether they are those of a GPU.
+ * *gain says whether they are those of a GPU.
  */
 void
 hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
-			  Cost *startup, Cost *total, bool *device)
+			  Cost *startup, Cost *total, HgjDeviceGain *gain)
 {
 	double		key_cost = cpu_operator_cost * costs->nkeys;
 	double		emitted;
@@ -340,10 +366,16 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	Cost		probe_saving;
 	Cost		run;
 
-	*device = device_saves(costs, outer, inner, candidates, build, probe,
-						   &build_saving, &probe_saving);
-	if (*device)
+	memset(gain, 0, sizeof(*gain));
+	if (hgj_engine == HGJ_ENGINE_AUTO)
 	{
+		gain->in_pipeline = pipeline_saves(costs, outer, inner, build, probe);
+		gain->device = device_saves(costs, outer, inner, candidates, build, probe,
+									&build_saving, &probe_saving);
+	}
+	if (gain->device)
+	{
+		gain->alone = build_saving + probe_saving;
 		build -= build_saving;
 		probe -= probe_saving;
 	}
@@ -353,7 +385,7 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 		costs->match.per_tuple * candidates + hgj_emit_tuple_cost * emitted;
 
 	/* the build side in memories */
-	if (!*device)
+	if (!gain->device)
 		row_bytes += HGJ_GRAPH_ROW_BYTES;
 	fits = inner->rows * row_bytes / (double) get_hash_memory_limit();
 	if (fits > 1 && hgj_spill == HGJ_SPILL_PASSES)
@@ -409,6 +441,29 @@ spill_cost(List *group_exprs, int naggs, const AggClauseCosts *costs,
 	depth = ceil(log(bytes / limit) / log(HGJ_SPILL_FILES));
 	return depth * (2 * seq_page_cost * pages_of(rows, child->pathtarget->width) +
 					2 * cpu_tuple_cost * rows);
+}
+
+/*
+ * Step 7: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
+ * itself.
+ */
+Cost
+hgj_agg_device_gain(const Path *child, List *group_exprs, List *aggrefs)
+{
+	const Path *outer = child;
+	Cost		gain = hgj_agg_tuple_cost * child->rows *
+		(list_length(group_exprs) + list_length(aggrefs));
+
+	while (hgj_is_join_path(outer))
+	{
+		while (IsA(outer, ProjectionPath))
+			outer = ((const ProjectionPath *) outer)->subpath;
+		outer = linitial(((const CustomPath *) outer)->custom_paths);
+	}
+	if (!hgj_cuda_is_open())
+		gain -= hgj_device_startup_cost;
+	return gain - hgj_device_launch_cost *
+		(HGJ_DEVICE_PIPE_LAUNCHES + outer->rows / HGJ_DEVICE_PIPE_ROWS);
 }
 
 /*

@@ -141,6 +141,25 @@ needs_rel(Path *path, RelOptInfo *rel)
 		bms_overlap(PATH_REQ_OUTER(path), rel->top_parent_relids);
 }
 
+static int
+rounded(Cost cost)
+{
+	return (int) Max(Min(cost, (double) INT_MAX), (double) INT_MIN);
+}
+
+/* An IntList of HgjPathFact. */
+static List *
+facts_of(const HgjJoinCosts *costs, const HgjDeviceGain *gain,
+		 const JoinPathExtraData *extra)
+{
+	List	   *facts = list_make5_int((int) costs->jointype, extra->inner_unique,
+									   gain->device ? HGJ_PLAN_DEVICE : HGJ_PLAN_CPU,
+									   rounded(gain->alone),
+									   rounded(gain->in_pipeline));
+
+	return lappend_int(facts, costs->outer_in_batches);
+}
+
 /*
  * A path of ours without its costs: which rows it returns is up to the caller,
  * too.  restrictlist holds the clauses that this path has to check.
@@ -148,7 +167,7 @@ needs_rel(Path *path, RelOptInfo *rel)
 static CustomPath *
 make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 		  const HgjJoinCosts *costs, List *restrictlist, List *hashclauses,
-		  bool device, JoinPathExtraData *extra)
+		  const HgjDeviceGain *gain, JoinPathExtraData *extra)
 {
 	CustomPath *path = makeNode(CustomPath);
 
@@ -161,9 +180,7 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = list_make2(outer, inner);
 	path->custom_private = list_make3(restrictlist, hashclauses,
-									  list_make3_int((int) costs->jointype,
-													 extra->inner_unique,
-													 device));
+									  facts_of(costs, gain, extra));
 	path->methods = &hgj_path_methods;
 	return path;
 }
@@ -171,9 +188,9 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 /* The costs of the pair, as the rest of the planner is to see them. */
 static void
 pair_costs(const HgjJoinCosts *costs, Path *outer, Path *inner,
-		   Cost *startup, Cost *total, bool *device)
+		   Cost *startup, Cost *total, HgjDeviceGain *gain)
 {
-	hgj_cost_join(costs, outer, inner, startup, total, device);
+	hgj_cost_join(costs, outer, inner, startup, total, gain);
 	if (hgj_force)
 	{
 		*startup *= HGJ_FORCE_DISCOUNT;
@@ -205,11 +222,11 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	CustomPath *path;
 	Cost		startup;
 	Cost		total;
-	bool		device;
+	HgjDeviceGain gain;
 
 	if (required_outer && !bms_overlap(required_outer, extra->param_source_rels))
 		return;
-	pair_costs(costs, outer, inner, &startup, &total, &device);
+	pair_costs(costs, outer, inner, &startup, &total, &gain);
 	if (!add_path_precheck(joinrel, startup, total, NIL, required_outer))
 		return;
 
@@ -217,7 +234,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 										   extra->sjinfo, required_outer,
 										   &restrictlist);
 	path = make_path(joinrel, outer, inner, costs, restrictlist, hashclauses,
-					 device, extra);
+					 &gain, extra);
 	path->path.param_info = param_info;
 	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
 			  startup, total);
@@ -243,7 +260,7 @@ try_partial_path(RelOptInfo *joinrel, RelOptInfo *outerrel,
 	CustomPath *path;
 	Cost		startup;
 	Cost		total;
-	bool		device;
+	HgjDeviceGain gain;
 
 	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL ||
 		!bms_is_empty(joinrel->lateral_relids))
@@ -257,12 +274,12 @@ try_partial_path(RelOptInfo *joinrel, RelOptInfo *outerrel,
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
 	if (inner == NULL || !bms_is_empty(PATH_REQ_OUTER(inner)))
 		return;
-	pair_costs(costs, outer, inner, &startup, &total, &device);
+	pair_costs(costs, outer, inner, &startup, &total, &gain);
 	if (!add_partial_path_precheck(joinrel, total, NIL))
 		return;
 
 	path = make_path(joinrel, outer, inner, costs, extra->restrictlist,
-					 hashclauses, device, extra);
+					 hashclauses, &gain, extra);
 	path->path.parallel_aware = true;
 	path->path.parallel_workers = outer->parallel_workers;
 	set_costs(path,
@@ -405,18 +422,22 @@ hgj_is_join_path(const Path *path)
 		((const CustomPath *) path)->methods == &hgj_path_methods;
 }
 
+/* What is known of such a path. */
+int
+hgj_path_fact(const Path *path, HgjPathFact fact)
+{
+	while (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
+	return list_nth_int(list_nth(((const CustomPath *) path)->custom_private,
+								 HGJ_PATH_FACTS), fact);
+}
+
 /* Is it one that the planner wants to run on a GPU? */
 bool
 hgj_path_wants_device(const Path *path)
 {
-	List	   *facts;
-
-	if (!hgj_is_join_path(path))
-		return false;
-	while (IsA(path, ProjectionPath))
-		path = ((const ProjectionPath *) path)->subpath;
-	facts = list_nth(((const CustomPath *) path)->custom_private, HGJ_PATH_FACTS);
-	return lthird_int(facts) != 0;
+	return hgj_is_join_path(path) &&
+		hgj_path_fact(path, HGJ_PATH_DEVICE) != HGJ_PLAN_CPU;
 }
 
 /* The paths of the list that are ours, in the same order. */

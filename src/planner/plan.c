@@ -145,7 +145,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	List	   *hash_rinfos = list_nth(best_path->custom_private,
 									   HGJ_PATH_HASHCLAUSES);
 	List	   *facts = list_nth(best_path->custom_private, HGJ_PATH_FACTS);
-	JoinType	jointype = (JoinType) linitial_int(facts);
+	JoinType	jointype = (JoinType) list_nth_int(facts, HGJ_PATH_JOIN_TYPE);
 	Path	   *outer_path = linitial(best_path->custom_paths);
 	Plan	   *outer_plan = linitial(custom_plans);
 	Plan	   *inner_plan = lsecond(custom_plans);
@@ -172,9 +172,10 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 				   joinquals, otherquals);
 	cscan->custom_scan_tlist = append_columns(NIL, outer_plan->targetlist);
 	cscan->custom_private =
-		list_make4_int((int) jointype, lsecond_int(facts),
+		list_make4_int((int) jointype,
+					   list_nth_int(facts, HGJ_PATH_INNER_UNIQUE),
 					   list_length(cscan->custom_scan_tlist),
-					   lthird_int(facts));
+					   list_nth_int(facts, HGJ_PATH_DEVICE));
 	cscan->custom_scan_tlist = append_columns(cscan->custom_scan_tlist,
 											  inner_plan->targetlist);
 	cscan->methods = &hgj_scan_methods;

@@ -35,13 +35,23 @@ typedef enum HgjDecline
  */
 #define HGJ_PATH_RESTRICTLIST	0
 #define HGJ_PATH_HASHCLAUSES	1
-#define HGJ_PATH_FACTS			2	/* IntList: join type, inner_unique,
-									 * cheaper on a GPU */
+#define HGJ_PATH_FACTS			2	/* IntList of HgjPathFact */
+
+typedef enum HgjPathFact
+{
+	HGJ_PATH_JOIN_TYPE,
+	HGJ_PATH_INNER_UNIQUE,
+	HGJ_PATH_DEVICE,			/* HgjPlanDevice */
+	HGJ_PATH_ALONE,				/* what its costs are lower for being on a GPU */
+	HGJ_PATH_IN_PIPELINE,		/* what they could be in a pipeline on one */
+	HGJ_PATH_IN_BATCHES			/* may the outer side be? */
+} HgjPathFact;
 
 /* join_path.c */
 #define HGJ_FORCE_DISCOUNT	1e-6	/* what force multiplies a join's costs by */
 extern void hgj_install_planner_hooks(void);
 extern bool hgj_is_join_path(const Path *path);
+extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
 extern bool hgj_path_wants_device(const Path *path);
 extern char *hgj_relids_names(PlannerInfo *root, Relids relids);
 
@@ -60,13 +70,21 @@ typedef struct HgjJoinCosts
 	Selectivity selectivity;	/* of the hash clauses alone */
 } HgjJoinCosts;
 
+/* What a GPU saves of a join's costs; less than nothing, if it does not. */
+typedef struct HgjDeviceGain
+{
+	bool		device;			/* the costs are those of a GPU */
+	Cost		alone;			/* so much has been taken off them, or 0 */
+	Cost		in_pipeline;	/* besides opening the GPU */
+} HgjDeviceGain;
+
 /* cost.c */
 extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 List *restrictlist, List *hashclauses);
 extern void hgj_cost_join(const HgjJoinCosts *costs, const Path *outer,
 						  const Path *inner, Cost *startup, Cost *total,
-						  bool *device);
+						  HgjDeviceGain *gain);
 extern bool hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel);
 extern Cost hgj_feed_saving(const Path *path, bool in_batches);
 extern double hgj_parallel_divisor(const Path *path);
@@ -75,6 +93,11 @@ extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 List *group_exprs, List *aggrefs,
 						 const AggClauseCosts *costs, List *having,
 						 double groups);
+extern Cost hgj_agg_device_gain(const Path *child, List *group_exprs,
+								List *aggrefs);
+
+/* pipeline_path.c */
+extern Path *hgj_pipeline_child(Path *child, Cost agg_gain, Cost *gain);
 
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;

@@ -85,6 +85,30 @@ fails_with($node, "$fake SET hashgraph_join.engine = cpu; SET hashgraph_join.req
 	'required, and the CPU asked for');
 like($node->safe_psql('postgres', "$fake $cheap SET hashgraph_join.device_memory_limit = '64kB'; EXPLAIN (COSTS OFF) $sum"),
 	qr/^(?!.*Planned Engine)/s, 'auto: not planned for a device that is too small');
+
+# ---- auto: joins that do not pay by themselves may in a pipeline
+my $pays = "$fake SET hashgraph_join.engine = auto; SET hashgraph_join.device_startup_cost = 0; SET hashgraph_join.device_launch_cost = 0; SET hashgraph_join.device_transfer_cost = 0.5;";
+my $chain = 'FROM f LEFT JOIN (SELECT k FROM d WHERE k < 900) a USING (k) LEFT JOIN (SELECT g AS h, s FROM d WHERE k <= 10) b ON f.v = b.h';
+like($node->safe_psql('postgres', "$pays EXPLAIN (COSTS OFF) SELECT count(*), sum(v) $chain"),
+	qr/(?:Planned Engine: cuda.*){2}/s, 'pipeline: both joins are planned for the GPU');
+unlike($node->safe_psql('postgres', "$pays EXPLAIN (COSTS OFF) SELECT v, s $chain"), qr/Planned Engine/,
+	'pipeline: neither is where rows are returned');
+unlike($node->safe_psql('postgres', "$pays EXPLAIN (COSTS OFF) SELECT f.t, count(*), sum(v) $chain GROUP BY f.t"), qr/Planned Engine/,
+	'pipeline: neither is where it does not fit');
+unlike($node->safe_psql('postgres', "$pays SET hashgraph_join.device_startup_cost = 100000; EXPLAIN (COSTS OFF) SELECT count(*), sum(v) $chain"),
+	qr/Planned Engine/, 'pipeline: neither is where the GPU takes too long to open');
+is($node->safe_psql('postgres', "$pays SELECT count(*), sum(v) $chain"), $node->safe_psql('postgres', "SELECT count(*), sum(v) $chain"),
+	'pipeline: the answer');
+is($node->safe_psql('postgres', "$pays SELECT f.t, count(*), sum(v) $chain GROUP BY f.t ORDER BY 1"),
+	$node->safe_psql('postgres', "SELECT f.t, count(*), sum(v) $chain GROUP BY f.t ORDER BY 1"), 'pipeline: the answer where it does not fit');
+my $unforced = $node->safe_psql('postgres', "$pays RESET hashgraph_join.force; SET hashgraph_join.min_rows = 0; EXPLAIN (FORMAT JSON) SELECT count(*), sum(v) $chain");
+my @below = decode_json($unforced)->[0]{Plan};
+while (my $plan = shift @below)
+{
+	push @below, @{ $plan->{Plans} || [] };
+	ok($plan->{'Total Cost'} >= $_->{'Total Cost'}, "pipeline: $plan->{'Node Type'} costs no less than what is below") for @{ $plan->{Plans} || [] };
+}
+
 fails_with($node, "LOAD 'hashgraph_join'; SET ROLE pg_monitor; SET hashgraph_join.cuda_library = 'mine'", qr/permission denied to set parameter/,
 	'only superusers choose libraries');
 

@@ -1,0 +1,145 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline_path.c
+ *	  Under engine = auto: is a HashGraphAgg over a chain of HashGraphJoins
+ *	  cheaper as a pipeline on a GPU (exec/device.h)?
+ *
+ * A join by itself pays on a GPU where its table is large: its outer rows go
+ * there, and pairs come back.  In a pipeline, rows go there once for all joins of
+ * the chain, and only groups come back, so that even small tables may pay.
+ *
+ * 1. Go down the chain from the aggregation's child to a sequential scan, and sum
+ *	  up what a pipeline would save of each join's costs (cost.c, step 7) and of
+ *	  the aggregation's.  What is known here already not to fit ends it.
+ * 2. If that is more than what the joins that are planned for a GPU by themselves
+ *	  save, and there is a GPU: copies of the chain's paths, marked, with costs of
+ *	  the pipeline.  The paths themselves may be somebody else's, too.
+ * 3. The rest is seen by the executor (exec/device_plan.c); where the pipeline does
+ *	  not fit, the joins that do not pay by themselves run on the CPU.
+ *
+ * Memory: the planner's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "engine/engine.h"
+#include "exec/engines.h"
+#include "guc.h"
+#include "planner/planner.h"
+
+/* Bytes of device memory per row of a build side: graph, key and payload. */
+#define HGJ_PIPELINE_ROW_BYTES	64
+
+/* The join below projections. */
+static CustomPath *
+join_of(Path *path)
+{
+	while (IsA(path, ProjectionPath))
+		path = ((ProjectionPath *) path)->subpath;
+	return (CustomPath *) path;
+}
+
+static bool
+join_may_fit(const CustomPath *join)
+{
+	JoinType	type = (JoinType) hgj_path_fact(&join->path, HGJ_PATH_JOIN_TYPE);
+
+	return (type == JOIN_INNER || type == JOIN_LEFT || type == JOIN_SEMI ||
+			type == JOIN_ANTI) &&
+		join->path.param_info == NULL && join->path.parallel_workers == 0 &&
+		hgj_path_fact(&join->path, HGJ_PATH_IN_BATCHES);
+}
+
+/* Step 1: what a pipeline saves, in the joins alone; false: it cannot be. */
+static bool
+chain_gain(Path *child, Cost *alone, Cost *in_pipeline, double *bytes)
+{
+	Path	   *path = child;
+	int			n = 0;
+
+	*alone = *in_pipeline = *bytes = 0;
+	for (; hgj_is_join_path(path); n++)
+	{
+		CustomPath *join = join_of(path);
+		const Path *inner = lsecond(join->custom_paths);
+
+		if (n == HGJ_PIPE_JOINS || !join_may_fit(join))
+			return false;
+		*alone += hgj_path_fact(path, HGJ_PATH_ALONE);
+		*in_pipeline += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE);
+		*bytes += inner->rows * HGJ_PIPELINE_ROW_BYTES;
+		path = linitial(join->custom_paths);
+	}
+	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
+}
+
+/* What is taken off a path's costs. */
+static void
+lower_costs(Path *path, Cost saving)
+{
+	path->total_cost = Max(path->total_cost - saving, 0);
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+}
+
+/*
+ * Step 2: a copy of the chain.  *saving: what it costs less.  Under force, where
+ * costs are no costs, they stay as they are.
+ */
+static Path *
+copy_chain(Path *path, Cost *saving)
+{
+	if (IsA(path, ProjectionPath))
+	{
+		ProjectionPath *copy = makeNode(ProjectionPath);
+
+		*copy = *(ProjectionPath *) path;
+		copy->subpath = copy_chain(copy->subpath, saving);
+		lower_costs(&copy->path, *saving);
+		return &copy->path;
+	}
+	if (hgj_is_join_path(path))
+	{
+		CustomPath *copy = makeNode(CustomPath);
+		List	   *facts;
+
+		*copy = *(CustomPath *) path;
+		facts = list_copy(list_nth(copy->custom_private, HGJ_PATH_FACTS));
+		if (list_nth_int(facts, HGJ_PATH_DEVICE) == HGJ_PLAN_CPU)
+			lfirst_int(list_nth_cell(facts, HGJ_PATH_DEVICE)) = HGJ_PLAN_PIPELINE;
+		copy->custom_private = list_copy(copy->custom_private);
+		lfirst(list_nth_cell(copy->custom_private, HGJ_PATH_FACTS)) = facts;
+		copy->custom_paths = list_copy(copy->custom_paths);
+		linitial(copy->custom_paths) =
+			copy_chain(linitial(copy->custom_paths), saving);
+		if (!hgj_force)
+			*saving += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) -
+				hgj_path_fact(path, HGJ_PATH_ALONE);
+		lower_costs(&copy->path, *saving);
+		return &copy->path;
+	}
+	return path;
+}
+
+/*
+ * The chain as a part of a pipeline, if that is cheaper than what `child` is, or
+ * `child` itself.  agg_gain: what the pipeline saves of the aggregation.  *gain:
+ * what is to be taken off the aggregation's costs.
+ */
+Path *
+hgj_pipeline_child(Path *child, Cost agg_gain, Cost *gain)
+{
+	Cost		alone;
+	Cost		in_pipeline;
+	Cost		saving = 0;
+	double		bytes;
+
+	*gain = 0;
+	if (hgj_engine != HGJ_ENGINE_AUTO ||
+		!chain_gain(child, &alone, &in_pipeline, &bytes) ||
+		in_pipeline + agg_gain <= alone || !hgj_cuda_usable(bytes))
+		return child;
+	if (!hgj_force)
+		*gain = agg_gain;
+	return copy_chain(child, &saving);
+}

@@ -286,6 +286,8 @@ hgj_cpu_bin(HgjTable *table, Source *source, const Plan *plan, void **packed,
 	if (status == HGJ_OK)
 		status = hgj_cpu_get(table, *packed_bytes, packed, err);
 	if (status == HGJ_OK)
+		status = hgj_cpu_touch(table, *packed, *packed_bytes, err);
+	if (status == HGJ_OK)
 		status = scatter_rows(table, source, plan, *packed, lines, next, starts,
 							  err);
 	hgj_cpu_put(table, lines, lines_bytes);

@@ -178,6 +178,8 @@ build_counted(HgjTable *t, Source *source, const Plan *plan, Graph *g,
 	}
 	if (status == HGJ_OK && g->slots > plan->rows)
 		status = hgj_cpu_fill(t, g->entries, 0xFF, g->entries_bytes, err);
+	else if (status == HGJ_OK)
+		status = hgj_cpu_touch(t, g->entries, g->entries_bytes, err);
 	if (status == HGJ_OK)
 		status = place_rows(t, source, g, counts, err);
 	if (status == HGJ_OK)

@@ -27,6 +27,7 @@
 
 #define DEFAULT_L2_BYTES	((size_t) 1024 * 1024)
 #define FILL_STEP			((size_t) 4 * 1024 * 1024)
+#define TOUCH_STEP			((size_t) 2 * 1024 * 1024)	/* a huge page */
 #define MIN_LOAD			(1.0 / 64)
 #define MAX_LOAD			1024.0
 
@@ -116,6 +117,28 @@ hgj_cpu_fill(HgjTable *table, void *p, int byte, size_t bytes, HgjError *err)
 			if (status != HGJ_OK)
 				return status;
 		}
+	}
+	return HGJ_OK;
+}
+
+/*
+ * Have the kernel clear fresh memory that is about to be written in random
+ * order: else the first few thousand rows touch, and so clear, all of it, which
+ * for gigabytes in huge pages takes seconds, and nobody polls meanwhile.
+ */
+HgjStatus
+hgj_cpu_touch(HgjTable *table, void *p, size_t bytes, HgjError *err)
+{
+	volatile uint8_t *bytes_of = p;
+	size_t		at;
+
+	for (at = TOUCH_STEP; at < bytes; at += TOUCH_STEP)
+	{
+		HgjStatus	status = hgj_cpu_poll(table, err);
+
+		if (status != HGJ_OK)
+			return status;
+		bytes_of[at] = 0;
 	}
 	return HGJ_OK;
 }

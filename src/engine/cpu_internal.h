@@ -253,6 +253,8 @@ extern void hgj_cpu_put(HgjTable *table, void *p, size_t bytes);
 extern HgjStatus hgj_cpu_poll(const HgjTable *table, HgjError *err);
 extern HgjStatus hgj_cpu_fill(HgjTable *table, void *p, int byte,
 							  size_t bytes, HgjError *err);
+extern HgjStatus hgj_cpu_touch(HgjTable *table, void *p, size_t bytes,
+							   HgjError *err);
 extern HgjStatus hgj_cpu_check_keys(const HgjTable *table, const HgjKeys *keys,
 									HgjError *err);
 extern HgjStatus hgj_cpu_check_rows(const HgjKeys *keys, uint32_t first_row,

@@ -200,6 +200,9 @@ hgj_cpu_probe_bin(HgjProbe *probe, HgjError *err)
 			return HGJ_OK;
 		probe->rows = p;
 		probe->rows_bytes = bytes;
+		status = hgj_cpu_touch(t, p, bytes, err);
+		if (status != HGJ_OK)
+			return status;
 	}
 	counts = (uint32_t *) (void *)
 		((uint8_t *) probe->rows + probe->total * row_bytes(t));

@@ -31,6 +31,10 @@
 
 #define FIRST_SLOTS		256
 
+/* Bytes, and slots, between two looks at interrupts while the table grows. */
+#define GROW_STEP		((Size) 4 * 1024 * 1024)
+#define GROW_SLOTS		65536
+
 /* How many rows ahead slots and groups are prefetched. */
 #define PREFETCH		16
 
@@ -101,6 +105,8 @@ hgj_groups_release(HgjGroups *groups)
 {
 	hgj_mem_free(groups->rows, rows_bytes(groups, groups->capacity));
 	hgj_mem_free(groups->slots, (Size) groups->nslots * sizeof(uint64));
+	hgj_mem_free(groups->growing, groups->growing_bytes);
+	groups->growing = NULL;
 	hgj_groups_leave_direct(groups);
 	hgj_arena_free(&groups->values);
 	groups->rows = NULL;
@@ -150,12 +156,27 @@ hgj_groups_settle(HgjGroups *groups)
 	groups->full = groups->full || no_room(groups);
 }
 
+/*
+ * Memory that the table will grow into.  Filling it takes long where groups are
+ * many, so that interrupts are looked at meanwhile; till it is done, it is freed
+ * with the rest.
+ */
+static void *
+begin_growing(HgjGroups *groups, Size bytes)
+{
+	Assert(groups->growing == NULL);
+	groups->growing = hgj_groups_allocate(bytes);
+	groups->growing_bytes = bytes;
+	return groups->growing;
+}
+
 /* Make room for another group.  False: the limit is reached. */
 static bool
 grow_rows(HgjGroups *groups)
 {
 	uint32		capacity = groups->capacity;
 	uint32		larger;
+	Size		used;
 	char	   *rows;
 
 	if (capacity == 0)
@@ -171,9 +192,14 @@ grow_rows(HgjGroups *groups)
 		if (!fits(groups, rows_bytes(groups, larger)))
 			return false;
 	}
-	rows = hgj_groups_allocate(rows_bytes(groups, larger));
-	if (groups->rows)
-		memcpy(rows, groups->rows, rows_bytes(groups, groups->ngroups));
+	rows = begin_growing(groups, rows_bytes(groups, larger));
+	used = rows_bytes(groups, groups->ngroups);
+	for (Size at = 0; at < used; at += GROW_STEP)
+	{
+		CHECK_FOR_INTERRUPTS();
+		memcpy(rows + at, groups->rows + at, Min(used - at, GROW_STEP));
+	}
+	groups->growing = NULL;
 	hgj_mem_free(groups->rows, rows_bytes(groups, capacity));
 	groups->rows = rows;
 	groups->capacity = larger;
@@ -218,12 +244,22 @@ put_slot(uint64 *slots, uint32 mask, uint64 value)
 static void
 resize_slots(HgjGroups *groups, uint32 nslots)
 {
-	uint64	   *slots = hgj_groups_allocate((Size) nslots * sizeof(uint64));
+	Size		bytes = (Size) nslots * sizeof(uint64);
+	uint64	   *slots = begin_growing(groups, bytes);
 
-	memset(slots, 0, (Size) nslots * sizeof(uint64));
+	for (Size at = 0; at < bytes; at += GROW_STEP)
+	{
+		CHECK_FOR_INTERRUPTS();
+		memset((char *) slots + at, 0, Min(bytes - at, GROW_STEP));
+	}
 	for (uint32 s = 0; s < groups->nslots; s++)
+	{
+		if (s % GROW_SLOTS == 0)
+			CHECK_FOR_INTERRUPTS();
 		if (groups->slots[s] != 0)
 			put_slot(slots, nslots - 1, groups->slots[s]);
+	}
+	groups->growing = NULL;
 	hgj_mem_free(groups->slots, (Size) groups->nslots * sizeof(uint64));
 	groups->slots = slots;
 	groups->nslots = nslots;
@@ -397,6 +433,8 @@ move_to_slots(HgjGroups *groups)
 	{
 		char	   *row = hgj_group_row(groups, g);
 
+		if (g % GROW_SLOTS == 0)
+			CHECK_FOR_INTERRUPTS();
 		for (int k = 0; k < groups->nkeys; k++)
 		{
 			HgjGroupKey *key = &groups->keys[k];

@@ -85,6 +85,9 @@ typedef struct HgjGroups
 	uint64	   *slots;			/* high half of the hash, group number + 1 */
 	uint32		nslots;			/* a power of two */
 
+	void	   *growing;		/* rows or slots to be, or NULL */
+	Size		growing_bytes;
+
 	bool		started;		/* the first batch has been seen */
 	bool		direct;			/* the map is used, and not the slots */
 	uint32	   *map;			/* group number + 1 (agg_direct.c) */

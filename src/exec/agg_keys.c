@@ -202,6 +202,7 @@ flat_varlena(Datum value)
 	if (likely(VARATT_IS_4B_U(stored) ||
 			   (VARATT_IS_1B(stored) && !VARATT_IS_1B_E(stored))))
 		return stored;
+	CHECK_FOR_INTERRUPTS();		/* it may be megabytes */
 	return pg_detoast_datum_packed(stored);
 }
 
@@ -236,6 +237,7 @@ read_rest(const char *p, Size size)
 static inline uint64
 hash_string(const char *p, Size size, uint64 h)
 {
+	hgj_before_value(size);
 	h = hgj_stir(h ^ size);
 	if (size >= sizeof(uint64))
 	{
@@ -252,7 +254,10 @@ static inline bool
 strings_equal(const char *a, const char *b, Size size)
 {
 	if (size > 2 * sizeof(uint64))
+	{
+		hgj_before_value(size);
 		return memcmp(a, b, size) == 0;
+	}
 	if (size >= sizeof(uint64))
 	{
 		Size		last = size - sizeof(uint64);
@@ -292,6 +297,7 @@ hash_value(HgjGroupKey *key, HgjGroupKeyKind kind, uint64 seed,
 				uint64	   *words[1] = {&word};
 				MemoryContext old = MemoryContextSwitchTo(scratch);
 
+				CHECK_FOR_INTERRUPTS();
 				hgj_key_words(&key->hash, value, seed, words, 0);
 				MemoryContextSwitchTo(old);
 				MemoryContextReset(scratch);
@@ -401,10 +407,11 @@ values_equal(HgjGroupKey *key, HgjGroupKeyKind kind, MemoryContext scratch,
 		case HGJ_GROUP_OPAQUE:
 			{
 				MemoryContext old = MemoryContextSwitchTo(scratch);
-				bool		equal =
-				DatumGetBool(FunctionCall2Coll(&key->equal, key->collation,
-											   a, b));
+				bool		equal;
 
+				CHECK_FOR_INTERRUPTS();
+				equal = DatumGetBool(FunctionCall2Coll(&key->equal,
+													   key->collation, a, b));
 				MemoryContextSwitchTo(old);
 				MemoryContextReset(scratch);
 				return equal;

@@ -26,6 +26,7 @@
 #include "exec/agg_accumulate.h"
 #include "fmgr.h"
 #include "libpq/pqformat.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/numeric.h"
@@ -292,7 +293,10 @@ add_value(HgjAggregate *agg, HgjAggNumeric *state, Datum value)
 	struct varlena *flat = stored;
 
 	if (unlikely(VARATT_IS_EXTENDED(stored) && !VARATT_IS_SHORT(stored)))
+	{
+		CHECK_FOR_INTERRUPTS();
 		flat = pg_detoast_datum_packed(stored);
+	}
 	add_stored(agg, state, VARDATA_ANY(flat), VARSIZE_ANY_EXHDR(flat));
 	if (unlikely(flat != stored))
 		pfree(flat);

@@ -394,6 +394,8 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 	{
 		if (hgj_vector_is_null(vector, first + i))
 			continue;
+		if (key->kind == HGJ_KEY_OPAQUE)
+			CHECK_FOR_INTERRUPTS();
 		hgj_key_words(key,
 					  hgj_load((const char *) vector->values +
 							   (Size) (first + i) * vector->width,

@@ -12,6 +12,7 @@
 
 #include "engine/engine.h"
 #include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "nodes/primnodes.h"
 
@@ -99,6 +100,18 @@ hgj_fold(uint64 a, uint64 b)
 	uint128		product = (uint128) a * b;
 
 	return (uint64) (product >> 64) ^ (uint64) product;
+}
+
+/*
+ * Loops over the values of a batch call this before they look at so many bytes
+ * of one: a batch of rows that share a value of megabytes has gigabytes to
+ * hash or to compare.
+ */
+static inline void
+hgj_before_value(Size bytes)
+{
+	if (unlikely(bytes > 64 * 1024))
+		CHECK_FOR_INTERRUPTS();
 }
 
 extern bool hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair);

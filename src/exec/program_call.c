@@ -26,6 +26,7 @@
 #include "catalog/pg_proc.h"
 #include "exec/program_private.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
@@ -105,6 +106,7 @@ call_rows(HgjProgram *program, HgjStep *step, uint32 n)
 				fcinfo->args[a].isnull = false;
 			}
 			fcinfo->isnull = false;
+			CHECK_FOR_INTERRUPTS();
 			value = FunctionCallInvoke(fcinfo);
 			isnull = fcinfo->isnull;
 		}

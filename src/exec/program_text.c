@@ -106,6 +106,7 @@ find(const HgjTextSet *set, const char *data, uint32 length)
 {
 	uint32		slot;
 
+	hgj_before_value(length);
 	if (set->mask == 0)
 	{
 		for (int i = 0; i < set->n; i++)
@@ -214,6 +215,7 @@ find_toasted(HgjProgram *program, const HgjTextSet *set, Datum value)
 	if (!set->padded && set->n == 1 &&
 		toast_raw_datum_size(value) - VARHDRSZ != set->length[0])
 		return false;
+	CHECK_FOR_INTERRUPTS();		/* it may be megabytes */
 	old = MemoryContextSwitchTo(program->calls);
 	text = PG_DETOAST_DATUM_PACKED(value);
 	length = true_length(set, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));

@@ -40,6 +40,7 @@
 #include "exec/program.h"
 #include "exec/source.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/rel.h"
@@ -338,6 +339,7 @@ run_rest(PageSource *ps, uint32 n)
 	{
 		uint32		row = ps->selection[i];
 
+		CHECK_FOR_INTERRUPTS();
 		hgj_pages_tuple(&ps->pages, row, &ps->tuple);
 		ExecStoreBufferHeapTuple(&ps->tuple, slot, ps->pages.scan->rs_cbuf);
 		ResetExprContext(econtext);

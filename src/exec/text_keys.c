@@ -66,6 +66,7 @@ text_bytes(HgjKeyKind kind, Datum value, uint32 *length, struct varlena **copy)
 	*copy = NULL;
 	if (unlikely(VARATT_IS_COMPRESSED(v) || VARATT_IS_EXTERNAL(v)))
 	{
+		CHECK_FOR_INTERRUPTS(); /* it may be megabytes */
 		v = pg_detoast_datum_packed(v);
 		if ((Datum) v != value)
 			*copy = v;
@@ -174,6 +175,7 @@ text_words(HgjKeyKind kind, Datum value, uint64 seed, uint64 *const *words,
 
 	if (unlikely(n > HGJ_TEXT_PACKED(nwords)))
 	{
+		hgj_before_value(n);
 		words[0][row] = hash_text(bytes, n, seed);
 		for (uint32 w = 1; w < nwords - 1; w++)
 			words[w][row] = 0;
@@ -256,6 +258,7 @@ texts_equal(HgjKeyKind kind, Datum outer, Datum inner)
 
 	outer_bytes = text_bytes(kind, outer, &outer_n, &outer_copy);
 	inner_bytes = text_bytes(kind, inner, &inner_n, &inner_copy);
+	hgj_before_value(outer_n);
 	equal = outer_n == inner_n && memcmp(outer_bytes, inner_bytes, outer_n) == 0;
 	if (unlikely(outer_copy != NULL))
 		pfree(outer_copy);

@@ -116,6 +116,7 @@ static const Test tests[] = {
 	{"no_memory", test_no_memory},
 	{"limit", test_limit},
 	{"accounting", test_accounting},
+	{"pauses", test_pauses},
 	{"pipeline", test_pipeline},
 };
 

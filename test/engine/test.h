@@ -149,6 +149,7 @@ extern void test_invalid(void);
 extern void test_choices(void);
 extern void test_spread(void);
 extern void test_registry(void);
+extern void test_pauses(void);
 extern void test_pipeline(void);
 
 #endif							/* HGJ_TEST_H */

@@ -9,7 +9,6 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
 
 my $node = new_server('main', "work_mem = '256MB'", "max_parallel_workers_per_gather = 0",
 	"temp_file_limit = '2GB'");
@@ -48,27 +47,7 @@ like(joined_plan($node, $FORCED, $long{'a probe with slow rows'}, 'a slow probe:
 # ---- pg_cancel_backend
 for my $what (sort keys %long)
 {
-	my $session = $node->background_psql('postgres', on_error_stop => 0);
-	$session->query_safe($FORCED);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
-	$session->query_until(qr/running/, "\\echo running\n$long{$what};\n\\echo ended\n");
-	$node->poll_query_until('postgres',
-		"SELECT state = 'active' AND query NOT LIKE '%pg_backend_pid%' FROM pg_stat_activity WHERE pid = $pid")
-	  or die "the query did not start";
-	usleep(700_000);
-	is($node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $pid"),
-		'active', "$what: still running when cancelled");
-	my $begun = time;
-	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-	$node->poll_query_until('postgres', "SELECT state = 'idle' FROM pg_stat_activity WHERE pid = $pid")
-	  or die "the query did not end";
-	my $took = time - $begun;
-	cmp_ok($took, '<', 5, sprintf('%s: cancelled within seconds (%.2f)', $what, $took));
-	my $rest = $session->query($good);
-	like($rest, qr/\Q$answer\E/, "$what: the same session then joins rightly");
-	like($session->{stderr}, qr/canceling statement due to user request/, "$what: the error is the cancel's");
-	$session->{stderr} = '';
-	$session->quit;
+	cancels($node, $what, sql => $long{$what}, wait => 0.7, within => 5, good => $good, answer => $answer);
 }
 
 # ---- statement_timeout
@@ -90,9 +69,7 @@ my %failing = (
 	'a child' => 'SELECT count(*) FROM (SELECT k, 1000 / d AS e FROM zero OFFSET 0) y JOIN zero z USING (k) WHERE y.e >= 0');
 for my $what (sort keys %failing)
 {
-	my ($rc, $out, $err) = $node->psql('postgres', "$FORCED $failing{$what};\n$good", on_error_stop => 0);
-	like($err, qr/division by zero/, "error in $what: reported");
-	like($out, qr/\Q$answer\E/, "error in $what: the session goes on");
+	lives_on($node, "error in $what", sql => $failing{$what}, pattern => qr/division by zero/, good => $good, answer => $answer);
 }
 
 # ---- caught by a savepoint and by PL/pgSQL

@@ -9,7 +9,6 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
 
 my $node = new_server('main', "work_mem = '256MB'", "max_parallel_workers_per_gather = 0", "shared_buffers = '256MB'",
 	"temp_file_limit = '2GB'");
@@ -48,25 +47,8 @@ my %long = (
 # ---- pg_cancel_backend
 for my $what (sort keys %long)
 {
-	my $session = $node->background_psql('postgres', on_error_stop => 0);
-	$session->query_safe($FORCED);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
-	$session->query_until(qr/running/, "\\echo running\n$long{$what};\n\\echo ended\n");
-	usleep(600_000);
-	is($node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $pid AND query NOT LIKE '%pg_backend_pid%'"),
-		'active', "$what: still running when cancelled");
-	my $begun = time;
-	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-	$node->poll_query_until('postgres', "SELECT state = 'idle' FROM pg_stat_activity WHERE pid = $pid")
-	  or die "the query did not end";
-	my $took = time - $begun;
-	cmp_ok($took, '<', 3, sprintf('%s: cancelled within seconds (%.2f)', $what, $took));
-	like($session->query("RESET work_mem; $good"), qr/\Q$answer\E/, "$what: the same session then joins rightly");
-	like($session->{stderr}, qr/canceling statement due to user request/, "$what: the error is the cancel's");
-	$session->{stderr} = '';
-	$session->quit;
+	cancels($node, $what, sql => $long{$what}, wait => 0.6, within => 3, good => "RESET work_mem; $good", answer => $answer);
 }
-is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'no temporary file is left');
 
 # ---- no pin is left: what waits for one gets through
 is($node->safe_psql('postgres', "SET statement_timeout = '20s'; VACUUM (FREEZE) fact; VACUUM (FREEZE) hot; VACUUM (FREEZE) dim; SELECT 1"),
@@ -98,14 +80,11 @@ my %failing = (
 for my $what (sort keys %failing)
 {
 	my ($sql, $pattern) = @{ $failing{$what} };
-	my ($rc, $out, $err) = $node->psql('postgres', "$FORCED $sql;\nRESET ALL; $FORCED $good", on_error_stop => 0);
-	like($err, $pattern, "$what: reported");
-	unlike($err, qr/WARNING/, "$what: without a warning");
-	like($out, qr/\Q$answer\E/, "$what: the session goes on");
+	lives_on($node, $what, sql => $sql, pattern => $pattern, good => "RESET ALL; $FORCED $good", answer => $answer);
 	if ($what !~ /temp_file|timeout/)
 	{
-		my ($src, $sout, $serr) = $node->psql('postgres', $sql, on_error_stop => 0);
-		like($serr, $pattern, "$what: PostgreSQL says the same");
+		my ($rc, $out, $err) = $node->psql('postgres', $sql, on_error_stop => 0);
+		like($err, $pattern, "$what: PostgreSQL says the same");
 	}
 }
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'no temporary file is left');

@@ -9,7 +9,7 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
+use Time::HiRes qw(usleep);
 
 my $node = new_server('main', "work_mem = '1MB'", "max_parallel_workers_per_gather = 0", "shared_buffers = '256MB'",
 	"temp_file_limit = '2GB'", "log_temp_files = 0");
@@ -54,10 +54,7 @@ my %failing = (
 for my $what (sort keys %failing)
 {
 	my ($sql, $pattern) = @{ $failing{$what} };
-	my ($rc, $out, $err) = $node->psql('postgres', "$FORCED $sql;\nRESET temp_file_limit; RESET statement_timeout; $good", on_error_stop => 0);
-	like($err, $pattern, "$what: reported");
-	unlike($err, qr/WARNING/, "$what: without a warning");
-	like($out, qr/\Q$answer\E/, "$what: the session goes on");
+	lives_on($node, $what, sql => $sql, pattern => $pattern, good => "RESET temp_file_limit; RESET statement_timeout; $good", answer => $answer);
 	is($files->(), 0, "$what: no temporary file is left");
 }
 
@@ -69,25 +66,8 @@ my %long = (
 	'rows of one hot key' => 'SELECT count(a.v::text || b.v) FROM hot a FULL JOIN hot b ON a.k = b.k AND a.v + b.v < 1');
 for my $what (sort keys %long)
 {
-	my $session = $node->background_psql('postgres', on_error_stop => 0);
-	$session->query_safe($FORCED);
-	my $pid = $session->query_safe('SELECT pg_backend_pid()');
-	$session->query_until(qr/running/, "\\echo running\n$long{$what};\n\\echo ended\n");
-	usleep(900_000);
-	is($node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $pid AND query NOT LIKE '%pg_backend_pid%'"),
-		'active', "$what: still running when cancelled");
-	cmp_ok($files->(), '>', 0, "$what: with a file open");
-	my $begun = time;
-	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
-	$node->poll_query_until('postgres', "SELECT state = 'idle' FROM pg_stat_activity WHERE pid = $pid")
-	  or die "the query did not end";
-	my $took = time - $begun;
-	cmp_ok($took, '<', 3, sprintf('%s: cancelled within seconds (%.2f)', $what, $took));
-	like($session->query($good), qr/\Q$answer\E/, "$what: the same session then joins rightly");
-	like($session->{stderr}, qr/canceling statement due to user request/, "$what: the error is the cancel's");
-	$session->{stderr} = '';
-	is($files->(), 0, "$what: no temporary file is left");
-	$session->quit;
+	cancels($node, $what, sql => $long{$what}, wait => 0.9, within => 3, good => $good, answer => $answer,
+		running => sub { cmp_ok($files->(), '>', 0, "$what: with a file open") });
 }
 
 # ---- a crash of the server in the middle

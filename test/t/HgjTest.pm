@@ -8,8 +8,9 @@ use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_server $FORCED joined_plan fails_with keeps_nothing neighbour neighbour_ends);
+our @EXPORT = qw(new_server $FORCED joined_plan fails_with cancels lives_on keeps_nothing neighbour neighbour_ends);
 
 # Sessions start with this where the planner is to have no choice.
 our $FORCED =
@@ -46,6 +47,56 @@ sub fails_with
 	isnt($rc, 0, "$name: fails");
 	like($err, $pattern, "$name: says why");
 	return $err;
+}
+
+# Ok when a statement is cancelled soon, leaves no file behind, and its session
+# then answers.
+#
+#   sql       the statement; it must run for longer than wait
+#   wait      seconds after its start
+#   within    seconds that cancelling may take, at most
+#   running   what else to look at while it runs
+#   good      a query that the session must answer afterwards, with answer
+sub cancels
+{
+	my ($node, $what, %test) = @_;
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	$session->query_safe($FORCED);
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	$session->query_until(qr/running/, "\\echo running\n$test{sql};\n\\echo ended\n");
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = $pid AND query NOT LIKE '%pg_backend_pid%'")
+	  or die "$what: the statement did not start";
+	usleep($test{wait} * 1_000_000);
+	is($node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $pid"),
+		'active', "$what: still running when cancelled");
+	$test{running}->() if $test{running};
+	my $begun = time;
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	$node->poll_query_until('postgres', "SELECT state = 'idle' FROM pg_stat_activity WHERE pid = $pid")
+	  or die "$what: the statement did not end";
+	my $took = time - $begun;
+	cmp_ok($took, '<', $test{within}, sprintf('%s: cancelled within seconds (%.2f)', $what, $took));
+	like($session->query($test{good}), qr/\Q$test{answer}\E/, "$what: the same session then joins rightly");
+	like($session->{stderr}, qr/canceling statement due to user request/, "$what: the error is the cancel's");
+	$session->{stderr} = '';
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, "$what: no temporary file is left");
+	$session->quit;
+}
+
+# Ok when a statement fails with an error that matches, without a warning, and
+# its session then answers.
+#
+#   sql       the statement
+#   pattern   of the error
+#   good      what the session must do afterwards, with answer
+sub lives_on
+{
+	my ($node, $what, %test) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', "$FORCED $test{sql};\n$test{good}", on_error_stop => 0);
+	like($err, $test{pattern}, "$what: reported");
+	unlike($err, qr/WARNING/, "$what: without a warning");
+	like($out, qr/\Q$test{answer}\E/, "$what: the session goes on");
 }
 
 # What the session holds: PostgreSQL's memory contexts in bytes, the process's

@@ -4,15 +4,10 @@
  *	  The source that reads a sequential scan's table itself, page by page.
  *
  * 1. At executor start: is the child a plain SeqScan of a heap table whose
- *	  target list is columns?  Then divide its quals: those that may run over
- *	  column vectors, and the rest.  A qual that can raise an error, or that
- *	  must not see rows which another one hides, never runs before a qual that
- *	  comes earlier in the plan.
+ *	  target list is columns?
  * 2. A page (heap_pages.c): the tuples that the snapshot sees.  Run the quals
- *	  over them, the rest with ExecQual on what is left, tuple by tuple.  Where
- *	  not every row may be wanted, a tuple whose quals may raise an error waits
- *	  till the rows before it have been returned.  Then drop those that the
- *	  table's filter knows to have no match (page_sieve.c).
+ *	  over them (page_quals.c).  Then drop those that the table's filter knows
+ *	  to have no match (page_sieve.c).
  * 3. Of the tuples that are left, as many as the batch has room for: read key
  *	  columns and wanted columns (heap_columns.c) into the batch's vectors, or
  *	  into vectors of our own for keys that nobody else wants.
@@ -33,14 +28,12 @@
 #include "compat.h"
 
 #include "access/tableam.h"
-#include "exec/demand.h"
 #include "exec/heap_columns.h"
 #include "exec/heap_pages.h"
+#include "exec/page_quals.h"
 #include "exec/page_sieve.h"
-#include "exec/program.h"
 #include "exec/source.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/rel.h"
@@ -57,23 +50,9 @@ typedef struct PageSource
 	HgjHeapPages pages;
 	uint32		next_row;		/* of pages.tuples; the first pages.ntuples of
 								 * them have passed the quals */
-	uint32		page_rows;		/* all tuples of the page, of which ... */
-	uint32		looked_at;		/* ... so many have gone through the quals */
-	bool		stopped;		/* the one after them raises an error */
-
-	/* quals over vectors, then those that ExecQual runs */
-	HgjHeapColumns input;		/* columns that the former read */
-	HgjHeapTarget *input_targets;
-	HgjBuffer  *input_buffers;
-	const HgjVector **input_vectors;	/* by the program's numbers */
-	HgjProgram *program;
-	bool		started;		/* it has run in this execution */
-	ExprState  *rest;
-	bool		rest_may_raise;
-	HeapTupleData tuple;		/* what it looks at */
-	uint32		selection[MaxHeapTuplesPerPage];
-
+	HgjPageQuals quals;
 	HgjPageSieve sieve;
+	uint32		selection[MaxHeapTuplesPerPage];	/* rows whose keys are not NULL */
 
 	HgjHeapColumns output;		/* wanted columns, and keys */
 	HgjHeapTarget *targets;
@@ -182,68 +161,6 @@ init_output(HgjSource *source, PageSource *ps, TupleDesc desc)
 	pfree(places);
 }
 
-/* HgjInputLookup: numbers go by the order in which columns are asked for. */
-static int
-look_input_up(void *arg, const Var *var)
-{
-	List	  **attnos = arg;
-	int			i = 0;
-	ListCell   *lc;
-
-	if (var->varattno <= 0 || var->varlevelsup != 0)
-		return -1;
-	foreach(lc, *attnos)
-	{
-		if (lfirst_int(lc) == var->varattno)
-			return i;
-		i++;
-	}
-	*attnos = lappend_int(*attnos, var->varattno);
-	return i;
-}
-
-/*
- * Divide the quals.  Those that cannot run over vectors keep their order, and
- * only what can neither fail nor leak runs before one that comes earlier.
- */
-static void
-init_quals(HgjSource *source, PageSource *ps, TupleDesc desc)
-{
-	PlanState  *child = &ps->node->ss.ps;
-	List	   *quals = child->plan->qual;
-	List	   *rest;
-	List	   *inputs = NIL;
-	AttrNumber *attnos;
-	int		   *places;
-	int			n = 0;
-	ListCell   *lc;
-
-	rest = hgj_program_compile_quals(quals, child, look_input_up, &inputs, true,
-									 &ps->program);
-	ps->rest = ps->program == NULL ? child->qual : ExecInitQual(rest, child);
-	source->row_quals = rest;
-	ps->rest_may_raise = hgj_may_raise((Node *) rest);
-
-	attnos = palloc(mul_size(list_length(inputs) + 1, sizeof(AttrNumber)));
-	places = palloc(mul_size(list_length(inputs) + 1, sizeof(int)));
-	foreach(lc, inputs)
-		attnos[n++] = lfirst_int(lc);
-	hgj_heap_columns_init(&ps->input, desc, attnos, n, places);
-	ps->input_targets = palloc0(mul_size(n + 1, sizeof(HgjHeapTarget)));
-	ps->input_buffers = palloc0(mul_size(n + 1, sizeof(HgjBuffer)));
-	ps->input_vectors = palloc0(mul_size(n + 1, sizeof(HgjVector *)));
-	for (int i = 0; i < n; i++)
-	{
-		HgjBuffer  *buffer = &ps->input_buffers[i];
-
-		hgj_buffer_reserve(CurrentMemoryContext, buffer,
-						   ps->input.columns[places[i]].width,
-						   MaxHeapTuplesPerPage);
-		ps->input_targets[places[i]].vector = &buffer->vector;
-		ps->input_vectors[i] = &buffer->vector;
-	}
-}
-
 bool
 hgj_source_use_pages(HgjSource *source, EState *estate)
 {
@@ -260,9 +177,10 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	ps->node = castNode(SeqScanState, source->child);
 	desc = RelationGetDescr(ps->node->ss.ss_currentRelation);
 	init_output(source, ps, desc);
-	init_quals(source, ps, desc);
-	hgj_pages_init(&ps->pages, ps->node, Max(ps->input.natts, ps->output.natts),
-				   ps->rest != NULL || ps->tid_wanted);
+	hgj_page_quals_init(&ps->quals, source, desc);
+	hgj_pages_init(&ps->pages, ps->node,
+				   Max(ps->quals.input.natts, ps->output.natts),
+				   ps->quals.rest != NULL || ps->tid_wanted);
 	MemoryContextSwitchTo(old);
 
 	source->private_state = ps;
@@ -270,141 +188,15 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	return true;
 }
 
-/* A new page: what the program reads of all its tuples. */
-static void
-begin_page(PageSource *ps)
-{
-	HgjHeapPages *pages = &ps->pages;
-
-	ps->next_row = ps->looked_at = 0;
-	ps->page_rows = pages->ntuples;
-	pages->ntuples = 0;
-	if (ps->program == NULL || ps->page_rows == 0)
-		return;
-	for (int i = 0; i < ps->input.ncols; i++)
-		hgj_vector_all_valid(ps->input_targets[i].vector, MaxHeapTuplesPerPage);
-	hgj_heap_columns_read(&ps->input, pages->tuples, ps->page_rows, pages->kind,
-						  ps->input_targets, &pages->prefetch);
-	if (!ps->started)
-		hgj_program_start(ps->program, ps->node->ss.ps.ps_ExprContext);
-	ps->started = true;
-}
-
-/*
- * Could the next tuple raise an error?  Then, where not all rows may be wanted,
- * it is looked at alone, and only when the rows before it have been returned.
- */
-static bool
-next_may_raise(const HgjSource *source, const PageSource *ps)
-{
-	return ps->stopped || ps->rest_may_raise || source->keys_may_raise ||
-		(ps->program && hgj_program_raises_at_once(ps->program));
-}
-
-/*
- * Run the program for tuples first to *end - 1; ps->selection gets those that
- * pass.  If one of them raises an error that is put off, *end becomes that one.
- */
-static uint32
-run_program(PageSource *ps, uint32 first, uint32 *end, bool careful)
-{
-	const uint32 *sel = first > 0 ? ps->selection : NULL;
-	uint32		n = *end - first;
-	uint32		stop;
-	uint32		passed;
-
-	ps->stopped = false;
-	for (uint32 i = 0; i < n && sel; i++)
-		ps->selection[i] = first + i;
-	if (!careful || n == 1)
-		return hgj_program_filter(ps->program, ps->input_vectors, sel, n,
-								  ps->selection);
-	passed = hgj_program_filter_until(ps->program, ps->input_vectors, sel, n,
-									  ps->selection, &stop);
-	ps->stopped = stop < *end;
-	*end = Min(*end, stop);
-	return passed;
-}
-
-/* Run ExecQual on n rows of ps->selection, and return how many are left. */
-static uint32
-run_rest(PageSource *ps, uint32 n)
-{
-	ScanState  *ss = &ps->node->ss;
-	ExprContext *econtext = ss->ps.ps_ExprContext;
-	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
-	uint32		passed = 0;
-
-	for (uint32 i = 0; i < n; i++)
-	{
-		uint32		row = ps->selection[i];
-
-		CHECK_FOR_INTERRUPTS();
-		hgj_pages_tuple(&ps->pages, row, &ps->tuple);
-		ExecStoreBufferHeapTuple(&ps->tuple, slot, ps->pages.scan->rs_cbuf);
-		ResetExprContext(econtext);
-		econtext->ecxt_scantuple = slot;
-		if (ExecQual(ps->rest, econtext))
-			ps->selection[passed++] = row;
-	}
-	ResetExprContext(econtext);
-	ExecClearTuple(slot);
-	return passed;
-}
-
-/*
- * Tuples that pass the quals go to the front of the current page's
- * list.  All that are left are looked at, or as many as careful lets.
- */
-static void
-filter_page(const HgjSource *source)
-{
-	PageSource *ps = source->private_state;
-	HgjHeapPages *pages = &ps->pages;
-	uint32		first = ps->looked_at;
-	uint32		end = ps->page_rows;
-	uint32		n;
-
-	if (source->careful && next_may_raise(source, ps))
-		end = first + 1;
-	else if (ps->program == NULL && ps->rest == NULL && first == 0)
-	{
-		pages->ntuples = ps->looked_at = end;
-		return;
-	}
-	n = end - first;
-	if (ps->program)
-		n = run_program(ps, first, &end, source->careful);
-	else
-		for (uint32 i = 0; i < n; i++)
-			ps->selection[i] = first + i;
-	if (ps->rest && n > 0)
-		n = run_rest(ps, n);
-
-	InstrCountFiltered1(ps->node, end - first - n);
-	if (n < end - first || pages->ntuples < first)
-	{
-		HeapTupleHeader *tuples = pages->tuples + pages->ntuples;
-		OffsetNumber *offsets = pages->offsets + pages->ntuples;
-
-		for (uint32 i = 0; i < n; i++)
-			tuples[i] = pages->tuples[ps->selection[i]];
-		for (uint32 i = 0; i < n && pages->want_offsets; i++)
-			offsets[i] = pages->offsets[ps->selection[i]];
-	}
-	pages->ntuples += n;
-	ps->looked_at = end;
-}
-
 /* Step 2; returns how many tuples were dropped though they passed the quals. */
 static uint32
 look_at_page(HgjSource *source)
 {
 	PageSource *ps = source->private_state;
-	uint32		first = ps->looked_at;
+	uint32		first = ps->quals.looked_at;
 
-	filter_page(source);
-	if (!ps->sieve.active || first > 0 || ps->looked_at < ps->page_rows)
+	hgj_page_quals_run(&ps->quals, source, &ps->pages);
+	if (!ps->sieve.active || first > 0 || !hgj_page_quals_done(&ps->quals))
 		return 0;
 	return hgj_page_sieve_run(&ps->sieve, source, &ps->pages);
 }
@@ -624,8 +416,8 @@ rewind_pages(HgjSource *source)
 	PageSource *ps = source->private_state;
 
 	hgj_pages_reset(&ps->pages);
-	ps->next_row = ps->page_rows = ps->looked_at = 0;
-	ps->started = ps->stopped = false;
+	hgj_page_quals_reset(&ps->quals);
+	ps->next_row = 0;
 }
 
 static void
@@ -665,16 +457,19 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 			take_rows(source, batch, n);
 			returned += n;
 		}
-		else if (ps->looked_at < ps->page_rows)
+		else if (!hgj_page_quals_done(&ps->quals))
 		{
 			if (source->careful && batch->nrows > 0 &&
-				next_may_raise(source, ps))
+				hgj_page_quals_may_raise(&ps->quals, source))
 				break;
 			dropped += look_at_page(source);
 		}
 		else if (!hgj_pages_full(pages) &&
 				 hgj_pages_next(pages, max_rows > HGJ_BATCH_FIRST_ROWS))
-			begin_page(ps);
+		{
+			hgj_page_quals_begin(&ps->quals, pages);
+			ps->next_row = 0;
+		}
 		else
 			break;
 	}

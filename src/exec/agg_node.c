@@ -3,9 +3,9 @@
  * agg_node.c
  *	  The HashGraphAgg node: callbacks of a CustomScan, and the state machine.
  *
- *	READ		have a device do it all (device_run.c), or take every batch: of the join, or of a spilled partition; find
- *				the rows' groups (agg_groups.c) and update their states
- *				(agg_input.c)
+ *	READ		have a device do it all (device_run.c), or take every batch: of
+ *				the join, or of a spilled partition; find the rows' groups
+ *				(agg_groups.c) and update their states (agg_input.c)
  *	RETURN		the groups in the table, one by one: HAVING, then projection;
  *				at the end the next spilled partition is read, if there is one
  *	DONE		until a rescan

@@ -56,6 +56,8 @@ extern void hgj_fault_interrupt(void);
 	(hgj_fault_file(), BufFileRead(file, to, size))
 #define BufFileSeek(file, number, offset, whence) \
 	(hgj_fault_file(), BufFileSeek(file, number, offset, whence))
+#define BufFileClose(file) \
+	(hgj_fault_file(), BufFileClose(file))	/* it writes what it has */
 #define tuplestore_puttupleslot(store, slot) \
 	(hgj_fault_file(), tuplestore_puttupleslot(store, slot))
 #define tuplestore_gettupleslot(store, forward, copy, slot) \

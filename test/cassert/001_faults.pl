@@ -17,7 +17,7 @@ my $most = $ENV{HGJ_FAULTS} || 24;
 
 my $fake = "$FindBin::Bin/../fake/fake.so";
 my $node = new_server('main', "work_mem = '64kB'", 'hash_mem_multiplier = 1', 'max_parallel_workers_per_gather = 0',
-	'restart_after_crash = on', 'log_min_messages = warning', 'log_error_verbosity = terse');
+	'restart_after_crash = on', "shared_preload_libraries = 'hashgraph_join'", 'log_min_messages = warning', 'log_error_verbosity = terse');
 
 $node->safe_psql(
 	'postgres', q{
@@ -38,6 +38,12 @@ $node->safe_psql(
 			EXECUTE sql INTO answer;
 		END;
 		RETURN answer;
+	END $$;
+	CREATE FUNCTION explained(sql text) RETURNS boolean LANGUAGE plpgsql AS $$
+	DECLARE plan json;
+	BEGIN
+		EXECUTE 'EXPLAIN (ANALYZE, FORMAT json) ' || sql INTO plan;
+		RETURN json_array_length(plan) = 1;
 	END $$;
 	-- half of the rows of a cursor, whose subtransaction may go, then all of another's
 	CREATE FUNCTION by_cursor(sql text) RETURNS text LANGUAGE plpgsql AS $$
@@ -69,7 +75,7 @@ my $cuda = "SET hashgraph_join.engine = cuda; SET hashgraph_join.cuda_library = 
 my $workers = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;';
 my $rows = 'SET hashgraph_join.aggregate = off;';
 my $digest = sub { return "SELECT count(*), sum(hashtext(x::text)::bigint) FROM ($_[0] OFFSET 0) x" };
-# name => [ settings, query, what its EXPLAIN ANALYZE must say ]
+# name => [ settings, query, what its EXPLAIN ANALYZE must say, the same query for PostgreSQL ]
 my %query = (
 	'inner' => [ '', "SELECT $sums FROM fact f JOIN dim d USING (k)", qr/Partitions: \d/ ],
 	'inner, rows' => [ $rows, "SELECT $sums FROM fact f JOIN dim d USING (k)", qr/Partitions: \d/ ],
@@ -85,12 +91,16 @@ my %query = (
 	'partitions of partitions' => [ 'SET hashgraph_join.chunk_rows = 40; SET hashgraph_join.spill = partitions;', "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Partitions: \d\d/ ],
 	'a star' => [ '', "SELECT d.g, e.g, $sums FROM fact f JOIN dim d ON f.k = d.k LEFT JOIN dim e ON f.t = e.t GROUP BY 1, 2 ORDER BY 1, 2", qr/Partitions: \d/ ],
 	'groups' => [ '', $digest->('SELECT f.v, d.t, count(*), sum(f.v::numeric), avg(d.w), max(d.t) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2'), qr/HashGraphAgg.*Spilled Rows/s ],
-	'encoded groups' => [ "SET work_mem = '8MB';", $digest->('SELECT d.t, count(*), sum(f.v) FROM fact f JOIN dim d USING (k) GROUP BY 1'), qr/HashGraphAgg/ ],
+	'encoded groups' => [ "SET work_mem = '8MB'; SET hashgraph_join.require = 'aggregate';", $digest->('SELECT d.t, count(*), sum(f.v) FROM fact f JOIN dim d USING (k) GROUP BY 1'), qr/HashGraphAgg/ ],
 	'tuples' => [ "SET hashgraph_join.source = tuples;", "SELECT $sums FROM fact f FULL JOIN dim d USING (t)", qr/Partitions: \d/ ],
 	'rescans' => [ '', 'SELECT x.i, (SELECT count(f.v) FROM fact f RIGHT JOIN dim d USING (k) WHERE d.w > x.i) FROM generate_series(1, 3) AS x(i)', qr/HashGraphJoin/ ],
 	'rescans of groups' => [ '', 'SELECT x.i, y.* FROM generate_series(1, 2) AS x(i), LATERAL (SELECT count(*), sum(n) FROM (SELECT f.v, count(*) + x.i * 0 AS n FROM fact f JOIN dim d USING (k) GROUP BY 1 HAVING count(*) > 0 OFFSET 0) z) y', qr/HashGraphAgg/ ],
 	'caught' => [ '', "SELECT in_spite_of('SELECT count(*) || '' '' || sum(f.v) || '' '' || sum(d.w) FROM fact f LEFT JOIN dim d USING (k)')", undef ],
 	'cursors' => [ $rows, "SELECT by_cursor('SELECT f.v, d.t FROM fact f FULL JOIN dim d USING (k)')", undef ],
+	'a limit' => [ $rows, 'SELECT count(*) FROM (SELECT f.v, d.t FROM fact f LEFT JOIN dim d USING (k) LIMIT 700) x', qr/HashGraphJoin/ ],
+	'explained' => [ '', "SELECT explained('SELECT d.t, count(*) FROM fact f LEFT JOIN dim d USING (k) GROUP BY 1')", undef ],
+	'prepared' => [ "SET plan_cache_mode = force_generic_plan; PREPARE p(int) AS SELECT $sums FROM fact f LEFT JOIN dim d ON f.k = d.k AND d.w <> \$1;",
+		'EXECUTE p(300)', qr/Partitions: \d/, "SELECT $sums FROM fact f LEFT JOIN dim d ON f.k = d.k AND d.w <> 300" ],
 	'workers' => [ "$workers SET work_mem = '8MB';", "SELECT $sums FROM fact f JOIN dim d USING (k)", qr/Gather/ ],
 	'workers, rows' => [ "$workers $rows", "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Gather/ ],
 	'device' => [ $cuda, "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Engine: cuda/ ]);
@@ -99,7 +109,7 @@ my %kind = (memory => qr/^(00000|53200)$/, palloc => qr/^(00000|53200)$/, file =
 my $forced = "$FORCED SET hashgraph_join.require = off;";
 my $good = 'SELECT count(*), sum(f.v), sum(d.w) FROM fact f LEFT JOIN dim d USING (k)';
 my $answer = $node->safe_psql('postgres', $good);
-my %stock = map { $_ => $node->safe_psql('postgres', $query{$_}[1]) } keys %query;
+my %stock = map { $_ => $node->safe_psql('postgres', $query{$_}[3] // $query{$_}[1]) } keys %query;
 
 my $beside = neighbour($node, "$forced SET work_mem = '8MB';", "SELECT count(*) || ' ' || sum(v) || ' ' || sum(w) FROM fact JOIN dim USING (k)");
 
@@ -190,10 +200,11 @@ for my $q ('full', 'groups')
 	my $events = $counted->[0][2];
 	for my $at (2, int($events / 2), $events - 10)
 	{
+		my $log = -s $node->logfile;
 		my ($rc, $out, $err) = $node->psql('postgres',
 			"$forced $query{$q}[0] SET hashgraph_join.debug_fault = crash; SET hashgraph_join.debug_fault_at = $at; $query{$q}[1]", on_error_stop => 0);
 		isnt($rc, 0, "$q, a crash at $at of $events");
-		$node->poll_query_until('postgres', 'SELECT true') or die 'no restart';
+		$node->wait_for_log(qr/ready to accept connections/, $log);
 		is($node->safe_psql('postgres', "SELECT count(*) FROM pg_ls_tmpdir(); $forced $query{$q}[0] $query{$q}[1]"),
 			"0\n$stock{$q}", "$q, a crash at $at of $events: no file, and the answer after the restart");
 	}

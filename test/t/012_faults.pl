@@ -192,9 +192,10 @@ unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal|leak|W
 for my $what (sort keys %ended)
 {
 	my ($session, $pid) = begin_query($ended{$what});
+	my $log = -s $node->logfile;
 	kill 'KILL', $pid;
+	$node->wait_for_log(qr/ready to accept connections/, $log);
 	eval { $session->quit };
-	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid") or die 'no restart';
 	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_ls_tmpdir(); $forced $query{'full join, rows'}[1]"), "0\n$stock{'full join, rows'}",
 		"$what, killed: no file, and the answer after the restart");
 	($session, $pid) = begin_query($ended{$what});

@@ -4,13 +4,13 @@
  *	  The build side: inner rows into an engine's table and the row store.
  *
  * 1. The engine has been chosen (engines.c).  Where it is a device's, and that
- *	  fails or turns out too small, the build starts again on the CPU, if the
- *	  inner side can be read again (failover.c).
+ *	  fails, or has less memory than it said, the build of the pass starts again
+ *	  with less of it, or on the CPU, if the rows can be read again (failover.c).
  * 2. Make a table and append inner batches, key words to the engine, wanted
  *	  columns to the row store.  After each batch, ask the engine what a build
  *	  of these rows would take.
- * 3. When that, and the rows, pass work_mem x hash_mem_multiplier, and there
- *	  are more rows, let the rest be split into partitions (partition.c).  Where
+ * 3. When that, and the rows, pass work_mem x hash_mem_multiplier, or what the
+ *	  device has, and there are more rows, let the rest be split into partitions (partition.c).  Where
  *	  that is not wanted, stop: this is one pass of several.  The child, or the
  *	  file, stays where it is, and the next pass takes on from there.  A pass has
  *	  at least one batch, so it always gets on.
@@ -62,7 +62,9 @@
 static bool
 create_table(HgjJoinState *state)
 {
-	double		fits = (double) get_hash_memory_limit() /
+	double		memory = state->device_limit > 0 ?
+		Min(state->device_limit, get_hash_memory_limit()) : get_hash_memory_limit();
+	double		fits = memory /
 		(HGJ_HINT_SHARE * state->inner.nwords * sizeof(uint64));
 	double		expected = Min(hgj_unit_rows(state), fits);
 	Instrumentation *instrument = state->css.ss.ps.instrument;
@@ -91,15 +93,11 @@ create_table(HgjJoinState *state)
 	return !state->device_failed;
 }
 
-/*
- * Has the table become too large for the device?  A part of the limit is left to
- * the probes.
- */
-static bool
-fills_device(const HgjJoinState *state, const HgjMemory *memory)
+/* Of device memory, what a table may take: a part is left to the probes. */
+uint64
+hgj_table_share(const HgjJoinState *state)
 {
-	return state->device_limit > 0 &&
-		memory->build_peak > state->device_limit - state->device_limit / HGJ_PROBE_SHARE;
+	return state->device_limit - state->device_limit / HGJ_PROBE_SHARE;
 }
 
 /*
@@ -107,28 +105,40 @@ fills_device(const HgjJoinState *state, const HgjMemory *memory)
  * rows.
  */
 static Size
-projected_bytes(HgjJoinState *state)
+projected_bytes(HgjJoinState *state, const HgjMemory *memory)
 {
-	HgjMemory	memory;
-
-	state->engine->memory(state->table, &memory);
-	if (fills_device(state, &memory))
-		hgj_device_fails(state, HGJ_LIMIT,
-						 "the build side is too large");
-	return (Size) (state->on_device ? memory.host : memory.build_peak) +
+	return (Size) (state->on_device ? memory->host : memory->build_peak) +
 		hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
 		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state);
 }
 
-/* Are these as many rows as a table may have? */
+/*
+ * Are these as many rows as a table may have?  Or, state->device_failed, not for
+ * the device at all?
+ */
 static bool
 table_is_full(HgjJoinState *state, Size limit)
 {
-	return projected_bytes(state) +
+	HgjMemory	memory;
+
+	state->device_is_full = false;
+	state->engine->memory(state->table, &memory);
+	if (projected_bytes(state, &memory) +
 		hgj_partition_reserve(state, limit) > limit ||
 		state->total_rows > HGJ_MOST_PASS_ROWS(state) ||
-		(hgj_chunk_rows > 0 && state->total_rows >= (uint32) hgj_chunk_rows);
+		(hgj_chunk_rows > 0 && state->total_rows >= (uint32) hgj_chunk_rows))
+		return true;
+	if (state->device_limit == 0 || memory.build_peak <= hgj_table_share(state))
+		return false;
+	if (hgj_should_leave_device(state))
+	{
+		state->device_shrunk = true;	/* less memory is not what would help */
+		hgj_device_fails(state, HGJ_LIMIT, "the build side is too large");
+	}
+	else
+		state->device_is_full = true;
+	return true;
 }
 
 static void
@@ -224,6 +234,8 @@ note_stats(HgjJoinState *state)
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
 	stats->dictionary_full = hgj_dictionaries_are_full(state);
+	stats->device_full |= state->device_is_full &&
+		(state->splitting || !state->last_pass);
 	stats->build_rows += state->total_rows;
 	stats->passes = Max(stats->passes, state->pass);
 	stats->built = true;
@@ -278,6 +290,7 @@ build_table(HgjJoinState *state)
 		state->stats.build_rows = 0;
 		state->units = 0;
 	}
+	state->device_is_full = false;
 	state->total_rows = 0;
 	state->graph_rows = 0;
 	state->long_keys = false;
@@ -349,9 +362,11 @@ hgj_build_pass(HgjJoinState *state)
 	if (state->inner_batch == NULL)
 		lay_out_build_side(state);
 	state->pass++;
+	state->rows_before = state->unit_pass > 0 ?
+		state->rows_before + state->total_rows : 0;
 	state->unit_pass++;
 	build_table(state);
-	if (state->device_failed && hgj_retry_build(state))
+	while (state->device_failed && hgj_retry_build(state))
 		build_table(state);
 	if (state->device_failed)
 		return;

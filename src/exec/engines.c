@@ -239,6 +239,29 @@ device_memory(const HgjDeviceInfo *info)
 }
 
 /*
+ * After a build for which the device had too little memory: can it be tried with
+ * less?  Once in a join's life, and only where a device was asked for.
+ */
+bool
+hgj_use_less_memory(HgjJoinState *state)
+{
+	HgjStatus	status = state->device_error.status;
+	HgjDeviceInfo info;
+	HgjError	err = {0};
+
+	if ((status != HGJ_OUT_OF_MEMORY && status != HGJ_LIMIT) ||
+		hgj_engine != HGJ_ENGINE_CUDA || state->device_shrunk ||
+		state->engine->device_info(0, &info, &err) != HGJ_OK)
+		return false;
+	state->device_shrunk = true;
+	state->device_limit = Min(state->device_limit, device_memory(&info)) / 2;
+	strlcpy(state->stats.shrunk, state->device_error.message,
+			sizeof(state->stats.shrunk));
+	state->device_failed = false;
+	return true;
+}
+
+/*
  * Set state->engine, open in this process.  Never fails, or only because the
  * GPU is required: the CPU engine is always there.
  */

@@ -86,12 +86,14 @@ show_fallback(const HgjRunReport *run, ExplainState *es)
 	if (run->fallback != HGJ_FALLBACK_NONE)
 		appendStringInfo(&buf, "cpu engine (%s%s)",
 						 fallback_reason[run->fallback], run->fallback_text);
-	if (run->stats.partitions > 0)
-		appendStringInfo(&buf, "%spartitions (the build side does not fit into memory)",
-						 buf.len ? "; " : "");
-	else if (run->stats.passes > 1)
-		appendStringInfo(&buf, "%sseveral passes (the build side does not fit into memory)",
-						 buf.len ? "; " : "");
+	if (run->stats.shrunk[0])
+		appendStringInfo(&buf, "%shalf of the device memory (%s)",
+						 buf.len ? "; " : "", run->stats.shrunk);
+	if (run->stats.partitions > 0 || run->stats.passes > 1)
+		appendStringInfo(&buf, "%s%s (the build side does not fit into %s)",
+						 buf.len ? "; " : "",
+						 run->stats.partitions > 0 ? "partitions" : "several passes",
+						 run->stats.device_full ? "device memory" : "memory");
 	if (run->stats.dictionary_full)
 		appendStringInfo(&buf, "%sgroups by value (the dictionary of their codes is full)",
 						 buf.len ? "; " : "");
@@ -193,6 +195,7 @@ show_spilled(const HgjRunStats *stats, ExplainState *es)
 {
 	uint64		inner = (stats->spilled_inner + 1023) / 1024;
 	uint64		outer = (stats->spilled_outer + 1023) / 1024;
+	uint64		held = (stats->held_bytes + 1023) / 1024;
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
@@ -200,14 +203,19 @@ show_spilled(const HgjRunStats *stats, ExplainState *es)
 		ExplainPropertyUInteger("Spilled Outer", "kB", outer, es);
 		ExplainPropertyUInteger("Outer Rows Filtered", NULL,
 								stats->outer_filtered, es);
+		ExplainPropertyUInteger("Partitions in Memory", "kB", held, es);
 	}
-	else if (inner > 0)
+	else if (inner > 0 || held > 0)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,
 						 "Spilled Inner: " UINT64_FORMAT "kB  Spilled Outer: "
-						 UINT64_FORMAT "kB  Outer Rows Filtered: " UINT64_FORMAT "\n",
+						 UINT64_FORMAT "kB  Outer Rows Filtered: " UINT64_FORMAT,
 						 inner, outer, stats->outer_filtered);
+		if (held > 0)
+			appendStringInfo(es->str, "  Partitions in Memory: " UINT64_FORMAT "kB",
+							 held);
+		appendStringInfoChar(es->str, '\n');
 	}
 }
 
@@ -243,7 +251,7 @@ show_run(HgjJoinState *state, ExplainState *es)
 						 (stats->peak_bytes + 1023) / 1024);
 		if (stats->passes > 1)
 			appendStringInfo(es->str, "  Passes: %u", stats->passes);
-		if (stats->spilled_inner > 0)
+		if (stats->spilled_inner > 0 || stats->held_bytes > 0)
 			appendStringInfo(es->str, "  Partitions: %u", stats->partitions + 1);
 		appendStringInfoChar(es->str, '\n');
 	}

@@ -8,8 +8,10 @@
  * is taken, no row may be returned twice or not at all:
  *
  * 1. While the first table is being built, nothing is lost: the inner side is
- *	  read again.  Nor is it while that of a unit of partitions is (partition.c),
- *	  if it is the first of the unit: its rows are still on file.
+ *	  read again.  Nor is it while that of a unit of partitions is (partition.c):
+ *	  its rows are still on file.  Where it was memory that the device had too
+ *	  little of, although it had said otherwise, the build is tried once more with
+ *	  half of it: in smaller partitions.
  * 2. Later, while outer batches are probed: if the table holds the whole build
  *	  side (of the unit), it is built again on the CPU, and the batch at hand is
  *	  probed again.  Batches before it are finished, whatever they have returned.
@@ -18,6 +20,11 @@
  * 3. Otherwise, if the join has returned nothing at all, both sides are read
  *	  again from their start.
  * 4. Otherwise there is an error.
+ *
+ * A build side that is too large for the device is no failure: what fits is joined
+ * on it, and the rest goes to partitions (partition.c).  But it is left for the CPU
+ * where too few rows fit to be worth it, and where the device was our choice
+ * (engine = auto) and the CPU needs no partitions, as far as anybody knows.
  *
  * A side is read again by ExecReScan().  That is out of the question where a
  * volatile function would be called again, and for scans that are shared with
@@ -31,6 +38,10 @@
 
 #include "exec/join_state.h"
 #include "exec/partition.h"
+#include "guc.h"
+
+/* Fewer rows are not worth a table on a device, if there are more. */
+#define HGJ_LEAST_DEVICE_ROWS	8192
 
 static bool
 can_read_inner_again(const HgjJoinState *state)
@@ -54,10 +65,11 @@ can_go_on(const HgjJoinState *state, HgjPhase phase)
 	if (phase != HGJ_PHASE_FETCH && phase != HGJ_PHASE_PROBE &&
 		phase != HGJ_PHASE_MATCHES)
 		return false;
-	return state->unit_pass == 1 && state->last_pass && !state->splitting &&
+	return state->last_pass && !state->splitting &&
 		state->emitted == state->emitted_before &&
 		(!state->semantics.mark_inner || state->outer_batch->first_row == 0) &&
-		(hgj_in_unit(state) || can_read_inner_again(state));
+		(hgj_in_unit(state) ||
+		 (state->unit_pass == 1 && can_read_inner_again(state)));
 }
 
 /*
@@ -77,42 +89,62 @@ drop_build(HgjJoinState *state)
 		hgj_rewind_inner(state);
 }
 
+/* The unit's build rows at the first of this pass, nothing built. */
 static void
-leave_device(HgjJoinState *state)
-{
-	drop_build(state);
-	hgj_use_cpu(state);
-}
-
-/* The same for the table of a unit, whose outer rows stay where they are. */
-static void
-leave_device_in_unit(HgjJoinState *state)
+drop_unit_table(HgjJoinState *state)
 {
 	hgj_release_table(state);
 	hgj_row_store_free(&state->rows);
-	state->inner_pending = false;
-	hgj_rewind_unit_inner(state);
+	hgj_reread_unit(state);
+}
+
+/* Prepare for building the table of this pass on the CPU. */
+static void
+leave_device(HgjJoinState *state)
+{
+	if (hgj_in_unit(state))
+	{
+		drop_unit_table(state);
+		/* this pass has not been */
+		state->stats.build_rows -= state->total_rows;
+		state->total_rows = 0;
+		state->pass--;
+		state->unit_pass--;
+	}
+	else
+		drop_build(state);
 	hgj_use_cpu(state);
 }
 
+/* The table at hand fills the device: is it to be left? */
+bool
+hgj_should_leave_device(const HgjJoinState *state)
+{
+	if (!hgj_in_unit(state) &&
+		(state->pass > 1 || !can_read_inner_again(state)))
+		return false;
+	return state->total_rows < HGJ_LEAST_DEVICE_ROWS ||
+		(!hgj_in_unit(state) && hgj_engine == HGJ_ENGINE_AUTO);
+}
+
 /*
- * Step 1: prepare for building the first pass, or a unit's first, on the CPU.
- * False where that cannot be, because it is not the first or cannot be read again.
+ * Step 1: prepare for building the table of this pass again, on the CPU or in
+ * less memory.  False where its rows cannot be read again.
  */
 bool
 hgj_retry_build(HgjJoinState *state)
 {
 	if (hgj_in_unit(state))
+		drop_unit_table(state);
+	else
 	{
-		if (state->unit_pass > 1 || state->splitting)
+		if (state->pass > 1 || !can_read_inner_again(state))
 			return false;
-		leave_device_in_unit(state);
-		return true;
+		drop_build(state);
+		state->pass = state->unit_pass = 1;
 	}
-	if (state->pass > 1 || !can_read_inner_again(state))
-		return false;
-	leave_device(state);
-	state->pass = state->unit_pass = 1;
+	if (!hgj_use_less_memory(state))
+		hgj_use_cpu(state);
 	return true;
 }
 
@@ -127,14 +159,7 @@ hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 
 	if (can_go_on(state, phase))
 	{
-		if (hgj_in_unit(state))
-		{
-			leave_device_in_unit(state);
-			state->pass--;
-			state->unit_pass--;
-		}
-		else
-			leave_device(state);
+		leave_device(state);
 		hgj_build_pass(state);
 		if (state->last_pass && !state->splitting)
 		{
@@ -148,10 +173,9 @@ hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 		state->device_error = error;
 		hgj_engine_failed(state, &state->device_error);
 	}
+	drop_build(state);
 	if (state->on_device)
-		leave_device(state);
-	else
-		drop_build(state);
+		hgj_use_cpu(state);
 	hgj_rewind_outer(state);
 	return HGJ_PHASE_START;
 }

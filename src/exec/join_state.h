@@ -108,6 +108,9 @@ typedef struct HgjRunStats
 	uint64		spilled_inner;	/* bytes, of all rescans in sum */
 	uint64		spilled_outer;
 	uint64		outer_filtered; /* outer rows that did not have to wait; sum */
+	uint64		held_bytes;		/* of partitions, in memory, at the height */
+	bool		device_full;	/* device memory was what did not suffice */
+	char		shrunk[128];	/* why less of it is used, or empty */
 	HgjTableInfo table;			/* of the last pass */
 	uint32		notes;			/* HgjNote bits, of all passes */
 	uint64		filter_bytes;	/* largest of the tables that are gone */
@@ -171,6 +174,8 @@ typedef struct HgjJoinState
 	bool		wants_device;	/* the planner does, under engine = auto */
 	bool		on_device;		/* the engine's tables are not in host memory */
 	uint64		device_limit;	/* bytes; 0 = none is known */
+	bool		device_is_full; /* that, not the host's memory, ended a pass */
+	bool		device_shrunk;	/* device_limit, because it was too much */
 	bool		device_failed;	/* failover.c has to do something about it */
 	HgjError	device_error;
 	HgjFallback fallback;
@@ -178,6 +183,7 @@ typedef struct HgjJoinState
 	HgjTable   *table;
 	HgjProbe   *probe;
 	uint32		total_rows;		/* row ids of this pass */
+	uint64		rows_before;	/* those of earlier passes over the unit */
 	uint64		graph_rows;		/* those that have an entry */
 	bool		last_pass;
 	uint32		pass;			/* from 1, over all units (partition.c) */
@@ -301,6 +307,7 @@ extern void hgj_use_scan_slot(HgjJoinState *state);
 extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_log_notes(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
+extern uint64 hgj_table_share(const HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
 extern void hgj_free_build(HgjJoinState *state);
 
@@ -311,11 +318,13 @@ extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
 extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
 							 const char *text);
 extern void hgj_use_cpu(HgjJoinState *state);
+extern bool hgj_use_less_memory(HgjJoinState *state);
 extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 			pg_attribute_noreturn();
 
 /* failover.c */
 extern bool hgj_retry_build(HgjJoinState *state);
+extern bool hgj_should_leave_device(const HgjJoinState *state);
 extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
 
 /* probe.c */

@@ -31,6 +31,15 @@
  *	  for each pass is cheaper than writing both sides.  So a hot key costs as
  *	  many passes over the rows that match it as its build rows fill memory.
  *
+ * On a device the part that stays is what fits into its memory, too, and so are
+ * units: every table is built there.  Where it is the device that is full, and not
+ * the host, blocks of partitions stay in the host's memory as long as that lasts
+ * (partition_file.c), and files are written for the rest only.  Other ways were
+ * thought of: to keep the build side's rows and build a device table of every part
+ * of them for each batch of outer rows transfers the build side once per batch; to
+ * go over the outer side once per part means to read it again, or to keep all of it.
+ * Here most outer rows are done after the first part, and what waits is filtered.
+ *
  * The number of partitions follows from the rows that are to come: for the
  * children the planner's estimate or, where that is passed already, as many
  * again; for any other unit the exact number.
@@ -92,7 +101,7 @@ hgj_partition_bytes(const HgjJoinState *state)
 
 	if (parts == NULL)
 		return 0;
-	bytes = (Size) parts->nfiles * BLCKSZ;
+	bytes = (Size) parts->nfiles * BLCKSZ + parts->room.bytes;
 	if (parts->writer.blocks)
 		bytes += parts->writer.nbuffers * parts->writer.block_bytes;
 	if (parts->filter.words)
@@ -223,6 +232,7 @@ make_units(HgjJoinState *state, const HgjSpillRun *outer_runs)
 			continue;			/* nothing can come out of it */
 		if (nmembers > 0 &&
 			(bytes + these > parts->unit_bytes ||
+			 (parts->unit_rows > 0 && rows + inner->rows > parts->unit_rows) ||
 			 (hgj_chunk_rows > 0 && rows + inner->rows > hgj_chunk_rows)))
 		{
 			add_unit(state, outer_runs, members, nmembers);
@@ -250,6 +260,7 @@ hgj_split_end(HgjJoinState *state)
 		state->stats.spilled_outer += outer_runs[0].file->end;
 	}
 	hgj_spill_filter_free(&parts->filter);
+	state->stats.held_bytes = Max(state->stats.held_bytes, parts->room.bytes);
 	make_units(state, outer_runs);
 	release_file(parts, parts->inner_runs[0].file);
 	pfree(parts->inner_runs);
@@ -331,13 +342,6 @@ hgj_in_unit(const HgjJoinState *state)
 	return state->partitions && state->partitions->unit;
 }
 
-/* The build rows of the unit once more, from the first. */
-void
-hgj_rewind_unit_inner(HgjJoinState *state)
-{
-	hgj_spill_rewind(&state->partitions->readers[HGJ_INNER_SIDE]);
-}
-
 /* Another pass over the outer rows of a unit; false: they are the child's. */
 bool
 hgj_rewind_unit(HgjJoinState *state)
@@ -346,6 +350,41 @@ hgj_rewind_unit(HgjJoinState *state)
 		return false;
 	hgj_spill_rewind(&state->partitions->readers[HGJ_OUTER_SIDE]);
 	return true;
+}
+
+/*
+ * The device has failed while the table of a unit was built, or later: undo a split
+ * of it, and turn to the first build row of this pass.
+ */
+void
+hgj_reread_unit(HgjJoinState *state)
+{
+	HgjPartitions *parts = state->partitions;
+	HgjSpillReader *reader = &parts->readers[HGJ_INNER_SIDE];
+	uint64		left = state->rows_before;
+
+	if (state->splitting)
+	{
+		release_file(parts, parts->inner_runs[0].file);
+		pfree(parts->inner_runs);
+		parts->inner_runs = NULL;
+		hgj_partitions_free_memory(state);
+		state->splitting = false;
+	}
+	hgj_spill_rewind(reader);
+	state->inner_pending = false;
+	state->inner_batch->values = &state->rows.next_values;
+	while (left > 0)
+	{
+		hgj_arena_reset(state->inner_batch->values);
+		hgj_spill_read(reader, state->inner_batch,
+					   (uint32) Min(left, state->inner_batch->capacity));
+		if (state->inner_batch->nrows == 0)
+			elog(ERROR, "a partition of a HashGraphJoin has become smaller");
+		left -= state->inner_batch->nrows;
+	}
+	hgj_arena_free(state->inner_batch->values);
+	state->inner_batch->values = &state->rows.values;
 }
 
 /* Close all files: the next rows are the children's.  Not for aborts. */

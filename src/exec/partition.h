@@ -63,6 +63,8 @@ typedef struct HgjPartitions
 	Size		block_bytes;
 	double		row_bytes;		/* of memory, per row of the build side */
 	Size		unit_bytes;		/* of memory, that partitions may fill */
+	double		unit_rows;		/* that fit into device memory; 0 = any number */
+	HgjSpillRoom room;			/* of memory, for blocks that need no file */
 	HgjSpillWriter writer;		/* of one side, then of the other */
 	HgjSpillRun *inner_runs;
 	HgjSpillFilter filter;
@@ -78,8 +80,8 @@ extern double hgj_unit_rows(const HgjJoinState *state);
 extern void hgj_fill_inner(HgjJoinState *state, uint32 max_rows);
 extern bool hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows);
 extern bool hgj_in_unit(const HgjJoinState *state);
-extern void hgj_rewind_unit_inner(HgjJoinState *state);
 extern bool hgj_rewind_unit(HgjJoinState *state);
+extern void hgj_reread_unit(HgjJoinState *state);
 extern void hgj_take_flags(HgjJoinState *state);
 extern void hgj_partitions_release(HgjJoinState *state);
 extern void hgj_partitions_free_memory(HgjJoinState *state);

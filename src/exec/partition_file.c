@@ -13,7 +13,9 @@
  * 2. Each partition has one block that is being filled: records from the front,
  *	  values from the back.  A full block goes, without its gap, to the end of
  *	  the one file that all partitions of a side share.  A row that is larger
- *	  than a block gets one of its own.
+ *	  than a block gets one of its own.  Where memory is not what was short (it was
+ *	  a device's), blocks are kept in memory as long as there is room, and the file
+ *	  is made when there is none left.
  * 3. A block knows where the partition's block before it is.  So a partition is a
  *	  chain, which is read from the newest block to the oldest, as often as
  *	  anybody likes; beside one block for reading this takes no memory.
@@ -22,8 +24,8 @@
  * long as it is open, and there may be hundreds of partitions in few kilobytes.
  *
  * The file belongs to the resource owner, the blocks for writing to the join
- * (hgj_mem_alloc; hgj_spill_free_blocks() frees them on abort), all else is in
- * the query's context.  No locks.
+ * (hgj_mem_alloc; hgj_spill_free_blocks() frees them on abort), all else, blocks
+ * that are kept in memory included, is in the query's context.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,6 +38,13 @@
 
 /* Rows that are put into their blocks together, column by column. */
 #define HGJ_SPILL_GROUP		128
+
+/* A block that is kept in memory: this, then the block. */
+typedef struct HgjHeldBlock
+{
+	struct HgjHeldBlock *next;
+	Size		bytes;
+} HgjHeldBlock;
 
 /* Rows that have their place in a block, and are not there yet. */
 typedef struct RowGroup
@@ -75,7 +84,8 @@ hgj_spill_layout(HgjSpillLayout *layout, MemoryContext context,
  */
 void
 hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
-			   HgjSpillLayout *layout, int npartitions, Size block_bytes)
+			   HgjSpillLayout *layout, int npartitions, Size block_bytes,
+			   HgjSpillRoom *room)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
 	HgjSpillFile *file = palloc0(sizeof(HgjSpillFile));
@@ -88,8 +98,8 @@ hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
 	writer->buffers = palloc0(mul_size(npartitions, sizeof(HgjSpillBuffer)));
 	writer->blocks = hgj_alloc(mul_size(npartitions, block_bytes),
 							   gettext_noop("Failed on request of size %zu for the partitions of a HashGraphJoin."));
-	file->file = BufFileCreateTemp(false);
 	file->users = 1;			/* whoever opens the writer */
+	file->room = room;
 	writer->file = file;
 	for (int p = 0; p < npartitions; p++)
 	{
@@ -100,29 +110,80 @@ hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * Keep a block of two parts in memory, if there is room; else NULL.
+ */
+static char *
+hold_block(HgjSpillWriter *writer, const char *front, Size front_bytes,
+		   const char *back, Size back_bytes)
+{
+	HgjSpillFile *file = writer->file;
+	HgjSpillRoom *room = file->room;
+	Size		bytes = add_size(add_size(front_bytes, back_bytes),
+								 sizeof(HgjHeldBlock));
+	HgjHeldBlock *held;
+	char	   *block;
+
+	if (room->bytes > room->most || bytes > room->most - room->bytes)
+		return NULL;
+	held = MemoryContextAllocHuge(writer->context, bytes);
+	held->next = file->held;
+	held->bytes = bytes;
+	file->held = held;
+	room->bytes += bytes;
+	block = (char *) (held + 1);
+	memcpy(block, front, front_bytes);
+	memcpy(block + front_bytes, back, back_bytes);
+	return block;
+}
+
+static void
+write_block(HgjSpillWriter *writer, const char *front, Size front_bytes,
+			const char *back, Size back_bytes)
+{
+	HgjSpillFile *file = writer->file;
+
+	if (file->file == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(writer->context);
+
+		file->file = BufFileCreateTemp(false);
+		MemoryContextSwitchTo(old);
+	}
+	BufFileWrite(file->file, unconstify(char *, front), front_bytes);
+	if (back_bytes > 0)
+		BufFileWrite(file->file, unconstify(char *, back), back_bytes);
+	file->end += front_bytes + back_bytes;
+}
+
 /* Write a block out, and begin the partition's next one. */
 static void
 flush_block(HgjSpillWriter *writer, HgjSpillBuffer *buffer, Size block_bytes)
 {
 	HgjSpillRun *run = &buffer->run;
-	HgjSpillFile *file = writer->file;
 	HgjSpillBlock *header = (HgjSpillBlock *) buffer->block;
 	Size		front = sizeof(HgjSpillBlock) +
 		(Size) buffer->nrows * writer->layout->stride;
+	const char *values = buffer->block + block_bytes - buffer->value_bytes;
+	char	   *held;
 
 	CHECK_FOR_INTERRUPTS();
 	header->previous = run->newest;
 	header->previous_bytes = run->newest_bytes;
 	header->nrows = buffer->nrows;
-	BufFileWrite(file->file, buffer->block, front);
-	if (buffer->value_bytes > 0)
-		BufFileWrite(file->file,
-					 buffer->block + block_bytes - buffer->value_bytes,
-					 buffer->value_bytes);
-	run->newest = file->end;
+	held = hold_block(writer, buffer->block, front, values, buffer->value_bytes);
 	run->newest_bytes = front + buffer->value_bytes;
+	if (held)
+	{
+		run->newest = (uint64) (uintptr_t) held;
+		run->newest_bytes |= HGJ_SPILL_HELD;
+	}
+	else
+	{
+		run->newest = writer->file->end;
+		write_block(writer, buffer->block, front, values, buffer->value_bytes);
+	}
 	run->value_bytes += buffer->value_bytes;
-	file->end += run->newest_bytes;
 	buffer->nrows = 0;
 	buffer->value_bytes = 0;
 }
@@ -370,9 +431,18 @@ hgj_spill_free_blocks(HgjSpillWriter *writer)
 bool
 hgj_spill_file_release(HgjSpillFile *file)
 {
+	HgjHeldBlock *held;
+
 	if (--file->users > 0)
 		return false;
-	BufFileClose(file->file);
+	if (file->file)
+		BufFileClose(file->file);
+	while ((held = file->held) != NULL)
+	{
+		file->held = held->next;
+		file->room->bytes -= held->bytes;
+		pfree(held);
+	}
 	pfree(file);
 	return true;
 }

@@ -19,6 +19,9 @@
 #define HGJ_SPILL_NO_KEY	1	/* a key is NULL: the words mean nothing */
 #define HGJ_SPILL_MATCHED	2	/* an outer row that has had a match */
 
+/* A block's length has this bit where it is in memory, and its place a pointer. */
+#define HGJ_SPILL_HELD		(UINT64CONST(1) << 63)
+
 /* What a block begins with. */
 typedef struct HgjSpillBlock
 {
@@ -39,12 +42,21 @@ typedef struct HgjSpillLayout
 	bool		by_reference;	/* there are values behind the records */
 } HgjSpillLayout;
 
+/* What blocks that need not go to a file take of memory, and may take. */
+typedef struct HgjSpillRoom
+{
+	Size		bytes;
+	Size		most;
+} HgjSpillRoom;
+
 /* A temporary file, and how many units of partition.c have rows in it. */
 typedef struct HgjSpillFile
 {
-	BufFile    *file;
+	BufFile    *file;			/* NULL: all that was written is held */
 	uint64		end;
 	int			users;
+	struct HgjHeldBlock *held;	/* its blocks that are in memory */
+	HgjSpillRoom *room;
 } HgjSpillFile;
 
 /* The rows of a partition in a file: a chain of blocks, newest first. */
@@ -87,7 +99,8 @@ typedef struct HgjSpillReader
 	int			run;			/* the one that is being read */
 	uint64		next;			/* its next block, */
 	uint64		next_bytes;		/* 0: it has no more */
-	char	   *block;
+	const char *block;			/* buffer, or where it is held */
+	char	   *buffer;
 	Size		capacity;
 	Size		block_bytes;
 	uint32		nrows;			/* of the block, */
@@ -102,7 +115,7 @@ extern void hgj_spill_layout(HgjSpillLayout *layout, MemoryContext context,
 							 uint32 nwords);
 extern void hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
 						   HgjSpillLayout *layout, int npartitions,
-						   Size block_bytes);
+						   Size block_bytes, HgjSpillRoom *room);
 extern void hgj_spill_write(HgjSpillWriter *writer, const HgjBatch *batch,
 							const uint32 *rows, const uint32 *partitions,
 							const uint8 *flags, uint32 n);

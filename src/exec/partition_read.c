@@ -9,7 +9,7 @@
  *	  where the batch keeps its values.  A batch takes rows of many blocks, and a
  *	  block's rows may go to several batches.
  *
- * Memory: one block, and a byte of flags per row of the batch, in the query's
+ * Memory: one block of a file, and a byte of flags per row of the batch, in the query's
  * context.  No locks.
  *
  *-------------------------------------------------------------------------
@@ -42,6 +42,7 @@ hgj_spill_rewind(HgjSpillReader *reader)
 {
 	reader->run = -1;
 	reader->next_bytes = 0;
+	reader->block = NULL;
 	reader->nrows = reader->row = 0;
 }
 
@@ -49,20 +50,48 @@ hgj_spill_rewind(HgjSpillReader *reader)
 void
 hgj_spill_end_read(HgjSpillReader *reader)
 {
-	if (reader->block)
-		pfree(reader->block);
+	if (reader->buffer)
+		pfree(reader->buffer);
 	if (reader->flags)
 		pfree(reader->flags);
 	memset(reader, 0, sizeof(*reader));
 }
 
-/* Read the next block of the chains; false when there is none. */
+/* Read the next block, which is in the file. */
+static void
+read_block(HgjSpillReader *reader)
+{
+	HgjSpillFile *file = reader->runs[reader->run].file;
+	size_t		got;
+
+	if (reader->next_bytes > reader->capacity)
+	{
+		if (reader->buffer)
+			pfree(reader->buffer);
+		reader->buffer = NULL;
+		reader->capacity = 0;
+		reader->buffer = MemoryContextAllocHuge(reader->context,
+												reader->next_bytes);
+		reader->capacity = reader->next_bytes;
+	}
+	if (BufFileSeek(file->file, 0, (off_t) reader->next, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file of a HashGraphJoin")));
+	got = BufFileRead(file->file, reader->buffer, reader->next_bytes);
+	if (got != reader->next_bytes)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read from temporary file of a HashGraphJoin: read only %zu of %zu bytes",
+						got, (size_t) reader->next_bytes)));
+	reader->block = reader->buffer;
+}
+
+/* Turn to the next block of the chains; false when there is none. */
 static bool
 next_block(HgjSpillReader *reader)
 {
 	HgjSpillBlock header;
-	HgjSpillFile *file;
-	size_t		got;
 
 	while (reader->next_bytes == 0)
 	{
@@ -72,29 +101,15 @@ next_block(HgjSpillReader *reader)
 		reader->next = reader->runs[reader->run].newest;
 		reader->next_bytes = reader->runs[reader->run].newest_bytes;
 	}
-	if (reader->next_bytes > reader->capacity)
-	{
-		if (reader->block)
-			pfree(reader->block);
-		reader->block = NULL;
-		reader->capacity = 0;
-		reader->block = MemoryContextAllocHuge(reader->context,
-											   reader->next_bytes);
-		reader->capacity = reader->next_bytes;
-	}
 
 	CHECK_FOR_INTERRUPTS();
-	file = reader->runs[reader->run].file;
-	if (BufFileSeek(file->file, 0, (off_t) reader->next, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not seek in temporary file of a HashGraphJoin")));
-	got = BufFileRead(file->file, reader->block, reader->next_bytes);
-	if (got != reader->next_bytes)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not read from temporary file of a HashGraphJoin: read only %zu of %zu bytes",
-						got, (size_t) reader->next_bytes)));
+	if (reader->next_bytes & HGJ_SPILL_HELD)
+	{
+		reader->block = (const char *) (uintptr_t) reader->next;
+		reader->next_bytes &= ~HGJ_SPILL_HELD;
+	}
+	else
+		read_block(reader);
 	memcpy(&header, reader->block, sizeof(header));
 	reader->block_bytes = reader->next_bytes;
 	reader->nrows = header.nrows;

@@ -64,6 +64,28 @@ get_partitions(HgjJoinState *state)
 	return parts;
 }
 
+/*
+ * How many rows the device has room for, when those in the table fill that; and how
+ * much of the host's memory is left for blocks, if any.
+ */
+static void
+plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit, Size taken)
+{
+	HgjPartitions *parts = state->partitions;
+
+	parts->room.most = 0;
+	parts->unit_rows = 0;
+	if (!state->on_device)
+		return;
+	if (state->device_limit > 0 && memory->build_peak > 0)
+		parts->unit_rows = HGJ_UNIT_FILL * state->total_rows *
+			hgj_table_share(state) / memory->build_peak;
+	taken += memory->host + hgj_row_store_bytes(&state->rows) +
+		hgj_partition_bytes(state);
+	if (state->device_is_full && taken < limit)
+		parts->room.most = parts->room.bytes + (limit - taken) / 4 * 3;
+}
+
 /* How many partitions, of which size, with which filter (head comment). */
 static void
 plan_split(HgjJoinState *state)
@@ -90,8 +112,11 @@ plan_split(HgjJoinState *state)
 	parts->unit_bytes = taken < limit ? limit - taken : 0;
 	parts->unit_bytes = Max(parts->unit_bytes, limit / 8);
 	parts->unit_bytes = (Size) (parts->unit_bytes * HGJ_UNIT_FILL);
+	plan_for_device(state, &memory, limit, taken);
 	wanted = factor * rest / parts->unit_bytes *
 		(parts->row_bytes + state->rows.values.allocated / in_memory);
+	if (parts->unit_rows > 0)
+		wanted = Max(wanted, factor * rest / parts->unit_rows);
 	wanted = Max(wanted, HGJ_USUAL_PARTITIONS);
 	wanted = Min(wanted, HGJ_MOST_PARTITIONS);
 	while (n < wanted && (Size) n * 2 * HGJ_SMALLEST_BLOCK <= budget)
@@ -113,7 +138,7 @@ open_writer(HgjJoinState *state, HgjSpillSide side)
 	HgjPartitions *parts = state->partitions;
 
 	hgj_spill_open(&parts->writer, state->context, &parts->layouts[side],
-				   parts->npartitions, parts->block_bytes);
+				   parts->npartitions, parts->block_bytes, &parts->room);
 	parts->nfiles++;
 	hgj_note_peak_memory(state);
 }
@@ -240,6 +265,7 @@ hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 	parts = state->partitions;
 	parts->inner_runs = hgj_spill_close(&parts->writer);
 	state->stats.spilled_inner += parts->inner_runs[0].file->end;
+	state->stats.held_bytes = Max(state->stats.held_bytes, parts->room.bytes);
 	hgj_spill_filter_settle(&parts->filter);
 }
 

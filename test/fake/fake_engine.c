@@ -12,6 +12,7 @@
  *						probe_create, probe_begin, probe_next, mark, unmatched,
  *						clear_marks, pipeline) since then: lost, memory, limit, hang
  *		any NTH WHAT	the NTH of all calls of this process, whatever it calls
+ *		unit NTH CALL WHAT	the first CALL of the NTH table of this process
  *		free BYTES		the device's free memory
  *		unusable		the device is too old
  *
@@ -68,6 +69,7 @@ typedef struct Fault
 {
 	Call		call;
 	unsigned	nth;
+	unsigned	table;			/* 0: of any */
 	char		what[16];
 } Fault;
 
@@ -93,6 +95,7 @@ static bool unusable = false;
 static bool is_open = false;
 static bool lost = false;
 static uint32_t tables = 0;
+static unsigned made = 0;		/* tables, so far */
 
 static HgjStatus
 fail(HgjError *err, HgjStatus status, const char *message)
@@ -125,16 +128,20 @@ read_faults(void)
 		unsigned long long bytes;
 		unsigned	nth;
 
+		unsigned	table = 0;
+
 		if (sscanf(line, "free %llu", &bytes) == 1)
 			free_memory = bytes;
 		else if (strncmp(line, "unusable", 8) == 0)
 			unusable = true;
-		else if (sscanf(line, "%31s %u %15s", name, &nth, what) == 3)
+		else if (sscanf(line, "unit %u %31s %15s", &table, name, what) == 3 ||
+				 sscanf(line, "%31s %u %15s", name, &nth, what) == 3)
 			for (int c = 0; c < CALLS && nfaults < MAX_FAULTS; c++)
 				if (strcmp(name, call_names[c]) == 0)
 				{
 					faults[nfaults].call = (Call) c;
-					faults[nfaults].nth = nth;
+					faults[nfaults].nth = table > 0 ? 1 : nth;
+					faults[nfaults].table = table;
 					strcpy(faults[nfaults++].what, what);
 				}
 	}
@@ -186,7 +193,8 @@ enter(Call call, const HgjTableSpec *spec, HgjError *err)
 		return fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
 	for (int i = 0; i < nfaults; i++)
 	{
-		if ((faults[i].call != call || faults[i].nth != nth) &&
+		if ((faults[i].call != call || faults[i].nth != nth ||
+			 (faults[i].table > 0 && faults[i].table != made)) &&
 			(faults[i].call != CALL_ANY || faults[i].nth != all_calls))
 			continue;
 		if (strcmp(faults[i].what, "lost") == 0)
@@ -287,6 +295,7 @@ fake_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	if (tables == 0)
 		read_faults();
 	*table = NULL;
+	made++;
 	ENTER(CALL_TABLE_CREATE, spec);
 	t = calloc(1, sizeof(FakeTable));
 	if (t == NULL)

@@ -6,13 +6,17 @@
  *
  * 1. What is to fail stands in the file hgj_cuda_faults of the process's current
  *	  directory, read when a table is created: lines of CALL NTH WHAT, where the
- *	  NTH call of append, build, probe_begin or probe_next since then meets
+ *	  NTH call of append, build, probe_begin, probe_next, or of a pipeline's
+ *	  methods (pipe_create, pipe_payload, pipe_start, pipe_stage, pipe_push,
+ *	  pipe_finish, pipe_groups) since then meets
  *
  *		trap	a kernel that faults: the context is lost, as CUDA has it
  *		hang	a kernel that runs for some eight seconds
  *		memory	a request for more memory than the device has
  *
  * 2. The calls of the real engine are replaced by ones that look for faults first.
+ *	  What pipe_push meets is only put into the stream of its rows: it is met by
+ *	  who waits for them.
  *
  * No memory, no locks: tests have one thread.
  *
@@ -23,7 +27,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "pipeline_host.h"
 
 namespace hgj
 {
@@ -40,6 +44,8 @@ struct Fault
 };
 
 static HgjEngine real;
+static HgjPipelineMethods real_pipeline;
+static HgjPipelineMethods faulty_pipeline;
 static Fault faults[MAX_FAULTS];
 static int nfaults = 0;
 
@@ -75,8 +81,9 @@ static void read_faults()
 	(void) fclose(file);
 }
 
-/* Step 1. */
-static HgjStatus meet(const char *call, HgjTable *table, HgjError *err)
+/* Step 1; table: whose account it is. */
+static HgjStatus meet_in(const char *call, HgjTable *table, const Lane &lane, bool waits,
+						 HgjError *err)
 {
 	for (int i = 0; i < nfaults; i++)
 	{
@@ -86,20 +93,26 @@ static HgjStatus meet(const char *call, HgjTable *table, HgjError *err)
 			continue;
 		HGJ_TRY(table_enter(table, err));
 		if (strcmp(f->what, "trap") == 0)
-			trap_kernel<<<1, 1, 0, table->lane.stream>>>();
+			trap_kernel<<<1, 1, 0, lane.stream>>>();
 		else if (strcmp(f->what, "hang") == 0)
-			hang_kernel<<<1, 1, 0, table->lane.stream>>>();
+			hang_kernel<<<1, 1, 0, lane.stream>>>();
 		else
 		{
-			Buffer buffer;
+			void *p;
 
-			HGJ_TRY(buffer.get(table, table->lane.stream, table->device->total_memory * 2,
-							   err));
+			HGJ_CUDA(cudaMallocFromPoolAsync(&p, table->device->total_memory * 2,
+											 table->device->pool, lane.stream));
 		}
 		HGJ_CUDA(cudaGetLastError());
-		HGJ_TRY(wait(table, table->lane, true, err));
+		if (waits)
+			HGJ_TRY(wait(table, lane, true, err));
 	}
 	return HGJ_OK;
+}
+
+static HgjStatus meet(const char *call, HgjTable *table, HgjError *err)
+{
+	return meet_in(call, table, table->lane, true, err);
 }
 
 static HgjStatus faulty_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
@@ -134,6 +147,60 @@ static HgjStatus faulty_next(HgjProbe *probe, HgjMatches *matches, HgjError *err
 	return real.probe_next(probe, matches, err);
 }
 
+static HgjStatus pipe_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline,
+							 HgjError *err)
+{
+	*pipeline = nullptr;
+	if (spec->njoins > 0)
+		HGJ_TRY(meet("pipe_create", spec->joins[0].table, err));
+	return real_pipeline.create(spec, pipeline, err);
+}
+
+static HgjStatus meet_pipe(const char *call, HgjPipeline *p, HgjError *err)
+{
+	return meet_in(call, &p->account, p->lane, true, err);
+}
+
+static HgjStatus pipe_payload(HgjPipeline *p, uint32_t join, uint32_t column,
+							  uint32_t first, uint32_t n, const void *values,
+							  const uint64_t *validity, HgjError *err)
+{
+	HGJ_TRY(meet_pipe("pipe_payload", p, err));
+	return real_pipeline.payload(p, join, column, first, n, values, validity, err);
+}
+
+static HgjStatus pipe_start(HgjPipeline *p, const HgjPipeRange *ranges, uint64_t expected,
+							HgjError *err)
+{
+	HGJ_TRY(meet_pipe("pipe_start", p, err));
+	return real_pipeline.start(p, ranges, expected, err);
+}
+
+static HgjStatus pipe_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *err)
+{
+	HGJ_TRY(meet_pipe("pipe_stage", p, err));
+	return real_pipeline.stage(p, stage, err);
+}
+
+static HgjStatus pipe_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError *err)
+{
+	HGJ_TRY(meet_in("pipe_push", &p->account, p->slots[p->turn].lane, false, err));
+	return real_pipeline.push(p, n, nulls, err);
+}
+
+static HgjStatus pipe_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
+{
+	HGJ_TRY(meet_pipe("pipe_finish", p, err));
+	return real_pipeline.finish(p, ngroups, err);
+}
+
+static HgjStatus pipe_groups(HgjPipeline *p, uint64_t first, uint64_t n, uint64_t *rows,
+							 HgjError *err)
+{
+	HGJ_TRY(meet_pipe("pipe_groups", p, err));
+	return real_pipeline.groups(p, first, n, rows, err);
+}
+
 /* Step 2. */
 void install_faults(HgjEngine *engine)
 {
@@ -145,6 +212,15 @@ void install_faults(HgjEngine *engine)
 	engine->build = faulty_build;
 	engine->probe_begin = faulty_begin;
 	engine->probe_next = faulty_next;
+	real_pipeline = faulty_pipeline = *engine->pipeline;
+	faulty_pipeline.create = pipe_create;
+	faulty_pipeline.payload = pipe_payload;
+	faulty_pipeline.start = pipe_start;
+	faulty_pipeline.stage = pipe_stage;
+	faulty_pipeline.push = pipe_push;
+	faulty_pipeline.finish = pipe_finish;
+	faulty_pipeline.groups = pipe_groups;
+	engine->pipeline = &faulty_pipeline;
 }
 
 } // namespace hgj

@@ -149,6 +149,12 @@ HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellabl
 	return await(lane.event, table, cancellable, err);
 }
 
+/* Until an event of the table's device has come; can be cancelled. */
+HgjStatus wait_for_event(const HgjTable *table, cudaEvent_t event, HgjError *err)
+{
+	return await(event, table, true, err);
+}
+
 /* The same for all that is in the stream now. */
 HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjError *err)
 {

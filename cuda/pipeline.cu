@@ -12,7 +12,9 @@
  * 4. stage and push go around PIPE_SLOTS staging buffers, each with a stream of its
  *	  own, so that the caller fills one while others are sent and worked on.
  *	  A slot is waited for when its turn comes again, and nothing else is; what
- *	  its kernel has found comes back beside it.
+ *	  its kernel has found comes back beside it.  Where a row may have very many
+ *	  candidates, its rows are done in pieces, each with a time limit of its own:
+ *	  much work is not a device that hangs.
  * 5. finish waits for all of them, and brings the groups together.
  *
  * All memory belongs to the pipeline; device memory is counted in an account
@@ -43,6 +45,13 @@ constexpr uint64_t MOST_SHARED_WORDS = 1024;
 
 constexpr uint64_t LEAST_HASHED = 1 << 12;
 
+/*
+ * Candidates that rows of a piece may have, if it is not to have fewer rows than
+ * keep the device busy.
+ */
+constexpr uint64_t PIECE_WORK = UINT64_C(1) << 32;
+constexpr uint32_t PIECE_LEAST_ROWS = 1 << 15;
+
 /* SUM_LOW overflows beyond. */
 constexpr uint64_t MOST_SUMMED = UINT64_C(1) << 32;
 
@@ -62,9 +71,11 @@ static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
 	HGJ_TRY(p->found.reserve(PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_TRY(p->code.get(&p->account, p->lane.stream,
 						spec->ncode * sizeof(HgjPipeInstruction), err));
-	HGJ_CUDA(cudaMemcpy(p->code.as<void>(), spec->code,
-						spec->ncode * sizeof(HgjPipeInstruction),
-						cudaMemcpyHostToDevice));
+	/* in the order of the stream, where the memory is got; it is the caller's */
+	HGJ_CUDA(cudaMemcpyAsync(p->code.as<void>(), spec->code,
+							 spec->ncode * sizeof(HgjPipeInstruction),
+							 cudaMemcpyHostToDevice, p->lane.stream));
+	HGJ_TRY(wait(&p->account, p->lane, false, err));
 	p->view.code = p->code.as<HgjPipeInstruction>();
 	p->spec.code = nullptr; /* the caller's */
 	return HGJ_OK;
@@ -265,6 +276,8 @@ static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	HGJ_TRY(slot->begin.open(err));
 	HGJ_TRY(slot->sent.open(err));
 	HGJ_TRY(slot->done.open(err));
+	for (Event &piece : slot->pieces)
+		HGJ_TRY(piece.open(err));
 	HGJ_TRY(slot->host.reserve(p->slot_bytes + PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_TRY(slot->columns.get(&p->account, slot->lane.stream, p->slot_bytes + 1, err));
 	HGJ_TRY(slot->batch.get(&p->account, slot->lane.stream, sizeof(batch), err));
@@ -337,6 +350,8 @@ static HgjStatus wait_for_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 
 	if (!slot->busy)
 		return HGJ_OK;
+	for (; slot->waited < slot->npieces; slot->waited++)
+		HGJ_TRY(wait_for_event(&p->account, slot->pieces[slot->waited].event, err));
 	HGJ_TRY(wait_for_mark(&p->account, slot->lane, true, err));
 	slot->busy = false;
 	HGJ_CUDA(cudaEventElapsedTime(&ms, slot->begin.event, slot->sent.event));
@@ -367,9 +382,10 @@ static HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *e
 	return HGJ_OK;
 }
 
+/* Rows first to first + n - 1 of the slot. */
 template <int REGS, int JOINS>
-static HgjStatus launch(HgjPipeline *p, PipeSlot *slot, uint32_t n, uint64_t nulls,
-						HgjError *err)
+static HgjStatus launch(HgjPipeline *p, PipeSlot *slot, uint32_t first, uint32_t n,
+						uint64_t nulls, HgjError *err)
 {
 	uint64_t all = p->view.groups.capacity * p->spec.nwords;
 	uint32_t shared = all <= MOST_SHARED_WORDS ? (uint32_t) all : 0;
@@ -380,11 +396,42 @@ static HgjStatus launch(HgjPipeline *p, PipeSlot *slot, uint32_t n, uint64_t nul
 	blocks = blocks > most ? most : blocks;
 	if (p->spec.nkeys == 0)
 		pipe_rows<REGS, JOINS, true><<<blocks, PIPE_THREADS, bytes, slot->lane.stream>>>(
-			p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), nulls, n, shared);
+			p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), nulls, first, n,
+			shared);
 	else
 		pipe_rows<REGS, JOINS, false><<<blocks, PIPE_THREADS, bytes, slot->lane.stream>>>(
-			p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), nulls, n, shared);
+			p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), nulls, first, n,
+			shared);
 	HGJ_CUDA(cudaGetLastError());
+	return HGJ_OK;
+}
+
+/* Step 4: the slot's n rows, in pieces. */
+static HgjStatus launch_pieces(HgjPipeline *p, PipeSlot *slot, uint32_t n, uint64_t nulls,
+							   HgjError *err)
+{
+	uint64_t fits = PIECE_WORK / p->work;
+	uint32_t least = (n + PIPE_PIECES - 1) / PIPE_PIECES;
+	uint32_t piece;
+
+	least = least < PIECE_LEAST_ROWS ? PIECE_LEAST_ROWS : least;
+	piece = fits < least ? least : fits < n ? (uint32_t) fits : n;
+	slot->npieces = slot->waited = 0;
+	for (uint32_t first = 0; first < n; first += piece)
+	{
+		uint32_t some = n - first < piece ? n - first : piece;
+
+		if (p->registers <= 16 && p->spec.njoins <= 2)
+			HGJ_TRY((launch<16, 2>(p, slot, first, some, nulls, err)));
+		else if (p->registers <= 32 && p->spec.njoins <= 4)
+			HGJ_TRY((launch<32, 4>(p, slot, first, some, nulls, err)));
+		else
+			HGJ_TRY((launch<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS>(p, slot, first, some,
+																nulls, err)));
+		if (piece < n)
+			HGJ_CUDA(cudaEventRecord(slot->pieces[slot->npieces++].event,
+									 slot->lane.stream));
+	}
 	return HGJ_OK;
 }
 
@@ -419,12 +466,7 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 		p->counted.sent += bits;
 	}
 	HGJ_CUDA(cudaEventRecord(slot->sent.event, stream));
-	if (p->registers <= 16 && p->spec.njoins <= 2)
-		HGJ_TRY((launch<16, 2>(p, slot, n, nulls, err)));
-	else if (p->registers <= 32 && p->spec.njoins <= 4)
-		HGJ_TRY((launch<32, 4>(p, slot, n, nulls, err)));
-	else
-		HGJ_TRY((launch<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS>(p, slot, n, nulls, err)));
+	HGJ_TRY(launch_pieces(p, slot, n, nulls, err));
 	HGJ_CUDA(cudaEventRecord(slot->done.event, stream));
 	HGJ_CUDA(cudaMemcpyAsync(slot->host.as<char>() + p->slot_bytes, p->flags.as<void>(),
 							 PIPE_FLAGS * sizeof(uint64_t), cudaMemcpyDeviceToHost,

@@ -159,7 +159,10 @@ static HgjStatus check_join(HgjPipeline *p, uint32_t j, HgjError *err)
 	if (t->graph.walk || t->graph.slack > 0)
 		return fail(err, HGJ_UNSUPPORTED,
 					"keys of a table share a hash, or it is dynamic");
-	if (!view->first_only && t->graph.longest > PIPE_LONGEST)
+	if (!view->first_only && !t->graph.unique && t->graph.longest > 1)
+		p->work *= t->graph.longest < PIPE_LONGEST ? t->graph.longest : PIPE_LONGEST;
+	if ((!view->first_only && t->graph.longest > PIPE_LONGEST) ||
+		p->work > PIPE_MOST_WORK)
 		return fail(err, HGJ_UNSUPPORTED, "a key of the build side is too frequent");
 	for (uint32_t k = 0; k < join->nkeys; k++)
 	{

@@ -16,6 +16,9 @@ namespace hgj
 
 constexpr uint32_t PIPE_SLOTS = 3;
 
+/* Kernels, one after the other, for the rows of a slot. */
+constexpr uint32_t PIPE_PIECES = 8;
+
 struct Event
 {
 	cudaEvent_t event = nullptr;
@@ -39,6 +42,9 @@ struct PipeSlot
 	Buffer columns;
 	Buffer batch; /* PipeBatch */
 	Event begin, sent, done;
+	Event pieces[PIPE_PIECES];
+	uint32_t npieces = 0; /* that have an event; none if there is one piece */
+	uint32_t waited = 0;
 	bool busy = false;
 };
 
@@ -52,6 +58,7 @@ struct HgjPipeline
 	HgjPipelineInfo counted = {};
 	hgj::PipeView view = {};
 	uint32_t registers = 0;
+	uint64_t work = 1; /* candidates that a row can have */
 	bool started = false;
 
 	hgj::Buffer view_at;

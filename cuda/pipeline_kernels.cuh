@@ -427,13 +427,13 @@ __device__ __forceinline__ void add_counter(unsigned long long *flag, uint64_t s
 }
 
 /*
- * Rows 0 to n - 1 of a batch.  shared_words: state words of all groups, if a
+ * Rows first to first + n - 1 of a batch.  shared_words: state words of all groups, if a
  * block keeps its own.  Dynamic shared memory: the code, and these.
  */
 template <int REGS, int JOINS, bool OWN>
 __global__ void __launch_bounds__(PIPE_THREADS)
-	pipe_rows(const PipeView *view_at, const PipeBatch *batch, uint64_t valid, uint32_t n,
-			  uint32_t shared_words)
+	pipe_rows(const PipeView *view_at, const PipeBatch *batch, uint64_t valid,
+			  uint32_t first, uint32_t n, uint32_t shared_words)
 {
 	extern __shared__ uint4 shared_memory[];
 	const PipeView &view = *view_at;
@@ -460,10 +460,10 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 			own[w] = state_identity(view.words[w].state);
 	__syncthreads();
 
-	for (uint64_t row = (uint64_t) blockIdx.x * PIPE_THREADS + threadIdx.x;
-		 row < n && stop == 0; row += (uint64_t) gridDim.x * PIPE_THREADS)
-		stop = run_row<REGS, JOINS, OWN>(view, code, *batch, valid, row, sink, joined,
-										 removed, &ended);
+	for (uint64_t i = (uint64_t) blockIdx.x * PIPE_THREADS + threadIdx.x;
+		 i < n && stop == 0; i += (uint64_t) gridDim.x * PIPE_THREADS)
+		stop = run_row<REGS, JOINS, OWN>(view, code, *batch, valid, first + i, sink,
+										 joined, removed, &ended);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();

@@ -20,6 +20,9 @@ constexpr unsigned long long PIPE_FULL = 2;
 /* Rows of more candidates than this are no work for one thread. */
 constexpr uint64_t PIPE_LONGEST = 4096;
 
+/* Nor are rows of more combinations of candidates of all joins. */
+constexpr uint64_t PIPE_MOST_WORK = 1 << 22;
+
 struct PipeColumn
 {
 	const void *values;

@@ -49,6 +49,9 @@
  */
 #define HGJ_SLOT_BATCH_ROWS		65536
 
+/* What a device takes for an outer row beside its words: ids, sums, pairs. */
+#define HGJ_DEVICE_ROW_BYTES	96
+
 /* Does the join have to know which outer rows have matched? */
 static bool
 tracks_outer(const HgjJoinState *state)
@@ -165,6 +168,19 @@ hgj_begin_batch(HgjJoinState *state)
 	state->pairs.done = (state->graph_rows == 0 || batch->nsel == 0);
 }
 
+/* Those for which a device has memory beside its table. */
+static Size
+device_batch_rows(HgjJoinState *state)
+{
+	HgjMemory	memory;
+
+	state->engine->memory(state->table, &memory);
+	if (memory.current >= state->device_limit)
+		return 0;
+	return (state->device_limit - memory.current) /
+		(HGJ_DEVICE_ROW_BYTES + state->outer.nwords * sizeof(uint64));
+}
+
 /* The most rows that an outer batch may have. */
 static uint32
 most_batch_rows(HgjJoinState *state)
@@ -176,6 +192,8 @@ most_batch_rows(HgjJoinState *state)
 
 	if (state->on_device && state->output == NULL)
 		wanted = Min(wanted, HGJ_SLOT_BATCH_ROWS);
+	if (state->device_limit > 0)
+		wanted = Min(wanted, device_batch_rows(state));
 	return (uint32) Max(Min(wanted, affordable), HGJ_BATCH_FIRST_ROWS);
 }
 

@@ -3,12 +3,17 @@
 # The tests that need a GPU; run in the repository's root, on the GPU's host.
 # The last line is `N passed, N failed`.
 #
-#   test/gpu/run.sh [PART ...]      build engine sanitize missing   (default: all)
+#   test/gpu/run.sh [PART ...]      build engine sanitize missing sql   (default: all but sql)
+#
+# Ten minutes hold it in two commands: "build engine sanitize missing" first, then "build sql".
 #
 #   build      the CUDA library, for this machine's GPU only
 #   engine     the ABI's test suite on the GPU (HGJ_SEED: its seed)
-#   sanitize   the same under compute-sanitizer: memcheck, racecheck, initcheck
+#   sanitize   the same under compute-sanitizer: memcheck, racecheck, initcheck; several processes
+#              with seeds of their own, each a part (one in HGJ_TEST_SHARE) of the combinations
 #   missing    no device to be seen: a sentence, and no crash
+#   sql        test/gpu/sql.sh regress, random, long; and, with a library that fails in
+#              HGJ_FAULTS (make -C cuda CUDA_FAULTS=1), pipeline_faults and faults
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -26,7 +31,7 @@ counted()
 	local name=$1 rc=0
 	shift
 	"$@" >"$out/$name.log" 2>&1 || rc=$?
-	if [[ $(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$out/$name.log" | tail -n 1) =~ ^([0-9]+)\ passed,\ ([0-9]+) ]]; then
+	if [[ $(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$out/$name.log" | tail -n 1) =~ ^([0-9]+)\ passed,\ ([0-9]+) ]]; then
 		passed=$((passed + BASH_REMATCH[1]))
 		failed=$((failed + BASH_REMATCH[2]))
 		((rc == 0 || BASH_REMATCH[2] > 0)) || failed=$((failed + 1))
@@ -64,11 +69,29 @@ for part in "${parts[@]}"; do
 		sanitize)
 			# Every kernel, but not every combination: a check costs a hundredfold.
 			for tool in ${HGJ_TOOLS:-memcheck racecheck initcheck}; do
-				HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-40} counted "$tool" \
-					compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
-					test/engine/build/run_tests cuda "$seed" .
-				check "$tool" "$(grep -qE '========= (ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$out/$tool.log" && echo ok || echo "findings")"
+				for i in 1 2 3 4; do
+					HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-60} compute-sanitizer --tool "$tool" --error-exitcode 9 \
+						--print-limit 20 test/engine/build/run_tests cuda $((seed + i)) . >"$out/$tool.$i.out" 2>&1 &
+				done
 			done
+			wait
+			for tool in ${HGJ_TOOLS:-memcheck racecheck initcheck}; do
+				for i in 1 2 3 4; do
+					counted "$tool.$i" cat "$out/$tool.$i.out"
+					check "$tool.$i" "$(grep -qE '========= (ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$out/$tool.$i.out" && echo ok || echo "findings")"
+				done
+			done
+			;;
+		sql)
+			HGJ_PGOPTIONS=${HGJ_PGOPTIONS:--c max_parallel_workers=0} counted regress bash test/gpu/sql.sh regress \
+				$(cd sql && find . -name '*.sql' ! -name '*--*' ! -name setup.sql ! -name parallel.sql -printf '%f\n' | sed 's/\.sql$//' | sort)
+			counted parallel bash test/gpu/sql.sh regress parallel agg_plans
+			counted random bash test/gpu/sql.sh random --seeds 4 --queries 60 --seed "$seed"
+			counted long bash test/gpu/sql.sh long
+			if [[ -n ${HGJ_FAULTS:-} ]]; then
+				counted pipeline_faults bash test/gpu/sql.sh pipeline_faults "$HGJ_FAULTS"
+				counted faults bash test/gpu/sql.sh faults "$HGJ_FAULTS"
+			fi
 			;;
 		missing)
 			CUDA_VISIBLE_DEVICES='' test/engine/build/run_tests cuda "$seed" . >"$out/missing.log" 2>&1

@@ -52,6 +52,11 @@ my (%combo, %seen, %modes, %errors, %sources);
 my %use = map { $_ => [ 0, 0 ] } qw(pages batches aggregate partial partial_aggregate);
 my %demand = (batches => 80, pages => 80, aggregate => 80, partial => 25, partial_aggregate => 10);
 
+# The same for build sides that are larger than memory, of the analyzed plans
+# with a build side of more rows than are to fit.
+$use{$_} = [ 0, 0 ] foreach qw(chunked partitioned passed);
+%demand = (%demand, chunked => 90, partitioned => 75, passed => 90);
+
 sub run_seed
 {
 	my ($seed, $queries) = @_;
@@ -145,7 +150,23 @@ sub account
 		$sum{partitions}++ if /Spilled Inner: [1-9]/;
 		$sum{spills}++ if /Spilled Rows: [1-9]/;
 	}
+	spill_use($q, join "\n", @{ $r->{plan} || [] }) if $q->{analyze};
 	star_use($q, join "\n", @{ $r->{plan} || [] }) if $q->{is_star};
+}
+
+sub spill_use
+{
+	my ($q, $plan) = @_;
+	my ($fits, $spill) = @{ $q->{force} }{qw(hashgraph_join.chunk_rows hashgraph_join.spill)};
+	return unless $fits;
+	foreach my $node (split /(?=Custom Scan \(HashGraphJoin\))/, $plan)
+	{
+		next unless $node =~ /Build Rows: (\d+)/ && $1 > $fits;
+		my $count = sub { $use{ $_[0] }[1]++; $use{ $_[0] }[0]++ if $_[1] };
+		$count->('chunked', $node =~ /Passes: /);
+		$count->('partitioned', $node =~ /Partitions: /) if $spill eq 'partitions';
+		$count->('passed', $node =~ /Passes: / && $node !~ /Partitions: /) if $spill eq 'passes';
+	}
 }
 
 sub star_use
@@ -235,7 +256,7 @@ printf "combinations of build, probe and segments: %d of 60; analyzed plans with
 print 'seen: ', join('; ', map { "$_ $seen{$_}" } sort keys %seen), "\n";
 print 'modes: ', join('; ', map { "$_ $modes{$_}" } sort keys %modes), "\n";
 print "sources of the star's queries: ", join('; ', map { "$_ $sources{$_}" } sort keys %sources), "\n";
-printf "in plans of the star's queries that could: %s\n", join '; ', map { sprintf "$_ %d of %d", @{ $use{$_} } } sort keys %use;
+printf "in plans (the star's, but for chunked, partitioned and passed) that could: %s\n", join '; ', map { sprintf "$_ %d of %d", @{ $use{$_} } } sort keys %use;
 my $bad = $sum{failed};
 my $want = sub { my ($ok, $what) = @_; return if $ok; print "FAILED: $what\n"; $bad++ };
 if (!$opt{only})
@@ -250,7 +271,7 @@ if (!$opt{only})
 		for my $what (sort keys %demand)
 		{
 			my ($did, $could) = @{ $use{$what} };
-			$want->($could >= 10 && 100 * $did >= $demand{$what} * $could, "less than $demand{$what}% of the star's queries that could use it show $what ($did of $could)");
+			$want->($could >= 10 && 100 * $did >= $demand{$what} * $could, "less than $demand{$what}% of the plans that could show $what ($did of $could)");
 		}
 		$want->(scalar keys %combo == 60, 'not every combination of build, probe and segments ran');
 		$want->($sum{passes} > 0, 'no join ran in several passes');

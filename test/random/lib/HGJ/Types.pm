@@ -74,7 +74,10 @@ our %FAMILY = (
 				value => sub {
 					"case $_[0] % 9 when 0 then repeat(md5($_[0]::text), 200) "
 					  . "when 1 then (select string_agg(md5(($_[0] * 1000 + j)::text), '') from generate_series(1, 100) j) "
-					  . "when 2 then repeat('x', $_[0]) || repeat(' ', $_[0] % 3) else $_[0]::text end";
+					  . "when 2 then repeat('x', $_[0]) || repeat(' ', $_[0] % 3) "
+					  # larger than work_mem, and no compression helps
+					  . "when 3 then case when $_[0] % 81 = 3 then (select string_agg(md5(($_[0] * 9000 + j)::text), '') from generate_series(1, 2200) j) else '3' end "
+					  . "else $_[0]::text end";
 				},
 				out => sub { "md5($_[0])" } },
 		} },

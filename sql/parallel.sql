@@ -212,7 +212,7 @@ reset plan_cache_mode;
 reset hashgraph_join.enabled;
 -- cursors never go to workers
 begin;
-declare cursed cursor for select f.id from f join d using (k) where f.id < 12;
+declare cursed cursor for select f.id < 12 as low from f join d using (k) where f.id < 12;
 fetch 3 from cursed;
 move all in cursed;
 close cursed;

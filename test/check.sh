@@ -6,6 +6,7 @@
 #   SUITES="regress tap"     some suites only (names below)
 #   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite
+#   HGJ_SQLSMITH_SECONDS=120 how long sqlsmith makes up queries
 #   HGJ_TIME_LIMIT=3300      seconds for everything; what is left by then fails
 #
 # Logs stand in build/check.
@@ -18,9 +19,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=test/lib/server.sh
 . test/lib/server.sh
 
-ALL_SUITES=(lint engine regress isolation tap random pg_regression cassert)
-declare -A SUITE_LIMIT=([lint]=300 [engine]=900 [regress]=600 [isolation]=300
-	[tap]=900 [random]=1200 [pg_regression]=900 [cassert]=1800)
+ALL_SUITES=(lint engine regress spill isolation tap random pg_regression cassert sqlsmith)
+declare -A SUITE_LIMIT=([lint]=300 [engine]=900 [regress]=600 [spill]=1500 [isolation]=300
+	[tap]=900 [random]=1200 [pg_regression]=900 [cassert]=1800 [sqlsmith]=900)
 out=$HGJ_TOP/build/check
 
 # ---- counting -------------------------------------------------------------
@@ -121,6 +122,13 @@ suite_regress()
 	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION=
 }
 
+# The same files with little memory and each way to join in parts.
+suite_spill()
+{
+	test_server "shared_preload_libraries = 'hashgraph_join'"
+	PG_CONFIG=$config counted bash test/spill/run.sh
+}
+
 suite_isolation()
 {
 	test_server
@@ -216,6 +224,12 @@ suite_cassert()
 		echo "ok - no failed assertion, leak warning or crash in the server's log"
 		report 1 0
 	fi
+}
+
+# Queries that sqlsmith makes up, on a server with assertions.
+suite_sqlsmith()
+{
+	counted bash test/sqlsmith/run.sh "${HGJ_SQLSMITH_SECONDS:-120}"
 }
 
 # ---- the frame ------------------------------------------------------------

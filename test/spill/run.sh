@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+#
+# The files of sql/ with little memory and every way to join a build side that
+# does not fit: the answers must be those in expected/.
+#
+#   test/spill/run.sh [FORCING ...]
+#
+# PGHOST and so on name a throw-away server (as a superuser) that preloads the
+# library; PG_CONFIG is its PostgreSQL's.  The forcings stand below.
+#
+# What says how a join ran (passes, memory, sizes of tables) is left out of the
+# comparison by filter(), and so are files that are about just that.  hashgraph_join_stats() must have counted enough joins that
+# spilled, in partitions or passes as they were forced, or nothing was tested.
+#
+# The last line is `N passed, N failed`: one test per file and forcing, and one
+# per forcing for its counts.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+bin=$("$config" --bindir)
+pg_regress=$(dirname "$("$config" --pgxs)")/../test/regress/pg_regress
+base=build/spill
+
+declare -A settings=(
+	# what 64 kB does by itself
+	[memory]="work_mem=64kB hash_mem_multiplier=1"
+	# partitions wherever there is more than one hash, more of them than the planner expects
+	[partitions]="work_mem=64kB hashgraph_join.spill=partitions hashgraph_join.chunk_rows=60"
+	# chunks of the build side, each with all outer rows
+	[passes]="work_mem=64kB hashgraph_join.spill=passes hashgraph_join.chunk_rows=60"
+	# partitions of partitions down to a few rows, and passes where that is cheaper
+	[tiny]="work_mem=64kB hash_mem_multiplier=1 hashgraph_join.chunk_rows=4"
+)
+declare -A without=(
+	[memory]=""
+	[partitions]="large"
+	# the first two: too many rows; the others show that passes are read and costed otherwise
+	[passes]="large parallel pages settings"
+	# tables of thousands of rows, two at a time
+	[tiny]="large parallel pages aggregates batches filters residual rescan"
+)
+# joins that have spilled, and partitions or passes that they had, at least
+declare -A demand=([memory]="500 5000" [partitions]="700 9000" [passes]="600 4000" [tiny]="1500 100000")
+forcings=("$@")
+((${#forcings[@]})) || forcings=(memory partitions passes tiny)
+
+# Files about how joins ran; hgj_check() compares such joins' answers elsewhere.
+about="agg_plans device explain filter messages stats"
+
+# And these, where few build rows count as too many: what memory decides, and
+# when errors of outer rows come (rows that wait in a file have been evaluated,
+# as in PostgreSQL's own join when that is in batches).
+about_memory="agg_memory demand partition_join partitions passes"
+
+# What may differ in the others: how a join ran, and one line that says that
+# groups have not spilled.
+filter()
+{
+	grep -vE 'Passes|Partitions|Spilled|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Build: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$1" |
+		sed -E 's/ +\|/|/g; s/\| +/|/g; s/^ +//; s/ +$//'
+}
+
+run()
+{
+	local forcing=$1 dir=$base/$1 tests= name options= pair ok=0 bad=0 count spilled parts
+	for pair in ${settings[$forcing]}; do
+		options+=" -c $pair"
+	done
+	for name in sql/*.sql; do
+		name=$(basename "$name" .sql)
+		[[ $name == *--* || $name == setup || " $about ${without[$forcing]} " == *" $name "* ]] && continue
+		[[ $forcing != memory && " $about_memory " == *" $name "* ]] && continue
+		[[ -n ${HGJ_SPILL_FILES:-} && " $HGJ_SPILL_FILES " != *" $name "* ]] && continue
+		tests+=" $name"
+	done
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	# shellcheck disable=SC2086
+	PGOPTIONS="$options" "$pg_regress" --inputdir="$PWD" --outputdir="$dir" --bindir="$bin" --host="$PGHOST" --port="${PGPORT:-5432}" \
+		--user="${PGUSER:-postgres}" --dbname="regress_spill" --load-extension=hashgraph_join setup $tests >"$dir/log" 2>&1
+	for name in setup $tests; do
+		if [[ -f $dir/results/$name.out ]] && diff <(filter "expected/$name.out") <(filter "$dir/results/$name.out") >"$dir/$name.diff"; then
+			ok=$((ok + 1))
+		else
+			bad=$((bad + 1))
+			echo "not ok - $name, $forcing (${settings[$forcing]})"
+			head -n 30 "$dir/$name.diff" | cut -c1-300
+		fi
+	done
+	count=$("$bin/psql" -X -q -At -F ' ' -d regress_spill \
+		-c "select joins_spilled, spill_partitions + spill_passes from hashgraph_join_stats() where datname = current_database()")
+	read -r spilled parts <<<"$count"
+	read -r name pair <<<"${demand[$forcing]}"
+	if [[ -n ${HGJ_SPILL_FILES:-} ]] || ((${spilled:-0} >= name && ${parts:-0} >= pair)); then
+		ok=$((ok + 1))
+		echo "ok - $forcing: $spilled joins have spilled, $parts partitions and passes"
+	else
+		bad=$((bad + 1))
+		echo "not ok - $forcing: ${spilled:-0} joins have spilled (of $name wanted), ${parts:-0} partitions and passes (of $pair wanted)"
+	fi
+	passed=$((passed + ok))
+	failed=$((failed + bad))
+}
+
+passed=0
+failed=0
+for forcing in "${forcings[@]}"; do
+	begun=$SECONDS
+	if [[ -z ${settings[$forcing]:-} ]]; then
+		echo "spill: no forcing $forcing" >&2
+		exit 2
+	fi
+	run "$forcing"
+	echo "# $forcing: $((SECONDS - begun)) s"
+done
+echo "$passed passed, $failed failed"
+((failed == 0 && passed > 0))

@@ -246,6 +246,10 @@ known()
 		# a pipeline looks for an outer row before it builds a side that may raise an error, and reads
 		# those pages again
 		pages) awk '/^select same_scans\(.select x\.k, j\.\* from other x, lateral/ { skip = 1 } /^$/ { skip = 0 } !skip' ;;
+		# how many follows from the server's work_mem, which is larger there
+		messages) sed -E 's/goes to [0-9]+ partitions/goes to partitions/' ;;
+		# the one that asks for the GPU is among them
+		settings) grep -v '^Settings: ' ;;
 		*) cat ;;
 	esac
 }

@@ -199,6 +199,17 @@ select outer_kb < 150 as little_spilled, filtered > 25000 as most_filtered from 
 select filtered < 1500 as one_match from spilled_and_filtered('select count(*) from sparse a where exists (select from sparse b where a.id = b.id)');
 reset hashgraph_join.chunk_rows;
 
+-- nor does it take a good estimate to tell them: statistics of few rows, or of very many
+set work_mem = '256kB';
+create temp table stale as select g as id, 'wide ' || repeat('x', 200) as t from generate_series(1, 20000) g;
+create temp table asked as select g as id from generate_series(1, 60000) g;
+analyze stale, asked;
+update pg_class set reltuples = 100 where oid = 'stale'::regclass;
+select filtered > 30000 as most_filtered from spilled_and_filtered('select count(a.id), count(s.t) from asked a left join stale s using (id)');
+select filtered > 30000 as most_filtered from spilled_and_filtered('select count(a.id), count(s.t) from asked a left join (select * from stale offset 0) s using (id)');
+drop table stale, asked;
+reset work_mem;
+
 -- memory is honest: what EXPLAIN reports is not far above the limit
 set work_mem = '256kB';
 create temp table many as select g as id, 'text of ' || g as t from generate_series(1, 40000) g;

@@ -40,9 +40,12 @@
  * go over the outer side once per part means to read it again, or to keep all of it.
  * Here most outer rows are done after the first part, and what waits is filtered.
  *
- * The number of partitions follows from the rows that are to come: for the
- * children the planner's estimate or, where that is passed already, as many
- * again; for any other unit the exact number.
+ * The number of partitions follows from the rows that are to come: for a
+ * sequential scan, or a join above one, from the share of its pages that has
+ * been read; for other children from the planner's estimate or, where that is
+ * passed already, as many again; for any other unit from the exact number.  Too
+ * few of them cost passes over the few outer rows of each, or a second split, of
+ * exact numbers; too many cost smaller blocks.
  *
  * Memory: blocks for writing (one side is written at a time) and the filter
  * take parts of the limit that build.c leaves free for them; they are malloc'd
@@ -105,7 +108,7 @@ hgj_partition_bytes(const HgjJoinState *state)
 	if (parts->writer.blocks)
 		bytes += parts->writer.nbuffers * parts->writer.block_bytes;
 	if (parts->filter.words)
-		bytes += parts->filter.nwords * sizeof(uint64);
+		bytes += parts->filter.bytes;
 	for (int side = 0; side < 2; side++)
 		bytes += parts->readers[side].capacity +
 			parts->readers[side].flags_capacity;

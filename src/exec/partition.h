@@ -39,7 +39,9 @@ typedef struct HgjUnit
 typedef struct HgjSpillFilter
 {
 	uint64	   *words;			/* hgj_mem_alloc'd; NULL: everything may be */
+	Size		bytes;			/* of memory */
 	Size		nwords;
+	int			folds;			/* that the number of words allows */
 	uint64		rows;			/* that it was told of */
 	uint32		tested;			/* in the window at hand */
 	uint32		rejected;

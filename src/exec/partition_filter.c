@@ -5,10 +5,12 @@
  *	  them can match need not wait, too.
  *
  * 1. A Bloom filter (Bloom 1970) blocked by word: the hash chooses one 64-bit
- *	  word and three bits of it.  It is sized for the rows that are expected,
- *	  within a part of the memory limit.
- * 2. When all rows have been told, a filter that turned out too small, so that
- *	  most bits are set, is dropped.
+ *	  word and three bits of it.  How many rows will come may not be known, so it
+ *	  takes all of its part of the memory limit: a number of words that suits the
+ *	  rows that are expected, times a power of two.
+ * 2. When all rows have been told, it is folded to half its size, each word with
+ *	  its neighbour, as long as their bits suffice, so that the cache holds more
+ *	  of it.  Where most bits are set it is dropped.
  * 3. Where nearly every row passes, it is not asked for a while.
  *
  * The words are malloc'd and belong to the join (partition.c frees them on
@@ -53,13 +55,20 @@ void
 hgj_spill_filter_make(HgjSpillFilter *filter, double rows, Size most_bytes)
 {
 	double		wanted = rows * BITS_PER_ROW / 64;
+	Size		most_words = Min(most_bytes / sizeof(uint64), PG_UINT32_MAX);
 
 	memset(filter, 0, sizeof(*filter));
-	filter->nwords = (Size) Min(wanted, (double) (most_bytes / sizeof(uint64)));
-	filter->nwords = Min(Max(filter->nwords, FEWEST_WORDS), PG_UINT32_MAX);
-	filter->words = hgj_mem_alloc(filter->nwords * sizeof(uint64));
+	filter->nwords = (Size) Min(wanted, (double) most_words);
+	filter->nwords = Max(filter->nwords, FEWEST_WORDS);
+	while (filter->nwords * 2 <= most_words)
+	{
+		filter->nwords *= 2;
+		filter->folds++;
+	}
+	filter->bytes = filter->nwords * sizeof(uint64);
+	filter->words = hgj_mem_alloc(filter->bytes);
 	if (filter->words)
-		memset(filter->words, 0, filter->nwords * sizeof(uint64));
+		memset(filter->words, 0, filter->bytes);
 }
 
 /* Rows that wait. */
@@ -78,13 +87,33 @@ hgj_spill_filter_add(HgjSpillFilter *filter, const uint64 *hashes, uint32 n)
 	}
 }
 
+/*
+ * Half as many words: a hash that chose word w or its neighbour chooses w / 2.
+ * (The other half stays allocated: it is the filter's part of the limit.)
+ */
+static void
+fold(HgjSpillFilter *filter)
+{
+	filter->nwords /= 2;
+	filter->folds--;
+	for (Size w = 0; w < filter->nwords; w++)
+		filter->words[w] = filter->words[2 * w] | filter->words[2 * w + 1];
+}
+
 /* Step 2. */
 void
 hgj_spill_filter_settle(HgjSpillFilter *filter)
 {
-	if (filter->words &&
-		(double) filter->rows * FEWEST_BITS_PER_ROW > (double) filter->nwords * 64)
+	if (filter->words == NULL)
+		return;
+	if ((double) filter->rows * FEWEST_BITS_PER_ROW > (double) filter->nwords * 64)
+	{
 		hgj_spill_filter_free(filter);
+		return;
+	}
+	while (filter->folds > 0 &&
+		   (double) filter->rows * BITS_PER_ROW <= (double) filter->nwords * 32)
+		fold(filter);
 }
 
 /*
@@ -132,6 +161,6 @@ hgj_spill_filter_test(HgjSpillFilter *filter, uint64 *hashes, uint32 *rows,
 void
 hgj_spill_filter_free(HgjSpillFilter *filter)
 {
-	hgj_mem_free(filter->words, filter->nwords * sizeof(uint64));
+	hgj_mem_free(filter->words, filter->bytes);
 	filter->words = NULL;
 }

@@ -17,6 +17,7 @@
  */
 #include "compat.h"
 
+#include "access/heapam.h"
 #include "common/pg_prng.h"
 #include "exec/partition.h"
 #include "guc.h"
@@ -86,6 +87,52 @@ plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit, Size t
 		parts->room.most = parts->room.bytes + (limit - taken) / 4 * 3;
 }
 
+/*
+ * The part of its rows that a plan has returned, as far as pages of a table can
+ * tell; 0: they cannot.
+ */
+static double
+part_returned(PlanState *ps)
+{
+	const HgjJoinState *join = hgj_join_of(ps);
+	HeapScanDesc scan;
+	BlockNumber blocks;
+
+	if (join && !join->splitting && join->pass == 1)
+		return part_returned(join->outer_ps);
+	if (!IsA(ps, SeqScanState))
+		return 0;
+	scan = (HeapScanDesc) ((SeqScanState *) ps)->ss.ss_currentScanDesc;
+	if (scan == NULL || scan->rs_base.rs_parallel ||
+		scan->rs_base.rs_rd->rd_tableam != GetHeapamTableAmRoutine() ||
+		scan->rs_cblock == InvalidBlockNumber)
+		return 0;
+	blocks = Min(scan->rs_nblocks, scan->rs_numblocks);
+	if (scan->rs_cblock >= scan->rs_startblock)
+		return (scan->rs_cblock - scan->rs_startblock + 1) / (double) blocks;
+	return (scan->rs_cblock + scan->rs_nblocks - scan->rs_startblock + 1) /
+		(double) blocks;
+}
+
+/* How many rows of the unit's build side are to come? */
+static double
+rows_to_come(HgjJoinState *state)
+{
+	double		in_memory = Max(state->total_rows, 1);
+	double		rest = hgj_unit_rows(state) - in_memory;
+
+	if (state->partitions->unit == NULL)
+	{
+		double		returned = part_returned(state->inner_ps);
+
+		if (returned > 0)
+			rest = in_memory / returned - in_memory;
+		else if (rest <= 0)
+			rest = in_memory;	/* the estimate was too low already */
+	}
+	return Max(rest, in_memory / HGJ_LEAST_REST);
+}
+
 /* How many partitions, of which size, with which filter (head comment). */
 static void
 plan_split(HgjJoinState *state)
@@ -97,15 +144,12 @@ plan_split(HgjJoinState *state)
 	hgj_batch_bytes(state->inner_batch) +
 	Min(hgj_dictionaries_bytes(state), limit / 2);
 	double		in_memory = Max(state->total_rows, 1);
-	double		rest = hgj_unit_rows(state) - in_memory;
+	double		rest = rows_to_come(state);
 	double		factor = parts->unit ? HGJ_PARTS_OF_COUNT : HGJ_PARTS_OF_ESTIMATE;
 	double		wanted;
 	HgjMemory	memory;
 	int			n = HGJ_FEWEST_PARTITIONS;
 
-	if (parts->unit == NULL && rest <= 0)
-		rest = in_memory;		/* the estimate was too low already */
-	rest = Max(rest, in_memory / HGJ_LEAST_REST);
 	state->engine->memory(state->table, &memory);
 	parts->row_bytes = ((double) (state->on_device ? memory.host : memory.build_peak) +
 						state->rows.allocated) / in_memory;
@@ -127,8 +171,8 @@ plan_split(HgjJoinState *state)
 		pg_leftmost_one_pos32(n);
 	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE);
 	ereport(state->logged.split ? DEBUG2 : DEBUG1,
-			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest goes to %d partitions",
-							 state->total_rows, n)));
+			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest, about %.0f, goes to %d partitions",
+							 state->total_rows, rest, n)));
 	state->logged.split = true;
 }
 

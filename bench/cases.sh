@@ -427,6 +427,50 @@ case_many()
 	query="SELECT count(*), sum(f.v), sum(d.w) FROM fact f JOIN dim d USING (k)"
 }
 
+# ---- build sides that memory does not hold (memory itself: make bench-memory)
+
+# with_memory SIZE: both sides have so little
+with_memory()
+{
+	ours="SET work_mem = '$1';"
+	base+=" $ours"
+}
+
+define spill_64mb 3
+case_spill_64mb()
+{
+	title="Q1, sparse keys, dim $((N / 2)), work_mem 64 MB"
+	tables=$(big_sparse)
+	query=$Q1
+	with_memory 64MB
+}
+
+define spill_4mb 0
+case_spill_4mb()
+{
+	title="the same at 4 MB"
+	tables=$(big_sparse)
+	query=$Q1
+	with_memory 4MB
+}
+
+# Without statistics on its key both planners build from the side of one key.
+define spill_one_key 3
+case_spill_one_key()
+{
+	title="one key: dim $((N / 4)), asked 10 times; 4 MB"
+	tables=$(
+		cat <<-SQL
+			CREATE UNLOGGED TABLE dim AS SELECT 5 AS k, i::int % 77 AS w FROM generate_series(1, $((N / 4))) i;
+			CREATE UNLOGGED TABLE fact AS SELECT CASE WHEN i <= 10 THEN 5 ELSE -i END AS k, i % 1000 AS v
+				FROM generate_series(1, $((N / 2))) i;
+			ALTER TABLE dim ALTER k SET STATISTICS 0;
+		SQL
+	)
+	query="SELECT count(*), sum(f.v), sum(d.w) FROM fact f JOIN dim d USING (k)"
+	with_memory 4MB
+}
+
 # ---- where little is to be won
 
 define small_100k 0

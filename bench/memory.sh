@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+#
+# make bench-memory: the private memory of a backend (RssAnon above its idle
+# level) and its processor time, for joins whose build sides are uniform, Zipf or
+# one key, over a sweep of work_mem; PostgreSQL's own join beside it.
+#
+#   ROWS="1M 10M"          rows of the build side; 50M for the plain joins only
+#                          (text, wide rows, groups ... up to 10M)
+#   WORK_MEM="4 16 64 256 1024"          MB; "4 8 16 ... 1024" is where steps show
+#   MULTIPLIER="2"         hash_mem_multiplier
+#   CASES="one zipf/rows two_workers"    kinds of build sides, KIND/CASE, or cases
+#   STOCK=no               leave PostgreSQL's own join out: no ratio, no answers
+#
+# "limit" is work_mem x hash_mem_multiplier for each join and each HashGraphAgg of
+# the plan, as PostgreSQL counts it; of parallel plans, the process that takes
+# most is shown.  Passing it by more than 16 MB, a wrong answer, and a step of
+# more than 1.6 in processor time between two work_mem that differ by a factor of
+# 2 make the exit status non-zero.  The table stands in build/bench/memory, too.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=test/lib/server.sh
+. test/lib/server.sh
+
+bash test/setup.sh build
+mkdir -p build/bench
+hgj_install with_cuda=no >build/bench/build.log 2>&1 || {
+	tail -n 40 build/bench/build.log
+	exit 1
+}
+memory_mb=$(awk '/^MemTotal/ {print int($2 / 1024)}' /proc/meminfo)
+buffers=$((memory_mb / 16 < 1024 ? memory_mb / 16 : 1024))
+hgj_server_start "shared_buffers = '${buffers}MB'" "huge_pages = off" "autovacuum = off" "jit = off" \
+	"wal_level = minimal" "max_wal_senders = 0" "checkpoint_timeout = '1h'"
+hgj_psql -c "CREATE EXTENSION hashgraph_join"
+status=0
+PSQL=$HGJ_BIN/psql perl bench/memory.pl | tee build/bench/memory || status=1
+hgj_server_stop
+exit "$status"

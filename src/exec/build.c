@@ -289,6 +289,8 @@ build_table(HgjJoinState *state)
 	{
 		state->stats.build_rows = 0;
 		state->units = 0;
+		if (state->on_device)
+			hgj_note_inner_counts(state);
 	}
 	state->device_is_full = false;
 	state->total_rows = 0;

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * counts.c
- *	  What EXPLAIN ANALYZE counts of the outer side, when a look ahead into it
- *	  turns out to have been in vain.
+ *	  What EXPLAIN ANALYZE counts of a side that has been read in vain.
  *
  * A join that has looked ahead, and then finds that it needs several passes,
- * begins its outer side again (probe.c).  PostgreSQL would have read it once.
+ * begins its outer side again (probe.c).  One whose device fails begins one side
+ * or both again (failover.c), and so does an aggregation whose pipeline fails
+ * (device_run.c).  PostgreSQL would have read them once.
  *
- * 1. Before the look ahead, note how many rows the filters of each plan node
+ * 1. Before the side is read, note how many rows the filters of each plan node
  *	  below have removed so far.
  * 2. When the side is rescanned, each node that was under way counts a loop
  *	  with the rows it has returned: take both back, and what its filters have
@@ -54,35 +55,35 @@ note_counts(PlanState *ps, void *context)
 }
 
 /* Step 1. */
-void
-hgj_note_outer_counts(HgjJoinState *state)
+static void
+note_side(HgjJoinState *state, PlanState *side, List **counts)
 {
 	MemoryContext old;
 
-	if (state->outer_ps->instrument == NULL)
+	if (side->instrument == NULL)
 		return;
 	old = MemoryContextSwitchTo(state->context);
-	list_free_deep(state->outer_counts);
-	state->outer_counts = NIL;
-	note_counts(state->outer_ps, &state->outer_counts);
+	list_free_deep(*counts);
+	*counts = NIL;
+	note_counts(side, counts);
 	MemoryContextSwitchTo(old);
 }
 
-/* Step 2: rescan the outer side. */
-void
-hgj_rescan_uncounted(HgjJoinState *state)
+/* Step 2: rescan the side; as ever, where nothing has been noted. */
+static void
+rescan_side(PlanState *side, List **counts)
 {
 	ListCell   *lc;
 
-	foreach(lc, state->outer_counts)
+	foreach(lc, *counts)
 	{
 		HgjCount   *count = lfirst(lc);
 
 		count->running = count->instrument->running;
 		count->rows = count->instrument->tuplecount;
 	}
-	ExecReScan(state->outer_ps);
-	foreach(lc, state->outer_counts)
+	ExecReScan(side);
+	foreach(lc, *counts)
 	{
 		HgjCount   *count = lfirst(lc);
 		Instrumentation *instrument = count->instrument;
@@ -94,6 +95,30 @@ hgj_rescan_uncounted(HgjJoinState *state)
 		instrument->nfiltered1 = count->removed1;
 		instrument->nfiltered2 = count->removed2;
 	}
-	list_free_deep(state->outer_counts);
-	state->outer_counts = NIL;
+	list_free_deep(*counts);
+	*counts = NIL;
+}
+
+void
+hgj_note_outer_counts(HgjJoinState *state)
+{
+	note_side(state, state->outer_ps, &state->outer_counts);
+}
+
+void
+hgj_note_inner_counts(HgjJoinState *state)
+{
+	note_side(state, state->inner_ps, &state->inner_counts);
+}
+
+void
+hgj_rescan_uncounted(HgjJoinState *state)
+{
+	rescan_side(state->outer_ps, &state->outer_counts);
+}
+
+void
+hgj_rescan_inner_uncounted(HgjJoinState *state)
+{
+	rescan_side(state->inner_ps, &state->inner_counts);
 }

@@ -541,6 +541,7 @@ run_pipeline(HgjDevice *d)
 		d->pushing = false;
 		start_pipeline(d, expected);
 		d->pushing = true;
+		hgj_note_outer_counts(d->joins[0]);
 		if (!failed(d))
 			push_rows(d);
 		if (!failed(d))
@@ -552,7 +553,7 @@ run_pipeline(HgjDevice *d)
 		hgj_groups_release(&d->agg->groups);
 		expected = Min(expected * HGJ_MORE_GROUPS, most);
 		hgj_device_end(d);
-		ExecReScan(d->source.child);
+		hgj_rescan_uncounted(d->joins[0]);
 	}
 }
 
@@ -626,7 +627,7 @@ hgj_device_run(HgjDevice *d)
 	if (d->reading)
 	{
 		hgj_device_end(d);
-		ExecReScan(d->source.child);
+		hgj_rescan_uncounted(d->joins[0]);
 	}
 	return false;
 }

@@ -257,6 +257,9 @@ hgj_use_less_memory(HgjJoinState *state)
 	state->device_limit = Min(state->device_limit, device_memory(&info)) / 2;
 	strlcpy(state->stats.shrunk, state->device_error.message,
 			sizeof(state->stats.shrunk));
+	ereport(DEBUG1,
+			(errmsg_internal("hashgraph_join: half of the device memory is used: %s",
+							 state->stats.shrunk)));
 	state->device_failed = false;
 	return true;
 }

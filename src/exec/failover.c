@@ -26,9 +26,9 @@
  * where too few rows fit to be worth it, and where the device was our choice
  * (engine = auto) and the CPU needs no partitions, as far as anybody knows.
  *
- * A side is read again by ExecReScan().  That is out of the question where a
- * volatile function would be called again, and for scans that are shared with
- * other processes.
+ * A side is read again by ExecReScan(), and EXPLAIN counts it once (counts.c).
+ * That is out of the question where a volatile function would be called again,
+ * and for scans that are shared with other processes.
  *
  * Memory: as in build.c, whose tables these are.  No locks.
  *
@@ -86,7 +86,7 @@ drop_build(HgjJoinState *state)
 	state->has_split = false;
 	state->pass = state->unit_pass = 0;
 	if (state->inner_read)
-		hgj_rewind_inner(state);
+		hgj_rewind_inner(state, true);
 }
 
 /* The unit's build rows at the first of this pass, nothing built. */
@@ -176,6 +176,6 @@ hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 	drop_build(state);
 	if (state->on_device)
 		hgj_use_cpu(state);
-	hgj_rewind_outer(state);
+	hgj_rewind_outer(state, true);
 	return HGJ_PHASE_START;
 }

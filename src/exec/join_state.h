@@ -203,7 +203,8 @@ typedef struct HgjJoinState
 	bool		outer_looked_at;	/* outer_volatile means something */
 	bool		outer_volatile; /* reading it again would be noticed */
 	bool		outer_seen;		/* the last execution got an outer row */
-	List	   *outer_counts;	/* before the look ahead (counts.c) */
+	List	   *outer_counts;	/* before the look ahead, or while a device */
+	List	   *inner_counts;	/* may fail (counts.c) */
 	bool		sifted;			/* the source has sifted outer_batch's rows */
 
 	/* see demand.h */
@@ -272,8 +273,8 @@ hgj_slots_returned(const HgjJoinState *state)
 
 /* node.c */
 extern void hgj_advance(HgjJoinState *state);
-extern void hgj_rewind_inner(HgjJoinState *state);
-extern void hgj_rewind_outer(HgjJoinState *state);
+extern void hgj_rewind_inner(HgjJoinState *state, bool uncounted);
+extern void hgj_rewind_outer(HgjJoinState *state, bool uncounted);
 extern bool hgj_worth_peeking(const HgjJoinState *state);
 extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 							  uint32 inner_row);
@@ -342,7 +343,9 @@ extern bool hgj_next_unmatched(HgjJoinState *state);
 
 /* counts.c */
 extern void hgj_note_outer_counts(HgjJoinState *state);
+extern void hgj_note_inner_counts(HgjJoinState *state);
 extern void hgj_rescan_uncounted(HgjJoinState *state);
+extern void hgj_rescan_inner_uncounted(HgjJoinState *state);
 
 /* output.c, besides output.h */
 extern void hgj_output_rescan(HgjJoinState *join);

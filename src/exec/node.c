@@ -139,23 +139,34 @@ table_is_reusable(HgjJoinState *state)
 		!(state->inner_key_params && state->css.ss.ps.chgParam != NULL);
 }
 
-/* Read the inner side from its start; the table must be gone. */
+/*
+ * Read the inner side from its start; the table must be gone.  `uncounted`: what
+ * has been read was in vain (counts.c).
+ */
 void
-hgj_rewind_inner(HgjJoinState *state)
+hgj_rewind_inner(HgjJoinState *state, bool uncounted)
 {
 	state->inner.methods->rewind(&state->inner);
-	if (state->inner_ps->chgParam == NULL)
+	if (state->inner_ps->chgParam != NULL)
+		;						/* it will be, when it is asked for a row */
+	else if (uncounted)
+		hgj_rescan_inner_uncounted(state);
+	else
 		ExecReScan(state->inner_ps);
 	state->inner_read = false;
 }
 
 /* The same for the outer side. */
 void
-hgj_rewind_outer(HgjJoinState *state)
+hgj_rewind_outer(HgjJoinState *state, bool uncounted)
 {
 	hgj_source_drop_rows(&state->outer);
 	state->outer.methods->rewind(&state->outer);
-	if (state->outer_ps->chgParam == NULL)
+	if (state->outer_ps->chgParam != NULL)
+		;
+	else if (uncounted)
+		hgj_rescan_uncounted(state);
+	else
 		ExecReScan(state->outer_ps);
 	if (state->outer_bits)
 		memset(state->outer_bits, 0, state->outer_bits_words * sizeof(uint64));
@@ -196,9 +207,9 @@ rescan_join(CustomScanState *node)
 		hgj_free_build(state);
 		if (state->device_failed)
 			hgj_use_cpu(state);
-		hgj_rewind_inner(state);
+		hgj_rewind_inner(state, false);
 	}
-	hgj_rewind_outer(state);
+	hgj_rewind_outer(state, false);
 	state->phase = HGJ_PHASE_START;
 }
 
@@ -273,6 +284,8 @@ start_join(HgjJoinState *state)
 	state->counts.returned += hgj_slots_returned(state);
 	state->emitted = state->emitted_before = 0;
 	hgj_restart_outer(state);
+	if (state->on_device)
+		hgj_note_outer_counts(state);
 	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
 	if (state->table == NULL)

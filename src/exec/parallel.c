@@ -51,6 +51,10 @@ hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
 	to->partitions = Max(to->partitions, from->partitions);
 	to->peak_bytes = Max(to->peak_bytes, from->peak_bytes);
 	to->device_peak = Max(to->device_peak, from->device_peak);
+	to->held_bytes = Max(to->held_bytes, from->held_bytes);
+	to->device_full |= from->device_full;
+	if (to->shrunk[0] == '\0')
+		memcpy(to->shrunk, from->shrunk, sizeof(to->shrunk));
 	to->spilled_inner += from->spilled_inner;
 	to->spilled_outer += from->spilled_outer;
 	to->outer_filtered += from->outer_filtered;

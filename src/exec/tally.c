@@ -28,7 +28,9 @@
 typedef enum MemoryReason
 {
 	MEMORY_PARTITIONS,
+	MEMORY_DEVICE_PARTITIONS,
 	MEMORY_PASSES,
+	MEMORY_SHRUNK,
 	MEMORY_DICTIONARY,
 	MEMORY_GROUPS,
 	MEMORY_REASONS
@@ -36,6 +38,8 @@ typedef enum MemoryReason
 
 static const char *const memory_texts[MEMORY_REASONS] = {
 	[MEMORY_PARTITIONS] = "partitions: the build side does not fit into memory",
+	[MEMORY_DEVICE_PARTITIONS] = "partitions: the build side does not fit into device memory",
+	[MEMORY_SHRUNK] = "half of the device memory: the other half was refused",
 	[MEMORY_PASSES] = "several passes: the build side, or a partition of it, does not fit into memory",
 	[MEMORY_DICTIONARY] = "groups by value: the dictionary of their codes is full",
 	[MEMORY_GROUPS] = "partitions: the groups do not fit into memory"
@@ -113,8 +117,12 @@ count_join_fallbacks(const HgjJoinState *state, HgjCounters *counters)
 
 	if (state->fallback != HGJ_FALLBACK_NONE)
 		fell_back(counters, FIRST_ENGINE + state->fallback);
-	if (stats->spilled_inner > 0)
-		fell_back(counters, FIRST_MEMORY + MEMORY_PARTITIONS);
+	if (stats->shrunk[0])
+		fell_back(counters, FIRST_MEMORY + MEMORY_SHRUNK);
+	if (stats->spilled_inner > 0 || state->counts.partitions > 0)
+		fell_back(counters, FIRST_MEMORY +
+				  (stats->device_full ? MEMORY_DEVICE_PARTITIONS :
+				   MEMORY_PARTITIONS));
 	if (state->counts.passes > 0)
 		fell_back(counters, FIRST_MEMORY + MEMORY_PASSES);
 	if (stats->dictionary_full)

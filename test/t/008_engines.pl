@@ -203,6 +203,39 @@ faults();
 like($node->safe_psql('postgres', "$fake EXPLAIN (ANALYZE, COSTS OFF) $sum"), qr/Engine: cuda/, 'another session notices nothing');
 $session->quit;
 
+# ---- EXPLAIN counts a side that is read again once, as if nothing had happened
+my %scans = (
+	'table_create 1' => 'nothing read', 'append 3' => 'the build side being read', 'build 1' => 'all of it read',
+	'probe_next 1' => 'the outer side begun', 'probe_begin 3' => 'in the middle of it');
+for my $fault (sort keys %scans)
+{
+	for my $q ('SELECT count(*) FROM f JOIN d USING (k) WHERE f.v > 10 AND d.g > 0', 'SELECT count(*) FROM f RIGHT JOIN d ON f.k = d.k AND f.v > 10 WHERE d.g > 0')
+	{
+		my $explain = "SET hashgraph_join.aggregate = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $q";
+		my $rows = sub { join "\n", grep { /Scan on|Removed/ } split /\n/, $_[0] };
+		faults();
+		my $good = $rows->($node->safe_psql('postgres', "$fake $explain"));
+		like($good, qr/Seq Scan on f \(actual rows=\d+ loops=1\).*Seq Scan on d \(actual rows=18000 loops=1\)/s, 'scans without a fault') if $fault eq 'append 3';
+		faults("$fault lost");
+		my ($rc, $out, $err) = $node->psql('postgres', "$fake $explain");
+		if ($rc != 0) { like($err, $refused, "$scans{$fault}: refused"); next; }
+		like($out, qr/Fallback: cpu engine/, "$scans{$fault}: falls back");
+		is($rows->($out), $good, "$scans{$fault}: rows and loops of the scans");
+	}
+}
+
+# ---- and hashgraph_join_stats() counts what ran, and why not as planned (here, a session's own)
+my $counted = "SET hashgraph_join.aggregate = off; $sum; SELECT joins, joins_cpu, joins_cuda, to_device_bytes > 0, from_device_bytes > 0, peak_device_memory_bytes > 0 FROM hashgraph_join_stats(); SELECT kind, reason, count FROM hashgraph_join_fallbacks()";
+faults();
+is($node->safe_psql('postgres', "$fake $counted"), "$answer\n1|0|1|t|t|t", 'a join on the device is counted');
+faults('build 1 lost');
+like($node->safe_psql('postgres', "$fake $counted"), qr/^\Q$answer\E\n1\|1\|0\|.*\nengine\|the device failed\|1$/, 'one that falls back, too');
+faults('build 1 memory');
+like($node->safe_psql('postgres', "$fake $counted"), qr/\nengine\|not enough device memory\|1\nmemory\|half of the device memory: the other half was refused\|1$/, 'for each reason');
+faults();
+like($node->safe_psql('postgres', "$fake SET hashgraph_join.require = 'aggregate'; $sum; SELECT kind, reason, count FROM hashgraph_join_fallbacks()"),
+	qr/\npipeline\|table that it cannot probe\|1$/, 'and pipelines');
+
 # ---- what must not be read again
 faults('append 3 lost');
 my $volatile = "SELECT count(*) FROM f JOIN (SELECT k, nextval('s') AS n FROM d OFFSET 0) d USING (k)";

@@ -33,11 +33,11 @@ declare -A settings=(
 )
 declare -A without=(
 	[memory]=""
-	[partitions]="large"
-	# the first two: too many rows; the others show that passes are read and costed otherwise
-	[passes]="large parallel pages settings"
-	# tables of thousands of rows, two at a time
-	[tiny]="large parallel pages aggregates batches filters residual rescan"
+	[partitions]="large wide"
+	# the first three: too many rows or bytes; the others show that passes are read and costed otherwise
+	[passes]="large wide parallel pages settings"
+	# tables of thousands of rows
+	[tiny]="large wide parallel pages aggregates batches filters residual rescan"
 )
 # joins that have spilled, and partitions or passes that they had, at least
 declare -A demand=([memory]="500 5000" [partitions]="700 9000" [passes]="600 4000" [tiny]="1500 100000")

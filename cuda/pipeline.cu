@@ -511,6 +511,7 @@ static HgjStatus pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *er
 	p->ngroups = found[PIPE_FLAG_GROUPS];
 	memcpy(p->counted.joined, found + PIPE_FLAG_JOINED, sizeof(p->counted.joined));
 	memcpy(p->counted.removed, found + PIPE_FLAG_REMOVED, sizeof(p->counted.removed));
+	memcpy(p->counted.filtered, found + PIPE_FLAG_FILTERED, sizeof(p->counted.filtered));
 
 	HGJ_TRY(p->rows.get(&p->account, p->lane.stream, p->ngroups * width * 8, err));
 	write_groups<<<blocks, 256, 0, p->lane.stream>>>(view,

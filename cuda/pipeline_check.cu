@@ -54,7 +54,10 @@ static bool instruction_is_sound(const HgjPipelineSpec *spec, uint32_t at)
 		case HGJ_PIPE_JUMP_VALID:
 			return in->a < HGJ_PIPE_REGISTERS && in->arg > at && in->arg < spec->ncode;
 		case HGJ_PIPE_FILTER:
-			return in->a < HGJ_PIPE_REGISTERS && in->arg <= spec->njoins;
+			return in->a < HGJ_PIPE_REGISTERS &&
+				   (in->arg <= spec->njoins ||
+					(in->arg > HGJ_PIPE_JOINS &&
+					 in->arg <= HGJ_PIPE_JOINS + spec->njoins));
 		case HGJ_PIPE_COMPARE:
 		case HGJ_PIPE_DISTINCT:
 		case HGJ_PIPE_ARITHMETIC:
@@ -105,6 +108,9 @@ static HgjStatus check_code(HgjPipeline *p, HgjError *err)
 							"the matches of a pipeline are in disorder");
 			p->view.joins[matched++].after_match = i + 1;
 		}
+		else if (in->op == HGJ_PIPE_FILTER && in->arg > HGJ_PIPE_JOINS + matched)
+			return fail(err, HGJ_INVALID,
+						"a filter of a pipeline stands before its match");
 		else if (in->op == HGJ_PIPE_FILTER && matched < probed)
 			p->view.joins[matched].first_only = false;
 	}

@@ -351,7 +351,7 @@ template <int REGS, int JOINS, bool OWN>
 __device__ __forceinline__ unsigned long long
 run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &batch,
 		uint64_t valid, uint64_t row, const PipeSink &sink, uint32_t *joined,
-		uint32_t *removed, uint64_t *ended)
+		uint32_t *removed, uint32_t *filtered, uint64_t *ended)
 {
 	PipeRow<REGS, JOINS> r;
 	unsigned long long stop = 0;
@@ -391,7 +391,12 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &b
 			case HGJ_PIPE_FILTER:
 				if (true_a)
 					break;
-				if (in.arg > 0)
+				if (in.arg > HGJ_PIPE_JOINS)
+				{
+					filtered[in.arg - 1 - HGJ_PIPE_JOINS]++;
+					joined[in.arg - 1 - HGJ_PIPE_JOINS]--;
+				}
+				else if (in.arg > 0)
 					removed[in.arg - 1]++;
 				pc = next_candidate(view, r, joined);
 				break;
@@ -443,6 +448,7 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	uint64_t own[OWN ? HGJ_PIPE_WORDS : 1];
 	uint32_t joined[JOINS] = {};
 	uint32_t removed[JOINS] = {};
+	uint32_t filtered[JOINS] = {};
 	uint64_t ended = 0; /* a sum's limit hangs on it */
 	unsigned long long stop = 0;
 	PipeSink sink = {shared_words > 0 ? words : view.groups.states, own};
@@ -463,7 +469,7 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	for (uint64_t i = (uint64_t) blockIdx.x * PIPE_THREADS + threadIdx.x;
 		 i < n && stop == 0; i += (uint64_t) gridDim.x * PIPE_THREADS)
 		stop = run_row<REGS, JOINS, OWN>(view, code, *batch, valid, first + i, sink,
-										 joined, removed, &ended);
+										 joined, removed, filtered, &ended);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();
@@ -472,6 +478,7 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	{
 		add_counter(view.flags + PIPE_FLAG_JOINED + j, joined[j]);
 		add_counter(view.flags + PIPE_FLAG_REMOVED + j, removed[j]);
+		add_counter(view.flags + PIPE_FLAG_FILTERED + j, filtered[j]);
 	}
 	add_counter(view.flags + PIPE_FLAG_ENDED, ended);
 	if (OWN)

@@ -69,7 +69,7 @@ struct PipeView
 	uint32_t nwords;
 	const HgjPipeInstruction *code;
 	unsigned long long *flags; /* PIPE_*, groups added, rows that ended, then
-								* `joined` and `removed` of each join */
+								* `joined`, `removed`, `filtered` of each join */
 	uint8_t keys[HGJ_PIPE_KEYS];
 	HgjPipeWord words[HGJ_PIPE_WORDS];
 	PipeGroups groups;
@@ -82,7 +82,8 @@ constexpr int PIPE_FLAG_ENDED = 2;
 constexpr int PIPE_FLAG_OUT = 3; /* group rows written at the end */
 constexpr int PIPE_FLAG_JOINED = 4;
 constexpr int PIPE_FLAG_REMOVED = PIPE_FLAG_JOINED + HGJ_PIPE_JOINS;
-constexpr int PIPE_FLAGS = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
+constexpr int PIPE_FLAG_FILTERED = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
+constexpr int PIPE_FLAGS = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
 
 /* The input columns of one staging buffer; in device memory, too. */
 struct PipeBatch

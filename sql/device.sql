@@ -91,6 +91,15 @@ select dev_check('select count(*) from dev_f f join dev_a a on f.k1 = a.k and f.
 select dev_check('select count(*) from dev_f f join dev_a a on f.k1 = a.k and f.x > a.p and not (f.b is true and a.z is not false)');
 select dev_check('select count(*) from dev_f f join dev_a a on f.k1 = a.k where f.v > 0 and f.d < date ''2020-12-24'' and a.g <> 3 and t <> ''t3''');
 
+-- clauses that apply after an outer join
+select dev_check('select count(*), sum(v), count(a.k) from dev_f f left join dev_a a on f.k1 = a.k where a.p > f.v or a.k is null');
+select dev_check('select a.g, count(*), sum(v) from dev_f f left join dev_a a on f.k1 = a.k and a.z where f.v > 100 or coalesce(a.p, 3) < 20 group by a.g');
+select dev_check('select a.g, count(*), sum(p) from dev_f f left join dev_a a on f.k1 = a.k left join dev_b b on a.p = b.k where (b.g is null or b.u < f.x) and (a.h is distinct from 2 or f.b) group by a.g', nodes => 2);
+select dev_check('select count(*) from dev_f f left join dev_a a on f.k1 = a.k left join dev_b b on f.k2 = b.k where coalesce(a.g, 1) < coalesce(b.g, 2) and not exists (select from dev_c c where c.k = f.k3)', nodes => 3);
+select count(*) from dev_f f left join dev_a a on f.k1 = a.k where coalesce(a.p, 1) / coalesce(f.v, 1) > 0;
+select dev_check('select count(*) from dev_f f left join dev_a a on f.k1 = a.k where f.t like ''%'' || coalesce(a.g, 3)', 'no (join clause that runs row by row)');
+select line from hgj_explain('(analyze, costs off, timing off, summary off) select count(*) from dev_f f left join dev_a a on f.k1 = a.k and a.p > f.s where f.v > 100 or a.p < 20') line where line ~ 'HashGraphJoin|Removed';
+
 -- arguments and filters
 select dev_check('select sum(v + p), sum(v * p), sum(w / (p + 1)), avg(x * p), max(v - s), min(abs(v)), sum(-s) from dev_f f join dev_a a on f.k1 = a.k');
 select dev_check('select count(*) filter (where b), sum(v) filter (where v > 100), count(v) filter (where z), min(p) filter (where v is null) from dev_f f join dev_a a on f.k1 = a.k');

@@ -73,7 +73,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		5
+#define HGJ_ABI_VERSION		6
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"

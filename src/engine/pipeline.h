@@ -123,7 +123,8 @@ typedef enum HgjPipeOp
 	HGJ_PIPE_JUMP_TRUE,
 	HGJ_PIPE_JUMP_VALID,		/* a is not NULL */
 	HGJ_PIPE_FILTER,			/* give up unless a is true; counted for join
-								 * arg - 1, if arg is not 0 */
+								 * arg - 1, if arg is not 0: a candidate; for join
+								 * arg - 1 - HGJ_PIPE_JOINS: a row behind its MATCH */
 	HGJ_PIPE_PROBE,				/* join a */
 	HGJ_PIPE_MATCH				/* join a */
 } HgjPipeOp;
@@ -216,7 +217,8 @@ typedef struct HgjPipelineInfo
 	uint64_t	memory;			/* bytes on the device, at the height */
 	double		transfer_ms;	/* sums over batches, which overlap */
 	double		kernel_ms;
-	uint64_t	joined[HGJ_PIPE_JOINS]; /* rows that went on after MATCH */
+	uint64_t	joined[HGJ_PIPE_JOINS]; /* rows that went on after MATCH, less: */
+	uint64_t	filtered[HGJ_PIPE_JOINS];	/* those that a FILTER gave up */
 	uint64_t	removed[HGJ_PIPE_JOINS];	/* candidates that a FILTER gave up */
 } HgjPipelineInfo;
 

@@ -17,6 +17,7 @@
 
 #include "commands/explain.h"
 #include "engine/engine.h"
+#include "exec/gather.h"
 #include "exec/engines.h"
 #include "exec/program.h"
 #include "exec/source.h"
@@ -92,6 +93,9 @@ typedef struct HgjDevice
 
 	int			njoins;
 	struct HgjJoinState *joins[HGJ_PIPE_JOINS]; /* the bottom one first */
+	HgjProgram *filters[HGJ_PIPE_JOINS];	/* what rows must pass after an outer
+											 * join, or NULL, */
+	HgjPairColumns filter_columns[HGJ_PIPE_JOINS];	/* and what it reads */
 	HgjSource	source;			/* the bottom one's outer side, once more: only
 								 * the columns that are needed, and no keys */
 	HgjColumn	inputs[HGJ_PIPE_INPUTS];

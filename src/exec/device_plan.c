@@ -8,8 +8,8 @@
  *	  side is read by pages.  What cannot be done on a device, or not exactly,
  *	  gives a reason, and the host does it all as before.
  * 2. Write the instructions: for each join, from the bottom up, its key words,
- *	  PROBE, its residual clauses, MATCH, the computed columns of its target
- *	  list; then the aggregates' filters and arguments.
+ *	  PROBE, its residual clauses, MATCH, the clauses that apply after an outer
+ *	  join, the computed columns of its target list; then the aggregates' filters and arguments.
  * 3. Columns are loaded where they are first asked for.  Between PROBE and MATCH
  *	  that does not count for later: a row that is filled with NULLs goes on
  *	  behind the MATCH.
@@ -342,6 +342,13 @@ write_join(HgjDevice *d, int j)
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
 		d->columns[i].loaded = loaded[i];
 	d->code.nregs = nregs;
+	if (d->filters[j])
+	{
+		PairLookup	lookup = {d, j, &d->filter_columns[j]};
+
+		hgj_device_filter(&d->code, d->filters[j], HGJ_PIPE_JOINS + j,
+						  look_pair_up, &lookup);
+	}
 	write_computed(d, j);
 }
 
@@ -580,7 +587,7 @@ look_at_join(const HgjJoinState *join)
 			!kind_of_key(join->outer.keys[k].kind, &kind))
 			return HGJ_DEVICE_KEY;
 	}
-	if (join->filter || join->match_qual)
+	if (join->match_qual)
 		return HGJ_DEVICE_QUAL;
 	return HGJ_DEVICE_FITS;
 }
@@ -593,6 +600,22 @@ static bool
 may_build_in_vain(const HgjJoinState *join)
 {
 	return hgj_worth_peeking(join) && hgj_rows_may_raise(join->inner_ps);
+}
+
+/* Clauses that apply after an outer join, of join j; false: not all of them. */
+static bool
+compile_filter(HgjDevice *d, int j)
+{
+	HgjJoinState *join = d->joins[j];
+	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+
+	if (join->filter == NULL)
+		return true;
+	hgj_pair_columns_init(&d->filter_columns[j], join);
+	return hgj_program_compile_quals(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
+									 &join->css.ss.ps, hgj_pair_lookup,
+									 &d->filter_columns[j], true,
+									 &d->filters[j]) == NIL;
 }
 
 /* Step 1. */
@@ -628,6 +651,8 @@ look_at_plan(HgjDevice *d)
 	{
 		d->joins[j] = chain[n - 1 - j];
 		d->computed[j] = palloc0(list_length(d->joins[j]->css.ss.ps.plan->targetlist) + 1);
+		if (!compile_filter(d, j))
+			return HGJ_DEVICE_QUAL;
 	}
 	return hgj_device_write(d, false) ? HGJ_DEVICE_FITS : d->code.reason;
 }

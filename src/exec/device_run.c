@@ -510,6 +510,8 @@ start_programs(HgjDevice *d)
 
 		if (join->residual)
 			hgj_program_start(join->residual, econtext);
+		if (d->filters[j])
+			hgj_program_start(d->filters[j], econtext);
 		for (int resno = 1; resno <= ncols; resno++)
 		{
 			HgjProgram *program;
@@ -575,7 +577,10 @@ count_rows(HgjDevice *d)
 		if (ps->instrument)
 			InstrStopNode(ps->instrument, d->ran ? (double) d->info.joined[j] : 0);
 		if (d->ran)
+		{
+			InstrCountFiltered1(ps, d->info.filtered[j]);
 			InstrCountFiltered2(ps, d->info.removed[j]);
+		}
 	}
 	d->source.rows_read = 0;
 }

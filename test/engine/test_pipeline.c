@@ -53,6 +53,7 @@ typedef struct Case
 	bool		fill[2];
 	bool		single[2];
 	bool		residual;
+	bool		behind;			/* a filter behind the first MATCH */
 	Keys		keys;
 } Case;
 
@@ -84,6 +85,7 @@ static Cell inputs[NINPUTS][NROWS];
 static Build builds[2];
 static Ended *ended;
 static uint32_t nended;
+static uint64_t nfiltered;
 
 static Cell
 cell(int64_t value, uint32_t null_percent)
@@ -168,6 +170,15 @@ end_row(const Case *c, uint32_t row, const Cell *p0, const Cell *p1)
 	memcpy(&e->f, &inputs[IN_F][row].value, sizeof(double));
 }
 
+/* payload > 0 or v >= 0 */
+static bool
+passes_behind(const Case *c, uint32_t row, const Cell *p)
+{
+	const Cell *v = &inputs[IN_V][row];
+
+	return !c->behind || (!p->null && p->value > 0) || (!v->null && v->value >= 0);
+}
+
 static void
 join_row(const Case *c, uint32_t row, int j, const Cell *p0)
 {
@@ -195,14 +206,18 @@ join_row(const Case *c, uint32_t row, int j, const Cell *p0)
 		hit = true;
 		if (!c->pass[j])
 			continue;
-		if (j == 0)
+		if (j == 0 && !passes_behind(c, row, p))
+			nfiltered++;
+		else if (j == 0)
 			join_row(c, row, 1, p);
 		else
 			end_row(c, row, p0, p);
 	}
 	if (!hit && c->fill[j])
 	{
-		if (j == 0)
+		if (j == 0 && !passes_behind(c, row, &none))
+			nfiltered++;
+		else if (j == 0)
 			join_row(c, row, 1, &none);
 		else
 			end_row(c, row, p0, &none);
@@ -310,6 +325,16 @@ write_code(const Case *c, HgjPipeInstruction *code)
 	}
 	CODE(.op = HGJ_PIPE_MATCH, .a = 0);
 	CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 6, .a = 0);
+	if (c->behind)
+	{
+		CODE(.op = HGJ_PIPE_CONSTANT, .dst = 9, .imm = 0);
+		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 10, .a = 6, .b = 9,
+			 .c = HGJ_PIPE_GT);
+		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 9, .a = IN_V, .b = 9,
+			 .c = HGJ_PIPE_GE);
+		CODE(.op = HGJ_PIPE_OR, .dst = 9, .a = 9, .b = 10);
+		CODE(.op = HGJ_PIPE_FILTER, .a = 9, .arg = HGJ_PIPE_JOINS + 1);
+	}
 	CODE(.op = HGJ_PIPE_PROBE, .a = 1);
 	CODE(.op = HGJ_PIPE_MATCH, .a = 1);
 	CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 8, .a = 1);
@@ -524,13 +549,14 @@ run_case(const Case *c)
 	uint32_t	row;
 	int			j;
 
-	context("pipeline: words %u, joins %d%d%d %d%d%d, residual %d, keys %d",
+	context("pipeline: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, keys %d",
 			c->nwords, c->pass[0], c->fill[0], c->single[0], c->pass[1], c->fill[1],
-			c->single[1], c->residual, (int) c->keys);
+			c->single[1], c->residual, c->behind, (int) c->keys);
 	make_inputs();
 	for (j = 0; j < 2; j++)
 		make_build(&builds[j], c, j);
 	nended = 0;
+	nfiltered = 0;
 	for (row = 0; row < NROWS; row++)
 		join_row(c, row, 0, NULL);
 
@@ -548,6 +574,9 @@ run_case(const Case *c)
 		CHECK(info.rows == NROWS && info.joined[1] == nended && info.memory > 0,
 			  "%llu rows, %llu joined", (unsigned long long) info.rows,
 			  (unsigned long long) info.joined[1]);
+		CHECK(info.filtered[0] == nfiltered && info.filtered[1] == 0,
+			  "%llu filtered, not %llu", (unsigned long long) info.filtered[0],
+			  (unsigned long long) nfiltered);
 		engine->pipeline->destroy(p);
 	}
 	for (j = 0; j < 2; j++)
@@ -655,7 +684,7 @@ test_pipeline(void)
 		for (int keys = 0; keys < KEYS_SORTS; keys++)
 		{
 			Case		c = {.nwords = 1 + rnd_below(2), .residual = rnd_below(2) == 0,
-			.keys = (Keys) keys};
+			.behind = rnd_below(2) == 0, .keys = (Keys) keys};
 
 			set_join(&c, 0, type % 4);
 			set_join(&c, 1, type / 4);

@@ -24,7 +24,10 @@
  * 6. Under engine = auto a join that is cheaper on a GPU is planned for it: in the
  *	  place of what the CPU needs for building and probing come what is
  *	  transferred, the batches' launches and, unless the session has one open or
- *	  the outer side is planned for it, too, opening a GPU.  Whether there is one is asked
+ *	  the outer side is planned for it, too, opening a GPU.  The build side must be
+ *	  the smaller one: what a CPU needs is measured here (cpu_part()), but for the
+ *	  rest the settings' word is taken, and a GPU would seem to make it cheap to
+ *	  build with the larger side.  Whether there is one is asked
  *	  only when it would pay.
  * 7. A HashGraphAgg over a chain of joins may pay on a GPU as a whole where none of
  *	  the joins does (pipeline_path.c): there, nothing comes back but groups.
@@ -65,6 +68,12 @@
 
 /* Of what probing costs on the CPU; kernels of 50 million rows. */
 #define HGJ_DEVICE_PROBE_PART		0.01
+
+/* What a pair that comes back costs the host, of probe_tuple_cost. */
+#define HGJ_DEVICE_PAIR_PART		0.9
+
+/* A pipeline has a thread for a row's matches (cuda/pipeline_check.cu). */
+#define HGJ_DEVICE_MOST_MATCHES		1000
 
 /*
  * See cpu_part(); from joins of 50 million rows with 10 thousand, 1 and 10
@@ -312,6 +321,7 @@ device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 		*build_saving -= hgj_device_startup_cost;
 	kilobytes = (outer->rows * costs->nwords * 8 + candidates * 8) / 1024;
 	*probe_saving = probe * part - hgj_device_transfer_cost * kilobytes -
+		HGJ_DEVICE_PAIR_PART * hgj_probe_tuple_cost * candidates -
 		hgj_device_launch_cost *
 		(HGJ_DEVICE_PROBE_LAUNCHES + outer->rows / HGJ_DEVICE_PROBE_ROWS);
 	if (*build_saving + *probe_saving <= 0)
@@ -329,7 +339,7 @@ device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
  */
 static Cost
 pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
-			   Cost build, Cost probe)
+			   double candidates, Cost build, Cost probe)
 {
 	double		part = cpu_part(inner->rows);
 	double		kilobytes = inner->rows *
@@ -340,6 +350,8 @@ pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 								  inner->rows / HGJ_DEVICE_BUILD_ROWS) -
 		HGJ_DEVICE_PROBE_PART * probe;
 
+	if (candidates > HGJ_DEVICE_MOST_MATCHES * outer->rows)
+		return -disable_cost;
 	return Min(saving, build + probe);
 }
 
@@ -367,9 +379,12 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	Cost		run;
 
 	memset(gain, 0, sizeof(*gain));
-	if (hgj_engine == HGJ_ENGINE_AUTO)
+	if (hgj_engine == HGJ_ENGINE_AUTO && inner->rows > outer->rows)
+		gain->in_pipeline = -disable_cost;
+	else if (hgj_engine == HGJ_ENGINE_AUTO)
 	{
-		gain->in_pipeline = pipeline_saves(costs, outer, inner, build, probe);
+		gain->in_pipeline = pipeline_saves(costs, outer, inner, candidates,
+										   build, probe);
 		gain->device = device_saves(costs, outer, inner, candidates, build, probe,
 									&build_saving, &probe_saving);
 	}

@@ -135,8 +135,8 @@ truncate queries;
 
 -- ---- expanded values: arrays and records as PL/pgSQL hands them over
 create function expanded(n int) returns int[] language plpgsql as $$ declare a int[] := '{}'; begin a[1] := n % 40; a[2] := n % 3; a[600] := 5; return a; end $$;
-create type pair as (x int, y text);
-create function expanded_pair(n int) returns pair language plpgsql as $$ declare p pair; begin p.x := n % 40; p.y := repeat('y', n % 5); return p; end $$;
+create type wide_pair as (x int, y text);
+create function expanded_pair(n int) returns wide_pair language plpgsql as $$ declare p wide_pair; begin p.x := n % 40; p.y := repeat('y', n % 5); return p; end $$;
 insert into queries (s, aggregate) values
 	('select a.id, b.id, a.e, b.e from (select id, expanded(id) e from numbers where id < 200 offset 0) a join (select id, expanded(id * 3) e from numbers where id < 150 offset 0) b on a.e = b.e', false),
 	('select a.id, b.id, a.e, b.e from (select id, expanded(id) e from numbers where id < 200 offset 0) a full join (select id, expanded(id * 3) e from numbers where id < 150 offset 0) b on a.id = b.id and a.e <> b.e', false),

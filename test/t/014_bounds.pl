@@ -17,7 +17,7 @@ use Time::HiRes qw(time usleep);
 use constant MOST => 200;
 
 # When to cancel: after so many milliseconds of work.
-my @moments = (20, 150, 450, 1200);
+my @moments = (10, 60, 250, 1000);
 
 if (!-r "/proc/$$/schedstat")
 {
@@ -106,7 +106,7 @@ for my $what (sort keys %queries)
 		$cancels++;
 		$session->{stderr} = '';
 	}
-	cmp_ok($cancels, '>=', 2, "$what: cancelled");
+	cmp_ok($cancels, '>=', 1, "$what: cancelled");
 	cmp_ok($most, '<', MOST, sprintf('%s: it ends after little work', $what));
 	note(sprintf('%s: %d cancels, at most %.1f ms of work', $what, $cancels, $most));
 	$session->quit;

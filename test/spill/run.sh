@@ -9,7 +9,8 @@
 # library; PG_CONFIG is its PostgreSQL's.  The forcings stand below.
 #
 # What says how a join ran (passes, memory, sizes of tables) is left out of the
-# comparison by filter(), and so are files that are about just that.  hashgraph_join_stats() must have counted enough joins that
+# comparison by filter(), and so are files that are about just that.
+# hashgraph_join_stats() must have counted enough joins that
 # spilled, in partitions or passes as they were forced, or nothing was tested.
 #
 # The last line is `N passed, N failed`: one test per file and forcing, and one
@@ -45,7 +46,7 @@ forcings=("$@")
 ((${#forcings[@]})) || forcings=(memory partitions passes tiny)
 
 # Files about how joins ran; hgj_check() compares such joins' answers elsewhere.
-about="agg_plans device explain filter messages stats"
+about="agg_plans device explain explain_spills filter messages stats"
 
 # And these, where few build rows count as too many: what memory decides, and
 # when errors of outer rows come (rows that wait in a file have been evaluated,

@@ -102,15 +102,17 @@ hgj_table_share(const HgjJoinState *state)
 
 /*
  * Bytes of host memory that this pass would hold at the height of a build of its
- * rows.
+ * rows.  Match bits of outer rows may leave a table half of the limit, not less:
+ * a pass must get somewhere.
  */
 static Size
-projected_bytes(HgjJoinState *state, const HgjMemory *memory)
+projected_bytes(HgjJoinState *state, const HgjMemory *memory, Size limit)
 {
 	return (Size) (state->on_device ? memory->host : memory->build_peak) +
 		hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
-		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state);
+		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state) +
+		Min(hgj_outer_bits_bytes(state), limit / 2);
 }
 
 /*
@@ -124,7 +126,7 @@ table_is_full(HgjJoinState *state, Size limit)
 
 	state->device_is_full = false;
 	state->engine->memory(state->table, &memory);
-	if (projected_bytes(state, &memory) +
+	if (projected_bytes(state, &memory, limit) +
 		hgj_partition_reserve(state, limit) > limit ||
 		state->total_rows > HGJ_MOST_PASS_ROWS(state) ||
 		(hgj_chunk_rows > 0 && state->total_rows >= (uint32) hgj_chunk_rows))
@@ -230,7 +232,7 @@ note_stats(HgjJoinState *state)
 	bytes = (Size) (state->on_device ? stats->table.memory.host :
 					stats->table.memory.peak) + hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state) +
-		hgj_partition_bytes(state);
+		hgj_partition_bytes(state) + hgj_outer_bits_bytes(state);
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
 	stats->dictionary_full = hgj_dictionaries_are_full(state);

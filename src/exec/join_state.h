@@ -279,6 +279,13 @@ extern bool hgj_worth_peeking(const HgjJoinState *state);
 extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 							  uint32 inner_row);
 
+/* What the match bits of outer rows take, between the passes over them. */
+static inline Size
+hgj_outer_bits_bytes(const HgjJoinState *state)
+{
+	return state->outer_bits_words * sizeof(uint64);
+}
+
 /* The next row of the block at hand goes into the slot, without a projection. */
 static inline void
 hgj_block_row(HgjJoinState *state)

@@ -308,7 +308,9 @@ hgj_next_unit(HgjJoinState *state)
 							parts->unit->nruns[side]);
 	hgj_batch_borrow(state->outer_batch, false);
 	if (state->outer_bits)
-		memset(state->outer_bits, 0, state->outer_bits_words * sizeof(uint64));
+		pfree(state->outer_bits);
+	state->outer_bits = NULL;
+	state->outer_bits_words = 0;
 	state->unit_pass = 0;
 	state->units++;
 	state->stats.partitions = Max(state->stats.partitions, state->units);
@@ -343,6 +345,18 @@ bool
 hgj_in_unit(const HgjJoinState *state)
 {
 	return state->partitions && state->partitions->unit;
+}
+
+/* How many outer rows the unit at hand has. */
+uint64
+hgj_unit_outer_rows(const HgjJoinState *state)
+{
+	const HgjUnit *unit = state->partitions->unit;
+	uint64		rows = 0;
+
+	for (int i = 0; i < unit->nruns[HGJ_OUTER_SIDE]; i++)
+		rows += unit->runs[HGJ_OUTER_SIDE][i].rows;
+	return rows;
 }
 
 /* Another pass over the outer rows of a unit; false: they are the child's. */

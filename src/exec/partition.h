@@ -82,6 +82,7 @@ extern double hgj_unit_rows(const HgjJoinState *state);
 extern void hgj_fill_inner(HgjJoinState *state, uint32 max_rows);
 extern bool hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows);
 extern bool hgj_in_unit(const HgjJoinState *state);
+extern uint64 hgj_unit_outer_rows(const HgjJoinState *state);
 extern bool hgj_rewind_unit(HgjJoinState *state);
 extern void hgj_reread_unit(HgjJoinState *state);
 extern void hgj_take_flags(HgjJoinState *state);

@@ -62,7 +62,10 @@ tracks_outer(const HgjJoinState *state)
 		  state->splitting));
 }
 
-/* Make the bits of rows [0, rows) addressable; new ones are unset. */
+/*
+ * Make the bits of rows [0, rows) addressable; new ones are unset.  How many a
+ * unit needs is known.
+ */
 static void
 reserve_outer_bits(HgjJoinState *state, uint64 rows)
 {
@@ -71,8 +74,10 @@ reserve_outer_bits(HgjJoinState *state, uint64 rows)
 
 	if (words <= state->outer_bits_words)
 		return;
-	grown = Max(words, state->outer_bits_words * 2);
-	grown = Max(grown, 1024);
+	if (hgj_in_unit(state))
+		grown = Max(words, hgj_unit_outer_rows(state) / 64 + 1);
+	else
+		grown = Max(Max(words, state->outer_bits_words * 2), 1024);
 	if (state->outer_bits)
 		state->outer_bits = repalloc_huge(state->outer_bits,
 										  mul_size(grown, sizeof(uint64)));
@@ -222,7 +227,7 @@ hgj_note_peak_memory(HgjJoinState *state)
 		hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
 		hgj_batch_bytes(state->outer_batch) + hgj_dictionaries_bytes(state) +
-		hgj_partition_bytes(state);
+		hgj_partition_bytes(state) + hgj_outer_bits_bytes(state);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }
 

@@ -183,7 +183,9 @@ for my $q ('left, residual', 'full', 'groups', 'a star', 'workers, rows')
 	{
 		my ($rc, $out, $err) = $node->psql('postgres',
 			"$forced $query{$q}[0] SET hashgraph_join.debug_fault = terminate; SET hashgraph_join.debug_fault_at = $at; $query{$q}[1]", on_error_stop => 0);
-		like($err, qr/terminating (connection|background worker)|connection to client lost|parallel worker/, "$q, terminated at $at of $events");
+		my $ended = $err =~ /terminating (connection|background worker)|connection to client lost|parallel worker/;
+		# how many events a process has that shares the work is another number each time
+		ok($ended || ($q =~ /^workers/ && $err eq '' && $out eq $stock{$q}), "$q, terminated at $at of $events") or diag("$out / $err");
 	}
 	$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_ls_tmpdir()');
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, "$q, terminated: no file is left");

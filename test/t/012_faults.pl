@@ -133,7 +133,7 @@ my ($rc, $out, $err) = $node->psql('postgres', qq{
 	DECLARE outside CURSOR FOR $cursor; MOVE 10000 IN outside;
 	SAVEPOINT a; DECLARE inside CURSOR FOR $cursor; MOVE 10000 IN inside; MOVE 5000 IN outside; SELECT 1 / (count(*) - 1) FROM (SELECT 1) x;
 	ROLLBACK TO a; MOVE 5000 IN outside;
-	SAVEPOINT b; SET LOCAL statement_timeout = '5ms'; SELECT count(*) FROM ($cursor) x; ROLLBACK TO b;
+	SAVEPOINT b; SET LOCAL statement_timeout = '5ms'; SELECT count(*) FROM ($cursor OFFSET 0) x WHERE pg_sleep(0.0001) IS NOT NULL; ROLLBACK TO b;
 	SAVEPOINT c; SET LOCAL temp_file_limit = '300kB'; DECLARE limited CURSOR FOR $cursor; MOVE 30000 IN limited; ROLLBACK TO c;
 	DECLARE held CURSOR WITH HOLD FOR $cursor; MOVE 100 IN held;
 	SELECT count(*) > 0 FROM pg_ls_tmpdir();

@@ -471,8 +471,7 @@ hgj_agg_device_gain(const Path *child, List *group_exprs, List *aggrefs)
 
 	while (hgj_is_join_path(outer))
 	{
-		while (IsA(outer, ProjectionPath))
-			outer = ((const ProjectionPath *) outer)->subpath;
+		outer = hgj_below_projections(outer);
 		outer = linitial(((const CustomPath *) outer)->custom_paths);
 	}
 	if (!hgj_cuda_is_open())

@@ -412,12 +412,20 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	return few_rows ? HGJ_DECLINE_FEW_ROWS : HGJ_DECLINE_NOTHING;
 }
 
+/* The path below projections. */
+const Path *
+hgj_below_projections(const Path *path)
+{
+	while (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
+	return path;
+}
+
 /* Is this a HashGraphJoin, possibly below a projection? */
 bool
 hgj_is_join_path(const Path *path)
 {
-	while (IsA(path, ProjectionPath))
-		path = ((const ProjectionPath *) path)->subpath;
+	path = hgj_below_projections(path);
 	return IsA(path, CustomPath) &&
 		((const CustomPath *) path)->methods == &hgj_path_methods;
 }
@@ -426,10 +434,9 @@ hgj_is_join_path(const Path *path)
 int
 hgj_path_fact(const Path *path, HgjPathFact fact)
 {
-	while (IsA(path, ProjectionPath))
-		path = ((const ProjectionPath *) path)->subpath;
-	return list_nth_int(list_nth(((const CustomPath *) path)->custom_private,
-								 HGJ_PATH_FACTS), fact);
+	const CustomPath *join = (const CustomPath *) hgj_below_projections(path);
+
+	return list_nth_int(list_nth(join->custom_private, HGJ_PATH_FACTS), fact);
 }
 
 /* Is it one that the planner wants to run on a GPU? */

@@ -31,15 +31,6 @@
 /* Bytes of device memory per row of a build side: graph, key and payload. */
 #define HGJ_PIPELINE_ROW_BYTES	64
 
-/* The join below projections. */
-static CustomPath *
-join_of(Path *path)
-{
-	while (IsA(path, ProjectionPath))
-		path = ((ProjectionPath *) path)->subpath;
-	return (CustomPath *) path;
-}
-
 static bool
 join_may_fit(const CustomPath *join)
 {
@@ -61,7 +52,7 @@ chain_gain(Path *child, Cost *alone, Cost *in_pipeline, double *bytes)
 	*alone = *in_pipeline = *bytes = 0;
 	for (; hgj_is_join_path(path); n++)
 	{
-		CustomPath *join = join_of(path);
+		const CustomPath *join = (const CustomPath *) hgj_below_projections(path);
 		const Path *inner = lsecond(join->custom_paths);
 
 		if (n == HGJ_PIPE_JOINS || !join_may_fit(join))

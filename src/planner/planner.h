@@ -50,6 +50,7 @@ typedef enum HgjPathFact
 /* join_path.c */
 #define HGJ_FORCE_DISCOUNT	1e-6	/* what force multiplies a join's costs by */
 extern void hgj_install_planner_hooks(void);
+extern const Path *hgj_below_projections(const Path *path);
 extern bool hgj_is_join_path(const Path *path);
 extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
 extern bool hgj_path_wants_device(const Path *path);

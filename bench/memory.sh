@@ -22,18 +22,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=test/lib/server.sh
 . test/lib/server.sh
+# shellcheck source=bench/server.sh
+. bench/server.sh
 
-bash test/setup.sh build
-mkdir -p build/bench
-hgj_install with_cuda=no >build/bench/build.log 2>&1 || {
-	tail -n 40 build/bench/build.log
-	exit 1
-}
-memory_mb=$(awk '/^MemTotal/ {print int($2 / 1024)}' /proc/meminfo)
-buffers=$((memory_mb / 16 < 1024 ? memory_mb / 16 : 1024))
-hgj_server_start "shared_buffers = '${buffers}MB'" "huge_pages = off" "autovacuum = off" "jit = off" \
-	"wal_level = minimal" "max_wal_senders = 0" "checkpoint_timeout = '1h'"
-hgj_psql -c "CREATE EXTENSION hashgraph_join"
+bench_server 16 1024
 status=0
 PSQL=$HGJ_BIN/psql perl bench/memory.pl | tee build/bench/memory || status=1
 hgj_server_stop

@@ -23,6 +23,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . test/lib/server.sh
 N=${ROWS:-20000000}
 RUNS=${RUNS:-3}
+# shellcheck source=bench/server.sh
+. bench/server.sh
 # shellcheck source=bench/cases.sh
 . bench/cases.sh
 
@@ -35,19 +37,9 @@ for name in "${cases[@]}"; do
 	}
 done
 
-bash test/setup.sh build
-mkdir -p build/bench
-hgj_install with_cuda=no >build/bench/build.log 2>&1 || {
-	tail -n 40 build/bench/build.log
-	exit 1
-}
-
-memory_mb=$(awk '/^MemTotal/ {print int($2 / 1024)}' /proc/meminfo)
-buffers=$((memory_mb / 4 < 6144 ? memory_mb / 4 : 6144))
 work_mem=${WORK_MEM:-$((memory_mb / 16 < 1024 ? memory_mb / 16 : 1024))MB}
-hgj_server_start "shared_buffers = '${buffers}MB'" "huge_pages = off" "autovacuum = off" "jit = off" \
-	"wal_level = minimal" "max_wal_senders = 0" "checkpoint_timeout = '1h'" "maintenance_work_mem = '1GB'"
-hgj_psql -c "CREATE EXTENSION hashgraph_join" -c "ALTER DATABASE postgres SET search_path = bench, public"
+bench_server 4 6144 "maintenance_work_mem = '1GB'"
+hgj_psql -c "ALTER DATABASE postgres SET search_path = bench, public"
 
 settings="LOAD 'hashgraph_join'; SET work_mem = '$work_mem'; SET max_parallel_workers_per_gather = 0;"
 tsv=build/bench/results.tsv

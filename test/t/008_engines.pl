@@ -35,12 +35,7 @@ sub cuda
 	return "$FORCED SET hashgraph_join.engine = cuda; SET hashgraph_join.cuda_library = '$library';";
 }
 my $fake = cuda("$lib/fake.so");
-sub faults
-{
-	open my $fh, '>', $faults or die "$faults: $!";
-	print $fh map { "$_\n" } @_;
-	close $fh;
-}
+sub faults { fake_faults($node, @_); return; }
 faults();
 
 my $sum = 'SELECT count(*), sum(v) FROM f JOIN d USING (k)';

@@ -25,12 +25,7 @@ $node->safe_psql(
 	ANALYZE f, d, hot;
 });
 my $faults = $node->data_dir . '/hgj_fake_engine';
-sub faults
-{
-	open my $fh, '>', $faults or die "$faults: $!";
-	print $fh map { "$_\n" } @_;
-	close $fh;
-}
+sub faults { fake_faults($node, @_); return; }
 faults();
 
 my $fake = "$FORCED SET hashgraph_join.engine = cuda; SET hashgraph_join.cuda_library = '$lib';";

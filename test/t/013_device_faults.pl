@@ -25,12 +25,7 @@ $node->safe_psql(
 	VACUUM ANALYZE fact, dim, hot;
 });
 my $faults = $node->data_dir . '/hgj_fake_engine';
-sub faults
-{
-	open my $fh, '>', $faults or die "$faults: $!";
-	print $fh map { "$_\n" } @_;
-	close $fh;
-}
+sub faults { fake_faults($node, @_); return; }
 faults();
 
 my $device = "$FORCED SET hashgraph_join.require = off; SET hashgraph_join.engine = cuda; SET hashgraph_join.cuda_library = '$library';";

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_server $FORCED joined_plan fails_with cancels lives_on keeps_nothing neighbour neighbour_ends);
+our @EXPORT = qw(new_server $FORCED joined_plan fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults);
 
 # Sessions start with this where the planner is to have no choice.
 our $FORCED =
@@ -173,6 +173,16 @@ sub neighbour
 		[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $before, '-c', "SELECT neighbour(\$\$$query\$\$)" ],
 		\$self{in}, \$self{out}, \$self{err});
 	return \%self;
+}
+
+# What is to fail in the fake engine from now on (test/fake/fake_engine.c), a line each.
+sub fake_faults
+{
+	my ($node, @lines) = @_;
+	my $file = $node->data_dir . '/hgj_fake_engine';
+	open my $fh, '>', $file or die "$file: $!";
+	print $fh map { "$_\n" } @lines;
+	close $fh;
 }
 
 # Ok when it had right answers, and no message.

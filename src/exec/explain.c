@@ -70,22 +70,18 @@ show_clauses(const char *label, List *clauses, const PlanState *ps,
 	ExplainPropertyText(label, text, es);
 }
 
-static const char *const fallback_reason[] = {
-	[HGJ_FALLBACK_NONE] = "",
-	[HGJ_FALLBACK_ENGINE] = "",
-	[HGJ_FALLBACK_DEVICE_MEMORY] = "not enough device memory: ",
-	[HGJ_FALLBACK_DEVICE_FAILED] = "the device failed: "
-};
-
 static void
 show_fallback(const HgjRunReport *run, ExplainState *es)
 {
 	StringInfoData buf;
+	/* an engine that is not available says so itself */
+	bool		by_device = run->fallback != HGJ_FALLBACK_ENGINE;
 
 	initStringInfo(&buf);
 	if (run->fallback != HGJ_FALLBACK_NONE)
-		appendStringInfo(&buf, "cpu engine (%s%s)",
-						 fallback_reason[run->fallback], run->fallback_text);
+		appendStringInfo(&buf, "cpu engine (%s%s%s)",
+						 by_device ? hgj_fallback_text(run->fallback) : "",
+						 by_device ? ": " : "", run->fallback_text);
 	if (run->stats.shrunk[0])
 		appendStringInfo(&buf, "%shalf of the device memory (%s)",
 						 buf.len ? "; " : "", run->stats.shrunk);

@@ -327,6 +327,7 @@ extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
 							 const char *text);
 extern void hgj_use_cpu(HgjJoinState *state);
 extern bool hgj_use_less_memory(HgjJoinState *state);
+extern const char *hgj_fallback_text(HgjFallback fallback);
 extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 			pg_attribute_noreturn();
 

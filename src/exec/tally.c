@@ -45,13 +45,6 @@ static const char *const memory_texts[MEMORY_REASONS] = {
 	[MEMORY_GROUPS] = "partitions: the groups do not fit into memory"
 };
 
-static const char *const engine_texts[] = {
-	[HGJ_FALLBACK_NONE] = "",
-	[HGJ_FALLBACK_ENGINE] = "engine not available",
-	[HGJ_FALLBACK_DEVICE_MEMORY] = "not enough device memory",
-	[HGJ_FALLBACK_DEVICE_FAILED] = "the device failed"
-};
-
 /* Step 3; the first of the engines' and of the pipelines' stands for none. */
 #define FIRST_ENGINE	0
 #define FIRST_PIPELINE	(FIRST_ENGINE + HGJ_LAST_FALLBACK + 1)
@@ -71,7 +64,7 @@ hgj_tally_reason(int i, const char **kind, const char **reason)
 	if (i > FIRST_ENGINE && i < FIRST_PIPELINE)
 	{
 		*kind = "engine";
-		*reason = engine_texts[i - FIRST_ENGINE];
+		*reason = hgj_fallback_text((HgjFallback) (i - FIRST_ENGINE));
 	}
 	else if (i > FIRST_PIPELINE && i < FIRST_MEMORY)
 	{

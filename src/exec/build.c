@@ -10,10 +10,10 @@
  *	  columns to the row store.  After each batch, ask the engine what a build
  *	  of these rows would take.
  * 3. When that, and the rows, pass work_mem x hash_mem_multiplier, or what the
- *	  device has, and there are more rows, let the rest be split into partitions (partition.c).  Where
- *	  that is not wanted, stop: this is one pass of several.  The child, or the
- *	  file, stays where it is, and the next pass takes on from there.  A pass has
- *	  at least one batch, so it always gets on.
+ *	  device has, and there are more rows, let the rest be split into partitions
+ *	  (partition.c).  Where that is not wanted, stop: this is one pass of several.
+ *	  The child, or the file, stays where it is, and the next pass takes on from
+ *	  there.  A pass has at least one batch, so it always gets on.
  * 4. Build.
  *
  * The fallback for a build side larger than memory is therefore not another
@@ -100,6 +100,15 @@ hgj_table_share(const HgjJoinState *state)
 	return state->device_limit - state->device_limit / HGJ_PROBE_SHARE;
 }
 
+/* Bytes of host memory beside the table, the outer batch and its match bits. */
+Size
+hgj_bytes_beside_table(HgjJoinState *state)
+{
+	return hgj_row_store_bytes(&state->rows) +
+		hgj_batch_bytes(state->inner_batch) +
+		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state);
+}
+
 /*
  * Bytes of host memory that this pass would hold at the height of a build of its
  * rows.  Match bits of outer rows may leave a table half of the limit, not less:
@@ -109,10 +118,7 @@ static Size
 projected_bytes(HgjJoinState *state, const HgjMemory *memory, Size limit)
 {
 	return (Size) (state->on_device ? memory->host : memory->build_peak) +
-		hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch) +
-		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state) +
-		Min(hgj_outer_bits_bytes(state), limit / 2);
+		hgj_bytes_beside_table(state) + Min(hgj_outer_bits_bytes(state), limit / 2);
 }
 
 /*
@@ -230,9 +236,8 @@ note_stats(HgjJoinState *state)
 	if (state->on_device)
 		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
 	bytes = (Size) (state->on_device ? stats->table.memory.host :
-					stats->table.memory.peak) + hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch) + hgj_dictionaries_bytes(state) +
-		hgj_partition_bytes(state) + hgj_outer_bits_bytes(state);
+					stats->table.memory.peak) +
+		hgj_bytes_beside_table(state) + hgj_outer_bits_bytes(state);
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
 	stats->dictionary_full = hgj_dictionaries_are_full(state);

@@ -316,6 +316,7 @@ extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_log_notes(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern uint64 hgj_table_share(const HgjJoinState *state);
+extern Size hgj_bytes_beside_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
 extern void hgj_free_build(HgjJoinState *state);
 

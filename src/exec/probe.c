@@ -224,10 +224,8 @@ hgj_note_peak_memory(HgjJoinState *state)
 	if (state->on_device)
 		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
 	bytes = (Size) (state->on_device ? memory.host : memory.current) +
-		hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch) +
-		hgj_batch_bytes(state->outer_batch) + hgj_dictionaries_bytes(state) +
-		hgj_partition_bytes(state) + hgj_outer_bits_bytes(state);
+		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->outer_batch) +
+		hgj_outer_bits_bytes(state);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }
 

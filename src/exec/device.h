@@ -17,8 +17,8 @@
 
 #include "commands/explain.h"
 #include "engine/engine.h"
-#include "exec/gather.h"
 #include "exec/engines.h"
+#include "exec/gather.h"
 #include "exec/program.h"
 #include "exec/source.h"
 #include "portability/instr_time.h"

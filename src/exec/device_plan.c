@@ -9,7 +9,8 @@
  *	  gives a reason, and the host does it all as before.
  * 2. Write the instructions: for each join, from the bottom up, its key words,
  *	  PROBE, its residual clauses, MATCH, the clauses that apply after an outer
- *	  join, the computed columns of its target list; then the aggregates' filters and arguments.
+ *	  join, the computed columns of its target list; then the aggregates' filters
+ *	  and arguments.
  * 3. Columns are loaded where they are first asked for.  Between PROBE and MATCH
  *	  that does not count for later: a row that is filled with NULLs goes on
  *	  behind the MATCH.

@@ -9,8 +9,8 @@
  *	  where the batch keeps its values.  A batch takes rows of many blocks, and a
  *	  block's rows may go to several batches.
  *
- * Memory: one block of a file, and a byte of flags per row of the batch, in the query's
- * context.  No locks.
+ * Memory: one block of a file, and a byte of flags per row of the batch, in the
+ * query's context.  No locks.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,13 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * pipeline.h
- *	  The part of the ABI in which batches stay on the device: a chain of joins
- *	  and an aggregation over it, of which only group rows come back.
+ *	  The part of the ABI in which batches stay on the device: a chain of joins,
+ *	  of which only row ids come back, or with an aggregation over it, of which
+ *	  only group rows do.
  *
  * A pipeline is told once what to do with every row of the outermost source,
  * as a list of instructions over registers; then rows are pushed into it,
- * column by column, and at the end it is asked for the groups.  Included by
- * engine.h; an engine without it has NULL in its table.
+ * column by column, and it is asked for the groups at the end, or for the rows
+ * after each push.  Included by engine.h; an engine without it has NULL in its
+ * table.
  *
  * THE LIFE OF A PIPELINE
  *
@@ -19,6 +21,12 @@
  *	  finish		wait for everything; how many groups there are
  *	  groups *		their rows
  *	  destroy		before the tables
+ *
+ * With spec.rows there are no groups, and the middle of it is
+ *
+ *	  start			without ranges
+ *	  (stage, push, fetch *) *	all rows that have come out of one push before the
+ *					next one is begun
  *
  * REGISTERS hold 64 bits and may be NULL.  Integers are sign-extended (U1 and
  * U4: zero-extended), float8 is its bits, float4 its bits in the lower half.
@@ -44,6 +52,13 @@
  * NULLs included.  A group row is: a word whose bit k says that key k is NULL;
  * the keys; the state words.  Without keys there is one group.  State word 0
  * has to count the rows.
+ *
+ * ROWS.  What ends is returned as the number of its row in the push and, for each
+ * join, that of the row of its table, in any order.  There may be any number for
+ * one push; they come in portions of bounded size, and what is to come waits on
+ * the device.  Instructions that can fail are not for this: rows that have been
+ * returned could not be taken back.  info's counts are those of all pushes whose
+ * rows have all been fetched.
  *
  * MEMORY.  The pipeline belongs to the caller; staging buffers, payload columns
  * and groups to it.  Nothing is allocated between start and finish.  Its account
@@ -100,7 +115,7 @@ typedef enum HgjPipeArithmetic
 /* An operation is strict where nothing else is said: NULL if an operand is. */
 typedef enum HgjPipeOp
 {
-	HGJ_PIPE_END,				/* into its group */
+	HGJ_PIPE_END,				/* into its group, or returned */
 	HGJ_PIPE_INPUT,				/* dst = input column `arg` */
 	HGJ_PIPE_PAYLOAD,			/* dst = column `arg` of join a's row */
 	HGJ_PIPE_CONSTANT,			/* dst = imm */
@@ -183,6 +198,7 @@ typedef struct HgjPipelineSpec
 	HgjPipeJoin joins[HGJ_PIPE_JOINS];
 	uint32_t	ncode;
 	const HgjPipeInstruction *code;
+	bool		rows;			/* they are returned: no keys, no words */
 	uint32_t	nkeys;			/* of groups */
 	uint8_t		keys[HGJ_PIPE_KEYS];
 	uint32_t	nwords;
@@ -209,6 +225,17 @@ typedef struct HgjPipeStage
 	void	   *values[HGJ_PIPE_INPUTS];	/* at the columns' own width */
 	uint64_t   *validity[HGJ_PIPE_INPUTS];	/* bit i set: row i is not NULL */
 } HgjPipeStage;
+
+/* Rows that have come out; the arrays are the pipeline's until its next call. */
+typedef struct HgjPipeRows
+{
+	uint32_t	n;				/* may be 0 */
+	bool		last;			/* of the push */
+	const uint32_t *input;		/* row of the push */
+	const uint32_t *row[HGJ_PIPE_JOINS];	/* of the join's table, or NO_ROW */
+} HgjPipeRows;
+
+#define HGJ_PIPE_NO_ROW		UINT32_MAX
 
 typedef struct HgjPipelineInfo
 {
@@ -251,6 +278,13 @@ typedef struct HgjPipelineMethods
 	/* Its first n rows; bit i of nulls: validity[i] means something. */
 	HgjStatus	(*push) (HgjPipeline *pipeline, uint32_t n, uint64_t nulls,
 						 HgjError *err);
+
+	/*
+	 * spec.rows: the next rows that have come out of the last push; polls.  NULL:
+	 * the engine returns no rows.
+	 */
+	HgjStatus	(*fetch) (HgjPipeline *pipeline, HgjPipeRows *rows,
+						  HgjError *err);
 
 	HgjStatus	(*finish) (HgjPipeline *pipeline, uint64_t *ngroups,
 						   HgjError *err);

@@ -108,6 +108,8 @@ suite_engine()
 {
 	counted make -s -C test/engine check
 	counted make -s -C test/engine check-asan
+	counted make -s -C test/engine check-fake
+	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-4} counted make -s -C test/engine check-fake-asan
 }
 
 # The extension's output files are compared on a server like anybody's.

@@ -10,30 +10,33 @@
  *
  *		CALL NTH WHAT	the NTH call of CALL (open, table_create, append, build,
  *						probe_create, probe_begin, probe_next, mark, unmatched,
- *						clear_marks, pipeline) since then: lost, memory, limit, hang
+ *						clear_marks, pipe_create, pipe_payload, pipe_start,
+ *						pipe_stage, pipe_push, pipe_fetch, pipe_finish,
+ *						pipe_groups; pipeline: any of these) since then: lost, memory,
+ *						limit, hang; of pipelines' also row (a row's error),
+ *						unsupported
  *		any NTH WHAT	the NTH of all calls of this process, whatever it calls
  *		unit NTH CALL WHAT	the first CALL of the NTH table of this process
  *		free BYTES		the device's free memory
  *		unusable		the device is too old
+ *		no_pipelines	they are refused
+ *		no_rows			those that return rows are not offered
  *
  * 2. A lost device stays lost.  "hang" waits until the caller's poll says stop,
  *	  and is lost when spec.timeout_ms have passed.
- * 3. Everything else is the CPU engine's doing, with a device's accounts.
- * 4. There are pipelines, so that everything before one and after it is done, but
- *	  none can probe the tables.
+ * 3. Everything else is the CPU engine's doing, with a device's accounts; of
+ *	  pipelines, fake_pipeline.c's.  Who takes a table away from under a pipeline
+ *	  ends the process.
  *
  * A table belongs to the caller from create to destroy.  No locks: tests have one
  * thread.
  *
  *-------------------------------------------------------------------------
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "engine.h"
+#include "fake.h"
 
 #ifndef FAKE_ABI_VERSION
 #define FAKE_ABI_VERSION	HGJ_ABI_VERSION
@@ -43,42 +46,20 @@
 #define MAX_FAULTS		8
 #define FREE_MEMORY		(UINT64_C(512) << 20)
 
-typedef enum Call
-{
-	CALL_OPEN,
-	CALL_TABLE_CREATE,
-	CALL_APPEND,
-	CALL_BUILD,
-	CALL_PROBE_CREATE,
-	CALL_PROBE_BEGIN,
-	CALL_PROBE_NEXT,
-	CALL_MARK,
-	CALL_UNMATCHED,
-	CALL_CLEAR_MARKS,
-	CALL_PIPELINE,
-	CALL_ANY,
-	CALLS
-} Call;
-
 static const char *const call_names[CALLS] = {
 	"open", "table_create", "append", "build", "probe_create", "probe_begin",
-	"probe_next", "mark", "unmatched", "clear_marks", "pipeline", "any"
+	"probe_next", "mark", "unmatched", "clear_marks", "pipe_create", "pipe_payload",
+	"pipe_start", "pipe_stage", "pipe_push", "pipe_fetch", "pipe_finish",
+	"pipe_groups", "pipeline", "any"
 };
 
 typedef struct Fault
 {
-	Call		call;
+	FakeCall	call;
 	unsigned	nth;
 	unsigned	table;			/* 0: of any */
 	char		what[16];
 } Fault;
-
-typedef struct FakeTable
-{
-	HgjTable   *cpu;
-	HgjTableSpec spec;
-	HgjDeviceWork work;
-} FakeTable;
 
 typedef struct FakeProbe
 {
@@ -92,13 +73,15 @@ static unsigned calls[CALLS];
 static unsigned all_calls = 0;
 static uint64_t free_memory = FREE_MEMORY;
 static bool unusable = false;
+static bool no_pipelines = false;
 static bool is_open = false;
 static bool lost = false;
 static uint32_t tables = 0;
 static unsigned made = 0;		/* tables, so far */
 
-static HgjStatus
-fail(HgjError *err, HgjStatus status, const char *message)
+/* Fill *err, return its status. */
+HgjStatus
+fake_fail(HgjError *err, HgjStatus status, const char *message)
 {
 	if (err != NULL)
 	{
@@ -118,6 +101,8 @@ read_faults(void)
 	nfaults = 0;
 	free_memory = FREE_MEMORY;
 	unusable = false;
+	no_pipelines = false;
+	fake_pipeline.fetch = fake_pipeline_fetch;
 	memset(calls, 0, sizeof(calls));
 	if (file == NULL)
 		return;
@@ -134,12 +119,16 @@ read_faults(void)
 			free_memory = bytes;
 		else if (strncmp(line, "unusable", 8) == 0)
 			unusable = true;
+		else if (strncmp(line, "no_pipelines", 12) == 0)
+			no_pipelines = true;
+		else if (strncmp(line, "no_rows", 7) == 0)
+			fake_pipeline.fetch = NULL;
 		else if (sscanf(line, "unit %u %31s %15s", &table, name, what) == 3 ||
 				 sscanf(line, "%31s %u %15s", name, &nth, what) == 3)
 			for (int c = 0; c < CALLS && nfaults < MAX_FAULTS; c++)
 				if (strcmp(name, call_names[c]) == 0)
 				{
-					faults[nfaults].call = (Call) c;
+					faults[nfaults].call = (FakeCall) c;
 					faults[nfaults].nth = table > 0 ? 1 : nth;
 					faults[nfaults].table = table;
 					strcpy(faults[nfaults++].what, what);
@@ -161,7 +150,7 @@ static HgjStatus
 lose(HgjError *err, const char *message)
 {
 	lost = true;
-	return fail(err, HGJ_DEVICE_LOST, message);
+	return fake_fail(err, HGJ_DEVICE_LOST, message);
 }
 
 /* Step 2. */
@@ -176,33 +165,47 @@ hang(const HgjTableSpec *spec, HgjError *err)
 		if (spec == NULL)
 			return lose(err, "the device hangs");
 		if (spec->poll != NULL && spec->poll(spec->poll_arg) != 0)
-			return fail(err, HGJ_CANCELLED, "cancelled");
+			return fake_fail(err, HGJ_CANCELLED, "cancelled");
 		if (spec->timeout_ms > 0 && now_ms() - begun > spec->timeout_ms)
 			return lose(err, "the device has not answered in time");
 	}
 }
 
-/* What every call begins with. */
-static HgjStatus
-enter(Call call, const HgjTableSpec *spec, HgjError *err)
+/* Is this the call that the fault means? */
+static bool
+meets(const Fault *fault, FakeCall call)
 {
-	unsigned	nth = ++calls[call];
+	if (fault->call == CALL_ANY)
+		return fault->nth == all_calls;
+	if (fault->call != call && (fault->call != CALL_PIPELINE || call < CALL_PIPE_CREATE))
+		return false;
+	return fault->nth == calls[fault->call] && (fault->table == 0 || fault->table == made);
+}
 
+/* What every call begins with. */
+HgjStatus
+fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err)
+{
+	calls[call]++;
+	if (call >= CALL_PIPE_CREATE)
+		calls[CALL_PIPELINE]++;
 	all_calls++;
 	if (lost)
-		return fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
+		return fake_fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
 	for (int i = 0; i < nfaults; i++)
 	{
-		if ((faults[i].call != call || faults[i].nth != nth ||
-			 (faults[i].table > 0 && faults[i].table != made)) &&
-			(faults[i].call != CALL_ANY || faults[i].nth != all_calls))
+		if (!meets(&faults[i], call))
 			continue;
 		if (strcmp(faults[i].what, "lost") == 0)
 			return lose(err, "the device fell off the bus");
 		if (strcmp(faults[i].what, "memory") == 0)
-			return fail(err, HGJ_OUT_OF_MEMORY, "the device is out of memory");
+			return fake_fail(err, HGJ_OUT_OF_MEMORY, "the device is out of memory");
 		if (strcmp(faults[i].what, "limit") == 0)
-			return fail(err, HGJ_LIMIT, "the table does not fit its memory limit");
+			return fake_fail(err, HGJ_LIMIT, "the table does not fit its memory limit");
+		if (strcmp(faults[i].what, "row") == 0)
+			return fake_fail(err, HGJ_ROW_FAILED, "a row raises an error");
+		if (strcmp(faults[i].what, "unsupported") == 0)
+			return fake_fail(err, HGJ_UNSUPPORTED, "that is not done here");
 		if (strcmp(faults[i].what, "hang") == 0)
 			return hang(spec, err);
 	}
@@ -211,10 +214,23 @@ enter(Call call, const HgjTableSpec *spec, HgjError *err)
 
 #define ENTER(call, spec) \
 	do { \
-		HgjStatus	status_ = enter(call, spec, err); \
+		HgjStatus	status_ = fake_enter(call, spec, err); \
 		if (status_ != HGJ_OK) \
 			return status_; \
 	} while (0)
+
+/* Tables and pipelines that are on the device: more, or fewer. */
+void
+fake_tables(int more)
+{
+	tables += (uint32_t) more;
+}
+
+bool
+fake_refuses_pipelines(void)
+{
+	return no_pipelines;
+}
 
 static FakeTable *
 fake(const HgjTable *table)
@@ -234,9 +250,9 @@ fake_usable(HgjError *err)
 	if (!is_open)
 		read_faults();
 	if (lost)
-		return fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
+		return fake_fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
 	if (unusable)
-		return fail(err, HGJ_NO_DEVICE, "the device is too old");
+		return fake_fail(err, HGJ_NO_DEVICE, "the device is too old");
 	return HGJ_OK;
 }
 
@@ -270,7 +286,7 @@ fake_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 	HgjError	why = {HGJ_OK, ""};
 
 	if (device != 0)
-		return fail(err, HGJ_NO_DEVICE, "there is no such device");
+		return fake_fail(err, HGJ_NO_DEVICE, "there is no such device");
 	memset(info, 0, sizeof(*info));
 	(void) snprintf(info->name, sizeof(info->name), "Fake GPU");
 	info->total_memory = UINT64_C(1) << 30;
@@ -286,9 +302,19 @@ fake_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 	return HGJ_OK;
 }
 
+/* HgjTableSpec.poll of the CPU engine's table. */
+static int
+poll_table(void *arg)
+{
+	const FakeTable *t = arg;
+
+	return t->quiet || t->spec.poll == NULL ? 0 : t->spec.poll(t->spec.poll_arg);
+}
+
 static HgjStatus
 fake_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 {
+	HgjTableSpec cpu_spec = *spec;
 	FakeTable  *t;
 	HgjStatus	status;
 
@@ -299,9 +325,11 @@ fake_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	ENTER(CALL_TABLE_CREATE, spec);
 	t = calloc(1, sizeof(FakeTable));
 	if (t == NULL)
-		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+		return fake_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	t->spec = *spec;
-	status = hgj_cpu_engine()->table_create(spec, &t->cpu, err);
+	cpu_spec.poll = poll_table;
+	cpu_spec.poll_arg = t;
+	status = hgj_cpu_engine()->table_create(&cpu_spec, &t->cpu, err);
 	if (status != HGJ_OK)
 	{
 		free(t);
@@ -317,6 +345,11 @@ fake_table_destroy(HgjTable *table)
 {
 	if (table == NULL)
 		return;
+	if (fake(table)->pipelines > 0)
+	{
+		(void) fprintf(stderr, "a table is destroyed before its pipeline\n");
+		abort();
+	}
 	hgj_cpu_engine()->table_destroy(fake(table)->cpu);
 	free(fake(table));
 	tables--;
@@ -348,8 +381,14 @@ fake_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 static HgjStatus
 fake_build(HgjTable *table, uint32_t total_rows, HgjError *err)
 {
-	ENTER(CALL_BUILD, &fake(table)->spec);
-	return hgj_cpu_engine()->build(fake(table)->cpu, total_rows, err);
+	FakeTable  *t = fake(table);
+	HgjStatus	status;
+
+	ENTER(CALL_BUILD, &t->spec);
+	status = hgj_cpu_engine()->build(t->cpu, total_rows, err);
+	t->built = status == HGJ_OK;
+	t->total_rows = total_rows;
+	return status;
 }
 
 static void
@@ -383,7 +422,7 @@ fake_probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
 	ENTER(CALL_PROBE_CREATE, &fake(table)->spec);
 	p = calloc(1, sizeof(FakeProbe));
 	if (p == NULL)
-		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+		return fake_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	p->table = fake(table);
 	status = hgj_cpu_engine()->probe_create(p->table->cpu, &p->cpu, err);
 	if (status != HGJ_OK)
@@ -456,32 +495,6 @@ fake_clear_marks(HgjTable *table, HgjError *err)
 	ENTER(CALL_CLEAR_MARKS, &fake(table)->spec);
 	return hgj_cpu_engine()->clear_marks(fake(table)->cpu, err);
 }
-
-/* Step 4. */
-static HgjStatus
-fake_pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline,
-					 HgjError *err)
-{
-	HgjTableSpec waits = {0};
-
-	waits.timeout_ms = spec->timeout_ms;
-	waits.poll = spec->poll;
-	waits.poll_arg = spec->poll_arg;
-	*pipeline = NULL;
-	ENTER(CALL_PIPELINE, &waits);
-	return fail(err, HGJ_UNSUPPORTED, "there are no pipelines here");
-}
-
-static void
-fake_pipeline_destroy(HgjPipeline *pipeline)
-{
-	(void) pipeline;
-}
-
-static const HgjPipelineMethods fake_pipeline = {
-	.create = fake_pipeline_create,
-	.destroy = fake_pipeline_destroy,
-};
 
 static const HgjEngine fake_engine = {
 	.abi_version = FAKE_ABI_VERSION,

@@ -1,0 +1,557 @@
+/*-------------------------------------------------------------------------
+ *
+ * fake_values.c
+ *	  What single instructions of a pipeline compute, and how the states of
+ *	  groups change (engine/pipeline.h).
+ *
+ * 1. A function returns false where PostgreSQL's counterpart raises an error.
+ * 2. Integers are computed in 64 bits, then held against the limits of their
+ *	  kind.  Floats compare as PostgreSQL's do: NaNs are equal, and above all.
+ * 3. The least and largest float are kept as integers of the same order.
+ *
+ * Owns nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <math.h>
+
+#include "fake.h"
+
+#define MINUS_ZERO		UINT64_C(0x8000000000000000)
+#define ANY_NAN			UINT64_C(0x7FF8000000000000)
+
+/* No sum of such values, nor of their squares, overflows. */
+#define MOST_SUMMED		1e140
+
+static double
+as_double(uint64_t word)
+{
+	double		value;
+
+	memcpy(&value, &word, sizeof(value));
+	return value;
+}
+
+static uint64_t
+double_word(double value)
+{
+	uint64_t	word;
+
+	memcpy(&word, &value, sizeof(word));
+	return word;
+}
+
+static float
+as_float(uint64_t word)
+{
+	uint32_t	half = (uint32_t) word;
+	float		value;
+
+	memcpy(&value, &half, sizeof(value));
+	return value;
+}
+
+static uint64_t
+float_word(float value)
+{
+	uint32_t	half;
+
+	memcpy(&half, &value, sizeof(half));
+	return half;
+}
+
+/* Bytes of a column's value. */
+size_t
+fake_width(uint32_t kind)
+{
+	static const uint8_t widths[] = {1, 2, 4, 8, 4, 4, 8};
+
+	return widths[kind];
+}
+
+/* A column's value as registers have it. */
+uint64_t
+fake_load(uint32_t kind, const void *values, uint64_t at)
+{
+	const char *from = (const char *) values + at * fake_width(kind);
+	int16_t		i2;
+	int32_t		i4;
+	uint32_t	u4;
+	uint64_t	word;
+
+	switch (kind)
+	{
+		case HGJ_PIPE_U1:
+			return (uint8_t) *from;
+		case HGJ_PIPE_I2:
+			memcpy(&i2, from, sizeof(i2));
+			return (uint64_t) (int64_t) i2;
+		case HGJ_PIPE_I4:
+			memcpy(&i4, from, sizeof(i4));
+			return (uint64_t) (int64_t) i4;
+		case HGJ_PIPE_U4:
+		case HGJ_PIPE_F4:
+			memcpy(&u4, from, sizeof(u4));
+			return u4;
+		default:
+			memcpy(&word, from, sizeof(word));
+			return word;
+	}
+}
+
+static int
+compare_doubles(double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return isnan(a) && isnan(b) ? 0 : isnan(a) ? 1 : -1;
+	return (a > b) - (a < b);
+}
+
+static int
+compare(uint32_t kind, uint64_t a, uint64_t b)
+{
+	if (kind == HGJ_PIPE_F4)
+		return compare_doubles((double) as_float(a), (double) as_float(b));
+	if (kind == HGJ_PIPE_F8)
+		return compare_doubles(as_double(a), as_double(b));
+	return ((int64_t) a > (int64_t) b) - ((int64_t) a < (int64_t) b);
+}
+
+static bool
+holds(uint32_t comparison, int order)
+{
+	switch (comparison)
+	{
+		case HGJ_PIPE_EQ:
+			return order == 0;
+		case HGJ_PIPE_NE:
+			return order != 0;
+		case HGJ_PIPE_LT:
+			return order < 0;
+		case HGJ_PIPE_LE:
+			return order <= 0;
+		case HGJ_PIPE_GT:
+			return order > 0;
+		default:
+			return order >= 0;
+	}
+}
+
+/* Step 2. */
+static bool
+in_range(uint32_t kind, int64_t value)
+{
+	switch (kind)
+	{
+		case HGJ_PIPE_U1:
+			return value >= 0 && value <= UINT8_MAX;
+		case HGJ_PIPE_I2:
+			return value >= INT16_MIN && value <= INT16_MAX;
+		case HGJ_PIPE_I4:
+			return value >= INT32_MIN && value <= INT32_MAX;
+		case HGJ_PIPE_U4:
+			return value >= 0 && value <= UINT32_MAX;
+		default:
+			return true;
+	}
+}
+
+static bool
+integer_arithmetic(const HgjPipeInstruction *in, int64_t a, int64_t b, uint64_t *r)
+{
+	int64_t		value = 0;
+	bool		overflow = false;
+
+	switch (in->c)
+	{
+		case HGJ_PIPE_ADD:
+			overflow = __builtin_add_overflow(a, b, &value);
+			break;
+		case HGJ_PIPE_SUB:
+			overflow = __builtin_sub_overflow(a, b, &value);
+			break;
+		case HGJ_PIPE_MUL:
+			overflow = __builtin_mul_overflow(a, b, &value);
+			break;
+		case HGJ_PIPE_DIV:
+			if (b == 0)
+				return false;
+			overflow = b == -1 ? __builtin_sub_overflow((int64_t) 0, a, &value) : false;
+			if (b != -1)
+				value = a / b;
+			break;
+		case HGJ_PIPE_MOD:
+			if (b == 0)
+				return false;
+			value = b == -1 ? 0 : a % b;
+			break;
+		case HGJ_PIPE_NEG:
+			overflow = __builtin_sub_overflow((int64_t) 0, a, &value);
+			break;
+		default:
+			value = a;
+			if (a < 0)
+				overflow = __builtin_sub_overflow((int64_t) 0, a, &value);
+			break;
+	}
+	*r = (uint64_t) value;
+	return !overflow && in_range(in->kind, value);
+}
+
+/*
+ * PostgreSQL's checks of a float result: an infinite one of finite operands, or a
+ * zero that should be none.
+ */
+static bool
+float_is_good(uint32_t arithmetic, double a, double b, double r)
+{
+	bool		finite = isfinite(a) && isfinite(b);
+
+	if (arithmetic == HGJ_PIPE_NEG || arithmetic == HGJ_PIPE_ABS)
+		return true;
+	if (arithmetic == HGJ_PIPE_DIV && b == 0 && !isnan(a))
+		return false;
+	if (!isfinite(r) && finite)
+		return false;
+	if (r == 0 && arithmetic == HGJ_PIPE_MUL)
+		return a == 0 || b == 0;
+	if (r == 0 && arithmetic == HGJ_PIPE_DIV)
+		return a == 0 || !isfinite(b);
+	return true;
+}
+
+static bool
+double_arithmetic(uint32_t arithmetic, double a, double b, uint64_t *word)
+{
+	double		r = 0;
+
+	switch (arithmetic)
+	{
+		case HGJ_PIPE_ADD:
+			r = a + b;
+			break;
+		case HGJ_PIPE_SUB:
+			r = a - b;
+			break;
+		case HGJ_PIPE_MUL:
+			r = a * b;
+			break;
+		case HGJ_PIPE_DIV:
+			if (b != 0 || isnan(a))
+				r = a / b;
+			break;
+		case HGJ_PIPE_NEG:
+			r = -a;
+			break;
+		case HGJ_PIPE_ABS:
+			r = fabs(a);
+			break;
+		default:
+			return false;		/* there is no remainder of floats */
+	}
+	*word = double_word(r);
+	return float_is_good(arithmetic, a, b, r);
+}
+
+/* The same; each operation rounds to a float by itself. */
+static bool
+float_arithmetic(uint32_t arithmetic, float a, float b, uint64_t *word)
+{
+	float		r = 0;
+
+	switch (arithmetic)
+	{
+		case HGJ_PIPE_ADD:
+			r = a + b;
+			break;
+		case HGJ_PIPE_SUB:
+			r = a - b;
+			break;
+		case HGJ_PIPE_MUL:
+			r = a * b;
+			break;
+		case HGJ_PIPE_DIV:
+			if (b != 0 || isnan(a))
+				r = a / b;
+			break;
+		case HGJ_PIPE_NEG:
+			r = -a;
+			break;
+		case HGJ_PIPE_ABS:
+			r = fabsf(a);
+			break;
+		default:
+			return false;
+	}
+	*word = float_word(r);
+	return float_is_good(arithmetic, (double) a, (double) b, (double) r);
+}
+
+static bool
+arithmetic(const HgjPipeInstruction *in, uint64_t a, uint64_t b, uint64_t *r)
+{
+	if (in->kind == HGJ_PIPE_F8)
+		return double_arithmetic(in->c, as_double(a), as_double(b), r);
+	if (in->kind == HGJ_PIPE_F4)
+		return float_arithmetic(in->c, as_float(a), as_float(b), r);
+	return integer_arithmetic(in, (int64_t) a, (int64_t) b, r);
+}
+
+/* `value` has been rounded already; the upper limits are powers of two. */
+static bool
+integer_of(double value, uint32_t kind, uint64_t *r)
+{
+	double		limit = kind == HGJ_PIPE_I2 ? 0x1p15 :
+		kind == HGJ_PIPE_I4 ? 0x1p31 : 0x1p63;
+
+	if (isnan(value) || value < -limit || value >= limit)
+		return false;
+	*r = (uint64_t) (int64_t) value;
+	return true;
+}
+
+static bool
+narrow(double from, uint64_t *r)
+{
+	float		value = (float) from;
+
+	*r = float_word(value);
+	return (!isinf(value) || isinf(from)) && (value != 0 || from == 0);
+}
+
+static bool
+cast(const HgjPipeInstruction *in, uint64_t a, uint64_t *r)
+{
+	int64_t		value = (int64_t) a;
+
+	if (in->kind == HGJ_PIPE_F4 && in->c == HGJ_PIPE_F8)
+		*r = double_word((double) as_float(a));
+	else if (in->kind == HGJ_PIPE_F4)
+		return integer_of((double) rintf(as_float(a)), in->c, r);
+	else if (in->kind == HGJ_PIPE_F8 && in->c == HGJ_PIPE_F4)
+		return narrow(as_double(a), r);
+	else if (in->kind == HGJ_PIPE_F8)
+		return integer_of(rint(as_double(a)), in->c, r);
+	else if (in->c == HGJ_PIPE_F4)
+		*r = float_word((float) value);
+	else if (in->c == HGJ_PIPE_F8)
+		*r = double_word((double) value);
+	else if (in->c == HGJ_PIPE_U1)
+		*r = value != 0;
+	else
+	{
+		*r = in->kind == HGJ_PIPE_U1 ? value != 0 : a;
+		return in_range(in->c, value);
+	}
+	return true;
+}
+
+/* As exec/keys.c makes them: one NaN, one zero. */
+static uint64_t
+key_word(uint32_t kind, uint64_t a)
+{
+	double		value;
+
+	switch (kind)
+	{
+		case HGJ_PIPE_U1:
+			return (uint8_t) a;
+		case HGJ_PIPE_I2:
+			return (uint64_t) (int64_t) (int16_t) a;
+		case HGJ_PIPE_I4:
+			return (uint64_t) (int64_t) (int32_t) a;
+		case HGJ_PIPE_I8:
+			return a;
+		case HGJ_PIPE_U4:
+			return (uint32_t) a;
+		case HGJ_PIPE_F4:
+			value = (double) as_float(a);
+			break;
+		default:
+			value = as_double(a);
+			break;
+	}
+	if (isnan(value))
+		return (uint64_t) INT64_MAX;
+	return value == 0 ? 0 : double_word(value);
+}
+
+/* AND (decisive false) and OR (decisive true) with SQL's NULLs. */
+static FakeValue
+combine(bool decisive, FakeValue a, FakeValue b)
+{
+	FakeValue	r = {!decisive, false};
+
+	if ((!a.null && (a.word != 0) == decisive) || (!b.null && (b.word != 0) == decisive))
+		r.word = decisive;
+	else
+		r.null = a.null || b.null;
+	return r;
+}
+
+/* An instruction that has a result and reads no column. */
+bool
+fake_compute(const HgjPipeInstruction *in, FakeValue a, FakeValue b, FakeValue *r)
+{
+	r->word = 0;
+	r->null = false;
+	switch (in->op)
+	{
+		case HGJ_PIPE_CONSTANT:
+			r->word = (uint64_t) in->imm;
+			return true;
+		case HGJ_PIPE_NULL:
+			r->null = true;
+			return true;
+		case HGJ_PIPE_MOVE:
+			*r = a;
+			return true;
+		case HGJ_PIPE_COMPARE:
+			r->null = a.null || b.null;
+			r->word = !r->null && holds(in->c, compare(in->kind, a.word, b.word));
+			return true;
+		case HGJ_PIPE_DISTINCT:
+			r->word = a.null || b.null ? a.null != b.null :
+				compare(in->kind, a.word, b.word) != 0;
+			return true;
+		case HGJ_PIPE_ARITHMETIC:
+			r->null = a.null || b.null;
+			return r->null || arithmetic(in, a.word, b.word, &r->word);
+		case HGJ_PIPE_CAST:
+			r->null = a.null;
+			return r->null || cast(in, a.word, &r->word);
+		case HGJ_PIPE_AND:
+			*r = combine(false, a, b);
+			return true;
+		case HGJ_PIPE_OR:
+			*r = combine(true, a, b);
+			return true;
+		case HGJ_PIPE_NOT:
+			r->null = a.null;
+			r->word = a.word == 0;
+			return true;
+		case HGJ_PIPE_IS_NULL:
+			r->word = a.null;
+			return true;
+		case HGJ_PIPE_IS_NOT_NULL:
+			r->word = !a.null;
+			return true;
+		case HGJ_PIPE_BOOL_TEST:
+			r->word = in->c >> (a.null ? 2 : a.word != 0 ? 0 : 1) & 1;
+			return true;
+		case HGJ_PIPE_KEY_WORD:
+			r->null = a.null;
+			r->word = a.null ? 0 : key_word(in->kind, a.word);
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Bits of an integer kind, its sign left out; 0: it is no integer. */
+static int
+bits_of(uint32_t kind)
+{
+	static const uint8_t bits[] = {8, 15, 31, 63, 32, 0, 0};
+
+	return bits[kind];
+}
+
+/* Is there an operand for which the instruction fails? */
+bool
+fake_can_fail(const HgjPipeInstruction *in)
+{
+	bool		floats = in->kind >= HGJ_PIPE_F4;
+
+	if (in->op == HGJ_PIPE_ARITHMETIC)
+		return !floats || (in->c != HGJ_PIPE_NEG && in->c != HGJ_PIPE_ABS);
+	if (in->op != HGJ_PIPE_CAST || in->c == HGJ_PIPE_F8)
+		return false;
+	if (floats)
+		return true;
+	return in->c != HGJ_PIPE_F4 && in->c != HGJ_PIPE_U1 &&
+		(bits_of(in->c) < bits_of(in->kind) ||
+		 (in->c == HGJ_PIPE_U4 && in->kind != HGJ_PIPE_U1));
+}
+
+/* Step 3, there and back: NaN is above all, and comes back as one NaN. */
+static uint64_t
+order_of(uint64_t word)
+{
+	if (isnan(as_double(word)))
+		return (uint64_t) INT64_MAX;
+	return (int64_t) word < 0 ? word ^ (uint64_t) INT64_MAX : word;
+}
+
+static uint64_t
+float_of_order(uint64_t order)
+{
+	if (order == (uint64_t) INT64_MAX)
+		return ANY_NAN;
+	return (int64_t) order < 0 ? order ^ (uint64_t) INT64_MAX : order;
+}
+
+/* The word of a group that has no row. */
+uint64_t
+fake_state_identity(uint32_t state)
+{
+	switch (state)
+	{
+		case HGJ_PIPE_SUM_FLOAT:
+			return MINUS_ZERO;
+		case HGJ_PIPE_MIN:
+		case HGJ_PIPE_MIN_FLOAT:
+			return (uint64_t) INT64_MAX;
+		case HGJ_PIPE_MAX:
+		case HGJ_PIPE_MAX_FLOAT:
+			return (uint64_t) INT64_MIN;
+		default:
+			return 0;
+	}
+}
+
+/* Add a register that is not NULL; false where the host must look at it. */
+bool
+fake_state_add(uint32_t state, uint64_t *word, uint64_t value)
+{
+	switch (state)
+	{
+		case HGJ_PIPE_COUNT:
+			*word += 1;
+			return true;
+		case HGJ_PIPE_SUM:
+			*word += value;
+			return true;
+		case HGJ_PIPE_SUM_LOW:
+			*word += (uint32_t) value;
+			return true;
+		case HGJ_PIPE_SUM_HIGH:
+			*word += (uint64_t) ((int64_t) value >> 32);
+			return true;
+		case HGJ_PIPE_SUM_FLOAT:
+			*word = double_word(as_double(*word) + as_double(value));
+			return fabs(as_double(value)) < MOST_SUMMED;
+		case HGJ_PIPE_MIN_FLOAT:
+		case HGJ_PIPE_MAX_FLOAT:
+			if (value == MINUS_ZERO)
+				return false;
+			value = order_of(value);
+			break;
+		default:
+			break;
+	}
+	if (state == HGJ_PIPE_MIN || state == HGJ_PIPE_MIN_FLOAT)
+		*word = (int64_t) value < (int64_t) *word ? value : *word;
+	else
+		*word = (int64_t) value > (int64_t) *word ? value : *word;
+	return true;
+}
+
+/* As group rows have it. */
+uint64_t
+fake_state_result(uint32_t state, uint64_t word)
+{
+	if (state == HGJ_PIPE_MIN_FLOAT || state == HGJ_PIPE_MAX_FLOAT)
+		return float_of_order(word);
+	return word;
+}

@@ -12,6 +12,9 @@
  *	  that fails for it, as in PostgreSQL.  Or the rows before it are all that
  *	  is returned, and the error is left to whoever runs that row again.  That
  *	  is for loops, which only say that they failed.
+ * 4. A function that is not plain (program_call.c) raises its error itself.  That
+ *	  of the first row is the first to come, unless something else in the program
+ *	  can raise one, too: the rows are run one at a time from the start then.
  *
  * Everything is in the program's memory context.  No locks.
  *
@@ -54,15 +57,34 @@ hgj_program_input(const HgjProgram *program)
 	return -1;
 }
 
+/* Is there a constant that can raise an error, and has yet to be evaluated? */
+static bool
+constants_raise(const HgjProgram *program)
+{
+	for (int i = 0; i < program->nconstants; i++)
+		if (program->constants[i]->lazy &&
+			program->constants[i]->constant->state != NULL &&
+			!program->constants[i]->constant->ready)
+			return true;
+	return false;
+}
+
+/* Step 4: could a call raise the error of a row that is not the first to fail? */
+static bool
+order_matters(const HgjProgram *program)
+{
+	return program->calls_at_once &&
+		(program->nraising > 1 || constants_raise(program));
+}
+
 /*
- * One of these rows fails in this clause: run each alone through what is left
- * of the filter.  The first row that fails raises its error, or if `stop` is
- * given becomes *stop; those before it that pass are put out then, and their
- * number is returned.
+ * Run each of the rows alone through the filter from this clause on.  The first
+ * row that fails raises its error, or if `stop` is given becomes *stop; those
+ * before it that pass are put out then, and their number is returned.
  */
 static uint32
-find_failure(HgjProgram *program, int first_clause, const HgjRows *rows,
-			 uint32 *out, uint32 *stop)
+filter_singly(HgjProgram *program, int first_clause, const HgjRows *rows,
+			  uint32 *out, uint32 *stop)
 {
 	uint32		passed = 0;
 
@@ -86,7 +108,8 @@ find_failure(HgjProgram *program, int first_clause, const HgjRows *rows,
 		if (c == program->nclauses)
 			out[passed++] = row;
 	}
-	elog(ERROR, "a filter of a HashGraphJoin did not fail again");
+	program->single = false;
+	return passed;
 }
 
 static uint32
@@ -95,13 +118,20 @@ filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out,
 {
 	HgjRows		rows = *chunk;
 
+	if (order_matters(program))
+		return filter_singly(program, 0, chunk, out, stop);
 	for (int c = 0; c < program->nclauses && rows.n > 0; c++)
 	{
 		uint32		n = hgj_clause_run(program, &program->clauses[c], &rows,
 									   out);
 
 		if (unlikely(program->failed))
-			return find_failure(program, c, &rows, out, stop);
+		{
+			n = filter_singly(program, c, &rows, out, stop);
+			if (!program->failed)
+				elog(ERROR, "a filter of a HashGraphJoin did not fail again");
+			return n;
+		}
 		rows.sel = out;
 		rows.n = n;
 	}
@@ -126,6 +156,7 @@ filter_rows(HgjProgram *program, const HgjVector *const *inputs,
 {
 	uint32		passed = 0;
 
+	Assert(stop == NULL || !program->calls_raise);
 	program->inputs = inputs;
 	program->failed = program->single = false;
 	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
@@ -163,14 +194,7 @@ hgj_program_filter_until(HgjProgram *program, const HgjVector *const *inputs,
 bool
 hgj_program_raises_at_once(const HgjProgram *program)
 {
-	if (program->calls_raise)
-		return true;
-	for (int i = 0; i < program->nconstants; i++)
-		if (program->constants[i]->lazy &&
-			program->constants[i]->constant->state != NULL &&
-			!program->constants[i]->constant->ready)
-			return true;
-	return false;
+	return program->calls_raise || constants_raise(program);
 }
 
 /* The NULL bytes of a chunk, as bits. */
@@ -191,19 +215,49 @@ pack_validity(uint64 *validity, const uint8 *nulls, uint32 n)
 	}
 }
 
+/* Run each of the rows alone; one that fails raises its error. */
 static void
-fail_in_chunk(HgjProgram *program, const HgjRows *rows)
+eval_singly(HgjProgram *program, const HgjRows *rows, char *values, uint8 *nulls)
 {
+	HgjStep    *root = program->root;
+
 	program->single = true;
+	program->failed = false;
 	for (uint32 i = 0; i < rows->n; i++)
 	{
 		uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
 		HgjRows		one = {.sel = &row, .n = 1};
 
-		program->failed = false;
-		hgj_step_run(program, program->root, &one);
+		hgj_step_run(program, root, &one);
+		memcpy(values + (Size) i * root->width, root->values, root->width);
+		nulls[i] = root->nulls && root->nulls[0];
 	}
-	elog(ERROR, "an expression of a HashGraphJoin did not fail again");
+	program->single = false;
+}
+
+/* The values and the NULL bits of a chunk; is one of them NULL? */
+static bool
+eval_chunk(HgjProgram *program, const HgjRows *rows, char *values,
+		   uint64 *validity)
+{
+	HgjStep    *root = program->root;
+	uint8		nulls[HGJ_CHUNK];
+
+	if (order_matters(program))
+	{
+		eval_singly(program, rows, values, nulls);
+		pack_validity(validity, nulls, rows->n);
+		return memchr(nulls, 1, rows->n) != NULL;
+	}
+	hgj_step_run(program, root, rows);
+	if (unlikely(program->failed))
+	{
+		eval_singly(program, rows, values, nulls);
+		elog(ERROR, "an expression of a HashGraphJoin did not fail again");
+	}
+	memcpy(values, root->values, (Size) rows->n * root->width);
+	pack_validity(validity, root->nulls, rows->n);
+	return root->nulls != NULL;
 }
 
 const HgjVector *
@@ -225,13 +279,8 @@ hgj_program_eval(HgjProgram *program, const HgjVector *const *inputs,
 			(Size) first * result->width;
 
 		CHECK_FOR_INTERRUPTS();
-		hgj_step_run(program, root, &chunk);
-		if (unlikely(program->failed))
-			fail_in_chunk(program, &chunk);
-		memcpy(values, root->values, (Size) chunk.n * result->width);
-		pack_validity(result->validity + first / 64, root->nulls, chunk.n);
-		if (root->nulls)
-			result->has_nulls = true;
+		result->has_nulls |= eval_chunk(program, &chunk, values,
+										result->validity + first / 64);
 	}
 	return result;
 }

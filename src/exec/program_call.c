@@ -8,10 +8,17 @@
  *	  return something that passes by value: comparisons of numeric, text, uuid
  *	  and so on, LIKE, length() ...
  * 2. Only a leakproof function counts as one that cannot fail.  When another one
- *	  raises an error about its data, that is put aside as if a loop had said
- *	  so: the rows are run one by one then, and the first one that fails raises
- *	  its error (program.c).  Whatever comes of that, the query is over.
- * 3. What a function leaves behind is freed when it has become much, at the
+ *	  raises an error about its data, and is a plain function, that is put aside
+ *	  as if a loop had said so: the rows are run one by one then, and the first
+ *	  one that fails raises its error (program.c).
+ * 3. Plain is an immutable function over numbers, strings, dates and times: it
+ *	  looks at nothing but its arguments, so that it has no lock, no buffer and no
+ *	  catalog entry when it fails, and calls nobody who could.  (As it is caught
+ *	  without a subtransaction, nothing would give these back, nor the user,
+ *	  before the rows are run again.)  A function that compares arrays or records
+ *	  calls whatever compares their elements.  Its error goes up at once, and
+ *	  program.c takes care that it is the first one.
+ * 4. What a function leaves behind is freed when it has become much, at the
  *	  latest at the end of the chunk.
  *
  * Memory: the program's, and `calls` below it.  No locks.
@@ -24,6 +31,7 @@
 #include "access/transam.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "exec/program_private.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -36,7 +44,7 @@
 typedef struct HgjCall
 {
 	FmgrInfo	flinfo;
-	bool		leakproof;
+	bool		catches;		/* a plain function that can fail */
 	union
 	{
 		FunctionCallInfoBaseData fcinfo;
@@ -44,15 +52,54 @@ typedef struct HgjCall
 	}			u;
 } HgjCall;
 
-/* NULL if the function is not one that may be called so. */
+/* Step 3. */
+static bool
+is_plain(const FormData_pg_proc *proc)
+{
+	if (proc->provolatile != PROVOLATILE_IMMUTABLE)
+		return false;
+	for (int i = 0; i < proc->pronargs; i++)
+		switch (proc->proargtypes.values[i])
+		{
+			case BOOLOID:
+			case CHAROID:
+			case INT2OID:
+			case INT4OID:
+			case INT8OID:
+			case FLOAT4OID:
+			case FLOAT8OID:
+			case NUMERICOID:
+			case TEXTOID:
+			case BPCHAROID:
+			case BYTEAOID:
+			case DATEOID:
+			case TIMEOID:
+			case TIMETZOID:
+			case TIMESTAMPOID:
+			case TIMESTAMPTZOID:
+			case INTERVALOID:
+			case UUIDOID:
+				break;
+			default:
+				return false;
+		}
+	return true;
+}
+
+/*
+ * NULL if the function is not one that may be called so.  *at_once: an error is
+ * raised when a row meets it, not put aside.
+ */
 HgjCall *
-hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail)
+hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
+			  bool *at_once)
 {
 	HeapTuple	tuple;
 	Form_pg_proc proc;
 	HgjCall    *call;
 	bool		good;
 	bool		leakproof;
+	bool		plain;
 
 	if (funcid >= FirstNormalObjectId || nargs < 1)
 		return NULL;
@@ -67,6 +114,7 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail)
 		proc->pronargs == nargs &&
 		heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
 	leakproof = proc->proleakproof;
+	plain = is_plain(proc);
 	ReleaseSysCache(tuple);
 	if (!good)
 		return NULL;
@@ -76,8 +124,9 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail)
 	fmgr_info_set_expr((Node *) expr, &call->flinfo);
 	InitFunctionCallInfoData(call->u.fcinfo, &call->flinfo, nargs, collation,
 							 NULL, NULL);
-	call->leakproof = leakproof;
+	call->catches = !leakproof && plain;
 	*may_fail = !leakproof;
+	*at_once = !leakproof && !plain;
 	return call;
 }
 
@@ -165,10 +214,10 @@ hgj_call_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	step->nulls = any ? step->null_buffer : NULL;
 
 	old = MemoryContextSwitchTo(program->calls);
-	if (step->call->leakproof || program->single)
-		call_rows(program, step, rows->n);
-	else
+	if (step->call->catches && !program->single)
 		call_rows_carefully(program, step, rows->n);
+	else
+		call_rows(program, step, rows->n);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(program->calls);
 }

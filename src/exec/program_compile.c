@@ -237,7 +237,7 @@ compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 		return NULL;
 	step = make_step(HGJ_STEP_CALL, kind, list_length(args));
 	step->call = hgj_call_make(expr, funcid, collation, list_length(args),
-							   &step->lazy);
+							   &step->lazy, &step->at_once);
 	if (step->call == NULL || !may_call(funcid))
 		return NULL;
 	step->raises = hgj_may_raise((Node *) expr);

@@ -79,16 +79,15 @@ compile_root(HgjCompiler *c, Expr *expr, bool may_fail)
 	return NULL;
 }
 
-/* Is there a call that may raise an error? */
-static bool
-calls_raise(const HgjStep *step)
+/* Which of the steps may raise an error, given their arguments? */
+static void
+count_raising(HgjProgram *program, const HgjStep *step)
 {
-	if (step->raises)
-		return true;
+	program->calls_raise |= step->raises;
+	program->calls_at_once |= step->raises && step->at_once;
+	program->nraising += step->raises || step->raise;
 	for (int i = 0; i < step->nargs; i++)
-		if (calls_raise(step->args[i]))
-			return true;
-	return false;
+		count_raising(program, step->args[i]);
 }
 
 /* A program of these steps, the clauses of a filter if they are boolean. */
@@ -112,7 +111,7 @@ make_program(HgjCompiler *c, List *roots)
 	{
 		HgjStep    *step = lfirst(lc);
 
-		program->calls_raise |= calls_raise(step);
+		count_raising(program, step);
 		if (step->kind == HGJ_KIND_U1)
 			add_clauses(program, step);
 	}

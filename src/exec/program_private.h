@@ -172,6 +172,7 @@ typedef struct HgjStep
 	struct HgjTextSet *texts;	/* TEXT */
 	struct HgjCall *call;		/* CALL */
 	bool		raises;			/* CALL: it may, and is not asked again */
+	bool		at_once;		/* CALL: its errors cannot even be put aside */
 
 	/* of the rows it was run for last */
 	const void *values;
@@ -257,6 +258,8 @@ struct HgjProgram
 	bool		failed;			/* a loop said true: find the row ... */
 	bool		single;			/* ... by running one at a time, as now */
 	bool		calls_raise;	/* there is a CALL that may raise an error */
+	bool		calls_at_once;	/* there is one whose error cannot be put aside */
+	int			nraising;		/* CALLs and loops that may raise one */
 
 	HgjBuffer	result;			/* of hgj_program_eval() */
 	MemoryContext context;
@@ -319,7 +322,8 @@ extern void hgj_text_run(HgjProgram *program, HgjStep *step,
 
 /* program_call.c */
 extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,
-									 int nargs, bool *may_fail);
+									 int nargs, bool *may_fail,
+									 bool *at_once);
 extern void hgj_call_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
 

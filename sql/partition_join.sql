@@ -21,21 +21,24 @@ insert into wide select g, case when g % 11 <> 0 then 'key ' || repeat('k', g % 
 	from generate_series(1, 700) g;
 analyze p, q, one_key, warm, few, ten_of_key, nothing, wide;
 
--- Did a query's joins split, and how many passes did they take, the most of any?
-create function taken(s text, out split bool, out passes int) language plpgsql set hashgraph_join.force = on as $$
+-- Did a query's joins split, how many passes did they take, the most of any, and
+-- did match bits of outer rows go to a file?
+create function taken(s text, out split bool, out passes int, out bits bool) language plpgsql set hashgraph_join.force = on as $$
 declare
 	line text;
 begin
 	split := false;
+	bits := false;
 	passes := 1;
 	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
 		split := split or line ~ 'Spilled Inner: [1-9]';
+		bits := bits or line ~ 'Spilled Match Bits: [1-9]';
 		passes := greatest(passes, (regexp_match(line, 'Passes: (\d+)'))[1]::int);
 	end loop;
 end $$;
 
 -- Compares with PostgreSQL's own joins in every way to run out of memory, and
--- says which of them split or took passes.
+-- says which of them split (#) or took passes (p), with bits on file (b).
 create function check_spills(s text, nodes int default 1, out says text, out did text) language plpgsql as $$
 declare
 	way record;
@@ -44,21 +47,23 @@ declare
 begin
 	says := '';
 	did := '';
-	for way in select spill, rows, memory, source from
-		(values ('auto', 0, '64kB', 'auto'), ('auto', 100, '4MB', 'tuples'), ('partitions', 1, '4MB', 'auto'), ('partitions', 90, '4MB', 'auto'),
-			('partitions', 400, '64kB', 'tuples'), ('passes', 300, '64kB', 'auto')) v (spill, rows, memory, source)
+	for way in select spill, rows, bits, memory, source from
+		(values ('auto', 0, 0, '64kB', 'auto'), ('auto', 100, 64, '4MB', 'tuples'), ('partitions', 1, 0, '4MB', 'auto'), ('partitions', 90, 0, '4MB', 'auto'),
+			('partitions', 400, 0, '64kB', 'tuples'), ('passes', 300, 0, '64kB', 'auto'), ('passes', 200, 320, '4MB', 'tuples')) v (spill, rows, bits, memory, source)
 	loop
 		perform set_config('hashgraph_join.spill', way.spill, true), set_config('hashgraph_join.chunk_rows', way.rows::text, true),
-			set_config('work_mem', way.memory, true), set_config('hashgraph_join.source', way.source, true);
+			set_config('work_mem', way.memory, true), set_config('hashgraph_join.source', way.source, true),
+			set_config('hashgraph_join.chunk_outer_rows', way.bits::text, true);
 		said := hgj_check(s, nodes);
 		if said <> 'ok' then
-			says := says || format(E'\n%s %s %s: %s', way.spill, way.rows, way.memory, said);
+			says := says || format(E'\n%s %s %s %s: %s', way.spill, way.rows, way.bits, way.memory, said);
 		end if;
 		found := taken(s);
-		did := did || case when found.split then '#' when found.passes > 1 then 'p' else '-' end;
+		did := did || case when found.split then '#' when found.passes > 1 then 'p' else '-' end || case when found.bits then 'b' else '' end;
 	end loop;
 	perform set_config('hashgraph_join.spill', 'auto', true), set_config('hashgraph_join.chunk_rows', '0', true),
-		set_config('work_mem', '4MB', true), set_config('hashgraph_join.source', 'auto', true);
+		set_config('work_mem', '4MB', true), set_config('hashgraph_join.source', 'auto', true),
+		set_config('hashgraph_join.chunk_outer_rows', '0', true);
 	says := case when says = '' then 'ok' else says end;
 end $$;
 
@@ -86,6 +91,10 @@ insert into queries (s) values
 	('select f.id, w.id, w.t from ten_of_key f right join warm w on f.id = w.k'),
 	('select x.id, y.id from warm x join warm y using (k) where x.id < 40'),
 	('select x.id, y.id from warm x full join warm y on x.k = y.k and x.id = y.id + 4'),
+	('select x.id, y.id from warm x left join warm y on x.k = y.k and x.id < y.id - 1000'),
+	('select x.id, y.id from warm x full join warm y on x.k = y.k and x.id < y.id - 1000'),
+	('select x.id from warm x where exists (select from warm y where x.k = y.k and x.id < y.id - 600)'),
+	('select x.id from warm x where not exists (select from warm y where x.k = y.k and x.id < y.id - 600)'),
 	('select p.id, n.t from p left join nothing n using (k)'),
 	('select p.id, n.t from nothing n left join p using (k)'),
 	('select p.id, n.t from p full join nothing n using (k)'),

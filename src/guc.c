@@ -23,6 +23,7 @@ double		hgj_agg_tuple_cost = 0.0003;
 bool		hgj_aggregate = true;
 int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.006;
+int			hgj_chunk_outer_rows = 0;
 int			hgj_chunk_rows = 0;
 char	   *hgj_cuda_library = NULL;
 double		hgj_device_launch_cost = 50.0;
@@ -136,6 +137,13 @@ hgj_define_settings(void)
 							 NULL,
 							 &hgj_build_tuple_cost, 0.006, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("hashgraph_join.chunk_outer_rows",
+							"Sets the number of outer rows whose match bits count as too many for memory.",
+							"Zero means that bytes alone count. Rounded up to a multiple of 64. Meant for tests.",
+							&hgj_chunk_outer_rows, 0, 0, INT_MAX,
+							PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hashgraph_join.chunk_rows",
 							"Sets the number of build rows that count as too many for memory.",

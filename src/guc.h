@@ -44,6 +44,7 @@ extern double hgj_agg_tuple_cost;
 extern bool hgj_aggregate;
 extern int	hgj_build;
 extern double hgj_build_tuple_cost;
+extern int	hgj_chunk_outer_rows;
 extern int	hgj_chunk_rows;
 extern char *hgj_cuda_library;
 extern double hgj_device_launch_cost;

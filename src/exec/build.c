@@ -100,25 +100,25 @@ hgj_table_share(const HgjJoinState *state)
 	return state->device_limit - state->device_limit / HGJ_PROBE_SHARE;
 }
 
-/* Bytes of host memory beside the table, the outer batch and its match bits. */
+/* Bytes of host memory beside the table and the outer batch. */
 Size
 hgj_bytes_beside_table(HgjJoinState *state)
 {
 	return hgj_row_store_bytes(&state->rows) +
 		hgj_batch_bytes(state->inner_batch) +
-		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state);
+		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state) +
+		hgj_match_bits_bytes(state);
 }
 
 /*
  * Bytes of host memory that this pass would hold at the height of a build of its
- * rows.  Match bits of outer rows may leave a table half of the limit, not less:
- * a pass must get somewhere.
+ * rows.
  */
 static Size
-projected_bytes(HgjJoinState *state, const HgjMemory *memory, Size limit)
+projected_bytes(HgjJoinState *state, const HgjMemory *memory)
 {
 	return (Size) (state->on_device ? memory->host : memory->build_peak) +
-		hgj_bytes_beside_table(state) + Min(hgj_outer_bits_bytes(state), limit / 2);
+		hgj_bytes_beside_table(state);
 }
 
 /*
@@ -132,7 +132,7 @@ table_is_full(HgjJoinState *state, Size limit)
 
 	state->device_is_full = false;
 	state->engine->memory(state->table, &memory);
-	if (projected_bytes(state, &memory, limit) +
+	if (projected_bytes(state, &memory) +
 		hgj_partition_reserve(state, limit) > limit ||
 		state->total_rows > HGJ_MOST_PASS_ROWS(state) ||
 		(hgj_chunk_rows > 0 && state->total_rows >= (uint32) hgj_chunk_rows))
@@ -237,7 +237,7 @@ note_stats(HgjJoinState *state)
 		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
 	bytes = (Size) (state->on_device ? stats->table.memory.host :
 					stats->table.memory.peak) +
-		hgj_bytes_beside_table(state) + hgj_outer_bits_bytes(state);
+		hgj_bytes_beside_table(state);
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
 	stats->dictionary_full = hgj_dictionaries_are_full(state);

@@ -192,6 +192,7 @@ show_spilled(const HgjRunStats *stats, ExplainState *es)
 	uint64		inner = (stats->spilled_inner + 1023) / 1024;
 	uint64		outer = (stats->spilled_outer + 1023) / 1024;
 	uint64		held = (stats->held_bytes + 1023) / 1024;
+	uint64		bits = (stats->spilled_bits + 1023) / 1024;
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
@@ -200,8 +201,10 @@ show_spilled(const HgjRunStats *stats, ExplainState *es)
 		ExplainPropertyUInteger("Outer Rows Filtered", NULL,
 								stats->outer_filtered, es);
 		ExplainPropertyUInteger("Partitions in Memory", "kB", held, es);
+		ExplainPropertyUInteger("Spilled Match Bits", "kB", bits, es);
+		return;
 	}
-	else if (inner > 0 || held > 0)
+	if (inner > 0 || held > 0)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,
@@ -212,6 +215,12 @@ show_spilled(const HgjRunStats *stats, ExplainState *es)
 			appendStringInfo(es->str, "  Partitions in Memory: " UINT64_FORMAT "kB",
 							 held);
 		appendStringInfoChar(es->str, '\n');
+	}
+	if (bits > 0)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Spilled Match Bits: " UINT64_FORMAT "kB\n",
+						 bits);
 	}
 }
 

@@ -23,6 +23,7 @@
 #include "exec/row_store.h"
 #include "exec/source.h"
 #include "nodes/execnodes.h"
+#include "storage/buffile.h"
 
 /* Pairs that a call of the engine may return ... */
 #define HGJ_PAIRS			4096
@@ -108,6 +109,7 @@ typedef struct HgjRunStats
 	uint64		spilled_inner;	/* bytes, of all rescans in sum */
 	uint64		spilled_outer;
 	uint64		outer_filtered; /* outer rows that did not have to wait; sum */
+	uint64		spilled_bits;	/* bytes of match bits of outer rows; sum */
 	uint64		held_bytes;		/* of partitions, in memory, at the height */
 	bool		device_full;	/* device memory was what did not suffice */
 	char		shrunk[128];	/* why less of it is used, or empty */
@@ -139,8 +141,21 @@ typedef struct HgjLogged
 	bool		split;
 	bool		passes;
 	bool		dictionary;
+	bool		bits;
 	uint32		notes;			/* HgjNote bits */
 } HgjLogged;
+
+/* Match bits of outer rows, in memory or, a window at a time, on file. */
+typedef struct HgjMatchBits
+{
+	uint64	   *words;
+	Size		nwords;			/* of the window */
+	Size		most;			/* that it may have */
+	uint64		window;			/* which one, from 0 */
+	bool		dirty;			/* the file does not know all of it */
+	BufFile    *file;			/* NULL: the first window is all there is */
+	Size		file_bytes;
+} HgjMatchBits;
 
 typedef struct HgjJoinState
 {
@@ -226,9 +241,7 @@ typedef struct HgjJoinState
 	uint32		unmatched_cursor;	/* the engine's */
 	bool		unmatched_end;
 
-	/* passes: match bits of all outer rows, when the join type needs them */
-	uint64	   *outer_bits;
-	Size		outer_bits_words;
+	HgjMatchBits outer_bits;	/* between passes, if the join type needs them */
 
 	int			ntargets;		/* columns of the slot that is filled */
 	HgjTarget  *targets;
@@ -278,13 +291,6 @@ extern void hgj_rewind_outer(HgjJoinState *state, bool uncounted);
 extern bool hgj_worth_peeking(const HgjJoinState *state);
 extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 							  uint32 inner_row);
-
-/* What the match bits of outer rows take, between the passes over them. */
-static inline Size
-hgj_outer_bits_bytes(const HgjJoinState *state)
-{
-	return state->outer_bits_words * sizeof(uint64);
-}
 
 /* The next row of the block at hand goes into the slot, without a projection. */
 static inline void
@@ -349,6 +355,14 @@ extern uint32 hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows);
 extern void hgj_next_matches(HgjJoinState *state);
 extern void hgj_finish_batch(HgjJoinState *state);
 extern bool hgj_next_unmatched(HgjJoinState *state);
+
+/* match_bits.c */
+extern void hgj_match_bits_get(HgjJoinState *state, uint64 first, uint32 n,
+							   uint8 *matched);
+extern void hgj_match_bits_add(HgjJoinState *state, uint64 first, uint32 n,
+							   const uint8 *matched);
+extern Size hgj_match_bits_bytes(const HgjJoinState *state);
+extern void hgj_match_bits_reset(HgjJoinState *state);
 
 /* counts.c */
 extern void hgj_note_outer_counts(HgjJoinState *state);

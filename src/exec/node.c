@@ -118,6 +118,7 @@ end_join(CustomScanState *node)
 	HgjJoinState *state = (HgjJoinState *) node;
 
 	hgj_source_drop_rows(&state->outer);
+	hgj_match_bits_reset(state);
 	hgj_partitions_release(state);
 	if (state->outer.methods->end)
 		state->outer.methods->end(&state->outer);
@@ -168,8 +169,7 @@ hgj_rewind_outer(HgjJoinState *state, bool uncounted)
 		hgj_rescan_uncounted(state);
 	else
 		ExecReScan(state->outer_ps);
-	if (state->outer_bits)
-		memset(state->outer_bits, 0, state->outer_bits_words * sizeof(uint64));
+	hgj_match_bits_reset(state);
 }
 
 /* Unset the match bits of a table that is probed again. */

@@ -58,6 +58,7 @@ hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
 	to->spilled_inner += from->spilled_inner;
 	to->spilled_outer += from->spilled_outer;
 	to->outer_filtered += from->outer_filtered;
+	to->spilled_bits += from->spilled_bits;
 	to->filter_bytes = Max(to->filter_bytes, from->filter_bytes);
 	to->filter_rejected += from->filter_rejected;
 	to->notes |= from->notes;

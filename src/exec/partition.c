@@ -307,10 +307,7 @@ hgj_next_unit(HgjJoinState *state)
 							&parts->layouts[side], parts->unit->runs[side],
 							parts->unit->nruns[side]);
 	hgj_batch_borrow(state->outer_batch, false);
-	if (state->outer_bits)
-		pfree(state->outer_bits);
-	state->outer_bits = NULL;
-	state->outer_bits_words = 0;
+	hgj_match_bits_reset(state);
 	state->unit_pass = 0;
 	state->units++;
 	state->stats.partitions = Max(state->stats.partitions, state->units);

@@ -19,15 +19,14 @@
  *
  * Several passes (build.c, step 3): in the first pass the outer rows are kept
  * in a tuplestore, which each later pass reads again.  Match bits of all outer
- * rows are then kept from pass to pass: a left, full or anti join returns its
+ * rows are then kept from pass to pass (match_bits.c): a left, full or anti join returns its
  * unmatched outer rows in the last pass only, and a join that wants one match
  * per outer row leaves those out that have had it.  Unmatched inner rows are
  * returned at the end of each pass, which has seen every outer row.  The outer
  * rows of a unit of partitions (partition.c) are on file already, and that is
  * what a later pass reads.
  *
- * Memory: batch and match arrays in the query's context; one bit per outer row
- * where passes need it.  No locks.
+ * Memory: batch and match arrays in the query's context.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,33 +62,6 @@ tracks_outer(const HgjJoinState *state)
 }
 
 /*
- * Make the bits of rows [0, rows) addressable; new ones are unset.  How many a
- * unit needs is known.
- */
-static void
-reserve_outer_bits(HgjJoinState *state, uint64 rows)
-{
-	Size		words = rows / 64 + 1;
-	Size		grown;
-
-	if (words <= state->outer_bits_words)
-		return;
-	if (hgj_in_unit(state))
-		grown = Max(words, hgj_unit_outer_rows(state) / 64 + 1);
-	else
-		grown = Max(Max(words, state->outer_bits_words * 2), 1024);
-	if (state->outer_bits)
-		state->outer_bits = repalloc_huge(state->outer_bits,
-										  mul_size(grown, sizeof(uint64)));
-	else
-		state->outer_bits = MemoryContextAllocHuge(state->context,
-												   mul_size(grown, sizeof(uint64)));
-	memset(state->outer_bits + state->outer_bits_words, 0,
-		   (grown - state->outer_bits_words) * sizeof(uint64));
-	state->outer_bits_words = grown;
-}
-
-/*
  * Start the batch's match flags: from the passes before, or none.  Rows that
  * have had their one match are taken out of the selection.
  */
@@ -107,35 +79,13 @@ start_matched(HgjJoinState *state)
 		return;
 	}
 
-	for (uint32 i = 0; i < batch->nrows; i++)
-	{
-		uint64		row = batch->first_row + i;
-
-		state->matched[i] =
-			(state->outer_bits[row / 64] >> (row % 64)) & 1;
-	}
+	hgj_match_bits_get(state, batch->first_row, batch->nrows, state->matched);
 	if (!state->semantics.one_per_outer)
 		return;
 	for (uint32 i = 0; i < batch->nsel; i++)
 		if (!state->matched[batch->sel[i]])
 			batch->sel[nsel++] = batch->sel[i];
 	batch->nsel = nsel;
-}
-
-/* Keep the batch's match flags for the next pass. */
-static void
-keep_matched(HgjJoinState *state)
-{
-	HgjBatch   *batch = state->outer_batch;
-
-	reserve_outer_bits(state, batch->first_row + batch->nrows);
-	for (uint32 i = 0; i < batch->nrows; i++)
-	{
-		uint64		row = batch->first_row + i;
-
-		if (state->matched[i])
-			state->outer_bits[row / 64] |= UINT64CONST(1) << (row % 64);
-	}
 }
 
 /* Begin to probe with the batch at hand, from its first row. */
@@ -224,8 +174,7 @@ hgj_note_peak_memory(HgjJoinState *state)
 	if (state->on_device)
 		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
 	bytes = (Size) (state->on_device ? memory.host : memory.current) +
-		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->outer_batch) +
-		hgj_outer_bits_bytes(state);
+		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->outer_batch);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }
 
@@ -429,12 +378,15 @@ hgj_next_matches(HgjJoinState *state)
 			state->matched[pairs->probe_rows[i]] = true;
 }
 
-/* All matches of the batch have been looked at. */
+/* All matches of the batch have been looked at: the next pass wants to know. */
 void
 hgj_finish_batch(HgjJoinState *state)
 {
+	HgjBatch   *batch = state->outer_batch;
+
 	if (!state->last_pass && tracks_outer(state))
-		keep_matched(state);
+		hgj_match_bits_add(state, batch->first_row, batch->nrows,
+						   state->matched);
 }
 
 /*

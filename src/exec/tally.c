@@ -30,6 +30,7 @@ typedef enum MemoryReason
 	MEMORY_PARTITIONS,
 	MEMORY_DEVICE_PARTITIONS,
 	MEMORY_PASSES,
+	MEMORY_BITS,
 	MEMORY_SHRUNK,
 	MEMORY_DICTIONARY,
 	MEMORY_GROUPS,
@@ -41,6 +42,7 @@ static const char *const memory_texts[MEMORY_REASONS] = {
 	[MEMORY_DEVICE_PARTITIONS] = "partitions: the build side does not fit into device memory",
 	[MEMORY_SHRUNK] = "half of the device memory: the other half was refused",
 	[MEMORY_PASSES] = "several passes: the build side, or a partition of it, does not fit into memory",
+	[MEMORY_BITS] = "match bits on file: those of the outer rows do not fit into memory",
 	[MEMORY_DICTIONARY] = "groups by value: the dictionary of their codes is full",
 	[MEMORY_GROUPS] = "partitions: the groups do not fit into memory"
 };
@@ -118,6 +120,8 @@ count_join_fallbacks(const HgjJoinState *state, HgjCounters *counters)
 				   MEMORY_PARTITIONS));
 	if (state->counts.passes > 0)
 		fell_back(counters, FIRST_MEMORY + MEMORY_PASSES);
+	if (stats->spilled_bits > 0)
+		fell_back(counters, FIRST_MEMORY + MEMORY_BITS);
 	if (stats->dictionary_full)
 		fell_back(counters, FIRST_MEMORY + MEMORY_DICTIONARY);
 	for (int bit = 0; stats->notes != 0 && bit < TABLE_REASONS; bit++)
@@ -150,7 +154,8 @@ hgj_tally_join(HgjJoinState *state)
 	values[HGJ_COUNT_PARTITIONS] = state->counts.partitions;
 	values[HGJ_COUNT_PASSES] = state->counts.passes;
 	values[HGJ_COUNT_SPILLED_INNER] = stats->spilled_inner;
-	values[HGJ_COUNT_SPILLED_OUTER] = stats->spilled_outer;
+	values[HGJ_COUNT_SPILLED_OUTER] = stats->spilled_outer +
+		stats->spilled_bits;
 	values[HGJ_COUNT_OUTER_FILTERED] = stats->outer_filtered;
 	values[HGJ_COUNT_TO_DEVICE] = stats->work.to_device;
 	values[HGJ_COUNT_FROM_DEVICE] = stats->work.from_device;

@@ -87,6 +87,8 @@ my %query = (
 	'semi' => [ $rows, $digest->('SELECT f.v FROM fact f WHERE EXISTS (SELECT 1 FROM dim d WHERE d.t = f.t AND d.w <> f.v)'), qr/Partitions: \d/ ],
 	'anti' => [ $rows, $digest->('SELECT f.v FROM fact f WHERE NOT EXISTS (SELECT 1 FROM dim d WHERE d.t = f.t AND d.w <> f.v)'), qr/Partitions: \d/ ],
 	'passes' => [ "$rows SET hashgraph_join.spill = passes;", $digest->('SELECT f.v, d.w FROM fact f FULL JOIN dim d USING (k)'), qr/Passes: \d/ ],
+	'match bits on file' => [ "$rows SET hashgraph_join.spill = passes; SET hashgraph_join.chunk_outer_rows = 500;",
+		$digest->('SELECT f.v, d.w FROM fact f LEFT JOIN dim d USING (k)'), qr/Spilled Match Bits: [1-9]/ ],
 	'a hot key' => [ '', 'SELECT count(*), sum(a.v), sum(b.v) FROM fact a LEFT JOIN hot b USING (k)', qr/(Passes|Partitions): \d/ ],
 	'partitions of partitions' => [ 'SET hashgraph_join.chunk_rows = 40; SET hashgraph_join.spill = partitions;', "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Partitions: \d\d/ ],
 	'a star' => [ '', "SELECT d.g, e.g, $sums FROM fact f JOIN dim d ON f.k = d.k LEFT JOIN dim e ON f.t = e.t GROUP BY 1, 2 ORDER BY 1, 2", qr/Partitions: \d/ ],

@@ -44,7 +44,7 @@ END { if ($admin && !$admin->{dead} && !$opt{keep}) { my $s = $?; $admin->run("d
 $SIG{INT} = $SIG{TERM} = sub { exit 1 };
 admin("alter database $db set timezone = 'UTC';");
 
-my %sum = (passed => 0, failed => 0, skipped => 0, hashable => 0, node => 0, errors => 0, passes => 0, partitions => 0, spills => 0, empty => 0, star_empty => 0, star => 0, slow => 0);
+my %sum = (passed => 0, failed => 0, skipped => 0, hashable => 0, node => 0, errors => 0, passes => 0, bits => 0, partitions => 0, spills => 0, empty => 0, star_empty => 0, star => 0, slow => 0);
 my (%combo, %seen, %modes, %errors, %sources);
 
 # What plans of the star's queries have used, of those that could have: a
@@ -148,6 +148,7 @@ sub account
 		$seen{"$1: $2"}++ while /(Join Type|Engine|Build|Probe|Segments|Fallback): (\S+(?: \S+)*)/g;
 		$sum{passes}++ if /Passes: (\d+)/ && $1 > 1;
 		$sum{partitions}++ if /Spilled Inner: [1-9]/;
+		$sum{bits}++ if /Spilled Match Bits: [1-9]/;
 		$sum{spills}++ if /Spilled Rows: [1-9]/;
 	}
 	spill_use($q, join "\n", @{ $r->{plan} || [] }) if $q->{analyze};
@@ -252,7 +253,7 @@ printf "%.0f s; not compared: %d queries too long for stock PostgreSQL, %d whose
 printf "%d queries raised an error in both, the same SQLSTATE: %s\n", $sum{errors}, join ', ', map { "$_ ($errors{$_})" } sort keys %errors;
 printf "HashGraphJoin was in the plans of %d of %d queries with a hashable join (%.1f%%)\n", @sum{qw(node hashable)}, $share;
 printf "%d of %d results had no rows, %d of %d of the star's\n", $sum{empty}, $sum{passed} + $sum{failed}, @sum{qw(star_empty star)};
-printf "combinations of build, probe and segments: %d of 60; analyzed plans with several passes: %d, with partitions: %d, with spilled groups: %d\n", scalar keys %combo, @sum{qw(passes partitions spills)};
+printf "combinations of build, probe and segments: %d of 60; analyzed plans with several passes: %d, with match bits on file: %d, with partitions: %d, with spilled groups: %d\n", scalar keys %combo, @sum{qw(passes bits partitions spills)};
 print 'seen: ', join('; ', map { "$_ $seen{$_}" } sort keys %seen), "\n";
 print 'modes: ', join('; ', map { "$_ $modes{$_}" } sort keys %modes), "\n";
 print "sources of the star's queries: ", join('; ', map { "$_ $sources{$_}" } sort keys %sources), "\n";
@@ -276,6 +277,7 @@ if (!$opt{only})
 		$want->(scalar keys %combo == 60, 'not every combination of build, probe and segments ran');
 		$want->($sum{passes} > 0, 'no join ran in several passes');
 		$want->($sum{partitions} > 0, 'no join ran in partitions');
+		$want->($sum{bits} > 0, 'no match bits went to a file');
 		for my $type (qw(Inner Left Right Full Semi Anti))
 		{
 			$want->($seen{"Join Type: $type"}, "no $type join ran");

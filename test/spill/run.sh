@@ -27,10 +27,10 @@ declare -A settings=(
 	[memory]="work_mem=64kB hash_mem_multiplier=1"
 	# partitions wherever there is more than one hash, more of them than the planner expects
 	[partitions]="work_mem=64kB hashgraph_join.spill=partitions hashgraph_join.chunk_rows=60"
-	# chunks of the build side, each with all outer rows
-	[passes]="work_mem=64kB hashgraph_join.spill=passes hashgraph_join.chunk_rows=60"
+	# chunks of the build side, each with all outer rows, whose match bits go to a file
+	[passes]="work_mem=64kB hashgraph_join.spill=passes hashgraph_join.chunk_rows=60 hashgraph_join.chunk_outer_rows=64"
 	# partitions of partitions down to a few rows, and passes where that is cheaper
-	[tiny]="work_mem=64kB hash_mem_multiplier=1 hashgraph_join.chunk_rows=4"
+	[tiny]="work_mem=64kB hash_mem_multiplier=1 hashgraph_join.chunk_rows=4 hashgraph_join.chunk_outer_rows=1"
 )
 declare -A without=(
 	[memory]=""
@@ -40,8 +40,8 @@ declare -A without=(
 	# tables of thousands of rows
 	[tiny]="large wide parallel pages aggregates batches filters residual rescan"
 )
-# joins that have spilled, and partitions or passes that they had, at least
-declare -A demand=([memory]="500 5000" [partitions]="700 9000" [passes]="600 4000" [tiny]="1500 100000")
+# joins that have spilled, partitions or passes that they had, and joins whose match bits went to a file, at least
+declare -A demand=([memory]="500 5000 0" [partitions]="700 9000 0" [passes]="600 4000 100" [tiny]="1500 100000 100")
 forcings=("$@")
 ((${#forcings[@]})) || forcings=(memory partitions passes tiny)
 
@@ -63,7 +63,7 @@ filter()
 
 run()
 {
-	local forcing=$1 dir=$base/$1 tests= name options= pair ok=0 bad=0 count spilled parts
+	local forcing=$1 dir=$base/$1 tests= name options= pair ok=0 bad=0 count spilled parts bits least
 	for pair in ${settings[$forcing]}; do
 		options+=" -c $pair"
 	done
@@ -90,14 +90,16 @@ run()
 	done
 	count=$("$bin/psql" -X -q -At -F ' ' -d regress_spill \
 		-c "select joins_spilled, spill_partitions + spill_passes from hashgraph_join_stats() where datname = current_database()")
+	bits=$("$bin/psql" -X -q -At -d regress_spill \
+		-c "select coalesce(sum(count), 0) from hashgraph_join_fallbacks() where datname = current_database() and reason like 'match bits%'")
 	read -r spilled parts <<<"$count"
-	read -r name pair <<<"${demand[$forcing]}"
-	if [[ -n ${HGJ_SPILL_FILES:-} ]] || ((${spilled:-0} >= name && ${parts:-0} >= pair)); then
+	read -r name pair least <<<"${demand[$forcing]}"
+	if [[ -n ${HGJ_SPILL_FILES:-} ]] || ((${spilled:-0} >= name && ${parts:-0} >= pair && ${bits:-0} >= least)); then
 		ok=$((ok + 1))
-		echo "ok - $forcing: $spilled joins have spilled, $parts partitions and passes"
+		echo "ok - $forcing: $spilled joins have spilled, $parts partitions and passes, $bits with match bits on file"
 	else
 		bad=$((bad + 1))
-		echo "not ok - $forcing: ${spilled:-0} joins have spilled (of $name wanted), ${parts:-0} partitions and passes (of $pair wanted)"
+		echo "not ok - $forcing: ${spilled:-0} joins have spilled (of $name wanted), ${parts:-0} partitions and passes (of $pair wanted), ${bits:-0} with match bits on file (of $least wanted)"
 	fi
 	passed=$((passed + ok))
 	failed=$((failed + bad))

@@ -50,7 +50,7 @@ rounds=(
 	"work_mem=64kB hashgraph_join.chunk_rows=3 hash_mem_multiplier=1"
 	"enable_nestloop=off enable_mergejoin=off"
 	"work_mem=64kB hashgraph_join.chunk_rows=2 hashgraph_join.spill=partitions"
-	"hashgraph_join.chunk_rows=2 hashgraph_join.spill=passes"
+	"hashgraph_join.chunk_rows=2 hashgraph_join.spill=passes hashgraph_join.chunk_outer_rows=1"
 	"work_mem=64kB hashgraph_join.chunk_rows=20 min_parallel_table_scan_size=0 min_parallel_index_scan_size=0 parallel_setup_cost=0 parallel_tuple_cost=0"
 	"hashgraph_join.filter=on hashgraph_join.segments=sliced hashgraph_join.build=v1 hashgraph_join.probe=binned"
 	"work_mem=64kB hashgraph_join.chunk_rows=1 hashgraph_join.source=tuples hashgraph_join.filter=on"

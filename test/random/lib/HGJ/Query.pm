@@ -555,6 +555,7 @@ sub settings
 		'hashgraph_join.aggregate' => $rng->pick(qw(on on on on on off)),
 		'hashgraph_join.spill' => $rng->pick(qw(auto auto partitions passes)),
 		'hashgraph_join.chunk_rows' => $rng->pick(0, 0, 0, 3, 7, 40, 400),
+		'hashgraph_join.chunk_outer_rows' => $rng->pick(0, 1, 1, 200),
 	};
 	my %s = (work_mem => $rng->pick(qw(64kB 4MB)), enable_partitionwise_join => $rng->pick(qw(on off)));
 	$s{enable_partitionwise_aggregate} = 'on' if $rng->chance(20);

@@ -1,0 +1,366 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline_case.c
+ *	  The pipeline that tests run, and its plain reference.
+ *
+ * 1. One shape of instructions, with everything around it at random: two joins
+ *	  of any kind, a residual clause in the first, keys of one or two words,
+ *	  NULLs in keys, columns and payload, any number of registers.
+ * 2. The reference goes through the candidates row by row, and tells what ends.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "test_pipeline.h"
+
+static const uint8_t input_kinds[NINPUTS] = {
+	HGJ_PIPE_I4, HGJ_PIPE_I2, HGJ_PIPE_I8, HGJ_PIPE_I8, HGJ_PIPE_F8, HGJ_PIPE_U1
+};
+
+Cell		pipe_inputs[NINPUTS][NROWS];
+Build		pipe_builds[2];
+
+/* Inner, left, semi, anti. */
+void
+pipe_set_join(Case *c, int j, uint32_t type)
+{
+	c->pass[j] = type != 3;
+	c->fill[j] = type == 1 || type == 3;
+	c->single[j] = type >= 2;
+}
+
+static Cell
+cell(int64_t value, uint32_t null_percent)
+{
+	Cell		c = {value, rnd_below(100) < null_percent};
+
+	return c;
+}
+
+static void
+make_inputs(void)
+{
+	uint32_t	i;
+
+	for (i = 0; i < NROWS; i++)
+	{
+		double		f = ((double) rnd_below(1000) - 500) / 4 + 0.125;
+
+		pipe_inputs[IN_A][i] = cell((int64_t) rnd_below(NKEYS) - 100, 5);
+		pipe_inputs[IN_A2][i] = cell(rnd_below(3), 2);
+		pipe_inputs[IN_B][i] = cell((int64_t) rnd_below(NKEYS) * 3000000007, 3);
+		pipe_inputs[IN_V][i] = cell((int64_t) rnd_below(2000) - 1000, 10);
+		pipe_inputs[IN_U][i] = cell(rnd_below(2), 10);
+		pipe_inputs[IN_F][i].null = false;
+		memcpy(&pipe_inputs[IN_F][i].value, &f, sizeof(f));
+	}
+}
+
+static void
+make_build(Build *b, const Case *c, int j)
+{
+	HgjTableSpec spec = spec_default(j == 0 ? c->nwords : 1);
+	HgjError	err = {HGJ_OK, ""};
+	const uint64_t *words[2] = {b->words[0], b->words[1]};
+	HgjKeys		keys = {.nrows = NBUILD, .words = words};
+	uint32_t	i;
+
+	for (i = 0; i < NBUILD; i++)
+	{
+		int64_t		key = rnd_below(NKEYS);
+
+		b->words[0][i] = (uint64_t) (j == 0 ? key - 100 : key * 3000000007);
+		b->words[1][i] = rnd_below(3);
+		b->payload[i] = cell((int64_t) rnd_below(40) - 20, 10);
+		if (c->pass[j] && c->single[j])
+		{
+			/* which candidate passes is free: let it not matter */
+			b->payload[i].value = key % 40 - 20;
+			b->payload[i].null = key % 11 == 0;
+		}
+	}
+	CHECK_STATUS(engine->table_create(&spec, &b->table, &err), HGJ_OK);
+	CHECK_STATUS(engine->append(b->table, &keys, 0, NULL, &err), HGJ_OK);
+	CHECK_STATUS(engine->build(b->table, NBUILD, &err), HGJ_OK);
+}
+
+/* Inputs and tables for the case. */
+void
+pipe_make(const Case *c)
+{
+	int			j;
+
+	make_inputs();
+	for (j = 0; j < 2; j++)
+		make_build(&pipe_builds[j], c, j);
+}
+
+void
+pipe_unmake(void)
+{
+	int			j;
+
+	for (j = 0; j < 2; j++)
+		engine->table_destroy(pipe_builds[j].table);
+}
+
+/* Step 2: payload > 0 or v >= 0 */
+static bool
+passes_behind(const Case *c, uint32_t row, const Cell *p)
+{
+	const Cell *v = &pipe_inputs[IN_V][row];
+
+	return !c->behind || (!p->null && p->value > 0) || (!v->null && v->value >= 0);
+}
+
+typedef struct Walk
+{
+	const Case *c;
+	RowEnd		end;
+	uint32_t	row;			/* of the inputs */
+	uint32_t	rows[2];		/* of the builds */
+	Counted		counted;
+} Walk;
+
+static void join_row(Walk *w, int j);
+
+/* Join j has found rows[j], or nothing. */
+static void
+go_on(Walk *w, int j, const Cell *p)
+{
+	if (j == 0 && !passes_behind(w->c, w->row, p))
+	{
+		w->counted.filtered++;
+		return;
+	}
+	w->counted.joined[j]++;
+	if (j == 0)
+		join_row(w, 1);
+	else
+		w->end(w->c, w->row, w->rows);
+}
+
+static void
+join_row(Walk *w, int j)
+{
+	static const Cell none = {0, true};
+	const Case *c = w->c;
+	const Build *b = &pipe_builds[j];
+	const Cell *key = &pipe_inputs[j == 0 ? IN_A : IN_B][w->row];
+	const Cell *second = &pipe_inputs[IN_A2][w->row];
+	const Cell *v = &pipe_inputs[IN_V][w->row];
+	bool		two = j == 0 && c->nwords == 2;
+	bool		hit = false;
+	uint32_t	i;
+
+	for (i = 0; i < NBUILD && !(hit && c->single[j]); i++)
+	{
+		const Cell *p = &b->payload[i];
+
+		if (key->null || (uint64_t) key->value != b->words[0][i])
+			continue;
+		if (two && (second->null || (uint64_t) second->value != b->words[1][i]))
+			continue;
+		if (j == 0 && c->residual && (v->null || p->null || v->value >= p->value * 50))
+		{
+			w->counted.removed++;
+			continue;
+		}
+		hit = true;
+		w->rows[j] = i;
+		if (c->pass[j])
+			go_on(w, j, p);
+	}
+	if (!hit && c->fill[j])
+	{
+		w->rows[j] = HGJ_PIPE_NO_ROW;
+		go_on(w, j, &none);
+	}
+}
+
+/* All rows of the inputs. */
+Counted
+pipe_reference(const Case *c, RowEnd end)
+{
+	Walk		w = {.c = c, .end = end};
+
+	for (w.row = 0; w.row < NROWS; w.row++)
+		join_row(&w, 0);
+	return w.counted;
+}
+
+/* Registers 0 to 5 are the inputs, 6 and 8 payload, 9 and 10 computed. */
+static uint32_t
+write_code(const Case *c, HgjPipeInstruction *code)
+{
+	uint32_t	n = 0;
+	uint8_t		i;
+
+	for (i = 0; i < NINPUTS; i++)
+		CODE(.op = HGJ_PIPE_INPUT, .dst = i, .arg = i);
+	if (c->top > 0)
+		CODE(.op = HGJ_PIPE_CONSTANT, .dst = c->top, .imm = 1);
+	CODE(.op = HGJ_PIPE_PROBE, .a = 0);
+	if (c->residual)
+	{
+		CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 6, .a = 0);
+		CODE(.op = HGJ_PIPE_CONSTANT, .dst = 7, .imm = 50);
+		CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_PIPE_I4, .dst = 6, .a = 6, .b = 7,
+			 .c = HGJ_PIPE_MUL);
+		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 7, .a = IN_V, .b = 6,
+			 .c = HGJ_PIPE_LT);
+		CODE(.op = HGJ_PIPE_FILTER, .a = 7, .arg = 1);
+	}
+	CODE(.op = HGJ_PIPE_MATCH, .a = 0);
+	CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 6, .a = 0);
+	if (c->behind)
+	{
+		CODE(.op = HGJ_PIPE_CONSTANT, .dst = 9, .imm = 0);
+		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 10, .a = 6, .b = 9,
+			 .c = HGJ_PIPE_GT);
+		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 9, .a = IN_V, .b = 9,
+			 .c = HGJ_PIPE_GE);
+		CODE(.op = HGJ_PIPE_OR, .dst = 9, .a = 9, .b = 10);
+		CODE(.op = HGJ_PIPE_FILTER, .a = 9, .arg = HGJ_PIPE_JOINS + 1);
+	}
+	CODE(.op = HGJ_PIPE_PROBE, .a = 1);
+	CODE(.op = HGJ_PIPE_MATCH, .a = 1);
+	CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 8, .a = 1);
+	CODE(.op = HGJ_PIPE_CONSTANT, .dst = 10, .imm = 3000000000);
+	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_PIPE_I8, .dst = 9, .a = IN_V, .b = 10,
+		 .c = HGJ_PIPE_MUL);
+	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_PIPE_I8, .dst = 9, .a = 9, .b = 8,
+		 .c = HGJ_PIPE_ADD);
+	CODE(.op = HGJ_PIPE_END);
+	return n;
+}
+
+/* All of the spec but what becomes of the rows. */
+HgjPipelineSpec
+pipe_spec(const Case *c, HgjPipeInstruction *code)
+{
+	HgjPipelineSpec spec;
+	uint32_t	j;
+
+	memset(&spec, 0, sizeof(spec));
+	spec.ninputs = NINPUTS;
+	memcpy(spec.inputs, input_kinds, sizeof(input_kinds));
+	spec.njoins = 2;
+	for (j = 0; j < 2; j++)
+	{
+		HgjPipeJoin *join = &spec.joins[j];
+
+		join->table = pipe_builds[j].table;
+		join->pass = c->pass[j];
+		join->fill = c->fill[j];
+		join->single = c->single[j];
+		join->nkeys = j == 0 ? c->nwords : 1;
+		join->keys[0] = j == 0 ? IN_A : IN_B;
+		join->keys[1] = IN_A2;
+		join->ncolumns = 1;
+		join->kinds[0] = j == 0 ? HGJ_PIPE_I4 : HGJ_PIPE_I2;
+	}
+	spec.code = code;
+	spec.ncode = write_code(c, code);
+	return spec;
+}
+
+static void
+put(void *values, uint8_t kind, uint32_t i, int64_t value)
+{
+	switch (kind)
+	{
+		case HGJ_PIPE_U1:
+			((uint8_t *) values)[i] = (uint8_t) value;
+			break;
+		case HGJ_PIPE_I2:
+			((int16_t *) values)[i] = (int16_t) value;
+			break;
+		case HGJ_PIPE_I4:
+			((int32_t *) values)[i] = (int32_t) value;
+			break;
+		default:
+			((int64_t *) values)[i] = value;
+			break;
+	}
+}
+
+static void
+put_cells(const Cell *cells, uint8_t kind, uint32_t n, void *values, uint64_t *validity)
+{
+	uint32_t	i;
+
+	for (i = 0; i < n; i++)
+	{
+		put(values, kind, i, cells[i].value);
+		if (i % 64 == 0)
+			validity[i / 64] = 0;
+		validity[i / 64] |= (uint64_t) !cells[i].null << (i % 64);
+	}
+}
+
+void
+pipe_send_payload(HgjPipeline *p, const HgjPipelineSpec *spec)
+{
+	char	   *values = must_alloc(NBUILD * 8);
+	uint64_t	validity[NBUILD / 64 + 1];
+	HgjError	err = {HGJ_OK, ""};
+	uint32_t	j;
+
+	for (j = 0; j < 2; j++)
+	{
+		uint32_t	first;
+
+		for (first = 0; first < NBUILD; first += 640)
+		{
+			uint32_t	n = NBUILD - first < 640 ? NBUILD - first : 640;
+
+			put_cells(pipe_builds[j].payload + first, spec->joins[j].kinds[0], n, values,
+					  validity);
+			CHECK_STATUS(engine->pipeline->payload(p, j, 0, first, n, values, validity,
+												   &err), HGJ_OK);
+		}
+	}
+	free(values);
+}
+
+/* Stage and push up to *n rows of the inputs; *n is then how many they were. */
+HgjStatus
+pipe_push(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
+{
+	HgjPipeStage stage;
+	HgjStatus	status = engine->pipeline->stage(p, &stage, err);
+	int			i;
+
+	if (status != HGJ_OK)
+		return status;
+	*n = *n > NROWS - first ? NROWS - first : *n;
+	*n = *n > stage.capacity ? stage.capacity : *n;
+	for (i = 0; i < NINPUTS; i++)
+		put_cells(pipe_inputs[i] + first, input_kinds[i], *n, stage.values[i],
+				  stage.validity[i]);
+	return engine->pipeline->push(p, *n, (1 << NINPUTS) - 1 - (1 << IN_F), err);
+}
+
+/* Poll, with a PipeCancel. */
+int
+pipe_cancel(void *arg)
+{
+	PipeCancel *c = arg;
+
+	if (c->every == 0 || ++c->calls % c->every != 0)
+		return 0;
+	c->cancelled++;
+	return 1;
+}
+
+/* The next rows, however often poll says no. */
+HgjStatus
+pipe_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err)
+{
+	HgjStatus	status;
+
+	do
+		status = engine->pipeline->fetch(p, rows, err);
+	while (status == HGJ_CANCELLED);
+	return status;
+}

@@ -1,0 +1,98 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_pipeline.h
+ *	  What the tests of pipelines share: one shape of instructions with everything
+ *	  around it at random, and the plain reference for it (pipeline_case.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_TEST_PIPELINE_H
+#define HGJ_TEST_PIPELINE_H
+
+#include "test.h"
+
+#define NROWS		30000
+#define NBUILD		1500
+#define NKEYS		700
+
+enum
+{
+	IN_A,						/* first key word of join 0 */
+	IN_A2,						/* second */
+	IN_B,						/* key of join 1 */
+	IN_V,
+	IN_F,
+	IN_U,
+	NINPUTS
+};
+
+typedef enum Keys
+{
+	KEYS_NONE,
+	KEYS_DENSE,					/* payload columns, bounded */
+	KEYS_HASHED,				/* input columns */
+	KEYS_SORTS
+} Keys;
+
+typedef struct Case
+{
+	uint32_t	nwords;			/* of join 0 */
+	bool		pass[2];
+	bool		fill[2];
+	bool		single[2];
+	bool		residual;
+	bool		behind;			/* a filter behind the first MATCH */
+	uint8_t		top;			/* a register that is set, for its number's sake */
+	Keys		keys;
+} Case;
+
+/* A value that may be NULL. */
+typedef struct Cell
+{
+	int64_t		value;
+	bool		null;
+} Cell;
+
+typedef struct Build
+{
+	HgjTable   *table;
+	uint64_t	words[2][NBUILD];
+	Cell		payload[NBUILD];
+} Build;
+
+/* What the reference has counted, as HgjPipelineInfo has it. */
+typedef struct Counted
+{
+	uint64_t	joined[2];
+	uint64_t	filtered;		/* of join 0 */
+	uint64_t	removed;
+} Counted;
+
+/* A row that ends: the rows of builds, or HGJ_PIPE_NO_ROW. */
+typedef void (*RowEnd) (const Case *c, uint32_t row, const uint32_t *rows);
+
+/* Poll's argument: cancels every `every`th call, if that is not 0. */
+typedef struct PipeCancel
+{
+	uint32_t	every;
+	uint32_t	calls;
+	uint32_t	cancelled;
+} PipeCancel;
+
+#define CODE(...) code[n++] = (HgjPipeInstruction) {__VA_ARGS__}
+
+/* pipeline_case.c */
+extern Cell pipe_inputs[NINPUTS][NROWS];
+extern Build pipe_builds[2];
+
+extern void pipe_set_join(Case *c, int j, uint32_t type);
+extern void pipe_make(const Case *c);
+extern void pipe_unmake(void);
+extern Counted pipe_reference(const Case *c, RowEnd end);
+extern HgjPipelineSpec pipe_spec(const Case *c, HgjPipeInstruction *code);
+extern void pipe_send_payload(HgjPipeline *p, const HgjPipelineSpec *spec);
+extern HgjStatus pipe_push(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err);
+extern int	pipe_cancel(void *arg);
+extern HgjStatus pipe_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
+
+#endif							/* HGJ_TEST_PIPELINE_H */

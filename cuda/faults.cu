@@ -8,7 +8,7 @@
  *	  directory, read when a table is created: lines of CALL NTH WHAT, where the
  *	  NTH call of append, build, probe_begin, probe_next, or of a pipeline's
  *	  methods (pipe_create, pipe_payload, pipe_start, pipe_stage, pipe_push,
- *	  pipe_finish, pipe_groups) since then meets
+ *	  pipe_fetch, pipe_finish, pipe_groups) since then meets
  *
  *		trap	a kernel that faults: the context is lost, as CUDA has it
  *		hang	a kernel that runs for some eight seconds
@@ -188,6 +188,12 @@ static HgjStatus pipe_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError 
 	return real_pipeline.push(p, n, nulls, err);
 }
 
+static HgjStatus pipe_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err)
+{
+	HGJ_TRY(meet_pipe("pipe_fetch", p, err));
+	return real_pipeline.fetch(p, rows, err);
+}
+
 static HgjStatus pipe_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
 {
 	HGJ_TRY(meet_pipe("pipe_finish", p, err));
@@ -218,6 +224,7 @@ void install_faults(HgjEngine *engine)
 	faulty_pipeline.start = pipe_start;
 	faulty_pipeline.stage = pipe_stage;
 	faulty_pipeline.push = pipe_push;
+	faulty_pipeline.fetch = pipe_fetch;
 	faulty_pipeline.finish = pipe_finish;
 	faulty_pipeline.groups = pipe_groups;
 	engine->pipeline = &faulty_pipeline;

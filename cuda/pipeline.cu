@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * pipeline.cu
- *	  Pipelines: staged columns in, group rows out (pipeline.h says how).
+ *	  Pipelines: staged columns in, group rows out (pipeline.h says how), or rows
+ *	  (pipeline_tuples.cu).
  *
  * 1. create checks the spec once, so that kernels need not, and makes the view of
  *	  it that kernels read.
@@ -36,8 +37,6 @@ namespace hgj
 
 /* Of a staging buffer. */
 constexpr size_t SLOT_BYTES = (size_t) 2 << 20;
-constexpr uint32_t SLOT_LEAST_ROWS = 1 << 14;
-constexpr uint32_t SLOT_MOST_ROWS = 1 << 18;
 
 /* Groups of a dense array, and words of those that a block keeps itself. */
 constexpr uint64_t MOST_DENSE = 1 << 22;
@@ -309,7 +308,7 @@ static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
 		for (uint32_t c = 0; c < p->spec.joins[j].ncolumns; c++)
 			if (p->view.joins[j].columns[c].values == nullptr && !p->view.joins[j].empty)
 				return fail(err, HGJ_INVALID, "a payload column is missing");
-	HGJ_TRY(make_groups(p, ranges, expected, err));
+	HGJ_TRY(p->spec.rows ? tuples_open(p, err) : make_groups(p, ranges, expected, err));
 	HGJ_TRY(p->flags.get(&p->account, stream, PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_CUDA(
 		cudaMemsetAsync(p->flags.as<void>(), 0, PIPE_FLAGS * sizeof(uint64_t), stream));
@@ -318,19 +317,20 @@ static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
 	HGJ_CUDA(cudaMemcpyAsync(p->view_at.as<void>(), &p->view, sizeof(p->view),
 							 cudaMemcpyHostToDevice, stream));
 	words = p->view.groups.capacity * p->spec.nwords;
-	init_states<<<(unsigned int) ((words + 65535) / 65536), 256, 0, stream>>>(
-		p->view_at.as<PipeView>(), words);
+	if (words > 0)
+		init_states<<<(unsigned int) ((words + 65535) / 65536), 256, 0, stream>>>(
+			p->view_at.as<PipeView>(), words);
 	HGJ_CUDA(cudaGetLastError());
 	lay_out_slots(p);
-	for (PipeSlot &slot : p->slots)
-		HGJ_TRY(open_slot(p, &slot, err));
+	for (uint32_t i = 0; i < (p->spec.rows ? 1 : PIPE_SLOTS); i++)
+		HGJ_TRY(open_slot(p, &p->slots[i], err));
 	HGJ_TRY(wait(&p->account, p->lane, false, err));
 	p->started = true;
 	return HGJ_OK;
 }
 
 /* What a kernel has found. */
-static HgjStatus look_at(const HgjPipeline *p, const uint64_t *flags, HgjError *err)
+HgjStatus pipeline_look(const HgjPipeline *p, const uint64_t *flags, HgjError *err)
 {
 	if (flags[PIPE_FLAG_STOP] & PIPE_ROW_FAILED)
 		return fail(err, HGJ_ROW_FAILED, "a row raises an error");
@@ -341,6 +341,14 @@ static HgjStatus look_at(const HgjPipeline *p, const uint64_t *flags, HgjError *
 			if (p->spec.words[w].state == HGJ_PIPE_SUM_LOW)
 				return fail(err, HGJ_ROW_FAILED, "there are too many rows for a sum");
 	return HGJ_OK;
+}
+
+/* What kernels have counted, for info. */
+void pipeline_count(HgjPipeline *p, const uint64_t *flags)
+{
+	memcpy(p->counted.joined, flags + PIPE_FLAG_JOINED, sizeof(p->counted.joined));
+	memcpy(p->counted.removed, flags + PIPE_FLAG_REMOVED, sizeof(p->counted.removed));
+	memcpy(p->counted.filtered, flags + PIPE_FLAG_FILTERED, sizeof(p->counted.filtered));
 }
 
 /* Until the slot is free. */
@@ -358,7 +366,7 @@ static HgjStatus wait_for_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	p->counted.transfer_ms += ms;
 	HGJ_CUDA(cudaEventElapsedTime(&ms, slot->sent.event, slot->done.event));
 	p->counted.kernel_ms += ms;
-	return look_at(
+	return pipeline_look(
 		p, reinterpret_cast<const uint64_t *>(slot->host.as<char>() + p->slot_bytes),
 		err);
 }
@@ -368,8 +376,9 @@ static HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *e
 {
 	PipeSlot *slot = &p->slots[p->turn];
 
-	if (!p->started)
-		return fail(err, HGJ_INVALID, "the pipeline has not been started");
+	if (!p->started || tuples_left(p))
+		return fail(err, HGJ_INVALID,
+					"the pipeline has not been started, or there are rows to fetch");
 	HGJ_TRY(table_enter(&p->account, err));
 	HGJ_TRY(wait_for_slot(p, slot, err));
 	stage->capacity = p->capacity;
@@ -429,10 +438,20 @@ static HgjStatus launch_pieces(HgjPipeline *p, PipeSlot *slot, uint32_t n, uint6
 			HGJ_TRY((launch<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS>(p, slot, first, some,
 																nulls, err)));
 		if (piece < n)
-			HGJ_CUDA(cudaEventRecord(slot->pieces[slot->npieces++].event,
-									 slot->lane.stream));
+			HGJ_CUDA(
+				cudaEventRecord(slot->pieces[slot->npieces++].event, slot->lane.stream));
 	}
 	return HGJ_OK;
+}
+
+/* Behind the last kernel in the slot's stream: what it has found, and the mark. */
+HgjStatus end_of_work(HgjPipeline *p, PipeSlot *slot, HgjError *err)
+{
+	HGJ_CUDA(cudaEventRecord(slot->done.event, slot->lane.stream));
+	HGJ_CUDA(cudaMemcpyAsync(slot->host.as<char>() + p->slot_bytes, p->flags.as<void>(),
+							 PIPE_FLAGS * sizeof(uint64_t), cudaMemcpyDeviceToHost,
+							 slot->lane.stream));
+	return mark(slot->lane, err);
 }
 
 /* HgjPipelineMethods.push */
@@ -443,7 +462,7 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 	const char *host = slot->host.as<char>();
 	char *device = slot->columns.as<char>();
 
-	if (!p->started || slot->busy || n > p->capacity)
+	if (!p->started || slot->busy || tuples_left(p) || n > p->capacity)
 		return fail(err, HGJ_INVALID, "push goes with stage");
 	if (n == 0)
 		return HGJ_OK;
@@ -466,14 +485,12 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 		p->counted.sent += bits;
 	}
 	HGJ_CUDA(cudaEventRecord(slot->sent.event, stream));
-	HGJ_TRY(launch_pieces(p, slot, n, nulls, err));
-	HGJ_CUDA(cudaEventRecord(slot->done.event, stream));
-	HGJ_CUDA(cudaMemcpyAsync(slot->host.as<char>() + p->slot_bytes, p->flags.as<void>(),
-							 PIPE_FLAGS * sizeof(uint64_t), cudaMemcpyDeviceToHost,
-							 stream));
-	HGJ_TRY(mark(slot->lane, err));
+	HGJ_TRY(p->spec.rows ? tuples_begin(p, slot, n, nulls, err)
+						 : launch_pieces(p, slot, n, nulls, err));
+	HGJ_TRY(end_of_work(p, slot, err));
 	p->counted.rows += n;
-	p->turn = (p->turn + 1) % PIPE_SLOTS;
+	if (!p->spec.rows)
+		p->turn = (p->turn + 1) % PIPE_SLOTS;
 	return HGJ_OK;
 }
 
@@ -494,8 +511,9 @@ static HgjStatus pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *er
 	uint64_t width = 1 + p->spec.nkeys + p->spec.nwords;
 	unsigned int blocks;
 
-	if (!p->started)
-		return fail(err, HGJ_INVALID, "the pipeline has not been started");
+	if (!p->started || p->spec.rows)
+		return fail(err, HGJ_INVALID,
+					"the pipeline has not been started, or has no groups");
 	HGJ_TRY(table_enter(&p->account, err));
 	for (PipeSlot &slot : p->slots)
 		HGJ_TRY(wait_for_slot(p, &slot, err));
@@ -507,11 +525,9 @@ static HgjStatus pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *er
 	count_groups<<<blocks, 256, 0, p->lane.stream>>>(view);
 	HGJ_CUDA(cudaGetLastError());
 	HGJ_TRY(read_flags(p, err));
-	HGJ_TRY(look_at(p, found, err));
+	HGJ_TRY(pipeline_look(p, found, err));
 	p->ngroups = found[PIPE_FLAG_GROUPS];
-	memcpy(p->counted.joined, found + PIPE_FLAG_JOINED, sizeof(p->counted.joined));
-	memcpy(p->counted.removed, found + PIPE_FLAG_REMOVED, sizeof(p->counted.removed));
-	memcpy(p->counted.filtered, found + PIPE_FLAG_FILTERED, sizeof(p->counted.filtered));
+	pipeline_count(p, found);
 
 	HGJ_TRY(p->rows.get(&p->account, p->lane.stream, p->ngroups * width * 8, err));
 	write_groups<<<blocks, 256, 0, p->lane.stream>>>(view,
@@ -528,7 +544,7 @@ static HgjStatus pipeline_groups(HgjPipeline *p, uint64_t first, uint64_t n,
 {
 	uint64_t width = 1 + p->spec.nkeys + p->spec.nwords;
 
-	if (first > p->ngroups || n > p->ngroups - first)
+	if (p->spec.rows || first > p->ngroups || n > p->ngroups - first)
 		return fail(err, HGJ_INVALID, "there are fewer groups");
 	HGJ_TRY(table_enter(&p->account, err));
 	HGJ_CUDA(cudaMemcpy(rows, p->rows.as<uint64_t>() + first * width,
@@ -553,6 +569,7 @@ const HgjPipelineMethods *pipeline_methods()
 	m.start = pipeline_start;
 	m.stage = pipeline_stage;
 	m.push = pipeline_push;
+	m.fetch = pipeline_fetch;
 	m.finish = pipeline_finish;
 	m.groups = pipeline_groups;
 	m.info = pipeline_info;

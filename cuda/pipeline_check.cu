@@ -7,7 +7,8 @@
  *	  probes and matches of joins are in order.
  * 2. Every register that somebody reads is set by an instruction.
  * 3. Tables are built, of the same device, and sorted: what a key matches is one
- *	  range of slots, which is not too long for one thread.
+ *	  range of slots, which is not too long for one thread, where rows cannot wait
+ *	  for another turn (pipeline_tuples.cuh).
  *
  * What is found out on the way goes into the pipeline's view.  Owns nothing.
  *
@@ -124,8 +125,9 @@ static HgjStatus check_registers(const HgjPipeline *p, HgjError *err)
 {
 	const HgjPipelineSpec *spec = &p->spec;
 	uint32_t set = p->registers;
-	bool good = spec->nkeys <= HGJ_PIPE_KEYS && spec->nwords >= 1 &&
-				spec->nwords <= HGJ_PIPE_WORDS;
+	bool good = spec->rows ? spec->nkeys == 0 && spec->nwords == 0
+						   : spec->nkeys <= HGJ_PIPE_KEYS && spec->nwords >= 1 &&
+								 spec->nwords <= HGJ_PIPE_WORDS;
 
 	for (uint32_t i = 0; good && i < spec->ninputs; i++)
 		good = spec->inputs[i] <= HGJ_PIPE_F8;
@@ -140,7 +142,7 @@ static HgjStatus check_registers(const HgjPipeline *p, HgjError *err)
 			   (word->reg < set ||
 				(word->reg == HGJ_PIPE_NONE && word->state == HGJ_PIPE_COUNT));
 	}
-	if (good)
+	if (good && !spec->rows)
 		good = spec->words[0].state == HGJ_PIPE_COUNT &&
 			   spec->words[0].reg == HGJ_PIPE_NONE &&
 			   spec->words[0].filter == HGJ_PIPE_NONE;
@@ -165,11 +167,16 @@ static HgjStatus check_join(HgjPipeline *p, uint32_t j, HgjError *err)
 	if (t->graph.walk || t->graph.slack > 0)
 		return fail(err, HGJ_UNSUPPORTED,
 					"keys of a table share a hash, or it is dynamic");
-	if (!view->first_only && !t->graph.unique && t->graph.longest > 1)
-		p->work *= t->graph.longest < PIPE_LONGEST ? t->graph.longest : PIPE_LONGEST;
-	if ((!view->first_only && t->graph.longest > PIPE_LONGEST) ||
-		p->work > PIPE_MOST_WORK)
-		return fail(err, HGJ_UNSUPPORTED, "a key of the build side is too frequent");
+	if (!p->spec.rows) /* those that are returned take turns */
+	{
+		bool many = !view->first_only && !t->graph.unique;
+		uint64_t longest = many && t->graph.longest > 1 ? t->graph.longest : 1;
+
+		p->work *= longest < PIPE_LONGEST ? longest : PIPE_LONGEST;
+		if ((!view->first_only && t->graph.longest > PIPE_LONGEST) ||
+			p->work > PIPE_MOST_WORK)
+			return fail(err, HGJ_UNSUPPORTED, "a key of the build side is too frequent");
+	}
 	for (uint32_t k = 0; k < join->nkeys; k++)
 	{
 		if (join->keys[k] >= p->registers)

@@ -16,6 +16,10 @@ namespace hgj
 
 constexpr uint32_t PIPE_SLOTS = 3;
 
+/* Rows of a slot. */
+constexpr uint32_t SLOT_LEAST_ROWS = 1 << 14;
+constexpr uint32_t SLOT_MOST_ROWS = 1 << 18;
+
 /* Kernels, one after the other, for the rows of a slot. */
 constexpr uint32_t PIPE_PIECES = 8;
 
@@ -46,6 +50,22 @@ struct PipeSlot
 	uint32_t npieces = 0; /* that have an event; none if there is one piece */
 	uint32_t waited = 0;
 	bool busy = false;
+};
+
+/* Rows that are returned (pipeline_tuples.cu). */
+struct PipeTuples
+{
+	Buffer device; /* a column of input rows, one of each join's */
+	Buffer waiting;
+	Pinned host;         /* as on the device */
+	uint32_t pushed = 0; /* rows of the last push */
+	uint64_t nulls = 0;
+	uint64_t taken = 0;   /* by threads, of these */
+	uint32_t left = 0;    /* waiting on the device */
+	uint32_t side = 0;    /* where: of view.out.waiting */
+	uint32_t n = 0;       /* that have come out of the last turn */
+	bool sending = false; /* the push's time has not been looked at */
+	bool copying = false; /* what has come out may be on its way */
 };
 
 } // namespace hgj
@@ -81,6 +101,7 @@ struct HgjPipeline
 	size_t validity_offset[HGJ_PIPE_INPUTS];
 	size_t slot_bytes = 0;
 	uint64_t ngroups = 0;
+	hgj::PipeTuples tuples;
 };
 
 namespace hgj
@@ -88,6 +109,21 @@ namespace hgj
 
 /* pipeline_check.cu */
 HgjStatus pipeline_check(HgjPipeline *p, HgjError *err);
+
+/* pipeline.cu */
+HgjStatus pipeline_look(const HgjPipeline *p, const uint64_t *flags, HgjError *err);
+void pipeline_count(HgjPipeline *p, const uint64_t *flags);
+HgjStatus end_of_work(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+
+/* pipeline_tuples.cu */
+inline bool tuples_left(const HgjPipeline *p)
+{
+	return p->spec.rows && (p->slots[0].busy || p->tuples.copying);
+}
+HgjStatus tuples_open(HgjPipeline *p, HgjError *err);
+HgjStatus tuples_begin(HgjPipeline *p, PipeSlot *slot, uint32_t n, uint64_t nulls,
+					   HgjError *err);
+HgjStatus pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
 
 /* Bytes of a value of an HgjPipeKind. */
 inline size_t width_of(uint32_t kind)

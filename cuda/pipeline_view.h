@@ -60,6 +60,21 @@ struct PipeGroups
 	unsigned long long *states; /* nwords for each */
 };
 
+/*
+ * Where rows that are returned are put, and rows that wait for their turn.  A place for
+ * one of those has `words` words; word w of place i stands at w * places + i.
+ */
+struct PipeOut
+{
+	uint32_t capacity; /* rows that can be returned at once */
+	uint32_t places;
+	uint32_t words;
+	uint32_t registers;
+	uint32_t *input;
+	uint32_t *row[HGJ_PIPE_JOINS];
+	uint64_t *waiting[2]; /* a turn reads one and writes the other */
+};
+
 /* In device memory, read by every thread. */
 struct PipeView
 {
@@ -69,10 +84,12 @@ struct PipeView
 	uint32_t nwords;
 	const HgjPipeInstruction *code;
 	unsigned long long *flags; /* PIPE_*, groups added, rows that ended, then
-								* `joined`, `removed`, `filtered` of each join */
+								* `joined`, `removed`, `filtered` of each join;
+								* rows returned, waiting, taken from the push */
 	uint8_t keys[HGJ_PIPE_KEYS];
 	HgjPipeWord words[HGJ_PIPE_WORDS];
 	PipeGroups groups;
+	PipeOut out; /* instead of groups */
 	PipeJoin joins[HGJ_PIPE_JOINS];
 };
 
@@ -83,7 +100,11 @@ constexpr int PIPE_FLAG_OUT = 3; /* group rows written at the end */
 constexpr int PIPE_FLAG_JOINED = 4;
 constexpr int PIPE_FLAG_REMOVED = PIPE_FLAG_JOINED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_FILTERED = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
-constexpr int PIPE_FLAGS = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
+/* of rows that are returned: set to 0 before each turn, the last one before a push */
+constexpr int PIPE_FLAG_RETURNED = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
+constexpr int PIPE_FLAG_WAITING = PIPE_FLAG_RETURNED + 1;
+constexpr int PIPE_FLAG_TAKEN = PIPE_FLAG_RETURNED + 2;
+constexpr int PIPE_FLAGS = PIPE_FLAG_RETURNED + 3;
 
 /* The input columns of one staging buffer; in device memory, too. */
 struct PipeBatch

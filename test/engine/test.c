@@ -118,6 +118,8 @@ static const Test tests[] = {
 	{"accounting", test_accounting},
 	{"pauses", test_pauses},
 	{"pipeline", test_pipeline},
+	{"pipeline_rows", test_pipeline_rows},
+	{"pipeline_long", test_pipeline_long},
 };
 
 static double

@@ -151,5 +151,7 @@ extern void test_spread(void);
 extern void test_registry(void);
 extern void test_pauses(void);
 extern void test_pipeline(void);
+extern void test_pipeline_rows(void);
+extern void test_pipeline_long(void);
 
 #endif							/* HGJ_TEST_H */

@@ -1,0 +1,352 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline_row.cuh
+ *	  The interpreter of a pipeline's instructions: one thread, one row.
+ *
+ * 1. A thread runs the instructions for its row.  Candidates of the probes are
+ *	  gone through like the digits of an odometer: the last probe that has one
+ *	  left goes on with it.  All registers that a later instruction reads have
+ *	  been set before the probe, or are set anew after it.
+ * 2. What ends goes to a sink: a group (pipeline_kernels.cuh), or what is returned
+ *	  (pipeline_tuples.cuh).  The latter may have no room, or no time: then the row
+ *	  stops between two candidates, or at its END, and can go on from there later.
+ *
+ * Owns nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_CUDA_PIPELINE_ROW_CUH
+#define HGJ_CUDA_PIPELINE_ROW_CUH
+
+#include "device.cuh"
+#include "pipeline_ops.cuh"
+#include "pipeline_view.h"
+
+namespace hgj
+{
+
+constexpr int PIPE_THREADS = 256;
+
+/* Instead of an instruction: the row waits for its next candidate, or at END. */
+constexpr uint32_t PIPE_WAITS = 0xFFFFFFFEu;
+constexpr uint32_t PIPE_WAITS_AT_END = 0xFFFFFFFFu;
+
+/* Step 1: the slots of a join's candidates. */
+template <class T>
+__device__ void candidates_of(const PipeJoin &join, const uint64_t *words, uint64_t *from,
+							  uint32_t *count)
+{
+	const GraphView &g = join.graph;
+	typename T::Code code;
+	uint64_t begin;
+	uint64_t end;
+	Found f;
+
+	*count = 0;
+	if constexpr (T::layout == LAYOUT_MULTI)
+	{
+		uint64_t state = g.mix.hash.start;
+
+		for (uint32_t w = 0; w < join.nkeys; w++)
+			state = hgj_hash_word(&g.mix.hash, state, words[w]);
+		code = (typename T::Code) hgj_hash_finish(&g.mix.hash, state);
+	}
+	else if (!word_code<T>(g.mix, words[0], &code))
+		return;
+
+	list_of(g, (uint64_t) (code >> g.mix.shift), &begin, &end);
+	if (begin == end)
+		return;
+	typename T::Entry first =
+		load_slot(static_cast<const typename T::Entry *>(g.entries) + begin);
+
+	if constexpr (T::layout == LAYOUT_ROW)
+		f = find_direct(g, begin, end, first);
+	else
+		f = find_sorted<T>(g, begin, end, first, code, g.unique || join.first_only);
+	if constexpr (T::layout == LAYOUT_MULTI)
+	{
+		const uint64_t *stored =
+			f.count == 0
+				? nullptr
+				: g.words +
+					  (uint64_t) static_cast<const Entry64 *>(g.entries)[f.from].pos *
+						  join.nkeys;
+
+		for (uint32_t w = 0; w < join.nkeys && f.count > 0; w++)
+			if (__ldg(stored + w) != words[w])
+				f.count = 0;
+	}
+	*from = f.from;
+	*count = join.first_only && f.count > 1 ? 1 : f.count;
+}
+
+static __device__ __noinline__ void find_candidates(const PipeJoin &join,
+													const uint64_t *words, uint64_t *from,
+													uint32_t *count)
+{
+	switch (join.graph.mix.layout)
+	{
+		case LAYOUT_ROW:
+			candidates_of<RowTraits>(join, words, from, count);
+			break;
+		case LAYOUT_NARROW:
+			candidates_of<NarrowTraits>(join, words, from, count);
+			break;
+		case LAYOUT_WIDE:
+			candidates_of<WideTraits>(join, words, from, count);
+			break;
+		case LAYOUT_MULTI:
+			candidates_of<MultiTraits>(join, words, from, count);
+			break;
+	}
+}
+
+__device__ __forceinline__ uint32_t candidate_row(const GraphView &g, uint64_t slot)
+{
+	if (g.mix.layout == LAYOUT_ROW)
+		return load_slot(static_cast<const uint32_t *>(g.entries) + slot);
+	if (g.mix.layout == LAYOUT_NARROW)
+		return load_slot(static_cast<const Entry32 *>(g.entries) + slot).row;
+	return load_slot(static_cast<const Entry64 *>(g.entries) + slot).row;
+}
+
+/* The row as far as it has come. */
+template <int REGS, int JOINS>
+struct PipeRow
+{
+	uint64_t regs[REGS];
+	uint64_t nulls;
+	uint64_t slot[JOINS]; /* of the next candidate */
+	uint32_t left[JOINS]; /* candidates */
+	uint32_t row[JOINS];  /* of the table; ROW_EMPTY: none */
+	uint32_t hit;         /* bit j: a candidate of join j has passed */
+	uint32_t open;        /* joins that have been probed */
+};
+
+/* What a thread counts for each join: arrays of its own, apart, or registers spill. */
+struct PipeCounts
+{
+	uint32_t *joined;
+	uint32_t *removed;
+	uint32_t *filtered;
+};
+
+template <int REGS, int JOINS>
+__device__ __forceinline__ void begin_row(PipeRow<REGS, JOINS> &r)
+{
+	r.nulls = 0;
+	r.hit = 0;
+	r.open = 0;
+}
+
+/*
+ * On to the next candidate: the instruction to go on with, or ncode.  Rows that
+ * are filled with NULLs are counted, because they pass no MATCH.
+ */
+template <int REGS, int JOINS>
+__device__ __forceinline__ uint32_t next_candidate(const PipeView &view,
+												   PipeRow<REGS, JOINS> &r,
+												   uint32_t *joined)
+{
+	while (r.open > 0)
+	{
+		uint32_t j = r.open - 1;
+		const PipeJoin &join = view.joins[j];
+
+		if (r.left[j] > 0)
+		{
+			r.left[j]--;
+			r.row[j] = candidate_row(join.graph, r.slot[j]++);
+			return join.after_probe;
+		}
+		if (join.fill && !(r.hit >> j & 1))
+		{
+			r.hit |= 1u << j;
+			r.row[j] = ROW_EMPTY;
+			joined[j]++;
+			return join.after_match;
+		}
+		r.open--;
+	}
+	return view.ncode;
+}
+
+template <int REGS, int JOINS>
+__device__ __forceinline__ void probe(const PipeView &view, PipeRow<REGS, JOINS> &r,
+									  uint32_t j)
+{
+	const PipeJoin &join = view.joins[j];
+	uint64_t words[HGJ_PIPE_KEYS];
+	bool null = false;
+
+	r.open = j + 1;
+	r.hit &= ~(1u << j);
+	r.left[j] = 0;
+	for (uint32_t k = 0; k < join.nkeys; k++)
+	{
+		null |= r.nulls >> join.keys[k] & 1;
+		words[k] = r.regs[join.keys[k]];
+	}
+	if (!null && !join.empty)
+		find_candidates(join, words, &r.slot[j], &r.left[j]);
+}
+
+template <int REGS>
+__device__ __forceinline__ void set_register(uint64_t *regs, uint64_t *nulls,
+											 uint32_t dst, uint64_t value, bool null)
+{
+	regs[dst] = value;
+	*nulls = (*nulls & ~(1ull << dst)) | (uint64_t) null << dst;
+}
+
+/* One instruction that has a result. */
+template <int REGS, int JOINS>
+__device__ __forceinline__ bool compute(const PipeView &view, const PipeBatch &batch,
+										uint64_t valid, const HgjPipeInstruction &in,
+										PipeRow<REGS, JOINS> &r, uint64_t row)
+{
+	uint64_t a = in.a < REGS ? r.regs[in.a] : 0;
+	uint64_t b = in.b < REGS ? r.regs[in.b] : 0;
+	bool null_a = in.a < REGS && (r.nulls >> in.a & 1);
+	bool null_b = in.b < REGS && (r.nulls >> in.b & 1);
+	uint64_t value = 0;
+	bool null = false;
+	bool good = true;
+
+	switch (in.op)
+	{
+		case HGJ_PIPE_INPUT:
+			null = (valid >> in.arg & 1) &&
+				   !(batch.inputs[in.arg].validity[row / 64] >> (row % 64) & 1);
+			value =
+				load_value(batch.inputs[in.arg].kind, batch.inputs[in.arg].values, row);
+			break;
+		case HGJ_PIPE_PAYLOAD:
+		{
+			const PipeColumn &column = view.joins[in.a].columns[in.arg];
+			uint64_t at = r.row[in.a];
+
+			null =
+				at == ROW_EMPTY || (column.validity != nullptr &&
+									!(__ldg(column.validity + at / 64) >> (at % 64) & 1));
+			value = null ? 0 : load_value(column.kind, column.values, at);
+			break;
+		}
+		default:
+			good = compute_value(in, a, null_a, b, null_b, &value, &null);
+			break;
+	}
+	set_register<REGS>(r.regs, &r.nulls, in.dst, value, null);
+	return good;
+}
+
+/* The next candidate, unless the row is to wait. */
+template <int REGS, int JOINS, class Sink>
+__device__ __forceinline__ uint32_t go_on(const PipeView &view, PipeRow<REGS, JOINS> &r,
+										  const Sink &sink, const PipeCounts &counts)
+{
+	if (sink.late())
+		return PIPE_WAITS;
+	return next_candidate(view, r, counts.joined);
+}
+
+/*
+ * Instructions from *at on; what is to be added to flags[STOP].  *at is then ncode,
+ * or what the row waits for.
+ */
+template <int REGS, int JOINS, class Sink>
+__device__ __forceinline__ unsigned long long
+run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &batch,
+		uint64_t valid, uint64_t row, PipeRow<REGS, JOINS> &r, uint32_t *at, Sink &sink,
+		const PipeCounts &counts)
+{
+	unsigned long long stop = 0;
+	uint32_t pc = *at;
+
+	while (pc < view.ncode && stop == 0)
+	{
+		HgjPipeInstruction in = code[pc++];
+		bool null_a = in.a < REGS && (r.nulls >> in.a & 1);
+		bool true_a = in.a < REGS && !null_a && r.regs[in.a] != 0;
+
+		switch (in.op)
+		{
+			case HGJ_PIPE_END:
+				pc = sink.end(view, r, row, &stop) ? go_on(view, r, sink, counts)
+												   : PIPE_WAITS_AT_END;
+				break;
+			case HGJ_PIPE_JUMP:
+				pc = in.arg;
+				break;
+			case HGJ_PIPE_JUMP_UNLESS:
+				pc = true_a ? pc : in.arg;
+				break;
+			case HGJ_PIPE_JUMP_FALSE:
+				pc = true_a || null_a ? pc : in.arg;
+				break;
+			case HGJ_PIPE_JUMP_TRUE:
+				pc = true_a ? in.arg : pc;
+				break;
+			case HGJ_PIPE_JUMP_VALID:
+				pc = null_a ? pc : in.arg;
+				break;
+			case HGJ_PIPE_FILTER:
+				if (true_a)
+					break;
+				if (in.arg > HGJ_PIPE_JOINS)
+				{
+					counts.filtered[in.arg - 1 - HGJ_PIPE_JOINS]++;
+					counts.joined[in.arg - 1 - HGJ_PIPE_JOINS]--;
+				}
+				else if (in.arg > 0)
+					counts.removed[in.arg - 1]++;
+				pc = go_on(view, r, sink, counts);
+				break;
+			case HGJ_PIPE_PROBE:
+				probe(view, r, in.a);
+				pc = go_on(view, r, sink, counts);
+				break;
+			case HGJ_PIPE_MATCH:
+				r.hit |= 1u << in.a;
+				if (view.joins[in.a].single)
+					r.left[in.a] = 0;
+				if (view.joins[in.a].pass)
+					counts.joined[in.a]++;
+				else
+					pc = go_on(view, r, sink, counts);
+				break;
+			default:
+				if (!compute(view, batch, valid, in, r, row))
+					stop = PIPE_ROW_FAILED;
+				break;
+		}
+	}
+	*at = pc;
+	return stop;
+}
+
+/* Add a thread's counter to a word of flags, by warp. */
+__device__ __forceinline__ void add_counter(unsigned long long *flag, uint64_t sum)
+{
+	for (int d = 16; d > 0; d /= 2)
+		sum += __shfl_xor_sync(0xFFFFFFFFu, sum, d);
+	if (threadIdx.x % 32 == 0 && sum > 0)
+		atomicAdd(flag, (unsigned long long) sum);
+}
+
+/* Block-wide: the code to shared memory; false: the pipeline has ended. */
+__device__ __forceinline__ bool load_code(const PipeView &view, uint4 *code)
+{
+	/* a block goes on or ends as a whole: all of it loads the code */
+	if (__syncthreads_or(*(volatile unsigned long long *) (view.flags + PIPE_FLAG_STOP) !=
+						 0))
+		return false;
+	for (uint32_t i = threadIdx.x; i < view.ncode; i += PIPE_THREADS)
+		code[i] = __ldg(reinterpret_cast<const uint4 *>(view.code) + i);
+	return true;
+}
+
+} // namespace hgj
+
+#endif /* HGJ_CUDA_PIPELINE_ROW_CUH */

@@ -1,12 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * device.h
- *	  A HashGraphAgg over a chain of HashGraphJoins as a pipeline of an engine
- *	  that has them (engine/pipeline.h): batches stay on the device.
+ *	  A chain of HashGraphJoins, with or without a HashGraphAgg over it, as a
+ *	  pipeline of an engine that has them (engine/pipeline.h): batches stay on the
+ *	  device.
  *
- * device_plan.c	does the plan fit, and what are its instructions
+ * device_joins.c	do the joins fit, and what are their instructions
+ * device_plan.c	the same of an aggregation
  * device_code.c	programs (program.h) as instructions
- * device_run.c		run it, and take the groups
+ * device_start.c	the joins' tables, and a pipeline that takes rows
+ * device_run.c		run it for an aggregation, and take the groups
+ * device_rows.c	run it for the upper join, and take rows
  *
  *-------------------------------------------------------------------------
  */
@@ -38,6 +42,7 @@ typedef enum HgjDeviceReason
 	HGJ_DEVICE_QUAL,
 	HGJ_DEVICE_SOURCE,
 	HGJ_DEVICE_VOLATILE,
+	HGJ_DEVICE_RAISES,
 	HGJ_DEVICE_ORDER,
 	HGJ_DEVICE_COLUMN,
 	HGJ_DEVICE_EXPRESSION,
@@ -73,8 +78,11 @@ typedef uint8 (*HgjDeviceLookup) (void *arg, int input);
 /* A column that instructions read, and the register it is in. */
 typedef struct HgjDeviceColumn
 {
-	int			join;			/* its build side; -1: an input */
-	int			column;			/* of the side's columns, or the input's number */
+	int			join;			/* its build side, or one of these: */
+#define HGJ_DEVICE_INPUT	(-1)	/* an input column, by attno */
+#define HGJ_DEVICE_WORD		(-2)	/* a key word of the bottom join */
+	int			column;			/* of the side's columns, the attno, or the word */
+	int			from;			/* rows: the outer batch's column, or word */
 	int			number;			/* among the join's payload columns, or the inputs */
 	uint8		kind;
 	uint8		width;
@@ -86,7 +94,8 @@ typedef struct HgjDeviceColumn
 
 typedef struct HgjDevice
 {
-	struct HgjAggState *agg;
+	struct HgjAggState *agg;	/* NULL: */
+	bool		rows;			/* the upper join takes what comes out */
 	HgjDeviceReason reason;		/* of the plan */
 	HgjDeviceReason run_reason; /* of the last run */
 	bool		ran;			/* the last run was a pipeline's */
@@ -125,6 +134,9 @@ typedef struct HgjDevice
 	HgjError	error;			/* what the last run ended with, if it did */
 	bool		pushing;		/* what is too much now is groups */
 	HgjPoll		poll;
+
+	struct HgjDeviceRows *out;	/* rows: what has come out (device_rows.c) */
+	uint64		received;		/* bytes, of all runs, in sum */
 } HgjDevice;
 
 /* device_code.c */
@@ -148,6 +160,13 @@ extern void hgj_device_filter(HgjDeviceCode *code, HgjProgram *program,
 							  int join, HgjDeviceLookup lookup, void *arg);
 extern bool hgj_device_can_fail(const HgjProgram *program);
 
+/* device_joins.c */
+extern HgjDeviceReason hgj_device_find_joins(HgjDevice *device,
+											 struct HgjJoinState *upper);
+extern void hgj_device_write_joins(HgjDevice *device, bool constants);
+extern void hgj_device_write_end(HgjDevice *device);
+extern uint8 hgj_device_output(HgjDevice *device, AttrNumber resno);
+
 /* device_plan.c */
 extern HgjDevice *hgj_device_plan(struct HgjAggState *agg, EState *estate);
 extern bool hgj_device_write(HgjDevice *device, bool constants);
@@ -161,10 +180,35 @@ hgj_device_reason(const HgjDevice *device)
 		device->run_reason;
 }
 
+/* The run cannot go on: run_reason says why. */
+static inline bool
+hgj_device_gave_up(const HgjDevice *device)
+{
+	return device->run_reason != HGJ_DEVICE_FITS;
+}
+
+/* device_start.c */
+extern bool hgj_device_done(HgjDevice *device, HgjStatus status,
+							const HgjError *err);
+extern void hgj_device_log(HgjDevice *device);
+extern void hgj_device_release(HgjDevice *device);
+extern bool hgj_device_build(HgjDevice *device, bool *empty);
+extern void hgj_device_start_programs(HgjDevice *device);
+extern void hgj_device_start(HgjDevice *device, uint64 expected);
+
 /* device_run.c */
 extern bool hgj_device_run(HgjDevice *device);
 extern void hgj_device_end(HgjDevice *device);
-extern void hgj_device_release(HgjDevice *device);
 extern void hgj_device_explain(const HgjDevice *device, ExplainState *es);
+
+/* device_rows.c */
+extern bool hgj_device_rows_start(struct HgjJoinState *upper, bool *empty);
+extern bool hgj_device_rows_active(const struct HgjJoinState *upper);
+extern bool hgj_device_rows_left(const struct HgjJoinState *upper);
+extern bool hgj_device_rows_fetch(struct HgjJoinState *upper);
+extern void hgj_device_rows_matches(struct HgjJoinState *upper);
+extern void hgj_device_rows_stop(struct HgjJoinState *upper);
+extern void hgj_device_rows_explain(const struct HgjJoinState *upper,
+									ExplainState *es);
 
 #endif							/* HGJ_DEVICE_H */

@@ -4,15 +4,11 @@
  *	  Run a HashGraphAgg as a pipeline of its engine (device_plan.c has written
  *	  what the pipeline does).
  *
- * 1. Build the tables of all joins as ever (build.c).  An inner join whose table
- *	  is empty ends it here.  So does an outer side without rows, where the bottom
- *	  join would have looked at that first, and its build side may raise an error.
- * 2. Write the instructions again, now with the values of constants; make the
- *	  pipeline; send the columns of the build sides that it reads.
- * 3. Have the pages source decode batches straight into staging buffers, one
+ * 1. Build the tables and start the pipeline (device_start.c).
+ * 2. Have the pages source decode batches straight into staging buffers, one
  *	  after the other, and push them.  The source waits for nobody but a buffer
  *	  that is still being sent.
- * 4. At the end take the groups, and make them rows of the group table, as if
+ * 3. At the end take the groups, and make them rows of the group table, as if
  *	  they had been found here.
  *
  * Whatever goes wrong on the way, no row has been returned: the reason is kept
@@ -20,23 +16,17 @@
  * with the tables that have been built.  A failing row thereby raises its error
  * as the host would have, and a device that is lost makes trouble there.
  *
- * The pipeline belongs to the HgjDevice: freed at the end, or, when the query
- * aborts, by a callback that comes before those of the joins.  No locks.
+ * Memory: device_start.c.  No locks.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "exec/agg_state.h"
-#include "exec/demand.h"
 #include "exec/device.h"
 #include "exec/join_state.h"
 #include "executor/executor.h"
-#include "guc.h"
 #include "miscadmin.h"
-
-/* Rows of a portion of payload; a multiple of 64. */
-#define HGJ_PAYLOAD_ROWS	65536
 
 /* Group rows that are taken at a time. */
 #define HGJ_GROUP_ROWS		4096
@@ -44,78 +34,6 @@
 /* A hash table for the groups is made for so many at first; then for more. */
 #define HGJ_EXPECTED_GROUPS	(INT64CONST(1) << 16)
 #define HGJ_MORE_GROUPS		16
-
-/*
- * What every call of the pipeline that polls goes through: true if it is done,
- * false if it has to be repeated.  Where it has failed, run_reason says so.
- */
-static bool
-is_done(HgjDevice *d, HgjStatus status, const HgjError *err)
-{
-	if (hgj_call_cancelled(&d->poll, status))
-		return false;
-	switch (status)
-	{
-		case HGJ_OK:
-			return true;
-		case HGJ_ROW_FAILED:
-			d->run_reason = HGJ_DEVICE_ROW;
-			break;
-		case HGJ_UNSUPPORTED:
-			d->run_reason = HGJ_DEVICE_TABLE;
-			break;
-		case HGJ_LIMIT:
-			d->run_reason = d->pushing ? HGJ_DEVICE_GROUPS : HGJ_DEVICE_MEMORY;
-			break;
-		case HGJ_OUT_OF_MEMORY:
-			d->run_reason = HGJ_DEVICE_MEMORY;
-			break;
-		default:
-			d->run_reason = HGJ_DEVICE_FAILED;
-			break;
-	}
-	d->error = *err;
-	d->error.status = status;
-	return true;
-}
-
-/* The host has to do it: say so once for a reason, not once per rescan. */
-static void
-log_fallback(HgjDevice *d)
-{
-	HgjDeviceReason reason = hgj_device_reason(d);
-
-	if (reason == d->logged)
-		return;
-	d->logged = reason;
-	ereport(DEBUG1,
-			(errmsg_internal("hashgraph_join: no device pipeline: %s%s%s",
-							 hgj_device_reason_text(reason),
-							 d->error.status != HGJ_OK ? ": " : "",
-							 d->error.status != HGJ_OK ? d->error.message : "")));
-}
-
-static bool
-failed(const HgjDevice *d)
-{
-	return d->run_reason != HGJ_DEVICE_FITS;
-}
-
-/* Give device memory back.  All there is to do where the query aborts. */
-void
-hgj_device_release(HgjDevice *d)
-{
-	if (d->pipeline)
-	{
-		d->engine->pipeline->info(d->pipeline, &d->info);
-		d->sent += d->info.sent;
-		d->transfer_ms += d->info.transfer_ms;
-		d->kernel_ms += d->info.kernel_ms;
-		d->peak = Max(d->peak, d->info.memory);
-		d->engine->pipeline->destroy(d->pipeline);
-	}
-	d->pipeline = NULL;
-}
 
 /* The run is over, or has been given up: pins and device memory. */
 void
@@ -158,246 +76,28 @@ fill_stage(HgjDevice *d, const HgjPipeStage *stage, uint32 max_rows, uint64 *nul
 	return batch->nrows;
 }
 
-/*
- * Before the bottom join is built: is there an outer row?  Looked at where the
- * join would have done so, and building could raise an error in vain.
- */
-static bool
-has_outer_row(HgjJoinState *join)
-{
-	if (!hgj_worth_peeking(join) || !hgj_rows_may_raise(join->inner_ps))
-		return true;
-	hgj_restart_outer(join);
-	if (!hgj_peek_outer(join))
-		return false;
-	if (join->outer_filled)
-	{
-		join->outer.methods->rewind(&join->outer);
-		hgj_restart_outer(join);
-		hgj_rescan_uncounted(join);
-		join->outer_seen = true;
-	}
-	return true;
-}
-
-/*
- * Step 1.  Sets *empty where there can be no row of the joins.  False: the
- * pipeline is not for this.
- */
-static bool
-build_tables(HgjDevice *d, bool *empty)
-{
-	*empty = false;
-	for (int j = d->njoins - 1; j >= 0; j--)
-	{
-		HgjJoinState *join = d->joins[j];
-
-		if (join->engine == NULL)
-			hgj_choose_engine(join);
-		if (join->engine->pipeline == NULL)
-		{
-			d->run_reason = HGJ_DEVICE_ENGINE;
-			return false;
-		}
-		d->engine = join->engine;
-		if (join->outer.reason == HGJ_SOURCE_PASSES)
-		{
-			/* an earlier execution took several, and what is below gives slots */
-			d->run_reason = HGJ_DEVICE_PASSES;
-			return false;
-		}
-		if (j == 0 && !has_outer_row(join))
-		{
-			*empty = true;
-			return true;
-		}
-		if (join->table == NULL)
-			hgj_build_pass(join);
-		if (join->device_failed || join->engine != d->engine)
-		{
-			d->run_reason = HGJ_DEVICE_FAILED;
-			return false;
-		}
-		if (!join->last_pass || join->has_split || join->pass != 1)
-		{
-			d->run_reason = HGJ_DEVICE_PASSES;
-			return false;
-		}
-		if (join->graph_rows == 0 && !join->semantics.fill_outer)
-		{
-			*empty = true;
-			return true;
-		}
-	}
-	return true;
-}
-
-/* Widen *range by what a column of portions of the row store has. */
-static void
-note_range(HgjPipeRange *range, uint8 kind, int64 value)
-{
-	if (kind == HGJ_PIPE_U1)
-		value = (uint8) value;
-	else if (kind == HGJ_PIPE_U4)
-		value = (uint32) value;
-	if (!range->bounded)
-		range->low = range->high = value;
-	range->bounded = true;
-	range->low = Min(range->low, value);
-	range->high = Max(range->high, value);
-}
-
-/* One portion of a build side's column out of the row store, densely. */
-static bool
-gather_payload(const HgjJoinState *join, const HgjDeviceColumn *column, uint32 first,
-			   uint32 n, char *values, uint64 *validity, HgjPipeRange *range)
-{
-	const HgjStoredColumn *stored = &join->rows.columns[column->column];
-	bool		nulls = false;
-
-	memset(validity, 0xFF, HGJ_PAYLOAD_ROWS / 8);
-	for (uint32 i = 0; i < n; i++)
-	{
-		const char *record = hgj_row_store_record(&join->rows, first + i);
-
-		if (stored->has_nulls && hgj_record_is_null(stored, record))
-		{
-			validity[i / 64] &= ~(UINT64CONST(1) << (i % 64));
-			nulls = true;
-			memset(values + (Size) i * column->width, 0, column->width);
-			continue;
-		}
-		memcpy(values + (Size) i * column->width, record + stored->offset,
-			   column->width);
-		if (range)
-			note_range(range, column->kind,
-					   (int64) hgj_load(record + stored->offset, column->width));
-	}
-	return nulls;
-}
-
-/* Step 2: a column of a build side to the device. */
-static void
-send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
-			char *values, uint64 *validity)
-{
-	const HgjJoinState *join = d->joins[column->join];
-
-	if (column->kind == HGJ_PIPE_F4 || column->kind == HGJ_PIPE_F8)
-		range = NULL;
-	if (join->rows.columns[column->column].nloose > 0)
-		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */
-	for (uint32 first = 0; first < join->total_rows && !failed(d);
-		 first += HGJ_PAYLOAD_ROWS)
-	{
-		uint32		n = Min(join->total_rows - first, HGJ_PAYLOAD_ROWS);
-		HgjError	err = {0};
-		bool		nulls;
-
-		CHECK_FOR_INTERRUPTS();
-		nulls = gather_payload(join, column, first, n, values, validity, range);
-		while (!is_done(d, d->engine->pipeline->payload(d->pipeline, column->join,
-														column->number, first, n,
-														values,
-														nulls ? validity : NULL, &err),
-						&err))
-			;
-	}
-}
-
-static void
-send_payload(HgjDevice *d)
-{
-	char	   *values = palloc(HGJ_PAYLOAD_ROWS * sizeof(uint64));
-	uint64	   *validity = palloc(HGJ_PAYLOAD_ROWS / 8);
-
-	memset(d->ranges, 0, sizeof(d->ranges));
-	for (int i = 0; i < d->ncolumns && !failed(d); i++)
-	{
-		HgjPipeRange range = {0};
-
-		if (d->columns[i].join < 0)
-			continue;
-		send_column(d, &d->columns[i], &range, values, validity);
-		for (uint32 k = 0; k < d->spec.nkeys; k++)
-			if (d->key_columns[k] == i)
-				d->ranges[k] = range;
-	}
-	pfree(values);
-	pfree(validity);
-}
-
-/* What the joins' tables leave of device memory; false: nothing. */
-static bool
-set_memory_limit(HgjDevice *d)
-{
-	uint64		limit = 0;
-
-	/* where it is what was free, those that came first saw most of it */
-	for (int j = 0; j < d->njoins; j++)
-		limit = Max(limit, d->joins[j]->device_limit);
-	for (int j = 0; j < d->njoins && limit > 0; j++)
-	{
-		HgjMemory	memory;
-
-		d->engine->memory(d->joins[j]->table, &memory);
-		if (memory.current >= limit)
-			return false;
-		limit -= memory.current;
-	}
-	d->spec.memory_limit = limit;
-	return true;
-}
-
-/* Step 2: everything up to the first row; `expected` groups. */
-static void
-start_pipeline(HgjDevice *d, uint64 expected)
-{
-	HgjError	err = {0};
-
-	if (!set_memory_limit(d))
-	{
-		d->run_reason = HGJ_DEVICE_MEMORY;
-		return;
-	}
-	d->spec.timeout_ms = hgj_device_timeout;
-	d->spec.poll = hgj_poll_interrupts;
-	d->spec.poll_arg = &d->poll;
-	for (int j = 0; j < d->njoins; j++)
-		d->spec.joins[j].table = d->joins[j]->table;
-	while (!is_done(d, d->engine->pipeline->create(&d->spec, &d->pipeline, &err), &err))
-		;
-	if (!failed(d))
-		send_payload(d);
-	if (failed(d))
-		return;
-	while (!is_done(d, d->engine->pipeline->start(d->pipeline, d->ranges, expected,
-												  &err), &err))
-		;
-}
-
-/* Step 3. */
+/* Step 2. */
 static void
 push_rows(HgjDevice *d)
 {
 	const HgjPipelineMethods *methods = d->engine->pipeline;
 	HgjError	err = {0};
 
-	while (!failed(d))
+	while (!hgj_device_gave_up(d))
 	{
 		HgjPipeStage stage;
 		uint64		nulls;
 		uint32		n;
 
 		CHECK_FOR_INTERRUPTS();
-		while (!is_done(d, methods->stage(d->pipeline, &stage, &err), &err))
+		while (!hgj_device_done(d, methods->stage(d->pipeline, &stage, &err), &err))
 			;
-		if (failed(d))
+		if (hgj_device_gave_up(d))
 			break;
 		n = fill_stage(d, &stage, stage.capacity, &nulls);
 		if (n == 0)
 			break;
-		while (!is_done(d, methods->push(d->pipeline, n, nulls, &err), &err))
+		while (!hgj_device_done(d, methods->push(d->pipeline, n, nulls, &err), &err))
 			;
 	}
 }
@@ -432,7 +132,7 @@ take_state(const HgjAggregate *agg, const uint64 *words, int64 n, char *state)
 	}
 }
 
-/* Step 4: one group. */
+/* Step 3: one group. */
 static void
 take_group(HgjDevice *d, const uint64 *from, char *row)
 {
@@ -475,9 +175,9 @@ take_groups(HgjDevice *d)
 	uint64		n = 0;
 	uint64	   *rows;
 
-	while (!is_done(d, methods->finish(d->pipeline, &n, &err), &err))
+	while (!hgj_device_done(d, methods->finish(d->pipeline, &n, &err), &err))
 		;
-	if (failed(d))
+	if (hgj_device_gave_up(d))
 		return;
 	if (n > PG_INT32_MAX || !hgj_groups_make(groups, n))
 	{
@@ -485,52 +185,27 @@ take_groups(HgjDevice *d)
 		return;
 	}
 	rows = palloc(HGJ_GROUP_ROWS * width * sizeof(uint64));
-	for (uint64 first = 0; first < n && !failed(d); first += HGJ_GROUP_ROWS)
+	for (uint64 first = 0; first < n && !hgj_device_gave_up(d); first += HGJ_GROUP_ROWS)
 	{
 		uint32		some = Min(n - first, HGJ_GROUP_ROWS);
 
 		CHECK_FOR_INTERRUPTS();
-		while (!is_done(d, methods->groups(d->pipeline, first, some, rows, &err), &err))
+		while (!hgj_device_done(d, methods->groups(d->pipeline, first, some, rows, &err), &err))
 			;
-		for (uint32 i = 0; i < some && !failed(d); i++)
+		for (uint32 i = 0; i < some && !hgj_device_gave_up(d); i++)
 			take_group(d, rows + i * width, hgj_group_row(groups, first + i));
 	}
 	pfree(rows);
 }
 
-/* Give the programs the parameters of this execution; those of agg_setup.c have them. */
-static void
-start_programs(HgjDevice *d)
-{
-	for (int j = 0; j < d->njoins; j++)
-	{
-		HgjJoinState *join = d->joins[j];
-		ExprContext *econtext = join->css.ss.ps.ps_ExprContext;
-		int			ncols = list_length(join->css.ss.ps.plan->targetlist);
-
-		if (join->residual)
-			hgj_program_start(join->residual, econtext);
-		if (d->filters[j])
-			hgj_program_start(d->filters[j], econtext);
-		for (int resno = 1; resno <= ncols; resno++)
-		{
-			HgjProgram *program;
-
-			(void) hgj_output_column(join, resno, &program);
-			if (program)
-				hgj_program_start(program, econtext);
-		}
-	}
-}
-
-/* Steps 2 to 4, again with room for more groups where it was too little. */
+/* Steps 1 to 3 but for the tables, again with room for more groups where it was too little. */
 static void
 run_pipeline(HgjDevice *d)
 {
 	Size		most = d->agg->groups.limit / d->agg->groups.stride;
 	uint64		expected = Max(HGJ_EXPECTED_GROUPS, d->agg->groups.expected);
 
-	start_programs(d);
+	hgj_device_start_programs(d);
 	if (!hgj_device_write(d, true))
 	{
 		d->run_reason = d->code.reason;
@@ -541,12 +216,12 @@ run_pipeline(HgjDevice *d)
 	{
 		d->run_reason = HGJ_DEVICE_FITS;
 		d->pushing = false;
-		start_pipeline(d, expected);
+		hgj_device_start(d, expected);
 		d->pushing = true;
 		hgj_note_outer_counts(d->joins[0]);
-		if (!failed(d))
+		if (!hgj_device_gave_up(d))
 			push_rows(d);
-		if (!failed(d))
+		if (!hgj_device_gave_up(d))
 			take_groups(d);
 		hgj_device_release(d);
 		if (d->run_reason != HGJ_DEVICE_GROUPS || d->spec.nkeys == 0 ||
@@ -603,7 +278,7 @@ hgj_device_run(HgjDevice *d)
 	memset(&d->error, 0, sizeof(d->error));
 	if (d->reason != HGJ_DEVICE_FITS)
 	{
-		log_fallback(d);
+		hgj_device_log(d);
 		return false;
 	}
 
@@ -617,9 +292,9 @@ hgj_device_run(HgjDevice *d)
 		if (ps->instrument)
 			InstrStartNode(ps->instrument);
 	}
-	if (build_tables(d, &empty) && !empty)
+	if (hgj_device_build(d, &empty) && !empty)
 		run_pipeline(d);
-	d->ran = !failed(d);
+	d->ran = !hgj_device_gave_up(d);
 	count_rows(d);
 	if (d->ran)
 	{
@@ -627,7 +302,7 @@ hgj_device_run(HgjDevice *d)
 			hgj_groups_only(groups);
 		return true;
 	}
-	log_fallback(d);
+	hgj_device_log(d);
 	hgj_groups_release(groups);
 	if (d->reading)
 	{

@@ -16,6 +16,7 @@
 #include "compat.h"
 
 #include "commands/explain.h"
+#include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/parallel.h"
 #include "guc.h"
@@ -276,6 +277,7 @@ show_run(HgjJoinState *state, ExplainState *es)
 	if (on_device)
 		show_device(stats, es);
 	show_filter(stats, es);
+	hgj_device_rows_explain(state, es);
 	show_fallback(&run, es);
 }
 

@@ -195,6 +195,7 @@ typedef struct HgjJoinState
 	HgjError	device_error;
 	HgjFallback fallback;
 	char	   *fallback_text;
+	struct HgjDevice *pipeline; /* for the rows of a chain (device.h), or NULL */
 	HgjTable   *table;
 	HgjProbe   *probe;
 	uint32		total_rows;		/* row ids of this pass */
@@ -285,6 +286,7 @@ hgj_slots_returned(const HgjJoinState *state)
 }
 
 /* node.c */
+extern void hgj_prepare(HgjJoinState *state);
 extern void hgj_advance(HgjJoinState *state);
 extern void hgj_rewind_inner(HgjJoinState *state, bool uncounted);
 extern void hgj_rewind_outer(HgjJoinState *state, bool uncounted);
@@ -348,6 +350,8 @@ extern void hgj_restart_outer(HgjJoinState *state);
 extern void hgj_note_peak_memory(HgjJoinState *state);
 extern bool hgj_peek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);
+extern void hgj_reserve_matched(HgjJoinState *state);
+extern bool hgj_read_outer(HgjJoinState *state);
 extern bool hgj_fetch_outer(HgjJoinState *state);
 extern void hgj_begin_batch(HgjJoinState *state);
 extern bool hgj_sift_begin(HgjJoinState *state);
@@ -372,6 +376,8 @@ extern void hgj_rescan_inner_uncounted(HgjJoinState *state);
 
 /* output.c, besides output.h */
 extern void hgj_output_rescan(HgjJoinState *join);
+extern HgjBatch *hgj_output_batch(HgjJoinState *state, const uint32 *outer_rows,
+								  const uint32 *inner_rows, uint32 n);
 extern const HgjPairColumn *hgj_output_column(const HgjJoinState *join,
 											  AttrNumber resno,
 											  HgjProgram **program);

@@ -35,6 +35,7 @@
  */
 #include "compat.h"
 
+#include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/parallel.h"
 #include "exec/partition.h"
@@ -117,6 +118,7 @@ end_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
 
+	hgj_device_rows_stop(state);
 	hgj_source_drop_rows(&state->outer);
 	hgj_match_bits_reset(state);
 	hgj_partitions_release(state);
@@ -192,6 +194,7 @@ rescan_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
 
+	hgj_device_rows_stop(state);
 	hgj_block_drop(state);
 	ExecClearTuple(state->slot);
 	hgj_output_rescan(state);
@@ -255,9 +258,9 @@ after_build(HgjJoinState *state)
 	return HGJ_PHASE_FETCH;
 }
 
-/* Phase START; returns the next one. */
-static HgjPhase
-start_join(HgjJoinState *state)
+/* Before the first outer row is read, and anything is built. */
+void
+hgj_prepare(HgjJoinState *state)
 {
 	HgjMatches *pairs = &state->pairs;
 
@@ -286,6 +289,19 @@ start_join(HgjJoinState *state)
 	hgj_restart_outer(state);
 	if (state->on_device)
 		hgj_note_outer_counts(state);
+}
+
+/* Phase START; returns the next one. */
+static HgjPhase
+start_join(HgjJoinState *state)
+{
+	bool		empty;
+
+	hgj_prepare(state);
+	if (hgj_device_rows_start(state, &empty))
+		return empty ? HGJ_PHASE_DONE : HGJ_PHASE_FETCH;
+	if (state->device_failed)
+		return HGJ_PHASE_START;
 	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
 	if (state->table == NULL)

@@ -221,9 +221,9 @@ can_stay_in_place(const HgjJoinState *state, const uint32 *outer_rows, uint32 n)
 }
 
 /* A batch of these pairs; either side's rows may be missing (NULL). */
-static HgjBatch *
-make_batch(HgjJoinState *state, const uint32 *outer_rows,
-		   const uint32 *inner_rows, uint32 n)
+HgjBatch *
+hgj_output_batch(HgjJoinState *state, const uint32 *outer_rows,
+				 const uint32 *inner_rows, uint32 n)
 {
 	HgjOutput  *output = state->output;
 	HgjBatch   *batch = output->batch;
@@ -338,7 +338,7 @@ matches_batch(HgjJoinState *state)
 			continue;
 		n = filter_pairs(state, outer_rows, inner_rows, n);
 		if (n > 0)
-			return make_batch(state, outer_rows, inner_rows, n);
+			return hgj_output_batch(state, outer_rows, inner_rows, n);
 	}
 	return NULL;
 }
@@ -374,7 +374,7 @@ unmatched_outer_batch(HgjJoinState *state)
 		state->next_outer = end;
 		n = filter_pairs(state, rows, NULL, n);
 		if (n > 0)
-			return make_batch(state, rows, NULL, n);
+			return hgj_output_batch(state, rows, NULL, n);
 	}
 	return NULL;
 }
@@ -396,7 +396,7 @@ unmatched_inner_batch(HgjJoinState *state)
 		state->next_pair += n;
 		n = filter_pairs(state, NULL, rows, n);
 		if (n > 0)
-			return make_batch(state, NULL, rows, n);
+			return hgj_output_batch(state, NULL, rows, n);
 	}
 	return NULL;
 }

@@ -33,6 +33,7 @@
 #include "compat.h"
 
 #include "access/xact.h"
+#include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/partition.h"
 #include "executor/executor.h"
@@ -293,12 +294,25 @@ hgj_keep_outer(HgjJoinState *state)
 	hgj_source_keep_rows(source, state->css.ss.ps.state);
 }
 
-/*
- * Get the next outer batch and begin to probe with it.  False at the end of
- * the outer side (of this pass).
- */
+/* As many match flags as the outer batch at hand has room for rows. */
+void
+hgj_reserve_matched(HgjJoinState *state)
+{
+	uint32		capacity = state->outer_batch->capacity;
+
+	if (capacity <= state->matched_capacity)
+		return;
+	if (state->matched)
+		pfree(state->matched);
+	state->matched_capacity = 0;
+	state->matched = MemoryContextAlloc(state->context, capacity);
+	state->matched_capacity = capacity;
+	hgj_note_peak_memory(state);
+}
+
+/* Get the next outer batch.  False at the end of the outer side (of this pass). */
 bool
-hgj_fetch_outer(HgjJoinState *state)
+hgj_read_outer(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->outer_batch;
 
@@ -309,17 +323,29 @@ hgj_fetch_outer(HgjJoinState *state)
 	if (batch->nrows == 0)
 		return false;
 
-	if (batch->capacity > state->matched_capacity)
-	{
-		if (state->matched)
-			pfree(state->matched);
-		state->matched_capacity = 0;
-		state->matched = MemoryContextAlloc(state->context, batch->capacity);
-		state->matched_capacity = batch->capacity;
-		hgj_note_peak_memory(state);
-	}
+	hgj_reserve_matched(state);
 	state->outer_seen = true;
 	state->emitted_before = state->emitted;
+	return true;
+}
+
+/*
+ * The same, and begin to probe with it; or, in its place, rows that a device has
+ * joined already.
+ */
+bool
+hgj_fetch_outer(HgjJoinState *state)
+{
+	if (hgj_device_rows_active(state))
+	{
+		if (hgj_device_rows_fetch(state))
+			return true;
+		if (state->device_failed || !hgj_device_gave_up(state->pipeline))
+			return false;
+		/* the batch at hand is still to be joined */
+	}
+	if (!hgj_read_outer(state))
+		return false;
 	hgj_begin_batch(state);
 	return true;
 }
@@ -353,6 +379,11 @@ hgj_next_matches(HgjJoinState *state)
 	HgjError	err = {0};
 
 	state->next_pair = 0;
+	if (hgj_device_rows_active(state))
+	{
+		hgj_device_rows_matches(state);
+		return;
+	}
 	if (state->npairs_left > 0)
 	{
 		hgj_residual_run(state);

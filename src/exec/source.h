@@ -111,6 +111,8 @@ extern const HgjSourceMethods hgj_source_batches;
  */
 extern bool hgj_source_use_pages(HgjSource *source, EState *estate);
 extern bool hgj_source_use_batches(HgjSource *source, EState *estate);
+extern void hgj_source_borrow(const HgjSource *source, HgjBatch *batch,
+							  const HgjBatch *from);
 
 extern const char *hgj_source_reason_text(HgjSourceReason reason);
 extern bool hgj_source_peek(HgjSource *source);

@@ -150,9 +150,13 @@ select_rows(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 	batch->nsel = nsel;
 }
 
-static void
-borrow_columns(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
+/* Step 2, outer side; the selection is empty. */
+void
+hgj_source_borrow(const HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 {
+	hgj_batch_clear(batch);
+	hgj_batch_borrow(batch, true);
+	hgj_batch_reserve(batch, from->nrows);
 	batch->nrows = from->nrows;
 	batch->live = from->live;
 	batch->nlive = from->nlive;
@@ -220,12 +224,14 @@ fill_from_join(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 		return;
 	}
 	source->rows_read += hgj_batch_nlive(from);
-	hgj_batch_borrow(batch, !keeps);
-	hgj_batch_reserve(batch, from->nrows);
 	if (keeps)
+	{
+		hgj_batch_borrow(batch, false);
+		hgj_batch_reserve(batch, from->nrows);
 		copy_columns(source, batch, from);
+	}
 	else
-		borrow_columns(source, batch, from);
+		hgj_source_borrow(source, batch, from);
 	select_rows(source, batch, from);
 }
 

@@ -129,6 +129,22 @@ count_join_fallbacks(const HgjJoinState *state, HgjCounters *counters)
 			fell_back(counters, FIRST_TABLE + bit);
 }
 
+static void
+count_pipeline(const HgjDevice *d, HgjCounters *counters)
+{
+	uint64	   *values = counters->values;
+	HgjDeviceReason reason = hgj_device_reason(d);
+
+	values[HGJ_COUNT_TO_DEVICE] += d->sent;
+	values[HGJ_COUNT_FROM_DEVICE] += d->received;
+	values[HGJ_COUNT_TRANSFER_NS] += (uint64) (d->transfer_ms * 1e6);
+	values[HGJ_COUNT_KERNEL_NS] += (uint64) (d->kernel_ms * 1e6);
+	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] =
+		Max(values[HGJ_COUNT_PEAK_DEVICE_MEMORY], d->peak);
+	if (reason != HGJ_DEVICE_FITS)
+		fell_back(counters, FIRST_PIPELINE + reason);
+}
+
 /* See tally.h. */
 void
 hgj_tally_join(HgjJoinState *state)
@@ -163,6 +179,8 @@ hgj_tally_join(HgjJoinState *state)
 	values[HGJ_COUNT_KERNEL_NS] = stats->work.kernel_ns;
 	values[HGJ_COUNT_PEAK_MEMORY] = stats->peak_bytes;
 	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] = stats->device_peak;
+	if (state->pipeline)
+		count_pipeline(state->pipeline, &counters);
 	count_join_fallbacks(state, &counters);
 	hgj_counters_add(&counters);
 }
@@ -187,15 +205,8 @@ hgj_tally_agg(HgjAggState *state)
 		fell_back(&counters, FIRST_MEMORY + MEMORY_GROUPS);
 	if (d != NULL)
 	{
-		HgjDeviceReason reason = hgj_device_reason(d);
-
 		values[HGJ_COUNT_AGGREGATES_ON_DEVICE] = d->ran;
-		values[HGJ_COUNT_TO_DEVICE] = d->sent;
-		values[HGJ_COUNT_TRANSFER_NS] = (uint64) (d->transfer_ms * 1e6);
-		values[HGJ_COUNT_KERNEL_NS] = (uint64) (d->kernel_ms * 1e6);
-		values[HGJ_COUNT_PEAK_DEVICE_MEMORY] = d->peak;
-		if (reason != HGJ_DEVICE_FITS)
-			fell_back(&counters, FIRST_PIPELINE + reason);
+		count_pipeline(d, &counters);
 	}
 	hgj_counters_add(&counters);
 }

@@ -112,7 +112,8 @@ suite_engine()
 	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-4} counted make -s -C test/engine check-fake-asan
 }
 
-# The extension's output files are compared on a server like anybody's.
+# The extension's output files are compared on a server like anybody's, some of
+# them then on a fake device.
 test_server()
 {
 	hgj_server_start "shared_buffers = '256MB'" "max_prepared_transactions = 10" "$@"
@@ -122,6 +123,7 @@ suite_regress()
 {
 	test_server
 	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION=
+	PG_CONFIG=$config counted bash test/fake/regress.sh
 }
 
 # The same files with little memory and each way to join in parts.
@@ -190,6 +192,14 @@ suite_random()
 	test_server "max_connections = 50"
 	counted perl test/random/run.pl --seeds "${HGJ_RANDOM_SEEDS:-8}" \
 		--queries "${HGJ_RANDOM_QUERIES:-300}"
+	make -s -C test/fake build/fake.so
+	local library
+	library=$(mktemp -d /tmp/hgj_fake.XXXXXX)
+	hgj_at_exit "rm -rf '$library'"
+	chmod 755 "$library"
+	cp test/fake/build/fake.so "$library/fake.so"
+	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_RANDOM_QUERIES:-300}" \
+		--engine cuda --library "$library/fake.so"
 }
 
 suite_pg_regression()

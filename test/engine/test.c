@@ -158,7 +158,7 @@ main(int argc, char **argv)
 		int			before = passed;
 		uint64_t	live = hgj_mem_test_live();
 
-		if (only != NULL && strcmp(only, tests[i].name) != 0)
+		if (only != NULL && strncmp(only, tests[i].name, strlen(only)) != 0)
 			continue;
 		random_state = seed * 1000 + (uint64_t) i;
 		hgj_mem_test_l2_bytes = 0;

@@ -189,7 +189,6 @@ extern size_t fake_width(uint32_t kind);
 extern uint64_t fake_load(uint32_t kind, const void *values, uint64_t at);
 extern bool fake_compute(const HgjPipeInstruction *in, FakeValue a, FakeValue b,
 						 FakeValue *r);
-extern bool fake_can_fail(const HgjPipeInstruction *in);
 extern uint64_t fake_state_identity(uint32_t state);
 extern bool fake_state_add(uint32_t state, uint64_t *word, uint64_t value);
 extern uint64_t fake_state_result(uint32_t state, uint64_t word);

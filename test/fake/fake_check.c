@@ -6,8 +6,7 @@
  * 1. Instructions name what there is.
  * 2. Probes and matches stand in order, filters and payload where their join
  *	  has got that far, and no jump leads over a probe or a match.
- * 3. What groups need is there, or, where rows are returned, none of it, and
- *	  nothing that can fail.
+ * 3. What groups need is there, or, where rows are returned, none of it.
  * 4. Joins fit their tables.
  *
  * Whether a register has a value where it is read is seen when it is (fake_rows.c).
@@ -140,8 +139,6 @@ check_code(HgjPipeline *p, HgjError *err)
 			return fake_fail(err, HGJ_INVALID, "an instruction names what is not there");
 		if (!check_place(p, i, &probed, &matched))
 			return fake_fail(err, HGJ_INVALID, "an instruction is out of place");
-		if (spec->rows && fake_can_fail(&spec->code[i]))
-			return fake_fail(err, HGJ_INVALID, "rows are returned, and an instruction can fail");
 	}
 	if (matched != spec->njoins)
 		return fake_fail(err, HGJ_INVALID, "a join has no match");

@@ -53,12 +53,6 @@ enter(HgjPipeline *p, FakeCall call, HgjError *err)
 	} while (0)
 
 static HgjStatus
-invalid(HgjPipeline *p, const char *message, HgjError *err)
-{
-	return leave(p, fake_fail(err, HGJ_INVALID, message));
-}
-
-static HgjStatus
 poll(const HgjPipeline *p, HgjError *err)
 {
 	if (p->spec.poll != NULL && p->spec.poll(p->spec.poll_arg) != 0)
@@ -200,10 +194,10 @@ pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column, uint32_t first,
 	ENTER(CALL_PIPE_PAYLOAD);
 	if (p->started || join >= p->spec.njoins ||
 		column >= p->spec.joins[join].ncolumns || first % 64 != 0)
-		return invalid(p, "there is no such payload column", err);
+		return fake_fail(err, HGJ_INVALID, "there is no such payload column");
 	total = p->joins[join].table->total_rows;
 	if ((uint64_t) first + n > total)
-		return invalid(p, "the table has fewer rows", err);
+		return fake_fail(err, HGJ_INVALID, "the table has fewer rows");
 	status = poll(p, err);
 	if (status != HGJ_OK || n == 0)
 		return status;
@@ -299,11 +293,11 @@ pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges, uint64_t expected, Hg
 
 	ENTER(CALL_PIPE_START);
 	if (p->started || (p->spec.nkeys > 0 && ranges == NULL))
-		return invalid(p, "a pipeline is started once, with ranges", err);
+		return fake_fail(err, HGJ_INVALID, "a pipeline is started once, with ranges");
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
 		for (uint32_t c = 0; c < p->spec.joins[j].ncolumns; c++)
 			if (p->joins[j].columns[c].sent < p->joins[j].table->total_rows)
-				return invalid(p, "a payload column is missing", err);
+				return fake_fail(err, HGJ_INVALID, "a payload column is missing");
 	if (!p->spec.rows)
 		status = start_groups(p, ranges, expected, err);
 	else
@@ -323,7 +317,7 @@ pipeline_stage(HgjPipeline *p, HgjPipeStage *out, HgjError *err)
 
 	ENTER(CALL_PIPE_STAGE);
 	if (!p->started || p->finished || p->fetching != NULL)
-		return invalid(p, "there are rows to fetch, or the pipeline is not running", err);
+		return fake_fail(err, HGJ_INVALID, "there are rows to fetch, or the pipeline is not running");
 	status = leave(p, fake_run(p, stage, err));
 	if (status != HGJ_OK)
 		return status;
@@ -347,7 +341,7 @@ pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError *err)
 
 	ENTER(CALL_PIPE_PUSH);
 	if (!p->staged || n > FAKE_STAGE_ROWS)
-		return invalid(p, "push goes with stage", err);
+		return fake_fail(err, HGJ_INVALID, "push goes with stage");
 	stage->n = n;
 	stage->nulls = nulls;
 	p->staged = false;
@@ -419,7 +413,7 @@ fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err)
 
 	ENTER(CALL_PIPE_FETCH);
 	if (p->fetching == NULL)
-		return invalid(p, "fetch goes with push", err);
+		return fake_fail(err, HGJ_INVALID, "fetch goes with push");
 	if (p->nout == 0)
 	{
 		p->wanted = portion_size(p->fetches++);
@@ -453,7 +447,7 @@ pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
 
 	ENTER(CALL_PIPE_FINISH);
 	if (!p->started || p->finished || p->fetching != NULL)
-		return invalid(p, "there are rows to fetch, or the pipeline is not running", err);
+		return fake_fail(err, HGJ_INVALID, "there are rows to fetch, or the pipeline is not running");
 	for (uint32_t i = 0; i < FAKE_STAGES && status == HGJ_OK; i++)
 		status = leave(p, fake_run(p, &p->stages[(p->turn + i) % FAKE_STAGES], err));
 	if (status == HGJ_OK)
@@ -474,7 +468,7 @@ pipeline_groups(HgjPipeline *p, uint64_t first, uint64_t n, uint64_t *rows, HgjE
 
 	ENTER(CALL_PIPE_GROUPS);
 	if (!p->finished || first > p->groups.n || n > p->groups.n - first)
-		return invalid(p, "there are fewer groups", err);
+		return fake_fail(err, HGJ_INVALID, "there are fewer groups");
 	for (uint64_t i = 0; i < n; i++)
 	{
 		uint64_t   *to = rows + i * width;

@@ -448,32 +448,6 @@ fake_compute(const HgjPipeInstruction *in, FakeValue a, FakeValue b, FakeValue *
 	}
 }
 
-/* Bits of an integer kind, its sign left out; 0: it is no integer. */
-static int
-bits_of(uint32_t kind)
-{
-	static const uint8_t bits[] = {8, 15, 31, 63, 32, 0, 0};
-
-	return bits[kind];
-}
-
-/* Is there an operand for which the instruction fails? */
-bool
-fake_can_fail(const HgjPipeInstruction *in)
-{
-	bool		floats = in->kind >= HGJ_PIPE_F4;
-
-	if (in->op == HGJ_PIPE_ARITHMETIC)
-		return !floats || (in->c != HGJ_PIPE_NEG && in->c != HGJ_PIPE_ABS);
-	if (in->op != HGJ_PIPE_CAST || in->c == HGJ_PIPE_F8)
-		return false;
-	if (floats)
-		return true;
-	return in->c != HGJ_PIPE_F4 && in->c != HGJ_PIPE_U1 &&
-		(bits_of(in->c) < bits_of(in->kind) ||
-		 (in->c == HGJ_PIPE_U4 && in->kind != HGJ_PIPE_U1));
-}
-
 /* Step 3, there and back: NaN is above all, and comes back as one NaN. */
 static uint64_t
 order_of(uint64_t word)

@@ -19,6 +19,8 @@
 #   test/gpu/sql.sh costs        joins of several sizes on the CPU and the GPU, their times and costs
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=test/lib/device_output.sh
+. test/lib/device_output.sh
 q="$PGX $PGBIN/psql -X -q"
 
 regress()
@@ -32,7 +34,7 @@ regress()
 		--dbname=regress_hgj --load-extension=hashgraph_join setup $tests 2>&1 | grep '^test '
 	for t in setup $tests; do
 		# What names an engine, its memory, or its choices is its own affair.
-		if diff <(filter "$t" "expected/$t.out") <(filter "$t" "$dir/results/$t.out") >"$dir/$t.diff"; then
+		if diff <(device_output "$t" "expected/$t.out") <(device_output "$t" "$dir/results/$t.out") >"$dir/$t.diff"; then
 			ok=$((ok + 1))
 		else
 			bad=$((bad + 1))
@@ -225,33 +227,6 @@ costs()
 				-c '\timing on' -c "$sql" -c "$sql" -c "$sql" -c '\timing off' -c "explain $sql" 2>&1 | grep -E '^Time|HashGraphJoin|Planned|ERROR' | paste -sd' ')"
 		done
 	done
-}
-
-# filter TEST FILE
-filter()
-{
-	grep -vE 'Device Pipeline|Host Decode: |Engine: |Device: |Device Memory: |Kernel Time: |Build: .* Probe: |Vertices: |Memory Usage|Fallback|^-+(\+-+)*$|QUERY PLAN|^\(([0-9]+) rows?\)$|hashgraph_join\.engine' "$2" | sed 's/^ *//; s/ *$//' | known "$1"
-}
-
-# What is known to differ on a GPU, and why.
-known()
-{
-	case $1 in
-		# a table's staging buffers alone are more than these files' work_mem
-		agg_memory) sed -E 's/^([0-9]+ \|) [tf] /\1 ? /' ;;
-		large) sed -E 's/^[tf]$/?/' ;;
-		partition_join) sed -E '/^select count\(.*from many a/s/\| [tf]$/| ?/' ;;
-		# there is no filter in front of a table
-		filter) grep -vxE 'Probe Filter: .*|none' ;;
-		# a pipeline looks for an outer row before it builds a side that may raise an error, and reads
-		# those pages again
-		pages) awk '/^select same_scans\(.select x\.k, j\.\* from other x, lateral/ { skip = 1 } /^$/ { skip = 0 } !skip' ;;
-		# how many follows from the server's work_mem, which is larger there
-		messages) sed -E 's/goes to [0-9]+ partitions/goes to partitions/' ;;
-		# the one that asks for the GPU is among them
-		settings) grep -v '^Settings: ' ;;
-		*) cat ;;
-	esac
 }
 
 bench()

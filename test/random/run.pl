@@ -5,10 +5,12 @@
 # (HGJ::Star), whose tables change all the time, in this session and another.
 #
 #   perl test/random/run.pl [--seeds N] [--queries N] [--seed S] [--only Q]
-#                           [--keep] [--verbose] [--self-test] [--engine cuda]
+#                           [--keep] [--verbose] [--self-test]
+#                           [--engine cuda [--library FILE]]
 #
 # --engine cuda asks for the CUDA engine, and requires it wherever a plan is sure
-# to have a HashGraphJoin.  PGHOST, PGPORT and PGUSER say which server (as a superuser).  --self-test
+# to have a HashGraphJoin, and its build side may fit; FILE is the engine's, if it
+# is not the installed one (test/fake/build/fake.so, without a GPU).  PGHOST, PGPORT and PGUSER say which server (as a superuser).  --self-test
 # needs no extension: it compares stock with stock, which must agree, and then
 # with altered tables and a lost connection, which must be noticed.
 use strict;
@@ -24,9 +26,9 @@ use HGJ::Session;
 use HGJ::StarQuery;
 
 my %opt = (seeds => 4, queries => 600, seed => 1, stock_extra => '', forced_extra => '');
-GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'keep', 'verbose', 'self-test', 'engine=s')
+GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'keep', 'verbose', 'self-test', 'engine=s', 'library=s')
   and !@ARGV
-  or die "usage: run.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--keep] [--verbose] [--self-test] [--engine NAME]\n";
+  or die "usage: run.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--keep] [--verbose] [--self-test] [--engine NAME [--library FILE]]\n";
 $opt{seeds} = 1 if $opt{only};
 $| = 1;
 
@@ -145,7 +147,7 @@ sub account
 	$combo{ join ' ', map { $q->{force}{"hashgraph_join.$_"} } qw(build probe segments) }++;
 	for (@{ $r->{plan} || [] })
 	{
-		$seen{"$1: $2"}++ while /(Join Type|Engine|Build|Probe|Segments|Fallback): (\S+(?: \S+)*)/g;
+		$seen{"$1: $2"}++ while /(Join Type|Engine|Build|Probe|Segments|Fallback|Device Pipeline): (\S+(?: \S+)*)/g;
 		$sum{passes}++ if /Passes: (\d+)/ && $1 > 1;
 		$sum{partitions}++ if /Spilled Inner: [1-9]/;
 		$sum{bits}++ if /Spilled Match Bits: [1-9]/;
@@ -239,6 +241,7 @@ sub self_test
 self_test() if $opt{'self-test'};
 
 admin("alter database $db set session_preload_libraries = 'hashgraph_join';");
+admin("alter database $db set hashgraph_join.cuda_library = '$opt{library}';") if $opt{library};
 my $probe = HGJ::Session->new(dbname => $db, bare => 1);
 my $e = $probe->run("set client_min_messages = warning; create extension hashgraph_join;");
 die "$0: ", defined $e ? "@$e" : 'connection lost', "\n" if !defined $e || @$e;
@@ -267,6 +270,7 @@ if (!$opt{only})
 	$want->($sum{skipped} <= 0.05 * $all, 'more than 5% of the queries were too long to compare');
 	$want->($sum{slow} <= 0.01 * $all + 1, 'more than 1% of the forced queries were too long to compare');
 	$want->($sum{errors} <= 0.05 * $all, 'more than 5% of the queries are errors');
+	$want->(($seen{'Device Pipeline: yes'} || 0) >= $all / 100, 'fewer than 1% of the queries ran as a pipeline') if ($opt{engine} || '') eq 'cuda';
 	if ($all >= 1000)
 	{
 		for my $what (sort keys %demand)

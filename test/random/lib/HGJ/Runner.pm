@@ -42,7 +42,9 @@ sub settings
 		$s{'hashgraph_join.require'} = $forced && $q->{sure} ? 'join' : 'off';
 		%s = (%s, %{ $q->{force} }) if $forced;
 		$s{'hashgraph_join.engine'} = $opt->{engine} if $forced && $opt->{engine};
-		$s{'hashgraph_join.require'} = 'cuda' if $forced && $q->{sure} && ($opt->{engine} || '') eq 'cuda';
+		# a build side of which few rows fit is not for a device
+		$s{'hashgraph_join.require'} = 'cuda'
+		  if $forced && $q->{sure} && ($opt->{engine} || '') eq 'cuda' && !$s{'hashgraph_join.chunk_rows'} && !$s{work_mem};
 	}
 	return %s;
 }

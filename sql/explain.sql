@@ -48,6 +48,23 @@ select hgj_analyze('select x.id, y.id from c x join c y on x.id * 1000000 = y.id
 -- never run
 select hgj_analyze('select c.id, (select count(*) from a join b on a.k = b.k and a.v < c.v) from c where c.v < 0');
 
+-- rows taken singly: where one may raise an error, and not all may be wanted
+set enable_nestloop = off;
+create temp view singly(what, q) as values
+	('a loop', 'select a.id from a join c using (k) where 10 / a.id >= 0 limit 3'),
+	('a call', 'select a.id from a join c using (k) where date_part(''year'', date ''2000-01-01'' + a.id) > 0 limit 3'),
+	('a call, all rows', 'select a.id from a join c using (k) where date_part(''year'', date ''2000-01-01'' + a.id) > 0'),
+	('a call, aggregated', 'select sum(a.v + c.v) from a join c using (k) where date_part(''year'', date ''2000-01-01'' + a.id) > 0 limit 1'),
+	('by row', 'select a.id from a join c using (k) where upper(a.t) > c.t collate "C" and upper(a.t) >= ''TEXT'' limit 3'),
+	('a join clause', 'select a.id from a join c on a.k = c.k and date_part(''year'', date ''2000-01-01'' + a.id + c.v) > 0 limit 3'),
+	('a key', 'select a.id from a join c on a.k + 10 / a.id * 0 = c.k limit 3'),
+	('a key above', 'select a.id from a join c using (k) join b on b.k = a.k + 10 / a.id * 0 limit 3'),
+	('a column of an inner side', 'select count(s.q) from (select b.k from b limit 3) b left join (select 10 / a.id as q, a.k from a join c using (k) offset 0) s using (k)'),
+	('a column below', 'select s.q from (select date_part(''year'', date ''2000-01-01'' + a.id) as q, a.k from a join c using (k) offset 0) s join b using (k) limit 3');
+select what, coalesce((select string_agg(trim(line), ', ') from hgj_analyze(q) line where line ~ 'Singly'), '-') as singly from singly;
+select regexp_matches(hgj_analyze(q, 'analyze, timing off, summary off, format json'), '"[^"]* Singly": \d+', 'g') from singly where what = 'a call';
+reset enable_nestloop;
+
 -- JSON: every property, and its type
 reset hashgraph_join.segments;
 set hashgraph_join.build = v1;

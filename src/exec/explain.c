@@ -225,6 +225,27 @@ show_spilled(const HgjRunStats *stats, ExplainState *es)
 	}
 }
 
+/* What was evaluated a row at a time, because no other may be wanted. */
+static void
+show_singly(const HgjRunStats *stats, ExplainState *es)
+{
+	if (stats->outer_singly == 0 && stats->joined_singly == 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str,
+						 "Outer Rows Taken Singly: " UINT64_FORMAT
+						 "  Joined Rows Taken Singly: " UINT64_FORMAT "\n",
+						 stats->outer_singly, stats->joined_singly);
+		return;
+	}
+	ExplainPropertyUInteger("Outer Rows Taken Singly", NULL,
+							stats->outer_singly, es);
+	ExplainPropertyUInteger("Joined Rows Taken Singly", NULL,
+							stats->joined_singly, es);
+}
+
 /* What the run chose and used; nothing if it never built. */
 static void
 show_run(HgjJoinState *state, ExplainState *es)
@@ -274,6 +295,7 @@ show_run(HgjJoinState *state, ExplainState *es)
 		ExplainPropertyUInteger("Partitions", NULL, stats->partitions + 1, es);
 	}
 	show_spilled(stats, es);
+	show_singly(stats, es);
 	if (on_device)
 		show_device(stats, es);
 	show_filter(stats, es);

@@ -111,6 +111,8 @@ typedef struct HgjRunStats
 	uint64		outer_filtered; /* outer rows that did not have to wait; sum */
 	uint64		spilled_bits;	/* bytes of match bits of outer rows; sum */
 	uint64		held_bytes;		/* of partitions, in memory, at the height */
+	uint64		outer_singly;	/* rows evaluated alone, see demand.h; sum */
+	uint64		joined_singly;
 	bool		device_full;	/* device memory was what did not suffice */
 	char		shrunk[128];	/* why less of it is used, or empty */
 	HgjTableInfo table;			/* of the last pass */

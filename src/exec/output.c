@@ -291,11 +291,18 @@ filter_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 	return kept;
 }
 
-/* How many of n rows to take at once: one, where others may raise an error. */
+/*
+ * How many of n rows to take at once: one, where others may raise an error.
+ * counted: if residual.c has let them come one at a time, it has counted them.
+ */
 static inline uint32
-rows_at_once(const HgjJoinState *state, uint32 n)
+rows_at_once(HgjJoinState *state, uint32 n, bool counted)
 {
-	return hgj_single_rows(state) ? Min(n, 1) : n;
+	if (!hgj_single_rows(state) || n == 0)
+		return n;
+	state->stats.joined_singly += !counted || state->residual == NULL ||
+		!hgj_program_raises_at_once(state->residual);
+	return 1;
 }
 
 /* Those of n candidates that match, in front. */
@@ -330,7 +337,7 @@ matches_batch(HgjJoinState *state)
 	{
 		uint32	   *outer_rows = pairs->probe_rows + state->next_pair;
 		uint32	   *inner_rows = pairs->build_rows + state->next_pair;
-		uint32		n = rows_at_once(state, pairs->n - state->next_pair);
+		uint32		n = rows_at_once(state, pairs->n - state->next_pair, true);
 
 		state->next_pair += n;
 		n = confirm_pairs(state, outer_rows, inner_rows, n);
@@ -361,7 +368,7 @@ unmatched_outer_batch(HgjJoinState *state)
 	while (state->next_outer < nlive)
 	{
 		uint32		end = state->next_outer +
-			rows_at_once(state, nlive - state->next_outer);
+			rows_at_once(state, nlive - state->next_outer, false);
 		uint32		n = 0;
 
 		for (uint32 i = state->next_outer; i < end; i++)
@@ -390,7 +397,7 @@ unmatched_inner_batch(HgjJoinState *state)
 	while (state->next_pair < pairs->n || hgj_next_unmatched(state))
 	{
 		uint32	   *rows = pairs->build_rows + state->next_pair;
-		uint32		n = rows_at_once(state, pairs->n - state->next_pair);
+		uint32		n = rows_at_once(state, pairs->n - state->next_pair, false);
 
 		CHECK_FOR_INTERRUPTS();
 		state->next_pair += n;

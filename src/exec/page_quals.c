@@ -172,15 +172,17 @@ run_rest(HgjPageQuals *quals, const HgjHeapPages *pages, uint32 n)
  * All that are left are looked at, or as many as careful lets.
  */
 void
-hgj_page_quals_run(HgjPageQuals *quals, const HgjSource *source,
-				   HgjHeapPages *pages)
+hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source, HgjHeapPages *pages)
 {
 	uint32		first = quals->looked_at;
 	uint32		end = quals->page_rows;
 	uint32		n;
 
 	if (source->careful && hgj_page_quals_may_raise(quals, source))
+	{
 		end = first + 1;
+		source->rows_singly++;
+	}
 	else if (quals->program == NULL && quals->rest == NULL && first == 0)
 	{
 		pages->ntuples = quals->looked_at = end;

@@ -40,7 +40,7 @@ extern void hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source,
 extern void hgj_page_quals_begin(HgjPageQuals *quals, HgjHeapPages *pages);
 extern bool hgj_page_quals_may_raise(const HgjPageQuals *quals,
 									 const HgjSource *source);
-extern void hgj_page_quals_run(HgjPageQuals *quals, const HgjSource *source,
+extern void hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
 							   HgjHeapPages *pages);
 extern void hgj_page_quals_reset(HgjPageQuals *quals);
 

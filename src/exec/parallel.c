@@ -29,6 +29,7 @@ hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
 	memset(report, 0, sizeof(*report));
 	report->stats = state->stats;
 	hgj_add_table_stats(state, &report->stats);
+	report->stats.outer_singly = state->outer.rows_singly;
 	report->fallback = state->fallback;
 	if (state->engine)
 		strlcpy(report->engine, state->engine->name, sizeof(report->engine));
@@ -59,6 +60,8 @@ hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
 	to->spilled_outer += from->spilled_outer;
 	to->outer_filtered += from->outer_filtered;
 	to->spilled_bits += from->spilled_bits;
+	to->outer_singly += from->outer_singly;
+	to->joined_singly += from->joined_singly;
 	to->filter_bytes = Max(to->filter_bytes, from->filter_bytes);
 	to->filter_rejected += from->filter_rejected;
 	to->notes |= from->notes;

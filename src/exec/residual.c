@@ -81,7 +81,10 @@ hgj_residual_run(HgjJoinState *state)
 		return;
 	if (state->careful && (state->residual_stopped ||
 						   hgj_program_raises_at_once(state->residual)))
+	{
 		n = 1;
+		state->stats.joined_singly++;
+	}
 	n = run_program(state, first, n, &seen);
 	state->first_left = first + seen;
 	state->npairs_left = end - state->first_left;

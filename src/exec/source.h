@@ -93,6 +93,7 @@ struct HgjSource
 	TupleTableSlot *peeked;		/* fetched, not yet in a batch */
 	bool		at_end;
 	uint64		rows_read;		/* that the child has returned, or would have */
+	uint64		rows_singly;	/* that were evaluated alone, being `careful` */
 
 	Tuplestorestate *store;		/* several passes: the rows, kept or replayed */
 	TupleTableSlot *store_slot;

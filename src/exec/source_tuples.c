@@ -213,10 +213,11 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 	uint32		taken = 0;
 	uint32		n = 0;
 	uint32		nsel = 0;
+	bool		single = takes_single_rows(source);
 
 	hgj_batch_clear(batch);
 	used_before = batch->values->used;
-	max_rows = takes_single_rows(source) ? 1 : Min(max_rows, batch->capacity);
+	max_rows = single ? 1 : Min(max_rows, batch->capacity);
 	while (n < max_rows)
 	{
 		TupleTableSlot *slot = next_slot(source);
@@ -247,6 +248,8 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 	batch->nsel = nsel;
 	if (source->reset_econtext)
 		ResetExprContext(source->econtext);
+	if (single)
+		source->rows_singly += taken;
 	return taken;
 }
 

@@ -57,7 +57,7 @@ about_memory="agg_memory demand partition_join partitions passes"
 # groups have not spilled.
 filter()
 {
-	grep -vE 'Passes|Partitions|Spilled|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Build: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$1" |
+	grep -vE 'Passes|Partitions|Spilled|Taken Singly|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Build: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$1" |
 		sed -E 's/ +\|/|/g; s/\| +/|/g; s/^ +//; s/ +$//'
 }
 

@@ -22,6 +22,7 @@
 #include "engine/registry.h"
 #include "exec/agg_format.h"
 #include "exec/counters.h"
+#include "exec/demand.h"
 #include "exec/engines.h"
 #include "exec/plan_format.h"
 #include "fmgr.h"
@@ -63,6 +64,7 @@ _PG_init(void)
 	RegisterCustomScanMethods(&hgj_scan_methods);
 	RegisterCustomScanMethods(&hgj_agg_scan_methods);
 	hgj_install_planner_hooks();
+	hgj_install_demand_hook();
 }
 
 static Datum

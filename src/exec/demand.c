@@ -9,7 +9,9 @@
  * that row: below a LIMIT, in an EXISTS, through a cursor.
  *
  * 1. The executor is told how many rows of a query are wanted.  A hook notes
- *	  for the query that runs whether that is all of them.
+ *	  for the query that runs whether that is all of them.  A worker is told to
+ *	  go on to the end where the leader may stop it before, so nothing is noted
+ *	  there.
  * 2. The plan says which nodes take all rows of their child once they take the
  *	  first (Sort, Hash, Agg), and which take as many as they are asked for
  *	  themselves.  What is not known to do either may stop early.  A side of a
@@ -25,6 +27,7 @@
  */
 #include "compat.h"
 
+#include "access/parallel.h"
 #include "exec/agg_format.h"
 #include "exec/demand.h"
 #include "exec/plan_format.h"
@@ -44,7 +47,7 @@ note_run(QueryDesc *query, ScanDirection direction, uint64 count,
 	bool		outer_all = run_all;
 
 	run_estate = query->estate;
-	run_all = (count == 0);
+	run_all = (count == 0 && !IsParallelWorker());
 	if (next_run_hook)
 		next_run_hook(query, direction, count, execute_once);
 	else

@@ -60,7 +60,15 @@ create temp view singly(what, q) as values
 	('a key', 'select a.id from a join c on a.k + 10 / a.id * 0 = c.k limit 3'),
 	('a key above', 'select a.id from a join c using (k) join b on b.k = a.k + 10 / a.id * 0 limit 3'),
 	('a column of an inner side', 'select count(s.q) from (select b.k from b limit 3) b left join (select 10 / a.id as q, a.k from a join c using (k) offset 0) s using (k)'),
-	('a column below', 'select s.q from (select date_part(''year'', date ''2000-01-01'' + a.id) as q, a.k from a join c using (k) offset 0) s join b using (k) limit 3');
+	('a column below', 'select s.q from (select date_part(''year'', date ''2000-01-01'' + a.id) as q, a.k from a join c using (k) offset 0) s join b using (k) limit 3'),
+	-- what a nested loop or a correlated subquery sets cannot raise an error; the first look at the result of an InitPlan can
+	('a parameter', 'select c.id, x.id from c, lateral (select a.id from a join b using (k) where a.v < c.v limit 2) x where c.id < 5'),
+	('a parameter by row', 'select c.id, x.id from c, lateral (select a.id from a join b using (k) where nullif(a.v, c.v) is not null limit 2) x where c.id < 5'),
+	('a correlated subquery', 'select c.id, exists (select from a join b using (k) where a.v < c.v) from c where c.id < 5'),
+	('a nested loop below', 'select s.x from (select a.id, a.k, i.id from a, lateral (select id from c where c.id = a.v offset 0) i offset 0) s(x, k, y) join b using (k) limit 3'),
+	('the same, with a call', 'select s.x from (select a.id, a.k, i.id from a, lateral (select id from c where c.id = a.v % 50 offset 0) i offset 0) s(x, k, y) join b using (k) limit 3'),
+	('an InitPlan', 'select a.id from a join b using (k) where a.v < (select max(v) from c) limit 3'),
+	('an InitPlan by row', 'select a.id from a join b using (k) where nullif(a.v, (select max(v) from c)) is not null limit 3');
 select what, coalesce((select string_agg(trim(line), ', ') from hgj_analyze(q) line where line ~ 'Singly'), '-') as singly from singly;
 select regexp_matches(hgj_analyze(q, 'analyze, timing off, summary off, format json'), '"[^"]* Singly": \d+', 'g') from singly where what = 'a call';
 reset enable_nestloop;

@@ -410,7 +410,7 @@ look_at_join(const HgjJoinState *join, bool rows, bool bottom)
 	if (join->match_qual)
 		return HGJ_DEVICE_QUAL;
 	/* rows that have been returned cannot be taken back */
-	if (rows && (join->rows_may_raise || hgj_may_raise(join_quals)))
+	if (rows && (join->rows_may_raise || hgj_may_raise(join_quals, join->css.ss.ps.state)))
 		return HGJ_DEVICE_RAISES;
 	return HGJ_DEVICE_FITS;
 }

@@ -8,10 +8,14 @@
  *	  but accept any value: comparisons of numbers and strings, LIKE with a
  *	  plain pattern.  A leakproof function has no side effects and raises no
  *	  error that depends on its arguments; that is what the mark is for.
- * 2. The rows of a plan cannot if none of its expressions can, as far down as
+ * 2. Nor can a parameter that a nested loop or a correlated subquery has set: it
+ *	  is a value.  The first look at the result of an InitPlan runs that; so does
+ *	  the one at the columns of UPDATE's (a, b) = (SELECT ...).  The plan says which
+ *	  parameters these are, and no other is.
+ * 3. The rows of a plan cannot if none of its expressions can, as far down as
  *	  rows are made one by one: what is below a Sort has all run when the first
  *	  row comes out.
- * 3. The same expressions say whether a plan may be run again without being
+ * 4. The same expressions say whether a plan may be run again without being
  *	  noticed.
  *
  * To say yes wrongly costs time, to say no wrongly an error that PostgreSQL
@@ -98,6 +102,69 @@ is_plain_like(const OpExpr *expr)
 	return memchr(VARDATA_ANY(value), '\\', VARSIZE_ANY_EXHDR(value)) == NULL;
 }
 
+static bool sets_param(const Plan *plan, int paramid);
+
+static bool
+any_sets_param(const List *plans, int paramid)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		if (sets_param(lfirst(lc), paramid))
+			return true;
+	return false;
+}
+
+/* Does a subplan of this node, or of one below it, set the parameter? */
+static bool
+sets_param(const Plan *plan, int paramid)
+{
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return false;
+	check_stack_depth();
+	foreach(lc, plan->initPlan)
+		if (list_member_int(lfirst_node(SubPlan, lc)->setParam, paramid))
+			return true;
+	foreach(lc, plan->targetlist)
+	{
+		SubPlan    *subplan = (SubPlan *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (subplan && IsA(subplan, SubPlan) &&
+			list_member_int(subplan->setParam, paramid))
+			return true;
+	}
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			return any_sets_param(((const Append *) plan)->appendplans, paramid);
+		case T_MergeAppend:
+			return any_sets_param(((const MergeAppend *) plan)->mergeplans, paramid);
+		case T_SubqueryScan:
+			return sets_param(((const SubqueryScan *) plan)->subplan, paramid);
+		case T_CustomScan:
+			return any_sets_param(((const CustomScan *) plan)->custom_plans, paramid);
+		default:				/* what is below a BitmapAnd has no subplans */
+			return sets_param(plan->lefttree, paramid) ||
+				sets_param(plan->righttree, paramid);
+	}
+}
+
+/* Step 2. */
+bool
+hgj_param_may_raise(const Param *param, const EState *estate)
+{
+	const PlannedStmt *stmt = estate->es_plannedstmt;
+
+	if (param->paramkind == PARAM_EXTERN)
+		return false;
+	return param->paramkind != PARAM_EXEC || stmt == NULL ||
+		sets_param(stmt->planTree, param->paramid) ||
+		any_sets_param(stmt->subplans, param->paramid);
+}
+
+/* context: the EState */
 static bool
 may_raise_walker(Node *node, void *context)
 {
@@ -119,8 +186,7 @@ may_raise_walker(Node *node, void *context)
 				return true;
 			break;
 		case T_Param:
-			/* the first look at one of an InitPlan runs that */
-			return ((Param *) node)->paramkind != PARAM_EXTERN;
+			return hgj_param_may_raise((Param *) node, context);
 		case T_List:
 		case T_TargetEntry:
 		case T_Var:
@@ -149,16 +215,25 @@ may_raise_walker(Node *node, void *context)
 
 /* An expression of a plan, or a list of them. */
 bool
-hgj_may_raise(Node *node)
+hgj_may_raise(Node *node, EState *estate)
 {
-	return may_raise_walker(node, NULL);
+	return may_raise_walker(node, estate);
+}
+
+static bool
+calls_volatile(Node *node, EState *estate)
+{
+	return contain_volatile_functions(node);
 }
 
 /* Does an expression of the plan node itself pass the test, or a list of them? */
 static bool
-any_expression(const Plan *plan, bool (*test) (Node *))
+any_expression(const PlanState *ps, bool (*test) (Node *, EState *))
 {
-#define TEST(type, field)	test((Node *) ((const type *) plan)->field)
+	const Plan *plan = ps->plan;
+
+#define TEST(type, field) \
+	test((Node *) ((const type *) plan)->field, ps->state)
 
 	if (TEST(Plan, qual) || TEST(Plan, targetlist))
 		return true;
@@ -201,7 +276,7 @@ any_expression(const Plan *plan, bool (*test) (Node *))
 #undef TEST
 }
 
-/* Step 2. */
+/* Step 3. */
 static bool
 rows_may_raise_walker(PlanState *ps, void *context)
 {
@@ -249,7 +324,7 @@ rows_may_raise_walker(PlanState *ps, void *context)
 		default:
 			return true;
 	}
-	return any_expression(plan, hgj_may_raise) ||
+	return any_expression(ps, hgj_may_raise) ||
 		planstate_tree_walker(ps, rows_may_raise_walker, context);
 }
 
@@ -263,11 +338,11 @@ hgj_rows_may_raise(PlanState *ps)
 static bool
 calls_volatile_walker(PlanState *ps, void *context)
 {
-	return any_expression(ps->plan, contain_volatile_functions) ||
+	return any_expression(ps, calls_volatile) ||
 		planstate_tree_walker(ps, calls_volatile_walker, context);
 }
 
-/* Step 3: would reading the node again call a volatile function again? */
+/* Step 4: would reading the node again call a volatile function again? */
 bool
 hgj_calls_volatile(PlanState *ps)
 {

@@ -85,7 +85,8 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 		return;
 	}
 	output->expressions = true;
-	state->rows_may_raise |= hgj_may_raise((Node *) tle->expr);
+	state->rows_may_raise |= hgj_may_raise((Node *) tle->expr,
+										   state->css.ss.ps.state);
 	out->program = hgj_program_compile(tle->expr, &state->css.ss.ps,
 									   hgj_pair_lookup, &output->pairs, true);
 	if (out->program == NULL)

@@ -65,7 +65,7 @@ hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source, TupleDesc desc)
 	quals->node = castNode(SeqScanState, child);
 	quals->rest = quals->program == NULL ? child->qual : ExecInitQual(rest, child);
 	source->row_quals = rest;
-	quals->rest_may_raise = hgj_may_raise((Node *) rest);
+	quals->rest_may_raise = hgj_may_raise((Node *) rest, child->state);
 
 	attnos = palloc(mul_size(list_length(inputs) + 1, sizeof(AttrNumber)));
 	places = palloc(mul_size(list_length(inputs) + 1, sizeof(int)));

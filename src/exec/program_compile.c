@@ -240,7 +240,7 @@ compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 							   &step->lazy, &step->at_once);
 	if (step->call == NULL || !may_call(funcid))
 		return NULL;
-	step->raises = hgj_may_raise((Node *) expr);
+	step->raises = hgj_may_raise((Node *) expr, c->parent->state);
 	foreach(lc, args)
 	{
 		HgjStep    *arg = compile_call_arg(c, lfirst(lc));

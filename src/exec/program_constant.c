@@ -8,8 +8,9 @@
  *	  Only forms that are known not to change from row to row count.
  * 2. It is evaluated when the first row comes to where it stands, as in
  *	  PostgreSQL: an error that no row would have met is not raised.  All but
- *	  constants proper and the plain parameters of a prepared statement are lazy
- *	  in that sense, those as well that are the result of a subquery.
+ *	  constants proper, the plain parameters of a prepared statement, and those
+ *	  that a nested loop sets are lazy in that sense, the result of a subquery as
+ *	  well.
  * 3. hgj_program_start() makes everything but constants proper be evaluated
  *	  again.
  *
@@ -20,6 +21,7 @@
  */
 #include "compat.h"
 
+#include "exec/demand.h"
 #include "exec/program_private.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
@@ -118,8 +120,10 @@ is_lazy_constant(PlanState *parent, Expr *expr)
 		expr = ((RelabelType *) expr)->arg;
 	if (IsA(expr, Const))
 		return false;
-	if (!IsA(expr, Param) || ((Param *) expr)->paramkind != PARAM_EXTERN)
+	if (!IsA(expr, Param))
 		return true;
+	if (((Param *) expr)->paramkind != PARAM_EXTERN)
+		return hgj_param_may_raise((Param *) expr, parent->state);
 	params = parent->state->es_param_list_info;
 	return params == NULL || params->paramFetch != NULL ||
 		params->paramCompile != NULL;

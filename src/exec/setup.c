@@ -112,7 +112,8 @@ init_key_expression(HgjJoinState *state, HgjSource *source, HgjKey *key,
 	int			i = -1;
 
 	key->expr = ExecInitExpr(operand, &ss->ps);
-	source->keys_may_raise |= hgj_may_raise((Node *) operand);
+	source->keys_may_raise |= hgj_may_raise((Node *) operand,
+											state->css.ss.ps.state);
 	source->reset_econtext = true;
 	source->expr_base = base;
 	if (source->expr_slot == NULL)
@@ -460,8 +461,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 										 !state->semantics.one_per_outer);
 	match_quals = list_concat(match_quals, state->row_quals);
 	state->match_qual = ExecInitQual(match_quals, ps);
-	state->rows_may_raise = hgj_may_raise((Node *) match_quals) ||
-		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER));
+	state->rows_may_raise = hgj_may_raise((Node *) match_quals, estate) ||
+		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), estate);
 
 	choose_source(&state->outer, "outer", estate);
 	choose_source(&state->inner, "inner", estate);

@@ -14,8 +14,7 @@
  *	  own, so that the caller fills one while others are sent and worked on.
  *	  A slot is waited for when its turn comes again, and nothing else is; what
  *	  its kernel has found comes back beside it.  Where a row may have very many
- *	  candidates, its rows are done in pieces, each with a time limit of its own:
- *	  much work is not a device that hangs.
+ *	  candidates, rows go through turns (pipeline_turns.cu).
  * 5. finish waits for all of them, and brings the groups together.
  *
  * All memory belongs to the pipeline; device memory is counted in an account
@@ -44,13 +43,6 @@ constexpr uint64_t MOST_SHARED_WORDS = 1024;
 
 constexpr uint64_t LEAST_HASHED = 1 << 12;
 
-/*
- * Candidates that rows of a piece may have, if it is not to have fewer rows than
- * keep the device busy.
- */
-constexpr uint64_t PIECE_WORK = UINT64_C(1) << 32;
-constexpr uint32_t PIECE_LEAST_ROWS = 1 << 15;
-
 /* SUM_LOW overflows beyond. */
 constexpr uint64_t MOST_SUMMED = UINT64_C(1) << 32;
 
@@ -63,6 +55,7 @@ static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
 	p->view.njoins = spec->njoins;
 	p->view.nkeys = spec->nkeys;
 	p->view.nwords = spec->nwords;
+	p->view.registers = p->registers;
 	memcpy(p->view.keys, spec->keys, sizeof(spec->keys));
 	memcpy(p->view.words, spec->words, sizeof(spec->words));
 
@@ -275,8 +268,6 @@ static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	HGJ_TRY(slot->begin.open(err));
 	HGJ_TRY(slot->sent.open(err));
 	HGJ_TRY(slot->done.open(err));
-	for (Event &piece : slot->pieces)
-		HGJ_TRY(piece.open(err));
 	HGJ_TRY(slot->host.reserve(p->slot_bytes + PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_TRY(slot->columns.get(&p->account, slot->lane.stream, p->slot_bytes + 1, err));
 	HGJ_TRY(slot->batch.get(&p->account, slot->lane.stream, sizeof(batch), err));
@@ -294,6 +285,52 @@ static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Words of all groups' states, if a block keeps its own. */
+static uint32_t shared_words(const HgjPipeline *p)
+{
+	uint64_t all = p->view.groups.capacity * p->spec.nwords;
+
+	return all <= MOST_SHARED_WORDS ? (uint32_t) all : 0;
+}
+
+static size_t shared_bytes(const HgjPipeline *p)
+{
+	return p->spec.ncode * sizeof(HgjPipeInstruction) +
+		   shared_words(p) * sizeof(uint64_t);
+}
+
+using Kernel = void (*)(const PipeView *, const PipeBatch *, uint64_t, uint32_t, uint32_t,
+						PipeTurn);
+
+template <bool OWN>
+static Kernel kernel_of(const HgjPipeline *p)
+{
+	if (p->turns)
+		return pipe_rows<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS, OWN, true>;
+	if (p->registers <= 16 && p->spec.njoins <= 2)
+		return pipe_rows<16, 2, OWN, false>;
+	if (p->registers <= 32 && p->spec.njoins <= 4)
+		return pipe_rows<32, 4, OWN, false>;
+	return pipe_rows<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS, OWN, false>;
+}
+
+static Kernel kernel_of(const HgjPipeline *p)
+{
+	return p->spec.nkeys == 0 ? kernel_of<true>(p) : kernel_of<false>(p);
+}
+
+/* Room for rows that wait, if rows go through turns. */
+static HgjStatus open_turns(HgjPipeline *p, HgjError *err)
+{
+	int blocks = 0;
+
+	if (!p->turns)
+		return HGJ_OK;
+	HGJ_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+		&blocks, kernel_of(p), PIPE_THREADS, shared_bytes(p)));
+	return turns_open(p, PIPE_SLOTS, blocks, err);
+}
+
 /* HgjPipelineMethods.start */
 static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
 								uint64_t expected, HgjError *err)
@@ -308,7 +345,13 @@ static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
 		for (uint32_t c = 0; c < p->spec.joins[j].ncolumns; c++)
 			if (p->view.joins[j].columns[c].values == nullptr && !p->view.joins[j].empty)
 				return fail(err, HGJ_INVALID, "a payload column is missing");
-	HGJ_TRY(p->spec.rows ? tuples_open(p, err) : make_groups(p, ranges, expected, err));
+	if (p->spec.rows)
+		HGJ_TRY(tuples_open(p, err));
+	else
+	{
+		HGJ_TRY(make_groups(p, ranges, expected, err));
+		HGJ_TRY(open_turns(p, err));
+	}
 	HGJ_TRY(p->flags.get(&p->account, stream, PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_CUDA(
 		cudaMemsetAsync(p->flags.as<void>(), 0, PIPE_FLAGS * sizeof(uint64_t), stream));
@@ -351,24 +394,40 @@ void pipeline_count(HgjPipeline *p, const uint64_t *flags)
 	memcpy(p->counted.filtered, flags + PIPE_FLAG_FILTERED, sizeof(p->counted.filtered));
 }
 
-/* Until the slot is free. */
+/* Step 4: a kernel for the slot's rows, or for one turn of them. */
+static HgjStatus launch(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err)
+{
+	uint32_t blocks = (slot->pushed + PIPE_THREADS - 1) / PIPE_THREADS;
+	uint32_t most = (uint32_t) p->account.device->sms * (shared_words(p) > 0 ? 8 : 16);
+	PipeTurn turn = {};
+
+	if (p->spec.rows)
+		return tuples_begin(p, slot, first, err);
+	blocks = blocks > most ? most : blocks;
+	if (p->turns)
+		HGJ_TRY(turn_begin(p, slot, first, &turn, &blocks, err));
+	kernel_of(p)<<<blocks, PIPE_THREADS, shared_bytes(p), slot->lane.stream>>>(
+		p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), slot->nulls, slot->pushed,
+		shared_words(p), turn);
+	HGJ_CUDA(cudaGetLastError());
+	return HGJ_OK;
+}
+
+/* Until the slot is free, through all turns of its rows. */
 static HgjStatus wait_for_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
-	float ms = 0;
-
-	if (!slot->busy)
-		return HGJ_OK;
-	for (; slot->waited < slot->npieces; slot->waited++)
-		HGJ_TRY(wait_for_event(&p->account, slot->pieces[slot->waited].event, err));
-	HGJ_TRY(wait_for_mark(&p->account, slot->lane, true, err));
-	slot->busy = false;
-	HGJ_CUDA(cudaEventElapsedTime(&ms, slot->begin.event, slot->sent.event));
-	p->counted.transfer_ms += ms;
-	HGJ_CUDA(cudaEventElapsedTime(&ms, slot->sent.event, slot->done.event));
-	p->counted.kernel_ms += ms;
-	return pipeline_look(
-		p, reinterpret_cast<const uint64_t *>(slot->host.as<char>() + p->slot_bytes),
-		err);
+	while (slot->busy)
+	{
+		HGJ_TRY(wait_for_work(p, slot, err));
+		slot->busy = p->turns && turn_left(p, slot);
+		if (!slot->busy)
+			break;
+		HGJ_CUDA(cudaEventRecord(slot->sent.event, slot->lane.stream));
+		HGJ_TRY(launch(p, slot, false, err));
+		HGJ_TRY(end_of_work(p, slot, err));
+		HGJ_TRY(poll(&p->account, err));
+	}
+	return HGJ_OK;
 }
 
 /* HgjPipelineMethods.stage */
@@ -391,69 +450,6 @@ static HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *e
 	return HGJ_OK;
 }
 
-/* Rows first to first + n - 1 of the slot. */
-template <int REGS, int JOINS>
-static HgjStatus launch(HgjPipeline *p, PipeSlot *slot, uint32_t first, uint32_t n,
-						uint64_t nulls, HgjError *err)
-{
-	uint64_t all = p->view.groups.capacity * p->spec.nwords;
-	uint32_t shared = all <= MOST_SHARED_WORDS ? (uint32_t) all : 0;
-	uint32_t blocks = (n + PIPE_THREADS - 1) / PIPE_THREADS;
-	uint32_t most = (uint32_t) p->account.device->sms * (shared > 0 ? 8 : 16);
-	size_t bytes = p->spec.ncode * sizeof(HgjPipeInstruction) + shared * sizeof(uint64_t);
-
-	blocks = blocks > most ? most : blocks;
-	if (p->spec.nkeys == 0)
-		pipe_rows<REGS, JOINS, true><<<blocks, PIPE_THREADS, bytes, slot->lane.stream>>>(
-			p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), nulls, first, n,
-			shared);
-	else
-		pipe_rows<REGS, JOINS, false><<<blocks, PIPE_THREADS, bytes, slot->lane.stream>>>(
-			p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), nulls, first, n,
-			shared);
-	HGJ_CUDA(cudaGetLastError());
-	return HGJ_OK;
-}
-
-/* Step 4: the slot's n rows, in pieces. */
-static HgjStatus launch_pieces(HgjPipeline *p, PipeSlot *slot, uint32_t n, uint64_t nulls,
-							   HgjError *err)
-{
-	uint64_t fits = PIECE_WORK / p->work;
-	uint32_t least = (n + PIPE_PIECES - 1) / PIPE_PIECES;
-	uint32_t piece;
-
-	least = least < PIECE_LEAST_ROWS ? PIECE_LEAST_ROWS : least;
-	piece = fits < least ? least : fits < n ? (uint32_t) fits : n;
-	slot->npieces = slot->waited = 0;
-	for (uint32_t first = 0; first < n; first += piece)
-	{
-		uint32_t some = n - first < piece ? n - first : piece;
-
-		if (p->registers <= 16 && p->spec.njoins <= 2)
-			HGJ_TRY((launch<16, 2>(p, slot, first, some, nulls, err)));
-		else if (p->registers <= 32 && p->spec.njoins <= 4)
-			HGJ_TRY((launch<32, 4>(p, slot, first, some, nulls, err)));
-		else
-			HGJ_TRY((launch<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS>(p, slot, first, some,
-																nulls, err)));
-		if (piece < n)
-			HGJ_CUDA(
-				cudaEventRecord(slot->pieces[slot->npieces++].event, slot->lane.stream));
-	}
-	return HGJ_OK;
-}
-
-/* Behind the last kernel in the slot's stream: what it has found, and the mark. */
-HgjStatus end_of_work(HgjPipeline *p, PipeSlot *slot, HgjError *err)
-{
-	HGJ_CUDA(cudaEventRecord(slot->done.event, slot->lane.stream));
-	HGJ_CUDA(cudaMemcpyAsync(slot->host.as<char>() + p->slot_bytes, p->flags.as<void>(),
-							 PIPE_FLAGS * sizeof(uint64_t), cudaMemcpyDeviceToHost,
-							 slot->lane.stream));
-	return mark(slot->lane, err);
-}
-
 /* HgjPipelineMethods.push */
 static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError *err)
 {
@@ -467,7 +463,9 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 	if (n == 0)
 		return HGJ_OK;
 	HGJ_TRY(table_enter(&p->account, err));
-	slot->busy = true;
+	slot->busy = slot->sending = true;
+	slot->pushed = n;
+	slot->nulls = nulls;
 	HGJ_CUDA(cudaEventRecord(slot->begin.event, stream));
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
@@ -485,8 +483,7 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 		p->counted.sent += bits;
 	}
 	HGJ_CUDA(cudaEventRecord(slot->sent.event, stream));
-	HGJ_TRY(p->spec.rows ? tuples_begin(p, slot, n, nulls, err)
-						 : launch_pieces(p, slot, n, nulls, err));
+	HGJ_TRY(launch(p, slot, true, err));
 	HGJ_TRY(end_of_work(p, slot, err));
 	p->counted.rows += n;
 	if (!p->spec.rows)

@@ -7,8 +7,8 @@
  *	  probes and matches of joins are in order.
  * 2. Every register that somebody reads is set by an instruction.
  * 3. Tables are built, of the same device, and sorted: what a key matches is one
- *	  range of slots, which is not too long for one thread, where rows cannot wait
- *	  for another turn (pipeline_tuples.cuh).
+ *	  range of slots.  Where a row can have very many candidates, or is returned, rows
+ *	  go through turns (pipeline_turns.cuh).
  *
  * What is found out on the way goes into the pipeline's view.  Owns nothing.
  *
@@ -167,16 +167,10 @@ static HgjStatus check_join(HgjPipeline *p, uint32_t j, HgjError *err)
 	if (t->graph.walk || t->graph.slack > 0)
 		return fail(err, HGJ_UNSUPPORTED,
 					"keys of a table share a hash, or it is dynamic");
-	if (!p->spec.rows) /* those that are returned take turns */
-	{
-		bool many = !view->first_only && !t->graph.unique;
-		uint64_t longest = many && t->graph.longest > 1 ? t->graph.longest : 1;
-
-		p->work *= longest < PIPE_LONGEST ? longest : PIPE_LONGEST;
-		if ((!view->first_only && t->graph.longest > PIPE_LONGEST) ||
-			p->work > PIPE_MOST_WORK)
-			return fail(err, HGJ_UNSUPPORTED, "a key of the build side is too frequent");
-	}
+	if (!view->first_only && !t->graph.unique && t->graph.longest > 1)
+		p->work *= t->graph.longest;
+	if (p->work > PIPE_MOST_WORK)
+		p->work = PIPE_MOST_WORK + 1;
 	for (uint32_t k = 0; k < join->nkeys; k++)
 	{
 		if (join->keys[k] >= p->registers)
@@ -206,6 +200,7 @@ HgjStatus pipeline_check(HgjPipeline *p, HgjError *err)
 	HGJ_TRY(check_registers(p, err));
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
 		HGJ_TRY(check_join(p, j, err));
+	p->turns = p->spec.rows || p->work > PIPE_MOST_WORK;
 	return HGJ_OK;
 }
 

@@ -14,14 +14,9 @@
 namespace hgj
 {
 
-constexpr uint32_t PIPE_SLOTS = 3;
-
 /* Rows of a slot. */
 constexpr uint32_t SLOT_LEAST_ROWS = 1 << 14;
 constexpr uint32_t SLOT_MOST_ROWS = 1 << 18;
-
-/* Kernels, one after the other, for the rows of a slot. */
-constexpr uint32_t PIPE_PIECES = 8;
 
 struct Event
 {
@@ -46,25 +41,22 @@ struct PipeSlot
 	Buffer columns;
 	Buffer batch; /* PipeBatch */
 	Event begin, sent, done;
-	Event pieces[PIPE_PIECES];
-	uint32_t npieces = 0; /* that have an event; none if there is one piece */
-	uint32_t waited = 0;
 	bool busy = false;
+	bool sending = false; /* its transfer's time has not been looked at */
+	uint32_t pushed = 0;  /* rows */
+	uint64_t nulls = 0;
+	Buffer waiting;     /* with turns: rows that wait, on two sides */
+	uint32_t side = 0;  /* where they are */
+	uint32_t left = 0;  /* how many */
+	uint64_t taken = 0; /* of those that are pushed */
 };
 
 /* Rows that are returned (pipeline_tuples.cu). */
 struct PipeTuples
 {
-	Buffer device; /* a column of input rows, one of each join's */
-	Buffer waiting;
-	Pinned host;         /* as on the device */
-	uint32_t pushed = 0; /* rows of the last push */
-	uint64_t nulls = 0;
-	uint64_t taken = 0;   /* by threads, of these */
-	uint32_t left = 0;    /* waiting on the device */
-	uint32_t side = 0;    /* where: of view.out.waiting */
+	Buffer device;        /* a column of input rows, one of each join's */
+	Pinned host;          /* as on the device */
 	uint32_t n = 0;       /* that have come out of the last turn */
-	bool sending = false; /* the push's time has not been looked at */
 	bool copying = false; /* what has come out may be on its way */
 };
 
@@ -78,7 +70,10 @@ struct HgjPipeline
 	HgjPipelineInfo counted = {};
 	hgj::PipeView view = {};
 	uint32_t registers = 0;
-	uint64_t work = 1; /* candidates that a row can have */
+	uint64_t work = 1;   /* candidates that a row can have, up to PIPE_MOST_WORK + 1 */
+	bool turns = false;  /* that is more, or rows are returned */
+	uint32_t places = 0; /* for rows that wait for a turn, on each side of a slot */
+	uint64_t side_words = 0;
 	bool started = false;
 
 	hgj::Buffer view_at;
@@ -113,7 +108,15 @@ HgjStatus pipeline_check(HgjPipeline *p, HgjError *err);
 /* pipeline.cu */
 HgjStatus pipeline_look(const HgjPipeline *p, const uint64_t *flags, HgjError *err);
 void pipeline_count(HgjPipeline *p, const uint64_t *flags);
+
+/* pipeline_turns.cu */
+HgjStatus turns_open(HgjPipeline *p, uint32_t nslots, int blocks, HgjError *err);
+HgjStatus turn_begin(HgjPipeline *p, PipeSlot *slot, bool first, PipeTurn *turn,
+					 uint32_t *blocks, HgjError *err);
+bool turn_left(HgjPipeline *p, PipeSlot *slot);
 HgjStatus end_of_work(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+HgjStatus count_transfer(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+HgjStatus wait_for_work(HgjPipeline *p, PipeSlot *slot, HgjError *err);
 
 /* pipeline_tuples.cu */
 inline bool tuples_left(const HgjPipeline *p)
@@ -121,9 +124,14 @@ inline bool tuples_left(const HgjPipeline *p)
 	return p->spec.rows && (p->slots[0].busy || p->tuples.copying);
 }
 HgjStatus tuples_open(HgjPipeline *p, HgjError *err);
-HgjStatus tuples_begin(HgjPipeline *p, PipeSlot *slot, uint32_t n, uint64_t nulls,
-					   HgjError *err);
+HgjStatus tuples_begin(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err);
 HgjStatus pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
+
+/* What kernels in the slot's stream had found, when the slot was last waited for. */
+inline const uint64_t *slot_flags(const HgjPipeline *p, const PipeSlot *slot)
+{
+	return reinterpret_cast<const uint64_t *>(slot->host.as<char>() + p->slot_bytes);
+}
 
 /* Bytes of a value of an HgjPipeKind. */
 inline size_t width_of(uint32_t kind)

@@ -21,7 +21,7 @@
 #ifndef HGJ_CUDA_PIPELINE_KERNELS_CUH
 #define HGJ_CUDA_PIPELINE_KERNELS_CUH
 
-#include "pipeline_row.cuh"
+#include "pipeline_turns.cuh"
 
 namespace hgj
 {
@@ -140,17 +140,18 @@ end_row(const PipeView &view, const uint64_t *regs, uint64_t nulls,
 	return stop;
 }
 
-/* Where a row that ends puts what it adds: nothing has to wait. */
-template <bool OWN>
+/* Where a row that ends puts what it adds; there is always room. */
+template <bool OWN, bool TURNS>
 struct GroupSink
 {
 	unsigned long long *states; /* shared or global memory */
 	uint64_t *own;              /* or the thread's */
 	uint64_t ended;             /* a sum's limit hangs on it */
+	long long begun;            /* with turns */
 
 	__device__ __forceinline__ bool late() const
 	{
-		return false;
+		return TURNS && turn_is_over(begun);
 	}
 
 	template <int REGS, int JOINS>
@@ -165,13 +166,13 @@ struct GroupSink
 };
 
 /*
- * Rows first to first + n - 1 of a batch.  shared_words: state words of all groups, if a
- * block keeps its own.  Dynamic shared memory: the code, and these.
+ * The n rows of a batch, or one turn of them.  shared_words: state words of all groups, if
+ * a block keeps its own.  Dynamic shared memory: the code, and these.
  */
-template <int REGS, int JOINS, bool OWN>
+template <int REGS, int JOINS, bool OWN, bool TURNS>
 __global__ void __launch_bounds__(PIPE_THREADS)
-	pipe_rows(const PipeView *view_at, const PipeBatch *batch, uint64_t valid,
-			  uint32_t first, uint32_t n, uint32_t shared_words)
+	pipe_rows(const PipeView *view_at, const PipeBatch *batch, uint64_t valid, uint32_t n,
+			  uint32_t shared_words, PipeTurn turn)
 {
 	extern __shared__ uint4 shared_memory[];
 	const PipeView &view = *view_at;
@@ -184,7 +185,8 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	uint32_t filtered[JOINS] = {};
 	PipeCounts counts = {joined, removed, filtered};
 	unsigned long long stop = 0;
-	GroupSink<OWN> sink = {shared_words > 0 ? words : view.groups.states, own, 0};
+	GroupSink<OWN, TURNS> sink = {shared_words > 0 ? words : view.groups.states, own, 0,
+								  TURNS ? clock64() : 0};
 
 	if (!load_code(view, shared_memory))
 		return;
@@ -195,25 +197,31 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 			own[w] = state_identity(view.words[w].state);
 	__syncthreads();
 
-	for (uint64_t i = (uint64_t) blockIdx.x * PIPE_THREADS + threadIdx.x;
-		 i < n && stop == 0; i += (uint64_t) gridDim.x * PIPE_THREADS)
-	{
-		PipeRow<REGS, JOINS> r;
-		uint32_t at = 0;
+	if constexpr (TURNS)
+		stop = run_turn<REGS, JOINS>(view, code, *batch, valid, n, turn, sink, counts);
+	else
+		for (uint64_t i = (uint64_t) blockIdx.x * PIPE_THREADS + threadIdx.x;
+			 i < n && stop == 0; i += (uint64_t) gridDim.x * PIPE_THREADS)
+		{
+			PipeRow<REGS, JOINS> r;
+			uint32_t at = 0;
 
-		begin_row(r);
-		stop = run_row(view, code, *batch, valid, first + i, r, &at, sink, counts);
-	}
+			begin_row(r);
+			stop = run_row(view, code, *batch, valid, i, r, &at, sink, counts);
+		}
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();
 
-	for (uint32_t j = 0; j < view.njoins; j++)
-	{
-		add_counter(view.flags + PIPE_FLAG_JOINED + j, joined[j]);
-		add_counter(view.flags + PIPE_FLAG_REMOVED + j, removed[j]);
-		add_counter(view.flags + PIPE_FLAG_FILTERED + j, filtered[j]);
-	}
+	if constexpr (TURNS)
+		add_counts(view, counts);
+	else
+		for (uint32_t j = 0; j < view.njoins; j++)
+		{
+			add_counter(view.flags + PIPE_FLAG_JOINED + j, joined[j]);
+			add_counter(view.flags + PIPE_FLAG_REMOVED + j, removed[j]);
+			add_counter(view.flags + PIPE_FLAG_FILTERED + j, filtered[j]);
+		}
 	add_counter(view.flags + PIPE_FLAG_ENDED, sink.ended);
 	if (OWN)
 		for (uint32_t w = 0; w < view.nwords; w++)

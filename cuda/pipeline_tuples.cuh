@@ -1,21 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * pipeline_tuples.cuh
- *	  The kernel of a pipeline that returns rows.
- *
- * 1. What ends takes the next free place of the buffer of rows to return, whole
- *	  warps at once.  Rows of the push are taken from a counter in the same way,
- *	  so that nobody waits for who has more to do.
- * 2. A kernel is one turn.  A thread whose row finds no place, or whose time is
- *	  up, writes the row as far as it has come into a place for waiting rows: no
- *	  thread has more than one.  The next turn's threads read these, after the host
- *	  has fetched what there was.
- * 3. In the end, few rows with many candidates are left.  When all rows of the push
- *	  have been taken, what the outermost probe has left is divided among several
- *	  threads, unless candidates matter to each other: where the first that passes
- *	  is the only one, or where nobody knows yet whether one has passed.
- * 4. What threads count is added up at the end of each turn; a row that a filter
- *	  gives up may have been counted in an earlier one.
+ *	  The kernel of a pipeline that returns rows: what ends takes the next free place
+ *	  of the buffer of rows to return, whole warps at once, or waits for another turn
+ *	  (pipeline_turns.cuh), after the host has fetched what there was.
  *
  * Owns nothing.
  *
@@ -24,40 +12,10 @@
 #ifndef HGJ_CUDA_PIPELINE_TUPLES_CUH
 #define HGJ_CUDA_PIPELINE_TUPLES_CUH
 
-#include "pipeline_row.cuh"
+#include "pipeline_turns.cuh"
 
 namespace hgj
 {
-
-/* Of the device's clock: some two milliseconds. */
-constexpr long long PIPE_TURN_CLOCKS = 1 << 22;
-
-/* Words of a waiting row besides registers: number and place, NULLs. */
-constexpr uint32_t PIPE_WAITING_HEAD = 2;
-constexpr uint32_t PIPE_WAITING_JOIN = 2; /* and of each join */
-
-/* One turn: which waiting rows there are, and among how many threads each is divided. */
-struct PipeTurn
-{
-	const uint64_t *from;
-	uint64_t *to;
-	uint32_t waiting;
-	uint32_t parts;
-};
-
-/* Step 1: the counter's value, one for each of the threads that are here. */
-__device__ __forceinline__ unsigned long long take_one(unsigned long long *counter)
-{
-	uint32_t here = __activemask();
-	uint32_t lane = threadIdx.x % 32;
-	int first = __ffs((int) here) - 1;
-	unsigned long long at = 0;
-
-	if ((int) lane == first)
-		at = atomicAdd(counter, (unsigned long long) __popc(here));
-	at = __shfl_sync(here, at, first);
-	return at + (unsigned int) __popc(here & ((1u << lane) - 1));
-}
 
 struct TupleSink
 {
@@ -65,7 +23,7 @@ struct TupleSink
 
 	__device__ __forceinline__ bool late() const
 	{
-		return clock64() - begun > PIPE_TURN_CLOCKS;
+		return turn_is_over(begun);
 	}
 
 	/* False: there is no place. */
@@ -85,81 +43,7 @@ struct TupleSink
 	}
 };
 
-/* Step 2 */
-template <int REGS, int JOINS>
-__device__ void keep_row(const PipeView &view, const PipeRow<REGS, JOINS> &r,
-						 uint32_t row, uint32_t at, uint64_t *waiting)
-{
-	uint64_t places = view.out.places;
-	uint64_t *to = waiting + take_one(view.flags + PIPE_FLAG_WAITING);
-
-	to[0] = (uint64_t) row | (uint64_t) r.open << 32 | (uint64_t) r.hit << 40 |
-			(uint64_t) (at == PIPE_WAITS_AT_END) << 48;
-	to[places] = r.nulls;
-	to += PIPE_WAITING_HEAD * places;
-	for (uint32_t i = 0; i < view.out.registers; i++, to += places)
-		*to = r.regs[i];
-	for (uint32_t j = 0; j < r.open; j++, to += PIPE_WAITING_JOIN * places)
-	{
-		to[0] = r.slot[j];
-		to[places] = (uint64_t) r.left[j] << 32 | r.row[j];
-	}
-}
-
-template <int REGS, int JOINS>
-__device__ void restore_row(const PipeView &view, PipeRow<REGS, JOINS> &r, uint32_t *row,
-							uint32_t *at, const uint64_t *from)
-{
-	uint64_t places = view.out.places;
-	uint64_t head = from[0];
-
-	*row = (uint32_t) head;
-	r.open = (uint32_t) (head >> 32) & 0xFF;
-	r.hit = (uint32_t) (head >> 40) & 0xFF;
-	*at = head >> 48 & 1 ? PIPE_WAITS_AT_END : PIPE_WAITS;
-	r.nulls = from[places];
-	from += PIPE_WAITING_HEAD * places;
-	for (uint32_t i = 0; i < view.out.registers; i++, from += places)
-		r.regs[i] = *from;
-	for (uint32_t j = 0; j < r.open; j++, from += PIPE_WAITING_JOIN * places)
-	{
-		r.slot[j] = from[0];
-		r.left[j] = (uint32_t) (from[places] >> 32);
-		r.row[j] = (uint32_t) from[places];
-	}
-}
-
-/*
- * Step 3: leave of the row what is one part's.  Part 0 goes on where the row is, and
- * with all that joins further out have left; the others have some of one join's
- * candidates.  False: nothing.
- */
-template <int REGS, int JOINS>
-__device__ bool take_part(const PipeView &view, PipeRow<REGS, JOINS> &r, uint32_t *at,
-						  uint32_t part, uint32_t parts)
-{
-	for (uint32_t j = 0; j < r.open; j++)
-	{
-		const PipeJoin &join = view.joins[j];
-		uint64_t left = r.left[j];
-		uint64_t begin = left * part / parts;
-
-		if (left == 0 || join.single || (join.fill && !(r.hit >> j & 1)))
-			continue;
-		r.slot[j] += begin;
-		r.left[j] = (uint32_t) (left * (part + 1) / parts - begin);
-		if (part == 0)
-			return true;
-		for (uint32_t i = 0; i < j; i++)
-			r.left[i] = 0;
-		r.open = j + 1;
-		*at = PIPE_WAITS;
-		return r.left[j] > 0;
-	}
-	return part == 0;
-}
-
-/* The n rows of a batch, as far as one turn gets.  Dynamic shared memory: the code. */
+/* One turn of the n rows of a batch.  Dynamic shared memory: the code. */
 template <int REGS, int JOINS>
 __global__ void __launch_bounds__(PIPE_THREADS)
 	pipe_tuples(const PipeView *view_at, const PipeBatch *batch, uint64_t valid,
@@ -168,62 +52,21 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	extern __shared__ uint4 shared_memory[];
 	const PipeView &view = *view_at;
 	HgjPipeInstruction *code = reinterpret_cast<HgjPipeInstruction *>(shared_memory);
-	uint32_t thread = blockIdx.x * PIPE_THREADS + threadIdx.x;
 	uint32_t joined[JOINS] = {};
 	uint32_t removed[JOINS] = {};
 	uint32_t filtered[JOINS] = {};
 	PipeCounts counts = {joined, removed, filtered};
 	TupleSink sink = {clock64()};
-	PipeRow<REGS, JOINS> r;
-	unsigned long long stop = 0;
-	uint32_t row = 0;
-	uint32_t at = view.ncode;
+	unsigned long long stop;
 
 	if (!load_code(view, shared_memory))
 		return;
 	__syncthreads();
-	if (thread < turn.waiting * turn.parts)
-	{
-		/* parts 0, who have to do alone what cannot be divided, fill whole warps */
-		restore_row(view, r, &row, &at, turn.from + thread % turn.waiting);
-		if (!take_part(view, r, &at, thread / turn.waiting, turn.parts))
-			at = view.ncode;
-		else
-			at = at == PIPE_WAITS_AT_END ? view.ncode - 1
-										 : next_candidate(view, r, joined);
-	}
-	for (;;)
-	{
-		if (at == view.ncode && !sink.late())
-		{
-			unsigned long long next = take_one(view.flags + PIPE_FLAG_TAKEN);
-
-			if (next >= n)
-				break;
-			row = (uint32_t) next;
-			at = 0;
-			begin_row(r);
-		}
-		if (at >= view.ncode)
-			break;
-		stop = run_row(view, code, *batch, valid, row, r, &at, sink, counts);
-		if (stop != 0)
-			break;
-	}
+	stop = run_turn<REGS, JOINS>(view, code, *batch, valid, n, turn, sink, counts);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
-	else if (at > view.ncode)
-		keep_row(view, r, row, at, turn.to);
 	__syncwarp();
-
-	/* Step 4: what is taken from `joined` again may be more than what was added */
-	for (uint32_t j = 0; j < view.njoins; j++)
-	{
-		add_counter(view.flags + PIPE_FLAG_JOINED + j,
-					(uint64_t) (int64_t) (int32_t) joined[j]);
-		add_counter(view.flags + PIPE_FLAG_REMOVED + j, removed[j]);
-		add_counter(view.flags + PIPE_FLAG_FILTERED + j, filtered[j]);
-	}
+	add_counts(view, counts);
 }
 
 } // namespace hgj

@@ -13,15 +13,14 @@
 namespace hgj
 {
 
+constexpr int PIPE_SLOTS = 3;
+
 /* What a kernel has found that ends the pipeline. */
 constexpr unsigned long long PIPE_ROW_FAILED = 1;
 constexpr unsigned long long PIPE_FULL = 2;
 
-/* Rows of more candidates than this are no work for one thread. */
-constexpr uint64_t PIPE_LONGEST = 4096;
-
-/* Nor are rows of more combinations of candidates of all joins. */
-constexpr uint64_t PIPE_MOST_WORK = 1 << 22;
+/* Rows of more combinations of candidates of all joins go through turns. */
+constexpr uint64_t PIPE_MOST_WORK = 4096;
 
 struct PipeColumn
 {
@@ -60,20 +59,31 @@ struct PipeGroups
 	unsigned long long *states; /* nwords for each */
 };
 
-/*
- * Where rows that are returned are put, and rows that wait for their turn.  A place for
- * one of those has `words` words; word w of place i stands at w * places + i.
- */
+/* Where rows that are returned are put. */
 struct PipeOut
 {
-	uint32_t capacity; /* rows that can be returned at once */
-	uint32_t places;
-	uint32_t words;
-	uint32_t registers;
+	uint32_t capacity;
 	uint32_t *input;
 	uint32_t *row[HGJ_PIPE_JOINS];
-	uint64_t *waiting[2]; /* a turn reads one and writes the other */
 };
+
+/*
+ * One turn of a push's rows (pipeline_turns.cuh): which of them wait, and among how many
+ * threads each is divided.  Word w of place i stands at w * places + i.
+ */
+struct PipeTurn
+{
+	unsigned long long *counters; /* PIPE_COUNTER_* */
+	const uint64_t *from;
+	uint64_t *to;
+	uint32_t places;
+	uint32_t waiting;
+	uint32_t parts;
+};
+
+/* Words of a waiting row besides registers: number and place, NULLs; of each join. */
+constexpr uint32_t PIPE_WAITING_HEAD = 2;
+constexpr uint32_t PIPE_WAITING_JOIN = 2;
 
 /* In device memory, read by every thread. */
 struct PipeView
@@ -82,10 +92,11 @@ struct PipeView
 	uint32_t njoins;
 	uint32_t nkeys;
 	uint32_t nwords;
+	uint32_t registers;
 	const HgjPipeInstruction *code;
 	unsigned long long *flags; /* PIPE_*, groups added, rows that ended, then
 								* `joined`, `removed`, `filtered` of each join;
-								* rows returned, waiting, taken from the push */
+								* rows returned; counters of turns */
 	uint8_t keys[HGJ_PIPE_KEYS];
 	HgjPipeWord words[HGJ_PIPE_WORDS];
 	PipeGroups groups;
@@ -100,11 +111,13 @@ constexpr int PIPE_FLAG_OUT = 3; /* group rows written at the end */
 constexpr int PIPE_FLAG_JOINED = 4;
 constexpr int PIPE_FLAG_REMOVED = PIPE_FLAG_JOINED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_FILTERED = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
-/* of rows that are returned: set to 0 before each turn, the last one before a push */
 constexpr int PIPE_FLAG_RETURNED = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
-constexpr int PIPE_FLAG_WAITING = PIPE_FLAG_RETURNED + 1;
-constexpr int PIPE_FLAG_TAKEN = PIPE_FLAG_RETURNED + 2;
-constexpr int PIPE_FLAGS = PIPE_FLAG_RETURNED + 3;
+constexpr int PIPE_FLAG_COUNTERS = PIPE_FLAG_RETURNED + 1; /* of each slot */
+constexpr int PIPE_FLAGS = PIPE_FLAG_COUNTERS + 2 * PIPE_SLOTS;
+
+/* Rows waiting for the next turn; rows taken from the push. */
+constexpr int PIPE_COUNTER_WAITING = 0;
+constexpr int PIPE_COUNTER_TAKEN = 1;
 
 /* The input columns of one staging buffer; in device memory, too. */
 struct PipeBatch

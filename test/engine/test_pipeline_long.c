@@ -6,11 +6,20 @@
  * 1. Millions of rows out of one push, or none after millions of candidates.  What
  *	  is to come out is known by arithmetic: each row that is returned is looked at
  *	  alone, may come once, and all of an input row are counted.
- * 2. Rows are left unfetched; calls come out of turn.
+ * 2. The same with groups: they are counted.
+ * 3. Rows are left unfetched; calls come out of turn.
  *
  *-------------------------------------------------------------------------
  */
 #include "test_pipeline.h"
+
+typedef enum Groups
+{
+	GROUPS_NO,					/* rows are returned */
+	GROUPS_ONE,
+	GROUPS_DENSE,				/* by the second input */
+	GROUPS_HASHED
+} Groups;
 
 /*
  * Step 1: row i of build j has key i % keys, and is the i / keys'th of it; that is
@@ -19,6 +28,7 @@
  */
 typedef struct Long
 {
+	Groups		groups;
 	uint32_t	keys[2];
 	uint32_t	lists[2];		/* rows of each key */
 	uint32_t	types[2];		/* inner, left, semi, anti */
@@ -57,7 +67,8 @@ long_table(uint32_t keys, uint32_t list)
 static void
 long_make(Long *l)
 {
-	uint64_t	bits = (uint64_t) l->nrows * (l->lists[0] + 1) * (l->lists[1] + 1);
+	uint64_t	bits = l->groups != GROUPS_NO ? 0 :
+		(uint64_t) l->nrows * (l->lists[0] + 1) * (l->lists[1] + 1);
 	uint32_t	i;
 	int			j;
 
@@ -147,7 +158,11 @@ long_spec(const Long *l, HgjPipeInstruction *code, PipeCancel *cancel)
 	}
 	spec.code = code;
 	spec.ncode = n;
-	spec.rows = true;
+	spec.rows = l->groups == GROUPS_NO;
+	spec.nkeys = l->groups > GROUPS_ONE;
+	spec.keys[0] = 1;
+	spec.nwords = l->groups != GROUPS_NO;
+	spec.words[0] = (HgjPipeWord) {HGJ_PIPE_COUNT, HGJ_PIPE_NONE, HGJ_PIPE_NONE};
 	spec.poll = pipe_cancel;
 	spec.poll_arg = cancel;
 	return spec;
@@ -228,6 +243,7 @@ long_start(const Long *l, PipeCancel *cancel)
 {
 	HgjPipeInstruction code[HGJ_PIPE_CODE];
 	HgjPipelineSpec spec = long_spec(l, code, cancel);
+	HgjPipeRange range = {.bounded = l->groups == GROUPS_DENSE, .high = l->keys[1]};
 	uint32_t	n = l->keys[0] * l->lists[0];
 	int32_t    *payload = must_alloc(n * sizeof(int32_t));
 	HgjPipeline *p = NULL;
@@ -239,7 +255,8 @@ long_start(const Long *l, PipeCancel *cancel)
 	if (CHECK(engine->pipeline->create(&spec, &p, &err) == HGJ_OK, "%s", err.message))
 	{
 		CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, n, payload, NULL, &err), HGJ_OK);
-		CHECK(engine->pipeline->start(p, NULL, 0, &err) == HGJ_OK, "%s", err.message);
+		CHECK(engine->pipeline->start(p, l->groups == GROUPS_NO ? NULL : &range, 100,
+									  &err) == HGJ_OK, "%s", err.message);
 	}
 	free(payload);
 	return p;
@@ -265,12 +282,11 @@ long_push(const Long *l, HgjPipeline *p, uint32_t first)
 }
 
 static void
-long_compare(const Long *l, const HgjPipeline *p)
+long_compare_info(const Long *l, const HgjPipeline *p)
 {
 	HgjPipelineInfo info;
 	uint64_t	joined[2] = {0, 0};
 	uint64_t	removed = 0;
-	uint32_t	bad = 0;
 	uint32_t	i;
 
 	for (i = 0; i < l->nrows; i++)
@@ -278,13 +294,10 @@ long_compare(const Long *l, const HgjPipeline *p)
 		uint64_t	n = long_rows(l, 0, i);
 
 		joined[0] += n;
-		n *= long_rows(l, 1, i);
-		joined[1] += n;
-		bad += l->count[i] != n;
+		joined[1] += n * long_rows(l, 1, i);
 		if (l->input[0][i] >= 0)
 			removed += l->lists[0] - long_passing(l, 0, i);
 	}
-	CHECK(bad == 0, "%u rows have not come as often as they should", bad);
 	engine->pipeline->info(p, &info);
 	CHECK(info.rows == l->nrows && info.joined[0] == joined[0] &&
 		  info.joined[1] == joined[1], "%llu and %llu joined, not %llu and %llu",
@@ -292,6 +305,18 @@ long_compare(const Long *l, const HgjPipeline *p)
 		  (unsigned long long) joined[0], (unsigned long long) joined[1]);
 	CHECK(info.removed[0] == removed || l->types[0] >= 2, "%llu removed, not %llu",
 		  (unsigned long long) info.removed[0], (unsigned long long) removed);
+}
+
+/* Has each input row come as often as it should? */
+static void
+long_compare(const Long *l)
+{
+	uint32_t	bad = 0;
+	uint32_t	i;
+
+	for (i = 0; i < l->nrows; i++)
+		bad += l->count[i] != (uint64_t) long_rows(l, 0, i) * long_rows(l, 1, i);
+	CHECK(bad == 0, "%u rows have not come as often as they should", bad);
 }
 
 static void
@@ -326,9 +351,100 @@ run_long(Long l, uint32_t every)
 	}
 	CHECK(bad == 0, "%u rows ought not to be there", bad);
 	if (p != NULL)
-		long_compare(&l, p);
+	{
+		long_compare(&l);
+		long_compare_info(&l, p);
+	}
 	engine->pipeline->destroy(p);
 	long_unmake(&l);
+}
+
+/* Step 2: a group row is the key's NULL bit, the key, the number of rows. */
+static void
+long_compare_groups(const Long *l, HgjPipeline *p, uint64_t ngroups)
+{
+	uint64_t	expect[64] = {0};
+	uint64_t	rows[64 * 3];
+	uint32_t	nkeys = l->groups > GROUPS_ONE;
+	uint32_t	wanted = 0;
+	uint32_t	bad = 0;
+	uint32_t	i;
+	HgjError	err = {HGJ_OK, ""};
+
+	for (i = 0; i < l->nrows; i++)
+		expect[nkeys ? l->input[1][i] : 0] +=
+			(uint64_t) long_rows(l, 0, i) * long_rows(l, 1, i);
+	for (i = 0; i < 64; i++)
+		wanted += expect[i] > 0;
+	if (!CHECK(ngroups == wanted, "%llu groups, not %u", (unsigned long long) ngroups,
+			   wanted))
+		return;
+	CHECK_STATUS(engine->pipeline->groups(p, 0, ngroups, rows, &err), HGJ_OK);
+	for (i = 0; i < ngroups; i++)
+	{
+		const uint64_t *row = rows + i * (2 + nkeys);
+		uint64_t	key = nkeys ? row[1] : 0;
+
+		bad += row[0] != 0 || key >= 64 || row[1 + nkeys] != expect[key];
+	}
+	CHECK(bad == 0, "%u groups are not the same", bad);
+}
+
+static void
+run_groups(Long l, uint32_t every)
+{
+	PipeCancel	cancel = {0};
+	HgjPipeline *p;
+	HgjError	err = {HGJ_OK, ""};
+	HgjStatus	status;
+	uint64_t	ngroups = 0;
+	uint32_t	done = 0;
+
+	context("long lists: %u of %u, %u of %u, joins %u %u, top %d, %u rows, groups %d, "
+			"cancel %u", l.keys[0], l.lists[0], l.keys[1], l.lists[1], l.types[0],
+			l.types[1], l.top, l.nrows, (int) l.groups, every);
+	long_make(&l);
+	p = long_start(&l, &cancel);
+	while (p != NULL && done < l.nrows)
+	{
+		uint32_t	n = long_push(&l, p, done);
+
+		if (n == 0)
+			break;
+		done += n;
+	}
+	cancel.every = every;
+	if (p != NULL)
+	{
+		do
+			status = engine->pipeline->finish(p, &ngroups, &err);
+		while (status == HGJ_CANCELLED);
+		CHECK(status == HGJ_OK, "%s", err.message);
+		long_compare_groups(&l, p, ngroups);
+		long_compare_info(&l, p);
+	}
+	engine->pipeline->destroy(p);
+	long_unmake(&l);
+}
+
+static void
+test_groups(void)
+{
+	static const Groups groups[] = {GROUPS_ONE, GROUPS_DENSE, GROUPS_HASHED};
+	uint32_t	type;
+
+	for (type = 0; type < 12; type++)
+	{
+		Long		l = {.groups = groups[type % 3], .keys = {1, 10}, .lists = {300000, 2},
+		.types = {type / 3, type % 2}, .nrows = 60, .hot = 10};
+		Long		many = {.groups = groups[type % 3], .keys = {50, 50}, .lists = {1000, 30},
+		.types = {type / 3, type % 2}, .nrows = 2000, .hot = 1};
+
+		if (in_share())
+			run_groups(l, type % 2 == 0 ? 2 : 0);
+		if (in_share() && type < 6)
+			run_groups(many, type % 2 == 0 ? 2 : 0);
+	}
 }
 
 static void
@@ -366,7 +482,7 @@ test_lists(void)
 	}
 }
 
-/* Step 2. */
+/* Step 3. */
 static void
 test_turns(void)
 {
@@ -414,5 +530,6 @@ test_pipeline_long(void)
 		return;
 	}
 	test_lists();
+	test_groups();
 	test_turns();
 }

@@ -175,6 +175,25 @@ pipeline_faults()
 		matches "$call hang: can be cancelled, and the session goes on" "$out" "canceling statement due to statement timeout.*$answer"
 	done
 	rm -f $file
+	# rows that are returned: each fetch has all of a push, so that no fault comes too late
+	sum="select count(*), sum(v), sum(a.g), sum(b.h) from pf join pd a using (k) left join pd b on pf.v = b.k"
+	begin="$begin set hashgraph_join.aggregate = off;"
+	answer=$($q -At -c "$sum")
+	answer=${answer//|/.}
+	matches "returned rows, without a fault: a pipeline" "$($q -At -c "$begin" -c "$sum" -c "explain (analyze, costs off) $sum" 2>&1 | paste -sd' ')" "^$answer .*Device Pipeline: yes"
+	for call in "pipe_fetch 1" "pipe_fetch 4" "pipe_push 2"; do
+		for what in trap memory hang; do
+			[[ $what == hang && $call != "pipe_fetch 4" ]] && continue
+			echo "$call $what" >$file
+			out=$($q -At -c "$begin" -c "$sum" -c "explain (analyze, costs off) $sum" 2>&1 | paste -sd' ')
+			if [[ $what == memory ]]; then
+				matches "returned rows, $call $what: the answer, on the host" "$out" "^$answer .*Device Pipeline: no .*memory"
+			else
+				matches "returned rows, $call $what: the answer, without the device" "$out" "^$answer .*Engine: cpu.*Fallback: cpu engine .the device has failed in this session"
+			fi
+		done
+	done
+	rm -f $file
 	matches "nothing in the server's log" "$(grep -cE 'PANIC|TRAP|was terminated by signal' /pg/log)" "^0"
 	echo "$ok passed, $bad failed"
 }

@@ -63,6 +63,56 @@ select hgj_check('with recursive r(id, d) as (select id, 0 from c where id < 5 u
 select hgj_check('with recursive r(id, d) as (select id, 0 from c where id < 9 union select a.v, d + 1 from r join a on a.k = r.id left join b on b.k = a.k and b.v > r.d where d < 4) select * from r', 2);
 select hgj_check('with recursive r(id) as (select 1 union select j.n from r, lateral (select a.id % 50 as n from a join b on a.k = b.k and a.v = r.id) j) select * from r');
 
+-- A build side that memory does not hold is read once, too, but where it changes:
+-- the table in memory is probed again, or made again of rows on file.
+create function build_sides(q text, out executions text, out read text, out spilled text, out units text) language plpgsql
+	set hashgraph_join.force = on set hashgraph_join.aggregate = off
+as $$
+declare
+	plan jsonb;
+begin
+	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || q into plan;
+	select string_agg(node ->> 'Actual Loops', ' '), string_agg(node -> 'Plans' -> 1 ->> 'Actual Loops', ' '),
+		string_agg(case when (node ->> 'Spilled Inner')::int > 0 then 'yes' else 'no' end, ' '),
+		string_agg(case when (node ->> 'Partitions')::int > 1 then 'many' else 'one' end, ' ')
+		from jsonb_path_query(plan, 'strict $.** ? (@."Custom Plan Provider" == "HashGraphJoin")') node
+		into executions, read, spilled, units;
+end $$;
+insert into queries values
+	('keyless build rows', 'select c.id, j.* from c, lateral (select count(*), sum(a.id), sum(b.id) from (select * from a where a.v > c.v offset 0) a right join b on a.k = b.k and b.id > 3) j'),
+	('wide build rows', 'select c.id, j.* from c, lateral (select count(*), sum(length(b.t)), max(b.t) from (select * from a where a.v > c.v offset 0) a left join b on a.k = b.k) j'),
+	('none waits for what is on file', 'select c.id, j.* from c, lateral (select count(*), sum(a.id) from (select * from a where a.id < 20 + c.v % 20 offset 0) a where exists (select from b where a.id = b.id)) j'),
+	('an initplan', 'select count(*), sum(a.id) from a join b on a.k = b.k and a.v > (select min(v) from c)'),
+	('an initplan of a lateral', 'select c.id, j.* from c, lateral (select count(*), sum(b.id) from a left join b on a.k = b.k and a.v > (select min(v) from c d where d.w > c.w)) j');
+set work_mem = '4MB';
+set hashgraph_join.spill = auto;
+set hashgraph_join.chunk_rows = 50;
+select what, hgj_check(q) as says from queries order by what;
+select what, (build_sides(q)).* from queries order by what;
+-- all of it is read again where the memory limit changes on the way
+create function less_memory(i int) returns int language plpgsql volatile as $$
+begin
+	perform set_config('work_mem', (4096 - i)::text || 'kB', true);
+	return i;
+end $$;
+create temp table less as select 'select c.id, j.* from c, lateral (select count(*), sum(b.id) from (select * from a where a.v + less_memory(c.id) > c.v offset 0) a left join b on a.k = b.k) j where c.id < 21'::text as q;
+select hgj_check(q), (build_sides(q)).* from less;
+
+-- Rows of the table in memory are not written where nobody will ask for them: a
+-- parameter that is an initplan's does not make a rescan.
+create function spilled(q text) returns int language plpgsql set hashgraph_join.force = on set hashgraph_join.chunk_rows = 400 as $$
+declare
+	plan jsonb;
+begin
+	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || q into plan;
+	return jsonb_path_query_first(plan, 'strict $.**."Spilled Inner"')::int;
+end $$;
+select spilled('select sum(a.id + b.id) from a join b on a.k = b.k and a.v + b.v > (select min(v) from c)') = spilled('select sum(a.id + b.id) from a join b on a.k = b.k and a.v + b.v > 0') as same,
+	spilled('select (select sum(a.id + b.id) from a left join b on a.k = b.k and a.v + b.v > d.id) from c d where d.id = 1') > spilled('select sum(a.id + b.id) from a left join b on a.k = b.k and a.v + b.v > 1') as kept;
+reset work_mem;
+reset hashgraph_join.spill;
+reset hashgraph_join.chunk_rows;
+
 reset enable_material;
 reset enable_memoize;
 select what, hgj_check(q) as says from queries order by what;

@@ -13,6 +13,9 @@
  * 3. For one key word the smallest and largest key are noted: they choose
  *	  between direct, narrow and wide tables.
  *
+ * 4. Until then the rows can be read back from the chunks, in the order in which
+ *	  they came.
+ *
  * Chunks belong to the table until its build has succeeded.  Locks nothing.
  *
  *-------------------------------------------------------------------------
@@ -279,5 +282,39 @@ hgj_cpu_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 	table->max_key = totals.max_key;
 	if (totals.max_row > table->max_row)
 		table->max_row = totals.max_row;
+	return HGJ_OK;
+}
+
+/* HgjEngine.appended: the cursor is the number of rows given back so far. */
+HgjStatus
+hgj_cpu_appended(const HgjTable *table, uint64_t *cursor,
+				 uint64_t *const *words, uint32_t *rows, uint32_t capacity,
+				 uint32_t *n, HgjError *err)
+{
+	const Chunk *chunk = table->first_chunk;
+	uint64_t	at = *cursor;
+	uint32_t	w;
+
+	*n = 0;
+	if (table->built)
+		return hgj_cpu_fail(err, HGJ_INVALID, "appended after build");
+	while (chunk != NULL && at >= chunk->nrows)
+	{
+		at -= chunk->nrows;
+		chunk = chunk->next;
+	}
+	if (chunk == NULL)
+		return HGJ_OK;
+	if (chunk->data_bytes > 0)
+		return hgj_cpu_fail(err, HGJ_INVALID,
+							"appended after a build that was given up");
+	*n = chunk->nrows - at < capacity ? (uint32_t) (chunk->nrows - at) : capacity;
+	for (w = 0; w < table->spec.nwords; w++)
+		memcpy(words[w], chunk->data + w * chunk->cap + at,
+			   *n * sizeof(uint64_t));
+	memcpy(rows, (const uint32_t *) (const void *)
+		   (chunk->data + table->spec.nwords * chunk->cap) + at,
+		   *n * sizeof(uint32_t));
+	*cursor += *n;
 	return HGJ_OK;
 }

@@ -424,6 +424,7 @@ static const HgjEngine cpu_engine = {
 	.table_create = cpu_table_create,
 	.table_destroy = cpu_table_destroy,
 	.append = hgj_cpu_append,
+	.appended = hgj_cpu_appended,
 	.build = hgj_cpu_build,
 	.info = cpu_info,
 	.memory = cpu_memory,

@@ -265,6 +265,10 @@ extern HgjStatus hgj_cpu_check_rows(const HgjKeys *keys, uint32_t first_row,
 extern HgjStatus hgj_cpu_append(HgjTable *table, const HgjKeys *keys,
 								uint32_t first_row, const uint32_t *row_ids,
 								HgjError *err);
+extern HgjStatus hgj_cpu_appended(const HgjTable *table, uint64_t *cursor,
+								  uint64_t *const *words, uint32_t *rows,
+								  uint32_t capacity, uint32_t *n,
+								  HgjError *err);
 extern void hgj_cpu_free_chunks(HgjTable *table);
 extern void hgj_cpu_key_range(const HgjKeys *keys, uint32_t from,
 							  int64_t *min_key, int64_t *max_key);

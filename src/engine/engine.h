@@ -73,7 +73,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		7
+#define HGJ_ABI_VERSION		8
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -365,6 +365,16 @@ typedef struct HgjEngine
 	HgjStatus	(*append) (HgjTable *table, const HgjKeys *keys,
 						   uint32_t first_row, const uint32_t *row_ids,
 						   HgjError *err);
+
+	/*
+	 * Give rows back that were appended, before build, each once: up to
+	 * capacity of those from *cursor on (0 to begin with; moved on), their key
+	 * words as columns, and their ids.  *n = 0: there are no more.  NULL where
+	 * an engine cannot.
+	 */
+	HgjStatus	(*appended) (const HgjTable *table, uint64_t *cursor,
+							 uint64_t *const *words, uint32_t *rows,
+							 uint32_t capacity, uint32_t *n, HgjError *err);
 
 	/*
 	 * Build the graph of the rows appended; row ids are < total_rows.  On

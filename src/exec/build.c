@@ -193,7 +193,7 @@ read_inner(HgjJoinState *state)
 		batch_rows = Min(batch_rows, (uint32) hgj_chunk_rows);
 
 	state->last_pass = true;
-	state->inner_read = true;
+	state->inner_read = true;	/* now, or before what was kept of it */
 	if (state->inner_pending)
 	{
 		append_batch(state);
@@ -216,7 +216,7 @@ read_inner(HgjJoinState *state)
 		append_batch(state);
 		if (state->device_failed)
 			break;
-		full = table_is_full(state, limit);
+		full = !hgj_restoring(state) && table_is_full(state, limit);
 		if (full && !state->device_failed && hgj_split_wanted(state))
 		{
 			hgj_split_inner(state, batch_rows);
@@ -224,6 +224,8 @@ read_inner(HgjJoinState *state)
 		}
 	}
 	batch->values = &state->rows.values;
+	if (hgj_restoring(state))
+		hgj_restore_split(state);
 }
 
 static void

@@ -70,6 +70,7 @@ typedef struct Walk
 	const Plan *wanted;
 	bool		seen;			/* `wanted` has been met */
 	HgjDemand	found;			/* with what, at the lowest */
+	Bitmapset  *fixed_params;	/* of plans met so far: see below */
 	HgjDemand  *subplans;		/* the lowest that each was walked with ... */
 	bool	   *walked;			/* ... if it was */
 } Walk;
@@ -114,6 +115,28 @@ walk_custom(Walk *w, const CustomScan *scan, HgjDemand demand)
 		walk_list(w, scan->custom_plans, HGJ_DEMAND_SOME);
 }
 
+/* See hgj_fixed_params(). */
+static void
+note_fixed_params(Walk *w, const Plan *plan)
+{
+	ListCell   *lc;
+	int			rescan = -1;
+
+	foreach(lc, plan->initPlan)
+	{
+		ListCell   *p;
+
+		foreach(p, lfirst_node(SubPlan, lc)->setParam)
+			w->fixed_params = bms_add_member(w->fixed_params, lfirst_int(p));
+	}
+	if (IsA(plan, Gather))
+		rescan = ((const Gather *) plan)->rescan_param;
+	else if (IsA(plan, GatherMerge))
+		rescan = ((const GatherMerge *) plan)->rescan_param;
+	if (rescan >= 0)
+		w->fixed_params = bms_add_member(w->fixed_params, rescan);
+}
+
 /* Step 2: `demand` is for the rows of `plan`. */
 static void
 walk(Walk *w, const Plan *plan, HgjDemand demand)
@@ -124,6 +147,7 @@ walk(Walk *w, const Plan *plan, HgjDemand demand)
 	if (plan == NULL)
 		return;
 	check_stack_depth();
+	note_fixed_params(w, plan);
 	if (plan == w->wanted)
 	{
 		w->found = w->seen ? Min(w->found, demand) : demand;
@@ -181,27 +205,50 @@ walk(Walk *w, const Plan *plan, HgjDemand demand)
 	walk(w, plan->righttree, right);
 }
 
+static void
+walk_all(Walk *w)
+{
+	int			n = list_length(w->stmt->subplans);
+
+	w->subplans = palloc0(mul_size(n + 1, sizeof(HgjDemand)));
+	w->walked = palloc0(mul_size(n + 1, sizeof(bool)));
+	walk(w, w->stmt->planTree, HGJ_DEMAND_QUERY);
+
+	/* then those that are no CTE; the readers of a CTE come behind it */
+	for (int i = n; i > 0; i--)
+		if (!w->walked[i - 1])
+			walk_subplan(w, i, HGJ_DEMAND_SOME);
+	pfree(w->subplans);
+	pfree(w->walked);
+}
+
 /* What the plan says of the node's rows, whoever runs it. */
 HgjDemand
 hgj_demand_of(const PlanState *ps)
 {
-	const PlannedStmt *stmt = ps->state->es_plannedstmt;
-	int			n = stmt ? list_length(stmt->subplans) : 0;
-	Walk		w = {.stmt = stmt, .wanted = ps->plan};
+	Walk		w = {.stmt = ps->state->es_plannedstmt, .wanted = ps->plan};
 
-	if (stmt == NULL)
+	if (w.stmt == NULL)
 		return HGJ_DEMAND_SOME;
-	w.subplans = palloc0(mul_size(n + 1, sizeof(HgjDemand)));
-	w.walked = palloc0(mul_size(n + 1, sizeof(bool)));
-	walk(&w, stmt->planTree, HGJ_DEMAND_QUERY);
-
-	/* then those that are no CTE; the readers of a CTE come behind it */
-	for (int i = n; i > 0; i--)
-		if (!w.walked[i - 1])
-			walk_subplan(&w, i, HGJ_DEMAND_SOME);
-	pfree(w.subplans);
-	pfree(w.walked);
+	walk_all(&w);
+	bms_free(w.fixed_params);
 	return w.found;
+}
+
+/*
+ * The parameters that say nothing of a rescan to come: what subplans return that
+ * are run once, those that stand for a Gather's own, and in a worker all that come
+ * from without.
+ */
+Bitmapset *
+hgj_fixed_params(const EState *estate)
+{
+	Walk		w = {.stmt = estate->es_plannedstmt};
+
+	if (w.stmt == NULL)
+		return NULL;
+	walk_all(&w);
+	return bms_add_members(w.fixed_params, w.stmt->planTree->extParam);
 }
 
 /* In this execution, now that it runs. */

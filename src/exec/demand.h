@@ -23,6 +23,7 @@ typedef enum HgjDemand
 
 extern void hgj_install_demand_hook(void);
 extern HgjDemand hgj_demand_of(const PlanState *ps);
+extern Bitmapset *hgj_fixed_params(const EState *estate);
 extern bool hgj_all_rows_wanted(HgjDemand demand, const EState *estate);
 
 extern bool hgj_function_may_raise(Oid funcid, Oid collation);

@@ -209,6 +209,8 @@ typedef struct HgjJoinState
 	uint32		units;			/* of this execution, joined from files */
 	bool		splitting;		/* outer rows may wait in partitions */
 	bool		has_split;		/* the table is not all of the build side */
+	bool		rewinds;		/* the executor has asked for cheap rescans */
+	bool		rescanned;		/* there was one that left the build side alone */
 	struct HgjPartitions *partitions;	/* NULL: there never were any */
 	HgjPoll		poll;
 	bool		inner_read;		/* some of the inner side, since its start */

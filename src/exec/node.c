@@ -22,8 +22,9 @@
  *
  * Where the engine's device fails in any of these, failover.c takes over.
  *
- * A rescan keeps the table if it holds the whole build side and nothing that
- * went into it has changed.  Inside EvalPlanQual the children return the test
+ * A rescan keeps the table if nothing that went into it has changed; where it
+ * does not hold the whole build side, partition_keep.c knows what else there is,
+ * or how to make the table again.  Inside EvalPlanQual the children return the test
  * tuples, and nothing here needs to know.
  *
  * Memory: the state and its arrays live in the query's context.  The engine's
@@ -110,6 +111,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	callback->arg = state;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
 	state->counts.wanted = hgj_tally_begin(estate, eflags);
+	state->rewinds = (eflags & EXEC_FLAG_REWIND) != 0;
 	hgj_setup(state, estate, eflags);
 }
 
@@ -133,13 +135,12 @@ end_join(CustomScanState *node)
 	ExecEndNode(state->inner_ps);
 }
 
-/* Can the table be probed again? */
+/* Can the table be probed again, if it is the same build side? */
 static bool
-table_is_reusable(HgjJoinState *state)
+table_is_reusable(const HgjJoinState *state)
 {
 	return state->table != NULL && state->pass == 1 && state->last_pass &&
-		!state->has_split && state->inner_ps->chgParam == NULL &&
-		!(state->inner_key_params && state->css.ss.ps.chgParam != NULL);
+		(!state->has_split || hgj_split_is_there(state));
 }
 
 /*
@@ -193,6 +194,7 @@ static void
 rescan_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
+	bool		same;
 
 	hgj_device_rows_stop(state);
 	hgj_block_drop(state);
@@ -204,7 +206,17 @@ rescan_join(CustomScanState *node)
 		UpdateChangedParamSet(state->inner_ps, node->ss.ps.chgParam);
 	}
 
-	if (!table_is_reusable(state) || !clear_marks(state))
+	same = state->inner_ps->chgParam == NULL &&
+		!(state->inner_key_params && node->ss.ps.chgParam != NULL);
+	state->rescanned |= same;
+	if (same && table_is_reusable(state) && clear_marks(state))
+	{
+		if (state->has_split)
+			hgj_split_again(state);
+	}
+	else if (same && hgj_restore(state))
+		hgj_free_build(state);
+	else
 	{
 		hgj_partitions_release(state);
 		hgj_free_build(state);
@@ -305,7 +317,10 @@ start_join(HgjJoinState *state)
 	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
 	if (state->table == NULL)
+	{
+		hgj_check_restoring(state);
 		hgj_build_pass(state);
+	}
 	if (state->device_failed)
 		return HGJ_PHASE_START;
 

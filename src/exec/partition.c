@@ -40,6 +40,9 @@
  * go over the outer side once per part means to read it again, or to keep all of it.
  * Here most outer rows are done after the first part, and what waits is filtered.
  *
+ * A rescan begins with what is still there, or was kept, of the build side
+ * (partition_keep.c).
+ *
  * The number of partitions follows from the rows that are to come: for a
  * sequential scan, or a join above one, from the share of its pages that has
  * been read; for other children from the planner's estimate or, where that is
@@ -119,7 +122,9 @@ hgj_partition_bytes(const HgjJoinState *state)
 double
 hgj_unit_rows(const HgjJoinState *state)
 {
-	if (state->partitions && state->partitions->unit)
+	if (hgj_restoring(state))
+		return (double) state->partitions->kept.rows[0].rows;
+	if (hgj_in_unit(state))
 		return (double) state->partitions->unit->rows[HGJ_INNER_SIDE];
 	return state->inner_ps->plan->plan_rows;
 }
@@ -169,8 +174,9 @@ hgj_split_wanted(const HgjJoinState *state)
 	return passes * outer * HGJ_REREAD_COST > (rest + outer) * HGJ_SPILL_COST;
 }
 
-static void
-release_file(HgjPartitions *parts, HgjSpillFile *file)
+/* One user less of a file. */
+void
+hgj_partition_release_file(HgjPartitions *parts, HgjSpillFile *file)
 {
 	if (hgj_spill_file_release(file))
 		parts->nfiles--;
@@ -209,7 +215,7 @@ add_unit(HgjJoinState *state, const HgjSpillRun *outer_runs,
 			unit->rows[side] += unit->runs[side][i].rows;
 		}
 	}
-	unit->used_bits = parts->used_bits;
+	unit->used_bits = parts->split.used_bits;
 	unit->next = parts->pending;
 	parts->pending = unit;
 }
@@ -224,18 +230,18 @@ make_units(HgjJoinState *state, const HgjSpillRun *outer_runs)
 	double		bytes = 0;
 	double		rows = 0;
 
-	for (int p = 0; p < parts->npartitions; p++)
+	for (int p = 0; p < parts->split.npartitions; p++)
 	{
 		const HgjSpillRun *inner = &parts->inner_runs[p];
 		uint64		outer_rows = outer_runs ? outer_runs[p].rows : 0;
-		double		these = inner->rows * parts->row_bytes + inner->value_bytes;
+		double		these = inner->rows * parts->split.row_bytes + inner->value_bytes;
 
 		if ((inner->rows == 0 || !state->semantics.fill_inner) &&
 			(outer_rows == 0 || (inner->rows == 0 && !state->semantics.fill_outer)))
 			continue;			/* nothing can come out of it */
 		if (nmembers > 0 &&
-			(bytes + these > parts->unit_bytes ||
-			 (parts->unit_rows > 0 && rows + inner->rows > parts->unit_rows) ||
+			(bytes + these > parts->split.unit_bytes ||
+			 (parts->split.unit_rows > 0 && rows + inner->rows > parts->split.unit_rows) ||
 			 (hgj_chunk_rows > 0 && rows + inner->rows > hgj_chunk_rows)))
 		{
 			add_unit(state, outer_runs, members, nmembers);
@@ -262,15 +268,19 @@ hgj_split_end(HgjJoinState *state)
 		outer_runs = hgj_spill_close(&parts->writer);
 		state->stats.spilled_outer += outer_runs[0].file->end;
 	}
-	hgj_spill_filter_free(&parts->filter);
 	state->stats.held_bytes = Max(state->stats.held_bytes, parts->room.bytes);
 	make_units(state, outer_runs);
-	release_file(parts, parts->inner_runs[0].file);
-	pfree(parts->inner_runs);
-	parts->inner_runs = NULL;
+	if (hgj_in_unit(state) || parts->pending)
+	{
+		hgj_spill_filter_free(&parts->filter);
+		hgj_partition_release_file(parts, parts->inner_runs[0].file);
+		pfree(parts->inner_runs);
+		parts->inner_runs = NULL;
+	}
+	/* else the table stays, and a rescan may use both (partition_keep.c) */
 	if (outer_runs)
 	{
-		release_file(parts, outer_runs[0].file);
+		hgj_partition_release_file(parts, outer_runs[0].file);
 		pfree(outer_runs);
 	}
 	state->splitting = false;
@@ -282,7 +292,7 @@ release_unit(HgjPartitions *parts, HgjUnit *unit)
 	for (int side = 0; side < 2; side++)
 		if (unit->nruns[side] > 0)
 		{
-			release_file(parts, unit->runs[side][0].file);
+			hgj_partition_release_file(parts, unit->runs[side][0].file);
 			pfree(unit->runs[side]);
 		}
 	pfree(unit);
@@ -315,11 +325,11 @@ hgj_next_unit(HgjJoinState *state)
 	return true;
 }
 
-/* The next build rows, of the child or of the unit, into inner_batch. */
+/* The next build rows, of the child, of the unit, or kept, into inner_batch. */
 void
 hgj_fill_inner(HgjJoinState *state, uint32 max_rows)
 {
-	if (state->partitions && state->partitions->unit)
+	if (hgj_in_unit(state) || hgj_restoring(state))
 		hgj_spill_read(&state->partitions->readers[HGJ_INNER_SIDE],
 					   state->inner_batch, max_rows);
 	else
@@ -379,7 +389,7 @@ hgj_reread_unit(HgjJoinState *state)
 
 	if (state->splitting)
 	{
-		release_file(parts, parts->inner_runs[0].file);
+		hgj_partition_release_file(parts, parts->inner_runs[0].file);
 		pfree(parts->inner_runs);
 		parts->inner_runs = NULL;
 		hgj_partitions_free_memory(state);
@@ -401,27 +411,35 @@ hgj_reread_unit(HgjJoinState *state)
 	state->inner_batch->values = &state->rows.values;
 }
 
-/* Close all files: the next rows are the children's.  Not for aborts. */
+/* Close the file that is being written, if any. */
 void
-hgj_partitions_release(HgjJoinState *state)
+hgj_partition_drop_writer(HgjPartitions *parts)
+{
+	HgjSpillFile *file = parts->writer.file;
+
+	hgj_spill_free_blocks(&parts->writer);
+	if (file == NULL)
+		return;
+	pfree(parts->writer.buffers);
+	parts->writer.buffers = NULL;
+	parts->writer.file = NULL;
+	hgj_partition_release_file(parts, file);
+}
+
+/*
+ * The next outer rows are the child's; of the inner ones, what has been kept for
+ * a rescan stays.
+ */
+void
+hgj_partitions_release_units(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->partitions;
 	HgjUnit    *unit;
 
-	if (parts == NULL)
-		return;
-	if (parts->writer.file)
-	{
-		HgjSpillFile *file = parts->writer.file;
-
-		pfree(parts->writer.buffers);
-		parts->writer.buffers = NULL;
-		parts->writer.file = NULL;
-		release_file(parts, file);
-	}
+	hgj_partition_drop_writer(parts);
 	if (parts->inner_runs)
 	{
-		release_file(parts, parts->inner_runs[0].file);
+		hgj_partition_release_file(parts, parts->inner_runs[0].file);
 		pfree(parts->inner_runs);
 		parts->inner_runs = NULL;
 	}
@@ -437,6 +455,16 @@ hgj_partitions_release(HgjJoinState *state)
 		hgj_spill_end_read(&parts->readers[side]);
 	hgj_partitions_free_memory(state);
 	state->splitting = false;
+}
+
+/* Close all files: the next rows are the children's.  Not for aborts. */
+void
+hgj_partitions_release(HgjJoinState *state)
+{
+	if (state->partitions == NULL)
+		return;
+	hgj_partitions_release_units(state);
+	hgj_keep_nothing(state);
 }
 
 /* Free what is not palloc'd.  Safe at any time, and again. */

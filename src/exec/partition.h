@@ -22,6 +22,9 @@ typedef enum HgjSpillSide
 /* The most partitions of a split. */
 #define HGJ_MOST_PARTITIONS		512
 
+/* The largest block of a partition. */
+#define HGJ_LARGEST_BLOCK		((Size) 128 * 1024)
+
 /* The filter's part of the memory limit. */
 #define HGJ_FILTER_SHARE		16
 
@@ -48,6 +51,29 @@ typedef struct HgjSpillFilter
 	uint32		pause;			/* rows that are not asked about meanwhile */
 } HgjSpillFilter;
 
+/* How what does not fit into memory is split. */
+typedef struct HgjSplit
+{
+	int			used_bits;
+	int			npartitions;
+	Size		block_bytes;
+	double		row_bytes;		/* of memory, per row of the build side */
+	Size		unit_bytes;		/* of memory, that partitions may fill */
+	double		unit_rows;		/* that fit into device memory; 0 = any number */
+} HgjSplit;
+
+/* What a rescan needs of the first unit's build side (partition_keep.c). */
+typedef struct HgjKept
+{
+	Size		limit;			/* of memory, when it was made */
+	HgjSpillRun *rows;			/* one run: those of the table in memory; NULL:
+								 * nothing is kept */
+	HgjSplit	split;
+	HgjSpillRun *inner_runs;	/* the partitions */
+	HgjSpillFilter filter;		/* whose words are in the file of `rows`, */
+	uint64		filter_at;		/* here */
+} HgjKept;
+
 typedef struct HgjPartitions
 {
 	uint64		start;			/* of the hash, */
@@ -59,16 +85,14 @@ typedef struct HgjPartitions
 	HgjUnit    *unit;			/* being joined; NULL: the children's rows */
 	int			nfiles;			/* that are open: each has a buffer */
 
+	HgjKept		kept;
+	bool		restoring;		/* the build rows at hand are those of `kept` */
+
 	/* the split at hand: what of the unit does not fit into memory */
-	int			used_bits;
-	int			npartitions;
-	Size		block_bytes;
-	double		row_bytes;		/* of memory, per row of the build side */
-	Size		unit_bytes;		/* of memory, that partitions may fill */
-	double		unit_rows;		/* that fit into device memory; 0 = any number */
+	HgjSplit	split;
 	HgjSpillRoom room;			/* of memory, for blocks that need no file */
 	HgjSpillWriter writer;		/* of one side, then of the other */
-	HgjSpillRun *inner_runs;
+	HgjSpillRun *inner_runs;	/* NULL: there is no split */
 	HgjSpillFilter filter;
 } HgjPartitions;
 
@@ -86,12 +110,25 @@ extern uint64 hgj_unit_outer_rows(const HgjJoinState *state);
 extern bool hgj_rewind_unit(HgjJoinState *state);
 extern void hgj_reread_unit(HgjJoinState *state);
 extern void hgj_take_flags(HgjJoinState *state);
+extern void hgj_partition_release_file(HgjPartitions *parts, HgjSpillFile *file);
+extern void hgj_partition_drop_writer(HgjPartitions *parts);
+extern void hgj_partitions_release_units(HgjJoinState *state);
 extern void hgj_partitions_release(HgjJoinState *state);
 extern void hgj_partitions_free_memory(HgjJoinState *state);
 
 /* partition_split.c */
 extern void hgj_split_inner(HgjJoinState *state, uint32 batch_rows);
 extern void hgj_split_outer(HgjJoinState *state);
+
+/* partition_keep.c */
+extern void hgj_keep_split(HgjJoinState *state);
+extern void hgj_keep_nothing(HgjJoinState *state);
+extern bool hgj_split_is_there(const HgjJoinState *state);
+extern void hgj_split_again(HgjJoinState *state);
+extern bool hgj_restore(HgjJoinState *state);
+extern bool hgj_restoring(const HgjJoinState *state);
+extern void hgj_check_restoring(HgjJoinState *state);
+extern void hgj_restore_split(HgjJoinState *state);
 
 /* partition_filter.c */
 extern void hgj_spill_filter_make(HgjSpillFilter *filter, double rows,

@@ -419,6 +419,14 @@ hgj_spill_close(HgjSpillWriter *writer)
 	return runs;
 }
 
+/* Something else goes to the end of a file that rows have gone to. */
+void
+hgj_spill_put(HgjSpillFile *file, const void *bytes, Size n)
+{
+	BufFileWrite(file->file, unconstify(void *, bytes), n);
+	file->end += n;
+}
+
 /* Free what is not palloc'd.  Safe at any time, and again. */
 void
 hgj_spill_free_blocks(HgjSpillWriter *writer)

@@ -120,6 +120,7 @@ extern void hgj_spill_write(HgjSpillWriter *writer, const HgjBatch *batch,
 							const uint32 *rows, const uint32 *partitions,
 							const uint8 *flags, uint32 n);
 extern HgjSpillRun *hgj_spill_close(HgjSpillWriter *writer);
+extern void hgj_spill_put(HgjSpillFile *file, const void *bytes, Size n);
 extern void hgj_spill_free_blocks(HgjSpillWriter *writer);
 extern bool hgj_spill_file_release(HgjSpillFile *file);
 
@@ -130,6 +131,7 @@ extern void hgj_spill_read_runs(HgjSpillReader *reader, MemoryContext context,
 extern void hgj_spill_rewind(HgjSpillReader *reader);
 extern void hgj_spill_read(HgjSpillReader *reader, HgjBatch *batch,
 						   uint32 max_rows);
+extern void hgj_spill_get(HgjSpillFile *file, uint64 at, void *bytes, Size n);
 extern void hgj_spill_end_read(HgjSpillReader *reader);
 
 #endif							/* HGJ_PARTITION_FILE_H */

@@ -57,13 +57,28 @@ hgj_spill_end_read(HgjSpillReader *reader)
 	memset(reader, 0, sizeof(*reader));
 }
 
+/* So many bytes of a file. */
+void
+hgj_spill_get(HgjSpillFile *file, uint64 at, void *bytes, Size n)
+{
+	size_t		got;
+
+	if (BufFileSeek(file->file, 0, (off_t) at, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file of a HashGraphJoin")));
+	got = BufFileRead(file->file, bytes, n);
+	if (got != n)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read from temporary file of a HashGraphJoin: read only %zu of %zu bytes",
+						got, n)));
+}
+
 /* Read the next block, which is in the file. */
 static void
 read_block(HgjSpillReader *reader)
 {
-	HgjSpillFile *file = reader->runs[reader->run].file;
-	size_t		got;
-
 	if (reader->next_bytes > reader->capacity)
 	{
 		if (reader->buffer)
@@ -74,16 +89,8 @@ read_block(HgjSpillReader *reader)
 												reader->next_bytes);
 		reader->capacity = reader->next_bytes;
 	}
-	if (BufFileSeek(file->file, 0, (off_t) reader->next, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not seek in temporary file of a HashGraphJoin")));
-	got = BufFileRead(file->file, reader->buffer, reader->next_bytes);
-	if (got != reader->next_bytes)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not read from temporary file of a HashGraphJoin: read only %zu of %zu bytes",
-						got, (size_t) reader->next_bytes)));
+	hgj_spill_get(reader->runs[reader->run].file, reader->next, reader->buffer,
+				  reader->next_bytes);
 	reader->block = reader->buffer;
 }
 

@@ -26,7 +26,6 @@
 #include "utils/memutils.h"
 
 #define HGJ_SMALLEST_BLOCK		((Size) 4 * 1024)
-#define HGJ_LARGEST_BLOCK		((Size) 128 * 1024)
 
 #define HGJ_FEWEST_PARTITIONS	4
 #define HGJ_USUAL_PARTITIONS	32
@@ -75,11 +74,11 @@ plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit, Size t
 	HgjPartitions *parts = state->partitions;
 
 	parts->room.most = 0;
-	parts->unit_rows = 0;
+	parts->split.unit_rows = 0;
 	if (!state->on_device)
 		return;
 	if (state->device_limit > 0 && memory->build_peak > 0)
-		parts->unit_rows = HGJ_UNIT_FILL * state->total_rows *
+		parts->split.unit_rows = HGJ_UNIT_FILL * state->total_rows *
 			hgj_table_share(state) / memory->build_peak;
 	taken += memory->host + hgj_row_store_bytes(&state->rows) +
 		hgj_partition_bytes(state);
@@ -151,23 +150,23 @@ plan_split(HgjJoinState *state)
 	int			n = HGJ_FEWEST_PARTITIONS;
 
 	state->engine->memory(state->table, &memory);
-	parts->row_bytes = ((double) (state->on_device ? memory.host : memory.build_peak) +
+	parts->split.row_bytes = ((double) (state->on_device ? memory.host : memory.build_peak) +
 						state->rows.allocated) / in_memory;
-	parts->unit_bytes = taken < limit ? limit - taken : 0;
-	parts->unit_bytes = Max(parts->unit_bytes, limit / 8);
-	parts->unit_bytes = (Size) (parts->unit_bytes * HGJ_UNIT_FILL);
+	parts->split.unit_bytes = taken < limit ? limit - taken : 0;
+	parts->split.unit_bytes = Max(parts->split.unit_bytes, limit / 8);
+	parts->split.unit_bytes = (Size) (parts->split.unit_bytes * HGJ_UNIT_FILL);
 	plan_for_device(state, &memory, limit, taken);
-	wanted = factor * rest / parts->unit_bytes *
-		(parts->row_bytes + state->rows.values.allocated / in_memory);
-	if (parts->unit_rows > 0)
-		wanted = Max(wanted, factor * rest / parts->unit_rows);
+	wanted = factor * rest / parts->split.unit_bytes *
+		(parts->split.row_bytes + state->rows.values.allocated / in_memory);
+	if (parts->split.unit_rows > 0)
+		wanted = Max(wanted, factor * rest / parts->split.unit_rows);
 	wanted = Max(wanted, HGJ_USUAL_PARTITIONS);
 	wanted = Min(wanted, HGJ_MOST_PARTITIONS);
 	while (n < wanted && (Size) n * 2 * HGJ_SMALLEST_BLOCK <= budget)
 		n *= 2;
-	parts->npartitions = n;
-	parts->block_bytes = Min(budget / n, HGJ_LARGEST_BLOCK) / 1024 * 1024;
-	parts->used_bits = (parts->unit ? parts->unit->used_bits : 0) +
+	parts->split.npartitions = n;
+	parts->split.block_bytes = Min(budget / n, HGJ_LARGEST_BLOCK) / 1024 * 1024;
+	parts->split.used_bits = (parts->unit ? parts->unit->used_bits : 0) +
 		pg_leftmost_one_pos32(n);
 	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE);
 	ereport(state->logged.split ? DEBUG2 : DEBUG1,
@@ -182,7 +181,7 @@ open_writer(HgjJoinState *state, HgjSpillSide side)
 	HgjPartitions *parts = state->partitions;
 
 	hgj_spill_open(&parts->writer, state->context, &parts->layouts[side],
-				   parts->npartitions, parts->block_bytes, &parts->room);
+				   parts->split.npartitions, parts->split.block_bytes, &parts->room);
 	parts->nfiles++;
 	hgj_note_peak_memory(state);
 }
@@ -205,8 +204,8 @@ static void
 choose_partitions(const HgjPartitions *parts, const uint64 *hashes, uint32 n,
 				  uint32 *partitions)
 {
-	int			shift = 64 - parts->used_bits;
-	uint32		mask = parts->npartitions - 1;
+	int			shift = 64 - parts->split.used_bits;
+	uint32		mask = parts->split.npartitions - 1;
 
 	for (uint32 i = 0; i < n; i++)
 		partitions[i] = (uint32) (hashes[i] >> shift) & mask;
@@ -261,7 +260,7 @@ write_keyless(HgjPartitions *parts, const HgjBatch *batch)
 			continue;
 		}
 		rows[n] = row;
-		partitions[n++] = i & (parts->npartitions - 1);	/* any will do */
+		partitions[n++] = i & (parts->split.npartitions - 1);	/* any will do */
 		if (n == HGJ_PORTION)
 		{
 			hgj_spill_write(&parts->writer, batch, rows, partitions, flags, n);
@@ -311,6 +310,7 @@ hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 	state->stats.spilled_inner += parts->inner_runs[0].file->end;
 	state->stats.held_bytes = Max(state->stats.held_bytes, parts->room.bytes);
 	hgj_spill_filter_settle(&parts->filter);
+	hgj_keep_split(state);
 }
 
 /*

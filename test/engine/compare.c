@@ -28,6 +28,47 @@ spec_default(uint32_t nwords)
 	return spec;
 }
 
+/* The rows come back as they were appended, each once. */
+static void
+check_appended(HgjTable *table, const Rows *rows)
+{
+	uint32_t	capacity = 1 + rnd_below(2000);
+	uint32_t	total = rows->sel != NULL ? rows->nsel : rows->n;
+	uint32_t	done = 0;
+	uint32_t	n = 0;
+	uint64_t	cursor = 0;
+	uint32_t   *ids = must_alloc(capacity * sizeof(uint32_t));
+	uint64_t   *words[HGJ_MAX_KEY_WORDS];
+	HgjError	err = {HGJ_OK, ""};
+	bool		same = true;
+	uint32_t	w;
+
+	for (w = 0; w < rows->nwords; w++)
+		words[w] = must_alloc(capacity * sizeof(uint64_t));
+	do
+	{
+		uint32_t	i;
+
+		CHECK_STATUS(engine->appended(table, &cursor, words, ids, capacity, &n,
+									  &err), HGJ_OK);
+		for (i = 0; i < n && same && done < total; i++, done++)
+		{
+			uint32_t	row = rows->sel != NULL ? rows->sel[done] : done;
+
+			same = ids[i] == (rows->row_ids != NULL ? rows->row_ids[row] :
+							  rows->first_row + row);
+			for (w = 0; w < rows->nwords; w++)
+				same = same && words[w][i] == rows->words[w][row];
+		}
+		same = same && i == n;
+	} while (n > 0 && same);
+	CHECK(same && done == total, "row %u of %u that were appended is another",
+		  done, total);
+	for (w = 0; w < rows->nwords; w++)
+		free(words[w]);
+	free(ids);
+}
+
 /* Create a table, append rows in a few batches, build it; NULL on failure. */
 HgjTable *
 table_of(const HgjTableSpec *spec, const Rows *rows)
@@ -59,6 +100,8 @@ table_of(const HgjTableSpec *spec, const Rows *rows)
 	else if (status == HGJ_OK)
 		status = engine->append(table, &keys, rows->first_row, rows->row_ids,
 								&err);
+	if (status == HGJ_OK && engine->appended != NULL && rnd_below(8) == 0)
+		check_appended(table, rows);
 	if (status == HGJ_OK)
 		status = engine->build(table, rows->first_row + rows->n, &err);
 	if (!CHECK(status == HGJ_OK, "build: %s: %s", hgj_status_name(status),

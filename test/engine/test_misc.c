@@ -116,6 +116,7 @@ invalid_before_build(void)
 	HgjError	err = {HGJ_OK, ""};
 
 	CHECK_STATUS(engine->table_create(&spec, &table, &err), HGJ_OK);
+	CHECK(!is_cpu || engine->appended != NULL, "no rows to be had back");
 	CHECK_STATUS(engine->append(table, NULL, 0, NULL, &err), HGJ_INVALID);
 	keys.words = NULL;
 	CHECK_STATUS(engine->append(table, &keys, 0, NULL, &err), HGJ_INVALID);
@@ -158,6 +159,7 @@ invalid_after_build(void)
 	HgjKeys		keys = rows_keys(&rows);
 	uint32_t	out[4];
 	uint32_t	cursor = 0;
+	uint64_t	position = 0;
 	uint32_t	n = 0;
 	HgjMatches	m;
 	HgjError	err = {HGJ_OK, ""};
@@ -167,6 +169,9 @@ invalid_after_build(void)
 	m.capacity = 4;
 	CHECK_STATUS(engine->append(table, &keys, 0, NULL, &err), HGJ_INVALID);
 	CHECK_STATUS(engine->build(table, 10, &err), HGJ_INVALID);
+	if (engine->appended != NULL)
+		CHECK_STATUS(engine->appended(table, &position, NULL, out, 4, &n, &err),
+					 HGJ_INVALID);
 	CHECK_STATUS(engine->probe_create(table, &probe, &err), HGJ_OK);
 	CHECK_STATUS(engine->probe_next(probe, &m, &err), HGJ_INVALID);
 	CHECK_STATUS(engine->probe_begin(probe, &keys, (HgjProbeMode) 9, 0, &err),

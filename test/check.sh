@@ -223,7 +223,7 @@ suite_cassert()
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
 	tap "$config" test/t/002_cancel.pl test/t/003_neighbours.pl test/t/006_stopped.pl test/t/007_standby.pl test/t/008_engines.pl test/t/009_partitions.pl \
-		test/t/012_faults.pl test/t/013_device_faults.pl test/cassert/001_faults.pl
+		test/t/012_faults.pl test/t/013_device_faults.pl test/t/015_device_rows.pl test/t/016_pipelines.pl test/cassert/001_faults.pl
 
 	local found
 	found=$(grep -E 'TRAP:|was terminated by signal|(buffer refcount|resource|snapshot reference|relcache reference|cache reference|tupdesc reference|temporary file|file) leak|problem in alloc set|detected write past chunk end' \

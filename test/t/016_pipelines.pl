@@ -244,11 +244,10 @@ is($node->safe_psql('postgres', "$agg BEGIN; DECLARE c CURSOR FOR $groups; FETCH
 
 # ---- much work can be left
 $node->safe_psql('postgres', 'CREATE TABLE one AS SELECT 1 AS k, i AS v FROM generate_series(1, 3000) i; ANALYZE one');
-for my $q ('SELECT count(*) FROM f JOIN one a ON f.c1 = a.k JOIN one b ON f.c1 = b.k', 'SELECT count(*) FROM f JOIN one a ON f.c1 = a.k AND a.v < 0 - f.id JOIN one b ON f.c1 = b.k',
-	'SELECT a.v + b.v FROM f JOIN one a ON f.c1 = a.k JOIN one b ON f.c1 = b.k AND b.v + 3000 < a.v')
+for my $q ('SELECT count(*) FROM f JOIN one a ON f.c1 = a.k JOIN one b ON f.c1 = b.k', 'SELECT count(*) FROM f JOIN one a ON f.c1 = a.k JOIN one b ON f.c1 = b.k AND b.v < 0 - f.id',
+	'SELECT a.v + b.v FROM f JOIN one a ON f.c1 = a.k JOIN one b ON f.c1 = b.k AND b.v < f.v AND f.v < a.v AND a.v < b.v')
 {
 	my (undef, $out, $err) = $node->psql('postgres', "$device SET statement_timeout = '300ms'; $q; RESET statement_timeout; SELECT tables FROM hashgraph_join_devices(); $groups", on_error_stop => 0);
-	last if $q =~ /< 0 - / && $err eq '';
 	like($err, qr/canceling statement due to statement timeout/, "$q: cancelled");
 	is($out, "0\n$answer", 'nothing stays on the device, and the session goes on');
 }

@@ -197,7 +197,7 @@ suite_random()
 	library=$(mktemp -d /tmp/hgj_fake.XXXXXX)
 	hgj_at_exit "rm -rf '$library'"
 	chmod 755 "$library"
-	cp test/fake/build/fake.so "$library/fake.so"
+	install -m 755 test/fake/build/fake.so "$library/fake.so"
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_RANDOM_QUERIES:-300}" \
 		--engine cuda --library "$library/fake.so"
 }

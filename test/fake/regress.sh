@@ -28,7 +28,7 @@ make -s -C test/fake build/fake.so || exit 1
 library=$(mktemp -d /tmp/hgj_fake.XXXXXX)
 trap 'rm -rf "$library"' EXIT
 chmod 755 "$library"
-cp test/fake/build/fake.so "$library/fake.so"
+install -m 755 test/fake/build/fake.so "$library/fake.so"
 
 rm -rf "$dir"
 mkdir -p "$dir"

@@ -392,6 +392,7 @@ void pipeline_count(HgjPipeline *p, const uint64_t *flags)
 	memcpy(p->counted.joined, flags + PIPE_FLAG_JOINED, sizeof(p->counted.joined));
 	memcpy(p->counted.removed, flags + PIPE_FLAG_REMOVED, sizeof(p->counted.removed));
 	memcpy(p->counted.filtered, flags + PIPE_FLAG_FILTERED, sizeof(p->counted.filtered));
+	p->counted.dropped = flags[PIPE_FLAG_DROPPED];
 }
 
 /* Step 4: a kernel for the slot's rows, or for one turn of them. */

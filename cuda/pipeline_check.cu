@@ -56,7 +56,7 @@ static bool instruction_is_sound(const HgjPipelineSpec *spec, uint32_t at)
 			return in->a < HGJ_PIPE_REGISTERS && in->arg > at && in->arg < spec->ncode;
 		case HGJ_PIPE_FILTER:
 			return in->a < HGJ_PIPE_REGISTERS &&
-				   (in->arg <= spec->njoins ||
+				   (in->arg <= spec->njoins || in->arg == HGJ_PIPE_DROP ||
 					(in->arg > HGJ_PIPE_JOINS &&
 					 in->arg <= HGJ_PIPE_JOINS + spec->njoins));
 		case HGJ_PIPE_COMPARE:
@@ -108,6 +108,12 @@ static HgjStatus check_code(HgjPipeline *p, HgjError *err)
 				return fail(err, HGJ_INVALID,
 							"the matches of a pipeline are in disorder");
 			p->view.joins[matched++].after_match = i + 1;
+		}
+		else if (in->op == HGJ_PIPE_FILTER && in->arg == HGJ_PIPE_DROP)
+		{
+			if (probed > 0)
+				return fail(err, HGJ_INVALID,
+							"a filter of input rows stands behind a probe");
 		}
 		else if (in->op == HGJ_PIPE_FILTER && in->arg > HGJ_PIPE_JOINS + matched)
 			return fail(err, HGJ_INVALID,

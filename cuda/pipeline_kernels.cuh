@@ -183,7 +183,8 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	uint32_t joined[JOINS] = {};
 	uint32_t removed[JOINS] = {};
 	uint32_t filtered[JOINS] = {};
-	PipeCounts counts = {joined, removed, filtered};
+	uint32_t dropped = 0;
+	PipeCounts counts = {joined, removed, filtered, &dropped};
 	unsigned long long stop = 0;
 	GroupSink<OWN, TURNS> sink = {shared_words > 0 ? words : view.groups.states, own, 0,
 								  TURNS ? clock64() : 0};
@@ -216,12 +217,15 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	if constexpr (TURNS)
 		add_counts(view, counts);
 	else
+	{
 		for (uint32_t j = 0; j < view.njoins; j++)
 		{
 			add_counter(view.flags + PIPE_FLAG_JOINED + j, joined[j]);
 			add_counter(view.flags + PIPE_FLAG_REMOVED + j, removed[j]);
 			add_counter(view.flags + PIPE_FLAG_FILTERED + j, filtered[j]);
 		}
+		add_counter(view.flags + PIPE_FLAG_DROPPED, dropped);
+	}
 	add_counter(view.flags + PIPE_FLAG_ENDED, sink.ended);
 	if (OWN)
 		for (uint32_t w = 0; w < view.nwords; w++)

@@ -130,6 +130,7 @@ struct PipeCounts
 	uint32_t *joined;
 	uint32_t *removed;
 	uint32_t *filtered;
+	uint32_t *dropped; /* one of them */
 };
 
 template <int REGS, int JOINS>
@@ -294,7 +295,9 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &b
 			case HGJ_PIPE_FILTER:
 				if (true_a)
 					break;
-				if (in.arg > HGJ_PIPE_JOINS)
+				if (in.arg == HGJ_PIPE_DROP)
+					++*counts.dropped;
+				else if (in.arg > HGJ_PIPE_JOINS)
 				{
 					counts.filtered[in.arg - 1 - HGJ_PIPE_JOINS]++;
 					counts.joined[in.arg - 1 - HGJ_PIPE_JOINS]--;

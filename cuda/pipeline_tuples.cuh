@@ -55,7 +55,8 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	uint32_t joined[JOINS] = {};
 	uint32_t removed[JOINS] = {};
 	uint32_t filtered[JOINS] = {};
-	PipeCounts counts = {joined, removed, filtered};
+	uint32_t dropped = 0;
+	PipeCounts counts = {joined, removed, filtered, &dropped};
 	TupleSink sink = {clock64()};
 	unsigned long long stop;
 

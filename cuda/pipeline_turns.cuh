@@ -177,6 +177,7 @@ __device__ __forceinline__ void add_counts(const PipeView &view, const PipeCount
 		add_counter(view.flags + PIPE_FLAG_REMOVED + j, counts.removed[j]);
 		add_counter(view.flags + PIPE_FLAG_FILTERED + j, counts.filtered[j]);
 	}
+	add_counter(view.flags + PIPE_FLAG_DROPPED, *counts.dropped);
 }
 
 } // namespace hgj

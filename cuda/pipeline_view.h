@@ -95,7 +95,8 @@ struct PipeView
 	uint32_t registers;
 	const HgjPipeInstruction *code;
 	unsigned long long *flags; /* PIPE_*, groups added, rows that ended, then
-								* `joined`, `removed`, `filtered` of each join;
+								* `joined`, `removed`, `filtered` of each join,
+								* `dropped`;
 								* rows returned; counters of turns */
 	uint8_t keys[HGJ_PIPE_KEYS];
 	HgjPipeWord words[HGJ_PIPE_WORDS];
@@ -111,7 +112,8 @@ constexpr int PIPE_FLAG_OUT = 3; /* group rows written at the end */
 constexpr int PIPE_FLAG_JOINED = 4;
 constexpr int PIPE_FLAG_REMOVED = PIPE_FLAG_JOINED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_FILTERED = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
-constexpr int PIPE_FLAG_RETURNED = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
+constexpr int PIPE_FLAG_DROPPED = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
+constexpr int PIPE_FLAG_RETURNED = PIPE_FLAG_DROPPED + 1;
 constexpr int PIPE_FLAG_COUNTERS = PIPE_FLAG_RETURNED + 1; /* of each slot */
 constexpr int PIPE_FLAGS = PIPE_FLAG_COUNTERS + 2 * PIPE_SLOTS;
 

@@ -78,6 +78,7 @@
 #define HGJ_PIPE_WORDS		32	/* state words of a group */
 #define HGJ_PIPE_CODE		512
 #define HGJ_PIPE_NONE		255 /* no register */
+#define HGJ_PIPE_DROP		(2 * HGJ_PIPE_JOINS + 1)	/* arg of FILTER */
 
 /* How the bits of a value are to be read; exec/program_private.h's order. */
 typedef enum HgjPipeKind
@@ -139,7 +140,9 @@ typedef enum HgjPipeOp
 	HGJ_PIPE_JUMP_VALID,		/* a is not NULL */
 	HGJ_PIPE_FILTER,			/* give up unless a is true; counted for join
 								 * arg - 1, if arg is not 0: a candidate; for join
-								 * arg - 1 - HGJ_PIPE_JOINS: a row behind its MATCH */
+								 * arg - 1 - HGJ_PIPE_JOINS: a row behind its MATCH;
+								 * if it is HGJ_PIPE_DROP, an input row, before the
+								 * first PROBE */
 	HGJ_PIPE_PROBE,				/* join a */
 	HGJ_PIPE_MATCH				/* join a */
 } HgjPipeOp;
@@ -247,6 +250,7 @@ typedef struct HgjPipelineInfo
 	uint64_t	joined[HGJ_PIPE_JOINS]; /* rows that went on after MATCH, less: */
 	uint64_t	filtered[HGJ_PIPE_JOINS];	/* those that a FILTER gave up */
 	uint64_t	removed[HGJ_PIPE_JOINS];	/* candidates that a FILTER gave up */
+	uint64_t	dropped;		/* input rows that one gave up */
 } HgjPipelineInfo;
 
 typedef struct HgjPipeline HgjPipeline;

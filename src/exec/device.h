@@ -79,9 +79,10 @@ typedef uint8 (*HgjDeviceLookup) (void *arg, int input);
 typedef struct HgjDeviceColumn
 {
 	int			join;			/* its build side, or one of these: */
-#define HGJ_DEVICE_INPUT	(-1)	/* an input column, by attno */
+#define HGJ_DEVICE_INPUT	(-1)	/* an input column: the table's attno, or, for
+								 * rows, that of the outer side */
 #define HGJ_DEVICE_WORD		(-2)	/* a key word of the bottom join */
-	int			column;			/* of the side's columns, the attno, or the word */
+	int			column;			/* of the side's columns, an attno, or a word */
 	int			from;			/* rows: the outer batch's column, or word */
 	int			number;			/* among the join's payload columns, or the inputs */
 	uint8		kind;
@@ -107,6 +108,8 @@ typedef struct HgjDevice
 	HgjPairColumns filter_columns[HGJ_PIPE_JOINS];	/* and what it reads */
 	HgjSource	source;			/* the bottom one's outer side, once more: only
 								 * the columns that are needed, and no keys */
+	HgjProgram *scan_filter;	/* the quals of its scan, if they run here, */
+	List	   *scan_attnos;	/* and the table's columns that they read */
 	HgjColumn	inputs[HGJ_PIPE_INPUTS];
 	HgjBatch   *batch;			/* in a staging buffer */
 	bool		reading;		/* the source has been asked for rows */

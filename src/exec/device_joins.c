@@ -16,8 +16,9 @@
  *	  that does not count for later: a row that is filled with NULLs goes on
  *	  behind the MATCH.
  *
- * Below an aggregation the inputs are columns of the outer scan, which a source of
- * the pipeline's own decodes.  Where rows are returned they are those of the
+ * Below an aggregation the inputs are columns of the outer scan's table, which a
+ * source of the pipeline's own decodes; the scan's quals may be the first thing that
+ * runs (device_plan.c).  Where rows are returned they are those of the
  * bottom join's outer batch: its key words, whatever their kind, and columns.
  *
  * Everything is palloc'd in the query's context.  No locks.
@@ -27,17 +28,18 @@
 #include "compat.h"
 
 #include "access/parallel.h"
+#include "catalog/heap.h"
 #include "exec/demand.h"
 #include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/program_private.h"
 #include "executor/executor.h"
+#include "utils/rel.h"
 
 /* How a column is kept, by value; its bits are enough where that is unknown. */
 static uint8
-kind_of_column(HgjDevice *d, PlanState *child, AttrNumber attno)
+kind_of_attribute(HgjDevice *d, const FormData_pg_attribute *att)
 {
-	Form_pg_attribute att = TupleDescAttr(ExecGetResultType(child), attno - 1);
 	HgjKind		kind = hgj_kind_of_type(att->atttypid);
 
 	if (!att->attbyval)
@@ -55,6 +57,23 @@ kind_of_column(HgjDevice *d, PlanState *child, AttrNumber attno)
 		default:
 			return HGJ_PIPE_I8;
 	}
+}
+
+static uint8
+kind_of_column(HgjDevice *d, PlanState *child, AttrNumber attno)
+{
+	return kind_of_attribute(d, TupleDescAttr(ExecGetResultType(child), attno - 1));
+}
+
+/* Of the table that is read by pages. */
+static const FormData_pg_attribute *
+table_attribute(const HgjDevice *d, AttrNumber attno)
+{
+	SeqScanState *scan = castNode(SeqScanState, d->joins[0]->outer_ps);
+
+	if (attno < 0)
+		return SystemAttributeDefinition(attno);
+	return TupleDescAttr(RelationGetDescr(scan->ss.ss_currentRelation), attno - 1);
 }
 
 /* A key word, or a column, of the bottom join's outer batch. */
@@ -98,13 +117,13 @@ add_column(HgjDevice *d, int join, int column)
 	else if (join < 0)
 	{
 		HgjColumn  *input = &d->inputs[d->spec.ninputs];
+		const FormData_pg_attribute *att = table_attribute(d, column);
 
 		if (d->spec.ninputs == HGJ_PIPE_INPUTS)
 			return NULL;
-		child = d->joins[0]->outer_ps;
-		c->kind = kind_of_column(d, child, column);
+		c->kind = kind_of_attribute(d, att);
 		input->attno = column;
-		input->attlen = TupleDescAttr(ExecGetResultType(child), column - 1)->attlen;
+		input->attlen = att->attlen;
 		input->attbyval = true;
 		input->width = c->width = (uint8) input->attlen;
 		c->number = d->spec.ninputs++;
@@ -129,8 +148,8 @@ add_column(HgjDevice *d, int join, int column)
 }
 
 /*
- * The register of an input (join HGJ_DEVICE_INPUT, by attno, or HGJ_DEVICE_WORD),
- * or of a build side's column.
+ * The register of an input (join HGJ_DEVICE_INPUT or HGJ_DEVICE_WORD), or of a
+ * build side's column.
  */
 static uint8
 load_column(HgjDevice *d, int join, int column)
@@ -158,6 +177,26 @@ load_column(HgjDevice *d, int join, int column)
 	return c->reg;
 }
 
+/* The register of a column of the bottom join's outer side. */
+static uint8
+load_outer(HgjDevice *d, AttrNumber attno)
+{
+	List	   *targetlist = d->joins[0]->outer_ps->plan->targetlist;
+
+	if (!d->rows)
+		attno = castNode(Var, list_nth_node(TargetEntry, targetlist, attno - 1)->expr)->varattno;
+	return load_column(d, HGJ_DEVICE_INPUT, attno);
+}
+
+/* HgjDeviceLookup of the scan's quals. */
+static uint8
+look_scan_up(void *arg, int input)
+{
+	HgjDevice  *d = arg;
+
+	return load_column(d, HGJ_DEVICE_INPUT, list_nth_int(d->scan_attnos, input));
+}
+
 /* HgjDeviceLookup of programs over pairs of a join. */
 typedef struct PairLookup
 {
@@ -178,7 +217,7 @@ load_side(HgjDevice *d, int j, bool inner, int column)
 	if (inner)
 		return load_column(d, j, column);
 	attno = d->joins[j]->outer.columns[column].attno;
-	return j > 0 ? load_output(d, j - 1, attno) : load_column(d, HGJ_DEVICE_INPUT, attno);
+	return j > 0 ? load_output(d, j - 1, attno) : load_outer(d, attno);
 }
 
 /* The register of a column of join j's target list. */
@@ -288,7 +327,7 @@ write_keys(HgjDevice *d, int j)
 		if (d->code.reason != HGJ_DEVICE_FITS)
 			return;
 		reg = j > 0 ? load_output(d, j - 1, key->attno) :
-			load_column(d, HGJ_DEVICE_INPUT, key->attno);
+			load_outer(d, key->attno);
 		spec->keys[k] = hgj_device_key_word(&d->code, reg, kind);
 	}
 }
@@ -364,6 +403,8 @@ hgj_device_write_joins(HgjDevice *d, bool constants)
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
 		d->columns[i].loaded = false;
 	d->spec.njoins = d->njoins;
+	if (d->scan_filter)
+		hgj_device_filter(&d->code, d->scan_filter, HGJ_PIPE_DROP - 1, look_scan_up, d);
 	for (int j = 0; j < d->njoins && d->code.reason == HGJ_DEVICE_FITS; j++)
 		write_join(d, j);
 }

@@ -12,6 +12,8 @@
  *	  how often it counts, then what the aggregates keep.  Floats' sums have no
  *	  squares, so that transition values of avg() stay with the host; sum(float4)
  *	  rounds after every step, and does, too.
+ * 4. The quals of the outer scan come before all that, if they are such as run
+ *	  here and most rows pass them; otherwise the source runs them.
  *
  * Everything is palloc'd in the query's context.  No locks.
  *
@@ -20,11 +22,16 @@
 #include "compat.h"
 
 #include "exec/agg_accumulate.h"
+#include "exec/demand.h"
 #include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/program_private.h"
 #include "executor/executor.h"
 #include "optimizer/optimizer.h"
+#include "utils/rel.h"
+
+/* The part of a scan's rows that must pass its quals for them to run here. */
+#define HGJ_DEVICE_LEAST_PASSING	0.5
 
 /* How EXPLAIN spells a reason. */
 const char *
@@ -291,6 +298,57 @@ hgj_device_write(HgjDevice *d, bool constants)
 	return d->code.reason == HGJ_DEVICE_FITS;
 }
 
+/* HgjInputLookup of the scan's quals. */
+static int
+look_scan_var_up(void *arg, const Var *var)
+{
+	HgjDevice  *d = arg;
+	int			i = 0;
+	ListCell   *lc;
+
+	if (var->varattno <= 0 || var->varlevelsup != 0)
+		return -1;
+	foreach(lc, d->scan_attnos)
+	{
+		if (lfirst_int(lc) == var->varattno)
+			return i;
+		i++;
+	}
+	d->scan_attnos = lappend_int(d->scan_attnos, var->varattno);
+	return i;
+}
+
+/*
+ * Step 4: are all of the scan's quals for the device?  Where many rows pass, it
+ * is cheaper to send and to drop the others than to look at each here; where few
+ * do, the host leaves out of the rest what it need not decode.
+ */
+static bool
+compile_scan_filter(HgjDevice *d)
+{
+	ScanState  *scan = (ScanState *) d->joins[0]->outer_ps;
+	Plan	   *plan = scan->ps.plan;
+	double		tuples = RelationGetForm(scan->ss_currentRelation)->reltuples;
+
+	if (plan->qual == NIL || tuples <= 0 ||
+		hgj_may_raise((Node *) plan->qual, scan->ps.state) ||
+		plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING)
+		return false;
+	return hgj_program_compile_quals(plan->qual, &scan->ps, look_scan_var_up, d, true,
+									 &d->scan_filter) == NIL;
+}
+
+/* It is not for the device: as if it had never been tried. */
+static void
+forget_scan_filter(HgjDevice *d)
+{
+	d->scan_filter = NULL;
+	d->ncolumns = 0;
+	d->spec.ninputs = 0;
+	for (int j = 0; j < d->njoins; j++)
+		d->spec.joins[j].ncolumns = 0;
+}
+
 /* Step 1. */
 static HgjDeviceReason
 look_at_plan(HgjDevice *d)
@@ -305,6 +363,12 @@ look_at_plan(HgjDevice *d)
 		return HGJ_DEVICE_SOURCE;
 	if (contain_volatile_functions((Node *) bottom->outer_ps->plan->qual))
 		return HGJ_DEVICE_VOLATILE;
+	if (compile_scan_filter(d))
+	{
+		if (hgj_device_write(d, false))
+			return HGJ_DEVICE_FITS;
+		forget_scan_filter(d);
+	}
 	return hgj_device_write(d, false) ? HGJ_DEVICE_FITS : d->code.reason;
 }
 
@@ -325,6 +389,8 @@ hgj_device_plan(HgjAggState *agg, EState *estate)
 	d->source.ncols = d->spec.ninputs;
 	d->source.columns = d->inputs;
 	d->source.econtext = d->joins[0]->outer.econtext;
+	d->source.of_table = true;
+	d->source.leave_quals = d->scan_filter != NULL;
 	if (!hgj_source_use_pages(&d->source, estate))
 		d->reason = HGJ_DEVICE_SOURCE;
 	d->batch = hgj_batch_create(estate->es_query_cxt, d->inputs, d->spec.ninputs, 0);

@@ -238,13 +238,16 @@ run_pipeline(HgjDevice *d)
 static void
 count_rows(HgjDevice *d)
 {
+	PlanState  *scan = d->joins[0]->outer_ps;
+	uint64		dropped = d->ran ? d->info.dropped : 0;
+
 	for (int j = 0; j < d->njoins; j++)
 	{
 		HgjJoinState *join = d->joins[j];
 		PlanState  *ps = &join->css.ss.ps;
 
 		if (j == 0)
-			join->outer.rows_read += d->source.rows_read;
+			join->outer.rows_read += d->source.rows_read - dropped;
 		else if (d->ran)
 			join->outer.rows_read += d->info.joined[j - 1];
 		if (d->ran)
@@ -258,6 +261,9 @@ count_rows(HgjDevice *d)
 		}
 	}
 	d->source.rows_read = 0;
+	if (scan->instrument)
+		scan->instrument->tuplecount -= dropped;
+	InstrCountFiltered1(scan, dropped);
 }
 
 /*
@@ -328,6 +334,8 @@ hgj_device_explain(const HgjDevice *d, ExplainState *es)
 		ExplainPropertyText("Device Pipeline", psprintf("no (%s)", text), es);
 	else
 		ExplainPropertyText("Device Pipeline", "yes", es);
+	if (reason == HGJ_DEVICE_FITS && !d->rows && d->joins[0]->outer_ps->plan->qual != NIL)
+		ExplainPropertyText("Scan Filter", d->scan_filter ? "device" : "host", es);
 	if (!es->analyze || !es->timing || !d->ran)
 		return;
 	if (es->format != EXPLAIN_FORMAT_TEXT)

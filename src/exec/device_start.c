@@ -315,6 +315,8 @@ hgj_device_start(HgjDevice *d, uint64 expected)
 void
 hgj_device_start_programs(HgjDevice *d)
 {
+	if (d->scan_filter)
+		hgj_program_start(d->scan_filter, d->joins[0]->outer_ps->ps_ExprContext);
 	for (int j = 0; j < d->njoins; j++)
 	{
 		HgjJoinState *join = d->joins[j];

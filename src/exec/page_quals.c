@@ -60,10 +60,10 @@ hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source, TupleDesc desc)
 	int			n = 0;
 	ListCell   *lc;
 
-	rest = hgj_program_compile_quals(child->plan->qual, child, look_input_up,
-									 &inputs, true, &quals->program);
+	rest = hgj_program_compile_quals(source->leave_quals ? NIL : child->plan->qual, child,
+									 look_input_up, &inputs, true, &quals->program);
 	quals->node = castNode(SeqScanState, child);
-	quals->rest = quals->program == NULL ? child->qual : ExecInitQual(rest, child);
+	quals->rest = ExecInitQual(rest, child);
 	source->row_quals = rest;
 	quals->rest_may_raise = hgj_may_raise((Node *) rest, child->state);
 

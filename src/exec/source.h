@@ -74,6 +74,9 @@ struct HgjSource
 	HgjKey	   *keys;
 	uint32		nwords;
 	AttrNumber	last_attno;		/* highest plain column that is read */
+	bool		of_table;		/* pages: columns' attnos are the table's, not those
+								 * of the child's output */
+	bool		leave_quals;	/* pages: somebody else runs the child's */
 	bool		keep_null_keys; /* rows with NULL keys are rows all the same */
 	struct HgjJoinState *sieve_of;	/* the join, while rows that it could not
 									 * match are of no use to it; or NULL */

@@ -77,6 +77,15 @@ child_var(const HgjSource *source, AttrNumber attno)
 	return IsA(var, Var) && var->varno == scan->scanrelid ? var : NULL;
 }
 
+/* The table's number of a wanted column. */
+static AttrNumber
+column_attno(const HgjSource *source, int c)
+{
+	AttrNumber	attno = source->columns[c].attno;
+
+	return source->of_table ? attno : child_var(source, attno)->varattno;
+}
+
 /* Step 1: HGJ_SOURCE_FASTEST, or why the child cannot be read by pages. */
 static HgjSourceReason
 find_obstacle(const HgjSource *source, EState *estate)
@@ -97,7 +106,7 @@ find_obstacle(const HgjSource *source, EState *estate)
 			return HGJ_SOURCE_EXPRESSION;
 	for (int c = 0; c < source->ncols; c++)
 	{
-		AttrNumber	attno = child_var(source, source->columns[c].attno)->varattno;
+		AttrNumber	attno = column_attno(source, c);
 
 		if (attno <= 0 && attno != SelfItemPointerAttributeNumber &&
 			attno != TableOidAttributeNumber)
@@ -124,7 +133,7 @@ init_output(HgjSource *source, PageSource *ps, TupleDesc desc)
 	ps->keys = palloc(mul_size(source->nkeys, sizeof(int)));
 	for (int c = 0; c < source->ncols; c++)
 	{
-		ps->attnos[c] = child_var(source, source->columns[c].attno)->varattno;
+		ps->attnos[c] = column_attno(source, c);
 		ps->wanted[c] = -1;
 		if (ps->attnos[c] == SelfItemPointerAttributeNumber)
 			ps->tid_wanted = true;

@@ -184,7 +184,14 @@ pipe_reference(const Case *c, RowEnd end)
 	Walk		w = {.c = c, .end = end};
 
 	for (w.row = 0; w.row < NROWS; w.row++)
-		join_row(&w, 0);
+	{
+		const Cell *u = &pipe_inputs[IN_U][w.row];
+
+		if (c->drop && (u->null || u->value == 0))
+			w.counted.dropped++;
+		else
+			join_row(&w, 0);
+	}
 	return w.counted;
 }
 
@@ -199,6 +206,8 @@ write_code(const Case *c, HgjPipeInstruction *code)
 		CODE(.op = HGJ_PIPE_INPUT, .dst = i, .arg = i);
 	if (c->top > 0)
 		CODE(.op = HGJ_PIPE_CONSTANT, .dst = c->top, .imm = 1);
+	if (c->drop)
+		CODE(.op = HGJ_PIPE_FILTER, .a = IN_U, .arg = HGJ_PIPE_DROP);
 	CODE(.op = HGJ_PIPE_PROBE, .a = 0);
 	if (c->residual)
 	{

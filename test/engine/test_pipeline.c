@@ -249,9 +249,9 @@ run_case(const Case *c)
 	Counted		counted;
 	uint64_t	ngroups = 0;
 
-	context("pipeline: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, keys %d",
+	context("pipeline: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, drop %d, keys %d",
 			c->nwords, c->pass[0], c->fill[0], c->single[0], c->pass[1], c->fill[1],
-			c->single[1], c->residual, c->behind, (int) c->keys);
+			c->single[1], c->residual, c->behind, c->drop, (int) c->keys);
 	pipe_make(c);
 	nended = 0;
 	counted = pipe_reference(c, end_row);
@@ -270,6 +270,8 @@ run_case(const Case *c)
 		CHECK(info.rows == NROWS && info.joined[1] == nended && info.memory > 0,
 			  "%llu rows, %llu joined", (unsigned long long) info.rows,
 			  (unsigned long long) info.joined[1]);
+		CHECK(info.dropped == counted.dropped, "%llu dropped, not %llu",
+			  (unsigned long long) info.dropped, (unsigned long long) counted.dropped);
 		CHECK(info.filtered[0] == counted.filtered && info.filtered[1] == 0,
 			  "%llu filtered, not %llu", (unsigned long long) info.filtered[0],
 			  (unsigned long long) counted.filtered);
@@ -368,7 +370,7 @@ test_pipeline(void)
 		for (int keys = 0; keys < KEYS_SORTS; keys++)
 		{
 			Case		c = {.nwords = 1 + rnd_below(2), .residual = rnd_below(2) == 0,
-			.behind = rnd_below(2) == 0, .top = tops[rnd_below(3)], .keys = (Keys) keys};
+			.behind = rnd_below(2) == 0, .drop = rnd_below(2) == 0, .top = tops[rnd_below(3)], .keys = (Keys) keys};
 
 			pipe_set_join(&c, 0, type % 4);
 			pipe_set_join(&c, 1, type / 4);

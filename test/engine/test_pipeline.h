@@ -42,6 +42,7 @@ typedef struct Case
 	bool		single[2];
 	bool		residual;
 	bool		behind;			/* a filter behind the first MATCH */
+	bool		drop;			/* input rows where u is not true */
 	uint8_t		top;			/* a register that is set, for its number's sake */
 	Keys		keys;
 } Case;
@@ -66,6 +67,7 @@ typedef struct Counted
 	uint64_t	joined[2];
 	uint64_t	filtered;		/* of join 0 */
 	uint64_t	removed;
+	uint64_t	dropped;
 } Counted;
 
 /* A row that ends: the rows of builds, or HGJ_PIPE_NO_ROW. */

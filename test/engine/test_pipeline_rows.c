@@ -134,6 +134,8 @@ compare_info(const Case *c, const HgjPipeline *p, const Counted *counted)
 		  (unsigned long long) info.joined[0], (unsigned long long) info.joined[1],
 		  (unsigned long long) counted->joined[0],
 		  (unsigned long long) counted->joined[1]);
+	CHECK(info.dropped == counted->dropped, "%llu dropped, not %llu",
+		  (unsigned long long) info.dropped, (unsigned long long) counted->dropped);
 	CHECK(info.filtered[0] == counted->filtered && info.filtered[1] == 0,
 		  "%llu filtered, not %llu", (unsigned long long) info.filtered[0],
 		  (unsigned long long) counted->filtered);
@@ -153,9 +155,9 @@ run_case(const Case *c, uint32_t most, uint32_t every)
 	HgjError	err = {HGJ_OK, ""};
 	Counted		counted;
 
-	context("rows: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, top %d, up to %u, "
+	context("rows: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, drop %d, top %d, up to %u, "
 			"cancel %u", c->nwords, c->pass[0], c->fill[0], c->single[0], c->pass[1],
-			c->fill[1], c->single[1], c->residual, c->behind, c->top, most, every);
+			c->fill[1], c->single[1], c->residual, c->behind, c->drop, c->top, most, every);
 	pipe_make(c);
 	find_same_keys(c);
 	nwanted = nreturned = 0;
@@ -237,7 +239,7 @@ test_pipeline_rows(void)
 	for (type = 0; type < 32; type++)
 	{
 		Case		c = {.nwords = 1 + rnd_below(2), .residual = rnd_below(2) == 0,
-		.behind = rnd_below(2) == 0, .top = tops[rnd_below(3)]};
+		.behind = rnd_below(2) == 0, .drop = rnd_below(2) == 0, .top = tops[rnd_below(3)]};
 
 		pipe_set_join(&c, 0, type % 4);
 		pipe_set_join(&c, 1, type / 4 % 4);

@@ -87,6 +87,8 @@ filter_is_sound(const HgjPipeInstruction *in, uint32_t probed, uint32_t matched)
 {
 	if (in->arg == 0)
 		return true;
+	if (in->arg == HGJ_PIPE_DROP)
+		return probed == 0;
 	if (in->arg <= HGJ_PIPE_JOINS)
 		return probed == in->arg && matched + 1 == probed;
 	return matched + HGJ_PIPE_JOINS == in->arg && probed == matched;

@@ -367,6 +367,7 @@ settle(HgjPipeline *p)
 	memcpy(p->counted.joined, p->counting.joined, sizeof(p->counted.joined));
 	memcpy(p->counted.filtered, p->counting.filtered, sizeof(p->counted.filtered));
 	memcpy(p->counted.removed, p->counting.removed, sizeof(p->counted.removed));
+	p->counted.dropped = p->counting.dropped;
 }
 
 static void

@@ -190,7 +190,9 @@ match(HgjPipeline *p, uint32_t j)
 static void
 filter(HgjPipeline *p, uint32_t arg)
 {
-	if (arg > HGJ_PIPE_JOINS)
+	if (arg == HGJ_PIPE_DROP)
+		p->counting.dropped++;
+	else if (arg > HGJ_PIPE_JOINS)
 	{
 		p->counting.filtered[arg - 1 - HGJ_PIPE_JOINS]++;
 		p->counting.joined[arg - 1 - HGJ_PIPE_JOINS]--;

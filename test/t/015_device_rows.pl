@@ -1,6 +1,6 @@
 # Rows of chains of joins that a device has joined (src/exec/device_rows.c): every
 # kind of join, duplicates, NULLs, long lists, rescans, cursors, and a device that
-# fails on the way.  test/fake stands in for one; the answers are PostgreSQL's.
+# fails on the way; and filters of scans that it runs (src/exec/device_plan.c).  test/fake stands in for one; the answers are PostgreSQL's.
 use strict;
 use warnings;
 
@@ -103,6 +103,32 @@ my $counts = sub {
 };
 my $cpu = "$FORCED $way{slots} SET hashgraph_join.engine = cpu;";
 is($counts->("$device $way{slots}"), $counts->($cpu), 'EXPLAIN ANALYZE counts the rows of all nodes');
+
+# ---- below an aggregation the scan's filter runs there, too, where most rows pass it
+my %filter = (
+	'f.v > 2000' => 'device',
+	'f.v > 2000 AND f.n <> 3 AND f.k IS NOT NULL' => 'device',
+	'(f.n IN (1, 2, 3, 4, 5, 6, 7, 8, 9) OR f.n IS NULL) AND NOT f.v BETWEEN 5 AND 10' => 'device',
+	'f.v < 9000' => 'host',
+	'f.t > \'text\'' => 'host',
+	'f.v / (f.v - 100000) < 1' => 'host');
+for my $name (sort keys %filter)
+{
+	for my $query ("SELECT count(*), sum(a.x) FROM f JOIN a ON f.k = a.k WHERE $name",
+		"SELECT b.x % 5, count(*), sum(a.x), min(f.v) FROM f LEFT JOIN a ON f.k = a.k JOIN b ON f.m = b.k WHERE $name GROUP BY 1 ORDER BY 1")
+	{
+		is($node->safe_psql('postgres', "$device $query"), $node->safe_psql('postgres', $query), "WHERE $name: the answer");
+		my $plan = $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
+		like($plan, qr/Device Pipeline: yes\n.*Scan Filter: $filter{$name}\n/s, "WHERE $name: on the $filter{$name}");
+		my @scan = $plan =~ /Seq Scan on f \((actual rows=\d+ loops=1)\)\n\s+Filter: [^\n]+\n\s+(Rows Removed by Filter: \d+)/;
+		$plan = $node->safe_psql('postgres', "$device SET hashgraph_join.engine = cpu; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
+		is("@scan", join(' ', $plan =~ /Seq Scan on f \((actual rows=\d+ loops=1)\)\n\s+Filter: [^\n]+\n\s+(Rows Removed by Filter: \d+)/), "WHERE $name: EXPLAIN counts the same");
+	}
+}
+my $parameter = 'PREPARE q(int) AS SELECT count(*), sum(a.x) FROM f JOIN a ON f.k = a.k WHERE f.v > $1 OR f.v IS NULL; EXECUTE q(700); EXECUTE q(-5); EXECUTE q(NULL); EXECUTE q(100000)';
+is($node->safe_psql('postgres', "$device SET plan_cache_mode = force_generic_plan; $parameter"), $node->safe_psql('postgres', $parameter), 'a filter with a parameter');
+my $groups = 'SELECT count(*), sum(n), sum(s) FROM (SELECT f.v, f.u, count(*) AS n, sum(a.x) AS s FROM f JOIN a ON f.k = a.k WHERE f.v <> 77 GROUP BY 1, 2) x';
+is($node->safe_psql('postgres', "$device $groups"), $node->safe_psql('postgres', $groups), 'a filter below groups that are not for the device');
 
 # ---- executions that end early, or come again
 my $begin = "$device $way{slots}";

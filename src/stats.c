@@ -34,9 +34,7 @@ PG_FUNCTION_INFO_V1(hashgraph_join_stats_reset);
 
 /* datid, datname, shared; then the counters; then stats_reset. */
 #define FIRST_COUNTER		3
-#define STATS_COLUMNS		(FIRST_COUNTER + HGJ_COUNTERS + 1)
-
-#define FALLBACK_COLUMNS	5
+#define MOST_COLUMNS		(FIRST_COUNTER + HGJ_COUNTERS + 1)
 
 /* Step 1: has something been counted, in a database that there is? */
 static bool
@@ -63,9 +61,11 @@ put_database(Datum *values, bool *nulls, const HgjDatabaseCounters *of,
 	values[1] = DirectFunctionCall1(namein, CStringGetDatum(name));
 }
 
-/* One row per database. */
-Datum
-hashgraph_join_stats(PG_FUNCTION_ARGS)
+/* put() writes the rows of a database, whose first two columns are there. */
+static Datum
+put_rows(FunctionCallInfo fcinfo,
+		 void (*put) (ReturnSetInfo *, const HgjDatabaseCounters *,
+					  Datum *values, bool *nulls))
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HgjDatabaseCounters of;
@@ -75,60 +75,66 @@ hashgraph_join_stats(PG_FUNCTION_ARGS)
 	hgj_counters_attach();
 	for (int i = 0; hgj_counters_get(i, &of); i++)
 	{
-		Datum		values[STATS_COLUMNS] = {0};
-		bool		nulls[STATS_COLUMNS] = {false};
+		Datum		values[MOST_COLUMNS] = {0};
+		bool		nulls[MOST_COLUMNS] = {false};
 
 		if (!is_shown(&of, &name))
 			continue;
 		put_database(values, nulls, &of, name);
-		values[2] = BoolGetDatum(hgj_counters_shared());
-		for (int c = 0; c < HGJ_COUNTERS; c++)
-		{
-			uint64		count = of.counters.values[c];
-
-			values[FIRST_COUNTER + c] =
-				c == HGJ_COUNT_TRANSFER_NS || c == HGJ_COUNT_KERNEL_NS ?
-				Float8GetDatum(count / 1e6) : Int64GetDatum((int64) count);
-		}
-		values[FIRST_COUNTER + HGJ_COUNTERS] = TimestampTzGetDatum(of.reset);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		put(rsinfo, &of, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+static void
+put_counters(ReturnSetInfo *rsinfo, const HgjDatabaseCounters *of,
+			 Datum *values, bool *nulls)
+{
+	values[2] = BoolGetDatum(hgj_counters_shared());
+	for (int c = 0; c < HGJ_COUNTERS; c++)
+	{
+		uint64		count = of->counters.values[c];
+
+		values[FIRST_COUNTER + c] =
+			c == HGJ_COUNT_TRANSFER_NS || c == HGJ_COUNT_KERNEL_NS ?
+			Float8GetDatum(count / 1e6) : Int64GetDatum((int64) count);
+	}
+	values[FIRST_COUNTER + HGJ_COUNTERS] = TimestampTzGetDatum(of->reset);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/* One row per reason that there has been. */
+static void
+put_fallbacks(ReturnSetInfo *rsinfo, const HgjDatabaseCounters *of,
+			  Datum *values, bool *nulls)
+{
+	const char *kind;
+	const char *reason;
+
+	for (int r = 0; of->counters.fell_back && r < HGJ_REASONS; r++)
+	{
+		if (of->counters.fallbacks[r] == 0 ||
+			!hgj_tally_reason(r, &kind, &reason))
+			continue;
+		values[2] = CStringGetTextDatum(kind);
+		values[3] = CStringGetTextDatum(reason);
+		values[4] = Int64GetDatum((int64) of->counters.fallbacks[r]);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+}
+
+/* One row per database. */
+Datum
+hashgraph_join_stats(PG_FUNCTION_ARGS)
+{
+	return put_rows(fcinfo, put_counters);
 }
 
 /* One row per database and reason that there has been. */
 Datum
 hashgraph_join_fallbacks(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	HgjDatabaseCounters of;
-	char	   *name;
-
-	InitMaterializedSRF(fcinfo, 0);
-	hgj_counters_attach();
-	for (int i = 0; hgj_counters_get(i, &of); i++)
-	{
-		if (!of.counters.fell_back || !is_shown(&of, &name))
-			continue;
-		for (int r = 0; r < HGJ_REASONS; r++)
-		{
-			Datum		values[FALLBACK_COLUMNS] = {0};
-			bool		nulls[FALLBACK_COLUMNS] = {false};
-			const char *kind;
-			const char *reason;
-
-			if (of.counters.fallbacks[r] == 0 ||
-				!hgj_tally_reason(r, &kind, &reason))
-				continue;
-			put_database(values, nulls, &of, name);
-			values[2] = CStringGetTextDatum(kind);
-			values[3] = CStringGetTextDatum(reason);
-			values[4] = Int64GetDatum((int64) of.counters.fallbacks[r]);
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
-								 nulls);
-		}
-	}
-	return (Datum) 0;
+	return put_rows(fcinfo, put_fallbacks);
 }
 
 /* The current database's counters, to zero. */

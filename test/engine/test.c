@@ -80,6 +80,12 @@ in_share(void)
 	return share <= 1 || rnd_below(share) == 0;
 }
 
+bool
+is_part(void)
+{
+	return share > 1;
+}
+
 void *
 must_alloc(size_t bytes)
 {

@@ -93,6 +93,9 @@ extern void context(const char *fmt,...) __attribute__((format(printf, 1, 2)));
 /* Whether to run this combination (HGJ_TEST_SHARE=n: one in n, at random). */
 extern bool in_share(void);
 
+/* Whether there are combinations that are not run. */
+extern bool is_part(void);
+
 extern uint64_t rnd(void);
 extern uint32_t rnd_below(uint32_t n);
 extern void *must_alloc(size_t bytes);

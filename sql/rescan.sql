@@ -84,6 +84,8 @@ insert into queries values
 	('none waits for what is on file', 'select c.id, j.* from c, lateral (select count(*), sum(a.id) from (select * from a where a.id < 20 + c.v % 20 offset 0) a where exists (select from b where a.id = b.id)) j'),
 	('an initplan', 'select count(*), sum(a.id) from a join b on a.k = b.k and a.v > (select min(v) from c)'),
 	('an initplan of a lateral', 'select c.id, j.* from c, lateral (select count(*), sum(b.id) from a left join b on a.k = b.k and a.v > (select min(v) from c d where d.w > c.w)) j');
+create temp table c as select * from c where id % 8 = 0;
+analyze c;
 set work_mem = '4MB';
 set hashgraph_join.spill = auto;
 set hashgraph_join.chunk_rows = 50;
@@ -95,7 +97,7 @@ begin
 	perform set_config('work_mem', (4096 - i)::text || 'kB', true);
 	return i;
 end $$;
-create temp table less as select 'select c.id, j.* from c, lateral (select count(*), sum(b.id) from (select * from a where a.v + less_memory(c.id) > c.v offset 0) a left join b on a.k = b.k) j where c.id < 21'::text as q;
+create temp table less as select 'select c.id, j.* from c, lateral (select count(*), sum(b.id) from (select * from a where a.v + less_memory(c.id) > c.v offset 0) a left join b on a.k = b.k) j where c.id <= 80'::text as q;
 select hgj_check(q), (build_sides(q)).* from less;
 
 -- Rows of the table in memory are not written where nobody will ask for them: a
@@ -108,10 +110,11 @@ begin
 	return jsonb_path_query_first(plan, 'strict $.**."Spilled Inner"')::int;
 end $$;
 select spilled('select sum(a.id + b.id) from a join b on a.k = b.k and a.v + b.v > (select min(v) from c)') = spilled('select sum(a.id + b.id) from a join b on a.k = b.k and a.v + b.v > 0') as same,
-	spilled('select (select sum(a.id + b.id) from a left join b on a.k = b.k and a.v + b.v > d.id) from c d where d.id = 1') > spilled('select sum(a.id + b.id) from a left join b on a.k = b.k and a.v + b.v > 1') as kept;
+	spilled('select (select sum(a.id + b.id) from a left join b on a.k = b.k and a.v + b.v > d.id) from c d where d.id = 8') > spilled('select sum(a.id + b.id) from a left join b on a.k = b.k and a.v + b.v > 1') as kept;
 reset work_mem;
 reset hashgraph_join.spill;
 reset hashgraph_join.chunk_rows;
+drop table pg_temp.c;
 
 reset enable_material;
 reset enable_memoize;

@@ -1,14 +1,18 @@
 -- Wide rows and huge values: megabytes in a column, 1,600 columns, 32 and more
 -- key columns, values that are computed and not stored.  The same rows as
--- PostgreSQL's own joins have, in memory and on temporary files.
+-- PostgreSQL's own joins have, in memory and on temporary files; where the session
+-- forces one way (test/spill), that one only.
+create temp table was as select current_setting('hashgraph_join.spill') as spill, current_setting('hashgraph_join.chunk_rows')::int as rows,
+	current_setting('work_mem') as memory, current_setting('hashgraph_join.source') as source;
 create function ways(s text, nodes int default 1, aggregate bool default false) returns text language plpgsql as $$
 declare
 	way record;
 	said text;
 	bad text := '';
 begin
-	for way in select spill, rows, memory, source from
+	for way in select * from was where was.rows > 0 union all select v.* from was,
 		(values ('auto', 0, '64kB', 'auto'), ('auto', 0, '256MB', 'auto'), ('partitions', 3, '64kB', 'tuples'), ('passes', 5, '64kB', 'auto')) v (spill, rows, memory, source)
+		where was.rows = 0
 	loop
 		perform set_config('hashgraph_join.spill', way.spill, true), set_config('hashgraph_join.chunk_rows', way.rows::text, true),
 			set_config('work_mem', way.memory, true), set_config('hashgraph_join.source', way.source, true);
@@ -17,8 +21,8 @@ begin
 			bad := bad || format(E'\n%s %s %s %s: %s', way.spill, way.rows, way.memory, way.source, said);
 		end if;
 	end loop;
-	perform set_config('hashgraph_join.spill', 'auto', true), set_config('hashgraph_join.chunk_rows', '0', true),
-		set_config('work_mem', '4MB', true), set_config('hashgraph_join.source', 'auto', true);
+	perform set_config('hashgraph_join.spill', was.spill, true), set_config('hashgraph_join.chunk_rows', was.rows::text, true),
+		set_config('work_mem', was.memory, true), set_config('hashgraph_join.source', was.source, true) from was;
 	return case when bad = '' then 'ok' else bad end;
 end $$;
 
@@ -80,8 +84,13 @@ analyze numbers;
 insert into queries (s, aggregate) values
 	('select a.id, length(a.x), length(b.x), md5(b.x) from (select id, repeat(''a'' || id, 10000) x from numbers offset 0) a join (select id % 500 as id, repeat(''b'' || id, 30000) x from numbers offset 0) b using (id)', false),
 	('select a.id, b.id from (select id, repeat(''c'' || id % 300, 15000) x from numbers offset 0) a full join (select id, repeat(''c'' || id % 400, 15000) x from numbers offset 0) b using (x)', false);
+-- passes over all of them, of which memory holds a few at a time, would be hundreds
+set hashgraph_join.chunk_rows = 0;
+set hashgraph_join.spill = auto;
 select hgj_check(s) from queries order by n;
 select most_memory(s) between 128 and 2048 as memory from queries order by n;
+reset hashgraph_join.chunk_rows;
+reset hashgraph_join.spill;
 truncate queries;
 
 -- ---- 1,600 columns
@@ -147,6 +156,8 @@ select n, ways(s, 1, aggregate) from queries order by n;
 -- ---- more than 2^31 matches are counted, and not listed
 set hashgraph_join.force = on;
 set hashgraph_join.require = aggregate;
+-- passes of a few rows would be thousands
+set hashgraph_join.chunk_rows = 0;
 create temp table same as select 1 as k, g as v from generate_series(1, 47000) g;
 analyze same;
 select count(*), count(*) > 1::bigint << 31 as many from same a join same b using (k);

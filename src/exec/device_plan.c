@@ -76,7 +76,7 @@ hgj_device_reason_text(HgjDeviceReason reason)
 		case HGJ_DEVICE_ROW:
 			return "value that the host must look at";
 		case HGJ_DEVICE_MEMORY:
-			return "out of memory";
+			return "not enough device memory";
 		case HGJ_DEVICE_GROUPS:
 			return "too many groups";
 		case HGJ_DEVICE_FAILED:

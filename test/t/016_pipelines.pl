@@ -152,7 +152,7 @@ my $groups = 'SELECT a.n, b.g, count(*), sum(v), sum(b.h), avg(x) FROM f JOIN a 
 my $answer = $node->safe_psql('postgres', $groups);
 my %reason = (
 	lost => 'the device failed',
-	memory => 'out of memory',
+	memory => 'not enough device memory',
 	row => 'value that the host must look at',
 	unsupported => 'table that it cannot probe');
 like($node->safe_psql('postgres', "$agg $explain $groups"), qr/Device Pipeline: yes.*Seq Scan on f \(actual rows=6000 loops=1\)/s, 'without a fault: a pipeline');
@@ -194,7 +194,7 @@ like($node->safe_psql('postgres', "$agg $explain $many"), qr/Device Pipeline: no
 faults();
 my $less = "SET hashgraph_join.device_memory_limit = '4MB';";
 is($node->safe_psql('postgres', "$agg $less $many"), $many_answer, 'more groups than device memory: the answer');
-like($node->safe_psql('postgres', "$agg $less $explain $many"), qr/Device Pipeline: no \(out of memory\).*Engine: cuda/s, 'the host groups what the device joins');
+like($node->safe_psql('postgres', "$agg $less $explain $many"), qr/Device Pipeline: no \(not enough device memory\).*Engine: cuda/s, 'the host groups what the device joins');
 
 # ---- errors are PostgreSQL's, and only PostgreSQL's
 my $join = 'FROM f JOIN a ON f.a1 = a.k LEFT JOIN b ON f.b1 = b.k';

@@ -23,30 +23,46 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . test/lib/device_output.sh
 q="$PGX $PGBIN/psql -X -q"
 
+# One group of files, in a database of its own: regress_group NUMBER FILE ...
+regress_group()
+{
+	local dir=/pg/regress/$1 name=regress_hgj_$1
+	shift
+	mkdir -p "$dir" && chown postgres "$dir"
+	$PGSU PGOPTIONS="-c hashgraph_join.engine=cuda -c hgj_test.device=yes ${HGJ_PGOPTIONS:-}" "$PGBIN/../lib/pgxs/src/test/regress/pg_regress" \
+		--inputdir="$PWD" --outputdir="$dir" --bindir="$PGBIN" --host=/pg --user=postgres \
+		--dbname="$name" --load-extension=hashgraph_join setup "$@" 2>&1 | grep '^test '
+}
+
+# HGJ_GROUPS groups of files at a time; none of them looks at what another one makes.
 regress()
 {
-	local tests dir=/pg/regress ok=0 bad=0
-	tests=${*:-$(cd sql && ls *.sql | grep -v -- '--' | sed 's/\.sql$//' | grep -vx setup)}
-	mkdir -p $dir && chown postgres $dir && chmod -R a+rX . && chmod a+rx "$PWD"
+	local files file dir=/pg/regress ok=0 bad=0 groups=${HGJ_GROUPS:-6} i f
+	read -ra files <<<"${*:-$(cd sql && ls *.sql | grep -v -- '--' | sed 's/\.sql$//' | grep -vx setup | paste -sd' ')}"
+	rm -rf "$dir" && mkdir -p "$dir" && chown postgres "$dir" && chmod -R a+rX . && chmod a+rx "$PWD"
 	# Every worker opens the GPU: HGJ_PGOPTIONS='-c max_parallel_workers=0' saves minutes.
-	$PGSU PGOPTIONS="-c hashgraph_join.engine=cuda -c hgj_test.device=yes ${HGJ_PGOPTIONS:-}" "$PGBIN/../lib/pgxs/src/test/regress/pg_regress" \
-		--inputdir="$PWD" --outputdir=$dir --bindir="$PGBIN" --host=/pg --user=postgres \
-		--dbname=regress_hgj --load-extension=hashgraph_join setup $tests 2>&1 | grep '^test '
-	for t in setup $tests; do
+	for ((i = 0; i < groups && i < ${#files[@]}; i++)); do
+		local these=()
+		for ((f = i; f < ${#files[@]}; f += groups)); do these+=("${files[f]}"); done
+		regress_group "$i" "${these[@]}" &
+	done
+	wait
+	for ((f = 0; f < ${#files[@]}; f++)); do
+		file=${files[f]}
 		# What names an engine, its memory, or its choices is its own affair.
-		if diff <(device_output "$t" "expected/$t.out") <(device_output "$t" "$dir/results/$t.out") >"$dir/$t.diff"; then
+		if diff <(device_output "$file" "expected/$file.out") <(device_output "$file" "$dir/$((f % groups))/results/$file.out") >"$dir/$file.diff"; then
 			ok=$((ok + 1))
 		else
 			bad=$((bad + 1))
-			echo "not ok - $t"
-			head -n "${HGJ_DIFF_LINES:-12}" "$dir/$t.diff"
+			echo "not ok - $file"
+			head -n "${HGJ_DIFF_LINES:-12}" "$dir/$file.diff"
 		fi
 	done
 	# One that ran on the CPU has tested nothing.
-	if grep -h 'Fallback: .*cpu engine' $dir/results/*.out | sort | uniq -c | grep .; then
+	if grep -h 'Fallback: .*cpu engine' $dir/*/results/*.out | sort | uniq -c | grep .; then
 		bad=$((bad + 1))
 	fi
-	echo "# $(cat $dir/results/*.out | grep -c 'Engine: cuda') times Engine: cuda"
+	echo "# $(cat $dir/*/results/*.out | grep -c 'Engine: cuda') times Engine: cuda"
 	echo "$ok passed, $bad failed"
 }
 

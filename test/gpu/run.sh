@@ -84,8 +84,8 @@ for part in "${parts[@]}"; do
 			;;
 		sql)
 			HGJ_PGOPTIONS=${HGJ_PGOPTIONS:--c max_parallel_workers=0} counted regress bash test/gpu/sql.sh regress \
-				$(cd sql && find . -name '*.sql' ! -name '*--*' ! -name setup.sql ! -name parallel.sql -printf '%f\n' | sed 's/\.sql$//' | sort)
-			counted parallel bash test/gpu/sql.sh regress parallel agg_plans
+				$(cd sql && find . -name '*.sql' ! -name '*--*' ! -name setup.sql ! -name parallel.sql ! -name explain_spills.sql -printf '%f\n' | sed 's/\.sql$//' | sort)
+			counted parallel bash test/gpu/sql.sh regress parallel agg_plans explain_spills
 			counted random bash test/gpu/sql.sh random --seeds 4 --queries 60 --seed "$seed"
 			counted long bash test/gpu/sql.sh long
 			if [[ -n ${HGJ_FAULTS:-} ]]; then

@@ -17,6 +17,7 @@ device_known()
 		agg_memory) sed -E 's/^([0-9]+ \|) [tf] /\1 ? /' ;;
 		large) sed -E 's/^[tf]$/?/' ;;
 		partition_join) sed -E '/^select count\(.*from many a/s/\| [tf]$/| ?/' ;;
+		wide) awk '/^select most_memory/ { skip = 1 } /^$/ { skip = 0 } !skip' ;;
 		# there is no filter in front of a table
 		filter) grep -vxE 'Probe Filter: .*|none' ;;
 		# a pipeline looks for an outer row before it builds a side that may raise an error, and reads

@@ -15,7 +15,7 @@
 #                                the same in every call of a pipeline
 #   test/gpu/sql.sh long         much work for one kernel is no hang, and can be cancelled; build
 #                                sides that device_memory_limit does not hold
-#   test/gpu/sql.sh bench        Q1 and Q2 over fact and dim, and stock beside them
+#   test/gpu/sql.sh bench        Q1, Q2 and COPY over fact and dim, and stock beside them
 #   test/gpu/sql.sh costs        joins of several sizes on the CPU and the GPU, their times and costs
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -277,8 +277,20 @@ bench()
 			timed "set max_parallel_workers_per_gather = 0; set hashgraph_join.force = on; set hashgraph_join.engine = $engine;" "$sql"
 		done
 	done
+	copied
 	$q -c "load 'hashgraph_join'" -c "set max_parallel_workers_per_gather = 0; set hashgraph_join.force = on; set hashgraph_join.engine = cuda" \
 		-c "$q1" -c "explain (analyze, costs off, timing off) $q1"
+}
+
+# COPY of the joined rows, by one process each.
+copied()
+{
+	local copy="copy (select f.id, f.v, d.g from fact f join dim d using (k)) to '/dev/null'" engine
+	echo "== $copy"
+	for engine in "enabled = off" "engine = cpu; set hashgraph_join.force = on" "engine = cuda; set hashgraph_join.force = on"; do
+		echo "hashgraph_join.$engine: $($q -At -c "load 'hashgraph_join'" -c "set max_parallel_workers_per_gather = 0; set hashgraph_join.$engine" \
+			-c "select count(*) from dim a join dim b using (k) where a.k < 20000" -c '\timing on' -c "$copy" 2>&1 | paste -sd' ')"
+	done
 }
 
 # Times of four runs in one session, the first one apart; then the answer's checksum.

@@ -11,6 +11,7 @@
  * device_start.c	the joins' tables, and a pipeline that takes rows
  * device_run.c		run it for an aggregation, and take the groups
  * device_rows.c	run it for the upper join, and take rows
+ * device_blocks.c	which become its outer batches and matches
  *
  *-------------------------------------------------------------------------
  */

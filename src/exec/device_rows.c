@@ -13,14 +13,8 @@
  *	  its columns that the upper joins' keys and clauses read, and fetch what comes
  *	  out: for each row its number in the batch, and that of its record in the row
  *	  store of each join.
- * 3. Where no row of the batch has come out twice, take them in the order of the
- *	  batch, and those that the same joins have filled with NULLs together: these
- *	  are a block.  Otherwise a block is some thousands of them.
- * 4. From the bottom up, make each lower join's output of the block out of its
- *	  outer batch and its records, as ever (output.c), and let it be the outer batch
- *	  of the next one.  Columns are moved for rows that the upper join returns,
- *	  not for those that a join in between drops.
- * 5. The upper join's matches are the block's last row numbers.
+ * 3. What has come out becomes blocks of outer rows of the upper join, and their
+ *	  matches (device_blocks.c).
  *
  * If the pipeline fails before anything of the batch at hand has left, the joins go
  * on one by one, with that batch; failover.c knows the rest.
@@ -32,44 +26,13 @@
  */
 #include "compat.h"
 
-#include "exec/device.h"
+#include "exec/device_rows.h"
 #include "exec/join_state.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 /* Rows of an outer batch: they are to be in the processor's caches still. */
 #define HGJ_PUSH_ROWS		65536
-
-/* What the pipeline has returned, and how far the upper join has come with it. */
-typedef struct HgjDeviceRows
-{
-	bool		active;			/* the upper join's rows come from here */
-	bool		left;			/* some of the outer batch at hand have */
-	bool		reading;		/* lower joins' instruments run */
-	uint64		batches;		/* outer batches that have been read */
-	uint32		pushed;			/* rows of the one at hand */
-	uint32		base;			/* the first one of the last push */
-	bool		pending;		/* more of that is to be fetched */
-	HgjPipeRows fetched;
-	uint32		next;			/* of order */
-	bool		unique;			/* no input row twice, and order is ascending */
-	uint32		filled[256];	/* first of order, for each set of filled joins */
-	uint32	   *order;			/* numbers of fetched rows */
-	uint32	   *sorted;			/* the same, before they are sorted */
-	uint32		capacity;		/* of these, and the following arrays */
-	uint32	   *rows[HGJ_PIPE_JOINS];	/* of the block, per join */
-	uint32	   *outer_rows;		/* of the block, */
-	uint32	   *probe;			/* and of the upper join's outer batch */
-	uint32	   *identity;
-	uint32	   *seen;			/* per row of the push: its number in fetched */
-	uint32		seen_capacity;
-	uint32		nblock;
-	bool		matched;		/* the block's rows have a match of the upper join */
-	uint32	   *probe_rows;		/* the upper join's own arrays of matches */
-	uint32	   *build_rows;
-	HgjPipelineInfo counted;	/* what instruments know of */
-} HgjDeviceRows;
 
 static void
 release_pipeline(void *arg)
@@ -394,112 +357,7 @@ read_batch(HgjDevice *d)
 	return more;
 }
 
-/* Room for n rows in the arrays of a block. */
-static void
-reserve_rows(HgjDevice *d, uint32 n, uint32 npushed)
-{
-	HgjDeviceRows *out = d->out;
-	MemoryContext context = d->joins[0]->context;
-
-	if (n > out->capacity)
-	{
-		uint32		capacity = Max(n, HGJ_PAIRS);
-		uint32	  **arrays[HGJ_PIPE_JOINS + 5];
-		int			narrays = 0;
-
-		for (int j = 0; j < d->njoins; j++)
-			arrays[narrays++] = &out->rows[j];
-		arrays[narrays++] = &out->order;
-		arrays[narrays++] = &out->sorted;
-		arrays[narrays++] = &out->outer_rows;
-		arrays[narrays++] = &out->probe;
-		arrays[narrays++] = &out->identity;
-		out->capacity = 0;
-		for (int i = 0; i < narrays; i++)
-		{
-			if (*arrays[i])
-				pfree(*arrays[i]);
-			*arrays[i] = NULL;
-			*arrays[i] = MemoryContextAlloc(context, mul_size(capacity, sizeof(uint32)));
-		}
-		for (uint32 i = 0; i < capacity; i++)
-			out->identity[i] = i;
-		out->capacity = capacity;
-	}
-	if (npushed > out->seen_capacity)
-	{
-		if (out->seen)
-			pfree(out->seen);
-		out->seen_capacity = 0;
-		out->seen = MemoryContextAlloc(context, mul_size(npushed, sizeof(uint32)));
-		out->seen_capacity = npushed;
-	}
-}
-
-/* Step 3: the numbers of what was fetched in the order of their input rows. */
-static void
-order_by_input(HgjDeviceRows *out, uint32 npushed)
-{
-	const uint32 *input = out->fetched.input;
-	uint32		n = 0;
-
-	memset(out->seen, 0xFF, npushed * sizeof(uint32));
-	out->unique = out->fetched.n <= npushed;
-	for (uint32 i = 0; i < out->fetched.n && out->unique; i++)
-	{
-		out->unique = out->seen[input[i]] == HGJ_PIPE_NO_ROW;
-		out->seen[input[i]] = i;
-	}
-	if (!out->unique)
-	{
-		memcpy(out->order, out->identity, out->fetched.n * sizeof(uint32));
-		return;
-	}
-	for (uint32 i = 0; i < npushed; i++)
-		if (out->seen[i] != HGJ_PIPE_NO_ROW)
-			out->order[n++] = out->seen[i];
-}
-
-/* The joins that have filled a row with NULLs. */
-static inline uint8
-filled_joins(const HgjDevice *d, uint32 row)
-{
-	uint8		filled = 0;
-
-	for (int j = 0; j < d->njoins; j++)
-		filled |= (d->out->fetched.row[j][row] == HGJ_PIPE_NO_ROW) << j;
-	return filled;
-}
-
-/* Step 3: those together that the same joins have filled. */
-static void
-order_by_filled(HgjDevice *d)
-{
-	HgjDeviceRows *out = d->out;
-	uint32		n = out->fetched.n;
-	uint32		first = 0;
-	bool		fills = false;
-
-	memset(out->filled, 0, sizeof(out->filled));
-	for (int j = 0; j < d->njoins; j++)
-		fills |= d->spec.joins[j].fill;
-	if (!fills)
-		return;
-	memcpy(out->sorted, out->order, n * sizeof(uint32));
-	for (uint32 i = 0; i < n; i++)
-		out->filled[filled_joins(d, i)]++;
-	for (int set = 0; set < lengthof(out->filled); set++)
-	{
-		uint32		count = out->filled[set];
-
-		out->filled[set] = first;
-		first += count;
-	}
-	for (uint32 i = 0; i < n; i++)
-		out->order[out->filled[filled_joins(d, out->sorted[i])]++] = out->sorted[i];
-}
-
-/* Steps 2 and 3: the next portion of rows.  False: there are no more. */
+/* Step 2: the next portion of rows.  False: there are no more. */
 static bool
 fetch_rows(HgjDevice *d)
 {
@@ -538,64 +396,8 @@ fetch_rows(HgjDevice *d)
 	} while (out->fetched.n == 0);
 
 	d->received += (uint64) out->fetched.n * (1 + d->njoins) * sizeof(uint32);
-	reserve_rows(d, out->fetched.n, out->pushed - out->base);
-	order_by_input(out, out->pushed - out->base);
-	order_by_filled(d);
+	hgj_device_rows_order(d);
 	return true;
-}
-
-/* Step 4: the block, through the lower joins. */
-static void
-make_outer_batch(HgjDevice *d, uint8 filled)
-{
-	HgjDeviceRows *out = d->out;
-	const uint32 *outer_rows = out->outer_rows;
-
-	for (int j = 0; j < d->njoins - 1; j++)
-	{
-		HgjJoinState *join = d->joins[j];
-		HgjJoinState *above = d->joins[j + 1];
-		HgjBatch   *batch;
-
-		ResetExprContext(join->css.ss.ps.ps_ExprContext);
-		batch = hgj_output_batch(join, outer_rows,
-								 (filled >> j) & 1 ? NULL : out->rows[j], out->nblock);
-		hgj_source_borrow(&above->outer, above->outer_batch, batch);
-		outer_rows = batch->live ? batch->live : out->identity;
-	}
-	memcpy(out->probe, outer_rows, out->nblock * sizeof(uint32));
-}
-
-/* Steps 3 and 4: the next block out of what was fetched. */
-static void
-make_block(HgjDevice *d)
-{
-	HgjDeviceRows *out = d->out;
-	HgjJoinState *upper = d->joins[d->njoins - 1];
-	uint8		filled = filled_joins(d, out->order[out->next]);
-	uint32		end = out->filled[filled] > 0 ? out->filled[filled] : out->fetched.n;
-	uint32		n = end - out->next;
-	const uint32 *order = out->order + out->next;
-
-	if (!out->unique)
-		n = Min(n, HGJ_PAIRS);
-	out->nblock = n;
-	out->next += n;
-	for (uint32 i = 0; i < n; i++)
-		out->outer_rows[i] = out->base + out->fetched.input[order[i]];
-	for (int j = 0; j < d->njoins; j++)
-		for (uint32 i = 0; i < n; i++)
-			out->rows[j][i] = out->fetched.row[j][order[i]];
-	make_outer_batch(d, filled);
-	out->matched = ((filled >> (d->njoins - 1)) & 1) == 0;
-	out->left = true;
-
-	hgj_reserve_matched(upper);
-	memset(upper->matched, out->matched && !upper->recheck, upper->outer_batch->nrows);
-	upper->outer_seen = true;
-	upper->pairs.n = upper->next_pair = upper->npairs_left = upper->wasted_pairs = 0;
-	upper->pairs.done = !out->matched;
-	upper->next_outer = 0;
 }
 
 /*
@@ -615,11 +417,11 @@ hgj_device_rows_fetch(HgjJoinState *upper)
 			hgj_device_rows_stop(upper);
 		return false;
 	}
-	make_block(d);
+	hgj_device_rows_block(d);
 	return true;
 }
 
-/* Step 5. */
+/* Step 3: the block's matches. */
 void
 hgj_device_rows_matches(HgjJoinState *upper)
 {

@@ -58,7 +58,8 @@
  * one push; they come in portions of bounded size, and what is to come waits on
  * the device.  Instructions that can fail are not for this: rows that have been
  * returned could not be taken back.  info's counts are those of all pushes whose
- * rows have all been fetched.
+ * rows have all been fetched.  Where a call fails after rows have been returned,
+ * the caller knows which pushes they were of.
  *
  * MEMORY.  The pipeline belongs to the caller; staging buffers, payload columns
  * and groups to it.  Nothing is allocated between start and finish.  Its account
@@ -229,7 +230,8 @@ typedef struct HgjPipeStage
 	uint64_t   *validity[HGJ_PIPE_INPUTS];	/* bit i set: row i is not NULL */
 } HgjPipeStage;
 
-/* Rows that have come out; the arrays are the pipeline's until its next call. */
+/* Rows that have come out; the arrays are the pipeline's until the next fetch or
+ * push. */
 typedef struct HgjPipeRows
 {
 	uint32_t	n;				/* may be 0 */

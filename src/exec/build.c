@@ -282,7 +282,7 @@ lay_out_build_side(HgjJoinState *state)
 	hgj_row_store_init(&state->rows, state->context, state->inner.columns,
 					   state->inner.ncols, state->inner_ps->plan->plan_rows,
 					   get_hash_memory_limit());
-	/* a device takes the columns' values by row id (device_run.c) */
+	/* a device takes the columns' values by row id (device_start.c) */
 	if (!state->semantics.mark_inner && state->engine == hgj_cpu_engine())
 		hgj_share_records_init(&state->rows, get_hash_memory_limit());
 	state->inner_batch->values = &state->rows.values;

@@ -50,7 +50,7 @@ typedef enum HgjDeviceReason
 	HGJ_DEVICE_AGGREGATE,
 	HGJ_DEVICE_GROUP_KEY,
 	HGJ_DEVICE_SIZE,
-	/* a run: nothing has been returned yet, and the host takes over */
+	/* a run: the host takes over, if nothing of the batch at hand has left */
 	HGJ_DEVICE_ENGINE,
 	HGJ_DEVICE_PASSES,
 	HGJ_DEVICE_TABLE,

@@ -197,7 +197,7 @@ write_word(HgjDevice *d, HgjAggUpdate update, uint8 reg, uint8 filter)
 	return add_word(d, takes_least(update) ? HGJ_PIPE_MIN : HGJ_PIPE_MAX, reg, filter);
 }
 
-/* Step 4, for one aggregate: the first of its words, or -1. */
+/* Step 3, for one aggregate: the first of its words, or -1. */
 static int
 write_aggregate(HgjDevice *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
 {
@@ -334,8 +334,11 @@ compile_scan_filter(HgjDevice *d)
 		hgj_may_raise((Node *) plan->qual, scan->ps.state) ||
 		plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING)
 		return false;
-	return hgj_program_compile_quals(plan->qual, &scan->ps, look_scan_var_up, d, true,
-									 &d->scan_filter) == NIL;
+	if (hgj_program_compile_quals(plan->qual, &scan->ps, look_scan_var_up, d, true,
+								  &d->scan_filter) == NIL)
+		return true;
+	d->scan_filter = NULL;		/* it was for some of them only */
+	return false;
 }
 
 /* It is not for the device: as if it had never been tried. */

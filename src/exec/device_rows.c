@@ -16,6 +16,8 @@
  * 3. What has come out becomes blocks of outer rows of the upper join, and their
  *	  matches (device_blocks.c).
  *
+ * What has come out of a push is counted when all of it has been fetched.
+ *
  * If the pipeline fails before anything of the batch at hand has left, the joins go
  * on one by one, with that batch; failover.c knows the rest.
  *
@@ -40,6 +42,18 @@ release_pipeline(void *arg)
 	hgj_device_release(arg);
 }
 
+/* Nothing has been pushed or fetched. */
+static void
+reset_rows(HgjDeviceRows *out)
+{
+	out->left = out->pending = false;
+	out->batches = 0;
+	out->most_rows = HGJ_PUSH_ROWS;
+	out->pushed = out->base = out->next = 0;
+	out->fetched.n = out->nblock = 0;
+	memset(&out->counted, 0, sizeof(out->counted));
+}
+
 /* At the first execution: can it be done, and how? */
 static HgjDevice *
 plan_rows(HgjJoinState *upper)
@@ -50,6 +64,7 @@ plan_rows(HgjJoinState *upper)
 
 	d->rows = d->spec.rows = true;
 	d->out = palloc0(sizeof(HgjDeviceRows));
+	reset_rows(d->out);
 	upper->pipeline = d;
 	callback->func = release_pipeline;
 	callback->arg = d;
@@ -109,17 +124,6 @@ stop_instruments(HgjDevice *d)
 	*seen = now;
 }
 
-/* Nothing has been pushed or fetched. */
-static void
-reset_rows(HgjDeviceRows *out)
-{
-	out->left = out->pending = false;
-	out->batches = 0;
-	out->pushed = out->base = out->next = 0;
-	out->fetched.n = out->nblock = 0;
-	memset(&out->counted, 0, sizeof(out->counted));
-}
-
 /* The joins below, as if they had been asked for their first row. */
 static void
 start_lower_joins(HgjDevice *d)
@@ -130,6 +134,9 @@ start_lower_joins(HgjDevice *d)
 
 		if (join->css.ss.ps.chgParam != NULL)
 			ExecReScan(&join->css.ss.ps);
+		/* nor has it returned anything for a pipeline of its own */
+		if (join->pipeline)
+			reset_rows(join->pipeline->out);
 		join->careful = d->joins[d->njoins - 1]->careful;
 		hgj_prepare(join);
 	}
@@ -167,7 +174,11 @@ hgj_device_rows_start(HgjJoinState *upper, bool *empty)
 		reset_rows(d->out);
 	}
 	if (!has_chain(upper))
+	{
+		if (d != NULL && d->ran && d->run_reason == HGJ_DEVICE_FITS)
+			d->run_reason = upper->on_device ? HGJ_DEVICE_PASSES : HGJ_DEVICE_FAILED;
 		return false;
+	}
 	if (d == NULL)
 		d = plan_rows(upper);
 	d->ran = false;
@@ -321,6 +332,8 @@ push_rows(HgjDevice *d)
 		;
 	if (hgj_device_gave_up(d))
 		return;
+	/* what is pushed of a batch is returned, or joined in another way, as a whole */
+	out->most_rows = Min(out->most_rows, stage.capacity);
 	n = Min(stage.capacity, d->joins[0]->outer_batch->nrows - out->pushed);
 	for (int i = 0; i < d->ncolumns; i++)
 		if (d->columns[i].join < 0 && put_input(d, &d->columns[i], n, &stage))
@@ -350,51 +363,61 @@ read_batch(HgjDevice *d)
 	d->out->left = false;
 	INSTR_TIME_SET_CURRENT(start);
 	more = hgj_read_outer(bottom);
-	bottom->batch_rows = Min(bottom->batch_rows, HGJ_PUSH_ROWS);
+	bottom->batch_rows = Min(bottom->batch_rows, d->out->most_rows);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(d->decode, end, start);
 	d->out->pushed = 0;
 	return more;
 }
 
-/* Step 2: the next portion of rows.  False: there are no more. */
+/* Push more of the outer batch, or of the next one.  False: there is none. */
+static bool
+push_more(HgjDevice *d)
+{
+	HgjDeviceRows *out = d->out;
+
+	if ((out->batches == 0 || out->pushed == d->joins[0]->outer_batch->nrows) &&
+		!read_batch(d))
+		return false;
+	push_rows(d);
+	return true;
+}
+
+/*
+ * Step 2: the next portion of rows.  False: there are no more, or the pipeline has
+ * failed.  Instruments of the lower joins run here only: the executor may end
+ * while a portion is being returned.
+ */
 static bool
 fetch_rows(HgjDevice *d)
 {
 	HgjDeviceRows *out = d->out;
 	HgjError	err = {0};
+	bool		more = true;
 
-	out->next = 0;
-	do
+	out->next = out->fetched.n = 0;
+	start_instruments(d);
+	while (more && out->fetched.n == 0)
 	{
 		CHECK_FOR_INTERRUPTS();
-		out->fetched.n = 0;
 		if (!out->pending)
-		{
-			start_instruments(d);
-			if ((out->batches == 0 ||
-				 out->pushed == d->joins[0]->outer_batch->nrows) && !read_batch(d))
-			{
-				stop_instruments(d);
-				return false;
-			}
-			push_rows(d);
-		}
-		if (!hgj_device_gave_up(d))
-			while (!hgj_device_done(d, d->engine->pipeline->fetch(d->pipeline,
-																  &out->fetched, &err),
-									&err))
-				;
+			more = push_more(d);
+		while (more && !hgj_device_gave_up(d) &&
+			   !hgj_device_done(d, d->engine->pipeline->fetch(d->pipeline,
+															  &out->fetched, &err),
+								&err))
+			;
 		if (hgj_device_gave_up(d))
 		{
 			out->fetched.n = 0;
-			return false;
+			more = false;
 		}
-		out->pending = !out->fetched.last;
-		if (!out->pending)
-			stop_instruments(d);
-	} while (out->fetched.n == 0);
-
+		if (more)
+			out->pending = !out->fetched.last;
+	}
+	stop_instruments(d);
+	if (!more)
+		return false;
 	d->received += (uint64) out->fetched.n * (1 + d->njoins) * sizeof(uint32);
 	hgj_device_rows_order(d);
 	return true;

@@ -19,6 +19,7 @@ typedef struct HgjDeviceRows
 	bool		left;			/* some of the outer batch at hand have */
 	bool		reading;		/* lower joins' instruments run */
 	uint64		batches;		/* outer batches that have been read */
+	uint32		most_rows;		/* that one may have: one push's */
 	uint32		pushed;			/* rows of the one at hand */
 	uint32		base;			/* the first one of the last push */
 	bool		pending;		/* more of that is to be fetched */

@@ -63,7 +63,10 @@ hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source, TupleDesc desc)
 	rest = hgj_program_compile_quals(source->leave_quals ? NIL : child->plan->qual, child,
 									 look_input_up, &inputs, true, &quals->program);
 	quals->node = castNode(SeqScanState, child);
-	quals->rest = ExecInitQual(rest, child);
+	if (quals->program == NULL && rest != NIL)
+		quals->rest = child->qual;	/* all of them; a subplan has one state only */
+	else
+		quals->rest = ExecInitQual(rest, child);
 	source->row_quals = rest;
 	quals->rest_may_raise = hgj_may_raise((Node *) rest, child->state);
 

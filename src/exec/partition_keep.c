@@ -120,7 +120,7 @@ write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 	}
 }
 
-/* And the others. */
+/* And the others, where they are owed. */
 static void
 write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 			  const uint32 *all, const uint32 *partition, const uint8 *seen)
@@ -158,7 +158,9 @@ write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 
 	for (uint32 i = 0; i < capacity; i++)
 		all[i] = i;
-	if (state->graph_rows < state->total_rows)
+	/* where they are owed, no two rows share a record */
+	Assert(!state->inner.keep_null_keys || state->rows.nrows == state->total_rows);
+	if (state->inner.keep_null_keys && state->graph_rows < state->total_rows)
 		seen = MemoryContextAllocExtended(state->context,
 										  state->total_rows / 8 + 1,
 										  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);

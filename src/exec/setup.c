@@ -430,9 +430,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	state->outer_ps = ExecInitNode(linitial(cscan->custom_plans), estate,
 								   eflags);
-	/* the build side is kept, as a rule (partition_keep.c) */
 	state->inner_ps = ExecInitNode(lsecond(cscan->custom_plans), estate,
-								   eflags & ~EXEC_FLAG_REWIND);
+								   eflags);
 	state->css.custom_ps = list_make2(state->outer_ps, state->inner_ps);
 
 	seed = pg_prng_uint64(&pg_global_prng_state);

@@ -70,6 +70,19 @@ for my $what (sort keys %long)
 		running => sub { cmp_ok($files->(), '>', 0, "$what: with a file open") });
 }
 
+# ---- kept for rescans: build rows that share records, some of them without a key
+$node->safe_psql('postgres', q{
+	CREATE TABLE ra AS SELECT CASE WHEN i % 50 <> 0 THEN i % 60000 END AS k, (i % 3)::int2 AS flag, i % 1000 AS z FROM generate_series(1, 300000) i;
+	CREATE TABLE rc AS SELECT i AS z FROM generate_series(0, 999) i;
+	CREATE TABLE ro AS SELECT i % 60000 AS k, i AS v FROM generate_series(1, 600000) i;
+	ANALYZE ra, rc, ro;
+});
+my $again = 'SELECT g, (SELECT count(s.flag) FROM ro o JOIN (SELECT ra.k, ra.flag FROM ra JOIN rc c ON ra.z = c.z) s ON o.k = s.k AND o.v <> g) FROM generate_series(1, 3) g';
+my $kept = "$FORCED SET work_mem = '4MB'; SET hash_mem_multiplier = 1; SET join_collapse_limit = 1; SET hashgraph_join.aggregate = off;";
+is($node->safe_psql('postgres', "$kept $again"), $node->safe_psql('postgres', $again), 'kept, with shared records and NULL keys: the answer');
+like($node->safe_psql('postgres', "$kept EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $again"), qr/Inner Source: batches\n.*Build Rows: 294000 .*Partitions: .*Seq Scan on ra \(actual rows=300000 loops=1\)/s,
+	'kept, with shared records and NULL keys: once');
+
 # ---- a crash of the server in the middle
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->query_safe($FORCED);

@@ -110,6 +110,7 @@ my %filter = (
 	'f.v > 2000 AND f.n <> 3 AND f.k IS NOT NULL' => 'device',
 	'(f.n IN (1, 2, 3, 4, 5, 6, 7, 8, 9) OR f.n IS NULL) AND NOT f.v BETWEEN 5 AND 10' => 'device',
 	'f.v < 9000' => 'host',
+	'f.v > 2000 AND coalesce(f.t, \'none\') <> \'text 7\'' => 'host',
 	'f.t > \'text\'' => 'host',
 	'f.v / (f.v - 100000) < 1' => 'host');
 for my $name (sort keys %filter)
@@ -132,6 +133,8 @@ is($node->safe_psql('postgres', "$device $groups"), $node->safe_psql('postgres',
 
 # ---- executions that end early, or come again
 my $begin = "$device $way{slots}";
+like($node->safe_psql('postgres', "$begin EXPLAIN (ANALYZE) $chain{'many matches of both'} LIMIT 1"), qr/\(HashGraphJoin\)  \([^)]*\) \(actual time.*Device Pipeline: yes/s,
+	'the executor may end while rows of a push are on the device');
 my $few = 'SELECT count(*) FROM (SELECT f.v, a.t FROM f JOIN a ON f.k = a.k JOIN b ON f.m = b.k LIMIT %d) x';
 is($node->safe_psql('postgres', "$begin " . sprintf($few, $_)), $_, "LIMIT $_") for 1, 63, 5000;
 my $again = 'SELECT i, (SELECT count(a.t || b.x) FROM f LEFT JOIN a ON f.k = a.k JOIN b ON f.m = b.k WHERE f.v > i) FROM generate_series(0, 900, 300) i';

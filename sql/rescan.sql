@@ -82,10 +82,13 @@ insert into queries values
 	('keyless build rows', 'select c.id, j.* from c, lateral (select count(*), sum(a.id), sum(b.id) from (select * from a where a.v > c.v offset 0) a right join b on a.k = b.k and b.id > 3) j'),
 	('wide build rows', 'select c.id, j.* from c, lateral (select count(*), sum(length(b.t)), max(b.t) from (select * from a where a.v > c.v offset 0) a left join b on a.k = b.k) j'),
 	('none waits for what is on file', 'select c.id, j.* from c, lateral (select count(*), sum(a.id) from (select * from a where a.id < 20 + c.v % 20 offset 0) a where exists (select from b where a.id = b.id)) j'),
+	('only keyless rows in memory', 'select c.id, j.* from c, lateral (select count(*), sum(a.id), sum(l.id) from (select * from a where a.v > c.v offset 0) a left join (late l join public.c d on l.c = d.id) on a.k = l.k) j'),
 	('an initplan', 'select count(*), sum(a.id) from a join b on a.k = b.k and a.v > (select min(v) from c)'),
 	('an initplan of a lateral', 'select c.id, j.* from c, lateral (select count(*), sum(b.id) from a left join b on a.k = b.k and a.v > (select min(v) from c d where d.w > c.w)) j');
 create temp table c as select * from c where id % 8 = 0;
-analyze c;
+-- a joined build side, of which memory gets rows without a key only
+create temp table late as select g as id, case when g > 200 then g % 150 end as k, (g + 2) / 3 as c from generate_series(1, 600) g;
+analyze c, late;
 set work_mem = '4MB';
 set hashgraph_join.spill = auto;
 set hashgraph_join.chunk_rows = 50;

@@ -137,19 +137,26 @@ hold_block(HgjSpillWriter *writer, const char *front, Size front_bytes,
 	return block;
 }
 
+/* Now there is something that goes to it. */
+static void
+create_file(HgjSpillFile *file)
+{
+	MemoryContext old;
+
+	if (file->file)
+		return;
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(file));
+	file->file = BufFileCreateTemp(false);
+	MemoryContextSwitchTo(old);
+}
+
 static void
 write_block(HgjSpillWriter *writer, const char *front, Size front_bytes,
 			const char *back, Size back_bytes)
 {
 	HgjSpillFile *file = writer->file;
 
-	if (file->file == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(writer->context);
-
-		file->file = BufFileCreateTemp(false);
-		MemoryContextSwitchTo(old);
-	}
+	create_file(file);
 	BufFileWrite(file->file, unconstify(char *, front), front_bytes);
 	if (back_bytes > 0)
 		BufFileWrite(file->file, unconstify(char *, back), back_bytes);
@@ -419,10 +426,11 @@ hgj_spill_close(HgjSpillWriter *writer)
 	return runs;
 }
 
-/* Something else goes to the end of a file that rows have gone to. */
+/* Something else goes to the end of a file that rows may have gone to. */
 void
 hgj_spill_put(HgjSpillFile *file, const void *bytes, Size n)
 {
+	create_file(file);
 	BufFileWrite(file->file, unconstify(void *, bytes), n);
 	file->end += n;
 }

@@ -318,12 +318,6 @@ hgj_agg_start(HgjAggState *state)
 	}
 }
 
-static void
-release_device(void *arg)
-{
-	hgj_device_release(arg);
-}
-
 /* There is no pipeline: what does not pay by itself on a GPU runs on the CPU. */
 static void
 leave_pipeline(HgjAggState *state)
@@ -344,12 +338,8 @@ leave_pipeline(HgjAggState *state)
 static void
 init_device(HgjAggState *state, EState *estate)
 {
-	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
-
 	state->device = hgj_device_plan(state, estate);
-	callback->func = release_device;
-	callback->arg = state->device;
-	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	hgj_device_own(state->device, estate->es_query_cxt);
 	if (state->device->reason != HGJ_DEVICE_FITS)
 		leave_pipeline(state);
 }

@@ -192,6 +192,11 @@ hgj_device_gave_up(const HgjDevice *device)
 }
 
 /* device_start.c */
+extern void hgj_device_own(HgjDevice *device, MemoryContext context);
+extern void hgj_device_reset(HgjDevice *device);
+extern void hgj_device_enter(HgjDevice *device);
+extern void hgj_device_leave(HgjDevice *device, const HgjPipelineInfo *now,
+							 HgjPipelineInfo *counted);
 extern bool hgj_device_done(HgjDevice *device, HgjStatus status,
 							const HgjError *err);
 extern void hgj_device_log(HgjDevice *device);

@@ -174,6 +174,7 @@ hgj_device_rows_block(HgjDevice *d)
 	uint8		filled = filled_joins(d, out->order[out->next]);
 	uint32		end = out->filled[filled] > 0 ? out->filled[filled] : out->fetched.n;
 	uint32		n = end - out->next;
+	bool		matched = ((filled >> (d->njoins - 1)) & 1) == 0;
 	const uint32 *order = out->order + out->next;
 
 	if (!out->unique)
@@ -186,13 +187,12 @@ hgj_device_rows_block(HgjDevice *d)
 		for (uint32 i = 0; i < n; i++)
 			out->rows[j][i] = out->fetched.row[j][order[i]];
 	make_outer_batch(d, filled);
-	out->matched = ((filled >> (d->njoins - 1)) & 1) == 0;
 	out->left = true;
 
 	hgj_reserve_matched(upper);
-	memset(upper->matched, out->matched && !upper->recheck, upper->outer_batch->nrows);
+	memset(upper->matched, matched && !upper->recheck, upper->outer_batch->nrows);
 	upper->outer_seen = true;
 	upper->pairs.n = upper->next_pair = upper->npairs_left = upper->wasted_pairs = 0;
-	upper->pairs.done = !out->matched;
+	upper->pairs.done = !matched;
 	upper->next_outer = 0;
 }

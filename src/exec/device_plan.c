@@ -25,6 +25,7 @@
 #include "exec/demand.h"
 #include "exec/device.h"
 #include "exec/join_state.h"
+#include "exec/page_quals.h"
 #include "exec/program_private.h"
 #include "executor/executor.h"
 #include "optimizer/optimizer.h"
@@ -298,26 +299,6 @@ hgj_device_write(HgjDevice *d, bool constants)
 	return d->code.reason == HGJ_DEVICE_FITS;
 }
 
-/* HgjInputLookup of the scan's quals. */
-static int
-look_scan_var_up(void *arg, const Var *var)
-{
-	HgjDevice  *d = arg;
-	int			i = 0;
-	ListCell   *lc;
-
-	if (var->varattno <= 0 || var->varlevelsup != 0)
-		return -1;
-	foreach(lc, d->scan_attnos)
-	{
-		if (lfirst_int(lc) == var->varattno)
-			return i;
-		i++;
-	}
-	d->scan_attnos = lappend_int(d->scan_attnos, var->varattno);
-	return i;
-}
-
 /*
  * Step 4: are all of the scan's quals for the device?  Where many rows pass, it
  * is cheaper to send and to drop the others than to look at each here; where few
@@ -334,8 +315,8 @@ compile_scan_filter(HgjDevice *d)
 		hgj_may_raise((Node *) plan->qual, scan->ps.state) ||
 		plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING)
 		return false;
-	if (hgj_program_compile_quals(plan->qual, &scan->ps, look_scan_var_up, d, true,
-								  &d->scan_filter) == NIL)
+	if (hgj_program_compile_quals(plan->qual, &scan->ps, hgj_scan_lookup, &d->scan_attnos,
+								  true, &d->scan_filter) == NIL)
 		return true;
 	d->scan_filter = NULL;		/* it was for some of them only */
 	return false;

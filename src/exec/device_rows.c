@@ -36,12 +36,6 @@
 /* Rows of an outer batch: they are to be in the processor's caches still. */
 #define HGJ_PUSH_ROWS		65536
 
-static void
-release_pipeline(void *arg)
-{
-	hgj_device_release(arg);
-}
-
 /* Nothing has been pushed or fetched. */
 static void
 reset_rows(HgjDeviceRows *out)
@@ -60,15 +54,12 @@ plan_rows(HgjJoinState *upper)
 {
 	MemoryContext old = MemoryContextSwitchTo(upper->context);
 	HgjDevice  *d = palloc0(sizeof(HgjDevice));
-	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
 
 	d->rows = d->spec.rows = true;
 	d->out = palloc0(sizeof(HgjDeviceRows));
 	reset_rows(d->out);
 	upper->pipeline = d;
-	callback->func = release_pipeline;
-	callback->arg = d;
-	MemoryContextRegisterResetCallback(upper->context, callback);
+	hgj_device_own(d, upper->context);
 	d->reason = hgj_device_find_joins(d, upper);
 	if (d->reason == HGJ_DEVICE_FITS && !hgj_device_write(d, false))
 		d->reason = d->code.reason;
@@ -84,44 +75,26 @@ has_chain(const HgjJoinState *upper)
 		upper->engine->pipeline != NULL && upper->engine->pipeline->fetch != NULL;
 }
 
-/* Lower joins are about to do something, or have done it. */
+/* Lower joins are about to do something ... */
 static void
 start_instruments(HgjDevice *d)
 {
-	for (int j = d->njoins - 2; j >= 0 && !d->out->reading; j--)
-		if (d->joins[j]->css.ss.ps.instrument)
-			InstrStartNode(d->joins[j]->css.ss.ps.instrument);
+	hgj_device_enter(d);
 	d->out->reading = true;
 }
 
-/* What has come out of the joins since the last time. */
+/* ... or have done it, unless nothing had begun. */
 static void
 stop_instruments(HgjDevice *d)
 {
-	HgjPipelineInfo *seen = &d->out->counted;
-	HgjPipelineInfo now = *seen;
+	HgjPipelineInfo now = d->out->counted;
 
 	if (!d->out->reading)
 		return;
 	d->out->reading = false;
 	if (d->pipeline)
 		d->engine->pipeline->info(d->pipeline, &now);
-	for (int j = 0; j < d->njoins; j++)
-	{
-		HgjJoinState *join = d->joins[j];
-		PlanState  *ps = &join->css.ss.ps;
-		uint64		joined = now.joined[j] - seen->joined[j];
-
-		InstrCountFiltered1(ps, now.filtered[j] - seen->filtered[j]);
-		InstrCountFiltered2(ps, now.removed[j] - seen->removed[j]);
-		if (j == d->njoins - 1)
-			break;
-		d->joins[j + 1]->outer.rows_read += joined;
-		join->counts.returned += joined;
-		if (ps->instrument)
-			InstrStopNode(ps->instrument, joined);
-	}
-	*seen = now;
+	hgj_device_leave(d, &now, &d->out->counted);
 }
 
 /* The joins below, as if they had been asked for their first row. */
@@ -181,12 +154,7 @@ hgj_device_rows_start(HgjJoinState *upper, bool *empty)
 	}
 	if (d == NULL)
 		d = plan_rows(upper);
-	d->ran = false;
-	d->run_reason = HGJ_DEVICE_FITS;
-	d->poll.disabled = false;
-	INSTR_TIME_SET_ZERO(d->decode);
-	memset(&d->info, 0, sizeof(d->info));
-	memset(&d->error, 0, sizeof(d->error));
+	hgj_device_reset(d);
 	if (d->reason == HGJ_DEVICE_FITS && upper->careful && upper->single_rows)
 		d->run_reason = HGJ_DEVICE_RAISES;
 	if (hgj_device_reason(d) != HGJ_DEVICE_FITS)

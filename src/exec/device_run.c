@@ -234,32 +234,20 @@ run_pipeline(HgjDevice *d)
 	}
 }
 
-/* Rows of the joins, for EXPLAIN ANALYZE and for tally.c. */
+/* Rows of the joins and of the scan; if the host does it all, none of the former. */
 static void
 count_rows(HgjDevice *d)
 {
 	PlanState  *scan = d->joins[0]->outer_ps;
-	uint64		dropped = d->ran ? d->info.dropped : 0;
+	HgjPipelineInfo counted = {0};
+	HgjPipelineInfo now = {0};
+	uint64		dropped;
 
-	for (int j = 0; j < d->njoins; j++)
-	{
-		HgjJoinState *join = d->joins[j];
-		PlanState  *ps = &join->css.ss.ps;
-
-		if (j == 0)
-			join->outer.rows_read += d->source.rows_read - dropped;
-		else if (d->ran)
-			join->outer.rows_read += d->info.joined[j - 1];
-		if (d->ran)
-			join->counts.returned += d->info.joined[j];
-		if (ps->instrument)
-			InstrStopNode(ps->instrument, d->ran ? (double) d->info.joined[j] : 0);
-		if (d->ran)
-		{
-			InstrCountFiltered1(ps, d->info.filtered[j]);
-			InstrCountFiltered2(ps, d->info.removed[j]);
-		}
-	}
+	if (d->ran)
+		now = d->info;
+	hgj_device_leave(d, &now, &counted);
+	dropped = now.dropped;
+	d->joins[0]->outer.rows_read += d->source.rows_read - dropped;
 	d->source.rows_read = 0;
 	if (scan->instrument)
 		scan->instrument->tuplecount -= dropped;
@@ -276,12 +264,7 @@ hgj_device_run(HgjDevice *d)
 	HgjGroups  *groups = &d->agg->groups;
 	bool		empty = false;
 
-	d->ran = false;
-	d->run_reason = HGJ_DEVICE_FITS;
-	d->poll.disabled = false;
-	INSTR_TIME_SET_ZERO(d->decode);
-	memset(&d->info, 0, sizeof(d->info));
-	memset(&d->error, 0, sizeof(d->error));
+	hgj_device_reset(d);
 	if (d->reason != HGJ_DEVICE_FITS)
 	{
 		hgj_device_log(d);
@@ -290,14 +273,9 @@ hgj_device_run(HgjDevice *d)
 
 	hgj_device_end(d);
 	for (int j = d->njoins - 1; j >= 0; j--)
-	{
-		PlanState  *ps = &d->joins[j]->css.ss.ps;
-
-		if (ps->chgParam != NULL)
-			ExecReScan(ps);
-		if (ps->instrument)
-			InstrStartNode(ps->instrument);
-	}
+		if (d->joins[j]->css.ss.ps.chgParam != NULL)
+			ExecReScan(&d->joins[j]->css.ss.ps);
+	hgj_device_enter(d);
 	if (hgj_device_build(d, &empty) && !empty)
 		run_pipeline(d);
 	d->ran = !hgj_device_gave_up(d);

@@ -93,6 +93,81 @@ hgj_device_release(HgjDevice *d)
 	d->pipeline = NULL;
 }
 
+static void
+release_on_reset(void *arg)
+{
+	hgj_device_release(arg);
+}
+
+/*
+ * Give device memory back when the context goes.  Callbacks run in the opposite
+ * order: call after those of the joins, whose tables go later, are registered.
+ */
+void
+hgj_device_own(HgjDevice *d, MemoryContext context)
+{
+	MemoryContextCallback *callback = MemoryContextAllocZero(context,
+															 sizeof(MemoryContextCallback));
+
+	callback->func = release_on_reset;
+	callback->arg = d;
+	MemoryContextRegisterResetCallback(context, callback);
+}
+
+/* Nothing is known of the run that begins. */
+void
+hgj_device_reset(HgjDevice *d)
+{
+	d->ran = false;
+	d->run_reason = HGJ_DEVICE_FITS;
+	d->poll.disabled = false;
+	INSTR_TIME_SET_ZERO(d->decode);
+	memset(&d->info, 0, sizeof(d->info));
+	memset(&d->error, 0, sizeof(d->error));
+}
+
+/* The joins that nobody asks for rows while there is a pipeline. */
+static int
+hidden_joins(const HgjDevice *d)
+{
+	return d->rows ? d->njoins - 1 : d->njoins;
+}
+
+/* They are about to do something ... */
+void
+hgj_device_enter(HgjDevice *d)
+{
+	for (int j = hidden_joins(d) - 1; j >= 0; j--)
+		if (d->joins[j]->css.ss.ps.instrument)
+			InstrStartNode(d->joins[j]->css.ss.ps.instrument);
+}
+
+/*
+ * ... and have done it: count what has come out of all joins since `counted`, for
+ * EXPLAIN ANALYZE and for tally.c.
+ */
+void
+hgj_device_leave(HgjDevice *d, const HgjPipelineInfo *now, HgjPipelineInfo *counted)
+{
+	for (int j = 0; j < d->njoins; j++)
+	{
+		HgjJoinState *join = d->joins[j];
+		PlanState  *ps = &join->css.ss.ps;
+		uint64		joined = now->joined[j] - counted->joined[j];
+
+		InstrCountFiltered1(ps, now->filtered[j] - counted->filtered[j]);
+		InstrCountFiltered2(ps, now->removed[j] - counted->removed[j]);
+		if (j + 1 < d->njoins)
+			d->joins[j + 1]->outer.rows_read += joined;
+		if (j == hidden_joins(d))
+			break;				/* it counts what it returns */
+		join->counts.returned += joined;
+		if (ps->instrument)
+			InstrStopNode(ps->instrument, joined);
+	}
+	*counted = *now;
+}
+
 /*
  * Before the bottom join is built: is there an outer row?  Looked at where the
  * join would have done so, and building could raise an error in vain.

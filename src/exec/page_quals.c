@@ -25,9 +25,12 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 
-/* HgjInputLookup: numbers go by the order in which columns are asked for. */
-static int
-look_input_up(void *arg, const Var *var)
+/*
+ * HgjInputLookup of a scan's quals: numbers go by the order in which columns are
+ * asked for, in a list of attnos.
+ */
+int
+hgj_scan_lookup(void *arg, const Var *var)
 {
 	List	  **attnos = arg;
 	int			i = 0;
@@ -61,7 +64,7 @@ hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source, TupleDesc desc)
 	ListCell   *lc;
 
 	rest = hgj_program_compile_quals(source->leave_quals ? NIL : child->plan->qual, child,
-									 look_input_up, &inputs, true, &quals->program);
+									 hgj_scan_lookup, &inputs, true, &quals->program);
 	quals->node = castNode(SeqScanState, child);
 	if (quals->program == NULL && rest != NIL)
 		quals->rest = child->qual;	/* all of them; a subplan has one state only */

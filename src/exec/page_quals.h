@@ -35,6 +35,7 @@ typedef struct HgjPageQuals
 	uint32		selection[MaxHeapTuplesPerPage];
 } HgjPageQuals;
 
+extern int	hgj_scan_lookup(void *attnos, const Var *var);
 extern void hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source,
 								TupleDesc desc);
 extern void hgj_page_quals_begin(HgjPageQuals *quals, HgjHeapPages *pages);

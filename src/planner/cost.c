@@ -374,8 +374,8 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	double		row_bytes = MAXALIGN(inner->pathtarget->width);
 	Cost		build = (hgj_build_tuple_cost + key_cost) * inner->rows;
 	Cost		probe = (hgj_probe_tuple_cost + key_cost) * outer->rows;
-	Cost		build_saving;
-	Cost		probe_saving;
+	Cost		build_saving = 0;
+	Cost		probe_saving = 0;
 	Cost		run;
 
 	memset(gain, 0, sizeof(*gain));

@@ -220,8 +220,12 @@ float_is_good(uint32_t arithmetic, double a, double b, double r)
 	return true;
 }
 
+/*
+ * Floats are computed as doubles and rounded once more: a sum, product or quotient
+ * of two floats has too few bits for that to make a difference.
+ */
 static bool
-double_arithmetic(uint32_t arithmetic, double a, double b, uint64_t *word)
+float_arithmetic(uint32_t kind, uint32_t arithmetic, double a, double b, uint64_t *word)
 {
 	double		r = 0;
 
@@ -249,51 +253,20 @@ double_arithmetic(uint32_t arithmetic, double a, double b, uint64_t *word)
 		default:
 			return false;		/* there is no remainder of floats */
 	}
-	*word = double_word(r);
+	if (kind == HGJ_PIPE_F4)
+		r = (double) (float) r;
+	*word = kind == HGJ_PIPE_F4 ? float_word((float) r) : double_word(r);
 	return float_is_good(arithmetic, a, b, r);
-}
-
-/* The same; each operation rounds to a float by itself. */
-static bool
-float_arithmetic(uint32_t arithmetic, float a, float b, uint64_t *word)
-{
-	float		r = 0;
-
-	switch (arithmetic)
-	{
-		case HGJ_PIPE_ADD:
-			r = a + b;
-			break;
-		case HGJ_PIPE_SUB:
-			r = a - b;
-			break;
-		case HGJ_PIPE_MUL:
-			r = a * b;
-			break;
-		case HGJ_PIPE_DIV:
-			if (b != 0 || isnan(a))
-				r = a / b;
-			break;
-		case HGJ_PIPE_NEG:
-			r = -a;
-			break;
-		case HGJ_PIPE_ABS:
-			r = fabsf(a);
-			break;
-		default:
-			return false;
-	}
-	*word = float_word(r);
-	return float_is_good(arithmetic, (double) a, (double) b, (double) r);
 }
 
 static bool
 arithmetic(const HgjPipeInstruction *in, uint64_t a, uint64_t b, uint64_t *r)
 {
 	if (in->kind == HGJ_PIPE_F8)
-		return double_arithmetic(in->c, as_double(a), as_double(b), r);
+		return float_arithmetic(in->kind, in->c, as_double(a), as_double(b), r);
 	if (in->kind == HGJ_PIPE_F4)
-		return float_arithmetic(in->c, as_float(a), as_float(b), r);
+		return float_arithmetic(in->kind, in->c, (double) as_float(a),
+								(double) as_float(b), r);
 	return integer_arithmetic(in, (int64_t) a, (int64_t) b, r);
 }
 

@@ -14,6 +14,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/lib/device_output.sh
 . test/lib/device_output.sh
+# shellcheck source=test/lib/same_output.sh
+. test/lib/same_output.sh
 config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
 bin=$("$config" --bindir)
 pg_regress=$(dirname "$("$config" --pgxs)")/../test/regress/pg_regress
@@ -39,13 +41,10 @@ PGOPTIONS="-c hashgraph_join.engine=cuda -c hashgraph_join.cuda_library=$library
 passed=0
 failed=0
 for name in setup "${files[@]}"; do
-	if [[ -f $dir/results/$name.out ]] &&
-		diff <(device_output "$name" "expected/$name.out") <(device_output "$name" "$dir/results/$name.out") >"$dir/$name.diff"; then
+	if same_output "$name" "$dir" device_output "$name"; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1))
-		echo "not ok - $name"
-		head -n 30 "$dir/$name.diff" | cut -c1-300
 	fi
 done
 echo "$passed passed, $failed failed"

@@ -21,6 +21,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/lib/device_output.sh
 . test/lib/device_output.sh
+# shellcheck source=test/lib/same_output.sh
+. test/lib/same_output.sh
 q="$PGX $PGBIN/psql -X -q"
 
 # One group of files, in a database of its own: regress_group NUMBER FILE ...
@@ -50,12 +52,10 @@ regress()
 	for ((f = 0; f < ${#files[@]}; f++)); do
 		file=${files[f]}
 		# What names an engine, its memory, or its choices is its own affair.
-		if diff <(device_output "$file" "expected/$file.out") <(device_output "$file" "$dir/$((f % groups))/results/$file.out") >"$dir/$file.diff"; then
+		if same_output "$file" "$dir/$((f % groups))" device_output "$file"; then
 			ok=$((ok + 1))
 		else
 			bad=$((bad + 1))
-			echo "not ok - $file"
-			head -n "${HGJ_DIFF_LINES:-12}" "$dir/$file.diff"
 		fi
 	done
 	# One that ran on the CPU has tested nothing.

@@ -17,6 +17,8 @@
 # per forcing for its counts.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=test/lib/same_output.sh
+. test/lib/same_output.sh
 config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
 bin=$("$config" --bindir)
 pg_regress=$(dirname "$("$config" --pgxs)")/../test/regress/pg_regress
@@ -53,11 +55,11 @@ about="agg_plans device explain explain_spills filter messages stats"
 # as in PostgreSQL's own join when that is in batches).
 about_memory="agg_memory demand partition_join partitions passes"
 
-# What may differ in the others: how a join ran, and one line that says that
-# groups have not spilled.
+# filter NAME FILE: what may differ in the others: how a join ran, and one line that
+# says that groups have not spilled.
 filter()
 {
-	grep -vE 'Passes|Partitions|Spilled|Taken Singly|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Build: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$1" |
+	grep -vE 'Passes|Partitions|Spilled|Taken Singly|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Build: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$2" |
 		sed -E 's/ +\|/|/g; s/\| +/|/g; s/^ +//; s/ +$//'
 }
 
@@ -80,12 +82,10 @@ run()
 	PGOPTIONS="$options" "$pg_regress" --inputdir="$PWD" --outputdir="$dir" --bindir="$bin" --host="$PGHOST" --port="${PGPORT:-5432}" \
 		--user="${PGUSER:-postgres}" --dbname="regress_spill" --load-extension=hashgraph_join setup $tests >"$dir/log" 2>&1
 	for name in setup $tests; do
-		if [[ -f $dir/results/$name.out ]] && diff <(filter "expected/$name.out") <(filter "$dir/results/$name.out") >"$dir/$name.diff"; then
+		if same_output "$name" "$dir" filter "$name, $forcing (${settings[$forcing]})"; then
 			ok=$((ok + 1))
 		else
 			bad=$((bad + 1))
-			echo "not ok - $name, $forcing (${settings[$forcing]})"
-			head -n 30 "$dir/$name.diff" | cut -c1-300
 		fi
 	done
 	count=$("$bin/psql" -X -q -At -F ' ' -d regress_spill \

@@ -94,6 +94,7 @@ hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality)
 	HgjKeyPair	pair;
 	bool		have_pair;
 
+	hgj_check_execute(function, OBJECT_FUNCTION);
 	key->collation = exprCollation(expr);
 	clause = (OpExpr *) make_opclause(equality, BOOLOID, false, (Expr *) expr,
 									  (Expr *) expr, InvalidOid,

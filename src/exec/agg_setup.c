@@ -18,7 +18,6 @@
  */
 #include "compat.h"
 
-#include "catalog/objectaccess.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "exec/agg_state.h"
@@ -29,7 +28,6 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -93,17 +91,6 @@ find_input(HgjAggState *state, Expr *filter, Expr *argument)
 	return input;
 }
 
-/* May the user call the function?  As ExecInitAgg() asks. */
-static void
-check_permission(Oid function)
-{
-	AclResult	result = pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE);
-
-	if (result != ACLCHECK_OK)
-		aclcheck_error(result, OBJECT_AGGREGATE, get_func_name(function));
-	InvokeFunctionExecuteHook(function);
-}
-
 /* The transition function of an aggregate that is computed by it. */
 static void
 init_transition(HgjAggregate *agg, const Aggref *aggref, Expr *argument)
@@ -144,7 +131,7 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 		agg->function = hgj_agg_function(function);
 		if (agg->function == NULL || list_length(arguments) > 1)
 			elog(ERROR, "unsupported aggregate of a HashGraphAgg: %u", function);
-		check_permission(function);
+		hgj_check_execute(function, OBJECT_AGGREGATE);
 		if (agg->function->kind == HGJ_AGG_BY_FUNCTION)
 			init_transition(agg, castNode(Aggref, tle->expr), argument);
 		if (agg->function->kind == HGJ_AGG_COUNT && argument &&

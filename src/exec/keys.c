@@ -30,6 +30,7 @@
 #include "access/hash.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_type.h"
@@ -37,6 +38,7 @@
 #include "exec/keys.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/acl.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/inet.h"
@@ -213,6 +215,17 @@ text_kind(OpExpr *clause, Oid function)
 		!get_collation_isdeterministic(clause->inputcollid))
 		return HGJ_KEY_OPAQUE;
 	return function == F_TEXTEQ ? HGJ_KEY_TEXT : HGJ_KEY_BPCHAR;
+}
+
+/* May the user call it?  As PostgreSQL asks when an executor starts. */
+void
+hgj_check_execute(Oid function, ObjectType type)
+{
+	AclResult	result = pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE);
+
+	if (result != ACLCHECK_OK)
+		aclcheck_error(result, type, get_func_name(function));
+	InvokeFunctionExecuteHook(function);
 }
 
 /*

@@ -114,6 +114,7 @@ hgj_before_value(Size bytes)
 		CHECK_FOR_INTERRUPTS();
 }
 
+extern void hgj_check_execute(Oid function, ObjectType type);
 extern bool hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair);
 extern void hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 						  uint64 *const *words, uint32 row);

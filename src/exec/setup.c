@@ -205,6 +205,7 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
 		if (!hgj_key_pair(clause, true, &pair))
 			elog(ERROR, "operator %u of a HashGraphJoin is no hash key",
 				 clause->opno);
+		hgj_check_execute(get_opcode(clause->opno), OBJECT_FUNCTION);
 		if (hgj_key_is_text(pair.outer_kind) &&
 			nkeys <= HGJ_MAX_KEY_WORDS / HGJ_TEXT_MOST_WORDS)
 			pair.nwords = hgj_text_nwords(Max(average_width(state->outer_ps,

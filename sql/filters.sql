@@ -185,7 +185,8 @@ select e, check_filter(e, 'strings') from unnest(array['t like ''ab%''', 't not 
 	't is distinct from ''abc''', 'coalesce(t, vc) = ''abc''', 'case when length(t) > 3 then length(vc) else 3 end > 2', 'octet_length(y) = 1', 'concat(t, vc) = ''abcabc''', 'isfinite(tz) and not isfinite(ts)', 'hashtext(t) % 2 = 0']) e;
 -- the first row that fails, of functions that are called
 select e, outcome('select count(*) from strings where ' || e), check_filter(e, 'strings') from unnest(array['t like ''ab\''', 'length(t) > 5 and t like ''ab\''', 'n::int4 > 3', 'power(n2::float8, 1000) > 1 and 1 / (id - 3) > 0', '1 / (id - 3) > 0 and power(n2::float8, 1000) > 1', 'ln(id::float8 - 700) > 0 and sqrt(600 - id::float8) >= 0',
-	'sqrt(600 - id::float8) >= 0 and ln(id::float8 - 700) > 0', 'id < 300 and ln(id::float8) * sqrt(600 - id::float8) > 5']) e;
+	'sqrt(600 - id::float8) >= 0 and ln(id::float8 - 700) > 0', 'id < 300 and ln(id::float8) * sqrt(600 - id::float8) > 5',
+	'(n::int4 > 3 or id > 0) and 1 / (id - 1) < 5', '(ci like t or id > 0) and 1 / (id - 1) < 5', '(strpos(ci, t) > 0 or id > 0) and 1 / (id - 1) < 5']) e;
 
 -- every function over values that a program may call: before and after another clause that fails
 create table args (id int, j int, bool bool, "char" "char", int2 int2, int4 int4, int8 int8, float4 float4, float8 float8, numeric numeric, text text, bpchar bpchar, bytea bytea, date date, time time, timetz timetz, timestamp timestamp, timestamptz timestamptz, "interval" interval, uuid uuid) with (autovacuum_enabled = off);

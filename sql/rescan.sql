@@ -102,6 +102,17 @@ begin
 end $$;
 create temp table less as select 'select c.id, j.* from c, lateral (select count(*), sum(b.id) from (select * from a where a.v + less_memory(c.id) > c.v offset 0) a left join b on a.k = b.k) j where c.id <= 80'::text as q;
 select hgj_check(q), (build_sides(q)).* from less;
+-- and where the first pass of several has taken rows, before partitions were asked for
+create function ask_for_partitions(i int) returns int language plpgsql volatile as $$
+begin
+	if current_setting('hashgraph_join.force') = 'on' then
+		perform set_config('hashgraph_join.spill', 'auto', true);
+	end if;
+	return i;
+end $$;
+set hashgraph_join.spill = passes;
+select hgj_check('select c.id, j.* from c, lateral (select count(*), sum(b.id) from (select * from a where ask_for_partitions(a.v) > c.v offset 0) a right join b on a.k = b.k) j where c.id <= 80');
+set hashgraph_join.spill = auto;
 
 -- Rows of the table in memory are not written where nobody will ask for them: a
 -- parameter that is an initplan's does not make a rescan.

@@ -57,11 +57,14 @@ outer_has_params(const HgjJoinState *state)
 	return result;
 }
 
-/* Is step 2 to be prepared for? */
+/*
+ * Is step 2 to be prepared for?  Not where passes, which a setting had asked for,
+ * have seen a part of the build side that is neither in the table nor on file.
+ */
 static bool
 keep_wanted(const HgjJoinState *state)
 {
-	return !hgj_in_unit(state) && state->partitions->kept.rows == NULL &&
+	return state->pass == 1 && state->partitions->kept.rows == NULL &&
 		state->engine->appended != NULL &&
 		(state->rewinds || state->rescanned || outer_has_params(state));
 }

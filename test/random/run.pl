@@ -251,7 +251,7 @@ my $begin = time;
 run_seed($_, $opt{queries}) for $opt{seed} .. $opt{seed} + $opt{seeds} - 1;
 
 my $share = $sum{hashable} ? 100 * $sum{node} / $sum{hashable} : 0;
-printf "%.0f s; not compared: %d queries too long for stock PostgreSQL, %d whose forced plan has a nested loop that is too long\n",
+printf "%.0f s; not compared: %d queries too long for stock PostgreSQL, %d whose forced nested loops or passes are\n",
   time - $begin, $sum{skipped} - $sum{slow}, $sum{slow};
 printf "%d queries raised an error in both, the same SQLSTATE: %s\n", $sum{errors}, join ', ', map { "$_ ($errors{$_})" } sort keys %errors;
 printf "HashGraphJoin was in the plans of %d of %d queries with a hashable join (%.1f%%)\n", @sum{qw(node hashable)}, $share;

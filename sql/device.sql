@@ -115,6 +115,18 @@ select dev_check('select a.g, count(*), sum(b.u) from dev_f f left join dev_a a 
 select dev_check('select a.g, count(*), sum(b.u) from dev_f f join dev_a a on f.k1 = a.k left join dev_b b on a.p = b.k and b.u < f.x group by a.g', nodes => 2);
 select dev_check('select count(*), sum(v) from dev_f f join dev_a a on f.k1 = a.k where not exists (select from dev_b b where b.k = f.k2) and exists (select from dev_c c where c.k = f.k3)', nodes => 3);
 
+-- all columns that a pipeline has room for, one more, and one that a lower join computes
+do $$ begin execute (select 'create table dev_wide as select i % 5 as k, ' || string_agg(format('i + %s as c%s', c, c), ', ' order by c) || ' from generate_series(1, 500) i' from generate_series(0, 39) c); end $$;
+create table dev_few as select * from dev_wide where c0 <= 5;
+analyze dev_wide; analyze dev_few;
+set join_collapse_limit = 1;
+select hgj_check_agg(q, nodes => 8), array(select trim(line) from hgj_explain('(costs off) ' || q) line where line ~ 'Device Pipeline') as pipeline from (select format('select sum(%s + s.c36 + s.e) from (dev_few b left join (select x.*, coalesce(y.c0, 0) + x.c0 as e, %s from dev_wide x join dev_few y on x.k = y.k) s on b.k = s.k) %s where s.c1 > 0',
+	(select string_agg(format('s.c%s', i), ' + ') from generate_series(0, 31) i) || (select string_agg(format(' + s.y%s', i), '') from generate_series(0, 15) i) ||
+	(select string_agg(format(' + %s.c%s', t, i), '') from unnest('{b,d1,d2,d3,d4,d5,d6}'::text[]) t, generate_series(20, 35) i),
+	(select string_agg(format('y.c%s as y%1$s', i), ', ') from generate_series(0, 15) i),
+	(select string_agg(format('left join dev_few d%s on s.c%1$s = d%1$s.c%1$s', i), ' ') from generate_series(1, 6) i)) as q) x;
+reset join_collapse_limit;
+
 -- values that the host must look at, and errors
 select dev_check('select sum(x * power(2::float8, 900)) from dev_f f join dev_a a on f.k1 = a.k', 'no (value that the host must look at)');
 select dev_check('select min(-(x - x)) from dev_f f join dev_a a on f.k1 = a.k', 'no (value that the host must look at)');
@@ -156,5 +168,5 @@ fetch 2 from dev_c1;
 rollback;
 explain (costs off) select g, count(*) from dev_f f join dev_a a on f.k1 = a.k group by g;
 explain (costs off) select x, count(*) from dev_f f join dev_a a on f.k1 = a.k group by x;
-drop table dev_f, dev_a, dev_b, dev_c, dev_none;
+drop table dev_f, dev_a, dev_b, dev_c, dev_none, dev_wide, dev_few;
 drop function dev_check;

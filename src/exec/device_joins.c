@@ -104,12 +104,14 @@ add_column(HgjDevice *d, int join, int column)
 	HgjDeviceColumn *c = &d->columns[d->ncolumns];
 	PlanState  *child;
 
+	/* before anything is written: `columns` has room for all that these allow */
+	if (join < 0 ? d->spec.ninputs == HGJ_PIPE_INPUTS :
+		d->spec.joins[join].ncolumns == HGJ_PIPE_COLUMNS)
+		return NULL;
 	c->join = join;
 	c->column = column;
 	if (join < 0 && d->rows)
 	{
-		if (d->spec.ninputs == HGJ_PIPE_INPUTS)
-			return NULL;
 		describe_input(d, c);
 		c->number = d->spec.ninputs++;
 		d->spec.inputs[c->number] = c->kind;
@@ -119,8 +121,6 @@ add_column(HgjDevice *d, int join, int column)
 		HgjColumn  *input = &d->inputs[d->spec.ninputs];
 		const FormData_pg_attribute *att = table_attribute(d, column);
 
-		if (d->spec.ninputs == HGJ_PIPE_INPUTS)
-			return NULL;
 		c->kind = kind_of_attribute(d, att);
 		input->attno = column;
 		input->attlen = att->attlen;
@@ -134,8 +134,6 @@ add_column(HgjDevice *d, int join, int column)
 		HgjPipeJoin *into = &d->spec.joins[join];
 		const HgjColumn *stored = &d->joins[join]->inner.columns[column];
 
-		if (into->ncolumns == HGJ_PIPE_COLUMNS)
-			return NULL;
 		child = d->joins[join]->inner_ps;
 		c->kind = stored->dictionary ? HGJ_PIPE_I4 :
 			kind_of_column(d, child, stored->attno);

@@ -125,6 +125,27 @@ begin
 end $$;
 select spilled('select sum(a.id + b.id) from a join b on a.k = b.k and a.v + b.v > (select min(v) from c)') = spilled('select sum(a.id + b.id) from a join b on a.k = b.k and a.v + b.v > 0') as same,
 	spilled('select (select sum(a.id + b.id) from a left join b on a.k = b.k and a.v + b.v > d.id) from c d where d.id = 8') > spilled('select sum(a.id + b.id) from a left join b on a.k = b.k and a.v + b.v > 1') as kept;
+
+-- Thousands of splits leave nothing behind before the query ends.
+create function left_behind(q text) returns bigint language plpgsql set hashgraph_join.force = on as $$
+declare
+	executions refcursor;
+	before bigint;
+	after bigint;
+begin
+	open executions for execute q;
+	move forward 100 from executions;
+	select sum(total_bytes - free_bytes) into before from pg_backend_memory_contexts where name = 'ExecutorState';
+	move forward 2000 from executions;
+	select sum(total_bytes - free_bytes) into after from pg_backend_memory_contexts where name = 'ExecutorState';
+	close executions;
+	return after - before;
+end $$;
+set hashgraph_join.chunk_rows = 10;
+select what, hgj_check(q), left_behind(q) < 20000 as little from (values
+	('the build side changes', 'select i, j.* from generate_series(1, 2200) i, lateral (select count(*), sum(b.id) from (select * from a where id < 20) a left join (select * from b where id between 70 + i % 9 and 110 offset 0) b on a.id = b.k) j'),
+	('an initplan', 'select i, j.* from generate_series(1, 2200) i, lateral (select count(*), sum(b.id) from (select * from a where id < 20) a left join (select * from b where id between 70 + i % 9 and 110 offset 0) b on a.id = b.k and a.v > (select min(v) - 1 from b)) j'),
+	('the outer side changes', 'select i, j.* from generate_series(1, 2200) i, lateral (select count(*), sum(b.id) from (select * from a where id < 20 + i % 9 offset 0) a left join (select * from b where id between 70 and 110) b on a.id = b.k) j')) s (what, q);
 reset work_mem;
 reset hashgraph_join.spill;
 reset hashgraph_join.chunk_rows;

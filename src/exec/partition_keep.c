@@ -48,10 +48,13 @@ outer_has_params(const HgjJoinState *state)
 	if (state->inner_key_params)
 		return false;
 	params = bms_difference(plan->extParam, state->inner_ps->plan->extParam);
-	if (bms_is_empty(params))
-		return false;
-	params = bms_del_members(params,
-							 hgj_fixed_params(state->css.ss.ps.state));
+	if (!bms_is_empty(params))
+	{
+		Bitmapset  *fixed = hgj_fixed_params(state->css.ss.ps.state);
+
+		params = bms_del_members(params, fixed);
+		bms_free(fixed);
+	}
 	result = !bms_is_empty(params);
 	bms_free(params);
 	return result;

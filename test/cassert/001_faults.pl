@@ -206,7 +206,8 @@ for my $q ('full', 'groups')
 {
 	my ($counted) = sweep($q, 'file', 0);
 	my $events = $counted->[0][2];
-	for my $at (2, int($events / 2), $events - 10)
+	# how many there are differs a little: it depends on hashes, whose seeds are random
+	for my $at (2, int($events / 2), int($events * 0.9))
 	{
 		my $log = -s $node->logfile;
 		my ($rc, $out, $err) = $node->psql('postgres',

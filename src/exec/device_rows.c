@@ -75,23 +75,12 @@ has_chain(const HgjJoinState *upper)
 		upper->engine->pipeline != NULL && upper->engine->pipeline->fetch != NULL;
 }
 
-/* Lower joins are about to do something ... */
+/* The lower joins have done something, since hgj_device_enter(). */
 static void
-start_instruments(HgjDevice *d)
-{
-	hgj_device_enter(d);
-	d->out->reading = true;
-}
-
-/* ... or have done it, unless nothing had begun. */
-static void
-stop_instruments(HgjDevice *d)
+leave_lower_joins(HgjDevice *d)
 {
 	HgjPipelineInfo now = d->out->counted;
 
-	if (!d->out->reading)
-		return;
-	d->out->reading = false;
 	if (d->pipeline)
 		d->engine->pipeline->info(d->pipeline, &now);
 	hgj_device_leave(d, &now, &d->out->counted);
@@ -164,7 +153,7 @@ hgj_device_rows_start(HgjJoinState *upper, bool *empty)
 	}
 
 	start_lower_joins(d);
-	start_instruments(d);
+	hgj_device_enter(d);
 	if (hgj_device_build(d, empty) && !*empty)
 	{
 		if (d->joins[0]->long_keys)
@@ -175,7 +164,7 @@ hgj_device_rows_start(HgjJoinState *upper, bool *empty)
 		if (!hgj_device_gave_up(d))
 			hgj_device_start(d, 0);
 	}
-	stop_instruments(d);
+	leave_lower_joins(d);
 	if (hgj_device_gave_up(d))
 	{
 		leave_to_host(d);
@@ -218,7 +207,6 @@ hgj_device_rows_stop(HgjJoinState *upper)
 		upper->pairs.build_rows = d->out->build_rows;
 		upper->pairs.n = upper->next_pair = 0;
 	}
-	stop_instruments(d);
 	d->out->active = false;
 	hgj_device_release(d);
 }
@@ -364,7 +352,7 @@ fetch_rows(HgjDevice *d)
 	bool		more = true;
 
 	out->next = out->fetched.n = 0;
-	start_instruments(d);
+	hgj_device_enter(d);
 	while (more && out->fetched.n == 0)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -383,7 +371,7 @@ fetch_rows(HgjDevice *d)
 		if (more)
 			out->pending = !out->fetched.last;
 	}
-	stop_instruments(d);
+	leave_lower_joins(d);
 	if (!more)
 		return false;
 	d->received += (uint64) out->fetched.n * (1 + d->njoins) * sizeof(uint32);

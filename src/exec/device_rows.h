@@ -17,7 +17,6 @@ typedef struct HgjDeviceRows
 {
 	bool		active;			/* the upper join's rows come from here */
 	bool		left;			/* some of the outer batch at hand have */
-	bool		reading;		/* lower joins' instruments run */
 	uint64		batches;		/* outer batches that have been read */
 	uint32		most_rows;		/* that one may have: one push's */
 	uint32		pushed;			/* rows of the one at hand */

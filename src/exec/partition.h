@@ -85,6 +85,7 @@ typedef struct HgjPartitions
 	HgjUnit    *unit;			/* being joined; NULL: the children's rows */
 	int			nfiles;			/* that are open: each has a buffer */
 
+	bool		rescans_expected;	/* by the plan */
 	HgjKept		kept;
 	bool		restoring;		/* the build rows at hand are those of `kept` */
 
@@ -121,6 +122,7 @@ extern void hgj_split_inner(HgjJoinState *state, uint32 batch_rows);
 extern void hgj_split_outer(HgjJoinState *state);
 
 /* partition_keep.c */
+extern bool hgj_rescans_expected(const HgjJoinState *state);
 extern void hgj_keep_split(HgjJoinState *state);
 extern void hgj_keep_nothing(HgjJoinState *state);
 extern bool hgj_split_is_there(const HgjJoinState *state);

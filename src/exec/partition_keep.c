@@ -49,15 +49,17 @@ outer_has_params(const HgjJoinState *state)
 		return false;
 	params = bms_difference(plan->extParam, state->inner_ps->plan->extParam);
 	if (!bms_is_empty(params))
-	{
-		Bitmapset  *fixed = hgj_fixed_params(state->css.ss.ps.state);
-
-		params = bms_del_members(params, fixed);
-		bms_free(fixed);
-	}
+		params = bms_del_members(params, hgj_fixed_params(state->css.ss.ps.state));
 	result = !bms_is_empty(params);
 	bms_free(params);
 	return result;
+}
+
+/* Does the plan say that a rescan is to be expected?  It says so once and for all. */
+bool
+hgj_rescans_expected(const HgjJoinState *state)
+{
+	return state->rewinds || outer_has_params(state);
 }
 
 /*
@@ -69,7 +71,7 @@ keep_wanted(const HgjJoinState *state)
 {
 	return state->pass == 1 && state->partitions->kept.rows == NULL &&
 		state->engine->appended != NULL &&
-		(state->rewinds || state->rescanned || outer_has_params(state));
+		(state->partitions->rescans_expected || state->rescanned);
 }
 
 /* Rows that have their key words in the batch: the columns, from their records. */

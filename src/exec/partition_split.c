@@ -60,6 +60,7 @@ get_partitions(HgjJoinState *state)
 		hgj_spill_layout(&parts->layouts[side], state->context,
 						 sources[side]->columns, sources[side]->ncols,
 						 sources[side]->nwords);
+	parts->rescans_expected = hgj_rescans_expected(state);
 	state->partitions = parts;
 	return parts;
 }

@@ -6,7 +6,8 @@
  * A join that has looked ahead, and then finds that it needs several passes,
  * begins its outer side again (probe.c).  One whose device fails begins one side
  * or both again (failover.c), and so does an aggregation whose pipeline fails
- * (device_run.c), or a chain of joins that finds none fit (device_rows.c).  PostgreSQL would have read them once.
+ * (device_run.c), or a chain of joins that finds none fit (device_rows.c).
+ * PostgreSQL would have read them once.
  *
  * 1. Before the side is read, note how many rows the filters of each plan node
  *	  below have removed so far.

@@ -22,7 +22,7 @@
 double		hgj_agg_tuple_cost = 0.0003;
 bool		hgj_aggregate = true;
 int			hgj_build = HGJ_BUILD_AUTO;
-double		hgj_build_tuple_cost = 0.006;
+double		hgj_build_tuple_cost = 0.004;
 int			hgj_chunk_outer_rows = 0;
 int			hgj_chunk_rows = 0;
 char	   *hgj_cuda_library = NULL;
@@ -37,9 +37,10 @@ int			hgj_engine = HGJ_ENGINE_AUTO;
 int			hgj_filter = HGJ_FILTER_AUTO;
 bool		hgj_force = false;
 int			hgj_min_rows = 10000;
+double		hgj_page_attribute_cost = 0.0005;
 double		hgj_page_tuple_cost = 0.001;
 int			hgj_probe = HGJ_PROBE_AUTO;
-double		hgj_probe_tuple_cost = 0.0015;
+double		hgj_probe_tuple_cost = 0.002;
 int			hgj_require = HGJ_REQUIRE_OFF;
 int			hgj_segments = HGJ_SEGMENTS_AUTO;
 int			hgj_source = HGJ_SOURCE_AUTO;
@@ -134,8 +135,8 @@ hgj_define_settings(void)
 
 	DefineCustomRealVariable("hashgraph_join.build_tuple_cost",
 							 "Sets the planner's estimate of the cost of adding one row to a HashGraph.",
-							 NULL,
-							 &hgj_build_tuple_cost, 0.006, 0.0, DBL_MAX,
+							 "To one of a million rows: smaller ones cost less, larger ones more.",
+							 &hgj_build_tuple_cost, 0.004, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hashgraph_join.chunk_outer_rows",
@@ -226,6 +227,12 @@ hgj_define_settings(void)
 							&hgj_min_rows, 10000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
+	DefineCustomRealVariable("hashgraph_join.page_attribute_cost",
+							 "Sets the planner's estimate of the cost of walking over one attribute of a row that is read by pages.",
+							 "Attributes behind others of a fixed width only are not walked over.",
+							 &hgj_page_attribute_cost, 0.0005, 0.0, DBL_MAX,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
 	DefineCustomRealVariable("hashgraph_join.page_tuple_cost",
 							 "Sets the planner's estimate of the cost of one row that is read by pages.",
 							 "It takes the place of cpu_tuple_cost in a sequential scan below a HashGraphJoin.",
@@ -240,8 +247,8 @@ hgj_define_settings(void)
 
 	DefineCustomRealVariable("hashgraph_join.probe_tuple_cost",
 							 "Sets the planner's estimate of the cost of probing a HashGraph with one row.",
-							 NULL,
-							 &hgj_probe_tuple_cost, 0.0015, 0.0, DBL_MAX,
+							 "One of a million rows: smaller ones cost less, larger ones more.",
+							 &hgj_probe_tuple_cost, 0.002, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("hashgraph_join.require",

@@ -58,6 +58,7 @@ extern int	hgj_engine;
 extern int	hgj_filter;
 extern bool hgj_force;
 extern int	hgj_min_rows;
+extern double hgj_page_attribute_cost;
 extern double hgj_page_tuple_cost;
 extern int	hgj_probe;
 extern double hgj_probe_tuple_cost;

@@ -263,6 +263,35 @@ collect(PlannerInfo *root, AggContents *contents, List *exprs, List *having,
 	return group_loose_columns(root, contents);
 }
 
+/*
+ * Will there be a HashGraphAgg above the joins of this relation, so that none of
+ * their rows is emitted?  For join_path.c, which has to know when it compares join
+ * orders.  Foretold from the query, before there are relations of groups: what
+ * partitions are aggregated into, and what only a child could decline, is not.
+ */
+bool
+hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel, bool partial)
+{
+	Query	   *parse = root->parse;
+	AggContents contents;
+	List	   *exprs = NIL;
+	ListCell   *lc;
+
+	if (!hgj_aggregate || !bms_equal(joinrel->relids, root->all_baserels))
+		return false;
+	if (parse->groupingSets != NIL ||
+		(parse->groupClause == NIL && !parse->hasAggs) ||
+		(parse->groupClause != NIL && !enable_hashagg))
+		return false;
+	if (partial && (root->hasNonPartialAggs || root->hasNonSerialAggs))
+		return false;
+	foreach(lc, root->processed_tlist)
+		exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
+	return collect(root, &contents, exprs, (List *) parse->havingQual,
+				   partial ? AGGSPLIT_INITIAL_SERIAL : AGGSPLIT_SIMPLE,
+				   root->processed_tlist) == HGJ_AGG_DECLINE_NOTHING;
+}
+
 /* Can this join be the child?  It must return the group columns as they are. */
 static HgjAggDecline
 child_decline(const AggContents *contents, const Path *child)

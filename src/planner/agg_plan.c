@@ -65,7 +65,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 		((CustomScan *) child)->methods != &hgj_scan_methods)
 		elog(ERROR, "the child of a HashGraphAgg is not a HashGraphJoin");
 	child->total_cost = Max(child->startup_cost, child->total_cost -
-							hgj_feed_saving(linitial(best_path->custom_paths),
+							hgj_feed_saving(root, linitial(best_path->custom_paths),
 											true));
 
 	foreach(lc, child->targetlist)

@@ -7,28 +7,29 @@
  * final_cost_hashjoin), with our settings in the place of the constants that
  * differ:
  *
- * 1. Start-up: the inner side in full, build_tuple_cost a row and an operator
- *	  for each key, and the fixed startup_cost that keeps small joins away.
- * 2. Run: the outer side, probe_tuple_cost and the keys' operators a row.  A
- *	  side that is a sequential scan pays page_tuple_cost a row in the place of
- *	  cpu_tuple_cost, and one that is a join of ours does not emit rows.
- * 3. Every match costs emit_tuple_cost, and every candidate its residual
- *	  clauses.  Raw keys need no operator calls, opaque ones do.
+ * 1. Start-up: the inner side in full, build_tuple_cost a row and what its keys
+ *	  cost, and the fixed startup_cost that keeps small joins away.
+ * 2. Run: the outer side, probe_tuple_cost and the keys a row.  What a side costs
+ *	  less because we do not ask its node for slots is taken off (feed_cost.c).
+ *	  The engine makes and compares raw keys itself; opaque ones need calls of
+ *	  hash functions, and of their operator for each candidate.
+ * 3. Every candidate costs its residual clauses, and every row that is returned
+ *	  emit_tuple_cost: join_path.c adds that when it knows how many there are.
  * 4. Of a build side larger than the memory limit, the part that is too much
  *	  is written to partitions and read again, and the same part of the outer
  *	  side; as many times as partitions have to be split.  Where passes are
  *	  forced, the outer rows are written once and read again for each pass but
  *	  the first.
- * 5. A partial path's outer side is one worker's share, so that the same sums
- *	  charge every worker for all of the inner side and the build.
+ * 5. A partial path's outer side is one worker's share, and the same sums charge
+ *	  every worker for all of the inner side and the build.  Builds that run at
+ *	  the same time are slower than one alone: they share caches, memory and
+ *	  often cores.
  * 6. Under engine = auto a join that is cheaper on a GPU is planned for it: in the
  *	  place of what the CPU needs for building and probing come what is
  *	  transferred, the batches' launches and, unless the session has one open or
  *	  the outer side is planned for it, too, opening a GPU.  The build side must be
- *	  the smaller one: what a CPU needs is measured here (cpu_part()), but for the
- *	  rest the settings' word is taken, and a GPU would seem to make it cheap to
- *	  build with the larger side.  Whether there is one is asked
- *	  only when it would pay.
+ *	  the smaller one, or a GPU would make it seem cheap to build with the larger
+ *	  side.  Whether there is a GPU is asked only when it would pay.
  * 7. A HashGraphAgg over a chain of joins may pay on a GPU as a whole where none of
  *	  the joins does (pipeline_path.c): there, nothing comes back but groups.
  * 8. A HashGraphAgg takes the join's matches without their being emitted, and
@@ -55,8 +56,17 @@
 /* Bytes of graph per build row at the height of a build, about. */
 #define HGJ_GRAPH_ROW_BYTES		28
 
-/* What a text key costs more than a raw one, as a part of that. */
-#define HGJ_TEXT_KEY_EXTRA		0.25
+/*
+ * What making a key's words costs, of cpu_operator_cost: a raw key is in the
+ * settings' build and probe costs, but for further ones; a text key's bytes are
+ * gone through; an opaque key's hash function is called.
+ */
+#define HGJ_RAW_KEY_PART		0.1
+#define HGJ_TEXT_KEY_PART		0.5
+#define HGJ_OPAQUE_KEY_PART		1.0
+
+/* What each further process adds to a build that every process makes. */
+#define HGJ_PRIVATE_BUILD		0.25
 
 /* Rows that go to a GPU at once; launches that come in any case. */
 #define HGJ_DEVICE_BUILD_ROWS	350000
@@ -76,13 +86,12 @@
 #define HGJ_DEVICE_MOST_MATCHES		1000
 
 /*
- * See cpu_part(); from joins of 50 million rows with 10 thousand, 1 and 10
- * million (on an H200's host, test/gpu/sql.sh costs), where this chooses what
- * was faster, in a session's first query and in later ones.
+ * See size_factor(); from joins of 50 million rows with 10 thousand, 1 and 10
+ * million.
  */
-#define HGJ_CPU_CACHED			0.15
-#define HGJ_CPU_CACHED_DECADES	4.8
-#define HGJ_CPU_PER_DECADE		0.3
+#define HGJ_CACHED_FACTOR		0.3
+#define HGJ_CACHED_DECADES		4.8
+#define HGJ_FACTOR_PER_DECADE	0.58
 
 /* Bytes of device memory per build row and key word, and per build row. */
 #define HGJ_DEVICE_WORD_BYTES	16
@@ -133,19 +142,18 @@ pages_of(double rows, int width)
 }
 
 /*
- * Is there a key whose matches are rechecked by its operator?  *nkeys counts
- * the keys, text keys as a little more: two words, and bytes to go through.
- * *nwords counts words.
+ * Is there a key whose matches are rechecked by its operator?  *key_cost: what a
+ * row's keys cost beside the settings' build and probe costs; *nwords: how many
+ * words they take.
  */
 static bool
-has_opaque_key(List *hashclauses, double *nkeys, double *nwords)
+has_opaque_key(List *hashclauses, Cost *key_cost, double *nwords)
 {
 	bool		opaque = false;
+	double		operators = 0;
 	ListCell   *lc;
 
-	*nkeys = list_length(hashclauses);
 	*nwords = 0;
-
 	foreach(lc, hashclauses)
 	{
 		HgjKeyPair	pair;
@@ -154,60 +162,17 @@ has_opaque_key(List *hashclauses, double *nkeys, double *nwords)
 					 &pair);
 		*nwords += pair.nwords;
 		if (pair.outer_kind == HGJ_KEY_OPAQUE)
+		{
 			opaque = true;
+			operators += HGJ_OPAQUE_KEY_PART;
+		}
 		else if (hgj_key_is_text(pair.outer_kind))
-			*nkeys += HGJ_TEXT_KEY_EXTRA;
+			operators += HGJ_TEXT_KEY_PART;
+		else if (foreach_current_index(lc) > 0)
+			operators += HGJ_RAW_KEY_PART;
 	}
+	*key_cost = cpu_operator_cost * operators;
 	return opaque;
-}
-
-/* May that side be read by pages or batches: is every key of it a column? */
-bool
-hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel)
-{
-	ListCell   *lc;
-
-	if (hgj_source == HGJ_SOURCE_TUPLES)
-		return false;
-	foreach(lc, hashclauses)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		Node	   *operand = bms_is_subset(rinfo->left_relids, rel->relids) ?
-			get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
-
-		while (operand && IsA(operand, RelabelType))
-			operand = (Node *) ((RelabelType *) operand)->arg;
-		if (operand == NULL || !IsA(operand, Var))
-			return false;
-	}
-	return true;
-}
-
-/*
- * What a side costs less than its path says, because we do not ask the path's
- * node for slots: a sequential scan is read by pages, a join of ours by batches
- * (exec/setup.c decides; keys that are expressions rule both out).  plan.c takes
- * it off the child's plan as well, so that in EXPLAIN no node seems to cost less
- * than its children.
- */
-Cost
-hgj_feed_saving(const Path *path, bool in_batches)
-{
-	ListCell   *lc;
-
-	if (!in_batches)
-		return 0;
-	if (hgj_is_join_path(path))
-		return hgj_emit_tuple_cost * path->rows *
-			(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
-	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION)
-		return 0;
-	foreach(lc, path->pathtarget->exprs)
-		if (!IsA(lfirst(lc), Var))
-			return 0;
-	return Max(cpu_tuple_cost - hgj_page_tuple_cost, 0) *
-		path->parent->tuples /
-		(path->parallel_workers > 0 ? hgj_parallel_divisor(path) : 1.0);
 }
 
 /*
@@ -218,13 +183,13 @@ void
 hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 				 RelOptInfo *innerrel, List *restrictlist, List *hashclauses)
 {
-	bool		opaque = has_opaque_key(hashclauses, &costs->nkeys,
+	bool		opaque = has_opaque_key(hashclauses, &costs->key_cost,
 									&costs->nwords);
 
 	costs->outer_in_batches = hgj_side_in_batches(hashclauses, outerrel);
 	costs->inner_in_batches = hgj_side_in_batches(hashclauses, innerrel);
-	costs->recheck = opaque ||
-		list_length(restrictlist) > list_length(hashclauses);
+	costs->residual = list_length(restrictlist) > list_length(hashclauses);
+	costs->recheck = opaque || costs->residual;
 	cost_qual_eval(&costs->match, restrictlist, root);
 	if (!opaque)
 	{
@@ -239,24 +204,29 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 }
 
 /*
- * How many candidates are looked at.  Where one match of an outer row will do,
- * a matching row stops after a part of its candidates, by the same guess as in
- * final_cost_hashjoin().  Sets *emitted to those that are worth a row.
+ * How many candidates are looked at, and matches found, of which no more than one
+ * an outer row where one will do.  In semi and anti joins a matching row stops
+ * after a part of its candidates, by the same guess as in final_cost_hashjoin().
+ *
+ * `rows`: what the join returns.  For an inner join without further clauses that
+ * is the number of matches, and a better estimate than that of the clauses one by
+ * one, because it knows foreign keys.  The factors of a unique inner side say
+ * nothing: they are those of a semi join only in joins that are one.
  */
 static double
 estimate_candidates(const HgjJoinCosts *costs, const Path *outer,
-					const Path *inner, double *emitted)
+					const Path *inner, double rows)
 {
 	double		all = clamp_row_est(costs->selectivity * outer->rows * inner->rows);
 	double		matched;
 
+	if (costs->jointype == JOIN_INNER)
+		all = costs->residual ? Max(all, rows) : rows;
 	if (!costs->one_per_outer)
-	{
-		*emitted = all;
 		return all;
-	}
+	if (costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI)
+		return Min(all, outer->rows);
 	matched = rint(outer->rows * costs->semifactors->outer_match_frac);
-	*emitted = costs->jointype == JOIN_ANTI ? outer->rows - matched : matched;
 	if (!costs->recheck)
 		return matched;
 	return Max(matched,
@@ -288,14 +258,15 @@ partitions_cost(double fits, const Path *path)
 }
 
 /*
- * Which part of what the settings say the CPU really takes for building and
- * probing: little while the table is in its caches.
+ * The settings are what a row costs with a table of a million rows.  Building and
+ * probing one that stays in the processor's caches takes a third of that, and each
+ * decade of rows beyond makes more of the lookups wait for memory.
  */
 static double
-cpu_part(double rows)
+size_factor(double rows)
 {
-	return HGJ_CPU_CACHED + HGJ_CPU_PER_DECADE *
-		Max(log10(Max(rows, 1)) - HGJ_CPU_CACHED_DECADES, 0);
+	return HGJ_CACHED_FACTOR + HGJ_FACTOR_PER_DECADE *
+		Max(log10(Max(rows, 1)) - HGJ_CACHED_DECADES, 0);
 }
 
 /*
@@ -308,19 +279,18 @@ device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 			 double candidates, Cost build, Cost probe,
 			 Cost *build_saving, Cost *probe_saving)
 {
-	double		part = cpu_part(inner->rows);
 	double		kilobytes;
 
 	*build_saving = *probe_saving = 0;
 	kilobytes = inner->rows * (costs->nwords * 8 + 4) / 1024;
-	*build_saving = build * part - hgj_device_transfer_cost * kilobytes -
+	*build_saving = build - hgj_device_transfer_cost * kilobytes -
 		hgj_device_launch_cost *
 		(HGJ_DEVICE_BUILD_LAUNCHES + inner->rows / HGJ_DEVICE_BUILD_ROWS);
 	if (outer->parallel_workers > 0 ||
 		(!hgj_cuda_is_open() && !hgj_path_wants_device(outer)))
 		*build_saving -= hgj_device_startup_cost;
 	kilobytes = (outer->rows * costs->nwords * 8 + candidates * 8) / 1024;
-	*probe_saving = probe * part - hgj_device_transfer_cost * kilobytes -
+	*probe_saving = probe - hgj_device_transfer_cost * kilobytes -
 		HGJ_DEVICE_PAIR_PART * hgj_probe_tuple_cost * candidates -
 		hgj_device_launch_cost *
 		(HGJ_DEVICE_PROBE_LAUNCHES + outer->rows / HGJ_DEVICE_PROBE_ROWS);
@@ -341,10 +311,9 @@ static Cost
 pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 			   double candidates, Cost build, Cost probe)
 {
-	double		part = cpu_part(inner->rows);
 	double		kilobytes = inner->rows *
 		(costs->nwords * 8 + 4 + inner->pathtarget->width) / 1024;
-	Cost		saving = (build + probe) * part -
+	Cost		saving = build + probe -
 		hgj_device_transfer_cost * kilobytes -
 		hgj_device_launch_cost * (HGJ_DEVICE_PIPE_LAUNCHES +
 								  inner->rows / HGJ_DEVICE_BUILD_ROWS) -
@@ -356,26 +325,30 @@ pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 }
 
 /*
- * The costs of joining these two paths, without those of the target list;
- * *gain says whether they are those of a GPU.
+ * The costs of joining these two paths, without those of the rows it returns
+ * (rows, more or less) and of their target list; *gain says whether they are
+ * those of a GPU.
  */
 void
-hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
-			  Cost *startup, Cost *total, HgjDeviceGain *gain)
+hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
+			  const Path *inner, double rows, Cost *startup, Cost *total,
+			  HgjDeviceGain *gain)
 {
-	double		key_cost = cpu_operator_cost * costs->nkeys;
-	double		emitted;
-	double		candidates = estimate_candidates(costs, outer, inner, &emitted);
+	double		candidates = estimate_candidates(costs, outer, inner, rows);
 	double		fits;
 	Cost		build_side = inner->total_cost -
-		hgj_feed_saving(inner, costs->inner_in_batches);
+		hgj_feed_saving(root, inner, costs->inner_in_batches);
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
-		hgj_feed_saving(outer, costs->outer_in_batches);
+		hgj_feed_saving(root, outer, costs->outer_in_batches);
 	double		row_bytes = MAXALIGN(inner->pathtarget->width);
-	Cost		build = (hgj_build_tuple_cost + key_cost) * inner->rows;
-	Cost		probe = (hgj_probe_tuple_cost + key_cost) * outer->rows;
+	double		factor = size_factor(inner->rows);
+	Cost		build = (hgj_build_tuple_cost * factor + costs->key_cost) *
+		inner->rows;
+	Cost		probe = (hgj_probe_tuple_cost * factor + costs->key_cost) *
+		outer->rows;
 	Cost		build_saving = 0;
 	Cost		probe_saving = 0;
+	double		builds = 1 + HGJ_PRIVATE_BUILD * outer->parallel_workers;
 	Cost		run;
 
 	memset(gain, 0, sizeof(*gain));
@@ -394,10 +367,9 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 		build -= build_saving;
 		probe -= probe_saving;
 	}
-	*startup = outer->startup_cost + Max(build_side, 0) + hgj_startup_cost +
-		build + costs->match.startup;
-	run = Max(probe_side, 0) + probe +
-		costs->match.per_tuple * candidates + hgj_emit_tuple_cost * emitted;
+	*startup = outer->startup_cost + hgj_startup_cost +
+		builds * (Max(build_side, 0) + build) + costs->match.startup;
+	run = Max(probe_side, 0) + probe + costs->match.per_tuple * candidates;
 
 	/* the build side in memories */
 	if (!gain->device)
@@ -407,25 +379,10 @@ hgj_cost_join(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 		run += passes_cost(ceil(fits), outer, probe);
 	else if (fits > 1)
 	{
-		*startup += partitions_cost(fits, inner);
+		*startup += builds * partitions_cost(fits, inner);
 		run += partitions_cost(fits, outer) + probe * (1.0 - 1.0 / fits);
 	}
 	*total = *startup + run;
-}
-
-/*
- * What costsize.c divides the rows of a partial path by: the workers, and the
- * leader as far as it is not busy with theirs.
- */
-double
-hgj_parallel_divisor(const Path *path)
-{
-	double		workers = path->parallel_workers;
-	double		leader = 1.0 - 0.3 * workers;
-
-	if (!parallel_leader_participation || leader < 0)
-		leader = 0;
-	return workers + leader;
 }
 
 /*
@@ -489,7 +446,7 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 			 List *group_exprs, List *aggrefs, const AggClauseCosts *costs,
 			 List *having, double groups)
 {
-	Cost		startup = Max(child->total_cost - hgj_feed_saving(child, true),
+	Cost		startup = Max(child->total_cost - hgj_feed_saving(root, child, true),
 							  child->startup_cost);
 	Cost		run = (costs->finalCost.per_tuple + cpu_tuple_cost) * groups;
 	QualCost	qual;

@@ -150,14 +150,15 @@ rounded(Cost cost)
 /* An IntList of HgjPathFact. */
 static List *
 facts_of(const HgjJoinCosts *costs, const HgjDeviceGain *gain,
-		 const JoinPathExtraData *extra)
+		 const JoinPathExtraData *extra, bool emits)
 {
 	List	   *facts = list_make5_int((int) costs->jointype, extra->inner_unique,
 									   gain->device ? HGJ_PLAN_DEVICE : HGJ_PLAN_CPU,
 									   rounded(gain->alone),
 									   rounded(gain->in_pipeline));
 
-	return lappend_int(facts, costs->outer_in_batches);
+	facts = lappend_int(facts, costs->outer_in_batches);
+	return lappend_int(facts, emits);
 }
 
 /*
@@ -167,7 +168,7 @@ facts_of(const HgjJoinCosts *costs, const HgjDeviceGain *gain,
 static CustomPath *
 make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 		  const HgjJoinCosts *costs, List *restrictlist, List *hashclauses,
-		  const HgjDeviceGain *gain, JoinPathExtraData *extra)
+		  const HgjDeviceGain *gain, JoinPathExtraData *extra, bool emits)
 {
 	CustomPath *path = makeNode(CustomPath);
 
@@ -179,18 +180,23 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.pathkeys = NIL;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = list_make2(outer, inner);
-	path->custom_private = list_make3(restrictlist, hashclauses,
-									  facts_of(costs, gain, extra));
+	path->custom_private = list_make4(restrictlist, hashclauses,
+									  facts_of(costs, gain, extra, emits),
+									  costs->emitted);
 	path->methods = &hgj_path_methods;
 	return path;
 }
 
-/* The costs of the pair, as the rest of the planner is to see them. */
+/*
+ * The costs of the pair, as the rest of the planner is to see them, without those
+ * of the rows that are returned.
+ */
 static void
-pair_costs(const HgjJoinCosts *costs, Path *outer, Path *inner,
-		   Cost *startup, Cost *total, HgjDeviceGain *gain)
+pair_costs(PlannerInfo *root, const HgjJoinCosts *costs, Path *outer,
+		   Path *inner, double rows, Cost *startup, Cost *total,
+		   HgjDeviceGain *gain)
 {
-	hgj_cost_join(costs, outer, inner, startup, total, gain);
+	hgj_cost_join(root, costs, outer, inner, rows, startup, total, gain);
 	if (hgj_force)
 	{
 		*startup *= HGJ_FORCE_DISCOUNT;
@@ -205,7 +211,8 @@ set_costs(CustomPath *path, double rows, Cost startup, Cost total)
 
 	path->path.rows = rows;
 	path->path.startup_cost = startup + target->startup;
-	path->path.total_cost = total + target->startup + target->per_tuple * rows;
+	path->path.total_cost = total + target->startup +
+		target->per_tuple * rows + hgj_emission_cost(&path->path);
 }
 
 /*
@@ -226,7 +233,8 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 
 	if (required_outer && !bms_overlap(required_outer, extra->param_source_rels))
 		return;
-	pair_costs(costs, outer, inner, &startup, &total, &gain);
+	pair_costs(root, costs, outer, inner,
+			   required_outer ? 1 : joinrel->rows, &startup, &total, &gain);
 	if (!add_path_precheck(joinrel, startup, total, NIL, required_outer))
 		return;
 
@@ -234,7 +242,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 										   extra->sjinfo, required_outer,
 										   &restrictlist);
 	path = make_path(joinrel, outer, inner, costs, restrictlist, hashclauses,
-					 &gain, extra);
+					 &gain, extra, costs->emits);
 	path->path.param_info = param_info;
 	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
 			  startup, total);
@@ -251,13 +259,14 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
  * in which EXPLAIN ANALYZE finds what workers have done (exec/parallel.c).
  */
 static void
-try_partial_path(RelOptInfo *joinrel, RelOptInfo *outerrel,
+try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 				 RelOptInfo *innerrel, const HgjJoinCosts *costs,
 				 List *hashclauses, JoinPathExtraData *extra)
 {
 	Path	   *inner = innerrel->cheapest_total_path;
 	Path	   *outer;
 	CustomPath *path;
+	double		rows;
 	Cost		startup;
 	Cost		total;
 	HgjDeviceGain gain;
@@ -274,17 +283,16 @@ try_partial_path(RelOptInfo *joinrel, RelOptInfo *outerrel,
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
 	if (inner == NULL || !bms_is_empty(PATH_REQ_OUTER(inner)))
 		return;
-	pair_costs(costs, outer, inner, &startup, &total, &gain);
+	rows = clamp_row_est(joinrel->rows / hgj_parallel_divisor(outer));
+	pair_costs(root, costs, outer, inner, rows, &startup, &total, &gain);
 	if (!add_partial_path_precheck(joinrel, total, NIL))
 		return;
 
 	path = make_path(joinrel, outer, inner, costs, extra->restrictlist,
-					 hashclauses, &gain, extra);
+					 hashclauses, &gain, extra, costs->partial_emits);
 	path->path.parallel_aware = true;
 	path->path.parallel_workers = outer->parallel_workers;
-	set_costs(path,
-			  clamp_row_est(joinrel->rows / hgj_parallel_divisor(&path->path)),
-			  startup, total);
+	set_costs(path, rows, startup, total);
 	add_partial_path(joinrel, (Path *) path);
 }
 
@@ -311,6 +319,9 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	costs.one_per_outer = jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
 		extra->inner_unique;
 	costs.semifactors = &extra->semifactors;
+	costs.emits = !hgj_aggregation_takes(root, joinrel, false);
+	costs.partial_emits = !hgj_aggregation_takes(root, joinrel, true);
+	costs.emitted = hgj_emitted_part(jointype, extra);
 	hgj_cost_clauses(root, &costs, outerrel, innerrel, extra->restrictlist,
 					 hashclauses);
 
@@ -335,7 +346,7 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		}
 	}
 
-	try_partial_path(joinrel, outerrel, innerrel, &costs, hashclauses, extra);
+	try_partial_path(root, joinrel, outerrel, innerrel, &costs, hashclauses, extra);
 	return true;
 }
 

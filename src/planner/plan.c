@@ -128,10 +128,12 @@ append_columns(List *tlist, List *child_tlist)
 
 /* What the child costs with us as its parent. */
 static void
-adjust_child_cost(Plan *plan, const Path *path, List *hashclauses)
+adjust_child_cost(PlannerInfo *root, Plan *plan, const Path *path,
+				  List *hashclauses)
 {
 	Cost		saving =
-		hgj_feed_saving(path, hgj_side_in_batches(hashclauses, path->parent));
+		hgj_feed_saving(root, path,
+						hgj_side_in_batches(hashclauses, path->parent));
 
 	plan->total_cost = Max(plan->total_cost - saving, plan->startup_cost);
 }
@@ -153,8 +155,9 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	List	   *joinquals;
 	List	   *otherquals = NIL;
 
-	adjust_child_cost(outer_plan, outer_path, hash_rinfos);
-	adjust_child_cost(inner_plan, lsecond(best_path->custom_paths), hash_rinfos);
+	adjust_child_cost(root, outer_plan, outer_path, hash_rinfos);
+	adjust_child_cost(root, inner_plan, lsecond(best_path->custom_paths),
+					  hash_rinfos);
 	restrictlist = order_clauses(root, restrictlist);
 	if (IS_OUTER_JOIN(jointype))
 		extract_actual_join_clauses(restrictlist, rel->relids,

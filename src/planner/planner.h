@@ -36,6 +36,7 @@ typedef enum HgjDecline
 #define HGJ_PATH_RESTRICTLIST	0
 #define HGJ_PATH_HASHCLAUSES	1
 #define HGJ_PATH_FACTS			2	/* IntList of HgjPathFact */
+#define HGJ_PATH_EMITTED		3	/* Float: of outer rows, or NULL: see feed_cost.c */
 
 typedef enum HgjPathFact
 {
@@ -44,7 +45,8 @@ typedef enum HgjPathFact
 	HGJ_PATH_DEVICE,			/* HgjPlanDevice */
 	HGJ_PATH_ALONE,				/* what its costs are lower for being on a GPU */
 	HGJ_PATH_IN_PIPELINE,		/* what they could be in a pipeline on one */
-	HGJ_PATH_IN_BATCHES			/* may the outer side be? */
+	HGJ_PATH_IN_BATCHES,		/* may the outer side be? */
+	HGJ_PATH_EMITS				/* are its rows charged for? */
 } HgjPathFact;
 
 /* join_path.c */
@@ -62,11 +64,15 @@ typedef struct HgjJoinCosts
 	JoinType	jointype;
 	bool		one_per_outer;	/* the first match of an outer row will do */
 	const SemiAntiJoinFactors *semifactors;
-	double		nkeys;			/* weighted: see has_opaque_key() */
+	Cost		key_cost;		/* of a row, beside the settings' */
 	double		nwords;			/* 64-bit words of them */
 	bool		outer_in_batches;	/* the sides' keys are all columns */
 	bool		inner_in_batches;
-	bool		recheck;		/* opaque keys, or residual clauses */
+	bool		residual;		/* there are clauses beside the keys */
+	bool		recheck;		/* those, or opaque keys */
+	bool		emits;			/* are rows charged for: of a complete path, */
+	bool		partial_emits;	/* of a partial one */
+	Float	   *emitted;		/* HGJ_PATH_EMITTED */
 	QualCost	match;			/* of what is evaluated for each candidate */
 	Selectivity selectivity;	/* of the hash clauses alone */
 } HgjJoinCosts;
@@ -83,11 +89,17 @@ typedef struct HgjDeviceGain
 extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 List *restrictlist, List *hashclauses);
-extern void hgj_cost_join(const HgjJoinCosts *costs, const Path *outer,
-						  const Path *inner, Cost *startup, Cost *total,
-						  HgjDeviceGain *gain);
+extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
+						  const Path *outer, const Path *inner, double rows,
+						  Cost *startup, Cost *total, HgjDeviceGain *gain);
+
+/* feed_cost.c */
 extern bool hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel);
-extern Cost hgj_feed_saving(const Path *path, bool in_batches);
+extern Float *hgj_emitted_part(JoinType jointype,
+							   const JoinPathExtraData *extra);
+extern Cost hgj_emission_cost(const Path *path);
+extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
+							bool in_batches);
 extern double hgj_parallel_divisor(const Path *path);
 
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
@@ -114,6 +126,8 @@ extern const CustomPathMethods hgj_path_methods;
 #define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, estimates */
 extern void hgj_install_agg_hook(void);
 extern bool hgj_aggregate_supported(const Aggref *aggref);
+extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel,
+								  bool partial);
 
 /* agg_plan.c */
 extern const CustomPathMethods hgj_agg_path_methods;

@@ -1,0 +1,181 @@
+/*-------------------------------------------------------------------------
+ *
+ * feed_cost.c
+ *	  What rows cost on their way into and out of a HashGraphJoin.
+ *
+ * 1. A join charges emit_tuple_cost for each row that it returns, but not where
+ *	  it is known when its path is made that a HashGraphAgg will take what it
+ *	  finds (agg_path.c).  Where the inner side is unique, final_cost_hashjoin()
+ *	  charges for the rows that the join's selectivity leaves of the outer side,
+ *	  which is next to none for a foreign key; so that our rows do not seem dearer
+ *	  than PostgreSQL's, neither do we charge for more.
+ * 2. What a join of ours, or a HashGraphAgg, reads without asking for slots costs
+ *	  less than the path below says: of a join just what was charged for its rows,
+ *	  never more, so that a chain never becomes cheaper by a join more.  Keys that
+ *	  are expressions rule that out (exec/setup.c decides).
+ * 3. Of a sequential scan, cpu_tuple_cost a row gives way to page_tuple_cost and
+ *	  page_attribute_cost for each attribute that has to be walked over: columns
+ *	  behind nothing but others of a fixed width lie at known offsets, those
+ *	  behind do not.
+ * 4. A partial path charges one worker's share of all that.
+ *
+ * No memory is kept, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "catalog/pg_attribute.h"
+#include "guc.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "planner/planner.h"
+#include "utils/syscache.h"
+
+/* May that side be read by pages or batches: is every key of it a column? */
+bool
+hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	if (hgj_source == HGJ_SOURCE_TUPLES)
+		return false;
+	foreach(lc, hashclauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		Node	   *operand = bms_is_subset(rinfo->left_relids, rel->relids) ?
+			get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
+
+		while (operand && IsA(operand, RelabelType))
+			operand = (Node *) ((RelabelType *) operand)->arg;
+		if (operand == NULL || !IsA(operand, Var))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Step 1: for which part of the outer rows paths of this pair of relations are
+ * charged; NULL: for those that they return.
+ */
+Float *
+hgj_emitted_part(JoinType jointype, const JoinPathExtraData *extra)
+{
+	if (!extra->inner_unique || jointype == JOIN_SEMI || jointype == JOIN_ANTI)
+		return NULL;
+	return makeFloat(psprintf("%.17g", extra->semifactors.outer_match_frac));
+}
+
+/* Step 1: what a path of ours is charged for its rows. */
+Cost
+hgj_emission_cost(const Path *path)
+{
+	const CustomPath *join = (const CustomPath *) hgj_below_projections(path);
+	const Path *outer = linitial(join->custom_paths);
+	Float	   *part = list_nth(join->custom_private, HGJ_PATH_EMITTED);
+	double		rows = path->rows;
+
+	if (!hgj_path_fact(path, HGJ_PATH_EMITS))
+		return 0;
+	if (part)
+		rows = Min(rows, rint(outer->rows * floatVal(part)));
+	return hgj_emit_tuple_cost * rows * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
+}
+
+/* The last column of the table that the scan's target or its filter reads. */
+static AttrNumber
+last_column(const Path *path)
+{
+	const RelOptInfo *rel = path->parent;
+	Bitmapset  *attnos = NULL;
+	int			last = 0;
+	int			member = -1;
+	ListCell   *lc;
+
+	pull_varattnos((Node *) path->pathtarget->exprs, rel->relid, &attnos);
+	foreach(lc, rel->baserestrictinfo)
+		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause,
+					   rel->relid, &attnos);
+	while ((member = bms_next_member(attnos, member)) >= 0)
+	{
+		int			attno = member + FirstLowInvalidHeapAttributeNumber;
+
+		/* a whole row */
+		if (attno == InvalidAttrNumber)
+			attno = rel->max_attr;
+		last = Max(last, attno);
+	}
+	bms_free(attnos);
+	return (AttrNumber) last;
+}
+
+/* Step 3: how many attributes stand between those at known offsets and `last`. */
+static int
+attributes_walked(Oid relid, AttrNumber last)
+{
+	for (AttrNumber attno = 1; attno < last; attno++)
+	{
+		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid),
+											Int16GetDatum(attno));
+		bool		varies = true;
+
+		if (HeapTupleIsValid(tuple))
+		{
+			varies = ((Form_pg_attribute) GETSTRUCT(tuple))->attlen < 0;
+			ReleaseSysCache(tuple);
+		}
+		if (varies)
+			return last - attno;
+	}
+	return 0;
+}
+
+/*
+ * Step 2: what a side costs less than its path says, because we do not ask the
+ * path's node for slots.  plan.c takes it off the child's plan as well, so that
+ * in EXPLAIN no node seems to cost less than its children.
+ */
+Cost
+hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
+{
+	RangeTblEntry *rte;
+	Cost		row_cost;
+	ListCell   *lc;
+
+	if (!in_batches)
+		return 0;
+	if (hgj_is_join_path(path))
+		return hgj_emission_cost(path);
+	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION)
+		return 0;
+	foreach(lc, path->pathtarget->exprs)
+		if (!IsA(lfirst(lc), Var))
+			return 0;
+	rte = planner_rt_fetch(path->parent->relid, root);
+	row_cost = hgj_page_tuple_cost + hgj_page_attribute_cost *
+		attributes_walked(rte->relid, last_column(path));
+	return Max(cpu_tuple_cost - row_cost, 0) * path->parent->tuples /
+		(path->parallel_workers > 0 ? hgj_parallel_divisor(path) : 1.0);
+}
+
+/*
+ * Step 4: what costsize.c divides the rows of a partial path by: the workers, and
+ * the leader as far as it is not busy with theirs.
+ */
+double
+hgj_parallel_divisor(const Path *path)
+{
+	double		workers = path->parallel_workers;
+	double		leader = 1.0 - 0.3 * workers;
+
+	if (!parallel_leader_participation || leader < 0)
+		leader = 0;
+	return workers + leader;
+}

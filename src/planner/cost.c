@@ -8,7 +8,8 @@
  * differ:
  *
  * 1. Start-up: the inner side in full, build_tuple_cost a row and what its keys
- *	  cost, and the fixed startup_cost that keeps small joins away.
+ *	  cost, and the fixed startup_cost that keeps small joins away; most of it
+ *	  once for a chain.
  * 2. Run: the outer side, probe_tuple_cost and the keys a row.  What a side costs
  *	  less because we do not ask its node for slots is taken off (feed_cost.c).
  *	  The engine makes and compares raw keys itself; opaque ones need calls of
@@ -64,6 +65,9 @@
 #define HGJ_RAW_KEY_PART		0.1
 #define HGJ_TEXT_KEY_PART		0.5
 #define HGJ_OPAQUE_KEY_PART		1.0
+
+/* Of startup_cost, for a join that takes the batches of another one. */
+#define HGJ_CHAINED_STARTUP		0.1
 
 /* What each further process adds to a build that every process makes. */
 #define HGJ_PRIVATE_BUILD		0.25
@@ -324,6 +328,15 @@ pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	return Min(saving, build + probe);
 }
 
+/* Step 1: what keeps small joins away keeps nobody from going on with a chain. */
+static Cost
+fixed_cost(const HgjJoinCosts *costs, const Path *outer)
+{
+	if (costs->outer_in_batches && hgj_is_join_path(outer))
+		return hgj_startup_cost * HGJ_CHAINED_STARTUP;
+	return hgj_startup_cost;
+}
+
 /*
  * The costs of joining these two paths, without those of the rows it returns
  * (rows, more or less) and of their target list; *gain says whether they are
@@ -367,7 +380,7 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		build -= build_saving;
 		probe -= probe_saving;
 	}
-	*startup = outer->startup_cost + hgj_startup_cost +
+	*startup = outer->startup_cost + fixed_cost(costs, outer) +
 		builds * (Max(build_side, 0) + build) + costs->match.startup;
 	run = Max(probe_side, 0) + probe + costs->match.per_tuple * candidates;
 

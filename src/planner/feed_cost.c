@@ -18,6 +18,9 @@
  *	  behind nothing but others of a fixed width lie at known offsets, those
  *	  behind do not.
  * 4. A partial path charges one worker's share of all that.
+ * 5. Where a join of PostgreSQL's reads slots from one of ours, the rows for which
+ *	  that one has not been charged are charged to the reader when it is compared
+ *	  with a join of ours in its place (join_path.c).
  *
  * No memory is kept, no locks.
  *
@@ -87,6 +90,16 @@ hgj_emission_cost(const Path *path)
 	if (part)
 		rows = Min(rows, rint(outer->rows * floatVal(part)));
 	return hgj_emit_tuple_cost * rows * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
+}
+
+/* Step 5: what nobody is charged for yet if a node of PostgreSQL's reads it. */
+Cost
+hgj_uncharged_rows(const Path *path)
+{
+	if (!hgj_is_join_path(path))
+		return 0;
+	return hgj_emit_tuple_cost * path->rows *
+		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0) - hgj_emission_cost(path);
 }
 
 /* The last column of the table that the scan's target or its filter reads. */

@@ -15,7 +15,9 @@
  *	  left and right forms of an outer join, come as calls of their own.
  * 4. For parallel plans, pair the cheapest partial outer path with a complete
  *	  inner one, which every worker reads and builds for itself.
- * 5. Under hashgraph_join.force, scale our costs down so far that no other path
+ * 5. A join of PostgreSQL's that reads slots from a join of ours is charged for
+ *	  them when it is compared with one of ours in its place.
+ * 6. Under hashgraph_join.force, scale our costs down so far that no other path
  *	  of this relation can push them out, then drop the others.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
@@ -215,6 +217,48 @@ set_costs(CustomPath *path, double rows, Cost startup, Cost total)
 		target->per_tuple * rows + hgj_emission_cost(&path->path);
 }
 
+/* Is it a join of PostgreSQL's own? */
+static bool
+is_stock_join(const Path *path)
+{
+	return IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath);
+}
+
+/* Is one of the sides a join of ours, which others might have read as slots? */
+static bool
+reads_ours(const Path *outer, const Path *inner)
+{
+	return hgj_is_join_path(outer) || hgj_is_join_path(inner);
+}
+
+/*
+ * Step 5: take joins of PostgreSQL's out of the list that read slots from a join of ours
+ * and would not be cheaper than `ours`, which can take their place, if they were
+ * charged for those.
+ */
+static List *
+without_dearer_readers(List *paths, const CustomPath *ours)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		uncharged;
+
+		if (!is_stock_join(path) || path->pathkeys != NIL ||
+			path->param_info != ours->path.param_info ||
+			(path->parallel_safe && !ours->path.parallel_safe))
+			continue;
+		uncharged = hgj_uncharged_rows(((JoinPath *) path)->outerjoinpath) +
+			hgj_uncharged_rows(((JoinPath *) path)->innerjoinpath);
+		if (uncharged > 0 &&
+			ours->path.total_cost <= path->total_cost + uncharged)
+			paths = foreach_delete_current(paths, lc);
+	}
+	return paths;
+}
+
 /*
  * Make and add one path, unless a better one is there already.  See
  * try_hashjoin_path() about required_outer.
@@ -235,7 +279,8 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 		return;
 	pair_costs(root, costs, outer, inner,
 			   required_outer ? 1 : joinrel->rows, &startup, &total, &gain);
-	if (!add_path_precheck(joinrel, startup, total, NIL, required_outer))
+	if (!reads_ours(outer, inner) &&
+		!add_path_precheck(joinrel, startup, total, NIL, required_outer))
 		return;
 
 	param_info = get_joinrel_parampathinfo(root, joinrel, outer, inner,
@@ -246,6 +291,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.param_info = param_info;
 	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
 			  startup, total);
+	joinrel->pathlist = without_dearer_readers(joinrel->pathlist, path);
 	add_path(joinrel, (Path *) path);
 }
 
@@ -285,7 +331,8 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	rows = clamp_row_est(joinrel->rows / hgj_parallel_divisor(outer));
 	pair_costs(root, costs, outer, inner, rows, &startup, &total, &gain);
-	if (!add_partial_path_precheck(joinrel, total, NIL))
+	if (!reads_ours(outer, inner) &&
+		!add_partial_path_precheck(joinrel, total, NIL))
 		return;
 
 	path = make_path(joinrel, outer, inner, costs, extra->restrictlist,
@@ -293,6 +340,8 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	path->path.parallel_aware = true;
 	path->path.parallel_workers = outer->parallel_workers;
 	set_costs(path, rows, startup, total);
+	joinrel->partial_pathlist =
+		without_dearer_readers(joinrel->partial_pathlist, path);
 	add_partial_path(joinrel, (Path *) path);
 }
 
@@ -472,7 +521,7 @@ our_paths(List *paths)
 }
 
 /*
- * Step 5: once a join relation has a path of ours, force leaves it no other,
+ * Step 6: once a join relation has a path of ours, force leaves it no other,
  * and whether to go parallel is a choice among ours.  The lists stay sorted,
  * and set_cheapest() comes later.
  */

@@ -98,6 +98,7 @@ extern bool hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel);
 extern Float *hgj_emitted_part(JoinType jointype,
 							   const JoinPathExtraData *extra);
 extern Cost hgj_emission_cost(const Path *path);
+extern Cost hgj_uncharged_rows(const Path *path);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);
 extern double hgj_parallel_divisor(const Path *path);

@@ -338,7 +338,8 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 				   facts_of(root, contents, groups));
 	path->methods = &hgj_agg_path_methods;
 	hgj_cost_agg(root, &path->path, child, contents->group_exprs,
-				 contents->aggrefs, costs, contents->having, groups);
+				 contents->aggrefs, costs, contents->having,
+				 contents->split != AGGSPLIT_SIMPLE, groups);
 	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);
 	path->path.total_cost = Max(path->path.total_cost - gain, path->path.startup_cost);
 	return path;

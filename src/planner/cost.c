@@ -32,7 +32,9 @@
  * 7. A HashGraphAgg over a chain of joins may pay on a GPU as a whole where none of
  *	  the joins does (pipeline_path.c): there, nothing comes back but groups.
  * 8. A HashGraphAgg takes the join's matches without their being emitted, and
- *	  pays agg_tuple_cost a row for each group column and aggregate.
+ *	  pays agg_tuple_cost a row for each group column and aggregate.  Groups that
+ *	  do not fit into memory have it write rows to files, if it is a complete
+ *	  one, and return groups more than once, if it is a partial one.
  *
  * No memory is kept, no locks.
  *
@@ -428,19 +430,13 @@ hgj_parallel_divisor(const Path *path)
 	return workers + leader;
 }
 
-/*
- * Rows whose groups do not fit into memory are written to temporary files and
- * read again, as often as the files have to be split.
- */
-static Cost
-spill_cost(List *group_exprs, int naggs, const AggClauseCosts *costs,
-		   double groups, const Path *child)
+/* What the groups take, as a multiple of the memory that there is. */
+static double
+groups_in_memories(List *group_exprs, int naggs, const AggClauseCosts *costs,
+				   double groups)
 {
-	double		limit = (double) get_hash_memory_limit();
 	double		bytes = HGJ_GROUP_BYTES + HGJ_STATE_BYTES * naggs +
 		costs->transitionSpace;
-	double		rows;
-	double		depth;
 	ListCell   *lc;
 
 	foreach(lc, group_exprs)
@@ -449,13 +445,41 @@ spill_cost(List *group_exprs, int naggs, const AggClauseCosts *costs,
 
 		bytes += MAXALIGN(get_typavgwidth(exprType(expr), exprTypmod(expr)));
 	}
-	bytes *= groups;
-	if (bytes <= limit)
+	return bytes * groups / (double) get_hash_memory_limit();
+}
+
+/*
+ * Rows whose groups do not fit into memory are written to temporary files and
+ * read again, as often as the files have to be split.
+ */
+static Cost
+spill_cost(double memories, const Path *child)
+{
+	double		rows;
+	double		depth;
+
+	if (memories <= 1)
 		return 0;
-	rows = child->rows * (1 - limit / bytes);
-	depth = ceil(log(bytes / limit) / log(HGJ_SPILL_FILES));
+	rows = child->rows * (1 - 1 / memories);
+	depth = ceil(log(memories) / log(HGJ_SPILL_FILES));
 	return depth * (2 * seq_page_cost * pages_of(rows, child->pathtarget->width) +
 					2 * cpu_tuple_cost * rows);
+}
+
+/*
+ * How many groups a partial aggregation returns that empties its table whenever
+ * it is full.  Rows in any order find a part p of all groups in -ln(1 - p) times
+ * as many rows as there are groups.
+ */
+static double
+groups_returned(double memories, double groups, double rows)
+{
+	double		part;
+
+	if (memories <= 1)
+		return groups;
+	part = 1 / memories;
+	return Max(groups, Min(rows, rows * part / -log1p(-part)));
 }
 
 /*
@@ -487,18 +511,23 @@ hgj_agg_device_gain(const Path *child, List *group_exprs, List *aggrefs)
 void
 hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 			 List *group_exprs, List *aggrefs, const AggClauseCosts *costs,
-			 List *having, double groups)
+			 List *having, bool partial, double groups)
 {
 	Cost		startup = Max(child->total_cost - hgj_feed_saving(child, true),
 							  child->startup_cost);
-	Cost		run = (costs->finalCost.per_tuple + cpu_tuple_cost) * groups;
+	double		memories = groups_in_memories(group_exprs, list_length(aggrefs),
+											  costs, groups);
+	Cost		run;
 	QualCost	qual;
 	ListCell   *lc;
 
 	startup += hgj_agg_tuple_cost * child->rows *
 		(list_length(group_exprs) + list_length(aggrefs));
-	startup += spill_cost(group_exprs, list_length(aggrefs), costs, groups,
-						  child);
+	if (partial)
+		groups = groups_returned(memories, groups, child->rows);
+	else
+		startup += spill_cost(memories, child);
+	run = (costs->finalCost.per_tuple + cpu_tuple_cost) * groups;
 	foreach(lc, aggrefs)
 	{
 		Aggref	   *aggref = lfirst_node(Aggref, lc);

@@ -93,7 +93,7 @@ extern double hgj_parallel_divisor(const Path *path);
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 List *group_exprs, List *aggrefs,
 						 const AggClauseCosts *costs, List *having,
-						 double groups);
+						 bool partial, double groups);
 extern Cost hgj_agg_device_gain(const Path *child, List *group_exprs,
 								List *aggrefs);
 

@@ -214,7 +214,10 @@ select hgj_shape('select k, count(*), sum(v) from pf join pd using (k) group by 
 set enable_partitionwise_join = on;
 set enable_partitionwise_aggregate = on;
 select hgj_shape('select k, count(*), sum(v) from pf join pd using (k) group by k having min(w) < 3');
+-- in parts, each with an aggregation of its own
+select hgj_shape('select w, count(*) from pf join pd using (k) group by w');
 -- above an Append of joins, there is no join to aggregate
+set enable_partitionwise_aggregate = off;
 select hgj_shape('select w, count(*) from pf join pd using (k) group by w');
 reset all;
 drop table f, d, p, pf, pd, child, family;

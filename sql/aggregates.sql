@@ -9,7 +9,7 @@ declare
 	nodes int := 0;
 begin
 	for line in execute 'explain (costs off) ' || q loop
-		nodes := nodes + (line ~ 'Custom Scan \(HashGraphAgg\)')::int + 100 * (line ~ 'Finalize')::int;
+		nodes := nodes + (line ~ 'Custom Scan \(HashGraphAgg\)')::int + 100 * (line ~ 'Parallel Custom Scan \(HashGraphAgg\)')::int;
 	end loop;
 	return nodes;
 end $$;

@@ -12,7 +12,7 @@ set hashgraph_join.engine = cpu;
 create function es_nodes(plan jsonb) returns setof jsonb language sql as $$
 	with recursive n as (select plan as p union all select jsonb_array_elements(p -> 'Plans') from n) select p - 'Plans' from n;
 $$;
-create function es_json(s text) returns table (node text, loops int, passes int, partitions int, inner_kb int, outer_kb int, filtered int, memory int, groups int, spilled_rows int, disk int, built int, worker_rows int)
+create function es_json(s text) returns table (node text, loops int, passes int, partitions int, inner_kb int, outer_kb int, filtered int, memory int, groups int, spilled_rows int, disk int, built int, worker_emptied int)
 language plpgsql as $$
 declare
 	j json;
@@ -21,7 +21,7 @@ begin
 	return query select p ->> 'Custom Plan Provider', (p ->> 'Actual Loops')::int, (p ->> 'Passes')::int, (p ->> 'Partitions')::int,
 		(p ->> 'Spilled Inner')::int, (p ->> 'Spilled Outer')::int, (p ->> 'Outer Rows Filtered')::int, (p ->> 'Memory Usage')::int, (p ->> 'Groups')::int,
 		(p ->> 'Spilled Rows')::int, (p ->> 'Disk Usage')::int, (p ->> 'Workers Built')::int,
-		(select sum((w ->> 'Spilled Rows')::int)::int from jsonb_array_elements(p -> 'Worker Aggregations') w)
+		(select sum((w ->> 'Times Emptied')::int)::int from jsonb_array_elements(p -> 'Worker Aggregations') w)
 	from es_nodes(j::jsonb -> 0 -> 'Plan') p where p ? 'Custom Plan Provider';
 end $$;
 create function es_text(s text) returns setof text language plpgsql as $$
@@ -76,7 +76,8 @@ select loops, groups, spilled_rows > 10000 as rows, partitions is null as "none 
 select t.loops, t.groups, t.spilled_rows::numeric / o.spilled_rows between 2.5 and 3.5 as rows, t.disk::numeric / o.disk between 2.5 and 3.5 as disk, t.memory < 2 * o.memory as memory
 from agg_once o, es_json('select g, x.n from generate_series(1, 3) g, lateral (select count(*) as n from (select a.t, count(*) from es_a a join es_g b using (g) where a.v > g.g - 4 group by 1 offset 0) y) x') t where t.node = 'HashGraphAgg';
 set max_parallel_workers_per_gather = 2;
-select worker_rows > 5000 as workers, coalesce(spilled_rows, 0) as leader
+-- partial ones return what they have
+select worker_emptied > 0 as workers, coalesce(spilled_rows, 0) as leader
 from es_json('select a.t, count(*) from es_a a join es_g b using (g) group by 1') where node = 'HashGraphAgg';
 reset all;
 drop function es_json, es_text, es_nodes;

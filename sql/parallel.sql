@@ -115,8 +115,9 @@ reset work_mem;
 reset parallel_leader_participation;
 
 -- what EXPLAIN ANALYZE shows of workers: groups of all processes make the rows
--- of the partial aggregation, and each has memory and files of its own
-create function hgj_agg_processes(q text, out nodes int, out workers int, out leader bool, out rows_agree bool, out spilled bool, out worker_spilled bool, out within_limit bool) language plpgsql as $$
+-- of the partial aggregation, and each has memory of its own; when that is full,
+-- the groups are returned, and nothing goes to files
+create function hgj_agg_processes(q text, out nodes int, out workers int, out leader bool, out rows_agree bool, out emptied bool, out worker_emptied bool, out spilled bool, out within_limit bool) language plpgsql as $$
 declare
 	line text;
 	aggregation bool := false;
@@ -127,8 +128,9 @@ begin
 	nodes := 0;
 	workers := 0;
 	leader := false;
+	emptied := false;
+	worker_emptied := false;
 	spilled := false;
-	worker_spilled := false;
 	within_limit := true;
 	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
 		if line ~ '->' or nodes = 0 then
@@ -143,11 +145,12 @@ begin
 			groups := groups + substring(line from 'Groups: (\d+)')::numeric;
 			if line ~ 'Worker \d+:  Groups' then
 				workers := workers + 1;
-				worker_spilled := worker_spilled or line ~ 'Spilled Rows: [1-9]';
+				worker_emptied := worker_emptied or line ~ 'Times Emptied: [1-9]';
 			else
 				leader := true;
-				spilled := line ~ 'Spilled Rows: [1-9]';
+				emptied := line ~ 'Times Emptied: [1-9]';
 			end if;
+			spilled := spilled or line ~ 'Spilled Rows';
 			within_limit := within_limit and substring(line from 'Memory Usage: (\d+)kB')::int < 1.2 * (select setting::int from pg_settings where name = 'work_mem') * current_setting('hash_mem_multiplier')::float8;
 		end if;
 	end loop;

@@ -92,6 +92,7 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 	{
 		ExplainPropertyUInteger("Groups", NULL, report->groups, es);
 		ExplainPropertyUInteger("Memory Usage", "kB", memory, es);
+		ExplainPropertyUInteger("Times Emptied", NULL, report->rounds, es);
 		ExplainPropertyUInteger("Spilled Rows", NULL, report->spilled_rows, es);
 		ExplainPropertyUInteger("Spilled Partitions", NULL,
 								report->spilled_partitions, es);
@@ -104,6 +105,9 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 	appendStringInfo(es->str,
 					 "Groups: " UINT64_FORMAT "  Memory Usage: " UINT64_FORMAT "kB",
 					 report->groups, memory);
+	if (report->rounds > 0)
+		appendStringInfo(es->str, "  Times Emptied: " UINT64_FORMAT,
+						 report->rounds);
 	if (report->spilled_rows > 0)
 		appendStringInfo(es->str,
 						 "  Spilled Rows: " UINT64_FORMAT

@@ -4,7 +4,7 @@
  *	  From a batch to the rows and values that aggregates take.
  *
  * 1. hgj_agg_select_rows(): the rows of the batch that have a group, and their
- *	  groups.  The others are put aside (agg_spill.c).
+ *	  groups.  The others are put aside (agg_spill.c, agg_rounds.c).
  * 2. hgj_agg_update(): count the rows of each group.  Then, for every input (a
  *	  FILTER and an argument that some aggregates share): filter the rows,
  *	  evaluate the argument for those that have passed and for no others, drop
@@ -51,7 +51,10 @@ hgj_agg_select_rows(HgjAggState *state, HgjBatch *batch)
 		placed++;
 	if (placed == n)
 		return;
-	hgj_agg_spill_rows(state, batch);
+	if (state->partial)
+		hgj_agg_leave_rows(state, batch);
+	else
+		hgj_agg_spill_rows(state, batch);
 	for (uint32 i = placed = 0; i < n; i++)
 	{
 		state->row_buffer[placed] = position(batch->live, i);

@@ -5,9 +5,11 @@
  *
  *	READ		have a device do it all (device_run.c), or take every batch: of
  *				the join, or of a spilled partition; find the rows' groups
- *				(agg_groups.c) and update their states (agg_input.c)
+ *				(agg_groups.c) and update their states (agg_input.c).  A partial
+ *				aggregation stops when its table is full (agg_rounds.c)
  *	RETURN		the groups in the table, one by one: HAVING, then projection;
- *				at the end the next spilled partition is read, if there is one
+ *				at the end the rest of the input or the next spilled partition is
+ *				read, if there is one
  *	DONE		until a rescan
  *
  * A rescan for which nothing has changed returns the groups again, if they all
@@ -135,12 +137,16 @@ rescan_agg(CustomScanState *node)
 		ExecReScan(state->child);
 	hgj_agg_spill_release(state);
 	forget_groups(state);
+	state->rounds.waiting = false;
 	state->kept = false;
 	state->phase = HGJ_AGG_PHASE_READ;
 }
 
-/* Add the batch's rows to their groups, or put them aside. */
-static void
+/*
+ * Add the batch's rows to their groups, or put them aside.  False: the groups
+ * are to be returned before there is room for the rest of them.
+ */
+static bool
 take_batch(HgjAggState *state, const HgjBatch *batch)
 {
 	HgjGroups  *groups = &state->groups;
@@ -157,7 +163,20 @@ take_batch(HgjAggState *state, const HgjBatch *batch)
 		hgj_agg_update(state);
 		hgj_groups_settle(groups);
 		hgj_agg_portion_done(state, hgj_batch_nlive(&portion));
+		if (hgj_agg_end_round(state, batch, from))
+			return false;
 	}
+	return true;
+}
+
+static const HgjBatch *
+next_batch(HgjAggState *state)
+{
+	if (state->rounds.waiting)
+		return hgj_agg_rest(state);
+	if (state->spill.reading)
+		return hgj_agg_spill_next_batch(state);
+	return hgj_join_next_batch(state->join);
 }
 
 /* Phase READ. */
@@ -166,34 +185,34 @@ read_all(HgjAggState *state)
 {
 	HgjGroups  *groups = &state->groups;
 	bool		spilled = state->spill.reading != NULL;
+	bool		first = !spilled && !state->rounds.waiting;
 	bool		done = false;
 
 	state->counts.started = true;
-	if (!spilled)
+	if (first)
 		hgj_agg_start(state);
-	if (state->device && !spilled)
+	if (state->device && first)
 		done = hgj_device_run(state->device);
 	if (groups->nkeys == 0 && !done)
 		hgj_groups_only(groups);
 	while (!done)
 	{
-		HgjBatch   *batch = spilled ? hgj_agg_spill_next_batch(state) :
-		hgj_join_next_batch(state->join);
+		const HgjBatch *batch = next_batch(state);
 
 		CHECK_FOR_INTERRUPTS();
-		if (batch == NULL)
+		if (batch == NULL || !take_batch(state, batch))
 			break;
-		take_batch(state, batch);
 	}
 	state->peak_bytes = Max(state->peak_bytes, hgj_groups_bytes(groups));
 	hgj_agg_spill_finish_writing(state);
 	ResetExprContext(state->css.ss.ps.ps_ExprContext);
-	if (!spilled)
+	if (first)
 		state->ngroups = 0;
 	state->ngroups += groups->ngroups;
 	state->counts.groups += groups->ngroups;
 	state->ran = true;
-	state->kept = !spilled && state->spill.pending == NULL;
+	state->kept = first && !state->rounds.waiting &&
+		state->spill.pending == NULL;
 	state->next_group = 0;
 }
 
@@ -271,13 +290,14 @@ exec_agg(CustomScanState *node)
 				slot = next_group(state);
 				if (slot)
 					return slot;
-				if (state->spill.pending == NULL)
+				if (!state->rounds.waiting && state->spill.pending == NULL)
 				{
 					state->phase = HGJ_AGG_PHASE_DONE;
 					break;
 				}
 				forget_groups(state);
-				hgj_agg_spill_next_partition(state);
+				if (!state->rounds.waiting)
+					hgj_agg_spill_next_partition(state);
 				state->phase = HGJ_AGG_PHASE_READ;
 				break;
 

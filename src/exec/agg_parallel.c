@@ -24,6 +24,7 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 	report->ran = state->ran;
 	report->groups = state->ngroups;
 	report->peak_bytes = state->peak_bytes;
+	report->rounds = state->rounds.total;
 	report->spilled_rows = state->spill.total_rows;
 	report->spilled_partitions = state->spill.total_partitions;
 	report->spilled_bytes = state->spill.total_bytes;
@@ -46,6 +47,7 @@ report_to_leader(HgjAggState *state)
 	if (filled)
 	{
 		now.peak_bytes = Max(now.peak_bytes, own->peak_bytes);
+		now.rounds += own->rounds;
 		now.spilled_rows += own->spilled_rows;
 		now.spilled_partitions += own->spilled_partitions;
 		now.spilled_bytes += own->spilled_bytes;

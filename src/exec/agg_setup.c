@@ -274,6 +274,11 @@ hgj_agg_reserve(HgjAggState *state, uint32 rows)
 		for (uint32 i = 0; i < rows; i++)
 			state->portions.all[i] = i;
 	}
+	if (state->partial)
+	{
+		state->rounds.left = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+		state->rounds.next = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+	}
 	state->row_buffer = palloc_extended(bytes, MCXT_ALLOC_HUGE);
 	state->group_buffer = palloc_extended(bytes, MCXT_ALLOC_HUGE);
 	for (int i = 0; i < state->ninputs; i++)

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * agg_spill.c
- *	  Rows of groups for which a HashGraphAgg has no memory left.
+ *	  Rows of groups for which a HashGraphAgg has no memory left, unless it is a
+ *	  partial one (agg_rounds.c).
  *
  * 1. Groups in the table go on; rows of other groups are written to temporary
  *	  files, by bits of their hash: all rows of a group go to one file.

@@ -151,6 +151,17 @@ typedef struct HgjAggSpill
 	bool		logged;			/* the log knows about it */
 } HgjAggSpill;
 
+/* What a partial aggregation has left of a batch (agg_rounds.c). */
+typedef struct HgjAggRounds
+{
+	bool		waiting;		/* there is something left */
+	HgjBatch	rest;			/* of the join's batch */
+	uint32	   *left;			/* its live rows */
+	uint32	   *next;			/* room for those that will be left of it */
+	uint32		nleft;			/* in `next`: they have found no group */
+	uint64		total;			/* tables returned before the end; for EXPLAIN */
+} HgjAggRounds;
+
 /* What a batch is taken in (agg_portions.c). */
 typedef struct HgjAggPortions
 {
@@ -216,6 +227,7 @@ typedef struct HgjAggState
 	ExprState  *having;
 	MemoryContext context;
 	HgjAggSpill spill;
+	HgjAggRounds rounds;
 	struct HgjDevice *device;	/* NULL: nobody has asked for a device */
 	bool		ran;			/* for EXPLAIN, from here on */
 	uint64		ngroups;
@@ -260,6 +272,12 @@ extern HgjBatch *hgj_agg_spill_next_batch(HgjAggState *state);
 extern bool hgj_agg_spill_next_partition(HgjAggState *state);
 extern void hgj_agg_spill_finish_writing(HgjAggState *state);
 extern void hgj_agg_spill_release(HgjAggState *state);
+
+/* agg_rounds.c */
+extern void hgj_agg_leave_rows(HgjAggState *state, const HgjBatch *batch);
+extern bool hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch,
+							  uint32 from);
+extern const HgjBatch *hgj_agg_rest(HgjAggState *state);
 
 /* agg_explain.c */
 extern void hgj_agg_explain(CustomScanState *node, List *ancestors,

@@ -34,6 +34,7 @@ typedef enum MemoryReason
 	MEMORY_SHRUNK,
 	MEMORY_DICTIONARY,
 	MEMORY_GROUPS,
+	MEMORY_ROUNDS,
 	MEMORY_REASONS
 } MemoryReason;
 
@@ -44,7 +45,8 @@ static const char *const memory_texts[MEMORY_REASONS] = {
 	[MEMORY_PASSES] = "several passes: the build side, or a partition of it, does not fit into memory",
 	[MEMORY_BITS] = "match bits on file: those of the outer rows do not fit into memory",
 	[MEMORY_DICTIONARY] = "groups by value: the dictionary of their codes is full",
-	[MEMORY_GROUPS] = "partitions: the groups do not fit into memory"
+	[MEMORY_GROUPS] = "partitions: the groups do not fit into memory",
+	[MEMORY_ROUNDS] = "partial groups returned early: they do not fit into memory"
 };
 
 /* Step 3; the first of the engines' and of the pipelines' stands for none. */
@@ -203,6 +205,8 @@ hgj_tally_agg(HgjAggState *state)
 	values[HGJ_COUNT_PEAK_MEMORY] = state->peak_bytes;
 	if (state->spill.total_rows > 0)
 		fell_back(&counters, FIRST_MEMORY + MEMORY_GROUPS);
+	if (state->rounds.total > 0)
+		fell_back(&counters, FIRST_MEMORY + MEMORY_ROUNDS);
 	if (d != NULL)
 	{
 		values[HGJ_COUNT_AGGREGATES_ON_DEVICE] = d->ran;

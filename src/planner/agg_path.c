@@ -15,9 +15,10 @@
  *	  Decline, with a reason at DEBUG1, what the executor could not do or not do
  *	  exactly.
  * 3. A path over each of them, as a pipeline on a GPU where that is cheaper.
- * 4. Over the cheapest partial join a path that computes transition states, a
- *	  Gather above it, and PostgreSQL's own Finalize Aggregate on top.
- * 5. Under hashgraph_join.force, drop PostgreSQL's paths first.
+ * 4. With a Sort on top of the cheapest, too, where an ORDER BY follows that
+ *	  PostgreSQL's way to group by sorting would make free.
+ * 5. agg_partial.c adds what aggregates in workers, or partition by partition.
+ * 6. Under hashgraph_join.force, drop PostgreSQL's paths first.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
  * No locks.
@@ -41,6 +42,7 @@
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
+#include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -48,23 +50,6 @@
 
 /* What a value in a dictionary takes besides itself, more or less. */
 #define HGJ_DICTIONARY_VALUE_BYTES	48
-
-/* Why an aggregation got no path of ours; shown at DEBUG1. */
-typedef enum HgjAggDecline
-{
-	HGJ_AGG_DECLINE_NOTHING,
-	HGJ_AGG_DECLINE_GROUPING_SETS,
-	HGJ_AGG_DECLINE_GROUPING_FUNC,
-	HGJ_AGG_DECLINE_HASHAGG,
-	HGJ_AGG_DECLINE_ORDERED,
-	HGJ_AGG_DECLINE_KIND,
-	HGJ_AGG_DECLINE_FUNCTION,
-	HGJ_AGG_DECLINE_VOLATILE,
-	HGJ_AGG_DECLINE_GROUP_TYPE,
-	HGJ_AGG_DECLINE_UNGROUPED,
-	HGJ_AGG_DECLINE_RECORD,
-	HGJ_AGG_DECLINE_COLUMN
-} HgjAggDecline;
 
 static const char *const decline_text[] = {
 	[HGJ_AGG_DECLINE_NOTHING] = "not declined",
@@ -78,26 +63,16 @@ static const char *const decline_text[] = {
 	[HGJ_AGG_DECLINE_GROUP_TYPE] = "a group column cannot be hashed",
 	[HGJ_AGG_DECLINE_UNGROUPED] = "a column is neither grouped nor known to depend on a grouped primary key",
 	[HGJ_AGG_DECLINE_RECORD] = "a column has the type record",
-	[HGJ_AGG_DECLINE_COLUMN] = "the join does not return a group column"
+	[HGJ_AGG_DECLINE_COLUMN] = "the join does not return a group column",
+	[HGJ_AGG_DECLINE_WORKERS] = "workers may not do it: something in it is parallel restricted or unsafe",
+	[HGJ_AGG_DECLINE_COMBINE] = "PostgreSQL cannot finish it from parts"
 };
-
-/* What a HashGraphAgg computes. */
-typedef struct AggContents
-{
-	List	   *group_exprs;
-	List	   *group_operators;	/* OidList: equality, hashable */
-	List	   *aggrefs;		/* distinct ones */
-	List	   *loose;			/* columns outside group columns and aggregates */
-	bool		grouping_func;	/* GROUPING() is called */
-	List	   *having;
-	AggSplit	split;
-	double		groups;
-} AggContents;
 
 static create_upper_paths_hook_type previous_hook = NULL;
 
-static List *
-paths_of_joins(List *paths)
+/* Those of the list that a HashGraphAgg may have below it. */
+List *
+hgj_paths_of_joins(List *paths)
 {
 	List	   *result = NIL;
 	ListCell   *lc;
@@ -111,7 +86,7 @@ paths_of_joins(List *paths)
 
 /* The GROUP BY clause itself; extra->targetList has its expressions. */
 static HgjAggDecline
-collect_group_columns(AggContents *contents, List *group_clause, List *tlist)
+collect_group_columns(HgjAggContents *contents, List *group_clause, List *tlist)
 {
 	ListCell   *lc;
 
@@ -133,7 +108,7 @@ collect_group_columns(AggContents *contents, List *group_clause, List *tlist)
 static bool
 collect_contents(Node *node, void *context)
 {
-	AggContents *contents = context;
+	HgjAggContents *contents = context;
 
 	if (node == NULL || list_member(contents->group_exprs, node))
 		return false;
@@ -161,7 +136,7 @@ collect_contents(Node *node, void *context)
  * children, whose rows the key does not cover, though the parser believes it.
  */
 static bool
-depends_on_group(PlannerInfo *root, const AggContents *contents, Var *var)
+depends_on_group(PlannerInfo *root, const HgjAggContents *contents, Var *var)
 {
 	List	   *dependencies = NIL;
 	RangeTblEntry *rte;
@@ -182,7 +157,7 @@ depends_on_group(PlannerInfo *root, const AggContents *contents, Var *var)
  * else, whatever made it legal, would change the groups.
  */
 static HgjAggDecline
-group_loose_columns(PlannerInfo *root, AggContents *contents)
+group_loose_columns(PlannerInfo *root, HgjAggContents *contents)
 {
 	List	   *columns = NIL;
 	List	   *operators = NIL;
@@ -236,9 +211,9 @@ hgj_aggregate_supported(const Aggref *aggref)
  * Step 2 of the head comment: what a path with this target and these HAVING
  * clauses computes.
  */
-static HgjAggDecline
-collect(PlannerInfo *root, AggContents *contents, List *exprs, List *having,
-		AggSplit split, List *tlist)
+HgjAggDecline
+hgj_agg_collect(PlannerInfo *root, HgjAggContents *contents, List *exprs,
+				List *having, AggSplit split, List *tlist)
 {
 	HgjAggDecline decline;
 	ListCell   *lc;
@@ -273,7 +248,7 @@ bool
 hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel, bool partial)
 {
 	Query	   *parse = root->parse;
-	AggContents contents;
+	HgjAggContents contents;
 	List	   *exprs = NIL;
 	ListCell   *lc;
 
@@ -287,14 +262,14 @@ hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel, bool partial)
 		return false;
 	foreach(lc, root->processed_tlist)
 		exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
-	return collect(root, &contents, exprs, (List *) parse->havingQual,
-				   partial ? AGGSPLIT_INITIAL_SERIAL : AGGSPLIT_SIMPLE,
-				   root->processed_tlist) == HGJ_AGG_DECLINE_NOTHING;
+	return hgj_agg_collect(root, &contents, exprs, (List *) parse->havingQual,
+						   partial ? AGGSPLIT_INITIAL_SERIAL : AGGSPLIT_SIMPLE,
+						   root->processed_tlist) == HGJ_AGG_DECLINE_NOTHING;
 }
 
 /* Can this join be the child?  It must return the group columns as they are. */
 static HgjAggDecline
-child_decline(const AggContents *contents, const Path *child)
+child_decline(const HgjAggContents *contents, const Path *child)
 {
 	ListCell   *lc;
 
@@ -307,8 +282,9 @@ child_decline(const AggContents *contents, const Path *child)
 	return HGJ_AGG_DECLINE_NOTHING;
 }
 
-static double
-number_of_groups(PlannerInfo *root, double rows, List *tlist)
+/* How many groups such a number of the join's rows is expected to have. */
+double
+hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist)
 {
 	List	   *group_clause = root->parse->groupClause;
 
@@ -346,7 +322,7 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr)
 
 /* IntList: the AggSplit, and estimates as in agg_format.h. */
 static List *
-facts_of(PlannerInfo *root, const AggContents *contents, double groups)
+facts_of(PlannerInfo *root, const HgjAggContents *contents, double groups)
 {
 	List	   *result = list_make2_int((int) contents->split,
 										(int) Min(groups, (double) INT_MAX));
@@ -358,13 +334,13 @@ facts_of(PlannerInfo *root, const AggContents *contents, double groups)
 }
 
 /* A path over the join `child`, or NULL with a reason. */
-static CustomPath *
-make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
-			  const AggContents *contents, Path *child,
-			  const AggClauseCosts *costs, List *tlist,
-			  HgjAggDecline *decline)
+CustomPath *
+hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
+				  const HgjAggContents *contents, Path *child,
+				  const AggClauseCosts *costs, List *tlist,
+				  HgjAggDecline *decline)
 {
-	double		groups = number_of_groups(root, child->rows, tlist);
+	double		groups = hgj_number_of_groups(root, child->rows, tlist);
 	CustomPath *path;
 	Cost		gain = 0;
 
@@ -391,7 +367,8 @@ make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 				   facts_of(root, contents, groups));
 	path->methods = &hgj_agg_path_methods;
 	hgj_cost_agg(root, &path->path, child, contents->group_exprs,
-				 contents->aggrefs, costs, contents->having, groups);
+				 contents->aggrefs, costs, contents->having,
+				 contents->split != AGGSPLIT_SIMPLE, groups);
 	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);
 	path->path.total_cost = Max(path->path.total_cost - gain, path->path.startup_cost);
 	return path;
@@ -404,22 +381,22 @@ complete_paths(PlannerInfo *root, RelOptInfo *input_rel,
 			   HgjAggDecline *decline)
 {
 	AggClauseCosts costs = {0};
-	AggContents contents;
+	HgjAggContents contents;
 	List	   *result = NIL;
 	ListCell   *lc;
 
-	*decline = collect(root, &contents, output_rel->reltarget->exprs,
-					   (List *) extra->havingQual, AGGSPLIT_SIMPLE,
-					   extra->targetList);
+	*decline = hgj_agg_collect(root, &contents, output_rel->reltarget->exprs,
+							   (List *) extra->havingQual, AGGSPLIT_SIMPLE,
+							   extra->targetList);
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NIL;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
-	foreach(lc, paths_of_joins(input_rel->pathlist))
+	foreach(lc, hgj_paths_of_joins(input_rel->pathlist))
 	{
-		CustomPath *path = make_agg_path(root, output_rel,
-										 output_rel->reltarget, &contents,
-										 lfirst(lc), &costs, extra->targetList,
-										 decline);
+		CustomPath *path = hgj_make_agg_path(root, output_rel,
+											 output_rel->reltarget, &contents,
+											 lfirst(lc), &costs,
+											 extra->targetList, decline);
 
 		if (path)
 			result = lappend(result, path);
@@ -428,50 +405,131 @@ complete_paths(PlannerInfo *root, RelOptInfo *input_rel,
 }
 
 /*
- * Step 4 of the head comment.  PostgreSQL has made the partially grouped
- * relation by now, with the target that a partial aggregation has to return.
+ * Is what comes next (a window function, DISTINCT, ORDER BY) served by an order
+ * of the group columns?  Then those are to be sorted by, or as many of them as
+ * that takes, where others are not among what is returned.
+ */
+static List *
+wanted_order(PlannerInfo *root, const RelOptInfo *output_rel, List *tlist)
+{
+	List	   *wanted = root->window_pathkeys ? root->window_pathkeys :
+		root->distinct_pathkeys ? root->distinct_pathkeys :
+		root->sort_pathkeys;
+	ListCell   *lc;
+
+	if (wanted == NIL || !pathkeys_contained_in(wanted, root->group_pathkeys))
+		return NIL;
+	foreach(lc, get_sortgrouplist_exprs(root->parse->groupClause, tlist))
+		if (!list_member(output_rel->reltarget->exprs, lfirst(lc)))
+			return wanted;
+	return root->group_pathkeys;
+}
+
+/*
+ * Step 4 of the head comment.  PostgreSQL would sort the cheapest path by itself,
+ * but first weighs it, unsorted, against its own ways that return an order, and
+ * takes costs that are nearly equal for equal.
  */
 static Path *
-parallel_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel,
-			  GroupPathExtraData *extra, HgjAggDecline *decline)
+sorted_path(PlannerInfo *root, RelOptInfo *output_rel, List *paths, List *tlist)
 {
-	List	   *group_clause = root->parse->groupClause;
-	List	   *joins = paths_of_joins(input_rel->partial_pathlist);
-	RelOptInfo *partial_rel;
-	AggContents contents;
-	CustomPath *path;
-	double		rows;
+	List	   *order = wanted_order(root, output_rel, tlist);
+	CustomPath *cheapest = NULL;
+	CustomPath *copy;
+	ListCell   *lc;
 
-	if (joins == NIL || !output_rel->consider_parallel ||
-		!extra->partial_costs_set ||
-		(extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
+	if (order == NIL)
 		return NULL;
-	partial_rel = fetch_upper_rel(root, UPPERREL_PARTIAL_GROUP_AGG,
-								  output_rel->relids);
-	*decline = collect(root, &contents, partial_rel->reltarget->exprs, NIL,
-					   AGGSPLIT_INITIAL_SERIAL, extra->targetList);
-	if (*decline != HGJ_AGG_DECLINE_NOTHING)
+	foreach(lc, paths)
+		if (cheapest == NULL || ((Path *) lfirst(lc))->total_cost <
+			cheapest->path.total_cost)
+			cheapest = lfirst(lc);
+	if (cheapest == NULL)
 		return NULL;
-	path = make_agg_path(root, partial_rel, partial_rel->reltarget, &contents,
-						 linitial(joins), &extra->agg_partial_costs,
-						 extra->targetList, decline);
-	if (path == NULL || !path->path.parallel_safe)
-		return NULL;
-	/* or else PostgreSQL would not let workers report (exec/reports.c) */
-	path->path.parallel_aware = true;
+	/* add_path() may free the other one */
+	copy = makeNode(CustomPath);
+	*copy = *cheapest;
+	return (Path *) create_sort_path(root, output_rel, &copy->path, order, -1.0);
+}
 
-	rows = path->path.rows * path->path.parallel_workers;
-	return (Path *)
-		create_agg_path(root, output_rel, (Path *)
-						create_gather_path(root, partial_rel, (Path *) path,
-										   partial_rel->reltarget, NULL, &rows),
-						output_rel->reltarget,
-						group_clause ? AGG_HASHED : AGG_PLAIN,
-						AGGSPLIT_FINAL_DESERIAL, group_clause,
-						(List *) extra->havingQual, &extra->agg_final_costs,
-						number_of_groups(root,
-										 input_rel->cheapest_total_path->rows,
-										 extra->targetList));
+static void
+report_decline(PlannerInfo *root, const RelOptInfo *input_rel, const char *what,
+			   HgjAggDecline decline)
+{
+	if (decline != HGJ_AGG_DECLINE_NOTHING && message_level_is_interesting(DEBUG1))
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: declined %s of (%s): %s", what,
+								 hgj_relids_names(root, input_rel->relids),
+								 decline_text[decline])));
+}
+
+/* What an aggregation of PostgreSQL's reads from a join of ours, uncharged. */
+static Cost
+uncharged_slots(const Path *path)
+{
+	while (path)
+	{
+		if (hgj_is_join_path(path))
+			return hgj_uncharged_rows(path);
+		switch (nodeTag(path))
+		{
+			case T_AggPath:
+				path = ((const AggPath *) path)->subpath;
+				break;
+			case T_GroupPath:
+				path = ((const GroupPath *) path)->subpath;
+				break;
+			case T_SortPath:
+			case T_IncrementalSortPath:
+				path = ((const SortPath *) path)->subpath;
+				break;
+			case T_GatherPath:
+				path = ((const GatherPath *) path)->subpath;
+				break;
+			case T_GatherMergePath:
+				path = ((const GatherMergePath *) path)->subpath;
+				break;
+			case T_ProjectionPath:
+				path = ((const ProjectionPath *) path)->subpath;
+				break;
+			default:
+				return 0;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Joins below a HashGraphAgg are not charged for their rows, so that those who
+ * would take them as slots seem cheaper than they are: such paths go where one of
+ * ours has the same order and would not be dearer if they were charged.
+ */
+static List *
+without_dearer_readers(List *paths, List *ours)
+{
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	foreach(lc1, paths)
+	{
+		const Path *path = lfirst(lc1);
+		Cost		uncharged = uncharged_slots(path);
+
+		if (uncharged <= 0)
+			continue;
+		foreach(lc2, ours)
+		{
+			const Path *our = lfirst(lc2);
+
+			if (our->total_cost <= path->total_cost + uncharged &&
+				pathkeys_contained_in(path->pathkeys, our->pathkeys))
+			{
+				paths = foreach_delete_current(paths, lc1);
+				break;
+			}
+		}
+	}
+	return paths;
 }
 
 /* Says why there is no path, where there is a join of ours to aggregate. */
@@ -480,8 +538,9 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 					 RelOptInfo *output_rel, GroupPathExtraData *extra)
 {
 	HgjAggDecline decline;
+	HgjAggDecline partial_decline;
 	List	   *paths;
-	Path	   *parallel;
+	Path	   *sorted;
 	ListCell   *lc;
 
 	if (root->parse->groupingSets != NIL)
@@ -490,15 +549,21 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 		return HGJ_AGG_DECLINE_HASHAGG;
 
 	paths = complete_paths(root, input_rel, output_rel, extra, &decline);
-	parallel = parallel_path(root, input_rel, output_rel, extra, &decline);
-	if (parallel)
-		paths = lappend(paths, parallel);
+	sorted = sorted_path(root, output_rel, paths, extra->targetList);
+	if (sorted)
+		paths = lappend(paths, sorted);
+	paths = list_concat(paths, hgj_partial_agg_paths(root, input_rel, output_rel,
+													 extra, &partial_decline));
 	if (paths == NIL)
-		return decline;
+		return decline != HGJ_AGG_DECLINE_NOTHING ? decline : partial_decline;
+	report_decline(root, input_rel, "partial aggregation", partial_decline);
 
 	/* what is there aggregates joins of ours by PostgreSQL's own means */
 	if (hgj_force)
 		output_rel->pathlist = NIL;
+	else
+		output_rel->pathlist = without_dearer_readers(output_rel->pathlist,
+													  paths);
 	foreach(lc, paths)
 		add_path(output_rel, (Path *) lfirst(lc));
 	hgj_require_note_aggregate();
@@ -509,24 +574,17 @@ static void
 hgj_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 				RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
-	HgjAggDecline decline;
-
 	if (previous_hook)
 		previous_hook(root, stage, input_rel, output_rel, extra);
 
 	if (stage != UPPERREL_GROUP_AGG || !hgj_enabled || !hgj_aggregate)
 		return;
-	if (paths_of_joins(input_rel->pathlist) == NIL &&
-		paths_of_joins(input_rel->partial_pathlist) == NIL)
+	if (hgj_paths_of_joins(input_rel->pathlist) == NIL &&
+		hgj_paths_of_joins(input_rel->partial_pathlist) == NIL &&
+		!hgj_aggregates_in_parts(root, input_rel, extra))
 		return;
-
-	decline = consider_aggregation(root, input_rel, output_rel, extra);
-	if (decline != HGJ_AGG_DECLINE_NOTHING &&
-		message_level_is_interesting(DEBUG1))
-		ereport(DEBUG1,
-				(errmsg_internal("hashgraph_join: declined aggregation of (%s): %s",
-								 hgj_relids_names(root, input_rel->relids),
-								 decline_text[decline])));
+	report_decline(root, input_rel, "aggregation",
+				   consider_aggregation(root, input_rel, output_rel, extra));
 }
 
 /* Chain into the planner.  Call once per process, from _PG_init. */

@@ -34,7 +34,9 @@
  * 7. A HashGraphAgg over a chain of joins may pay on a GPU as a whole where none of
  *	  the joins does (pipeline_path.c): there, nothing comes back but groups.
  * 8. A HashGraphAgg takes the join's matches without their being emitted, and
- *	  pays agg_tuple_cost a row for each group column and aggregate.
+ *	  pays agg_tuple_cost a row for each group column and aggregate.  Groups that
+ *	  do not fit into memory have it write rows to files, if it is a complete
+ *	  one, and return groups more than once, if it is a partial one.
  *
  * No memory is kept, no locks.
  *
@@ -69,8 +71,6 @@
 /* Of startup_cost, for a join that takes the batches of another one. */
 #define HGJ_CHAINED_STARTUP		0.1
 
-/* What each further process adds to a build that every process makes. */
-#define HGJ_PRIVATE_BUILD		0.25
 
 /* Rows that go to a GPU at once; launches that come in any case. */
 #define HGJ_DEVICE_BUILD_ROWS	350000
@@ -215,26 +215,33 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
  * `rows`: what the join returns.  For an inner join without further clauses that
  * is the number of matches, and a better estimate than that of the clauses one by
  * one, because it knows foreign keys.  The factors of a unique inner side say
- * nothing: they are those of a semi join only in joins that are one.
+ * nothing: they are those of a semi join only in joins that are one.  *charged:
+ * so many pay for residual clauses, which are no more than final_cost_hashjoin()
+ * has pay for them (feed_cost.c, step 1).
  */
 static double
 estimate_candidates(const HgjJoinCosts *costs, const Path *outer,
-					const Path *inner, double rows)
+					const Path *inner, double rows, double *charged)
 {
 	double		all = clamp_row_est(costs->selectivity * outer->rows * inner->rows);
 	double		matched;
 
 	if (costs->jointype == JOIN_INNER)
 		all = costs->residual ? Max(all, rows) : rows;
+	*charged = all;
 	if (!costs->one_per_outer)
 		return all;
-	if (costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI)
-		return Min(all, outer->rows);
 	matched = rint(outer->rows * costs->semifactors->outer_match_frac);
-	if (!costs->recheck)
-		return matched;
-	return Max(matched,
-			   all * Min(1.0, 2.0 / (costs->semifactors->match_count + 1.0)));
+	if (costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI)
+	{
+		*charged = Min(all, matched);
+		return Min(all, outer->rows);
+	}
+	if (costs->recheck)
+		matched = Max(matched, all *
+					  Min(1.0, 2.0 / (costs->semifactors->match_count + 1.0)));
+	*charged = matched;
+	return matched;
 }
 
 /* Step 4, where passes are forced. */
@@ -347,7 +354,9 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 			  const Path *inner, double rows, Cost *startup, Cost *total,
 			  HgjDeviceGain *gain)
 {
-	double		candidates = estimate_candidates(costs, outer, inner, rows);
+	double		charged;
+	double		candidates = estimate_candidates(costs, outer, inner, rows,
+												 &charged);
 	double		fits;
 	Cost		build_side = inner->total_cost -
 		hgj_feed_saving(root, inner, costs->inner_in_batches);
@@ -361,7 +370,7 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		outer->rows;
 	Cost		build_saving = 0;
 	Cost		probe_saving = 0;
-	double		builds = 1 + HGJ_PRIVATE_BUILD * outer->parallel_workers;
+	double		builds = 1 + hgj_private_build(outer);
 	Cost		run;
 
 	memset(gain, 0, sizeof(*gain));
@@ -382,7 +391,7 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	}
 	*startup = outer->startup_cost + fixed_cost(costs, outer) +
 		builds * (Max(build_side, 0) + build) + costs->match.startup;
-	run = Max(probe_side, 0) + probe + costs->match.per_tuple * candidates;
+	run = Max(probe_side, 0) + probe + costs->match.per_tuple * charged;
 
 	/* the build side in memories */
 	if (!gain->device)
@@ -398,19 +407,13 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	*total = *startup + run;
 }
 
-/*
- * Rows whose groups do not fit into memory are written to temporary files and
- * read again, as often as the files have to be split.
- */
-static Cost
-spill_cost(List *group_exprs, int naggs, const AggClauseCosts *costs,
-		   double groups, const Path *child)
+/* What the groups take, as a multiple of the memory that there is. */
+static double
+groups_in_memories(List *group_exprs, int naggs, const AggClauseCosts *costs,
+				   double groups)
 {
-	double		limit = (double) get_hash_memory_limit();
 	double		bytes = HGJ_GROUP_BYTES + HGJ_STATE_BYTES * naggs +
 		costs->transitionSpace;
-	double		rows;
-	double		depth;
 	ListCell   *lc;
 
 	foreach(lc, group_exprs)
@@ -419,13 +422,41 @@ spill_cost(List *group_exprs, int naggs, const AggClauseCosts *costs,
 
 		bytes += MAXALIGN(get_typavgwidth(exprType(expr), exprTypmod(expr)));
 	}
-	bytes *= groups;
-	if (bytes <= limit)
+	return bytes * groups / (double) get_hash_memory_limit();
+}
+
+/*
+ * Rows whose groups do not fit into memory are written to temporary files and
+ * read again, as often as the files have to be split.
+ */
+static Cost
+spill_cost(double memories, const Path *child)
+{
+	double		rows;
+	double		depth;
+
+	if (memories <= 1)
 		return 0;
-	rows = child->rows * (1 - limit / bytes);
-	depth = ceil(log(bytes / limit) / log(HGJ_SPILL_FILES));
+	rows = child->rows * (1 - 1 / memories);
+	depth = ceil(log(memories) / log(HGJ_SPILL_FILES));
 	return depth * (2 * seq_page_cost * pages_of(rows, child->pathtarget->width) +
 					2 * cpu_tuple_cost * rows);
+}
+
+/*
+ * How many groups a partial aggregation returns that empties its table whenever
+ * it is full.  Rows in any order find a part p of all groups in -ln(1 - p) times
+ * as many rows as there are groups.
+ */
+static double
+groups_returned(double memories, double groups, double rows)
+{
+	double		part;
+
+	if (memories <= 1)
+		return groups;
+	part = 1 / memories;
+	return Max(groups, Min(rows, rows * part / -log1p(-part)));
 }
 
 /*
@@ -457,18 +488,23 @@ hgj_agg_device_gain(const Path *child, List *group_exprs, List *aggrefs)
 void
 hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 			 List *group_exprs, List *aggrefs, const AggClauseCosts *costs,
-			 List *having, double groups)
+			 List *having, bool partial, double groups)
 {
 	Cost		startup = Max(child->total_cost - hgj_feed_saving(root, child, true),
 							  child->startup_cost);
-	Cost		run = (costs->finalCost.per_tuple + cpu_tuple_cost) * groups;
+	double		memories = groups_in_memories(group_exprs, list_length(aggrefs),
+											  costs, groups);
+	Cost		run;
 	QualCost	qual;
 	ListCell   *lc;
 
 	startup += hgj_agg_tuple_cost * child->rows *
 		(list_length(group_exprs) + list_length(aggrefs));
-	startup += spill_cost(group_exprs, list_length(aggrefs), costs, groups,
-						  child);
+	if (partial)
+		groups = groups_returned(memories, groups, child->rows);
+	else
+		startup += spill_cost(memories, child);
+	run = (costs->finalCost.per_tuple + cpu_tuple_cost) * groups;
 	foreach(lc, aggrefs)
 	{
 		Aggref	   *aggref = lfirst_node(Aggref, lc);

@@ -16,11 +16,16 @@
  * 3. Of a sequential scan, cpu_tuple_cost a row gives way to page_tuple_cost and
  *	  page_attribute_cost for each attribute that has to be walked over: columns
  *	  behind nothing but others of a fixed width lie at known offsets, those
- *	  behind do not.
+ *	  behind do not.  Filters on columns of common types run over vectors, which
+ *	  costs a part of what rows cost one by one.
  * 4. A partial path charges one worker's share of all that.
  * 5. Where a join of PostgreSQL's reads slots from one of ours, the rows for which
  *	  that one has not been charged are charged to the reader when it is compared
  *	  with a join of ours in its place (join_path.c).
+ * 6. Processes that build the same table at the same time are slower than one
+ *	  alone: they share caches, memory and often cores.  costsize.c knows nothing
+ *	  of that, so that it is charged in the same way to hash joins of PostgreSQL's
+ *	  whose table is not shared.
  *
  * No memory is kept, no locks.
  *
@@ -33,6 +38,7 @@
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "catalog/pg_attribute.h"
+#include "catalog/pg_type.h"
 #include "guc.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
@@ -40,7 +46,14 @@
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
+
+/* What each further process adds to a build that every process makes. */
+#define HGJ_PRIVATE_BUILD		0.25
+
+/* Of what filters cost, where they run over vectors. */
+#define HGJ_VECTOR_QUAL_PART	0.2
 
 /* May that side be read by pages or batches: is every key of it a column? */
 bool
@@ -102,6 +115,26 @@ hgj_uncharged_rows(const Path *path)
 		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0) - hgj_emission_cost(path);
 }
 
+/* Step 6: what a build costs more, of itself, below this partial outer path. */
+double
+hgj_private_build(const Path *outer)
+{
+	return HGJ_PRIVATE_BUILD * outer->parallel_workers;
+}
+
+/* Step 6: the same for a path of PostgreSQL's. */
+Cost
+hgj_uncharged_build(const Path *path)
+{
+	const JoinPath *join = (const JoinPath *) path;
+
+	if (!IsA(path, HashPath) || path->parallel_aware)
+		return 0;
+	return hgj_private_build(path) *
+		(join->innerjoinpath->total_cost +
+		 (cpu_operator_cost + cpu_tuple_cost) * join->innerjoinpath->rows);
+}
+
 /* The last column of the table that the scan's target or its filter reads. */
 static AttrNumber
 last_column(const Path *path)
@@ -150,6 +183,68 @@ attributes_walked(Oid relid, AttrNumber last)
 	return 0;
 }
 
+/* Is it an expression that runs over vectors of fixed-width values or of text? */
+static bool
+not_for_vectors(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Const:
+			switch (exprType(node))
+			{
+				case BOOLOID:
+				case INT2OID:
+				case INT4OID:
+				case INT8OID:
+				case FLOAT4OID:
+				case FLOAT8OID:
+				case DATEOID:
+				case TIMESTAMPOID:
+				case TIMESTAMPTZOID:
+				case OIDOID:
+					return false;
+				case TEXTOID:
+				case VARCHAROID:
+				case BPCHAROID:
+					return false;
+				default:
+					return !IsA(node, Const) ||
+						!OidIsValid(get_element_type(exprType(node)));
+			}
+		case T_OpExpr:
+		case T_ScalarArrayOpExpr:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_RelabelType:
+			return expression_tree_walker(node, not_for_vectors, context);
+		default:
+			return true;
+	}
+}
+
+/* Step 3: what the scan's filters cost less for a row. */
+static Cost
+filter_saving(PlannerInfo *root, const RelOptInfo *rel)
+{
+	Cost		saving = 0;
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		QualCost	cost;
+
+		if (not_for_vectors((Node *) rinfo->clause, NULL))
+			continue;
+		cost_qual_eval_node(&cost, (Node *) rinfo, root);
+		saving += cost.per_tuple * (1 - HGJ_VECTOR_QUAL_PART);
+	}
+	return saving;
+}
+
 /*
  * Step 2: what a side costs less than its path says, because we do not ask the
  * path's node for slots.  plan.c takes it off the child's plan as well, so that
@@ -174,7 +269,8 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 	rte = planner_rt_fetch(path->parent->relid, root);
 	row_cost = hgj_page_tuple_cost + hgj_page_attribute_cost *
 		attributes_walked(rte->relid, last_column(path));
-	return Max(cpu_tuple_cost - row_cost, 0) * path->parent->tuples /
+	return Max(cpu_tuple_cost + filter_saving(root, path->parent) - row_cost, 0) *
+		path->parent->tuples /
 		(path->parallel_workers > 0 ? hgj_parallel_divisor(path) : 1.0);
 }
 

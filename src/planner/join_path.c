@@ -16,7 +16,8 @@
  * 4. For parallel plans, pair the cheapest partial outer path with a complete
  *	  inner one, which every worker reads and builds for itself.
  * 5. A join of PostgreSQL's that reads slots from a join of ours is charged for
- *	  them when it is compared with one of ours in its place.
+ *	  them when it is compared with one of ours in its place; so is one whose table
+ *	  every worker builds.
  * 6. Under hashgraph_join.force, scale our costs down so far that no other path
  *	  of this relation can push them out, then drop the others.
  *
@@ -224,20 +225,13 @@ is_stock_join(const Path *path)
 	return IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath);
 }
 
-/* Is one of the sides a join of ours, which others might have read as slots? */
-static bool
-reads_ours(const Path *outer, const Path *inner)
-{
-	return hgj_is_join_path(outer) || hgj_is_join_path(inner);
-}
-
 /*
- * Step 5: take joins of PostgreSQL's out of the list that read slots from a join of ours
- * and would not be cheaper than `ours`, which can take their place, if they were
- * charged for those.
+ * Step 5: take joins of PostgreSQL's out of the list that would not be cheaper
+ * than `ours`, which can take their place, if they were charged for the slots that
+ * they read from a join of ours, and for building in every worker.
  */
 static List *
-without_dearer_readers(List *paths, const CustomPath *ours)
+without_undercharged(List *paths, const CustomPath *ours)
 {
 	ListCell   *lc;
 
@@ -251,7 +245,8 @@ without_dearer_readers(List *paths, const CustomPath *ours)
 			(path->parallel_safe && !ours->path.parallel_safe))
 			continue;
 		uncharged = hgj_uncharged_rows(((JoinPath *) path)->outerjoinpath) +
-			hgj_uncharged_rows(((JoinPath *) path)->innerjoinpath);
+			hgj_uncharged_rows(((JoinPath *) path)->innerjoinpath) +
+			hgj_uncharged_build(path);
 		if (uncharged > 0 &&
 			ours->path.total_cost <= path->total_cost + uncharged)
 			paths = foreach_delete_current(paths, lc);
@@ -279,7 +274,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 		return;
 	pair_costs(root, costs, outer, inner,
 			   required_outer ? 1 : joinrel->rows, &startup, &total, &gain);
-	if (!reads_ours(outer, inner) &&
+	if (!hgj_is_join_path(outer) && !hgj_is_join_path(inner) &&
 		!add_path_precheck(joinrel, startup, total, NIL, required_outer))
 		return;
 
@@ -291,7 +286,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.param_info = param_info;
 	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
 			  startup, total);
-	joinrel->pathlist = without_dearer_readers(joinrel->pathlist, path);
+	joinrel->pathlist = without_undercharged(joinrel->pathlist, path);
 	add_path(joinrel, (Path *) path);
 }
 
@@ -331,9 +326,6 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	rows = clamp_row_est(joinrel->rows / hgj_parallel_divisor(outer));
 	pair_costs(root, costs, outer, inner, rows, &startup, &total, &gain);
-	if (!reads_ours(outer, inner) &&
-		!add_partial_path_precheck(joinrel, total, NIL))
-		return;
 
 	path = make_path(joinrel, outer, inner, costs, extra->restrictlist,
 					 hashclauses, &gain, extra, costs->partial_emits);
@@ -341,7 +333,7 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	path->path.parallel_workers = outer->parallel_workers;
 	set_costs(path, rows, startup, total);
 	joinrel->partial_pathlist =
-		without_dearer_readers(joinrel->partial_pathlist, path);
+		without_undercharged(joinrel->partial_pathlist, path);
 	add_partial_path(joinrel, (Path *) path);
 }
 

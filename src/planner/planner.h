@@ -99,6 +99,8 @@ extern Float *hgj_emitted_part(JoinType jointype,
 							   const JoinPathExtraData *extra);
 extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_uncharged_rows(const Path *path);
+extern double hgj_private_build(const Path *outer);
+extern Cost hgj_uncharged_build(const Path *path);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);
 extern double hgj_parallel_divisor(const Path *path);
@@ -106,7 +108,7 @@ extern double hgj_parallel_divisor(const Path *path);
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 List *group_exprs, List *aggrefs,
 						 const AggClauseCosts *costs, List *having,
-						 double groups);
+						 bool partial, double groups);
 extern Cost hgj_agg_device_gain(const Path *child, List *group_exprs,
 								List *aggrefs);
 

@@ -1,0 +1,70 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_path.h
+ *	  What agg_path.c and agg_partial.c share: how a path of a HashGraphAgg comes
+ *	  about.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_AGG_PATH_H
+#define HGJ_AGG_PATH_H
+
+#include "compat.h"
+
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+
+/* Why an aggregation got no path of ours; shown at DEBUG1. */
+typedef enum HgjAggDecline
+{
+	HGJ_AGG_DECLINE_NOTHING,
+	HGJ_AGG_DECLINE_GROUPING_SETS,
+	HGJ_AGG_DECLINE_GROUPING_FUNC,
+	HGJ_AGG_DECLINE_HASHAGG,
+	HGJ_AGG_DECLINE_ORDERED,
+	HGJ_AGG_DECLINE_KIND,
+	HGJ_AGG_DECLINE_FUNCTION,
+	HGJ_AGG_DECLINE_VOLATILE,
+	HGJ_AGG_DECLINE_GROUP_TYPE,
+	HGJ_AGG_DECLINE_UNGROUPED,
+	HGJ_AGG_DECLINE_RECORD,
+	HGJ_AGG_DECLINE_COLUMN,
+	HGJ_AGG_DECLINE_WORKERS,
+	HGJ_AGG_DECLINE_COMBINE
+} HgjAggDecline;
+
+/* What a HashGraphAgg computes. */
+typedef struct HgjAggContents
+{
+	List	   *group_exprs;
+	List	   *group_operators;	/* OidList: equality, hashable */
+	List	   *aggrefs;		/* distinct ones */
+	List	   *loose;			/* columns outside group columns and aggregates */
+	bool		grouping_func;	/* GROUPING() is called */
+	List	   *having;
+	AggSplit	split;
+	double		groups;
+} HgjAggContents;
+
+/* agg_path.c */
+extern List *hgj_paths_of_joins(List *paths);
+extern HgjAggDecline hgj_agg_collect(PlannerInfo *root,
+									 HgjAggContents *contents, List *exprs,
+									 List *having, AggSplit split, List *tlist);
+extern double hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist);
+extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
+									 PathTarget *target,
+									 const HgjAggContents *contents,
+									 Path *child, const AggClauseCosts *costs,
+									 List *tlist, HgjAggDecline *decline);
+
+/* agg_partial.c */
+extern bool hgj_aggregates_in_parts(PlannerInfo *root,
+									RelOptInfo *input_rel,
+									const GroupPathExtraData *extra);
+extern List *hgj_partial_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
+								   RelOptInfo *output_rel,
+								   GroupPathExtraData *extra,
+								   HgjAggDecline *decline);
+
+#endif							/* HGJ_AGG_PATH_H */

@@ -3,6 +3,8 @@
 #   make demo            a star join, stock and through HashGraphJoin, side by side
 #   make check           every test, on throw-away servers   [SUITES="regress tap"]
 #   make bench           ratios against stock PostgreSQL     [ROWS=2000000 CASES="q1"]
+#   make bench-tpch      TPC-H against stock PostgreSQL      [SF=1 WORKERS="0 2" QUERIES="03 05"]
+#   make bench-ssb       the Star Schema Benchmark, likewise (the other settings: bench/real.sh)
 #   make bench-memory    memory of joins beyond work_mem, and their times   [ROWS="1M 10M" CASES="uniform"]
 #   make lint            the rules of the source tree, and a build without warnings
 #   make setup           installs what the goals above need (they call it themselves)
@@ -13,7 +15,7 @@
 #   make CUDA_ARCHS=90   the CUDA engine (built where nvcc is found) for some architectures only
 #   make with_cuda=no    without it
 
-SCRIPT_GOALS := check demo bench bench-memory lint setup clean-all
+SCRIPT_GOALS := check demo bench bench-memory bench-tpch bench-ssb lint setup clean-all
 
 ifneq (,$(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)))
 
@@ -28,6 +30,8 @@ check: ; @bash test/check.sh
 demo:  ; @bash bench/demo.sh
 bench: ; @bash bench/run.sh
 bench-memory: ; @bash bench/memory.sh
+bench-tpch: ; @bash bench/real.sh tpch
+bench-ssb:  ; @bash bench/real.sh ssb
 lint:  ; @bash test/setup.sh build && bash test/lint.sh
 setup: ; @bash test/setup.sh
 clean-all:

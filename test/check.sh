@@ -19,9 +19,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=test/lib/server.sh
 . test/lib/server.sh
 
-ALL_SUITES=(lint engine regress spill isolation tap random pg_regression cassert sqlsmith)
+ALL_SUITES=(lint engine regress spill isolation tap random real pg_regression cassert sqlsmith)
 declare -A SUITE_LIMIT=([lint]=300 [engine]=900 [regress]=600 [spill]=1500 [isolation]=300
-	[tap]=900 [random]=1200 [pg_regression]=900 [cassert]=1800 [sqlsmith]=900)
+	[tap]=900 [random]=1200 [real]=300 [pg_regression]=900 [cassert]=1800 [sqlsmith]=900)
 out=$HGJ_TOP/build/check
 
 # ---- counting -------------------------------------------------------------
@@ -200,6 +200,13 @@ suite_random()
 	install -m 755 test/fake/build/fake.so "$library/fake.so"
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_RANDOM_QUERIES:-300}" \
 		--engine cuda --library "$library/fake.so"
+}
+
+# Schemas and queries that were not made for us.
+suite_real()
+{
+	test_server "shared_preload_libraries = 'hashgraph_join'"
+	PG_CONFIG=$config counted bash test/real/run.sh
 }
 
 suite_pg_regression()

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+#
+# The 22 queries of TPC-H and the 13 of the Star Schema Benchmark on a small
+# scale, through our nodes, in three ways: in one process, with parallel
+# workers, and with memory for a fraction of the build sides.
+#
+#   test/real/run.sh
+#
+# PGHOST and so on name a throw-away server (as a superuser) that preloads the
+# library, so that workers' joins are counted; PG_CONFIG is its PostgreSQL's.
+#
+# A test is a query in one way: its answer must be stock's, and a node of ours
+# must have run, but for queries without a join.  For each way, enough queries
+# must have done what the way is there for.  The last line is `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+bin=$("$config" --bindir)
+scale=0.05
+out=$PWD/build/real
+
+declare -A settings=(
+	[stock]="hashgraph_join.enabled=off max_parallel_workers_per_gather=0"
+	[single]="max_parallel_workers_per_gather=0"
+	[workers]="max_parallel_workers_per_gather=2 parallel_setup_cost=0 parallel_tuple_cost=0 min_parallel_table_scan_size=0 min_parallel_index_scan_size=0"
+	[memory]="max_parallel_workers_per_gather=0 work_mem=64kB hash_mem_multiplier=1"
+)
+# what is counted of a query, and in how many of all it must not be zero
+declare -A counted=([single]="joins" [workers]="joins_in_workers" [memory]="joins_spilled")
+declare -A demand=([single]=33 [workers]=25 [memory]=22)
+# queries in which there is nothing to join
+declare -A without=([tpch]="01 06" [ssb]="")
+
+passed=0
+failed=0
+ok()
+{
+	passed=$((passed + 1))
+	echo "ok - $1"
+}
+not_ok()
+{
+	failed=$((failed + 1))
+	echo "not ok - $1"
+}
+
+psql()
+{
+	"$bin/psql" -X -q -At -v fraction=0.002 "$@"
+}
+
+# all_queries BENCHMARK WAY: answers and counts of all queries, in one session.
+all_queries()
+{
+	local name=$1 way=$2 query pair options=
+	for pair in ${settings[$way]}; do
+		options+=" -c $pair"
+	done
+	[[ $way == stock ]] || options+=" -c hashgraph_join.force=on"
+	mkdir -p "$out/$name/$way"
+	for query in bench/"$name"/queries/*.sql; do
+		query=$(basename "$query" .sql)
+		printf '%s\n' "SELECT hashgraph_join_stats_reset() \\g /dev/null" \
+			"\\o $out/$name/$way/$query" "\\i bench/$name/queries/$query.sql" "\\set state :SQLSTATE" \
+			"\\o $out/$name/$way/$query.counts" \
+			"SELECT :'state', joins, ${counted[$way]:-joins} FROM hashgraph_join_stats() WHERE datname = current_database();" "\\o"
+	done >"$out/$name/$way.sql"
+	PGOPTIONS="$options -c jit=off" psql -d "real_$name" -f "$out/$name/$way.sql" 2>&1
+}
+
+rm -rf "$out"
+for name in tpch ssb; do
+	mkdir -p "$out/$name"
+	psql -d postgres -c "SET client_min_messages = warning" -c "DROP DATABASE IF EXISTS real_$name" -c "CREATE DATABASE real_$name" || exit 1
+	PGDATABASE=real_$name PSQL=$bin/psql bash bench/load.sh "$name" "$scale" || exit 1
+	psql -d "real_$name" -c "CREATE EXTENSION hashgraph_join" || exit 1
+	all_queries "$name" stock
+	queries=0 with_rows=0 by_us=0 states=
+	for query in bench/"$name"/queries/*.sql; do
+		query=$out/$name/stock/$(basename "$query" .sql)
+		queries=$((queries + 1))
+		state='' joins=0
+		IFS='|' read -r state joins _ <"$query.counts"
+		[[ ! -s $query ]] || with_rows=$((with_rows + 1))
+		[[ $state == 00000 ]] || states+=" ${query##*/}"
+		((joins == 0)) || by_us=$((by_us + 1))
+	done
+	if [[ -z $states ]] && ((by_us == 0 && with_rows * 5 >= queries * 4)); then
+		ok "$name: stock has answers to compare with, $with_rows of $queries not empty"
+	else
+		not_ok "$name: of $queries answers of stock's own, $with_rows are not empty, $by_us by joins of ours, errors:${states:- none}"
+	fi
+done
+
+for way in single workers memory; do
+	begun=$SECONDS
+	with=0
+	echo "# $way: hashgraph_join.force=on ${settings[$way]}"
+	for name in tpch ssb; do
+		all_queries "$name" "$way"
+		for query in bench/"$name"/queries/*.sql; do
+			query=$(basename "$query" .sql)
+			state='' joins=0 special=0
+			IFS='|' read -r state joins special <"$out/$name/$way/$query.counts"
+			if [[ $state != 00000 ]]; then
+				not_ok "$name $query, $way: SQLSTATE ${state:-unknown}"
+			elif ! cmp -s "$out/$name/stock/$query" "$out/$name/$way/$query"; then
+				not_ok "$name $query, $way: another answer than stock's"
+				diff "$out/$name/stock/$query" "$out/$name/$way/$query" | head -n 20
+			elif ((${joins:-0} == 0)) && [[ " ${without[$name]} " != *" $query "* ]]; then
+				not_ok "$name $query, $way: no node of ours ran"
+			else
+				ok "$name $query, $way: ${joins:-0} joins, $(wc -l <"$out/$name/$way/$query") rows"
+			fi
+			((${special:-0} == 0)) || with=$((with + 1))
+		done
+	done
+	if ((with >= demand[$way])); then
+		ok "$way: ${counted[$way]} in $with queries"
+	else
+		not_ok "$way: ${counted[$way]} in $with queries, of ${demand[$way]} wanted"
+	fi
+	echo "# $way: $((SECONDS - begun)) s"
+done
+echo "$passed passed, $failed failed"
+((failed == 0))

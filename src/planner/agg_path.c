@@ -297,14 +297,17 @@ hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist)
 
 /*
  * The kilobytes that a dictionary of the expression's values would take: those
- * of its relation's rows, whether they match in the join or not.
+ * of its relation's rows, whether they match in the join or not.  Where there
+ * are more of them than matches, looking the matches' values up is less work
+ * than making it, so that it is said not to fit; but a device needs codes.
  */
 static int
-dictionary_kilobytes(PlannerInfo *root, Node *expr)
+dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 {
 	int			relid;
 	RelOptInfo *rel;
 	int32		width = 0;
+	double		values;
 	double		kilobytes;
 
 	if (!bms_get_singleton_member(pull_varnos(root, expr), &relid))
@@ -314,22 +317,27 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr)
 		width = rel->attr_widths[((Var *) expr)->varattno - rel->min_attr];
 	if (width <= 0)
 		width = get_typavgwidth(exprType(expr), exprTypmod(expr));
-	kilobytes = estimate_num_groups(root, list_make1(expr),
-									Max(rel->rows, 1), NULL, NULL) *
-		(width + HGJ_DICTIONARY_VALUE_BYTES) / 1024;
+	values = estimate_num_groups(root, list_make1(expr), Max(rel->rows, 1),
+								 NULL, NULL);
+	if (values > child->rows && hgj_engine != HGJ_ENGINE_CUDA &&
+		!hgj_path_wants_device(child))
+		return INT_MAX;
+	kilobytes = values * (width + HGJ_DICTIONARY_VALUE_BYTES) / 1024;
 	return (int) Min(kilobytes, (double) INT_MAX);
 }
 
 /* IntList: the AggSplit, and estimates as in agg_format.h. */
 static List *
-facts_of(PlannerInfo *root, const HgjAggContents *contents, double groups)
+facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
+		 double groups)
 {
 	List	   *result = list_make2_int((int) contents->split,
 										(int) Min(groups, (double) INT_MAX));
 	ListCell   *lc;
 
 	foreach(lc, contents->group_exprs)
-		result = lappend_int(result, dictionary_kilobytes(root, lfirst(lc)));
+		result = lappend_int(result,
+							 dictionary_kilobytes(root, lfirst(lc), child));
 	return result;
 }
 
@@ -364,7 +372,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	path->custom_private =
 		list_make5(contents->group_exprs, contents->group_operators,
 				   contents->aggrefs, contents->having,
-				   facts_of(root, contents, groups));
+				   facts_of(root, contents, child, groups));
 	path->methods = &hgj_agg_path_methods;
 	hgj_cost_agg(root, &path->path, child, contents->group_exprs,
 				 contents->aggrefs, costs, contents->having,

@@ -14,6 +14,8 @@
  *	  was one that it could add a path for, and an Agg or Group of PostgreSQL's
  *	  own right above a HashGraphJoin is an error then, if all its aggregates are
  *	  of the supported kind (others in the statement may have been declined).
+ *	  So is a partial one, in workers or of a partition, as what workers return
+ *	  could have been ours, too.
  *
  * 4. With "cuda", a HashGraphJoin that is not planned for a GPU is an error; when
  *	  it is run, so is one that cannot run there (exec/engines.c).

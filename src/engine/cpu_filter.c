@@ -19,6 +19,9 @@
  * 4. When most of the rows pass, the probe does without, and counts again.
  * 5. A caller who sifts (engine.h) does step 3 on its own, before rows are in a
  *	  batch.  That saves more than a lookup, so that small graphs are worth it.
+ *	  Where it saves a chain of joins, too (HGJ_TABLE_SIFT_EARLY), less evidence
+ *	  is wanted, and fewer rows need to fail; which filters are then asked, and
+ *	  in which order, is the caller's business.
  *
  * A filter takes no more memory than the build has given back: neither the
  * memory limit nor the peak, which the caller has checked, is passed.  Where
@@ -58,6 +61,11 @@
  */
 #define WANTED(matched, rows)	((matched) * 5 < (rows) * 2)
 #define USELESS(passed, rows)	((passed) * 5 > (rows) * 3)
+
+/* The same for HGJ_TABLE_SIFT_EARLY. */
+#define EARLY_ROWS				1024
+#define WANTED_EARLY(matched, rows)	((matched) * 10 < (rows) * 9)
+#define USELESS_EARLY(passed, rows)	((passed) * 20 > (rows) * 19)
 
 /* The bits that a hash stands for, in the word that it chooses. */
 HGJ_INLINE uint64_t
@@ -218,18 +226,26 @@ decide(HgjProbe *probe, bool sifting, HgjError *err)
 	const HgjTable *t = probe->table;
 	uint64_t	window = WINDOW_ROWS;
 	uint64_t	rows = probe->window_rows + (sifting ? probe->window_out : 0);
+	bool		early = sifting && (t->spec.flags & HGJ_TABLE_SIFT_EARLY) != 0;
 	HgjStatus	status = HGJ_OK;
 
 	if (t->spec.filter == HGJ_FILTER_ON)
 		return probe->filtering ? HGJ_OK : want_filter(probe, err);
-	if (!probe->filtering && t->graph.rows / ROWS_PER_TRIAL > window &&
+	if (!probe->filtering &&
 		__atomic_load_n(&t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE)
-		window = t->graph.rows / ROWS_PER_TRIAL;
+	{
+		if (early)
+			window = EARLY_ROWS;
+		if (t->graph.rows / ROWS_PER_TRIAL > window)
+			window = t->graph.rows / ROWS_PER_TRIAL;
+	}
 	if (rows < window)
 		return HGJ_OK;
 	if (probe->filtering)
-		probe->filtering = !USELESS(probe->window_hits, rows);
-	else if (WANTED(probe->window_hits, rows))
+		probe->filtering = early ? !USELESS_EARLY(probe->window_hits, rows) :
+			!USELESS(probe->window_hits, rows);
+	else if (early ? WANTED_EARLY(probe->window_hits, rows) :
+			 WANTED(probe->window_hits, rows))
 		status = want_filter(probe, err);
 	if (status == HGJ_OK)
 		probe->window_rows = probe->window_hits = probe->window_out = 0;

@@ -28,6 +28,9 @@
 
 #include "exec/heap_columns.h"
 
+#define HGJ_LOAD_COST	1.0
+#define HGJ_STEP_COST	2.5
+
 /* The bitmap of a tuple that has none. */
 static const bits8 no_nulls[BITMAPLEN(MaxHeapAttributeNumber)] = {
 	[0 ... BITMAPLEN(MaxHeapAttributeNumber) - 1] = 0xFF
@@ -113,6 +116,18 @@ hgj_heap_columns_init(HgjHeapColumns *set, TupleDesc desc,
 	set->bits = palloc(MaxHeapTuplesPerPage * sizeof(bits8 *));
 	set->at = palloc(MaxHeapTuplesPerPage * sizeof(char *));
 	set->common = palloc0(BITMAPLEN(set->natts) + 1);
+}
+
+/*
+ * Nanoseconds for the columns of a tuple, roughly: loads, and steps over the
+ * attributes that lie elsewhere in every tuple.
+ */
+double
+hgj_heap_columns_cost(const HgjHeapColumns *set)
+{
+	return set->ncols * HGJ_LOAD_COST +
+		Max(set->natts - Max(set->nfixed, 1) + 1, 0) * HGJ_STEP_COST *
+		(set->natts > set->nfixed);
 }
 
 /*

@@ -20,8 +20,8 @@
  * 5. A caller who sifts (engine.h) does step 3 on its own, before rows are in a
  *	  batch.  That saves more than a lookup, so that small graphs are worth it.
  *	  Where it saves a chain of joins, too (HGJ_TABLE_SIFT_EARLY), less evidence
- *	  is wanted, and fewer rows need to fail; which filters are then asked, and
- *	  in which order, is the caller's business.
+ *	  is wanted, none for small tables, and fewer rows need to fail; which filters
+ *	  are then asked, and in which order, is the caller's business.
  *
  * A filter takes no more memory than the build has given back: neither the
  * memory limit nor the peak, which the caller has checked, is passed.  Where
@@ -62,8 +62,9 @@
 #define WANTED(matched, rows)	((matched) * 5 < (rows) * 2)
 #define USELESS(passed, rows)	((passed) * 5 > (rows) * 3)
 
-/* The same for HGJ_TABLE_SIFT_EARLY. */
+/* The same for HGJ_TABLE_SIFT_EARLY, and tables whose filter costs next to nothing. */
 #define EARLY_ROWS				1024
+#define EARLY_BUILD_ROWS		16384
 #define WANTED_EARLY(matched, rows)	((matched) * 10 < (rows) * 9)
 #define USELESS_EARLY(passed, rows)	((passed) * 20 > (rows) * 19)
 
@@ -235,8 +236,8 @@ decide(HgjProbe *probe, bool sifting, HgjError *err)
 		__atomic_load_n(&t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE)
 	{
 		if (early)
-			window = EARLY_ROWS;
-		if (t->graph.rows / ROWS_PER_TRIAL > window)
+			window = t->graph.rows <= EARLY_BUILD_ROWS ? 0 : EARLY_ROWS;
+		if (window > 0 && t->graph.rows / ROWS_PER_TRIAL > window)
 			window = t->graph.rows / ROWS_PER_TRIAL;
 	}
 	if (rows < window)
@@ -244,8 +245,8 @@ decide(HgjProbe *probe, bool sifting, HgjError *err)
 	if (probe->filtering)
 		probe->filtering = early ? !USELESS_EARLY(probe->window_hits, rows) :
 			!USELESS(probe->window_hits, rows);
-	else if (early ? WANTED_EARLY(probe->window_hits, rows) :
-			 WANTED(probe->window_hits, rows))
+	else if (window == 0 || (early ? WANTED_EARLY(probe->window_hits, rows) :
+							 WANTED(probe->window_hits, rows)))
 		status = want_filter(probe, err);
 	if (status == HGJ_OK)
 		probe->window_rows = probe->window_hits = probe->window_out = 0;

@@ -336,6 +336,26 @@ set local hashgraph_join.enabled = on;
 select counted('select n.c, o from nulls n join other on b = k'), counted('select l.v, o from lively l left join other using (k) where id % 3 = 0');
 commit;
 
+-- Attributes behind ones that are as long in all tuples of a page, or in all but
+-- one of them: the first, one in the middle, the last; by a byte, by a header of
+-- four bytes, by a NULL, by a value elsewhere, by one that is compressed.
+create table alike (id int not null, c char(7), n numeric, t text, k int, s int2, u uuid, z char(3), d date, b int8) with (autovacuum_enabled = off);
+insert into alike select g, 'c' || g % 10, 10 + g % 80, 'text', g % 60, g % 7, md5((g % 9)::text)::uuid, 'z', date '2020-01-01' + g % 5, g from generate_series(1, 2000) g;
+create table altered (like alike) with (autovacuum_enabled = off);
+create function altered(what text, which int) returns text language plpgsql as $$
+begin
+	truncate altered;
+	insert into altered select id, case when x and what = 'multibyte' then 'c€' else c end, case when x and what = 'numeric' then 12345.678 else n end,
+		case when not x then t when what = 'shorter' then 'tex' when what = 'long' then repeat('l', 200) when what = 'missing' then null
+			when what = 'toasted' then (select string_agg(md5(i::text), '') from generate_series(1, 200) i) when what = 'compressed' then repeat('c', 5000) else t end,
+		k, s, u, z, d, b
+	from (select *, id % 50 = which % 50 or id = which as x from alike) a order by id;
+	return hgj_check('select a.*, o from altered a join other on other.k = a.k') || ' ' ||
+		hgj_check('select a.id, a.s, a.u, a.z, a.d, a.b from altered a join other on other.k = a.b where a.s > 2') || ' ' ||
+		hgj_check('select a.z, a.d from altered a left join other on other.k = a.k and a.n > 20 where a.d > ''2020-01-02''');
+end $$;
+select what, which, altered(what, which) from unnest('{nothing,multibyte,numeric,shorter,long,missing,toasted,compressed}'::text[]) what, unnest('{1,25,2000}'::int[]) which;
+
 reset all;
 set client_min_messages = warning;
 drop schema pages cascade;

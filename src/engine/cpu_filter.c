@@ -13,12 +13,17 @@
  *	  hash's high bits choose one 64-bit word, and its low bits three bits of
  *	  it.  One row in 28 passes by mistake, or fewer.  As the entries lie in the
  *	  order of their hashes, making it runs through both arrays from end to end.
- *	  For a direct table it is a bit per vertex, and makes no mistakes.
+ *	  For a direct table, and for one of single keys that do not lie too far
+ *	  apart, it is a bit per key from the smallest to the largest, which is
+ *	  tested faster and makes no mistakes.
  * 3. From then on each batch is tested first, and only the rows that pass are
  *	  looked up: they become the batch's selection.
  * 4. When most of the rows pass, the probe does without, and counts again.
  * 5. A caller who sifts (engine.h) does step 3 on its own, before rows are in a
  *	  batch.  That saves more than a lookup, so that small graphs are worth it.
+ *	  Where it saves a chain of joins, too (HGJ_TABLE_SIFT_EARLY), less evidence
+ *	  is wanted, none for small tables, and fewer rows need to fail; which filters
+ *	  are then asked, and in which order, is the caller's business.
  *
  * A filter takes no more memory than the build has given back: neither the
  * memory limit nor the peak, which the caller has checked, is passed.  Where
@@ -46,6 +51,9 @@
 /* A filter smaller than this is in the cache: fetch nothing ahead. */
 #define CACHED_BYTES	(128 * 1024)
 
+/* A bit per key is wanted up to so many times the memory of a Bloom filter. */
+#define EXACT_PER_BLOOM	4
+
 /* Rows after which a probe looks back, and more before it makes a filter. */
 #define WINDOW_ROWS		32768
 #define ROWS_PER_TRIAL	16
@@ -58,6 +66,12 @@
  */
 #define WANTED(matched, rows)	((matched) * 5 < (rows) * 2)
 #define USELESS(passed, rows)	((passed) * 5 > (rows) * 3)
+
+/* The same for HGJ_TABLE_SIFT_EARLY, and tables whose filter costs next to nothing. */
+#define EARLY_ROWS				1024
+#define EARLY_BUILD_ROWS		16384
+#define WANTED_EARLY(matched, rows)	((matched) * 10 < (rows) * 9)
+#define USELESS_EARLY(passed, rows)	((passed) * 20 > (rows) * 19)
 
 /* The bits that a hash stands for, in the word that it chooses. */
 HGJ_INLINE uint64_t
@@ -104,6 +118,20 @@ add_slots(const HgjTable *t, Layout layout, const Filter *filter,
 	}
 }
 
+/* Step 2, a bit per key: the keys in slots from .. to. */
+static void
+add_keys(const Graph *g, uint64_t *words, uint64_t from, uint64_t to)
+{
+	const NarrowEntry *entries = (const NarrowEntry *) (const void *) g->entries;
+
+	for (; from < to; from++)
+	{
+		if (slot_row(g->entries, LAYOUT_NARROW, g->stride, from) == HGJ_ROW_EMPTY)
+			continue;			/* padding */
+		words[entries[from].key / 64] |= UINT64_C(1) << (entries[from].key % 64);
+	}
+}
+
 /* Step 2, direct: the vertices from .. to that have an entry. */
 static void
 add_vertices(const Graph *g, uint64_t *words, uint64_t from, uint64_t to)
@@ -138,6 +166,8 @@ fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 			return status;
 		if (g->direct)
 			add_vertices(g, filter->words, at, to);
+		else if (filter->exact)
+			add_keys(g, filter->words, at, to);
 		else if (g->layout == LAYOUT_NARROW)
 			add_slots(t, LAYOUT_NARROW, filter, at, to);
 		else if (g->layout == LAYOUT_WIDE)
@@ -148,16 +178,32 @@ fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Which kind of filter, and how many words it has. */
+static uint64_t
+plan_words(const HgjTable *t, Filter *filter)
+{
+	const Graph *g = &t->graph;
+	uint32_t	log2_words = hgj_log2_ceil(g->rows * BITS_PER_ROW / 64 + 2);
+	uint64_t	most = (UINT64_C(1) << log2_words) * EXACT_PER_BLOOM;
+
+	if (most < CACHED_BYTES / sizeof(uint64_t))
+		most = CACHED_BYTES / sizeof(uint64_t);
+	filter->shift = 64 - log2_words;
+	filter->base = g->base;
+	filter->range = g->range;
+	filter->exact = g->direct ||
+		(g->layout == LAYOUT_NARROW && g->range / 64 < most);
+	if (g->direct)
+		return g->vertices / 64 + 1;
+	return filter->exact ? filter->range / 64 + 1 : UINT64_C(1) << log2_words;
+}
+
 /* Make the filter; HGJ_LIMIT or HGJ_OUT_OF_MEMORY where it must not be. */
 static HgjStatus
 make_filter(HgjTable *t, Filter *filter, HgjError *err)
 {
-	const Graph *g = &t->graph;
-	uint32_t	log2_words = hgj_log2_ceil(g->rows * BITS_PER_ROW / 64 + 2);
-	uint64_t	nwords = g->direct ? g->vertices / 64 + 1 :
-		UINT64_C(1) << log2_words;
-	size_t		bytes = (size_t) nwords * sizeof(uint64_t);
 	Filter		made;
+	size_t		bytes = (size_t) plan_words(t, &made) * sizeof(uint64_t);
 	uint64_t	now = __atomic_load_n(&t->current, __ATOMIC_RELAXED);
 	uint64_t	peak = __atomic_load_n(&t->peak, __ATOMIC_RELAXED);
 	void	   *p;
@@ -170,7 +216,6 @@ make_filter(HgjTable *t, Filter *filter, HgjError *err)
 	if (status != HGJ_OK)
 		return status;
 	made.words = p;
-	made.shift = 64 - log2_words;
 	made.bytes = bytes;
 	status = hgj_cpu_fill(t, p, 0, bytes, err);
 	if (status == HGJ_OK)
@@ -218,18 +263,26 @@ decide(HgjProbe *probe, bool sifting, HgjError *err)
 	const HgjTable *t = probe->table;
 	uint64_t	window = WINDOW_ROWS;
 	uint64_t	rows = probe->window_rows + (sifting ? probe->window_out : 0);
+	bool		early = sifting && (t->spec.flags & HGJ_TABLE_SIFT_EARLY) != 0;
 	HgjStatus	status = HGJ_OK;
 
 	if (t->spec.filter == HGJ_FILTER_ON)
 		return probe->filtering ? HGJ_OK : want_filter(probe, err);
-	if (!probe->filtering && t->graph.rows / ROWS_PER_TRIAL > window &&
+	if (!probe->filtering &&
 		__atomic_load_n(&t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE)
-		window = t->graph.rows / ROWS_PER_TRIAL;
+	{
+		if (early)
+			window = t->graph.rows <= EARLY_BUILD_ROWS ? 0 : EARLY_ROWS;
+		if (window > 0 && t->graph.rows / ROWS_PER_TRIAL > window)
+			window = t->graph.rows / ROWS_PER_TRIAL;
+	}
 	if (rows < window)
 		return HGJ_OK;
 	if (probe->filtering)
-		probe->filtering = !USELESS(probe->window_hits, rows);
-	else if (WANTED(probe->window_hits, rows))
+		probe->filtering = early ? !USELESS_EARLY(probe->window_hits, rows) :
+			!USELESS(probe->window_hits, rows);
+	else if (window == 0 || (early ? WANTED_EARLY(probe->window_hits, rows) :
+							 WANTED(probe->window_hits, rows)))
 		status = want_filter(probe, err);
 	if (status == HGJ_OK)
 		probe->window_rows = probe->window_hits = probe->window_out = 0;
@@ -256,12 +309,12 @@ bloom_has(const uint64_t *words, uint32_t shift, uint64_t code)
 		kept += bloom_has(words, shift, hgj_hash_single(&hash, column[row])); \
 	}
 
-/* Step 3 for a direct table. */
+/* Step 3 for a bit per key. */
 static uint32_t
-test_vertices(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
+test_keys(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 {
-	const Graph *g = &probe->table->graph;
-	const uint64_t *words = probe->table->filter.words;
+	const Filter filter = probe->table->filter;
+	const uint64_t *words = filter.words;
 	const uint64_t *column = probe->keys.words[0];
 	const uint32_t *sel = probe->keys.sel;
 	uint32_t	kept = 0;
@@ -270,8 +323,8 @@ test_vertices(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 	for (i = 0; i < n; i++)
 	{
 		uint32_t	row = sel != NULL ? sel[at + i] : at + i;
-		uint64_t	code = column[row] - g->base;
-		bool		in = code <= g->range;
+		uint64_t	code = column[row] - filter.base;
+		bool		in = code <= filter.range;
 
 		code = in ? code : 0;
 		out[kept] = row;
@@ -297,8 +350,8 @@ test_block(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 	uint32_t	kept = 0;
 	uint32_t	i;
 
-	if (t->graph.direct)
-		return test_vertices(probe, at, n, out);
+	if (t->filter.exact)
+		return test_keys(probe, at, n, out);
 	if (t->spec.nwords == 1 && t->filter.bytes < CACHED_BYTES)
 	{
 		if (sel != NULL)

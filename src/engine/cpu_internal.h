@@ -162,6 +162,9 @@ typedef struct Filter
 {
 	uint64_t   *words;
 	uint32_t	shift;			/* Bloom: word = code >> shift */
+	bool		exact;			/* a bit per key from base on, up to range */
+	uint64_t	base;
+	uint64_t	range;
 	size_t		bytes;
 } Filter;
 

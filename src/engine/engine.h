@@ -156,6 +156,9 @@ typedef enum HgjNote
 #define HGJ_TABLE_DYNAMIC		(UINT32_C(1) << 1)	/* insert and remove allowed */
 #define HGJ_TABLE_READ_MOSTLY	(UINT32_C(1) << 2)	/* probed far more than built */
 #define HGJ_TABLE_TIMING		(UINT32_C(1) << 3)	/* measure HgjDeviceWork's times */
+#define HGJ_TABLE_SIFT_EARLY	(UINT32_C(1) << 4)	/* a row that is sifted away saves far more
+													 * than the probe: sift sooner, and
+													 * while hardly any are */
 
 typedef struct HgjTableSpec
 {

@@ -73,6 +73,8 @@ create_table(HgjJoinState *state)
 
 	spec.nwords = state->inner.nwords;
 	spec.flags = state->semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
+	if (state->sifts_early)
+		spec.flags |= HGJ_TABLE_SIFT_EARLY;
 	spec.seed = state->inner.seed;
 	spec.build = (HgjBuild) hgj_build;
 	spec.probe = (HgjProbeAlgo) hgj_probe;

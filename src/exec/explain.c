@@ -21,6 +21,7 @@
 #include "exec/parallel.h"
 #include "guc.h"
 #include "nodes/makefuncs.h"
+#include "utils/builtins.h"
 #include "utils/ruleutils.h"
 
 static const char *
@@ -149,6 +150,83 @@ show_filter(const HgjRunStats *stats, ExplainState *es)
 		ExplainPropertyUInteger("Rows Rejected by Probe Filter", NULL,
 								stats->filter_rejected, es);
 	}
+}
+
+/* "columns (table)" of a filter of the outer scan, whose table may have no name. */
+static const char *
+key_filter_name(HgjJoinState *state, int f, ExplainState *es)
+{
+	HgjJoinState *join;
+	List	   *columns = hgj_pages_filter(&state->outer, f, &join);
+	PlanState  *inner = join ? join->inner_ps : state->inner_ps;
+	StringInfoData buf;
+	ListCell   *lc;
+
+	initStringInfo(&buf);
+	foreach(lc, columns)
+		appendStringInfo(&buf, "%s%s", foreach_current_index(lc) > 0 ? ", " : "",
+						 quote_identifier(lfirst(lc)));
+	if (IsA(inner, SeqScanState))
+		appendStringInfo(&buf, " (%s)",
+						 quote_identifier(list_nth(es->rtable_names,
+												   ((Scan *) inner->plan)->scanrelid - 1)));
+	return buf.data;
+}
+
+/* Those that were asked, as they stand at the end, then those given up. */
+static void
+show_key_filters_text(HgjJoinState *state, const HgjKeyFilterStats *stats, int n,
+					  ExplainState *es)
+{
+	StringInfoData buf;
+	uint64		removed = 0;
+
+	initStringInfo(&buf);
+	for (int place = 1; place <= n + 1; place++)
+		for (int f = 0; f < n; f++)
+		{
+			if (stats[f].tested == 0 || stats[f].place != place % (n + 1))
+				continue;
+			appendStringInfo(&buf, "%s%s %.1f%%%s", buf.len ? "; " : "",
+							 key_filter_name(state, f, es),
+							 100.0 * stats[f].passed / stats[f].tested,
+							 place > n ? " off" : "");
+			removed += stats[f].tested - stats[f].passed;
+		}
+	if (buf.len == 0)
+		return;
+	ExplainPropertyText("Key Filters", buf.data, es);
+	ExplainPropertyUInteger("Rows Removed by Key Filters", NULL, removed, es);
+}
+
+/*
+ * The joins that the outer scan has asked about its rows: in which order, and
+ * which part of the rows they were asked about they let pass.
+ */
+static void
+show_key_filters(HgjJoinState *state, const HgjRunStats *run, ExplainState *es)
+{
+	const HgjKeyFilterStats *stats = run->key_filters;
+	int			n = hgj_pages_nfilters(&state->outer);
+
+	if (n == 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		show_key_filters_text(state, stats, n, es);
+		return;
+	}
+	ExplainOpenGroup("Key Filters", "Key Filters", false, es);
+	for (int f = 0; f < n; f++)
+	{
+		ExplainOpenGroup("Key Filter", NULL, true, es);
+		ExplainPropertyText("Key", key_filter_name(state, f, es), es);
+		ExplainPropertyInteger("Place", NULL, stats[f].place, es);
+		ExplainPropertyUInteger("Rows Tested", NULL, stats[f].tested, es);
+		ExplainPropertyUInteger("Rows Passed", NULL, stats[f].passed, es);
+		ExplainCloseGroup("Key Filter", NULL, true, es);
+	}
+	ExplainCloseGroup("Key Filters", "Key Filters", false, es);
 }
 
 /* What a device was used for, and how long by its own clock. */
@@ -299,6 +377,7 @@ show_run(HgjJoinState *state, ExplainState *es)
 	if (on_device)
 		show_device(stats, es);
 	show_filter(stats, es);
+	show_key_filters(state, stats, es);
 	hgj_device_rows_explain(state, es);
 	show_fallback(&run, es);
 }

@@ -7,11 +7,14 @@
  *	  at the same offset in every tuple that has no NULL before them.
  * 2. Columns that lie so in all tuples at hand are read column by column, in a
  *	  loop that is one load and one store.
- * 3. All other columns are found by walking over the attributes, from the first
- *	  one that may be elsewhere in some tuple: attribute by attribute, each for
- *	  all tuples, so that every loop is simple.  Only attributes that some tuple
- *	  has as NULL need a look at bitmaps.
- * 4. If there is a tuple with fewer attributes than are wanted, every tuple is
+ * 3. What follows a varlena attribute lies at the same offset, too, if that
+ *	  attribute happens to be as long in all tuples at hand: char(n), codes,
+ *	  small numerics.  A look at its first byte in each tells.
+ * 4. All other columns are found by walking over the attributes, from the first
+ *	  one that is longer in some tuple than in others: attribute by attribute,
+ *	  each for all tuples, so that every loop is simple.  Only attributes that
+ *	  some tuple has as NULL need a look at bitmaps.
+ * 5. If there is a tuple with fewer attributes than are wanted, every tuple is
  *	  walked over on its own.  An attribute that was added to the table after
  *	  the tuple has the value that the catalog keeps for it.
  *
@@ -27,6 +30,9 @@
 #include "compat.h"
 
 #include "exec/heap_columns.h"
+
+#define HGJ_LOAD_COST	1.0
+#define HGJ_STEP_COST	2.5
 
 /* The bitmap of a tuple that has none. */
 static const bits8 no_nulls[BITMAPLEN(MaxHeapAttributeNumber)] = {
@@ -116,6 +122,18 @@ hgj_heap_columns_init(HgjHeapColumns *set, TupleDesc desc,
 }
 
 /*
+ * Nanoseconds for the columns of a tuple, roughly: loads, and steps over the
+ * attributes that lie elsewhere in every tuple.
+ */
+double
+hgj_heap_columns_cost(const HgjHeapColumns *set)
+{
+	return set->ncols * HGJ_LOAD_COST +
+		Max(set->natts - Max(set->nfixed, 1) + 1, 0) * HGJ_STEP_COST *
+		(set->natts > set->nfixed);
+}
+
+/*
  * Where do the tuples' columns begin, and which attributes are NULL in none of
  * them?  All have set->natts attributes.
  */
@@ -197,6 +215,56 @@ put_null(const HgjHeapColumn *column, const HgjHeapTarget *target, uint32 i)
 			  (Size) (target->first + i) * column->width, column->width, 0);
 }
 
+/*
+ * The length of the short varlena values at `offset` from each of `data`; 0 if
+ * they are of several lengths, or not short.
+ */
+static int32
+common_length(const char *const *data, int32 offset, uint32 ntuples)
+{
+	const char *first = data[0] + offset;
+
+	if (!VARATT_IS_1B(first) || VARATT_IS_1B_E(first))
+		return 0;
+	for (uint32 i = 1; i < ntuples; i++)
+		if (data[i][offset] != *first)
+			return 0;
+	return VARSIZE_1B(first);
+}
+
+/*
+ * Step 3: columns from c on, of attributes from *attno on, the first of which
+ * begins behind *offset from each of `data`.  Returns the first column that is
+ * not read yet; *attno and *offset move on to the attribute where that ended.
+ */
+static int
+read_uniform(const HgjHeapColumns *set, const char *const *data, bool bitmaps,
+			 AttrNumber *attno, int32 *offset, int c,
+			 const HgjHeapTarget *targets, uint32 ntuples,
+			 HgjPrefetch *prefetch)
+{
+	for (; c < set->ncols; (*attno)++)
+	{
+		const HgjHeapAttribute *att = &set->attributes[*attno - 1];
+		int32		start = *offset;
+		int32		length = att->attlen;
+
+		if (bitmaps && att_isnull(*attno - 1, set->common))
+			break;
+		if (length > 0)
+			start = (start + att->align_mask) & ~(int32) att->align_mask;
+		else if (length == -1)
+			length = common_length(data, start, ntuples);
+		if (length <= 0)
+			break;
+		hgj_prefetch_more(prefetch, HGJ_PREFETCH_LINES);
+		for (; set->columns[c].attno == *attno; c++)
+			read_fixed(&set->columns[c], data, start, ntuples, &targets[c]);
+		*offset = start + length;
+	}
+	return c;
+}
+
 /* Where the attribute is, if what comes before it ends at `at`. */
 static inline const char *
 attribute_start(const HgjHeapAttribute *att, const char *at)
@@ -219,7 +287,7 @@ attribute_end(const HgjHeapAttribute *att, const char *start)
 }
 
 /*
- * Step 3, for one attribute of all tuples: of the columns from c on, those that
+ * Step 4, for one attribute of all tuples: of the columns from c on, those that
  * it is; `at` moves on.  Written out for attributes of 4 and 8 bytes and
  * varlena ones, because compilers then know the lengths.
  */
@@ -295,7 +363,7 @@ put_missing(const HgjHeapColumns *set, int c, const HgjHeapTarget *targets,
 	}
 }
 
-/* Step 4, for one tuple. */
+/* Step 5, for one tuple. */
 static void
 walk_tuple(const HgjHeapColumns *set, HeapTupleHeader tuple,
 		   const HgjHeapTarget *targets, uint32 i)
@@ -384,6 +452,10 @@ hgj_heap_columns_read(HgjHeapColumns *set, const HeapTupleHeader *tuples,
 	/* the last fixed one may have any length: begin with it */
 	attno = Max(fixed, 1);
 	start += Max(set->attributes[attno - 1].offset, 0);
+	c = read_uniform(set, data, kind == HGJ_TUPLES_COMPLETE, &attno, &start, c,
+					 targets, ntuples, prefetch);
+	if (c == set->ncols)
+		return;
 	for (uint32 i = 0; i < ntuples; i++)
 		set->at[i] = data[i] + start;
 	for (; c < set->ncols; attno++)

@@ -92,6 +92,7 @@ typedef struct HgjHeapColumns
 extern void hgj_heap_columns_init(HgjHeapColumns *set, TupleDesc desc,
 								  const AttrNumber *attnos, int nattnos,
 								  int *positions);
+extern double hgj_heap_columns_cost(const HgjHeapColumns *set);
 extern void hgj_heap_columns_read(HgjHeapColumns *set,
 								  const HeapTupleHeader *tuples, uint32 ntuples,
 								  HgjTupleKind kind,

@@ -119,6 +119,7 @@ typedef struct HgjRunStats
 	uint32		notes;			/* HgjNote bits, of all passes */
 	uint64		filter_bytes;	/* largest of the tables that are gone */
 	uint64		filter_rejected;	/* outer rows; of the same, in sum */
+	HgjKeyFilterStats key_filters[HGJ_MOST_KEY_FILTERS];	/* of the outer side */
 	bool		dictionary_full;	/* some group values have no code */
 	char		device[64];		/* name; empty: it ran on the CPU */
 	uint64		device_peak;	/* bytes, highest of all passes and rescans */
@@ -226,6 +227,7 @@ typedef struct HgjJoinState
 	List	   *outer_counts;	/* before the look ahead, or while a device */
 	List	   *inner_counts;	/* may fail (counts.c) */
 	bool		sifted;			/* the source has sifted outer_batch's rows */
+	bool		sifts_early;	/* a scan sifts them for several joins */
 
 	/* see demand.h */
 	HgjDemand	demand;
@@ -348,6 +350,9 @@ extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 extern bool hgj_retry_build(HgjJoinState *state);
 extern bool hgj_should_leave_device(const HgjJoinState *state);
 extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
+
+/* key_filters.c */
+extern void hgj_key_filters_offer(HgjJoinState *join);
 
 /* probe.c */
 extern void hgj_restart_outer(HgjJoinState *state);

@@ -64,6 +64,11 @@ hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
 	to->joined_singly += from->joined_singly;
 	to->filter_bytes = Max(to->filter_bytes, from->filter_bytes);
 	to->filter_rejected += from->filter_rejected;
+	for (int f = 0; f < HGJ_MOST_KEY_FILTERS; f++)
+	{
+		to->key_filters[f].tested += from->key_filters[f].tested;
+		to->key_filters[f].passed += from->key_filters[f].passed;
+	}
 	to->notes |= from->notes;
 	to->dictionary_full |= from->dictionary_full;
 }

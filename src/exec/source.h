@@ -60,6 +60,17 @@ typedef enum HgjSourceReason
 /* From here on a table, or a join, might have been read faster. */
 #define HGJ_SOURCE_FIRST_OBSTACLE	HGJ_SOURCE_NOT_HEAP
 
+/* The most joins that a scan asks about its rows (key_filters.c). */
+#define HGJ_MOST_KEY_FILTERS	8
+
+/* What one of them has said; no pointers (parallel.h). */
+typedef struct HgjKeyFilterStats
+{
+	uint64		tested;			/* rows */
+	uint64		passed;
+	int			place;			/* when it was last looked at, from 1; 0: none */
+} HgjKeyFilterStats;
+
 struct HgjSource
 {
 	const HgjSourceMethods *methods;
@@ -115,6 +126,12 @@ extern const HgjSourceMethods hgj_source_batches;
  */
 extern bool hgj_source_use_pages(HgjSource *source, EState *estate);
 extern bool hgj_source_use_batches(HgjSource *source, EState *estate);
+extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
+							const AttrNumber *columns, double saved,
+							HgjKeyFilterStats *stats);
+extern int	hgj_pages_nfilters(const HgjSource *source);
+extern List *hgj_pages_filter(const HgjSource *source, int f,
+							  struct HgjJoinState **join);
 extern void hgj_source_borrow(const HgjSource *source, HgjBatch *batch,
 							  const HgjBatch *from);
 

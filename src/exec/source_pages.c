@@ -6,8 +6,8 @@
  * 1. At executor start: is the child a plain SeqScan of a heap table whose
  *	  target list is columns?
  * 2. A page (heap_pages.c): the tuples that the snapshot sees.  Run the quals
- *	  over them (page_quals.c).  Then drop those that the table's filter knows
- *	  to have no match (page_sieve.c).
+ *	  over them (page_quals.c).  Then drop those that the filters of the join,
+ *	  and of others above it, know to have no match (page_sieve.c).
  * 3. Of the tuples that are left, as many as the batch has room for: read key
  *	  columns and wanted columns (heap_columns.c) into the batch's vectors, or
  *	  into vectors of our own for keys that nobody else wants.
@@ -30,9 +30,9 @@
 #include "access/tableam.h"
 #include "exec/heap_columns.h"
 #include "exec/heap_pages.h"
+#include "exec/join_state.h"
 #include "exec/page_quals.h"
 #include "exec/page_sieve.h"
-#include "exec/source.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -158,6 +158,7 @@ init_output(HgjSource *source, PageSource *ps, TupleDesc desc)
 
 	hgj_page_sieve_init(&ps->sieve, source, desc, key_attnos);
 	hgj_heap_columns_init(&ps->output, desc, attnos, n, places);
+	ps->sieve.read_cost = hgj_heap_columns_cost(&ps->output);
 	ps->targets = palloc0(mul_size(n, sizeof(HgjHeapTarget)));
 	ps->key_buffers = palloc0(mul_size(n, sizeof(HgjBuffer)));
 	for (int c = 0; c < source->ncols; c++)
@@ -197,6 +198,69 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	return true;
 }
 
+/*
+ * Let a join further up say which rows it cannot match, if its keys, columns of
+ * the child, are the table's (key_filters.c).  saved: what such a row costs the
+ * joins.
+ */
+bool
+hgj_pages_offer(HgjSource *source, HgjJoinState *join, const AttrNumber *columns,
+				double saved, HgjKeyFilterStats *stats)
+{
+	PageSource *ps = source->private_state;
+	HgjPageSieve *sieve = &ps->sieve;
+	int			nkeys = join->outer.nkeys;
+	AttrNumber *attnos = palloc(mul_size(nkeys, sizeof(AttrNumber)));
+	HgjKeyFilter *filter;
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		attnos[k] = columns[k] ? child_var(source, columns[k])->varattno : 0;
+		if (attnos[k] <= 0)
+			return false;
+	}
+	filter = hgj_page_sieve_add(sieve, &join->outer, attnos);
+	pfree(attnos);
+	if (filter == NULL)
+		return false;
+	filter->join = join;
+	filter->saved = saved;
+	if (sieve->stats == NULL)
+		sieve->profile = palloc(HGJ_PROFILE_ROWS);
+	sieve->stats = stats;
+	return true;
+}
+
+/* How many joins the scan asks about its rows; 0: its own, or none. */
+int
+hgj_pages_nfilters(const HgjSource *source)
+{
+	const PageSource *ps = source->private_state;
+
+	if (source->methods != &hgj_source_pages || ps->sieve.stats == NULL)
+		return 0;
+	return ps->sieve.nfilters;
+}
+
+/* The names of the table's columns that one of them is about. */
+List *
+hgj_pages_filter(const HgjSource *source, int f, HgjJoinState **join)
+{
+	const PageSource *ps = source->private_state;
+	const HgjKeyFilter *filter = &ps->sieve.filters[f];
+	List	   *names = NIL;
+
+	*join = filter->join;
+	for (int k = 0; k < filter->asks->nkeys; k++)
+	{
+		AttrNumber	attno = filter->columns.columns[filter->keys[k]].attno;
+
+		names = lappend(names, NameStr(TupleDescAttr(ps->sieve.desc,
+													 attno - 1)->attname));
+	}
+	return names;
+}
+
 /* Step 2; returns how many tuples were dropped though they passed the quals. */
 static uint32
 look_at_page(HgjSource *source)
@@ -207,7 +271,7 @@ look_at_page(HgjSource *source)
 	hgj_page_quals_run(&ps->quals, source, &ps->pages);
 	if (!ps->sieve.active || first > 0 || !hgj_page_quals_done(&ps->quals))
 		return 0;
-	return hgj_page_sieve_run(&ps->sieve, source, &ps->pages);
+	return hgj_page_sieve_run(&ps->sieve, &ps->pages);
 }
 
 /* Move value from[i] to i, counted from the target's first; from ascends. */
@@ -452,7 +516,7 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 
 	used_before = batch->values->used;
 	max_rows = Min(max_rows, batch->capacity);
-	hgj_page_sieve_begin(&ps->sieve, source);
+	hgj_key_filters_begin(&ps->sieve, source);
 	while (batch->nrows < max_rows &&
 		   (dropped < (uint64) max_rows * HGJ_SIEVED_PER_ROW ||
 			batch->nrows == 0) &&

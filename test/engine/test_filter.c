@@ -26,12 +26,12 @@ typedef struct Filtered
 } Filtered;
 
 static Filtered *
-filtered_make(const HgjTableSpec *spec, Shape shape)
+filtered_of_rows(const HgjTableSpec *spec, Shape shape, uint32_t n)
 {
 	Filtered   *f = must_alloc(sizeof(Filtered));
 
 	memset(f, 0, sizeof(*f));
-	f->build = rows_make(shape, spec->nwords, BUILD, 77);
+	f->build = rows_make(shape, spec->nwords, n, 77);
 	ref_init(&f->ref, spec->nwords);
 	ref_add(&f->ref, &f->build);
 	f->table = table_of(spec, &f->build);
@@ -40,6 +40,12 @@ filtered_make(const HgjTableSpec *spec, Shape shape)
 	ref_pairs(&f->ref, &f->few, &f->few_pairs);
 	ref_pairs(&f->ref, &f->many, &f->many_pairs);
 	return f;
+}
+
+static Filtered *
+filtered_make(const HgjTableSpec *spec, Shape shape)
+{
+	return filtered_of_rows(spec, shape, BUILD);
 }
 
 static void
@@ -296,6 +302,32 @@ sifting(const HgjTableSpec *spec, Shape shape)
 	filtered_free(f);
 }
 
+/*
+ * Where a row that is sifted away saves much, a small table has its filter at
+ * once, and a larger one as soon as a few rows have been looked up.
+ */
+static void
+sifting_early(uint32_t build, bool at_once)
+{
+	HgjTableSpec spec = spec_default(1);
+	Filtered   *f;
+	HgjProbe   *probe = NULL;
+	HgjError	err = {HGJ_OK, ""};
+
+	context("sift early, %u rows", build);
+	spec.flags = HGJ_TABLE_SIFT_EARLY;
+	f = filtered_of_rows(&spec, SHAPE_NARROW, build);
+	CHECK_STATUS(engine->probe_create(f->table, &probe, &err), HGJ_OK);
+	CHECK(run_sifted(f, probe, false, 3) == (at_once ? 3 : 0),
+		  "all match, and not what was wanted");
+	(void) run_sifted(f, probe, true, 10);
+	CHECK(run_sifted(f, probe, true, 1) == 1, "never began");
+	(void) run_sifted(f, probe, false, 20);
+	CHECK(run_sifted(f, probe, false, 10) == 0, "never ended");
+	engine->probe_destroy(probe);
+	filtered_free(f);
+}
+
 void
 test_sift(void)
 {
@@ -315,6 +347,11 @@ test_sift(void)
 		if (shapes[i / 6] == SHAPE_DENSE && spec.filter == HGJ_FILTER_AUTO)
 			spec.filter = HGJ_FILTER_ON;
 		sifting(&spec, shapes[i / 6]);
+	}
+	if (is_cpu)
+	{
+		sifting_early(1000, true);
+		sifting_early(BUILD, false);
 	}
 }
 

@@ -178,9 +178,9 @@ fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 	return HGJ_OK;
 }
 
-/* Which kind of filter, and how many words it has. */
+/* Which kind of filter, and how many words it has; `room` is in bytes. */
 static uint64_t
-plan_words(const HgjTable *t, Filter *filter)
+plan_words(const HgjTable *t, uint64_t room, Filter *filter)
 {
 	const Graph *g = &t->graph;
 	uint32_t	log2_words = hgj_log2_ceil(g->rows * BITS_PER_ROW / 64 + 2);
@@ -188,6 +188,9 @@ plan_words(const HgjTable *t, Filter *filter)
 
 	if (most < CACHED_BYTES / sizeof(uint64_t))
 		most = CACHED_BYTES / sizeof(uint64_t);
+	/* a Bloom filter may fit where a bit per key does not */
+	if (most > room / 2 / sizeof(uint64_t))
+		most = room / 2 / sizeof(uint64_t);
 	filter->shift = 64 - log2_words;
 	filter->base = g->base;
 	filter->range = g->range;
@@ -203,13 +206,14 @@ static HgjStatus
 make_filter(HgjTable *t, Filter *filter, HgjError *err)
 {
 	Filter		made;
-	size_t		bytes = (size_t) plan_words(t, &made) * sizeof(uint64_t);
 	uint64_t	now = __atomic_load_n(&t->current, __ATOMIC_RELAXED);
 	uint64_t	peak = __atomic_load_n(&t->peak, __ATOMIC_RELAXED);
+	uint64_t	room = peak > now ? peak - now : 0;
+	size_t		bytes = (size_t) plan_words(t, room, &made) * sizeof(uint64_t);
 	void	   *p;
 	HgjStatus	status;
 
-	if (now + hgj_mem_footprint(bytes) > peak)
+	if (hgj_mem_footprint(bytes) > room)
 		return hgj_cpu_fail(err, HGJ_LIMIT,
 							"a filter would take more memory than the build");
 	status = hgj_cpu_get(t, bytes, &p, err);

@@ -48,7 +48,7 @@ forcings=("$@")
 ((${#forcings[@]})) || forcings=(memory partitions passes tiny)
 
 # Files about how joins ran; hgj_check() compares such joins' answers elsewhere.
-about="agg_plans device explain explain_spills filter messages stats"
+about="agg_plans device explain explain_spills filter messages probe_order stats"
 
 # And these, where few build rows count as too many: what memory decides, and
 # when errors of outer rows come (rows that wait in a file have been evaluated,
@@ -59,7 +59,7 @@ about_memory="agg_memory demand partition_join partitions passes"
 # says that groups have not spilled.
 filter()
 {
-	grep -vE 'Passes|Partitions|Spilled|Taken Singly|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Build: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$2" |
+	grep -vE 'Passes|Partitions|Spilled|Taken Singly|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Key Filters|Build: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$2" |
 		sed -E 's/ +\|/|/g; s/\| +/|/g; s/^ +//; s/ +$//'
 }
 

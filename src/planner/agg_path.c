@@ -471,42 +471,6 @@ report_decline(PlannerInfo *root, const RelOptInfo *input_rel, const char *what,
 								 decline_text[decline])));
 }
 
-/* What an aggregation of PostgreSQL's reads from a join of ours, uncharged. */
-static Cost
-uncharged_slots(const Path *path)
-{
-	while (path)
-	{
-		if (hgj_is_join_path(path))
-			return hgj_uncharged_rows(path);
-		switch (nodeTag(path))
-		{
-			case T_AggPath:
-				path = ((const AggPath *) path)->subpath;
-				break;
-			case T_GroupPath:
-				path = ((const GroupPath *) path)->subpath;
-				break;
-			case T_SortPath:
-			case T_IncrementalSortPath:
-				path = ((const SortPath *) path)->subpath;
-				break;
-			case T_GatherPath:
-				path = ((const GatherPath *) path)->subpath;
-				break;
-			case T_GatherMergePath:
-				path = ((const GatherMergePath *) path)->subpath;
-				break;
-			case T_ProjectionPath:
-				path = ((const ProjectionPath *) path)->subpath;
-				break;
-			default:
-				return 0;
-		}
-	}
-	return 0;
-}
-
 /*
  * Joins below a HashGraphAgg are not charged for their rows, so that those who
  * would take them as slots seem cheaper than they are: such paths go where one of
@@ -521,7 +485,7 @@ without_dearer_readers(List *paths, List *ours)
 	foreach(lc1, paths)
 	{
 		const Path *path = lfirst(lc1);
-		Cost		uncharged = uncharged_slots(path);
+		Cost		uncharged = hgj_uncharged_slots(path);
 
 		if (uncharged <= 0)
 			continue;

@@ -34,23 +34,27 @@
 #include "compat.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "catalog/pg_attribute.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "guc.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 /* What each further process adds to a build that every process makes. */
-#define HGJ_PRIVATE_BUILD		0.25
+#define HGJ_PRIVATE_BUILD		0.03
 
 /* Of what filters cost, where they run over vectors. */
 #define HGJ_VECTOR_QUAL_PART	0.2
@@ -115,16 +119,60 @@ hgj_uncharged_rows(const Path *path)
 		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0) - hgj_emission_cost(path);
 }
 
-/* Step 6: what a build costs more, of itself, below this partial outer path. */
-double
-hgj_private_build(const Path *outer)
+/* Step 5: what an aggregation of PostgreSQL's reads from a join of ours, uncharged. */
+Cost
+hgj_uncharged_slots(const Path *path)
 {
-	return HGJ_PRIVATE_BUILD * outer->parallel_workers;
+	while (path)
+	{
+		if (hgj_is_join_path(path))
+			return hgj_uncharged_rows(path);
+		switch (nodeTag(path))
+		{
+			case T_AggPath:
+				path = ((const AggPath *) path)->subpath;
+				break;
+			case T_GroupPath:
+				path = ((const GroupPath *) path)->subpath;
+				break;
+			case T_SortPath:
+			case T_IncrementalSortPath:
+				path = ((const SortPath *) path)->subpath;
+				break;
+			case T_GatherPath:
+				path = ((const GatherPath *) path)->subpath;
+				break;
+			case T_GatherMergePath:
+				path = ((const GatherMergePath *) path)->subpath;
+				break;
+			case T_ProjectionPath:
+				path = ((const ProjectionPath *) path)->subpath;
+				break;
+			default:
+				return 0;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Step 6: what a build costs more, of itself, below this partial path: a little
+ * where each process has a processor, and as many times as they have to take turns
+ * where not.
+ */
+double
+hgj_private_build(const Path *path)
+{
+	double		processes = path->parallel_workers + 1;
+	double		processors = Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
+
+	return (1 + HGJ_PRIVATE_BUILD * path->parallel_workers) *
+		Max(processes / processors, 1) - 1;
 }
 
 /* Step 6: the same for a path of PostgreSQL's. */
-Cost
-hgj_uncharged_build(const Path *path)
+static Cost
+uncharged_build(const Path *path)
 {
 	const JoinPath *join = (const JoinPath *) path;
 
@@ -133,6 +181,42 @@ hgj_uncharged_build(const Path *path)
 	return hgj_private_build(path) *
 		(join->innerjoinpath->total_cost +
 		 (cpu_operator_cost + cpu_tuple_cost) * join->innerjoinpath->rows);
+}
+
+/* Is it a join of PostgreSQL's own? */
+static bool
+is_stock_join(const Path *path)
+{
+	return IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath);
+}
+
+/*
+ * Steps 5 and 6: take joins of PostgreSQL's out of the list that would not be cheaper
+ * than `ours`, which can take their place, if they were charged for the slots that
+ * they read from a join of ours, and for building in every worker.
+ */
+List *
+hgj_without_undercharged(List *paths, const CustomPath *ours)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		uncharged;
+
+		if (!is_stock_join(path) || path->pathkeys != NIL ||
+			path->param_info != ours->path.param_info ||
+			(path->parallel_safe && !ours->path.parallel_safe))
+			continue;
+		uncharged = hgj_uncharged_rows(((JoinPath *) path)->outerjoinpath) +
+			hgj_uncharged_rows(((JoinPath *) path)->innerjoinpath) +
+			uncharged_build(path);
+		if (uncharged > 0 &&
+			ours->path.total_cost <= path->total_cost + uncharged)
+			paths = foreach_delete_current(paths, lc);
+	}
+	return paths;
 }
 
 /* The last column of the table that the scan's target or its filter reads. */
@@ -272,6 +356,75 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 	return Max(cpu_tuple_cost + filter_saving(root, path->parent) - row_cost, 0) *
 		path->parent->tuples /
 		(path->parallel_workers > 0 ? hgj_parallel_divisor(path) : 1.0);
+}
+
+/*
+ * A sequential scan of the relation, of which PostgreSQL keeps none where an index
+ * is cheaper for it; NULL if there cannot be one.
+ */
+static Path *
+sequential_scan(PlannerInfo *root, RelOptInfo *rel, bool partial)
+{
+	RangeTblEntry *rte;
+	int			workers = 0;
+
+	if (!IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION ||
+		IS_DUMMY_REL(rel) || !bms_is_empty(rel->lateral_relids))
+		return NULL;
+	rte = planner_rt_fetch(rel->relid, root);
+	if (rte->inh || rte->tablesample ||
+		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW))
+		return NULL;
+	if (partial)
+	{
+		workers = compute_parallel_worker(rel, rel->pages, -1,
+										  max_parallel_workers_per_gather);
+		if (workers <= 0)
+			return NULL;
+	}
+	return create_seqscan_path(root, rel, NULL, workers);
+}
+
+/*
+ * The path of the relation that costs us least, which need not be the one that
+ * costs PostgreSQL least: an index-only scan, say, has fewer pages to read, and
+ * slots to fill.  partial: of its partial paths.  NULL: there is none without
+ * parameters.
+ */
+Path *
+hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel, bool in_batches,
+				 bool partial)
+{
+	Path	   *best = NULL;
+	Cost		least = 0;
+	bool		sequential = false;
+	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		cost;
+
+		if (path->param_info)
+			continue;
+		sequential |= path->pathtype == T_SeqScan;
+		cost = path->total_cost - hgj_feed_saving(root, path, in_batches);
+		if (best == NULL || cost < least)
+		{
+			best = path;
+			least = cost;
+		}
+	}
+	if (best && in_batches && !sequential)
+	{
+		Path	   *path = sequential_scan(root, rel, partial);
+
+		if (path && path->total_cost -
+			hgj_feed_saving(root, path, in_batches) < least)
+			best = path;
+	}
+	return best;
 }
 
 /*

@@ -9,7 +9,8 @@
  * 1. Collect the clauses that can be keys, as hash_inner_and_outer() of
  *	  joinpath.c does, less those whose operator is not strict.
  * 2. Decline, with a reason at DEBUG1, when there is none, when the join type
- *	  is one that wants a unique-ified side, or when both sides are small.
+ *	  is one that wants a unique-ified side, or when both sides are small and the
+ *	  outer one is no join of ours.
  * 3. Pair the cheapest outer and inner paths, parameterised ones included; the
  *	  inner side becomes the build side.  Both orders of an inner join, and the
  *	  left and right forms of an outer join, come as calls of their own.
@@ -218,42 +219,6 @@ set_costs(CustomPath *path, double rows, Cost startup, Cost total)
 		target->per_tuple * rows + hgj_emission_cost(&path->path);
 }
 
-/* Is it a join of PostgreSQL's own? */
-static bool
-is_stock_join(const Path *path)
-{
-	return IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath);
-}
-
-/*
- * Step 5: take joins of PostgreSQL's out of the list that would not be cheaper
- * than `ours`, which can take their place, if they were charged for the slots that
- * they read from a join of ours, and for building in every worker.
- */
-static List *
-without_undercharged(List *paths, const CustomPath *ours)
-{
-	ListCell   *lc;
-
-	foreach(lc, paths)
-	{
-		Path	   *path = lfirst(lc);
-		Cost		uncharged;
-
-		if (!is_stock_join(path) || path->pathkeys != NIL ||
-			path->param_info != ours->path.param_info ||
-			(path->parallel_safe && !ours->path.parallel_safe))
-			continue;
-		uncharged = hgj_uncharged_rows(((JoinPath *) path)->outerjoinpath) +
-			hgj_uncharged_rows(((JoinPath *) path)->innerjoinpath) +
-			hgj_uncharged_build(path);
-		if (uncharged > 0 &&
-			ours->path.total_cost <= path->total_cost + uncharged)
-			paths = foreach_delete_current(paths, lc);
-	}
-	return paths;
-}
-
 /*
  * Make and add one path, unless a better one is there already.  See
  * try_hashjoin_path() about required_outer.
@@ -286,7 +251,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.param_info = param_info;
 	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
 			  startup, total);
-	joinrel->pathlist = without_undercharged(joinrel->pathlist, path);
+	joinrel->pathlist = hgj_without_undercharged(joinrel->pathlist, path);
 	add_path(joinrel, (Path *) path);
 }
 
@@ -301,10 +266,9 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
  */
 static void
 try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
-				 RelOptInfo *innerrel, const HgjJoinCosts *costs,
+				 Path *inner, const HgjJoinCosts *costs,
 				 List *hashclauses, JoinPathExtraData *extra)
 {
-	Path	   *inner = innerrel->cheapest_total_path;
 	Path	   *outer;
 	CustomPath *path;
 	double		rows;
@@ -319,10 +283,11 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI)
 		return;
 
-	outer = linitial(outerrel->partial_pathlist);
-	if (!inner->parallel_safe)
-		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
-	if (inner == NULL || !bms_is_empty(PATH_REQ_OUTER(inner)))
+	outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, true);
+	if (inner && !inner->parallel_safe)
+		inner = get_cheapest_parallel_safe_total_inner(inner->parent->pathlist);
+	if (outer == NULL || inner == NULL ||
+		!bms_is_empty(PATH_REQ_OUTER(inner)))
 		return;
 	rows = clamp_row_est(joinrel->rows / hgj_parallel_divisor(outer));
 	pair_costs(root, costs, outer, inner, rows, &startup, &total, &gain);
@@ -333,7 +298,7 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	path->path.parallel_workers = outer->parallel_workers;
 	set_costs(path, rows, startup, total);
 	joinrel->partial_pathlist =
-		without_undercharged(joinrel->partial_pathlist, path);
+		hgj_without_undercharged(joinrel->partial_pathlist, path);
 	add_partial_path(joinrel, (Path *) path);
 }
 
@@ -349,6 +314,8 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	Path	   *startup_outer = outerrel->cheapest_startup_path;
 	Path	   *total_outer = outerrel->cheapest_total_path;
 	Path	   *total_inner = innerrel->cheapest_total_path;
+	Path	   *fed_outer;
+	Path	   *fed_inner;
 	HgjJoinCosts costs = {0};
 	ListCell   *lc1;
 	ListCell   *lc2;
@@ -371,6 +338,14 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		try_path(root, joinrel, startup_outer, total_inner, &costs,
 				 hashclauses, extra);
 
+	/* those that cost us least may be others than cost their relations least */
+	fed_outer = hgj_cheapest_fed(root, outerrel, costs.outer_in_batches, false);
+	fed_inner = hgj_cheapest_fed(root, innerrel, costs.inner_in_batches, false);
+	if (fed_outer && fed_inner &&
+		(fed_outer != total_outer || fed_inner != total_inner))
+		try_path(root, joinrel, fed_outer, fed_inner, &costs, hashclauses,
+				 extra);
+
 	foreach(lc1, outerrel->cheapest_parameterized_paths)
 	{
 		Path	   *outer = (Path *) lfirst(lc1);
@@ -387,7 +362,8 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		}
 	}
 
-	try_partial_path(root, joinrel, outerrel, innerrel, &costs, hashclauses, extra);
+	try_partial_path(root, joinrel, outerrel, fed_inner, &costs, hashclauses,
+					 extra);
 	return true;
 }
 
@@ -420,6 +396,15 @@ unsuitable_columns(RelOptInfo *rel)
 	return HGJ_DECLINE_NOTHING;
 }
 
+/* Is the relation a join of ours, so that a chain might go on with it? */
+static bool
+returns_batches(const RelOptInfo *rel)
+{
+	return hgj_is_join_path(rel->cheapest_total_path) ||
+		(rel->partial_pathlist != NIL &&
+		 hgj_is_join_path(linitial(rel->partial_pathlist)));
+}
+
 /* Steps 1 to 4 of the head comment; says why there is no path. */
 static HgjDecline
 consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
@@ -427,7 +412,8 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  JoinPathExtraData *extra)
 {
 	bool		few_rows = !hgj_force &&
-		outerrel->rows < hgj_min_rows && innerrel->rows < hgj_min_rows;
+		outerrel->rows < hgj_min_rows && innerrel->rows < hgj_min_rows &&
+		!returns_batches(outerrel);
 	List	   *hashclauses;
 	HgjDecline	decline;
 

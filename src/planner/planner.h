@@ -99,10 +99,13 @@ extern Float *hgj_emitted_part(JoinType jointype,
 							   const JoinPathExtraData *extra);
 extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_uncharged_rows(const Path *path);
-extern double hgj_private_build(const Path *outer);
-extern Cost hgj_uncharged_build(const Path *path);
+extern Cost hgj_uncharged_slots(const Path *path);
+extern double hgj_private_build(const Path *path);
+extern List *hgj_without_undercharged(List *paths, const CustomPath *ours);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);
+extern Path *hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,
+							  bool in_batches, bool partial);
 extern double hgj_parallel_divisor(const Path *path);
 
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,

@@ -26,6 +26,10 @@
  *	  alone: they share caches, memory and often cores.  costsize.c knows nothing
  *	  of that, so that it is charged in the same way to hash joins of PostgreSQL's
  *	  whose table is not shared.
+ * 7. The number of rows of a join takes foreign keys into account, that of an index
+ *	  scan which a nested loop repeats does not: by keys of several columns it may
+ *	  find many times the rows that it is charged for.  It is charged for them when
+ *	  it is compared with a join of ours in its place.
  *
  * No memory is kept, no locks.
  *
@@ -55,6 +59,9 @@
 
 /* What each further process adds to a build that every process makes. */
 #define HGJ_PRIVATE_BUILD		0.03
+
+/* A page that a worker is the first in its process to look at. */
+#define HGJ_PAGE_FAULT_COST		0.1
 
 /* Of what filters cost, where they run over vectors. */
 #define HGJ_VECTOR_QUAL_PART	0.2
@@ -155,6 +162,12 @@ hgj_uncharged_slots(const Path *path)
 	return 0;
 }
 
+static double
+processors(void)
+{
+	return Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
+}
+
 /*
  * Step 6: what a build costs more, of itself, below this partial path: a little
  * where each process has a processor, and as many times as they have to take turns
@@ -164,10 +177,9 @@ double
 hgj_private_build(const Path *path)
 {
 	double		processes = path->parallel_workers + 1;
-	double		processors = Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
 
 	return (1 + HGJ_PRIVATE_BUILD * path->parallel_workers) *
-		Max(processes / processors, 1) - 1;
+		Max(processes / processors(), 1) - 1;
 }
 
 /* Step 6: the same for a path of PostgreSQL's. */
@@ -183,6 +195,28 @@ uncharged_build(const Path *path)
 		 (cpu_operator_cost + cpu_tuple_cost) * join->innerjoinpath->rows);
 }
 
+/*
+ * Step 7: what a nested loop over an index that finds the inner rows costs more if
+ * it finds as many of them as the join returns.
+ */
+static Cost
+uncharged_lookups(const Path *path)
+{
+	const JoinPath *join = (const JoinPath *) path;
+	const Path *outer = join->outerjoinpath;
+	const Path *inner = join->innerjoinpath;
+	double		found;
+
+	if (!IsA(path, NestPath) || join->jointype != JOIN_INNER ||
+		inner->param_info == NULL)
+		return 0;
+	found = outer->rows * inner->rows;
+	if (path->rows <= found)
+		return 0;
+	return (path->rows / found - 1) * outer->rows *
+		(inner->total_cost - inner->startup_cost);
+}
+
 /* Is it a join of PostgreSQL's own? */
 static bool
 is_stock_join(const Path *path)
@@ -190,10 +224,38 @@ is_stock_join(const Path *path)
 	return IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath);
 }
 
+/* Steps 5 to 7: what a join of PostgreSQL's has not been charged for. */
+static Cost
+uncharged(const Path *path)
+{
+	if (!is_stock_join(path) || path->pathkeys != NIL)
+		return 0;
+	return hgj_uncharged_rows(((const JoinPath *) path)->outerjoinpath) +
+		hgj_uncharged_rows(((const JoinPath *) path)->innerjoinpath) +
+		uncharged_build(path) + uncharged_lookups(path);
+}
+
 /*
- * Steps 5 and 6: take joins of PostgreSQL's out of the list that would not be cheaper
- * than `ours`, which can take their place, if they were charged for the slots that
- * they read from a join of ours, and for building in every worker.
+ * Is there a join in the list that has been charged for too few rows?  Then the
+ * other order of the join is worth a look at once (join_path.c).
+ */
+bool
+hgj_has_uncharged_lookups(List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (((Path *) lfirst(lc))->pathkeys == NIL &&
+			uncharged_lookups(lfirst(lc)) > 0)
+			return true;
+	return false;
+}
+
+/*
+ * Steps 5 to 7: take joins of PostgreSQL's out of the list that would not be
+ * cheaper than `ours`, which can take their place, if they were charged for the
+ * slots that they read from a join of ours, for building in every worker, and for
+ * finding the rows that they are said to return.
  */
 List *
 hgj_without_undercharged(List *paths, const CustomPath *ours)
@@ -203,17 +265,14 @@ hgj_without_undercharged(List *paths, const CustomPath *ours)
 	foreach(lc, paths)
 	{
 		Path	   *path = lfirst(lc);
-		Cost		uncharged;
+		Cost		more = uncharged(path);
 
-		if (!is_stock_join(path) || path->pathkeys != NIL ||
-			path->param_info != ours->path.param_info ||
-			(path->parallel_safe && !ours->path.parallel_safe))
+		if (more <= 0 || path->param_info != ours->path.param_info ||
+			(path->parallel_safe && !ours->path.parallel_safe) ||
+			(path->parent->consider_startup &&
+			 path->startup_cost < ours->path.startup_cost))
 			continue;
-		uncharged = hgj_uncharged_rows(((JoinPath *) path)->outerjoinpath) +
-			hgj_uncharged_rows(((JoinPath *) path)->innerjoinpath) +
-			uncharged_build(path);
-		if (uncharged > 0 &&
-			ours->path.total_cost <= path->total_cost + uncharged)
+		if (ours->path.total_cost <= path->total_cost + more)
 			paths = foreach_delete_current(paths, lc);
 	}
 	return paths;
@@ -258,7 +317,11 @@ attributes_walked(Oid relid, AttrNumber last)
 
 		if (HeapTupleIsValid(tuple))
 		{
-			varies = ((Form_pg_attribute) GETSTRUCT(tuple))->attlen < 0;
+			Form_pg_attribute att = (Form_pg_attribute) GETSTRUCT(tuple);
+
+			/* char(n) is as long in nearly all rows */
+			varies = att->attlen < 0 &&
+				(att->atttypid != BPCHAROID || att->atttypmod < 0);
 			ReleaseSysCache(tuple);
 		}
 		if (varies)
@@ -330,6 +393,25 @@ filter_saving(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 /*
+ * Step 4: what the scan's rows save, each `stock` - `ours`, of the path's costs.
+ * Processes do not share processors that there are not, and a worker's first look
+ * at a page of shared memory costs it a page fault.
+ */
+static Cost
+partial_share(const Path *path, Cost stock, Cost ours)
+{
+	double		tuples = path->parent->tuples;
+	double		divisor;
+
+	if (path->parallel_workers == 0)
+		return (stock - ours) * tuples;
+	divisor = hgj_parallel_divisor(path);
+	return stock * tuples / divisor -
+		ours * tuples / Min(divisor, processors()) -
+		HGJ_PAGE_FAULT_COST * path->parent->pages / divisor;
+}
+
+/*
  * Step 2: what a side costs less than its path says, because we do not ask the
  * path's node for slots.  plan.c takes it off the child's plan as well, so that
  * in EXPLAIN no node seems to cost less than its children.
@@ -353,9 +435,8 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 	rte = planner_rt_fetch(path->parent->relid, root);
 	row_cost = hgj_page_tuple_cost + hgj_page_attribute_cost *
 		attributes_walked(rte->relid, last_column(path));
-	return Max(cpu_tuple_cost + filter_saving(root, path->parent) - row_cost, 0) *
-		path->parent->tuples /
-		(path->parallel_workers > 0 ? hgj_parallel_divisor(path) : 1.0);
+	return Max(partial_share(path, cpu_tuple_cost +
+							 filter_saving(root, path->parent), row_cost), 0);
 }
 
 /*

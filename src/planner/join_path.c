@@ -37,6 +37,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
@@ -532,6 +533,29 @@ hgj_relids_names(PlannerInfo *root, Relids relids)
 	return buf.data;
 }
 
+/*
+ * The other order of an inner join has its call, too, but what has not been charged
+ * enough may have pushed its path out since, or do so before the call is over.
+ */
+static void
+consider_other_order(PlannerInfo *root, RelOptInfo *joinrel,
+					 RelOptInfo *outerrel, RelOptInfo *innerrel,
+					 const JoinPathExtraData *extra)
+{
+	JoinPathExtraData other = *extra;
+
+	other.inner_unique = innerrel_is_unique(root, joinrel->relids,
+											innerrel->relids, outerrel,
+											JOIN_INNER, extra->restrictlist,
+											false);
+	if (other.inner_unique)
+		compute_semi_anti_join_factors(root, joinrel, innerrel, outerrel,
+									   JOIN_INNER, extra->sjinfo,
+									   extra->restrictlist,
+									   &other.semifactors);
+	(void) consider_join(root, joinrel, innerrel, outerrel, JOIN_INNER, &other);
+}
+
 static void
 hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 				  RelOptInfo *outerrel, RelOptInfo *innerrel,
@@ -547,6 +571,10 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 		return;
 
 	decline = consider_join(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (jointype == JOIN_INNER &&
+		(hgj_has_uncharged_lookups(joinrel->pathlist) ||
+		 hgj_has_uncharged_lookups(joinrel->partial_pathlist)))
+		consider_other_order(root, joinrel, outerrel, innerrel, extra);
 	if (hgj_force)
 		keep_only_ours(joinrel);
 	if (decline != HGJ_DECLINE_NOTHING && message_level_is_interesting(DEBUG1))

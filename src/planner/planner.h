@@ -101,6 +101,7 @@ extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_uncharged_rows(const Path *path);
 extern Cost hgj_uncharged_slots(const Path *path);
 extern double hgj_private_build(const Path *path);
+extern bool hgj_has_uncharged_lookups(List *paths);
 extern List *hgj_without_undercharged(List *paths, const CustomPath *ours);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);

@@ -471,39 +471,6 @@ report_decline(PlannerInfo *root, const RelOptInfo *input_rel, const char *what,
 								 decline_text[decline])));
 }
 
-/*
- * Joins below a HashGraphAgg are not charged for their rows, so that those who
- * would take them as slots seem cheaper than they are: such paths go where one of
- * ours has the same order and would not be dearer if they were charged.
- */
-static List *
-without_dearer_readers(List *paths, List *ours)
-{
-	ListCell   *lc1;
-	ListCell   *lc2;
-
-	foreach(lc1, paths)
-	{
-		const Path *path = lfirst(lc1);
-		Cost		uncharged = hgj_uncharged_slots(path);
-
-		if (uncharged <= 0)
-			continue;
-		foreach(lc2, ours)
-		{
-			const Path *our = lfirst(lc2);
-
-			if (our->total_cost <= path->total_cost + uncharged &&
-				pathkeys_contained_in(path->pathkeys, our->pathkeys))
-			{
-				paths = foreach_delete_current(paths, lc1);
-				break;
-			}
-		}
-	}
-	return paths;
-}
-
 /* Says why there is no path, where there is a join of ours to aggregate. */
 static HgjAggDecline
 consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
@@ -534,11 +501,17 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	if (hgj_force)
 		output_rel->pathlist = NIL;
 	else
-		output_rel->pathlist = without_dearer_readers(output_rel->pathlist,
-													  paths);
+	{
+		List	   *theirs = hgj_without_slower_process(output_rel->pathlist,
+														paths);
+
+		paths = hgj_without_slower_process(paths, output_rel->pathlist);
+		output_rel->pathlist = hgj_without_dearer_readers(theirs, paths);
+	}
 	foreach(lc, paths)
 		add_path(output_rel, (Path *) lfirst(lc));
-	hgj_require_note_aggregate();
+	if (paths != NIL)
+		hgj_require_note_aggregate();
 	return HGJ_AGG_DECLINE_NOTHING;
 }
 

@@ -30,6 +30,10 @@
  *	  scan which a nested loop repeats does not: by keys of several columns it may
  *	  find many times the rows that it is charged for.  It is charged for them when
  *	  it is compared with a join of ours in its place.
+ * 8. parallel_tuple_cost is many times what a row costs on its way from a worker.
+ *	  Where the number of rows is guessed too high, which it is where columns are
+ *	  correlated, a join of ours in one process seems cheaper than workers that are
+ *	  faster: the latter are compared at what their rows cost (agg_path.c).
  *
  * No memory is kept, no locks.
  *
@@ -59,6 +63,15 @@
 
 /* What each further process adds to a build that every process makes. */
 #define HGJ_PRIVATE_BUILD		0.03
+
+/*
+ * What a row takes from a worker to the leader: parallel_tuple_cost says more, to
+ * keep small queries from going parallel, or nothing, to make others.
+ */
+#define HGJ_GATHER_TUPLE_COST	0.02
+
+/* As add_path()'s: costs that differ by less are equal. */
+#define HGJ_FUZZ				1.01
 
 /* A page that a worker is the first in its process to look at. */
 #define HGJ_PAGE_FAULT_COST		0.1
@@ -126,40 +139,68 @@ hgj_uncharged_rows(const Path *path)
 		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0) - hgj_emission_cost(path);
 }
 
+/* The path below an upper path that has just one, or NULL. */
+static const Path *
+only_subpath(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_AggPath:
+			return ((const AggPath *) path)->subpath;
+		case T_GroupPath:
+			return ((const GroupPath *) path)->subpath;
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			return ((const SortPath *) path)->subpath;
+		case T_GatherPath:
+			return ((const GatherPath *) path)->subpath;
+		case T_GatherMergePath:
+			return ((const GatherMergePath *) path)->subpath;
+		case T_ProjectionPath:
+			return ((const ProjectionPath *) path)->subpath;
+		default:
+			return NULL;
+	}
+}
+
 /* Step 5: what an aggregation of PostgreSQL's reads from a join of ours, uncharged. */
 Cost
 hgj_uncharged_slots(const Path *path)
 {
-	while (path)
-	{
+	for (; path; path = only_subpath(path))
 		if (hgj_is_join_path(path))
 			return hgj_uncharged_rows(path);
-		switch (nodeTag(path))
-		{
-			case T_AggPath:
-				path = ((const AggPath *) path)->subpath;
-				break;
-			case T_GroupPath:
-				path = ((const GroupPath *) path)->subpath;
-				break;
-			case T_SortPath:
-			case T_IncrementalSortPath:
-				path = ((const SortPath *) path)->subpath;
-				break;
-			case T_GatherPath:
-				path = ((const GatherPath *) path)->subpath;
-				break;
-			case T_GatherMergePath:
-				path = ((const GatherMergePath *) path)->subpath;
-				break;
-			case T_ProjectionPath:
-				path = ((const ProjectionPath *) path)->subpath;
-				break;
-			default:
-				return 0;
-		}
-	}
 	return 0;
+}
+
+/* Is it an aggregation, ours or not, of a join of ours in the same process? */
+bool
+hgj_aggregates_join(const Path *path)
+{
+	for (; path; path = only_subpath(path))
+		if (hgj_is_join_path(path) ||
+			(IsA(path, CustomPath) &&
+			 ((const CustomPath *) path)->methods == &hgj_agg_path_methods))
+			return true;
+	return false;
+}
+
+/*
+ * Step 8: does the aggregation get its rows, or groups, from workers?  *overcharged:
+ * what it pays more for that than it costs.
+ */
+bool
+hgj_gathers(const Path *path, Cost *overcharged)
+{
+	*overcharged = 0;
+	for (; path; path = only_subpath(path))
+		if (IsA(path, GatherPath) || IsA(path, GatherMergePath))
+		{
+			*overcharged = Max(parallel_tuple_cost - HGJ_GATHER_TUPLE_COST, 0) *
+				path->rows;
+			return true;
+		}
+	return false;
 }
 
 static double
@@ -270,7 +311,7 @@ hgj_without_undercharged(List *paths, const CustomPath *ours)
 		if (more <= 0 || path->param_info != ours->path.param_info ||
 			(path->parallel_safe && !ours->path.parallel_safe) ||
 			(path->parent->consider_startup &&
-			 path->startup_cost < ours->path.startup_cost))
+			 path->startup_cost * HGJ_FUZZ < ours->path.startup_cost))
 			continue;
 		if (ours->path.total_cost <= path->total_cost + more)
 			paths = foreach_delete_current(paths, lc);
@@ -427,6 +468,8 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 		return 0;
 	if (hgj_is_join_path(path))
 		return hgj_emission_cost(path);
+	if (IsA(path, GatherPath))
+		return Min(parallel_tuple_cost - HGJ_GATHER_TUPLE_COST, 0) * path->rows;
 	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION)
 		return 0;
 	foreach(lc, path->pathtarget->exprs)

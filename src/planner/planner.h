@@ -100,6 +100,8 @@ extern Float *hgj_emitted_part(JoinType jointype,
 extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_uncharged_rows(const Path *path);
 extern Cost hgj_uncharged_slots(const Path *path);
+extern bool hgj_aggregates_join(const Path *path);
+extern bool hgj_gathers(const Path *path, Cost *overcharged);
 extern double hgj_private_build(const Path *path);
 extern bool hgj_has_uncharged_lookups(List *paths);
 extern List *hgj_without_undercharged(List *paths, const CustomPath *ours);

@@ -82,6 +82,9 @@ set enable_hashagg = off;
 select hgj_shape('select nation, sum(revenue) from lo join cust on cust = cust.id group by nation');
 reset enable_hashagg;
 reset client_min_messages;
+-- what workers share is to outweigh what each of them does
+set hashgraph_join.agg_tuple_cost = 1;
+set hashgraph_join.build_tuple_cost = 0;
 
 -- answers, with much and little memory, with the leader and without it
 create temp table queries (q text);
@@ -144,6 +147,8 @@ reset enable_memoize;
 select count(*) from (select lo.id, sum(revenue) from lo join part on part = part.id group by lo.id limit 300) x;
 reset work_mem;
 reset parallel_leader_participation;
+reset hashgraph_join.agg_tuple_cost;
+reset hashgraph_join.build_tuple_cost;
 reset hashgraph_join.force;
 
 -- partitions that are aggregated in parts, by workers and without them

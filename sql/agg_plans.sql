@@ -143,6 +143,9 @@ reset all;
 set hashgraph_join.require = aggregate;
 set hashgraph_join.force = on;
 set parallel_setup_cost = 0;
+-- what workers share is to outweigh what each of them does
+set hashgraph_join.agg_tuple_cost = 1;
+set hashgraph_join.build_tuple_cost = 0;
 set parallel_tuple_cost = 0;
 set min_parallel_table_scan_size = 0;
 set max_parallel_workers_per_gather = 2;
@@ -154,6 +157,7 @@ select hgj_shape('select d.w from f join d using (k) group by d.w');
 select hgj_shape('select p.t, d.w, count(*) from f join d using (k) join p on p.id = f.v group by 1, 2');
 -- a function that only the leader may run
 select hgj_shape('select sum(f.v + pg_backend_pid() * 0) from f join d using (k)');
+reset hashgraph_join.agg_tuple_cost;
 -- force alone does not make a plan parallel
 reset parallel_setup_cost;
 select hgj_shape('select count(*), sum(f.v) from f join d using (k)');

@@ -12,6 +12,7 @@ create table cost_f (id int, note text, n numeric, k1 int, k2 int, k3 int, k4 in
 insert into cost_f select g, 'note ' || g, g, 1 + g * 7 % 20000, 1 + g * 11 % 5000, 1 + g % 300, 1 + g % 25, g % 1000 from generate_series(1, 60000) g;
 alter table cost_f add foreign key (k1) references cost_d1, add foreign key (k2) references cost_d2,
 	add foreign key (k3) references cost_d3, add foreign key (k4) references cost_d4;
+set default_statistics_target = 1000;
 vacuum analyze cost_f, cost_d1, cost_d2, cost_d3, cost_d4;
 
 -- The total cost of a plan, which has to have so many of our joins.
@@ -27,6 +28,8 @@ begin
 	return (plan -> 0 -> 'Plan' ->> 'Total Cost')::numeric;
 end $$;
 
+set work_mem = '4MB';
+set hash_mem_multiplier = 1;
 set max_parallel_workers_per_gather = 0;
 set enable_mergejoin = off;
 set enable_nestloop = off;

@@ -76,6 +76,7 @@ select loops, groups, spilled_rows > 10000 as rows, partitions is null as "none 
 select t.loops, t.groups, t.spilled_rows::numeric / o.spilled_rows between 2.5 and 3.5 as rows, t.disk::numeric / o.disk between 2.5 and 3.5 as disk, t.memory < 2 * o.memory as memory
 from agg_once o, es_json('select g, x.n from generate_series(1, 3) g, lateral (select count(*) as n from (select a.t, count(*) from es_a a join es_g b using (g) where a.v > g.g - 4 group by 1 offset 0) y) x') t where t.node = 'HashGraphAgg';
 set max_parallel_workers_per_gather = 2;
+set hashgraph_join.agg_tuple_cost = 1;
 -- partial ones return what they have
 select worker_emptied > 0 as workers, coalesce(spilled_rows, 0) as leader
 from es_json('select a.t, count(*) from es_a a join es_g b using (g) group by 1') where node = 'HashGraphAgg';

@@ -46,7 +46,6 @@ insert into queries values
 	('select f.id from f where not exists (select from d where f.k = d.k)', 1),
 	('select f.id from f where not exists (select from d where f.k = d.k and f.v < d.w)', 1),
 	('select f.id, d.w from f join d using (t)', 1),
-	('select f.id, d.w from f join d on f.k + 1 = d.k - 1 and f.t = d.t', 1),
 	('select f.id, d.w, e.v from f join d using (k) join e on e.id = f.v', 2),
 	('select f.id, d.w, e.v from f left join d using (k) left join e on e.id = f.v', 2),
 	('select f.id, e.v from f join e on e.id = f.v where exists (select from d where f.k = d.k)', 2),
@@ -57,6 +56,9 @@ insert into queries values
 	('select * from (select f.id, d.w from f join d using (k) where f.v = 3 union all select f.id, e.v from f join e on e.id = f.v) u', 2);
 
 set parallel_setup_cost = 0;
+-- what workers share is to outweigh what each of them does
+set hashgraph_join.agg_tuple_cost = 1;
+set hashgraph_join.build_tuple_cost = 0;
 set parallel_tuple_cost = 0;
 set min_parallel_table_scan_size = 0;
 set max_parallel_workers_per_gather = 2;
@@ -67,7 +69,9 @@ select hgj_plan('select f.id from f where exists (select from d where f.k = d.k)
 select hgj_plan('select f.id from f where not exists (select from d where f.k = d.k)');
 select hgj_plan('select f.id, d.w, e.v from f join d using (k) join e on e.id = f.v');
 -- no worker knows which inner rows have no match
+set hashgraph_join.source = tuples;
 select hgj_plan('select f.id, d.w from f full join d using (k)');
+reset hashgraph_join.source;
 -- force alone does not make a plan parallel
 reset parallel_setup_cost;
 select hgj_plan('select f.id, d.w from f join d using (k)');
@@ -75,6 +79,10 @@ set parallel_setup_cost = 0;
 reset hashgraph_join.force;
 
 select q, hgj_check_parallel(q, nodes) as says from queries;
+-- keys that are expressions: rows come one by one
+set hashgraph_join.probe_tuple_cost = 1;
+select hgj_check_parallel('select f.id, d.w from f join d on f.k + 1 = d.k - 1 and f.t = d.t') as says;
+reset hashgraph_join.probe_tuple_cost;
 -- the helper can fail
 select hgj_check_parallel('select f.id, d.w from f full join d using (k)') as says;
 set parallel_leader_participation = off;

@@ -8,6 +8,8 @@ load 'hashgraph_join';
 do $$ begin
 	execute format('alter database %I set session_preload_libraries = %L', current_database(), 'hashgraph_join');
 	execute format('alter database %I set max_parallel_workers_per_gather = 0', current_database());
+	-- plans are to be the same on any machine
+	execute format('alter database %I set hashgraph_join.processors = 64', current_database());
 end $$;
 
 -- The number of rows of a query and a digest that does not depend on their

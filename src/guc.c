@@ -41,6 +41,7 @@ double		hgj_page_attribute_cost = 0.0005;
 double		hgj_page_tuple_cost = 0.001;
 int			hgj_probe = HGJ_PROBE_AUTO;
 double		hgj_probe_tuple_cost = 0.002;
+int			hgj_processors = 0;
 int			hgj_require = HGJ_REQUIRE_OFF;
 int			hgj_segments = HGJ_SEGMENTS_AUTO;
 int			hgj_source = HGJ_SOURCE_AUTO;
@@ -250,6 +251,12 @@ hgj_define_settings(void)
 							 "One of a million rows: smaller ones cost less, larger ones more.",
 							 &hgj_probe_tuple_cost, 0.002, 0.0, DBL_MAX,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("hashgraph_join.processors",
+							"Sets the number of processors that the planner expects parallel processes to share.",
+							"0 means those of the machine.",
+							&hgj_processors, 0, 0, 65536,
+							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("hashgraph_join.require",
 							 "Raises an error when a query that could use HashGraphJoin is planned without it.",

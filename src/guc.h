@@ -62,6 +62,7 @@ extern double hgj_page_attribute_cost;
 extern double hgj_page_tuple_cost;
 extern int	hgj_probe;
 extern double hgj_probe_tuple_cost;
+extern int	hgj_processors;
 extern int	hgj_require;
 extern int	hgj_segments;
 extern int	hgj_source;

@@ -206,6 +206,8 @@ hgj_gathers(const Path *path, Cost *overcharged)
 static double
 processors(void)
 {
+	if (hgj_processors > 0)
+		return hgj_processors;
 	return Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
 }
 

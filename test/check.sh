@@ -7,7 +7,7 @@
 #   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite
 #   HGJ_SQLSMITH_SECONDS=120 how long sqlsmith makes up queries
-#   HGJ_TIME_LIMIT=3300      seconds for everything; what is left by then fails
+#   HGJ_TIME_LIMIT=4500      seconds for everything; what is left by then fails
 #
 # Logs stand in build/check.
 set -euo pipefail
@@ -264,7 +264,7 @@ if [[ ${1:-} == --suite ]]; then
 fi
 
 started=$SECONDS
-deadline=$((started + ${HGJ_TIME_LIMIT:-3300}))
+deadline=$((started + ${HGJ_TIME_LIMIT:-4500}))
 passed=0
 failed=0
 finish()

@@ -84,7 +84,7 @@
 #define HGJ_DEVICE_PROBE_PART		0.01
 
 /* What a pair that comes back costs the host, of probe_tuple_cost. */
-#define HGJ_DEVICE_PAIR_PART		0.9
+#define HGJ_DEVICE_PAIR_PART		0.675
 
 /* A pipeline has a thread for a row's matches (cuda/pipeline_check.cu). */
 #define HGJ_DEVICE_MOST_MATCHES		1000

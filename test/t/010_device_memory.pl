@@ -78,7 +78,7 @@ like($node->safe_psql('postgres', "$fake $small $explain $query{count}"), qr/Dev
 	'no pipeline, but the device');
 like($node->safe_psql('postgres', "$fake SET hashgraph_join.device_memory_limit = '64kB'; $explain $query{left}"),
 	qr/Engine: cpu.*Fallback: cpu engine \(not enough device memory: the build side is too large\)/s, 'where hardly anything fits the CPU does it all');
-my $cheap = 'SET hashgraph_join.engine = auto; SET hashgraph_join.device_startup_cost = 0; SET hashgraph_join.device_launch_cost = 0; SET hashgraph_join.device_transfer_cost = 0;';
+my $cheap = 'SET hashgraph_join.engine = auto; SET hashgraph_join.device_startup_cost = 0; SET hashgraph_join.device_launch_cost = 0; SET hashgraph_join.device_transfer_cost = 0; SET hashgraph_join.build_tuple_cost = 1;';
 faults('free 700000');
 like($node->safe_psql('postgres', "$fake $cheap $explain $query{left}"),
 	qr/Engine: cpu.*Fallback: cpu engine \(not enough device memory: the build side is too large\)/s, 'nobody asked for the device, and memory suffices: the CPU');

@@ -245,7 +245,7 @@ hgj_agg_collect(PlannerInfo *root, HgjAggContents *contents, List *exprs,
  * partitions are aggregated into, and what only a child could decline, is not.
  */
 bool
-hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel, bool partial)
+hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel)
 {
 	Query	   *parse = root->parse;
 	HgjAggContents contents;
@@ -258,13 +258,10 @@ hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel, bool partial)
 		(parse->groupClause == NIL && !parse->hasAggs) ||
 		(parse->groupClause != NIL && !enable_hashagg))
 		return false;
-	if (partial && (root->hasNonPartialAggs || root->hasNonSerialAggs))
-		return false;
 	foreach(lc, root->processed_tlist)
 		exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
 	return hgj_agg_collect(root, &contents, exprs, (List *) parse->havingQual,
-						   partial ? AGGSPLIT_INITIAL_SERIAL : AGGSPLIT_SIMPLE,
-						   root->processed_tlist) == HGJ_AGG_DECLINE_NOTHING;
+						   AGGSPLIT_SIMPLE, root->processed_tlist) == HGJ_AGG_DECLINE_NOTHING;
 }
 
 /* Can this join be the child?  It must return the group columns as they are. */

@@ -328,8 +328,9 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	costs.one_per_outer = jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
 		extra->inner_unique;
 	costs.semifactors = &extra->semifactors;
-	costs.emits = !hgj_aggregation_takes(root, joinrel, false);
-	costs.partial_emits = !hgj_aggregation_takes(root, joinrel, true);
+	costs.emits = !hgj_aggregation_takes(root, joinrel);
+	costs.partial_emits = costs.emits || root->hasNonPartialAggs ||
+		root->hasNonSerialAggs;
 	costs.emitted = hgj_emitted_part(jointype, extra);
 	hgj_cost_clauses(root, &costs, outerrel, innerrel, extra->restrictlist,
 					 hashclauses);

@@ -135,8 +135,7 @@ extern const CustomPathMethods hgj_path_methods;
 #define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, estimates */
 extern void hgj_install_agg_hook(void);
 extern bool hgj_aggregate_supported(const Aggref *aggref);
-extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel,
-								  bool partial);
+extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel);
 
 /* agg_plan.c */
 extern const CustomPathMethods hgj_agg_path_methods;

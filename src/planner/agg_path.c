@@ -503,7 +503,8 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 														paths);
 
 		paths = hgj_without_slower_process(paths, output_rel->pathlist);
-		output_rel->pathlist = hgj_without_dearer_readers(theirs, paths);
+		output_rel->pathlist = hgj_without_dearer_readers(root, theirs,
+														  paths);
 	}
 	foreach(lc, paths)
 		add_path(output_rel, (Path *) lfirst(lc));

@@ -67,8 +67,4 @@ extern List *hgj_partial_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 								   GroupPathExtraData *extra,
 								   HgjAggDecline *decline);
 
-/* agg_choice.c */
-extern List *hgj_without_dearer_readers(List *paths, List *ours);
-extern List *hgj_without_slower_process(List *paths, List *others);
-
 #endif							/* HGJ_AGG_PATH_H */

@@ -19,21 +19,13 @@
  *	  behind do not.  Filters on columns of common types run over vectors, which
  *	  costs a part of what rows cost one by one.
  * 4. A partial path charges one worker's share of all that.
- * 5. Where a join of PostgreSQL's reads slots from one of ours, the rows for which
- *	  that one has not been charged are charged to the reader when it is compared
- *	  with a join of ours in its place (join_path.c).
- * 6. Processes that build the same table at the same time are slower than one
- *	  alone: they share caches, memory and often cores.  costsize.c knows nothing
- *	  of that, so that it is charged in the same way to hash joins of PostgreSQL's
- *	  whose table is not shared.
- * 7. The number of rows of a join takes foreign keys into account, that of an index
- *	  scan which a nested loop repeats does not: by keys of several columns it may
- *	  find many times the rows that it is charged for.  It is charged for them when
- *	  it is compared with a join of ours in its place.
- * 8. parallel_tuple_cost is many times what a row costs on its way from a worker.
- *	  Where the number of rows is guessed too high, which it is where columns are
- *	  correlated, a join of ours in one process seems cheaper than workers that are
- *	  faster: the latter are compared at what their rows cost (agg_path.c).
+ * 5. seq_page_cost is charged for every page of a sequential scan, cached or not,
+ *	  while repeated index scans are charged for few pages where
+ *	  effective_cache_size holds them.  PostgreSQL gets away with that because its
+ *	  scans need about that much more for a page's rows than cpu_tuple_cost says.
+ *	  Ours do not, so that lookups would seem cheaper than reading a table once:
+ *	  where effective_cache_size holds all of the query's tables, half of what
+ *	  their pages cost is taken off.
  *
  * No memory is kept, no locks.
  *
@@ -42,7 +34,6 @@
 #include "compat.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "access/htup_details.h"
 #include "access/sysattr.h"
@@ -59,25 +50,17 @@
 #include "parser/parsetree.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
+#include "utils/spccache.h"
 #include "utils/syscache.h"
-
-/* What each further process adds to a build that every process makes. */
-#define HGJ_PRIVATE_BUILD		0.03
-
-/*
- * What a row takes from a worker to the leader: parallel_tuple_cost says more, to
- * keep small queries from going parallel, or nothing, to make others.
- */
-#define HGJ_GATHER_TUPLE_COST	0.02
-
-/* As add_path()'s: costs that differ by less are equal. */
-#define HGJ_FUZZ				1.01
 
 /* A page that a worker is the first in its process to look at. */
 #define HGJ_PAGE_FAULT_COST		0.1
 
 /* Of what filters cost, where they run over vectors. */
 #define HGJ_VECTOR_QUAL_PART	0.2
+
+/* Of what a page costs, where effective_cache_size holds the query's tables. */
+#define HGJ_CACHED_PAGE_PART	0.5
 
 /* May that side be read by pages or batches: is every key of it a column? */
 bool
@@ -127,198 +110,6 @@ hgj_emission_cost(const Path *path)
 	if (part)
 		rows = Min(rows, rint(outer->rows * floatVal(part)));
 	return hgj_emit_tuple_cost * rows * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
-}
-
-/* Step 5: what nobody is charged for yet if a node of PostgreSQL's reads it. */
-Cost
-hgj_uncharged_rows(const Path *path)
-{
-	if (!hgj_is_join_path(path))
-		return 0;
-	return hgj_emit_tuple_cost * path->rows *
-		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0) - hgj_emission_cost(path);
-}
-
-/* The path below an upper path that has just one, or NULL. */
-static const Path *
-only_subpath(const Path *path)
-{
-	switch (nodeTag(path))
-	{
-		case T_AggPath:
-			return ((const AggPath *) path)->subpath;
-		case T_GroupPath:
-			return ((const GroupPath *) path)->subpath;
-		case T_SortPath:
-		case T_IncrementalSortPath:
-			return ((const SortPath *) path)->subpath;
-		case T_GatherPath:
-			return ((const GatherPath *) path)->subpath;
-		case T_GatherMergePath:
-			return ((const GatherMergePath *) path)->subpath;
-		case T_ProjectionPath:
-			return ((const ProjectionPath *) path)->subpath;
-		default:
-			return NULL;
-	}
-}
-
-/* Step 5: what an aggregation of PostgreSQL's reads from a join of ours, uncharged. */
-Cost
-hgj_uncharged_slots(const Path *path)
-{
-	for (; path; path = only_subpath(path))
-		if (hgj_is_join_path(path))
-			return hgj_uncharged_rows(path);
-	return 0;
-}
-
-/* Is it an aggregation, ours or not, of a join of ours in the same process? */
-bool
-hgj_aggregates_join(const Path *path)
-{
-	for (; path; path = only_subpath(path))
-		if (hgj_is_join_path(path) ||
-			(IsA(path, CustomPath) &&
-			 ((const CustomPath *) path)->methods == &hgj_agg_path_methods))
-			return true;
-	return false;
-}
-
-/*
- * Step 8: does the aggregation get its rows, or groups, from workers?  *overcharged:
- * what it pays more for that than it costs.
- */
-bool
-hgj_gathers(const Path *path, Cost *overcharged)
-{
-	*overcharged = 0;
-	for (; path; path = only_subpath(path))
-		if (IsA(path, GatherPath) || IsA(path, GatherMergePath))
-		{
-			*overcharged = Max(parallel_tuple_cost - HGJ_GATHER_TUPLE_COST, 0) *
-				path->rows;
-			return true;
-		}
-	return false;
-}
-
-static double
-processors(void)
-{
-	if (hgj_processors > 0)
-		return hgj_processors;
-	return Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
-}
-
-/*
- * Step 6: what a build costs more, of itself, below this partial path: a little
- * where each process has a processor, and as many times as they have to take turns
- * where not.
- */
-double
-hgj_private_build(const Path *path)
-{
-	double		processes = path->parallel_workers + 1;
-
-	return (1 + HGJ_PRIVATE_BUILD * path->parallel_workers) *
-		Max(processes / processors(), 1) - 1;
-}
-
-/* Step 6: the same for a path of PostgreSQL's. */
-static Cost
-uncharged_build(const Path *path)
-{
-	const JoinPath *join = (const JoinPath *) path;
-
-	if (!IsA(path, HashPath) || path->parallel_aware)
-		return 0;
-	return hgj_private_build(path) *
-		(join->innerjoinpath->total_cost +
-		 (cpu_operator_cost + cpu_tuple_cost) * join->innerjoinpath->rows);
-}
-
-/*
- * Step 7: what a nested loop over an index that finds the inner rows costs more if
- * it finds as many of them as the join returns.
- */
-static Cost
-uncharged_lookups(const Path *path)
-{
-	const JoinPath *join = (const JoinPath *) path;
-	const Path *outer = join->outerjoinpath;
-	const Path *inner = join->innerjoinpath;
-	double		found;
-
-	if (!IsA(path, NestPath) || join->jointype != JOIN_INNER ||
-		inner->param_info == NULL)
-		return 0;
-	found = outer->rows * inner->rows;
-	if (path->rows <= found)
-		return 0;
-	return (path->rows / found - 1) * outer->rows *
-		(inner->total_cost - inner->startup_cost);
-}
-
-/* Is it a join of PostgreSQL's own? */
-static bool
-is_stock_join(const Path *path)
-{
-	return IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath);
-}
-
-/* Steps 5 to 7: what a join of PostgreSQL's has not been charged for. */
-static Cost
-uncharged(const Path *path)
-{
-	if (!is_stock_join(path) || path->pathkeys != NIL)
-		return 0;
-	return hgj_uncharged_rows(((const JoinPath *) path)->outerjoinpath) +
-		hgj_uncharged_rows(((const JoinPath *) path)->innerjoinpath) +
-		uncharged_build(path) + uncharged_lookups(path);
-}
-
-/*
- * Is there a join in the list that has been charged for too few rows?  Then the
- * other order of the join is worth a look at once (join_path.c).
- */
-bool
-hgj_has_uncharged_lookups(List *paths)
-{
-	ListCell   *lc;
-
-	foreach(lc, paths)
-		if (((Path *) lfirst(lc))->pathkeys == NIL &&
-			uncharged_lookups(lfirst(lc)) > 0)
-			return true;
-	return false;
-}
-
-/*
- * Steps 5 to 7: take joins of PostgreSQL's out of the list that would not be
- * cheaper than `ours`, which can take their place, if they were charged for the
- * slots that they read from a join of ours, for building in every worker, and for
- * finding the rows that they are said to return.
- */
-List *
-hgj_without_undercharged(List *paths, const CustomPath *ours)
-{
-	ListCell   *lc;
-
-	foreach(lc, paths)
-	{
-		Path	   *path = lfirst(lc);
-		Cost		more = uncharged(path);
-
-		if (more <= 0 || path->param_info != ours->path.param_info ||
-			(path->parallel_safe && !ours->path.parallel_safe) ||
-			(path->parent->consider_startup &&
-			 path->startup_cost * HGJ_FUZZ < ours->path.startup_cost))
-			continue;
-		if (ours->path.total_cost <= path->total_cost + more)
-			paths = foreach_delete_current(paths, lc);
-	}
-	return paths;
 }
 
 /* The last column of the table that the scan's target or its filter reads. */
@@ -450,8 +241,23 @@ partial_share(const Path *path, Cost stock, Cost ours)
 		return (stock - ours) * tuples;
 	divisor = hgj_parallel_divisor(path);
 	return stock * tuples / divisor -
-		ours * tuples / Min(divisor, processors()) -
+		ours * tuples / Min(divisor, hgj_usable_processors()) -
 		HGJ_PAGE_FAULT_COST * path->parent->pages / divisor;
+}
+
+/*
+ * Step 5: what reading the pages of a sequential scan costs less, where all tables
+ * of the query fit into the cache that is said to be there.
+ */
+static Cost
+cached_pages_saving(PlannerInfo *root, const RelOptInfo *rel)
+{
+	double		page_cost;
+
+	if (root->total_table_pages > effective_cache_size)
+		return 0;
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	return page_cost * rel->pages * (1 - HGJ_CACHED_PAGE_PART);
 }
 
 /*
@@ -480,8 +286,9 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 	rte = planner_rt_fetch(path->parent->relid, root);
 	row_cost = hgj_page_tuple_cost + hgj_page_attribute_cost *
 		attributes_walked(rte->relid, last_column(path));
-	return Max(partial_share(path, cpu_tuple_cost +
-							 filter_saving(root, path->parent), row_cost), 0);
+	return cached_pages_saving(root, path->parent) +
+		Max(partial_share(path, cpu_tuple_cost +
+						  filter_saving(root, path->parent), row_cost), 0);
 }
 
 /*

@@ -252,7 +252,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.param_info = param_info;
 	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
 			  startup, total);
-	joinrel->pathlist = hgj_without_undercharged(joinrel->pathlist, path);
+	joinrel->pathlist = hgj_without_undercharged(root, joinrel->pathlist, path);
 	add_path(joinrel, (Path *) path);
 }
 
@@ -299,7 +299,7 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	path->path.parallel_workers = outer->parallel_workers;
 	set_costs(path, rows, startup, total);
 	joinrel->partial_pathlist =
-		hgj_without_undercharged(joinrel->partial_pathlist, path);
+		hgj_without_undercharged(root, joinrel->partial_pathlist, path);
 	add_partial_path(joinrel, (Path *) path);
 }
 

@@ -94,23 +94,34 @@ extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 						  Cost *startup, Cost *total, HgjDeviceGain *gain);
 
 /* feed_cost.c */
+
+/*
+ * What a row takes from a worker to the leader: parallel_tuple_cost says more, to
+ * keep small queries from going parallel, or nothing, to make others.
+ */
+#define HGJ_GATHER_TUPLE_COST	0.02
+
 extern bool hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel);
 extern Float *hgj_emitted_part(JoinType jointype,
 							   const JoinPathExtraData *extra);
 extern Cost hgj_emission_cost(const Path *path);
-extern Cost hgj_uncharged_rows(const Path *path);
-extern Cost hgj_uncharged_slots(const Path *path);
-extern bool hgj_aggregates_join(const Path *path);
-extern bool hgj_gathers(const Path *path, Cost *overcharged);
-extern double hgj_private_build(const Path *path);
-extern bool hgj_has_uncharged_lookups(List *paths);
-extern List *hgj_without_undercharged(List *paths, const CustomPath *ours);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);
 extern Path *hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,
 							  bool in_batches, bool partial);
 extern double hgj_parallel_divisor(const Path *path);
 
+/* stock_cost.c */
+extern double hgj_usable_processors(void);
+extern double hgj_private_build(const Path *path);
+extern bool hgj_has_uncharged_lookups(List *paths);
+extern List *hgj_without_undercharged(PlannerInfo *root, List *paths,
+									  const CustomPath *ours);
+extern List *hgj_without_dearer_readers(PlannerInfo *root, List *paths,
+										List *ours);
+extern List *hgj_without_slower_process(List *paths, List *others);
+
+/* cost.c */
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 List *group_exprs, List *aggrefs,
 						 const AggClauseCosts *costs, List *having,

@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * stock_cost.c
+ *	  What costsize.c leaves out, or says too much about, of PostgreSQL's own paths.
+ *
+ * That matters only when they are compared with ours, which save just what is left
+ * out: a path that would not be cheaper if it were charged for it gives way to ours
+ * (join_path.c, agg_path.c).
+ *
+ * 1. Where a join or an aggregation of PostgreSQL's reads slots from a join of
+ *	  ours, the rows for which that one has not been charged (feed_cost.c) are
+ *	  charged to the reader.
+ * 2. Processes that build the same table at the same time are slower than one
+ *	  alone: they share caches, memory and often cores.  costsize.c knows nothing
+ *	  of that, so that it is charged to hash joins whose table is not shared, as it
+ *	  is to ours.
+ * 3. The number of rows of a join takes foreign keys into account, that of an index
+ *	  scan which a nested loop repeats does not: by keys of several columns it may
+ *	  find many times the rows that it is charged for.
+ * 4. parallel_tuple_cost is many times what a row costs on its way from a worker.
+ *	  Where the number of rows is guessed too high, which it is where columns are
+ *	  correlated, a join of ours in one process seems cheaper than workers that are
+ *	  faster: the latter are compared at what their rows cost.
+ * 5. A path in an order that ours has not is compared with ours and a sort.
+ *
+ * No memory is kept, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <unistd.h>
+
+#include "guc.h"
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
+#include "planner/agg_path.h"
+#include "planner/planner.h"
+#include "utils/float.h"
+
+/* What each further process adds to a build that every process makes. */
+#define HGJ_PRIVATE_BUILD		0.03
+
+/* As add_path()'s: costs that differ by less are equal. */
+#define HGJ_FUZZ				1.01
+
+/* Step 1: what nobody is charged for yet if a node of PostgreSQL's reads it. */
+static Cost
+uncharged_rows(const Path *path)
+{
+	if (!hgj_is_join_path(path))
+		return 0;
+	return hgj_emit_tuple_cost * path->rows *
+		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0) - hgj_emission_cost(path);
+}
+
+/* The path below an upper path that has just one, or NULL. */
+static const Path *
+only_subpath(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_AggPath:
+			return ((const AggPath *) path)->subpath;
+		case T_GroupPath:
+			return ((const GroupPath *) path)->subpath;
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			return ((const SortPath *) path)->subpath;
+		case T_GatherPath:
+			return ((const GatherPath *) path)->subpath;
+		case T_GatherMergePath:
+			return ((const GatherMergePath *) path)->subpath;
+		case T_ProjectionPath:
+			return ((const ProjectionPath *) path)->subpath;
+		default:
+			return NULL;
+	}
+}
+
+/* Step 1: what an aggregation of PostgreSQL's reads from a join of ours, uncharged. */
+static Cost
+uncharged_slots(const Path *path)
+{
+	for (; path; path = only_subpath(path))
+		if (hgj_is_join_path(path))
+			return uncharged_rows(path);
+	return 0;
+}
+
+/* Is it an aggregation, ours or not, of a join of ours in the same process? */
+static bool
+aggregates_join(const Path *path)
+{
+	for (; path; path = only_subpath(path))
+		if (hgj_is_join_path(path) ||
+			(IsA(path, CustomPath) &&
+			 ((const CustomPath *) path)->methods == &hgj_agg_path_methods))
+			return true;
+	return false;
+}
+
+/*
+ * Step 4: does the aggregation get its rows, or groups, from workers?  *overcharged:
+ * what it pays more for that than it costs.
+ */
+static bool
+gathers(const Path *path, Cost *overcharged)
+{
+	*overcharged = 0;
+	for (; path; path = only_subpath(path))
+		if (IsA(path, GatherPath) || IsA(path, GatherMergePath))
+		{
+			*overcharged = Max(parallel_tuple_cost - HGJ_GATHER_TUPLE_COST, 0) *
+				path->rows;
+			return true;
+		}
+	return false;
+}
+
+/* How many processors the machine has, or is said to have. */
+double
+hgj_usable_processors(void)
+{
+	if (hgj_processors > 0)
+		return hgj_processors;
+	return Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
+}
+
+/*
+ * Step 2: what a build costs more, of itself, below this partial path: a little
+ * where each process has a processor, and as many times as they have to take turns
+ * where not.
+ */
+double
+hgj_private_build(const Path *path)
+{
+	double		processes = path->parallel_workers + 1;
+
+	return (1 + HGJ_PRIVATE_BUILD * path->parallel_workers) *
+		Max(processes / hgj_usable_processors(), 1) - 1;
+}
+
+/* Step 2: the same for a path of PostgreSQL's. */
+static Cost
+uncharged_build(const Path *path)
+{
+	const JoinPath *join = (const JoinPath *) path;
+
+	if (!IsA(path, HashPath) || path->parallel_aware)
+		return 0;
+	return hgj_private_build(path) *
+		(join->innerjoinpath->total_cost +
+		 (cpu_operator_cost + cpu_tuple_cost) * join->innerjoinpath->rows);
+}
+
+/*
+ * Step 3: what a nested loop over an index that finds the inner rows costs more if
+ * it finds as many of them as the join returns.
+ */
+static Cost
+uncharged_lookups(const Path *path)
+{
+	const JoinPath *join = (const JoinPath *) path;
+	const Path *outer = join->outerjoinpath;
+	const Path *inner = join->innerjoinpath;
+	double		found;
+
+	if (!IsA(path, NestPath) || join->jointype != JOIN_INNER ||
+		inner->param_info == NULL)
+		return 0;
+	found = outer->rows * inner->rows;
+	if (path->rows <= found)
+		return 0;
+	return (path->rows / found - 1) * outer->rows *
+		(inner->total_cost - inner->startup_cost);
+}
+
+/* Is it a join of PostgreSQL's own? */
+static bool
+is_stock_join(const Path *path)
+{
+	return IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath);
+}
+
+/* Steps 1 to 3: what a join of PostgreSQL's has not been charged for. */
+static Cost
+uncharged(const Path *path)
+{
+	if (!is_stock_join(path))
+		return 0;
+	return uncharged_rows(((const JoinPath *) path)->outerjoinpath) +
+		uncharged_rows(((const JoinPath *) path)->innerjoinpath) +
+		uncharged_build(path) + uncharged_lookups(path);
+}
+
+/*
+ * Is there a join in the list that has been charged for too few rows?  Then the
+ * other order of the join is worth a look at once (join_path.c).
+ */
+bool
+hgj_has_uncharged_lookups(List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (uncharged_lookups(lfirst(lc)) > 0)
+			return true;
+	return false;
+}
+
+/*
+ * Step 5: would `path` be no cheaper than `ours` if it were charged for `uncharged`
+ * as well?
+ */
+static bool
+gives_way(PlannerInfo *root, const Path *path, Cost uncharged, const Path *ours)
+{
+	Path		sort = *ours;
+
+	if (!pathkeys_contained_in(path->pathkeys, ours->pathkeys))
+		cost_sort(&sort, root, path->pathkeys, ours->total_cost, ours->rows,
+				  ours->pathtarget->width, 0.0, work_mem, -1.0);
+	return sort.total_cost <= path->total_cost + uncharged;
+}
+
+/*
+ * Steps 1 to 3: take joins of PostgreSQL's out of the list that would not be
+ * cheaper than `ours`, which can take their place, if they were charged for the
+ * slots that they read from a join of ours, for building in every worker, and for
+ * finding the rows that they are said to return.
+ */
+List *
+hgj_without_undercharged(PlannerInfo *root, List *paths, const CustomPath *ours)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		more = uncharged(path);
+
+		if (more <= 0 || path->param_info != ours->path.param_info ||
+			(path->parallel_safe && !ours->path.parallel_safe) ||
+			(path->parent->consider_startup &&
+			 path->startup_cost * HGJ_FUZZ < ours->path.startup_cost))
+			continue;
+		if (gives_way(root, path, more, &ours->path))
+			paths = foreach_delete_current(paths, lc);
+	}
+	return paths;
+}
+
+/*
+ * Step 1: take aggregations of PostgreSQL's out of the list that would be no cheaper
+ * than one of ours if they were charged for the slots of the joins below.
+ */
+List *
+hgj_without_dearer_readers(PlannerInfo *root, List *paths, List *ours)
+{
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	foreach(lc1, paths)
+	{
+		const Path *path = lfirst(lc1);
+		Cost		more = uncharged_slots(path);
+
+		if (more <= 0)
+			continue;
+		foreach(lc2, ours)
+			if (gives_way(root, path, more, lfirst(lc2)))
+			{
+				paths = foreach_delete_current(paths, lc1);
+				break;
+			}
+	}
+	return paths;
+}
+
+/* The costs of the cheapest path that has workers, at what their rows cost. */
+static Cost
+cheapest_with_workers(List *paths)
+{
+	Cost		least = get_float8_infinity();
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+		Cost		overcharged;
+
+		if (gathers(path, &overcharged))
+			least = Min(least, path->total_cost - overcharged);
+	}
+	return least;
+}
+
+/*
+ * Step 4: without those paths over joins of ours in one process that are dearer
+ * than others are with workers.
+ */
+List *
+hgj_without_slower_process(List *paths, List *others)
+{
+	Cost		least = Min(cheapest_with_workers(paths),
+							cheapest_with_workers(others));
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		overcharged;
+
+		if (gathers(path, &overcharged) || !aggregates_join(path) ||
+			path->total_cost + uncharged_slots(path) <= least)
+			result = lappend(result, path);
+	}
+	return result;
+}

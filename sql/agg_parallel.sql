@@ -14,18 +14,6 @@ create table days (id int primary key, day date, year int) with (autovacuum_enab
 insert into days select g, date '1992-01-01' + g * 3, 1992 + g * 3 / 365 from generate_series(0, 699) g;
 analyze lo, cust, part, days;
 
-create function hgj_shape(q text) returns setof text language plpgsql as $$
-declare
-	line text;
-	first bool := true;
-begin
-	for line in execute 'explain (costs off) ' || q loop
-		if first or line ~ '-> ' then
-			return next line;
-		end if;
-		first := false;
-	end loop;
-end $$;
 -- hgj_check_agg() where the forced plan must have a partial aggregation of ours below a Gather
 create function hgj_check_partial(q text, nodes int default 1) returns text language plpgsql
 	set hashgraph_join.force = on
@@ -189,5 +177,5 @@ select hgj_check_agg(q, 4) as says, count(*) from (values
 	('select plo.id, count(*) from plo join pd using (k) group by plo.id')) x (q) group by 1;
 reset all;
 drop table lo, cust, part, days, plo, pd;
-drop function hgj_shape, hgj_check_partial, hgj_rounds, agg_restricted;
+drop function hgj_check_partial, hgj_rounds, agg_restricted;
 drop collation agg_loose;

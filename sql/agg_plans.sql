@@ -10,19 +10,7 @@ create table p (id int primary key, t text, j json, n numeric) with (autovacuum_
 insert into p select g, 'text ' || g, '{}', g from generate_series(1, 1000) g;
 analyze f, d, p;
 
--- the nodes of a plan, and what those return that end on one of ours
-create function hgj_shape(q text) returns setof text language plpgsql as $$
-declare
-	line text;
-	first bool := true;
-begin
-	for line in execute 'explain (costs off) ' || q loop
-		if first or line ~ '-> ' then
-			return next line;
-		end if;
-		first := false;
-	end loop;
-end $$;
+-- what the nodes of a plan return that end on one of ours
 create function hgj_output(q text) returns setof text language plpgsql as $$
 declare
 	line text;

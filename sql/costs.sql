@@ -100,6 +100,13 @@ set hashgraph_join.page_attribute_cost = 1;
 select round(hgj_cost('select count(*), sum(f.id) from cost_f f join cost_d4 d on d.k = f.k4', 1, 1) - cost) as as_a_scan from narrow;
 reset hashgraph_join.page_attribute_cost;
 
+-- pages that the cache holds cost half: those of both tables
+set effective_cache_size = '8kB';
+create temp table cold as select hgj_cost('select count(*), sum(f.id) from cost_f f join cost_d4 d on d.k = f.k4', 1, 1) as cost;
+reset effective_cache_size;
+select round(2 * (cost - hgj_cost('select count(*), sum(f.id) from cost_f f join cost_d4 d on d.k = f.k4', 1, 1)), 1) =
+	(select sum(relpages) from pg_class where relname in ('cost_f', 'cost_d4')) as half_of_the_pages from cold;
+
 -- every worker builds its own table, and that is charged for
 set max_parallel_workers_per_gather = 2;
 set min_parallel_table_scan_size = 0;
@@ -109,5 +116,5 @@ select * from hgj_chain('count(*), sum(f.v)', '', '{4,3,2,1}', 1);
 explain (costs off) select count(*), sum(f.v) from cost_f f join cost_d3 d on d.k = f.k3;
 set hashgraph_join.build_tuple_cost = 10;
 explain (costs off) select count(*), sum(f.v) from cost_f f join cost_d3 d on d.k = f.k3;
-drop table cost_f, cost_d1, cost_d2, cost_d3, cost_d4, cost_d5, free, narrow;
+drop table cost_f, cost_d1, cost_d2, cost_d3, cost_d4, cost_d5, free, narrow, cold;
 drop function hgj_cost, hgj_chain;

@@ -3,6 +3,8 @@
 -- was left half-way.
 set enable_material = off;
 set enable_memoize = off;
+-- the side that changes is to be the build side
+set effective_cache_size = '8kB';
 
 -- How often the join of a plan was run.
 create function join_loops(q text) returns setof text language plpgsql

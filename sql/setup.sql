@@ -39,6 +39,20 @@ begin
 	return nodes;
 end $$;
 
+-- The nodes of a plan, without what stands below them.
+create function hgj_shape(q text) returns setof text language plpgsql as $$
+declare
+	line text;
+	first bool := true;
+begin
+	for line in execute 'explain (costs off) ' || q loop
+		if first or line ~ '-> ' then
+			return next line;
+		end if;
+		first := false;
+	end loop;
+end $$;
+
 -- Compares; "nodes" is how many HashGraphJoins the forced plan has at least.
 create function hgj_check(q text, nodes int default 1, required bool default true) returns text language plpgsql
 	set hashgraph_join.enabled = on set hashgraph_join.force = off set hashgraph_join.require = off

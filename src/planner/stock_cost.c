@@ -120,13 +120,20 @@ gathers(const Path *path, Cost *overcharged)
 	return false;
 }
 
-/* How many processors the machine has, or is said to have. */
+/*
+ * How many processors the machine has, or is said to have.  Asking the system is
+ * slow, and a plan wants to know a thousand times.
+ */
 double
 hgj_usable_processors(void)
 {
+	static long online = 0;
+
 	if (hgj_processors > 0)
 		return hgj_processors;
-	return Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	if (online == 0)
+		online = Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	return (double) online;
 }
 
 /*

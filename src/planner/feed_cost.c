@@ -42,7 +42,6 @@
 #include "catalog/pg_type.h"
 #include "guc.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/value.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -85,15 +84,15 @@ hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel)
 }
 
 /*
- * Step 1: for which part of the outer rows paths of this pair of relations are
- * charged; NULL: for those that they return.
+ * Step 1: for how many of 10^9 outer rows paths of this pair of relations are
+ * charged; -1: for those that they return.
  */
-Float *
+int
 hgj_emitted_part(JoinType jointype, const JoinPathExtraData *extra)
 {
 	if (!extra->inner_unique || jointype == JOIN_SEMI || jointype == JOIN_ANTI)
-		return NULL;
-	return makeFloat(psprintf("%.17g", extra->semifactors.outer_match_frac));
+		return -1;
+	return (int) rint(1e9 * extra->semifactors.outer_match_frac);
 }
 
 /* Step 1: what a path of ours is charged for its rows. */
@@ -102,13 +101,14 @@ hgj_emission_cost(const Path *path)
 {
 	const CustomPath *join = (const CustomPath *) hgj_below_projections(path);
 	const Path *outer = linitial(join->custom_paths);
-	Float	   *part = list_nth(join->custom_private, HGJ_PATH_EMITTED);
 	double		rows = path->rows;
+	int			part;
 
 	if (!hgj_path_fact(path, HGJ_PATH_EMITS))
 		return 0;
-	if (part)
-		rows = Min(rows, rint(outer->rows * floatVal(part)));
+	part = hgj_path_fact(path, HGJ_PATH_EMITTED);
+	if (part >= 0)
+		rows = Min(rows, rint(outer->rows * 1e-9 * part));
 	return hgj_emit_tuple_cost * rows * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
 }
 

@@ -163,7 +163,8 @@ facts_of(const HgjJoinCosts *costs, const HgjDeviceGain *gain,
 									   rounded(gain->in_pipeline));
 
 	facts = lappend_int(facts, costs->outer_in_batches);
-	return lappend_int(facts, emits);
+	facts = lappend_int(facts, emits);
+	return lappend_int(facts, costs->emitted);
 }
 
 /*
@@ -185,9 +186,8 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.pathkeys = NIL;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = list_make2(outer, inner);
-	path->custom_private = list_make4(restrictlist, hashclauses,
-									  facts_of(costs, gain, extra, emits),
-									  costs->emitted);
+	path->custom_private = list_make3(restrictlist, hashclauses,
+									  facts_of(costs, gain, extra, emits));
 	path->methods = &hgj_path_methods;
 	return path;
 }

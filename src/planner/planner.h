@@ -36,7 +36,6 @@ typedef enum HgjDecline
 #define HGJ_PATH_RESTRICTLIST	0
 #define HGJ_PATH_HASHCLAUSES	1
 #define HGJ_PATH_FACTS			2	/* IntList of HgjPathFact */
-#define HGJ_PATH_EMITTED		3	/* Float: of outer rows, or NULL: see feed_cost.c */
 
 typedef enum HgjPathFact
 {
@@ -46,7 +45,8 @@ typedef enum HgjPathFact
 	HGJ_PATH_ALONE,				/* what its costs are lower for being on a GPU */
 	HGJ_PATH_IN_PIPELINE,		/* what they could be in a pipeline on one */
 	HGJ_PATH_IN_BATCHES,		/* may the outer side be? */
-	HGJ_PATH_EMITS				/* are its rows charged for? */
+	HGJ_PATH_EMITS,				/* are its rows charged for? */
+	HGJ_PATH_EMITTED			/* for so many of 10^9 outer rows only, or -1 */
 } HgjPathFact;
 
 /* join_path.c */
@@ -72,7 +72,7 @@ typedef struct HgjJoinCosts
 	bool		recheck;		/* those, or opaque keys */
 	bool		emits;			/* are rows charged for: of a complete path, */
 	bool		partial_emits;	/* of a partial one */
-	Float	   *emitted;		/* HGJ_PATH_EMITTED */
+	int			emitted;		/* HGJ_PATH_EMITTED */
 	QualCost	match;			/* of what is evaluated for each candidate */
 	Selectivity selectivity;	/* of the hash clauses alone */
 } HgjJoinCosts;
@@ -102,8 +102,8 @@ extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 #define HGJ_GATHER_TUPLE_COST	0.02
 
 extern bool hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel);
-extern Float *hgj_emitted_part(JoinType jointype,
-							   const JoinPathExtraData *extra);
+extern int	hgj_emitted_part(JoinType jointype,
+							 const JoinPathExtraData *extra);
 extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);

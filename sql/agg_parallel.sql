@@ -70,6 +70,13 @@ set enable_hashagg = off;
 select hgj_shape('select nation, sum(revenue) from lo join cust on cust = cust.id group by nation');
 reset enable_hashagg;
 reset client_min_messages;
+-- ... and is compared at what rows from workers cost, not at what parallel_tuple_cost says
+set parallel_tuple_cost = 0.1;
+select hgj_shape('select nation, count(distinct part) from lo join cust on cust = cust.id group by nation');
+select hgj_check('select nation, count(distinct part) from lo join cust on cust = cust.id group by nation');
+set parallel_tuple_cost = 10;
+select hgj_shape('select nation, count(distinct part) from lo join cust on cust = cust.id group by nation');
+set parallel_tuple_cost = 0;
 -- what workers share is to outweigh what each of them does
 set hashgraph_join.agg_tuple_cost = 1;
 set hashgraph_join.build_tuple_cost = 0;

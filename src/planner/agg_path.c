@@ -528,6 +528,8 @@ hgj_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		return;
 	report_decline(root, input_rel, "aggregation",
 				   consider_aggregation(root, input_rel, output_rel, extra));
+	if (!hgj_force)
+		hgj_aggregate_gathered(output_rel, input_rel);
 }
 
 /* Chain into the planner.  Call once per process, from _PG_init. */

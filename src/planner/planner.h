@@ -120,6 +120,8 @@ extern List *hgj_without_undercharged(PlannerInfo *root, List *paths,
 extern List *hgj_without_dearer_readers(PlannerInfo *root, List *paths,
 										List *ours);
 extern List *hgj_without_slower_process(List *paths, List *others);
+extern void hgj_aggregate_gathered(RelOptInfo *output_rel,
+								   const RelOptInfo *input_rel);
 
 /* cost.c */
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,

@@ -35,6 +35,7 @@
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "planner/agg_path.h"
 #include "planner/planner.h"
@@ -327,4 +328,75 @@ hgj_without_slower_process(List *paths, List *others)
 			result = lappend(result, path);
 	}
 	return result;
+}
+
+/* What an aggregation of PostgreSQL's reads, or NULL: it is none. */
+static Path **
+aggregated(Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_AggPath:
+			return &((AggPath *) path)->subpath;
+		case T_GroupPath:
+			return &((GroupPath *) path)->subpath;
+		default:
+			return NULL;
+	}
+}
+
+/* The same aggregation over `input`. */
+static Path *
+aggregation_over(Path *path, Path *input)
+{
+	const Path *old = *aggregated(path);
+	Path	   *copy;
+
+	if (IsA(path, AggPath))
+		copy = memcpy(makeNode(AggPath), path, sizeof(AggPath));
+	else
+		copy = memcpy(makeNode(GroupPath), path, sizeof(GroupPath));
+	*aggregated(copy) = input;
+	copy->parallel_safe = path->parallel_safe && input->parallel_safe;
+	copy->startup_cost += input->startup_cost - old->startup_cost;
+	copy->total_cost += input->total_cost - old->total_cost;
+	return copy;
+}
+
+/*
+ * Step 4, where the aggregation is PostgreSQL's: one over a join of ours in one
+ * process gives way to the same over what workers return in the same order.
+ */
+void
+hgj_aggregate_gathered(RelOptInfo *output_rel, const RelOptInfo *input_rel)
+{
+	List	   *better = NIL;
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	foreach(lc1, output_rel->pathlist)
+	{
+		Path	   *path = lfirst(lc1);
+		Path	  **input = aggregated(path);
+		Cost		overcharged;
+
+		if (input == NULL || !aggregates_join(path) || gathers(path, &overcharged))
+			continue;
+		foreach(lc2, input_rel->pathlist)
+		{
+			Path	   *gathered = lfirst(lc2);
+
+			if (gathers(gathered, &overcharged) &&
+				gathered->param_info == (*input)->param_info &&
+				pathkeys_contained_in((*input)->pathkeys, gathered->pathkeys) &&
+				gathered->total_cost - overcharged < (*input)->total_cost)
+			{
+				better = lappend(better, aggregation_over(path, gathered));
+				output_rel->pathlist = foreach_delete_current(output_rel->pathlist, lc1);
+				break;
+			}
+		}
+	}
+	foreach(lc1, better)
+		add_path(output_rel, lfirst(lc1));
 }

@@ -1,7 +1,8 @@
 # hashgraph_join: built with PostgreSQL's extension build system (PGXS).
 #
 #   make demo            a star join, stock and through HashGraphJoin, side by side
-#   make check           every test, on throw-away servers   [SUITES="regress tap"]
+#   make check           tests on throw-away servers, for which one can wait   [SUITES="regress tap"]
+#   make check-full      every test (the settings of both: test/check.sh)
 #   make bench           ratios against stock PostgreSQL     [ROWS=2000000 CASES="q1"]
 #   make bench-tpch      TPC-H against stock PostgreSQL      [SF=1 WORKERS="0 2" QUERIES="03 05"]
 #   make bench-ssb       the Star Schema Benchmark, likewise (the other settings: bench/real.sh)
@@ -15,7 +16,7 @@
 #   make CUDA_ARCHS=90   the CUDA engine (built where nvcc is found) for some architectures only
 #   make with_cuda=no    without it
 
-SCRIPT_GOALS := check demo bench bench-memory bench-tpch bench-ssb lint setup clean-all
+SCRIPT_GOALS := check check-full demo bench bench-memory bench-tpch bench-ssb lint setup clean-all
 
 ifneq (,$(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)))
 
@@ -27,6 +28,7 @@ SUITES ?=
 export SUITES
 
 check: ; @bash test/check.sh
+check-full: ; @bash test/check.sh full
 demo:  ; @bash bench/demo.sh
 bench: ; @bash bench/run.sh
 bench-memory: ; @bash bench/memory.sh

@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
 #
-# make check: sets up, builds, installs, and runs every suite in turn, each on
-# a throw-away server of its own.  The last line is `N passed, N failed`.
+# Sets up, builds, installs, and runs suites, each on a throw-away server of its
+# own.  The last line is `N passed, N failed`.
+#
+#   test/check.sh            make check: the suites that find most, with samples of
+#                            what takes long
+#   test/check.sh full       make check-full: every suite, whole
 #
 #   SUITES="regress tap"     some suites only (names below)
+#   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=300
-#                            the size of the random suite
+#                            the size of the random suite (2 seeds in make check)
 #   HGJ_SQLSMITH_SECONDS=120 how long sqlsmith makes up queries
 #   HGJ_TIME_LIMIT=4500      seconds for everything; what is left by then fails
+#   CUDA_ARCHS=90            for what the CUDA engine is built, where nvcc is found
+#                            (one architecture in make check, all in make check-full)
 #
 # Logs stand in build/check.
 set -euo pipefail
@@ -19,9 +26,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=test/lib/server.sh
 . test/lib/server.sh
 
-ALL_SUITES=(lint engine regress spill isolation tap random real pg_regression cassert sqlsmith)
-declare -A SUITE_LIMIT=([lint]=300 [engine]=900 [regress]=600 [spill]=1500 [isolation]=300
-	[tap]=900 [random]=1200 [real]=300 [pg_regression]=900 [cassert]=1800 [sqlsmith]=900)
+# The longest first: the last ones to run are to be short.
+FULL_SUITES=(cassert spill tap random regress engine pg_regression sqlsmith lint real isolation)
+QUICK_SUITES=(regress tap engine random lint real isolation)
+declare -A SUITE_LIMIT=([lint]=600 [engine]=1200 [regress]=1200 [spill]=2400 [isolation]=300
+	[tap]=1500 [random]=1500 [real]=600 [pg_regression]=900 [cassert]=2700 [sqlsmith]=1200)
 out=$HGJ_TOP/build/check
 
 # ---- counting -------------------------------------------------------------
@@ -99,6 +108,16 @@ installcheck()
 
 # ---- suites ---------------------------------------------------------------
 
+# One word where every suite is whole, and another where samples will do.
+full_or()
+{
+	if [[ $size == full ]]; then
+		echo "$1"
+	else
+		echo "$2"
+	fi
+}
+
 suite_lint()
 {
 	counted bash test/lint.sh
@@ -109,7 +128,7 @@ suite_engine()
 	counted make -s -C test/engine check
 	counted make -s -C test/engine check-asan
 	counted make -s -C test/engine check-fake
-	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-4} counted make -s -C test/engine check-fake-asan
+	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 40)} counted make -s -C test/engine check-fake-asan
 }
 
 # The extension's output files are compared on a server like anybody's, some of
@@ -190,7 +209,7 @@ suite_tap()
 suite_random()
 {
 	test_server "max_connections = 50"
-	counted perl test/random/run.pl --seeds "${HGJ_RANDOM_SEEDS:-8}" \
+	counted perl test/random/run.pl --seeds "${HGJ_RANDOM_SEEDS:-$(full_or 8 2)}" \
 		--queries "${HGJ_RANDOM_QUERIES:-300}"
 	make -s -C test/fake build/fake.so
 	local library
@@ -198,7 +217,7 @@ suite_random()
 	hgj_at_exit "rm -rf '$library'"
 	chmod 755 "$library"
 	install -m 755 test/fake/build/fake.so "$library/fake.so"
-	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_RANDOM_QUERIES:-300}" \
+	counted perl test/random/run.pl --seeds "$(full_or 2 1)" --queries "${HGJ_RANDOM_QUERIES:-300}" \
 		--engine cuda --library "$library/fake.so"
 }
 
@@ -253,18 +272,25 @@ suite_sqlsmith()
 
 # ---- the frame ------------------------------------------------------------
 
-config=${PG_CONFIG:-}
-
 # One suite, in a process of its own (the frame calls this script again).
 if [[ ${1:-} == --suite ]]; then
 	suite=$2
+	size=$3
 	config=$(hgj_pg_config)
 	"suite_$suite"
 	exit 0
 fi
 
-started=$SECONDS
-deadline=$((started + ${HGJ_TIME_LIMIT:-4500}))
+size=${1:-quick}
+case $size in
+	full) ALL_SUITES=("${FULL_SUITES[@]}") ;;
+	quick) ALL_SUITES=("${QUICK_SUITES[@]}") ;;
+	*)
+		echo "usage: $0 [full]" >&2
+		exit 2
+		;;
+esac
+deadline=$((SECONDS + ${HGJ_TIME_LIMIT:-4500}))
 passed=0
 failed=0
 finish()
@@ -281,7 +307,7 @@ read -r -a suites <<<"${SUITES:-}"
 ((${#suites[@]})) || suites=("${ALL_SUITES[@]}")
 for name in "${suites[@]}"; do
 	if [[ -z ${SUITE_LIMIT[$name]:-} ]]; then
-		echo "check: there is no suite $name; there are: ${ALL_SUITES[*]}" >&2
+		echo "check: there is no suite $name; there are: ${FULL_SUITES[*]}" >&2
 		failed=1
 		finish
 	fi
@@ -290,58 +316,65 @@ done
 rm -rf "$out"
 mkdir -p "$out"
 
-child=
-hgj_at_exit '[[ -z $child ]] || { kill -TERM "$child" 2>/dev/null; wait "$child"; }'
-
-# Runs a step with a time limit, in a process group of its own, so that what
-# it started ends with it; Ctrl-C comes through the trap above.
-limited()
+# What runs now, by process: each with a time limit, in a process group of its own,
+# so that what it started ends with it; Ctrl-C comes through the trap.
+declare -A running=() begun=()
+stop_running()
 {
-	local limit=$1 log=$2 rc=0
+	local pid
+	for pid in "${!running[@]}"; do
+		kill -TERM "$pid" 2>/dev/null || true
+	done
+	wait
+}
+hgj_at_exit stop_running
+
+# launch NAME LIMIT COMMAND ...
+launch()
+{
+	local name=$1 limit=$2
 	shift 2
 	((limit <= deadline - SECONDS)) || limit=$((deadline - SECONDS))
 	if ((limit <= 0)); then
-		echo "check: the time for all suites was up before this one" >"$log"
-		return 124
+		set -- eval 'echo "check: the time for everything was up before this"; exit 124'
+		limit=1
 	fi
-	timeout -k 60 "$limit" "$@" >"$log" 2>&1 </dev/null &
-	child=$!
-	wait "$child" || rc=$?
-	child=
-	((rc != 124)) || echo "check: stopped after $limit s" >>"$log"
-	return "$rc"
+	timeout -k 60 "$limit" "$BASH" -c '"$@"' check "$@" >"$out/$name.log" 2>&1 </dev/null &
+	running[$!]=$name
+	begun[$name]=$SECONDS
+}
+
+# Waits until one of them ends, and sets ended and rc.
+await()
+{
+	local pid
+	rc=0
+	wait -n -p pid "${!running[@]}" || rc=$?
+	ended=${running[$pid]}
+	unset "running[$pid]"
+	((rc != 124)) || echo "check: stopped after $((SECONDS - begun[$ended])) s" >>"$out/$ended.log"
 }
 
 step()
 {
-	local name=$1 begun=$SECONDS
+	local name=$1
 	shift
-	if ! limited 900 "$out/$name.log" "$@"; then
+	launch "$name" 1200 "$@"
+	await
+	if ((rc != 0)); then
 		tail -n 60 "$out/$name.log"
 		echo "check: $name failed: see build/check/$name.log"
 		failed=1
 		finish
 	fi
-	printf '%-14s done in %d s\n' "$name" $((SECONDS - begun))
+	printf '%-14s done in %d s\n' "$name" $((SECONDS - begun[$name]))
 }
 
-step setup bash test/setup.sh
-config=$(hgj_pg_config)
-export PG_CONFIG=$config
-HGJ_JOBS=$(hgj_jobs)
-step build make -j"$HGJ_JOBS" all WERROR=1
-as_root=()
-((EUID == 0)) || as_root=(sudo -n)
-step install "${as_root[@]}" make install WERROR=1 PG_CONFIG="$config"
-
-for suite in "${suites[@]}"; do
-	begun=$SECONDS
-	log=$out/$suite.log
-	: >"$out/$suite.count"
-	rc=0
-	limited "${SUITE_LIMIT[$suite]}" "$log" bash test/check.sh --suite "$suite" || rc=$?
+# What a suite that has ended comes to.
+tell()
+{
+	local suite=$1 rc=$2 good bad note='' log=$out/$1.log
 	read -r good bad < <(awk '{p += $1; f += $2} END {print p + 0, f + 0}' "$out/$suite.count")
-	note=
 	if ((rc != 0 && bad == 0)); then
 		bad=1
 		note=" (broke off: status $rc)"
@@ -351,14 +384,59 @@ for suite in "${suites[@]}"; do
 	fi
 	passed=$((passed + good))
 	failed=$((failed + bad))
-	printf '%-14s %d passed, %d failed, %d s%s\n' "$suite" "$good" "$bad" $((SECONDS - begun)) "$note"
-	if ((bad > 0)); then
-		echo "---- from build/check/$suite.log"
-		grep -nE '^ *not ok|^FAILED|\.\.\. (FAILED|failed)|^#   Failed|^check: |^TRAP' "$log" |
-			cut -c1-300 | head -n 40 || true
-		echo "---- its end"
-		tail -n 60 "$log" | cut -c1-300
-		echo "----"
+	printf '%-14s %d passed, %d failed, %d s%s\n' "$suite" "$good" "$bad" $((SECONDS - begun[$suite])) "$note"
+	((bad > 0)) || return 0
+	echo "---- from build/check/$suite.log"
+	grep -nE '^ *not ok|^FAILED|\.\.\. (FAILED|failed)|^#   Failed|^check: |^TRAP' "$log" |
+		cut -c1-300 | head -n 40 || true
+	echo "---- its end"
+	tail -n 60 "$log" | cut -c1-300
+	echo "----"
+}
+
+# Two that install into the same PostgreSQL do not run at the same time.
+may_start()
+{
+	[[ $1 != sqlsmith && $1 != cassert ]] || [[ " ${running[*]} " != *" cassert "* && " ${running[*]} " != *" sqlsmith "* ]]
+}
+
+# The next suite that may start now: sets next, or leaves it empty.
+pick()
+{
+	local i
+	next=
+	for i in "${!suites[@]}"; do
+		if may_start "${suites[i]}"; then
+			next=${suites[i]}
+			unset "suites[i]"
+			return
+		fi
+	done
+}
+
+step setup bash test/setup.sh
+config=$(hgj_pg_config)
+export PG_CONFIG=$config
+HGJ_JOBS=$(hgj_jobs)
+cuda=()
+[[ $size == full ]] || cuda=("CUDA_ARCHS=${CUDA_ARCHS:-90}")
+step build make -j"$HGJ_JOBS" all WERROR=1 "${cuda[@]}"
+as_root=()
+((EUID == 0)) || as_root=(sudo -n)
+step install "${as_root[@]}" make install WERROR=1 PG_CONFIG="$config" "${cuda[@]}"
+# Several suites use it, and would build it at the same time.
+step fake make -s -C test/fake
+
+at_once=${HGJ_SUITES_AT_ONCE:-$((HGJ_JOBS < 4 ? HGJ_JOBS : 4))}
+while ((${#suites[@]} + ${#running[@]})); do
+	pick
+	if [[ -n $next && ${#running[@]} -lt $at_once ]]; then
+		: >"$out/$next.count"
+		launch "$next" "${SUITE_LIMIT[$next]}" bash test/check.sh --suite "$next" "$size"
+	else
+		[[ -z $next ]] || suites=("$next" "${suites[@]}")
+		await
+		tell "$ended" "$rc"
 	fi
 done
 finish

@@ -22,7 +22,7 @@ out=$PWD/build/real
 declare -A settings=(
 	[stock]="hashgraph_join.enabled=off max_parallel_workers_per_gather=0"
 	[single]="max_parallel_workers_per_gather=0"
-	[workers]="max_parallel_workers_per_gather=2 parallel_setup_cost=0 parallel_tuple_cost=0 min_parallel_table_scan_size=0 min_parallel_index_scan_size=0 hashgraph_join.processors=64"
+	[workers]="max_parallel_workers_per_gather=2 parallel_setup_cost=0 parallel_tuple_cost=0 min_parallel_table_scan_size=0 min_parallel_index_scan_size=0 hashgraph_join.processors=64 effective_cache_size=8kB"
 	[memory]="max_parallel_workers_per_gather=0 work_mem=64kB hash_mem_multiplier=1"
 )
 # what is counted of a query, and in how many of all it must not be zero

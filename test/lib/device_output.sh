@@ -27,6 +27,8 @@ device_known()
 		messages) sed -E 's/goes to [0-9]+ partitions/goes to partitions/' ;;
 		# a device's table does not give rows back: large build sides are read again
 		rescan) sed -E 's/ +/ /g; /\| (yes|no)[a-z ]*\| (one|many)/s/\|.*//; s/^t \| [tf]$/t | ?/' ;;
+		# nor one that the pages below a chain ask
+		probe_order) awk '/asked\(/ { skip = 1 } /^$/ { skip = 0 } !skip' | grep -vE '"Place"|passed fewer' ;;
 		# the one that asks for the GPU is among them
 		settings) grep -v '^Settings: ' ;;
 		*) cat ;;

@@ -217,7 +217,10 @@ hgj_pages_offer(HgjSource *source, HgjJoinState *join, const AttrNumber *columns
 	{
 		attnos[k] = columns[k] ? child_var(source, columns[k])->varattno : 0;
 		if (attnos[k] <= 0)
+		{
+			pfree(attnos);
 			return false;
+		}
 	}
 	filter = hgj_page_sieve_add(sieve, &join->outer, attnos);
 	pfree(attnos);

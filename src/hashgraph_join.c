@@ -23,6 +23,7 @@
 #include "exec/agg_format.h"
 #include "exec/counters.h"
 #include "exec/demand.h"
+#include "exec/device.h"
 #include "exec/engines.h"
 #include "exec/plan_format.h"
 #include "fmgr.h"
@@ -65,6 +66,7 @@ _PG_init(void)
 	RegisterCustomScanMethods(&hgj_agg_scan_methods);
 	hgj_install_planner_hooks();
 	hgj_install_demand_hook();
+	hgj_install_device_rows();
 }
 
 static Datum

@@ -22,7 +22,7 @@
 
 #include "commands/dbcommands.h"
 #include "exec/counters.h"
-#include "exec/tally.h"
+#include "exec/reasons.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
@@ -114,7 +114,7 @@ put_fallbacks(ReturnSetInfo *rsinfo, const HgjDatabaseCounters *of,
 	for (int r = 0; of->counters.fell_back && r < HGJ_REASONS; r++)
 	{
 		if (of->counters.fallbacks[r] == 0 ||
-			!hgj_tally_reason(r, &kind, &reason))
+			!hgj_fallback_reason(r, &kind, &reason))
 			continue;
 		values[2] = CStringGetTextDatum(kind);
 		values[3] = CStringGetTextDatum(reason);

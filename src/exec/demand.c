@@ -104,9 +104,11 @@ walk_subplan(Walk *w, int number, HgjDemand demand)
 static void
 walk_custom(Walk *w, const CustomScan *scan, HgjDemand demand)
 {
-	if (scan->methods == &hgj_agg_scan_methods)
+	const char *name = scan->methods->CustomName;
+
+	if (strcmp(name, HGJ_AGG_NODE_NAME) == 0)
 		walk_list(w, scan->custom_plans, HGJ_DEMAND_ALL);
-	else if (scan->methods == &hgj_scan_methods)
+	else if (strcmp(name, HGJ_NODE_NAME) == 0)
 	{
 		walk(w, linitial(scan->custom_plans), HGJ_DEMAND_SOME);
 		walk(w, lsecond(scan->custom_plans), HGJ_DEMAND_ALL);

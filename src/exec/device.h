@@ -10,6 +10,7 @@
  * device_code.c	programs (program.h) as instructions
  * device_start.c	the joins' tables, and a pipeline that takes rows
  * device_run.c		run it for an aggregation, and take the groups
+ * device_explain.c	what EXPLAIN says of it
  * device_rows.c	run it for the upper join, and take rows
  * device_blocks.c	which become its outer batches and matches
  *
@@ -25,42 +26,13 @@
 #include "exec/engines.h"
 #include "exec/gather.h"
 #include "exec/program.h"
+#include "exec/reasons.h"
 #include "exec/source.h"
 #include "portability/instr_time.h"
 
 struct HgjAggState;
 struct HgjJoinState;
 struct HgjStep;
-
-/* Why there is no pipeline; EXPLAIN shows it. */
-typedef enum HgjDeviceReason
-{
-	HGJ_DEVICE_FITS,
-	/* the plan, at executor start */
-	HGJ_DEVICE_PARALLEL,
-	HGJ_DEVICE_JOIN_TYPE,
-	HGJ_DEVICE_KEY,
-	HGJ_DEVICE_QUAL,
-	HGJ_DEVICE_SOURCE,
-	HGJ_DEVICE_VOLATILE,
-	HGJ_DEVICE_RAISES,
-	HGJ_DEVICE_ORDER,
-	HGJ_DEVICE_COLUMN,
-	HGJ_DEVICE_EXPRESSION,
-	HGJ_DEVICE_AGGREGATE,
-	HGJ_DEVICE_GROUP_KEY,
-	HGJ_DEVICE_SIZE,
-	/* a run: the host takes over, if nothing of the batch at hand has left */
-	HGJ_DEVICE_ENGINE,
-	HGJ_DEVICE_PASSES,
-	HGJ_DEVICE_TABLE,
-	HGJ_DEVICE_ROW,
-	HGJ_DEVICE_MEMORY,
-	HGJ_DEVICE_GROUPS,
-	HGJ_DEVICE_FAILED
-} HgjDeviceReason;
-
-#define HGJ_LAST_DEVICE_REASON	HGJ_DEVICE_FAILED
 
 /* Instructions while they are written. */
 typedef struct HgjDeviceCode
@@ -173,8 +145,7 @@ extern uint8 hgj_device_output(HgjDevice *device, AttrNumber resno);
 
 /* device_plan.c */
 extern HgjDevice *hgj_device_plan(struct HgjAggState *agg, EState *estate);
-extern bool hgj_device_write(HgjDevice *device, bool constants);
-extern const char *hgj_device_reason_text(HgjDeviceReason reason);
+extern bool hgj_device_write_agg(HgjDevice *device, bool constants);
 
 /* Why the last run was not a pipeline's. */
 static inline HgjDeviceReason
@@ -208,16 +179,11 @@ extern void hgj_device_start(HgjDevice *device, uint64 expected);
 /* device_run.c */
 extern bool hgj_device_run(HgjDevice *device);
 extern void hgj_device_end(HgjDevice *device);
+
+/* device_explain.c */
 extern void hgj_device_explain(const HgjDevice *device, ExplainState *es);
 
 /* device_rows.c */
-extern bool hgj_device_rows_start(struct HgjJoinState *upper, bool *empty);
-extern bool hgj_device_rows_active(const struct HgjJoinState *upper);
-extern bool hgj_device_rows_left(const struct HgjJoinState *upper);
-extern bool hgj_device_rows_fetch(struct HgjJoinState *upper);
-extern void hgj_device_rows_matches(struct HgjJoinState *upper);
-extern void hgj_device_rows_stop(struct HgjJoinState *upper);
-extern void hgj_device_rows_explain(const struct HgjJoinState *upper,
-									ExplainState *es);
+extern void hgj_install_device_rows(void);
 
 #endif							/* HGJ_DEVICE_H */

@@ -34,57 +34,6 @@
 /* The part of a scan's rows that must pass its quals for them to run here. */
 #define HGJ_DEVICE_LEAST_PASSING	0.5
 
-/* How EXPLAIN spells a reason. */
-const char *
-hgj_device_reason_text(HgjDeviceReason reason)
-{
-	switch (reason)
-	{
-		case HGJ_DEVICE_FITS:
-			break;
-		case HGJ_DEVICE_PARALLEL:
-			return "parallel plan";
-		case HGJ_DEVICE_JOIN_TYPE:
-			return "join type";
-		case HGJ_DEVICE_KEY:
-			return "join key of another kind";
-		case HGJ_DEVICE_QUAL:
-			return "join clause that runs row by row";
-		case HGJ_DEVICE_SOURCE:
-			return "outer side not read by pages";
-		case HGJ_DEVICE_VOLATILE:
-			return "volatile function below";
-		case HGJ_DEVICE_RAISES:
-			return "expression that may raise an error";
-		case HGJ_DEVICE_ORDER:
-			return "build side that may raise an error";
-		case HGJ_DEVICE_COLUMN:
-			return "column that does not pass by value";
-		case HGJ_DEVICE_EXPRESSION:
-			return "expression of another kind";
-		case HGJ_DEVICE_AGGREGATE:
-			return "aggregate of another kind";
-		case HGJ_DEVICE_GROUP_KEY:
-			return "group key of another kind";
-		case HGJ_DEVICE_SIZE:
-			return "too many columns or steps";
-		case HGJ_DEVICE_ENGINE:
-			return "engine without pipelines";
-		case HGJ_DEVICE_PASSES:
-			return "build side does not fit into memory";
-		case HGJ_DEVICE_TABLE:
-			return "table that it cannot probe";
-		case HGJ_DEVICE_ROW:
-			return "value that the host must look at";
-		case HGJ_DEVICE_MEMORY:
-			return "not enough device memory";
-		case HGJ_DEVICE_GROUPS:
-			return "too many groups";
-		case HGJ_DEVICE_FAILED:
-			return "the device failed";
-	}
-	return "none";
-}
 /* HgjDeviceLookup of the aggregation's programs. */
 static uint8
 look_output_up(void *arg, int input)
@@ -287,13 +236,13 @@ write_group_keys(HgjDevice *d)
  * programs must have been started.  False: d->code.reason says why not.
  */
 bool
-hgj_device_write(HgjDevice *d, bool constants)
+hgj_device_write_agg(HgjDevice *d, bool constants)
 {
 	d->spec.nwords = 0;
 	hgj_device_write_joins(d, constants);
-	if (d->code.reason == HGJ_DEVICE_FITS && !d->rows)
+	if (d->code.reason == HGJ_DEVICE_FITS)
 		write_group_keys(d);
-	if (d->code.reason == HGJ_DEVICE_FITS && !d->rows)
+	if (d->code.reason == HGJ_DEVICE_FITS)
 		write_aggregates(d);
 	hgj_device_write_end(d);
 	return d->code.reason == HGJ_DEVICE_FITS;
@@ -349,11 +298,11 @@ look_at_plan(HgjDevice *d)
 		return HGJ_DEVICE_VOLATILE;
 	if (compile_scan_filter(d))
 	{
-		if (hgj_device_write(d, false))
+		if (hgj_device_write_agg(d, false))
 			return HGJ_DEVICE_FITS;
 		forget_scan_filter(d);
 	}
-	return hgj_device_write(d, false) ? HGJ_DEVICE_FITS : d->code.reason;
+	return hgj_device_write_agg(d, false) ? HGJ_DEVICE_FITS : d->code.reason;
 }
 
 /* See what becomes of the aggregation on a device, at executor start. */

@@ -37,6 +37,8 @@
 #define HGJ_PUSH_ROWS		65536
 
 /* Nothing has been pushed or fetched. */
+static void device_rows_stop(HgjJoinState *upper);
+
 static void
 reset_rows(HgjDeviceRows *out)
 {
@@ -46,6 +48,16 @@ reset_rows(HgjDeviceRows *out)
 	out->pushed = out->base = out->next = 0;
 	out->fetched.n = out->nblock = 0;
 	memset(&out->counted, 0, sizeof(out->counted));
+}
+
+/* All instructions; with `constants` the programs must have been started. */
+static bool
+write_rows(HgjDevice *d, bool constants)
+{
+	d->spec.nwords = 0;
+	hgj_device_write_joins(d, constants);
+	hgj_device_write_end(d);
+	return d->code.reason == HGJ_DEVICE_FITS;
 }
 
 /* At the first execution: can it be done, and how? */
@@ -61,7 +73,7 @@ plan_rows(HgjJoinState *upper)
 	upper->pipeline = d;
 	hgj_device_own(d, upper->context);
 	d->reason = hgj_device_find_joins(d, upper);
-	if (d->reason == HGJ_DEVICE_FITS && !hgj_device_write(d, false))
+	if (d->reason == HGJ_DEVICE_FITS && !write_rows(d, false))
 		d->reason = d->code.reason;
 	MemoryContextSwitchTo(old);
 	return d;
@@ -124,15 +136,15 @@ leave_to_host(HgjDevice *d)
  * Step 1, at the start of an execution of the upper join: may its rows come from
  * a pipeline?  Sets *empty where there are none.
  */
-bool
-hgj_device_rows_start(HgjJoinState *upper, bool *empty)
+static bool
+device_rows_start(HgjJoinState *upper, bool *empty)
 {
 	HgjDevice  *d = upper->pipeline;
 
 	*empty = false;
 	if (d != NULL)
 	{
-		hgj_device_rows_stop(upper);
+		device_rows_stop(upper);
 		reset_rows(d->out);
 	}
 	if (!has_chain(upper))
@@ -159,7 +171,7 @@ hgj_device_rows_start(HgjJoinState *upper, bool *empty)
 		if (d->joins[0]->long_keys)
 			d->run_reason = HGJ_DEVICE_KEY;
 		hgj_device_start_programs(d);
-		if (!hgj_device_gave_up(d) && !hgj_device_write(d, true))
+		if (!hgj_device_gave_up(d) && !write_rows(d, true))
 			d->run_reason = d->code.reason;
 		if (!hgj_device_gave_up(d))
 			hgj_device_start(d, 0);
@@ -180,22 +192,22 @@ hgj_device_rows_start(HgjJoinState *upper, bool *empty)
 }
 
 /* Is it where the upper join's rows come from? */
-bool
-hgj_device_rows_active(const HgjJoinState *upper)
+static bool
+device_rows_active(const HgjJoinState *upper)
 {
 	return upper->pipeline != NULL && upper->pipeline->out->active;
 }
 
 /* Has the upper join been given rows of the outer batch at hand? */
-bool
-hgj_device_rows_left(const HgjJoinState *upper)
+static bool
+device_rows_left(const HgjJoinState *upper)
 {
 	return upper->pipeline != NULL && upper->pipeline->out->left;
 }
 
 /* There is nothing more to come, or nobody wants it: before tables are freed. */
-void
-hgj_device_rows_stop(HgjJoinState *upper)
+static void
+device_rows_stop(HgjJoinState *upper)
 {
 	HgjDevice  *d = upper->pipeline;
 
@@ -219,7 +231,7 @@ give_up(HgjDevice *d)
 	HgjJoinState *bottom = d->joins[0];
 
 	hgj_device_log(d);
-	hgj_device_rows_stop(upper);
+	device_rows_stop(upper);
 	if (d->out->left)
 	{
 		hgj_device_fails(upper, d->error.status, d->error.message);
@@ -383,8 +395,8 @@ fetch_rows(HgjDevice *d)
  * In place of an outer batch and of probing with it: the next block.  False: there
  * is none, or the pipeline has failed, and then it is active no more.
  */
-bool
-hgj_device_rows_fetch(HgjJoinState *upper)
+static bool
+device_rows_fetch(HgjJoinState *upper)
 {
 	HgjDevice  *d = upper->pipeline;
 
@@ -393,7 +405,7 @@ hgj_device_rows_fetch(HgjJoinState *upper)
 		if (hgj_device_gave_up(d))
 			give_up(d);
 		else
-			hgj_device_rows_stop(upper);
+			device_rows_stop(upper);
 		return false;
 	}
 	hgj_device_rows_block(d);
@@ -401,8 +413,8 @@ hgj_device_rows_fetch(HgjJoinState *upper)
 }
 
 /* Step 3: the block's matches. */
-void
-hgj_device_rows_matches(HgjJoinState *upper)
+static void
+device_rows_matches(HgjJoinState *upper)
 {
 	HgjDeviceRows *out = upper->pipeline->out;
 
@@ -413,8 +425,8 @@ hgj_device_rows_matches(HgjJoinState *upper)
 }
 
 /* What EXPLAIN ANALYZE says of it. */
-void
-hgj_device_rows_explain(const HgjJoinState *upper, ExplainState *es)
+static void
+device_rows_explain(const HgjJoinState *upper, ExplainState *es)
 {
 	HgjDevice  *d = upper->pipeline;
 
@@ -423,4 +435,21 @@ hgj_device_rows_explain(const HgjJoinState *upper, ExplainState *es)
 	if (d->pipeline)
 		d->engine->pipeline->info(d->pipeline, &d->info);
 	hgj_device_explain(d, es);
+}
+
+static const HgjRowProber device_rows = {
+	.start = device_rows_start,
+	.active = device_rows_active,
+	.left = device_rows_left,
+	.fetch = device_rows_fetch,
+	.matches = device_rows_matches,
+	.stop = device_rows_stop,
+	.explain = device_rows_explain
+};
+
+/* From _PG_init: joins may ask for pipelines. */
+void
+hgj_install_device_rows(void)
+{
+	hgj_row_prober = &device_rows;
 }

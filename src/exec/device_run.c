@@ -206,7 +206,7 @@ run_pipeline(HgjDevice *d)
 	uint64		expected = Max(HGJ_EXPECTED_GROUPS, d->agg->groups.expected);
 
 	hgj_device_start_programs(d);
-	if (!hgj_device_write(d, true))
+	if (!hgj_device_write_agg(d, true))
 	{
 		d->run_reason = d->code.reason;
 		return;
@@ -294,42 +294,4 @@ hgj_device_run(HgjDevice *d)
 		hgj_rescan_uncounted(d->joins[0]);
 	}
 	return false;
-}
-
-/* What EXPLAIN says of it, where a device was asked for. */
-void
-hgj_device_explain(const HgjDevice *d, ExplainState *es)
-{
-	HgjDeviceReason reason = hgj_device_reason(d);
-	const char *text = hgj_device_reason_text(reason);
-
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-	{
-		ExplainPropertyBool("Device Pipeline", reason == HGJ_DEVICE_FITS, es);
-		ExplainPropertyText("Device Pipeline Fallback", text, es);
-	}
-	else if (reason != HGJ_DEVICE_FITS)
-		ExplainPropertyText("Device Pipeline", psprintf("no (%s)", text), es);
-	else
-		ExplainPropertyText("Device Pipeline", "yes", es);
-	if (reason == HGJ_DEVICE_FITS && !d->rows && d->joins[0]->outer_ps->plan->qual != NIL)
-		ExplainPropertyText("Scan Filter", d->scan_filter ? "device" : "host", es);
-	if (!es->analyze || !es->timing || !d->ran)
-		return;
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-	{
-		ExplainPropertyFloat("Host Decode Time", "ms",
-							 INSTR_TIME_GET_MILLISEC(d->decode), 3, es);
-		ExplainPropertyFloat("Transfer Time", "ms", d->info.transfer_ms, 3, es);
-		ExplainPropertyFloat("Kernel Time", "ms", d->info.kernel_ms, 3, es);
-		ExplainPropertyUInteger("Sent", "kB", d->info.sent / 1024, es);
-		ExplainPropertyUInteger("Device Memory", "kB", d->info.memory / 1024, es);
-		return;
-	}
-	appendStringInfoSpaces(es->str, es->indent * 2);
-	appendStringInfo(es->str,
-					 "Host Decode: %.3f ms  Transfer: %.3f ms  Kernels: %.3f ms  Sent: "
-					 UINT64_FORMAT "kB  Device Memory: " UINT64_FORMAT "kB\n",
-					 INSTR_TIME_GET_MILLISEC(d->decode), d->info.transfer_ms,
-					 d->info.kernel_ms, d->info.sent / 1024, d->info.memory / 1024);
 }

@@ -199,20 +199,6 @@ hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 	return true;
 }
 
-/* How a reason is spelt. */
-const char *
-hgj_fallback_text(HgjFallback fallback)
-{
-	static const char *const texts[] = {
-		[HGJ_FALLBACK_NONE] = "",
-		[HGJ_FALLBACK_ENGINE] = "engine not available",
-		[HGJ_FALLBACK_DEVICE_MEMORY] = "not enough device memory",
-		[HGJ_FALLBACK_DEVICE_FAILED] = "the device failed"
-	};
-
-	return texts[fallback];
-}
-
 /* Steps 3 and 4: the CPU from now on.  There must not be a table. */
 void
 hgj_use_cpu(HgjJoinState *state)

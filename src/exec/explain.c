@@ -378,7 +378,7 @@ show_run(HgjJoinState *state, ExplainState *es)
 		show_device(stats, es);
 	show_filter(stats, es);
 	show_key_filters(state, stats, es);
-	hgj_device_rows_explain(state, es);
+	hgj_row_prober->explain(state, es);
 	show_fallback(&run, es);
 }
 

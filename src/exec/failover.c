@@ -66,7 +66,7 @@ can_go_on(const HgjJoinState *state, HgjPhase phase)
 	if (phase != HGJ_PHASE_FETCH && phase != HGJ_PHASE_PROBE &&
 		phase != HGJ_PHASE_MATCHES)
 		return false;
-	return state->last_pass && !state->splitting && !hgj_device_rows_left(state) &&
+	return state->last_pass && !state->splitting && !hgj_row_prober->left(state) &&
 		state->emitted == state->emitted_before &&
 		(!state->semantics.mark_inner || state->outer_batch->first_row == 0) &&
 		(hgj_in_unit(state) ||

@@ -19,6 +19,7 @@
 #include "exec/output.h"
 #include "exec/plan_format.h"
 #include "exec/program.h"
+#include "exec/reasons.h"
 #include "exec/reports.h"
 #include "exec/row_store.h"
 #include "exec/source.h"
@@ -58,21 +59,6 @@ typedef enum HgjPhase
 	HGJ_PHASE_NEXT_PASS,
 	HGJ_PHASE_DONE
 } HgjPhase;
-
-/*
- * Why the engine that runs is not the one that was asked for.  (That memory
- * was short shows as several passes, and what a table could not be as its
- * notes.)
- */
-typedef enum HgjFallback
-{
-	HGJ_FALLBACK_NONE,
-	HGJ_FALLBACK_ENGINE,		/* it could not be opened */
-	HGJ_FALLBACK_DEVICE_MEMORY, /* the device has too little of it */
-	HGJ_FALLBACK_DEVICE_FAILED	/* while it was at work */
-} HgjFallback;
-
-#define HGJ_LAST_FALLBACK	HGJ_FALLBACK_DEVICE_FAILED
 
 /* One column of a returned row: where it comes from. */
 typedef struct HgjTarget
@@ -342,9 +328,30 @@ extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
 							 const char *text);
 extern void hgj_use_cpu(HgjJoinState *state);
 extern bool hgj_use_less_memory(HgjJoinState *state);
-extern const char *hgj_fallback_text(HgjFallback fallback);
 extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 			pg_attribute_noreturn();
+
+/*
+ * Who finds the rows of a chain of joins in the place of its upper join, if
+ * somebody does (device_rows.c).
+ */
+typedef struct HgjRowProber
+{
+	/* When the upper join's outer side begins: false, it is as ever. */
+	bool		(*start) (HgjJoinState *upper, bool *empty);
+	bool		(*active) (const HgjJoinState *upper);
+
+	/* Have rows of the outer batch at hand left already? */
+	bool		(*left) (const HgjJoinState *upper);
+
+	/* The next outer batch, and its matches. */
+	bool		(*fetch) (HgjJoinState *upper);
+	void		(*matches) (HgjJoinState *upper);
+	void		(*stop) (HgjJoinState *upper);
+	void		(*explain) (const HgjJoinState *upper, struct ExplainState *es);
+} HgjRowProber;
+
+extern const HgjRowProber *hgj_row_prober;
 
 /* failover.c */
 extern bool hgj_retry_build(HgjJoinState *state);
@@ -353,6 +360,7 @@ extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
 
 /* key_filters.c */
 extern void hgj_key_filters_offer(HgjJoinState *join);
+extern const HgjFilterMethods hgj_join_filter;
 
 /* probe.c */
 extern void hgj_restart_outer(HgjJoinState *state);

@@ -318,7 +318,8 @@ rows_may_raise_walker(PlanState *ps, void *context)
 				return true;
 			break;
 		case T_CustomScan:
-			if (((const CustomScan *) plan)->methods != &hgj_scan_methods)
+			if (strcmp(((const CustomScan *) plan)->methods->CustomName,
+					   HGJ_NODE_NAME) != 0)
 				return true;
 			break;
 		default:

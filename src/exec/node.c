@@ -48,6 +48,8 @@
 /* How many matches ahead a record of the row store is prefetched. */
 #define HGJ_PREFETCH_PAIRS	8
 
+const HgjRowProber *hgj_row_prober;
+
 static Node *create_state(CustomScan *cscan);
 static void begin_join(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec_join(CustomScanState *node);
@@ -120,7 +122,7 @@ end_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
 
-	hgj_device_rows_stop(state);
+	hgj_row_prober->stop(state);
 	hgj_source_drop_rows(&state->outer);
 	hgj_match_bits_reset(state);
 	hgj_partitions_release(state);
@@ -196,7 +198,7 @@ rescan_join(CustomScanState *node)
 	HgjJoinState *state = (HgjJoinState *) node;
 	bool		same;
 
-	hgj_device_rows_stop(state);
+	hgj_row_prober->stop(state);
 	hgj_block_drop(state);
 	ExecClearTuple(state->slot);
 	hgj_output_rescan(state);
@@ -310,7 +312,7 @@ start_join(HgjJoinState *state)
 	bool		empty;
 
 	hgj_prepare(state);
-	if (hgj_device_rows_start(state, &empty))
+	if (hgj_row_prober->start(state, &empty))
 		return empty ? HGJ_PHASE_DONE : HGJ_PHASE_FETCH;
 	if (state->device_failed)
 		return HGJ_PHASE_START;

@@ -7,7 +7,7 @@
  * of what the pages source does is for rows that the table's filter will throw
  * out.  So it asks the filter first, page by page.  In a chain of joins it asks
  * the filters of those further up as well, each of which may be asked first
- * (key_filters.c says which ones, and in which order):
+ * (filter_order.c says which ones, and in which order):
  *
  * 1. Read the filter's key columns of the page's tuples, and nothing else.  Rows
  *	  with a NULL key match nothing.
@@ -154,7 +154,7 @@ ask(HgjPageSieve *sieve, int f, HgjHeapPages *pages)
 							 asks->seed, filter->words, 0,
 							 asks->econtext->ecxt_per_tuple_memory);
 	hgj_prefetch_more(&pages->prefetch, HGJ_PREFETCH_LINES);
-	passed = hgj_sift(asks->sieve_of, &keys, sieve->passed);
+	passed = asks->filter->ask(asks->sieve_of, &keys, sieve->passed);
 	if (sieve->stats)
 	{
 		sieve->stats[f].tested += n;

@@ -3,7 +3,7 @@
  * page_sieve.h
  *	  Outer rows that cannot match, dropped before they are read
  *	  (page_sieve.c), by the joins that say most for the least
- *	  (key_filters.c).
+ *	  (filter_order.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -62,7 +62,7 @@ extern HgjKeyFilter *hgj_page_sieve_add(HgjPageSieve *sieve, HgjSource *asks,
 										const AttrNumber *key_attnos);
 extern uint32 hgj_page_sieve_run(HgjPageSieve *sieve, HgjHeapPages *pages);
 
-/* key_filters.c */
+/* filter_order.c */
 extern void hgj_key_filters_begin(HgjPageSieve *sieve, const HgjSource *source);
 extern bool hgj_key_filters_on_trial(const HgjPageSieve *sieve);
 extern void hgj_key_filters_note(HgjPageSieve *sieve, const uint8 *masks,

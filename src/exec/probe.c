@@ -336,9 +336,9 @@ hgj_read_outer(HgjJoinState *state)
 bool
 hgj_fetch_outer(HgjJoinState *state)
 {
-	if (hgj_device_rows_active(state))
+	if (hgj_row_prober->active(state))
 	{
-		if (hgj_device_rows_fetch(state))
+		if (hgj_row_prober->fetch(state))
 			return true;
 		if (state->device_failed || !hgj_device_gave_up(state->pipeline))
 			return false;
@@ -379,9 +379,9 @@ hgj_next_matches(HgjJoinState *state)
 	HgjError	err = {0};
 
 	state->next_pair = 0;
-	if (hgj_device_rows_active(state))
+	if (hgj_row_prober->active(state))
 	{
-		hgj_device_rows_matches(state);
+		hgj_row_prober->matches(state);
 		return;
 	}
 	if (state->npairs_left > 0)

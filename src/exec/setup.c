@@ -467,6 +467,7 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 
 	choose_source(&state->outer, "outer", estate);
 	choose_source(&state->inner, "inner", estate);
+	state->outer.filter = &hgj_join_filter;
 	hgj_key_filters_offer(state);
 	init_targets(state, cscan->scan.plan.targetlist);
 	init_buffers(state);

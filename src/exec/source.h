@@ -17,10 +17,12 @@
 #include "compat.h"
 
 #include "exec/batch.h"
+#include "exec/reasons.h"
 #include "nodes/execnodes.h"
 #include "utils/tuplestore.h"
 
 typedef struct HgjSource HgjSource;
+struct HgjJoinState;
 
 typedef struct HgjSourceMethods
 {
@@ -42,24 +44,6 @@ typedef struct HgjSourceMethods
 	void		(*end) (HgjSource *source);
 } HgjSourceMethods;
 
-/* Why a side is read by tuples and not faster; EXPLAIN shows it. */
-typedef enum HgjSourceReason
-{
-	HGJ_SOURCE_FASTEST,			/* it is not, or nothing is faster */
-	HGJ_SOURCE_SETTING,			/* hashgraph_join.source = tuples */
-	HGJ_SOURCE_RECHECK,			/* inside EvalPlanQual */
-	HGJ_SOURCE_OTHER_CHILD,		/* not a sequential scan, not our join */
-	HGJ_SOURCE_NOT_HEAP,		/* a table access method of somebody else's */
-	HGJ_SOURCE_SNAPSHOT,		/* not one that sees whole transactions */
-	HGJ_SOURCE_EXPRESSION,		/* the child's target list computes something */
-	HGJ_SOURCE_SYSTEM_COLUMN,	/* xmin and the like, or a whole row */
-	HGJ_SOURCE_KEY_EXPRESSION,	/* a join key is more than a column */
-	HGJ_SOURCE_PASSES			/* the build side did not fit into memory */
-} HgjSourceReason;
-
-/* From here on a table, or a join, might have been read faster. */
-#define HGJ_SOURCE_FIRST_OBSTACLE	HGJ_SOURCE_NOT_HEAP
-
 /* The most joins that a scan asks about its rows (key_filters.c). */
 #define HGJ_MOST_KEY_FILTERS	8
 
@@ -70,6 +54,21 @@ typedef struct HgjKeyFilterStats
 	uint64		passed;
 	int			place;			/* when it was last looked at, from 1; 0: none */
 } HgjKeyFilterStats;
+
+/* What a scan asks the join about the rows of its outer side; see page_sieve.h. */
+typedef struct HgjFilterMethods
+{
+	/* Before a batch is filled: can it be asked, and is that worth it? */
+	bool		(*begin) (struct HgjJoinState *join, const HgjSource *scan,
+						  bool own);
+
+	/* Which of these keys may have a match?  Their rows' numbers. */
+	uint32		(*ask) (struct HgjJoinState *join, const HgjKeys *keys,
+						uint32 *rows);
+
+	/* It is asked, or not, about the rows of the next batch. */
+	void		(*chosen) (struct HgjJoinState *join, bool asked);
+} HgjFilterMethods;
 
 struct HgjSource
 {
@@ -91,6 +90,7 @@ struct HgjSource
 	bool		keep_null_keys; /* rows with NULL keys are rows all the same */
 	struct HgjJoinState *sieve_of;	/* the join, while rows that it could not
 									 * match are of no use to it; or NULL */
+	const HgjFilterMethods *filter; /* of that join */
 	bool		careful;		/* set before each fill: not every row may be
 								 * wanted, so none is to raise an error before
 								 * those before it have been returned */
@@ -135,7 +135,6 @@ extern List *hgj_pages_filter(const HgjSource *source, int f,
 extern void hgj_source_borrow(const HgjSource *source, HgjBatch *batch,
 							  const HgjBatch *from);
 
-extern const char *hgj_source_reason_text(HgjSourceReason reason);
 extern bool hgj_source_peek(HgjSource *source);
 extern void hgj_source_keep_rows(HgjSource *source, EState *estate);
 extern void hgj_source_replay_rows(HgjSource *source);

@@ -32,36 +32,6 @@
 /* The tuplestore's own memory: beyond it, rows go to a temporary file. */
 #define HGJ_STORE_KILOBYTES		1024
 
-/* Why a side is read by tuples, as EXPLAIN spells it. */
-const char *
-hgj_source_reason_text(HgjSourceReason reason)
-{
-	switch (reason)
-	{
-		case HGJ_SOURCE_FASTEST:
-			return "nothing is faster";
-		case HGJ_SOURCE_SETTING:
-			return "hashgraph_join.source is tuples";
-		case HGJ_SOURCE_RECHECK:
-			return "rows are being rechecked";
-		case HGJ_SOURCE_OTHER_CHILD:
-			return "neither a sequential scan nor a HashGraphJoin";
-		case HGJ_SOURCE_NOT_HEAP:
-			return "not a heap table";
-		case HGJ_SOURCE_SNAPSHOT:
-			return "not an MVCC snapshot";
-		case HGJ_SOURCE_EXPRESSION:
-			return "the scan returns more than columns";
-		case HGJ_SOURCE_SYSTEM_COLUMN:
-			return "a system column or a whole row is wanted";
-		case HGJ_SOURCE_KEY_EXPRESSION:
-			return "a join key is an expression";
-		case HGJ_SOURCE_PASSES:
-			return "several passes";
-	}
-	return "unknown";
-}
-
 static TupleTableSlot *
 next_child_slot(HgjSource *source)
 {

@@ -8,9 +8,8 @@
  * 2. When it ends, or its query is aborted, all of it is added at once.  What
  *	  was read and built then has cost its time whether the query succeeded or
  *	  not, so both count.
- * 3. Fallbacks are numbered: those of engines, of pipelines, of tables (HgjNote
- *	  bits), of memory, one after the other.  A node counts once for a reason,
- *	  however often it was rescanned.
+ * 3. Fallbacks are numbered (reasons.h).  A node counts once for a reason, however
+ *	  often it was rescanned.
  *
  * A node counts in the process that runs it: those of workers add to the same
  * counters.  Memory: none.  No locks but those of counters.c.
@@ -24,71 +23,6 @@
 #include "exec/device.h"
 #include "exec/tally.h"
 #include "executor/executor.h"
-
-typedef enum MemoryReason
-{
-	MEMORY_PARTITIONS,
-	MEMORY_DEVICE_PARTITIONS,
-	MEMORY_PASSES,
-	MEMORY_BITS,
-	MEMORY_SHRUNK,
-	MEMORY_DICTIONARY,
-	MEMORY_GROUPS,
-	MEMORY_ROUNDS,
-	MEMORY_REASONS
-} MemoryReason;
-
-static const char *const memory_texts[MEMORY_REASONS] = {
-	[MEMORY_PARTITIONS] = "partitions: the build side does not fit into memory",
-	[MEMORY_DEVICE_PARTITIONS] = "partitions: the build side does not fit into device memory",
-	[MEMORY_SHRUNK] = "half of the device memory: the other half was refused",
-	[MEMORY_PASSES] = "several passes: the build side, or a partition of it, does not fit into memory",
-	[MEMORY_BITS] = "match bits on file: those of the outer rows do not fit into memory",
-	[MEMORY_DICTIONARY] = "groups by value: the dictionary of their codes is full",
-	[MEMORY_GROUPS] = "partitions: the groups do not fit into memory",
-	[MEMORY_ROUNDS] = "partial groups returned early: they do not fit into memory"
-};
-
-/* Step 3; the first of the engines' and of the pipelines' stands for none. */
-#define FIRST_ENGINE	0
-#define FIRST_PIPELINE	(FIRST_ENGINE + HGJ_LAST_FALLBACK + 1)
-#define FIRST_MEMORY	(FIRST_PIPELINE + HGJ_LAST_DEVICE_REASON + 1)
-#define FIRST_TABLE		(FIRST_MEMORY + MEMORY_REASONS)
-#define TABLE_REASONS	9		/* HgjNote bits */
-
-StaticAssertDecl(FIRST_TABLE + TABLE_REASONS <= HGJ_REASONS,
-				 "no room for the reasons of fallbacks");
-StaticAssertDecl(HGJ_LAST_NOTE == 1 << (TABLE_REASONS - 1),
-				 "there are other HgjNote bits");
-
-/* See tally.h. */
-bool
-hgj_tally_reason(int i, const char **kind, const char **reason)
-{
-	if (i > FIRST_ENGINE && i < FIRST_PIPELINE)
-	{
-		*kind = "engine";
-		*reason = hgj_fallback_text((HgjFallback) (i - FIRST_ENGINE));
-	}
-	else if (i > FIRST_PIPELINE && i < FIRST_MEMORY)
-	{
-		*kind = "pipeline";
-		*reason = hgj_device_reason_text((HgjDeviceReason) (i - FIRST_PIPELINE));
-	}
-	else if (i >= FIRST_MEMORY && i < FIRST_TABLE)
-	{
-		*kind = "memory";
-		*reason = memory_texts[i - FIRST_MEMORY];
-	}
-	else if (i >= FIRST_TABLE && i < FIRST_TABLE + TABLE_REASONS)
-	{
-		*kind = "table";
-		*reason = hgj_note_text((HgjNote) (1 << (i - FIRST_TABLE)));
-	}
-	else
-		return false;
-	return true;
-}
 
 static void
 fell_back(HgjCounters *counters, int i)
@@ -113,22 +47,22 @@ count_join_fallbacks(const HgjJoinState *state, HgjCounters *counters)
 	const HgjRunStats *stats = &state->stats;
 
 	if (state->fallback != HGJ_FALLBACK_NONE)
-		fell_back(counters, FIRST_ENGINE + state->fallback);
+		fell_back(counters, HGJ_FIRST_ENGINE_REASON + state->fallback);
 	if (stats->shrunk[0])
-		fell_back(counters, FIRST_MEMORY + MEMORY_SHRUNK);
+		fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_SHRUNK);
 	if (stats->spilled_inner > 0 || state->counts.partitions > 0)
-		fell_back(counters, FIRST_MEMORY +
-				  (stats->device_full ? MEMORY_DEVICE_PARTITIONS :
-				   MEMORY_PARTITIONS));
+		fell_back(counters, HGJ_FIRST_MEMORY_REASON +
+				  (stats->device_full ? HGJ_MEMORY_DEVICE_PARTITIONS :
+				   HGJ_MEMORY_PARTITIONS));
 	if (state->counts.passes > 0)
-		fell_back(counters, FIRST_MEMORY + MEMORY_PASSES);
+		fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_PASSES);
 	if (stats->spilled_bits > 0)
-		fell_back(counters, FIRST_MEMORY + MEMORY_BITS);
+		fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_BITS);
 	if (stats->dictionary_full)
-		fell_back(counters, FIRST_MEMORY + MEMORY_DICTIONARY);
-	for (int bit = 0; stats->notes != 0 && bit < TABLE_REASONS; bit++)
+		fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_DICTIONARY);
+	for (int bit = 0; stats->notes != 0 && bit < HGJ_TABLE_REASONS; bit++)
 		if (stats->notes & (UINT32_C(1) << bit))
-			fell_back(counters, FIRST_TABLE + bit);
+			fell_back(counters, HGJ_FIRST_TABLE_REASON + bit);
 }
 
 static void
@@ -144,7 +78,7 @@ count_pipeline(const HgjDevice *d, HgjCounters *counters)
 	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] =
 		Max(values[HGJ_COUNT_PEAK_DEVICE_MEMORY], d->peak);
 	if (reason != HGJ_DEVICE_FITS)
-		fell_back(counters, FIRST_PIPELINE + reason);
+		fell_back(counters, HGJ_FIRST_PIPELINE_REASON + reason);
 }
 
 /* See tally.h. */
@@ -204,9 +138,9 @@ hgj_tally_agg(HgjAggState *state)
 	values[HGJ_COUNT_SPILLED_AGGREGATES] = state->spill.total_bytes;
 	values[HGJ_COUNT_PEAK_MEMORY] = state->peak_bytes;
 	if (state->spill.total_rows > 0)
-		fell_back(&counters, FIRST_MEMORY + MEMORY_GROUPS);
+		fell_back(&counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_GROUPS);
 	if (state->rounds.total > 0)
-		fell_back(&counters, FIRST_MEMORY + MEMORY_ROUNDS);
+		fell_back(&counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_ROUNDS);
 	if (d != NULL)
 	{
 		values[HGJ_COUNT_AGGREGATES_ON_DEVICE] = d->ran;

@@ -23,10 +23,4 @@ extern bool hgj_tally_begin(EState *estate, int eflags);
 extern void hgj_tally_join(HgjJoinState *state);
 extern void hgj_tally_agg(HgjAggState *state);
 
-/*
- * Names of HgjCounters.fallbacks[i]: its kind and its reason, or false if that
- * one means nothing.
- */
-extern bool hgj_tally_reason(int i, const char **kind, const char **reason);
-
 #endif							/* HGJ_TALLY_H */

@@ -51,23 +51,6 @@
 /* What a value in a dictionary takes besides itself, more or less. */
 #define HGJ_DICTIONARY_VALUE_BYTES	48
 
-static const char *const decline_text[] = {
-	[HGJ_AGG_DECLINE_NOTHING] = "not declined",
-	[HGJ_AGG_DECLINE_GROUPING_SETS] = "there are grouping sets",
-	[HGJ_AGG_DECLINE_GROUPING_FUNC] = "GROUPING() is called",
-	[HGJ_AGG_DECLINE_HASHAGG] = "enable_hashagg is off",
-	[HGJ_AGG_DECLINE_ORDERED] = "an aggregate has DISTINCT or ORDER BY",
-	[HGJ_AGG_DECLINE_KIND] = "an aggregate is variadic, of an ordered set or hypothetical",
-	[HGJ_AGG_DECLINE_FUNCTION] = "an aggregate function is not supported",
-	[HGJ_AGG_DECLINE_VOLATILE] = "an aggregate's argument or filter is volatile",
-	[HGJ_AGG_DECLINE_GROUP_TYPE] = "a group column cannot be hashed",
-	[HGJ_AGG_DECLINE_UNGROUPED] = "a column is neither grouped nor known to depend on a grouped primary key",
-	[HGJ_AGG_DECLINE_RECORD] = "a column has the type record",
-	[HGJ_AGG_DECLINE_COLUMN] = "the join does not return a group column",
-	[HGJ_AGG_DECLINE_WORKERS] = "workers may not do it: something in it is parallel restricted or unsafe",
-	[HGJ_AGG_DECLINE_COMBINE] = "PostgreSQL cannot finish it from parts"
-};
-
 static create_upper_paths_hook_type previous_hook = NULL;
 
 /* Those of the list that a HashGraphAgg may have below it. */
@@ -465,7 +448,7 @@ report_decline(PlannerInfo *root, const RelOptInfo *input_rel, const char *what,
 		ereport(DEBUG1,
 				(errmsg_internal("hashgraph_join: declined %s of (%s): %s", what,
 								 hgj_relids_names(root, input_rel->relids),
-								 decline_text[decline])));
+								 hgj_agg_decline_text(decline))));
 }
 
 /* Says why there is no path, where there is a join of ours to aggregate. */

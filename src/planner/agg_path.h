@@ -11,27 +11,9 @@
 
 #include "compat.h"
 
+#include "exec/reasons.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
-
-/* Why an aggregation got no path of ours; shown at DEBUG1. */
-typedef enum HgjAggDecline
-{
-	HGJ_AGG_DECLINE_NOTHING,
-	HGJ_AGG_DECLINE_GROUPING_SETS,
-	HGJ_AGG_DECLINE_GROUPING_FUNC,
-	HGJ_AGG_DECLINE_HASHAGG,
-	HGJ_AGG_DECLINE_ORDERED,
-	HGJ_AGG_DECLINE_KIND,
-	HGJ_AGG_DECLINE_FUNCTION,
-	HGJ_AGG_DECLINE_VOLATILE,
-	HGJ_AGG_DECLINE_GROUP_TYPE,
-	HGJ_AGG_DECLINE_UNGROUPED,
-	HGJ_AGG_DECLINE_RECORD,
-	HGJ_AGG_DECLINE_COLUMN,
-	HGJ_AGG_DECLINE_WORKERS,
-	HGJ_AGG_DECLINE_COMBINE
-} HgjAggDecline;
 
 /* What a HashGraphAgg computes. */
 typedef struct HgjAggContents

@@ -45,17 +45,6 @@
 
 static set_join_pathlist_hook_type previous_hook = NULL;
 
-static const char *const decline_text[] = {
-	[HGJ_DECLINE_NOTHING] = "not declined",
-	[HGJ_DECLINE_JOIN_TYPE] = "the join type is not supported in this order",
-	[HGJ_DECLINE_NO_HASH_CLAUSE] = "no join clause can be a hash key",
-	[HGJ_DECLINE_FEW_ROWS] = "both sides are smaller than hashgraph_join.min_rows",
-	[HGJ_DECLINE_ONE_TIME] = "a clause without columns must be checked first",
-	[HGJ_DECLINE_ROW_IDENTITY] = "the target of the statement has partitions or children",
-	[HGJ_DECLINE_RECORD] = "a column has the type record",
-	[HGJ_DECLINE_PARAMETERIZED] = "one side is parameterized by the other"
-};
-
 /* Can the executor run this join type with the hash table on the inner side? */
 static bool
 join_type_supported(JoinType jointype)
@@ -583,7 +572,7 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 				(errmsg_internal("hashgraph_join: declined join of (%s) with (%s): %s",
 								 hgj_relids_names(root, outerrel->relids),
 								 hgj_relids_names(root, innerrel->relids),
-								 decline_text[decline])));
+								 hgj_decline_text(decline))));
 }
 
 /* Chain into the planner.  Call once per process, from _PG_init. */

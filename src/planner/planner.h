@@ -12,22 +12,10 @@
 #include "compat.h"
 
 #include "exec/plan_format.h"
+#include "exec/reasons.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/planner.h"
-
-/* Why a join got no path of ours; shown at DEBUG1. */
-typedef enum HgjDecline
-{
-	HGJ_DECLINE_NOTHING,
-	HGJ_DECLINE_JOIN_TYPE,		/* JOIN_UNIQUE_*, or one we do not know */
-	HGJ_DECLINE_NO_HASH_CLAUSE,
-	HGJ_DECLINE_FEW_ROWS,
-	HGJ_DECLINE_ONE_TIME,		/* a pseudoconstant clause wants a Result above */
-	HGJ_DECLINE_ROW_IDENTITY,	/* UPDATE etc. of a partitioned table */
-	HGJ_DECLINE_RECORD,			/* columns of type record */
-	HGJ_DECLINE_PARAMETERIZED	/* the sides depend on one another */
-} HgjDecline;
 
 /*
  * custom_private of the CustomPath, by position.  The restriction list holds

@@ -279,6 +279,9 @@ extern bool hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch,
 							  uint32 from);
 extern const HgjBatch *hgj_agg_rest(HgjAggState *state);
 
+/* agg_tally.c: as hgj_tally_join() */
+extern void hgj_tally_agg(HgjAggState *state);
+
 /* agg_explain.c */
 extern void hgj_agg_explain(CustomScanState *node, List *ancestors,
 							ExplainState *es);

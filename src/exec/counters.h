@@ -78,6 +78,14 @@ extern void hgj_counters_attach(void);
 /* Add to this database's.  Never fails: aborting queries count, too. */
 extern void hgj_counters_add(const HgjCounters *counters);
 
+/* Something fell back, for the reason of that number (reasons.h). */
+static inline void
+hgj_counters_fell_back(HgjCounters *counters, int reason)
+{
+	counters->fell_back = true;
+	counters->fallbacks[reason]++;
+}
+
 /*
  * A copy of the counters at position i, from 0 on; false: there are no more.
  * Unused positions have reset = 0.

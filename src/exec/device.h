@@ -31,6 +31,7 @@
 #include "portability/instr_time.h"
 
 struct HgjAggState;
+struct HgjCounters;
 struct HgjJoinState;
 struct HgjStep;
 
@@ -182,6 +183,8 @@ extern void hgj_device_end(HgjDevice *device);
 
 /* device_explain.c */
 extern void hgj_device_explain(const HgjDevice *device, ExplainState *es);
+extern void hgj_device_count(const HgjDevice *device,
+							 struct HgjCounters *counters);
 
 /* device_rows.c */
 extern void hgj_install_device_rows(void);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_explain.c
- *	  What EXPLAIN says of a pipeline on a device.
+ *	  What EXPLAIN, and the database's counters, say of a pipeline on a device.
  *
  * No memory, no locks.
  *
@@ -9,6 +9,7 @@
  */
 #include "compat.h"
 
+#include "exec/counters.h"
 #include "exec/device.h"
 #include "exec/join_state.h"
 
@@ -48,4 +49,21 @@ hgj_device_explain(const HgjDevice *d, ExplainState *es)
 					 UINT64_FORMAT "kB  Device Memory: " UINT64_FORMAT "kB\n",
 					 INSTR_TIME_GET_MILLISEC(d->decode), d->info.transfer_ms,
 					 d->info.kernel_ms, d->info.sent / 1024, d->info.memory / 1024);
+}
+
+/* Add what all of its runs have done. */
+void
+hgj_device_count(const HgjDevice *d, HgjCounters *counters)
+{
+	uint64	   *values = counters->values;
+	HgjDeviceReason reason = hgj_device_reason(d);
+
+	values[HGJ_COUNT_TO_DEVICE] += d->sent;
+	values[HGJ_COUNT_FROM_DEVICE] += d->received;
+	values[HGJ_COUNT_TRANSFER_NS] += (uint64) (d->transfer_ms * 1e6);
+	values[HGJ_COUNT_KERNEL_NS] += (uint64) (d->kernel_ms * 1e6);
+	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] =
+		Max(values[HGJ_COUNT_PEAK_DEVICE_MEMORY], d->peak);
+	if (reason != HGJ_DEVICE_FITS)
+		hgj_counters_fell_back(counters, HGJ_FIRST_PIPELINE_REASON + reason);
 }

@@ -28,6 +28,7 @@
  */
 #include "compat.h"
 
+#include "exec/counters.h"
 #include "exec/device_rows.h"
 #include "exec/join_state.h"
 #include "executor/executor.h"
@@ -437,14 +438,29 @@ device_rows_explain(const HgjJoinState *upper, ExplainState *es)
 	hgj_device_explain(d, es);
 }
 
+static bool
+device_rows_gave_up(const HgjJoinState *upper)
+{
+	return hgj_device_gave_up(upper->pipeline);
+}
+
+static void
+device_rows_count(const HgjJoinState *upper, HgjCounters *counters)
+{
+	if (upper->pipeline)
+		hgj_device_count(upper->pipeline, counters);
+}
+
 static const HgjRowProber device_rows = {
 	.start = device_rows_start,
 	.active = device_rows_active,
 	.left = device_rows_left,
 	.fetch = device_rows_fetch,
+	.gave_up = device_rows_gave_up,
 	.matches = device_rows_matches,
 	.stop = device_rows_stop,
-	.explain = device_rows_explain
+	.explain = device_rows_explain,
+	.count = device_rows_count
 };
 
 /* From _PG_init: joins may ask for pipelines. */

@@ -16,7 +16,6 @@
 #include "compat.h"
 
 #include "commands/explain.h"
-#include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/parallel.h"
 #include "guc.h"

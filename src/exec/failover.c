@@ -36,7 +36,6 @@
  */
 #include "compat.h"
 
-#include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/partition.h"
 #include "guc.h"

@@ -331,6 +331,9 @@ extern bool hgj_use_less_memory(HgjJoinState *state);
 extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 			pg_attribute_noreturn();
 
+struct HgjCounters;
+struct ExplainState;
+
 /*
  * Who finds the rows of a chain of joins in the place of its upper join, if
  * somebody does (device_rows.c).
@@ -344,11 +347,13 @@ typedef struct HgjRowProber
 	/* Have rows of the outer batch at hand left already? */
 	bool		(*left) (const HgjJoinState *upper);
 
-	/* The next outer batch, and its matches. */
+	/* The next outer batch, and its matches; or it cannot go on by itself. */
 	bool		(*fetch) (HgjJoinState *upper);
+	bool		(*gave_up) (const HgjJoinState *upper);
 	void		(*matches) (HgjJoinState *upper);
 	void		(*stop) (HgjJoinState *upper);
 	void		(*explain) (const HgjJoinState *upper, struct ExplainState *es);
+	void		(*count) (const HgjJoinState *upper, struct HgjCounters *counters);
 } HgjRowProber;
 
 extern const HgjRowProber *hgj_row_prober;

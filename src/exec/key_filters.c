@@ -90,8 +90,8 @@ hgj_key_filters_offer(HgjJoinState *join)
 	}
 	if (bottom->outer.methods == &hgj_source_pages &&
 		!notices_missing_rows(bottom) &&
-		hgj_pages_offer(&bottom->outer, join, columns, njoins * HGJ_JOIN_COST,
-						bottom->stats.key_filters))
+		hgj_pages_offer(&bottom->outer, join, source, columns,
+						njoins * HGJ_JOIN_COST, bottom->stats.key_filters))
 		join->sifts_early = bottom->sifts_early = true;
 	pfree(columns);
 	MemoryContextSwitchTo(old);

@@ -123,6 +123,9 @@ extern void hgj_key_words_vector(HgjKey *key, const struct HgjVector *vector,
 								 uint64 *const *words, uint32 row,
 								 MemoryContext scratch);
 
+/* In the last word's highest byte: more bytes than can be packed. */
+#define HGJ_TEXT_LONG_MARK	(UINT64CONST(0xFF) << 56)
+
 extern uint32 hgj_text_nwords(int32 average_width);
 extern void hgj_text_words(const HgjKey *key, Datum value, uint64 seed,
 						   uint64 *const *words, uint32 row);
@@ -131,5 +134,6 @@ extern void hgj_text_words_vector(const HgjKey *key,
 								  uint32 n, uint64 seed, uint64 *const *words,
 								  uint32 row);
 extern const struct varlena *hgj_text_placeholder(void);
+extern bool hgj_text_equal(HgjKeyKind kind, Datum outer, Datum inner);
 
 #endif							/* HGJ_KEYS_H */

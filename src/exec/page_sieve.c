@@ -29,7 +29,6 @@
  */
 #include "compat.h"
 
-#include "exec/join_state.h"
 #include "exec/page_sieve.h"
 
 /* Nanoseconds a row, roughly; only their proportions matter. */

@@ -33,7 +33,6 @@
 #include "compat.h"
 
 #include "access/xact.h"
-#include "exec/device.h"
 #include "exec/join_state.h"
 #include "exec/partition.h"
 #include "executor/executor.h"
@@ -340,7 +339,7 @@ hgj_fetch_outer(HgjJoinState *state)
 	{
 		if (hgj_row_prober->fetch(state))
 			return true;
-		if (state->device_failed || !hgj_device_gave_up(state->pipeline))
+		if (state->device_failed || !hgj_row_prober->gave_up(state))
 			return false;
 		/* the batch at hand is still to be joined */
 	}

@@ -127,8 +127,8 @@ extern const HgjSourceMethods hgj_source_batches;
 extern bool hgj_source_use_pages(HgjSource *source, EState *estate);
 extern bool hgj_source_use_batches(HgjSource *source, EState *estate);
 extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
-							const AttrNumber *columns, double saved,
-							HgjKeyFilterStats *stats);
+							HgjSource *asks, const AttrNumber *columns,
+							double saved, HgjKeyFilterStats *stats);
 extern int	hgj_pages_nfilters(const HgjSource *source);
 extern List *hgj_pages_filter(const HgjSource *source, int f,
 							  struct HgjJoinState **join);

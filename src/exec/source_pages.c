@@ -30,7 +30,6 @@
 #include "access/tableam.h"
 #include "exec/heap_columns.h"
 #include "exec/heap_pages.h"
-#include "exec/join_state.h"
 #include "exec/page_quals.h"
 #include "exec/page_sieve.h"
 #include "executor/executor.h"
@@ -204,12 +203,13 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
  * joins.
  */
 bool
-hgj_pages_offer(HgjSource *source, HgjJoinState *join, const AttrNumber *columns,
-				double saved, HgjKeyFilterStats *stats)
+hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
+				HgjSource *asks, const AttrNumber *columns, double saved,
+				HgjKeyFilterStats *stats)
 {
 	PageSource *ps = source->private_state;
 	HgjPageSieve *sieve = &ps->sieve;
-	int			nkeys = join->outer.nkeys;
+	int			nkeys = asks->nkeys;
 	AttrNumber *attnos = palloc(mul_size(nkeys, sizeof(AttrNumber)));
 	HgjKeyFilter *filter;
 
@@ -222,7 +222,7 @@ hgj_pages_offer(HgjSource *source, HgjJoinState *join, const AttrNumber *columns
 			return false;
 		}
 	}
-	filter = hgj_page_sieve_add(sieve, &join->outer, attnos);
+	filter = hgj_page_sieve_add(sieve, asks, attnos);
 	pfree(attnos);
 	if (filter == NULL)
 		return false;
@@ -247,7 +247,7 @@ hgj_pages_nfilters(const HgjSource *source)
 
 /* The names of the table's columns that one of them is about. */
 List *
-hgj_pages_filter(const HgjSource *source, int f, HgjJoinState **join)
+hgj_pages_filter(const HgjSource *source, int f, struct HgjJoinState **join)
 {
 	const PageSource *ps = source->private_state;
 	const HgjKeyFilter *filter = &ps->sieve.filters[f];

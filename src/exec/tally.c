@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tally.c
- *	  From what a node has done to its database's counters (counters.c).
+ *	  From what a join has done to its database's counters (counters.c).
  *
  * 1. While a node runs, whoever does something counts it in the node's state:
  *	  per batch, pass or file, never per row.
@@ -20,16 +20,8 @@
 
 #include "access/parallel.h"
 #include "exec/counters.h"
-#include "exec/device.h"
 #include "exec/tally.h"
 #include "executor/executor.h"
-
-static void
-fell_back(HgjCounters *counters, int i)
-{
-	counters->fell_back = true;
-	counters->fallbacks[i]++;
-}
 
 /* See tally.h. */
 bool
@@ -47,38 +39,22 @@ count_join_fallbacks(const HgjJoinState *state, HgjCounters *counters)
 	const HgjRunStats *stats = &state->stats;
 
 	if (state->fallback != HGJ_FALLBACK_NONE)
-		fell_back(counters, HGJ_FIRST_ENGINE_REASON + state->fallback);
+		hgj_counters_fell_back(counters, HGJ_FIRST_ENGINE_REASON + state->fallback);
 	if (stats->shrunk[0])
-		fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_SHRUNK);
+		hgj_counters_fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_SHRUNK);
 	if (stats->spilled_inner > 0 || state->counts.partitions > 0)
-		fell_back(counters, HGJ_FIRST_MEMORY_REASON +
+		hgj_counters_fell_back(counters, HGJ_FIRST_MEMORY_REASON +
 				  (stats->device_full ? HGJ_MEMORY_DEVICE_PARTITIONS :
 				   HGJ_MEMORY_PARTITIONS));
 	if (state->counts.passes > 0)
-		fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_PASSES);
+		hgj_counters_fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_PASSES);
 	if (stats->spilled_bits > 0)
-		fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_BITS);
+		hgj_counters_fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_BITS);
 	if (stats->dictionary_full)
-		fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_DICTIONARY);
+		hgj_counters_fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_DICTIONARY);
 	for (int bit = 0; stats->notes != 0 && bit < HGJ_TABLE_REASONS; bit++)
 		if (stats->notes & (UINT32_C(1) << bit))
-			fell_back(counters, HGJ_FIRST_TABLE_REASON + bit);
-}
-
-static void
-count_pipeline(const HgjDevice *d, HgjCounters *counters)
-{
-	uint64	   *values = counters->values;
-	HgjDeviceReason reason = hgj_device_reason(d);
-
-	values[HGJ_COUNT_TO_DEVICE] += d->sent;
-	values[HGJ_COUNT_FROM_DEVICE] += d->received;
-	values[HGJ_COUNT_TRANSFER_NS] += (uint64) (d->transfer_ms * 1e6);
-	values[HGJ_COUNT_KERNEL_NS] += (uint64) (d->kernel_ms * 1e6);
-	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] =
-		Max(values[HGJ_COUNT_PEAK_DEVICE_MEMORY], d->peak);
-	if (reason != HGJ_DEVICE_FITS)
-		fell_back(counters, HGJ_FIRST_PIPELINE_REASON + reason);
+			hgj_counters_fell_back(counters, HGJ_FIRST_TABLE_REASON + bit);
 }
 
 /* See tally.h. */
@@ -115,36 +91,7 @@ hgj_tally_join(HgjJoinState *state)
 	values[HGJ_COUNT_KERNEL_NS] = stats->work.kernel_ns;
 	values[HGJ_COUNT_PEAK_MEMORY] = stats->peak_bytes;
 	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] = stats->device_peak;
-	if (state->pipeline)
-		count_pipeline(state->pipeline, &counters);
+	hgj_row_prober->count(state, &counters);
 	count_join_fallbacks(state, &counters);
-	hgj_counters_add(&counters);
-}
-
-/* See tally.h. */
-void
-hgj_tally_agg(HgjAggState *state)
-{
-	const HgjDevice *d = state->device;
-	HgjCounters counters = {0};
-	uint64	   *values = counters.values;
-
-	if (!state->counts.wanted || !state->counts.started)
-		return;
-	state->counts.wanted = false;
-	values[HGJ_COUNT_AGGREGATES] = 1;
-	values[HGJ_COUNT_GROUPS] = state->counts.groups;
-	values[HGJ_COUNT_AGGREGATES_SPILLED] = state->spill.total_rows > 0;
-	values[HGJ_COUNT_SPILLED_AGGREGATES] = state->spill.total_bytes;
-	values[HGJ_COUNT_PEAK_MEMORY] = state->peak_bytes;
-	if (state->spill.total_rows > 0)
-		fell_back(&counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_GROUPS);
-	if (state->rounds.total > 0)
-		fell_back(&counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_ROUNDS);
-	if (d != NULL)
-	{
-		values[HGJ_COUNT_AGGREGATES_ON_DEVICE] = d->ran;
-		count_pipeline(d, &counters);
-	}
 	hgj_counters_add(&counters);
 }

@@ -10,7 +10,6 @@
 
 #include "compat.h"
 
-#include "exec/agg_state.h"
 #include "exec/join_state.h"
 
 /* Make ready to count, at executor start: not for EXPLAIN, not for rechecks. */
@@ -21,6 +20,5 @@ extern bool hgj_tally_begin(EState *estate, int eflags);
  * been released.  Harmless when repeated.
  */
 extern void hgj_tally_join(HgjJoinState *state);
-extern void hgj_tally_agg(HgjAggState *state);
 
 #endif							/* HGJ_TALLY_H */

@@ -54,8 +54,8 @@ EXTENSION = hashgraph_join
 DATA = $(wildcard sql/hashgraph_join--*.sql)
 PGFILEDESC = "hashgraph_join - joins through a HashGraph"
 
-SRCS := $(sort $(wildcard src/*.c src/planner/*.c src/exec/*.c src/engine/*.c))
-HDRS := $(sort $(wildcard src/*.h src/planner/*.h src/exec/*.h src/engine/*.h))
+SRCS := $(sort $(wildcard src/*.c src/*/*.c))
+HDRS := $(sort $(wildcard src/*.h src/*/*.h))
 OBJS := $(SRCS:.c=.o)
 
 LIBRARY_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" hashgraph_join.control)
@@ -95,7 +95,7 @@ ifeq (,$(and $(shell command -v $(or $(PG_CLANG),clang-none)),$(wildcard $(PG_LL
 override with_llvm := no
 endif
 
-# Faults that tests ask for (src/faults.c), where PostgreSQL has assertions.
+# Faults that tests ask for (src/base/faults.c), where PostgreSQL has assertions.
 ifneq (,$(findstring --enable-cassert,$(shell $(PG_CONFIG) --configure)))
 PG_CPPFLAGS += -DHGJ_MEM_TEST
 endif
@@ -120,13 +120,13 @@ override CPPFLAGS := $(patsubst -I$(includedir_server),-isystem $(includedir_ser
 $(OBJS): override CFLAGS += -MMD -MP
 $(OBJS): build/flags
 # Loops over arrays: with -O3 the compiler makes vector code of them.
-$(filter src/exec/program_ops_%.o,$(OBJS)): override CFLAGS += -O3
+$(filter src/expr/program_ops_%.o,$(OBJS)): override CFLAGS += -O3
 # PostgreSQL's idiom `int i < lengthof(array)` is a warning of -Wextra.
 PG_SIDE := $(filter-out src/engine/%,$(SRCS))
 $(PG_SIDE:.c=.o) $(PG_SIDE:=.strict): override CFLAGS += -Wno-sign-compare
 # Loops over the rows of a page or a batch.
-VECTORIZED := heap_columns keys source_pages
-$(VECTORIZED:%=src/exec/%.o): override CFLAGS += $(CFLAGS_VECTORIZE)
+VECTORIZED := scan/heap_columns columns/keys scan/source_pages
+$(VECTORIZED:%=src/%.o): override CFLAGS += $(CFLAGS_VECTORIZE)
 $(OBJS:.o=.bc): $(HDRS) build/flags
 -include $(wildcard $(SRCS:.c=.d))
 

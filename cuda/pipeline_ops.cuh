@@ -298,7 +298,7 @@ __device__ __forceinline__ bool cast_value(const HgjPipeInstruction &in, uint64_
 	}
 }
 
-/* exec/keys.c's words: all NaNs are one, -0 is 0. */
+/* columns/keys.c's words: all NaNs are one, -0 is 0. */
 __device__ __forceinline__ uint64_t key_word(uint32_t kind, uint64_t a)
 {
 	double v;

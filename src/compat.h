@@ -39,7 +39,7 @@
 
 /* Faults that tests ask for, where PostgreSQL has assertions (Makefile). */
 #ifdef HGJ_MEM_TEST
-#include "faults.h"
+#include "base/faults.h"
 #define HGJ_FAULT_INTERRUPT()	hgj_fault_interrupt()
 #else
 #define HGJ_FAULT_INTERRUPT()	((void) 0)

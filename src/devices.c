@@ -18,9 +18,9 @@
  */
 #include "compat.h"
 
-#include "exec/engines.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "join/engines.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 

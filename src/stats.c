@@ -20,9 +20,9 @@
  */
 #include "compat.h"
 
+#include "base/counters.h"
+#include "base/reasons.h"
 #include "commands/dbcommands.h"
-#include "exec/counters.h"
-#include "exec/reasons.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"

@@ -95,8 +95,8 @@ rule "no file of src or cuda is longer than 700 lines" \
 	"$(find src cuda -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort | xargs wc -l | awk '$2 != "total" && $1 > 700 {print $2 ": " $1 " lines"}')"
 rule "no TODO, FIXME or XXX in src, cuda and sql" \
 	"$(matches '\b(TODO|FIXME|XXX)\b' --include='*.[ch]' --include='*.cu*' --include='hashgraph_join--*.sql' src cuda sql)"
-settings=$(grep -oE '"hashgraph_join\.[a-z_]+"' src/guc.c | tr -d '"' | sort -u || true)
-rule "every setting of src/guc.c stands in docs/settings.md" \
+settings=$(grep -oE '"hashgraph_join\.[a-z_]+"' src/base/guc.c | tr -d '"' | sort -u || true)
+rule "every setting of src/base/guc.c stands in docs/settings.md" \
 	"$(for name in ${settings:-none}; do
 		grep -qF "$name" docs/settings.md || echo "$name"
 	done 2>&1)"

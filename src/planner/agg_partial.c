@@ -32,7 +32,7 @@
  */
 #include "compat.h"
 
-#include "guc.h"
+#include "base/guc.h"
 #include "optimizer/appendinfo.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"

@@ -27,12 +27,12 @@
  */
 #include "compat.h"
 
+#include "base/agg_format.h"
+#include "base/guc.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
-#include "exec/agg_format.h"
-#include "guc.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"

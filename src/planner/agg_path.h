@@ -11,7 +11,7 @@
 
 #include "compat.h"
 
-#include "exec/reasons.h"
+#include "base/reasons.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 

@@ -17,8 +17,8 @@
  */
 #include "compat.h"
 
-#include "exec/agg_format.h"
-#include "exec/plan_format.h"
+#include "base/agg_format.h"
+#include "base/plan_format.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/tlist.h"
 #include "planner/planner.h"

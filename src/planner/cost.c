@@ -46,9 +46,9 @@
 
 #include <math.h>
 
-#include "exec/engines.h"
-#include "exec/keys.h"
-#include "guc.h"
+#include "base/guc.h"
+#include "columns/keys.h"
+#include "join/engines.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"

@@ -37,10 +37,10 @@
 
 #include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "base/guc.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
-#include "guc.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"

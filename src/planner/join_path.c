@@ -29,9 +29,9 @@
  */
 #include "compat.h"
 
+#include "base/guc.h"
 #include "catalog/pg_type.h"
-#include "exec/keys.h"
-#include "guc.h"
+#include "columns/keys.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"

@@ -14,7 +14,7 @@
  * 2. If that is more than what the joins that are planned for a GPU by themselves
  *	  save, and there is a GPU: copies of the chain's paths, marked, with costs of
  *	  the pipeline.  The paths themselves may be somebody else's, too.
- * 3. The rest is seen by the executor (exec/device_plan.c); where the pipeline does
+ * 3. The rest is seen by the executor (exec/agg_device_plan.c); where the pipeline does
  *	  not fit, the joins that do not pay by themselves run on the CPU.
  *
  * Memory: the planner's context.  No locks.
@@ -23,9 +23,9 @@
  */
 #include "compat.h"
 
+#include "base/guc.h"
 #include "engine/engine.h"
-#include "exec/engines.h"
-#include "guc.h"
+#include "join/engines.h"
 #include "planner/planner.h"
 
 /* Bytes of device memory per row of a build side: graph, key and payload. */

@@ -11,8 +11,8 @@
 
 #include "compat.h"
 
-#include "exec/plan_format.h"
-#include "exec/reasons.h"
+#include "base/plan_format.h"
+#include "base/reasons.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/planner.h"

@@ -28,7 +28,7 @@
  */
 #include "compat.h"
 
-#include "guc.h"
+#include "base/guc.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/planner.h"

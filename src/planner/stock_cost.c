@@ -31,7 +31,7 @@
 
 #include <unistd.h>
 
-#include "guc.h"
+#include "base/guc.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"

@@ -1,4 +1,4 @@
-# Faults at every place where one can come (src/faults.c): of the events of a
+# Faults at every place where one can come (src/base/faults.c): of the events of a
 # kind that a query has, each in turn (or many of them, evenly spread) fails.  The
 # query then ends with the error that this kind has, or has the right answer;
 # nothing is left behind, the session goes on, and others notice nothing.

@@ -319,7 +319,7 @@ cast(const HgjPipeInstruction *in, uint64_t a, uint64_t *r)
 	return true;
 }
 
-/* As exec/keys.c makes them: one NaN, one zero. */
+/* As columns/keys.c makes them: one NaN, one zero. */
 static uint64_t
 key_word(uint32_t kind, uint64_t a)
 {

@@ -1,6 +1,6 @@
-# Rows of chains of joins that a device has joined (src/exec/device_rows.c): every
+# Rows of chains of joins that a device has joined (src/pipeline/device_rows.c): every
 # kind of join, duplicates, NULLs, long lists, rescans, cursors, and a device that
-# fails on the way; and filters of scans that it runs (src/exec/device_plan.c).  test/fake stands in for one; the answers are PostgreSQL's.
+# fails on the way; and filters of scans that it runs (src/agg/agg_device_plan.c).  test/fake stands in for one; the answers are PostgreSQL's.
 use strict;
 use warnings;
 

@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_by_function.c
+ *	  Aggregates whose value is their state, made by a strict transition
+ *	  function of the type: min and max of text, intervals, arrays ..., sum of
+ *	  intervals and money.
+ *
+ * The first value is the state; each further one is given to the function
+ * together with the state, and what it returns is kept.
+ *
+ * By-reference states are palloc'd in the group table's context for states, and
+ * are overwritten in place where the new one is not longer.  The function runs
+ * in the scratch context, which is reset after every value.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "agg/agg_accumulate.h"
+#include "miscadmin.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+/* Make a value the state's own. */
+static void
+keep(HgjAggregate *agg, HgjAggValue *state, Datum value)
+{
+	Size		size;
+
+	state->present = true;
+	if (agg->attbyval)
+	{
+		state->value = value;
+		return;
+	}
+	if (agg->attlen == -1)
+		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+	size = datumGetSize(value, false, agg->attlen);
+	if (size > state->allocated)
+	{
+		if (state->allocated > 0)
+			pfree(DatumGetPointer(state->value));
+		state->allocated = 0;
+		state->value = PointerGetDatum(MemoryContextAlloc(agg->table->states,
+														  size));
+		state->allocated = size;
+	}
+	memmove(DatumGetPointer(state->value), DatumGetPointer(value), size);
+}
+
+static void
+add_value(HgjAggregate *agg, HgjAggValue *state, Datum value)
+{
+	if (state->present)
+	{
+		value = FunctionCall2Coll(&agg->transition, agg->collation,
+								  state->value, value);
+		if (!agg->attbyval &&
+			DatumGetPointer(value) == DatumGetPointer(state->value))
+			return;
+	}
+	keep(agg, state, value);
+}
+
+void
+hgj_agg_by_function(HgjAggregate *agg, const HgjAggRows *rows)
+{
+	MemoryContext scratch = agg->table->scratch;
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+	char	   *base = agg->table->rows + agg->offset;
+	Size		stride = agg->table->stride;
+	uint8		width = agg->attbyval ? agg->attlen : sizeof(Datum);
+
+	for (uint32 i = 0; i < rows->n; i++)
+	{
+		uint32		at = rows->at ? rows->at[i] : i;
+		uint32		group = rows->groups ? rows->groups[i] : 0;
+
+		CHECK_FOR_INTERRUPTS();
+		add_value(agg, (HgjAggValue *) (base + group * stride),
+				  hgj_load((const char *) rows->values + (Size) at * width,
+						   width));
+		MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(old);
+}

@@ -1,0 +1,332 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_device_plan.c
+ *	  Does a HashGraphAgg over a chain of HashGraphJoins fit a pipeline, and what
+ *	  are the pipeline's instructions?
+ *
+ * 1. At executor start, look at the joins (device_joins.c), whose outer side must
+ *	  be read by pages.
+ * 2. Write the instructions: those of the joins, then the aggregates' filters and
+ *	  arguments.
+ * 3. State words: the rows of a group first, then for each input of aggregates
+ *	  how often it counts, then what the aggregates keep.  Floats' sums have no
+ *	  squares, so that transition values of avg() stay with the host; sum(float4)
+ *	  rounds after every step, and does, too.
+ * 4. The quals of the outer scan come before all that, if they are such as run
+ *	  here and most rows pass them; otherwise the source runs them.
+ *
+ * Everything is palloc'd in the query's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "agg/agg_accumulate.h"
+#include "executor/executor.h"
+#include "expr/demand.h"
+#include "expr/program_private.h"
+#include "join/join_state.h"
+#include "optimizer/optimizer.h"
+#include "pipeline/device.h"
+#include "scan/page_quals.h"
+#include "utils/rel.h"
+
+/* The part of a scan's rows that must pass its quals for them to run here. */
+#define HGJ_DEVICE_LEAST_PASSING	0.5
+
+/* HgjDeviceLookup of the aggregation's programs. */
+static uint8
+look_output_up(void *arg, int input)
+{
+	return hgj_device_output(arg, input + 1);
+}
+
+static int
+add_word(HgjDevice *d, HgjPipeState state, uint8 reg, uint8 filter)
+{
+	if (d->spec.nwords == HGJ_PIPE_WORDS)
+	{
+		hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
+		return 0;
+	}
+	d->spec.words[d->spec.nwords] = (HgjPipeWord) {state, reg, filter};
+	return d->spec.nwords++;
+}
+
+/* The register of an aggregate's filter or argument. */
+static uint8
+write_expr(HgjDevice *d, const HgjAggExpr *expr)
+{
+	if (expr->column >= 0)
+		return look_output_up(d, expr->column);
+	if (expr->program == NULL)
+	{
+		hgj_device_refuse(&d->code, HGJ_DEVICE_EXPRESSION);
+		return 0;
+	}
+	return hgj_device_eval(&d->code, expr->program, look_output_up, d);
+}
+
+/* An argument that can fail, for rows that pass the filter only. */
+static uint8
+write_filtered(HgjDevice *d, const HgjAggExpr *expr, uint8 filter)
+{
+	uint8		dst;
+	uint8		reg;
+	int			jump;
+
+	hgj_device_load(&d->code, expr->program->root, look_output_up, d);
+	dst = hgj_device_register(&d->code, expr->program->root->kind);
+	EMIT(&d->code, HGJ_PIPE_NULL, .dst = dst);
+	jump = hgj_device_jump(&d->code, HGJ_PIPE_JUMP_UNLESS, filter);
+	reg = hgj_device_step(&d->code, expr->program, expr->program->root,
+						  look_output_up, d);
+	EMIT(&d->code, HGJ_PIPE_MOVE, .dst = dst, .a = reg);
+	hgj_device_land(&d->code, jump);
+	d->code.nregs = dst + 1;
+	return dst;
+}
+
+/* An input's registers (NONE where there is no such thing), and its counter. */
+static void
+write_input(HgjDevice *d, int i, uint8 *filter, uint8 *argument)
+{
+	const HgjAggInput *input = &d->agg->inputs[i];
+
+	*filter = *argument = HGJ_PIPE_NONE;
+	d->input_words[i] = -1;
+	if (input->filter)
+		*filter = write_expr(d, input->filter);
+	if (input->argument && input->filter && input->argument->program &&
+		hgj_device_can_fail(input->argument->program))
+	{
+		if (input->argument->program->root == NULL)
+			hgj_device_refuse(&d->code, HGJ_DEVICE_EXPRESSION);
+		else
+			*argument = write_filtered(d, input->argument, *filter);
+	}
+	else if (input->argument)
+		*argument = write_expr(d, input->argument);
+	if (input->filter || input->argument)
+		d->input_words[i] = add_word(d, HGJ_PIPE_COUNT, *argument, *filter);
+}
+
+/* The argument as a float8. */
+static uint8
+as_float8(HgjDevice *d, uint8 reg)
+{
+	uint8		wide;
+
+	if (d->code.kinds[reg] == HGJ_PIPE_F8)
+		return reg;
+	if (d->code.kinds[reg] != HGJ_PIPE_F4)
+		hgj_device_refuse(&d->code, HGJ_DEVICE_AGGREGATE);
+	wide = hgj_device_register(&d->code, HGJ_PIPE_F8);
+	EMIT(&d->code, HGJ_PIPE_CAST, .kind = HGJ_PIPE_F4, .dst = wide, .a = reg,
+		 .c = HGJ_PIPE_F8);
+	return wide;
+}
+
+static bool
+takes_least(HgjAggUpdate update)
+{
+	return update == hgj_agg_min_bool || update == hgj_agg_min_int2 ||
+		update == hgj_agg_min_int4 || update == hgj_agg_min_int8 ||
+		update == hgj_agg_min_oid || update == hgj_agg_min_float4 ||
+		update == hgj_agg_min_float8;
+}
+
+/* Aggregates whose state is one word: sums of small integers, min, max. */
+static int
+write_word(HgjDevice *d, HgjAggUpdate update, uint8 reg, uint8 filter)
+{
+	if (update == hgj_agg_sum_int2 || update == hgj_agg_sum_int4)
+		return add_word(d, HGJ_PIPE_SUM, reg, filter);
+	if (update == hgj_agg_min_oid || update == hgj_agg_max_oid)
+		reg = hgj_device_key_word(&d->code, reg, HGJ_PIPE_U4);
+	return add_word(d, takes_least(update) ? HGJ_PIPE_MIN : HGJ_PIPE_MAX, reg, filter);
+}
+
+/* Step 3, for one aggregate: the first of its words, or -1. */
+static int
+write_aggregate(HgjDevice *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
+{
+	HgjAggUpdate update = agg->function->update;
+	int			word;
+
+	switch (agg->function->kind)
+	{
+		case HGJ_AGG_COUNT:
+			return -1;
+		case HGJ_AGG_WORD:
+		case HGJ_AGG_AVG_INT:
+			return write_word(d, update, reg, filter);
+		case HGJ_AGG_SUM_INT8:
+		case HGJ_AGG_AVG_INT8:
+			word = add_word(d, HGJ_PIPE_SUM_LOW, reg, filter);
+			(void) add_word(d, HGJ_PIPE_SUM_HIGH, reg, filter);
+			return word;
+		case HGJ_AGG_FLOAT4:
+		case HGJ_AGG_FLOAT8:
+			if (update == hgj_agg_sum_float4)
+				break;
+			reg = as_float8(d, reg);
+			if (update == hgj_agg_sum_float8)
+				return add_word(d, HGJ_PIPE_SUM_FLOAT, reg, filter);
+			return add_word(d, takes_least(update) ? HGJ_PIPE_MIN_FLOAT :
+							HGJ_PIPE_MAX_FLOAT, reg, filter);
+		case HGJ_AGG_AVG_FLOAT:
+			if (d->agg->partial)
+				break;
+			return add_word(d, HGJ_PIPE_SUM_FLOAT, as_float8(d, reg), filter);
+		case HGJ_AGG_SUM_NUMERIC:
+		case HGJ_AGG_AVG_NUMERIC:
+		case HGJ_AGG_BY_FUNCTION:
+			break;
+	}
+	hgj_device_refuse(&d->code, HGJ_DEVICE_AGGREGATE);
+	return -1;
+}
+
+static void
+write_aggregates(HgjDevice *d)
+{
+	HgjAggState *agg = d->agg;
+
+	(void) add_word(d, HGJ_PIPE_COUNT, HGJ_PIPE_NONE, HGJ_PIPE_NONE);
+	for (int i = 0; i < agg->ninputs && d->code.reason == HGJ_DEVICE_FITS; i++)
+	{
+		uint8		filter;
+		uint8		argument;
+
+		write_input(d, i, &filter, &argument);
+		for (int a = 0; a < agg->naggs; a++)
+			if (agg->aggs[a].input == &agg->inputs[i])
+				d->agg_words[a] = write_aggregate(d, &agg->aggs[a], argument, filter);
+	}
+}
+
+static void
+write_group_keys(HgjDevice *d)
+{
+	const HgjGroups *groups = &d->agg->groups;
+
+	d->spec.nkeys = groups->nkeys;
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		const HgjGroupKey *key = &groups->keys[k];
+		uint8		reg;
+
+		if (k >= HGJ_PIPE_KEYS)
+			hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
+		if (key->kind != HGJ_GROUP_WORD && key->dictionary == NULL)
+			hgj_device_refuse(&d->code, HGJ_DEVICE_GROUP_KEY);
+		if (d->code.reason != HGJ_DEVICE_FITS)
+			return;
+		reg = hgj_device_output(d, key->column + 1);
+		d->spec.keys[k] = reg;
+		d->key_columns[k] = -1;
+		for (int i = 0; i < d->ncolumns; i++)
+			if (d->columns[i].loaded && d->columns[i].reg == reg)
+				d->key_columns[k] = i;
+	}
+}
+/*
+ * Step 2: all instructions and the rest of the spec.  With `constants` the
+ * programs must have been started.  False: d->code.reason says why not.
+ */
+bool
+hgj_device_write_agg(HgjDevice *d, bool constants)
+{
+	d->spec.nwords = 0;
+	hgj_device_write_joins(d, constants);
+	if (d->code.reason == HGJ_DEVICE_FITS)
+		write_group_keys(d);
+	if (d->code.reason == HGJ_DEVICE_FITS)
+		write_aggregates(d);
+	hgj_device_write_end(d);
+	return d->code.reason == HGJ_DEVICE_FITS;
+}
+
+/*
+ * Step 4: are all of the scan's quals for the device?  Where many rows pass, it
+ * is cheaper to send and to drop the others than to look at each here; where few
+ * do, the host leaves out of the rest what it need not decode.
+ */
+static bool
+compile_scan_filter(HgjDevice *d)
+{
+	ScanState  *scan = (ScanState *) d->joins[0]->outer_ps;
+	Plan	   *plan = scan->ps.plan;
+	double		tuples = RelationGetForm(scan->ss_currentRelation)->reltuples;
+
+	if (plan->qual == NIL || tuples <= 0 ||
+		hgj_may_raise((Node *) plan->qual, scan->ps.state) ||
+		plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING)
+		return false;
+	if (hgj_program_compile_quals(plan->qual, &scan->ps, hgj_scan_lookup, &d->scan_attnos,
+								  true, &d->scan_filter) == NIL)
+		return true;
+	d->scan_filter = NULL;		/* it was for some of them only */
+	return false;
+}
+
+/* It is not for the device: as if it had never been tried. */
+static void
+forget_scan_filter(HgjDevice *d)
+{
+	d->scan_filter = NULL;
+	d->ncolumns = 0;
+	d->spec.ninputs = 0;
+	for (int j = 0; j < d->njoins; j++)
+		d->spec.joins[j].ncolumns = 0;
+}
+
+/* Step 1. */
+static HgjDeviceReason
+look_at_plan(HgjDevice *d)
+{
+	HgjDeviceReason reason = hgj_device_find_joins(d, d->agg->join);
+	const HgjJoinState *bottom;
+
+	if (reason != HGJ_DEVICE_FITS)
+		return reason;
+	bottom = d->joins[0];
+	if (bottom->outer.methods != &hgj_source_pages)
+		return HGJ_DEVICE_SOURCE;
+	if (contain_volatile_functions((Node *) bottom->outer_ps->plan->qual))
+		return HGJ_DEVICE_VOLATILE;
+	if (compile_scan_filter(d))
+	{
+		if (hgj_device_write_agg(d, false))
+			return HGJ_DEVICE_FITS;
+		forget_scan_filter(d);
+	}
+	return hgj_device_write_agg(d, false) ? HGJ_DEVICE_FITS : d->code.reason;
+}
+
+/* See what becomes of the aggregation on a device, at executor start. */
+HgjDevice *
+hgj_device_plan(HgjAggState *agg, EState *estate)
+{
+	HgjDevice  *d = palloc0(sizeof(HgjDevice));
+
+	d->agg = agg;
+	d->input_words = palloc0(mul_size(agg->ninputs + 1, sizeof(int)));
+	d->agg_words = palloc0(mul_size(agg->naggs + 1, sizeof(int)));
+	d->reason = look_at_plan(d);
+	if (d->reason != HGJ_DEVICE_FITS)
+		return d;
+
+	d->source.child = d->joins[0]->outer_ps;
+	d->source.ncols = d->spec.ninputs;
+	d->source.columns = d->inputs;
+	d->source.econtext = d->joins[0]->outer.econtext;
+	d->source.of_table = true;
+	d->source.leave_quals = d->scan_filter != NULL;
+	if (!hgj_source_use_pages(&d->source, estate))
+		d->reason = HGJ_DEVICE_SOURCE;
+	d->batch = hgj_batch_create(estate->es_query_cxt, d->inputs, d->spec.ninputs, 0);
+	hgj_batch_borrow(d->batch, true);
+	return d;
+}

@@ -1,0 +1,297 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_device_run.c
+ *	  Run a HashGraphAgg as a pipeline of its engine (agg_device_plan.c has written
+ *	  what the pipeline does).
+ *
+ * 1. Build the tables and start the pipeline (device_start.c).
+ * 2. Have the pages source decode batches straight into staging buffers, one
+ *	  after the other, and push them.  The source waits for nobody but a buffer
+ *	  that is still being sent.
+ * 3. At the end take the groups, and make them rows of the group table, as if
+ *	  they had been found here.
+ *
+ * Whatever goes wrong on the way, no row has been returned: the reason is kept
+ * for EXPLAIN, the outer side rewound, and the caller does it all on the host,
+ * with the tables that have been built.  A failing row thereby raises its error
+ * as the host would have, and a device that is lost makes trouble there.
+ *
+ * Memory: device_start.c.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "agg/agg_state.h"
+#include "executor/executor.h"
+#include "join/join_state.h"
+#include "miscadmin.h"
+#include "pipeline/device.h"
+
+/* Group rows that are taken at a time. */
+#define HGJ_GROUP_ROWS		4096
+
+/* A hash table for the groups is made for so many at first; then for more. */
+#define HGJ_EXPECTED_GROUPS	(INT64CONST(1) << 16)
+#define HGJ_MORE_GROUPS		16
+
+/* The run is over, or has been given up: pins and device memory. */
+void
+hgj_device_end(HgjDevice *d)
+{
+	hgj_device_release(d);
+	if (d->reading)
+		d->source.methods->rewind(&d->source);
+	d->reading = false;
+}
+
+/* Point the batch at a staging buffer, and fill it.  Returns its rows. */
+static uint32
+fill_stage(HgjDevice *d, const HgjPipeStage *stage, uint32 max_rows, uint64 *nulls)
+{
+	HgjBatch   *batch = d->batch;
+	instr_time	start;
+	instr_time	end;
+
+	for (int i = 0; i < batch->ncols; i++)
+	{
+		HgjVector  *vector = &batch->vectors[i];
+
+		vector->values = stage->values[i];
+		vector->validity = stage->validity[i];
+		hgj_vector_all_valid(vector, stage->capacity);
+		memset(vector->validity, 0xFF, stage->capacity / 8);
+	}
+	batch->capacity = stage->capacity;
+	d->reading = true;
+	INSTR_TIME_SET_CURRENT(start);
+	d->source.methods->fill(&d->source, batch, max_rows);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(d->decode, end, start);
+
+	*nulls = 0;
+	for (int i = 0; i < batch->ncols; i++)
+		if (batch->vectors[i].has_nulls)
+			*nulls |= UINT64CONST(1) << i;
+	return batch->nrows;
+}
+
+/* Step 2. */
+static void
+push_rows(HgjDevice *d)
+{
+	const HgjPipelineMethods *methods = d->engine->pipeline;
+	HgjError	err = {0};
+
+	while (!hgj_device_gave_up(d))
+	{
+		HgjPipeStage stage;
+		uint64		nulls;
+		uint32		n;
+
+		CHECK_FOR_INTERRUPTS();
+		while (!hgj_device_done(d, methods->stage(d->pipeline, &stage, &err), &err))
+			;
+		if (hgj_device_gave_up(d))
+			break;
+		n = fill_stage(d, &stage, stage.capacity, &nulls);
+		if (n == 0)
+			break;
+		while (!hgj_device_done(d, methods->push(d->pipeline, n, nulls, &err), &err))
+			;
+	}
+}
+
+/* The state words of an aggregate, as the host keeps them. */
+static void
+take_state(const HgjAggregate *agg, const uint64 *words, int64 n, char *state)
+{
+	float4		narrow;
+	double		wide;
+	int128		sum;
+
+	switch (agg->function->kind)
+	{
+		case HGJ_AGG_SUM_INT8:
+		case HGJ_AGG_AVG_INT8:
+			sum = (int128) (int64) words[1] * (INT64CONST(1) << 32) + words[0];
+			memcpy(state, &sum, sizeof(sum));
+			break;
+		case HGJ_AGG_FLOAT4:
+			memcpy(&wide, words, sizeof(wide));
+			narrow = (float4) wide;
+			memcpy(state, &narrow, sizeof(narrow));
+			break;
+		case HGJ_AGG_AVG_FLOAT:
+			((HgjAggFloats *) state)->n = n;
+			memcpy(&((HgjAggFloats *) state)->sum, words, sizeof(double));
+			break;
+		default:
+			memcpy(state, words, sizeof(uint64));
+			break;
+	}
+}
+
+/* Step 3: one group. */
+static void
+take_group(HgjDevice *d, const uint64 *from, char *row)
+{
+	HgjAggState *agg = d->agg;
+	HgjGroups  *groups = &agg->groups;
+	const uint64 *words = from + 1 + groups->nkeys;
+
+	memcpy(row, groups->initial, groups->stride);
+	*(int64 *) row = words[0];
+	for (int k = 0; k < groups->nkeys; k++)
+		if ((from[0] >> k) & 1)
+			((uint8 *) row + groups->nulls_offset)[k] = 1;
+		else
+			hgj_group_datums(row)[k] = groups->keys[k].dictionary ?
+				(Datum) from[k + 1] : hgj_load(&from[k + 1], groups->keys[k].attlen);
+	for (int i = 0; i < agg->ninputs; i++)
+	{
+		int64		n;
+
+		if (d->input_words[i] < 0)
+			continue;
+		n = words[d->input_words[i]];
+		*(int64 *) (row + agg->inputs[i].counter) =
+			agg->inputs[i].filter ? n : (int64) words[0] - n;
+	}
+	for (int a = 0; a < agg->naggs; a++)
+		if (d->agg_words[a] >= 0)
+			take_state(&agg->aggs[a], words + d->agg_words[a],
+					   hgj_agg_input_count(agg->aggs[a].input, row),
+					   row + agg->aggs[a].offset);
+}
+
+static void
+take_groups(HgjDevice *d)
+{
+	const HgjPipelineMethods *methods = d->engine->pipeline;
+	HgjGroups  *groups = &d->agg->groups;
+	Size		width = 1 + d->spec.nkeys + d->spec.nwords;
+	HgjError	err = {0};
+	uint64		n = 0;
+	uint64	   *rows;
+
+	while (!hgj_device_done(d, methods->finish(d->pipeline, &n, &err), &err))
+		;
+	if (hgj_device_gave_up(d))
+		return;
+	if (n > PG_INT32_MAX || !hgj_groups_make(groups, n))
+	{
+		d->run_reason = HGJ_DEVICE_GROUPS;
+		return;
+	}
+	rows = palloc(HGJ_GROUP_ROWS * width * sizeof(uint64));
+	for (uint64 first = 0; first < n && !hgj_device_gave_up(d); first += HGJ_GROUP_ROWS)
+	{
+		uint32		some = Min(n - first, HGJ_GROUP_ROWS);
+
+		CHECK_FOR_INTERRUPTS();
+		while (!hgj_device_done(d, methods->groups(d->pipeline, first, some, rows, &err), &err))
+			;
+		for (uint32 i = 0; i < some && !hgj_device_gave_up(d); i++)
+			take_group(d, rows + i * width, hgj_group_row(groups, first + i));
+	}
+	pfree(rows);
+}
+
+/* Steps 1 to 3 but for the tables, again with room for more groups where it was too little. */
+static void
+run_pipeline(HgjDevice *d)
+{
+	Size		most = d->agg->groups.limit / d->agg->groups.stride;
+	uint64		expected = Max(HGJ_EXPECTED_GROUPS, d->agg->groups.expected);
+
+	hgj_device_start_programs(d);
+	if (!hgj_device_write_agg(d, true))
+	{
+		d->run_reason = d->code.reason;
+		return;
+	}
+	expected = Min(expected, Max(most, 1));
+	for (;;)
+	{
+		d->run_reason = HGJ_DEVICE_FITS;
+		d->pushing = false;
+		hgj_device_start(d, expected);
+		d->pushing = true;
+		hgj_note_outer_counts(d->joins[0]);
+		if (!hgj_device_gave_up(d))
+			push_rows(d);
+		if (!hgj_device_gave_up(d))
+			take_groups(d);
+		hgj_device_release(d);
+		if (d->run_reason != HGJ_DEVICE_GROUPS || d->spec.nkeys == 0 ||
+			expected >= most)
+			break;
+		hgj_groups_release(&d->agg->groups);
+		expected = Min(expected * HGJ_MORE_GROUPS, most);
+		hgj_device_end(d);
+		hgj_rescan_uncounted(d->joins[0]);
+	}
+}
+
+/* Rows of the joins and of the scan; if the host does it all, none of the former. */
+static void
+count_rows(HgjDevice *d)
+{
+	PlanState  *scan = d->joins[0]->outer_ps;
+	HgjPipelineInfo counted = {0};
+	HgjPipelineInfo now = {0};
+	uint64		dropped;
+
+	if (d->ran)
+		now = d->info;
+	hgj_device_leave(d, &now, &counted);
+	dropped = now.dropped;
+	d->joins[0]->outer.rows_read += d->source.rows_read - dropped;
+	d->source.rows_read = 0;
+	if (scan->instrument)
+		scan->instrument->tuplecount -= dropped;
+	InstrCountFiltered1(scan, dropped);
+}
+
+/*
+ * Fill the group table.  False: the host has to do it; nothing is in the table
+ * then.
+ */
+bool
+hgj_device_run(HgjDevice *d)
+{
+	HgjGroups  *groups = &d->agg->groups;
+	bool		empty = false;
+
+	hgj_device_reset(d);
+	if (d->reason != HGJ_DEVICE_FITS)
+	{
+		hgj_device_log(d);
+		return false;
+	}
+
+	hgj_device_end(d);
+	for (int j = d->njoins - 1; j >= 0; j--)
+		if (d->joins[j]->css.ss.ps.chgParam != NULL)
+			ExecReScan(&d->joins[j]->css.ss.ps);
+	hgj_device_enter(d);
+	if (hgj_device_build(d, &empty) && !empty)
+		run_pipeline(d);
+	d->ran = !hgj_device_gave_up(d);
+	count_rows(d);
+	if (d->ran)
+	{
+		if (empty && groups->nkeys == 0)
+			hgj_groups_only(groups);
+		return true;
+	}
+	hgj_device_log(d);
+	hgj_groups_release(groups);
+	if (d->reading)
+	{
+		hgj_device_end(d);
+		hgj_rescan_uncounted(d->joins[0]);
+	}
+	return false;
+}

@@ -1,0 +1,162 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_explain.c
+ *	  What EXPLAIN shows of a HashGraphAgg.
+ *
+ * The plan's part is worded as for PostgreSQL's Aggregate; what a run has used
+ * is shown under ANALYZE only.  In a parallel plan every process has groups of
+ * its own, and a line of its own.
+ *
+ * Memory: the caller's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "agg/agg_parallel.h"
+#include "commands/explain.h"
+#include "join/join_state.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "pipeline/device.h"
+#include "utils/ruleutils.h"
+
+static char *
+deparse(Node *expr, HgjAggState *state, List *ancestors, ExplainState *es)
+{
+	List	   *context = set_deparse_context_plan(es->deparse_cxt,
+												   state->css.ss.ps.plan,
+												   ancestors);
+
+	return deparse_expression(expr, context,
+							  list_length(es->rtable) > 1 || es->verbose,
+							  true);
+}
+
+/* Columns of custom_scan_tlist, replaced by what they are. */
+static Node *
+spell_out(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR)
+	{
+		TargetEntry *tle = list_nth(context, ((Var *) node)->varattno - 1);
+
+		return copyObject((Node *) tle->expr);
+	}
+	return expression_tree_mutator(node, spell_out, context);
+}
+
+static void
+show_group_key(HgjAggState *state, CustomScan *cscan, List *ancestors,
+			   ExplainState *es)
+{
+	List	   *texts = NIL;
+	ListCell   *lc;
+
+	foreach(lc, (List *) list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS))
+	{
+		TargetEntry *tle = list_nth(cscan->custom_scan_tlist,
+									lfirst_int(lc) - 1);
+
+		texts = lappend(texts, deparse((Node *) tle->expr, state, ancestors, es));
+	}
+	if (texts)
+		ExplainPropertyList("Group Key", texts, es);
+}
+
+static void
+show_having(HgjAggState *state, CustomScan *cscan, List *ancestors,
+			ExplainState *es)
+{
+	List	   *having = list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_HAVING);
+
+	if (having == NIL)
+		return;
+	having = (List *) spell_out((Node *) having, cscan->custom_scan_tlist);
+	ExplainPropertyText("Filter",
+						deparse((Node *) make_ands_explicit(having), state,
+								ancestors, es), es);
+	hgj_show_removed("Rows Removed by Filter", &state->css.ss.ps, false, es);
+}
+
+/* What one process has done; worker: its number, or -1. */
+static void
+show_report(const HgjAggReport *report, int worker, ExplainState *es)
+{
+	uint64		memory = (report->peak_bytes + 1023) / 1024;
+	uint64		disk = (report->spilled_bytes + 1023) / 1024;
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyUInteger("Groups", NULL, report->groups, es);
+		ExplainPropertyUInteger("Memory Usage", "kB", memory, es);
+		ExplainPropertyUInteger("Times Emptied", NULL, report->rounds, es);
+		ExplainPropertyUInteger("Spilled Rows", NULL, report->spilled_rows, es);
+		ExplainPropertyUInteger("Spilled Partitions", NULL,
+								report->spilled_partitions, es);
+		ExplainPropertyUInteger("Disk Usage", "kB", disk, es);
+		return;
+	}
+	appendStringInfoSpaces(es->str, es->indent * 2);
+	if (worker >= 0)
+		appendStringInfo(es->str, "Worker %d:  ", worker);
+	appendStringInfo(es->str,
+					 "Groups: " UINT64_FORMAT "  Memory Usage: " UINT64_FORMAT "kB",
+					 report->groups, memory);
+	if (report->rounds > 0)
+		appendStringInfo(es->str, "  Times Emptied: " UINT64_FORMAT,
+						 report->rounds);
+	if (report->spilled_rows > 0)
+		appendStringInfo(es->str,
+						 "  Spilled Rows: " UINT64_FORMAT
+						 "  Partitions: " UINT64_FORMAT
+						 "  Disk Usage: " UINT64_FORMAT "kB",
+						 report->spilled_rows, report->spilled_partitions, disk);
+	appendStringInfoChar(es->str, '\n');
+}
+
+/* This process, if it has had a part in it, and then the workers. */
+static void
+show_run(HgjAggState *state, ExplainState *es)
+{
+	const HgjAggReport *reports = (HgjAggReport *) state->reports.copies;
+	HgjAggReport own;
+
+	hgj_agg_make_report(state, &own);
+	if (own.ran)
+		show_report(&own, -1, es);
+	if (state->reports.n == 0)
+		return;
+	ExplainOpenGroup("Worker Aggregations", "Worker Aggregations", false, es);
+	for (int i = 0; i < state->reports.n; i++)
+	{
+		if (!reports[i].ran)
+			continue;
+		ExplainOpenGroup("Worker", NULL, true, es);
+		if (es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyInteger("Worker Number", NULL, i, es);
+		show_report(&reports[i], i, es);
+		ExplainCloseGroup("Worker", NULL, true, es);
+	}
+	ExplainCloseGroup("Worker Aggregations", "Worker Aggregations", false, es);
+}
+
+/* ExplainCustomScan callback. */
+void
+hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	HgjAggState *state = (HgjAggState *) node;
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+
+	if (state->partial || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Partial Mode",
+							state->partial ? "Partial" : "Simple", es);
+	show_group_key(state, cscan, ancestors, es);
+	show_having(state, cscan, ancestors, es);
+	if (state->device)
+		hgj_device_explain(state->device, es);
+	if (es->analyze)
+		show_run(state, es);
+}

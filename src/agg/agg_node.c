@@ -1,0 +1,308 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_node.c
+ *	  The HashGraphAgg node: callbacks of a CustomScan, and the state machine.
+ *
+ *	READ		have a device do it all (agg_device_run.c), or take every batch: of
+ *				the join, or of a spilled partition; find the rows' groups
+ *				(groups.c) and update their states (agg_input.c).  A partial
+ *				aggregation stops when its table is full (agg_rounds.c)
+ *	RETURN		the groups in the table, one by one: HAVING, then projection;
+ *				at the end the rest of the input or the next spilled partition is
+ *				read, if there is one
+ *	DONE		until a rescan
+ *
+ * A rescan for which nothing has changed returns the groups again, if they all
+ * are in the table.
+ *
+ * Memory: the state lives in the query's context.  The group table is malloc'd:
+ * freed by EndCustomScan, or by the reset callback that BeginCustomScan registers
+ * when the query aborts; temporary files belong to the resource owner.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "agg/agg_parallel.h"
+#include "executor/executor.h"
+#include "join/tally.h"
+#include "miscadmin.h"
+#include "pipeline/device.h"
+#include "utils/memutils.h"
+
+static Node *create_state(CustomScan *cscan);
+static void begin_agg(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *exec_agg(CustomScanState *node);
+static void end_agg(CustomScanState *node);
+static void rescan_agg(CustomScanState *node);
+
+const CustomScanMethods hgj_agg_scan_methods = {
+	.CustomName = HGJ_AGG_NODE_NAME,
+	.CreateCustomScanState = create_state
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = HGJ_AGG_NODE_NAME,
+	.BeginCustomScan = begin_agg,
+	.ExecCustomScan = exec_agg,
+	.EndCustomScan = end_agg,
+	.ReScanCustomScan = rescan_agg,
+	.EstimateDSMCustomScan = hgj_reports_estimate,
+	.InitializeDSMCustomScan = hgj_reports_share,
+	.ReInitializeDSMCustomScan = hgj_reports_share_again,
+	.InitializeWorkerCustomScan = hgj_reports_attach,
+	.ShutdownCustomScan = hgj_agg_shutdown,
+	.ExplainCustomScan = hgj_agg_explain
+};
+
+static Node *
+create_state(CustomScan *cscan)
+{
+	HgjAggState *state = (HgjAggState *) newNode(sizeof(HgjAggState),
+												 T_CustomScanState);
+
+	state->css.methods = &exec_methods;
+	state->reports.size = sizeof(HgjAggReport);
+	return (Node *) state;
+}
+
+/* What is not palloc'd; safe to call again, and while aborting. */
+static void
+free_memory(HgjAggState *state)
+{
+	hgj_groups_release(&state->groups);
+	hgj_arena_free(&state->values);
+	if (state->spill.batch)
+		hgj_arena_free(&state->spill.batch->own_values);
+}
+
+static void
+release_on_reset(void *arg)
+{
+	free_memory(arg);
+	hgj_tally_agg(arg);
+}
+
+static void
+begin_agg(CustomScanState *node, EState *estate, int eflags)
+{
+	HgjAggState *state = (HgjAggState *) node;
+	MemoryContextCallback *callback = palloc0(sizeof(MemoryContextCallback));
+
+	callback->func = release_on_reset;
+	callback->arg = state;
+	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	state->counts.wanted = hgj_tally_begin(estate, eflags);
+	hgj_agg_setup(state, estate, eflags);
+}
+
+static void
+end_agg(CustomScanState *node)
+{
+	HgjAggState *state = (HgjAggState *) node;
+
+	if (state->device)
+		hgj_device_end(state->device);
+	hgj_agg_spill_release(state);
+	free_memory(state);
+	hgj_tally_agg(state);
+	ExecEndNode(state->child);
+}
+
+/* An empty table. */
+static void
+forget_groups(HgjAggState *state)
+{
+	hgj_groups_release(&state->groups);
+	MemoryContextReset(state->groups.states);
+	hgj_agg_portions_restart(state);
+	state->next_group = 0;
+}
+
+static void
+rescan_agg(CustomScanState *node)
+{
+	HgjAggState *state = (HgjAggState *) node;
+
+	ExecClearTuple(node->ss.ss_ScanTupleSlot);
+	if (state->kept && node->ss.ps.chgParam == NULL)
+	{
+		state->next_group = 0;
+		state->phase = HGJ_AGG_PHASE_RETURN;
+		return;
+	}
+	if (node->ss.ps.chgParam != NULL)
+		UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
+	if (state->child->chgParam == NULL)
+		ExecReScan(state->child);
+	hgj_agg_spill_release(state);
+	forget_groups(state);
+	state->rounds.waiting = false;
+	state->kept = false;
+	state->phase = HGJ_AGG_PHASE_READ;
+}
+
+/*
+ * Add the batch's rows to their groups, or put them aside.  False: the groups
+ * are to be returned before there is room for the rest of them.
+ */
+static bool
+take_batch(HgjAggState *state, const HgjBatch *batch)
+{
+	HgjGroups  *groups = &state->groups;
+	HgjBatch	portion;
+	uint32		from = 0;
+
+	hgj_agg_reserve(state, hgj_batch_nlive(batch));
+	while (hgj_agg_next_portion(state, batch, &from, &portion))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (groups->nkeys > 0)
+			hgj_groups_assign(groups, &portion);
+		hgj_agg_select_rows(state, &portion);
+		hgj_agg_update(state);
+		hgj_groups_settle(groups);
+		hgj_agg_portion_done(state, hgj_batch_nlive(&portion));
+		if (hgj_agg_end_round(state, batch, from))
+			return false;
+	}
+	return true;
+}
+
+static const HgjBatch *
+next_batch(HgjAggState *state)
+{
+	if (state->rounds.waiting)
+		return hgj_agg_rest(state);
+	if (state->spill.reading)
+		return hgj_agg_spill_next_batch(state);
+	return hgj_join_next_batch(state->join);
+}
+
+/* Phase READ. */
+static void
+read_all(HgjAggState *state)
+{
+	HgjGroups  *groups = &state->groups;
+	bool		spilled = state->spill.reading != NULL;
+	bool		first = !spilled && !state->rounds.waiting;
+	bool		done = false;
+
+	state->counts.started = true;
+	if (first)
+		hgj_agg_start(state);
+	if (state->device && first)
+		done = hgj_device_run(state->device);
+	if (groups->nkeys == 0 && !done)
+		hgj_groups_only(groups);
+	while (!done)
+	{
+		const HgjBatch *batch = next_batch(state);
+
+		CHECK_FOR_INTERRUPTS();
+		if (batch == NULL || !take_batch(state, batch))
+			break;
+	}
+	state->peak_bytes = Max(state->peak_bytes, hgj_groups_bytes(groups));
+	hgj_agg_spill_finish_writing(state);
+	ResetExprContext(state->css.ss.ps.ps_ExprContext);
+	if (first)
+		state->ngroups = 0;
+	state->ngroups += groups->ngroups;
+	state->counts.groups += groups->ngroups;
+	state->ran = true;
+	state->kept = first && !state->rounds.waiting &&
+		state->spill.pending == NULL;
+	state->next_group = 0;
+}
+
+/* Write a group into the scan slot: its key, then its aggregates. */
+static TupleTableSlot *
+fill_slot(HgjAggState *state, char *row)
+{
+	HgjGroups  *groups = &state->groups;
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+
+	ExecClearTuple(slot);
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		const HgjGroupKey *key = &groups->keys[k];
+		Datum		value = hgj_group_datums(row)[k];
+		bool		isnull = ((uint8 *) row + groups->nulls_offset)[k];
+
+		if (key->dictionary && !isnull)
+			value = hgj_dictionary_value(key->dictionary, value);
+		slot->tts_values[key->column] = value;
+		slot->tts_isnull[key->column] = isnull;
+	}
+	for (int a = 0; a < state->naggs; a++)
+		slot->tts_values[state->ncolumns + a] =
+			hgj_agg_result(&state->aggs[a], row, state->partial,
+						   &slot->tts_isnull[state->ncolumns + a]);
+	MemoryContextSwitchTo(old);
+	return ExecStoreVirtualTuple(slot);
+}
+
+/* The next group that passes HAVING, projected, or NULL. */
+static TupleTableSlot *
+next_group(HgjAggState *state)
+{
+	PlanState  *ps = &state->css.ss.ps;
+	ExprContext *econtext = ps->ps_ExprContext;
+
+	while (state->next_group < state->groups.ngroups)
+	{
+		TupleTableSlot *slot;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		slot = fill_slot(state, hgj_group_row(&state->groups,
+											  state->next_group++));
+		econtext->ecxt_scantuple = slot;
+		if (!ExecQual(state->having, econtext))
+		{
+			InstrCountFiltered1(ps, 1);
+			continue;
+		}
+		return ps->ps_ProjInfo ? ExecProject(ps->ps_ProjInfo) : slot;
+	}
+	return NULL;
+}
+
+static TupleTableSlot *
+exec_agg(CustomScanState *node)
+{
+	HgjAggState *state = (HgjAggState *) node;
+	TupleTableSlot *slot;
+
+	for (;;)
+	{
+		switch (state->phase)
+		{
+			case HGJ_AGG_PHASE_READ:
+				read_all(state);
+				state->phase = HGJ_AGG_PHASE_RETURN;
+				break;
+
+			case HGJ_AGG_PHASE_RETURN:
+				slot = next_group(state);
+				if (slot)
+					return slot;
+				if (!state->rounds.waiting && state->spill.pending == NULL)
+				{
+					state->phase = HGJ_AGG_PHASE_DONE;
+					break;
+				}
+				forget_groups(state);
+				if (!state->rounds.waiting)
+					hgj_agg_spill_next_partition(state);
+				state->phase = HGJ_AGG_PHASE_READ;
+				break;
+
+			case HGJ_AGG_PHASE_DONE:
+				return NULL;
+		}
+	}
+}

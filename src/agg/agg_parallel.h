@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_parallel.h
+ *	  The reports on a HashGraphAgg that workers send to the leader
+ *	  (agg_parallel.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_AGG_PARALLEL_H
+#define HGJ_AGG_PARALLEL_H
+
+#include "compat.h"
+
+#include "agg/agg_state.h"
+
+/* What EXPLAIN ANALYZE shows of one process's runs. */
+typedef struct HgjAggReport
+{
+	bool		ran;
+	uint64		groups;			/* of the last run */
+	uint64		peak_bytes;
+	uint64		rounds;			/* tables returned before the end */
+	uint64		spilled_rows;
+	uint64		spilled_partitions;
+	uint64		spilled_bytes;
+} HgjAggReport;
+
+extern void hgj_agg_make_report(const HgjAggState *state,
+								HgjAggReport *report);
+extern void hgj_agg_shutdown(CustomScanState *node);
+
+#endif							/* HGJ_AGG_PARALLEL_H */

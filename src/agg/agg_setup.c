@@ -1,0 +1,382 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_setup.c
+ *	  Make a HashGraphAgg ready to run: what the plan says (agg_format.h),
+ *	  turned into inputs, aggregates and group columns.
+ *
+ * 1. Aggregates share an input when their FILTER and argument are the same and
+ *	  not volatile.
+ * 2. Tell the join which columns are read.  A group column that nobody else
+ *	  reads may come as codes of a dictionary, if the join can do that.
+ * 3. Lay out the row of a group: its count of rows, key datums, NULL flags, the
+ *	  inputs' counters, the aggregates' states.
+ * 4. See whether a device can do it all (agg_device_plan.c), where one is asked for.
+ *
+ * Everything is palloc'd in the query's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "agg/agg_state.h"
+#include "base/guc.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_proc.h"
+#include "executor/executor.h"
+#include "join/join_state.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "pipeline/device.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+static int
+lookup_column(void *arg, const Var *var)
+{
+	HgjAggState *state = arg;
+
+	if (var->varno != INDEX_VAR || var->varattno < 1 ||
+		var->varattno > state->ncolumns)
+		return -1;
+	return var->varattno - 1;
+}
+
+/* Get an expression ready; NULL stays NULL. */
+static HgjAggExpr *
+init_expr(HgjAggState *state, Expr *expr)
+{
+	HgjAggExpr *result;
+	Expr	   *stripped = expr;
+
+	if (expr == NULL)
+		return NULL;
+	result = palloc0(sizeof(HgjAggExpr));
+	result->expr = expr;
+	get_typlenbyval(exprType((Node *) expr), &result->attlen,
+					&result->attbyval);
+
+	while (IsA(stripped, RelabelType))
+		stripped = ((RelabelType *) stripped)->arg;
+	result->column = IsA(stripped, Var) ?
+		lookup_column(state, (Var *) stripped) : -1;
+	if (result->column >= 0)
+		return result;
+
+	result->program = hgj_program_compile(expr, &state->css.ss.ps,
+										  lookup_column, state, true);
+	if (result->program == NULL)
+		result->state = ExecInitExpr(expr, &state->css.ss.ps);
+	return result;
+}
+
+/* The input for this FILTER and argument, either of which may be NULL. */
+static HgjAggInput *
+find_input(HgjAggState *state, Expr *filter, Expr *argument)
+{
+	HgjAggInput *input;
+
+	for (int i = 0; i < state->ninputs; i++)
+	{
+		input = &state->inputs[i];
+		if (equal(filter, input->filter ? input->filter->expr : NULL) &&
+			equal(argument, input->argument ? input->argument->expr : NULL) &&
+			!contain_volatile_functions((Node *) filter) &&
+			!contain_volatile_functions((Node *) argument))
+			return input;
+	}
+	input = &state->inputs[state->ninputs++];
+	input->filter = init_expr(state, filter);
+	input->argument = init_expr(state, argument);
+	return input;
+}
+
+/* The transition function of an aggregate that is computed by it. */
+static void
+init_transition(HgjAggregate *agg, const Aggref *aggref, Expr *argument)
+{
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID,
+										ObjectIdGetDatum(agg->function->function));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for aggregate %u",
+			 agg->function->function);
+	fmgr_info(((Form_pg_aggregate) GETSTRUCT(tuple))->aggtransfn,
+			  &agg->transition);
+	ReleaseSysCache(tuple);
+	agg->collation = aggref->inputcollid;
+	get_typlenbyval(exprType((Node *) argument), &agg->attlen, &agg->attbyval);
+}
+
+/* Step 1. */
+static void
+init_aggregates(HgjAggState *state, CustomScan *cscan)
+{
+	List	   *functions = list_nth(cscan->custom_private, HGJ_AGG_FUNCTIONS);
+	List	   *args = list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_ARGS);
+	List	   *filters = list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_FILTERS);
+
+	state->naggs = list_length(functions);
+	state->aggs = palloc0(mul_size(Max(state->naggs, 1), sizeof(HgjAggregate)));
+	state->inputs = palloc0(mul_size(Max(state->naggs, 1), sizeof(HgjAggInput)));
+	for (int a = 0; a < state->naggs; a++)
+	{
+		HgjAggregate *agg = &state->aggs[a];
+		Oid			function = list_nth_oid(functions, a);
+		List	   *arguments = list_nth(args, a);
+		Expr	   *argument = arguments ? linitial(arguments) : NULL;
+		TargetEntry *tle = list_nth(cscan->custom_scan_tlist,
+									state->ncolumns + a);
+
+		agg->function = hgj_agg_function(function);
+		if (agg->function == NULL || list_length(arguments) > 1)
+			elog(ERROR, "unsupported aggregate of a HashGraphAgg: %u", function);
+		hgj_check_execute(function, OBJECT_AGGREGATE);
+		if (agg->function->kind == HGJ_AGG_BY_FUNCTION)
+			init_transition(agg, castNode(Aggref, tle->expr), argument);
+		if (agg->function->kind == HGJ_AGG_COUNT && argument &&
+			IsA(argument, Const) && !((Const *) argument)->constisnull)
+			argument = NULL;	/* count(1) */
+		agg->input = find_input(state, list_nth(filters, a), argument);
+		agg->table = &state->groups;
+	}
+}
+
+/* Is a dictionary of the k-th group column expected to have room? */
+static bool
+dictionary_fits(const CustomScan *cscan, int k)
+{
+	List	   *estimates = list_nth(cscan->custom_private, HGJ_AGG_ESTIMATES);
+
+	return (Size) list_nth_int(estimates, k + 1) * 1024 <=
+		get_hash_memory_limit() / HGJ_DICTIONARY_SHARE;
+}
+
+/* Step 2: group columns, as codes where possible. */
+static void
+init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
+{
+	List	   *resnos = list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS);
+	List	   *operators = list_nth(cscan->custom_private,
+									 HGJ_AGG_GROUP_OPERATORS);
+	HgjGroups  *groups = &state->groups;
+
+	/* in this order: the reset callback looks at nkeys of them */
+	groups->keys = palloc0(mul_size(Max(list_length(resnos), 1),
+									sizeof(HgjGroupKey)));
+	groups->nkeys = list_length(resnos);
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		HgjGroupKey *key = &groups->keys[k];
+		int			resno = list_nth_int(resnos, k);
+		Oid			equality = list_nth_oid(operators, k);
+		TargetEntry *tle = list_nth(cscan->custom_scan_tlist, resno - 1);
+		Node	   *expr = (Node *) tle->expr;
+
+		key->column = resno - 1;
+		get_typlenbyval(exprType(expr), &key->attlen, &key->attbyval);
+		hgj_group_key_init(key, expr, equality);
+		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k) &&
+			state->columns[key->column].dictionary == NULL &&
+			hgj_group_key_looks_equal(key, expr, equality))
+			(void) hgj_join_encode(state->join, resno, expr, equality);
+		if (state->columns[key->column].dictionary)
+			hgj_group_key_use_codes(key,
+									state->columns[key->column].dictionary);
+	}
+}
+
+static void
+init_columns(HgjAggState *state, CustomScan *cscan)
+{
+	List	   *exprs = cscan->custom_exprs;
+	Bitmapset  *attnos = NULL;
+	Bitmapset  *used = NULL;
+	Bitmapset  *wanted;
+	ListCell   *lc;
+	int			i = -1;
+
+	/* by expressions */
+	pull_varattnos(list_nth(exprs, HGJ_AGG_EXPRS_ARGS), INDEX_VAR, &attnos);
+	pull_varattnos(list_nth(exprs, HGJ_AGG_EXPRS_FILTERS), INDEX_VAR, &attnos);
+	while ((i = bms_next_member(attnos, i)) >= 0)
+		used = bms_add_member(used, i + FirstLowInvalidHeapAttributeNumber);
+
+	wanted = bms_copy(used);
+	foreach(lc, (List *) list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS))
+		wanted = bms_add_member(wanted, lfirst_int(lc));
+
+	hgj_join_use_batches(state->join, wanted);
+	state->columns = hgj_join_columns(state->join, &state->ncolumns);
+	init_keys(state, cscan, used);
+
+	state->carried = palloc(mul_size(Max(bms_num_members(wanted), 1),
+									 sizeof(int)));
+	for (i = -1; (i = bms_next_member(wanted, i)) >= 0;)
+		state->carried[state->ncarried++] = i - 1;
+	state->vectors = palloc0(mul_size(Max(state->ncolumns, 1),
+									  sizeof(HgjVector *)));
+}
+
+/* Step 3. */
+static void
+lay_out_groups(HgjAggState *state)
+{
+	HgjGroups  *groups = &state->groups;
+	Size		size;
+
+	size = sizeof(int64) + mul_size(groups->nkeys, sizeof(Datum));
+	groups->nulls_offset = size;
+	size = MAXALIGN(size + groups->nkeys);
+	for (int i = 0; i < state->ninputs; i++)
+	{
+		state->inputs[i].counter = size;
+		if (state->inputs[i].filter || state->inputs[i].argument)
+			size += sizeof(int64);
+	}
+	for (int a = 0; a < state->naggs; a++)
+	{
+		state->aggs[a].offset = size;
+		size = MAXALIGN(size + state->aggs[a].function->bytes);
+	}
+	groups->stride = size;
+
+	groups->initial = palloc0(size);
+	for (int a = 0; a < state->naggs; a++)
+	{
+		const HgjAggFunction *function = state->aggs[a].function;
+		char	   *at = groups->initial + state->aggs[a].offset;
+		uint32		half = (uint32) function->initial;
+
+		if (function->bytes == sizeof(uint64))
+			memcpy(at, &function->initial, sizeof(uint64));
+		else if (function->bytes == sizeof(uint32))
+			memcpy(at, &half, sizeof(uint32));
+	}
+}
+
+/* Arrays for batches of so many live rows. */
+void
+hgj_agg_reserve(HgjAggState *state, uint32 rows)
+{
+	MemoryContext old;
+	Size		bytes;
+
+	if (rows <= state->batch_rows)
+		return;
+	rows = Max(rows, HGJ_BATCH_ROWS);
+	old = MemoryContextSwitchTo(state->context);
+	bytes = mul_size(rows, sizeof(uint32));
+	hgj_groups_reserve(&state->groups, rows);
+	if (state->portions.wanted)
+	{
+		state->portions.all = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+		for (uint32 i = 0; i < rows; i++)
+			state->portions.all[i] = i;
+	}
+	if (state->partial)
+	{
+		state->rounds.left = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+		state->rounds.next = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+	}
+	state->row_buffer = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+	state->group_buffer = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+	for (int i = 0; i < state->ninputs; i++)
+	{
+		HgjAggInput *input = &state->inputs[i];
+
+		input->filtered = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+		input->at = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+		input->groups = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+	}
+	state->batch_rows = rows;
+	MemoryContextSwitchTo(old);
+}
+
+/* Give the programs the parameters of this execution. */
+void
+hgj_agg_start(HgjAggState *state)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+
+	for (int i = 0; i < state->ninputs; i++)
+	{
+		HgjAggInput *input = &state->inputs[i];
+
+		if (input->filter && input->filter->program)
+			hgj_program_start(input->filter->program, econtext);
+		if (input->argument && input->argument->program)
+			hgj_program_start(input->argument->program, econtext);
+	}
+}
+
+/* There is no pipeline: what does not pay by itself on a GPU runs on the CPU. */
+static void
+leave_pipeline(HgjAggState *state)
+{
+	HgjJoinState *join = state->join;
+
+	while (join)
+	{
+		CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+
+		if (list_nth_int(cscan->custom_private, HGJ_FACT_DEVICE) == HGJ_PLAN_PIPELINE)
+			join->wants_device = false;
+		join = hgj_join_of(join->outer_ps);
+	}
+}
+
+/* Step 4. */
+static void
+init_device(HgjAggState *state, EState *estate)
+{
+	state->device = hgj_device_plan(state, estate);
+	hgj_device_own(state->device, estate->es_query_cxt);
+	if (state->device->reason != HGJ_DEVICE_FITS)
+		leave_pipeline(state);
+}
+
+/* Steps 1 to 4; the child is initialised here, too. */
+void
+hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
+{
+	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	Plan	   *child = linitial(cscan->custom_plans);
+
+	state->context = estate->es_query_cxt;
+	state->partial = linitial_int(list_nth(cscan->custom_private,
+										   HGJ_AGG_SPLIT)) != AGGSPLIT_SIMPLE;
+	state->ncolumns = list_length(child->targetlist);
+
+	/* one pass from the first row to the last is all that is asked for */
+	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK | EXEC_FLAG_REWIND);
+	state->child = ExecInitNode(child, estate, eflags);
+	state->css.custom_ps = list_make1(state->child);
+	state->join = hgj_join_of(state->child);
+	if (state->join == NULL)
+		elog(ERROR, "the child of a HashGraphAgg is no HashGraphJoin");
+
+	init_aggregates(state, cscan);
+	init_columns(state, cscan);
+	hgj_agg_portions_init(state);
+	lay_out_groups(state);
+	state->having = ExecInitQual(list_nth(cscan->custom_exprs,
+										  HGJ_AGG_EXPRS_HAVING),
+								 &state->css.ss.ps);
+
+	state->groups.limit = get_hash_memory_limit();
+	state->groups.expected = linitial_int(list_nth(cscan->custom_private,
+												   HGJ_AGG_ESTIMATES));
+	hgj_groups_init(&state->groups, state->context);
+	hgj_agg_reserve(state, HGJ_BATCH_ROWS);
+
+	state->input_slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
+	memset(state->input_slot->tts_isnull, true, desc->natts * sizeof(bool));
+	memset(state->css.ss.ss_ScanTupleSlot->tts_isnull, true,
+		   desc->natts * sizeof(bool));
+	state->phase = HGJ_AGG_PHASE_READ;
+	if (hgj_engine == HGJ_ENGINE_CUDA ||
+		(hgj_engine == HGJ_ENGINE_AUTO && state->join->wants_device))
+		init_device(state, estate);
+}

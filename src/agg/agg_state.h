@@ -1,0 +1,302 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_state.h
+ *	  The run-time state of a HashGraphAgg, private to exec/.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_AGG_STATE_H
+#define HGJ_AGG_STATE_H
+
+#include "compat.h"
+
+#include "base/agg_format.h"
+#include "base/reports.h"
+#include "columns/groups.h"
+#include "expr/program.h"
+#include "join/output.h"
+#include "nodes/execnodes.h"
+#include "storage/buffile.h"
+
+struct HgjAggState;
+struct HgjAggregate;
+
+/* How an aggregate's state becomes its value (agg_final.c). */
+typedef enum HgjAggKind
+{
+	HGJ_AGG_COUNT,
+	HGJ_AGG_WORD,				/* the state is the value, and passes by value */
+	HGJ_AGG_AVG_INT,			/* of int2, int4 */
+	HGJ_AGG_SUM_INT8,
+	HGJ_AGG_AVG_INT8,
+	HGJ_AGG_FLOAT4,				/* the state is the value */
+	HGJ_AGG_FLOAT8,
+	HGJ_AGG_AVG_FLOAT,			/* of float4, float8 */
+	HGJ_AGG_SUM_NUMERIC,
+	HGJ_AGG_AVG_NUMERIC,
+	HGJ_AGG_BY_FUNCTION			/* by the transition function, row by row */
+} HgjAggKind;
+
+/* Values for an aggregate, none of them NULL, and the groups they belong to. */
+typedef struct HgjAggRows
+{
+	uint32		n;
+	const uint32 *at;			/* where value i is; NULL: at i */
+	const uint32 *groups;		/* its group; NULL: group 0 for all */
+	const void *values;
+} HgjAggRows;
+
+typedef void (*HgjAggUpdate) (struct HgjAggregate *agg,
+							  const HgjAggRows *rows);
+
+/* An aggregate function that we know (agg_functions.c). */
+typedef struct HgjAggFunction
+{
+	Oid			function;
+	HgjAggKind	kind;
+	uint16		bytes;			/* of its state */
+	HgjAggUpdate update;		/* NULL: counting is all there is to do */
+	uint64		initial;		/* of a state that is one word */
+} HgjAggFunction;
+
+/* The state of a BY_FUNCTION aggregate. */
+typedef struct HgjAggValue
+{
+	Datum		value;
+	uint32		allocated;		/* bytes at a by-reference value */
+	bool		present;
+} HgjAggValue;
+
+/* The state of sum and avg of float4 or float8, as float8_accum() has it. */
+typedef struct HgjAggFloats
+{
+	float8		n;
+	float8		sum;
+	float8		squares;
+} HgjAggFloats;
+
+/* The state of sum and avg of numeric. */
+typedef struct HgjAggNumeric
+{
+	int128		sum;			/* in units of 10^-12, of what fits that */
+	struct HgjNumericRest *rest;	/* what does not (agg_numeric.c), or NULL */
+	int32		scale;			/* the largest display scale */
+} HgjAggNumeric;
+
+/* An expression over the join's columns, evaluated a batch at a time. */
+typedef struct HgjAggExpr
+{
+	Expr	   *expr;
+	int			column;			/* it is this column, or -1 */
+	HgjProgram *program;		/* otherwise, vectorised, or ... */
+	ExprState  *state;			/* ... row by row */
+	bool		attbyval;
+	int16		attlen;
+	HgjBuffer	own;			/* row by row: the values, densely */
+} HgjAggExpr;
+
+/*
+ * What some aggregates have in common: the rows that pass their FILTER, and
+ * the argument's values for these.  Counts, in a word of every group: without
+ * FILTER the NULLs, with one the rows whose argument is not NULL.
+ */
+typedef struct HgjAggInput
+{
+	HgjAggExpr *filter;			/* or NULL */
+	HgjAggExpr *argument;		/* or NULL */
+	Size		counter;		/* in a group's row */
+	uint32	   *filtered;		/* positions in the batch */
+	uint32	   *at;
+	uint32	   *groups;
+	HgjAggRows	rows;
+} HgjAggInput;
+
+typedef struct HgjAggregate
+{
+	const HgjAggFunction *function;
+	HgjAggInput *input;
+	Size		offset;			/* of the state, in a group's row */
+	HgjGroups  *table;
+
+	/* BY_FUNCTION */
+	FmgrInfo	transition;
+	Oid			collation;
+	bool		attbyval;
+	int16		attlen;
+} HgjAggregate;
+
+/* Rows of groups that did not fit, as agg_spill.c writes them. */
+typedef struct HgjAggPartition
+{
+	struct HgjAggPartition *next;
+	BufFile    *file;
+	uint64		rows;
+	int			used_bits;		/* of the hash, that its rows have in common */
+} HgjAggPartition;
+
+typedef struct HgjAggSpill
+{
+	HgjAggPartition *pending;	/* not read yet */
+	HgjAggPartition *reading;	/* where batches come from; NULL: the join */
+	HgjAggPartition **writing;	/* npartitions of them; NULL: nothing spilled */
+	int			npartitions;
+	int			used_bits;
+	HgjBatch   *batch;			/* read back */
+	HgjBuffer  *buffers;		/* its carried columns */
+	StringInfoData row;
+
+	uint64		total_rows;		/* for EXPLAIN */
+	uint64		total_partitions;
+	uint64		total_bytes;
+	bool		logged;			/* the log knows about it */
+} HgjAggSpill;
+
+/* What a partial aggregation has left of a batch (agg_rounds.c). */
+typedef struct HgjAggRounds
+{
+	bool		waiting;		/* there is something left */
+	HgjBatch	rest;			/* of the join's batch */
+	uint32	   *left;			/* its live rows */
+	uint32	   *next;			/* room for those that will be left of it */
+	uint32		nleft;			/* in `next`: they have found no group */
+	uint64		total;			/* tables returned before the end; for EXPLAIN */
+} HgjAggRounds;
+
+/* What a batch is taken in (agg_portions.c). */
+typedef struct HgjAggPortions
+{
+	bool		wanted;			/* otherwise whole batches */
+	int			nwide;			/* columns whose values become states */
+	int		   *wide;
+	uint32		rows;			/* of the next one */
+	uint32		least;			/* of all so far */
+	Size		bytes_before;	/* of the groups */
+	uint32	   *all;			/* 0, 1, 2 ... */
+} HgjAggPortions;
+
+/* What tally.c adds to the database's counters, besides, of all rescans. */
+typedef struct HgjAggCounts
+{
+	bool		wanted;			/* this is no recheck, nor mere EXPLAIN */
+	bool		started;
+	uint64		groups;
+} HgjAggCounts;
+
+typedef enum HgjAggPhase
+{
+	HGJ_AGG_PHASE_READ,			/* read everything */
+	HGJ_AGG_PHASE_RETURN,		/* return the groups in the table */
+	HGJ_AGG_PHASE_DONE
+} HgjAggPhase;
+
+typedef struct HgjAggState
+{
+	CustomScanState css;		/* these two as in an HgjReporter */
+	HgjReports	reports;		/* of HgjAggReport */
+
+	struct HgjJoinState *join;
+	PlanState  *child;
+	int			ncolumns;		/* of the join */
+	const HgjColumn *columns;
+	int			ncarried;		/* those that somebody reads, ... */
+	int		   *carried;		/* by resno - 1 */
+	uint32		batch_rows;		/* live rows that arrays are made for */
+	HgjAggPortions portions;
+
+	bool		partial;		/* return transition states */
+	int			naggs;
+	HgjAggregate *aggs;
+	int			ninputs;
+	HgjAggInput *inputs;
+	HgjGroups	groups;
+
+	/* the batch at hand: rows that have a group */
+	HgjBatch   *batch;
+	const HgjVector **vectors;	/* of the batch, by resno - 1 */
+	uint32		nrows;
+	const uint32 *rows;			/* positions; NULL: all from 0 */
+	const uint32 *row_groups;	/* NULL: there is but one */
+	uint32	   *row_buffer;
+	uint32	   *group_buffer;
+	TupleTableSlot *input_slot; /* one row, for expressions */
+	HgjArena	values;			/* of expressions, for the batch */
+
+	HgjAggPhase phase;
+	uint32		next_group;
+	bool		kept;			/* the table holds the complete result */
+	ExprState  *having;
+	MemoryContext context;
+	HgjAggSpill spill;
+	HgjAggRounds rounds;
+	struct HgjDevice *device;	/* NULL: nobody has asked for a device */
+	bool		ran;			/* for EXPLAIN, from here on */
+	uint64		ngroups;
+	Size		peak_bytes;
+	bool		reported;		/* this worker has */
+	HgjAggCounts counts;
+} HgjAggState;
+
+/* agg_functions.c */
+extern const HgjAggFunction *hgj_agg_function(Oid function);
+
+/* agg_setup.c */
+extern void hgj_agg_setup(HgjAggState *state, EState *estate, int eflags);
+extern void hgj_agg_reserve(HgjAggState *state, uint32 rows);
+extern void hgj_agg_start(HgjAggState *state);
+
+/* agg_input.c */
+extern void hgj_agg_select_rows(HgjAggState *state, HgjBatch *batch);
+extern void hgj_agg_update(HgjAggState *state);
+
+/* agg_portions.c */
+extern void hgj_agg_portions_init(HgjAggState *state);
+extern void hgj_agg_portions_restart(HgjAggState *state);
+extern bool hgj_agg_next_portion(HgjAggState *state, const HgjBatch *batch,
+								 uint32 *from, HgjBatch *portion);
+extern void hgj_agg_portion_done(HgjAggState *state, uint32 rows);
+
+/* agg_final.c */
+extern Datum hgj_agg_result(const HgjAggregate *agg, const char *row,
+							bool partial, bool *isnull);
+
+/* agg_numeric.c */
+extern Datum hgj_numeric_sum(const HgjAggNumeric *state);
+extern Datum hgj_numeric_avg(const HgjAggNumeric *state, int64 n);
+extern Datum hgj_numeric_serialize(const HgjAggNumeric *state, int64 n);
+extern Datum hgj_int128_to_numeric(int128 value);
+extern Datum hgj_int128_serialize(int128 value, int64 n);
+
+/* agg_spill.c */
+extern void hgj_agg_spill_rows(HgjAggState *state, const HgjBatch *batch);
+extern HgjBatch *hgj_agg_spill_next_batch(HgjAggState *state);
+extern bool hgj_agg_spill_next_partition(HgjAggState *state);
+extern void hgj_agg_spill_finish_writing(HgjAggState *state);
+extern void hgj_agg_spill_release(HgjAggState *state);
+
+/* agg_rounds.c */
+extern void hgj_agg_leave_rows(HgjAggState *state, const HgjBatch *batch);
+extern bool hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch,
+							  uint32 from);
+extern const HgjBatch *hgj_agg_rest(HgjAggState *state);
+
+/* agg_tally.c: as hgj_tally_join() */
+extern void hgj_tally_agg(HgjAggState *state);
+
+/* agg_explain.c */
+extern void hgj_agg_explain(CustomScanState *node, List *ancestors,
+							ExplainState *es);
+
+/* Rows that count for the input's aggregates in a group. */
+static inline int64
+hgj_agg_input_count(const HgjAggInput *input, const char *row)
+{
+	int64		rows = *(const int64 *) row;
+
+	if (input->filter)
+		return *(const int64 *) (row + input->counter);
+	if (input->argument)
+		return rows - *(const int64 *) (row + input->counter);
+	return rows;
+}
+
+#endif							/* HGJ_AGG_STATE_H */

@@ -1,0 +1,166 @@
+/*-------------------------------------------------------------------------
+ *
+ * batch.h
+ *	  The unit in which rows travel (DESIGN.md, section 3): column vectors
+ *	  with validity bitmaps, a selection vector, and key words (batch.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_BATCH_H
+#define HGJ_BATCH_H
+
+#include "compat.h"
+
+#include "access/tupmacs.h"
+#include "columns/arena.h"
+#include "columns/dictionary.h"
+#include "columns/keys.h"
+
+/* Rows of a batch of the tuples source: the first is small (LIMIT). */
+#define HGJ_BATCH_FIRST_ROWS	64
+#define HGJ_BATCH_ROWS			4096
+
+/* A column of a child that somebody above it wants. */
+typedef struct HgjColumn
+{
+	AttrNumber	attno;			/* in the child's output */
+	AttrNumber	scan_attno;		/* in custom_scan_tlist */
+	int16		attlen;
+	bool		attbyval;
+	uint8		short_bytes;	/* a text key: nobody looks at values of up to so
+								 * many bytes; 0: not so */
+	uint8		width;			/* bytes in a vector: 1, 2, 4, 8 */
+	HgjDictionary *dictionary;	/* vectors hold its datums, or NULL */
+} HgjColumn;
+
+/*
+ * Values of one column.  Those that pass by value lie as the type stores
+ * them; the others are 8-byte pointers into the batch's arena, or into pages
+ * that the source keeps pinned until the batch is filled again, or what a
+ * dictionary has in their place (encode.c).
+ */
+typedef struct HgjVector
+{
+	uint8		width;
+	bool		has_nulls;		/* validity means something */
+	void	   *values;			/* capacity x width bytes */
+	uint64	   *validity;		/* bit i set: row i is not NULL */
+} HgjVector;
+
+/* A vector that somebody fills again and again. */
+typedef struct HgjBuffer
+{
+	HgjVector	vector;
+	uint32		capacity;
+} HgjBuffer;
+
+typedef struct HgjBatch
+{
+	uint32		capacity;
+	uint32		nrows;			/* positions in the vectors */
+	uint64		first_row;		/* positions of the source before this batch */
+	uint32		nlive;			/* positions that hold a row ... */
+	const uint32 *live;			/* ... ascending; NULL: all nrows of them do */
+	uint32		nsel;			/* live rows whose keys are not NULL */
+	uint32	   *sel;			/* their positions, ascending */
+	int			ncols;
+	HgjVector  *vectors;		/* one per HgjColumn of the side */
+	bool		borrowed;		/* the vectors are another node's */
+	uint32		nwords;
+	uint64	  **words;			/* key words, column by column */
+	HgjArena   *values;			/* by-reference values: own_values, or the
+								 * build side's, which outlives the batch */
+	HgjArena	own_values;
+	MemoryContext context;
+} HgjBatch;
+
+extern HgjBatch *hgj_batch_create(MemoryContext context,
+								  const HgjColumn *columns, int ncols,
+								  uint32 nwords);
+extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
+extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
+extern Size hgj_batch_value_bytes(void);
+extern Size hgj_batch_row_bytes(const HgjBatch *batch);
+extern Size hgj_batch_bytes(const HgjBatch *batch);
+extern void hgj_batch_clear(HgjBatch *batch);
+extern Datum hgj_batch_keep(HgjBatch *batch, const HgjColumn *column,
+							Datum value);
+extern HgjKeys hgj_batch_keys(const HgjBatch *batch);
+extern void hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer,
+							   uint8 width, uint32 rows);
+extern void hgj_vector_all_valid(HgjVector *vector, uint32 rows);
+extern void hgj_values_gather(uint8 width, const void *values,
+							  const uint32 *rows, uint32 n, void *out);
+extern void hgj_vector_all_null(HgjVector *vector, uint32 rows);
+
+/* The datum of `width` bytes at `address`, as fetch_att() makes it. */
+static inline Datum
+hgj_load(const void *address, uint8 width)
+{
+	switch (width)
+	{
+		case 1:
+			return CharGetDatum(*(const char *) address);
+		case 2:
+			return Int16GetDatum(*(const int16 *) address);
+		case 4:
+			return Int32GetDatum(*(const int32 *) address);
+		default:
+			return *(const Datum *) address;
+	}
+}
+
+static inline void
+hgj_store(void *address, uint8 width, Datum value)
+{
+	switch (width)
+	{
+		case 1:
+			*(char *) address = DatumGetChar(value);
+			break;
+		case 2:
+			*(int16 *) address = DatumGetInt16(value);
+			break;
+		case 4:
+			*(int32 *) address = DatumGetInt32(value);
+			break;
+		default:
+			*(Datum *) address = value;
+			break;
+	}
+}
+
+static inline bool
+hgj_vector_is_null(const HgjVector *vector, uint32 row)
+{
+	return vector->has_nulls &&
+		(vector->validity[row / 64] & (UINT64CONST(1) << (row % 64))) == 0;
+}
+
+static inline void
+hgj_vector_set_null(HgjVector *vector, uint32 row)
+{
+	vector->has_nulls = true;
+	vector->validity[row / 64] &= ~(UINT64CONST(1) << (row % 64));
+}
+
+static inline void
+hgj_vector_set_valid(HgjVector *vector, uint32 row)
+{
+	vector->validity[row / 64] |= UINT64CONST(1) << (row % 64);
+}
+
+/* The rows of a batch. */
+static inline uint32
+hgj_batch_nlive(const HgjBatch *batch)
+{
+	return batch->live ? batch->nlive : batch->nrows;
+}
+
+static inline uint32
+hgj_batch_live_row(const HgjBatch *batch, uint32 i)
+{
+	return batch->live ? batch->live[i] : i;
+}
+
+#endif							/* HGJ_BATCH_H */

@@ -1,0 +1,224 @@
+/*-------------------------------------------------------------------------
+ *
+ * dictionary.c
+ *	  Values of a by-reference column, numbered from 0 in the order in which
+ *	  they are first seen.
+ *
+ * A HashGraphAgg that groups by a column of a build side asks the join to store
+ * codes in the place of values (output.c): the build side is hashed and compared
+ * once a row, and the rows that match carry four bytes, which are as good as a
+ * group number.  Values are one code when the grouping operator says that they
+ * are equal; the value that a code stands for is the first one, which is what
+ * grouping may return.
+ *
+ * 1. Hash and compare as HashGraphAgg does for group columns (group_keys.c).
+ * 2. Find the entry, or add one, in an open-addressing table of codes
+ *	  (simplehash.h).
+ * 3. A dictionary that would pass its limit is full from then on: values that
+ *	  it does not have are copied to the caller's arena, as those of a column
+ *	  without a dictionary would be.
+ *
+ * Memory: a context of its own below the caller's; values are copied.  No
+ * locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "columns/groups.h"
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+typedef struct DictionaryEntry
+{
+	uint32		code;			/* also the key: its value is values[code] */
+	uint32		hash;
+	char		status;
+} DictionaryEntry;
+
+struct dict_hash;
+
+struct HgjDictionary
+{
+	MemoryContext context;
+	MemoryContext scratch;		/* of the type's functions */
+	struct dict_hash *table;
+	HgjGroupKey key;			/* how to hash and to compare */
+	uint64		seed;
+	int16		attlen;
+	Size		limit;
+	bool		full;
+	Datum		sought;
+	uint32		sought_hash;
+	Datum	   *values;
+	uint32		nvalues;
+	uint32		max_values;
+};
+
+static bool same_value(HgjDictionary *dictionary, uint32 code, uint32 other);
+
+/* The code that a value which is being looked for goes by. */
+#define CODE_SOUGHT		PG_UINT32_MAX
+
+#define SH_PREFIX		dict
+#define SH_ELEMENT_TYPE DictionaryEntry
+#define SH_KEY_TYPE		uint32
+#define SH_KEY			code
+#define SH_HASH_KEY(tb, key)	\
+	(((HgjDictionary *) (tb)->private_data)->sought_hash)
+#define SH_EQUAL(tb, a, b)		\
+	same_value((HgjDictionary *) (tb)->private_data, a, b)
+#define SH_STORE_HASH
+#define SH_GET_HASH(tb, entry)	((entry)->hash)
+#define SH_SCOPE		static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+#define FIRST_VALUES	64
+
+/* Blocks of values are small, beside the limit. */
+#define MOST_BLOCK_SHARE	32
+
+/*
+ * A dictionary for what the expression is, whose type has values attlen long
+ * (-1: varlena, -2: C string), and a hashable equality operator.
+ */
+HgjDictionary *
+hgj_dictionary_create(MemoryContext context, Node *expr, Oid equality,
+					  int16 attlen)
+{
+	Size		block = ALLOCSET_DEFAULT_INITSIZE;
+	MemoryContext own;
+	MemoryContext old;
+	HgjDictionary *dictionary;
+
+	while (block < ALLOCSET_DEFAULT_MAXSIZE &&
+		   block < get_hash_memory_limit() / MOST_BLOCK_SHARE / 2)
+		block *= 2;
+	own = AllocSetContextCreate(context, "HashGraphAgg dictionary", 0,
+								ALLOCSET_DEFAULT_INITSIZE, block);
+	old = MemoryContextSwitchTo(own);
+	dictionary = palloc0(sizeof(HgjDictionary));
+	dictionary->context = own;
+	dictionary->scratch = AllocSetContextCreate(own, "HashGraphAgg dictionary scratch",
+												ALLOCSET_DEFAULT_SIZES);
+	dictionary->key.attlen = attlen;
+	hgj_group_key_init(&dictionary->key, expr, equality);
+	dictionary->seed = pg_prng_uint64(&pg_global_prng_state);
+	dictionary->attlen = attlen;
+	dictionary->limit = SIZE_MAX;
+	dictionary->max_values = FIRST_VALUES;
+	dictionary->values = palloc(dictionary->max_values * sizeof(Datum));
+	dictionary->table = dict_create(own, dictionary->max_values, dictionary);
+	MemoryContextSwitchTo(old);
+	return dictionary;
+}
+
+/* From now on it may take so many bytes. */
+void
+hgj_dictionary_limit(HgjDictionary *dictionary, Size limit)
+{
+	dictionary->limit = limit;
+}
+
+static bool
+same_value(HgjDictionary *dictionary, uint32 code, uint32 other)
+{
+	Datum		a = code == CODE_SOUGHT ? dictionary->sought : dictionary->values[code];
+	Datum		b = other == CODE_SOUGHT ? dictionary->sought : dictionary->values[other];
+
+	return hgj_group_values_equal(&dictionary->key, dictionary->scratch, a, b);
+}
+
+/* Is there room for another value, while what grows is copied? */
+static bool
+has_room(const HgjDictionary *dictionary, Datum value)
+{
+	const dict_hash *table = dictionary->table;
+	Size		more = hgj_value_bytes(value, dictionary->attlen);
+
+	if (dictionary->nvalues == HGJ_MOST_CODES)
+		return false;
+	if (dictionary->nvalues == dictionary->max_values)
+		more += 2 * (Size) dictionary->max_values * sizeof(Datum);
+	if (table->members >= table->grow_threshold)
+		more += 2 * (Size) table->size * sizeof(DictionaryEntry);
+	return MemoryContextMemAllocated(dictionary->context, false) + more <=
+		dictionary->limit;
+}
+
+/* The code of the value that is sought; there is room. */
+static uint32
+add_value(HgjDictionary *dictionary)
+{
+	MemoryContext old = MemoryContextSwitchTo(dictionary->context);
+	DictionaryEntry *entry;
+	bool		found;
+
+	if (dictionary->nvalues == dictionary->max_values)
+	{
+		dictionary->values = repalloc_huge(dictionary->values,
+										   mul_size((Size) dictionary->max_values * 2,
+													sizeof(Datum)));
+		dictionary->max_values *= 2;
+	}
+	dictionary->values[dictionary->nvalues] = datumCopy(dictionary->sought, false,
+														dictionary->attlen);
+	entry = dict_insert_hash(dictionary->table, CODE_SOUGHT,
+							 dictionary->sought_hash, &found);
+	entry->code = dictionary->nvalues++;
+	MemoryContextSwitchTo(old);
+	return entry->code;
+}
+
+/*
+ * What stands for a value that is not NULL: its code, or, where it has none, a
+ * copy in the arena.
+ */
+Datum
+hgj_dictionary_code(HgjDictionary *dictionary, Datum value, HgjArena *arena)
+{
+	uint64		hash = hgj_group_value_hash(&dictionary->key, dictionary->seed,
+											dictionary->scratch, value);
+	DictionaryEntry *entry;
+
+	dictionary->sought = value;
+	dictionary->sought_hash = (uint32) hash;
+	entry = dict_lookup_hash(dictionary->table, CODE_SOUGHT,
+							 dictionary->sought_hash);
+	if (entry)
+		return UInt32GetDatum(entry->code);
+	if (!dictionary->full && has_room(dictionary, value))
+		return UInt32GetDatum(add_value(dictionary));
+	dictionary->full = true;
+	return hgj_loose_datum(hgj_arena_copy(arena, value, dictionary->attlen));
+}
+
+/*
+ * The value behind a datum; it lives as long as the dictionary, or as the arena
+ * that it has been copied to.
+ */
+Datum
+hgj_dictionary_value(const HgjDictionary *dictionary, Datum datum)
+{
+	if (hgj_datum_is_loose(datum))
+		return hgj_loose_value(datum);
+	Assert(DatumGetUInt32(datum) < dictionary->nvalues);
+	return dictionary->values[DatumGetUInt32(datum)];
+}
+
+/* May there be values without a code? */
+bool
+hgj_dictionary_is_full(const HgjDictionary *dictionary)
+{
+	return dictionary->full;
+}
+
+Size
+hgj_dictionary_bytes(const HgjDictionary *dictionary)
+{
+	return MemoryContextMemAllocated(dictionary->context, true);
+}

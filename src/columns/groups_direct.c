@@ -1,0 +1,254 @@
+/*-------------------------------------------------------------------------
+ *
+ * groups_direct.c
+ *	  Groups by the values of integer-like keys themselves.
+ *
+ * 1. Where the values of every key lie close together (years, codes of a
+ *	  dictionary, numbers of something), they are coordinates in a map that leads
+ *	  to group numbers: no hash, no comparison.  NULL has a place of its own.
+ * 2. The map begins with the range of the first batch.  When a value lies
+ *	  outside, the map is made anew over a larger range from the groups there are.
+ * 3. When it would become too large, or too empty, the caller is told to hash
+ *	  from then on.
+ *
+ * The map is malloc'd and belongs to the group table.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "columns/groups.h"
+#include "engine/hgj_memory.h"
+
+/* Larger maps than this must have a group in one of so many places. */
+#define SMALL_PLACES	(64 * 1024)
+#define SPARSEST		16
+
+#define MOST_PLACES		(8 * 1024 * 1024)
+#define MOST_KEYS		8
+
+/* How many rows ahead places are prefetched. */
+#define PREFETCH		16
+
+/* The part of the memory limit that a map may take. */
+#define SHARE			4
+
+bool
+hgj_groups_can_be_direct(const HgjGroups *groups)
+{
+	for (int k = 0; k < groups->nkeys; k++)
+		if (groups->keys[k].kind != HGJ_GROUP_WORD)
+			return false;
+	return groups->nkeys > 0 && groups->nkeys <= MOST_KEYS;
+}
+
+void
+hgj_groups_leave_direct(HgjGroups *groups)
+{
+	hgj_mem_free(groups->map, (Size) groups->map_size * sizeof(uint32));
+	groups->map = NULL;
+	groups->map_size = 0;
+	groups->direct = false;
+	for (int k = 0; k < groups->nkeys; k++)
+		groups->keys[k].places = 0;
+}
+
+/* Extend the key's range to the values of the batch, within reason. */
+static bool
+extend_range(HgjGroupKey *key, const HgjBatch *batch)
+{
+	const HgjVector *vector = &batch->vectors[key->column];
+	uint32		n = hgj_batch_nlive(batch);
+	int64		least = PG_INT64_MAX;
+	int64		most = PG_INT64_MIN;
+	uint64		range;
+	int64		slack = 0;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		row = hgj_batch_live_row(batch, i);
+		int64		value;
+
+		if (hgj_vector_is_null(vector, row))
+			continue;
+		value = (int64) hgj_load((const char *) vector->values +
+								 (Size) row * vector->width, vector->width);
+		least = Min(least, value);
+		most = Max(most, value);
+	}
+	if (least > most)
+	{
+		key->places = Max(key->places, 1);	/* NULLs only */
+		return true;
+	}
+	if (key->dictionary && least < 0)
+		return false;			/* a value that has no code */
+	if (key->places > 1)
+	{
+		int64		last = key->base + key->places - 2;
+
+		if (least >= key->base && most <= last)
+			return true;
+		least = Min(least, key->base);
+		most = Max(most, last);
+		slack = key->places / 4;
+	}
+	range = (uint64) most - (uint64) least;
+	if (range >= MOST_PLACES)
+		return false;
+	if (least > PG_INT64_MIN + slack && most < PG_INT64_MAX - slack)
+	{
+		least -= slack;
+		range += 2 * slack;
+	}
+	key->base = least;
+	key->places = (uint32) range + 2;
+	return true;
+}
+
+/* Where the group of this row is in the map. */
+static uint32
+place_of(const HgjGroups *groups, char *row)
+{
+	uint32		place = 0;
+
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		const HgjGroupKey *key = &groups->keys[k];
+
+		if (!((uint8 *) row + groups->nulls_offset)[k])
+			place += key->step *
+				(uint32) ((uint64) hgj_group_datums(row)[k] - (uint64) key->base + 1);
+	}
+	return place;
+}
+
+/* Make a map over the batch's values as well.  False: it is not worth it. */
+static bool
+make_map(HgjGroups *groups, const HgjBatch *batch)
+{
+	uint64		size = 1;
+
+	hgj_mem_free(groups->map, (Size) groups->map_size * sizeof(uint32));
+	groups->map = NULL;
+	groups->map_size = 0;
+
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		HgjGroupKey *key = &groups->keys[k];
+
+		if (!extend_range(key, batch))
+			return false;
+		key->step = (uint32) size;
+		size *= key->places;
+		if (size > MOST_PLACES)
+			return false;
+	}
+	if (size > SMALL_PLACES &&
+		size / SPARSEST > Max((double) groups->ngroups, groups->expected))
+		return false;
+	if (size * sizeof(uint32) > groups->limit / SHARE)
+		return false;
+
+	groups->map = hgj_groups_allocate(size * sizeof(uint32));
+	groups->map_size = (uint32) size;
+	memset(groups->map, 0, size * sizeof(uint32));
+	for (uint32 g = 0; g < groups->ngroups; g++)
+		groups->map[place_of(groups, hgj_group_row(groups, g))] = g + 1;
+	return true;
+}
+
+/* Add the coordinates of the live rows, from values of `type`. */
+#define ADD_COORDINATES(type) \
+	do { \
+		const type *values = vector->values; \
+		if (live == NULL && !vector->has_nulls) \
+			for (uint32 i = 0; i < n; i++) \
+			{ \
+				uint64		at = (uint64) (int64) values[i] - base; \
+				outside |= at >= places; \
+				places_of[i] += step * (uint32) (at + 1); \
+			} \
+		else \
+			for (uint32 i = 0; i < n; i++) \
+			{ \
+				uint32		row = live ? live[i] : i; \
+				uint64		at = (uint64) (int64) values[row] - base; \
+				if (hgj_vector_is_null(vector, row)) \
+					continue; \
+				outside |= at >= places; \
+				places_of[i] += step * (uint32) (at + 1); \
+			} \
+	} while (0)
+
+/* True: one of the values is not covered. */
+static bool
+add_coordinates(const HgjGroupKey *key, const HgjBatch *batch, uint32 *places_of)
+{
+	const HgjVector *vector = &batch->vectors[key->column];
+	const uint32 *live = batch->live;
+	uint32		n = hgj_batch_nlive(batch);
+	uint64		base = (uint64) key->base;
+	uint32		places = key->places - 1;
+	uint32		step = key->step;
+	bool		outside = false;
+
+	switch (vector->width)
+	{
+		case 1:
+			ADD_COORDINATES(char);
+			break;
+		case 2:
+			ADD_COORDINATES(int16);
+			break;
+		case 4:
+			ADD_COORDINATES(int32);
+			break;
+		default:
+			ADD_COORDINATES(int64);
+			break;
+	}
+	return outside;
+}
+
+/*
+ * As hgj_groups_assign().  False: a map will not do any more; nothing has been
+ * assigned or added then.
+ */
+bool
+hgj_groups_assign_direct(HgjGroups *groups, const HgjBatch *batch)
+{
+	uint32		n = hgj_batch_nlive(batch);
+	uint32	   *of = groups->of;
+	bool		outside = (groups->map == NULL);
+	bool		prefetch = groups->ngroups * groups->stride > HGJ_PREFETCH_BYTES;
+
+	if (!outside)
+	{
+		memset(of, 0, n * sizeof(uint32));
+		for (int k = 0; k < groups->nkeys; k++)
+			outside |= add_coordinates(&groups->keys[k], batch, of);
+	}
+	if (outside)
+	{
+		if (!make_map(groups, batch))
+			return false;
+		memset(of, 0, n * sizeof(uint32));
+		for (int k = 0; k < groups->nkeys; k++)
+			(void) add_coordinates(&groups->keys[k], batch, of);
+	}
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32	   *entry = &groups->map[of[i]];
+
+		if (prefetch && i + PREFETCH < n)
+			__builtin_prefetch(&groups->map[of[i + PREFETCH]]);
+		if (unlikely(*entry == 0))
+			*entry = hgj_groups_add(groups, i) + 1; /* HGJ_NO_GROUP gives 0 */
+		of[i] = *entry - 1;
+		if (prefetch)
+			__builtin_prefetch(hgj_group_row(groups, of[i]));
+	}
+	return true;
+}

@@ -1,0 +1,312 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_store.c
+ *	  Fixed-stride records of the build side, found by number, which is the row
+ *	  id unless rows share records (shared_records.c).
+ *
+ * 1. A record holds the columns that are wanted above the join, or by a
+ *	  residual clause or recheck: widest first, so that nothing needs padding,
+ *	  then a bit per column that says NULL.  By-reference values are pointers
+ *	  into the store's arena.  Columns that only serve as raw keys are not here:
+ *	  the engine has them.  A dictionary's datum takes four bytes; the few that
+ *	  are no codes lie in an array beside the records.
+ * 2. Records lie row by row, not column by column, because matches fetch whole
+ *	  rows in random order: one cache miss a match instead of one a column.
+ * 3. They are kept in chunks of a power of two records, at most about 2 MB
+ *	  each (a huge page) or a sixteenth of the memory limit, so that growing
+ *	  never copies and takes little ahead.
+ *
+ * The chunks and arenas are malloc'd memory; node.c's reset callback frees
+ * them on abort.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "columns/row_store.h"
+#include "engine/hgj_memory.h"
+#include "utils/memutils.h"
+
+#define HGJ_CHUNK_LARGEST	((Size) 2 * 1024 * 1024)
+
+/*
+ * Lay records out whose columns begin at `offset`: the widest first, then a
+ * NULL bit for each.  The columns' widths must be set.  Returns where the record
+ * goes on.
+ */
+uint32
+hgj_record_layout(HgjStoredColumn *columns, int ncols, uint32 offset)
+{
+	static const uint8 widths[] = {8, 4, 2, 1};
+
+	for (int w = 0; w < lengthof(widths); w++)
+		for (int i = 0; i < ncols; i++)
+			if (columns[i].width == widths[w])
+			{
+				columns[i].offset = offset;
+				offset += widths[w];
+			}
+	for (int i = 0; i < ncols; i++)
+	{
+		columns[i].null_byte = offset + i / 8;
+		columns[i].null_bit = 1 << (i % 8);
+	}
+	return offset + (ncols + 7) / 8;
+}
+
+/*
+ * Lay the records out.  `columns` are the build side's, in the order of a
+ * batch's vectors.  expected_rows and memory_limit only size the chunks.
+ */
+void
+hgj_row_store_init(HgjRowStore *store, MemoryContext context,
+				   const HgjColumn *columns, int ncols, double expected_rows,
+				   Size memory_limit)
+{
+	uint32		bytes;
+	Size		largest = Min(HGJ_CHUNK_LARGEST, memory_limit / 16);
+	Size		rows;
+
+	memset(store, 0, sizeof(*store));
+	store->context = context;
+	hgj_arena_limit(&store->values, memory_limit);
+	hgj_arena_limit(&store->next_values, memory_limit);
+	if (ncols == 0)
+		return;
+
+	store->columns = MemoryContextAllocZero(context,
+											mul_size(ncols, sizeof(HgjStoredColumn)));
+	store->ncols = ncols;		/* from here on there are columns to free */
+	for (int i = 0; i < ncols; i++)
+	{
+		store->columns[i].coded = columns[i].dictionary != NULL;
+		store->columns[i].width = columns[i].dictionary ?
+			sizeof(uint32) : columns[i].width;
+	}
+	bytes = hgj_record_layout(store->columns, ncols, 0);
+	store->stride = TYPEALIGN(bytes <= 4 ? 4 : 8, bytes);
+
+	rows = Max((Size) Min(expected_rows, 1e9), 1);
+	store->chunk_shift = 6;
+	while (((Size) 1 << store->chunk_shift) < rows &&
+		   (((Size) 2 << store->chunk_shift) * store->stride) <= largest)
+		store->chunk_shift++;
+	store->chunk_bytes = ((Size) 1 << store->chunk_shift) * store->stride;
+}
+
+static void *
+allocate(HgjRowStore *store, Size bytes)
+{
+	void	   *result =
+		hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the build side of a HashGraphJoin."));
+
+	store->allocated += hgj_mem_footprint(bytes);
+	return result;
+}
+
+static void
+add_chunk(HgjRowStore *store)
+{
+
+	if (store->nchunks == store->max_chunks)
+	{
+		uint32		max = store->max_chunks ? store->max_chunks * 2 : 16;
+		Size		bytes = mul_size(max, sizeof(char *));
+
+		store->chunks = store->chunks ?
+			repalloc_huge(store->chunks, bytes) :
+			MemoryContextAllocHuge(store->context, bytes);
+		store->max_chunks = max;
+	}
+	store->chunks[store->nchunks] = allocate(store, store->chunk_bytes);
+	store->nchunks++;
+}
+
+static void
+free_loose(HgjRowStore *store, HgjStoredColumn *column)
+{
+	Size		bytes = (Size) column->max_loose * sizeof(Datum);
+
+	if (column->loose == NULL)
+		return;
+	store->allocated -= hgj_mem_footprint(bytes);
+	hgj_mem_free(column->loose, bytes);
+	column->loose = NULL;
+	column->nloose = column->max_loose = 0;
+}
+
+/* What stands in a record for a datum that is no code. */
+static uint32
+store_loose(HgjRowStore *store, HgjStoredColumn *column, Datum datum)
+{
+	if (column->nloose == column->max_loose)
+	{
+		uint32		nloose = column->nloose;
+		uint32		larger = nloose ? nloose + nloose / 2 : 64;
+		Datum	   *loose = allocate(store, (Size) larger * sizeof(Datum));
+
+		if (nloose > 0)
+			memcpy(loose, column->loose, (Size) nloose * sizeof(Datum));
+		free_loose(store, column);
+		column->loose = loose;
+		column->nloose = nloose;
+		column->max_loose = larger;
+	}
+	column->loose[column->nloose] = datum;
+	return HGJ_STORED_LOOSE + column->nloose++;
+}
+
+/* append_column() for datums of a dictionary. */
+static void
+append_codes(HgjRowStore *store, HgjStoredColumn *column,
+			 const HgjVector *vector, uint32 from, uint32 n, char *record)
+{
+	char	   *target = record + column->offset;
+
+	for (uint32 i = 0; i < n; i++, target += store->stride)
+	{
+		Datum		datum = ((const Datum *) vector->values)[from + i];
+
+		if (hgj_vector_is_null(vector, from + i))
+			*(uint32 *) target = 0;
+		else
+			*(uint32 *) target = likely(!hgj_datum_is_loose(datum)) ?
+				DatumGetUInt32(datum) : store_loose(store, column, datum);
+	}
+}
+
+/* Copy one column of rows [from, from + n) of the batch; all in one chunk. */
+static void
+append_column(HgjRowStore *store, HgjStoredColumn *column,
+			  const HgjVector *vector, uint32 from, uint32 n, char *record)
+{
+	char	   *target = record + column->offset;
+	uint32		stride = store->stride;
+
+	switch (column->coded ? 0 : column->width)
+	{
+		case 0:
+			append_codes(store, column, vector, from, n, record);
+			break;
+		case 8:
+			for (uint32 i = 0; i < n; i++, target += stride)
+				*(Datum *) target = ((const Datum *) vector->values)[from + i];
+			break;
+		case 4:
+			for (uint32 i = 0; i < n; i++, target += stride)
+				*(int32 *) target = ((const int32 *) vector->values)[from + i];
+			break;
+		case 2:
+			for (uint32 i = 0; i < n; i++, target += stride)
+				*(int16 *) target = ((const int16 *) vector->values)[from + i];
+			break;
+		default:
+			for (uint32 i = 0; i < n; i++, target += stride)
+				*target = ((const char *) vector->values)[from + i];
+			break;
+	}
+
+	if (!vector->has_nulls)
+		return;
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_vector_is_null(vector, from + i))
+		{
+			record[(Size) i * stride + column->null_byte] |= column->null_bit;
+			column->has_nulls = true;
+		}
+}
+
+/* Write the records of rows [from, from + n) of a batch, one after another. */
+void
+hgj_row_store_write(HgjRowStore *store, const HgjBatch *batch, uint32 from,
+					uint32 n, char *records)
+{
+	for (uint32 i = 0; i < n; i++)
+		memset(records + (Size) i * store->stride + store->columns[0].null_byte,
+			   0, (store->ncols + 7) / 8);
+	for (int c = 0; c < store->ncols; c++)
+		append_column(store, &store->columns[c], &batch->vectors[c], from, n,
+					  records);
+}
+
+/* Add a record that has been written elsewhere; returns its number. */
+uint32
+hgj_row_store_add(HgjRowStore *store, const char *record)
+{
+	uint32		number = store->nrows;
+
+	if (number >> store->chunk_shift == store->nchunks)
+		add_chunk(store);
+	memcpy(hgj_row_store_record(store, number), record, store->stride);
+	store->nrows++;
+	return number;
+}
+
+/*
+ * Add the rows of a batch; they get the next record numbers.  By-reference
+ * values must lie in the store's arena already (the batch was lent it).
+ */
+void
+hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch)
+{
+	uint32		done = 0;
+
+	if (store->stride == 0)
+	{
+		store->nrows += batch->nrows;
+		return;
+	}
+	while (done < batch->nrows)
+	{
+		uint32		in_chunk = store->nrows & ((UINT32_C(1) << store->chunk_shift) - 1);
+		uint32		n = Min(batch->nrows - done,
+							(UINT32_C(1) << store->chunk_shift) - in_chunk);
+
+		if (in_chunk == 0 && store->nrows >> store->chunk_shift == store->nchunks)
+			add_chunk(store);
+		hgj_row_store_write(store, batch, done, n,
+							hgj_row_store_record(store, store->nrows));
+		store->nrows += n;
+		done += n;
+	}
+}
+
+/*
+ * Forget the rows, before the next pass.  The values of the batch that was
+ * read ahead for it become the store's.
+ */
+void
+hgj_row_store_clear(HgjRowStore *store)
+{
+	HgjArena	empty;
+
+	if (store->shared)
+		hgj_share_records_clear(store);
+	store->nrows = 0;			/* the chunks are used again */
+	for (int c = 0; c < store->ncols; c++)
+	{
+		store->columns[c].has_nulls = false;
+		store->columns[c].nloose = 0;
+	}
+	hgj_arena_free(&store->values);
+	empty = store->values;
+	store->values = store->next_values;
+	store->next_values = empty;
+}
+
+/* Give all memory back but the layout's; the store is empty then. */
+void
+hgj_row_store_free(HgjRowStore *store)
+{
+	for (uint32 i = 0; i < store->nchunks; i++)
+		hgj_mem_free(store->chunks[i], store->chunk_bytes);
+	for (int c = 0; c < store->ncols; c++)
+		free_loose(store, &store->columns[c]);
+	store->nchunks = 0;
+	if (store->shared)
+		hgj_share_records_clear(store);
+	store->nrows = 0;
+	store->allocated = 0;
+	hgj_arena_free(&store->values);
+	hgj_arena_free(&store->next_values);
+}

@@ -1,0 +1,108 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_store.h
+ *	  The columns of the build side that matches return (row_store.c), and how
+ *	  rows come to share a record (shared_records.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_ROW_STORE_H
+#define HGJ_ROW_STORE_H
+
+#include "compat.h"
+
+#include "columns/batch.h"
+
+typedef struct HgjStoredColumn
+{
+	uint32		offset;			/* in the record */
+	uint32		null_byte;		/* its NULL bit: byte of the record ... */
+	uint8		null_bit;		/* ... and mask */
+	uint8		width;
+	bool		has_nulls;		/* some record has set its NULL bit */
+	bool		coded;			/* four bytes for a dictionary's datum: its code,
+								 * or, from HGJ_STORED_LOOSE on, a place in: */
+	uint32		nloose;
+	uint32		max_loose;
+	Datum	   *loose;			/* datums without a code */
+} HgjStoredColumn;
+
+#define HGJ_STORED_LOOSE	(UINT32_C(1) << 31)
+
+typedef struct HgjRowStore
+{
+	int			ncols;
+	HgjStoredColumn *columns;
+	uint32		stride;			/* bytes of a record; 0 when there are none */
+	uint32		chunk_shift;	/* log2 of the records in a chunk */
+	Size		chunk_bytes;
+	uint32		nrows;
+	uint32		nchunks;
+	uint32		max_chunks;
+	char	  **chunks;
+	Size		allocated;		/* bytes of the chunks */
+	HgjArena	values;			/* by-reference values of the records */
+	HgjArena	next_values;	/* those of rows read ahead for the next pass */
+	MemoryContext context;
+
+	struct HgjSharedRecords *shared;	/* rows may share one (shared_records.c) */
+} HgjRowStore;
+
+extern uint32 hgj_record_layout(HgjStoredColumn *columns, int ncols,
+								uint32 offset);
+extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
+							   const HgjColumn *columns, int ncols,
+							   double expected_rows, Size memory_limit);
+extern void hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch);
+extern void hgj_row_store_write(HgjRowStore *store, const HgjBatch *batch,
+								uint32 from, uint32 n, char *records);
+extern uint32 hgj_row_store_add(HgjRowStore *store, const char *record);
+extern void hgj_row_store_clear(HgjRowStore *store);
+extern void hgj_row_store_free(HgjRowStore *store);
+
+/* shared_records.c */
+extern void hgj_share_records_init(HgjRowStore *store, Size memory_limit);
+extern const uint32 *hgj_share_records(HgjRowStore *store,
+									   const HgjBatch *batch);
+extern void hgj_share_records_clear(HgjRowStore *store);
+extern Size hgj_share_records_bytes(const HgjRowStore *store);
+
+static inline Size
+hgj_row_store_bytes(const HgjRowStore *store)
+{
+	return (store->shared ? hgj_share_records_bytes(store) : 0) +
+		store->allocated + store->values.allocated +
+		store->next_values.allocated;
+}
+
+static inline char *
+hgj_row_store_record(const HgjRowStore *store, uint32 row)
+{
+	return store->chunks[row >> store->chunk_shift] +
+		(Size) (row & ((UINT32_C(1) << store->chunk_shift) - 1)) * store->stride;
+}
+
+/* What a dictionary had for the value that a coded column has stored. */
+static inline Datum
+hgj_stored_datum(const HgjStoredColumn *column, uint32 stored)
+{
+	return likely(stored < HGJ_STORED_LOOSE) ? (Datum) stored :
+		column->loose[stored - HGJ_STORED_LOOSE];
+}
+
+static inline Datum
+hgj_record_load(const HgjStoredColumn *column, const char *record)
+{
+	Datum		datum = hgj_load(record + column->offset, column->width);
+
+	return column->coded ?
+		hgj_stored_datum(column, DatumGetUInt32(datum)) : datum;
+}
+
+static inline bool
+hgj_record_is_null(const HgjStoredColumn *column, const char *record)
+{
+	return (record[column->null_byte] & column->null_bit) != 0;
+}
+
+#endif							/* HGJ_ROW_STORE_H */

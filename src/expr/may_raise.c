@@ -1,0 +1,351 @@
+/*-------------------------------------------------------------------------
+ *
+ * may_raise.c
+ *	  Can the evaluation of a row raise an error, or have an effect?
+ *
+ * 1. An expression cannot if all its nodes are of forms known here, and its
+ *	  functions are leakproof, or are on a list of those that are not marked so
+ *	  but accept any value: comparisons of numbers and strings, LIKE with a
+ *	  plain pattern.  A leakproof function has no side effects and raises no
+ *	  error that depends on its arguments; that is what the mark is for.
+ * 2. Nor can a parameter that a nested loop or a correlated subquery has set: it
+ *	  is a value.  The first look at the result of an InitPlan runs that; so does
+ *	  the one at the columns of UPDATE's (a, b) = (SELECT ...).  The plan says which
+ *	  parameters these are, and no other is.
+ * 3. The rows of a plan cannot if none of its expressions can, as far down as
+ *	  rows are made one by one: what is below a Sort has all run when the first
+ *	  row comes out.
+ * 4. The same expressions say whether a plan may be run again without being
+ *	  noticed.
+ *
+ * To say yes wrongly costs time, to say no wrongly an error that PostgreSQL
+ * would not have raised, so whatever is not known can.
+ *
+ * No memory, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/transam.h"
+#include "base/plan_format.h"
+#include "catalog/pg_type.h"
+#include "expr/demand.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+/* Step 1: a function, whatever its arguments. */
+bool
+hgj_function_may_raise(Oid funcid, Oid collation)
+{
+	switch (funcid)
+	{
+		case F_NUMERIC_EQ:
+		case F_NUMERIC_NE:
+		case F_NUMERIC_LT:
+		case F_NUMERIC_LE:
+		case F_NUMERIC_GT:
+		case F_NUMERIC_GE:
+		case F_LENGTH_TEXT:
+		case F_OCTET_LENGTH_TEXT:
+		case F_OCTET_LENGTH_BYTEA:
+			return false;
+		case F_TEXT_LT:
+		case F_TEXT_LE:
+		case F_TEXT_GT:
+		case F_TEXT_GE:
+		case F_BPCHARLT:
+		case F_BPCHARLE:
+		case F_BPCHARGT:
+		case F_BPCHARGE:
+			return !OidIsValid(collation);
+		default:
+			return !get_func_leakproof(funcid);
+	}
+}
+
+/* The hash function of a key. */
+bool
+hgj_hash_may_raise(Oid funcid)
+{
+	return funcid >= FirstNormalObjectId || funcid == F_HASH_RECORD ||
+		funcid == F_HASH_RECORD_EXTENDED;
+}
+
+static bool
+function_may_raise(Oid funcid, void *context)
+{
+	return hgj_function_may_raise(funcid, *(Oid *) context);
+}
+
+/* LIKE fails when a pattern ends in the midst of an escape. */
+static bool
+is_plain_like(const OpExpr *expr)
+{
+	const Const *pattern;
+	text	   *value;
+
+	if (expr->opfuncid != F_TEXTLIKE && expr->opfuncid != F_TEXTNLIKE)
+		return false;
+	pattern = lsecond(expr->args);
+	if (!IsA(pattern, Const) || pattern->consttype != TEXTOID ||
+		!OidIsValid(expr->inputcollid) ||
+		!get_collation_isdeterministic(expr->inputcollid))
+		return false;
+	if (pattern->constisnull)
+		return true;
+	value = DatumGetTextPP(pattern->constvalue);
+	return memchr(VARDATA_ANY(value), '\\', VARSIZE_ANY_EXHDR(value)) == NULL;
+}
+
+static bool sets_param(const Plan *plan, int paramid);
+
+static bool
+any_sets_param(const List *plans, int paramid)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		if (sets_param(lfirst(lc), paramid))
+			return true;
+	return false;
+}
+
+/* Does a subplan of this node, or of one below it, set the parameter? */
+static bool
+sets_param(const Plan *plan, int paramid)
+{
+	ListCell   *lc;
+
+	if (plan == NULL)
+		return false;
+	check_stack_depth();
+	foreach(lc, plan->initPlan)
+		if (list_member_int(lfirst_node(SubPlan, lc)->setParam, paramid))
+			return true;
+	foreach(lc, plan->targetlist)
+	{
+		SubPlan    *subplan = (SubPlan *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (subplan && IsA(subplan, SubPlan) &&
+			list_member_int(subplan->setParam, paramid))
+			return true;
+	}
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			return any_sets_param(((const Append *) plan)->appendplans, paramid);
+		case T_MergeAppend:
+			return any_sets_param(((const MergeAppend *) plan)->mergeplans, paramid);
+		case T_SubqueryScan:
+			return sets_param(((const SubqueryScan *) plan)->subplan, paramid);
+		case T_CustomScan:
+			return any_sets_param(((const CustomScan *) plan)->custom_plans, paramid);
+		default:				/* what is below a BitmapAnd has no subplans */
+			return sets_param(plan->lefttree, paramid) ||
+				sets_param(plan->righttree, paramid);
+	}
+}
+
+/* Step 2. */
+bool
+hgj_param_may_raise(const Param *param, const EState *estate)
+{
+	const PlannedStmt *stmt = estate->es_plannedstmt;
+
+	if (param->paramkind == PARAM_EXTERN)
+		return false;
+	return param->paramkind != PARAM_EXEC || stmt == NULL ||
+		sets_param(stmt->planTree, param->paramid) ||
+		any_sets_param(stmt->subplans, param->paramid);
+}
+
+/* context: the EState */
+static bool
+may_raise_walker(Node *node, void *context)
+{
+	Oid			collation = InvalidOid;
+
+	if (node == NULL)
+		return false;
+	check_stack_depth();
+	switch (nodeTag(node))
+	{
+		case T_OpExpr:
+			if (((OpExpr *) node)->opretset)
+				return true;
+			if (is_plain_like((OpExpr *) node))
+				return expression_tree_walker(node, may_raise_walker, context);
+			break;
+		case T_FuncExpr:
+			if (((FuncExpr *) node)->funcretset)
+				return true;
+			break;
+		case T_Param:
+			return hgj_param_may_raise((Param *) node, context);
+		case T_List:
+		case T_TargetEntry:
+		case T_Var:
+		case T_Const:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+		case T_ScalarArrayOpExpr:
+		case T_BoolExpr:
+		case T_RelabelType:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+			break;
+		default:
+			return true;
+	}
+	if (!IsA(node, List) && !IsA(node, TargetEntry) && !IsA(node, CaseWhen))
+		collation = exprInputCollation(node);
+	if (check_functions_in_node(node, function_may_raise, &collation))
+		return true;
+	return expression_tree_walker(node, may_raise_walker, context);
+}
+
+/* An expression of a plan, or a list of them. */
+bool
+hgj_may_raise(Node *node, EState *estate)
+{
+	return may_raise_walker(node, estate);
+}
+
+static bool
+calls_volatile(Node *node, EState *estate)
+{
+	return contain_volatile_functions(node);
+}
+
+/* Does an expression of the plan node itself pass the test, or a list of them? */
+static bool
+any_expression(const PlanState *ps, bool (*test) (Node *, EState *))
+{
+	const Plan *plan = ps->plan;
+
+#define TEST(type, field) \
+	test((Node *) ((const type *) plan)->field, ps->state)
+
+	if (TEST(Plan, qual) || TEST(Plan, targetlist))
+		return true;
+	switch (nodeTag(plan))
+	{
+		case T_Result:
+			return TEST(Result, resconstantqual);
+		case T_SampleScan:
+			return TEST(SampleScan, tablesample->args) ||
+				TEST(SampleScan, tablesample->repeatable);
+		case T_IndexScan:
+			return TEST(IndexScan, indexqualorig) ||
+				TEST(IndexScan, indexorderbyorig);
+		case T_IndexOnlyScan:
+			return TEST(IndexOnlyScan, indexqual) ||
+				TEST(IndexOnlyScan, indexorderby);
+		case T_BitmapIndexScan:
+			return TEST(BitmapIndexScan, indexqualorig);
+		case T_BitmapHeapScan:
+			return TEST(BitmapHeapScan, bitmapqualorig);
+		case T_TidScan:
+			return TEST(TidScan, tidquals);
+		case T_ValuesScan:
+			return TEST(ValuesScan, values_lists);
+		case T_NestLoop:
+			return TEST(Join, joinqual);
+		case T_MergeJoin:
+			return TEST(Join, joinqual) || TEST(MergeJoin, mergeclauses);
+		case T_HashJoin:
+			return TEST(Join, joinqual) || TEST(HashJoin, hashclauses);
+		case T_Memoize:
+			return TEST(Memoize, param_exprs);
+		case T_Limit:
+			return TEST(Limit, limitOffset) || TEST(Limit, limitCount);
+		case T_CustomScan:
+			return TEST(CustomScan, custom_exprs);
+		default:
+			return false;
+	}
+#undef TEST
+}
+
+/* Step 3. */
+static bool
+rows_may_raise_walker(PlanState *ps, void *context)
+{
+	const Plan *plan = ps->plan;
+
+	switch (nodeTag(plan))
+	{
+		case T_Sort:
+			return false;
+		case T_Result:
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_BitmapIndexScan:
+		case T_BitmapAnd:
+		case T_BitmapOr:
+		case T_TidScan:
+		case T_SubqueryScan:
+		case T_NamedTuplestoreScan:
+		case T_WorkTableScan:
+		case T_Append:
+		case T_MergeAppend:
+		case T_Material:
+		case T_Memoize:
+		case T_Hash:
+		case T_Unique:
+		case T_Limit:
+		case T_Gather:
+		case T_GatherMerge:
+		case T_ValuesScan:
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_HashJoin:
+			break;
+		case T_CteScan:
+			if (rows_may_raise_walker(((CteScanState *) ps)->cteplanstate, context))
+				return true;
+			break;
+		case T_CustomScan:
+			if (strcmp(((const CustomScan *) plan)->methods->CustomName,
+					   HGJ_NODE_NAME) != 0)
+				return true;
+			break;
+		default:
+			return true;
+	}
+	return any_expression(ps, hgj_may_raise) ||
+		planstate_tree_walker(ps, rows_may_raise_walker, context);
+}
+
+/* Can asking the node for one more row? */
+bool
+hgj_rows_may_raise(PlanState *ps)
+{
+	return rows_may_raise_walker(ps, NULL);
+}
+
+static bool
+calls_volatile_walker(PlanState *ps, void *context)
+{
+	return any_expression(ps, calls_volatile) ||
+		planstate_tree_walker(ps, calls_volatile_walker, context);
+}
+
+/* Step 4: would reading the node again call a volatile function again? */
+bool
+hgj_calls_volatile(PlanState *ps)
+{
+	return calls_volatile_walker(ps, NULL);
+}

@@ -1,0 +1,286 @@
+/*-------------------------------------------------------------------------
+ *
+ * program.c
+ *	  Run a program: a filter narrows a selection of rows, clause by clause; an
+ *	  expression makes a vector.
+ *
+ * 1. Rows are taken in chunks, so that what is computed for one step is still in
+ *	  cache when the next one reads it.
+ * 2. A filter hands the rows that have passed one clause to the next.
+ * 3. When a row of a chunk raises an error, the chunk is run again row by row:
+ *	  the error is then that of the first such row, and of the first function
+ *	  that fails for it, as in PostgreSQL.  Or the rows before it are all that
+ *	  is returned, and the error is left to whoever runs that row again.  That
+ *	  is for loops, which only say that they failed.
+ * 4. A function that is not plain (program_call.c) raises its error itself.  That
+ *	  of the first row is the first to come, unless something else in the program
+ *	  can raise one, too: the rows are run one at a time from the start then.
+ *
+ * Everything is in the program's memory context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "expr/program_private.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+void
+hgj_program_start(HgjProgram *program, ExprContext *econtext)
+{
+	program->econtext = econtext;
+	for (int i = 0; i < program->nconstants; i++)
+	{
+		HgjStep    *step = program->constants[i];
+
+		if (step->constant->state == NULL)
+			continue;
+		step->constant->ready = false;
+		step->spread = false;
+		if (step->set)
+			hgj_set_reset(step->set);
+		if (step->texts)
+			hgj_text_set_reset(step->texts);
+	}
+	for (int i = 0; i < program->nclauses; i++)
+		if (program->clauses[i].nbounds > 0 ||
+			program->clauses[i].test == HGJ_TEST_MEMBER)
+			program->clauses[i].prepared = false;
+}
+
+int
+hgj_program_input(const HgjProgram *program)
+{
+	if (program->root && program->root->op == HGJ_STEP_INPUT)
+		return program->root->input;
+	return -1;
+}
+
+/* Is there a constant that can raise an error, and has yet to be evaluated? */
+static bool
+constants_raise(const HgjProgram *program)
+{
+	for (int i = 0; i < program->nconstants; i++)
+		if (program->constants[i]->lazy &&
+			program->constants[i]->constant->state != NULL &&
+			!program->constants[i]->constant->ready)
+			return true;
+	return false;
+}
+
+/* Step 4: could a call raise the error of a row that is not the first to fail? */
+static bool
+order_matters(const HgjProgram *program)
+{
+	return program->calls_at_once &&
+		(program->nraising > 1 || constants_raise(program));
+}
+
+/*
+ * Run each of the rows alone through the filter from this clause on.  The first
+ * row that fails raises its error, or if `stop` is given becomes *stop; those
+ * before it that pass are put out then, and their number is returned.
+ */
+static uint32
+filter_singly(HgjProgram *program, int first_clause, const HgjRows *rows,
+			  uint32 *out, uint32 *stop)
+{
+	uint32		passed = 0;
+
+	program->single = (stop == NULL);
+	for (uint32 i = 0; i < rows->n; i++)
+	{
+		uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
+		HgjRows		one = {.sel = &row, .n = 1};
+		uint32		same;
+		int			c = first_clause;
+
+		program->failed = false;
+		while (c < program->nclauses &&
+			   hgj_clause_run(program, &program->clauses[c], &one, &same) > 0)
+			c++;
+		if (program->failed)
+		{
+			*stop = row;
+			return passed;
+		}
+		if (c == program->nclauses)
+			out[passed++] = row;
+	}
+	program->single = false;
+	return passed;
+}
+
+static uint32
+filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out,
+			 uint32 *stop)
+{
+	HgjRows		rows = *chunk;
+
+	if (order_matters(program))
+		return filter_singly(program, 0, chunk, out, stop);
+	for (int c = 0; c < program->nclauses && rows.n > 0; c++)
+	{
+		uint32		n = hgj_clause_run(program, &program->clauses[c], &rows,
+									   out);
+
+		if (unlikely(program->failed))
+		{
+			n = filter_singly(program, c, &rows, out, stop);
+			if (!program->failed)
+				elog(ERROR, "a filter of a HashGraphJoin did not fail again");
+			return n;
+		}
+		rows.sel = out;
+		rows.n = n;
+	}
+	return rows.n;
+}
+
+/* The chunk that begins with the first'th of n rows. */
+static inline HgjRows
+chunk_of(const uint32 *sel, uint32 first, uint32 n)
+{
+	return (HgjRows) {
+		.sel = sel ? sel + first : NULL,
+		.first = first,
+		.n = Min(HGJ_CHUNK, n - first)
+	};
+}
+
+/* Both public functions: with stop NULL, errors are raised. */
+static inline uint32
+filter_rows(HgjProgram *program, const HgjVector *const *inputs,
+			const uint32 *sel, uint32 n, uint32 *out, uint32 *stop)
+{
+	uint32		passed = 0;
+
+	Assert(stop == NULL || !program->calls_raise);
+	program->inputs = inputs;
+	program->failed = program->single = false;
+	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
+	{
+		HgjRows		chunk = chunk_of(sel, first, n);
+
+		CHECK_FOR_INTERRUPTS();
+		passed += filter_chunk(program, &chunk, out + passed, stop);
+		if (program->failed)
+			break;
+	}
+	return passed;
+}
+
+uint32
+hgj_program_filter(HgjProgram *program, const HgjVector *const *inputs,
+				   const uint32 *sel, uint32 n, uint32 *out)
+{
+	return filter_rows(program, inputs, sel, n, out, NULL);
+}
+
+uint32
+hgj_program_filter_until(HgjProgram *program, const HgjVector *const *inputs,
+						 const uint32 *sel, uint32 n, uint32 *out,
+						 uint32 *stop)
+{
+	*stop = PG_UINT32_MAX;
+	return filter_rows(program, inputs, sel, n, out, stop);
+}
+
+/*
+ * Would running it for many rows raise the error of one, or evaluate what only
+ * one of them may come to?
+ */
+bool
+hgj_program_raises_at_once(const HgjProgram *program)
+{
+	return program->calls_raise || constants_raise(program);
+}
+
+/* The NULL bytes of a chunk, as bits. */
+static void
+pack_validity(uint64 *validity, const uint8 *nulls, uint32 n)
+{
+	for (uint32 i = 0; i < n; i += 64)
+	{
+		uint64		word = 0;
+		uint32		m = Min(64, n - i);
+
+		if (nulls == NULL)
+			word = ~UINT64CONST(0);
+		else
+			for (uint32 j = 0; j < m; j++)
+				word |= (uint64) (nulls[i + j] == 0) << j;
+		validity[i / 64] = word;
+	}
+}
+
+/* Run each of the rows alone; one that fails raises its error. */
+static void
+eval_singly(HgjProgram *program, const HgjRows *rows, char *values, uint8 *nulls)
+{
+	HgjStep    *root = program->root;
+
+	program->single = true;
+	program->failed = false;
+	for (uint32 i = 0; i < rows->n; i++)
+	{
+		uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
+		HgjRows		one = {.sel = &row, .n = 1};
+
+		hgj_step_run(program, root, &one);
+		memcpy(values + (Size) i * root->width, root->values, root->width);
+		nulls[i] = root->nulls && root->nulls[0];
+	}
+	program->single = false;
+}
+
+/* The values and the NULL bits of a chunk; is one of them NULL? */
+static bool
+eval_chunk(HgjProgram *program, const HgjRows *rows, char *values,
+		   uint64 *validity)
+{
+	HgjStep    *root = program->root;
+	uint8		nulls[HGJ_CHUNK];
+
+	if (order_matters(program))
+	{
+		eval_singly(program, rows, values, nulls);
+		pack_validity(validity, nulls, rows->n);
+		return memchr(nulls, 1, rows->n) != NULL;
+	}
+	hgj_step_run(program, root, rows);
+	if (unlikely(program->failed))
+	{
+		eval_singly(program, rows, values, nulls);
+		elog(ERROR, "an expression of a HashGraphJoin did not fail again");
+	}
+	memcpy(values, root->values, (Size) rows->n * root->width);
+	pack_validity(validity, root->nulls, rows->n);
+	return root->nulls != NULL;
+}
+
+const HgjVector *
+hgj_program_eval(HgjProgram *program, const HgjVector *const *inputs,
+				 const uint32 *sel, uint32 n)
+{
+	HgjVector  *result = &program->result.vector;
+	HgjStep    *root = program->root;
+
+	/* whole chunks of NULL bits are written, and all that are read */
+	hgj_buffer_reserve(program->context, &program->result, root->width,
+					   Max(n, HGJ_CHUNK));
+	program->inputs = inputs;
+	program->failed = program->single = false;
+	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
+	{
+		HgjRows		chunk = chunk_of(sel, first, n);
+		char	   *values = (char *) result->values +
+			(Size) first * result->width;
+
+		CHECK_FOR_INTERRUPTS();
+		result->has_nulls |= eval_chunk(program, &chunk, values,
+										result->validity + first / 64);
+	}
+	return result;
+}

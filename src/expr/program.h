@@ -1,0 +1,101 @@
+/*-------------------------------------------------------------------------
+ *
+ * program.h
+ *	  Expressions over column vectors: filters, residual clauses, arguments of
+ *	  aggregates (program.c and its neighbours).
+ *
+ * A program is compiled from an expression tree once, at executor start, and
+ * run for a selection of rows at a time.  Its answers are those of
+ * ExecEvalExpr() row by row: SQL's three-valued logic, PostgreSQL's overflow
+ * errors, and its order of NaN.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PROGRAM_H
+#define HGJ_PROGRAM_H
+
+#include "compat.h"
+
+#include "columns/batch.h"
+#include "nodes/execnodes.h"
+#include "nodes/primnodes.h"
+
+typedef struct HgjProgram HgjProgram;
+
+/*
+ * Which input is this column?  Numbers from 0 index the `inputs` of
+ * hgj_program_filter() and hgj_program_eval(); a negative number says that the
+ * caller cannot supply the column, and compilation fails.  A caller may hand
+ * out numbers as columns are asked for.
+ */
+typedef int (*HgjInputLookup) (void *arg, const Var *var);
+
+/*
+ * Compile; everything is palloc'd in the current context, which must live as
+ * long as the program.  NULL when the expression is not of the supported forms
+ * (nothing has been changed then but what `lookup` did).
+ * Expressions are as they are in a finished plan; `parent` is the node that
+ * they belong to.
+ *
+ * may_fail: false refuses expressions whose evaluation can raise an error, so
+ * that what is compiled is as good as leakproof, and may be run early and on
+ * rows that another clause would have removed.
+ */
+extern HgjProgram *hgj_program_compile(Expr *expr, PlanState *parent,
+									   HgjInputLookup lookup, void *arg,
+									   bool may_fail);
+
+/*
+ * Divide a plan's quals (a List, as ExecInitQual() takes: ExecQual() does not
+ * look at the rest of them once one is NULL, whereas an AND does): compile those of the supported forms into one program,
+ * NULL if there are none, and return the others in their order.  ExecQual() is
+ * to run these for the rows that the program lets pass.  What is compiled may
+ * be able to fail as long as none of the others stands before it (and not at
+ * all with may_fail false).
+ */
+extern List *hgj_program_compile_quals(List *quals, PlanState *parent,
+									   HgjInputLookup lookup, void *arg,
+									   bool may_fail, HgjProgram **program);
+
+/*
+ * Parameters are those of this execution: call before the first row, and again
+ * after a rescan.  They are evaluated when a row comes to them, so that the
+ * context must stay.
+ */
+extern void hgj_program_start(HgjProgram *program, ExprContext *econtext);
+
+/*
+ * The rows for which a boolean program is true, into `out`.  sel names n
+ * ascending positions in the inputs (NULL: positions 0 to n - 1); the result,
+ * ascending positions too, may be written over sel itself.  Returns their
+ * number.
+ */
+extern uint32 hgj_program_filter(HgjProgram *program,
+								 const HgjVector *const *inputs,
+								 const uint32 *sel, uint32 n, uint32 *out);
+
+/*
+ * The same, but a row that raises an error stops it: the rows that pass among
+ * those before it are returned, and its position is *stop (or else
+ * PG_UINT32_MAX).  Whoever runs the program for that row next gets the error.
+ * This is not for programs that may raise an error at once; those are to be
+ * run for one row at a time, where others may not be asked for.
+ */
+extern uint32 hgj_program_filter_until(HgjProgram *program,
+									   const HgjVector *const *inputs,
+									   const uint32 *sel, uint32 n,
+									   uint32 *out, uint32 *stop);
+extern bool hgj_program_raises_at_once(const HgjProgram *program);
+
+/*
+ * The values for rows sel[0 .. n) (NULL: 0 to n - 1), densely: value i belongs
+ * to row sel[i].  The vector belongs to the program, until it is run again.
+ */
+extern const HgjVector *hgj_program_eval(HgjProgram *program,
+										 const HgjVector *const *inputs,
+										 const uint32 *sel, uint32 n);
+
+/* The input that the program merely returns, or -1: no need to run it. */
+extern int	hgj_program_input(const HgjProgram *program);
+
+#endif							/* HGJ_PROGRAM_H */

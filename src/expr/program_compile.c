@@ -1,0 +1,563 @@
+/*-------------------------------------------------------------------------
+ *
+ * program_compile.c
+ *	  Expression trees to steps.
+ *
+ * 1. What has no column in it is a constant, whatever it looks like, if it does
+ *	  not change from row to row (program_constant.c).
+ * 2. Columns are inputs; functions and operators are looked up by the OID of the
+ *	  function (program_functions.c, program_text.c), and if they are not there
+ *	  may be of those that are simply called (program_call.c).  The user must be
+ *	  allowed to call it: where that is not so we compile nothing, and
+ *	  PostgreSQL's code says why.
+ * 3. A step is lazy if it can raise an error, or something below it can.
+ *
+ * Everything is palloc'd in the current context, and no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/objectaccess.h"
+#include "expr/demand.h"
+#include "expr/program_private.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+
+static HgjStep *
+make_step(HgjStepOp op, HgjKind kind, int nargs)
+{
+	HgjStep    *step = palloc0(sizeof(HgjStep));
+
+	step->op = op;
+	step->kind = kind;
+	step->width = kind < HGJ_KINDS ? hgj_kind_width[kind] : sizeof(Datum);
+	step->args = palloc0(Max(nargs, 1) * sizeof(HgjStep *));
+	step->input = -1;
+	return step;
+}
+
+static void
+add_arg(HgjStep *step, HgjStep *arg)
+{
+	step->args[step->nargs++] = arg;
+	step->lazy |= arg->lazy;
+}
+
+static HgjStep *
+compile_constant(HgjCompiler *c, Expr *expr)
+{
+	HgjKind		kind = hgj_kind_of_type(exprType((Node *) expr));
+	HgjConstant *constant;
+	HgjStep    *step;
+	bool		lazy;
+
+	if (kind == HGJ_KIND_OTHER)
+		return NULL;
+	constant = hgj_constant_make(c->parent, expr, &lazy);
+	if (constant == NULL)
+		return NULL;
+	step = make_step(HGJ_STEP_CONSTANT, kind, 0);
+	step->constant = constant;
+	step->lazy = lazy;
+	c->constants = lappend(c->constants, step);
+	return step;
+}
+
+static HgjStep *
+compile_var(HgjCompiler *c, Var *var)
+{
+	HgjStep    *step;
+	int			input;
+	int16		typlen;
+	bool		typbyval;
+
+	if (var->varlevelsup != 0 || var->varattno == 0)
+		return NULL;
+	input = c->lookup(c->arg, var);
+	if (input < 0)
+		return NULL;
+	step = make_step(HGJ_STEP_INPUT, hgj_kind_of_type(var->vartype), 0);
+	get_typlenbyval(var->vartype, &typlen, &typbyval);
+	step->width = typbyval ? typlen : sizeof(Datum);
+	step->input = input;
+	return step;
+}
+
+/* The step with its values in another kind. */
+static HgjStep *
+cast_step(HgjStep *step, HgjLoop cast, HgjKind kind)
+{
+	HgjStep    *result;
+
+	if (cast == NULL)
+		return step;
+	if (step->op == HGJ_STEP_CONSTANT && step->constant->cast == NULL)
+	{
+		HgjConstant *constant = step->constant;
+
+		constant->cast = cast;
+		constant->cast_from = step->width;
+		constant->cast_to = hgj_kind_width[kind];
+		step->kind = kind;
+		step->width = hgj_kind_width[kind];
+		if (constant->ready)
+			hgj_constant_cast(constant);
+		return step;
+	}
+	result = make_step(HGJ_STEP_FUNCTION, kind, 1);
+	result->loop = cast;
+	result->exact = true;
+	add_arg(result, step);
+	return result;
+}
+
+/* May the user call it?  (If not, PostgreSQL's code says so.) */
+static bool
+may_call(Oid funcid)
+{
+	if (pg_proc_aclcheck(funcid, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
+		return false;
+	InvokeFunctionExecuteHook(funcid);
+	return true;
+}
+
+/* What to do for a function that the user may call. */
+static bool
+find_operation(Oid funcid, HgjOperation *operation)
+{
+	if (!hgj_operation(funcid, operation))
+		return false;
+	return may_call(funcid);
+}
+
+/* Both operands of a function, as its loop wants them. */
+static bool
+compile_args(HgjCompiler *c, HgjStep *step, const HgjOperation *operation,
+			 List *args)
+{
+	ListCell   *lc;
+
+	if (list_length(args) != operation->nargs)
+		return false;
+	foreach(lc, args)
+	{
+		int			i = foreach_current_index(lc);
+		HgjStep    *arg = hgj_step_compile(c, lfirst(lc));
+
+		if (arg == NULL || arg->kind != operation->args[i])
+			return false;
+		add_arg(step, cast_step(arg, operation->casts[i], operation->operand));
+	}
+	return true;
+}
+
+/* A cast that leaves integers integers of the same order, or floats floats. */
+static bool
+is_exact_cast(const HgjOperation *operation)
+{
+	HgjKind		from = operation->operand;
+	HgjKind		to = operation->result;
+
+	return operation->nargs == 1 && operation->raise == NULL &&
+		operation->loop == hgj_cast_loops[from][to] &&
+		((from == HGJ_KIND_I2 && (to == HGJ_KIND_I4 || to == HGJ_KIND_I8)) ||
+		 (from == HGJ_KIND_I4 && to == HGJ_KIND_I8) ||
+		 (from == HGJ_KIND_U4 && to == HGJ_KIND_I8) ||
+		 (from == HGJ_KIND_F4 && to == HGJ_KIND_F8));
+}
+
+/*
+ * A string compared with constants: `value` = ANY of what `constants` is, or
+ * with is_array false is.  NULL if it is nothing of that kind.
+ */
+static HgjStep *
+compile_text(HgjCompiler *c, Oid funcid, Oid collation, Expr *value,
+			 Expr *constants, bool is_array)
+{
+	HgjStep    *step;
+	HgjStep    *arg;
+	struct HgjTextSet *texts;
+	bool		invert;
+	bool		lazy;
+
+	texts = hgj_text_set_make(funcid, collation, is_array, &invert);
+	if (texts == NULL || !may_call(funcid))
+		return NULL;
+	arg = hgj_step_compile(c, value);
+	if (arg == NULL || arg->op != HGJ_STEP_INPUT || arg->width != sizeof(Datum))
+		return NULL;
+	step = make_step(HGJ_STEP_TEXT, HGJ_KIND_U1, 1);
+	add_arg(step, arg);
+	step->texts = texts;
+	step->invert = invert;
+	step->constant = hgj_constant_make(c->parent, constants, &lazy);
+	if (step->constant == NULL)
+		return NULL;
+	step->lazy |= lazy;
+	c->constants = lappend(c->constants, step);
+	return step;
+}
+
+/* An operand of a function that is called: of whatever type. */
+static HgjStep *
+compile_call_arg(HgjCompiler *c, Expr *expr)
+{
+	Oid			type = exprType((Node *) expr);
+	HgjStep    *step;
+	int16		typlen;
+	bool		typbyval;
+	bool		lazy;
+
+	if (hgj_kind_of_type(type) != HGJ_KIND_OTHER ||
+		!hgj_is_constant(c->parent, expr))
+		return hgj_step_compile(c, expr);
+	get_typlenbyval(type, &typlen, &typbyval);
+	step = make_step(HGJ_STEP_CONSTANT, HGJ_KIND_OTHER, 0);
+	step->constant = hgj_constant_make(c->parent, expr, &lazy);
+	step->width = typbyval ? typlen : sizeof(Datum);
+	step->constant->keep = !typbyval;
+	step->constant->typlen = typlen;
+	step->lazy = lazy;
+	c->constants = lappend(c->constants, step);
+	return step;
+}
+
+static HgjStep *
+compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
+			 Oid collation)
+{
+	HgjKind		kind = hgj_kind_of_type(exprType((Node *) expr));
+	HgjStep    *step;
+	ListCell   *lc;
+
+	if (kind == HGJ_KIND_OTHER)
+		return NULL;
+	step = make_step(HGJ_STEP_CALL, kind, list_length(args));
+	step->call = hgj_call_make(expr, funcid, collation, list_length(args),
+							   &step->lazy, &step->at_once);
+	if (step->call == NULL || !may_call(funcid))
+		return NULL;
+	step->raises = hgj_may_raise((Node *) expr, c->parent->state);
+	foreach(lc, args)
+	{
+		HgjStep    *arg = compile_call_arg(c, lfirst(lc));
+
+		if (arg == NULL)
+			return NULL;
+		add_arg(step, arg);
+	}
+	return step;
+}
+
+/*
+ * A function or an operator.  Each function is tried in one way only, or trees
+ * would be compiled again and again.
+ */
+static HgjStep *
+compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
+				 Oid collation)
+{
+	HgjOperation operation;
+	HgjStep    *step;
+	bool		invert;
+
+	if (!hgj_operation(funcid, &operation))
+	{
+		Expr	   *left = list_length(args) == 2 ? linitial(args) : NULL;
+		Expr	   *right = list_length(args) == 2 ? lsecond(args) : NULL;
+
+		if (right && hgj_text_set_make(funcid, collation, false, &invert))
+		{
+			if (hgj_is_constant(c->parent, right))
+				return compile_text(c, funcid, collation, left, right, false);
+			if (hgj_is_constant(c->parent, left))
+				return compile_text(c, funcid, collation, right, left, false);
+		}
+		return compile_call(c, expr, funcid, args, collation);
+	}
+	if (!may_call(funcid))
+		return NULL;
+	step = make_step(HGJ_STEP_FUNCTION, operation.result, operation.nargs);
+	if (!compile_args(c, step, &operation, args))
+		return NULL;
+	step->loop = operation.loop;
+	step->raise = operation.raise;
+	step->compares = operation.compares;
+	step->comparison = operation.comparison;
+	step->exact = is_exact_cast(&operation);
+	step->lazy |= operation.raise != NULL;
+	return step;
+}
+
+static Oid
+function_of(Oid opno, Oid opfuncid)
+{
+	return OidIsValid(opfuncid) ? opfuncid : get_opcode(opno);
+}
+
+static HgjStep *
+compile_distinct(HgjCompiler *c, DistinctExpr *expr)
+{
+	HgjOperation operation;
+	HgjStep    *step;
+
+	if (!find_operation(function_of(expr->opno, expr->opfuncid), &operation) ||
+		!operation.compares || operation.comparison != HGJ_EQ)
+		return NULL;
+	step = make_step(HGJ_STEP_DISTINCT, HGJ_KIND_U1, 2);
+	if (!compile_args(c, step, &operation, expr->args))
+		return NULL;
+	step->loop = hgj_compare_loops[operation.operand][HGJ_NE];
+	return step;
+}
+
+/* IN and NOT IN: scalar = ANY (array), scalar <> ALL (array) */
+static HgjStep *
+compile_member(HgjCompiler *c, ScalarArrayOpExpr *expr)
+{
+	HgjOperation operation;
+	HgjStep    *step;
+	HgjStep    *scalar;
+	Expr	   *array = lsecond(expr->args);
+	bool		invert;
+	bool		lazy;
+	Oid			funcid = function_of(expr->opno, expr->opfuncid);
+
+	if (OidIsValid(expr->hashfuncid) &&
+		pg_proc_aclcheck(expr->hashfuncid, GetUserId(),
+						 ACL_EXECUTE) != ACLCHECK_OK)
+		return NULL;
+	if (hgj_text_set_make(funcid, expr->inputcollid, true, &invert))
+		return invert == !expr->useOr ?
+			compile_text(c, funcid, expr->inputcollid, linitial(expr->args),
+						 array, true) : NULL;
+	if (!find_operation(funcid, &operation) ||
+		!operation.compares ||
+		operation.comparison != (expr->useOr ? HGJ_EQ : HGJ_NE) ||
+		operation.casts[0] == hgj_loop_date_order ||
+		operation.casts[1] == hgj_loop_date_order)
+		return NULL;
+	step = make_step(HGJ_STEP_MEMBER, HGJ_KIND_U1, 1);
+	step->element_type = get_base_element_type(exprType((Node *) array));
+	if (!OidIsValid(step->element_type) ||
+		hgj_kind_of_type(step->element_type) != operation.args[1])
+		return NULL;
+	scalar = hgj_step_compile(c, linitial(expr->args));
+	if (scalar == NULL || scalar->kind != operation.args[0])
+		return NULL;
+	add_arg(step, scalar);
+	step->constant = hgj_constant_make(c->parent, array, &lazy);
+	if (step->constant == NULL)
+		return NULL;
+	step->lazy |= lazy;
+	step->invert = !expr->useOr;
+	step->set = palloc0(sizeof(HgjSet));
+	c->constants = lappend(c->constants, step);
+	return step;
+}
+
+static HgjStep *
+compile_bool(HgjCompiler *c, BoolExpr *expr)
+{
+	HgjStep    *step;
+	ListCell   *lc;
+
+	step = make_step(expr->boolop == AND_EXPR ? HGJ_STEP_AND :
+					 expr->boolop == OR_EXPR ? HGJ_STEP_OR : HGJ_STEP_NOT,
+					 HGJ_KIND_U1, list_length(expr->args));
+	foreach(lc, expr->args)
+	{
+		HgjStep    *arg = hgj_step_compile(c, lfirst(lc));
+
+		if (arg == NULL || arg->kind != HGJ_KIND_U1)
+			return NULL;
+		add_arg(step, arg);
+	}
+	return step;
+}
+
+static HgjStep *
+compile_null_test(HgjCompiler *c, NullTest *expr)
+{
+	HgjStep    *step;
+	HgjStep    *arg;
+
+	if (expr->argisrow)
+		return NULL;
+	arg = hgj_step_compile(c, expr->arg);
+	if (arg == NULL)
+		return NULL;
+	step = make_step(expr->nulltesttype == IS_NULL ? HGJ_STEP_IS_NULL :
+					 HGJ_STEP_IS_NOT_NULL, HGJ_KIND_U1, 1);
+	add_arg(step, arg);
+	return step;
+}
+
+static HgjStep *
+compile_bool_test(HgjCompiler *c, BooleanTest *expr)
+{
+	static const struct
+	{
+		bool		of_true;
+		bool		of_false;
+		bool		of_null;
+	}			tests[] = {
+		[IS_TRUE] = {true, false, false},
+		[IS_NOT_TRUE] = {false, true, true},
+		[IS_FALSE] = {false, true, false},
+		[IS_NOT_FALSE] = {true, false, true},
+		[IS_UNKNOWN] = {false, false, true},
+		[IS_NOT_UNKNOWN] = {true, true, false}
+	};
+	HgjStep    *arg = hgj_step_compile(c, expr->arg);
+	HgjStep    *step;
+
+	if (arg == NULL || arg->kind != HGJ_KIND_U1)
+		return NULL;
+	step = make_step(HGJ_STEP_BOOL_TEST, HGJ_KIND_U1, 1);
+	step->test_true = tests[expr->booltesttype].of_true;
+	step->test_false = tests[expr->booltesttype].of_false;
+	step->test_null = tests[expr->booltesttype].of_null;
+	add_arg(step, arg);
+	return step;
+}
+
+static bool
+add_branch(HgjCompiler *c, HgjStep *step, Expr *expr, HgjKind kind)
+{
+	HgjStep    *arg = hgj_step_compile(c, expr);
+
+	if (arg == NULL || arg->kind != kind || kind == HGJ_KIND_OTHER)
+		return false;
+	add_arg(step, arg);
+	return true;
+}
+
+static HgjStep *
+compile_case(HgjCompiler *c, CaseExpr *expr)
+{
+	HgjKind		kind = hgj_kind_of_type(expr->casetype);
+	HgjStep    *step = make_step(HGJ_STEP_CASE, kind,
+								 2 * list_length(expr->args) + 1);
+	Expr	   *outer_arg = c->case_arg;
+	ListCell   *lc;
+
+	foreach(lc, expr->args)
+	{
+		CaseWhen   *when = lfirst_node(CaseWhen, lc);
+		bool		good;
+
+		if (expr->arg)
+			c->case_arg = expr->arg;
+		good = add_branch(c, step, when->expr, HGJ_KIND_U1);
+		c->case_arg = outer_arg;
+		if (!good || !add_branch(c, step, when->result, kind))
+			return NULL;
+	}
+	/* without ELSE the parser puts a NULL there */
+	if (expr->defresult == NULL || !add_branch(c, step, expr->defresult, kind))
+		return NULL;
+	return step;
+}
+
+static HgjStep *
+compile_coalesce(HgjCompiler *c, CoalesceExpr *expr)
+{
+	HgjKind		kind = hgj_kind_of_type(expr->coalescetype);
+	HgjStep    *step = make_step(HGJ_STEP_COALESCE, kind,
+								 list_length(expr->args));
+	ListCell   *lc;
+
+	foreach(lc, expr->args)
+		if (!add_branch(c, step, lfirst(lc), kind))
+			return NULL;
+	return step;
+}
+
+static HgjStep *
+compile_relabel(HgjCompiler *c, RelabelType *expr)
+{
+	HgjStep    *step = hgj_step_compile(c, expr->arg);
+	HgjKind		kind = hgj_kind_of_type(expr->resulttype);
+	int16		typlen;
+	bool		typbyval;
+
+	if (step == NULL)
+		return NULL;
+	get_typlenbyval(expr->resulttype, &typlen, &typbyval);
+	if (step->width != (typbyval ? typlen : sizeof(Datum)))
+		return NULL;
+
+	/* the bits are the same; nobody else has this step */
+	if (step->kind != kind)
+		step->exact = false;
+	step->kind = kind;
+	return step;
+}
+
+/* What the CASE that we are in compares with: compile it once more. */
+static HgjStep *
+compile_case_test(HgjCompiler *c)
+{
+	Expr	   *case_arg = c->case_arg;
+	HgjStep    *step;
+
+	if (case_arg == NULL)
+		return NULL;
+	c->case_arg = NULL;
+	step = hgj_step_compile(c, case_arg);
+	c->case_arg = case_arg;
+	return step;
+}
+
+/* The steps of an expression, or NULL if it is not of the supported forms. */
+HgjStep *
+hgj_step_compile(HgjCompiler *c, Expr *expr)
+{
+	HgjStep    *step;
+
+	check_stack_depth();
+	step = compile_constant(c, expr);
+	if (step)
+		return step;
+	switch (nodeTag(expr))
+	{
+		case T_Var:
+			return compile_var(c, (Var *) expr);
+		case T_RelabelType:
+			return compile_relabel(c, (RelabelType *) expr);
+		case T_FuncExpr:
+			if (((FuncExpr *) expr)->funcvariadic)
+				return NULL;
+			return compile_function(c, expr, ((FuncExpr *) expr)->funcid,
+									((FuncExpr *) expr)->args,
+									((FuncExpr *) expr)->inputcollid);
+		case T_OpExpr:
+			return compile_function(c, expr,
+									function_of(((OpExpr *) expr)->opno,
+												((OpExpr *) expr)->opfuncid),
+									((OpExpr *) expr)->args,
+									((OpExpr *) expr)->inputcollid);
+		case T_DistinctExpr:
+			return compile_distinct(c, (DistinctExpr *) expr);
+		case T_ScalarArrayOpExpr:
+			return compile_member(c, (ScalarArrayOpExpr *) expr);
+		case T_BoolExpr:
+			return compile_bool(c, (BoolExpr *) expr);
+		case T_NullTest:
+			return compile_null_test(c, (NullTest *) expr);
+		case T_BooleanTest:
+			return compile_bool_test(c, (BooleanTest *) expr);
+		case T_CaseExpr:
+			return compile_case(c, (CaseExpr *) expr);
+		case T_CaseTestExpr:
+			return compile_case_test(c);
+		case T_CoalesceExpr:
+			return compile_coalesce(c, (CoalesceExpr *) expr);
+		default:
+			return NULL;
+	}
+}

@@ -1,0 +1,327 @@
+/*-------------------------------------------------------------------------
+ *
+ * program_functions.c
+ *	  Which of PostgreSQL's functions a program knows, and which loop does the
+ *	  same.
+ *
+ * 1. Functions are known by their OIDs, which are fixed for built-in functions;
+ *	  operators by the function that implements them, never by their names.
+ * 2. A function over two kinds (int2 + int8) casts both operands to the wider
+ *	  one, as PostgreSQL's does, and has the loop of that kind.
+ * 3. A loop that can fail comes with the function of that kind, which is called
+ *	  with the same operands to raise the error.
+ *
+ * Constant tables only.  No memory, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "expr/program_private.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+typedef enum HgjFunctionClass
+{
+	HGJ_FUNCTION_COMPARE,
+	HGJ_FUNCTION_DATE_ORDER,	/* a comparison of date and timestamp */
+	HGJ_FUNCTION_ARITH,
+	HGJ_FUNCTION_CAST
+} HgjFunctionClass;
+
+typedef struct HgjFunction
+{
+	Oid			funcid;
+	uint8		class;
+	uint8		code;			/* HgjComparison or HgjArithmetic */
+	uint8		left;			/* HgjKinds */
+	uint8		right;			/* of a cast: of the result */
+} HgjFunction;
+
+#define COMPARE(name, code, left, right) \
+	{F_##name, HGJ_FUNCTION_COMPARE, HGJ_##code, HGJ_KIND_##left, \
+	HGJ_KIND_##right}
+#define COMPARES(name, left, right) \
+	COMPARE(name##EQ, EQ, left, right), COMPARE(name##NE, NE, left, right), \
+	COMPARE(name##LT, LT, left, right), COMPARE(name##LE, LE, left, right), \
+	COMPARE(name##GT, GT, left, right), COMPARE(name##GE, GE, left, right)
+
+#define DATE_ORDER(code) \
+	{F_DATE_##code##_TIMESTAMP, HGJ_FUNCTION_DATE_ORDER, HGJ_##code, \
+	HGJ_KIND_I4, HGJ_KIND_I8}, \
+	{F_TIMESTAMP_##code##_DATE, HGJ_FUNCTION_DATE_ORDER, HGJ_##code, \
+	HGJ_KIND_I8, HGJ_KIND_I4}
+
+#define ARITH(name, code, left, right) \
+	{F_##name, HGJ_FUNCTION_ARITH, HGJ_##code, HGJ_KIND_##left, \
+	HGJ_KIND_##right}
+#define ARITHS(name, left, right) \
+	ARITH(name##PL, ADD, left, right), ARITH(name##MI, SUB, left, right), \
+	ARITH(name##MUL, MUL, left, right), ARITH(name##DIV, DIV, left, right)
+
+#define CAST(to_name, from_name, from, to) \
+	{F_##to_name##_##from_name, HGJ_FUNCTION_CAST, 0, HGJ_KIND_##from, \
+	HGJ_KIND_##to}
+
+static const HgjFunction functions[] = {
+	COMPARES(BOOL, U1, U1),
+	COMPARES(CHAR, U1, U1),
+	COMPARES(INT2, I2, I2),
+	COMPARES(INT24, I2, I4),
+	COMPARES(INT28, I2, I8),
+	COMPARES(INT42, I4, I2),
+	COMPARES(INT4, I4, I4),
+	COMPARES(INT48, I4, I8),
+	COMPARES(INT82, I8, I2),
+	COMPARES(INT84, I8, I4),
+	COMPARES(INT8, I8, I8),
+	COMPARES(FLOAT4, F4, F4),
+	COMPARES(FLOAT48, F4, F8),
+	COMPARES(FLOAT84, F8, F4),
+	COMPARES(FLOAT8, F8, F8),
+	COMPARES(OID, U4, U4),
+	COMPARES(DATE_, I4, I4),
+	COMPARES(TIME_, I8, I8),
+	COMPARES(TIMESTAMP_, I8, I8),
+	COMPARES(TIMESTAMPTZ_, I8, I8),
+	COMPARE(ENUM_EQ, EQ, U4, U4),	/* their order is not that of the OIDs */
+	COMPARE(ENUM_NE, NE, U4, U4),
+	DATE_ORDER(EQ),
+	DATE_ORDER(NE),
+	DATE_ORDER(LT),
+	DATE_ORDER(LE),
+	DATE_ORDER(GT),
+	DATE_ORDER(GE),
+	ARITHS(INT2, I2, I2),
+	ARITHS(INT24, I2, I4),
+	ARITHS(INT28, I2, I8),
+	ARITHS(INT42, I4, I2),
+	ARITHS(INT4, I4, I4),
+	ARITHS(INT48, I4, I8),
+	ARITHS(INT82, I8, I2),
+	ARITHS(INT84, I8, I4),
+	ARITHS(INT8, I8, I8),
+	ARITHS(FLOAT4, F4, F4),
+	ARITHS(FLOAT48, F4, F8),
+	ARITHS(FLOAT84, F8, F4),
+	ARITHS(FLOAT8, F8, F8),
+	ARITH(INT2MOD, MOD, I2, I2),
+	ARITH(MOD_INT2_INT2, MOD, I2, I2),
+	ARITH(INT4MOD, MOD, I4, I4),
+	ARITH(MOD_INT4_INT4, MOD, I4, I4),
+	ARITH(INT8MOD, MOD, I8, I8),
+	ARITH(MOD_INT8_INT8, MOD, I8, I8),
+	ARITH(INT2UM, NEG, I2, I2),
+	ARITH(INT4UM, NEG, I4, I4),
+	ARITH(INT8UM, NEG, I8, I8),
+	ARITH(FLOAT4UM, NEG, F4, F4),
+	ARITH(FLOAT8UM, NEG, F8, F8),
+	ARITH(INT2ABS, ABS, I2, I2),
+	ARITH(ABS_INT2, ABS, I2, I2),
+	ARITH(INT4ABS, ABS, I4, I4),
+	ARITH(ABS_INT4, ABS, I4, I4),
+	ARITH(INT8ABS, ABS, I8, I8),
+	ARITH(ABS_INT8, ABS, I8, I8),
+	ARITH(FLOAT4ABS, ABS, F4, F4),
+	ARITH(ABS_FLOAT4, ABS, F4, F4),
+	ARITH(FLOAT8ABS, ABS, F8, F8),
+	ARITH(ABS_FLOAT8, ABS, F8, F8),
+	CAST(INT2, INT4, I4, I2),
+	CAST(INT2, INT8, I8, I2),
+	CAST(INT2, FLOAT4, F4, I2),
+	CAST(INT2, FLOAT8, F8, I2),
+	CAST(INT4, INT2, I2, I4),
+	CAST(INT4, INT8, I8, I4),
+	CAST(INT4, FLOAT4, F4, I4),
+	CAST(INT4, FLOAT8, F8, I4),
+	CAST(INT4, BOOL, U1, I4),
+	CAST(INT8, INT2, I2, I8),
+	CAST(INT8, INT4, I4, I8),
+	CAST(INT8, FLOAT4, F4, I8),
+	CAST(INT8, FLOAT8, F8, I8),
+	CAST(INT8, OID, U4, I8),
+	CAST(FLOAT4, INT2, I2, F4),
+	CAST(FLOAT4, INT4, I4, F4),
+	CAST(FLOAT4, INT8, I8, F4),
+	CAST(FLOAT4, FLOAT8, F8, F4),
+	CAST(FLOAT8, INT2, I2, F8),
+	CAST(FLOAT8, INT4, I4, F8),
+	CAST(FLOAT8, INT8, I8, F8),
+	CAST(FLOAT8, FLOAT4, F4, F8),
+	CAST(BOOL, INT4, I4, U1),
+	{F_OID, HGJ_FUNCTION_CAST, 0, HGJ_KIND_I8, HGJ_KIND_U4}	/* of an int8 */
+};
+
+/* Functions that do what loops of program_ops_arith.c do, one by one. */
+static const PGFunction arith_functions[HGJ_ARITHMETICS][HGJ_KINDS] = {
+#define FUNCTIONS(name) \
+		[HGJ_KIND_I2] = int2##name, [HGJ_KIND_I4] = int4##name, \
+		[HGJ_KIND_I8] = int8##name, [HGJ_KIND_F4] = float4##name, \
+		[HGJ_KIND_F8] = float8##name
+#define INTEGER_FUNCTIONS(name) \
+		[HGJ_KIND_I2] = int2##name, [HGJ_KIND_I4] = int4##name, \
+		[HGJ_KIND_I8] = int8##name
+
+	[HGJ_ADD] = {FUNCTIONS(pl)},
+	[HGJ_SUB] = {FUNCTIONS(mi)},
+	[HGJ_MUL] = {FUNCTIONS(mul)},
+	[HGJ_DIV] = {FUNCTIONS(div)},
+	[HGJ_MOD] = {INTEGER_FUNCTIONS(mod)},
+	[HGJ_NEG] = {INTEGER_FUNCTIONS(um)},	/* those of floats never fail */
+	[HGJ_ABS] = {INTEGER_FUNCTIONS(abs)}
+};
+
+/* The casts of program_ops_cast.c that can fail. */
+static const PGFunction cast_functions[HGJ_KINDS][HGJ_KINDS] = {
+	[HGJ_KIND_I4] = {[HGJ_KIND_I2] = i4toi2},
+	[HGJ_KIND_I8] = {
+		[HGJ_KIND_I2] = int82, [HGJ_KIND_I4] = int84, [HGJ_KIND_U4] = i8tooid
+	},
+	[HGJ_KIND_F4] = {
+		[HGJ_KIND_I2] = ftoi2, [HGJ_KIND_I4] = ftoi4, [HGJ_KIND_I8] = ftoi8
+	},
+	[HGJ_KIND_F8] = {
+		[HGJ_KIND_I2] = dtoi2, [HGJ_KIND_I4] = dtoi4, [HGJ_KIND_I8] = dtoi8,
+		[HGJ_KIND_F4] = dtof
+	}
+};
+
+const uint8 hgj_kind_width[HGJ_KINDS] = {1, 2, 4, 8, 4, 4, 8};
+
+HgjKind
+hgj_kind_of_type(Oid type)
+{
+	switch (getBaseType(type))
+	{
+		case BOOLOID:
+		case CHAROID:
+			return HGJ_KIND_U1;
+		case INT2OID:
+			return HGJ_KIND_I2;
+		case INT4OID:
+		case DATEOID:
+			return HGJ_KIND_I4;
+		case INT8OID:
+		case TIMEOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return HGJ_KIND_I8;
+		case OIDOID:
+			return HGJ_KIND_U4;
+		case FLOAT4OID:
+			return HGJ_KIND_F4;
+		case FLOAT8OID:
+			return HGJ_KIND_F8;
+		default:
+			return type_is_enum(getBaseType(type)) ? HGJ_KIND_U4 :
+				HGJ_KIND_OTHER;
+	}
+}
+
+/* Operands of both kinds, to be cast to the wider one; returns that. */
+static HgjKind
+common_kind(const HgjFunction *function, HgjOperation *operation)
+{
+	HgjKind		kind = Max(function->left, function->right);
+
+	operation->casts[0] = hgj_cast_loops[function->left][kind];
+	operation->casts[1] = hgj_cast_loops[function->right][kind];
+	operation->operand = kind;
+	return kind;
+}
+
+static void
+describe(const HgjFunction *function, HgjOperation *operation)
+{
+	HgjKind		kind;
+
+	operation->args[0] = function->left;
+	operation->args[1] = function->right;
+	operation->nargs = 2;
+	switch ((HgjFunctionClass) function->class)
+	{
+		case HGJ_FUNCTION_COMPARE:
+			kind = common_kind(function, operation);
+			operation->compares = true;
+			operation->comparison = function->code;
+			operation->loop = hgj_compare_loops[kind][function->code];
+			operation->result = HGJ_KIND_U1;
+			break;
+		case HGJ_FUNCTION_DATE_ORDER:
+			operation->casts[function->left == HGJ_KIND_I4 ? 0 : 1] =
+				hgj_loop_date_order;
+			operation->operand = HGJ_KIND_I8;
+			operation->compares = true;
+			operation->comparison = function->code;
+			operation->loop = hgj_compare_loops[HGJ_KIND_I8][function->code];
+			operation->result = HGJ_KIND_U1;
+			break;
+		case HGJ_FUNCTION_ARITH:
+			kind = common_kind(function, operation);
+			operation->loop = hgj_arith_loops[function->code][kind];
+			operation->raise = arith_functions[function->code][kind];
+			operation->result = kind;
+			if (function->code == HGJ_NEG || function->code == HGJ_ABS)
+				operation->nargs = 1;
+			break;
+		case HGJ_FUNCTION_CAST:
+			operation->loop = hgj_cast_loops[function->left][function->right];
+			operation->raise = cast_functions[function->left][function->right];
+			operation->operand = function->left;
+			operation->result = function->right;
+			operation->nargs = 1;
+			break;
+	}
+}
+
+/* Those that are like no other. */
+static bool
+describe_special(Oid funcid, HgjOperation *operation)
+{
+	operation->args[0] = operation->args[1] = HGJ_KIND_I4;
+	operation->operand = HGJ_KIND_I4;
+	operation->nargs = 2;
+	operation->result = HGJ_KIND_I4;
+	switch (funcid)
+	{
+		case F_DATE_PLI:
+			operation->loop = hgj_loop_date_add;
+			operation->raise = date_pli;
+			return true;
+		case F_DATE_MII:
+			operation->loop = hgj_loop_date_sub;
+			operation->raise = date_mii;
+			return true;
+		case F_DATE_MI:
+			operation->loop = hgj_loop_date_diff;
+			operation->raise = date_mi;
+			return true;
+		case F_TIMESTAMP_DATE:
+			operation->nargs = 1;
+			operation->loop = hgj_loop_date_timestamp;
+			operation->raise = date_timestamp;
+			operation->result = HGJ_KIND_I8;
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* What to do for a function; false if it is not known. */
+bool
+hgj_operation(Oid funcid, HgjOperation *operation)
+{
+	memset(operation, 0, sizeof(*operation));
+	for (int i = 0; i < lengthof(functions); i++)
+		if (functions[i].funcid == funcid)
+		{
+			describe(&functions[i], operation);
+			Assert(operation->loop);
+			return true;
+		}
+	return describe_special(funcid, operation);
+}

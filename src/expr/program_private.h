@@ -1,0 +1,372 @@
+/*-------------------------------------------------------------------------
+ *
+ * program_private.h
+ *	  What the files of a program share (program.h is what others see).
+ *
+ * A program is a tree of steps.  A step is run for the rows of a chunk (or for
+ * fewer of them, where AND, OR and CASE decide that the others must not be
+ * looked at) and leaves one value per row, densely, and one byte per row that
+ * says whether it is NULL.
+ *
+ * program.c			the public functions; clauses narrow a selection
+ * program_clause.c		clauses over one column and constants, prepared
+ * program_make.c		quals and expressions to programs
+ * program_compile.c	expression trees to steps
+ * program_constant.c	what has no column in it
+ * program_functions.c	what PostgreSQL's functions are in terms of loops
+ * program_steps.c		steps over the rows of a chunk
+ * program_set.c		the constants of IN
+ * program_text.c		strings compared with constants
+ * program_call.c		functions that there is no loop for, row by row
+ * program_ops_*.c		the loops, which know nothing but arrays
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PROGRAM_PRIVATE_H
+#define HGJ_PROGRAM_PRIVATE_H
+
+#include "compat.h"
+
+#include "expr/program.h"
+#include "fmgr.h"
+
+/* Rows of a chunk: its temporaries stay in cache.  A multiple of 64. */
+#define HGJ_CHUNK			1024
+
+/* How the bits of a value are to be read. */
+typedef enum HgjKind
+{
+	HGJ_KIND_U1,				/* bool, "char" */
+	HGJ_KIND_I2,
+	HGJ_KIND_I4,				/* date as well */
+	HGJ_KIND_I8,				/* time, timestamp, timestamptz as well */
+	HGJ_KIND_U4,				/* oid, enum */
+	HGJ_KIND_F4,
+	HGJ_KIND_F8,
+	HGJ_KINDS,					/* those that loops exist for */
+	HGJ_KIND_OTHER = HGJ_KINDS	/* nobody looks at the bits */
+} HgjKind;
+
+typedef enum HgjComparison
+{
+	HGJ_EQ,
+	HGJ_NE,
+	HGJ_LT,
+	HGJ_LE,
+	HGJ_GT,
+	HGJ_GE,
+	HGJ_COMPARISONS
+} HgjComparison;
+
+typedef enum HgjArithmetic
+{
+	HGJ_ADD,
+	HGJ_SUB,
+	HGJ_MUL,
+	HGJ_DIV,
+	HGJ_MOD,
+	HGJ_NEG,					/* these have one operand */
+	HGJ_ABS,
+	HGJ_ARITHMETICS
+} HgjArithmetic;
+
+/*
+ * A loop computes n values.  nulls[i] is not 0 where an operand is NULL (nulls
+ * itself is NULL: nowhere); what is computed there is not looked at.  True: for
+ * some other row PostgreSQL raises an error, and the results mean nothing.
+ */
+typedef bool (*HgjLoop) (void *result, const void *a, const void *b,
+						 const uint8 *nulls, uint32 n);
+
+/* A function of PostgreSQL, as the loop that does the same for many rows. */
+typedef struct HgjOperation
+{
+	HgjLoop		loop;
+	PGFunction	raise;			/* for a row for which loop() says true: raises
+								 * PostgreSQL's error; NULL: it never does */
+	HgjKind		result;
+	HgjKind		args[2];		/* of the function */
+	HgjKind		operand;		/* what the loop reads ... */
+	HgjLoop		casts[2];		/* ... and how to come to it from the arguments
+								 * (exact, monotone); NULL: as they are */
+	int			nargs;
+	bool		compares;		/* it is a comparison: */
+	HgjComparison comparison;
+} HgjOperation;
+
+/* The value of a constant, a parameter, or of anything without columns. */
+typedef struct HgjConstant
+{
+	ExprState  *state;			/* NULL: a Const, whose value is known */
+	bool		ready;			/* the value is that of this execution */
+	Datum		value;
+	bool		isnull;
+	HgjLoop		cast;			/* of the value, to the kind of the step; NULL:
+								 * it is of that kind */
+	uint8		cast_from;		/* widths */
+	uint8		cast_to;
+	bool		keep;			/* the value is by reference, and must stay: */
+	int16		typlen;
+	bool		kept;			/* `last` is a copy of ours */
+	Datum		last;
+} HgjConstant;
+
+/* The elements of an array, as 64-bit keys (program_set.c). */
+typedef struct HgjSet
+{
+	uint32		nkeys;
+	bool		has_nulls;
+	int64		low;			/* a bitmap of these keys ... */
+	uint64		span;			/* ... low to low + span, or */
+	uint64	   *bitmap;
+	int64	   *slots;			/* a hash table, in which */
+	int64		empty;			/* this key, not in the set, marks free slots */
+	uint64		mask;
+	uint64		multiplier;		/* of the hash function */
+	bool		probing;		/* some keys are not where they hash to */
+	MemoryContext context;		/* of the arrays above; NULL: not yet built */
+} HgjSet;
+
+typedef enum HgjStepOp
+{
+	HGJ_STEP_INPUT,
+	HGJ_STEP_CONSTANT,
+	HGJ_STEP_FUNCTION,			/* strict: NULL if an argument is */
+	HGJ_STEP_AND,
+	HGJ_STEP_OR,
+	HGJ_STEP_NOT,
+	HGJ_STEP_IS_NULL,
+	HGJ_STEP_IS_NOT_NULL,
+	HGJ_STEP_BOOL_TEST,			/* IS TRUE and the like */
+	HGJ_STEP_DISTINCT,
+	HGJ_STEP_MEMBER,			/* IN, or with `invert` NOT IN */
+	HGJ_STEP_TEXT,				/* the same of strings; of one as well */
+	HGJ_STEP_CALL,				/* a strict function of PostgreSQL's */
+	HGJ_STEP_CASE,				/* args: condition, result, ..., else */
+	HGJ_STEP_COALESCE
+} HgjStepOp;
+
+typedef struct HgjStep
+{
+	HgjStepOp	op;
+	HgjKind		kind;			/* of the result */
+	uint8		width;
+	bool		lazy;			/* it can raise an error, or something below it
+								 * can: only for rows PostgreSQL would look at */
+	int			nargs;
+	struct HgjStep **args;
+
+	int			input;			/* INPUT */
+	HgjConstant *constant;		/* CONSTANT; MEMBER's array */
+	HgjLoop		loop;			/* FUNCTION */
+	PGFunction	raise;
+	bool		compares;		/* FUNCTION: */
+	HgjComparison comparison;
+	bool		exact;			/* FUNCTION: a cast that keeps the order */
+	bool		test_true;		/* BOOL_TEST: what each becomes */
+	bool		test_false;
+	bool		test_null;
+	bool		invert;			/* MEMBER */
+	Oid			element_type;
+	HgjSet	   *set;
+	struct HgjTextSet *texts;	/* TEXT */
+	struct HgjCall *call;		/* CALL */
+	bool		raises;			/* CALL: it may, and is not asked again */
+	bool		at_once;		/* CALL: its errors cannot even be put aside */
+
+	/* of the rows it was run for last */
+	const void *values;
+	const uint8 *nulls;			/* NULL: none of them */
+
+	void	   *value_buffer;	/* HGJ_CHUNK x width */
+	uint8	   *null_buffer;
+	bool		spread;			/* CONSTANT: value_buffer is filled */
+	uint32	   *sel;			/* AND, OR, CASE, COALESCE: rows undecided, */
+	uint32	   *index;			/* and which of the step's rows they are */
+} HgjStep;
+
+/* Rows of the inputs: sel[0 .. n), or first to first + n - 1. */
+typedef struct HgjRows
+{
+	const uint32 *sel;
+	uint32		first;			/* sel is NULL; a multiple of 64 */
+	uint32		n;				/* at most HGJ_CHUNK */
+} HgjRows;
+
+/* How a clause of a filter is run. */
+typedef enum HgjTest
+{
+	HGJ_TEST_STEP,				/* by its step; the others are over one input */
+	HGJ_TEST_RANGE,				/* in an interval of integers, or outside */
+	HGJ_TEST_FLOAT,				/* compared with a constant */
+	HGJ_TEST_MEMBER,
+	HGJ_TEST_NULL				/* IS NULL, IS NOT NULL */
+} HgjTest;
+
+/* Comparisons of machine floats; none is true of NaN but those with NOT. */
+typedef enum HgjFloatTest
+{
+	HGJ_FLOAT_EQ,
+	HGJ_FLOAT_LT,
+	HGJ_FLOAT_LE,
+	HGJ_FLOAT_NOT_EQ,
+	HGJ_FLOAT_NOT_LT,
+	HGJ_FLOAT_NOT_LE,
+	HGJ_FLOAT_TESTS
+} HgjFloatTest;
+
+/* One of the clauses that a row must pass, in this order. */
+typedef struct HgjClause
+{
+	HgjStep    *step;
+	HgjTest		test;
+	int			input;
+	HgjKind		kind;			/* of the input */
+
+	/* RANGE, FLOAT: comparisons of the input with constants, all to be true */
+	int			nbounds;
+	struct HgjBound *bounds;
+	List	   *merged;			/* steps of the clauses merged into this one */
+
+	/* what hgj_clause_prepare() made of the constants */
+	bool		prepared;
+	bool		never;			/* no row passes */
+	bool		invert;			/* RANGE: outside; NULL: IS NOT NULL */
+	int64		low;
+	uint64		span;
+	HgjFloatTest float_test;
+	double		float_bound;
+} HgjClause;
+
+typedef struct HgjBound
+{
+	HgjComparison comparison;	/* input ... constant */
+	HgjStep    *constant;
+	HgjLoop		cast;			/* input to the constant's kind, or NULL */
+} HgjBound;
+
+struct HgjProgram
+{
+	HgjStep    *root;			/* NULL: a filter of several clauses */
+	int			nclauses;		/* 0: the result is not boolean */
+	HgjClause  *clauses;
+	int			nconstants;
+	HgjStep   **constants;		/* CONSTANT and MEMBER steps */
+
+	const HgjVector *const *inputs; /* of this run */
+	ExprContext *econtext;
+	bool		failed;			/* a loop said true: find the row ... */
+	bool		single;			/* ... by running one at a time, as now */
+	bool		calls_raise;	/* there is a CALL that may raise an error */
+	bool		calls_at_once;	/* there is one whose error cannot be put aside */
+	int			nraising;		/* CALLs and loops that may raise one */
+
+	HgjBuffer	result;			/* of hgj_program_eval() */
+	MemoryContext context;
+	MemoryContext scratch;		/* for the evaluation of constants */
+	MemoryContext calls;		/* for what functions leave behind */
+	int64		keys[HGJ_CHUNK];
+	uint8		flags[HGJ_CHUNK];
+};
+
+/* What is known while an expression is compiled. */
+typedef struct HgjCompiler
+{
+	PlanState  *parent;
+	HgjInputLookup lookup;
+	void	   *arg;
+	List	   *constants;		/* HgjSteps */
+	Expr	   *case_arg;		/* what a CaseTestExpr stands for */
+} HgjCompiler;
+
+/* program_compile.c */
+extern HgjStep *hgj_step_compile(HgjCompiler *c, Expr *expr);
+
+/* program_constant.c */
+extern HgjConstant *hgj_constant_make(PlanState *parent, Expr *expr,
+									  bool *lazy);
+extern bool hgj_is_constant(PlanState *parent, Expr *expr);
+extern void hgj_constant_cast(HgjConstant *constant);
+extern void hgj_constant_fetch(HgjProgram *program, HgjConstant *constant);
+extern bool hgj_constant_nulls(HgjProgram *program, HgjStep *step, uint32 n);
+
+/* program_clause.c */
+extern void hgj_clause_recognize(HgjClause *clause);
+extern bool hgj_clause_merge(HgjClause *clause, const HgjClause *next);
+extern void hgj_clause_prepare(HgjProgram *program, HgjClause *clause);
+extern uint32 hgj_clause_run(HgjProgram *program, HgjClause *clause,
+							 const HgjRows *rows, uint32 *out);
+
+/* program_functions.c */
+extern const uint8 hgj_kind_width[HGJ_KINDS];
+extern HgjKind hgj_kind_of_type(Oid type);
+extern bool hgj_operation(Oid funcid, HgjOperation *operation);
+
+/* program_steps.c */
+extern void hgj_member_finish(HgjStep *step, bool has_nulls, uint32 n);
+extern void hgj_step_run(HgjProgram *program, HgjStep *step,
+						 const HgjRows *rows);
+
+/* program_set.c */
+extern void hgj_set_reset(HgjSet *set);
+extern void hgj_set_prepare(HgjProgram *program, HgjStep *step);
+extern void hgj_set_lookup(const HgjSet *set, const int64 *keys, uint32 n,
+						   uint8 *found);
+
+/* program_text.c */
+extern struct HgjTextSet *hgj_text_set_make(Oid funcid, Oid collation,
+											bool is_array, bool *invert);
+extern void hgj_text_set_reset(struct HgjTextSet *set);
+extern void hgj_text_run(HgjProgram *program, HgjStep *step,
+						 const HgjRows *rows);
+
+/* program_call.c */
+extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,
+									 int nargs, bool *may_fail,
+									 bool *at_once);
+extern void hgj_call_run(HgjProgram *program, HgjStep *step,
+						 const HgjRows *rows);
+
+/* program_ops_compare.c */
+extern const HgjLoop hgj_compare_loops[HGJ_KINDS][HGJ_COMPARISONS];
+
+/* program_ops_arith.c: NULL where there is no such function */
+extern const HgjLoop hgj_arith_loops[HGJ_ARITHMETICS][HGJ_KINDS];
+extern bool hgj_loop_date_add(void *result, const void *a, const void *b,
+							  const uint8 *nulls, uint32 n);
+extern bool hgj_loop_date_sub(void *result, const void *a, const void *b,
+							  const uint8 *nulls, uint32 n);
+extern bool hgj_loop_date_diff(void *result, const void *a, const void *b,
+							   const uint8 *nulls, uint32 n);
+
+/* program_ops_cast.c: [from][to]; NULL where there is no such cast */
+extern const HgjLoop hgj_cast_loops[HGJ_KINDS][HGJ_KINDS];
+extern bool hgj_loop_date_order(void *result, const void *a, const void *b,
+								const uint8 *nulls, uint32 n);
+extern bool hgj_loop_date_timestamp(void *result, const void *a, const void *b,
+									const uint8 *nulls, uint32 n);
+
+/*
+ * program_ops_select.c: positions that pass, ascending, into out, which may be
+ * rows->sel itself.  Each returns how many.
+ */
+extern uint32 hgj_select_range(HgjKind kind, const void *values,
+							   const HgjRows *rows, int64 low, uint64 span,
+							   bool invert, uint32 *out);
+extern uint32 hgj_select_float(HgjKind kind, const void *values,
+							   const HgjRows *rows, HgjFloatTest test,
+							   double bound, uint32 *out);
+extern uint32 hgj_select_flags(const uint8 *flags, const HgjRows *rows,
+							   uint32 *out);
+extern uint32 hgj_select_true(const uint8 *values, const uint8 *nulls,
+							  const HgjRows *rows, uint32 *out);
+extern uint32 hgj_select_valid(const uint64 *validity, const HgjRows *rows,
+							   bool valid, uint32 *out);
+extern bool hgj_values_nulls(const HgjVector *vector, const HgjRows *rows,
+							 uint8 *nulls);
+extern void hgj_values_scatter(uint8 width, const void *values, const uint32 *index,
+						uint32 n, void *out);
+extern void hgj_values_keys(HgjKind kind, const void *values,
+							const HgjRows *rows, int64 *keys);
+
+#endif							/* HGJ_PROGRAM_PRIVATE_H */

@@ -1,0 +1,267 @@
+/*-------------------------------------------------------------------------
+ *
+ * program_text.c
+ *	  Strings compared with constants: =, <>, IN and NOT IN of text, varchar,
+ *	  char(n) and bytea.
+ *
+ * 1. Where the collation is deterministic, strings are equal if their bytes are;
+ *	  those of char(n) without the blanks at their ends.
+ * 2. The constants are a set: of one string, or of an array's.  A few are looked
+ *	  through one by one, more by a hash table.
+ * 3. A value that is compressed or stored out of line is fetched if its length
+ *	  does not decide; other values are looked at where they are.
+ *
+ * The set is in a memory context of its own, a child of the program's, built
+ * when the first row asks, once per execution; once only if its array is a
+ * constant of the query.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/detoast.h"
+#include "common/hashfn.h"
+#include "expr/program_private.h"
+#include "utils/array.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* More strings than these are hashed. */
+#define HGJ_TEXT_FEW	6
+
+typedef struct HgjTextSet
+{
+	bool		is_array;
+	bool		padded;			/* blanks at the end do not count */
+
+	MemoryContext context;		/* of what follows; NULL: not yet built */
+	int			n;
+	bool		has_nulls;
+	const char **data;
+	uint32	   *length;
+	uint32		mask;			/* hash table; 0: there is none */
+	uint32	   *slots;			/* number of a string + 1, or 0 */
+} HgjTextSet;
+
+/*
+ * Does the function say whether strings are equal?  Then an empty set;
+ * otherwise NULL.
+ */
+HgjTextSet *
+hgj_text_set_make(Oid funcid, Oid collation, bool is_array, bool *invert)
+{
+	HgjTextSet *set;
+	bool		collated = funcid != F_BYTEAEQ && funcid != F_BYTEANE;
+
+	switch (funcid)
+	{
+		case F_TEXTEQ:
+		case F_BPCHAREQ:
+		case F_BYTEAEQ:
+			*invert = false;
+			break;
+		case F_TEXTNE:
+		case F_BPCHARNE:
+		case F_BYTEANE:
+			*invert = true;
+			break;
+		default:
+			return NULL;
+	}
+	if (collated && (!OidIsValid(collation) ||
+					 !get_collation_isdeterministic(collation)))
+		return NULL;
+	set = palloc0(sizeof(HgjTextSet));
+	set->is_array = is_array;
+	set->padded = funcid == F_BPCHAREQ || funcid == F_BPCHARNE;
+	return set;
+}
+
+void
+hgj_text_set_reset(HgjTextSet *set)
+{
+	if (set->context)
+		MemoryContextDelete(set->context);
+	set->context = NULL;
+}
+
+static inline uint32
+true_length(const HgjTextSet *set, const char *data, uint32 length)
+{
+	if (set->padded)
+		while (length > 0 && data[length - 1] == ' ')
+			length--;
+	return length;
+}
+
+static inline bool
+equals(const HgjTextSet *set, int i, const char *data, uint32 length)
+{
+	return set->length[i] == length && memcmp(set->data[i], data, length) == 0;
+}
+
+static bool
+find(const HgjTextSet *set, const char *data, uint32 length)
+{
+	uint32		slot;
+
+	hgj_before_value(length);
+	if (set->mask == 0)
+	{
+		for (int i = 0; i < set->n; i++)
+			if (equals(set, i, data, length))
+				return true;
+		return false;
+	}
+	slot = hash_bytes((const unsigned char *) data, length) & set->mask;
+	while (set->slots[slot])
+	{
+		if (equals(set, set->slots[slot] - 1, data, length))
+			return true;
+		slot = (slot + 1) & set->mask;
+	}
+	return false;
+}
+
+static void
+add_string(HgjTextSet *set, Datum value)
+{
+	struct varlena *text = PG_DETOAST_DATUM_PACKED(value);
+	uint32		length = true_length(set, VARDATA_ANY(text),
+									 VARSIZE_ANY_EXHDR(text));
+	char	   *copy = palloc(Max(length, 1));
+
+	memcpy(copy, VARDATA_ANY(text), length);
+	set->data[set->n] = copy;
+	set->length[set->n++] = length;
+}
+
+static void
+build_table(HgjTextSet *set)
+{
+	uint32		nslots = 32;
+
+	while (nslots < (uint32) set->n * 4)
+		nslots *= 2;
+	set->mask = nslots - 1;
+	set->slots = palloc0(mul_size(nslots, sizeof(uint32)));
+	for (int i = 0; i < set->n; i++)
+	{
+		uint32		slot = hash_bytes((const unsigned char *) set->data[i],
+									  set->length[i]) & set->mask;
+
+		while (set->slots[slot])
+			slot = (slot + 1) & set->mask;
+		set->slots[slot] = i + 1;
+	}
+}
+
+/* Make the set from the step's constant, which is not NULL. */
+static void
+prepare(HgjProgram *program, HgjTextSet *set, Datum constant)
+{
+	MemoryContext old;
+
+	set->context = AllocSetContextCreate(program->context,
+										 "HashGraphJoin strings",
+										 ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(set->context);
+	set->n = 0;
+	set->has_nulls = false;
+	set->mask = 0;
+	if (set->is_array)
+	{
+		ArrayType  *array = DatumGetArrayTypeP(constant);
+		Datum	   *values;
+		bool	   *nulls;
+		int			n;
+		int16		typlen;
+		bool		typbyval;
+		char		typalign;
+
+		get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval,
+							 &typalign);
+		deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval,
+						  typalign, &values, &nulls, &n);
+		set->data = palloc(mul_size(Max(n, 1), sizeof(char *)));
+		set->length = palloc(mul_size(Max(n, 1), sizeof(uint32)));
+		for (int i = 0; i < n; i++)
+			if (nulls[i])
+				set->has_nulls = true;
+			else
+				add_string(set, values[i]);
+	}
+	else
+	{
+		set->data = palloc(sizeof(char *));
+		set->length = palloc(sizeof(uint32));
+		add_string(set, constant);
+	}
+	if (set->n > HGJ_TEXT_FEW)
+		build_table(set);
+	MemoryContextSwitchTo(old);
+}
+
+/* A value that is not plain bytes in memory. */
+static bool
+find_toasted(HgjProgram *program, const HgjTextSet *set, Datum value)
+{
+	MemoryContext old;
+	struct varlena *text;
+	uint32		length;
+	bool		found;
+
+	if (!set->padded && set->n == 1 &&
+		toast_raw_datum_size(value) - VARHDRSZ != set->length[0])
+		return false;
+	CHECK_FOR_INTERRUPTS();		/* it may be megabytes */
+	old = MemoryContextSwitchTo(program->calls);
+	text = PG_DETOAST_DATUM_PACKED(value);
+	length = true_length(set, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
+	found = find(set, VARDATA_ANY(text), length);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(program->calls);
+	return found;
+}
+
+void
+hgj_text_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+{
+	HgjStep    *arg = step->args[0];
+	HgjTextSet *set = step->texts;
+	const Datum *values;
+	const uint8 *nulls;
+	uint8	   *out = step->value_buffer;
+
+	hgj_step_run(program, arg, rows);
+	if (program->failed)
+		return;
+	values = arg->values;
+	nulls = arg->nulls;
+	if (hgj_constant_nulls(program, step, rows->n))
+		return;
+	if (set->context == NULL)
+		prepare(program, set, step->constant->value);
+	if (set->n == 0 && !set->has_nulls)
+	{
+		memset(out, step->invert, rows->n); /* whatever the value is */
+		return;
+	}
+	for (uint32 i = 0; i < rows->n; i++)
+	{
+		const struct varlena *text;
+
+		out[i] = false;
+		if (nulls && nulls[i])
+			continue;
+		text = (const struct varlena *) DatumGetPointer(values[i]);
+		if (VARATT_IS_1B_E(text) || VARATT_IS_4B_C(text))
+			out[i] = find_toasted(program, set, values[i]);
+		else
+			out[i] = find(set, VARDATA_ANY(text),
+						  true_length(set, VARDATA_ANY(text),
+									  VARSIZE_ANY_EXHDR(text)));
+	}
+	hgj_member_finish(step, set->has_nulls, rows->n);
+}

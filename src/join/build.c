@@ -1,0 +1,445 @@
+/*-------------------------------------------------------------------------
+ *
+ * build.c
+ *	  The build side: inner rows into an engine's table and the row store.
+ *
+ * 1. The engine has been chosen (engines.c).  Where it is a device's, and that
+ *	  fails, or has less memory than it said, the build of the pass starts again
+ *	  with less of it, or on the CPU, if the rows can be read again (failover.c).
+ * 2. Make a table and append inner batches, key words to the engine, wanted
+ *	  columns to the row store.  After each batch, ask the engine what a build
+ *	  of these rows would take.
+ * 3. When that, and the rows, pass work_mem x hash_mem_multiplier, or what the
+ *	  device has, and there are more rows, let the rest be split into partitions
+ *	  (partition.c).  Where that is not wanted, stop: this is one pass of several.
+ *	  The child, or the file, stays where it is, and the next pass takes on from
+ *	  there.  A pass has at least one batch, so it always gets on.
+ * 4. Build.
+ *
+ * The fallback for a build side larger than memory is therefore not another
+ * node but partitions, or more passes over the outer side (probe.c), each over a
+ * chunk of the build side that fits.  Both are right for every join type, and
+ * passes for any skew.
+ *
+ * The table, the probe and the row store's chunks are not PostgreSQL memory.
+ * They belong to the HgjJoinState; node.c's reset callback on the query's
+ * context calls hgj_free_build() when the query aborts.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/guc.h"
+#include "join/join_state.h"
+#include "join/partition.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+
+/*
+ * The rows of a build batch: few, so that memory is checked often, and fewer
+ * where the batch itself would take more than this part of the limit.
+ */
+#define HGJ_BUILD_BATCH_ROWS	1024
+#define HGJ_BUILD_BATCH_SHARE	32
+
+/* No batch of any source has more rows. */
+#define HGJ_LARGEST_BATCH		(UINT32_C(1) << 24)
+
+/* Rows of a pass: what row ids are for, and the stores of loose values. */
+#define HGJ_MOST_PASS_ROWS(state) \
+	((hgj_dictionaries_are_full(state) ? HGJ_STORED_LOOSE : HGJ_MAX_ROWS) - \
+	 HGJ_LARGEST_BATCH)
+
+/*
+ * The engine takes memory for the expected rows in advance: no more of them
+ * than would fill this part of the limit, lest a pass be full when it starts.
+ */
+#define HGJ_HINT_SHARE			16
+
+/* Of device memory, what a table leaves to its probes. */
+#define HGJ_PROBE_SHARE			4
+
+static bool
+create_table(HgjJoinState *state)
+{
+	double		memory = state->device_limit > 0 ?
+		Min(state->device_limit, get_hash_memory_limit()) : get_hash_memory_limit();
+	double		fits = memory /
+		(HGJ_HINT_SHARE * state->inner.nwords * sizeof(uint64));
+	double		expected = Min(hgj_unit_rows(state), fits);
+	Instrumentation *instrument = state->css.ss.ps.instrument;
+	HgjTableSpec spec = {0};
+	HgjError	err = {0};
+
+	spec.nwords = state->inner.nwords;
+	spec.flags = state->semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
+	if (state->sifts_early)
+		spec.flags |= HGJ_TABLE_SIFT_EARLY;
+	spec.seed = state->inner.seed;
+	spec.build = (HgjBuild) hgj_build;
+	spec.probe = (HgjProbeAlgo) hgj_probe;
+	spec.segments = (HgjSegments) hgj_segments;
+	spec.filter = (HgjFilter) hgj_filter;
+	spec.expected_rows = (uint64) Min(expected, (double) HGJ_MAX_ROWS);
+	if ((instrument && instrument->need_timer) || track_io_timing)
+		spec.flags |= HGJ_TABLE_TIMING;
+	spec.memory_limit = state->device_limit;
+	spec.timeout_ms = hgj_device_timeout;
+	spec.poll = hgj_poll_interrupts;
+	spec.poll_arg = &state->poll;
+	while (!hgj_engine_done(state,
+							state->engine->table_create(&spec, &state->table,
+														&err),
+							&err))
+		;
+	return !state->device_failed;
+}
+
+/* Of device memory, what a table may take: a part is left to the probes. */
+uint64
+hgj_table_share(const HgjJoinState *state)
+{
+	return state->device_limit - state->device_limit / HGJ_PROBE_SHARE;
+}
+
+/* Bytes of host memory beside the table and the outer batch. */
+Size
+hgj_bytes_beside_table(HgjJoinState *state)
+{
+	return hgj_row_store_bytes(&state->rows) +
+		hgj_batch_bytes(state->inner_batch) +
+		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state) +
+		hgj_match_bits_bytes(state);
+}
+
+/*
+ * Bytes of host memory that this pass would hold at the height of a build of its
+ * rows.
+ */
+static Size
+projected_bytes(HgjJoinState *state, const HgjMemory *memory)
+{
+	return (Size) (state->on_device ? memory->host : memory->build_peak) +
+		hgj_bytes_beside_table(state);
+}
+
+/*
+ * Are these as many rows as a table may have?  Or, state->device_failed, not for
+ * the device at all?
+ */
+static bool
+table_is_full(HgjJoinState *state, Size limit)
+{
+	HgjMemory	memory;
+
+	state->device_is_full = false;
+	state->engine->memory(state->table, &memory);
+	if (projected_bytes(state, &memory) +
+		hgj_partition_reserve(state, limit) > limit ||
+		state->total_rows > HGJ_MOST_PASS_ROWS(state) ||
+		(hgj_chunk_rows > 0 && state->total_rows >= (uint32) hgj_chunk_rows))
+		return true;
+	if (state->device_limit == 0 || memory.build_peak <= hgj_table_share(state))
+		return false;
+	if (hgj_should_leave_device(state))
+	{
+		state->device_shrunk = true;	/* less memory is not what would help */
+		hgj_device_fails(state, HGJ_LIMIT, "the build side is too large");
+	}
+	else
+		state->device_is_full = true;
+	return true;
+}
+
+static void
+append_batch(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->inner_batch;
+	HgjKeys		keys = hgj_batch_keys(batch);
+	HgjError	err = {0};
+	uint32		first = state->rows.nrows;
+	const uint32 *records = state->rows.shared ?
+	hgj_share_records(&state->rows, batch) : NULL;
+
+	while (!hgj_engine_done(state,
+							state->engine->append(state->table, &keys, first,
+												  records, &err),
+							&err))
+		;
+	if (state->device_failed)
+		return;
+	if (records == NULL)
+		hgj_row_store_append(&state->rows, batch);
+	state->long_keys = state->long_keys ||
+		hgj_text_any_long(&state->inner, batch);
+	state->total_rows += batch->nrows;
+	state->graph_rows += batch->nsel;
+}
+
+/*
+ * Read inner rows until they end or memory is full.  Sets last_pass, and
+ * splitting where the rest has gone to partitions.
+ */
+static void
+read_inner(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->inner_batch;
+	Size		limit = get_hash_memory_limit();
+	Size		affordable = limit / HGJ_BUILD_BATCH_SHARE /
+		hgj_batch_row_bytes(batch);
+	uint32		batch_rows = Max(Min(affordable, HGJ_BUILD_BATCH_ROWS),
+								 HGJ_BATCH_FIRST_ROWS);
+	bool		full = false;
+
+	if (hgj_chunk_rows > 0)
+		batch_rows = Min(batch_rows, (uint32) hgj_chunk_rows);
+
+	state->last_pass = true;
+	state->inner_read = true;	/* now, or before what was kept of it */
+	if (state->inner_pending)
+	{
+		append_batch(state);
+		state->inner_pending = false;
+	}
+	hgj_batch_reserve(batch, batch_rows);
+	while (!state->device_failed)
+	{
+		/* what comes after a full pass belongs to the next one */
+		batch->values = full ? &state->rows.next_values : &state->rows.values;
+		hgj_fill_inner(state, batch_rows);
+		if (batch->nrows == 0)
+			break;
+		if (full)
+		{
+			state->inner_pending = true;
+			state->last_pass = false;
+			break;
+		}
+		append_batch(state);
+		if (state->device_failed)
+			break;
+		full = !hgj_restoring(state) && table_is_full(state, limit);
+		if (full && !state->device_failed && hgj_split_wanted(state))
+		{
+			hgj_split_inner(state, batch_rows);
+			break;
+		}
+	}
+	batch->values = &state->rows.values;
+	if (hgj_restoring(state))
+		hgj_restore_split(state);
+}
+
+static void
+note_stats(HgjJoinState *state)
+{
+	HgjRunStats *stats = &state->stats;
+	Size		bytes;
+
+	state->engine->info(state->table, &stats->table);
+	if (state->on_device)
+		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
+	bytes = (Size) (state->on_device ? stats->table.memory.host :
+					stats->table.memory.peak) +
+		hgj_bytes_beside_table(state);
+	stats->peak_bytes = Max(stats->peak_bytes, bytes);
+	stats->notes |= stats->table.notes;
+	stats->dictionary_full = hgj_dictionaries_are_full(state);
+	stats->device_full |= state->device_is_full &&
+		(state->splitting || !state->last_pass);
+	stats->build_rows += state->total_rows;
+	stats->passes = Max(stats->passes, state->pass);
+	stats->built = true;
+	state->counts.builds++;
+	state->counts.passes += state->unit_pass > 1;
+}
+
+/*
+ * Are matches of this table candidates?  Now it is known whether text keys
+ * are all packed.
+ */
+static void
+settle_recheck(HgjJoinState *state)
+{
+	state->recheck = state->always_recheck || state->long_keys;
+	if (state->recheck && state->semantics.one_per_outer)
+		state->pairs.capacity = HGJ_SOME_PAIRS;
+	else
+	{
+		state->pairs.capacity = HGJ_PAIRS;
+		state->pairs.skip = NULL;
+	}
+}
+
+/*
+ * Lay the row store and the batches of the build side out, before the first
+ * pass: by then it is known which columns are encoded (encode.c).
+ */
+static void
+lay_out_build_side(HgjJoinState *state)
+{
+	state->inner_batch = hgj_batch_create(state->context, state->inner.columns,
+										  state->inner.ncols,
+										  state->inner.nwords);
+	hgj_row_store_init(&state->rows, state->context, state->inner.columns,
+					   state->inner.ncols, state->inner_ps->plan->plan_rows,
+					   get_hash_memory_limit());
+	/* a device takes the columns' values by row id (device_start.c) */
+	if (!state->semantics.mark_inner && state->engine == hgj_cpu_engine())
+		hgj_share_records_init(&state->rows, get_hash_memory_limit());
+	state->inner_batch->values = &state->rows.values;
+}
+
+/* Table, rows, graph and probe of this pass; or state->device_failed. */
+static void
+build_table(HgjJoinState *state)
+{
+	HgjError	err = {0};
+
+	if (state->pass == 1)
+	{
+		state->stats.build_rows = 0;
+		state->units = 0;
+		if (state->on_device)
+			hgj_note_inner_counts(state);
+	}
+	state->device_is_full = false;
+	state->total_rows = 0;
+	state->graph_rows = 0;
+	state->long_keys = false;
+	if (!create_table(state))
+		return;
+	read_inner(state);
+	if (state->device_failed)
+		return;
+	while (!hgj_engine_done(state,
+							state->engine->build(state->table,
+												 state->total_rows, &err),
+							&err))
+		;
+	if (state->device_failed)
+		return;
+	while (!hgj_engine_done(state,
+							state->engine->probe_create(state->table,
+														&state->probe, &err),
+							&err))
+		;
+}
+
+/*
+ * What tables are not, though it was asked for, goes to the log.  Some of it
+ * comes up only while they are probed, so this is called when they are gone, too,
+ * but not while aborting.
+ */
+void
+hgj_log_notes(HgjJoinState *state)
+{
+	uint32		left = state->stats.notes & ~state->logged.notes;
+
+	state->logged.notes |= left;
+	for (; left != 0; left &= left - 1)
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: %s",
+								 hgj_note_text((HgjNote) (left & -left)))));
+}
+
+/* Passes are logged once per node at DEBUG1, all of them at DEBUG2. */
+static void
+log_build(HgjJoinState *state)
+{
+	hgj_log_notes(state);
+	if (!state->last_pass)
+	{
+		ereport(state->logged.passes ? DEBUG2 : DEBUG1,
+				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",
+								 state->pass, state->total_rows)));
+		state->logged.passes = true;
+	}
+	if (state->stats.dictionary_full && !state->logged.dictionary)
+	{
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: groups by value, because the dictionary of their codes is full")));
+		state->logged.dictionary = true;
+	}
+}
+
+/*
+ * Build the table of the next pass; state->pass counts it.  Whatever table
+ * there was must have been released.  If state->device_failed is set afterwards,
+ * there is none (failover.c).
+ */
+void
+hgj_build_pass(HgjJoinState *state)
+{
+	Assert(state->table == NULL);
+	if (state->inner_batch == NULL)
+		lay_out_build_side(state);
+	state->pass++;
+	state->rows_before = state->unit_pass > 0 ?
+		state->rows_before + state->total_rows : 0;
+	state->unit_pass++;
+	build_table(state);
+	while (state->device_failed && hgj_retry_build(state))
+		build_table(state);
+	if (state->device_failed)
+		return;
+	note_stats(state);
+	settle_recheck(state);
+	if (state->engine->sift && !state->semantics.fill_outer && !state->splitting)
+		state->outer.sieve_of = state;
+	log_build(state);
+}
+
+/*
+ * What this table's probes have done with a filter, and a device for it, so far,
+ * for EXPLAIN; added up when the table goes.
+ */
+void
+hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
+{
+	HgjTableInfo info;
+
+	if (state->table == NULL)
+		return;
+	state->engine->info(state->table, &info);
+	stats->filter_bytes = Max(stats->filter_bytes, info.filter_bytes);
+	stats->filter_rejected += info.filter_rejected;
+	stats->notes |= info.notes;
+	stats->work.to_device += info.work.to_device;
+	stats->work.from_device += info.work.from_device;
+	stats->work.transfer_ns += info.work.transfer_ns;
+	stats->work.kernel_ns += info.work.kernel_ns;
+	if (state->on_device)
+		stats->device_peak = Max(stats->device_peak, info.memory.peak);
+}
+
+/* Free the engine's part, and the rows; what was read ahead stays. */
+void
+hgj_release_table(HgjJoinState *state)
+{
+	if (state->engine)
+	{
+		hgj_add_table_stats(state, &state->stats);
+		state->engine->probe_destroy(state->probe);
+		state->engine->table_destroy(state->table);
+	}
+	state->probe = NULL;
+	state->table = NULL;
+	state->outer.sieve_of = NULL;
+	state->sifted = false;
+	hgj_row_store_clear(&state->rows);
+}
+
+/* Free everything that is not palloc'd.  Safe at any time, and again. */
+void
+hgj_free_build(HgjJoinState *state)
+{
+	hgj_release_table(state);
+	hgj_row_store_free(&state->rows);
+	hgj_partitions_free_memory(state);
+	state->inner_pending = false;
+	state->pass = state->unit_pass = 0;
+	state->has_split = false;
+	if (state->outer_batch)
+		hgj_arena_free(&state->outer_batch->own_values);
+}

@@ -1,0 +1,287 @@
+/*-------------------------------------------------------------------------
+ *
+ * emit.c
+ *	  From row numbers to slots, at the top of the node only.
+ *
+ * A returned row is a pair: a row of the outer batch, and a record of the row
+ * store, either of which may be missing (HGJ_NO_ROW: its columns are NULL).
+ * Only the columns that somebody wants are written.  By-reference values are
+ * not copied: they lie in the batch's or the store's arena, which lives until
+ * the node is asked for a row after the batch's last, or rescanned.
+ *
+ * 1. One by one: a pair's columns are written into the slot.
+ * 2. In blocks, for matches that nothing is left to be done about: the columns of
+ *	  a few dozen pairs are written row by row into arrays, one column after the
+ *	  other.  To return a row, the slot is pointed at its part of the arrays; each
+ *	  time a record of the next block is fetched into the caches, where it comes
+ *	  while somebody is busy with the row.
+ *
+ * Memory: a block's arrays, in the query's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "join/join_state.h"
+
+/* Rows of a block, fewer if they have many columns. */
+#define HGJ_BLOCK_ROWS		64
+#define HGJ_BLOCK_VALUES	4096
+#define HGJ_BLOCK_FEWEST	8
+
+/* Write the wanted columns of a pair into state->slot. */
+void
+hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
+{
+	TupleTableSlot *slot = state->slot;
+	Datum	   *values = slot->tts_values;
+	bool	   *isnull = slot->tts_isnull;
+	const char *record = NULL;
+
+	ExecClearTuple(slot);
+	if (inner_row != HGJ_NO_ROW && state->rows.stride > 0)
+		record = hgj_row_store_record(&state->rows, inner_row);
+
+	for (int t = 0; t < state->ntargets; t++)
+	{
+		const HgjTarget *target = &state->targets[t];
+		int			i = target->resno - 1;
+
+		if (target->inner)
+		{
+			const HgjStoredColumn *column = &state->rows.columns[target->column];
+
+			if (record == NULL || hgj_record_is_null(column, record))
+			{
+				values[i] = (Datum) 0;
+				isnull[i] = true;
+				continue;
+			}
+			values[i] = hgj_record_load(column, record);
+		}
+		else
+		{
+			const HgjVector *vector = &state->outer_batch->vectors[target->column];
+
+			if (outer_row == HGJ_NO_ROW || hgj_vector_is_null(vector, outer_row))
+			{
+				values[i] = (Datum) 0;
+				isnull[i] = true;
+				continue;
+			}
+			values[i] = hgj_load((const char *) vector->values +
+								 (Size) outer_row * vector->width,
+								 vector->width);
+		}
+		isnull[i] = false;
+		if (unlikely(target->dictionary != NULL))
+			values[i] = hgj_dictionary_value(target->dictionary, values[i]);
+	}
+	ExecStoreVirtualTuple(slot);
+}
+
+/*
+ * Filter and project what hgj_fill_slot() has written.  NULL when the filter
+ * rejects it.
+ */
+TupleTableSlot *
+hgj_project(HgjJoinState *state)
+{
+	PlanState  *ps = &state->css.ss.ps;
+	ExprContext *econtext = ps->ps_ExprContext;
+
+	if (state->direct)
+		return state->slot;
+	econtext->ecxt_scantuple = state->slot;
+	if (state->filter && !ExecQual(state->filter, econtext))
+	{
+		InstrCountFiltered1(ps, 1);
+		ResetExprContext(econtext);
+		return NULL;
+	}
+	if (ps->ps_ProjInfo)
+		return ExecProject(ps->ps_ProjInfo);
+	return state->slot;
+}
+
+/* Both in turn. */
+TupleTableSlot *
+hgj_emit(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
+{
+	hgj_fill_slot(state, outer_row, inner_row);
+	return hgj_project(state);
+}
+
+/* The block's column `at` of values and NULLs, row after row. */
+typedef struct BlockColumn
+{
+	Datum	   *values;
+	bool	   *isnull;
+	int			natts;
+} BlockColumn;
+
+static inline void
+put_null(const BlockColumn *to, uint32 i)
+{
+	to->values[(Size) i * to->natts] = (Datum) 0;
+	to->isnull[(Size) i * to->natts] = true;
+}
+
+/* Loads of `width` bytes, one for each row, from the address that `from` is. */
+#define PUT_ROWS(width, from) \
+	do { \
+		for (uint32 i = 0; i < n; i++) \
+		{ \
+			to->values[(Size) i * to->natts] = hgj_load((from), (width)); \
+			to->isnull[(Size) i * to->natts] = false; \
+		} \
+	} while (0)
+#define PUT_ROWS_OF(width, from) \
+	do { \
+		switch (width) \
+		{ \
+			case 8: \
+				PUT_ROWS(8, from); \
+				break; \
+			case 4: \
+				PUT_ROWS(4, from); \
+				break; \
+			case 2: \
+				PUT_ROWS(2, from); \
+				break; \
+			default: \
+				PUT_ROWS(1, from); \
+				break; \
+		} \
+	} while (0)
+
+static void
+put_outer(const HgjVector *vector, const uint32 *rows, uint32 n,
+		  const BlockColumn *to)
+{
+	const char *values = vector->values;
+
+	PUT_ROWS_OF(vector->width, values + (Size) rows[i] * vector->width);
+	if (!vector->has_nulls)
+		return;
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_vector_is_null(vector, rows[i]))
+			put_null(to, i);
+}
+
+static void
+put_inner(const HgjStoredColumn *column, const char *const *records, uint32 n,
+		  const BlockColumn *to)
+{
+	if (column->coded)
+		for (uint32 i = 0; i < n; i++)
+		{
+			to->values[(Size) i * to->natts] = hgj_record_load(column, records[i]);
+			to->isnull[(Size) i * to->natts] = false;
+		}
+	else
+		PUT_ROWS_OF(column->width, records[i] + column->offset);
+	if (!column->has_nulls)
+		return;
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_record_is_null(column, records[i]))
+			put_null(to, i);
+}
+
+/* Datums of a dictionary become values. */
+static void
+put_values(const HgjDictionary *dictionary, uint32 n, const BlockColumn *to)
+{
+	for (uint32 i = 0; i < n; i++)
+		if (!to->isnull[(Size) i * to->natts])
+			to->values[(Size) i * to->natts] =
+				hgj_dictionary_value(dictionary, to->values[(Size) i * to->natts]);
+}
+
+/* By-reference values of records lie anywhere: somebody will read them soon. */
+static void
+prefetch_values(uint32 n, const BlockColumn *column)
+{
+	for (uint32 i = 0; i < n; i++)
+		__builtin_prefetch(DatumGetPointer(column->values[(Size) i * column->natts]),
+						   0, 2);
+}
+
+static void
+make_block(HgjJoinState *state)
+{
+	HgjRowBlock *block = &state->block;
+	TupleTableSlot *slot = state->slot;
+	Size		nvalues;
+
+	block->natts = slot->tts_tupleDescriptor->natts;
+	block->capacity = HGJ_BLOCK_VALUES / Max(block->natts, 1);
+	block->capacity = Max(Min(block->capacity, HGJ_BLOCK_ROWS), HGJ_BLOCK_FEWEST);
+	nvalues = mul_size(block->capacity, block->natts);
+	block->values = MemoryContextAllocZero(state->context,
+										   nvalues * sizeof(Datum) + 1);
+	block->isnull = MemoryContextAlloc(state->context, nvalues + 1);
+	memset(block->isnull, true, nvalues);	/* columns that are never filled */
+	block->slot_values = slot->tts_values;
+	block->slot_isnull = slot->tts_isnull;
+}
+
+/* Step 2: the next pairs of the portion at hand.  False: there are no more. */
+bool
+hgj_block_fill(HgjJoinState *state)
+{
+	HgjRowBlock *block = &state->block;
+	const uint32 *outer_rows = state->pairs.probe_rows + state->next_pair;
+	const uint32 *inner_rows = state->pairs.build_rows + state->next_pair;
+	uint32		left = state->pairs.n - state->next_pair;
+	const char *records[HGJ_BLOCK_ROWS];
+	bool		has_records = state->rows.stride > 0;
+	uint32		n;
+
+	hgj_block_drop(state);
+	if (left == 0)
+		return false;
+	if (block->values == NULL)
+		make_block(state);
+	n = Min(left, block->capacity);
+	for (uint32 i = 0; has_records && i < n; i++)
+		records[i] = hgj_row_store_record(&state->rows, inner_rows[i]);
+	block->ahead = inner_rows + n;
+	block->nahead = has_records ? Min(left - n, n) : 0;
+
+	for (int t = 0; t < state->ntargets; t++)
+	{
+		const HgjTarget *target = &state->targets[t];
+		int			i = target->resno - 1;
+		BlockColumn to = {block->values + i, block->isnull + i, block->natts};
+
+		if (target->inner)
+			put_inner(&state->rows.columns[target->column], records, n, &to);
+		else
+			put_outer(&state->outer_batch->vectors[target->column], outer_rows, n, &to);
+		if (target->dictionary)
+			put_values(target->dictionary, n, &to);
+		if (target->inner &&
+			!TupleDescAttr(state->slot->tts_tupleDescriptor, i)->attbyval)
+			prefetch_values(n, &to);
+	}
+	block->n = n;
+	state->next_pair += n;
+	return true;
+}
+
+/* No row of the block is wanted any more; the slot has its own arrays again. */
+void
+hgj_block_drop(HgjJoinState *state)
+{
+	HgjRowBlock *block = &state->block;
+
+	if (block->n > 0)
+	{
+		ExecClearTuple(state->slot);
+		state->slot->tts_values = block->slot_values;
+		state->slot->tts_isnull = block->slot_isnull;
+	}
+	block->n = block->next = block->nahead = 0;
+}

@@ -1,0 +1,157 @@
+/*-------------------------------------------------------------------------
+ *
+ * encode.c
+ *	  Columns of a build side stored as dictionary codes, for a HashGraphAgg
+ *	  above that groups by them.
+ *
+ * 1. The aggregate asks its join for a column of the join's target list.  If it
+ *	  comes from the build side, passes by reference, and nobody else looks at
+ *	  its values (keys, residual clauses, filters, expressions), the build side
+ *	  stores a dictionary's datums from now on: sources write a code where they
+ *	  would have copied the value (hgj_batch_keep()).
+ * 2. If it comes from the outer side, and that is read by batches, the question
+ *	  goes to the join below, whose batches then hold codes.
+ * 3. Dictionaries outlive passes, so they may take a part of the build side's
+ *	  memory limit only.  A value for which there is no room stays what it is:
+ *	  the planner's estimates do not have to be trusted.
+ *
+ * Should rows leave as slots after all (several passes), emit.c looks codes up.
+ *
+ * The dictionary belongs to the join that stores the codes and lives in the
+ * query's context, through all passes and rescans.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "join/join_state.h"
+#include "miscadmin.h"
+#include "optimizer/optimizer.h"
+#include "storage/itemptr.h"
+
+/*
+ * Does anything but one plain target list entry mention the scan column?  (A
+ * subquery whose level has been removed may return a column twice; whoever
+ * reads the other one expects values.)
+ */
+static bool
+value_is_needed(HgjJoinState *join, AttrNumber scan_attno)
+{
+	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	Bitmapset  *used = NULL;
+	int			entries = 0;
+	ListCell   *lc;
+
+	pull_varattnos((Node *) cscan->custom_exprs, INDEX_VAR, &used);
+	foreach(lc, cscan->scan.plan.targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (!IsA(tle->expr, Var))
+			pull_varattnos((Node *) tle->expr, INDEX_VAR, &used);
+		else if (((Var *) tle->expr)->varattno == scan_attno)
+			entries++;
+	}
+	return entries > 1 ||
+		bms_is_member(scan_attno - FirstLowInvalidHeapAttributeNumber, used);
+}
+
+/* The column of a side that is this scan column, or -1. */
+static int
+find_column(const HgjSource *source, AttrNumber scan_attno)
+{
+	for (int c = 0; c < source->ncols; c++)
+		if (source->columns[c].scan_attno == scan_attno)
+			return c;
+	return -1;
+}
+
+/* Step 3: each of the build side's dictionaries gets the same share. */
+static void
+share_memory(HgjJoinState *join)
+{
+	Size		limit = get_hash_memory_limit() / HGJ_DICTIONARY_SHARE;
+	int			n = 0;
+
+	for (int c = 0; c < join->inner.ncols; c++)
+		n += join->inner.columns[c].dictionary != NULL;
+	for (int c = 0; c < join->inner.ncols; c++)
+		if (join->inner.columns[c].dictionary)
+			hgj_dictionary_limit(join->inner.columns[c].dictionary, limit / n);
+}
+
+/*
+ * From now on, return column resno of the join's batches as datums of the
+ * dictionary that is returned.  NULL: it stays as it is.  Call at executor
+ * start, after hgj_join_use_batches(), before the first row.
+ */
+HgjDictionary *
+hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
+{
+	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	TargetEntry *tle = list_nth_node(TargetEntry, cscan->scan.plan.targetlist,
+									 resno - 1);
+	AttrNumber	scan_attno;
+	HgjDictionary *dictionary;
+	int			c;
+
+	if (!IsA(tle->expr, Var) || ((Var *) tle->expr)->varno != INDEX_VAR)
+		return NULL;
+	scan_attno = ((Var *) tle->expr)->varattno;
+	if (value_is_needed(join, scan_attno))
+		return NULL;
+
+	if ((c = find_column(&join->inner, scan_attno)) >= 0)
+	{
+		HgjColumn  *column = &join->inner.columns[c];
+
+		/* a ctid is made by the source; there is nothing to be gained */
+		if (column->attbyval || column->dictionary ||
+			column->attlen == sizeof(ItemPointerData))
+			return NULL;
+		dictionary = hgj_dictionary_create(join->context, expr, equality,
+										   column->attlen);
+		column->dictionary = dictionary;
+		share_memory(join);
+	}
+	else if ((c = find_column(&join->outer, scan_attno)) >= 0 &&
+			 join->outer.methods == &hgj_source_batches)
+	{
+		HgjColumn  *column = &join->outer.columns[c];
+
+		dictionary = hgj_join_encode(join->outer.private_state, column->attno,
+									 expr, equality);
+		if (dictionary == NULL)
+			return NULL;
+		column->dictionary = dictionary;
+	}
+	else
+		return NULL;
+
+	hgj_output_encode(join, scan_attno, dictionary);
+	hgj_use_scan_slot(join);
+	return dictionary;
+}
+
+/* Has a dictionary of the build side become full? */
+bool
+hgj_dictionaries_are_full(const HgjJoinState *join)
+{
+	for (int c = 0; c < join->inner.ncols; c++)
+		if (join->inner.columns[c].dictionary &&
+			hgj_dictionary_is_full(join->inner.columns[c].dictionary))
+			return true;
+	return false;
+}
+
+/* Bytes of the dictionaries of the build side. */
+Size
+hgj_dictionaries_bytes(const HgjJoinState *join)
+{
+	Size		bytes = 0;
+
+	for (int c = 0; c < join->inner.ncols; c++)
+		if (join->inner.columns[c].dictionary)
+			bytes += hgj_dictionary_bytes(join->inner.columns[c].dictionary);
+	return bytes;
+}

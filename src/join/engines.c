@@ -1,0 +1,302 @@
+/*-------------------------------------------------------------------------
+ *
+ * engines.c
+ *	  Which engine runs a join, and what becomes of its errors.
+ *
+ * 1. A session loads the CUDA engine's library when a query is to run on a GPU,
+ *	  or when the planner finds that one would pay.  A GPU is opened by the
+ *	  first join that is started on it, and stays open until the session ends or
+ *	  gives it back (hashgraph_join_release()).
+ * 2. The planner asks often, so it is told again what it was told the first time
+ *	  where there is no library or no device; a query under engine = cuda tries
+ *	  anew.
+ * 3. A join whose engine cannot run falls back to the CPU's, and keeps the reason
+ *	  for EXPLAIN.  hashgraph_join.require = cuda makes an error of it.
+ * 4. Errors of the CPU engine are raised at once.  Those of a device are noted in
+ *	  the join's state; the callers return to node.c, and failover.c decides.
+ *
+ * Memory: the text of a reason lives in the query's context.  The library stays
+ * loaded.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/guc.h"
+#include "engine/registry.h"
+#include "join/engines.h"
+#include "join/join_state.h"
+#include "miscadmin.h"
+
+/* What is kept free of device memory where the limit is what is free. */
+#define HGJ_DEVICE_RESERVE	16
+
+/* What the planner was told for which library; step 2. */
+static char absent_library[MAXPGPATH] = "";
+static uint64 total_memory = 0;	/* of the first device; 0 = not asked yet */
+static bool cuda_opened = false;
+
+/* See engines.h. */
+const HgjEngine *
+hgj_cuda_engine(HgjError *err)
+{
+	hgj_registry_use(hgj_cuda_library);
+	return hgj_registry_find("cuda", pkglib_path, err);
+}
+
+/* See engines.h. */
+bool
+hgj_cuda_usable(double bytes)
+{
+	const HgjEngine *engine;
+	HgjDeviceInfo info;
+	HgjError	err = {0};
+
+	if (absent_library[0] && strcmp(absent_library, hgj_cuda_library) == 0)
+		return false;
+	if (hgj_device_memory_limit > 0 && bytes > hgj_device_memory_limit * 1024.0)
+		return false;
+	engine = hgj_cuda_engine(&err);
+	if (engine && engine->usable(&err) == HGJ_OK)
+	{
+		if (total_memory == 0 &&
+			engine->device_info(0, &info, &err) == HGJ_OK)
+			total_memory = info.total_memory;
+		return bytes < total_memory;
+	}
+	strlcpy(absent_library, hgj_cuda_library, sizeof(absent_library));
+	ereport(DEBUG1,
+			(errmsg_internal("hashgraph_join: the cuda engine is left out of account: %s",
+							 err.message)));
+	return false;
+}
+
+/* See engines.h. */
+bool
+hgj_cuda_is_open(void)
+{
+	return cuda_opened;
+}
+
+/* See engines.h. */
+bool
+hgj_cuda_release(uint32 *tables)
+{
+	const HgjEngine *engine;
+	HgjDeviceInfo info;
+	HgjError	err = {0};
+
+	*tables = 0;
+	if (!cuda_opened)
+		return false;
+	engine = hgj_cuda_engine(&err);
+	for (int i = 0; engine && i < engine->device_count(); i++)
+		if (engine->device_info(i, &info, &err) == HGJ_OK)
+			*tables += info.tables;
+	if (engine == NULL || *tables > 0 || engine->usable(&err) != HGJ_OK)
+		return false;
+	engine->close();
+	cuda_opened = false;
+	return true;
+}
+
+/* Raise what an engine has reported. */
+void
+hgj_engine_failed(HgjJoinState *state, const HgjError *err)
+{
+	switch (err->status)
+	{
+		case HGJ_OUT_OF_MEMORY:
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory"),
+					 errdetail("HashGraphJoin's %s engine: %s.",
+							   state->engine->name, err->message)));
+			break;
+		case HGJ_LIMIT:
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("a HashGraphJoin passed a limit of its %s engine",
+							state->engine->name),
+					 errdetail("%s.", err->message),
+					 errhint("Set hashgraph_join.enabled to off for this query.")));
+			break;
+		case HGJ_NO_DEVICE:
+		case HGJ_DEVICE_LOST:
+			ereport(ERROR,
+					(errcode(ERRCODE_SYSTEM_ERROR),
+					 errmsg("the device of a HashGraphJoin failed"),
+					 errdetail("%s.", err->message),
+					 errhint("Run the query again: the CPU takes over in this session.")));
+			break;
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg_internal("HashGraphJoin's %s engine: %s: %s",
+									 state->engine->name,
+									 hgj_status_name(err->status),
+									 err->message)));
+			break;
+	}
+	pg_unreachable();
+}
+
+/* See engines.h.  Would CHECK_FOR_INTERRUPTS() raise an error? */
+int
+hgj_poll_interrupts(void *arg)
+{
+	const HgjPoll *poll = arg;
+
+	HGJ_FAULT_INTERRUPT();
+	return !poll->disabled && InterruptPending &&
+		INTERRUPTS_CAN_BE_PROCESSED() &&
+		(QueryCancelPending || ProcDiePending);
+}
+
+/*
+ * See engines.h.  The interrupt is let in.  Should that turn out to be none, the
+ * repeated call must not be cancelled again, or it got nowhere.
+ */
+bool
+hgj_call_cancelled(HgjPoll *poll, HgjStatus status)
+{
+	if (status == HGJ_CANCELLED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		poll->disabled = true;
+		return true;
+	}
+	if (status == HGJ_OK)
+		poll->disabled = false;
+	return false;
+}
+
+/* Step 4: from here on the device's answers are no answers. */
+void
+hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
+{
+	state->device_failed = true;
+	state->device_error.status = status;
+	strlcpy(state->device_error.message, text,
+			sizeof(state->device_error.message));
+}
+
+/*
+ * What every call of an engine that polls goes through: false if it has to be
+ * repeated.  True if it is done, or if the device has failed in it, which
+ * state->device_failed tells.  Other errors are raised.
+ */
+bool
+hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
+{
+	if (hgj_call_cancelled(&state->poll, status))
+		return false;
+	if (status == HGJ_OK)
+		return true;
+	if (!state->on_device || status == HGJ_INVALID)
+		hgj_engine_failed(state, err);
+	hgj_device_fails(state, status, err->message);
+	return true;
+}
+
+/* Steps 3 and 4: the CPU from now on.  There must not be a table. */
+void
+hgj_use_cpu(HgjJoinState *state)
+{
+	const HgjError *error = &state->device_error;
+	HgjError	err = {0};
+
+	Assert(state->table == NULL);
+	if (state->fallback == HGJ_FALLBACK_NONE)
+		state->fallback = error->status == HGJ_OUT_OF_MEMORY ||
+			error->status == HGJ_LIMIT ? HGJ_FALLBACK_DEVICE_MEMORY :
+			HGJ_FALLBACK_DEVICE_FAILED;
+	state->fallback_text = MemoryContextStrdup(state->context, error->message);
+	if (hgj_require == HGJ_REQUIRE_CUDA)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a HashGraphJoin could not run on the GPU"),
+				 errdetail("%s.", error->message),
+				 errhint("Set hashgraph_join.require to join.")));
+	ereport(DEBUG1,
+			(errmsg_internal("hashgraph_join: the cuda engine falls back to cpu: %s",
+							 error->message)));
+	state->device_failed = false;
+	state->on_device = false;
+	state->device_limit = 0;
+	state->engine = hgj_cpu_engine();
+	if (state->engine->open(&err) != HGJ_OK)
+		hgj_engine_failed(state, &err);
+}
+
+/* What a table may take of the device. */
+static uint64
+device_memory(const HgjDeviceInfo *info)
+{
+	if (hgj_device_memory_limit > 0)
+		return (uint64) hgj_device_memory_limit * 1024;
+	return info->free_memory - info->free_memory / HGJ_DEVICE_RESERVE;
+}
+
+/*
+ * After a build for which the device had too little memory: can it be tried with
+ * less?  Once in a join's life, and only where a device was asked for.
+ */
+bool
+hgj_use_less_memory(HgjJoinState *state)
+{
+	HgjStatus	status = state->device_error.status;
+	HgjDeviceInfo info;
+	HgjError	err = {0};
+
+	if ((status != HGJ_OUT_OF_MEMORY && status != HGJ_LIMIT) ||
+		hgj_engine != HGJ_ENGINE_CUDA || state->device_shrunk ||
+		state->engine->device_info(0, &info, &err) != HGJ_OK)
+		return false;
+	state->device_shrunk = true;
+	state->device_limit = Min(state->device_limit, device_memory(&info)) / 2;
+	strlcpy(state->stats.shrunk, state->device_error.message,
+			sizeof(state->stats.shrunk));
+	ereport(DEBUG1,
+			(errmsg_internal("hashgraph_join: half of the device memory is used: %s",
+							 state->stats.shrunk)));
+	state->device_failed = false;
+	return true;
+}
+
+/*
+ * Set state->engine, open in this process.  Never fails, or only because the
+ * GPU is required: the CPU engine is always there.
+ */
+void
+hgj_choose_engine(HgjJoinState *state)
+{
+	bool		recheck = state->css.ss.ps.state->es_epq_active != NULL;
+	HgjError   *err = &state->device_error;
+	HgjDeviceInfo info;
+
+	state->engine = hgj_cpu_engine();
+	/* a recheck of one locked row is nothing for a device */
+	if (recheck || hgj_engine == HGJ_ENGINE_CPU ||
+		(hgj_engine == HGJ_ENGINE_AUTO && !state->wants_device))
+	{
+		if (hgj_require != HGJ_REQUIRE_CUDA || recheck)
+			return;
+		err->status = HGJ_UNSUPPORTED;
+		strlcpy(err->message, "the cpu engine was chosen", sizeof(err->message));
+		hgj_use_cpu(state);		/* raises the error */
+	}
+
+	state->engine = hgj_cuda_engine(err);
+	if (state->engine == NULL || state->engine->open(err) != HGJ_OK ||
+		state->engine->device_info(0, &info, err) != HGJ_OK)
+	{
+		state->fallback = HGJ_FALLBACK_ENGINE;
+		hgj_use_cpu(state);
+		return;
+	}
+	cuda_opened = true;
+	state->on_device = (state->engine->capabilities & HGJ_CAP_DEVICE_MEMORY) != 0;
+	state->device_limit = device_memory(&info);
+	strlcpy(state->stats.device, info.name, sizeof(state->stats.device));
+}

@@ -1,0 +1,181 @@
+/*-------------------------------------------------------------------------
+ *
+ * failover.c
+ *	  A join goes on on the CPU when its device has failed, or has too little
+ *	  memory, in the middle of it.
+ *
+ * What was on the device is gone, so it has to be made again, and whatever way
+ * is taken, no row may be returned twice or not at all:
+ *
+ * 1. While the first table is being built, nothing is lost: the inner side is
+ *	  read again.  Nor is it while that of a unit of partitions is (partition.c):
+ *	  its rows are still on file.  Where it was memory that the device had too
+ *	  little of, although it had said otherwise, the build is tried once more with
+ *	  half of it: in smaller partitions.
+ * 2. Later, while outer batches are probed: if the table holds the whole build
+ *	  side (of the unit), it is built again on the CPU, and the batch at hand is
+ *	  probed again.  Batches before it are finished, whatever they have returned.
+ *	  But the batch at hand must not have returned anything; nor may batches before
+ *	  it have set match bits, which are lost.
+ * 3. Otherwise, if the join has returned nothing at all, both sides are read
+ *	  again from their start.
+ * 4. Otherwise there is an error.
+ *
+ * A build side that is too large for the device is no failure: what fits is joined
+ * on it, and the rest goes to partitions (partition.c).  But it is left for the CPU
+ * where too few rows fit to be worth it, and where the device was our choice
+ * (engine = auto) and the CPU needs no partitions, as far as anybody knows.
+ *
+ * A side is read again by ExecReScan(), and EXPLAIN counts it once (counts.c).
+ * That is out of the question where a volatile function would be called again,
+ * and for scans that are shared with other processes.
+ *
+ * Memory: as in build.c, whose tables these are.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/guc.h"
+#include "join/join_state.h"
+#include "join/partition.h"
+
+/* Fewer rows are not worth a table on a device, if there are more. */
+#define HGJ_LEAST_DEVICE_ROWS	8192
+
+static bool
+can_read_inner_again(const HgjJoinState *state)
+{
+	return !state->inner_read || !hgj_calls_volatile(state->inner_ps);
+}
+
+/* Step 3; the other side of a parallel join is shared with other processes. */
+static bool
+can_start_again(const HgjJoinState *state)
+{
+	return state->emitted == 0 && !state->css.ss.ps.plan->parallel_aware &&
+		can_read_inner_again(state) &&
+		!hgj_calls_volatile(state->outer_ps);
+}
+
+/* Step 2. */
+static bool
+can_go_on(const HgjJoinState *state, HgjPhase phase)
+{
+	if (phase != HGJ_PHASE_FETCH && phase != HGJ_PHASE_PROBE &&
+		phase != HGJ_PHASE_MATCHES)
+		return false;
+	return state->last_pass && !state->splitting && !hgj_row_prober->left(state) &&
+		state->emitted == state->emitted_before &&
+		(!state->semantics.mark_inner || state->outer_batch->first_row == 0) &&
+		(hgj_in_unit(state) ||
+		 (state->unit_pass == 1 && can_read_inner_again(state)));
+}
+
+/*
+ * The inner side at its start, nothing built.  The outer batch at hand, and what
+ * its values point at, stays.
+ */
+static void
+drop_build(HgjJoinState *state)
+{
+	hgj_release_table(state);
+	hgj_row_store_free(&state->rows);
+	hgj_partitions_release(state);
+	state->inner_pending = false;
+	state->has_split = false;
+	state->pass = state->unit_pass = 0;
+	if (state->inner_read)
+		hgj_rewind_inner(state, true);
+}
+
+/* The unit's build rows at the first of this pass, nothing built. */
+static void
+drop_unit_table(HgjJoinState *state)
+{
+	hgj_release_table(state);
+	hgj_row_store_free(&state->rows);
+	hgj_reread_unit(state);
+}
+
+/* Prepare for building the table of this pass on the CPU. */
+static void
+leave_device(HgjJoinState *state)
+{
+	if (hgj_in_unit(state))
+	{
+		drop_unit_table(state);
+		/* this pass has not been */
+		state->stats.build_rows -= state->total_rows;
+		state->total_rows = 0;
+		state->pass--;
+		state->unit_pass--;
+	}
+	else
+		drop_build(state);
+	hgj_use_cpu(state);
+}
+
+/* The table at hand fills the device: is it to be left? */
+bool
+hgj_should_leave_device(const HgjJoinState *state)
+{
+	if (!hgj_in_unit(state) &&
+		(state->pass > 1 || !can_read_inner_again(state)))
+		return false;
+	return state->total_rows < HGJ_LEAST_DEVICE_ROWS ||
+		(!hgj_in_unit(state) && hgj_engine == HGJ_ENGINE_AUTO);
+}
+
+/*
+ * Step 1: prepare for building the table of this pass again, on the CPU or in
+ * less memory.  False where its rows cannot be read again.
+ */
+bool
+hgj_retry_build(HgjJoinState *state)
+{
+	if (hgj_in_unit(state))
+		drop_unit_table(state);
+	else
+	{
+		if (state->pass > 1 || !can_read_inner_again(state))
+			return false;
+		drop_build(state);
+		state->pass = state->unit_pass = 1;
+	}
+	if (!hgj_use_less_memory(state))
+		hgj_use_cpu(state);
+	return true;
+}
+
+/*
+ * The device has failed in a step of that phase: what the next phase is, on the
+ * CPU, or an error.
+ */
+HgjPhase
+hgj_fail_over(HgjJoinState *state, HgjPhase phase)
+{
+	HgjError	error = state->device_error;
+
+	if (can_go_on(state, phase))
+	{
+		leave_device(state);
+		hgj_build_pass(state);
+		if (state->last_pass && !state->splitting)
+		{
+			hgj_begin_batch(state);
+			return HGJ_PHASE_PROBE;
+		}
+		/* on the CPU it does not fit, and outer rows would have had to wait */
+	}
+	if (!can_start_again(state))
+	{
+		state->device_error = error;
+		hgj_engine_failed(state, &state->device_error);
+	}
+	drop_build(state);
+	if (state->on_device)
+		hgj_use_cpu(state);
+	hgj_rewind_outer(state, true);
+	return HGJ_PHASE_START;
+}

@@ -1,0 +1,242 @@
+/*-------------------------------------------------------------------------
+ *
+ * gather.c
+ *	  From pairs of row numbers to column vectors.
+ *
+ * A pair is a row of the outer batch and a record of the build side's row
+ * store.  Two layouts:
+ *
+ * 1. Dense: value i of every column belongs to pair i.  Outer values are copied
+ *	  from the batch's vectors, inner ones from the records.
+ * 2. In place: the value of a pair lies at the position of its outer row, which
+ *	  may therefore be in one pair only.  The outer columns are the batch's own
+ *	  vectors, not copied at all, and only inner values move.
+ *
+ * Records are visited in the order of the pairs, which is random in memory: a
+ * block of them is prefetched while the block before is copied, and all columns
+ * of a record are taken while its line is near.
+ *
+ * Memory: buffers in the query's context, kept from portion to portion.  No
+ * locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "join/gather.h"
+#include "join/join_state.h"
+
+/*
+ * Records that are prefetched at a time; into the L2 cache, because there are
+ * more requests under way to it than to L1.
+ */
+#define HGJ_GATHER_BLOCK	64
+#define HGJ_PREFETCH_RECORD(p)	__builtin_prefetch((p), 0, 2)
+
+/* Make room for every column of both sides. */
+void
+hgj_pair_columns_init(HgjPairColumns *pairs, const HgjJoinState *join)
+{
+	int			max = Max(join->outer.ncols + join->inner.ncols, 1);
+
+	pairs->join = join;
+	pairs->n = 0;
+	pairs->columns = palloc0(mul_size(max, sizeof(HgjPairColumn)));
+	pairs->vectors = palloc0(mul_size(max, sizeof(HgjVector *)));
+}
+
+/*
+ * The number among `pairs` of a column of custom_scan_tlist, added if it is
+ * not there.  -1: the join does not carry it.
+ */
+int
+hgj_pair_column(HgjPairColumns *pairs, AttrNumber scan_attno)
+{
+	const HgjSource *sources[] = {&pairs->join->outer, &pairs->join->inner};
+
+	for (int s = 0; s < lengthof(sources); s++)
+		for (int c = 0; c < sources[s]->ncols; c++)
+		{
+			bool		inner = (s == 1);
+
+			if (sources[s]->columns[c].scan_attno != scan_attno)
+				continue;
+			for (int i = 0; i < pairs->n; i++)
+				if (pairs->columns[i].inner == inner &&
+					pairs->columns[i].column == c)
+					return i;
+			pairs->columns[pairs->n].inner = inner;
+			pairs->columns[pairs->n].column = c;
+			pairs->columns[pairs->n].width = sources[s]->columns[c].width;
+			pairs->vectors[pairs->n] = &pairs->columns[pairs->n].buffer.vector;
+			return pairs->n++;
+		}
+	return -1;
+}
+
+/* The same as an HgjInputLookup. */
+int
+hgj_pair_lookup(void *pairs, const Var *var)
+{
+	if (var->varno != INDEX_VAR)
+		return -1;
+	return hgj_pair_column(pairs, var->varattno);
+}
+
+/* What hgj_values_gather() is for values, for NULLs; rows NULL: the first n. */
+void
+hgj_gather_nulls(HgjVector *into, const HgjVector *from, const uint32 *rows,
+				 uint32 n)
+{
+	if (!from->has_nulls)
+		return;
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_vector_is_null(from, rows ? rows[i] : i))
+			hgj_vector_set_null(into, i);
+}
+
+/* One column of some records, to positions[i], or to first + i. */
+static void
+copy_records(const HgjStoredColumn *column, char *const *records,
+			 const uint32 *positions, uint32 first, uint32 n, HgjVector *into)
+{
+	uint32		offset = column->offset;
+	int			width = column->coded ? 0 : column->width;
+
+#define POSITION(i) (positions ? positions[i] : first + (i))
+	switch (width)
+	{
+		case 0:
+			for (uint32 i = 0; i < n; i++)
+				((Datum *) into->values)[POSITION(i)] =
+					hgj_stored_datum(column, *(const uint32 *) (records[i] + offset));
+			break;
+		case 8:
+			for (uint32 i = 0; i < n; i++)
+				((uint64 *) into->values)[POSITION(i)] = *(const uint64 *) (records[i] + offset);
+			break;
+		case 4:
+			for (uint32 i = 0; i < n; i++)
+				((uint32 *) into->values)[POSITION(i)] = *(const uint32 *) (records[i] + offset);
+			break;
+		case 2:
+			for (uint32 i = 0; i < n; i++)
+				((uint16 *) into->values)[POSITION(i)] = *(const uint16 *) (records[i] + offset);
+			break;
+		default:
+			for (uint32 i = 0; i < n; i++)
+				((uint8 *) into->values)[POSITION(i)] = *(const uint8 *) (records[i] + offset);
+			break;
+	}
+	if (!column->has_nulls)
+		return;
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_record_is_null(column, records[i]))
+			hgj_vector_set_null(into, POSITION(i));
+#undef POSITION
+}
+
+/* All inner columns of the records rows[0 .. n). */
+static void
+gather_records(const HgjRowStore *store, HgjPairColumns *pairs,
+			   const uint32 *rows, const uint32 *positions, uint32 n)
+{
+	char	   *records[2][HGJ_GATHER_BLOCK];
+	uint32		ready = Min(n, HGJ_GATHER_BLOCK);
+	int			block = 0;
+
+	for (uint32 i = 0; i < ready; i++)
+	{
+		records[0][i] = hgj_row_store_record(store, rows[i]);
+		HGJ_PREFETCH_RECORD(records[0][i]);
+	}
+	for (uint32 done = 0; done < n; done += HGJ_GATHER_BLOCK, block ^= 1)
+	{
+		uint32		these = ready;
+
+		ready = Min(n - done - these, HGJ_GATHER_BLOCK);
+		for (uint32 i = 0; i < ready; i++)
+		{
+			records[block ^ 1][i] = hgj_row_store_record(store,
+														 rows[done + these + i]);
+			HGJ_PREFETCH_RECORD(records[block ^ 1][i]);
+		}
+		for (int c = 0; c < pairs->n; c++)
+			if (pairs->columns[c].inner)
+				copy_records(&store->columns[pairs->columns[c].column],
+							 records[block], positions ? positions + done : NULL,
+							 done, these, &pairs->columns[c].buffer.vector);
+	}
+}
+
+static bool
+wants_inner(const HgjPairColumns *pairs)
+{
+	for (int c = 0; c < pairs->n; c++)
+		if (pairs->columns[c].inner)
+			return true;
+	return false;
+}
+
+/*
+ * Fill the columns for n pairs, densely.  outer_rows or inner_rows NULL: that
+ * side is missing, and its columns are NULL.
+ */
+void
+hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
+				 const uint32 *inner_rows, uint32 n)
+{
+	const HgjJoinState *join = pairs->join;
+
+	for (int c = 0; c < pairs->n; c++)
+	{
+		HgjPairColumn *column = &pairs->columns[c];
+		HgjVector  *vector = &column->buffer.vector;
+
+		hgj_buffer_reserve(join->context, &column->buffer, column->width, n);
+		pairs->vectors[c] = vector;
+		if ((column->inner ? inner_rows : outer_rows) == NULL)
+			hgj_vector_all_null(vector, n);
+		else if (!column->inner)
+		{
+			const HgjVector *from = &join->outer_batch->vectors[column->column];
+
+			hgj_values_gather(from->width, from->values, outer_rows, n,
+							  vector->values);
+			hgj_gather_nulls(vector, from, outer_rows, n);
+		}
+	}
+	if (inner_rows && wants_inner(pairs))
+		gather_records(&join->rows, pairs, inner_rows, NULL, n);
+}
+
+/*
+ * Fill the columns for n pairs, each at the position of its outer row; no outer
+ * row may be there twice.  inner_rows NULL: the inner columns are NULL.
+ */
+void
+hgj_gather_in_place(HgjPairColumns *pairs, const uint32 *outer_rows,
+					const uint32 *inner_rows, uint32 n)
+{
+	const HgjJoinState *join = pairs->join;
+	uint32		positions = join->outer_batch->nrows;
+
+	for (int c = 0; c < pairs->n; c++)
+	{
+		HgjPairColumn *column = &pairs->columns[c];
+
+		if (!column->inner)
+		{
+			pairs->vectors[c] = &join->outer_batch->vectors[column->column];
+			continue;
+		}
+		hgj_buffer_reserve(join->context, &column->buffer, column->width,
+						   positions);
+		pairs->vectors[c] = &column->buffer.vector;
+		if (inner_rows == NULL)
+			hgj_vector_all_null(&column->buffer.vector, positions);
+	}
+	if (inner_rows && wants_inner(pairs))
+		gather_records(&join->rows, pairs, inner_rows,
+					   outer_rows, n);
+}

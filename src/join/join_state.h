@@ -1,0 +1,438 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_state.h
+ *	  The run-time state of a HashGraphJoin, private to exec/.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_JOIN_STATE_H
+#define HGJ_JOIN_STATE_H
+
+#include "compat.h"
+
+#include "base/plan_format.h"
+#include "base/reasons.h"
+#include "base/reports.h"
+#include "columns/batch.h"
+#include "columns/keys.h"
+#include "columns/row_store.h"
+#include "engine/engine.h"
+#include "expr/demand.h"
+#include "expr/program.h"
+#include "join/engines.h"
+#include "join/gather.h"
+#include "join/output.h"
+#include "nodes/execnodes.h"
+#include "scan/source.h"
+#include "storage/buffile.h"
+
+/* Pairs that a call of the engine may return ... */
+#define HGJ_PAIRS			4096
+
+/* ... and where the first that passes the recheck ends its outer row: so many
+ * at first, then as many as are not wasted, and no fewer than these. */
+#define HGJ_SOME_PAIRS		64
+#define HGJ_FEWEST_PAIRS	4
+
+/* Stands for the missing side of a null-extended row. */
+#define HGJ_NO_ROW			PG_UINT32_MAX
+
+/* What a join type asks of the executor. */
+typedef struct HgjSemantics
+{
+	bool		emit_matches;	/* return matching pairs */
+	bool		fill_outer;		/* return outer rows without a match */
+	bool		fill_inner;		/* return inner rows without a match */
+	bool		mark_inner;		/* remember which inner rows matched */
+	bool		one_per_outer;	/* the first match of an outer row will do */
+	bool		one_per_inner;	/* the first match of an inner row will do */
+} HgjSemantics;
+
+typedef enum HgjPhase
+{
+	HGJ_PHASE_START,			/* nothing read yet, or rescanned */
+	HGJ_PHASE_FETCH,			/* the next outer batch */
+	HGJ_PHASE_PROBE,			/* the next matches of the batch */
+	HGJ_PHASE_MATCHES,			/* return them */
+	HGJ_PHASE_UNMATCHED_OUTER,	/* of the batch */
+	HGJ_PHASE_UNMATCHED_INNER,	/* of the pass */
+	HGJ_PHASE_NEXT_PASS,
+	HGJ_PHASE_DONE
+} HgjPhase;
+
+/* One column of a returned row: where it comes from. */
+typedef struct HgjTarget
+{
+	AttrNumber	resno;			/* in the slot that is filled */
+	bool		inner;
+	int			column;			/* of outer->columns or inner->columns */
+	const HgjDictionary *dictionary;	/* values are its datums, or NULL */
+} HgjTarget;
+
+/* Rows of a portion of matches that are to be returned next (emit.c). */
+typedef struct HgjRowBlock
+{
+	uint32		n;
+	uint32		next;			/* the next one to return */
+	uint32		capacity;
+	int			natts;			/* of the slot */
+	Datum	   *values;			/* row by row; NULL: not used yet */
+	bool	   *isnull;
+	uint32		nahead;			/* records of the next block, one of which is */
+	const uint32 *ahead;		/* prefetched with each row */
+	Datum	   *slot_values;	/* the slot's own arrays */
+	bool	   *slot_isnull;
+} HgjRowBlock;
+
+/* What EXPLAIN ANALYZE shows of the runs so far; no pointers (parallel.h). */
+typedef struct HgjRunStats
+{
+	bool		built;
+	uint64		build_rows;		/* all passes of the last build */
+	uint32		passes;			/* most of all rescans */
+	uint64		peak_bytes;		/* highest of all passes and rescans */
+	uint32		partitions;		/* joined from files, most of all rescans */
+	uint64		spilled_inner;	/* bytes, of all rescans in sum */
+	uint64		spilled_outer;
+	uint64		outer_filtered; /* outer rows that did not have to wait; sum */
+	uint64		spilled_bits;	/* bytes of match bits of outer rows; sum */
+	uint64		held_bytes;		/* of partitions, in memory, at the height */
+	uint64		outer_singly;	/* rows evaluated alone, see demand.h; sum */
+	uint64		joined_singly;
+	bool		device_full;	/* device memory was what did not suffice */
+	char		shrunk[128];	/* why less of it is used, or empty */
+	HgjTableInfo table;			/* of the last pass */
+	uint32		notes;			/* HgjNote bits, of all passes */
+	uint64		filter_bytes;	/* largest of the tables that are gone */
+	uint64		filter_rejected;	/* outer rows; of the same, in sum */
+	HgjKeyFilterStats key_filters[HGJ_MOST_KEY_FILTERS];	/* of the outer side */
+	bool		dictionary_full;	/* some group values have no code */
+	char		device[64];		/* name; empty: it ran on the CPU */
+	uint64		device_peak;	/* bytes, highest of all passes and rescans */
+	HgjDeviceWork work;			/* of the tables that are gone, in sum */
+} HgjRunStats;
+
+typedef struct HgjRunReport HgjRunReport;
+
+/* What tally.c adds to the database's counters, besides, of all rescans. */
+typedef struct HgjJoinCounts
+{
+	bool		wanted;			/* this is no recheck, nor mere EXPLAIN */
+	uint64		builds;
+	uint64		passes;			/* beyond the first over the same outer rows */
+	uint64		partitions;
+	uint64		returned;		/* rows, but for slots of this execution */
+} HgjJoinCounts;
+
+/* What the log has been told about this node: each once, whatever is rescanned. */
+typedef struct HgjLogged
+{
+	bool		split;
+	bool		passes;
+	bool		dictionary;
+	bool		bits;
+	uint32		notes;			/* HgjNote bits */
+} HgjLogged;
+
+/* Match bits of outer rows, in memory or, a window at a time, on file. */
+typedef struct HgjMatchBits
+{
+	uint64	   *words;
+	Size		nwords;			/* of the window */
+	Size		most;			/* that it may have */
+	uint64		window;			/* which one, from 0 */
+	bool		dirty;			/* the file does not know all of it */
+	BufFile    *file;			/* NULL: the first window is all there is */
+	Size		file_bytes;
+} HgjMatchBits;
+
+typedef struct HgjJoinState
+{
+	CustomScanState css;		/* these two as in an HgjReporter */
+	HgjReports	reports;		/* of HgjRunReport */
+
+	JoinType	jointype;
+	HgjSemantics semantics;
+	bool		recheck;		/* a match is a candidate: run match_qual */
+	bool		always_recheck; /* whatever this pass's long_keys are */
+	bool		long_keys;		/* the table has a text key that is a hash */
+	ExprState  *match_qual;		/* opaque hash clauses, residual clauses, or
+								 * NULL */
+	HgjProgram *residual;		/* residual clauses that run before match_qual, */
+	HgjPairColumns residual_columns;	/* and what they read; or NULL */
+	uint32	   *residual_sel;	/* HGJ_PAIRS entries */
+	List	   *row_quals;		/* residual clauses that run row by row */
+	ExprState  *filter;			/* what rows must pass after an outer join */
+	bool		inner_key_params;	/* inner keys change with our parameters */
+
+	PlanState  *outer_ps;
+	PlanState  *inner_ps;
+	HgjSource	outer;
+	HgjSource	inner;
+	HgjBatch   *outer_batch;
+	HgjBatch   *inner_batch;
+	bool		inner_pending;	/* inner_batch belongs to the next pass */
+	HgjRowStore rows;			/* of the build side */
+
+	const HgjEngine *engine;
+	bool		wants_device;	/* the planner does, under engine = auto */
+	bool		on_device;		/* the engine's tables are not in host memory */
+	uint64		device_limit;	/* bytes; 0 = none is known */
+	bool		device_is_full; /* that, not the host's memory, ended a pass */
+	bool		device_shrunk;	/* device_limit, because it was too much */
+	bool		device_failed;	/* failover.c has to do something about it */
+	HgjError	device_error;
+	HgjFallback fallback;
+	char	   *fallback_text;
+	struct HgjDevice *pipeline; /* for the rows of a chain (device.h), or NULL */
+	HgjTable   *table;
+	HgjProbe   *probe;
+	uint32		total_rows;		/* row ids of this pass */
+	uint64		rows_before;	/* those of earlier passes over the unit */
+	uint64		graph_rows;		/* those that have an entry */
+	bool		last_pass;
+	uint32		pass;			/* from 1, over all units (partition.c) */
+	uint32		unit_pass;		/* from 1, over the same outer rows */
+	uint32		units;			/* of this execution, joined from files */
+	bool		splitting;		/* outer rows may wait in partitions */
+	bool		has_split;		/* the table is not all of the build side */
+	bool		rewinds;		/* the executor has asked for cheap rescans */
+	bool		rescanned;		/* there was one that left the build side alone */
+	struct HgjPartitions *partitions;	/* NULL: there never were any */
+	HgjPoll		poll;
+	bool		inner_read;		/* some of the inner side, since its start */
+
+	HgjPhase	phase;
+	uint64		emitted;		/* rows or batches of this execution ... */
+	uint64		emitted_before; /* ... before the outer batch at hand */
+	uint32		batch_rows;		/* of the next outer batch */
+	bool		outer_filled;	/* outer_batch has rows that nobody probed with */
+	bool		outer_looked_at;	/* outer_volatile means something */
+	bool		outer_volatile; /* reading it again would be noticed */
+	bool		outer_seen;		/* the last execution got an outer row */
+	List	   *outer_counts;	/* before the look ahead, or while a device */
+	List	   *inner_counts;	/* may fail (counts.c) */
+	bool		sifted;			/* the source has sifted outer_batch's rows */
+	bool		sifts_early;	/* a scan sifts them for several joins */
+
+	/* see demand.h */
+	HgjDemand	demand;
+	bool		demand_known;	/* `demand` means something */
+	bool		careful;		/* in this execution, or as the parent says */
+	bool		rows_may_raise; /* confirming or returning a pair can */
+	bool		single_rows;	/* careful, and the parent's keys can, too */
+
+	HgjMatches	pairs;
+	uint32		next_pair;
+	uint32		first_left;		/* pairs that residual.c has not run, because */
+	uint32		npairs_left;	/* one of them may raise an error ... */
+	bool		residual_stopped;	/* ... or, the first of them, has */
+	uint32		wasted_pairs;	/* of rows that had had their one match */
+	uint8	   *matched;		/* per outer row of the batch; NULL = unused */
+	uint32		matched_capacity;
+	uint32		next_outer;		/* UNMATCHED_OUTER's cursor */
+	uint32		unmatched_cursor;	/* the engine's */
+	bool		unmatched_end;
+
+	HgjMatchBits outer_bits;	/* between passes, if the join type needs them */
+
+	int			ntargets;		/* columns of the slot that is filled */
+	HgjTarget  *targets;
+	TupleTableSlot *slot;		/* the scan slot, or the result slot ... */
+	bool		direct;			/* ... which needs no projection */
+	HgjRowBlock block;
+
+	struct HgjOutput *output;	/* our rows leave in batches (output.c); NULL:
+								 * in slots */
+
+	MemoryContext context;		/* es_query_cxt */
+	HgjRunStats stats;
+	HgjJoinCounts counts;
+	HgjLogged	logged;
+	bool		reported;		/* this worker has */
+} HgjJoinState;
+
+/* Is there anything to be done pair by pair (hgj_confirm_match())? */
+static inline bool
+hgj_confirms(const HgjJoinState *state)
+{
+	const HgjSemantics *s = &state->semantics;
+
+	return s->one_per_inner || state->match_qual ||
+		(state->recheck &&
+		 (s->fill_outer || s->one_per_outer || s->mark_inner));
+}
+
+/* Is one row to be returned, or confirmed, at a time? */
+static inline bool
+hgj_single_rows(const HgjJoinState *state)
+{
+	return state->careful && (state->rows_may_raise || state->single_rows);
+}
+
+/* Rows of this execution that left in slots; batches are counted as they go. */
+static inline uint64
+hgj_slots_returned(const HgjJoinState *state)
+{
+	return state->output ? 0 : state->emitted;
+}
+
+/* node.c */
+extern void hgj_prepare(HgjJoinState *state);
+extern void hgj_advance(HgjJoinState *state);
+extern void hgj_rewind_inner(HgjJoinState *state, bool uncounted);
+extern void hgj_rewind_outer(HgjJoinState *state, bool uncounted);
+extern bool hgj_worth_peeking(const HgjJoinState *state);
+extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
+							  uint32 inner_row);
+
+/* The next row of the block at hand goes into the slot, without a projection. */
+static inline void
+hgj_block_row(HgjJoinState *state)
+{
+	HgjRowBlock *block = &state->block;
+	TupleTableSlot *slot = state->slot;
+	Size		at = (Size) block->next * block->natts;
+
+	if (block->next < block->nahead)
+		__builtin_prefetch(hgj_row_store_record(&state->rows,
+												block->ahead[block->next]),
+						   0, 2);
+	block->next++;
+	if (TTS_SHOULDFREE(slot))
+		ExecClearTuple(slot);
+	slot->tts_values = block->values + at;
+	slot->tts_isnull = block->isnull + at;
+	slot->tts_nvalid = block->natts;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
+/* setup.c */
+extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
+extern void hgj_use_scan_slot(HgjJoinState *state);
+
+/* build.c */
+extern void hgj_build_pass(HgjJoinState *state);
+extern void hgj_log_notes(HgjJoinState *state);
+extern void hgj_release_table(HgjJoinState *state);
+extern uint64 hgj_table_share(const HgjJoinState *state);
+extern Size hgj_bytes_beside_table(HgjJoinState *state);
+extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
+extern void hgj_free_build(HgjJoinState *state);
+
+/* engines.c, besides engines.h */
+extern void hgj_choose_engine(HgjJoinState *state);
+extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
+							const HgjError *err);
+extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
+							 const char *text);
+extern void hgj_use_cpu(HgjJoinState *state);
+extern bool hgj_use_less_memory(HgjJoinState *state);
+extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
+			pg_attribute_noreturn();
+
+struct HgjCounters;
+struct ExplainState;
+
+/*
+ * Who finds the rows of a chain of joins in the place of its upper join, if
+ * somebody does (device_rows.c).
+ */
+typedef struct HgjRowProber
+{
+	/* When the upper join's outer side begins: false, it is as ever. */
+	bool		(*start) (HgjJoinState *upper, bool *empty);
+	bool		(*active) (const HgjJoinState *upper);
+
+	/* Have rows of the outer batch at hand left already? */
+	bool		(*left) (const HgjJoinState *upper);
+
+	/* The next outer batch, and its matches; or it cannot go on by itself. */
+	bool		(*fetch) (HgjJoinState *upper);
+	bool		(*gave_up) (const HgjJoinState *upper);
+	void		(*matches) (HgjJoinState *upper);
+	void		(*stop) (HgjJoinState *upper);
+	void		(*explain) (const HgjJoinState *upper, struct ExplainState *es);
+	void		(*count) (const HgjJoinState *upper, struct HgjCounters *counters);
+} HgjRowProber;
+
+extern const HgjRowProber *hgj_row_prober;
+
+/* failover.c */
+extern bool hgj_retry_build(HgjJoinState *state);
+extern bool hgj_should_leave_device(const HgjJoinState *state);
+extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
+
+/* key_filters.c */
+extern void hgj_key_filters_offer(HgjJoinState *join);
+extern const HgjFilterMethods hgj_join_filter;
+
+/* probe.c */
+extern void hgj_restart_outer(HgjJoinState *state);
+extern void hgj_note_peak_memory(HgjJoinState *state);
+extern bool hgj_peek_outer(HgjJoinState *state);
+extern void hgj_keep_outer(HgjJoinState *state);
+extern void hgj_reserve_matched(HgjJoinState *state);
+extern bool hgj_read_outer(HgjJoinState *state);
+extern bool hgj_fetch_outer(HgjJoinState *state);
+extern void hgj_begin_batch(HgjJoinState *state);
+extern bool hgj_sift_begin(HgjJoinState *state);
+extern uint32 hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows);
+extern void hgj_next_matches(HgjJoinState *state);
+extern void hgj_finish_batch(HgjJoinState *state);
+extern bool hgj_next_unmatched(HgjJoinState *state);
+
+/* match_bits.c */
+extern void hgj_match_bits_get(HgjJoinState *state, uint64 first, uint32 n,
+							   uint8 *matched);
+extern void hgj_match_bits_add(HgjJoinState *state, uint64 first, uint32 n,
+							   const uint8 *matched);
+extern Size hgj_match_bits_bytes(const HgjJoinState *state);
+extern void hgj_match_bits_reset(HgjJoinState *state);
+
+/* counts.c */
+extern void hgj_note_outer_counts(HgjJoinState *state);
+extern void hgj_note_inner_counts(HgjJoinState *state);
+extern void hgj_rescan_uncounted(HgjJoinState *state);
+extern void hgj_rescan_inner_uncounted(HgjJoinState *state);
+
+/* output.c, besides output.h */
+extern void hgj_output_rescan(HgjJoinState *join);
+extern HgjBatch *hgj_output_batch(HgjJoinState *state, const uint32 *outer_rows,
+								  const uint32 *inner_rows, uint32 n);
+extern const HgjPairColumn *hgj_output_column(const HgjJoinState *join,
+											  AttrNumber resno,
+											  HgjProgram **program);
+extern const HgjPairColumns *hgj_output_pairs(const HgjJoinState *join);
+extern void hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
+							  HgjDictionary *dictionary);
+
+/* encode.c, besides output.h */
+extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
+extern bool hgj_dictionaries_are_full(const HgjJoinState *join);
+
+/* residual.c */
+extern List *hgj_residual_init(HgjJoinState *state, List *quals,
+							   bool may_fail);
+extern void hgj_residual_run(HgjJoinState *state);
+
+/* text_keys.c, besides keys.h */
+extern bool hgj_text_any_long(const HgjSource *source, const HgjBatch *batch);
+extern void hgj_text_recheck(HgjJoinState *state);
+
+/* emit.c */
+extern TupleTableSlot *hgj_emit(HgjJoinState *state, uint32 outer_row,
+								uint32 inner_row);
+extern void hgj_fill_slot(HgjJoinState *state, uint32 outer_row,
+						  uint32 inner_row);
+extern TupleTableSlot *hgj_project(HgjJoinState *state);
+extern bool hgj_block_fill(HgjJoinState *state);
+extern void hgj_block_drop(HgjJoinState *state);
+
+/* explain.c */
+extern void hgj_show_removed(const char *label, const PlanState *ps,
+							 bool by_match, ExplainState *es);
+extern void hgj_explain(CustomScanState *node, List *ancestors,
+						ExplainState *es);
+
+#endif							/* HGJ_JOIN_STATE_H */

@@ -1,0 +1,126 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_filters.c
+ *	  Which joins of a chain are asked about the rows of its bottom table.
+ *
+ * A star is a chain of joins, and its rows go through them in the planner's
+ * order, so that the join that hardly any row survives may come last.  But a row
+ * of the bottom table whose key has no match in an inner join is lost whatever
+ * the joins below that make of it, and nobody need read it.
+ *
+ * 1. At executor start each join offers itself to the scan at the bottom of the
+ *	  chain on its outer side, if all of its keys are columns of that table, and
+ *	  it returns nothing for outer rows without a match.  The joins in between
+ *	  must not notice that rows are missing: none of them remembers which inner
+ *	  rows have matched, and none of their expressions can raise an error or has
+ *	  an effect.  That some of them return rows without a match (left and anti
+ *	  joins) does no harm: those rows have the same key.
+ * 2. Before the scan fills a batch, it asks which of them have a table, all of
+ *	  it, and an engine with a filter for it that is worth asking; and chooses
+ *	  among those (filter_order.c).
+ *
+ * Memory: the query's context.  No locks: in a parallel plan every process has
+ * filters of its own.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "expr/demand.h"
+#include "join/join_state.h"
+#include "optimizer/optimizer.h"
+#include "scan/page_sieve.h"
+
+/* Nanoseconds for a row to go through one join, and into a batch. */
+#define HGJ_JOIN_COST			8.0
+
+/* ---- step 1 ------------------------------------------------------------- */
+
+/* Would the join notice if outer rows were missing, or those above it? */
+static bool
+notices_missing_rows(const HgjJoinState *join)
+{
+	const CustomScan *scan = (const CustomScan *) join->css.ss.ps.plan;
+	EState	   *estate = join->css.ss.ps.state;
+
+	return join->semantics.mark_inner || join->outer.keys_may_raise ||
+		hgj_may_raise((Node *) scan->scan.plan.targetlist, estate) ||
+		hgj_may_raise((Node *) scan->custom_exprs, estate) ||
+		contain_volatile_functions((Node *) scan->scan.plan.targetlist) ||
+		contain_volatile_functions((Node *) scan->custom_exprs);
+}
+
+/* The column of the outer child that the join returns as `resno`, or 0. */
+static AttrNumber
+outer_column(const HgjJoinState *join, AttrNumber resno)
+{
+	const CustomScan *scan = (const CustomScan *) join->css.ss.ps.plan;
+	const TargetEntry *tle = list_nth(scan->scan.plan.targetlist, resno - 1);
+	const Var  *var = (const Var *) tle->expr;
+
+	if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno <= 0 ||
+		var->varattno > list_nth_int(scan->custom_private, HGJ_FACT_OUTER_COLUMNS))
+		return 0;
+	return var->varattno;
+}
+
+void
+hgj_key_filters_offer(HgjJoinState *join)
+{
+	HgjSource  *source = &join->outer;
+	HgjJoinState *bottom = join;
+	AttrNumber *columns;
+	int			njoins = 1;
+	MemoryContext old;
+
+	if (join->semantics.fill_outer ||
+		source->methods != &hgj_source_batches)
+		return;
+	old = MemoryContextSwitchTo(join->context);
+	columns = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
+	for (int k = 0; k < source->nkeys; k++)
+		columns[k] = source->keys[k].attno;
+	for (; bottom->outer.methods == &hgj_source_batches; njoins++)
+	{
+		bottom = bottom->outer.private_state;
+		if (notices_missing_rows(bottom))
+			break;
+		for (int k = 0; k < source->nkeys; k++)
+			columns[k] = columns[k] ? outer_column(bottom, columns[k]) : 0;
+	}
+	if (bottom->outer.methods == &hgj_source_pages &&
+		!notices_missing_rows(bottom) &&
+		hgj_pages_offer(&bottom->outer, join, source, columns,
+						njoins * HGJ_JOIN_COST, bottom->stats.key_filters))
+		join->sifts_early = bottom->sifts_early = true;
+	pfree(columns);
+	MemoryContextSwitchTo(old);
+}
+
+/* ---- step 2 ------------------------------------------------------------- */
+
+/*
+ * Does the join know all the keys that its outer rows could match, and does the
+ * engine find it worth asking?  own: the scan is its own outer side.
+ */
+static bool
+can_be_asked(HgjJoinState *join, const HgjSource *scan, bool own)
+{
+	if (!own && (scan->leave_quals || join->engine != hgj_cpu_engine() ||
+				 join->pass != 1 || !join->last_pass || join->splitting ||
+				 join->has_split))
+		return false;
+	return hgj_sift_begin(join);
+}
+
+static void
+note_chosen(HgjJoinState *join, bool asked)
+{
+	join->sifted = asked;
+}
+
+const HgjFilterMethods hgj_join_filter = {
+	.begin = can_be_asked,
+	.ask = hgj_sift,
+	.chosen = note_chosen
+};

@@ -1,0 +1,478 @@
+/*-------------------------------------------------------------------------
+ *
+ * output.c
+ *	  The result of a HashGraphJoin in batches: what a parent that is one of our
+ *	  own nodes takes instead of slots (DESIGN.md, section 3).
+ *
+ * The state machine is node.c's; here a phase that returns rows returns all of
+ * its portion at once.
+ *
+ * 1. Confirm the portion's candidates, and filter them, where the join has
+ *	  clauses that are evaluated row by row; what is left are pairs.
+ * 2. If every outer row is in one pair at most, and enough of them are in one,
+ *	  the batch is the outer batch itself: its vectors, not copied, with the
+ *	  matched positions as the live ones, and the inner columns put in place.
+ *	  Chains of joins over a fact table therefore move its columns once, out of
+ *	  the heap page.  Otherwise columns are gathered densely (gather.c).
+ * 3. Columns of the target list that are expressions are computed by a program
+ *	  (program.c) or, where that cannot be, by ExecEvalExpr() row by row; the
+ *	  batch is dense then.
+ * 4. Unmatched outer rows, and unmatched inner ones, make batches of their own.
+ * 5. Where one of these expressions may raise an error, and not all rows may be
+ *	  wanted (demand.h), a batch is a single row.
+ *
+ * Memory: the query's context; values that expressions make live in the node's
+ * per-tuple context, which is reset when the next batch is asked for.  No
+ * locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "join/join_state.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
+
+/* In place while at least one of so many positions is live. */
+#define HGJ_SPARSEST_BATCH	4
+
+/* Where a column of the target list comes from. */
+typedef struct HgjOutColumn
+{
+	bool		wanted;
+	int			pair_column;	/* of HgjOutput.pairs, or -1: */
+	HgjProgram *program;		/* an expression, or */
+	ExprState  *expr;			/* one that no program can compute */
+	HgjBuffer	buffer;			/* its values */
+} HgjOutColumn;
+
+typedef struct HgjOutput
+{
+	int			ncols;			/* of the target list */
+	HgjColumn  *columns;
+	HgjOutColumn *out;
+	bool		expressions;	/* there is one: batches are dense */
+	bool		started;		/* programs have this execution's parameters */
+	HgjPairColumns pairs;		/* what is returned, or read by programs */
+	HgjBatch   *batch;
+	HgjBuffer	rows;			/* 4-byte row numbers: unmatched outer rows */
+} HgjOutput;
+
+/* Column resno of the target list. */
+static void
+init_column(HgjJoinState *state, const TargetEntry *tle)
+{
+	HgjOutput  *output = state->output;
+	HgjColumn  *column = &output->columns[tle->resno - 1];
+	HgjOutColumn *out = &output->out[tle->resno - 1];
+
+	column->attno = tle->resno;
+	get_typlenbyval(exprType((Node *) tle->expr), &column->attlen,
+					&column->attbyval);
+	column->width = column->attbyval ? column->attlen : sizeof(Datum);
+
+	out->pair_column = -1;
+	if (!out->wanted)
+		return;
+	if (IsA(tle->expr, Var))
+	{
+		out->pair_column = hgj_pair_lookup(&output->pairs, (Var *) tle->expr);
+		if (out->pair_column < 0)
+			elog(ERROR, "column %d of a HashGraphJoin is not carried",
+				 ((Var *) tle->expr)->varattno);
+		return;
+	}
+	output->expressions = true;
+	state->rows_may_raise |= hgj_may_raise((Node *) tle->expr,
+										   state->css.ss.ps.state);
+	out->program = hgj_program_compile(tle->expr, &state->css.ss.ps,
+									   hgj_pair_lookup, &output->pairs, true);
+	if (out->program == NULL)
+		out->expr = ExecInitExpr(tle->expr, &state->css.ss.ps);
+}
+
+/* See output.h. */
+void
+hgj_join_use_batches(HgjJoinState *join, const Bitmapset *wanted)
+{
+	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	List	   *targetlist = cscan->scan.plan.targetlist;
+	MemoryContext old = MemoryContextSwitchTo(join->context);
+	HgjOutput  *output = palloc0(sizeof(HgjOutput));
+	ListCell   *lc;
+
+	output->ncols = list_length(targetlist);
+	output->columns = palloc0(mul_size(Max(output->ncols, 1),
+									   sizeof(HgjColumn)));
+	output->out = palloc0(mul_size(Max(output->ncols, 1),
+								   sizeof(HgjOutColumn)));
+	hgj_pair_columns_init(&output->pairs, join);
+	join->output = output;
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		output->out[tle->resno - 1].wanted = bms_is_member(tle->resno, wanted);
+		init_column(join, tle);
+	}
+	output->batch = hgj_batch_create(join->context, output->columns,
+									 output->ncols, 0);
+
+	/* row by row, columns are read from the scan slot */
+	hgj_use_scan_slot(join);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * The scan column is stored as codes from now on; see encode.c, which has made
+ * sure that the target list merely returns it.
+ */
+void
+hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
+				  HgjDictionary *dictionary)
+{
+	HgjOutput  *output = join->output;
+	int			i = hgj_pair_column(&output->pairs, scan_attno);
+
+	for (int c = 0; c < output->ncols; c++)
+		if (output->out[c].wanted && output->out[c].pair_column == i)
+			output->columns[c].dictionary = dictionary;
+}
+
+/*
+ * What a column of the target list is that somebody wants: a column of a side,
+ * or else (NULL) the value of a program, or else (NULL, too) neither.
+ */
+const HgjPairColumn *
+hgj_output_column(const HgjJoinState *join, AttrNumber resno, HgjProgram **program)
+{
+	const HgjOutput *output = join->output;
+	const HgjOutColumn *out = &output->out[resno - 1];
+
+	*program = out->wanted ? out->program : NULL;
+	if (!out->wanted || out->pair_column < 0)
+		return NULL;
+	return &output->pairs.columns[out->pair_column];
+}
+
+/* The columns that programs of the target list read, by their numbers. */
+const HgjPairColumns *
+hgj_output_pairs(const HgjJoinState *join)
+{
+	return &join->output->pairs;
+}
+
+/* Back to slots, before the first row. */
+void
+hgj_join_use_slots(HgjJoinState *join)
+{
+	join->output = NULL;
+}
+
+/* See output.h. */
+const HgjColumn *
+hgj_join_columns(HgjJoinState *join, int *ncols)
+{
+	*ncols = join->output->ncols;
+	return join->output->columns;
+}
+
+/* Compute an expression of the target list for n pairs, densely. */
+static void
+eval_column(HgjJoinState *state, HgjOutColumn *out, const HgjColumn *column,
+			const uint32 *outer_rows, const uint32 *inner_rows, uint32 n)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	HgjVector  *vector = &out->buffer.vector;
+
+	hgj_buffer_reserve(state->context, &out->buffer, column->width, n);
+	for (uint32 i = 0; i < n; i++)
+	{
+		Datum		value;
+		bool		isnull;
+
+		CHECK_FOR_INTERRUPTS();
+		hgj_fill_slot(state, outer_rows ? outer_rows[i] : HGJ_NO_ROW,
+					  inner_rows ? inner_rows[i] : HGJ_NO_ROW);
+		econtext->ecxt_scantuple = state->slot;
+		value = ExecEvalExprSwitchContext(out->expr, econtext, &isnull);
+		if (isnull)
+		{
+			hgj_vector_set_null(vector, i);
+			value = (Datum) 0;
+		}
+		hgj_store((char *) vector->values + (Size) i * column->width,
+				  column->width, value);
+	}
+}
+
+/* May the pairs stay at the positions of their outer rows? */
+static bool
+can_stay_in_place(const HgjJoinState *state, const uint32 *outer_rows, uint32 n)
+{
+	if (outer_rows == NULL || state->output->expressions ||
+		n < state->outer_batch->nrows / HGJ_SPARSEST_BATCH)
+		return false;
+	for (uint32 i = 1; i < n; i++)
+		if (outer_rows[i] <= outer_rows[i - 1])
+			return false;
+	return true;
+}
+
+/* A batch of these pairs; either side's rows may be missing (NULL). */
+HgjBatch *
+hgj_output_batch(HgjJoinState *state, const uint32 *outer_rows,
+				 const uint32 *inner_rows, uint32 n)
+{
+	HgjOutput  *output = state->output;
+	HgjBatch   *batch = output->batch;
+
+	batch->live = NULL;
+	batch->nrows = batch->nlive = n;
+	if (can_stay_in_place(state, outer_rows, n))
+	{
+		hgj_gather_in_place(&output->pairs, outer_rows, inner_rows, n);
+		batch->nrows = state->outer_batch->nrows;
+		if (n < batch->nrows)
+			batch->live = outer_rows;
+	}
+	else
+		hgj_gather_pairs(&output->pairs, outer_rows, inner_rows, n);
+
+	for (int c = 0; c < output->ncols; c++)
+	{
+		HgjOutColumn *out = &output->out[c];
+
+		if (!out->wanted)
+			continue;
+		if (out->pair_column >= 0)
+			batch->vectors[c] = *output->pairs.vectors[out->pair_column];
+		else if (out->program)
+			batch->vectors[c] = *hgj_program_eval(out->program,
+												  output->pairs.vectors,
+												  NULL, n);
+		else
+		{
+			eval_column(state, out, &output->columns[c], outer_rows,
+						inner_rows, n);
+			batch->vectors[c] = out->buffer.vector;
+		}
+	}
+	return batch;
+}
+
+/* Those of n pairs that pass the filter; either side may be missing. */
+static uint32
+filter_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
+			 uint32 n)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	uint32		kept = 0;
+
+	if (state->filter == NULL)
+		return n;
+	for (uint32 i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		hgj_fill_slot(state, outer_rows ? outer_rows[i] : HGJ_NO_ROW,
+					  inner_rows ? inner_rows[i] : HGJ_NO_ROW);
+		econtext->ecxt_scantuple = state->slot;
+		if (!ExecQual(state->filter, econtext))
+			continue;
+		if (outer_rows)
+			outer_rows[kept] = outer_rows[i];
+		if (inner_rows)
+			inner_rows[kept] = inner_rows[i];
+		kept++;
+	}
+	InstrCountFiltered1(&state->css.ss.ps, n - kept);
+	return kept;
+}
+
+/*
+ * How many of n rows to take at once: one, where others may raise an error.
+ * counted: if residual.c has let them come one at a time, it has counted them.
+ */
+static inline uint32
+rows_at_once(HgjJoinState *state, uint32 n, bool counted)
+{
+	if (!hgj_single_rows(state) || n == 0)
+		return n;
+	state->stats.joined_singly += !counted || state->residual == NULL ||
+		!hgj_program_raises_at_once(state->residual);
+	return 1;
+}
+
+/* Those of n candidates that match, in front. */
+static uint32
+confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
+			  uint32 n)
+{
+	uint32		confirmed = 0;
+
+	if (!hgj_confirms(state))
+		return n;
+	for (uint32 i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!hgj_confirm_match(state, outer_rows[i], inner_rows[i]))
+			continue;
+		if (state->match_qual)
+			ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		outer_rows[confirmed] = outer_rows[i];
+		inner_rows[confirmed++] = inner_rows[i];
+	}
+	return confirmed;
+}
+
+/* Phase MATCHES: what counts of the portion of candidates, or NULL. */
+static HgjBatch *
+matches_batch(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+
+	while (state->next_pair < pairs->n)
+	{
+		uint32	   *outer_rows = pairs->probe_rows + state->next_pair;
+		uint32	   *inner_rows = pairs->build_rows + state->next_pair;
+		uint32		n = rows_at_once(state, pairs->n - state->next_pair, true);
+
+		state->next_pair += n;
+		n = confirm_pairs(state, outer_rows, inner_rows, n);
+		if (!state->semantics.emit_matches)
+			continue;
+		n = filter_pairs(state, outer_rows, inner_rows, n);
+		if (n > 0)
+			return hgj_output_batch(state, outer_rows, inner_rows, n);
+	}
+	return NULL;
+}
+
+/* Phase UNMATCHED_OUTER: the rest of the outer batch, or NULL. */
+static HgjBatch *
+unmatched_outer_batch(HgjJoinState *state)
+{
+	HgjBatch   *outer = state->outer_batch;
+	uint32		nlive = hgj_batch_nlive(outer);
+	uint32	   *rows;
+
+	if (!state->semantics.fill_outer || !state->last_pass ||
+		state->next_outer >= nlive)
+		return NULL;
+
+	hgj_buffer_reserve(state->context, &state->output->rows, sizeof(uint32),
+					   nlive);
+	rows = state->output->rows.vector.values;
+	while (state->next_outer < nlive)
+	{
+		uint32		end = state->next_outer +
+			rows_at_once(state, nlive - state->next_outer, false);
+		uint32		n = 0;
+
+		for (uint32 i = state->next_outer; i < end; i++)
+		{
+			uint32		row = hgj_batch_live_row(outer, i);
+
+			rows[n] = row;
+			n += !state->matched[row];
+		}
+		state->next_outer = end;
+		n = filter_pairs(state, rows, NULL, n);
+		if (n > 0)
+			return hgj_output_batch(state, rows, NULL, n);
+	}
+	return NULL;
+}
+
+/* Phase UNMATCHED_INNER: the next portion, or NULL. */
+static HgjBatch *
+unmatched_inner_batch(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+
+	if (!state->semantics.fill_inner)
+		return NULL;
+	while (state->next_pair < pairs->n || hgj_next_unmatched(state))
+	{
+		uint32	   *rows = pairs->build_rows + state->next_pair;
+		uint32		n = rows_at_once(state, pairs->n - state->next_pair, false);
+
+		CHECK_FOR_INTERRUPTS();
+		state->next_pair += n;
+		n = filter_pairs(state, NULL, rows, n);
+		if (n > 0)
+			return hgj_output_batch(state, NULL, rows, n);
+	}
+	return NULL;
+}
+
+/* Give the programs the parameters of this execution. */
+static void
+start_programs(HgjJoinState *state)
+{
+	HgjOutput  *output = state->output;
+
+	if (output->started)
+		return;
+	for (int c = 0; c < output->ncols; c++)
+		if (output->out[c].program)
+			hgj_program_start(output->out[c].program,
+							  state->css.ss.ps.ps_ExprContext);
+	output->started = true;
+}
+
+/* The node is rescanned: parameters may have changed. */
+void
+hgj_output_rescan(HgjJoinState *join)
+{
+	if (join->output)
+		join->output->started = false;
+}
+
+static HgjBatch *
+next_batch(HgjJoinState *state)
+{
+	start_programs(state);
+	while (state->phase != HGJ_PHASE_DONE)
+	{
+		HgjBatch   *batch = NULL;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		if (state->phase == HGJ_PHASE_MATCHES)
+			batch = matches_batch(state);
+		else if (state->phase == HGJ_PHASE_UNMATCHED_OUTER)
+			batch = unmatched_outer_batch(state);
+		else if (state->phase == HGJ_PHASE_UNMATCHED_INNER)
+			batch = unmatched_inner_batch(state);
+		if (batch)
+		{
+			state->emitted++;
+			return batch;
+		}
+		hgj_advance(state);
+	}
+	return NULL;
+}
+
+/* See output.h; does what ExecProcNode() does around a node, too. */
+HgjBatch *
+hgj_join_next_batch(HgjJoinState *join)
+{
+	PlanState  *ps = &join->css.ss.ps;
+	HgjBatch   *batch;
+
+	if (ps->chgParam != NULL)
+		ExecReScan(ps);
+	if (ps->instrument)
+		InstrStartNode(ps->instrument);
+	batch = next_batch(join);
+	if (batch)
+		join->counts.returned += hgj_batch_nlive(batch);
+	if (ps->instrument)
+		InstrStopNode(ps->instrument, batch ? hgj_batch_nlive(batch) : 0);
+	return batch;
+}

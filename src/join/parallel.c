@@ -1,0 +1,106 @@
+/*-------------------------------------------------------------------------
+ *
+ * parallel.c
+ *	  A HashGraphJoin in a parallel plan: what each worker's copy of the node
+ *	  did, for the leader's EXPLAIN ANALYZE.
+ *
+ * Every process that runs a partial path has a node of its own, builds its own
+ * table, and shares nothing with the others but what the children share (the
+ * blocks of a parallel sequential scan).  Only reports of the runs travel
+ * (reports.c).
+ *
+ * No memory of its own, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "join/join_state.h"
+#include "join/parallel.h"
+
+StaticAssertDecl(offsetof(HgjJoinState, reports) == offsetof(HgjReporter, reports),
+				 "an HgjJoinState must begin as an HgjReporter");
+
+/* What this process has done, without pointers. */
+void
+hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
+{
+	memset(report, 0, sizeof(*report));
+	report->stats = state->stats;
+	hgj_add_table_stats(state, &report->stats);
+	report->stats.outer_singly = state->outer.rows_singly;
+	report->fallback = state->fallback;
+	if (state->engine)
+		strlcpy(report->engine, state->engine->name, sizeof(report->engine));
+	if (state->fallback_text)
+		strlcpy(report->fallback_text, state->fallback_text,
+				sizeof(report->fallback_text));
+}
+
+/*
+ * Add to one process's account of memory and files what another says, or the
+ * same one after a rescan of the Gather, which has new processes.
+ */
+void
+hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
+{
+	HgjRunStats *to = &report->stats;
+	const HgjRunStats *from = &other->stats;
+
+	to->passes = Max(to->passes, from->passes);
+	to->partitions = Max(to->partitions, from->partitions);
+	to->peak_bytes = Max(to->peak_bytes, from->peak_bytes);
+	to->device_peak = Max(to->device_peak, from->device_peak);
+	to->held_bytes = Max(to->held_bytes, from->held_bytes);
+	to->device_full |= from->device_full;
+	if (to->shrunk[0] == '\0')
+		memcpy(to->shrunk, from->shrunk, sizeof(to->shrunk));
+	to->spilled_inner += from->spilled_inner;
+	to->spilled_outer += from->spilled_outer;
+	to->outer_filtered += from->outer_filtered;
+	to->spilled_bits += from->spilled_bits;
+	to->outer_singly += from->outer_singly;
+	to->joined_singly += from->joined_singly;
+	to->filter_bytes = Max(to->filter_bytes, from->filter_bytes);
+	to->filter_rejected += from->filter_rejected;
+	for (int f = 0; f < HGJ_MOST_KEY_FILTERS; f++)
+	{
+		to->key_filters[f].tested += from->key_filters[f].tested;
+		to->key_filters[f].passed += from->key_filters[f].passed;
+	}
+	to->notes |= from->notes;
+	to->dictionary_full |= from->dictionary_full;
+}
+
+/* A worker's report: of its last run, with the account of all runs. */
+static void
+report_to_leader(HgjJoinState *state)
+{
+	bool		filled;
+	HgjRunReport *own = hgj_reports_own(&state->reports, &filled);
+	HgjRunReport now;
+
+	if (own == NULL || !state->stats.built || state->reported)
+		return;
+	hgj_make_report(state, &now);
+	if (filled)
+		hgj_add_report(&now, own);
+	*own = now;
+	state->reported = true;
+	hgj_reports_publish(&state->reports);
+}
+
+/* ShutdownCustomScan callback, in every process. */
+void
+hgj_shutdown(CustomScanState *node)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+
+	if (state->reports.shared == NULL)
+		return;
+	if (IsParallelWorker())
+		report_to_leader(state);
+	else
+		hgj_reports_collect(&state->reports, state->context);
+}

@@ -1,0 +1,145 @@
+/*-------------------------------------------------------------------------
+ *
+ * partition.h
+ *	  Joins whose build side is split into partitions (partition.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PARTITION_H
+#define HGJ_PARTITION_H
+
+#include "compat.h"
+
+#include "join/join_state.h"
+#include "spill/partition_file.h"
+
+typedef enum HgjSpillSide
+{
+	HGJ_OUTER_SIDE,
+	HGJ_INNER_SIDE
+} HgjSpillSide;
+
+/* The most partitions of a split. */
+#define HGJ_MOST_PARTITIONS		512
+
+/* The largest block of a partition. */
+#define HGJ_LARGEST_BLOCK		((Size) 128 * 1024)
+
+/* The filter's part of the memory limit. */
+#define HGJ_FILTER_SHARE		16
+
+/* Partitions that are joined together: all that their hashes say is theirs. */
+typedef struct HgjUnit
+{
+	struct HgjUnit *next;
+	HgjSpillRun *runs[2];		/* by side */
+	int			nruns[2];
+	uint64		rows[2];
+	int			used_bits;		/* of the hash: equal in each partition */
+} HgjUnit;
+
+/* A filter of the rows that wait: is there one of that hash? */
+typedef struct HgjSpillFilter
+{
+	uint64	   *words;			/* hgj_mem_alloc'd; NULL: everything may be */
+	Size		bytes;			/* of memory */
+	Size		nwords;
+	int			folds;			/* that the number of words allows */
+	uint64		rows;			/* that it was told of */
+	uint32		tested;			/* in the window at hand */
+	uint32		rejected;
+	uint32		pause;			/* rows that are not asked about meanwhile */
+} HgjSpillFilter;
+
+/* How what does not fit into memory is split. */
+typedef struct HgjSplit
+{
+	int			used_bits;
+	int			npartitions;
+	Size		block_bytes;
+	double		row_bytes;		/* of memory, per row of the build side */
+	Size		unit_bytes;		/* of memory, that partitions may fill */
+	double		unit_rows;		/* that fit into device memory; 0 = any number */
+} HgjSplit;
+
+/* What a rescan needs of the first unit's build side (partition_keep.c). */
+typedef struct HgjKept
+{
+	Size		limit;			/* of memory, when it was made */
+	HgjSpillRun *rows;			/* one run: those of the table in memory; NULL:
+								 * nothing is kept */
+	HgjSplit	split;
+	HgjSpillRun *inner_runs;	/* the partitions */
+	HgjSpillFilter filter;		/* whose words are in the file of `rows`, */
+	uint64		filter_at;		/* here */
+} HgjKept;
+
+typedef struct HgjPartitions
+{
+	uint64		start;			/* of the hash, */
+	uint64		mul;			/* which is seeded, */
+	uint64		end_mul;		/* and not the graph's */
+	HgjSpillLayout layouts[2];
+	HgjSpillReader readers[2];
+	HgjUnit    *pending;		/* to be joined, the next one first */
+	HgjUnit    *unit;			/* being joined; NULL: the children's rows */
+	int			nfiles;			/* that are open: each has a buffer */
+
+	bool		rescans_expected;	/* by the plan */
+	HgjKept		kept;
+	bool		restoring;		/* the build rows at hand are those of `kept` */
+
+	/* the split at hand: what of the unit does not fit into memory */
+	HgjSplit	split;
+	HgjSpillRoom room;			/* of memory, for blocks that need no file */
+	HgjSpillWriter writer;		/* of one side, then of the other */
+	HgjSpillRun *inner_runs;	/* NULL: there is no split */
+	HgjSpillFilter filter;
+} HgjPartitions;
+
+extern Size hgj_partition_blocks(Size limit);
+extern Size hgj_partition_reserve(const HgjJoinState *state, Size limit);
+extern Size hgj_partition_bytes(const HgjJoinState *state);
+extern bool hgj_split_wanted(const HgjJoinState *state);
+extern void hgj_split_end(HgjJoinState *state);
+extern bool hgj_next_unit(HgjJoinState *state);
+extern double hgj_unit_rows(const HgjJoinState *state);
+extern void hgj_fill_inner(HgjJoinState *state, uint32 max_rows);
+extern bool hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows);
+extern bool hgj_in_unit(const HgjJoinState *state);
+extern uint64 hgj_unit_outer_rows(const HgjJoinState *state);
+extern bool hgj_rewind_unit(HgjJoinState *state);
+extern void hgj_reread_unit(HgjJoinState *state);
+extern void hgj_take_flags(HgjJoinState *state);
+extern void hgj_partition_release_file(HgjPartitions *parts, HgjSpillFile *file);
+extern void hgj_partition_drop_writer(HgjPartitions *parts);
+extern void hgj_partitions_release_units(HgjJoinState *state);
+extern void hgj_partitions_release(HgjJoinState *state);
+extern void hgj_partitions_free_memory(HgjJoinState *state);
+
+/* partition_split.c */
+extern void hgj_split_inner(HgjJoinState *state, uint32 batch_rows);
+extern void hgj_split_outer(HgjJoinState *state);
+
+/* partition_keep.c */
+extern bool hgj_rescans_expected(const HgjJoinState *state);
+extern void hgj_keep_split(HgjJoinState *state);
+extern void hgj_keep_nothing(HgjJoinState *state);
+extern bool hgj_split_is_there(const HgjJoinState *state);
+extern void hgj_split_again(HgjJoinState *state);
+extern bool hgj_restore(HgjJoinState *state);
+extern bool hgj_restoring(const HgjJoinState *state);
+extern void hgj_check_restoring(HgjJoinState *state);
+extern void hgj_restore_split(HgjJoinState *state);
+
+/* partition_filter.c */
+extern void hgj_spill_filter_make(HgjSpillFilter *filter, double rows,
+								  Size most_bytes);
+extern void hgj_spill_filter_add(HgjSpillFilter *filter, const uint64 *hashes,
+								 uint32 n);
+extern void hgj_spill_filter_settle(HgjSpillFilter *filter);
+extern uint32 hgj_spill_filter_test(HgjSpillFilter *filter, uint64 *hashes,
+									uint32 *rows, uint32 n);
+extern void hgj_spill_filter_free(HgjSpillFilter *filter);
+
+#endif							/* HGJ_PARTITION_H */

@@ -1,0 +1,335 @@
+/*-------------------------------------------------------------------------
+ *
+ * partition_keep.c
+ *	  What a rescan takes over of a build side that memory did not hold, so that
+ *	  the child is not asked for it again.
+ *
+ * The outer side is read anew by every execution, and so are its partitions
+ * made.  Of the build side, neither of whose rows nor keys have changed:
+ *
+ * 1. While the first unit's table is in memory still (a LIMIT, an EXISTS, or all
+ *	  outer rows were done with it), it is probed again, and its partitions, their
+ *	  files and their filter are there as well.
+ * 2. Otherwise that table has given way to those of later units.  So its rows are
+ *	  written to a file of their own when it is first built, behind them the
+ *	  filter, and the files of the partitions stay when their units are done.
+ *	  The next execution begins with a table of those rows, the partitions as they
+ *	  are, and the filter.  A partition that is split again is so each time.
+ *
+ * Step 2 writes as much as memory holds, in vain if no rescan comes.  It is done
+ * where one is to be expected: where the executor says so (EXEC_FLAG_REWIND: below
+ * a nested loop, in a subplan, without parameters of theirs); where parameters come
+ * from above, of a nested loop or a correlated subplan, that the outer side or a
+ * clause depends on, but not the build side; or where there has been a rescan
+ * before.  It takes an engine that gives rows back; a device's does not.
+ *
+ * All of it is dropped when parameters of the build side change, or the memory
+ * limit is lower than the one under which it was made.
+ *
+ * Memory: as in partition.c.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "engine/hgj_memory.h"
+#include "join/partition.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* Parameters that are set anew from above, but not for the build side. */
+static bool
+outer_has_params(const HgjJoinState *state)
+{
+	const Plan *plan = state->css.ss.ps.plan;
+	Bitmapset  *params;
+	bool		result;
+
+	if (state->inner_key_params)
+		return false;
+	params = bms_difference(plan->extParam, state->inner_ps->plan->extParam);
+	if (!bms_is_empty(params))
+		params = bms_del_members(params, hgj_fixed_params(state->css.ss.ps.state));
+	result = !bms_is_empty(params);
+	bms_free(params);
+	return result;
+}
+
+/* Does the plan say that a rescan is to be expected?  It says so once and for all. */
+bool
+hgj_rescans_expected(const HgjJoinState *state)
+{
+	return state->rewinds || outer_has_params(state);
+}
+
+/*
+ * Is step 2 to be prepared for?  Not where passes, which a setting had asked for,
+ * have seen a part of the build side that is neither in the table nor on file.
+ */
+static bool
+keep_wanted(const HgjJoinState *state)
+{
+	return state->pass == 1 && state->partitions->kept.rows == NULL &&
+		state->engine->appended != NULL &&
+		(state->partitions->rescans_expected || state->rescanned);
+}
+
+/* Rows that have their key words in the batch: the columns, from their records. */
+static void
+load_columns(HgjJoinState *state, const uint32 *rows, uint32 n)
+{
+	HgjBatch   *batch = state->inner_batch;
+	HgjRowStore *store = &state->rows;
+
+	for (int c = 0; c < batch->ncols; c++)
+	{
+		const HgjStoredColumn *place = &store->columns[c];
+		HgjVector  *vector = &batch->vectors[c];
+
+		for (uint32 i = 0; i < n; i++)
+		{
+			const char *record = hgj_row_store_record(store, rows[i]);
+			bool		isnull = hgj_record_is_null(place, record);
+
+			if (isnull)
+				hgj_vector_set_null(vector, i);
+			hgj_store((char *) vector->values + (Size) i * vector->width,
+					  vector->width,
+					  isnull ? (Datum) 0 : hgj_record_load(place, record));
+		}
+	}
+	batch->nrows = n;
+}
+
+/* Write the rows of the table, which is not built yet, that have a key. */
+static void
+write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
+			const uint32 *all, const uint32 *partition, uint8 *seen)
+{
+	HgjBatch   *batch = state->inner_batch;
+	uint64		cursor = 0;
+
+	for (;;)
+	{
+		HgjError	err = {0};
+		uint32		n;
+
+		CHECK_FOR_INTERRUPTS();
+		hgj_batch_clear(batch);
+		if (state->engine->appended(state->table, &cursor, batch->words, rows,
+									batch->capacity, &n, &err) != HGJ_OK)
+			hgj_engine_failed(state, &err);
+		if (n == 0)
+			return;
+		load_columns(state, rows, n);
+		hgj_spill_write(writer, batch, all, partition, NULL, n);
+		for (uint32 i = 0; i < n && seen; i++)
+			seen[rows[i] / 8] |= 1 << (rows[i] % 8);
+	}
+}
+
+/* And the others, where they are owed. */
+static void
+write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
+			  const uint32 *all, const uint32 *partition, const uint8 *seen)
+{
+	HgjBatch   *batch = state->inner_batch;
+	uint8	   *flags = MemoryContextAlloc(state->context, batch->capacity);
+	uint32		n = 0;
+
+	memset(flags, HGJ_SPILL_NO_KEY, batch->capacity);
+	for (uint32 row = 0; row <= state->total_rows; row++)
+	{
+		if (n == batch->capacity || (row == state->total_rows && n > 0))
+		{
+			CHECK_FOR_INTERRUPTS();
+			hgj_batch_clear(batch);
+			load_columns(state, rows, n);
+			hgj_spill_write(writer, batch, all, partition, flags, n);
+			n = 0;
+		}
+		if (row < state->total_rows && (seen[row / 8] & (1 << (row % 8))) == 0)
+			rows[n++] = row;
+	}
+	pfree(flags);
+}
+
+static void
+write_rows(HgjJoinState *state, HgjSpillWriter *writer)
+{
+	uint32		capacity = state->inner_batch->capacity;
+	Size		bytes = mul_size(capacity, sizeof(uint32));
+	uint32	   *rows = MemoryContextAlloc(state->context, bytes);
+	uint32	   *all = MemoryContextAlloc(state->context, bytes);
+	uint32	   *partition = MemoryContextAllocZero(state->context, bytes);
+	uint8	   *seen = NULL;
+
+	for (uint32 i = 0; i < capacity; i++)
+		all[i] = i;
+	/* where they are owed, no two rows share a record */
+	Assert(!state->inner.keep_null_keys || state->rows.nrows == state->total_rows);
+	if (state->inner.keep_null_keys && state->graph_rows < state->total_rows)
+		seen = MemoryContextAllocExtended(state->context,
+										  state->total_rows / 8 + 1,
+										  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	write_keyed(state, writer, rows, all, partition, seen);
+	if (seen)
+	{
+		write_keyless(state, writer, rows, all, partition, seen);
+		pfree(seen);
+	}
+	pfree(rows);
+	pfree(all);
+	pfree(partition);
+}
+
+/*
+ * The first unit has been split, and its table is not built yet: step 2, if it is
+ * worth it.
+ */
+void
+hgj_keep_split(HgjJoinState *state)
+{
+	HgjPartitions *parts = state->partitions;
+	HgjKept    *kept = &parts->kept;
+	Size		limit = get_hash_memory_limit();
+	Size		runs_bytes = mul_size(parts->split.npartitions, sizeof(HgjSpillRun));
+	HgjSpillRun *rows;
+
+	if (!keep_wanted(state))
+		return;
+	hgj_spill_open(&parts->writer, state->context,
+				   &parts->layouts[HGJ_INNER_SIDE], 1,
+				   Min(hgj_partition_blocks(limit), HGJ_LARGEST_BLOCK) / 1024 * 1024,
+				   &parts->room);
+	parts->nfiles++;
+	write_rows(state, &parts->writer);
+	rows = hgj_spill_close(&parts->writer);
+	kept->filter = parts->filter;
+	kept->filter.words = NULL;
+	kept->filter_at = rows[0].file->end;
+	if (parts->filter.words)
+		hgj_spill_put(rows[0].file, parts->filter.words,
+					  parts->filter.nwords * sizeof(uint64));
+	else
+		kept->filter.nwords = 0;
+	state->stats.spilled_inner += rows[0].file->end;
+
+	kept->limit = limit;
+	kept->split = parts->split;
+	kept->inner_runs = MemoryContextAlloc(state->context, runs_bytes);
+	memcpy(kept->inner_runs, parts->inner_runs, runs_bytes);
+	kept->inner_runs[0].file->users++;
+	kept->rows = rows;			/* from here on there is something kept */
+}
+
+/* Drop it. */
+void
+hgj_keep_nothing(HgjJoinState *state)
+{
+	HgjPartitions *parts = state->partitions;
+	HgjKept    *kept = &parts->kept;
+
+	parts->restoring = false;
+	if (kept->rows == NULL)
+		return;
+	hgj_partition_release_file(parts, kept->rows[0].file);
+	pfree(kept->rows);
+	kept->rows = NULL;
+	hgj_partition_release_file(parts, kept->inner_runs[0].file);
+	pfree(kept->inner_runs);
+	kept->inner_runs = NULL;
+}
+
+/* Step 1: is the table in memory the first unit's, and its split at hand? */
+bool
+hgj_split_is_there(const HgjJoinState *state)
+{
+	return state->partitions && !hgj_in_unit(state) &&
+		state->partitions->inner_runs != NULL;
+}
+
+/* A rescan, of step 1. */
+void
+hgj_split_again(HgjJoinState *state)
+{
+	HgjPartitions *parts = state->partitions;
+
+	hgj_partition_drop_writer(parts);
+	parts->filter.tested = parts->filter.rejected = parts->filter.pause = 0;
+	state->units = 0;
+	state->splitting = true;
+}
+
+/* Is there anything kept, which memory has room for? */
+static bool
+can_restore(const HgjJoinState *state)
+{
+	const HgjPartitions *parts = state->partitions;
+
+	return parts && parts->kept.rows &&
+		parts->kept.limit <= get_hash_memory_limit();
+}
+
+/*
+ * A rescan, of step 2: the build rows are to come from the file.  False: they
+ * cannot.  The table must be freed afterwards.
+ */
+bool
+hgj_restore(HgjJoinState *state)
+{
+	HgjPartitions *parts = state->partitions;
+
+	if (!can_restore(state))
+		return false;
+	hgj_partitions_release_units(state);
+	hgj_spill_read_runs(&parts->readers[HGJ_INNER_SIDE], state->context,
+						&parts->layouts[HGJ_INNER_SIDE], parts->kept.rows, 1);
+	parts->restoring = true;
+	return true;
+}
+
+/* The rows of the first unit's table come from what was kept. */
+bool
+hgj_restoring(const HgjJoinState *state)
+{
+	return state->partitions && state->partitions->restoring;
+}
+
+/*
+ * Before the first table of an execution is built: should they still?  Reading
+ * an outer row may have changed the limit.
+ */
+void
+hgj_check_restoring(HgjJoinState *state)
+{
+	if (!hgj_restoring(state) || can_restore(state))
+		return;
+	hgj_partitions_release(state);
+	hgj_rewind_inner(state, false);
+}
+
+/* They are all there: the partitions, too. */
+void
+hgj_restore_split(HgjJoinState *state)
+{
+	HgjPartitions *parts = state->partitions;
+	HgjKept    *kept = &parts->kept;
+	Size		runs_bytes;
+	Size		bytes = kept->filter.nwords * sizeof(uint64);
+
+	parts->restoring = false;
+	parts->split = kept->split;
+	runs_bytes = mul_size(parts->split.npartitions, sizeof(HgjSpillRun));
+	parts->inner_runs = MemoryContextAlloc(state->context, runs_bytes);
+	memcpy(parts->inner_runs, kept->inner_runs, runs_bytes);
+	parts->inner_runs[0].file->users++;
+	parts->filter = kept->filter;
+	parts->filter.bytes = bytes;
+	if (bytes > 0)
+		parts->filter.words = hgj_mem_alloc(bytes);
+	if (parts->filter.words)
+		hgj_spill_get(kept->rows[0].file, kept->filter_at, parts->filter.words,
+					  bytes);
+	state->splitting = state->has_split = true;
+}

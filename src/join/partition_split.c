@@ -1,0 +1,376 @@
+/*-------------------------------------------------------------------------
+ *
+ * partition_split.c
+ *	  Which partition a row goes to, and how many there are: steps 1 to 3 of
+ *	  partition.c.
+ *
+ * 1. When memory is full, plan: the number of partitions and the size of their
+ *	  blocks from the rows that are to come, and a filter for those.
+ * 2. Write the rest of the build side.  Rows with a NULL key, where unmatched
+ *	  build rows are wanted, go to any partition.
+ * 3. Write the outer rows of each batch that have to wait, when its matches with
+ *	  the rows in memory have all been found.
+ *
+ * Memory as in partition.c.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "base/guc.h"
+#include "common/pg_prng.h"
+#include "join/partition.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
+
+#define HGJ_SMALLEST_BLOCK		((Size) 4 * 1024)
+
+#define HGJ_FEWEST_PARTITIONS	4
+#define HGJ_USUAL_PARTITIONS	32
+
+/* So many partitions for one unit: of an estimate, and of an exact number. */
+#define HGJ_PARTS_OF_ESTIMATE	4
+#define HGJ_PARTS_OF_COUNT		2
+
+/* What is left is expected to be at least this part of what is in memory. */
+#define HGJ_LEAST_REST			16
+
+/* How full units are planned to be. */
+#define HGJ_UNIT_FILL			0.85
+
+/* Rows whose hashes and partitions are computed together. */
+#define HGJ_PORTION				512
+
+/* Before the first row is written. */
+static HgjPartitions *
+get_partitions(HgjJoinState *state)
+{
+	HgjPartitions *parts = state->partitions;
+	const HgjSource *sources[] = {&state->outer, &state->inner};
+
+	if (parts)
+		return parts;
+	parts = MemoryContextAllocZero(state->context, sizeof(HgjPartitions));
+	parts->start = pg_prng_uint64(&pg_global_prng_state);
+	parts->mul = pg_prng_uint64(&pg_global_prng_state) | 1;
+	parts->end_mul = pg_prng_uint64(&pg_global_prng_state) | 1;
+	for (int side = 0; side < 2; side++)
+		hgj_spill_layout(&parts->layouts[side], state->context,
+						 sources[side]->columns, sources[side]->ncols,
+						 sources[side]->nwords);
+	parts->rescans_expected = hgj_rescans_expected(state);
+	state->partitions = parts;
+	return parts;
+}
+
+/*
+ * How many rows the device has room for, when those in the table fill that; and how
+ * much of the host's memory is left for blocks, if any.
+ */
+static void
+plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit, Size taken)
+{
+	HgjPartitions *parts = state->partitions;
+
+	parts->room.most = 0;
+	parts->split.unit_rows = 0;
+	if (!state->on_device)
+		return;
+	if (state->device_limit > 0 && memory->build_peak > 0)
+		parts->split.unit_rows = HGJ_UNIT_FILL * state->total_rows *
+			hgj_table_share(state) / memory->build_peak;
+	taken += memory->host + hgj_row_store_bytes(&state->rows) +
+		hgj_partition_bytes(state);
+	if (state->device_is_full && taken < limit)
+		parts->room.most = parts->room.bytes + (limit - taken) / 4 * 3;
+}
+
+/*
+ * The part of its rows that a plan has returned, as far as pages of a table can
+ * tell; 0: they cannot.
+ */
+static double
+part_returned(PlanState *ps)
+{
+	const HgjJoinState *join = hgj_join_of(ps);
+	HeapScanDesc scan;
+	BlockNumber blocks;
+
+	if (join && !join->splitting && join->pass == 1)
+		return part_returned(join->outer_ps);
+	if (!IsA(ps, SeqScanState))
+		return 0;
+	scan = (HeapScanDesc) ((SeqScanState *) ps)->ss.ss_currentScanDesc;
+	if (scan == NULL || scan->rs_base.rs_parallel ||
+		scan->rs_base.rs_rd->rd_tableam != GetHeapamTableAmRoutine() ||
+		scan->rs_cblock == InvalidBlockNumber)
+		return 0;
+	blocks = Min(scan->rs_nblocks, scan->rs_numblocks);
+	if (scan->rs_cblock >= scan->rs_startblock)
+		return (scan->rs_cblock - scan->rs_startblock + 1) / (double) blocks;
+	return (scan->rs_cblock + scan->rs_nblocks - scan->rs_startblock + 1) /
+		(double) blocks;
+}
+
+/* How many rows of the unit's build side are to come? */
+static double
+rows_to_come(HgjJoinState *state)
+{
+	double		in_memory = Max(state->total_rows, 1);
+	double		rest = hgj_unit_rows(state) - in_memory;
+
+	if (state->partitions->unit == NULL)
+	{
+		double		returned = part_returned(state->inner_ps);
+
+		if (returned > 0)
+			rest = in_memory / returned - in_memory;
+		else if (rest <= 0)
+			rest = in_memory;	/* the estimate was too low already */
+	}
+	return Max(rest, in_memory / HGJ_LEAST_REST);
+}
+
+/* How many partitions, of which size, with which filter (head comment). */
+static void
+plan_split(HgjJoinState *state)
+{
+	HgjPartitions *parts = get_partitions(state);
+	Size		limit = get_hash_memory_limit();
+	Size		budget = hgj_partition_blocks(limit);
+	Size		taken = hgj_partition_reserve(state, limit) +
+	hgj_batch_bytes(state->inner_batch) +
+	Min(hgj_dictionaries_bytes(state), limit / 2);
+	double		in_memory = Max(state->total_rows, 1);
+	double		rest = rows_to_come(state);
+	double		factor = parts->unit ? HGJ_PARTS_OF_COUNT : HGJ_PARTS_OF_ESTIMATE;
+	double		wanted;
+	HgjMemory	memory;
+	int			n = HGJ_FEWEST_PARTITIONS;
+
+	state->engine->memory(state->table, &memory);
+	parts->split.row_bytes = ((double) (state->on_device ? memory.host : memory.build_peak) +
+						state->rows.allocated) / in_memory;
+	parts->split.unit_bytes = taken < limit ? limit - taken : 0;
+	parts->split.unit_bytes = Max(parts->split.unit_bytes, limit / 8);
+	parts->split.unit_bytes = (Size) (parts->split.unit_bytes * HGJ_UNIT_FILL);
+	plan_for_device(state, &memory, limit, taken);
+	wanted = factor * rest / parts->split.unit_bytes *
+		(parts->split.row_bytes + state->rows.values.allocated / in_memory);
+	if (parts->split.unit_rows > 0)
+		wanted = Max(wanted, factor * rest / parts->split.unit_rows);
+	wanted = Max(wanted, HGJ_USUAL_PARTITIONS);
+	wanted = Min(wanted, HGJ_MOST_PARTITIONS);
+	while (n < wanted && (Size) n * 2 * HGJ_SMALLEST_BLOCK <= budget)
+		n *= 2;
+	parts->split.npartitions = n;
+	parts->split.block_bytes = Min(budget / n, HGJ_LARGEST_BLOCK) / 1024 * 1024;
+	parts->split.used_bits = (parts->unit ? parts->unit->used_bits : 0) +
+		pg_leftmost_one_pos32(n);
+	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE);
+	ereport(state->logged.split ? DEBUG2 : DEBUG1,
+			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest, about %.0f, goes to %d partitions",
+							 state->total_rows, rest, n)));
+	state->logged.split = true;
+}
+
+static void
+open_writer(HgjJoinState *state, HgjSpillSide side)
+{
+	HgjPartitions *parts = state->partitions;
+
+	hgj_spill_open(&parts->writer, state->context, &parts->layouts[side],
+				   parts->split.npartitions, parts->split.block_bytes, &parts->room);
+	parts->nfiles++;
+	hgj_note_peak_memory(state);
+}
+
+/* The hashes of some rows' key words, as the head of hash.h explains. */
+static void
+hash_rows(const HgjPartitions *parts, const HgjBatch *batch,
+		  const uint32 *rows, uint32 n, uint64 *hashes)
+{
+	for (uint32 i = 0; i < n; i++)
+		hashes[i] = parts->start;
+	for (uint32 w = 0; w < batch->nwords; w++)
+		for (uint32 i = 0; i < n; i++)
+			hashes[i] = hgj_fold(hashes[i] ^ batch->words[w][rows[i]], parts->mul);
+	for (uint32 i = 0; i < n; i++)
+		hashes[i] = hgj_fold(hashes[i], parts->end_mul);
+}
+
+static void
+choose_partitions(const HgjPartitions *parts, const uint64 *hashes, uint32 n,
+				  uint32 *partitions)
+{
+	int			shift = 64 - parts->split.used_bits;
+	uint32		mask = parts->split.npartitions - 1;
+
+	for (uint32 i = 0; i < n; i++)
+		partitions[i] = (uint32) (hashes[i] >> shift) & mask;
+}
+
+/* Write the rows of the build batch whose keys are not NULL. */
+static void
+write_keyed(HgjPartitions *parts, const HgjBatch *batch)
+{
+	uint64		hashes[HGJ_PORTION];
+	uint32		partitions[HGJ_PORTION];
+
+	for (uint32 done = 0; done < batch->nsel; done += HGJ_PORTION)
+	{
+		uint32		n = Min(batch->nsel - done, HGJ_PORTION);
+
+		CHECK_FOR_INTERRUPTS();
+		hash_rows(parts, batch, batch->sel + done, n, hashes);
+		choose_partitions(parts, hashes, n, partitions);
+		hgj_spill_filter_add(&parts->filter, hashes, n);
+		for (uint32 i = 0; i < n; i++)
+		{
+			HgjSpillRun *run = &parts->writer.buffers[partitions[i]].run;
+
+			run->all_bits &= hashes[i];
+			run->any_bits |= hashes[i];
+		}
+		hgj_spill_write(&parts->writer, batch, batch->sel + done, partitions,
+						NULL, n);
+	}
+}
+
+/* Write those that have one, because somebody wants unmatched build rows. */
+static void
+write_keyless(HgjPartitions *parts, const HgjBatch *batch)
+{
+	uint32		rows[HGJ_PORTION];
+	uint32		partitions[HGJ_PORTION];
+	uint8		flags[HGJ_PORTION];
+	uint32		nlive = hgj_batch_nlive(batch);
+	uint32		n = 0;
+	uint32		s = 0;
+
+	memset(flags, HGJ_SPILL_NO_KEY, sizeof(flags));
+	for (uint32 i = 0; i < nlive; i++)
+	{
+		uint32		row = hgj_batch_live_row(batch, i);
+
+		if (s < batch->nsel && batch->sel[s] == row)
+		{
+			s++;
+			continue;
+		}
+		rows[n] = row;
+		partitions[n++] = i & (parts->split.npartitions - 1);	/* any will do */
+		if (n == HGJ_PORTION)
+		{
+			hgj_spill_write(&parts->writer, batch, rows, partitions, flags, n);
+			n = 0;
+		}
+	}
+	if (n > 0)
+		hgj_spill_write(&parts->writer, batch, rows, partitions, flags, n);
+}
+
+/*
+ * Steps 1 and 2: what is left of the unit's build side goes to partitions.
+ * Sets state->splitting if anything was left.
+ */
+void
+hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
+{
+	HgjBatch   *batch = state->inner_batch;
+	HgjPartitions *parts;
+
+	/* values that are kept for a batch, in an arena that nobody else uses now */
+	batch->values = &state->rows.next_values;
+	for (;;)
+	{
+		hgj_arena_reset(batch->values);
+		hgj_fill_inner(state, batch_rows);
+		if (batch->nrows == 0)
+			break;
+		if (!state->splitting)
+		{
+			plan_split(state);
+			open_writer(state, HGJ_INNER_SIDE);
+			state->splitting = state->has_split = true;
+		}
+		parts = state->partitions;
+		write_keyed(parts, batch);
+		if (state->inner.keep_null_keys && batch->nsel < hgj_batch_nlive(batch))
+			write_keyless(parts, batch);
+	}
+	hgj_arena_free(batch->values);
+	batch->values = &state->rows.values;
+	if (!state->splitting)
+		return;
+
+	parts = state->partitions;
+	parts->inner_runs = hgj_spill_close(&parts->writer);
+	state->stats.spilled_inner += parts->inner_runs[0].file->end;
+	state->stats.held_bytes = Max(state->stats.held_bytes, parts->room.bytes);
+	hgj_spill_filter_settle(&parts->filter);
+	hgj_keep_split(state);
+}
+
+/*
+ * Those of n selected outer rows that are to wait: not those that have had the
+ * only match they need, nor those that no row on file can match.
+ */
+static uint32
+choose_outer(HgjJoinState *state, const uint32 *sel, uint32 n, uint32 *rows,
+			 uint64 *hashes)
+{
+	HgjPartitions *parts = state->partitions;
+	uint32		wait = 0;
+	uint32		kept;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		rows[wait] = sel[i];
+		wait += !(state->semantics.one_per_outer && state->matched[sel[i]]);
+	}
+	hash_rows(parts, state->outer_batch, rows, wait, hashes);
+	kept = hgj_spill_filter_test(&parts->filter, hashes, rows, wait);
+	state->stats.outer_filtered += wait - kept;
+	return kept;
+}
+
+/*
+ * Step 3: all matches of the outer batch with the rows in memory have been
+ * found.  Rows that wait count as matched here, because they are not to be
+ * returned as unmatched yet.
+ */
+void
+hgj_split_outer(HgjJoinState *state)
+{
+	HgjPartitions *parts = state->partitions;
+	HgjBatch   *batch = state->outer_batch;
+	bool		fill_outer = state->semantics.fill_outer;
+	uint32		rows[HGJ_PORTION];
+	uint64		hashes[HGJ_PORTION];
+	uint32		partitions[HGJ_PORTION];
+	uint8		flags[HGJ_PORTION];
+
+	for (uint32 done = 0; done < batch->nsel; done += HGJ_PORTION)
+	{
+		uint32		n = choose_outer(state, batch->sel + done,
+									 Min(batch->nsel - done, HGJ_PORTION),
+									 rows, hashes);
+
+		CHECK_FOR_INTERRUPTS();
+		if (n == 0)
+			continue;
+		if (parts->writer.file == NULL)
+			open_writer(state, HGJ_OUTER_SIDE);
+		choose_partitions(parts, hashes, n, partitions);
+		for (uint32 i = 0; i < n && fill_outer; i++)
+		{
+			flags[i] = state->matched[rows[i]] ? HGJ_SPILL_MATCHED : 0;
+			state->matched[rows[i]] = true;
+		}
+		hgj_spill_write(&parts->writer, batch, rows, partitions,
+						fill_outer ? flags : NULL, n);
+	}
+}

@@ -1,0 +1,448 @@
+/*-------------------------------------------------------------------------
+ *
+ * probe.c
+ *	  The probe side: outer batches against the table, in one pass or several.
+ *
+ * 1. Fetch an outer batch.  The first one is small and each is twice the one
+ *	  before, up to what the engine likes and a part of the memory limit, so that
+ *	  LIMIT 1 does not read thousands of rows.
+ * 2. Hand its key words to the engine and take matches in bounded portions.
+ *	  If a match needs no recheck and one per outer row will do, the engine
+ *	  stops at the first itself.  Where one will do but has to be rechecked, the
+ *	  portions are small and the engine is told which rows are done, so that a
+ *	  long list ends soon after its first match.  If inner rows are marked and no
+ *	  recheck is needed, the engine marks them itself, too.
+ * 3. Remember which rows of the batch matched, when the join type asks.
+ *
+ * Where the join wants nothing of outer rows without a match, the pages source
+ * asks the engine's filter, through us, before it reads a row (page_sieve.c).
+ *
+ * Several passes (build.c, step 3): in the first pass the outer rows are kept
+ * in a tuplestore, which each later pass reads again.  Match bits of all outer
+ * rows are then kept from pass to pass (match_bits.c): a left, full or anti join returns its
+ * unmatched outer rows in the last pass only, and a join that wants one match
+ * per outer row leaves those out that have had it.  Unmatched inner rows are
+ * returned at the end of each pass, which has seen every outer row.  The outer
+ * rows of a unit of partitions (partition.c) are on file already, and that is
+ * what a later pass reads.
+ *
+ * Memory: batch and match arrays in the query's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "join/join_state.h"
+#include "join/partition.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* An outer batch takes at most this part of the memory limit. */
+#define HGJ_BATCH_MEMORY_SHARE	8
+
+/*
+ * Of the batches whose rows leave in slots where a device has the table: the
+ * batch is to be in the processor's caches still when its turn comes.
+ */
+#define HGJ_SLOT_BATCH_ROWS		65536
+
+/* What a device takes for an outer row beside its words: ids, sums, pairs. */
+#define HGJ_DEVICE_ROW_BYTES	96
+
+/* Does the join have to know which outer rows have matched? */
+static bool
+tracks_outer(const HgjJoinState *state)
+{
+	return state->semantics.fill_outer ||
+		(state->semantics.one_per_outer &&
+		 (state->recheck || state->unit_pass > 1 || !state->last_pass ||
+		  state->splitting));
+}
+
+/*
+ * Start the batch's match flags: from the passes before, or none.  Rows that
+ * have had their one match are taken out of the selection.
+ */
+static void
+start_matched(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+	uint32		nsel = 0;
+
+	memset(state->matched, 0, batch->nrows);
+	if (state->unit_pass == 1)
+	{
+		if (state->partitions && state->partitions->unit)
+			hgj_take_flags(state);
+		return;
+	}
+
+	hgj_match_bits_get(state, batch->first_row, batch->nrows, state->matched);
+	if (!state->semantics.one_per_outer)
+		return;
+	for (uint32 i = 0; i < batch->nsel; i++)
+		if (!state->matched[batch->sel[i]])
+			batch->sel[nsel++] = batch->sel[i];
+	batch->nsel = nsel;
+}
+
+/* Begin to probe with the batch at hand, from its first row. */
+void
+hgj_begin_batch(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+	HgjSemantics *s = &state->semantics;
+	HgjKeys		keys;
+	HgjError	err = {0};
+	HgjProbeMode mode = HGJ_MATCH_ALL;
+	uint32		flags = 0;
+
+	if (tracks_outer(state))
+		start_matched(state);
+	keys = hgj_batch_keys(batch);
+	state->next_pair = 0;
+	state->pairs.n = state->npairs_left = state->wasted_pairs = 0;
+	state->residual_stopped = false;
+	state->next_outer = 0;
+	if (!state->recheck)
+	{
+		if (s->one_per_outer)
+			mode = HGJ_MATCH_FIRST;
+		if (s->mark_inner && !s->one_per_inner)
+			flags = HGJ_PROBE_MARK;
+	}
+	if (state->sifted)
+		flags |= HGJ_PROBE_SIFTED;
+	while (!hgj_engine_done(state,
+							state->engine->probe_begin(state->probe, &keys,
+													   mode, flags, &err),
+							&err))
+		;
+	state->pairs.done = (state->graph_rows == 0 || batch->nsel == 0);
+}
+
+/* Those for which a device has memory beside its table. */
+static Size
+device_batch_rows(HgjJoinState *state)
+{
+	HgjMemory	memory;
+
+	state->engine->memory(state->table, &memory);
+	if (memory.current >= state->device_limit)
+		return 0;
+	return (state->device_limit - memory.current) /
+		(HGJ_DEVICE_ROW_BYTES + state->outer.nwords * sizeof(uint64));
+}
+
+/* The most rows that an outer batch may have. */
+static uint32
+most_batch_rows(HgjJoinState *state)
+{
+	Size		affordable = get_hash_memory_limit() / HGJ_BATCH_MEMORY_SHARE /
+		hgj_batch_row_bytes(state->outer_batch);
+	Size		wanted = Max(state->engine->probe_batch_rows(state->table),
+							 HGJ_BATCH_ROWS);
+
+	if (state->on_device && state->output == NULL)
+		wanted = Min(wanted, HGJ_SLOT_BATCH_ROWS);
+	if (state->device_limit > 0)
+		wanted = Min(wanted, device_batch_rows(state));
+	return (uint32) Max(Min(wanted, affordable), HGJ_BATCH_FIRST_ROWS);
+}
+
+/* Make room for a batch of state->batch_rows rows. */
+static void
+grow_outer_batch(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+	uint64		first_row = batch->first_row + batch->nrows;
+
+	hgj_batch_reserve(batch, state->batch_rows);
+	batch->first_row = first_row;
+}
+
+/* The bytes held now, if they are the most so far. */
+void
+hgj_note_peak_memory(HgjJoinState *state)
+{
+	HgjMemory	memory;
+	Size		bytes;
+
+	state->engine->memory(state->table, &memory);
+	if (state->on_device)
+		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
+	bytes = (Size) (state->on_device ? memory.host : memory.current) +
+		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->outer_batch);
+	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
+}
+
+/* careful: whatever the join is, perhaps only one row is wanted. */
+static void
+fill_outer_batch(HgjJoinState *state, bool careful)
+{
+	if (state->batch_rows > state->outer_batch->capacity)
+		grow_outer_batch(state);
+	state->outer.careful = careful || state->careful;
+	if (!hgj_fill_outer_of_unit(state, state->batch_rows))
+		state->outer.methods->fill(&state->outer, state->outer_batch,
+								   state->batch_rows);
+}
+
+/*
+ * Before the outer batch is filled: is it worth while to ask hgj_sift() about
+ * its rows?
+ */
+bool
+hgj_sift_begin(HgjJoinState *state)
+{
+	HgjError	err = {0};
+	bool		worth;
+
+	while (!hgj_engine_done(state,
+							state->engine->sift_begin(state->probe, &worth,
+													  &err),
+							&err))
+		;
+	state->sifted = worth;
+	return worth;
+}
+
+/*
+ * Which of these rows may have a match?  Their indexes go to rows, which has
+ * room for one more; returns how many.
+ */
+uint32
+hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows)
+{
+	HgjError	err = {0};
+	uint32		n;
+
+	if (state->engine->sift(state->probe, keys, rows, &n, &err) != HGJ_OK)
+		hgj_engine_failed(state, &err);
+	return n;
+}
+
+/* The batch of a pass's first outer row. */
+void
+hgj_restart_outer(HgjJoinState *state)
+{
+	hgj_batch_clear(state->outer_batch);
+	state->outer_batch->first_row = 0;
+	if (state->batch_rows == 0)
+		state->batch_rows = HGJ_BATCH_FIRST_ROWS;
+	state->outer_filled = false;
+	state->unmatched_cursor = 0;
+	state->unmatched_end = false;
+}
+
+/*
+ * Before anything is built: is there an outer row?  Looks into the first batch,
+ * which hgj_fetch_outer() will find filled.
+ */
+bool
+hgj_peek_outer(HgjJoinState *state)
+{
+	if (state->outer.methods == &hgj_source_tuples)
+		return hgj_source_peek(&state->outer);
+
+	/*
+	 * What has been taken from a shared scan could not be put back; and rows
+	 * that are read again for several passes must not have called nextval().
+	 */
+	if (!state->outer_looked_at)
+	{
+		state->outer_volatile = hgj_calls_volatile(state->outer_ps);
+		state->outer_looked_at = true;
+	}
+	if (IsInParallelMode() || state->outer_volatile)
+		return true;
+	hgj_note_outer_counts(state);
+	fill_outer_batch(state, true);
+	state->outer_filled = (state->outer_batch->nrows > 0);
+	return state->outer_filled;
+}
+
+/*
+ * There will be several passes: keep the outer rows.  Only the tuples source
+ * can, so whatever other source there is gives way to it.
+ */
+void
+hgj_keep_outer(HgjJoinState *state)
+{
+	HgjSource  *source = &state->outer;
+
+	if (source->methods != &hgj_source_tuples)
+	{
+		bool		peeked = state->outer_filled;
+
+		source->methods->rewind(source);
+		if (source->methods == &hgj_source_batches)
+			hgj_join_use_slots(source->private_state);
+		if (source->methods->end)
+			source->methods->end(source);
+		source->methods = &hgj_source_tuples;
+		source->reason = HGJ_SOURCE_PASSES;
+		source->row_quals = NIL;
+		hgj_batch_borrow(state->outer_batch, false);
+		hgj_restart_outer(state);
+		if (peeked)
+			hgj_rescan_uncounted(state);
+	}
+	hgj_source_keep_rows(source, state->css.ss.ps.state);
+}
+
+/* As many match flags as the outer batch at hand has room for rows. */
+void
+hgj_reserve_matched(HgjJoinState *state)
+{
+	uint32		capacity = state->outer_batch->capacity;
+
+	if (capacity <= state->matched_capacity)
+		return;
+	if (state->matched)
+		pfree(state->matched);
+	state->matched_capacity = 0;
+	state->matched = MemoryContextAlloc(state->context, capacity);
+	state->matched_capacity = capacity;
+	hgj_note_peak_memory(state);
+}
+
+/* Get the next outer batch.  False at the end of the outer side (of this pass). */
+bool
+hgj_read_outer(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+
+	if (!state->outer_filled)
+		fill_outer_batch(state, false);
+	state->outer_filled = false;
+	state->batch_rows = Min(state->batch_rows * 2, most_batch_rows(state));
+	if (batch->nrows == 0)
+		return false;
+
+	hgj_reserve_matched(state);
+	state->outer_seen = true;
+	state->emitted_before = state->emitted;
+	return true;
+}
+
+/*
+ * The same, and begin to probe with it; or, in its place, rows that a device has
+ * joined already.
+ */
+bool
+hgj_fetch_outer(HgjJoinState *state)
+{
+	if (hgj_row_prober->active(state))
+	{
+		if (hgj_row_prober->fetch(state))
+			return true;
+		if (state->device_failed || !hgj_row_prober->gave_up(state))
+			return false;
+		/* the batch at hand is still to be joined */
+	}
+	if (!hgj_read_outer(state))
+		return false;
+	hgj_begin_batch(state);
+	return true;
+}
+
+/*
+ * One match of an outer row will do, and candidates are rechecked: tell the
+ * engine which rows are done, and make the next portion smaller when most of
+ * the last one came too late, larger when hardly any of it did.
+ */
+static void
+limit_candidates(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+
+	if (state->wasted_pairs * 2 > pairs->n)
+		pairs->capacity = Max(pairs->capacity / 2, HGJ_FEWEST_PAIRS);
+	else if (state->wasted_pairs * 8 < pairs->n)
+		pairs->capacity = Min(pairs->capacity * 2, HGJ_PAIRS);
+	state->wasted_pairs = 0;
+	pairs->skip = state->matched;
+}
+
+/*
+ * Take the next portion of matches.  Where matches need no recheck, the outer
+ * rows' flags are set here; otherwise node.c sets them one by one.
+ */
+void
+hgj_next_matches(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+	HgjError	err = {0};
+
+	state->next_pair = 0;
+	if (hgj_row_prober->active(state))
+	{
+		hgj_row_prober->matches(state);
+		return;
+	}
+	if (state->npairs_left > 0)
+	{
+		hgj_residual_run(state);
+		return;
+	}
+	if (state->recheck && state->semantics.one_per_outer)
+		limit_candidates(state);
+	while (!hgj_engine_done(state,
+							state->engine->probe_next(state->probe, pairs,
+													  &err),
+							&err))
+		;
+	if (state->device_failed)
+	{
+		pairs->n = 0;
+		return;
+	}
+
+	hgj_text_recheck(state);
+	hgj_residual_run(state);
+	if (!state->recheck && tracks_outer(state))
+		for (uint32 i = 0; i < pairs->n; i++)
+			state->matched[pairs->probe_rows[i]] = true;
+}
+
+/* All matches of the batch have been looked at: the next pass wants to know. */
+void
+hgj_finish_batch(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->outer_batch;
+
+	if (!state->last_pass && tracks_outer(state))
+		hgj_match_bits_add(state, batch->first_row, batch->nrows,
+						   state->matched);
+}
+
+/*
+ * The next portion of inner rows that nothing has matched, into
+ * pairs.build_rows.  False when there are no more.
+ */
+bool
+hgj_next_unmatched(HgjJoinState *state)
+{
+	HgjMatches *pairs = &state->pairs;
+	HgjError	err = {0};
+
+	state->next_pair = 0;
+	pairs->n = 0;
+	if (state->unmatched_end)
+		return false;
+	while (!hgj_engine_done(state,
+							state->engine->unmatched(state->table,
+													 &state->unmatched_cursor,
+													 pairs->build_rows,
+													 HGJ_PAIRS, &pairs->n,
+													 &err),
+							&err))
+		;
+	if (state->device_failed)
+		pairs->n = 0;
+	state->unmatched_end = pairs->n < HGJ_PAIRS;
+	return pairs->n > 0;
+}

@@ -1,0 +1,475 @@
+/*-------------------------------------------------------------------------
+ *
+ * setup.c
+ *	  Make a HashGraphJoin ready to run: what the plan says, turned into
+ *	  columns, keys, quals and buffers.
+ *
+ * 1. Read the join type and what it asks of us.
+ * 2. Split the hash clauses into an outer and an inner key each, choosing raw
+ *	  words or hashes (keys.c).  A plain column is read straight from the child's
+ *	  slot; any other expression reads a scan tuple of which only that child's
+ *	  columns are filled.
+ * 3. Quals of a match: residual clauses that run as programs (residual.c), the
+ *	  opaque hash clauses, whose hashes only make candidates, then the other
+ *	  residual clauses.  Text keys need no qual: build.c finds out whether they
+ *	  are to be rechecked, and text_keys.c does it.
+ * 4. Columns: those of each child that the target list, the filter or the
+ *	  quals of a match mention.  Nothing else is copied.
+ * 5. If the target list is plain columns and there are no quals at all, matches
+ *	  are written straight into the result slot; otherwise into the scan slot,
+ *	  and PostgreSQL projects.
+ *
+ * Everything is palloc'd in the query's context and ends with it.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/guc.h"
+#include "common/pg_prng.h"
+#include "executor/executor.h"
+#include "expr/demand.h"
+#include "join/join_state.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+/* What to do for each join type (DESIGN.md, section 6). */
+static HgjSemantics
+join_semantics(JoinType jointype, bool inner_unique)
+{
+	HgjSemantics s = {.one_per_outer = inner_unique};
+
+	switch (jointype)
+	{
+		case JOIN_INNER:
+			s.emit_matches = true;
+			break;
+		case JOIN_LEFT:
+			s.emit_matches = s.fill_outer = true;
+			break;
+		case JOIN_RIGHT:
+			s.emit_matches = s.fill_inner = s.mark_inner = true;
+			break;
+		case JOIN_FULL:
+			s.emit_matches = s.fill_outer = true;
+			s.fill_inner = s.mark_inner = true;
+			break;
+		case JOIN_SEMI:
+			s.emit_matches = s.one_per_outer = true;
+			break;
+		case JOIN_ANTI:
+			s.fill_outer = s.one_per_outer = true;
+			break;
+#ifdef HGJ_HAVE_RIGHT_ANTI
+		case JOIN_RIGHT_ANTI:
+			s.fill_inner = s.mark_inner = true;
+			break;
+#endif
+#ifdef HGJ_HAVE_RIGHT_SEMI
+		case JOIN_RIGHT_SEMI:
+			s.emit_matches = s.mark_inner = s.one_per_inner = true;
+			break;
+#endif
+		default:
+			elog(ERROR, "unsupported join type of a HashGraphJoin: %d",
+				 (int) jointype);
+	}
+	return s;
+}
+
+/* The operand without the relabelling that does not change its bits. */
+static Expr *
+strip_relabel(Expr *expr)
+{
+	while (IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	return expr;
+}
+
+/* Could the expression's value change when a parameter of ours does? */
+static bool
+depends_on_parameters(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind == PARAM_EXEC;
+	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
+		return true;
+	return expression_tree_walker(node, depends_on_parameters, context);
+}
+
+/* A key that is more than a column: see step 2 of the head comment. */
+static void
+init_key_expression(HgjJoinState *state, HgjSource *source, HgjKey *key,
+					Expr *operand, int base)
+{
+	ScanState  *ss = &state->css.ss;
+	Bitmapset  *used = NULL;
+	int			i = -1;
+
+	key->expr = ExecInitExpr(operand, &ss->ps);
+	source->keys_may_raise |= hgj_may_raise((Node *) operand,
+											state->css.ss.ps.state);
+	source->reset_econtext = true;
+	source->expr_base = base;
+	if (source->expr_slot == NULL)
+	{
+		TupleDesc	desc = ss->ss_ScanTupleSlot->tts_tupleDescriptor;
+
+		source->expr_slot = ExecInitExtraTupleSlot(ss->ps.state, desc,
+												   &TTSOpsVirtual);
+		memset(source->expr_slot->tts_isnull, true, desc->natts * sizeof(bool));
+	}
+	pull_varattnos((Node *) operand, INDEX_VAR, &used);
+	while ((i = bms_next_member(used, i)) >= 0)
+	{
+		AttrNumber	attno = i + FirstLowInvalidHeapAttributeNumber - base;
+
+		source->expr_attnos = bms_add_member(source->expr_attnos, attno);
+		source->last_attno = Max(source->last_attno, attno);
+	}
+}
+
+/* Make one side's key column ready; base is the tlist entries before it. */
+static void
+init_key(HgjJoinState *state, HgjSource *source, HgjKey *key, Expr *operand,
+		 HgjKeyKind kind, const HgjKeyPair *pair, Oid hash, int base)
+{
+	Expr	   *column = strip_relabel(operand);
+
+	key->kind = kind;
+	key->first_word = source->nwords;
+	key->nwords = pair->nwords;
+	key->collation = pair->collation;
+	key->extended = pair->extended;
+	source->nwords += pair->nwords;
+
+	if (IsA(column, Var) && ((Var *) column)->varno == INDEX_VAR)
+	{
+		key->attno = ((Var *) column)->varattno - base;
+		source->last_attno = Max(source->last_attno, key->attno);
+	}
+	else
+		init_key_expression(state, source, key, operand, base);
+	if (kind == HGJ_KEY_OPAQUE)
+	{
+		fmgr_info(hash, &key->hash);
+		source->keys_may_raise |= hgj_hash_may_raise(hash);
+		source->reset_econtext = true;
+	}
+}
+
+/* The average width of an operand that is a column of a scanned table, or 0. */
+static int32
+average_width(const PlanState *child, Expr *operand, int base)
+{
+	Expr	   *column = strip_relabel(operand);
+	TargetEntry *tle;
+
+	if (!IsA(child, SeqScanState) || !IsA(column, Var))
+		return 0;
+	tle = list_nth_node(TargetEntry, child->plan->targetlist,
+						((Var *) column)->varattno - base - 1);
+	if (!IsA(tle->expr, Var) || ((Var *) tle->expr)->varattno <= 0)
+		return 0;
+	return get_attavgwidth(RelationGetRelid(((SeqScanState *) child)->ss.ss_currentRelation),
+						   ((Var *) tle->expr)->varattno);
+}
+
+/*
+ * Both sides' keys, from the hash clauses.  Returns the clauses that have to
+ * be rechecked; *texts gets those of text keys.
+ */
+static List *
+init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
+		  List **texts)
+{
+	int			nkeys = list_length(hashclauses);
+	List	   *recheck = NIL;
+	int			k = 0;
+	ListCell   *lc;
+
+	state->outer.keys = palloc0(mul_size(nkeys, sizeof(HgjKey)));
+	state->inner.keys = palloc0(mul_size(nkeys, sizeof(HgjKey)));
+	state->outer.nkeys = state->inner.nkeys = nkeys;
+
+	foreach(lc, hashclauses)
+	{
+		OpExpr	   *clause = lfirst_node(OpExpr, lc);
+		HgjKeyPair	pair;
+
+		if (!hgj_key_pair(clause, true, &pair))
+			elog(ERROR, "operator %u of a HashGraphJoin is no hash key",
+				 clause->opno);
+		hgj_check_execute(get_opcode(clause->opno), OBJECT_FUNCTION);
+		if (hgj_key_is_text(pair.outer_kind) &&
+			nkeys <= HGJ_MAX_KEY_WORDS / HGJ_TEXT_MOST_WORDS)
+			pair.nwords = hgj_text_nwords(Max(average_width(state->outer_ps,
+															linitial(clause->args), 0),
+											  average_width(state->inner_ps,
+															lsecond(clause->args),
+															outer_columns)));
+		init_key(state, &state->outer, &state->outer.keys[k],
+				 linitial(clause->args), pair.outer_kind, &pair,
+				 pair.outer_hash, 0);
+		init_key(state, &state->inner, &state->inner.keys[k],
+				 lsecond(clause->args), pair.inner_kind, &pair,
+				 pair.inner_hash, outer_columns);
+		if (pair.outer_kind == HGJ_KEY_OPAQUE)
+			recheck = lappend(recheck, clause);
+		else if (hgj_key_is_text(pair.outer_kind))
+			*texts = lappend(*texts, clause);
+		if (depends_on_parameters(lsecond(clause->args), NULL))
+			state->inner_key_params = true;
+		k++;
+	}
+	return recheck;
+}
+
+/* Bytes that every key of this column packs. */
+static uint8
+shortest_packed(const HgjSource *source, AttrNumber attno)
+{
+	int			bytes = HGJ_TEXT_PACKED(HGJ_TEXT_MOST_WORDS);
+
+	for (int k = 0; k < source->nkeys; k++)
+		if (source->keys[k].attno == attno &&
+			hgj_key_is_text(source->keys[k].kind))
+			bytes = Min(bytes, HGJ_TEXT_PACKED(source->keys[k].nwords));
+	return bytes;
+}
+
+/*
+ * The columns of one child that `wanted` (custom_scan_tlist entries) names, or
+ * `texts`, whose short values nobody looks at.
+ */
+static void
+init_columns(HgjSource *source, Bitmapset *wanted, Bitmapset *texts, int base)
+{
+	TupleDesc	desc = ExecGetResultType(source->child);
+
+	source->columns = palloc0(mul_size(Max(desc->natts, 1), sizeof(HgjColumn)));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		HgjColumn  *column = &source->columns[source->ncols];
+
+		int			member = base + i + 1 - FirstLowInvalidHeapAttributeNumber;
+
+		if (!bms_is_member(member, wanted) && !bms_is_member(member, texts))
+			continue;
+		if (!bms_is_member(member, wanted))
+			column->short_bytes = shortest_packed(source, i + 1);
+		column->attno = i + 1;
+		column->scan_attno = base + i + 1;
+		column->attlen = att->attlen;
+		column->attbyval = att->attbyval;
+		column->width = att->attbyval ? att->attlen : sizeof(Datum);
+		source->ncols++;
+		source->last_attno = Max(source->last_attno, column->attno);
+	}
+}
+
+/* Can matches go straight into the result slot? */
+static bool
+targets_are_columns(List *targetlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (!IsA(tle->expr, Var) || ((Var *) tle->expr)->varno != INDEX_VAR)
+			return false;
+	}
+	return true;
+}
+
+static void
+add_target(HgjJoinState *state, AttrNumber resno, AttrNumber scan_attno)
+{
+	HgjTarget  *target = &state->targets[state->ntargets++];
+	HgjSource  *sources[] = {&state->outer, &state->inner};
+
+	target->resno = resno;
+	for (int s = 0; s < lengthof(sources); s++)
+		for (int c = 0; c < sources[s]->ncols; c++)
+			if (sources[s]->columns[c].scan_attno == scan_attno)
+			{
+				target->inner = (s == 1);
+				target->column = c;
+				target->dictionary = sources[s]->columns[c].dictionary;
+				return;
+			}
+	elog(ERROR, "column %d of a HashGraphJoin is not carried", scan_attno);
+}
+
+/* Write matches into the scan slot, all columns of both sides. */
+void
+hgj_use_scan_slot(HgjJoinState *state)
+{
+	state->direct = false;
+	state->slot = state->css.ss.ss_ScanTupleSlot;
+	state->ntargets = 0;
+	state->targets = palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
+									  sizeof(HgjTarget)));
+	for (int c = 0; c < state->outer.ncols; c++)
+		add_target(state, state->outer.columns[c].scan_attno,
+				   state->outer.columns[c].scan_attno);
+	for (int c = 0; c < state->inner.ncols; c++)
+		add_target(state, state->inner.columns[c].scan_attno,
+				   state->inner.columns[c].scan_attno);
+
+	/* columns that are never filled read as NULL */
+	memset(state->slot->tts_isnull, true,
+		   state->slot->tts_tupleDescriptor->natts * sizeof(bool));
+}
+
+/* Decide which slot matches are written to, and what goes where in it. */
+static void
+init_targets(HgjJoinState *state, List *targetlist)
+{
+	ListCell   *lc;
+
+	if (state->recheck || state->filter || !targets_are_columns(targetlist))
+	{
+		hgj_use_scan_slot(state);
+		return;
+	}
+	state->direct = true;
+	state->slot = state->css.ss.ps.ps_ResultTupleSlot;
+	state->targets = palloc0(mul_size(Max(list_length(targetlist), 1),
+									  sizeof(HgjTarget)));
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		add_target(state, tle->resno, ((Var *) tle->expr)->varattno);
+	}
+}
+
+/*
+ * Decide how a side is read: the fastest way that returns exactly what the
+ * child plan would.
+ */
+static void
+choose_source(HgjSource *source, const char *side, EState *estate)
+{
+	bool		key_expression = false;
+
+	for (int k = 0; k < source->nkeys; k++)
+		if (source->keys[k].expr)
+			key_expression = true;
+
+	source->methods = &hgj_source_tuples;
+	if (estate->es_epq_active != NULL)
+		source->reason = HGJ_SOURCE_RECHECK;
+	else if (hgj_source == HGJ_SOURCE_TUPLES)
+		source->reason = HGJ_SOURCE_SETTING;
+	else if (key_expression)
+		source->reason = HGJ_SOURCE_KEY_EXPRESSION;
+	else if (!hgj_source_use_pages(source, estate) &&
+			 source->reason == HGJ_SOURCE_OTHER_CHILD)
+		hgj_source_use_batches(source, estate);
+
+	if (hgj_source == HGJ_SOURCE_PAGES_REQUIRED &&
+		source->reason != HGJ_SOURCE_FASTEST &&
+		source->reason != HGJ_SOURCE_RECHECK &&
+		IsA(source->child, SeqScanState))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a sequential scan below a HashGraphJoin cannot be read by pages"),
+				 errdetail("The reason is: %s.",
+						   hgj_source_reason_text(source->reason)),
+				 errhint("Set hashgraph_join.source to auto.")));
+	if (source->reason >= HGJ_SOURCE_FIRST_OBSTACLE &&
+		!(estate->es_top_eflags & EXEC_FLAG_EXPLAIN_ONLY))
+		ereport(DEBUG1,
+				(errmsg_internal("hashgraph_join: the %s side is read by tuples: %s",
+								 side, hgj_source_reason_text(source->reason))));
+}
+
+static void
+init_buffers(HgjJoinState *state)
+{
+	HgjSemantics *s = &state->semantics;
+
+	state->outer_batch = hgj_batch_create(state->context, state->outer.columns,
+										  state->outer.ncols,
+										  state->outer.nwords);
+	state->outer.keep_null_keys = s->fill_outer;
+	state->inner.keep_null_keys = s->fill_inner;
+}
+
+/* Steps 1 to 5 of the head comment; children are initialised here, too. */
+void
+hgj_setup(HgjJoinState *state, EState *estate, int eflags)
+{
+	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	PlanState  *ps = &state->css.ss.ps;
+	List	   *facts = cscan->custom_private;
+	int			outer_columns = list_nth_int(facts, HGJ_FACT_OUTER_COLUMNS);
+	List	   *match_quals;
+	List	   *text_clauses = NIL;
+	Bitmapset  *texts = NULL;
+	List	   *residual = list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN);
+	Bitmapset  *wanted = NULL;
+	uint64		seed;
+
+	state->context = estate->es_query_cxt;
+	state->wants_device = list_nth_int(facts, HGJ_FACT_DEVICE) != 0;
+	state->jointype = (JoinType) list_nth_int(facts, HGJ_FACT_JOIN_TYPE);
+	state->semantics = join_semantics(state->jointype,
+									  list_nth_int(facts, HGJ_FACT_INNER_UNIQUE));
+
+	/* rows are never asked for again in another order: no backward, no mark */
+	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+	state->outer_ps = ExecInitNode(linitial(cscan->custom_plans), estate,
+								   eflags);
+	state->inner_ps = ExecInitNode(lsecond(cscan->custom_plans), estate,
+								   eflags);
+	state->css.custom_ps = list_make2(state->outer_ps, state->inner_ps);
+
+	seed = pg_prng_uint64(&pg_global_prng_state);
+	state->outer.child = state->outer_ps;
+	state->inner.child = state->inner_ps;
+	state->outer.seed = state->inner.seed = seed;
+	state->outer.econtext = CreateExprContext(estate);
+	state->inner.econtext = CreateExprContext(estate);
+
+	match_quals = init_keys(state, list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
+							outer_columns, &text_clauses);
+	state->filter = ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
+								 ps);
+
+	pull_varattnos((Node *) cscan->scan.plan.targetlist, INDEX_VAR, &wanted);
+	pull_varattnos(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), INDEX_VAR,
+				   &wanted);
+	pull_varattnos((Node *) match_quals, INDEX_VAR, &wanted);
+	pull_varattnos((Node *) residual, INDEX_VAR, &wanted);
+	pull_varattnos((Node *) text_clauses, INDEX_VAR, &texts);
+	init_columns(&state->outer, wanted, texts, 0);
+	init_columns(&state->inner, wanted, texts, outer_columns);
+
+	state->always_recheck = (match_quals != NIL || residual != NIL);
+	state->recheck = state->always_recheck;
+	state->row_quals = hgj_residual_init(state, residual, match_quals == NIL &&
+										 !state->semantics.one_per_outer);
+	match_quals = list_concat(match_quals, state->row_quals);
+	state->match_qual = ExecInitQual(match_quals, ps);
+	state->rows_may_raise = hgj_may_raise((Node *) match_quals, estate) ||
+		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), estate);
+
+	choose_source(&state->outer, "outer", estate);
+	choose_source(&state->inner, "inner", estate);
+	state->outer.filter = &hgj_join_filter;
+	hgj_key_filters_offer(state);
+	init_targets(state, cscan->scan.plan.targetlist);
+	init_buffers(state);
+	state->phase = HGJ_PHASE_START;
+}

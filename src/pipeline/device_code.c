@@ -1,0 +1,501 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_code.c
+ *	  Programs over vectors (program_private.h) as instructions of a pipeline
+ *	  (engine/pipeline.h).
+ *
+ * 1. Every column that an expression reads is loaded before its first
+ *	  instruction, so that jumps never pass by a load that somebody else relies
+ *	  on.
+ * 2. A step leaves its value in a register of its own; those of its arguments
+ *	  are free again then.
+ * 3. What PostgreSQL would not evaluate for a row is not evaluated: the arms of
+ *	  AND and OR that can fail, the branches of CASE and COALESCE are jumped
+ *	  over.  So an error on the device is PostgreSQL's, or one of a row that
+ *	  the host then looks at again.
+ * 4. Loops are recognised by their addresses in the tables of loops.
+ *
+ * The plan is written once at executor start, without the values of constants,
+ * to see whether it fits, and again for every run.  Where something does not fit
+ * the reason is noted, and writing goes on to no effect.
+ *
+ * Memory: the caller's.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "expr/program_private.h"
+#include "pipeline/device.h"
+
+/* IN of more elements than this stays on the host. */
+#define HGJ_DEVICE_MEMBERS	64
+
+StaticAssertDecl((int) HGJ_KIND_U1 == HGJ_PIPE_U1 && (int) HGJ_KIND_I2 == HGJ_PIPE_I2 &&
+				 (int) HGJ_KIND_I4 == HGJ_PIPE_I4 && (int) HGJ_KIND_I8 == HGJ_PIPE_I8 &&
+				 (int) HGJ_KIND_U4 == HGJ_PIPE_U4 && (int) HGJ_KIND_F4 == HGJ_PIPE_F4 &&
+				 (int) HGJ_KIND_F8 == HGJ_PIPE_F8, "kinds of programs are those of pipelines");
+StaticAssertDecl((int) HGJ_EQ == HGJ_PIPE_EQ && (int) HGJ_NE == HGJ_PIPE_NE &&
+				 (int) HGJ_LT == HGJ_PIPE_LT && (int) HGJ_LE == HGJ_PIPE_LE &&
+				 (int) HGJ_GT == HGJ_PIPE_GT && (int) HGJ_GE == HGJ_PIPE_GE,
+				 "comparisons of programs are those of pipelines");
+StaticAssertDecl((int) HGJ_ADD == HGJ_PIPE_ADD && (int) HGJ_SUB == HGJ_PIPE_SUB &&
+				 (int) HGJ_MUL == HGJ_PIPE_MUL && (int) HGJ_DIV == HGJ_PIPE_DIV &&
+				 (int) HGJ_MOD == HGJ_PIPE_MOD && (int) HGJ_NEG == HGJ_PIPE_NEG &&
+				 (int) HGJ_ABS == HGJ_PIPE_ABS, "arithmetic of programs is that of pipelines");
+
+/* Remember the first reason. */
+void
+hgj_device_refuse(HgjDeviceCode *code, HgjDeviceReason reason)
+{
+	if (code->reason == HGJ_DEVICE_FITS)
+		code->reason = reason;
+}
+
+/* A register that nobody uses. */
+uint8
+hgj_device_register(HgjDeviceCode *code, uint8 kind)
+{
+	if (code->nregs == HGJ_PIPE_REGISTERS)
+	{
+		hgj_device_refuse(code, HGJ_DEVICE_SIZE);
+		return 0;
+	}
+	code->kinds[code->nregs] = kind;
+	return code->nregs++;
+}
+
+/* One more instruction. */
+void
+hgj_device_emit(HgjDeviceCode *code, HgjPipeOp op, const HgjPipeInstruction *fields)
+{
+	if (code->ncode == HGJ_PIPE_CODE)
+	{
+		hgj_device_refuse(code, HGJ_DEVICE_SIZE);
+		return;
+	}
+	code->code[code->ncode] = *fields;
+	code->code[code->ncode++].op = op;
+}
+
+/* A jump whose target is not known yet; hgj_device_land() says it. */
+int
+hgj_device_jump(HgjDeviceCode *code, HgjPipeOp op, uint8 a)
+{
+	EMIT(code, op, .a = a);
+	return code->ncode - 1;
+}
+
+/* The jump leads to the next instruction. */
+void
+hgj_device_land(HgjDeviceCode *code, int jump)
+{
+	code->code[jump].arg = code->ncode;
+}
+
+/* The key word of a register whose value is of this kind; it may be the same. */
+uint8
+hgj_device_key_word(HgjDeviceCode *code, uint8 reg, uint8 kind)
+{
+	uint8		word;
+
+	if (code->kinds[reg] == kind && kind != HGJ_PIPE_F4 && kind != HGJ_PIPE_F8)
+		return reg;
+	word = hgj_device_register(code, HGJ_PIPE_I8);
+	EMIT(code, HGJ_PIPE_KEY_WORD, .kind = kind, .dst = word, .a = reg);
+	return word;
+}
+
+/* Step 1: load the columns that the step reads. */
+void
+hgj_device_load(HgjDeviceCode *code, const HgjStep *step, HgjDeviceLookup lookup,
+				void *arg)
+{
+	if (step->op == HGJ_STEP_INPUT)
+		(void) lookup(arg, step->input);
+	for (int i = 0; i < step->nargs; i++)
+		hgj_device_load(code, step->args[i], lookup, arg);
+}
+
+/* What a step needs besides itself. */
+typedef struct Writer
+{
+	HgjDeviceCode *code;
+	HgjProgram *program;
+	HgjDeviceLookup lookup;
+	void	   *arg;
+} Writer;
+
+static uint8 write_step(Writer *w, const HgjStep *step);
+
+static int64
+register_value(HgjKind kind, Datum value)
+{
+	switch (kind)
+	{
+		case HGJ_KIND_U1:
+			return (uint8) DatumGetChar(value);
+		case HGJ_KIND_I2:
+			return DatumGetInt16(value);
+		case HGJ_KIND_I4:
+			return DatumGetInt32(value);
+		case HGJ_KIND_U4:
+		case HGJ_KIND_F4:
+			return DatumGetUInt32(value);
+		default:
+			return DatumGetInt64(value);
+	}
+}
+
+static void
+write_constant(Writer *w, const HgjStep *step, uint8 dst)
+{
+	HgjConstant *constant = step->constant;
+
+	if (step->lazy)
+		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
+	else if (!w->code->constants)
+		EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = dst);
+	else
+	{
+		hgj_constant_fetch(w->program, constant);
+		if (constant->isnull)
+			EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
+		else
+			EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = dst,
+				 .imm = register_value(step->kind, constant->value));
+	}
+}
+
+/* Step 4: *op of `kind`, c. */
+static bool
+find_loop(HgjLoop loop, HgjPipeOp *op, uint8 *kind, uint8 *c, uint8 *result)
+{
+	for (int k = 0; k < HGJ_KINDS; k++)
+	{
+		*kind = k;
+		for (int i = 0; i < HGJ_COMPARISONS; i++)
+			if (hgj_compare_loops[k][i] == loop)
+			{
+				*op = HGJ_PIPE_COMPARE;
+				*c = i;
+				*result = HGJ_PIPE_U1;
+				return true;
+			}
+		for (int i = 0; i < HGJ_ARITHMETICS; i++)
+			if (hgj_arith_loops[i][k] == loop)
+			{
+				*op = HGJ_PIPE_ARITHMETIC;
+				*c = i;
+				*result = k;
+				return true;
+			}
+		for (int i = 0; i < HGJ_KINDS; i++)
+			if (hgj_cast_loops[k][i] == loop)
+			{
+				*op = HGJ_PIPE_CAST;
+				*c = *result = i;
+				return true;
+			}
+	}
+	return false;
+}
+
+/* Returns the kind of what is in dst afterwards. */
+static uint8
+write_function(Writer *w, const HgjStep *step, uint8 dst)
+{
+	HgjPipeOp	op;
+	uint8		kind;
+	uint8		c;
+	uint8		result;
+	uint8		args[2] = {0, 0};
+
+	if (step->loop == NULL || step->nargs < 1 || step->nargs > 2 ||
+		!find_loop(step->loop, &op, &kind, &c, &result))
+	{
+		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
+		return step->kind;
+	}
+	if (step->op == HGJ_STEP_DISTINCT)
+	{
+		if (op != HGJ_PIPE_COMPARE || c != HGJ_PIPE_NE)
+			hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
+		op = HGJ_PIPE_DISTINCT;
+	}
+	for (int i = 0; i < step->nargs; i++)
+		args[i] = write_step(w, step->args[i]);
+	EMIT(w->code, op, .kind = kind, .dst = dst, .a = args[0],
+		 .b = step->nargs > 1 ? args[1] : args[0], .c = c);
+	return result;
+}
+
+/* Step 3: arms that can fail are passed by once the value is decided. */
+static void
+write_and_or(Writer *w, const HgjStep *step, uint8 dst)
+{
+	bool		is_or = step->op == HGJ_STEP_OR;
+	int			jumps[HGJ_PIPE_CODE];
+	int			njumps = 0;
+
+	for (int i = 0; i < step->nargs && w->code->reason == HGJ_DEVICE_FITS; i++)
+	{
+		int			nregs = w->code->nregs;
+		uint8		arm;
+
+		if (i > 0 && step->args[i]->lazy)
+			jumps[njumps++] = hgj_device_jump(w->code, is_or ? HGJ_PIPE_JUMP_TRUE :
+											  HGJ_PIPE_JUMP_FALSE, dst);
+		arm = write_step(w, step->args[i]);
+		if (i == 0)
+			EMIT(w->code, HGJ_PIPE_MOVE, .dst = dst, .a = arm);
+		else
+			EMIT(w->code, is_or ? HGJ_PIPE_OR : HGJ_PIPE_AND, .dst = dst,
+				 .a = dst, .b = arm);
+		w->code->nregs = nregs;
+	}
+	for (int i = 0; i < njumps; i++)
+		hgj_device_land(w->code, jumps[i]);
+}
+
+/* Step 3: CASE and COALESCE. */
+static void
+write_branches(Writer *w, const HgjStep *step, uint8 dst)
+{
+	int			jumps[HGJ_PIPE_CODE];
+	int			njumps = 0;
+	int			stride = step->op == HGJ_STEP_CASE ? 2 : 1;
+
+	for (int i = 0; i < step->nargs && w->code->reason == HGJ_DEVICE_FITS; i += stride)
+	{
+		bool		conditional = stride == 2 && i + 1 < step->nargs;
+		int			nregs = w->code->nregs;
+		int			next = -1;
+
+		if (conditional)
+			next = hgj_device_jump(w->code, HGJ_PIPE_JUMP_UNLESS,
+								   write_step(w, step->args[i]));
+		EMIT(w->code, HGJ_PIPE_MOVE, .dst = dst,
+			 .a = write_step(w, step->args[conditional ? i + 1 : i]));
+		if (stride == 1 || conditional)
+			jumps[njumps++] = hgj_device_jump(w->code, conditional ? HGJ_PIPE_JUMP :
+											  HGJ_PIPE_JUMP_VALID, dst);
+		if (next >= 0)
+			hgj_device_land(w->code, next);
+		w->code->nregs = nregs;
+	}
+	for (int i = 0; i < njumps; i++)
+		hgj_device_land(w->code, jumps[i]);
+}
+
+/* One element of IN: dst = dst OR key = element. */
+static void
+write_element(Writer *w, uint8 dst, uint8 key, int64 element)
+{
+	int			nregs = w->code->nregs;
+	uint8		value = hgj_device_register(w->code, HGJ_PIPE_I8);
+
+	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = value, .imm = element);
+	EMIT(w->code, HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = value, .a = key,
+		 .b = value, .c = HGJ_PIPE_EQ);
+	EMIT(w->code, HGJ_PIPE_OR, .dst = dst, .a = dst, .b = value);
+	w->code->nregs = nregs;
+}
+
+static void
+write_elements(Writer *w, const HgjSet *set, uint8 dst, uint8 key)
+{
+	uint64		n = set->bitmap ? set->span + 1 : set->mask + 1;
+
+	if (set->nkeys > HGJ_DEVICE_MEMBERS)
+	{
+		hgj_device_refuse(w->code, HGJ_DEVICE_SIZE);
+		return;
+	}
+	for (uint64 i = 0; i < n && set->nkeys > 0; i++)
+		if (set->bitmap ? (set->bitmap[i / 64] >> (i % 64)) & 1 :
+			set->slots[i] != set->empty)
+			write_element(w, dst, key, set->bitmap ?
+						  (int64) ((uint64) set->low + i) : set->slots[i]);
+}
+
+/* IN: a comparison with each of the elements. */
+static void
+write_member(Writer *w, HgjStep *step, uint8 dst)
+{
+	HgjStep    *arg = step->args[0];
+	uint8		key = hgj_device_register(w->code, HGJ_PIPE_I8);
+
+	if (step->constant->state != NULL)	/* it might fail: see program_constant.c */
+		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
+	if (w->code->reason != HGJ_DEVICE_FITS)
+		return;
+	EMIT(w->code, HGJ_PIPE_KEY_WORD, .kind = arg->kind, .dst = key,
+		 .a = write_step(w, arg));
+	if (!w->code->constants)
+	{
+		write_element(w, dst, key, 0);
+		return;
+	}
+	hgj_constant_fetch(w->program, step->constant);
+	if (step->constant->isnull)
+	{
+		EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
+		return;
+	}
+	hgj_set_prepare(w->program, step);
+	EMIT(w->code, step->set->has_nulls ? HGJ_PIPE_NULL : HGJ_PIPE_CONSTANT,
+		 .dst = dst);
+	write_elements(w, step->set, dst, key);
+	if (step->invert)
+		EMIT(w->code, HGJ_PIPE_NOT, .dst = dst, .a = dst);
+}
+
+static void
+write_unary(Writer *w, const HgjStep *step, HgjPipeOp op, uint8 dst)
+{
+	uint8		tests = (step->test_true ? 1 : 0) | (step->test_false ? 2 : 0) |
+		(step->test_null ? 4 : 0);
+
+	EMIT(w->code, op, .dst = dst, .a = write_step(w, step->args[0]), .c = tests);
+}
+
+/* The step's own instructions; returns the kind of what is in dst. */
+static uint8
+write_operation(Writer *w, HgjStep *step, uint8 dst)
+{
+	switch (step->op)
+	{
+		case HGJ_STEP_CONSTANT:
+			write_constant(w, step, dst);
+			return step->kind;
+		case HGJ_STEP_FUNCTION:
+		case HGJ_STEP_DISTINCT:
+			return write_function(w, step, dst);
+		case HGJ_STEP_AND:
+		case HGJ_STEP_OR:
+			write_and_or(w, step, dst);
+			return HGJ_PIPE_U1;
+		case HGJ_STEP_NOT:
+			write_unary(w, step, HGJ_PIPE_NOT, dst);
+			return HGJ_PIPE_U1;
+		case HGJ_STEP_IS_NULL:
+			write_unary(w, step, HGJ_PIPE_IS_NULL, dst);
+			return HGJ_PIPE_U1;
+		case HGJ_STEP_IS_NOT_NULL:
+			write_unary(w, step, HGJ_PIPE_IS_NOT_NULL, dst);
+			return HGJ_PIPE_U1;
+		case HGJ_STEP_BOOL_TEST:
+			write_unary(w, step, HGJ_PIPE_BOOL_TEST, dst);
+			return HGJ_PIPE_U1;
+		case HGJ_STEP_CASE:
+		case HGJ_STEP_COALESCE:
+			write_branches(w, step, dst);
+			return step->args[step->nargs - 1]->kind;
+		case HGJ_STEP_MEMBER:
+			write_member(w, step, dst);
+			return HGJ_PIPE_U1;
+		case HGJ_STEP_INPUT:
+		case HGJ_STEP_TEXT:
+		case HGJ_STEP_CALL:
+			break;
+	}
+	hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
+	return step->kind;
+}
+
+/* Step 2.  A cast that only changes how bits are read changes the extension. */
+static uint8
+write_step(Writer *w, const HgjStep *step)
+{
+	HgjDeviceCode *code = w->code;
+	uint8		dst;
+	uint8		kind;
+
+	if (code->reason != HGJ_DEVICE_FITS)
+		return 0;
+	if (step->op == HGJ_STEP_INPUT)
+	{
+		uint8		reg = w->lookup(w->arg, step->input);
+
+		if (code->kinds[reg] == step->kind || step->kind == HGJ_KIND_OTHER)
+			return reg;
+		dst = hgj_device_register(code, step->kind);
+		kind = code->kinds[reg];
+		EMIT(code, HGJ_PIPE_MOVE, .dst = dst, .a = reg);
+	}
+	else
+	{
+		dst = hgj_device_register(code, step->kind);
+		kind = write_operation(w, (HgjStep *) step, dst);
+	}
+	if (kind != step->kind && code->reason == HGJ_DEVICE_FITS)
+	{
+		if (step->kind >= HGJ_KIND_F4 || kind >= HGJ_PIPE_F4)
+			hgj_device_refuse(code, HGJ_DEVICE_EXPRESSION);
+		EMIT(code, HGJ_PIPE_KEY_WORD, .kind = step->kind, .dst = dst, .a = dst);
+	}
+	code->nregs = dst + 1;
+	code->kinds[dst] = step->kind;
+	return dst;
+}
+
+/* The register that has the step's value; its columns have been loaded. */
+uint8
+hgj_device_step(HgjDeviceCode *code, HgjProgram *program, const HgjStep *step,
+				HgjDeviceLookup lookup, void *arg)
+{
+	Writer		w = {code, program, lookup, arg};
+
+	return write_step(&w, step);
+}
+
+/* The value of a program that is an expression. */
+uint8
+hgj_device_eval(HgjDeviceCode *code, HgjProgram *program, HgjDeviceLookup lookup,
+				void *arg)
+{
+	if (program->root == NULL)
+	{
+		hgj_device_refuse(code, HGJ_DEVICE_EXPRESSION);
+		return 0;
+	}
+	hgj_device_load(code, program->root, lookup, arg);
+	return hgj_device_step(code, program, program->root, lookup, arg);
+}
+
+static void
+filter_by(HgjDeviceCode *code, HgjProgram *program, const HgjStep *step, int join,
+		  HgjDeviceLookup lookup, void *arg)
+{
+	int			nregs;
+	uint8		reg;
+
+	hgj_device_load(code, step, lookup, arg);
+	nregs = code->nregs;
+	reg = hgj_device_step(code, program, step, lookup, arg);
+	EMIT(code, HGJ_PIPE_FILTER, .a = reg, .arg = join + 1);
+	code->nregs = nregs;
+}
+
+/* Give up candidates of a join that do not pass the clauses of a program. */
+void
+hgj_device_filter(HgjDeviceCode *code, HgjProgram *program, int join,
+				  HgjDeviceLookup lookup, void *arg)
+{
+	for (int c = 0; c < program->nclauses; c++)
+	{
+		ListCell   *lc;
+
+		filter_by(code, program, program->clauses[c].step, join, lookup, arg);
+		foreach(lc, program->clauses[c].merged)
+			filter_by(code, program, lfirst(lc), join, lookup, arg);
+	}
+}
+
+/* Can the evaluation raise an error? */
+bool
+hgj_device_can_fail(const HgjProgram *program)
+{
+	return program->root == NULL || program->root->lazy;
+}

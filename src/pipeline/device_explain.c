@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_explain.c
+ *	  What EXPLAIN, and the database's counters, say of a pipeline on a device.
+ *
+ * No memory, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/counters.h"
+#include "join/join_state.h"
+#include "pipeline/device.h"
+
+/* What EXPLAIN says of it, where a device was asked for. */
+void
+hgj_device_explain(const HgjDevice *d, ExplainState *es)
+{
+	HgjDeviceReason reason = hgj_device_reason(d);
+	const char *text = hgj_device_reason_text(reason);
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyBool("Device Pipeline", reason == HGJ_DEVICE_FITS, es);
+		ExplainPropertyText("Device Pipeline Fallback", text, es);
+	}
+	else if (reason != HGJ_DEVICE_FITS)
+		ExplainPropertyText("Device Pipeline", psprintf("no (%s)", text), es);
+	else
+		ExplainPropertyText("Device Pipeline", "yes", es);
+	if (reason == HGJ_DEVICE_FITS && !d->rows && d->joins[0]->outer_ps->plan->qual != NIL)
+		ExplainPropertyText("Scan Filter", d->scan_filter ? "device" : "host", es);
+	if (!es->analyze || !es->timing || !d->ran)
+		return;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyFloat("Host Decode Time", "ms",
+							 INSTR_TIME_GET_MILLISEC(d->decode), 3, es);
+		ExplainPropertyFloat("Transfer Time", "ms", d->info.transfer_ms, 3, es);
+		ExplainPropertyFloat("Kernel Time", "ms", d->info.kernel_ms, 3, es);
+		ExplainPropertyUInteger("Sent", "kB", d->info.sent / 1024, es);
+		ExplainPropertyUInteger("Device Memory", "kB", d->info.memory / 1024, es);
+		return;
+	}
+	appendStringInfoSpaces(es->str, es->indent * 2);
+	appendStringInfo(es->str,
+					 "Host Decode: %.3f ms  Transfer: %.3f ms  Kernels: %.3f ms  Sent: "
+					 UINT64_FORMAT "kB  Device Memory: " UINT64_FORMAT "kB\n",
+					 INSTR_TIME_GET_MILLISEC(d->decode), d->info.transfer_ms,
+					 d->info.kernel_ms, d->info.sent / 1024, d->info.memory / 1024);
+}
+
+/* Add what all of its runs have done. */
+void
+hgj_device_count(const HgjDevice *d, HgjCounters *counters)
+{
+	uint64	   *values = counters->values;
+	HgjDeviceReason reason = hgj_device_reason(d);
+
+	values[HGJ_COUNT_TO_DEVICE] += d->sent;
+	values[HGJ_COUNT_FROM_DEVICE] += d->received;
+	values[HGJ_COUNT_TRANSFER_NS] += (uint64) (d->transfer_ms * 1e6);
+	values[HGJ_COUNT_KERNEL_NS] += (uint64) (d->kernel_ms * 1e6);
+	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] =
+		Max(values[HGJ_COUNT_PEAK_DEVICE_MEMORY], d->peak);
+	if (reason != HGJ_DEVICE_FITS)
+		hgj_counters_fell_back(counters, HGJ_FIRST_PIPELINE_REASON + reason);
+}

@@ -1,0 +1,471 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_rows.c
+ *	  Run a chain of HashGraphJoins as a pipeline of their engine, for the rows of
+ *	  the upper one: between the joins, batches stay on the device.
+ *
+ * The upper join's state machine is node.c's; this stands where it fetches an
+ * outer batch, and probes.
+ *
+ * 1. Build all tables and start the pipeline (device_start.c), with the columns
+ *	  that keys and clauses of the joins read, and no others.
+ * 2. Read an outer batch of the bottom join, push its key words and those of
+ *	  its columns that the upper joins' keys and clauses read, and fetch what comes
+ *	  out: for each row its number in the batch, and that of its record in the row
+ *	  store of each join.
+ * 3. What has come out becomes blocks of outer rows of the upper join, and their
+ *	  matches (device_blocks.c).
+ *
+ * What has come out of a push is counted when all of it has been fetched.
+ *
+ * If the pipeline fails before anything of the batch at hand has left, the joins go
+ * on one by one, with that batch; failover.c knows the rest.
+ *
+ * Memory: arrays in the query's context; the pipeline see device_start.c.  No
+ * locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/counters.h"
+#include "executor/executor.h"
+#include "join/join_state.h"
+#include "miscadmin.h"
+#include "pipeline/device_rows.h"
+
+/* Rows of an outer batch: they are to be in the processor's caches still. */
+#define HGJ_PUSH_ROWS		65536
+
+/* Nothing has been pushed or fetched. */
+static void device_rows_stop(HgjJoinState *upper);
+
+static void
+reset_rows(HgjDeviceRows *out)
+{
+	out->left = out->pending = false;
+	out->batches = 0;
+	out->most_rows = HGJ_PUSH_ROWS;
+	out->pushed = out->base = out->next = 0;
+	out->fetched.n = out->nblock = 0;
+	memset(&out->counted, 0, sizeof(out->counted));
+}
+
+/* All instructions; with `constants` the programs must have been started. */
+static bool
+write_rows(HgjDevice *d, bool constants)
+{
+	d->spec.nwords = 0;
+	hgj_device_write_joins(d, constants);
+	hgj_device_write_end(d);
+	return d->code.reason == HGJ_DEVICE_FITS;
+}
+
+/* At the first execution: can it be done, and how? */
+static HgjDevice *
+plan_rows(HgjJoinState *upper)
+{
+	MemoryContext old = MemoryContextSwitchTo(upper->context);
+	HgjDevice  *d = palloc0(sizeof(HgjDevice));
+
+	d->rows = d->spec.rows = true;
+	d->out = palloc0(sizeof(HgjDeviceRows));
+	reset_rows(d->out);
+	upper->pipeline = d;
+	hgj_device_own(d, upper->context);
+	d->reason = hgj_device_find_joins(d, upper);
+	if (d->reason == HGJ_DEVICE_FITS && !write_rows(d, false))
+		d->reason = d->code.reason;
+	MemoryContextSwitchTo(old);
+	return d;
+}
+
+/* Would there be anything between two joins? */
+static bool
+has_chain(const HgjJoinState *upper)
+{
+	return upper->on_device && upper->outer.methods == &hgj_source_batches &&
+		upper->engine->pipeline != NULL && upper->engine->pipeline->fetch != NULL;
+}
+
+/* The lower joins have done something, since hgj_device_enter(). */
+static void
+leave_lower_joins(HgjDevice *d)
+{
+	HgjPipelineInfo now = d->out->counted;
+
+	if (d->pipeline)
+		d->engine->pipeline->info(d->pipeline, &now);
+	hgj_device_leave(d, &now, &d->out->counted);
+}
+
+/* The joins below, as if they had been asked for their first row. */
+static void
+start_lower_joins(HgjDevice *d)
+{
+	for (int j = d->njoins - 2; j >= 0; j--)
+	{
+		HgjJoinState *join = d->joins[j];
+
+		if (join->css.ss.ps.chgParam != NULL)
+			ExecReScan(&join->css.ss.ps);
+		/* nor has it returned anything for a pipeline of its own */
+		if (join->pipeline)
+			reset_rows(join->pipeline->out);
+		join->careful = d->joins[d->njoins - 1]->careful;
+		hgj_prepare(join);
+	}
+}
+
+/* Not now: what the bottom join has looked at is to be read again by itself. */
+static void
+leave_to_host(HgjDevice *d)
+{
+	HgjJoinState *bottom = d->joins[0];
+
+	hgj_device_log(d);
+	hgj_device_release(d);
+	if (!bottom->outer_filled)
+		return;
+	bottom->outer.methods->rewind(&bottom->outer);
+	hgj_restart_outer(bottom);
+	hgj_rescan_uncounted(bottom);
+	bottom->outer_seen = true;
+}
+
+/*
+ * Step 1, at the start of an execution of the upper join: may its rows come from
+ * a pipeline?  Sets *empty where there are none.
+ */
+static bool
+device_rows_start(HgjJoinState *upper, bool *empty)
+{
+	HgjDevice  *d = upper->pipeline;
+
+	*empty = false;
+	if (d != NULL)
+	{
+		device_rows_stop(upper);
+		reset_rows(d->out);
+	}
+	if (!has_chain(upper))
+	{
+		if (d != NULL && d->ran && d->run_reason == HGJ_DEVICE_FITS)
+			d->run_reason = upper->on_device ? HGJ_DEVICE_PASSES : HGJ_DEVICE_FAILED;
+		return false;
+	}
+	if (d == NULL)
+		d = plan_rows(upper);
+	hgj_device_reset(d);
+	if (d->reason == HGJ_DEVICE_FITS && upper->careful && upper->single_rows)
+		d->run_reason = HGJ_DEVICE_RAISES;
+	if (hgj_device_reason(d) != HGJ_DEVICE_FITS)
+	{
+		hgj_device_log(d);
+		return false;
+	}
+
+	start_lower_joins(d);
+	hgj_device_enter(d);
+	if (hgj_device_build(d, empty) && !*empty)
+	{
+		if (d->joins[0]->long_keys)
+			d->run_reason = HGJ_DEVICE_KEY;
+		hgj_device_start_programs(d);
+		if (!hgj_device_gave_up(d) && !write_rows(d, true))
+			d->run_reason = d->code.reason;
+		if (!hgj_device_gave_up(d))
+			hgj_device_start(d, 0);
+	}
+	leave_lower_joins(d);
+	if (hgj_device_gave_up(d))
+	{
+		leave_to_host(d);
+		return false;
+	}
+	d->ran = true;
+	if (*empty)
+		return true;
+	d->out->active = true;
+	d->out->probe_rows = upper->pairs.probe_rows;
+	d->out->build_rows = upper->pairs.build_rows;
+	return true;
+}
+
+/* Is it where the upper join's rows come from? */
+static bool
+device_rows_active(const HgjJoinState *upper)
+{
+	return upper->pipeline != NULL && upper->pipeline->out->active;
+}
+
+/* Has the upper join been given rows of the outer batch at hand? */
+static bool
+device_rows_left(const HgjJoinState *upper)
+{
+	return upper->pipeline != NULL && upper->pipeline->out->left;
+}
+
+/* There is nothing more to come, or nobody wants it: before tables are freed. */
+static void
+device_rows_stop(HgjJoinState *upper)
+{
+	HgjDevice  *d = upper->pipeline;
+
+	if (d == NULL)
+		return;
+	if (d->out->active)
+	{
+		upper->pairs.probe_rows = d->out->probe_rows;
+		upper->pairs.build_rows = d->out->build_rows;
+		upper->pairs.n = upper->next_pair = 0;
+	}
+	d->out->active = false;
+	hgj_device_release(d);
+}
+
+/* The pipeline has failed: who goes on, and how? */
+static void
+give_up(HgjDevice *d)
+{
+	HgjJoinState *upper = d->joins[d->njoins - 1];
+	HgjJoinState *bottom = d->joins[0];
+
+	hgj_device_log(d);
+	device_rows_stop(upper);
+	if (d->out->left)
+	{
+		hgj_device_fails(upper, d->error.status, d->error.message);
+		return;
+	}
+	for (int j = 0; j < d->njoins; j++)
+	{
+		d->joins[j]->phase = HGJ_PHASE_FETCH;
+		if (j > 0)
+			hgj_restart_outer(d->joins[j]);
+	}
+	bottom->outer_filled = bottom->outer_batch->nrows > 0;
+}
+
+/* One input column of the next n rows of the outer batch. */
+static bool
+put_input(const HgjDevice *d, const HgjDeviceColumn *column, uint32 n,
+		  const HgjPipeStage *stage)
+{
+	const HgjBatch *batch = d->joins[0]->outer_batch;
+	uint32		first = d->out->pushed;
+	uint64	   *validity = stage->validity[column->number];
+	const HgjVector *vector;
+
+	if (column->join == HGJ_DEVICE_WORD)
+	{
+		memcpy(stage->values[column->number], batch->words[column->from] + first,
+			   n * sizeof(uint64));
+		if (batch->nsel == batch->nrows)
+			return false;
+		memset(validity, 0, (n + 63) / 64 * sizeof(uint64));
+		for (uint32 i = 0; i < batch->nsel; i++)
+		{
+			uint32		row = batch->sel[i] - first;
+
+			if (batch->sel[i] >= first && row < n)
+				validity[row / 64] |= UINT64CONST(1) << (row % 64);
+		}
+		return true;
+	}
+	vector = &batch->vectors[column->from];
+	memcpy(stage->values[column->number],
+		   (const char *) vector->values + (Size) first * column->width,
+		   (Size) n * column->width);
+	if (!vector->has_nulls)
+		return false;
+	memset(validity, 0xFF, (n + 63) / 64 * sizeof(uint64));
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_vector_is_null(vector, first + i))
+			validity[i / 64] &= ~(UINT64CONST(1) << (i % 64));
+	return true;
+}
+
+/* Step 2: more of the outer batch. */
+static void
+push_rows(HgjDevice *d)
+{
+	const HgjPipelineMethods *methods = d->engine->pipeline;
+	HgjDeviceRows *out = d->out;
+	HgjPipeStage stage;
+	HgjError	err = {0};
+	uint64		nulls = 0;
+	uint32		n;
+
+	while (!hgj_device_done(d, methods->stage(d->pipeline, &stage, &err), &err))
+		;
+	if (hgj_device_gave_up(d))
+		return;
+	/* what is pushed of a batch is returned, or joined in another way, as a whole */
+	out->most_rows = Min(out->most_rows, stage.capacity);
+	n = Min(stage.capacity, d->joins[0]->outer_batch->nrows - out->pushed);
+	for (int i = 0; i < d->ncolumns; i++)
+		if (d->columns[i].join < 0 && put_input(d, &d->columns[i], n, &stage))
+			nulls |= UINT64CONST(1) << d->columns[i].number;
+	while (!hgj_device_done(d, methods->push(d->pipeline, n, nulls, &err), &err))
+		;
+	out->base = out->pushed;
+	out->pushed += n;
+	out->pending = true;
+}
+
+/* Step 2: the next outer batch of the bottom join.  False: there is none. */
+static bool
+read_batch(HgjDevice *d)
+{
+	HgjJoinState *upper = d->joins[d->njoins - 1];
+	HgjJoinState *bottom = d->joins[0];
+	instr_time	start;
+	instr_time	end;
+	bool		more;
+
+	/* they have returned something, and cannot start again by themselves */
+	for (int j = 0; j < d->njoins - 1 && d->out->batches > 0; j++)
+		d->joins[j]->emitted_before = ++d->joins[j]->emitted;
+	d->out->batches++;
+	upper->emitted_before = upper->emitted;
+	d->out->left = false;
+	INSTR_TIME_SET_CURRENT(start);
+	more = hgj_read_outer(bottom);
+	bottom->batch_rows = Min(bottom->batch_rows, d->out->most_rows);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(d->decode, end, start);
+	d->out->pushed = 0;
+	return more;
+}
+
+/* Push more of the outer batch, or of the next one.  False: there is none. */
+static bool
+push_more(HgjDevice *d)
+{
+	HgjDeviceRows *out = d->out;
+
+	if ((out->batches == 0 || out->pushed == d->joins[0]->outer_batch->nrows) &&
+		!read_batch(d))
+		return false;
+	push_rows(d);
+	return true;
+}
+
+/*
+ * Step 2: the next portion of rows.  False: there are no more, or the pipeline has
+ * failed.  Instruments of the lower joins run here only: the executor may end
+ * while a portion is being returned.
+ */
+static bool
+fetch_rows(HgjDevice *d)
+{
+	HgjDeviceRows *out = d->out;
+	HgjError	err = {0};
+	bool		more = true;
+
+	out->next = out->fetched.n = 0;
+	hgj_device_enter(d);
+	while (more && out->fetched.n == 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!out->pending)
+			more = push_more(d);
+		while (more && !hgj_device_gave_up(d) &&
+			   !hgj_device_done(d, d->engine->pipeline->fetch(d->pipeline,
+															  &out->fetched, &err),
+								&err))
+			;
+		if (hgj_device_gave_up(d))
+		{
+			out->fetched.n = 0;
+			more = false;
+		}
+		if (more)
+			out->pending = !out->fetched.last;
+	}
+	leave_lower_joins(d);
+	if (!more)
+		return false;
+	d->received += (uint64) out->fetched.n * (1 + d->njoins) * sizeof(uint32);
+	hgj_device_rows_order(d);
+	return true;
+}
+
+/*
+ * In place of an outer batch and of probing with it: the next block.  False: there
+ * is none, or the pipeline has failed, and then it is active no more.
+ */
+static bool
+device_rows_fetch(HgjJoinState *upper)
+{
+	HgjDevice  *d = upper->pipeline;
+
+	if (d->out->next >= d->out->fetched.n && !fetch_rows(d))
+	{
+		if (hgj_device_gave_up(d))
+			give_up(d);
+		else
+			device_rows_stop(upper);
+		return false;
+	}
+	hgj_device_rows_block(d);
+	return true;
+}
+
+/* Step 3: the block's matches. */
+static void
+device_rows_matches(HgjJoinState *upper)
+{
+	HgjDeviceRows *out = upper->pipeline->out;
+
+	upper->pairs.probe_rows = out->probe;
+	upper->pairs.build_rows = out->rows[upper->pipeline->njoins - 1];
+	upper->pairs.n = out->nblock;
+	upper->pairs.done = true;
+}
+
+/* What EXPLAIN ANALYZE says of it. */
+static void
+device_rows_explain(const HgjJoinState *upper, ExplainState *es)
+{
+	HgjDevice  *d = upper->pipeline;
+
+	if (d == NULL)
+		return;
+	if (d->pipeline)
+		d->engine->pipeline->info(d->pipeline, &d->info);
+	hgj_device_explain(d, es);
+}
+
+static bool
+device_rows_gave_up(const HgjJoinState *upper)
+{
+	return hgj_device_gave_up(upper->pipeline);
+}
+
+static void
+device_rows_count(const HgjJoinState *upper, HgjCounters *counters)
+{
+	if (upper->pipeline)
+		hgj_device_count(upper->pipeline, counters);
+}
+
+static const HgjRowProber device_rows = {
+	.start = device_rows_start,
+	.active = device_rows_active,
+	.left = device_rows_left,
+	.fetch = device_rows_fetch,
+	.gave_up = device_rows_gave_up,
+	.matches = device_rows_matches,
+	.stop = device_rows_stop,
+	.explain = device_rows_explain,
+	.count = device_rows_count
+};
+
+/* From _PG_init: joins may ask for pipelines. */
+void
+hgj_install_device_rows(void)
+{
+	hgj_row_prober = &device_rows;
+}

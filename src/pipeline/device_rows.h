@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_rows.h
+ *	  What device_rows.c and device_blocks.c share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_DEVICE_ROWS_H
+#define HGJ_DEVICE_ROWS_H
+
+#include "compat.h"
+
+#include "pipeline/device.h"
+
+/* What the pipeline has returned, and how far the upper join has come with it. */
+typedef struct HgjDeviceRows
+{
+	bool		active;			/* the upper join's rows come from here */
+	bool		left;			/* some of the outer batch at hand have */
+	uint64		batches;		/* outer batches that have been read */
+	uint32		most_rows;		/* that one may have: one push's */
+	uint32		pushed;			/* rows of the one at hand */
+	uint32		base;			/* the first one of the last push */
+	bool		pending;		/* more of that is to be fetched */
+	HgjPipeRows fetched;
+	uint32		next;			/* of order */
+	bool		unique;			/* no input row twice, and order is ascending */
+	uint32		filled[256];	/* first of order, for each set of filled joins */
+	uint32	   *order;			/* numbers of fetched rows */
+	uint32	   *sorted;			/* the same, before they are sorted */
+	uint32		capacity;		/* of these, and the following arrays */
+	uint32	   *rows[HGJ_PIPE_JOINS];	/* of the block, per join */
+	uint32	   *outer_rows;		/* of the block, */
+	uint32	   *probe;			/* and of the upper join's outer batch */
+	uint32	   *identity;
+	uint32	   *seen;			/* per row of the push: its number in fetched */
+	uint32		seen_capacity;
+	uint32		nblock;
+	uint32	   *probe_rows;		/* the upper join's own arrays of matches */
+	uint32	   *build_rows;
+	HgjPipelineInfo counted;	/* what instruments know of */
+} HgjDeviceRows;
+
+/* device_blocks.c */
+extern void hgj_device_rows_order(HgjDevice *d);
+extern void hgj_device_rows_block(HgjDevice *d);
+
+#endif							/* HGJ_DEVICE_ROWS_H */

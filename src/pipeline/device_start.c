@@ -1,0 +1,414 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_start.c
+ *	  From a chain of joins to a pipeline that takes rows.
+ *
+ * 1. Build the tables of all joins as ever (build.c).  An inner join whose table
+ *	  is empty ends it here.  So does an outer side without rows, where the bottom
+ *	  join would have looked at that first, and its build side may raise an error.
+ * 2. Make the pipeline, of instructions with this execution's values of constants
+ *	  (device_joins.c); send the columns of the build sides that it reads.
+ *
+ * Whatever goes wrong is kept as the reason why the host has to do it.
+ *
+ * The pipeline belongs to the HgjDevice: freed at the end, or, when the query
+ * aborts, by a callback that comes before those of the joins.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/guc.h"
+#include "expr/demand.h"
+#include "join/join_state.h"
+#include "miscadmin.h"
+#include "pipeline/device.h"
+
+/* Rows of a portion of payload; a multiple of 64. */
+#define HGJ_PAYLOAD_ROWS	65536
+
+/*
+ * What every call of the pipeline that polls goes through: true if it is done,
+ * false if it has to be repeated.  Where it has failed, run_reason says so.
+ */
+bool
+hgj_device_done(HgjDevice *d, HgjStatus status, const HgjError *err)
+{
+	if (hgj_call_cancelled(&d->poll, status))
+		return false;
+	switch (status)
+	{
+		case HGJ_OK:
+			return true;
+		case HGJ_ROW_FAILED:
+			d->run_reason = HGJ_DEVICE_ROW;
+			break;
+		case HGJ_UNSUPPORTED:
+			d->run_reason = HGJ_DEVICE_TABLE;
+			break;
+		case HGJ_LIMIT:
+			d->run_reason = d->pushing ? HGJ_DEVICE_GROUPS : HGJ_DEVICE_MEMORY;
+			break;
+		case HGJ_OUT_OF_MEMORY:
+			d->run_reason = HGJ_DEVICE_MEMORY;
+			break;
+		default:
+			d->run_reason = HGJ_DEVICE_FAILED;
+			break;
+	}
+	d->error = *err;
+	d->error.status = status;
+	return true;
+}
+
+/* The host has to do it: say so once for a reason, not once per rescan. */
+void
+hgj_device_log(HgjDevice *d)
+{
+	HgjDeviceReason reason = hgj_device_reason(d);
+
+	if (reason == d->logged)
+		return;
+	d->logged = reason;
+	ereport(DEBUG1,
+			(errmsg_internal("hashgraph_join: no device pipeline: %s%s%s",
+							 hgj_device_reason_text(reason),
+							 d->error.status != HGJ_OK ? ": " : "",
+							 d->error.status != HGJ_OK ? d->error.message : "")));
+}
+
+/* Give device memory back.  All there is to do where the query aborts. */
+void
+hgj_device_release(HgjDevice *d)
+{
+	if (d->pipeline)
+	{
+		d->engine->pipeline->info(d->pipeline, &d->info);
+		d->sent += d->info.sent;
+		d->transfer_ms += d->info.transfer_ms;
+		d->kernel_ms += d->info.kernel_ms;
+		d->peak = Max(d->peak, d->info.memory);
+		d->engine->pipeline->destroy(d->pipeline);
+	}
+	d->pipeline = NULL;
+}
+
+static void
+release_on_reset(void *arg)
+{
+	hgj_device_release(arg);
+}
+
+/*
+ * Give device memory back when the context goes.  Callbacks run in the opposite
+ * order: call after those of the joins, whose tables go later, are registered.
+ */
+void
+hgj_device_own(HgjDevice *d, MemoryContext context)
+{
+	MemoryContextCallback *callback = MemoryContextAllocZero(context,
+															 sizeof(MemoryContextCallback));
+
+	callback->func = release_on_reset;
+	callback->arg = d;
+	MemoryContextRegisterResetCallback(context, callback);
+}
+
+/* Nothing is known of the run that begins. */
+void
+hgj_device_reset(HgjDevice *d)
+{
+	d->ran = false;
+	d->run_reason = HGJ_DEVICE_FITS;
+	d->poll.disabled = false;
+	INSTR_TIME_SET_ZERO(d->decode);
+	memset(&d->info, 0, sizeof(d->info));
+	memset(&d->error, 0, sizeof(d->error));
+}
+
+/* The joins that nobody asks for rows while there is a pipeline. */
+static int
+hidden_joins(const HgjDevice *d)
+{
+	return d->rows ? d->njoins - 1 : d->njoins;
+}
+
+/* They are about to do something ... */
+void
+hgj_device_enter(HgjDevice *d)
+{
+	for (int j = hidden_joins(d) - 1; j >= 0; j--)
+		if (d->joins[j]->css.ss.ps.instrument)
+			InstrStartNode(d->joins[j]->css.ss.ps.instrument);
+}
+
+/*
+ * ... and have done it: count what has come out of all joins since `counted`, for
+ * EXPLAIN ANALYZE and for tally.c.
+ */
+void
+hgj_device_leave(HgjDevice *d, const HgjPipelineInfo *now, HgjPipelineInfo *counted)
+{
+	for (int j = 0; j < d->njoins; j++)
+	{
+		HgjJoinState *join = d->joins[j];
+		PlanState  *ps = &join->css.ss.ps;
+		uint64		joined = now->joined[j] - counted->joined[j];
+
+		InstrCountFiltered1(ps, now->filtered[j] - counted->filtered[j]);
+		InstrCountFiltered2(ps, now->removed[j] - counted->removed[j]);
+		if (j + 1 < d->njoins)
+			d->joins[j + 1]->outer.rows_read += joined;
+		if (j == hidden_joins(d))
+			break;				/* it counts what it returns */
+		join->counts.returned += joined;
+		if (ps->instrument)
+			InstrStopNode(ps->instrument, joined);
+	}
+	*counted = *now;
+}
+
+/*
+ * Before the bottom join is built: is there an outer row?  Looked at where the
+ * join would have done so, and building could raise an error in vain.
+ */
+static bool
+has_outer_row(const HgjDevice *d, HgjJoinState *join)
+{
+	if (!hgj_worth_peeking(join) || !hgj_rows_may_raise(join->inner_ps))
+		return true;
+	hgj_restart_outer(join);
+	if (!hgj_peek_outer(join))
+		return false;
+	if (join->outer_filled && !d->rows)
+	{
+		join->outer.methods->rewind(&join->outer);
+		hgj_restart_outer(join);
+		hgj_rescan_uncounted(join);
+		join->outer_seen = true;
+	}
+	return true;
+}
+
+/*
+ * Step 1.  Sets *empty where there can be no row of the joins.  False: the
+ * pipeline is not for this.
+ */
+bool
+hgj_device_build(HgjDevice *d, bool *empty)
+{
+	*empty = false;
+	for (int j = d->njoins - 1; j >= 0; j--)
+	{
+		HgjJoinState *join = d->joins[j];
+
+		if (join->engine == NULL)
+			hgj_choose_engine(join);
+		if (join->engine->pipeline == NULL)
+		{
+			d->run_reason = HGJ_DEVICE_ENGINE;
+			return false;
+		}
+		d->engine = join->engine;
+		if (join->outer.reason == HGJ_SOURCE_PASSES)
+		{
+			/* an earlier execution took several, and what is below gives slots */
+			d->run_reason = HGJ_DEVICE_PASSES;
+			return false;
+		}
+		if (j == 0 && !has_outer_row(d, join))
+		{
+			*empty = true;
+			return true;
+		}
+		if (join->table == NULL)
+			hgj_build_pass(join);
+		if (join->device_failed || join->engine != d->engine)
+		{
+			d->run_reason = HGJ_DEVICE_FAILED;
+			return false;
+		}
+		if (!join->last_pass || join->has_split || join->pass != 1)
+		{
+			d->run_reason = HGJ_DEVICE_PASSES;
+			return false;
+		}
+		if (join->graph_rows == 0 && !join->semantics.fill_outer)
+		{
+			*empty = true;
+			return true;
+		}
+	}
+	return true;
+}
+
+/* Widen *range by what a column of portions of the row store has. */
+static void
+note_range(HgjPipeRange *range, uint8 kind, int64 value)
+{
+	if (kind == HGJ_PIPE_U1)
+		value = (uint8) value;
+	else if (kind == HGJ_PIPE_U4)
+		value = (uint32) value;
+	if (!range->bounded)
+		range->low = range->high = value;
+	range->bounded = true;
+	range->low = Min(range->low, value);
+	range->high = Max(range->high, value);
+}
+
+/* One portion of a build side's column out of the row store, densely. */
+static bool
+gather_payload(const HgjJoinState *join, const HgjDeviceColumn *column, uint32 first,
+			   uint32 n, char *values, uint64 *validity, HgjPipeRange *range)
+{
+	const HgjStoredColumn *stored = &join->rows.columns[column->column];
+	bool		nulls = false;
+
+	memset(validity, 0xFF, HGJ_PAYLOAD_ROWS / 8);
+	for (uint32 i = 0; i < n; i++)
+	{
+		const char *record = hgj_row_store_record(&join->rows, first + i);
+
+		if (stored->has_nulls && hgj_record_is_null(stored, record))
+		{
+			validity[i / 64] &= ~(UINT64CONST(1) << (i % 64));
+			nulls = true;
+			memset(values + (Size) i * column->width, 0, column->width);
+			continue;
+		}
+		memcpy(values + (Size) i * column->width, record + stored->offset,
+			   column->width);
+		if (range)
+			note_range(range, column->kind,
+					   (int64) hgj_load(record + stored->offset, column->width));
+	}
+	return nulls;
+}
+
+/* Step 2: a column of a build side to the device. */
+static void
+send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
+			char *values, uint64 *validity)
+{
+	const HgjJoinState *join = d->joins[column->join];
+
+	if (column->kind == HGJ_PIPE_F4 || column->kind == HGJ_PIPE_F8)
+		range = NULL;
+	if (join->rows.columns[column->column].nloose > 0)
+		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */
+	for (uint32 first = 0; first < join->total_rows && !hgj_device_gave_up(d);
+		 first += HGJ_PAYLOAD_ROWS)
+	{
+		uint32		n = Min(join->total_rows - first, HGJ_PAYLOAD_ROWS);
+		HgjError	err = {0};
+		bool		nulls;
+
+		CHECK_FOR_INTERRUPTS();
+		nulls = gather_payload(join, column, first, n, values, validity, range);
+		while (!hgj_device_done(d, d->engine->pipeline->payload(d->pipeline, column->join,
+														column->number, first, n,
+														values,
+														nulls ? validity : NULL, &err),
+						&err))
+			;
+	}
+}
+
+static void
+send_payload(HgjDevice *d)
+{
+	char	   *values = palloc(HGJ_PAYLOAD_ROWS * sizeof(uint64));
+	uint64	   *validity = palloc(HGJ_PAYLOAD_ROWS / 8);
+
+	memset(d->ranges, 0, sizeof(d->ranges));
+	for (int i = 0; i < d->ncolumns && !hgj_device_gave_up(d); i++)
+	{
+		HgjPipeRange range = {0};
+
+		if (d->columns[i].join < 0)
+			continue;
+		send_column(d, &d->columns[i], &range, values, validity);
+		for (uint32 k = 0; k < d->spec.nkeys; k++)
+			if (d->key_columns[k] == i)
+				d->ranges[k] = range;
+	}
+	pfree(values);
+	pfree(validity);
+}
+
+/* What the joins' tables leave of device memory; false: nothing. */
+static bool
+set_memory_limit(HgjDevice *d)
+{
+	uint64		limit = 0;
+
+	/* where it is what was free, those that came first saw most of it */
+	for (int j = 0; j < d->njoins; j++)
+		limit = Max(limit, d->joins[j]->device_limit);
+	for (int j = 0; j < d->njoins && limit > 0; j++)
+	{
+		HgjMemory	memory;
+
+		d->engine->memory(d->joins[j]->table, &memory);
+		if (memory.current >= limit)
+			return false;
+		limit -= memory.current;
+	}
+	d->spec.memory_limit = limit;
+	return true;
+}
+
+/* Step 2: everything up to the first row; `expected` groups. */
+void
+hgj_device_start(HgjDevice *d, uint64 expected)
+{
+	HgjError	err = {0};
+
+	if (!set_memory_limit(d))
+	{
+		d->run_reason = HGJ_DEVICE_MEMORY;
+		return;
+	}
+	d->spec.timeout_ms = hgj_device_timeout;
+	d->spec.poll = hgj_poll_interrupts;
+	d->spec.poll_arg = &d->poll;
+	for (int j = 0; j < d->njoins; j++)
+		d->spec.joins[j].table = d->joins[j]->table;
+	while (!hgj_device_done(d, d->engine->pipeline->create(&d->spec, &d->pipeline, &err), &err))
+		;
+	if (!hgj_device_gave_up(d))
+		send_payload(d);
+	if (hgj_device_gave_up(d))
+		return;
+	while (!hgj_device_done(d, d->engine->pipeline->start(d->pipeline, d->ranges, expected,
+												  &err), &err))
+		;
+}
+
+/* Give the programs the parameters of this execution; those of agg_setup.c have them. */
+void
+hgj_device_start_programs(HgjDevice *d)
+{
+	if (d->scan_filter)
+		hgj_program_start(d->scan_filter, d->joins[0]->outer_ps->ps_ExprContext);
+	for (int j = 0; j < d->njoins; j++)
+	{
+		HgjJoinState *join = d->joins[j];
+		ExprContext *econtext = join->css.ss.ps.ps_ExprContext;
+		int			ncols = list_length(join->css.ss.ps.plan->targetlist);
+
+		if (join->residual)
+			hgj_program_start(join->residual, econtext);
+		if (d->filters[j])
+			hgj_program_start(d->filters[j], econtext);
+		for (int resno = 1; join->output && resno <= ncols; resno++)
+		{
+			HgjProgram *program;
+
+			(void) hgj_output_column(join, resno, &program);
+			if (program)
+				hgj_program_start(program, econtext);
+		}
+	}
+}

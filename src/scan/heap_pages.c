@@ -1,0 +1,512 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_pages.c
+ *	  The pages of a sequential scan, one at a time, and the tuples on them that
+ *	  the scan's snapshot sees.
+ *
+ * 1. The scan descriptor is the SeqScan node's own: begun here if need be, so
+ *	  that predicate locks, statistics and the ring for large tables are those
+ *	  of any scan, and ended or rescanned by the node.  Scans are not
+ *	  synchronised with others.
+ * 2. Blocks come in order, or from the allocator that a parallel scan shares.
+ *	  Cold ones are left to the kernel, which reads ahead of whoever reads a file
+ *	  in order, many blocks in a request.  PrefetchBuffer() asks for one block at
+ *	  a time: where it was tried, at distances of 2 to 256 blocks, it cost a
+ *	  tenth to twice the time on a fast device, and more where a device takes
+ *	  few requests at a time; it gained only with 64 blocks or more on a slow
+ *	  device that takes any number of them.
+ * 3. A page is pruned if that pays, and looked at under share lock.  If it says
+ *	  that all its tuples are visible to everybody, and nothing asks for more (a
+ *	  snapshot taken during recovery, serializable conflicts), visibility is no
+ *	  question.  A tuple whose hint bits say that it was inserted before any
+ *	  transaction of the snapshot, and never deleted, needs no more either; all
+ *	  others are PostgreSQL's own function's.  The tuples that are seen stay as
+ *	  they are while the page is pinned.
+ * 4. The page after the current one is pinned early, and its lines are
+ *	  prefetched little by little while the current one is worked on: all at
+ *	  once they would only queue up.  Tables mostly lie in consecutive buffers: if the next one
+ *	  has the block, it is pinned without a look into the mapping table.
+ * 5. A page that somebody keeps pointers into stays pinned after the next one
+ *	  is read, until hgj_pages_forget(); their number is bounded.  A session has
+ *	  few buffers for temporary tables, and many scans may be under way in a
+ *	  query: of those buffers, pins that PostgreSQL's own scan would not hold
+ *	  are taken only as long as most are free.
+ *
+ * Pins: the current page's belongs to the scan descriptor, the others' are
+ * ours, until hgj_pages_reset(); on abort the resource owner gives all back.
+ * Locks: a page's content lock, in share mode, within read_page() only.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "scan/heap_pages.h"
+#include "storage/buf_internals.h"
+#include "storage/predicate.h"
+#include "utils/guc.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/*
+ * Pages kept: at most so many, the fair part of a session in shared buffers,
+ * this part of a temporary table's buffers, half of the ring of a large table.
+ */
+#define HGJ_MAX_KEPT			64
+#define HGJ_KEPT_LOCAL_SHARE	32
+#define HGJ_MAX_KEPT_RING		16
+
+/*
+ * Temporary tables' buffers: pins of all kinds that end ours, as a part of
+ * them, and how many are still counted.
+ */
+#define HGJ_PINNED_LOCAL_SHARE	8
+#define HGJ_COUNTED_LOCAL		16384
+
+/*
+ * Prepare; nothing is read, nor is the scan begun.
+ *
+ * natts: the highest attribute that somebody will look at.  want_offsets: they
+ * will want offsets or hgj_pages_tuple().
+ */
+void
+hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, AttrNumber natts,
+			   bool want_offsets)
+{
+	int			fair;
+
+	memset(pages, 0, offsetof(HgjHeapPages, tuples));
+	pages->node = node;
+	pages->rel = node->ss.ss_currentRelation;
+	pages->ahead = InvalidBuffer;
+	pages->natts = natts;
+	pages->want_offsets = want_offsets;
+	pages->keep = false;
+	pages->nkept = 0;
+
+	if (RelationUsesLocalBuffers(pages->rel))
+		fair = num_temp_buffers / HGJ_KEPT_LOCAL_SHARE;
+	else
+		fair = NBuffers / MaxBackends;
+	pages->max_kept = Max(Min(fair, HGJ_MAX_KEPT), 1);
+	pages->kept = palloc(pages->max_kept * sizeof(Buffer));
+}
+
+/* How many pages may be kept, as things stand? */
+static int
+spare_pins(const HgjHeapPages *pages)
+{
+	int			spare = Max(NLocBuffer, 1) / HGJ_PINNED_LOCAL_SHARE;
+
+	if (!RelationUsesLocalBuffers(pages->rel) || NLocBuffer == 0 ||
+		NLocBuffer > HGJ_COUNTED_LOCAL)
+		return pages->max_kept;
+	for (int i = 0; i < NLocBuffer; i++)
+		spare -= LocalRefCount[i] > 0;
+	return Max(Min(spare, pages->max_kept), 0);
+}
+
+/* Begin the scan, or take over the one that is there, at its first block. */
+static void
+begin_scan(HgjHeapPages *pages)
+{
+	ScanState  *ss = &pages->node->ss;
+	HeapScanDesc scan;
+
+	if (ss->ss_currentScanDesc == NULL)
+	{
+		EState	   *estate = ss->ps.state;
+		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+
+		ss->ss_currentScanDesc = table_beginscan_strat(pages->rel,
+													   estate->es_snapshot,
+													   0, NULL, true, false);
+		MemoryContextSwitchTo(old);
+	}
+	scan = (HeapScanDesc) ss->ss_currentScanDesc;
+	Assert(!scan->rs_inited);
+	if ((scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
+		elog(ERROR, "the snapshot does not allow to read whole pages");
+
+	pages->scan = scan;
+	pages->next_block = scan->rs_startblock;
+	pages->blocks_left = Min(scan->rs_numblocks, scan->rs_nblocks);
+	if (scan->rs_base.rs_parallel && pages->blocks_left > 0)
+		table_block_parallelscan_startblock_init(pages->rel,
+												 scan->rs_parallelworkerdata,
+												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+	if (scan->rs_strategy)
+		pages->max_kept = Min(pages->max_kept, HGJ_MAX_KEPT_RING);
+	pages->begun = true;
+}
+
+/* The number of the next block, or InvalidBlockNumber. */
+static BlockNumber
+next_block(HgjHeapPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+	BlockNumber block;
+
+	if (pages->blocks_left == 0)
+		return InvalidBlockNumber;
+	if (scan->rs_base.rs_parallel)
+	{
+		block = table_block_parallelscan_nextpage(pages->rel,
+												  scan->rs_parallelworkerdata,
+												  (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+		if (block == InvalidBlockNumber)
+			pages->blocks_left = 0;
+		return block;
+	}
+	block = pages->next_block++;
+	if (pages->next_block >= scan->rs_nblocks)
+		pages->next_block = 0;
+	pages->blocks_left--;
+	return block;
+}
+
+/*
+ * Pin the block if the buffer behind that of the block before has it, and if
+ * that has no other effects than ReadBuffer(): a buffer that is found counts as
+ * used once more, up to a limit, and by scans with a ring only if it has not
+ * been used lately; ReadRecentBuffer() never does that.
+ */
+static bool
+pin_neighbour(HgjHeapPages *pages, BlockNumber block)
+{
+	Buffer		guess = pages->last_pinned + 1;
+	uint32		uses;
+
+	if (pages->last_pinned <= 0 || guess > NBuffers)
+		return false;
+	uses = BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&GetBufferDescriptor(guess - 1)->state));
+	if (uses < (pages->scan->rs_strategy ? 1 : BM_MAX_USAGE_COUNT) ||
+		!ReadRecentBuffer(pages->rel->rd_node, MAIN_FORKNUM, block, guess))
+		return false;
+	pgstat_count_buffer_read(pages->rel);
+	pgstat_count_buffer_hit(pages->rel);
+	pages->ahead = guess;
+	return true;
+}
+
+/* Pin the next page; false at the end of the table. */
+static bool
+pin_ahead(HgjHeapPages *pages)
+{
+	BlockNumber block = next_block(pages);
+
+	if (block == InvalidBlockNumber)
+		return false;
+	if (!pin_neighbour(pages, block))
+		pages->ahead = ReadBufferExtended(pages->rel, MAIN_FORKNUM, block,
+										  RBM_NORMAL,
+										  pages->scan->rs_strategy);
+	pages->ahead_block = block;
+	pages->last_pinned = pages->ahead;
+	if (pages->last_pinned > 0 && pages->last_pinned < NBuffers)
+		__builtin_prefetch(GetBufferDescriptor(pages->last_pinned));
+	return true;
+}
+
+/*
+ * Is the tuple visible to the MVCC snapshot, as far as hint bits tell?  Its
+ * inserter is known to have committed before any transaction that the
+ * snapshot does not see, and nobody has tried to delete it.
+ */
+static inline bool
+plainly_visible(HeapTupleHeader tuple, TransactionId snapshot_xmin)
+{
+	uint16		mask = tuple->t_infomask;
+	TransactionId xmin;
+
+	if ((mask & (HEAP_XMAX_INVALID | HEAP_XMIN_COMMITTED)) !=
+		(HEAP_XMAX_INVALID | HEAP_XMIN_COMMITTED))
+		return false;
+	if ((mask & HEAP_XMIN_FROZEN) == HEAP_XMIN_FROZEN)
+		return true;
+	xmin = HeapTupleHeaderGetRawXmin(tuple);
+	return TransactionIdIsNormal(xmin) && (int32) (xmin - snapshot_xmin) < 0;
+}
+
+/*
+ * What makes a tuple anything but plain, as far as the page's tuples so far
+ * have it: bits that should be 0, and those that should be 1.
+ */
+typedef struct Oddities
+{
+	uint32		nulls;
+	uint32		hoff;
+	uint32		few_columns;
+} Oddities;
+
+static inline void
+note_oddities(Oddities *odd, HeapTupleHeader tuple, AttrNumber natts)
+{
+	odd->nulls |= tuple->t_infomask & HEAP_HASNULL;
+	odd->hoff |= tuple->t_hoff ^ HGJ_PLAIN_HOFF;
+	odd->few_columns |= HeapTupleHeaderGetNatts(tuple) < natts;
+}
+
+static HgjTupleKind
+tuple_kind(const Oddities *odd)
+{
+	if (odd->few_columns)
+		return HGJ_TUPLES_ANY;
+	return odd->nulls || odd->hoff ? HGJ_TUPLES_COMPLETE : HGJ_TUPLES_PLAIN;
+}
+
+/*
+ * The eight bytes of a tuple header in which there is all that makes a tuple odd,
+ * and which bits of them do.
+ */
+#define SHAPE_OFFSET	(offsetof(HeapTupleHeaderData, t_infomask2) - 2)
+
+StaticAssertDecl(offsetof(HeapTupleHeaderData, t_hoff) < SHAPE_OFFSET + 8,
+				 "a tuple's shape is not in eight bytes");
+
+static inline uint64
+shape_of(const HeapTupleHeaderData *tuple)
+{
+	uint64		shape;
+
+	memcpy(&shape, (const char *) tuple + SHAPE_OFFSET, sizeof(shape));
+	return shape;
+}
+
+static uint64
+shape_mask(void)
+{
+	HeapTupleHeaderData bits;
+
+	memset(&bits, 0, sizeof(bits));
+	bits.t_infomask2 = HEAP_NATTS_MASK;
+	bits.t_infomask = HEAP_HASNULL;
+	bits.t_hoff = 0xFF;
+	return shape_of(&bits);
+}
+
+/*
+ * Collect every tuple of the page.  Nearly always they all are of the same shape,
+ * so that it is enough to look at one of them.
+ */
+static void
+collect_all(HgjHeapPages *pages, Page page, OffsetNumber lines)
+{
+	const ItemIdData *items = PageGetItemId(page, FirstOffsetNumber);
+	Oddities	odd = {0};
+	uint64		first = 0;
+	uint64		differ = 0;
+	uint32		alike;
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < lines; i++)
+		if (ItemIdIsNormal(&items[i]))
+		{
+			first = shape_of((HeapTupleHeader)
+							 ((char *) page + ItemIdGetOffset(&items[i])));
+			break;
+		}
+	for (uint32 i = 0; i < lines; i++)
+	{
+		HeapTupleHeader tuple = (HeapTupleHeader)
+		((char *) page + ItemIdGetOffset(&items[i]));
+
+		if (!ItemIdIsNormal(&items[i]))
+			continue;
+		differ |= shape_of(tuple) ^ first;
+		pages->tuples[n++] = tuple;
+	}
+	alike = (differ & shape_mask()) == 0 ? Min(n, 1) : n;
+	for (uint32 i = 0; i < alike; i++)
+		note_oddities(&odd, pages->tuples[i], pages->natts);
+	pages->ntuples = n;
+	pages->kind = tuple_kind(&odd);
+	if (!pages->want_offsets)
+		return;
+	for (uint32 i = 0, j = 0; i < lines; i++)
+		if (ItemIdIsNormal(&items[i]))
+			pages->offsets[j++] = FirstOffsetNumber + i;
+}
+
+/* Collect the tuples that the snapshot sees. */
+static void
+collect_visible(HgjHeapPages *pages, Page page, OffsetNumber lines,
+				bool all_visible, bool conflicts)
+{
+	HeapScanDesc scan = pages->scan;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	Oddities	odd = {0};
+	uint32		n = 0;
+
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
+	{
+		ItemId		item = PageGetItemId(page, offset);
+		HeapTupleHeader header;
+		bool		visible;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		header = (HeapTupleHeader) PageGetItem(page, item);
+		visible = all_visible || plainly_visible(header, snapshot->xmin);
+		if (!visible || conflicts)
+		{
+			HeapTupleData tuple;
+
+			tuple.t_data = header;
+			tuple.t_len = ItemIdGetLength(item);
+			tuple.t_tableOid = RelationGetRelid(pages->rel);
+			ItemPointerSet(&tuple.t_self, pages->block, offset);
+			if (!visible)
+				visible = HeapTupleSatisfiesVisibility(&tuple, snapshot,
+													   scan->rs_cbuf);
+			if (conflicts)
+				HeapCheckForSerializableConflictOut(visible, pages->rel, &tuple,
+													scan->rs_cbuf, snapshot);
+		}
+		if (!visible)
+			continue;
+		note_oddities(&odd, header, pages->natts);
+		pages->tuples[n] = header;
+		pages->offsets[n++] = offset;
+	}
+	pages->ntuples = n;
+	pages->kind = tuple_kind(&odd);
+}
+
+/* Look at the page that has become the current one. */
+static void
+read_page(HgjHeapPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	Buffer		buffer = scan->rs_cbuf;
+	bool		conflicts;
+	bool		all_visible;
+	OffsetNumber lines;
+	Page		page;
+
+	heap_page_prune_opt(pages->rel, buffer);
+	conflicts = CheckForSerializableConflictOutNeeded(pages->rel, snapshot);
+
+	hgj_prefetch_more(&pages->prefetch, HGJ_PREFETCH_LINES);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	TestForOldSnapshot(snapshot, pages->rel, page);
+	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
+	lines = PageGetMaxOffsetNumber(page);
+	if (lines > MaxHeapTuplesPerPage)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("block %u of relation \"%s\" has %u line pointers",
+						pages->block, RelationGetRelationName(pages->rel),
+						lines)));
+	if (all_visible && !conflicts)
+		collect_all(pages, page, lines);
+	else
+		collect_visible(pages, page, lines, all_visible, conflicts);
+	hgj_prefetch_more(&pages->prefetch, HGJ_PREFETCH_LINES);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+
+	/* adds to the counter that pgstat_count_heap_getnext() adds one to */
+	pgstat_count_index_tuples(pages->rel, pages->ntuples);
+}
+
+/* Done with the current page: unpin it, or keep it. */
+static void
+leave_page(HgjHeapPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+
+	pages->ntuples = 0;
+	if (BufferIsValid(scan->rs_cbuf))
+	{
+		if (pages->keep)
+		{
+			Assert(pages->nkept < pages->may_keep);
+			pages->kept[pages->nkept++] = scan->rs_cbuf;
+		}
+		else
+			ReleaseBuffer(scan->rs_cbuf);
+	}
+	pages->keep = false;
+	scan->rs_cbuf = InvalidBuffer;
+	scan->rs_cblock = InvalidBlockNumber;
+}
+
+/*
+ * Go to the next page, which may turn out to have no tuples.  False at the end
+ * of the table.  Not when hgj_pages_full().
+ */
+bool
+hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
+{
+	HeapScanDesc scan;
+
+	if (pages->at_end)
+		return false;
+	if (!pages->begun)
+		begin_scan(pages);
+	scan = pages->scan;
+	leave_page(pages);
+	CHECK_FOR_INTERRUPTS();
+
+	if (!BufferIsValid(pages->ahead) && !pin_ahead(pages))
+	{
+		pages->at_end = true;
+		return false;
+	}
+	scan->rs_cbuf = pages->ahead;
+	scan->rs_cblock = pages->block = pages->ahead_block;
+	pages->ahead = InvalidBuffer;
+	pages->prefetch.next = pages->prefetch.end = NULL;
+	if (read_ahead && pages->may_keep > 0 && pin_ahead(pages))
+	{
+		pages->prefetch.next = (const char *) BufferGetPage(pages->ahead);
+		pages->prefetch.end = pages->prefetch.next + BLCKSZ;
+	}
+	read_page(pages);
+	return true;
+}
+
+/* Tuple i of the current page, as a HeapTuple. */
+void
+hgj_pages_tuple(const HgjHeapPages *pages, uint32 i, HeapTuple tuple)
+{
+	Page		page = BufferGetPage(pages->scan->rs_cbuf);
+
+	tuple->t_data = pages->tuples[i];
+	tuple->t_len = ItemIdGetLength(PageGetItemId(page, pages->offsets[i]));
+	tuple->t_tableOid = RelationGetRelid(pages->rel);
+	ItemPointerSet(&tuple->t_self, pages->block, pages->offsets[i]);
+}
+
+/* Nobody has pointers any longer, but into the current page. */
+void
+hgj_pages_forget(HgjHeapPages *pages)
+{
+	while (pages->nkept > 0)
+		ReleaseBuffer(pages->kept[--pages->nkept]);
+	pages->keep = false;
+	pages->may_keep = spare_pins(pages);
+}
+
+/*
+ * Give back all pins of ours and begin again with the next call.  The node's
+ * scan is rescanned (or ended) by whoever calls.
+ */
+void
+hgj_pages_reset(HgjHeapPages *pages)
+{
+	hgj_pages_forget(pages);
+	if (BufferIsValid(pages->ahead))
+		ReleaseBuffer(pages->ahead);
+	pages->ahead = InvalidBuffer;
+	pages->last_pinned = InvalidBuffer;
+	pages->ntuples = 0;
+	pages->scan = NULL;
+	pages->begun = pages->at_end = false;
+}

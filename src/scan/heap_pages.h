@@ -1,0 +1,65 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_pages.h
+ *	  The pages of a sequential scan, one at a time (heap_pages.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_HEAP_PAGES_H
+#define HGJ_HEAP_PAGES_H
+
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "nodes/execnodes.h"
+#include "scan/heap_columns.h"
+#include "storage/bufmgr.h"
+
+typedef struct HgjHeapPages
+{
+	SeqScanState *node;
+	Relation	rel;
+	HeapScanDesc scan;			/* the node's; it holds the current page's pin */
+	bool		begun;			/* since the last reset */
+	bool		at_end;
+	BlockNumber next_block;		/* not in parallel scans ... */
+	BlockNumber blocks_left;	/* ... which share them out themselves */
+	Buffer		ahead;			/* the next page, pinned; or none */
+	BlockNumber ahead_block;
+	Buffer		last_pinned;	/* the last that was */
+	HgjPrefetch prefetch;		/* of `ahead` */
+	AttrNumber	natts;
+	bool		want_offsets;
+
+	/* the current page: the tuples on it that the snapshot sees */
+	BlockNumber block;
+	uint32		ntuples;
+	HgjTupleKind kind;			/* wanted: attributes up to natts */
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	/* pages that somebody has pointers into */
+	bool		keep;			/* the current one, too */
+	int			nkept;
+	int			max_kept;
+	int			may_keep;		/* till the next hgj_pages_forget(): no more, or
+								 * if it is 0 then none */
+	Buffer	   *kept;
+} HgjHeapPages;
+
+extern void hgj_pages_init(HgjHeapPages *pages, SeqScanState *node,
+						   AttrNumber natts, bool want_offsets);
+extern bool hgj_pages_next(HgjHeapPages *pages, bool read_ahead);
+extern void hgj_pages_tuple(const HgjHeapPages *pages, uint32 i,
+							HeapTuple tuple);
+extern void hgj_pages_forget(HgjHeapPages *pages);
+extern void hgj_pages_reset(HgjHeapPages *pages);
+
+/* Is there no room to keep another page? */
+static inline bool
+hgj_pages_full(const HgjHeapPages *pages)
+{
+	return pages->keep && pages->nkept == pages->may_keep;
+}
+
+#endif							/* HGJ_HEAP_PAGES_H */

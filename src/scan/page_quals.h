@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * page_quals.h
+ *	  The quals of a sequential scan, over the tuples of a page (page_quals.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PAGE_QUALS_H
+#define HGJ_PAGE_QUALS_H
+
+#include "compat.h"
+
+#include "expr/program.h"
+#include "scan/heap_columns.h"
+#include "scan/heap_pages.h"
+#include "scan/source.h"
+
+typedef struct HgjPageQuals
+{
+	SeqScanState *node;
+	uint32		page_rows;		/* all tuples of the page, of which ... */
+	uint32		looked_at;		/* ... so many have gone through the quals */
+	bool		stopped;		/* the one after them raises an error */
+
+	/* quals over vectors, then those that ExecQual runs */
+	HgjHeapColumns input;		/* columns that the former read */
+	HgjHeapTarget *input_targets;
+	HgjBuffer  *input_buffers;
+	const HgjVector **input_vectors;	/* by the program's numbers */
+	HgjProgram *program;
+	bool		started;		/* it has run in this execution */
+	ExprState  *rest;
+	bool		rest_may_raise;
+	HeapTupleData tuple;		/* what it looks at */
+	uint32		selection[MaxHeapTuplesPerPage];
+} HgjPageQuals;
+
+extern int	hgj_scan_lookup(void *attnos, const Var *var);
+extern void hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source,
+								TupleDesc desc);
+extern void hgj_page_quals_begin(HgjPageQuals *quals, HgjHeapPages *pages);
+extern bool hgj_page_quals_may_raise(const HgjPageQuals *quals,
+									 const HgjSource *source);
+extern void hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
+							   HgjHeapPages *pages);
+extern void hgj_page_quals_reset(HgjPageQuals *quals);
+
+/* Have all tuples of the page gone through them? */
+static inline bool
+hgj_page_quals_done(const HgjPageQuals *quals)
+{
+	return quals->looked_at == quals->page_rows;
+}
+
+#endif							/* HGJ_PAGE_QUALS_H */

@@ -64,7 +64,9 @@ _PG_init(void)
 		hgj_counters_share();
 	RegisterCustomScanMethods(&hgj_scan_methods);
 	RegisterCustomScanMethods(&hgj_agg_scan_methods);
-	hgj_install_planner_hooks();
+	hgj_install_join_hook();
+	hgj_install_agg_hook();
+	hgj_install_require_hook();
 	hgj_install_demand_hook();
 	hgj_install_device_rows();
 }

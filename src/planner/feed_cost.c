@@ -34,6 +34,7 @@
 #include "compat.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include "access/htup_details.h"
 #include "access/sysattr.h"
@@ -224,6 +225,22 @@ filter_saving(PlannerInfo *root, const RelOptInfo *rel)
 		saving += cost.per_tuple * (1 - HGJ_VECTOR_QUAL_PART);
 	}
 	return saving;
+}
+
+/*
+ * How many processors the machine has, or is said to have.  Asking the system is
+ * slow, and a plan wants to know a thousand times.
+ */
+double
+hgj_usable_processors(void)
+{
+	static long online = 0;
+
+	if (hgj_processors > 0)
+		return hgj_processors;
+	if (online == 0)
+		online = Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	return (double) online;
 }
 
 /*

@@ -441,41 +441,6 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	return few_rows ? HGJ_DECLINE_FEW_ROWS : HGJ_DECLINE_NOTHING;
 }
 
-/* The path below projections. */
-const Path *
-hgj_below_projections(const Path *path)
-{
-	while (IsA(path, ProjectionPath))
-		path = ((const ProjectionPath *) path)->subpath;
-	return path;
-}
-
-/* Is this a HashGraphJoin, possibly below a projection? */
-bool
-hgj_is_join_path(const Path *path)
-{
-	path = hgj_below_projections(path);
-	return IsA(path, CustomPath) &&
-		((const CustomPath *) path)->methods == &hgj_path_methods;
-}
-
-/* What is known of such a path. */
-int
-hgj_path_fact(const Path *path, HgjPathFact fact)
-{
-	const CustomPath *join = (const CustomPath *) hgj_below_projections(path);
-
-	return list_nth_int(list_nth(join->custom_private, HGJ_PATH_FACTS), fact);
-}
-
-/* Is it one that the planner wants to run on a GPU? */
-bool
-hgj_path_wants_device(const Path *path)
-{
-	return hgj_is_join_path(path) &&
-		hgj_path_fact(path, HGJ_PATH_DEVICE) != HGJ_PLAN_CPU;
-}
-
 /* The paths of the list that are ours, in the same order. */
 static List *
 our_paths(List *paths)
@@ -503,24 +468,6 @@ keep_only_ours(RelOptInfo *joinrel)
 		return;
 	joinrel->pathlist = ours;
 	joinrel->partial_pathlist = our_paths(joinrel->partial_pathlist);
-}
-
-/* The relations of a set, for a message: "a b c". */
-char *
-hgj_relids_names(PlannerInfo *root, Relids relids)
-{
-	StringInfoData buf;
-	int			rti = -1;
-
-	initStringInfo(&buf);
-	while ((rti = bms_next_member(relids, rti)) >= 0)
-	{
-		RangeTblEntry *rte = planner_rt_fetch(rti, root);
-
-		appendStringInfo(&buf, "%s%s", buf.len ? " " : "",
-						 rte->eref ? rte->eref->aliasname : "?");
-	}
-	return buf.data;
 }
 
 /*
@@ -577,10 +524,8 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 
 /* Chain into the planner.  Call once per process, from _PG_init. */
 void
-hgj_install_planner_hooks(void)
+hgj_install_join_hook(void)
 {
 	previous_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = hgj_join_pathlist;
-	hgj_install_agg_hook();
-	hgj_install_require_hook();
 }

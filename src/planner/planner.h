@@ -11,6 +11,7 @@
 
 #include "compat.h"
 
+#include "base/agg_format.h"
 #include "base/plan_format.h"
 #include "base/reasons.h"
 #include "nodes/extensible.h"
@@ -39,9 +40,12 @@ typedef enum HgjPathFact
 
 /* join_path.c */
 #define HGJ_FORCE_DISCOUNT	1e-6	/* what force multiplies a join's costs by */
-extern void hgj_install_planner_hooks(void);
+extern void hgj_install_join_hook(void);
+
+/* path_facts.c */
 extern const Path *hgj_below_projections(const Path *path);
 extern bool hgj_is_join_path(const Path *path);
+extern bool hgj_is_agg_path(const Path *path);
 extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
 extern bool hgj_path_wants_device(const Path *path);
 extern char *hgj_relids_names(PlannerInfo *root, Relids relids);
@@ -98,9 +102,9 @@ extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 extern Path *hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,
 							  bool in_batches, bool partial);
 extern double hgj_parallel_divisor(const Path *path);
+extern double hgj_usable_processors(void);
 
 /* stock_cost.c */
-extern double hgj_usable_processors(void);
 extern double hgj_private_build(const Path *path);
 extern bool hgj_has_uncharged_lookups(List *paths);
 extern List *hgj_without_undercharged(PlannerInfo *root, List *paths,

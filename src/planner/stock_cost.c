@@ -29,8 +29,6 @@
  */
 #include "compat.h"
 
-#include <unistd.h>
-
 #include "base/guc.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
@@ -97,8 +95,7 @@ aggregates_join(const Path *path)
 {
 	for (; path; path = only_subpath(path))
 		if (hgj_is_join_path(path) ||
-			(IsA(path, CustomPath) &&
-			 ((const CustomPath *) path)->methods == &hgj_agg_path_methods))
+			hgj_is_agg_path(path))
 			return true;
 	return false;
 }
@@ -119,22 +116,6 @@ gathers(const Path *path, Cost *overcharged)
 			return true;
 		}
 	return false;
-}
-
-/*
- * How many processors the machine has, or is said to have.  Asking the system is
- * slow, and a plan wants to know a thousand times.
- */
-double
-hgj_usable_processors(void)
-{
-	static long online = 0;
-
-	if (hgj_processors > 0)
-		return hgj_processors;
-	if (online == 0)
-		online = Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
-	return (double) online;
 }
 
 /*

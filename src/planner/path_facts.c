@@ -1,0 +1,76 @@
+/*-------------------------------------------------------------------------
+ *
+ * path_facts.c
+ *	  What is known of a path: is it one of ours, and what did its maker note?
+ *
+ * No memory is kept, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "lib/stringinfo.h"
+#include "parser/parsetree.h"
+#include "planner/planner.h"
+
+/* The path below projections. */
+const Path *
+hgj_below_projections(const Path *path)
+{
+	while (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
+	return path;
+}
+
+/* Is this a HashGraphJoin, possibly below a projection? */
+bool
+hgj_is_join_path(const Path *path)
+{
+	path = hgj_below_projections(path);
+	return IsA(path, CustomPath) &&
+		strcmp(((const CustomPath *) path)->methods->CustomName, HGJ_NODE_NAME) == 0;
+}
+
+/* What is known of such a path. */
+int
+hgj_path_fact(const Path *path, HgjPathFact fact)
+{
+	const CustomPath *join = (const CustomPath *) hgj_below_projections(path);
+
+	return list_nth_int(list_nth(join->custom_private, HGJ_PATH_FACTS), fact);
+}
+
+/* Is it one that the planner wants to run on a GPU? */
+bool
+hgj_path_wants_device(const Path *path)
+{
+	return hgj_is_join_path(path) &&
+		hgj_path_fact(path, HGJ_PATH_DEVICE) != HGJ_PLAN_CPU;
+}
+
+/* Is this a HashGraphAgg? */
+bool
+hgj_is_agg_path(const Path *path)
+{
+	return IsA(path, CustomPath) &&
+		strcmp(((const CustomPath *) path)->methods->CustomName,
+			   HGJ_AGG_NODE_NAME) == 0;
+}
+
+/* The relations of a set, for a message: "a b c". */
+char *
+hgj_relids_names(PlannerInfo *root, Relids relids)
+{
+	StringInfoData buf;
+	int			rti = -1;
+
+	initStringInfo(&buf);
+	while ((rti = bms_next_member(relids, rti)) >= 0)
+	{
+		RangeTblEntry *rte = planner_rt_fetch(rti, root);
+
+		appendStringInfo(&buf, "%s%s", buf.len ? " " : "",
+						 rte->eref ? rte->eref->aliasname : "?");
+	}
+	return buf.data;
+}

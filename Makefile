@@ -116,6 +116,9 @@ endif
 # PostgreSQL's headers are somebody else's: no warnings from them.
 override CPPFLAGS := $(patsubst -I$(includedir_server),-isystem $(includedir_server),$(patsubst -I$(includedir_internal),-isystem $(includedir_internal),$(CPPFLAGS)))
 
+objects: $(OBJS)
+.PHONY: objects
+
 # A changed header rebuilds the objects that include it, changed flags all.
 $(OBJS): override CFLAGS += -MMD -MP
 $(OBJS): build/flags

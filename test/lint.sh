@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
-# The rules of the source tree (DESIGN section 2), one line each: `ok` or
-# `not ok` with the offending lines, then `N passed, N failed`.
+# The rules of the source tree, one line each: `ok` or `not ok` with the offending
+# lines, then `N passed, N failed`.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -23,12 +23,18 @@ rule()
 	fi
 }
 
-[[ -n $(find src/engine -name '*.c') && -n $(find src/exec -name '*.c') &&
-	-n $(find src/planner -name '*.c') ]] || {
-	echo "lint: src/engine, src/exec or src/planner holds no C file: nothing to hold the rules against"
-	echo "0 passed, 1 failed"
-	exit 1
-}
+read -r -a rooms <<<"$(echo src/*/)"
+for room in "${rooms[@]}" cuda; do
+	[[ -n $(find "$room" -name '*.c' -o -name '*.cu') ]] || {
+		echo "lint: $room holds no source file: nothing to hold the rules against"
+		echo "0 passed, 1 failed"
+		exit 1
+	}
+done
+above_engine=()
+for room in "${rooms[@]%/}"; do
+	[[ $room == src/engine || $room == src/planner ]] || above_engine+=("$room")
+done
 
 # Prints the includes that break one arrow of the design.
 #   arrow FOLDERS KIND: the files, and the rule in perl below.
@@ -62,8 +68,7 @@ for my $file (sort @files)
 		elsif ($kind eq 'engine-only') { $bad = $open eq '"' && !(defined $ours && $ours =~ m{^src/engine/}); }
 		elsif ($kind eq 'cuda-only') { $bad = $open eq '"' && !(defined $ours && $ours =~ m{^(cuda|src/engine)/}) && !$cuda; }
 		elsif ($kind eq 'planner') { $bad = defined $ours && $ours =~ m{^src/engine/(.*)} && $1 ne 'engine.h'; }
-		elsif ($kind eq 'exec') { $bad = defined $ours && $ours =~ m{^src/engine/(.*)} && $1 !~ /^(engine|hgj_memory|registry)\.h$/; }
-		elsif ($kind eq 'exec-up') { $bad = defined $ours && $ours =~ m{^src/planner/}; }
+		elsif ($kind eq 'engine-abi') { $bad = defined $ours && $ours =~ m{^src/engine/(.*)} && $1 !~ /^(engine|hgj_memory|registry)\.h$/; }
 		else { die "arrow: $kind?"; }
 		print "$file:$.: $line" if $bad;
 	}
@@ -85,8 +90,7 @@ rule "cuda includes no PostgreSQL header" "$(arrow no-postgres cuda)"
 rule "cuda includes only its own headers and src/engine's" "$(arrow cuda-only cuda)"
 rule "no CUDA header outside cuda" "$(arrow no-cuda src test bench)"
 rule "the planner sees of the engine only engine.h" "$(arrow planner src/planner)"
-rule "exec sees of the engine only engine.h, hgj_memory.h and registry.h" "$(arrow exec src/exec)"
-rule "exec includes nothing of the planner" "$(arrow exec-up src/exec)"
+rule "the other rooms see of the engine only engine.h, hgj_memory.h and registry.h" "$(arrow engine-abi "${above_engine[@]}")"
 rule "PG_VERSION_NUM stands in src/compat.h only" \
 	"$(matches '\bPG_VERSION_NUM\b' --include='*.[ch]' --include='*.cu*' src cuda | sed '/^src\/compat\.h:/d')"
 rule "the engine neither prints, exits, throws nor pallocs" \
@@ -103,9 +107,14 @@ rule "every setting of src/base/guc.c stands in docs/settings.md" \
 rule "every shell script parses" \
 	"$({ find test bench -name '*.sh' && echo .ci/run; } | sort | while read -r f; do bash -n "$f" 2>&1 || true; done)"
 
+# From the objects: built here unless they are there.
+config=$(hgj_pg_config)
+objects=$(make -s -j"$(hgj_jobs)" objects WERROR=1 PG_CONFIG="$config" 2>&1) || true
+rule "no two rooms of src use each other, and no crowd of files within one" "$(perl test/rooms.pl --circles 2>&1 || echo "$objects")"
+perl test/rooms.pl | sed 's/^/    /' || true
+
 # Both compilers, everything from the sources, warnings are errors.  clang is
 # the one that PostgreSQL's server headers' package depends on.
-config=$(hgj_pg_config)
 clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$config" --pgxs)")/../Makefile.global")
 [[ -n $clang ]] || clang=$(command -v clang || true)
 strict()

@@ -28,18 +28,6 @@
  */
 #include "cpu_internal.h"
 
-/* Free what a graph owns. */
-void
-hgj_cpu_graph_free(HgjTable *table, Graph *graph)
-{
-	hgj_cpu_put(table, graph->offsets, graph->offsets_bytes);
-	hgj_cpu_put(table, graph->slices, graph->slices_bytes);
-	hgj_cpu_put(table, graph->entries, graph->entries_bytes);
-	graph->offsets = NULL;
-	graph->slices = NULL;
-	graph->entries = NULL;
-}
-
 /* Step 1. */
 static HgjStatus
 count_rows(HgjTable *t, Source *source, const Plan *plan, uint32_t *counts,

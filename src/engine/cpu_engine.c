@@ -1,18 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * cpu_engine.c
- *	  The CPU's HgjEngine: creating and destroying tables, their memory
- *	  accounts, and what the other files of the engine share.
+ *	  The CPU's HgjEngine: creating and destroying tables.
  *
  * 1. table_create checks the spec and draws the hash's secrets.
- * 2. Every allocation of a table goes through hgj_cpu_get, which refuses what
- *	  would pass spec.memory_limit, and counts footprints.  `memory` is then
- *	  two loads and, before build, a sum over the plan.
+ * 2. `memory` is two loads from the account (cpu_account.c) and, before build, a
+ *	  sum over the plan.
  * 3. table_destroy gives everything back.
  *
  * A table belongs to the caller from create to destroy; its parts belong to
- * the table.  Locks nothing: the account is atomic because several probes of
- * one table may be created at the same time.
+ * the table.  Locks nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,184 +23,8 @@
 #endif
 
 #define DEFAULT_L2_BYTES	((size_t) 1024 * 1024)
-#define FILL_STEP			((size_t) 4 * 1024 * 1024)
-#define TOUCH_STEP			((size_t) 2 * 1024 * 1024)	/* a huge page */
 #define MIN_LOAD			(1.0 / 64)
 #define MAX_LOAD			1024.0
-
-/* Fill *err, return its status. */
-HgjStatus
-hgj_cpu_fail(HgjError *err, HgjStatus status, const char *message)
-{
-	if (err != NULL)
-	{
-		size_t		n = strlen(message);
-
-		if (n >= sizeof(err->message))
-			n = sizeof(err->message) - 1;
-		err->status = status;
-		memcpy(err->message, message, n);
-		err->message[n] = '\0';
-	}
-	return status;
-}
-
-/*
- * Allocate for a table: HGJ_LIMIT where spec.memory_limit would be passed,
- * HGJ_OUT_OF_MEMORY where there is none.
- */
-HgjStatus
-hgj_cpu_get(HgjTable *table, size_t bytes, void **p, HgjError *err)
-{
-	size_t		size = hgj_mem_footprint(bytes);
-	uint64_t	limit = table->spec.memory_limit;
-	uint64_t	now = __atomic_load_n(&table->current, __ATOMIC_RELAXED);
-	uint64_t	peak;
-
-	*p = NULL;
-	if (size == SIZE_MAX)
-		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
-	if (limit > 0 && (now > limit || size > limit - now))
-		return hgj_cpu_fail(err, HGJ_LIMIT,
-							"the table does not fit its memory limit");
-	*p = hgj_mem_alloc(bytes);
-	if (*p == NULL)
-		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-	now = __atomic_add_fetch(&table->current, size, __ATOMIC_RELAXED);
-	peak = __atomic_load_n(&table->peak, __ATOMIC_RELAXED);
-	while (now > peak &&
-		   !__atomic_compare_exchange_n(&table->peak, &peak, now, true,
-										__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		continue;
-	return HGJ_OK;
-}
-
-/* Give back what hgj_cpu_get(bytes) returned; NULL is allowed. */
-void
-hgj_cpu_put(HgjTable *table, void *p, size_t bytes)
-{
-	if (p == NULL)
-		return;
-	hgj_mem_free(p, bytes);
-	(void) __atomic_sub_fetch(&table->current, hgj_mem_footprint(bytes),
-							  __ATOMIC_RELAXED);
-}
-
-/* Ask the caller whether to go on. */
-HgjStatus
-hgj_cpu_poll(const HgjTable *table, HgjError *err)
-{
-	if (table->spec.poll != NULL && table->spec.poll(table->spec.poll_arg) != 0)
-		return hgj_cpu_fail(err, HGJ_CANCELLED, "cancelled");
-	return HGJ_OK;
-}
-
-/* memset that polls: fresh memory is cleared by the kernel meanwhile. */
-HgjStatus
-hgj_cpu_fill(HgjTable *table, void *p, int byte, size_t bytes, HgjError *err)
-{
-	size_t		at = 0;
-
-	while (at < bytes)
-	{
-		size_t		n = bytes - at < FILL_STEP ? bytes - at : FILL_STEP;
-
-		memset((uint8_t *) p + at, byte, n);
-		at += n;
-		if (at < bytes)
-		{
-			HgjStatus	status = hgj_cpu_poll(table, err);
-
-			if (status != HGJ_OK)
-				return status;
-		}
-	}
-	return HGJ_OK;
-}
-
-/*
- * Have the kernel clear fresh memory that is about to be written in random
- * order: else the first few thousand rows touch, and so clear, all of it, which
- * for gigabytes in huge pages takes seconds, and nobody polls meanwhile.
- */
-HgjStatus
-hgj_cpu_touch(HgjTable *table, void *p, size_t bytes, HgjError *err)
-{
-	volatile uint8_t *bytes_of = p;
-	size_t		at;
-
-	for (at = TOUCH_STEP; at < bytes; at += TOUCH_STEP)
-	{
-		HgjStatus	status = hgj_cpu_poll(table, err);
-
-		if (status != HGJ_OK)
-			return status;
-		bytes_of[at] = 0;
-	}
-	return HGJ_OK;
-}
-
-/* Whether a batch is one that this table can take. */
-HgjStatus
-hgj_cpu_check_keys(const HgjTable *table, const HgjKeys *keys, HgjError *err)
-{
-	uint32_t	w;
-
-	if (keys == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "keys are missing");
-	if (keys->location != HGJ_ON_HOST)
-		return hgj_cpu_fail(err, HGJ_UNSUPPORTED,
-							"the CPU engine takes keys in host memory only");
-	if (keys->nrows == 0)
-		return HGJ_OK;
-	if (keys->words == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "key words are missing");
-	for (w = 0; w < table->spec.nwords; w++)
-		if (keys->words[w] == NULL)
-			return hgj_cpu_fail(err, HGJ_INVALID, "key words are missing");
-	if (keys->sel != NULL && keys->nsel > 0 &&
-		(keys->nsel > keys->nrows || keys->sel[keys->nsel - 1] >= keys->nrows))
-		return hgj_cpu_fail(err, HGJ_INVALID,
-							"the selection is not one of the batch's rows");
-	return HGJ_OK;
-}
-
-/*
- * The largest row id that the selected rows of a batch get (0 if none):
- * HGJ_LIMIT where ids given by first_row pass HGJ_MAX_ROWS, HGJ_INVALID where
- * row_ids holds one that does.
- */
-HgjStatus
-hgj_cpu_check_rows(const HgjKeys *keys, uint32_t first_row,
-				   const uint32_t *row_ids, uint64_t *max_row, HgjError *err)
-{
-	uint32_t	n = keys->sel != NULL ? keys->nsel : keys->nrows;
-	uint32_t	max = 0;
-	uint32_t	i;
-
-	*max_row = 0;
-	if (keys->nrows == 0 || n == 0)
-		return HGJ_OK;
-	if (row_ids == NULL)
-	{
-		*max_row = (uint64_t) first_row +
-			(keys->sel != NULL ? keys->sel[n - 1] : n - 1);
-		if (*max_row >= HGJ_MAX_ROWS)
-			return hgj_cpu_fail(err, HGJ_LIMIT,
-								"a table holds at most 4294967280 rows");
-		return HGJ_OK;
-	}
-	for (i = 0; i < n; i++)
-	{
-		uint32_t	row = row_ids[keys->sel != NULL ? keys->sel[i] : i];
-
-		max = row > max ? row : max;
-	}
-	if (max >= HGJ_MAX_ROWS)
-		return hgj_cpu_fail(err, HGJ_INVALID, "a row id is out of range");
-	*max_row = max;
-	return HGJ_OK;
-}
 
 /* Half of the bins' sizes follow from this; wrong is slower, never wrong. */
 static size_t

@@ -247,7 +247,7 @@ typedef struct Source
 	uint32_t	blocks;			/* yielded since poll was last called */
 } Source;
 
-/* cpu_engine.c: memory, errors, polling */
+/* cpu_account.c: memory, errors, polling */
 extern HgjStatus hgj_cpu_fail(HgjError *err, HgjStatus status,
 							  const char *message);
 extern HgjStatus hgj_cpu_get(HgjTable *table, size_t bytes, void **p,

@@ -174,7 +174,7 @@ typedef struct HgjAggPortions
 	uint32	   *all;			/* 0, 1, 2 ... */
 } HgjAggPortions;
 
-/* What tally.c adds to the database's counters, besides, of all rescans. */
+/* What agg_tally.c adds to the database's counters, besides, of all rescans. */
 typedef struct HgjAggCounts
 {
 	bool		wanted;			/* this is no recheck, nor mere EXPLAIN */

@@ -46,7 +46,7 @@ typedef enum HgjCounter
 
 #define HGJ_FIRST_PEAK	HGJ_COUNT_PEAK_MEMORY
 
-/* Room for what tally.c numbers. */
+/* Room for the reasons of reasons.h. */
 #define HGJ_REASONS		64
 
 typedef struct HgjCounters

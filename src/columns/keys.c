@@ -9,7 +9,7 @@
  *	  function of a canonical fixed-width word, the key is raw: integers of all
  *	  widths are sign-extended to 64 bits, floats of both widths become a double
  *	  with one zero and one NaN, and so on.  Equal words are equal values.
- * 3. Strings of bytes are text keys (text_keys.c): raw while they are short, and
+ * 3. Strings of bytes are text keys (text_words.c): raw while they are short, and
  *	  rechecked where long ones may meet.
  * 4. Every other key is opaque: its word is the hash that the operator family
  *	  gives for the type under the clause's collation, seeded per query where the

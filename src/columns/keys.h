@@ -30,7 +30,7 @@ typedef enum HgjKeyKind
 	HGJ_KEY_BYTES6,				/* macaddr; from here on by reference */
 	HGJ_KEY_BYTES8,				/* macaddr8 */
 	HGJ_KEY_UUID,				/* two words */
-	HGJ_KEY_TEXT,				/* text, bytea: bytes; words (text_keys.c) */
+	HGJ_KEY_TEXT,				/* text, bytea: bytes; words (text_words.c) */
 	HGJ_KEY_BPCHAR,				/* the same without trailing blanks */
 	HGJ_KEY_OPAQUE				/* the type's own hash; matches are rechecked */
 } HgjKeyKind;

@@ -81,7 +81,7 @@
 #define HGJ_PIPE_NONE		255 /* no register */
 #define HGJ_PIPE_DROP		(2 * HGJ_PIPE_JOINS + 1)	/* arg of FILTER */
 
-/* How the bits of a value are to be read; exec/program_private.h's order. */
+/* How the bits of a value are to be read; expr/program_private.h's order. */
 typedef enum HgjPipeKind
 {
 	HGJ_PIPE_U1,

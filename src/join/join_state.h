@@ -416,7 +416,7 @@ extern List *hgj_residual_init(HgjJoinState *state, List *quals,
 							   bool may_fail);
 extern void hgj_residual_run(HgjJoinState *state);
 
-/* text_keys.c, besides keys.h */
+/* text_recheck.c */
 extern bool hgj_text_any_long(const HgjSource *source, const HgjBatch *batch);
 extern void hgj_text_recheck(HgjJoinState *state);
 

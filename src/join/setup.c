@@ -12,7 +12,7 @@
  * 3. Quals of a match: residual clauses that run as programs (residual.c), the
  *	  opaque hash clauses, whose hashes only make candidates, then the other
  *	  residual clauses.  Text keys need no qual: build.c finds out whether they
- *	  are to be rechecked, and text_keys.c does it.
+ *	  are to be rechecked, and text_recheck.c does it.
  * 4. Columns: those of each child that the target list, the filter or the
  *	  quals of a match mention.  Nothing else is copied.
  * 5. If the target list is plain columns and there are no quals at all, matches

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tally.h
- *	  From what a node has done to its database's counters (tally.c).
+ *	  From what a join has done to its database's counters (tally.c).
  *
  *-------------------------------------------------------------------------
  */

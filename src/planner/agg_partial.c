@@ -140,7 +140,7 @@ add_paths_over_joins(PartialAgg *agg, RelOptInfo *input_rel,
 			add_path(partial_rel, &path->path);
 		else if (path->path.parallel_safe)
 		{
-			/* or else PostgreSQL would not let workers report (exec/reports.c) */
+			/* or else PostgreSQL would not let workers report (base/reports.c) */
 			path->path.parallel_aware = true;
 			add_partial_path(partial_rel, &path->path);
 		}

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * agg_plan.c
- *	  Turn a HashGraphAgg path into a CustomScan (exec/agg_format.h).
+ *	  Turn a HashGraphAgg path into a CustomScan (base/agg_format.h).
  *
  * 1. custom_scan_tlist is the join's target list and then the aggregates, so
  *	  that the core resolves every expression for us: in the arguments, a column

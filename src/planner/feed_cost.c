@@ -12,7 +12,7 @@
  * 2. What a join of ours, or a HashGraphAgg, reads without asking for slots costs
  *	  less than the path below says: of a join just what was charged for its rows,
  *	  never more, so that a chain never becomes cheaper by a join more.  Keys that
- *	  are expressions rule that out (exec/setup.c decides).
+ *	  are expressions rule that out (join/setup.c decides).
  * 3. Of a sequential scan, cpu_tuple_cost a row gives way to page_tuple_cost and
  *	  page_attribute_cost for each attribute that has to be walked over: columns
  *	  behind nothing but others of a fixed width lie at known offsets, those

@@ -252,7 +252,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
  * and so is everything parameterised.
  *
  * The path says that it is aware of being parallel only to get shared memory,
- * in which EXPLAIN ANALYZE finds what workers have done (exec/parallel.c).
+ * in which EXPLAIN ANALYZE finds what workers have done (join/parallel.c).
  */
 static void
 try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,

@@ -2,7 +2,7 @@
  *
  * pipeline_path.c
  *	  Under engine = auto: is a HashGraphAgg over a chain of HashGraphJoins
- *	  cheaper as a pipeline on a GPU (exec/device.h)?
+ *	  cheaper as a pipeline on a GPU (pipeline/device.h)?
  *
  * A join by itself pays on a GPU where its table is large: its outer rows go
  * there, and pairs come back.  In a pipeline, rows go there once for all joins of
@@ -14,7 +14,7 @@
  * 2. If that is more than what the joins that are planned for a GPU by themselves
  *	  save, and there is a GPU: copies of the chain's paths, marked, with costs of
  *	  the pipeline.  The paths themselves may be somebody else's, too.
- * 3. The rest is seen by the executor (exec/agg_device_plan.c); where the pipeline does
+ * 3. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
  *	  not fit, the joins that do not pay by themselves run on the CPU.
  *
  * Memory: the planner's context.  No locks.

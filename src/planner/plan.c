@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan.c
- *	  Turn a HashGraphJoin path into a CustomScan (exec/plan_format.h).
+ *	  Turn a HashGraphJoin path into a CustomScan (base/plan_format.h).
  *
  * 1. Split the restriction list as create_hashjoin_plan() does: hash clauses
  *	  (switched so that the outer operand is on the left), residual clauses that

@@ -18,7 +18,7 @@
  *	  could have been ours, too.
  *
  * 4. With "cuda", a HashGraphJoin that is not planned for a GPU is an error; when
- *	  it is run, so is one that cannot run there (exec/engines.c).
+ *	  it is run, so is one that cannot run there (join/engines.c).
  *
  * The note lives on the stack of the planner hook, one per nesting level:
  * planning can call functions that plan queries of their own.  No memory, no

@@ -277,7 +277,8 @@ hgj_slots_returned(const HgjJoinState *state)
 	return state->output ? 0 : state->emitted;
 }
 
-/* node.c */
+/* phases.c */
+extern void hgj_rescan(CustomScanState *node);
 extern void hgj_prepare(HgjJoinState *state);
 extern void hgj_advance(HgjJoinState *state);
 extern void hgj_rewind_inner(HgjJoinState *state, bool uncounted);

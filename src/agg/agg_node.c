@@ -51,7 +51,7 @@ static const CustomExecMethods exec_methods = {
 	.InitializeDSMCustomScan = hgj_reports_share,
 	.ReInitializeDSMCustomScan = hgj_reports_share_again,
 	.InitializeWorkerCustomScan = hgj_reports_attach,
-	.ShutdownCustomScan = hgj_agg_shutdown,
+	.ShutdownCustomScan = hgj_reports_shutdown,
 	.ExplainCustomScan = hgj_agg_explain
 };
 
@@ -62,7 +62,7 @@ create_state(CustomScan *cscan)
 												 T_CustomScanState);
 
 	state->css.methods = &exec_methods;
-	state->reports.size = sizeof(HgjAggReport);
+	state->reports.methods = &hgj_agg_reports;
 	return (Node *) state;
 }
 

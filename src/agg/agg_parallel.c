@@ -10,7 +10,6 @@
  */
 #include "compat.h"
 
-#include "access/parallel.h"
 #include "agg/agg_parallel.h"
 
 StaticAssertDecl(offsetof(HgjAggState, reports) == offsetof(HgjReporter, reports),
@@ -30,43 +29,30 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 	report->spilled_bytes = state->spill.total_bytes;
 }
 
+static bool
+make_report(CustomScanState *node, void *report)
+{
+	HgjAggReport *run = report;
+
+	hgj_agg_make_report((HgjAggState *) node, run);
+	return run->ran;
+}
+
 /*
- * A worker's report.  As in the leader, the groups are those of the last run;
- * everything else is of all of them, which other processes have made.
+ * As in the leader, the groups are those of the last run; everything else is of
+ * all of them.
  */
 static void
-report_to_leader(HgjAggState *state)
+add_report(void *report, const void *earlier)
 {
-	HgjAggReport now;
-	bool		filled;
-	HgjAggReport *own = hgj_reports_own(&state->reports, &filled);
+	HgjAggReport *to = report;
+	const HgjAggReport *from = earlier;
 
-	if (own == NULL || !state->ran || state->reported)
-		return;
-	hgj_agg_make_report(state, &now);
-	if (filled)
-	{
-		now.peak_bytes = Max(now.peak_bytes, own->peak_bytes);
-		now.rounds += own->rounds;
-		now.spilled_rows += own->spilled_rows;
-		now.spilled_partitions += own->spilled_partitions;
-		now.spilled_bytes += own->spilled_bytes;
-	}
-	*own = now;
-	state->reported = true;
-	hgj_reports_publish(&state->reports);
+	to->peak_bytes = Max(to->peak_bytes, from->peak_bytes);
+	to->rounds += from->rounds;
+	to->spilled_rows += from->spilled_rows;
+	to->spilled_partitions += from->spilled_partitions;
+	to->spilled_bytes += from->spilled_bytes;
 }
 
-/* ShutdownCustomScan callback, in every process. */
-void
-hgj_agg_shutdown(CustomScanState *node)
-{
-	HgjAggState *state = (HgjAggState *) node;
-
-	if (state->reports.shared == NULL)
-		return;
-	if (IsParallelWorker())
-		report_to_leader(state);
-	else
-		hgj_reports_collect(&state->reports, state->context);
-}
+const HgjReportMethods hgj_agg_reports = {sizeof(HgjAggReport), make_report, add_report};

@@ -27,6 +27,6 @@ typedef struct HgjAggReport
 
 extern void hgj_agg_make_report(const HgjAggState *state,
 								HgjAggReport *report);
-extern void hgj_agg_shutdown(CustomScanState *node);
+extern const HgjReportMethods hgj_agg_reports;
 
 #endif							/* HGJ_AGG_PARALLEL_H */

@@ -232,7 +232,6 @@ typedef struct HgjAggState
 	bool		ran;			/* for EXPLAIN, from here on */
 	uint64		ngroups;
 	Size		peak_bytes;
-	bool		reported;		/* this worker has */
 	HgjAggCounts counts;
 } HgjAggState;
 

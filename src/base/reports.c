@@ -16,8 +16,8 @@
  * PostgreSQL calls all of this only for nodes of a plan that says it is aware
  * of being parallel, which partial paths do.
  *
- * Memory: the slots belong to the Gather; the copy is palloc'd in the context
- * that the caller says.  No locks: a slot has one writer, and a barrier stands
+ * Memory: the slots belong to the Gather; the copy is palloc'd in the query's
+ * context.  No locks: a slot has one writer, and a barrier stands
  * between its contents and the word that says that it is filled.
  *
  *-------------------------------------------------------------------------
@@ -71,7 +71,7 @@ hgj_reports_estimate(CustomScanState *node, ParallelContext *pcxt)
 {
 	return add_size(offsetof(HgjSharedReports, slots),
 					mul_size(slots_wanted(node, pcxt),
-							 slot_bytes(reports_of(node)->size)));
+							 slot_bytes(reports_of(node)->methods->size)));
 }
 
 /* InitializeDSMCustomScan callback, in the leader. */
@@ -81,7 +81,7 @@ hgj_reports_share(CustomScanState *node, ParallelContext *pcxt, void *coordinate
 	HgjSharedReports *shared = coordinate;
 
 	shared->nslots = slots_wanted(node, pcxt);
-	shared->size = reports_of(node)->size;
+	shared->size = reports_of(node)->methods->size;
 	for (int i = 0; i < shared->nslots; i++)
 		pg_atomic_init_u32(&slot_of(shared, i)->filled, 0);
 	reports_of(node)->shared = shared;
@@ -103,36 +103,39 @@ hgj_reports_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 }
 
 /*
- * Step 2: this worker's report, to be written now, or NULL if nobody asks;
- * *filled says that it has the one of an earlier run.
+ * Step 2, if somebody asks: of this worker's last run, with what an earlier process
+ * in its place has done (a Gather that is rescanned has new ones).
  */
-void *
-hgj_reports_own(HgjReports *reports, bool *filled)
+static void
+report_to_leader(CustomScanState *node)
 {
+	HgjReports *reports = reports_of(node);
+	HgjSharedReports *shared = reports->shared;
 	ReportSlot *slot;
+	void	   *now;
 
-	if (ParallelWorkerNumber >= reports->shared->nslots)
-		return NULL;
-	slot = slot_of(reports->shared, ParallelWorkerNumber);
-	*filled = pg_atomic_read_u32(&slot->filled) != 0;
-	return slot->report;
-}
-
-/* It has been written. */
-void
-hgj_reports_publish(HgjReports *reports)
-{
-	pg_write_barrier();
-	pg_atomic_write_u32(&slot_of(reports->shared, ParallelWorkerNumber)->filled,
-						1);
+	if (ParallelWorkerNumber >= shared->nslots || reports->reported)
+		return;
+	slot = slot_of(shared, ParallelWorkerNumber);
+	now = palloc(shared->size);
+	if (reports->methods->make(node, now))
+	{
+		if (pg_atomic_read_u32(&slot->filled) != 0)
+			reports->methods->add(now, slot->report);
+		memcpy(slot->report, now, shared->size);
+		reports->reported = true;
+		pg_write_barrier();
+		pg_atomic_write_u32(&slot->filled, 1);
+	}
+	pfree(now);
 }
 
 /*
  * Step 3, in the leader.  Shared memory must not be looked at afterwards, and
  * is not.
  */
-void
-hgj_reports_collect(HgjReports *reports, MemoryContext context)
+static void
+collect(HgjReports *reports, MemoryContext context)
 {
 	HgjSharedReports *shared = reports->shared;
 
@@ -157,4 +160,16 @@ hgj_reports_collect(HgjReports *reports, MemoryContext context)
 		pg_read_barrier();
 		memcpy(reports->copies + i * shared->size, slot->report, shared->size);
 	}
+}
+
+/* ShutdownCustomScan callback, in every process. */
+void
+hgj_reports_shutdown(CustomScanState *node)
+{
+	if (reports_of(node)->shared == NULL)
+		return;
+	if (IsParallelWorker())
+		report_to_leader(node);
+	else
+		collect(reports_of(node), node->ss.ps.state->es_query_cxt);
 }

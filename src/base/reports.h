@@ -15,10 +15,22 @@
 
 typedef struct HgjSharedReports HgjSharedReports;
 
-/* Reports have a size that is a node's own, and no pointers in them. */
+/* A kind of node's reports, which have no pointers in them. */
+typedef struct HgjReportMethods
+{
+	Size		size;
+
+	/* What this process has done; false: nothing that is to be reported. */
+	bool		(*make) (CustomScanState *node, void *report);
+
+	/* Add what an earlier process in the same place has reported. */
+	void		(*add) (void *report, const void *earlier);
+} HgjReportMethods;
+
 typedef struct HgjReports
 {
-	Size		size;			/* of a report */
+	const HgjReportMethods *methods;
+	bool		reported;		/* this worker has */
 	HgjSharedReports *shared;	/* NULL: there is no shared memory */
 	int			n;				/* the leader's copies, by worker; all zeroes */
 	char	   *copies;			/* where a worker has not reported */
@@ -39,9 +51,6 @@ extern void hgj_reports_share_again(CustomScanState *node,
 									ParallelContext *pcxt, void *coordinate);
 extern void hgj_reports_attach(CustomScanState *node, shm_toc *toc,
 							   void *coordinate);
-
-extern void *hgj_reports_own(HgjReports *reports, bool *filled);
-extern void hgj_reports_publish(HgjReports *reports);
-extern void hgj_reports_collect(HgjReports *reports, MemoryContext context);
+extern void hgj_reports_shutdown(CustomScanState *node);
 
 #endif							/* HGJ_REPORTS_H */

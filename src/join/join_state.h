@@ -249,7 +249,6 @@ typedef struct HgjJoinState
 	HgjRunStats stats;
 	HgjJoinCounts counts;
 	HgjLogged	logged;
-	bool		reported;		/* this worker has */
 } HgjJoinState;
 
 /* Is there anything to be done pair by pair (hgj_confirm_match())? */

@@ -50,7 +50,7 @@ static const CustomExecMethods exec_methods = {
 	.InitializeDSMCustomScan = hgj_reports_share,
 	.ReInitializeDSMCustomScan = hgj_reports_share_again,
 	.InitializeWorkerCustomScan = hgj_reports_attach,
-	.ShutdownCustomScan = hgj_shutdown,
+	.ShutdownCustomScan = hgj_reports_shutdown,
 	.ExplainCustomScan = hgj_explain
 };
 
@@ -61,7 +61,7 @@ create_state(CustomScan *cscan)
 												   T_CustomScanState);
 
 	state->css.methods = &exec_methods;
-	state->reports.size = sizeof(HgjRunReport);
+	state->reports.methods = &hgj_join_reports;
 	return (Node *) state;
 }
 

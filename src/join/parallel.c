@@ -15,7 +15,6 @@
  */
 #include "compat.h"
 
-#include "access/parallel.h"
 #include "join/join_state.h"
 #include "join/parallel.h"
 
@@ -73,34 +72,19 @@ hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
 	to->dictionary_full |= from->dictionary_full;
 }
 
-/* A worker's report: of its last run, with the account of all runs. */
+static bool
+make_report(CustomScanState *node, void *report)
+{
+	HgjRunReport *run = report;
+
+	hgj_make_report((HgjJoinState *) node, run);
+	return run->stats.built;
+}
+
 static void
-report_to_leader(HgjJoinState *state)
+add_report(void *report, const void *earlier)
 {
-	bool		filled;
-	HgjRunReport *own = hgj_reports_own(&state->reports, &filled);
-	HgjRunReport now;
-
-	if (own == NULL || !state->stats.built || state->reported)
-		return;
-	hgj_make_report(state, &now);
-	if (filled)
-		hgj_add_report(&now, own);
-	*own = now;
-	state->reported = true;
-	hgj_reports_publish(&state->reports);
+	hgj_add_report(report, earlier);
 }
 
-/* ShutdownCustomScan callback, in every process. */
-void
-hgj_shutdown(CustomScanState *node)
-{
-	HgjJoinState *state = (HgjJoinState *) node;
-
-	if (state->reports.shared == NULL)
-		return;
-	if (IsParallelWorker())
-		report_to_leader(state);
-	else
-		hgj_reports_collect(&state->reports, state->context);
-}
+const HgjReportMethods hgj_join_reports = {sizeof(HgjRunReport), make_report, add_report};

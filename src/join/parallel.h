@@ -28,6 +28,6 @@ struct HgjRunReport
 extern void hgj_make_report(const HgjJoinState *state, HgjRunReport *report);
 extern void hgj_add_report(HgjRunReport *report, const HgjRunReport *other);
 
-extern void hgj_shutdown(CustomScanState *node);
+extern const HgjReportMethods hgj_join_reports;
 
 #endif							/* HGJ_PARALLEL_H */

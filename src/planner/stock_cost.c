@@ -311,33 +311,29 @@ hgj_without_slower_process(List *paths, List *others)
 	return result;
 }
 
-/* What an aggregation of PostgreSQL's reads, or NULL: it is none. */
-static Path **
-aggregated(Path *path)
-{
-	switch (nodeTag(path))
-	{
-		case T_AggPath:
-			return &((AggPath *) path)->subpath;
-		case T_GroupPath:
-			return &((GroupPath *) path)->subpath;
-		default:
-			return NULL;
-	}
-}
-
-/* The same aggregation over `input`. */
+/* The same aggregation of PostgreSQL's over `input`. */
 static Path *
-aggregation_over(Path *path, Path *input)
+aggregation_over(const Path *path, Path *input)
 {
-	const Path *old = *aggregated(path);
+	const Path *old = only_subpath(path);
 	Path	   *copy;
 
 	if (IsA(path, AggPath))
-		copy = memcpy(makeNode(AggPath), path, sizeof(AggPath));
+	{
+		AggPath    *agg = makeNode(AggPath);
+
+		*agg = *(const AggPath *) path;
+		agg->subpath = input;
+		copy = &agg->path;
+	}
 	else
-		copy = memcpy(makeNode(GroupPath), path, sizeof(GroupPath));
-	*aggregated(copy) = input;
+	{
+		GroupPath  *group = makeNode(GroupPath);
+
+		*group = *(const GroupPath *) path;
+		group->subpath = input;
+		copy = &group->path;
+	}
 	copy->parallel_safe = path->parallel_safe && input->parallel_safe;
 	copy->startup_cost += input->startup_cost - old->startup_cost;
 	copy->total_cost += input->total_cost - old->total_cost;
@@ -357,20 +353,21 @@ hgj_aggregate_gathered(RelOptInfo *output_rel, const RelOptInfo *input_rel)
 
 	foreach(lc1, output_rel->pathlist)
 	{
-		Path	   *path = lfirst(lc1);
-		Path	  **input = aggregated(path);
+		const Path *path = lfirst(lc1);
+		const Path *input = only_subpath(path);
 		Cost		overcharged;
 
-		if (input == NULL || !aggregates_join(path) || gathers(path, &overcharged))
+		if ((!IsA(path, AggPath) && !IsA(path, GroupPath)) ||
+			!aggregates_join(path) || gathers(path, &overcharged))
 			continue;
 		foreach(lc2, input_rel->pathlist)
 		{
 			Path	   *gathered = lfirst(lc2);
 
 			if (gathers(gathered, &overcharged) &&
-				gathered->param_info == (*input)->param_info &&
-				pathkeys_contained_in((*input)->pathkeys, gathered->pathkeys) &&
-				gathered->total_cost - overcharged < (*input)->total_cost)
+				gathered->param_info == input->param_info &&
+				pathkeys_contained_in(input->pathkeys, gathered->pathkeys) &&
+				gathered->total_cost - overcharged < input->total_cost)
 			{
 				better = lappend(better, aggregation_over(path, gathered));
 				output_rel->pathlist = foreach_delete_current(output_rel->pathlist, lc1);

@@ -98,4 +98,10 @@ extern const HgjVector *hgj_program_eval(HgjProgram *program,
 /* The input that the program merely returns, or -1: no need to run it. */
 extern int	hgj_program_input(const HgjProgram *program);
 
+/*
+ * Is it a function that says whether strings are equal, or (*invert) that they are
+ * not?  Others of strings are called, row by row.
+ */
+extern bool hgj_is_text_equality(Oid funcid, bool *invert);
+
 #endif							/* HGJ_PROGRAM_H */

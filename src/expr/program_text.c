@@ -44,31 +44,35 @@ typedef struct HgjTextSet
 	uint32	   *slots;			/* number of a string + 1, or 0 */
 } HgjTextSet;
 
-/*
- * Does the function say whether strings are equal?  Then an empty set;
- * otherwise NULL.
- */
-HgjTextSet *
-hgj_text_set_make(Oid funcid, Oid collation, bool is_array, bool *invert)
+bool
+hgj_is_text_equality(Oid funcid, bool *invert)
 {
-	HgjTextSet *set;
-	bool		collated = funcid != F_BYTEAEQ && funcid != F_BYTEANE;
-
 	switch (funcid)
 	{
 		case F_TEXTEQ:
 		case F_BPCHAREQ:
 		case F_BYTEAEQ:
 			*invert = false;
-			break;
+			return true;
 		case F_TEXTNE:
 		case F_BPCHARNE:
 		case F_BYTEANE:
 			*invert = true;
-			break;
+			return true;
 		default:
-			return NULL;
+			return false;
 	}
+}
+
+/* An empty set for hgj_is_text_equality()'s functions; otherwise NULL. */
+HgjTextSet *
+hgj_text_set_make(Oid funcid, Oid collation, bool is_array, bool *invert)
+{
+	HgjTextSet *set;
+	bool		collated = funcid != F_BYTEAEQ && funcid != F_BYTEANE;
+
+	if (!hgj_is_text_equality(funcid, invert))
+		return NULL;
 	if (collated && (!OidIsValid(collation) ||
 					 !get_collation_isdeterministic(collation)))
 		return NULL;

@@ -42,6 +42,7 @@
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
+#include "expr/program.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -165,6 +166,23 @@ attributes_walked(Oid relid, AttrNumber last)
 	return 0;
 }
 
+/* Does the operator compare strings in another way than for being equal? */
+static bool
+calls_for_strings(Oid opno, List *args)
+{
+	bool		invert;
+
+	switch (exprType(linitial(args)))
+	{
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+			return !hgj_is_text_equality(get_opcode(opno), &invert);
+		default:
+			return false;
+	}
+}
+
 /* Is it an expression that runs over vectors of fixed-width values or of text? */
 static bool
 not_for_vectors(Node *node, void *context)
@@ -197,7 +215,13 @@ not_for_vectors(Node *node, void *context)
 						!OidIsValid(get_element_type(exprType(node)));
 			}
 		case T_OpExpr:
+			return calls_for_strings(((OpExpr *) node)->opno,
+									 ((OpExpr *) node)->args) ||
+				expression_tree_walker(node, not_for_vectors, context);
 		case T_ScalarArrayOpExpr:
+			return calls_for_strings(((ScalarArrayOpExpr *) node)->opno,
+									 ((ScalarArrayOpExpr *) node)->args) ||
+				expression_tree_walker(node, not_for_vectors, context);
 		case T_BoolExpr:
 		case T_NullTest:
 		case T_RelabelType:

@@ -79,4 +79,40 @@ select q, hgj_check(q) as says from unnest(array[
 select hgj_check_ways('select count(*), sum(l.id), sum(r.id) from hot l join hot r using (k8)');
 select hgj_check('select l.id, r.id from hot l full join hot r on l.k = r.k');
 
+-- semi and anti joins that build with the side whose rows they return: all of these do,
+-- where building is dear
+set hashgraph_join.build_tuple_cost = 0.1;
+create temp table ninth as select * from a where id % 9 = 0;
+insert into ninth select * from ninth where id % 2 = 0;
+analyze ninth;
+create function right_form(q text) returns text language plpgsql set hashgraph_join.force = on as $$
+declare
+	line text;
+	found text := 'no';
+begin
+	for line in execute 'explain (costs off) ' || q loop
+		found := coalesce(substring(line from 'Join Type: (Right .*)'), found);
+	end loop;
+	return found;
+end $$;
+select right_form(q), hgj_check_ways(q) as says, q from unnest(array[
+	'select s.id, s.t from ninth s where exists (select from a where s.k = a.k)',
+	'select s.id, s.t from ninth s where not exists (select from a where s.k = a.k and a.v > 20)',
+	'select s.id from ninth s where exists (select from a where s.t = a.t and a.v > s.w)',
+	'select s.id from ninth s where not exists (select from a where s.t = a.t and a.v > s.w)',
+	'select s.id from ninth s where exists (select from a where s.k8::numeric = a.k)',
+	'select s.id from ninth s where not exists (select from a where s.k8::numeric = a.k and s.id <> a.id)',
+	'select count(*), sum(s.v), max(s.t) from ninth s where s.k in (select k from a where v < 9)',
+	'select s.w, count(*) from ninth s where not exists (select from a where s.k = a.k and a.v > 9) group by s.w']) q;
+select right_form(q), hgj_check(q, nodes) as says, q from (values
+	(2, 'select b.id, s.id from b join ninth s using (k) where exists (select from a where a.k8 = s.k8 and a.id > 500)'),
+	(1, 'select n.g, (select count(*) from ninth s where exists (select from a where s.k = a.k and a.v <> n.g)) from generate_series(1, 20) n(g)'),
+	(1, 'select n.g, x.id from generate_series(1, 5) n(g), lateral (select s.id from ninth s where not exists (select from a where s.k = a.k and a.w > n.g) order by s.id limit 3) x'),
+	(1, 'select s.id from ninth s where exists (select from a where s.k = a.k) for update'),
+	(1, 'select s.id from ninth s where s.id < 300 and exists (select from nulls n where s.k = n.k)'),
+	(1, 'select s.id from ninth s where s.id < 300 and not exists (select from nulls n where s.k = n.k)'),
+	(1, 'select s.id from ninth s left join (select k from a where a.v < 3) x using (k) where x.k is null and s.v < 30')) t(nodes, q);
+select hgj_check_dml('delete from ninth s where exists (select from a where s.k = a.k and a.v > 15)', 'ninth') as says;
+reset hashgraph_join.build_tuple_cost;
+
 select string_agg(join_type, ', ' order by join_type) as seen from hgj_seen;

@@ -29,13 +29,28 @@
 #error "hashgraph_join needs a compiler with 128-bit integers"
 #endif
 
-/* JOIN_RIGHT_ANTI came with 16, JOIN_RIGHT_SEMI with 18. */
+/*
+ * Semi and anti joins that build with the side whose rows they return came with 18
+ * and 16, which offer them to set_join_pathlist_hook.  Until then they are ours
+ * (planner/join_path.c), by numbers that PostgreSQL has not.  As JoinType is an
+ * enum, a switch that names them is one of ints.
+ */
 #if PG_VERSION_NUM >= 160000
-#define HGJ_HAVE_RIGHT_ANTI 1
+#define HGJ_OFFER_RIGHT_ANTI	false
+#else
+#define HGJ_OFFER_RIGHT_ANTI	true
+#define JOIN_RIGHT_ANTI			((JoinType) 28)
 #endif
 #if PG_VERSION_NUM >= 180000
-#define HGJ_HAVE_RIGHT_SEMI 1
+#define HGJ_OFFER_RIGHT_SEMI	false
+#else
+#define HGJ_OFFER_RIGHT_SEMI	true
+#define JOIN_RIGHT_SEMI			((JoinType) 29)
 #endif
+
+/* IS_OUTER_JOIN(), which knows PostgreSQL's only. */
+#define HGJ_IS_OUTER_JOIN(jointype) \
+	(IS_OUTER_JOIN(jointype) || (jointype) == JOIN_RIGHT_ANTI)
 
 /* Faults that tests ask for, where PostgreSQL has assertions (Makefile). */
 #ifdef HGJ_MEM_TEST

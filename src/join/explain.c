@@ -26,7 +26,7 @@
 static const char *
 join_type_name(JoinType jointype)
 {
-	switch (jointype)
+	switch ((int) jointype)
 	{
 		case JOIN_INNER:
 			return "Inner";
@@ -40,14 +40,10 @@ join_type_name(JoinType jointype)
 			return "Semi";
 		case JOIN_ANTI:
 			return "Anti";
-#ifdef HGJ_HAVE_RIGHT_ANTI
 		case JOIN_RIGHT_ANTI:
 			return "Right Anti";
-#endif
-#ifdef HGJ_HAVE_RIGHT_SEMI
 		case JOIN_RIGHT_SEMI:
 			return "Right Semi";
-#endif
 		default:
 			return "???";
 	}

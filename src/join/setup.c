@@ -42,7 +42,7 @@ join_semantics(JoinType jointype, bool inner_unique)
 {
 	HgjSemantics s = {.one_per_outer = inner_unique};
 
-	switch (jointype)
+	switch ((int) jointype)
 	{
 		case JOIN_INNER:
 			s.emit_matches = true;
@@ -63,16 +63,12 @@ join_semantics(JoinType jointype, bool inner_unique)
 		case JOIN_ANTI:
 			s.fill_outer = s.one_per_outer = true;
 			break;
-#ifdef HGJ_HAVE_RIGHT_ANTI
 		case JOIN_RIGHT_ANTI:
 			s.fill_inner = s.mark_inner = true;
 			break;
-#endif
-#ifdef HGJ_HAVE_RIGHT_SEMI
 		case JOIN_RIGHT_SEMI:
 			s.emit_matches = s.mark_inner = s.one_per_inner = true;
 			break;
-#endif
 		default:
 			elog(ERROR, "unsupported join type of a HashGraphJoin: %d",
 				 (int) jointype);

@@ -204,6 +204,8 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 		costs->match.startup -= hash.startup;
 		costs->match.per_tuple -= hash.per_tuple;
 	}
+	if (costs->jointype == JOIN_RIGHT_SEMI || costs->jointype == JOIN_RIGHT_ANTI)
+		costs->match.per_tuple += cpu_operator_cost;	/* its match bit */
 	costs->selectivity = hash_selectivity(root, outerrel, innerrel, hashclauses);
 }
 

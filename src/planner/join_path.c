@@ -14,12 +14,14 @@
  * 3. Pair the cheapest outer and inner paths, parameterised ones included; the
  *	  inner side becomes the build side.  Both orders of an inner join, and the
  *	  left and right forms of an outer join, come as calls of their own.
- * 4. For parallel plans, pair the cheapest partial outer path with a complete
+ * 4. A semi or anti join may build with either side: the one whose rows it returns
+ *	  gets match bits, and wants to be the smaller one by far.
+ * 5. For parallel plans, pair the cheapest partial outer path with a complete
  *	  inner one, which every worker reads and builds for itself.
- * 5. A join of PostgreSQL's that reads slots from a join of ours is charged for
+ * 6. A join of PostgreSQL's that reads slots from a join of ours is charged for
  *	  them when it is compared with one of ours in its place; so is one whose table
  *	  every worker builds.
- * 6. Under hashgraph_join.force, scale our costs down so far that no other path
+ * 7. Under hashgraph_join.force, scale our costs down so far that no other path
  *	  of this relation can push them out, then drop the others.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
@@ -49,7 +51,7 @@ static set_join_pathlist_hook_type previous_hook = NULL;
 static bool
 join_type_supported(JoinType jointype)
 {
-	switch (jointype)
+	switch ((int) jointype)
 	{
 		case JOIN_INNER:
 		case JOIN_LEFT:
@@ -57,12 +59,8 @@ join_type_supported(JoinType jointype)
 		case JOIN_FULL:
 		case JOIN_SEMI:
 		case JOIN_ANTI:
-#ifdef HGJ_HAVE_RIGHT_ANTI
 		case JOIN_RIGHT_ANTI:
-#endif
-#ifdef HGJ_HAVE_RIGHT_SEMI
 		case JOIN_RIGHT_SEMI:
-#endif
 			return true;
 		default:
 			return false;
@@ -109,7 +107,7 @@ collect_hash_clauses(List *restrictlist, RelOptInfo *joinrel,
 		bool		outer_is_left;
 
 		/* an outer join is keyed by its own clauses only */
-		if (IS_OUTER_JOIN(jointype) &&
+		if (HGJ_IS_OUTER_JOIN(jointype) &&
 			RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids))
 			continue;
 		if (!rinfo->can_join || !OidIsValid(rinfo->hashjoinoperator))
@@ -246,7 +244,7 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 }
 
 /*
- * Step 4: the cheapest partial outer path with an inner one of which every
+ * Step 5: the cheapest partial outer path with an inner one of which every
  * worker reads all.  As in hash_inner_and_outer(), join types that return
  * unmatched inner rows are out, because no worker alone knows which those are,
  * and so is everything parameterised.
@@ -396,7 +394,7 @@ returns_batches(const RelOptInfo *rel)
 		 hgj_is_join_path(linitial(rel->partial_pathlist)));
 }
 
-/* Steps 1 to 4 of the head comment; says why there is no path. */
+/* Steps 1 to 5 of the head comment; says why there is no path. */
 static HgjDecline
 consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype,
@@ -455,7 +453,7 @@ our_paths(List *paths)
 }
 
 /*
- * Step 6: once a join relation has a path of ours, force leaves it no other,
+ * Step 7: once a join relation has a path of ours, force leaves it no other,
  * and whether to go parallel is a choice among ours.  The lists stay sorted,
  * and set_cheapest() comes later.
  */
@@ -493,6 +491,26 @@ consider_other_order(PlannerInfo *root, RelOptInfo *joinrel,
 	(void) consider_join(root, joinrel, innerrel, outerrel, JOIN_INNER, &other);
 }
 
+/*
+ * Step 4: a semi or anti join that builds with its left side, where PostgreSQL has
+ * no such join to offer.  Not where a device is asked for: its pipelines keep no
+ * match bits.
+ */
+static void
+consider_right_form(PlannerInfo *root, RelOptInfo *joinrel,
+					RelOptInfo *outerrel, RelOptInfo *innerrel,
+					JoinType jointype, JoinPathExtraData *extra)
+{
+	if (hgj_engine == HGJ_ENGINE_CUDA)
+		return;
+	if (jointype == JOIN_SEMI && HGJ_OFFER_RIGHT_SEMI)
+		(void) consider_join(root, joinrel, innerrel, outerrel,
+							 JOIN_RIGHT_SEMI, extra);
+	else if (jointype == JOIN_ANTI && HGJ_OFFER_RIGHT_ANTI)
+		(void) consider_join(root, joinrel, innerrel, outerrel,
+							 JOIN_RIGHT_ANTI, extra);
+}
+
 static void
 hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 				  RelOptInfo *outerrel, RelOptInfo *innerrel,
@@ -508,6 +526,7 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 		return;
 
 	decline = consider_join(root, joinrel, outerrel, innerrel, jointype, extra);
+	consider_right_form(root, joinrel, outerrel, innerrel, jointype, extra);
 	if (jointype == JOIN_INNER &&
 		(hgj_has_uncharged_lookups(joinrel->pathlist) ||
 		 hgj_has_uncharged_lookups(joinrel->partial_pathlist)))

@@ -159,7 +159,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	adjust_child_cost(root, inner_plan, lsecond(best_path->custom_paths),
 					  hash_rinfos);
 	restrictlist = order_clauses(root, restrictlist);
-	if (IS_OUTER_JOIN(jointype))
+	if (HGJ_IS_OUTER_JOIN(jointype))
 		extract_actual_join_clauses(restrictlist, rel->relids,
 									&joinquals, &otherquals);
 	else

@@ -49,6 +49,31 @@ set work_mem = '64kB';
 select what, hgj_check(q) from ways;
 reset work_mem;
 
+-- every column as what a filter, a key filter and the output read, in every order:
+-- attributes of one length in all rows, of several, NULL in some, missing in others
+create table walks (a int, t text, b int, u char(4), c int8, v varchar, d int, e numeric(9,2)) with (autovacuum_enabled = off);
+insert into walks select g % 97, repeat('t', g % 7), g % 89, 'u' || g % 9, g % 83, case when g % 3000 > 900 then 'v' || g % 101 end,
+	case when g % 3000 < 2100 or g % 5 > 0 then g % 79 end, g % 1000 / 7.0 from generate_series(1, 6000) g;
+alter table walks add column f int default 13;
+insert into walks select a, t, b, u, c, v, d, e, b from walks where e > 70;
+analyze walks;
+create table few (k int) with (autovacuum_enabled = off);
+insert into few select 3 * g from generate_series(1, 9) g;
+analyze few;
+create view reads(q) as
+	select format('select count(*), sum(a), sum(b), sum(c), sum(d), sum(e), sum(f), max(t), min(u), max(v), count(v) from walks join few x on %s = x.k join few y on %s = y.k where %s', k1, k2, qual)
+	from unnest('{a,b,c,d,f}'::text[]) k1, unnest('{a,b,c,d,f}'::text[]) k2,
+		unnest('{true,a > 40,v > ''v3'',e < 50,length(t) < 5,1 / (a + 1) >= 0}'::text[]) qual
+	where k1 <> k2;
+set hashgraph_join.filter = on;
+select hgj_check(q, 2) as says, count(*) from reads group by 1;
+reset hashgraph_join.filter;
+select hgj_check(q, 2) as says, count(*) from reads group by 1;
+select hgj_check(format('select t, %s, x.k from walks left join few x on %s = x.k where %s', array_to_string(o, ', '), k, qual)) as says, count(*)
+from unnest('{a,c,f}'::text[]) k, (values ('{a,b}'::text[]), ('{v,a,d,a}'), ('{e,u,f}'), ('{f,b,v,t}')) o(o),
+	unnest('{true,d < 20,u = ''u3'',v is null,f <> 13}'::text[]) qual
+group by 1;
+
 -- quals: none, some and all rows pass; errors, subqueries, parameters
 select hgj_check(format('select n.*, o from nulls n join other on b = k where %s', qual)) as says, qual from unnest('{
 	true, a < 10, a is null, c like ''xx%'', c is null and d, b + a > 30, d, not d, "e is not null", f = 3, "f <> 3 or c is null",

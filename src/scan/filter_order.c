@@ -11,7 +11,9 @@
  *	  rows that the first leaves; and so on (Babu and others 2004, "Adaptive
  *	  Ordering of Pipelined Stream Filters").  Two filters that drop the same
  *	  rows are therefore not both asked.  What does not save more than it costs is
- *	  left out until a later profile says otherwise.
+ *	  left out until a later profile says otherwise.  The scan's own quals are one
+ *	  of the filters, which is never left out, and comes first where it must not
+ *	  wait, or nothing is known.
  * 3. Every so many rows there is another trial, and the oldest rows leave the
  *	  profile.
  *
@@ -35,10 +37,10 @@
 /* ---- step 1 ------------------------------------------------------------- */
 
 /* Those that can be asked, and that are worth it. */
-static uint8
+static HgjFilterSet
 find_ready(HgjPageSieve *sieve, const HgjSource *source)
 {
-	uint8		ready = 0;
+	HgjFilterSet ready = 0;
 
 	for (int f = 0; f < sieve->nfilters; f++)
 	{
@@ -57,7 +59,7 @@ find_ready(HgjPageSieve *sieve, const HgjSource *source)
 /* ---- step 2 ------------------------------------------------------------- */
 
 static uint32
-count_dropped(const uint8 *masks, uint32 n, uint8 bit)
+count_dropped(const HgjFilterSet *masks, uint32 n, HgjFilterSet bit)
 {
 	uint32		dropped = 0;
 
@@ -66,43 +68,76 @@ count_dropped(const uint8 *masks, uint32 n, uint8 bit)
 	return dropped;
 }
 
-/* Of the filters in `left`, the best for n rows; -1: none is good enough. */
-static int
-best_filter(const HgjPageSieve *sieve, uint8 left, const uint8 *masks, uint32 n)
+/*
+ * Would asking the filter save less than it costs?  That is asked of a chain's
+ * filters; whether a join's own pays is up to its engine.
+ */
+static bool
+does_not_pay(const HgjPageSieve *sieve, int f, double dropped, bool before_quals)
 {
+	const HgjKeyFilter *filter = &sieve->filters[f];
+	double		saved = sieve->read_cost + filter->saved +
+		(before_quals ? sieve->quals_cost : 0);
+
+	return sieve->stats && hgj_filter != HGJ_FILTER_ON &&
+		dropped * saved <= filter->cost;
+}
+
+/*
+ * Of the filters in `left`, the best for n rows; -1: none is good enough.
+ */
+static int
+best_filter(const HgjPageSieve *sieve, HgjFilterSet left,
+			const HgjFilterSet *masks, uint32 n)
+{
+	bool		before_quals = (left & (1 << HGJ_QUALS_PLACE)) != 0;
 	int			best = -1;
 	double		best_rank = -1;
 
-	for (int f = 0; f < sieve->nfilters; f++)
+	for (int f = 0; f <= HGJ_QUALS_PLACE; f++)
 	{
-		const HgjKeyFilter *filter = &sieve->filters[f];
+		double		cost = f == HGJ_QUALS_PLACE ? sieve->quals_cost :
+			sieve->filters[f].cost;
 		double		dropped;
 
 		if ((left & (1 << f)) == 0)
 			continue;
 		dropped = n > 0 ? (double) count_dropped(masks, n, 1 << f) / n : 0;
-		if (hgj_filter != HGJ_FILTER_ON &&
-			dropped * (sieve->read_cost + filter->saved) <= filter->cost)
+		if (f != HGJ_QUALS_PLACE && does_not_pay(sieve, f, dropped, before_quals))
 			continue;
-		if (dropped / filter->cost > best_rank)
+		if (dropped / cost > best_rank)
 		{
 			best = f;
-			best_rank = dropped / filter->cost;
+			best_rank = dropped / cost;
 		}
 	}
 	return best;
 }
 
+/* The filters that are to have a place: those that are ready, and the quals. */
+static HgjFilterSet
+candidates(const HgjPageSieve *sieve)
+{
+	return sieve->ready |
+		(hgj_page_quals_exist(sieve->quals) ? 1 << HGJ_QUALS_PLACE : 0);
+}
+
 static void
 choose_order(HgjPageSieve *sieve)
 {
-	uint8		masks[HGJ_PROFILE_ROWS];
+	HgjFilterSet masks[HGJ_PROFILE_ROWS];
+	HgjFilterSet left = candidates(sieve);
 	uint32		n = sieve->nprofile;
-	uint8		left = sieve->ready;
 	int			f;
 
-	memcpy(masks, sieve->profile, n);
+	memcpy(masks, sieve->profile, n * sizeof(HgjFilterSet));
 	sieve->norder = 0;
+	if ((left & (1 << HGJ_QUALS_PLACE)) && !sieve->quals->may_wait)
+	{
+		/* the profile is of rows that have passed them */
+		sieve->order[sieve->norder++] = HGJ_QUALS_PLACE;
+		left &= ~(1 << HGJ_QUALS_PLACE);
+	}
 	while ((f = best_filter(sieve, left, masks, n)) >= 0)
 	{
 		uint32		stay = 0;
@@ -118,47 +153,59 @@ choose_order(HgjPageSieve *sieve)
 	}
 }
 
-/* All that are ready, in the planner's order. */
+/* All that are ready, behind the quals, in the planner's order. */
 static void
 take_all(HgjPageSieve *sieve)
 {
+	HgjFilterSet all = candidates(sieve);
+
 	sieve->norder = 0;
+	if (all & (1 << HGJ_QUALS_PLACE))
+		sieve->order[sieve->norder++] = HGJ_QUALS_PLACE;
 	for (int f = 0; f < sieve->nfilters; f++)
-		if (sieve->ready & (1 << f))
+		if (all & (1 << f))
 			sieve->order[sieve->norder++] = f;
 }
 
-/* Tell the joins, and EXPLAIN, which of them are asked. */
+/* Tell the joins, and EXPLAIN, which of them are asked, and in which order. */
 static void
 announce_order(HgjPageSieve *sieve)
 {
-	for (int f = 0; f < sieve->nfilters; f++)
-		sieve->stats[f].place = 0;
+	HgjFilterSet asked = 0;
+	int			place = 0;
+
 	for (int i = 0; i < sieve->norder; i++)
-		sieve->stats[sieve->order[i]].place = i + 1;
+		asked |= 1 << sieve->order[i];
 	for (int f = 0; f < sieve->nfilters; f++)
 	{
 		HgjSource  *asks = sieve->filters[f].asks;
 
 		if (sieve->ready & (1 << f))
-			asks->filter->chosen(asks->sieve_of, sieve->stats[f].place > 0);
+			asks->filter->chosen(asks->sieve_of, (asked & (1 << f)) != 0);
 	}
+	if (sieve->stats == NULL)
+		return;
+	for (int f = 0; f < sieve->nfilters; f++)
+		sieve->stats[f].place = 0;
+	for (int i = 0; i < sieve->norder; i++)
+		if (sieve->order[i] != HGJ_QUALS_PLACE)
+			sieve->stats[sieve->order[i]].place = ++place;
 }
 
 /* Before a batch is filled: steps 1 and 2. */
 void
 hgj_key_filters_begin(HgjPageSieve *sieve, const HgjSource *source)
 {
-	uint8		ready = find_ready(sieve, source);
+	HgjFilterSet ready = find_ready(sieve, source);
 
-	if (ready != sieve->ready)
+	if (ready != sieve->ready || sieve->norder == 0)
 	{
 		sieve->ready = ready;
 		sieve->nprofile = sieve->next_profile = 0;
+		sieve->profile_is_new = false;
 		take_all(sieve);
 	}
-	sieve->active = ready != 0;
-	if (sieve->stats == NULL || ready == 0)
+	if (sieve->profile == NULL || ready == 0)
 		return;
 	if (sieve->profile_is_new && sieve->nprofile >= HGJ_FEWEST_PROFILE_ROWS)
 		choose_order(sieve);
@@ -172,14 +219,14 @@ hgj_key_filters_begin(HgjPageSieve *sieve, const HgjSource *source)
 bool
 hgj_key_filters_on_trial(const HgjPageSieve *sieve)
 {
-	return sieve->stats &&
+	return sieve->profile && sieve->ready != 0 &&
 		(sieve->nprofile < HGJ_FEWEST_PROFILE_ROWS ||
 		 sieve->since_trial >= HGJ_ROWS_PER_TRIAL);
 }
 
 /* What n rows of a trial have passed. */
 void
-hgj_key_filters_note(HgjPageSieve *sieve, const uint8 *masks, uint32 n)
+hgj_key_filters_note(HgjPageSieve *sieve, const HgjFilterSet *masks, uint32 n)
 {
 	for (uint32 i = 0; i < n; i++)
 	{

@@ -12,7 +12,7 @@
 
 #include "access/heapam.h"
 #include "nodes/execnodes.h"
-#include "scan/heap_columns.h"
+#include "scan/page_columns.h"
 #include "storage/bufmgr.h"
 
 typedef struct HgjHeapPages

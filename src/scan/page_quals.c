@@ -8,10 +8,12 @@
  *	  the rest.  A qual that can raise an error, or that must not see rows which
  *	  another one hides, never runs before a qual that comes earlier in the
  *	  plan.
- * 2. Of a new page, decode the columns that the former read.
- * 3. Run the former over the page's tuples, the rest with ExecQual on what is
- *	  left, tuple by tuple.  Where not every row may be wanted, a tuple whose
- *	  quals may raise an error waits till the rows before it have been returned.
+ * 2. Decode the columns that the former read, of the rows that are left of a page
+ *	  (page_columns.c).  Where no qual can raise an error or is volatile, key
+ *	  filters may have dropped some already (page_sieve.c).
+ * 3. Run the former over these rows, the rest with ExecQual on what is left, tuple
+ *	  by tuple.  Where not every row may be wanted, a tuple whose quals may raise
+ *	  an error waits till the rows before it have been returned.
  *
  * Memory: the context that is current at executor start.  No locks; the page is
  * pinned by heap_pages.c.
@@ -23,6 +25,7 @@
 #include "executor/executor.h"
 #include "expr/demand.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "scan/page_quals.h"
 
 /*
@@ -53,18 +56,17 @@ hgj_scan_lookup(void *arg, const Var *var)
  * can neither fail nor leak runs before one that comes earlier.
  */
 void
-hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source, TupleDesc desc)
+hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source,
+					HgjPageColumns *columns)
 {
 	PlanState  *child = source->child;
+	List	   *all = source->leave_quals ? NIL : child->plan->qual;
 	List	   *rest;
-	List	   *inputs = NIL;
-	AttrNumber *attnos;
-	int		   *places;
-	int			n = 0;
+	List	   *attnos = NIL;
 	ListCell   *lc;
 
-	rest = hgj_program_compile_quals(source->leave_quals ? NIL : child->plan->qual, child,
-									 hgj_scan_lookup, &inputs, true, &quals->program);
+	rest = hgj_program_compile_quals(all, child, hgj_scan_lookup, &attnos, true,
+									 &quals->program);
 	quals->node = castNode(SeqScanState, child);
 	if (quals->program == NULL && rest != NIL)
 		quals->rest = child->qual;	/* all of them; a subplan has one state only */
@@ -72,43 +74,27 @@ hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source, TupleDesc desc)
 		quals->rest = ExecInitQual(rest, child);
 	source->row_quals = rest;
 	quals->rest_may_raise = hgj_may_raise((Node *) rest, child->state);
+	quals->may_wait = !hgj_may_raise((Node *) all, child->state) &&
+		!contain_volatile_functions((Node *) all);
 
-	attnos = palloc(mul_size(list_length(inputs) + 1, sizeof(AttrNumber)));
-	places = palloc(mul_size(list_length(inputs) + 1, sizeof(int)));
-	foreach(lc, inputs)
-		attnos[n++] = lfirst_int(lc);
-	hgj_heap_columns_init(&quals->input, desc, attnos, n, places);
-	quals->input_targets = palloc0(mul_size(n + 1, sizeof(HgjHeapTarget)));
-	quals->input_buffers = palloc0(mul_size(n + 1, sizeof(HgjBuffer)));
-	quals->input_vectors = palloc0(mul_size(n + 1, sizeof(HgjVector *)));
-	for (int i = 0; i < n; i++)
+	quals->inputs = palloc(mul_size(list_length(attnos) + 1, sizeof(int)));
+	quals->input_vectors = palloc0(mul_size(list_length(attnos) + 1,
+											sizeof(HgjVector *)));
+	foreach(lc, attnos)
 	{
-		HgjBuffer  *buffer = &quals->input_buffers[i];
+		int			c = hgj_page_columns_add(columns, lfirst_int(lc));
 
-		hgj_buffer_reserve(CurrentMemoryContext, buffer,
-						   quals->input.columns[places[i]].width,
-						   MaxHeapTuplesPerPage);
-		quals->input_targets[places[i]].vector = &buffer->vector;
-		quals->input_vectors[i] = &buffer->vector;
+		quals->input_vectors[quals->ninputs] = &columns->columns[c]->buffer.vector;
+		quals->inputs[quals->ninputs++] = c;
 	}
 }
 
-/* Step 2: what the program reads of all tuples of a new page. */
+/* A new page: no row of it has gone through the quals. */
 void
-hgj_page_quals_begin(HgjPageQuals *quals, HgjHeapPages *pages)
+hgj_page_quals_begin(HgjPageQuals *quals, const HgjPageColumns *columns)
 {
 	quals->looked_at = 0;
-	quals->page_rows = pages->ntuples;
-	pages->ntuples = 0;
-	if (quals->program == NULL || quals->page_rows == 0)
-		return;
-	for (int i = 0; i < quals->input.ncols; i++)
-		hgj_vector_all_valid(quals->input_targets[i].vector, MaxHeapTuplesPerPage);
-	hgj_heap_columns_read(&quals->input, pages->tuples, quals->page_rows, pages->kind,
-						  quals->input_targets, &pages->prefetch);
-	if (!quals->started)
-		hgj_program_start(quals->program, quals->node->ss.ps.ps_ExprContext);
-	quals->started = true;
+	quals->page_rows = columns->nrows;
 }
 
 /*
@@ -123,24 +109,25 @@ hgj_page_quals_may_raise(const HgjPageQuals *quals, const HgjSource *source)
 }
 
 /*
- * Run the program for tuples first to *end - 1; quals->selection gets those that
- * pass.  If one of them raises an error that is put off, *end becomes that one.
+ * Step 2 and the first half of 3, for n rows of quals->selection.  Returns how many
+ * pass; if one of the rows raises an error that is put off, *end becomes that one.
  */
 static uint32
-run_program(HgjPageQuals *quals, uint32 first, uint32 *end, bool careful)
+run_program(HgjPageQuals *quals, HgjPageColumns *columns, const uint32 *rows,
+			uint32 n, uint32 *end, bool careful)
 {
-	const uint32 *sel = first > 0 ? quals->selection : NULL;
-	uint32		n = *end - first;
 	uint32		stop;
 	uint32		passed;
 
+	hgj_page_columns_read(columns, quals->inputs, quals->ninputs);
+	if (!quals->started)
+		hgj_program_start(quals->program, quals->node->ss.ps.ps_ExprContext);
+	quals->started = true;
 	quals->stopped = false;
-	for (uint32 i = 0; i < n && sel; i++)
-		quals->selection[i] = first + i;
 	if (!careful || n == 1)
-		return hgj_program_filter(quals->program, quals->input_vectors, sel, n,
+		return hgj_program_filter(quals->program, quals->input_vectors, rows, n,
 								  quals->selection);
-	passed = hgj_program_filter_until(quals->program, quals->input_vectors, sel, n,
+	passed = hgj_program_filter_until(quals->program, quals->input_vectors, rows, n,
 									  quals->selection, &stop);
 	quals->stopped = stop < *end;
 	*end = Min(*end, stop);
@@ -174,47 +161,84 @@ run_rest(HgjPageQuals *quals, const HgjHeapPages *pages, uint32 n)
 }
 
 /*
- * Step 3: tuples that pass the quals go to the front of the current page's list.
- * All that are left are looked at, or as many as careful lets.
+ * Both halves of step 3, for n rows (NULL: the page's first); as run_program().
  */
-void
-hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source, HgjHeapPages *pages)
+static uint32
+run_both(HgjPageQuals *quals, const HgjHeapPages *pages,
+		 HgjPageColumns *columns, const uint32 *rows, uint32 n, uint32 *end,
+		 bool careful)
 {
-	uint32		first = quals->looked_at;
-	uint32		end = quals->page_rows;
-	uint32		n;
-
-	if (source->careful && hgj_page_quals_may_raise(quals, source))
-	{
-		end = first + 1;
-		source->rows_singly++;
-	}
-	else if (quals->program == NULL && quals->rest == NULL && first == 0)
-	{
-		pages->ntuples = quals->looked_at = end;
-		return;
-	}
-	n = end - first;
 	if (quals->program)
-		n = run_program(quals, first, &end, source->careful);
+		n = run_program(quals, columns, rows, n, end, careful);
 	else
 		for (uint32 i = 0; i < n; i++)
-			quals->selection[i] = first + i;
+			quals->selection[i] = rows ? rows[i] : i;
 	if (quals->rest && n > 0)
 		n = run_rest(quals, pages, n);
+	return n;
+}
 
-	InstrCountFiltered1(quals->node, end - first - n);
-	if (n < end - first || pages->ntuples < first)
+/*
+ * Steps 2 and 3 for a page of which some rows may have been dropped already: those
+ * that pass are left of it.
+ */
+static void
+run_at_once(HgjPageQuals *quals, const HgjHeapPages *pages,
+			HgjPageColumns *columns)
+{
+	uint32		n = columns->nrows;
+	uint32		end = n;
+	uint32		passed = n;
+
+	if (n > 0 && hgj_page_quals_exist(quals))
+		passed = run_both(quals, pages, columns, columns->all ? NULL : columns->rows,
+						  n, &end, false);
+	InstrCountFiltered1(quals->node, n - passed);
+	if (passed < n)
 	{
-		HeapTupleHeader *tuples = pages->tuples + pages->ntuples;
-		OffsetNumber *offsets = pages->offsets + pages->ntuples;
-
-		for (uint32 i = 0; i < n; i++)
-			tuples[i] = pages->tuples[quals->selection[i]];
-		for (uint32 i = 0; i < n && pages->want_offsets; i++)
-			offsets[i] = pages->offsets[quals->selection[i]];
+		memcpy(columns->rows, quals->selection, passed * sizeof(uint32));
+		columns->nrows = passed;
+		columns->all = false;
 	}
-	pages->ntuples += n;
+	quals->looked_at = quals->page_rows;
+}
+
+/*
+ * Step 3 for the rows of a page that have not gone through the quals, or as many of
+ * them as careful lets: those that pass join those that are left.
+ */
+void
+hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
+				   const HgjHeapPages *pages, HgjPageColumns *columns)
+{
+	bool		singly = source->careful && hgj_page_quals_may_raise(quals, source);
+	uint32		first = quals->looked_at;
+	uint32		end = singly ? first + 1 : quals->page_rows;
+	uint32		left = first > 0 ? columns->nrows : 0;
+	uint32		rows[MaxHeapTuplesPerPage];
+	uint32		passed;
+
+	if (first == 0 && !singly &&
+		(!source->careful || quals->may_wait))
+	{
+		run_at_once(quals, pages, columns);
+		return;
+	}
+	source->rows_singly += singly;
+	for (uint32 row = first; row < end; row++)
+		rows[row - first] = row;
+	if (first == 0)
+	{
+		/* columns are read once, for all of them */
+		if (quals->program)
+			hgj_page_columns_read(columns, quals->inputs, quals->ninputs);
+		columns->all = false;
+	}
+	passed = run_both(quals, pages, columns, rows, end - first, &end,
+					  source->careful);
+	InstrCountFiltered1(quals->node, end - first - passed);
+	memcpy(columns->rows + left, quals->selection, passed * sizeof(uint32));
+	columns->nrows = left + passed;
 	quals->looked_at = end;
 }
 

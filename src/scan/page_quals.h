@@ -11,8 +11,8 @@
 #include "compat.h"
 
 #include "expr/program.h"
-#include "scan/heap_columns.h"
 #include "scan/heap_pages.h"
+#include "scan/page_columns.h"
 #include "scan/source.h"
 
 typedef struct HgjPageQuals
@@ -21,11 +21,11 @@ typedef struct HgjPageQuals
 	uint32		page_rows;		/* all tuples of the page, of which ... */
 	uint32		looked_at;		/* ... so many have gone through the quals */
 	bool		stopped;		/* the one after them raises an error */
+	bool		may_wait;		/* nobody notices if some rows never do */
 
 	/* quals over vectors, then those that ExecQual runs */
-	HgjHeapColumns input;		/* columns that the former read */
-	HgjHeapTarget *input_targets;
-	HgjBuffer  *input_buffers;
+	int		   *inputs;			/* columns that the former read */
+	int			ninputs;
 	const HgjVector **input_vectors;	/* by the program's numbers */
 	HgjProgram *program;
 	bool		started;		/* it has run in this execution */
@@ -37,13 +37,21 @@ typedef struct HgjPageQuals
 
 extern int	hgj_scan_lookup(void *attnos, const Var *var);
 extern void hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source,
-								TupleDesc desc);
-extern void hgj_page_quals_begin(HgjPageQuals *quals, HgjHeapPages *pages);
+								HgjPageColumns *columns);
+extern void hgj_page_quals_begin(HgjPageQuals *quals,
+								 const HgjPageColumns *columns);
 extern bool hgj_page_quals_may_raise(const HgjPageQuals *quals,
 									 const HgjSource *source);
 extern void hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
-							   HgjHeapPages *pages);
+							   const HgjHeapPages *pages, HgjPageColumns *columns);
 extern void hgj_page_quals_reset(HgjPageQuals *quals);
+
+/* Are there any? */
+static inline bool
+hgj_page_quals_exist(const HgjPageQuals *quals)
+{
+	return quals->program != NULL || quals->rest != NULL;
+}
 
 /* Have all tuples of the page gone through them? */
 static inline bool

@@ -7,20 +7,24 @@
  * of what the pages source does is for rows that the table's filter will throw
  * out.  So it asks the filter first, page by page.  In a chain of joins it asks
  * the filters of those further up as well, each of which may be asked first
- * (filter_order.c says which ones, and in which order):
+ * (filter_order.c says which ones, in which order, and when it is the turn of the
+ * scan's own quals: in front of them all, where these may raise an error):
  *
- * 1. Read the filter's key columns of the page's tuples, and nothing else.  Rows
- *	  with a NULL key match nothing.
+ * 1. Read the filter's key columns of the rows that are left of the page, and
+ *	  nothing else.  Rows with a NULL key match nothing.
  * 2. Make their key words, and let the join's engine say which may have a match.
- * 3. Only these tuples stay in the page's list.  The next filter is asked about
- *	  them, and the source reads them as if there had been no others.
+ * 3. Only these rows are left.  The next filter is asked about them, and the source
+ *	  reads them as if there had been no others.
  * 4. Now and then a page is a trial: every filter is asked about all of its
- *	  tuples, so that it is known what each lets pass, and whether it is the
+ *	  rows, so that it is known what each lets pass, and whether it is the
  *	  same rows as another.
  *
  * The engine decides when a filter is worth making, from the matches it has found
  * so far (probe.c asks).  Keys that go through a type's own hash function are left
  * alone: hashing them twice would cost more than is saved.
+ *
+ * Where quals come behind a filter, the scan returns fewer rows, and removes fewer
+ * by its filter, than PostgreSQL's would: EXPLAIN ANALYZE says how many it did.
  *
  * Memory: the query's context, a few arrays as long as a page has tuples.  No
  * locks.
@@ -35,6 +39,8 @@
 #define HGJ_WORD_COST		1.0
 #define HGJ_TEXT_WORD_COST	6.0
 #define HGJ_TEST_COST		4.0
+#define HGJ_QUAL_COST		2.0
+#define HGJ_ROW_QUAL_COST	60.0
 
 static double
 words_cost(const HgjSource *asks)
@@ -67,92 +73,118 @@ hgj_page_sieve_add(HgjPageSieve *sieve, HgjSource *asks,
 
 	filter->asks = asks;
 	filter->keys = palloc(mul_size(nkeys, sizeof(int)));
-	hgj_heap_columns_init(&filter->columns, sieve->desc, key_attnos, nkeys,
-						  filter->keys);
-	filter->targets = palloc0(mul_size(nkeys, sizeof(HgjHeapTarget)));
-	filter->buffers = palloc0(mul_size(nkeys, sizeof(HgjBuffer)));
-	for (int i = 0; i < nkeys; i++)
+	filter->dense = palloc(mul_size(nkeys, sizeof(HgjVector *)));
+	filter->room = palloc0(mul_size(nkeys, sizeof(HgjBuffer)));
+	for (int k = 0; k < nkeys; k++)
 	{
-		hgj_buffer_reserve(CurrentMemoryContext, &filter->buffers[i],
-						   filter->columns.columns[i].width,
+		filter->keys[k] = hgj_page_columns_add(sieve->columns, key_attnos[k]);
+		hgj_buffer_reserve(CurrentMemoryContext, &filter->room[k],
+						   sieve->columns->columns[filter->keys[k]]->width,
 						   MaxHeapTuplesPerPage);
-		filter->targets[i].vector = &filter->buffers[i].vector;
 	}
 	filter->words = palloc(mul_size(asks->nwords, sizeof(uint64 *)));
 	for (uint32 w = 0; w < asks->nwords; w++)
 		filter->words[w] = palloc(MaxHeapTuplesPerPage * sizeof(uint64));
-	filter->cost = hgj_heap_columns_cost(&filter->columns) + words_cost(asks) +
-		HGJ_TEST_COST;
 	return filter;
 }
 
 /* Get ready; key_attnos are the table's columns that the source's keys are. */
 void
-hgj_page_sieve_init(HgjPageSieve *sieve, HgjSource *source, TupleDesc desc,
+hgj_page_sieve_init(HgjPageSieve *sieve, HgjPageColumns *columns,
+					HgjPageQuals *quals, HgjSource *source,
 					const AttrNumber *key_attnos)
 {
 	memset(sieve, 0, sizeof(*sieve));
-	sieve->desc = desc;
+	sieve->columns = columns;
+	sieve->quals = quals;
 	sieve->valid = palloc(MaxHeapTuplesPerPage * sizeof(uint32));
 	sieve->passed = palloc((MaxHeapTuplesPerPage + 1) * sizeof(uint32));
+	if (hgj_page_quals_exist(quals) && quals->may_wait)
+		sieve->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
 	(void) hgj_page_sieve_add(sieve, source, key_attnos);
 }
 
-/* Step 1; returns how many rows' keys are not NULL, and *all if all are. */
-static uint32
-read_keys(HgjPageSieve *sieve, HgjKeyFilter *filter, HgjHeapPages *pages,
-		  bool *all)
+/* Once all columns are known, of which the source returns `output`. */
+void
+hgj_page_sieve_costs(HgjPageSieve *sieve, const int *output, int n)
 {
-	uint32		n = pages->ntuples;
+	const HgjPageColumns *columns = sieve->columns;
+	const HgjPageQuals *quals = sieve->quals;
+
+	sieve->read_cost = hgj_page_columns_cost(columns, output, n);
+	sieve->quals_cost = hgj_page_columns_cost(columns, quals->inputs,
+											  quals->ninputs) +
+		(quals->program ? HGJ_QUAL_COST : 0) + (quals->rest ? HGJ_ROW_QUAL_COST : 0);
+	for (int f = 0; f < sieve->nfilters; f++)
+	{
+		HgjKeyFilter *filter = &sieve->filters[f];
+
+		filter->cost = hgj_page_columns_cost(columns, filter->keys,
+											 filter->asks->nkeys) +
+			words_cost(filter->asks) + HGJ_TEST_COST;
+	}
+}
+
+/*
+ * Step 1: the keys of the rows that are left, one behind the other.  Returns how
+ * many are not NULL, and *all if all are.
+ */
+static uint32
+read_keys(HgjPageSieve *sieve, HgjKeyFilter *filter, bool *all)
+{
+	HgjPageColumns *columns = sieve->columns;
+	int			nkeys = filter->asks->nkeys;
+	uint32		n = columns->nrows;
 	uint32		nvalid = 0;
 	bool		nulls = false;
 
-	for (int i = 0; i < filter->columns.ncols; i++)
-		hgj_vector_all_valid(filter->targets[i].vector, MaxHeapTuplesPerPage);
-	hgj_heap_columns_read(&filter->columns, pages->tuples, n, pages->kind,
-						  filter->targets, &pages->prefetch);
-	for (int i = 0; i < filter->columns.ncols; i++)
-		nulls |= filter->targets[i].vector->has_nulls;
+	hgj_page_columns_read(columns, filter->keys, nkeys);
+	for (int k = 0; k < nkeys; k++)
+	{
+		filter->dense[k] = hgj_page_column_dense(columns, filter->keys[k],
+												 &filter->room[k].vector);
+		nulls |= filter->dense[k]->has_nulls;
+	}
 	*all = !nulls;
 	if (!nulls)
 		return n;
-	for (uint32 row = 0; row < n; row++)
+	for (uint32 i = 0; i < n; i++)
 	{
 		bool		null = false;
 
-		for (int i = 0; i < filter->columns.ncols; i++)
-			null |= hgj_vector_is_null(filter->targets[i].vector, row);
-		sieve->valid[nvalid] = row;
+		for (int k = 0; k < nkeys; k++)
+			null |= hgj_vector_is_null(filter->dense[k], i);
+		sieve->valid[nvalid] = i;
 		nvalid += !null;
 	}
 	return nvalid;
 }
 
 /*
- * Steps 1 and 2 for the tuples that are left of the page: the places of those
+ * Steps 1 and 2 for the rows that are left of the page: the places of those
  * that may have a match go to sieve->passed.  Returns how many.
  */
 static uint32
-ask(HgjPageSieve *sieve, int f, HgjHeapPages *pages)
+ask(HgjPageSieve *sieve, int f)
 {
 	HgjKeyFilter *filter = &sieve->filters[f];
+	HgjPageColumns *columns = sieve->columns;
 	HgjSource  *asks = filter->asks;
-	uint32		n = pages->ntuples;
+	uint32		n = columns->nrows;
 	HgjKeys		keys = {0};
 	bool		all;
 	uint32		passed;
 
 	keys.nrows = n;
-	keys.nsel = read_keys(sieve, filter, pages, &all);
+	keys.nsel = read_keys(sieve, filter, &all);
 	keys.sel = all ? NULL : sieve->valid;
 	keys.words = (const uint64_t *const *) filter->words;
 	keys.location = HGJ_ON_HOST;
 	for (int k = 0; k < asks->nkeys; k++)
-		hgj_key_words_vector(&asks->keys[k],
-							 filter->targets[filter->keys[k]].vector, 0, n,
+		hgj_key_words_vector(&asks->keys[k], filter->dense[k], 0, n,
 							 asks->seed, filter->words, 0,
 							 asks->econtext->ecxt_per_tuple_memory);
-	hgj_prefetch_more(&pages->prefetch, HGJ_PREFETCH_LINES);
+	hgj_prefetch_more(columns->prefetch, HGJ_PREFETCH_LINES);
 	passed = asks->filter->ask(asks->sieve_of, &keys, sieve->passed);
 	if (sieve->stats)
 	{
@@ -162,63 +194,84 @@ ask(HgjPageSieve *sieve, int f, HgjHeapPages *pages)
 	return passed;
 }
 
-/* Step 3: the tuples at sieve->passed[0 .. n) stay. */
+/*
+ * Step 4: every filter that can be asked, about all rows of the page that pass the
+ * quals, or, where these may wait, about all; then the quals.
+ */
 static void
-keep_tuples(const HgjPageSieve *sieve, HgjHeapPages *pages, uint32 n)
+run_trial(HgjPageSieve *sieve, HgjSource *source, HgjHeapPages *pages)
 {
-	if (n == pages->ntuples)
-		return;
-	for (uint32 i = 0; i < n; i++)
-		pages->tuples[i] = pages->tuples[sieve->passed[i]];
-	for (uint32 i = 0; i < n && pages->want_offsets; i++)
-		pages->offsets[i] = pages->offsets[sieve->passed[i]];
-	pages->ntuples = n;
-}
-
-/* Step 4. */
-static void
-run_trial(HgjPageSieve *sieve, HgjHeapPages *pages)
-{
-	uint8		masks[MaxHeapTuplesPerPage] = {0};
-	uint32		n = pages->ntuples;
+	HgjPageColumns *columns = sieve->columns;
+	HgjFilterSet masks[MaxHeapTuplesPerPage] = {0};
+	bool		waits = hgj_page_quals_exist(sieve->quals) && sieve->quals->may_wait;
+	uint32		n;
 	uint32		left = 0;
 
-	for (int f = 0; f < sieve->nfilters; f++)
+	if (!waits)
+		hgj_page_quals_run(sieve->quals, source, pages, columns);
+	n = columns->nrows;
+	for (int f = 0; f < sieve->nfilters && n > 0; f++)
 	{
-		uint8		bit = 1 << f;
+		HgjFilterSet bit = 1 << f;
 		uint32		passed;
 
 		if ((sieve->ready & bit) == 0)
 			continue;
-		passed = ask(sieve, f, pages);
+		passed = ask(sieve, f);
 		for (uint32 i = 0; i < passed; i++)
 			masks[sieve->passed[i]] |= bit;
 	}
-	hgj_key_filters_note(sieve, masks, n);
-	for (uint32 row = 0; row < n; row++)
+	if (waits)
 	{
-		sieve->passed[left] = row;
-		left += masks[row] == sieve->ready;
+		/* they see all rows, whose numbers are their places */
+		hgj_page_quals_run(sieve->quals, source, pages, columns);
+		for (uint32 i = 0; i < columns->nrows; i++)
+			masks[hgj_page_row(columns, i)] |= 1 << HGJ_QUALS_PLACE;
 	}
-	keep_tuples(sieve, pages, left);
+	hgj_key_filters_note(sieve, masks, n);
+	for (uint32 i = 0; i < columns->nrows; i++)
+	{
+		uint32		place = waits ? hgj_page_row(columns, i) : i;
+
+		sieve->passed[left] = i;
+		left += (masks[place] & sieve->ready) == sieve->ready;
+	}
+	sieve->dropped += columns->nrows - left;
+	hgj_page_columns_keep(columns, sieve->passed, left);
 }
 
-/* The filters, over the current page; returns how many tuples were dropped. */
-uint32
-hgj_page_sieve_run(HgjPageSieve *sieve, HgjHeapPages *pages)
+/* The filters and the quals, over all rows of a new page. */
+void
+hgj_page_sieve_run(HgjPageSieve *sieve, HgjSource *source,
+				   HgjHeapPages *pages)
 {
-	uint32		n = pages->ntuples;
+	HgjPageColumns *columns = sieve->columns;
+	bool		qualified = !hgj_page_quals_exist(sieve->quals);
 
-	if (n == 0)
-		return 0;
 	if (hgj_key_filters_on_trial(sieve))
-		run_trial(sieve, pages);
-	else
 	{
-		sieve->since_trial += n;
-		for (int i = 0; i < sieve->norder && pages->ntuples > 0; i++)
-			keep_tuples(sieve, pages, ask(sieve, sieve->order[i], pages));
+		run_trial(sieve, source, pages);
+		return;
 	}
-	hgj_prefetch_more(&pages->prefetch, BLCKSZ / HGJ_CACHE_LINE);
-	return n - pages->ntuples;
+	sieve->since_trial += columns->nrows;
+	if (qualified)
+		hgj_page_quals_run(sieve->quals, source, pages, columns);
+	for (int i = 0; i < sieve->norder; i++)
+	{
+		uint32		n = columns->nrows;
+
+		if (sieve->order[i] == HGJ_QUALS_PLACE)
+		{
+			hgj_page_quals_run(sieve->quals, source, pages, columns);
+			qualified = true;
+		}
+		else if (n > 0)
+		{
+			hgj_page_columns_keep(columns, sieve->passed,
+								  ask(sieve, sieve->order[i]));
+			*(qualified ? &sieve->dropped : &sieve->dropped_early) +=
+				n - columns->nrows;
+		}
+	}
+	hgj_prefetch_more(columns->prefetch, BLCKSZ / HGJ_CACHE_LINE);
 }

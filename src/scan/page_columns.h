@@ -1,0 +1,147 @@
+/*-------------------------------------------------------------------------
+ *
+ * page_columns.h
+ *	  The columns of a page of heap tuples, as vectors (page_columns.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PAGE_COLUMNS_H
+#define HGJ_PAGE_COLUMNS_H
+
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "columns/batch.h"
+
+/*
+ * Memory that will be wanted soon.  Its lines are prefetched a few at a time,
+ * between loops, because a processor has few misses under way.
+ */
+typedef struct HgjPrefetch
+{
+	const char *next;
+	const char *end;
+} HgjPrefetch;
+
+#define HGJ_CACHE_LINE		64
+#define HGJ_PREFETCH_LINES	16
+
+static inline void
+hgj_prefetch_more(HgjPrefetch *prefetch, int lines)
+{
+	for (; lines > 0 && prefetch->next < prefetch->end; lines--)
+	{
+		__builtin_prefetch(prefetch->next, 0, 2);
+		prefetch->next += HGJ_CACHE_LINE;
+	}
+}
+
+/* Where the attributes of a tuple without NULLs begin. */
+#define HGJ_PLAIN_HOFF		MAXALIGN(SizeofHeapTupleHeader)
+
+/* What is known of all tuples that are read together. */
+typedef enum HgjTupleKind
+{
+	HGJ_TUPLES_PLAIN,			/* no NULL bitmap, data at HGJ_PLAIN_HOFF, and no
+								 * fewer attributes than are wanted */
+	HGJ_TUPLES_COMPLETE,		/* no fewer attributes than are wanted */
+	HGJ_TUPLES_ANY
+} HgjTupleKind;
+
+/* What is to be known of an attribute to step over it. */
+typedef struct HgjHeapAttribute
+{
+	int16		attlen;
+	uint8		align_mask;		/* alignment - 1 */
+	int32		offset;			/* from the data's start in every tuple without
+								 * NULLs before it; -1: it depends */
+} HgjHeapAttribute;
+
+/* A column that somebody reads. */
+typedef struct HgjScanColumn
+{
+	AttrNumber	attno;			/* of the table, above 0 */
+	uint8		width;			/* in a vector */
+	bool		attbyval;
+	bool		wanted;			/* by who is walking over attributes */
+	bool		read;			/* of all rows that are left of the page */
+	HgjBuffer	buffer;			/* if so: the values, at their rows' numbers */
+} HgjScanColumn;
+
+/* Where a column's values go: positions from `first` on. */
+typedef struct HgjPageTarget
+{
+	HgjVector  *vector;			/* NULL: nowhere */
+	uint32		first;
+} HgjPageTarget;
+
+/* How far the attributes of some rows are known. */
+typedef struct HgjPageProgress
+{
+	AttrNumber	nknown;			/* so many lie at one offset in all of them */
+	AttrNumber	frontier;		/* the next one, which begins behind ... */
+	int32		offset;			/* ... this, or, once they are walked over, behind */
+	bool		walking;		/* what `at` says of each */
+} HgjPageProgress;
+
+/*
+ * The columns that a scan reads, for whatever purpose, and what is known of them
+ * on the page at hand.  Whoever reads one knows it by its number.
+ */
+typedef struct HgjPageColumns
+{
+	TupleDesc	desc;
+	MemoryContext context;
+	int			ncols;
+	HgjScanColumn **columns;	/* in the order of their adding */
+	AttrNumber	natts;			/* the highest attno of them */
+	HgjHeapAttribute *attributes;	/* so many */
+	int		   *by_attno;		/* per attribute: the column, or -1 */
+	AttrNumber	nfixed;			/* the first so many attributes have an offset */
+
+	/* the page at hand: its tuples, of which some rows are left */
+	const HeapTupleHeader *tuples;
+	uint32		ntuples;
+	uint32		seen;			/* of the last thousands of rows, how many ... */
+	uint32		taken;			/* ... were taken in the end */
+	HgjTupleKind kind;
+	HgjPrefetch *prefetch;
+	uint32		nrows;			/* that are left ... */
+	bool		all;			/* ... which is all of them, or ... */
+	uint32		rows[MaxHeapTuplesPerPage]; /* ... these, ascending */
+
+	/* where attributes are; begun: any of this means something */
+	bool		begun;
+	HgjPageProgress progress;	/* of the rows that are left */
+	HgjPageProgress before_walk;	/* the same, without walking */
+	const char *const *data;	/* per row: what offsets count from */
+	int32	   *offsets;		/* per attribute that is known */
+	const char **at;			/* per row: see HgjPageProgress */
+	const bits8 **bits;			/* NULL bitmaps, or one of bits all set */
+	bits8	   *common;			/* bits that all of the bitmaps have set */
+	const char **starts;		/* room for data */
+} HgjPageColumns;
+
+extern void hgj_page_columns_init(HgjPageColumns *set, TupleDesc desc);
+extern int	hgj_page_columns_add(HgjPageColumns *set, AttrNumber attno);
+extern double hgj_page_columns_cost(const HgjPageColumns *set, const int *wanted,
+									int n);
+extern void hgj_page_columns_begin(HgjPageColumns *set,
+								   const HeapTupleHeader *tuples, uint32 ntuples,
+								   HgjTupleKind kind, HgjPrefetch *prefetch);
+extern void hgj_page_columns_keep(HgjPageColumns *set, const uint32 *places,
+								  uint32 n);
+extern void hgj_page_columns_read(HgjPageColumns *set, const int *wanted, int n);
+extern const HgjVector *hgj_page_column_dense(const HgjPageColumns *set, int c,
+											  HgjVector *room);
+extern void hgj_page_columns_take(HgjPageColumns *set, uint32 first, uint32 n,
+								  const HgjPageTarget *targets);
+
+/* The number of the i-th row that is left. */
+static inline uint32
+hgj_page_row(const HgjPageColumns *set, uint32 i)
+{
+	return set->all ? i : set->rows[i];
+}
+
+#endif							/* HGJ_PAGE_COLUMNS_H */

@@ -1,0 +1,337 @@
+/*-------------------------------------------------------------------------
+ *
+ * page_output.c
+ *	  From the rows that are left of a page to a batch: steps 3 to 5 of
+ *	  source_pages.c, whose memory all this is.
+ *
+ * No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "scan/page_source.h"
+#include "utils/rel.h"
+
+/* By-reference values of fewer rows of a page than this are copied. */
+#define HGJ_PIN_ROWS		8
+
+/* What the child's output column is a copy of, if it is. */
+Var *
+hgj_page_child_var(const HgjSource *source, AttrNumber attno)
+{
+	Scan	   *scan = (Scan *) source->child->plan;
+	TargetEntry *tle = list_nth_node(TargetEntry, scan->plan.targetlist,
+									 attno - 1);
+	Var		   *var = (Var *) tle->expr;
+
+	return IsA(var, Var) && var->varno == scan->scanrelid ? var : NULL;
+}
+
+/* The table's number of a wanted column. */
+AttrNumber
+hgj_page_column_attno(const HgjSource *source, int c)
+{
+	AttrNumber	attno = source->columns[c].attno;
+
+	return source->of_table ? attno : hgj_page_child_var(source, attno)->varattno;
+}
+
+/* One more that the source returns. */
+static int
+add_output(HgjPageSource *ps, AttrNumber attno)
+{
+	int			c = hgj_page_columns_add(&ps->columns, attno);
+
+	for (int i = 0; i < ps->noutput; i++)
+		if (ps->output[i] == c)
+			return c;
+	ps->output[ps->noutput++] = c;
+	return c;
+}
+
+/*
+ * A wanted column before the c-th that is the same, and goes to the batch as it is.
+ */
+static int
+find_same(const HgjSource *source, const HgjPageSource *ps, int c)
+{
+	if (source->columns[c].dictionary)
+		return -1;
+	for (int i = 0; i < c; i++)
+		if (ps->attnos[i] == ps->attnos[c] && source->columns[i].dictionary == NULL)
+			return i;
+	return -1;
+}
+
+/* Which output columns are there, and where do wanted ones and keys lie? */
+void
+hgj_page_output_init(HgjSource *source, HgjPageSource *ps)
+{
+	int			ncols = source->ncols;
+	AttrNumber *key_attnos = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
+
+	ps->attnos = palloc(mul_size(Max(ncols, 1), sizeof(AttrNumber)));
+	ps->wanted = palloc(mul_size(Max(ncols, 1), sizeof(int)));
+	ps->same = palloc(mul_size(Max(ncols, 1), sizeof(int)));
+	ps->keys = palloc(mul_size(source->nkeys, sizeof(int)));
+	ps->output = palloc(mul_size(ncols + source->nkeys, sizeof(int)));
+	for (int c = 0; c < ncols; c++)
+	{
+		ps->attnos[c] = hgj_page_column_attno(source, c);
+		ps->wanted[c] = ps->same[c] = -1;
+		if (ps->attnos[c] == SelfItemPointerAttributeNumber)
+			ps->tid_wanted = true;
+		if (ps->attnos[c] <= 0)
+			continue;
+		ps->wanted[c] = add_output(ps, ps->attnos[c]);
+		ps->same[c] = find_same(source, ps, c);
+		if (!source->columns[c].attbyval)
+			ps->by_reference = true;
+	}
+	for (int k = 0; k < source->nkeys; k++)
+	{
+		key_attnos[k] = hgj_page_child_var(source, source->keys[k].attno)->varattno;
+		ps->keys[k] = add_output(ps, key_attnos[k]);
+	}
+	hgj_page_sieve_init(&ps->sieve, &ps->columns, &ps->quals, source, key_attnos);
+	pfree(key_attnos);
+}
+
+/* Move value from[i] to i, counted from the target's first; from ascends. */
+static void
+close_gaps(const HgjPageTarget *target, const uint32 *from, uint32 n,
+		   uint32 before)
+{
+	HgjVector  *vector = target->vector;
+	uint8		width = vector->width;
+	char	   *values = (char *) vector->values + (Size) target->first * width;
+
+	hgj_values_gather(width, values, from, n, values);
+	if (!vector->has_nulls)
+		return;
+	for (uint32 i = 0; i < before; i++)
+	{
+		bool		null = i < n &&
+			hgj_vector_is_null(vector, target->first + from[i]);
+
+		if (null)
+			hgj_vector_set_null(vector, target->first + i);
+		else
+			hgj_vector_set_valid(vector, target->first + i);
+	}
+}
+
+/* Rows selection[0 .. left) of the last n stay, the others go. */
+static void
+drop_rows(HgjPageSource *ps, uint32 left, uint32 n)
+{
+	for (int i = 0; i < ps->noutput; i++)
+		close_gaps(&ps->targets[ps->output[i]], ps->selection, left, n);
+}
+
+/*
+ * Step 4 for the n rows that lie at the end of the batch, not yet counted:
+ * fill batch->sel, and drop rows with NULL keys if nobody wants them.  Returns
+ * how many rows are left.
+ */
+static uint32
+select_rows(HgjSource *source, HgjBatch *batch, uint32 n)
+{
+	HgjPageSource *ps = source->private_state;
+	uint32	   *sel = batch->sel + batch->nsel;
+	uint32		left = 0;
+	bool		nulls = false;
+
+	if (source->nkeys == 0)
+		return n;				/* nobody looks at batch->sel */
+	for (int k = 0; k < source->nkeys; k++)
+		nulls |= ps->targets[ps->keys[k]].vector->has_nulls;
+	for (uint32 i = 0; i < n; i++)
+	{
+		bool		null = false;
+
+		for (int k = 0; k < source->nkeys && nulls; k++)
+		{
+			const HgjPageTarget *target = &ps->targets[ps->keys[k]];
+
+			null |= hgj_vector_is_null(target->vector, target->first + i);
+		}
+		ps->selection[left] = i;
+		sel[left] = batch->nrows + (source->keep_null_keys ? i : left);
+		left += null ? 0 : 1;
+	}
+	batch->nsel += left;
+	if (source->keep_null_keys || left == n)
+		return n;
+	drop_rows(ps, left, n);
+	return left;
+}
+
+/*
+ * System columns of the n rows that lie at the end of the batch, those that
+ * find_obstacle() lets by.  from: their tuples, counted from the next one
+ * (NULL: all in a row).
+ */
+static void
+read_system_column(HgjPageSource *ps, HgjBatch *batch, const HgjColumn *column,
+				   int c, const uint32 *from, uint32 n)
+{
+	HgjHeapPages *pages = &ps->pages;
+	void	   *values = batch->vectors[c].values;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		row = batch->nrows + i;
+		uint32		tuple = hgj_page_row(&ps->columns,
+										 ps->next_row + (from ? from[i] : i));
+
+		if (ps->attnos[c] == TableOidAttributeNumber)
+			((Oid *) values)[row] = RelationGetRelid(pages->rel);
+		else
+		{
+			ItemPointerData tid;
+			Datum		kept;
+
+			ItemPointerSet(&tid, pages->block, pages->offsets[tuple]);
+			kept = hgj_batch_keep(batch, column, PointerGetDatum(&tid));
+			hgj_store((char *) values + (Size) row * column->width,
+					  column->width, kept);
+		}
+	}
+}
+
+/* Codes of the dictionary for n values that aim() has sent somewhere. */
+static void
+encode_values(HgjBatch *batch, int c, HgjDictionary *dictionary,
+			  const HgjPageTarget *from, uint32 n)
+{
+	const HgjVector *values = from->vector;
+	HgjVector  *into = &batch->vectors[c];
+	uint32		first = batch->nrows;
+
+	for (uint32 i = 0; i < n; i++)
+		if (hgj_vector_is_null(values, from->first + i))
+			hgj_vector_set_null(into, first + i);
+		else
+			((Datum *) into->values)[first + i] =
+				hgj_dictionary_code(dictionary,
+									((Datum *) values->values)[from->first + i],
+									batch->values);
+}
+
+/* Columns that are wanted again, of the n rows at the end of the batch. */
+static void
+repeat_columns(const HgjSource *source, const HgjPageSource *ps, HgjBatch *batch,
+			   uint32 n)
+{
+	for (int c = 0; c < source->ncols; c++)
+	{
+		HgjVector  *to = &batch->vectors[c];
+		const HgjVector *from;
+
+		if (ps->same[c] < 0)
+			continue;
+		from = &batch->vectors[ps->same[c]];
+		memcpy((char *) to->values + (Size) batch->nrows * to->width,
+			   (char *) from->values + (Size) batch->nrows * to->width,
+			   (Size) n * to->width);
+		for (uint32 i = batch->nrows; from->has_nulls && i < batch->nrows + n; i++)
+			if (hgj_vector_is_null(from, i))
+				hgj_vector_set_null(to, i);
+	}
+}
+
+/* Step 5 for the n rows that lie at the end of the batch. */
+static void
+settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
+{
+	HgjPageSource *ps = source->private_state;
+
+	if (!ps->by_reference || n == 0)
+		return;
+	for (int c = 0; c < source->ncols; c++)
+		if (source->columns[c].dictionary && ps->wanted[c] >= 0)
+			encode_values(batch, c, source->columns[c].dictionary,
+						  &ps->targets[ps->wanted[c]], n);
+	if (batch->values == &batch->own_values && n >= HGJ_PIN_ROWS &&
+		ps->pages.may_keep > 0)
+	{
+		ps->pages.keep = true;
+		return;
+	}
+	for (int c = 0; c < source->ncols; c++)
+	{
+		HgjVector  *vector = &batch->vectors[c];
+		Datum	   *values = (Datum *) vector->values;
+
+		if (source->columns[c].attbyval || source->columns[c].dictionary ||
+			ps->wanted[c] < 0)
+			continue;
+		for (uint32 i = batch->nrows; i < batch->nrows + n; i++)
+			if (!hgj_vector_is_null(vector, i))
+				values[i] = hgj_batch_keep(batch, &source->columns[c],
+										   values[i]);
+	}
+}
+
+/* Where the output columns go: behind the batch's rows, or to buffers. */
+static void
+aim(HgjSource *source, HgjBatch *batch)
+{
+	HgjPageSource *ps = source->private_state;
+
+	for (int i = 0; i < ps->noutput; i++)
+		ps->targets[ps->output[i]].vector = NULL;
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] >= 0 && ps->same[c] < 0 &&
+			source->columns[c].dictionary == NULL)
+		{
+			ps->targets[ps->wanted[c]].vector = &batch->vectors[c];
+			ps->targets[ps->wanted[c]].first = batch->nrows;
+		}
+	for (int i = 0; i < ps->noutput; i++)
+	{
+		int			column = ps->output[i];
+		HgjPageTarget *target = &ps->targets[column];
+
+		if (target->vector != NULL)
+			continue;
+		hgj_buffer_reserve(batch->context, &ps->key_buffers[column],
+						   ps->columns.columns[column]->width,
+						   MaxHeapTuplesPerPage);
+		target->vector = &ps->key_buffers[column].vector;
+		target->first = 0;
+	}
+}
+
+/* Steps 3 to 5: add the next n tuples of the page to the batch. */
+void
+hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n)
+{
+	HgjPageSource *ps = source->private_state;
+	uint32		left;
+
+	aim(source, batch);
+	hgj_page_columns_take(&ps->columns, ps->next_row, n, ps->targets);
+	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);
+	left = select_rows(source, batch, n);
+	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] < 0)
+			read_system_column(ps, batch, &source->columns[c], c,
+							   left < n ? ps->selection : NULL, left);
+	for (int k = 0; k < source->nkeys; k++)
+	{
+		const HgjPageTarget *target = &ps->targets[ps->keys[k]];
+
+		hgj_key_words_vector(&source->keys[k], target->vector, target->first,
+							 left, source->seed, batch->words, batch->nrows,
+							 source->econtext->ecxt_per_tuple_memory);
+	}
+	hgj_prefetch_more(&ps->pages.prefetch, BLCKSZ / HGJ_CACHE_LINE);
+	repeat_columns(source, ps, batch, left);
+	settle_references(source, batch, left);
+	batch->nrows += left;
+	ps->next_row += n;
+}

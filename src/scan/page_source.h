@@ -1,0 +1,46 @@
+/*-------------------------------------------------------------------------
+ *
+ * page_source.h
+ *	  The pages source (source_pages.c), and its way into batches
+ *	  (page_output.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_PAGE_SOURCE_H
+#define HGJ_PAGE_SOURCE_H
+
+#include "compat.h"
+
+#include "scan/heap_pages.h"
+#include "scan/page_columns.h"
+#include "scan/page_quals.h"
+#include "scan/page_sieve.h"
+
+typedef struct HgjPageSource
+{
+	SeqScanState *node;
+	HgjHeapPages pages;
+	HgjPageColumns columns;
+	HgjPageQuals quals;
+	HgjPageSieve sieve;
+	uint32		next_row;		/* of the rows that are left of the page */
+	uint32		selection[MaxHeapTuplesPerPage];	/* rows whose keys are not NULL */
+
+	HgjPageTarget *targets;		/* where each of the page's columns goes */
+	HgjBuffer  *key_buffers;	/* used for keys that are not wanted */
+	AttrNumber *attnos;			/* per wanted column: the table's number, */
+	int		   *wanted;			/* that in columns; -1: a system column, and */
+	int		   *same;			/* a wanted column before it that is the same, */
+	int		   *keys;			/* or -1; per key: its number in columns */
+	int			noutput;		/* all that are wanted and all keys, each once */
+	int		   *output;
+	bool		by_reference;	/* a wanted column is */
+	bool		tid_wanted;
+} HgjPageSource;
+
+extern Var *hgj_page_child_var(const HgjSource *source, AttrNumber attno);
+extern AttrNumber hgj_page_column_attno(const HgjSource *source, int c);
+extern void hgj_page_output_init(HgjSource *source, HgjPageSource *ps);
+extern void hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n);
+
+#endif							/* HGJ_PAGE_SOURCE_H */

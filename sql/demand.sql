@@ -70,6 +70,8 @@ create view queries(what, nodes, q) as values
 	('both', 1, 'select g.id from g join d using (k) where ratio(10, id) >= 0 and 10 / z >= 0'),
 	('a constant', 1, 'select g.id from g join d using (k) where id < 30 or id > (select 1 / u from d where u = 0)'),
 	('a constant that is well', 1, 'select g.id from g join d using (k) where id >= (select min(u) from d) and 10 / z >= 0'),
+	('a list from a subquery', 1, 'select g.id from g join d using (k) where id < 30 or id in (select 1000 / u from d where u < 40 order by x offset 0)'),
+	('a list that is well', 1, 'select g.id from g join d using (k) where id not in (select u * 5 from d where u > 7) and 10 / z >= 0'),
 	('the other order', 1, 'select g.id from d right join g using (k) where 10 / z >= 0'),
 	('left', 1, 'select g.id from g left join d on g.k = d.k and u < 50 where 10 / z >= 0'),
 	('semi', 1, 'select g.id from g where exists (select from d where d.k = g.k) and 10 / z >= 0'),

@@ -7,7 +7,8 @@
  *	  functions are leakproof, or are on a list of those that are not marked so
  *	  but accept any value: comparisons of numbers and strings, LIKE with a
  *	  plain pattern.  A leakproof function has no side effects and raises no
- *	  error that depends on its arguments; that is what the mark is for.
+ *	  error that depends on its arguments; that is what the mark is for.  Nor can
+ *	  a subplan that is hashed once, if neither its plan nor the comparison can.
  * 2. Nor can a parameter that a nested loop or a correlated subquery has set: it
  *	  is a value.  The first look at the result of an InitPlan runs that; so does
  *	  the one at the columns of UPDATE's (a, b) = (SELECT ...).  The plan says which
@@ -164,6 +165,32 @@ hgj_param_may_raise(const Param *param, const EState *estate)
 		any_sets_param(stmt->subplans, param->paramid);
 }
 
+static bool may_raise_walker(Node *node, void *context);
+static bool rows_may_raise_walker(PlanState *ps, void *context);
+
+/* Step 3: the plan is asked for its first row as well. */
+static char from_the_start;
+
+/*
+ * Step 1: a subplan that is run once, for all rows, into a hash table, when the first
+ * of them comes to it.  Others run once a row, which EXPLAIN ANALYZE would show if
+ * there were more rows.
+ */
+static bool
+subplan_may_raise(const SubPlan *subplan, EState *estate)
+{
+	PlanState  *ps;
+
+	if (!subplan->useHashTable || subplan->parParam != NIL ||
+		subplan->subLinkType != ANY_SUBLINK ||
+		subplan->plan_id > list_length(estate->es_subplanstates))
+		return true;
+	ps = list_nth(estate->es_subplanstates, subplan->plan_id - 1);
+	return ps == NULL || rows_may_raise_walker(ps, &from_the_start) ||
+		may_raise_walker(subplan->testexpr, estate) ||
+		may_raise_walker((Node *) subplan->args, estate);
+}
+
 /* context: the EState */
 static bool
 may_raise_walker(Node *node, void *context)
@@ -187,6 +214,8 @@ may_raise_walker(Node *node, void *context)
 			break;
 		case T_Param:
 			return hgj_param_may_raise((Param *) node, context);
+		case T_SubPlan:
+			return subplan_may_raise((SubPlan *) node, context);
 		case T_List:
 		case T_TargetEntry:
 		case T_Var:
@@ -276,7 +305,7 @@ any_expression(const PlanState *ps, bool (*test) (Node *, EState *))
 #undef TEST
 }
 
-/* Step 3. */
+/* Step 3; context: &from_the_start, or NULL. */
 static bool
 rows_may_raise_walker(PlanState *ps, void *context)
 {
@@ -285,7 +314,9 @@ rows_may_raise_walker(PlanState *ps, void *context)
 	switch (nodeTag(plan))
 	{
 		case T_Sort:
-			return false;
+			if (context == NULL)
+				return false;
+			break;
 		case T_Result:
 		case T_SeqScan:
 		case T_SampleScan:

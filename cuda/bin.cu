@@ -137,6 +137,53 @@ __device__ void place_singly(const Scatter &s, uint64_t base, uint64_t end,
 	}
 }
 
+/* Step 3: the tile's entries from the rows; rank UINT32_MAX: there is none. */
+template <class T, int ITEMS>
+__device__ __forceinline__ void load_rows(const Scatter &s, uint64_t base,
+										  typename T::Entry (&e)[ITEMS],
+										  uint32_t (&rank)[ITEMS])
+{
+	constexpr int AT_ONCE = ITEMS < 8 ? ITEMS : 8; /* more would spill registers */
+
+#pragma unroll
+	for (int h = 0; h < ITEMS; h += AT_ONCE)
+	{
+		uint64_t from = base + h * SCATTER_THREADS + threadIdx.x;
+		typename T::Code codes[AT_ONCE];
+		uint32_t ids[AT_ONCE];
+		uint32_t at[AT_ONCE];
+		bool there[AT_ONCE];
+
+		load_codes<T, AT_ONCE>(s.rows, s.mix, from, SCATTER_THREADS, codes, ids, at,
+							   there);
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++)
+		{
+			e[h + k].code = codes[k];
+			e[h + k].row = ids[k];
+			/* several words: copied without gaps, or not selected from */
+			set_pos(&e[h + k], s.rows.pos + (uint32_t) from + k * SCATTER_THREADS);
+			rank[h + k] = there[k] ? 0 : UINT32_MAX;
+		}
+	}
+}
+
+/* The same from entries that have been binned before. */
+template <class Entry, int ITEMS>
+__device__ __forceinline__ void load_binned(const Entry *binned, uint64_t base, uint64_t n,
+											Entry (&e)[ITEMS], uint32_t (&rank)[ITEMS])
+{
+#pragma unroll
+	for (int k = 0; k < ITEMS; k++)
+	{
+		uint64_t i = base + k * SCATTER_THREADS + threadIdx.x;
+
+		rank[k] = i < n ? 0 : UINT32_MAX;
+		if (i < n)
+			e[k] = load_slot(binned + i);
+	}
+}
+
 /* Step 3. */
 template <class T, int TILE_BYTES, bool AGAIN>
 __global__ void __launch_bounds__(SCATTER_THREADS, 2)
@@ -178,44 +225,9 @@ __global__ void __launch_bounds__(SCATTER_THREADS, 2)
 	for (uint32_t b = threadIdx.x; b < bins; b += SCATTER_THREADS)
 		first[b] = 0;
 	if constexpr (AGAIN)
-	{
-#pragma unroll
-		for (int k = 0; k < ITEMS; k++)
-		{
-			uint64_t i = base + k * SCATTER_THREADS + threadIdx.x;
-
-			rank[k] = i < n ? 0 : UINT32_MAX;
-			if (i < n)
-				e[k] = load_slot(binned + i);
-		}
-	}
+		load_binned(binned, base, n, e, rank);
 	else
-	{
-		constexpr int AT_ONCE =
-			ITEMS < 8 ? ITEMS : 8; /* more loads under way would spill registers */
-
-#pragma unroll
-		for (int h = 0; h < ITEMS; h += AT_ONCE)
-		{
-			uint64_t from = base + h * SCATTER_THREADS + threadIdx.x;
-			typename T::Code codes[AT_ONCE];
-			uint32_t ids[AT_ONCE];
-			uint32_t at[AT_ONCE];
-			bool there[AT_ONCE];
-
-			load_codes<T, AT_ONCE>(s.rows, s.mix, from, SCATTER_THREADS, codes, ids, at,
-								   there);
-#pragma unroll
-			for (int k = 0; k < AT_ONCE; k++)
-			{
-				e[h + k].code = codes[k];
-				e[h + k].row = ids[k];
-				/* several words: copied without gaps, or not selected from */
-				set_pos(&e[h + k], s.rows.pos + (uint32_t) from + k * SCATTER_THREADS);
-				rank[h + k] = there[k] ? 0 : UINT32_MAX;
-			}
-		}
-	}
+		load_rows<T>(s, base, e, rank);
 	__syncthreads();
 #pragma unroll
 	for (int k = 0; k < ITEMS; k++)

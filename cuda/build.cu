@@ -37,14 +37,6 @@ constexpr uint64_t SKEWED_ROWS = 1 << 18;
 /* Bins are at most so large. */
 constexpr uint32_t MOST_ROWS = 0x7FFFFFFFu;
 
-static int grid_of(const Lane &lane, uint64_t n)
-{
-	uint64_t blocks = (n + 255) / 256;
-	uint64_t most = (uint64_t) lane.device->sms * 32;
-
-	return (int) (blocks < 1 ? 1 : blocks > most ? most : blocks);
-}
-
 /* Step 1: counts[v]. */
 template <class T>
 __global__ void count_rows(Rows rows, Mix mix, uint32_t *counts)

@@ -30,14 +30,6 @@
 namespace hgj
 {
 
-static int grid_of(const Lane &lane, uint64_t n)
-{
-	uint64_t blocks = (n + 255) / 256;
-	uint64_t most = (uint64_t) lane.device->sms * 32;
-
-	return (int) (blocks < 1 ? 1 : blocks > most ? most : blocks);
-}
-
 /* Step 1. */
 template <class T, class Payload>
 __global__ void write_pairs(Rows rows, Mix mix, uint64_t at, typename T::Code *codes,

@@ -37,14 +37,6 @@ constexpr int MAX_HOPS = 128;
 constexpr int MARKER_LOOKS = 8;
 constexpr uint64_t NO_SLOT = UINT64_MAX;
 
-static int grid_of(const Lane &lane, uint64_t n)
-{
-	uint64_t blocks = (n + 255) / 256;
-	uint64_t most = (uint64_t) lane.device->sms * 32;
-
-	return (int) (blocks < 1 ? 1 : blocks > most ? most : blocks);
-}
-
 /* What an insert has changed; slots is NO_SLOT for rows without one. */
 struct Log
 {

@@ -205,6 +205,18 @@ struct Lane
 	HgjStatus open(Device *dev, HgjError *err);
 };
 
+/*
+ * Blocks of 256 threads for n items, each of which a thread goes through in steps of
+ * the whole grid: no more than per_sm for each multiprocessor.
+ */
+inline int grid_of(const Lane &lane, uint64_t n, int per_sm = 32)
+{
+	uint64_t blocks = (n + 255) / 256;
+	uint64_t most = (uint64_t) lane.device->sms * per_sm;
+
+	return (int) (blocks < 1 ? 1 : blocks > most ? most : blocks);
+}
+
 /* Half of a pair of pinned buffers through which rows go to the device. */
 struct Stage
 {

@@ -123,14 +123,6 @@ __global__ void iota_kernel(uint32_t *ids, uint32_t first_row, uint64_t n)
 		ids[i] = first_row + (uint32_t) i;
 }
 
-static int grid_of(const Lane &lane, uint64_t n)
-{
-	uint64_t blocks = (n + 255) / 256;
-	uint64_t most = (uint64_t) lane.device->sms * 16;
-
-	return (int) (blocks < 1 ? 1 : blocks > most ? most : blocks);
-}
-
 /* Keys (one word) and row ids of some rows: smallest and largest; waits. */
 HgjStatus device_key_range(HgjTable *table, const Lane &lane, const Rows &rows,
 						   int64_t *min_key, int64_t *max_key, uint32_t *max_row,
@@ -142,7 +134,7 @@ HgjStatus device_key_range(HgjTable *table, const Lane &lane, const Rows &rows,
 	HGJ_TRY(buffer.get(table, lane.stream, sizeof(extent), err));
 	HGJ_CUDA(cudaMemcpyAsync(buffer.as<void>(), &extent, sizeof(extent),
 							 cudaMemcpyHostToDevice, lane.stream));
-	key_extent<<<grid_of(lane, rows.n), 256, 0, lane.stream>>>(rows, buffer.as<Extent>());
+	key_extent<<<grid_of(lane, rows.n, 16), 256, 0, lane.stream>>>(rows, buffer.as<Extent>());
 	HGJ_CUDA(cudaGetLastError());
 	HGJ_CUDA(cudaMemcpyAsync(&extent, buffer.as<void>(), sizeof(extent),
 							 cudaMemcpyDeviceToHost, lane.stream));
@@ -159,7 +151,7 @@ HgjStatus copy_rows(const Lane &lane, const Rows &from, uint64_t *words, uint32_
 {
 	if (from.n == 0)
 		return HGJ_OK;
-	copy_rows_kernel<<<grid_of(lane, from.n), 256, 0, lane.stream>>>(from, words, ids);
+	copy_rows_kernel<<<grid_of(lane, from.n, 16), 256, 0, lane.stream>>>(from, words, ids);
 	HGJ_CUDA(cudaGetLastError());
 	return HGJ_OK;
 }
@@ -169,7 +161,7 @@ HgjStatus fill_row_ids(const Lane &lane, uint32_t *ids, uint32_t first_row, uint
 {
 	if (n == 0)
 		return HGJ_OK;
-	iota_kernel<<<grid_of(lane, n), 256, 0, lane.stream>>>(ids, first_row, n);
+	iota_kernel<<<grid_of(lane, n, 16), 256, 0, lane.stream>>>(ids, first_row, n);
 	HGJ_CUDA(cudaGetLastError());
 	return HGJ_OK;
 }
@@ -276,7 +268,7 @@ static HgjStatus upload_device(HgjTable *table, const Lane &lane, KeyUpload *up,
 	memset(&columns, 0, sizeof(columns));
 	for (uint32_t w = 0; w < nwords; w++)
 		columns.words[w] = keys->words[w];
-	gather_columns<<<grid_of(lane, (uint64_t) n * nwords), 256, 0, lane.stream>>>(
+	gather_columns<<<grid_of(lane, (uint64_t) n * nwords, 16), 256, 0, lane.stream>>>(
 		columns, nwords, keys->sel, row_ids, first_row, n, up->words.as<uint64_t>(),
 		up->ids.as<uint32_t>());
 	HGJ_CUDA(cudaGetLastError());

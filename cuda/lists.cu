@@ -26,14 +26,6 @@ namespace hgj
 constexpr int SORT_THREADS = 256;
 constexpr int SORT_ITEMS = BLOCK_LIST / SORT_THREADS;
 
-static int grid_of(const Lane &lane, uint64_t n)
-{
-	uint64_t blocks = (n + 255) / 256;
-	uint64_t most = (uint64_t) lane.device->sms * 32;
-
-	return (int) (blocks < 1 ? 1 : blocks > most ? most : blocks);
-}
-
 /* Step 1 for one list; whether a code is in it twice. */
 template <class Entry>
 __device__ bool insertion_sort(Entry *list, uint32_t n)

@@ -29,14 +29,6 @@
 namespace hgj
 {
 
-static int grid_of(const Lane &lane, uint64_t n)
-{
-	uint64_t blocks = (n + 255) / 256;
-	uint64_t most = (uint64_t) lane.device->sms * 32;
-
-	return (int) (blocks < 1 ? 1 : blocks > most ? most : blocks);
-}
-
 /* Slots of each slice: its longest list and the slack, 32 times. */
 __global__ void slice_slots(const uint32_t *offsets, uint64_t vertices, uint32_t slack,
 							uint64_t nslices, uint64_t *slots)

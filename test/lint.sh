@@ -97,6 +97,12 @@ rule "the engine neither prints, exits, throws nor pallocs" \
 	"$(matches '\b(printf|fprintf|puts|fputs|perror|exit|_exit|abort|longjmp|siglongjmp|palloc0?|repalloc|pfree|ereport|elog)[[:space:]]*\(' --include='*.[ch]' src/engine)"
 rule "no file of src or cuda is longer than 700 lines" \
 	"$(find src cuda -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort | xargs wc -l | awk '$2 != "total" && $1 > 700 {print $2 ": " $1 " lines"}')"
+# From the brace at a line's beginning to the next.
+long_functions=$(find src cuda -not -path 'cuda/bench/*' \( -name '*.c' -o -name '*.cu' -o -name '*.cuh' \) -exec awk '
+	FNR == 1 {start = 0}
+	/^\{/ {start = FNR}
+	/^\}/ {if (start && FNR - start + 1 > 80) print FILENAME ": " start ", " FNR - start + 1 " lines"; start = 0}' {} +)
+rule "no function of src or cuda is longer than 80 lines" "$long_functions"
 rule "no TODO, FIXME or XXX in src, cuda and sql" \
 	"$(matches '\b(TODO|FIXME|XXX)\b' --include='*.[ch]' --include='*.cu*' --include='hashgraph_join--*.sql' src cuda sql)"
 settings=$(grep -oE '"hashgraph_join\.[a-z_]+"' src/base/guc.c | tr -d '"' | sort -u || true)

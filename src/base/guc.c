@@ -109,6 +109,163 @@ static const struct config_enum_entry spill_options[] = {
 	{NULL, 0, false}
 };
 
+/* ---- the settings, one table a type; any user may set them ----------------- */
+
+/* What the planner reckons with: from 0 on, and EXPLAIN (SETTINGS) shows it. */
+static const struct
+{
+	const char *name;
+	const char *says;
+	const char *more;
+	double	   *variable;
+	double		initial;
+}			costs[] = {
+	{"hashgraph_join.agg_tuple_cost",
+		"Sets the planner's estimate of the cost of one group column or aggregate of a HashGraphAgg for one row.",
+		NULL,
+		&hgj_agg_tuple_cost, 0.0003},
+	{"hashgraph_join.build_tuple_cost",
+		"Sets the planner's estimate of the cost of adding one row to a HashGraph.",
+		"To one of a million rows: smaller ones cost less, larger ones more.",
+		&hgj_build_tuple_cost, 0.004},
+	{"hashgraph_join.device_launch_cost",
+		"Sets the planner's estimate of the fixed cost of one batch on a GPU.",
+		NULL,
+		&hgj_device_launch_cost, 50.0},
+	{"hashgraph_join.device_startup_cost",
+		"Sets the planner's estimate of the cost of a session's first use of a GPU.",
+		NULL,
+		&hgj_device_startup_cost, 80000.0},
+	{"hashgraph_join.device_transfer_cost",
+		"Sets the planner's estimate of the cost of moving one kilobyte to or from a GPU.",
+		"What the GPU does with it is included.",
+		&hgj_device_transfer_cost, 0.05},
+	{"hashgraph_join.emit_tuple_cost",
+		"Sets the planner's estimate of the cost of one match of a HashGraphJoin.",
+		NULL,
+		&hgj_emit_tuple_cost, 0.008},
+	{"hashgraph_join.page_attribute_cost",
+		"Sets the planner's estimate of the cost of walking over one attribute of a row that is read by pages.",
+		"Attributes behind others of a fixed width only are not walked over.",
+		&hgj_page_attribute_cost, 0.0005},
+	{"hashgraph_join.page_tuple_cost",
+		"Sets the planner's estimate of the cost of one row that is read by pages.",
+		"It takes the place of cpu_tuple_cost in a sequential scan below a HashGraphJoin.",
+		&hgj_page_tuple_cost, 0.001},
+	{"hashgraph_join.probe_tuple_cost",
+		"Sets the planner's estimate of the cost of probing a HashGraph with one row.",
+		"One of a million rows: smaller ones cost less, larger ones more.",
+		&hgj_probe_tuple_cost, 0.002},
+	{"hashgraph_join.startup_cost",
+		"Sets the planner's estimate of the fixed cost of a HashGraphJoin.",
+		NULL,
+		&hgj_startup_cost, 250.0}
+};
+
+static const struct
+{
+	const char *name;
+	const char *says;
+	const char *more;
+	bool	   *variable;
+	bool		initial;
+	int			flags;
+}			switches[] = {
+	{"hashgraph_join.aggregate",
+		"Enables the planner's use of HashGraphAgg plans.",
+		"They aggregate the batches of a HashGraphJoin.",
+		&hgj_aggregate, true, GUC_EXPLAIN},
+	{"hashgraph_join.enabled",
+		"Enables the planner's use of HashGraphJoin plans.",
+		"They also need enable_hashjoin.",
+		&hgj_enabled, true, GUC_EXPLAIN},
+	{"hashgraph_join.force",
+		"Plans HashGraphJoin for every join that can use it, whatever the costs.",
+		"Meant for tests.",
+		&hgj_force, false, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE}
+};
+
+static const struct
+{
+	const char *name;
+	const char *says;
+	const char *more;
+	int		   *variable;
+	int			initial;
+	int			least;
+	int			most;
+	int			flags;
+}			numbers[] = {
+	{"hashgraph_join.chunk_outer_rows",
+		"Sets the number of outer rows whose match bits count as too many for memory.",
+		"Zero means that bytes alone count. Rounded up to a multiple of 64. Meant for tests.",
+		&hgj_chunk_outer_rows, 0, 0, INT_MAX, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
+	{"hashgraph_join.chunk_rows",
+		"Sets the number of build rows that count as too many for memory.",
+		"Zero means that bytes alone count. Meant for tests.",
+		&hgj_chunk_rows, 0, 0, INT_MAX, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
+	{"hashgraph_join.device_memory_limit",
+		"Sets the device memory that each HashGraphJoin on a GPU may use.",
+		"A join that needs more runs on the CPU. 0 means what is free.",
+		&hgj_device_memory_limit, 0, 0, MAX_KILOBYTES, GUC_UNIT_KB | GUC_EXPLAIN},
+	{"hashgraph_join.device_timeout",
+		"Sets the time after which a GPU that has not answered counts as failed.",
+		"The session then does without it. 0 waits for ever.",
+		&hgj_device_timeout, 60000, 0, INT_MAX, GUC_UNIT_MS},
+	{"hashgraph_join.min_rows",
+		"Sets the estimated number of rows of the larger side below which HashGraphJoin is not considered.",
+		NULL,
+		&hgj_min_rows, 10000, 0, INT_MAX, GUC_EXPLAIN},
+	{"hashgraph_join.processors",
+		"Sets the number of processors that the planner expects parallel processes to share.",
+		"0 means those of the machine.",
+		&hgj_processors, 0, 0, 65536, GUC_EXPLAIN}
+};
+
+static const struct
+{
+	const char *name;
+	const char *says;
+	const char *more;
+	int		   *variable;
+	int			initial;
+	const struct config_enum_entry *options;
+	int			flags;
+}			choices[] = {
+	{"hashgraph_join.build",
+		"Forces how a HashGraph is built.",
+		"auto chooses by key range and size.",
+		&hgj_build, HGJ_BUILD_AUTO, build_options, GUC_EXPLAIN},
+	{"hashgraph_join.engine",
+		"Chooses what runs the joins.",
+		"An engine that cannot run falls back to cpu, and EXPLAIN ANALYZE says why.",
+		&hgj_engine, HGJ_ENGINE_AUTO, engine_options, GUC_EXPLAIN},
+	{"hashgraph_join.filter",
+		"Forces the use of a filter in front of a HashGraph.",
+		"auto makes one when few of the rows that probe a large table match.",
+		&hgj_filter, HGJ_FILTER_AUTO, filter_options, GUC_EXPLAIN},
+	{"hashgraph_join.probe",
+		"Forces how a HashGraph is probed.",
+		"auto chooses by the size of the table.",
+		&hgj_probe, HGJ_PROBE_AUTO, probe_options, GUC_EXPLAIN},
+	{"hashgraph_join.require",
+		"Raises an error when a query that could use HashGraphJoin is planned without it.",
+		"Meant for tests.",
+		&hgj_require, HGJ_REQUIRE_OFF, require_options, GUC_NOT_IN_SAMPLE},
+	{"hashgraph_join.segments",
+		"Forces how the edge lists of a HashGraph are stored.",
+		"A table that padding would make too large is stored as csr, and EXPLAIN ANALYZE says so.",
+		&hgj_segments, HGJ_SEGMENTS_AUTO, segments_options, GUC_EXPLAIN},
+	{"hashgraph_join.source",
+		"Chooses how a HashGraphJoin reads its sides.",
+		"tuples asks the child plan row by row; pages raises an error where a sequential scan cannot be read by pages.",
+		&hgj_source, HGJ_SOURCE_AUTO, source_options, GUC_EXPLAIN},
+	{"hashgraph_join.spill",
+		"Forces how a build side that is larger than memory is joined.",
+		"partitions splits both sides by hash; passes reads the outer side again for each part of the build side.",
+		&hgj_spill, HGJ_SPILL_AUTO, spill_options, GUC_EXPLAIN}
+};
+
 /*
  * Define the settings and reserve their prefix, so that a misspelt name is an
  * error.  Call once per process, from _PG_init.
@@ -116,177 +273,31 @@ static const struct config_enum_entry spill_options[] = {
 void
 hgj_define_settings(void)
 {
-	DefineCustomRealVariable("hashgraph_join.agg_tuple_cost",
-							 "Sets the planner's estimate of the cost of one group column or aggregate of a HashGraphAgg for one row.",
-							 NULL,
-							 &hgj_agg_tuple_cost, 0.0003, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomBoolVariable("hashgraph_join.aggregate",
-							 "Enables the planner's use of HashGraphAgg plans.",
-							 "They aggregate the batches of a HashGraphJoin.",
-							 &hgj_aggregate, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("hashgraph_join.build",
-							 "Forces how a HashGraph is built.",
-							 "auto chooses by key range and size.",
-							 &hgj_build, HGJ_BUILD_AUTO, build_options,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.build_tuple_cost",
-							 "Sets the planner's estimate of the cost of adding one row to a HashGraph.",
-							 "To one of a million rows: smaller ones cost less, larger ones more.",
-							 &hgj_build_tuple_cost, 0.004, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("hashgraph_join.chunk_outer_rows",
-							"Sets the number of outer rows whose match bits count as too many for memory.",
-							"Zero means that bytes alone count. Rounded up to a multiple of 64. Meant for tests.",
-							&hgj_chunk_outer_rows, 0, 0, INT_MAX,
-							PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE,
-							NULL, NULL, NULL);
-
-	DefineCustomIntVariable("hashgraph_join.chunk_rows",
-							"Sets the number of build rows that count as too many for memory.",
-							"Zero means that bytes alone count.  Meant for tests.",
-							&hgj_chunk_rows, 0, 0, INT_MAX,
-							PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE,
-							NULL, NULL, NULL);
+	for (int i = 0; i < lengthof(costs); i++)
+		DefineCustomRealVariable(costs[i].name, costs[i].says, costs[i].more,
+								 costs[i].variable, costs[i].initial, 0.0, DBL_MAX,
+								 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	for (int i = 0; i < lengthof(switches); i++)
+		DefineCustomBoolVariable(switches[i].name, switches[i].says,
+								 switches[i].more, switches[i].variable,
+								 switches[i].initial, PGC_USERSET,
+								 switches[i].flags, NULL, NULL, NULL);
+	for (int i = 0; i < lengthof(numbers); i++)
+		DefineCustomIntVariable(numbers[i].name, numbers[i].says, numbers[i].more,
+								numbers[i].variable, numbers[i].initial,
+								numbers[i].least, numbers[i].most, PGC_USERSET,
+								numbers[i].flags, NULL, NULL, NULL);
+	for (int i = 0; i < lengthof(choices); i++)
+		DefineCustomEnumVariable(choices[i].name, choices[i].says, choices[i].more,
+								 choices[i].variable, choices[i].initial,
+								 choices[i].options, PGC_USERSET,
+								 choices[i].flags, NULL, NULL, NULL);
 
 	DefineCustomStringVariable("hashgraph_join.cuda_library",
 							   "Sets the library that holds the CUDA engine.",
 							   "A file of PostgreSQL's library directory, or a path. It is loaded when a session first needs it, and stays.",
 							   &hgj_cuda_library, "hashgraph_join_cuda",
 							   PGC_SUSET, 0, NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.device_launch_cost",
-							 "Sets the planner's estimate of the fixed cost of one batch on a GPU.",
-							 NULL,
-							 &hgj_device_launch_cost, 50.0, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("hashgraph_join.device_memory_limit",
-							"Sets the device memory that each HashGraphJoin on a GPU may use.",
-							"A join that needs more runs on the CPU. 0 means what is free.",
-							&hgj_device_memory_limit, 0, 0, MAX_KILOBYTES,
-							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN,
-							NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.device_startup_cost",
-							 "Sets the planner's estimate of the cost of a session's first use of a GPU.",
-							 NULL,
-							 &hgj_device_startup_cost, 80000.0, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("hashgraph_join.device_timeout",
-							"Sets the time after which a GPU that has not answered counts as failed.",
-							"The session then does without it. 0 waits for ever.",
-							&hgj_device_timeout, 60000, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.device_transfer_cost",
-							 "Sets the planner's estimate of the cost of moving one kilobyte to or from a GPU.",
-							 "What the GPU does with it is included.",
-							 &hgj_device_transfer_cost, 0.05, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.emit_tuple_cost",
-							 "Sets the planner's estimate of the cost of one match of a HashGraphJoin.",
-							 NULL,
-							 &hgj_emit_tuple_cost, 0.008, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomBoolVariable("hashgraph_join.enabled",
-							 "Enables the planner's use of HashGraphJoin plans.",
-							 "They also need enable_hashjoin.",
-							 &hgj_enabled, true,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("hashgraph_join.engine",
-							 "Chooses what runs the joins.",
-							 "An engine that cannot run falls back to cpu, and EXPLAIN ANALYZE says why.",
-							 &hgj_engine, HGJ_ENGINE_AUTO, engine_options,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("hashgraph_join.filter",
-							 "Forces the use of a filter in front of a HashGraph.",
-							 "auto makes one when few of the rows that probe a large table match.",
-							 &hgj_filter, HGJ_FILTER_AUTO, filter_options,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomBoolVariable("hashgraph_join.force",
-							 "Plans HashGraphJoin for every join that can use it, whatever the costs.",
-							 "Meant for tests.",
-							 &hgj_force, false,
-							 PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE,
-							 NULL, NULL, NULL);
-
-	DefineCustomIntVariable("hashgraph_join.min_rows",
-							"Sets the estimated number of rows of the larger side below which HashGraphJoin is not considered.",
-							NULL,
-							&hgj_min_rows, 10000, 0, INT_MAX,
-							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.page_attribute_cost",
-							 "Sets the planner's estimate of the cost of walking over one attribute of a row that is read by pages.",
-							 "Attributes behind others of a fixed width only are not walked over.",
-							 &hgj_page_attribute_cost, 0.0005, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.page_tuple_cost",
-							 "Sets the planner's estimate of the cost of one row that is read by pages.",
-							 "It takes the place of cpu_tuple_cost in a sequential scan below a HashGraphJoin.",
-							 &hgj_page_tuple_cost, 0.001, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("hashgraph_join.probe",
-							 "Forces how a HashGraph is probed.",
-							 "auto chooses by the size of the table.",
-							 &hgj_probe, HGJ_PROBE_AUTO, probe_options,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.probe_tuple_cost",
-							 "Sets the planner's estimate of the cost of probing a HashGraph with one row.",
-							 "One of a million rows: smaller ones cost less, larger ones more.",
-							 &hgj_probe_tuple_cost, 0.002, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomIntVariable("hashgraph_join.processors",
-							"Sets the number of processors that the planner expects parallel processes to share.",
-							"0 means those of the machine.",
-							&hgj_processors, 0, 0, 65536,
-							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("hashgraph_join.require",
-							 "Raises an error when a query that could use HashGraphJoin is planned without it.",
-							 "Meant for tests.",
-							 &hgj_require, HGJ_REQUIRE_OFF, require_options,
-							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("hashgraph_join.segments",
-							 "Forces how the edge lists of a HashGraph are stored.",
-							 "A table that padding would make too large is stored as csr, and EXPLAIN ANALYZE says so.",
-							 &hgj_segments, HGJ_SEGMENTS_AUTO, segments_options,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("hashgraph_join.source",
-							 "Chooses how a HashGraphJoin reads its sides.",
-							 "tuples asks the child plan row by row; pages raises an error where a sequential scan cannot be read by pages.",
-							 &hgj_source, HGJ_SOURCE_AUTO, source_options,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomEnumVariable("hashgraph_join.spill",
-							 "Forces how a build side that is larger than memory is joined.",
-							 "partitions splits both sides by hash; passes reads the outer side again for each part of the build side.",
-							 &hgj_spill, HGJ_SPILL_AUTO, spill_options,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
-	DefineCustomRealVariable("hashgraph_join.startup_cost",
-							 "Sets the planner's estimate of the fixed cost of a HashGraphJoin.",
-							 NULL,
-							 &hgj_startup_cost, 250.0, 0.0, DBL_MAX,
-							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	/* without the postmaster there is nothing that it could size */
 	DefineCustomIntVariable("hashgraph_join.stats_databases",

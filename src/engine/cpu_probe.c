@@ -167,6 +167,36 @@ mark_row(HgjTable *t, uint32_t row)
 }
 
 /*
+ * Dynamic tables: no slot of the list was ever free, so that entries may lie in the
+ * next one.  False if it has been all around.
+ */
+HGJ_INLINE bool
+next_list(HgjProbe *probe, HgjSegments segments, uint64_t code, uint64_t *slot,
+		  uint64_t *to)
+{
+	const Graph *graph = &probe->table->graph;
+
+	probe->vertex = probe->vertex + 1 < graph->vertices ? probe->vertex + 1 : 0;
+	if (probe->vertex == code >> graph->shift)
+		return false;
+	vertex_slots(graph, segments, probe->vertex, slot, to);
+	return true;
+}
+
+/* The arrays are full: the group goes on with this row's slot. */
+static Walk
+leave_full(Group *g, uint32_t i, uint64_t slot, uint64_t to, Out *out,
+		   uint32_t n, uint32_t hits)
+{
+	g->at = i;
+	g->from[i] = slot;
+	g->to[i] = to;
+	out->n = n;
+	out->hits += hits;
+	return WALK_FULL;
+}
+
+/*
  * Step 5 for the rest of the group, in any mode, stopping wherever the arrays
  * are full or poll says so.
  */
@@ -193,7 +223,7 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 
 		if (out->skip != NULL && out->skip[g->row[i]])
 		{
-			hits++;				/* why else */
+			hits++;				/* the caller skips rows that have matched */
 			goto next_row;
 		}
 		for (;;)
@@ -221,14 +251,7 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 					continue;
 				}
 				if (n == out->capacity)
-				{
-					g->at = i;
-					g->from[i] = slot;
-					g->to[i] = to;
-					out->n = n;
-					out->hits += hits;
-					return WALK_FULL;
-				}
+					return leave_full(g, i, slot, to, out, n, hits);
 				out->probe_rows[n] = g->row[i];
 				out->build_rows[n++] = row;
 				if (mode == HGJ_MATCH_FIRST)
@@ -242,14 +265,8 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 			}
 			if (slot < to)
 				continue;
-			if (!dynamic)
+			if (!dynamic || !next_list(probe, segments, g->code[i], &slot, &to))
 				break;
-			/* no slot here was ever free: entries may lie further on */
-			probe->vertex = probe->vertex + 1 < graph->vertices ?
-				probe->vertex + 1 : 0;
-			if (probe->vertex == g->code[i] >> graph->shift)
-				break;			/* all around */
-			vertex_slots(graph, segments, probe->vertex, &slot, &to);
 		}
 next_row:
 		if (mode == HGJ_MATCH_COUNT)

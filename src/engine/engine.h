@@ -73,7 +73,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		8
+#define HGJ_ABI_VERSION		9
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -154,9 +154,8 @@ typedef enum HgjNote
 /* HgjTableSpec.flags */
 #define HGJ_TABLE_TRACK_MATCHES	(UINT32_C(1) << 0)	/* keep a match bit per row id */
 #define HGJ_TABLE_DYNAMIC		(UINT32_C(1) << 1)	/* insert and remove allowed */
-#define HGJ_TABLE_READ_MOSTLY	(UINT32_C(1) << 2)	/* probed far more than built */
-#define HGJ_TABLE_TIMING		(UINT32_C(1) << 3)	/* measure HgjDeviceWork's times */
-#define HGJ_TABLE_SIFT_EARLY	(UINT32_C(1) << 4)	/* a row that is sifted away saves far more
+#define HGJ_TABLE_TIMING		(UINT32_C(1) << 2)	/* measure HgjDeviceWork's times */
+#define HGJ_TABLE_SIFT_EARLY	(UINT32_C(1) << 3)	/* a row that is sifted away saves far more
 													 * than the probe: sift sooner, and
 													 * while hardly any are */
 
@@ -288,36 +287,6 @@ typedef struct HgjDeviceInfo
 	char		off[160];		/* why it cannot be used, or empty */
 } HgjDeviceInfo;
 
-/*
- * The seam for pages that the engine decodes itself (HGJ_CAP_PAGES; no engine
- * has it yet, and then the functions that take an HgjPages are NULL).  The
- * caller has decided which items of which pages its snapshot sees, and holds
- * pins on the pages; the engine reads keys out of the tuples.  Row ids are
- * counted item by item.  There is no pointer to a page in it: a page is an
- * offset into a region that both sides know by a number, because the engine may
- * be another process (DESIGN, section 8).
- */
-typedef struct HgjPageColumn
-{
-	uint16_t	number;			/* of the attribute, from 1 */
-	int16_t		length;			/* bytes, or -1 for a varlena before the key */
-	uint8_t		alignment;		/* 1, 2, 4 or 8 */
-	uint8_t		word;			/* 0 = only to be stepped over; 1 signed,
-								 * 2 unsigned integer, 3 float, 4 raw bytes */
-} HgjPageColumn;
-
-typedef struct HgjPages
-{
-	uint32_t	region;
-	uint32_t	page_bytes;
-	uint32_t	npages;
-	uint32_t	ncolumns;
-	const uint64_t *offsets;	/* npages: where in the region */
-	const uint32_t *starts;		/* npages + 1: a page's first entry of items */
-	const uint16_t *items;		/* item numbers that are seen, from 1 */
-	const HgjPageColumn *columns;	/* the attributes up to the last key */
-} HgjPages;
-
 /* HgjEngine.capabilities */
 #define HGJ_CAP_HOST_KEYS		(UINT64_C(1) << 0)	/* HGJ_ON_HOST */
 #define HGJ_CAP_DEVICE_KEYS		(UINT64_C(1) << 1)	/* HGJ_ON_DEVICE */
@@ -325,7 +294,6 @@ typedef struct HgjPages
 #define HGJ_CAP_DYNAMIC			(UINT64_C(1) << 3)	/* insert, remove, rebuild */
 #define HGJ_CAP_SORT			(UINT64_C(1) << 4)	/* a build by sort of its own */
 #define HGJ_CAP_DEVICE_MEMORY	(UINT64_C(1) << 5)	/* see HgjMemory.host */
-#define HGJ_CAP_PAGES			(UINT64_C(1) << 6)	/* see HgjPages */
 
 typedef struct HgjTable HgjTable;
 typedef struct HgjProbe HgjProbe;
@@ -432,19 +400,6 @@ typedef struct HgjEngine
 						   const uint32_t *row_ids, uint64_t *removed,
 						   HgjError *err);
 	HgjStatus	(*rebuild) (HgjTable *table, HgjError *err);
-
-	/*
-	 * HGJ_CAP_PAGES, else NULL: make a piece of memory known under a number,
-	 * forget it, and append and probe_begin from pages in it.
-	 */
-	HgjStatus	(*region_register) (void *base, uint64_t bytes,
-									uint32_t *region, HgjError *err);
-	void		(*region_forget) (uint32_t region);
-	HgjStatus	(*append_pages) (HgjTable *table, const HgjPages *pages,
-								 uint32_t first_row, HgjError *err);
-	HgjStatus	(*probe_begin_pages) (HgjProbe *probe, const HgjPages *pages,
-									  HgjProbeMode mode, uint32_t flags,
-									  HgjError *err);
 
 	/*
 	 * A caller who wants nothing of rows without a match may ask, before it

@@ -147,7 +147,6 @@ test_join_random(void)
 		spec.load = loads[rnd_below(COUNT_OF(loads))];
 		spec.expected_rows = rnd_below(2) ? nbuild : 0;
 		spec.flags = rnd_below(2) ? HGJ_TABLE_TRACK_MATCHES : 0;
-		spec.flags |= rnd_below(2) ? HGJ_TABLE_READ_MOSTLY : 0;
 		if (rnd_below(4) == 0 && engine->capabilities & HGJ_CAP_DYNAMIC)
 		{
 			spec.flags |= HGJ_TABLE_DYNAMIC;

@@ -90,15 +90,13 @@ push_rows(HgjDevice *d)
 		uint32		n;
 
 		CHECK_FOR_INTERRUPTS();
-		while (!hgj_device_done(d, methods->stage(d->pipeline, &stage, &err), &err))
-			;
+		hgj_device_call(d, &err, methods->stage(d->pipeline, &stage, &err));
 		if (hgj_device_gave_up(d))
 			break;
 		n = fill_stage(d, &stage, stage.capacity, &nulls);
 		if (n == 0)
 			break;
-		while (!hgj_device_done(d, methods->push(d->pipeline, n, nulls, &err), &err))
-			;
+		hgj_device_call(d, &err, methods->push(d->pipeline, n, nulls, &err));
 	}
 }
 
@@ -175,8 +173,7 @@ take_groups(HgjDevice *d)
 	uint64		n = 0;
 	uint64	   *rows;
 
-	while (!hgj_device_done(d, methods->finish(d->pipeline, &n, &err), &err))
-		;
+	hgj_device_call(d, &err, methods->finish(d->pipeline, &n, &err));
 	if (hgj_device_gave_up(d))
 		return;
 	if (n > PG_INT32_MAX || !hgj_groups_make(groups, n))
@@ -190,8 +187,7 @@ take_groups(HgjDevice *d)
 		uint32		some = Min(n - first, HGJ_GROUP_ROWS);
 
 		CHECK_FOR_INTERRUPTS();
-		while (!hgj_device_done(d, methods->groups(d->pipeline, first, some, rows, &err), &err))
-			;
+		hgj_device_call(d, &err, methods->groups(d->pipeline, first, some, rows, &err));
 		for (uint32 i = 0; i < some && !hgj_device_gave_up(d); i++)
 			take_group(d, rows + i * width, hgj_group_row(groups, first + i));
 	}

@@ -321,7 +321,7 @@ leave_pipeline(HgjAggState *state)
 		CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
 
 		if (list_nth_int(cscan->custom_private, HGJ_FACT_DEVICE) == HGJ_PLAN_PIPELINE)
-			join->wants_device = false;
+			join->use.wants_device = false;
 		join = hgj_join_of(join->outer_ps);
 	}
 }
@@ -377,6 +377,6 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 		   desc->natts * sizeof(bool));
 	state->phase = HGJ_AGG_PHASE_READ;
 	if (hgj_engine == HGJ_ENGINE_CUDA ||
-		(hgj_engine == HGJ_ENGINE_AUTO && state->join->wants_device))
+		(hgj_engine == HGJ_ENGINE_AUTO && state->join->use.wants_device))
 		init_device(state, estate);
 }

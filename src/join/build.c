@@ -62,8 +62,8 @@
 static bool
 create_table(HgjJoinState *state)
 {
-	double		memory = state->device_limit > 0 ?
-		Min(state->device_limit, get_hash_memory_limit()) : get_hash_memory_limit();
+	double		memory = state->use.device_limit > 0 ?
+		Min(state->use.device_limit, get_hash_memory_limit()) : get_hash_memory_limit();
 	double		fits = memory /
 		(HGJ_HINT_SHARE * state->inner.nwords * sizeof(uint64));
 	double		expected = Min(hgj_unit_rows(state), fits);
@@ -73,7 +73,7 @@ create_table(HgjJoinState *state)
 
 	spec.nwords = state->inner.nwords;
 	spec.flags = state->semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
-	if (state->sifts_early)
+	if (state->probing.sifts_early)
 		spec.flags |= HGJ_TABLE_SIFT_EARLY;
 	spec.seed = state->inner.seed;
 	spec.build = (HgjBuild) hgj_build;
@@ -83,31 +83,29 @@ create_table(HgjJoinState *state)
 	spec.expected_rows = (uint64) Min(expected, (double) HGJ_MAX_ROWS);
 	if ((instrument && instrument->need_timer) || track_io_timing)
 		spec.flags |= HGJ_TABLE_TIMING;
-	spec.memory_limit = state->device_limit;
+	spec.memory_limit = state->use.device_limit;
 	spec.timeout_ms = hgj_device_timeout;
 	spec.poll = hgj_poll_interrupts;
-	spec.poll_arg = &state->poll;
-	while (!hgj_engine_done(state,
-							state->engine->table_create(&spec, &state->table,
-														&err),
-							&err))
-		;
-	return !state->device_failed;
+	spec.poll_arg = &state->use.poll;
+	hgj_engine_call(state, &err,
+					state->use.engine->table_create(&spec, &state->build.table,
+													&err));
+	return !state->use.device_failed;
 }
 
 /* Of device memory, what a table may take: a part is left to the probes. */
 uint64
 hgj_table_share(const HgjJoinState *state)
 {
-	return state->device_limit - state->device_limit / HGJ_PROBE_SHARE;
+	return state->use.device_limit - state->use.device_limit / HGJ_PROBE_SHARE;
 }
 
 /* Bytes of host memory beside the table and the outer batch. */
 Size
 hgj_bytes_beside_table(HgjJoinState *state)
 {
-	return hgj_row_store_bytes(&state->rows) +
-		hgj_batch_bytes(state->inner_batch) +
+	return hgj_row_store_bytes(&state->build.rows) +
+		hgj_batch_bytes(state->build.inner_batch) +
 		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state) +
 		hgj_match_bits_bytes(state);
 }
@@ -119,12 +117,12 @@ hgj_bytes_beside_table(HgjJoinState *state)
 static Size
 projected_bytes(HgjJoinState *state, const HgjMemory *memory)
 {
-	return (Size) (state->on_device ? memory->host : memory->build_peak) +
+	return (Size) (state->use.on_device ? memory->host : memory->build_peak) +
 		hgj_bytes_beside_table(state);
 }
 
 /*
- * Are these as many rows as a table may have?  Or, state->device_failed, not for
+ * Are these as many rows as a table may have?  Or, use.device_failed, not for
  * the device at all?
  */
 static bool
@@ -132,48 +130,46 @@ table_is_full(HgjJoinState *state, Size limit)
 {
 	HgjMemory	memory;
 
-	state->device_is_full = false;
-	state->engine->memory(state->table, &memory);
+	state->use.device_is_full = false;
+	state->use.engine->memory(state->build.table, &memory);
 	if (projected_bytes(state, &memory) +
 		hgj_partition_reserve(state, limit) > limit ||
-		state->total_rows > HGJ_MOST_PASS_ROWS(state) ||
-		(hgj_chunk_rows > 0 && state->total_rows >= (uint32) hgj_chunk_rows))
+		state->build.total_rows > HGJ_MOST_PASS_ROWS(state) ||
+		(hgj_chunk_rows > 0 && state->build.total_rows >= (uint32) hgj_chunk_rows))
 		return true;
-	if (state->device_limit == 0 || memory.build_peak <= hgj_table_share(state))
+	if (state->use.device_limit == 0 || memory.build_peak <= hgj_table_share(state))
 		return false;
 	if (hgj_should_leave_device(state))
 	{
-		state->device_shrunk = true;	/* less memory is not what would help */
+		state->use.device_shrunk = true;	/* less memory is not what would help */
 		hgj_device_fails(state, HGJ_LIMIT, "the build side is too large");
 	}
 	else
-		state->device_is_full = true;
+		state->use.device_is_full = true;
 	return true;
 }
 
 static void
 append_batch(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->inner_batch;
+	HgjBatch   *batch = state->build.inner_batch;
 	HgjKeys		keys = hgj_batch_keys(batch);
 	HgjError	err = {0};
-	uint32		first = state->rows.nrows;
-	const uint32 *records = state->rows.shared ?
-	hgj_share_records(&state->rows, batch) : NULL;
+	uint32		first = state->build.rows.nrows;
+	const uint32 *records = state->build.rows.shared ?
+	hgj_share_records(&state->build.rows, batch) : NULL;
 
-	while (!hgj_engine_done(state,
-							state->engine->append(state->table, &keys, first,
-												  records, &err),
-							&err))
-		;
-	if (state->device_failed)
+	hgj_engine_call(state, &err,
+					state->use.engine->append(state->build.table, &keys, first,
+											  records, &err));
+	if (state->use.device_failed)
 		return;
 	if (records == NULL)
-		hgj_row_store_append(&state->rows, batch);
-	state->long_keys = state->long_keys ||
+		hgj_row_store_append(&state->build.rows, batch);
+	state->build.long_keys = state->build.long_keys ||
 		hgj_text_any_long(&state->inner, batch);
-	state->total_rows += batch->nrows;
-	state->graph_rows += batch->nsel;
+	state->build.total_rows += batch->nrows;
+	state->build.graph_rows += batch->nsel;
 }
 
 /*
@@ -183,7 +179,7 @@ append_batch(HgjJoinState *state)
 static void
 read_inner(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->inner_batch;
+	HgjBatch   *batch = state->build.inner_batch;
 	Size		limit = get_hash_memory_limit();
 	Size		affordable = limit / HGJ_BUILD_BATCH_SHARE /
 		hgj_batch_row_bytes(batch);
@@ -194,38 +190,39 @@ read_inner(HgjJoinState *state)
 	if (hgj_chunk_rows > 0)
 		batch_rows = Min(batch_rows, (uint32) hgj_chunk_rows);
 
-	state->last_pass = true;
-	state->inner_read = true;	/* now, or before what was kept of it */
-	if (state->inner_pending)
+	state->passes.last_pass = true;
+	state->build.inner_read = true;	/* now, or before what was kept of it */
+	if (state->build.inner_pending)
 	{
 		append_batch(state);
-		state->inner_pending = false;
+		state->build.inner_pending = false;
 	}
 	hgj_batch_reserve(batch, batch_rows);
-	while (!state->device_failed)
+	while (!state->use.device_failed)
 	{
 		/* what comes after a full pass belongs to the next one */
-		batch->values = full ? &state->rows.next_values : &state->rows.values;
+		batch->values = full ? &state->build.rows.next_values :
+			&state->build.rows.values;
 		hgj_fill_inner(state, batch_rows);
 		if (batch->nrows == 0)
 			break;
 		if (full)
 		{
-			state->inner_pending = true;
-			state->last_pass = false;
+			state->build.inner_pending = true;
+			state->passes.last_pass = false;
 			break;
 		}
 		append_batch(state);
-		if (state->device_failed)
+		if (state->use.device_failed)
 			break;
 		full = !hgj_restoring(state) && table_is_full(state, limit);
-		if (full && !state->device_failed && hgj_split_wanted(state))
+		if (full && !state->use.device_failed && hgj_split_wanted(state))
 		{
 			hgj_split_inner(state, batch_rows);
 			break;
 		}
 	}
-	batch->values = &state->rows.values;
+	batch->values = &state->build.rows.values;
 	if (hgj_restoring(state))
 		hgj_restore_split(state);
 }
@@ -236,22 +233,22 @@ note_stats(HgjJoinState *state)
 	HgjRunStats *stats = &state->stats;
 	Size		bytes;
 
-	state->engine->info(state->table, &stats->table);
-	if (state->on_device)
+	state->use.engine->info(state->build.table, &stats->table);
+	if (state->use.on_device)
 		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
-	bytes = (Size) (state->on_device ? stats->table.memory.host :
+	bytes = (Size) (state->use.on_device ? stats->table.memory.host :
 					stats->table.memory.peak) +
 		hgj_bytes_beside_table(state);
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
 	stats->dictionary_full = hgj_dictionaries_are_full(state);
-	stats->device_full |= state->device_is_full &&
-		(state->splitting || !state->last_pass);
-	stats->build_rows += state->total_rows;
-	stats->passes = Max(stats->passes, state->pass);
+	stats->device_full |= state->use.device_is_full &&
+		(state->passes.splitting || !state->passes.last_pass);
+	stats->build_rows += state->build.total_rows;
+	stats->passes = Max(stats->passes, state->passes.pass);
 	stats->built = true;
 	state->counts.builds++;
-	state->counts.passes += state->unit_pass > 1;
+	state->counts.passes += state->passes.unit_pass > 1;
 }
 
 /*
@@ -261,13 +258,13 @@ note_stats(HgjJoinState *state)
 static void
 settle_recheck(HgjJoinState *state)
 {
-	state->recheck = state->always_recheck || state->long_keys;
-	if (state->recheck && state->semantics.one_per_outer)
-		state->pairs.capacity = HGJ_SOME_PAIRS;
+	state->rules.recheck = state->rules.always_recheck || state->build.long_keys;
+	if (state->rules.recheck && state->semantics.one_per_outer)
+		state->found.pairs.capacity = HGJ_SOME_PAIRS;
 	else
 	{
-		state->pairs.capacity = HGJ_PAIRS;
-		state->pairs.skip = NULL;
+		state->found.pairs.capacity = HGJ_PAIRS;
+		state->found.pairs.skip = NULL;
 	}
 }
 
@@ -278,52 +275,48 @@ settle_recheck(HgjJoinState *state)
 static void
 lay_out_build_side(HgjJoinState *state)
 {
-	state->inner_batch = hgj_batch_create(state->context, state->inner.columns,
+	state->build.inner_batch = hgj_batch_create(state->context, state->inner.columns,
 										  state->inner.ncols,
 										  state->inner.nwords);
-	hgj_row_store_init(&state->rows, state->context, state->inner.columns,
+	hgj_row_store_init(&state->build.rows, state->context, state->inner.columns,
 					   state->inner.ncols, state->inner_ps->plan->plan_rows,
 					   get_hash_memory_limit());
 	/* a device takes the columns' values by row id (device_start.c) */
-	if (!state->semantics.mark_inner && state->engine == hgj_cpu_engine())
-		hgj_share_records_init(&state->rows, get_hash_memory_limit());
-	state->inner_batch->values = &state->rows.values;
+	if (!state->semantics.mark_inner && state->use.engine == hgj_cpu_engine())
+		hgj_share_records_init(&state->build.rows, get_hash_memory_limit());
+	state->build.inner_batch->values = &state->build.rows.values;
 }
 
-/* Table, rows, graph and probe of this pass; or state->device_failed. */
+/* Table, rows, graph and probe of this pass; or use.device_failed. */
 static void
 build_table(HgjJoinState *state)
 {
 	HgjError	err = {0};
 
-	if (state->pass == 1)
+	if (state->passes.pass == 1)
 	{
 		state->stats.build_rows = 0;
-		state->units = 0;
-		if (state->on_device)
+		state->passes.units = 0;
+		if (state->use.on_device)
 			hgj_note_inner_counts(state);
 	}
-	state->device_is_full = false;
-	state->total_rows = 0;
-	state->graph_rows = 0;
-	state->long_keys = false;
+	state->use.device_is_full = false;
+	state->build.total_rows = 0;
+	state->build.graph_rows = 0;
+	state->build.long_keys = false;
 	if (!create_table(state))
 		return;
 	read_inner(state);
-	if (state->device_failed)
+	if (state->use.device_failed)
 		return;
-	while (!hgj_engine_done(state,
-							state->engine->build(state->table,
-												 state->total_rows, &err),
-							&err))
-		;
-	if (state->device_failed)
+	hgj_engine_call(state, &err,
+					state->use.engine->build(state->build.table,
+											 state->build.total_rows, &err));
+	if (state->use.device_failed)
 		return;
-	while (!hgj_engine_done(state,
-							state->engine->probe_create(state->table,
-														&state->probe, &err),
-							&err))
-		;
+	hgj_engine_call(state, &err,
+					state->use.engine->probe_create(state->build.table,
+													&state->found.probe, &err));
 }
 
 /*
@@ -348,11 +341,11 @@ static void
 log_build(HgjJoinState *state)
 {
 	hgj_log_notes(state);
-	if (!state->last_pass)
+	if (!state->passes.last_pass)
 	{
 		ereport(state->logged.passes ? DEBUG2 : DEBUG1,
 				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",
-								 state->pass, state->total_rows)));
+								 state->passes.pass, state->build.total_rows)));
 		state->logged.passes = true;
 	}
 	if (state->stats.dictionary_full && !state->logged.dictionary)
@@ -364,28 +357,29 @@ log_build(HgjJoinState *state)
 }
 
 /*
- * Build the table of the next pass; state->pass counts it.  Whatever table
- * there was must have been released.  If state->device_failed is set afterwards,
+ * Build the table of the next pass; passes.pass counts it.  Whatever table
+ * there was must have been released.  If use.device_failed is set afterwards,
  * there is none (failover.c).
  */
 void
 hgj_build_pass(HgjJoinState *state)
 {
-	Assert(state->table == NULL);
-	if (state->inner_batch == NULL)
+	Assert(state->build.table == NULL);
+	if (state->build.inner_batch == NULL)
 		lay_out_build_side(state);
-	state->pass++;
-	state->rows_before = state->unit_pass > 0 ?
-		state->rows_before + state->total_rows : 0;
-	state->unit_pass++;
+	state->passes.pass++;
+	state->build.rows_before = state->passes.unit_pass > 0 ?
+		state->build.rows_before + state->build.total_rows : 0;
+	state->passes.unit_pass++;
 	build_table(state);
-	while (state->device_failed && hgj_retry_build(state))
+	while (state->use.device_failed && hgj_retry_build(state))
 		build_table(state);
-	if (state->device_failed)
+	if (state->use.device_failed)
 		return;
 	note_stats(state);
 	settle_recheck(state);
-	if (state->engine->sift && !state->semantics.fill_outer && !state->splitting)
+	if (state->use.engine->sift && !state->semantics.fill_outer &&
+		!state->passes.splitting)
 		state->outer.sieve_of = state;
 	log_build(state);
 }
@@ -399,9 +393,9 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 {
 	HgjTableInfo info;
 
-	if (state->table == NULL)
+	if (state->build.table == NULL)
 		return;
-	state->engine->info(state->table, &info);
+	state->use.engine->info(state->build.table, &info);
 	stats->filter_bytes = Max(stats->filter_bytes, info.filter_bytes);
 	stats->filter_rejected += info.filter_rejected;
 	stats->notes |= info.notes;
@@ -409,7 +403,7 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 	stats->work.from_device += info.work.from_device;
 	stats->work.transfer_ns += info.work.transfer_ns;
 	stats->work.kernel_ns += info.work.kernel_ns;
-	if (state->on_device)
+	if (state->use.on_device)
 		stats->device_peak = Max(stats->device_peak, info.memory.peak);
 }
 
@@ -417,17 +411,17 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 void
 hgj_release_table(HgjJoinState *state)
 {
-	if (state->engine)
+	if (state->use.engine)
 	{
 		hgj_add_table_stats(state, &state->stats);
-		state->engine->probe_destroy(state->probe);
-		state->engine->table_destroy(state->table);
+		state->use.engine->probe_destroy(state->found.probe);
+		state->use.engine->table_destroy(state->build.table);
 	}
-	state->probe = NULL;
-	state->table = NULL;
+	state->found.probe = NULL;
+	state->build.table = NULL;
 	state->outer.sieve_of = NULL;
-	state->sifted = false;
-	hgj_row_store_clear(&state->rows);
+	state->probing.sifted = false;
+	hgj_row_store_clear(&state->build.rows);
 }
 
 /* Free everything that is not palloc'd.  Safe at any time, and again. */
@@ -435,11 +429,11 @@ void
 hgj_free_build(HgjJoinState *state)
 {
 	hgj_release_table(state);
-	hgj_row_store_free(&state->rows);
+	hgj_row_store_free(&state->build.rows);
 	hgj_partitions_free_memory(state);
-	state->inner_pending = false;
-	state->pass = state->unit_pass = 0;
-	state->has_split = false;
-	if (state->outer_batch)
-		hgj_arena_free(&state->outer_batch->own_values);
+	state->build.inner_pending = false;
+	state->passes.pass = state->passes.unit_pass = 0;
+	state->passes.has_split = false;
+	if (state->probing.outer_batch)
+		hgj_arena_free(&state->probing.outer_batch->own_values);
 }

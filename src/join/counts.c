@@ -103,23 +103,23 @@ rescan_side(PlanState *side, List **counts)
 void
 hgj_note_outer_counts(HgjJoinState *state)
 {
-	note_side(state, state->outer_ps, &state->outer_counts);
+	note_side(state, state->outer_ps, &state->probing.outer_counts);
 }
 
 void
 hgj_note_inner_counts(HgjJoinState *state)
 {
-	note_side(state, state->inner_ps, &state->inner_counts);
+	note_side(state, state->inner_ps, &state->probing.inner_counts);
 }
 
 void
 hgj_rescan_uncounted(HgjJoinState *state)
 {
-	rescan_side(state->outer_ps, &state->outer_counts);
+	rescan_side(state->outer_ps, &state->probing.outer_counts);
 }
 
 void
 hgj_rescan_inner_uncounted(HgjJoinState *state)
 {
-	rescan_side(state->inner_ps, &state->inner_counts);
+	rescan_side(state->inner_ps, &state->probing.inner_counts);
 }

@@ -34,23 +34,23 @@
 void
 hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 {
-	TupleTableSlot *slot = state->slot;
+	TupleTableSlot *slot = state->slots.slot;
 	Datum	   *values = slot->tts_values;
 	bool	   *isnull = slot->tts_isnull;
 	const char *record = NULL;
 
 	ExecClearTuple(slot);
-	if (inner_row != HGJ_NO_ROW && state->rows.stride > 0)
-		record = hgj_row_store_record(&state->rows, inner_row);
+	if (inner_row != HGJ_NO_ROW && state->build.rows.stride > 0)
+		record = hgj_row_store_record(&state->build.rows, inner_row);
 
-	for (int t = 0; t < state->ntargets; t++)
+	for (int t = 0; t < state->slots.ntargets; t++)
 	{
-		const HgjTarget *target = &state->targets[t];
+		const HgjTarget *target = &state->slots.targets[t];
 		int			i = target->resno - 1;
 
 		if (target->inner)
 		{
-			const HgjStoredColumn *column = &state->rows.columns[target->column];
+			const HgjStoredColumn *column = &state->build.rows.columns[target->column];
 
 			if (record == NULL || hgj_record_is_null(column, record))
 			{
@@ -62,7 +62,8 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 		}
 		else
 		{
-			const HgjVector *vector = &state->outer_batch->vectors[target->column];
+			const HgjVector *vector =
+				&state->probing.outer_batch->vectors[target->column];
 
 			if (outer_row == HGJ_NO_ROW || hgj_vector_is_null(vector, outer_row))
 			{
@@ -91,10 +92,10 @@ hgj_project(HgjJoinState *state)
 	PlanState  *ps = &state->css.ss.ps;
 	ExprContext *econtext = ps->ps_ExprContext;
 
-	if (state->direct)
-		return state->slot;
-	econtext->ecxt_scantuple = state->slot;
-	if (state->filter && !ExecQual(state->filter, econtext))
+	if (state->slots.direct)
+		return state->slots.slot;
+	econtext->ecxt_scantuple = state->slots.slot;
+	if (state->rules.filter && !ExecQual(state->rules.filter, econtext))
 	{
 		InstrCountFiltered1(ps, 1);
 		ResetExprContext(econtext);
@@ -102,7 +103,7 @@ hgj_project(HgjJoinState *state)
 	}
 	if (ps->ps_ProjInfo)
 		return ExecProject(ps->ps_ProjInfo);
-	return state->slot;
+	return state->slots.slot;
 }
 
 /* Both in turn. */
@@ -211,8 +212,8 @@ prefetch_values(uint32 n, const BlockColumn *column)
 static void
 make_block(HgjJoinState *state)
 {
-	HgjRowBlock *block = &state->block;
-	TupleTableSlot *slot = state->slot;
+	HgjRowBlock *block = &state->slots.block;
+	TupleTableSlot *slot = state->slots.slot;
 	Size		nvalues;
 
 	block->natts = slot->tts_tupleDescriptor->natts;
@@ -231,12 +232,12 @@ make_block(HgjJoinState *state)
 bool
 hgj_block_fill(HgjJoinState *state)
 {
-	HgjRowBlock *block = &state->block;
-	const uint32 *outer_rows = state->pairs.probe_rows + state->next_pair;
-	const uint32 *inner_rows = state->pairs.build_rows + state->next_pair;
-	uint32		left = state->pairs.n - state->next_pair;
+	HgjRowBlock *block = &state->slots.block;
+	const uint32 *outer_rows = state->found.pairs.probe_rows + state->found.next_pair;
+	const uint32 *inner_rows = state->found.pairs.build_rows + state->found.next_pair;
+	uint32		left = state->found.pairs.n - state->found.next_pair;
 	const char *records[HGJ_BLOCK_ROWS];
-	bool		has_records = state->rows.stride > 0;
+	bool		has_records = state->build.rows.stride > 0;
 	uint32		n;
 
 	hgj_block_drop(state);
@@ -246,28 +247,29 @@ hgj_block_fill(HgjJoinState *state)
 		make_block(state);
 	n = Min(left, block->capacity);
 	for (uint32 i = 0; has_records && i < n; i++)
-		records[i] = hgj_row_store_record(&state->rows, inner_rows[i]);
+		records[i] = hgj_row_store_record(&state->build.rows, inner_rows[i]);
 	block->ahead = inner_rows + n;
 	block->nahead = has_records ? Min(left - n, n) : 0;
 
-	for (int t = 0; t < state->ntargets; t++)
+	for (int t = 0; t < state->slots.ntargets; t++)
 	{
-		const HgjTarget *target = &state->targets[t];
+		const HgjTarget *target = &state->slots.targets[t];
 		int			i = target->resno - 1;
 		BlockColumn to = {block->values + i, block->isnull + i, block->natts};
 
 		if (target->inner)
-			put_inner(&state->rows.columns[target->column], records, n, &to);
+			put_inner(&state->build.rows.columns[target->column], records, n, &to);
 		else
-			put_outer(&state->outer_batch->vectors[target->column], outer_rows, n, &to);
+			put_outer(&state->probing.outer_batch->vectors[target->column],
+					  outer_rows, n, &to);
 		if (target->dictionary)
 			put_values(target->dictionary, n, &to);
 		if (target->inner &&
-			!TupleDescAttr(state->slot->tts_tupleDescriptor, i)->attbyval)
+			!TupleDescAttr(state->slots.slot->tts_tupleDescriptor, i)->attbyval)
 			prefetch_values(n, &to);
 	}
 	block->n = n;
-	state->next_pair += n;
+	state->found.next_pair += n;
 	return true;
 }
 
@@ -275,13 +277,13 @@ hgj_block_fill(HgjJoinState *state)
 void
 hgj_block_drop(HgjJoinState *state)
 {
-	HgjRowBlock *block = &state->block;
+	HgjRowBlock *block = &state->slots.block;
 
 	if (block->n > 0)
 	{
-		ExecClearTuple(state->slot);
-		state->slot->tts_values = block->slot_values;
-		state->slot->tts_isnull = block->slot_isnull;
+		ExecClearTuple(state->slots.slot);
+		state->slots.slot->tts_values = block->slot_values;
+		state->slots.slot->tts_isnull = block->slot_isnull;
 	}
 	block->n = block->next = block->nahead = 0;
 }

@@ -111,13 +111,13 @@ hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 					(errcode(ERRCODE_OUT_OF_MEMORY),
 					 errmsg("out of memory"),
 					 errdetail("HashGraphJoin's %s engine: %s.",
-							   state->engine->name, err->message)));
+							   state->use.engine->name, err->message)));
 			break;
 		case HGJ_LIMIT:
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					 errmsg("a HashGraphJoin passed a limit of its %s engine",
-							state->engine->name),
+							state->use.engine->name),
 					 errdetail("%s.", err->message),
 					 errhint("Set hashgraph_join.enabled to off for this query.")));
 			break;
@@ -133,7 +133,7 @@ hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 			ereport(ERROR,
 					(errcode(ERRCODE_INTERNAL_ERROR),
 					 errmsg_internal("HashGraphJoin's %s engine: %s: %s",
-									 state->engine->name,
+									 state->use.engine->name,
 									 hgj_status_name(err->status),
 									 err->message)));
 			break;
@@ -175,25 +175,25 @@ hgj_call_cancelled(HgjPoll *poll, HgjStatus status)
 void
 hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
 {
-	state->device_failed = true;
-	state->device_error.status = status;
-	strlcpy(state->device_error.message, text,
-			sizeof(state->device_error.message));
+	state->use.device_failed = true;
+	state->use.device_error.status = status;
+	strlcpy(state->use.device_error.message, text,
+			sizeof(state->use.device_error.message));
 }
 
 /*
  * What every call of an engine that polls goes through: false if it has to be
  * repeated.  True if it is done, or if the device has failed in it, which
- * state->device_failed tells.  Other errors are raised.
+ * state->use.device_failed tells.  Other errors are raised.
  */
 bool
 hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 {
-	if (hgj_call_cancelled(&state->poll, status))
+	if (hgj_call_cancelled(&state->use.poll, status))
 		return false;
 	if (status == HGJ_OK)
 		return true;
-	if (!state->on_device || status == HGJ_INVALID)
+	if (!state->use.on_device || status == HGJ_INVALID)
 		hgj_engine_failed(state, err);
 	hgj_device_fails(state, status, err->message);
 	return true;
@@ -203,15 +203,15 @@ hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 void
 hgj_use_cpu(HgjJoinState *state)
 {
-	const HgjError *error = &state->device_error;
+	const HgjError *error = &state->use.device_error;
 	HgjError	err = {0};
 
-	Assert(state->table == NULL);
-	if (state->fallback == HGJ_FALLBACK_NONE)
-		state->fallback = error->status == HGJ_OUT_OF_MEMORY ||
+	Assert(state->build.table == NULL);
+	if (state->use.fallback == HGJ_FALLBACK_NONE)
+		state->use.fallback = error->status == HGJ_OUT_OF_MEMORY ||
 			error->status == HGJ_LIMIT ? HGJ_FALLBACK_DEVICE_MEMORY :
 			HGJ_FALLBACK_DEVICE_FAILED;
-	state->fallback_text = MemoryContextStrdup(state->context, error->message);
+	state->use.fallback_text = MemoryContextStrdup(state->context, error->message);
 	if (hgj_require == HGJ_REQUIRE_CUDA)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -221,11 +221,11 @@ hgj_use_cpu(HgjJoinState *state)
 	ereport(DEBUG1,
 			(errmsg_internal("hashgraph_join: the cuda engine falls back to cpu: %s",
 							 error->message)));
-	state->device_failed = false;
-	state->on_device = false;
-	state->device_limit = 0;
-	state->engine = hgj_cpu_engine();
-	if (state->engine->open(&err) != HGJ_OK)
+	state->use.device_failed = false;
+	state->use.on_device = false;
+	state->use.device_limit = 0;
+	state->use.engine = hgj_cpu_engine();
+	if (state->use.engine->open(&err) != HGJ_OK)
 		hgj_engine_failed(state, &err);
 }
 
@@ -245,40 +245,40 @@ device_memory(const HgjDeviceInfo *info)
 bool
 hgj_use_less_memory(HgjJoinState *state)
 {
-	HgjStatus	status = state->device_error.status;
+	HgjStatus	status = state->use.device_error.status;
 	HgjDeviceInfo info;
 	HgjError	err = {0};
 
 	if ((status != HGJ_OUT_OF_MEMORY && status != HGJ_LIMIT) ||
-		hgj_engine != HGJ_ENGINE_CUDA || state->device_shrunk ||
-		state->engine->device_info(0, &info, &err) != HGJ_OK)
+		hgj_engine != HGJ_ENGINE_CUDA || state->use.device_shrunk ||
+		state->use.engine->device_info(0, &info, &err) != HGJ_OK)
 		return false;
-	state->device_shrunk = true;
-	state->device_limit = Min(state->device_limit, device_memory(&info)) / 2;
-	strlcpy(state->stats.shrunk, state->device_error.message,
+	state->use.device_shrunk = true;
+	state->use.device_limit = Min(state->use.device_limit, device_memory(&info)) / 2;
+	strlcpy(state->stats.shrunk, state->use.device_error.message,
 			sizeof(state->stats.shrunk));
 	ereport(DEBUG1,
 			(errmsg_internal("hashgraph_join: half of the device memory is used: %s",
 							 state->stats.shrunk)));
-	state->device_failed = false;
+	state->use.device_failed = false;
 	return true;
 }
 
 /*
- * Set state->engine, open in this process.  Never fails, or only because the
+ * Set use.engine, open in this process.  Never fails, or only because the
  * GPU is required: the CPU engine is always there.
  */
 void
 hgj_choose_engine(HgjJoinState *state)
 {
 	bool		recheck = state->css.ss.ps.state->es_epq_active != NULL;
-	HgjError   *err = &state->device_error;
+	HgjError   *err = &state->use.device_error;
 	HgjDeviceInfo info;
 
-	state->engine = hgj_cpu_engine();
+	state->use.engine = hgj_cpu_engine();
 	/* a recheck of one locked row is nothing for a device */
 	if (recheck || hgj_engine == HGJ_ENGINE_CPU ||
-		(hgj_engine == HGJ_ENGINE_AUTO && !state->wants_device))
+		(hgj_engine == HGJ_ENGINE_AUTO && !state->use.wants_device))
 	{
 		if (hgj_require != HGJ_REQUIRE_CUDA || recheck)
 			return;
@@ -287,16 +287,17 @@ hgj_choose_engine(HgjJoinState *state)
 		hgj_use_cpu(state);		/* raises the error */
 	}
 
-	state->engine = hgj_cuda_engine(err);
-	if (state->engine == NULL || state->engine->open(err) != HGJ_OK ||
-		state->engine->device_info(0, &info, err) != HGJ_OK)
+	state->use.engine = hgj_cuda_engine(err);
+	if (state->use.engine == NULL || state->use.engine->open(err) != HGJ_OK ||
+		state->use.engine->device_info(0, &info, err) != HGJ_OK)
 	{
-		state->fallback = HGJ_FALLBACK_ENGINE;
+		state->use.fallback = HGJ_FALLBACK_ENGINE;
 		hgj_use_cpu(state);
 		return;
 	}
 	cuda_opened = true;
-	state->on_device = (state->engine->capabilities & HGJ_CAP_DEVICE_MEMORY) != 0;
-	state->device_limit = device_memory(&info);
+	state->use.on_device =
+		(state->use.engine->capabilities & HGJ_CAP_DEVICE_MEMORY) != 0;
+	state->use.device_limit = device_memory(&info);
 	strlcpy(state->stats.device, info.name, sizeof(state->stats.device));
 }

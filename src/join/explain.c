@@ -430,7 +430,7 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_clauses("Hash Cond", list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
 				 ps, ancestors, es);
 	show_clauses("Join Filter", joinquals, ps, ancestors, es);
-	show_clauses("Join Filter by Row", state->row_quals, ps, ancestors, es);
+	show_clauses("Join Filter by Row", state->rules.row_quals, ps, ancestors, es);
 	if (joinquals)
 		hgj_show_removed("Rows Removed by Join Filter", ps, true, es);
 	show_clauses("Filter", filter, ps, ancestors, es);
@@ -440,6 +440,6 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_source("Inner", &state->inner, ps, ancestors, es);
 	if (es->analyze)
 		show_run(state, es);
-	else if (state->wants_device && hgj_engine == HGJ_ENGINE_AUTO)
+	else if (state->use.wants_device && hgj_engine == HGJ_ENGINE_AUTO)
 		ExplainPropertyText("Planned Engine", "cuda", es);
 }

@@ -46,7 +46,7 @@
 static bool
 can_read_inner_again(const HgjJoinState *state)
 {
-	return !state->inner_read || !hgj_calls_volatile(state->inner_ps);
+	return !state->build.inner_read || !hgj_calls_volatile(state->inner_ps);
 }
 
 /* Step 3; the other side of a parallel join is shared with other processes. */
@@ -65,11 +65,12 @@ can_go_on(const HgjJoinState *state, HgjPhase phase)
 	if (phase != HGJ_PHASE_FETCH && phase != HGJ_PHASE_PROBE &&
 		phase != HGJ_PHASE_MATCHES)
 		return false;
-	return state->last_pass && !state->splitting && !hgj_row_prober->left(state) &&
+	return state->passes.last_pass && !state->passes.splitting &&
+		!hgj_row_prober->left(state) &&
 		state->emitted == state->emitted_before &&
-		(!state->semantics.mark_inner || state->outer_batch->first_row == 0) &&
+		(!state->semantics.mark_inner || state->probing.outer_batch->first_row == 0) &&
 		(hgj_in_unit(state) ||
-		 (state->unit_pass == 1 && can_read_inner_again(state)));
+		 (state->passes.unit_pass == 1 && can_read_inner_again(state)));
 }
 
 /*
@@ -80,12 +81,12 @@ static void
 drop_build(HgjJoinState *state)
 {
 	hgj_release_table(state);
-	hgj_row_store_free(&state->rows);
+	hgj_row_store_free(&state->build.rows);
 	hgj_partitions_release(state);
-	state->inner_pending = false;
-	state->has_split = false;
-	state->pass = state->unit_pass = 0;
-	if (state->inner_read)
+	state->build.inner_pending = false;
+	state->passes.has_split = false;
+	state->passes.pass = state->passes.unit_pass = 0;
+	if (state->build.inner_read)
 		hgj_rewind_inner(state, true);
 }
 
@@ -94,7 +95,7 @@ static void
 drop_unit_table(HgjJoinState *state)
 {
 	hgj_release_table(state);
-	hgj_row_store_free(&state->rows);
+	hgj_row_store_free(&state->build.rows);
 	hgj_reread_unit(state);
 }
 
@@ -106,10 +107,10 @@ leave_device(HgjJoinState *state)
 	{
 		drop_unit_table(state);
 		/* this pass has not been */
-		state->stats.build_rows -= state->total_rows;
-		state->total_rows = 0;
-		state->pass--;
-		state->unit_pass--;
+		state->stats.build_rows -= state->build.total_rows;
+		state->build.total_rows = 0;
+		state->passes.pass--;
+		state->passes.unit_pass--;
 	}
 	else
 		drop_build(state);
@@ -121,9 +122,9 @@ bool
 hgj_should_leave_device(const HgjJoinState *state)
 {
 	if (!hgj_in_unit(state) &&
-		(state->pass > 1 || !can_read_inner_again(state)))
+		(state->passes.pass > 1 || !can_read_inner_again(state)))
 		return false;
-	return state->total_rows < HGJ_LEAST_DEVICE_ROWS ||
+	return state->build.total_rows < HGJ_LEAST_DEVICE_ROWS ||
 		(!hgj_in_unit(state) && hgj_engine == HGJ_ENGINE_AUTO);
 }
 
@@ -138,10 +139,10 @@ hgj_retry_build(HgjJoinState *state)
 		drop_unit_table(state);
 	else
 	{
-		if (state->pass > 1 || !can_read_inner_again(state))
+		if (state->passes.pass > 1 || !can_read_inner_again(state))
 			return false;
 		drop_build(state);
-		state->pass = state->unit_pass = 1;
+		state->passes.pass = state->passes.unit_pass = 1;
 	}
 	if (!hgj_use_less_memory(state))
 		hgj_use_cpu(state);
@@ -155,13 +156,13 @@ hgj_retry_build(HgjJoinState *state)
 HgjPhase
 hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 {
-	HgjError	error = state->device_error;
+	HgjError	error = state->use.device_error;
 
 	if (can_go_on(state, phase))
 	{
 		leave_device(state);
 		hgj_build_pass(state);
-		if (state->last_pass && !state->splitting)
+		if (state->passes.last_pass && !state->passes.splitting)
 		{
 			hgj_begin_batch(state);
 			return HGJ_PHASE_PROBE;
@@ -170,11 +171,11 @@ hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 	}
 	if (!can_start_again(state))
 	{
-		state->device_error = error;
-		hgj_engine_failed(state, &state->device_error);
+		state->use.device_error = error;
+		hgj_engine_failed(state, &state->use.device_error);
 	}
 	drop_build(state);
-	if (state->on_device)
+	if (state->use.on_device)
 		hgj_use_cpu(state);
 	hgj_rewind_outer(state, true);
 	return HGJ_PHASE_START;

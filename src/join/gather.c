@@ -199,7 +199,7 @@ hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
 			hgj_vector_all_null(vector, n);
 		else if (!column->inner)
 		{
-			const HgjVector *from = &join->outer_batch->vectors[column->column];
+			const HgjVector *from = &join->probing.outer_batch->vectors[column->column];
 
 			hgj_values_gather(from->width, from->values, outer_rows, n,
 							  vector->values);
@@ -207,7 +207,7 @@ hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
 		}
 	}
 	if (inner_rows && wants_inner(pairs))
-		gather_records(&join->rows, pairs, inner_rows, NULL, n);
+		gather_records(&join->build.rows, pairs, inner_rows, NULL, n);
 }
 
 /*
@@ -219,7 +219,7 @@ hgj_gather_in_place(HgjPairColumns *pairs, const uint32 *outer_rows,
 					const uint32 *inner_rows, uint32 n)
 {
 	const HgjJoinState *join = pairs->join;
-	uint32		positions = join->outer_batch->nrows;
+	uint32		positions = join->probing.outer_batch->nrows;
 
 	for (int c = 0; c < pairs->n; c++)
 	{
@@ -227,7 +227,7 @@ hgj_gather_in_place(HgjPairColumns *pairs, const uint32 *outer_rows,
 
 		if (!column->inner)
 		{
-			pairs->vectors[c] = &join->outer_batch->vectors[column->column];
+			pairs->vectors[c] = &join->probing.outer_batch->vectors[column->column];
 			continue;
 		}
 		hgj_buffer_reserve(join->context, &column->buffer, column->width,
@@ -237,6 +237,6 @@ hgj_gather_in_place(HgjPairColumns *pairs, const uint32 *outer_rows,
 			hgj_vector_all_null(&column->buffer.vector, positions);
 	}
 	if (inner_rows && wants_inner(pairs))
-		gather_records(&join->rows, pairs, inner_rows,
+		gather_records(&join->build.rows, pairs, inner_rows,
 					   outer_rows, n);
 }

@@ -146,34 +146,9 @@ typedef struct HgjMatchBits
 	Size		file_bytes;
 } HgjMatchBits;
 
-typedef struct HgjJoinState
+/* Who runs the join, and what has become of the device (engines.c, failover.c). */
+typedef struct HgjEngineUse
 {
-	CustomScanState css;		/* these two as in an HgjReporter */
-	HgjReports	reports;		/* of HgjRunReport */
-
-	JoinType	jointype;
-	HgjSemantics semantics;
-	bool		recheck;		/* a match is a candidate: run match_qual */
-	bool		always_recheck; /* whatever this pass's long_keys are */
-	bool		long_keys;		/* the table has a text key that is a hash */
-	ExprState  *match_qual;		/* opaque hash clauses, residual clauses, or
-								 * NULL */
-	HgjProgram *residual;		/* residual clauses that run before match_qual, */
-	HgjPairColumns residual_columns;	/* and what they read; or NULL */
-	uint32	   *residual_sel;	/* HGJ_PAIRS entries */
-	List	   *row_quals;		/* residual clauses that run row by row */
-	ExprState  *filter;			/* what rows must pass after an outer join */
-	bool		inner_key_params;	/* inner keys change with our parameters */
-
-	PlanState  *outer_ps;
-	PlanState  *inner_ps;
-	HgjSource	outer;
-	HgjSource	inner;
-	HgjBatch   *outer_batch;
-	HgjBatch   *inner_batch;
-	bool		inner_pending;	/* inner_batch belongs to the next pass */
-	HgjRowStore rows;			/* of the build side */
-
 	const HgjEngine *engine;
 	bool		wants_device;	/* the planner does, under engine = auto */
 	bool		on_device;		/* the engine's tables are not in host memory */
@@ -184,12 +159,40 @@ typedef struct HgjJoinState
 	HgjError	device_error;
 	HgjFallback fallback;
 	char	   *fallback_text;
-	struct HgjDevice *pipeline; /* for the rows of a chain (device.h), or NULL */
+	HgjPoll		poll;
+} HgjEngineUse;
+
+/* How the matches of a row are told from mere candidates. */
+typedef struct HgjMatchRules
+{
+	bool		recheck;		/* a match is a candidate: run match_qual */
+	bool		always_recheck; /* whatever this pass's long_keys are */
+	ExprState  *match_qual;		/* opaque hash clauses, residual clauses, or
+								 * NULL */
+	HgjProgram *residual;		/* residual clauses that run before match_qual, */
+	HgjPairColumns residual_columns;	/* and what they read; or NULL */
+	uint32	   *residual_sel;	/* HGJ_PAIRS entries */
+	List	   *row_quals;		/* residual clauses that run row by row */
+	ExprState  *filter;			/* what rows must pass after an outer join */
+} HgjMatchRules;
+
+/* The build side of a pass: the table, and the rows behind its row ids. */
+typedef struct HgjBuildSide
+{
 	HgjTable   *table;
-	HgjProbe   *probe;
+	HgjRowStore rows;
+	HgjBatch   *inner_batch;
+	bool		inner_pending;	/* inner_batch belongs to the next pass */
+	bool		inner_read;		/* some of the inner side, since its start */
+	bool		long_keys;		/* the table has a text key that is a hash */
 	uint32		total_rows;		/* row ids of this pass */
-	uint64		rows_before;	/* those of earlier passes over the unit */
 	uint64		graph_rows;		/* those that have an entry */
+	uint64		rows_before;	/* those of earlier passes over the unit */
+} HgjBuildSide;
+
+/* Which part of a build side that memory does not hold is at hand. */
+typedef struct HgjPasses
+{
 	bool		last_pass;
 	uint32		pass;			/* from 1, over all units (partition.c) */
 	uint32		unit_pass;		/* from 1, over the same outer rows */
@@ -199,29 +202,27 @@ typedef struct HgjJoinState
 	bool		rewinds;		/* the executor has asked for cheap rescans */
 	bool		rescanned;		/* there was one that left the build side alone */
 	struct HgjPartitions *partitions;	/* NULL: there never were any */
-	HgjPoll		poll;
-	bool		inner_read;		/* some of the inner side, since its start */
+} HgjPasses;
 
-	HgjPhase	phase;
-	uint64		emitted;		/* rows or batches of this execution ... */
-	uint64		emitted_before; /* ... before the outer batch at hand */
+/* How far the outer side has come. */
+typedef struct HgjOuterRows
+{
+	HgjBatch   *outer_batch;
 	uint32		batch_rows;		/* of the next outer batch */
 	bool		outer_filled;	/* outer_batch has rows that nobody probed with */
 	bool		outer_looked_at;	/* outer_volatile means something */
 	bool		outer_volatile; /* reading it again would be noticed */
 	bool		outer_seen;		/* the last execution got an outer row */
-	List	   *outer_counts;	/* before the look ahead, or while a device */
-	List	   *inner_counts;	/* may fail (counts.c) */
 	bool		sifted;			/* the source has sifted outer_batch's rows */
 	bool		sifts_early;	/* a scan sifts them for several joins */
+	List	   *outer_counts;	/* before the look ahead, or while a device */
+	List	   *inner_counts;	/* may fail (counts.c) */
+} HgjOuterRows;
 
-	/* see demand.h */
-	HgjDemand	demand;
-	bool		demand_known;	/* `demand` means something */
-	bool		careful;		/* in this execution, or as the parent says */
-	bool		rows_may_raise; /* confirming or returning a pair can */
-	bool		single_rows;	/* careful, and the parent's keys can, too */
-
+/* The matches of the outer batch at hand, and how far they have been returned. */
+typedef struct HgjFound
+{
+	HgjProbe   *probe;
 	HgjMatches	pairs;
 	uint32		next_pair;
 	uint32		first_left;		/* pairs that residual.c has not run, because */
@@ -233,15 +234,55 @@ typedef struct HgjJoinState
 	uint32		next_outer;		/* UNMATCHED_OUTER's cursor */
 	uint32		unmatched_cursor;	/* the engine's */
 	bool		unmatched_end;
-
 	HgjMatchBits outer_bits;	/* between passes, if the join type needs them */
+} HgjFound;
 
+/* What the node above wants of the rows; see demand.h. */
+typedef struct HgjRowGoal
+{
+	HgjDemand	demand;
+	bool		demand_known;	/* `demand` means something */
+	bool		careful;		/* in this execution, or as the parent says */
+	bool		rows_may_raise; /* confirming or returning a pair can */
+	bool		single_rows;	/* careful, and the parent's keys can, too */
+} HgjRowGoal;
+
+/* Rows that leave in slots (emit.c). */
+typedef struct HgjSlotOutput
+{
 	int			ntargets;		/* columns of the slot that is filled */
 	HgjTarget  *targets;
 	TupleTableSlot *slot;		/* the scan slot, or the result slot ... */
 	bool		direct;			/* ... which needs no projection */
 	HgjRowBlock block;
+} HgjSlotOutput;
 
+typedef struct HgjJoinState
+{
+	CustomScanState css;		/* these two as in an HgjReporter */
+	HgjReports	reports;		/* of HgjRunReport */
+
+	JoinType	jointype;
+	HgjSemantics semantics;
+	bool		inner_key_params;	/* inner keys change with our parameters */
+	PlanState  *outer_ps;
+	PlanState  *inner_ps;
+	HgjSource	outer;
+	HgjSource	inner;
+
+	HgjEngineUse use;
+	HgjMatchRules rules;
+	HgjBuildSide build;
+	HgjPasses	passes;
+	HgjOuterRows probing;
+	HgjFound	found;
+	HgjRowGoal	goal;
+	struct HgjDevice *pipeline; /* for the rows of a chain (device.h), or NULL */
+
+	HgjPhase	phase;
+	uint64		emitted;		/* rows or batches of this execution ... */
+	uint64		emitted_before; /* ... before the outer batch at hand */
+	HgjSlotOutput slots;
 	struct HgjOutput *output;	/* our rows leave in batches (output.c); NULL:
 								 * in slots */
 
@@ -257,8 +298,8 @@ hgj_confirms(const HgjJoinState *state)
 {
 	const HgjSemantics *s = &state->semantics;
 
-	return s->one_per_inner || state->match_qual ||
-		(state->recheck &&
+	return s->one_per_inner || state->rules.match_qual ||
+		(state->rules.recheck &&
 		 (s->fill_outer || s->one_per_outer || s->mark_inner));
 }
 
@@ -266,7 +307,8 @@ hgj_confirms(const HgjJoinState *state)
 static inline bool
 hgj_single_rows(const HgjJoinState *state)
 {
-	return state->careful && (state->rows_may_raise || state->single_rows);
+	return state->goal.careful &&
+		(state->goal.rows_may_raise || state->goal.single_rows);
 }
 
 /* Rows of this execution that left in slots; batches are counted as they go. */
@@ -290,12 +332,12 @@ extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 static inline void
 hgj_block_row(HgjJoinState *state)
 {
-	HgjRowBlock *block = &state->block;
-	TupleTableSlot *slot = state->slot;
+	HgjRowBlock *block = &state->slots.block;
+	TupleTableSlot *slot = state->slots.slot;
 	Size		at = (Size) block->next * block->natts;
 
 	if (block->next < block->nahead)
-		__builtin_prefetch(hgj_row_store_record(&state->rows,
+		__builtin_prefetch(hgj_row_store_record(&state->build.rows,
 												block->ahead[block->next]),
 						   0, 2);
 	block->next++;
@@ -324,6 +366,16 @@ extern void hgj_free_build(HgjJoinState *state);
 extern void hgj_choose_engine(HgjJoinState *state);
 extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
 							const HgjError *err);
+
+/*
+ * A call of the engine that polls, as often as interrupts that turn out to be none
+ * cancel it.  Afterwards it is done, or state->use.device_failed says that the device
+ * has failed in it; other errors are raised.
+ */
+#define hgj_engine_call(state, err, call) \
+	do { \
+	} while (!hgj_engine_done(state, call, err))
+
 extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
 							 const char *text);
 extern void hgj_use_cpu(HgjJoinState *state);

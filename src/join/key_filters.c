@@ -92,7 +92,7 @@ hgj_key_filters_offer(HgjJoinState *join)
 		!notices_missing_rows(bottom) &&
 		hgj_pages_offer(&bottom->outer, join, source, columns,
 						njoins * HGJ_JOIN_COST, bottom->stats.key_filters))
-		join->sifts_early = bottom->sifts_early = true;
+		join->probing.sifts_early = bottom->probing.sifts_early = true;
 	pfree(columns);
 	MemoryContextSwitchTo(old);
 }
@@ -106,9 +106,10 @@ hgj_key_filters_offer(HgjJoinState *join)
 static bool
 can_be_asked(HgjJoinState *join, const HgjSource *scan, bool own)
 {
-	if (!own && (scan->leave_quals || join->engine != hgj_cpu_engine() ||
-				 join->pass != 1 || !join->last_pass || join->splitting ||
-				 join->has_split))
+	if (!own && (scan->leave_quals || join->use.engine != hgj_cpu_engine() ||
+				 join->passes.pass != 1 || !join->passes.last_pass ||
+				 join->passes.splitting ||
+				 join->passes.has_split))
 		return false;
 	return hgj_sift_begin(join);
 }
@@ -116,7 +117,7 @@ can_be_asked(HgjJoinState *join, const HgjSource *scan, bool own)
 static void
 note_chosen(HgjJoinState *join, bool asked)
 {
-	join->sifted = asked;
+	join->probing.sifted = asked;
 }
 
 const HgjFilterMethods hgj_join_filter = {

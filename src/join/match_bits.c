@@ -65,7 +65,7 @@ read_window(HgjMatchBits *bits)
 static void
 write_window(HgjJoinState *state)
 {
-	HgjMatchBits *bits = &state->outer_bits;
+	HgjMatchBits *bits = &state->found.outer_bits;
 	Size		bytes = bits->nwords * sizeof(uint64);
 	Size		begin = bits->window * bytes;
 
@@ -101,7 +101,7 @@ write_window(HgjJoinState *state)
 static void
 reserve(HgjJoinState *state, uint64 rows)
 {
-	HgjMatchBits *bits = &state->outer_bits;
+	HgjMatchBits *bits = &state->found.outer_bits;
 	Size		words = rows / 64 + 1;
 	Size		grown;
 
@@ -132,7 +132,7 @@ reserve(HgjJoinState *state, uint64 rows)
 static uint32
 turn_to(HgjJoinState *state, uint64 row, uint32 n, Size *at)
 {
-	HgjMatchBits *bits = &state->outer_bits;
+	HgjMatchBits *bits = &state->found.outer_bits;
 	uint64		window_rows;
 
 	reserve(state, row + n);
@@ -160,7 +160,7 @@ hgj_match_bits_get(HgjJoinState *state, uint64 first, uint32 n, uint8 *matched)
 		const uint64 *words;
 
 		these = turn_to(state, first + done, n - done, &at);
-		words = state->outer_bits.words;
+		words = state->found.outer_bits.words;
 		for (uint32 i = 0; i < these; i++)
 			matched[done + i] = (words[(at + i) / 64] >> ((at + i) % 64)) & 1;
 	}
@@ -178,11 +178,11 @@ hgj_match_bits_add(HgjJoinState *state, uint64 first, uint32 n,
 		uint64	   *words;
 
 		these = turn_to(state, first + done, n - done, &at);
-		words = state->outer_bits.words;
+		words = state->found.outer_bits.words;
 		for (uint32 i = 0; i < these; i++)
 			if (matched[done + i])
 				words[(at + i) / 64] |= UINT64CONST(1) << ((at + i) % 64);
-		state->outer_bits.dirty = true;
+		state->found.outer_bits.dirty = true;
 	}
 }
 
@@ -190,15 +190,15 @@ hgj_match_bits_add(HgjJoinState *state, uint64 first, uint32 n,
 Size
 hgj_match_bits_bytes(const HgjJoinState *state)
 {
-	return state->outer_bits.nwords * sizeof(uint64) +
-		(state->outer_bits.file ? BLCKSZ : 0);
+	return state->found.outer_bits.nwords * sizeof(uint64) +
+		(state->found.outer_bits.file ? BLCKSZ : 0);
 }
 
 /* There are other outer rows now, or none.  Not for aborts. */
 void
 hgj_match_bits_reset(HgjJoinState *state)
 {
-	HgjMatchBits *bits = &state->outer_bits;
+	HgjMatchBits *bits = &state->found.outer_bits;
 
 	if (bits->file)
 		BufFileClose(bits->file);

@@ -82,7 +82,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	callback->arg = state;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
 	state->counts.wanted = hgj_tally_begin(estate, eflags);
-	state->rewinds = (eflags & EXEC_FLAG_REWIND) != 0;
+	state->passes.rewinds = (eflags & EXEC_FLAG_REWIND) != 0;
 	hgj_setup(state, estate, eflags);
 }
 
@@ -110,7 +110,7 @@ end_join(CustomScanState *node)
 static TupleTableSlot *
 next_of_block(HgjJoinState *state)
 {
-	while (state->block.next < state->block.n || hgj_block_fill(state))
+	while (state->slots.block.next < state->slots.block.n || hgj_block_fill(state))
 	{
 		TupleTableSlot *slot;
 
@@ -127,20 +127,20 @@ next_of_block(HgjJoinState *state)
 static TupleTableSlot *
 next_match(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 
 	if (!hgj_confirms(state))
 		return state->semantics.emit_matches ? next_of_block(state) : NULL;
 
-	while (state->next_pair < pairs->n)
+	while (state->found.next_pair < pairs->n)
 	{
-		uint32		p = state->next_pair++;
+		uint32		p = state->found.next_pair++;
 		uint32		outer_row = pairs->probe_rows[p];
 		uint32		inner_row = pairs->build_rows[p];
 		TupleTableSlot *slot;
 
-		if (state->rows.stride > 0 && p + HGJ_PREFETCH_PAIRS < pairs->n)
-			__builtin_prefetch(hgj_row_store_record(&state->rows,
+		if (state->build.rows.stride > 0 && p + HGJ_PREFETCH_PAIRS < pairs->n)
+			__builtin_prefetch(hgj_row_store_record(&state->build.rows,
 													pairs->build_rows[p + HGJ_PREFETCH_PAIRS]),
 							   0, 2);
 		CHECK_FOR_INTERRUPTS();
@@ -151,7 +151,7 @@ next_match(HgjJoinState *state)
 			ResetExprContext(state->css.ss.ps.ps_ExprContext);
 			continue;
 		}
-		if (!state->match_qual)
+		if (!state->rules.match_qual)
 			hgj_fill_slot(state, outer_row, inner_row);
 		slot = hgj_project(state);
 		if (slot)
@@ -164,15 +164,15 @@ next_match(HgjJoinState *state)
 static TupleTableSlot *
 next_unmatched_outer(HgjJoinState *state)
 {
-	if (!state->semantics.fill_outer || !state->last_pass)
+	if (!state->semantics.fill_outer || !state->passes.last_pass)
 		return NULL;
-	while (state->next_outer < hgj_batch_nlive(state->outer_batch))
+	while (state->found.next_outer < hgj_batch_nlive(state->probing.outer_batch))
 	{
-		uint32		row = hgj_batch_live_row(state->outer_batch,
-											 state->next_outer++);
+		uint32		row = hgj_batch_live_row(state->probing.outer_batch,
+											 state->found.next_outer++);
 		TupleTableSlot *slot;
 
-		if (state->matched[row])
+		if (state->found.matched[row])
 			continue;
 		slot = hgj_emit(state, row, HGJ_NO_ROW);
 		if (slot)
@@ -187,9 +187,9 @@ next_unmatched_inner(HgjJoinState *state)
 {
 	if (!state->semantics.fill_inner)
 		return NULL;
-	while (state->next_pair < state->pairs.n || hgj_next_unmatched(state))
+	while (state->found.next_pair < state->found.pairs.n || hgj_next_unmatched(state))
 	{
-		uint32		row = state->pairs.build_rows[state->next_pair++];
+		uint32		row = state->found.pairs.build_rows[state->found.next_pair++];
 		TupleTableSlot *slot;
 
 		CHECK_FOR_INTERRUPTS();
@@ -206,11 +206,11 @@ exec_join(CustomScanState *node)
 	HgjJoinState *state = (HgjJoinState *) node;
 	TupleTableSlot *slot = NULL;
 
-	if (state->direct && state->block.next < state->block.n)
+	if (state->slots.direct && state->slots.block.next < state->slots.block.n)
 	{
 		hgj_block_row(state);
 		state->emitted++;
-		return state->slot;
+		return state->slots.slot;
 	}
 	ResetExprContext(node->ss.ps.ps_ExprContext);
 	while (state->phase != HGJ_PHASE_DONE)

@@ -85,7 +85,7 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 		return;
 	}
 	output->expressions = true;
-	state->rows_may_raise |= hgj_may_raise((Node *) tle->expr,
+	state->goal.rows_may_raise |= hgj_may_raise((Node *) tle->expr,
 										   state->css.ss.ps.state);
 	out->program = hgj_program_compile(tle->expr, &state->css.ss.ps,
 									   hgj_pair_lookup, &output->pairs, true);
@@ -196,7 +196,7 @@ eval_column(HgjJoinState *state, HgjOutColumn *out, const HgjColumn *column,
 		CHECK_FOR_INTERRUPTS();
 		hgj_fill_slot(state, outer_rows ? outer_rows[i] : HGJ_NO_ROW,
 					  inner_rows ? inner_rows[i] : HGJ_NO_ROW);
-		econtext->ecxt_scantuple = state->slot;
+		econtext->ecxt_scantuple = state->slots.slot;
 		value = ExecEvalExprSwitchContext(out->expr, econtext, &isnull);
 		if (isnull)
 		{
@@ -213,7 +213,7 @@ static bool
 can_stay_in_place(const HgjJoinState *state, const uint32 *outer_rows, uint32 n)
 {
 	if (outer_rows == NULL || state->output->expressions ||
-		n < state->outer_batch->nrows / HGJ_SPARSEST_BATCH)
+		n < state->probing.outer_batch->nrows / HGJ_SPARSEST_BATCH)
 		return false;
 	for (uint32 i = 1; i < n; i++)
 		if (outer_rows[i] <= outer_rows[i - 1])
@@ -234,7 +234,7 @@ hgj_output_batch(HgjJoinState *state, const uint32 *outer_rows,
 	if (can_stay_in_place(state, outer_rows, n))
 	{
 		hgj_gather_in_place(&output->pairs, outer_rows, inner_rows, n);
-		batch->nrows = state->outer_batch->nrows;
+		batch->nrows = state->probing.outer_batch->nrows;
 		if (n < batch->nrows)
 			batch->live = outer_rows;
 	}
@@ -271,7 +271,7 @@ filter_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	uint32		kept = 0;
 
-	if (state->filter == NULL)
+	if (state->rules.filter == NULL)
 		return n;
 	for (uint32 i = 0; i < n; i++)
 	{
@@ -279,8 +279,8 @@ filter_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 		ResetExprContext(econtext);
 		hgj_fill_slot(state, outer_rows ? outer_rows[i] : HGJ_NO_ROW,
 					  inner_rows ? inner_rows[i] : HGJ_NO_ROW);
-		econtext->ecxt_scantuple = state->slot;
-		if (!ExecQual(state->filter, econtext))
+		econtext->ecxt_scantuple = state->slots.slot;
+		if (!ExecQual(state->rules.filter, econtext))
 			continue;
 		if (outer_rows)
 			outer_rows[kept] = outer_rows[i];
@@ -301,8 +301,8 @@ rows_at_once(HgjJoinState *state, uint32 n, bool counted)
 {
 	if (!hgj_single_rows(state) || n == 0)
 		return n;
-	state->stats.joined_singly += !counted || state->residual == NULL ||
-		!hgj_program_raises_at_once(state->residual);
+	state->stats.joined_singly += !counted || state->rules.residual == NULL ||
+		!hgj_program_raises_at_once(state->rules.residual);
 	return 1;
 }
 
@@ -320,7 +320,7 @@ confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 		CHECK_FOR_INTERRUPTS();
 		if (!hgj_confirm_match(state, outer_rows[i], inner_rows[i]))
 			continue;
-		if (state->match_qual)
+		if (state->rules.match_qual)
 			ResetExprContext(state->css.ss.ps.ps_ExprContext);
 		outer_rows[confirmed] = outer_rows[i];
 		inner_rows[confirmed++] = inner_rows[i];
@@ -332,15 +332,15 @@ confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 static HgjBatch *
 matches_batch(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 
-	while (state->next_pair < pairs->n)
+	while (state->found.next_pair < pairs->n)
 	{
-		uint32	   *outer_rows = pairs->probe_rows + state->next_pair;
-		uint32	   *inner_rows = pairs->build_rows + state->next_pair;
-		uint32		n = rows_at_once(state, pairs->n - state->next_pair, true);
+		uint32	   *outer_rows = pairs->probe_rows + state->found.next_pair;
+		uint32	   *inner_rows = pairs->build_rows + state->found.next_pair;
+		uint32		n = rows_at_once(state, pairs->n - state->found.next_pair, true);
 
-		state->next_pair += n;
+		state->found.next_pair += n;
 		n = confirm_pairs(state, outer_rows, inner_rows, n);
 		if (!state->semantics.emit_matches)
 			continue;
@@ -355,31 +355,31 @@ matches_batch(HgjJoinState *state)
 static HgjBatch *
 unmatched_outer_batch(HgjJoinState *state)
 {
-	HgjBatch   *outer = state->outer_batch;
+	HgjBatch   *outer = state->probing.outer_batch;
 	uint32		nlive = hgj_batch_nlive(outer);
 	uint32	   *rows;
 
-	if (!state->semantics.fill_outer || !state->last_pass ||
-		state->next_outer >= nlive)
+	if (!state->semantics.fill_outer || !state->passes.last_pass ||
+		state->found.next_outer >= nlive)
 		return NULL;
 
 	hgj_buffer_reserve(state->context, &state->output->rows, sizeof(uint32),
 					   nlive);
 	rows = state->output->rows.vector.values;
-	while (state->next_outer < nlive)
+	while (state->found.next_outer < nlive)
 	{
-		uint32		end = state->next_outer +
-			rows_at_once(state, nlive - state->next_outer, false);
+		uint32		end = state->found.next_outer +
+			rows_at_once(state, nlive - state->found.next_outer, false);
 		uint32		n = 0;
 
-		for (uint32 i = state->next_outer; i < end; i++)
+		for (uint32 i = state->found.next_outer; i < end; i++)
 		{
 			uint32		row = hgj_batch_live_row(outer, i);
 
 			rows[n] = row;
-			n += !state->matched[row];
+			n += !state->found.matched[row];
 		}
-		state->next_outer = end;
+		state->found.next_outer = end;
 		n = filter_pairs(state, rows, NULL, n);
 		if (n > 0)
 			return hgj_output_batch(state, rows, NULL, n);
@@ -391,17 +391,17 @@ unmatched_outer_batch(HgjJoinState *state)
 static HgjBatch *
 unmatched_inner_batch(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 
 	if (!state->semantics.fill_inner)
 		return NULL;
-	while (state->next_pair < pairs->n || hgj_next_unmatched(state))
+	while (state->found.next_pair < pairs->n || hgj_next_unmatched(state))
 	{
-		uint32	   *rows = pairs->build_rows + state->next_pair;
-		uint32		n = rows_at_once(state, pairs->n - state->next_pair, false);
+		uint32	   *rows = pairs->build_rows + state->found.next_pair;
+		uint32		n = rows_at_once(state, pairs->n - state->found.next_pair, false);
 
 		CHECK_FOR_INTERRUPTS();
-		state->next_pair += n;
+		state->found.next_pair += n;
 		n = filter_pairs(state, NULL, rows, n);
 		if (n > 0)
 			return hgj_output_batch(state, NULL, rows, n);

@@ -29,11 +29,11 @@ hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
 	report->stats = state->stats;
 	hgj_add_table_stats(state, &report->stats);
 	report->stats.outer_singly = state->outer.rows_singly;
-	report->fallback = state->fallback;
-	if (state->engine)
-		strlcpy(report->engine, state->engine->name, sizeof(report->engine));
-	if (state->fallback_text)
-		strlcpy(report->fallback_text, state->fallback_text,
+	report->fallback = state->use.fallback;
+	if (state->use.engine)
+		strlcpy(report->engine, state->use.engine->name, sizeof(report->engine));
+	if (state->use.fallback_text)
+		strlcpy(report->fallback_text, state->use.fallback_text,
 				sizeof(report->fallback_text));
 }
 

@@ -102,7 +102,7 @@ hgj_partition_reserve(const HgjJoinState *state, Size limit)
 Size
 hgj_partition_bytes(const HgjJoinState *state)
 {
-	const HgjPartitions *parts = state->partitions;
+	const HgjPartitions *parts = state->passes.partitions;
 	Size		bytes;
 
 	if (parts == NULL)
@@ -123,9 +123,9 @@ double
 hgj_unit_rows(const HgjJoinState *state)
 {
 	if (hgj_restoring(state))
-		return (double) state->partitions->kept.rows[0].rows;
+		return (double) state->passes.partitions->kept.rows[0].rows;
 	if (hgj_in_unit(state))
-		return (double) state->partitions->unit->rows[HGJ_INNER_SIDE];
+		return (double) state->passes.partitions->unit->rows[HGJ_INNER_SIDE];
 	return state->inner_ps->plan->plan_rows;
 }
 
@@ -152,7 +152,8 @@ can_be_split(const HgjUnit *unit)
 bool
 hgj_split_wanted(const HgjJoinState *state)
 {
-	const HgjUnit *unit = state->partitions ? state->partitions->unit : NULL;
+	const HgjUnit *unit =
+		state->passes.partitions ? state->passes.partitions->unit : NULL;
 	double		rest;
 	double		outer;
 	double		passes;
@@ -166,11 +167,11 @@ hgj_split_wanted(const HgjJoinState *state)
 	if (hgj_spill == HGJ_SPILL_PARTITIONS)
 		return true;
 	/* what came in earlier passes of this unit is not in total_rows */
-	if (state->unit_pass > 1)
+	if (state->passes.unit_pass > 1)
 		return false;
-	rest = (double) unit->rows[HGJ_INNER_SIDE] - state->total_rows;
+	rest = (double) unit->rows[HGJ_INNER_SIDE] - state->build.total_rows;
 	outer = (double) unit->rows[HGJ_OUTER_SIDE];
-	passes = ceil(rest / Max(state->total_rows, 1));
+	passes = ceil(rest / Max(state->build.total_rows, 1));
 	return passes * outer * HGJ_REREAD_COST > (rest + outer) * HGJ_SPILL_COST;
 }
 
@@ -186,10 +187,10 @@ hgj_partition_release_file(HgjPartitions *parts, HgjSpillFile *file)
 void
 hgj_take_flags(HgjJoinState *state)
 {
-	const uint8 *flags = state->partitions->readers[HGJ_OUTER_SIDE].flags;
+	const uint8 *flags = state->passes.partitions->readers[HGJ_OUTER_SIDE].flags;
 
-	for (uint32 i = 0; i < state->outer_batch->nrows; i++)
-		state->matched[i] = (flags[i] & HGJ_SPILL_MATCHED) != 0;
+	for (uint32 i = 0; i < state->probing.outer_batch->nrows; i++)
+		state->found.matched[i] = (flags[i] & HGJ_SPILL_MATCHED) != 0;
 }
 
 /* Put a unit of these partitions before the others that wait. */
@@ -197,7 +198,7 @@ static void
 add_unit(HgjJoinState *state, const HgjSpillRun *outer_runs,
 		 const int *members, int nmembers)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	HgjUnit    *unit = MemoryContextAllocZero(state->context, sizeof(HgjUnit));
 	const HgjSpillRun *runs[2] = {outer_runs, parts->inner_runs};
 
@@ -224,7 +225,7 @@ add_unit(HgjJoinState *state, const HgjSpillRun *outer_runs,
 static void
 make_units(HgjJoinState *state, const HgjSpillRun *outer_runs)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	int			members[HGJ_MOST_PARTITIONS];
 	int			nmembers = 0;
 	double		bytes = 0;
@@ -260,7 +261,7 @@ make_units(HgjJoinState *state, const HgjSpillRun *outer_runs)
 void
 hgj_split_end(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	HgjSpillRun *outer_runs = NULL;
 
 	if (parts->writer.file)
@@ -283,7 +284,7 @@ hgj_split_end(HgjJoinState *state)
 		hgj_partition_release_file(parts, outer_runs[0].file);
 		pfree(outer_runs);
 	}
-	state->splitting = false;
+	state->passes.splitting = false;
 }
 
 static void
@@ -302,7 +303,7 @@ release_unit(HgjPartitions *parts, HgjUnit *unit)
 bool
 hgj_next_unit(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 
 	if (parts == NULL)
 		return false;
@@ -316,11 +317,11 @@ hgj_next_unit(HgjJoinState *state)
 		hgj_spill_read_runs(&parts->readers[side], state->context,
 							&parts->layouts[side], parts->unit->runs[side],
 							parts->unit->nruns[side]);
-	hgj_batch_borrow(state->outer_batch, false);
+	hgj_batch_borrow(state->probing.outer_batch, false);
 	hgj_match_bits_reset(state);
-	state->unit_pass = 0;
-	state->units++;
-	state->stats.partitions = Max(state->stats.partitions, state->units);
+	state->passes.unit_pass = 0;
+	state->passes.units++;
+	state->stats.partitions = Max(state->stats.partitions, state->passes.units);
 	state->counts.partitions++;
 	return true;
 }
@@ -330,20 +331,20 @@ void
 hgj_fill_inner(HgjJoinState *state, uint32 max_rows)
 {
 	if (hgj_in_unit(state) || hgj_restoring(state))
-		hgj_spill_read(&state->partitions->readers[HGJ_INNER_SIDE],
-					   state->inner_batch, max_rows);
+		hgj_spill_read(&state->passes.partitions->readers[HGJ_INNER_SIDE],
+					   state->build.inner_batch, max_rows);
 	else
-		state->inner.methods->fill(&state->inner, state->inner_batch, max_rows);
+		state->inner.methods->fill(&state->inner, state->build.inner_batch, max_rows);
 }
 
 /* The next outer rows of the unit; false: they are to come from the child. */
 bool
 hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows)
 {
-	if (state->partitions == NULL || state->partitions->unit == NULL)
+	if (state->passes.partitions == NULL || state->passes.partitions->unit == NULL)
 		return false;
-	hgj_spill_read(&state->partitions->readers[HGJ_OUTER_SIDE],
-				   state->outer_batch, max_rows);
+	hgj_spill_read(&state->passes.partitions->readers[HGJ_OUTER_SIDE],
+				   state->probing.outer_batch, max_rows);
 	return true;
 }
 
@@ -351,14 +352,14 @@ hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows)
 bool
 hgj_in_unit(const HgjJoinState *state)
 {
-	return state->partitions && state->partitions->unit;
+	return state->passes.partitions && state->passes.partitions->unit;
 }
 
 /* How many outer rows the unit at hand has. */
 uint64
 hgj_unit_outer_rows(const HgjJoinState *state)
 {
-	const HgjUnit *unit = state->partitions->unit;
+	const HgjUnit *unit = state->passes.partitions->unit;
 	uint64		rows = 0;
 
 	for (int i = 0; i < unit->nruns[HGJ_OUTER_SIDE]; i++)
@@ -370,9 +371,9 @@ hgj_unit_outer_rows(const HgjJoinState *state)
 bool
 hgj_rewind_unit(HgjJoinState *state)
 {
-	if (state->partitions == NULL || state->partitions->unit == NULL)
+	if (state->passes.partitions == NULL || state->passes.partitions->unit == NULL)
 		return false;
-	hgj_spill_rewind(&state->partitions->readers[HGJ_OUTER_SIDE]);
+	hgj_spill_rewind(&state->passes.partitions->readers[HGJ_OUTER_SIDE]);
 	return true;
 }
 
@@ -383,32 +384,32 @@ hgj_rewind_unit(HgjJoinState *state)
 void
 hgj_reread_unit(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	HgjSpillReader *reader = &parts->readers[HGJ_INNER_SIDE];
-	uint64		left = state->rows_before;
+	uint64		left = state->build.rows_before;
 
-	if (state->splitting)
+	if (state->passes.splitting)
 	{
 		hgj_partition_release_file(parts, parts->inner_runs[0].file);
 		pfree(parts->inner_runs);
 		parts->inner_runs = NULL;
 		hgj_partitions_free_memory(state);
-		state->splitting = false;
+		state->passes.splitting = false;
 	}
 	hgj_spill_rewind(reader);
-	state->inner_pending = false;
-	state->inner_batch->values = &state->rows.next_values;
+	state->build.inner_pending = false;
+	state->build.inner_batch->values = &state->build.rows.next_values;
 	while (left > 0)
 	{
-		hgj_arena_reset(state->inner_batch->values);
-		hgj_spill_read(reader, state->inner_batch,
-					   (uint32) Min(left, state->inner_batch->capacity));
-		if (state->inner_batch->nrows == 0)
+		hgj_arena_reset(state->build.inner_batch->values);
+		hgj_spill_read(reader, state->build.inner_batch,
+					   (uint32) Min(left, state->build.inner_batch->capacity));
+		if (state->build.inner_batch->nrows == 0)
 			elog(ERROR, "a partition of a HashGraphJoin has become smaller");
-		left -= state->inner_batch->nrows;
+		left -= state->build.inner_batch->nrows;
 	}
-	hgj_arena_free(state->inner_batch->values);
-	state->inner_batch->values = &state->rows.values;
+	hgj_arena_free(state->build.inner_batch->values);
+	state->build.inner_batch->values = &state->build.rows.values;
 }
 
 /* Close the file that is being written, if any. */
@@ -433,7 +434,7 @@ hgj_partition_drop_writer(HgjPartitions *parts)
 void
 hgj_partitions_release_units(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	HgjUnit    *unit;
 
 	hgj_partition_drop_writer(parts);
@@ -454,14 +455,14 @@ hgj_partitions_release_units(HgjJoinState *state)
 	for (int side = 0; side < 2; side++)
 		hgj_spill_end_read(&parts->readers[side]);
 	hgj_partitions_free_memory(state);
-	state->splitting = false;
+	state->passes.splitting = false;
 }
 
 /* Close all files: the next rows are the children's.  Not for aborts. */
 void
 hgj_partitions_release(HgjJoinState *state)
 {
-	if (state->partitions == NULL)
+	if (state->passes.partitions == NULL)
 		return;
 	hgj_partitions_release_units(state);
 	hgj_keep_nothing(state);
@@ -471,8 +472,8 @@ hgj_partitions_release(HgjJoinState *state)
 void
 hgj_partitions_free_memory(HgjJoinState *state)
 {
-	if (state->partitions == NULL)
+	if (state->passes.partitions == NULL)
 		return;
-	hgj_spill_free_blocks(&state->partitions->writer);
-	hgj_spill_filter_free(&state->partitions->filter);
+	hgj_spill_free_blocks(&state->passes.partitions->writer);
+	hgj_spill_filter_free(&state->passes.partitions->filter);
 }

@@ -59,7 +59,7 @@ outer_has_params(const HgjJoinState *state)
 bool
 hgj_rescans_expected(const HgjJoinState *state)
 {
-	return state->rewinds || outer_has_params(state);
+	return state->passes.rewinds || outer_has_params(state);
 }
 
 /*
@@ -69,17 +69,17 @@ hgj_rescans_expected(const HgjJoinState *state)
 static bool
 keep_wanted(const HgjJoinState *state)
 {
-	return state->pass == 1 && state->partitions->kept.rows == NULL &&
-		state->engine->appended != NULL &&
-		(state->partitions->rescans_expected || state->rescanned);
+	return state->passes.pass == 1 && state->passes.partitions->kept.rows == NULL &&
+		state->use.engine->appended != NULL &&
+		(state->passes.partitions->rescans_expected || state->passes.rescanned);
 }
 
 /* Rows that have their key words in the batch: the columns, from their records. */
 static void
 load_columns(HgjJoinState *state, const uint32 *rows, uint32 n)
 {
-	HgjBatch   *batch = state->inner_batch;
-	HgjRowStore *store = &state->rows;
+	HgjBatch   *batch = state->build.inner_batch;
+	HgjRowStore *store = &state->build.rows;
 
 	for (int c = 0; c < batch->ncols; c++)
 	{
@@ -106,7 +106,7 @@ static void
 write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 			const uint32 *all, const uint32 *partition, uint8 *seen)
 {
-	HgjBatch   *batch = state->inner_batch;
+	HgjBatch   *batch = state->build.inner_batch;
 	uint64		cursor = 0;
 
 	for (;;)
@@ -116,7 +116,7 @@ write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 
 		CHECK_FOR_INTERRUPTS();
 		hgj_batch_clear(batch);
-		if (state->engine->appended(state->table, &cursor, batch->words, rows,
+		if (state->use.engine->appended(state->build.table, &cursor, batch->words, rows,
 									batch->capacity, &n, &err) != HGJ_OK)
 			hgj_engine_failed(state, &err);
 		if (n == 0)
@@ -133,14 +133,14 @@ static void
 write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 			  const uint32 *all, const uint32 *partition, const uint8 *seen)
 {
-	HgjBatch   *batch = state->inner_batch;
+	HgjBatch   *batch = state->build.inner_batch;
 	uint8	   *flags = MemoryContextAlloc(state->context, batch->capacity);
 	uint32		n = 0;
 
 	memset(flags, HGJ_SPILL_NO_KEY, batch->capacity);
-	for (uint32 row = 0; row <= state->total_rows; row++)
+	for (uint32 row = 0; row <= state->build.total_rows; row++)
 	{
-		if (n == batch->capacity || (row == state->total_rows && n > 0))
+		if (n == batch->capacity || (row == state->build.total_rows && n > 0))
 		{
 			CHECK_FOR_INTERRUPTS();
 			hgj_batch_clear(batch);
@@ -148,7 +148,7 @@ write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 			hgj_spill_write(writer, batch, all, partition, flags, n);
 			n = 0;
 		}
-		if (row < state->total_rows && (seen[row / 8] & (1 << (row % 8))) == 0)
+		if (row < state->build.total_rows && (seen[row / 8] & (1 << (row % 8))) == 0)
 			rows[n++] = row;
 	}
 	pfree(flags);
@@ -157,7 +157,7 @@ write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 static void
 write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 {
-	uint32		capacity = state->inner_batch->capacity;
+	uint32		capacity = state->build.inner_batch->capacity;
 	Size		bytes = mul_size(capacity, sizeof(uint32));
 	uint32	   *rows = MemoryContextAlloc(state->context, bytes);
 	uint32	   *all = MemoryContextAlloc(state->context, bytes);
@@ -167,10 +167,12 @@ write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 	for (uint32 i = 0; i < capacity; i++)
 		all[i] = i;
 	/* where they are owed, no two rows share a record */
-	Assert(!state->inner.keep_null_keys || state->rows.nrows == state->total_rows);
-	if (state->inner.keep_null_keys && state->graph_rows < state->total_rows)
+	Assert(!state->inner.keep_null_keys ||
+		   state->build.rows.nrows == state->build.total_rows);
+	if (state->inner.keep_null_keys &&
+		state->build.graph_rows < state->build.total_rows)
 		seen = MemoryContextAllocExtended(state->context,
-										  state->total_rows / 8 + 1,
+										  state->build.total_rows / 8 + 1,
 										  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	write_keyed(state, writer, rows, all, partition, seen);
 	if (seen)
@@ -190,7 +192,7 @@ write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 void
 hgj_keep_split(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	HgjKept    *kept = &parts->kept;
 	Size		limit = get_hash_memory_limit();
 	Size		runs_bytes = mul_size(parts->split.npartitions, sizeof(HgjSpillRun));
@@ -227,7 +229,7 @@ hgj_keep_split(HgjJoinState *state)
 void
 hgj_keep_nothing(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	HgjKept    *kept = &parts->kept;
 
 	parts->restoring = false;
@@ -245,27 +247,27 @@ hgj_keep_nothing(HgjJoinState *state)
 bool
 hgj_split_is_there(const HgjJoinState *state)
 {
-	return state->partitions && !hgj_in_unit(state) &&
-		state->partitions->inner_runs != NULL;
+	return state->passes.partitions && !hgj_in_unit(state) &&
+		state->passes.partitions->inner_runs != NULL;
 }
 
 /* A rescan, of step 1. */
 void
 hgj_split_again(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 
 	hgj_partition_drop_writer(parts);
 	parts->filter.tested = parts->filter.rejected = parts->filter.pause = 0;
-	state->units = 0;
-	state->splitting = true;
+	state->passes.units = 0;
+	state->passes.splitting = true;
 }
 
 /* Is there anything kept, which memory has room for? */
 static bool
 can_restore(const HgjJoinState *state)
 {
-	const HgjPartitions *parts = state->partitions;
+	const HgjPartitions *parts = state->passes.partitions;
 
 	return parts && parts->kept.rows &&
 		parts->kept.limit <= get_hash_memory_limit();
@@ -278,7 +280,7 @@ can_restore(const HgjJoinState *state)
 bool
 hgj_restore(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 
 	if (!can_restore(state))
 		return false;
@@ -293,7 +295,7 @@ hgj_restore(HgjJoinState *state)
 bool
 hgj_restoring(const HgjJoinState *state)
 {
-	return state->partitions && state->partitions->restoring;
+	return state->passes.partitions && state->passes.partitions->restoring;
 }
 
 /*
@@ -313,7 +315,7 @@ hgj_check_restoring(HgjJoinState *state)
 void
 hgj_restore_split(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	HgjKept    *kept = &parts->kept;
 	Size		runs_bytes;
 	Size		bytes = kept->filter.nwords * sizeof(uint64);
@@ -331,5 +333,5 @@ hgj_restore_split(HgjJoinState *state)
 	if (parts->filter.words)
 		hgj_spill_get(kept->rows[0].file, kept->filter_at, parts->filter.words,
 					  bytes);
-	state->splitting = state->has_split = true;
+	state->passes.splitting = state->passes.has_split = true;
 }

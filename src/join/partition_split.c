@@ -47,7 +47,7 @@
 static HgjPartitions *
 get_partitions(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	const HgjSource *sources[] = {&state->outer, &state->inner};
 
 	if (parts)
@@ -61,7 +61,7 @@ get_partitions(HgjJoinState *state)
 						 sources[side]->columns, sources[side]->ncols,
 						 sources[side]->nwords);
 	parts->rescans_expected = hgj_rescans_expected(state);
-	state->partitions = parts;
+	state->passes.partitions = parts;
 	return parts;
 }
 
@@ -72,18 +72,18 @@ get_partitions(HgjJoinState *state)
 static void
 plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit, Size taken)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 
 	parts->room.most = 0;
 	parts->split.unit_rows = 0;
-	if (!state->on_device)
+	if (!state->use.on_device)
 		return;
-	if (state->device_limit > 0 && memory->build_peak > 0)
-		parts->split.unit_rows = HGJ_UNIT_FILL * state->total_rows *
+	if (state->use.device_limit > 0 && memory->build_peak > 0)
+		parts->split.unit_rows = HGJ_UNIT_FILL * state->build.total_rows *
 			hgj_table_share(state) / memory->build_peak;
-	taken += memory->host + hgj_row_store_bytes(&state->rows) +
+	taken += memory->host + hgj_row_store_bytes(&state->build.rows) +
 		hgj_partition_bytes(state);
-	if (state->device_is_full && taken < limit)
+	if (state->use.device_is_full && taken < limit)
 		parts->room.most = parts->room.bytes + (limit - taken) / 4 * 3;
 }
 
@@ -98,7 +98,7 @@ part_returned(PlanState *ps)
 	HeapScanDesc scan;
 	BlockNumber blocks;
 
-	if (join && !join->splitting && join->pass == 1)
+	if (join && !join->passes.splitting && join->passes.pass == 1)
 		return part_returned(join->outer_ps);
 	if (!IsA(ps, SeqScanState))
 		return 0;
@@ -118,10 +118,10 @@ part_returned(PlanState *ps)
 static double
 rows_to_come(HgjJoinState *state)
 {
-	double		in_memory = Max(state->total_rows, 1);
+	double		in_memory = Max(state->build.total_rows, 1);
 	double		rest = hgj_unit_rows(state) - in_memory;
 
-	if (state->partitions->unit == NULL)
+	if (state->passes.partitions->unit == NULL)
 	{
 		double		returned = part_returned(state->inner_ps);
 
@@ -141,24 +141,25 @@ plan_split(HgjJoinState *state)
 	Size		limit = get_hash_memory_limit();
 	Size		budget = hgj_partition_blocks(limit);
 	Size		taken = hgj_partition_reserve(state, limit) +
-	hgj_batch_bytes(state->inner_batch) +
+	hgj_batch_bytes(state->build.inner_batch) +
 	Min(hgj_dictionaries_bytes(state), limit / 2);
-	double		in_memory = Max(state->total_rows, 1);
+	double		in_memory = Max(state->build.total_rows, 1);
 	double		rest = rows_to_come(state);
 	double		factor = parts->unit ? HGJ_PARTS_OF_COUNT : HGJ_PARTS_OF_ESTIMATE;
 	double		wanted;
 	HgjMemory	memory;
 	int			n = HGJ_FEWEST_PARTITIONS;
 
-	state->engine->memory(state->table, &memory);
-	parts->split.row_bytes = ((double) (state->on_device ? memory.host : memory.build_peak) +
-						state->rows.allocated) / in_memory;
+	state->use.engine->memory(state->build.table, &memory);
+	parts->split.row_bytes =
+		((double) (state->use.on_device ? memory.host : memory.build_peak) +
+						state->build.rows.allocated) / in_memory;
 	parts->split.unit_bytes = taken < limit ? limit - taken : 0;
 	parts->split.unit_bytes = Max(parts->split.unit_bytes, limit / 8);
 	parts->split.unit_bytes = (Size) (parts->split.unit_bytes * HGJ_UNIT_FILL);
 	plan_for_device(state, &memory, limit, taken);
 	wanted = factor * rest / parts->split.unit_bytes *
-		(parts->split.row_bytes + state->rows.values.allocated / in_memory);
+		(parts->split.row_bytes + state->build.rows.values.allocated / in_memory);
 	if (parts->split.unit_rows > 0)
 		wanted = Max(wanted, factor * rest / parts->split.unit_rows);
 	wanted = Max(wanted, HGJ_USUAL_PARTITIONS);
@@ -172,14 +173,14 @@ plan_split(HgjJoinState *state)
 	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE);
 	ereport(state->logged.split ? DEBUG2 : DEBUG1,
 			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest, about %.0f, goes to %d partitions",
-							 state->total_rows, rest, n)));
+							 state->build.total_rows, rest, n)));
 	state->logged.split = true;
 }
 
 static void
 open_writer(HgjJoinState *state, HgjSpillSide side)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 
 	hgj_spill_open(&parts->writer, state->context, &parts->layouts[side],
 				   parts->split.npartitions, parts->split.block_bytes, &parts->room);
@@ -274,39 +275,39 @@ write_keyless(HgjPartitions *parts, const HgjBatch *batch)
 
 /*
  * Steps 1 and 2: what is left of the unit's build side goes to partitions.
- * Sets state->splitting if anything was left.
+ * Sets passes.splitting if anything was left.
  */
 void
 hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 {
-	HgjBatch   *batch = state->inner_batch;
+	HgjBatch   *batch = state->build.inner_batch;
 	HgjPartitions *parts;
 
 	/* values that are kept for a batch, in an arena that nobody else uses now */
-	batch->values = &state->rows.next_values;
+	batch->values = &state->build.rows.next_values;
 	for (;;)
 	{
 		hgj_arena_reset(batch->values);
 		hgj_fill_inner(state, batch_rows);
 		if (batch->nrows == 0)
 			break;
-		if (!state->splitting)
+		if (!state->passes.splitting)
 		{
 			plan_split(state);
 			open_writer(state, HGJ_INNER_SIDE);
-			state->splitting = state->has_split = true;
+			state->passes.splitting = state->passes.has_split = true;
 		}
-		parts = state->partitions;
+		parts = state->passes.partitions;
 		write_keyed(parts, batch);
 		if (state->inner.keep_null_keys && batch->nsel < hgj_batch_nlive(batch))
 			write_keyless(parts, batch);
 	}
 	hgj_arena_free(batch->values);
-	batch->values = &state->rows.values;
-	if (!state->splitting)
+	batch->values = &state->build.rows.values;
+	if (!state->passes.splitting)
 		return;
 
-	parts = state->partitions;
+	parts = state->passes.partitions;
 	parts->inner_runs = hgj_spill_close(&parts->writer);
 	state->stats.spilled_inner += parts->inner_runs[0].file->end;
 	state->stats.held_bytes = Max(state->stats.held_bytes, parts->room.bytes);
@@ -322,16 +323,16 @@ static uint32
 choose_outer(HgjJoinState *state, const uint32 *sel, uint32 n, uint32 *rows,
 			 uint64 *hashes)
 {
-	HgjPartitions *parts = state->partitions;
+	HgjPartitions *parts = state->passes.partitions;
 	uint32		wait = 0;
 	uint32		kept;
 
 	for (uint32 i = 0; i < n; i++)
 	{
 		rows[wait] = sel[i];
-		wait += !(state->semantics.one_per_outer && state->matched[sel[i]]);
+		wait += !(state->semantics.one_per_outer && state->found.matched[sel[i]]);
 	}
-	hash_rows(parts, state->outer_batch, rows, wait, hashes);
+	hash_rows(parts, state->probing.outer_batch, rows, wait, hashes);
 	kept = hgj_spill_filter_test(&parts->filter, hashes, rows, wait);
 	state->stats.outer_filtered += wait - kept;
 	return kept;
@@ -345,8 +346,8 @@ choose_outer(HgjJoinState *state, const uint32 *sel, uint32 n, uint32 *rows,
 void
 hgj_split_outer(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->partitions;
-	HgjBatch   *batch = state->outer_batch;
+	HgjPartitions *parts = state->passes.partitions;
+	HgjBatch   *batch = state->probing.outer_batch;
 	bool		fill_outer = state->semantics.fill_outer;
 	uint32		rows[HGJ_PORTION];
 	uint64		hashes[HGJ_PORTION];
@@ -367,8 +368,8 @@ hgj_split_outer(HgjJoinState *state)
 		choose_partitions(parts, hashes, n, partitions);
 		for (uint32 i = 0; i < n && fill_outer; i++)
 		{
-			flags[i] = state->matched[rows[i]] ? HGJ_SPILL_MATCHED : 0;
-			state->matched[rows[i]] = true;
+			flags[i] = state->found.matched[rows[i]] ? HGJ_SPILL_MATCHED : 0;
+			state->found.matched[rows[i]] = true;
 		}
 		hgj_spill_write(&parts->writer, batch, rows, partitions,
 						fill_outer ? flags : NULL, n);

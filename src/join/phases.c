@@ -56,8 +56,9 @@ hgj_join_of(PlanState *ps)
 static bool
 table_is_reusable(const HgjJoinState *state)
 {
-	return state->table != NULL && state->pass == 1 && state->last_pass &&
-		(!state->has_split || hgj_split_is_there(state));
+	return state->build.table != NULL && state->passes.pass == 1 &&
+		state->passes.last_pass &&
+		(!state->passes.has_split || hgj_split_is_there(state));
 }
 
 /*
@@ -74,7 +75,7 @@ hgj_rewind_inner(HgjJoinState *state, bool uncounted)
 		hgj_rescan_inner_uncounted(state);
 	else
 		ExecReScan(state->inner_ps);
-	state->inner_read = false;
+	state->build.inner_read = false;
 }
 
 /* The same for the outer side. */
@@ -100,11 +101,9 @@ clear_marks(HgjJoinState *state)
 
 	if (!state->semantics.mark_inner)
 		return true;
-	while (!hgj_engine_done(state,
-							state->engine->clear_marks(state->table, &err),
-							&err))
-		;
-	return !state->device_failed;
+	hgj_engine_call(state, &err,
+					state->use.engine->clear_marks(state->build.table, &err));
+	return !state->use.device_failed;
 }
 
 /* ReScanCustomScan callback. */
@@ -116,7 +115,7 @@ hgj_rescan(CustomScanState *node)
 
 	hgj_row_prober->stop(state);
 	hgj_block_drop(state);
-	ExecClearTuple(state->slot);
+	ExecClearTuple(state->slots.slot);
 	hgj_output_rescan(state);
 	if (node->ss.ps.chgParam != NULL)
 	{
@@ -126,10 +125,10 @@ hgj_rescan(CustomScanState *node)
 
 	same = state->inner_ps->chgParam == NULL &&
 		!(state->inner_key_params && node->ss.ps.chgParam != NULL);
-	state->rescanned |= same;
+	state->passes.rescanned |= same;
 	if (same && table_is_reusable(state) && clear_marks(state))
 	{
-		if (state->has_split)
+		if (state->passes.has_split)
 			hgj_split_again(state);
 	}
 	else if (same && hgj_restore(state))
@@ -138,7 +137,7 @@ hgj_rescan(CustomScanState *node)
 	{
 		hgj_partitions_release(state);
 		hgj_free_build(state);
-		if (state->device_failed)
+		if (state->use.device_failed)
 			hgj_use_cpu(state);
 		hgj_rewind_inner(state, false);
 	}
@@ -155,10 +154,10 @@ hgj_rescan(CustomScanState *node)
 bool
 hgj_worth_peeking(const HgjJoinState *state)
 {
-	if (state->semantics.fill_inner || state->table != NULL)
+	if (state->semantics.fill_inner || state->build.table != NULL)
 		return false;
 	return state->semantics.fill_outer ||
-		(!state->outer_seen &&
+		(!state->probing.outer_seen &&
 		 state->outer_ps->plan->startup_cost < state->inner_ps->plan->total_cost);
 }
 
@@ -168,20 +167,21 @@ find_demand(HgjJoinState *state)
 {
 	PlanState  *ps = &state->css.ss.ps;
 
-	if (!state->demand_known)
-		state->demand = hgj_demand_of(ps);
-	state->demand_known = true;
-	state->careful = !hgj_all_rows_wanted(state->demand, ps->state);
+	if (!state->goal.demand_known)
+		state->goal.demand = hgj_demand_of(ps);
+	state->goal.demand_known = true;
+	state->goal.careful = !hgj_all_rows_wanted(state->goal.demand, ps->state);
 }
 
 /* The table is built: which phase is next? */
 static HgjPhase
 after_build(HgjJoinState *state)
 {
-	if (state->last_pass && !state->splitting && state->graph_rows == 0 &&
+	if (state->passes.last_pass && !state->passes.splitting &&
+		state->build.graph_rows == 0 &&
 		!state->semantics.fill_outer)
 	{
-		state->next_pair = state->pairs.n = 0;
+		state->found.next_pair = state->found.pairs.n = 0;
 		return state->semantics.fill_inner ?
 			HGJ_PHASE_UNMATCHED_INNER : HGJ_PHASE_NEXT_PASS;
 	}
@@ -192,9 +192,9 @@ after_build(HgjJoinState *state)
 void
 hgj_prepare(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 
-	if (state->engine == NULL)
+	if (state->use.engine == NULL)
 		hgj_choose_engine(state);
 	if (pairs->probe_rows == NULL)
 	{
@@ -207,17 +207,17 @@ hgj_prepare(HgjJoinState *state)
 			pairs->capacity = HGJ_PAIRS;
 	}
 
-	if (state->residual)
-		hgj_program_start(state->residual, state->css.ss.ps.ps_ExprContext);
+	if (state->rules.residual)
+		hgj_program_start(state->rules.residual, state->css.ss.ps.ps_ExprContext);
 	if (state->output == NULL)
 		find_demand(state);
-	state->npairs_left = 0;
-	state->residual_stopped = false;
-	state->batch_rows = 0;
+	state->found.npairs_left = 0;
+	state->found.residual_stopped = false;
+	state->probing.batch_rows = 0;
 	state->counts.returned += hgj_slots_returned(state);
 	state->emitted = state->emitted_before = 0;
 	hgj_restart_outer(state);
-	if (state->on_device)
+	if (state->use.on_device)
 		hgj_note_outer_counts(state);
 }
 
@@ -230,19 +230,19 @@ start_join(HgjJoinState *state)
 	hgj_prepare(state);
 	if (hgj_row_prober->start(state, &empty))
 		return empty ? HGJ_PHASE_DONE : HGJ_PHASE_FETCH;
-	if (state->device_failed)
+	if (state->use.device_failed)
 		return HGJ_PHASE_START;
 	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
-	if (state->table == NULL)
+	if (state->build.table == NULL)
 	{
 		hgj_check_restoring(state);
 		hgj_build_pass(state);
 	}
-	if (state->device_failed)
+	if (state->use.device_failed)
 		return HGJ_PHASE_START;
 
-	if (!state->last_pass)
+	if (!state->passes.last_pass)
 		hgj_keep_outer(state);
 	return after_build(state);
 }
@@ -251,9 +251,9 @@ start_join(HgjJoinState *state)
 static HgjPhase
 start_next_pass(HgjJoinState *state)
 {
-	if (state->last_pass)
+	if (state->passes.last_pass)
 	{
-		if (state->splitting)
+		if (state->passes.splitting)
 			hgj_split_end(state);
 		if (!hgj_next_unit(state))
 			return HGJ_PHASE_DONE;
@@ -262,7 +262,7 @@ start_next_pass(HgjJoinState *state)
 		hgj_source_replay_rows(&state->outer);
 	hgj_release_table(state);
 	hgj_build_pass(state);
-	if (state->device_failed)
+	if (state->use.device_failed)
 		return HGJ_PHASE_NEXT_PASS;
 	hgj_restart_outer(state);
 	return after_build(state);
@@ -279,35 +279,34 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	HgjError	err = {0};
 
-	if (s->one_per_outer && state->matched[outer_row])
+	if (s->one_per_outer && state->found.matched[outer_row])
 	{
-		state->wasted_pairs++;
+		state->found.wasted_pairs++;
 		return false;
 	}
-	if (state->device_failed ||
-		(s->one_per_inner && state->engine->is_marked(state->table, inner_row)))
+	if (state->use.device_failed ||
+		(s->one_per_inner &&
+		 state->use.engine->is_marked(state->build.table, inner_row)))
 		return false;
 
-	if (state->match_qual)
+	if (state->rules.match_qual)
 	{
 		hgj_fill_slot(state, outer_row, inner_row);
-		econtext->ecxt_scantuple = state->slot;
-		if (!ExecQual(state->match_qual, econtext))
+		econtext->ecxt_scantuple = state->slots.slot;
+		if (!ExecQual(state->rules.match_qual, econtext))
 		{
 			InstrCountFiltered2(&state->css.ss.ps, 1);
 			ResetExprContext(econtext);
 			return false;
 		}
 	}
-	if (state->recheck && (s->fill_outer || s->one_per_outer))
-		state->matched[outer_row] = true;
-	if (s->mark_inner && (state->recheck || s->one_per_inner))
-		while (!hgj_engine_done(state,
-								state->engine->mark(state->table, &inner_row, 1,
-													&err),
-								&err))
-			;
-	return !state->device_failed;
+	if (state->rules.recheck && (s->fill_outer || s->one_per_outer))
+		state->found.matched[outer_row] = true;
+	if (s->mark_inner && (state->rules.recheck || s->one_per_inner))
+		hgj_engine_call(state, &err,
+						state->use.engine->mark(state->build.table, &inner_row, 1,
+												&err));
+	return !state->use.device_failed;
 }
 
 /*
@@ -322,7 +321,7 @@ hgj_advance(HgjJoinState *state)
 	switch (phase)
 	{
 		case HGJ_PHASE_START:
-			state->next_pair = state->pairs.n = 0;
+			state->found.next_pair = state->found.pairs.n = 0;
 			state->phase = start_join(state);
 			break;
 
@@ -331,15 +330,15 @@ hgj_advance(HgjJoinState *state)
 				state->phase = HGJ_PHASE_PROBE;
 			else
 			{
-				state->next_pair = state->pairs.n = 0;
+				state->found.next_pair = state->found.pairs.n = 0;
 				state->phase = HGJ_PHASE_UNMATCHED_INNER;
 			}
 			break;
 
 		case HGJ_PHASE_PROBE:
-			if (state->pairs.done && state->npairs_left == 0)
+			if (state->found.pairs.done && state->found.npairs_left == 0)
 			{
-				if (state->splitting)
+				if (state->passes.splitting)
 					hgj_split_outer(state);
 				state->phase = HGJ_PHASE_UNMATCHED_OUTER;
 			}
@@ -370,9 +369,9 @@ hgj_advance(HgjJoinState *state)
 		case HGJ_PHASE_DONE:
 			break;
 	}
-	if (state->device_failed)
+	if (state->use.device_failed)
 	{
-		state->next_pair = state->pairs.n = 0;
+		state->found.next_pair = state->found.pairs.n = 0;
 		state->phase = hgj_fail_over(state, phase);
 	}
 }

@@ -57,8 +57,9 @@ tracks_outer(const HgjJoinState *state)
 {
 	return state->semantics.fill_outer ||
 		(state->semantics.one_per_outer &&
-		 (state->recheck || state->unit_pass > 1 || !state->last_pass ||
-		  state->splitting));
+		 (state->rules.recheck || state->passes.unit_pass > 1 ||
+		  !state->passes.last_pass ||
+		  state->passes.splitting));
 }
 
 /*
@@ -68,22 +69,22 @@ tracks_outer(const HgjJoinState *state)
 static void
 start_matched(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->outer_batch;
+	HgjBatch   *batch = state->probing.outer_batch;
 	uint32		nsel = 0;
 
-	memset(state->matched, 0, batch->nrows);
-	if (state->unit_pass == 1)
+	memset(state->found.matched, 0, batch->nrows);
+	if (state->passes.unit_pass == 1)
 	{
-		if (state->partitions && state->partitions->unit)
+		if (state->passes.partitions && state->passes.partitions->unit)
 			hgj_take_flags(state);
 		return;
 	}
 
-	hgj_match_bits_get(state, batch->first_row, batch->nrows, state->matched);
+	hgj_match_bits_get(state, batch->first_row, batch->nrows, state->found.matched);
 	if (!state->semantics.one_per_outer)
 		return;
 	for (uint32 i = 0; i < batch->nsel; i++)
-		if (!state->matched[batch->sel[i]])
+		if (!state->found.matched[batch->sel[i]])
 			batch->sel[nsel++] = batch->sel[i];
 	batch->nsel = nsel;
 }
@@ -92,7 +93,7 @@ start_matched(HgjJoinState *state)
 void
 hgj_begin_batch(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->outer_batch;
+	HgjBatch   *batch = state->probing.outer_batch;
 	HgjSemantics *s = &state->semantics;
 	HgjKeys		keys;
 	HgjError	err = {0};
@@ -102,25 +103,23 @@ hgj_begin_batch(HgjJoinState *state)
 	if (tracks_outer(state))
 		start_matched(state);
 	keys = hgj_batch_keys(batch);
-	state->next_pair = 0;
-	state->pairs.n = state->npairs_left = state->wasted_pairs = 0;
-	state->residual_stopped = false;
-	state->next_outer = 0;
-	if (!state->recheck)
+	state->found.next_pair = 0;
+	state->found.pairs.n = state->found.npairs_left = state->found.wasted_pairs = 0;
+	state->found.residual_stopped = false;
+	state->found.next_outer = 0;
+	if (!state->rules.recheck)
 	{
 		if (s->one_per_outer)
 			mode = HGJ_MATCH_FIRST;
 		if (s->mark_inner && !s->one_per_inner)
 			flags = HGJ_PROBE_MARK;
 	}
-	if (state->sifted)
+	if (state->probing.sifted)
 		flags |= HGJ_PROBE_SIFTED;
-	while (!hgj_engine_done(state,
-							state->engine->probe_begin(state->probe, &keys,
-													   mode, flags, &err),
-							&err))
-		;
-	state->pairs.done = (state->graph_rows == 0 || batch->nsel == 0);
+	hgj_engine_call(state, &err,
+					state->use.engine->probe_begin(state->found.probe, &keys, mode,
+												   flags, &err));
+	state->found.pairs.done = (state->build.graph_rows == 0 || batch->nsel == 0);
 }
 
 /* Those for which a device has memory beside its table. */
@@ -129,10 +128,10 @@ device_batch_rows(HgjJoinState *state)
 {
 	HgjMemory	memory;
 
-	state->engine->memory(state->table, &memory);
-	if (memory.current >= state->device_limit)
+	state->use.engine->memory(state->build.table, &memory);
+	if (memory.current >= state->use.device_limit)
 		return 0;
-	return (state->device_limit - memory.current) /
+	return (state->use.device_limit - memory.current) /
 		(HGJ_DEVICE_ROW_BYTES + state->outer.nwords * sizeof(uint64));
 }
 
@@ -141,13 +140,13 @@ static uint32
 most_batch_rows(HgjJoinState *state)
 {
 	Size		affordable = get_hash_memory_limit() / HGJ_BATCH_MEMORY_SHARE /
-		hgj_batch_row_bytes(state->outer_batch);
-	Size		wanted = Max(state->engine->probe_batch_rows(state->table),
+		hgj_batch_row_bytes(state->probing.outer_batch);
+	Size		wanted = Max(state->use.engine->probe_batch_rows(state->build.table),
 							 HGJ_BATCH_ROWS);
 
-	if (state->on_device && state->output == NULL)
+	if (state->use.on_device && state->output == NULL)
 		wanted = Min(wanted, HGJ_SLOT_BATCH_ROWS);
-	if (state->device_limit > 0)
+	if (state->use.device_limit > 0)
 		wanted = Min(wanted, device_batch_rows(state));
 	return (uint32) Max(Min(wanted, affordable), HGJ_BATCH_FIRST_ROWS);
 }
@@ -156,10 +155,10 @@ most_batch_rows(HgjJoinState *state)
 static void
 grow_outer_batch(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->outer_batch;
+	HgjBatch   *batch = state->probing.outer_batch;
 	uint64		first_row = batch->first_row + batch->nrows;
 
-	hgj_batch_reserve(batch, state->batch_rows);
+	hgj_batch_reserve(batch, state->probing.batch_rows);
 	batch->first_row = first_row;
 }
 
@@ -170,11 +169,11 @@ hgj_note_peak_memory(HgjJoinState *state)
 	HgjMemory	memory;
 	Size		bytes;
 
-	state->engine->memory(state->table, &memory);
-	if (state->on_device)
+	state->use.engine->memory(state->build.table, &memory);
+	if (state->use.on_device)
 		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
-	bytes = (Size) (state->on_device ? memory.host : memory.current) +
-		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->outer_batch);
+	bytes = (Size) (state->use.on_device ? memory.host : memory.current) +
+		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->probing.outer_batch);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }
 
@@ -182,12 +181,12 @@ hgj_note_peak_memory(HgjJoinState *state)
 static void
 fill_outer_batch(HgjJoinState *state, bool careful)
 {
-	if (state->batch_rows > state->outer_batch->capacity)
+	if (state->probing.batch_rows > state->probing.outer_batch->capacity)
 		grow_outer_batch(state);
-	state->outer.careful = careful || state->careful;
-	if (!hgj_fill_outer_of_unit(state, state->batch_rows))
-		state->outer.methods->fill(&state->outer, state->outer_batch,
-								   state->batch_rows);
+	state->outer.careful = careful || state->goal.careful;
+	if (!hgj_fill_outer_of_unit(state, state->probing.batch_rows))
+		state->outer.methods->fill(&state->outer, state->probing.outer_batch,
+								   state->probing.batch_rows);
 }
 
 /*
@@ -200,12 +199,10 @@ hgj_sift_begin(HgjJoinState *state)
 	HgjError	err = {0};
 	bool		worth;
 
-	while (!hgj_engine_done(state,
-							state->engine->sift_begin(state->probe, &worth,
-													  &err),
-							&err))
-		;
-	state->sifted = worth;
+	hgj_engine_call(state, &err,
+					state->use.engine->sift_begin(state->found.probe, &worth,
+												  &err));
+	state->probing.sifted = worth;
 	return worth;
 }
 
@@ -219,7 +216,7 @@ hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows)
 	HgjError	err = {0};
 	uint32		n;
 
-	if (state->engine->sift(state->probe, keys, rows, &n, &err) != HGJ_OK)
+	if (state->use.engine->sift(state->found.probe, keys, rows, &n, &err) != HGJ_OK)
 		hgj_engine_failed(state, &err);
 	return n;
 }
@@ -228,13 +225,13 @@ hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows)
 void
 hgj_restart_outer(HgjJoinState *state)
 {
-	hgj_batch_clear(state->outer_batch);
-	state->outer_batch->first_row = 0;
-	if (state->batch_rows == 0)
-		state->batch_rows = HGJ_BATCH_FIRST_ROWS;
-	state->outer_filled = false;
-	state->unmatched_cursor = 0;
-	state->unmatched_end = false;
+	hgj_batch_clear(state->probing.outer_batch);
+	state->probing.outer_batch->first_row = 0;
+	if (state->probing.batch_rows == 0)
+		state->probing.batch_rows = HGJ_BATCH_FIRST_ROWS;
+	state->probing.outer_filled = false;
+	state->found.unmatched_cursor = 0;
+	state->found.unmatched_end = false;
 }
 
 /*
@@ -251,17 +248,17 @@ hgj_peek_outer(HgjJoinState *state)
 	 * What has been taken from a shared scan could not be put back; and rows
 	 * that are read again for several passes must not have called nextval().
 	 */
-	if (!state->outer_looked_at)
+	if (!state->probing.outer_looked_at)
 	{
-		state->outer_volatile = hgj_calls_volatile(state->outer_ps);
-		state->outer_looked_at = true;
+		state->probing.outer_volatile = hgj_calls_volatile(state->outer_ps);
+		state->probing.outer_looked_at = true;
 	}
-	if (IsInParallelMode() || state->outer_volatile)
+	if (IsInParallelMode() || state->probing.outer_volatile)
 		return true;
 	hgj_note_outer_counts(state);
 	fill_outer_batch(state, true);
-	state->outer_filled = (state->outer_batch->nrows > 0);
-	return state->outer_filled;
+	state->probing.outer_filled = (state->probing.outer_batch->nrows > 0);
+	return state->probing.outer_filled;
 }
 
 /*
@@ -275,7 +272,7 @@ hgj_keep_outer(HgjJoinState *state)
 
 	if (source->methods != &hgj_source_tuples)
 	{
-		bool		peeked = state->outer_filled;
+		bool		peeked = state->probing.outer_filled;
 
 		source->methods->rewind(source);
 		if (source->methods == &hgj_source_batches)
@@ -285,7 +282,7 @@ hgj_keep_outer(HgjJoinState *state)
 		source->methods = &hgj_source_tuples;
 		source->reason = HGJ_SOURCE_PASSES;
 		source->row_quals = NIL;
-		hgj_batch_borrow(state->outer_batch, false);
+		hgj_batch_borrow(state->probing.outer_batch, false);
 		hgj_restart_outer(state);
 		if (peeked)
 			hgj_rescan_uncounted(state);
@@ -297,15 +294,15 @@ hgj_keep_outer(HgjJoinState *state)
 void
 hgj_reserve_matched(HgjJoinState *state)
 {
-	uint32		capacity = state->outer_batch->capacity;
+	uint32		capacity = state->probing.outer_batch->capacity;
 
-	if (capacity <= state->matched_capacity)
+	if (capacity <= state->found.matched_capacity)
 		return;
-	if (state->matched)
-		pfree(state->matched);
-	state->matched_capacity = 0;
-	state->matched = MemoryContextAlloc(state->context, capacity);
-	state->matched_capacity = capacity;
+	if (state->found.matched)
+		pfree(state->found.matched);
+	state->found.matched_capacity = 0;
+	state->found.matched = MemoryContextAlloc(state->context, capacity);
+	state->found.matched_capacity = capacity;
 	hgj_note_peak_memory(state);
 }
 
@@ -313,17 +310,18 @@ hgj_reserve_matched(HgjJoinState *state)
 bool
 hgj_read_outer(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->outer_batch;
+	HgjBatch   *batch = state->probing.outer_batch;
 
-	if (!state->outer_filled)
+	if (!state->probing.outer_filled)
 		fill_outer_batch(state, false);
-	state->outer_filled = false;
-	state->batch_rows = Min(state->batch_rows * 2, most_batch_rows(state));
+	state->probing.outer_filled = false;
+	state->probing.batch_rows =
+		Min(state->probing.batch_rows * 2, most_batch_rows(state));
 	if (batch->nrows == 0)
 		return false;
 
 	hgj_reserve_matched(state);
-	state->outer_seen = true;
+	state->probing.outer_seen = true;
 	state->emitted_before = state->emitted;
 	return true;
 }
@@ -339,7 +337,7 @@ hgj_fetch_outer(HgjJoinState *state)
 	{
 		if (hgj_row_prober->fetch(state))
 			return true;
-		if (state->device_failed || !hgj_row_prober->gave_up(state))
+		if (state->use.device_failed || !hgj_row_prober->gave_up(state))
 			return false;
 		/* the batch at hand is still to be joined */
 	}
@@ -357,14 +355,14 @@ hgj_fetch_outer(HgjJoinState *state)
 static void
 limit_candidates(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 
-	if (state->wasted_pairs * 2 > pairs->n)
+	if (state->found.wasted_pairs * 2 > pairs->n)
 		pairs->capacity = Max(pairs->capacity / 2, HGJ_FEWEST_PAIRS);
-	else if (state->wasted_pairs * 8 < pairs->n)
+	else if (state->found.wasted_pairs * 8 < pairs->n)
 		pairs->capacity = Min(pairs->capacity * 2, HGJ_PAIRS);
-	state->wasted_pairs = 0;
-	pairs->skip = state->matched;
+	state->found.wasted_pairs = 0;
+	pairs->skip = state->found.matched;
 }
 
 /*
@@ -374,28 +372,25 @@ limit_candidates(HgjJoinState *state)
 void
 hgj_next_matches(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 	HgjError	err = {0};
 
-	state->next_pair = 0;
+	state->found.next_pair = 0;
 	if (hgj_row_prober->active(state))
 	{
 		hgj_row_prober->matches(state);
 		return;
 	}
-	if (state->npairs_left > 0)
+	if (state->found.npairs_left > 0)
 	{
 		hgj_residual_run(state);
 		return;
 	}
-	if (state->recheck && state->semantics.one_per_outer)
+	if (state->rules.recheck && state->semantics.one_per_outer)
 		limit_candidates(state);
-	while (!hgj_engine_done(state,
-							state->engine->probe_next(state->probe, pairs,
-													  &err),
-							&err))
-		;
-	if (state->device_failed)
+	hgj_engine_call(state, &err,
+					state->use.engine->probe_next(state->found.probe, pairs, &err));
+	if (state->use.device_failed)
 	{
 		pairs->n = 0;
 		return;
@@ -403,20 +398,20 @@ hgj_next_matches(HgjJoinState *state)
 
 	hgj_text_recheck(state);
 	hgj_residual_run(state);
-	if (!state->recheck && tracks_outer(state))
+	if (!state->rules.recheck && tracks_outer(state))
 		for (uint32 i = 0; i < pairs->n; i++)
-			state->matched[pairs->probe_rows[i]] = true;
+			state->found.matched[pairs->probe_rows[i]] = true;
 }
 
 /* All matches of the batch have been looked at: the next pass wants to know. */
 void
 hgj_finish_batch(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->outer_batch;
+	HgjBatch   *batch = state->probing.outer_batch;
 
-	if (!state->last_pass && tracks_outer(state))
+	if (!state->passes.last_pass && tracks_outer(state))
 		hgj_match_bits_add(state, batch->first_row, batch->nrows,
-						   state->matched);
+						   state->found.matched);
 }
 
 /*
@@ -426,23 +421,20 @@ hgj_finish_batch(HgjJoinState *state)
 bool
 hgj_next_unmatched(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 	HgjError	err = {0};
 
-	state->next_pair = 0;
+	state->found.next_pair = 0;
 	pairs->n = 0;
-	if (state->unmatched_end)
+	if (state->found.unmatched_end)
 		return false;
-	while (!hgj_engine_done(state,
-							state->engine->unmatched(state->table,
-													 &state->unmatched_cursor,
-													 pairs->build_rows,
-													 HGJ_PAIRS, &pairs->n,
-													 &err),
-							&err))
-		;
-	if (state->device_failed)
+	hgj_engine_call(state, &err,
+					state->use.engine->unmatched(state->build.table,
+												 &state->found.unmatched_cursor,
+												 pairs->build_rows, HGJ_PAIRS,
+												 &pairs->n, &err));
+	if (state->use.device_failed)
 		pairs->n = 0;
-	state->unmatched_end = pairs->n < HGJ_PAIRS;
+	state->found.unmatched_end = pairs->n < HGJ_PAIRS;
 	return pairs->n > 0;
 }

@@ -33,12 +33,12 @@ hgj_residual_init(HgjJoinState *state, List *quals, bool may_fail)
 {
 	List	   *rest;
 
-	hgj_pair_columns_init(&state->residual_columns, state);
+	hgj_pair_columns_init(&state->rules.residual_columns, state);
 	rest = hgj_program_compile_quals(quals, &state->css.ss.ps, hgj_pair_lookup,
-									 &state->residual_columns, may_fail,
-									 &state->residual);
-	if (state->residual)
-		state->residual_sel = palloc(HGJ_PAIRS * sizeof(uint32));
+									 &state->rules.residual_columns, may_fail,
+									 &state->rules.residual);
+	if (state->rules.residual)
+		state->rules.residual_sel = palloc(HGJ_PAIRS * sizeof(uint32));
 	return rest;
 }
 
@@ -46,20 +46,20 @@ hgj_residual_init(HgjJoinState *state, List *quals, bool may_fail)
 static uint32
 run_program(HgjJoinState *state, uint32 first, uint32 n, uint32 *seen)
 {
-	HgjPairColumns *columns = &state->residual_columns;
+	HgjPairColumns *columns = &state->rules.residual_columns;
 	uint32		passed;
 	uint32		stop;
 
-	hgj_gather_pairs(columns, state->pairs.probe_rows + first,
-					 state->pairs.build_rows + first, n);
+	hgj_gather_pairs(columns, state->found.pairs.probe_rows + first,
+					 state->found.pairs.build_rows + first, n);
 	*seen = n;
-	if (!state->careful || n == 1)
-		return hgj_program_filter(state->residual, columns->vectors, NULL, n,
-								  state->residual_sel);
-	passed = hgj_program_filter_until(state->residual, columns->vectors, NULL,
-									  n, state->residual_sel, &stop);
+	if (!state->goal.careful || n == 1)
+		return hgj_program_filter(state->rules.residual, columns->vectors, NULL, n,
+								  state->rules.residual_sel);
+	passed = hgj_program_filter_until(state->rules.residual, columns->vectors, NULL,
+									  n, state->rules.residual_sel, &stop);
 	*seen = Min(n, stop);
-	state->residual_stopped = *seen < n;
+	state->found.residual_stopped = *seen < n;
 	return passed;
 }
 
@@ -70,24 +70,24 @@ run_program(HgjJoinState *state, uint32 first, uint32 n, uint32 *seen)
 void
 hgj_residual_run(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
-	const uint32 *sel = state->residual_sel;
-	uint32		first = state->npairs_left > 0 ? state->first_left : 0;
-	uint32		n = state->npairs_left > 0 ? state->npairs_left : pairs->n;
+	HgjMatches *pairs = &state->found.pairs;
+	const uint32 *sel = state->rules.residual_sel;
+	uint32		first = state->found.npairs_left > 0 ? state->found.first_left : 0;
+	uint32		n = state->found.npairs_left > 0 ? state->found.npairs_left : pairs->n;
 	uint32		end = first + n;
 	uint32		seen;
 
-	if (state->residual == NULL || n == 0)
+	if (state->rules.residual == NULL || n == 0)
 		return;
-	if (state->careful && (state->residual_stopped ||
-						   hgj_program_raises_at_once(state->residual)))
+	if (state->goal.careful && (state->found.residual_stopped ||
+						   hgj_program_raises_at_once(state->rules.residual)))
 	{
 		n = 1;
 		state->stats.joined_singly++;
 	}
 	n = run_program(state, first, n, &seen);
-	state->first_left = first + seen;
-	state->npairs_left = end - state->first_left;
+	state->found.first_left = first + seen;
+	state->found.npairs_left = end - state->found.first_left;
 	InstrCountFiltered2(&state->css.ss.ps, seen - n);
 	if (first > 0 || n < seen)
 		for (uint32 i = 0; i < n; i++)

@@ -289,7 +289,7 @@ targets_are_columns(List *targetlist)
 static void
 add_target(HgjJoinState *state, AttrNumber resno, AttrNumber scan_attno)
 {
-	HgjTarget  *target = &state->targets[state->ntargets++];
+	HgjTarget  *target = &state->slots.targets[state->slots.ntargets++];
 	HgjSource  *sources[] = {&state->outer, &state->inner};
 
 	target->resno = resno;
@@ -309,10 +309,10 @@ add_target(HgjJoinState *state, AttrNumber resno, AttrNumber scan_attno)
 void
 hgj_use_scan_slot(HgjJoinState *state)
 {
-	state->direct = false;
-	state->slot = state->css.ss.ss_ScanTupleSlot;
-	state->ntargets = 0;
-	state->targets = palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
+	state->slots.direct = false;
+	state->slots.slot = state->css.ss.ss_ScanTupleSlot;
+	state->slots.ntargets = 0;
+	state->slots.targets = palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
 									  sizeof(HgjTarget)));
 	for (int c = 0; c < state->outer.ncols; c++)
 		add_target(state, state->outer.columns[c].scan_attno,
@@ -322,8 +322,8 @@ hgj_use_scan_slot(HgjJoinState *state)
 				   state->inner.columns[c].scan_attno);
 
 	/* columns that are never filled read as NULL */
-	memset(state->slot->tts_isnull, true,
-		   state->slot->tts_tupleDescriptor->natts * sizeof(bool));
+	memset(state->slots.slot->tts_isnull, true,
+		   state->slots.slot->tts_tupleDescriptor->natts * sizeof(bool));
 }
 
 /* Decide which slot matches are written to, and what goes where in it. */
@@ -332,14 +332,14 @@ init_targets(HgjJoinState *state, List *targetlist)
 {
 	ListCell   *lc;
 
-	if (state->recheck || state->filter || !targets_are_columns(targetlist))
+	if (state->rules.recheck || state->rules.filter || !targets_are_columns(targetlist))
 	{
 		hgj_use_scan_slot(state);
 		return;
 	}
-	state->direct = true;
-	state->slot = state->css.ss.ps.ps_ResultTupleSlot;
-	state->targets = palloc0(mul_size(Max(list_length(targetlist), 1),
+	state->slots.direct = true;
+	state->slots.slot = state->css.ss.ps.ps_ResultTupleSlot;
+	state->slots.targets = palloc0(mul_size(Max(list_length(targetlist), 1),
 									  sizeof(HgjTarget)));
 	foreach(lc, targetlist)
 	{
@@ -395,7 +395,7 @@ init_buffers(HgjJoinState *state)
 {
 	HgjSemantics *s = &state->semantics;
 
-	state->outer_batch = hgj_batch_create(state->context, state->outer.columns,
+	state->probing.outer_batch = hgj_batch_create(state->context, state->outer.columns,
 										  state->outer.ncols,
 										  state->outer.nwords);
 	state->outer.keep_null_keys = s->fill_outer;
@@ -418,7 +418,7 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	uint64		seed;
 
 	state->context = estate->es_query_cxt;
-	state->wants_device = list_nth_int(facts, HGJ_FACT_DEVICE) != 0;
+	state->use.wants_device = list_nth_int(facts, HGJ_FACT_DEVICE) != 0;
 	state->jointype = (JoinType) list_nth_int(facts, HGJ_FACT_JOIN_TYPE);
 	state->semantics = join_semantics(state->jointype,
 									  list_nth_int(facts, HGJ_FACT_INNER_UNIQUE));
@@ -440,7 +440,7 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 
 	match_quals = init_keys(state, list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
 							outer_columns, &text_clauses);
-	state->filter = ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
+	state->rules.filter = ExecInitQual(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
 								 ps);
 
 	pull_varattnos((Node *) cscan->scan.plan.targetlist, INDEX_VAR, &wanted);
@@ -452,13 +452,13 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	init_columns(&state->outer, wanted, texts, 0);
 	init_columns(&state->inner, wanted, texts, outer_columns);
 
-	state->always_recheck = (match_quals != NIL || residual != NIL);
-	state->recheck = state->always_recheck;
-	state->row_quals = hgj_residual_init(state, residual, match_quals == NIL &&
+	state->rules.always_recheck = (match_quals != NIL || residual != NIL);
+	state->rules.recheck = state->rules.always_recheck;
+	state->rules.row_quals = hgj_residual_init(state, residual, match_quals == NIL &&
 										 !state->semantics.one_per_outer);
-	match_quals = list_concat(match_quals, state->row_quals);
-	state->match_qual = ExecInitQual(match_quals, ps);
-	state->rows_may_raise = hgj_may_raise((Node *) match_quals, estate) ||
+	match_quals = list_concat(match_quals, state->rules.row_quals);
+	state->rules.match_qual = ExecInitQual(match_quals, ps);
+	state->goal.rows_may_raise = hgj_may_raise((Node *) match_quals, estate) ||
 		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), estate);
 
 	choose_source(&state->outer, "outer", estate);

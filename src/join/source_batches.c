@@ -215,8 +215,8 @@ fill_from_join(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 	hgj_batch_clear(batch);
 	if (source->at_end)
 		return;
-	join->careful = source->careful;
-	join->single_rows = source->careful && source->keys_may_raise;
+	join->goal.careful = source->careful;
+	join->goal.single_rows = source->careful && source->keys_may_raise;
 	from = hgj_join_next_batch(join);
 	if (from == NULL)
 	{

@@ -38,8 +38,8 @@ count_join_fallbacks(const HgjJoinState *state, HgjCounters *counters)
 {
 	const HgjRunStats *stats = &state->stats;
 
-	if (state->fallback != HGJ_FALLBACK_NONE)
-		hgj_counters_fell_back(counters, HGJ_FIRST_ENGINE_REASON + state->fallback);
+	if (state->use.fallback != HGJ_FALLBACK_NONE)
+		hgj_counters_fell_back(counters, HGJ_FIRST_ENGINE_REASON + state->use.fallback);
 	if (stats->shrunk[0])
 		hgj_counters_fell_back(counters, HGJ_FIRST_MEMORY_REASON + HGJ_MEMORY_SHRUNK);
 	if (stats->spilled_inner > 0 || state->counts.partitions > 0)
@@ -65,11 +65,11 @@ hgj_tally_join(HgjJoinState *state)
 	HgjCounters counters = {0};
 	uint64	   *values = counters.values;
 
-	if (!state->counts.wanted || state->engine == NULL)
+	if (!state->counts.wanted || state->use.engine == NULL)
 		return;
 	state->counts.wanted = false;
 	values[HGJ_COUNT_JOINS] = 1;
-	values[state->engine == hgj_cpu_engine() ? HGJ_COUNT_JOINS_CPU :
+	values[state->use.engine == hgj_cpu_engine() ? HGJ_COUNT_JOINS_CPU :
 		   HGJ_COUNT_JOINS_CUDA] = 1;
 	values[HGJ_COUNT_JOINS_IN_WORKERS] = IsParallelWorker();
 	values[HGJ_COUNT_BUILDS] = state->counts.builds;

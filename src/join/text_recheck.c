@@ -61,12 +61,14 @@ key_column(const HgjSource *source, const HgjKey *key)
 static uint32
 recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 	const HgjKey *key = &state->outer.keys[k];
-	const HgjVector *outer = &state->outer_batch->vectors[key_column(&state->outer, key)];
+	const HgjVector *outer =
+		&state->probing.outer_batch->vectors[key_column(&state->outer, key)];
 	const HgjStoredColumn *inner =
-		&state->rows.columns[key_column(&state->inner, &state->inner.keys[k])];
-	const uint64 *last = state->outer_batch->words[key->first_word + key->nwords - 1];
+		&state->build.rows.columns[key_column(&state->inner, &state->inner.keys[k])];
+	const uint64 *last =
+		state->probing.outer_batch->words[key->first_word + key->nwords - 1];
 	uint32		checked[RECHECK_BLOCK];
 	Datum		values[RECHECK_BLOCK];
 	bool		equal[RECHECK_BLOCK];
@@ -79,12 +81,12 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 		equal[p - from] = true;
 		checked[n] = p;
 		if (is_long)
-			PREFETCH(hgj_row_store_record(&state->rows, pairs->build_rows[p]));
+			PREFETCH(hgj_row_store_record(&state->build.rows, pairs->build_rows[p]));
 		n += is_long;
 	}
 	for (uint32 i = 0; i < n; i++)
 	{
-		const char *record = hgj_row_store_record(&state->rows,
+		const char *record = hgj_row_store_record(&state->build.rows,
 												  pairs->build_rows[checked[i]]);
 
 		values[i] = *(const Datum *) (record + inner->offset);
@@ -112,9 +114,9 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 void
 hgj_text_recheck(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->pairs;
+	HgjMatches *pairs = &state->found.pairs;
 
-	if (!state->long_keys)
+	if (!state->build.long_keys)
 		return;
 	for (int k = 0; k < state->outer.nkeys; k++)
 	{

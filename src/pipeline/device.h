@@ -171,6 +171,12 @@ extern void hgj_device_leave(HgjDevice *device, const HgjPipelineInfo *now,
 							 HgjPipelineInfo *counted);
 extern bool hgj_device_done(HgjDevice *device, HgjStatus status,
 							const HgjError *err);
+
+/* As hgj_engine_call() (join_state.h), for a pipeline. */
+#define hgj_device_call(device, err, call) \
+	do { \
+	} while (!hgj_device_done(device, call, err))
+
 extern void hgj_device_log(HgjDevice *device);
 extern void hgj_device_release(HgjDevice *device);
 extern bool hgj_device_build(HgjDevice *device, bool *empty);

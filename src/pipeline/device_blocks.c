@@ -159,7 +159,7 @@ make_outer_batch(HgjDevice *d, uint8 filled)
 		ResetExprContext(join->css.ss.ps.ps_ExprContext);
 		batch = hgj_output_batch(join, outer_rows,
 								 (filled >> j) & 1 ? NULL : out->rows[j], out->nblock);
-		hgj_source_borrow(&above->outer, above->outer_batch, batch);
+		hgj_source_borrow(&above->outer, above->probing.outer_batch, batch);
 		outer_rows = batch->live ? batch->live : out->identity;
 	}
 	memcpy(out->probe, outer_rows, out->nblock * sizeof(uint32));
@@ -190,9 +190,11 @@ hgj_device_rows_block(HgjDevice *d)
 	out->left = true;
 
 	hgj_reserve_matched(upper);
-	memset(upper->matched, matched && !upper->recheck, upper->outer_batch->nrows);
-	upper->outer_seen = true;
-	upper->pairs.n = upper->next_pair = upper->npairs_left = upper->wasted_pairs = 0;
-	upper->pairs.done = !matched;
-	upper->next_outer = 0;
+	memset(upper->found.matched, matched && !upper->rules.recheck,
+		   upper->probing.outer_batch->nrows);
+	upper->probing.outer_seen = true;
+	upper->found.pairs.n = upper->found.next_pair = 0;
+	upper->found.npairs_left = upper->found.wasted_pairs = 0;
+	upper->found.pairs.done = !matched;
+	upper->found.next_outer = 0;
 }

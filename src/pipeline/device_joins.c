@@ -369,11 +369,11 @@ write_join(HgjDevice *d, int j)
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
 		loaded[i] = d->columns[i].loaded;
 	EMIT(&d->code, HGJ_PIPE_PROBE, .a = j);
-	if (join->residual)
+	if (join->rules.residual)
 	{
-		PairLookup	lookup = {d, j, &join->residual_columns};
+		PairLookup	lookup = {d, j, &join->rules.residual_columns};
 
-		hgj_device_filter(&d->code, join->residual, j, look_pair_up, &lookup);
+		hgj_device_filter(&d->code, join->rules.residual, j, look_pair_up, &lookup);
 	}
 	EMIT(&d->code, HGJ_PIPE_MATCH, .a = j);
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
@@ -446,10 +446,11 @@ look_at_join(const HgjJoinState *join, bool rows, bool bottom)
 		return HGJ_DEVICE_JOIN_TYPE;
 	if (!keys_fit(join, rows && bottom))
 		return HGJ_DEVICE_KEY;
-	if (join->match_qual)
+	if (join->rules.match_qual)
 		return HGJ_DEVICE_QUAL;
 	/* rows that have been returned cannot be taken back */
-	if (rows && (join->rows_may_raise || hgj_may_raise(join_quals, join->css.ss.ps.state)))
+	if (rows && (join->goal.rows_may_raise ||
+				 hgj_may_raise(join_quals, join->css.ss.ps.state)))
 		return HGJ_DEVICE_RAISES;
 	return HGJ_DEVICE_FITS;
 }
@@ -474,7 +475,7 @@ compile_filter(HgjDevice *d, int j)
 	HgjJoinState *join = d->joins[j];
 	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
 
-	if (join->filter == NULL || (d->rows && j == d->njoins - 1))
+	if (join->rules.filter == NULL || (d->rows && j == d->njoins - 1))
 		return true;
 	hgj_pair_columns_init(&d->filter_columns[j], join);
 	return hgj_program_compile_quals(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),

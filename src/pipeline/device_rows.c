@@ -84,8 +84,9 @@ plan_rows(HgjJoinState *upper)
 static bool
 has_chain(const HgjJoinState *upper)
 {
-	return upper->on_device && upper->outer.methods == &hgj_source_batches &&
-		upper->engine->pipeline != NULL && upper->engine->pipeline->fetch != NULL;
+	return upper->use.on_device && upper->outer.methods == &hgj_source_batches &&
+		upper->use.engine->pipeline != NULL &&
+		upper->use.engine->pipeline->fetch != NULL;
 }
 
 /* The lower joins have done something, since hgj_device_enter(). */
@@ -112,7 +113,7 @@ start_lower_joins(HgjDevice *d)
 		/* nor has it returned anything for a pipeline of its own */
 		if (join->pipeline)
 			reset_rows(join->pipeline->out);
-		join->careful = d->joins[d->njoins - 1]->careful;
+		join->goal.careful = d->joins[d->njoins - 1]->goal.careful;
 		hgj_prepare(join);
 	}
 }
@@ -125,12 +126,12 @@ leave_to_host(HgjDevice *d)
 
 	hgj_device_log(d);
 	hgj_device_release(d);
-	if (!bottom->outer_filled)
+	if (!bottom->probing.outer_filled)
 		return;
 	bottom->outer.methods->rewind(&bottom->outer);
 	hgj_restart_outer(bottom);
 	hgj_rescan_uncounted(bottom);
-	bottom->outer_seen = true;
+	bottom->probing.outer_seen = true;
 }
 
 /*
@@ -151,13 +152,14 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 	if (!has_chain(upper))
 	{
 		if (d != NULL && d->ran && d->run_reason == HGJ_DEVICE_FITS)
-			d->run_reason = upper->on_device ? HGJ_DEVICE_PASSES : HGJ_DEVICE_FAILED;
+			d->run_reason =
+				upper->use.on_device ? HGJ_DEVICE_PASSES : HGJ_DEVICE_FAILED;
 		return false;
 	}
 	if (d == NULL)
 		d = plan_rows(upper);
 	hgj_device_reset(d);
-	if (d->reason == HGJ_DEVICE_FITS && upper->careful && upper->single_rows)
+	if (d->reason == HGJ_DEVICE_FITS && upper->goal.careful && upper->goal.single_rows)
 		d->run_reason = HGJ_DEVICE_RAISES;
 	if (hgj_device_reason(d) != HGJ_DEVICE_FITS)
 	{
@@ -169,7 +171,7 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 	hgj_device_enter(d);
 	if (hgj_device_build(d, empty) && !*empty)
 	{
-		if (d->joins[0]->long_keys)
+		if (d->joins[0]->build.long_keys)
 			d->run_reason = HGJ_DEVICE_KEY;
 		hgj_device_start_programs(d);
 		if (!hgj_device_gave_up(d) && !write_rows(d, true))
@@ -187,8 +189,8 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 	if (*empty)
 		return true;
 	d->out->active = true;
-	d->out->probe_rows = upper->pairs.probe_rows;
-	d->out->build_rows = upper->pairs.build_rows;
+	d->out->probe_rows = upper->found.pairs.probe_rows;
+	d->out->build_rows = upper->found.pairs.build_rows;
 	return true;
 }
 
@@ -216,9 +218,9 @@ device_rows_stop(HgjJoinState *upper)
 		return;
 	if (d->out->active)
 	{
-		upper->pairs.probe_rows = d->out->probe_rows;
-		upper->pairs.build_rows = d->out->build_rows;
-		upper->pairs.n = upper->next_pair = 0;
+		upper->found.pairs.probe_rows = d->out->probe_rows;
+		upper->found.pairs.build_rows = d->out->build_rows;
+		upper->found.pairs.n = upper->found.next_pair = 0;
 	}
 	d->out->active = false;
 	hgj_device_release(d);
@@ -244,7 +246,7 @@ give_up(HgjDevice *d)
 		if (j > 0)
 			hgj_restart_outer(d->joins[j]);
 	}
-	bottom->outer_filled = bottom->outer_batch->nrows > 0;
+	bottom->probing.outer_filled = bottom->probing.outer_batch->nrows > 0;
 }
 
 /* One input column of the next n rows of the outer batch. */
@@ -252,7 +254,7 @@ static bool
 put_input(const HgjDevice *d, const HgjDeviceColumn *column, uint32 n,
 		  const HgjPipeStage *stage)
 {
-	const HgjBatch *batch = d->joins[0]->outer_batch;
+	const HgjBatch *batch = d->joins[0]->probing.outer_batch;
 	uint32		first = d->out->pushed;
 	uint64	   *validity = stage->validity[column->number];
 	const HgjVector *vector;
@@ -297,18 +299,16 @@ push_rows(HgjDevice *d)
 	uint64		nulls = 0;
 	uint32		n;
 
-	while (!hgj_device_done(d, methods->stage(d->pipeline, &stage, &err), &err))
-		;
+	hgj_device_call(d, &err, methods->stage(d->pipeline, &stage, &err));
 	if (hgj_device_gave_up(d))
 		return;
 	/* what is pushed of a batch is returned, or joined in another way, as a whole */
 	out->most_rows = Min(out->most_rows, stage.capacity);
-	n = Min(stage.capacity, d->joins[0]->outer_batch->nrows - out->pushed);
+	n = Min(stage.capacity, d->joins[0]->probing.outer_batch->nrows - out->pushed);
 	for (int i = 0; i < d->ncolumns; i++)
 		if (d->columns[i].join < 0 && put_input(d, &d->columns[i], n, &stage))
 			nulls |= UINT64CONST(1) << d->columns[i].number;
-	while (!hgj_device_done(d, methods->push(d->pipeline, n, nulls, &err), &err))
-		;
+	hgj_device_call(d, &err, methods->push(d->pipeline, n, nulls, &err));
 	out->base = out->pushed;
 	out->pushed += n;
 	out->pending = true;
@@ -332,7 +332,7 @@ read_batch(HgjDevice *d)
 	d->out->left = false;
 	INSTR_TIME_SET_CURRENT(start);
 	more = hgj_read_outer(bottom);
-	bottom->batch_rows = Min(bottom->batch_rows, d->out->most_rows);
+	bottom->probing.batch_rows = Min(bottom->probing.batch_rows, d->out->most_rows);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(d->decode, end, start);
 	d->out->pushed = 0;
@@ -345,7 +345,7 @@ push_more(HgjDevice *d)
 {
 	HgjDeviceRows *out = d->out;
 
-	if ((out->batches == 0 || out->pushed == d->joins[0]->outer_batch->nrows) &&
+	if ((out->batches == 0 || out->pushed == d->joins[0]->probing.outer_batch->nrows) &&
 		!read_batch(d))
 		return false;
 	push_rows(d);
@@ -371,11 +371,10 @@ fetch_rows(HgjDevice *d)
 		CHECK_FOR_INTERRUPTS();
 		if (!out->pending)
 			more = push_more(d);
-		while (more && !hgj_device_gave_up(d) &&
-			   !hgj_device_done(d, d->engine->pipeline->fetch(d->pipeline,
-															  &out->fetched, &err),
-								&err))
-			;
+		if (more && !hgj_device_gave_up(d))
+			hgj_device_call(d, &err,
+							d->engine->pipeline->fetch(d->pipeline, &out->fetched,
+													   &err));
 		if (hgj_device_gave_up(d))
 		{
 			out->fetched.n = 0;
@@ -419,10 +418,10 @@ device_rows_matches(HgjJoinState *upper)
 {
 	HgjDeviceRows *out = upper->pipeline->out;
 
-	upper->pairs.probe_rows = out->probe;
-	upper->pairs.build_rows = out->rows[upper->pipeline->njoins - 1];
-	upper->pairs.n = out->nblock;
-	upper->pairs.done = true;
+	upper->found.pairs.probe_rows = out->probe;
+	upper->found.pairs.build_rows = out->rows[upper->pipeline->njoins - 1];
+	upper->found.pairs.n = out->nblock;
+	upper->found.pairs.done = true;
 }
 
 /* What EXPLAIN ANALYZE says of it. */

@@ -180,12 +180,12 @@ has_outer_row(const HgjDevice *d, HgjJoinState *join)
 	hgj_restart_outer(join);
 	if (!hgj_peek_outer(join))
 		return false;
-	if (join->outer_filled && !d->rows)
+	if (join->probing.outer_filled && !d->rows)
 	{
 		join->outer.methods->rewind(&join->outer);
 		hgj_restart_outer(join);
 		hgj_rescan_uncounted(join);
-		join->outer_seen = true;
+		join->probing.outer_seen = true;
 	}
 	return true;
 }
@@ -202,14 +202,14 @@ hgj_device_build(HgjDevice *d, bool *empty)
 	{
 		HgjJoinState *join = d->joins[j];
 
-		if (join->engine == NULL)
+		if (join->use.engine == NULL)
 			hgj_choose_engine(join);
-		if (join->engine->pipeline == NULL)
+		if (join->use.engine->pipeline == NULL)
 		{
 			d->run_reason = HGJ_DEVICE_ENGINE;
 			return false;
 		}
-		d->engine = join->engine;
+		d->engine = join->use.engine;
 		if (join->outer.reason == HGJ_SOURCE_PASSES)
 		{
 			/* an earlier execution took several, and what is below gives slots */
@@ -221,19 +221,19 @@ hgj_device_build(HgjDevice *d, bool *empty)
 			*empty = true;
 			return true;
 		}
-		if (join->table == NULL)
+		if (join->build.table == NULL)
 			hgj_build_pass(join);
-		if (join->device_failed || join->engine != d->engine)
+		if (join->use.device_failed || join->use.engine != d->engine)
 		{
 			d->run_reason = HGJ_DEVICE_FAILED;
 			return false;
 		}
-		if (!join->last_pass || join->has_split || join->pass != 1)
+		if (!join->passes.last_pass || join->passes.has_split || join->passes.pass != 1)
 		{
 			d->run_reason = HGJ_DEVICE_PASSES;
 			return false;
 		}
-		if (join->graph_rows == 0 && !join->semantics.fill_outer)
+		if (join->build.graph_rows == 0 && !join->semantics.fill_outer)
 		{
 			*empty = true;
 			return true;
@@ -262,13 +262,13 @@ static bool
 gather_payload(const HgjJoinState *join, const HgjDeviceColumn *column, uint32 first,
 			   uint32 n, char *values, uint64 *validity, HgjPipeRange *range)
 {
-	const HgjStoredColumn *stored = &join->rows.columns[column->column];
+	const HgjStoredColumn *stored = &join->build.rows.columns[column->column];
 	bool		nulls = false;
 
 	memset(validity, 0xFF, HGJ_PAYLOAD_ROWS / 8);
 	for (uint32 i = 0; i < n; i++)
 	{
-		const char *record = hgj_row_store_record(&join->rows, first + i);
+		const char *record = hgj_row_store_record(&join->build.rows, first + i);
 
 		if (stored->has_nulls && hgj_record_is_null(stored, record))
 		{
@@ -295,23 +295,21 @@ send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
 
 	if (column->kind == HGJ_PIPE_F4 || column->kind == HGJ_PIPE_F8)
 		range = NULL;
-	if (join->rows.columns[column->column].nloose > 0)
+	if (join->build.rows.columns[column->column].nloose > 0)
 		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */
-	for (uint32 first = 0; first < join->total_rows && !hgj_device_gave_up(d);
+	for (uint32 first = 0; first < join->build.total_rows && !hgj_device_gave_up(d);
 		 first += HGJ_PAYLOAD_ROWS)
 	{
-		uint32		n = Min(join->total_rows - first, HGJ_PAYLOAD_ROWS);
+		uint32		n = Min(join->build.total_rows - first, HGJ_PAYLOAD_ROWS);
 		HgjError	err = {0};
 		bool		nulls;
 
 		CHECK_FOR_INTERRUPTS();
 		nulls = gather_payload(join, column, first, n, values, validity, range);
-		while (!hgj_device_done(d, d->engine->pipeline->payload(d->pipeline, column->join,
-														column->number, first, n,
-														values,
-														nulls ? validity : NULL, &err),
-						&err))
-			;
+		hgj_device_call(d, &err,
+						d->engine->pipeline->payload(d->pipeline, column->join,
+													 column->number, first, n, values,
+													 nulls ? validity : NULL, &err));
 	}
 }
 
@@ -345,12 +343,12 @@ set_memory_limit(HgjDevice *d)
 
 	/* where it is what was free, those that came first saw most of it */
 	for (int j = 0; j < d->njoins; j++)
-		limit = Max(limit, d->joins[j]->device_limit);
+		limit = Max(limit, d->joins[j]->use.device_limit);
 	for (int j = 0; j < d->njoins && limit > 0; j++)
 	{
 		HgjMemory	memory;
 
-		d->engine->memory(d->joins[j]->table, &memory);
+		d->engine->memory(d->joins[j]->build.table, &memory);
 		if (memory.current >= limit)
 			return false;
 		limit -= memory.current;
@@ -374,16 +372,15 @@ hgj_device_start(HgjDevice *d, uint64 expected)
 	d->spec.poll = hgj_poll_interrupts;
 	d->spec.poll_arg = &d->poll;
 	for (int j = 0; j < d->njoins; j++)
-		d->spec.joins[j].table = d->joins[j]->table;
-	while (!hgj_device_done(d, d->engine->pipeline->create(&d->spec, &d->pipeline, &err), &err))
-		;
+		d->spec.joins[j].table = d->joins[j]->build.table;
+	hgj_device_call(d, &err,
+					d->engine->pipeline->create(&d->spec, &d->pipeline, &err));
 	if (!hgj_device_gave_up(d))
 		send_payload(d);
 	if (hgj_device_gave_up(d))
 		return;
-	while (!hgj_device_done(d, d->engine->pipeline->start(d->pipeline, d->ranges, expected,
-												  &err), &err))
-		;
+	hgj_device_call(d, &err,
+					d->engine->pipeline->start(d->pipeline, d->ranges, expected, &err));
 }
 
 /* Give the programs the parameters of this execution; those of agg_setup.c have them. */
@@ -398,8 +395,8 @@ hgj_device_start_programs(HgjDevice *d)
 		ExprContext *econtext = join->css.ss.ps.ps_ExprContext;
 		int			ncols = list_length(join->css.ss.ps.plan->targetlist);
 
-		if (join->residual)
-			hgj_program_start(join->residual, econtext);
+		if (join->rules.residual)
+			hgj_program_start(join->rules.residual, econtext);
 		if (d->filters[j])
 			hgj_program_start(d->filters[j], econtext);
 		for (int resno = 1; join->output && resno <= ncols; resno++)

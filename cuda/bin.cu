@@ -143,7 +143,8 @@ __device__ __forceinline__ void load_rows(const Scatter &s, uint64_t base,
 										  typename T::Entry (&e)[ITEMS],
 										  uint32_t (&rank)[ITEMS])
 {
-	constexpr int AT_ONCE = ITEMS < 8 ? ITEMS : 8; /* more would spill registers */
+	constexpr int AT_ONCE =
+		ITEMS < 8 ? ITEMS : 8; /* more loads under way would spill registers */
 
 #pragma unroll
 	for (int h = 0; h < ITEMS; h += AT_ONCE)

@@ -110,6 +110,14 @@ select what, same_outcome(q, nodes) from queries;
 set hashgraph_join.source = tuples;
 select what, same_outcome(q, nodes) from queries;
 reset hashgraph_join.source;
+-- and where key filters drop rows of it
+set hashgraph_join.filter = on;
+select what, same_outcome(q, nodes) from queries;
+create view filtered(q) as select format(
+	'select g.id, g.t, g.n from g join (select * from d where u %% 3 = 0) d using (k) where %s', qual)
+	from unnest('{10 / (z + id % 7) >= 0,id <> 8 and 10 / z >= 0,10 / (id - 40) < 100,10 / (id - 130) < 100 and t <> ''x4'',t like ''x%'' and 100 / (id % 50) > 0}'::text[]) qual;
+select same_outcome(q), q from filtered;
+reset hashgraph_join.filter;
 
 -- EXISTS, cursors, functions that take one row, sublinks that are run again
 set hashgraph_join.force = on;

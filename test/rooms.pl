@@ -115,8 +115,6 @@ for my $from ($only_circles ? () : sort keys %arrows)
 {
 	print "$from -> ", join(', ', map { "$_ (" . scalar(keys %{ $arrows{$from}{$_} }) . ')' } sort keys %{ $arrows{$from} }), "\n";
 }
-# The phases of a join still use each other; no more files are to join them.
-my %known = (join => 13);
 my %largest;
 for my $circle (circles(\%uses))
 {
@@ -126,6 +124,6 @@ for my $circle (circles(\%uses))
 for my $room (sort keys %largest)
 {
 	my $n = @{ $largest{$room} };
-	next if $only_circles && $n <= ($known{$room} // 3);
+	next if $only_circles && $n <= 3;
 	print "$room: a circle of $n files: ", join(' ', map { s{.*/(.*)\.o}{$1}r } @{ $largest{$room} }), "\n";
 }

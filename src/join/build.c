@@ -56,9 +56,6 @@
  */
 #define HGJ_HINT_SHARE			16
 
-/* Of device memory, what a table leaves to its probes. */
-#define HGJ_PROBE_SHARE			4
-
 static bool
 create_table(HgjJoinState *state)
 {
@@ -91,23 +88,6 @@ create_table(HgjJoinState *state)
 					state->use.engine->table_create(&spec, &state->build.table,
 													&err));
 	return !state->use.device_failed;
-}
-
-/* Of device memory, what a table may take: a part is left to the probes. */
-uint64
-hgj_table_share(const HgjJoinState *state)
-{
-	return state->use.device_limit - state->use.device_limit / HGJ_PROBE_SHARE;
-}
-
-/* Bytes of host memory beside the table and the outer batch. */
-Size
-hgj_bytes_beside_table(HgjJoinState *state)
-{
-	return hgj_row_store_bytes(&state->build.rows) +
-		hgj_batch_bytes(state->build.inner_batch) +
-		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state) +
-		hgj_match_bits_bytes(state);
 }
 
 /*

@@ -25,6 +25,85 @@
 #include "executor/executor.h"
 #include "join/join_state.h"
 
+/* Can matches go straight into the result slot? */
+static bool
+targets_are_columns(List *targetlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (!IsA(tle->expr, Var) || ((Var *) tle->expr)->varno != INDEX_VAR)
+			return false;
+	}
+	return true;
+}
+
+static void
+add_target(HgjJoinState *state, AttrNumber resno, AttrNumber scan_attno)
+{
+	HgjTarget  *target = &state->slots.targets[state->slots.ntargets++];
+	HgjSource  *sources[] = {&state->outer, &state->inner};
+
+	target->resno = resno;
+	for (int s = 0; s < lengthof(sources); s++)
+		for (int c = 0; c < sources[s]->ncols; c++)
+			if (sources[s]->columns[c].scan_attno == scan_attno)
+			{
+				target->inner = (s == 1);
+				target->column = c;
+				target->dictionary = sources[s]->columns[c].dictionary;
+				return;
+			}
+	elog(ERROR, "column %d of a HashGraphJoin is not carried", scan_attno);
+}
+
+/* Write matches into the scan slot, all columns of both sides. */
+void
+hgj_use_scan_slot(HgjJoinState *state)
+{
+	state->slots.direct = false;
+	state->slots.slot = state->css.ss.ss_ScanTupleSlot;
+	state->slots.ntargets = 0;
+	state->slots.targets = palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
+									  sizeof(HgjTarget)));
+	for (int c = 0; c < state->outer.ncols; c++)
+		add_target(state, state->outer.columns[c].scan_attno,
+				   state->outer.columns[c].scan_attno);
+	for (int c = 0; c < state->inner.ncols; c++)
+		add_target(state, state->inner.columns[c].scan_attno,
+				   state->inner.columns[c].scan_attno);
+
+	/* columns that are never filled read as NULL */
+	memset(state->slots.slot->tts_isnull, true,
+		   state->slots.slot->tts_tupleDescriptor->natts * sizeof(bool));
+}
+
+/* Decide which slot matches are written to, and what goes where in it. */
+void
+hgj_choose_slot(HgjJoinState *state, List *targetlist)
+{
+	ListCell   *lc;
+
+	if (state->rules.recheck || state->rules.filter || !targets_are_columns(targetlist))
+	{
+		hgj_use_scan_slot(state);
+		return;
+	}
+	state->slots.direct = true;
+	state->slots.slot = state->css.ss.ps.ps_ResultTupleSlot;
+	state->slots.targets = palloc0(mul_size(Max(list_length(targetlist), 1),
+									  sizeof(HgjTarget)));
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		add_target(state, tle->resno, ((Var *) tle->expr)->varattno);
+	}
+}
+
 /* Rows of a block, fewer if they have many columns. */
 #define HGJ_BLOCK_ROWS		64
 #define HGJ_BLOCK_VALUES	4096

@@ -132,26 +132,3 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
 	hgj_use_scan_slot(join);
 	return dictionary;
 }
-
-/* Has a dictionary of the build side become full? */
-bool
-hgj_dictionaries_are_full(const HgjJoinState *join)
-{
-	for (int c = 0; c < join->inner.ncols; c++)
-		if (join->inner.columns[c].dictionary &&
-			hgj_dictionary_is_full(join->inner.columns[c].dictionary))
-			return true;
-	return false;
-}
-
-/* Bytes of the dictionaries of the build side. */
-Size
-hgj_dictionaries_bytes(const HgjJoinState *join)
-{
-	Size		bytes = 0;
-
-	for (int c = 0; c < join->inner.ncols; c++)
-		if (join->inner.columns[c].dictionary)
-			bytes += hgj_dictionary_bytes(join->inner.columns[c].dictionary);
-	return bytes;
-}

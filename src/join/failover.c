@@ -40,21 +40,12 @@
 #include "join/join_state.h"
 #include "join/partition.h"
 
-/* Fewer rows are not worth a table on a device, if there are more. */
-#define HGJ_LEAST_DEVICE_ROWS	8192
-
-static bool
-can_read_inner_again(const HgjJoinState *state)
-{
-	return !state->build.inner_read || !hgj_calls_volatile(state->inner_ps);
-}
-
 /* Step 3; the other side of a parallel join is shared with other processes. */
 static bool
 can_start_again(const HgjJoinState *state)
 {
 	return state->emitted == 0 && !state->css.ss.ps.plan->parallel_aware &&
-		can_read_inner_again(state) &&
+		hgj_can_read_inner_again(state) &&
 		!hgj_calls_volatile(state->outer_ps);
 }
 
@@ -70,33 +61,7 @@ can_go_on(const HgjJoinState *state, HgjPhase phase)
 		state->emitted == state->emitted_before &&
 		(!state->semantics.mark_inner || state->probing.outer_batch->first_row == 0) &&
 		(hgj_in_unit(state) ||
-		 (state->passes.unit_pass == 1 && can_read_inner_again(state)));
-}
-
-/*
- * The inner side at its start, nothing built.  The outer batch at hand, and what
- * its values point at, stays.
- */
-static void
-drop_build(HgjJoinState *state)
-{
-	hgj_release_table(state);
-	hgj_row_store_free(&state->build.rows);
-	hgj_partitions_release(state);
-	state->build.inner_pending = false;
-	state->passes.has_split = false;
-	state->passes.pass = state->passes.unit_pass = 0;
-	if (state->build.inner_read)
-		hgj_rewind_inner(state, true);
-}
-
-/* The unit's build rows at the first of this pass, nothing built. */
-static void
-drop_unit_table(HgjJoinState *state)
-{
-	hgj_release_table(state);
-	hgj_row_store_free(&state->build.rows);
-	hgj_reread_unit(state);
+		 (state->passes.unit_pass == 1 && hgj_can_read_inner_again(state)));
 }
 
 /* Prepare for building the table of this pass on the CPU. */
@@ -105,7 +70,7 @@ leave_device(HgjJoinState *state)
 {
 	if (hgj_in_unit(state))
 	{
-		drop_unit_table(state);
+		hgj_drop_unit_table(state);
 		/* this pass has not been */
 		state->stats.build_rows -= state->build.total_rows;
 		state->build.total_rows = 0;
@@ -113,40 +78,8 @@ leave_device(HgjJoinState *state)
 		state->passes.unit_pass--;
 	}
 	else
-		drop_build(state);
+		hgj_drop_build(state);
 	hgj_use_cpu(state);
-}
-
-/* The table at hand fills the device: is it to be left? */
-bool
-hgj_should_leave_device(const HgjJoinState *state)
-{
-	if (!hgj_in_unit(state) &&
-		(state->passes.pass > 1 || !can_read_inner_again(state)))
-		return false;
-	return state->build.total_rows < HGJ_LEAST_DEVICE_ROWS ||
-		(!hgj_in_unit(state) && hgj_engine == HGJ_ENGINE_AUTO);
-}
-
-/*
- * Step 1: prepare for building the table of this pass again, on the CPU or in
- * less memory.  False where its rows cannot be read again.
- */
-bool
-hgj_retry_build(HgjJoinState *state)
-{
-	if (hgj_in_unit(state))
-		drop_unit_table(state);
-	else
-	{
-		if (state->passes.pass > 1 || !can_read_inner_again(state))
-			return false;
-		drop_build(state);
-		state->passes.pass = state->passes.unit_pass = 1;
-	}
-	if (!hgj_use_less_memory(state))
-		hgj_use_cpu(state);
-	return true;
 }
 
 /*
@@ -174,7 +107,7 @@ hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 		state->use.device_error = error;
 		hgj_engine_failed(state, &state->use.device_error);
 	}
-	drop_build(state);
+	hgj_drop_build(state);
 	if (state->use.on_device)
 		hgj_use_cpu(state);
 	hgj_rewind_outer(state, true);

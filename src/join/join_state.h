@@ -318,15 +318,26 @@ hgj_slots_returned(const HgjJoinState *state)
 	return state->output ? 0 : state->emitted;
 }
 
+/* join_state.c, besides output.h */
+extern void hgj_rewind_inner(HgjJoinState *state, bool uncounted);
+extern void hgj_rewind_outer(HgjJoinState *state, bool uncounted);
+
+/* confirm.c */
+extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
+							  uint32 inner_row);
+
+/* memory.c */
+extern bool hgj_dictionaries_are_full(const HgjJoinState *join);
+extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
+extern uint64 hgj_table_share(const HgjJoinState *state);
+extern Size hgj_bytes_beside_table(HgjJoinState *state);
+extern void hgj_note_peak_memory(HgjJoinState *state);
+
 /* phases.c */
 extern void hgj_rescan(CustomScanState *node);
 extern void hgj_prepare(HgjJoinState *state);
 extern void hgj_advance(HgjJoinState *state);
-extern void hgj_rewind_inner(HgjJoinState *state, bool uncounted);
-extern void hgj_rewind_outer(HgjJoinState *state, bool uncounted);
 extern bool hgj_worth_peeking(const HgjJoinState *state);
-extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
-							  uint32 inner_row);
 
 /* The next row of the block at hand goes into the slot, without a projection. */
 static inline void
@@ -351,14 +362,11 @@ hgj_block_row(HgjJoinState *state)
 
 /* setup.c */
 extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
-extern void hgj_use_scan_slot(HgjJoinState *state);
 
 /* build.c */
 extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_log_notes(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
-extern uint64 hgj_table_share(const HgjJoinState *state);
-extern Size hgj_bytes_beside_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
 extern void hgj_free_build(HgjJoinState *state);
 
@@ -410,9 +418,14 @@ typedef struct HgjRowProber
 
 extern const HgjRowProber *hgj_row_prober;
 
-/* failover.c */
-extern bool hgj_retry_build(HgjJoinState *state);
+/* rebuild.c */
+extern bool hgj_can_read_inner_again(const HgjJoinState *state);
+extern void hgj_drop_build(HgjJoinState *state);
+extern void hgj_drop_unit_table(HgjJoinState *state);
 extern bool hgj_should_leave_device(const HgjJoinState *state);
+extern bool hgj_retry_build(HgjJoinState *state);
+
+/* failover.c */
 extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
 
 /* key_filters.c */
@@ -421,7 +434,6 @@ extern const HgjFilterMethods hgj_join_filter;
 
 /* probe.c */
 extern void hgj_restart_outer(HgjJoinState *state);
-extern void hgj_note_peak_memory(HgjJoinState *state);
 extern bool hgj_peek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);
 extern void hgj_reserve_matched(HgjJoinState *state);
@@ -459,9 +471,6 @@ extern const HgjPairColumns *hgj_output_pairs(const HgjJoinState *join);
 extern void hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
 							  HgjDictionary *dictionary);
 
-/* encode.c, besides output.h */
-extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
-extern bool hgj_dictionaries_are_full(const HgjJoinState *join);
 
 /* residual.c */
 extern List *hgj_residual_init(HgjJoinState *state, List *quals,
@@ -473,6 +482,8 @@ extern bool hgj_text_any_long(const HgjSource *source, const HgjBatch *batch);
 extern void hgj_text_recheck(HgjJoinState *state);
 
 /* emit.c */
+extern void hgj_use_scan_slot(HgjJoinState *state);
+extern void hgj_choose_slot(HgjJoinState *state, List *targetlist);
 extern TupleTableSlot *hgj_emit(HgjJoinState *state, uint32 outer_row,
 								uint32 inner_row);
 extern void hgj_fill_slot(HgjJoinState *state, uint32 outer_row,

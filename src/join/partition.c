@@ -348,25 +348,6 @@ hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows)
 	return true;
 }
 
-/* Are the rows at hand a unit's, and not the children's? */
-bool
-hgj_in_unit(const HgjJoinState *state)
-{
-	return state->passes.partitions && state->passes.partitions->unit;
-}
-
-/* How many outer rows the unit at hand has. */
-uint64
-hgj_unit_outer_rows(const HgjJoinState *state)
-{
-	const HgjUnit *unit = state->passes.partitions->unit;
-	uint64		rows = 0;
-
-	for (int i = 0; i < unit->nruns[HGJ_OUTER_SIDE]; i++)
-		rows += unit->runs[HGJ_OUTER_SIDE][i].rows;
-	return rows;
-}
-
 /* Another pass over the outer rows of a unit; false: they are the child's. */
 bool
 hgj_rewind_unit(HgjJoinState *state)

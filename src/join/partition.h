@@ -97,6 +97,25 @@ typedef struct HgjPartitions
 	HgjSpillFilter filter;
 } HgjPartitions;
 
+/* Are the rows at hand a unit's, and not the children's? */
+static inline bool
+hgj_in_unit(const HgjJoinState *state)
+{
+	return state->passes.partitions && state->passes.partitions->unit;
+}
+
+/* How many outer rows the unit at hand has. */
+static inline uint64
+hgj_unit_outer_rows(const HgjJoinState *state)
+{
+	const HgjUnit *unit = state->passes.partitions->unit;
+	uint64		rows = 0;
+
+	for (int i = 0; i < unit->nruns[HGJ_OUTER_SIDE]; i++)
+		rows += unit->runs[HGJ_OUTER_SIDE][i].rows;
+	return rows;
+}
+
 extern Size hgj_partition_blocks(Size limit);
 extern Size hgj_partition_reserve(const HgjJoinState *state, Size limit);
 extern Size hgj_partition_bytes(const HgjJoinState *state);
@@ -106,8 +125,6 @@ extern bool hgj_next_unit(HgjJoinState *state);
 extern double hgj_unit_rows(const HgjJoinState *state);
 extern void hgj_fill_inner(HgjJoinState *state, uint32 max_rows);
 extern bool hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows);
-extern bool hgj_in_unit(const HgjJoinState *state);
-extern uint64 hgj_unit_outer_rows(const HgjJoinState *state);
 extern bool hgj_rewind_unit(HgjJoinState *state);
 extern void hgj_reread_unit(HgjJoinState *state);
 extern void hgj_take_flags(HgjJoinState *state);

@@ -40,18 +40,6 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-const HgjRowProber *hgj_row_prober;
-
-/* The HashGraphJoin that the node is, or NULL. */
-HgjJoinState *
-hgj_join_of(PlanState *ps)
-{
-	if (IsA(ps, CustomScanState) &&
-		strcmp(((CustomScanState *) ps)->methods->CustomName, HGJ_NODE_NAME) == 0)
-		return (HgjJoinState *) ps;
-	return NULL;
-}
-
 /* Can the table be probed again, if it is the same build side? */
 static bool
 table_is_reusable(const HgjJoinState *state)
@@ -59,38 +47,6 @@ table_is_reusable(const HgjJoinState *state)
 	return state->build.table != NULL && state->passes.pass == 1 &&
 		state->passes.last_pass &&
 		(!state->passes.has_split || hgj_split_is_there(state));
-}
-
-/*
- * Read the inner side from its start; the table must be gone.  `uncounted`: what
- * has been read was in vain (counts.c).
- */
-void
-hgj_rewind_inner(HgjJoinState *state, bool uncounted)
-{
-	state->inner.methods->rewind(&state->inner);
-	if (state->inner_ps->chgParam != NULL)
-		;						/* it will be, when it is asked for a row */
-	else if (uncounted)
-		hgj_rescan_inner_uncounted(state);
-	else
-		ExecReScan(state->inner_ps);
-	state->build.inner_read = false;
-}
-
-/* The same for the outer side. */
-void
-hgj_rewind_outer(HgjJoinState *state, bool uncounted)
-{
-	hgj_source_drop_rows(&state->outer);
-	state->outer.methods->rewind(&state->outer);
-	if (state->outer_ps->chgParam != NULL)
-		;
-	else if (uncounted)
-		hgj_rescan_uncounted(state);
-	else
-		ExecReScan(state->outer_ps);
-	hgj_match_bits_reset(state);
 }
 
 /* Unset the match bits of a table that is probed again. */
@@ -266,47 +222,6 @@ start_next_pass(HgjJoinState *state)
 		return HGJ_PHASE_NEXT_PASS;
 	hgj_restart_outer(state);
 	return after_build(state);
-}
-
-/*
- * Is the candidate pair a match that counts?  If there is a match_qual, its
- * columns are in the scan slot afterwards.  Notes the match on both sides.
- */
-bool
-hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
-{
-	HgjSemantics *s = &state->semantics;
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	HgjError	err = {0};
-
-	if (s->one_per_outer && state->found.matched[outer_row])
-	{
-		state->found.wasted_pairs++;
-		return false;
-	}
-	if (state->use.device_failed ||
-		(s->one_per_inner &&
-		 state->use.engine->is_marked(state->build.table, inner_row)))
-		return false;
-
-	if (state->rules.match_qual)
-	{
-		hgj_fill_slot(state, outer_row, inner_row);
-		econtext->ecxt_scantuple = state->slots.slot;
-		if (!ExecQual(state->rules.match_qual, econtext))
-		{
-			InstrCountFiltered2(&state->css.ss.ps, 1);
-			ResetExprContext(econtext);
-			return false;
-		}
-	}
-	if (state->rules.recheck && (s->fill_outer || s->one_per_outer))
-		state->found.matched[outer_row] = true;
-	if (s->mark_inner && (state->rules.recheck || s->one_per_inner))
-		hgj_engine_call(state, &err,
-						state->use.engine->mark(state->build.table, &inner_row, 1,
-												&err));
-	return !state->use.device_failed;
 }
 
 /*

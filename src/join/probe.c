@@ -162,21 +162,6 @@ grow_outer_batch(HgjJoinState *state)
 	batch->first_row = first_row;
 }
 
-/* The bytes held now, if they are the most so far. */
-void
-hgj_note_peak_memory(HgjJoinState *state)
-{
-	HgjMemory	memory;
-	Size		bytes;
-
-	state->use.engine->memory(state->build.table, &memory);
-	if (state->use.on_device)
-		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
-	bytes = (Size) (state->use.on_device ? memory.host : memory.current) +
-		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->probing.outer_batch);
-	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
-}
-
 /* careful: whatever the join is, perhaps only one row is wanted. */
 static void
 fill_outer_batch(HgjJoinState *state, bool careful)
@@ -275,8 +260,8 @@ hgj_keep_outer(HgjJoinState *state)
 		bool		peeked = state->probing.outer_filled;
 
 		source->methods->rewind(source);
-		if (source->methods == &hgj_source_batches)
-			hgj_join_use_slots(source->private_state);
+		if (source->methods->give_way)
+			source->methods->give_way(source);
 		if (source->methods->end)
 			source->methods->end(source);
 		source->methods = &hgj_source_tuples;

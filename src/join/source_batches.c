@@ -241,8 +241,15 @@ rewind_join(HgjSource *source)
 	source->at_end = false;
 }
 
+static void
+give_way(HgjSource *source)
+{
+	hgj_join_use_slots(source->private_state);
+}
+
 const HgjSourceMethods hgj_source_batches = {
 	.name = "batches",
 	.fill = fill_from_join,
-	.rewind = rewind_join
+	.rewind = rewind_join,
+	.give_way = give_way
 };

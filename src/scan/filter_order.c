@@ -198,9 +198,10 @@ hgj_key_filters_begin(HgjPageSieve *sieve, const HgjSource *source)
 {
 	HgjFilterSet ready = find_ready(sieve, source);
 
-	if (ready != sieve->ready || sieve->norder == 0)
+	if (ready != sieve->ready || !sieve->ordered)
 	{
 		sieve->ready = ready;
+		sieve->ordered = true;
 		sieve->nprofile = sieve->next_profile = 0;
 		sieve->profile_is_new = false;
 		take_all(sieve);

@@ -196,7 +196,8 @@ ask(HgjPageSieve *sieve, int f)
 
 /*
  * Step 4: every filter that can be asked, about all rows of the page that pass the
- * quals, or, where these may wait, about all; then the quals.
+ * quals, or, where these may wait, about all; then the quals.  No trial where a row's
+ * quals raise an error that is put off: other rows will join those that are left.
  */
 static void
 run_trial(HgjPageSieve *sieve, HgjSource *source, HgjHeapPages *pages)
@@ -209,6 +210,8 @@ run_trial(HgjPageSieve *sieve, HgjSource *source, HgjHeapPages *pages)
 
 	if (!waits)
 		hgj_page_quals_run(sieve->quals, source, pages, columns);
+	if (!waits && !hgj_page_quals_done(sieve->quals))
+		return;
 	n = columns->nrows;
 	for (int f = 0; f < sieve->nfilters && n > 0; f++)
 	{
@@ -263,6 +266,8 @@ hgj_page_sieve_run(HgjPageSieve *sieve, HgjSource *source,
 		if (sieve->order[i] == HGJ_QUALS_PLACE)
 		{
 			hgj_page_quals_run(sieve->quals, source, pages, columns);
+			if (!hgj_page_quals_done(sieve->quals))
+				return;			/* the rest of the rows joins these */
 			qualified = true;
 		}
 		else if (n > 0)

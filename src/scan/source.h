@@ -40,6 +40,9 @@ typedef struct HgjSourceMethods
 	 */
 	void		(*rewind) (HgjSource *source);
 
+	/* The tuples source takes over; NULL: the child need not know. */
+	void		(*give_way) (HgjSource *source);
+
 	/* Give back pins and what is not palloc'd; NULL: there is nothing. */
 	void		(*end) (HgjSource *source);
 } HgjSourceMethods;

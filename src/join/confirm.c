@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * confirm.c
+ *	  Candidates, one by one: which are matches that count?
+ *
+ * No memory, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "join/join_state.h"
+
+/*
+ * Is the candidate pair a match that counts?  If there is a match_qual, its
+ * columns are in the scan slot afterwards.  Notes the match on both sides.
+ */
+bool
+hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
+{
+	HgjSemantics *s = &state->semantics;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	HgjError	err = {0};
+
+	if (s->one_per_outer && state->found.matched[outer_row])
+	{
+		state->found.wasted_pairs++;
+		return false;
+	}
+	if (state->use.device_failed ||
+		(s->one_per_inner &&
+		 state->use.engine->is_marked(state->build.table, inner_row)))
+		return false;
+
+	if (state->rules.match_qual)
+	{
+		hgj_fill_slot(state, outer_row, inner_row);
+		econtext->ecxt_scantuple = state->slots.slot;
+		if (!ExecQual(state->rules.match_qual, econtext))
+		{
+			InstrCountFiltered2(&state->css.ss.ps, 1);
+			ResetExprContext(econtext);
+			return false;
+		}
+	}
+	if (state->rules.recheck && (s->fill_outer || s->one_per_outer))
+		state->found.matched[outer_row] = true;
+	if (s->mark_inner && (state->rules.recheck || s->one_per_inner))
+		hgj_engine_call(state, &err,
+						state->use.engine->mark(state->build.table, &inner_row, 1,
+												&err));
+	return !state->use.device_failed;
+}

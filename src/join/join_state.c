@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_state.c
+ *	  What everybody in the room asks of a join: which node is one, who finds the
+ *	  rows of a chain, and how its sides are read again from their start.
+ *
+ * No memory, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "join/join_state.h"
+
+const HgjRowProber *hgj_row_prober;
+
+/* The HashGraphJoin that the node is, or NULL. */
+HgjJoinState *
+hgj_join_of(PlanState *ps)
+{
+	if (IsA(ps, CustomScanState) &&
+		strcmp(((CustomScanState *) ps)->methods->CustomName, HGJ_NODE_NAME) == 0)
+		return (HgjJoinState *) ps;
+	return NULL;
+}
+
+/*
+ * Read the inner side from its start; the table must be gone.  `uncounted`: what
+ * has been read was in vain (counts.c).
+ */
+void
+hgj_rewind_inner(HgjJoinState *state, bool uncounted)
+{
+	state->inner.methods->rewind(&state->inner);
+	if (state->inner_ps->chgParam != NULL)
+		;						/* it will be, when it is asked for a row */
+	else if (uncounted)
+		hgj_rescan_inner_uncounted(state);
+	else
+		ExecReScan(state->inner_ps);
+	state->build.inner_read = false;
+}
+
+/* The same for the outer side. */
+void
+hgj_rewind_outer(HgjJoinState *state, bool uncounted)
+{
+	hgj_source_drop_rows(&state->outer);
+	state->outer.methods->rewind(&state->outer);
+	if (state->outer_ps->chgParam != NULL)
+		;
+	else if (uncounted)
+		hgj_rescan_uncounted(state);
+	else
+		ExecReScan(state->outer_ps);
+	hgj_match_bits_reset(state);
+}

@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * memory.c
+ *	  What a join holds of the host's memory and of a device's.
+ *
+ * Every part says what it has: the table (the engine), the row store, the batches,
+ * dictionaries (encode.c), partitions and match bits.
+ *
+ * No memory of its own, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "join/join_state.h"
+#include "join/partition.h"
+
+/* Of device memory, what a table leaves to its probes. */
+#define HGJ_PROBE_SHARE			4
+
+/* Has a dictionary of the build side become full? */
+bool
+hgj_dictionaries_are_full(const HgjJoinState *join)
+{
+	for (int c = 0; c < join->inner.ncols; c++)
+		if (join->inner.columns[c].dictionary &&
+			hgj_dictionary_is_full(join->inner.columns[c].dictionary))
+			return true;
+	return false;
+}
+
+/* Bytes of the dictionaries of the build side. */
+Size
+hgj_dictionaries_bytes(const HgjJoinState *join)
+{
+	Size		bytes = 0;
+
+	for (int c = 0; c < join->inner.ncols; c++)
+		if (join->inner.columns[c].dictionary)
+			bytes += hgj_dictionary_bytes(join->inner.columns[c].dictionary);
+	return bytes;
+}
+
+/* Of device memory, what a table may take: a part is left to the probes. */
+uint64
+hgj_table_share(const HgjJoinState *state)
+{
+	return state->use.device_limit - state->use.device_limit / HGJ_PROBE_SHARE;
+}
+
+/* Bytes of host memory beside the table and the outer batch. */
+Size
+hgj_bytes_beside_table(HgjJoinState *state)
+{
+	return hgj_row_store_bytes(&state->build.rows) +
+		hgj_batch_bytes(state->build.inner_batch) +
+		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state) +
+		hgj_match_bits_bytes(state);
+}
+
+/* The bytes held now, if they are the most so far. */
+void
+hgj_note_peak_memory(HgjJoinState *state)
+{
+	HgjMemory	memory;
+	Size		bytes;
+
+	state->use.engine->memory(state->build.table, &memory);
+	if (state->use.on_device)
+		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
+	bytes = (Size) (state->use.on_device ? memory.host : memory.current) +
+		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->probing.outer_batch);
+	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
+}

@@ -36,10 +36,9 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "access/table.h"
 #include "base/guc.h"
-#include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "expr/program.h"
@@ -51,8 +50,8 @@
 #include "parser/parsetree.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/spccache.h"
-#include "utils/syscache.h"
 
 /* A page that a worker is the first in its process to look at. */
 #define HGJ_PAGE_FAULT_COST		0.1
@@ -141,29 +140,27 @@ last_column(const Path *path)
 	return (AttrNumber) last;
 }
 
-/* Step 3: how many attributes stand between those at known offsets and `last`. */
+/*
+ * Step 3: how many attributes stand between those at known offsets and `last`.  The
+ * planner has locked the table.
+ */
 static int
 attributes_walked(Oid relid, AttrNumber last)
 {
-	for (AttrNumber attno = 1; attno < last; attno++)
+	Relation	rel = table_open(relid, NoLock);
+	TupleDesc	desc = RelationGetDescr(rel);
+	AttrNumber	attno = 1;
+
+	for (; attno < last; attno++)
 	{
-		HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid),
-											Int16GetDatum(attno));
-		bool		varies = true;
+		Form_pg_attribute att = TupleDescAttr(desc, attno - 1);
 
-		if (HeapTupleIsValid(tuple))
-		{
-			Form_pg_attribute att = (Form_pg_attribute) GETSTRUCT(tuple);
-
-			/* char(n) is as long in nearly all rows */
-			varies = att->attlen < 0 &&
-				(att->atttypid != BPCHAROID || att->atttypmod < 0);
-			ReleaseSysCache(tuple);
-		}
-		if (varies)
-			return last - attno;
+		/* char(n) is as long in nearly all rows */
+		if (att->attlen < 0 && (att->atttypid != BPCHAROID || att->atttypmod < 0))
+			break;
 	}
-	return 0;
+	table_close(rel, NoLock);
+	return Max(last - attno, 0);
 }
 
 /* Does the operator compare strings in another way than for being equal? */

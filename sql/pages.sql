@@ -74,6 +74,13 @@ from unnest('{a,c,f}'::text[]) k, (values ('{a,b}'::text[]), ('{v,a,d,a}'), ('{e
 	unnest('{true,d < 20,u = ''u3'',v is null,f <> 13}'::text[]) qual
 group by 1;
 
+-- few rows of a page are left, and batches end among them: what is known of where their
+-- attributes lie says nothing about the others
+create table runs (a int, t text, b int, c int8, v varchar, d int) with (autovacuum_enabled = off);
+insert into runs select g % 41, repeat('t', g / 50 % 7), g, g % 83, repeat('v', g % 5), g * 7 % 100 from generate_series(1, 20000) g;
+analyze runs;
+select hgj_check(format('select r.b, r.c, r.t, r.v, o from runs r join other on a = k where d < %s', n)) as says, n from generate_series(3, 30, 9) n;
+
 -- quals: none, some and all rows pass; errors, subqueries, parameters
 select hgj_check(format('select n.*, o from nulls n join other on b = k where %s', qual)) as says, qual from unnest('{
 	true, a < 10, a is null, c like ''xx%'', c is null and d, b + a > 30, d, not d, "e is not null", f = 3, "f <> 3 or c is null",

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * batch.h
- *	  The unit in which rows travel (DESIGN.md, section 3): column vectors
- *	  with validity bitmaps, a selection vector, and key words (batch.c).
+ *	  The unit in which rows travel: column vectors with validity bitmaps, a
+ *	  selection vector, and key words (batch.c).
  *
  *-------------------------------------------------------------------------
  */

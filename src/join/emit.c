@@ -185,7 +185,7 @@ hgj_project(HgjJoinState *state)
 	return state->slots.slot;
 }
 
-/* Both in turn. */
+/* Fill the slot for a pair, filter it and project it. */
 TupleTableSlot *
 hgj_emit(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 {

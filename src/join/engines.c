@@ -154,8 +154,9 @@ hgj_poll_interrupts(void *arg)
 }
 
 /*
- * See engines.h.  The interrupt is let in.  Should that turn out to be none, the
- * repeated call must not be cancelled again, or it got nowhere.
+ * See engines.h.  CHECK_FOR_INTERRUPTS() raises the error if there is a reason to.
+ * If there is none, the call is repeated without polling, or the same pending flag
+ * would cancel it again.
  */
 bool
 hgj_call_cancelled(HgjPoll *poll, HgjStatus status)

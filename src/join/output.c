@@ -2,9 +2,9 @@
  *
  * output.c
  *	  The result of a HashGraphJoin in batches: what a parent that is one of our
- *	  own nodes takes instead of slots (DESIGN.md, section 3).
+ *	  own nodes takes instead of slots.
  *
- * The state machine is node.c's; here a phase that returns rows returns all of
+ * The state machine is phases.c's; here a phase that returns rows returns all of
  * its portion at once.
  *
  * 1. Confirm the portion's candidates, and filter them, where the join has

@@ -36,7 +36,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-/* What to do for each join type (DESIGN.md, section 6). */
+/* What to do for each join type. */
 static HgjSemantics
 join_semantics(JoinType jointype, bool inner_unique)
 {

@@ -74,8 +74,8 @@ lower_costs(Path *path, Cost saving)
 }
 
 /*
- * Step 2: a copy of the chain.  *saving: what it costs less.  Under force, where
- * costs are no costs, they stay as they are.
+ * Step 2: a copy of the chain.  *saving: what it costs less.  Under force costs only
+ * keep other paths away, and stay as they are.
  */
 static Path *
 copy_chain(Path *path, Cost *saving)

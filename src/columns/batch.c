@@ -265,3 +265,22 @@ hgj_values_gather(uint8 width, const void *values, const uint32 *rows, uint32 n,
 			GATHER_CASE(8, uint64);
 	}
 }
+
+/*
+ * Rows rows[0 .. n) of a vector (NULL: its first n), values and NULLs, to positions
+ * from `first` on of one of the same width, where nothing is NULL yet.
+ */
+void
+hgj_vector_gather(HgjVector *into, uint32 first, const HgjVector *from,
+				  const uint32 *rows, uint32 n)
+{
+	char	   *values = (char *) into->values + (Size) first * into->width;
+
+	if (rows)
+		hgj_values_gather(from->width, from->values, rows, n, values);
+	else
+		memcpy(values, from->values, (Size) n * from->width);
+	for (uint32 i = 0; from->has_nulls && i < n; i++)
+		if (hgj_vector_is_null(from, rows ? rows[i] : i))
+			hgj_vector_set_null(into, first + i);
+}

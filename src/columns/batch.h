@@ -91,6 +91,9 @@ extern void hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer,
 extern void hgj_vector_all_valid(HgjVector *vector, uint32 rows);
 extern void hgj_values_gather(uint8 width, const void *values,
 							  const uint32 *rows, uint32 n, void *out);
+extern void hgj_vector_gather(HgjVector *into, uint32 first,
+							  const HgjVector *from, const uint32 *rows,
+							  uint32 n);
 extern void hgj_vector_all_null(HgjVector *vector, uint32 rows);
 
 /* The datum of `width` bytes at `address`, as fetch_att() makes it. */

@@ -16,6 +16,9 @@
  *	  time a record of the next block is fetched into the caches, where it comes
  *	  while somebody is busy with the row.
  *
+ * At executor start it is decided which slot that is: the result slot, if matches
+ * need no filter, no recheck and no projection, or else the scan slot.
+ *
  * Memory: a block's arrays, in the query's context.  No locks.
  *
  *-------------------------------------------------------------------------
@@ -24,6 +27,11 @@
 
 #include "executor/executor.h"
 #include "join/join_state.h"
+
+/* Rows of a block, fewer if they have many columns. */
+#define HGJ_BLOCK_ROWS		64
+#define HGJ_BLOCK_VALUES	4096
+#define HGJ_BLOCK_FEWEST	8
 
 /* Can matches go straight into the result slot? */
 static bool
@@ -67,8 +75,9 @@ hgj_use_scan_slot(HgjJoinState *state)
 	state->slots.direct = false;
 	state->slots.slot = state->css.ss.ss_ScanTupleSlot;
 	state->slots.ntargets = 0;
-	state->slots.targets = palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
-									  sizeof(HgjTarget)));
+	state->slots.targets =
+		palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
+						 sizeof(HgjTarget)));
 	for (int c = 0; c < state->outer.ncols; c++)
 		add_target(state, state->outer.columns[c].scan_attno,
 				   state->outer.columns[c].scan_attno);
@@ -95,7 +104,7 @@ hgj_choose_slot(HgjJoinState *state, List *targetlist)
 	state->slots.direct = true;
 	state->slots.slot = state->css.ss.ps.ps_ResultTupleSlot;
 	state->slots.targets = palloc0(mul_size(Max(list_length(targetlist), 1),
-									  sizeof(HgjTarget)));
+											sizeof(HgjTarget)));
 	foreach(lc, targetlist)
 	{
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
@@ -103,11 +112,6 @@ hgj_choose_slot(HgjJoinState *state, List *targetlist)
 		add_target(state, tle->resno, ((Var *) tle->expr)->varattno);
 	}
 }
-
-/* Rows of a block, fewer if they have many columns. */
-#define HGJ_BLOCK_ROWS		64
-#define HGJ_BLOCK_VALUES	4096
-#define HGJ_BLOCK_FEWEST	8
 
 /* Write the wanted columns of a pair into state->slot. */
 void

@@ -83,18 +83,6 @@ hgj_pair_lookup(void *pairs, const Var *var)
 	return hgj_pair_column(pairs, var->varattno);
 }
 
-/* What hgj_values_gather() is for values, for NULLs; rows NULL: the first n. */
-void
-hgj_gather_nulls(HgjVector *into, const HgjVector *from, const uint32 *rows,
-				 uint32 n)
-{
-	if (!from->has_nulls)
-		return;
-	for (uint32 i = 0; i < n; i++)
-		if (hgj_vector_is_null(from, rows ? rows[i] : i))
-			hgj_vector_set_null(into, i);
-}
-
 /* One column of some records, to positions[i], or to first + i. */
 static void
 copy_records(const HgjStoredColumn *column, char *const *records,
@@ -201,9 +189,7 @@ hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
 		{
 			const HgjVector *from = &join->probing.outer_batch->vectors[column->column];
 
-			hgj_values_gather(from->width, from->values, outer_rows, n,
-							  vector->values);
-			hgj_gather_nulls(vector, from, outer_rows, n);
+			hgj_vector_gather(vector, 0, from, outer_rows, n);
 		}
 	}
 	if (inner_rows && wants_inner(pairs))

@@ -44,7 +44,5 @@ extern void hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
 extern void hgj_gather_in_place(HgjPairColumns *pairs,
 								const uint32 *outer_rows,
 								const uint32 *inner_rows, uint32 n);
-extern void hgj_gather_nulls(HgjVector *into, const HgjVector *from,
-							 const uint32 *rows, uint32 n);
 
 #endif							/* HGJ_GATHER_H */

@@ -174,7 +174,9 @@ keep_values(HgjBatch *batch, const HgjColumn *column, const HgjVector *vector,
 		uint32		row = live ? live[i] : i;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!hgj_vector_is_null(vector, row))
+		if (hgj_vector_is_null(vector, row))
+			hgj_vector_set_null(into, i);
+		else
 			hgj_store((char *) into->values + (Size) i * column->width,
 					  column->width,
 					  hgj_batch_keep(batch, column,
@@ -194,14 +196,10 @@ copy_columns(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 		const HgjVector *vector = &from->vectors[column->attno - 1];
 		HgjVector  *into = &batch->vectors[c];
 
-		if (!column->attbyval)
-			keep_values(batch, column, vector, from->live, into, nlive);
-		else if (from->live)
-			hgj_values_gather(column->width, vector->values, from->live, nlive,
-							  into->values);
+		if (column->attbyval)
+			hgj_vector_gather(into, 0, vector, from->live, nlive);
 		else
-			memcpy(into->values, vector->values, (Size) nlive * column->width);
-		hgj_gather_nulls(into, vector, from->live, nlive);
+			keep_values(batch, column, vector, from->live, into, nlive);
 	}
 }
 

@@ -114,25 +114,17 @@ best_filter(const HgjPageSieve *sieve, HgjFilterSet left,
 	return best;
 }
 
-/* The filters that are to have a place: those that are ready, and the quals. */
-static HgjFilterSet
-candidates(const HgjPageSieve *sieve)
-{
-	return sieve->ready |
-		(hgj_page_quals_exist(sieve->quals) ? 1 << HGJ_QUALS_PLACE : 0);
-}
-
 static void
 choose_order(HgjPageSieve *sieve)
 {
 	HgjFilterSet masks[HGJ_PROFILE_ROWS];
-	HgjFilterSet left = candidates(sieve);
+	HgjFilterSet left = sieve->ready | 1 << HGJ_QUALS_PLACE;
 	uint32		n = sieve->nprofile;
 	int			f;
 
 	memcpy(masks, sieve->profile, n * sizeof(HgjFilterSet));
 	sieve->norder = 0;
-	if ((left & (1 << HGJ_QUALS_PLACE)) && !sieve->quals->may_wait)
+	if (!sieve->quals->may_wait)
 	{
 		/* the profile is of rows that have passed them */
 		sieve->order[sieve->norder++] = HGJ_QUALS_PLACE;
@@ -157,13 +149,10 @@ choose_order(HgjPageSieve *sieve)
 static void
 take_all(HgjPageSieve *sieve)
 {
-	HgjFilterSet all = candidates(sieve);
-
 	sieve->norder = 0;
-	if (all & (1 << HGJ_QUALS_PLACE))
-		sieve->order[sieve->norder++] = HGJ_QUALS_PLACE;
+	sieve->order[sieve->norder++] = HGJ_QUALS_PLACE;
 	for (int f = 0; f < sieve->nfilters; f++)
-		if (all & (1 << f))
+		if (sieve->ready & (1 << f))
 			sieve->order[sieve->norder++] = f;
 }
 
@@ -198,10 +187,9 @@ hgj_key_filters_begin(HgjPageSieve *sieve, const HgjSource *source)
 {
 	HgjFilterSet ready = find_ready(sieve, source);
 
-	if (ready != sieve->ready || !sieve->ordered)
+	if (ready != sieve->ready || sieve->norder == 0)
 	{
 		sieve->ready = ready;
-		sieve->ordered = true;
 		sieve->nprofile = sieve->next_profile = 0;
 		sieve->profile_is_new = false;
 		take_all(sieve);

@@ -117,19 +117,15 @@ hgj_page_columns_add(HgjPageColumns *set, AttrNumber attno)
 {
 	Form_pg_attribute att = TupleDescAttr(set->desc, attno - 1);
 	HgjScanColumn *column;
-	MemoryContext old;
 
 	if (set->by_attno[attno - 1] >= 0)
 		return set->by_attno[attno - 1];
-	old = MemoryContextSwitchTo(set->context);
-	column = palloc0(sizeof(HgjScanColumn));
+	column = MemoryContextAllocZero(set->context, sizeof(HgjScanColumn));
 	column->attno = attno;
 	column->attbyval = att->attbyval;
 	column->width = att->attbyval ? att->attlen : sizeof(Datum);
 	hgj_buffer_reserve(set->context, &column->buffer, column->width,
 					   MaxHeapTuplesPerPage);
-	MemoryContextSwitchTo(old);
-
 	set->columns[set->ncols] = column;
 	set->by_attno[attno - 1] = set->ncols;
 	set->natts = Max(set->natts, attno);
@@ -251,24 +247,6 @@ hgj_page_columns_read(HgjPageColumns *set, const int *wanted, int n)
 	}
 }
 
-/* Step 5: of a column that has been read. */
-static void
-take_from_buffer(const HgjScanColumn *column, const uint32 *rows, uint32 n,
-				 const HgjPageTarget *target)
-{
-	const HgjVector *from = &column->buffer.vector;
-	char	   *to = (char *) target->vector->values +
-		(Size) target->first * column->width;
-
-	if (rows)
-		hgj_values_gather(column->width, from->values, rows, n, to);
-	else
-		memcpy(to, from->values, (Size) n * column->width);
-	for (uint32 i = 0; from->has_nulls && i < n; i++)
-		if (hgj_vector_is_null(from, rows ? rows[i] : i))
-			hgj_vector_set_null(target->vector, target->first + i);
-}
-
 /*
  * A column that has been read, of the rows that are left, one behind the other: in
  * its buffer, or, if it has to be moved for that, in `room`.
@@ -276,12 +254,12 @@ take_from_buffer(const HgjScanColumn *column, const uint32 *rows, uint32 n,
 const HgjVector *
 hgj_page_column_dense(const HgjPageColumns *set, int c, HgjVector *room)
 {
-	HgjPageTarget target = {room, 0};
+	const HgjVector *buffer = &set->columns[c]->buffer.vector;
 
 	if (set->all)
-		return &set->columns[c]->buffer.vector;
+		return buffer;
 	hgj_vector_all_valid(room, MaxHeapTuplesPerPage);
-	take_from_buffer(set->columns[c], set->rows, set->nrows, &target);
+	hgj_vector_gather(room, 0, buffer, set->rows, set->nrows);
 	return room;
 }
 
@@ -331,7 +309,8 @@ hgj_page_columns_take(HgjPageColumns *set, uint32 first, uint32 n,
 		if (place.vector == NULL)
 			continue;
 		if (column->read)
-			take_from_buffer(column, rows, n, &targets[c]);
+			hgj_vector_gather(place.vector, place.first, &column->buffer.vector,
+							  rows, n);
 		else if (column->attno <= set->progress.nknown)
 			hgj_page_read_known(set, column, rows, n, &place);
 	}

@@ -50,20 +50,6 @@ add_output(HgjPageSource *ps, AttrNumber attno)
 	return c;
 }
 
-/*
- * A wanted column before the c-th that is the same, and goes to the batch as it is.
- */
-static int
-find_same(const HgjSource *source, const HgjPageSource *ps, int c)
-{
-	if (source->columns[c].dictionary)
-		return -1;
-	for (int i = 0; i < c; i++)
-		if (ps->attnos[i] == ps->attnos[c] && source->columns[i].dictionary == NULL)
-			return i;
-	return -1;
-}
-
 /* Which output columns are there, and where do wanted ones and keys lie? */
 void
 hgj_page_output_init(HgjSource *source, HgjPageSource *ps)
@@ -73,19 +59,17 @@ hgj_page_output_init(HgjSource *source, HgjPageSource *ps)
 
 	ps->attnos = palloc(mul_size(Max(ncols, 1), sizeof(AttrNumber)));
 	ps->wanted = palloc(mul_size(Max(ncols, 1), sizeof(int)));
-	ps->same = palloc(mul_size(Max(ncols, 1), sizeof(int)));
 	ps->keys = palloc(mul_size(source->nkeys, sizeof(int)));
 	ps->output = palloc(mul_size(ncols + source->nkeys, sizeof(int)));
 	for (int c = 0; c < ncols; c++)
 	{
 		ps->attnos[c] = hgj_page_column_attno(source, c);
-		ps->wanted[c] = ps->same[c] = -1;
+		ps->wanted[c] = -1;
 		if (ps->attnos[c] == SelfItemPointerAttributeNumber)
 			ps->tid_wanted = true;
 		if (ps->attnos[c] <= 0)
 			continue;
 		ps->wanted[c] = add_output(ps, ps->attnos[c]);
-		ps->same[c] = find_same(source, ps, c);
 		if (!source->columns[c].attbyval)
 			ps->by_reference = true;
 	}
@@ -220,7 +204,10 @@ encode_values(HgjBatch *batch, int c, HgjDictionary *dictionary,
 									batch->values);
 }
 
-/* Columns that are wanted again, of the n rows at the end of the batch. */
+/*
+ * The n rows at the end of the batch, of columns whose values aim() has sent to
+ * another one of the batch that is the same.
+ */
 static void
 repeat_columns(const HgjSource *source, const HgjPageSource *ps, HgjBatch *batch,
 			   uint32 n)
@@ -230,9 +217,11 @@ repeat_columns(const HgjSource *source, const HgjPageSource *ps, HgjBatch *batch
 		HgjVector  *to = &batch->vectors[c];
 		const HgjVector *from;
 
-		if (ps->same[c] < 0)
+		if (ps->wanted[c] < 0 || source->columns[c].dictionary)
 			continue;
-		from = &batch->vectors[ps->same[c]];
+		from = ps->targets[ps->wanted[c]].vector;
+		if (from == to)
+			continue;
 		memcpy((char *) to->values + (Size) batch->nrows * to->width,
 			   (char *) from->values + (Size) batch->nrows * to->width,
 			   (Size) n * to->width);
@@ -284,8 +273,8 @@ aim(HgjSource *source, HgjBatch *batch)
 	for (int i = 0; i < ps->noutput; i++)
 		ps->targets[ps->output[i]].vector = NULL;
 	for (int c = 0; c < source->ncols; c++)
-		if (ps->wanted[c] >= 0 && ps->same[c] < 0 &&
-			source->columns[c].dictionary == NULL)
+		if (ps->wanted[c] >= 0 && source->columns[c].dictionary == NULL &&
+			ps->targets[ps->wanted[c]].vector == NULL)
 		{
 			ps->targets[ps->wanted[c]].vector = &batch->vectors[c];
 			ps->targets[ps->wanted[c]].first = batch->nrows;

@@ -74,7 +74,8 @@ hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source,
 		quals->rest = ExecInitQual(rest, child);
 	source->row_quals = rest;
 	quals->rest_may_raise = hgj_may_raise((Node *) rest, child->state);
-	quals->may_wait = !hgj_may_raise((Node *) all, child->state) &&
+	quals->may_wait = all != NIL &&
+		!hgj_may_raise((Node *) all, child->state) &&
 		!contain_volatile_functions((Node *) all);
 
 	quals->inputs = palloc(mul_size(list_length(attnos) + 1, sizeof(int)));
@@ -109,7 +110,8 @@ hgj_page_quals_may_raise(const HgjPageQuals *quals, const HgjSource *source)
 }
 
 /*
- * Step 2 and the first half of 3, for n rows of quals->selection.  Returns how many
+ * Step 2, which is done the first time a page comes here, and the first half of 3,
+ * for n rows (NULL: the page's first), into quals->selection.  Returns how many
  * pass; if one of the rows raises an error that is put off, *end becomes that one.
  */
 static uint32
@@ -219,7 +221,7 @@ hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
 	uint32		passed;
 
 	if (first == 0 && !singly &&
-		(!source->careful || quals->may_wait))
+		(!source->careful || quals->may_wait || !hgj_page_quals_exist(quals)))
 	{
 		run_at_once(quals, pages, columns);
 		return;
@@ -227,18 +229,12 @@ hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
 	source->rows_singly += singly;
 	for (uint32 row = first; row < end; row++)
 		rows[row - first] = row;
-	if (first == 0)
-	{
-		/* columns are read once, for all of them */
-		if (quals->program)
-			hgj_page_columns_read(columns, quals->inputs, quals->ninputs);
-		columns->all = false;
-	}
 	passed = run_both(quals, pages, columns, rows, end - first, &end,
 					  source->careful);
 	InstrCountFiltered1(quals->node, end - first - passed);
 	memcpy(columns->rows + left, quals->selection, passed * sizeof(uint32));
 	columns->nrows = left + passed;
+	columns->all = false;
 	quals->looked_at = end;
 }
 

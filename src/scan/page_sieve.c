@@ -99,7 +99,7 @@ hgj_page_sieve_init(HgjPageSieve *sieve, HgjPageColumns *columns,
 	sieve->quals = quals;
 	sieve->valid = palloc(MaxHeapTuplesPerPage * sizeof(uint32));
 	sieve->passed = palloc((MaxHeapTuplesPerPage + 1) * sizeof(uint32));
-	if (hgj_page_quals_exist(quals) && quals->may_wait)
+	if (quals->may_wait)
 		sieve->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
 	(void) hgj_page_sieve_add(sieve, source, key_attnos);
 }
@@ -204,7 +204,7 @@ run_trial(HgjPageSieve *sieve, HgjSource *source, HgjHeapPages *pages)
 {
 	HgjPageColumns *columns = sieve->columns;
 	HgjFilterSet masks[MaxHeapTuplesPerPage] = {0};
-	bool		waits = hgj_page_quals_exist(sieve->quals) && sieve->quals->may_wait;
+	bool		waits = sieve->quals->may_wait;
 	uint32		n;
 	uint32		left = 0;
 
@@ -249,7 +249,7 @@ hgj_page_sieve_run(HgjPageSieve *sieve, HgjSource *source,
 				   HgjHeapPages *pages)
 {
 	HgjPageColumns *columns = sieve->columns;
-	bool		qualified = !hgj_page_quals_exist(sieve->quals);
+	bool		qualified = false;
 
 	if (hgj_key_filters_on_trial(sieve))
 	{
@@ -257,8 +257,6 @@ hgj_page_sieve_run(HgjPageSieve *sieve, HgjSource *source,
 		return;
 	}
 	sieve->since_trial += columns->nrows;
-	if (qualified)
-		hgj_page_quals_run(sieve->quals, source, pages, columns);
 	for (int i = 0; i < sieve->norder; i++)
 	{
 		uint32		n = columns->nrows;

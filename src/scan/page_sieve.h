@@ -48,9 +48,8 @@ typedef struct HgjPageSieve
 	int			nfilters;
 	HgjKeyFilter filters[HGJ_MOST_KEY_FILTERS];
 	HgjFilterSet ready;			/* those that can be asked at present */
-	bool		ordered;		/* the following means something */
 	int			norder;			/* those that are, the first one first, and the */
-	uint8		order[HGJ_MOST_KEY_FILTERS + 1];	/* quals, if there are any */
+	uint8		order[HGJ_MOST_KEY_FILTERS + 1];	/* quals, even if there are none */
 	uint32	   *valid;			/* places of rows without a NULL key */
 	uint32	   *passed;
 	uint64		dropped;		/* rows that had passed the quals */

@@ -29,9 +29,8 @@ typedef struct HgjPageSource
 	HgjPageTarget *targets;		/* where each of the page's columns goes */
 	HgjBuffer  *key_buffers;	/* used for keys that are not wanted */
 	AttrNumber *attnos;			/* per wanted column: the table's number, */
-	int		   *wanted;			/* that in columns; -1: a system column, and */
-	int		   *same;			/* a wanted column before it that is the same, */
-	int		   *keys;			/* or -1; per key: its number in columns */
+	int		   *wanted;			/* and that in columns; -1: a system column */
+	int		   *keys;			/* per key: its number in columns */
 	int			noutput;		/* all that are wanted and all keys, each once */
 	int		   *output;
 	bool		by_reference;	/* a wanted column is */

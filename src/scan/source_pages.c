@@ -16,8 +16,9 @@
  *	  stay in the page, which is kept pinned till the batch is void, if enough
  *	  rows of the page are in the batch; otherwise they are copied, too.
  *
- * Whatever the SeqScan would have counted is counted: rows and rows removed for
- * EXPLAIN ANALYZE, tuples for statistics (heap_pages.c).  A position within a
+ * Whatever the SeqScan would have counted is counted, but for rows that a key filter
+ * drops before the quals: rows and rows removed for EXPLAIN ANALYZE, tuples for
+ * statistics (heap_pages.c).  A position within a
  * page is kept from batch to batch, so that no batch has more rows than asked.
  *
  * Memory: the query's context; by-reference values see 5.  Pins and locks: see

@@ -16,7 +16,10 @@ device_known()
 		# a table's staging buffers alone are more than these files' work_mem
 		agg_memory) sed -E 's/^([0-9]+ \|) [tf] /\1 ? /' ;;
 		large) sed -E 's/^[tf]$/?/' ;;
-		partition_join) sed -E '/^select count\(.*from many a/s/\| [tf]$/| ?/' ;;
+		# joins in right form have match bits, and a device does not join so
+		partition_join) sed -E '/^select count\(.*from many a/s/\| [tf]$/| ?/; /exists \(select/s/\| (#####pp)b? *\|/| \1 |/' ;;
+		join_types) sed -E 's/^(Right (Semi|Anti)|no) +\|/? |/; s/, Right Anti, Right Semi,/,/' ;;
+		types) sed -E 's/, Right Anti, Right Semi,/,/' ;;
 		wide) awk '/^select most_memory/ { skip = 1 } /^$/ { skip = 0 } !skip' ;;
 		# there is no filter in front of a table
 		filter) grep -vxE 'Probe Filter: .*|none' ;;

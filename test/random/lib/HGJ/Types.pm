@@ -13,8 +13,8 @@ our @PRELUDE = (
 	"create domain dom_text as text check (length(value) < 1000000)",
 	"create type mood as enum ('a', 'b', 'c', 'd', 'e', 'f')",
 	"create type pair as (n int4, s text)",
-	"create function h(g int, s int) returns int language sql immutable as "
-	  . "'select (hashint8extended(g::int8, s::int8) & 2147483647)::int'",
+	"create function h(g int, s int8) returns int language sql immutable as "
+	  . "'select (hashint8extended(g::int8, s) & 2147483647)::int'",
 	"create function f_lt(a int8, b int8) returns bool language plpgsql immutable as "
 	  . "'begin return a < b; end'",
 	"create function f_sql(a int8, b int8) returns bool language sql stable as "

@@ -326,7 +326,8 @@ hgj_device_plan(HgjAggState *agg, EState *estate)
 	d->source.leave_quals = d->scan_filter != NULL;
 	if (!hgj_source_use_pages(&d->source, estate))
 		d->reason = HGJ_DEVICE_SOURCE;
-	d->batch = hgj_batch_create(estate->es_query_cxt, d->inputs, d->spec.ninputs, 0);
+	d->batch = hgj_batch_create(estate->es_query_cxt, d->inputs, d->spec.ninputs, 0,
+								NULL);
 	hgj_batch_borrow(d->batch, true);
 	return d;
 }

@@ -71,6 +71,7 @@ new_chunk(HgjArena *arena, Size bytes)
 
 	chunk->bytes = bytes;
 	arena->allocated += hgj_mem_footprint(bytes);
+	hgj_account_add(arena->account, hgj_mem_footprint(bytes));
 	return chunk;
 }
 
@@ -143,6 +144,7 @@ hgj_arena_reset(HgjArena *arena)
 		if (chunk == keep)
 			continue;
 		arena->allocated -= hgj_mem_footprint(chunk->bytes);
+		hgj_account_sub(arena->account, hgj_mem_footprint(chunk->bytes));
 		hgj_mem_free(chunk, chunk->bytes);
 	}
 
@@ -161,7 +163,7 @@ hgj_arena_reset(HgjArena *arena)
 void
 hgj_arena_free(HgjArena *arena)
 {
-	Size		largest = arena->largest_chunk;
+	HgjArena	empty = {0};
 	HgjArenaChunk *next;
 
 	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = next)
@@ -169,6 +171,8 @@ hgj_arena_free(HgjArena *arena)
 		next = chunk->next;
 		hgj_mem_free(chunk, chunk->bytes);
 	}
-	memset(arena, 0, sizeof(*arena));
-	arena->largest_chunk = largest;
+	hgj_account_sub(arena->account, arena->allocated);
+	empty.largest_chunk = arena->largest_chunk;
+	empty.account = arena->account;
+	*arena = empty;
 }

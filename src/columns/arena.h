@@ -11,6 +11,7 @@
 
 #include "compat.h"
 
+#include "base/account.h"
 #include "utils/expandeddatum.h"
 
 typedef struct HgjArenaChunk
@@ -27,6 +28,7 @@ typedef struct HgjArena
 	Size		used;			/* bytes handed out since the last reset */
 	Size		allocated;		/* bytes taken from the system */
 	Size		largest_chunk;	/* 0: HGJ_ARENA_LARGEST */
+	HgjAccount *account;		/* `allocated` counts there, or NULL */
 } HgjArena;
 
 extern void *hgj_alloc(Size bytes, const char *detail);

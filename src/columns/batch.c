@@ -27,16 +27,17 @@
 
 /*
  * Make an empty batch of no capacity for these columns, with nwords key words
- * a row.
+ * a row.  What it holds counts in the account, if there is one.
  */
 HgjBatch *
 hgj_batch_create(MemoryContext context, const HgjColumn *columns, int ncols,
-				 uint32 nwords)
+				 uint32 nwords, HgjAccount *account)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
 	HgjBatch   *batch = palloc0(sizeof(HgjBatch));
 
 	batch->context = context;
+	batch->account = batch->own_values.account = account;
 	batch->values = &batch->own_values;
 	batch->ncols = ncols;
 	batch->vectors = palloc0(mul_size(Max(ncols, 1), sizeof(HgjVector)));
@@ -56,6 +57,40 @@ renew(HgjBatch *batch, void *array, Size rows, Size width)
 	return MemoryContextAllocHuge(batch->context, mul_size(rows, width));
 }
 
+/* Bytes of a row in the arrays, validity bits not counted. */
+Size
+hgj_batch_row_bytes(const HgjBatch *batch)
+{
+	Size		row = sizeof(uint32) + batch->nwords * sizeof(uint64);
+
+	for (int i = 0; i < batch->ncols; i++)
+		row += batch->vectors[i].width;
+	return row;
+}
+
+/* Bytes of the arrays; borrowed vectors count as if they were here. */
+static Size
+array_bytes(const HgjBatch *batch)
+{
+	return mul_size(batch->capacity, hgj_batch_row_bytes(batch)) +
+		batch->ncols * (((Size) batch->capacity + 63) / 64) * sizeof(uint64);
+}
+
+/* Bytes that the batch holds now, values in a lent arena not counted. */
+Size
+hgj_batch_bytes(const HgjBatch *batch)
+{
+	return array_bytes(batch) + batch->own_values.allocated;
+}
+
+static void
+set_capacity(HgjBatch *batch, uint32 capacity)
+{
+	hgj_account_sub(batch->account, array_bytes(batch));
+	batch->capacity = capacity;
+	hgj_account_add(batch->account, array_bytes(batch));
+}
+
 /*
  * Make room for this many rows (without the vectors, where those are
  * borrowed).  Whatever rows there were are forgotten.
@@ -69,7 +104,7 @@ hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
 	if (capacity <= batch->capacity)
 		return;
 
-	batch->capacity = 0;		/* should an allocation fail */
+	set_capacity(batch, 0);		/* should an allocation fail */
 	batch->sel = renew(batch, batch->sel, capacity, sizeof(uint32));
 	for (uint32 w = 0; w < batch->nwords; w++)
 		batch->words[w] = renew(batch, batch->words[w], capacity,
@@ -84,7 +119,7 @@ hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
 		memset(vector->validity, 0xFF, bitmap_words * sizeof(uint64));
 		vector->has_nulls = false;
 	}
-	batch->capacity = capacity;
+	set_capacity(batch, capacity);
 }
 
 /*
@@ -109,8 +144,8 @@ hgj_batch_borrow(HgjBatch *batch, bool borrowed)
 		vector->values = vector->validity = NULL;
 		vector->has_nulls = false;
 	}
+	set_capacity(batch, 0);
 	batch->borrowed = borrowed;
-	batch->capacity = 0;
 }
 
 /* A batch ends early when its by-reference values pass so many bytes. */
@@ -120,26 +155,6 @@ hgj_batch_value_bytes(void)
 	Size		affordable = get_hash_memory_limit() / HGJ_BATCH_VALUE_SHARE;
 
 	return Max(Min(affordable, HGJ_BATCH_MOST_BYTES), HGJ_BATCH_FEWEST_BYTES);
-}
-
-/* Bytes of a row in the arrays, validity bits not counted. */
-Size
-hgj_batch_row_bytes(const HgjBatch *batch)
-{
-	Size		row = sizeof(uint32) + batch->nwords * sizeof(uint64);
-
-	for (int i = 0; i < batch->ncols; i++)
-		row += batch->vectors[i].width;
-	return row;
-}
-
-/* Bytes that the batch holds now, values in a lent arena not counted. */
-Size
-hgj_batch_bytes(const HgjBatch *batch)
-{
-	return mul_size(batch->capacity, hgj_batch_row_bytes(batch)) +
-		batch->ncols * (((Size) batch->capacity + 63) / 64) * sizeof(uint64) +
-		batch->own_values.allocated;
 }
 
 /* Empty the batch for its next rows. */

@@ -71,12 +71,13 @@ typedef struct HgjBatch
 	HgjArena   *values;			/* by-reference values: own_values, or the
 								 * build side's, which outlives the batch */
 	HgjArena	own_values;
+	HgjAccount *account;		/* hgj_batch_bytes() count there, or NULL */
 	MemoryContext context;
 } HgjBatch;
 
 extern HgjBatch *hgj_batch_create(MemoryContext context,
 								  const HgjColumn *columns, int ncols,
-								  uint32 nwords);
+								  uint32 nwords, HgjAccount *account);
 extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
 extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
 extern Size hgj_batch_value_bytes(void);

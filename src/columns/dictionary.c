@@ -44,6 +44,8 @@ struct HgjDictionary
 {
 	MemoryContext context;
 	MemoryContext scratch;		/* of the type's functions */
+	Size		bytes;			/* of both contexts, */
+	HgjAccount *account;		/* which count there */
 	struct dict_hash *table;
 	HgjGroupKey key;			/* how to hash and to compare */
 	uint64		seed;
@@ -82,13 +84,23 @@ static bool same_value(HgjDictionary *dictionary, uint32 code, uint32 other);
 /* Blocks of values are small, beside the limit. */
 #define MOST_BLOCK_SHARE	32
 
+/* Let the account know of what the contexts have grown by. */
+static void
+count_bytes(HgjDictionary *dictionary)
+{
+	hgj_account_sub(dictionary->account, dictionary->bytes);
+	dictionary->bytes = MemoryContextMemAllocated(dictionary->context, true);
+	hgj_account_add(dictionary->account, dictionary->bytes);
+}
+
 /*
  * A dictionary for what the expression is, whose type has values attlen long
- * (-1: varlena, -2: C string), and a hashable equality operator.
+ * (-1: varlena, -2: C string), and a hashable equality operator.  Its memory
+ * counts in the account.
  */
 HgjDictionary *
 hgj_dictionary_create(MemoryContext context, Node *expr, Oid equality,
-					  int16 attlen)
+					  int16 attlen, HgjAccount *account)
 {
 	Size		block = ALLOCSET_DEFAULT_INITSIZE;
 	MemoryContext own;
@@ -113,6 +125,8 @@ hgj_dictionary_create(MemoryContext context, Node *expr, Oid equality,
 	dictionary->max_values = FIRST_VALUES;
 	dictionary->values = palloc(dictionary->max_values * sizeof(Datum));
 	dictionary->table = dict_create(own, dictionary->max_values, dictionary);
+	dictionary->account = account;
+	count_bytes(dictionary);
 	MemoryContextSwitchTo(old);
 	return dictionary;
 }
@@ -170,6 +184,7 @@ add_value(HgjDictionary *dictionary)
 	entry = dict_insert_hash(dictionary->table, CODE_SOUGHT,
 							 dictionary->sought_hash, &found);
 	entry->code = dictionary->nvalues++;
+	count_bytes(dictionary);
 	MemoryContextSwitchTo(old);
 	return entry->code;
 }
@@ -220,5 +235,5 @@ hgj_dictionary_is_full(const HgjDictionary *dictionary)
 Size
 hgj_dictionary_bytes(const HgjDictionary *dictionary)
 {
-	return MemoryContextMemAllocated(dictionary->context, true);
+	return dictionary->bytes;
 }

@@ -46,7 +46,8 @@ hgj_loose_value(Datum datum)
 }
 
 extern HgjDictionary *hgj_dictionary_create(MemoryContext context, Node *expr,
-											Oid equality, int16 attlen);
+											Oid equality, int16 attlen,
+											HgjAccount *account);
 extern void hgj_dictionary_limit(HgjDictionary *dictionary, Size limit);
 extern Datum hgj_dictionary_code(HgjDictionary *dictionary, Datum value,
 								 HgjArena *arena);

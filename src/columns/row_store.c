@@ -56,12 +56,13 @@ hgj_record_layout(HgjStoredColumn *columns, int ncols, uint32 offset)
 
 /*
  * Lay the records out.  `columns` are the build side's, in the order of a
- * batch's vectors.  expected_rows and memory_limit only size the chunks.
+ * batch's vectors.  expected_rows and memory_limit only size the chunks.  What the
+ * store takes counts in the account, if there is one.
  */
 void
 hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 				   const HgjColumn *columns, int ncols, double expected_rows,
-				   Size memory_limit)
+				   Size memory_limit, HgjAccount *account)
 {
 	uint32		bytes;
 	Size		largest = Min(HGJ_CHUNK_LARGEST, memory_limit / 16);
@@ -69,6 +70,7 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 
 	memset(store, 0, sizeof(*store));
 	store->context = context;
+	store->account = store->values.account = store->next_values.account = account;
 	hgj_arena_limit(&store->values, memory_limit);
 	hgj_arena_limit(&store->next_values, memory_limit);
 	if (ncols == 0)
@@ -101,6 +103,7 @@ allocate(HgjRowStore *store, Size bytes)
 		hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the build side of a HashGraphJoin."));
 
 	store->allocated += hgj_mem_footprint(bytes);
+	hgj_account_add(store->account, hgj_mem_footprint(bytes));
 	return result;
 }
 
@@ -130,6 +133,7 @@ free_loose(HgjRowStore *store, HgjStoredColumn *column)
 	if (column->loose == NULL)
 		return;
 	store->allocated -= hgj_mem_footprint(bytes);
+	hgj_account_sub(store->account, hgj_mem_footprint(bytes));
 	hgj_mem_free(column->loose, bytes);
 	column->loose = NULL;
 	column->nloose = column->max_loose = 0;
@@ -306,6 +310,7 @@ hgj_row_store_free(HgjRowStore *store)
 	if (store->shared)
 		hgj_share_records_clear(store);
 	store->nrows = 0;
+	hgj_account_sub(store->account, store->allocated);
 	store->allocated = 0;
 	hgj_arena_free(&store->values);
 	hgj_arena_free(&store->next_values);

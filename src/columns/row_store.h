@@ -44,6 +44,7 @@ typedef struct HgjRowStore
 	HgjArena	values;			/* by-reference values of the records */
 	HgjArena	next_values;	/* those of rows read ahead for the next pass */
 	MemoryContext context;
+	HgjAccount *account;		/* all of it counts there */
 
 	struct HgjSharedRecords *shared;	/* rows may share one (shared_records.c) */
 } HgjRowStore;
@@ -52,7 +53,8 @@ extern uint32 hgj_record_layout(HgjStoredColumn *columns, int ncols,
 								uint32 offset);
 extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 							   const HgjColumn *columns, int ncols,
-							   double expected_rows, Size memory_limit);
+							   double expected_rows, Size memory_limit,
+							   HgjAccount *account);
 extern void hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch);
 extern void hgj_row_store_write(HgjRowStore *store, const HgjBatch *batch,
 								uint32 from, uint32 n, char *records);
@@ -65,15 +67,6 @@ extern void hgj_share_records_init(HgjRowStore *store, Size memory_limit);
 extern const uint32 *hgj_share_records(HgjRowStore *store,
 									   const HgjBatch *batch);
 extern void hgj_share_records_clear(HgjRowStore *store);
-extern Size hgj_share_records_bytes(const HgjRowStore *store);
-
-static inline Size
-hgj_row_store_bytes(const HgjRowStore *store)
-{
-	return (store->shared ? hgj_share_records_bytes(store) : 0) +
-		store->allocated + store->values.allocated +
-		store->next_values.allocated;
-}
 
 static inline char *
 hgj_row_store_record(const HgjRowStore *store, uint32 row)

@@ -20,7 +20,7 @@
  * Equal records are equal values: by value, codes of a dictionary, or addresses
  * (which no two rows have in common, so that step 3 soon ends it).
  *
- * Memory: the query's context, counted in hgj_row_store_bytes().  No locks.
+ * Memory: the store's context, counted in its account.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,13 +79,14 @@ hgj_share_records_clear(HgjRowStore *store)
 	shared->stopped = false;
 }
 
-Size
-hgj_share_records_bytes(const HgjRowStore *store)
+static void
+set_capacity(HgjRowStore *store, uint32 rows)
 {
-	const HgjSharedRecords *shared = store->shared;
+	Size		bytes = store->stride + sizeof(uint32);
 
-	return (shared->slots ? SLOTS * sizeof(uint32) : 0) +
-		(Size) shared->capacity * (store->stride + sizeof(uint32));
+	hgj_account_sub(store->account, store->shared->capacity * bytes);
+	store->shared->capacity = rows;
+	hgj_account_add(store->account, rows * bytes);
 }
 
 static void
@@ -94,11 +95,14 @@ reserve(HgjRowStore *store, uint32 rows)
 	HgjSharedRecords *shared = store->shared;
 
 	if (shared->slots == NULL)
+	{
 		shared->slots = MemoryContextAllocZero(store->context,
 											   SLOTS * sizeof(uint32));
+		hgj_account_add(store->account, SLOTS * sizeof(uint32));
+	}
 	if (rows <= shared->capacity)
 		return;
-	shared->capacity = 0;
+	set_capacity(store, 0);
 	if (shared->written)
 	{
 		pfree(shared->written);
@@ -111,7 +115,7 @@ reserve(HgjRowStore *store, uint32 rows)
 	shared->written = MemoryContextAllocHuge(store->context,
 											 mul_size(rows, store->stride));
 	memset(shared->written, 0, mul_size(rows, store->stride));
-	shared->capacity = rows;
+	set_capacity(store, rows);
 }
 
 /* The number of a record of that many bytes, a constant; added if need be. */

@@ -98,7 +98,7 @@ static Size
 projected_bytes(HgjJoinState *state, const HgjMemory *memory)
 {
 	return (Size) (state->use.on_device ? memory->host : memory->build_peak) +
-		hgj_bytes_beside_table(state);
+		state->build.account.bytes;
 }
 
 /*
@@ -218,7 +218,7 @@ note_stats(HgjJoinState *state)
 		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
 	bytes = (Size) (state->use.on_device ? stats->table.memory.host :
 					stats->table.memory.peak) +
-		hgj_bytes_beside_table(state);
+		state->build.account.bytes;
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
 	stats->dictionary_full = hgj_dictionaries_are_full(state);
@@ -257,10 +257,11 @@ lay_out_build_side(HgjJoinState *state)
 {
 	state->build.inner_batch = hgj_batch_create(state->context, state->inner.columns,
 										  state->inner.ncols,
-										  state->inner.nwords);
+										  state->inner.nwords,
+										  &state->build.account);
 	hgj_row_store_init(&state->build.rows, state->context, state->inner.columns,
 					   state->inner.ncols, state->inner_ps->plan->plan_rows,
-					   get_hash_memory_limit());
+					   get_hash_memory_limit(), &state->build.account);
 	/* a device takes the columns' values by row id (device_start.c) */
 	if (!state->semantics.mark_inner && state->use.engine == hgj_cpu_engine())
 		hgj_share_records_init(&state->build.rows, get_hash_memory_limit());

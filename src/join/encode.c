@@ -110,7 +110,8 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
 			column->attlen == sizeof(ItemPointerData))
 			return NULL;
 		dictionary = hgj_dictionary_create(join->context, expr, equality,
-										   column->attlen);
+										   column->attlen,
+										   &join->build.account);
 		column->dictionary = dictionary;
 		share_memory(join);
 	}

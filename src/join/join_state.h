@@ -179,6 +179,7 @@ typedef struct HgjMatchRules
 /* The build side of a pass: the table, and the rows behind its row ids. */
 typedef struct HgjBuildSide
 {
+	HgjAccount	account;		/* of host memory, but for the engine's */
 	HgjTable   *table;
 	HgjRowStore rows;
 	HgjBatch   *inner_batch;
@@ -330,7 +331,6 @@ extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 extern bool hgj_dictionaries_are_full(const HgjJoinState *join);
 extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
 extern uint64 hgj_table_share(const HgjJoinState *state);
-extern Size hgj_bytes_beside_table(HgjJoinState *state);
 extern void hgj_note_peak_memory(HgjJoinState *state);
 
 /* phases.c */
@@ -451,7 +451,6 @@ extern void hgj_match_bits_get(HgjJoinState *state, uint64 first, uint32 n,
 							   uint8 *matched);
 extern void hgj_match_bits_add(HgjJoinState *state, uint64 first, uint32 n,
 							   const uint8 *matched);
-extern Size hgj_match_bits_bytes(const HgjJoinState *state);
 extern void hgj_match_bits_reset(HgjJoinState *state);
 
 /* counts.c */

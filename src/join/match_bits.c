@@ -75,6 +75,7 @@ write_window(HgjJoinState *state)
 
 		bits->file = BufFileCreateTemp(false);
 		MemoryContextSwitchTo(old);
+		hgj_account_add(&state->build.account, BLCKSZ);
 		if (!state->logged.bits)
 			ereport(DEBUG1,
 					(errmsg_internal("hashgraph_join: match bits of outer rows go to a file, because memory has room for %zu only",
@@ -122,6 +123,7 @@ reserve(HgjJoinState *state, uint64 rows)
 											 mul_size(grown, sizeof(uint64)));
 	memset(bits->words + bits->nwords, 0,
 		   (grown - bits->nwords) * sizeof(uint64));
+	hgj_account_add(&state->build.account, (grown - bits->nwords) * sizeof(uint64));
 	bits->nwords = grown;
 }
 
@@ -186,20 +188,14 @@ hgj_match_bits_add(HgjJoinState *state, uint64 first, uint32 n,
 	}
 }
 
-/* Bytes of memory. */
-Size
-hgj_match_bits_bytes(const HgjJoinState *state)
-{
-	return state->found.outer_bits.nwords * sizeof(uint64) +
-		(state->found.outer_bits.file ? BLCKSZ : 0);
-}
-
 /* There are other outer rows now, or none.  Not for aborts. */
 void
 hgj_match_bits_reset(HgjJoinState *state)
 {
 	HgjMatchBits *bits = &state->found.outer_bits;
 
+	hgj_account_sub(&state->build.account, bits->nwords * sizeof(uint64) +
+					(bits->file ? BLCKSZ : 0));
 	if (bits->file)
 		BufFileClose(bits->file);
 	if (bits->words)

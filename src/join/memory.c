@@ -3,8 +3,8 @@
  * memory.c
  *	  What a join holds of the host's memory and of a device's.
  *
- * Every part says what it has: the table (the engine), the row store, the batches,
- * dictionaries (encode.c), partitions and match bits.
+ * The engine says what the table has; all else counts in the build side's account:
+ * the row store, the inner batch, dictionaries (encode.c), partitions and match bits.
  *
  * No memory of its own, no locks.
  *
@@ -48,16 +48,6 @@ hgj_table_share(const HgjJoinState *state)
 	return state->use.device_limit - state->use.device_limit / HGJ_PROBE_SHARE;
 }
 
-/* Bytes of host memory beside the table and the outer batch. */
-Size
-hgj_bytes_beside_table(HgjJoinState *state)
-{
-	return hgj_row_store_bytes(&state->build.rows) +
-		hgj_batch_bytes(state->build.inner_batch) +
-		hgj_dictionaries_bytes(state) + hgj_partition_bytes(state) +
-		hgj_match_bits_bytes(state);
-}
-
 /* The bytes held now, if they are the most so far. */
 void
 hgj_note_peak_memory(HgjJoinState *state)
@@ -69,6 +59,6 @@ hgj_note_peak_memory(HgjJoinState *state)
 	if (state->use.on_device)
 		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
 	bytes = (Size) (state->use.on_device ? memory.host : memory.current) +
-		hgj_bytes_beside_table(state) + hgj_batch_bytes(state->probing.outer_batch);
+		state->build.account.bytes + hgj_batch_bytes(state->probing.outer_batch);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }

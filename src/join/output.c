@@ -118,7 +118,7 @@ hgj_join_use_batches(HgjJoinState *join, const Bitmapset *wanted)
 		init_column(join, tle);
 	}
 	output->batch = hgj_batch_create(join->context, output->columns,
-									 output->ncols, 0);
+									 output->ncols, 0, NULL);
 
 	/* row by row, columns are read from the scan slot */
 	hgj_use_scan_slot(join);

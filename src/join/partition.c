@@ -98,26 +98,6 @@ hgj_partition_reserve(const HgjJoinState *state, Size limit)
 	return hgj_partition_blocks(limit) + limit / HGJ_FILTER_SHARE;
 }
 
-/* Bytes that are taken for partitions now. */
-Size
-hgj_partition_bytes(const HgjJoinState *state)
-{
-	const HgjPartitions *parts = state->passes.partitions;
-	Size		bytes;
-
-	if (parts == NULL)
-		return 0;
-	bytes = (Size) parts->nfiles * BLCKSZ + parts->room.bytes;
-	if (parts->writer.blocks)
-		bytes += parts->writer.nbuffers * parts->writer.block_bytes;
-	if (parts->filter.words)
-		bytes += parts->filter.bytes;
-	for (int side = 0; side < 2; side++)
-		bytes += parts->readers[side].capacity +
-			parts->readers[side].flags_capacity;
-	return bytes;
-}
-
 /* Rows of the build side of the unit: an estimate, or their number. */
 double
 hgj_unit_rows(const HgjJoinState *state)
@@ -173,14 +153,6 @@ hgj_split_wanted(const HgjJoinState *state)
 	outer = (double) unit->rows[HGJ_OUTER_SIDE];
 	passes = ceil(rest / Max(state->build.total_rows, 1));
 	return passes * outer * HGJ_REREAD_COST > (rest + outer) * HGJ_SPILL_COST;
-}
-
-/* One user less of a file. */
-void
-hgj_partition_release_file(HgjPartitions *parts, HgjSpillFile *file)
-{
-	if (hgj_spill_file_release(file))
-		parts->nfiles--;
 }
 
 /* What the flags of the outer batch say, which is a unit's. */
@@ -274,26 +246,26 @@ hgj_split_end(HgjJoinState *state)
 	if (hgj_in_unit(state) || parts->pending)
 	{
 		hgj_spill_filter_free(&parts->filter);
-		hgj_partition_release_file(parts, parts->inner_runs[0].file);
+		hgj_spill_file_release(parts->inner_runs[0].file);
 		pfree(parts->inner_runs);
 		parts->inner_runs = NULL;
 	}
 	/* else the table stays, and a rescan may use both (partition_keep.c) */
 	if (outer_runs)
 	{
-		hgj_partition_release_file(parts, outer_runs[0].file);
+		hgj_spill_file_release(outer_runs[0].file);
 		pfree(outer_runs);
 	}
 	state->passes.splitting = false;
 }
 
 static void
-release_unit(HgjPartitions *parts, HgjUnit *unit)
+release_unit(HgjUnit *unit)
 {
 	for (int side = 0; side < 2; side++)
 		if (unit->nruns[side] > 0)
 		{
-			hgj_partition_release_file(parts, unit->runs[side][0].file);
+			hgj_spill_file_release(unit->runs[side][0].file);
 			pfree(unit->runs[side]);
 		}
 	pfree(unit);
@@ -308,14 +280,14 @@ hgj_next_unit(HgjJoinState *state)
 	if (parts == NULL)
 		return false;
 	if (parts->unit)
-		release_unit(parts, parts->unit);
+		release_unit(parts->unit);
 	parts->unit = parts->pending;
 	if (parts->unit == NULL)
 		return false;
 	parts->pending = parts->unit->next;
 	for (int side = 0; side < 2; side++)
 		hgj_spill_read_runs(&parts->readers[side], state->context,
-							&parts->layouts[side], parts->unit->runs[side],
+							&state->build.account, &parts->layouts[side], parts->unit->runs[side],
 							parts->unit->nruns[side]);
 	hgj_batch_borrow(state->probing.outer_batch, false);
 	hgj_match_bits_reset(state);
@@ -371,7 +343,7 @@ hgj_reread_unit(HgjJoinState *state)
 
 	if (state->passes.splitting)
 	{
-		hgj_partition_release_file(parts, parts->inner_runs[0].file);
+		hgj_spill_file_release(parts->inner_runs[0].file);
 		pfree(parts->inner_runs);
 		parts->inner_runs = NULL;
 		hgj_partitions_free_memory(state);
@@ -405,7 +377,7 @@ hgj_partition_drop_writer(HgjPartitions *parts)
 	pfree(parts->writer.buffers);
 	parts->writer.buffers = NULL;
 	parts->writer.file = NULL;
-	hgj_partition_release_file(parts, file);
+	hgj_spill_file_release(file);
 }
 
 /*
@@ -421,17 +393,17 @@ hgj_partitions_release_units(HgjJoinState *state)
 	hgj_partition_drop_writer(parts);
 	if (parts->inner_runs)
 	{
-		hgj_partition_release_file(parts, parts->inner_runs[0].file);
+		hgj_spill_file_release(parts->inner_runs[0].file);
 		pfree(parts->inner_runs);
 		parts->inner_runs = NULL;
 	}
 	if (parts->unit)
-		release_unit(parts, parts->unit);
+		release_unit(parts->unit);
 	parts->unit = NULL;
 	while ((unit = parts->pending) != NULL)
 	{
 		parts->pending = unit->next;
-		release_unit(parts, unit);
+		release_unit(unit);
 	}
 	for (int side = 0; side < 2; side++)
 		hgj_spill_end_read(&parts->readers[side]);

@@ -42,7 +42,8 @@ typedef struct HgjUnit
 typedef struct HgjSpillFilter
 {
 	uint64	   *words;			/* hgj_mem_alloc'd; NULL: everything may be */
-	Size		bytes;			/* of memory */
+	Size		bytes;			/* of memory, which counts in: */
+	HgjAccount *account;
 	Size		nwords;
 	int			folds;			/* that the number of words allows */
 	uint64		rows;			/* that it was told of */
@@ -83,7 +84,6 @@ typedef struct HgjPartitions
 	HgjSpillReader readers[2];
 	HgjUnit    *pending;		/* to be joined, the next one first */
 	HgjUnit    *unit;			/* being joined; NULL: the children's rows */
-	int			nfiles;			/* that are open: each has a buffer */
 
 	bool		rescans_expected;	/* by the plan */
 	HgjKept		kept;
@@ -118,7 +118,6 @@ hgj_unit_outer_rows(const HgjJoinState *state)
 
 extern Size hgj_partition_blocks(Size limit);
 extern Size hgj_partition_reserve(const HgjJoinState *state, Size limit);
-extern Size hgj_partition_bytes(const HgjJoinState *state);
 extern bool hgj_split_wanted(const HgjJoinState *state);
 extern void hgj_split_end(HgjJoinState *state);
 extern bool hgj_next_unit(HgjJoinState *state);
@@ -128,7 +127,6 @@ extern bool hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows);
 extern bool hgj_rewind_unit(HgjJoinState *state);
 extern void hgj_reread_unit(HgjJoinState *state);
 extern void hgj_take_flags(HgjJoinState *state);
-extern void hgj_partition_release_file(HgjPartitions *parts, HgjSpillFile *file);
 extern void hgj_partition_drop_writer(HgjPartitions *parts);
 extern void hgj_partitions_release_units(HgjJoinState *state);
 extern void hgj_partitions_release(HgjJoinState *state);
@@ -151,7 +149,8 @@ extern void hgj_restore_split(HgjJoinState *state);
 
 /* partition_filter.c */
 extern void hgj_spill_filter_make(HgjSpillFilter *filter, double rows,
-								  Size most_bytes);
+								  Size most_bytes, HgjAccount *account);
+extern void hgj_spill_filter_alloc(HgjSpillFilter *filter, HgjAccount *account);
 extern void hgj_spill_filter_add(HgjSpillFilter *filter, const uint64 *hashes,
 								 uint32 n);
 extern void hgj_spill_filter_settle(HgjSpillFilter *filter);

@@ -50,9 +50,20 @@ filter_word(const HgjSpillFilter *filter, uint64 hash, uint64 *bits)
 	return (Size) (((h >> 32) * (uint64) filter->nwords) >> 32);
 }
 
-/* Step 1.  Without memory there is none. */
+/* Memory for so many bytes of words, as they come; without it there is none. */
 void
-hgj_spill_filter_make(HgjSpillFilter *filter, double rows, Size most_bytes)
+hgj_spill_filter_alloc(HgjSpillFilter *filter, HgjAccount *account)
+{
+	filter->account = account;
+	filter->words = filter->bytes > 0 ? hgj_mem_alloc(filter->bytes) : NULL;
+	if (filter->words)
+		hgj_account_add(account, filter->bytes);
+}
+
+/* Step 1. */
+void
+hgj_spill_filter_make(HgjSpillFilter *filter, double rows, Size most_bytes,
+					  HgjAccount *account)
 {
 	double		wanted = rows * BITS_PER_ROW / 64;
 	Size		most_words = Min(most_bytes / sizeof(uint64), PG_UINT32_MAX);
@@ -66,7 +77,7 @@ hgj_spill_filter_make(HgjSpillFilter *filter, double rows, Size most_bytes)
 		filter->folds++;
 	}
 	filter->bytes = filter->nwords * sizeof(uint64);
-	filter->words = hgj_mem_alloc(filter->bytes);
+	hgj_spill_filter_alloc(filter, account);
 	if (filter->words)
 		memset(filter->words, 0, filter->bytes);
 }
@@ -161,6 +172,9 @@ hgj_spill_filter_test(HgjSpillFilter *filter, uint64 *hashes, uint32 *rows,
 void
 hgj_spill_filter_free(HgjSpillFilter *filter)
 {
+	if (filter->words == NULL)
+		return;
+	hgj_account_sub(filter->account, filter->bytes);
 	hgj_mem_free(filter->words, filter->bytes);
 	filter->words = NULL;
 }

@@ -203,8 +203,7 @@ hgj_keep_split(HgjJoinState *state)
 	hgj_spill_open(&parts->writer, state->context,
 				   &parts->layouts[HGJ_INNER_SIDE], 1,
 				   Min(hgj_partition_blocks(limit), HGJ_LARGEST_BLOCK) / 1024 * 1024,
-				   &parts->room);
-	parts->nfiles++;
+				   &parts->room, &state->build.account);
 	write_rows(state, &parts->writer);
 	rows = hgj_spill_close(&parts->writer);
 	kept->filter = parts->filter;
@@ -235,10 +234,10 @@ hgj_keep_nothing(HgjJoinState *state)
 	parts->restoring = false;
 	if (kept->rows == NULL)
 		return;
-	hgj_partition_release_file(parts, kept->rows[0].file);
+	hgj_spill_file_release(kept->rows[0].file);
 	pfree(kept->rows);
 	kept->rows = NULL;
-	hgj_partition_release_file(parts, kept->inner_runs[0].file);
+	hgj_spill_file_release(kept->inner_runs[0].file);
 	pfree(kept->inner_runs);
 	kept->inner_runs = NULL;
 }
@@ -286,7 +285,7 @@ hgj_restore(HgjJoinState *state)
 		return false;
 	hgj_partitions_release_units(state);
 	hgj_spill_read_runs(&parts->readers[HGJ_INNER_SIDE], state->context,
-						&parts->layouts[HGJ_INNER_SIDE], parts->kept.rows, 1);
+						&state->build.account, &parts->layouts[HGJ_INNER_SIDE], parts->kept.rows, 1);
 	parts->restoring = true;
 	return true;
 }
@@ -328,8 +327,7 @@ hgj_restore_split(HgjJoinState *state)
 	parts->inner_runs[0].file->users++;
 	parts->filter = kept->filter;
 	parts->filter.bytes = bytes;
-	if (bytes > 0)
-		parts->filter.words = hgj_mem_alloc(bytes);
+	hgj_spill_filter_alloc(&parts->filter, &state->build.account);
 	if (parts->filter.words)
 		hgj_spill_get(kept->rows[0].file, kept->filter_at, parts->filter.words,
 					  bytes);

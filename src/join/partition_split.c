@@ -67,12 +67,14 @@ get_partitions(HgjJoinState *state)
 
 /*
  * How many rows the device has room for, when those in the table fill that; and how
- * much of the host's memory is left for blocks, if any.
+ * much of the host's memory is left for blocks, if any, beside what is reserved.
  */
 static void
-plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit, Size taken)
+plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit,
+				Size reserved)
 {
 	HgjPartitions *parts = state->passes.partitions;
+	Size		taken = reserved + memory->host + state->build.account.bytes;
 
 	parts->room.most = 0;
 	parts->split.unit_rows = 0;
@@ -81,8 +83,6 @@ plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit, Size t
 	if (state->use.device_limit > 0 && memory->build_peak > 0)
 		parts->split.unit_rows = HGJ_UNIT_FILL * state->build.total_rows *
 			hgj_table_share(state) / memory->build_peak;
-	taken += memory->host + hgj_row_store_bytes(&state->build.rows) +
-		hgj_partition_bytes(state);
 	if (state->use.device_is_full && taken < limit)
 		parts->room.most = parts->room.bytes + (limit - taken) / 4 * 3;
 }
@@ -157,7 +157,7 @@ plan_split(HgjJoinState *state)
 	parts->split.unit_bytes = taken < limit ? limit - taken : 0;
 	parts->split.unit_bytes = Max(parts->split.unit_bytes, limit / 8);
 	parts->split.unit_bytes = (Size) (parts->split.unit_bytes * HGJ_UNIT_FILL);
-	plan_for_device(state, &memory, limit, taken);
+	plan_for_device(state, &memory, limit, hgj_partition_reserve(state, limit));
 	wanted = factor * rest / parts->split.unit_bytes *
 		(parts->split.row_bytes + state->build.rows.values.allocated / in_memory);
 	if (parts->split.unit_rows > 0)
@@ -170,7 +170,8 @@ plan_split(HgjJoinState *state)
 	parts->split.block_bytes = Min(budget / n, HGJ_LARGEST_BLOCK) / 1024 * 1024;
 	parts->split.used_bits = (parts->unit ? parts->unit->used_bits : 0) +
 		pg_leftmost_one_pos32(n);
-	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE);
+	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE,
+						  &state->build.account);
 	ereport(state->logged.split ? DEBUG2 : DEBUG1,
 			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest, about %.0f, goes to %d partitions",
 							 state->build.total_rows, rest, n)));
@@ -183,8 +184,8 @@ open_writer(HgjJoinState *state, HgjSpillSide side)
 	HgjPartitions *parts = state->passes.partitions;
 
 	hgj_spill_open(&parts->writer, state->context, &parts->layouts[side],
-				   parts->split.npartitions, parts->split.block_bytes, &parts->room);
-	parts->nfiles++;
+				   parts->split.npartitions, parts->split.block_bytes, &parts->room,
+				   &state->build.account);
 	hgj_note_peak_memory(state);
 }
 

@@ -318,7 +318,7 @@ init_buffers(HgjJoinState *state)
 
 	state->probing.outer_batch = hgj_batch_create(state->context, state->outer.columns,
 										  state->outer.ncols,
-										  state->outer.nwords);
+										  state->outer.nwords, NULL);
 	state->outer.keep_null_keys = s->fill_outer;
 	state->inner.keep_null_keys = s->fill_inner;
 }

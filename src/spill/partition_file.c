@@ -80,12 +80,13 @@ hgj_spill_layout(HgjSpillLayout *layout, MemoryContext context,
 }
 
 /*
- * Begin to write, to a file of its own.  block_bytes: a multiple of 8.
+ * Begin to write, to a file of its own.  block_bytes: a multiple of 8.  What is
+ * taken of memory counts in the account.
  */
 void
 hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
 			   HgjSpillLayout *layout, int npartitions, Size block_bytes,
-			   HgjSpillRoom *room)
+			   HgjSpillRoom *room, HgjAccount *account)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
 	HgjSpillFile *file = palloc0(sizeof(HgjSpillFile));
@@ -98,8 +99,12 @@ hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
 	writer->buffers = palloc0(mul_size(npartitions, sizeof(HgjSpillBuffer)));
 	writer->blocks = hgj_alloc(mul_size(npartitions, block_bytes),
 							   gettext_noop("Failed on request of size %zu for the partitions of a HashGraphJoin."));
+	writer->account = account;
+	hgj_account_add(account, npartitions * block_bytes);
 	file->users = 1;			/* whoever opens the writer */
 	file->room = room;
+	file->account = account;
+	hgj_account_add(account, BLCKSZ);
 	writer->file = file;
 	for (int p = 0; p < npartitions; p++)
 	{
@@ -131,6 +136,7 @@ hold_block(HgjSpillWriter *writer, const char *front, Size front_bytes,
 	held->bytes = bytes;
 	file->held = held;
 	room->bytes += bytes;
+	hgj_account_add(file->account, bytes);
 	block = (char *) (held + 1);
 	memcpy(block, front, front_bytes);
 	memcpy(block + front_bytes, back, back_bytes);
@@ -439,26 +445,32 @@ hgj_spill_put(HgjSpillFile *file, const void *bytes, Size n)
 void
 hgj_spill_free_blocks(HgjSpillWriter *writer)
 {
-	hgj_mem_free(writer->blocks, writer->nbuffers * writer->block_bytes);
+	Size		bytes = writer->nbuffers * writer->block_bytes;
+
+	if (writer->blocks == NULL)
+		return;
+	hgj_account_sub(writer->account, bytes);
+	hgj_mem_free(writer->blocks, bytes);
 	writer->blocks = NULL;
 }
 
-/* One user less; true: it was the last one, and the file is closed. */
-bool
+/* One user less; after the last one the file is closed. */
+void
 hgj_spill_file_release(HgjSpillFile *file)
 {
 	HgjHeldBlock *held;
 
 	if (--file->users > 0)
-		return false;
+		return;
 	if (file->file)
 		BufFileClose(file->file);
 	while ((held = file->held) != NULL)
 	{
 		file->held = held->next;
 		file->room->bytes -= held->bytes;
+		hgj_account_sub(file->account, held->bytes);
 		pfree(held);
 	}
+	hgj_account_sub(file->account, BLCKSZ);
 	pfree(file);
-	return true;
 }

@@ -11,6 +11,7 @@
 
 #include "compat.h"
 
+#include "base/account.h"
 #include "columns/batch.h"
 #include "columns/row_store.h"
 #include "storage/buffile.h"
@@ -57,6 +58,7 @@ typedef struct HgjSpillFile
 	int			users;
 	struct HgjHeldBlock *held;	/* its blocks that are in memory */
 	HgjSpillRoom *room;
+	HgjAccount *account;		/* they and the file's buffer count there */
 } HgjSpillFile;
 
 /* The rows of a partition in a file: a chain of blocks, newest first. */
@@ -86,9 +88,10 @@ typedef struct HgjSpillWriter
 	HgjSpillFile *file;			/* NULL: nobody writes */
 	int			nbuffers;
 	HgjSpillBuffer *buffers;	/* one per partition */
-	char	   *blocks;			/* theirs, hgj_mem_alloc'd */
+	char	   *blocks;			/* theirs, hgj_mem_alloc'd, in the account */
 	Size		block_bytes;
 	MemoryContext context;
+	HgjAccount *account;
 } HgjSpillWriter;
 
 typedef struct HgjSpillReader
@@ -108,6 +111,7 @@ typedef struct HgjSpillReader
 	uint8	   *flags;			/* of the rows of the batch filled last */
 	uint32		flags_capacity;
 	MemoryContext context;
+	HgjAccount *account;		/* the capacities count there */
 } HgjSpillReader;
 
 extern void hgj_spill_layout(HgjSpillLayout *layout, MemoryContext context,
@@ -115,17 +119,19 @@ extern void hgj_spill_layout(HgjSpillLayout *layout, MemoryContext context,
 							 uint32 nwords);
 extern void hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
 						   HgjSpillLayout *layout, int npartitions,
-						   Size block_bytes, HgjSpillRoom *room);
+						   Size block_bytes, HgjSpillRoom *room,
+						   HgjAccount *account);
 extern void hgj_spill_write(HgjSpillWriter *writer, const HgjBatch *batch,
 							const uint32 *rows, const uint32 *partitions,
 							const uint8 *flags, uint32 n);
 extern HgjSpillRun *hgj_spill_close(HgjSpillWriter *writer);
 extern void hgj_spill_put(HgjSpillFile *file, const void *bytes, Size n);
 extern void hgj_spill_free_blocks(HgjSpillWriter *writer);
-extern bool hgj_spill_file_release(HgjSpillFile *file);
+extern void hgj_spill_file_release(HgjSpillFile *file);
 
 /* partition_read.c */
 extern void hgj_spill_read_runs(HgjSpillReader *reader, MemoryContext context,
+								HgjAccount *account,
 								const HgjSpillLayout *layout,
 								const HgjSpillRun *runs, int nruns);
 extern void hgj_spill_rewind(HgjSpillReader *reader);

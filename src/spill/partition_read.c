@@ -23,14 +23,19 @@
 /* Rows that are read between two looks at the bytes of their values. */
 #define HGJ_SPILL_PORTION	64
 
-/* Get ready to read these runs, which stay the caller's. */
+/*
+ * Get ready to read these runs, which stay the caller's.  Buffers count in the
+ * account.
+ */
 void
 hgj_spill_read_runs(HgjSpillReader *reader, MemoryContext context,
+					HgjAccount *account,
 					const HgjSpillLayout *layout, const HgjSpillRun *runs,
 					int nruns)
 {
 	reader->layout = layout;
 	reader->context = context;
+	reader->account = account;
 	reader->runs = runs;
 	reader->nruns = nruns;
 	hgj_spill_rewind(reader);
@@ -54,6 +59,7 @@ hgj_spill_end_read(HgjSpillReader *reader)
 		pfree(reader->buffer);
 	if (reader->flags)
 		pfree(reader->flags);
+	hgj_account_sub(reader->account, reader->capacity + reader->flags_capacity);
 	memset(reader, 0, sizeof(*reader));
 }
 
@@ -84,10 +90,12 @@ read_block(HgjSpillReader *reader)
 		if (reader->buffer)
 			pfree(reader->buffer);
 		reader->buffer = NULL;
+		hgj_account_sub(reader->account, reader->capacity);
 		reader->capacity = 0;
 		reader->buffer = MemoryContextAllocHuge(reader->context,
 												reader->next_bytes);
 		reader->capacity = reader->next_bytes;
+		hgj_account_add(reader->account, reader->capacity);
 	}
 	hgj_spill_get(reader->runs[reader->run].file, reader->next, reader->buffer,
 				  reader->next_bytes);
@@ -224,9 +232,11 @@ hgj_spill_read(HgjSpillReader *reader, HgjBatch *batch, uint32 max_rows)
 		if (reader->flags)
 			pfree(reader->flags);
 		reader->flags = NULL;
+		hgj_account_sub(reader->account, reader->flags_capacity);
 		reader->flags_capacity = 0;
 		reader->flags = MemoryContextAllocHuge(reader->context, max_rows);
 		reader->flags_capacity = max_rows;
+		hgj_account_add(reader->account, max_rows);
 	}
 	while (batch->nrows < max_rows &&
 		   batch->values->used - used_before <= hgj_batch_value_bytes())

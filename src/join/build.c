@@ -21,9 +21,9 @@
  * chunk of the build side that fits.  Both are right for every join type, and
  * passes for any skew.
  *
- * The table, the probe and the row store's chunks are not PostgreSQL memory.
- * They belong to the HgjJoinState; node.c's reset callback on the query's
- * context calls hgj_free_build() when the query aborts.  No locks.
+ * The probe is the node's, and not PostgreSQL memory; so is a reference to the build
+ * side, which owns the rest (build_side.c).  node.c's reset callback on the query's
+ * context calls hgj_leave_build() when the query aborts.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,7 +47,7 @@
 
 /* Rows of a pass: what row ids are for, and the stores of loose values. */
 #define HGJ_MOST_PASS_ROWS(state) \
-	((hgj_dictionaries_are_full(state) ? HGJ_STORED_LOOSE : HGJ_MAX_ROWS) - \
+	((hgj_build_side_codes_are_full(state->build) ? HGJ_STORED_LOOSE : HGJ_MAX_ROWS) - \
 	 HGJ_LARGEST_BATCH)
 
 /*
@@ -83,9 +83,10 @@ create_table(HgjJoinState *state)
 	spec.memory_limit = state->use.device_limit;
 	spec.timeout_ms = hgj_device_timeout;
 	spec.poll = hgj_poll_interrupts;
-	spec.poll_arg = &state->use.poll;
+	spec.poll_arg = &state->build->poll;
+	state->build->engine = state->use.engine;
 	hgj_engine_call(state, &err,
-					state->use.engine->table_create(&spec, &state->build.table,
+					state->use.engine->table_create(&spec, &state->build->table,
 													&err));
 	return !state->use.device_failed;
 }
@@ -98,7 +99,7 @@ static Size
 projected_bytes(HgjJoinState *state, const HgjMemory *memory)
 {
 	return (Size) (state->use.on_device ? memory->host : memory->build_peak) +
-		state->build.account.bytes;
+		state->build->account.bytes;
 }
 
 /*
@@ -111,11 +112,11 @@ table_is_full(HgjJoinState *state, Size limit)
 	HgjMemory	memory;
 
 	state->use.device_is_full = false;
-	state->use.engine->memory(state->build.table, &memory);
+	state->use.engine->memory(state->build->table, &memory);
 	if (projected_bytes(state, &memory) +
 		hgj_partition_reserve(state, limit) > limit ||
-		state->build.total_rows > HGJ_MOST_PASS_ROWS(state) ||
-		(hgj_chunk_rows > 0 && state->build.total_rows >= (uint32) hgj_chunk_rows))
+		state->build->total_rows > HGJ_MOST_PASS_ROWS(state) ||
+		(hgj_chunk_rows > 0 && state->build->total_rows >= (uint32) hgj_chunk_rows))
 		return true;
 	if (state->use.device_limit == 0 || memory.build_peak <= hgj_table_share(state))
 		return false;
@@ -132,24 +133,24 @@ table_is_full(HgjJoinState *state, Size limit)
 static void
 append_batch(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->build.inner_batch;
+	HgjBatch   *batch = state->building.batch;
 	HgjKeys		keys = hgj_batch_keys(batch);
 	HgjError	err = {0};
-	uint32		first = state->build.rows.nrows;
-	const uint32 *records = state->build.rows.shared ?
-	hgj_share_records(&state->build.rows, batch) : NULL;
+	uint32		first = state->build->rows.nrows;
+	const uint32 *records = state->build->rows.shared ?
+	hgj_share_records(&state->build->rows, batch) : NULL;
 
 	hgj_engine_call(state, &err,
-					state->use.engine->append(state->build.table, &keys, first,
+					state->use.engine->append(state->build->table, &keys, first,
 											  records, &err));
 	if (state->use.device_failed)
 		return;
 	if (records == NULL)
-		hgj_row_store_append(&state->build.rows, batch);
-	state->build.long_keys = state->build.long_keys ||
+		hgj_row_store_append(&state->build->rows, batch);
+	state->build->long_keys = state->build->long_keys ||
 		hgj_text_any_long(&state->inner, batch);
-	state->build.total_rows += batch->nrows;
-	state->build.graph_rows += batch->nsel;
+	state->build->total_rows += batch->nrows;
+	state->build->graph_rows += batch->nsel;
 }
 
 /*
@@ -159,7 +160,7 @@ append_batch(HgjJoinState *state)
 static void
 read_inner(HgjJoinState *state)
 {
-	HgjBatch   *batch = state->build.inner_batch;
+	HgjBatch   *batch = state->building.batch;
 	Size		limit = get_hash_memory_limit();
 	Size		affordable = limit / HGJ_BUILD_BATCH_SHARE /
 		hgj_batch_row_bytes(batch);
@@ -171,24 +172,24 @@ read_inner(HgjJoinState *state)
 		batch_rows = Min(batch_rows, (uint32) hgj_chunk_rows);
 
 	state->passes.last_pass = true;
-	state->build.inner_read = true;	/* now, or before what was kept of it */
-	if (state->build.inner_pending)
+	state->building.read = true;	/* now, or before what was kept of it */
+	if (state->building.pending)
 	{
 		append_batch(state);
-		state->build.inner_pending = false;
+		state->building.pending = false;
 	}
 	hgj_batch_reserve(batch, batch_rows);
 	while (!state->use.device_failed)
 	{
 		/* what comes after a full pass belongs to the next one */
-		batch->values = full ? &state->build.rows.next_values :
-			&state->build.rows.values;
+		batch->values = full ? &state->build->rows.next_values :
+			&state->build->rows.values;
 		hgj_fill_inner(state, batch_rows);
 		if (batch->nrows == 0)
 			break;
 		if (full)
 		{
-			state->build.inner_pending = true;
+			state->building.pending = true;
 			state->passes.last_pass = false;
 			break;
 		}
@@ -202,7 +203,7 @@ read_inner(HgjJoinState *state)
 			break;
 		}
 	}
-	batch->values = &state->build.rows.values;
+	batch->values = &state->build->rows.values;
 	if (hgj_restoring(state))
 		hgj_restore_split(state);
 }
@@ -213,18 +214,18 @@ note_stats(HgjJoinState *state)
 	HgjRunStats *stats = &state->stats;
 	Size		bytes;
 
-	state->use.engine->info(state->build.table, &stats->table);
+	state->use.engine->info(state->build->table, &stats->table);
 	if (state->use.on_device)
 		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
 	bytes = (Size) (state->use.on_device ? stats->table.memory.host :
 					stats->table.memory.peak) +
-		state->build.account.bytes;
+		state->build->account.bytes;
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
-	stats->dictionary_full = hgj_dictionaries_are_full(state);
+	stats->dictionary_full = hgj_build_side_codes_are_full(state->build);
 	stats->device_full |= state->use.device_is_full &&
 		(state->passes.splitting || !state->passes.last_pass);
-	stats->build_rows += state->build.total_rows;
+	stats->build_rows += state->build->total_rows;
 	stats->passes = Max(stats->passes, state->passes.pass);
 	stats->built = true;
 	state->counts.builds++;
@@ -238,7 +239,7 @@ note_stats(HgjJoinState *state)
 static void
 settle_recheck(HgjJoinState *state)
 {
-	state->rules.recheck = state->rules.always_recheck || state->build.long_keys;
+	state->rules.recheck = state->rules.always_recheck || state->build->long_keys;
 	if (state->rules.recheck && state->semantics.one_per_outer)
 		state->found.pairs.capacity = HGJ_SOME_PAIRS;
 	else
@@ -255,17 +256,16 @@ settle_recheck(HgjJoinState *state)
 static void
 lay_out_build_side(HgjJoinState *state)
 {
-	state->build.inner_batch = hgj_batch_create(state->context, state->inner.columns,
-										  state->inner.ncols,
-										  state->inner.nwords,
-										  &state->build.account);
-	hgj_row_store_init(&state->build.rows, state->context, state->inner.columns,
-					   state->inner.ncols, state->inner_ps->plan->plan_rows,
-					   get_hash_memory_limit(), &state->build.account);
+	state->building.batch = hgj_batch_create(state->context, state->inner.columns,
+											 state->inner.ncols,
+											 state->inner.nwords,
+											 &state->build->account);
 	/* a device takes the columns' values by row id (device_start.c) */
-	if (!state->semantics.mark_inner && state->use.engine == hgj_cpu_engine())
-		hgj_share_records_init(&state->build.rows, get_hash_memory_limit());
-	state->build.inner_batch->values = &state->build.rows.values;
+	hgj_build_side_lay_out(state->build, state->inner.columns, state->inner.ncols,
+						   state->inner_ps->plan->plan_rows,
+						   !state->semantics.mark_inner &&
+						   state->use.engine == hgj_cpu_engine());
+	state->building.batch->values = &state->build->rows.values;
 }
 
 /* Table, rows, graph and probe of this pass; or use.device_failed. */
@@ -282,21 +282,21 @@ build_table(HgjJoinState *state)
 			hgj_note_inner_counts(state);
 	}
 	state->use.device_is_full = false;
-	state->build.total_rows = 0;
-	state->build.graph_rows = 0;
-	state->build.long_keys = false;
+	state->build->total_rows = 0;
+	state->build->graph_rows = 0;
+	state->build->long_keys = false;
 	if (!create_table(state))
 		return;
 	read_inner(state);
 	if (state->use.device_failed)
 		return;
 	hgj_engine_call(state, &err,
-					state->use.engine->build(state->build.table,
-											 state->build.total_rows, &err));
+					state->use.engine->build(state->build->table,
+											 state->build->total_rows, &err));
 	if (state->use.device_failed)
 		return;
 	hgj_engine_call(state, &err,
-					state->use.engine->probe_create(state->build.table,
+					state->use.engine->probe_create(state->build->table,
 													&state->found.probe, &err));
 }
 
@@ -326,7 +326,7 @@ log_build(HgjJoinState *state)
 	{
 		ereport(state->logged.passes ? DEBUG2 : DEBUG1,
 				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",
-								 state->passes.pass, state->build.total_rows)));
+								 state->passes.pass, state->build->total_rows)));
 		state->logged.passes = true;
 	}
 	if (state->stats.dictionary_full && !state->logged.dictionary)
@@ -345,12 +345,12 @@ log_build(HgjJoinState *state)
 void
 hgj_build_pass(HgjJoinState *state)
 {
-	Assert(state->build.table == NULL);
-	if (state->build.inner_batch == NULL)
+	Assert(state->build->table == NULL);
+	if (state->building.batch == NULL)
 		lay_out_build_side(state);
 	state->passes.pass++;
-	state->build.rows_before = state->passes.unit_pass > 0 ?
-		state->build.rows_before + state->build.total_rows : 0;
+	state->building.rows_before = state->passes.unit_pass > 0 ?
+		state->building.rows_before + state->build->total_rows : 0;
 	state->passes.unit_pass++;
 	build_table(state);
 	while (state->use.device_failed && hgj_retry_build(state))
@@ -374,9 +374,9 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 {
 	HgjTableInfo info;
 
-	if (state->build.table == NULL)
+	if (state->build->table == NULL)
 		return;
-	state->use.engine->info(state->build.table, &info);
+	state->use.engine->info(state->build->table, &info);
 	stats->filter_bytes = Max(stats->filter_bytes, info.filter_bytes);
 	stats->filter_rejected += info.filter_rejected;
 	stats->notes |= info.notes;
@@ -388,33 +388,49 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 		stats->device_peak = Max(stats->device_peak, info.memory.peak);
 }
 
+/* The probe of the table goes; what it has done is noted. */
+static void
+destroy_probe(HgjJoinState *state)
+{
+	hgj_add_table_stats(state, &state->stats);
+	if (state->found.probe)
+		state->build->engine->probe_destroy(state->found.probe);
+	state->found.probe = NULL;
+	state->outer.sieve_of = NULL;
+	state->probing.sifted = false;
+}
+
 /* Free the engine's part, and the rows; what was read ahead stays. */
 void
 hgj_release_table(HgjJoinState *state)
 {
-	if (state->use.engine)
-	{
-		hgj_add_table_stats(state, &state->stats);
-		state->use.engine->probe_destroy(state->found.probe);
-		state->use.engine->table_destroy(state->build.table);
-	}
-	state->found.probe = NULL;
-	state->build.table = NULL;
-	state->outer.sieve_of = NULL;
-	state->probing.sifted = false;
-	hgj_row_store_clear(&state->build.rows);
+	destroy_probe(state);
+	hgj_build_side_clear(state->build);
 }
 
-/* Free everything that is not palloc'd.  Safe at any time, and again. */
+/* Empty the build side, for another one. */
 void
 hgj_free_build(HgjJoinState *state)
 {
-	hgj_release_table(state);
-	hgj_row_store_free(&state->build.rows);
+	destroy_probe(state);
+	hgj_build_side_free(state->build);
 	hgj_partitions_free_memory(state);
-	state->build.inner_pending = false;
+	state->building.pending = false;
 	state->passes.pass = state->passes.unit_pass = 0;
 	state->passes.has_split = false;
+	hgj_arena_free(&state->probing.outer_batch->own_values);
+}
+
+/* Free what is not palloc'd, and let the build side go.  Safe at any time, and again. */
+void
+hgj_leave_build(HgjJoinState *state)
+{
+	if (state->build == NULL)
+		return;
+	destroy_probe(state);
+	hgj_partitions_free_memory(state);
 	if (state->probing.outer_batch)
 		hgj_arena_free(&state->probing.outer_batch->own_values);
+	hgj_build_side_release(state->build);
+	state->build = NULL;
 }

@@ -30,7 +30,7 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	}
 	if (state->use.device_failed ||
 		(s->one_per_inner &&
-		 state->use.engine->is_marked(state->build.table, inner_row)))
+		 state->use.engine->is_marked(state->build->table, inner_row)))
 		return false;
 
 	if (state->rules.match_qual)
@@ -48,7 +48,7 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 		state->found.matched[outer_row] = true;
 	if (s->mark_inner && (state->rules.recheck || s->one_per_inner))
 		hgj_engine_call(state, &err,
-						state->use.engine->mark(state->build.table, &inner_row, 1,
+						state->use.engine->mark(state->build->table, &inner_row, 1,
 												&err));
 	return !state->use.device_failed;
 }

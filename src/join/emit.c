@@ -123,8 +123,8 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	const char *record = NULL;
 
 	ExecClearTuple(slot);
-	if (inner_row != HGJ_NO_ROW && state->build.rows.stride > 0)
-		record = hgj_row_store_record(&state->build.rows, inner_row);
+	if (inner_row != HGJ_NO_ROW && state->build->rows.stride > 0)
+		record = hgj_row_store_record(&state->build->rows, inner_row);
 
 	for (int t = 0; t < state->slots.ntargets; t++)
 	{
@@ -133,7 +133,7 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 
 		if (target->inner)
 		{
-			const HgjStoredColumn *column = &state->build.rows.columns[target->column];
+			const HgjStoredColumn *column = &state->build->rows.columns[target->column];
 
 			if (record == NULL || hgj_record_is_null(column, record))
 			{
@@ -320,7 +320,7 @@ hgj_block_fill(HgjJoinState *state)
 	const uint32 *inner_rows = state->found.pairs.build_rows + state->found.next_pair;
 	uint32		left = state->found.pairs.n - state->found.next_pair;
 	const char *records[HGJ_BLOCK_ROWS];
-	bool		has_records = state->build.rows.stride > 0;
+	bool		has_records = state->build->rows.stride > 0;
 	uint32		n;
 
 	hgj_block_drop(state);
@@ -330,7 +330,7 @@ hgj_block_fill(HgjJoinState *state)
 		make_block(state);
 	n = Min(left, block->capacity);
 	for (uint32 i = 0; has_records && i < n; i++)
-		records[i] = hgj_row_store_record(&state->build.rows, inner_rows[i]);
+		records[i] = hgj_row_store_record(&state->build->rows, inner_rows[i]);
 	block->ahead = inner_rows + n;
 	block->nahead = has_records ? Min(left - n, n) : 0;
 
@@ -341,7 +341,7 @@ hgj_block_fill(HgjJoinState *state)
 		BlockColumn to = {block->values + i, block->isnull + i, block->natts};
 
 		if (target->inner)
-			put_inner(&state->build.rows.columns[target->column], records, n, &to);
+			put_inner(&state->build->rows.columns[target->column], records, n, &to);
 		else
 			put_outer(&state->probing.outer_batch->vectors[target->column],
 					  outer_rows, n, &to);

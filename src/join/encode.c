@@ -17,8 +17,8 @@
  *
  * Should rows leave as slots after all (several passes), emit.c looks codes up.
  *
- * The dictionary belongs to the join that stores the codes and lives in the
- * query's context, through all passes and rescans.  No locks.
+ * The dictionary belongs to the build side that stores the codes, and stays through
+ * all passes and rescans.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,20 +66,6 @@ find_column(const HgjSource *source, AttrNumber scan_attno)
 	return -1;
 }
 
-/* Step 3: each of the build side's dictionaries gets the same share. */
-static void
-share_memory(HgjJoinState *join)
-{
-	Size		limit = get_hash_memory_limit() / HGJ_DICTIONARY_SHARE;
-	int			n = 0;
-
-	for (int c = 0; c < join->inner.ncols; c++)
-		n += join->inner.columns[c].dictionary != NULL;
-	for (int c = 0; c < join->inner.ncols; c++)
-		if (join->inner.columns[c].dictionary)
-			hgj_dictionary_limit(join->inner.columns[c].dictionary, limit / n);
-}
-
 /*
  * From now on, return column resno of the join's batches as datums of the
  * dictionary that is returned.  NULL: it stays as it is.  Call at executor
@@ -109,11 +95,9 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
 		if (column->attbyval || column->dictionary ||
 			column->attlen == sizeof(ItemPointerData))
 			return NULL;
-		dictionary = hgj_dictionary_create(join->context, expr, equality,
-										   column->attlen,
-										   &join->build.account);
+		dictionary = hgj_build_side_encode(join->build, expr, equality,
+										   column->attlen);
 		column->dictionary = dictionary;
-		share_memory(join);
 	}
 	else if ((c = find_column(&join->outer, scan_attno)) >= 0 &&
 			 join->outer.methods == &hgj_source_batches)

@@ -141,37 +141,6 @@ hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 	pg_unreachable();
 }
 
-/* See engines.h.  Would CHECK_FOR_INTERRUPTS() raise an error? */
-int
-hgj_poll_interrupts(void *arg)
-{
-	const HgjPoll *poll = arg;
-
-	HGJ_FAULT_INTERRUPT();
-	return !poll->disabled && InterruptPending &&
-		INTERRUPTS_CAN_BE_PROCESSED() &&
-		(QueryCancelPending || ProcDiePending);
-}
-
-/*
- * See engines.h.  CHECK_FOR_INTERRUPTS() raises the error if there is a reason to.
- * If there is none, the call is repeated without polling, or the same pending flag
- * would cancel it again.
- */
-bool
-hgj_call_cancelled(HgjPoll *poll, HgjStatus status)
-{
-	if (status == HGJ_CANCELLED)
-	{
-		CHECK_FOR_INTERRUPTS();
-		poll->disabled = true;
-		return true;
-	}
-	if (status == HGJ_OK)
-		poll->disabled = false;
-	return false;
-}
-
 /* Step 4: from here on the device's answers are no answers. */
 void
 hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
@@ -190,7 +159,7 @@ hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
 bool
 hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 {
-	if (hgj_call_cancelled(&state->use.poll, status))
+	if (hgj_call_cancelled(&state->build->poll, status))
 		return false;
 	if (status == HGJ_OK)
 		return true;
@@ -207,7 +176,7 @@ hgj_use_cpu(HgjJoinState *state)
 	const HgjError *error = &state->use.device_error;
 	HgjError	err = {0};
 
-	Assert(state->build.table == NULL);
+	Assert(state->build->table == NULL);
 	if (state->use.fallback == HGJ_FALLBACK_NONE)
 		state->use.fallback = error->status == HGJ_OUT_OF_MEMORY ||
 			error->status == HGJ_LIMIT ? HGJ_FALLBACK_DEVICE_MEMORY :

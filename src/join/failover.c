@@ -72,8 +72,8 @@ leave_device(HgjJoinState *state)
 	{
 		hgj_drop_unit_table(state);
 		/* this pass has not been */
-		state->stats.build_rows -= state->build.total_rows;
-		state->build.total_rows = 0;
+		state->stats.build_rows -= state->build->total_rows;
+		state->build->total_rows = 0;
 		state->passes.pass--;
 		state->passes.unit_pass--;
 	}

@@ -193,7 +193,7 @@ hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
 		}
 	}
 	if (inner_rows && wants_inner(pairs))
-		gather_records(&join->build.rows, pairs, inner_rows, NULL, n);
+		gather_records(&join->build->rows, pairs, inner_rows, NULL, n);
 }
 
 /*
@@ -223,6 +223,6 @@ hgj_gather_in_place(HgjPairColumns *pairs, const uint32 *outer_rows,
 			hgj_vector_all_null(&column->buffer.vector, positions);
 	}
 	if (inner_rows && wants_inner(pairs))
-		gather_records(&join->build.rows, pairs, inner_rows,
+		gather_records(&join->build->rows, pairs, inner_rows,
 					   outer_rows, n);
 }

@@ -39,7 +39,7 @@ hgj_rewind_inner(HgjJoinState *state, bool uncounted)
 		hgj_rescan_inner_uncounted(state);
 	else
 		ExecReScan(state->inner_ps);
-	state->build.inner_read = false;
+	state->building.read = false;
 }
 
 /* The same for the outer side. */

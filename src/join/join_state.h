@@ -13,9 +13,9 @@
 #include "base/plan_format.h"
 #include "base/reasons.h"
 #include "base/reports.h"
+#include "build/build_side.h"
 #include "columns/batch.h"
 #include "columns/keys.h"
-#include "columns/row_store.h"
 #include "engine/engine.h"
 #include "expr/demand.h"
 #include "expr/program.h"
@@ -159,7 +159,6 @@ typedef struct HgjEngineUse
 	HgjError	device_error;
 	HgjFallback fallback;
 	char	   *fallback_text;
-	HgjPoll		poll;
 } HgjEngineUse;
 
 /* How the matches of a row are told from mere candidates. */
@@ -176,20 +175,14 @@ typedef struct HgjMatchRules
 	ExprState  *filter;			/* what rows must pass after an outer join */
 } HgjMatchRules;
 
-/* The build side of a pass: the table, and the rows behind its row ids. */
-typedef struct HgjBuildSide
+/* How far the inner side has come. */
+typedef struct HgjInnerRows
 {
-	HgjAccount	account;		/* of host memory, but for the engine's */
-	HgjTable   *table;
-	HgjRowStore rows;
-	HgjBatch   *inner_batch;
-	bool		inner_pending;	/* inner_batch belongs to the next pass */
-	bool		inner_read;		/* some of the inner side, since its start */
-	bool		long_keys;		/* the table has a text key that is a hash */
-	uint32		total_rows;		/* row ids of this pass */
-	uint64		graph_rows;		/* those that have an entry */
+	HgjBatch   *batch;
+	bool		pending;		/* the batch belongs to the next pass */
+	bool		read;			/* some of the inner side, since its start */
 	uint64		rows_before;	/* those of earlier passes over the unit */
-} HgjBuildSide;
+} HgjInnerRows;
 
 /* Which part of a build side that memory does not hold is at hand. */
 typedef struct HgjPasses
@@ -273,7 +266,8 @@ typedef struct HgjJoinState
 
 	HgjEngineUse use;
 	HgjMatchRules rules;
-	HgjBuildSide build;
+	HgjBuildSide *build;		/* from the node's begin to its end */
+	HgjInnerRows building;
 	HgjPasses	passes;
 	HgjOuterRows probing;
 	HgjFound	found;
@@ -328,8 +322,6 @@ extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 							  uint32 inner_row);
 
 /* memory.c */
-extern bool hgj_dictionaries_are_full(const HgjJoinState *join);
-extern Size hgj_dictionaries_bytes(const HgjJoinState *join);
 extern uint64 hgj_table_share(const HgjJoinState *state);
 extern void hgj_note_peak_memory(HgjJoinState *state);
 
@@ -348,7 +340,7 @@ hgj_block_row(HgjJoinState *state)
 	Size		at = (Size) block->next * block->natts;
 
 	if (block->next < block->nahead)
-		__builtin_prefetch(hgj_row_store_record(&state->build.rows,
+		__builtin_prefetch(hgj_row_store_record(&state->build->rows,
 												block->ahead[block->next]),
 						   0, 2);
 	block->next++;
@@ -369,6 +361,7 @@ extern void hgj_log_notes(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
 extern void hgj_free_build(HgjJoinState *state);
+extern void hgj_leave_build(HgjJoinState *state);
 
 /* engines.c, besides engines.h */
 extern void hgj_choose_engine(HgjJoinState *state);

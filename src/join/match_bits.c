@@ -75,7 +75,7 @@ write_window(HgjJoinState *state)
 
 		bits->file = BufFileCreateTemp(false);
 		MemoryContextSwitchTo(old);
-		hgj_account_add(&state->build.account, BLCKSZ);
+		hgj_account_add(&state->build->account, BLCKSZ);
 		if (!state->logged.bits)
 			ereport(DEBUG1,
 					(errmsg_internal("hashgraph_join: match bits of outer rows go to a file, because memory has room for %zu only",
@@ -123,7 +123,7 @@ reserve(HgjJoinState *state, uint64 rows)
 											 mul_size(grown, sizeof(uint64)));
 	memset(bits->words + bits->nwords, 0,
 		   (grown - bits->nwords) * sizeof(uint64));
-	hgj_account_add(&state->build.account, (grown - bits->nwords) * sizeof(uint64));
+	hgj_account_add(&state->build->account, (grown - bits->nwords) * sizeof(uint64));
 	bits->nwords = grown;
 }
 
@@ -194,7 +194,7 @@ hgj_match_bits_reset(HgjJoinState *state)
 {
 	HgjMatchBits *bits = &state->found.outer_bits;
 
-	hgj_account_sub(&state->build.account, bits->nwords * sizeof(uint64) +
+	hgj_account_sub(&state->build->account, bits->nwords * sizeof(uint64) +
 					(bits->file ? BLCKSZ : 0));
 	if (bits->file)
 		BufFileClose(bits->file);

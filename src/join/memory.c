@@ -18,29 +18,6 @@
 /* Of device memory, what a table leaves to its probes. */
 #define HGJ_PROBE_SHARE			4
 
-/* Has a dictionary of the build side become full? */
-bool
-hgj_dictionaries_are_full(const HgjJoinState *join)
-{
-	for (int c = 0; c < join->inner.ncols; c++)
-		if (join->inner.columns[c].dictionary &&
-			hgj_dictionary_is_full(join->inner.columns[c].dictionary))
-			return true;
-	return false;
-}
-
-/* Bytes of the dictionaries of the build side. */
-Size
-hgj_dictionaries_bytes(const HgjJoinState *join)
-{
-	Size		bytes = 0;
-
-	for (int c = 0; c < join->inner.ncols; c++)
-		if (join->inner.columns[c].dictionary)
-			bytes += hgj_dictionary_bytes(join->inner.columns[c].dictionary);
-	return bytes;
-}
-
 /* Of device memory, what a table may take: a part is left to the probes. */
 uint64
 hgj_table_share(const HgjJoinState *state)
@@ -55,10 +32,10 @@ hgj_note_peak_memory(HgjJoinState *state)
 	HgjMemory	memory;
 	Size		bytes;
 
-	state->use.engine->memory(state->build.table, &memory);
+	state->use.engine->memory(state->build->table, &memory);
 	if (state->use.on_device)
 		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
 	bytes = (Size) (state->use.on_device ? memory.host : memory.current) +
-		state->build.account.bytes + hgj_batch_bytes(state->probing.outer_batch);
+		state->build->account.bytes + hgj_batch_bytes(state->probing.outer_batch);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }

@@ -10,10 +10,9 @@
  *
  * output.c does the same a batch at a time, for a join or an aggregation of ours.
  *
- * Memory: the state and its arrays live in the query's context.  The engine's
- * tables, the row store and arenas are malloc'd: freed by EndCustomScan, or by
- * the reset callback that BeginCustomScan registers when the query aborts.  No
- * locks.
+ * Memory: the state and its arrays live in the query's context.  The build side is
+ * an object of its own, which EndCustomScan lets go, with what else is malloc'd, or,
+ * when the query aborts, the reset callback that BeginCustomScan registers.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -68,7 +67,7 @@ create_state(CustomScan *cscan)
 static void
 release_on_reset(void *arg)
 {
-	hgj_free_build(arg);
+	hgj_leave_build(arg);
 	hgj_tally_join(arg);
 }
 
@@ -81,6 +80,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	callback->func = release_on_reset;
 	callback->arg = state;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
+	state->build = hgj_build_side_create();
 	state->counts.wanted = hgj_tally_begin(estate, eflags);
 	state->passes.rewinds = (eflags & EXEC_FLAG_REWIND) != 0;
 	hgj_setup(state, estate, eflags);
@@ -99,7 +99,7 @@ end_join(CustomScanState *node)
 		state->outer.methods->end(&state->outer);
 	if (state->inner.methods->end)
 		state->inner.methods->end(&state->inner);
-	hgj_free_build(state);
+	hgj_leave_build(state);
 	hgj_log_notes(state);
 	hgj_tally_join(state);
 	ExecEndNode(state->outer_ps);
@@ -139,8 +139,8 @@ next_match(HgjJoinState *state)
 		uint32		inner_row = pairs->build_rows[p];
 		TupleTableSlot *slot;
 
-		if (state->build.rows.stride > 0 && p + HGJ_PREFETCH_PAIRS < pairs->n)
-			__builtin_prefetch(hgj_row_store_record(&state->build.rows,
+		if (state->build->rows.stride > 0 && p + HGJ_PREFETCH_PAIRS < pairs->n)
+			__builtin_prefetch(hgj_row_store_record(&state->build->rows,
 													pairs->build_rows[p + HGJ_PREFETCH_PAIRS]),
 							   0, 2);
 		CHECK_FOR_INTERRUPTS();

@@ -29,9 +29,6 @@ extern struct HgjJoinState *hgj_join_of(PlanState *ps);
 extern void hgj_join_use_batches(struct HgjJoinState *join,
 								 const Bitmapset *wanted);
 
-/* The part of a build side's memory limit that its dictionaries may take. */
-#define HGJ_DICTIONARY_SHARE	4
-
 /*
  * After that: return column resno, whose expression is expr, as datums of a
  * dictionary (dictionary.h) of the equality operator.  NULL: the join cannot,

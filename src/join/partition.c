@@ -149,9 +149,9 @@ hgj_split_wanted(const HgjJoinState *state)
 	/* what came in earlier passes of this unit is not in total_rows */
 	if (state->passes.unit_pass > 1)
 		return false;
-	rest = (double) unit->rows[HGJ_INNER_SIDE] - state->build.total_rows;
+	rest = (double) unit->rows[HGJ_INNER_SIDE] - state->build->total_rows;
 	outer = (double) unit->rows[HGJ_OUTER_SIDE];
-	passes = ceil(rest / Max(state->build.total_rows, 1));
+	passes = ceil(rest / Max(state->build->total_rows, 1));
 	return passes * outer * HGJ_REREAD_COST > (rest + outer) * HGJ_SPILL_COST;
 }
 
@@ -287,7 +287,7 @@ hgj_next_unit(HgjJoinState *state)
 	parts->pending = parts->unit->next;
 	for (int side = 0; side < 2; side++)
 		hgj_spill_read_runs(&parts->readers[side], state->context,
-							&state->build.account, &parts->layouts[side], parts->unit->runs[side],
+							&state->build->account, &parts->layouts[side], parts->unit->runs[side],
 							parts->unit->nruns[side]);
 	hgj_batch_borrow(state->probing.outer_batch, false);
 	hgj_match_bits_reset(state);
@@ -304,9 +304,9 @@ hgj_fill_inner(HgjJoinState *state, uint32 max_rows)
 {
 	if (hgj_in_unit(state) || hgj_restoring(state))
 		hgj_spill_read(&state->passes.partitions->readers[HGJ_INNER_SIDE],
-					   state->build.inner_batch, max_rows);
+					   state->building.batch, max_rows);
 	else
-		state->inner.methods->fill(&state->inner, state->build.inner_batch, max_rows);
+		state->inner.methods->fill(&state->inner, state->building.batch, max_rows);
 }
 
 /* The next outer rows of the unit; false: they are to come from the child. */
@@ -339,7 +339,7 @@ hgj_reread_unit(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->passes.partitions;
 	HgjSpillReader *reader = &parts->readers[HGJ_INNER_SIDE];
-	uint64		left = state->build.rows_before;
+	uint64		left = state->building.rows_before;
 
 	if (state->passes.splitting)
 	{
@@ -350,19 +350,19 @@ hgj_reread_unit(HgjJoinState *state)
 		state->passes.splitting = false;
 	}
 	hgj_spill_rewind(reader);
-	state->build.inner_pending = false;
-	state->build.inner_batch->values = &state->build.rows.next_values;
+	state->building.pending = false;
+	state->building.batch->values = &state->build->rows.next_values;
 	while (left > 0)
 	{
-		hgj_arena_reset(state->build.inner_batch->values);
-		hgj_spill_read(reader, state->build.inner_batch,
-					   (uint32) Min(left, state->build.inner_batch->capacity));
-		if (state->build.inner_batch->nrows == 0)
+		hgj_arena_reset(state->building.batch->values);
+		hgj_spill_read(reader, state->building.batch,
+					   (uint32) Min(left, state->building.batch->capacity));
+		if (state->building.batch->nrows == 0)
 			elog(ERROR, "a partition of a HashGraphJoin has become smaller");
-		left -= state->build.inner_batch->nrows;
+		left -= state->building.batch->nrows;
 	}
-	hgj_arena_free(state->build.inner_batch->values);
-	state->build.inner_batch->values = &state->build.rows.values;
+	hgj_arena_free(state->building.batch->values);
+	state->building.batch->values = &state->build->rows.values;
 }
 
 /* Close the file that is being written, if any. */

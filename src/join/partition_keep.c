@@ -78,8 +78,8 @@ keep_wanted(const HgjJoinState *state)
 static void
 load_columns(HgjJoinState *state, const uint32 *rows, uint32 n)
 {
-	HgjBatch   *batch = state->build.inner_batch;
-	HgjRowStore *store = &state->build.rows;
+	HgjBatch   *batch = state->building.batch;
+	HgjRowStore *store = &state->build->rows;
 
 	for (int c = 0; c < batch->ncols; c++)
 	{
@@ -106,7 +106,7 @@ static void
 write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 			const uint32 *all, const uint32 *partition, uint8 *seen)
 {
-	HgjBatch   *batch = state->build.inner_batch;
+	HgjBatch   *batch = state->building.batch;
 	uint64		cursor = 0;
 
 	for (;;)
@@ -116,7 +116,7 @@ write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 
 		CHECK_FOR_INTERRUPTS();
 		hgj_batch_clear(batch);
-		if (state->use.engine->appended(state->build.table, &cursor, batch->words, rows,
+		if (state->use.engine->appended(state->build->table, &cursor, batch->words, rows,
 									batch->capacity, &n, &err) != HGJ_OK)
 			hgj_engine_failed(state, &err);
 		if (n == 0)
@@ -133,14 +133,14 @@ static void
 write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 			  const uint32 *all, const uint32 *partition, const uint8 *seen)
 {
-	HgjBatch   *batch = state->build.inner_batch;
+	HgjBatch   *batch = state->building.batch;
 	uint8	   *flags = MemoryContextAlloc(state->context, batch->capacity);
 	uint32		n = 0;
 
 	memset(flags, HGJ_SPILL_NO_KEY, batch->capacity);
-	for (uint32 row = 0; row <= state->build.total_rows; row++)
+	for (uint32 row = 0; row <= state->build->total_rows; row++)
 	{
-		if (n == batch->capacity || (row == state->build.total_rows && n > 0))
+		if (n == batch->capacity || (row == state->build->total_rows && n > 0))
 		{
 			CHECK_FOR_INTERRUPTS();
 			hgj_batch_clear(batch);
@@ -148,7 +148,7 @@ write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 			hgj_spill_write(writer, batch, all, partition, flags, n);
 			n = 0;
 		}
-		if (row < state->build.total_rows && (seen[row / 8] & (1 << (row % 8))) == 0)
+		if (row < state->build->total_rows && (seen[row / 8] & (1 << (row % 8))) == 0)
 			rows[n++] = row;
 	}
 	pfree(flags);
@@ -157,7 +157,7 @@ write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 static void
 write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 {
-	uint32		capacity = state->build.inner_batch->capacity;
+	uint32		capacity = state->building.batch->capacity;
 	Size		bytes = mul_size(capacity, sizeof(uint32));
 	uint32	   *rows = MemoryContextAlloc(state->context, bytes);
 	uint32	   *all = MemoryContextAlloc(state->context, bytes);
@@ -168,11 +168,11 @@ write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 		all[i] = i;
 	/* where they are owed, no two rows share a record */
 	Assert(!state->inner.keep_null_keys ||
-		   state->build.rows.nrows == state->build.total_rows);
+		   state->build->rows.nrows == state->build->total_rows);
 	if (state->inner.keep_null_keys &&
-		state->build.graph_rows < state->build.total_rows)
+		state->build->graph_rows < state->build->total_rows)
 		seen = MemoryContextAllocExtended(state->context,
-										  state->build.total_rows / 8 + 1,
+										  state->build->total_rows / 8 + 1,
 										  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	write_keyed(state, writer, rows, all, partition, seen);
 	if (seen)
@@ -203,7 +203,7 @@ hgj_keep_split(HgjJoinState *state)
 	hgj_spill_open(&parts->writer, state->context,
 				   &parts->layouts[HGJ_INNER_SIDE], 1,
 				   Min(hgj_partition_blocks(limit), HGJ_LARGEST_BLOCK) / 1024 * 1024,
-				   &parts->room, &state->build.account);
+				   &parts->room, &state->build->account);
 	write_rows(state, &parts->writer);
 	rows = hgj_spill_close(&parts->writer);
 	kept->filter = parts->filter;
@@ -285,7 +285,7 @@ hgj_restore(HgjJoinState *state)
 		return false;
 	hgj_partitions_release_units(state);
 	hgj_spill_read_runs(&parts->readers[HGJ_INNER_SIDE], state->context,
-						&state->build.account, &parts->layouts[HGJ_INNER_SIDE], parts->kept.rows, 1);
+						&state->build->account, &parts->layouts[HGJ_INNER_SIDE], parts->kept.rows, 1);
 	parts->restoring = true;
 	return true;
 }
@@ -327,7 +327,7 @@ hgj_restore_split(HgjJoinState *state)
 	parts->inner_runs[0].file->users++;
 	parts->filter = kept->filter;
 	parts->filter.bytes = bytes;
-	hgj_spill_filter_alloc(&parts->filter, &state->build.account);
+	hgj_spill_filter_alloc(&parts->filter, &state->build->account);
 	if (parts->filter.words)
 		hgj_spill_get(kept->rows[0].file, kept->filter_at, parts->filter.words,
 					  bytes);

@@ -74,14 +74,14 @@ plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit,
 				Size reserved)
 {
 	HgjPartitions *parts = state->passes.partitions;
-	Size		taken = reserved + memory->host + state->build.account.bytes;
+	Size		taken = reserved + memory->host + state->build->account.bytes;
 
 	parts->room.most = 0;
 	parts->split.unit_rows = 0;
 	if (!state->use.on_device)
 		return;
 	if (state->use.device_limit > 0 && memory->build_peak > 0)
-		parts->split.unit_rows = HGJ_UNIT_FILL * state->build.total_rows *
+		parts->split.unit_rows = HGJ_UNIT_FILL * state->build->total_rows *
 			hgj_table_share(state) / memory->build_peak;
 	if (state->use.device_is_full && taken < limit)
 		parts->room.most = parts->room.bytes + (limit - taken) / 4 * 3;
@@ -118,7 +118,7 @@ part_returned(PlanState *ps)
 static double
 rows_to_come(HgjJoinState *state)
 {
-	double		in_memory = Max(state->build.total_rows, 1);
+	double		in_memory = Max(state->build->total_rows, 1);
 	double		rest = hgj_unit_rows(state) - in_memory;
 
 	if (state->passes.partitions->unit == NULL)
@@ -141,25 +141,25 @@ plan_split(HgjJoinState *state)
 	Size		limit = get_hash_memory_limit();
 	Size		budget = hgj_partition_blocks(limit);
 	Size		taken = hgj_partition_reserve(state, limit) +
-	hgj_batch_bytes(state->build.inner_batch) +
-	Min(hgj_dictionaries_bytes(state), limit / 2);
-	double		in_memory = Max(state->build.total_rows, 1);
+	hgj_batch_bytes(state->building.batch) +
+	Min(hgj_build_side_code_bytes(state->build), limit / 2);
+	double		in_memory = Max(state->build->total_rows, 1);
 	double		rest = rows_to_come(state);
 	double		factor = parts->unit ? HGJ_PARTS_OF_COUNT : HGJ_PARTS_OF_ESTIMATE;
 	double		wanted;
 	HgjMemory	memory;
 	int			n = HGJ_FEWEST_PARTITIONS;
 
-	state->use.engine->memory(state->build.table, &memory);
+	state->use.engine->memory(state->build->table, &memory);
 	parts->split.row_bytes =
 		((double) (state->use.on_device ? memory.host : memory.build_peak) +
-						state->build.rows.allocated) / in_memory;
+						state->build->rows.allocated) / in_memory;
 	parts->split.unit_bytes = taken < limit ? limit - taken : 0;
 	parts->split.unit_bytes = Max(parts->split.unit_bytes, limit / 8);
 	parts->split.unit_bytes = (Size) (parts->split.unit_bytes * HGJ_UNIT_FILL);
 	plan_for_device(state, &memory, limit, hgj_partition_reserve(state, limit));
 	wanted = factor * rest / parts->split.unit_bytes *
-		(parts->split.row_bytes + state->build.rows.values.allocated / in_memory);
+		(parts->split.row_bytes + state->build->rows.values.allocated / in_memory);
 	if (parts->split.unit_rows > 0)
 		wanted = Max(wanted, factor * rest / parts->split.unit_rows);
 	wanted = Max(wanted, HGJ_USUAL_PARTITIONS);
@@ -171,10 +171,10 @@ plan_split(HgjJoinState *state)
 	parts->split.used_bits = (parts->unit ? parts->unit->used_bits : 0) +
 		pg_leftmost_one_pos32(n);
 	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE,
-						  &state->build.account);
+						  &state->build->account);
 	ereport(state->logged.split ? DEBUG2 : DEBUG1,
 			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest, about %.0f, goes to %d partitions",
-							 state->build.total_rows, rest, n)));
+							 state->build->total_rows, rest, n)));
 	state->logged.split = true;
 }
 
@@ -185,7 +185,7 @@ open_writer(HgjJoinState *state, HgjSpillSide side)
 
 	hgj_spill_open(&parts->writer, state->context, &parts->layouts[side],
 				   parts->split.npartitions, parts->split.block_bytes, &parts->room,
-				   &state->build.account);
+				   &state->build->account);
 	hgj_note_peak_memory(state);
 }
 
@@ -281,11 +281,11 @@ write_keyless(HgjPartitions *parts, const HgjBatch *batch)
 void
 hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 {
-	HgjBatch   *batch = state->build.inner_batch;
+	HgjBatch   *batch = state->building.batch;
 	HgjPartitions *parts;
 
 	/* values that are kept for a batch, in an arena that nobody else uses now */
-	batch->values = &state->build.rows.next_values;
+	batch->values = &state->build->rows.next_values;
 	for (;;)
 	{
 		hgj_arena_reset(batch->values);
@@ -304,7 +304,7 @@ hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 			write_keyless(parts, batch);
 	}
 	hgj_arena_free(batch->values);
-	batch->values = &state->build.rows.values;
+	batch->values = &state->build->rows.values;
 	if (!state->passes.splitting)
 		return;
 

@@ -44,7 +44,7 @@
 static bool
 table_is_reusable(const HgjJoinState *state)
 {
-	return state->build.table != NULL && state->passes.pass == 1 &&
+	return state->build->table != NULL && state->passes.pass == 1 &&
 		state->passes.last_pass &&
 		(!state->passes.has_split || hgj_split_is_there(state));
 }
@@ -58,7 +58,7 @@ clear_marks(HgjJoinState *state)
 	if (!state->semantics.mark_inner)
 		return true;
 	hgj_engine_call(state, &err,
-					state->use.engine->clear_marks(state->build.table, &err));
+					state->use.engine->clear_marks(state->build->table, &err));
 	return !state->use.device_failed;
 }
 
@@ -110,7 +110,7 @@ hgj_rescan(CustomScanState *node)
 bool
 hgj_worth_peeking(const HgjJoinState *state)
 {
-	if (state->semantics.fill_inner || state->build.table != NULL)
+	if (state->semantics.fill_inner || state->build->table != NULL)
 		return false;
 	return state->semantics.fill_outer ||
 		(!state->probing.outer_seen &&
@@ -134,7 +134,7 @@ static HgjPhase
 after_build(HgjJoinState *state)
 {
 	if (state->passes.last_pass && !state->passes.splitting &&
-		state->build.graph_rows == 0 &&
+		state->build->graph_rows == 0 &&
 		!state->semantics.fill_outer)
 	{
 		state->found.next_pair = state->found.pairs.n = 0;
@@ -190,7 +190,7 @@ start_join(HgjJoinState *state)
 		return HGJ_PHASE_START;
 	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
-	if (state->build.table == NULL)
+	if (state->build->table == NULL)
 	{
 		hgj_check_restoring(state);
 		hgj_build_pass(state);

@@ -119,7 +119,7 @@ hgj_begin_batch(HgjJoinState *state)
 	hgj_engine_call(state, &err,
 					state->use.engine->probe_begin(state->found.probe, &keys, mode,
 												   flags, &err));
-	state->found.pairs.done = (state->build.graph_rows == 0 || batch->nsel == 0);
+	state->found.pairs.done = (state->build->graph_rows == 0 || batch->nsel == 0);
 }
 
 /* Those for which a device has memory beside its table. */
@@ -128,7 +128,7 @@ device_batch_rows(HgjJoinState *state)
 {
 	HgjMemory	memory;
 
-	state->use.engine->memory(state->build.table, &memory);
+	state->use.engine->memory(state->build->table, &memory);
 	if (memory.current >= state->use.device_limit)
 		return 0;
 	return (state->use.device_limit - memory.current) /
@@ -141,7 +141,7 @@ most_batch_rows(HgjJoinState *state)
 {
 	Size		affordable = get_hash_memory_limit() / HGJ_BATCH_MEMORY_SHARE /
 		hgj_batch_row_bytes(state->probing.outer_batch);
-	Size		wanted = Max(state->use.engine->probe_batch_rows(state->build.table),
+	Size		wanted = Max(state->use.engine->probe_batch_rows(state->build->table),
 							 HGJ_BATCH_ROWS);
 
 	if (state->use.on_device && state->output == NULL)
@@ -414,7 +414,7 @@ hgj_next_unmatched(HgjJoinState *state)
 	if (state->found.unmatched_end)
 		return false;
 	hgj_engine_call(state, &err,
-					state->use.engine->unmatched(state->build.table,
+					state->use.engine->unmatched(state->build->table,
 												 &state->found.unmatched_cursor,
 												 pairs->build_rows, HGJ_PAIRS,
 												 &pairs->n, &err));

@@ -21,7 +21,7 @@
 bool
 hgj_can_read_inner_again(const HgjJoinState *state)
 {
-	return !state->build.inner_read || !hgj_calls_volatile(state->inner_ps);
+	return !state->building.read || !hgj_calls_volatile(state->inner_ps);
 }
 
 /*
@@ -32,12 +32,12 @@ void
 hgj_drop_build(HgjJoinState *state)
 {
 	hgj_release_table(state);
-	hgj_row_store_free(&state->build.rows);
+	hgj_row_store_free(&state->build->rows);
 	hgj_partitions_release(state);
-	state->build.inner_pending = false;
+	state->building.pending = false;
 	state->passes.has_split = false;
 	state->passes.pass = state->passes.unit_pass = 0;
-	if (state->build.inner_read)
+	if (state->building.read)
 		hgj_rewind_inner(state, true);
 }
 
@@ -46,7 +46,7 @@ void
 hgj_drop_unit_table(HgjJoinState *state)
 {
 	hgj_release_table(state);
-	hgj_row_store_free(&state->build.rows);
+	hgj_row_store_free(&state->build->rows);
 	hgj_reread_unit(state);
 }
 
@@ -57,7 +57,7 @@ hgj_should_leave_device(const HgjJoinState *state)
 	if (!hgj_in_unit(state) &&
 		(state->passes.pass > 1 || !hgj_can_read_inner_again(state)))
 		return false;
-	return state->build.total_rows < HGJ_LEAST_DEVICE_ROWS ||
+	return state->build->total_rows < HGJ_LEAST_DEVICE_ROWS ||
 		(!hgj_in_unit(state) && hgj_engine == HGJ_ENGINE_AUTO);
 }
 

@@ -66,7 +66,7 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 	const HgjVector *outer =
 		&state->probing.outer_batch->vectors[key_column(&state->outer, key)];
 	const HgjStoredColumn *inner =
-		&state->build.rows.columns[key_column(&state->inner, &state->inner.keys[k])];
+		&state->build->rows.columns[key_column(&state->inner, &state->inner.keys[k])];
 	const uint64 *last =
 		state->probing.outer_batch->words[key->first_word + key->nwords - 1];
 	uint32		checked[RECHECK_BLOCK];
@@ -81,12 +81,12 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 		equal[p - from] = true;
 		checked[n] = p;
 		if (is_long)
-			PREFETCH(hgj_row_store_record(&state->build.rows, pairs->build_rows[p]));
+			PREFETCH(hgj_row_store_record(&state->build->rows, pairs->build_rows[p]));
 		n += is_long;
 	}
 	for (uint32 i = 0; i < n; i++)
 	{
-		const char *record = hgj_row_store_record(&state->build.rows,
+		const char *record = hgj_row_store_record(&state->build->rows,
 												  pairs->build_rows[checked[i]]);
 
 		values[i] = *(const Datum *) (record + inner->offset);
@@ -116,7 +116,7 @@ hgj_text_recheck(HgjJoinState *state)
 {
 	HgjMatches *pairs = &state->found.pairs;
 
-	if (!state->build.long_keys)
+	if (!state->build->long_keys)
 		return;
 	for (int k = 0; k < state->outer.nkeys; k++)
 	{

@@ -22,10 +22,10 @@
 #include "compat.h"
 
 #include "base/reasons.h"
+#include "build/build_side.h"
 #include "commands/explain.h"
 #include "engine/engine.h"
 #include "expr/program.h"
-#include "join/engines.h"
 #include "join/gather.h"
 #include "portability/instr_time.h"
 #include "scan/source.h"
@@ -77,6 +77,7 @@ typedef struct HgjDevice
 
 	int			njoins;
 	struct HgjJoinState *joins[HGJ_PIPE_JOINS]; /* the bottom one first */
+	HgjBuildSide *builds[HGJ_PIPE_JOINS];	/* held while there is a pipeline */
 	HgjProgram *filters[HGJ_PIPE_JOINS];	/* what rows must pass after an outer
 											 * join, or NULL, */
 	HgjPairColumns filter_columns[HGJ_PIPE_JOINS];	/* and what it reads */

@@ -171,7 +171,7 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 	hgj_device_enter(d);
 	if (hgj_device_build(d, empty) && !*empty)
 	{
-		if (d->joins[0]->build.long_keys)
+		if (d->joins[0]->build->long_keys)
 			d->run_reason = HGJ_DEVICE_KEY;
 		hgj_device_start_programs(d);
 		if (!hgj_device_gave_up(d) && !write_rows(d, true))

@@ -12,7 +12,7 @@
  * Whatever goes wrong is kept as the reason why the host has to do it.
  *
  * The pipeline belongs to the HgjDevice: freed at the end, or, when the query
- * aborts, by a callback that comes before those of the joins.  No locks.
+ * aborts, by a callback.  It holds the build sides, whose tables it reads.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -91,6 +91,12 @@ hgj_device_release(HgjDevice *d)
 		d->engine->pipeline->destroy(d->pipeline);
 	}
 	d->pipeline = NULL;
+	for (int j = 0; j < HGJ_PIPE_JOINS; j++)
+	{
+		if (d->builds[j])
+			hgj_build_side_release(d->builds[j]);
+		d->builds[j] = NULL;
+	}
 }
 
 static void
@@ -99,10 +105,7 @@ release_on_reset(void *arg)
 	hgj_device_release(arg);
 }
 
-/*
- * Give device memory back when the context goes.  Callbacks run in the opposite
- * order: call after those of the joins, whose tables go later, are registered.
- */
+/* Give device memory back when the context goes. */
 void
 hgj_device_own(HgjDevice *d, MemoryContext context)
 {
@@ -221,7 +224,7 @@ hgj_device_build(HgjDevice *d, bool *empty)
 			*empty = true;
 			return true;
 		}
-		if (join->build.table == NULL)
+		if (join->build->table == NULL)
 			hgj_build_pass(join);
 		if (join->use.device_failed || join->use.engine != d->engine)
 		{
@@ -233,7 +236,7 @@ hgj_device_build(HgjDevice *d, bool *empty)
 			d->run_reason = HGJ_DEVICE_PASSES;
 			return false;
 		}
-		if (join->build.graph_rows == 0 && !join->semantics.fill_outer)
+		if (join->build->graph_rows == 0 && !join->semantics.fill_outer)
 		{
 			*empty = true;
 			return true;
@@ -259,16 +262,16 @@ note_range(HgjPipeRange *range, uint8 kind, int64 value)
 
 /* One portion of a build side's column out of the row store, densely. */
 static bool
-gather_payload(const HgjJoinState *join, const HgjDeviceColumn *column, uint32 first,
+gather_payload(const HgjBuildSide *build, const HgjDeviceColumn *column, uint32 first,
 			   uint32 n, char *values, uint64 *validity, HgjPipeRange *range)
 {
-	const HgjStoredColumn *stored = &join->build.rows.columns[column->column];
+	const HgjStoredColumn *stored = &build->rows.columns[column->column];
 	bool		nulls = false;
 
 	memset(validity, 0xFF, HGJ_PAYLOAD_ROWS / 8);
 	for (uint32 i = 0; i < n; i++)
 	{
-		const char *record = hgj_row_store_record(&join->build.rows, first + i);
+		const char *record = hgj_row_store_record(&build->rows, first + i);
 
 		if (stored->has_nulls && hgj_record_is_null(stored, record))
 		{
@@ -291,21 +294,21 @@ static void
 send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
 			char *values, uint64 *validity)
 {
-	const HgjJoinState *join = d->joins[column->join];
+	const HgjBuildSide *build = d->builds[column->join];
 
 	if (column->kind == HGJ_PIPE_F4 || column->kind == HGJ_PIPE_F8)
 		range = NULL;
-	if (join->build.rows.columns[column->column].nloose > 0)
+	if (build->rows.columns[column->column].nloose > 0)
 		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */
-	for (uint32 first = 0; first < join->build.total_rows && !hgj_device_gave_up(d);
+	for (uint32 first = 0; first < build->total_rows && !hgj_device_gave_up(d);
 		 first += HGJ_PAYLOAD_ROWS)
 	{
-		uint32		n = Min(join->build.total_rows - first, HGJ_PAYLOAD_ROWS);
+		uint32		n = Min(build->total_rows - first, HGJ_PAYLOAD_ROWS);
 		HgjError	err = {0};
 		bool		nulls;
 
 		CHECK_FOR_INTERRUPTS();
-		nulls = gather_payload(join, column, first, n, values, validity, range);
+		nulls = gather_payload(build, column, first, n, values, validity, range);
 		hgj_device_call(d, &err,
 						d->engine->pipeline->payload(d->pipeline, column->join,
 													 column->number, first, n, values,
@@ -348,7 +351,7 @@ set_memory_limit(HgjDevice *d)
 	{
 		HgjMemory	memory;
 
-		d->engine->memory(d->joins[j]->build.table, &memory);
+		d->engine->memory(d->builds[j]->table, &memory);
 		if (memory.current >= limit)
 			return false;
 		limit -= memory.current;
@@ -363,6 +366,8 @@ hgj_device_start(HgjDevice *d, uint64 expected)
 {
 	HgjError	err = {0};
 
+	for (int j = 0; j < d->njoins; j++)
+		d->builds[j] = hgj_build_side_hold(d->joins[j]->build);
 	if (!set_memory_limit(d))
 	{
 		d->run_reason = HGJ_DEVICE_MEMORY;
@@ -372,7 +377,7 @@ hgj_device_start(HgjDevice *d, uint64 expected)
 	d->spec.poll = hgj_poll_interrupts;
 	d->spec.poll_arg = &d->poll;
 	for (int j = 0; j < d->njoins; j++)
-		d->spec.joins[j].table = d->joins[j]->build.table;
+		d->spec.joins[j].table = d->builds[j]->table;
 	hgj_device_call(d, &err,
 					d->engine->pipeline->create(&d->spec, &d->pipeline, &err));
 	if (!hgj_device_gave_up(d))

@@ -1,0 +1,140 @@
+/*-------------------------------------------------------------------------
+ *
+ * build_side.c
+ *	  The build side of a join, apart from the node that has made it: the engine's
+ *	  table, and the rows behind its row ids.
+ *
+ * 1. A node makes an empty one, has columns stored as codes if anybody above wants
+ *	  that, lays the rows out, and fills it (join/build.c).
+ * 2. Whoever reads it holds a reference: the node, which probes it, and a pipeline
+ *	  of a device that has taken its table over.  Nothing in it points into a node.
+ *	  A probe is a cursor of one of them, to be gone before its reference is.
+ * 3. A node that is the only one to hold it may empty it, for the next pass or
+ *	  rescan; codes of dictionaries stay what they are.
+ * 4. With the last reference it goes.
+ *
+ * Memory: the engine's, malloc'd chunks of the row store, and a context of its own
+ * below the top one, since the last reference, and no node, decides how long it
+ * lives.  So everybody who holds one lets it go from a reset callback of the
+ * query's context when that aborts.  What is there, but for the engine's, counts in
+ * the account.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "build/build_side.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* An empty one, held by the caller. */
+HgjBuildSide *
+hgj_build_side_create(void)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext,
+												  "HashGraphJoin build side",
+												  ALLOCSET_SMALL_SIZES);
+	HgjBuildSide *side = MemoryContextAllocZero(context, sizeof(HgjBuildSide));
+
+	side->context = context;
+	side->references = 1;
+	return side;
+}
+
+/* One more holder. */
+HgjBuildSide *
+hgj_build_side_hold(HgjBuildSide *side)
+{
+	side->references++;
+	return side;
+}
+
+/* One holder less.  May be called while the query aborts. */
+void
+hgj_build_side_release(HgjBuildSide *side)
+{
+	Assert(side->references > 0);
+	if (--side->references > 0)
+		return;
+	side->references = 1;
+	hgj_build_side_free(side);
+	MemoryContextDelete(side->context);
+}
+
+/*
+ * Lay the rows out, once it is known which columns are codes.  With `share_records`
+ * nobody asks which of several equal rows it was.
+ */
+void
+hgj_build_side_lay_out(HgjBuildSide *side, const HgjColumn *columns, int ncols,
+					   double expected_rows, bool share_records)
+{
+	Size		limit = get_hash_memory_limit();
+
+	hgj_row_store_init(&side->rows, side->context, columns, ncols, expected_rows,
+					   limit, &side->account);
+	if (share_records)
+		hgj_share_records_init(&side->rows, limit);
+}
+
+/* The table goes, and its rows; values that were read ahead stay. */
+void
+hgj_build_side_clear(HgjBuildSide *side)
+{
+	Assert(side->references == 1);
+	if (side->table)
+		side->engine->table_destroy(side->table);
+	side->table = NULL;
+	hgj_row_store_clear(&side->rows);
+}
+
+/* The same, and all memory but the dictionaries'.  Safe at any time, and again. */
+void
+hgj_build_side_free(HgjBuildSide *side)
+{
+	hgj_build_side_clear(side);
+	hgj_row_store_free(&side->rows);
+}
+
+/*
+ * A dictionary for a column of values attlen long, before the rows are laid out.
+ * Each gets the same share of the memory that codes may take.
+ */
+HgjDictionary *
+hgj_build_side_encode(HgjBuildSide *side, Node *expr, Oid equality, int16 attlen)
+{
+	int			n = side->ndictionaries + 1;
+	HgjDictionary *dictionary = hgj_dictionary_create(side->context, expr, equality,
+													  attlen, &side->account);
+
+	side->dictionaries = side->dictionaries ?
+		repalloc(side->dictionaries, n * sizeof(HgjDictionary *)) :
+		MemoryContextAlloc(side->context, n * sizeof(HgjDictionary *));
+	side->dictionaries[n - 1] = dictionary;
+	side->ndictionaries = n;
+	for (int i = 0; i < n; i++)
+		hgj_dictionary_limit(side->dictionaries[i],
+							 get_hash_memory_limit() / HGJ_DICTIONARY_SHARE / n);
+	return dictionary;
+}
+
+/* Has a dictionary become full? */
+bool
+hgj_build_side_codes_are_full(const HgjBuildSide *side)
+{
+	for (int i = 0; i < side->ndictionaries; i++)
+		if (hgj_dictionary_is_full(side->dictionaries[i]))
+			return true;
+	return false;
+}
+
+/* Bytes of all dictionaries. */
+Size
+hgj_build_side_code_bytes(const HgjBuildSide *side)
+{
+	Size		bytes = 0;
+
+	for (int i = 0; i < side->ndictionaries; i++)
+		bytes += hgj_dictionary_bytes(side->dictionaries[i]);
+	return bytes;
+}

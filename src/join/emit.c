@@ -9,9 +9,10 @@
  * not copied: they lie in the batch's or the store's arena, which lives until
  * the node is asked for a row after the batch's last, or rescanned.
  *
- * 1. One by one: a pair's columns are written into the slot.
- * 2. In blocks, for matches that nothing is left to be done about: the columns of
- *	  a few dozen pairs are written row by row into arrays, one column after the
+ * 1. One by one, where an expression is to look at it: a row's columns are written
+ *	  into the slot.
+ * 2. In blocks, for rows that nothing is left to be done about: the columns of a
+ *	  few dozen rows are written row by row into arrays, one column after the
  *	  other.  To return a row, the slot is pointed at its part of the arrays; each
  *	  time a record of the next block is fetched into the caches, where it comes
  *	  while somebody is busy with the row.
@@ -165,10 +166,7 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	ExecStoreVirtualTuple(slot);
 }
 
-/*
- * Filter and project what hgj_fill_slot() has written.  NULL when the filter
- * rejects it.
- */
+/* What the node returns for the row in the slot; NULL: the filter rejects it. */
 TupleTableSlot *
 hgj_project(HgjJoinState *state)
 {
@@ -181,20 +179,11 @@ hgj_project(HgjJoinState *state)
 	if (state->rules.filter && !ExecQual(state->rules.filter, econtext))
 	{
 		InstrCountFiltered1(ps, 1);
-		ResetExprContext(econtext);
 		return NULL;
 	}
 	if (ps->ps_ProjInfo)
 		return ExecProject(ps->ps_ProjInfo);
 	return state->slots.slot;
-}
-
-/* Fill the slot for a pair, filter it and project it. */
-TupleTableSlot *
-hgj_emit(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
-{
-	hgj_fill_slot(state, outer_row, inner_row);
-	return hgj_project(state);
 }
 
 /* The block's column `at` of values and NULLs, row after row. */
@@ -311,27 +300,27 @@ make_block(HgjJoinState *state)
 	block->slot_isnull = slot->tts_isnull;
 }
 
-/* Step 2: the next pairs of the portion at hand.  False: there are no more. */
-bool
+/* Step 2: the next rows of the portion at hand, which has more; no block is left. */
+void
 hgj_block_fill(HgjJoinState *state)
 {
 	HgjRowBlock *block = &state->slots.block;
-	const uint32 *outer_rows = state->found.pairs.probe_rows + state->found.next_pair;
-	const uint32 *inner_rows = state->found.pairs.build_rows + state->found.next_pair;
-	uint32		left = state->found.pairs.n - state->found.next_pair;
+	HgjSlotOutput *slots = &state->slots;
+	const uint32 *inner_rows = slots->rows.inner_rows;
+	const uint32 *outer_rows = slots->rows.outer_rows;
+	uint32		left = slots->rows.n - slots->next_row;
 	const char *records[HGJ_BLOCK_ROWS];
-	bool		has_records = state->build->rows.stride > 0;
+	bool		has_records = inner_rows && state->build->rows.stride > 0;
 	uint32		n;
 
-	hgj_block_drop(state);
-	if (left == 0)
-		return false;
 	if (block->values == NULL)
 		make_block(state);
 	n = Min(left, block->capacity);
+	inner_rows += inner_rows ? slots->next_row : 0;
+	outer_rows += outer_rows ? slots->next_row : 0;
 	for (uint32 i = 0; has_records && i < n; i++)
 		records[i] = hgj_row_store_record(&state->build->rows, inner_rows[i]);
-	block->ahead = inner_rows + n;
+	block->ahead = has_records ? inner_rows + n : NULL;
 	block->nahead = has_records ? Min(left - n, n) : 0;
 
 	for (int t = 0; t < state->slots.ntargets; t++)
@@ -340,6 +329,12 @@ hgj_block_fill(HgjJoinState *state)
 		int			i = target->resno - 1;
 		BlockColumn to = {block->values + i, block->isnull + i, block->natts};
 
+		if (target->inner ? inner_rows == NULL : outer_rows == NULL)
+		{
+			for (uint32 r = 0; r < n; r++)
+				put_null(&to, r);
+			continue;
+		}
 		if (target->inner)
 			put_inner(&state->build->rows.columns[target->column], records, n, &to);
 		else
@@ -352,21 +347,5 @@ hgj_block_fill(HgjJoinState *state)
 			prefetch_values(n, &to);
 	}
 	block->n = n;
-	state->found.next_pair += n;
-	return true;
-}
-
-/* No row of the block is wanted any more; the slot has its own arrays again. */
-void
-hgj_block_drop(HgjJoinState *state)
-{
-	HgjRowBlock *block = &state->slots.block;
-
-	if (block->n > 0)
-	{
-		ExecClearTuple(state->slots.slot);
-		state->slots.slot->tts_values = block->slot_values;
-		state->slots.slot->tts_isnull = block->slot_isnull;
-	}
-	block->n = block->next = block->nahead = 0;
+	slots->next_row += n;
 }

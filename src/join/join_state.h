@@ -168,6 +168,7 @@ typedef struct HgjMatchRules
 	bool		always_recheck; /* whatever this pass's long_keys are */
 	ExprState  *match_qual;		/* opaque hash clauses, residual clauses, or
 								 * NULL */
+	bool		match_volatile; /* it must not be run for a row ahead */
 	HgjProgram *residual;		/* residual clauses that run before match_qual, */
 	HgjPairColumns residual_columns;	/* and what they read; or NULL */
 	uint32	   *residual_sel;	/* HGJ_PAIRS entries */
@@ -226,6 +227,7 @@ typedef struct HgjFound
 	uint8	   *matched;		/* per outer row of the batch; NULL = unused */
 	uint32		matched_capacity;
 	uint32		next_outer;		/* UNMATCHED_OUTER's cursor */
+	HgjBuffer	unmatched_rows; /* its 4-byte row numbers */
 	uint32		unmatched_cursor;	/* the engine's */
 	bool		unmatched_end;
 	HgjMatchBits outer_bits;	/* between passes, if the join type needs them */
@@ -241,9 +243,20 @@ typedef struct HgjRowGoal
 	bool		single_rows;	/* careful, and the parent's keys can, too */
 } HgjRowGoal;
 
+/* Rows to be returned (portion.c): n of each side that is not missing. */
+typedef struct HgjPortion
+{
+	uint32	   *outer_rows;		/* of the outer batch, or NULL */
+	uint32	   *inner_rows;		/* of the row store, or NULL */
+	uint32		n;
+	bool		in_slot;		/* it is one, and stands in the scan slot */
+} HgjPortion;
+
 /* Rows that leave in slots (emit.c). */
 typedef struct HgjSlotOutput
 {
+	HgjPortion	rows;			/* the portion at hand, */
+	uint32		next_row;		/* and those that are in no block yet */
 	int			ntargets;		/* columns of the slot that is filled */
 	HgjTarget  *targets;
 	TupleTableSlot *slot;		/* the scan slot, or the result slot ... */
@@ -280,6 +293,7 @@ typedef struct HgjJoinState
 	HgjSlotOutput slots;
 	struct HgjOutput *output;	/* our rows leave in batches (output.c); NULL:
 								 * in slots */
+	bool		output_started; /* its programs have this execution's parameters */
 
 	MemoryContext context;		/* es_query_cxt */
 	HgjRunStats stats;
@@ -331,26 +345,8 @@ extern void hgj_prepare(HgjJoinState *state);
 extern void hgj_advance(HgjJoinState *state);
 extern bool hgj_worth_peeking(const HgjJoinState *state);
 
-/* The next row of the block at hand goes into the slot, without a projection. */
-static inline void
-hgj_block_row(HgjJoinState *state)
-{
-	HgjRowBlock *block = &state->slots.block;
-	TupleTableSlot *slot = state->slots.slot;
-	Size		at = (Size) block->next * block->natts;
-
-	if (block->next < block->nahead)
-		__builtin_prefetch(hgj_row_store_record(&state->build->rows,
-												block->ahead[block->next]),
-						   0, 2);
-	block->next++;
-	if (TTS_SHOULDFREE(slot))
-		ExecClearTuple(slot);
-	slot->tts_values = block->values + at;
-	slot->tts_isnull = block->isnull + at;
-	slot->tts_nvalid = block->natts;
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
-}
+/* portion.c */
+extern bool hgj_next_portion(HgjJoinState *state, HgjPortion *rows);
 
 /* setup.c */
 extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
@@ -453,7 +449,6 @@ extern void hgj_rescan_uncounted(HgjJoinState *state);
 extern void hgj_rescan_inner_uncounted(HgjJoinState *state);
 
 /* output.c, besides output.h */
-extern void hgj_output_rescan(HgjJoinState *join);
 extern HgjBatch *hgj_output_batch(HgjJoinState *state, const uint32 *outer_rows,
 								  const uint32 *inner_rows, uint32 n);
 extern const HgjPairColumn *hgj_output_column(const HgjJoinState *join,
@@ -476,13 +471,24 @@ extern void hgj_text_recheck(HgjJoinState *state);
 /* emit.c */
 extern void hgj_use_scan_slot(HgjJoinState *state);
 extern void hgj_choose_slot(HgjJoinState *state, List *targetlist);
-extern TupleTableSlot *hgj_emit(HgjJoinState *state, uint32 outer_row,
-								uint32 inner_row);
 extern void hgj_fill_slot(HgjJoinState *state, uint32 outer_row,
 						  uint32 inner_row);
 extern TupleTableSlot *hgj_project(HgjJoinState *state);
-extern bool hgj_block_fill(HgjJoinState *state);
-extern void hgj_block_drop(HgjJoinState *state);
+extern void hgj_block_fill(HgjJoinState *state);
+
+/* No row of the block is wanted any more; the slot has its own arrays again. */
+static inline void
+hgj_block_drop(HgjJoinState *state)
+{
+	HgjRowBlock *block = &state->slots.block;
+
+	if (block->n == 0)
+		return;
+	ExecClearTuple(state->slots.slot);
+	state->slots.slot->tts_values = block->slot_values;
+	state->slots.slot->tts_isnull = block->slot_isnull;
+	block->n = block->next = block->nahead = 0;
+}
 
 /* explain.c */
 extern void hgj_show_removed(const char *label, const PlanState *ps,

@@ -3,12 +3,12 @@
  * node.c
  *	  The HashGraphJoin node: callbacks of a CustomScan, and rows as slots.
  *
- * 1. Where the phase of the join (phases.c) returns rows, return the next one:
- *	  of matches, those that a block of them has ready, or confirmed one by one;
- *	  of outer and inner rows without a match.
- * 2. Else, or where it has no more, go on to the next phase.
+ * 1. Take a portion of the join's rows (portion.c).
+ * 2. Return them one by one, if they pass the filter: from a block of them that lies
+ *	  ready (emit.c), or one that stands in the scan slot already, because it had to
+ *	  be confirmed there.
  *
- * output.c does the same a batch at a time, for a join or an aggregation of ours.
+ * output.c makes batches of the portions, for a join or an aggregation of ours.
  *
  * Memory: the state and its arrays live in the query's context.  The build side is
  * an object of its own, which EndCustomScan lets go, with what else is malloc'd, or,
@@ -25,9 +25,6 @@
 #include "join/tally.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
-
-/* How many matches ahead a record of the row store is prefetched. */
-#define HGJ_PREFETCH_PAIRS	8
 
 static Node *create_state(CustomScan *cscan);
 static void begin_join(CustomScanState *node, EState *estate, int eflags);
@@ -106,128 +103,76 @@ end_join(CustomScanState *node)
 	ExecEndNode(state->inner_ps);
 }
 
-/* The next row to return of matches that need no more confirmation, or NULL. */
-static TupleTableSlot *
-next_of_block(HgjJoinState *state)
+/* The next row of the block at hand goes into the slot, without a projection. */
+static inline void
+hgj_block_row(HgjJoinState *state)
 {
-	while (state->slots.block.next < state->slots.block.n || hgj_block_fill(state))
-	{
-		TupleTableSlot *slot;
+	HgjRowBlock *block = &state->slots.block;
+	TupleTableSlot *slot = state->slots.slot;
+	Size		at = (Size) block->next * block->natts;
 
-		hgj_block_row(state);
-		slot = hgj_project(state);
-		if (slot)
-			return slot;
-		CHECK_FOR_INTERRUPTS();
-	}
-	return NULL;
+	if (block->next < block->nahead)
+		__builtin_prefetch(hgj_row_store_record(&state->build->rows,
+												block->ahead[block->next]),
+						   0, 2);
+	block->next++;
+	if (TTS_SHOULDFREE(slot))
+		ExecClearTuple(slot);
+	slot->tts_values = block->values + at;
+	slot->tts_isnull = block->isnull + at;
+	slot->tts_nvalid = block->natts;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 }
 
-/* The next row to return of the portion of matches at hand, or NULL. */
-static TupleTableSlot *
-next_match(HgjJoinState *state)
+/* The next row into the slot; false: there are no more. */
+static bool
+next_row(HgjJoinState *state)
 {
-	HgjMatches *pairs = &state->found.pairs;
+	HgjSlotOutput *slots = &state->slots;
 
-	if (!hgj_confirms(state))
-		return state->semantics.emit_matches ? next_of_block(state) : NULL;
-
-	while (state->found.next_pair < pairs->n)
+	if (slots->block.next == slots->block.n)
 	{
-		uint32		p = state->found.next_pair++;
-		uint32		outer_row = pairs->probe_rows[p];
-		uint32		inner_row = pairs->build_rows[p];
-		TupleTableSlot *slot;
-
-		if (state->build->rows.stride > 0 && p + HGJ_PREFETCH_PAIRS < pairs->n)
-			__builtin_prefetch(hgj_row_store_record(&state->build->rows,
-													pairs->build_rows[p + HGJ_PREFETCH_PAIRS]),
-							   0, 2);
-		CHECK_FOR_INTERRUPTS();
-		if (!hgj_confirm_match(state, outer_row, inner_row))
-			continue;
-		if (!state->semantics.emit_matches)
+		hgj_block_drop(state);
+		if (slots->next_row == slots->rows.n)
 		{
-			ResetExprContext(state->css.ss.ps.ps_ExprContext);
-			continue;
+			if (!hgj_next_portion(state, &slots->rows))
+				return false;
+			slots->next_row = 0;
 		}
-		if (!state->rules.match_qual)
-			hgj_fill_slot(state, outer_row, inner_row);
-		slot = hgj_project(state);
-		if (slot)
-			return slot;
+		if (slots->rows.in_slot)
+		{
+			slots->next_row = 1;
+			return true;
+		}
+		hgj_block_fill(state);
 	}
-	return NULL;
-}
-
-/* The next outer row of the batch that has no match at all, or NULL. */
-static TupleTableSlot *
-next_unmatched_outer(HgjJoinState *state)
-{
-	if (!state->semantics.fill_outer || !state->passes.last_pass)
-		return NULL;
-	while (state->found.next_outer < hgj_batch_nlive(state->probing.outer_batch))
-	{
-		uint32		row = hgj_batch_live_row(state->probing.outer_batch,
-											 state->found.next_outer++);
-		TupleTableSlot *slot;
-
-		if (state->found.matched[row])
-			continue;
-		slot = hgj_emit(state, row, HGJ_NO_ROW);
-		if (slot)
-			return slot;
-	}
-	return NULL;
-}
-
-/* The next inner row of the pass that has no match, or NULL. */
-static TupleTableSlot *
-next_unmatched_inner(HgjJoinState *state)
-{
-	if (!state->semantics.fill_inner)
-		return NULL;
-	while (state->found.next_pair < state->found.pairs.n || hgj_next_unmatched(state))
-	{
-		uint32		row = state->found.pairs.build_rows[state->found.next_pair++];
-		TupleTableSlot *slot;
-
-		CHECK_FOR_INTERRUPTS();
-		slot = hgj_emit(state, HGJ_NO_ROW, row);
-		if (slot)
-			return slot;
-	}
-	return NULL;
+	hgj_block_row(state);
+	return true;
 }
 
 static TupleTableSlot *
 exec_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
-	TupleTableSlot *slot = NULL;
+	HgjSlotOutput *slots = &state->slots;
+	TupleTableSlot *slot;
 
-	if (state->slots.direct && state->slots.block.next < state->slots.block.n)
+	if (slots->direct && slots->block.next < slots->block.n)
 	{
 		hgj_block_row(state);
 		state->emitted++;
-		return state->slots.slot;
+		return slots->slot;
 	}
-	ResetExprContext(node->ss.ps.ps_ExprContext);
-	while (state->phase != HGJ_PHASE_DONE)
+	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (state->phase == HGJ_PHASE_MATCHES)
-			slot = next_match(state);
-		else if (state->phase == HGJ_PHASE_UNMATCHED_OUTER)
-			slot = next_unmatched_outer(state);
-		else if (state->phase == HGJ_PHASE_UNMATCHED_INNER)
-			slot = next_unmatched_inner(state);
-		if (slot)
-		{
-			state->emitted++;
-			return slot;
-		}
-		hgj_advance(state);
+		ResetExprContext(node->ss.ps.ps_ExprContext);
+		if (!next_row(state))
+			return NULL;
+		slot = hgj_project(state);
+		if (slot == NULL)
+			continue;
+		state->emitted++;
+		return slot;
 	}
-	return NULL;
 }

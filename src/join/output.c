@@ -4,11 +4,7 @@
  *	  The result of a HashGraphJoin in batches: what a parent that is one of our
  *	  own nodes takes instead of slots.
  *
- * The state machine is phases.c's; here a phase that returns rows returns all of
- * its portion at once.
- *
- * 1. Confirm the portion's candidates, and filter them, where the join has
- *	  clauses that are evaluated row by row; what is left are pairs.
+ * 1. Take a portion of the join's rows (portion.c), all at once.
  * 2. If every outer row is in one pair at most, and enough of them are in one,
  *	  the batch is the outer batch itself: its vectors, not copied, with the
  *	  matched positions as the live ones, and the inner columns put in place.
@@ -17,9 +13,6 @@
  * 3. Columns of the target list that are expressions are computed by a program
  *	  (program.c) or, where that cannot be, by ExecEvalExpr() row by row; the
  *	  batch is dense then.
- * 4. Unmatched outer rows, and unmatched inner ones, make batches of their own.
- * 5. Where one of these expressions may raise an error, and not all rows may be
- *	  wanted (demand.h), a batch is a single row.
  *
  * Memory: the query's context; values that expressions make live in the node's
  * per-tuple context, which is reset when the next batch is asked for.  No
@@ -54,10 +47,8 @@ typedef struct HgjOutput
 	HgjColumn  *columns;
 	HgjOutColumn *out;
 	bool		expressions;	/* there is one: batches are dense */
-	bool		started;		/* programs have this execution's parameters */
 	HgjPairColumns pairs;		/* what is returned, or read by programs */
 	HgjBatch   *batch;
-	HgjBuffer	rows;			/* 4-byte row numbers: unmatched outer rows */
 } HgjOutput;
 
 /* Column resno of the target list. */
@@ -263,199 +254,31 @@ hgj_output_batch(HgjJoinState *state, const uint32 *outer_rows,
 	return batch;
 }
 
-/* Those of n pairs that pass the filter; either side may be missing. */
-static uint32
-filter_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
-			 uint32 n)
-{
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	uint32		kept = 0;
-
-	if (state->rules.filter == NULL)
-		return n;
-	for (uint32 i = 0; i < n; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(econtext);
-		hgj_fill_slot(state, outer_rows ? outer_rows[i] : HGJ_NO_ROW,
-					  inner_rows ? inner_rows[i] : HGJ_NO_ROW);
-		econtext->ecxt_scantuple = state->slots.slot;
-		if (!ExecQual(state->rules.filter, econtext))
-			continue;
-		if (outer_rows)
-			outer_rows[kept] = outer_rows[i];
-		if (inner_rows)
-			inner_rows[kept] = inner_rows[i];
-		kept++;
-	}
-	InstrCountFiltered1(&state->css.ss.ps, n - kept);
-	return kept;
-}
-
-/*
- * How many of n rows to take at once: one, where others may raise an error.
- * counted: if residual.c has let them come one at a time, it has counted them.
- */
-static inline uint32
-rows_at_once(HgjJoinState *state, uint32 n, bool counted)
-{
-	if (!hgj_single_rows(state) || n == 0)
-		return n;
-	state->stats.joined_singly += !counted || state->rules.residual == NULL ||
-		!hgj_program_raises_at_once(state->rules.residual);
-	return 1;
-}
-
-/* Those of n candidates that match, in front. */
-static uint32
-confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
-			  uint32 n)
-{
-	uint32		confirmed = 0;
-
-	if (!hgj_confirms(state))
-		return n;
-	for (uint32 i = 0; i < n; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!hgj_confirm_match(state, outer_rows[i], inner_rows[i]))
-			continue;
-		if (state->rules.match_qual)
-			ResetExprContext(state->css.ss.ps.ps_ExprContext);
-		outer_rows[confirmed] = outer_rows[i];
-		inner_rows[confirmed++] = inner_rows[i];
-	}
-	return confirmed;
-}
-
-/* Phase MATCHES: what counts of the portion of candidates, or NULL. */
-static HgjBatch *
-matches_batch(HgjJoinState *state)
-{
-	HgjMatches *pairs = &state->found.pairs;
-
-	while (state->found.next_pair < pairs->n)
-	{
-		uint32	   *outer_rows = pairs->probe_rows + state->found.next_pair;
-		uint32	   *inner_rows = pairs->build_rows + state->found.next_pair;
-		uint32		n = rows_at_once(state, pairs->n - state->found.next_pair, true);
-
-		state->found.next_pair += n;
-		n = confirm_pairs(state, outer_rows, inner_rows, n);
-		if (!state->semantics.emit_matches)
-			continue;
-		n = filter_pairs(state, outer_rows, inner_rows, n);
-		if (n > 0)
-			return hgj_output_batch(state, outer_rows, inner_rows, n);
-	}
-	return NULL;
-}
-
-/* Phase UNMATCHED_OUTER: the rest of the outer batch, or NULL. */
-static HgjBatch *
-unmatched_outer_batch(HgjJoinState *state)
-{
-	HgjBatch   *outer = state->probing.outer_batch;
-	uint32		nlive = hgj_batch_nlive(outer);
-	uint32	   *rows;
-
-	if (!state->semantics.fill_outer || !state->passes.last_pass ||
-		state->found.next_outer >= nlive)
-		return NULL;
-
-	hgj_buffer_reserve(state->context, &state->output->rows, sizeof(uint32),
-					   nlive);
-	rows = state->output->rows.vector.values;
-	while (state->found.next_outer < nlive)
-	{
-		uint32		end = state->found.next_outer +
-			rows_at_once(state, nlive - state->found.next_outer, false);
-		uint32		n = 0;
-
-		for (uint32 i = state->found.next_outer; i < end; i++)
-		{
-			uint32		row = hgj_batch_live_row(outer, i);
-
-			rows[n] = row;
-			n += !state->found.matched[row];
-		}
-		state->found.next_outer = end;
-		n = filter_pairs(state, rows, NULL, n);
-		if (n > 0)
-			return hgj_output_batch(state, rows, NULL, n);
-	}
-	return NULL;
-}
-
-/* Phase UNMATCHED_INNER: the next portion, or NULL. */
-static HgjBatch *
-unmatched_inner_batch(HgjJoinState *state)
-{
-	HgjMatches *pairs = &state->found.pairs;
-
-	if (!state->semantics.fill_inner)
-		return NULL;
-	while (state->found.next_pair < pairs->n || hgj_next_unmatched(state))
-	{
-		uint32	   *rows = pairs->build_rows + state->found.next_pair;
-		uint32		n = rows_at_once(state, pairs->n - state->found.next_pair, false);
-
-		CHECK_FOR_INTERRUPTS();
-		state->found.next_pair += n;
-		n = filter_pairs(state, NULL, rows, n);
-		if (n > 0)
-			return hgj_output_batch(state, NULL, rows, n);
-	}
-	return NULL;
-}
-
 /* Give the programs the parameters of this execution. */
 static void
 start_programs(HgjJoinState *state)
 {
 	HgjOutput  *output = state->output;
 
-	if (output->started)
+	if (state->output_started)
 		return;
 	for (int c = 0; c < output->ncols; c++)
 		if (output->out[c].program)
 			hgj_program_start(output->out[c].program,
 							  state->css.ss.ps.ps_ExprContext);
-	output->started = true;
-}
-
-/* The node is rescanned: parameters may have changed. */
-void
-hgj_output_rescan(HgjJoinState *join)
-{
-	if (join->output)
-		join->output->started = false;
+	state->output_started = true;
 }
 
 static HgjBatch *
 next_batch(HgjJoinState *state)
 {
-	start_programs(state);
-	while (state->phase != HGJ_PHASE_DONE)
-	{
-		HgjBatch   *batch = NULL;
+	HgjPortion	rows;
 
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(state->css.ss.ps.ps_ExprContext);
-		if (state->phase == HGJ_PHASE_MATCHES)
-			batch = matches_batch(state);
-		else if (state->phase == HGJ_PHASE_UNMATCHED_OUTER)
-			batch = unmatched_outer_batch(state);
-		else if (state->phase == HGJ_PHASE_UNMATCHED_INNER)
-			batch = unmatched_inner_batch(state);
-		if (batch)
-		{
-			state->emitted++;
-			return batch;
-		}
-		hgj_advance(state);
-	}
-	return NULL;
+	start_programs(state);
+	if (!hgj_next_portion(state, &rows))
+		return NULL;
+	state->emitted++;
+	return hgj_output_batch(state, rows.outer_rows, rows.inner_rows, rows.n);
 }
 
 /* See output.h; does what ExecProcNode() does around a node, too. */

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * phases.c
- *	  The phases of a join: what comes next, whoever takes the rows (node.c as
- *	  slots, output.c in batches).
+ *	  The phases of a join: what comes next, whoever takes the rows (portion.c).
  *
  *	START		an outer side found empty, or an empty build side, may end the
  *				join here; build the first pass (build.c)
@@ -71,8 +70,9 @@ hgj_rescan(CustomScanState *node)
 
 	hgj_row_prober->stop(state);
 	hgj_block_drop(state);
+	state->slots.rows.n = state->slots.next_row = 0;
 	ExecClearTuple(state->slots.slot);
-	hgj_output_rescan(state);
+	state->output_started = false;
 	if (node->ss.ps.chgParam != NULL)
 	{
 		UpdateChangedParamSet(state->outer_ps, node->ss.ps.chgParam);

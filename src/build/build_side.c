@@ -17,13 +17,15 @@
  * below the top one, since the last reference, and no node, decides how long it
  * lives.  So everybody who holds one lets it go from a reset callback of the
  * query's context when that aborts.  What is there, but for the engine's, counts in
- * the account.  No locks.
+ * the account.  Files belong to the resource owner; the node closes those that are
+ * left before it lets the build side go, but not when the query aborts.  No locks.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "build/build_side.h"
+#include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -88,12 +90,62 @@ hgj_build_side_clear(HgjBuildSide *side)
 	hgj_row_store_clear(&side->rows);
 }
 
-/* The same, and all memory but the dictionaries'.  Safe at any time, and again. */
+/*
+ * The same, and all memory but the dictionaries' and that of files, which stay.
+ * Safe at any time, and again.
+ */
 void
 hgj_build_side_free(HgjBuildSide *side)
 {
 	hgj_build_side_clear(side);
 	hgj_row_store_free(&side->rows);
+	if (side->spilled)
+		hgj_spill_filter_free(&side->spilled->filter);
+}
+
+/* Memory does not hold it: get ready for files, once. */
+void
+hgj_build_side_spill(HgjBuildSide *side, const HgjColumn *columns, int ncols,
+					 uint32 nwords)
+{
+	Size		bytes = mul_size(ncols, sizeof(HgjColumn));
+	HgjSpilledBuild *spilled = MemoryContextAllocZero(side->context,
+													  sizeof(HgjSpilledBuild));
+
+	Assert(side->spilled == NULL);
+	spilled->start = pg_prng_uint64(&pg_global_prng_state);
+	spilled->mul = pg_prng_uint64(&pg_global_prng_state) | 1;
+	spilled->end_mul = pg_prng_uint64(&pg_global_prng_state) | 1;
+	spilled->columns = MemoryContextAlloc(side->context, Max(bytes, 1));
+	memcpy(spilled->columns, columns, bytes);
+	hgj_spill_layout(&spilled->layout, side->context, spilled->columns, ncols,
+					 nwords);
+	side->spilled = spilled;
+}
+
+static void
+drop_runs(HgjSpillRun **runs)
+{
+	if (*runs == NULL)
+		return;
+	hgj_spill_file_release((*runs)[0].file);
+	pfree(*runs);
+	*runs = NULL;
+}
+
+/* The partitions at hand are nobody's but of those who have units of them. */
+void
+hgj_build_side_drop_split(HgjBuildSide *side)
+{
+	drop_runs(&side->spilled->runs);
+}
+
+/* What was kept for rescans is not wanted. */
+void
+hgj_build_side_drop_kept(HgjBuildSide *side)
+{
+	drop_runs(&side->spilled->kept.rows);
+	drop_runs(&side->spilled->kept.inner_runs);
 }
 
 /*

@@ -15,6 +15,46 @@
 #include "base/poll.h"
 #include "columns/row_store.h"
 #include "engine/engine.h"
+#include "spill/partition_file.h"
+#include "spill/spill_filter.h"
+
+/* How what does not fit into memory is split. */
+typedef struct HgjSplit
+{
+	int			used_bits;
+	int			npartitions;
+	Size		block_bytes;
+	double		row_bytes;		/* of memory, per row of the build side */
+	Size		unit_bytes;		/* of memory, that partitions may fill */
+	double		unit_rows;		/* that fit into device memory; 0 = any number */
+} HgjSplit;
+
+/* What a rescan needs of the first unit's build side (partition_keep.c). */
+typedef struct HgjKept
+{
+	Size		limit;			/* of memory, when it was made */
+	HgjSpillRun *rows;			/* one run: those of the table in memory; NULL:
+								 * nothing is kept */
+	HgjSplit	split;
+	HgjSpillRun *inner_runs;	/* the partitions */
+	HgjSpillFilter filter;		/* whose words are in the file of `rows`, */
+	uint64		filter_at;		/* here */
+} HgjKept;
+
+/* What of a build side memory does not hold (join/partition.c). */
+typedef struct HgjSpilledBuild
+{
+	uint64		start;			/* of the hash that chooses a partition, */
+	uint64		mul;			/* which is seeded, */
+	uint64		end_mul;		/* and not the graph's */
+	HgjColumn  *columns;
+	HgjSpillLayout layout;
+	HgjSpillRoom room;			/* of memory, for blocks that need no file */
+	HgjSplit	split;			/* the one at hand */
+	HgjSpillRun *runs;			/* its partitions; NULL: there is no split */
+	HgjSpillFilter filter;
+	HgjKept		kept;
+} HgjSpilledBuild;
 
 /* The part of the memory limit that dictionaries, which outlive passes, may take. */
 #define HGJ_DICTIONARY_SHARE	4
@@ -30,6 +70,7 @@ typedef struct HgjBuildSide
 	HgjRowStore rows;
 	int			ndictionaries;	/* of columns of the rows */
 	HgjDictionary **dictionaries;
+	HgjSpilledBuild *spilled;	/* NULL: there never was any */
 	bool		long_keys;		/* the table has a text key that is a hash */
 	uint32		total_rows;		/* row ids */
 	uint64		graph_rows;		/* those that have an entry */
@@ -41,6 +82,10 @@ extern void hgj_build_side_release(HgjBuildSide *side);
 extern void hgj_build_side_lay_out(HgjBuildSide *side, const HgjColumn *columns,
 								   int ncols, double expected_rows,
 								   bool share_records);
+extern void hgj_build_side_spill(HgjBuildSide *side, const HgjColumn *columns,
+								 int ncols, uint32 nwords);
+extern void hgj_build_side_drop_split(HgjBuildSide *side);
+extern void hgj_build_side_drop_kept(HgjBuildSide *side);
 extern void hgj_build_side_clear(HgjBuildSide *side);
 extern void hgj_build_side_free(HgjBuildSide *side);
 extern HgjDictionary *hgj_build_side_encode(HgjBuildSide *side, Node *expr,

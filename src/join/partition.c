@@ -11,7 +11,7 @@
  *	  are the part that stays in memory.  If there are more, the rest is split
  *	  by bits of a hash of the key words, seeded and unlike the graph's, and
  *	  goes to a temporary file (partition_file.c).
- * 2. A Bloom filter is told of every row that goes there (partition_filter.c).
+ * 2. A Bloom filter is told of every row that goes there (spill_filter.c).
  * 3. The table of the rows in memory is built and probed with all outer rows of
  *	  the unit.  Those that may match a row on file wait, too, in the same
  *	  partitions: an outer row is done when it needs no second match, when a
@@ -103,7 +103,7 @@ double
 hgj_unit_rows(const HgjJoinState *state)
 {
 	if (hgj_restoring(state))
-		return (double) state->passes.partitions->kept.rows[0].rows;
+		return (double) state->build->spilled->kept.rows[0].rows;
 	if (hgj_in_unit(state))
 		return (double) state->passes.partitions->unit->rows[HGJ_INNER_SIDE];
 	return state->inner_ps->plan->plan_rows;
@@ -171,8 +171,9 @@ add_unit(HgjJoinState *state, const HgjSpillRun *outer_runs,
 		 const int *members, int nmembers)
 {
 	HgjPartitions *parts = state->passes.partitions;
+	const HgjSpilledBuild *spilled = state->build->spilled;
 	HgjUnit    *unit = MemoryContextAllocZero(state->context, sizeof(HgjUnit));
-	const HgjSpillRun *runs[2] = {outer_runs, parts->inner_runs};
+	const HgjSpillRun *runs[2] = {outer_runs, spilled->runs};
 
 	for (int side = 0; side < 2; side++)
 	{
@@ -188,7 +189,7 @@ add_unit(HgjJoinState *state, const HgjSpillRun *outer_runs,
 			unit->rows[side] += unit->runs[side][i].rows;
 		}
 	}
-	unit->used_bits = parts->split.used_bits;
+	unit->used_bits = spilled->split.used_bits;
 	unit->next = parts->pending;
 	parts->pending = unit;
 }
@@ -197,24 +198,24 @@ add_unit(HgjJoinState *state, const HgjSpillRun *outer_runs,
 static void
 make_units(HgjJoinState *state, const HgjSpillRun *outer_runs)
 {
-	HgjPartitions *parts = state->passes.partitions;
+	const HgjSpilledBuild *spilled = state->build->spilled;
 	int			members[HGJ_MOST_PARTITIONS];
 	int			nmembers = 0;
 	double		bytes = 0;
 	double		rows = 0;
 
-	for (int p = 0; p < parts->split.npartitions; p++)
+	for (int p = 0; p < spilled->split.npartitions; p++)
 	{
-		const HgjSpillRun *inner = &parts->inner_runs[p];
+		const HgjSpillRun *inner = &spilled->runs[p];
 		uint64		outer_rows = outer_runs ? outer_runs[p].rows : 0;
-		double		these = inner->rows * parts->split.row_bytes + inner->value_bytes;
+		double		these = inner->rows * spilled->split.row_bytes + inner->value_bytes;
 
 		if ((inner->rows == 0 || !state->semantics.fill_inner) &&
 			(outer_rows == 0 || (inner->rows == 0 && !state->semantics.fill_outer)))
 			continue;			/* nothing can come out of it */
 		if (nmembers > 0 &&
-			(bytes + these > parts->split.unit_bytes ||
-			 (parts->split.unit_rows > 0 && rows + inner->rows > parts->split.unit_rows) ||
+			(bytes + these > spilled->split.unit_bytes ||
+			 (spilled->split.unit_rows > 0 && rows + inner->rows > spilled->split.unit_rows) ||
 			 (hgj_chunk_rows > 0 && rows + inner->rows > hgj_chunk_rows)))
 		{
 			add_unit(state, outer_runs, members, nmembers);
@@ -234,6 +235,7 @@ void
 hgj_split_end(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->passes.partitions;
+	HgjSpilledBuild *spilled = state->build->spilled;
 	HgjSpillRun *outer_runs = NULL;
 
 	if (parts->writer.file)
@@ -241,14 +243,12 @@ hgj_split_end(HgjJoinState *state)
 		outer_runs = hgj_spill_close(&parts->writer);
 		state->stats.spilled_outer += outer_runs[0].file->end;
 	}
-	state->stats.held_bytes = Max(state->stats.held_bytes, parts->room.bytes);
+	state->stats.held_bytes = Max(state->stats.held_bytes, spilled->room.bytes);
 	make_units(state, outer_runs);
 	if (hgj_in_unit(state) || parts->pending)
 	{
-		hgj_spill_filter_free(&parts->filter);
-		hgj_spill_file_release(parts->inner_runs[0].file);
-		pfree(parts->inner_runs);
-		parts->inner_runs = NULL;
+		hgj_spill_filter_free(&spilled->filter);
+		hgj_build_side_drop_split(state->build);
 	}
 	/* else the table stays, and a rescan may use both (partition_keep.c) */
 	if (outer_runs)
@@ -287,7 +287,7 @@ hgj_next_unit(HgjJoinState *state)
 	parts->pending = parts->unit->next;
 	for (int side = 0; side < 2; side++)
 		hgj_spill_read_runs(&parts->readers[side], state->context,
-							&state->build->account, &parts->layouts[side], parts->unit->runs[side],
+							&state->build->account, parts->layouts[side], parts->unit->runs[side],
 							parts->unit->nruns[side]);
 	hgj_batch_borrow(state->probing.outer_batch, false);
 	hgj_match_bits_reset(state);
@@ -343,9 +343,7 @@ hgj_reread_unit(HgjJoinState *state)
 
 	if (state->passes.splitting)
 	{
-		hgj_spill_file_release(parts->inner_runs[0].file);
-		pfree(parts->inner_runs);
-		parts->inner_runs = NULL;
+		hgj_build_side_drop_split(state->build);
 		hgj_partitions_free_memory(state);
 		state->passes.splitting = false;
 	}
@@ -391,12 +389,7 @@ hgj_partitions_release_units(HgjJoinState *state)
 	HgjUnit    *unit;
 
 	hgj_partition_drop_writer(parts);
-	if (parts->inner_runs)
-	{
-		hgj_spill_file_release(parts->inner_runs[0].file);
-		pfree(parts->inner_runs);
-		parts->inner_runs = NULL;
-	}
+	hgj_build_side_drop_split(state->build);
 	if (parts->unit)
 		release_unit(parts->unit);
 	parts->unit = NULL;
@@ -428,5 +421,5 @@ hgj_partitions_free_memory(HgjJoinState *state)
 	if (state->passes.partitions == NULL)
 		return;
 	hgj_spill_free_blocks(&state->passes.partitions->writer);
-	hgj_spill_filter_free(&state->passes.partitions->filter);
+	hgj_spill_filter_free(&state->build->spilled->filter);
 }

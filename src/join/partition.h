@@ -38,63 +38,16 @@ typedef struct HgjUnit
 	int			used_bits;		/* of the hash: equal in each partition */
 } HgjUnit;
 
-/* A filter of the rows that wait: is there one of that hash? */
-typedef struct HgjSpillFilter
-{
-	uint64	   *words;			/* hgj_mem_alloc'd; NULL: everything may be */
-	Size		bytes;			/* of memory, which counts in: */
-	HgjAccount *account;
-	Size		nwords;
-	int			folds;			/* that the number of words allows */
-	uint64		rows;			/* that it was told of */
-	uint32		tested;			/* in the window at hand */
-	uint32		rejected;
-	uint32		pause;			/* rows that are not asked about meanwhile */
-} HgjSpillFilter;
-
-/* How what does not fit into memory is split. */
-typedef struct HgjSplit
-{
-	int			used_bits;
-	int			npartitions;
-	Size		block_bytes;
-	double		row_bytes;		/* of memory, per row of the build side */
-	Size		unit_bytes;		/* of memory, that partitions may fill */
-	double		unit_rows;		/* that fit into device memory; 0 = any number */
-} HgjSplit;
-
-/* What a rescan needs of the first unit's build side (partition_keep.c). */
-typedef struct HgjKept
-{
-	Size		limit;			/* of memory, when it was made */
-	HgjSpillRun *rows;			/* one run: those of the table in memory; NULL:
-								 * nothing is kept */
-	HgjSplit	split;
-	HgjSpillRun *inner_runs;	/* the partitions */
-	HgjSpillFilter filter;		/* whose words are in the file of `rows`, */
-	uint64		filter_at;		/* here */
-} HgjKept;
-
 typedef struct HgjPartitions
 {
-	uint64		start;			/* of the hash, */
-	uint64		mul;			/* which is seeded, */
-	uint64		end_mul;		/* and not the graph's */
-	HgjSpillLayout layouts[2];
+	HgjSpillLayout *layouts[2];	/* the inner side's is the build side's */
 	HgjSpillReader readers[2];
 	HgjUnit    *pending;		/* to be joined, the next one first */
 	HgjUnit    *unit;			/* being joined; NULL: the children's rows */
 
 	bool		rescans_expected;	/* by the plan */
-	HgjKept		kept;
-	bool		restoring;		/* the build rows at hand are those of `kept` */
-
-	/* the split at hand: what of the unit does not fit into memory */
-	HgjSplit	split;
-	HgjSpillRoom room;			/* of memory, for blocks that need no file */
+	bool		restoring;		/* the build rows at hand are those that were kept */
 	HgjSpillWriter writer;		/* of one side, then of the other */
-	HgjSpillRun *inner_runs;	/* NULL: there is no split */
-	HgjSpillFilter filter;
 } HgjPartitions;
 
 /* Are the rows at hand a unit's, and not the children's? */
@@ -146,16 +99,5 @@ extern bool hgj_restore(HgjJoinState *state);
 extern bool hgj_restoring(const HgjJoinState *state);
 extern void hgj_check_restoring(HgjJoinState *state);
 extern void hgj_restore_split(HgjJoinState *state);
-
-/* partition_filter.c */
-extern void hgj_spill_filter_make(HgjSpillFilter *filter, double rows,
-								  Size most_bytes, HgjAccount *account);
-extern void hgj_spill_filter_alloc(HgjSpillFilter *filter, HgjAccount *account);
-extern void hgj_spill_filter_add(HgjSpillFilter *filter, const uint64 *hashes,
-								 uint32 n);
-extern void hgj_spill_filter_settle(HgjSpillFilter *filter);
-extern uint32 hgj_spill_filter_test(HgjSpillFilter *filter, uint64 *hashes,
-									uint32 *rows, uint32 n);
-extern void hgj_spill_filter_free(HgjSpillFilter *filter);
 
 #endif							/* HGJ_PARTITION_H */

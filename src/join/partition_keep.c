@@ -69,7 +69,7 @@ hgj_rescans_expected(const HgjJoinState *state)
 static bool
 keep_wanted(const HgjJoinState *state)
 {
-	return state->passes.pass == 1 && state->passes.partitions->kept.rows == NULL &&
+	return state->passes.pass == 1 && state->build->spilled->kept.rows == NULL &&
 		state->use.engine->appended != NULL &&
 		(state->passes.partitions->rescans_expected || state->passes.rescanned);
 }
@@ -193,33 +193,34 @@ void
 hgj_keep_split(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->passes.partitions;
-	HgjKept    *kept = &parts->kept;
+	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjKept    *kept = &spilled->kept;
 	Size		limit = get_hash_memory_limit();
-	Size		runs_bytes = mul_size(parts->split.npartitions, sizeof(HgjSpillRun));
+	Size		runs_bytes = mul_size(spilled->split.npartitions, sizeof(HgjSpillRun));
 	HgjSpillRun *rows;
 
 	if (!keep_wanted(state))
 		return;
-	hgj_spill_open(&parts->writer, state->context,
-				   &parts->layouts[HGJ_INNER_SIDE], 1,
+	hgj_spill_open(&parts->writer, state->build->context,
+				   parts->layouts[HGJ_INNER_SIDE], 1,
 				   Min(hgj_partition_blocks(limit), HGJ_LARGEST_BLOCK) / 1024 * 1024,
-				   &parts->room, &state->build->account);
+				   &spilled->room, &state->build->account);
 	write_rows(state, &parts->writer);
 	rows = hgj_spill_close(&parts->writer);
-	kept->filter = parts->filter;
+	kept->filter = spilled->filter;
 	kept->filter.words = NULL;
 	kept->filter_at = rows[0].file->end;
-	if (parts->filter.words)
-		hgj_spill_put(rows[0].file, parts->filter.words,
-					  parts->filter.nwords * sizeof(uint64));
+	if (spilled->filter.words)
+		hgj_spill_put(rows[0].file, spilled->filter.words,
+					  spilled->filter.nwords * sizeof(uint64));
 	else
 		kept->filter.nwords = 0;
 	state->stats.spilled_inner += rows[0].file->end;
 
 	kept->limit = limit;
-	kept->split = parts->split;
-	kept->inner_runs = MemoryContextAlloc(state->context, runs_bytes);
-	memcpy(kept->inner_runs, parts->inner_runs, runs_bytes);
+	kept->split = spilled->split;
+	kept->inner_runs = MemoryContextAlloc(state->build->context, runs_bytes);
+	memcpy(kept->inner_runs, spilled->runs, runs_bytes);
 	kept->inner_runs[0].file->users++;
 	kept->rows = rows;			/* from here on there is something kept */
 }
@@ -228,18 +229,8 @@ hgj_keep_split(HgjJoinState *state)
 void
 hgj_keep_nothing(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->passes.partitions;
-	HgjKept    *kept = &parts->kept;
-
-	parts->restoring = false;
-	if (kept->rows == NULL)
-		return;
-	hgj_spill_file_release(kept->rows[0].file);
-	pfree(kept->rows);
-	kept->rows = NULL;
-	hgj_spill_file_release(kept->inner_runs[0].file);
-	pfree(kept->inner_runs);
-	kept->inner_runs = NULL;
+	state->passes.partitions->restoring = false;
+	hgj_build_side_drop_kept(state->build);
 }
 
 /* Step 1: is the table in memory the first unit's, and its split at hand? */
@@ -247,17 +238,17 @@ bool
 hgj_split_is_there(const HgjJoinState *state)
 {
 	return state->passes.partitions && !hgj_in_unit(state) &&
-		state->passes.partitions->inner_runs != NULL;
+		state->build->spilled->runs != NULL;
 }
 
 /* A rescan, of step 1. */
 void
 hgj_split_again(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->passes.partitions;
+	HgjSpillFilter *filter = &state->build->spilled->filter;
 
-	hgj_partition_drop_writer(parts);
-	parts->filter.tested = parts->filter.rejected = parts->filter.pause = 0;
+	hgj_partition_drop_writer(state->passes.partitions);
+	filter->tested = filter->rejected = filter->pause = 0;
 	state->passes.units = 0;
 	state->passes.splitting = true;
 }
@@ -266,10 +257,10 @@ hgj_split_again(HgjJoinState *state)
 static bool
 can_restore(const HgjJoinState *state)
 {
-	const HgjPartitions *parts = state->passes.partitions;
+	const HgjSpilledBuild *spilled = state->build->spilled;
 
-	return parts && parts->kept.rows &&
-		parts->kept.limit <= get_hash_memory_limit();
+	return spilled && spilled->kept.rows &&
+		spilled->kept.limit <= get_hash_memory_limit();
 }
 
 /*
@@ -285,7 +276,7 @@ hgj_restore(HgjJoinState *state)
 		return false;
 	hgj_partitions_release_units(state);
 	hgj_spill_read_runs(&parts->readers[HGJ_INNER_SIDE], state->context,
-						&state->build->account, &parts->layouts[HGJ_INNER_SIDE], parts->kept.rows, 1);
+						&state->build->account, parts->layouts[HGJ_INNER_SIDE], state->build->spilled->kept.rows, 1);
 	parts->restoring = true;
 	return true;
 }
@@ -314,22 +305,22 @@ hgj_check_restoring(HgjJoinState *state)
 void
 hgj_restore_split(HgjJoinState *state)
 {
-	HgjPartitions *parts = state->passes.partitions;
-	HgjKept    *kept = &parts->kept;
+	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjKept    *kept = &spilled->kept;
 	Size		runs_bytes;
 	Size		bytes = kept->filter.nwords * sizeof(uint64);
 
-	parts->restoring = false;
-	parts->split = kept->split;
-	runs_bytes = mul_size(parts->split.npartitions, sizeof(HgjSpillRun));
-	parts->inner_runs = MemoryContextAlloc(state->context, runs_bytes);
-	memcpy(parts->inner_runs, kept->inner_runs, runs_bytes);
-	parts->inner_runs[0].file->users++;
-	parts->filter = kept->filter;
-	parts->filter.bytes = bytes;
-	hgj_spill_filter_alloc(&parts->filter, &state->build->account);
-	if (parts->filter.words)
-		hgj_spill_get(kept->rows[0].file, kept->filter_at, parts->filter.words,
+	state->passes.partitions->restoring = false;
+	spilled->split = kept->split;
+	runs_bytes = mul_size(spilled->split.npartitions, sizeof(HgjSpillRun));
+	spilled->runs = MemoryContextAlloc(state->build->context, runs_bytes);
+	memcpy(spilled->runs, kept->inner_runs, runs_bytes);
+	spilled->runs[0].file->users++;
+	spilled->filter = kept->filter;
+	spilled->filter.bytes = bytes;
+	hgj_spill_filter_alloc(&spilled->filter, &state->build->account);
+	if (spilled->filter.words)
+		hgj_spill_get(kept->rows[0].file, kept->filter_at, spilled->filter.words,
 					  bytes);
 	state->passes.splitting = state->passes.has_split = true;
 }

@@ -19,7 +19,6 @@
 
 #include "access/heapam.h"
 #include "base/guc.h"
-#include "common/pg_prng.h"
 #include "join/partition.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
@@ -48,18 +47,17 @@ static HgjPartitions *
 get_partitions(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->passes.partitions;
-	const HgjSource *sources[] = {&state->outer, &state->inner};
 
 	if (parts)
 		return parts;
 	parts = MemoryContextAllocZero(state->context, sizeof(HgjPartitions));
-	parts->start = pg_prng_uint64(&pg_global_prng_state);
-	parts->mul = pg_prng_uint64(&pg_global_prng_state) | 1;
-	parts->end_mul = pg_prng_uint64(&pg_global_prng_state) | 1;
-	for (int side = 0; side < 2; side++)
-		hgj_spill_layout(&parts->layouts[side], state->context,
-						 sources[side]->columns, sources[side]->ncols,
-						 sources[side]->nwords);
+	parts->layouts[HGJ_OUTER_SIDE] = MemoryContextAlloc(state->context,
+														sizeof(HgjSpillLayout));
+	hgj_spill_layout(parts->layouts[HGJ_OUTER_SIDE], state->context,
+					 state->outer.columns, state->outer.ncols, state->outer.nwords);
+	hgj_build_side_spill(state->build, state->inner.columns, state->inner.ncols,
+						 state->inner.nwords);
+	parts->layouts[HGJ_INNER_SIDE] = &state->build->spilled->layout;
 	parts->rescans_expected = hgj_rescans_expected(state);
 	state->passes.partitions = parts;
 	return parts;
@@ -73,18 +71,18 @@ static void
 plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit,
 				Size reserved)
 {
-	HgjPartitions *parts = state->passes.partitions;
+	HgjSpilledBuild *spilled = state->build->spilled;
 	Size		taken = reserved + memory->host + state->build->account.bytes;
 
-	parts->room.most = 0;
-	parts->split.unit_rows = 0;
+	spilled->room.most = 0;
+	spilled->split.unit_rows = 0;
 	if (!state->use.on_device)
 		return;
 	if (state->use.device_limit > 0 && memory->build_peak > 0)
-		parts->split.unit_rows = HGJ_UNIT_FILL * state->build->total_rows *
+		spilled->split.unit_rows = HGJ_UNIT_FILL * state->build->total_rows *
 			hgj_table_share(state) / memory->build_peak;
 	if (state->use.device_is_full && taken < limit)
-		parts->room.most = parts->room.bytes + (limit - taken) / 4 * 3;
+		spilled->room.most = spilled->room.bytes + (limit - taken) / 4 * 3;
 }
 
 /*
@@ -138,6 +136,7 @@ static void
 plan_split(HgjJoinState *state)
 {
 	HgjPartitions *parts = get_partitions(state);
+	HgjSpilledBuild *spilled = state->build->spilled;
 	Size		limit = get_hash_memory_limit();
 	Size		budget = hgj_partition_blocks(limit);
 	Size		taken = hgj_partition_reserve(state, limit) +
@@ -151,26 +150,26 @@ plan_split(HgjJoinState *state)
 	int			n = HGJ_FEWEST_PARTITIONS;
 
 	state->use.engine->memory(state->build->table, &memory);
-	parts->split.row_bytes =
+	spilled->split.row_bytes =
 		((double) (state->use.on_device ? memory.host : memory.build_peak) +
 						state->build->rows.allocated) / in_memory;
-	parts->split.unit_bytes = taken < limit ? limit - taken : 0;
-	parts->split.unit_bytes = Max(parts->split.unit_bytes, limit / 8);
-	parts->split.unit_bytes = (Size) (parts->split.unit_bytes * HGJ_UNIT_FILL);
+	spilled->split.unit_bytes = taken < limit ? limit - taken : 0;
+	spilled->split.unit_bytes = Max(spilled->split.unit_bytes, limit / 8);
+	spilled->split.unit_bytes = (Size) (spilled->split.unit_bytes * HGJ_UNIT_FILL);
 	plan_for_device(state, &memory, limit, hgj_partition_reserve(state, limit));
-	wanted = factor * rest / parts->split.unit_bytes *
-		(parts->split.row_bytes + state->build->rows.values.allocated / in_memory);
-	if (parts->split.unit_rows > 0)
-		wanted = Max(wanted, factor * rest / parts->split.unit_rows);
+	wanted = factor * rest / spilled->split.unit_bytes *
+		(spilled->split.row_bytes + state->build->rows.values.allocated / in_memory);
+	if (spilled->split.unit_rows > 0)
+		wanted = Max(wanted, factor * rest / spilled->split.unit_rows);
 	wanted = Max(wanted, HGJ_USUAL_PARTITIONS);
 	wanted = Min(wanted, HGJ_MOST_PARTITIONS);
 	while (n < wanted && (Size) n * 2 * HGJ_SMALLEST_BLOCK <= budget)
 		n *= 2;
-	parts->split.npartitions = n;
-	parts->split.block_bytes = Min(budget / n, HGJ_LARGEST_BLOCK) / 1024 * 1024;
-	parts->split.used_bits = (parts->unit ? parts->unit->used_bits : 0) +
+	spilled->split.npartitions = n;
+	spilled->split.block_bytes = Min(budget / n, HGJ_LARGEST_BLOCK) / 1024 * 1024;
+	spilled->split.used_bits = (parts->unit ? parts->unit->used_bits : 0) +
 		pg_leftmost_one_pos32(n);
-	hgj_spill_filter_make(&parts->filter, rest, limit / HGJ_FILTER_SHARE,
+	hgj_spill_filter_make(&spilled->filter, rest, limit / HGJ_FILTER_SHARE,
 						  &state->build->account);
 	ereport(state->logged.split ? DEBUG2 : DEBUG1,
 			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest, about %.0f, goes to %d partitions",
@@ -182,33 +181,36 @@ static void
 open_writer(HgjJoinState *state, HgjSpillSide side)
 {
 	HgjPartitions *parts = state->passes.partitions;
+	HgjSpilledBuild *spilled = state->build->spilled;
 
-	hgj_spill_open(&parts->writer, state->context, &parts->layouts[side],
-				   parts->split.npartitions, parts->split.block_bytes, &parts->room,
+	hgj_spill_open(&parts->writer,
+				   side == HGJ_INNER_SIDE ? state->build->context : state->context,
+				   parts->layouts[side],
+				   spilled->split.npartitions, spilled->split.block_bytes, &spilled->room,
 				   &state->build->account);
 	hgj_note_peak_memory(state);
 }
 
 /* The hashes of some rows' key words, as the head of hash.h explains. */
 static void
-hash_rows(const HgjPartitions *parts, const HgjBatch *batch,
+hash_rows(const HgjSpilledBuild *spilled, const HgjBatch *batch,
 		  const uint32 *rows, uint32 n, uint64 *hashes)
 {
 	for (uint32 i = 0; i < n; i++)
-		hashes[i] = parts->start;
+		hashes[i] = spilled->start;
 	for (uint32 w = 0; w < batch->nwords; w++)
 		for (uint32 i = 0; i < n; i++)
-			hashes[i] = hgj_fold(hashes[i] ^ batch->words[w][rows[i]], parts->mul);
+			hashes[i] = hgj_fold(hashes[i] ^ batch->words[w][rows[i]], spilled->mul);
 	for (uint32 i = 0; i < n; i++)
-		hashes[i] = hgj_fold(hashes[i], parts->end_mul);
+		hashes[i] = hgj_fold(hashes[i], spilled->end_mul);
 }
 
 static void
-choose_partitions(const HgjPartitions *parts, const uint64 *hashes, uint32 n,
+choose_partitions(const HgjSpilledBuild *spilled, const uint64 *hashes, uint32 n,
 				  uint32 *partitions)
 {
-	int			shift = 64 - parts->split.used_bits;
-	uint32		mask = parts->split.npartitions - 1;
+	int			shift = 64 - spilled->split.used_bits;
+	uint32		mask = spilled->split.npartitions - 1;
 
 	for (uint32 i = 0; i < n; i++)
 		partitions[i] = (uint32) (hashes[i] >> shift) & mask;
@@ -216,7 +218,7 @@ choose_partitions(const HgjPartitions *parts, const uint64 *hashes, uint32 n,
 
 /* Write the rows of the build batch whose keys are not NULL. */
 static void
-write_keyed(HgjPartitions *parts, const HgjBatch *batch)
+write_keyed(HgjSpilledBuild *spilled, HgjSpillWriter *writer, const HgjBatch *batch)
 {
 	uint64		hashes[HGJ_PORTION];
 	uint32		partitions[HGJ_PORTION];
@@ -226,24 +228,24 @@ write_keyed(HgjPartitions *parts, const HgjBatch *batch)
 		uint32		n = Min(batch->nsel - done, HGJ_PORTION);
 
 		CHECK_FOR_INTERRUPTS();
-		hash_rows(parts, batch, batch->sel + done, n, hashes);
-		choose_partitions(parts, hashes, n, partitions);
-		hgj_spill_filter_add(&parts->filter, hashes, n);
+		hash_rows(spilled, batch, batch->sel + done, n, hashes);
+		choose_partitions(spilled, hashes, n, partitions);
+		hgj_spill_filter_add(&spilled->filter, hashes, n);
 		for (uint32 i = 0; i < n; i++)
 		{
-			HgjSpillRun *run = &parts->writer.buffers[partitions[i]].run;
+			HgjSpillRun *run = &writer->buffers[partitions[i]].run;
 
 			run->all_bits &= hashes[i];
 			run->any_bits |= hashes[i];
 		}
-		hgj_spill_write(&parts->writer, batch, batch->sel + done, partitions,
+		hgj_spill_write(writer, batch, batch->sel + done, partitions,
 						NULL, n);
 	}
 }
 
 /* Write those that have one, because somebody wants unmatched build rows. */
 static void
-write_keyless(HgjPartitions *parts, const HgjBatch *batch)
+write_keyless(HgjSpilledBuild *spilled, HgjSpillWriter *writer, const HgjBatch *batch)
 {
 	uint32		rows[HGJ_PORTION];
 	uint32		partitions[HGJ_PORTION];
@@ -263,15 +265,15 @@ write_keyless(HgjPartitions *parts, const HgjBatch *batch)
 			continue;
 		}
 		rows[n] = row;
-		partitions[n++] = i & (parts->split.npartitions - 1);	/* any will do */
+		partitions[n++] = i & (spilled->split.npartitions - 1);	/* any will do */
 		if (n == HGJ_PORTION)
 		{
-			hgj_spill_write(&parts->writer, batch, rows, partitions, flags, n);
+			hgj_spill_write(writer, batch, rows, partitions, flags, n);
 			n = 0;
 		}
 	}
 	if (n > 0)
-		hgj_spill_write(&parts->writer, batch, rows, partitions, flags, n);
+		hgj_spill_write(writer, batch, rows, partitions, flags, n);
 }
 
 /*
@@ -282,7 +284,8 @@ void
 hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 {
 	HgjBatch   *batch = state->building.batch;
-	HgjPartitions *parts;
+	HgjSpilledBuild *spilled = NULL;
+	HgjSpillWriter *writer = NULL;
 
 	/* values that are kept for a batch, in an arena that nobody else uses now */
 	batch->values = &state->build->rows.next_values;
@@ -298,21 +301,21 @@ hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 			open_writer(state, HGJ_INNER_SIDE);
 			state->passes.splitting = state->passes.has_split = true;
 		}
-		parts = state->passes.partitions;
-		write_keyed(parts, batch);
+		spilled = state->build->spilled;
+		writer = &state->passes.partitions->writer;
+		write_keyed(spilled, writer, batch);
 		if (state->inner.keep_null_keys && batch->nsel < hgj_batch_nlive(batch))
-			write_keyless(parts, batch);
+			write_keyless(spilled, writer, batch);
 	}
 	hgj_arena_free(batch->values);
 	batch->values = &state->build->rows.values;
 	if (!state->passes.splitting)
 		return;
 
-	parts = state->passes.partitions;
-	parts->inner_runs = hgj_spill_close(&parts->writer);
-	state->stats.spilled_inner += parts->inner_runs[0].file->end;
-	state->stats.held_bytes = Max(state->stats.held_bytes, parts->room.bytes);
-	hgj_spill_filter_settle(&parts->filter);
+	spilled->runs = hgj_spill_close(writer);
+	state->stats.spilled_inner += spilled->runs[0].file->end;
+	state->stats.held_bytes = Max(state->stats.held_bytes, spilled->room.bytes);
+	hgj_spill_filter_settle(&spilled->filter);
 	hgj_keep_split(state);
 }
 
@@ -324,7 +327,7 @@ static uint32
 choose_outer(HgjJoinState *state, const uint32 *sel, uint32 n, uint32 *rows,
 			 uint64 *hashes)
 {
-	HgjPartitions *parts = state->passes.partitions;
+	HgjSpilledBuild *spilled = state->build->spilled;
 	uint32		wait = 0;
 	uint32		kept;
 
@@ -333,8 +336,8 @@ choose_outer(HgjJoinState *state, const uint32 *sel, uint32 n, uint32 *rows,
 		rows[wait] = sel[i];
 		wait += !(state->semantics.one_per_outer && state->found.matched[sel[i]]);
 	}
-	hash_rows(parts, state->probing.outer_batch, rows, wait, hashes);
-	kept = hgj_spill_filter_test(&parts->filter, hashes, rows, wait);
+	hash_rows(spilled, state->probing.outer_batch, rows, wait, hashes);
+	kept = hgj_spill_filter_test(&spilled->filter, hashes, rows, wait);
 	state->stats.outer_filtered += wait - kept;
 	return kept;
 }
@@ -348,6 +351,7 @@ void
 hgj_split_outer(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->passes.partitions;
+	HgjSpilledBuild *spilled = state->build->spilled;
 	HgjBatch   *batch = state->probing.outer_batch;
 	bool		fill_outer = state->semantics.fill_outer;
 	uint32		rows[HGJ_PORTION];
@@ -366,7 +370,7 @@ hgj_split_outer(HgjJoinState *state)
 			continue;
 		if (parts->writer.file == NULL)
 			open_writer(state, HGJ_OUTER_SIDE);
-		choose_partitions(parts, hashes, n, partitions);
+		choose_partitions(spilled, hashes, n, partitions);
 		for (uint32 i = 0; i < n && fill_outer; i++)
 		{
 			flags[i] = state->found.matched[rows[i]] ? HGJ_SPILL_MATCHED : 0;

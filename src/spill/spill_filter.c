@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * partition_filter.c
+ * spill_filter.c
  *	  A filter of build rows that wait in partitions: outer rows that none of
  *	  them can match need not wait, too.
  *
@@ -21,7 +21,7 @@
 #include "compat.h"
 
 #include "engine/hgj_memory.h"
-#include "join/partition.h"
+#include "spill/spill_filter.h"
 
 #define BITS_PER_ROW		8
 #define FEWEST_WORDS		64

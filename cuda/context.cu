@@ -68,17 +68,6 @@ class Lock
 	}
 };
 
-/* Fill *err, return its status. */
-HgjStatus fail(HgjError *err, HgjStatus status, const char *message)
-{
-	if (err != nullptr)
-	{
-		err->status = status;
-		(void) snprintf(err->message, sizeof(err->message), "%s", message);
-	}
-	return status;
-}
-
 static HgjStatus status_of(cudaError_t error)
 {
 	switch (error)

@@ -32,7 +32,7 @@
 #include <cuda_runtime.h>
 #include <pthread.h>
 
-#include "engine.h"
+#include "checks.h"
 #include "hash.h"
 #include "plan_rules.h"
 
@@ -390,7 +390,10 @@ namespace hgj
 {
 
 /* context.cu: errors, devices */
-HgjStatus fail(HgjError *err, HgjStatus status, const char *message);
+inline HgjStatus fail(HgjError *err, HgjStatus status, const char *message)
+{
+	return hgj_fail(err, status, message);
+}
 HgjStatus cuda_fail(HgjError *err, cudaError_t error, const char *doing);
 HgjStatus device_lost(HgjError *err, const char *why);
 bool session_alive();

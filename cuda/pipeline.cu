@@ -98,8 +98,8 @@ static HgjStatus pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipe
 	Device *device;
 	HgjStatus status;
 
-	if (spec == nullptr || pipeline == nullptr || spec->code == nullptr)
-		return fail(err, HGJ_INVALID, "pipeline, spec or code is missing");
+	if (spec == nullptr || pipeline == nullptr)
+		return fail(err, HGJ_INVALID, "pipeline or spec is missing");
 	*pipeline = nullptr;
 	HGJ_TRY(session_device(spec->device, &device, err));
 	p = new (std::nothrow) HgjPipeline;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cpu_account.c
- *	  What the files of the CPU's engine share: a table's memory account, errors,
+ *	  What the files of the CPU's engine share: a table's memory account,
  *	  polls, and the checks of what a caller hands over.
  *
  * 1. Every allocation of a table goes through hgj_cpu_get, which refuses what
@@ -18,23 +18,6 @@
 #define FILL_STEP			((size_t) 4 * 1024 * 1024)
 #define TOUCH_STEP			((size_t) 2 * 1024 * 1024)	/* a huge page */
 
-/* Fill *err, return its status. */
-HgjStatus
-hgj_cpu_fail(HgjError *err, HgjStatus status, const char *message)
-{
-	if (err != NULL)
-	{
-		size_t		n = strlen(message);
-
-		if (n >= sizeof(err->message))
-			n = sizeof(err->message) - 1;
-		err->status = status;
-		memcpy(err->message, message, n);
-		err->message[n] = '\0';
-	}
-	return status;
-}
-
 /*
  * Allocate for a table: HGJ_LIMIT where spec.memory_limit would be passed,
  * HGJ_OUT_OF_MEMORY where there is none.
@@ -49,13 +32,13 @@ hgj_cpu_get(HgjTable *table, size_t bytes, void **p, HgjError *err)
 
 	*p = NULL;
 	if (size == SIZE_MAX)
-		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
+		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
 	if (limit > 0 && (now > limit || size > limit - now))
-		return hgj_cpu_fail(err, HGJ_LIMIT,
-							"the table does not fit its memory limit");
+		return hgj_fail(err, HGJ_LIMIT,
+						"the table does not fit its memory limit");
 	*p = hgj_mem_alloc(bytes);
 	if (*p == NULL)
-		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	now = __atomic_add_fetch(&table->current, size, __ATOMIC_RELAXED);
 	peak = __atomic_load_n(&table->peak, __ATOMIC_RELAXED);
 	while (now > peak &&
@@ -81,7 +64,7 @@ HgjStatus
 hgj_cpu_poll(const HgjTable *table, HgjError *err)
 {
 	if (table->spec.poll != NULL && table->spec.poll(table->spec.poll_arg) != 0)
-		return hgj_cpu_fail(err, HGJ_CANCELLED, "cancelled");
+		return hgj_fail(err, HGJ_CANCELLED, "cancelled");
 	return HGJ_OK;
 }
 
@@ -137,21 +120,21 @@ hgj_cpu_check_keys(const HgjTable *table, const HgjKeys *keys, HgjError *err)
 	uint32_t	w;
 
 	if (keys == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "keys are missing");
+		return hgj_fail(err, HGJ_INVALID, "keys are missing");
 	if (keys->location != HGJ_ON_HOST)
-		return hgj_cpu_fail(err, HGJ_UNSUPPORTED,
-							"the CPU engine takes keys in host memory only");
+		return hgj_fail(err, HGJ_UNSUPPORTED,
+						"the CPU engine takes keys in host memory only");
 	if (keys->nrows == 0)
 		return HGJ_OK;
 	if (keys->words == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "key words are missing");
+		return hgj_fail(err, HGJ_INVALID, "key words are missing");
 	for (w = 0; w < table->spec.nwords; w++)
 		if (keys->words[w] == NULL)
-			return hgj_cpu_fail(err, HGJ_INVALID, "key words are missing");
+			return hgj_fail(err, HGJ_INVALID, "key words are missing");
 	if (keys->sel != NULL && keys->nsel > 0 &&
 		(keys->nsel > keys->nrows || keys->sel[keys->nsel - 1] >= keys->nrows))
-		return hgj_cpu_fail(err, HGJ_INVALID,
-							"the selection is not one of the batch's rows");
+		return hgj_fail(err, HGJ_INVALID,
+						"the selection is not one of the batch's rows");
 	return HGJ_OK;
 }
 
@@ -176,8 +159,8 @@ hgj_cpu_check_rows(const HgjKeys *keys, uint32_t first_row,
 		*max_row = (uint64_t) first_row +
 			(keys->sel != NULL ? keys->sel[n - 1] : n - 1);
 		if (*max_row >= HGJ_MAX_ROWS)
-			return hgj_cpu_fail(err, HGJ_LIMIT,
-								"a table holds at most 4294967280 rows");
+			return hgj_fail(err, HGJ_LIMIT,
+							"a table holds at most 4294967280 rows");
 		return HGJ_OK;
 	}
 	for (i = 0; i < n; i++)
@@ -187,7 +170,7 @@ hgj_cpu_check_rows(const HgjKeys *keys, uint32_t first_row,
 		max = row > max ? row : max;
 	}
 	if (max >= HGJ_MAX_ROWS)
-		return hgj_cpu_fail(err, HGJ_INVALID, "a row id is out of range");
+		return hgj_fail(err, HGJ_INVALID, "a row id is out of range");
 	*max_row = max;
 	return HGJ_OK;
 }

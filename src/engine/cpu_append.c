@@ -242,7 +242,7 @@ hgj_cpu_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 	Totals		totals;
 
 	if (table->built)
-		return hgj_cpu_fail(err, HGJ_INVALID, "append after build");
+		return hgj_fail(err, HGJ_INVALID, "append after build");
 	status = hgj_cpu_check_keys(table, keys, err);
 	if (status == HGJ_OK)
 		status = hgj_cpu_check_rows(keys, first_row, row_ids, &totals.max_row,
@@ -253,8 +253,8 @@ hgj_cpu_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 	if (keys->nrows == 0 || n == 0)
 		return HGJ_OK;
 	if (table->nrows + n > HGJ_MAX_ROWS)
-		return hgj_cpu_fail(err, HGJ_LIMIT,
-							"a table holds at most 4294967280 rows");
+		return hgj_fail(err, HGJ_LIMIT,
+						"a table holds at most 4294967280 rows");
 	room = old_last != NULL && old_last->cap > 0 ? old_last->cap - old_n : 0;
 	while (status == HGJ_OK && room < n)
 	{
@@ -297,7 +297,7 @@ hgj_cpu_appended(const HgjTable *table, uint64_t *cursor,
 
 	*n = 0;
 	if (table->built)
-		return hgj_cpu_fail(err, HGJ_INVALID, "appended after build");
+		return hgj_fail(err, HGJ_INVALID, "appended after build");
 	while (chunk != NULL && at >= chunk->nrows)
 	{
 		at -= chunk->nrows;
@@ -306,8 +306,8 @@ hgj_cpu_appended(const HgjTable *table, uint64_t *cursor,
 	if (chunk == NULL)
 		return HGJ_OK;
 	if (chunk->data_bytes > 0)
-		return hgj_cpu_fail(err, HGJ_INVALID,
-							"appended after a build that was given up");
+		return hgj_fail(err, HGJ_INVALID,
+						"appended after a build that was given up");
 	*n = chunk->nrows - at < capacity ? (uint32_t) (chunk->nrows - at) : capacity;
 	for (w = 0; w < table->spec.nwords; w++)
 		memcpy(words[w], chunk->data + w * chunk->cap + at,

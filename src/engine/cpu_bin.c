@@ -276,7 +276,7 @@ hgj_cpu_bin(HgjTable *table, Source *source, const Plan *plan, void **packed,
 	*packed = NULL;
 	*packed_bytes = 0;
 	if (plan->rows > (SIZE_MAX / 2 - LINE) / plan->packed_stride)
-		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
+		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
 	*packed_bytes = (size_t) plan->rows * plan->packed_stride + LINE;
 	status = hgj_cpu_get(table, next_bytes, &next, err);
 	if (status == HGJ_OK && lines_bytes > 0)

@@ -156,7 +156,7 @@ build_counted(HgjTable *t, Source *source, const Plan *plan, Graph *g,
 	if (status == HGJ_OK)
 		status = hgj_cpu_segments_size(t, plan, counts, counts_bytes, g, err);
 	if (status == HGJ_OK && g->slots > (SIZE_MAX / 2 - 64) / g->stride)
-		status = hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
+		status = hgj_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
 	if (status == HGJ_OK)
 	{
 		/* a little more: a probe may look one entry beyond the last list */
@@ -326,13 +326,13 @@ hgj_cpu_build(HgjTable *table, uint32_t total_rows, HgjError *err)
 	HgjStatus	status;
 
 	if (table->built)
-		return hgj_cpu_fail(err, HGJ_INVALID, "build after build");
+		return hgj_fail(err, HGJ_INVALID, "build after build");
 	if (total_rows > HGJ_MAX_ROWS)
-		return hgj_cpu_fail(err, HGJ_LIMIT,
-							"a table holds at most 4294967280 rows");
+		return hgj_fail(err, HGJ_LIMIT,
+						"a table holds at most 4294967280 rows");
 	if (table->nrows > 0 && table->max_row >= total_rows)
-		return hgj_cpu_fail(err, HGJ_INVALID,
-							"a row id is not below the number of rows");
+		return hgj_fail(err, HGJ_INVALID,
+						"a row id is not below the number of rows");
 	status = hgj_cpu_poll(table, err);
 	if (status == HGJ_OK && (table->spec.flags & HGJ_TABLE_TRACK_MATCHES))
 		status = hgj_cpu_bits_alloc(table, total_rows, &bits, &bits_bytes, err);

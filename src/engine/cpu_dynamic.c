@@ -63,10 +63,9 @@ static HgjStatus
 check_dynamic(const HgjTable *t, HgjError *err)
 {
 	if (!(t->spec.flags & HGJ_TABLE_DYNAMIC))
-		return hgj_cpu_fail(err, HGJ_INVALID, "the table is not dynamic");
+		return hgj_fail(err, HGJ_INVALID, "the table is not dynamic");
 	if (!t->built)
-		return hgj_cpu_fail(err, HGJ_INVALID,
-							"a dynamic operation before build");
+		return hgj_fail(err, HGJ_INVALID, "a dynamic operation before build");
 	return HGJ_OK;
 }
 
@@ -274,8 +273,8 @@ remake(HgjTable *t, const HgjKeys *keys, uint32_t from, uint32_t first_row,
 	if (keys != NULL)
 		rows += batch_count(keys) - from;
 	if (rows > HGJ_MAX_ROWS)
-		return hgj_cpu_fail(err, HGJ_LIMIT,
-							"a table holds at most 4294967280 rows");
+		return hgj_fail(err, HGJ_LIMIT,
+						"a table holds at most 4294967280 rows");
 	if (t->spec.nwords == 1)
 	{
 		Block		block;

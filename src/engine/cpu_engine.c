@@ -48,26 +48,26 @@ static HgjStatus
 check_spec(const HgjTableSpec *spec, HgjError *err)
 {
 	if (spec->nwords < 1 || spec->nwords > HGJ_MAX_KEY_WORDS)
-		return hgj_cpu_fail(err, HGJ_INVALID, "a key has 1 to 64 words");
+		return hgj_fail(err, HGJ_INVALID, "a key has 1 to 64 words");
 	if ((unsigned int) spec->build > HGJ_BUILD_DIRECT)
-		return hgj_cpu_fail(err, HGJ_INVALID, "no such build algorithm");
+		return hgj_fail(err, HGJ_INVALID, "no such build algorithm");
 	if ((unsigned int) spec->probe > HGJ_PROBE_BINNED)
-		return hgj_cpu_fail(err, HGJ_INVALID, "no such probe algorithm");
+		return hgj_fail(err, HGJ_INVALID, "no such probe algorithm");
 	if ((unsigned int) spec->segments > HGJ_SEGMENTS_SLICED)
-		return hgj_cpu_fail(err, HGJ_INVALID, "no such segments");
+		return hgj_fail(err, HGJ_INVALID, "no such segments");
 	if ((unsigned int) spec->filter > HGJ_FILTER_OFF)
-		return hgj_cpu_fail(err, HGJ_INVALID, "no such use of filters");
+		return hgj_fail(err, HGJ_INVALID, "no such use of filters");
 	/* written so that a NaN fails it */
 	if (!(spec->load == 0 ||
 		  (spec->load >= MIN_LOAD && spec->load <= MAX_LOAD)))
-		return hgj_cpu_fail(err, HGJ_INVALID,
-							"the load must be between 1/64 and 1024");
+		return hgj_fail(err, HGJ_INVALID,
+						"the load must be between 1/64 and 1024");
 	if (spec->slack > 1024)
-		return hgj_cpu_fail(err, HGJ_INVALID,
-							"the slack must be at most 1024 slots");
+		return hgj_fail(err, HGJ_INVALID,
+						"the slack must be at most 1024 slots");
 	if (spec->device != 0)
-		return hgj_cpu_fail(err, HGJ_NO_DEVICE,
-							"the CPU engine has one device, number 0");
+		return hgj_fail(err, HGJ_NO_DEVICE,
+						"the CPU engine has one device, number 0");
 	return HGJ_OK;
 }
 
@@ -80,17 +80,17 @@ cpu_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	HgjStatus	status;
 
 	if (table == NULL || spec == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "table or spec is missing");
+		return hgj_fail(err, HGJ_INVALID, "table or spec is missing");
 	*table = NULL;
 	status = check_spec(spec, err);
 	if (status != HGJ_OK)
 		return status;
 	if (spec->memory_limit > 0 && size > spec->memory_limit)
-		return hgj_cpu_fail(err, HGJ_LIMIT,
-							"the table does not fit its memory limit");
+		return hgj_fail(err, HGJ_LIMIT,
+						"the table does not fit its memory limit");
 	t = hgj_mem_alloc(sizeof(HgjTable));
 	if (t == NULL)
-		return hgj_cpu_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	memset(t, 0, sizeof(*t));
 	t->spec = *spec;
 	t->current = t->peak = size;
@@ -211,8 +211,8 @@ cpu_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 	long		value;
 
 	if (device != 0 || info == NULL)
-		return hgj_cpu_fail(err, HGJ_NO_DEVICE,
-							"the CPU engine has one device, number 0");
+		return hgj_fail(err, HGJ_NO_DEVICE,
+						"the CPU engine has one device, number 0");
 	memset(info, 0, sizeof(*info));
 	memcpy(info->name, "CPU", 4);
 	if (page > 0)

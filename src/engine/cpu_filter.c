@@ -214,8 +214,8 @@ make_filter(HgjTable *t, Filter *filter, HgjError *err)
 	HgjStatus	status;
 
 	if (hgj_mem_footprint(bytes) > room)
-		return hgj_cpu_fail(err, HGJ_LIMIT,
-							"a filter would take more memory than the build");
+		return hgj_fail(err, HGJ_LIMIT,
+						"a filter would take more memory than the build");
 	status = hgj_cpu_get(t, bytes, &p, err);
 	if (status != HGJ_OK)
 		return status;
@@ -486,7 +486,7 @@ hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
 	if (status != HGJ_OK)
 		return status;
 	if (!probe->filtering)
-		return hgj_cpu_fail(err, HGJ_INVALID, "sift without a filter");
+		return hgj_fail(err, HGJ_INVALID, "sift without a filter");
 	probe->begun = false;
 	probe->keys = *keys;
 	for (at = 0; at < total; at += TEST_ROWS)

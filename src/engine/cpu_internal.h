@@ -30,7 +30,7 @@
 
 #include <string.h>
 
-#include "engine.h"
+#include "checks.h"
 #include "hash.h"
 #include "hgj_memory.h"
 
@@ -247,9 +247,7 @@ typedef struct Source
 	uint32_t	blocks;			/* yielded since poll was last called */
 } Source;
 
-/* cpu_account.c: memory, errors, polling */
-extern HgjStatus hgj_cpu_fail(HgjError *err, HgjStatus status,
-							  const char *message);
+/* cpu_account.c: memory, polling */
 extern HgjStatus hgj_cpu_get(HgjTable *table, size_t bytes, void **p,
 							 HgjError *err);
 extern void hgj_cpu_put(HgjTable *table, void *p, size_t bytes);

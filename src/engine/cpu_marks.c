@@ -72,10 +72,10 @@ hgj_cpu_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
 	uint32_t	i;
 
 	if (table->bits == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "the table keeps no match bits");
+		return hgj_fail(err, HGJ_INVALID, "the table keeps no match bits");
 	for (i = 0; i < n; i++)
 		if (rows[i] >= table->total_rows)
-			return hgj_cpu_fail(err, HGJ_INVALID, "a row id is out of range");
+			return hgj_fail(err, HGJ_INVALID, "a row id is out of range");
 	for (i = 0; i < n; i++)
 		table->bits[rows[i] / 64] |= UINT64_C(1) << (rows[i] % 64);
 	return HGJ_OK;
@@ -104,7 +104,7 @@ hgj_cpu_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows,
 
 	*n = 0;
 	if (table->bits == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "the table keeps no match bits");
+		return hgj_fail(err, HGJ_INVALID, "the table keeps no match bits");
 	while (row < total && found < capacity)
 	{
 		uint64_t	unset = ~table->bits[row / 64] >> (row % 64);
@@ -136,7 +136,7 @@ HgjStatus
 hgj_cpu_clear_marks(HgjTable *table, HgjError *err)
 {
 	if (table->bits == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "the table keeps no match bits");
+		return hgj_fail(err, HGJ_INVALID, "the table keeps no match bits");
 	memset(table->bits, 0, table->bits_bytes);	/* 1 ms per 100M rows */
 	return HGJ_OK;
 }

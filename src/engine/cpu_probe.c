@@ -59,7 +59,7 @@ hgj_cpu_probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
 
 	*probe = NULL;
 	if (!table->built)
-		return hgj_cpu_fail(err, HGJ_INVALID, "probe before build");
+		return hgj_fail(err, HGJ_INVALID, "probe before build");
 	status = hgj_cpu_get(table, sizeof(HgjProbe), &p, err);
 	if (status != HGJ_OK)
 		return status;
@@ -95,9 +95,9 @@ hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
 	if (status != HGJ_OK)
 		return status;
 	if ((unsigned int) mode > HGJ_MATCH_COUNT)
-		return hgj_cpu_fail(err, HGJ_INVALID, "no such probe mode");
+		return hgj_fail(err, HGJ_INVALID, "no such probe mode");
 	if ((flags & HGJ_PROBE_MARK) && t->bits == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "the table keeps no match bits");
+		return hgj_fail(err, HGJ_INVALID, "the table keeps no match bits");
 	probe->keys = *keys;
 	probe->mode = mode;
 	probe->flags = flags;
@@ -467,18 +467,18 @@ static HgjStatus
 check_matches(const HgjProbe *probe, const HgjMatches *matches, HgjError *err)
 {
 	if (matches == NULL || !probe->begun)
-		return hgj_cpu_fail(err, HGJ_INVALID, "probe_next before probe_begin");
+		return hgj_fail(err, HGJ_INVALID, "probe_next before probe_begin");
 	if (matches->location != HGJ_ON_HOST)
-		return hgj_cpu_fail(err, HGJ_UNSUPPORTED,
-							"the CPU engine writes to host memory only");
+		return hgj_fail(err, HGJ_UNSUPPORTED,
+						"the CPU engine writes to host memory only");
 	if (probe->mode == HGJ_MATCH_COUNT)
 	{
 		if (matches->counts == NULL && probe->keys.nrows > 0)
-			return hgj_cpu_fail(err, HGJ_INVALID, "counts are missing");
+			return hgj_fail(err, HGJ_INVALID, "counts are missing");
 	}
 	else if (matches->capacity == 0 || matches->probe_rows == NULL ||
 			 matches->build_rows == NULL)
-		return hgj_cpu_fail(err, HGJ_INVALID, "there is no room for matches");
+		return hgj_fail(err, HGJ_INVALID, "there is no room for matches");
 	return HGJ_OK;
 }
 
@@ -505,7 +505,7 @@ walk_groups(HgjProbe *probe, Out *out, HgjError *err)
 		}
 		walked = walk_group(probe, out);
 		if (walked == WALK_CANCELLED)
-			return hgj_cpu_fail(err, HGJ_CANCELLED, "cancelled");
+			return hgj_fail(err, HGJ_CANCELLED, "cancelled");
 		if (walked == WALK_FULL)
 			return HGJ_OK;
 	}

@@ -120,8 +120,8 @@ scan_csr(HgjTable *t, const Plan *plan, uint32_t *counts, Graph *g,
 		counts[v + 1] = (uint32_t) slots;
 		slots += count + slack_of(plan->slack, count);
 		if (slots > UINT32_MAX)
-			return hgj_cpu_fail(err, HGJ_LIMIT,
-								"the table has more than 4294967295 slots");
+			return hgj_fail(err, HGJ_LIMIT,
+							"the table has more than 4294967295 slots");
 		if ((v + 1) % VERTEX_STEP == 0)
 		{
 			HgjStatus	status = hgj_cpu_poll(t, err);

@@ -333,24 +333,162 @@ test_ends(void)
 	CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_OK);
 	CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, 1, code, NULL, &err), HGJ_LIMIT);
 	engine->pipeline->destroy(p);
-	spec.memory_limit = 0;
-	for (j = 0; j < 6; j++)
+	pipe_unmake();
+}
+
+/*
+ * One way to break a sound spec, whose instructions are: the inputs; from AT on
+ * PROBE, MATCH and PAYLOAD of the first join, PROBE, MATCH and PAYLOAD of the
+ * second; a constant, two ARITHMETICs, END.  False: there are no more ways.
+ */
+#define AT	NINPUTS
+
+static bool
+spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
+{
+	static const HgjPipeInstruction jump = {.op = HGJ_PIPE_JUMP, .arg = AT + 1};
+	static const HgjPipeInstruction filter = {.op = HGJ_PIPE_FILTER, .a = IN_U};
+
+	switch (way)
 	{
-		spec = make_spec(&c, code);
-		if (j == 0)
+		case 0:
 			code[0].dst = HGJ_PIPE_REGISTERS;
-		else if (j == 1)
+			break;
+		case 1:
 			code[0].arg = NINPUTS;
-		else if (j == 2)
-			spec.ncode--;
-		else if (j == 3)
-			spec.keys[0] = 40;
-		else if (j == 4)
-			spec.words[0].state = HGJ_PIPE_SUM;
-		else
-			code[NINPUTS].a = 1;
+			break;
+		case 2:
+			spec->ncode--;
+			break;
+		case 3:
+			spec->keys[0] = 40;	/* which nobody sets */
+			break;
+		case 4:
+			spec->words[0].state = HGJ_PIPE_SUM;
+			break;
+		case 5:
+			code[AT].a = 1;
+			break;
+		case 6:
+			spec->code = NULL;
+			break;
+		case 7:
+			spec->ninputs = HGJ_PIPE_INPUTS + 1;
+			break;
+		case 8:
+			spec->njoins = 1;	/* there are probes of two */
+			break;
+		case 9:
+			spec->inputs[0] = HGJ_PIPE_F8 + 1;
+			break;
+		case 10:
+			code[0].op = HGJ_PIPE_MATCH + 1;
+			break;
+		case 11:
+			code[AT + 2].arg = 1;	/* a column that there is not */
+			break;
+		case 12:				/* before its probe */
+			code[IN_A2].op = HGJ_PIPE_PAYLOAD;
+			code[IN_A2].arg = 0;
+			break;
+		case 13:
+			code[AT + 8].c = HGJ_PIPE_ABS + 1;
+			break;
+		case 14:
+			code[AT + 8].b = HGJ_PIPE_REGISTERS;
+			break;
+		case 15:
+			code[IN_A2] = jump;	/* over a probe */
+			break;
+		case 16:
+			code[AT + 8] = jump;	/* back */
+			break;
+		case 17:
+			code[AT + 8] = jump;
+			code[AT + 8].arg = AT + 10;	/* beyond the end */
+			break;
+		case 18:
+			code[IN_A2].op = HGJ_PIPE_END;	/* before the end */
+			break;
+		case 19:
+			code[AT + 2] = filter;	/* of candidates, behind the match */
+			code[AT + 2].arg = 1;
+			break;
+		case 20:
+			code[IN_A2] = filter;	/* of joined rows, before the probe */
+			code[IN_A2].arg = HGJ_PIPE_JOINS + 1;
+			break;
+		case 21:
+			code[AT + 2] = filter;	/* of input rows, behind the probe */
+			code[AT + 2].arg = HGJ_PIPE_DROP;
+			break;
+		case 22:
+			code[AT + 4].op = HGJ_PIPE_NULL;	/* no match */
+			break;
+		case 23:
+			spec->joins[0].keys[0] = 40;
+			break;
+		case 24:
+			spec->joins[0].nkeys = 2;
+			break;
+		case 25:
+			spec->joins[1].kinds[0] = HGJ_PIPE_F8 + 1;
+			break;
+		case 26:
+			spec->joins[1].ncolumns = HGJ_PIPE_COLUMNS + 1;
+			break;
+		case 27:
+			spec->joins[1].table = NULL;
+			break;
+		case 28:
+			spec->words[2].reg = HGJ_PIPE_NONE;	/* nothing to sum up */
+			break;
+		case 29:
+			spec->words[2].filter = 40;
+			break;
+		case 30:
+			spec->nwords = 0;
+			break;
+		case 31:
+			spec->rows = true;	/* with words */
+			break;
+		case 32:
+			code[AT + 8].op = HGJ_PIPE_COMPARE;
+			code[AT + 8].c = HGJ_PIPE_GE + 1;
+			break;
+		case 33:
+			code[AT + 8].op = HGJ_PIPE_CAST;
+			code[AT + 8].c = HGJ_PIPE_F8 + 1;
+			break;
+		default:
+			return false;
+	}
+	return true;
+}
+
+static void
+test_unsound(void)
+{
+	Case		c = {.nwords = 1, .keys = KEYS_HASHED};
+	HgjPipeInstruction code[HGJ_PIPE_CODE];
+	HgjPipelineSpec spec;
+	HgjPipeline *p;
+	HgjError	err = {HGJ_OK, ""};
+	int			way;
+
+	pipe_set_join(&c, 0, 0);
+	pipe_set_join(&c, 1, 0);
+	pipe_make(&c);
+	for (way = 0;; way++)
+	{
+		context("a pipeline that is not sound: %d", way);
+		spec = make_spec(&c, code);
+		if (!spoil(way, &spec, code))
+			break;
 		CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_INVALID);
 	}
+	CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_OK);
+	engine->pipeline->destroy(p);
 	pipe_unmake();
 }
 
@@ -378,5 +516,6 @@ test_pipeline(void)
 				run_case(&c);
 		}
 	test_ends();
+	test_unsound();
 	free(ended);
 }

@@ -5,12 +5,12 @@
  *
  * fake_engine.c	tables and probes: the CPU engine's; faults
  * fake_pipeline.c	the life of a pipeline
- * fake_check.c		is a pipeline's spec sound?
  * fake_rows.c		its instructions, row by row
  * fake_values.c	what single instructions compute, and states of groups
  *
  * Nothing of this is taken from the CUDA engine: where the two differ, one is
- * wrong.
+ * wrong.  Which specs are sound (engine/pipeline_check.c) is the contract's, and
+ * the same for both.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
+#include "checks.h"
 
 /* Calls that can be told to fail. */
 typedef enum FakeCall
@@ -175,9 +175,6 @@ extern bool fake_refuses_pipelines(void);
 /* fake_pipeline.c */
 extern HgjPipelineMethods fake_pipeline;
 extern HgjStatus fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
-
-/* fake_check.c */
-extern HgjStatus fake_check(HgjPipeline *p, HgjError *err);
 
 /* fake_rows.c */
 extern HgjStatus fake_run(HgjPipeline *p, FakeStage *stage, HgjError *err);

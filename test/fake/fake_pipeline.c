@@ -122,18 +122,32 @@ pipeline_destroy(HgjPipeline *p)
 	free(p);
 }
 
+/* Step 1: a join fits its table. */
 static HgjStatus
-open_joins(HgjPipeline *p, HgjError *err)
+check_table(const HgjPipeJoin *join, const FakeTable *table, HgjError *err)
+{
+	if (!table->built || join->nkeys != table->spec.nwords)
+		return fake_fail(err, HGJ_INVALID, "a join does not fit its table, or it is not built");
+	if (table->spec.flags & HGJ_TABLE_DYNAMIC)
+		return fake_fail(err, HGJ_UNSUPPORTED, "a join's table is dynamic");
+	return HGJ_OK;
+}
+
+static HgjStatus
+open_joins(HgjPipeline *p, const HgjPipelineFacts *facts, HgjError *err)
 {
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
 	{
 		FakeJoin   *join = &p->joins[j];
 		FakeTable  *table = (FakeTable *) (void *) p->spec.joins[j].table;
-		HgjStatus	status;
+		HgjStatus	status = check_table(&p->spec.joins[j], table, err);
 
-		status = hgj_cpu_engine()->probe_create(table->cpu, &join->probe, err);
+		if (status == HGJ_OK)
+			status = hgj_cpu_engine()->probe_create(table->cpu, &join->probe, err);
 		if (status != HGJ_OK)
 			return status;
+		join->after_probe = facts->joins[j].after_probe;
+		join->after_match = facts->joins[j].after_match;
 		join->table = table;
 		table->pipelines++;
 		for (int k = 0; k < HGJ_PIPE_KEYS; k++)
@@ -148,6 +162,7 @@ pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline, HgjError *e
 {
 	HgjTableSpec waits = {.timeout_ms = spec->timeout_ms, .poll = spec->poll,
 	.poll_arg = spec->poll_arg};
+	HgjPipelineFacts facts;
 	HgjPipeline *p;
 	HgjStatus	status;
 
@@ -157,8 +172,9 @@ pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline, HgjError *e
 		return status;
 	if (fake_refuses_pipelines())
 		return fake_fail(err, HGJ_UNSUPPORTED, "there are no pipelines here");
-	if (spec->code == NULL || spec->ncode > HGJ_PIPE_CODE)
-		return fake_fail(err, HGJ_INVALID, "there are no instructions, or too many");
+	status = hgj_check_pipeline(spec, &facts, err);
+	if (status != HGJ_OK)
+		return status;
 	p = calloc(1, sizeof(*p));
 	if (p == NULL)
 		return fake_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
@@ -166,10 +182,8 @@ pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline, HgjError *e
 	p->spec = *spec;
 	p->waits = waits;
 	memcpy(p->code, spec->code, spec->ncode * sizeof(*spec->code));
-	status = fake_check(p, err);
 	p->spec.code = NULL;		/* the caller's */
-	if (status == HGJ_OK)
-		status = open_joins(p, err);
+	status = open_joins(p, &facts, err);
 	if (status == HGJ_OK)
 		status = take(p, spec->ncode * sizeof(*spec->code), err);
 	if (status != HGJ_OK)

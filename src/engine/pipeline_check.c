@@ -1,20 +1,25 @@
 /*-------------------------------------------------------------------------
  *
- * fake_check.c
- *	  Does a pipeline's spec keep to engine/pipeline.h?
+ * pipeline_check.c
+ *	  Does a pipeline's spec keep to pipeline.h, so that it can be run without
+ *	  being looked at again?
  *
  * 1. Instructions name what there is.
  * 2. Probes and matches stand in order, filters and payload where their join
- *	  has got that far, and no jump leads over a probe or a match.
+ *	  has got that far, and jumps lead forward, over neither probe nor match.
  * 3. What groups need is there, or, where rows are returned, none of it.
- * 4. Joins fit their tables.
+ * 4. Joins have keys that are set, and columns of some kind.
  *
- * Whether a register has a value where it is read is seen when it is (fake_rows.c).
- * Owns nothing.
+ * Whether a join fits its table is the engine's to check, who knows what a table
+ * is.  Whether a register has a value where it is read is not checked.
+ *
+ * Owns nothing, locks nothing.
  *
  *-------------------------------------------------------------------------
  */
-#include "fake.h"
+#include <string.h>
+
+#include "checks.h"
 
 static bool
 has_result(uint32_t op)
@@ -28,7 +33,7 @@ is_jump(uint32_t op)
 	return op >= HGJ_PIPE_JUMP && op <= HGJ_PIPE_JUMP_VALID;
 }
 
-/* Step 1: the operands. */
+/* Step 1. */
 static bool
 names_what_there_is(const HgjPipelineSpec *spec, const HgjPipeInstruction *in)
 {
@@ -96,85 +101,87 @@ filter_is_sound(const HgjPipeInstruction *in, uint32_t probed, uint32_t matched)
 
 /* Step 2, for one instruction; false: it stands at the wrong place. */
 static bool
-check_place(HgjPipeline *p, uint32_t at, uint32_t *probed, uint32_t *matched)
+is_in_place(const HgjPipelineSpec *spec, uint32_t at, HgjPipelineFacts *facts,
+			uint32_t *probed, uint32_t *matched)
 {
-	const HgjPipeInstruction *in = &p->code[at];
+	const HgjPipeInstruction *in = &spec->code[at];
 
 	if (is_jump(in->op))
-		return jump_is_sound(&p->spec, at);
+		return jump_is_sound(spec, at);
 	switch (in->op)
 	{
 		case HGJ_PIPE_END:
-			return at + 1 == p->spec.ncode;
+			return at + 1 == spec->ncode;
 		case HGJ_PIPE_PAYLOAD:
 			return in->a < *probed;
 		case HGJ_PIPE_FILTER:
+			if (*matched < *probed)
+				facts->joins[*matched].filtered = true;
 			return filter_is_sound(in, *probed, *matched);
 		case HGJ_PIPE_PROBE:
 			if (in->a != *probed || *matched != *probed)
 				return false;
-			p->joins[(*probed)++].after_probe = at + 1;
+			facts->joins[(*probed)++].after_probe = at + 1;
 			return true;
 		case HGJ_PIPE_MATCH:
 			if (in->a != *matched || *matched + 1 != *probed)
 				return false;
-			p->joins[(*matched)++].after_match = at + 1;
+			facts->joins[(*matched)++].after_match = at + 1;
 			return true;
 		default:
 			return true;
 	}
 }
 
+/* Steps 1 and 2. */
 static HgjStatus
-check_code(HgjPipeline *p, HgjError *err)
+check_code(const HgjPipelineSpec *spec, HgjPipelineFacts *facts, HgjError *err)
 {
-	const HgjPipelineSpec *spec = &p->spec;
 	uint32_t	probed = 0;
 	uint32_t	matched = 0;
 
-	if (spec->ncode < 1 || spec->ncode > HGJ_PIPE_CODE ||
+	if (spec->code == NULL || spec->ncode < 1 || spec->ncode > HGJ_PIPE_CODE ||
 		spec->code[spec->ncode - 1].op != HGJ_PIPE_END)
-		return fake_fail(err, HGJ_INVALID, "the instructions do not end");
+		return hgj_fail(err, HGJ_INVALID,
+						"a pipeline has up to 512 instructions, END the last");
 	for (uint32_t i = 0; i < spec->ncode; i++)
 	{
-		if (!names_what_there_is(spec, &spec->code[i]))
-			return fake_fail(err, HGJ_INVALID, "an instruction names what is not there");
-		if (!check_place(p, i, &probed, &matched))
-			return fake_fail(err, HGJ_INVALID, "an instruction is out of place");
+		const HgjPipeInstruction *in = &spec->code[i];
+
+		if (!names_what_there_is(spec, in))
+			return hgj_fail(err, HGJ_INVALID,
+							"an instruction of a pipeline names what is not there");
+		if (!is_in_place(spec, i, facts, &probed, &matched))
+			return hgj_fail(err, HGJ_INVALID,
+							"an instruction of a pipeline is out of place");
+		if (has_result(in->op))
+		{
+			facts->set |= UINT64_C(1) << in->dst;
+			if (in->dst >= facts->registers)
+				facts->registers = in->dst + 1u;
+		}
 	}
 	if (matched != spec->njoins)
-		return fake_fail(err, HGJ_INVALID, "a join has no match");
+		return hgj_fail(err, HGJ_INVALID, "a join of a pipeline has no match");
 	return HGJ_OK;
 }
 
-/* Registers that an instruction sets. */
-static uint64_t
-registers_set(const HgjPipelineSpec *spec)
-{
-	uint64_t	set = 0;
-
-	for (uint32_t i = 0; i < spec->ncode; i++)
-		if (has_result(spec->code[i].op))
-			set |= UINT64_C(1) << spec->code[i].dst;
-	return set;
-}
-
 static bool
-is_set(uint64_t set, uint8_t reg)
+is_set(const HgjPipelineFacts *facts, uint8_t reg)
 {
-	return reg < HGJ_PIPE_REGISTERS && (set >> reg & 1);
+	return reg < HGJ_PIPE_REGISTERS && (facts->set >> reg & 1);
 }
 
 /* Step 3. */
 static bool
-groups_are_sound(const HgjPipelineSpec *spec, uint64_t set)
+groups_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 {
 	if (spec->rows)
 		return spec->nkeys == 0 && spec->nwords == 0;
 	if (spec->nkeys > HGJ_PIPE_KEYS || spec->nwords < 1 || spec->nwords > HGJ_PIPE_WORDS)
 		return false;
 	for (uint32_t k = 0; k < spec->nkeys; k++)
-		if (!is_set(set, spec->keys[k]))
+		if (!is_set(facts, spec->keys[k]))
 			return false;
 	for (uint32_t w = 0; w < spec->nwords; w++)
 	{
@@ -182,8 +189,8 @@ groups_are_sound(const HgjPipelineSpec *spec, uint64_t set)
 		bool		none = word->reg == HGJ_PIPE_NONE;
 
 		if (word->state > HGJ_PIPE_MAX_FLOAT ||
-			(none ? word->state != HGJ_PIPE_COUNT : !is_set(set, word->reg)) ||
-			(word->filter != HGJ_PIPE_NONE && !is_set(set, word->filter)))
+			(none ? word->state != HGJ_PIPE_COUNT : !is_set(facts, word->reg)) ||
+			(word->filter != HGJ_PIPE_NONE && !is_set(facts, word->filter)))
 			return false;
 	}
 	return spec->words[0].state == HGJ_PIPE_COUNT &&
@@ -191,47 +198,42 @@ groups_are_sound(const HgjPipelineSpec *spec, uint64_t set)
 }
 
 /* Step 4. */
-static HgjStatus
-check_join(const HgjPipeJoin *join, uint64_t set, HgjError *err)
+static bool
+join_is_sound(const HgjPipeJoin *join, const HgjPipelineFacts *facts)
 {
-	const FakeTable *table = (const FakeTable *) (const void *) join->table;
-
-	if (table == NULL || !table->built)
-		return fake_fail(err, HGJ_INVALID, "a join needs a table that has been built");
-	if (join->nkeys != table->spec.nwords || join->nkeys > HGJ_PIPE_KEYS ||
+	if (join->table == NULL || join->nkeys > HGJ_PIPE_KEYS ||
 		join->ncolumns > HGJ_PIPE_COLUMNS)
-		return fake_fail(err, HGJ_INVALID, "a join does not fit its table");
+		return false;
 	for (uint32_t k = 0; k < join->nkeys; k++)
-		if (!is_set(set, join->keys[k]))
-			return fake_fail(err, HGJ_INVALID, "a join's key is never set");
+		if (!is_set(facts, join->keys[k]))
+			return false;
 	for (uint32_t c = 0; c < join->ncolumns; c++)
 		if (join->kinds[c] > HGJ_PIPE_F8)
-			return fake_fail(err, HGJ_INVALID, "a payload column is of no kind");
-	if (table->spec.flags & HGJ_TABLE_DYNAMIC)
-		return fake_fail(err, HGJ_UNSUPPORTED, "a join's table is dynamic");
-	return HGJ_OK;
+			return false;
+	return true;
 }
 
-/* Steps 1 to 4. */
+/* HGJ_INVALID, or all that *facts asks for. */
 HgjStatus
-fake_check(HgjPipeline *p, HgjError *err)
+hgj_check_pipeline(const HgjPipelineSpec *spec, HgjPipelineFacts *facts, HgjError *err)
 {
-	const HgjPipelineSpec *spec = &p->spec;
 	HgjStatus	status;
-	uint64_t	set;
 
+	memset(facts, 0, sizeof(*facts));
 	if (spec->ninputs > HGJ_PIPE_INPUTS || spec->njoins > HGJ_PIPE_JOINS)
-		return fake_fail(err, HGJ_INVALID, "there are too many inputs or joins");
+		return hgj_fail(err, HGJ_INVALID, "a pipeline has too many inputs or joins");
 	for (uint32_t i = 0; i < spec->ninputs; i++)
 		if (spec->inputs[i] > HGJ_PIPE_F8)
-			return fake_fail(err, HGJ_INVALID, "an input is of no kind");
-	status = check_code(p, err);
+			return hgj_fail(err, HGJ_INVALID, "an input of a pipeline is of no kind");
+	status = check_code(spec, facts, err);
 	if (status != HGJ_OK)
 		return status;
-	set = registers_set(spec);
-	if (!groups_are_sound(spec, set))
-		return fake_fail(err, HGJ_INVALID, "keys or state words are not sound");
-	for (uint32_t j = 0; j < spec->njoins && status == HGJ_OK; j++)
-		status = check_join(&spec->joins[j], set, err);
-	return status;
+	if (!groups_are_sound(spec, facts))
+		return hgj_fail(err, HGJ_INVALID,
+						"a pipeline's keys or state words are not sound, or word 0 "
+						"does not count rows");
+	for (uint32_t j = 0; j < spec->njoins; j++)
+		if (!join_is_sound(&spec->joins[j], facts))
+			return hgj_fail(err, HGJ_INVALID, "a join of a pipeline is not sound");
+	return HGJ_OK;
 }

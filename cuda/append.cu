@@ -187,30 +187,12 @@ static void cut_rows(HgjTable *table, uint64_t nrows)
 	table->nrows = nrows;
 }
 
-/* The range of n keys, which go on from a range. */
-static void key_range(const uint64_t *keys, uint32_t n, int64_t *min_key,
-					  int64_t *max_key)
-{
-	int64_t lo = *min_key;
-	int64_t hi = *max_key;
-
-	for (uint32_t i = 0; i < n; i++)
-	{
-		int64_t key = (int64_t) keys[i];
-
-		lo = key < lo ? key : lo;
-		hi = key > hi ? key : hi;
-	}
-	*min_key = lo;
-	*max_key = hi;
-}
-
 /* Steps 1 and 2. */
 static HgjStatus append_host(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 							 const uint32_t *row_ids, HgjError *err)
 {
 	uint32_t nwords = table->spec.nwords;
-	uint32_t n = key_count(keys);
+	uint32_t n = hgj_key_count(keys);
 
 	table->stage_cap = stage_rows(nwords);
 	for (uint32_t done = 0; done < n;)
@@ -230,7 +212,7 @@ static HgjStatus append_host(HgjTable *table, const HgjKeys *keys, uint32_t firs
 		stage_words(keys, nwords, done, take, words);
 		stage_ids(keys, done, take, first_row, row_ids, ids);
 		if (nwords == 1)
-			key_range(words, take, &table->min_key, &table->max_key);
+			hgj_key_range(words, take, &table->min_key, &table->max_key);
 		table->staged += take;
 		table->nrows += take;
 		done += take;
@@ -294,8 +276,8 @@ HgjStatus table_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 		return fail(err, HGJ_INVALID, "append after build");
 	HGJ_TRY(table_enter(table, err));
 	HGJ_TRY(check_keys(table, keys, err));
-	HGJ_TRY(check_rows(table, keys, first_row, row_ids, &max_row, err));
-	n = key_count(keys);
+	HGJ_TRY(check_rows(keys, first_row, row_ids, &max_row, err));
+	n = hgj_key_count(keys);
 	if (n == 0)
 		return HGJ_OK;
 	if (table->nrows + n > HGJ_MAX_ROWS)

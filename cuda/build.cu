@@ -375,8 +375,7 @@ HgjStatus table_build(HgjTable *table, uint32_t total_rows, HgjError *err)
 
 	if (table->built)
 		return fail(err, HGJ_INVALID, "build was called twice");
-	if (table->nrows > 0 && table->max_row >= total_rows)
-		return fail(err, HGJ_INVALID, "a row id is not below the number of rows");
+	HGJ_TRY(hgj_check_build(table->nrows, table->max_row, total_rows, err));
 	HGJ_TRY(table_enter(table, err));
 	HGJ_TRY(poll(table, err));
 	HGJ_TRY(append_flush(table, err));

@@ -440,7 +440,7 @@ HgjStatus table_insert(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 	/* rows that are not selected use up ids, and are unmatched, too */
 	all = *keys;
 	all.sel = nullptr;
-	HGJ_TRY(check_rows(table, &all, first_row, row_ids, &max_row, err));
+	HGJ_TRY(check_rows(&all, first_row, row_ids, &max_row, err));
 	if (keys->nrows == 0)
 		return HGJ_OK;
 	HGJ_TRY(poll(table, err));

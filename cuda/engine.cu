@@ -24,35 +24,12 @@
 #define HGJ_VERSION "0.1.0"
 #endif
 
-#define MIN_LOAD (1.0 / 64)
-#define MAX_LOAD 1024.0
-
 using namespace hgj;
 
 HgjTable::~HgjTable()
 {
 	hgj::free_chunks(this);
 	free(host_bits);
-}
-
-static HgjStatus check_spec(const HgjTableSpec *spec, HgjError *err)
-{
-	if (spec->nwords < 1 || spec->nwords > HGJ_MAX_KEY_WORDS)
-		return fail(err, HGJ_INVALID, "a key has 1 to 64 words");
-	if ((unsigned int) spec->build > HGJ_BUILD_DIRECT)
-		return fail(err, HGJ_INVALID, "no such build algorithm");
-	if ((unsigned int) spec->probe > HGJ_PROBE_BINNED)
-		return fail(err, HGJ_INVALID, "no such probe algorithm");
-	if ((unsigned int) spec->segments > HGJ_SEGMENTS_SLICED)
-		return fail(err, HGJ_INVALID, "no such segments");
-	/* written so that a NaN fails it */
-	if (!(spec->load == 0 || (spec->load >= MIN_LOAD && spec->load <= MAX_LOAD)))
-		return fail(err, HGJ_INVALID, "the load must be between 1/64 and 1024");
-	if ((unsigned int) spec->filter > HGJ_FILTER_OFF)
-		return fail(err, HGJ_INVALID, "no such filter setting");
-	if (spec->slack > 1024)
-		return fail(err, HGJ_INVALID, "the slack must be at most 1024 slots");
-	return HGJ_OK;
 }
 
 /* HgjEngine.table_create */
@@ -66,7 +43,7 @@ static HgjStatus cuda_table_create(const HgjTableSpec *spec, HgjTable **table,
 	if (table == nullptr || spec == nullptr)
 		return fail(err, HGJ_INVALID, "table or spec is missing");
 	*table = nullptr;
-	HGJ_TRY(check_spec(spec, err));
+	HGJ_TRY(hgj_check_table(spec, err));
 	HGJ_TRY(session_device(spec->device, &device, err));
 	if (spec->memory_limit > 0 && sizeof(HgjTable) > spec->memory_limit)
 		return fail(err, HGJ_LIMIT, "the table does not fit its memory limit");

@@ -48,14 +48,6 @@ constexpr uint32_t LONG_LIST = 32;
 /* Unsorted lists up to this are sorted by a block, longer ones by CUB. */
 constexpr uint32_t BLOCK_LIST = 4096;
 
-enum Layout
-{
-	LAYOUT_ROW = 0,
-	LAYOUT_NARROW,
-	LAYOUT_WIDE,
-	LAYOUT_MULTI
-};
-
 struct alignas(8) Entry32
 {
 	uint32_t code;
@@ -301,6 +293,11 @@ struct GraphFacts
 	Mix mix = {};
 };
 
+inline uint32_t layout_stride(Layout layout)
+{
+	return layout == LAYOUT_ROW ? 4 : layout == LAYOUT_NARROW ? 8 : 16;
+}
+
 struct Graph : GraphFacts
 {
 	Buffer offsets; /* vertices + 1 */
@@ -312,7 +309,7 @@ struct Graph : GraphFacts
 	GraphView view() const;
 	uint32_t stride() const
 	{
-		return layout == LAYOUT_ROW ? 4 : layout == LAYOUT_NARROW ? 8 : 16;
+		return layout_stride(layout);
 	}
 	uint64_t bytes() const
 	{
@@ -414,7 +411,10 @@ HgjStatus to_device(HgjTable *table, const Lane &lane, void *to, const void *fro
 					size_t bytes, HgjError *err);
 HgjStatus from_device(HgjTable *table, const Lane &lane, void *to, const void *from,
 					  size_t bytes, HgjError *err);
-HgjStatus poll(const HgjTable *table, HgjError *err);
+inline HgjStatus poll(const HgjTable *table, HgjError *err)
+{
+	return hgj_poll(&table->spec, err);
+}
 HgjStatus mark(const Lane &lane, HgjError *err);
 HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellable,
 						HgjError *err);
@@ -428,9 +428,8 @@ HgjStatus append_flush(HgjTable *table, HgjError *err);
 void free_chunks(HgjTable *table);
 uint64_t chunks_to_come(const HgjTable *table);
 HgjStatus check_keys(const HgjTable *table, const HgjKeys *keys, HgjError *err);
-HgjStatus check_rows(const HgjTable *table, const HgjKeys *keys, uint32_t first_row,
-					 const uint32_t *row_ids, uint64_t *max_row, HgjError *err);
-uint32_t key_count(const HgjKeys *keys);
+HgjStatus check_rows(const HgjKeys *keys, uint32_t first_row, const uint32_t *row_ids,
+					 uint64_t *max_row, HgjError *err);
 
 /* keys.cu: keys of a call to the device */
 struct KeyUpload
@@ -542,12 +541,6 @@ HgjStatus table_rebuild(HgjTable *table, HgjError *err);
 
 /* pipeline.cu */
 const HgjPipelineMethods *pipeline_methods();
-
-/* Free slots that a vertex of that many entries gets in a dynamic CSR table. */
-__host__ __device__ inline uint64_t slack_of(uint32_t slack, uint64_t count)
-{
-	return slack == 0 ? 0 : slack + (count >= 8 ? count / 2 : 0);
-}
 
 } // namespace hgj
 

@@ -166,37 +166,19 @@ HgjStatus fill_row_ids(const Lane &lane, uint32_t *ids, uint32_t first_row, uint
 	return HGJ_OK;
 }
 
-/* How many rows of a batch take part. */
-uint32_t key_count(const HgjKeys *keys)
-{
-	return keys->nrows == 0 ? 0 : keys->sel != nullptr ? keys->nsel : keys->nrows;
-}
-
 /* Step 3: whether a batch is one that this table can take. */
 HgjStatus check_keys(const HgjTable *table, const HgjKeys *keys, HgjError *err)
 {
 	uint32_t last;
 
-	if (keys == nullptr)
-		return fail(err, HGJ_INVALID, "keys are missing");
-	if (keys->location != HGJ_ON_HOST && keys->location != HGJ_ON_DEVICE)
+	if (keys != nullptr && keys->location != HGJ_ON_HOST &&
+		keys->location != HGJ_ON_DEVICE)
 		return fail(err, HGJ_UNSUPPORTED, "keys are on the host or on the device");
-	if (keys->nrows == 0)
+	HGJ_TRY(hgj_check_keys(keys, table->spec.nwords, err));
+	if (keys->location == HGJ_ON_HOST || keys->sel == nullptr || hgj_key_count(keys) == 0)
 		return HGJ_OK;
-	if (keys->words == nullptr)
-		return fail(err, HGJ_INVALID, "key words are missing");
-	for (uint32_t w = 0; w < table->spec.nwords; w++)
-		if (keys->words[w] == nullptr)
-			return fail(err, HGJ_INVALID, "key words are missing");
-	if (keys->sel == nullptr || keys->nsel == 0)
-		return HGJ_OK;
-	if (keys->nsel > keys->nrows)
-		return fail(err, HGJ_INVALID, "the selection is not one of the batch's rows");
-	if (keys->location == HGJ_ON_DEVICE)
-		HGJ_CUDA(cudaMemcpy(&last, keys->sel + keys->nsel - 1, sizeof(last),
-							cudaMemcpyDeviceToHost));
-	else
-		last = keys->sel[keys->nsel - 1];
+	HGJ_CUDA(cudaMemcpy(&last, keys->sel + keys->nsel - 1, sizeof(last),
+						cudaMemcpyDeviceToHost));
 	if (last >= keys->nrows)
 		return fail(err, HGJ_INVALID, "the selection is not one of the batch's rows");
 	return HGJ_OK;
@@ -206,44 +188,19 @@ HgjStatus check_keys(const HgjTable *table, const HgjKeys *keys, HgjError *err)
  * The largest row id that the selected rows of a batch get (0 if none); device
  * row ids are left to device_key_range.
  */
-HgjStatus check_rows(const HgjTable *table, const HgjKeys *keys, uint32_t first_row,
-					 const uint32_t *row_ids, uint64_t *max_row, HgjError *err)
+HgjStatus check_rows(const HgjKeys *keys, uint32_t first_row, const uint32_t *row_ids,
+					 uint64_t *max_row, HgjError *err)
 {
-	uint32_t n = key_count(keys);
-	uint32_t max = 0;
+	HgjKeys all = *keys;
 
-	(void) table;
+	if (keys->location == HGJ_ON_HOST)
+		return hgj_check_rows(keys, first_row, row_ids, max_row, err);
 	*max_row = 0;
-	if (n == 0)
+	if (row_ids != nullptr || hgj_key_count(keys) == 0)
 		return HGJ_OK;
-	if (keys->location == HGJ_ON_DEVICE && row_ids != nullptr)
-		return HGJ_OK;
-	if (keys->location == HGJ_ON_DEVICE)
-	{
-		/* the selection is not looked at: as if all rows took part */
-		*max_row = (uint64_t) first_row + keys->nrows - 1;
-		return *max_row < HGJ_MAX_ROWS
-				   ? HGJ_OK
-				   : fail(err, HGJ_LIMIT, "a table holds at most 4294967280 rows");
-	}
-	if (row_ids == nullptr)
-	{
-		*max_row =
-			(uint64_t) first_row + (keys->sel != nullptr ? keys->sel[n - 1] : n - 1);
-		if (*max_row >= HGJ_MAX_ROWS)
-			return fail(err, HGJ_LIMIT, "a table holds at most 4294967280 rows");
-		return HGJ_OK;
-	}
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint32_t row = row_ids[keys->sel != nullptr ? keys->sel[i] : i];
-
-		max = row > max ? row : max;
-	}
-	if (max >= HGJ_MAX_ROWS)
-		return fail(err, HGJ_INVALID, "a row id is out of range");
-	*max_row = max;
-	return HGJ_OK;
+	/* the selection is not looked at: as if all rows took part */
+	all.sel = nullptr;
+	return hgj_check_rows(&all, first_row, nullptr, max_row, err);
 }
 
 /* Step 2. */
@@ -251,7 +208,7 @@ static HgjStatus upload_device(HgjTable *table, const Lane &lane, KeyUpload *up,
 							   const HgjKeys *keys, const uint32_t *row_ids,
 							   uint32_t first_row, Rows *rows, HgjError *err)
 {
-	uint32_t n = key_count(keys);
+	uint32_t n = hgj_key_count(keys);
 	uint32_t nwords = table->spec.nwords;
 	Columns columns;
 
@@ -286,7 +243,7 @@ HgjStatus upload_keys(HgjTable *table, const Lane &lane, KeyUpload *up,
 					  const HgjKeys *keys, const uint32_t *row_ids, uint32_t first_row,
 					  bool want_ids, Rows *rows, HgjError *err)
 {
-	uint32_t n = key_count(keys);
+	uint32_t n = hgj_key_count(keys);
 	uint32_t nwords = table->spec.nwords;
 	bool ids = want_ids && (row_ids != nullptr || keys->sel != nullptr);
 	uint32_t turn = 0;

@@ -77,14 +77,6 @@ void set_timeout(uint32_t timeout_ms)
 	__atomic_store_n(&last_timeout_ms, timeout_ms, __ATOMIC_RELAXED);
 }
 
-/* Ask the caller whether to go on. */
-HgjStatus poll(const HgjTable *table, HgjError *err)
-{
-	if (table->spec.poll != nullptr && table->spec.poll(table->spec.poll_arg) != 0)
-		return fail(err, HGJ_CANCELLED, "cancelled");
-	return HGJ_OK;
-}
-
 static int64_t now_us()
 {
 	struct timespec ts;

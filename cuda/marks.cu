@@ -7,7 +7,7 @@
  * 2. The host has a copy, which is brought up to date when somebody looks and
  *	  a kernel may have set bits since.  What mark() sets goes to the copy only:
  *	  the truth is the union of both, for bits are only ever set, or all unset.
- * 3. unmatched walks the copy, and skips words that are all set.
+ * 3. unmatched walks the copy (engine/marks.c).
  *
  * Both belong to the table.  No locks: see engine.h.
  *
@@ -20,8 +20,6 @@
 
 namespace hgj
 {
-
-constexpr uint64_t WORDS_PER_POLL = UINT64_C(1) << 20;
 
 static uint64_t word_count(uint32_t total_rows)
 {
@@ -94,60 +92,27 @@ HgjStatus marks_grow(HgjTable *table, uint32_t total_rows, HgjError *err)
 	return HGJ_OK;
 }
 
-/* HgjEngine.mark: HGJ_INVALID, and nothing marked, for a row id out of range. */
+/* HgjEngine.mark */
 HgjStatus table_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
 {
-	if (table->host_bits == nullptr)
-		return fail(err, HGJ_INVALID, "the table keeps no match bits");
-	for (uint32_t i = 0; i < n; i++)
-		if (rows[i] >= table->total_rows)
-			return fail(err, HGJ_INVALID, "a row id is out of range");
-	for (uint32_t i = 0; i < n; i++)
-		table->host_bits[rows[i] / 64] |= UINT64_C(1) << (rows[i] % 64);
-	return HGJ_OK;
+	return hgj_marks_set(table->host_bits, table->total_rows, rows, n, err);
 }
 
-/* HgjEngine.is_marked: false for anything that has no bit. */
+/* HgjEngine.is_marked */
 bool table_is_marked(const HgjTable *table, uint32_t row)
 {
-	if (table->host_bits == nullptr || row >= table->total_rows ||
-		fetch(const_cast<HgjTable *>(table), nullptr) != HGJ_OK)
-		return false;
-	return (table->host_bits[row / 64] >> (row % 64) & 1) != 0;
+	return fetch(const_cast<HgjTable *>(table), nullptr) == HGJ_OK &&
+		   hgj_marks_has(table->host_bits, table->total_rows, row);
 }
 
-/* HgjEngine.unmatched; when cancelled, *cursor stays. */
+/* HgjEngine.unmatched */
 HgjStatus table_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows,
 						  uint32_t capacity, uint32_t *n, HgjError *err)
 {
-	uint64_t total = table->total_rows;
-	uint64_t row = *cursor;
-	uint64_t words = 0;
-	uint32_t found = 0;
-
 	*n = 0;
-	if (table->host_bits == nullptr)
-		return fail(err, HGJ_INVALID, "the table keeps no match bits");
 	HGJ_TRY(fetch(const_cast<HgjTable *>(table), err));
-	while (row < total && found < capacity)
-	{
-		uint64_t unset = ~table->host_bits[row / 64] >> (row % 64);
-
-		if (unset == 0)
-			row = (row / 64 + 1) * 64;
-		else
-		{
-			row += (uint64_t) __builtin_ctzll(unset);
-			if (row < total)
-				rows[found++] = (uint32_t) row;
-			row++;
-		}
-		if (++words % WORDS_PER_POLL == 0)
-			HGJ_TRY(poll(table, err));
-	}
-	*cursor = (uint32_t) (row < total ? row : total);
-	*n = found;
-	return HGJ_OK;
+	return hgj_marks_unset(&table->spec, table->host_bits, table->total_rows, cursor,
+						   rows, capacity, n, err);
 }
 
 /* HgjEngine.clear_marks */

@@ -46,40 +46,9 @@ static uint32_t most_vertex_bits(const HgjTable *t)
 	return bits + most_bin_bits(t->device);
 }
 
-static uint32_t layout_stride(Layout layout)
-{
-	return layout == LAYOUT_ROW ? 4 : layout == LAYOUT_NARROW ? 8 : 16;
-}
-
-/* Step 1, and the layout. */
-static void plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max_key)
-{
-	const HgjTableSpec *spec = &t->spec;
-	bool single = spec->nwords == 1;
-	bool direct;
-
-	if (single && p->rows > 0)
-	{
-		p->base = (uint64_t) min_key;
-		p->range = (uint64_t) max_key - (uint64_t) min_key;
-	}
-	direct = hgj_plan_direct(spec, p->rows, p->range, p->slack > 0, &p->notes);
-	p->direct = direct;
-	if (!single)
-		p->layout = LAYOUT_MULTI;
-	else if (direct && p->slack == 0)
-		p->layout = LAYOUT_ROW;
-	else if (p->rows > 0 && p->range <= UINT32_MAX)
-		p->layout = LAYOUT_NARROW;
-	else
-		p->layout = LAYOUT_WIDE;
-	p->stride = layout_stride(p->layout);
-}
-
 /* Step 2: vertices. */
 static void plan_vertices(const HgjTable *t, Plan *p)
 {
-	double load = t->spec.load > 0 ? t->spec.load : 1.0;
 	uint32_t code_bits = p->layout == LAYOUT_NARROW ? 32 : 64;
 	uint32_t bits;
 
@@ -87,11 +56,9 @@ static void plan_vertices(const HgjTable *t, Plan *p)
 	{
 		p->vertices = p->range + 1;
 		p->vertex_bits = hgj_log2_ceil(p->vertices);
-		p->shift = 0;
 		return;
 	}
-	bits = hgj_log2_ceil((uint64_t) ((double) p->rows / load));
-	bits = bits < 1 ? 1 : bits > 32 ? 32 : bits;
+	bits = hgj_plan_vertex_bits(&t->spec, p->rows);
 	/* a load of 2 is good, too, and one pass of bins is better than a sort */
 	if (t->spec.load == 0 && bits == most_vertex_bits(t) + 1)
 		bits--;
@@ -126,9 +93,10 @@ void plan_build(const HgjTable *table, uint64_t rows, int64_t min_key, int64_t m
 	memset(plan, 0, sizeof(*plan));
 	plan->rows = rows;
 	plan->bins = 1;
-	if (spec->flags & HGJ_TABLE_DYNAMIC)
-		plan->slack = spec->slack > 0 ? spec->slack : 1;
-	plan_layout(table, plan, min_key, max_key);
+	plan->slack = hgj_plan_slack(spec);
+	plan->layout = hgj_plan_layout(spec, rows, min_key, max_key, &plan->direct,
+								   &plan->base, &plan->range, &plan->notes);
+	plan->stride = layout_stride(plan->layout);
 	plan_vertices(table, plan);
 	plan->segments =
 		spec->segments != HGJ_SEGMENTS_AUTO ? spec->segments : HGJ_SEGMENTS_CSR;
@@ -202,7 +170,7 @@ static uint64_t padded_bound(const HgjTable *t, const Plan &p, uint64_t csr)
 	uint64_t bound = 0;
 
 	if (p.segments != HGJ_SEGMENTS_CSR)
-		bound = 4 * csr + 1024 * 1024;
+		bound = hgj_most_padded(csr);
 	if (p.slack > 0)
 		bound = max64(bound, (p.rows + p.rows / 2 + p.vertices * p.slack) * p.stride +
 								 (p.vertices + 1) * 4);

@@ -116,7 +116,7 @@ static bool padding_fits(const HgjTable *t, const Graph &g, uint64_t slots,
 	bytes = slots * g.stride() + extra;
 	if (t->spec.memory_limit > 0 && now + bytes + 8192 > t->spec.memory_limit)
 		return false;
-	return bytes <= 4 * csr + 1024 * 1024;
+	return bytes <= hgj_most_padded(csr);
 }
 
 /* n sizes into where each begins, and the sum; waits. */

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * checks.h
- *	  What every engine refuses, in the same words; for the CPU's engine, for
- *	  CUDA's, and for test/fake's.
+ *	  What every engine refuses, in the same words, and match bits that are in
+ *	  the host's memory; for the CPU's engine, for CUDA's, and for test/fake's.
  *
  * Owns nothing, locks nothing.
  *
@@ -31,8 +31,40 @@ typedef struct HgjPipelineFacts
 	}			joins[HGJ_PIPE_JOINS];
 } HgjPipelineFacts;
 
+/* How many rows of a batch take part. */
+static inline uint32_t
+hgj_key_count(const HgjKeys *keys)
+{
+	return keys->nrows == 0 ? 0 : keys->sel != NULL ? keys->nsel : keys->nrows;
+}
+
+/* HgjEngine.is_marked: false for anything that has no bit. */
+static inline bool
+hgj_marks_has(const uint64_t *bits, uint32_t total_rows, uint32_t row)
+{
+	return bits != NULL && row < total_rows &&
+		(bits[row / 64] >> (row % 64) & 1) != 0;
+}
+
 /* checks.c */
 extern HgjStatus hgj_fail(HgjError *err, HgjStatus status, const char *message);
+extern HgjStatus hgj_poll(const HgjTableSpec *spec, HgjError *err);
+extern HgjStatus hgj_check_table(const HgjTableSpec *spec, HgjError *err);
+extern HgjStatus hgj_check_keys(const HgjKeys *keys, uint32_t nwords,
+								HgjError *err);
+extern HgjStatus hgj_check_rows(const HgjKeys *keys, uint32_t first_row,
+								const uint32_t *row_ids, uint64_t *max_row,
+								HgjError *err);
+extern HgjStatus hgj_check_build(uint64_t nrows, uint64_t max_row,
+								 uint32_t total_rows, HgjError *err);
+
+/* marks.c: match bits, one per row id below total_rows; NULL: there are none */
+extern HgjStatus hgj_marks_set(uint64_t *bits, uint32_t total_rows,
+							   const uint32_t *rows, uint32_t n, HgjError *err);
+extern HgjStatus hgj_marks_unset(const HgjTableSpec *spec, const uint64_t *bits,
+								 uint32_t total_rows, uint32_t *cursor,
+								 uint32_t *rows, uint32_t capacity, uint32_t *n,
+								 HgjError *err);
 
 /* pipeline_check.c */
 extern HgjStatus hgj_check_pipeline(const HgjPipelineSpec *spec,

@@ -2,7 +2,7 @@
  *
  * cpu_account.c
  *	  What the files of the CPU's engine share: a table's memory account,
- *	  polls, and the checks of what a caller hands over.
+ *	  and the check of keys.
  *
  * 1. Every allocation of a table goes through hgj_cpu_get, which refuses what
  *	  would pass spec.memory_limit, and counts footprints.
@@ -59,15 +59,6 @@ hgj_cpu_put(HgjTable *table, void *p, size_t bytes)
 							  __ATOMIC_RELAXED);
 }
 
-/* Ask the caller whether to go on. */
-HgjStatus
-hgj_cpu_poll(const HgjTable *table, HgjError *err)
-{
-	if (table->spec.poll != NULL && table->spec.poll(table->spec.poll_arg) != 0)
-		return hgj_fail(err, HGJ_CANCELLED, "cancelled");
-	return HGJ_OK;
-}
-
 /* memset that polls: fresh memory is cleared by the kernel meanwhile. */
 HgjStatus
 hgj_cpu_fill(HgjTable *table, void *p, int byte, size_t bytes, HgjError *err)
@@ -82,7 +73,7 @@ hgj_cpu_fill(HgjTable *table, void *p, int byte, size_t bytes, HgjError *err)
 		at += n;
 		if (at < bytes)
 		{
-			HgjStatus	status = hgj_cpu_poll(table, err);
+			HgjStatus	status = hgj_poll(&table->spec, err);
 
 			if (status != HGJ_OK)
 				return status;
@@ -104,7 +95,7 @@ hgj_cpu_touch(HgjTable *table, void *p, size_t bytes, HgjError *err)
 
 	for (at = TOUCH_STEP; at < bytes; at += TOUCH_STEP)
 	{
-		HgjStatus	status = hgj_cpu_poll(table, err);
+		HgjStatus	status = hgj_poll(&table->spec, err);
 
 		if (status != HGJ_OK)
 			return status;
@@ -117,62 +108,10 @@ hgj_cpu_touch(HgjTable *table, void *p, size_t bytes, HgjError *err)
 HgjStatus
 hgj_cpu_check_keys(const HgjTable *table, const HgjKeys *keys, HgjError *err)
 {
-	uint32_t	w;
-
-	if (keys == NULL)
-		return hgj_fail(err, HGJ_INVALID, "keys are missing");
-	if (keys->location != HGJ_ON_HOST)
+	if (keys != NULL && keys->location != HGJ_ON_HOST)
 		return hgj_fail(err, HGJ_UNSUPPORTED,
 						"the CPU engine takes keys in host memory only");
-	if (keys->nrows == 0)
-		return HGJ_OK;
-	if (keys->words == NULL)
-		return hgj_fail(err, HGJ_INVALID, "key words are missing");
-	for (w = 0; w < table->spec.nwords; w++)
-		if (keys->words[w] == NULL)
-			return hgj_fail(err, HGJ_INVALID, "key words are missing");
-	if (keys->sel != NULL && keys->nsel > 0 &&
-		(keys->nsel > keys->nrows || keys->sel[keys->nsel - 1] >= keys->nrows))
-		return hgj_fail(err, HGJ_INVALID,
-						"the selection is not one of the batch's rows");
-	return HGJ_OK;
-}
-
-/*
- * The largest row id that the selected rows of a batch get (0 if none):
- * HGJ_LIMIT where ids given by first_row pass HGJ_MAX_ROWS, HGJ_INVALID where
- * row_ids holds one that does.
- */
-HgjStatus
-hgj_cpu_check_rows(const HgjKeys *keys, uint32_t first_row,
-				   const uint32_t *row_ids, uint64_t *max_row, HgjError *err)
-{
-	uint32_t	n = keys->sel != NULL ? keys->nsel : keys->nrows;
-	uint32_t	max = 0;
-	uint32_t	i;
-
-	*max_row = 0;
-	if (keys->nrows == 0 || n == 0)
-		return HGJ_OK;
-	if (row_ids == NULL)
-	{
-		*max_row = (uint64_t) first_row +
-			(keys->sel != NULL ? keys->sel[n - 1] : n - 1);
-		if (*max_row >= HGJ_MAX_ROWS)
-			return hgj_fail(err, HGJ_LIMIT,
-							"a table holds at most 4294967280 rows");
-		return HGJ_OK;
-	}
-	for (i = 0; i < n; i++)
-	{
-		uint32_t	row = row_ids[keys->sel != NULL ? keys->sel[i] : i];
-
-		max = row > max ? row : max;
-	}
-	if (max >= HGJ_MAX_ROWS)
-		return hgj_fail(err, HGJ_INVALID, "a row id is out of range");
-	*max_row = max;
-	return HGJ_OK;
+	return hgj_check_keys(keys, table->spec.nwords, err);
 }
 
 /* Free what a graph owns. */

@@ -110,43 +110,23 @@ hgj_cpu_free_chunks(HgjTable *table)
 	cut_chunks(table, NULL, table->first_chunk);
 }
 
-/* Smallest and largest key of one column; they must begin as bounds. */
-static void
-column_range(const uint64_t *keys, uint32_t n, int64_t *min_key,
-			 int64_t *max_key)
-{
-	int64_t		lo = *min_key;
-	int64_t		hi = *max_key;
-	uint32_t	i;
-
-	for (i = 0; i < n; i++)
-	{
-		int64_t		key = (int64_t) keys[i];
-
-		lo = key < lo ? key : lo;
-		hi = key > hi ? key : hi;
-	}
-	*min_key = lo;
-	*max_key = hi;
-}
-
 /* The range of the selected keys of a one-word batch, from index `from` on. */
 void
 hgj_cpu_key_range(const HgjKeys *keys, uint32_t from, int64_t *min_key,
 				  int64_t *max_key)
 {
-	uint32_t	n = keys->sel != NULL ? keys->nsel : keys->nrows;
+	uint32_t	n = hgj_key_count(keys);
 	uint32_t	i;
 
-	if (keys->nrows == 0 || from >= n)
+	if (from >= n)
 		return;
 	if (keys->sel == NULL)
 	{
-		column_range(keys->words[0] + from, n - from, min_key, max_key);
+		hgj_key_range(keys->words[0] + from, n - from, min_key, max_key);
 		return;
 	}
 	for (i = from; i < n; i++)
-		column_range(keys->words[0] + keys->sel[i], 1, min_key, max_key);
+		hgj_key_range(keys->words[0] + keys->sel[i], 1, min_key, max_key);
 }
 
 /* Rows from .. from + n of a batch to the free end of a chunk. */
@@ -172,7 +152,7 @@ copy_rows(const HgjTable *t, Chunk *chunk, uint64_t at, const HgjKeys *keys,
 			for (i = 0; i < n; i++)
 				to[i] = column[sel[i]];
 		if (t->spec.nwords == 1)
-			column_range(to, n, &totals->min_key, &totals->max_key);
+			hgj_key_range(to, n, &totals->min_key, &totals->max_key);
 	}
 	if (row_ids == NULL && sel == NULL)
 		for (i = 0; i < n; i++)
@@ -215,7 +195,7 @@ copy_batch(HgjTable *t, Chunk *chunk, const HgjKeys *keys, uint32_t n,
 		since_poll += take;
 		if (since_poll >= COPY_STEP && done < n)
 		{
-			HgjStatus	status = hgj_cpu_poll(t, err);
+			HgjStatus	status = hgj_poll(&t->spec, err);
 
 			if (status != HGJ_OK)
 				return status;
@@ -245,12 +225,11 @@ hgj_cpu_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 		return hgj_fail(err, HGJ_INVALID, "append after build");
 	status = hgj_cpu_check_keys(table, keys, err);
 	if (status == HGJ_OK)
-		status = hgj_cpu_check_rows(keys, first_row, row_ids, &totals.max_row,
-									err);
+		status = hgj_check_rows(keys, first_row, row_ids, &totals.max_row, err);
 	if (status != HGJ_OK)
 		return status;
-	n = keys->sel != NULL ? keys->nsel : keys->nrows;
-	if (keys->nrows == 0 || n == 0)
+	n = hgj_key_count(keys);
+	if (n == 0)
 		return HGJ_OK;
 	if (table->nrows + n > HGJ_MAX_ROWS)
 		return hgj_fail(err, HGJ_LIMIT,

@@ -450,7 +450,7 @@ order_in_place(HgjTable *t, Coder coder, Layout layout, const Bin *bin,
 		cells[entry_vertex(&coder, layout,
 						   bin->entries + (size_t) i * stride)]++;
 		if (++steps % HGJ_POLL_STEPS == 0 &&
-			(status = hgj_cpu_poll(t, err)) != HGJ_OK)
+			(status = hgj_poll(&t->spec, err)) != HGJ_OK)
 			return status;
 	}
 	scan_bin(bin, g);
@@ -483,7 +483,7 @@ order_in_place(HgjTable *t, Coder coder, Layout layout, const Bin *bin,
 			if (steps >= HGJ_POLL_STEPS)
 			{
 				steps = 0;
-				if ((status = hgj_cpu_poll(t, err)) != HGJ_OK)
+				if ((status = hgj_poll(&t->spec, err)) != HGJ_OK)
 					return status;
 			}
 		}
@@ -561,7 +561,7 @@ hgj_cpu_finish_bins(HgjTable *table, const Plan *plan, void *packed,
 		since_poll += step + (bin.to - bin.from);
 		if (status == HGJ_OK && since_poll >= HGJ_POLL_STEPS)
 		{
-			status = hgj_cpu_poll(table, err);
+			status = hgj_poll(&table->spec, err);
 			since_poll = 0;
 		}
 	}

@@ -327,13 +327,9 @@ hgj_cpu_build(HgjTable *table, uint32_t total_rows, HgjError *err)
 
 	if (table->built)
 		return hgj_fail(err, HGJ_INVALID, "build after build");
-	if (total_rows > HGJ_MAX_ROWS)
-		return hgj_fail(err, HGJ_LIMIT,
-						"a table holds at most 4294967280 rows");
-	if (table->nrows > 0 && table->max_row >= total_rows)
-		return hgj_fail(err, HGJ_INVALID,
-						"a row id is not below the number of rows");
-	status = hgj_cpu_poll(table, err);
+	status = hgj_check_build(table->nrows, table->max_row, total_rows, err);
+	if (status == HGJ_OK)
+		status = hgj_poll(&table->spec, err);
 	if (status == HGJ_OK && (table->spec.flags & HGJ_TABLE_TRACK_MATCHES))
 		status = hgj_cpu_bits_alloc(table, total_rows, &bits, &bits_bytes, err);
 	if (status != HGJ_OK)

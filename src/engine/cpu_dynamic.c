@@ -159,12 +159,6 @@ batch_index(const HgjKeys *keys, uint32_t i)
 	return keys->sel != NULL ? keys->sel[i] : i;
 }
 
-static uint32_t
-batch_count(const HgjKeys *keys)
-{
-	return keys->nrows == 0 ? 0 : keys->sel != NULL ? keys->nsel : keys->nrows;
-}
-
 /* Load a row's key; false where this graph cannot hold such a key. */
 static bool
 load_key(const HgjTable *t, const HgjKeys *keys, uint32_t index, Key *key)
@@ -271,7 +265,7 @@ remake(HgjTable *t, const HgjKeys *keys, uint32_t from, uint32_t first_row,
 	source.first_row = first_row;
 	source.row_ids = row_ids;
 	if (keys != NULL)
-		rows += batch_count(keys) - from;
+		rows += hgj_key_count(keys) - from;
 	if (rows > HGJ_MAX_ROWS)
 		return hgj_fail(err, HGJ_LIMIT,
 						"a table holds at most 4294967280 rows");
@@ -316,7 +310,7 @@ insert_rows(HgjTable *t, const HgjKeys *keys, uint32_t first_row,
 			const uint32_t *row_ids, Log *log, uint32_t *done, HgjError *err)
 {
 	Graph	   *g = &t->graph;
-	uint32_t	n = batch_count(keys);
+	uint32_t	n = hgj_key_count(keys);
 	uint32_t	i;
 	HgjStatus	status = HGJ_OK;
 
@@ -329,7 +323,7 @@ insert_rows(HgjTable *t, const HgjKeys *keys, uint32_t first_row,
 		uint32_t	w;
 
 		if (i % ROWS_PER_POLL == ROWS_PER_POLL - 1)
-			status = hgj_cpu_poll(t, err);
+			status = hgj_poll(&t->spec, err);
 		if (status != HGJ_OK || !load_key(t, keys, index, &key) ||
 			!find_slot(g, key.code >> g->shift, &slot))
 			break;
@@ -388,10 +382,10 @@ hgj_cpu_insert(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 	/* rows that are not selected use up ids, and are unmatched, too */
 	all = *keys;
 	all.sel = NULL;
-	status = hgj_cpu_check_rows(&all, first_row, row_ids, &max_row, err);
+	status = hgj_check_rows(&all, first_row, row_ids, &max_row, err);
 	if (status != HGJ_OK || keys->nrows == 0)
 		return status;
-	n = batch_count(keys);
+	n = hgj_key_count(keys);
 	status = grow_bits(table, max_row, &bits, &bits_bytes, err);
 	if (status != HGJ_OK)
 		return status;
@@ -447,7 +441,7 @@ remove_key(HgjTable *t, const Key *key, bool any, uint32_t row, Log *log,
 			uint32_t	there = get_row(g, slot);
 
 			if (++*steps % HGJ_POLL_STEPS == 0 &&
-				(status = hgj_cpu_poll(t, err)) != HGJ_OK)
+				(status = hgj_poll(&t->spec, err)) != HGJ_OK)
 				return status;
 			if (there == HGJ_ROW_EMPTY)
 				return HGJ_OK;
@@ -490,13 +484,13 @@ hgj_cpu_remove(HgjTable *table, const HgjKeys *keys, const uint32_t *row_ids,
 		return status;
 	memset(&log, 0, sizeof(log));
 	log.table = table;
-	n = batch_count(keys);
+	n = hgj_key_count(keys);
 	for (i = 0; i < n && status == HGJ_OK; i++)
 	{
 		uint32_t	index = batch_index(keys, i);
 
 		if (i % ROWS_PER_POLL == ROWS_PER_POLL - 1)
-			status = hgj_cpu_poll(table, err);
+			status = hgj_poll(&table->spec, err);
 		if (status == HGJ_OK && load_key(table, keys, index, &key))
 			status = remove_key(table, &key, row_ids == NULL,
 								row_ids != NULL ? row_ids[index] : 0, &log,
@@ -517,7 +511,7 @@ hgj_cpu_rebuild(HgjTable *table, HgjError *err)
 	HgjStatus	status = check_dynamic(table, err);
 
 	if (status == HGJ_OK)
-		status = hgj_cpu_poll(table, err);
+		status = hgj_poll(&table->spec, err);
 	if (status == HGJ_OK)
 		status = remake(table, NULL, 0, 0, NULL, err);
 	return status;

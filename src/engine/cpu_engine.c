@@ -23,8 +23,6 @@
 #endif
 
 #define DEFAULT_L2_BYTES	((size_t) 1024 * 1024)
-#define MIN_LOAD			(1.0 / 64)
-#define MAX_LOAD			1024.0
 
 /* Half of the bins' sizes follow from this; wrong is slower, never wrong. */
 static size_t
@@ -44,33 +42,6 @@ l2_cache_bytes(void)
 	return DEFAULT_L2_BYTES;
 }
 
-static HgjStatus
-check_spec(const HgjTableSpec *spec, HgjError *err)
-{
-	if (spec->nwords < 1 || spec->nwords > HGJ_MAX_KEY_WORDS)
-		return hgj_fail(err, HGJ_INVALID, "a key has 1 to 64 words");
-	if ((unsigned int) spec->build > HGJ_BUILD_DIRECT)
-		return hgj_fail(err, HGJ_INVALID, "no such build algorithm");
-	if ((unsigned int) spec->probe > HGJ_PROBE_BINNED)
-		return hgj_fail(err, HGJ_INVALID, "no such probe algorithm");
-	if ((unsigned int) spec->segments > HGJ_SEGMENTS_SLICED)
-		return hgj_fail(err, HGJ_INVALID, "no such segments");
-	if ((unsigned int) spec->filter > HGJ_FILTER_OFF)
-		return hgj_fail(err, HGJ_INVALID, "no such use of filters");
-	/* written so that a NaN fails it */
-	if (!(spec->load == 0 ||
-		  (spec->load >= MIN_LOAD && spec->load <= MAX_LOAD)))
-		return hgj_fail(err, HGJ_INVALID,
-						"the load must be between 1/64 and 1024");
-	if (spec->slack > 1024)
-		return hgj_fail(err, HGJ_INVALID,
-						"the slack must be at most 1024 slots");
-	if (spec->device != 0)
-		return hgj_fail(err, HGJ_NO_DEVICE,
-						"the CPU engine has one device, number 0");
-	return HGJ_OK;
-}
-
 /* HgjEngine.table_create: an empty table; HGJ_INVALID for a bad spec. */
 static HgjStatus
 cpu_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
@@ -82,9 +53,12 @@ cpu_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	if (table == NULL || spec == NULL)
 		return hgj_fail(err, HGJ_INVALID, "table or spec is missing");
 	*table = NULL;
-	status = check_spec(spec, err);
+	status = hgj_check_table(spec, err);
 	if (status != HGJ_OK)
 		return status;
+	if (spec->device != 0)
+		return hgj_fail(err, HGJ_NO_DEVICE,
+						"the CPU engine has one device, number 0");
 	if (spec->memory_limit > 0 && size > spec->memory_limit)
 		return hgj_fail(err, HGJ_LIMIT,
 						"the table does not fit its memory limit");

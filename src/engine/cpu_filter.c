@@ -37,7 +37,6 @@
  *-------------------------------------------------------------------------
  */
 #include "cpu_probe.h"
-#include "plan_rules.h"
 
 /* Of a Bloom filter, per row, at least; a power of two makes it up to twice. */
 #define BITS_PER_ROW	8
@@ -160,7 +159,7 @@ fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 	{
 		uint64_t	to = total - at > HGJ_POLL_STEPS ? at + HGJ_POLL_STEPS :
 			total;
-		HgjStatus	status = hgj_cpu_poll(t, err);
+		HgjStatus	status = hgj_poll(&t->spec, err);
 
 		if (status != HGJ_OK)
 			return status;
@@ -442,7 +441,7 @@ hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err)
 		kept += test_block(probe, at, n, probe->passed + kept);
 		if ((at / TEST_ROWS + 1) % (HGJ_POLL_STEPS / 4 / TEST_ROWS) == 0)
 		{
-			status = hgj_cpu_poll(t, err);
+			status = hgj_poll(&t->spec, err);
 			if (status != HGJ_OK)
 				return status;
 		}
@@ -478,7 +477,7 @@ hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
 {
 	HgjTable   *t = probe->table;
 	HgjStatus	status = hgj_cpu_check_keys(t, keys, err);
-	uint32_t	total = keys->sel != NULL ? keys->nsel : keys->nrows;
+	uint32_t	total = hgj_key_count(keys);
 	uint32_t	kept = 0;
 	uint32_t	at;
 

@@ -33,6 +33,7 @@
 #include "checks.h"
 #include "hash.h"
 #include "hgj_memory.h"
+#include "plan_rules.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(hidden)
@@ -60,14 +61,6 @@
 
 /* At most so many bins: their staging lines must stay in the L2 cache. */
 #define HGJ_MAX_BINS	2048
-
-typedef enum Layout
-{
-	LAYOUT_ROW = 0,				/* direct and static: the vertex is the key */
-	LAYOUT_NARROW,				/* one word whose range fits 32 bits */
-	LAYOUT_WIDE,				/* one word */
-	LAYOUT_MULTI				/* several */
-} Layout;
 
 typedef struct NarrowEntry
 {
@@ -247,19 +240,15 @@ typedef struct Source
 	uint32_t	blocks;			/* yielded since poll was last called */
 } Source;
 
-/* cpu_account.c: memory, polling */
+/* cpu_account.c: memory, and keys that are where the engine takes them */
 extern HgjStatus hgj_cpu_get(HgjTable *table, size_t bytes, void **p,
 							 HgjError *err);
 extern void hgj_cpu_put(HgjTable *table, void *p, size_t bytes);
-extern HgjStatus hgj_cpu_poll(const HgjTable *table, HgjError *err);
 extern HgjStatus hgj_cpu_fill(HgjTable *table, void *p, int byte,
 							  size_t bytes, HgjError *err);
 extern HgjStatus hgj_cpu_touch(HgjTable *table, void *p, size_t bytes,
 							   HgjError *err);
 extern HgjStatus hgj_cpu_check_keys(const HgjTable *table, const HgjKeys *keys,
-									HgjError *err);
-extern HgjStatus hgj_cpu_check_rows(const HgjKeys *keys, uint32_t first_row,
-									const uint32_t *row_ids, uint64_t *max_row,
 									HgjError *err);
 
 /* cpu_append.c: rows that wait for a build */
@@ -359,14 +348,6 @@ extern HgjStatus hgj_cpu_unmatched(const HgjTable *table, uint32_t *cursor,
 								   uint32_t *rows, uint32_t capacity,
 								   uint32_t *n, HgjError *err);
 extern HgjStatus hgj_cpu_clear_marks(HgjTable *table, HgjError *err);
-
-/* Free slots that a vertex of that many entries gets in a dynamic CSR table:
- * a long list gets more, or a hot key would rebuild the table at every turn. */
-HGJ_INLINE uint64_t
-slack_of(uint32_t slack, uint64_t count)
-{
-	return slack == 0 ? 0 : slack + (count >= 8 ? count / 2 : 0);
-}
 
 /* The slots of a vertex; segments is the graph's, as a constant if possible. */
 HGJ_INLINE void

@@ -16,7 +16,6 @@
  *-------------------------------------------------------------------------
  */
 #include "cpu_internal.h"
-#include "plan_rules.h"
 
 /*
  * Measured (bench/engine_bench): binning probe rows pays when a batch is so
@@ -52,39 +51,18 @@ static void
 plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max_key)
 {
 	const HgjTableSpec *spec = &t->spec;
-	bool		single = spec->nwords == 1;
-	bool		direct;
-	double		load = spec->load > 0 ? spec->load : 1.0;
 
-	if (single && p->rows > 0)
-	{
-		p->base = (uint64_t) min_key;
-		p->range = (uint64_t) max_key - (uint64_t) min_key;
-	}
-	direct = hgj_plan_direct(spec, p->rows, p->range, p->slack > 0, &p->notes);
-
-	p->direct = direct;
-	if (!single)
-		p->layout = LAYOUT_MULTI;
-	else if (direct && p->slack == 0)
-		p->layout = LAYOUT_ROW;
-	else if (p->rows > 0 && p->range <= UINT32_MAX)
-		p->layout = LAYOUT_NARROW;
-	else
-		p->layout = LAYOUT_WIDE;
+	p->layout = hgj_plan_layout(spec, p->rows, min_key, max_key, &p->direct,
+								&p->base, &p->range, &p->notes);
 	p->packed = p->layout == LAYOUT_ROW ? LAYOUT_NARROW : p->layout;
 	p->stride = layout_stride(p->layout, spec->nwords);
 	p->packed_stride = layout_stride(p->packed, spec->nwords);
-	if (direct)
-	{
+	if (p->direct)
 		p->vertices = p->range + 1;
-		p->shift = 0;
-	}
 	else
 	{
-		uint32_t	bits = hgj_log2_ceil((uint64_t) ((double) p->rows / load));
+		uint32_t	bits = hgj_plan_vertex_bits(spec, p->rows);
 
-		bits = bits < 1 ? 1 : bits > 32 ? 32 : bits;
 		p->vertices = UINT64_C(1) << bits;
 		p->shift = 64 - bits;
 	}
@@ -119,8 +97,7 @@ hgj_cpu_plan(const HgjTable *table, uint64_t rows, int64_t min_key,
 
 	memset(plan, 0, sizeof(*plan));
 	plan->rows = rows;
-	if (spec->flags & HGJ_TABLE_DYNAMIC)
-		plan->slack = spec->slack > 0 ? spec->slack : 1;
+	plan->slack = hgj_plan_slack(spec);
 	plan_layout(table, plan, min_key, max_key);
 	plan->segments = spec->segments != HGJ_SEGMENTS_AUTO ? spec->segments :
 		HGJ_SEGMENTS_CSR;
@@ -156,7 +133,7 @@ padded_bound(const HgjTable *t, const Plan *p, uint64_t csr)
 	if (p->segments == HGJ_SEGMENTS_CSR ||
 		(p->try_unique && t->spec.segments == HGJ_SEGMENTS_AUTO))
 		return 0;
-	return 4 * csr + 1024 * 1024;
+	return hgj_most_padded(csr);
 }
 
 static uint64_t

@@ -101,8 +101,7 @@ hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
 	probe->keys = *keys;
 	probe->mode = mode;
 	probe->flags = flags;
-	probe->total = keys->nrows == 0 ? 0 :
-		keys->sel != NULL ? keys->nsel : keys->nrows;
+	probe->total = hgj_key_count(keys);
 	probe->group_first = 0;
 	probe->next = 0;
 	probe->ahead.next = 0;
@@ -260,7 +259,7 @@ walk(HgjProbe *probe, Layout layout, HgjSegments segments, bool dynamic,
 			if (probe->steps > HGJ_POLL_STEPS)
 			{
 				probe->steps = 0;
-				if (hgj_cpu_poll(probe->table, NULL) != HGJ_OK)
+				if (hgj_poll(&probe->table->spec, NULL) != HGJ_OK)
 					return WALK_CANCELLED;
 			}
 			if (slot < to)
@@ -353,7 +352,7 @@ walk_unique(HgjProbe *probe, Out *out, HgjError *err)
 		if (probe->steps > HGJ_POLL_STEPS)
 		{
 			probe->steps = 0;
-			if (hgj_cpu_poll(probe->table, err) != HGJ_OK)
+			if (hgj_poll(&probe->table->spec, err) != HGJ_OK)
 				return HGJ_CANCELLED;
 		}
 	}
@@ -499,7 +498,7 @@ walk_groups(HgjProbe *probe, Out *out, HgjError *err)
 			if (probe->steps > HGJ_POLL_STEPS)
 			{
 				probe->steps = 0;
-				if (hgj_cpu_poll(probe->table, err) != HGJ_OK)
+				if (hgj_poll(&probe->table->spec, err) != HGJ_OK)
 					return HGJ_CANCELLED;
 			}
 		}

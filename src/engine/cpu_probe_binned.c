@@ -111,7 +111,7 @@ count_bins(HgjProbe *probe, BinNumber *bins, uint32_t *counts, HgjError *err)
 		}
 		if ((at / HGJ_BLOCK_ROWS + 1) % (HGJ_POLL_BLOCKS * 4) == 0)
 		{
-			HgjStatus	status = hgj_cpu_poll(probe->table, err);
+			HgjStatus	status = hgj_poll(&probe->table->spec, err);
 
 			if (status != HGJ_OK)
 				return status;
@@ -167,7 +167,7 @@ scatter_rows(HgjProbe *probe, const BinNumber *bins, uint32_t *next,
 		}
 		if ((at / HGJ_BLOCK_ROWS + 1) % (HGJ_POLL_BLOCKS * 4) == 0)
 		{
-			HgjStatus	status = hgj_cpu_poll(probe->table, err);
+			HgjStatus	status = hgj_poll(&probe->table->spec, err);
 
 			if (status != HGJ_OK)
 				return status;

@@ -70,7 +70,7 @@ scan_slices(HgjTable *t, const Plan *plan, const uint32_t *counts,
 		*slots += (width + plan->slack) * HGJ_SLICE;
 		if ((s + 1) % (VERTEX_STEP / HGJ_SLICE) == 0)
 		{
-			HgjStatus	status = hgj_cpu_poll(t, err);
+			HgjStatus	status = hgj_poll(&t->spec, err);
 
 			if (status != HGJ_OK)
 				return status;
@@ -100,7 +100,7 @@ padding_fits(const HgjTable *t, const Plan *plan, uint64_t slots,
 			t->spec.memory_limit;
 	csr = (plan->rows + plan->vertices * plan->slack) * plan->stride +
 		(plan->vertices + 1) * sizeof(uint32_t);
-	return bytes <= 4 * csr + 1024 * 1024;
+	return bytes <= hgj_most_padded(csr);
 }
 
 /* Step 4, in place: counts[v + 1] becomes the first slot of vertex v. */
@@ -124,7 +124,7 @@ scan_csr(HgjTable *t, const Plan *plan, uint32_t *counts, Graph *g,
 							"the table has more than 4294967295 slots");
 		if ((v + 1) % VERTEX_STEP == 0)
 		{
-			HgjStatus	status = hgj_cpu_poll(t, err);
+			HgjStatus	status = hgj_poll(&t->spec, err);
 
 			if (status != HGJ_OK)
 				return status;

@@ -213,8 +213,7 @@ static void
 next_of_keys(Source *source, Block *block)
 {
 	const HgjKeys *keys = source->keys;
-	uint32_t	total = keys == NULL || keys->nrows == 0 ? 0 :
-		keys->sel != NULL ? keys->nsel : keys->nrows;
+	uint32_t	total = keys == NULL ? 0 : hgj_key_count(keys);
 	uint32_t	n;
 	uint32_t	w;
 	uint32_t	i;
@@ -252,7 +251,7 @@ hgj_cpu_source_next(Source *source, Block *block, HgjError *err)
 	{
 		if (++source->blocks > HGJ_POLL_BLOCKS)
 		{
-			HgjStatus	status = hgj_cpu_poll(source->table, err);
+			HgjStatus	status = hgj_poll(&source->table->spec, err);
 
 			if (status != HGJ_OK)
 				return status;

@@ -16,11 +16,22 @@
 
 #include "engine.h"
 
-#if defined(__cplusplus)
+#ifdef __CUDACC__
+#define HGJ_PLAN_FN static __host__ __device__ inline
+#elif defined(__cplusplus)
 #define HGJ_PLAN_FN static inline
 #else
 #define HGJ_PLAN_FN static inline __attribute__((unused))
 #endif
+
+/* What an entry of the graph holds besides its row. */
+typedef enum Layout
+{
+	LAYOUT_ROW = 0,				/* nothing: direct and static */
+	LAYOUT_NARROW,				/* one word whose range fits 32 bits */
+	LAYOUT_WIDE,				/* one word */
+	LAYOUT_MULTI				/* several */
+} Layout;
 
 /* The smallest b with 2^b >= n, at most 63. */
 HGJ_PLAN_FN uint32_t
@@ -33,6 +44,26 @@ hgj_log2_ceil(uint64_t n)
 	return bits;
 }
 
+/* The range of n keys, which goes on from another one. */
+HGJ_PLAN_FN void
+hgj_key_range(const uint64_t *keys, uint32_t n, int64_t *min_key,
+			  int64_t *max_key)
+{
+	int64_t		lo = *min_key;
+	int64_t		hi = *max_key;
+	uint32_t	i;
+
+	for (i = 0; i < n; i++)
+	{
+		int64_t		key = (int64_t) keys[i];
+
+		lo = key < lo ? key : lo;
+		hi = key > hi ? key : hi;
+	}
+	*min_key = lo;
+	*max_key = hi;
+}
+
 /* Whether a range is dense enough for a direct table of that many rows. */
 HGJ_PLAN_FN bool
 hgj_range_is_dense(HgjBuild build, uint64_t rows, uint64_t range)
@@ -41,6 +72,40 @@ hgj_range_is_dense(HgjBuild build, uint64_t rows, uint64_t range)
 		2 * rows + 1024;
 
 	return range <= limit && range < UINT32_MAX - 1;
+}
+
+/* Free slots per vertex; 0: the table is static. */
+HGJ_PLAN_FN uint32_t
+hgj_plan_slack(const HgjTableSpec *spec)
+{
+	if (!(spec->flags & HGJ_TABLE_DYNAMIC))
+		return 0;
+	return spec->slack > 0 ? spec->slack : 1;
+}
+
+/* ... and those that a vertex of that many entries gets in CSR: a long list gets
+ * more, or a hot key would rebuild the table at every turn. */
+HGJ_PLAN_FN uint64_t
+slack_of(uint32_t slack, uint64_t count)
+{
+	return slack == 0 ? 0 : slack + (count >= 8 ? count / 2 : 0);
+}
+
+/* The bytes that padded segments may take, where CSR would take that many. */
+HGJ_PLAN_FN uint64_t
+hgj_most_padded(uint64_t csr)
+{
+	return 4 * csr + 1024 * 1024;
+}
+
+/* Vertices of a hashed table, as a power of two. */
+HGJ_PLAN_FN uint32_t
+hgj_plan_vertex_bits(const HgjTableSpec *spec, uint64_t rows)
+{
+	double		load = spec->load > 0 ? spec->load : 1.0;
+	uint32_t	bits = hgj_log2_ceil((uint64_t) ((double) rows / load));
+
+	return bits < 1 ? 1 : bits > 32 ? 32 : bits;
 }
 
 /*
@@ -66,6 +131,28 @@ hgj_plan_direct(const HgjTableSpec *spec, uint64_t rows, uint64_t range,
 	else if (!dense)
 		*notes |= HGJ_NOTE_DIRECT_NOT_DENSE;
 	return dense;
+}
+
+/*
+ * The same, and the layout of entries.  min_key, max_key: of a single word;
+ * *base, *range: what becomes of them, 0 for keys of several words.
+ */
+HGJ_PLAN_FN Layout
+hgj_plan_layout(const HgjTableSpec *spec, uint64_t rows, int64_t min_key,
+				int64_t max_key, bool *direct, uint64_t *base, uint64_t *range,
+				uint32_t *notes)
+{
+	bool		ranged = spec->nwords == 1 && rows > 0;
+	bool		slack = hgj_plan_slack(spec) > 0;
+
+	*base = ranged ? (uint64_t) min_key : 0;
+	*range = ranged ? (uint64_t) max_key - (uint64_t) min_key : 0;
+	*direct = hgj_plan_direct(spec, rows, *range, slack, notes);
+	if (spec->nwords > 1)
+		return LAYOUT_MULTI;
+	if (*direct && !slack)
+		return LAYOUT_ROW;
+	return ranged && *range <= UINT32_MAX ? LAYOUT_NARROW : LAYOUT_WIDE;
 }
 
 #endif							/* HGJ_PLAN_RULES_H */

@@ -95,8 +95,7 @@ __global__ void __launch_bounds__(1024)
 		local[b] = counts[b];
 		most = max(most, local[b]);
 	}
-	for (int d = 16; d > 0; d /= 2)
-		most = max(most, __shfl_xor_sync(0xFFFFFFFFu, most, d));
+	most = warp_max(most);
 	if (threadIdx.x % 32 == 0)
 		atomicMax(largest, most);
 	__syncthreads();

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * device.cuh
- *	  What kernels share: codes, entries, lists, and finding a key.
+ *	  What kernels share: what a warp has in all, codes, entries, lists, and
+ *	  finding a key.
  *
  * 1. A Traits class per layout says what a code and an entry are.
  * 2. load_entry makes an entry of a row: build and probe use the same.
@@ -20,6 +21,49 @@
 
 namespace hgj
 {
+
+constexpr uint32_t ALL_LANES = 0xFFFFFFFFu;
+
+/* What the lanes of a whole warp have, put together by `op`; each of them gets it. */
+template <class V, class Op>
+__device__ __forceinline__ V warp_reduce(V value, Op op)
+{
+#pragma unroll
+	for (int d = 16; d > 0; d /= 2)
+		value = op(value, __shfl_xor_sync(ALL_LANES, value, d));
+	return value;
+}
+
+/* Ampere and later do that with 32 bits in one instruction. */
+__device__ __forceinline__ uint32_t warp_sum(uint32_t value)
+{
+#if __CUDA_ARCH__ >= 800
+	return __reduce_add_sync(ALL_LANES, value);
+#else
+	return warp_reduce(value, [](uint32_t a, uint32_t b) { return a + b; });
+#endif
+}
+
+__device__ __forceinline__ uint32_t warp_max(uint32_t value)
+{
+#if __CUDA_ARCH__ >= 800
+	return __reduce_max_sync(ALL_LANES, value);
+#else
+	return warp_reduce(value, [](uint32_t a, uint32_t b) { return max(a, b); });
+#endif
+}
+
+/* The sum over the lanes up to this one. */
+__device__ __forceinline__ uint32_t warp_prefix(uint32_t value)
+{
+	for (uint32_t d = 1; d < 32; d *= 2)
+	{
+		uint32_t up = __shfl_up_sync(ALL_LANES, value, d);
+
+		value += threadIdx.x % 32 >= d ? up : 0;
+	}
+	return value;
+}
 
 /* A bijection of 32 bits, and its way back. */
 __device__ __forceinline__ uint32_t mix32(const Mix &m, uint32_t x)
@@ -432,8 +476,7 @@ __device__ __forceinline__ uint32_t scan_shared(uint32_t *a, uint32_t n)
 
 	for (uint32_t i = begin + lane; i < end; i += 32)
 		sum += a[i];
-	for (int d = 16; d > 0; d /= 2)
-		sum += __shfl_xor_sync(0xFFFFFFFFu, sum, d);
+	sum = warp_sum(sum);
 	if (lane == 0)
 		totals[warp] = sum;
 	__syncthreads();
@@ -446,17 +489,11 @@ __device__ __forceinline__ uint32_t scan_shared(uint32_t *a, uint32_t n)
 	{
 		uint32_t i = i0 + lane;
 		uint32_t own = i < end ? a[i] : 0;
-		uint32_t sums = own;
+		uint32_t sums = warp_prefix(own);
 
-		for (int d = 1; d < 32; d *= 2)
-		{
-			uint32_t up = __shfl_up_sync(0xFFFFFFFFu, sums, d);
-
-			sums += lane >= (uint32_t) d ? up : 0;
-		}
 		if (i < end)
 			a[i] = before + sums - own;
-		before += __shfl_sync(0xFFFFFFFFu, sums, 31);
+		before += __shfl_sync(ALL_LANES, sums, 31);
 	}
 	__syncthreads();
 	return all;

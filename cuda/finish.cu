@@ -212,11 +212,8 @@ __global__ void __launch_bounds__(THREADS, PER_SM) finish_bins(BinWork w)
 									 &longest, &duplicates);
 		__syncthreads();
 	}
-	for (int d = 16; d > 0; d /= 2)
-	{
-		longest = max(longest, __shfl_xor_sync(0xFFFFFFFFu, longest, d));
-		duplicates |= __shfl_xor_sync(0xFFFFFFFFu, duplicates, d);
-	}
+	longest = warp_max(longest);
+	duplicates = __any_sync(ALL_LANES, duplicates);
 	if (threadIdx.x % 32 == 0)
 	{
 		atomicMax(&w.stats->longest, longest);

@@ -15,7 +15,7 @@
  */
 #include <string.h>
 
-#include "internal.h"
+#include "device.cuh"
 #include "stage.h"
 
 namespace hgj
@@ -80,12 +80,9 @@ __global__ void key_extent(Rows rows, Extent *extent)
 			hi = max(hi, key);
 		}
 	}
-	for (int d = 16; d > 0; d /= 2)
-	{
-		lo = min(lo, __shfl_down_sync(0xFFFFFFFFu, lo, d));
-		hi = max(hi, __shfl_down_sync(0xFFFFFFFFu, hi, d));
-		row = max(row, __shfl_down_sync(0xFFFFFFFFu, row, d));
-	}
+	lo = warp_reduce(lo, [](long long a, long long b) { return min(a, b); });
+	hi = warp_reduce(hi, [](long long a, long long b) { return max(a, b); });
+	row = warp_max(row);
 	if (threadIdx.x % 32 == 0)
 	{
 		atomicMin(&extent->min_key, lo);

@@ -73,11 +73,8 @@ __global__ void order_kernel(const uint32_t *offsets, uint64_t vertices, void *e
 			duplicates |=
 				insertion_sort(static_cast<typename T::Entry *>(entries) + from, n);
 	}
-	for (int d = 16; d > 0; d /= 2)
-	{
-		longest = max(longest, __shfl_xor_sync(0xFFFFFFFFu, longest, d));
-		duplicates |= __shfl_xor_sync(0xFFFFFFFFu, duplicates, d);
-	}
+	longest = warp_max(longest);
+	duplicates = __any_sync(ALL_LANES, duplicates);
 	if (threadIdx.x % 32 == 0)
 	{
 		atomicMax(&stats->longest, longest);

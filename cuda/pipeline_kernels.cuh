@@ -231,10 +231,9 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 		for (uint32_t w = 0; w < view.nwords; w++)
 		{
 			uint32_t state = view.words[w].state;
-			uint64_t sum = own[w];
+			uint64_t sum = warp_reduce(own[w], [state](uint64_t a, uint64_t b)
+									   { return state_merge(state, a, b); });
 
-			for (int d = 16; d > 0; d /= 2)
-				sum = state_merge(state, sum, __shfl_xor_sync(0xFFFFFFFFu, sum, d));
 			if (threadIdx.x % 32 == 0)
 				state_merge_atomic(state, words + w, sum);
 		}

@@ -332,8 +332,7 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &b
 /* Add a thread's counter to a word of flags, by warp. */
 __device__ __forceinline__ void add_counter(unsigned long long *flag, uint64_t sum)
 {
-	for (int d = 16; d > 0; d /= 2)
-		sum += __shfl_xor_sync(0xFFFFFFFFu, sum, d);
+	sum = warp_reduce(sum, [](uint64_t a, uint64_t b) { return a + b; });
 	if (threadIdx.x % 32 == 0 && sum > 0)
 		atomicAdd(flag, (unsigned long long) sum);
 }

@@ -36,7 +36,6 @@ namespace hgj
 constexpr int PROBE_THREADS = 256;
 constexpr int PROBE_ITEMS = 4;
 constexpr int PROBE_TILE = PROBE_THREADS * PROBE_ITEMS;
-constexpr uint32_t ALL_LANES = 0xFFFFFFFFu;
 
 /* What is looked up where. */
 struct ProbeJob
@@ -208,16 +207,9 @@ __device__ void emit_many(const ProbeJob &job, const PairOut &out, uint64_t at,
 	const typename T::Entry *entries =
 		static_cast<const typename T::Entry *>(job.graph.entries);
 	uint32_t lane = threadIdx.x % 32;
-	uint32_t before = count;
-	uint32_t total;
+	uint32_t before = warp_prefix(count);
+	uint32_t total = __shfl_sync(ALL_LANES, before, 31);
 
-	for (int d = 1; d < 32; d *= 2)
-	{
-		uint32_t up = __shfl_up_sync(ALL_LANES, before, d);
-
-		before += lane >= (uint32_t) d ? up : 0;
-	}
-	total = __shfl_sync(ALL_LANES, before, 31);
 	before -= count;
 	for (uint32_t j0 = 0; j0 < total; j0 += 32)
 	{
@@ -270,8 +262,7 @@ __global__ void __launch_bounds__(PROBE_THREADS) emit_pairs(ProbeJob job, PairOu
 			sum += f.count;
 		}
 	}
-	for (int d = 16; d > 0; d /= 2)
-		sum += __shfl_xor_sync(ALL_LANES, sum, d);
+	sum = warp_sum(sum);
 	if (lane == 0)
 		totals[warp] = sum;
 	__syncthreads();
@@ -297,9 +288,7 @@ __global__ void __launch_bounds__(PROBE_THREADS) emit_pairs(ProbeJob job, PairOu
 		if (__any_sync(ALL_LANES, count[k] > 1))
 		{
 			emit_many<T>(job, out, at, row[k], from[k], count[k]);
-			for (int d = 16; d > 0; d /= 2)
-				count[k] += __shfl_xor_sync(ALL_LANES, count[k], d);
-			at += count[k];
+			at += warp_sum(count[k]);
 			continue;
 		}
 		if (count[k] > 0)

@@ -37,8 +37,7 @@ __global__ void slice_slots(const uint32_t *offsets, uint64_t vertices, uint32_t
 	uint64_t v = s * HGJ_SLICE + threadIdx.x % 32;
 	uint32_t width = s < nslices && v < vertices ? offsets[v + 1] - offsets[v] : 0;
 
-	for (int d = 16; d > 0; d /= 2)
-		width = max(width, __shfl_xor_sync(0xFFFFFFFFu, width, d));
+	width = warp_max(width);
 	if (s < nslices && threadIdx.x % 32 == 0)
 		slots[s] = ((uint64_t) width + slack) * HGJ_SLICE;
 }

@@ -53,7 +53,7 @@ __global__ void slack_slots(const uint32_t *offsets, uint64_t vertices, uint32_t
 	{
 		uint64_t count = offsets[v + 1] - offsets[v];
 
-		slots[v] = count + slack_of(slack, count);
+		slots[v] = count + hgj_slack_of(slack, count);
 	}
 }
 

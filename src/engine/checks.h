@@ -13,6 +13,9 @@
 
 #include "engine.h"
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(hidden)
+#endif
 #ifdef __cplusplus
 extern "C"
 {
@@ -72,6 +75,9 @@ extern HgjStatus hgj_check_pipeline(const HgjPipelineSpec *spec,
 
 #ifdef __cplusplus
 }
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
 #endif
 
 #endif							/* HGJ_CHECKS_H */

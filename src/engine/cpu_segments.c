@@ -118,7 +118,7 @@ scan_csr(HgjTable *t, const Plan *plan, uint32_t *counts, Graph *g,
 
 		longest = count > longest ? count : longest;
 		counts[v + 1] = (uint32_t) slots;
-		slots += count + slack_of(plan->slack, count);
+		slots += count + hgj_slack_of(plan->slack, count);
 		if (slots > UINT32_MAX)
 			return hgj_fail(err, HGJ_LIMIT,
 							"the table has more than 4294967295 slots");
@@ -209,7 +209,7 @@ hgj_cpu_segments_close(Graph *graph)
 	{
 		uint64_t	count = graph->offsets[v + 1] - from;
 
-		from += count + slack_of(graph->slack, count);
+		from += count + hgj_slack_of(graph->slack, count);
 		graph->offsets[v + 1] = (uint32_t) from;
 	}
 }

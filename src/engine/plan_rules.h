@@ -86,7 +86,7 @@ hgj_plan_slack(const HgjTableSpec *spec)
 /* ... and those that a vertex of that many entries gets in CSR: a long list gets
  * more, or a hot key would rebuild the table at every turn. */
 HGJ_PLAN_FN uint64_t
-slack_of(uint32_t slack, uint64_t count)
+hgj_slack_of(uint32_t slack, uint64_t count)
 {
 	return slack == 0 ? 0 : slack + (count >= 8 ? count / 2 : 0);
 }

@@ -157,7 +157,7 @@ static HgjStatus pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column
 		first % 64 != 0)
 		return fail(err, HGJ_INVALID, "there is no such payload column");
 	total = p->spec.joins[join].table->total_rows;
-	width = width_of(p->spec.joins[join].kinds[column]);
+	width = hgj_kind_width(p->spec.joins[join].kinds[column]);
 	if ((uint64_t) first + n > total)
 		return fail(err, HGJ_INVALID, "the table has fewer rows");
 	if (n == 0)
@@ -245,7 +245,7 @@ static void lay_out_slots(HgjPipeline *p)
 	size_t at = 0;
 
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
-		row += width_of(p->spec.inputs[i]);
+		row += hgj_kind_width(p->spec.inputs[i]);
 	p->capacity = (uint32_t) (SLOT_BYTES / row);
 	p->capacity = p->capacity < SLOT_LEAST_ROWS  ? SLOT_LEAST_ROWS
 				  : p->capacity > SLOT_MOST_ROWS ? SLOT_MOST_ROWS
@@ -253,7 +253,8 @@ static void lay_out_slots(HgjPipeline *p)
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
 		p->value_offset[i] = at;
-		at += ((size_t) p->capacity * width_of(p->spec.inputs[i]) + 255) / 256 * 256;
+		at +=
+			((size_t) p->capacity * hgj_kind_width(p->spec.inputs[i]) + 255) / 256 * 256;
 		p->validity_offset[i] = at;
 		at += ((size_t) p->capacity / 8 + 255) / 256 * 256;
 	}
@@ -470,7 +471,7 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 	HGJ_CUDA(cudaEventRecord(slot->begin.event, stream));
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
-		size_t bytes = n * width_of(p->spec.inputs[i]);
+		size_t bytes = n * hgj_kind_width(p->spec.inputs[i]);
 		size_t bits = ((size_t) n + 63) / 64 * 8;
 
 		HGJ_CUDA(cudaMemcpyAsync(device + p->value_offset[i], host + p->value_offset[i],

@@ -133,24 +133,6 @@ inline const uint64_t *slot_flags(const HgjPipeline *p, const PipeSlot *slot)
 	return reinterpret_cast<const uint64_t *>(slot->host.as<char>() + p->slot_bytes);
 }
 
-/* Bytes of a value of an HgjPipeKind. */
-inline size_t width_of(uint32_t kind)
-{
-	switch (kind)
-	{
-		case HGJ_PIPE_U1:
-			return 1;
-		case HGJ_PIPE_I2:
-			return 2;
-		case HGJ_PIPE_I4:
-		case HGJ_PIPE_U4:
-		case HGJ_PIPE_F4:
-			return 4;
-		default:
-			return 8;
-	}
-}
-
 } // namespace hgj
 
 #endif /* HGJ_CUDA_PIPELINE_HOST_H */

@@ -52,14 +52,14 @@ __device__ __forceinline__ uint64_t load_value(uint32_t kind, const void *values
 {
 	switch (kind)
 	{
-		case HGJ_PIPE_U1:
+		case HGJ_KIND_U1:
 			return __ldg(static_cast<const uint8_t *>(values) + at);
-		case HGJ_PIPE_I2:
+		case HGJ_KIND_I2:
 			return (uint64_t) (int64_t) __ldg(static_cast<const int16_t *>(values) + at);
-		case HGJ_PIPE_I4:
+		case HGJ_KIND_I4:
 			return (uint64_t) (int64_t) __ldg(static_cast<const int32_t *>(values) + at);
-		case HGJ_PIPE_U4:
-		case HGJ_PIPE_F4:
+		case HGJ_KIND_U4:
+		case HGJ_KIND_F4:
 			return __ldg(static_cast<const uint32_t *>(values) + at);
 		default:
 			return __ldg(static_cast<const uint64_t *>(values) + at);
@@ -79,9 +79,9 @@ __device__ __forceinline__ int compare_floats(T a, T b)
 
 __device__ __forceinline__ int compare_values(uint32_t kind, uint64_t a, uint64_t b)
 {
-	if (kind == HGJ_PIPE_F4)
+	if (kind == HGJ_KIND_F4)
 		return compare_floats(as_float(a), as_float(b));
-	if (kind == HGJ_PIPE_F8)
+	if (kind == HGJ_KIND_F8)
 		return compare_floats(as_double(a), as_double(b));
 	return (int64_t) a < (int64_t) b ? -1 : (int64_t) a > (int64_t) b;
 }
@@ -90,15 +90,15 @@ __device__ __forceinline__ bool comparison_holds(uint32_t comparison, int order)
 {
 	switch (comparison)
 	{
-		case HGJ_PIPE_EQ:
+		case HGJ_EQ:
 			return order == 0;
-		case HGJ_PIPE_NE:
+		case HGJ_NE:
 			return order != 0;
-		case HGJ_PIPE_LT:
+		case HGJ_LT:
 			return order < 0;
-		case HGJ_PIPE_LE:
+		case HGJ_LE:
 			return order <= 0;
-		case HGJ_PIPE_GT:
+		case HGJ_GT:
 			return order > 0;
 		default:
 			return order >= 0;
@@ -110,11 +110,11 @@ __device__ __forceinline__ int64_t least_of(uint32_t kind)
 {
 	switch (kind)
 	{
-		case HGJ_PIPE_I2:
+		case HGJ_KIND_I2:
 			return SHRT_MIN;
-		case HGJ_PIPE_I4:
+		case HGJ_KIND_I4:
 			return INT_MIN;
-		case HGJ_PIPE_I8:
+		case HGJ_KIND_I8:
 			return LLONG_MIN;
 		default:
 			return 0;
@@ -125,13 +125,13 @@ __device__ __forceinline__ int64_t most_of(uint32_t kind)
 {
 	switch (kind)
 	{
-		case HGJ_PIPE_I2:
+		case HGJ_KIND_I2:
 			return SHRT_MAX;
-		case HGJ_PIPE_I4:
+		case HGJ_KIND_I4:
 			return INT_MAX;
-		case HGJ_PIPE_U4:
+		case HGJ_KIND_U4:
 			return UINT_MAX;
-		case HGJ_PIPE_U1:
+		case HGJ_KIND_U1:
 			return UCHAR_MAX;
 		default:
 			return LLONG_MAX;
@@ -147,29 +147,29 @@ __device__ __forceinline__ bool integer_arithmetic(const HgjPipeInstruction &in,
 
 	switch (in.c)
 	{
-		case HGJ_PIPE_ADD:
+		case HGJ_ADD:
 			*r = (int64_t) ((uint64_t) a + (uint64_t) b);
 			good = ((a ^ *r) & (b ^ *r)) >= 0;
 			break;
-		case HGJ_PIPE_SUB:
+		case HGJ_SUB:
 			*r = (int64_t) ((uint64_t) a - (uint64_t) b);
 			good = ((a ^ b) & (a ^ *r)) >= 0;
 			break;
-		case HGJ_PIPE_MUL:
+		case HGJ_MUL:
 			*r = (int64_t) ((uint64_t) a * (uint64_t) b);
 			good = __mul64hi(a, b) == *r >> 63;
 			break;
-		case HGJ_PIPE_DIV:
+		case HGJ_DIV:
 			if (b == 0 || (b == -1 && a == least))
 				return false;
 			*r = a / b;
 			break;
-		case HGJ_PIPE_MOD:
+		case HGJ_MOD:
 			if (b == 0)
 				return false;
 			*r = b == -1 ? 0 : a % b;
 			break;
-		case HGJ_PIPE_NEG:
+		case HGJ_NEG:
 			*r = (int64_t) (0 - (uint64_t) a);
 			good = a != least;
 			break;
@@ -188,21 +188,21 @@ __device__ __forceinline__ bool float_arithmetic(uint32_t arithmetic, T a, T b, 
 
 	switch (arithmetic)
 	{
-		case HGJ_PIPE_ADD:
+		case HGJ_ADD:
 			*r = a + b;
 			return isfinite(*r) || !finite;
-		case HGJ_PIPE_SUB:
+		case HGJ_SUB:
 			*r = a - b;
 			return isfinite(*r) || !finite;
-		case HGJ_PIPE_MUL:
+		case HGJ_MUL:
 			*r = a * b;
 			return (isfinite(*r) || !finite) && (*r != 0 || a == 0 || b == 0);
-		case HGJ_PIPE_DIV:
+		case HGJ_DIV:
 			if (b == 0 && !isnan(a))
 				return false;
 			*r = a / b;
 			return (isfinite(*r) || !finite) && (*r != 0 || a == 0 || !isfinite(b));
-		case HGJ_PIPE_NEG:
+		case HGJ_NEG:
 			*r = -a;
 			return true;
 		default:
@@ -216,14 +216,14 @@ __device__ __forceinline__ bool arithmetic(const HgjPipeInstruction &in, uint64_
 {
 	bool good;
 
-	if (in.kind == HGJ_PIPE_F8)
+	if (in.kind == HGJ_KIND_F8)
 	{
 		double r = 0;
 
 		good = float_arithmetic(in.c, as_double(a), as_double(b), &r);
 		*value = word_of(r);
 	}
-	else if (in.kind == HGJ_PIPE_F4)
+	else if (in.kind == HGJ_KIND_F4)
 	{
 		float r = 0;
 
@@ -243,8 +243,8 @@ __device__ __forceinline__ bool arithmetic(const HgjPipeInstruction &in, uint64_
 /* A rounded float to an integer; the upper limits are powers of two. */
 __device__ __forceinline__ bool float_to_integer(double v, uint32_t to, uint64_t *value)
 {
-	double limit = to == HGJ_PIPE_I2   ? 32768.0
-				   : to == HGJ_PIPE_I4 ? 2147483648.0
+	double limit = to == HGJ_KIND_I2   ? 32768.0
+				   : to == HGJ_KIND_I4 ? 2147483648.0
 									   : 9223372036854775808.0;
 
 	if (!(v >= -limit && v < limit))
@@ -256,14 +256,14 @@ __device__ __forceinline__ bool float_to_integer(double v, uint32_t to, uint64_t
 __device__ __forceinline__ bool cast_float(const HgjPipeInstruction &in, uint64_t a,
 										   uint64_t *value)
 {
-	if (in.kind == HGJ_PIPE_F4)
+	if (in.kind == HGJ_KIND_F4)
 	{
-		if (in.c != HGJ_PIPE_F8)
+		if (in.c != HGJ_KIND_F8)
 			return float_to_integer(rintf(as_float(a)), in.c, value);
 		*value = word_of((double) as_float(a));
 		return true;
 	}
-	if (in.c == HGJ_PIPE_F4)
+	if (in.c == HGJ_KIND_F4)
 	{
 		double from = as_double(a);
 		float r = (float) from;
@@ -279,21 +279,21 @@ __device__ __forceinline__ bool cast_value(const HgjPipeInstruction &in, uint64_
 {
 	int64_t v = (int64_t) a;
 
-	if (in.kind == HGJ_PIPE_F4 || in.kind == HGJ_PIPE_F8)
+	if (in.kind == HGJ_KIND_F4 || in.kind == HGJ_KIND_F8)
 		return cast_float(in, a, value);
 	switch (in.c)
 	{
-		case HGJ_PIPE_F4:
+		case HGJ_KIND_F4:
 			*value = word_of((float) v);
 			return true;
-		case HGJ_PIPE_F8:
+		case HGJ_KIND_F8:
 			*value = word_of((double) v);
 			return true;
-		case HGJ_PIPE_U1:
+		case HGJ_KIND_U1:
 			*value = v != 0;
 			return true;
 		default:
-			*value = in.kind == HGJ_PIPE_U1 ? v != 0 : a;
+			*value = in.kind == HGJ_KIND_U1 ? v != 0 : a;
 			return v >= least_of(in.c) && v <= most_of(in.c);
 	}
 }
@@ -305,18 +305,18 @@ __device__ __forceinline__ uint64_t key_word(uint32_t kind, uint64_t a)
 
 	switch (kind)
 	{
-		case HGJ_PIPE_U1:
+		case HGJ_KIND_U1:
 			return (uint8_t) a;
-		case HGJ_PIPE_I2:
+		case HGJ_KIND_I2:
 			return (uint64_t) (int64_t) (int16_t) a;
-		case HGJ_PIPE_I4:
+		case HGJ_KIND_I4:
 			return (uint64_t) (int64_t) (int32_t) a;
-		case HGJ_PIPE_U4:
+		case HGJ_KIND_U4:
 			return (uint32_t) a;
-		case HGJ_PIPE_F4:
+		case HGJ_KIND_F4:
 			v = (double) as_float(a);
 			break;
-		case HGJ_PIPE_F8:
+		case HGJ_KIND_F8:
 			v = as_double(a);
 			break;
 		default:
@@ -365,7 +365,7 @@ __device__ __forceinline__ bool compute_value(const HgjPipeInstruction &in, uint
 				null_a || null_b ? null_a != null_b : compare_values(in.kind, a, b) != 0;
 			return true;
 		case HGJ_PIPE_ARITHMETIC:
-			*null = null_a || (null_b && in.c < HGJ_PIPE_NEG);
+			*null = null_a || (null_b && in.c < HGJ_NEG);
 			return arithmetic(in, a, b, value) || *null;
 		case HGJ_PIPE_CAST:
 			return cast_value(in, a, value) || null_a;

@@ -26,7 +26,7 @@ struct PipeColumn
 {
 	const void *values;
 	const uint64_t *validity; /* or NULL */
-	uint32_t kind;            /* HgjPipeKind */
+	uint32_t kind;            /* HgjKind */
 };
 
 struct PipeJoin

@@ -117,13 +117,13 @@ as_float8(HgjDevice *d, uint8 reg)
 {
 	uint8		wide;
 
-	if (d->code.kinds[reg] == HGJ_PIPE_F8)
+	if (d->code.kinds[reg] == HGJ_KIND_F8)
 		return reg;
-	if (d->code.kinds[reg] != HGJ_PIPE_F4)
+	if (d->code.kinds[reg] != HGJ_KIND_F4)
 		hgj_device_refuse(&d->code, HGJ_DEVICE_AGGREGATE);
-	wide = hgj_device_register(&d->code, HGJ_PIPE_F8);
-	EMIT(&d->code, HGJ_PIPE_CAST, .kind = HGJ_PIPE_F4, .dst = wide, .a = reg,
-		 .c = HGJ_PIPE_F8);
+	wide = hgj_device_register(&d->code, HGJ_KIND_F8);
+	EMIT(&d->code, HGJ_PIPE_CAST, .kind = HGJ_KIND_F4, .dst = wide, .a = reg,
+		 .c = HGJ_KIND_F8);
 	return wide;
 }
 
@@ -143,7 +143,7 @@ write_word(HgjDevice *d, HgjAggUpdate update, uint8 reg, uint8 filter)
 	if (update == hgj_agg_sum_int2 || update == hgj_agg_sum_int4)
 		return add_word(d, HGJ_PIPE_SUM, reg, filter);
 	if (update == hgj_agg_min_oid || update == hgj_agg_max_oid)
-		reg = hgj_device_key_word(&d->code, reg, HGJ_PIPE_U4);
+		reg = hgj_device_key_word(&d->code, reg, HGJ_KIND_U4);
 	return add_word(d, takes_least(update) ? HGJ_PIPE_MIN : HGJ_PIPE_MAX, reg, filter);
 }
 

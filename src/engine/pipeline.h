@@ -71,6 +71,8 @@
 #ifndef HGJ_PIPELINE_H
 #define HGJ_PIPELINE_H
 
+#include "ops.h"
+
 #define HGJ_PIPE_REGISTERS	64
 #define HGJ_PIPE_INPUTS		32
 #define HGJ_PIPE_JOINS		8
@@ -81,39 +83,6 @@
 #define HGJ_PIPE_NONE		255 /* no register */
 #define HGJ_PIPE_DROP		(2 * HGJ_PIPE_JOINS + 1)	/* arg of FILTER */
 
-/* How the bits of a value are to be read; expr/program_private.h's order. */
-typedef enum HgjPipeKind
-{
-	HGJ_PIPE_U1,
-	HGJ_PIPE_I2,
-	HGJ_PIPE_I4,
-	HGJ_PIPE_I8,
-	HGJ_PIPE_U4,
-	HGJ_PIPE_F4,
-	HGJ_PIPE_F8
-} HgjPipeKind;
-
-typedef enum HgjPipeComparison
-{
-	HGJ_PIPE_EQ,
-	HGJ_PIPE_NE,
-	HGJ_PIPE_LT,
-	HGJ_PIPE_LE,
-	HGJ_PIPE_GT,
-	HGJ_PIPE_GE
-} HgjPipeComparison;
-
-typedef enum HgjPipeArithmetic
-{
-	HGJ_PIPE_ADD,
-	HGJ_PIPE_SUB,
-	HGJ_PIPE_MUL,
-	HGJ_PIPE_DIV,
-	HGJ_PIPE_MOD,
-	HGJ_PIPE_NEG,				/* these have one operand */
-	HGJ_PIPE_ABS
-} HgjPipeArithmetic;
-
 /* An operation is strict where nothing else is said: NULL if an operand is. */
 typedef enum HgjPipeOp
 {
@@ -123,10 +92,10 @@ typedef enum HgjPipeOp
 	HGJ_PIPE_CONSTANT,			/* dst = imm */
 	HGJ_PIPE_NULL,				/* dst = NULL */
 	HGJ_PIPE_MOVE,				/* dst = a, NULL or not */
-	HGJ_PIPE_COMPARE,			/* dst = a (HgjPipeComparison c) b, of `kind` */
+	HGJ_PIPE_COMPARE,			/* dst = a (HgjComparison c) b, of `kind` */
 	HGJ_PIPE_DISTINCT,			/* dst = a IS DISTINCT FROM b, of `kind` */
-	HGJ_PIPE_ARITHMETIC,		/* dst = a (HgjPipeArithmetic c) b, of `kind` */
-	HGJ_PIPE_CAST,				/* dst = a, from `kind` to HgjPipeKind c */
+	HGJ_PIPE_ARITHMETIC,		/* dst = a (HgjArithmetic c) b, of `kind` */
+	HGJ_PIPE_CAST,				/* dst = a, from `kind` to HgjKind c */
 	HGJ_PIPE_AND,				/* of booleans, with SQL's NULLs */
 	HGJ_PIPE_OR,
 	HGJ_PIPE_NOT,
@@ -169,7 +138,7 @@ typedef struct HgjPipeJoin
 	uint32_t	nkeys;			/* the table's key words */
 	uint8_t		keys[HGJ_PIPE_KEYS];
 	uint32_t	ncolumns;
-	uint8_t		kinds[HGJ_PIPE_COLUMNS];	/* HgjPipeKind of payload columns */
+	uint8_t		kinds[HGJ_PIPE_COLUMNS];	/* HgjKind of payload columns */
 } HgjPipeJoin;
 
 /* What a state word becomes with a row whose `filter` register is true. */
@@ -197,7 +166,7 @@ typedef struct HgjPipeWord
 typedef struct HgjPipelineSpec
 {
 	uint32_t	ninputs;
-	uint8_t		inputs[HGJ_PIPE_INPUTS];	/* HgjPipeKind */
+	uint8_t		inputs[HGJ_PIPE_INPUTS];	/* HgjKind */
 	uint32_t	njoins;			/* in the order of their PROBEs */
 	HgjPipeJoin joins[HGJ_PIPE_JOINS];
 	uint32_t	ncode;

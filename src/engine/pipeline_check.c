@@ -37,7 +37,7 @@ is_jump(uint32_t op)
 static bool
 names_what_there_is(const HgjPipelineSpec *spec, const HgjPipeInstruction *in)
 {
-	if (in->op > HGJ_PIPE_MATCH || in->kind > HGJ_PIPE_F8)
+	if (in->op > HGJ_PIPE_MATCH || in->kind > HGJ_KIND_F8)
 		return false;
 	if (has_result(in->op) && in->dst >= HGJ_PIPE_REGISTERS)
 		return false;
@@ -57,12 +57,12 @@ names_what_there_is(const HgjPipelineSpec *spec, const HgjPipeInstruction *in)
 			return in->a < spec->njoins;
 		case HGJ_PIPE_COMPARE:
 			return in->a < HGJ_PIPE_REGISTERS && in->b < HGJ_PIPE_REGISTERS &&
-				in->c <= HGJ_PIPE_GE;
+				in->c <= HGJ_GE;
 		case HGJ_PIPE_ARITHMETIC:
-			return in->a < HGJ_PIPE_REGISTERS && in->c <= HGJ_PIPE_ABS &&
-				(in->b < HGJ_PIPE_REGISTERS || in->c >= HGJ_PIPE_NEG);
+			return in->a < HGJ_PIPE_REGISTERS && in->c <= HGJ_ABS &&
+				(in->b < HGJ_PIPE_REGISTERS || in->c >= HGJ_NEG);
 		case HGJ_PIPE_CAST:
-			return in->a < HGJ_PIPE_REGISTERS && in->c <= HGJ_PIPE_F8;
+			return in->a < HGJ_PIPE_REGISTERS && in->c <= HGJ_KIND_F8;
 		case HGJ_PIPE_DISTINCT:
 		case HGJ_PIPE_AND:
 		case HGJ_PIPE_OR:
@@ -208,7 +208,7 @@ join_is_sound(const HgjPipeJoin *join, const HgjPipelineFacts *facts)
 		if (!is_set(facts, join->keys[k]))
 			return false;
 	for (uint32_t c = 0; c < join->ncolumns; c++)
-		if (join->kinds[c] > HGJ_PIPE_F8)
+		if (join->kinds[c] > HGJ_KIND_F8)
 			return false;
 	return true;
 }
@@ -223,7 +223,7 @@ hgj_check_pipeline(const HgjPipelineSpec *spec, HgjPipelineFacts *facts, HgjErro
 	if (spec->ninputs > HGJ_PIPE_INPUTS || spec->njoins > HGJ_PIPE_JOINS)
 		return hgj_fail(err, HGJ_INVALID, "a pipeline has too many inputs or joins");
 	for (uint32_t i = 0; i < spec->ninputs; i++)
-		if (spec->inputs[i] > HGJ_PIPE_F8)
+		if (spec->inputs[i] > HGJ_KIND_F8)
 			return hgj_fail(err, HGJ_INVALID, "an input of a pipeline is of no kind");
 	status = check_code(spec, facts, err);
 	if (status != HGJ_OK)

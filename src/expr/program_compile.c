@@ -33,7 +33,7 @@ make_step(HgjStepOp op, HgjKind kind, int nargs)
 
 	step->op = op;
 	step->kind = kind;
-	step->width = kind < HGJ_KINDS ? hgj_kind_width[kind] : sizeof(Datum);
+	step->width = kind < HGJ_KINDS ? hgj_kind_width(kind) : sizeof(Datum);
 	step->args = palloc0(Max(nargs, 1) * sizeof(HgjStep *));
 	step->input = -1;
 	return step;
@@ -100,9 +100,9 @@ cast_step(HgjStep *step, HgjLoop cast, HgjKind kind)
 
 		constant->cast = cast;
 		constant->cast_from = step->width;
-		constant->cast_to = hgj_kind_width[kind];
+		constant->cast_to = hgj_kind_width(kind);
 		step->kind = kind;
-		step->width = hgj_kind_width[kind];
+		step->width = hgj_kind_width(kind);
 		if (constant->ready)
 			hgj_constant_cast(constant);
 		return step;

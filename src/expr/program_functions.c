@@ -190,8 +190,6 @@ static const PGFunction cast_functions[HGJ_KINDS][HGJ_KINDS] = {
 	}
 };
 
-const uint8 hgj_kind_width[HGJ_KINDS] = {1, 2, 4, 8, 4, 4, 8};
-
 HgjKind
 hgj_kind_of_type(Oid type)
 {

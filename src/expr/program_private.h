@@ -27,48 +27,12 @@
 
 #include "compat.h"
 
+#include "engine/engine.h"
 #include "expr/program.h"
 #include "fmgr.h"
 
 /* Rows of a chunk: its temporaries stay in cache.  A multiple of 64. */
 #define HGJ_CHUNK			1024
-
-/* How the bits of a value are to be read. */
-typedef enum HgjKind
-{
-	HGJ_KIND_U1,				/* bool, "char" */
-	HGJ_KIND_I2,
-	HGJ_KIND_I4,				/* date as well */
-	HGJ_KIND_I8,				/* time, timestamp, timestamptz as well */
-	HGJ_KIND_U4,				/* oid, enum */
-	HGJ_KIND_F4,
-	HGJ_KIND_F8,
-	HGJ_KINDS,					/* those that loops exist for */
-	HGJ_KIND_OTHER = HGJ_KINDS	/* nobody looks at the bits */
-} HgjKind;
-
-typedef enum HgjComparison
-{
-	HGJ_EQ,
-	HGJ_NE,
-	HGJ_LT,
-	HGJ_LE,
-	HGJ_GT,
-	HGJ_GE,
-	HGJ_COMPARISONS
-} HgjComparison;
-
-typedef enum HgjArithmetic
-{
-	HGJ_ADD,
-	HGJ_SUB,
-	HGJ_MUL,
-	HGJ_DIV,
-	HGJ_MOD,
-	HGJ_NEG,					/* these have one operand */
-	HGJ_ABS,
-	HGJ_ARITHMETICS
-} HgjArithmetic;
 
 /*
  * A loop computes n values.  nulls[i] is not 0 where an operand is NULL (nulls
@@ -298,7 +262,6 @@ extern uint32 hgj_clause_run(HgjProgram *program, HgjClause *clause,
 							 const HgjRows *rows, uint32 *out);
 
 /* program_functions.c */
-extern const uint8 hgj_kind_width[HGJ_KINDS];
 extern HgjKind hgj_kind_of_type(Oid type);
 extern bool hgj_operation(Oid funcid, HgjOperation *operation);
 

@@ -41,7 +41,7 @@ typedef struct HgjDeviceCode
 	HgjPipeInstruction code[HGJ_PIPE_CODE];
 	int			ncode;
 	int			nregs;			/* used now */
-	uint8		kinds[HGJ_PIPE_REGISTERS];	/* HgjPipeKind of what is in them */
+	uint8		kinds[HGJ_PIPE_REGISTERS];	/* HgjKind of what is in them */
 	bool		constants;		/* their values are known: this is a run */
 	HgjDeviceReason reason;		/* of the first thing that did not fit */
 } HgjDeviceCode;

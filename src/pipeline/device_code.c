@@ -31,19 +31,6 @@
 /* IN of more elements than this stays on the host. */
 #define HGJ_DEVICE_MEMBERS	64
 
-StaticAssertDecl((int) HGJ_KIND_U1 == HGJ_PIPE_U1 && (int) HGJ_KIND_I2 == HGJ_PIPE_I2 &&
-				 (int) HGJ_KIND_I4 == HGJ_PIPE_I4 && (int) HGJ_KIND_I8 == HGJ_PIPE_I8 &&
-				 (int) HGJ_KIND_U4 == HGJ_PIPE_U4 && (int) HGJ_KIND_F4 == HGJ_PIPE_F4 &&
-				 (int) HGJ_KIND_F8 == HGJ_PIPE_F8, "kinds of programs are those of pipelines");
-StaticAssertDecl((int) HGJ_EQ == HGJ_PIPE_EQ && (int) HGJ_NE == HGJ_PIPE_NE &&
-				 (int) HGJ_LT == HGJ_PIPE_LT && (int) HGJ_LE == HGJ_PIPE_LE &&
-				 (int) HGJ_GT == HGJ_PIPE_GT && (int) HGJ_GE == HGJ_PIPE_GE,
-				 "comparisons of programs are those of pipelines");
-StaticAssertDecl((int) HGJ_ADD == HGJ_PIPE_ADD && (int) HGJ_SUB == HGJ_PIPE_SUB &&
-				 (int) HGJ_MUL == HGJ_PIPE_MUL && (int) HGJ_DIV == HGJ_PIPE_DIV &&
-				 (int) HGJ_MOD == HGJ_PIPE_MOD && (int) HGJ_NEG == HGJ_PIPE_NEG &&
-				 (int) HGJ_ABS == HGJ_PIPE_ABS, "arithmetic of programs is that of pipelines");
-
 /* Remember the first reason. */
 void
 hgj_device_refuse(HgjDeviceCode *code, HgjDeviceReason reason)
@@ -99,9 +86,9 @@ hgj_device_key_word(HgjDeviceCode *code, uint8 reg, uint8 kind)
 {
 	uint8		word;
 
-	if (code->kinds[reg] == kind && kind != HGJ_PIPE_F4 && kind != HGJ_PIPE_F8)
+	if (code->kinds[reg] == kind && kind != HGJ_KIND_F4 && kind != HGJ_KIND_F8)
 		return reg;
-	word = hgj_device_register(code, HGJ_PIPE_I8);
+	word = hgj_device_register(code, HGJ_KIND_I8);
 	EMIT(code, HGJ_PIPE_KEY_WORD, .kind = kind, .dst = word, .a = reg);
 	return word;
 }
@@ -179,7 +166,7 @@ find_loop(HgjLoop loop, HgjPipeOp *op, uint8 *kind, uint8 *c, uint8 *result)
 			{
 				*op = HGJ_PIPE_COMPARE;
 				*c = i;
-				*result = HGJ_PIPE_U1;
+				*result = HGJ_KIND_U1;
 				return true;
 			}
 		for (int i = 0; i < HGJ_ARITHMETICS; i++)
@@ -219,7 +206,7 @@ write_function(Writer *w, const HgjStep *step, uint8 dst)
 	}
 	if (step->op == HGJ_STEP_DISTINCT)
 	{
-		if (op != HGJ_PIPE_COMPARE || c != HGJ_PIPE_NE)
+		if (op != HGJ_PIPE_COMPARE || c != HGJ_NE)
 			hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
 		op = HGJ_PIPE_DISTINCT;
 	}
@@ -293,11 +280,11 @@ static void
 write_element(Writer *w, uint8 dst, uint8 key, int64 element)
 {
 	int			nregs = w->code->nregs;
-	uint8		value = hgj_device_register(w->code, HGJ_PIPE_I8);
+	uint8		value = hgj_device_register(w->code, HGJ_KIND_I8);
 
 	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = value, .imm = element);
-	EMIT(w->code, HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = value, .a = key,
-		 .b = value, .c = HGJ_PIPE_EQ);
+	EMIT(w->code, HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = value, .a = key,
+		 .b = value, .c = HGJ_EQ);
 	EMIT(w->code, HGJ_PIPE_OR, .dst = dst, .a = dst, .b = value);
 	w->code->nregs = nregs;
 }
@@ -324,7 +311,7 @@ static void
 write_member(Writer *w, HgjStep *step, uint8 dst)
 {
 	HgjStep    *arg = step->args[0];
-	uint8		key = hgj_device_register(w->code, HGJ_PIPE_I8);
+	uint8		key = hgj_device_register(w->code, HGJ_KIND_I8);
 
 	if (step->constant->state != NULL)	/* it might fail: see program_constant.c */
 		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
@@ -375,26 +362,26 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 		case HGJ_STEP_AND:
 		case HGJ_STEP_OR:
 			write_and_or(w, step, dst);
-			return HGJ_PIPE_U1;
+			return HGJ_KIND_U1;
 		case HGJ_STEP_NOT:
 			write_unary(w, step, HGJ_PIPE_NOT, dst);
-			return HGJ_PIPE_U1;
+			return HGJ_KIND_U1;
 		case HGJ_STEP_IS_NULL:
 			write_unary(w, step, HGJ_PIPE_IS_NULL, dst);
-			return HGJ_PIPE_U1;
+			return HGJ_KIND_U1;
 		case HGJ_STEP_IS_NOT_NULL:
 			write_unary(w, step, HGJ_PIPE_IS_NOT_NULL, dst);
-			return HGJ_PIPE_U1;
+			return HGJ_KIND_U1;
 		case HGJ_STEP_BOOL_TEST:
 			write_unary(w, step, HGJ_PIPE_BOOL_TEST, dst);
-			return HGJ_PIPE_U1;
+			return HGJ_KIND_U1;
 		case HGJ_STEP_CASE:
 		case HGJ_STEP_COALESCE:
 			write_branches(w, step, dst);
 			return step->args[step->nargs - 1]->kind;
 		case HGJ_STEP_MEMBER:
 			write_member(w, step, dst);
-			return HGJ_PIPE_U1;
+			return HGJ_KIND_U1;
 		case HGJ_STEP_INPUT:
 		case HGJ_STEP_TEXT:
 		case HGJ_STEP_CALL:
@@ -431,7 +418,7 @@ write_step(Writer *w, const HgjStep *step)
 	}
 	if (kind != step->kind && code->reason == HGJ_DEVICE_FITS)
 	{
-		if (step->kind >= HGJ_KIND_F4 || kind >= HGJ_PIPE_F4)
+		if (step->kind >= HGJ_KIND_F4 || kind >= HGJ_KIND_F4)
 			hgj_device_refuse(code, HGJ_DEVICE_EXPRESSION);
 		EMIT(code, HGJ_PIPE_KEY_WORD, .kind = step->kind, .dst = dst, .a = dst);
 	}

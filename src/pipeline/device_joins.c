@@ -49,13 +49,13 @@ kind_of_attribute(HgjDevice *d, const FormData_pg_attribute *att)
 	switch (att->attlen)
 	{
 		case 1:
-			return HGJ_PIPE_U1;
+			return HGJ_KIND_U1;
 		case 2:
-			return HGJ_PIPE_I2;
+			return HGJ_KIND_I2;
 		case 4:
-			return HGJ_PIPE_I4;
+			return HGJ_KIND_I4;
 		default:
-			return HGJ_PIPE_I8;
+			return HGJ_KIND_I8;
 	}
 }
 
@@ -83,7 +83,7 @@ describe_input(HgjDevice *d, HgjDeviceColumn *c)
 	const HgjSource *outer = &d->joins[0]->outer;
 
 	c->width = sizeof(uint64);
-	c->kind = HGJ_PIPE_I8;
+	c->kind = HGJ_KIND_I8;
 	c->from = c->column;
 	if (c->join == HGJ_DEVICE_WORD)
 		return;
@@ -135,7 +135,7 @@ add_column(HgjDevice *d, int join, int column)
 		const HgjColumn *stored = &d->joins[join]->inner.columns[column];
 
 		child = d->joins[join]->inner_ps;
-		c->kind = stored->dictionary ? HGJ_PIPE_I4 :
+		c->kind = stored->dictionary ? HGJ_KIND_I4 :
 			kind_of_column(d, child, stored->attno);
 		c->width = stored->dictionary ? sizeof(uint32) : stored->width;
 		c->number = into->ncolumns++;
@@ -265,25 +265,25 @@ kind_of_key(HgjKeyKind key, uint8 *kind)
 	{
 		case HGJ_KEY_BOOL:
 		case HGJ_KEY_CHAR:
-			*kind = HGJ_PIPE_U1;
+			*kind = HGJ_KIND_U1;
 			return true;
 		case HGJ_KEY_INT2:
-			*kind = HGJ_PIPE_I2;
+			*kind = HGJ_KIND_I2;
 			return true;
 		case HGJ_KEY_INT4:
-			*kind = HGJ_PIPE_I4;
+			*kind = HGJ_KIND_I4;
 			return true;
 		case HGJ_KEY_INT8:
-			*kind = HGJ_PIPE_I8;
+			*kind = HGJ_KIND_I8;
 			return true;
 		case HGJ_KEY_UINT4:
-			*kind = HGJ_PIPE_U4;
+			*kind = HGJ_KIND_U4;
 			return true;
 		case HGJ_KEY_FLOAT4:
-			*kind = HGJ_PIPE_F4;
+			*kind = HGJ_KIND_F4;
 			return true;
 		case HGJ_KEY_FLOAT8:
-			*kind = HGJ_PIPE_F8;
+			*kind = HGJ_KIND_F8;
 			return true;
 		case HGJ_KEY_BYTES6:
 		case HGJ_KEY_BYTES8:

@@ -249,9 +249,9 @@ hgj_device_build(HgjDevice *d, bool *empty)
 static void
 note_range(HgjPipeRange *range, uint8 kind, int64 value)
 {
-	if (kind == HGJ_PIPE_U1)
+	if (kind == HGJ_KIND_U1)
 		value = (uint8) value;
-	else if (kind == HGJ_PIPE_U4)
+	else if (kind == HGJ_KIND_U4)
 		value = (uint32) value;
 	if (!range->bounded)
 		range->low = range->high = value;
@@ -296,7 +296,7 @@ send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
 {
 	const HgjBuildSide *build = d->builds[column->join];
 
-	if (column->kind == HGJ_PIPE_F4 || column->kind == HGJ_PIPE_F8)
+	if (column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8)
 		range = NULL;
 	if (build->rows.columns[column->column].nloose > 0)
 		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */

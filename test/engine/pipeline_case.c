@@ -13,7 +13,7 @@
 #include "test_pipeline.h"
 
 static const uint8_t input_kinds[NINPUTS] = {
-	HGJ_PIPE_I4, HGJ_PIPE_I2, HGJ_PIPE_I8, HGJ_PIPE_I8, HGJ_PIPE_F8, HGJ_PIPE_U1
+	HGJ_KIND_I4, HGJ_KIND_I2, HGJ_KIND_I8, HGJ_KIND_I8, HGJ_KIND_F8, HGJ_KIND_U1
 };
 
 Cell		pipe_inputs[NINPUTS][NROWS];
@@ -213,10 +213,10 @@ write_code(const Case *c, HgjPipeInstruction *code)
 	{
 		CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 6, .a = 0);
 		CODE(.op = HGJ_PIPE_CONSTANT, .dst = 7, .imm = 50);
-		CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_PIPE_I4, .dst = 6, .a = 6, .b = 7,
-			 .c = HGJ_PIPE_MUL);
-		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 7, .a = IN_V, .b = 6,
-			 .c = HGJ_PIPE_LT);
+		CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I4, .dst = 6, .a = 6, .b = 7,
+			 .c = HGJ_MUL);
+		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = 7, .a = IN_V, .b = 6,
+			 .c = HGJ_LT);
 		CODE(.op = HGJ_PIPE_FILTER, .a = 7, .arg = 1);
 	}
 	CODE(.op = HGJ_PIPE_MATCH, .a = 0);
@@ -224,10 +224,10 @@ write_code(const Case *c, HgjPipeInstruction *code)
 	if (c->behind)
 	{
 		CODE(.op = HGJ_PIPE_CONSTANT, .dst = 9, .imm = 0);
-		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 10, .a = 6, .b = 9,
-			 .c = HGJ_PIPE_GT);
-		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 9, .a = IN_V, .b = 9,
-			 .c = HGJ_PIPE_GE);
+		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = 10, .a = 6, .b = 9,
+			 .c = HGJ_GT);
+		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = 9, .a = IN_V, .b = 9,
+			 .c = HGJ_GE);
 		CODE(.op = HGJ_PIPE_OR, .dst = 9, .a = 9, .b = 10);
 		CODE(.op = HGJ_PIPE_FILTER, .a = 9, .arg = HGJ_PIPE_JOINS + 1);
 	}
@@ -235,10 +235,10 @@ write_code(const Case *c, HgjPipeInstruction *code)
 	CODE(.op = HGJ_PIPE_MATCH, .a = 1);
 	CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 8, .a = 1);
 	CODE(.op = HGJ_PIPE_CONSTANT, .dst = 10, .imm = 3000000000);
-	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_PIPE_I8, .dst = 9, .a = IN_V, .b = 10,
-		 .c = HGJ_PIPE_MUL);
-	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_PIPE_I8, .dst = 9, .a = 9, .b = 8,
-		 .c = HGJ_PIPE_ADD);
+	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = 9, .a = IN_V, .b = 10,
+		 .c = HGJ_MUL);
+	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = 9, .a = 9, .b = 8,
+		 .c = HGJ_ADD);
 	CODE(.op = HGJ_PIPE_END);
 	return n;
 }
@@ -266,7 +266,7 @@ pipe_spec(const Case *c, HgjPipeInstruction *code)
 		join->keys[0] = j == 0 ? IN_A : IN_B;
 		join->keys[1] = IN_A2;
 		join->ncolumns = 1;
-		join->kinds[0] = j == 0 ? HGJ_PIPE_I4 : HGJ_PIPE_I2;
+		join->kinds[0] = j == 0 ? HGJ_KIND_I4 : HGJ_KIND_I2;
 	}
 	spec.code = code;
 	spec.ncode = write_code(c, code);
@@ -278,13 +278,13 @@ put(void *values, uint8_t kind, uint32_t i, int64_t value)
 {
 	switch (kind)
 	{
-		case HGJ_PIPE_U1:
+		case HGJ_KIND_U1:
 			((uint8_t *) values)[i] = (uint8_t) value;
 			break;
-		case HGJ_PIPE_I2:
+		case HGJ_KIND_I2:
 			((int16_t *) values)[i] = (int16_t) value;
 			break;
-		case HGJ_PIPE_I4:
+		case HGJ_KIND_I4:
 			((int32_t *) values)[i] = (int32_t) value;
 			break;
 		default:

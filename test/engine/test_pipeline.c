@@ -379,7 +379,7 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
 			spec->njoins = 1;	/* there are probes of two */
 			break;
 		case 9:
-			spec->inputs[0] = HGJ_PIPE_F8 + 1;
+			spec->inputs[0] = HGJ_KIND_F8 + 1;
 			break;
 		case 10:
 			code[0].op = HGJ_PIPE_MATCH + 1;
@@ -392,7 +392,7 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
 			code[IN_A2].arg = 0;
 			break;
 		case 13:
-			code[AT + 8].c = HGJ_PIPE_ABS + 1;
+			code[AT + 8].c = HGJ_ABS + 1;
 			break;
 		case 14:
 			code[AT + 8].b = HGJ_PIPE_REGISTERS;
@@ -432,7 +432,7 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
 			spec->joins[0].nkeys = 2;
 			break;
 		case 25:
-			spec->joins[1].kinds[0] = HGJ_PIPE_F8 + 1;
+			spec->joins[1].kinds[0] = HGJ_KIND_F8 + 1;
 			break;
 		case 26:
 			spec->joins[1].ncolumns = HGJ_PIPE_COLUMNS + 1;
@@ -454,11 +454,11 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
 			break;
 		case 32:
 			code[AT + 8].op = HGJ_PIPE_COMPARE;
-			code[AT + 8].c = HGJ_PIPE_GE + 1;
+			code[AT + 8].c = HGJ_GE + 1;
 			break;
 		case 33:
 			code[AT + 8].op = HGJ_PIPE_CAST;
-			code[AT + 8].c = HGJ_PIPE_F8 + 1;
+			code[AT + 8].c = HGJ_KIND_F8 + 1;
 			break;
 		default:
 			return false;

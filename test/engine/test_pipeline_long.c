@@ -131,8 +131,8 @@ long_spec(const Long *l, HgjPipeInstruction *code, PipeCancel *cancel)
 		CODE(.op = HGJ_PIPE_NULL, .dst = l->top);
 	CODE(.op = HGJ_PIPE_PROBE, .a = 0);
 	CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 3, .a = 0);
-	CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_PIPE_I8, .dst = 3, .a = 3, .b = 2,
-		 .c = HGJ_PIPE_GT);
+	CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = 3, .a = 3, .b = 2,
+		 .c = HGJ_GT);
 	CODE(.op = HGJ_PIPE_FILTER, .a = 3, .arg = 1);
 	CODE(.op = HGJ_PIPE_MATCH, .a = 0);
 	CODE(.op = HGJ_PIPE_PROBE, .a = 1);
@@ -140,8 +140,8 @@ long_spec(const Long *l, HgjPipeInstruction *code, PipeCancel *cancel)
 	CODE(.op = HGJ_PIPE_END);
 	memset(&spec, 0, sizeof(spec));
 	spec.ninputs = 3;
-	spec.inputs[0] = spec.inputs[1] = HGJ_PIPE_I4;
-	spec.inputs[2] = HGJ_PIPE_I8;
+	spec.inputs[0] = spec.inputs[1] = HGJ_KIND_I4;
+	spec.inputs[2] = HGJ_KIND_I8;
 	spec.njoins = 2;
 	for (i = 0; i < 2; i++)
 	{
@@ -154,7 +154,7 @@ long_spec(const Long *l, HgjPipeInstruction *code, PipeCancel *cancel)
 		join->nkeys = 1;
 		join->keys[0] = i;
 		join->ncolumns = i == 0;
-		join->kinds[0] = HGJ_PIPE_I4;
+		join->kinds[0] = HGJ_KIND_I4;
 	}
 	spec.code = code;
 	spec.ncode = n;

@@ -384,7 +384,7 @@ reads_b(const HgjPipeInstruction *in)
 {
 	return in->op == HGJ_PIPE_COMPARE || in->op == HGJ_PIPE_DISTINCT ||
 		in->op == HGJ_PIPE_AND || in->op == HGJ_PIPE_OR ||
-		(in->op == HGJ_PIPE_ARITHMETIC && in->c < HGJ_PIPE_NEG);
+		(in->op == HGJ_PIPE_ARITHMETIC && in->c < HGJ_NEG);
 }
 
 static HgjStatus

@@ -81,16 +81,16 @@ fake_load(uint32_t kind, const void *values, uint64_t at)
 
 	switch (kind)
 	{
-		case HGJ_PIPE_U1:
+		case HGJ_KIND_U1:
 			return (uint8_t) *from;
-		case HGJ_PIPE_I2:
+		case HGJ_KIND_I2:
 			memcpy(&i2, from, sizeof(i2));
 			return (uint64_t) (int64_t) i2;
-		case HGJ_PIPE_I4:
+		case HGJ_KIND_I4:
 			memcpy(&i4, from, sizeof(i4));
 			return (uint64_t) (int64_t) i4;
-		case HGJ_PIPE_U4:
-		case HGJ_PIPE_F4:
+		case HGJ_KIND_U4:
+		case HGJ_KIND_F4:
 			memcpy(&u4, from, sizeof(u4));
 			return u4;
 		default:
@@ -110,9 +110,9 @@ compare_doubles(double a, double b)
 static int
 compare(uint32_t kind, uint64_t a, uint64_t b)
 {
-	if (kind == HGJ_PIPE_F4)
+	if (kind == HGJ_KIND_F4)
 		return compare_doubles((double) as_float(a), (double) as_float(b));
-	if (kind == HGJ_PIPE_F8)
+	if (kind == HGJ_KIND_F8)
 		return compare_doubles(as_double(a), as_double(b));
 	return ((int64_t) a > (int64_t) b) - ((int64_t) a < (int64_t) b);
 }
@@ -122,15 +122,15 @@ holds(uint32_t comparison, int order)
 {
 	switch (comparison)
 	{
-		case HGJ_PIPE_EQ:
+		case HGJ_EQ:
 			return order == 0;
-		case HGJ_PIPE_NE:
+		case HGJ_NE:
 			return order != 0;
-		case HGJ_PIPE_LT:
+		case HGJ_LT:
 			return order < 0;
-		case HGJ_PIPE_LE:
+		case HGJ_LE:
 			return order <= 0;
-		case HGJ_PIPE_GT:
+		case HGJ_GT:
 			return order > 0;
 		default:
 			return order >= 0;
@@ -143,13 +143,13 @@ in_range(uint32_t kind, int64_t value)
 {
 	switch (kind)
 	{
-		case HGJ_PIPE_U1:
+		case HGJ_KIND_U1:
 			return value >= 0 && value <= UINT8_MAX;
-		case HGJ_PIPE_I2:
+		case HGJ_KIND_I2:
 			return value >= INT16_MIN && value <= INT16_MAX;
-		case HGJ_PIPE_I4:
+		case HGJ_KIND_I4:
 			return value >= INT32_MIN && value <= INT32_MAX;
-		case HGJ_PIPE_U4:
+		case HGJ_KIND_U4:
 			return value >= 0 && value <= UINT32_MAX;
 		default:
 			return true;
@@ -164,28 +164,28 @@ integer_arithmetic(const HgjPipeInstruction *in, int64_t a, int64_t b, uint64_t 
 
 	switch (in->c)
 	{
-		case HGJ_PIPE_ADD:
+		case HGJ_ADD:
 			overflow = __builtin_add_overflow(a, b, &value);
 			break;
-		case HGJ_PIPE_SUB:
+		case HGJ_SUB:
 			overflow = __builtin_sub_overflow(a, b, &value);
 			break;
-		case HGJ_PIPE_MUL:
+		case HGJ_MUL:
 			overflow = __builtin_mul_overflow(a, b, &value);
 			break;
-		case HGJ_PIPE_DIV:
+		case HGJ_DIV:
 			if (b == 0)
 				return false;
 			overflow = b == -1 ? __builtin_sub_overflow((int64_t) 0, a, &value) : false;
 			if (b != -1)
 				value = a / b;
 			break;
-		case HGJ_PIPE_MOD:
+		case HGJ_MOD:
 			if (b == 0)
 				return false;
 			value = b == -1 ? 0 : a % b;
 			break;
-		case HGJ_PIPE_NEG:
+		case HGJ_NEG:
 			overflow = __builtin_sub_overflow((int64_t) 0, a, &value);
 			break;
 		default:
@@ -207,15 +207,15 @@ float_is_good(uint32_t arithmetic, double a, double b, double r)
 {
 	bool		finite = isfinite(a) && isfinite(b);
 
-	if (arithmetic == HGJ_PIPE_NEG || arithmetic == HGJ_PIPE_ABS)
+	if (arithmetic == HGJ_NEG || arithmetic == HGJ_ABS)
 		return true;
-	if (arithmetic == HGJ_PIPE_DIV && b == 0 && !isnan(a))
+	if (arithmetic == HGJ_DIV && b == 0 && !isnan(a))
 		return false;
 	if (!isfinite(r) && finite)
 		return false;
-	if (r == 0 && arithmetic == HGJ_PIPE_MUL)
+	if (r == 0 && arithmetic == HGJ_MUL)
 		return a == 0 || b == 0;
-	if (r == 0 && arithmetic == HGJ_PIPE_DIV)
+	if (r == 0 && arithmetic == HGJ_DIV)
 		return a == 0 || !isfinite(b);
 	return true;
 }
@@ -231,40 +231,40 @@ float_arithmetic(uint32_t kind, uint32_t arithmetic, double a, double b, uint64_
 
 	switch (arithmetic)
 	{
-		case HGJ_PIPE_ADD:
+		case HGJ_ADD:
 			r = a + b;
 			break;
-		case HGJ_PIPE_SUB:
+		case HGJ_SUB:
 			r = a - b;
 			break;
-		case HGJ_PIPE_MUL:
+		case HGJ_MUL:
 			r = a * b;
 			break;
-		case HGJ_PIPE_DIV:
+		case HGJ_DIV:
 			if (b != 0 || isnan(a))
 				r = a / b;
 			break;
-		case HGJ_PIPE_NEG:
+		case HGJ_NEG:
 			r = -a;
 			break;
-		case HGJ_PIPE_ABS:
+		case HGJ_ABS:
 			r = fabs(a);
 			break;
 		default:
 			return false;		/* there is no remainder of floats */
 	}
-	if (kind == HGJ_PIPE_F4)
+	if (kind == HGJ_KIND_F4)
 		r = (double) (float) r;
-	*word = kind == HGJ_PIPE_F4 ? float_word((float) r) : double_word(r);
+	*word = kind == HGJ_KIND_F4 ? float_word((float) r) : double_word(r);
 	return float_is_good(arithmetic, a, b, r);
 }
 
 static bool
 arithmetic(const HgjPipeInstruction *in, uint64_t a, uint64_t b, uint64_t *r)
 {
-	if (in->kind == HGJ_PIPE_F8)
+	if (in->kind == HGJ_KIND_F8)
 		return float_arithmetic(in->kind, in->c, as_double(a), as_double(b), r);
-	if (in->kind == HGJ_PIPE_F4)
+	if (in->kind == HGJ_KIND_F4)
 		return float_arithmetic(in->kind, in->c, (double) as_float(a),
 								(double) as_float(b), r);
 	return integer_arithmetic(in, (int64_t) a, (int64_t) b, r);
@@ -274,8 +274,8 @@ arithmetic(const HgjPipeInstruction *in, uint64_t a, uint64_t b, uint64_t *r)
 static bool
 integer_of(double value, uint32_t kind, uint64_t *r)
 {
-	double		limit = kind == HGJ_PIPE_I2 ? 0x1p15 :
-		kind == HGJ_PIPE_I4 ? 0x1p31 : 0x1p63;
+	double		limit = kind == HGJ_KIND_I2 ? 0x1p15 :
+		kind == HGJ_KIND_I4 ? 0x1p31 : 0x1p63;
 
 	if (isnan(value) || value < -limit || value >= limit)
 		return false;
@@ -297,23 +297,23 @@ cast(const HgjPipeInstruction *in, uint64_t a, uint64_t *r)
 {
 	int64_t		value = (int64_t) a;
 
-	if (in->kind == HGJ_PIPE_F4 && in->c == HGJ_PIPE_F8)
+	if (in->kind == HGJ_KIND_F4 && in->c == HGJ_KIND_F8)
 		*r = double_word((double) as_float(a));
-	else if (in->kind == HGJ_PIPE_F4)
+	else if (in->kind == HGJ_KIND_F4)
 		return integer_of((double) rintf(as_float(a)), in->c, r);
-	else if (in->kind == HGJ_PIPE_F8 && in->c == HGJ_PIPE_F4)
+	else if (in->kind == HGJ_KIND_F8 && in->c == HGJ_KIND_F4)
 		return narrow(as_double(a), r);
-	else if (in->kind == HGJ_PIPE_F8)
+	else if (in->kind == HGJ_KIND_F8)
 		return integer_of(rint(as_double(a)), in->c, r);
-	else if (in->c == HGJ_PIPE_F4)
+	else if (in->c == HGJ_KIND_F4)
 		*r = float_word((float) value);
-	else if (in->c == HGJ_PIPE_F8)
+	else if (in->c == HGJ_KIND_F8)
 		*r = double_word((double) value);
-	else if (in->c == HGJ_PIPE_U1)
+	else if (in->c == HGJ_KIND_U1)
 		*r = value != 0;
 	else
 	{
-		*r = in->kind == HGJ_PIPE_U1 ? value != 0 : a;
+		*r = in->kind == HGJ_KIND_U1 ? value != 0 : a;
 		return in_range(in->c, value);
 	}
 	return true;
@@ -327,17 +327,17 @@ key_word(uint32_t kind, uint64_t a)
 
 	switch (kind)
 	{
-		case HGJ_PIPE_U1:
+		case HGJ_KIND_U1:
 			return (uint8_t) a;
-		case HGJ_PIPE_I2:
+		case HGJ_KIND_I2:
 			return (uint64_t) (int64_t) (int16_t) a;
-		case HGJ_PIPE_I4:
+		case HGJ_KIND_I4:
 			return (uint64_t) (int64_t) (int32_t) a;
-		case HGJ_PIPE_I8:
+		case HGJ_KIND_I8:
 			return a;
-		case HGJ_PIPE_U4:
+		case HGJ_KIND_U4:
 			return (uint32_t) a;
-		case HGJ_PIPE_F4:
+		case HGJ_KIND_F4:
 			value = (double) as_float(a);
 			break;
 		default:

@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * ops.h
+ *	  How values are read, compared and computed with: the words in which both the
+ *	  programs over vectors (expr/program_private.h) and the instructions of a
+ *	  pipeline (pipeline.h) say it.
+ *
+ * Their numbers are part of the ABI.  Owns nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_OPS_H
+#define HGJ_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How the bits of a value are to be read. */
+typedef enum HgjKind
+{
+	HGJ_KIND_U1,				/* bool, "char" */
+	HGJ_KIND_I2,
+	HGJ_KIND_I4,				/* date as well */
+	HGJ_KIND_I8,				/* time, timestamp, timestamptz as well */
+	HGJ_KIND_U4,				/* oid, enum */
+	HGJ_KIND_F4,
+	HGJ_KIND_F8,
+	HGJ_KINDS,					/* those that can be computed with */
+	HGJ_KIND_OTHER = HGJ_KINDS	/* nobody looks at the bits */
+} HgjKind;
+
+/* Bytes of a value. */
+static inline size_t
+hgj_kind_width(uint32_t kind)
+{
+	switch (kind)
+	{
+		case HGJ_KIND_U1:
+			return 1;
+		case HGJ_KIND_I2:
+			return 2;
+		case HGJ_KIND_I4:
+		case HGJ_KIND_U4:
+		case HGJ_KIND_F4:
+			return 4;
+		default:
+			return 8;
+	}
+}
+
+typedef enum HgjComparison
+{
+	HGJ_EQ,
+	HGJ_NE,
+	HGJ_LT,
+	HGJ_LE,
+	HGJ_GT,
+	HGJ_GE,
+	HGJ_COMPARISONS
+} HgjComparison;
+
+typedef enum HgjArithmetic
+{
+	HGJ_ADD,
+	HGJ_SUB,
+	HGJ_MUL,
+	HGJ_DIV,
+	HGJ_MOD,
+	HGJ_NEG,					/* these have one operand */
+	HGJ_ABS,
+	HGJ_ARITHMETICS
+} HgjArithmetic;
+
+#endif							/* HGJ_OPS_H */

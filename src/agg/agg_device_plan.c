@@ -21,7 +21,7 @@
  */
 #include "compat.h"
 
-#include "agg/agg_accumulate.h"
+#include "agg/agg_state.h"
 #include "executor/executor.h"
 #include "expr/demand.h"
 #include "expr/program_private.h"
@@ -127,31 +127,23 @@ as_float8(HgjDevice *d, uint8 reg)
 	return wide;
 }
 
-static bool
-takes_least(HgjAggUpdate update)
-{
-	return update == hgj_agg_min_bool || update == hgj_agg_min_int2 ||
-		update == hgj_agg_min_int4 || update == hgj_agg_min_int8 ||
-		update == hgj_agg_min_oid || update == hgj_agg_min_float4 ||
-		update == hgj_agg_min_float8;
-}
-
 /* Aggregates whose state is one word: sums of small integers, min, max. */
 static int
-write_word(HgjDevice *d, HgjAggUpdate update, uint8 reg, uint8 filter)
+write_word(HgjDevice *d, const HgjAggFunction *function, uint8 reg, uint8 filter)
 {
-	if (update == hgj_agg_sum_int2 || update == hgj_agg_sum_int4)
+	if (function->change == HGJ_AGG_ADD)
 		return add_word(d, HGJ_PIPE_SUM, reg, filter);
-	if (update == hgj_agg_min_oid || update == hgj_agg_max_oid)
+	if (function->argument == HGJ_KIND_U4)
 		reg = hgj_device_key_word(&d->code, reg, HGJ_KIND_U4);
-	return add_word(d, takes_least(update) ? HGJ_PIPE_MIN : HGJ_PIPE_MAX, reg, filter);
+	return add_word(d, function->change == HGJ_AGG_LEAST ? HGJ_PIPE_MIN :
+					HGJ_PIPE_MAX, reg, filter);
 }
 
 /* Step 3, for one aggregate: the first of its words, or -1. */
 static int
 write_aggregate(HgjDevice *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
 {
-	HgjAggUpdate update = agg->function->update;
+	HgjAggChange change = agg->function->change;
 	int			word;
 
 	switch (agg->function->kind)
@@ -160,7 +152,7 @@ write_aggregate(HgjDevice *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
 			return -1;
 		case HGJ_AGG_WORD:
 		case HGJ_AGG_AVG_INT:
-			return write_word(d, update, reg, filter);
+			return write_word(d, agg->function, reg, filter);
 		case HGJ_AGG_SUM_INT8:
 		case HGJ_AGG_AVG_INT8:
 			word = add_word(d, HGJ_PIPE_SUM_LOW, reg, filter);
@@ -168,12 +160,12 @@ write_aggregate(HgjDevice *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
 			return word;
 		case HGJ_AGG_FLOAT4:
 		case HGJ_AGG_FLOAT8:
-			if (update == hgj_agg_sum_float4)
+			if (change == HGJ_AGG_ADD && agg->function->argument == HGJ_KIND_F4)
 				break;
 			reg = as_float8(d, reg);
-			if (update == hgj_agg_sum_float8)
+			if (change == HGJ_AGG_ADD)
 				return add_word(d, HGJ_PIPE_SUM_FLOAT, reg, filter);
-			return add_word(d, takes_least(update) ? HGJ_PIPE_MIN_FLOAT :
+			return add_word(d, change == HGJ_AGG_LEAST ? HGJ_PIPE_MIN_FLOAT :
 							HGJ_PIPE_MAX_FLOAT, reg, filter);
 		case HGJ_AGG_AVG_FLOAT:
 			if (d->agg->partial)

@@ -4,7 +4,8 @@
  *	  The aggregate functions that a HashGraphAgg computes.
  *
  * A table by OID: each is one of PostgreSQL's own, whose value and transition
- * state agg_final.c knows how to make.
+ * state agg_final.c knows how to make.  It says what a value does to a state, and
+ * from that comes the loop; agg_device_plan.c makes state words of a pipeline of it.
  *
  * No memory, no locks.
  *
@@ -26,60 +27,60 @@
 #define LEAST_WORD	((uint64) PG_INT64_MIN)
 #define MOST_WORD	((uint64) PG_INT64_MAX)
 
-#define MIN_WORD(name, width) \
-	{name, HGJ_AGG_WORD, sizeof(int64), hgj_agg_min_##width, MOST_WORD}
-#define MAX_WORD(name, width) \
-	{name, HGJ_AGG_WORD, sizeof(int64), hgj_agg_max_##width, LEAST_WORD}
+#define MIN_WORD(name, argument) \
+	{name, HGJ_AGG_WORD, sizeof(int64), HGJ_AGG_LEAST, HGJ_KIND_##argument, MOST_WORD}
+#define MAX_WORD(name, argument) \
+	{name, HGJ_AGG_WORD, sizeof(int64), HGJ_AGG_MOST, HGJ_KIND_##argument, LEAST_WORD}
 #define BY_FUNCTION(name) \
-	{name, HGJ_AGG_BY_FUNCTION, sizeof(HgjAggValue), hgj_agg_by_function, 0}
+	{name, HGJ_AGG_BY_FUNCTION, sizeof(HgjAggValue), HGJ_AGG_CALL, HGJ_KIND_OTHER, 0}
 
 static const HgjAggFunction functions[] = {
-	{F_COUNT_, HGJ_AGG_COUNT, 0, NULL, 0},
-	{F_COUNT_ANY, HGJ_AGG_COUNT, 0, NULL, 0},
+	{F_COUNT_, HGJ_AGG_COUNT, 0, HGJ_AGG_NO_CHANGE, HGJ_KIND_OTHER, 0},
+	{F_COUNT_ANY, HGJ_AGG_COUNT, 0, HGJ_AGG_NO_CHANGE, HGJ_KIND_OTHER, 0},
 
-	{F_SUM_INT2, HGJ_AGG_WORD, sizeof(int64), hgj_agg_sum_int2, 0},
-	{F_SUM_INT4, HGJ_AGG_WORD, sizeof(int64), hgj_agg_sum_int4, 0},
-	{F_SUM_INT8, HGJ_AGG_SUM_INT8, sizeof(int128), hgj_agg_sum_int8, 0},
-	{F_SUM_FLOAT4, HGJ_AGG_FLOAT4, sizeof(float4), hgj_agg_sum_float4, FLOAT4_MINUS_ZERO},
-	{F_SUM_FLOAT8, HGJ_AGG_FLOAT8, sizeof(float8), hgj_agg_sum_float8, FLOAT8_MINUS_ZERO},
-	{F_SUM_NUMERIC, HGJ_AGG_SUM_NUMERIC, sizeof(HgjAggNumeric), hgj_agg_sum_numeric, 0},
+	{F_SUM_INT2, HGJ_AGG_WORD, sizeof(int64), HGJ_AGG_ADD, HGJ_KIND_I2, 0},
+	{F_SUM_INT4, HGJ_AGG_WORD, sizeof(int64), HGJ_AGG_ADD, HGJ_KIND_I4, 0},
+	{F_SUM_INT8, HGJ_AGG_SUM_INT8, sizeof(int128), HGJ_AGG_ADD, HGJ_KIND_I8, 0},
+	{F_SUM_FLOAT4, HGJ_AGG_FLOAT4, sizeof(float4), HGJ_AGG_ADD, HGJ_KIND_F4, FLOAT4_MINUS_ZERO},
+	{F_SUM_FLOAT8, HGJ_AGG_FLOAT8, sizeof(float8), HGJ_AGG_ADD, HGJ_KIND_F8, FLOAT8_MINUS_ZERO},
+	{F_SUM_NUMERIC, HGJ_AGG_SUM_NUMERIC, sizeof(HgjAggNumeric), HGJ_AGG_ADD, HGJ_KIND_OTHER, 0},
 	BY_FUNCTION(F_SUM_MONEY),
 	BY_FUNCTION(F_SUM_INTERVAL),
 
-	{F_AVG_INT2, HGJ_AGG_AVG_INT, sizeof(int64), hgj_agg_sum_int2, 0},
-	{F_AVG_INT4, HGJ_AGG_AVG_INT, sizeof(int64), hgj_agg_sum_int4, 0},
-	{F_AVG_INT8, HGJ_AGG_AVG_INT8, sizeof(int128), hgj_agg_sum_int8, 0},
-	{F_AVG_FLOAT4, HGJ_AGG_AVG_FLOAT, sizeof(HgjAggFloats), hgj_agg_avg_float4, 0},
-	{F_AVG_FLOAT8, HGJ_AGG_AVG_FLOAT, sizeof(HgjAggFloats), hgj_agg_avg_float8, 0},
-	{F_AVG_NUMERIC, HGJ_AGG_AVG_NUMERIC, sizeof(HgjAggNumeric), hgj_agg_sum_numeric, 0},
+	{F_AVG_INT2, HGJ_AGG_AVG_INT, sizeof(int64), HGJ_AGG_ADD, HGJ_KIND_I2, 0},
+	{F_AVG_INT4, HGJ_AGG_AVG_INT, sizeof(int64), HGJ_AGG_ADD, HGJ_KIND_I4, 0},
+	{F_AVG_INT8, HGJ_AGG_AVG_INT8, sizeof(int128), HGJ_AGG_ADD, HGJ_KIND_I8, 0},
+	{F_AVG_FLOAT4, HGJ_AGG_AVG_FLOAT, sizeof(HgjAggFloats), HGJ_AGG_ADD_SQUARES, HGJ_KIND_F4, 0},
+	{F_AVG_FLOAT8, HGJ_AGG_AVG_FLOAT, sizeof(HgjAggFloats), HGJ_AGG_ADD_SQUARES, HGJ_KIND_F8, 0},
+	{F_AVG_NUMERIC, HGJ_AGG_AVG_NUMERIC, sizeof(HgjAggNumeric), HGJ_AGG_ADD, HGJ_KIND_OTHER, 0},
 
-	MIN_WORD(F_BOOL_AND, bool),
-	MIN_WORD(F_EVERY, bool),
-	MAX_WORD(F_BOOL_OR, bool),
+	MIN_WORD(F_BOOL_AND, U1),
+	MIN_WORD(F_EVERY, U1),
+	MAX_WORD(F_BOOL_OR, U1),
 
-	MIN_WORD(F_MIN_INT2, int2),
-	MAX_WORD(F_MAX_INT2, int2),
-	MIN_WORD(F_MIN_INT4, int4),
-	MAX_WORD(F_MAX_INT4, int4),
-	MIN_WORD(F_MIN_INT8, int8),
-	MAX_WORD(F_MAX_INT8, int8),
-	MIN_WORD(F_MIN_OID, oid),
-	MAX_WORD(F_MAX_OID, oid),
-	MIN_WORD(F_MIN_DATE, int4),
-	MAX_WORD(F_MAX_DATE, int4),
-	MIN_WORD(F_MIN_TIME, int8),
-	MAX_WORD(F_MAX_TIME, int8),
-	MIN_WORD(F_MIN_TIMESTAMP, int8),
-	MAX_WORD(F_MAX_TIMESTAMP, int8),
-	MIN_WORD(F_MIN_TIMESTAMPTZ, int8),
-	MAX_WORD(F_MAX_TIMESTAMPTZ, int8),
-	MIN_WORD(F_MIN_MONEY, int8),
-	MAX_WORD(F_MAX_MONEY, int8),
+	MIN_WORD(F_MIN_INT2, I2),
+	MAX_WORD(F_MAX_INT2, I2),
+	MIN_WORD(F_MIN_INT4, I4),
+	MAX_WORD(F_MAX_INT4, I4),
+	MIN_WORD(F_MIN_INT8, I8),
+	MAX_WORD(F_MAX_INT8, I8),
+	MIN_WORD(F_MIN_OID, U4),
+	MAX_WORD(F_MAX_OID, U4),
+	MIN_WORD(F_MIN_DATE, I4),
+	MAX_WORD(F_MAX_DATE, I4),
+	MIN_WORD(F_MIN_TIME, I8),
+	MAX_WORD(F_MAX_TIME, I8),
+	MIN_WORD(F_MIN_TIMESTAMP, I8),
+	MAX_WORD(F_MAX_TIMESTAMP, I8),
+	MIN_WORD(F_MIN_TIMESTAMPTZ, I8),
+	MAX_WORD(F_MAX_TIMESTAMPTZ, I8),
+	MIN_WORD(F_MIN_MONEY, I8),
+	MAX_WORD(F_MAX_MONEY, I8),
 
-	{F_MIN_FLOAT4, HGJ_AGG_FLOAT4, sizeof(float4), hgj_agg_min_float4, FLOAT4_NAN},
-	{F_MAX_FLOAT4, HGJ_AGG_FLOAT4, sizeof(float4), hgj_agg_max_float4, FLOAT4_MINUS_INFINITY},
-	{F_MIN_FLOAT8, HGJ_AGG_FLOAT8, sizeof(float8), hgj_agg_min_float8, FLOAT8_NAN},
-	{F_MAX_FLOAT8, HGJ_AGG_FLOAT8, sizeof(float8), hgj_agg_max_float8, FLOAT8_MINUS_INFINITY},
+	{F_MIN_FLOAT4, HGJ_AGG_FLOAT4, sizeof(float4), HGJ_AGG_LEAST, HGJ_KIND_F4, FLOAT4_NAN},
+	{F_MAX_FLOAT4, HGJ_AGG_FLOAT4, sizeof(float4), HGJ_AGG_MOST, HGJ_KIND_F4, FLOAT4_MINUS_INFINITY},
+	{F_MIN_FLOAT8, HGJ_AGG_FLOAT8, sizeof(float8), HGJ_AGG_LEAST, HGJ_KIND_F8, FLOAT8_NAN},
+	{F_MAX_FLOAT8, HGJ_AGG_FLOAT8, sizeof(float8), HGJ_AGG_MOST, HGJ_KIND_F8, FLOAT8_MINUS_INFINITY},
 
 	BY_FUNCTION(F_MIN_NUMERIC),
 	BY_FUNCTION(F_MAX_NUMERIC),
@@ -104,6 +105,37 @@ static const HgjAggFunction functions[] = {
 	BY_FUNCTION(F_MIN_ANYARRAY),
 	BY_FUNCTION(F_MAX_ANYARRAY)
 };
+
+static const HgjAggUpdate loops[HGJ_AGG_CHANGES][HGJ_KINDS + 1] = {
+	[HGJ_AGG_ADD] = {
+		[HGJ_KIND_I2] = hgj_agg_sum_int2, [HGJ_KIND_I4] = hgj_agg_sum_int4,
+		[HGJ_KIND_I8] = hgj_agg_sum_int8, [HGJ_KIND_F4] = hgj_agg_sum_float4,
+		[HGJ_KIND_F8] = hgj_agg_sum_float8, [HGJ_KIND_OTHER] = hgj_agg_sum_numeric
+	},
+	[HGJ_AGG_ADD_SQUARES] = {
+		[HGJ_KIND_F4] = hgj_agg_avg_float4, [HGJ_KIND_F8] = hgj_agg_avg_float8
+	},
+	[HGJ_AGG_LEAST] = {
+		[HGJ_KIND_U1] = hgj_agg_min_bool, [HGJ_KIND_I2] = hgj_agg_min_int2,
+		[HGJ_KIND_I4] = hgj_agg_min_int4, [HGJ_KIND_I8] = hgj_agg_min_int8,
+		[HGJ_KIND_U4] = hgj_agg_min_oid, [HGJ_KIND_F4] = hgj_agg_min_float4,
+		[HGJ_KIND_F8] = hgj_agg_min_float8
+	},
+	[HGJ_AGG_MOST] = {
+		[HGJ_KIND_U1] = hgj_agg_max_bool, [HGJ_KIND_I2] = hgj_agg_max_int2,
+		[HGJ_KIND_I4] = hgj_agg_max_int4, [HGJ_KIND_I8] = hgj_agg_max_int8,
+		[HGJ_KIND_U4] = hgj_agg_max_oid, [HGJ_KIND_F4] = hgj_agg_max_float4,
+		[HGJ_KIND_F8] = hgj_agg_max_float8
+	},
+	[HGJ_AGG_CALL] = {[HGJ_KIND_OTHER] = hgj_agg_by_function}
+};
+
+/* The loop of an aggregate function; NULL: there is none. */
+HgjAggUpdate
+hgj_agg_loop(const HgjAggFunction *function)
+{
+	return loops[function->change][function->argument];
+}
 
 /* What we know of the function, or NULL. */
 const HgjAggFunction *

@@ -266,7 +266,7 @@ hgj_agg_update(HgjAggState *state)
 	{
 		HgjAggregate *agg = &state->aggs[a];
 
-		if (agg->function->update && agg->input->rows.n > 0)
-			agg->function->update(agg, &agg->input->rows);
+		if (agg->update && agg->input->rows.n > 0)
+			agg->update(agg, &agg->input->rows);
 	}
 }

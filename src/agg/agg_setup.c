@@ -132,6 +132,7 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 		if (agg->function == NULL || list_length(arguments) > 1)
 			elog(ERROR, "unsupported aggregate of a HashGraphAgg: %u", function);
 		hgj_check_execute(function, OBJECT_AGGREGATE);
+		agg->update = hgj_agg_loop(agg->function);
 		if (agg->function->kind == HGJ_AGG_BY_FUNCTION)
 			init_transition(agg, castNode(Aggref, tle->expr), argument);
 		if (agg->function->kind == HGJ_AGG_COUNT && argument &&

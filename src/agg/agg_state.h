@@ -13,6 +13,7 @@
 #include "base/agg_format.h"
 #include "base/reports.h"
 #include "columns/groups.h"
+#include "engine/engine.h"
 #include "expr/program.h"
 #include "join/output.h"
 #include "nodes/execnodes.h"
@@ -46,6 +47,18 @@ typedef struct HgjAggRows
 	const void *values;
 } HgjAggRows;
 
+/* What a value does to the state of its group. */
+typedef enum HgjAggChange
+{
+	HGJ_AGG_NO_CHANGE,			/* counting is all there is to do */
+	HGJ_AGG_ADD,
+	HGJ_AGG_ADD_SQUARES,		/* to an HgjAggFloats */
+	HGJ_AGG_LEAST,
+	HGJ_AGG_MOST,
+	HGJ_AGG_CALL,				/* the transition function */
+	HGJ_AGG_CHANGES
+} HgjAggChange;
+
 typedef void (*HgjAggUpdate) (struct HgjAggregate *agg,
 							  const HgjAggRows *rows);
 
@@ -55,7 +68,8 @@ typedef struct HgjAggFunction
 	Oid			function;
 	HgjAggKind	kind;
 	uint16		bytes;			/* of its state */
-	HgjAggUpdate update;		/* NULL: counting is all there is to do */
+	HgjAggChange change;
+	HgjKind		argument;		/* OTHER: numeric, or whatever there is a call for */
 	uint64		initial;		/* of a state that is one word */
 } HgjAggFunction;
 
@@ -117,6 +131,7 @@ typedef struct HgjAggregate
 	HgjAggInput *input;
 	Size		offset;			/* of the state, in a group's row */
 	HgjGroups  *table;
+	HgjAggUpdate update;		/* its loop; NULL: there is none */
 
 	/* BY_FUNCTION */
 	FmgrInfo	transition;
@@ -237,6 +252,7 @@ typedef struct HgjAggState
 
 /* agg_functions.c */
 extern const HgjAggFunction *hgj_agg_function(Oid function);
+extern HgjAggUpdate hgj_agg_loop(const HgjAggFunction *function);
 
 /* agg_setup.c */
 extern void hgj_agg_setup(HgjAggState *state, EState *estate, int eflags);

@@ -61,18 +61,17 @@ commute(HgjComparison comparison)
 
 /*
  * The input below casts that keep integers integers and floats floats, or
- * NULL.  *cast is the one that changes values, that of a date.
+ * NULL.  *order_dates: one of them changes values, that of a date.
  */
 static HgjStep *
-column_of(HgjStep *step, HgjLoop *cast)
+column_of(HgjStep *step, bool *order_dates)
 {
 	HgjKind		kind = step->kind;
 
-	*cast = NULL;
-	while (step->op == HGJ_STEP_FUNCTION && step->exact)
+	*order_dates = false;
+	while (step->exact)
 	{
-		if (step->loop == hgj_loop_date_order)
-			*cast = step->loop;
+		*order_dates |= step->op == HGJ_STEP_DATE;
 		step = step->args[0];
 	}
 	if (step->op != HGJ_STEP_INPUT)
@@ -83,35 +82,32 @@ column_of(HgjStep *step, HgjLoop *cast)
 	return step;
 }
 
-static bool
+static void
 recognize_comparison(HgjClause *clause)
 {
 	HgjStep    *step = clause->step;
-	HgjStep    *input;
-	HgjBound	bound = {.comparison = step->comparison};
+	HgjStep    *input = NULL;
+	HgjBound	bound = {.comparison = step->code};
 
 	if (step->args[1]->op == HGJ_STEP_CONSTANT)
 	{
-		input = column_of(step->args[0], &bound.cast);
+		input = column_of(step->args[0], &bound.order_dates);
 		bound.constant = step->args[1];
 	}
 	else if (step->args[0]->op == HGJ_STEP_CONSTANT)
 	{
-		input = column_of(step->args[1], &bound.cast);
+		input = column_of(step->args[1], &bound.order_dates);
 		bound.constant = step->args[0];
 		bound.comparison = commute(bound.comparison);
 	}
-	else
-		return false;
 	if (input == NULL)
-		return false;
+		return;
 	clause->test = is_integer(input->kind) ? HGJ_TEST_RANGE : HGJ_TEST_FLOAT;
 	clause->input = input->input;
 	clause->kind = input->kind;
 	clause->bounds = palloc(sizeof(HgjBound));
 	clause->bounds[0] = bound;
 	clause->nbounds = 1;
-	return true;
 }
 
 /* A boolean column that must be true, or false. */
@@ -133,15 +129,14 @@ hgj_clause_recognize(HgjClause *clause)
 {
 	HgjStep    *step = clause->step;
 	HgjStep    *arg = step->nargs > 0 ? step->args[0] : NULL;
-	HgjLoop		cast;
+	bool		order_dates;
 
 	clause->test = HGJ_TEST_STEP;
 	clause->nbounds = 0;
 	switch (step->op)
 	{
-		case HGJ_STEP_FUNCTION:
-			if (step->compares)
-				recognize_comparison(clause);
+		case HGJ_STEP_COMPARE:
+			recognize_comparison(clause);
 			break;
 		case HGJ_STEP_INPUT:
 			recognize_boolean(clause, step, true);
@@ -156,8 +151,8 @@ hgj_clause_recognize(HgjClause *clause)
 				recognize_boolean(clause, arg, step->test_true);
 			break;
 		case HGJ_STEP_MEMBER:
-			arg = column_of(arg, &cast);
-			if (arg == NULL || cast != NULL)
+			arg = column_of(arg, &order_dates);
+			if (arg == NULL || order_dates)
 				break;
 			clause->test = HGJ_TEST_MEMBER;
 			clause->input = arg->input;
@@ -365,7 +360,7 @@ prepare_range(HgjProgram *program, HgjClause *clause)
 			clause->never = true;
 			return;
 		}
-		if (bound->cast)
+		if (bound->order_dates)
 			range_of_dates(&from, &to);
 		low = Max(low, from);
 		high = Min(high, to);

@@ -86,19 +86,47 @@ compile_var(HgjCompiler *c, Var *var)
 	return step;
 }
 
-/* The step with its values in another kind. */
-static HgjStep *
-cast_step(HgjStep *step, HgjLoop cast, HgjKind kind)
+/* A cast that leaves integers integers of the same order, or floats floats. */
+static bool
+is_exact_cast(HgjStepOp op, uint8 code, HgjKind from)
 {
+	if (op != HGJ_STEP_CAST)
+		return op == HGJ_STEP_DATE && code == HGJ_DATE_ORDER;
+	return (from == HGJ_KIND_I2 && (code == HGJ_KIND_I4 || code == HGJ_KIND_I8)) ||
+		(from == HGJ_KIND_I4 && code == HGJ_KIND_I8) ||
+		(from == HGJ_KIND_U4 && code == HGJ_KIND_I8) ||
+		(from == HGJ_KIND_F4 && code == HGJ_KIND_F8);
+}
+
+/* A step that has a loop. */
+static HgjStep *
+make_loop_step(HgjStepOp op, uint8 code, HgjKind operand, HgjKind result, int nargs)
+{
+	HgjStep    *step = make_step(op, result, nargs);
+
+	step->code = code;
+	step->operand = operand;
+	step->loop = hgj_loop(op, code, operand);
+	step->exact = is_exact_cast(op, code, operand);
+	return step;
+}
+
+/* An argument, with its values in the kind that the operation wants. */
+static HgjStep *
+cast_step(HgjStep *step, const HgjOperation *operation)
+{
+	HgjStepOp	op = operation->order_dates ? HGJ_STEP_DATE : HGJ_STEP_CAST;
+	HgjKind		kind = operation->operand;
+	uint8		code = operation->order_dates ? HGJ_DATE_ORDER : kind;
 	HgjStep    *result;
 
-	if (cast == NULL)
+	if (step->kind == kind)
 		return step;
 	if (step->op == HGJ_STEP_CONSTANT && step->constant->cast == NULL)
 	{
 		HgjConstant *constant = step->constant;
 
-		constant->cast = cast;
+		constant->cast = hgj_loop(op, code, step->kind);
 		constant->cast_from = step->width;
 		constant->cast_to = hgj_kind_width(kind);
 		step->kind = kind;
@@ -107,9 +135,7 @@ cast_step(HgjStep *step, HgjLoop cast, HgjKind kind)
 			hgj_constant_cast(constant);
 		return step;
 	}
-	result = make_step(HGJ_STEP_FUNCTION, kind, 1);
-	result->loop = cast;
-	result->exact = true;
+	result = make_loop_step(op, code, step->kind, kind, 1);
 	add_arg(result, step);
 	return result;
 }
@@ -133,7 +159,7 @@ find_operation(Oid funcid, HgjOperation *operation)
 	return may_call(funcid);
 }
 
-/* Both operands of a function, as its loop wants them. */
+/* The arguments of a function, as its loop wants them. */
 static bool
 compile_args(HgjCompiler *c, HgjStep *step, const HgjOperation *operation,
 			 List *args)
@@ -149,24 +175,9 @@ compile_args(HgjCompiler *c, HgjStep *step, const HgjOperation *operation,
 
 		if (arg == NULL || arg->kind != operation->args[i])
 			return false;
-		add_arg(step, cast_step(arg, operation->casts[i], operation->operand));
+		add_arg(step, cast_step(arg, operation));
 	}
 	return true;
-}
-
-/* A cast that leaves integers integers of the same order, or floats floats. */
-static bool
-is_exact_cast(const HgjOperation *operation)
-{
-	HgjKind		from = operation->operand;
-	HgjKind		to = operation->result;
-
-	return operation->nargs == 1 && operation->raise == NULL &&
-		operation->loop == hgj_cast_loops[from][to] &&
-		((from == HGJ_KIND_I2 && (to == HGJ_KIND_I4 || to == HGJ_KIND_I8)) ||
-		 (from == HGJ_KIND_I4 && to == HGJ_KIND_I8) ||
-		 (from == HGJ_KIND_U4 && to == HGJ_KIND_I8) ||
-		 (from == HGJ_KIND_F4 && to == HGJ_KIND_F8));
 }
 
 /*
@@ -280,14 +291,11 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 	}
 	if (!may_call(funcid))
 		return NULL;
-	step = make_step(HGJ_STEP_FUNCTION, operation.result, operation.nargs);
+	step = make_loop_step(operation.op, operation.code, operation.operand,
+						  operation.result, operation.nargs);
 	if (!compile_args(c, step, &operation, args))
 		return NULL;
-	step->loop = operation.loop;
 	step->raise = operation.raise;
-	step->compares = operation.compares;
-	step->comparison = operation.comparison;
-	step->exact = is_exact_cast(&operation);
 	step->lazy |= operation.raise != NULL;
 	return step;
 }
@@ -305,13 +313,10 @@ compile_distinct(HgjCompiler *c, DistinctExpr *expr)
 	HgjStep    *step;
 
 	if (!find_operation(function_of(expr->opno, expr->opfuncid), &operation) ||
-		!operation.compares || operation.comparison != HGJ_EQ)
+		operation.op != HGJ_STEP_COMPARE || operation.code != HGJ_EQ)
 		return NULL;
-	step = make_step(HGJ_STEP_DISTINCT, HGJ_KIND_U1, 2);
-	if (!compile_args(c, step, &operation, expr->args))
-		return NULL;
-	step->loop = hgj_compare_loops[operation.operand][HGJ_NE];
-	return step;
+	step = make_loop_step(HGJ_STEP_DISTINCT, HGJ_NE, operation.operand, HGJ_KIND_U1, 2);
+	return compile_args(c, step, &operation, expr->args) ? step : NULL;
 }
 
 /* IN and NOT IN: scalar = ANY (array), scalar <> ALL (array) */
@@ -335,10 +340,8 @@ compile_member(HgjCompiler *c, ScalarArrayOpExpr *expr)
 			compile_text(c, funcid, expr->inputcollid, linitial(expr->args),
 						 array, true) : NULL;
 	if (!find_operation(funcid, &operation) ||
-		!operation.compares ||
-		operation.comparison != (expr->useOr ? HGJ_EQ : HGJ_NE) ||
-		operation.casts[0] == hgj_loop_date_order ||
-		operation.casts[1] == hgj_loop_date_order)
+		operation.op != HGJ_STEP_COMPARE || operation.order_dates ||
+		operation.code != (expr->useOr ? HGJ_EQ : HGJ_NE))
 		return NULL;
 	step = make_step(HGJ_STEP_MEMBER, HGJ_KIND_U1, 1);
 	step->element_type = get_base_element_type(exprType((Node *) array));

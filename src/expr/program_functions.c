@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * program_functions.c
- *	  Which of PostgreSQL's functions a program knows, and which loop does the
- *	  same.
+ *	  Which of PostgreSQL's functions a program knows, which step does the same,
+ *	  and by which loop.
  *
  * 1. Functions are known by their OIDs, which are fixed for built-in functions;
  *	  operators by the function that implements them, never by their names.
  * 2. A function over two kinds (int2 + int8) casts both operands to the wider
- *	  one, as PostgreSQL's does, and has the loop of that kind.
+ *	  one, as PostgreSQL's does, and is computed in that kind.
  * 3. A loop that can fail comes with the function of that kind, which is called
  *	  with the same operands to raise the error.
  *
@@ -25,47 +25,44 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-typedef enum HgjFunctionClass
-{
-	HGJ_FUNCTION_COMPARE,
-	HGJ_FUNCTION_DATE_ORDER,	/* a comparison of date and timestamp */
-	HGJ_FUNCTION_ARITH,
-	HGJ_FUNCTION_CAST
-} HgjFunctionClass;
-
 typedef struct HgjFunction
 {
 	Oid			funcid;
-	uint8		class;
-	uint8		code;			/* HgjComparison or HgjArithmetic */
+	uint8		op;				/* HgjStepOp */
+	uint8		code;
 	uint8		left;			/* HgjKinds */
 	uint8		right;			/* of a cast: of the result */
+	bool		order_dates;
 } HgjFunction;
 
 #define COMPARE(name, code, left, right) \
-	{F_##name, HGJ_FUNCTION_COMPARE, HGJ_##code, HGJ_KIND_##left, \
-	HGJ_KIND_##right}
+	{F_##name, HGJ_STEP_COMPARE, HGJ_##code, HGJ_KIND_##left, \
+	HGJ_KIND_##right, false}
 #define COMPARES(name, left, right) \
 	COMPARE(name##EQ, EQ, left, right), COMPARE(name##NE, NE, left, right), \
 	COMPARE(name##LT, LT, left, right), COMPARE(name##LE, LE, left, right), \
 	COMPARE(name##GT, GT, left, right), COMPARE(name##GE, GE, left, right)
 
 #define DATE_ORDER(code) \
-	{F_DATE_##code##_TIMESTAMP, HGJ_FUNCTION_DATE_ORDER, HGJ_##code, \
-	HGJ_KIND_I4, HGJ_KIND_I8}, \
-	{F_TIMESTAMP_##code##_DATE, HGJ_FUNCTION_DATE_ORDER, HGJ_##code, \
-	HGJ_KIND_I8, HGJ_KIND_I4}
+	{F_DATE_##code##_TIMESTAMP, HGJ_STEP_COMPARE, HGJ_##code, \
+	HGJ_KIND_I4, HGJ_KIND_I8, true}, \
+	{F_TIMESTAMP_##code##_DATE, HGJ_STEP_COMPARE, HGJ_##code, \
+	HGJ_KIND_I8, HGJ_KIND_I4, true}
 
 #define ARITH(name, code, left, right) \
-	{F_##name, HGJ_FUNCTION_ARITH, HGJ_##code, HGJ_KIND_##left, \
-	HGJ_KIND_##right}
+	{F_##name, HGJ_STEP_ARITHMETIC, HGJ_##code, HGJ_KIND_##left, \
+	HGJ_KIND_##right, false}
 #define ARITHS(name, left, right) \
 	ARITH(name##PL, ADD, left, right), ARITH(name##MI, SUB, left, right), \
 	ARITH(name##MUL, MUL, left, right), ARITH(name##DIV, DIV, left, right)
 
+#define CAST_FUNCTION(funcid, from, to) \
+	{funcid, HGJ_STEP_CAST, HGJ_KIND_##to, HGJ_KIND_##from, HGJ_KIND_##to, false}
 #define CAST(to_name, from_name, from, to) \
-	{F_##to_name##_##from_name, HGJ_FUNCTION_CAST, 0, HGJ_KIND_##from, \
-	HGJ_KIND_##to}
+	CAST_FUNCTION(F_##to_name##_##from_name, from, to)
+
+#define DATE(funcid, code, left, right) \
+	{funcid, HGJ_STEP_DATE, HGJ_DATE_##code, HGJ_KIND_##left, HGJ_KIND_##right, false}
 
 static const HgjFunction functions[] = {
 	COMPARES(BOOL, U1, U1),
@@ -153,7 +150,11 @@ static const HgjFunction functions[] = {
 	CAST(FLOAT8, INT8, I8, F8),
 	CAST(FLOAT8, FLOAT4, F4, F8),
 	CAST(BOOL, INT4, I4, U1),
-	{F_OID, HGJ_FUNCTION_CAST, 0, HGJ_KIND_I8, HGJ_KIND_U4}	/* of an int8 */
+	CAST_FUNCTION(F_OID, I8, U4),	/* of an int8 */
+	DATE(F_DATE_PLI, ADD, I4, I4),
+	DATE(F_DATE_MII, SUB, I4, I4),
+	DATE(F_DATE_MI, DIFF, I4, I4),
+	DATE(F_TIMESTAMP_DATE, TIMESTAMP, I4, I8)
 };
 
 /* Functions that do what loops of program_ops_arith.c do, one by one. */
@@ -190,6 +191,21 @@ static const PGFunction cast_functions[HGJ_KINDS][HGJ_KINDS] = {
 	}
 };
 
+static const PGFunction date_functions[HGJ_DATE_OPS] = {
+	[HGJ_DATE_ADD] = date_pli,
+	[HGJ_DATE_SUB] = date_mii,
+	[HGJ_DATE_DIFF] = date_mi,
+	[HGJ_DATE_TIMESTAMP] = date_timestamp
+};
+
+static const HgjLoop date_loops[HGJ_DATE_OPS] = {
+	[HGJ_DATE_ADD] = hgj_loop_date_add,
+	[HGJ_DATE_SUB] = hgj_loop_date_sub,
+	[HGJ_DATE_DIFF] = hgj_loop_date_diff,
+	[HGJ_DATE_ORDER] = hgj_loop_date_order,
+	[HGJ_DATE_TIMESTAMP] = hgj_loop_date_timestamp
+};
+
 HgjKind
 hgj_kind_of_type(Oid type)
 {
@@ -220,92 +236,56 @@ hgj_kind_of_type(Oid type)
 	}
 }
 
-/* Operands of both kinds, to be cast to the wider one; returns that. */
-static HgjKind
-common_kind(const HgjFunction *function, HgjOperation *operation)
+/* The loop of a step; NULL: there is none. */
+HgjLoop
+hgj_loop(HgjStepOp op, uint8 code, HgjKind operand)
 {
-	HgjKind		kind = Max(function->left, function->right);
-
-	operation->casts[0] = hgj_cast_loops[function->left][kind];
-	operation->casts[1] = hgj_cast_loops[function->right][kind];
-	operation->operand = kind;
-	return kind;
+	switch (op)
+	{
+		case HGJ_STEP_COMPARE:
+		case HGJ_STEP_DISTINCT:
+			return hgj_compare_loops[operand][code];
+		case HGJ_STEP_ARITHMETIC:
+			return hgj_arith_loops[code][operand];
+		case HGJ_STEP_CAST:
+			return hgj_cast_loops[operand][code];
+		case HGJ_STEP_DATE:
+			return date_loops[code];
+		default:
+			return NULL;
+	}
 }
 
 static void
 describe(const HgjFunction *function, HgjOperation *operation)
 {
-	HgjKind		kind;
+	bool		casts = function->op == HGJ_STEP_CAST ||
+		(function->op == HGJ_STEP_DATE && function->code == HGJ_DATE_TIMESTAMP);
 
+	operation->op = function->op;
+	operation->code = function->code;
 	operation->args[0] = function->left;
 	operation->args[1] = function->right;
-	operation->nargs = 2;
-	switch ((HgjFunctionClass) function->class)
+	operation->nargs = casts ? 1 : 2;
+	operation->operand = casts ? function->left : Max(function->left, function->right);
+	operation->result = casts ? function->right : operation->operand;
+	operation->order_dates = function->order_dates;
+	switch (operation->op)
 	{
-		case HGJ_FUNCTION_COMPARE:
-			kind = common_kind(function, operation);
-			operation->compares = true;
-			operation->comparison = function->code;
-			operation->loop = hgj_compare_loops[kind][function->code];
+		case HGJ_STEP_COMPARE:
 			operation->result = HGJ_KIND_U1;
 			break;
-		case HGJ_FUNCTION_DATE_ORDER:
-			operation->casts[function->left == HGJ_KIND_I4 ? 0 : 1] =
-				hgj_loop_date_order;
-			operation->operand = HGJ_KIND_I8;
-			operation->compares = true;
-			operation->comparison = function->code;
-			operation->loop = hgj_compare_loops[HGJ_KIND_I8][function->code];
-			operation->result = HGJ_KIND_U1;
-			break;
-		case HGJ_FUNCTION_ARITH:
-			kind = common_kind(function, operation);
-			operation->loop = hgj_arith_loops[function->code][kind];
-			operation->raise = arith_functions[function->code][kind];
-			operation->result = kind;
+		case HGJ_STEP_ARITHMETIC:
+			operation->raise = arith_functions[function->code][operation->operand];
 			if (function->code == HGJ_NEG || function->code == HGJ_ABS)
 				operation->nargs = 1;
 			break;
-		case HGJ_FUNCTION_CAST:
-			operation->loop = hgj_cast_loops[function->left][function->right];
+		case HGJ_STEP_CAST:
 			operation->raise = cast_functions[function->left][function->right];
-			operation->operand = function->left;
-			operation->result = function->right;
-			operation->nargs = 1;
 			break;
-	}
-}
-
-/* Those that are like no other. */
-static bool
-describe_special(Oid funcid, HgjOperation *operation)
-{
-	operation->args[0] = operation->args[1] = HGJ_KIND_I4;
-	operation->operand = HGJ_KIND_I4;
-	operation->nargs = 2;
-	operation->result = HGJ_KIND_I4;
-	switch (funcid)
-	{
-		case F_DATE_PLI:
-			operation->loop = hgj_loop_date_add;
-			operation->raise = date_pli;
-			return true;
-		case F_DATE_MII:
-			operation->loop = hgj_loop_date_sub;
-			operation->raise = date_mii;
-			return true;
-		case F_DATE_MI:
-			operation->loop = hgj_loop_date_diff;
-			operation->raise = date_mi;
-			return true;
-		case F_TIMESTAMP_DATE:
-			operation->nargs = 1;
-			operation->loop = hgj_loop_date_timestamp;
-			operation->raise = date_timestamp;
-			operation->result = HGJ_KIND_I8;
-			return true;
 		default:
-			return false;
+			operation->raise = date_functions[function->code];
+			break;
 	}
 }
 
@@ -318,8 +298,8 @@ hgj_operation(Oid funcid, HgjOperation *operation)
 		if (functions[i].funcid == funcid)
 		{
 			describe(&functions[i], operation);
-			Assert(operation->loop);
+			Assert(hgj_loop(operation->op, operation->code, operation->operand));
 			return true;
 		}
-	return describe_special(funcid, operation);
+	return false;
 }

@@ -42,22 +42,6 @@
 typedef bool (*HgjLoop) (void *result, const void *a, const void *b,
 						 const uint8 *nulls, uint32 n);
 
-/* A function of PostgreSQL, as the loop that does the same for many rows. */
-typedef struct HgjOperation
-{
-	HgjLoop		loop;
-	PGFunction	raise;			/* for a row for which loop() says true: raises
-								 * PostgreSQL's error; NULL: it never does */
-	HgjKind		result;
-	HgjKind		args[2];		/* of the function */
-	HgjKind		operand;		/* what the loop reads ... */
-	HgjLoop		casts[2];		/* ... and how to come to it from the arguments
-								 * (exact, monotone); NULL: as they are */
-	int			nargs;
-	bool		compares;		/* it is a comparison: */
-	HgjComparison comparison;
-} HgjOperation;
-
 /* The value of a constant, a parameter, or of anything without columns. */
 typedef struct HgjConstant
 {
@@ -95,20 +79,48 @@ typedef enum HgjStepOp
 {
 	HGJ_STEP_INPUT,
 	HGJ_STEP_CONSTANT,
-	HGJ_STEP_FUNCTION,			/* strict: NULL if an argument is */
+	HGJ_STEP_COMPARE,			/* these are strict, NULL if an argument is, and */
+	HGJ_STEP_ARITHMETIC,		/* have a loop; `code` says which comparison, */
+	HGJ_STEP_CAST,				/* arithmetic or kind of the result it is, or */
+	HGJ_STEP_DATE,				/* which HgjDateOp */
+	HGJ_STEP_DISTINCT,			/* not strict; its loop is NE's */
 	HGJ_STEP_AND,
 	HGJ_STEP_OR,
 	HGJ_STEP_NOT,
 	HGJ_STEP_IS_NULL,
 	HGJ_STEP_IS_NOT_NULL,
 	HGJ_STEP_BOOL_TEST,			/* IS TRUE and the like */
-	HGJ_STEP_DISTINCT,
 	HGJ_STEP_MEMBER,			/* IN, or with `invert` NOT IN */
 	HGJ_STEP_TEXT,				/* the same of strings; of one as well */
 	HGJ_STEP_CALL,				/* a strict function of PostgreSQL's */
 	HGJ_STEP_CASE,				/* args: condition, result, ..., else */
 	HGJ_STEP_COALESCE
 } HgjStepOp;
+
+/* What is not computed from dates as from the integers that they are. */
+typedef enum HgjDateOp
+{
+	HGJ_DATE_ADD,				/* days */
+	HGJ_DATE_SUB,
+	HGJ_DATE_DIFF,
+	HGJ_DATE_ORDER,				/* to what compares with timestamps */
+	HGJ_DATE_TIMESTAMP,
+	HGJ_DATE_OPS
+} HgjDateOp;
+
+/* A function of PostgreSQL, as the step that does the same for many rows. */
+typedef struct HgjOperation
+{
+	HgjStepOp	op;				/* one that has a loop */
+	uint8		code;
+	HgjKind		operand;		/* what the arguments are cast to (exact, monotone) */
+	HgjKind		result;
+	HgjKind		args[2];		/* of the function */
+	int			nargs;
+	bool		order_dates;	/* a date is cast by HGJ_DATE_ORDER */
+	PGFunction	raise;			/* for a row for which the loop says true: raises
+								 * PostgreSQL's error; NULL: it never does */
+} HgjOperation;
 
 typedef struct HgjStep
 {
@@ -122,11 +134,11 @@ typedef struct HgjStep
 
 	int			input;			/* INPUT */
 	HgjConstant *constant;		/* CONSTANT; MEMBER's array */
-	HgjLoop		loop;			/* FUNCTION */
+	HgjKind		operand;		/* where there is a loop: of the arguments */
+	uint8		code;
+	HgjLoop		loop;
 	PGFunction	raise;
-	bool		compares;		/* FUNCTION: */
-	HgjComparison comparison;
-	bool		exact;			/* FUNCTION: a cast that keeps the order */
+	bool		exact;			/* a cast that keeps the order */
 	bool		test_true;		/* BOOL_TEST: what each becomes */
 	bool		test_false;
 	bool		test_null;
@@ -206,7 +218,7 @@ typedef struct HgjBound
 {
 	HgjComparison comparison;	/* input ... constant */
 	HgjStep    *constant;
-	HgjLoop		cast;			/* input to the constant's kind, or NULL */
+	bool		order_dates;	/* of dates, with a timestamp */
 } HgjBound;
 
 struct HgjProgram
@@ -264,6 +276,7 @@ extern uint32 hgj_clause_run(HgjProgram *program, HgjClause *clause,
 /* program_functions.c */
 extern HgjKind hgj_kind_of_type(Oid type);
 extern bool hgj_operation(Oid funcid, HgjOperation *operation);
+extern HgjLoop hgj_loop(HgjStepOp op, uint8 code, HgjKind operand);
 
 /* program_steps.c */
 extern void hgj_member_finish(HgjStep *step, bool has_nulls, uint32 n);

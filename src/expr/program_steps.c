@@ -509,7 +509,10 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		case HGJ_STEP_CONSTANT:
 			run_constant(program, step);
 			break;
-		case HGJ_STEP_FUNCTION:
+		case HGJ_STEP_COMPARE:
+		case HGJ_STEP_ARITHMETIC:
+		case HGJ_STEP_CAST:
+		case HGJ_STEP_DATE:
 			run_function(program, step, rows);
 			break;
 		case HGJ_STEP_AND:

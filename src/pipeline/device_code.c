@@ -13,7 +13,6 @@
  *	  AND and OR that can fail, the branches of CASE and COALESCE are jumped
  *	  over.  So an error on the device is PostgreSQL's, or one of a row that
  *	  the host then looks at again.
- * 4. Loops are recognised by their addresses in the tables of loops.
  *
  * The plan is written once at executor start, without the values of constants,
  * to see whether it fits, and again for every run.  Where something does not fit
@@ -154,67 +153,16 @@ write_constant(Writer *w, const HgjStep *step, uint8 dst)
 	}
 }
 
-/* Step 4: *op of `kind`, c. */
-static bool
-find_loop(HgjLoop loop, HgjPipeOp *op, uint8 *kind, uint8 *c, uint8 *result)
+/* A step that has a loop. */
+static void
+write_function(Writer *w, const HgjStep *step, HgjPipeOp op, uint8 dst)
 {
-	for (int k = 0; k < HGJ_KINDS; k++)
-	{
-		*kind = k;
-		for (int i = 0; i < HGJ_COMPARISONS; i++)
-			if (hgj_compare_loops[k][i] == loop)
-			{
-				*op = HGJ_PIPE_COMPARE;
-				*c = i;
-				*result = HGJ_KIND_U1;
-				return true;
-			}
-		for (int i = 0; i < HGJ_ARITHMETICS; i++)
-			if (hgj_arith_loops[i][k] == loop)
-			{
-				*op = HGJ_PIPE_ARITHMETIC;
-				*c = i;
-				*result = k;
-				return true;
-			}
-		for (int i = 0; i < HGJ_KINDS; i++)
-			if (hgj_cast_loops[k][i] == loop)
-			{
-				*op = HGJ_PIPE_CAST;
-				*c = *result = i;
-				return true;
-			}
-	}
-	return false;
-}
-
-/* Returns the kind of what is in dst afterwards. */
-static uint8
-write_function(Writer *w, const HgjStep *step, uint8 dst)
-{
-	HgjPipeOp	op;
-	uint8		kind;
-	uint8		c;
-	uint8		result;
 	uint8		args[2] = {0, 0};
 
-	if (step->loop == NULL || step->nargs < 1 || step->nargs > 2 ||
-		!find_loop(step->loop, &op, &kind, &c, &result))
-	{
-		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
-		return step->kind;
-	}
-	if (step->op == HGJ_STEP_DISTINCT)
-	{
-		if (op != HGJ_PIPE_COMPARE || c != HGJ_NE)
-			hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
-		op = HGJ_PIPE_DISTINCT;
-	}
 	for (int i = 0; i < step->nargs; i++)
 		args[i] = write_step(w, step->args[i]);
-	EMIT(w->code, op, .kind = kind, .dst = dst, .a = args[0],
-		 .b = step->nargs > 1 ? args[1] : args[0], .c = c);
-	return result;
+	EMIT(w->code, op, .kind = step->operand, .dst = dst, .a = args[0],
+		 .b = step->nargs > 1 ? args[1] : args[0], .c = step->code);
 }
 
 /* Step 3: arms that can fail are passed by once the value is decided. */
@@ -356,9 +304,18 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 		case HGJ_STEP_CONSTANT:
 			write_constant(w, step, dst);
 			return step->kind;
-		case HGJ_STEP_FUNCTION:
+		case HGJ_STEP_COMPARE:
+			write_function(w, step, HGJ_PIPE_COMPARE, dst);
+			return HGJ_KIND_U1;
 		case HGJ_STEP_DISTINCT:
-			return write_function(w, step, dst);
+			write_function(w, step, HGJ_PIPE_DISTINCT, dst);
+			return HGJ_KIND_U1;
+		case HGJ_STEP_ARITHMETIC:
+			write_function(w, step, HGJ_PIPE_ARITHMETIC, dst);
+			return step->operand;
+		case HGJ_STEP_CAST:
+			write_function(w, step, HGJ_PIPE_CAST, dst);
+			return step->code;
 		case HGJ_STEP_AND:
 		case HGJ_STEP_OR:
 			write_and_or(w, step, dst);
@@ -383,6 +340,7 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 			write_member(w, step, dst);
 			return HGJ_KIND_U1;
 		case HGJ_STEP_INPUT:
+		case HGJ_STEP_DATE:
 		case HGJ_STEP_TEXT:
 		case HGJ_STEP_CALL:
 			break;

@@ -147,13 +147,13 @@ static HgjStatus faulty_next(HgjProbe *probe, HgjMatches *matches, HgjError *err
 	return real.probe_next(probe, matches, err);
 }
 
-static HgjStatus pipe_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline,
-							 HgjError *err)
+static HgjStatus pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
+							 HgjPipeline **pipeline, HgjError *err)
 {
 	*pipeline = nullptr;
 	if (spec->njoins > 0)
-		HGJ_TRY(meet("pipe_create", spec->joins[0].table, err));
-	return real_pipeline.create(spec, pipeline, err);
+		HGJ_TRY(meet("pipe_create", caller->tables[0], err));
+	return real_pipeline.create(spec, caller, pipeline, err);
 }
 
 static HgjStatus meet_pipe(const char *call, HgjPipeline *p, HgjError *err)

@@ -63,13 +63,12 @@ static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
 	HGJ_TRY(p->found.reserve(PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_TRY(p->code.get(&p->account, p->lane.stream,
 						spec->ncode * sizeof(HgjPipeInstruction), err));
-	/* in the order of the stream, where the memory is got; it is the caller's */
+	/* in the order of the stream, where the memory is got */
 	HGJ_CUDA(cudaMemcpyAsync(p->code.as<void>(), spec->code,
 							 spec->ncode * sizeof(HgjPipeInstruction),
 							 cudaMemcpyHostToDevice, p->lane.stream));
 	HGJ_TRY(wait(&p->account, p->lane, false, err));
 	p->view.code = p->code.as<HgjPipeInstruction>();
-	p->spec.code = nullptr; /* the caller's */
 	return HGJ_OK;
 }
 
@@ -91,26 +90,28 @@ static void pipeline_destroy(HgjPipeline *p)
 }
 
 /* HgjPipelineMethods.create */
-static HgjStatus pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline,
+static HgjStatus pipeline_create(const HgjPipelineSpec *spec,
+								 const HgjPipelineCaller *caller, HgjPipeline **pipeline,
 								 HgjError *err)
 {
 	HgjPipeline *p;
 	Device *device;
 	HgjStatus status;
 
-	if (spec == nullptr || pipeline == nullptr)
-		return fail(err, HGJ_INVALID, "pipeline or spec is missing");
+	if (spec == nullptr || caller == nullptr || pipeline == nullptr)
+		return fail(err, HGJ_INVALID, "pipeline, spec or caller is missing");
 	*pipeline = nullptr;
 	HGJ_TRY(session_device(spec->device, &device, err));
 	p = new (std::nothrow) HgjPipeline;
 	if (p == nullptr)
 		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	p->spec = *spec;
+	memcpy(p->tables, caller->tables, sizeof(p->tables));
 	memset(&p->account.spec, 0, sizeof(p->account.spec));
 	p->account.spec.memory_limit = spec->memory_limit;
 	p->account.spec.timeout_ms = spec->timeout_ms;
-	p->account.spec.poll = spec->poll;
-	p->account.spec.poll_arg = spec->poll_arg;
+	p->account.spec.poll = caller->poll;
+	p->account.spec.poll_arg = caller->poll_arg;
 	p->account.device = device;
 	(void) __atomic_add_fetch(&device->tables, 1, __ATOMIC_RELAXED);
 	status = fill_pipeline(p, err);
@@ -156,7 +157,7 @@ static HgjStatus pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column
 	if (p->started || join >= p->spec.njoins || column >= p->spec.joins[join].ncolumns ||
 		first % 64 != 0)
 		return fail(err, HGJ_INVALID, "there is no such payload column");
-	total = p->spec.joins[join].table->total_rows;
+	total = p->tables[join]->total_rows;
 	width = hgj_kind_width(p->spec.joins[join].kinds[column]);
 	if ((uint64_t) first + n > total)
 		return fail(err, HGJ_INVALID, "the table has fewer rows");
@@ -223,7 +224,7 @@ static HgjStatus make_groups(HgjPipeline *p, const HgjPipeRange *ranges,
 		while (g->capacity < expected * 2)
 			g->capacity *= 2;
 		g->most = g->capacity / 8 * 5;
-		g->seed = p->spec.njoins > 0 ? p->spec.joins[0].table->spec.seed : 0;
+		g->seed = p->spec.njoins > 0 ? p->tables[0]->spec.seed : 0;
 		key_bytes = g->capacity * (p->spec.nkeys + 1) * sizeof(uint64_t);
 		HGJ_TRY(p->tags.get(&p->account, stream, g->capacity * sizeof(uint32_t), err));
 		HGJ_TRY(p->keys.get(&p->account, stream, key_bytes, err));

@@ -25,9 +25,9 @@ static HgjStatus view_join(HgjPipeline *p, uint32_t j, const HgjPipelineFacts *f
 {
 	const HgjPipeJoin *join = &p->spec.joins[j];
 	PipeJoin *view = &p->view.joins[j];
-	const HgjTable *t = join->table;
+	const HgjTable *t = p->tables[j];
 
-	if (!t->built || t->device != p->account.device)
+	if (t == nullptr || !t->built || t->device != p->account.device)
 		return fail(err, HGJ_INVALID, "a join of a pipeline needs a table of its device");
 	if (join->nkeys != t->spec.nwords)
 		return fail(err, HGJ_INVALID, "a join of a pipeline does not fit its table");

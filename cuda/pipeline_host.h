@@ -67,6 +67,7 @@ struct HgjPipeline
 	HgjTable account;
 	hgj::Lane lane;
 	HgjPipelineSpec spec = {};
+	const HgjTable *tables[HGJ_PIPE_JOINS] = {};
 	HgjPipelineInfo counted = {};
 	hgj::PipeView view = {};
 	uint32_t registers = 0;

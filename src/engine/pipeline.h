@@ -13,8 +13,8 @@
  *
  * THE LIFE OF A PIPELINE
  *
- *	  create		input columns, joins (built tables), instructions, group keys,
- *					state words
+ *	  create		input columns, joins, instructions, group keys, state words; with
+ *					them the joins' tables
  *	  payload *		columns of the tables' rows, by row id, in portions
  *	  start			what is known of the group keys' values: memory for groups
  *	  stage, push *	a free staging buffer, filled by the caller, sent on its way
@@ -61,10 +61,10 @@
  * rows have all been fetched.  Where a call fails after rows have been returned,
  * the caller knows which pushes they were of.
  *
- * MEMORY.  The pipeline belongs to the caller; staging buffers, payload columns
- * and groups to it.  Nothing is allocated between start and finish.  Its account
- * is its own (spec.memory_limit), besides those of the tables, which must stay
- * as they are until destroy.
+ * MEMORY.  The pipeline belongs to the caller; its copy of the spec, staging
+ * buffers, payload columns and groups to it.  Nothing is allocated between start
+ * and finish.  Its account is its own (spec.memory_limit), besides those of the
+ * tables, which must stay as they are until destroy.
  *
  *-------------------------------------------------------------------------
  */
@@ -131,7 +131,6 @@ typedef struct HgjPipeInstruction
 
 typedef struct HgjPipeJoin
 {
-	HgjTable   *table;			/* built, and not changed any more */
 	bool		pass;
 	bool		fill;
 	bool		single;
@@ -163,6 +162,7 @@ typedef struct HgjPipeWord
 	uint8_t		filter;			/* or NONE */
 } HgjPipeWord;
 
+/* Numbers only: it means the same in another process. */
 typedef struct HgjPipelineSpec
 {
 	uint32_t	ninputs;
@@ -170,7 +170,7 @@ typedef struct HgjPipelineSpec
 	uint32_t	njoins;			/* in the order of their PROBEs */
 	HgjPipeJoin joins[HGJ_PIPE_JOINS];
 	uint32_t	ncode;
-	const HgjPipeInstruction *code;
+	HgjPipeInstruction code[HGJ_PIPE_CODE];
 	bool		rows;			/* they are returned: no keys, no words */
 	uint32_t	nkeys;			/* of groups */
 	uint8_t		keys[HGJ_PIPE_KEYS];
@@ -179,9 +179,16 @@ typedef struct HgjPipelineSpec
 	uint64_t	memory_limit;	/* bytes on the device, 0 = none */
 	int			device;
 	uint32_t	timeout_ms;		/* as in HgjTableSpec */
+} HgjPipelineSpec;
+
+/* What goes with it, and means something to the caller's process only. */
+typedef struct HgjPipelineCaller
+{
+	HgjTable   *tables[HGJ_PIPE_JOINS]; /* of the joins: built, and not changed any
+										 * more */
 	int			(*poll) (void *poll_arg);	/* may be NULL */
 	void	   *poll_arg;
-} HgjPipelineSpec;
+} HgjPipelineCaller;
 
 /* What is known of a group key: its values lie in low .. high, if `bounded`. */
 typedef struct HgjPipeRange
@@ -228,8 +235,9 @@ typedef struct HgjPipeline HgjPipeline;
 
 typedef struct HgjPipelineMethods
 {
-	HgjStatus	(*create) (const HgjPipelineSpec *spec, HgjPipeline **pipeline,
-						   HgjError *err);
+	HgjStatus	(*create) (const HgjPipelineSpec *spec,
+						   const HgjPipelineCaller *caller,
+						   HgjPipeline **pipeline, HgjError *err);
 	void		(*destroy) (HgjPipeline *pipeline); /* NULL is allowed */
 
 	/*

@@ -140,7 +140,7 @@ check_code(const HgjPipelineSpec *spec, HgjPipelineFacts *facts, HgjError *err)
 	uint32_t	probed = 0;
 	uint32_t	matched = 0;
 
-	if (spec->code == NULL || spec->ncode < 1 || spec->ncode > HGJ_PIPE_CODE ||
+	if (spec->ncode < 1 || spec->ncode > HGJ_PIPE_CODE ||
 		spec->code[spec->ncode - 1].op != HGJ_PIPE_END)
 		return hgj_fail(err, HGJ_INVALID,
 						"a pipeline has up to 512 instructions, END the last");
@@ -201,8 +201,7 @@ groups_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 static bool
 join_is_sound(const HgjPipeJoin *join, const HgjPipelineFacts *facts)
 {
-	if (join->table == NULL || join->nkeys > HGJ_PIPE_KEYS ||
-		join->ncolumns > HGJ_PIPE_COLUMNS)
+	if (join->nkeys > HGJ_PIPE_KEYS || join->ncolumns > HGJ_PIPE_COLUMNS)
 		return false;
 	for (uint32_t k = 0; k < join->nkeys; k++)
 		if (!is_set(facts, join->keys[k]))

@@ -38,8 +38,7 @@ struct HgjStep;
 /* Instructions while they are written. */
 typedef struct HgjDeviceCode
 {
-	HgjPipeInstruction code[HGJ_PIPE_CODE];
-	int			ncode;
+	HgjPipelineSpec *spec;		/* that they are of */
 	int			nregs;			/* used now */
 	uint8		kinds[HGJ_PIPE_REGISTERS];	/* HgjKind of what is in them */
 	bool		constants;		/* their values are known: this is a run */

@@ -55,13 +55,15 @@ hgj_device_register(HgjDeviceCode *code, uint8 kind)
 void
 hgj_device_emit(HgjDeviceCode *code, HgjPipeOp op, const HgjPipeInstruction *fields)
 {
-	if (code->ncode == HGJ_PIPE_CODE)
+	HgjPipelineSpec *spec = code->spec;
+
+	if (spec->ncode == HGJ_PIPE_CODE)
 	{
 		hgj_device_refuse(code, HGJ_DEVICE_SIZE);
 		return;
 	}
-	code->code[code->ncode] = *fields;
-	code->code[code->ncode++].op = op;
+	spec->code[spec->ncode] = *fields;
+	spec->code[spec->ncode++].op = op;
 }
 
 /* A jump whose target is not known yet; hgj_device_land() says it. */
@@ -69,14 +71,14 @@ int
 hgj_device_jump(HgjDeviceCode *code, HgjPipeOp op, uint8 a)
 {
 	EMIT(code, op, .a = a);
-	return code->ncode - 1;
+	return code->spec->ncode - 1;
 }
 
 /* The jump leads to the next instruction. */
 void
 hgj_device_land(HgjDeviceCode *code, int jump)
 {
-	code->code[jump].arg = code->ncode;
+	code->spec->code[jump].arg = code->spec->ncode;
 }
 
 /* The key word of a register whose value is of this kind; it may be the same. */

@@ -397,7 +397,9 @@ void
 hgj_device_write_joins(HgjDevice *d, bool constants)
 {
 	memset(&d->code, 0, sizeof(d->code));
+	d->code.spec = &d->spec;
 	d->code.constants = constants;
+	d->spec.ncode = 0;
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
 		d->columns[i].loaded = false;
 	d->spec.njoins = d->njoins;
@@ -412,8 +414,6 @@ void
 hgj_device_write_end(HgjDevice *d)
 {
 	EMIT(&d->code, HGJ_PIPE_END);
-	d->spec.code = d->code.code;
-	d->spec.ncode = d->code.ncode;
 }
 
 /* Are the words of its keys enough to tell, with what is known before the build? */

@@ -364,6 +364,7 @@ set_memory_limit(HgjDevice *d)
 void
 hgj_device_start(HgjDevice *d, uint64 expected)
 {
+	HgjPipelineCaller caller = {.poll = hgj_poll_interrupts, .poll_arg = &d->poll};
 	HgjError	err = {0};
 
 	for (int j = 0; j < d->njoins; j++)
@@ -374,12 +375,10 @@ hgj_device_start(HgjDevice *d, uint64 expected)
 		return;
 	}
 	d->spec.timeout_ms = hgj_device_timeout;
-	d->spec.poll = hgj_poll_interrupts;
-	d->spec.poll_arg = &d->poll;
 	for (int j = 0; j < d->njoins; j++)
-		d->spec.joins[j].table = d->builds[j]->table;
+		caller.tables[j] = d->builds[j]->table;
 	hgj_device_call(d, &err,
-					d->engine->pipeline->create(&d->spec, &d->pipeline, &err));
+					d->engine->pipeline->create(&d->spec, &caller, &d->pipeline, &err));
 	if (!hgj_device_gave_up(d))
 		send_payload(d);
 	if (hgj_device_gave_up(d))

@@ -243,9 +243,16 @@ write_code(const Case *c, HgjPipeInstruction *code)
 	return n;
 }
 
+/* What goes with it. */
+HgjPipelineCaller
+pipe_caller(void)
+{
+	return (HgjPipelineCaller) {.tables = {pipe_builds[0].table, pipe_builds[1].table}};
+}
+
 /* All of the spec but what becomes of the rows. */
 HgjPipelineSpec
-pipe_spec(const Case *c, HgjPipeInstruction *code)
+pipe_spec(const Case *c)
 {
 	HgjPipelineSpec spec;
 	uint32_t	j;
@@ -258,7 +265,6 @@ pipe_spec(const Case *c, HgjPipeInstruction *code)
 	{
 		HgjPipeJoin *join = &spec.joins[j];
 
-		join->table = pipe_builds[j].table;
 		join->pass = c->pass[j];
 		join->fill = c->fill[j];
 		join->single = c->single[j];
@@ -268,8 +274,7 @@ pipe_spec(const Case *c, HgjPipeInstruction *code)
 		join->ncolumns = 1;
 		join->kinds[0] = j == 0 ? HGJ_KIND_I4 : HGJ_KIND_I2;
 	}
-	spec.code = code;
-	spec.ncode = write_code(c, code);
+	spec.ncode = write_code(c, spec.code);
 	return spec;
 }
 

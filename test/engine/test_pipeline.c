@@ -153,9 +153,9 @@ static const HgjPipeWord state_words[NWORDS] = {
 };
 
 static HgjPipelineSpec
-make_spec(const Case *c, HgjPipeInstruction *code)
+make_spec(const Case *c)
 {
-	HgjPipelineSpec spec = pipe_spec(c, code);
+	HgjPipelineSpec spec = pipe_spec(c);
 
 	spec.nkeys = c->keys == KEYS_NONE ? 0 : 2;
 	spec.keys[0] = c->keys == KEYS_DENSE ? 6 : IN_A;
@@ -240,7 +240,7 @@ set_ranges(const Case *c, HgjPipeRange *ranges)
 static void
 run_case(const Case *c)
 {
-	HgjPipeInstruction code[HGJ_PIPE_CODE];
+	HgjPipelineCaller caller;
 	HgjPipelineSpec spec;
 	HgjPipelineInfo info;
 	HgjPipeRange ranges[2];
@@ -256,8 +256,9 @@ run_case(const Case *c)
 	nended = 0;
 	counted = pipe_reference(c, end_row);
 
-	spec = make_spec(c, code);
-	if (CHECK(engine->pipeline->create(&spec, &p, &err) == HGJ_OK, "%s", err.message))
+	spec = make_spec(c);
+	caller = pipe_caller();
+	if (CHECK(engine->pipeline->create(&spec, &caller, &p, &err) == HGJ_OK, "%s", err.message))
 	{
 		set_ranges(c, ranges);
 		pipe_send_payload(p, &spec);
@@ -292,7 +293,7 @@ static void
 test_ends(void)
 {
 	Case		c = {.nwords = 1, .keys = KEYS_HASHED};
-	HgjPipeInstruction code[HGJ_PIPE_CODE];
+	HgjPipelineCaller caller;
 	HgjPipelineSpec spec;
 	HgjPipeRange ranges[2];
 	HgjPipeline *p;
@@ -306,14 +307,15 @@ test_ends(void)
 	pipe_set_join(&c, 1, 0);
 	pipe_make(&c);
 	set_ranges(&c, ranges);
+	caller = pipe_caller();
 	for (j = 0; j < 3; j++)
 	{
 		static const HgjStatus wanted[] = {HGJ_LIMIT, HGJ_ROW_FAILED, HGJ_OK};
 
-		spec = make_spec(&c, code);
+		spec = make_spec(&c);
 		if (j == 1)				/* 1000 * 3 * 10^18 */
-			code[spec.ncode - 4].imm = INT64_C(3000000000000000000);
-		CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_OK);
+			spec.code[spec.ncode - 4].imm = INT64_C(3000000000000000000);
+		CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
 		pipe_send_payload(p, &spec);
 		CHECK_STATUS(engine->pipeline->start(p, ranges, j == 0 ? 1 : 1000000, &err), HGJ_OK);
 		status = push_all(p, &err);
@@ -323,15 +325,15 @@ test_ends(void)
 		engine->pipeline->destroy(p);	/* the last one with work under way */
 	}
 
-	spec = make_spec(&c, code);
-	spec.poll = cancel_now;
-	CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_OK);
-	CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, 1, code, NULL, &err), HGJ_CANCELLED);
+	spec = make_spec(&c);
+	caller.poll = cancel_now;
+	CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
+	CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, 1, spec.code, NULL, &err), HGJ_CANCELLED);
 	engine->pipeline->destroy(p);
-	spec.poll = NULL;
+	caller.poll = NULL;
 	spec.memory_limit = 1024;
-	CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_OK);
-	CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, 1, code, NULL, &err), HGJ_LIMIT);
+	CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
+	CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, 1, spec.code, NULL, &err), HGJ_LIMIT);
 	engine->pipeline->destroy(p);
 	pipe_unmake();
 }
@@ -344,8 +346,9 @@ test_ends(void)
 #define AT	NINPUTS
 
 static bool
-spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
+spoil(int way, HgjPipelineSpec *spec, HgjPipelineCaller *caller)
 {
+	HgjPipeInstruction *code = spec->code;
 	static const HgjPipeInstruction jump = {.op = HGJ_PIPE_JUMP, .arg = AT + 1};
 	static const HgjPipeInstruction filter = {.op = HGJ_PIPE_FILTER, .a = IN_U};
 
@@ -370,7 +373,7 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
 			code[AT].a = 1;
 			break;
 		case 6:
-			spec->code = NULL;
+			spec->ncode = 0;
 			break;
 		case 7:
 			spec->ninputs = HGJ_PIPE_INPUTS + 1;
@@ -438,7 +441,7 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
 			spec->joins[1].ncolumns = HGJ_PIPE_COLUMNS + 1;
 			break;
 		case 27:
-			spec->joins[1].table = NULL;
+			caller->tables[1] = NULL;
 			break;
 		case 28:
 			spec->words[2].reg = HGJ_PIPE_NONE;	/* nothing to sum up */
@@ -460,6 +463,9 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipeInstruction *code)
 			code[AT + 8].op = HGJ_PIPE_CAST;
 			code[AT + 8].c = HGJ_KIND_F8 + 1;
 			break;
+		case 34:
+			spec->ncode = HGJ_PIPE_CODE + 1;
+			break;
 		default:
 			return false;
 	}
@@ -470,7 +476,7 @@ static void
 test_unsound(void)
 {
 	Case		c = {.nwords = 1, .keys = KEYS_HASHED};
-	HgjPipeInstruction code[HGJ_PIPE_CODE];
+	HgjPipelineCaller caller;
 	HgjPipelineSpec spec;
 	HgjPipeline *p;
 	HgjError	err = {HGJ_OK, ""};
@@ -482,12 +488,13 @@ test_unsound(void)
 	for (way = 0;; way++)
 	{
 		context("a pipeline that is not sound: %d", way);
-		spec = make_spec(&c, code);
-		if (!spoil(way, &spec, code))
+		spec = make_spec(&c);
+		caller = pipe_caller();
+		if (!spoil(way, &spec, &caller))
 			break;
-		CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_INVALID);
+		CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_INVALID);
 	}
-	CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_OK);
+	CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
 	engine->pipeline->destroy(p);
 	pipe_unmake();
 }

@@ -119,12 +119,14 @@ long_unmake(Long *l)
 }
 
 static HgjPipelineSpec
-long_spec(const Long *l, HgjPipeInstruction *code, PipeCancel *cancel)
+long_spec(const Long *l)
 {
 	HgjPipelineSpec spec;
+	HgjPipeInstruction *code = spec.code;
 	uint32_t	n = 0;
 	uint8_t		i;
 
+	memset(&spec, 0, sizeof(spec));
 	for (i = 0; i < 3; i++)
 		CODE(.op = HGJ_PIPE_INPUT, .dst = i, .arg = i);
 	if (l->top > 0)
@@ -138,7 +140,6 @@ long_spec(const Long *l, HgjPipeInstruction *code, PipeCancel *cancel)
 	CODE(.op = HGJ_PIPE_PROBE, .a = 1);
 	CODE(.op = HGJ_PIPE_MATCH, .a = 1);
 	CODE(.op = HGJ_PIPE_END);
-	memset(&spec, 0, sizeof(spec));
 	spec.ninputs = 3;
 	spec.inputs[0] = spec.inputs[1] = HGJ_KIND_I4;
 	spec.inputs[2] = HGJ_KIND_I8;
@@ -147,7 +148,6 @@ long_spec(const Long *l, HgjPipeInstruction *code, PipeCancel *cancel)
 	{
 		HgjPipeJoin *join = &spec.joins[i];
 
-		join->table = l->tables[i];
 		join->pass = l->types[i] != 3;
 		join->fill = l->types[i] == 1 || l->types[i] == 3;
 		join->single = l->types[i] >= 2;
@@ -156,15 +156,12 @@ long_spec(const Long *l, HgjPipeInstruction *code, PipeCancel *cancel)
 		join->ncolumns = i == 0;
 		join->kinds[0] = HGJ_KIND_I4;
 	}
-	spec.code = code;
 	spec.ncode = n;
 	spec.rows = l->groups == GROUPS_NO;
 	spec.nkeys = l->groups > GROUPS_ONE;
 	spec.keys[0] = 1;
 	spec.nwords = l->groups != GROUPS_NO;
 	spec.words[0] = (HgjPipeWord) {HGJ_PIPE_COUNT, HGJ_PIPE_NONE, HGJ_PIPE_NONE};
-	spec.poll = pipe_cancel;
-	spec.poll_arg = cancel;
 	return spec;
 }
 
@@ -241,8 +238,9 @@ long_look(Long *l, uint32_t pushed, const HgjPipeRows *rows)
 static HgjPipeline *
 long_start(const Long *l, PipeCancel *cancel)
 {
-	HgjPipeInstruction code[HGJ_PIPE_CODE];
-	HgjPipelineSpec spec = long_spec(l, code, cancel);
+	HgjPipelineSpec spec = long_spec(l);
+	HgjPipelineCaller caller = {.tables = {l->tables[0], l->tables[1]},
+	.poll = pipe_cancel, .poll_arg = cancel};
 	HgjPipeRange range = {.bounded = l->groups == GROUPS_DENSE, .high = l->keys[1]};
 	uint32_t	n = l->keys[0] * l->lists[0];
 	int32_t    *payload = must_alloc(n * sizeof(int32_t));
@@ -252,7 +250,7 @@ long_start(const Long *l, PipeCancel *cancel)
 
 	for (i = 0; i < n; i++)
 		payload[i] = (int32_t) (i / l->keys[0]);
-	if (CHECK(engine->pipeline->create(&spec, &p, &err) == HGJ_OK, "%s", err.message))
+	if (CHECK(engine->pipeline->create(&spec, &caller, &p, &err) == HGJ_OK, "%s", err.message))
 	{
 		CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, n, payload, NULL, &err), HGJ_OK);
 		CHECK(engine->pipeline->start(p, l->groups == GROUPS_NO ? NULL : &range, 100,

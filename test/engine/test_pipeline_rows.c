@@ -111,13 +111,11 @@ push_and_fetch(HgjPipeline *p, uint32_t most, HgjError *err)
 }
 
 static HgjPipelineSpec
-rows_spec(const Case *c, HgjPipeInstruction *code, PipeCancel *cancel)
+rows_spec(const Case *c)
 {
-	HgjPipelineSpec spec = pipe_spec(c, code);
+	HgjPipelineSpec spec = pipe_spec(c);
 
 	spec.rows = true;
-	spec.poll = pipe_cancel;
-	spec.poll_arg = cancel;
 	return spec;
 }
 
@@ -148,7 +146,7 @@ compare_info(const Case *c, const HgjPipeline *p, const Counted *counted)
 static void
 run_case(const Case *c, uint32_t most, uint32_t every)
 {
-	HgjPipeInstruction code[HGJ_PIPE_CODE];
+	HgjPipelineCaller caller;
 	PipeCancel	cancel = {0};
 	HgjPipelineSpec spec;
 	HgjPipeline *p;
@@ -162,8 +160,11 @@ run_case(const Case *c, uint32_t most, uint32_t every)
 	find_same_keys(c);
 	nwanted = nreturned = 0;
 	counted = pipe_reference(c, want_row);
-	spec = rows_spec(c, code, &cancel);
-	if (CHECK(engine->pipeline->create(&spec, &p, &err) == HGJ_OK, "%s", err.message))
+	spec = rows_spec(c);
+	caller = pipe_caller();
+	caller.poll = pipe_cancel;
+	caller.poll_arg = &cancel;
+	if (CHECK(engine->pipeline->create(&spec, &caller, &p, &err) == HGJ_OK, "%s", err.message))
 	{
 		pipe_send_payload(p, &spec);
 		CHECK(engine->pipeline->start(p, NULL, 0, &err) == HGJ_OK, "%s", err.message);
@@ -187,8 +188,7 @@ static void
 test_specs(void)
 {
 	Case		c = {.nwords = 1};
-	HgjPipeInstruction code[HGJ_PIPE_CODE];
-	PipeCancel	cancel = {0};
+	HgjPipelineCaller caller;
 	HgjPipelineSpec spec;
 	HgjPipeRows rows;
 	HgjPipeline *p;
@@ -199,9 +199,10 @@ test_specs(void)
 	pipe_set_join(&c, 0, 0);
 	pipe_set_join(&c, 1, 0);
 	pipe_make(&c);
+	caller = pipe_caller();
 	for (j = 0; j < 2; j++)
 	{
-		spec = rows_spec(&c, code, &cancel);
+		spec = rows_spec(&c);
 		if (j == 0)
 			spec.nkeys = 1;
 		else
@@ -209,10 +210,10 @@ test_specs(void)
 			spec.nwords = 1;
 			spec.words[0] = (HgjPipeWord) {HGJ_PIPE_COUNT, HGJ_PIPE_NONE, HGJ_PIPE_NONE};
 		}
-		CHECK_STATUS(engine->pipeline->create(&spec, &p, &err), HGJ_INVALID);
+		CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_INVALID);
 	}
 	spec.rows = false;			/* one that counts */
-	if (CHECK(engine->pipeline->create(&spec, &p, &err) == HGJ_OK, "%s", err.message))
+	if (CHECK(engine->pipeline->create(&spec, &caller, &p, &err) == HGJ_OK, "%s", err.message))
 	{
 		pipe_send_payload(p, &spec);
 		CHECK_STATUS(engine->pipeline->start(p, NULL, 0, &err), HGJ_OK);

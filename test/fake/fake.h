@@ -140,8 +140,7 @@ typedef struct FakeGroups
 struct HgjPipeline
 {
 	HgjPipelineSpec spec;
-	HgjPipeInstruction code[HGJ_PIPE_CODE];
-	HgjTableSpec waits;			/* for a device that hangs */
+	HgjTableSpec waits;			/* its poll, also for a device that hangs */
 	bool		started;
 	bool		finished;
 	HgjStatus	failed;			/* nothing is left to do but destroy */

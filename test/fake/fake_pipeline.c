@@ -55,7 +55,7 @@ enter(HgjPipeline *p, FakeCall call, HgjError *err)
 static HgjStatus
 poll(const HgjPipeline *p, HgjError *err)
 {
-	if (p->spec.poll != NULL && p->spec.poll(p->spec.poll_arg) != 0)
+	if (p->waits.poll != NULL && p->waits.poll(p->waits.poll_arg) != 0)
 		return fake_fail(err, HGJ_CANCELLED, "cancelled");
 	return HGJ_OK;
 }
@@ -126,7 +126,7 @@ pipeline_destroy(HgjPipeline *p)
 static HgjStatus
 check_table(const HgjPipeJoin *join, const FakeTable *table, HgjError *err)
 {
-	if (!table->built || join->nkeys != table->spec.nwords)
+	if (table == NULL || !table->built || join->nkeys != table->spec.nwords)
 		return fake_fail(err, HGJ_INVALID, "a join does not fit its table, or it is not built");
 	if (table->spec.flags & HGJ_TABLE_DYNAMIC)
 		return fake_fail(err, HGJ_UNSUPPORTED, "a join's table is dynamic");
@@ -134,12 +134,13 @@ check_table(const HgjPipeJoin *join, const FakeTable *table, HgjError *err)
 }
 
 static HgjStatus
-open_joins(HgjPipeline *p, const HgjPipelineFacts *facts, HgjError *err)
+open_joins(HgjPipeline *p, HgjTable *const *tables, const HgjPipelineFacts *facts,
+		   HgjError *err)
 {
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
 	{
 		FakeJoin   *join = &p->joins[j];
-		FakeTable  *table = (FakeTable *) (void *) p->spec.joins[j].table;
+		FakeTable  *table = (FakeTable *) (void *) tables[j];
 		HgjStatus	status = check_table(&p->spec.joins[j], table, err);
 
 		if (status == HGJ_OK)
@@ -158,10 +159,11 @@ open_joins(HgjPipeline *p, const HgjPipelineFacts *facts, HgjError *err)
 
 /* HgjPipelineMethods.create */
 static HgjStatus
-pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline, HgjError *err)
+pipeline_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
+				HgjPipeline **pipeline, HgjError *err)
 {
-	HgjTableSpec waits = {.timeout_ms = spec->timeout_ms, .poll = spec->poll,
-	.poll_arg = spec->poll_arg};
+	HgjTableSpec waits = {.timeout_ms = spec->timeout_ms, .poll = caller->poll,
+	.poll_arg = caller->poll_arg};
 	HgjPipelineFacts facts;
 	HgjPipeline *p;
 	HgjStatus	status;
@@ -181,9 +183,7 @@ pipeline_create(const HgjPipelineSpec *spec, HgjPipeline **pipeline, HgjError *e
 	fake_tables(1);
 	p->spec = *spec;
 	p->waits = waits;
-	memcpy(p->code, spec->code, spec->ncode * sizeof(*spec->code));
-	p->spec.code = NULL;		/* the caller's */
-	status = open_joins(p, &facts, err);
+	status = open_joins(p, caller->tables, &facts, err);
 	if (status == HGJ_OK)
 		status = take(p, spec->ncode * sizeof(*spec->code), err);
 	if (status != HGJ_OK)

@@ -391,7 +391,7 @@ static HgjStatus
 step(HgjPipeline *p, const FakeStage *stage, HgjError *err)
 {
 	FakeCursor *c = &p->cursor;
-	const HgjPipeInstruction *in = &p->code[c->pc++];
+	const HgjPipeInstruction *in = &p->spec.code[c->pc++];
 	FakeValue	a = {0, false};
 	FakeValue	b = {0, false};
 	FakeValue	r;
@@ -445,8 +445,8 @@ step(HgjPipeline *p, const FakeStage *stage, HgjError *err)
 static HgjStatus
 look_up(HgjPipeline *p, HgjError *err)
 {
-	if (++p->cursor.steps % POLL_STEPS == 0 && p->spec.poll != NULL &&
-		p->spec.poll(p->spec.poll_arg) != 0)
+	if (++p->cursor.steps % POLL_STEPS == 0 && p->waits.poll != NULL &&
+		p->waits.poll(p->waits.poll_arg) != 0)
 		return fake_fail(err, HGJ_CANCELLED, "cancelled");
 	return HGJ_OK;
 }

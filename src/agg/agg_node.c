@@ -72,8 +72,7 @@ free_memory(HgjAggState *state)
 {
 	hgj_groups_release(&state->groups);
 	hgj_arena_free(&state->values);
-	if (state->spill.batch)
-		hgj_arena_free(&state->spill.batch->own_values);
+	hgj_agg_spill_free_memory(state);
 }
 
 static void

@@ -17,7 +17,7 @@
 #include "expr/program.h"
 #include "join/output.h"
 #include "nodes/execnodes.h"
-#include "storage/buffile.h"
+#include "spill/partition_file.h"
 
 struct HgjAggState;
 struct HgjAggregate;
@@ -140,12 +140,11 @@ typedef struct HgjAggregate
 	int16		attlen;
 } HgjAggregate;
 
-/* Rows of groups that did not fit, as agg_spill.c writes them. */
+/* Rows of groups that did not fit (agg_spill.c). */
 typedef struct HgjAggPartition
 {
 	struct HgjAggPartition *next;
-	BufFile    *file;
-	uint64		rows;
+	HgjSpillRun run;
 	int			used_bits;		/* of the hash, that its rows have in common */
 } HgjAggPartition;
 
@@ -153,12 +152,14 @@ typedef struct HgjAggSpill
 {
 	HgjAggPartition *pending;	/* not read yet */
 	HgjAggPartition *reading;	/* where batches come from; NULL: the join */
-	HgjAggPartition **writing;	/* npartitions of them; NULL: nothing spilled */
-	int			npartitions;
-	int			used_bits;
-	HgjBatch   *batch;			/* read back */
-	HgjBuffer  *buffers;		/* its carried columns */
-	StringInfoData row;
+	HgjSpillLayout layout;		/* of the carried columns */
+	HgjSpillWriter writer;
+	HgjSpillReader reader;
+	HgjSpillRoom no_room;		/* in memory, for blocks: they go to the file */
+	int			used_bits;		/* of those that are written */
+	HgjBatch   *written;		/* the carried columns of a batch */
+	HgjBatch   *read;			/* and such as have been read back, ... */
+	HgjBatch	batch;			/* ... in the places where the join has them */
 
 	uint64		total_rows;		/* for EXPLAIN */
 	uint64		total_partitions;
@@ -284,9 +285,10 @@ extern Datum hgj_int128_serialize(int128 value, int64 n);
 /* agg_spill.c */
 extern void hgj_agg_spill_rows(HgjAggState *state, const HgjBatch *batch);
 extern HgjBatch *hgj_agg_spill_next_batch(HgjAggState *state);
-extern bool hgj_agg_spill_next_partition(HgjAggState *state);
+extern void hgj_agg_spill_next_partition(HgjAggState *state);
 extern void hgj_agg_spill_finish_writing(HgjAggState *state);
 extern void hgj_agg_spill_release(HgjAggState *state);
+extern void hgj_agg_spill_free_memory(HgjAggState *state);
 
 /* agg_rounds.c */
 extern void hgj_agg_leave_rows(HgjAggState *state, const HgjBatch *batch);

@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * partition_file.c
- *	  Rows of a join in temporary files, on their way to a later partition
- *	  (partition.c): the format, and writing it (reading: partition_read.c).
+ *	  Rows in temporary files, on their way to a later partition of a join
+ *	  (join/partition.c) or of an aggregation (agg/agg_spill.c): the format, and
+ *	  writing it (reading: partition_read.c).
  *
  * 1. A row is a record of fixed length: its key words, so that nothing is hashed
  *	  or detoasted again; the columns that the side carries, widest first; a bit
@@ -23,7 +24,7 @@
  * One file for all partitions, because each BufFile has a buffer of its own as
  * long as it is open, and there may be hundreds of partitions in few kilobytes.
  *
- * The file belongs to the resource owner, the blocks for writing to the join
+ * The file belongs to the resource owner, the blocks for writing to the node
  * (hgj_mem_alloc; hgj_spill_free_blocks() frees them on abort), all else, blocks
  * that are kept in memory included, is in the query's context.  No locks.
  *
@@ -98,7 +99,7 @@ hgj_spill_open(HgjSpillWriter *writer, MemoryContext context,
 	writer->block_bytes = block_bytes;
 	writer->buffers = palloc0(mul_size(npartitions, sizeof(HgjSpillBuffer)));
 	writer->blocks = hgj_alloc(mul_size(npartitions, block_bytes),
-							   gettext_noop("Failed on request of size %zu for the partitions of a HashGraphJoin."));
+							   gettext_noop("Failed on request of size %zu for partitions of spilled rows."));
 	writer->account = account;
 	hgj_account_add(account, npartitions * block_bytes);
 	file->users = 1;			/* whoever opens the writer */

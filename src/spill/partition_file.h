@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * partition_file.h
- *	  Rows of a join in temporary files: format and writer (partition_file.c),
+ *	  Rows in temporary files: format and writer (partition_file.c),
  *	  reader (partition_read.c).
  *
  *-------------------------------------------------------------------------
@@ -50,7 +50,10 @@ typedef struct HgjSpillRoom
 	Size		most;
 } HgjSpillRoom;
 
-/* A temporary file, and how many units of partition.c have rows in it. */
+/*
+ * A temporary file, and how many have rows in it: units of join/partition.c, or
+ * partitions of agg/agg_spill.c.
+ */
 typedef struct HgjSpillFile
 {
 	BufFile    *file;			/* NULL: all that was written is held */

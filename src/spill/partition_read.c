@@ -72,12 +72,12 @@ hgj_spill_get(HgjSpillFile *file, uint64 at, void *bytes, Size n)
 	if (BufFileSeek(file->file, 0, (off_t) at, SEEK_SET) != 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not seek in temporary file of a HashGraphJoin")));
+				 errmsg("could not seek in temporary file of spilled rows")));
 	got = BufFileRead(file->file, bytes, n);
 	if (got != n)
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not read from temporary file of a HashGraphJoin: read only %zu of %zu bytes",
+				 errmsg("could not read from temporary file of spilled rows: read only %zu of %zu bytes",
 						got, n)));
 }
 
@@ -138,17 +138,23 @@ next_block(HgjSpillReader *reader)
 	for (uint32 i = 0; i < n; i++) \
 		((type *) (to))[first + i] = *(const type *) (record + (Size) i * stride)
 
-/* What the batch is to have for what a record has for a by-reference value. */
+/*
+ * What the batch is to have for what a record has for a by-reference value.  What
+ * had no code when it was written has none now: full dictionaries stay so.
+ */
 static inline Datum
 take_value(const HgjSpillReader *reader, const HgjColumn *column, uint64 slot,
 		   HgjBatch *batch)
 {
 	const char *end = reader->block + reader->block_bytes;
+	Datum		value;
 
 	if (column->dictionary && (slot & HGJ_LOOSE_BIT) == 0)
 		return (Datum) slot;
-	return hgj_batch_keep(batch, column,
-						  PointerGetDatum(end - (slot & ~HGJ_LOOSE_BIT)));
+	value = PointerGetDatum(end - (slot & ~HGJ_LOOSE_BIT));
+	if (column->dictionary)
+		return hgj_loose_datum(hgj_arena_copy(batch->values, value, column->attlen));
+	return hgj_batch_keep(batch, column, value);
 }
 
 /* Read column c of n records into the batch, from position `first` on. */

@@ -103,6 +103,20 @@ long_functions=$(find src cuda -not -path 'cuda/bench/*' \( -name '*.c' -o -name
 	/^\{/ {start = FNR}
 	/^\}/ {if (start && FNR - start + 1 > 80) print FILENAME ": " start ", " FNR - start + 1 " lines"; start = 0}' {} +)
 rule "no function of src or cuda is longer than 80 lines" "$long_functions"
+# A name, its parameters, and a brace at a line's beginning; comments are left out.  In
+# these loops of the CPU engine the parameters are registers, and a struct memory.
+registers='copy_rows|copy_batch|scatter_block|scatter_rows|slot_write'
+crowds=$(find src -name '*.[ch]' -exec perl -0777 -ne '
+	s{/\*.*?\*/}{$& =~ s/[^\n]//gr}gse;
+	while (/(\w+)\s*(\((?:[^()]|(?2))*\))\s*\n\{/g)
+	{
+		my ($name, $list, $line) = ($1, $2, 1 + (substr($_, 0, $-[0]) =~ tr/\n//));
+		$list = substr($list, 1, -1);
+		1 while $list =~ s/\([^()]*\)//g;
+		my $n = 1 + ($list =~ tr/,//);
+		print "$ARGV:$line: $name has $n parameters\n" if $n > 7 && $name !~ /^('"$registers"')$/;
+	}' {} +)
+rule "no function of src has more than 7 parameters" "$crowds"
 rule "no TODO, FIXME or XXX in src, cuda and sql" \
 	"$(matches '\b(TODO|FIXME|XXX)\b' --include='*.[ch]' --include='*.cu*' --include='hashgraph_join--*.sql' src cuda sql)"
 settings=$(grep -oE '"hashgraph_join\.[a-z_]+"' src/base/guc.c | tr -d '"' | sort -u || true)

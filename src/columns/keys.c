@@ -351,17 +351,14 @@ hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 	} while (0)
 
 /*
- * The words of n values of a vector, from position `first` on, for rows of a
- * batch from `row` on.  Rows whose value is NULL get words that mean nothing.
- *
- * scratch: what a type's hash function may leave garbage in; reset here.
+ * The words of n values of a vector, from position `first` on.  Rows whose value
+ * is NULL get words that mean nothing.
  */
 void
 hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
-					 uint32 n, uint64 seed, uint64 *const *words, uint32 row,
-					 MemoryContext scratch)
+					 uint32 n, const HgjKeyWords *to)
 {
-	uint64	   *out = words[key->first_word] + row;
+	uint64	   *out = to->words[key->first_word] + to->row;
 	MemoryContext old;
 
 	switch (key->kind)
@@ -393,7 +390,7 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 			return;
 		case HGJ_KEY_TEXT:
 		case HGJ_KEY_BPCHAR:
-			hgj_text_words_vector(key, vector, first, n, seed, words, row);
+			hgj_text_words_vector(key, vector, first, n, to);
 			return;
 		case HGJ_KEY_BYTES6:
 		case HGJ_KEY_BYTES8:
@@ -402,7 +399,7 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 			break;
 	}
 
-	old = MemoryContextSwitchTo(scratch);
+	old = MemoryContextSwitchTo(to->scratch);
 	for (uint32 i = 0; i < n; i++)
 	{
 		if (hgj_vector_is_null(vector, first + i))
@@ -413,9 +410,9 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 					  hgj_load((const char *) vector->values +
 							   (Size) (first + i) * vector->width,
 							   vector->width),
-					  seed, words, row + i);
+					  to->seed, to->words, to->row + i);
 		if (key->kind == HGJ_KEY_OPAQUE)
-			MemoryContextReset(scratch);
+			MemoryContextReset(to->scratch);
 	}
 	MemoryContextSwitchTo(old);
 }

@@ -114,14 +114,22 @@ hgj_before_value(Size bytes)
 		CHECK_FOR_INTERRUPTS();
 }
 
+/* Where the words of many values go, and what they are made with. */
+typedef struct HgjKeyWords
+{
+	uint64	   *const *words;	/* of a batch, column by column */
+	uint32		row;			/* where the first value's words go */
+	uint64		seed;
+	MemoryContext scratch;		/* what a type's hash function may leave garbage
+								 * in; reset */
+} HgjKeyWords;
+
 extern void hgj_check_execute(Oid function, ObjectType type);
 extern bool hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair);
 extern void hgj_key_words(HgjKey *key, Datum value, uint64 seed,
 						  uint64 *const *words, uint32 row);
 extern void hgj_key_words_vector(HgjKey *key, const struct HgjVector *vector,
-								 uint32 first, uint32 n, uint64 seed,
-								 uint64 *const *words, uint32 row,
-								 MemoryContext scratch);
+								 uint32 first, uint32 n, const HgjKeyWords *to);
 
 /* In the last word's highest byte: more bytes than can be packed. */
 #define HGJ_TEXT_LONG_MARK	(UINT64CONST(0xFF) << 56)
@@ -131,8 +139,7 @@ extern void hgj_text_words(const HgjKey *key, Datum value, uint64 seed,
 						   uint64 *const *words, uint32 row);
 extern void hgj_text_words_vector(const HgjKey *key,
 								  const struct HgjVector *vector, uint32 from,
-								  uint32 n, uint64 seed, uint64 *const *words,
-								  uint32 row);
+								  uint32 n, const HgjKeyWords *to);
 extern const struct varlena *hgj_text_placeholder(void);
 extern bool hgj_text_equal(HgjKeyKind kind, Datum outer, Datum inner);
 

@@ -202,11 +202,13 @@ hgj_text_words(const HgjKey *key, Datum value, uint64 seed,
 /* The same for n values from `from` on, whose NULLs are left alone. */
 void
 hgj_text_words_vector(const HgjKey *key, const HgjVector *vector, uint32 from,
-					  uint32 n, uint64 seed, uint64 *const *words, uint32 row)
+					  uint32 n, const HgjKeyWords *to)
 {
 	const Datum *values = (const Datum *) vector->values + from;
+	uint64	   *const *words = to->words + key->first_word;
+	uint64		seed = to->seed;
+	uint32		row = to->row;
 
-	words += key->first_word;
 	for (uint32 i = 0; i < n; i++)
 		if (!hgj_vector_is_null(vector, from + i))
 			text_words(key->kind, values[i], seed, words, key->nwords, row + i);

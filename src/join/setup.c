@@ -130,14 +130,16 @@ init_key_expression(HgjJoinState *state, HgjSource *source, HgjKey *key,
 	}
 }
 
-/* Make one side's key column ready; base is the tlist entries before it. */
+/* Make one side's k-th key ready; base is the tlist entries before that side's. */
 static void
-init_key(HgjJoinState *state, HgjSource *source, HgjKey *key, Expr *operand,
-		 HgjKeyKind kind, const HgjKeyPair *pair, Oid hash, int base)
+init_key(HgjJoinState *state, HgjSource *source, int k, Expr *operand,
+		 const HgjKeyPair *pair, int base)
 {
 	Expr	   *column = strip_relabel(operand);
+	HgjKey	   *key = &source->keys[k];
+	bool		outer = source == &state->outer;
 
-	key->kind = kind;
+	key->kind = outer ? pair->outer_kind : pair->inner_kind;
 	key->first_word = source->nwords;
 	key->nwords = pair->nwords;
 	key->collation = pair->collation;
@@ -151,8 +153,10 @@ init_key(HgjJoinState *state, HgjSource *source, HgjKey *key, Expr *operand,
 	}
 	else
 		init_key_expression(state, source, key, operand, base);
-	if (kind == HGJ_KEY_OPAQUE)
+	if (key->kind == HGJ_KEY_OPAQUE)
 	{
+		Oid			hash = outer ? pair->outer_hash : pair->inner_hash;
+
 		fmgr_info(hash, &key->hash);
 		source->keys_may_raise |= hgj_hash_may_raise(hash);
 		source->reset_econtext = true;
@@ -209,12 +213,9 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
 											  average_width(state->inner_ps,
 															lsecond(clause->args),
 															outer_columns)));
-		init_key(state, &state->outer, &state->outer.keys[k],
-				 linitial(clause->args), pair.outer_kind, &pair,
-				 pair.outer_hash, 0);
-		init_key(state, &state->inner, &state->inner.keys[k],
-				 lsecond(clause->args), pair.inner_kind, &pair,
-				 pair.inner_hash, outer_columns);
+		init_key(state, &state->outer, k, linitial(clause->args), &pair, 0);
+		init_key(state, &state->inner, k, lsecond(clause->args), &pair,
+				 outer_columns);
 		if (pair.outer_kind == HGJ_KEY_OPAQUE)
 			recheck = lappend(recheck, clause);
 		else if (hgj_key_is_text(pair.outer_kind))

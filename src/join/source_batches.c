@@ -64,6 +64,8 @@ keys_pass_by_value(const HgjSource *source)
 static void
 select_rows_at_once(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 {
+	const HgjKeyWords to = {batch->words, 0, source->seed,
+	source->econtext->ecxt_per_tuple_memory};
 	uint32		nlive = hgj_batch_nlive(from);
 	bool		nulls = false;
 	uint32		nsel = 0;
@@ -73,9 +75,7 @@ select_rows_at_once(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 		const HgjVector *vector = &from->vectors[source->keys[k].attno - 1];
 
 		nulls |= vector->has_nulls;
-		hgj_key_words_vector(&source->keys[k], vector, 0, from->nrows,
-							 source->seed, batch->words, 0,
-							 source->econtext->ecxt_per_tuple_memory);
+		hgj_key_words_vector(&source->keys[k], vector, 0, from->nrows, &to);
 	}
 	if (!nulls && from->live)
 	{

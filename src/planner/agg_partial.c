@@ -126,13 +126,12 @@ add_paths_over_joins(PartialAgg *agg, RelOptInfo *input_rel,
 	if (agg->decline != HGJ_AGG_DECLINE_NOTHING)
 		return;
 
+	contents.costs = agg->extra->agg_partial_costs;
 	foreach(lc, list_concat_copy(partial_joins, joins))
 	{
 		CustomPath *path = hgj_make_agg_path(agg->root, partial_rel,
 											 partial_rel->reltarget, &contents,
-											 lfirst(lc),
-											 &agg->extra->agg_partial_costs,
-											 tlist, &agg->decline);
+											 lfirst(lc), tlist, &agg->decline);
 
 		if (path == NULL)
 			continue;

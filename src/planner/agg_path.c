@@ -324,8 +324,7 @@ facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
 /* A path over the join `child`, or NULL with a reason. */
 CustomPath *
 hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
-				  const HgjAggContents *contents, Path *child,
-				  const AggClauseCosts *costs, List *tlist,
+				  const HgjAggContents *contents, Path *child, List *tlist,
 				  HgjAggDecline *decline)
 {
 	double		groups = hgj_number_of_groups(root, child->rows, tlist);
@@ -337,8 +336,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 		return NULL;
 	if (contents->split == AGGSPLIT_SIMPLE)
 		child = hgj_pipeline_child(child,
-								   hgj_agg_device_gain(child, contents->group_exprs,
-													   contents->aggrefs), &gain);
+								   hgj_agg_device_gain(child, contents), &gain);
 
 	path = makeNode(CustomPath);
 	path->path.pathtype = T_CustomScan;
@@ -354,9 +352,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 				   contents->aggrefs, contents->having,
 				   facts_of(root, contents, child, groups));
 	path->methods = &hgj_agg_path_methods;
-	hgj_cost_agg(root, &path->path, child, contents->group_exprs,
-				 contents->aggrefs, costs, contents->having,
-				 contents->split != AGGSPLIT_SIMPLE, groups);
+	hgj_cost_agg(root, &path->path, child, contents, groups);
 	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);
 	path->path.total_cost = Max(path->path.total_cost - gain, path->path.startup_cost);
 	return path;
@@ -368,7 +364,6 @@ complete_paths(PlannerInfo *root, RelOptInfo *input_rel,
 			   RelOptInfo *output_rel, GroupPathExtraData *extra,
 			   HgjAggDecline *decline)
 {
-	AggClauseCosts costs = {0};
 	HgjAggContents contents;
 	List	   *result = NIL;
 	ListCell   *lc;
@@ -378,13 +373,13 @@ complete_paths(PlannerInfo *root, RelOptInfo *input_rel,
 							   extra->targetList);
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NIL;
-	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &contents.costs);
 	foreach(lc, hgj_paths_of_joins(input_rel->pathlist))
 	{
 		CustomPath *path = hgj_make_agg_path(root, output_rel,
 											 output_rel->reltarget, &contents,
-											 lfirst(lc), &costs,
-											 extra->targetList, decline);
+											 lfirst(lc), extra->targetList,
+											 decline);
 
 		if (path)
 			result = lappend(result, path);

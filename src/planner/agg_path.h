@@ -25,7 +25,7 @@ typedef struct HgjAggContents
 	bool		grouping_func;	/* GROUPING() is called */
 	List	   *having;
 	AggSplit	split;
-	double		groups;
+	AggClauseCosts costs;		/* set by whoever makes a path of it */
 } HgjAggContents;
 
 /* agg_path.c */
@@ -37,8 +37,14 @@ extern double hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist);
 extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
 									 PathTarget *target,
 									 const HgjAggContents *contents,
-									 Path *child, const AggClauseCosts *costs,
-									 List *tlist, HgjAggDecline *decline);
+									 Path *child, List *tlist,
+									 HgjAggDecline *decline);
+
+/* cost.c */
+extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
+						 const HgjAggContents *contents, double groups);
+extern Cost hgj_agg_device_gain(const Path *child,
+								const HgjAggContents *contents);
 
 /* agg_partial.c */
 extern bool hgj_aggregates_in_parts(PlannerInfo *root,

@@ -53,6 +53,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 
@@ -185,8 +186,9 @@ has_opaque_key(List *hashclauses, Cost *key_cost, double *nwords)
  */
 void
 hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
-				 RelOptInfo *innerrel, List *restrictlist, List *hashclauses)
+				 RelOptInfo *innerrel, List *restrictlist)
 {
+	List	   *hashclauses = costs->hashclauses;
 	bool		opaque = has_opaque_key(hashclauses, &costs->key_cost,
 									&costs->nwords);
 
@@ -282,32 +284,36 @@ size_factor(double rows)
 		Max(log10(Max(rows, 1)) - HGJ_CACHED_DECADES, 0);
 }
 
+/* What is done with the rows of a pair of paths, or saved of it. */
+typedef struct Work
+{
+	Cost		build;
+	Cost		probe;
+} Work;
+
 /*
- * Step 6: what a GPU saves of the costs of the build and of the probes (which
- * may be less than nothing for one of them).  False if it saves nothing in all,
- * or cannot be had.
+ * Step 6: what a GPU saves of the work (which may be less than nothing for a part
+ * of it).  False if it saves nothing in all, or cannot be had.
  */
 static bool
 device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
-			 double candidates, Cost build, Cost probe,
-			 Cost *build_saving, Cost *probe_saving)
+			 double candidates, const Work *work, Work *saving)
 {
 	double		kilobytes;
 
-	*build_saving = *probe_saving = 0;
 	kilobytes = inner->rows * (costs->nwords * 8 + 4) / 1024;
-	*build_saving = build - hgj_device_transfer_cost * kilobytes -
+	saving->build = work->build - hgj_device_transfer_cost * kilobytes -
 		hgj_device_launch_cost *
 		(HGJ_DEVICE_BUILD_LAUNCHES + inner->rows / HGJ_DEVICE_BUILD_ROWS);
 	if (outer->parallel_workers > 0 ||
 		(!hgj_cuda_is_open() && !hgj_path_wants_device(outer)))
-		*build_saving -= hgj_device_startup_cost;
+		saving->build -= hgj_device_startup_cost;
 	kilobytes = (outer->rows * costs->nwords * 8 + candidates * 8) / 1024;
-	*probe_saving = probe - hgj_device_transfer_cost * kilobytes -
+	saving->probe = work->probe - hgj_device_transfer_cost * kilobytes -
 		HGJ_DEVICE_PAIR_PART * hgj_probe_tuple_cost * candidates -
 		hgj_device_launch_cost *
 		(HGJ_DEVICE_PROBE_LAUNCHES + outer->rows / HGJ_DEVICE_PROBE_ROWS);
-	if (*build_saving + *probe_saving <= 0)
+	if (saving->build + saving->probe <= 0)
 		return false;
 
 	return hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
@@ -322,19 +328,20 @@ device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
  */
 static Cost
 pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
-			   double candidates, Cost build, Cost probe)
+			   double candidates, const Work *work)
 {
 	double		kilobytes = inner->rows *
 		(costs->nwords * 8 + 4 + inner->pathtarget->width) / 1024;
-	Cost		saving = build + probe -
+	Cost		all = work->build + work->probe;
+	Cost		saving = all -
 		hgj_device_transfer_cost * kilobytes -
 		hgj_device_launch_cost * (HGJ_DEVICE_PIPE_LAUNCHES +
 								  inner->rows / HGJ_DEVICE_BUILD_ROWS) -
-		HGJ_DEVICE_PROBE_PART * probe;
+		HGJ_DEVICE_PROBE_PART * work->probe;
 
 	if (candidates > HGJ_DEVICE_MOST_MATCHES * outer->rows)
 		return -disable_cost;
-	return Min(saving, build + probe);
+	return Min(saving, all);
 }
 
 /* Step 1: what keeps small joins away keeps nobody from going on with a chain. */
@@ -348,13 +355,11 @@ fixed_cost(const HgjJoinCosts *costs, const Path *outer)
 
 /*
  * The costs of joining these two paths, without those of the rows it returns
- * (rows, more or less) and of their target list; *gain says whether they are
- * those of a GPU.
+ * (rows, more or less) and of their target list.
  */
 void
 hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
-			  const Path *inner, double rows, Cost *startup, Cost *total,
-			  HgjDeviceGain *gain)
+			  const Path *inner, double rows, HgjPairCosts *pair)
 {
 	double		charged;
 	double		candidates = estimate_candidates(costs, outer, inner, rows,
@@ -366,59 +371,58 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		hgj_feed_saving(root, outer, costs->outer_in_batches);
 	double		row_bytes = MAXALIGN(inner->pathtarget->width);
 	double		factor = size_factor(inner->rows);
-	Cost		build = (hgj_build_tuple_cost * factor + costs->key_cost) *
-		inner->rows;
-	Cost		probe = (hgj_probe_tuple_cost * factor + costs->key_cost) *
-		outer->rows;
-	Cost		build_saving = 0;
-	Cost		probe_saving = 0;
+	Work		work = {
+		.build = (hgj_build_tuple_cost * factor + costs->key_cost) * inner->rows,
+		.probe = (hgj_probe_tuple_cost * factor + costs->key_cost) * outer->rows
+	};
+	Work		saving;
 	double		builds = 1 + hgj_private_build(outer);
 	Cost		run;
 
-	memset(gain, 0, sizeof(*gain));
+	memset(pair, 0, sizeof(*pair));
 	if (hgj_engine == HGJ_ENGINE_AUTO && inner->rows > outer->rows)
-		gain->in_pipeline = -disable_cost;
+		pair->in_pipeline = -disable_cost;
 	else if (hgj_engine == HGJ_ENGINE_AUTO)
 	{
-		gain->in_pipeline = pipeline_saves(costs, outer, inner, candidates,
-										   build, probe);
-		gain->device = device_saves(costs, outer, inner, candidates, build, probe,
-									&build_saving, &probe_saving);
+		pair->in_pipeline = pipeline_saves(costs, outer, inner, candidates,
+										   &work);
+		pair->device = device_saves(costs, outer, inner, candidates, &work,
+									&saving);
 	}
-	if (gain->device)
+	if (pair->device)
 	{
-		gain->alone = build_saving + probe_saving;
-		build -= build_saving;
-		probe -= probe_saving;
+		pair->alone = saving.build + saving.probe;
+		work.build -= saving.build;
+		work.probe -= saving.probe;
 	}
-	*startup = outer->startup_cost + fixed_cost(costs, outer) +
-		builds * (Max(build_side, 0) + build) + costs->match.startup;
-	run = Max(probe_side, 0) + probe + costs->match.per_tuple * charged;
+	pair->startup = outer->startup_cost + fixed_cost(costs, outer) +
+		builds * (Max(build_side, 0) + work.build) + costs->match.startup;
+	run = Max(probe_side, 0) + work.probe + costs->match.per_tuple * charged;
 
 	/* the build side in memories */
-	if (!gain->device)
+	if (!pair->device)
 		row_bytes += HGJ_GRAPH_ROW_BYTES;
 	fits = inner->rows * row_bytes / (double) get_hash_memory_limit();
 	if (fits > 1 && hgj_spill == HGJ_SPILL_PASSES)
-		run += passes_cost(ceil(fits), outer, probe);
+		run += passes_cost(ceil(fits), outer, work.probe);
 	else if (fits > 1)
 	{
-		*startup += builds * partitions_cost(fits, inner);
-		run += partitions_cost(fits, outer) + probe * (1.0 - 1.0 / fits);
+		pair->startup += builds * partitions_cost(fits, inner);
+		run += partitions_cost(fits, outer) + work.probe * (1.0 - 1.0 / fits);
 	}
-	*total = *startup + run;
+	pair->total = pair->startup + run;
 }
 
 /* What the groups take, as a multiple of the memory that there is. */
 static double
-groups_in_memories(List *group_exprs, int naggs, const AggClauseCosts *costs,
-				   double groups)
+groups_in_memories(const HgjAggContents *contents, double groups)
 {
-	double		bytes = HGJ_GROUP_BYTES + HGJ_STATE_BYTES * naggs +
-		costs->transitionSpace;
+	double		bytes = HGJ_GROUP_BYTES +
+		HGJ_STATE_BYTES * list_length(contents->aggrefs) +
+		contents->costs.transitionSpace;
 	ListCell   *lc;
 
-	foreach(lc, group_exprs)
+	foreach(lc, contents->group_exprs)
 	{
 		Node	   *expr = lfirst(lc);
 
@@ -461,16 +465,23 @@ groups_returned(double memories, double groups, double rows)
 	return Max(groups, Min(rows, rows * part / -log1p(-part)));
 }
 
+/* Step 8: what taking the join's matches costs. */
+static Cost
+take_cost(const Path *child, const HgjAggContents *contents)
+{
+	return hgj_agg_tuple_cost * child->rows *
+		(list_length(contents->group_exprs) + list_length(contents->aggrefs));
+}
+
 /*
  * Step 7: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
  * itself.
  */
 Cost
-hgj_agg_device_gain(const Path *child, List *group_exprs, List *aggrefs)
+hgj_agg_device_gain(const Path *child, const HgjAggContents *contents)
 {
 	const Path *outer = child;
-	Cost		gain = hgj_agg_tuple_cost * child->rows *
-		(list_length(group_exprs) + list_length(aggrefs));
+	Cost		gain = take_cost(child, contents);
 
 	while (hgj_is_join_path(outer))
 	{
@@ -489,25 +500,23 @@ hgj_agg_device_gain(const Path *child, List *group_exprs, List *aggrefs)
  */
 void
 hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
-			 List *group_exprs, List *aggrefs, const AggClauseCosts *costs,
-			 List *having, bool partial, double groups)
+			 const HgjAggContents *contents, double groups)
 {
+	const QualCost *final = &contents->costs.finalCost;
 	Cost		startup = Max(child->total_cost - hgj_feed_saving(root, child, true),
 							  child->startup_cost);
-	double		memories = groups_in_memories(group_exprs, list_length(aggrefs),
-											  costs, groups);
+	double		memories = groups_in_memories(contents, groups);
 	Cost		run;
 	QualCost	qual;
 	ListCell   *lc;
 
-	startup += hgj_agg_tuple_cost * child->rows *
-		(list_length(group_exprs) + list_length(aggrefs));
-	if (partial)
+	startup += take_cost(child, contents);
+	if (contents->split != AGGSPLIT_SIMPLE)
 		groups = groups_returned(memories, groups, child->rows);
 	else
 		startup += spill_cost(memories, child);
-	run = (costs->finalCost.per_tuple + cpu_tuple_cost) * groups;
-	foreach(lc, aggrefs)
+	run = (final->per_tuple + cpu_tuple_cost) * groups;
+	foreach(lc, contents->aggrefs)
 	{
 		Aggref	   *aggref = lfirst_node(Aggref, lc);
 
@@ -516,16 +525,16 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 		cost_qual_eval_node(&qual, (Node *) aggref->aggfilter, root);
 		startup += qual.startup + qual.per_tuple * child->rows;
 	}
-	startup += costs->finalCost.startup;
+	startup += final->startup;
 
 	path->rows = groups;
-	if (having)
+	if (contents->having)
 	{
-		cost_qual_eval(&qual, having, root);
+		cost_qual_eval(&qual, contents->having, root);
 		startup += qual.startup;
 		run += qual.per_tuple * groups;
 		path->rows = clamp_row_est(groups *
-								   clauselist_selectivity(root, having, 0,
+								   clauselist_selectivity(root, contents->having, 0,
 														  JOIN_INNER, NULL));
 	}
 	startup += path->pathtarget->cost.startup;

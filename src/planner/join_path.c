@@ -141,13 +141,12 @@ rounded(Cost cost)
 
 /* An IntList of HgjPathFact. */
 static List *
-facts_of(const HgjJoinCosts *costs, const HgjDeviceGain *gain,
-		 const JoinPathExtraData *extra, bool emits)
+facts_of(const HgjJoinCosts *costs, const HgjPairCosts *pair, bool emits)
 {
-	List	   *facts = list_make5_int((int) costs->jointype, extra->inner_unique,
-									   gain->device ? HGJ_PLAN_DEVICE : HGJ_PLAN_CPU,
-									   rounded(gain->alone),
-									   rounded(gain->in_pipeline));
+	List	   *facts = list_make5_int((int) costs->jointype, costs->inner_unique,
+									   pair->device ? HGJ_PLAN_DEVICE : HGJ_PLAN_CPU,
+									   rounded(pair->alone),
+									   rounded(pair->in_pipeline));
 
 	facts = lappend_int(facts, costs->outer_in_batches);
 	facts = lappend_int(facts, emits);
@@ -160,8 +159,8 @@ facts_of(const HgjJoinCosts *costs, const HgjDeviceGain *gain,
  */
 static CustomPath *
 make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
-		  const HgjJoinCosts *costs, List *restrictlist, List *hashclauses,
-		  const HgjDeviceGain *gain, JoinPathExtraData *extra, bool emits)
+		  const HgjJoinCosts *costs, const HgjPairCosts *pair,
+		  List *restrictlist, bool emits)
 {
 	CustomPath *path = makeNode(CustomPath);
 
@@ -173,8 +172,8 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.pathkeys = NIL;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = list_make2(outer, inner);
-	path->custom_private = list_make3(restrictlist, hashclauses,
-									  facts_of(costs, gain, extra, emits));
+	path->custom_private = list_make3(restrictlist, costs->hashclauses,
+									  facts_of(costs, pair, emits));
 	path->methods = &hgj_path_methods;
 	return path;
 }
@@ -185,25 +184,24 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
  */
 static void
 pair_costs(PlannerInfo *root, const HgjJoinCosts *costs, Path *outer,
-		   Path *inner, double rows, Cost *startup, Cost *total,
-		   HgjDeviceGain *gain)
+		   Path *inner, double rows, HgjPairCosts *pair)
 {
-	hgj_cost_join(root, costs, outer, inner, rows, startup, total, gain);
+	hgj_cost_join(root, costs, outer, inner, rows, pair);
 	if (hgj_force)
 	{
-		*startup *= HGJ_FORCE_DISCOUNT;
-		*total *= HGJ_FORCE_DISCOUNT;
+		pair->startup *= HGJ_FORCE_DISCOUNT;
+		pair->total *= HGJ_FORCE_DISCOUNT;
 	}
 }
 
 static void
-set_costs(CustomPath *path, double rows, Cost startup, Cost total)
+set_costs(CustomPath *path, double rows, const HgjPairCosts *pair)
 {
 	QualCost   *target = &path->path.pathtarget->cost;
 
 	path->path.rows = rows;
-	path->path.startup_cost = startup + target->startup;
-	path->path.total_cost = total + target->startup +
+	path->path.startup_cost = pair->startup + target->startup;
+	path->path.total_cost = pair->total + target->startup +
 		target->per_tuple * rows + hgj_emission_cost(&path->path);
 }
 
@@ -213,32 +211,29 @@ set_costs(CustomPath *path, double rows, Cost startup, Cost total)
  */
 static void
 try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
-		 const HgjJoinCosts *costs, List *hashclauses, JoinPathExtraData *extra)
+		 const HgjJoinCosts *costs, JoinPathExtraData *extra)
 {
 	Relids		required_outer = calc_non_nestloop_required_outer(outer, inner);
 	List	   *restrictlist = extra->restrictlist;
 	ParamPathInfo *param_info;
 	CustomPath *path;
-	Cost		startup;
-	Cost		total;
-	HgjDeviceGain gain;
+	HgjPairCosts pair;
 
 	if (required_outer && !bms_overlap(required_outer, extra->param_source_rels))
 		return;
 	pair_costs(root, costs, outer, inner,
-			   required_outer ? 1 : joinrel->rows, &startup, &total, &gain);
+			   required_outer ? 1 : joinrel->rows, &pair);
 	if (!hgj_is_join_path(outer) && !hgj_is_join_path(inner) &&
-		!add_path_precheck(joinrel, startup, total, NIL, required_outer))
+		!add_path_precheck(joinrel, pair.startup, pair.total, NIL, required_outer))
 		return;
 
 	param_info = get_joinrel_parampathinfo(root, joinrel, outer, inner,
 										   extra->sjinfo, required_outer,
 										   &restrictlist);
-	path = make_path(joinrel, outer, inner, costs, restrictlist, hashclauses,
-					 &gain, extra, costs->emits);
+	path = make_path(joinrel, outer, inner, costs, &pair, restrictlist,
+					 costs->emits);
 	path->path.param_info = param_info;
-	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows,
-			  startup, total);
+	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows, &pair);
 	joinrel->pathlist = hgj_without_undercharged(root, joinrel->pathlist, path);
 	add_path(joinrel, (Path *) path);
 }
@@ -255,14 +250,12 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 static void
 try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 				 Path *inner, const HgjJoinCosts *costs,
-				 List *hashclauses, JoinPathExtraData *extra)
+				 JoinPathExtraData *extra)
 {
 	Path	   *outer;
 	CustomPath *path;
 	double		rows;
-	Cost		startup;
-	Cost		total;
-	HgjDeviceGain gain;
+	HgjPairCosts pair;
 
 	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL ||
 		!bms_is_empty(joinrel->lateral_relids))
@@ -278,13 +271,13 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		!bms_is_empty(PATH_REQ_OUTER(inner)))
 		return;
 	rows = clamp_row_est(joinrel->rows / hgj_parallel_divisor(outer));
-	pair_costs(root, costs, outer, inner, rows, &startup, &total, &gain);
+	pair_costs(root, costs, outer, inner, rows, &pair);
 
-	path = make_path(joinrel, outer, inner, costs, extra->restrictlist,
-					 hashclauses, &gain, extra, costs->partial_emits);
+	path = make_path(joinrel, outer, inner, costs, &pair, extra->restrictlist,
+					 costs->partial_emits);
 	path->path.parallel_aware = true;
 	path->path.parallel_workers = outer->parallel_workers;
-	set_costs(path, rows, startup, total);
+	set_costs(path, rows, &pair);
 	joinrel->partial_pathlist =
 		hgj_without_undercharged(root, joinrel->partial_pathlist, path);
 	add_partial_path(joinrel, (Path *) path);
@@ -319,21 +312,20 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	costs.partial_emits = costs.emits || root->hasNonPartialAggs ||
 		root->hasNonSerialAggs;
 	costs.emitted = hgj_emitted_part(jointype, extra);
-	hgj_cost_clauses(root, &costs, outerrel, innerrel, extra->restrictlist,
-					 hashclauses);
+	costs.hashclauses = hashclauses;
+	costs.inner_unique = extra->inner_unique;
+	hgj_cost_clauses(root, &costs, outerrel, innerrel, extra->restrictlist);
 
 	if (startup_outer != NULL && startup_outer != total_outer &&
 		!needs_rel(startup_outer, innerrel))
-		try_path(root, joinrel, startup_outer, total_inner, &costs,
-				 hashclauses, extra);
+		try_path(root, joinrel, startup_outer, total_inner, &costs, extra);
 
 	/* those that cost us least may be others than cost their relations least */
 	fed_outer = hgj_cheapest_fed(root, outerrel, costs.outer_in_batches, false);
 	fed_inner = hgj_cheapest_fed(root, innerrel, costs.inner_in_batches, false);
 	if (fed_outer && fed_inner &&
 		(fed_outer != total_outer || fed_inner != total_inner))
-		try_path(root, joinrel, fed_outer, fed_inner, &costs, hashclauses,
-				 extra);
+		try_path(root, joinrel, fed_outer, fed_inner, &costs, extra);
 
 	foreach(lc1, outerrel->cheapest_parameterized_paths)
 	{
@@ -346,13 +338,11 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			Path	   *inner = (Path *) lfirst(lc2);
 
 			if (!needs_rel(inner, outerrel))
-				try_path(root, joinrel, outer, inner, &costs, hashclauses,
-						 extra);
+				try_path(root, joinrel, outer, inner, &costs, extra);
 		}
 	}
 
-	try_partial_path(root, joinrel, outerrel, fed_inner, &costs, hashclauses,
-					 extra);
+	try_partial_path(root, joinrel, outerrel, fed_inner, &costs, extra);
 	return true;
 }
 

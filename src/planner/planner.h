@@ -2,7 +2,7 @@
  *
  * planner.h
  *	  What the planner's files share, and the shape of the CustomScan that
- *	  they hand to exec/.
+ *	  they hand to the executor.
  *
  *-------------------------------------------------------------------------
  */
@@ -62,6 +62,8 @@ typedef struct HgjJoinCosts
 	bool		inner_in_batches;
 	bool		residual;		/* there are clauses beside the keys */
 	bool		recheck;		/* those, or opaque keys */
+	List	   *hashclauses;	/* the keys */
+	bool		inner_unique;
 	bool		emits;			/* are rows charged for: of a complete path, */
 	bool		partial_emits;	/* of a partial one */
 	int			emitted;		/* HGJ_PATH_EMITTED */
@@ -69,21 +71,26 @@ typedef struct HgjJoinCosts
 	Selectivity selectivity;	/* of the hash clauses alone */
 } HgjJoinCosts;
 
-/* What a GPU saves of a join's costs; less than nothing, if it does not. */
-typedef struct HgjDeviceGain
+/*
+ * What joining two paths costs, without the rows that are returned, and what a
+ * GPU saves of that: less than nothing, if it does not.
+ */
+typedef struct HgjPairCosts
 {
-	bool		device;			/* the costs are those of a GPU */
+	Cost		startup;
+	Cost		total;
+	bool		device;			/* these are the costs of a GPU */
 	Cost		alone;			/* so much has been taken off them, or 0 */
 	Cost		in_pipeline;	/* besides opening the GPU */
-} HgjDeviceGain;
+} HgjPairCosts;
 
 /* cost.c */
 extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
-							 List *restrictlist, List *hashclauses);
+							 List *restrictlist);
 extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 						  const Path *outer, const Path *inner, double rows,
-						  Cost *startup, Cost *total, HgjDeviceGain *gain);
+						  HgjPairCosts *pair);
 
 /* feed_cost.c */
 
@@ -116,12 +123,6 @@ extern void hgj_aggregate_gathered(RelOptInfo *output_rel,
 								   const RelOptInfo *input_rel);
 
 /* cost.c */
-extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
-						 List *group_exprs, List *aggrefs,
-						 const AggClauseCosts *costs, List *having,
-						 bool partial, double groups);
-extern Cost hgj_agg_device_gain(const Path *child, List *group_exprs,
-								List *aggrefs);
 
 /* pipeline_path.c */
 extern Path *hgj_pipeline_child(Path *child, Cost agg_gain, Cost *gain);

@@ -294,11 +294,13 @@ aim(HgjSource *source, HgjBatch *batch)
 	}
 }
 
-/* Steps 3 to 5: add the next n tuples of the page to the batch. */
+/* Steps 3 to 5 of source_pages.c: add the next n tuples of the page to the batch. */
 void
 hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n)
 {
 	HgjPageSource *ps = source->private_state;
+	const HgjKeyWords to = {batch->words, batch->nrows, source->seed,
+	source->econtext->ecxt_per_tuple_memory};
 	uint32		left;
 
 	aim(source, batch);
@@ -315,8 +317,7 @@ hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n)
 		const HgjPageTarget *target = &ps->targets[ps->keys[k]];
 
 		hgj_key_words_vector(&source->keys[k], target->vector, target->first,
-							 left, source->seed, batch->words, batch->nrows,
-							 source->econtext->ecxt_per_tuple_memory);
+							 left, &to);
 	}
 	hgj_prefetch_more(&ps->pages.prefetch, BLCKSZ / HGJ_CACHE_LINE);
 	repeat_columns(source, ps, batch, left);

@@ -170,6 +170,8 @@ ask(HgjPageSieve *sieve, int f)
 	HgjKeyFilter *filter = &sieve->filters[f];
 	HgjPageColumns *columns = sieve->columns;
 	HgjSource  *asks = filter->asks;
+	const HgjKeyWords to = {filter->words, 0, asks->seed,
+	asks->econtext->ecxt_per_tuple_memory};
 	uint32		n = columns->nrows;
 	HgjKeys		keys = {0};
 	bool		all;
@@ -181,9 +183,7 @@ ask(HgjPageSieve *sieve, int f)
 	keys.words = (const uint64_t *const *) filter->words;
 	keys.location = HGJ_ON_HOST;
 	for (int k = 0; k < asks->nkeys; k++)
-		hgj_key_words_vector(&asks->keys[k], filter->dense[k], 0, n,
-							 asks->seed, filter->words, 0,
-							 asks->econtext->ecxt_per_tuple_memory);
+		hgj_key_words_vector(&asks->keys[k], filter->dense[k], 0, n, &to);
 	hgj_prefetch_more(columns->prefetch, HGJ_PREFETCH_LINES);
 	passed = asks->filter->ask(asks->sieve_of, &keys, sieve->passed);
 	if (sieve->stats)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * agg_state.h
- *	  The run-time state of a HashGraphAgg, private to exec/.
+ *	  The run-time state of a HashGraphAgg, private to agg/.
  *
  *-------------------------------------------------------------------------
  */

@@ -8,7 +8,9 @@
  * 2. An array of slots with open addressing leads from a hash to groups.  A slot
  *	  holds half of the hash, so that nearly always the first group whose half
  *	  agrees is the right one: a batch takes that on trust, then compares column
- *	  by column, and looks the few wrong ones up again with care.
+ *	  by column, and looks the few wrong ones up again with care.  simplehash.h
+ *	  compares row by row, and grows without asking whether the limit allows it
+ *	  and without a look at interrupts.
  * 3. Integer-like keys whose values lie close together need no hash, as long as
  *	  groups_direct.c can map them; then all groups go to the slots.
  * 4. When the limit is reached no group is added any more, and rows without a

@@ -14,7 +14,7 @@
  * 4. Every other key is opaque: its word is the hash that the operator family
  *	  gives for the type under the clause's collation, seeded per query where the
  *	  family's extended functions can be relied on.  Equal values have equal
- *	  words, not the other way round: exec/ rechecks.
+ *	  words, not the other way round: joins recheck.
  *
  * A table of functions rather than of types decides (2), because it is the
  * operator that defines equality: a domain, an enum or a relabelled int4 that

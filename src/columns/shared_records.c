@@ -15,7 +15,8 @@
  *	  rows may share: the record's number, or a new record.
  * 3. The table is small and never grows.  A record that finds no place in it is
  *	  one that nobody else will share.  When most rows of late have found none,
- *	  stop: all further rows of this pass get records of their own.
+ *	  stop: all further rows of this pass get records of their own.  (simplehash.h
+ *	  has no such end: it would look on, and grow.)
  *
  * Equal records are equal values: by value, codes of a dictionary, or addresses
  * (which no two rows have in common, so that step 3 soon ends it).

@@ -141,7 +141,7 @@ hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 	pg_unreachable();
 }
 
-/* Step 4: from here on the device's answers are no answers. */
+/* Step 4: from here on, what the device returns is not to be used. */
 void
 hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
 {

@@ -62,8 +62,8 @@ hgj_should_leave_device(const HgjJoinState *state)
 }
 
 /*
- * Step 1: prepare for building the table of this pass again, on the CPU or in
- * less memory.  False where its rows cannot be read again.
+ * Step 1 of failover.c: prepare for building the table of this pass again, on the
+ * CPU or in less memory.  False where its rows cannot be read again.
  */
 bool
 hgj_retry_build(HgjJoinState *state)

@@ -57,7 +57,7 @@ may_be_null(const HgjPageColumns *set, AttrNumber attno)
 	return set->kind == HGJ_TUPLES_COMPLETE && att_isnull(attno - 1, set->common);
 }
 
-/* Step 1, for the page at hand. */
+/* Step 1 of page_columns.c, for the page at hand. */
 void
 hgj_page_begin_attributes(HgjPageColumns *set)
 {
@@ -118,7 +118,10 @@ hgj_page_begin_attributes(HgjPageColumns *set)
 					 *(const type *) (data[row] + offset)); \
 	} while (0)
 
-/* Step 2: the column at an offset that is known, of n rows (NULL: the first). */
+/*
+ * Step 2 of page_columns.c: the column at an offset that is known, of n rows
+ * (NULL: the first).
+ */
 void
 hgj_page_read_known(const HgjPageColumns *set, const HgjScanColumn *column,
 					const uint32 *rows, uint32 n, const HgjPagePlace *place)
@@ -188,7 +191,7 @@ common_length(const HgjPageColumns *set, const uint32 *rows, uint32 n)
 	return same ? VARSIZE_1B(first) : 0;
 }
 
-/* Step 2: is the attribute `last` at one offset in these rows? */
+/* Step 2 of page_columns.c: is the attribute `last` at one offset in these rows? */
 bool
 hgj_page_is_known(HgjPageColumns *set, AttrNumber last, const uint32 *rows, uint32 n)
 {
@@ -240,9 +243,9 @@ attribute_end(const HgjHeapAttribute *att, const char *start)
 }
 
 /*
- * Step 3, for the attribute at the frontier, in n rows: column is what it is, or
- * NULL if nobody wants it.  Written out for attributes of 4 and 8 bytes and varlena
- * ones, because compilers then know the lengths.
+ * Step 3 of page_columns.c, for the attribute at the frontier, in n rows: column is
+ * what it is, or NULL if nobody wants it.  Written out for attributes of 4 and 8
+ * bytes and varlena ones, because compilers then know the lengths.
  */
 static inline void
 step_over_rows(HgjPageColumns *set, HgjHeapAttribute att, bool nulls,
@@ -309,9 +312,9 @@ step_over_attribute(HgjPageColumns *set, const HgjScanColumn *column,
 }
 
 /*
- * Step 3: walk over attributes up to `last`, for n rows.  What is wanted goes to
- * targets, or, where there are none, to the columns' buffers, with others that come
- * by.
+ * Step 3 of page_columns.c: walk over attributes up to `last`, for n rows.  What is
+ * wanted goes to targets, or, where there are none, to the columns' buffers, with
+ * others that come by.
  */
 void
 hgj_page_walk(HgjPageColumns *set, AttrNumber last, const uint32 *rows, uint32 n,
@@ -351,7 +354,7 @@ hgj_page_walk(HgjPageColumns *set, AttrNumber last, const uint32 *rows, uint32 n
 	}
 }
 
-/* Step 4, for one tuple. */
+/* Step 4 of page_columns.c, for one tuple. */
 static void
 walk_tuple(HgjPageColumns *set, uint32 row)
 {
@@ -397,7 +400,7 @@ walk_tuple(HgjPageColumns *set, uint32 row)
 	}
 }
 
-/* Step 4: all columns of all tuples. */
+/* Step 4 of page_columns.c: all columns of all tuples. */
 void
 hgj_page_walk_tuples(HgjPageColumns *set)
 {

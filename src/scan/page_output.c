@@ -115,9 +115,9 @@ drop_rows(HgjPageSource *ps, uint32 left, uint32 n)
 }
 
 /*
- * Step 4 for the n rows that lie at the end of the batch, not yet counted:
- * fill batch->sel, and drop rows with NULL keys if nobody wants them.  Returns
- * how many rows are left.
+ * Step 4 of source_pages.c for the n rows that lie at the end of the batch, not yet
+ * counted: fill batch->sel, and drop rows with NULL keys if nobody wants them.
+ * Returns how many rows are left.
  */
 static uint32
 select_rows(HgjSource *source, HgjBatch *batch, uint32 n)
@@ -231,7 +231,7 @@ repeat_columns(const HgjSource *source, const HgjPageSource *ps, HgjBatch *batch
 	}
 }
 
-/* Step 5 for the n rows that lie at the end of the batch. */
+/* Step 5 of source_pages.c for the n rows that lie at the end of the batch. */
 static void
 settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 {

@@ -361,7 +361,7 @@ hgj_build_pass(HgjJoinState *state)
 	settle_recheck(state);
 	if (state->use.engine->sift && !state->semantics.fill_outer &&
 		!state->passes.splitting)
-		state->outer.sieve_of = state;
+		state->outer.filter_of = state;
 	log_build(state);
 }
 
@@ -396,7 +396,7 @@ destroy_probe(HgjJoinState *state)
 	if (state->found.probe)
 		state->build->engine->probe_destroy(state->found.probe);
 	state->found.probe = NULL;
-	state->outer.sieve_of = NULL;
+	state->outer.filter_of = NULL;
 	state->probing.sifted = false;
 }
 

@@ -15,7 +15,7 @@
  * 3. Remember which rows of the batch matched, when the join type asks.
  *
  * Where the join wants nothing of outer rows without a match, the pages source
- * asks the engine's filter, through us, before it reads a row (page_sieve.c).
+ * asks the engine's filter, through us, before it reads a row (page_filters.c).
  *
  * Several passes (build.c, step 3): in the first pass the outer rows are kept
  * in a tuplestore, which each later pass reads again.  Match bits of all outer

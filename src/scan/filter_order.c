@@ -6,7 +6,7 @@
  * 1. Before a batch is filled, find those that can be asked: the joins say so
  *	  (HgjFilterMethods).
  * 2. The order comes from a profile: which filters each of some rows passes that
- *	  all were asked about (page_sieve.c, trials).  The first filter is the one
+ *	  all were asked about (page_filters.c, trials).  The first filter is the one
  *	  that drops most rows for its cost; the next, the one that does so of the
  *	  rows that the first leaves; and so on (Babu and others 2004, "Adaptive
  *	  Ordering of Pipelined Stream Filters").  Two filters that drop the same
@@ -28,7 +28,7 @@
 #include "compat.h"
 
 #include "base/guc.h"
-#include "scan/page_sieve.h"
+#include "scan/page_filters.h"
 
 /* Rows of a profile that says something, and rows between two trials. */
 #define HGJ_FEWEST_PROFILE_ROWS	256
@@ -38,17 +38,17 @@
 
 /* Those that can be asked, and that are worth it. */
 static HgjFilterSet
-find_ready(HgjPageSieve *sieve, const HgjSource *source)
+find_ready(HgjPageFilters *set, const HgjSource *source)
 {
 	HgjFilterSet ready = 0;
 
-	for (int f = 0; f < sieve->nfilters; f++)
+	for (int f = 0; f < set->nfilters; f++)
 	{
-		HgjKeyFilter *filter = &sieve->filters[f];
+		HgjKeyFilter *filter = &set->filters[f];
 		HgjSource  *asks = filter->asks;
 
-		if (asks->sieve_of &&
-			asks->filter->begin(asks->sieve_of, source, filter->join == NULL))
+		if (asks->filter_of &&
+			asks->filter->begin(asks->filter_of, source, filter->join == NULL))
 			ready |= 1 << f;
 		else if (filter->join)
 			asks->filter->chosen(filter->join, false);
@@ -73,13 +73,13 @@ count_dropped(const HgjFilterSet *masks, uint32 n, HgjFilterSet bit)
  * filters; whether a join's own pays is up to its engine.
  */
 static bool
-does_not_pay(const HgjPageSieve *sieve, int f, double dropped, bool before_quals)
+does_not_pay(const HgjPageFilters *set, int f, double dropped, bool before_quals)
 {
-	const HgjKeyFilter *filter = &sieve->filters[f];
-	double		saved = sieve->read_cost + filter->saved +
-		(before_quals ? sieve->quals_cost : 0);
+	const HgjKeyFilter *filter = &set->filters[f];
+	double		saved = set->read_cost + filter->saved +
+		(before_quals ? set->quals_cost : 0);
 
-	return sieve->stats && hgj_filter != HGJ_FILTER_ON &&
+	return set->stats && hgj_filter != HGJ_FILTER_ON &&
 		dropped * saved <= filter->cost;
 }
 
@@ -87,7 +87,7 @@ does_not_pay(const HgjPageSieve *sieve, int f, double dropped, bool before_quals
  * Of the filters in `left`, the best for n rows; -1: none is good enough.
  */
 static int
-best_filter(const HgjPageSieve *sieve, HgjFilterSet left,
+best_filter(const HgjPageFilters *set, HgjFilterSet left,
 			const HgjFilterSet *masks, uint32 n)
 {
 	bool		before_quals = (left & (1 << HGJ_QUALS_PLACE)) != 0;
@@ -96,14 +96,14 @@ best_filter(const HgjPageSieve *sieve, HgjFilterSet left,
 
 	for (int f = 0; f <= HGJ_QUALS_PLACE; f++)
 	{
-		double		cost = f == HGJ_QUALS_PLACE ? sieve->quals_cost :
-			sieve->filters[f].cost;
+		double		cost = f == HGJ_QUALS_PLACE ? set->quals_cost :
+			set->filters[f].cost;
 		double		dropped;
 
 		if ((left & (1 << f)) == 0)
 			continue;
 		dropped = n > 0 ? (double) count_dropped(masks, n, 1 << f) / n : 0;
-		if (f != HGJ_QUALS_PLACE && does_not_pay(sieve, f, dropped, before_quals))
+		if (f != HGJ_QUALS_PLACE && does_not_pay(set, f, dropped, before_quals))
 			continue;
 		if (dropped / cost > best_rank)
 		{
@@ -115,26 +115,26 @@ best_filter(const HgjPageSieve *sieve, HgjFilterSet left,
 }
 
 static void
-choose_order(HgjPageSieve *sieve)
+choose_order(HgjPageFilters *set)
 {
 	HgjFilterSet masks[HGJ_PROFILE_ROWS];
-	HgjFilterSet left = sieve->ready | 1 << HGJ_QUALS_PLACE;
-	uint32		n = sieve->nprofile;
+	HgjFilterSet left = set->ready | 1 << HGJ_QUALS_PLACE;
+	uint32		n = set->nprofile;
 	int			f;
 
-	memcpy(masks, sieve->profile, n * sizeof(HgjFilterSet));
-	sieve->norder = 0;
-	if (!sieve->quals->may_wait)
+	memcpy(masks, set->profile, n * sizeof(HgjFilterSet));
+	set->norder = 0;
+	if (!set->quals->may_wait)
 	{
 		/* the profile is of rows that have passed them */
-		sieve->order[sieve->norder++] = HGJ_QUALS_PLACE;
+		set->order[set->norder++] = HGJ_QUALS_PLACE;
 		left &= ~(1 << HGJ_QUALS_PLACE);
 	}
-	while ((f = best_filter(sieve, left, masks, n)) >= 0)
+	while ((f = best_filter(set, left, masks, n)) >= 0)
 	{
 		uint32		stay = 0;
 
-		sieve->order[sieve->norder++] = f;
+		set->order[set->norder++] = f;
 		left &= ~(1 << f);
 		for (uint32 i = 0; i < n; i++)
 		{
@@ -147,82 +147,82 @@ choose_order(HgjPageSieve *sieve)
 
 /* All that are ready, behind the quals, in the planner's order. */
 static void
-take_all(HgjPageSieve *sieve)
+take_all(HgjPageFilters *set)
 {
-	sieve->norder = 0;
-	sieve->order[sieve->norder++] = HGJ_QUALS_PLACE;
-	for (int f = 0; f < sieve->nfilters; f++)
-		if (sieve->ready & (1 << f))
-			sieve->order[sieve->norder++] = f;
+	set->norder = 0;
+	set->order[set->norder++] = HGJ_QUALS_PLACE;
+	for (int f = 0; f < set->nfilters; f++)
+		if (set->ready & (1 << f))
+			set->order[set->norder++] = f;
 }
 
 /* Tell the joins, and EXPLAIN, which of them are asked, and in which order. */
 static void
-announce_order(HgjPageSieve *sieve)
+announce_order(HgjPageFilters *set)
 {
 	HgjFilterSet asked = 0;
 	int			place = 0;
 
-	for (int i = 0; i < sieve->norder; i++)
-		asked |= 1 << sieve->order[i];
-	for (int f = 0; f < sieve->nfilters; f++)
+	for (int i = 0; i < set->norder; i++)
+		asked |= 1 << set->order[i];
+	for (int f = 0; f < set->nfilters; f++)
 	{
-		HgjSource  *asks = sieve->filters[f].asks;
+		HgjSource  *asks = set->filters[f].asks;
 
-		if (sieve->ready & (1 << f))
-			asks->filter->chosen(asks->sieve_of, (asked & (1 << f)) != 0);
+		if (set->ready & (1 << f))
+			asks->filter->chosen(asks->filter_of, (asked & (1 << f)) != 0);
 	}
-	if (sieve->stats == NULL)
+	if (set->stats == NULL)
 		return;
-	for (int f = 0; f < sieve->nfilters; f++)
-		sieve->stats[f].place = 0;
-	for (int i = 0; i < sieve->norder; i++)
-		if (sieve->order[i] != HGJ_QUALS_PLACE)
-			sieve->stats[sieve->order[i]].place = ++place;
+	for (int f = 0; f < set->nfilters; f++)
+		set->stats[f].place = 0;
+	for (int i = 0; i < set->norder; i++)
+		if (set->order[i] != HGJ_QUALS_PLACE)
+			set->stats[set->order[i]].place = ++place;
 }
 
 /* Before a batch is filled: steps 1 and 2. */
 void
-hgj_key_filters_begin(HgjPageSieve *sieve, const HgjSource *source)
+hgj_key_filters_begin(HgjPageFilters *set, const HgjSource *source)
 {
-	HgjFilterSet ready = find_ready(sieve, source);
+	HgjFilterSet ready = find_ready(set, source);
 
-	if (ready != sieve->ready || sieve->norder == 0)
+	if (ready != set->ready || set->norder == 0)
 	{
-		sieve->ready = ready;
-		sieve->nprofile = sieve->next_profile = 0;
-		sieve->profile_is_new = false;
-		take_all(sieve);
+		set->ready = ready;
+		set->nprofile = set->next_profile = 0;
+		set->profile_is_new = false;
+		take_all(set);
 	}
-	if (sieve->profile == NULL || ready == 0)
+	if (set->profile == NULL || ready == 0)
 		return;
-	if (sieve->profile_is_new && sieve->nprofile >= HGJ_FEWEST_PROFILE_ROWS)
-		choose_order(sieve);
-	sieve->profile_is_new = false;
-	announce_order(sieve);
+	if (set->profile_is_new && set->nprofile >= HGJ_FEWEST_PROFILE_ROWS)
+		choose_order(set);
+	set->profile_is_new = false;
+	announce_order(set);
 }
 
 /* ---- step 3 ------------------------------------------------------------- */
 
 /* Are all filters to be asked about all rows of the next page? */
 bool
-hgj_key_filters_on_trial(const HgjPageSieve *sieve)
+hgj_key_filters_on_trial(const HgjPageFilters *set)
 {
-	return sieve->profile && sieve->ready != 0 &&
-		(sieve->nprofile < HGJ_FEWEST_PROFILE_ROWS ||
-		 sieve->since_trial >= HGJ_ROWS_PER_TRIAL);
+	return set->profile && set->ready != 0 &&
+		(set->nprofile < HGJ_FEWEST_PROFILE_ROWS ||
+		 set->since_trial >= HGJ_ROWS_PER_TRIAL);
 }
 
 /* What n rows of a trial have passed. */
 void
-hgj_key_filters_note(HgjPageSieve *sieve, const HgjFilterSet *masks, uint32 n)
+hgj_key_filters_note(HgjPageFilters *set, const HgjFilterSet *masks, uint32 n)
 {
 	for (uint32 i = 0; i < n; i++)
 	{
-		sieve->profile[sieve->next_profile] = masks[i];
-		sieve->next_profile = (sieve->next_profile + 1) % HGJ_PROFILE_ROWS;
+		set->profile[set->next_profile] = masks[i];
+		set->next_profile = (set->next_profile + 1) % HGJ_PROFILE_ROWS;
 	}
-	sieve->nprofile = Min(sieve->nprofile + n, HGJ_PROFILE_ROWS);
-	sieve->profile_is_new = true;
-	sieve->since_trial = 0;
+	set->nprofile = Min(set->nprofile + n, HGJ_PROFILE_ROWS);
+	set->profile_is_new = true;
+	set->since_trial = 0;
 }

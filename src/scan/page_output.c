@@ -78,7 +78,7 @@ hgj_page_output_init(HgjSource *source, HgjPageSource *ps)
 		key_attnos[k] = hgj_page_child_var(source, source->keys[k].attno)->varattno;
 		ps->keys[k] = add_output(ps, key_attnos[k]);
 	}
-	hgj_page_sieve_init(&ps->sieve, &ps->columns, &ps->quals, source, key_attnos);
+	hgj_page_filters_init(&ps->filters, &ps->columns, &ps->quals, source, key_attnos);
 	pfree(key_attnos);
 }
 

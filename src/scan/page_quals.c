@@ -10,7 +10,7 @@
  *	  plan.
  * 2. Decode the columns that the former read, of the rows that are left of a page
  *	  (page_columns.c).  Where no qual can raise an error or is volatile, key
- *	  filters may have dropped some already (page_sieve.c).
+ *	  filters may have dropped some already (page_filters.c).
  * 3. Run the former over these rows, the rest with ExecQual on what is left, tuple
  *	  by tuple.  Where not every row may be wanted, a tuple whose quals may raise
  *	  an error waits till the rows before it have been returned.

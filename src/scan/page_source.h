@@ -14,7 +14,7 @@
 #include "scan/heap_pages.h"
 #include "scan/page_columns.h"
 #include "scan/page_quals.h"
-#include "scan/page_sieve.h"
+#include "scan/page_filters.h"
 
 typedef struct HgjPageSource
 {
@@ -22,7 +22,7 @@ typedef struct HgjPageSource
 	HgjHeapPages pages;
 	HgjPageColumns columns;
 	HgjPageQuals quals;
-	HgjPageSieve sieve;
+	HgjPageFilters filters;
 	uint32		next_row;		/* of the rows that are left of the page */
 	uint32		selection[MaxHeapTuplesPerPage];	/* rows whose keys are not NULL */
 

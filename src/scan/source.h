@@ -58,7 +58,7 @@ typedef struct HgjKeyFilterStats
 	int			place;			/* when it was last looked at, from 1; 0: none */
 } HgjKeyFilterStats;
 
-/* What a scan asks the join about the rows of its outer side; see page_sieve.h. */
+/* What a scan asks the join about the rows of its outer side; see page_filters.h. */
 typedef struct HgjFilterMethods
 {
 	/* Before a batch is filled: can it be asked, and is that worth it? */
@@ -91,7 +91,7 @@ struct HgjSource
 								 * of the child's output */
 	bool		leave_quals;	/* pages: somebody else runs the child's */
 	bool		keep_null_keys; /* rows with NULL keys are rows all the same */
-	struct HgjJoinState *sieve_of;	/* the join, while rows that it could not
+	struct HgjJoinState *filter_of;	/* the join, while rows that it could not
 									 * match are of no use to it; or NULL */
 	const HgjFilterMethods *filter; /* of that join */
 	bool		careful;		/* set before each fill: not every row may be

@@ -7,7 +7,7 @@
  *	  target list is columns?
  * 2. A page (heap_pages.c): the tuples that the snapshot sees.  Drop those that
  *	  the quals remove (page_quals.c), or that the filters of the join, and of
- *	  others above it, know to have no match (page_sieve.c).
+ *	  others above it, know to have no match (page_filters.c).
  * 3. Of the rows that are left, as many as the batch has room for: key columns and
  *	  wanted columns (page_columns.c) go to the batch's vectors, or to vectors of
  *	  our own for keys that nobody else wants.
@@ -36,7 +36,7 @@
 #include "utils/rel.h"
 
 /* A batch ends when so many rows have been dropped for each that it may have. */
-#define HGJ_SIEVED_PER_ROW	16
+#define HGJ_FILTERED_PER_ROW	16
 
 /* Step 1: HGJ_SOURCE_FASTEST, or why the child cannot be read by pages. */
 static HgjSourceReason
@@ -84,7 +84,7 @@ settle_columns(HgjPageSource *ps)
 	ps->targets = palloc0(mul_size(ncols, sizeof(HgjPageTarget)));
 	ps->key_buffers = palloc0(mul_size(ncols, sizeof(HgjBuffer)));
 	ps->pages.natts = ps->columns.natts;
-	hgj_page_sieve_costs(&ps->sieve, ps->output, ps->noutput);
+	hgj_page_filters_costs(&ps->filters, ps->output, ps->noutput);
 }
 
 bool
@@ -125,7 +125,7 @@ hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 				HgjKeyFilterStats *stats)
 {
 	HgjPageSource *ps = source->private_state;
-	HgjPageSieve *sieve = &ps->sieve;
+	HgjPageFilters *set = &ps->filters;
 	int			nkeys = asks->nkeys;
 	AttrNumber *attnos = palloc(mul_size(nkeys, sizeof(AttrNumber)));
 	HgjKeyFilter *filter;
@@ -139,15 +139,15 @@ hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 			return false;
 		}
 	}
-	filter = hgj_page_sieve_add(sieve, asks, attnos);
+	filter = hgj_page_filters_add(set, asks, attnos);
 	pfree(attnos);
 	if (filter == NULL)
 		return false;
 	filter->join = join;
 	filter->saved = saved;
-	if (sieve->profile == NULL)
-		sieve->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
-	sieve->stats = stats;
+	if (set->profile == NULL)
+		set->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
+	set->stats = stats;
 	settle_columns(ps);
 	return true;
 }
@@ -158,9 +158,9 @@ hgj_pages_nfilters(const HgjSource *source)
 {
 	const HgjPageSource *ps = source->private_state;
 
-	if (source->methods != &hgj_source_pages || ps->sieve.stats == NULL)
+	if (source->methods != &hgj_source_pages || ps->filters.stats == NULL)
 		return 0;
-	return ps->sieve.nfilters;
+	return ps->filters.nfilters;
 }
 
 /* The names of the table's columns that one of them is about. */
@@ -168,7 +168,7 @@ List *
 hgj_pages_filter(const HgjSource *source, int f, struct HgjJoinState **join)
 {
 	const HgjPageSource *ps = source->private_state;
-	const HgjKeyFilter *filter = &ps->sieve.filters[f];
+	const HgjKeyFilter *filter = &ps->filters.filters[f];
 	List	   *names = NIL;
 
 	*join = filter->join;
@@ -195,7 +195,7 @@ look_at_page(HgjSource *source)
 		(source->careful && hgj_page_quals_may_raise(&ps->quals, source)))
 		hgj_page_quals_run(&ps->quals, source, &ps->pages, &ps->columns);
 	else
-		hgj_page_sieve_run(&ps->sieve, source, &ps->pages);
+		hgj_page_filters_run(&ps->filters, source, &ps->pages);
 }
 
 static void
@@ -218,7 +218,7 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 	Size		most_bytes = hgj_batch_value_bytes();
 	Size		used_before;
 	uint64		returned = 0;	/* rows that the child would have */
-	uint64		dropped = 0;	/* by the sieve, whether they pass the quals or not */
+	uint64		dropped = 0;	/* by key filters, whether they pass the quals or not */
 
 	hgj_batch_clear(batch);
 	hgj_pages_forget(pages);
@@ -232,10 +232,10 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 
 	used_before = batch->values->used;
 	max_rows = Min(max_rows, batch->capacity);
-	hgj_key_filters_begin(&ps->sieve, source);
-	ps->sieve.dropped = ps->sieve.dropped_early = 0;
+	hgj_key_filters_begin(&ps->filters, source);
+	ps->filters.dropped = ps->filters.dropped_early = 0;
 	while (batch->nrows < max_rows &&
-		   (dropped < (uint64) max_rows * HGJ_SIEVED_PER_ROW ||
+		   (dropped < (uint64) max_rows * HGJ_FILTERED_PER_ROW ||
 			batch->nrows == 0) &&
 		   batch->values->used - used_before <= most_bytes)
 	{
@@ -253,7 +253,7 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 				hgj_page_quals_may_raise(&ps->quals, source))
 				break;
 			look_at_page(source);
-			dropped = ps->sieve.dropped + ps->sieve.dropped_early;
+			dropped = ps->filters.dropped + ps->filters.dropped_early;
 		}
 		else if (!hgj_pages_full(pages) &&
 				 hgj_pages_next(pages, max_rows > HGJ_BATCH_FIRST_ROWS))
@@ -266,9 +266,9 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 		else
 			break;
 	}
-	source->rows_read += returned + ps->sieve.dropped;
+	source->rows_read += returned + ps->filters.dropped;
 	if (child->instrument)
-		InstrStopNode(child->instrument, (double) (returned + ps->sieve.dropped));
+		InstrStopNode(child->instrument, (double) (returned + ps->filters.dropped));
 }
 
 const HgjSourceMethods hgj_source_pages = {

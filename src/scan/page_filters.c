@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * page_sieve.c
+ * page_filters.c
  *	  Outer rows that cannot match, dropped before they are read.
  *
  * Where few outer rows match, and the join returns nothing for the others, most
@@ -33,7 +33,7 @@
  */
 #include "compat.h"
 
-#include "scan/page_sieve.h"
+#include "scan/page_filters.h"
 
 /* Nanoseconds a row, roughly; only their proportions matter. */
 #define HGJ_WORD_COST		1.0
@@ -58,18 +58,18 @@ words_cost(const HgjSource *asks)
  * the keys of `asks` are.
  */
 HgjKeyFilter *
-hgj_page_sieve_add(HgjPageSieve *sieve, HgjSource *asks,
-				   const AttrNumber *key_attnos)
+hgj_page_filters_add(HgjPageFilters *set, HgjSource *asks,
+					 const AttrNumber *key_attnos)
 {
-	HgjKeyFilter *filter = &sieve->filters[sieve->nfilters];
+	HgjKeyFilter *filter = &set->filters[set->nfilters];
 	int			nkeys = asks->nkeys;
 
-	if (sieve->nfilters == HGJ_MOST_KEY_FILTERS || nkeys == 0)
+	if (set->nfilters == HGJ_MOST_KEY_FILTERS || nkeys == 0)
 		return NULL;
 	for (int k = 0; k < nkeys; k++)
 		if (asks->keys[k].kind == HGJ_KEY_OPAQUE)
 			return NULL;
-	sieve->nfilters++;
+	set->nfilters++;
 
 	filter->asks = asks;
 	filter->keys = palloc(mul_size(nkeys, sizeof(int)));
@@ -77,9 +77,9 @@ hgj_page_sieve_add(HgjPageSieve *sieve, HgjSource *asks,
 	filter->room = palloc0(mul_size(nkeys, sizeof(HgjBuffer)));
 	for (int k = 0; k < nkeys; k++)
 	{
-		filter->keys[k] = hgj_page_columns_add(sieve->columns, key_attnos[k]);
+		filter->keys[k] = hgj_page_columns_add(set->columns, key_attnos[k]);
 		hgj_buffer_reserve(CurrentMemoryContext, &filter->room[k],
-						   sieve->columns->columns[filter->keys[k]]->width,
+						   set->columns->columns[filter->keys[k]]->width,
 						   MaxHeapTuplesPerPage);
 	}
 	filter->words = palloc(mul_size(asks->nwords, sizeof(uint64 *)));
@@ -90,34 +90,34 @@ hgj_page_sieve_add(HgjPageSieve *sieve, HgjSource *asks,
 
 /* Get ready; key_attnos are the table's columns that the source's keys are. */
 void
-hgj_page_sieve_init(HgjPageSieve *sieve, HgjPageColumns *columns,
-					HgjPageQuals *quals, HgjSource *source,
-					const AttrNumber *key_attnos)
+hgj_page_filters_init(HgjPageFilters *set, HgjPageColumns *columns,
+					  HgjPageQuals *quals, HgjSource *source,
+					  const AttrNumber *key_attnos)
 {
-	memset(sieve, 0, sizeof(*sieve));
-	sieve->columns = columns;
-	sieve->quals = quals;
-	sieve->valid = palloc(MaxHeapTuplesPerPage * sizeof(uint32));
-	sieve->passed = palloc((MaxHeapTuplesPerPage + 1) * sizeof(uint32));
+	memset(set, 0, sizeof(*set));
+	set->columns = columns;
+	set->quals = quals;
+	set->valid = palloc(MaxHeapTuplesPerPage * sizeof(uint32));
+	set->passed = palloc((MaxHeapTuplesPerPage + 1) * sizeof(uint32));
 	if (quals->may_wait)
-		sieve->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
-	(void) hgj_page_sieve_add(sieve, source, key_attnos);
+		set->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
+	(void) hgj_page_filters_add(set, source, key_attnos);
 }
 
 /* Once all columns are known, of which the source returns `output`. */
 void
-hgj_page_sieve_costs(HgjPageSieve *sieve, const int *output, int n)
+hgj_page_filters_costs(HgjPageFilters *set, const int *output, int n)
 {
-	const HgjPageColumns *columns = sieve->columns;
-	const HgjPageQuals *quals = sieve->quals;
+	const HgjPageColumns *columns = set->columns;
+	const HgjPageQuals *quals = set->quals;
 
-	sieve->read_cost = hgj_page_columns_cost(columns, output, n);
-	sieve->quals_cost = hgj_page_columns_cost(columns, quals->inputs,
-											  quals->ninputs) +
+	set->read_cost = hgj_page_columns_cost(columns, output, n);
+	set->quals_cost = hgj_page_columns_cost(columns, quals->inputs,
+											quals->ninputs) +
 		(quals->program ? HGJ_QUAL_COST : 0) + (quals->rest ? HGJ_ROW_QUAL_COST : 0);
-	for (int f = 0; f < sieve->nfilters; f++)
+	for (int f = 0; f < set->nfilters; f++)
 	{
-		HgjKeyFilter *filter = &sieve->filters[f];
+		HgjKeyFilter *filter = &set->filters[f];
 
 		filter->cost = hgj_page_columns_cost(columns, filter->keys,
 											 filter->asks->nkeys) +
@@ -130,9 +130,9 @@ hgj_page_sieve_costs(HgjPageSieve *sieve, const int *output, int n)
  * many are not NULL, and *all if all are.
  */
 static uint32
-read_keys(HgjPageSieve *sieve, HgjKeyFilter *filter, bool *all)
+read_keys(HgjPageFilters *set, HgjKeyFilter *filter, bool *all)
 {
-	HgjPageColumns *columns = sieve->columns;
+	HgjPageColumns *columns = set->columns;
 	int			nkeys = filter->asks->nkeys;
 	uint32		n = columns->nrows;
 	uint32		nvalid = 0;
@@ -154,7 +154,7 @@ read_keys(HgjPageSieve *sieve, HgjKeyFilter *filter, bool *all)
 
 		for (int k = 0; k < nkeys; k++)
 			null |= hgj_vector_is_null(filter->dense[k], i);
-		sieve->valid[nvalid] = i;
+		set->valid[nvalid] = i;
 		nvalid += !null;
 	}
 	return nvalid;
@@ -162,13 +162,13 @@ read_keys(HgjPageSieve *sieve, HgjKeyFilter *filter, bool *all)
 
 /*
  * Steps 1 and 2 for the rows that are left of the page: the places of those
- * that may have a match go to sieve->passed.  Returns how many.
+ * that may have a match go to set->passed.  Returns how many.
  */
 static uint32
-ask(HgjPageSieve *sieve, int f)
+ask(HgjPageFilters *set, int f)
 {
-	HgjKeyFilter *filter = &sieve->filters[f];
-	HgjPageColumns *columns = sieve->columns;
+	HgjKeyFilter *filter = &set->filters[f];
+	HgjPageColumns *columns = set->columns;
 	HgjSource  *asks = filter->asks;
 	const HgjKeyWords to = {filter->words, 0, asks->seed,
 	asks->econtext->ecxt_per_tuple_memory};
@@ -178,18 +178,18 @@ ask(HgjPageSieve *sieve, int f)
 	uint32		passed;
 
 	keys.nrows = n;
-	keys.nsel = read_keys(sieve, filter, &all);
-	keys.sel = all ? NULL : sieve->valid;
+	keys.nsel = read_keys(set, filter, &all);
+	keys.sel = all ? NULL : set->valid;
 	keys.words = (const uint64_t *const *) filter->words;
 	keys.location = HGJ_ON_HOST;
 	for (int k = 0; k < asks->nkeys; k++)
 		hgj_key_words_vector(&asks->keys[k], filter->dense[k], 0, n, &to);
 	hgj_prefetch_more(columns->prefetch, HGJ_PREFETCH_LINES);
-	passed = asks->filter->ask(asks->sieve_of, &keys, sieve->passed);
-	if (sieve->stats)
+	passed = asks->filter->ask(asks->filter_of, &keys, set->passed);
+	if (set->stats)
 	{
-		sieve->stats[f].tested += n;
-		sieve->stats[f].passed += passed;
+		set->stats[f].tested += n;
+		set->stats[f].passed += passed;
 	}
 	return passed;
 }
@@ -200,79 +200,79 @@ ask(HgjPageSieve *sieve, int f)
  * quals raise an error that is put off: other rows will join those that are left.
  */
 static void
-run_trial(HgjPageSieve *sieve, HgjSource *source, HgjHeapPages *pages)
+run_trial(HgjPageFilters *set, HgjSource *source, HgjHeapPages *pages)
 {
-	HgjPageColumns *columns = sieve->columns;
+	HgjPageColumns *columns = set->columns;
 	HgjFilterSet masks[MaxHeapTuplesPerPage] = {0};
-	bool		waits = sieve->quals->may_wait;
+	bool		waits = set->quals->may_wait;
 	uint32		n;
 	uint32		left = 0;
 
 	if (!waits)
-		hgj_page_quals_run(sieve->quals, source, pages, columns);
-	if (!waits && !hgj_page_quals_done(sieve->quals))
+		hgj_page_quals_run(set->quals, source, pages, columns);
+	if (!waits && !hgj_page_quals_done(set->quals))
 		return;
 	n = columns->nrows;
-	for (int f = 0; f < sieve->nfilters && n > 0; f++)
+	for (int f = 0; f < set->nfilters && n > 0; f++)
 	{
 		HgjFilterSet bit = 1 << f;
 		uint32		passed;
 
-		if ((sieve->ready & bit) == 0)
+		if ((set->ready & bit) == 0)
 			continue;
-		passed = ask(sieve, f);
+		passed = ask(set, f);
 		for (uint32 i = 0; i < passed; i++)
-			masks[sieve->passed[i]] |= bit;
+			masks[set->passed[i]] |= bit;
 	}
 	if (waits)
 	{
 		/* they see all rows, whose numbers are their places */
-		hgj_page_quals_run(sieve->quals, source, pages, columns);
+		hgj_page_quals_run(set->quals, source, pages, columns);
 		for (uint32 i = 0; i < columns->nrows; i++)
 			masks[hgj_page_row(columns, i)] |= 1 << HGJ_QUALS_PLACE;
 	}
-	hgj_key_filters_note(sieve, masks, n);
+	hgj_key_filters_note(set, masks, n);
 	for (uint32 i = 0; i < columns->nrows; i++)
 	{
 		uint32		place = waits ? hgj_page_row(columns, i) : i;
 
-		sieve->passed[left] = i;
-		left += (masks[place] & sieve->ready) == sieve->ready;
+		set->passed[left] = i;
+		left += (masks[place] & set->ready) == set->ready;
 	}
-	sieve->dropped += columns->nrows - left;
-	hgj_page_columns_keep(columns, sieve->passed, left);
+	set->dropped += columns->nrows - left;
+	hgj_page_columns_keep(columns, set->passed, left);
 }
 
 /* The filters and the quals, over all rows of a new page. */
 void
-hgj_page_sieve_run(HgjPageSieve *sieve, HgjSource *source,
-				   HgjHeapPages *pages)
+hgj_page_filters_run(HgjPageFilters *set, HgjSource *source,
+					 HgjHeapPages *pages)
 {
-	HgjPageColumns *columns = sieve->columns;
+	HgjPageColumns *columns = set->columns;
 	bool		qualified = false;
 
-	if (hgj_key_filters_on_trial(sieve))
+	if (hgj_key_filters_on_trial(set))
 	{
-		run_trial(sieve, source, pages);
+		run_trial(set, source, pages);
 		return;
 	}
-	sieve->since_trial += columns->nrows;
-	for (int i = 0; i < sieve->norder; i++)
+	set->since_trial += columns->nrows;
+	for (int i = 0; i < set->norder; i++)
 	{
 		uint32		n = columns->nrows;
 
-		if (sieve->order[i] == HGJ_QUALS_PLACE)
+		if (set->order[i] == HGJ_QUALS_PLACE)
 		{
-			hgj_page_quals_run(sieve->quals, source, pages, columns);
-			if (!hgj_page_quals_done(sieve->quals))
+			hgj_page_quals_run(set->quals, source, pages, columns);
+			if (!hgj_page_quals_done(set->quals))
 				return;			/* the rest of the rows joins these */
 			qualified = true;
 		}
 		else if (n > 0)
 		{
-			hgj_page_columns_keep(columns, sieve->passed,
-								  ask(sieve, sieve->order[i]));
-			*(qualified ? &sieve->dropped : &sieve->dropped_early) +=
+			hgj_page_columns_keep(columns, set->passed,
+								  ask(set, set->order[i]));
+			*(qualified ? &set->dropped : &set->dropped_early) +=
 				n - columns->nrows;
 		}
 	}

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * page_sieve.h
+ * page_filters.h
  *	  Outer rows that cannot match, dropped before they are read
- *	  (page_sieve.c), by the joins that say most for the least
+ *	  (page_filters.c), by the joins that say most for the least
  *	  (filter_order.c).
  *
  *-------------------------------------------------------------------------
  */
-#ifndef HGJ_PAGE_SIEVE_H
-#define HGJ_PAGE_SIEVE_H
+#ifndef HGJ_PAGE_FILTERS_H
+#define HGJ_PAGE_FILTERS_H
 
 #include "compat.h"
 
@@ -29,7 +29,7 @@ typedef uint16 HgjFilterSet;
 /* The question whether a row of the table can have a match in a join. */
 typedef struct HgjKeyFilter
 {
-	HgjSource  *asks;			/* the join's outer side: its keys, and sieve_of */
+	HgjSource  *asks;			/* the join's outer side: its keys, and filter_of */
 	struct HgjJoinState *join;	/* one further up, or NULL: the source's own */
 	int		   *keys;			/* per key: the column of the page */
 	const HgjVector **dense;	/* and its values, of the rows that are left: */
@@ -39,7 +39,7 @@ typedef struct HgjKeyFilter
 	double		saved;			/* ... of one that goes no further */
 } HgjKeyFilter;
 
-typedef struct HgjPageSieve
+typedef struct HgjPageFilters
 {
 	HgjPageColumns *columns;
 	HgjPageQuals *quals;
@@ -62,22 +62,22 @@ typedef struct HgjPageSieve
 	uint32		next_profile;	/* the next one goes */
 	bool		profile_is_new;
 	uint32		since_trial;	/* rows */
-} HgjPageSieve;
+} HgjPageFilters;
 
-/* page_sieve.c */
-extern void hgj_page_sieve_init(HgjPageSieve *sieve, HgjPageColumns *columns,
-								HgjPageQuals *quals, HgjSource *source,
-								const AttrNumber *key_attnos);
-extern HgjKeyFilter *hgj_page_sieve_add(HgjPageSieve *sieve, HgjSource *asks,
-										const AttrNumber *key_attnos);
-extern void hgj_page_sieve_costs(HgjPageSieve *sieve, const int *output, int n);
-extern void hgj_page_sieve_run(HgjPageSieve *sieve, HgjSource *source,
-							   HgjHeapPages *pages);
+/* page_filters.c */
+extern void hgj_page_filters_init(HgjPageFilters *set, HgjPageColumns *columns,
+								  HgjPageQuals *quals, HgjSource *source,
+								  const AttrNumber *key_attnos);
+extern HgjKeyFilter *hgj_page_filters_add(HgjPageFilters *set, HgjSource *asks,
+										  const AttrNumber *key_attnos);
+extern void hgj_page_filters_costs(HgjPageFilters *set, const int *output, int n);
+extern void hgj_page_filters_run(HgjPageFilters *set, HgjSource *source,
+								 HgjHeapPages *pages);
 
 /* filter_order.c */
-extern void hgj_key_filters_begin(HgjPageSieve *sieve, const HgjSource *source);
-extern bool hgj_key_filters_on_trial(const HgjPageSieve *sieve);
-extern void hgj_key_filters_note(HgjPageSieve *sieve, const HgjFilterSet *masks,
+extern void hgj_key_filters_begin(HgjPageFilters *set, const HgjSource *source);
+extern bool hgj_key_filters_on_trial(const HgjPageFilters *set);
+extern void hgj_key_filters_note(HgjPageFilters *set, const HgjFilterSet *masks,
 								 uint32 n);
 
-#endif							/* HGJ_PAGE_SIEVE_H */
+#endif							/* HGJ_PAGE_FILTERS_H */

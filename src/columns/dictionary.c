@@ -209,7 +209,7 @@ hgj_dictionary_code(HgjDictionary *dictionary, Datum value, HgjArena *arena)
 	if (!dictionary->full && has_room(dictionary, value))
 		return UInt32GetDatum(add_value(dictionary));
 	dictionary->full = true;
-	return hgj_loose_datum(hgj_arena_copy(arena, value, dictionary->attlen));
+	return hgj_plain_datum(hgj_arena_copy(arena, value, dictionary->attlen));
 }
 
 /*
@@ -219,8 +219,8 @@ hgj_dictionary_code(HgjDictionary *dictionary, Datum value, HgjArena *arena)
 Datum
 hgj_dictionary_value(const HgjDictionary *dictionary, Datum datum)
 {
-	if (hgj_datum_is_loose(datum))
-		return hgj_loose_value(datum);
+	if (hgj_datum_is_plain(datum))
+		return hgj_plain_value(datum);
 	Assert(DatumGetUInt32(datum) < dictionary->nvalues);
 	return dictionary->values[DatumGetUInt32(datum)];
 }

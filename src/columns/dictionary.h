@@ -5,7 +5,7 @@
  *
  * In the place of a value stands a datum that is either its code, below 2^31,
  * or, when the dictionary has become full, the value itself: a pointer, shifted
- * so that its highest bit can say so.  A value that has a code is never loose.
+ * so that its highest bit can say so.  A value that has a code is never plain.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,28 +21,28 @@ typedef struct HgjDictionary HgjDictionary;
 
 #define HGJ_MOST_CODES		(UINT32_C(1) << 31)
 
-#define HGJ_LOOSE_BIT		(UINT64CONST(1) << 63)
-#define HGJ_LOOSE_SHIFT		3	/* pointers into an arena are MAXALIGNed */
+#define HGJ_PLAIN_BIT		(UINT64CONST(1) << 63)
+#define HGJ_PLAIN_SHIFT		3	/* pointers into an arena are MAXALIGNed */
 
-StaticAssertDecl(MAXIMUM_ALIGNOF == 1 << HGJ_LOOSE_SHIFT && SIZEOF_DATUM == 8,
+StaticAssertDecl(MAXIMUM_ALIGNOF == 1 << HGJ_PLAIN_SHIFT && SIZEOF_DATUM == 8,
 				 "a pointer must leave room for a bit");
 
 static inline bool
-hgj_datum_is_loose(Datum datum)
+hgj_datum_is_plain(Datum datum)
 {
-	return ((uint64) datum & HGJ_LOOSE_BIT) != 0;
+	return ((uint64) datum & HGJ_PLAIN_BIT) != 0;
 }
 
 static inline Datum
-hgj_loose_datum(Datum pointer)
+hgj_plain_datum(Datum pointer)
 {
-	return (Datum) (((uint64) pointer >> HGJ_LOOSE_SHIFT) | HGJ_LOOSE_BIT);
+	return (Datum) (((uint64) pointer >> HGJ_PLAIN_SHIFT) | HGJ_PLAIN_BIT);
 }
 
 static inline Datum
-hgj_loose_value(Datum datum)
+hgj_plain_value(Datum datum)
 {
-	return (Datum) ((uint64) datum << HGJ_LOOSE_SHIFT);
+	return (Datum) ((uint64) datum << HGJ_PLAIN_SHIFT);
 }
 
 extern HgjDictionary *hgj_dictionary_create(MemoryContext context, Node *expr,

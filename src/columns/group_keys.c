@@ -161,7 +161,7 @@ hgj_group_key_load(HgjGroupKey *key, const HgjBatch *batch)
 	uint32		n = hgj_batch_nlive(batch);
 
 	if (unlikely(key->dictionary && hgj_dictionary_is_full(key->dictionary)))
-		key->kind = HGJ_GROUP_CODED;
+		key->kind = HGJ_GROUP_ENCODED;
 	switch (vector->width)
 	{
 		case 1:
@@ -304,7 +304,7 @@ hash_value(HgjGroupKey *key, HgjGroupKeyKind kind, uint64 seed,
 				MemoryContextReset(scratch);
 				return hgj_stir(h ^ word);
 			}
-		case HGJ_GROUP_CODED:
+		case HGJ_GROUP_ENCODED:
 			break;
 	}
 	return h;
@@ -322,13 +322,13 @@ hgj_group_value_hash(HgjGroupKey *key, uint64 seed, MemoryContext scratch,
 static inline uint64
 hash_datum(HgjGroups *groups, HgjGroupKey *key, Datum value, uint64 h)
 {
-	if (key->kind != HGJ_GROUP_CODED)
+	if (key->kind != HGJ_GROUP_ENCODED)
 		return hash_value(key, key->kind, groups->seed, groups->scratch, value,
 						  h);
-	if (!hgj_datum_is_loose(value))
+	if (!hgj_datum_is_plain(value))
 		return hgj_stir(h ^ (uint64) value);
 	return hash_value(key, key->value_kind, groups->seed, groups->scratch,
-					  hgj_loose_value(value), h);
+					  hgj_plain_value(value), h);
 }
 
 #define HASH_ROWS(step) \
@@ -371,7 +371,7 @@ hgj_group_key_hash(HgjGroups *groups, HgjGroupKey *key, uint32 first, uint32 n)
 		case HGJ_GROUP_FLOAT8:
 		case HGJ_GROUP_BYTES:
 		case HGJ_GROUP_OPAQUE:
-		case HGJ_GROUP_CODED:
+		case HGJ_GROUP_ENCODED:
 			HASH_ROWS(hash_datum(groups, key, value, h));
 			break;
 	}
@@ -417,7 +417,7 @@ values_equal(HgjGroupKey *key, HgjGroupKeyKind kind, MemoryContext scratch,
 				MemoryContextReset(scratch);
 				return equal;
 			}
-		case HGJ_GROUP_CODED:
+		case HGJ_GROUP_ENCODED:
 			break;
 	}
 	return false;
@@ -431,16 +431,16 @@ hgj_group_values_equal(HgjGroupKey *key, MemoryContext scratch, Datum a,
 	return values_equal(key, key->value_kind, scratch, a, b);
 }
 
-/* The same for any kind of key.  A value that has a code is never loose. */
+/* The same for any kind of key.  A value that has a code is never plain. */
 static inline bool
 datums_equal(HgjGroups *groups, HgjGroupKey *key, Datum a, Datum b)
 {
-	if (key->kind != HGJ_GROUP_CODED)
+	if (key->kind != HGJ_GROUP_ENCODED)
 		return values_equal(key, key->kind, groups->scratch, a, b);
-	if (!hgj_datum_is_loose(a) || !hgj_datum_is_loose(b))
+	if (!hgj_datum_is_plain(a) || !hgj_datum_is_plain(b))
 		return a == b;
 	return values_equal(key, key->value_kind, groups->scratch,
-						hgj_loose_value(a), hgj_loose_value(b));
+						hgj_plain_value(a), hgj_plain_value(b));
 }
 
 /* Has the group the key of live row i, in column k? */
@@ -499,9 +499,9 @@ hgj_group_key_keep(HgjGroups *groups, HgjGroupKey *key, Datum value)
 	if (key->attbyval)
 		return value;
 	if (key->dictionary)
-		return !hgj_datum_is_loose(value) ? value :
-			hgj_loose_datum(hgj_arena_copy(&groups->values,
-										   hgj_loose_value(value),
+		return !hgj_datum_is_plain(value) ? value :
+			hgj_plain_datum(hgj_arena_copy(&groups->values,
+										   hgj_plain_value(value),
 										   key->attlen));
 	if (key->kind == HGJ_GROUP_VARLENA)
 	{

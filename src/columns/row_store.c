@@ -81,7 +81,7 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 	store->ncols = ncols;		/* from here on there are columns to free */
 	for (int i = 0; i < ncols; i++)
 	{
-		store->columns[i].coded = columns[i].dictionary != NULL;
+		store->columns[i].encoded = columns[i].dictionary != NULL;
 		store->columns[i].width = columns[i].dictionary ?
 			sizeof(uint32) : columns[i].width;
 	}
@@ -126,38 +126,38 @@ add_chunk(HgjRowStore *store)
 }
 
 static void
-free_loose(HgjRowStore *store, HgjStoredColumn *column)
+free_plain(HgjRowStore *store, HgjStoredColumn *column)
 {
-	Size		bytes = (Size) column->max_loose * sizeof(Datum);
+	Size		bytes = (Size) column->max_plain * sizeof(Datum);
 
-	if (column->loose == NULL)
+	if (column->plain == NULL)
 		return;
 	store->allocated -= hgj_mem_footprint(bytes);
 	hgj_account_sub(store->account, hgj_mem_footprint(bytes));
-	hgj_mem_free(column->loose, bytes);
-	column->loose = NULL;
-	column->nloose = column->max_loose = 0;
+	hgj_mem_free(column->plain, bytes);
+	column->plain = NULL;
+	column->nplain = column->max_plain = 0;
 }
 
 /* What stands in a record for a datum that is no code. */
 static uint32
-store_loose(HgjRowStore *store, HgjStoredColumn *column, Datum datum)
+store_plain(HgjRowStore *store, HgjStoredColumn *column, Datum datum)
 {
-	if (column->nloose == column->max_loose)
+	if (column->nplain == column->max_plain)
 	{
-		uint32		nloose = column->nloose;
-		uint32		larger = nloose ? nloose + nloose / 2 : 64;
-		Datum	   *loose = allocate(store, (Size) larger * sizeof(Datum));
+		uint32		nplain = column->nplain;
+		uint32		larger = nplain ? nplain + nplain / 2 : 64;
+		Datum	   *plain = allocate(store, (Size) larger * sizeof(Datum));
 
-		if (nloose > 0)
-			memcpy(loose, column->loose, (Size) nloose * sizeof(Datum));
-		free_loose(store, column);
-		column->loose = loose;
-		column->nloose = nloose;
-		column->max_loose = larger;
+		if (nplain > 0)
+			memcpy(plain, column->plain, (Size) nplain * sizeof(Datum));
+		free_plain(store, column);
+		column->plain = plain;
+		column->nplain = nplain;
+		column->max_plain = larger;
 	}
-	column->loose[column->nloose] = datum;
-	return HGJ_STORED_LOOSE + column->nloose++;
+	column->plain[column->nplain] = datum;
+	return HGJ_STORED_PLAIN + column->nplain++;
 }
 
 /* append_column() for datums of a dictionary. */
@@ -174,8 +174,8 @@ append_codes(HgjRowStore *store, HgjStoredColumn *column,
 		if (hgj_vector_is_null(vector, from + i))
 			*(uint32 *) target = 0;
 		else
-			*(uint32 *) target = likely(!hgj_datum_is_loose(datum)) ?
-				DatumGetUInt32(datum) : store_loose(store, column, datum);
+			*(uint32 *) target = likely(!hgj_datum_is_plain(datum)) ?
+				DatumGetUInt32(datum) : store_plain(store, column, datum);
 	}
 }
 
@@ -187,7 +187,7 @@ append_column(HgjRowStore *store, HgjStoredColumn *column,
 	char	   *target = record + column->offset;
 	uint32		stride = store->stride;
 
-	switch (column->coded ? 0 : column->width)
+	switch (column->encoded ? 0 : column->width)
 	{
 		case 0:
 			append_codes(store, column, vector, from, n, record);
@@ -290,7 +290,7 @@ hgj_row_store_clear(HgjRowStore *store)
 	for (int c = 0; c < store->ncols; c++)
 	{
 		store->columns[c].has_nulls = false;
-		store->columns[c].nloose = 0;
+		store->columns[c].nplain = 0;
 	}
 	hgj_arena_free(&store->values);
 	empty = store->values;
@@ -305,7 +305,7 @@ hgj_row_store_free(HgjRowStore *store)
 	for (uint32 i = 0; i < store->nchunks; i++)
 		hgj_mem_free(store->chunks[i], store->chunk_bytes);
 	for (int c = 0; c < store->ncols; c++)
-		free_loose(store, &store->columns[c]);
+		free_plain(store, &store->columns[c]);
 	store->nchunks = 0;
 	if (store->shared)
 		hgj_share_records_clear(store);

@@ -20,14 +20,14 @@ typedef struct HgjStoredColumn
 	uint8		null_bit;		/* ... and mask */
 	uint8		width;
 	bool		has_nulls;		/* some record has set its NULL bit */
-	bool		coded;			/* four bytes for a dictionary's datum: its code,
-								 * or, from HGJ_STORED_LOOSE on, a place in: */
-	uint32		nloose;
-	uint32		max_loose;
-	Datum	   *loose;			/* datums without a code */
+	bool		encoded;		/* four bytes for a dictionary's datum: its code,
+								 * or, from HGJ_STORED_PLAIN on, a place in: */
+	uint32		nplain;
+	uint32		max_plain;
+	Datum	   *plain;			/* datums without a code */
 } HgjStoredColumn;
 
-#define HGJ_STORED_LOOSE	(UINT32_C(1) << 31)
+#define HGJ_STORED_PLAIN	(UINT32_C(1) << 31)
 
 typedef struct HgjRowStore
 {
@@ -75,12 +75,12 @@ hgj_row_store_record(const HgjRowStore *store, uint32 row)
 		(Size) (row & ((UINT32_C(1) << store->chunk_shift) - 1)) * store->stride;
 }
 
-/* What a dictionary had for the value that a coded column has stored. */
+/* What a dictionary had for the value that an encoded column has stored. */
 static inline Datum
 hgj_stored_datum(const HgjStoredColumn *column, uint32 stored)
 {
-	return likely(stored < HGJ_STORED_LOOSE) ? (Datum) stored :
-		column->loose[stored - HGJ_STORED_LOOSE];
+	return likely(stored < HGJ_STORED_PLAIN) ? (Datum) stored :
+		column->plain[stored - HGJ_STORED_PLAIN];
 }
 
 static inline Datum
@@ -88,7 +88,7 @@ hgj_record_load(const HgjStoredColumn *column, const char *record)
 {
 	Datum		datum = hgj_load(record + column->offset, column->width);
 
-	return column->coded ?
+	return column->encoded ?
 		hgj_stored_datum(column, DatumGetUInt32(datum)) : datum;
 }
 

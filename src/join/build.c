@@ -45,9 +45,9 @@
 /* No batch of any source has more rows. */
 #define HGJ_LARGEST_BATCH		(UINT32_C(1) << 24)
 
-/* Rows of a pass: what row ids are for, and the stores of loose values. */
+/* Rows of a pass: what row ids are for, and the stores of plain values. */
 #define HGJ_MOST_PASS_ROWS(state) \
-	((hgj_build_side_codes_are_full(state->build) ? HGJ_STORED_LOOSE : HGJ_MAX_ROWS) - \
+	((hgj_build_side_codes_are_full(state->build) ? HGJ_STORED_PLAIN : HGJ_MAX_ROWS) - \
 	 HGJ_LARGEST_BATCH)
 
 /*

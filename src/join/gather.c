@@ -89,7 +89,7 @@ copy_records(const HgjStoredColumn *column, char *const *records,
 			 const uint32 *positions, uint32 first, uint32 n, HgjVector *into)
 {
 	uint32		offset = column->offset;
-	int			width = column->coded ? 0 : column->width;
+	int			width = column->encoded ? 0 : column->width;
 
 #define POSITION(i) (positions ? positions[i] : first + (i))
 	switch (width)

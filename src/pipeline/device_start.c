@@ -298,7 +298,7 @@ send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
 
 	if (column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8)
 		range = NULL;
-	if (build->rows.columns[column->column].nloose > 0)
+	if (build->rows.columns[column->column].nplain > 0)
 		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */
 	for (uint32 first = 0; first < build->total_rows && !hgj_device_gave_up(d);
 		 first += HGJ_PAYLOAD_ROWS)

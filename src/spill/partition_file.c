@@ -9,7 +9,7 @@
  *	  or detoasted again; the columns that the side carries, widest first; a bit
  *	  per column that says NULL; a byte of flags.  Of a by-reference value the
  *	  record has the distance from the end of the block at which it lies, or
- *	  its code in a dictionary (encode.c), or, with HGJ_LOOSE_BIT, the distance
+ *	  its code in a dictionary (encode.c), or, with HGJ_PLAIN_BIT, the distance
  *	  of a value for which the dictionary had no code.
  * 2. Each partition has one block that is being filled: records from the front,
  *	  values from the back.  A full block goes, without its gap, to the end of
@@ -226,8 +226,8 @@ value_of(const HgjColumn *column, const HgjVector *vector, uint32 row)
 		return NULL;
 	if (column->dictionary == NULL)
 		return value_to_write(column, DatumGetPointer(datum));
-	return hgj_datum_is_loose(datum) ?
-		DatumGetPointer(hgj_loose_value(datum)) : NULL;
+	return hgj_datum_is_plain(datum) ?
+		DatumGetPointer(hgj_plain_value(datum)) : NULL;
 }
 
 /* Bytes of all by-reference values of a row. */
@@ -273,7 +273,7 @@ put_values(RowGroup *group, const HgjColumn *column,
 		to = group->ends[i] - group->cursors[i];
 		hgj_value_write(to, PointerGetDatum(value), column->attlen, size);
 		memset(to + size, 0, MAXALIGN(size) - size);
-		*slot = group->cursors[i] | (column->dictionary ? HGJ_LOOSE_BIT : 0);
+		*slot = group->cursors[i] | (column->dictionary ? HGJ_PLAIN_BIT : 0);
 	}
 }
 

@@ -149,11 +149,11 @@ take_value(const HgjSpillReader *reader, const HgjColumn *column, uint64 slot,
 	const char *end = reader->block + reader->block_bytes;
 	Datum		value;
 
-	if (column->dictionary && (slot & HGJ_LOOSE_BIT) == 0)
+	if (column->dictionary && (slot & HGJ_PLAIN_BIT) == 0)
 		return (Datum) slot;
-	value = PointerGetDatum(end - (slot & ~HGJ_LOOSE_BIT));
+	value = PointerGetDatum(end - (slot & ~HGJ_PLAIN_BIT));
 	if (column->dictionary)
-		return hgj_loose_datum(hgj_arena_copy(batch->values, value, column->attlen));
+		return hgj_plain_datum(hgj_arena_copy(batch->values, value, column->attlen));
 	return hgj_batch_keep(batch, column, value);
 }
 

@@ -118,7 +118,6 @@ struct HgjSource
 };
 
 extern const HgjSourceMethods hgj_source_tuples;
-extern const HgjSourceMethods hgj_source_replay;
 extern const HgjSourceMethods hgj_source_pages;
 extern const HgjSourceMethods hgj_source_batches;
 

@@ -32,6 +32,8 @@
 /* The tuplestore's own memory: beyond it, rows go to a temporary file. */
 #define HGJ_STORE_KILOBYTES		1024
 
+static const HgjSourceMethods source_replay;
+
 static TupleTableSlot *
 next_child_slot(HgjSource *source)
 {
@@ -165,7 +167,7 @@ takes_single_rows(HgjSource *source)
 		return false;
 	if (source->keys_may_raise)
 		return true;
-	if (source->methods == &hgj_source_replay)
+	if (source->methods == &source_replay)
 		return false;
 	if (!source->child_looked_at)
 		source->child_may_raise = hgj_rows_may_raise(source->child);
@@ -254,7 +256,7 @@ const HgjSourceMethods hgj_source_tuples = {
 	.rewind = rewind_child
 };
 
-const HgjSourceMethods hgj_source_replay = {
+static const HgjSourceMethods source_replay = {
 	.name = "tuples",
 	.fill = fill_from_store,
 	.rewind = rewind_store
@@ -285,7 +287,7 @@ void
 hgj_source_replay_rows(HgjSource *source)
 {
 	source->keep_rows = false;
-	source->methods = &hgj_source_replay;
+	source->methods = &source_replay;
 	source->methods->rewind(source);
 }
 
@@ -293,7 +295,7 @@ hgj_source_replay_rows(HgjSource *source)
 void
 hgj_source_drop_rows(HgjSource *source)
 {
-	if (source->methods == &hgj_source_replay)
+	if (source->methods == &source_replay)
 		source->methods = &hgj_source_tuples;
 	source->keep_rows = false;
 	if (source->store)

@@ -88,7 +88,7 @@ create_table(HgjJoinState *state)
 	hgj_engine_call(state, &err,
 					state->use.engine->table_create(&spec, &state->build->table,
 													&err));
-	return !state->use.device_failed;
+	return !hgj_device_failed(state);
 }
 
 /*
@@ -98,12 +98,12 @@ create_table(HgjJoinState *state)
 static Size
 projected_bytes(HgjJoinState *state, const HgjMemory *memory)
 {
-	return (Size) (state->use.on_device ? memory->host : memory->build_peak) +
+	return (Size) (hgj_on_device(state) ? memory->host : memory->build_peak) +
 		state->build->account.bytes;
 }
 
 /*
- * Are these as many rows as a table may have?  Or, use.device_failed, not for
+ * Are these as many rows as a table may have?  Or, if hgj_device_failed(), not for
  * the device at all?
  */
 static bool
@@ -143,7 +143,7 @@ append_batch(HgjJoinState *state)
 	hgj_engine_call(state, &err,
 					state->use.engine->append(state->build->table, &keys, first,
 											  records, &err));
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 		return;
 	if (records == NULL)
 		hgj_row_store_append(&state->build->rows, batch);
@@ -179,7 +179,7 @@ read_inner(HgjJoinState *state)
 		state->building.pending = false;
 	}
 	hgj_batch_reserve(batch, batch_rows);
-	while (!state->use.device_failed)
+	while (!hgj_device_failed(state))
 	{
 		/* what comes after a full pass belongs to the next one */
 		batch->values = full ? &state->build->rows.next_values :
@@ -194,10 +194,10 @@ read_inner(HgjJoinState *state)
 			break;
 		}
 		append_batch(state);
-		if (state->use.device_failed)
+		if (hgj_device_failed(state))
 			break;
 		full = !hgj_restoring(state) && table_is_full(state, limit);
-		if (full && !state->use.device_failed && hgj_split_wanted(state))
+		if (full && !hgj_device_failed(state) && hgj_split_wanted(state))
 		{
 			hgj_split_inner(state, batch_rows);
 			break;
@@ -215,9 +215,9 @@ note_stats(HgjJoinState *state)
 	Size		bytes;
 
 	state->use.engine->info(state->build->table, &stats->table);
-	if (state->use.on_device)
+	if (hgj_on_device(state))
 		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
-	bytes = (Size) (state->use.on_device ? stats->table.memory.host :
+	bytes = (Size) (hgj_on_device(state) ? stats->table.memory.host :
 					stats->table.memory.peak) +
 		state->build->account.bytes;
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
@@ -268,7 +268,7 @@ lay_out_build_side(HgjJoinState *state)
 	state->building.batch->values = &state->build->rows.values;
 }
 
-/* Table, rows, graph and probe of this pass; or use.device_failed. */
+/* Table, rows, graph and probe of this pass; or hgj_device_failed(). */
 static void
 build_table(HgjJoinState *state)
 {
@@ -278,7 +278,7 @@ build_table(HgjJoinState *state)
 	{
 		state->stats.build_rows = 0;
 		state->passes.units = 0;
-		if (state->use.on_device)
+		if (hgj_on_device(state))
 			hgj_note_inner_counts(state);
 	}
 	state->use.device_is_full = false;
@@ -288,12 +288,12 @@ build_table(HgjJoinState *state)
 	if (!create_table(state))
 		return;
 	read_inner(state);
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 		return;
 	hgj_engine_call(state, &err,
 					state->use.engine->build(state->build->table,
 											 state->build->total_rows, &err));
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 		return;
 	hgj_engine_call(state, &err,
 					state->use.engine->probe_create(state->build->table,
@@ -339,7 +339,7 @@ log_build(HgjJoinState *state)
 
 /*
  * Build the table of the next pass; passes.pass counts it.  Whatever table
- * there was must have been released.  If use.device_failed is set afterwards,
+ * there was must have been released.  If hgj_device_failed() afterwards,
  * there is none (failover.c).
  */
 void
@@ -353,9 +353,9 @@ hgj_build_pass(HgjJoinState *state)
 		state->building.rows_before + state->build->total_rows : 0;
 	state->passes.unit_pass++;
 	build_table(state);
-	while (state->use.device_failed && hgj_retry_build(state))
+	while (hgj_device_failed(state) && hgj_retry_build(state))
 		build_table(state);
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 		return;
 	note_stats(state);
 	settle_recheck(state);
@@ -384,7 +384,7 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 	stats->work.from_device += info.work.from_device;
 	stats->work.transfer_ns += info.work.transfer_ns;
 	stats->work.kernel_ns += info.work.kernel_ns;
-	if (state->use.on_device)
+	if (hgj_on_device(state))
 		stats->device_peak = Max(stats->device_peak, info.memory.peak);
 }
 

@@ -28,7 +28,7 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 		state->found.wasted_pairs++;
 		return false;
 	}
-	if (state->use.device_failed ||
+	if (hgj_device_failed(state) ||
 		(s->one_per_inner &&
 		 state->use.engine->is_marked(state->build->table, inner_row)))
 		return false;
@@ -50,5 +50,5 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 		hgj_engine_call(state, &err,
 						state->use.engine->mark(state->build->table, &inner_row, 1,
 												&err));
-	return !state->use.device_failed;
+	return !hgj_device_failed(state);
 }

@@ -145,7 +145,7 @@ hgj_engine_failed(HgjJoinState *state, const HgjError *err)
 void
 hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
 {
-	state->use.device_failed = true;
+	state->use.place = HGJ_DEVICE_HAS_FAILED;
 	state->use.device_error.status = status;
 	strlcpy(state->use.device_error.message, text,
 			sizeof(state->use.device_error.message));
@@ -154,7 +154,7 @@ hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
 /*
  * What every call of an engine that polls goes through: false if it has to be
  * repeated.  True if it is done, or if the device has failed in it, which
- * state->use.device_failed tells.  Other errors are raised.
+ * hgj_device_failed() tells.  Other errors are raised.
  */
 bool
 hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
@@ -163,7 +163,7 @@ hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 		return false;
 	if (status == HGJ_OK)
 		return true;
-	if (!state->use.on_device || status == HGJ_INVALID)
+	if (!hgj_on_device(state) || status == HGJ_INVALID)
 		hgj_engine_failed(state, err);
 	hgj_device_fails(state, status, err->message);
 	return true;
@@ -191,8 +191,7 @@ hgj_use_cpu(HgjJoinState *state)
 	ereport(DEBUG1,
 			(errmsg_internal("hashgraph_join: the cuda engine falls back to cpu: %s",
 							 error->message)));
-	state->use.device_failed = false;
-	state->use.on_device = false;
+	state->use.place = HGJ_ON_CPU;
 	state->use.device_limit = 0;
 	state->use.engine = hgj_cpu_engine();
 	if (state->use.engine->open(&err) != HGJ_OK)
@@ -230,7 +229,7 @@ hgj_use_less_memory(HgjJoinState *state)
 	ereport(DEBUG1,
 			(errmsg_internal("hashgraph_join: half of the device memory is used: %s",
 							 state->stats.shrunk)));
-	state->use.device_failed = false;
+	state->use.place = HGJ_ON_THE_DEVICE;
 	return true;
 }
 
@@ -266,8 +265,8 @@ hgj_choose_engine(HgjJoinState *state)
 		return;
 	}
 	cuda_opened = true;
-	state->use.on_device =
-		(state->use.engine->capabilities & HGJ_CAP_DEVICE_MEMORY) != 0;
+	if (state->use.engine->capabilities & HGJ_CAP_DEVICE_MEMORY)
+		state->use.place = HGJ_ON_THE_DEVICE;
 	state->use.device_limit = device_memory(&info);
 	strlcpy(state->stats.device, info.name, sizeof(state->stats.device));
 }

@@ -108,7 +108,7 @@ hgj_fail_over(HgjJoinState *state, HgjPhase phase)
 		hgj_engine_failed(state, &state->use.device_error);
 	}
 	hgj_drop_build(state);
-	if (state->use.on_device)
+	if (hgj_on_device(state))
 		hgj_use_cpu(state);
 	hgj_rewind_outer(state, true);
 	return HGJ_PHASE_START;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * join_state.h
- *	  The run-time state of a HashGraphJoin, private to exec/.
+ *	  The run-time state of a HashGraphJoin, private to src/join and those above it.
  *
  *-------------------------------------------------------------------------
  */
@@ -146,16 +146,23 @@ typedef struct HgjMatchBits
 	Size		file_bytes;
 } HgjMatchBits;
 
+/* Where the tables are, and whether that goes well (engines.c). */
+typedef enum HgjPlace
+{
+	HGJ_ON_CPU,
+	HGJ_ON_THE_DEVICE,			/* not in host memory */
+	HGJ_DEVICE_HAS_FAILED		/* they were there: failover.c is to decide */
+} HgjPlace;
+
 /* Who runs the join, and what has become of the device (engines.c, failover.c). */
 typedef struct HgjEngineUse
 {
 	const HgjEngine *engine;
 	bool		wants_device;	/* the planner does, under engine = auto */
-	bool		on_device;		/* the engine's tables are not in host memory */
+	HgjPlace	place;
 	uint64		device_limit;	/* bytes; 0 = none is known */
 	bool		device_is_full; /* that, not the host's memory, ended a pass */
 	bool		device_shrunk;	/* device_limit, because it was too much */
-	bool		device_failed;	/* failover.c has to do something about it */
 	HgjError	device_error;
 	HgjFallback fallback;
 	char	   *fallback_text;
@@ -301,6 +308,20 @@ typedef struct HgjJoinState
 	HgjLogged	logged;
 } HgjJoinState;
 
+/* Are the tables not in host memory, or were they so until the device failed? */
+static inline bool
+hgj_on_device(const HgjJoinState *state)
+{
+	return state->use.place != HGJ_ON_CPU;
+}
+
+/* Has a call of the engine failed in a way that the CPU may make good? */
+static inline bool
+hgj_device_failed(const HgjJoinState *state)
+{
+	return state->use.place == HGJ_DEVICE_HAS_FAILED;
+}
+
 /* Is there anything to be done pair by pair (hgj_confirm_match())? */
 static inline bool
 hgj_confirms(const HgjJoinState *state)
@@ -366,7 +387,7 @@ extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
 
 /*
  * A call of the engine that polls, as often as interrupts that turn out to be none
- * cancel it.  Afterwards it is done, or state->use.device_failed says that the device
+ * cancel it.  Afterwards it is done, or hgj_device_failed() says that the device
  * has failed in it; other errors are raised.
  */
 #define hgj_engine_call(state, err, call) \

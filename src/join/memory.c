@@ -33,9 +33,9 @@ hgj_note_peak_memory(HgjJoinState *state)
 	Size		bytes;
 
 	state->use.engine->memory(state->build->table, &memory);
-	if (state->use.on_device)
+	if (hgj_on_device(state))
 		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
-	bytes = (Size) (state->use.on_device ? memory.host : memory.current) +
+	bytes = (Size) (hgj_on_device(state) ? memory.host : memory.current) +
 		state->build->account.bytes + hgj_batch_bytes(state->probing.outer_batch);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }

@@ -76,7 +76,7 @@ plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit,
 
 	spilled->room.most = 0;
 	spilled->split.unit_rows = 0;
-	if (!state->use.on_device)
+	if (!hgj_on_device(state))
 		return;
 	if (state->use.device_limit > 0 && memory->build_peak > 0)
 		spilled->split.unit_rows = HGJ_UNIT_FILL * state->build->total_rows *
@@ -151,7 +151,7 @@ plan_split(HgjJoinState *state)
 
 	state->use.engine->memory(state->build->table, &memory);
 	spilled->split.row_bytes =
-		((double) (state->use.on_device ? memory.host : memory.build_peak) +
+		((double) (hgj_on_device(state) ? memory.host : memory.build_peak) +
 						state->build->rows.allocated) / in_memory;
 	spilled->split.unit_bytes = taken < limit ? limit - taken : 0;
 	spilled->split.unit_bytes = Max(spilled->split.unit_bytes, limit / 8);

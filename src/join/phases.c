@@ -58,7 +58,7 @@ clear_marks(HgjJoinState *state)
 		return true;
 	hgj_engine_call(state, &err,
 					state->use.engine->clear_marks(state->build->table, &err));
-	return !state->use.device_failed;
+	return !hgj_device_failed(state);
 }
 
 /* ReScanCustomScan callback. */
@@ -93,7 +93,7 @@ hgj_rescan(CustomScanState *node)
 	{
 		hgj_partitions_release(state);
 		hgj_free_build(state);
-		if (state->use.device_failed)
+		if (hgj_device_failed(state))
 			hgj_use_cpu(state);
 		hgj_rewind_inner(state, false);
 	}
@@ -173,7 +173,7 @@ hgj_prepare(HgjJoinState *state)
 	state->counts.returned += hgj_slots_returned(state);
 	state->emitted = state->emitted_before = 0;
 	hgj_restart_outer(state);
-	if (state->use.on_device)
+	if (hgj_on_device(state))
 		hgj_note_outer_counts(state);
 }
 
@@ -186,7 +186,7 @@ start_join(HgjJoinState *state)
 	hgj_prepare(state);
 	if (hgj_row_prober->start(state, &empty))
 		return empty ? HGJ_PHASE_DONE : HGJ_PHASE_FETCH;
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 		return HGJ_PHASE_START;
 	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
@@ -195,7 +195,7 @@ start_join(HgjJoinState *state)
 		hgj_check_restoring(state);
 		hgj_build_pass(state);
 	}
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 		return HGJ_PHASE_START;
 
 	if (!state->passes.last_pass)
@@ -218,7 +218,7 @@ start_next_pass(HgjJoinState *state)
 		hgj_source_replay_rows(&state->outer);
 	hgj_release_table(state);
 	hgj_build_pass(state);
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 		return HGJ_PHASE_NEXT_PASS;
 	hgj_restart_outer(state);
 	return after_build(state);
@@ -284,7 +284,7 @@ hgj_advance(HgjJoinState *state)
 		case HGJ_PHASE_DONE:
 			break;
 	}
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 	{
 		state->found.next_pair = state->found.pairs.n = 0;
 		state->phase = hgj_fail_over(state, phase);

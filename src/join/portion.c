@@ -81,7 +81,7 @@ confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 		outer_rows[confirmed] = outer_rows[i];
 		inner_rows[confirmed++] = inner_rows[i];
 	}
-	return state->use.device_failed ? 0 : confirmed;
+	return hgj_device_failed(state) ? 0 : confirmed;
 }
 
 /*

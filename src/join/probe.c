@@ -144,7 +144,7 @@ most_batch_rows(HgjJoinState *state)
 	Size		wanted = Max(state->use.engine->probe_batch_rows(state->build->table),
 							 HGJ_BATCH_ROWS);
 
-	if (state->use.on_device && state->output == NULL)
+	if (hgj_on_device(state) && state->output == NULL)
 		wanted = Min(wanted, HGJ_SLOT_BATCH_ROWS);
 	if (state->use.device_limit > 0)
 		wanted = Min(wanted, device_batch_rows(state));
@@ -322,7 +322,7 @@ hgj_fetch_outer(HgjJoinState *state)
 	{
 		if (hgj_row_prober->fetch(state))
 			return true;
-		if (state->use.device_failed || !hgj_row_prober->gave_up(state))
+		if (hgj_device_failed(state) || !hgj_row_prober->gave_up(state))
 			return false;
 		/* the batch at hand is still to be joined */
 	}
@@ -375,7 +375,7 @@ hgj_next_matches(HgjJoinState *state)
 		limit_candidates(state);
 	hgj_engine_call(state, &err,
 					state->use.engine->probe_next(state->found.probe, pairs, &err));
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 	{
 		pairs->n = 0;
 		return;
@@ -418,7 +418,7 @@ hgj_next_unmatched(HgjJoinState *state)
 												 &state->found.unmatched_cursor,
 												 pairs->build_rows, HGJ_PAIRS,
 												 &pairs->n, &err));
-	if (state->use.device_failed)
+	if (hgj_device_failed(state))
 		pairs->n = 0;
 	state->found.unmatched_end = pairs->n < HGJ_PAIRS;
 	return pairs->n > 0;

@@ -84,7 +84,7 @@ plan_rows(HgjJoinState *upper)
 static bool
 has_chain(const HgjJoinState *upper)
 {
-	return upper->use.on_device && upper->outer.methods == &hgj_source_batches &&
+	return hgj_on_device(upper) && upper->outer.methods == &hgj_source_batches &&
 		upper->use.engine->pipeline != NULL &&
 		upper->use.engine->pipeline->fetch != NULL;
 }
@@ -153,7 +153,7 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 	{
 		if (d != NULL && d->ran && d->run_reason == HGJ_DEVICE_FITS)
 			d->run_reason =
-				upper->use.on_device ? HGJ_DEVICE_PASSES : HGJ_DEVICE_FAILED;
+				hgj_on_device(upper) ? HGJ_DEVICE_PASSES : HGJ_DEVICE_FAILED;
 		return false;
 	}
 	if (d == NULL)

@@ -226,7 +226,7 @@ hgj_device_build(HgjDevice *d, bool *empty)
 		}
 		if (join->build->table == NULL)
 			hgj_build_pass(join);
-		if (join->use.device_failed || join->use.engine != d->engine)
+		if (hgj_device_failed(join) || join->use.engine != d->engine)
 		{
 			d->run_reason = HGJ_DEVICE_FAILED;
 			return false;

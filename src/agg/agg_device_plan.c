@@ -42,7 +42,7 @@ look_output_up(void *arg, int input)
 }
 
 static int
-add_word(HgjDevice *d, HgjPipeState state, uint8 reg, uint8 filter)
+add_word(HgjPipelineState *d, HgjPipeState state, uint8 reg, uint8 filter)
 {
 	if (d->spec.nwords == HGJ_PIPE_WORDS)
 	{
@@ -55,7 +55,7 @@ add_word(HgjDevice *d, HgjPipeState state, uint8 reg, uint8 filter)
 
 /* The register of an aggregate's filter or argument. */
 static uint8
-write_expr(HgjDevice *d, const HgjAggExpr *expr)
+write_expr(HgjPipelineState *d, const HgjAggExpr *expr)
 {
 	if (expr->column >= 0)
 		return look_output_up(d, expr->column);
@@ -69,7 +69,7 @@ write_expr(HgjDevice *d, const HgjAggExpr *expr)
 
 /* An argument that can fail, for rows that pass the filter only. */
 static uint8
-write_filtered(HgjDevice *d, const HgjAggExpr *expr, uint8 filter)
+write_filtered(HgjPipelineState *d, const HgjAggExpr *expr, uint8 filter)
 {
 	uint8		dst;
 	uint8		reg;
@@ -89,7 +89,7 @@ write_filtered(HgjDevice *d, const HgjAggExpr *expr, uint8 filter)
 
 /* An input's registers (NONE where there is no such thing), and its counter. */
 static void
-write_input(HgjDevice *d, int i, uint8 *filter, uint8 *argument)
+write_input(HgjPipelineState *d, int i, uint8 *filter, uint8 *argument)
 {
 	const HgjAggInput *input = &d->agg->inputs[i];
 
@@ -113,7 +113,7 @@ write_input(HgjDevice *d, int i, uint8 *filter, uint8 *argument)
 
 /* The argument as a float8. */
 static uint8
-as_float8(HgjDevice *d, uint8 reg)
+as_float8(HgjPipelineState *d, uint8 reg)
 {
 	uint8		wide;
 
@@ -129,7 +129,7 @@ as_float8(HgjDevice *d, uint8 reg)
 
 /* Aggregates whose state is one word: sums of small integers, min, max. */
 static int
-write_word(HgjDevice *d, const HgjAggFunction *function, uint8 reg, uint8 filter)
+write_word(HgjPipelineState *d, const HgjAggFunction *function, uint8 reg, uint8 filter)
 {
 	if (function->change == HGJ_AGG_ADD)
 		return add_word(d, HGJ_PIPE_SUM, reg, filter);
@@ -141,7 +141,7 @@ write_word(HgjDevice *d, const HgjAggFunction *function, uint8 reg, uint8 filter
 
 /* Step 3, for one aggregate: the first of its words, or -1. */
 static int
-write_aggregate(HgjDevice *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
+write_aggregate(HgjPipelineState *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
 {
 	HgjAggChange change = agg->function->change;
 	int			word;
@@ -181,7 +181,7 @@ write_aggregate(HgjDevice *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
 }
 
 static void
-write_aggregates(HgjDevice *d)
+write_aggregates(HgjPipelineState *d)
 {
 	HgjAggState *agg = d->agg;
 
@@ -199,7 +199,7 @@ write_aggregates(HgjDevice *d)
 }
 
 static void
-write_group_keys(HgjDevice *d)
+write_group_keys(HgjPipelineState *d)
 {
 	const HgjGroups *groups = &d->agg->groups;
 
@@ -228,7 +228,7 @@ write_group_keys(HgjDevice *d)
  * programs must have been started.  False: d->code.reason says why not.
  */
 bool
-hgj_device_write_agg(HgjDevice *d, bool constants)
+hgj_device_write_agg(HgjPipelineState *d, bool constants)
 {
 	d->spec.nwords = 0;
 	hgj_device_write_joins(d, constants);
@@ -246,7 +246,7 @@ hgj_device_write_agg(HgjDevice *d, bool constants)
  * do, the host leaves out of the rest what it need not decode.
  */
 static bool
-compile_scan_filter(HgjDevice *d)
+compile_scan_filter(HgjPipelineState *d)
 {
 	ScanState  *scan = (ScanState *) d->joins[0]->outer_ps;
 	Plan	   *plan = scan->ps.plan;
@@ -265,7 +265,7 @@ compile_scan_filter(HgjDevice *d)
 
 /* It is not for the device: as if it had never been tried. */
 static void
-forget_scan_filter(HgjDevice *d)
+forget_scan_filter(HgjPipelineState *d)
 {
 	d->scan_filter = NULL;
 	d->ncolumns = 0;
@@ -276,7 +276,7 @@ forget_scan_filter(HgjDevice *d)
 
 /* Step 1. */
 static HgjDeviceReason
-look_at_plan(HgjDevice *d)
+look_at_plan(HgjPipelineState *d)
 {
 	HgjDeviceReason reason = hgj_device_find_joins(d, d->agg->join);
 	const HgjJoinState *bottom;
@@ -298,10 +298,10 @@ look_at_plan(HgjDevice *d)
 }
 
 /* See what becomes of the aggregation on a device, at executor start. */
-HgjDevice *
+HgjPipelineState *
 hgj_device_plan(HgjAggState *agg, EState *estate)
 {
-	HgjDevice  *d = palloc0(sizeof(HgjDevice));
+	HgjPipelineState *d = palloc0(sizeof(HgjPipelineState));
 
 	d->agg = agg;
 	d->input_words = palloc0(mul_size(agg->ninputs + 1, sizeof(int)));

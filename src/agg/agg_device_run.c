@@ -37,7 +37,7 @@
 
 /* The run is over, or has been given up: pins and device memory. */
 void
-hgj_device_end(HgjDevice *d)
+hgj_device_end(HgjPipelineState *d)
 {
 	hgj_device_release(d);
 	if (d->reading)
@@ -47,7 +47,7 @@ hgj_device_end(HgjDevice *d)
 
 /* Point the batch at a staging buffer, and fill it.  Returns its rows. */
 static uint32
-fill_stage(HgjDevice *d, const HgjPipeStage *stage, uint32 max_rows, uint64 *nulls)
+fill_stage(HgjPipelineState *d, const HgjPipeStage *stage, uint32 max_rows, uint64 *nulls)
 {
 	HgjBatch   *batch = d->batch;
 	instr_time	start;
@@ -78,7 +78,7 @@ fill_stage(HgjDevice *d, const HgjPipeStage *stage, uint32 max_rows, uint64 *nul
 
 /* Step 2. */
 static void
-push_rows(HgjDevice *d)
+push_rows(HgjPipelineState *d)
 {
 	const HgjPipelineMethods *methods = d->engine->pipeline;
 	HgjError	err = {0};
@@ -132,7 +132,7 @@ take_state(const HgjAggregate *agg, const uint64 *words, int64 n, char *state)
 
 /* Step 3: one group. */
 static void
-take_group(HgjDevice *d, const uint64 *from, char *row)
+take_group(HgjPipelineState *d, const uint64 *from, char *row)
 {
 	HgjAggState *agg = d->agg;
 	HgjGroups  *groups = &agg->groups;
@@ -164,7 +164,7 @@ take_group(HgjDevice *d, const uint64 *from, char *row)
 }
 
 static void
-take_groups(HgjDevice *d)
+take_groups(HgjPipelineState *d)
 {
 	const HgjPipelineMethods *methods = d->engine->pipeline;
 	HgjGroups  *groups = &d->agg->groups;
@@ -196,7 +196,7 @@ take_groups(HgjDevice *d)
 
 /* Steps 1 to 3 but for the tables, again with room for more groups where it was too little. */
 static void
-run_pipeline(HgjDevice *d)
+run_pipeline(HgjPipelineState *d)
 {
 	Size		most = d->agg->groups.limit / d->agg->groups.stride;
 	uint64		expected = Max(HGJ_EXPECTED_GROUPS, d->agg->groups.expected);
@@ -232,7 +232,7 @@ run_pipeline(HgjDevice *d)
 
 /* Rows of the joins and of the scan; if the host does it all, none of the former. */
 static void
-count_rows(HgjDevice *d)
+count_rows(HgjPipelineState *d)
 {
 	PlanState  *scan = d->joins[0]->outer_ps;
 	HgjPipelineInfo counted = {0};
@@ -255,7 +255,7 @@ count_rows(HgjDevice *d)
  * then.
  */
 bool
-hgj_device_run(HgjDevice *d)
+hgj_device_run(HgjPipelineState *d)
 {
 	HgjGroups  *groups = &d->agg->groups;
 	bool		empty = false;

@@ -244,7 +244,7 @@ typedef struct HgjAggState
 	MemoryContext context;
 	HgjAggSpill spill;
 	HgjAggRounds rounds;
-	struct HgjDevice *device;	/* NULL: nobody has asked for a device */
+	struct HgjPipelineState *device;	/* NULL: nobody has asked for a device */
 	bool		ran;			/* for EXPLAIN, from here on */
 	uint64		ngroups;
 	Size		peak_bytes;

@@ -18,7 +18,7 @@
 void
 hgj_tally_agg(HgjAggState *state)
 {
-	const HgjDevice *d = state->device;
+	const HgjPipelineState *d = state->device;
 	HgjCounters counters = {0};
 	uint64	   *values = counters.values;
 

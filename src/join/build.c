@@ -70,7 +70,7 @@ create_table(HgjJoinState *state)
 
 	spec.nwords = state->inner.nwords;
 	spec.flags = state->semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
-	if (state->probing.sifts_early)
+	if (state->probing.filters_early)
 		spec.flags |= HGJ_TABLE_SIFT_EARLY;
 	spec.seed = state->inner.seed;
 	spec.build = (HgjBuild) hgj_build;
@@ -397,7 +397,7 @@ destroy_probe(HgjJoinState *state)
 		state->build->engine->probe_destroy(state->found.probe);
 	state->found.probe = NULL;
 	state->outer.filter_of = NULL;
-	state->probing.sifted = false;
+	state->probing.key_filtered = false;
 }
 
 /* Free the engine's part, and the rows; what was read ahead stays. */

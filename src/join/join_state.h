@@ -215,8 +215,8 @@ typedef struct HgjOuterRows
 	bool		outer_looked_at;	/* outer_volatile means something */
 	bool		outer_volatile; /* reading it again would be noticed */
 	bool		outer_seen;		/* the last execution got an outer row */
-	bool		sifted;			/* the source has sifted outer_batch's rows */
-	bool		sifts_early;	/* a scan sifts them for several joins */
+	bool		key_filtered;		/* the source has filtered outer_batch's rows */
+	bool		filters_early;	/* a scan filters them for several joins */
 	List	   *outer_counts;	/* before the look ahead, or while a device */
 	List	   *inner_counts;	/* may fail (counts.c) */
 } HgjOuterRows;
@@ -292,7 +292,7 @@ typedef struct HgjJoinState
 	HgjOuterRows probing;
 	HgjFound	found;
 	HgjRowGoal	goal;
-	struct HgjDevice *pipeline; /* for the rows of a chain (device.h), or NULL */
+	struct HgjPipelineState *pipeline; /* for the rows of a chain (device.h), or NULL */
 
 	HgjPhase	phase;
 	uint64		emitted;		/* rows or batches of this execution ... */
@@ -450,8 +450,8 @@ extern void hgj_reserve_matched(HgjJoinState *state);
 extern bool hgj_read_outer(HgjJoinState *state);
 extern bool hgj_fetch_outer(HgjJoinState *state);
 extern void hgj_begin_batch(HgjJoinState *state);
-extern bool hgj_sift_begin(HgjJoinState *state);
-extern uint32 hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows);
+extern bool hgj_key_filter_begin(HgjJoinState *state);
+extern uint32 hgj_key_filter_ask(HgjJoinState *state, const HgjKeys *keys, uint32 *rows);
 extern void hgj_next_matches(HgjJoinState *state);
 extern void hgj_finish_batch(HgjJoinState *state);
 extern bool hgj_next_unmatched(HgjJoinState *state);

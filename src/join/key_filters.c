@@ -92,7 +92,7 @@ hgj_key_filters_offer(HgjJoinState *join)
 		!notices_missing_rows(bottom) &&
 		hgj_pages_offer(&bottom->outer, join, source, columns,
 						njoins * HGJ_JOIN_COST, bottom->stats.key_filters))
-		join->probing.sifts_early = bottom->probing.sifts_early = true;
+		join->probing.filters_early = bottom->probing.filters_early = true;
 	pfree(columns);
 	MemoryContextSwitchTo(old);
 }
@@ -111,17 +111,17 @@ can_be_asked(HgjJoinState *join, const HgjSource *scan, bool own)
 				 join->passes.splitting ||
 				 join->passes.has_split))
 		return false;
-	return hgj_sift_begin(join);
+	return hgj_key_filter_begin(join);
 }
 
 static void
 note_chosen(HgjJoinState *join, bool asked)
 {
-	join->probing.sifted = asked;
+	join->probing.key_filtered = asked;
 }
 
 const HgjFilterMethods hgj_join_filter = {
 	.begin = can_be_asked,
-	.ask = hgj_sift,
+	.ask = hgj_key_filter_ask,
 	.chosen = note_chosen
 };

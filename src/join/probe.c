@@ -114,7 +114,7 @@ hgj_begin_batch(HgjJoinState *state)
 		if (s->mark_inner && !s->one_per_inner)
 			flags = HGJ_PROBE_MARK;
 	}
-	if (state->probing.sifted)
+	if (state->probing.key_filtered)
 		flags |= HGJ_PROBE_SIFTED;
 	hgj_engine_call(state, &err,
 					state->use.engine->probe_begin(state->found.probe, &keys, mode,
@@ -175,11 +175,11 @@ fill_outer_batch(HgjJoinState *state, bool careful)
 }
 
 /*
- * Before the outer batch is filled: is it worth while to ask hgj_sift() about
+ * Before the outer batch is filled: is it worth while to ask hgj_key_filter_ask() about
  * its rows?
  */
 bool
-hgj_sift_begin(HgjJoinState *state)
+hgj_key_filter_begin(HgjJoinState *state)
 {
 	HgjError	err = {0};
 	bool		worth;
@@ -187,7 +187,7 @@ hgj_sift_begin(HgjJoinState *state)
 	hgj_engine_call(state, &err,
 					state->use.engine->sift_begin(state->found.probe, &worth,
 												  &err));
-	state->probing.sifted = worth;
+	state->probing.key_filtered = worth;
 	return worth;
 }
 
@@ -196,7 +196,7 @@ hgj_sift_begin(HgjJoinState *state)
  * room for one more; returns how many.
  */
 uint32
-hgj_sift(HgjJoinState *state, const HgjKeys *keys, uint32 *rows)
+hgj_key_filter_ask(HgjJoinState *state, const HgjKeys *keys, uint32 *rows)
 {
 	HgjError	err = {0};
 	uint32		n;

@@ -66,7 +66,7 @@ typedef struct HgjDeviceColumn
 
 #define HGJ_DEVICE_COLUMNS	(HGJ_PIPE_JOINS * HGJ_PIPE_COLUMNS + HGJ_PIPE_INPUTS)
 
-typedef struct HgjDevice
+typedef struct HgjPipelineState
 {
 	struct HgjAggState *agg;	/* NULL: */
 	bool		rows;			/* the upper join takes what comes out */
@@ -114,7 +114,7 @@ typedef struct HgjDevice
 
 	struct HgjDeviceRows *out;	/* rows: what has come out (device_rows.c) */
 	uint64		received;		/* bytes, of all runs, in sum */
-} HgjDevice;
+} HgjPipelineState;
 
 /* device_code.c */
 extern uint8 hgj_device_register(HgjDeviceCode *code, uint8 kind);
@@ -138,19 +138,19 @@ extern void hgj_device_filter(HgjDeviceCode *code, HgjProgram *program,
 extern bool hgj_device_can_fail(const HgjProgram *program);
 
 /* device_joins.c */
-extern HgjDeviceReason hgj_device_find_joins(HgjDevice *device,
+extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,
 											 struct HgjJoinState *upper);
-extern void hgj_device_write_joins(HgjDevice *device, bool constants);
-extern void hgj_device_write_end(HgjDevice *device);
-extern uint8 hgj_device_output(HgjDevice *device, AttrNumber resno);
+extern void hgj_device_write_joins(HgjPipelineState *device, bool constants);
+extern void hgj_device_write_end(HgjPipelineState *device);
+extern uint8 hgj_device_output(HgjPipelineState *device, AttrNumber resno);
 
 /* agg_device_plan.c */
-extern HgjDevice *hgj_device_plan(struct HgjAggState *agg, EState *estate);
-extern bool hgj_device_write_agg(HgjDevice *device, bool constants);
+extern HgjPipelineState *hgj_device_plan(struct HgjAggState *agg, EState *estate);
+extern bool hgj_device_write_agg(HgjPipelineState *device, bool constants);
 
 /* Why the last run was not a pipeline's. */
 static inline HgjDeviceReason
-hgj_device_reason(const HgjDevice *device)
+hgj_device_reason(const HgjPipelineState *device)
 {
 	return device->reason != HGJ_DEVICE_FITS ? device->reason :
 		device->run_reason;
@@ -158,18 +158,18 @@ hgj_device_reason(const HgjDevice *device)
 
 /* The run cannot go on: run_reason says why. */
 static inline bool
-hgj_device_gave_up(const HgjDevice *device)
+hgj_device_gave_up(const HgjPipelineState *device)
 {
 	return device->run_reason != HGJ_DEVICE_FITS;
 }
 
 /* device_start.c */
-extern void hgj_device_own(HgjDevice *device, MemoryContext context);
-extern void hgj_device_reset(HgjDevice *device);
-extern void hgj_device_enter(HgjDevice *device);
-extern void hgj_device_leave(HgjDevice *device, const HgjPipelineInfo *now,
+extern void hgj_device_own(HgjPipelineState *device, MemoryContext context);
+extern void hgj_device_reset(HgjPipelineState *device);
+extern void hgj_device_enter(HgjPipelineState *device);
+extern void hgj_device_leave(HgjPipelineState *device, const HgjPipelineInfo *now,
 							 HgjPipelineInfo *counted);
-extern bool hgj_device_done(HgjDevice *device, HgjStatus status,
+extern bool hgj_device_done(HgjPipelineState *device, HgjStatus status,
 							const HgjError *err);
 
 /* As hgj_engine_call() (join_state.h), for a pipeline. */
@@ -177,19 +177,19 @@ extern bool hgj_device_done(HgjDevice *device, HgjStatus status,
 	do { \
 	} while (!hgj_device_done(device, call, err))
 
-extern void hgj_device_log(HgjDevice *device);
-extern void hgj_device_release(HgjDevice *device);
-extern bool hgj_device_build(HgjDevice *device, bool *empty);
-extern void hgj_device_start_programs(HgjDevice *device);
-extern void hgj_device_start(HgjDevice *device, uint64 expected);
+extern void hgj_device_log(HgjPipelineState *device);
+extern void hgj_device_release(HgjPipelineState *device);
+extern bool hgj_device_build(HgjPipelineState *device, bool *empty);
+extern void hgj_device_start_programs(HgjPipelineState *device);
+extern void hgj_device_start(HgjPipelineState *device, uint64 expected);
 
 /* agg_device_run.c */
-extern bool hgj_device_run(HgjDevice *device);
-extern void hgj_device_end(HgjDevice *device);
+extern bool hgj_device_run(HgjPipelineState *device);
+extern void hgj_device_end(HgjPipelineState *device);
 
 /* device_explain.c */
-extern void hgj_device_explain(const HgjDevice *device, ExplainState *es);
-extern void hgj_device_count(const HgjDevice *device,
+extern void hgj_device_explain(const HgjPipelineState *device, ExplainState *es);
+extern void hgj_device_count(const HgjPipelineState *device,
 							 struct HgjCounters *counters);
 
 /* device_rows.c */

@@ -29,7 +29,7 @@
 
 /* Room for n rows in the arrays of a block. */
 static void
-reserve_rows(HgjDevice *d, uint32 n, uint32 npushed)
+reserve_rows(HgjPipelineState *d, uint32 n, uint32 npushed)
 {
 	HgjDeviceRows *out = d->out;
 	MemoryContext context = d->joins[0]->context;
@@ -95,7 +95,7 @@ order_by_input(HgjDeviceRows *out, uint32 npushed)
 
 /* The joins that have filled a row with NULLs. */
 static inline uint8
-filled_joins(const HgjDevice *d, uint32 row)
+filled_joins(const HgjPipelineState *d, uint32 row)
 {
 	uint8		filled = 0;
 
@@ -106,7 +106,7 @@ filled_joins(const HgjDevice *d, uint32 row)
 
 /* Step 1: those together that the same joins have filled. */
 static void
-order_by_filled(HgjDevice *d)
+order_by_filled(HgjPipelineState *d)
 {
 	HgjDeviceRows *out = d->out;
 	uint32		n = out->fetched.n;
@@ -134,7 +134,7 @@ order_by_filled(HgjDevice *d)
 
 /* Step 1, for what has been fetched. */
 void
-hgj_device_rows_order(HgjDevice *d)
+hgj_device_rows_order(HgjPipelineState *d)
 {
 	uint32		npushed = d->out->pushed - d->out->base;
 
@@ -145,7 +145,7 @@ hgj_device_rows_order(HgjDevice *d)
 
 /* Step 2: the block, through the lower joins. */
 static void
-make_outer_batch(HgjDevice *d, uint8 filled)
+make_outer_batch(HgjPipelineState *d, uint8 filled)
 {
 	HgjDeviceRows *out = d->out;
 	const uint32 *outer_rows = out->outer_rows;
@@ -167,7 +167,7 @@ make_outer_batch(HgjDevice *d, uint8 filled)
 
 /* Steps 2 and 3: the next block out of what was fetched. */
 void
-hgj_device_rows_block(HgjDevice *d)
+hgj_device_rows_block(HgjPipelineState *d)
 {
 	HgjDeviceRows *out = d->out;
 	HgjJoinState *upper = d->joins[d->njoins - 1];

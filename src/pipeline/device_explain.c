@@ -15,7 +15,7 @@
 
 /* What EXPLAIN says of it, where a device was asked for. */
 void
-hgj_device_explain(const HgjDevice *d, ExplainState *es)
+hgj_device_explain(const HgjPipelineState *d, ExplainState *es)
 {
 	HgjDeviceReason reason = hgj_device_reason(d);
 	const char *text = hgj_device_reason_text(reason);
@@ -53,7 +53,7 @@ hgj_device_explain(const HgjDevice *d, ExplainState *es)
 
 /* Add what all of its runs have done. */
 void
-hgj_device_count(const HgjDevice *d, HgjCounters *counters)
+hgj_device_count(const HgjPipelineState *d, HgjCounters *counters)
 {
 	uint64	   *values = counters->values;
 	HgjDeviceReason reason = hgj_device_reason(d);

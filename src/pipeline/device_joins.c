@@ -38,7 +38,7 @@
 
 /* How a column is kept, by value; its bits are enough where that is unknown. */
 static uint8
-kind_of_attribute(HgjDevice *d, const FormData_pg_attribute *att)
+kind_of_attribute(HgjPipelineState *d, const FormData_pg_attribute *att)
 {
 	HgjKind		kind = hgj_kind_of_type(att->atttypid);
 
@@ -60,14 +60,14 @@ kind_of_attribute(HgjDevice *d, const FormData_pg_attribute *att)
 }
 
 static uint8
-kind_of_column(HgjDevice *d, PlanState *child, AttrNumber attno)
+kind_of_column(HgjPipelineState *d, PlanState *child, AttrNumber attno)
 {
 	return kind_of_attribute(d, TupleDescAttr(ExecGetResultType(child), attno - 1));
 }
 
 /* Of the table that is read by pages. */
 static const FormData_pg_attribute *
-table_attribute(const HgjDevice *d, AttrNumber attno)
+table_attribute(const HgjPipelineState *d, AttrNumber attno)
 {
 	SeqScanState *scan = castNode(SeqScanState, d->joins[0]->outer_ps);
 
@@ -78,7 +78,7 @@ table_attribute(const HgjDevice *d, AttrNumber attno)
 
 /* A key word, or a column, of the bottom join's outer batch. */
 static void
-describe_input(HgjDevice *d, HgjDeviceColumn *c)
+describe_input(HgjPipelineState *d, HgjDeviceColumn *c)
 {
 	const HgjSource *outer = &d->joins[0]->outer;
 
@@ -99,7 +99,7 @@ describe_input(HgjDevice *d, HgjDeviceColumn *c)
 
 /* Describe a column that nobody has asked for yet; NULL: there are too many. */
 static HgjDeviceColumn *
-add_column(HgjDevice *d, int join, int column)
+add_column(HgjPipelineState *d, int join, int column)
 {
 	HgjDeviceColumn *c = &d->columns[d->ncolumns];
 	PlanState  *child;
@@ -150,7 +150,7 @@ add_column(HgjDevice *d, int join, int column)
  * build side's column.
  */
 static uint8
-load_column(HgjDevice *d, int join, int column)
+load_column(HgjPipelineState *d, int join, int column)
 {
 	HgjDeviceColumn *c = NULL;
 
@@ -177,7 +177,7 @@ load_column(HgjDevice *d, int join, int column)
 
 /* The register of a column of the bottom join's outer side. */
 static uint8
-load_outer(HgjDevice *d, AttrNumber attno)
+load_outer(HgjPipelineState *d, AttrNumber attno)
 {
 	List	   *targetlist = d->joins[0]->outer_ps->plan->targetlist;
 
@@ -190,7 +190,7 @@ load_outer(HgjDevice *d, AttrNumber attno)
 static uint8
 look_scan_up(void *arg, int input)
 {
-	HgjDevice  *d = arg;
+	HgjPipelineState *d = arg;
 
 	return load_column(d, HGJ_DEVICE_INPUT, list_nth_int(d->scan_attnos, input));
 }
@@ -198,17 +198,17 @@ look_scan_up(void *arg, int input)
 /* HgjDeviceLookup of programs over pairs of a join. */
 typedef struct PairLookup
 {
-	HgjDevice  *device;
+	HgjPipelineState *device;
 	int			join;
 	const HgjPairColumns *pairs;
 } PairLookup;
 
 static uint8 look_pair_up(void *arg, int input);
-static uint8 load_output(HgjDevice *d, int j, AttrNumber resno);
+static uint8 load_output(HgjPipelineState *d, int j, AttrNumber resno);
 
 /* The register of a column of one of join j's sides. */
 static uint8
-load_side(HgjDevice *d, int j, bool inner, int column)
+load_side(HgjPipelineState *d, int j, bool inner, int column)
 {
 	AttrNumber	attno;
 
@@ -220,7 +220,7 @@ load_side(HgjDevice *d, int j, bool inner, int column)
 
 /* The register of a column of join j's target list. */
 static uint8
-load_output(HgjDevice *d, int j, AttrNumber resno)
+load_output(HgjPipelineState *d, int j, AttrNumber resno)
 {
 	HgjProgram *program;
 	const HgjPairColumn *pair = hgj_output_column(d->joins[j], resno, &program);
@@ -252,7 +252,7 @@ look_pair_up(void *arg, int input)
 
 /* The register of a column of the upper join's target list. */
 uint8
-hgj_device_output(HgjDevice *d, AttrNumber resno)
+hgj_device_output(HgjPipelineState *d, AttrNumber resno)
 {
 	return load_output(d, d->njoins - 1, resno);
 }
@@ -297,7 +297,7 @@ kind_of_key(HgjKeyKind key, uint8 *kind)
 }
 
 static void
-write_keys(HgjDevice *d, int j)
+write_keys(HgjPipelineState *d, int j)
 {
 	HgjJoinState *join = d->joins[j];
 	HgjPipeJoin *spec = &d->spec.joins[j];
@@ -332,7 +332,7 @@ write_keys(HgjDevice *d, int j)
 
 /* Computed columns, for every row of the join, as PostgreSQL does. */
 static void
-write_computed(HgjDevice *d, int j)
+write_computed(HgjPipelineState *d, int j)
 {
 	int			ncols = list_length(d->joins[j]->css.ss.ps.plan->targetlist);
 	PairLookup	lookup = {d, j, NULL};
@@ -353,7 +353,7 @@ write_computed(HgjDevice *d, int j)
 
 /* Steps 2 and 3. */
 static void
-write_join(HgjDevice *d, int j)
+write_join(HgjPipelineState *d, int j)
 {
 	HgjJoinState *join = d->joins[j];
 	HgjPipeJoin *spec = &d->spec.joins[j];
@@ -394,7 +394,7 @@ write_join(HgjDevice *d, int j)
  * been started.  d->code.reason says whether something does not fit.
  */
 void
-hgj_device_write_joins(HgjDevice *d, bool constants)
+hgj_device_write_joins(HgjPipelineState *d, bool constants)
 {
 	memset(&d->code, 0, sizeof(d->code));
 	d->code.spec = &d->spec;
@@ -411,7 +411,7 @@ hgj_device_write_joins(HgjDevice *d, bool constants)
 
 /* Their end, and the aggregation's. */
 void
-hgj_device_write_end(HgjDevice *d)
+hgj_device_write_end(HgjPipelineState *d)
 {
 	EMIT(&d->code, HGJ_PIPE_END);
 }
@@ -470,7 +470,7 @@ may_build_in_vain(const HgjJoinState *join)
  * rows that are returned, the upper join's are the host's.
  */
 static bool
-compile_filter(HgjDevice *d, int j)
+compile_filter(HgjPipelineState *d, int j)
 {
 	HgjJoinState *join = d->joins[j];
 	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
@@ -486,7 +486,7 @@ compile_filter(HgjDevice *d, int j)
 
 /* Step 1: the joins from `upper` down. */
 HgjDeviceReason
-hgj_device_find_joins(HgjDevice *d, HgjJoinState *upper)
+hgj_device_find_joins(HgjPipelineState *d, HgjJoinState *upper)
 {
 	HgjJoinState *chain[HGJ_PIPE_JOINS];
 	HgjJoinState *join = upper;

@@ -53,7 +53,7 @@ reset_rows(HgjDeviceRows *out)
 
 /* All instructions; with `constants` the programs must have been started. */
 static bool
-write_rows(HgjDevice *d, bool constants)
+write_rows(HgjPipelineState *d, bool constants)
 {
 	d->spec.nwords = 0;
 	hgj_device_write_joins(d, constants);
@@ -62,11 +62,11 @@ write_rows(HgjDevice *d, bool constants)
 }
 
 /* At the first execution: can it be done, and how? */
-static HgjDevice *
+static HgjPipelineState *
 plan_rows(HgjJoinState *upper)
 {
 	MemoryContext old = MemoryContextSwitchTo(upper->context);
-	HgjDevice  *d = palloc0(sizeof(HgjDevice));
+	HgjPipelineState *d = palloc0(sizeof(HgjPipelineState));
 
 	d->rows = d->spec.rows = true;
 	d->out = palloc0(sizeof(HgjDeviceRows));
@@ -91,7 +91,7 @@ has_chain(const HgjJoinState *upper)
 
 /* The lower joins have done something, since hgj_device_enter(). */
 static void
-leave_lower_joins(HgjDevice *d)
+leave_lower_joins(HgjPipelineState *d)
 {
 	HgjPipelineInfo now = d->out->counted;
 
@@ -102,7 +102,7 @@ leave_lower_joins(HgjDevice *d)
 
 /* The joins below, as if they had been asked for their first row. */
 static void
-start_lower_joins(HgjDevice *d)
+start_lower_joins(HgjPipelineState *d)
 {
 	for (int j = d->njoins - 2; j >= 0; j--)
 	{
@@ -120,7 +120,7 @@ start_lower_joins(HgjDevice *d)
 
 /* Not now: what the bottom join has looked at is to be read again by itself. */
 static void
-leave_to_host(HgjDevice *d)
+leave_to_host(HgjPipelineState *d)
 {
 	HgjJoinState *bottom = d->joins[0];
 
@@ -141,7 +141,7 @@ leave_to_host(HgjDevice *d)
 static bool
 device_rows_start(HgjJoinState *upper, bool *empty)
 {
-	HgjDevice  *d = upper->pipeline;
+	HgjPipelineState *d = upper->pipeline;
 
 	*empty = false;
 	if (d != NULL)
@@ -212,7 +212,7 @@ device_rows_left(const HgjJoinState *upper)
 static void
 device_rows_stop(HgjJoinState *upper)
 {
-	HgjDevice  *d = upper->pipeline;
+	HgjPipelineState *d = upper->pipeline;
 
 	if (d == NULL)
 		return;
@@ -228,7 +228,7 @@ device_rows_stop(HgjJoinState *upper)
 
 /* The pipeline has failed: who goes on, and how? */
 static void
-give_up(HgjDevice *d)
+give_up(HgjPipelineState *d)
 {
 	HgjJoinState *upper = d->joins[d->njoins - 1];
 	HgjJoinState *bottom = d->joins[0];
@@ -251,7 +251,7 @@ give_up(HgjDevice *d)
 
 /* One input column of the next n rows of the outer batch. */
 static bool
-put_input(const HgjDevice *d, const HgjDeviceColumn *column, uint32 n,
+put_input(const HgjPipelineState *d, const HgjDeviceColumn *column, uint32 n,
 		  const HgjPipeStage *stage)
 {
 	const HgjBatch *batch = d->joins[0]->probing.outer_batch;
@@ -290,7 +290,7 @@ put_input(const HgjDevice *d, const HgjDeviceColumn *column, uint32 n,
 
 /* Step 2: more of the outer batch. */
 static void
-push_rows(HgjDevice *d)
+push_rows(HgjPipelineState *d)
 {
 	const HgjPipelineMethods *methods = d->engine->pipeline;
 	HgjDeviceRows *out = d->out;
@@ -316,7 +316,7 @@ push_rows(HgjDevice *d)
 
 /* Step 2: the next outer batch of the bottom join.  False: there is none. */
 static bool
-read_batch(HgjDevice *d)
+read_batch(HgjPipelineState *d)
 {
 	HgjJoinState *upper = d->joins[d->njoins - 1];
 	HgjJoinState *bottom = d->joins[0];
@@ -341,7 +341,7 @@ read_batch(HgjDevice *d)
 
 /* Push more of the outer batch, or of the next one.  False: there is none. */
 static bool
-push_more(HgjDevice *d)
+push_more(HgjPipelineState *d)
 {
 	HgjDeviceRows *out = d->out;
 
@@ -358,7 +358,7 @@ push_more(HgjDevice *d)
  * while a portion is being returned.
  */
 static bool
-fetch_rows(HgjDevice *d)
+fetch_rows(HgjPipelineState *d)
 {
 	HgjDeviceRows *out = d->out;
 	HgjError	err = {0};
@@ -398,7 +398,7 @@ fetch_rows(HgjDevice *d)
 static bool
 device_rows_fetch(HgjJoinState *upper)
 {
-	HgjDevice  *d = upper->pipeline;
+	HgjPipelineState *d = upper->pipeline;
 
 	if (d->out->next >= d->out->fetched.n && !fetch_rows(d))
 	{
@@ -428,7 +428,7 @@ device_rows_matches(HgjJoinState *upper)
 static void
 device_rows_explain(const HgjJoinState *upper, ExplainState *es)
 {
-	HgjDevice  *d = upper->pipeline;
+	HgjPipelineState *d = upper->pipeline;
 
 	if (d == NULL)
 		return;

@@ -42,7 +42,7 @@ typedef struct HgjDeviceRows
 } HgjDeviceRows;
 
 /* device_blocks.c */
-extern void hgj_device_rows_order(HgjDevice *d);
-extern void hgj_device_rows_block(HgjDevice *d);
+extern void hgj_device_rows_order(HgjPipelineState *d);
+extern void hgj_device_rows_block(HgjPipelineState *d);
 
 #endif							/* HGJ_DEVICE_ROWS_H */

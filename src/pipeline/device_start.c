@@ -11,7 +11,7 @@
  *
  * Whatever goes wrong is kept as the reason why the host has to do it.
  *
- * The pipeline belongs to the HgjDevice: freed at the end, or, when the query
+ * The pipeline belongs to the HgjPipelineState: freed at the end, or, when the query
  * aborts, by a callback.  It holds the build sides, whose tables it reads.  No locks.
  *
  *-------------------------------------------------------------------------
@@ -32,7 +32,7 @@
  * false if it has to be repeated.  Where it has failed, run_reason says so.
  */
 bool
-hgj_device_done(HgjDevice *d, HgjStatus status, const HgjError *err)
+hgj_device_done(HgjPipelineState *d, HgjStatus status, const HgjError *err)
 {
 	if (hgj_call_cancelled(&d->poll, status))
 		return false;
@@ -63,7 +63,7 @@ hgj_device_done(HgjDevice *d, HgjStatus status, const HgjError *err)
 
 /* The host has to do it: say so once for a reason, not once per rescan. */
 void
-hgj_device_log(HgjDevice *d)
+hgj_device_log(HgjPipelineState *d)
 {
 	HgjDeviceReason reason = hgj_device_reason(d);
 
@@ -79,7 +79,7 @@ hgj_device_log(HgjDevice *d)
 
 /* Give device memory back.  All there is to do where the query aborts. */
 void
-hgj_device_release(HgjDevice *d)
+hgj_device_release(HgjPipelineState *d)
 {
 	if (d->pipeline)
 	{
@@ -107,7 +107,7 @@ release_on_reset(void *arg)
 
 /* Give device memory back when the context goes. */
 void
-hgj_device_own(HgjDevice *d, MemoryContext context)
+hgj_device_own(HgjPipelineState *d, MemoryContext context)
 {
 	MemoryContextCallback *callback = MemoryContextAllocZero(context,
 															 sizeof(MemoryContextCallback));
@@ -119,7 +119,7 @@ hgj_device_own(HgjDevice *d, MemoryContext context)
 
 /* Nothing is known of the run that begins. */
 void
-hgj_device_reset(HgjDevice *d)
+hgj_device_reset(HgjPipelineState *d)
 {
 	d->ran = false;
 	d->run_reason = HGJ_DEVICE_FITS;
@@ -131,14 +131,14 @@ hgj_device_reset(HgjDevice *d)
 
 /* The joins that nobody asks for rows while there is a pipeline. */
 static int
-hidden_joins(const HgjDevice *d)
+hidden_joins(const HgjPipelineState *d)
 {
 	return d->rows ? d->njoins - 1 : d->njoins;
 }
 
 /* They are about to do something ... */
 void
-hgj_device_enter(HgjDevice *d)
+hgj_device_enter(HgjPipelineState *d)
 {
 	for (int j = hidden_joins(d) - 1; j >= 0; j--)
 		if (d->joins[j]->css.ss.ps.instrument)
@@ -150,7 +150,7 @@ hgj_device_enter(HgjDevice *d)
  * EXPLAIN ANALYZE and for tally.c.
  */
 void
-hgj_device_leave(HgjDevice *d, const HgjPipelineInfo *now, HgjPipelineInfo *counted)
+hgj_device_leave(HgjPipelineState *d, const HgjPipelineInfo *now, HgjPipelineInfo *counted)
 {
 	for (int j = 0; j < d->njoins; j++)
 	{
@@ -176,7 +176,7 @@ hgj_device_leave(HgjDevice *d, const HgjPipelineInfo *now, HgjPipelineInfo *coun
  * join would have done so, and building could raise an error in vain.
  */
 static bool
-has_outer_row(const HgjDevice *d, HgjJoinState *join)
+has_outer_row(const HgjPipelineState *d, HgjJoinState *join)
 {
 	if (!hgj_worth_peeking(join) || !hgj_rows_may_raise(join->inner_ps))
 		return true;
@@ -198,7 +198,7 @@ has_outer_row(const HgjDevice *d, HgjJoinState *join)
  * pipeline is not for this.
  */
 bool
-hgj_device_build(HgjDevice *d, bool *empty)
+hgj_device_build(HgjPipelineState *d, bool *empty)
 {
 	*empty = false;
 	for (int j = d->njoins - 1; j >= 0; j--)
@@ -291,7 +291,7 @@ gather_payload(const HgjBuildSide *build, const HgjDeviceColumn *column, uint32 
 
 /* Step 2: a column of a build side to the device. */
 static void
-send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
+send_column(HgjPipelineState *d, const HgjDeviceColumn *column, HgjPipeRange *range,
 			char *values, uint64 *validity)
 {
 	const HgjBuildSide *build = d->builds[column->join];
@@ -317,7 +317,7 @@ send_column(HgjDevice *d, const HgjDeviceColumn *column, HgjPipeRange *range,
 }
 
 static void
-send_payload(HgjDevice *d)
+send_payload(HgjPipelineState *d)
 {
 	char	   *values = palloc(HGJ_PAYLOAD_ROWS * sizeof(uint64));
 	uint64	   *validity = palloc(HGJ_PAYLOAD_ROWS / 8);
@@ -340,7 +340,7 @@ send_payload(HgjDevice *d)
 
 /* What the joins' tables leave of device memory; false: nothing. */
 static bool
-set_memory_limit(HgjDevice *d)
+set_memory_limit(HgjPipelineState *d)
 {
 	uint64		limit = 0;
 
@@ -362,7 +362,7 @@ set_memory_limit(HgjDevice *d)
 
 /* Step 2: everything up to the first row; `expected` groups. */
 void
-hgj_device_start(HgjDevice *d, uint64 expected)
+hgj_device_start(HgjPipelineState *d, uint64 expected)
 {
 	HgjPipelineCaller caller = {.poll = hgj_poll_interrupts, .poll_arg = &d->poll};
 	HgjError	err = {0};
@@ -389,7 +389,7 @@ hgj_device_start(HgjDevice *d, uint64 expected)
 
 /* Give the programs the parameters of this execution; those of agg_setup.c have them. */
 void
-hgj_device_start_programs(HgjDevice *d)
+hgj_device_start_programs(HgjPipelineState *d)
 {
 	if (d->scan_filter)
 		hgj_program_start(d->scan_filter, d->joins[0]->outer_ps->ps_ExprContext);

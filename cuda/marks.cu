@@ -111,8 +111,8 @@ HgjStatus table_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *row
 {
 	*n = 0;
 	HGJ_TRY(fetch(const_cast<HgjTable *>(table), err));
-	return hgj_marks_unset(&table->spec, table->host_bits, table->total_rows, cursor,
-						   rows, capacity, n, err);
+	HgjMarks marks = {table->host_bits, table->total_rows};
+	return hgj_marks_unset(&table->spec, marks, cursor, rows, capacity, n, err);
 }
 
 /* HgjEngine.clear_marks */

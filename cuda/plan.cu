@@ -94,8 +94,11 @@ void plan_build(const HgjTable *table, uint64_t rows, int64_t min_key, int64_t m
 	plan->rows = rows;
 	plan->bins = 1;
 	plan->slack = hgj_plan_slack(spec);
-	plan->layout = hgj_plan_layout(spec, rows, min_key, max_key, &plan->direct,
-								   &plan->base, &plan->range, &plan->notes);
+	PlannedLayout planned = hgj_plan_layout(spec, rows, min_key, max_key, &plan->notes);
+	plan->layout = planned.layout;
+	plan->direct = planned.direct;
+	plan->base = planned.base;
+	plan->range = planned.range;
 	plan->stride = layout_stride(plan->layout);
 	plan_vertices(table, plan);
 	plan->segments =

@@ -62,12 +62,17 @@ extern HgjStatus hgj_check_build(uint64_t nrows, uint64_t max_row,
 								 uint32_t total_rows, HgjError *err);
 
 /* marks.c: match bits, one per row id below total_rows; NULL: there are none */
+typedef struct HgjMarks
+{
+	const uint64_t *bits;
+	uint32_t	total_rows;
+} HgjMarks;
+
 extern HgjStatus hgj_marks_set(uint64_t *bits, uint32_t total_rows,
 							   const uint32_t *rows, uint32_t n, HgjError *err);
-extern HgjStatus hgj_marks_unset(const HgjTableSpec *spec, const uint64_t *bits,
-								 uint32_t total_rows, uint32_t *cursor,
-								 uint32_t *rows, uint32_t capacity, uint32_t *n,
-								 HgjError *err);
+extern HgjStatus hgj_marks_unset(const HgjTableSpec *spec, HgjMarks marks,
+								 uint32_t *cursor, uint32_t *rows,
+								 uint32_t capacity, uint32_t *n, HgjError *err);
 
 /* pipeline_check.c */
 extern HgjStatus hgj_check_pipeline(const HgjPipelineSpec *spec,

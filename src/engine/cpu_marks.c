@@ -58,8 +58,9 @@ HgjStatus
 hgj_cpu_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows,
 				  uint32_t capacity, uint32_t *n, HgjError *err)
 {
-	return hgj_marks_unset(&table->spec, table->bits, table->total_rows, cursor,
-						   rows, capacity, n, err);
+	HgjMarks	marks = {table->bits, table->total_rows};
+
+	return hgj_marks_unset(&table->spec, marks, cursor, rows, capacity, n, err);
 }
 
 /* HgjEngine.clear_marks: unset every bit. */

@@ -51,9 +51,13 @@ static void
 plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max_key)
 {
 	const HgjTableSpec *spec = &t->spec;
+	PlannedLayout planned = hgj_plan_layout(spec, p->rows, min_key, max_key,
+											&p->notes);
 
-	p->layout = hgj_plan_layout(spec, p->rows, min_key, max_key, &p->direct,
-								&p->base, &p->range, &p->notes);
+	p->layout = planned.layout;
+	p->direct = planned.direct;
+	p->base = planned.base;
+	p->range = planned.range;
 	p->packed = p->layout == LAYOUT_ROW ? LAYOUT_NARROW : p->layout;
 	p->stride = layout_stride(p->layout, spec->nwords);
 	p->packed_stride = layout_stride(p->packed, spec->nwords);

@@ -41,21 +41,20 @@ hgj_marks_set(uint64_t *bits, uint32_t total_rows, const uint32_t *rows,
  * from *cursor on.  When cancelled, *cursor stays.
  */
 HgjStatus
-hgj_marks_unset(const HgjTableSpec *spec, const uint64_t *bits,
-				uint32_t total_rows, uint32_t *cursor, uint32_t *rows,
-				uint32_t capacity, uint32_t *n, HgjError *err)
+hgj_marks_unset(const HgjTableSpec *spec, HgjMarks marks, uint32_t *cursor,
+				uint32_t *rows, uint32_t capacity, uint32_t *n, HgjError *err)
 {
-	uint64_t	total = total_rows;
+	uint64_t	total = marks.total_rows;
 	uint64_t	row = *cursor;
 	uint64_t	words = 0;
 	uint32_t	found = 0;
 
 	*n = 0;
-	if (bits == NULL)
+	if (marks.bits == NULL)
 		return hgj_fail(err, HGJ_INVALID, "the table keeps no match bits");
 	while (row < total && found < capacity)
 	{
-		uint64_t	unset = ~bits[row / 64] >> (row % 64);
+		uint64_t	unset = ~marks.bits[row / 64] >> (row % 64);
 
 		if (unset == 0)
 			row = (row / 64 + 1) * 64;

@@ -133,26 +133,38 @@ hgj_plan_direct(const HgjTableSpec *spec, uint64_t rows, uint64_t range,
 	return dense;
 }
 
+/* What lies where: a table's range is 0 where keys have several words. */
+typedef struct PlannedLayout
+{
+	Layout		layout;
+	bool		direct;
+	uint64_t	base;
+	uint64_t	range;
+} PlannedLayout;
+
 /*
- * The same, and the layout of entries.  min_key, max_key: of a single word;
- * *base, *range: what becomes of them, 0 for keys of several words.
+ * Whether the table is to be direct, and the layout of entries.  min_key, max_key:
+ * of a single word.
  */
-HGJ_PLAN_FN Layout
+HGJ_PLAN_FN PlannedLayout
 hgj_plan_layout(const HgjTableSpec *spec, uint64_t rows, int64_t min_key,
-				int64_t max_key, bool *direct, uint64_t *base, uint64_t *range,
-				uint32_t *notes)
+				int64_t max_key, uint32_t *notes)
 {
 	bool		ranged = spec->nwords == 1 && rows > 0;
 	bool		slack = hgj_plan_slack(spec) > 0;
+	PlannedLayout planned;
 
-	*base = ranged ? (uint64_t) min_key : 0;
-	*range = ranged ? (uint64_t) max_key - (uint64_t) min_key : 0;
-	*direct = hgj_plan_direct(spec, rows, *range, slack, notes);
+	planned.base = ranged ? (uint64_t) min_key : 0;
+	planned.range = ranged ? (uint64_t) max_key - (uint64_t) min_key : 0;
+	planned.direct = hgj_plan_direct(spec, rows, planned.range, slack, notes);
 	if (spec->nwords > 1)
-		return LAYOUT_MULTI;
-	if (*direct && !slack)
-		return LAYOUT_ROW;
-	return ranged && *range <= UINT32_MAX ? LAYOUT_NARROW : LAYOUT_WIDE;
+		planned.layout = LAYOUT_MULTI;
+	else if (planned.direct && !slack)
+		planned.layout = LAYOUT_ROW;
+	else
+		planned.layout = ranged && planned.range <= UINT32_MAX ? LAYOUT_NARROW :
+			LAYOUT_WIDE;
+	return planned;
 }
 
 #endif							/* HGJ_PLAN_RULES_H */

@@ -54,7 +54,8 @@ EXTENSION = hashgraph_join
 DATA = $(wildcard sql/hashgraph_join--*.sql)
 PGFILEDESC = "hashgraph_join - joins through a HashGraph"
 
-SRCS := $(sort $(wildcard src/*.c src/*/*.c))
+# The CPU engine has no pipelines: this is for engines that do (cuda/, test/fake).
+SRCS := $(filter-out src/engine/pipeline_check.c,$(sort $(wildcard src/*.c src/*/*.c)))
 HDRS := $(sort $(wildcard src/*.h src/*/*.h))
 OBJS := $(SRCS:.c=.o)
 
@@ -128,7 +129,7 @@ $(filter src/expr/program_ops_%.o,$(OBJS)): override CFLAGS += -O3
 PG_SIDE := $(filter-out src/engine/%,$(SRCS))
 $(PG_SIDE:.c=.o) $(PG_SIDE:=.strict): override CFLAGS += -Wno-sign-compare
 # Loops over the rows of a page or a batch.
-VECTORIZED := scan/heap_columns columns/keys scan/source_pages
+VECTORIZED := columns/batch columns/keys scan/page_attributes scan/page_columns scan/page_output
 $(VECTORIZED:%=src/%.o): override CFLAGS += $(CFLAGS_VECTORIZE)
 $(OBJS:.o=.bc): $(HDRS) build/flags
 -include $(wildcard $(SRCS:.c=.d))

@@ -207,6 +207,7 @@ __device__ __forceinline__ bool compute(const PipeView &view, const PipeBatch &b
 										uint64_t valid, const HgjPipeInstruction &in,
 										PipeRow<REGS, JOINS> &r, uint64_t row)
 {
+	// an operand that an instruction does not have may be any number
 	uint64_t a = in.a < REGS ? r.regs[in.a] : 0;
 	uint64_t b = in.b < REGS ? r.regs[in.b] : 0;
 	bool null_a = in.a < REGS && (r.nulls >> in.a & 1);

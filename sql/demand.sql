@@ -165,6 +165,10 @@ select setval('called', 1, false);
 select count(*) from (select id from g join e using (k) where nextval('called') > 0) x;
 select last_value from called;
 
+-- a clause with a subplan that calls it, and the target list, in turn
+select setval('called', 1, false);
+select count(*), bool_and(n % 2 = 0) as in_turn from (select nextval('called') as n from g join d on g.k = d.k and (select nextval('called') + g.id + d.u) > 0 offset 0) x;
+
 -- a CTE that one reader takes some of, and one that is never run would take all of
 with c as materialized (select id from g join d using (k) where 10 / (id - 150) < 100)
 select (select sum(id) from (select id from c limit 100) x), case when (select count(*) from e) > 0 then (select count(*) from c) end;

@@ -12,6 +12,11 @@
  *	  bits.  When all bits are used, rows go to one partition.  Every round finishes
  *	  some groups, so this ends.
  *
+ * Rows of a partition come back a block at a time, the newest first.  So what depends
+ * on the order of rows, sums of floating-point numbers and which of several equal
+ * values stands for a group, may differ from what memory would have made of them.
+ * All partitions of a round share a file, which stays until the last is read.
+ *
  * Memory: the partitions' blocks and the values of the batch that is read are
  * malloc'd, and freed when the node ends or its query is aborted (agg_node.c); all
  * else is in the query's context.  Files belong to the resource owner, and are

@@ -5,7 +5,8 @@
  *
  * Every part that grows or shrinks says so to the account that it was given, at
  * the time, so that nobody has to ask them one by one.  A part without an account
- * counts for nobody.  Lives as long as the longest of its parts; no locks.
+ * counts for nobody.  It must not go before its parts have freed what they hold.  No
+ * locks.
  *
  *-------------------------------------------------------------------------
  */

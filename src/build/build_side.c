@@ -33,11 +33,12 @@
 HgjBuildSide *
 hgj_build_side_create(void)
 {
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext,
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "HashGraphJoin build side",
 												  ALLOCSET_SMALL_SIZES);
 	HgjBuildSide *side = MemoryContextAllocZero(context, sizeof(HgjBuildSide));
 
+	MemoryContextSetParent(context, TopMemoryContext);
 	side->context = context;
 	side->references = 1;
 	return side;

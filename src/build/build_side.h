@@ -63,7 +63,8 @@ typedef struct HgjBuildSide
 {
 	uint32		references;
 	MemoryContext context;		/* of this, and of what is palloc'd for it */
-	HgjAccount	account;		/* of host memory, but for the engine's */
+	HgjAccount	account;		/* of host memory, but for the engine's: of this,
+								 * and of what its maker needs to fill and probe it */
 	const HgjEngine *engine;	/* the table's, if there is one */
 	HgjPoll		poll;			/* of its calls */
 	HgjTable   *table;

@@ -16,8 +16,8 @@
  *	  each (a huge page) or a sixteenth of the memory limit, so that growing
  *	  never copies and takes little ahead.
  *
- * The chunks and arenas are malloc'd memory; node.c's reset callback frees
- * them on abort.  No locks.
+ * The chunks and arenas are malloc'd memory, which hgj_row_store_free() gives back;
+ * the build side sees to that on abort, too.  No locks.
  *
  *-------------------------------------------------------------------------
  */

@@ -477,7 +477,7 @@ hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
 {
 	HgjTable   *t = probe->table;
 	HgjStatus	status = hgj_cpu_check_keys(t, keys, err);
-	uint32_t	total = hgj_key_count(keys);
+	uint32_t	total;
 	uint32_t	kept = 0;
 	uint32_t	at;
 
@@ -486,6 +486,7 @@ hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
 		return status;
 	if (!probe->filtering)
 		return hgj_fail(err, HGJ_INVALID, "sift without a filter");
+	total = hgj_key_count(keys);
 	probe->begun = false;
 	probe->keys = *keys;
 	for (at = 0; at < total; at += TEST_ROWS)

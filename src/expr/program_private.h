@@ -13,7 +13,7 @@
  * program_make.c		quals and expressions to programs
  * program_compile.c	expression trees to steps
  * program_constant.c	what has no column in it
- * program_functions.c	what PostgreSQL's functions are in terms of loops
+ * program_functions.c	which steps do what PostgreSQL's functions do
  * program_steps.c		steps over the rows of a chunk
  * program_set.c		the constants of IN
  * program_text.c		strings compared with constants
@@ -112,7 +112,8 @@ typedef enum HgjDateOp
 typedef struct HgjOperation
 {
 	HgjStepOp	op;				/* one that has a loop */
-	uint8		code;
+	uint8		code;			/* HgjComparison, HgjArithmetic, HgjDateOp, or the
+								 * HgjKind that is cast to */
 	HgjKind		operand;		/* what the arguments are cast to (exact, monotone) */
 	HgjKind		result;
 	HgjKind		args[2];		/* of the function */

@@ -114,7 +114,7 @@ hgj_choose_slot(HgjJoinState *state, List *targetlist)
 	}
 }
 
-/* Write the wanted columns of a pair into state->slot. */
+/* Write the wanted columns of a pair into state->slots.slot. */
 void
 hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 {
@@ -313,6 +313,7 @@ hgj_block_fill(HgjJoinState *state)
 	bool		has_records = inner_rows && state->build->rows.stride > 0;
 	uint32		n;
 
+	Assert(left > 0 && block->n == 0);
 	if (block->values == NULL)
 		make_block(state);
 	n = Min(left, block->capacity);

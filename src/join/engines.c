@@ -13,7 +13,7 @@
  * 3. A join whose engine cannot run falls back to the CPU's, and keeps the reason
  *	  for EXPLAIN.  hashgraph_join.require = cuda makes an error of it.
  * 4. Errors of the CPU engine are raised at once.  Those of a device are noted in
- *	  the join's state; the callers return to node.c, and failover.c decides.
+ *	  the join's state; the callers return to phases.c, and failover.c decides.
  *
  * Memory: the text of a reason lives in the query's context.  The library stays
  * loaded.  No locks.

@@ -69,7 +69,7 @@ typedef struct HgjTarget
 	const HgjDictionary *dictionary;	/* values are its datums, or NULL */
 } HgjTarget;
 
-/* Rows of a portion of matches that are to be returned next (emit.c). */
+/* Rows of a portion that are to be returned next (emit.c). */
 typedef struct HgjRowBlock
 {
 	uint32		n;
@@ -215,7 +215,7 @@ typedef struct HgjOuterRows
 	bool		outer_looked_at;	/* outer_volatile means something */
 	bool		outer_volatile; /* reading it again would be noticed */
 	bool		outer_seen;		/* the last execution got an outer row */
-	bool		key_filtered;		/* the source has filtered outer_batch's rows */
+	bool		key_filtered;	/* the source has filtered outer_batch's rows */
 	bool		filters_early;	/* a scan filters them for several joins */
 	List	   *outer_counts;	/* before the look ahead, or while a device */
 	List	   *inner_counts;	/* may fail (counts.c) */

@@ -105,7 +105,7 @@ end_join(CustomScanState *node)
 
 /* The next row of the block at hand goes into the slot, without a projection. */
 static inline void
-hgj_block_row(HgjJoinState *state)
+block_row(HgjJoinState *state)
 {
 	HgjRowBlock *block = &state->slots.block;
 	TupleTableSlot *slot = state->slots.slot;
@@ -135,9 +135,13 @@ next_row(HgjJoinState *state)
 		hgj_block_drop(state);
 		if (slots->next_row == slots->rows.n)
 		{
-			if (!hgj_next_portion(state, &slots->rows))
-				return false;
 			slots->next_row = 0;
+			if (!hgj_next_portion(state, &slots->rows))
+			{
+				/* who asks again gets no more */
+				memset(&slots->rows, 0, sizeof(slots->rows));
+				return false;
+			}
 		}
 		if (slots->rows.in_slot)
 		{
@@ -146,7 +150,7 @@ next_row(HgjJoinState *state)
 		}
 		hgj_block_fill(state);
 	}
-	hgj_block_row(state);
+	block_row(state);
 	return true;
 }
 
@@ -159,7 +163,7 @@ exec_join(CustomScanState *node)
 
 	if (slots->direct && slots->block.next < slots->block.n)
 	{
-		hgj_block_row(state);
+		block_row(state);
 		state->emitted++;
 		return slots->slot;
 	}

@@ -53,7 +53,8 @@
  * Memory: blocks for writing (one side is written at a time) and the filter
  * take parts of the limit that build.c leaves free for them; they are malloc'd
  * and freed by hgj_partitions_free_memory() on abort, too.  Files belong to the
- * resource owner.  The rest is in the query's context.  No locks.
+ * resource owner.  The rest is in the build side's context, if it is of its rows
+ * (build_side.c), or else the query's.  No locks.
  *
  *-------------------------------------------------------------------------
  */

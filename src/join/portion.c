@@ -138,6 +138,18 @@ next_matches(HgjJoinState *state, HgjPortion *rows)
 	return false;
 }
 
+/* The next outer row of the batch without a match. */
+static uint32
+skip_matched(HgjJoinState *state, const HgjBatch *outer, uint32 nlive)
+{
+	uint32		i = state->found.next_outer;
+
+	while (i < nlive && state->found.matched[hgj_batch_live_row(outer, i)])
+		i++;
+	state->found.next_outer = i;
+	return i;
+}
+
 /* Phase UNMATCHED_OUTER: rows of the outer batch that have not matched at all. */
 static bool
 next_unmatched_outer(HgjJoinState *state, HgjPortion *rows)
@@ -151,7 +163,7 @@ next_unmatched_outer(HgjJoinState *state, HgjPortion *rows)
 
 	hgj_buffer_reserve(state->context, &state->found.unmatched_rows, sizeof(uint32),
 					   nlive);
-	while (state->found.next_outer < nlive)
+	while (skip_matched(state, outer, nlive) < nlive)
 	{
 		uint32		most = rows_at_once(state, nlive - state->found.next_outer, false);
 		uint32		i = state->found.next_outer;

@@ -352,7 +352,7 @@ limit_candidates(HgjJoinState *state)
 
 /*
  * Take the next portion of matches.  Where matches need no recheck, the outer
- * rows' flags are set here; otherwise node.c sets them one by one.
+ * rows' flags are set here; otherwise confirm.c sets them one by one.
  */
 void
 hgj_next_matches(HgjJoinState *state)

@@ -32,6 +32,7 @@
 #include "join/join_state.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -380,7 +381,9 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 										 !state->semantics.one_per_outer);
 	match_quals = list_concat(match_quals, state->rules.row_quals);
 	state->rules.match_qual = ExecInitQual(match_quals, ps);
-	state->rules.match_volatile = contain_volatile_functions((Node *) match_quals);
+	/* nobody has looked into subplans */
+	state->rules.match_volatile = contain_volatile_functions((Node *) match_quals) ||
+		contain_subplans((Node *) match_quals);
 	state->goal.rows_may_raise = hgj_may_raise((Node *) match_quals, estate) ||
 		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), estate);
 

@@ -4,7 +4,7 @@
  *	  Run a chain of HashGraphJoins as a pipeline of their engine, for the rows of
  *	  the upper one: between the joins, batches stay on the device.
  *
- * The upper join's state machine is node.c's; this stands where it fetches an
+ * The upper join's state machine is phases.c's; this stands where it fetches an
  * outer batch, and probes.
  *
  * 1. Build all tables and start the pipeline (device_start.c), with the columns
@@ -37,9 +37,9 @@
 /* Rows of an outer batch: they are to be in the processor's caches still. */
 #define HGJ_PUSH_ROWS		65536
 
-/* Nothing has been pushed or fetched. */
 static void device_rows_stop(HgjJoinState *upper);
 
+/* Nothing has been pushed or fetched. */
 static void
 reset_rows(HgjDeviceRows *out)
 {

@@ -368,7 +368,10 @@ hgj_device_start(HgjPipelineState *d, uint64 expected)
 	HgjError	err = {0};
 
 	for (int j = 0; j < d->njoins; j++)
+	{
+		Assert(d->builds[j] == NULL);
 		d->builds[j] = hgj_build_side_hold(d->joins[j]->build);
+	}
 	if (!set_memory_limit(d))
 	{
 		d->run_reason = HGJ_DEVICE_MEMORY;

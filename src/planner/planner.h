@@ -122,8 +122,6 @@ extern List *hgj_without_slower_process(List *paths, List *others);
 extern void hgj_aggregate_gathered(RelOptInfo *output_rel,
 								   const RelOptInfo *input_rel);
 
-/* cost.c */
-
 /* pipeline_path.c */
 extern Path *hgj_pipeline_child(Path *child, Cost agg_gain, Cost *gain);
 

@@ -26,7 +26,8 @@
  *
  * The file belongs to the resource owner, the blocks for writing to the node
  * (hgj_mem_alloc; hgj_spill_free_blocks() frees them on abort), all else, blocks
- * that are kept in memory included, is in the query's context.  No locks.
+ * that are kept in memory included, is in the context that the writer was given.  No
+ * locks.
  *
  *-------------------------------------------------------------------------
  */

@@ -13,8 +13,8 @@
  *	  of it.  Where most bits are set it is dropped.
  * 3. Where nearly every row passes, it is not asked for a while.
  *
- * The words are malloc'd and belong to the join (partition.c frees them on
- * abort).  No locks.
+ * The words are malloc'd and belong to whoever has the filter, who frees them on
+ * abort, too.  No locks.
  *
  *-------------------------------------------------------------------------
  */

@@ -466,6 +466,54 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipelineCaller *caller)
 		case 34:
 			spec->ncode = HGJ_PIPE_CODE + 1;
 			break;
+		case 35:
+			code[AT + 8].kind = HGJ_KIND_F8 + 1;
+			break;
+		case 36:
+			code[AT + 8].op = HGJ_PIPE_COMPARE;
+			code[AT + 8].c = HGJ_EQ;
+			code[AT + 8].b = HGJ_PIPE_REGISTERS;
+			break;
+		case 37:
+			code[AT + 8].op = HGJ_PIPE_DISTINCT;
+			code[AT + 8].b = HGJ_PIPE_REGISTERS;
+			break;
+		case 38:
+			code[AT + 8].op = HGJ_PIPE_AND;
+			code[AT + 8].b = HGJ_PIPE_REGISTERS;
+			break;
+		case 39:
+			code[AT + 8].op = HGJ_PIPE_OR;
+			code[AT + 8].b = HGJ_PIPE_REGISTERS;
+			break;
+		case 40:				/* over a match */
+			code[AT + 2] = code[AT + 1];
+			code[AT + 1] = jump;
+			code[AT + 1].arg = AT + 3;
+			break;
+		case 41:				/* of no join, nor of input rows */
+			code[AT + 2] = filter;
+			code[AT + 2].arg = HGJ_PIPE_DROP + 1;
+			break;
+		case 42:
+			code[IN_A2] = filter;	/* of candidates, before their probe */
+			code[IN_A2].arg = 1;
+			break;
+		case 43:
+			code[AT + 1] = code[AT + 3];	/* before the first match */
+			break;
+		case 44:
+			spec->nkeys = HGJ_PIPE_KEYS + 1;
+			break;
+		case 45:
+			spec->nwords = HGJ_PIPE_WORDS + 1;
+			break;
+		case 46:
+			spec->njoins = HGJ_PIPE_JOINS + 1;
+			break;
+		case 47:
+			spec->words[2].state = HGJ_PIPE_MAX_FLOAT + 1;
+			break;
 		default:
 			return false;
 	}
@@ -494,6 +542,12 @@ test_unsound(void)
 			break;
 		CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_INVALID);
 	}
+	context("a pipeline that is sound");
+	CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
+	engine->pipeline->destroy(p);
+	/* a register that an instruction does not read may be any */
+	spec.code[AT + 8].c = HGJ_NEG;
+	spec.code[AT + 8].b = HGJ_PIPE_REGISTERS;
 	CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
 	engine->pipeline->destroy(p);
 	pipe_unmake();

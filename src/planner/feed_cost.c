@@ -24,7 +24,7 @@
  *	  effective_cache_size holds them.  PostgreSQL gets away with that because its
  *	  scans need about that much more for a page's rows than cpu_tuple_cost says.
  *	  Ours do not, so that lookups would seem cheaper than reading a table once:
- *	  where effective_cache_size holds all of the query's tables, half of what
+ *	  where effective_cache_size holds all of the query's tables, three fifths of what
  *	  their pages cost is taken off.
  *
  * No memory is kept, no locks.
@@ -60,7 +60,7 @@
 #define HGJ_VECTOR_QUAL_PART	0.2
 
 /* Of what a page costs, where effective_cache_size holds the query's tables. */
-#define HGJ_CACHED_PAGE_PART	0.5
+#define HGJ_CACHED_PAGE_PART	0.4
 
 /* May that side be read by pages or batches: is every key of it a column? */
 bool

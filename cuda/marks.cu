@@ -92,17 +92,22 @@ HgjStatus marks_grow(HgjTable *table, uint32_t total_rows, HgjError *err)
 	return HGJ_OK;
 }
 
+static HgjMarks marks_of(const HgjTable *table)
+{
+	return {table->host_bits, table->total_rows};
+}
+
 /* HgjEngine.mark */
 HgjStatus table_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
 {
-	return hgj_marks_set(table->host_bits, table->total_rows, rows, n, err);
+	return hgj_marks_set(marks_of(table), rows, n, err);
 }
 
 /* HgjEngine.is_marked */
 bool table_is_marked(const HgjTable *table, uint32_t row)
 {
 	return fetch(const_cast<HgjTable *>(table), nullptr) == HGJ_OK &&
-		   hgj_marks_has(table->host_bits, table->total_rows, row);
+		   hgj_marks_has(marks_of(table), row);
 }
 
 /* HgjEngine.unmatched */
@@ -111,8 +116,7 @@ HgjStatus table_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *row
 {
 	*n = 0;
 	HGJ_TRY(fetch(const_cast<HgjTable *>(table), err));
-	HgjMarks marks = {table->host_bits, table->total_rows};
-	return hgj_marks_unset(&table->spec, marks, cursor, rows, capacity, n, err);
+	return hgj_marks_unset(&table->spec, marks_of(table), cursor, rows, capacity, n, err);
 }
 
 /* HgjEngine.clear_marks */

@@ -41,12 +41,19 @@ hgj_key_count(const HgjKeys *keys)
 	return keys->nrows == 0 ? 0 : keys->sel != NULL ? keys->nsel : keys->nrows;
 }
 
+/* Match bits, one per row id below total_rows; NULL: there are none. */
+typedef struct HgjMarks
+{
+	uint64_t   *bits;
+	uint32_t	total_rows;
+} HgjMarks;
+
 /* HgjEngine.is_marked: false for anything that has no bit. */
 static inline bool
-hgj_marks_has(const uint64_t *bits, uint32_t total_rows, uint32_t row)
+hgj_marks_has(HgjMarks marks, uint32_t row)
 {
-	return bits != NULL && row < total_rows &&
-		(bits[row / 64] >> (row % 64) & 1) != 0;
+	return marks.bits != NULL && row < marks.total_rows &&
+		(marks.bits[row / 64] >> (row % 64) & 1) != 0;
 }
 
 /* checks.c */
@@ -61,15 +68,9 @@ extern HgjStatus hgj_check_rows(const HgjKeys *keys, uint32_t first_row,
 extern HgjStatus hgj_check_build(uint64_t nrows, uint64_t max_row,
 								 uint32_t total_rows, HgjError *err);
 
-/* marks.c: match bits, one per row id below total_rows; NULL: there are none */
-typedef struct HgjMarks
-{
-	const uint64_t *bits;
-	uint32_t	total_rows;
-} HgjMarks;
-
-extern HgjStatus hgj_marks_set(uint64_t *bits, uint32_t total_rows,
-							   const uint32_t *rows, uint32_t n, HgjError *err);
+/* marks.c */
+extern HgjStatus hgj_marks_set(HgjMarks marks, const uint32_t *rows, uint32_t n,
+							   HgjError *err);
 extern HgjStatus hgj_marks_unset(const HgjTableSpec *spec, HgjMarks marks,
 								 uint32_t *cursor, uint32_t *rows,
 								 uint32_t capacity, uint32_t *n, HgjError *err);

@@ -39,18 +39,26 @@ hgj_cpu_bits_alloc(HgjTable *table, uint32_t total_rows, uint64_t **bits,
 	return status;
 }
 
+static HgjMarks
+marks_of(const HgjTable *table)
+{
+	HgjMarks	marks = {table->bits, table->total_rows};
+
+	return marks;
+}
+
 /* HgjEngine.mark */
 HgjStatus
 hgj_cpu_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
 {
-	return hgj_marks_set(table->bits, table->total_rows, rows, n, err);
+	return hgj_marks_set(marks_of(table), rows, n, err);
 }
 
 /* HgjEngine.is_marked */
 bool
 hgj_cpu_is_marked(const HgjTable *table, uint32_t row)
 {
-	return hgj_marks_has(table->bits, table->total_rows, row);
+	return hgj_marks_has(marks_of(table), row);
 }
 
 /* HgjEngine.unmatched */
@@ -58,9 +66,8 @@ HgjStatus
 hgj_cpu_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows,
 				  uint32_t capacity, uint32_t *n, HgjError *err)
 {
-	HgjMarks	marks = {table->bits, table->total_rows};
-
-	return hgj_marks_unset(&table->spec, marks, cursor, rows, capacity, n, err);
+	return hgj_marks_unset(&table->spec, marks_of(table), cursor, rows, capacity, n,
+						   err);
 }
 
 /* HgjEngine.clear_marks: unset every bit. */

@@ -21,18 +21,17 @@
  * marked, where one is not below total_rows or the table keeps no bits.
  */
 HgjStatus
-hgj_marks_set(uint64_t *bits, uint32_t total_rows, const uint32_t *rows,
-			  uint32_t n, HgjError *err)
+hgj_marks_set(HgjMarks marks, const uint32_t *rows, uint32_t n, HgjError *err)
 {
 	uint32_t	i;
 
-	if (bits == NULL)
+	if (marks.bits == NULL)
 		return hgj_fail(err, HGJ_INVALID, "the table keeps no match bits");
 	for (i = 0; i < n; i++)
-		if (rows[i] >= total_rows)
+		if (rows[i] >= marks.total_rows)
 			return hgj_fail(err, HGJ_INVALID, "a row id is out of range");
 	for (i = 0; i < n; i++)
-		bits[rows[i] / 64] |= UINT64_C(1) << (rows[i] % 64);
+		marks.bits[rows[i] / 64] |= UINT64_C(1) << (rows[i] % 64);
 	return HGJ_OK;
 }
 

@@ -351,6 +351,7 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipelineCaller *caller)
 	HgjPipeInstruction *code = spec->code;
 	static const HgjPipeInstruction jump = {.op = HGJ_PIPE_JUMP, .arg = AT + 1};
 	static const HgjPipeInstruction filter = {.op = HGJ_PIPE_FILTER, .a = IN_U};
+	static const uint8_t of_two[] = {HGJ_PIPE_COMPARE, HGJ_PIPE_DISTINCT, HGJ_PIPE_AND, HGJ_PIPE_OR};
 
 	switch (way)
 	{
@@ -470,20 +471,11 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipelineCaller *caller)
 			code[AT + 8].kind = HGJ_KIND_F8 + 1;
 			break;
 		case 36:
-			code[AT + 8].op = HGJ_PIPE_COMPARE;
-			code[AT + 8].c = HGJ_EQ;
-			code[AT + 8].b = HGJ_PIPE_REGISTERS;
-			break;
 		case 37:
-			code[AT + 8].op = HGJ_PIPE_DISTINCT;
-			code[AT + 8].b = HGJ_PIPE_REGISTERS;
-			break;
 		case 38:
-			code[AT + 8].op = HGJ_PIPE_AND;
-			code[AT + 8].b = HGJ_PIPE_REGISTERS;
-			break;
 		case 39:
-			code[AT + 8].op = HGJ_PIPE_OR;
+			code[AT + 8].op = of_two[way - 36];
+			code[AT + 8].c = HGJ_EQ;
 			code[AT + 8].b = HGJ_PIPE_REGISTERS;
 			break;
 		case 40:				/* over a match */

@@ -153,8 +153,7 @@ hgj_agg_spill_finish_writing(HgjAggState *state)
 		spill->total_partitions++;
 	}
 	spill->total_bytes += file->end;
-	hgj_spill_file_release(file);
-	pfree(runs);
+	hgj_spill_drop_runs(&runs);
 }
 
 /* The next batches are those of a partition that waits. */
@@ -189,6 +188,7 @@ hgj_agg_spill_release(HgjAggState *state)
 {
 	HgjAggSpill *spill = &state->spill;
 
+	hgj_spill_abandon(&spill->writer);
 	hgj_agg_spill_finish_writing(state);
 	while (spill->pending)
 	{

@@ -114,6 +114,7 @@ hgj_build_side_spill(HgjBuildSide *side, const HgjColumn *columns, int ncols,
 													  sizeof(HgjSpilledBuild));
 
 	Assert(side->spilled == NULL);
+	spilled->room.held.whole = &side->account;
 	spilled->start = pg_prng_uint64(&pg_global_prng_state);
 	spilled->mul = pg_prng_uint64(&pg_global_prng_state) | 1;
 	spilled->end_mul = pg_prng_uint64(&pg_global_prng_state) | 1;
@@ -124,29 +125,20 @@ hgj_build_side_spill(HgjBuildSide *side, const HgjColumn *columns, int ncols,
 	side->spilled = spilled;
 }
 
-static void
-drop_runs(HgjSpillRun **runs)
-{
-	if (*runs == NULL)
-		return;
-	hgj_spill_file_release((*runs)[0].file);
-	pfree(*runs);
-	*runs = NULL;
-}
-
-/* The partitions at hand are nobody's but of those who have units of them. */
+/* The split at hand goes; its partitions are those' who have units of them. */
 void
 hgj_build_side_drop_split(HgjBuildSide *side)
 {
-	drop_runs(&side->spilled->runs);
+	hgj_spill_filter_free(&side->spilled->filter);
+	hgj_spill_drop_runs(&side->spilled->runs);
 }
 
 /* What was kept for rescans is not wanted. */
 void
 hgj_build_side_drop_kept(HgjBuildSide *side)
 {
-	drop_runs(&side->spilled->kept.rows);
-	drop_runs(&side->spilled->kept.inner_runs);
+	hgj_spill_drop_runs(&side->spilled->kept.rows);
+	hgj_spill_drop_runs(&side->spilled->kept.inner_runs);
 }
 
 /*

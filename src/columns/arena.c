@@ -70,8 +70,7 @@ new_chunk(HgjArena *arena, Size bytes)
 		hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the rows of a HashGraphJoin."));
 
 	chunk->bytes = bytes;
-	arena->allocated += hgj_mem_footprint(bytes);
-	hgj_account_add(arena->account, hgj_mem_footprint(bytes));
+	hgj_account_add(&arena->held, hgj_mem_footprint(bytes));
 	return chunk;
 }
 
@@ -143,8 +142,7 @@ hgj_arena_reset(HgjArena *arena)
 		next = chunk->next;
 		if (chunk == keep)
 			continue;
-		arena->allocated -= hgj_mem_footprint(chunk->bytes);
-		hgj_account_sub(arena->account, hgj_mem_footprint(chunk->bytes));
+		hgj_account_sub(&arena->held, hgj_mem_footprint(chunk->bytes));
 		hgj_mem_free(chunk, chunk->bytes);
 	}
 
@@ -163,7 +161,6 @@ hgj_arena_reset(HgjArena *arena)
 void
 hgj_arena_free(HgjArena *arena)
 {
-	HgjArena	empty = {0};
 	HgjArenaChunk *next;
 
 	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = next)
@@ -171,8 +168,8 @@ hgj_arena_free(HgjArena *arena)
 		next = chunk->next;
 		hgj_mem_free(chunk, chunk->bytes);
 	}
-	hgj_account_sub(arena->account, arena->allocated);
-	empty.largest_chunk = arena->largest_chunk;
-	empty.account = arena->account;
-	*arena = empty;
+	hgj_account_set(&arena->held, 0);
+	arena->chunks = NULL;
+	arena->free = arena->end = NULL;
+	arena->used = 0;
 }

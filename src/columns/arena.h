@@ -26,9 +26,8 @@ typedef struct HgjArena
 	char	   *free;
 	char	   *end;
 	Size		used;			/* bytes handed out since the last reset */
-	Size		allocated;		/* bytes taken from the system */
 	Size		largest_chunk;	/* 0: HGJ_ARENA_LARGEST */
-	HgjAccount *account;		/* `allocated` counts there, or NULL */
+	HgjAccount	held;			/* bytes taken from the system */
 } HgjArena;
 
 extern void *hgj_alloc(Size bytes, const char *detail);

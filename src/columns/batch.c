@@ -37,7 +37,8 @@ hgj_batch_create(MemoryContext context, const HgjColumn *columns, int ncols,
 	HgjBatch   *batch = palloc0(sizeof(HgjBatch));
 
 	batch->context = context;
-	batch->account = batch->own_values.account = account;
+	batch->held.whole = account;
+	batch->own_values.held.whole = &batch->held;
 	batch->values = &batch->own_values;
 	batch->ncols = ncols;
 	batch->vectors = palloc0(mul_size(Max(ncols, 1), sizeof(HgjVector)));
@@ -76,19 +77,12 @@ array_bytes(const HgjBatch *batch)
 		batch->ncols * (((Size) batch->capacity + 63) / 64) * sizeof(uint64);
 }
 
-/* Bytes that the batch holds now, values in a lent arena not counted. */
-Size
-hgj_batch_bytes(const HgjBatch *batch)
-{
-	return array_bytes(batch) + batch->own_values.allocated;
-}
-
 static void
 set_capacity(HgjBatch *batch, uint32 capacity)
 {
-	hgj_account_sub(batch->account, array_bytes(batch));
 	batch->capacity = capacity;
-	hgj_account_add(batch->account, array_bytes(batch));
+	hgj_account_set(&batch->held,
+					array_bytes(batch) + batch->own_values.held.bytes);
 }
 
 /*

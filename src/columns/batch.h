@@ -71,7 +71,7 @@ typedef struct HgjBatch
 	HgjArena   *values;			/* by-reference values: own_values, or the
 								 * build side's, which outlives the batch */
 	HgjArena	own_values;
-	HgjAccount *account;		/* hgj_batch_bytes() count there, or NULL */
+	HgjAccount	held;			/* bytes, values in a lent arena not counted */
 	MemoryContext context;
 } HgjBatch;
 
@@ -82,7 +82,6 @@ extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
 extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
 extern Size hgj_batch_value_bytes(void);
 extern Size hgj_batch_row_bytes(const HgjBatch *batch);
-extern Size hgj_batch_bytes(const HgjBatch *batch);
 extern void hgj_batch_clear(HgjBatch *batch);
 extern Datum hgj_batch_keep(HgjBatch *batch, const HgjColumn *column,
 							Datum value);

@@ -44,8 +44,7 @@ struct HgjDictionary
 {
 	MemoryContext context;
 	MemoryContext scratch;		/* of the type's functions */
-	Size		bytes;			/* of both contexts, */
-	HgjAccount *account;		/* which count there */
+	HgjAccount	held;			/* bytes of both contexts */
 	struct dict_hash *table;
 	HgjGroupKey key;			/* how to hash and to compare */
 	uint64		seed;
@@ -88,9 +87,8 @@ static bool same_value(HgjDictionary *dictionary, uint32 code, uint32 other);
 static void
 count_bytes(HgjDictionary *dictionary)
 {
-	hgj_account_sub(dictionary->account, dictionary->bytes);
-	dictionary->bytes = MemoryContextMemAllocated(dictionary->context, true);
-	hgj_account_add(dictionary->account, dictionary->bytes);
+	hgj_account_set(&dictionary->held,
+					MemoryContextMemAllocated(dictionary->context, true));
 }
 
 /*
@@ -125,7 +123,7 @@ hgj_dictionary_create(MemoryContext context, Node *expr, Oid equality,
 	dictionary->max_values = FIRST_VALUES;
 	dictionary->values = palloc(dictionary->max_values * sizeof(Datum));
 	dictionary->table = dict_create(own, dictionary->max_values, dictionary);
-	dictionary->account = account;
+	dictionary->held.whole = account;
 	count_bytes(dictionary);
 	MemoryContextSwitchTo(old);
 	return dictionary;
@@ -235,5 +233,5 @@ hgj_dictionary_is_full(const HgjDictionary *dictionary)
 Size
 hgj_dictionary_bytes(const HgjDictionary *dictionary)
 {
-	return dictionary->bytes;
+	return dictionary->held.bytes;
 }

@@ -97,7 +97,7 @@ hgj_groups_bytes(const HgjGroups *groups)
 	return rows_bytes(groups, groups->capacity) +
 		(Size) groups->nslots * sizeof(uint64) +
 		(Size) groups->map_size * sizeof(uint32) +
-		groups->values.allocated +
+		groups->values.held.bytes +
 		MemoryContextMemAllocated(groups->states, true);
 }
 
@@ -139,7 +139,7 @@ static bool
 no_room(const HgjGroups *groups)
 {
 	if (groups->ngroups < HGJ_FEWEST_GROUPS)
-		return groups->ngroups > 0 && groups->values.allocated +
+		return groups->ngroups > 0 && groups->values.held.bytes +
 			MemoryContextMemAllocated(groups->states, true) > groups->limit;
 	return !fits(groups, 0);
 }
@@ -287,7 +287,7 @@ static uint32
 add_group(HgjGroups *groups, uint32 i)
 {
 	uint32		group = groups->ngroups;
-	Size		allocated = groups->values.allocated;
+	Size		allocated = groups->values.held.bytes;
 	char	   *row;
 
 	if (groups->full ||
@@ -310,7 +310,7 @@ add_group(HgjGroups *groups, uint32 i)
 	}
 	groups->ngroups++;
 	if (groups->ngroups % HGJ_FEWEST_GROUPS == 0 ||
-		groups->values.allocated > allocated)
+		groups->values.held.bytes > allocated)
 		groups->full = no_room(groups);
 	return group;
 }

@@ -70,7 +70,8 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 
 	memset(store, 0, sizeof(*store));
 	store->context = context;
-	store->account = store->values.account = store->next_values.account = account;
+	store->account = store->held.whole = account;
+	store->values.held.whole = store->next_values.held.whole = account;
 	hgj_arena_limit(&store->values, memory_limit);
 	hgj_arena_limit(&store->next_values, memory_limit);
 	if (ncols == 0)
@@ -102,8 +103,7 @@ allocate(HgjRowStore *store, Size bytes)
 	void	   *result =
 		hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the build side of a HashGraphJoin."));
 
-	store->allocated += hgj_mem_footprint(bytes);
-	hgj_account_add(store->account, hgj_mem_footprint(bytes));
+	hgj_account_add(&store->held, hgj_mem_footprint(bytes));
 	return result;
 }
 
@@ -132,8 +132,7 @@ free_plain(HgjRowStore *store, HgjStoredColumn *column)
 
 	if (column->plain == NULL)
 		return;
-	store->allocated -= hgj_mem_footprint(bytes);
-	hgj_account_sub(store->account, hgj_mem_footprint(bytes));
+	hgj_account_sub(&store->held, hgj_mem_footprint(bytes));
 	hgj_mem_free(column->plain, bytes);
 	column->plain = NULL;
 	column->nplain = column->max_plain = 0;
@@ -310,8 +309,7 @@ hgj_row_store_free(HgjRowStore *store)
 	if (store->shared)
 		hgj_share_records_clear(store);
 	store->nrows = 0;
-	hgj_account_sub(store->account, store->allocated);
-	store->allocated = 0;
+	hgj_account_set(&store->held, 0);
 	hgj_arena_free(&store->values);
 	hgj_arena_free(&store->next_values);
 }

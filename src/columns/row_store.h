@@ -40,11 +40,11 @@ typedef struct HgjRowStore
 	uint32		nchunks;
 	uint32		max_chunks;
 	char	  **chunks;
-	Size		allocated;		/* bytes of the chunks */
+	HgjAccount	held;			/* bytes of the chunks, and of plain datums */
 	HgjArena	values;			/* by-reference values of the records */
 	HgjArena	next_values;	/* those of rows read ahead for the next pass */
 	MemoryContext context;
-	HgjAccount *account;		/* all of it counts there */
+	HgjAccount *account;		/* all of the store counts there, or NULL */
 
 	struct HgjSharedRecords *shared;	/* rows may share one (shared_records.c) */
 } HgjRowStore;

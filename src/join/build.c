@@ -408,13 +408,19 @@ hgj_release_table(HgjJoinState *state)
 	hgj_build_side_clear(state->build);
 }
 
-/* Empty the build side, for another one. */
+/* The same, and give the rows' memory back. */
 void
-hgj_free_build(HgjJoinState *state)
+hgj_free_table(HgjJoinState *state)
 {
 	destroy_probe(state);
 	hgj_build_side_free(state->build);
-	hgj_partitions_free_memory(state);
+}
+
+/* Empty the build side, for another one; partitions have been released. */
+void
+hgj_free_build(HgjJoinState *state)
+{
+	hgj_free_table(state);
 	state->building.pending = false;
 	state->passes.pass = state->passes.unit_pass = 0;
 	state->passes.has_split = false;
@@ -428,7 +434,8 @@ hgj_leave_build(HgjJoinState *state)
 	if (state->build == NULL)
 		return;
 	destroy_probe(state);
-	hgj_partitions_free_memory(state);
+	if (state->passes.partitions)
+		hgj_spill_free_blocks(&state->passes.partitions->writer);
 	if (state->probing.outer_batch)
 		hgj_arena_free(&state->probing.outer_batch->own_values);
 	hgj_build_side_release(state->build);

@@ -377,6 +377,7 @@ extern void hgj_build_pass(HgjJoinState *state);
 extern void hgj_log_notes(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
+extern void hgj_free_table(HgjJoinState *state);
 extern void hgj_free_build(HgjJoinState *state);
 extern void hgj_leave_build(HgjJoinState *state);
 

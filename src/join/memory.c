@@ -36,6 +36,6 @@ hgj_note_peak_memory(HgjJoinState *state)
 	if (hgj_on_device(state))
 		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
 	bytes = (Size) (hgj_on_device(state) ? memory.host : memory.current) +
-		state->build->account.bytes + hgj_batch_bytes(state->probing.outer_batch);
+		state->build->account.bytes + state->probing.outer_batch->held.bytes;
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }

@@ -52,7 +52,7 @@
  *
  * Memory: blocks for writing (one side is written at a time) and the filter
  * take parts of the limit that build.c leaves free for them; they are malloc'd
- * and freed by hgj_partitions_free_memory() on abort, too.  Files belong to the
+ * and freed on abort, too, by hgj_leave_build() and the build side.  Files belong to the
  * resource owner.  The rest is in the build side's context, if it is of its rows
  * (build_side.c), or else the query's.  No locks.
  *
@@ -244,19 +244,12 @@ hgj_split_end(HgjJoinState *state)
 		outer_runs = hgj_spill_close(&parts->writer);
 		state->stats.spilled_outer += outer_runs[0].file->end;
 	}
-	state->stats.held_bytes = Max(state->stats.held_bytes, spilled->room.bytes);
+	state->stats.held_bytes = Max(state->stats.held_bytes, spilled->room.held.bytes);
 	make_units(state, outer_runs);
 	if (hgj_in_unit(state) || parts->pending)
-	{
-		hgj_spill_filter_free(&spilled->filter);
 		hgj_build_side_drop_split(state->build);
-	}
 	/* else the table stays, and a rescan may use both (partition_keep.c) */
-	if (outer_runs)
-	{
-		hgj_spill_file_release(outer_runs[0].file);
-		pfree(outer_runs);
-	}
+	hgj_spill_drop_runs(&outer_runs);
 	state->passes.splitting = false;
 }
 
@@ -264,11 +257,7 @@ static void
 release_unit(HgjUnit *unit)
 {
 	for (int side = 0; side < 2; side++)
-		if (unit->nruns[side] > 0)
-		{
-			hgj_spill_file_release(unit->runs[side][0].file);
-			pfree(unit->runs[side]);
-		}
+		hgj_spill_drop_runs(&unit->runs[side]);
 	pfree(unit);
 }
 
@@ -345,7 +334,6 @@ hgj_reread_unit(HgjJoinState *state)
 	if (state->passes.splitting)
 	{
 		hgj_build_side_drop_split(state->build);
-		hgj_partitions_free_memory(state);
 		state->passes.splitting = false;
 	}
 	hgj_spill_rewind(reader);
@@ -364,21 +352,6 @@ hgj_reread_unit(HgjJoinState *state)
 	state->building.batch->values = &state->build->rows.values;
 }
 
-/* Close the file that is being written, if any. */
-void
-hgj_partition_drop_writer(HgjPartitions *parts)
-{
-	HgjSpillFile *file = parts->writer.file;
-
-	hgj_spill_free_blocks(&parts->writer);
-	if (file == NULL)
-		return;
-	pfree(parts->writer.buffers);
-	parts->writer.buffers = NULL;
-	parts->writer.file = NULL;
-	hgj_spill_file_release(file);
-}
-
 /*
  * The next outer rows are the child's; of the inner ones, what has been kept for
  * a rescan stays.
@@ -389,7 +362,7 @@ hgj_partitions_release_units(HgjJoinState *state)
 	HgjPartitions *parts = state->passes.partitions;
 	HgjUnit    *unit;
 
-	hgj_partition_drop_writer(parts);
+	hgj_spill_abandon(&parts->writer);
 	hgj_build_side_drop_split(state->build);
 	if (parts->unit)
 		release_unit(parts->unit);
@@ -401,7 +374,6 @@ hgj_partitions_release_units(HgjJoinState *state)
 	}
 	for (int side = 0; side < 2; side++)
 		hgj_spill_end_read(&parts->readers[side]);
-	hgj_partitions_free_memory(state);
 	state->passes.splitting = false;
 }
 
@@ -413,14 +385,4 @@ hgj_partitions_release(HgjJoinState *state)
 		return;
 	hgj_partitions_release_units(state);
 	hgj_keep_nothing(state);
-}
-
-/* Free what is not palloc'd.  Safe at any time, and again. */
-void
-hgj_partitions_free_memory(HgjJoinState *state)
-{
-	if (state->passes.partitions == NULL)
-		return;
-	hgj_spill_free_blocks(&state->passes.partitions->writer);
-	hgj_spill_filter_free(&state->build->spilled->filter);
 }

@@ -80,10 +80,8 @@ extern bool hgj_fill_outer_of_unit(HgjJoinState *state, uint32 max_rows);
 extern bool hgj_rewind_unit(HgjJoinState *state);
 extern void hgj_reread_unit(HgjJoinState *state);
 extern void hgj_take_flags(HgjJoinState *state);
-extern void hgj_partition_drop_writer(HgjPartitions *parts);
 extern void hgj_partitions_release_units(HgjJoinState *state);
 extern void hgj_partitions_release(HgjJoinState *state);
-extern void hgj_partitions_free_memory(HgjJoinState *state);
 
 /* partition_split.c */
 extern void hgj_split_inner(HgjJoinState *state, uint32 batch_rows);

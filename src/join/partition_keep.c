@@ -196,7 +196,6 @@ hgj_keep_split(HgjJoinState *state)
 	HgjSpilledBuild *spilled = state->build->spilled;
 	HgjKept    *kept = &spilled->kept;
 	Size		limit = get_hash_memory_limit();
-	Size		runs_bytes = mul_size(spilled->split.npartitions, sizeof(HgjSpillRun));
 	HgjSpillRun *rows;
 
 	if (!keep_wanted(state))
@@ -219,9 +218,8 @@ hgj_keep_split(HgjJoinState *state)
 
 	kept->limit = limit;
 	kept->split = spilled->split;
-	kept->inner_runs = MemoryContextAlloc(state->build->context, runs_bytes);
-	memcpy(kept->inner_runs, spilled->runs, runs_bytes);
-	kept->inner_runs[0].file->users++;
+	kept->inner_runs = hgj_spill_copy_runs(state->build->context, spilled->runs,
+										   spilled->split.npartitions);
 	kept->rows = rows;			/* from here on there is something kept */
 }
 
@@ -247,7 +245,7 @@ hgj_split_again(HgjJoinState *state)
 {
 	HgjSpillFilter *filter = &state->build->spilled->filter;
 
-	hgj_partition_drop_writer(state->passes.partitions);
+	hgj_spill_abandon(&state->passes.partitions->writer);
 	filter->tested = filter->rejected = filter->pause = 0;
 	state->passes.units = 0;
 	state->passes.splitting = true;
@@ -307,15 +305,12 @@ hgj_restore_split(HgjJoinState *state)
 {
 	HgjSpilledBuild *spilled = state->build->spilled;
 	HgjKept    *kept = &spilled->kept;
-	Size		runs_bytes;
 	Size		bytes = kept->filter.nwords * sizeof(uint64);
 
 	state->passes.partitions->restoring = false;
 	spilled->split = kept->split;
-	runs_bytes = mul_size(spilled->split.npartitions, sizeof(HgjSpillRun));
-	spilled->runs = MemoryContextAlloc(state->build->context, runs_bytes);
-	memcpy(spilled->runs, kept->inner_runs, runs_bytes);
-	spilled->runs[0].file->users++;
+	spilled->runs = hgj_spill_copy_runs(state->build->context, kept->inner_runs,
+										spilled->split.npartitions);
 	spilled->filter = kept->filter;
 	spilled->filter.bytes = bytes;
 	hgj_spill_filter_alloc(&spilled->filter, &state->build->account);

@@ -82,7 +82,7 @@ plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit,
 		spilled->split.unit_rows = HGJ_UNIT_FILL * state->build->total_rows *
 			hgj_table_share(state) / memory->build_peak;
 	if (state->use.device_is_full && taken < limit)
-		spilled->room.most = spilled->room.bytes + (limit - taken) / 4 * 3;
+		spilled->room.most = spilled->room.held.bytes + (limit - taken) / 4 * 3;
 }
 
 /*
@@ -139,8 +139,8 @@ plan_split(HgjJoinState *state)
 	HgjSpilledBuild *spilled = state->build->spilled;
 	Size		limit = get_hash_memory_limit();
 	Size		budget = hgj_partition_blocks(limit);
-	Size		taken = hgj_partition_reserve(state, limit) +
-	hgj_batch_bytes(state->building.batch) +
+	Size		reserved = hgj_partition_reserve(state, limit);
+	Size		taken = reserved + state->building.batch->held.bytes +
 	Min(hgj_build_side_code_bytes(state->build), limit / 2);
 	double		in_memory = Max(state->build->total_rows, 1);
 	double		rest = rows_to_come(state);
@@ -152,13 +152,13 @@ plan_split(HgjJoinState *state)
 	state->use.engine->memory(state->build->table, &memory);
 	spilled->split.row_bytes =
 		((double) (hgj_on_device(state) ? memory.host : memory.build_peak) +
-						state->build->rows.allocated) / in_memory;
+						state->build->rows.held.bytes) / in_memory;
 	spilled->split.unit_bytes = taken < limit ? limit - taken : 0;
 	spilled->split.unit_bytes = Max(spilled->split.unit_bytes, limit / 8);
 	spilled->split.unit_bytes = (Size) (spilled->split.unit_bytes * HGJ_UNIT_FILL);
-	plan_for_device(state, &memory, limit, hgj_partition_reserve(state, limit));
+	plan_for_device(state, &memory, limit, reserved);
 	wanted = factor * rest / spilled->split.unit_bytes *
-		(spilled->split.row_bytes + state->build->rows.values.allocated / in_memory);
+		(spilled->split.row_bytes + state->build->rows.values.held.bytes / in_memory);
 	if (spilled->split.unit_rows > 0)
 		wanted = Max(wanted, factor * rest / spilled->split.unit_rows);
 	wanted = Max(wanted, HGJ_USUAL_PARTITIONS);
@@ -299,10 +299,10 @@ hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 		{
 			plan_split(state);
 			open_writer(state, HGJ_INNER_SIDE);
+			spilled = state->build->spilled;
+			writer = &state->passes.partitions->writer;
 			state->passes.splitting = state->passes.has_split = true;
 		}
-		spilled = state->build->spilled;
-		writer = &state->passes.partitions->writer;
 		write_keyed(spilled, writer, batch);
 		if (state->inner.keep_null_keys && batch->nsel < hgj_batch_nlive(batch))
 			write_keyless(spilled, writer, batch);
@@ -314,7 +314,7 @@ hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 
 	spilled->runs = hgj_spill_close(writer);
 	state->stats.spilled_inner += spilled->runs[0].file->end;
-	state->stats.held_bytes = Max(state->stats.held_bytes, spilled->room.bytes);
+	state->stats.held_bytes = Max(state->stats.held_bytes, spilled->room.held.bytes);
 	hgj_spill_filter_settle(&spilled->filter);
 	hgj_keep_split(state);
 }

@@ -30,7 +30,7 @@
 /* How many candidates ahead a record of the row store is prefetched. */
 #define HGJ_PREFETCH_PAIRS	8
 
-/* Of candidates for slots, is one to be confirmed when it is asked for? */
+/* For slots, is a candidate to be confirmed when it is asked for? */
 static inline bool
 one_candidate(const HgjJoinState *state)
 {
@@ -45,9 +45,9 @@ one_candidate(const HgjJoinState *state)
 static inline uint32
 rows_at_once(HgjJoinState *state, uint32 n, bool candidates)
 {
-	if (state->output == NULL)
-		return candidates && one_candidate(state) ? Min(n, 1) : n;
-	if (!hgj_single_rows(state) || n == 0)
+	if (candidates && one_candidate(state))
+		return 1;
+	if (state->output == NULL || !hgj_single_rows(state) || n == 0)
 		return n;
 	state->stats.joined_singly += !candidates || state->rules.residual == NULL ||
 		!hgj_program_raises_at_once(state->rules.residual);

@@ -31,8 +31,7 @@ hgj_can_read_inner_again(const HgjJoinState *state)
 void
 hgj_drop_build(HgjJoinState *state)
 {
-	hgj_release_table(state);
-	hgj_row_store_free(&state->build->rows);
+	hgj_free_table(state);
 	hgj_partitions_release(state);
 	state->building.pending = false;
 	state->passes.has_split = false;
@@ -45,8 +44,7 @@ hgj_drop_build(HgjJoinState *state)
 void
 hgj_drop_unit_table(HgjJoinState *state)
 {
-	hgj_release_table(state);
-	hgj_row_store_free(&state->build->rows);
+	hgj_free_table(state);
 	hgj_reread_unit(state);
 }
 

@@ -131,14 +131,13 @@ hold_block(HgjSpillWriter *writer, const char *front, Size front_bytes,
 	HgjHeldBlock *held;
 	char	   *block;
 
-	if (room->bytes > room->most || bytes > room->most - room->bytes)
+	if (room->held.bytes > room->most || bytes > room->most - room->held.bytes)
 		return NULL;
 	held = MemoryContextAllocHuge(writer->context, bytes);
 	held->next = file->held;
 	held->bytes = bytes;
 	file->held = held;
-	room->bytes += bytes;
-	hgj_account_add(file->account, bytes);
+	hgj_account_add(&room->held, bytes);
 	block = (char *) (held + 1);
 	memcpy(block, front, front_bytes);
 	memcpy(block + front_bytes, back, back_bytes);
@@ -411,6 +410,15 @@ hgj_spill_write(HgjSpillWriter *writer, const HgjBatch *batch,
 	put_group(layout, &group, batch);
 }
 
+static void
+end_writing(HgjSpillWriter *writer)
+{
+	hgj_spill_free_blocks(writer);
+	pfree(writer->buffers);
+	writer->buffers = NULL;
+	writer->file = NULL;
+}
+
 /*
  * Write the rest.  Returns the partitions' runs, palloc'd; the file is theirs.
  */
@@ -427,11 +435,20 @@ hgj_spill_close(HgjSpillWriter *writer)
 			flush_block(writer, &writer->buffers[p], writer->block_bytes);
 		runs[p] = writer->buffers[p].run;
 	}
-	hgj_spill_free_blocks(writer);
-	pfree(writer->buffers);
-	writer->buffers = NULL;
-	writer->file = NULL;
+	end_writing(writer);
 	return runs;
+}
+
+/* Forget what has been written, if anybody is writing, and close the file. */
+void
+hgj_spill_abandon(HgjSpillWriter *writer)
+{
+	HgjSpillFile *file = writer->file;
+
+	if (file == NULL)
+		return;
+	end_writing(writer);
+	hgj_spill_file_release(file);
 }
 
 /* Something else goes to the end of a file that rows may have gone to. */
@@ -469,10 +486,32 @@ hgj_spill_file_release(HgjSpillFile *file)
 	while ((held = file->held) != NULL)
 	{
 		file->held = held->next;
-		file->room->bytes -= held->bytes;
-		hgj_account_sub(file->account, held->bytes);
+		hgj_account_sub(&file->room->held, held->bytes);
 		pfree(held);
 	}
 	hgj_account_sub(file->account, BLCKSZ);
 	pfree(file);
+}
+
+/* A copy of runs that share a file: one user more of it. */
+HgjSpillRun *
+hgj_spill_copy_runs(MemoryContext context, const HgjSpillRun *runs, int nruns)
+{
+	Size		bytes = mul_size(nruns, sizeof(HgjSpillRun));
+	HgjSpillRun *copy = MemoryContextAlloc(context, bytes);
+
+	memcpy(copy, runs, bytes);
+	copy[0].file->users++;
+	return copy;
+}
+
+/* Runs that share a file are not wanted any more; NULL: there are none. */
+void
+hgj_spill_drop_runs(HgjSpillRun **runs)
+{
+	if (*runs == NULL)
+		return;
+	hgj_spill_file_release((*runs)[0].file);
+	pfree(*runs);
+	*runs = NULL;
 }

@@ -46,7 +46,7 @@ typedef struct HgjSpillLayout
 /* What blocks that need not go to a file take of memory, and may take. */
 typedef struct HgjSpillRoom
 {
-	Size		bytes;
+	HgjAccount	held;
 	Size		most;
 } HgjSpillRoom;
 
@@ -61,7 +61,7 @@ typedef struct HgjSpillFile
 	int			users;
 	struct HgjHeldBlock *held;	/* its blocks that are in memory */
 	HgjSpillRoom *room;
-	HgjAccount *account;		/* they and the file's buffer count there */
+	HgjAccount *account;		/* the file's buffer counts there */
 } HgjSpillFile;
 
 /* The rows of a partition in a file: a chain of blocks, newest first. */
@@ -130,7 +130,11 @@ extern void hgj_spill_write(HgjSpillWriter *writer, const HgjBatch *batch,
 extern HgjSpillRun *hgj_spill_close(HgjSpillWriter *writer);
 extern void hgj_spill_put(HgjSpillFile *file, const void *bytes, Size n);
 extern void hgj_spill_free_blocks(HgjSpillWriter *writer);
+extern void hgj_spill_abandon(HgjSpillWriter *writer);
 extern void hgj_spill_file_release(HgjSpillFile *file);
+extern HgjSpillRun *hgj_spill_copy_runs(MemoryContext context,
+										const HgjSpillRun *runs, int nruns);
+extern void hgj_spill_drop_runs(HgjSpillRun **runs);
 
 /* partition_read.c */
 extern void hgj_spill_read_runs(HgjSpillReader *reader, MemoryContext context,

@@ -73,7 +73,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		10
+#define HGJ_ABI_VERSION		11
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -299,6 +299,7 @@ typedef struct HgjTable HgjTable;
 typedef struct HgjProbe HgjProbe;
 
 #include "pipeline.h"
+#include "share.h"
 
 typedef struct HgjEngine
 {
@@ -416,6 +417,9 @@ typedef struct HgjEngine
 
 	/* Joins and an aggregation that stay on the device; NULL: there is none. */
 	const HgjPipelineMethods *pipeline;
+
+	/* One graph built by several processes; NULL: each builds its own. */
+	const HgjShareMethods *share;
 } HgjEngine;
 
 /* The CPU engine, linked in (cpu_engine.c). */

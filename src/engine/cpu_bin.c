@@ -54,8 +54,8 @@ hgj_cpu_bin_bytes(const Plan *plan)
 }
 
 /* Vertices of one bin. */
-static uint64_t
-bin_vertices(const Plan *plan)
+uint64_t
+hgj_cpu_bin_vertices(const Plan *plan)
 {
 	return UINT64_C(1) << (plan->bin_shift - plan->shift);
 }
@@ -64,7 +64,7 @@ bin_vertices(const Plan *plan)
 size_t
 hgj_cpu_scratch_bytes(const HgjTable *table, const Plan *plan)
 {
-	size_t		ends = (size_t) bin_vertices(plan) * sizeof(uint32_t);
+	size_t		ends = (size_t) hgj_cpu_bin_vertices(plan) * sizeof(uint32_t);
 	uint64_t	average = plan->rows / plan->bins;
 	uint64_t	entries = (average + average / 8 + 256) *
 		(plan->packed_stride + sizeof(uint32_t));
@@ -223,40 +223,56 @@ scatter_rows(HgjTable *t, Source *source, const Plan *plan, uint8_t *entries,
 	return status;
 }
 
-/* Steps 1 and 2. */
-static HgjStatus
-count_bins(HgjTable *t, Source *source, const Plan *plan, uint32_t *next,
-		   uint32_t *starts, HgjError *err)
+/* Step 1: counts[b] becomes the number of rows of bin b. */
+HgjStatus
+hgj_cpu_count_bins(HgjTable *table, Source *source, const Plan *plan,
+				   uint32_t *counts, HgjError *err)
 {
 	uint64_t	codes[HGJ_BLOCK_ROWS];
 	uint32_t	shift = plan->bin_shift;
-	uint32_t	sum = 0;
 	Block		block;
 	HgjStatus	status;
 	uint32_t	i;
 
-	memset(next, 0, plan->bins * sizeof(uint32_t));
+	memset(counts, 0, plan->bins * sizeof(uint32_t));
 	hgj_cpu_source_rewind(source);
 	for (;;)
 	{
 		status = hgj_cpu_source_next(source, &block, err);
-		if (status != HGJ_OK)
+		if (status != HGJ_OK || block.n == 0)
 			return status;
-		if (block.n == 0)
-			break;
-		hgj_cpu_codes(t, plan->direct, plan->base, block.words, block.n, codes);
+		hgj_cpu_codes(table, plan->direct, plan->base, block.words, block.n,
+					  codes);
 		for (i = 0; i < block.n; i++)
-			next[codes[i] >> shift]++;
+			counts[codes[i] >> shift]++;
 	}
-	for (i = 0; i < plan->bins; i++)
-	{
-		uint32_t	count = next[i];
+}
 
-		starts[i] = next[i] = sum;
-		sum += count;
+/*
+ * Step 3: rows become entries, in plan->packed layout; those of bin b go to
+ * starts[b] and what follows, and nothing else is written.
+ */
+HgjStatus
+hgj_cpu_scatter(HgjTable *table, Source *source, const Plan *plan,
+				void *packed, const uint32_t *starts, HgjError *err)
+{
+	size_t		next_bytes = plan->bins * sizeof(uint32_t);
+	size_t		lines_bytes = staging_bytes(plan);
+	void	   *next;
+	void	   *lines = NULL;
+	HgjStatus	status = hgj_cpu_get(table, next_bytes, &next, err);
+
+	if (status == HGJ_OK && lines_bytes > 0)
+		status = hgj_cpu_get(table, lines_bytes, &lines, err);
+	if (status == HGJ_OK)
+	{
+		memcpy(next, starts, next_bytes);
+		status = scatter_rows(table, source, plan, packed, lines, next, starts,
+							  err);
 	}
-	starts[plan->bins] = sum;
-	return HGJ_OK;
+	hgj_cpu_put(table, lines, lines_bytes);
+	hgj_cpu_put(table, next, next_bytes);
+	return status;
 }
 
 /*
@@ -267,31 +283,31 @@ HgjStatus
 hgj_cpu_bin(HgjTable *table, Source *source, const Plan *plan, void **packed,
 			size_t *packed_bytes, uint32_t *starts, HgjError *err)
 {
-	size_t		next_bytes = plan->bins * sizeof(uint32_t);
-	size_t		lines_bytes = staging_bytes(plan);
-	void	   *next = NULL;
-	void	   *lines = NULL;
 	HgjStatus	status;
+	uint32_t	sum = 0;
+	uint32_t	b;
 
 	*packed = NULL;
 	*packed_bytes = 0;
 	if (plan->rows > (SIZE_MAX / 2 - LINE) / plan->packed_stride)
 		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "the table is too large");
 	*packed_bytes = (size_t) plan->rows * plan->packed_stride + LINE;
-	status = hgj_cpu_get(table, next_bytes, &next, err);
-	if (status == HGJ_OK && lines_bytes > 0)
-		status = hgj_cpu_get(table, lines_bytes, &lines, err);
-	if (status == HGJ_OK)
-		status = count_bins(table, source, plan, next, starts, err);
-	if (status == HGJ_OK)
-		status = hgj_cpu_get(table, *packed_bytes, packed, err);
+	status = hgj_cpu_count_bins(table, source, plan, starts, err);
+	if (status != HGJ_OK)
+		return status;
+	for (b = 0; b < plan->bins; b++)
+	{
+		uint32_t	count = starts[b];
+
+		starts[b] = sum;
+		sum += count;
+	}
+	starts[plan->bins] = sum;
+	status = hgj_cpu_get(table, *packed_bytes, packed, err);
 	if (status == HGJ_OK)
 		status = hgj_cpu_touch(table, *packed, *packed_bytes, err);
 	if (status == HGJ_OK)
-		status = scatter_rows(table, source, plan, *packed, lines, next, starts,
-							  err);
-	hgj_cpu_put(table, lines, lines_bytes);
-	hgj_cpu_put(table, next, next_bytes);
+		status = hgj_cpu_scatter(table, source, plan, *packed, starts, err);
 	if (status != HGJ_OK)
 	{
 		hgj_cpu_put(table, *packed, *packed_bytes);
@@ -363,21 +379,9 @@ entry_copy(uint8_t *to, const uint8_t *from, Layout layout, uint32_t stride)
 		memcpy(to, from, stride);
 }
 
-/* One bin in the making: what steps 4 to 6 work on. */
-typedef struct Bin
-{
-	uint8_t    *entries;		/* of the whole table */
-	uint32_t   *cells;			/* cells[v] is offsets[v + 1] */
-	uint64_t	first;			/* vertex */
-	uint64_t	last;			/* vertex, exclusive */
-	uint32_t	from;			/* slot */
-	uint32_t	to;				/* slot, exclusive */
-	uint8_t    *scratch;
-} Bin;
-
-/* Step 5: counts in the bin's cells become first slots. */
-static void
-scan_bin(const Bin *bin, Graph *g)
+/* Step 5: counts in the bin's cells become first slots.  The longest list. */
+uint32_t
+hgj_cpu_scan_bin(const Bin *bin)
 {
 	uint32_t   *cells = bin->cells;
 	uint64_t	last = bin->last;
@@ -393,12 +397,12 @@ scan_bin(const Bin *bin, Graph *g)
 		cells[v] = slot;
 		slot += count;
 	}
-	g->longest = longest > g->longest ? longest : g->longest;
+	return longest;
 }
 
 /* Steps 4 to 6, aside. */
 HGJ_INLINE void
-order_aside(Coder coder, Layout layout, const Bin *bin, Graph *g)
+order_aside(Coder coder, Layout layout, const Bin *bin, uint32_t *longest)
 {
 	uint32_t	stride = layout == LAYOUT_NARROW ? 8 :
 		layout == LAYOUT_WIDE ? 16 : coder.stride;
@@ -420,7 +424,7 @@ order_aside(Coder coder, Layout layout, const Bin *bin, Graph *g)
 		vertices[i] = vertex;
 		cells[vertex]++;
 	}
-	scan_bin(bin, g);
+	*longest = hgj_cpu_scan_bin(bin);
 	for (i = 0; i < n; i++)
 		entry_copy(entries + (size_t) cells[vertices[i]]++ * stride,
 				   scratch + (size_t) i * stride, layout, stride);
@@ -433,7 +437,7 @@ order_aside(Coder coder, Layout layout, const Bin *bin, Graph *g)
  */
 HGJ_INLINE HgjStatus
 order_in_place(HgjTable *t, Coder coder, Layout layout, const Bin *bin,
-			   Graph *g, HgjError *err)
+			   uint32_t *longest, HgjError *err)
 {
 	uint32_t	stride = coder.stride;
 	uint32_t   *cells = bin->cells;
@@ -453,7 +457,7 @@ order_in_place(HgjTable *t, Coder coder, Layout layout, const Bin *bin,
 			(status = hgj_poll(&t->spec, err)) != HGJ_OK)
 			return status;
 	}
-	scan_bin(bin, g);
+	*longest = hgj_cpu_scan_bin(bin);
 	for (v = bin->first; v < bin->last; v++)
 		ends[v - bin->first] = v + 1 < bin->last ? cells[v + 1] : bin->to;
 	for (v = bin->first; v < bin->last; v++)
@@ -491,31 +495,39 @@ order_in_place(HgjTable *t, Coder coder, Layout layout, const Bin *bin,
 	return HGJ_OK;
 }
 
-static HgjStatus
-order_bin(HgjTable *t, const Plan *plan, const Bin *bin, size_t scratch_bytes,
-		  Graph *g, HgjError *err)
+/*
+ * Steps 4 to 6: order the entries of a bin by vertex, filling its cells.  When
+ * cancelled, they are all there, in some order, and the call may be repeated.
+ */
+HgjStatus
+hgj_cpu_order_bin(HgjTable *table, const Plan *plan, const Bin *bin,
+				  uint32_t *longest, HgjError *err)
 {
 	bool		aside = (uint64_t) (bin->to - bin->from) *
-		(plan->packed_stride + sizeof(uint32_t)) <= scratch_bytes;
-	Coder		coder = make_coder(t, plan);
+		(plan->packed_stride + sizeof(uint32_t)) <= bin->scratch_bytes;
+	Coder		coder = make_coder(table, plan);
 
+	memset(bin->cells + bin->first, 0,
+		   (size_t) (bin->last - bin->first) * sizeof(uint32_t));
 	if (plan->packed == LAYOUT_NARROW)
 	{
 		if (!aside)
-			return order_in_place(t, coder, LAYOUT_NARROW, bin, g, err);
-		order_aside(coder, LAYOUT_NARROW, bin, g);
+			return order_in_place(table, coder, LAYOUT_NARROW, bin, longest,
+								  err);
+		order_aside(coder, LAYOUT_NARROW, bin, longest);
 	}
 	else if (plan->packed == LAYOUT_WIDE)
 	{
 		if (!aside)
-			return order_in_place(t, coder, LAYOUT_WIDE, bin, g, err);
-		order_aside(coder, LAYOUT_WIDE, bin, g);
+			return order_in_place(table, coder, LAYOUT_WIDE, bin, longest, err);
+		order_aside(coder, LAYOUT_WIDE, bin, longest);
 	}
 	else
 	{
 		if (!aside)
-			return order_in_place(t, coder, LAYOUT_MULTI, bin, g, err);
-		order_aside(coder, LAYOUT_MULTI, bin, g);
+			return order_in_place(table, coder, LAYOUT_MULTI, bin, longest,
+								  err);
+		order_aside(coder, LAYOUT_MULTI, bin, longest);
 	}
 	return HGJ_OK;
 }
@@ -529,9 +541,9 @@ hgj_cpu_finish_bins(HgjTable *table, const Plan *plan, void *packed,
 					const uint32_t *starts, Graph *graph, HgjError *err)
 {
 	size_t		bytes = (size_t) (plan->vertices + 1) * sizeof(uint32_t);
-	size_t		scratch_bytes = hgj_cpu_scratch_bytes(table, plan);
-	uint64_t	step = bin_vertices(plan);
+	uint64_t	step = hgj_cpu_bin_vertices(plan);
 	uint64_t	since_poll = 0;
+	uint32_t	longest = 0;
 	void	   *p;
 	Bin			bin;
 	HgjStatus	status;
@@ -546,7 +558,8 @@ hgj_cpu_finish_bins(HgjTable *table, const Plan *plan, void *packed,
 	graph->slots = plan->rows;
 	graph->longest = 0;
 	graph->offsets[0] = 0;
-	status = hgj_cpu_get(table, scratch_bytes, &p, err);
+	bin.scratch_bytes = hgj_cpu_scratch_bytes(table, plan);
+	status = hgj_cpu_get(table, bin.scratch_bytes, &p, err);
 	bin.scratch = p;
 	bin.entries = packed;
 	bin.cells = graph->offsets + 1;
@@ -556,8 +569,8 @@ hgj_cpu_finish_bins(HgjTable *table, const Plan *plan, void *packed,
 		bin.last = bin.first + step;
 		bin.from = starts[b];
 		bin.to = starts[b + 1];
-		memset(bin.cells + bin.first, 0, (size_t) step * sizeof(uint32_t));
-		status = order_bin(table, plan, &bin, scratch_bytes, graph, err);
+		status = hgj_cpu_order_bin(table, plan, &bin, &longest, err);
+		graph->longest = longest > graph->longest ? longest : graph->longest;
 		since_poll += step + (bin.to - bin.from);
 		if (status == HGJ_OK && since_poll >= HGJ_POLL_STEPS)
 		{
@@ -565,6 +578,6 @@ hgj_cpu_finish_bins(HgjTable *table, const Plan *plan, void *packed,
 			since_poll = 0;
 		}
 	}
-	hgj_cpu_put(table, bin.scratch, scratch_bytes);
+	hgj_cpu_put(table, bin.scratch, bin.scratch_bytes);
 	return status;
 }

@@ -269,18 +269,10 @@ build_binned(HgjTable *t, Source *source, const Plan *plan, Graph *g,
 	return status;
 }
 
-/*
- * Build a graph by plan from all rows of a source.  On failure there is no
- * graph, and the rows are where they were; if the source is the table's
- * appended rows, they may have moved to other chunks.
- */
-HgjStatus
-hgj_cpu_build_graph(HgjTable *table, Source *source, const Plan *plan,
-					Graph *graph, HgjError *err)
+/* A graph without slots: what the plan says of it. */
+void
+hgj_cpu_graph_begin(const Plan *plan, Graph *graph)
 {
-	bool		unique = false;
-	HgjStatus	status;
-
 	memset(graph, 0, sizeof(*graph));
 	graph->layout = plan->layout;
 	graph->build = plan->build;
@@ -294,7 +286,21 @@ hgj_cpu_build_graph(HgjTable *table, Source *source, const Plan *plan,
 	graph->range = plan->range;
 	graph->vertices = plan->vertices;
 	graph->rows = plan->rows;
+}
 
+/*
+ * Build a graph by plan from all rows of a source.  On failure there is no
+ * graph, and the rows are where they were; if the source is the table's
+ * appended rows, they may have moved to other chunks.
+ */
+HgjStatus
+hgj_cpu_build_graph(HgjTable *table, Source *source, const Plan *plan,
+					Graph *graph, HgjError *err)
+{
+	bool		unique = false;
+	HgjStatus	status;
+
+	hgj_cpu_graph_begin(plan, graph);
 	status = hgj_cpu_source_open(source, err);
 	if (status == HGJ_OK && plan->try_unique)
 		status = hgj_cpu_build_unique(table, source, plan, graph, &unique, err);

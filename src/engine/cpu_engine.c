@@ -71,21 +71,28 @@ cpu_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	t->row_bytes = spec->nwords * 8 + 4;
 	t->l2_bytes = l2_cache_bytes();
 	t->probe_bins = 1;
+	t->filter_state = &t->own_filter_state;
 	hgj_hash_init(&t->hash, spec->seed);
 	*table = t;
 	return HGJ_OK;
 }
 
-/* HgjEngine.table_destroy: frees the table and all that is in it. */
+/*
+ * HgjEngine.table_destroy: frees the table and all that is in it.  An image that
+ * it is attached to may be gone.
+ */
 static void
 cpu_table_destroy(HgjTable *table)
 {
 	if (table == NULL)
 		return;
 	hgj_cpu_free_chunks(table);
-	hgj_cpu_graph_free(table, &table->graph);
-	hgj_cpu_put(table, table->bits, table->bits_bytes);
-	hgj_cpu_filter_free(table);
+	if (table->image == NULL)
+	{
+		hgj_cpu_graph_free(table, &table->graph);
+		hgj_cpu_put(table, table->bits, table->bits_bytes);
+		hgj_cpu_filter_free(table);
+	}
 	hgj_mem_free(table, sizeof(HgjTable));
 }
 
@@ -103,7 +110,7 @@ cpu_memory(const HgjTable *table, HgjMemory *memory)
 static void
 filter_info(const HgjTable *table, HgjTableInfo *info)
 {
-	FilterState state = __atomic_load_n(&table->filter_state, __ATOMIC_ACQUIRE);
+	FilterState state = __atomic_load_n(table->filter_state, __ATOMIC_ACQUIRE);
 
 	info->filter_bytes = state == FILTER_READY ? table->filter.bytes : 0;
 	info->filter_tested = __atomic_load_n(&table->filter_tested,
@@ -206,6 +213,13 @@ cpu_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 	return HGJ_OK;
 }
 
+static const HgjShareMethods cpu_share = {
+	.part = hgj_cpu_share_part,
+	.peak = hgj_cpu_share_peak,
+	.step = hgj_cpu_share_step,
+	.attach = hgj_cpu_share_attach,
+};
+
 static const HgjEngine cpu_engine = {
 	.abi_version = HGJ_ABI_VERSION,
 	.name = "cpu",
@@ -237,6 +251,7 @@ static const HgjEngine cpu_engine = {
 	.rebuild = hgj_cpu_rebuild,
 	.sift_begin = hgj_cpu_sift_begin,
 	.sift = hgj_cpu_sift,
+	.share = &cpu_share,
 };
 
 /* The engine that is linked in; a constant. */

@@ -32,7 +32,9 @@
  *
  * The filter belongs to the table, the selection to the probe.  Several probes
  * may find at once that they want a filter: one makes it, the others go on
- * without until it is there.  Locks nothing.
+ * without until it is there.  That of a shared table is in its image, where there
+ * is room for it, with its state: one probe of one process makes it for all.
+ * Locks nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -178,11 +180,10 @@ fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 }
 
 /* Which kind of filter, and how many words it has; `room` is in bytes. */
-static uint64_t
-plan_words(const HgjTable *t, uint64_t room, Filter *filter)
+uint64_t
+hgj_cpu_filter_words(const Graph *graph, uint64_t room, Filter *filter)
 {
-	const Graph *g = &t->graph;
-	uint32_t	log2_words = hgj_log2_ceil(g->rows * BITS_PER_ROW / 64 + 2);
+	uint32_t	log2_words = hgj_log2_ceil(graph->rows * BITS_PER_ROW / 64 + 2);
 	uint64_t	most = (UINT64_C(1) << log2_words) * EXACT_PER_BLOOM;
 
 	if (most < CACHED_BYTES / sizeof(uint64_t))
@@ -191,42 +192,56 @@ plan_words(const HgjTable *t, uint64_t room, Filter *filter)
 	if (most > room / 2 / sizeof(uint64_t))
 		most = room / 2 / sizeof(uint64_t);
 	filter->shift = 64 - log2_words;
-	filter->base = g->base;
-	filter->range = g->range;
-	filter->exact = g->direct ||
-		(g->layout == LAYOUT_NARROW && g->range / 64 < most);
-	if (g->direct)
-		return g->vertices / 64 + 1;
+	filter->base = graph->base;
+	filter->range = graph->range;
+	filter->exact = graph->direct ||
+		(graph->layout == LAYOUT_NARROW && graph->range / 64 < most);
+	if (graph->direct)
+		return graph->vertices / 64 + 1;
 	return filter->exact ? filter->range / 64 + 1 : UINT64_C(1) << log2_words;
 }
 
-/* Make the filter; HGJ_LIMIT or HGJ_OUT_OF_MEMORY where it must not be. */
+/* Memory for a filter; HGJ_LIMIT or HGJ_OUT_OF_MEMORY where it must not be. */
 static HgjStatus
-make_filter(HgjTable *t, Filter *filter, HgjError *err)
+get_filter(HgjTable *t, Filter *filter, HgjError *err)
 {
-	Filter		made;
 	uint64_t	now = __atomic_load_n(&t->current, __ATOMIC_RELAXED);
 	uint64_t	peak = __atomic_load_n(&t->peak, __ATOMIC_RELAXED);
 	uint64_t	room = peak > now ? peak - now : 0;
-	size_t		bytes = (size_t) plan_words(t, room, &made) * sizeof(uint64_t);
 	void	   *p;
 	HgjStatus	status;
 
-	if (hgj_mem_footprint(bytes) > room)
+	filter->bytes = (size_t) hgj_cpu_filter_words(&t->graph, room, filter) *
+		sizeof(uint64_t);
+	if (hgj_mem_footprint(filter->bytes) > room)
 		return hgj_fail(err, HGJ_LIMIT,
 						"a filter would take more memory than the build");
-	status = hgj_cpu_get(t, bytes, &p, err);
+	status = hgj_cpu_get(t, filter->bytes, &p, err);
+	filter->words = p;
+	return status;
+}
+
+/*
+ * Make the filter; HGJ_LIMIT or HGJ_OUT_OF_MEMORY where it must not be.  In an
+ * image there is room for it, and what it is like has been decided.
+ */
+static HgjStatus
+make_filter(HgjTable *t, Filter *filter, HgjError *err)
+{
+	Filter		made = *filter;
+	HgjStatus	status = HGJ_OK;
+
+	if (t->image == NULL)
+		status = get_filter(t, &made, err);
 	if (status != HGJ_OK)
 		return status;
-	made.words = p;
-	made.bytes = bytes;
-	status = hgj_cpu_fill(t, p, 0, bytes, err);
+	status = hgj_cpu_fill(t, made.words, 0, made.bytes, err);
 	if (status == HGJ_OK)
 		status = fill_filter(t, &made, err);
 	if (status == HGJ_OK)
 		*filter = made;
-	else
-		hgj_cpu_put(t, p, bytes);
+	else if (t->image == NULL)
+		hgj_cpu_put(t, made.words, made.bytes);
 	return status;
 }
 
@@ -241,13 +256,13 @@ want_filter(HgjProbe *probe, HgjError *err)
 	FilterState state = FILTER_NONE;
 	HgjStatus	status;
 
-	if (__atomic_compare_exchange_n(&t->filter_state, &state, FILTER_MAKING,
+	if (__atomic_compare_exchange_n(t->filter_state, &state, FILTER_MAKING,
 									false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
 	{
 		status = make_filter(t, &t->filter, err);
 		state = status == HGJ_OK ? FILTER_READY :
 			status == HGJ_CANCELLED ? FILTER_NONE : FILTER_REFUSED;
-		__atomic_store_n(&t->filter_state, state, __ATOMIC_RELEASE);
+		__atomic_store_n(t->filter_state, state, __ATOMIC_RELEASE);
 		if (status == HGJ_CANCELLED)
 			return status;
 	}
@@ -272,7 +287,7 @@ decide(HgjProbe *probe, bool sifting, HgjError *err)
 	if (t->spec.filter == HGJ_FILTER_ON)
 		return probe->filtering ? HGJ_OK : want_filter(probe, err);
 	if (!probe->filtering &&
-		__atomic_load_n(&t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE)
+		__atomic_load_n(t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE)
 	{
 		if (early)
 			window = t->graph.rows <= EARLY_BUILD_ROWS ? 0 : EARLY_ROWS;
@@ -513,7 +528,7 @@ hgj_cpu_plan_filter(HgjTable *table)
 		table->spec.filter != HGJ_FILTER_OFF;
 }
 
-/* Free the filter, with the table. */
+/* Free the filter, with the table; not an image's. */
 void
 hgj_cpu_filter_free(HgjTable *table)
 {

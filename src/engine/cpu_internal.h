@@ -150,6 +150,19 @@ typedef struct Plan
 	uint64_t	range;
 } Plan;
 
+/* One bin in the making: what steps 4 to 6 of cpu_bin.c work on. */
+typedef struct Bin
+{
+	uint8_t    *entries;		/* of the whole table */
+	uint32_t   *cells;			/* cells[v] is offsets[v + 1] */
+	uint64_t	first;			/* vertex */
+	uint64_t	last;			/* vertex, exclusive */
+	uint32_t	from;			/* slot */
+	uint32_t	to;				/* slot, exclusive */
+	uint8_t    *scratch;
+	size_t		scratch_bytes;
+} Bin;
+
 /* Keys that may be in the graph (cpu_filter.c). */
 typedef struct Filter
 {
@@ -168,6 +181,22 @@ typedef enum FilterState
 	FILTER_READY,
 	FILTER_REFUSED				/* there was no memory */
 } FilterState;
+
+/* What a table's next step of a shared build does (cpu_share.c). */
+typedef enum ShareStage
+{
+	SHARE_PLAN = 0,
+	SHARE_CLEAR,
+	SHARE_PLACE,
+	SHARE_VERIFY,
+	SHARE_UNIQUE,
+	SHARE_COUNT,
+	SHARE_SCATTER,
+	SHARE_ORDER,
+	SHARE_SEGMENTS,
+	SHARE_PAD,
+	SHARE_DONE
+} ShareStage;
 
 struct HgjTable
 {
@@ -199,10 +228,19 @@ struct HgjTable
 
 	bool		may_filter;		/* batches may be tested first */
 	bool		may_sift;		/* rows may be, before they are in one */
-	FilterState filter_state;	/* atomic; READY publishes the filter */
+	FilterState own_filter_state;
+	FilterState *filter_state;	/* atomic; READY publishes the filter; in the
+								 * image of an attached table */
 	Filter		filter;
 	uint64_t	filter_tested;	/* rows; atomic */
 	uint64_t	filter_rejected;	/* atomic */
+
+	/* a graph that several processes build (cpu_share.c) */
+	struct Image *image;		/* holds graph, bits and filter; NULL: they are
+								 * the table's own */
+	ShareStage	share_stage;
+	uint32_t	share_bin;		/* one more than the bin at hand; 0 = none */
+	uint64_t	share_limit;	/* spec.memory_limit, while it is lifted */
 
 	size_t		l2_bytes;
 	uint64_t	current;		/* atomic: probes count here too */
@@ -276,6 +314,8 @@ extern void hgj_cpu_codes(const HgjTable *table, bool direct, uint64_t base,
 /* cpu_plan.c: choices */
 extern void hgj_cpu_plan(const HgjTable *table, uint64_t rows, int64_t min_key,
 						 int64_t max_key, Plan *plan);
+extern void hgj_cpu_plan_bins(const HgjTable *table, Plan *plan,
+							  uint32_t most);
 extern uint64_t hgj_cpu_build_peak(const HgjTable *table);
 extern void hgj_cpu_plan_probe(HgjTable *table);
 extern uint32_t hgj_cpu_probe_batch_rows(const HgjTable *table);
@@ -286,6 +326,7 @@ extern HgjStatus hgj_cpu_build(HgjTable *table, uint32_t total_rows,
 extern HgjStatus hgj_cpu_build_graph(HgjTable *table, Source *source,
 									 const Plan *plan, Graph *graph,
 									 HgjError *err);
+extern void hgj_cpu_graph_begin(const Plan *plan, Graph *graph);
 extern void hgj_cpu_graph_free(HgjTable *table, Graph *graph);
 
 /* cpu_bin.c: algorithm 2 */
@@ -296,6 +337,17 @@ extern HgjStatus hgj_cpu_bin(HgjTable *table, Source *source,
 extern HgjStatus hgj_cpu_finish_bins(HgjTable *table, const Plan *plan,
 									 void *packed, const uint32_t *starts,
 									 Graph *graph, HgjError *err);
+extern HgjStatus hgj_cpu_count_bins(HgjTable *table, Source *source,
+									const Plan *plan, uint32_t *counts,
+									HgjError *err);
+extern HgjStatus hgj_cpu_scatter(HgjTable *table, Source *source,
+								 const Plan *plan, void *packed,
+								 const uint32_t *starts, HgjError *err);
+extern uint32_t hgj_cpu_scan_bin(const Bin *bin);
+extern HgjStatus hgj_cpu_order_bin(HgjTable *table, const Plan *plan,
+								   const Bin *bin, uint32_t *longest,
+								   HgjError *err);
+extern uint64_t hgj_cpu_bin_vertices(const Plan *plan);
 extern size_t hgj_cpu_bin_bytes(const Plan *plan);
 extern size_t hgj_cpu_scratch_bytes(const HgjTable *table, const Plan *plan);
 
@@ -311,6 +363,8 @@ extern HgjStatus hgj_cpu_segments_size(HgjTable *table, const Plan *plan,
 extern void hgj_cpu_segments_close(Graph *graph);
 
 /* cpu_filter.c */
+extern uint64_t hgj_cpu_filter_words(const Graph *graph, uint64_t room,
+									 Filter *filter);
 extern void hgj_cpu_plan_filter(HgjTable *table);
 extern void hgj_cpu_filter_free(HgjTable *table);
 extern HgjStatus hgj_cpu_sift_begin(HgjProbe *probe, bool *worth,
@@ -337,6 +391,16 @@ extern HgjStatus hgj_cpu_remove(HgjTable *table, const HgjKeys *keys,
 								HgjError *err);
 extern HgjStatus hgj_cpu_rebuild(HgjTable *table, HgjError *err);
 
+/* cpu_share.c: a graph that several processes build */
+extern HgjStatus hgj_cpu_share_step(HgjTable *table, const HgjShareBuild *build,
+									HgjShareNext *next, HgjError *err);
+
+/* cpu_share_image.c */
+extern void hgj_cpu_share_part(const HgjTable *table, HgjSharePart *part);
+extern uint64_t hgj_cpu_share_peak(const HgjTable *table);
+extern HgjStatus hgj_cpu_share_attach(HgjTable *table, void *image,
+									  HgjError *err);
+
 /* cpu_marks.c */
 extern HgjStatus hgj_cpu_bits_alloc(HgjTable *table, uint32_t total_rows,
 									uint64_t **bits, size_t *bytes,
@@ -348,6 +412,19 @@ extern HgjStatus hgj_cpu_unmatched(const HgjTable *table, uint32_t *cursor,
 								   uint32_t *rows, uint32_t capacity,
 								   uint32_t *n, HgjError *err);
 extern HgjStatus hgj_cpu_clear_marks(HgjTable *table, HgjError *err);
+
+/* Set the match bit of a row; of a shared table, other processes do, too. */
+HGJ_INLINE void
+mark_row(HgjTable *t, uint32_t row)
+{
+	uint64_t   *word = t->bits + row / 64;
+	uint64_t	bit = UINT64_C(1) << (row % 64);
+
+	if (t->image == NULL)
+		*word |= bit;
+	else if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
+		(void) __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+}
 
 /* The slots of a vertex; segments is the graph's, as a constant if possible. */
 HGJ_INLINE void

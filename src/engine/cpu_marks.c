@@ -3,8 +3,10 @@
  * cpu_marks.c
  *	  Match bits (marks.c) of a table.
  *
- * The bits belong to the table, and are in its account.  Locks nothing: the
- * caller keeps marking probes of one table apart (see engine.h).
+ * The bits belong to the table, and are in its account; those of a table that
+ * is attached to an image (cpu_share.c) are in there, and set atomically.  Locks
+ * nothing: the caller keeps marking probes of any other table apart (see
+ * engine.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -51,7 +53,16 @@ marks_of(const HgjTable *table)
 HgjStatus
 hgj_cpu_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
 {
-	return hgj_marks_set(marks_of(table), rows, n, err);
+	uint32_t	i;
+
+	if (table->image == NULL || table->bits == NULL)
+		return hgj_marks_set(marks_of(table), rows, n, err);
+	for (i = 0; i < n; i++)
+		if (rows[i] >= table->total_rows)
+			return hgj_fail(err, HGJ_INVALID, "a row id is out of range");
+	for (i = 0; i < n; i++)
+		mark_row(table, rows[i]);
+	return HGJ_OK;
 }
 
 /* HgjEngine.is_marked */
@@ -76,6 +87,9 @@ hgj_cpu_clear_marks(HgjTable *table, HgjError *err)
 {
 	if (table->bits == NULL)
 		return hgj_fail(err, HGJ_INVALID, "the table keeps no match bits");
+	if (table->image != NULL)
+		return hgj_fail(err, HGJ_UNSUPPORTED,
+						"the match bits of a shared table stay set");
 	memset(table->bits, 0, table->bits_bytes);	/* 1 ms per 100M rows */
 	return HGJ_OK;
 }

@@ -72,20 +72,20 @@ plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max_key)
 	}
 }
 
-/* Step 4: bins of about half of L2, for a graph of that many bytes. */
-static void
-plan_bins(const HgjTable *t, Plan *p, uint64_t bytes)
+/* Step 4: bins of about half of L2, but no more than `most` (2 or more). */
+void
+hgj_cpu_plan_bins(const HgjTable *table, Plan *plan, uint32_t most)
 {
-	uint32_t	code_bits = p->direct ? hgj_log2_ceil(p->vertices) : 64;
-	uint32_t	vertex_bits = hgj_log2_ceil(p->vertices);
-	uint32_t	bits = hgj_log2_ceil(bytes / (t->l2_bytes / 2) + 1);
+	uint32_t	code_bits = plan->direct ? hgj_log2_ceil(plan->vertices) : 64;
+	uint32_t	vertex_bits = hgj_log2_ceil(plan->vertices);
+	uint32_t	bits = hgj_log2_ceil(csr_bytes(plan) / (table->l2_bytes / 2) + 1);
 
-	if ((UINT32_C(1) << (bits > 31 ? 31 : bits)) > HGJ_MAX_BINS)
-		bits = hgj_log2_ceil(HGJ_MAX_BINS);
+	while (bits > 31 || (UINT32_C(1) << bits) > most)
+		bits--;
 	bits = bits > vertex_bits ? vertex_bits : bits;
 	bits = bits < 1 ? 1 : bits;
-	p->bin_shift = code_bits > bits ? code_bits - bits : 0;
-	p->bins = p->direct ? (uint32_t) (p->range >> p->bin_shift) + 1 :
+	plan->bin_shift = code_bits > bits ? code_bits - bits : 0;
+	plan->bins = plan->direct ? (uint32_t) (plan->range >> plan->bin_shift) + 1 :
 		UINT32_C(1) << bits;
 }
 
@@ -125,7 +125,7 @@ hgj_cpu_plan(const HgjTable *table, uint64_t rows, int64_t min_key,
 		plan->build = plan->binned ? HGJ_BUILD_V2 : HGJ_BUILD_V1;
 	}
 	if (plan->binned)
-		plan_bins(table, plan, bytes);
+		hgj_cpu_plan_bins(table, plan, HGJ_MAX_BINS);
 	plan->in_place = plan->binned && plan->packed == plan->layout &&
 		plan->segments == HGJ_SEGMENTS_CSR && plan->slack == 0;
 }

@@ -159,12 +159,6 @@ slot_equal(const HgjProbe *probe, const Graph *graph, Layout layout,
 	}
 }
 
-static void
-mark_row(HgjTable *t, uint32_t row)
-{
-	t->bits[row / 64] |= UINT64_C(1) << (row % 64);
-}
-
 /*
  * Dynamic tables: no slot of the list was ever free, so that entries may lie in the
  * next one.  False if it has been all around.

@@ -1,0 +1,5 @@
+#include "test.h"
+void
+test_share_steps(void)
+{
+}

@@ -1,5 +1,336 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_share_steps.c
+ *	  The steps of a shared build, taken by tables of one process in turn: what is
+ *	  refused, and memory that is.
+ *
+ *-------------------------------------------------------------------------
+ */
 #include "test.h"
+
+#define PARTS	3
+
+/* Tables that build one image, and the images. */
+typedef struct Team
+{
+	HgjTableSpec spec;
+	Rows		rows;
+	uint32_t	total_rows;
+	HgjTable   *tables[PARTS];
+	HgjSharePart parts[PARTS];
+	uint64_t	peak;			/* of all of them */
+	void	   *image;
+	void	   *old;
+	HgjError	err;
+} Team;
+
+static void *
+image_of(uint64_t bytes)
+{
+	void	   *p = NULL;
+
+	if (posix_memalign(&p, 64, bytes) != 0)
+		exit(2);
+	memset(p, 0x5A, bytes);
+	return p;
+}
+
+static void
+team_free(Team *team)
+{
+	int			i;
+
+	/* images may be gone before the tables */
+	free(team->image);
+	free(team->old);
+	for (i = 0; i < PARTS; i++)
+		engine->table_destroy(team->tables[i]);
+	memset(team->tables, 0, sizeof(team->tables));
+	team->image = team->old = NULL;
+}
+
+/* Create the tables, and append a part of the rows to each. */
+static HgjStatus
+team_append(Team *team)
+{
+	HgjStatus	status = HGJ_OK;
+	uint32_t	p;
+
+	team->peak = 0;
+	for (p = 0; p < PARTS && status == HGJ_OK; p++)
+	{
+		const uint64_t *words[HGJ_MAX_KEY_WORDS];
+		uint32_t	from = team->rows.n * p / PARTS;
+		HgjKeys		keys = rows_keys(&team->rows);
+		uint32_t	w;
+
+		for (w = 0; w < team->rows.nwords; w++)
+			words[w] = team->rows.words[w] + from;
+		keys.words = words;
+		keys.nrows = team->rows.n * (p + 1) / PARTS - from;
+		status = engine->table_create(&team->spec, &team->tables[p], &team->err);
+		if (status == HGJ_OK)
+			status = engine->append(team->tables[p], &keys, from, NULL, &team->err);
+		if (status != HGJ_OK)
+			break;
+		engine->share->part(team->tables[p], &team->parts[p]);
+		team->peak += engine->share->peak(team->tables[p]);
+	}
+	return status;
+}
+
+static HgjShareBuild
+build_of(const Team *team, uint32_t part)
+{
+	HgjShareBuild build;
+
+	build.parts = team->parts;
+	build.nparts = PARTS;
+	build.part = part;
+	build.total_rows = team->total_rows;
+	build.image = team->image;
+	build.old_image = team->old;
+	return build;
+}
+
+/* One step of all, the last first. */
+static HgjStatus
+team_step(Team *team, HgjShareNext *next)
+{
+	uint32_t	p;
+
+	for (p = PARTS; p-- > 0;)
+	{
+		HgjShareBuild build = build_of(team, p);
+		HgjStatus	status = engine->share->step(team->tables[p], &build, next,
+												 &team->err);
+
+		if (status != HGJ_OK)
+			return status;
+	}
+	free(team->old);
+	team->old = NULL;
+	if (next->image_bytes > 0)
+	{
+		team->old = team->image;
+		team->image = image_of(next->image_bytes);
+	}
+	return HGJ_OK;
+}
+
+static HgjStatus
+team_build(Team *team)
+{
+	HgjShareNext next = {false, 0};
+	HgjStatus	status = HGJ_OK;
+	int			p;
+
+	while (status == HGJ_OK && !next.done)
+		status = team_step(team, &next);
+	for (p = 0; p < PARTS && status == HGJ_OK; p++)
+		status = engine->share->attach(team->tables[p], team->image, &team->err);
+	return status;
+}
+
+static void
+team_compare(Team *team)
+{
+	Rows		probe = rows_probe(&team->rows, team->rows.n / 4 + 10, 60);
+	Reference	ref;
+	int			p;
+
+	ref_init(&ref, team->spec.nwords);
+	ref_add(&ref, &team->rows);
+	for (p = 0; p < PARTS; p++)
+		compare_probe(team->tables[p], &ref, &probe, 1000, 0, 0);
+	ref_free(&ref);
+	rows_free(&probe);
+}
+
+static void
+team_make(Team *team, Shape shape, uint32_t nwords, uint32_t n)
+{
+	memset(team, 0, sizeof(*team));
+	team->spec = spec_default(nwords);
+	team->rows = rows_make(shape, nwords, n, 50);
+	team->total_rows = n;
+}
+
+/* No memory for the k-th request: an error, and nothing is left. */
+static void
+no_memory(Shape shape, HgjSegments segments)
+{
+	Team		team;
+	HgjStatus	status = HGJ_OUT_OF_MEMORY;
+	uint64_t	live = hgj_mem_test_live();
+	uint64_t	k;
+
+	team_make(&team, shape, 1, 4000);
+	team.spec.segments = segments;
+	team.spec.flags = HGJ_TABLE_TRACK_MATCHES;
+	for (k = 1; k < 200 && status != HGJ_OK; k++)
+	{
+		hgj_mem_test_fail_at(k);
+		status = team_append(&team);
+		if (status == HGJ_OK)
+			status = team_build(&team);
+		hgj_mem_test_fail_at(0);
+		CHECK(status == HGJ_OK || status == HGJ_OUT_OF_MEMORY, "%s",
+			  hgj_status_name(status));
+		if (status == HGJ_OK)
+			team_compare(&team);
+		team_free(&team);
+		CHECK(hgj_mem_test_live() == live, "bytes are left");
+	}
+	CHECK(status == HGJ_OK && k > 6, "%u requests", (unsigned int) k);
+	rows_free(&team.rows);
+}
+
+/* A limit that `peak` keeps to is kept to; a smaller one refuses, for all. */
+static void
+limits(Shape shape, HgjSegments segments)
+{
+	HgjShareNext next;
+	Team		team;
+	uint32_t	p;
+
+	team_make(&team, shape, 1, 60000);
+	team.spec.segments = segments;
+	CHECK_STATUS(team_append(&team), HGJ_OK);
+	team.spec.memory_limit = team.peak / PARTS + 4096;
+	team_free(&team);
+	CHECK_STATUS(team_append(&team), HGJ_OK);
+	CHECK_STATUS(team_build(&team), HGJ_OK);
+	team_compare(&team);
+	team_free(&team);
+
+	/* room to append, and none for what a part with many more rows says */
+	team.spec.memory_limit = 60000 * 12 / PARTS + 12000;
+	CHECK_STATUS(team_append(&team), HGJ_OK);
+	team.parts[0].nrows = team.parts[0].nrows + 400000;
+	for (p = 1; p < PARTS; p++)
+	{
+		HgjShareBuild build = build_of(&team, p);
+
+		CHECK_STATUS(engine->share->step(team.tables[p], &build, &next, &team.err),
+					 HGJ_LIMIT);
+	}
+	/* more rows than there can be */
+	team.parts[0].nrows = HGJ_MAX_ROWS - 1;
+	for (p = 1; p < PARTS; p++)
+	{
+		HgjShareBuild build = build_of(&team, p);
+
+		CHECK_STATUS(engine->share->step(team.tables[p], &build, &next, &team.err),
+					 HGJ_LIMIT);
+	}
+	team_free(&team);
+	rows_free(&team.rows);
+}
+
+/* What breaks the contract is refused. */
+static void
+refusals(void)
+{
+	HgjShareNext next;
+	HgjShareBuild build;
+	HgjTable   *late = NULL;
+	Team		team;
+
+	team_make(&team, SHAPE_WIDE, 1, 1000);
+	CHECK_STATUS(team_append(&team), HGJ_OK);
+	build = build_of(&team, 0);
+	build.nparts = 0;
+	CHECK_STATUS(engine->share->step(team.tables[0], &build, &next, &team.err),
+				 HGJ_INVALID);
+	build.nparts = HGJ_MOST_PARTS + 1;
+	CHECK_STATUS(engine->share->step(team.tables[0], &build, &next, &team.err),
+				 HGJ_INVALID);
+	build = build_of(&team, PARTS);
+	CHECK_STATUS(engine->share->step(team.tables[0], &build, &next, &team.err),
+				 HGJ_INVALID);
+	build = build_of(&team, 0);
+	build.total_rows = 10;
+	CHECK_STATUS(engine->share->step(team.tables[0], &build, &next, &team.err),
+				 HGJ_INVALID);
+	CHECK_STATUS(team_step(&team, &next), HGJ_OK);
+	build = build_of(&team, 0);
+	build.image = NULL;
+	CHECK_STATUS(engine->share->step(team.tables[0], &build, &next, &team.err),
+				 HGJ_INVALID);
+	CHECK_STATUS(team_step(&team, &next), HGJ_OK);
+
+	/* an image that is not complete, one of another spec, none */
+	CHECK_STATUS(engine->table_create(&team.spec, &late, &team.err), HGJ_OK);
+	CHECK_STATUS(engine->share->attach(late, team.image, &team.err), HGJ_INVALID);
+	while (!next.done)
+		CHECK_STATUS(team_step(&team, &next), HGJ_OK);
+	CHECK_STATUS(engine->share->attach(late, NULL, &team.err), HGJ_INVALID);
+	CHECK_STATUS(engine->share->attach(late, team.image, &team.err), HGJ_OK);
+	CHECK_STATUS(engine->share->attach(late, team.image, &team.err), HGJ_INVALID);
+	CHECK_STATUS(engine->build(late, 1000, &team.err), HGJ_INVALID);
+	engine->table_destroy(late);
+	team.spec.seed++;
+	CHECK_STATUS(engine->table_create(&team.spec, &late, &team.err), HGJ_OK);
+	CHECK_STATUS(engine->share->attach(late, team.image, &team.err), HGJ_INVALID);
+	engine->table_destroy(late);
+	team_free(&team);
+
+	team.spec.flags = HGJ_TABLE_DYNAMIC;
+	CHECK_STATUS(team_append(&team), HGJ_OK);
+	CHECK_STATUS(team_step(&team, &next), HGJ_UNSUPPORTED);
+	team_free(&team);
+	rows_free(&team.rows);
+}
+
+/* A filter that was asked for is made once, for all. */
+static void
+one_filter(Shape shape, uint32_t nwords)
+{
+	HgjTableInfo info;
+	Team		team;
+	uint64_t	bytes = 0;
+	int			p;
+
+	team_make(&team, shape, nwords, 30000);
+	team.spec.filter = HGJ_FILTER_ON;
+	CHECK_STATUS(team_append(&team), HGJ_OK);
+	CHECK_STATUS(team_build(&team), HGJ_OK);
+	team_compare(&team);
+	for (p = 0; p < PARTS; p++)
+	{
+		engine->info(team.tables[p], &info);
+		CHECK(info.filter_bytes > 0 && info.filter_tested > 0 &&
+			  info.filter_rejected > 0, "table %d has no filter", p);
+		CHECK(p == 0 || info.filter_bytes == bytes, "another filter");
+		bytes = info.filter_bytes;
+	}
+	team_free(&team);
+	rows_free(&team.rows);
+}
+
 void
 test_share_steps(void)
 {
+	static const Shape shapes[] = {
+		SHAPE_NARROW, SHAPE_WIDE, SHAPE_DENSE, SHAPE_DENSE_DUP
+	};
+	int			i;
+
+	if (engine->share == NULL)
+		return;
+	context("share, refusals");
+	refusals();
+	for (i = 0; i < COUNT_OF(shapes); i++)
+	{
+		context("share, %s, no memory", shape_name(shapes[i]));
+		hgj_mem_test_l2_bytes = 16384;
+		no_memory(shapes[i], (HgjSegments) i);
+		context("share, %s, limits", shape_name(shapes[i]));
+		hgj_mem_test_l2_bytes = i % 2 ? 16384 : 0;
+		limits(shapes[i], HGJ_SEGMENTS_AUTO);
+		context("share, %s, filter", shape_name(shapes[i]));
+		one_filter(shapes[i], i == 1 ? 2 : 1);
+	}
+	hgj_mem_test_l2_bytes = 0;
 }

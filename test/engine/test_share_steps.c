@@ -21,6 +21,7 @@ typedef struct Team
 	uint64_t	peak;			/* of all of them */
 	void	   *image;
 	void	   *old;
+	PollState  *poll;			/* a step that it cancels is repeated */
 	HgjError	err;
 } Team;
 
@@ -70,7 +71,8 @@ team_append(Team *team)
 		keys.nrows = team->rows.n * (p + 1) / PARTS - from;
 		status = engine->table_create(&team->spec, &team->tables[p], &team->err);
 		if (status == HGJ_OK)
-			status = engine->append(team->tables[p], &keys, from, NULL, &team->err);
+			status = engine->append(team->tables[p], &keys,
+									team->rows.first_row + from, NULL, &team->err);
 		if (status != HGJ_OK)
 			break;
 		engine->share->part(team->tables[p], &team->parts[p]);
@@ -105,6 +107,11 @@ team_step(Team *team, HgjShareNext *next)
 		HgjStatus	status = engine->share->step(team->tables[p], &build, next,
 												 &team->err);
 
+		if (status == HGJ_CANCELLED && team->poll != NULL)
+		{
+			team->poll->cancel_at = 0;
+			status = engine->share->step(team->tables[p], &build, next, &team->err);
+		}
 		if (status != HGJ_OK)
 			return status;
 	}
@@ -309,6 +316,118 @@ one_filter(Shape shape, uint32_t nwords)
 	rows_free(&team.rows);
 }
 
+/*
+ * Two processes may find the same slot empty at the same time.  So that it happens
+ * for sure, a row id is lost from the slots when all have written theirs: whoever
+ * looks for it must find out.
+ */
+static void
+lost_row(void)
+{
+	const uint32_t id = 0x12345678;
+	HgjTableInfo info;
+	HgjShareNext next;
+	Team		team;
+	uint32_t	lost = 0;
+	uint64_t	bytes = 0;
+	uint64_t	i;
+	int			step;
+
+	team_make(&team, SHAPE_DENSE, 1, 9000);
+	team.total_rows = id + 1;
+	team.rows.first_row = id + 1 - team.rows.n;
+	for (i = 0; i < team.rows.n; i++)
+		team.rows.words[0][i] = 9000 - i;
+	CHECK_STATUS(team_append(&team), HGJ_OK);
+	for (step = 0; step < 3; step++)
+	{
+		CHECK_STATUS(team_step(&team, &next), HGJ_OK);
+		bytes = step == 0 ? next.image_bytes : bytes;
+	}
+	for (i = 0; i < bytes / sizeof(uint32_t); i++)
+	{
+		uint32_t   *word = (uint32_t *) team.image + i;
+
+		/* the last row, of the smallest key: its neighbour is that of the next */
+		if (word[0] != id || word[1] != id - 1)
+			continue;
+		word[0] = id - 1;
+		lost++;
+	}
+	CHECK(lost == 1, "%u rows are lost", lost);
+	CHECK_STATUS(team_build(&team), HGJ_OK);
+	engine->info(team.tables[0], &info);
+	CHECK(info.segments == HGJ_SEGMENTS_CSR, "nobody has found out");
+	team_compare(&team);
+	team_free(&team);
+	rows_free(&team.rows);
+}
+
+/*
+ * Whoever is cancelled in the middle of a bin goes on with that bin: at every poll
+ * of the last step but one, of so many.
+ */
+static void
+long_bin(Shape shape, int steps)
+{
+	PollState	poll = {0, 0};
+	Team		team;
+	uint64_t	at = 0;
+	uint64_t	first = 0;
+	uint64_t	last = 0;
+	uint32_t	i;
+
+	team_make(&team, shape, 1, 900000);
+	for (i = 0; i < team.rows.n; i++)
+		if (i % 10 != 0)
+			team.rows.words[0][i] = team.rows.words[0][0];
+	team.spec.poll = poll_count;
+	team.spec.poll_arg = &poll;
+	team.poll = &poll;
+	for (at = 0; at <= last; at = at == 0 ? first + 1 : at + 1)
+	{
+		HgjShareNext next = {false, 0};
+		HgjTableInfo info;
+		Rows		probe = rows_probe(&team.rows, 1, 100);
+		HgjKeys		keys = rows_keys(&probe);
+		HgjProbe   *prober;
+		HgjMatches	m;
+		uint32_t	count = 0;
+		int			step;
+
+		probe.words[0][0] = team.rows.words[0][0];
+		CHECK_STATUS(team_append(&team), HGJ_OK);
+		poll.calls = 0;
+		poll.cancel_at = at;
+		for (step = 0; !next.done; step++)
+		{
+			if (at == 0 && step == steps - 2)
+				first = poll.calls;
+			if (!CHECK(team_step(&team, &next) == HGJ_OK, "%s", team.err.message))
+				break;
+		}
+		last = at == 0 ? poll.calls : last;
+		for (i = 0; i < PARTS; i++)
+			CHECK_STATUS(engine->share->attach(team.tables[i], team.image,
+											   &team.err), HGJ_OK);
+		engine->info(team.tables[0], &info);
+		CHECK(info.longest >= 810000, "the longest list is %llu",
+			  (unsigned long long) info.longest);
+		CHECK_STATUS(engine->probe_create(team.tables[1], &prober, &team.err), HGJ_OK);
+		memset(&m, 0, sizeof(m));
+		m.counts = &count;
+		CHECK_STATUS(engine->probe_begin(prober, &keys, HGJ_MATCH_COUNT, 0,
+										 &team.err), HGJ_OK);
+		CHECK_STATUS(engine->probe_next(prober, &m, &team.err), HGJ_OK);
+		CHECK(count >= 810000, "%u matches", count);
+		engine->probe_destroy(prober);
+		team_free(&team);
+		rows_free(&probe);
+	}
+	CHECK(last > first + 5, "%llu polls", (unsigned long long) (last - first));
+	rows_free(&team.rows);
+}
+
 void
 test_share_steps(void)
 {
@@ -321,6 +440,13 @@ test_share_steps(void)
 		return;
 	context("share, refusals");
 	refusals();
+	context("share, a lost row");
+	lost_row();
+	context("share, long bin, hashed");
+	hgj_mem_test_l2_bytes = 65536;
+	long_bin(SHAPE_NARROW, 5);
+	context("share, long bin, direct");
+	long_bin(SHAPE_DENSE, 9);
 	for (i = 0; i < COUNT_OF(shapes); i++)
 	{
 		context("share, %s, no memory", shape_name(shapes[i]));

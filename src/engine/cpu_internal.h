@@ -286,6 +286,8 @@ extern HgjStatus hgj_cpu_fill(HgjTable *table, void *p, int byte,
 							  size_t bytes, HgjError *err);
 extern HgjStatus hgj_cpu_touch(HgjTable *table, void *p, size_t bytes,
 							   HgjError *err);
+extern HgjStatus hgj_cpu_populate(HgjTable *table, void *p, size_t bytes,
+								  HgjError *err);
 extern HgjStatus hgj_cpu_check_keys(const HgjTable *table, const HgjKeys *keys,
 									HgjError *err);
 

@@ -8,6 +8,8 @@
  *	  boundary, so that the kernel can back all of it with huge pages; it is
  *	  asked to.  A random access to a table on 4 KB pages is mostly TLB miss.
  * 3. Where there is no mmap, aligned_alloc serves everything.
+ * 4. Shared memory is the caller's, and mostly on small pages: they are mapped
+ *	  many at a time.
  *
  * Memory belongs to the caller until hgj_mem_free; nothing is cached here.
  * Locks nothing.
@@ -164,4 +166,22 @@ hgj_mem_free(void *p, size_t bytes)
 #endif
 	(void) bytes;
 	free(p);
+}
+
+void
+hgj_mem_populate(void *p, size_t bytes)
+{
+#if defined(HGJ_HAVE_MMAP) && defined(MADV_POPULATE_READ)
+	uintptr_t	from = (uintptr_t) p / PAGE_ALIGN * PAGE_ALIGN;
+
+	/*
+	 * Linux 5.14; an older one says no.  To read, since then pages that are in
+	 * memory are mapped in runs: a quarter of the time that it takes to write.
+	 */
+	(void) madvise((void *) from, (uintptr_t) p + bytes - from,
+				   MADV_POPULATE_READ);
+#else
+	(void) p;
+	(void) bytes;
+#endif
 }

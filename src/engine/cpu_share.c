@@ -191,8 +191,6 @@ static HgjStatus
 step_count(Step *s)
 {
 	size_t		bytes = s->plan.bins * sizeof(uint32_t);
-	uint64_t	from;
-	uint64_t	to;
 	Image		image;
 	Source		source;
 	void	   *counts;
@@ -200,11 +198,6 @@ step_count(Step *s)
 
 	hgj_cpu_image_binned(s->table, s->build, &s->plan, &image);
 	status = hgj_cpu_share_begin(s, &image);
-	hgj_cpu_share_of(s, s->plan.rows * s->plan.packed_stride, &from, &to);
-	if (status == HGJ_OK)
-		status = hgj_cpu_touch(s->table,
-							   image_at(s->image, image.packed + from),
-							   (size_t) (to - from), s->err);
 	if (status == HGJ_OK)
 		status = hgj_cpu_get(s->table, bytes, &counts, s->err);
 	if (status != HGJ_OK)
@@ -258,6 +251,13 @@ step_scatter(Step *s)
 	if (status != HGJ_OK)
 		return status;
 	scan_counts(s, starts);
+	status = hgj_cpu_populate(s->table, s->image, (size_t) s->image->bytes,
+							  s->err);
+	if (status != HGJ_OK)
+	{
+		hgj_cpu_put(s->table, starts, bytes);
+		return status;
+	}
 	status = open_source(s, &source);
 	if (status == HGJ_OK)
 		status = hgj_cpu_scatter(s->table, &source, &s->plan,

@@ -246,10 +246,22 @@ hgj_cpu_share_ask(Step *step, const Image *image, const Image *old)
 	return HGJ_OK;
 }
 
-/* Write what is known of a new image; the bits in it are unset. */
+/*
+ * Write what is known of a new image.  Each has its share of the pages mapped
+ * first, since they may have to be cleared.  The bits are unset.
+ */
 HgjStatus
 hgj_cpu_share_begin(Step *step, const Image *image)
 {
+	uint64_t	from;
+	uint64_t	to;
+	HgjStatus	status;
+
+	hgj_cpu_share_of(step, image->bytes, &from, &to);
+	status = hgj_cpu_populate(step->table, image_at(step->image, from),
+							  (size_t) (to - from), step->err);
+	if (status != HGJ_OK)
+		return status;
 	if (step->build->part == 0)
 		*step->image = *image;
 	return hgj_cpu_share_fill(step, image->bits, 0, image->bits_bytes);

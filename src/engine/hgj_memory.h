@@ -30,6 +30,12 @@ extern void hgj_mem_free(void *p, size_t bytes);
  */
 extern size_t hgj_mem_footprint(size_t bytes);
 
+/*
+ * Have pages of shared memory mapped that are going to be used in random order: a
+ * hint, which saves a page fault for each.  Contents stay.
+ */
+extern void hgj_mem_populate(void *p, size_t bytes);
+
 #ifdef HGJ_MEM_TEST
 
 /* Test build only: fail the k-th allocation from now (1 = next), 0 = none. */

@@ -21,7 +21,8 @@
  * either; a slot whose row is HGJ_ROW_DELETED once was.
  *
  * MEMORY.  Everything comes from hgj_cpu_get, which checks the limit and
- * counts, and goes back with hgj_cpu_put.
+ * counts, and goes back with hgj_cpu_put; but a graph that several processes have
+ * built lies in memory that they share, with its match bits and filter.
  *
  *-------------------------------------------------------------------------
  */

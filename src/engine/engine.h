@@ -23,6 +23,7 @@
  *	  mark *		match bits for right, full, right-anti and right-semi joins
  *	  unmatched *	row ids whose bit is unset
  *	  insert, remove, rebuild	dynamic tables only
+ *	  share			in place of build: by several processes (share.h)
  *	  probe_destroy, table_destroy
  *
  * KEYS.  A key is `nwords` 64-bit words, equal exactly when all of its words

@@ -30,6 +30,11 @@
  * `memory` counts private bytes only; what is needed of shared memory, filter and
  * match bits included, is image_bytes.
  *
+ * LIMITS.  While rows are appended spec.memory_limit is each table's own.  Images
+ * keep to nparts times as much (HGJ_LIMIT, for all, at the step that asks for one);
+ * what the steps take besides has been announced by `peak`, and is not held against
+ * the limit: what frees its chunks makes room for what orders another's rows.
+ *
  * LATE PROCESSES.  Who has no part in the build creates a table with the same
  * spec, appends nothing, and attaches.
  *

@@ -218,6 +218,7 @@ static const HgjShareMethods cpu_share = {
 	.peak = hgj_cpu_share_peak,
 	.step = hgj_cpu_share_step,
 	.attach = hgj_cpu_share_attach,
+	.claim = hgj_cpu_share_claim,
 };
 
 static const HgjEngine cpu_engine = {

@@ -415,6 +415,7 @@ extern HgjStatus hgj_cpu_unmatched(const HgjTable *table, uint32_t *cursor,
 								   uint32_t *rows, uint32_t capacity,
 								   uint32_t *n, HgjError *err);
 extern HgjStatus hgj_cpu_clear_marks(HgjTable *table, HgjError *err);
+extern bool hgj_cpu_share_claim(HgjTable *table, uint32_t row);
 
 /* Set the match bit of a row; of a shared table, other processes do, too. */
 HGJ_INLINE void

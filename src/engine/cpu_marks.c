@@ -65,6 +65,15 @@ hgj_cpu_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
 	return HGJ_OK;
 }
 
+/* HgjShareMethods.claim */
+bool
+hgj_cpu_share_claim(HgjTable *table, uint32_t row)
+{
+	uint64_t	bit = UINT64_C(1) << (row % 64);
+
+	return !(__atomic_fetch_or(table->bits + row / 64, bit, __ATOMIC_RELAXED) & bit);
+}
+
 /* HgjEngine.is_marked */
 bool
 hgj_cpu_is_marked(const HgjTable *table, uint32_t row)

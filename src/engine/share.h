@@ -100,6 +100,12 @@ typedef struct HgjShareMethods
 	 * none, or one of another spec.
 	 */
 	HgjStatus	(*attach) (HgjTable *table, void *image, HgjError *err);
+
+	/*
+	 * Of a table that is attached and keeps match bits: set a row's.  True in the
+	 * one process that has found it unset.
+	 */
+	bool		(*claim) (HgjTable *table, uint32_t row);
 } HgjShareMethods;
 
 #endif							/* HGJ_SHARE_H */

@@ -6,13 +6,16 @@
  * 1. Chunks come from hgj_mem_alloc(), each twice as large as the one before,
  *	  between 8 kB and 8 MB, or a part of the memory limit that they count for;
  *	  a large value gets a chunk of its own.
+ *	  Those of a build side that several processes make together are in shared
+ *	  memory (base/shared_chunks.c), where a value is known by its chunk's number
+ *	  and its distance from there.
  * 2. Nothing is freed singly.  A reset keeps the largest ordinary chunk, so
  *	  that a batch that is filled again and again allocates nothing.
  *
  * Not a MemoryContext, because millions of values of a few bytes each would
  * pay a chunk header apiece, and because the bytes taken must be known exactly.
  * Whoever owns the HgjArena struct frees it, on abort too (node.c registers a
- * reset callback).  No locks.
+ * reset callback); chunks in shared memory are not the arena's to free.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,10 +69,16 @@ hgj_alloc(Size bytes, const char *detail)
 static HgjArenaChunk *
 new_chunk(HgjArena *arena, Size bytes)
 {
-	HgjArenaChunk *chunk =
-		hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the rows of a HashGraphJoin."));
+	HgjArenaChunk *chunk;
+	uint32		number = 0;
 
+	if (arena->map)
+		chunk = (HgjArenaChunk *) hgj_chunk_create(arena->map, HGJ_VALUE_CHUNK,
+												   bytes, &number);
+	else
+		chunk = hgj_alloc(bytes, gettext_noop("Failed on request of size %zu for the rows of a HashGraphJoin."));
 	chunk->bytes = bytes;
+	chunk->number = number;
 	hgj_account_add(&arena->held, hgj_mem_footprint(bytes));
 	return chunk;
 }
@@ -81,7 +90,7 @@ hgj_arena_alloc_slow(HgjArena *arena, Size bytes)
 	HgjArenaChunk *chunk;
 	Size		size;
 
-	if (bytes > MaxAllocHugeSize - HGJ_ARENA_HEADER)
+	if (bytes > Min(MaxAllocHugeSize, PG_UINT32_MAX) - HGJ_ARENA_HEADER)
 		elog(ERROR, "invalid request of %zu bytes from an arena", bytes);
 
 	if (bytes > largest_chunk(arena) / 4)
@@ -125,6 +134,25 @@ hgj_arena_copy(HgjArena *arena, Datum value, int16 attlen)
 	return PointerGetDatum(copy);
 }
 
+/*
+ * Where a value lies that has been copied into an arena in shared memory: its chunk's
+ * number, and in the lower half its offset there.  0: it is not in the arena.
+ */
+uint64
+hgj_arena_place(const HgjArena *arena, Datum value)
+{
+	const char *address = DatumGetPointer(value);
+
+	for (const HgjArenaChunk *chunk = arena->chunks; chunk; chunk = chunk->next)
+	{
+		const char *start = (const char *) chunk;
+
+		if (address >= start && address < start + chunk->bytes)
+			return (uint64) chunk->number << 32 | (uint64) (address - start);
+	}
+	return 0;
+}
+
 /* Forget every value; keep one chunk to go on with. */
 void
 hgj_arena_reset(HgjArena *arena)
@@ -132,6 +160,7 @@ hgj_arena_reset(HgjArena *arena)
 	HgjArenaChunk *keep = NULL;
 	HgjArenaChunk *next;
 
+	Assert(arena->map == NULL);
 	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = chunk->next)
 		if (chunk->bytes <= largest_chunk(arena) &&
 			(keep == NULL || chunk->bytes > keep->bytes))
@@ -163,11 +192,13 @@ hgj_arena_free(HgjArena *arena)
 {
 	HgjArenaChunk *next;
 
-	for (HgjArenaChunk *chunk = arena->chunks; chunk; chunk = next)
+	/* shared memory may be gone by now */
+	for (HgjArenaChunk *chunk = arena->map ? NULL : arena->chunks; chunk; chunk = next)
 	{
 		next = chunk->next;
 		hgj_mem_free(chunk, chunk->bytes);
 	}
+	arena->map = NULL;
 	hgj_account_set(&arena->held, 0);
 	arena->chunks = NULL;
 	arena->free = arena->end = NULL;

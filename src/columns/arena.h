@@ -12,12 +12,14 @@
 #include "compat.h"
 
 #include "base/account.h"
+#include "base/shared_chunks.h"
 #include "utils/expandeddatum.h"
 
 typedef struct HgjArenaChunk
 {
 	struct HgjArenaChunk *next;
 	Size		bytes;			/* of the whole chunk */
+	uint32		number;			/* in shared memory */
 } HgjArenaChunk;
 
 typedef struct HgjArena
@@ -28,12 +30,14 @@ typedef struct HgjArena
 	Size		used;			/* bytes handed out since the last reset */
 	Size		largest_chunk;	/* 0: HGJ_ARENA_LARGEST */
 	HgjAccount	held;			/* bytes taken from the system */
+	HgjChunkMap *map;			/* chunks are in shared memory, or NULL */
 } HgjArena;
 
 extern void *hgj_alloc(Size bytes, const char *detail);
 extern void hgj_arena_limit(HgjArena *arena, Size limit);
 extern void *hgj_arena_alloc_slow(HgjArena *arena, Size bytes);
 extern Datum hgj_arena_copy(HgjArena *arena, Datum value, int16 attlen);
+extern uint64 hgj_arena_place(const HgjArena *arena, Datum value);
 extern void hgj_arena_reset(HgjArena *arena);
 extern void hgj_arena_free(HgjArena *arena);
 

@@ -15,9 +15,15 @@
  * 3. They are kept in chunks of a power of two records, at most about 2 MB
  *	  each (a huge page) or a sixteenth of the memory limit, so that growing
  *	  never copies and takes little ahead.
+ * 4. Several processes may fill a store together (join/shared_build.c).  Its chunks
+ *	  are in shared memory then, and each is filled by the process that made it, so
+ *	  that the numbers of its records are those of its chunks: no two are alike, and
+ *	  behind the last one of a process there is a gap.  By-reference values are not
+ *	  addresses but places, which are the same for all.
  *
  * The chunks and arenas are malloc'd memory, which hgj_row_store_free() gives back;
- * the build side sees to that on abort, too.  No locks.
+ * the build side sees to that on abort, too.  Those in shared memory are the query's.
+ * No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,6 +34,9 @@
 #include "utils/memutils.h"
 
 #define HGJ_CHUNK_LARGEST	((Size) 2 * 1024 * 1024)
+
+/* log2 of the numbers that a process takes at a time where there are no records. */
+#define HGJ_NUMBERS_SHIFT	12
 
 /*
  * Lay records out whose columns begin at `offset`: the widest first, then a
@@ -107,10 +116,54 @@ allocate(HgjRowStore *store, Size bytes)
 	return result;
 }
 
+/* The store, which is empty, is filled by other processes, too; columns as in init. */
+void
+hgj_row_store_share(HgjRowStore *store, const HgjColumn *columns, HgjChunkMap *map)
+{
+	Assert(store->nrows == 0 && store->nchunks == 0);
+	for (int c = 0; c < store->ncols; c++)
+		if (!columns[c].attbyval && columns[c].dictionary == NULL)
+			store->columns[c].value_chunks = &map->chunks[HGJ_VALUE_CHUNK];
+	store->map = map;
+	store->values.map = map;
+	/* what has no place is a value that nobody looks at (hgj_batch_keep()) */
+	map->chunks[HGJ_VALUE_CHUNK][0] = unconstify(char *, (const char *) hgj_text_placeholder());
+	if (store->stride == 0)
+		store->chunk_shift = HGJ_NUMBERS_SHIFT;
+}
+
+/* All processes have filled it: their records can be read from now on. */
+void
+hgj_row_store_map_all(HgjRowStore *store)
+{
+	hgj_chunk_map_all(store->map);
+	store->chunks = store->map->chunks[HGJ_RECORD_CHUNK];
+}
+
+/* A chunk of our own in shared memory, whose records are the next ones. */
+static void
+add_shared_chunk(HgjRowStore *store)
+{
+	uint32		number;
+
+	if (store->stride == 0)
+		number = hgj_chunk_number(store->map, HGJ_RECORD_CHUNK);
+	else
+	{
+		hgj_chunk_create(store->map, HGJ_RECORD_CHUNK, store->chunk_bytes, &number);
+		hgj_account_add(&store->held, store->chunk_bytes);
+	}
+	if (number >= HGJ_MAX_ROWS >> store->chunk_shift)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("the build side of a HashGraphJoin has too many rows")));
+	store->chunks = store->map->chunks[HGJ_RECORD_CHUNK];
+	store->nrows = number << store->chunk_shift;
+}
+
 static void
 add_chunk(HgjRowStore *store)
 {
-
 	if (store->nchunks == store->max_chunks)
 	{
 		uint32		max = store->max_chunks ? store->max_chunks * 2 : 16;
@@ -123,6 +176,18 @@ add_chunk(HgjRowStore *store)
 	}
 	store->chunks[store->nchunks] = allocate(store, store->chunk_bytes);
 	store->nchunks++;
+}
+
+/* The chunk for the next record is there. */
+static void
+make_room(HgjRowStore *store)
+{
+	if ((store->nrows & ((UINT32_C(1) << store->chunk_shift) - 1)) != 0)
+		return;
+	if (store->map)
+		add_shared_chunk(store);
+	else if (store->nrows >> store->chunk_shift == store->nchunks)
+		add_chunk(store);
 }
 
 static void
@@ -178,6 +243,19 @@ append_codes(HgjRowStore *store, HgjStoredColumn *column,
 	}
 }
 
+/* append_column() for by-reference values of a store that processes share. */
+static void
+append_places(HgjRowStore *store, HgjStoredColumn *column,
+			  const HgjVector *vector, uint32 from, uint32 n, char *record)
+{
+	char	   *target = record + column->offset;
+
+	for (uint32 i = 0; i < n; i++, target += store->stride)
+		*(uint64 *) target = hgj_vector_is_null(vector, from + i) ? 0 :
+			hgj_arena_place(&store->values,
+							((const Datum *) vector->values)[from + i]);
+}
+
 /* Copy one column of rows [from, from + n) of the batch; all in one chunk. */
 static void
 append_column(HgjRowStore *store, HgjStoredColumn *column,
@@ -186,10 +264,13 @@ append_column(HgjRowStore *store, HgjStoredColumn *column,
 	char	   *target = record + column->offset;
 	uint32		stride = store->stride;
 
-	switch (column->encoded ? 0 : column->width)
+	switch (column->encoded ? 0 : column->value_chunks ? -1 : column->width)
 	{
 		case 0:
 			append_codes(store, column, vector, from, n, record);
+			break;
+		case -1:
+			append_places(store, column, vector, from, n, record);
 			break;
 		case 8:
 			for (uint32 i = 0; i < n; i++, target += stride)
@@ -236,39 +317,42 @@ hgj_row_store_write(HgjRowStore *store, const HgjBatch *batch, uint32 from,
 uint32
 hgj_row_store_add(HgjRowStore *store, const char *record)
 {
-	uint32		number = store->nrows;
+	uint32		number;
 
-	if (number >> store->chunk_shift == store->nchunks)
-		add_chunk(store);
+	make_room(store);
+	number = store->nrows;
 	memcpy(hgj_row_store_record(store, number), record, store->stride);
 	store->nrows++;
 	return number;
 }
 
 /*
- * Add the rows of a batch; they get the next record numbers.  By-reference
+ * Add the rows of a batch.  They get the next record numbers, one after another, unless
+ * other processes fill the store, too: `numbers`, if not NULL, is told.  By-reference
  * values must lie in the store's arena already (the batch was lent it).
  */
 void
-hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch)
+hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch, uint32 *numbers)
 {
+	uint32		chunk_rows = UINT32_C(1) << store->chunk_shift;
 	uint32		done = 0;
 
-	if (store->stride == 0)
+	if (store->stride == 0 && store->map == NULL)
 	{
 		store->nrows += batch->nrows;
 		return;
 	}
 	while (done < batch->nrows)
 	{
-		uint32		in_chunk = store->nrows & ((UINT32_C(1) << store->chunk_shift) - 1);
-		uint32		n = Min(batch->nrows - done,
-							(UINT32_C(1) << store->chunk_shift) - in_chunk);
+		uint32		n;
 
-		if (in_chunk == 0 && store->nrows >> store->chunk_shift == store->nchunks)
-			add_chunk(store);
-		hgj_row_store_write(store, batch, done, n,
-							hgj_row_store_record(store, store->nrows));
+		make_room(store);
+		n = Min(batch->nrows - done, chunk_rows - (store->nrows & (chunk_rows - 1)));
+		if (store->stride > 0)
+			hgj_row_store_write(store, batch, done, n,
+								hgj_row_store_record(store, store->nrows));
+		for (uint32 i = 0; numbers && i < n; i++)
+			numbers[done + i] = store->nrows + i;
 		store->nrows += n;
 		done += n;
 	}
@@ -303,6 +387,15 @@ hgj_row_store_free(HgjRowStore *store)
 {
 	for (uint32 i = 0; i < store->nchunks; i++)
 		hgj_mem_free(store->chunks[i], store->chunk_bytes);
+	if (store->map)
+	{
+		/* all of it is the query's */
+		store->chunks = NULL;
+		store->max_chunks = 0;
+		store->map = NULL;
+		for (int c = 0; c < store->ncols; c++)
+			store->columns[c].value_chunks = NULL;
+	}
 	for (int c = 0; c < store->ncols; c++)
 		free_plain(store, &store->columns[c]);
 	store->nchunks = 0;

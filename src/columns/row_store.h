@@ -25,6 +25,8 @@ typedef struct HgjStoredColumn
 	uint32		nplain;
 	uint32		max_plain;
 	Datum	   *plain;			/* datums without a code */
+	char	 ***value_chunks;	/* the record has the place of its value in shared
+								 * memory (hgj_arena_place()); NULL: its address */
 } HgjStoredColumn;
 
 #define HGJ_STORED_PLAIN	(UINT32_C(1) << 31)
@@ -47,6 +49,7 @@ typedef struct HgjRowStore
 	HgjAccount *account;		/* all of the store counts there, or NULL */
 
 	struct HgjSharedRecords *shared;	/* rows may share one (shared_records.c) */
+	HgjChunkMap *map;			/* several processes fill the store, or NULL */
 } HgjRowStore;
 
 extern uint32 hgj_record_layout(HgjStoredColumn *columns, int ncols,
@@ -55,7 +58,11 @@ extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 							   const HgjColumn *columns, int ncols,
 							   double expected_rows, Size memory_limit,
 							   HgjAccount *account);
-extern void hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch);
+extern void hgj_row_store_share(HgjRowStore *store, const HgjColumn *columns,
+								HgjChunkMap *map);
+extern void hgj_row_store_map_all(HgjRowStore *store);
+extern void hgj_row_store_append(HgjRowStore *store, const HgjBatch *batch,
+								 uint32 *numbers);
 extern void hgj_row_store_write(HgjRowStore *store, const HgjBatch *batch,
 								uint32 from, uint32 n, char *records);
 extern uint32 hgj_row_store_add(HgjRowStore *store, const char *record);
@@ -83,13 +90,21 @@ hgj_stored_datum(const HgjStoredColumn *column, uint32 stored)
 		column->plain[stored - HGJ_STORED_PLAIN];
 }
 
+/* The value, in this process, that such a column has stored the place of. */
+static inline Datum
+hgj_placed_datum(const HgjStoredColumn *column, uint64 place)
+{
+	return PointerGetDatum((*column->value_chunks)[place >> 32] + (uint32) place);
+}
+
 static inline Datum
 hgj_record_load(const HgjStoredColumn *column, const char *record)
 {
 	Datum		datum = hgj_load(record + column->offset, column->width);
 
-	return column->encoded ?
-		hgj_stored_datum(column, DatumGetUInt32(datum)) : datum;
+	if (column->encoded)
+		return hgj_stored_datum(column, DatumGetUInt32(datum));
+	return column->value_chunks ? hgj_placed_datum(column, (uint64) datum) : datum;
 }
 
 static inline bool

@@ -146,7 +146,7 @@ append_batch(HgjJoinState *state)
 	if (hgj_device_failed(state))
 		return;
 	if (records == NULL)
-		hgj_row_store_append(&state->build->rows, batch);
+		hgj_row_store_append(&state->build->rows, batch, NULL);
 	state->build->long_keys = state->build->long_keys ||
 		hgj_text_any_long(&state->inner, batch);
 	state->build->total_rows += batch->nrows;

@@ -247,7 +247,7 @@ static void
 put_inner(const HgjStoredColumn *column, const char *const *records, uint32 n,
 		  const BlockColumn *to)
 {
-	if (column->encoded)
+	if (column->encoded || column->value_chunks)
 		for (uint32 i = 0; i < n; i++)
 		{
 			to->values[(Size) i * to->natts] = hgj_record_load(column, records[i]);

@@ -89,7 +89,8 @@ copy_records(const HgjStoredColumn *column, char *const *records,
 			 const uint32 *positions, uint32 first, uint32 n, HgjVector *into)
 {
 	uint32		offset = column->offset;
-	int			width = column->encoded ? 0 : column->width;
+	int			width = column->encoded ? 0 :
+		column->value_chunks ? -1 : column->width;
 
 #define POSITION(i) (positions ? positions[i] : first + (i))
 	switch (width)
@@ -102,6 +103,11 @@ copy_records(const HgjStoredColumn *column, char *const *records,
 		case 8:
 			for (uint32 i = 0; i < n; i++)
 				((uint64 *) into->values)[POSITION(i)] = *(const uint64 *) (records[i] + offset);
+			break;
+		case -1:
+			for (uint32 i = 0; i < n; i++)
+				((Datum *) into->values)[POSITION(i)] =
+					hgj_placed_datum(column, *(const uint64 *) (records[i] + offset));
 			break;
 		case 4:
 			for (uint32 i = 0; i < n; i++)

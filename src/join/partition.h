@@ -89,6 +89,10 @@ extern void hgj_split_outer(HgjJoinState *state);
 
 /* partition_keep.c */
 extern bool hgj_rescans_expected(const HgjJoinState *state);
+extern void hgj_write_keyed(HgjJoinState *state, HgjSpillWriter *writer,
+							uint8 *seen);
+extern void hgj_write_keyless(HgjJoinState *state, HgjSpillWriter *writer,
+							  const uint32 *rows, uint32 n);
 extern void hgj_keep_split(HgjJoinState *state);
 extern void hgj_keep_nothing(HgjJoinState *state);
 extern bool hgj_split_is_there(const HgjJoinState *state);

@@ -101,12 +101,51 @@ load_columns(HgjJoinState *state, const uint32 *rows, uint32 n)
 	batch->nrows = n;
 }
 
-/* Write the rows of the table, which is not built yet, that have a key. */
+/* What it takes to write rows from a batch: all of them, to the one partition. */
+typedef struct RowWriter
+{
+	HgjSpillWriter *writer;
+	uint32	   *rows;			/* their records */
+	uint32	   *all;			/* 0, 1, 2, ... */
+	uint32	   *partition;		/* zeroes */
+	uint32		capacity;
+} RowWriter;
+
+static RowWriter
+start_writing(HgjJoinState *state, HgjSpillWriter *writer)
+{
+	uint32		capacity = state->building.batch->capacity;
+	Size		bytes = mul_size(capacity, sizeof(uint32));
+	RowWriter	result = {
+		.writer = writer,
+		.rows = MemoryContextAlloc(state->context, bytes),
+		.all = MemoryContextAlloc(state->context, bytes),
+		.partition = MemoryContextAllocZero(state->context, bytes),
+		.capacity = capacity
+	};
+
+	for (uint32 i = 0; i < capacity; i++)
+		result.all[i] = i;
+	return result;
+}
+
 static void
-write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
-			const uint32 *all, const uint32 *partition, uint8 *seen)
+end_writing(RowWriter *to)
+{
+	pfree(to->rows);
+	pfree(to->all);
+	pfree(to->partition);
+}
+
+/*
+ * Write the rows of the table, which is not built yet, that have a key.  `seen`, if not
+ * NULL, gets a bit for the record of each.
+ */
+void
+hgj_write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint8 *seen)
 {
 	HgjBatch   *batch = state->building.batch;
+	RowWriter	to = start_writing(state, writer);
 	uint64		cursor = 0;
 
 	for (;;)
@@ -116,56 +155,68 @@ write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
 
 		CHECK_FOR_INTERRUPTS();
 		hgj_batch_clear(batch);
-		if (state->use.engine->appended(state->build->table, &cursor, batch->words, rows,
-									batch->capacity, &n, &err) != HGJ_OK)
+		if (state->use.engine->appended(state->build->table, &cursor, batch->words,
+										to.rows, to.capacity, &n, &err) != HGJ_OK)
 			hgj_engine_failed(state, &err);
 		if (n == 0)
-			return;
-		load_columns(state, rows, n);
-		hgj_spill_write(writer, batch, all, partition, NULL, n);
+			break;
+		load_columns(state, to.rows, n);
+		hgj_spill_write(writer, batch, to.all, to.partition, NULL, n);
 		for (uint32 i = 0; i < n && seen; i++)
-			seen[rows[i] / 8] |= 1 << (rows[i] % 8);
+			seen[to.rows[i] / 8] |= 1 << (to.rows[i] % 8);
 	}
+	end_writing(&to);
 }
 
-/* And the others, where they are owed. */
-static void
-write_keyless(HgjJoinState *state, HgjSpillWriter *writer, uint32 *rows,
-			  const uint32 *all, const uint32 *partition, const uint8 *seen)
+/* And others of its rows, which have none, but are owed. */
+void
+hgj_write_keyless(HgjJoinState *state, HgjSpillWriter *writer, const uint32 *rows,
+				  uint32 n)
 {
 	HgjBatch   *batch = state->building.batch;
-	uint8	   *flags = MemoryContextAlloc(state->context, batch->capacity);
-	uint32		n = 0;
+	RowWriter	to = start_writing(state, writer);
+	uint8	   *flags = MemoryContextAlloc(state->context, to.capacity);
 
-	memset(flags, HGJ_SPILL_NO_KEY, batch->capacity);
-	for (uint32 row = 0; row <= state->build->total_rows; row++)
+	memset(flags, HGJ_SPILL_NO_KEY, to.capacity);
+	for (uint32 done = 0; done < n; done += batch->nrows)
 	{
-		if (n == batch->capacity || (row == state->build->total_rows && n > 0))
-		{
-			CHECK_FOR_INTERRUPTS();
-			hgj_batch_clear(batch);
-			load_columns(state, rows, n);
-			hgj_spill_write(writer, batch, all, partition, flags, n);
-			n = 0;
-		}
-		if (row < state->build->total_rows && (seen[row / 8] & (1 << (row % 8))) == 0)
-			rows[n++] = row;
+		CHECK_FOR_INTERRUPTS();
+		hgj_batch_clear(batch);
+		load_columns(state, rows + done, Min(n - done, to.capacity));
+		hgj_spill_write(writer, batch, to.all, to.partition, flags, batch->nrows);
 	}
 	pfree(flags);
+	end_writing(&to);
+}
+
+/* Those of the table's rows that have not been seen, a batch of them at a time. */
+static void
+write_unseen(HgjJoinState *state, HgjSpillWriter *writer, const uint8 *seen)
+{
+	uint32		capacity = state->building.batch->capacity;
+	uint32	   *rows = MemoryContextAlloc(state->context,
+										  mul_size(capacity, sizeof(uint32)));
+	uint32		n = 0;
+
+	for (uint32 row = 0; row < state->build->total_rows; row++)
+	{
+		if ((seen[row / 8] & (1 << (row % 8))) == 0)
+			rows[n++] = row;
+		if (n == capacity)
+		{
+			hgj_write_keyless(state, writer, rows, n);
+			n = 0;
+		}
+	}
+	hgj_write_keyless(state, writer, rows, n);
+	pfree(rows);
 }
 
 static void
 write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 {
-	uint32		capacity = state->building.batch->capacity;
-	Size		bytes = mul_size(capacity, sizeof(uint32));
-	uint32	   *rows = MemoryContextAlloc(state->context, bytes);
-	uint32	   *all = MemoryContextAlloc(state->context, bytes);
-	uint32	   *partition = MemoryContextAllocZero(state->context, bytes);
 	uint8	   *seen = NULL;
 
-	for (uint32 i = 0; i < capacity; i++)
-		all[i] = i;
 	/* where they are owed, no two rows share a record */
 	Assert(!state->inner.keep_null_keys ||
 		   state->build->rows.nrows == state->build->total_rows);
@@ -174,15 +225,12 @@ write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 		seen = MemoryContextAllocExtended(state->context,
 										  state->build->total_rows / 8 + 1,
 										  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	write_keyed(state, writer, rows, all, partition, seen);
+	hgj_write_keyed(state, writer, seen);
 	if (seen)
 	{
-		write_keyless(state, writer, rows, all, partition, seen);
+		write_unseen(state, writer, seen);
 		pfree(seen);
 	}
-	pfree(rows);
-	pfree(all);
-	pfree(partition);
 }
 
 /*

@@ -89,7 +89,7 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 		const char *record = hgj_row_store_record(&state->build->rows,
 												  pairs->build_rows[checked[i]]);
 
-		values[i] = *(const Datum *) (record + inner->offset);
+		values[i] = hgj_record_load(inner, record);
 		PREFETCH(DatumGetPointer(values[i]));
 		/* the value's number of bytes, if it is stored as they are */
 		PREFETCH(DatumGetPointer(values[i]) +

@@ -33,9 +33,12 @@
  */
 #include "compat.h"
 
+#include <fcntl.h>
+
 #include "engine/hgj_memory.h"
 #include "miscadmin.h"
 #include "spill/partition_file.h"
+#include "storage/fileset.h"
 #include "utils/memutils.h"
 
 /* Rows that are put into their blocks together, column by column. */
@@ -153,7 +156,8 @@ create_file(HgjSpillFile *file)
 	if (file->file)
 		return;
 	old = MemoryContextSwitchTo(GetMemoryChunkContext(file));
-	file->file = BufFileCreateTemp(false);
+	file->file = file->set ? BufFileCreateFileSet(file->set, file->name) :
+		BufFileCreateTemp(false);
 	MemoryContextSwitchTo(old);
 }
 
@@ -449,6 +453,38 @@ hgj_spill_abandon(HgjSpillWriter *writer)
 		return;
 	end_writing(writer);
 	hgj_spill_file_release(file);
+}
+
+/* Other processes are going to read what is written; before the first row. */
+void
+hgj_spill_share(HgjSpillWriter *writer, struct FileSet *set, const char *name)
+{
+	writer->file->set = set;
+	writer->file->name = name;
+}
+
+/* All has been written: from now on, others can import it. */
+void
+hgj_spill_export(HgjSpillFile *file)
+{
+	if (file->file)
+		BufFileExportFileSet(file->file);
+}
+
+/* A file that has been exported, and to which something was written. */
+HgjSpillFile *
+hgj_spill_import(MemoryContext context, struct FileSet *set, const char *name,
+				 HgjAccount *account)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	HgjSpillFile *file = palloc0(sizeof(HgjSpillFile));
+
+	file->users = 1;
+	file->file = BufFileOpenFileSet(set, name, O_RDONLY, false);
+	file->account = account;
+	hgj_account_add(account, BLCKSZ);
+	MemoryContextSwitchTo(old);
+	return file;
 }
 
 /* Something else goes to the end of a file that rows may have gone to. */

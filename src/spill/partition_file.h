@@ -62,6 +62,8 @@ typedef struct HgjSpillFile
 	struct HgjHeldBlock *held;	/* its blocks that are in memory */
 	HgjSpillRoom *room;
 	HgjAccount *account;		/* the file's buffer counts there */
+	struct FileSet *set;		/* it is made there, for other processes, */
+	const char *name;			/* by this name; NULL: it is the process's own */
 } HgjSpillFile;
 
 /* The rows of a partition in a file: a chain of blocks, newest first. */
@@ -128,6 +130,11 @@ extern void hgj_spill_write(HgjSpillWriter *writer, const HgjBatch *batch,
 							const uint32 *rows, const uint32 *partitions,
 							const uint8 *flags, uint32 n);
 extern HgjSpillRun *hgj_spill_close(HgjSpillWriter *writer);
+extern void hgj_spill_share(HgjSpillWriter *writer, struct FileSet *set,
+							const char *name);
+extern void hgj_spill_export(HgjSpillFile *file);
+extern HgjSpillFile *hgj_spill_import(MemoryContext context, struct FileSet *set,
+									  const char *name, HgjAccount *account);
 extern void hgj_spill_put(HgjSpillFile *file, const void *bytes, Size n);
 extern void hgj_spill_free_blocks(HgjSpillWriter *writer);
 extern void hgj_spill_abandon(HgjSpillWriter *writer);

@@ -53,6 +53,7 @@ select k.loops, k.partitions < 2 * o.partitions as partitions, k.passes < 2 * o.
 	k.filtered::numeric / o.filtered between 2 and 4 as filtered from once o, kept k;
 
 -- a Gather: workers only, then the leader with them; each of them splits its copy
+set hashgraph_join.parallel_build = private;
 set max_parallel_workers_per_gather = 2;
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;

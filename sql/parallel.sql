@@ -62,6 +62,7 @@ set hashgraph_join.build_tuple_cost = 0;
 set parallel_tuple_cost = 0;
 set min_parallel_table_scan_size = 0;
 set max_parallel_workers_per_gather = 2;
+set hashgraph_join.parallel_build = private;
 set hashgraph_join.force = on;
 select hgj_plan('select f.id, d.w from f join d using (k)');
 select hgj_plan('select f.id, d.w from f left join d on f.k = d.k and f.v > d.w');

@@ -40,6 +40,14 @@ typedef enum HgjSpillChoice
 	HGJ_SPILL_PASSES
 } HgjSpillChoice;
 
+/* Whose table the processes of a parallel plan probe. */
+typedef enum HgjParallelChoice
+{
+	HGJ_PARALLEL_AUTO,
+	HGJ_PARALLEL_PRIVATE,		/* its own, which each builds of all rows */
+	HGJ_PARALLEL_SHARED			/* one that they build together, if they can */
+} HgjParallelChoice;
+
 extern double hgj_agg_tuple_cost;
 extern bool hgj_aggregate;
 extern int	hgj_build;
@@ -67,6 +75,7 @@ extern int	hgj_require;
 extern int	hgj_segments;
 extern int	hgj_source;
 extern int	hgj_spill;
+extern int	hgj_parallel_build;
 extern double hgj_startup_cost;
 extern int	hgj_stats_databases;
 

@@ -39,6 +39,7 @@ typedef enum HgjPlanFact
 	HGJ_FACT_INNER_UNIQUE,		/* 0 or 1 */
 	HGJ_FACT_OUTER_COLUMNS,		/* entries of custom_scan_tlist from outer */
 	HGJ_FACT_DEVICE,			/* HgjPlanDevice */
+	HGJ_FACT_SHARED,			/* 0 or 1: processes build one table together */
 	HGJ_FACTS
 } HgjPlanFact;
 

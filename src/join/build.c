@@ -56,8 +56,9 @@
  */
 #define HGJ_HINT_SHARE			16
 
-static bool
-create_table(HgjJoinState *state)
+/* An empty table for this pass; or hgj_device_failed(). */
+bool
+hgj_create_table(HgjJoinState *state)
 {
 	double		memory = state->use.device_limit > 0 ?
 		Min(state->use.device_limit, get_hash_memory_limit()) : get_hash_memory_limit();
@@ -153,6 +154,18 @@ append_batch(HgjJoinState *state)
 	state->build->graph_rows += batch->nsel;
 }
 
+/* How many inner rows to read at a time. */
+uint32
+hgj_build_batch_rows(const HgjJoinState *state)
+{
+	Size		affordable = get_hash_memory_limit() / HGJ_BUILD_BATCH_SHARE /
+		hgj_batch_row_bytes(state->building.batch);
+	uint32		rows = Max(Min(affordable, HGJ_BUILD_BATCH_ROWS),
+						   HGJ_BATCH_FIRST_ROWS);
+
+	return hgj_chunk_rows > 0 ? Min(rows, (uint32) hgj_chunk_rows) : rows;
+}
+
 /*
  * Read inner rows until they end or memory is full.  Sets last_pass, and
  * splitting where the rest has gone to partitions.
@@ -162,14 +175,8 @@ read_inner(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->building.batch;
 	Size		limit = get_hash_memory_limit();
-	Size		affordable = limit / HGJ_BUILD_BATCH_SHARE /
-		hgj_batch_row_bytes(batch);
-	uint32		batch_rows = Max(Min(affordable, HGJ_BUILD_BATCH_ROWS),
-								 HGJ_BATCH_FIRST_ROWS);
+	uint32		batch_rows = hgj_build_batch_rows(state);
 	bool		full = false;
-
-	if (hgj_chunk_rows > 0)
-		batch_rows = Min(batch_rows, (uint32) hgj_chunk_rows);
 
 	state->passes.last_pass = true;
 	state->building.read = true;	/* now, or before what was kept of it */
@@ -256,6 +263,8 @@ settle_recheck(HgjJoinState *state)
 static void
 lay_out_build_side(HgjJoinState *state)
 {
+	if (state->building.batch)
+		return;
 	state->building.batch = hgj_batch_create(state->context, state->inner.columns,
 											 state->inner.ncols,
 											 state->inner.nwords,
@@ -285,7 +294,7 @@ build_table(HgjJoinState *state)
 	state->build->total_rows = 0;
 	state->build->graph_rows = 0;
 	state->build->long_keys = false;
-	if (!create_table(state))
+	if (!hgj_create_table(state))
 		return;
 	read_inner(state);
 	if (hgj_device_failed(state))
@@ -337,32 +346,43 @@ log_build(HgjJoinState *state)
 	}
 }
 
-/*
- * Build the table of the next pass; passes.pass counts it.  Whatever table
- * there was must have been released.  If hgj_device_failed() afterwards,
- * there is none (failover.c).
- */
+/* Begin with the next pass; passes.pass counts it. */
 void
-hgj_build_pass(HgjJoinState *state)
+hgj_build_start(HgjJoinState *state)
 {
 	Assert(state->build->table == NULL);
-	if (state->building.batch == NULL)
-		lay_out_build_side(state);
+	lay_out_build_side(state);
 	state->passes.pass++;
 	state->building.rows_before = state->passes.unit_pass > 0 ?
 		state->building.rows_before + state->build->total_rows : 0;
 	state->passes.unit_pass++;
-	build_table(state);
-	while (hgj_device_failed(state) && hgj_retry_build(state))
-		build_table(state);
-	if (hgj_device_failed(state))
-		return;
+}
+
+/* Its table has been built. */
+void
+hgj_build_done(HgjJoinState *state)
+{
 	note_stats(state);
 	settle_recheck(state);
 	if (state->use.engine->sift && !state->semantics.fill_outer &&
 		!state->passes.splitting)
 		state->outer.filter_of = state;
 	log_build(state);
+}
+
+/*
+ * Build the table of the next pass.  Whatever table there was must have been
+ * released.  If hgj_device_failed() afterwards, there is none (failover.c).
+ */
+void
+hgj_build_pass(HgjJoinState *state)
+{
+	hgj_build_start(state);
+	build_table(state);
+	while (hgj_device_failed(state) && hgj_retry_build(state))
+		build_table(state);
+	if (!hgj_device_failed(state))
+		hgj_build_done(state);
 }
 
 /*

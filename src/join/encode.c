@@ -91,8 +91,11 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
 	{
 		HgjColumn  *column = &join->inner.columns[c];
 
-		/* a ctid is made by the source; there is nothing to be gained */
-		if (column->attbyval || column->dictionary ||
+		/*
+		 * A ctid is made by the source; there is nothing to be gained.  And a
+		 * dictionary is one process's.
+		 */
+		if (join->share.planned || column->attbyval || column->dictionary ||
 			column->attlen == sizeof(ItemPointerData))
 			return NULL;
 		dictionary = hgj_build_side_encode(join->build, expr, equality,

@@ -245,8 +245,8 @@ hgj_choose_engine(HgjJoinState *state)
 	HgjDeviceInfo info;
 
 	state->use.engine = hgj_cpu_engine();
-	/* a recheck of one locked row is nothing for a device */
-	if (recheck || hgj_engine == HGJ_ENGINE_CPU ||
+	/* nor has a device shared memory; a recheck of one row is nothing for it */
+	if (recheck || state->share.planned || hgj_engine == HGJ_ENGINE_CPU ||
 		(hgj_engine == HGJ_ENGINE_AUTO && !state->use.wants_device))
 	{
 		if (hgj_require != HGJ_REQUIRE_CUDA || recheck)

@@ -87,6 +87,9 @@ show_fallback(const HgjRunReport *run, ExplainState *es)
 						 buf.len ? "; " : "",
 						 run->stats.partitions > 0 ? "partitions" : "several passes",
 						 run->stats.device_full ? "device memory" : "memory");
+	if (run->stats.share_spilled)
+		appendStringInfo(&buf, "%sprivate builds (the shared one does not fit into memory)",
+						 buf.len ? "; " : "");
 	if (run->stats.dictionary_full)
 		appendStringInfo(&buf, "%sgroups by value (the dictionary of their codes is full)",
 						 buf.len ? "; " : "");
@@ -438,6 +441,9 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		hgj_show_removed("Rows Removed by Filter", ps, false, es);
 	show_source("Outer", &state->outer, ps, ancestors, es);
 	show_source("Inner", &state->inner, ps, ancestors, es);
+	if (state->share.planned || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Build Side", state->share.planned ? "shared" : "private",
+							es);
 	if (es->analyze)
 		show_run(state, es);
 	else if (state->use.wants_device && hgj_engine == HGJ_ENGINE_AUTO)

@@ -106,6 +106,7 @@ typedef struct HgjRunStats
 	uint64		filter_bytes;	/* largest of the tables that are gone */
 	uint64		filter_rejected;	/* outer rows; of the same, in sum */
 	HgjKeyFilterStats key_filters[HGJ_MOST_KEY_FILTERS];	/* of the outer side */
+	bool		share_spilled;	/* it did not fit into their memory */
 	bool		dictionary_full;	/* some group values have no code */
 	char		device[64];		/* name; empty: it ran on the CPU */
 	uint64		device_peak;	/* bytes, highest of all passes and rescans */
@@ -182,6 +183,25 @@ typedef struct HgjMatchRules
 	List	   *row_quals;		/* residual clauses that run row by row */
 	ExprState  *filter;			/* what rows must pass after an outer join */
 } HgjMatchRules;
+
+/* This process's part in a build side that several make (shared_build.h). */
+typedef struct HgjShare
+{
+	bool		planned;
+	struct HgjSharedBuild *build;	/* NULL: every process builds for itself */
+	struct dsa_area *area;		/* the query's */
+	uint32		part;			/* our number among those who take part */
+	HgjChunkMap map;			/* of the rows */
+	uint32	   *numbers;		/* of the records of a batch */
+	uint32		capacity;		/* of these */
+	uint32	   *keyless;		/* records of rows without a key that are owed */
+	uint32		nkeyless;
+	uint32		max_keyless;
+	Size		bytes;			/* of ours that the others know of */
+	bool		probing;		/* we are in the barrier of those who probe */
+	bool		idle;			/* there is nothing to be done here */
+	struct HgjSharedFiles *files;	/* memory was full, or NULL */
+} HgjShare;
 
 /* How far the inner side has come. */
 typedef struct HgjInnerRows
@@ -287,6 +307,7 @@ typedef struct HgjJoinState
 	HgjEngineUse use;
 	HgjMatchRules rules;
 	HgjBuildSide *build;		/* from the node's begin to its end */
+	HgjShare	share;
 	HgjInnerRows building;
 	HgjPasses	passes;
 	HgjOuterRows probing;
@@ -374,6 +395,10 @@ extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
 
 /* build.c */
 extern void hgj_build_pass(HgjJoinState *state);
+extern void hgj_build_start(HgjJoinState *state);
+extern bool hgj_create_table(HgjJoinState *state);
+extern uint32 hgj_build_batch_rows(const HgjJoinState *state);
+extern void hgj_build_done(HgjJoinState *state);
 extern void hgj_log_notes(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);

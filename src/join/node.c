@@ -22,6 +22,7 @@
 #include "join/join_state.h"
 #include "join/parallel.h"
 #include "join/partition.h"
+#include "join/shared_build.h"
 #include "join/tally.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -42,11 +43,11 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_join,
 	.EndCustomScan = end_join,
 	.ReScanCustomScan = hgj_rescan,
-	.EstimateDSMCustomScan = hgj_reports_estimate,
-	.InitializeDSMCustomScan = hgj_reports_share,
-	.ReInitializeDSMCustomScan = hgj_reports_share_again,
-	.InitializeWorkerCustomScan = hgj_reports_attach,
-	.ShutdownCustomScan = hgj_reports_shutdown,
+	.EstimateDSMCustomScan = hgj_share_estimate,
+	.InitializeDSMCustomScan = hgj_share_init,
+	.ReInitializeDSMCustomScan = hgj_share_init_again,
+	.InitializeWorkerCustomScan = hgj_share_attach,
+	.ShutdownCustomScan = hgj_share_shutdown,
 	.ExplainCustomScan = hgj_explain
 };
 
@@ -89,6 +90,7 @@ end_join(CustomScanState *node)
 	HgjJoinState *state = (HgjJoinState *) node;
 
 	hgj_row_prober->stop(state);
+	hgj_share_leave(state);
 	hgj_source_drop_rows(&state->outer);
 	hgj_match_bits_reset(state);
 	hgj_partitions_release(state);

@@ -36,6 +36,7 @@
 #include "executor/executor.h"
 #include "join/join_state.h"
 #include "join/partition.h"
+#include "join/shared_build.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -69,6 +70,7 @@ hgj_rescan(CustomScanState *node)
 	bool		same;
 
 	hgj_row_prober->stop(state);
+	hgj_share_end_run(state);	/* the Gather's next processes make another */
 	hgj_block_drop(state);
 	state->slots.rows.n = state->slots.next_row = 0;
 	ExecClearTuple(state->slots.slot);
@@ -110,7 +112,8 @@ hgj_rescan(CustomScanState *node)
 bool
 hgj_worth_peeking(const HgjJoinState *state)
 {
-	if (state->semantics.fill_inner || state->build->table != NULL)
+	if (state->semantics.fill_inner || state->build->table != NULL ||
+		state->share.build)
 		return false;
 	return state->semantics.fill_outer ||
 		(!state->probing.outer_seen &&
@@ -129,6 +132,16 @@ find_demand(HgjJoinState *state)
 	state->goal.careful = !hgj_all_rows_wanted(state->goal.demand, ps->state);
 }
 
+/* The outer side has no more rows, or need not be read. */
+static HgjPhase
+after_outer(HgjJoinState *state)
+{
+	state->found.next_pair = state->found.pairs.n = 0;
+	if (state->semantics.fill_inner && hgj_share_last_one(state))
+		return HGJ_PHASE_UNMATCHED_INNER;
+	return HGJ_PHASE_NEXT_PASS;
+}
+
 /* The table is built: which phase is next? */
 static HgjPhase
 after_build(HgjJoinState *state)
@@ -136,11 +149,7 @@ after_build(HgjJoinState *state)
 	if (state->passes.last_pass && !state->passes.splitting &&
 		state->build->graph_rows == 0 &&
 		!state->semantics.fill_outer)
-	{
-		state->found.next_pair = state->found.pairs.n = 0;
-		return state->semantics.fill_inner ?
-			HGJ_PHASE_UNMATCHED_INNER : HGJ_PHASE_NEXT_PASS;
-	}
+		return after_outer(state);
 	return HGJ_PHASE_FETCH;
 }
 
@@ -193,7 +202,11 @@ start_join(HgjJoinState *state)
 	if (state->build->table == NULL)
 	{
 		hgj_check_restoring(state);
-		hgj_build_pass(state);
+		if ((state->share.build == NULL || !hgj_build_shared(state)) &&
+			!state->share.idle)
+			hgj_build_pass(state);
+		if (state->share.idle)
+			return HGJ_PHASE_DONE;
 	}
 	if (hgj_device_failed(state))
 		return HGJ_PHASE_START;
@@ -244,10 +257,7 @@ hgj_advance(HgjJoinState *state)
 			if (hgj_fetch_outer(state))
 				state->phase = HGJ_PHASE_PROBE;
 			else
-			{
-				state->found.next_pair = state->found.pairs.n = 0;
-				state->phase = HGJ_PHASE_UNMATCHED_INNER;
-			}
+				state->phase = after_outer(state);
 			break;
 
 		case HGJ_PHASE_PROBE:

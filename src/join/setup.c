@@ -342,6 +342,7 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 
 	state->context = estate->es_query_cxt;
 	state->use.wants_device = list_nth_int(facts, HGJ_FACT_DEVICE) != 0;
+	state->share.planned = list_nth_int(facts, HGJ_FACT_SHARED) != 0;
 	state->jointype = (JoinType) list_nth_int(facts, HGJ_FACT_JOIN_TYPE);
 	state->semantics = join_semantics(state->jointype,
 									  list_nth_int(facts, HGJ_FACT_INNER_UNIQUE));

@@ -24,7 +24,8 @@
  * 5. A partial path's outer side is one worker's share, and the same sums charge
  *	  every worker for all of the inner side and the build.  Builds that run at
  *	  the same time are slower than one alone: they share caches, memory and
- *	  often cores.
+ *	  often cores.  Where processes build one table together, each is charged for its
+ *	  part of the inner side, and for waiting for the others.
  * 6. Under engine = auto a join that is cheaper on a GPU is planned for it: in the
  *	  place of what the CPU needs for building and probing come what is
  *	  transferred, the batches' launches and, unless the session has one open or
@@ -68,6 +69,16 @@
 #define HGJ_RAW_KEY_PART		0.1
 #define HGJ_TEXT_KEY_PART		0.5
 #define HGJ_OPAQUE_KEY_PART		1.0
+
+/*
+ * What building together costs more: for meeting the others, per process, and of the
+ * build itself, which goes through shared memory.
+ */
+#define HGJ_MEETING_COST		10.0
+#define HGJ_SHARED_BUILD_PART	1.5
+
+/* Shared memory is to be full only by mistake: the part of it that may be planned for. */
+#define HGJ_SHARED_LIMIT_PART	0.7
 
 /* Of startup_cost, for a join that takes the batches of another one. */
 #define HGJ_CHAINED_STARTUP		0.1
@@ -225,9 +236,9 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
  */
 static double
 estimate_candidates(const HgjJoinCosts *costs, const Path *outer,
-					const Path *inner, double rows, double *charged)
+					double inner_rows, double rows, double *charged)
 {
-	double		all = clamp_row_est(costs->selectivity * outer->rows * inner->rows);
+	double		all = clamp_row_est(costs->selectivity * outer->rows * inner_rows);
 	double		matched;
 
 	if (costs->jointype == JOIN_INNER)
@@ -353,6 +364,35 @@ fixed_cost(const HgjJoinCosts *costs, const Path *outer)
 	return hgj_startup_cost;
 }
 
+/* What a build side of so many rows takes. */
+static double
+build_bytes(const Path *inner, double rows)
+{
+	return rows * (MAXALIGN(inner->pathtarget->width) + HGJ_GRAPH_ROW_BYTES);
+}
+
+/* Will the processes that read these partial paths have memory for one table? */
+bool
+hgj_fits_shared(const Path *outer, const Path *inner)
+{
+	return build_bytes(inner, inner->parent->rows) <= HGJ_SHARED_LIMIT_PART *
+		(double) get_hash_memory_limit() * (outer->parallel_workers + 1);
+}
+
+/* Step 5: what building costs, but for reading the inner side. */
+static Cost
+build_cost(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
+		   double factor)
+{
+	Cost		cost = (hgj_build_tuple_cost * factor + costs->key_cost) *
+		inner->rows;
+
+	if (!costs->shared)
+		return cost;
+	return HGJ_SHARED_BUILD_PART * cost +
+		HGJ_MEETING_COST * (outer->parallel_workers + 1);
+}
+
 /*
  * The costs of joining these two paths, without those of the rows it returns
  * (rows, more or less) and of their target list.
@@ -362,7 +402,8 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 			  const Path *inner, double rows, HgjPairCosts *pair)
 {
 	double		charged;
-	double		candidates = estimate_candidates(costs, outer, inner, rows,
+	double		inner_rows = costs->shared ? inner->parent->rows : inner->rows;
+	double		candidates = estimate_candidates(costs, outer, inner_rows, rows,
 												 &charged);
 	double		fits;
 	Cost		build_side = inner->total_cost -
@@ -370,17 +411,18 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
 		hgj_feed_saving(root, outer, costs->outer_in_batches);
 	double		row_bytes = MAXALIGN(inner->pathtarget->width);
-	double		factor = size_factor(inner->rows);
+	double		factor = size_factor(inner_rows);
 	Work		work = {
-		.build = (hgj_build_tuple_cost * factor + costs->key_cost) * inner->rows,
+		.build = build_cost(costs, outer, inner, factor),
 		.probe = (hgj_probe_tuple_cost * factor + costs->key_cost) * outer->rows
 	};
 	Work		saving;
-	double		builds = 1 + hgj_private_build(outer);
+	double		builds = costs->shared ? 1 : 1 + hgj_private_build(outer);
 	Cost		run;
 
 	memset(pair, 0, sizeof(*pair));
-	if (hgj_engine == HGJ_ENGINE_AUTO && inner->rows > outer->rows)
+	if (costs->shared ||
+		(hgj_engine == HGJ_ENGINE_AUTO && inner->rows > outer->rows))
 		pair->in_pipeline = -disable_cost;
 	else if (hgj_engine == HGJ_ENGINE_AUTO)
 	{
@@ -402,7 +444,8 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	/* the build side in memories */
 	if (!pair->device)
 		row_bytes += HGJ_GRAPH_ROW_BYTES;
-	fits = inner->rows * row_bytes / (double) get_hash_memory_limit();
+	fits = costs->shared ? 0 :
+		inner->rows * row_bytes / (double) get_hash_memory_limit();
 	if (fits > 1 && hgj_spill == HGJ_SPILL_PASSES)
 		run += passes_cost(ceil(fits), outer, work.probe);
 	else if (fits > 1)

@@ -17,7 +17,8 @@
  * 4. A semi or anti join may build with either side: the one whose rows it returns
  *	  gets match bits, and wants to be the smaller one by far.
  * 5. For parallel plans, pair the cheapest partial outer path with a complete
- *	  inner one, which every worker reads and builds for itself.
+ *	  inner one, which every worker reads and builds for itself, and with a partial
+ *	  one, of which they build one table together (join/shared_build.c).
  * 6. A join of PostgreSQL's that reads slots from a join of ours is charged for
  *	  them when it is compared with one of ours in its place; so is one whose table
  *	  every worker builds.
@@ -150,7 +151,8 @@ facts_of(const HgjJoinCosts *costs, const HgjPairCosts *pair, bool emits)
 
 	facts = lappend_int(facts, costs->outer_in_batches);
 	facts = lappend_int(facts, emits);
-	return lappend_int(facts, costs->emitted);
+	facts = lappend_int(facts, costs->emitted);
+	return lappend_int(facts, costs->shared);
 }
 
 /*
@@ -238,41 +240,27 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	add_path(joinrel, (Path *) path);
 }
 
+/* Step 5: may the join have partial paths at all? */
+static bool
+may_be_partial(const RelOptInfo *joinrel, const RelOptInfo *outerrel)
+{
+	return joinrel->consider_parallel && outerrel->partial_pathlist != NIL &&
+		bms_is_empty(joinrel->lateral_relids);
+}
+
 /*
- * Step 5: the cheapest partial outer path with an inner one of which every
- * worker reads all.  As in hash_inner_and_outer(), join types that return
- * unmatched inner rows are out, because no worker alone knows which those are,
- * and so is everything parameterised.
- *
- * The path says that it is aware of being parallel only to get shared memory,
- * in which EXPLAIN ANALYZE finds what workers have done (join/parallel.c).
+ * Step 5.  The path says that it is aware of being parallel to get shared memory, in
+ * which EXPLAIN ANALYZE finds what workers have done (join/parallel.c), at least.
  */
 static void
-try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
-				 Path *inner, const HgjJoinCosts *costs,
-				 JoinPathExtraData *extra)
+add_partial_pair(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
+				 const HgjJoinCosts *costs, JoinPathExtraData *extra)
 {
-	Path	   *outer;
-	CustomPath *path;
-	double		rows;
+	double		rows = clamp_row_est(joinrel->rows / hgj_parallel_divisor(outer));
 	HgjPairCosts pair;
+	CustomPath *path;
 
-	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL ||
-		!bms_is_empty(joinrel->lateral_relids))
-		return;
-	if (costs->jointype != JOIN_INNER && costs->jointype != JOIN_LEFT &&
-		costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI)
-		return;
-
-	outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, true);
-	if (inner && !inner->parallel_safe)
-		inner = get_cheapest_parallel_safe_total_inner(inner->parent->pathlist);
-	if (outer == NULL || inner == NULL ||
-		!bms_is_empty(PATH_REQ_OUTER(inner)))
-		return;
-	rows = clamp_row_est(joinrel->rows / hgj_parallel_divisor(outer));
 	pair_costs(root, costs, outer, inner, rows, &pair);
-
 	path = make_path(joinrel, outer, inner, costs, &pair, extra->restrictlist,
 					 costs->partial_emits);
 	path->path.parallel_aware = true;
@@ -281,6 +269,60 @@ try_partial_path(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	joinrel->partial_pathlist =
 		hgj_without_undercharged(root, joinrel->partial_pathlist, path);
 	add_partial_path(joinrel, (Path *) path);
+}
+
+/*
+ * Step 5: the cheapest partial outer path with an inner one of which every
+ * worker reads all.  As in hash_inner_and_outer(), join types that return
+ * unmatched inner rows are out, because no worker alone knows which those are,
+ * and so is everything parameterised.
+ */
+static void
+try_private_build(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+				  Path *inner, const HgjJoinCosts *costs,
+				  JoinPathExtraData *extra)
+{
+	Path	   *outer;
+
+	if (!may_be_partial(joinrel, outerrel))
+		return;
+	if (costs->jointype != JOIN_INNER && costs->jointype != JOIN_LEFT &&
+		costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI)
+		return;
+
+	outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, true);
+	if (inner && !inner->parallel_safe)
+		inner = get_cheapest_parallel_safe_total_inner(inner->parent->pathlist);
+	if (outer && inner && bms_is_empty(PATH_REQ_OUTER(inner)))
+		add_partial_pair(root, joinrel, outer, inner, costs, extra);
+}
+
+/*
+ * Step 5: the cheapest partial paths of both sides, for every join type.  Not on a
+ * device, nor, unless it is asked for, if their memory were too small for the build
+ * side.
+ */
+static bool
+try_shared_build(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+				 RelOptInfo *innerrel, const HgjJoinCosts *costs,
+				 JoinPathExtraData *extra)
+{
+	HgjJoinCosts shared = *costs;
+	Path	   *outer;
+	Path	   *inner;
+
+	if (!may_be_partial(joinrel, outerrel) || innerrel->partial_pathlist == NIL ||
+		hgj_parallel_build == HGJ_PARALLEL_PRIVATE ||
+		hgj_engine == HGJ_ENGINE_CUDA)
+		return false;
+	outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, true);
+	inner = hgj_cheapest_fed(root, innerrel, costs->inner_in_batches, true);
+	if (outer == NULL || inner == NULL ||
+		(hgj_parallel_build != HGJ_PARALLEL_SHARED && !hgj_fits_shared(outer, inner)))
+		return false;
+	shared.shared = true;
+	add_partial_pair(root, joinrel, outer, inner, &shared, extra);
+	return true;
 }
 
 /*
@@ -342,7 +384,9 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		}
 	}
 
-	try_partial_path(root, joinrel, outerrel, fed_inner, &costs, extra);
+	if (!try_shared_build(root, joinrel, outerrel, innerrel, &costs, extra) ||
+		hgj_parallel_build != HGJ_PARALLEL_SHARED)
+		try_private_build(root, joinrel, outerrel, fed_inner, &costs, extra);
 	return true;
 }
 

@@ -175,10 +175,11 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 				   joinquals, otherquals);
 	cscan->custom_scan_tlist = append_columns(NIL, outer_plan->targetlist);
 	cscan->custom_private =
-		list_make4_int((int) jointype,
+		list_make5_int((int) jointype,
 					   list_nth_int(facts, HGJ_PATH_INNER_UNIQUE),
 					   list_length(cscan->custom_scan_tlist),
-					   list_nth_int(facts, HGJ_PATH_DEVICE));
+					   list_nth_int(facts, HGJ_PATH_DEVICE),
+					   list_nth_int(facts, HGJ_PATH_SHARED));
 	cscan->custom_scan_tlist = append_columns(cscan->custom_scan_tlist,
 											  inner_plan->targetlist);
 	cscan->methods = &hgj_scan_methods;

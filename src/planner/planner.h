@@ -35,7 +35,8 @@ typedef enum HgjPathFact
 	HGJ_PATH_IN_PIPELINE,		/* what they could be in a pipeline on one */
 	HGJ_PATH_IN_BATCHES,		/* may the outer side be? */
 	HGJ_PATH_EMITS,				/* are its rows charged for? */
-	HGJ_PATH_EMITTED			/* for so many of 10^9 outer rows only, or -1 */
+	HGJ_PATH_EMITTED,			/* for so many of 10^9 outer rows only, or -1 */
+	HGJ_PATH_SHARED				/* do all processes build one table together? */
 } HgjPathFact;
 
 /* join_path.c */
@@ -67,6 +68,7 @@ typedef struct HgjJoinCosts
 	bool		emits;			/* are rows charged for: of a complete path, */
 	bool		partial_emits;	/* of a partial one */
 	int			emitted;		/* HGJ_PATH_EMITTED */
+	bool		shared;			/* HGJ_PATH_SHARED */
 	QualCost	match;			/* of what is evaluated for each candidate */
 	Selectivity selectivity;	/* of the hash clauses alone */
 } HgjJoinCosts;
@@ -88,6 +90,7 @@ typedef struct HgjPairCosts
 extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 List *restrictlist);
+extern bool hgj_fits_shared(const Path *outer, const Path *inner);
 extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 						  const Path *outer, const Path *inner, double rows,
 						  HgjPairCosts *pair);

@@ -73,6 +73,7 @@ $node->safe_psql(
 my $sums = 'count(*), sum(f.v), sum(d.w), count(d.t)';
 my $cuda = "SET hashgraph_join.engine = cuda; SET hashgraph_join.cuda_library = '$fake';";
 my $workers = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;';
+my $shared = 'SET hashgraph_join.parallel_build = shared;';
 my $rows = 'SET hashgraph_join.aggregate = off;';
 my $digest = sub { return "SELECT count(*), sum(hashtext(x::text)::bigint) FROM ($_[0] OFFSET 0) x" };
 # name => [ settings, query, what its EXPLAIN ANALYZE must say, the same query for PostgreSQL ]
@@ -109,6 +110,10 @@ my %query = (
 		'EXECUTE p(300)', qr/Partitions: \d/, "SELECT $sums FROM fact f LEFT JOIN dim d ON f.k = d.k AND d.w <> 300" ],
 	'workers' => [ "$workers SET work_mem = '8MB';", "SELECT $sums FROM fact f JOIN dim d USING (k)", qr/Gather/ ],
 	'workers, rows' => [ "$workers $rows", "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Gather/ ],
+	'workers, a shared build' => [ "$workers $shared $rows SET work_mem = '8MB';", $digest->('SELECT f.v, f.t, d.w, d.t AS u FROM fact f FULL JOIN dim d USING (k)'),
+		qr/Build Side: shared/ ],
+	'workers, shared and spilled' => [ "$workers $shared $rows", $digest->('SELECT f.v, d.w, d.t FROM fact f LEFT JOIN dim d USING (k)'), qr/private builds/ ],
+	'workers, one for all' => [ "$workers $shared $rows", $digest->('SELECT f.v, d.w, d.t FROM fact f FULL JOIN dim d USING (k)'), qr/private builds/ ],
 	'device' => [ $cuda, "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Engine: cuda/ ]);
 
 my %kind = (memory => qr/^(00000|53200)$/, palloc => qr/^(00000|53200)$/, file => qr/^(00000|53100)$/, cancel => qr/^(00000|57014)$/);
@@ -181,7 +186,7 @@ for my $q (sort keys %query)
 }
 
 # ---- the end of the session
-for my $q ('left, residual', 'full', 'groups', 'a star', 'workers, rows')
+for my $q ('left, residual', 'full', 'groups', 'a star', 'workers, rows', 'workers, a shared build', 'workers, shared and spilled', 'workers, one for all')
 {
 	my ($counted) = sweep($q, 'cancel', 0);
 	my $events = $counted->[0][2];
@@ -202,7 +207,7 @@ neighbour_ends($beside);
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal|leak|WARNING|problem in alloc|write past/, 'the server log knows no crash, leak or warning');
 
 # ---- a crash with files open
-for my $q ('full', 'groups')
+for my $q ('full', 'groups', 'workers, shared and spilled')
 {
 	my ($counted) = sweep($q, 'file', 0);
 	my $events = $counted->[0][2];

@@ -1,0 +1,580 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_build.c
+ *	  The processes of a parallel query build one table together, and each probes
+ *	  it, as PostgreSQL's Parallel Hash does (nodeHashjoin.c).
+ *
+ * 1. The leader lays HgjSharedBuild into the query's shared memory.  Without any
+ *	  (there was no segment to be had, and so there are no workers) the join is an
+ *	  ordinary one, whose partial child returns all rows to the one who asks.
+ * 2. Who comes while others are reading the inner side takes part: it attaches to
+ *	  the barrier `build`, reads what its partial child gives it, appends key words to
+ *	  a table of its own, and the columns to chunks of shared memory, whose records
+ *	  have the same numbers for everybody (base/shared_chunks.c).
+ * 3. After each batch it adds to a common sum what its rows will take at the height
+ *	  of the build.  Where that passes the memory limit of all processes together,
+ *	  shared_spill.c takes over.
+ * 4. At the barrier all know what all have appended.  From there on the engine says
+ *	  what comes next (engine/share.h): step by step, with the barrier in between,
+ *	  everybody does a part of one graph in shared memory, the image.
+ * 5. The outcome is published, and they leave the barrier for good.  Who has come too
+ *	  late for step 2 has waited for it.  Everybody attaches its table to the image, and
+ *	  probes.  Nobody who has returned a row waits for others, ever: they may be
+ *	  waiting for the room that a reader of its rows makes.
+ * 6. Where build rows without a match are to be returned, who has seen the end of the
+ *	  outer side leaves the barrier `probe`, and the last one returns them.  Who comes
+ *	  after that one has nothing to do: the outer side has been read to its end.
+ *
+ * A Gather that is rescanned has new processes, and its leader begins all of this
+ * anew (hgj_share_init_again()).
+ *
+ * Memory: chunks and images are in the query's area (es_query_dsa).  Whoever allocated
+ * an image frees it only when another has taken its place; all else ends with the area, or
+ * is freed by the first who starts over.  A process lets go of what it has of it in
+ * ShutdownCustomScan, before the Gather gives the area back, or at the node's end; what
+ * is run on abort does not look at it.
+ * Locks: the two barriers and the condition variable, only in this file.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/guc.h"
+#include "join/partition.h"
+#include "join/shared_build.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+
+/* NULLs of columns beyond these are looked for in any case. */
+#define HGJ_NULL_COLUMNS	64
+
+static Size
+shared_bytes(int nparts)
+{
+	return MAXALIGN(offsetof(HgjSharedBuild, parts) +
+					nparts * sizeof(HgjSharedPart));
+}
+
+/* Nothing has been done yet. */
+static void
+reset_shared(HgjSharedBuild *shared)
+{
+	BarrierInit(&shared->build, 0);
+	BarrierInit(&shared->probe, 0);
+	ConditionVariableInit(&shared->decided);
+	pg_atomic_init_u32(&shared->outcome, HGJ_SHARE_UNDECIDED);
+	pg_atomic_init_u32(&shared->full, 0);
+	pg_atomic_init_u64(&shared->bytes, 0);
+	pg_atomic_init_u64(&shared->null_columns, 0);
+	pg_atomic_init_u32(&shared->long_keys, 0);
+	hgj_shared_chunks_init(&shared->chunks);
+	shared->image_bytes = 0;
+	shared->image = shared->old_image = InvalidDsaPointer;
+	pg_atomic_init_u32(&shared->nparts, 0);
+	memset(shared->parts, 0, shared->most_parts * sizeof(HgjSharedPart));
+}
+
+/* EstimateDSMCustomScan callback. */
+Size
+hgj_share_estimate(CustomScanState *node, ParallelContext *pcxt)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+	Size		own = state->share.planned ? shared_bytes(pcxt->nworkers + 1) : 0;
+
+	return add_size(own, hgj_reports_estimate(node, pcxt));
+}
+
+/* InitializeDSMCustomScan callback, in the leader: step 1. */
+void
+hgj_share_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+	HgjSharedBuild *shared = coordinate;
+
+	if (!state->share.planned)
+	{
+		hgj_reports_share(node, pcxt, coordinate);
+		return;
+	}
+	hgj_reports_share(node, pcxt,
+					  (char *) coordinate + shared_bytes(pcxt->nworkers + 1));
+	memset(shared, 0, sizeof(*shared));
+	shared->most_parts = pcxt->nworkers + 1;
+	reset_shared(shared);
+	pg_atomic_init_u64(&shared->stale_chunks, InvalidDsaPointer);
+	pg_atomic_init_u64(&shared->stale_image, InvalidDsaPointer);
+	shared->seed = state->inner.seed;
+	if (pcxt->seg == NULL)
+		return;
+	shared->segment = dsm_segment_handle(pcxt->seg);
+	SharedFileSetInit(&shared->files, pcxt->seg);
+	state->share.build = shared;
+}
+
+/* ReInitializeDSMCustomScan callback: new processes will come. */
+void
+hgj_share_init_again(CustomScanState *node, ParallelContext *pcxt,
+					 void *coordinate)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+	HgjSharedBuild *shared = coordinate;
+
+	if (!state->share.planned)
+	{
+		hgj_reports_share_again(node, pcxt, coordinate);
+		return;
+	}
+	hgj_reports_share_again(node, pcxt,
+							(char *) coordinate + shared_bytes(shared->most_parts));
+	hgj_share_end_run(state);
+	if (pcxt->seg == NULL)
+		return;
+	pg_atomic_write_u64(&shared->stale_chunks,
+						pg_atomic_read_u64(&shared->chunks.newest));
+	pg_atomic_write_u64(&shared->stale_image, shared->image);
+	reset_shared(shared);
+	SharedFileSetDeleteAll(&shared->files);
+}
+
+/* InitializeWorkerCustomScan callback. */
+void
+hgj_share_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	HgjJoinState *state = (HgjJoinState *) node;
+	HgjSharedBuild *shared = coordinate;
+
+	if (!state->share.planned)
+	{
+		hgj_reports_attach(node, toc, coordinate);
+		return;
+	}
+	hgj_reports_attach(node, toc,
+					   (char *) coordinate + shared_bytes(shared->most_parts));
+	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
+	state->outer.seed = state->inner.seed = shared->seed;
+	state->share.build = shared;
+}
+
+/* ShutdownCustomScan callback: shared memory is not looked at afterwards. */
+void
+hgj_share_shutdown(CustomScanState *node)
+{
+	hgj_reports_shutdown(node);
+	hgj_share_leave((HgjJoinState *) node);
+}
+
+/*
+ * This run is over: let go of what it has of shared memory, which may be there still
+ * for another one.  Safe at any time but on abort, and again.
+ */
+void
+hgj_share_end_run(HgjJoinState *state)
+{
+	HgjShare   *share = &state->share;
+
+	if (share->map.shared == NULL)
+		return;
+	if (share->probing)
+		BarrierDetach(&share->build->probe);
+	share->probing = false;
+	if (share->files)
+		hgj_partitions_release(state);
+	hgj_free_build(state);
+	share->map.shared = NULL;
+	hgj_account_sub(&state->build->account, share->max_keyless * sizeof(uint32));
+	if (share->keyless)
+		pfree(share->keyless);
+	share->keyless = NULL;
+	share->nkeyless = share->max_keyless = 0;
+	share->idle = false;
+	share->bytes = 0;
+	hgj_share_end_files(state);
+}
+
+/* The same; and shared memory is gone soon. */
+void
+hgj_share_leave(HgjJoinState *state)
+{
+	hgj_share_end_run(state);
+	state->share.build = NULL;
+}
+
+/* Free what a run before this one has left. */
+static void
+free_stale(HgjShare *share)
+{
+	HgjSharedBuild *shared = share->build;
+	dsa_pointer chunks = pg_atomic_exchange_u64(&shared->stale_chunks,
+												InvalidDsaPointer);
+	dsa_pointer image = pg_atomic_exchange_u64(&shared->stale_image,
+											   InvalidDsaPointer);
+
+	hgj_shared_chunks_free(share->area, chunks);
+	if (DsaPointerIsValid(image))
+		dsa_free(share->area, image);
+}
+
+/* Rows without a key, of a join that owes them: they are in no table, only records. */
+static void
+note_keyless(HgjJoinState *state, const uint32 *numbers)
+{
+	HgjShare   *share = &state->share;
+	HgjBatch   *batch = state->building.batch;
+	uint32		selected = 0;
+
+	if (!state->inner.keep_null_keys || batch->nsel == batch->nrows)
+		return;
+	if (share->max_keyless - share->nkeyless < batch->nrows)
+	{
+		uint32		max = share->max_keyless + Max(share->max_keyless, batch->nrows);
+		Size		bytes = mul_size(max, sizeof(uint32));
+
+		hgj_account_add(&state->build->account,
+						bytes - share->max_keyless * sizeof(uint32));
+		share->keyless = share->keyless ? repalloc_huge(share->keyless, bytes) :
+			MemoryContextAllocHuge(state->context, bytes);
+		share->max_keyless = max;
+	}
+	for (uint32 i = 0; i < batch->nrows; i++)
+		if (selected < batch->nsel && batch->sel[selected] == i)
+			selected++;
+		else
+			share->keyless[share->nkeyless++] = numbers[i];
+}
+
+/* Step 2: the rows of a batch. */
+static void
+append_batch(HgjJoinState *state)
+{
+	HgjShare   *share = &state->share;
+	HgjBatch   *batch = state->building.batch;
+	HgjRowStore *rows = &state->build->rows;
+	HgjKeys		keys = hgj_batch_keys(batch);
+	HgjError	err = {0};
+	const uint32 *numbers = rows->shared ? hgj_share_records(rows, batch) : NULL;
+
+	if (share->capacity < batch->nrows)
+	{
+		if (share->numbers)
+			pfree(share->numbers);
+		share->capacity = 0;
+		share->numbers = MemoryContextAlloc(state->context,
+											mul_size(batch->capacity,
+													 sizeof(uint32)));
+		share->capacity = batch->capacity;
+	}
+	if (numbers == NULL)
+	{
+		hgj_row_store_append(rows, batch, share->numbers);
+		numbers = share->numbers;
+	}
+	hgj_engine_call(state, &err,
+					state->use.engine->append(state->build->table, &keys, 0,
+											  numbers, &err));
+	state->build->long_keys = state->build->long_keys ||
+		hgj_text_any_long(&state->inner, batch);
+	note_keyless(state, numbers);
+	hgj_own_part(state)->rows += batch->nrows;
+	state->build->graph_rows += batch->nsel;
+}
+
+/*
+ * Step 3.  Records are counted as the engine's numbers go, too: there may be no more
+ * of them than it takes, gaps included.
+ */
+static bool
+memory_is_full(HgjJoinState *state, Size limit)
+{
+	HgjShare   *share = &state->share;
+	HgjSharedBuild *shared = share->build;
+	Size		bytes = state->use.engine->share->peak(state->build->table) +
+		state->build->account.bytes;
+	int64		more = (int64) bytes - (int64) share->bytes;
+	uint32		chunks = pg_atomic_read_u32(&shared->chunks.next[HGJ_RECORD_CHUNK]);
+	uint64		most = HGJ_MAX_ROWS - 2 * (uint64) shared->most_parts *
+		Max(HGJ_BATCH_ROWS, UINT64CONST(1) << state->build->rows.chunk_shift);
+
+	share->bytes = bytes;
+	if (pg_atomic_fetch_add_u64(&shared->bytes, more) + more >
+		(uint64) limit * shared->most_parts ||
+		(hgj_chunk_rows > 0 &&
+		 hgj_own_part(state)->rows > (uint32) hgj_chunk_rows) ||
+		((uint64) chunks << state->build->rows.chunk_shift) > most)
+		pg_atomic_write_u32(&shared->full, 1);
+	return pg_atomic_read_u32(&shared->full) != 0;
+}
+
+/* Steps 2 and 3: what the child has for this process. */
+static void
+read_part(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->building.batch;
+	uint32		batch_rows = hgj_build_batch_rows(state);
+	Size		limit = get_hash_memory_limit();
+
+	state->building.read = true;
+	hgj_batch_reserve(batch, batch_rows);
+	batch->values = &state->build->rows.values;
+	for (;;)
+	{
+		state->inner.methods->fill(&state->inner, batch, batch_rows);
+		if (batch->nrows == 0)
+			break;
+		append_batch(state);
+		if (memory_is_full(state, limit))
+		{
+			hgj_share_spill_rest(state, batch_rows);
+			break;
+		}
+	}
+}
+
+/* Before the barrier: what the others have to know of it. */
+static void
+publish_part(HgjJoinState *state)
+{
+	HgjSharedBuild *shared = state->share.build;
+	HgjRowStore *rows = &state->build->rows;
+	uint64		nulls = 0;
+
+	if (state->share.files)
+		return;					/* there is no table */
+	state->use.engine->share->part(state->build->table, &hgj_own_part(state)->engine);
+	hgj_own_part(state)->end = rows->nrows;
+	for (int c = 0; c < Min(rows->ncols, HGJ_NULL_COLUMNS); c++)
+		if (rows->columns[c].has_nulls)
+			nulls |= UINT64CONST(1) << c;
+	if (nulls)
+		pg_atomic_fetch_or_u64(&shared->null_columns, nulls);
+	if (state->build->long_keys)
+		pg_atomic_write_u32(&shared->long_keys, 1);
+}
+
+/* One process allocates the next image. */
+static void
+allocate_image(HgjShare *share, Size bytes)
+{
+	HgjSharedBuild *shared = share->build;
+	Size		size = add_size(bytes, PG_CACHE_LINE_SIZE);
+
+	if (DsaPointerIsValid(shared->old_image))
+		dsa_free(share->area, shared->old_image);
+	shared->old_image = shared->image;
+	shared->image = dsa_allocate_extended(share->area, size,
+										  DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	if (!DsaPointerIsValid(shared->image))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on request of size %zu in shared memory for the build side of a HashGraphJoin.",
+						   size)));
+	shared->image_bytes = size;
+}
+
+static void *
+image_address(HgjShare *share, dsa_pointer image)
+{
+	if (!DsaPointerIsValid(image))
+		return NULL;
+	return (void *) TYPEALIGN(PG_CACHE_LINE_SIZE,
+							  (uintptr_t) dsa_get_address(share->area, image));
+}
+
+/* Step 4, after all have appended. */
+static void
+build_together(HgjJoinState *state)
+{
+	HgjShare   *share = &state->share;
+	HgjSharedBuild *shared = share->build;
+	const HgjShareMethods *methods = state->use.engine->share;
+	uint32		nparts = pg_atomic_read_u32(&shared->nparts);
+	HgjSharePart *parts = palloc(mul_size(nparts, sizeof(HgjSharePart)));
+	HgjShareBuild build = {
+		.parts = parts,
+		.nparts = nparts,
+		.part = share->part,
+		.total_rows = pg_atomic_read_u32(&shared->chunks.next[HGJ_RECORD_CHUNK]) <<
+			state->build->rows.chunk_shift
+	};
+	HgjShareNext next;
+
+	for (uint32 i = 0; i < nparts; i++)
+		parts[i] = shared->parts[i].engine;
+	for (;;)
+	{
+		HgjError	err = {0};
+		bool		elected;
+
+		hgj_engine_call(state, &err,
+						methods->step(state->build->table, &build, &next, &err));
+		if (next.done)
+			break;
+		elected = BarrierArriveAndWait(&shared->build, PG_WAIT_EXTENSION);
+		build.old_image = NULL;
+		if (next.image_bytes == 0)
+			continue;
+		if (elected)
+			allocate_image(share, next.image_bytes);
+		BarrierArriveAndWait(&shared->build, PG_WAIT_EXTENSION);
+		build.image = image_address(share, shared->image);
+		build.old_image = image_address(share, shared->old_image);
+	}
+	pfree(parts);
+}
+
+/* Step 5, of one of those who took part. */
+static void
+decide(HgjSharedBuild *shared, HgjSharedOutcome outcome)
+{
+	if (pg_atomic_exchange_u32(&shared->outcome, outcome) != outcome)
+		ConditionVariableBroadcast(&shared->decided);
+	BarrierDetach(&shared->build);
+}
+
+/* Step 5, of one who has come late. */
+static void
+wait_for_others(HgjSharedBuild *shared)
+{
+	ConditionVariablePrepareToSleep(&shared->decided);
+	while (pg_atomic_read_u32(&shared->outcome) == HGJ_SHARE_UNDECIDED)
+		ConditionVariableSleep(&shared->decided, PG_WAIT_EXTENSION);
+	ConditionVariableCancelSleep();
+	pg_read_barrier();
+}
+
+/* The table of this process becomes the one of all. */
+static void
+attach_table(HgjJoinState *state)
+{
+	HgjShare   *share = &state->share;
+	HgjSharedBuild *shared = share->build;
+	HgjRowStore *rows = &state->build->rows;
+	uint64		nulls = pg_atomic_read_u64(&shared->null_columns);
+	uint64		total = 0;
+	HgjError	err = {0};
+
+	hgj_engine_call(state, &err,
+					state->use.engine->share->attach(state->build->table,
+													 image_address(share, shared->image),
+													 &err));
+	hgj_row_store_map_all(rows);
+	for (int c = 0; c < rows->ncols; c++)
+		rows->columns[c].has_nulls = c >= HGJ_NULL_COLUMNS ||
+			(nulls & (UINT64CONST(1) << c)) != 0;
+	state->build->graph_rows = 0;
+	for (uint32 i = 0; i < pg_atomic_read_u32(&shared->nparts); i++)
+	{
+		state->build->graph_rows += shared->parts[i].engine.nrows;
+		total += shared->parts[i].rows;
+	}
+	state->build->total_rows = (uint32) Min(total, HGJ_MAX_ROWS);
+	state->build->long_keys = pg_atomic_read_u32(&shared->long_keys) != 0;
+	hgj_engine_call(state, &err,
+					state->use.engine->probe_create(state->build->table,
+													&state->found.probe, &err));
+}
+
+/* Step 6: take part in the probing, if it is not over. */
+static void
+begin_probing(HgjJoinState *state)
+{
+	HgjShare   *share = &state->share;
+
+	if (!state->semantics.fill_inner)
+		return;
+	share->probing = true;
+	if (BarrierAttach(&share->build->probe) > 0)
+	{
+		BarrierDetach(&share->build->probe);
+		share->probing = false;
+		share->idle = true;
+	}
+}
+
+/*
+ * Steps 2 to 5.  False: the build rows are in files, and this process is to make a
+ * table of them by itself, unless share.idle.
+ */
+bool
+hgj_build_shared(HgjJoinState *state)
+{
+	HgjShare   *share = &state->share;
+	HgjSharedBuild *shared = share->build;
+	bool		takes_part;
+
+	share->area = state->css.ss.ps.state->es_query_dsa;
+	free_stale(share);
+	hgj_build_start(state);
+	state->passes.last_pass = true;
+	state->stats.build_rows = 0;
+	state->build->graph_rows = 0;
+	state->build->long_keys = false;
+	hgj_chunk_map_init(&share->map, state->context, &shared->chunks, share->area);
+	hgj_row_store_share(&state->build->rows, state->inner.columns, &share->map);
+	takes_part = BarrierAttach(&shared->build) == 0;
+	(void) hgj_create_table(state);
+	if (takes_part)
+	{
+		share->part = pg_atomic_fetch_add_u32(&shared->nparts, 1);
+		read_part(state);
+		publish_part(state);
+		BarrierArriveAndWait(&shared->build, PG_WAIT_EXTENSION);
+		if (pg_atomic_read_u32(&shared->full))
+		{
+			hgj_share_spill_close(state);
+			decide(shared, HGJ_SHARE_SPILLED);
+		}
+		else
+		{
+			build_together(state);
+			decide(shared, HGJ_SHARE_BUILT);
+		}
+	}
+	else
+	{
+		BarrierDetach(&shared->build);
+		wait_for_others(shared);
+	}
+	if (pg_atomic_read_u32(&shared->outcome) == HGJ_SHARE_SPILLED)
+	{
+		hgj_share_read_files(state);
+		return false;
+	}
+	attach_table(state);
+	hgj_build_done(state);
+	state->stats.peak_bytes = Max(state->stats.peak_bytes, shared->image_bytes +
+								  pg_atomic_read_u64(&shared->chunks.bytes));
+	begin_probing(state);
+	return true;
+}
+
+/* Row ids that records have not used have no match to wait for. */
+static void
+mark_gaps(HgjJoinState *state)
+{
+	HgjSharedBuild *shared = state->share.build;
+	uint32		chunk_rows = UINT32_C(1) << state->build->rows.chunk_shift;
+	HgjError	err = {0};
+
+	for (uint32 i = 0; i < pg_atomic_read_u32(&shared->nparts); i++)
+		for (uint32 row = shared->parts[i].end; (row & (chunk_rows - 1)) != 0; row++)
+			hgj_engine_call(state, &err,
+							state->use.engine->mark(state->build->table, &row, 1,
+													&err));
+}
+
+/* Step 6: at the end of the outer side, is this the last process? */
+bool
+hgj_share_last_one(HgjJoinState *state)
+{
+	HgjShare   *share = &state->share;
+
+	if (!share->probing)
+		return share->build == NULL || share->files;
+	share->probing = false;
+	if (!BarrierArriveAndDetach(&share->build->probe))
+		return false;
+	mark_gaps(state);
+	return true;
+}

@@ -15,25 +15,21 @@
 #error "hashgraph_join needs PostgreSQL 15 or later"
 #endif
 
-/*
- * From 16 on, Vars carry the outer joins that may have nulled them, and
- * setrefs.c matches them against custom_scan_tlist exactly; planner/plan.c
- * must then add this join's relid to the nullable side's entries.  That needs
- * a server of that version to be tried on, so refuse to build till then.
- */
-#if PG_VERSION_NUM >= 160000
-#error "hashgraph_join does not yet know PostgreSQL 16 or later (varnullingrels)"
+#if PG_VERSION_NUM >= 190000
+#error "hashgraph_join does not know PostgreSQL 19 or later"
 #endif
 
 #ifndef HAVE_INT128
 #error "hashgraph_join needs a compiler with 128-bit integers"
 #endif
 
+/* ---- 16 ------------------------------------------------------------- */
+
 /*
- * Semi and anti joins that build with the side whose rows they return came with 18
- * and 16, which offer them to set_join_pathlist_hook.  Until then they are ours
- * (planner/join_path.c), by numbers that PostgreSQL has not.  As JoinType is an
- * enum, a switch that names them is one of ints.
+ * Anti joins that build with the side whose rows they return came with 16, semi
+ * joins of that kind with 18, and are offered to set_join_pathlist_hook from then
+ * on.  Until then they are ours (planner/join_path.c), by numbers that PostgreSQL
+ * has not.  As JoinType is an enum, a switch that names them is one of ints.
  */
 #if PG_VERSION_NUM >= 160000
 #define HGJ_OFFER_RIGHT_ANTI	false
@@ -51,6 +47,141 @@
 /* IS_OUTER_JOIN(), which knows PostgreSQL's only. */
 #define HGJ_IS_OUTER_JOIN(jointype) \
 	(IS_OUTER_JOIN(jointype) || (jointype) == JOIN_RIGHT_ANTI)
+
+/*
+ * From 16 on, Vars and PlaceHolderVars carry the outer joins that may have nulled
+ * them, which setrefs.c compares (planner/nulling.c), and outer joins have numbers
+ * of their own among the relids of join relations.
+ */
+#if PG_VERSION_NUM >= 160000
+#define HGJ_VARS_HAVE_NULLING_RELS
+#define HGJ_ALL_RELIDS(root)	((root)->all_query_rels)
+#define HGJ_BASE_RELIDS(root, relids) \
+	bms_difference(relids, (root)->outer_join_rels)
+#else
+#define HGJ_ALL_RELIDS(root)	((root)->all_baserels)
+#define HGJ_BASE_RELIDS(root, relids)	(relids)
+#endif
+
+/*
+ * From 16 on, columns of GROUP BY that others make needless (constants, columns that
+ * equal others) are not marked in what joins and partial aggregations return, where
+ * they need not be at all; every one may be needless.
+ */
+#if PG_VERSION_NUM >= 160000
+#define HGJ_NEEDED_GROUP_CLAUSE(root)	((root)->processed_groupClause)
+#else
+#define HGJ_NEEDED_GROUP_CLAUSE(root)	((root)->parse->groupClause)
+#endif
+
+/* From 16 on, appendinfo.c wants the relations themselves. */
+#if PG_VERSION_NUM >= 160000
+#define hgj_adjust_to_child(root, node, child) \
+	adjust_appendrel_attrs_multilevel(root, node, child, (child)->top_parent)
+#else
+#define hgj_adjust_to_child(root, node, child) \
+	adjust_appendrel_attrs_multilevel(root, node, (child)->relids, \
+									  (child)->top_parent_relids)
+#endif
+
+/* From 16 on, what names a relation's file is called otherwise. */
+#if PG_VERSION_NUM >= 160000
+#define HGJ_LOCATOR(rel)		((rel)->rd_locator)
+#else
+#define HGJ_LOCATOR(rel)		((rel)->rd_node)
+#endif
+
+/* From 16 on, one function checks privileges on objects of every kind. */
+#if PG_VERSION_NUM >= 160000
+#define hgj_may_execute(function) \
+	(object_aclcheck(ProcedureRelationId, function, GetUserId(), \
+					 ACL_EXECUTE) == ACLCHECK_OK)
+#else
+#define hgj_may_execute(function) \
+	(pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK)
+#endif
+
+/* ---- 17 ------------------------------------------------------------- */
+
+/*
+ * From 17 on, a sequential scan's descriptor has a stream of its pages, which
+ * reads ahead of whoever takes them (scan/heap_pages.c); and old_snapshot_threshold
+ * is gone, whose check a page needed before that.
+ */
+#if PG_VERSION_NUM >= 170000
+#include "storage/read_stream.h"
+#define HGJ_SCAN_STREAM(scan)	((scan)->rs_read_stream)
+#define hgj_next_of_stream(stream)	read_stream_next_buffer(stream, NULL)
+#define TestForOldSnapshot(snapshot, relation, page)	((void) 0)
+#else
+#define HGJ_SCAN_STREAM(scan)	NULL
+#define hgj_next_of_stream(stream)	InvalidBuffer
+#endif
+
+/*
+ * From 17 on, intervals can be infinite, and the state of sum(interval) is no
+ * interval: a partial aggregation returns it in serialized form.
+ */
+#if PG_VERSION_NUM >= 170000
+#define HGJ_SUM_INTERVAL_IS_SERIALIZED
+#endif
+
+/* ---- 18 ------------------------------------------------------------- */
+
+/*
+ * From 18 on, a path counts the disabled nodes in it, in place of a cost that is
+ * out of proportion, and paths are compared by that number first.
+ */
+#if PG_VERSION_NUM >= 180000
+#define hgj_disabled_nodes(path)	((path)->disabled_nodes)
+#define hgj_set_disabled_nodes(path, n)	((path)->disabled_nodes = (n))
+#define hgj_add_path_precheck(rel, disabled, startup, total, pathkeys, outer) \
+	add_path_precheck(rel, disabled, startup, total, pathkeys, outer)
+#define hgj_cost_sort(path, root, pathkeys, disabled, cost, rows, width) \
+	cost_sort(path, root, pathkeys, disabled, cost, rows, width, 0.0, work_mem, -1.0)
+#else
+#define hgj_disabled_nodes(path)	((void) (path), 0)
+#define hgj_set_disabled_nodes(path, n)	((void) (n))
+#define hgj_add_path_precheck(rel, disabled, startup, total, pathkeys, outer) \
+	((void) (disabled), \
+	 add_path_precheck(rel, startup, total, pathkeys, outer))
+#define hgj_cost_sort(path, root, pathkeys, disabled, cost, rows, width) \
+	cost_sort(path, root, pathkeys, cost, rows, width, 0.0, work_mem, -1.0)
+#endif
+
+/* From 18 on, ExecutorRun() has no word on whether the plan runs once only. */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_EXECUTE_ONCE_PARAM
+#define HGJ_EXECUTE_ONCE_ARG
+#else
+#define HGJ_EXECUTE_ONCE_PARAM	, bool execute_once
+#define HGJ_EXECUTE_ONCE_ARG	, execute_once
+#endif
+
+/* From 18 on, what prints EXPLAIN's properties has a header of its own. */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_EXPLAIN_HEADER	"commands/explain_format.h"
+#define HGJ_EXPLAIN_STATE_HEADER	"commands/explain_state.h"
+#else
+#define HGJ_EXPLAIN_HEADER	"commands/explain.h"
+#define HGJ_EXPLAIN_STATE_HEADER	"commands/explain.h"
+#endif
+
+/* From 18 on, what does not return is said in front of it. */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_NORETURN	pg_noreturn
+#else
+#define HGJ_NORETURN	pg_attribute_noreturn()
+#endif
+
+/* From 18 on, a library tells the server its name and version. */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_MODULE_MAGIC	PG_MODULE_MAGIC_EXT(.name = "hashgraph_join", .version = HGJ_VERSION)
+#else
+#define HGJ_MODULE_MAGIC	PG_MODULE_MAGIC
+#endif
+
+/* ---- every version --------------------------------------------------- */
 
 /* Faults that tests ask for, where PostgreSQL has assertions (Makefile). */
 #ifdef HGJ_MEM_TEST

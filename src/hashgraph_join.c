@@ -34,7 +34,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-PG_MODULE_MAGIC;
+HGJ_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(hashgraph_join_info);
 

@@ -17,9 +17,11 @@
 #include "compat.h"
 
 #include "agg/agg_accumulate.h"
+#include "libpq/pqformat.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 /* Make a value the state's own. */
 static void
@@ -61,6 +63,31 @@ add_value(HgjAggregate *agg, HgjAggValue *state, Datum value)
 	}
 	keep(agg, state, value);
 }
+
+#ifdef HGJ_SUM_INTERVAL_IS_SERIALIZED
+
+/*
+ * What interval_avg_serialize() makes of a sum of n values.  Of finite and infinite
+ * values together, the sum is infinite, and one such value stands for all.
+ */
+Datum
+hgj_interval_serialize(const HgjAggValue *state, int64 n)
+{
+	const Interval *sum = DatumGetIntervalP(state->value);
+	bool		finite = !INTERVAL_NOT_FINITE(sum);
+	StringInfoData buf;
+
+	pq_begintypsend(&buf);
+	pq_sendint64(&buf, finite ? n : 0);
+	pq_sendint64(&buf, finite ? sum->time : 0);
+	pq_sendint32(&buf, finite ? sum->day : 0);
+	pq_sendint32(&buf, finite ? sum->month : 0);
+	pq_sendint64(&buf, INTERVAL_IS_NOEND(sum) ? 1 : 0);
+	pq_sendint64(&buf, INTERVAL_IS_NOBEGIN(sum) ? 1 : 0);
+	return PointerGetDatum(pq_endtypsend(&buf));
+}
+
+#endif
 
 void
 hgj_agg_by_function(HgjAggregate *agg, const HgjAggRows *rows)

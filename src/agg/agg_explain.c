@@ -15,6 +15,8 @@
 
 #include "agg/agg_parallel.h"
 #include "commands/explain.h"
+#include HGJ_EXPLAIN_HEADER
+#include HGJ_EXPLAIN_STATE_HEADER
 #include "join/join_state.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"

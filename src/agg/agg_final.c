@@ -17,6 +17,7 @@
 #include "fmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/numeric.h"
 
 static Datum
@@ -106,6 +107,10 @@ hgj_agg_result(const HgjAggregate *agg, const char *row, bool partial,
 				return hgj_numeric_sum(state);
 			return hgj_numeric_avg(state, n);
 		case HGJ_AGG_BY_FUNCTION:
+#ifdef HGJ_SUM_INTERVAL_IS_SERIALIZED
+			if (partial && agg->function->function == F_SUM_INTERVAL)
+				return hgj_interval_serialize(state, n);
+#endif
 			return ((const HgjAggValue *) state)->value;
 	}
 	return (Datum) 0;

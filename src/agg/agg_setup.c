@@ -28,6 +28,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "pipeline/device.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -91,7 +92,10 @@ find_input(HgjAggState *state, Expr *filter, Expr *argument)
 	return input;
 }
 
-/* The transition function of an aggregate that is computed by it. */
+/*
+ * The transition function of an aggregate that is computed by it.  That of
+ * sum(interval) may have a state of its own kind (compat.h), but ours is its value.
+ */
 static void
 init_transition(HgjAggregate *agg, const Aggref *aggref, Expr *argument)
 {
@@ -101,7 +105,8 @@ init_transition(HgjAggregate *agg, const Aggref *aggref, Expr *argument)
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for aggregate %u",
 			 agg->function->function);
-	fmgr_info(((Form_pg_aggregate) GETSTRUCT(tuple))->aggtransfn,
+	fmgr_info(agg->function->function == F_SUM_INTERVAL ? F_INTERVAL_PL :
+			  ((Form_pg_aggregate) GETSTRUCT(tuple))->aggtransfn,
 			  &agg->transition);
 	ReleaseSysCache(tuple);
 	agg->collation = aggref->inputcollid;

@@ -279,6 +279,7 @@ extern Datum hgj_agg_result(const HgjAggregate *agg, const char *row,
 extern Datum hgj_numeric_sum(const HgjAggNumeric *state);
 extern Datum hgj_numeric_avg(const HgjAggNumeric *state, int64 n);
 extern Datum hgj_numeric_serialize(const HgjAggNumeric *state, int64 n);
+extern Datum hgj_interval_serialize(const HgjAggValue *state, int64 n);
 extern Datum hgj_int128_to_numeric(int128 value);
 extern Datum hgj_int128_serialize(int128 value, int64 n);
 

@@ -31,7 +31,6 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/pg_locale.h"
 
 /* How many rows ahead strings are prefetched. */
 #define PREFETCH		16

@@ -33,6 +33,7 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "columns/batch.h"
 #include "columns/keys.h"
@@ -221,10 +222,8 @@ text_kind(OpExpr *clause, Oid function)
 void
 hgj_check_execute(Oid function, ObjectType type)
 {
-	AclResult	result = pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE);
-
-	if (result != ACLCHECK_OK)
-		aclcheck_error(result, type, get_func_name(function));
+	if (!hgj_may_execute(function))
+		aclcheck_error(ACLCHECK_NO_PRIV, type, get_func_name(function));
 	InvokeFunctionExecuteHook(function);
 }
 

@@ -14,6 +14,7 @@
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "nodes/parsenodes.h"
 #include "nodes/primnodes.h"
 
 /* How one side's datum becomes words. */

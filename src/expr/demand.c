@@ -40,8 +40,8 @@ static bool run_all = false;	/* ... till its end */
 
 /* Step 1. */
 static void
-note_run(QueryDesc *query, ScanDirection direction, uint64 count,
-		 bool execute_once)
+note_run(QueryDesc *query, ScanDirection direction, uint64 count
+		 HGJ_EXECUTE_ONCE_PARAM)
 {
 	const EState *outer_estate = run_estate;
 	bool		outer_all = run_all;
@@ -49,9 +49,9 @@ note_run(QueryDesc *query, ScanDirection direction, uint64 count,
 	run_estate = query->estate;
 	run_all = (count == 0 && !IsParallelWorker());
 	if (next_run_hook)
-		next_run_hook(query, direction, count, execute_once);
+		next_run_hook(query, direction, count HGJ_EXECUTE_ONCE_ARG);
 	else
-		standard_ExecutorRun(query, direction, count, execute_once);
+		standard_ExecutorRun(query, direction, count HGJ_EXECUTE_ONCE_ARG);
 	run_estate = outer_estate;
 	run_all = outer_all;
 }

@@ -19,6 +19,7 @@
 #include "compat.h"
 
 #include "catalog/objectaccess.h"
+#include "catalog/pg_proc.h"
 #include "expr/demand.h"
 #include "expr/program_private.h"
 #include "miscadmin.h"
@@ -144,7 +145,7 @@ cast_step(HgjStep *step, const HgjOperation *operation)
 static bool
 may_call(Oid funcid)
 {
-	if (pg_proc_aclcheck(funcid, GetUserId(), ACL_EXECUTE) != ACLCHECK_OK)
+	if (!hgj_may_execute(funcid))
 		return false;
 	InvokeFunctionExecuteHook(funcid);
 	return true;
@@ -331,9 +332,7 @@ compile_member(HgjCompiler *c, ScalarArrayOpExpr *expr)
 	bool		lazy;
 	Oid			funcid = function_of(expr->opno, expr->opfuncid);
 
-	if (OidIsValid(expr->hashfuncid) &&
-		pg_proc_aclcheck(expr->hashfuncid, GetUserId(),
-						 ACL_EXECUTE) != ACLCHECK_OK)
+	if (OidIsValid(expr->hashfuncid) && !hgj_may_execute(expr->hashfuncid))
 		return NULL;
 	if (hgj_text_set_make(funcid, expr->inputcollid, true, &invert))
 		return invert == !expr->useOr ?

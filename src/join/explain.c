@@ -17,6 +17,8 @@
 
 #include "base/guc.h"
 #include "commands/explain.h"
+#include HGJ_EXPLAIN_HEADER
+#include HGJ_EXPLAIN_STATE_HEADER
 #include "join/join_state.h"
 #include "join/parallel.h"
 #include "nodes/makefuncs.h"

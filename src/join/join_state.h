@@ -424,8 +424,8 @@ extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
 							 const char *text);
 extern void hgj_use_cpu(HgjJoinState *state);
 extern bool hgj_use_less_memory(HgjJoinState *state);
-extern void hgj_engine_failed(HgjJoinState *state, const HgjError *err)
-			pg_attribute_noreturn();
+HGJ_NORETURN extern void hgj_engine_failed(HgjJoinState *state,
+										   const HgjError *err);
 
 struct HgjCounters;
 struct ExplainState;

@@ -20,6 +20,7 @@
 
 #include "join/join_state.h"
 #include "miscadmin.h"
+#include "utils/memutils.h"
 
 /*
  * Take over a child that is a HashGraphJoin.  All keys are plain columns here

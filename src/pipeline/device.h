@@ -23,7 +23,7 @@
 
 #include "base/reasons.h"
 #include "build/build_side.h"
-#include "commands/explain.h"
+#include HGJ_EXPLAIN_STATE_HEADER
 #include "engine/engine.h"
 #include "expr/program.h"
 #include "join/gather.h"

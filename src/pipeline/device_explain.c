@@ -10,6 +10,7 @@
 #include "compat.h"
 
 #include "base/counters.h"
+#include HGJ_EXPLAIN_HEADER
 #include "join/join_state.h"
 #include "pipeline/device.h"
 

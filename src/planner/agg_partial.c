@@ -266,7 +266,7 @@ static Path *
 finish_sorted(PlannerInfo *root, Path *path, RelOptInfo *output_rel,
 			  GroupPathExtraData *extra, double groups)
 {
-	List	   *group_clause = root->parse->groupClause;
+	List	   *group_clause = HGJ_NEEDED_GROUP_CLAUSE(root);
 
 	if (!root->parse->hasAggs)
 		return (Path *)
@@ -284,7 +284,9 @@ static List *
 finish(PlannerInfo *root, RelOptInfo *partial_rel, RelOptInfo *output_rel,
 	   GroupPathExtraData *extra, double groups)
 {
-	List	   *group_clause = root->parse->groupClause;
+	List	   *group_clause = HGJ_NEEDED_GROUP_CLAUSE(root);
+	AggStrategy strategy = group_clause ? AGG_HASHED :
+		root->parse->groupClause ? AGG_SORTED : AGG_PLAIN;
 	List	   *result = NIL;
 	ListCell   *lc;
 
@@ -297,7 +299,7 @@ finish(PlannerInfo *root, RelOptInfo *partial_rel, RelOptInfo *output_rel,
 			result = lappend(result,
 							 create_agg_path(root, output_rel, path,
 											 output_rel->reltarget,
-											 group_clause ? AGG_HASHED : AGG_PLAIN,
+											 strategy,
 											 AGGSPLIT_FINAL_DESERIAL, group_clause,
 											 (List *) extra->havingQual,
 											 &extra->agg_final_costs, groups));

@@ -67,23 +67,33 @@ hgj_paths_of_joins(List *paths)
 	return result;
 }
 
-/* The GROUP BY clause itself; extra->targetList has its expressions. */
+/*
+ * The GROUP BY clause itself; extra->targetList has its expressions.  Those that
+ * are not needed are grouped by as far as they are columns, which the join returns.
+ */
 static HgjAggDecline
-collect_group_columns(HgjAggContents *contents, List *group_clause, List *tlist)
+collect_group_columns(PlannerInfo *root, HgjAggContents *contents, List *tlist)
 {
+	List	   *group_clause = root->parse->groupClause;
 	ListCell   *lc;
 
 	foreach(lc, group_clause)
 	{
 		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		Node	   *expr = get_sortgroupclause_expr(clause, tlist);
 
 		if (!clause->hashable)
 			return HGJ_AGG_DECLINE_GROUP_TYPE;
-		contents->group_exprs = lappend(contents->group_exprs,
-										get_sortgroupclause_expr(clause, tlist));
+		if (!IsA(expr, Var) &&
+			!list_member(HGJ_NEEDED_GROUP_CLAUSE(root), clause))
+			continue;
+		contents->group_exprs = lappend(contents->group_exprs, expr);
 		contents->group_operators = lappend_oid(contents->group_operators,
 												clause->eqop);
 	}
+	/* without a column, there would be a group where there are no rows */
+	if (group_clause != NIL && contents->group_exprs == NIL)
+		return HGJ_AGG_DECLINE_COLUMN;
 	return HGJ_AGG_DECLINE_NOTHING;
 }
 
@@ -205,7 +215,7 @@ hgj_agg_collect(PlannerInfo *root, HgjAggContents *contents, List *exprs,
 	contents->split = split;
 	contents->having = having;
 
-	decline = collect_group_columns(contents, root->parse->groupClause, tlist);
+	decline = collect_group_columns(root, contents, tlist);
 	if (decline != HGJ_AGG_DECLINE_NOTHING)
 		return decline;
 	collect_contents((Node *) exprs, contents);
@@ -235,7 +245,7 @@ hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel)
 	List	   *exprs = NIL;
 	ListCell   *lc;
 
-	if (!hgj_aggregate || !bms_equal(joinrel->relids, root->all_baserels))
+	if (!hgj_aggregate || !bms_equal(joinrel->relids, HGJ_ALL_RELIDS(root)))
 		return false;
 	if (parse->groupingSets != NIL ||
 		(parse->groupClause == NIL && !parse->hasAggs) ||
@@ -290,7 +300,8 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 	double		values;
 	double		kilobytes;
 
-	if (!bms_get_singleton_member(pull_varnos(root, expr), &relid))
+	if (!bms_get_singleton_member(HGJ_BASE_RELIDS(root, pull_varnos(root, expr)),
+								  &relid))
 		return INT_MAX;
 	rel = find_base_rel(root, relid);
 	if (IsA(expr, Var) && ((Var *) expr)->varattno >= rel->min_attr)
@@ -345,6 +356,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	path->path.parallel_safe = rel->consider_parallel && child->parallel_safe;
 	path->path.parallel_workers = child->parallel_workers;
 	path->path.pathkeys = NIL;
+	hgj_set_disabled_nodes(&path->path, hgj_disabled_nodes(child));
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = list_make1(child);
 	path->custom_private =

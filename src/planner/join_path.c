@@ -60,9 +60,11 @@ join_type_supported(JoinType jointype)
 		case JOIN_FULL:
 		case JOIN_SEMI:
 		case JOIN_ANTI:
+			return true;
 		case JOIN_RIGHT_ANTI:
 		case JOIN_RIGHT_SEMI:
-			return true;
+			/* a device's pipelines keep no match bits */
+			return hgj_engine != HGJ_ENGINE_CUDA;
 		default:
 			return false;
 	}
@@ -155,6 +157,13 @@ facts_of(const HgjJoinCosts *costs, const HgjPairCosts *pair, bool emits)
 	return lappend_int(facts, costs->shared);
 }
 
+/* Of a join of the two: under hashgraph_join.force they count as little as costs. */
+static int
+disabled_nodes(const Path *outer, const Path *inner)
+{
+	return hgj_force ? 0 : hgj_disabled_nodes(outer) + hgj_disabled_nodes(inner);
+}
+
 /*
  * A path of ours without its costs: which rows it returns is up to the caller,
  * too.  restrictlist holds the clauses that this path has to check.
@@ -172,6 +181,7 @@ make_path(RelOptInfo *joinrel, Path *outer, Path *inner,
 	path->path.parallel_safe = joinrel->consider_parallel &&
 		outer->parallel_safe && inner->parallel_safe;
 	path->path.pathkeys = NIL;
+	hgj_set_disabled_nodes(&path->path, disabled_nodes(outer, inner));
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->custom_paths = list_make2(outer, inner);
 	path->custom_private = list_make3(restrictlist, costs->hashclauses,
@@ -226,7 +236,8 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	pair_costs(root, costs, outer, inner,
 			   required_outer ? 1 : joinrel->rows, &pair);
 	if (!hgj_is_join_path(outer) && !hgj_is_join_path(inner) &&
-		!add_path_precheck(joinrel, pair.startup, pair.total, NIL, required_outer))
+		!hgj_add_path_precheck(joinrel, disabled_nodes(outer, inner), pair.startup,
+							   pair.total, NIL, required_outer))
 		return;
 
 	param_info = get_joinrel_parampathinfo(root, joinrel, outer, inner,
@@ -455,8 +466,8 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (hashclauses == NIL)
 		return HGJ_DECLINE_NO_HASH_CLAUSE;
 
-	/* from 15.4 on PostgreSQL does not even call the hook for these */
-	if (has_pseudoconstant_clauses(root, extra->restrictlist))
+	/* PostgreSQL itself does not call the hook for these, from 15.4 on till 16 */
+	if (hgj_has_one_time_filter(root, extra->restrictlist))
 		return HGJ_DECLINE_ONE_TIME;
 
 	decline = unsuitable_columns(outerrel);
@@ -527,16 +538,13 @@ consider_other_order(PlannerInfo *root, RelOptInfo *joinrel,
 
 /*
  * Step 4: a semi or anti join that builds with its left side, where PostgreSQL has
- * no such join to offer.  Not where a device is asked for: its pipelines keep no
- * match bits.
+ * no such join to offer.
  */
 static void
 consider_right_form(PlannerInfo *root, RelOptInfo *joinrel,
 					RelOptInfo *outerrel, RelOptInfo *innerrel,
 					JoinType jointype, JoinPathExtraData *extra)
 {
-	if (hgj_engine == HGJ_ENGINE_CUDA)
-		return;
 	if (jointype == JOIN_SEMI && HGJ_OFFER_RIGHT_SEMI)
 		(void) consider_join(root, joinrel, innerrel, outerrel,
 							 JOIN_RIGHT_SEMI, extra);

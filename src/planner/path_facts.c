@@ -65,6 +65,7 @@ hgj_relids_names(PlannerInfo *root, Relids relids)
 	int			rti = -1;
 
 	initStringInfo(&buf);
+	relids = HGJ_BASE_RELIDS(root, relids);
 	while ((rti = bms_next_member(relids, rti)) >= 0)
 	{
 		RangeTblEntry *rte = planner_rt_fetch(rti, root);
@@ -73,4 +74,18 @@ hgj_relids_names(PlannerInfo *root, Relids relids)
 						 rte->eref ? rte->eref->aliasname : "?");
 	}
 	return buf.data;
+}
+
+/* Is a clause constant for the whole run, a "One-Time Filter"? */
+bool
+hgj_has_one_time_filter(PlannerInfo *root, List *restrictlist)
+{
+	ListCell   *lc;
+
+	if (!root->hasPseudoConstantQuals)
+		return false;
+	foreach(lc, restrictlist)
+		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
+			return true;
+	return false;
 }

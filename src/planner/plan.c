@@ -8,7 +8,8 @@
  *	  belong to the match, and clauses to apply after an outer join.
  * 2. custom_scan_tlist is the outer plan's target list and then the inner
  *	  plan's, so that column i of a child is column i, or outer + i, here.
- * 3. The core replaces nest loop parameters and fixes references afterwards.
+ * 3. Every column gets the form in which it leaves the join (nulling.c).
+ * 4. The core replaces nest loop parameters and fixes references afterwards.
  *
  * Memory: the planner's context.  No locks.
  *
@@ -182,6 +183,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 					   list_nth_int(facts, HGJ_PATH_SHARED));
 	cscan->custom_scan_tlist = append_columns(cscan->custom_scan_tlist,
 											  inner_plan->targetlist);
+	hgj_unify_nulling(cscan, rel->reltarget->exprs, otherquals);
 	cscan->methods = &hgj_scan_methods;
 	return &cscan->scan.plan;
 }
@@ -199,9 +201,7 @@ reparameterize_by_child(PlannerInfo *root, List *custom_private,
 
 	for (int i = HGJ_PATH_RESTRICTLIST; i <= HGJ_PATH_HASHCLAUSES; i++)
 		lfirst(list_nth_cell(result, i)) =
-			adjust_appendrel_attrs_multilevel(root, list_nth(result, i),
-											  child_rel->relids,
-											  child_rel->top_parent_relids);
+			hgj_adjust_to_child(root, list_nth(result, i), child_rel);
 	return result;
 }
 

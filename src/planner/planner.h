@@ -44,6 +44,7 @@ typedef enum HgjPathFact
 extern void hgj_install_join_hook(void);
 
 /* path_facts.c */
+extern bool hgj_has_one_time_filter(PlannerInfo *root, List *restrictlist);
 extern const Path *hgj_below_projections(const Path *path);
 extern bool hgj_is_join_path(const Path *path);
 extern bool hgj_is_agg_path(const Path *path);
@@ -130,6 +131,10 @@ extern Path *hgj_pipeline_child(Path *child, Cost agg_gain, Cost *gain);
 
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;
+
+/* nulling.c */
+extern void hgj_unify_nulling(CustomScan *cscan, List *returned,
+							  List *after_join);
 
 /*
  * agg_path.c; custom_private of the CustomPath, by position.  Expressions are

@@ -210,9 +210,10 @@ gives_way(PlannerInfo *root, const Path *path, Cost uncharged, const Path *ours)
 	Path		sort = *ours;
 
 	if (!pathkeys_contained_in(path->pathkeys, ours->pathkeys))
-		cost_sort(&sort, root, path->pathkeys, ours->total_cost, ours->rows,
-				  ours->pathtarget->width, 0.0, work_mem, -1.0);
-	return sort.total_cost <= path->total_cost + uncharged;
+		hgj_cost_sort(&sort, root, path->pathkeys, hgj_disabled_nodes(ours),
+					  ours->total_cost, ours->rows, ours->pathtarget->width);
+	return hgj_disabled_nodes(&sort) <= hgj_disabled_nodes(path) &&
+		sort.total_cost <= path->total_cost + uncharged;
 }
 
 /*

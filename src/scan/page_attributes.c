@@ -13,8 +13,8 @@
 #include "scan/page_attributes.h"
 
 /* The bitmap of a tuple that has none. */
-static const bits8 no_nulls[BITMAPLEN(MaxHeapAttributeNumber)] = {
-	[0 ... BITMAPLEN(MaxHeapAttributeNumber) - 1] = 0xFF
+static const bits8 no_nulls[(MaxHeapAttributeNumber + 7) / 8] = {
+	[0 ... (MaxHeapAttributeNumber + 7) / 8 - 1] = 0xFF
 };
 
 /* Many rows are one in so many. */

@@ -8,8 +8,10 @@
  *	  that predicate locks, statistics and the ring for large tables are those
  *	  of any scan, and ended or rescanned by the node.  Scans are not
  *	  synchronised with others.
- * 2. Blocks come in order, or from the allocator that a parallel scan shares.
- *	  Cold ones are left to the kernel, which reads ahead of whoever reads a file
+ * 2. Where PostgreSQL's own scans have a stream of pages (compat.h), ours come
+ *	  from it, read ahead as it does that, but for temporary tables.  Elsewhere
+ *	  blocks come in order, or from the allocator that a parallel scan shares, and
+ *	  cold ones are left to the kernel, which reads ahead of whoever reads a file
  *	  in order, many blocks in a request.  PrefetchBuffer() asks for one block at
  *	  a time: where it was tried, at distances of 2 to 256 blocks, it cost a
  *	  tenth to twice the time on a fast device, and more where a device takes
@@ -24,13 +26,14 @@
  *	  they are while the page is pinned.
  * 4. The page after the current one is pinned early, and its lines are
  *	  prefetched little by little while the current one is worked on: all at
- *	  once they would only queue up.  Tables mostly lie in consecutive buffers: if the next one
- *	  has the block, it is pinned without a look into the mapping table.
+ *	  once they would only queue up.  Where there is no stream, tables mostly lie in
+ *	  consecutive buffers: if the next one has the block, it is pinned without a
+ *	  look into the mapping table, which takes as long as many a page's rows.
  * 5. A page that somebody keeps pointers into stays pinned after the next one
  *	  is read, until hgj_pages_forget(); their number is bounded.  A session has
  *	  few buffers for temporary tables, and many scans may be under way in a
- *	  query: of those buffers, pins that PostgreSQL's own scan would not hold
- *	  are taken only as long as most are free.
+ *	  query: of those buffers, all scans of ours together have a small part, and
+ *	  pins that PostgreSQL's own scan would not hold are taken out of that only.
  *
  * Pins: the current page's belongs to the scan descriptor, the others' are
  * ours, until hgj_pages_reset(); on abort the resource owner gives all back.
@@ -46,7 +49,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "scan/heap_pages.h"
-#include "storage/buf_internals.h"
 #include "storage/predicate.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
@@ -60,15 +62,29 @@
 #define HGJ_KEPT_LOCAL_SHARE	32
 #define HGJ_MAX_KEPT_RING		16
 
-/*
- * Temporary tables' buffers: pins of all kinds that end ours, as a part of
- * them, and how many are still counted.
- */
+/* Temporary tables' buffers: what part of them our scans may have pinned at a time. */
 #define HGJ_PINNED_LOCAL_SHARE	8
-#define HGJ_COUNTED_LOCAL		16384
+
+/* Those pins of the session, the current pages' among them. */
+static int	local_pins = 0;
+
+/* Pages of which the use of one is counted (pin_neighbour()). */
+#define HGJ_COUNT_USE_OF		32
+
+static uint32 scans_begun = 0;
+
+/* Give back what of the temporary tables' buffers the scan has been granted. */
+static void
+give_back_pins(void *arg)
+{
+	HgjHeapPages *pages = arg;
+
+	local_pins -= pages->granted;
+	pages->granted = 0;
+}
 
 /*
- * Prepare; nothing is read, nor is the scan begun.
+ * Prepare; nothing is read, nor is the scan begun.  In the query's context.
  *
  * natts: the highest attribute that somebody will look at.  want_offsets: they
  * will want offsets or hgj_pages_tuple().
@@ -89,59 +105,58 @@ hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, AttrNumber natts,
 	pages->nkept = 0;
 
 	if (RelationUsesLocalBuffers(pages->rel))
+	{
 		fair = num_temp_buffers / HGJ_KEPT_LOCAL_SHARE;
+		pages->when_gone.func = give_back_pins;
+		pages->when_gone.arg = pages;
+		MemoryContextRegisterResetCallback(CurrentMemoryContext,
+										   &pages->when_gone);
+	}
 	else
 		fair = NBuffers / MaxBackends;
 	pages->max_kept = Max(Min(fair, HGJ_MAX_KEPT), 1);
 	pages->kept = palloc(pages->max_kept * sizeof(Buffer));
 }
 
-/* How many pages may be kept, as things stand? */
+/*
+ * How many pages may be kept, as things stand?  Of a temporary table's, so many
+ * are the scan's then, with the current one and the one ahead.
+ */
 static int
-spare_pins(const HgjHeapPages *pages)
+grant_pins(HgjHeapPages *pages)
 {
-	int			spare = Max(NLocBuffer, 1) / HGJ_PINNED_LOCAL_SHARE;
+	int			spare;
 
-	if (!RelationUsesLocalBuffers(pages->rel) || NLocBuffer == 0 ||
-		NLocBuffer > HGJ_COUNTED_LOCAL)
+	if (!RelationUsesLocalBuffers(pages->rel))
 		return pages->max_kept;
-	for (int i = 0; i < NLocBuffer; i++)
-		spare -= LocalRefCount[i] > 0;
-	return Max(Min(spare, pages->max_kept), 0);
+	give_back_pins(pages);
+	spare = num_temp_buffers / HGJ_PINNED_LOCAL_SHARE - local_pins - 2;
+	spare = Max(Min(spare, pages->max_kept), 0);
+	pages->granted = spare + (spare > 0 ? 2 : 1);
+	local_pins += pages->granted;
+	return spare;
 }
 
-/* Begin the scan, or take over the one that is there, at its first block. */
+/*
+ * Where do pages come from?  A stream would keep several of a temporary table's few
+ * buffers.
+ */
 static void
-begin_scan(HgjHeapPages *pages)
+begin_blocks(HgjHeapPages *pages)
 {
-	ScanState  *ss = &pages->node->ss;
-	HeapScanDesc scan;
+	HeapScanDesc scan = pages->scan;
 
-	if (ss->ss_currentScanDesc == NULL)
-	{
-		EState	   *estate = ss->ps.state;
-		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-
-		ss->ss_currentScanDesc = table_beginscan_strat(pages->rel,
-													   estate->es_snapshot,
-													   0, NULL, true, false);
-		MemoryContextSwitchTo(old);
-	}
-	scan = (HeapScanDesc) ss->ss_currentScanDesc;
-	Assert(!scan->rs_inited);
-	if ((scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
-		elog(ERROR, "the snapshot does not allow to read whole pages");
-
-	pages->scan = scan;
+	pages->stream = RelationUsesLocalBuffers(pages->rel) ? NULL : HGJ_SCAN_STREAM(scan);
+	if (pages->stream)
+		return;
 	pages->next_block = scan->rs_startblock;
+	pages->last_pinned = InvalidBuffer;
+	pages->count_use = scans_begun++;
 	pages->blocks_left = Min(scan->rs_numblocks, scan->rs_nblocks);
 	if (scan->rs_base.rs_parallel && pages->blocks_left > 0)
 		table_block_parallelscan_startblock_init(pages->rel,
 												 scan->rs_parallelworkerdata,
 												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
-	if (scan->rs_strategy)
-		pages->max_kept = Min(pages->max_kept, HGJ_MAX_KEPT_RING);
-	pages->begun = true;
 }
 
 /* The number of the next block, or InvalidBlockNumber. */
@@ -170,22 +185,18 @@ next_block(HgjHeapPages *pages)
 }
 
 /*
- * Pin the block if the buffer behind that of the block before has it, and if
- * that has no other effects than ReadBuffer(): a buffer that is found counts as
- * used once more, up to a limit, and by scans with a ring only if it has not
- * been used lately; ReadRecentBuffer() never does that.
+ * Pin the block if the buffer behind that of the block before has it.  What
+ * ReadBuffer() does besides is to count the buffer as used once more: it is asked
+ * for one page in so many, others in each scan.
  */
 static bool
 pin_neighbour(HgjHeapPages *pages, BlockNumber block)
 {
 	Buffer		guess = pages->last_pinned + 1;
-	uint32		uses;
 
-	if (pages->last_pinned <= 0 || guess > NBuffers)
-		return false;
-	uses = BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&GetBufferDescriptor(guess - 1)->state));
-	if (uses < (pages->scan->rs_strategy ? 1 : BM_MAX_USAGE_COUNT) ||
-		!ReadRecentBuffer(pages->rel->rd_node, MAIN_FORKNUM, block, guess))
+	if (pages->last_pinned <= 0 || guess > NBuffers ||
+		(block + pages->count_use) % HGJ_COUNT_USE_OF == 0 ||
+		!ReadRecentBuffer(HGJ_LOCATOR(pages->rel), MAIN_FORKNUM, block, guess))
 		return false;
 	pgstat_count_buffer_read(pages->rel);
 	pgstat_count_buffer_hit(pages->rel);
@@ -197,8 +208,17 @@ pin_neighbour(HgjHeapPages *pages, BlockNumber block)
 static bool
 pin_ahead(HgjHeapPages *pages)
 {
-	BlockNumber block = next_block(pages);
+	BlockNumber block;
 
+	if (pages->stream)
+	{
+		pages->ahead = hgj_next_of_stream(pages->stream);
+		if (!BufferIsValid(pages->ahead))
+			return false;
+		pages->ahead_block = BufferGetBlockNumber(pages->ahead);
+		return true;
+	}
+	block = next_block(pages);
 	if (block == InvalidBlockNumber)
 		return false;
 	if (!pin_neighbour(pages, block))
@@ -207,9 +227,36 @@ pin_ahead(HgjHeapPages *pages)
 										  pages->scan->rs_strategy);
 	pages->ahead_block = block;
 	pages->last_pinned = pages->ahead;
-	if (pages->last_pinned > 0 && pages->last_pinned < NBuffers)
-		__builtin_prefetch(GetBufferDescriptor(pages->last_pinned));
 	return true;
+}
+
+/* Begin the scan, or take over the one that is there, at its first block. */
+static void
+begin_scan(HgjHeapPages *pages)
+{
+	ScanState  *ss = &pages->node->ss;
+	HeapScanDesc scan;
+
+	if (ss->ss_currentScanDesc == NULL)
+	{
+		EState	   *estate = ss->ps.state;
+		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+
+		ss->ss_currentScanDesc = table_beginscan_strat(pages->rel,
+													   estate->es_snapshot,
+													   0, NULL, true, false);
+		MemoryContextSwitchTo(old);
+	}
+	scan = (HeapScanDesc) ss->ss_currentScanDesc;
+	Assert(!scan->rs_inited);
+	if ((scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
+		elog(ERROR, "the snapshot does not allow to read whole pages");
+
+	pages->scan = scan;
+	begin_blocks(pages);
+	if (scan->rs_strategy)
+		pages->max_kept = Min(pages->max_kept, HGJ_MAX_KEPT_RING);
+	pages->begun = true;
 }
 
 /*
@@ -484,14 +531,20 @@ hgj_pages_tuple(const HgjHeapPages *pages, uint32 i, HeapTuple tuple)
 	ItemPointerSet(&tuple->t_self, pages->block, pages->offsets[i]);
 }
 
-/* Nobody has pointers any longer, but into the current page. */
-void
-hgj_pages_forget(HgjHeapPages *pages)
+static void
+release_kept(HgjHeapPages *pages)
 {
 	while (pages->nkept > 0)
 		ReleaseBuffer(pages->kept[--pages->nkept]);
 	pages->keep = false;
-	pages->may_keep = spare_pins(pages);
+}
+
+/* Nobody has pointers any longer, but into the current page. */
+void
+hgj_pages_forget(HgjHeapPages *pages)
+{
+	release_kept(pages);
+	pages->may_keep = grant_pins(pages);
 }
 
 /*
@@ -501,11 +554,12 @@ hgj_pages_forget(HgjHeapPages *pages)
 void
 hgj_pages_reset(HgjHeapPages *pages)
 {
-	hgj_pages_forget(pages);
+	release_kept(pages);
+	pages->may_keep = 0;
+	give_back_pins(pages);
 	if (BufferIsValid(pages->ahead))
 		ReleaseBuffer(pages->ahead);
 	pages->ahead = InvalidBuffer;
-	pages->last_pinned = InvalidBuffer;
 	pages->ntuples = 0;
 	pages->scan = NULL;
 	pages->begun = pages->at_end = false;

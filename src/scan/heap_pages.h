@@ -22,11 +22,13 @@ typedef struct HgjHeapPages
 	HeapScanDesc scan;			/* the node's; it holds the current page's pin */
 	bool		begun;			/* since the last reset */
 	bool		at_end;
-	BlockNumber next_block;		/* not in parallel scans ... */
-	BlockNumber blocks_left;	/* ... which share them out themselves */
+	struct ReadStream *stream;	/* where the pages come from; or NULL */
+	BlockNumber next_block;		/* where there is no stream, nor a parallel scan ... */
+	BlockNumber blocks_left;	/* ... which shares them out itself */
 	Buffer		ahead;			/* the next page, pinned; or none */
 	BlockNumber ahead_block;
-	Buffer		last_pinned;	/* the last that was */
+	Buffer		last_pinned;	/* the last that was, where there is no stream ... */
+	uint32		count_use;		/* ... and which buffers' use is counted */
 	HgjPrefetch prefetch;		/* of `ahead` */
 	AttrNumber	natts;
 	bool		want_offsets;
@@ -42,6 +44,8 @@ typedef struct HgjHeapPages
 	bool		keep;			/* the current one, too */
 	int			nkept;
 	int			max_kept;
+	int			granted;		/* pins of a temporary table's buffers */
+	MemoryContextCallback when_gone;
 	int			may_keep;		/* till the next hgj_pages_forget(): no more, or
 								 * if it is 0 then none */
 	Buffer	   *kept;

@@ -221,12 +221,12 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 	uint64		dropped = 0;	/* by key filters, whether they pass the quals or not */
 
 	hgj_batch_clear(batch);
-	hgj_pages_forget(pages);
 	if (child->chgParam != NULL)
 	{
 		rewind_pages(source);
 		ExecReScan(child);
 	}
+	hgj_pages_forget(pages);
 	if (child->instrument)
 		InstrStartNode(child->instrument);
 

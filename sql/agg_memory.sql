@@ -17,7 +17,7 @@ begin
 	aggs := 0;
 	passes := false;
 	spilled := false;
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		kb := substring(line from 'Memory Usage: (\d+)kB');
 		if line ~ 'Groups: ' then
 			aggs := greatest(aggs, kb / limit_kb);

@@ -107,8 +107,8 @@ declare
 begin
 	set local hashgraph_join.require = join;
 	set local hashgraph_join.filter = off;
-	execute 'explain (analyze, format json, timing off) select f.id, d1.t from f join d1 on f.k1 = d1.k join d2 on f.k2 = d2.k' into plan;
-	raise notice 'upper % rows, lower % rows', plan->0->'Plan'->>'Actual Rows', plan->0->'Plan'->'Plans'->0->>'Actual Rows';
+	execute 'explain (analyze, buffers off, format json, timing off) select f.id, d1.t from f join d1 on f.k1 = d1.k join d2 on f.k2 = d2.k' into plan;
+	raise notice 'upper % rows, lower % rows', (plan->0->'Plan'->>'Actual Rows')::numeric::int, (plan->0->'Plan'->'Plans'->0->>'Actual Rows')::numeric::int;
 	raise notice 'counted % and %', (select count(*) from f join d1 on f.k1 = d1.k join d2 on f.k2 = d2.k), (select count(*) from f join d1 on f.k1 = d1.k);
 end $$;
 drop table f, d1, d2, d3, big;

@@ -43,8 +43,10 @@ reset hashgraph_join.force;
 -- A type without an extended hash function, and an array and a range of it.
 create type myint;
 create function myint_in(cstring) returns myint strict immutable language internal as 'int4in';
+set client_min_messages = warning;
 create function myint_out(myint) returns cstring strict immutable language internal as 'int4out';
 create type myint (input = myint_in, output = myint_out, like = int4);
+reset client_min_messages;
 create cast (int4 as myint) without function;
 create function myint_eq(myint, myint) returns bool strict immutable language internal as 'int4eq';
 create function myint_lt(myint, myint) returns bool strict immutable language internal as 'int4lt';
@@ -133,7 +135,7 @@ declare
 	line text;
 	passes int := 0;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) select * from wide1 a join wide2 b using (k)' loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) select * from wide1 a join wide2 b using (k)' loop
 		passes := greatest(passes, substring(line from 'Passes: (\d+)')::int);
 	end loop;
 	if passes < 2 then

@@ -35,7 +35,7 @@ begin
 	if same <> 'ok' then
 		return same;
 	end if;
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		if line ~ 'Device Pipeline: ' then
 			said := substring(line from 'Device Pipeline: (.*)');
 		end if;
@@ -98,7 +98,7 @@ select dev_check('select a.g, count(*), sum(p) from dev_f f left join dev_a a on
 select dev_check('select count(*) from dev_f f left join dev_a a on f.k1 = a.k left join dev_b b on f.k2 = b.k where coalesce(a.g, 1) < coalesce(b.g, 2) and not exists (select from dev_c c where c.k = f.k3)', nodes => 3);
 select count(*) from dev_f f left join dev_a a on f.k1 = a.k where coalesce(a.p, 1) / coalesce(f.v, 1) > 0;
 select dev_check('select count(*) from dev_f f left join dev_a a on f.k1 = a.k where f.t like ''%'' || coalesce(a.g, 3)', 'no (join clause that runs row by row)');
-select line from hgj_explain('(analyze, costs off, timing off, summary off) select count(*) from dev_f f left join dev_a a on f.k1 = a.k and a.p > f.s where f.v > 100 or a.p < 20') line where line ~ 'HashGraphJoin|Removed';
+select line from hgj_explain('(analyze, buffers off, costs off, timing off, summary off) select count(*) from dev_f f left join dev_a a on f.k1 = a.k and a.p > f.s where f.v > 100 or a.p < 20') line where line ~ 'HashGraphJoin|Removed';
 
 -- arguments and filters
 select dev_check('select sum(v + p), sum(v * p), sum(w / (p + 1)), avg(x * p), max(v - s), min(abs(v)), sum(-s) from dev_f f join dev_a a on f.k1 = a.k');

@@ -7,7 +7,7 @@ explain (costs off) select a.id, c.id from c left join a on a.k = c.k and a.v < 
 explain (costs off) select a.id, b.id from a full join b on a.k = b.k and a.v < b.v where coalesce(a.id, b.id) > 3;
 explain (costs off) select a.id from a where exists (select from b where a.k = b.k and a.v < b.v);
 explain (costs off) select a.id from a where not exists (select from b where a.k = b.k);
-explain (costs off) select a.id from a where a.k8 not in (select k from c where k is not null) and a.k in (select k from b);
+select hgj_explain('(costs off) select a.id from a where a.k8 not in (select k from c where k is not null) and a.k in (select k from b)');
 explain (costs off) select a.id, b.id from a left join b on a.k = b.k where b.v is null or a.v > b.v;
 explain (costs off) select a.id, b.id, c.id from a join b using (k) left join c on c.id = a.id and c.t = b.t;
 explain (costs off) select a.id, b.id from a join b on a.k8 = b.k and a.t = b.t and a.k + 1 = b.k8 - 1;
@@ -20,7 +20,7 @@ explain (costs off) update a set v = 1 from b where a.k = b.k;
 explain (costs off) select count(*) from a join b using (k) where a.k = 7;
 
 -- what a run adds
-create function hgj_analyze(q text, options text default 'analyze, costs off, timing off, summary off') returns setof text language plpgsql as $$
+create function hgj_analyze(q text, options text default 'analyze, buffers off, costs off, timing off, summary off') returns setof text language plpgsql as $$
 begin
 	return query select * from hgj_explain('(' || options || ') ' || q);
 end $$;
@@ -81,8 +81,9 @@ declare
 	j json;
 begin
 	execute 'explain (format json, ' || options || ') ' || q into j;
-	return query select e.key, case when e.key ~ 'Memory' then json_typeof(e.value) when e.key = 'Plans' then json_array_length(e.value)::text else e.value::text end
-		from json_each(j -> 0 -> 'Plan') e where e.key !~ '(Cost|Rows|Width|Blocks|Time)$' or e.key ~ 'Build|Removed|Actual Rows';
+	return query select e.key, case when e.key ~ 'Memory' then json_typeof(e.value) when e.key = 'Plans' then json_array_length(e.value)::text
+			when e.key = 'Actual Rows' then round(e.value::text::numeric)::text else e.value::text end
+		from json_each(j -> 0 -> 'Plan') e where e.key !~ '(Cost|Rows|Width|Blocks|Time|Disabled)$' or e.key ~ 'Build|Removed|Actual Rows';
 end $$;
 select * from hgj_json('select a.id, c.id from a join c on a.k = c.k and a.v > c.v', 'costs off');
 select * from hgj_json('select a.id, c.id from a join c on a.k = c.k and a.v > c.v', 'analyze, timing off, summary off');
@@ -92,7 +93,7 @@ declare
 	x text;
 	y text;
 begin
-	execute 'explain (analyze, costs off, timing off, summary off, format xml) select a.id, c.id from a join c on a.k = c.k and a.v > c.v' into x;
+	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format xml) select a.id, c.id from a join c on a.k = c.k and a.v > c.v' into x;
 	raise notice 'xml: %', x ~ '<Custom-Plan-Provider>HashGraphJoin</Custom-Plan-Provider>.*<Join-Type>Inner</Join-Type>.*<Hash-Cond>.*</Hash-Cond>.*<Build>v1</Build>.*<Vertices>256</Vertices>';
 	for y in execute 'explain (costs off, format yaml) select a.id, c.id from a join c on a.k = c.k and a.v > c.v' loop
 		raise notice 'yaml: %', regexp_replace(y, '\n', ' ', 'g') ~ 'Custom Plan Provider: "HashGraphJoin".*Join Type: "Inner".*Hash Cond: ';

@@ -17,7 +17,7 @@ language plpgsql as $$
 declare
 	j json;
 begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || s into j;
+	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || s into j;
 	return query select p ->> 'Custom Plan Provider', (p ->> 'Actual Loops')::int, (p ->> 'Passes')::int, (p ->> 'Partitions')::int,
 		(p ->> 'Spilled Inner')::int, (p ->> 'Spilled Outer')::int, (p ->> 'Outer Rows Filtered')::int, (p ->> 'Memory Usage')::int, (p ->> 'Groups')::int,
 		(p ->> 'Spilled Rows')::int, (p ->> 'Disk Usage')::int, (p ->> 'Workers Built')::int,
@@ -28,7 +28,7 @@ create function es_text(s text) returns setof text language plpgsql as $$
 declare
 	line text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || s loop
 		if line ~ 'Memory Usage|Spilled' then
 			return next regexp_replace(trim(line), '\d+', 'N', 'g');
 		end if;

@@ -13,7 +13,7 @@ declare
 	line text;
 	found text := 'none';
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		if line ~ 'Probe Filter:' then
 			found := regexp_replace(trim(line), '\d+kB', 'NkB');
 		end if;
@@ -58,9 +58,9 @@ create function scanned(q text) returns setof text language plpgsql as $$
 declare
 	line text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		if line ~ 'Seq Scan on few|Rows Removed' then
-			return next trim(line);
+			return next hgj_plain(trim(line));
 		end if;
 	end loop;
 end $$;

@@ -21,7 +21,7 @@ declare
 	line text;
 	probe text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		probe := coalesce((regexp_match(line, 'Probe: (\w+)'))[1], probe);
 	end loop;
 	return probe;
@@ -78,7 +78,7 @@ declare
 	line text;
 	kb int;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		kb := coalesce(kb, (regexp_match(line, 'Build Rows.*Memory Usage: (\d+)kB'))[1]::int);
 	end loop;
 	return kb;

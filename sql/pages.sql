@@ -265,14 +265,25 @@ do $$ begin
 		execute format('create temp table pinned%s as select * from pinned where id <= 100', n);
 	end loop;
 end $$;
-select n, hgj_check((select format('select %s from generate_series(1, 3) i', string_agg(format(
-	'(select p.t from pinned%s p left join other using (k) where p.id > i + %s limit 1) as c%s', i, i % 7, i), ', ')) from generate_series(1, n) i), n)
+-- (from 18 on, PostgreSQL's keep more)
+create function hgj_check_where_stock_can(q text, n int) returns text language plpgsql as $$
+begin
+	begin
+		perform set_config('hashgraph_join.enabled', 'off', true), hgj_digest(q);
+	exception when insufficient_resources then
+		return 'ok';
+	end;
+	return hgj_check(q, n);
+end $$;
+select n, hgj_check_where_stock_can((select format('select %s from generate_series(1, 3) i', string_agg(format(
+	'(select p.t from pinned%s p left join other using (k) where p.id > i + %s limit 1) as c%s', i, i % 7, i), ', ')) from generate_series(1, n) i), n) as hgj_check
 from unnest(array[10, 30, 80]) n;
 do $$ begin
 	for n in 1 .. 80 loop
 		execute format('drop table pinned%s', n);
 	end loop;
 end $$;
+drop function hgj_check_where_stock_can;
 drop table pinned, churn;
 
 -- no pages, no rows, all rows removed
@@ -322,7 +333,7 @@ begin
 			scan := regexp_replace(line, '^.*->\s*', '');
 		end if;
 		if scan ~ '^Seq Scan' and line ~ 'actual|Removed|Buffers' then
-			return next regexp_replace(line, '^[->\s]*', '');
+			return next hgj_plain(regexp_replace(line, '^[->\s]*', ''));
 		end if;
 	end loop;
 end $$;
@@ -350,7 +361,8 @@ select same_scans('select n.c, o from nulls n join other on b = k where a < 10 a
 select same_scans('select n.c, o from nulls n left join other on b = k and k < 30 where c like ''xx%'' and d');
 select same_scans('select n.c, o from nulls n full join (select * from other where o <> ''other 3'') q on b = k');
 select same_scans('select n.c, o from nulls n join other on b = k where a < 0');
-select same_scans('select x.k, j.* from other x, lateral (select count(bad.d) from lively l left join bad on l.id = bad.id and bad.k < 30 + x.k where l.k > x.k) j where x.k < 5');
+-- (files are extended by several pages at a time from 16 on)
+select regexp_replace(line, 'hit=2[78][05]', 'hit=2xx') as same_scans from same_scans('select x.k, j.* from other x, lateral (select count(bad.d) from lively l left join bad on l.id = bad.id and bad.k < 30 + x.k where l.k > x.k) j where x.k < 5') line;
 create function counted(q text, out seq_scan int8, out seq_tup_read int8) language plpgsql as $$
 declare
 	before record;

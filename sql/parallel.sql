@@ -141,7 +141,7 @@ begin
 	worker_emptied := false;
 	spilled := false;
 	within_limit := true;
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		if line ~ '->' or nodes = 0 then
 			aggregation := line ~ 'Parallel Custom Scan \(HashGraphAgg\)';
 			nodes := nodes + aggregation::int;
@@ -178,7 +178,7 @@ create function hgj_json(q text) returns jsonb language plpgsql as $$
 declare
 	plan json;
 begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || q into plan;
+	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
 	return plan;
 end $$;
 select jsonb_path_query_array(hgj_json('select count(*), sum(f.v) from f join d using (k)'), 'strict $.**."Worker Aggregations"[*]."Groups"') as groups;
@@ -235,7 +235,7 @@ create function hgj_worker_lines(q text) returns setof text language plpgsql as 
 declare
 	line text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		if line ~ 'Workers Built|Build Rows' then
 			return next regexp_replace(regexp_replace(trim(line), 'Memory Usage: \d+kB', 'Memory Usage: NkB'), 'Built: [12]$', 'Built: some');
 		end if;
@@ -255,7 +255,7 @@ create function hgj_worker_fallback(q text) returns setof text language plpgsql 
 declare
 	line text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		return query select trim(regexp_replace(line, '\(.*\)', '(...)')) where line ~ 'Engine|Fallback';
 	end loop;
 end $$;
@@ -265,7 +265,8 @@ reset parallel_leader_participation;
 
 -- all of a plan in one worker
 reset all;
-set force_parallel_mode = on;
+-- debug_parallel_query from PostgreSQL 16 on
+select set_config(name, 'on', false) as parallel from pg_settings where name in ('force_parallel_mode', 'debug_parallel_query');
 select q, hgj_check(q, nodes) as says from queries;
 set hashgraph_join.force = on;
 select count(*) from hgj_worker_lines('select f.id, d.w from f join d using (k)');

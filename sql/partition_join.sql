@@ -30,7 +30,7 @@ begin
 	split := false;
 	bits := false;
 	passes := 1;
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || s loop
 		split := split or line ~ 'Spilled Inner: [1-9]';
 		bits := bits or line ~ 'Spilled Match Bits: [1-9]';
 		passes := greatest(passes, (regexp_match(line, 'Passes: (\d+)'))[1]::int);
@@ -174,7 +174,7 @@ create function explained(s text, f text) returns setof text language plpgsql se
 declare
 	line text;
 begin
-	for line in execute format('explain (analyze, costs off, timing off, summary off, format %s) ', f) || s loop
+	for line in execute format('explain (analyze, buffers off, costs off, timing off, summary off, format %s) ', f) || s loop
 		return query select regexp_replace(l, '\d\d+', 'N', 'g') from regexp_split_to_table(line, E'\n') l where l ~ 'Partitions|Passes|Spilled|Filtered|Fallback';
 	end loop;
 end $$;
@@ -196,7 +196,7 @@ create function spilled_and_filtered(s text, out outer_kb int, out filtered int)
 declare
 	line text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || s loop
 		outer_kb := coalesce((regexp_match(line, 'Spilled Outer: (\d+)kB'))[1]::int, outer_kb);
 		filtered := coalesce((regexp_match(line, 'Outer Rows Filtered: (\d+)'))[1]::int, filtered);
 	end loop;
@@ -229,7 +229,7 @@ declare
 	line text;
 	kb int := 0;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || s loop
 		kb := greatest(kb, (regexp_match(line, 'Memory Usage: (\d+)kB  Passes'))[1]::int);
 	end loop;
 	return kb;

@@ -17,7 +17,7 @@ declare
 	line text;
 	passes int := 0;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || s loop
 		passes := greatest(passes, (regexp_match(line, 'Passes: (\d+)'))[1]::int);
 	end loop;
 	return passes > 1;
@@ -74,7 +74,7 @@ declare
 	line text;
 	kb int := 0;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || s loop
 		kb := greatest(kb, (regexp_match(line, 'Memory Usage: (\d+)kB  Passes'))[1]::int);
 	end loop;
 	return kb;
@@ -92,9 +92,9 @@ declare
 	line text;
 	scan bool := false;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || s loop
 		if line ~ 'Scan on p' or line ~ 'Removed' and scan or line ~ 'Passes' then
-			return next regexp_replace(trim(line), '^.*(Passes).*$', '\1');
+			return next hgj_plain(regexp_replace(trim(line), '^.*(Passes).*$', '\1'));
 		end if;
 		scan := line ~ 'Scan on p' or scan and line ~ 'Filter:';
 	end loop;

@@ -35,7 +35,7 @@ declare
 	part text;
 	found text := '';
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		if line ~ 'Key Filters: ' and line !~ 'Rows Removed' then
 			foreach part in array string_to_array(substring(line from 'Key Filters: (.*)$'), '; ') loop
 				found := found || case when found = '' then '' else ', then ' end || substring(part from '^(.*\)) ') || ' ' ||
@@ -77,7 +77,7 @@ create function asked_json(q text) returns setof text language plpgsql set hashg
 declare
 	plan jsonb;
 begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || q into plan;
+	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
 	return query select distinct (jsonb_path_query(plan, 'strict $.**."Key Filters"[*]') - 'Rows Passed' - 'Rows Tested')::text order by 1;
 	return query select format('passed fewer than were tested: %s', (f->>'Rows Passed')::int < (f->>'Rows Tested')::int) from jsonb_path_query(plan, 'strict $.**."Key Filters"[*]') f;
 end $$;
@@ -88,9 +88,9 @@ create function scanned(q text) returns setof text language plpgsql set hashgrap
 declare
 	line text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		if line ~ 'Seq Scan on po_fact|Removed by Filter' then
-			return next trim(line);
+			return next hgj_plain(trim(line));
 		end if;
 	end loop;
 end $$;

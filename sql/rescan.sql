@@ -13,7 +13,7 @@ as $$
 declare
 	line text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		if line ~ 'Custom Scan' then
 			return next regexp_replace(line, '^.*(Custom Scan.*) \(actual .*(loops=\d+).*$', '\1 \2');
 		elsif line ~ 'Build Rows' then
@@ -73,7 +73,7 @@ as $$
 declare
 	plan jsonb;
 begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || q into plan;
+	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
 	select string_agg(node ->> 'Actual Loops', ' '), string_agg(node -> 'Plans' -> 1 ->> 'Actual Loops', ' '),
 		string_agg(case when (node ->> 'Spilled Inner')::int > 0 then 'yes' else 'no' end, ' '),
 		string_agg(case when (node ->> 'Partitions')::int > 1 then 'many' else 'one' end, ' ')
@@ -126,7 +126,7 @@ create function spilled(q text) returns int language plpgsql set hashgraph_join.
 declare
 	plan jsonb;
 begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || q into plan;
+	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
 	return jsonb_path_query_first(plan, 'strict $.**."Spilled Inner"')::int;
 end $$;
 select spilled('select sum(a.id + b.id) from a join b on a.k = b.k and a.v + b.v > (select min(v) from c)') = spilled('select sum(a.id + b.id) from a join b on a.k = b.k and a.v + b.v > 0') as same,

@@ -74,7 +74,7 @@ declare
 	line text;
 	most int := 0;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || s loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || s loop
 		most := greatest(most, (regexp_match(line, 'Memory Usage: (\d+)kB'))[1]::int);
 	end loop;
 	return most;

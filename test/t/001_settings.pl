@@ -45,6 +45,10 @@ fails_with($node, "$load SET hashgraph_join.$_->[0] = $_->[1]", $_->[2],
 	[ build_tuple_cost => "'x'", qr/invalid value for parameter/ ],
 	[ enabeld => 'on', qr/invalid configuration parameter name "hashgraph_join\.enabeld"/ ]);
 
+fails_with($node, "$load ALTER SYSTEM SET hashgraph_join.misspelt = 1",
+	qr/(unrecognized configuration parameter|invalid configuration parameter name) "hashgraph_join\.misspelt"/,
+	'ALTER SYSTEM with a misspelt name');
+
 # ---- a session without superuser's rights
 $node->safe_psql(
 	'postgres', q{

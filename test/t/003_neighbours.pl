@@ -83,10 +83,13 @@ for my $order ('pg_stat_statements,auto_explain,hashgraph_join',
 		$answer, 'parallel query on: the right answer');
 	is($node->safe_psql('postgres', "LOAD 'hashgraph_join'; $query"), $answer,
 		'parallel query on, planned by cost: the right answer');
+	# called debug_parallel_query from 16 on
+	my $in_a_worker = $node->safe_psql('postgres',
+		"SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 	for my $leader ('on', 'off')
 	{
 		# The join as a whole goes into a worker.
-		my $before = "LOAD 'hashgraph_join'; $force SET force_parallel_mode = on; SET min_parallel_table_scan_size = '1TB'; SET parallel_leader_participation = $leader;";
+		my $before = "LOAD 'hashgraph_join'; $force SET $in_a_worker = on; SET min_parallel_table_scan_size = '1TB'; SET parallel_leader_participation = $leader;";
 		my $plan = $node->safe_psql('postgres', "$before EXPLAIN (COSTS OFF) $query");
 		like($plan, qr/Gather.*HashGraphJoin/s, "force_parallel_mode, leader $leader: the node below a Gather");
 		is($node->safe_psql('postgres', "$before $query"), $answer,
@@ -107,7 +110,7 @@ for my $order ('pg_stat_statements,auto_explain,hashgraph_join',
 	# Workers that a session without a superuser starts.
 	$node->safe_psql('postgres', "CREATE ROLE analyst LOGIN; GRANT SELECT ON fact, dim TO analyst;
 		ALTER ROLE analyst SET session_preload_libraries = 'hashgraph_join'");
-	is($node->safe_psql('postgres', "$force SET force_parallel_mode = on; SET min_parallel_table_scan_size = '1TB'; $query", extra_params => [ '-U', 'analyst' ]),
+	is($node->safe_psql('postgres', "$force SET $in_a_worker = on; SET min_parallel_table_scan_size = '1TB'; $query", extra_params => [ '-U', 'analyst' ]),
 		$answer, 'a worker of a non-superuser');
 	unlike(slurp_file($node->logfile), qr/TRAP|terminated by signal|PANIC/, 'no worker crashed');
 	$node->stop;

@@ -12,7 +12,7 @@
 #
 #   make; make install; make installcheck    the PGXS way, against a running server
 #   make WERROR=1        warnings are errors
-#   make PG_CONFIG=...   for another PostgreSQL 15
+#   make PG_CONFIG=...   for another PostgreSQL (15 to 18) than the newest that is here
 #   make CUDA_ARCHS=90   the CUDA engine (built where nvcc is found) for some architectures only
 #   make with_cuda=no    without it
 
@@ -74,18 +74,19 @@ REGRESS_OPTS = --load-extension=hashgraph_join
 ISOLATION := $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hashgraph_join
 
-# Debian's pg_config in PATH stands for the newest PostgreSQL there is.
-PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_config)
+# Debian's newest of those that we know (test/pg_config.sh), or what PATH has.
+PG_KNOWN := 18 17 16 15
+PG_CONFIG ?= $(firstword $(patsubst %/lib/pgxs/src/makefiles/pgxs.mk,%/bin/pg_config,$(wildcard $(PG_KNOWN:%=/usr/lib/postgresql/%/lib/pgxs/src/makefiles/pgxs.mk))) pg_config)
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifeq (,$(PGXS))
-$(error $(PG_CONFIG) does not run: install the package postgresql-server-dev-15 ("make setup" does), or give PG_CONFIG=/path/to/pg_config)
+$(error $(PG_CONFIG) does not run: install the server headers of a PostgreSQL, 15 to 18 ("make setup" does), or give PG_CONFIG=/path/to/pg_config)
 endif
 ifeq (,$(wildcard $(PGXS)))
-$(error $(PGXS) is missing: install the package postgresql-server-dev-15 ("make setup" does))
+$(error $(PGXS) is missing: install the package postgresql-server-dev-15, or that of your version ("make setup" does))
 endif
 PG_MAJOR := $(shell $(PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
-ifneq (15,$(PG_MAJOR))
-$(error $(PG_CONFIG) is of PostgreSQL $(PG_MAJOR), and hashgraph_join is for PostgreSQL 15)
+ifeq (,$(filter $(PG_KNOWN),$(PG_MAJOR)))
+$(error $(PG_CONFIG) is of PostgreSQL $(PG_MAJOR), and hashgraph_join is for PostgreSQL 15 to 18)
 endif
 
 # PostgreSQL may want bitcode for its JIT, made by a clang that is not here.

@@ -17,7 +17,7 @@ set -euo pipefail
 rounds=${ROUNDS:-15}
 count=${COUNT:-400}
 limit=${LIMIT:-5}
-bin=${HGJ_BIN:-/usr/lib/postgresql/15/bin}
+bin=${HGJ_BIN:-$("$(bash "$(dirname "$0")/../test/pg_config.sh")" --bindir)}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 run_psql() { "$bin/psql" -X -q -v ON_ERROR_STOP=1 "$@"; }

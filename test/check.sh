@@ -90,8 +90,9 @@ installcheck()
 		EXTRA_REGRESS_OPTS="--outputdir=$dir" "$@" 2>&1 | tee "$part"
 	rc=${PIPESTATUS[0]}
 	set -e
-	ok=$(grep -cE '^(test +| +)[A-Za-z0-9_-]+ +\.\.\. ok( |$)' "$part" || true)
-	bad=$(grep -cE '^(test +| +)[A-Za-z0-9_-]+ +\.\.\. (FAILED|failed)' "$part" || true)
+	# from 16 on it is TAP
+	ok=$(grep -cE '^((test +| +)[A-Za-z0-9_-]+ +\.\.\. ok( |$)|ok [0-9]+ )' "$part" || true)
+	bad=$(grep -cE '^((test +| +)[A-Za-z0-9_-]+ +\.\.\. (FAILED|failed)|not ok [0-9]+ )' "$part" || true)
 	rm -f "$part"
 	if ((ok + bad == 0)); then
 		echo "check: $what ran no test"

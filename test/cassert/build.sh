@@ -21,15 +21,8 @@ case $want in
 		exit 2
 		;;
 esac
-if [[ -z ${HGJ_CACHE:-} ]]; then
-	HGJ_CACHE=/var/cache/hashgraph_join
-	if ((EUID != 0)) && ! mkdir -p "$HGJ_CACHE" 2>/dev/null; then
-		HGJ_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/hashgraph_join
-	fi
-fi
-mkdir -p "$HGJ_CACHE"
-# The server's user must get through to the binaries.
-chmod 755 "$HGJ_CACHE"
+# shellcheck source=test/lib/cache.sh
+. "$here/../lib/cache.sh"
 exec 3>&1 1>&2
 
 # One at a time: the next one finds the work done.

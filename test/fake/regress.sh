@@ -16,7 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . test/lib/device_output.sh
 # shellcheck source=test/lib/same_output.sh
 . test/lib/same_output.sh
-config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+config=$(bash test/pg_config.sh)
 bin=$("$config" --bindir)
 pg_regress=$(dirname "$("$config" --pgxs)")/../test/regress/pg_regress
 dir=build/fake_regress

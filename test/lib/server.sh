@@ -19,16 +19,13 @@ export HGJ_TOP
 
 hgj_pg_config()
 {
-	if [[ -n ${PG_CONFIG:-} ]]; then
-		printf '%s\n' "$PG_CONFIG"
-	elif [[ -x /usr/lib/postgresql/15/bin/pg_config ]]; then
-		printf '%s\n' /usr/lib/postgresql/15/bin/pg_config
-	else
-		command -v pg_config || {
-			echo "no pg_config: run \"make setup\", or set PG_CONFIG" >&2
-			return 1
-		}
-	fi
+	bash "$HGJ_TOP/test/pg_config.sh"
+}
+
+# The major version of the PostgreSQL in use.
+hgj_pg_major()
+{
+	"$(hgj_pg_config)" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'
 }
 
 hgj_server_user()

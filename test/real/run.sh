@@ -14,7 +14,7 @@
 # must have done what the way is there for.  The last line is `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+config=$(bash test/pg_config.sh)
 bin=$("$config" --bindir)
 scale=0.05
 out=$PWD/build/real

@@ -19,7 +19,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=test/lib/same_output.sh
 . test/lib/same_output.sh
-config=${PG_CONFIG:-/usr/lib/postgresql/15/bin/pg_config}
+config=$(bash test/pg_config.sh)
 bin=$("$config" --bindir)
 pg_regress=$(dirname "$("$config" --pgxs)")/../test/regress/pg_regress
 base=build/spill

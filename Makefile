@@ -7,6 +7,7 @@
 #   make bench-tpch      TPC-H against stock PostgreSQL      [SF=1 WORKERS="0 2" QUERIES="03 05"]
 #   make bench-ssb       the Star Schema Benchmark, likewise (the other settings: bench/real.sh)
 #   make bench-memory    memory of joins beyond work_mem, and their times   [ROWS="1M 10M" CASES="uniform"]
+#   make versions        tests on PostgreSQL 17 and 18, in folders of later Debians (test/versions.sh)
 #   make lint            the rules of the source tree, and a build without warnings
 #   make setup           installs what the goals above need (they call it themselves)
 #
@@ -16,7 +17,7 @@
 #   make CUDA_ARCHS=90   the CUDA engine (built where nvcc is found) for some architectures only
 #   make with_cuda=no    without it
 
-SCRIPT_GOALS := check check-full demo bench bench-memory bench-tpch bench-ssb lint setup clean-all
+SCRIPT_GOALS := check check-full demo bench bench-memory bench-tpch bench-ssb lint setup versions clean-all
 
 ifneq (,$(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)))
 
@@ -36,6 +37,7 @@ bench-tpch: ; @bash bench/real.sh tpch
 bench-ssb:  ; @bash bench/real.sh ssb
 lint:  ; @bash test/setup.sh build && bash test/lint.sh
 setup: ; @bash test/setup.sh
+versions: ; @bash test/versions.sh check
 clean-all:
 	rm -rf build results output_iso tmp_check log regression.diffs regression.out
 	rm -f hashgraph_join.so hashgraph_join_cuda.so bench/engine_bench

@@ -12,7 +12,7 @@
 #   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)
 #   HGJ_SQLSMITH_SECONDS=120 how long sqlsmith makes up queries
-#   HGJ_TIME_LIMIT=4500      seconds for everything; what is left by then fails
+#   HGJ_TIME_LIMIT=5400      seconds for everything; what is left by then fails
 #   CUDA_ARCHS=90            for what the CUDA engine is built, where nvcc is found
 #                            (one architecture in make check, all in make check-full)
 #
@@ -27,9 +27,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . test/lib/server.sh
 
 # The longest first: the last ones to run are to be short.
-FULL_SUITES=(cassert spill tap random regress engine pg_regression sqlsmith lint real isolation)
+FULL_SUITES=(versions cassert spill tap random regress engine pg_regression sqlsmith lint real isolation)
 QUICK_SUITES=(regress tap engine random lint real isolation)
-declare -A SUITE_LIMIT=([lint]=600 [engine]=1200 [regress]=1200 [spill]=2400 [isolation]=300
+declare -A SUITE_LIMIT=([versions]=4200 [lint]=600 [engine]=1200 [regress]=1200 [spill]=2400 [isolation]=300
 	[tap]=1500 [random]=1500 [real]=600 [pg_regression]=900 [cassert]=2700 [sqlsmith]=1200)
 out=$HGJ_TOP/build/check
 
@@ -282,6 +282,12 @@ suite_sqlsmith()
 	counted bash test/sqlsmith/run.sh "${HGJ_SQLSMITH_SECONDS:-120}"
 }
 
+# Some of the suites on other versions of PostgreSQL.
+suite_versions()
+{
+	counted env -u PG_CONFIG -u SUITES bash test/versions.sh check
+}
+
 # ---- the frame ------------------------------------------------------------
 
 # One suite, in a process of its own (the frame calls this script again).
@@ -302,7 +308,7 @@ case $size in
 		exit 2
 		;;
 esac
-deadline=$((SECONDS + ${HGJ_TIME_LIMIT:-4500}))
+deadline=$((SECONDS + ${HGJ_TIME_LIMIT:-5400}))
 passed=0
 failed=0
 finish()

@@ -61,9 +61,8 @@ sub psql
 # The C functions that the files use, which the packages do not have.
 sub compile_regress
 {
-	my $include = `pg_config --includedir-server 2>/dev/null`;
-	$include = `/usr/lib/postgresql/15/bin/pg_config --includedir-server` unless $include =~ m{/15/};
-	chomp $include;
+	chomp(my $config = `bash test/pg_config.sh`);
+	chomp(my $include = `"$config" --includedir-server`);
 	system('gcc', '-shared', '-fPIC', '-O1', '-w', "-I$include", '-o', "$dir/regress.so", "$regress/regress.c") == 0
 	  or die "run.pl: could not compile regress.c\n";
 	chmod 0755, "$dir/regress.so";

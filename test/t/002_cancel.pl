@@ -22,6 +22,8 @@ $node->safe_psql(
 	VACUUM ANALYZE fact, dim, hot, zero;
 	CREATE FUNCTION slow(x bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS
 	$$ BEGIN PERFORM pg_sleep(0.0005); RETURN x; END $$;
+	CREATE FUNCTION many() RETURNS SETOF numeric LANGUAGE plpgsql AS
+	$$ BEGIN RETURN QUERY SELECT generate_series(1, 100000.0); END $$;
 });
 my $good = 'SELECT count(*), sum(f.v), sum(d.w) FROM fact f JOIN dim d USING (k)';
 my $answer = $node->safe_psql('postgres', $good);
@@ -30,7 +32,7 @@ my $answer = $node->safe_psql('postgres', $good);
 # The inner side of a semi join is built, the outer side of it probes.
 my %long = (
 	# of a function that nothing is known about, which are taken for a thousand
-	'a build of slow rows' => 'SELECT count(*) FROM dim d WHERE d.k IN (SELECT slow(i::bigint) FROM generate_series(1, 100000.0) i OFFSET 0)',
+	'a build of slow rows' => 'SELECT count(*) FROM dim d WHERE d.k IN (SELECT slow(i::bigint) FROM many() i OFFSET 0)',
 	'a build of many rows' =>
 	  'SELECT count(*) FROM (SELECT i AS k FROM generate_series(1, 100000000) i) a JOIN (SELECT i AS k FROM generate_series(1, 100000000) i) b USING (k)',
 	'a probe with slow rows' => 'SELECT count(*) FROM (SELECT slow(k) AS k FROM fact OFFSET 0) f WHERE f.k IN (SELECT k FROM dim)',
@@ -41,7 +43,7 @@ my %long = (
 	'a full join' => 'SELECT count(*) FROM hot a FULL JOIN hot b ON a.k = b.k AND a.v + b.v < 0');
 
 like(joined_plan($node, $FORCED, $long{'a build of slow rows'}, 'a slow build: planned'),
-	qr/on dim.*on generate_series/s, 'a slow build: the slow side is the inner one');
+	qr/on dim.*on many/s, 'a slow build: the slow side is the inner one');
 like(joined_plan($node, $FORCED, $long{'a probe with slow rows'}, 'a slow probe: planned'),
 	qr/on fact.*on dim/s, 'a slow probe: the slow side is the outer one');
 
@@ -118,7 +120,7 @@ my ($rc, $out, $err) = $node->psql('postgres',
 	"$FORCED SET work_mem = '64kB'; SET temp_file_limit = '1MB';
 	SELECT count(*), sum(f.v), sum(d.w) FROM fact f LEFT JOIN dim d USING (k);
 	RESET temp_file_limit; RESET work_mem; $good", on_error_stop => 0);
-like($err, qr/temporary file size exceeds temp_file_limit/, 'temp_file_limit holds for partitions');
+like($err, qr/temporary file size exceeds "?temp_file_limit"?/, 'temp_file_limit holds for partitions');
 like($out, qr/\Q$answer\E/, 'and the session goes on');
 is( $node->safe_psql('postgres',
 		"$FORCED SET work_mem = '1MB'; SELECT count(*), sum(f.v), sum(d.w) FROM fact f LEFT JOIN dim d USING (k)"),

@@ -44,8 +44,8 @@ like(slurp_file($node->logfile), qr/temporary file: path "pg_tblspc\//, 'temp_ta
 
 # ---- errors, each in a phase of its own
 my %failing = (
-	'temp_file_limit, build side' => [ "SET temp_file_limit = '1MB'; $good", qr/temporary file size exceeds temp_file_limit/ ],
-	'temp_file_limit, outer side' => [ "SET temp_file_limit = '16MB'; $good", qr/temporary file size exceeds temp_file_limit/ ],
+	'temp_file_limit, build side' => [ "SET temp_file_limit = '1MB'; $good", qr/temporary file size exceeds "?temp_file_limit"?/ ],
+	'temp_file_limit, outer side' => [ "SET temp_file_limit = '16MB'; $good", qr/temporary file size exceeds "?temp_file_limit"?/ ],
 	'a scan of the build side' => [ "SELECT $sums FROM fact f LEFT JOIN (SELECT * FROM dim WHERE 1 / (w - 290000) < 5) d USING (k)", qr/division by zero/ ],
 	'a scan of the outer side' => [ "SELECT $sums FROM (SELECT * FROM fact WHERE 1 / (v - 500000) < 5) f LEFT JOIN dim d USING (k)", qr/division by zero/ ],
 	'a join clause' => [ "SELECT $sums FROM fact f LEFT JOIN dim d ON f.k = d.k AND 1 / (f.v - 599990) + d.w > -5", qr/division by zero/ ],
@@ -80,7 +80,7 @@ $node->safe_psql('postgres', q{
 my $again = 'SELECT g, (SELECT count(s.flag) FROM ro o JOIN (SELECT ra.k, ra.flag FROM ra JOIN rc c ON ra.z = c.z) s ON o.k = s.k AND o.v <> g) FROM generate_series(1, 3) g';
 my $kept = "$FORCED SET work_mem = '4MB'; SET hash_mem_multiplier = 1; SET join_collapse_limit = 1; SET hashgraph_join.aggregate = off;";
 is($node->safe_psql('postgres', "$kept $again"), $node->safe_psql('postgres', $again), 'kept, with shared records and NULL keys: the answer');
-like($node->safe_psql('postgres', "$kept EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $again"), qr/Inner Source: batches\n.*Build Rows: 294000 .*Partitions: .*Seq Scan on ra \(actual rows=300000 loops=1\)/s,
+like($node->safe_psql('postgres', "$kept EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $again"), qr/Inner Source: batches\n.*Build Rows: 294000 .*Partitions: .*Seq Scan on ra \(actual rows=300000(?:\.00)? loops=1\)/s,
 	'kept, with shared records and NULL keys: once');
 
 # ---- a crash of the server in the middle

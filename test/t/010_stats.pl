@@ -121,7 +121,7 @@ for my $what (sort keys %spilling)
 	is($node->safe_psql('postgres', "SELECT temp_blks_written * 8192 BETWEEN 0.9 * $spilled AND 1.3 * $spilled + 300000 AND temp_blks_read > 0 FROM pg_stat_statements WHERE query ~ '^SELECT count' AND query !~ 'pg_stat' ORDER BY temp_blks_written DESC LIMIT 1"),
 		't', "$what: pg_stat_statements");
 	like($node->safe_psql('postgres', "$little EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) $sql"), qr/Buffers: .*temp read=\d+ written=\d+/, "$what: EXPLAIN (BUFFERS)");
-	fails_with($node, "$little SET temp_file_limit = '64kB'; $sql", qr/temporary file size exceeds temp_file_limit \(64kB\)/, "$what: temp_file_limit");
+	fails_with($node, "$little SET temp_file_limit = '64kB'; $sql", qr/temporary file size exceeds "?temp_file_limit"? \(64kB\)/, "$what: temp_file_limit");
 	$offset = -s $node->logfile;
 	is($node->safe_psql('postgres', "$little SET temp_tablespaces = elsewhere; $sql"), $answer, "$what: temp_tablespaces");
 	my $log = slurp_file($node->logfile, $offset);

@@ -25,7 +25,7 @@ device_known()
 		filter) grep -vxE 'Probe Filter: .*|none' ;;
 		# a pipeline looks for an outer row before it builds a side that may raise an error, and reads
 		# those pages again
-		pages) awk '/^select same_scans\(.select x\.k, j\.\* from other x, lateral/ { skip = 1 } /^$/ { skip = 0 } !skip' ;;
+		pages) awk '/same_scans\(.select x\.k, j\.\* from other x, lateral/ { skip = 1 } /^$/ { skip = 0 } !skip' ;;
 		# how many follows from the server's work_mem, which is larger there
 		messages) sed -E 's/goes to [0-9]+ partitions/goes to partitions/' ;;
 		# a device's table does not give rows back: large build sides are read again

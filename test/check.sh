@@ -180,6 +180,7 @@ tap()
 	set +e
 	hgj_as_server env -C "$stage" -u PGHOST -u PGPORT -u PGUSER -u PGDATABASE -u PGOPTIONS \
 		PATH="$bin:$PATH" TESTDIR="$stage" top_builddir="$stage" \
+		TESTDATADIR="$stage/tmp_check" TESTLOGDIR="$stage/tmp_check/log" \
 		PG_REGRESS="$test_lib/regress/pg_regress" LC_ALL=C \
 		prove -v --timer -I "$test_lib/perl" -I "$stage/t" "${@#test/}" 2>&1 | tee "$part"
 	rc=${PIPESTATUS[0]}

@@ -152,6 +152,8 @@ compare_total_costs(const ListCell *a, const ListCell *b)
 	const Path *path_a = lfirst(a);
 	const Path *path_b = lfirst(b);
 
+	if (hgj_disabled_nodes(path_a) != hgj_disabled_nodes(path_b))
+		return hgj_disabled_nodes(path_a) < hgj_disabled_nodes(path_b) ? -1 : 1;
 	if (path_a->total_cost != path_b->total_cost)
 		return path_a->total_cost < path_b->total_cost ? -1 : 1;
 	return 0;

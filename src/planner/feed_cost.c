@@ -381,7 +381,8 @@ hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel, bool in_batches,
 			continue;
 		sequential |= path->pathtype == T_SeqScan;
 		cost = path->total_cost - hgj_feed_saving(root, path, in_batches);
-		if (best == NULL || cost < least)
+		if (best == NULL || hgj_disabled_nodes(path) < hgj_disabled_nodes(best) ||
+			(hgj_disabled_nodes(path) == hgj_disabled_nodes(best) && cost < least))
 		{
 			best = path;
 			least = cost;
@@ -391,7 +392,8 @@ hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel, bool in_batches,
 	{
 		Path	   *path = sequential_scan(root, rel, partial);
 
-		if (path && path->total_cost -
+		if (path && hgj_disabled_nodes(path) <= hgj_disabled_nodes(best) &&
+			path->total_cost -
 			hgj_feed_saving(root, path, in_batches) < least)
 			best = path;
 	}

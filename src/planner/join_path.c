@@ -60,11 +60,9 @@ join_type_supported(JoinType jointype)
 		case JOIN_FULL:
 		case JOIN_SEMI:
 		case JOIN_ANTI:
-			return true;
 		case JOIN_RIGHT_ANTI:
 		case JOIN_RIGHT_SEMI:
-			/* a device's pipelines keep no match bits */
-			return hgj_engine != HGJ_ENGINE_CUDA;
+			return true;
 		default:
 			return false;
 	}
@@ -91,6 +89,17 @@ clause_sides(RestrictInfo *rinfo, RelOptInfo *outerrel, RelOptInfo *innerrel,
 		return true;
 	}
 	return false;
+}
+
+/*
+ * Step 4: is that a join that a device does not do, as its pipelines keep no match
+ * bits?  The other order is there for it.
+ */
+static bool
+not_for_device(JoinType jointype)
+{
+	return hgj_engine == HGJ_ENGINE_CUDA &&
+		(jointype == JOIN_RIGHT_SEMI || jointype == JOIN_RIGHT_ANTI);
 }
 
 /* The clauses of the restriction list that will be key columns. */
@@ -545,6 +554,8 @@ consider_right_form(PlannerInfo *root, RelOptInfo *joinrel,
 					RelOptInfo *outerrel, RelOptInfo *innerrel,
 					JoinType jointype, JoinPathExtraData *extra)
 {
+	if (not_for_device(JOIN_RIGHT_SEMI))
+		return;
 	if (jointype == JOIN_SEMI && HGJ_OFFER_RIGHT_SEMI)
 		(void) consider_join(root, joinrel, innerrel, outerrel,
 							 JOIN_RIGHT_SEMI, extra);
@@ -567,7 +578,8 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 	if (!hgj_enabled || !enable_hashjoin)
 		return;
 
-	decline = consider_join(root, joinrel, outerrel, innerrel, jointype, extra);
+	decline = not_for_device(jointype) ? HGJ_DECLINE_NOTHING :
+		consider_join(root, joinrel, outerrel, innerrel, jointype, extra);
 	consider_right_form(root, joinrel, outerrel, innerrel, jointype, extra);
 	if (jointype == JOIN_INNER &&
 		(hgj_has_uncharged_lookups(joinrel->pathlist) ||

@@ -338,6 +338,8 @@ aggregation_over(const Path *path, Path *input)
 	copy->parallel_safe = path->parallel_safe && input->parallel_safe;
 	copy->startup_cost += input->startup_cost - old->startup_cost;
 	copy->total_cost += input->total_cost - old->total_cost;
+	hgj_set_disabled_nodes(copy, hgj_disabled_nodes(path) +
+						   hgj_disabled_nodes(input) - hgj_disabled_nodes(old));
 	return copy;
 }
 
@@ -367,6 +369,7 @@ hgj_aggregate_gathered(RelOptInfo *output_rel, const RelOptInfo *input_rel)
 
 			if (gathers(gathered, &overcharged) &&
 				gathered->param_info == input->param_info &&
+				hgj_disabled_nodes(gathered) <= hgj_disabled_nodes(input) &&
 				pathkeys_contained_in(input->pathkeys, gathered->pathkeys) &&
 				gathered->total_cost - overcharged < input->total_cost)
 			{

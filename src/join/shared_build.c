@@ -28,9 +28,9 @@
  * A Gather that is rescanned has new processes, and its leader begins all of this
  * anew (hgj_share_init_again()).
  *
- * Memory: chunks and images are in the query's area (es_query_dsa).  Whoever allocated
- * an image frees it only when another has taken its place; all else ends with the area, or
- * is freed by the first who starts over.  A process lets go of what it has of it in
+ * Memory: chunks and images are in the query's area (es_query_dsa).  An image is freed
+ * when another has taken its place; all else ends with the area, or is freed by the
+ * first who starts over.  A process lets go of what it has of it in
  * ShutdownCustomScan, before the Gather gives the area back, or at the node's end; what
  * is run on abort does not look at it.
  * Locks: the two barriers and the condition variable, only in this file.
@@ -419,6 +419,12 @@ build_together(HgjJoinState *state)
 		BarrierArriveAndWait(&shared->build, PG_WAIT_EXTENSION);
 		build.image = image_address(share, shared->image);
 		build.old_image = image_address(share, shared->old_image);
+	}
+	/* nobody looks at it any more */
+	if (share->part == 0 && DsaPointerIsValid(shared->old_image))
+	{
+		dsa_free(share->area, shared->old_image);
+		shared->old_image = InvalidDsaPointer;
 	}
 	pfree(parts);
 }

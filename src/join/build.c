@@ -32,6 +32,7 @@
 #include "base/guc.h"
 #include "join/join_state.h"
 #include "join/partition.h"
+#include "join/shared_build.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 
@@ -408,11 +409,15 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 		stats->device_peak = Max(stats->device_peak, info.memory.peak);
 }
 
-/* The probe of the table goes; what it has done is noted. */
+/*
+ * The probe of the table goes; what it has done is noted, unless the table is shared:
+ * on abort it may be gone, and else somebody has done so (shared_build.c).
+ */
 static void
 destroy_probe(HgjJoinState *state)
 {
-	hgj_add_table_stats(state, &state->stats);
+	if (state->share.map.shared == NULL || state->share.files)
+		hgj_add_table_stats(state, &state->stats);
 	if (state->found.probe)
 		state->build->engine->probe_destroy(state->found.probe);
 	state->found.probe = NULL;
@@ -456,6 +461,7 @@ hgj_leave_build(HgjJoinState *state)
 	destroy_probe(state);
 	if (state->passes.partitions)
 		hgj_spill_free_blocks(&state->passes.partitions->writer);
+	hgj_share_free_blocks(state);
 	if (state->probing.outer_batch)
 		hgj_arena_free(&state->probing.outer_batch->own_values);
 	hgj_build_side_release(state->build);

@@ -180,6 +180,8 @@ hgj_share_end_run(HgjJoinState *state)
 	share->probing = false;
 	if (share->files)
 		hgj_partitions_release(state);
+	else if (state->found.probe)
+		hgj_add_table_stats(state, &state->stats);
 	hgj_free_build(state);
 	share->map.shared = NULL;
 	hgj_account_sub(&state->build->account, share->max_keyless * sizeof(uint32));

@@ -89,6 +89,7 @@ extern void hgj_share_leave(HgjJoinState *state);
 extern void hgj_share_spill_rest(HgjJoinState *state, uint32 batch_rows);
 extern void hgj_share_spill_close(HgjJoinState *state);
 extern void hgj_share_read_files(HgjJoinState *state);
+extern void hgj_share_free_blocks(HgjJoinState *state);
 extern void hgj_share_end_files(HgjJoinState *state);
 
 #endif							/* HGJ_SHARED_BUILD_H */

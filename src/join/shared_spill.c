@@ -17,9 +17,10 @@
  *	  others' matches: one process joins all by itself then.  Its outer child has all
  *	  rows for it, if nobody else asks.
  *
- * Memory: the struct and its files are in the query's context; the files belong to the
- * resource owner, and are deleted with the file set, when the query lets its shared
- * memory go.  No locks but the barrier.
+ * Memory: the struct and its files are in the query's context, the writer's blocks are
+ * the node's (hgj_leave_build()); the files belong to the resource owner, and are
+ * deleted with the file set, when the query lets its shared memory go.  No locks but the
+ * barrier.
  *
  *-------------------------------------------------------------------------
  */
@@ -235,6 +236,14 @@ hgj_share_read_files(HgjJoinState *state)
 	files->methods = state->inner.methods;
 	state->inner.methods = &files_source;
 	state->stats.share_spilled = true;
+}
+
+/* Free what is not palloc'd.  Safe at any time, and again. */
+void
+hgj_share_free_blocks(HgjJoinState *state)
+{
+	if (state->share.files)
+		hgj_spill_free_blocks(&state->share.files->writer);
 }
 
 /* Let go of the files.  Not to be called on abort. */

@@ -302,7 +302,15 @@ fi
 
 size=${1:-quick}
 case $size in
-	full) ALL_SUITES=("${FULL_SUITES[@]}") ;;
+	full)
+		ALL_SUITES=("${FULL_SUITES[@]}")
+		as_root=()
+		((EUID == 0)) || as_root=(sudo -n)
+		if ! "${as_root[@]}" unshare --mount --pid --fork true 2>/dev/null; then
+			echo "check: the suite versions is left out: nothing may have file systems of its own here (unshare)"
+			mapfile -t ALL_SUITES < <(printf '%s\n' "${FULL_SUITES[@]}" | grep -vx versions)
+		fi
+		;;
 	quick) ALL_SUITES=("${QUICK_SUITES[@]}") ;;
 	*)
 		echo "usage: $0 [full]" >&2

@@ -102,7 +102,7 @@ for my $order ('pg_stat_statements,auto_explain,hashgraph_join',
 	# Gathers above the node, which aggregates its part; and below, where unmatched inner rows are wanted.
 	like($node->safe_psql('postgres', "LOAD 'hashgraph_join'; $force EXPLAIN (COSTS OFF) $query"),
 		qr/Gather.*HashGraphAgg.*HashGraphJoin/s, 'a Gather above the nodes');
-	like($node->safe_psql('postgres', "LOAD 'hashgraph_join'; $force SET hashgraph_join.source = tuples; EXPLAIN (COSTS OFF) SELECT f.v, d.w FROM fact f FULL JOIN dim d USING (k)"),
+	like($node->safe_psql('postgres', "LOAD 'hashgraph_join'; $force SET hashgraph_join.source = tuples; SET hashgraph_join.parallel_build = private; EXPLAIN (COSTS OFF) SELECT f.v, d.w FROM fact f FULL JOIN dim d USING (k)"),
 		qr/HashGraphJoin.*Gather/s, 'Gathers below the node');
 	my $below = "SELECT count(*), sum(v), sum(w) FROM (SELECT k, sum(v) AS v FROM fact GROUP BY k) f JOIN (SELECT k, sum(w) AS w FROM dim GROUP BY k) d USING (k)";
 	is($node->safe_psql('postgres', "LOAD 'hashgraph_join'; $force $below"),

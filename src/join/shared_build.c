@@ -130,9 +130,12 @@ hgj_share_init_again(CustomScanState *node, ParallelContext *pcxt,
 	hgj_share_end_run(state);
 	if (pcxt->seg == NULL)
 		return;
-	pg_atomic_write_u64(&shared->stale_chunks,
-						pg_atomic_read_u64(&shared->chunks.newest));
-	pg_atomic_write_u64(&shared->stale_image, shared->image);
+	/* who has made something has freed what was stale then */
+	if (DsaPointerIsValid(pg_atomic_read_u64(&shared->chunks.newest)))
+		pg_atomic_write_u64(&shared->stale_chunks,
+							pg_atomic_read_u64(&shared->chunks.newest));
+	if (DsaPointerIsValid(shared->image))
+		pg_atomic_write_u64(&shared->stale_image, shared->image);
 	reset_shared(shared);
 	SharedFileSetDeleteAll(&shared->files);
 }

@@ -155,7 +155,7 @@ declare
 begin
 	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
 		-- what depends on who has come first
-		continue when line ~ 'Probe Filter|Workers Built|Workers Launched|Rows Removed|Spilled';
+		continue when line ~ 'Probe Filter|Workers Built|Workers Launched|Rows Removed|Spilled|Build: ';
 		line := regexp_replace(line, 'Vertices: [0-9]+|Memory Usage: [0-9]+kB.*| \(actual rows.*', '', 'g');
 		return next line;
 	end loop;
@@ -164,3 +164,5 @@ select hgj_explained('select f.id, d.w from f full join d using (k)');
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
 select hgj_explained('select f.id, d.w from f join d using (k)');
+drop table f, d, e, nothing, skewed;
+drop function hgj_check_shared, hgj_check_all, hgj_rescans, hgj_explained;

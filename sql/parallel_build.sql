@@ -155,7 +155,7 @@ declare
 begin
 	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
 		-- what depends on who has come first
-		continue when line ~ 'Probe Filter|Workers Built|Workers Launched|Rows Removed|Spilled|Build: ';
+		continue when line ~ 'Probe Filter|Workers Built|Workers Launched|Rows Removed|Spilled|Build: |(Outer|Inner) Source: ';
 		line := regexp_replace(line, 'Vertices: [0-9]+|Memory Usage: [0-9]+kB.*| \(actual rows.*', '', 'g');
 		return next line;
 	end loop;

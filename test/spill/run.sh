@@ -40,7 +40,7 @@ declare -A without=(
 	# the first two: too many rows; the others show that passes are read and costed otherwise
 	[passes]="large parallel pages settings"
 	# tables of thousands of rows
-	[tiny]="large parallel pages aggregates batches filters residual rescan"
+	[tiny]="large parallel parallel_build pages aggregates batches filters residual rescan"
 )
 # joins that have spilled, partitions or passes that they had, and joins whose match bits went to a file, at least
 declare -A demand=([memory]="500 5000 0" [partitions]="700 9000 0" [passes]="600 4000 100" [tiny]="1500 100000 100")

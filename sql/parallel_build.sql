@@ -140,6 +140,16 @@ reset work_mem;
 reset hash_mem_multiplier;
 reset enable_material;
 
+-- Rows that are alike share a record, so that they have the same row id.
+create table likes (k int, w int) with (autovacuum_enabled = off);
+insert into likes select case when g < 60000 then g else 60000 + 3 * (g / 2 - 30000) end, g / 2 % 7 from generate_series(0, 199999) g;
+create table all_keys (k int, v int) with (autovacuum_enabled = off);
+insert into all_keys select g, g % 11 from generate_series(0, 300000) g;
+analyze likes, all_keys;
+set hashgraph_join.build_tuple_cost = 1;
+select hgj_check_shared('select count(*), sum(v), sum(w) from all_keys join likes using (k)');
+set hashgraph_join.build_tuple_cost = 0;
+
 -- A query that ends early.
 set hashgraph_join.force = on;
 select count(*) from (select f.id, d.t from f full join d using (k) limit 10) q;
@@ -164,5 +174,5 @@ select hgj_explained('select f.id, d.w from f full join d using (k)');
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
 select hgj_explained('select f.id, d.w from f join d using (k)');
-drop table f, d, e, nothing, skewed;
+drop table f, d, e, nothing, skewed, likes, all_keys;
 drop function hgj_check_shared, hgj_check_all, hgj_rescans, hgj_explained;

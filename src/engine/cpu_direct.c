@@ -22,9 +22,12 @@
  */
 #include "cpu_probe.h"
 
-/* Place a block; false where a slot is taken. */
-static bool
-place_unique(uint32_t *slots, const Block *block, uint64_t base)
+/*
+ * Place a block; false where a slot is taken.  Other processes may do so at the same
+ * time (cpu_share.c): what both find empty, one of them has written last.
+ */
+bool
+hgj_cpu_place_unique(uint32_t *slots, const Block *block, uint64_t base)
 {
 	const uint64_t *keys = block->words[0];
 	uint32_t	taken = 0;
@@ -34,8 +37,8 @@ place_unique(uint32_t *slots, const Block *block, uint64_t base)
 	{
 		uint32_t   *slot = slots + (keys[i] - base);
 
-		taken |= *slot != HGJ_ROW_EMPTY;
-		*slot = block->rows[i];
+		taken |= __atomic_load_n(slot, __ATOMIC_RELAXED) != HGJ_ROW_EMPTY;
+		__atomic_store_n(slot, block->rows[i], __ATOMIC_RELAXED);
 	}
 	return taken == 0;
 }
@@ -69,7 +72,7 @@ hgj_cpu_build_unique(HgjTable *table, Source *source, const Plan *plan,
 		status = hgj_cpu_source_next(source, &block, err);
 		if (status != HGJ_OK || block.n == 0)
 			break;
-		*unique = place_unique(p, &block, plan->base);
+		*unique = hgj_cpu_place_unique(p, &block, plan->base);
 	}
 	if (status != HGJ_OK || !*unique)
 	{

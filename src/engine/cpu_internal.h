@@ -241,6 +241,7 @@ struct HgjTable
 								 * the table's own */
 	ShareStage	share_stage;
 	uint32_t	share_bin;		/* one more than the bin at hand; 0 = none */
+	uint64_t	share_placed;	/* rows in slots that may be unique */
 	uint64_t	share_limit;	/* spec.memory_limit, while it is lifted */
 
 	size_t		l2_bytes;
@@ -355,6 +356,8 @@ extern size_t hgj_cpu_bin_bytes(const Plan *plan);
 extern size_t hgj_cpu_scratch_bytes(const HgjTable *table, const Plan *plan);
 
 /* cpu_direct.c: one row per key */
+extern bool hgj_cpu_place_unique(uint32_t *slots, const Block *block,
+								 uint64_t base);
 extern HgjStatus hgj_cpu_build_unique(HgjTable *table, Source *source,
 									  const Plan *plan, Graph *graph,
 									  bool *unique, HgjError *err);

@@ -25,8 +25,9 @@
  *	  step 2 follows, with another image.
  *
  * What a step that was cancelled has done is done again, with the same result,
- * except that a bin stays with who has taken it: share_bin says so.  Entries of a
- * bin are always all there between two calls of poll (cpu_bin.c).
+ * except that a bin stays with who has taken it: share_bin says so; and that rows are
+ * placed once: share_placed.  Entries of a bin are always all there between two calls
+ * of poll (cpu_bin.c).
  *
  * The limit of a table's memory is lifted during the build, when images have to
  * keep to nparts times the limit, and the caller to what `peak` has said: chunks
@@ -82,26 +83,6 @@ step_clear(Step *s)
 	return status;
 }
 
-/* Write a block's rows to their slots; false where another row was there. */
-static bool
-place_block(uint32_t *slots, const Block *block, uint64_t base)
-{
-	const uint64_t *keys = block->words[0];
-	uint32_t	taken = 0;
-	uint32_t	i;
-
-	for (i = 0; i < block->n; i++)
-	{
-		uint32_t   *slot = slots + (keys[i] - base);
-		uint32_t	row = __atomic_load_n(slot, __ATOMIC_RELAXED);
-
-		/* this row may be there from a call that was cancelled */
-		taken |= (row != HGJ_ROW_EMPTY) & (row != block->rows[i]);
-		__atomic_store_n(slot, block->rows[i], __ATOMIC_RELAXED);
-	}
-	return taken == 0;
-}
-
 /* Whether a block's rows are in their slots. */
 static bool
 verify_block(const uint32_t *slots, const Block *block, uint64_t base)
@@ -124,12 +105,17 @@ open_source(Step *s, Source *source)
 	return hgj_cpu_source_open(source, s->err);
 }
 
-/* SHARE_PLACE, or SHARE_VERIFY: until anybody has found a key twice. */
+/*
+ * SHARE_PLACE, or SHARE_VERIFY: until anybody has found a key twice.  What a call
+ * that was cancelled has placed is not placed again: rows may have the same id, so
+ * that a slot with a row's own id is one that is taken.
+ */
 static HgjStatus
 visit_slots(Step *s, bool verify)
 {
 	uint32_t   *slots = image_at(s->image, s->image->entries);
 	bool		unique = true;
+	uint64_t	rows = 0;
 	Source		source;
 	Block		block;
 	HgjStatus	status = open_source(s, &source);
@@ -140,8 +126,14 @@ visit_slots(Step *s, bool verify)
 		status = hgj_cpu_source_next(&source, &block, s->err);
 		if (status != HGJ_OK || block.n == 0)
 			break;
-		unique = verify ? verify_block(slots, &block, s->plan.base) :
-			place_block(slots, &block, s->plan.base);
+		rows += block.n;
+		if (verify)
+			unique = verify_block(slots, &block, s->plan.base);
+		else if (rows > s->table->share_placed)
+		{
+			unique = hgj_cpu_place_unique(slots, &block, s->plan.base);
+			s->table->share_placed = rows;
+		}
 	}
 	if (!unique)
 		__atomic_store_n(&s->image->duplicate, 1, __ATOMIC_RELAXED);

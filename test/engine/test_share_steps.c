@@ -72,7 +72,9 @@ team_append(Team *team)
 		status = engine->table_create(&team->spec, &team->tables[p], &team->err);
 		if (status == HGJ_OK)
 			status = engine->append(team->tables[p], &keys,
-									team->rows.first_row + from, NULL, &team->err);
+									team->rows.first_row + from,
+									team->rows.row_ids != NULL ?
+									team->rows.row_ids + from : NULL, &team->err);
 		if (status != HGJ_OK)
 			break;
 		engine->share->part(team->tables[p], &team->parts[p]);
@@ -161,6 +163,31 @@ team_make(Team *team, Shape shape, uint32_t nwords, uint32_t n)
 	team->spec = spec_default(nwords);
 	team->rows = rows_make(shape, nwords, n, 50);
 	team->total_rows = n;
+}
+
+/* Rows of one part that have the same key and the same id are two all the same. */
+static void
+same_ids(void)
+{
+	uint32_t	last = 6000;
+	Team		team;
+	uint32_t	i;
+
+	team_make(&team, SHAPE_DENSE, 1, last);
+	rows_number(&team.rows, 0, true);
+	for (i = last - 1; i > last - 400; i -= 2)
+	{
+		team.rows.words[0][i] = team.rows.words[0][i - 1];
+		team.rows.row_ids[i] = team.rows.row_ids[i - 1];
+	}
+	/* there are as many keys between them as there are rows: they might be unique */
+	team.rows.words[0][0] = 0;
+	team.rows.words[0][1] = last;
+	CHECK_STATUS(team_append(&team), HGJ_OK);
+	CHECK_STATUS(team_build(&team), HGJ_OK);
+	team_compare(&team);
+	team_free(&team);
+	rows_free(&team.rows);
 }
 
 /* No memory for the k-th request: an error, and nothing is left. */
@@ -440,6 +467,8 @@ test_share_steps(void)
 		return;
 	context("share, refusals");
 	refusals();
+	context("share, the same ids");
+	same_ids();
 	context("share, a lost row");
 	lost_row();
 	context("share, long bin, hashed");

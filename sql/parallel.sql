@@ -20,21 +20,8 @@ begin
 end $$;
 
 -- hgj_check() where the forced plan must have a join below a Gather
-create function hgj_check_parallel(q text, nodes int default 1) returns text language plpgsql
-	set hashgraph_join.force = on
-as $$
-declare
-	line text;
-	found int := 0;
-begin
-	for line in execute 'explain (costs off) ' || q loop
-		found := found + (line ~ 'Parallel Custom Scan \(HashGraphJoin\)')::int;
-	end loop;
-	if found < nodes then
-		return format('only %s of %s partial HashGraphJoins: %s', found, nodes, q);
-	end if;
-	return hgj_check(q, nodes);
-end $$;
+create function hgj_check_parallel(q text, nodes int default 1) returns text language sql
+as $$ select hgj_check_lines(q, nodes, 'Parallel Custom Scan \(HashGraphJoin\)', 'partial HashGraphJoins') $$;
 
 create temp table queries (q text, nodes int);
 insert into queries values

@@ -16,21 +16,8 @@ analyze f, d, e, nothing, skewed;
 delete from nothing;
 
 -- hgj_check() where the forced plan has joins whose build side is shared
-create function hgj_check_shared(q text, nodes int default 1) returns text language plpgsql
-	set hashgraph_join.force = on
-as $$
-declare
-	line text;
-	found int := 0;
-begin
-	for line in execute 'explain (costs off) ' || q loop
-		found := found + (line ~ 'Build Side: shared')::int;
-	end loop;
-	if found < nodes then
-		return format('only %s of %s shared builds: %s', found, nodes, q);
-	end if;
-	return hgj_check(q, nodes);
-end $$;
+create function hgj_check_shared(q text, nodes int default 1) returns text language sql
+as $$ select hgj_check_lines(q, nodes, 'Build Side: shared', 'shared builds') $$;
 
 create temp table queries (q text, nodes int);
 insert into queries values

@@ -87,6 +87,23 @@ begin
 	return 'ok';
 end $$;
 
+-- hgj_check() where the forced plan must have so many lines of that pattern.
+create function hgj_check_lines(q text, nodes int, pattern text, what text) returns text language plpgsql
+	set hashgraph_join.force = on
+as $$
+declare
+	line text;
+	found int := 0;
+begin
+	for line in execute 'explain (costs off) ' || q loop
+		found := found + (line ~ pattern)::int;
+	end loop;
+	if found < nodes then
+		return format('only %s of %s %s: %s', found, nodes, what, q);
+	end if;
+	return hgj_check(q, nodes);
+end $$;
+
 -- As hgj_check(), and the forced plan must have a HashGraphAgg, and no
 -- aggregation of PostgreSQL's own where one could be.
 create function hgj_check_agg(q text, nodes int default 1) returns text language plpgsql

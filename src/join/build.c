@@ -416,7 +416,7 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 static void
 destroy_probe(HgjJoinState *state)
 {
-	if (state->share.map.shared == NULL || state->share.files)
+	if (!hgj_table_is_shared(state))
 		hgj_add_table_stats(state, &state->stats);
 	if (state->found.probe)
 		state->build->engine->probe_destroy(state->found.probe);

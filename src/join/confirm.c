@@ -47,7 +47,7 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	if (state->rules.recheck && (s->fill_outer || s->one_per_outer))
 		state->found.matched[outer_row] = true;
 	/* of those who find it unmatched at the same time, one returns it */
-	if (s->one_per_inner && state->share.build && state->share.files == NULL)
+	if (s->one_per_inner && hgj_table_is_shared(state))
 		return state->use.engine->share->claim(state->build->table, inner_row);
 	if (s->mark_inner && (state->rules.recheck || s->one_per_inner))
 		hgj_engine_call(state, &err,

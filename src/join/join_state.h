@@ -343,6 +343,13 @@ hgj_device_failed(const HgjJoinState *state)
 	return state->use.place == HGJ_DEVICE_HAS_FAILED;
 }
 
+/* Is the table one that other processes have a part in, too? */
+static inline bool
+hgj_table_is_shared(const HgjJoinState *state)
+{
+	return state->share.map.shared && state->share.files == NULL;
+}
+
 /* Is there anything to be done pair by pair (hgj_confirm_match())? */
 static inline bool
 hgj_confirms(const HgjJoinState *state)

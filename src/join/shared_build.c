@@ -49,11 +49,12 @@
 /* NULLs of columns beyond these are looked for in any case. */
 #define HGJ_NULL_COLUMNS	64
 
+/* Of shared memory, in front of the reports. */
 static Size
-shared_bytes(int nparts)
+shared_bytes(const HgjJoinState *state, int nparts)
 {
-	return MAXALIGN(offsetof(HgjSharedBuild, parts) +
-					nparts * sizeof(HgjSharedPart));
+	return state->share.planned ? MAXALIGN(offsetof(HgjSharedBuild, parts) +
+										   nparts * sizeof(HgjSharedPart)) : 0;
 }
 
 /* Nothing has been done yet. */
@@ -79,10 +80,8 @@ reset_shared(HgjSharedBuild *shared)
 Size
 hgj_share_estimate(CustomScanState *node, ParallelContext *pcxt)
 {
-	HgjJoinState *state = (HgjJoinState *) node;
-	Size		own = state->share.planned ? shared_bytes(pcxt->nworkers + 1) : 0;
-
-	return add_size(own, hgj_reports_estimate(node, pcxt));
+	return add_size(shared_bytes((HgjJoinState *) node, pcxt->nworkers + 1),
+					hgj_reports_estimate(node, pcxt));
 }
 
 /* InitializeDSMCustomScan callback, in the leader: step 1. */
@@ -92,13 +91,10 @@ hgj_share_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	HgjJoinState *state = (HgjJoinState *) node;
 	HgjSharedBuild *shared = coordinate;
 
+	hgj_reports_share(node, pcxt, (char *) coordinate +
+					  shared_bytes(state, pcxt->nworkers + 1));
 	if (!state->share.planned)
-	{
-		hgj_reports_share(node, pcxt, coordinate);
 		return;
-	}
-	hgj_reports_share(node, pcxt,
-					  (char *) coordinate + shared_bytes(pcxt->nworkers + 1));
 	memset(shared, 0, sizeof(*shared));
 	shared->most_parts = pcxt->nworkers + 1;
 	reset_shared(shared);
@@ -120,16 +116,12 @@ hgj_share_init_again(CustomScanState *node, ParallelContext *pcxt,
 	HgjJoinState *state = (HgjJoinState *) node;
 	HgjSharedBuild *shared = coordinate;
 
-	if (!state->share.planned)
-	{
-		hgj_reports_share_again(node, pcxt, coordinate);
-		return;
-	}
-	hgj_reports_share_again(node, pcxt,
-							(char *) coordinate + shared_bytes(shared->most_parts));
+	hgj_reports_share_again(node, pcxt, (char *) coordinate +
+							shared_bytes(state, pcxt->nworkers + 1));
 	hgj_share_end_run(state);
-	if (pcxt->seg == NULL)
+	if (!state->share.planned || pcxt->seg == NULL)
 		return;
+	state->share.build = shared;
 	/* who has made something has freed what was stale then */
 	if (DsaPointerIsValid(pg_atomic_read_u64(&shared->chunks.newest)))
 		pg_atomic_write_u64(&shared->stale_chunks,
@@ -152,8 +144,8 @@ hgj_share_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 		hgj_reports_attach(node, toc, coordinate);
 		return;
 	}
-	hgj_reports_attach(node, toc,
-					   (char *) coordinate + shared_bytes(shared->most_parts));
+	hgj_reports_attach(node, toc, (char *) coordinate +
+					   shared_bytes(state, shared->most_parts));
 	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
 	state->outer.seed = state->inner.seed = shared->seed;
 	state->share.build = shared;
@@ -582,7 +574,7 @@ hgj_share_last_one(HgjJoinState *state)
 	HgjShare   *share = &state->share;
 
 	if (!share->probing)
-		return share->build == NULL || share->files;
+		return !hgj_table_is_shared(state);
 	share->probing = false;
 	if (!BarrierArriveAndDetach(&share->build->probe))
 		return false;

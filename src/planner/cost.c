@@ -364,18 +364,19 @@ fixed_cost(const HgjJoinCosts *costs, const Path *outer)
 	return hgj_startup_cost;
 }
 
-/* What a build side of so many rows takes. */
+/* What a build side of so many rows takes of memory; a device has the graph. */
 static double
-build_bytes(const Path *inner, double rows)
+build_bytes(const Path *inner, double rows, bool device)
 {
-	return rows * (MAXALIGN(inner->pathtarget->width) + HGJ_GRAPH_ROW_BYTES);
+	return rows * (MAXALIGN(inner->pathtarget->width) +
+				   (device ? 0 : HGJ_GRAPH_ROW_BYTES));
 }
 
 /* Will the processes that read these partial paths have memory for one table? */
 bool
 hgj_fits_shared(const Path *outer, const Path *inner)
 {
-	return build_bytes(inner, inner->parent->rows) <= HGJ_SHARED_LIMIT_PART *
+	return build_bytes(inner, inner->parent->rows, false) <= HGJ_SHARED_LIMIT_PART *
 		(double) get_hash_memory_limit() * (outer->parallel_workers + 1);
 }
 
@@ -410,7 +411,6 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		hgj_feed_saving(root, inner, costs->inner_in_batches);
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
 		hgj_feed_saving(root, outer, costs->outer_in_batches);
-	double		row_bytes = MAXALIGN(inner->pathtarget->width);
 	double		factor = size_factor(inner_rows);
 	Work		work = {
 		.build = build_cost(costs, outer, inner, factor),
@@ -442,10 +442,8 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	run = Max(probe_side, 0) + work.probe + costs->match.per_tuple * charged;
 
 	/* the build side in memories */
-	if (!pair->device)
-		row_bytes += HGJ_GRAPH_ROW_BYTES;
-	fits = costs->shared ? 0 :
-		inner->rows * row_bytes / (double) get_hash_memory_limit();
+	fits = costs->shared ? 0 : build_bytes(inner, inner->rows, pair->device) /
+		(double) get_hash_memory_limit();
 	if (fits > 1 && hgj_spill == HGJ_SPILL_PASSES)
 		run += passes_cost(ceil(fits), outer, work.probe);
 	else if (fits > 1)

@@ -150,7 +150,7 @@ create function hgj_explained(q text) returns setof text language plpgsql as $$
 declare
 	line text;
 begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
 		-- what depends on who has come first
 		continue when line ~ 'Probe Filter|Workers Built|Workers Launched|Rows Removed|Spilled|Build: |(Outer|Inner) Source: ';
 		line := regexp_replace(line, 'Vertices: [0-9]+|Memory Usage: [0-9]+kB.*| \(actual rows.*', '', 'g');

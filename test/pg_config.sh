@@ -9,7 +9,8 @@
 #   test/pg_config.sh --known   the major versions that we know, newest first
 set -euo pipefail
 
-known=(18 17 16 15)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+read -r -a known < <(sed -n 's/^PG_KNOWN := //p' "$here/../Makefile")
 case ${1:-} in
 	--known)
 		echo "${known[*]}"

@@ -30,6 +30,8 @@ end $$;
 
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;
+-- agg_exchange.sql is about the other way
+set hashgraph_join.parallel_aggregate = partial;
 set min_parallel_table_scan_size = 0;
 set max_parallel_workers_per_gather = 2;
 set hashgraph_join.min_rows = 100;

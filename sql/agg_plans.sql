@@ -136,6 +136,7 @@ set parallel_setup_cost = 0;
 set hashgraph_join.agg_tuple_cost = 1;
 set hashgraph_join.build_tuple_cost = 0;
 set parallel_tuple_cost = 0;
+set hashgraph_join.parallel_aggregate = partial;
 set min_parallel_table_scan_size = 0;
 set max_parallel_workers_per_gather = 2;
 select hgj_shape('select count(*), sum(f.v) from f join d using (k)');

@@ -1,22 +1,24 @@
 -- Values of HashGraphAgg: every aggregate and type, every way of grouping, in
 -- little memory and in parts, against PostgreSQL's own.
 
--- Compares three ways: in one piece, with so little memory that groups spill,
--- and as partial aggregation by workers.
+-- Compares in several ways: in one piece, with so little memory that groups spill, as
+-- partial aggregation by workers, and, where there are group columns, by workers that
+-- divide the groups among themselves, in little memory.
 create function hgj_agg_nodes(q text) returns int language plpgsql as $$
 declare
 	line text;
 	nodes int := 0;
 begin
 	for line in execute 'explain (costs off) ' || q loop
-		nodes := nodes + (line ~ 'Custom Scan \(HashGraphAgg\)')::int + 100 * (line ~ 'Parallel Custom Scan \(HashGraphAgg\)')::int;
+		nodes := nodes + (line ~ 'Custom Scan \(HashGraphAgg\)')::int + 100 * (line ~ 'Parallel Custom Scan \(HashGraphAgg\)')::int +
+			1000000 * (line ~ 'Exchange: groups, by hash')::int;
 	end loop;
 	return nodes;
 end $$;
 create function hgj_check_aggs(q text, parallel bool default true) returns text language plpgsql
 	set hashgraph_join.enabled = on set hashgraph_join.force = off set hashgraph_join.require = off
 	set work_mem = '4MB' set max_parallel_workers_per_gather = 0 set parallel_setup_cost = 0 set parallel_tuple_cost = 0
-	set hashgraph_join.agg_tuple_cost = 0.0003 set min_parallel_table_scan_size = 0 set parallel_leader_participation = on
+	set hashgraph_join.agg_tuple_cost = 0.0003 set hashgraph_join.parallel_aggregate = partial set min_parallel_table_scan_size = 0 set parallel_leader_participation = on
 as $$
 declare
 	stock record;
@@ -36,12 +38,13 @@ begin
 	end;
 	perform set_config('hashgraph_join.enabled', 'on', true), set_config('hashgraph_join.force', 'on', true),
 		set_config('hashgraph_join.require', 'aggregate', true);
-	for way in 1 .. 2 + parallel::int loop
-		perform set_config('work_mem', case way when 2 then '64kB' else '4MB' end, true),
-			set_config('max_parallel_workers_per_gather', case way when 3 then '2' else '0' end, true),
-			set_config('hashgraph_join.agg_tuple_cost', case way when 3 then '1' else '0.0003' end, true);
+	for way in 1 .. 2 + 2 * parallel::int loop
+		perform set_config('work_mem', case when way in (2, 4) then '64kB' else '4MB' end, true),
+			set_config('max_parallel_workers_per_gather', case when way >= 3 then '2' else '0' end, true),
+			set_config('hashgraph_join.parallel_aggregate', case way when 4 then 'exchange' else 'partial' end, true),
+			set_config('hashgraph_join.agg_tuple_cost', case when way >= 3 then '1' else '0.0003' end, true);
 		nodes := hgj_agg_nodes(q);
-		if nodes = 0 or (nodes >= 100) <> (way = 3) then
+		if nodes = 0 or (nodes >= 100) <> (way >= 3) or (way = 4 and q ~ 'group by' and nodes < 1000000) then
 			bad := bad || format(E'\nway %s: wrong plan (%s): %s', way, nodes, q);
 		end if;
 		begin
@@ -285,11 +288,13 @@ reset work_mem;
 set max_parallel_workers_per_gather = 2;
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;
+set hashgraph_join.parallel_aggregate = partial;
 set min_parallel_table_scan_size = 0;
 explain (costs off, verbose) select d.w, avg(f.n) from f join d using (k) group by 1;
 reset max_parallel_workers_per_gather;
 reset parallel_setup_cost;
 reset parallel_tuple_cost;
+reset hashgraph_join.parallel_aggregate;
 reset min_parallel_table_scan_size;
 -- a function that the user may not call
 create role hgj_agg_nobody;

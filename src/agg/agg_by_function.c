@@ -50,8 +50,9 @@ keep(HgjAggregate *agg, HgjAggValue *state, Datum value)
 	memmove(DatumGetPointer(state->value), DatumGetPointer(value), size);
 }
 
-static void
-add_value(HgjAggregate *agg, HgjAggValue *state, Datum value)
+/* One more value, in the scratch context. */
+void
+hgj_agg_add_value(HgjAggregate *agg, HgjAggValue *state, Datum value)
 {
 	if (state->present)
 	{
@@ -104,9 +105,9 @@ hgj_agg_by_function(HgjAggregate *agg, const HgjAggRows *rows)
 		uint32		group = rows->groups ? rows->groups[i] : 0;
 
 		CHECK_FOR_INTERRUPTS();
-		add_value(agg, (HgjAggValue *) (base + group * stride),
-				  hgj_load((const char *) rows->values + (Size) at * width,
-						   width));
+		hgj_agg_add_value(agg, (HgjAggValue *) (base + group * stride),
+						  hgj_load((const char *) rows->values + (Size) at * width,
+								   width));
 		MemoryContextReset(scratch);
 	}
 	MemoryContextSwitchTo(old);

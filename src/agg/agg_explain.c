@@ -89,6 +89,8 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 {
 	uint64		memory = (report->peak_bytes + 1023) / 1024;
 	uint64		disk = (report->spilled_bytes + 1023) / 1024;
+	uint64		exchange_memory = (report->exchanged_bytes + 1023) / 1024;
+	uint64		exchange_disk = (report->exchanged_disk + 1023) / 1024;
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
@@ -99,6 +101,9 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 		ExplainPropertyUInteger("Spilled Partitions", NULL,
 								report->spilled_partitions, es);
 		ExplainPropertyUInteger("Disk Usage", "kB", disk, es);
+		ExplainPropertyUInteger("Exchanged Groups", NULL, report->exchanged_groups, es);
+		ExplainPropertyUInteger("Exchange Memory", "kB", exchange_memory, es);
+		ExplainPropertyUInteger("Exchange Disk", "kB", exchange_disk, es);
 		return;
 	}
 	appendStringInfoSpaces(es->str, es->indent * 2);
@@ -116,6 +121,11 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 						 "  Partitions: " UINT64_FORMAT
 						 "  Disk Usage: " UINT64_FORMAT "kB",
 						 report->spilled_rows, report->spilled_partitions, disk);
+	if (report->exchanged_groups > 0)
+		appendStringInfo(es->str,
+						 "  Exchanged Groups: " UINT64_FORMAT
+						 "  Memory: " UINT64_FORMAT "kB  Disk: " UINT64_FORMAT "kB",
+						 report->exchanged_groups, exchange_memory, exchange_disk);
 	appendStringInfoChar(es->str, '\n');
 }
 
@@ -155,6 +165,8 @@ hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (state->partial || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Partial Mode",
 							state->partial ? "Partial" : "Simple", es);
+	if (state->exchange.planned)
+		ExplainPropertyText("Exchange", "groups, by hash", es);
 	show_group_key(state, cscan, ancestors, es);
 	show_having(state, cscan, ancestors, es);
 	if (state->device)

@@ -51,7 +51,7 @@ hgj_agg_select_rows(HgjAggState *state, HgjBatch *batch)
 		placed++;
 	if (placed == n)
 		return;
-	if (state->partial)
+	if (state->rounds.used)
 		hgj_agg_leave_rows(state, batch);
 	else
 		hgj_agg_spill_rows(state, batch);

@@ -7,6 +7,8 @@
  *				the join, or of a spilled partition; find the rows' groups
  *				(groups.c) and update their states (agg_input.c).  A partial
  *				aggregation stops when its table is full (agg_rounds.c)
+ *				where processes divide their groups among themselves, each reads
+ *				all that it gets (agg_exchange.c)
  *	RETURN		the groups in the table, one by one: HAVING, then projection;
  *				at the end the rest of the input or the next spilled partition is
  *				read, if there is one
@@ -23,6 +25,7 @@
  */
 #include "compat.h"
 
+#include "agg/agg_exchange.h"
 #include "agg/agg_parallel.h"
 #include "executor/executor.h"
 #include "join/tally.h"
@@ -47,11 +50,11 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec_agg,
 	.EndCustomScan = end_agg,
 	.ReScanCustomScan = rescan_agg,
-	.EstimateDSMCustomScan = hgj_reports_estimate,
-	.InitializeDSMCustomScan = hgj_reports_share,
-	.ReInitializeDSMCustomScan = hgj_reports_share_again,
-	.InitializeWorkerCustomScan = hgj_reports_attach,
-	.ShutdownCustomScan = hgj_reports_shutdown,
+	.EstimateDSMCustomScan = hgj_exchange_estimate,
+	.InitializeDSMCustomScan = hgj_exchange_init,
+	.ReInitializeDSMCustomScan = hgj_exchange_init_again,
+	.InitializeWorkerCustomScan = hgj_exchange_attach,
+	.ShutdownCustomScan = hgj_exchange_shutdown,
 	.ExplainCustomScan = hgj_agg_explain
 };
 
@@ -71,6 +74,7 @@ static void
 free_memory(HgjAggState *state)
 {
 	hgj_groups_release(&state->groups);
+	hgj_exchange_free_memory(state);
 	hgj_arena_free(&state->values);
 	hgj_agg_spill_free_memory(state);
 }
@@ -102,6 +106,7 @@ end_agg(CustomScanState *node)
 
 	if (state->device)
 		hgj_device_end(state->device);
+	hgj_exchange_end_run(state);
 	hgj_agg_spill_release(state);
 	free_memory(state);
 	hgj_tally_agg(state);
@@ -134,6 +139,7 @@ rescan_agg(CustomScanState *node)
 		UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
 	if (state->child->chgParam == NULL)
 		ExecReScan(state->child);
+	hgj_exchange_end_run(state);
 	hgj_agg_spill_release(state);
 	forget_groups(state);
 	state->rounds.waiting = false;
@@ -215,11 +221,35 @@ read_all(HgjAggState *state)
 	state->next_group = 0;
 }
 
+/*
+ * Phase READ, as far as it goes before groups can be returned.  Where processes
+ * divide the groups among themselves, that is to the end of the input.
+ */
+static void
+read_input(HgjAggState *state)
+{
+	if (state->exchange.shared == NULL)
+	{
+		read_all(state);
+		return;
+	}
+	if (!hgj_exchange_begin(state))
+		return;
+	for (read_all(state); state->rounds.waiting; read_all(state))
+	{
+		hgj_exchange_empty_table(state);
+		forget_groups(state);
+	}
+	hgj_exchange_end_input(state);
+	if (state->exchange.returning)
+		forget_groups(state);
+}
+
 /* Write a group into the scan slot: its key, then its aggregates. */
 static TupleTableSlot *
 fill_slot(HgjAggState *state, char *row)
 {
-	HgjGroups  *groups = &state->groups;
+	HgjGroups  *groups = state->result;
 	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
@@ -251,13 +281,13 @@ next_group(HgjAggState *state)
 	PlanState  *ps = &state->css.ss.ps;
 	ExprContext *econtext = ps->ps_ExprContext;
 
-	while (state->next_group < state->groups.ngroups)
+	while (state->next_group < state->result->ngroups)
 	{
 		TupleTableSlot *slot;
 
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		slot = fill_slot(state, hgj_group_row(&state->groups,
+		slot = fill_slot(state, hgj_group_row(state->result,
 											  state->next_group++));
 		econtext->ecxt_scantuple = slot;
 		if (!ExecQual(state->having, econtext))
@@ -281,7 +311,7 @@ exec_agg(CustomScanState *node)
 		switch (state->phase)
 		{
 			case HGJ_AGG_PHASE_READ:
-				read_all(state);
+				read_input(state);
 				state->phase = HGJ_AGG_PHASE_RETURN;
 				break;
 
@@ -289,6 +319,8 @@ exec_agg(CustomScanState *node)
 				slot = next_group(state);
 				if (slot)
 					return slot;
+				if (hgj_exchange_next(state))
+					break;
 				if (!state->rounds.waiting && state->spill.pending == NULL)
 				{
 					state->phase = HGJ_AGG_PHASE_DONE;

@@ -24,6 +24,7 @@
 #include "compat.h"
 
 #include "agg/agg_accumulate.h"
+#include "agg/agg_numeric.h"
 #include "fmgr.h"
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
@@ -60,16 +61,6 @@
 #define SHORT_WEIGHT_SIGN	0x0040
 #define SHORT_WEIGHT_MASK	0x003F
 #define LONG_SCALE_MASK		0x3FFF
-
-typedef struct HgjNumericRest
-{
-	int64		nan;
-	int64		plus_infinity;
-	int64		minus_infinity;
-	int			weight;			/* of digits[0] */
-	int			ndigits;
-	int64	   *digits;			/* carries not propagated, any sign */
-} HgjNumericRest;
 
 /* A stored value that is neither NaN nor infinite. */
 typedef struct Number
@@ -133,8 +124,9 @@ decode(const char *data, Size size, Number *number)
 	return true;
 }
 
-static HgjNumericRest *
-rest_of(HgjAggregate *agg, HgjAggNumeric *state)
+/* The part that is no integer, made if need be. */
+HgjNumericRest *
+hgj_numeric_rest(HgjAggregate *agg, HgjAggNumeric *state)
 {
 	if (state->rest == NULL)
 		state->rest = MemoryContextAllocZero(agg->table->states,
@@ -145,7 +137,7 @@ rest_of(HgjAggregate *agg, HgjAggNumeric *state)
 static void
 add_special(HgjAggregate *agg, HgjAggNumeric *state, uint16 header)
 {
-	HgjNumericRest *rest = rest_of(agg, state);
+	HgjNumericRest *rest = hgj_numeric_rest(agg, state);
 
 	switch (header & SPECIAL_MASK)
 	{
@@ -162,8 +154,9 @@ add_special(HgjAggregate *agg, HgjAggNumeric *state, uint16 header)
 }
 
 /* Make the rest's digits reach from weight `high` down to `low`. */
-static void
-cover(HgjNumericRest *rest, MemoryContext context, int high, int low)
+void
+hgj_numeric_cover(HgjNumericRest *rest, MemoryContext context, int high,
+				  int low)
 {
 	int			lowest = rest->weight - rest->ndigits + 1;
 	int64	   *digits;
@@ -204,16 +197,16 @@ add_units(HgjNumericRest *rest, int128 sum)
 static void
 cover_units(HgjNumericRest *rest, MemoryContext context)
 {
-	cover(rest, context, INT128_DIGITS - FRACTION, -FRACTION);
+	hgj_numeric_cover(rest, context, INT128_DIGITS - FRACTION, -FRACTION);
 }
 
 /* Rule 2. */
 static void
 add_digits(HgjAggregate *agg, HgjAggNumeric *state, const Number *number)
 {
-	HgjNumericRest *rest = rest_of(agg, state);
+	HgjNumericRest *rest = hgj_numeric_rest(agg, state);
 
-	cover(rest, agg->table->states, number->weight,
+	hgj_numeric_cover(rest, agg->table->states, number->weight,
 		  number->weight - number->ndigits + 1);
 	for (int i = 0; i < number->ndigits; i++)
 	{
@@ -225,10 +218,10 @@ add_digits(HgjAggregate *agg, HgjAggNumeric *state, const Number *number)
 }
 
 /* The 128-bit sum would overflow: move it to the rest. */
-static void
-move_sum(HgjAggregate *agg, HgjAggNumeric *state)
+void
+hgj_numeric_move_sum(HgjAggregate *agg, HgjAggNumeric *state)
 {
-	HgjNumericRest *rest = rest_of(agg, state);
+	HgjNumericRest *rest = hgj_numeric_rest(agg, state);
 
 	cover_units(rest, agg->table->states);
 	add_units(rest, state->sum);
@@ -280,7 +273,7 @@ add_stored(HgjAggregate *agg, HgjAggNumeric *state, const char *data, Size size)
 										number.negative ? -(int128) units : (int128) units,
 										&sum)))
 	{
-		move_sum(agg, state);
+		hgj_numeric_move_sum(agg, state);
 		sum = number.negative ? -(int128) units : (int128) units;
 	}
 	state->sum = sum;
@@ -363,7 +356,7 @@ digits_of_sum(const HgjAggNumeric *state, Digits *result)
 	rest.digits = memcpy(palloc(rest.ndigits * sizeof(int64)), rest.digits,
 						 rest.ndigits * sizeof(int64));
 	cover_units(&rest, CurrentMemoryContext);
-	cover(&rest, CurrentMemoryContext, rest.weight + spare,
+	hgj_numeric_cover(&rest, CurrentMemoryContext, rest.weight + spare,
 		  rest.weight - rest.ndigits + 1);
 	add_units(&rest, state->sum);
 

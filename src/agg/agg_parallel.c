@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * agg_parallel.c
- *	  A partial HashGraphAgg in a parallel plan: every process has groups of its
+ *	  A HashGraphAgg in a parallel plan: every process has groups of its
  *	  own, and tells the leader about them for EXPLAIN ANALYZE (reports.c).
  *
  * No memory of its own, no locks.
@@ -27,6 +27,9 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 	report->spilled_rows = state->spill.total_rows;
 	report->spilled_partitions = state->spill.total_partitions;
 	report->spilled_bytes = state->spill.total_bytes;
+	report->exchanged_groups = state->exchange.total_groups;
+	report->exchanged_bytes = state->exchange.total_bytes;
+	report->exchanged_disk = state->exchange.total_disk;
 }
 
 static bool
@@ -53,6 +56,9 @@ add_report(void *report, const void *earlier)
 	to->spilled_rows += from->spilled_rows;
 	to->spilled_partitions += from->spilled_partitions;
 	to->spilled_bytes += from->spilled_bytes;
+	to->exchanged_groups += from->exchanged_groups;
+	to->exchanged_bytes += from->exchanged_bytes;
+	to->exchanged_disk += from->exchanged_disk;
 }
 
 const HgjReportMethods hgj_agg_reports = {sizeof(HgjAggReport), make_report, add_report};

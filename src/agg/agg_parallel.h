@@ -23,6 +23,9 @@ typedef struct HgjAggReport
 	uint64		spilled_rows;
 	uint64		spilled_partitions;
 	uint64		spilled_bytes;
+	uint64		exchanged_groups;
+	uint64		exchanged_bytes;
+	uint64		exchanged_disk;
 } HgjAggReport;
 
 extern void hgj_agg_make_report(const HgjAggState *state,

@@ -18,7 +18,7 @@
  */
 #include "compat.h"
 
-#include "agg/agg_state.h"
+#include "agg/agg_exchange.h"
 #include "base/guc.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
@@ -280,7 +280,7 @@ hgj_agg_reserve(HgjAggState *state, uint32 rows)
 		for (uint32 i = 0; i < rows; i++)
 			state->portions.all[i] = i;
 	}
-	if (state->partial)
+	if (state->rounds.used)
 	{
 		state->rounds.left = palloc_extended(bytes, MCXT_ALLOC_HUGE);
 		state->rounds.next = palloc_extended(bytes, MCXT_ALLOC_HUGE);
@@ -349,10 +349,13 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	Plan	   *child = linitial(cscan->custom_plans);
+	List	   *how = list_nth(cscan->custom_private, HGJ_AGG_SPLIT);
+	bool		exchanged;
 
 	state->context = estate->es_query_cxt;
-	state->partial = linitial_int(list_nth(cscan->custom_private,
-										   HGJ_AGG_SPLIT)) != AGGSPLIT_SIMPLE;
+	state->partial = linitial_int(how) != AGGSPLIT_SIMPLE;
+	exchanged = lsecond_int(how) != 0;
+	state->rounds.used = state->partial || exchanged;
 	state->ncolumns = list_length(child->targetlist);
 
 	/* one pass from the first row to the last is all that is asked for */
@@ -374,6 +377,7 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	state->groups.limit = get_hash_memory_limit();
 	state->groups.expected = linitial_int(list_nth(cscan->custom_private,
 												   HGJ_AGG_ESTIMATES));
+	hgj_exchange_setup(state, exchanged);
 	hgj_groups_init(&state->groups, state->context);
 	hgj_agg_reserve(state, HGJ_BATCH_ROWS);
 
@@ -382,7 +386,8 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	memset(state->css.ss.ss_ScanTupleSlot->tts_isnull, true,
 		   desc->natts * sizeof(bool));
 	state->phase = HGJ_AGG_PHASE_READ;
-	if (hgj_engine == HGJ_ENGINE_CUDA ||
-		(hgj_engine == HGJ_ENGINE_AUTO && state->join->use.wants_device))
+	if (!exchanged && (hgj_engine == HGJ_ENGINE_CUDA ||
+					   (hgj_engine == HGJ_ENGINE_AUTO &&
+						state->join->use.wants_device)))
 		init_device(state, estate);
 }

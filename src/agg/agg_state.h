@@ -18,6 +18,7 @@
 #include "join/output.h"
 #include "nodes/execnodes.h"
 #include "spill/partition_file.h"
+#include "utils/dsa.h"
 
 struct HgjAggState;
 struct HgjAggregate;
@@ -170,6 +171,7 @@ typedef struct HgjAggSpill
 /* What a partial aggregation has left of a batch (agg_rounds.c). */
 typedef struct HgjAggRounds
 {
+	bool		used;			/* and not files, when the table is full */
 	bool		waiting;		/* there is something left */
 	HgjBatch	rest;			/* of the join's batch */
 	uint32	   *left;			/* its live rows */
@@ -177,6 +179,32 @@ typedef struct HgjAggRounds
 	uint32		nleft;			/* in `next`: they have found no group */
 	uint64		total;			/* tables returned before the end; for EXPLAIN */
 } HgjAggRounds;
+
+/* Groups that processes divide among themselves by hash (agg_exchange.c). */
+typedef struct HgjAggExchange
+{
+	bool		planned;
+	struct HgjSharedExchange *shared;	/* NULL: there is no shared memory */
+	dsa_area   *area;
+	bool		reading;		/* this process takes part */
+	bool		returning;		/* groups of partitions, instead of its own table's */
+	uint32		part;			/* its number */
+	HgjGroups	merged;			/* the groups of a partition */
+	HgjBatch	batch;			/* keys of a block, in the places where the join
+								 * has them ... */
+	HgjBuffer  *keys;			/* ... and their values */
+	const char **records;		/* of a block */
+	char	   *buffer;			/* those that were read from a file */
+	Size		buffer_bytes;
+	struct BufFile *file;		/* where images go that memory does not hold */
+	struct BufFile **files;		/* of all processes, being read; by part */
+	struct BufFile *rest;		/* records that have found no group yet */
+	uint64		nrest;
+
+	uint64		total_groups;	/* for EXPLAIN: given away, ... */
+	uint64		total_bytes;	/* ... in memory, ... */
+	uint64		total_disk;		/* ... and on file */
+} HgjAggExchange;
 
 /* What a batch is taken in (agg_portions.c). */
 typedef struct HgjAggPortions
@@ -244,6 +272,8 @@ typedef struct HgjAggState
 	MemoryContext context;
 	HgjAggSpill spill;
 	HgjAggRounds rounds;
+	HgjAggExchange exchange;
+	HgjGroups  *result;			/* what is returned: groups, or the exchange's */
 	struct HgjPipelineState *device;	/* NULL: nobody has asked for a device */
 	bool		ran;			/* for EXPLAIN, from here on */
 	uint64		ngroups;

@@ -44,7 +44,8 @@ typedef enum HgjAggFact
 	HGJ_AGG_GROUP_COLUMNS,		/* IntList: resnos in the join's target list */
 	HGJ_AGG_GROUP_OPERATORS,	/* OidList: their equality operators */
 	HGJ_AGG_FUNCTIONS,			/* OidList: aggfnoid per aggregate */
-	HGJ_AGG_SPLIT,				/* IntList of one: the AggSplit of them all */
+	HGJ_AGG_SPLIT,				/* IntList of two: the AggSplit of them all, and
+								 * whether processes divide the groups (agg_exchange.c) */
 	HGJ_AGG_ESTIMATES,			/* IntList: expected groups, and per group
 								 * column kB of a dictionary of its values */
 	HGJ_AGG_FACTS

@@ -46,6 +46,7 @@ int			hgj_require = HGJ_REQUIRE_OFF;
 int			hgj_segments = HGJ_SEGMENTS_AUTO;
 int			hgj_source = HGJ_SOURCE_AUTO;
 int			hgj_spill = HGJ_SPILL_AUTO;
+int			hgj_parallel_aggregate = HGJ_AGGREGATE_AUTO;
 int			hgj_parallel_build = HGJ_PARALLEL_AUTO;
 double		hgj_startup_cost = 250.0;
 int			hgj_stats_databases = 100;
@@ -107,6 +108,13 @@ static const struct config_enum_entry spill_options[] = {
 	{"auto", HGJ_SPILL_AUTO, false},
 	{"partitions", HGJ_SPILL_PARTITIONS, false},
 	{"passes", HGJ_SPILL_PASSES, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry parallel_aggregate_options[] = {
+	{"auto", HGJ_AGGREGATE_AUTO, false},
+	{"partial", HGJ_AGGREGATE_PARTIAL, false},
+	{"exchange", HGJ_AGGREGATE_EXCHANGE, false},
 	{NULL, 0, false}
 };
 
@@ -252,6 +260,10 @@ static const struct
 		"Forces the use of a filter in front of a HashGraph.",
 		"auto makes one when few of the rows that probe a large table match.",
 		&hgj_filter, HGJ_FILTER_AUTO, filter_options, GUC_EXPLAIN},
+	{"hashgraph_join.parallel_aggregate",
+		"Chooses how the groups that the processes of a parallel plan have made become one.",
+		"partial sends all of them through the Gather, to be combined above it; exchange divides them among the processes by hash.",
+		&hgj_parallel_aggregate, HGJ_AGGREGATE_AUTO, parallel_aggregate_options, GUC_EXPLAIN},
 	{"hashgraph_join.parallel_build",
 		"Chooses whether the processes of a parallel plan build one HashGraph together.",
 		"private has each build its own, of all rows; shared, one of the rows that all of them have read, where the inner side can be read in parallel.",

@@ -40,6 +40,14 @@ typedef enum HgjSpillChoice
 	HGJ_SPILL_PASSES
 } HgjSpillChoice;
 
+/* How the groups of the processes of a parallel plan become one. */
+typedef enum HgjAggregateChoice
+{
+	HGJ_AGGREGATE_AUTO,
+	HGJ_AGGREGATE_PARTIAL,		/* above the Gather */
+	HGJ_AGGREGATE_EXCHANGE		/* divided among them by hash, if they can be */
+} HgjAggregateChoice;
+
 /* Whose table the processes of a parallel plan probe. */
 typedef enum HgjParallelChoice
 {
@@ -75,6 +83,7 @@ extern int	hgj_require;
 extern int	hgj_segments;
 extern int	hgj_source;
 extern int	hgj_spill;
+extern int	hgj_parallel_aggregate;
 extern int	hgj_parallel_build;
 extern double hgj_startup_cost;
 extern int	hgj_stats_databases;

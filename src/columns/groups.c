@@ -386,6 +386,16 @@ hash_row(HgjGroups *groups, uint32 i)
 	return groups->hashes[i];
 }
 
+/* The hashes of the first n live rows, whose keys have been loaded. */
+static void
+hash_rows(HgjGroups *groups, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+		groups->hashes[i] = groups->seed;
+	for (int k = 0; k < groups->nkeys; k++)
+		hgj_group_key_hash(groups, &groups->keys[k], 0, n);
+}
+
 /* Groups of n live rows, by hash. */
 static void
 assign_hashed(HgjGroups *groups, uint32 n)
@@ -395,11 +405,7 @@ assign_hashed(HgjGroups *groups, uint32 n)
 	bool		prefetch = hgj_groups_bytes(groups) > HGJ_PREFETCH_BYTES;
 	uint32		nmismatched = 0;
 
-	for (uint32 i = 0; i < n; i++)
-		hashes[i] = groups->seed;
-	for (int k = 0; k < groups->nkeys; k++)
-		hgj_group_key_hash(groups, &groups->keys[k], 0, n);
-
+	hash_rows(groups, n);
 	for (uint32 i = 0; i < n; i++)
 	{
 		uint32		mask = groups->nslots - 1;
@@ -468,6 +474,16 @@ hgj_groups_hash(HgjGroups *groups, uint32 i)
 {
 	load_keys(groups);
 	return hash_row(groups, i);
+}
+
+/* The hashes of a batch's live rows, in groups->hashes: no group is made. */
+void
+hgj_groups_hash_rows(HgjGroups *groups, const HgjBatch *batch)
+{
+	groups->batch = batch;
+	groups->loaded = false;
+	load_keys(groups);
+	hash_rows(groups, hgj_batch_nlive(batch));
 }
 
 /* Make room in the map or the slots, and add a group for live row i. */

@@ -20,7 +20,9 @@
  * 4. What workers return is gathered, as it comes or sorted by the group
  *	  columns.
  * 5. PostgreSQL's own Finalize Aggregate on top, by hashing or over what is
- *	  sorted.  The choice is add_path()'s.
+ *	  sorted.  Beside it, workers that divide the groups among themselves by hash, so
+ *	  that a Gather is all that is needed above them (agg/agg_exchange.c).  The choice
+ *	  is add_path()'s.
  * 6. The lists get back what they had, besides ours or, under
  *	  hashgraph_join.force, only where there is none of ours: a parent that is
  *	  partitioned makes Appends of them.
@@ -317,6 +319,56 @@ finish(PlannerInfo *root, RelOptInfo *partial_rel, RelOptInfo *output_rel,
 		result = lappend(result,
 						 finish_sorted(root, path, output_rel, extra, groups));
 	}
+	/* who asks for it is to have it */
+	if (hgj_parallel_aggregate == HGJ_AGGREGATE_PARTIAL)
+		return result;
+	foreach(lc, result)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		more = hgj_uncharged_groups(path);
+
+		path->startup_cost += path->pathkeys == NIL ? more : 0;
+		path->total_cost += more;
+	}
+	return result;
+}
+
+/* Step 5: groups that workers have divided among themselves. */
+static List *
+exchange_paths(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel,
+			   GroupPathExtraData *extra, double groups)
+{
+	HgjAggContents contents;
+	HgjAggDecline decline;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	if (hgj_parallel_aggregate == HGJ_AGGREGATE_PARTIAL ||
+		root->parse->groupClause == NIL || IS_OTHER_REL(input_rel) ||
+		!output_rel->consider_parallel)
+		return NIL;
+	decline = hgj_agg_collect(root, &contents, output_rel->reltarget->exprs,
+							  (List *) extra->havingQual, AGGSPLIT_SIMPLE,
+							  extra->targetList);
+	if (decline != HGJ_AGG_DECLINE_NOTHING)
+		return NIL;
+	contents.exchanged_groups = groups;
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &contents.costs);
+	foreach(lc, hgj_paths_of_joins(input_rel->partial_pathlist))
+	{
+		CustomPath *path = hgj_make_agg_path(root, output_rel,
+											 output_rel->reltarget, &contents,
+											 lfirst(lc), extra->targetList, &decline);
+		double		rows;
+
+		if (path == NULL || !path->path.parallel_safe)
+			continue;
+		path->path.parallel_aware = true;
+		rows = path->path.rows * hgj_parallel_divisor(&path->path);
+		result = lappend(result,
+						 create_gather_path(root, output_rel, &path->path,
+											output_rel->reltarget, NULL, &rows));
+	}
 	return result;
 }
 
@@ -336,6 +388,7 @@ hgj_partial_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	List	   *pathlist;
 	List	   *partial_pathlist;
 	List	   *result = NIL;
+	double		groups;
 
 	*decline = HGJ_AGG_DECLINE_NOTHING;
 	if (by_workers && !output_rel->consider_parallel)
@@ -351,10 +404,12 @@ hgj_partial_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	if (add_partial_paths(&agg, input_rel, partial_rel, extra->targetList, false))
 	{
 		add_gather_paths(root, partial_rel);
-		result = finish(root, partial_rel, output_rel, extra,
-						hgj_number_of_groups(root,
-											 input_rel->cheapest_total_path->rows,
-											 extra->targetList));
+		groups = hgj_number_of_groups(root, input_rel->cheapest_total_path->rows,
+									  extra->targetList);
+		result = exchange_paths(root, input_rel, output_rel, extra, groups);
+		if (result == NIL || hgj_parallel_aggregate != HGJ_AGGREGATE_EXCHANGE)
+			result = list_concat(finish(root, partial_rel, output_rel, extra, groups),
+								 result);
 	}
 	else if (agg.decline != HGJ_AGG_DECLINE_NOTHING)
 		*decline = agg.decline;

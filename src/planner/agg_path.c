@@ -317,12 +317,13 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 	return (int) Min(kilobytes, (double) INT_MAX);
 }
 
-/* IntList: the AggSplit, and estimates as in agg_format.h. */
+/* IntList: the AggSplit, the exchange, and estimates as in agg_format.h. */
 static List *
 facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
 		 double groups)
 {
-	List	   *result = list_make2_int((int) contents->split,
+	List	   *result = list_make3_int((int) contents->split,
+										contents->exchanged_groups > 0,
 										(int) Min(groups, (double) INT_MAX));
 	ListCell   *lc;
 
@@ -345,7 +346,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	*decline = child_decline(contents, child);
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NULL;
-	if (contents->split == AGGSPLIT_SIMPLE)
+	if (contents->split == AGGSPLIT_SIMPLE && contents->exchanged_groups == 0)
 		child = hgj_pipeline_child(child,
 								   hgj_agg_device_gain(child, contents), &gain);
 

@@ -25,6 +25,7 @@ typedef struct HgjAggContents
 	bool		grouping_func;	/* GROUPING() is called */
 	List	   *having;
 	AggSplit	split;
+	double		exchanged_groups;	/* that workers divide by hash; 0: they do not */
 	AggClauseCosts costs;		/* set by whoever makes a path of it */
 } HgjAggContents;
 

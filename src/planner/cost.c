@@ -113,6 +113,13 @@
 #define HGJ_DEVICE_WORD_BYTES	16
 #define HGJ_DEVICE_ROW_BYTES	24
 
+/*
+ * Of workers that divide the groups of a HashGraphAgg among themselves: that they meet,
+ * and what fits into memory, in tables (agg/agg_exchange.c).
+ */
+#define HGJ_EXCHANGE_COST		100.0
+#define HGJ_EXCHANGE_MEMORIES	(9.0 / 4.0)
+
 /* Of HashGraphAgg's table per group, beside the columns, and per aggregate. */
 #define HGJ_GROUP_BYTES			32
 #define HGJ_STATE_BYTES			16
@@ -506,6 +513,29 @@ groups_returned(double memories, double groups, double rows)
 	return Max(groups, Min(rows, rows * part / -log1p(-part)));
 }
 
+/*
+ * What it costs a process to give groups away by hash, and to combine what it gets;
+ * *groups becomes the number of those that it returns.
+ */
+static Cost
+exchange_cost(const Path *child, const HgjAggContents *contents,
+			  double memories, double *groups)
+{
+	int			columns = list_length(contents->group_exprs) +
+		list_length(contents->aggrefs);
+	double		records = groups_returned(HGJ_EXCHANGE_MEMORIES * memories, *groups,
+										  child->rows);
+	Cost		cost = HGJ_EXCHANGE_COST +
+		records * (2 * cpu_tuple_cost + 0.5 * cpu_operator_cost * columns);
+
+	/* images that memory does not hold are written and read once */
+	if (HGJ_EXCHANGE_MEMORIES * memories * records > *groups)
+		cost += 2 * seq_page_cost * pages_of(records, child->pathtarget->width);
+	*groups = clamp_row_est(contents->exchanged_groups / hgj_parallel_divisor(child));
+	/* who asks for it is to have it */
+	return hgj_parallel_aggregate == HGJ_AGGREGATE_EXCHANGE ? 0 : cost;
+}
+
 /* Step 8: what taking the join's matches costs. */
 static Cost
 take_cost(const Path *child, const HgjAggContents *contents)
@@ -552,7 +582,9 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	ListCell   *lc;
 
 	startup += take_cost(child, contents);
-	if (contents->split != AGGSPLIT_SIMPLE)
+	if (contents->exchanged_groups > 0)
+		startup += exchange_cost(child, contents, memories, &groups);
+	else if (contents->split != AGGSPLIT_SIMPLE)
 		groups = groups_returned(memories, groups, child->rows);
 	else
 		startup += spill_cost(memories, child);

@@ -120,6 +120,7 @@ extern double hgj_private_build(const Path *path);
 extern bool hgj_has_uncharged_lookups(List *paths);
 extern List *hgj_without_undercharged(PlannerInfo *root, List *paths,
 									  const CustomPath *ours);
+extern Cost hgj_uncharged_groups(const Path *path);
 extern List *hgj_without_dearer_readers(PlannerInfo *root, List *paths,
 										List *ours);
 extern List *hgj_without_slower_process(List *paths, List *others);
@@ -144,7 +145,7 @@ extern void hgj_unify_nulling(CustomScan *cscan, List *returned,
 #define HGJ_AGG_PATH_GROUP_OPERATORS	1	/* OidList */
 #define HGJ_AGG_PATH_AGGREFS			2
 #define HGJ_AGG_PATH_HAVING				3
-#define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, estimates */
+#define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, exchange, estimates */
 extern void hgj_install_agg_hook(void);
 extern bool hgj_aggregate_supported(const Aggref *aggref);
 extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel);

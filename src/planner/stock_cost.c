@@ -22,6 +22,9 @@
  *	  correlated, a join of ours in one process seems cheaper than workers that are
  *	  faster: the latter are compared at what their rows cost.
  * 5. A path in an order that ours has not is compared with ours and a sort.
+ * 6. Aggregate functions are charged for where a group's states are combined, but not
+ *	  for what surrounds that: states are serialized, sent, read again, and looked up by
+ *	  keys that had been looked up before.
  *
  * No memory is kept, no locks.
  *
@@ -41,6 +44,9 @@
 
 /* What each further process adds to a build that every process makes. */
 #define HGJ_PRIVATE_BUILD		0.03
+
+/* Of a group that workers have made a part of: 1 to 2 us. */
+#define HGJ_FINISH_GROUP_COST	0.2
 
 /* As add_path()'s: costs that differ by less are equal. */
 #define HGJ_FUZZ				1.01
@@ -86,6 +92,17 @@ uncharged_slots(const Path *path)
 	for (; path; path = only_subpath(path))
 		if (hgj_is_join_path(path))
 			return uncharged_rows(path);
+	return 0;
+}
+
+/* Step 6: what finishing groups costs more, somewhere in an upper path. */
+Cost
+hgj_uncharged_groups(const Path *path)
+{
+	for (; path; path = only_subpath(path))
+		if (IsA(path, AggPath) &&
+			DO_AGGSPLIT_COMBINE(((const AggPath *) path)->aggsplit))
+			return HGJ_FINISH_GROUP_COST * ((const AggPath *) path)->subpath->rows;
 	return 0;
 }
 
@@ -244,8 +261,9 @@ hgj_without_undercharged(PlannerInfo *root, List *paths, const CustomPath *ours)
 }
 
 /*
- * Step 1: take aggregations of PostgreSQL's out of the list that would be no cheaper
- * than one of ours if they were charged for the slots of the joins below.
+ * Steps 1 and 6: take aggregations of PostgreSQL's out of the list that would be no
+ * cheaper than one of ours if they were charged for the slots of the joins below, and
+ * for finishing groups.
  */
 List *
 hgj_without_dearer_readers(PlannerInfo *root, List *paths, List *ours)
@@ -256,7 +274,7 @@ hgj_without_dearer_readers(PlannerInfo *root, List *paths, List *ours)
 	foreach(lc1, paths)
 	{
 		const Path *path = lfirst(lc1);
-		Cost		more = uncharged_slots(path);
+		Cost		more = uncharged_slots(path) + hgj_uncharged_groups(path);
 
 		if (more <= 0)
 			continue;

@@ -75,6 +75,7 @@ my $cuda = "SET hashgraph_join.engine = cuda; SET hashgraph_join.cuda_library = 
 my $workers = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;';
 # what workers share is to outweigh what each of them does
 my $shared = 'SET hashgraph_join.parallel_build = shared; SET hashgraph_join.probe_tuple_cost = 1; SET hashgraph_join.build_tuple_cost = 0;';
+my $exchange = 'SET hashgraph_join.parallel_aggregate = exchange; SET hashgraph_join.agg_tuple_cost = 1; SET hashgraph_join.build_tuple_cost = 0;';
 my $rows = 'SET hashgraph_join.aggregate = off;';
 my $digest = sub { return "SELECT count(*), sum(hashtext(x::text)::bigint) FROM ($_[0] OFFSET 0) x" };
 # name => [ settings, query, what its EXPLAIN ANALYZE must say, the same query for PostgreSQL ]
@@ -114,6 +115,8 @@ my %query = (
 	'workers, a shared build' => [ "$workers $shared $rows SET work_mem = '8MB';", "SELECT $sums, max(d.t) FROM fact f FULL JOIN dim d USING (k)", qr/Build Side: shared/ ],
 	'workers, shared and spilled' => [ "$workers $shared $rows", "SELECT $sums, max(d.t) FROM fact f LEFT JOIN dim d USING (k)", qr/private builds/ ],
 	'workers, one for all' => [ "$workers $shared $rows", "SELECT $sums, max(d.t) FROM fact f FULL JOIN dim d USING (k)", qr/private builds/ ],
+	'workers, groups exchanged' => [ "$workers $exchange SET work_mem = '8MB';", $digest->('SELECT f.v, d.t, count(*), sum(f.v::numeric), max(d.t) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2'), qr/Exchange: groups/ ],
+	'workers, groups exchanged on file' => [ "$workers $exchange", $digest->('SELECT f.v, d.t, count(*), sum(f.v::numeric), max(d.t) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2'), qr/Exchanged Groups: \d+  Memory: \d+kB  Disk: [1-9]/ ],
 	'device' => [ $cuda, "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Engine: cuda/ ]);
 
 my %kind = (memory => qr/^(00000|53200)$/, palloc => qr/^(00000|53200)$/, file => qr/^(00000|53100)$/, cancel => qr/^(00000|57014)$/);

@@ -51,8 +51,8 @@ my (%combo, %seen, %modes, %errors, %sources);
 
 # What plans of the star's queries have used, of those that could have: a
 # share that is too small means that the test no longer tests it.
-my %use = map { $_ => [ 0, 0 ] } qw(pages batches aggregate partial partial_aggregate shared);
-my %demand = (batches => 80, pages => 80, aggregate => 80, partial => 25, partial_aggregate => 10, shared => 10);
+my %use = map { $_ => [ 0, 0 ] } qw(pages batches aggregate partial partial_aggregate exchange shared);
+my %demand = (batches => 80, pages => 80, aggregate => 80, partial => 25, partial_aggregate => 10, exchange => 10, shared => 10);
 
 # The same for build sides that are larger than memory, of the analyzed plans
 # with a build side of more rows than are to fit.
@@ -182,7 +182,9 @@ sub star_use
 	$count->('batches', $auto && $joins > 1, $plan =~ /(Outer|Inner) Source: batches/);
 	my $agg = $q->{aggregate} && !$q->{declined} && !$q->{odd} && $q->{force}{'hashgraph_join.aggregate'} eq 'on';
 	$count->('aggregate', $agg, $plan =~ /HashGraphAgg/);
-	$count->('partial_aggregate', $agg && $q->{parallel} && !$q->{temp} && !$q->{prepare}, $plan =~ /Gather.*Partial Mode: Partial/s);
+	$count->('partial_aggregate', $agg && $q->{parallel} && !$q->{temp} && !$q->{prepare} && $q->{force}{'hashgraph_join.parallel_aggregate'} eq 'partial', $plan =~ /Gather.*Partial Mode: Partial/s);
+	$count->('exchange', $agg && $q->{parallel} && !$q->{temp} && !$q->{prepare} && $q->{sql} =~ /GROUP BY/i && $q->{force}{'hashgraph_join.parallel_aggregate'} eq 'exchange',
+		$plan =~ /Gather.*Exchange: groups, by hash/s);
 	$count->('partial', $q->{parallel} && !$q->{temp} && !$q->{odd} && !$q->{prepare}, $plan =~ /Gather.*HashGraphJoin/s);
 	$count->('shared', $q->{parallel} && !$q->{temp} && !$q->{odd} && !$q->{prepare} && $q->{force}{'hashgraph_join.parallel_build'} eq 'shared',
 		$plan =~ /Build Side: shared/);

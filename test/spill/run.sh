@@ -48,7 +48,7 @@ forcings=("$@")
 ((${#forcings[@]})) || forcings=(memory partitions passes tiny)
 
 # Files about how joins ran; hgj_check() compares such joins' answers elsewhere.
-about="agg_parallel agg_plans costs device explain explain_spills filter messages probe_order stats"
+about="agg_exchange agg_parallel agg_plans costs device explain explain_spills filter messages probe_order stats"
 
 # And these, where few build rows count as too many: what memory decides, and
 # when errors of outer rows come (rows that wait in a file have been evaluated,

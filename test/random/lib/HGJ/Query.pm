@@ -554,6 +554,7 @@ sub settings
 		'hashgraph_join.source'   => $rng->pick(qw(auto auto auto auto auto tuples)),
 		'hashgraph_join.aggregate' => $rng->pick(qw(on on on on on off)),
 		'hashgraph_join.spill' => $rng->pick(qw(auto auto partitions passes)),
+		'hashgraph_join.parallel_aggregate' => $rng->pick(qw(auto partial exchange)),
 		'hashgraph_join.parallel_build' => $rng->pick(qw(auto auto shared shared private)),
 		'hashgraph_join.chunk_rows' => $rng->pick(0, 0, 0, 3, 7, 40, 400),
 		'hashgraph_join.chunk_outer_rows' => $rng->pick(0, 1, 1, 200),

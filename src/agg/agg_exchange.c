@@ -1,0 +1,573 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_exchange.c
+ *	  The processes of a parallel query divide the groups of a HashGraphAgg among
+ *	  themselves by hash, and each finishes its own: there is nothing left to be
+ *	  combined above the Gather.  This is repartitioning after a local aggregation, as
+ *	  in Shatdal and Naughton, Adaptive Parallel Aggregation Algorithms (1995).
+ *
+ * 1. The leader lays HgjSharedExchange into the query's shared memory.  Without any
+ *	  (there are no workers then) the aggregation is an ordinary one, whose partial
+ *	  child returns all rows to the one who asks.
+ * 2. Who comes while others are reading the input takes part: it attaches to the
+ *	  barrier, reads what its partial child gives it, and has a group table of its own.
+ * 3. When that table is full, or there is no more input, its groups are written out as
+ *	  records (agg_records.c), sorted into partitions by bits of their hash, which is
+ *	  the same in all processes: an image.  It goes to shared memory, or to a file that
+ *	  all can read when images take their part of the memory that all processes have.
+ * 4. At the barrier all have read their input.  If there is only one, and it has
+ *	  written no image, its table is the result.  Otherwise everybody writes its last
+ *	  image, and they meet once more.
+ * 5. The outcome is published; who has come too late for step 2 has waited for it.
+ *	  From there on everybody takes one partition after the other, combines what all
+ *	  images have of it (agg_exchange_read.c), and returns the groups.  Nobody who has
+ *	  returned a row waits for others.
+ *
+ * A Gather that is rescanned has new processes, and its leader begins all of this anew.
+ *
+ * Memory: a table may take 4/9 of a process's limit, images 4/9 of all limits together,
+ * and the order in which groups are written what is left.  Images are in the query's
+ * area (es_query_dsa), which ends with the query, or are freed by the first who starts
+ * over; files belong to the resource owner and to the file set.  Tables are malloc'd
+ * and freed with the node's, all else is palloc'd in the query's context.
+ * Locks: the barrier and the condition variable.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "agg/agg_exchange.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
+
+/* Of a process's memory limit, for its table, and for images. */
+#define TABLE_SHARE(limit)	((limit) / 9 * 4)
+
+/* Partitions for each process, so that they end at about the same time. */
+#define PARTITIONS_EACH		4
+#define MOST_PARTITIONS		1024
+
+/* Bytes of a group besides its row, more or less. */
+#define VALUE_BYTES			48
+
+/* The hash's bits that say which partition; the group table looks at the others. */
+#define HASH_BITS			32
+
+void
+hgj_exchange_file_name(char *name, Size bytes, uint32 part)
+{
+	snprintf(name, bytes, "groups%u", part);
+}
+
+/* Of shared memory, in front of the reports. */
+static Size
+shared_bytes(const HgjAggState *state)
+{
+	return state->exchange.planned ? MAXALIGN(sizeof(HgjSharedExchange)) : 0;
+}
+
+/* Nothing has been done yet. */
+static void
+reset_shared(HgjSharedExchange *shared)
+{
+	BarrierInit(&shared->input, 0);
+	ConditionVariableInit(&shared->decided);
+	pg_atomic_init_u32(&shared->outcome, HGJ_EXCHANGE_UNDECIDED);
+	pg_atomic_init_u32(&shared->nparts, 0);
+	pg_atomic_init_u64(&shared->images, InvalidDsaPointer);
+	pg_atomic_init_u64(&shared->bytes, 0);
+	pg_atomic_init_u32(&shared->next, 0);
+}
+
+/* Enough for every process to have some, and for each to fit into a table. */
+static uint32
+partitions_wanted(const HgjAggState *state, int processes)
+{
+	double		bytes = state->groups.expected * processes *
+		(state->groups.stride + VALUE_BYTES);
+	double		wanted = Max(2 * bytes / Max(state->groups.limit, 1),
+							 (double) PARTITIONS_EACH * processes);
+
+	return pg_nextpower2_32((uint32) Min(wanted, (double) MOST_PARTITIONS));
+}
+
+/* EstimateDSMCustomScan callback. */
+Size
+hgj_exchange_estimate(CustomScanState *node, ParallelContext *pcxt)
+{
+	return add_size(shared_bytes((HgjAggState *) node),
+					hgj_reports_estimate(node, pcxt));
+}
+
+/* InitializeDSMCustomScan callback, in the leader: step 1. */
+void
+hgj_exchange_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	HgjAggState *state = (HgjAggState *) node;
+	HgjSharedExchange *shared = coordinate;
+
+	hgj_reports_share(node, pcxt, (char *) coordinate + shared_bytes(state));
+	if (!state->exchange.planned)
+		return;
+	memset(shared, 0, sizeof(*shared));
+	reset_shared(shared);
+	pg_atomic_init_u64(&shared->stale, InvalidDsaPointer);
+	shared->most_parts = pcxt->nworkers + 1;
+	shared->npartitions = partitions_wanted(state, shared->most_parts);
+	shared->seed = state->groups.seed;
+	if (pcxt->seg == NULL)
+		return;
+	shared->segment = dsm_segment_handle(pcxt->seg);
+	SharedFileSetInit(&shared->files, pcxt->seg);
+	state->exchange.shared = shared;
+}
+
+/* ReInitializeDSMCustomScan callback: new processes will come. */
+void
+hgj_exchange_init_again(CustomScanState *node, ParallelContext *pcxt,
+						void *coordinate)
+{
+	HgjAggState *state = (HgjAggState *) node;
+	HgjSharedExchange *shared = coordinate;
+
+	hgj_reports_share_again(node, pcxt, (char *) coordinate + shared_bytes(state));
+	hgj_exchange_end_run(state);
+	if (!state->exchange.planned || pcxt->seg == NULL)
+		return;
+	state->exchange.shared = shared;
+	/* who has made some has freed what was stale then */
+	if (DsaPointerIsValid(pg_atomic_read_u64(&shared->images)))
+		pg_atomic_write_u64(&shared->stale, pg_atomic_read_u64(&shared->images));
+	reset_shared(shared);
+	SharedFileSetDeleteAll(&shared->files);
+}
+
+/* InitializeWorkerCustomScan callback. */
+void
+hgj_exchange_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	HgjAggState *state = (HgjAggState *) node;
+	HgjSharedExchange *shared = coordinate;
+
+	hgj_reports_attach(node, toc, (char *) coordinate + shared_bytes(state));
+	if (!state->exchange.planned)
+		return;
+	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
+	state->exchange.shared = shared;
+}
+
+/* ShutdownCustomScan callback: shared memory is not looked at afterwards. */
+void
+hgj_exchange_shutdown(CustomScanState *node)
+{
+	hgj_reports_shutdown(node);
+	hgj_exchange_end_run((HgjAggState *) node);
+	((HgjAggState *) node)->exchange.shared = NULL;
+}
+
+/* At executor start, when the layout of groups is known. */
+void
+hgj_exchange_setup(HgjAggState *state, bool planned)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	HgjGroups  *merged = &exchange->merged;
+
+	exchange->planned = planned;
+	state->result = &state->groups;
+	if (!planned)
+		return;
+	state->groups.limit = TABLE_SHARE(state->groups.limit);
+	*merged = state->groups;
+	merged->keys = palloc(mul_size(Max(merged->nkeys, 1), sizeof(HgjGroupKey)));
+	for (int k = 0; k < merged->nkeys; k++)
+	{
+		/* values stand there, whatever the join's columns have */
+		merged->keys[k] = state->groups.keys[k];
+		merged->keys[k].dictionary = NULL;
+		merged->keys[k].kind = merged->keys[k].value_kind;
+	}
+	exchange->keys = palloc0(mul_size(Max(merged->nkeys, 1), sizeof(HgjBuffer)));
+	exchange->batch.vectors = palloc0(mul_size(Max(state->ncolumns, 1),
+											   sizeof(HgjVector)));
+}
+
+/* Free a list of images, which nobody uses any more. */
+static void
+free_images(dsa_area *area, dsa_pointer newest)
+{
+	while (DsaPointerIsValid(newest))
+	{
+		HgjExchangeImage *image = dsa_get_address(area, newest);
+		dsa_pointer older = image->older;
+
+		CHECK_FOR_INTERRUPTS();
+		dsa_free(area, newest);
+		newest = older;
+	}
+}
+
+/* What it takes to write and read records, once. */
+static void
+get_ready(HgjAggState *state)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	HgjSharedExchange *shared = exchange->shared;
+
+	if (exchange->records == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->context);
+
+		hgj_groups_init(&exchange->merged, state->context);
+		hgj_groups_reserve(&exchange->merged, HGJ_EXCHANGE_BLOCK);
+		for (int k = 0; k < exchange->merged.nkeys; k++)
+			hgj_buffer_reserve(state->context, &exchange->keys[k], sizeof(Datum),
+							   HGJ_EXCHANGE_BLOCK);
+		exchange->records = palloc(HGJ_EXCHANGE_BLOCK * sizeof(char *));
+		exchange->files = palloc0(mul_size(shared->most_parts, sizeof(BufFile *)));
+		MemoryContextSwitchTo(old);
+	}
+	exchange->merged.seed = shared->seed;
+}
+
+/*
+ * Step 2.  False: there is nothing to read for this process, which has waited until
+ * the groups of the others can be had.
+ */
+bool
+hgj_exchange_begin(HgjAggState *state)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	HgjSharedExchange *shared = exchange->shared;
+
+	if (shared == NULL)
+		return true;
+	exchange->area = state->css.ss.ps.state->es_query_dsa;
+	get_ready(state);
+	free_images(exchange->area, pg_atomic_exchange_u64(&shared->stale,
+													   InvalidDsaPointer));
+	if (BarrierAttach(&shared->input) == 0)
+	{
+		exchange->part = pg_atomic_fetch_add_u32(&shared->nparts, 1);
+		exchange->reading = true;
+		return true;
+	}
+	BarrierDetach(&shared->input);
+	ConditionVariablePrepareToSleep(&shared->decided);
+	while (pg_atomic_read_u32(&shared->outcome) == HGJ_EXCHANGE_UNDECIDED)
+		ConditionVariableSleep(&shared->decided, PG_WAIT_EXTENSION);
+	ConditionVariableCancelSleep();
+	pg_read_barrier();
+	exchange->returning = true;
+	state->result = &exchange->merged;
+	return false;
+}
+
+/* The partitions of the groups in the table: by group, and how many each has. */
+static void
+find_partitions(HgjAggState *state, uint16 *partitions, uint32 *counts)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	HgjGroups  *merged = &exchange->merged;
+	HgjGroups  *groups = &state->groups;
+	uint32		mask = exchange->shared->npartitions - 1;
+	int			shift = HASH_BITS - pg_popcount32(mask);
+
+	for (uint32 first = 0; first < groups->ngroups; first += HGJ_EXCHANGE_BLOCK)
+	{
+		uint32		n = Min(groups->ngroups - first, HGJ_EXCHANGE_BLOCK);
+
+		CHECK_FOR_INTERRUPTS();
+		for (int k = 0; k < merged->nkeys; k++)
+		{
+			HgjVector  *vector = &exchange->keys[k].vector;
+
+			hgj_vector_all_valid(vector, HGJ_EXCHANGE_BLOCK);
+			for (uint32 i = 0; i < n; i++)
+			{
+				char	   *row = hgj_group_row(groups, first + i);
+
+				if (((uint8 *) row + groups->nulls_offset)[k])
+					hgj_vector_set_null(vector, i);
+				else
+					((Datum *) vector->values)[i] = hgj_agg_group_key(state, row, k);
+			}
+			exchange->batch.vectors[merged->keys[k].column] = *vector;
+		}
+		exchange->batch.nrows = n;
+		hgj_groups_hash_rows(merged, &exchange->batch);
+		for (uint32 i = 0; i < n; i++)
+		{
+			partitions[first + i] = mask == 0 ? 0 :
+				((uint32) merged->hashes[i] >> shift) & mask;
+			counts[partitions[first + i]]++;
+		}
+	}
+}
+
+/* The groups in the table, by partition. */
+static uint32 *
+sort_groups(HgjAggState *state, uint32 *counts)
+{
+	uint32		ngroups = state->groups.ngroups;
+	uint32		npartitions = state->exchange.shared->npartitions;
+	uint16	   *partitions = MemoryContextAllocHuge(state->context,
+													mul_size(Max(ngroups, 1), sizeof(uint16)));
+	uint32	   *order = MemoryContextAllocHuge(state->context,
+											   mul_size(Max(ngroups, 1), sizeof(uint32)));
+	uint32	   *at = palloc(mul_size(npartitions, sizeof(uint32)));
+	uint32		sum = 0;
+
+	find_partitions(state, partitions, counts);
+	for (uint32 p = 0; p < npartitions; p++)
+	{
+		at[p] = sum;
+		sum += counts[p];
+	}
+	for (uint32 g = 0; g < ngroups; g++)
+		order[at[partitions[g]]++] = g;
+	pfree(at);
+	pfree(partitions);
+	return order;
+}
+
+/* Is there memory for an image of so many bytes?  Then it is counted. */
+static bool
+image_fits(HgjAggState *state, Size bytes)
+{
+	HgjSharedExchange *shared = state->exchange.shared;
+	uint64		most = (uint64) state->groups.limit * shared->most_parts;
+
+	if (pg_atomic_add_fetch_u64(&shared->bytes, bytes) <= most)
+		return true;
+	pg_atomic_sub_fetch_u64(&shared->bytes, bytes);
+	return false;
+}
+
+/* An image with room for records of so many bytes, in the list. */
+static HgjExchangeImage *
+create_image(HgjAggExchange *exchange, Size record_bytes)
+{
+	HgjSharedExchange *shared = exchange->shared;
+	Size		size = add_size(record_bytes,
+								MAXALIGN(offsetof(HgjExchangeImage, runs) +
+										 shared->npartitions * sizeof(HgjImageRun)));
+	dsa_pointer pointer = dsa_allocate_extended(exchange->area, size,
+												DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	HgjExchangeImage *image;
+	uint64		older;
+
+	if (!DsaPointerIsValid(pointer))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on request of size %zu in shared memory for the groups of a HashGraphAgg.",
+						   size)));
+	image = dsa_get_address(exchange->area, pointer);
+	image->part = exchange->part;
+	older = pg_atomic_read_u64(&shared->images);
+	do
+		image->older = older;
+	while (!pg_atomic_compare_exchange_u64(&shared->images, &older, pointer));
+	return image;
+}
+
+/* The records to memory, behind the runs. */
+static void
+write_to_memory(HgjAggState *state, HgjExchangeImage *image,
+				const uint32 *order)
+{
+	Size		at = MAXALIGN(offsetof(HgjExchangeImage, runs) +
+							  state->exchange.shared->npartitions * sizeof(HgjImageRun));
+
+	image->on_file = false;
+	for (uint32 p = 0; p < state->exchange.shared->npartitions; p++)
+	{
+		image->runs[p].offset = at;
+		for (uint32 i = 0; i < image->runs[p].ngroups; i++)
+		{
+			char	   *row = hgj_group_row(&state->groups, *order++);
+			Size		bytes = hgj_agg_record_bytes(state, row);
+
+			if (i % HGJ_EXCHANGE_BLOCK == 0)
+				CHECK_FOR_INTERRUPTS();
+			hgj_agg_record_write(state, row, (char *) image + at, bytes);
+			at += bytes;
+		}
+	}
+}
+
+/* The records to this process's file. */
+static void
+write_to_file(HgjAggState *state, HgjExchangeImage *image, const uint32 *order)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	char		name[24];
+
+	image->on_file = true;
+	if (exchange->file == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->context);
+
+		hgj_exchange_file_name(name, sizeof(name), exchange->part);
+		exchange->file = BufFileCreateFileSet(&exchange->shared->files.fs, name);
+		MemoryContextSwitchTo(old);
+	}
+	for (uint32 p = 0; p < exchange->shared->npartitions; p++)
+	{
+		BufFileTell(exchange->file, &image->runs[p].fileno, &image->runs[p].offset);
+		for (uint32 i = 0; i < image->runs[p].ngroups; i++)
+		{
+			char	   *row = hgj_group_row(&state->groups, *order++);
+			Size		bytes = hgj_agg_record_bytes(state, row);
+			char	   *record = palloc_extended(bytes, MCXT_ALLOC_HUGE);
+
+			CHECK_FOR_INTERRUPTS();
+			hgj_agg_record_write(state, row, record, bytes);
+			BufFileWrite(exchange->file, record, bytes);
+			pfree(record);
+		}
+	}
+}
+
+/* Step 3: an image of the groups in the table, which can be forgotten then. */
+void
+hgj_exchange_empty_table(HgjAggState *state)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	HgjGroups  *groups = &state->groups;
+	uint32		npartitions = exchange->shared->npartitions;
+	uint32	   *counts = palloc0(mul_size(npartitions, sizeof(uint32)));
+	uint32	   *order = sort_groups(state, counts);
+	HgjExchangeImage *image;
+	Size		bytes = 0;
+	bool		fits;
+
+	for (uint32 g = 0; g < groups->ngroups; g++)
+		bytes = add_size(bytes, hgj_agg_record_bytes(state, hgj_group_row(groups, g)));
+	fits = image_fits(state, bytes);
+	image = create_image(exchange, fits ? bytes : 0);
+	for (uint32 p = 0; p < npartitions; p++)
+		image->runs[p].ngroups = counts[p];
+	if (fits)
+		write_to_memory(state, image, order);
+	else
+		write_to_file(state, image, order);
+	exchange->total_groups += groups->ngroups;
+	*(fits ? &exchange->total_bytes : &exchange->total_disk) += bytes;
+	pfree(order);
+	pfree(counts);
+}
+
+/* Step 5, of one of those who took part. */
+static void
+decide(HgjAggExchange *exchange, HgjExchangeOutcome outcome)
+{
+	HgjSharedExchange *shared = exchange->shared;
+
+	if (pg_atomic_exchange_u32(&shared->outcome, outcome) != outcome)
+		ConditionVariableBroadcast(&shared->decided);
+	BarrierDetach(&shared->input);
+	exchange->reading = false;
+}
+
+/* Step 4: there is no more input. */
+void
+hgj_exchange_end_input(HgjAggState *state)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	HgjSharedExchange *shared = exchange->shared;
+
+	if (!exchange->reading)
+		return;
+	state->kept = false;
+	BarrierArriveAndWait(&shared->input, PG_WAIT_EXTENSION);
+	if (pg_atomic_read_u32(&shared->nparts) == 1 &&
+		!DsaPointerIsValid(pg_atomic_read_u64(&shared->images)))
+	{
+		decide(exchange, HGJ_EXCHANGE_ALONE);
+		return;
+	}
+	hgj_exchange_empty_table(state);
+	if (exchange->file)
+	{
+		BufFileExportFileSet(exchange->file);
+		BufFileClose(exchange->file);
+		exchange->file = NULL;
+	}
+	BarrierArriveAndWait(&shared->input, PG_WAIT_EXTENSION);
+	decide(exchange, HGJ_EXCHANGE_DIVIDED);
+	exchange->returning = true;
+	state->result = &exchange->merged;
+	state->ngroups = 0;
+}
+
+/* Step 5: the groups of another partition are in the result; false: there is none. */
+bool
+hgj_exchange_next(HgjAggState *state)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	HgjSharedExchange *shared = exchange->shared;
+	HgjGroups  *merged = &exchange->merged;
+
+	if (!exchange->returning || shared == NULL ||
+		pg_atomic_read_u32(&shared->outcome) != HGJ_EXCHANGE_DIVIDED)
+		return false;
+	for (int a = 0; a < state->naggs; a++)
+		state->aggs[a].table = merged;
+	do
+	{
+		uint32		partition;
+
+		hgj_groups_release(merged);
+		MemoryContextReset(merged->states);
+		if (hgj_exchange_combine_rest(state))
+			continue;
+		partition = pg_atomic_fetch_add_u32(&shared->next, 1);
+		if (partition >= shared->npartitions)
+			return false;
+		hgj_exchange_combine(state, partition);
+	} while (merged->ngroups == 0);
+	state->next_group = 0;
+	state->ran = true;
+	state->ngroups += merged->ngroups;
+	state->counts.groups += merged->ngroups;
+	state->peak_bytes = Max(state->peak_bytes, hgj_groups_bytes(merged));
+	return true;
+}
+
+/*
+ * This run is over: let go of files.  Safe at any time but on abort, and again.
+ */
+void
+hgj_exchange_end_run(HgjAggState *state)
+{
+	HgjAggExchange *exchange = &state->exchange;
+
+	if (!exchange->planned)
+		return;
+	if (exchange->file)
+		BufFileClose(exchange->file);
+	exchange->file = NULL;
+	hgj_exchange_close_files(exchange);
+	if (exchange->reading)
+		BarrierDetach(&exchange->shared->input);
+	exchange->reading = exchange->returning = false;
+	if (exchange->records)
+	{
+		hgj_groups_release(&exchange->merged);
+		MemoryContextReset(exchange->merged.states);
+	}
+	for (int a = 0; a < state->naggs; a++)
+		state->aggs[a].table = &state->groups;
+	state->result = &state->groups;
+}
+
+/* What is not palloc'd; safe while aborting. */
+void
+hgj_exchange_free_memory(HgjAggState *state)
+{
+	if (state->exchange.records)
+		hgj_groups_release(&state->exchange.merged);
+}

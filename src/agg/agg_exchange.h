@@ -1,0 +1,127 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_exchange.h
+ *	  Groups that the processes of a parallel query divide among themselves by hash
+ *	  (agg_exchange.c), as records (agg_records.c) that are combined
+ *	  (agg_combine.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_AGG_EXCHANGE_H
+#define HGJ_AGG_EXCHANGE_H
+
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "agg/agg_state.h"
+#include "storage/barrier.h"
+#include "storage/buffile.h"
+#include "storage/condition_variable.h"
+#include "storage/dsm.h"
+#include "storage/sharedfileset.h"
+#include "utils/dsa.h"
+
+/* Groups or records that are worked on at a time, and bytes of the latter. */
+#define HGJ_EXCHANGE_BLOCK			4096
+#define HGJ_EXCHANGE_BLOCK_BYTES	((Size) 1024 * 1024)
+
+/* What has become of it. */
+typedef enum HgjExchangeOutcome
+{
+	HGJ_EXCHANGE_UNDECIDED,
+	HGJ_EXCHANGE_ALONE,			/* one process has had all rows, and has all groups */
+	HGJ_EXCHANGE_DIVIDED		/* all groups are in images */
+} HgjExchangeOutcome;
+
+/* In the query's dynamic shared memory. */
+typedef struct HgjSharedExchange
+{
+	Barrier		input;			/* of those who read it */
+	ConditionVariable decided;	/* the others wait for an outcome */
+	pg_atomic_uint32 outcome;	/* HgjExchangeOutcome */
+	pg_atomic_uint32 nparts;	/* processes that have come in time */
+	pg_atomic_uint64 images;	/* a dsa_pointer: they are a list */
+	pg_atomic_uint64 stale;		/* those of a run before: to be freed */
+	pg_atomic_uint64 bytes;		/* of images in memory */
+	pg_atomic_uint32 next;		/* the partition that nobody has taken yet */
+	uint32		npartitions;	/* a power of two */
+	uint64		seed;			/* of the hashes that divide groups */
+	int			most_parts;		/* processes that were planned */
+	dsm_handle	segment;		/* this one, for the files */
+	SharedFileSet files;
+} HgjSharedExchange;
+
+/* The records of one partition in an image. */
+typedef struct HgjImageRun
+{
+	uint32		ngroups;
+	int			fileno;			/* BufFileSeek()'s, */
+	off_t		offset;			/* or from the image's beginning */
+} HgjImageRun;
+
+/* The groups of one process at one time, by partitions. */
+typedef struct HgjExchangeImage
+{
+	dsa_pointer older;
+	bool		on_file;		/* else the records stand behind the runs */
+	uint32		part;			/* whose file it is */
+	HgjImageRun runs[FLEXIBLE_ARRAY_MEMBER];
+} HgjExchangeImage;
+
+/* agg_exchange.c: callbacks of the node. */
+extern Size hgj_exchange_estimate(CustomScanState *node, ParallelContext *pcxt);
+extern void hgj_exchange_init(CustomScanState *node, ParallelContext *pcxt,
+							  void *coordinate);
+extern void hgj_exchange_init_again(CustomScanState *node,
+									ParallelContext *pcxt, void *coordinate);
+extern void hgj_exchange_attach(CustomScanState *node, shm_toc *toc,
+								void *coordinate);
+extern void hgj_exchange_shutdown(CustomScanState *node);
+
+/* For agg_node.c. */
+extern void hgj_exchange_setup(HgjAggState *state, bool planned);
+extern bool hgj_exchange_begin(HgjAggState *state);
+extern void hgj_exchange_empty_table(HgjAggState *state);
+extern void hgj_exchange_end_input(HgjAggState *state);
+extern bool hgj_exchange_next(HgjAggState *state);
+extern void hgj_exchange_end_run(HgjAggState *state);
+extern void hgj_exchange_free_memory(HgjAggState *state);
+
+extern void hgj_exchange_file_name(char *name, Size bytes, uint32 part);
+
+/* agg_exchange_read.c */
+extern void hgj_exchange_combine(HgjAggState *state, uint32 partition);
+extern bool hgj_exchange_combine_rest(HgjAggState *state);
+extern void hgj_exchange_close_files(HgjAggExchange *exchange);
+
+/* agg_records.c */
+extern Datum hgj_agg_group_key(const HgjAggState *state, char *row, int k);
+extern Size hgj_agg_record_bytes(const HgjAggState *state, char *row);
+extern void hgj_agg_record_write(const HgjAggState *state, char *row,
+								 char *record, Size bytes);
+extern bool hgj_agg_record_key(const HgjAggState *state, const char *record,
+							   int k, Datum *value);
+
+/* agg_combine.c */
+extern void hgj_agg_combine(HgjAggState *state, char *row, const char *record);
+
+static inline Size
+hgj_agg_record_size(const char *record)
+{
+	return *(const uint64 *) record;
+}
+
+static inline const char *
+hgj_agg_record_row(const char *record)
+{
+	return record + sizeof(uint64);
+}
+
+/* What is at a distance that the row in a record has. */
+static inline const char *
+hgj_agg_record_at(const char *record, Datum distance)
+{
+	return record + (Size) distance;
+}
+
+#endif							/* HGJ_AGG_EXCHANGE_H */

@@ -210,7 +210,7 @@ neighbour_ends($beside);
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal|leak|WARNING|problem in alloc|write past/, 'the server log knows no crash, leak or warning');
 
 # ---- a crash with files open
-for my $q ('full', 'groups', 'workers, shared and spilled')
+for my $q ('full', 'groups', 'workers, shared and spilled', 'workers, groups exchanged on file')
 {
 	my ($counted) = sweep($q, 'file', 0);
 	my $events = $counted->[0][2];

@@ -126,6 +126,13 @@
 #define HGJ_SUM_INTERVAL_IS_SERIALIZED
 #endif
 
+/* From 17 on, what a library waits for can have a name (base/waits.c). */
+#if PG_VERSION_NUM >= 170000
+#define hgj_new_wait_event(name)	WaitEventExtensionNew(name)
+#else
+#define hgj_new_wait_event(name)	((void) (name), PG_WAIT_EXTENSION)
+#endif
+
 /* ---- 18 ------------------------------------------------------------- */
 
 /*

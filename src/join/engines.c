@@ -23,6 +23,7 @@
 #include "compat.h"
 
 #include "base/guc.h"
+#include "base/waits.h"
 #include "engine/registry.h"
 #include "join/engines.h"
 #include "join/join_state.h"
@@ -151,6 +152,14 @@ hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
 			sizeof(state->use.device_error.message));
 }
 
+/* In front of such a call: on a device, this process only waits. */
+void
+hgj_engine_begins(const HgjJoinState *state)
+{
+	if (hgj_on_device(state))
+		hgj_wait_starts(HGJ_WAIT_DEVICE);
+}
+
 /*
  * What every call of an engine that polls goes through: false if it has to be
  * repeated.  True if it is done, or if the device has failed in it, which
@@ -159,6 +168,8 @@ hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text)
 bool
 hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 {
+	if (hgj_on_device(state))
+		hgj_wait_ends();
 	if (hgj_call_cancelled(&state->build->poll, status))
 		return false;
 	if (status == HGJ_OK)

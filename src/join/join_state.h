@@ -415,6 +415,7 @@ extern void hgj_leave_build(HgjJoinState *state);
 
 /* engines.c, besides engines.h */
 extern void hgj_choose_engine(HgjJoinState *state);
+extern void hgj_engine_begins(const HgjJoinState *state);
 extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
 							const HgjError *err);
 
@@ -425,6 +426,7 @@ extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
  */
 #define hgj_engine_call(state, err, call) \
 	do { \
+		hgj_engine_begins(state); \
 	} while (!hgj_engine_done(state, call, err))
 
 extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,

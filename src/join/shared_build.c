@@ -43,7 +43,6 @@
 #include "join/partition.h"
 #include "join/shared_build.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/bufmgr.h"
 
 /* NULLs of columns beyond these are looked for in any case. */
@@ -407,13 +406,13 @@ build_together(HgjJoinState *state)
 						methods->step(state->build->table, &build, &next, &err));
 		if (next.done)
 			break;
-		elected = BarrierArriveAndWait(&shared->build, PG_WAIT_EXTENSION);
+		elected = hgj_share_meet(shared);
 		build.old_image = NULL;
 		if (next.image_bytes == 0)
 			continue;
 		if (elected)
 			allocate_image(share, next.image_bytes);
-		BarrierArriveAndWait(&shared->build, PG_WAIT_EXTENSION);
+		hgj_share_meet(shared);
 		build.image = image_address(share, shared->image);
 		build.old_image = image_address(share, shared->old_image);
 	}
@@ -439,9 +438,11 @@ decide(HgjSharedBuild *shared, HgjSharedOutcome outcome)
 static void
 wait_for_others(HgjSharedBuild *shared)
 {
+	uint32		event = hgj_wait_event(HGJ_WAIT_BUILD);
+
 	ConditionVariablePrepareToSleep(&shared->decided);
 	while (pg_atomic_read_u32(&shared->outcome) == HGJ_SHARE_UNDECIDED)
-		ConditionVariableSleep(&shared->decided, PG_WAIT_EXTENSION);
+		ConditionVariableSleep(&shared->decided, event);
 	ConditionVariableCancelSleep();
 	pg_read_barrier();
 }
@@ -522,7 +523,7 @@ hgj_build_shared(HgjJoinState *state)
 		share->part = pg_atomic_fetch_add_u32(&shared->nparts, 1);
 		read_part(state);
 		publish_part(state);
-		BarrierArriveAndWait(&shared->build, PG_WAIT_EXTENSION);
+		hgj_share_meet(shared);
 		if (pg_atomic_read_u32(&shared->full))
 		{
 			hgj_share_spill_close(state);

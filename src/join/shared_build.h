@@ -13,6 +13,7 @@
 #include "compat.h"
 
 #include "access/parallel.h"
+#include "base/waits.h"
 #include "join/join_state.h"
 #include "storage/barrier.h"
 #include "storage/condition_variable.h"
@@ -67,6 +68,13 @@ static inline HgjSharedPart *
 hgj_own_part(const HgjJoinState *state)
 {
 	return &state->share.build->parts[state->share.part];
+}
+
+/* At the barrier `build`; true in one of those who have come there. */
+static inline bool
+hgj_share_meet(HgjSharedBuild *shared)
+{
+	return BarrierArriveAndWait(&shared->build, hgj_wait_event(HGJ_WAIT_BUILD));
 }
 
 /* Callbacks of the node. */

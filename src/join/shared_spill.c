@@ -30,7 +30,6 @@
 #include "join/partition.h"
 #include "join/shared_build.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 
 typedef struct HgjSharedFiles
 {
@@ -189,7 +188,7 @@ hgj_share_spill_close(HgjJoinState *state)
 	state->stats.spilled_inner += run->file->end;
 	hgj_spill_drop_runs(&run);
 	share->idle = state->semantics.mark_inner;
-	if (!BarrierArriveAndWait(&shared->build, PG_WAIT_EXTENSION))
+	if (!hgj_share_meet(shared))
 		return;
 	hgj_shared_chunks_free(share->area,
 						   pg_atomic_exchange_u64(&shared->chunks.newest,

@@ -22,6 +22,7 @@
 #include "compat.h"
 
 #include "base/reasons.h"
+#include "base/waits.h"
 #include "build/build_side.h"
 #include HGJ_EXPLAIN_STATE_HEADER
 #include "engine/engine.h"
@@ -175,6 +176,7 @@ extern bool hgj_device_done(HgjPipelineState *device, HgjStatus status,
 /* As hgj_engine_call() (join_state.h), for a pipeline. */
 #define hgj_device_call(device, err, call) \
 	do { \
+		hgj_wait_starts(HGJ_WAIT_DEVICE); \
 	} while (!hgj_device_done(device, call, err))
 
 extern void hgj_device_log(HgjPipelineState *device);

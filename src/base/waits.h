@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * waits.h
+ *	  What pg_stat_activity says while a process of ours waits (waits.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_WAITS_H
+#define HGJ_WAITS_H
+
+#include "compat.h"
+
+typedef enum HgjWait
+{
+	HGJ_WAIT_BUILD,				/* for the others who build a table together */
+	HGJ_WAIT_DEVICE,			/* for a GPU */
+	HGJ_N_WAITS
+} HgjWait;
+
+/* For functions of PostgreSQL's that wait. */
+extern uint32 hgj_wait_event(HgjWait wait);
+
+/* Around what waits by itself; an error ends it, too. */
+extern void hgj_wait_starts(HgjWait wait);
+extern void hgj_wait_ends(void);
+
+#endif							/* HGJ_WAITS_H */

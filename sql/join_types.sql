@@ -113,6 +113,16 @@ select right_form(q), hgj_check(q, nodes) as says, q from (values
 	(1, 'select s.id from ninth s where s.id < 300 and not exists (select from nulls n where s.k = n.k)'),
 	(1, 'select s.id from ninth s left join (select k from a where a.v < 3) x using (k) where x.k is null and s.v < 30')) t(nodes, q);
 select hgj_check_dml('delete from ninth s where exists (select from a where s.k = a.k and a.v > 15)', 'ninth') as says;
+-- of which an outer row can match one only, as a key says
+create temp table keyed (id int primary key, v int);
+insert into keyed select id, v from ninth where k is not null on conflict do nothing;
+analyze keyed;
+select hgj_check_ways(q) as says, q from unnest(array[
+	'select s.id, s.v from keyed s where exists (select from a where s.id = a.id)',
+	'select s.id, s.v from keyed s where exists (select from a where s.id = a.k)',
+	'select s.id from keyed s where exists (select from a where s.id = a.k and s.v < a.v)',
+	'select s.id, s.v from keyed s where s.id in (select k from a where a.t in (select t from ninth where v < 9))',
+	'select s.id, s.v from keyed s where not exists (select from a where s.id = a.k)']) q;
 reset hashgraph_join.build_tuple_cost;
 
 select string_agg(join_type, ', ' order by join_type) as seen from hgj_seen;

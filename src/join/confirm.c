@@ -23,7 +23,9 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	HgjError	err = {0};
 
-	if (s->one_per_outer && state->found.matched[outer_row])
+	/* without a recheck the engine returns one pair for an outer row as it is */
+	if (state->rules.recheck && s->one_per_outer &&
+		state->found.matched[outer_row])
 	{
 		state->found.wasted_pairs++;
 		return false;

@@ -125,4 +125,11 @@ select hgj_check_ways(q) as says, q from unnest(array[
 	'select s.id, s.v from keyed s where not exists (select from a where s.id = a.k)']) q;
 reset hashgraph_join.build_tuple_cost;
 
+-- columns that several joins may have nulled, and values computed between these
+select hgj_check(q, 2) as says, q from unnest(array[
+	'select * from (select k, id as ia from a where id < 200) x natural full join (select * from (select k, id as ib from b where id < 200) y natural full join (select k, id as ic from ninth) z) s',
+	'select * from (select k, id as ia from a where id < 200) x natural full join (select * from (select k, id as ib, 2 as two from b where id < 200) y natural full join (select k, id as ic from ninth) z) s where coalesce(two, ia) > 1',
+	'select b.id, s.* from b left join (select a.k, coalesce(g.n, 0) as n, -1 as one from a left join (select count(*) as n, k from ninth group by k) g using (k) where a.id < 200) s on b.k = s.k',
+	'select b.id, s.* from b left join (select a.k, coalesce(ninth.id, a.id) as either from a left join ninth on a.k = ninth.k and a.id < 200) s on b.k = s.k and s.either > b.id where b.id < 200']) q;
+
 select string_agg(join_type, ', ' order by join_type) as seen from hgj_seen;

@@ -10,9 +10,12 @@
  * own number as well.  In a CustomScan both are looked up in custom_scan_tlist,
  * where setrefs.c takes a column's first entry, and fails if the numbers are
  * others.  As all of them mean the same place in the scan tuple here, every
- * mention of a column in the node gets the numbers with which the column leaves
- * the join, which others know already; and those that do not leave it, the ones
- * that they have in the clauses that apply after an outer join.
+ * mention of a column in the node gets
+ *
+ * 1. the numbers with which the column leaves the join, which others know already;
+ * 2. or those that it has in a placeholder that leaves the join and that no child
+ *	  returns: it is computed above the join, from columns as they are there;
+ * 3. or those in the clauses that apply after an outer join.
  *
  * Memory: the planner's context.
  *
@@ -59,17 +62,23 @@ known_placeholder(List *known, const PlaceHolderVar *phv)
 	return NULL;
 }
 
+typedef struct Forms
+{
+	List	   *known;			/* the first mention of a column counts */
+	List	   *supplied;		/* columns that the children return */
+} Forms;
+
 /* A copy of the expression in which the known columns are in their known form. */
 static Node *
 use_known(Node *node, void *context)
 {
-	List	   *known = context;
+	const Forms *forms = context;
 
 	if (node == NULL)
 		return NULL;
 	if (IsA(node, Var))
 	{
-		Var		   *other = known_var(known, (Var *) node);
+		Var		   *other = known_var(forms->known, (Var *) node);
 		Var		   *copy = copyObject((Var *) node);
 
 		if (other)
@@ -78,26 +87,46 @@ use_known(Node *node, void *context)
 	}
 	if (IsA(node, PlaceHolderVar))
 	{
-		PlaceHolderVar *other = known_placeholder(known, (PlaceHolderVar *) node);
+		PlaceHolderVar *other = known_placeholder(forms->known,
+												  (PlaceHolderVar *) node);
 		PlaceHolderVar *copy = copyObject((PlaceHolderVar *) node);
 
-		/* what is in it is not looked up where the whole is found */
 		if (other)
 			copy->phnullingrels = bms_copy(other->phnullingrels);
-		else
+		/* what is in it is not looked up where the whole is found */
+		if (known_placeholder(forms->supplied, copy) == NULL)
 			copy->phexpr = (Expr *) use_known((Node *) copy->phexpr, context);
 		return (Node *) copy;
 	}
 	return expression_tree_mutator(node, use_known, context);
 }
 
-/* Add the columns of `from` to the list, behind those that they are to follow. */
 static List *
-learn(List *known, Node *from)
+columns_of(Node *expr)
 {
-	return list_concat(known, pull_var_clause(from, PVC_RECURSE_AGGREGATES |
-											  PVC_RECURSE_WINDOWFUNCS |
-											  PVC_INCLUDE_PLACEHOLDERS));
+	return pull_var_clause(expr, PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
+						   PVC_INCLUDE_PLACEHOLDERS);
+}
+
+/*
+ * Add the columns of `from`, and those in its placeholders that are computed in
+ * this node, behind the ones that they are to follow.
+ */
+static void
+learn(Forms *forms, Node *from)
+{
+	List	   *columns = columns_of(from);
+	ListCell   *lc;
+
+	forms->known = list_concat(forms->known, columns);
+	foreach(lc, columns)
+	{
+		PlaceHolderVar *phv = lfirst(lc);
+
+		if (IsA(phv, PlaceHolderVar) &&
+			known_placeholder(forms->supplied, phv) == NULL)
+			learn(forms, (Node *) phv->phexpr);
+	}
 }
 
 /*
@@ -107,13 +136,14 @@ learn(List *known, Node *from)
 void
 hgj_unify_nulling(CustomScan *cscan, List *returned, List *after_join)
 {
-	List	   *known = learn(NIL, (Node *) returned);
+	Forms		forms = {NIL, columns_of((Node *) cscan->custom_scan_tlist)};
 
-	known = learn(known, (Node *) after_join);
-	known = learn(known, (Node *) cscan->custom_scan_tlist);
+	learn(&forms, (Node *) returned);
+	learn(&forms, (Node *) after_join);
+	forms.known = list_concat(forms.known, forms.supplied);
 	cscan->custom_scan_tlist =
-		(List *) use_known((Node *) cscan->custom_scan_tlist, known);
-	cscan->custom_exprs = (List *) use_known((Node *) cscan->custom_exprs, known);
+		(List *) use_known((Node *) cscan->custom_scan_tlist, &forms);
+	cscan->custom_exprs = (List *) use_known((Node *) cscan->custom_exprs, &forms);
 }
 
 #else							/* no such numbers */

@@ -37,6 +37,21 @@ from unnest(array[2, 32]) n, lateral (select string_agg(format('l.k%1$s = r.k%1$
 select hgj_check('select l.id, r.id from wide_l l full join wide_r r on ' || string_agg(format('l.k%1$s = r.k%2$s', 8 * (1 + i % 5) - 6, 8 * (1 + i / 5 % 5) - 6), ' and ')) as says
 from generate_series(0, 79) i;
 
+-- an operator without a commutator cannot be turned around (before 18 that is an error of
+-- PostgreSQL's own joins)
+create operator ==== (leftarg = int, rightarg = int, function = int4eq, hashes);
+create operator class no_commutator for type int using hash as operator 1 ====, function 1 hashint4(int);
+set hashgraph_join.force = on;
+select hgj_nodes(q) as nodes, hgj_digest(q) = hgj_digest(replace(q, '====', '=')) as same, q from unnest(array[
+	'select a.id, b.id from a join b on a.k ==== b.k',
+	'select a.id, b.id from a join b on b.k ==== a.k',
+	'select a.id, b.id from a left join b on a.k ==== b.k',
+	'select a.id from a where exists (select from b where a.k ==== b.k)',
+	'select a.id, b.id from a full join b on b.k ==== a.k']) q;
+reset hashgraph_join.force;
+drop operator family no_commutator using hash;
+drop operator ==== (int, int);
+
 -- records without a name: those joins stay PostgreSQL's, comparing columns does not
 create temp table x as select g as id, g % 30 as p, 'r' || g % 7 as q from generate_series(1, 150) g;
 create temp table y as select g as id, g % 40 as p, 'r' || g % 5 as q from generate_series(1, 170) g;

@@ -126,6 +126,10 @@ collect_hash_clauses(List *restrictlist, RelOptInfo *joinrel,
 			continue;
 		if (!clause_sides(rinfo, outerrel, innerrel, &outer_is_left))
 			continue;
+		/* it is to have the outer operand on the left (plan.c) */
+		if (!outer_is_left &&
+			!OidIsValid(get_commutator(((OpExpr *) rinfo->clause)->opno)))
+			continue;
 		if (!hgj_key_pair((OpExpr *) rinfo->clause, outer_is_left, &pair))
 			continue;
 		/* past what an engine takes, the rest is residual */

@@ -123,6 +123,10 @@ select hgj_check_ways(q) as says, q from unnest(array[
 	'select s.id from keyed s where exists (select from a where s.id = a.k and s.v < a.v)',
 	'select s.id, s.v from keyed s where s.id in (select k from a where a.t in (select t from ninth where v < 9))',
 	'select s.id, s.v from keyed s where not exists (select from a where s.id = a.k)']) q;
+-- a side that takes what the outer join itself is to null
+set hashgraph_join.force = on;
+select n from hgj_digest('select 1 from keyed a join lateral (select a.id from (select 1) x offset 0) s on true join (select 1 from keyed b join (keyed c left join (keyed d left join keyed e on d.id = 1) on c.id = d.id) on false where c.id = coalesce(e.id, 1)) t on true');
+reset hashgraph_join.force;
 reset hashgraph_join.build_tuple_cost;
 
 -- columns that several joins may have nulled, and values computed between these

@@ -64,6 +64,18 @@
 #endif
 
 /*
+ * From 16 on, a path may have a parameter that the outer join at hand, which has a
+ * number, is to null: no path of that join can be made of it.
+ */
+#if PG_VERSION_NUM >= 160000
+#define HGJ_NEEDS_JOIN(path, sjinfo) \
+	((sjinfo)->ojrelid != 0 && \
+	 bms_is_member((sjinfo)->ojrelid, PATH_REQ_OUTER(path)))
+#else
+#define HGJ_NEEDS_JOIN(path, sjinfo)	((void) (path), false)
+#endif
+
+/*
  * From 16 on, columns of GROUP BY that others make needless (constants, columns that
  * equal others) are not marked in what joins and partial aggregations return, where
  * they need not be at all; every one may be needless.

@@ -244,7 +244,8 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 	CustomPath *path;
 	HgjPairCosts pair;
 
-	if (required_outer && !bms_overlap(required_outer, extra->param_source_rels))
+	if (HGJ_NEEDS_JOIN(outer, extra->sjinfo) || HGJ_NEEDS_JOIN(inner, extra->sjinfo) ||
+		(required_outer && !bms_overlap(required_outer, extra->param_source_rels)))
 		return;
 	pair_costs(root, costs, outer, inner,
 			   required_outer ? 1 : joinrel->rows, &pair);

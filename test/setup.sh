@@ -52,8 +52,9 @@ case $level in
 	build) ;;
 	test) packages+=(perl libipc-run-perl) ;;
 	cassert)
+		# bison and flex: from 17 on, sources come without what they make
 		packages+=(perl libipc-run-perl ca-certificates dpkg-dev bzip2 xz-utils
-			pkg-config zlib1g-dev libicu-dev)
+			pkg-config zlib1g-dev libicu-dev bison flex)
 		;;
 	versions) packages=(debootstrap wget xz-utils git) ;;
 	*)

@@ -7,7 +7,8 @@
 #   test/versions.sh make 17             makes the folder if need be, prints it
 #   test/versions.sh in 17 COMMAND ...   runs a command in a copy of this tree there
 #   test/versions.sh check [17 18]       regress, isolation, tap and random there
-#                                        (HGJ_VERSION_SUITES), in the size of make check
+#                                        (HGJ_VERSION_SUITES="cassert pg_regression sqlsmith":
+#                                        others), in the size of make check
 #                                        (HGJ_VERSION_GOAL=check-full: all of it)
 #   test/versions.sh bare trixie COMMAND ...
 #                                        runs a command in a clone of this tree, in a
@@ -20,8 +21,10 @@ set -euo pipefail
 unset MAKELEVEL MAKEFLAGS MFLAGS
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Settings of the suites, which check hands on (test/check.sh).
+handed_on=(HGJ_RANDOM_SEEDS HGJ_RANDOM_QUERIES HGJ_CASSERT_QUERIES HGJ_SQLSMITH_SECONDS HGJ_SUITES_AT_ONCE)
 if ((EUID != 0)); then
-	exec sudo -n --preserve-env=HGJ_CACHE,HGJ_VERSION_GOAL,HGJ_VERSION_SUITES,HGJ_RANDOM_SEEDS,HGJ_RANDOM_QUERIES \
+	exec sudo -n --preserve-env="$(IFS=, && echo "HGJ_CACHE,HGJ_VERSION_GOAL,HGJ_VERSION_SUITES,${handed_on[*]}")" \
 		bash "$top/test/versions.sh" "$@"
 fi
 # shellcheck source=test/lib/cache.sh
@@ -140,13 +143,15 @@ run_in()
 
 check()
 {
-	local major log passed=0 failed=0
+	local major log name passed=0 failed=0 settings=()
 	log=$(mktemp)
+	for name in "${handed_on[@]}"; do
+		[[ -z ${!name:-} ]] || settings+=("$name=${!name}")
+	done
 	for major in "$@"; do
 		echo "== PostgreSQL $major"
 		(run_in "$major" SUITES="${HGJ_VERSION_SUITES:-regress isolation tap random}" \
-			HGJ_RANDOM_SEEDS="${HGJ_RANDOM_SEEDS:-}" HGJ_RANDOM_QUERIES="${HGJ_RANDOM_QUERIES:-}" \
-			make "${HGJ_VERSION_GOAL:-check}") 2>&1 | tee "$log" || true
+			"${settings[@]}" make "${HGJ_VERSION_GOAL:-check}") 2>&1 | tee "$log" || true
 		if [[ $(tail -n 20 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed$' | tail -n 1) =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
 			passed=$((passed + BASH_REMATCH[1]))
 			failed=$((failed + BASH_REMATCH[2]))

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
-# An assertion-enabled PostgreSQL 15, built once from Debian's source package
-# and kept in ${HGJ_CACHE:-/var/cache/hashgraph_join}.
+# An assertion-enabled PostgreSQL of the major version in use (test/pg_config.sh),
+# built once from Debian's source package and kept in
+# ${HGJ_CACHE:-/var/cache/hashgraph_join}.
 #
 #   test/cassert/build.sh             builds it if need be, prints its pg_config
 #   test/cassert/build.sh --source    fetches and unpacks only, prints the folder
@@ -30,6 +31,8 @@ exec 9>"$HGJ_CACHE/lock"
 flock 9
 
 bash "$here/../setup.sh" cassert
+major=$("$(bash "$here/../pg_config.sh")" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+package=postgresql-$major
 
 work=
 cleanup()
@@ -83,38 +86,38 @@ fetch_source()
 	log=$work/log
 	apt_private
 	apt-get -q update >"$log" 2>&1 || echo "cassert: apt-get update had errors, going on"
-	versions=$(apt-cache showsrc postgresql-15 2>>"$log" | sed -n 's/^Version: //p' | sort -u -V -r || true)
+	versions=$(apt-cache showsrc "$package" 2>>"$log" | sed -n 's/^Version: //p' | sort -u -V -r || true)
 	[[ -n $versions ]] || {
 		tail -n 20 "$log"
-		fail "apt knows no source package of postgresql-15 (is the network there?)"
+		fail "apt knows no source package $package (is the network there?)"
 	}
 	for version in $versions; do
-		echo "cassert: fetching the source of postgresql-15 $version"
-		if (cd "$work" && apt-get -q source --download-only "postgresql-15=$version") >>"$log" 2>&1 &&
-			compgen -G "$work/postgresql-15_*.orig.tar.bz2" >/dev/null; then
+		echo "cassert: fetching the source of $package $version"
+		if (cd "$work" && apt-get -q source --download-only "$package=$version") >>"$log" 2>&1 &&
+			compgen -G "$work/${package}_*.orig.tar.*" >/dev/null; then
 			break
 		fi
 		echo "cassert: $version cannot be downloaded"
-		rm -f "$work"/postgresql-15_*
+		rm -f "$work/$package"_*
 	done
 	unset APT_CONFIG
-	compgen -G "$work/postgresql-15_*.orig.tar.bz2" >/dev/null || {
+	compgen -G "$work/${package}_*.orig.tar.*" >/dev/null || {
 		grep -E '^(E|W|Err)' "$log" | tail -n 20
-		fail "none of these sources of postgresql-15 could be downloaded: ${versions//$'\n'/ }"
+		fail "none of these sources of $package could be downloaded: ${versions//$'\n'/ }"
 	}
-	(cd "$work" && tar -xjf postgresql-15_*.orig.tar.bz2)
-	unpacked=$(find "$work" -maxdepth 1 -type d -name 'postgresql-15*' -print -quit)
+	(cd "$work" && tar -xf "$package"_*.orig.tar.*)
+	unpacked=$(find "$work" -maxdepth 1 -type d -name "postgresql-$major*" -print -quit)
 	[[ -f $unpacked/configure ]] || fail "the source package holds no configure"
-	rm -rf "$HGJ_CACHE/source"
+	rm -rf "$source"
 	# The tarball's own owners mean nothing here; others must be able to read.
 	chmod -R u+rwX,go+rX,go-w "$unpacked"
 	((EUID != 0)) || chown -R root:root "$unpacked"
-	mv "$unpacked" "$HGJ_CACHE/source"
+	mv "$unpacked" "$source"
 	rm -rf "$work"
 	work=
 }
 
-source=$HGJ_CACHE/source
+source=$HGJ_CACHE/source-$major
 [[ -f $source/configure ]] || fetch_source
 if [[ $want == --source ]]; then
 	echo "$source" >&3
@@ -123,13 +126,13 @@ fi
 
 # Rebuilt when the source or this recipe changes.
 stamp=$(cat "$source/configure" "${BASH_SOURCE[0]}" | sha256sum | cut -c1-16)
-prefix=$HGJ_CACHE/pg-cassert
+prefix=$HGJ_CACHE/pg-cassert-$major
 if [[ $(cat "$prefix/.stamp" 2>/dev/null) != "$stamp" ]]; then
 	echo "cassert: building PostgreSQL with assertions in $prefix"
-	build=$HGJ_CACHE/build
+	build=$HGJ_CACHE/build-$major
 	rm -rf "$build" "$prefix"
 	mkdir -p "$build"
-	log=$HGJ_CACHE/build.log
+	log=$build.log
 	set +e
 	(
 		set -e

@@ -45,6 +45,22 @@ while (($#)); do
 	shift
 done
 
+if ! command -v sqlsmith >/dev/null; then
+	echo "sqlsmith: installing it"
+	hgj_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 update >/dev/null 2>&1 || true
+	hgj_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends sqlsmith >/dev/null
+fi
+
+# HGJ_CASSERT_CONFIG is for those who have such a server of their own.
+config=${HGJ_CASSERT_CONFIG:-$(bash "$HGJ_TOP/test/cassert/build.sh")}
+source=$(bash "$HGJ_TOP/test/cassert/build.sh" --source)/src/test/regress
+export PG_CONFIG=$config
+[[ -n $installed ]] || hgj_install_copy "$config" "$HGJ_TOP/build/sqlsmith_copy" with_cuda=no
+
+# What puts a whole plan into a worker has another name from 16 on.
+in_a_worker=debug_parallel_query
+(($(hgj_pg_major) >= 16)) || in_a_worker=force_parallel_mode
+
 # A round's settings; half of them with little memory.
 rounds=(
 	"work_mem=64kB hashgraph_join.chunk_rows=3 hash_mem_multiplier=1"
@@ -56,20 +72,8 @@ rounds=(
 	"work_mem=64kB hashgraph_join.chunk_rows=1 hashgraph_join.source=tuples hashgraph_join.filter=on"
 	"enable_memoize=off enable_material=off hashgraph_join.segments=ellpack hashgraph_join.build=v2"
 	"work_mem=64kB hashgraph_join.chunk_rows=5 enable_partitionwise_join=on enable_partitionwise_aggregate=on enable_nestloop=off"
-	"force_parallel_mode=on hashgraph_join.chunk_rows=7 hashgraph_join.build=direct"
+	"$in_a_worker=on hashgraph_join.chunk_rows=7 hashgraph_join.build=direct"
 )
-
-if ! command -v sqlsmith >/dev/null; then
-	echo "sqlsmith: installing it"
-	hgj_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 update >/dev/null 2>&1 || true
-	hgj_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends sqlsmith >/dev/null
-fi
-
-# HGJ_CASSERT_CONFIG is for those who have such a server of their own.
-config=${HGJ_CASSERT_CONFIG:-$(bash "$HGJ_TOP/test/cassert/build.sh")}
-source=$(bash "$HGJ_TOP/test/cassert/build.sh" --source)/src/test/regress
-PG_CONFIG=$config
-[[ -n $installed ]] || hgj_install_copy "$config" "$HGJ_TOP/build/sqlsmith_copy" with_cuda=no
 
 rm -rf "$out"
 mkdir -p "$out"

@@ -31,7 +31,7 @@ fi
 
 # The server, as test/cassert/build.sh builds it, with -DUSE_VALGRIND.
 source=$(bash test/cassert/build.sh --source)
-prefix=${source%/*}/pg-valgrind
+prefix=${source%/*}/pg-valgrind-${source##*-}
 if [[ ! -x $prefix/bin/postgres ]]; then
 	echo "valgrind: building PostgreSQL in $prefix"
 	work=$(mktemp -d)

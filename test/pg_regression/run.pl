@@ -13,8 +13,9 @@
 # hashgraph_join.enabled = off and then, made anew, with hashgraph_join.force = on.
 #
 # Compared is psql's whole output, errors included, but for: EXPLAIN results;
-# the order of rows of statements without ORDER BY; what allowed.pl lists.  The
-# files about joins must have plans of ours, or nothing would be tested.
+# the order of rows of statements without ORDER BY; what allowed.pl lists; the
+# folders that the two runs write to.  The files about joins must have plans of
+# ours, or nothing would be tested.
 #
 # --set gives both runs one more setting (work_mem=64kB, hashgraph_join.build=v2).
 # --self-test takes some rows away before the second run's files about joins,
@@ -119,12 +120,31 @@ sub is_ordered
 	return $statement =~ /\border\s+by\b/i;
 }
 
+# Notices that follow each other, in one order.
+sub sorted_notices
+{
+	my @out;
+	my @run;
+	foreach my $line (@_)
+	{
+		if ($line =~ /^NOTICE:/)
+		{
+			push @run, $line;
+			next;
+		}
+		push @out, sort(@run), $line;
+		@run = ();
+	}
+	return (@out, sort @run);
+}
+
 # What is left of an output when all that may differ is gone.
 sub normalised
 {
 	my ($path, $test, $plans) = @_;
 	open(my $file, '<', $path) or die "run.pl: $path: $!\n";
-	my @lines = <$file>;
+	my @lines = map { s{\Q$dir\E/(?:stock|ours)/}{$dir/}gr } <$file>;
+	@lines = sorted_notices(@lines) if grep { $_->{file} eq $test } @{ $allowed->{notices} };
 	my @tables = grep { $_->{file} eq $test } @{ $allowed->{table} };
 	my @ranges = grep { $_->{file} eq $test } @{ $allowed->{lines} };
 	my @out;
@@ -211,6 +231,7 @@ foreach my $test (grep { $allowed->{skip}{$_} } @all)
 compile_regress();
 my %roles = map { $_ => 1 } psql('postgres', 'select rolname from pg_roles');
 my %had = map { $_ => 1 } psql('postgres', 'select datname from pg_database');
+my %spaces = map { $_ => 1 } psql('postgres', 'select spcname from pg_tablespace');
 my $database = 'hgj_pg_regression';	# of the same name both times: outputs show it
 make_database($database, 'hashgraph_join.enabled = off', @settings);
 run_files($database, 'stock', @tests);
@@ -220,6 +241,7 @@ foreach my $role (grep { !$roles{$_} } psql('postgres', 'select rolname from pg_
 {
 	psql('postgres', "drop owned by \"$role\"", "drop role \"$role\"");
 }
+psql('postgres', "drop tablespace \"$_\"") foreach grep { !$spaces{$_} } psql('postgres', 'select spcname from pg_tablespace');
 make_database($database, "session_preload_libraries = 'hashgraph_join'", 'hashgraph_join.force = on', @settings);
 run_files($database, 'ours', @tests);
 

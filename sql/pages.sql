@@ -400,6 +400,37 @@ begin
 end $$;
 select what, which, altered(what, which) from unnest('{nothing,multibyte,numeric,shorter,long,missing,toasted,compressed}'::text[]) what, unnest('{1,25,2000}'::int[]) which;
 
+-- Runs of varlena attributes that nobody reads, as long in one row as not in the next, and
+-- what stands behind them, aligned more and less strictly than what is before it: each
+-- column alone as output, behind quals and keys that lie before and behind it.
+create table stretches (id int, v1 text, v2 varchar, n1 numeric, f bool, i2 int2, i4 int, i8 int8, v3 text, m macaddr, c "char", iv interval, d int, e bool, h int2, v4 text, u uuid, k int2, v5 text, z int8) with (autovacuum_enabled = off);
+create function stretched(what text, every int) returns text language plpgsql as $$
+declare
+	said text;
+begin
+	truncate stretches;
+	insert into stretches select g, case when x and what = 'long' then repeat('l', 124 + g % 9) when x and what = 'empty' then '' else repeat('a', g * 7 % 11) end,
+		case when x and what = 'compressed' then repeat('c', 4000 + g % 9) when x and what = 'missing' then null else repeat('b', g * 5 % 6) end,
+		(g * 31 % 200) ^ (g % 7), g % 3 = 0, g % 50, case when x and what = 'missing later' then null else g % 70 end, g % 90,
+		case when x and what = 'elsewhere' then (select string_agg(md5((i + g)::text), '') from generate_series(1, 100) i) when x and what = 'two long' then repeat('m', 127) else repeat('d', g * 3 % 5) end,
+		('00:00:00:00:00:' || to_char(g % 60, 'FM00'))::macaddr, chr(g % 41 + 40)::"char", make_interval(days => g % 20), g % 30, g % 2 = 0, g % 80,
+		case when x and what in ('long', 'two long') then repeat('n', 126) else repeat('e', g % 4) end, md5((g % 9)::text)::uuid, g % 60, repeat('f', g % 120 + g % 7), g
+	from (select g, g % every = 0 as x from generate_series(1, 700) g) s;
+	select string_agg(distinct hgj_check(format('select s.%I, o from stretches s join other on other.k = s.k where %s', col, qual)), E'\n') into said
+	from unnest('{v1,n1,f,i2,i4,i8,v3,m,c,iv,d,h,v4,u,z}'::text[]) col, unnest('{true,i8 % 3 = 1,d = 7}'::text[]) qual;
+	return said || ' ' || hgj_check('select s.*, o from stretches s join other on other.k = s.k where z % 5 < 3') || ' ' ||
+		hgj_check('select s.id, s.u, o from stretches s join other on other.k = s.i2');
+end $$;
+select what, every, stretched(what, every) from unnest('{nothing,long,empty,compressed,missing,missing later,elsewhere,two long}'::text[]) what, unnest('{2,60,650}'::int[]) every;
+alter table stretches drop column v2, drop column i4;
+select hgj_check('select s.iv, s.v5, o from stretches s join other on other.k = s.k where s.d < 9');
+insert into stretches select * from stretches where id % 3 = 0;
+select hgj_check('select s.iv, s.v5, o from stretches s join other on other.k = s.k where s.d < 9');
+alter table stretches add column w int default 40, add column t text default 'added';
+select hgj_check('select s.z, s.w, s.t, o from stretches s join other on other.k = s.w where s.d < 9');
+insert into stretches select id, v1, n1, f, i2, i8, v3, m, c, iv, d, e, h, v4, u, k, v5, z, z % 40, v5 from stretches where id % 2 = 0;
+select hgj_check('select s.z, s.w, s.t, o from stretches s join other on other.k = s.w where s.d < 9');
+
 reset all;
 set client_min_messages = warning;
 drop schema pages cascade;

@@ -14,12 +14,12 @@
  *	  small numerics.  A look at its first byte in each tells.  Columns at such
  *	  offsets are read in a loop that is one load and one store.
  * 3. All other columns are found by walking over the attributes, from the first
- *	  one that is longer in some row than in others: attribute by attribute, each
- *	  for all rows that are left, so that every loop is simple.  Only attributes
- *	  that some tuple has as NULL need a look at bitmaps.  Where many rows are taken
- *	  in the end, whatever column of the set the walk comes by is read, and the next
- *	  one who asks goes on from where it ended; otherwise he begins again, for the
- *	  few rows that are left.
+ *	  one that is longer in some row than in others: stretch by stretch
+ *	  (page_walk.c), each for all rows that are left, so that every loop is simple.
+ *	  Only attributes that some tuple has as NULL need a look at bitmaps.  Where
+ *	  many rows are taken in the end, whatever column of the set the walk comes by is
+ *	  read, and the next one who asks goes on from where it ended; otherwise he
+ *	  begins again, for the few rows that are left.
  * 4. If there is a tuple with fewer attributes than are wanted, every tuple is
  *	  walked over on its own, once, for all columns.  An attribute that was added
  *	  to the table after the tuple has the value that the catalog keeps for it.

@@ -184,6 +184,15 @@ select hgj_check_aggs('select avg(e.x) from ends e join ten t using (k) where e.
 	hgj_check_aggs('select sum(e.r), min(e.r), max(e.r), sum(e.x) from ends e join ten t using (k) where e.id = 1004', false) as minus_zero,
 	hgj_check_aggs('select sum(e.m), avg(e.m) from ends e join ten t using (k) where e.id = 1004', false) as zeros,
 	hgj_check_aggs('select sum(e.n * (case e.id % 2 when 0 then 1 else -1 end)) from ends e join ten t using (k) where e.k + 0 = 12', false) as there_and_back;
+-- values that are stored out of line
+create table elsewhere (k int, n numeric);
+alter table elsewhere alter n set storage external;
+insert into elsewhere select i, (select string_agg((hashint4(i * j) + 3e9)::text, '')::numeric from generate_series(1, case when i % 2 = 0 then 2500 else 1 end) j)
+	from generate_series(1, 20) i;
+analyze elsewhere;
+select count(*) from elsewhere where pg_column_size(n) > 2100;
+select hgj_check_aggs('select t.g, sum(e.n), avg(e.n), max(e.n) from elsewhere e join ten t using (k) group by 1');
+drop table elsewhere;
 -- units of 10^-12 that pass 128 bits
 create table big as select p as id, p % 3 as k, (99999999999999999999::numeric - p) * (case when p % 5 = 0 then -1 else 1 end) as n, 99999999999999999999.123456789012 as m from generate_series(1, 20000) p;
 analyze big;

@@ -285,7 +285,9 @@ add_value(HgjAggregate *agg, HgjAggNumeric *state, Datum value)
 	struct varlena *stored = (struct varlena *) DatumGetPointer(value);
 	struct varlena *flat = stored;
 
-	if (unlikely(VARATT_IS_EXTENDED(stored) && !VARATT_IS_SHORT(stored)))
+	/* a pointer to a value that is stored elsewhere looks short as well */
+	if (unlikely(VARATT_IS_EXTENDED(stored) &&
+				 (!VARATT_IS_SHORT(stored) || VARATT_IS_EXTERNAL(stored))))
 	{
 		CHECK_FOR_INTERRUPTS();
 		flat = pg_detoast_datum_packed(stored);

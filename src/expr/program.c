@@ -118,6 +118,8 @@ filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out,
 {
 	HgjRows		rows = *chunk;
 
+	if (program->numerics)
+		MemoryContextReset(program->numerics);
 	if (order_matters(program))
 		return filter_singly(program, 0, chunk, out, stop);
 	for (int c = 0; c < program->nclauses && rows.n > 0; c++)
@@ -215,11 +217,33 @@ pack_validity(uint64 *validity, const uint8 *nulls, uint32 n)
 	}
 }
 
-/* Run each of the rows alone; one that fails raises its error. */
+/* The display scales of n decimals at once, into those of the result. */
 static void
-eval_singly(HgjProgram *program, const HgjRows *rows, char *values, uint8 *nulls)
+put_displays(HgjProgram *program, uint32 first, uint32 n)
+{
+	const HgjStep *root = program->root;
+
+	if (!root->decimal)
+		return;
+	if (root->displays)
+	{
+		memcpy(program->displays + first, root->displays, n);
+		program->decimals.displays = program->displays;
+	}
+	else
+		memset(program->displays + first, root->display, n);
+}
+
+/*
+ * Run each of the rows alone, whose values are to be those from `first` on; one that
+ * fails raises its error.
+ */
+static void
+eval_singly(HgjProgram *program, const HgjRows *rows, uint32 first, uint8 *nulls)
 {
 	HgjStep    *root = program->root;
+	char	   *values = (char *) program->result.vector.values +
+		(Size) first * root->width;
 
 	program->single = true;
 	program->failed = false;
@@ -230,32 +254,39 @@ eval_singly(HgjProgram *program, const HgjRows *rows, char *values, uint8 *nulls
 
 		hgj_step_run(program, root, &one);
 		memcpy(values + (Size) i * root->width, root->values, root->width);
+		put_displays(program, first + i, 1);
 		nulls[i] = root->nulls && root->nulls[0];
 	}
 	program->single = false;
 }
 
-/* The values and the NULL bits of a chunk; is one of them NULL? */
+/*
+ * The values and the NULL bits of a chunk, which become those of the result from
+ * `first` on; is one of them NULL?
+ */
 static bool
-eval_chunk(HgjProgram *program, const HgjRows *rows, char *values,
-		   uint64 *validity)
+eval_chunk(HgjProgram *program, const HgjRows *rows, uint32 first)
 {
 	HgjStep    *root = program->root;
+	HgjVector  *result = &program->result.vector;
+	uint64	   *validity = result->validity + first / 64;
 	uint8		nulls[HGJ_CHUNK];
 
 	if (order_matters(program))
 	{
-		eval_singly(program, rows, values, nulls);
+		eval_singly(program, rows, first, nulls);
 		pack_validity(validity, nulls, rows->n);
 		return memchr(nulls, 1, rows->n) != NULL;
 	}
 	hgj_step_run(program, root, rows);
 	if (unlikely(program->failed))
 	{
-		eval_singly(program, rows, values, nulls);
+		eval_singly(program, rows, first, nulls);
 		elog(ERROR, "an expression of a HashGraphJoin did not fail again");
 	}
-	memcpy(values, root->values, (Size) rows->n * root->width);
+	memcpy((char *) result->values + (Size) first * root->width, root->values,
+		   (Size) rows->n * root->width);
+	put_displays(program, first, rows->n);
 	pack_validity(validity, root->nulls, rows->n);
 	return root->nulls != NULL;
 }
@@ -265,22 +296,42 @@ hgj_program_eval(HgjProgram *program, const HgjVector *const *inputs,
 				 const uint32 *sel, uint32 n)
 {
 	HgjVector  *result = &program->result.vector;
-	HgjStep    *root = program->root;
 
 	/* whole chunks of NULL bits are written, and all that are read */
-	hgj_buffer_reserve(program->context, &program->result, root->width,
+	hgj_buffer_reserve(program->context, &program->result, program->root->width,
 					   Max(n, HGJ_CHUNK));
+	if (program->numerics)
+		MemoryContextReset(program->numerics);
 	program->inputs = inputs;
 	program->failed = program->single = false;
 	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
 	{
 		HgjRows		chunk = chunk_of(sel, first, n);
-		char	   *values = (char *) result->values +
-			(Size) first * result->width;
 
 		CHECK_FOR_INTERRUPTS();
-		result->has_nulls |= eval_chunk(program, &chunk, values,
-										result->validity + first / 64);
+		result->has_nulls |= eval_chunk(program, &chunk, first);
 	}
 	return result;
+}
+
+const HgjDecimals *
+hgj_program_eval_decimals(HgjProgram *program, const HgjVector *const *inputs,
+						  const uint32 *sel, uint32 n)
+{
+	HgjDecimals *decimals = &program->decimals;
+
+	if (program->displays_room < n)
+	{
+		if (program->displays)
+			pfree(program->displays);
+		program->displays = NULL;
+		program->displays_room = 0;
+		program->displays = MemoryContextAlloc(program->context, n);
+		program->displays_room = n;
+	}
+	decimals->scale = program->root->scale;
+	decimals->display = program->root->display;
+	decimals->displays = NULL;
+	decimals->vector = hgj_program_eval(program, inputs, sel, n);
+	return decimals;
 }

@@ -17,6 +17,7 @@
 #include "compat.h"
 
 #include "columns/batch.h"
+#include "columns/decimal.h"
 #include "nodes/execnodes.h"
 #include "nodes/primnodes.h"
 
@@ -44,6 +45,13 @@ typedef int (*HgjInputLookup) (void *arg, const Var *var);
 extern HgjProgram *hgj_program_compile(Expr *expr, PlanState *parent,
 									   HgjInputLookup lookup, void *arg,
 									   bool may_fail);
+
+/*
+ * The same for an expression of type numeric, whose values are to be taken by
+ * hgj_program_eval_decimals() alone.
+ */
+extern HgjProgram *hgj_program_compile_decimals(Expr *expr, PlanState *parent,
+												HgjInputLookup lookup, void *arg);
 
 /*
  * Divide a plan's quals (a List, as ExecInitQual() takes: ExecQual() does not
@@ -94,6 +102,11 @@ extern bool hgj_program_raises_at_once(const HgjProgram *program);
 extern const HgjVector *hgj_program_eval(HgjProgram *program,
 										 const HgjVector *const *inputs,
 										 const uint32 *sel, uint32 n);
+
+/* The same of hgj_program_compile_decimals(). */
+extern const HgjDecimals *hgj_program_eval_decimals(HgjProgram *program,
+													const HgjVector *const *inputs,
+													const uint32 *sel, uint32 n);
 
 /* The input that the program merely returns, or -1: no need to run it. */
 extern int	hgj_program_input(const HgjProgram *program);

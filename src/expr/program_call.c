@@ -186,15 +186,24 @@ is_about_arguments(void)
 	}
 }
 
-/* call_rows(), where an error about arguments is one that is looked for again. */
-static void
-call_rows_carefully(HgjProgram *program, HgjStep *step, uint32 n)
+/*
+ * Call functions for n rows, where an error about arguments is one that is looked
+ * for again, unless this is that.
+ */
+void
+hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,
+				   void (*run) (HgjProgram *program, HgjStep *step, uint32 n))
 {
 	volatile bool failed = false;
 
+	if (program->single)
+	{
+		run(program, step, n);
+		return;
+	}
 	PG_TRY();
 	{
-		call_rows(program, step, n);
+		run(program, step, n);
 	}
 	PG_CATCH();
 	{
@@ -231,8 +240,8 @@ hgj_call_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	step->nulls = any ? step->null_buffer : NULL;
 
 	old = MemoryContextSwitchTo(program->calls);
-	if (step->call->catches && !program->single)
-		call_rows_carefully(program, step, rows->n);
+	if (step->call->catches)
+		hgj_call_carefully(program, step, rows->n, call_rows);
 	else
 		call_rows(program, step, rows->n);
 	MemoryContextSwitchTo(old);

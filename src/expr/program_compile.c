@@ -27,8 +27,8 @@
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 
-static HgjStep *
-make_step(HgjStepOp op, HgjKind kind, int nargs)
+HgjStep *
+hgj_step_make(HgjStepOp op, HgjKind kind, int nargs)
 {
 	HgjStep    *step = palloc0(sizeof(HgjStep));
 
@@ -40,8 +40,8 @@ make_step(HgjStepOp op, HgjKind kind, int nargs)
 	return step;
 }
 
-static void
-add_arg(HgjStep *step, HgjStep *arg)
+void
+hgj_step_add_arg(HgjStep *step, HgjStep *arg)
 {
 	step->args[step->nargs++] = arg;
 	step->lazy |= arg->lazy;
@@ -60,7 +60,7 @@ compile_constant(HgjCompiler *c, Expr *expr)
 	constant = hgj_constant_make(c->parent, expr, &lazy);
 	if (constant == NULL)
 		return NULL;
-	step = make_step(HGJ_STEP_CONSTANT, kind, 0);
+	step = hgj_step_make(HGJ_STEP_CONSTANT, kind, 0);
 	step->constant = constant;
 	step->lazy = lazy;
 	c->constants = lappend(c->constants, step);
@@ -80,7 +80,7 @@ compile_var(HgjCompiler *c, Var *var)
 	input = c->lookup(c->arg, var);
 	if (input < 0)
 		return NULL;
-	step = make_step(HGJ_STEP_INPUT, hgj_kind_of_type(var->vartype), 0);
+	step = hgj_step_make(HGJ_STEP_INPUT, hgj_kind_of_type(var->vartype), 0);
 	get_typlenbyval(var->vartype, &typlen, &typbyval);
 	step->width = typbyval ? typlen : sizeof(Datum);
 	step->input = input;
@@ -103,7 +103,7 @@ is_exact_cast(HgjStepOp op, uint8 code, HgjKind from)
 static HgjStep *
 make_loop_step(HgjStepOp op, uint8 code, HgjKind operand, HgjKind result, int nargs)
 {
-	HgjStep    *step = make_step(op, result, nargs);
+	HgjStep    *step = hgj_step_make(op, result, nargs);
 
 	step->code = code;
 	step->operand = operand;
@@ -113,8 +113,8 @@ make_loop_step(HgjStepOp op, uint8 code, HgjKind operand, HgjKind result, int na
 }
 
 /* An argument, with its values in the kind that the operation wants. */
-static HgjStep *
-cast_step(HgjStep *step, const HgjOperation *operation)
+HgjStep *
+hgj_step_cast(HgjStep *step, const HgjOperation *operation)
 {
 	HgjStepOp	op = operation->order_dates ? HGJ_STEP_DATE : HGJ_STEP_CAST;
 	HgjKind		kind = operation->operand;
@@ -137,13 +137,13 @@ cast_step(HgjStep *step, const HgjOperation *operation)
 		return step;
 	}
 	result = make_loop_step(op, code, step->kind, kind, 1);
-	add_arg(result, step);
+	hgj_step_add_arg(result, step);
 	return result;
 }
 
 /* May the user call it?  (If not, PostgreSQL's code says so.) */
-static bool
-may_call(Oid funcid)
+bool
+hgj_may_call(Oid funcid)
 {
 	if (!hgj_may_execute(funcid))
 		return false;
@@ -157,7 +157,7 @@ find_operation(Oid funcid, HgjOperation *operation)
 {
 	if (!hgj_operation(funcid, operation))
 		return false;
-	return may_call(funcid);
+	return hgj_may_call(funcid);
 }
 
 /* The arguments of a function, as its loop wants them. */
@@ -176,7 +176,7 @@ compile_args(HgjCompiler *c, HgjStep *step, const HgjOperation *operation,
 
 		if (arg == NULL || arg->kind != operation->args[i])
 			return false;
-		add_arg(step, cast_step(arg, operation));
+		hgj_step_add_arg(step, hgj_step_cast(arg, operation));
 	}
 	return true;
 }
@@ -196,13 +196,13 @@ compile_text(HgjCompiler *c, Oid funcid, Oid collation, Expr *value,
 	bool		lazy;
 
 	texts = hgj_text_set_make(funcid, collation, is_array, &invert);
-	if (texts == NULL || !may_call(funcid))
+	if (texts == NULL || !hgj_may_call(funcid))
 		return NULL;
 	arg = hgj_step_compile(c, value);
 	if (arg == NULL || arg->op != HGJ_STEP_INPUT || arg->width != sizeof(Datum))
 		return NULL;
-	step = make_step(HGJ_STEP_TEXT, HGJ_KIND_U1, 1);
-	add_arg(step, arg);
+	step = hgj_step_make(HGJ_STEP_TEXT, HGJ_KIND_U1, 1);
+	hgj_step_add_arg(step, arg);
 	step->texts = texts;
 	step->invert = invert;
 	step->constant = hgj_constant_make(c->parent, constants, &lazy);
@@ -225,9 +225,9 @@ compile_call_arg(HgjCompiler *c, Expr *expr)
 
 	if (hgj_kind_of_type(type) != HGJ_KIND_OTHER ||
 		!hgj_is_constant(c->parent, expr))
-		return hgj_step_compile(c, expr);
+		return hgj_numeric_step(hgj_step_compile(c, expr));
 	get_typlenbyval(type, &typlen, &typbyval);
-	step = make_step(HGJ_STEP_CONSTANT, HGJ_KIND_OTHER, 0);
+	step = hgj_step_make(HGJ_STEP_CONSTANT, HGJ_KIND_OTHER, 0);
 	step->constant = hgj_constant_make(c->parent, expr, &lazy);
 	step->width = typbyval ? typlen : sizeof(Datum);
 	step->constant->keep = !typbyval;
@@ -247,10 +247,10 @@ compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 
 	if (kind == HGJ_KIND_OTHER)
 		return NULL;
-	step = make_step(HGJ_STEP_CALL, kind, list_length(args));
+	step = hgj_step_make(HGJ_STEP_CALL, kind, list_length(args));
 	step->call = hgj_call_make(expr, funcid, collation, list_length(args),
 							   &step->lazy, &step->at_once);
-	if (step->call == NULL || !may_call(funcid))
+	if (step->call == NULL || !hgj_may_call(funcid))
 		return NULL;
 	step->raises = hgj_may_raise((Node *) expr, c->parent->state);
 	foreach(lc, args)
@@ -259,7 +259,7 @@ compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 
 		if (arg == NULL)
 			return NULL;
-		add_arg(step, arg);
+		hgj_step_add_arg(step, arg);
 	}
 	return step;
 }
@@ -276,6 +276,8 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 	HgjStep    *step;
 	bool		invert;
 
+	if (hgj_is_decimal_comparison(c->parent, funcid, args))
+		return hgj_decimal_comparison(c, funcid, args);
 	if (!hgj_operation(funcid, &operation))
 	{
 		Expr	   *left = list_length(args) == 2 ? linitial(args) : NULL;
@@ -290,7 +292,7 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 		}
 		return compile_call(c, expr, funcid, args, collation);
 	}
-	if (!may_call(funcid))
+	if (!hgj_may_call(funcid))
 		return NULL;
 	step = make_loop_step(operation.op, operation.code, operation.operand,
 						  operation.result, operation.nargs);
@@ -342,7 +344,7 @@ compile_member(HgjCompiler *c, ScalarArrayOpExpr *expr)
 		operation.op != HGJ_STEP_COMPARE || operation.order_dates ||
 		operation.code != (expr->useOr ? HGJ_EQ : HGJ_NE))
 		return NULL;
-	step = make_step(HGJ_STEP_MEMBER, HGJ_KIND_U1, 1);
+	step = hgj_step_make(HGJ_STEP_MEMBER, HGJ_KIND_U1, 1);
 	step->element_type = get_base_element_type(exprType((Node *) array));
 	if (!OidIsValid(step->element_type) ||
 		hgj_kind_of_type(step->element_type) != operation.args[1])
@@ -350,7 +352,7 @@ compile_member(HgjCompiler *c, ScalarArrayOpExpr *expr)
 	scalar = hgj_step_compile(c, linitial(expr->args));
 	if (scalar == NULL || scalar->kind != operation.args[0])
 		return NULL;
-	add_arg(step, scalar);
+	hgj_step_add_arg(step, scalar);
 	step->constant = hgj_constant_make(c->parent, array, &lazy);
 	if (step->constant == NULL)
 		return NULL;
@@ -367,7 +369,7 @@ compile_bool(HgjCompiler *c, BoolExpr *expr)
 	HgjStep    *step;
 	ListCell   *lc;
 
-	step = make_step(expr->boolop == AND_EXPR ? HGJ_STEP_AND :
+	step = hgj_step_make(expr->boolop == AND_EXPR ? HGJ_STEP_AND :
 					 expr->boolop == OR_EXPR ? HGJ_STEP_OR : HGJ_STEP_NOT,
 					 HGJ_KIND_U1, list_length(expr->args));
 	foreach(lc, expr->args)
@@ -376,7 +378,7 @@ compile_bool(HgjCompiler *c, BoolExpr *expr)
 
 		if (arg == NULL || arg->kind != HGJ_KIND_U1)
 			return NULL;
-		add_arg(step, arg);
+		hgj_step_add_arg(step, arg);
 	}
 	return step;
 }
@@ -392,9 +394,9 @@ compile_null_test(HgjCompiler *c, NullTest *expr)
 	arg = hgj_step_compile(c, expr->arg);
 	if (arg == NULL)
 		return NULL;
-	step = make_step(expr->nulltesttype == IS_NULL ? HGJ_STEP_IS_NULL :
+	step = hgj_step_make(expr->nulltesttype == IS_NULL ? HGJ_STEP_IS_NULL :
 					 HGJ_STEP_IS_NOT_NULL, HGJ_KIND_U1, 1);
-	add_arg(step, arg);
+	hgj_step_add_arg(step, arg);
 	return step;
 }
 
@@ -419,22 +421,24 @@ compile_bool_test(HgjCompiler *c, BooleanTest *expr)
 
 	if (arg == NULL || arg->kind != HGJ_KIND_U1)
 		return NULL;
-	step = make_step(HGJ_STEP_BOOL_TEST, HGJ_KIND_U1, 1);
+	step = hgj_step_make(HGJ_STEP_BOOL_TEST, HGJ_KIND_U1, 1);
 	step->test_true = tests[expr->booltesttype].of_true;
 	step->test_false = tests[expr->booltesttype].of_false;
 	step->test_null = tests[expr->booltesttype].of_null;
-	add_arg(step, arg);
+	hgj_step_add_arg(step, arg);
 	return step;
 }
 
 static bool
 add_branch(HgjCompiler *c, HgjStep *step, Expr *expr, HgjKind kind)
 {
-	HgjStep    *arg = hgj_step_compile(c, expr);
+	bool		decimal = step->decimal && kind == HGJ_KIND_OTHER;
+	HgjStep    *arg = decimal ? hgj_decimal_compile(c, expr) :
+		hgj_step_compile(c, expr);
 
-	if (arg == NULL || arg->kind != kind || kind == HGJ_KIND_OTHER)
+	if (arg == NULL || arg->kind != kind || (kind == HGJ_KIND_OTHER && !decimal))
 		return false;
-	add_arg(step, arg);
+	hgj_step_add_arg(step, arg);
 	return true;
 }
 
@@ -442,11 +446,12 @@ static HgjStep *
 compile_case(HgjCompiler *c, CaseExpr *expr)
 {
 	HgjKind		kind = hgj_kind_of_type(expr->casetype);
-	HgjStep    *step = make_step(HGJ_STEP_CASE, kind,
+	HgjStep    *step = hgj_step_make(HGJ_STEP_CASE, kind,
 								 2 * list_length(expr->args) + 1);
 	Expr	   *outer_arg = c->case_arg;
 	ListCell   *lc;
 
+	step->decimal = hgj_is_decimal(c->parent, (Expr *) expr);
 	foreach(lc, expr->args)
 	{
 		CaseWhen   *when = lfirst_node(CaseWhen, lc);
@@ -462,6 +467,8 @@ compile_case(HgjCompiler *c, CaseExpr *expr)
 	/* without ELSE the parser puts a NULL there */
 	if (expr->defresult == NULL || !add_branch(c, step, expr->defresult, kind))
 		return NULL;
+	if (step->decimal && !hgj_decimal_branches(step, 1, 2))
+		return NULL;
 	return step;
 }
 
@@ -469,13 +476,16 @@ static HgjStep *
 compile_coalesce(HgjCompiler *c, CoalesceExpr *expr)
 {
 	HgjKind		kind = hgj_kind_of_type(expr->coalescetype);
-	HgjStep    *step = make_step(HGJ_STEP_COALESCE, kind,
+	HgjStep    *step = hgj_step_make(HGJ_STEP_COALESCE, kind,
 								 list_length(expr->args));
 	ListCell   *lc;
 
+	step->decimal = hgj_is_decimal(c->parent, (Expr *) expr);
 	foreach(lc, expr->args)
 		if (!add_branch(c, step, lfirst(lc), kind))
 			return NULL;
+	if (step->decimal && !hgj_decimal_branches(step, 0, 1))
+		return NULL;
 	return step;
 }
 
@@ -515,7 +525,23 @@ compile_case_test(HgjCompiler *c)
 	return step;
 }
 
-/* The steps of an expression, or NULL if it is not of the supported forms. */
+/* An expression over numeric that is not just a column or a constant? */
+static bool
+is_decimal_computation(HgjCompiler *c, Expr *expr)
+{
+	Expr	   *inner = expr;
+
+	while (IsA(inner, RelabelType))
+		inner = ((RelabelType *) inner)->arg;
+	return (IsA(inner, FuncExpr) || IsA(inner, OpExpr) ||
+			(IsA(expr, RelabelType) && !IsA(inner, Var))) &&
+		hgj_is_decimal(c->parent, expr);
+}
+
+/*
+ * The steps of an expression, or NULL if it is not of the supported forms.  Those of
+ * numeric are decimals, but for columns and constants, or refused.
+ */
 HgjStep *
 hgj_step_compile(HgjCompiler *c, Expr *expr)
 {
@@ -525,6 +551,8 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 	step = compile_constant(c, expr);
 	if (step)
 		return step;
+	if (is_decimal_computation(c, expr))
+		return hgj_decimal_compile(c, expr);
 	switch (nodeTag(expr))
 	{
 		case T_Var:

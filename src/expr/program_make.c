@@ -71,7 +71,7 @@ static HgjStep *
 compile_root(HgjCompiler *c, Expr *expr, bool may_fail)
 {
 	int			nconstants = list_length(c->constants);
-	HgjStep    *step = hgj_step_compile(c, expr);
+	HgjStep    *step = hgj_numeric_step(hgj_step_compile(c, expr));
 
 	if (step && (may_fail || !step->lazy))
 		return step;
@@ -129,6 +129,16 @@ hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
 {
 	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
 	HgjStep    *root = compile_root(&c, expr, may_fail);
+
+	return root ? make_program(&c, list_make1(root)) : NULL;
+}
+
+HgjProgram *
+hgj_program_compile_decimals(Expr *expr, PlanState *parent, HgjInputLookup lookup,
+							 void *arg)
+{
+	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
+	HgjStep    *root = hgj_is_decimal(parent, expr) ? hgj_decimal_compile(&c, expr) : NULL;
 
 	return root ? make_program(&c, list_make1(root)) : NULL;
 }

@@ -18,6 +18,8 @@
  * program_set.c		the constants of IN
  * program_text.c		strings compared with constants
  * program_call.c		functions that there is no loop for, row by row
+ * program_decimal.c	numerics as 64-bit integers: expressions to steps
+ * program_decimal_run.c	such steps over the rows of a chunk
  * program_ops_*.c		the loops, which know nothing but arrays
  *
  *-------------------------------------------------------------------------
@@ -27,6 +29,7 @@
 
 #include "compat.h"
 
+#include "columns/decimal.h"
 #include "engine/engine.h"
 #include "expr/program.h"
 #include "fmgr.h"
@@ -94,7 +97,16 @@ typedef enum HgjStepOp
 	HGJ_STEP_TEXT,				/* the same of strings; of one as well */
 	HGJ_STEP_CALL,				/* a strict function of PostgreSQL's */
 	HGJ_STEP_CASE,				/* args: condition, result, ..., else */
-	HGJ_STEP_COALESCE
+	HGJ_STEP_COALESCE,
+
+	/* the result of these, down to ALIGN, is decimals */
+	HGJ_STEP_DECIMAL,			/* those that numerics are */
+	HGJ_STEP_DECIMAL_INTEGER,	/* of 64-bit integers */
+	HGJ_STEP_DECIMAL_ARITHMETIC,	/* operands of ADD and SUB have the same unit */
+	HGJ_STEP_DECIMAL_ALIGN,		/* in a smaller unit */
+	HGJ_STEP_DECIMAL_COMPARE,	/* of the same unit */
+	HGJ_STEP_DECIMAL_RANGE,		/* a comparison with a numeric constant */
+	HGJ_STEP_NUMERIC			/* numerics of decimals */
 } HgjStepOp;
 
 /* What is not computed from dates as from the integers that they are. */
@@ -151,12 +163,23 @@ typedef struct HgjStep
 	bool		raises;			/* CALL: it may, and is not asked again */
 	bool		at_once;		/* CALL: its errors cannot even be put aside */
 
+	/* decimals (see HgjDecimals) */
+	bool		decimal;		/* the values are */
+	uint8		scale;			/* in units of 10^-scale */
+	uint8		display;		/* where there are no `displays` */
+	int64		factor;			/* ALIGN */
+	PGFunction	function;		/* PostgreSQL's own, for what is no decimal */
+	int64		low;			/* RANGE: the decimals that the comparison is ... */
+	int64		high;			/* ... true of; those outside with `invert` */
+
 	/* of the rows it was run for last */
 	const void *values;
 	const uint8 *nulls;			/* NULL: none of them */
+	const uint8 *displays;		/* of decimals; NULL: all are `display` */
 
 	void	   *value_buffer;	/* HGJ_CHUNK x width */
 	uint8	   *null_buffer;
+	uint8	   *display_buffer; /* of decimals */
 	bool		spread;			/* CONSTANT: value_buffer is filled */
 	uint32	   *sel;			/* AND, OR, CASE, COALESCE: rows undecided, */
 	uint32	   *index;			/* and which of the step's rows they are */
@@ -242,6 +265,11 @@ struct HgjProgram
 	MemoryContext context;
 	MemoryContext scratch;		/* for the evaluation of constants */
 	MemoryContext calls;		/* for what functions leave behind */
+	MemoryContext numerics;		/* that steps make, of a chunk or a result; NULL:
+								 * there were none */
+	uint8	   *displays;		/* of the result, if it is decimals */
+	uint32		displays_room;
+	HgjDecimals decimals;
 	int64		keys[HGJ_CHUNK];
 	uint8		flags[HGJ_CHUNK];
 };
@@ -258,6 +286,10 @@ typedef struct HgjCompiler
 
 /* program_compile.c */
 extern HgjStep *hgj_step_compile(HgjCompiler *c, Expr *expr);
+extern HgjStep *hgj_step_make(HgjStepOp op, HgjKind kind, int nargs);
+extern void hgj_step_add_arg(HgjStep *step, HgjStep *arg);
+extern HgjStep *hgj_step_cast(HgjStep *step, const HgjOperation *operation);
+extern bool hgj_may_call(Oid funcid);
 
 /* program_constant.c */
 extern HgjConstant *hgj_constant_make(PlanState *parent, Expr *expr,
@@ -303,6 +335,27 @@ extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,
 									 bool *at_once);
 extern void hgj_call_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
+extern void hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,
+							   void (*run) (HgjProgram *program, HgjStep *step,
+											uint32 n));
+
+/* program_decimal.c */
+extern bool hgj_is_decimal(PlanState *parent, Expr *expr);
+extern HgjStep *hgj_decimal_compile(HgjCompiler *c, Expr *expr);
+extern bool hgj_decimal_branches(HgjStep *step, int first, int stride);
+extern bool hgj_is_decimal_comparison(PlanState *parent, Oid funcid, List *args);
+extern HgjStep *hgj_decimal_comparison(HgjCompiler *c, Oid funcid, List *args);
+extern HgjStep *hgj_numeric_step(HgjStep *step);
+
+/* program_decimal_run.c */
+extern void hgj_decimal_run(HgjProgram *program, HgjStep *step,
+							const HgjRows *rows);
+extern void hgj_decimal_take(HgjStep *step, const HgjStep *branch,
+							 const uint32 *index, uint32 m, uint32 n);
+
+/* program_steps.c: NULL where one of two operands is */
+extern const uint8 *hgj_either_null(HgjStep *step, const HgjStep *a,
+									const HgjStep *b, uint32 n);
 
 /* program_ops_compare.c */
 extern const HgjLoop hgj_compare_loops[HGJ_KINDS][HGJ_COMPARISONS];

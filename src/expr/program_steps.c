@@ -70,8 +70,8 @@ run_constant(HgjProgram *program, HgjStep *step)
 }
 
 /* NULL where one of two operands is. */
-static const uint8 *
-either_null(HgjStep *step, const HgjStep *a, const HgjStep *b, uint32 n)
+const uint8 *
+hgj_either_null(HgjStep *step, const HgjStep *a, const HgjStep *b, uint32 n)
 {
 	uint8	   *pg_restrict out = step->null_buffer;
 
@@ -110,7 +110,7 @@ run_function(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	const HgjStep *b = step->nargs > 1 ? step->args[1] : a;
 
 	run_args(program, step, rows);
-	step->nulls = either_null(step, a, b, rows->n);
+	step->nulls = hgj_either_null(step, a, b, rows->n);
 	if (step->loop(step->value_buffer, a->values, b->values, step->nulls,
 				   rows->n) && !program->failed)
 	{
@@ -365,10 +365,12 @@ run_member(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	hgj_member_finish(step, step->set->has_nulls, rows->n);
 }
 
-/* A branch's values, for the m rows of `index`, into those of the step. */
+/* A branch's values, for the m rows of `index`, into those of the step's n. */
 static void
-take_branch(HgjStep *step, const HgjStep *branch, const uint32 *index, uint32 m)
+take_branch(HgjStep *step, const HgjStep *branch, const uint32 *index, uint32 m,
+			uint32 n)
 {
+	hgj_decimal_take(step, branch, index, m, n);
 	hgj_values_scatter(step->width, branch->values, index, m, step->value_buffer);
 	if (branch->nulls)
 	{
@@ -429,14 +431,14 @@ run_case(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		some.sel = taken;
 		some.n = k;
 		hgj_step_run(program, step->args[arm + 1], &some);
-		take_branch(step, step->args[arm + 1], taken_index, k);
+		take_branch(step, step->args[arm + 1], taken_index, k, rows->n);
 	}
 	if (left > 0)
 	{
 		HgjRows		some = {.sel = sel, .n = left};
 
 		hgj_step_run(program, step->args[step->nargs - 1], &some);
-		take_branch(step, step->args[step->nargs - 1], index, left);
+		take_branch(step, step->args[step->nargs - 1], index, left, rows->n);
 	}
 }
 
@@ -454,6 +456,7 @@ run_coalesce(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		hgj_step_run(program, branch, &some);
 		if (program->failed)
 			return;
+		hgj_decimal_take(step, branch, step->index, left, rows->n);
 		hgj_values_scatter(step->width, branch->values, step->index, left,
 					step->value_buffer);
 		left = 0;
@@ -488,6 +491,8 @@ allocate_buffers(HgjProgram *program, HgjStep *step)
 		step->index = palloc(2 * HGJ_CHUNK * sizeof(uint32));
 	}
 	step->value_buffer = palloc0(HGJ_CHUNK * step->width);
+	if (step->decimal)
+		step->display_buffer = palloc0(HGJ_CHUNK);
 	MemoryContextSwitchTo(old);
 }
 
@@ -499,6 +504,7 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		allocate_buffers(program, step);
 	step->values = step->value_buffer;
 	step->nulls = NULL;
+	step->displays = NULL;
 	if (program->failed)
 		return;
 	switch (step->op)
@@ -546,6 +552,15 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 			break;
 		case HGJ_STEP_COALESCE:
 			run_coalesce(program, step, rows);
+			break;
+		case HGJ_STEP_DECIMAL:
+		case HGJ_STEP_DECIMAL_INTEGER:
+		case HGJ_STEP_DECIMAL_ARITHMETIC:
+		case HGJ_STEP_DECIMAL_ALIGN:
+		case HGJ_STEP_DECIMAL_COMPARE:
+		case HGJ_STEP_DECIMAL_RANGE:
+		case HGJ_STEP_NUMERIC:
+			hgj_decimal_run(program, step, rows);
 			break;
 	}
 }

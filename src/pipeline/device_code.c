@@ -345,6 +345,13 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 		case HGJ_STEP_DATE:
 		case HGJ_STEP_TEXT:
 		case HGJ_STEP_CALL:
+		case HGJ_STEP_DECIMAL:
+		case HGJ_STEP_DECIMAL_INTEGER:
+		case HGJ_STEP_DECIMAL_ARITHMETIC:
+		case HGJ_STEP_DECIMAL_ALIGN:
+		case HGJ_STEP_DECIMAL_COMPARE:
+		case HGJ_STEP_DECIMAL_RANGE:
+		case HGJ_STEP_NUMERIC:
 			break;
 	}
 	hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);

@@ -11,7 +11,8 @@
  *	  NULLs, and hand the values to the aggregates.
  *
  * An expression is a plain column, or a program over vectors, or, where it is
- * not of the forms that programs know, evaluated row by row by PostgreSQL.
+ * not of the forms that programs know, evaluated row by row by PostgreSQL.  Where
+ * numerics are merely summed up, a program makes decimals of them, if it can.
  *
  * The arrays belong to the state.  By-reference values of expressions live in
  * its arena until the next batch.  No locks.
@@ -179,7 +180,7 @@ static void
 drop_nulls(HgjAggState *state, HgjAggInput *input, const HgjVector *vector,
 		   const uint32 *sel, const uint32 *groups, uint32 n)
 {
-	bool		dense = input->argument->column < 0;
+	bool		dense = input->argument->column < 0 || input->argument->decimals;
 	char	   *counters = state->groups.rows + input->counter;
 	Size		stride = state->groups.stride;
 	uint32		left = 0;
@@ -236,11 +237,17 @@ prepare_input(HgjAggState *state, HgjAggInput *input)
 	if (n > 0 && input->argument)
 	{
 		HgjAggExpr *argument = input->argument;
-		const HgjVector *vector = argument->column >= 0 ?
-		state->vectors[argument->column] : eval(state, argument, sel, n);
+		bool		is_column = argument->column >= 0 && !argument->decimals;
+		const HgjVector *vector;
 
+		if (argument->decimals)
+			input->rows.decimals = hgj_program_eval_decimals(argument->decimals,
+															 state->vectors, sel, n);
+		vector = is_column ? state->vectors[argument->column] :
+			argument->decimals ? input->rows.decimals->vector :
+			eval(state, argument, sel, n);
 		input->rows.values = vector->values;
-		input->rows.at = argument->column >= 0 ? sel : NULL;
+		input->rows.at = is_column ? sel : NULL;
 		if (vector->has_nulls)
 			drop_nulls(state, input, vector, sel, groups, n);
 	}

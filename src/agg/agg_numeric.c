@@ -10,7 +10,9 @@
  *	  carries are left for the end: nothing there can overflow.
  * 3. NaN and infinities are counted.
  * 4. The display scale of a sum is the largest of its values.
- * 5. At the end both parts are put together, and become a numeric, or the state
+ * 5. Values that have come as decimals (columns/decimal.h), as most do whose column
+ *	  says how many decimals it has, need not be read; the rest of it is the same.
+ * 6. At the end both parts are put together, and become a numeric, or the state
  *	  that numeric_avg_deserialize() and int8_avg_deserialize() read.
  *
  * Numerics are read and written in the format in which they are stored, which is
@@ -25,6 +27,7 @@
 
 #include "agg/agg_accumulate.h"
 #include "agg/agg_numeric.h"
+#include "columns/decimal.h"
 #include "fmgr.h"
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
@@ -32,97 +35,18 @@
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 
-#define BASE			10000
-
-/* Digits of this base after the point in the 128-bit sum. */
+/* Digits of a numeric behind the point, and decimals, in the 128-bit sum. */
 #define FRACTION		3
+#define DECIMALS		(4 * FRACTION)
 
 /* The highest weight of a value that goes there: below 10^32 units. */
 #define HIGHEST_WEIGHT	4
 
-/* Digits that a 128-bit integer may have. */
-#define INT128_DIGITS	10
-
-/* The header of a stored numeric: how it is laid out, and sign of a long one */
-#define FORM_MASK		0xC000
-#define FORM_POSITIVE	0x0000
-#define FORM_NEGATIVE	0x4000
-#define FORM_SHORT		0x8000
-#define FORM_SPECIAL	0xC000
-#define SPECIAL_MASK	0xF000
-#define SPECIAL_NAN		0xC000
-#define SPECIAL_PLUS	0xD000
-#define SPECIAL_MINUS	0xF000
-
-/* ... of a short one: sign, scale, and weight in two's complement */
-#define SHORT_NEGATIVE	0x2000
-#define SHORT_SCALE_SHIFT	7
-#define SHORT_SCALE_MAX		63
-#define SHORT_WEIGHT_SIGN	0x0040
-#define SHORT_WEIGHT_MASK	0x003F
-#define LONG_SCALE_MASK		0x3FFF
-
-/* A stored value that is neither NaN nor infinite. */
-typedef struct Number
-{
-	bool		negative;
-	int			weight;
-	int			scale;
-	int			ndigits;
-	const char *digits;			/* maybe unaligned */
-} Number;
-
-/* A number to be written: digits from the highest on, each below BASE. */
-typedef struct Digits
-{
-	bool		negative;
-	int			weight;
-	int			n;
-	int16	   *digits;
-} Digits;
-
+/* Of the base. */
 static const uint64 powers[] = {
-	1, BASE, (uint64) BASE * BASE, (uint64) BASE * BASE * BASE,
-	(uint64) BASE * BASE * BASE * BASE
+	1, UINT64CONST(10000), UINT64CONST(100000000), UINT64CONST(1000000000000),
+	UINT64CONST(10000000000000000)
 };
-
-static inline uint16
-read16(const char *p)
-{
-	uint16		value;
-
-	memcpy(&value, p, sizeof(value));
-	return value;
-}
-
-/* False: it is special, and the header is all there is. */
-static inline bool
-decode(const char *data, Size size, Number *number)
-{
-	uint16		header = read16(data);
-
-	if (header & FORM_SHORT)
-	{
-		if ((header & FORM_MASK) == FORM_SPECIAL)
-			return false;
-		number->negative = (header & SHORT_NEGATIVE) != 0;
-		number->scale = (header >> SHORT_SCALE_SHIFT) & SHORT_SCALE_MAX;
-		number->weight = header & SHORT_WEIGHT_MASK;
-		if (header & SHORT_WEIGHT_SIGN)
-			number->weight -= SHORT_WEIGHT_SIGN;
-		number->digits = data + 2;
-		number->ndigits = (size - 2) / 2;
-	}
-	else
-	{
-		number->negative = (header & FORM_MASK) == FORM_NEGATIVE;
-		number->scale = header & LONG_SCALE_MASK;
-		number->weight = (int16) read16(data + 2);
-		number->digits = data + 4;
-		number->ndigits = (size - 4) / 2;
-	}
-	return true;
-}
 
 /* The part that is no integer, made if need be. */
 HgjNumericRest *
@@ -139,12 +63,12 @@ add_special(HgjAggregate *agg, HgjAggNumeric *state, uint16 header)
 {
 	HgjNumericRest *rest = hgj_numeric_rest(agg, state);
 
-	switch (header & SPECIAL_MASK)
+	switch (header & HGJ_NUMERIC_SPECIAL_MASK)
 	{
-		case SPECIAL_PLUS:
+		case HGJ_NUMERIC_PLUS_INFINITY:
 			rest->plus_infinity++;
 			break;
-		case SPECIAL_MINUS:
+		case HGJ_NUMERIC_MINUS_INFINITY:
 			rest->minus_infinity++;
 			break;
 		default:
@@ -186,9 +110,9 @@ add_units(HgjNumericRest *rest, int128 sum)
 {
 	uint128		left = sum < 0 ? -(uint128) sum : (uint128) sum;
 
-	for (int weight = -FRACTION; left > 0; weight++, left /= BASE)
+	for (int weight = -FRACTION; left > 0; weight++, left /= HGJ_NUMERIC_BASE)
 	{
-		int64		digit = (int64) (left % BASE);
+		int64		digit = (int64) (left % HGJ_NUMERIC_BASE);
 
 		rest->digits[rest->weight - weight] += sum < 0 ? -digit : digit;
 	}
@@ -197,12 +121,12 @@ add_units(HgjNumericRest *rest, int128 sum)
 static void
 cover_units(HgjNumericRest *rest, MemoryContext context)
 {
-	hgj_numeric_cover(rest, context, INT128_DIGITS - FRACTION, -FRACTION);
+	hgj_numeric_cover(rest, context, HGJ_INT128_DIGITS - FRACTION, -FRACTION);
 }
 
 /* Rule 2. */
 static void
-add_digits(HgjAggregate *agg, HgjAggNumeric *state, const Number *number)
+add_digits(HgjAggregate *agg, HgjAggNumeric *state, const HgjNumber *number)
 {
 	HgjNumericRest *rest = hgj_numeric_rest(agg, state);
 
@@ -210,7 +134,7 @@ add_digits(HgjAggregate *agg, HgjAggNumeric *state, const Number *number)
 		  number->weight - number->ndigits + 1);
 	for (int i = 0; i < number->ndigits; i++)
 	{
-		int64		digit = (int16) read16(number->digits + 2 * i);
+		int64		digit = (int16) hgj_read16(number->digits + 2 * i);
 
 		rest->digits[rest->weight - number->weight + i] +=
 			number->negative ? -digit : digit;
@@ -228,55 +152,67 @@ hgj_numeric_move_sum(HgjAggregate *agg, HgjAggNumeric *state)
 	state->sum = 0;
 }
 
-/* Rules 1 to 4 for one value, of which `size` bytes follow the header. */
+/* Rule 1, in units of the sum. */
 static inline void
-add_stored(HgjAggregate *agg, HgjAggNumeric *state, const char *data, Size size)
+add_to_sum(HgjAggregate *agg, HgjAggNumeric *state, int128 units)
 {
-	Number		number;
-	int			shift;
-	uint128		units;
 	int128		sum;
 
-	if (unlikely(!decode(data, size, &number)))
+	if (unlikely(__builtin_add_overflow(state->sum, units, &sum)))
 	{
-		add_special(agg, state, read16(data));
-		return;
+		hgj_numeric_move_sum(agg, state);
+		sum = units;
 	}
-	if (number.scale > state->scale)
-		state->scale = number.scale;
-	if (number.ndigits == 0)
+	state->sum = sum;
+}
+
+/* Rules 1, 2 and 4. */
+static inline void
+add_number(HgjAggregate *agg, HgjAggNumeric *state, const HgjNumber *number)
+{
+	int			shift;
+	uint128		units;
+
+	if (number->scale > state->scale)
+		state->scale = number->scale;
+	if (number->ndigits == 0)
 		return;
 
-	shift = FRACTION - (number.ndigits - 1 - number.weight);
-	if (unlikely(shift < 0 || number.weight > HIGHEST_WEIGHT))
+	shift = FRACTION - (number->ndigits - 1 - number->weight);
+	if (unlikely(shift < 0 || number->weight > HIGHEST_WEIGHT))
 	{
-		add_digits(agg, state, &number);
+		add_digits(agg, state, number);
 		return;
 	}
-	if (number.ndigits < lengthof(powers) && shift < lengthof(powers))
+	if (number->ndigits < lengthof(powers) && shift < lengthof(powers))
 	{
 		uint64		word = 0;
 
-		for (int i = 0; i < number.ndigits; i++)
-			word = word * BASE + read16(number.digits + 2 * i);
+		for (int i = 0; i < number->ndigits; i++)
+			word = word * HGJ_NUMERIC_BASE + hgj_read16(number->digits + 2 * i);
 		units = (uint128) word * powers[shift];
 	}
 	else
 	{
 		units = 0;
-		for (int i = 0; i < number.ndigits; i++)
-			units = units * BASE + read16(number.digits + 2 * i);
+		for (int i = 0; i < number->ndigits; i++)
+			units = units * HGJ_NUMERIC_BASE + hgj_read16(number->digits + 2 * i);
 		for (; shift > 0; shift--)
-			units *= BASE;
+			units *= HGJ_NUMERIC_BASE;
 	}
-	if (unlikely(__builtin_add_overflow(state->sum,
-										number.negative ? -(int128) units : (int128) units,
-										&sum)))
-	{
-		hgj_numeric_move_sum(agg, state);
-		sum = number.negative ? -(int128) units : (int128) units;
-	}
-	state->sum = sum;
+	add_to_sum(agg, state, number->negative ? -(int128) units : (int128) units);
+}
+
+/* Rules 1 to 4 for one value, of which `size` bytes follow the header. */
+static inline void
+add_stored(HgjAggregate *agg, HgjAggNumeric *state, const char *data, Size size)
+{
+	HgjNumber	number;
+
+	if (unlikely(!hgj_number_read(data, size, &number)))
+		add_special(agg, state, hgj_read16(data));
+	else
+		add_number(agg, state, &number);
 }
 
 static inline void
@@ -297,44 +233,99 @@ add_value(HgjAggregate *agg, HgjAggNumeric *state, Datum value)
 		pfree(flat);
 }
 
+/* A decimal: an integer in units of 10^-scale. */
+static void
+add_decimal(HgjAggregate *agg, HgjAggNumeric *state, int64 value, int scale,
+			int display)
+{
+	int16		room[HGJ_INT128_DIGITS];
+	HgjDigits	digits;
+	HgjNumber	number = {.scale = display};
+
+	if (scale <= DECIMALS)
+	{
+		if (display > state->scale)
+			state->scale = display;
+		add_to_sum(agg, state, (int128) value * hgj_powers_of_ten[DECIMALS - scale]);
+		return;
+	}
+	hgj_digits_of_int128(value, scale, room, &digits);
+	hgj_digits_strip(&digits);
+	number.negative = digits.negative;
+	number.weight = digits.weight;
+	number.ndigits = digits.n;
+	number.digits = (const char *) digits.digits;
+	add_number(agg, state, &number);
+}
+
+/* What one of these values is, its display scale says. */
+static inline void
+add_any(HgjAggregate *agg, HgjAggNumeric *state, int64 value, int scale, int display)
+{
+	if (display == HGJ_NO_DECIMAL)
+		add_value(agg, state, (Datum) value);
+	else
+		add_decimal(agg, state, value, scale, display);
+}
+
+static void
+sum_decimals(HgjAggregate *agg, const HgjAggRows *rows)
+{
+	const HgjDecimals *decimals = rows->decimals;
+	const int64 *values = rows->values;
+	const uint8 *displays = decimals->displays;
+	char	   *base = agg->table->rows + agg->offset;
+	Size		stride = agg->table->stride;
+	int			scale = decimals->scale;
+	int			display = decimals->display;
+
+	if (displays == NULL && scale <= DECIMALS)
+	{
+		int64		factor = hgj_powers_of_ten[DECIMALS - scale];
+
+		HGJ_ACCUMULATE(agg, rows, HgjAggNumeric, int64,
+					   if (display > state->scale)
+					   state->scale = display;
+					   add_to_sum(agg, state, (int128) value * factor));
+		return;
+	}
+	for (uint32 i = 0; i < rows->n; i++)
+	{
+		uint32		at = rows->at ? rows->at[i] : i;
+		uint32		group = rows->groups ? rows->groups[i] : 0;
+
+		add_any(agg, (HgjAggNumeric *) (base + group * stride), values[at], scale,
+				displays ? displays[at] : display);
+	}
+}
+
 void
 hgj_agg_sum_numeric(HgjAggregate *agg, const HgjAggRows *rows)
 {
+	if (rows->decimals)
+	{
+		sum_decimals(agg, rows);
+		return;
+	}
 	HGJ_ACCUMULATE(agg, rows, HgjAggNumeric, Datum,
 				   add_value(agg, state, value));
 }
 
-/* The digits of an integer whose lowest digit has this weight. */
-static void
-digits_of_int128(int128 value, int lowest_weight, Digits *result)
-{
-	uint128		left = value < 0 ? -(uint128) value : (uint128) value;
-	int16	   *digits = palloc(INT128_DIGITS * sizeof(int16));
-	int			first = INT128_DIGITS;
-
-	for (; left > 0; left /= BASE)
-		digits[--first] = (int16) (left % BASE);
-	result->negative = value < 0;
-	result->digits = digits + first;
-	result->n = INT128_DIGITS - first;
-	result->weight = lowest_weight + result->n - 1;
-}
-
 /*
  * Propagate carries from the lowest digit up, so that each but the first is
- * from 0 to BASE - 1.  The first one is large enough for what remains.
+ * from 0 to HGJ_NUMERIC_BASE - 1.  The first one is large enough for what remains.
  */
 static void
 propagate(int64 *digits, int n)
 {
 	for (int i = n - 1; i > 0; i--)
 	{
-		int64		carry = digits[i] / BASE;
+		int64		carry = digits[i] / HGJ_NUMERIC_BASE;
 
-		digits[i] -= carry * BASE;
+		digits[i] -= carry * HGJ_NUMERIC_BASE;
 		if (digits[i] < 0)
 		{
-			digits[i] += BASE;
+			digits[i] += HGJ_NUMERIC_BASE;
 			carry--;
 		}
 		digits[i - 1] += carry;
@@ -343,7 +334,7 @@ propagate(int64 *digits, int n)
 
 /* Both parts of a sum. */
 static void
-digits_of_sum(const HgjAggNumeric *state, Digits *result)
+digits_of_sum(const HgjAggNumeric *state, HgjDigits *result)
 {
 	const int	spare = 6;		/* digits for the carries of 64-bit ones */
 	HgjNumericRest rest;
@@ -351,7 +342,8 @@ digits_of_sum(const HgjAggNumeric *state, Digits *result)
 
 	if (state->rest == NULL || state->rest->ndigits == 0)
 	{
-		digits_of_int128(state->sum, -FRACTION, result);
+		hgj_digits_of_int128(state->sum, DECIMALS,
+							 palloc(HGJ_INT128_DIGITS * sizeof(int16)), result);
 		return;
 	}
 	rest = *state->rest;
@@ -379,76 +371,6 @@ digits_of_sum(const HgjAggNumeric *state, Digits *result)
 	pfree(digits);
 }
 
-/* Drop zeros at both ends. */
-static void
-strip(Digits *number)
-{
-	while (number->n > 0 && number->digits[0] == 0)
-	{
-		number->digits++;
-		number->n--;
-		number->weight--;
-	}
-	while (number->n > 0 && number->digits[number->n - 1] == 0)
-		number->n--;
-	if (number->n == 0)
-	{
-		number->negative = false;
-		number->weight = 0;
-	}
-}
-
-/* A numeric as it is stored. */
-static Datum
-store_number(Digits *number, int scale)
-{
-	bool		short_form;
-	Size		header;
-	Size		size;
-	char	   *result;
-	uint16		word;
-
-	strip(number);
-	if (number->weight > PG_INT16_MAX || scale > LONG_SCALE_MASK)
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("value overflows numeric format")));
-
-	short_form = scale <= SHORT_SCALE_MAX &&
-		number->weight <= SHORT_WEIGHT_MASK &&
-		number->weight >= -SHORT_WEIGHT_SIGN;
-	header = VARHDRSZ + (short_form ? 2 : 4);
-	size = header + number->n * sizeof(int16);
-	result = palloc(size);
-	SET_VARSIZE(result, size);
-	if (short_form)
-	{
-		word = FORM_SHORT | (number->negative ? SHORT_NEGATIVE : 0) |
-			(scale << SHORT_SCALE_SHIFT) |
-			(number->weight & (SHORT_WEIGHT_SIGN | SHORT_WEIGHT_MASK));
-		memcpy(result + VARHDRSZ, &word, 2);
-	}
-	else
-	{
-		word = (number->negative ? FORM_NEGATIVE : FORM_POSITIVE) | scale;
-		memcpy(result + VARHDRSZ, &word, 2);
-		word = (uint16) (int16) number->weight;
-		memcpy(result + VARHDRSZ + 2, &word, 2);
-	}
-	memcpy(result + header, number->digits, number->n * sizeof(int16));
-	return PointerGetDatum(result);
-}
-
-static Datum
-store_special(uint16 word)
-{
-	char	   *result = palloc(VARHDRSZ + sizeof(word));
-
-	SET_VARSIZE(result, VARHDRSZ + sizeof(word));
-	memcpy(result + VARHDRSZ, &word, sizeof(word));
-	return PointerGetDatum(result);
-}
-
 /* What NaN and infinities among the values make of the sum; 0: nothing. */
 static uint16
 special_sum(const HgjAggNumeric *state)
@@ -459,10 +381,10 @@ special_sum(const HgjAggNumeric *state)
 		return 0;
 	if (rest->nan > 0 ||
 		(rest->plus_infinity > 0 && rest->minus_infinity > 0))
-		return SPECIAL_NAN;
+		return HGJ_NUMERIC_NAN;
 	if (rest->plus_infinity > 0)
-		return SPECIAL_PLUS;
-	return rest->minus_infinity > 0 ? SPECIAL_MINUS : 0;
+		return HGJ_NUMERIC_PLUS_INFINITY;
+	return rest->minus_infinity > 0 ? HGJ_NUMERIC_MINUS_INFINITY : 0;
 }
 
 /* The sum of at least one value. */
@@ -470,12 +392,12 @@ Datum
 hgj_numeric_sum(const HgjAggNumeric *state)
 {
 	uint16		special = special_sum(state);
-	Digits		digits;
+	HgjDigits	digits;
 
 	if (special)
-		return store_special(special);
+		return hgj_numeric_store_special(special);
 	digits_of_sum(state, &digits);
-	return store_number(&digits, state->scale);
+	return hgj_digits_store(&digits, state->scale);
 }
 
 /* The average of n values, n > 0. */
@@ -493,19 +415,16 @@ hgj_numeric_avg(const HgjAggNumeric *state, int64 n)
 Datum
 hgj_int128_to_numeric(int128 value)
 {
-	Digits		digits;
-
-	digits_of_int128(value, 0, &digits);
-	return store_number(&digits, 0);
+	return hgj_decimal_numeric(value, 0, 0);
 }
 
 static void
-send_number(StringInfo buf, Digits *number, int scale)
+send_number(StringInfo buf, HgjDigits *number, int scale)
 {
-	strip(number);
+	hgj_digits_strip(number);
 	pq_sendint32(buf, number->n);
 	pq_sendint32(buf, number->weight);
-	pq_sendint32(buf, number->negative ? FORM_NEGATIVE : FORM_POSITIVE);
+	pq_sendint32(buf, number->negative ? HGJ_NUMERIC_NEGATIVE : HGJ_NUMERIC_POSITIVE);
 	pq_sendint32(buf, scale);
 	for (int i = 0; i < number->n; i++)
 		pq_sendint16(buf, number->digits[i]);
@@ -516,9 +435,10 @@ Datum
 hgj_int128_serialize(int128 value, int64 n)
 {
 	StringInfoData buf;
-	Digits		digits;
+	HgjDigits	digits;
+	int16		room[HGJ_INT128_DIGITS];
 
-	digits_of_int128(value, 0, &digits);
+	hgj_digits_of_int128(value, 0, room, &digits);
 	pq_begintypsend(&buf);
 	pq_sendint64(&buf, n);
 	send_number(&buf, &digits, 0);
@@ -536,7 +456,7 @@ hgj_numeric_serialize(const HgjAggNumeric *state, int64 n)
 	const HgjNumericRest none = {0};
 	const HgjNumericRest *rest = state->rest ? state->rest : &none;
 	StringInfoData buf;
-	Digits		digits;
+	HgjDigits	digits;
 
 	n -= rest->nan + rest->plus_infinity + rest->minus_infinity;
 	digits_of_sum(state, &digits);

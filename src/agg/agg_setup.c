@@ -148,6 +148,36 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 	}
 }
 
+/* Are sums and counts of numerics all that is made of an input? */
+static bool
+only_sums(const HgjAggState *state, const HgjAggInput *input)
+{
+	for (int a = 0; a < state->naggs; a++)
+	{
+		HgjAggKind	kind = state->aggs[a].function->kind;
+
+		if (state->aggs[a].input == input && kind != HGJ_AGG_COUNT &&
+			kind != HGJ_AGG_SUM_NUMERIC && kind != HGJ_AGG_AVG_NUMERIC)
+			return false;
+	}
+	return true;
+}
+
+/* Step 1: have numerics that are summed up as decimals. */
+static void
+init_decimals(HgjAggState *state)
+{
+	for (int i = 0; i < state->ninputs; i++)
+	{
+		HgjAggExpr *argument = state->inputs[i].argument;
+
+		if (argument && only_sums(state, &state->inputs[i]))
+			argument->decimals =
+				hgj_program_compile_decimals(argument->expr, &state->css.ss.ps,
+											 lookup_column, state);
+	}
+}
+
 /* Is a dictionary of the k-th group column expected to have room? */
 static bool
 dictionary_fits(const CustomScan *cscan, int k)
@@ -313,6 +343,8 @@ hgj_agg_start(HgjAggState *state)
 			hgj_program_start(input->filter->program, econtext);
 		if (input->argument && input->argument->program)
 			hgj_program_start(input->argument->program, econtext);
+		if (input->argument && input->argument->decimals)
+			hgj_program_start(input->argument->decimals, econtext);
 	}
 }
 
@@ -367,6 +399,7 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 		elog(ERROR, "the child of a HashGraphAgg is no HashGraphJoin");
 
 	init_aggregates(state, cscan);
+	init_decimals(state);
 	init_columns(state, cscan);
 	hgj_agg_portions_init(state);
 	lay_out_groups(state);

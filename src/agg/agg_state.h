@@ -46,6 +46,7 @@ typedef struct HgjAggRows
 	const uint32 *at;			/* where value i is; NULL: at i */
 	const uint32 *groups;		/* its group; NULL: group 0 for all */
 	const void *values;
+	const HgjDecimals *decimals;	/* of sums of numerics: they are these; or NULL */
 } HgjAggRows;
 
 /* What a value does to the state of its group. */
@@ -105,6 +106,8 @@ typedef struct HgjAggExpr
 	int			column;			/* it is this column, or -1 */
 	HgjProgram *program;		/* otherwise, vectorised, or ... */
 	ExprState  *state;			/* ... row by row */
+	HgjProgram *decimals;		/* in place of all these, if all that is wanted is
+								 * sums; or NULL */
 	bool		attbyval;
 	int16		attlen;
 	HgjBuffer	own;			/* row by row: the values, densely */

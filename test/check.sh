@@ -11,6 +11,7 @@
 #   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)
+#   HGJ_DECIMALS=10000000    values of generated numeric expressions (200000 in make check)
 #   HGJ_SQLSMITH_SECONDS=120 how long sqlsmith makes up queries
 #   HGJ_TIME_LIMIT=5400      seconds for everything; what is left by then fails
 #   CUDA_ARCHS=90            for what the CUDA engine is built, where nvcc is found
@@ -224,6 +225,7 @@ suite_random()
 	test_server "max_connections = 50"
 	counted perl test/random/run.pl --seeds "${HGJ_RANDOM_SEEDS:-$(full_or 8 2)}" \
 		--queries "${HGJ_RANDOM_QUERIES:-300}"
+	counted perl test/decimals/run.pl --comparisons "${HGJ_DECIMALS:-$(full_or 2000000 200000)}"
 	make -s -C test/fake build/fake.so
 	local library
 	library=$(mktemp -d /tmp/hgj_fake.XXXXXX)

@@ -161,9 +161,17 @@ sub arith
 	return undef unless @n;
 	my $c = $rng->pick(@n);
 	return $c if $depth <= 0;
-	my $kind = $rng->weighted(column => 2, sum => 5, product => 4, minus => 1, constant => 4, cast => 2, deep => 3);
+	my $kind = $rng->weighted(column => 2, sum => 5, product => 4, minus => 1, constant => 4, cast => 2, deep => 3, branch => 2);
 	return $c if $kind eq 'column';
 	if ($kind eq 'minus') { return { %$c, sql => "(- $c->{sql})" } }
+	if ($kind eq 'branch')
+	{
+		# Numerics of several display scales, in branches of which not all are taken.
+		return $c if $c->{kind} ne 'numeric';
+		my $d = $self->of($cols, 'numeric');
+		return { sql => $rng->chance(60) ? '(case when ' . $self->qual($cols, 0) . " then $c->{sql} else " . $rng->pick('0', 'null', '1.50', $d->{sql}) . ' end)'
+			: $rng->chance(50) ? "coalesce($c->{sql}, $d->{sql}, 0.0)" : "abs($c->{sql})", kind => 'numeric', type => 'numeric' };
+	}
 	if ($kind eq 'cast')
 	{
 		my $to = $rng->pick($c->{kind} eq 'int' ? qw(int8 int8 int4 float8 numeric) : $c->{kind} eq 'float' ? 'float8' : qw(numeric float8));

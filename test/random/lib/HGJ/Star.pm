@@ -41,6 +41,8 @@ my %COLUMN = (
 	s8  => [ 'float8', 'float', sub { "case $_[0] % 50 when 0 then 'NaN' when 1 then 'Infinity' when 2 then '-Infinity' when 3 then '-0' else (($_[0] % 41 - 20) * 0.25) end::float8" } ],
 	n   => [ 'numeric(12,2)', 'numeric', sub { "(($_[0] % 20001 - 10000) / 100.0)::numeric(12,2)" }, scaled => 1 ],
 	m   => [ 'numeric', 'numeric', sub { "case $_[0] % 40 when 0 then 'NaN' when 1 then '1e30' when 2 then '-123456789012345678901234567890.123456789' else ((($_[0] % 300 - 150)::text) || (array['', '.0', '.50', '.1250'])[1 + $_[0] % 4]) end::numeric" } ],
+	n9  => [ 'numeric(18,9)', 'numeric', sub { "(case $_[0] % 30 when 0 then 999999999.999999999 when 1 then -999999999.999999999 when 2 then 0.000000001 when 3 then 'NaN' else ($_[0] % 2000003 - 1000000) / (array[1, 8, 1000, 1000000])[1 + $_[0] % 4]::numeric end)::numeric(18,9)" }, scaled => 1 ],
+	n4  => [ 'numeric(5,4)', 'numeric', sub { "(($_[0] % 199 - 99) / 10.0)::numeric(5,4)" }, scaled => 1 ],
 	dt  => [ 'date',  'date',  sub { "date '2020-01-01' + ($_[0] % 400)::int4" } ],
 	ts  => [ 'timestamp', 'ts', sub { "case $_[0] % 60 when 0 then 'infinity' when 1 then '-infinity' else timestamp '2020-01-01' + ($_[0] % 9000) * interval '1 hour' end" } ],
 	tz  => [ 'timestamptz', 'ts', sub { "timestamptz '2020-01-01 00:00+00' + ($_[0] % 9000) * interval '1 hour'" } ],

@@ -241,8 +241,12 @@ prepare_input(HgjAggState *state, HgjAggInput *input)
 		const HgjVector *vector;
 
 		if (argument->decimals)
-			input->rows.decimals = hgj_program_eval_decimals(argument->decimals,
-															 state->vectors, sel, n);
+		{
+			if (input->filter)
+				hgj_program_eval_decimals(argument->decimals, state->vectors, sel, n);
+			input->rows.decimals = hgj_program_decimals(argument->decimals,
+														argument->place);
+		}
 		vector = is_column ? state->vectors[argument->column] :
 			argument->decimals ? input->rows.decimals->vector :
 			eval(state, argument, sel, n);
@@ -266,6 +270,9 @@ hgj_agg_update(HgjAggState *state)
 		hgj_arena_reset(&state->values);
 
 	count(&state->groups, 0, state->row_groups, state->nrows);
+	if (state->decimals)
+		hgj_program_eval_decimals(state->decimals, state->vectors, state->rows,
+								  state->nrows);
 	for (int i = 0; i < state->ninputs; i++)
 		if (state->inputs[i].filter || state->inputs[i].argument)
 			prepare_input(state, &state->inputs[i]);

@@ -163,19 +163,47 @@ only_sums(const HgjAggState *state, const HgjAggInput *input)
 	return true;
 }
 
-/* Step 1: have numerics that are summed up as decimals. */
+/* Have the numerics of these inputs as decimals, which one program makes. */
+static HgjProgram *
+compile_decimals(HgjAggState *state, List *inputs)
+{
+	List	   *exprs = NIL;
+	int		   *places = palloc(Max(list_length(inputs), 1) * sizeof(int));
+	HgjProgram *program;
+	ListCell   *lc;
+
+	foreach(lc, inputs)
+		exprs = lappend(exprs, ((HgjAggInput *) lfirst(lc))->argument->expr);
+	program = hgj_program_compile_decimals(exprs, &state->css.ss.ps, lookup_column,
+										   state, places);
+	foreach(lc, inputs)
+	{
+		HgjAggExpr *argument = ((HgjAggInput *) lfirst(lc))->argument;
+
+		argument->place = places[foreach_current_index(lc)];
+		argument->decimals = argument->place >= 0 ? program : NULL;
+	}
+	return program;
+}
+
+/* Step 1: of numerics that are merely summed up. */
 static void
 init_decimals(HgjAggState *state)
 {
+	List	   *unfiltered = NIL;
+
 	for (int i = 0; i < state->ninputs; i++)
 	{
-		HgjAggExpr *argument = state->inputs[i].argument;
+		HgjAggInput *input = &state->inputs[i];
 
-		if (argument && only_sums(state, &state->inputs[i]))
-			argument->decimals =
-				hgj_program_compile_decimals(argument->expr, &state->css.ss.ps,
-											 lookup_column, state);
+		if (input->argument == NULL || !only_sums(state, input))
+			continue;
+		if (input->filter)
+			(void) compile_decimals(state, list_make1(input));
+		else
+			unfiltered = lappend(unfiltered, input);
 	}
+	state->decimals = compile_decimals(state, unfiltered);
 }
 
 /* Is a dictionary of the k-th group column expected to have room? */

@@ -107,7 +107,8 @@ typedef struct HgjAggExpr
 	HgjProgram *program;		/* otherwise, vectorised, or ... */
 	ExprState  *state;			/* ... row by row */
 	HgjProgram *decimals;		/* in place of all these, if all that is wanted is
-								 * sums; or NULL */
+								 * sums: its result `place`; or NULL */
+	int			place;
 	bool		attbyval;
 	int16		attlen;
 	HgjBuffer	own;			/* row by row: the values, densely */
@@ -255,6 +256,7 @@ typedef struct HgjAggState
 	HgjAggregate *aggs;
 	int			ninputs;
 	HgjAggInput *inputs;
+	HgjProgram *decimals;		/* of all inputs without FILTER; or NULL */
 	HgjGroups	groups;
 
 	/* the batch at hand: rows that have a group */

@@ -217,33 +217,11 @@ pack_validity(uint64 *validity, const uint8 *nulls, uint32 n)
 	}
 }
 
-/* The display scales of n decimals at once, into those of the result. */
+/* Run each of the rows alone; one that fails raises its error. */
 static void
-put_displays(HgjProgram *program, uint32 first, uint32 n)
-{
-	const HgjStep *root = program->root;
-
-	if (!root->decimal)
-		return;
-	if (root->displays)
-	{
-		memcpy(program->displays + first, root->displays, n);
-		program->decimals.displays = program->displays;
-	}
-	else
-		memset(program->displays + first, root->display, n);
-}
-
-/*
- * Run each of the rows alone, whose values are to be those from `first` on; one that
- * fails raises its error.
- */
-static void
-eval_singly(HgjProgram *program, const HgjRows *rows, uint32 first, uint8 *nulls)
+eval_singly(HgjProgram *program, const HgjRows *rows, char *values, uint8 *nulls)
 {
 	HgjStep    *root = program->root;
-	char	   *values = (char *) program->result.vector.values +
-		(Size) first * root->width;
 
 	program->single = true;
 	program->failed = false;
@@ -254,41 +232,44 @@ eval_singly(HgjProgram *program, const HgjRows *rows, uint32 first, uint8 *nulls
 
 		hgj_step_run(program, root, &one);
 		memcpy(values + (Size) i * root->width, root->values, root->width);
-		put_displays(program, first + i, 1);
 		nulls[i] = root->nulls && root->nulls[0];
 	}
 	program->single = false;
 }
 
-/*
- * The values and the NULL bits of a chunk, which become those of the result from
- * `first` on; is one of them NULL?
- */
+/* The values and the NULL bits of a chunk; is one of them NULL? */
 static bool
-eval_chunk(HgjProgram *program, const HgjRows *rows, uint32 first)
+eval_chunk(HgjProgram *program, const HgjRows *rows, char *values,
+		   uint64 *validity)
 {
 	HgjStep    *root = program->root;
-	HgjVector  *result = &program->result.vector;
-	uint64	   *validity = result->validity + first / 64;
 	uint8		nulls[HGJ_CHUNK];
 
 	if (order_matters(program))
 	{
-		eval_singly(program, rows, first, nulls);
+		eval_singly(program, rows, values, nulls);
 		pack_validity(validity, nulls, rows->n);
 		return memchr(nulls, 1, rows->n) != NULL;
 	}
 	hgj_step_run(program, root, rows);
 	if (unlikely(program->failed))
 	{
-		eval_singly(program, rows, first, nulls);
+		eval_singly(program, rows, values, nulls);
 		elog(ERROR, "an expression of a HashGraphJoin did not fail again");
 	}
-	memcpy((char *) result->values + (Size) first * root->width, root->values,
-		   (Size) rows->n * root->width);
-	put_displays(program, first, rows->n);
+	memcpy(values, root->values, (Size) rows->n * root->width);
 	pack_validity(validity, root->nulls, rows->n);
 	return root->nulls != NULL;
+}
+
+/* A result is made: what the last one consisted of goes. */
+static void
+begin_eval(HgjProgram *program, const HgjVector *const *inputs)
+{
+	if (program->numerics)
+		MemoryContextReset(program->numerics);
+	program->inputs = inputs;
+	program->failed = program->single = false;
 }
 
 const HgjVector *
@@ -296,42 +277,125 @@ hgj_program_eval(HgjProgram *program, const HgjVector *const *inputs,
 				 const uint32 *sel, uint32 n)
 {
 	HgjVector  *result = &program->result.vector;
+	HgjStep    *root = program->root;
 
 	/* whole chunks of NULL bits are written, and all that are read */
-	hgj_buffer_reserve(program->context, &program->result, program->root->width,
+	hgj_buffer_reserve(program->context, &program->result, root->width,
 					   Max(n, HGJ_CHUNK));
-	if (program->numerics)
-		MemoryContextReset(program->numerics);
-	program->inputs = inputs;
-	program->failed = program->single = false;
+	begin_eval(program, inputs);
+	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
+	{
+		HgjRows		chunk = chunk_of(sel, first, n);
+		char	   *values = (char *) result->values +
+			(Size) first * result->width;
+
+		CHECK_FOR_INTERRUPTS();
+		result->has_nulls |= eval_chunk(program, &chunk, values,
+										result->validity + first / 64);
+	}
+	return result;
+}
+
+/* Decimals of n rows, as those of the result from `first` on. */
+static void
+put_decimals(HgjDecimalRoot *root, uint32 first, uint32 n)
+{
+	const HgjStep *step = root->step;
+
+	memcpy((int64 *) root->buffer.vector.values + first, step->values,
+		   n * sizeof(int64));
+	if (step->displays == NULL)
+		memset(root->displays + first, step->display, n);
+	else
+	{
+		memcpy(root->displays + first, step->displays, n);
+		root->decimals.displays = root->displays;
+	}
+}
+
+/* One of several expressions, for a chunk whose rows are those from `first` on. */
+static void
+eval_root(HgjProgram *program, HgjDecimalRoot *root, const HgjRows *rows, uint32 first)
+{
+	HgjVector  *vector = &root->buffer.vector;
+	HgjStep    *step = root->step;
+	const uint8 *nulls = NULL;
+	uint8		one_by_one[HGJ_CHUNK];
+	bool		singly = order_matters(program);
+
+	if (!singly)
+	{
+		hgj_step_run(program, step, rows);
+		put_decimals(root, first, rows->n);
+		nulls = step->nulls;
+	}
+	if (singly || program->failed)
+	{
+		program->single = true;
+		program->failed = false;
+		for (uint32 i = 0; i < rows->n; i++)
+		{
+			uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
+			HgjRows		one = {.sel = &row, .n = 1};
+
+			hgj_step_run(program, step, &one);
+			put_decimals(root, first + i, 1);
+			one_by_one[i] = step->nulls && step->nulls[0];
+		}
+		program->single = false;
+		if (!singly)
+			elog(ERROR, "an expression of a HashGraphJoin did not fail again");
+		nulls = memchr(one_by_one, 1, rows->n) ? one_by_one : NULL;
+	}
+	pack_validity(vector->validity + first / 64, nulls, rows->n);
+	vector->has_nulls |= nulls != NULL;
+}
+
+/* Room for n rows in each of the results. */
+static void
+begin_decimals(HgjProgram *program, uint32 n)
+{
+	for (int d = 0; d < program->ndecimals; d++)
+	{
+		HgjDecimalRoot *root = &program->decimals[d];
+
+		hgj_buffer_reserve(program->context, &root->buffer, sizeof(int64),
+						   Max(n, HGJ_CHUNK));
+		if (root->room < n)
+		{
+			if (root->displays)
+				pfree(root->displays);
+			root->displays = NULL;
+			root->displays = MemoryContextAlloc(program->context, n);
+			root->room = n;
+		}
+		root->decimals.vector = &root->buffer.vector;
+		root->decimals.scale = root->step->scale;
+		root->decimals.display = root->step->display;
+		root->decimals.displays = NULL;
+	}
+}
+
+void
+hgj_program_eval_decimals(HgjProgram *program, const HgjVector *const *inputs,
+						  const uint32 *sel, uint32 n)
+{
+	begin_decimals(program, n);
+	begin_eval(program, inputs);
 	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
 	{
 		HgjRows		chunk = chunk_of(sel, first, n);
 
 		CHECK_FOR_INTERRUPTS();
-		result->has_nulls |= eval_chunk(program, &chunk, first);
+		chunk.whole = true;
+		program->chunk++;
+		for (int d = 0; d < program->ndecimals; d++)
+			eval_root(program, &program->decimals[d], &chunk, first);
 	}
-	return result;
 }
 
 const HgjDecimals *
-hgj_program_eval_decimals(HgjProgram *program, const HgjVector *const *inputs,
-						  const uint32 *sel, uint32 n)
+hgj_program_decimals(const HgjProgram *program, int place)
 {
-	HgjDecimals *decimals = &program->decimals;
-
-	if (program->displays_room < n)
-	{
-		if (program->displays)
-			pfree(program->displays);
-		program->displays = NULL;
-		program->displays_room = 0;
-		program->displays = MemoryContextAlloc(program->context, n);
-		program->displays_room = n;
-	}
-	decimals->scale = program->root->scale;
-	decimals->display = program->root->display;
-	decimals->displays = NULL;
-	decimals->vector = hgj_program_eval(program, inputs, sel, n);
-	return decimals;
+	return &program->decimals[place].decimals;
 }

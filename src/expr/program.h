@@ -47,11 +47,13 @@ extern HgjProgram *hgj_program_compile(Expr *expr, PlanState *parent,
 									   bool may_fail);
 
 /*
- * The same for an expression of type numeric, whose values are to be taken by
- * hgj_program_eval_decimals() alone.
+ * Expressions of type numeric as decimals, in one program, which computes what they
+ * have in common once: places[i] becomes the number of the i-th one, or -1 if it is
+ * not of the supported forms.  NULL: none is.
  */
-extern HgjProgram *hgj_program_compile_decimals(Expr *expr, PlanState *parent,
-												HgjInputLookup lookup, void *arg);
+extern HgjProgram *hgj_program_compile_decimals(List *exprs, PlanState *parent,
+												HgjInputLookup lookup, void *arg,
+												int *places);
 
 /*
  * Divide a plan's quals (a List, as ExecInitQual() takes: ExecQual() does not
@@ -103,10 +105,11 @@ extern const HgjVector *hgj_program_eval(HgjProgram *program,
 										 const HgjVector *const *inputs,
 										 const uint32 *sel, uint32 n);
 
-/* The same of hgj_program_compile_decimals(). */
-extern const HgjDecimals *hgj_program_eval_decimals(HgjProgram *program,
-													const HgjVector *const *inputs,
-													const uint32 *sel, uint32 n);
+/* The same of what hgj_program_compile_decimals() has made, and the result by number. */
+extern void hgj_program_eval_decimals(HgjProgram *program,
+									  const HgjVector *const *inputs,
+									  const uint32 *sel, uint32 n);
+extern const HgjDecimals *hgj_program_decimals(const HgjProgram *program, int place);
 
 /* The input that the program merely returns, or -1: no need to run it. */
 extern int	hgj_program_input(const HgjProgram *program);

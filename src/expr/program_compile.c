@@ -525,6 +525,24 @@ compile_case_test(HgjCompiler *c)
 	return step;
 }
 
+/* What may be run for fewer rows than the others of a chunk is not shared. */
+static HgjStep *
+compile_branches(HgjCompiler *c, Expr *expr)
+{
+	bool		share = c->share;
+	HgjStep    *step;
+
+	c->share = false;
+	if (IsA(expr, BoolExpr))
+		step = compile_bool(c, (BoolExpr *) expr);
+	else if (IsA(expr, CaseExpr))
+		step = compile_case(c, (CaseExpr *) expr);
+	else
+		step = compile_coalesce(c, (CoalesceExpr *) expr);
+	c->share = share;
+	return step;
+}
+
 /* An expression over numeric that is not just a column or a constant? */
 static bool
 is_decimal_computation(HgjCompiler *c, Expr *expr)
@@ -576,17 +594,15 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 		case T_ScalarArrayOpExpr:
 			return compile_member(c, (ScalarArrayOpExpr *) expr);
 		case T_BoolExpr:
-			return compile_bool(c, (BoolExpr *) expr);
+		case T_CaseExpr:
+		case T_CoalesceExpr:
+			return compile_branches(c, expr);
 		case T_NullTest:
 			return compile_null_test(c, (NullTest *) expr);
 		case T_BooleanTest:
 			return compile_bool_test(c, (BooleanTest *) expr);
-		case T_CaseExpr:
-			return compile_case(c, (CaseExpr *) expr);
 		case T_CaseTestExpr:
 			return compile_case_test(c);
-		case T_CoalesceExpr:
-			return compile_coalesce(c, (CoalesceExpr *) expr);
 		default:
 			return NULL;
 	}

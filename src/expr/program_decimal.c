@@ -18,6 +18,8 @@
  *	  a range of integers, which is found when the first row comes.
  * 5. Whether an expression can be compiled so is seen from its form, before that is
  *	  done, so that each is compiled in one way only.
+ * 6. Several expressions in one program share the steps that they have in common,
+ *	  columns to begin with, but for those that only some rows come to.
  *
  * Everything is palloc'd in the current context.  No locks.
  *
@@ -312,8 +314,9 @@ align_operands(HgjStep **a, HgjStep **b)
 static HgjStep *
 compile_arithmetic(HgjCompiler *c, const DecimalFunction *function, List *args)
 {
+	int			nargs = list_length(args);
 	HgjStep    *a = hgj_decimal_compile(c, linitial(args));
-	HgjStep    *b = list_length(args) > 1 ? hgj_decimal_compile(c, lsecond(args)) : a;
+	HgjStep    *b = nargs > 1 ? hgj_decimal_compile(c, lsecond(args)) : a;
 	HgjStep    *step;
 	int			scale;
 	int			display;
@@ -329,7 +332,7 @@ compile_arithmetic(HgjCompiler *c, const DecimalFunction *function, List *args)
 	}
 	else
 	{
-		if (a != b && !align_operands(&a, &b))
+		if (!align_operands(&a, &b))
 			return NULL;
 		scale = a->scale;
 		display = Max(a->display, b->display);
@@ -338,7 +341,7 @@ compile_arithmetic(HgjCompiler *c, const DecimalFunction *function, List *args)
 	step->code = function->code;
 	step->function = step->raise = function->function;
 	hgj_step_add_arg(step, a);
-	if (a != b)
+	if (nargs > 1)
 		hgj_step_add_arg(step, b);
 	step->lazy = true;
 	return step;
@@ -365,17 +368,12 @@ compile_function(HgjCompiler *c, Expr *expr)
 	}
 }
 
-/*
- * The steps of an expression that is decimals by its form; NULL if there is
- * something in it that cannot be compiled.
- */
-HgjStep *
-hgj_decimal_compile(HgjCompiler *c, Expr *expr)
+static HgjStep *
+compile(HgjCompiler *c, Expr *expr)
 {
 	int			scale;
 	Var		   *var;
 
-	check_stack_depth();
 	switch (nodeTag(expr))
 	{
 		case T_Const:
@@ -392,6 +390,35 @@ hgj_decimal_compile(HgjCompiler *c, Expr *expr)
 		default:				/* CASE and COALESCE */
 			return hgj_step_compile(c, expr);
 	}
+}
+
+/*
+ * The steps of an expression that is decimals by its form; NULL if there is
+ * something in it that cannot be compiled.
+ */
+HgjStep *
+hgj_decimal_compile(HgjCompiler *c, Expr *expr)
+{
+	HgjStep    *step;
+	ListCell   *lc;
+
+	check_stack_depth();
+	if (!c->share || IsA(expr, Const))	/* align() changes constants */
+		return compile(c, expr);
+	foreach(lc, c->shared_exprs)
+		if (equal(lfirst(lc), expr))
+		{
+			step = list_nth(c->shared_steps, foreach_current_index(lc));
+			step->shared = true;
+			return step;
+		}
+	step = compile(c, expr);
+	if (step && step->op != HGJ_STEP_CONSTANT)
+	{
+		c->shared_exprs = lappend(c->shared_exprs, expr);
+		c->shared_steps = lappend(c->shared_steps, step);
+	}
+	return step;
 }
 
 /*

@@ -134,13 +134,33 @@ hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
 }
 
 HgjProgram *
-hgj_program_compile_decimals(Expr *expr, PlanState *parent, HgjInputLookup lookup,
-							 void *arg)
+hgj_program_compile_decimals(List *exprs, PlanState *parent, HgjInputLookup lookup,
+							 void *arg, int *places)
 {
-	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
-	HgjStep    *root = hgj_is_decimal(parent, expr) ? hgj_decimal_compile(&c, expr) : NULL;
+	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg, .share = true};
+	List	   *roots = NIL;
+	HgjProgram *program;
+	ListCell   *lc;
 
-	return root ? make_program(&c, list_make1(root)) : NULL;
+	foreach(lc, exprs)
+	{
+		HgjStep    *root = NULL;
+
+		if (hgj_is_decimal(parent, lfirst(lc)))
+			root = hgj_decimal_compile(&c, lfirst(lc));
+		places[foreach_current_index(lc)] = root ? list_length(roots) : -1;
+		if (root)
+			roots = lappend(roots, root);
+	}
+	if (roots == NIL)
+		return NULL;
+	program = make_program(&c, roots);
+	program->root = NULL;
+	program->ndecimals = list_length(roots);
+	program->decimals = palloc0(program->ndecimals * sizeof(HgjDecimalRoot));
+	foreach(lc, roots)
+		program->decimals[foreach_current_index(lc)].step = lfirst(lc);
+	return program;
 }
 
 List *

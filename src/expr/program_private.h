@@ -169,6 +169,9 @@ typedef struct HgjStep
 	uint8		display;		/* where there are no `displays` */
 	int64		factor;			/* ALIGN */
 	PGFunction	function;		/* PostgreSQL's own, for what is no decimal */
+	bool		shared;			/* several steps have it as an argument, or roots
+								 * are it: it is run for whole chunks only, ... */
+	uint64		chunk;			/* ... once for each; the number of the last one */
 	int64		low;			/* RANGE: the decimals that the comparison is ... */
 	int64		high;			/* ... true of; those outside with `invert` */
 
@@ -191,6 +194,7 @@ typedef struct HgjRows
 	const uint32 *sel;
 	uint32		first;			/* sel is NULL; a multiple of 64 */
 	uint32		n;				/* at most HGJ_CHUNK */
+	bool		whole;			/* the program's chunk, not fewer rows of it */
 } HgjRows;
 
 /* How a clause of a filter is run. */
@@ -245,6 +249,16 @@ typedef struct HgjBound
 	bool		order_dates;	/* of dates, with a timestamp */
 } HgjBound;
 
+/* One of several expressions that are decimals, of a program that has no root. */
+typedef struct HgjDecimalRoot
+{
+	HgjStep    *step;
+	HgjBuffer	buffer;
+	uint8	   *displays;		/* as many as there is room for in the buffer */
+	uint32		room;
+	HgjDecimals decimals;
+} HgjDecimalRoot;
+
 struct HgjProgram
 {
 	HgjStep    *root;			/* NULL: a filter of several clauses */
@@ -267,9 +281,9 @@ struct HgjProgram
 	MemoryContext calls;		/* for what functions leave behind */
 	MemoryContext numerics;		/* that steps make, of a chunk or a result; NULL:
 								 * there were none */
-	uint8	   *displays;		/* of the result, if it is decimals */
-	uint32		displays_room;
-	HgjDecimals decimals;
+	int			ndecimals;
+	HgjDecimalRoot *decimals;
+	uint64		chunk;			/* the number of the one at hand */
 	int64		keys[HGJ_CHUNK];
 	uint8		flags[HGJ_CHUNK];
 };
@@ -282,6 +296,9 @@ typedef struct HgjCompiler
 	void	   *arg;
 	List	   *constants;		/* HgjSteps */
 	Expr	   *case_arg;		/* what a CaseTestExpr stands for */
+	bool		share;			/* steps that are run for all rows of a chunk */
+	List	   *shared_exprs;	/* have been compiled, ... */
+	List	   *shared_steps;	/* ... to these */
 } HgjCompiler;
 
 /* program_compile.c */

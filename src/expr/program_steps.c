@@ -14,6 +14,7 @@
  *	  that is computed afterwards means anything; program.c then runs the rows
  *	  one at a time, and the first of them to fail calls the function itself,
  *	  which raises the error.
+ * 4. A step that several others need is run once a chunk.
  *
  * Buffers belong to the steps, in the program's memory context.  No locks.
  *
@@ -500,6 +501,12 @@ allocate_buffers(HgjProgram *program, HgjStep *step)
 void
 hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 {
+	if (step->shared)
+	{
+		if (rows->whole && step->chunk == program->chunk)
+			return;
+		step->chunk = rows->whole ? program->chunk : 0;
+	}
 	if (unlikely(step->value_buffer == NULL))
 		allocate_buffers(program, step);
 	step->values = step->value_buffer;

@@ -8,10 +8,8 @@
  *	  return something that passes by value: comparisons of numeric, text, uuid
  *	  and so on, LIKE, length() ...
  * 2. Only a leakproof function counts as one that cannot fail.  When another one
- *	  raises an error about its arguments (their values, or what it does not do
- *	  under their collation), and is a plain function, that is put aside as if a
- *	  loop had said so: the rows are run one by one then, and the first one that
- *	  fails raises its error (program.c).
+ *	  raises an error about its arguments, and is a plain function, that is put aside
+ *	  as if a loop had said so (program_errors.c).
  * 3. Plain is an immutable function over numbers, strings, dates and times: it
  *	  looks at nothing but its arguments, so that it has no lock, no buffer and no
  *	  catalog entry when it fails, and calls nobody who could.  (As it is caught
@@ -168,53 +166,6 @@ call_rows(HgjProgram *program, HgjStep *step, uint32 n)
 			MemoryContextReset(program->calls);
 	}
 	step->nulls = some_null ? null : NULL;
-}
-
-/* Step 2: is the error at hand about arguments?  Not: a cancel, corrupted data ... */
-static bool
-is_about_arguments(void)
-{
-	switch (ERRCODE_TO_CATEGORY(geterrcode()))
-	{
-		case ERRCODE_DATA_EXCEPTION:
-		case ERRCODE_FEATURE_NOT_SUPPORTED:
-		case ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION:
-		case ERRCODE_PROGRAM_LIMIT_EXCEEDED:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
- * Call functions for n rows, where an error about arguments is one that is looked
- * for again, unless this is that.
- */
-void
-hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,
-				   void (*run) (HgjProgram *program, HgjStep *step, uint32 n))
-{
-	volatile bool failed = false;
-
-	if (program->single)
-	{
-		run(program, step, n);
-		return;
-	}
-	PG_TRY();
-	{
-		run(program, step, n);
-	}
-	PG_CATCH();
-	{
-		if (!is_about_arguments())
-			PG_RE_THROW();
-		MemoryContextSwitchTo(program->scratch);
-		FlushErrorState();
-		failed = true;
-	}
-	PG_END_TRY();
-	program->failed = failed;
 }
 
 void

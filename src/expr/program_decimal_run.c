@@ -11,7 +11,7 @@
  *	  would give it.
  * 3. Where an operand is a numeric, PostgreSQL's function computes with both.  When
  *	  it raises an error, that is put aside as for functions that are called
- *	  (program_call.c).
+ *	  (program_errors.c).
  * 4. A comparison with a constant is true of a range of integers.  They are those
  *	  for which it is true of their multiples of the unit: x < c if x is below
  *	  c / unit, rounded up.
@@ -134,31 +134,31 @@ compute_rows(HgjProgram *program, HgjStep *step, uint32 n)
 }
 
 static void
-run_arithmetic(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+run_arithmetic(HgjProgram *program, HgjStep *step, uint32 n)
 {
 	HgjLoop		loop = hgj_arith_loops[step->code][HGJ_KIND_I8];
 	const HgjStep *a = step->args[0];
 	const HgjStep *b = step->nargs > 1 ? step->args[1] : a;
 	MemoryContext old;
 
-	step->nulls = hgj_either_null(step, a, b, rows->n);
+	step->nulls = hgj_either_null(a->nulls, b->nulls, n, step->null_buffer);
 	if (a->displays == NULL && b->displays == NULL &&
-		!loop(step->value_buffer, a->values, b->values, step->nulls, rows->n))
+		!loop(step->value_buffer, a->values, b->values, step->nulls, n))
 		return;
 	old = MemoryContextSwitchTo(numerics_context(program));
-	hgj_call_carefully(program, step, rows->n, compute_rows);
+	hgj_call_carefully(program, step, n, compute_rows);
 	MemoryContextSwitchTo(old);
 	step->displays = step->display_buffer;
 }
 
 /* Numerics of columns as decimals. */
 static void
-run_column(HgjStep *step, const HgjRows *rows)
+run_column(HgjStep *step, uint32 n)
 {
 	const HgjStep *arg = step->args[0];
 
 	step->nulls = arg->nulls;
-	if (hgj_decimals_read(arg->values, arg->nulls, rows->n, step->scale,
+	if (hgj_decimals_read(arg->values, arg->nulls, n, step->scale,
 						  step->value_buffer, step->display_buffer))
 		step->displays = step->display_buffer;
 }
@@ -176,7 +176,7 @@ multiply(const int64 *values, int64 factor, const uint8 *nulls, uint32 n, int64 
 }
 
 static void
-run_align(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+run_align(HgjProgram *program, HgjStep *step, uint32 n)
 {
 	const HgjStep *arg = step->args[0];
 	const int64 *values = arg->values;
@@ -184,10 +184,10 @@ run_align(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 
 	step->nulls = arg->nulls;
 	if (arg->displays == NULL &&
-		!multiply(values, step->factor, arg->nulls, rows->n, step->value_buffer))
+		!multiply(values, step->factor, arg->nulls, n, step->value_buffer))
 		return;
 	old = MemoryContextSwitchTo(numerics_context(program));
-	for (uint32 i = 0; i < rows->n; i++)
+	for (uint32 i = 0; i < n; i++)
 	{
 		int			display = display_of(arg, i);
 
@@ -209,20 +209,20 @@ compare_numerics(const HgjStep *step, Datum a, Datum b)
 }
 
 static void
-run_compare(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+run_compare(HgjProgram *program, HgjStep *step, uint32 n)
 {
 	const HgjStep *a = step->args[0];
 	const HgjStep *b = step->args[1];
 	uint8	   *out = step->value_buffer;
 	MemoryContext old;
 
-	step->nulls = hgj_either_null(step, a, b, rows->n);
+	step->nulls = hgj_either_null(a->nulls, b->nulls, n, step->null_buffer);
 	hgj_compare_loops[HGJ_KIND_I8][step->code] (out, a->values, b->values, NULL,
-												rows->n);
+												n);
 	if (a->displays == NULL && b->displays == NULL)
 		return;
 	old = MemoryContextSwitchTo(numerics_context(program));
-	for (uint32 i = 0; i < rows->n; i++)
+	for (uint32 i = 0; i < n; i++)
 		if ((display_of(a, i) == HGJ_NO_DECIMAL ||
 			 display_of(b, i) == HGJ_NO_DECIMAL) &&
 			!(step->nulls && step->nulls[i]))
@@ -321,7 +321,7 @@ prepare_range(HgjProgram *program, HgjStep *step)
 }
 
 static void
-run_range(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+run_range(HgjProgram *program, HgjStep *step, uint32 n)
 {
 	const HgjStep *arg = step->args[0];
 	const int64 *values = arg->values;
@@ -331,69 +331,65 @@ run_range(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	uint8		invert;
 	MemoryContext old;
 
-	if (hgj_constant_nulls(program, step, rows->n))
+	if (hgj_constant_nulls(program, step, n))
 		return;
 	if (!step->spread)
 		prepare_range(program, step);
 	low = step->low;
 	high = step->high;
 	invert = step->invert;
-	for (uint32 i = 0; i < rows->n; i++)
+	for (uint32 i = 0; i < n; i++)
 		out[i] = ((values[i] >= low) & (values[i] <= high)) ^ invert;
 	step->nulls = arg->nulls;
 	if (arg->displays == NULL)
 		return;
 	old = MemoryContextSwitchTo(numerics_context(program));
-	for (uint32 i = 0; i < rows->n; i++)
+	for (uint32 i = 0; i < n; i++)
 		if (arg->displays[i] == HGJ_NO_DECIMAL && !(arg->nulls && arg->nulls[i]))
 			out[i] = compare_numerics(step, (Datum) values[i], step->constant->value);
 	MemoryContextSwitchTo(old);
 }
 
 static void
-run_numeric(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+run_numeric(HgjProgram *program, HgjStep *step, uint32 n)
 {
 	const HgjStep *arg = step->args[0];
 	Datum	   *out = step->value_buffer;
 	MemoryContext old = MemoryContextSwitchTo(numerics_context(program));
 
 	step->nulls = arg->nulls;
-	for (uint32 i = 0; i < rows->n; i++)
+	for (uint32 i = 0; i < n; i++)
 		out[i] = arg->nulls && arg->nulls[i] ? (Datum) 0 : numeric_of(arg, i);
 	MemoryContextSwitchTo(old);
 }
 
-/* The steps that only decimals have; look at program->failed then. */
+/* The steps that only decimals have, whose arguments have been run. */
 void
-hgj_decimal_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+hgj_decimal_run(HgjProgram *program, HgjStep *step, uint32 n)
 {
-	for (int i = 0; i < step->nargs; i++)
-		hgj_step_run(program, step->args[i], rows);
-	if (program->failed)
-		return;
 	switch (step->op)
 	{
 		case HGJ_STEP_DECIMAL:
-			run_column(step, rows);
+			run_column(step, n);
 			break;
 		case HGJ_STEP_DECIMAL_INTEGER:
 			step->values = step->args[0]->values;
 			step->nulls = step->args[0]->nulls;
 			break;
 		case HGJ_STEP_DECIMAL_ARITHMETIC:
-			run_arithmetic(program, step, rows);
+			run_arithmetic(program, step, n);
 			break;
 		case HGJ_STEP_DECIMAL_ALIGN:
-			run_align(program, step, rows);
+			run_align(program, step, n);
 			break;
 		case HGJ_STEP_DECIMAL_COMPARE:
-			run_compare(program, step, rows);
+			run_compare(program, step, n);
 			break;
 		case HGJ_STEP_DECIMAL_RANGE:
-			run_range(program, step, rows);
+			run_range(program, step, n);
 			break;
 		default:
-			run_numeric(program, step, rows);
+			run_numeric(program, step, n);
 			break;
 	}
 }

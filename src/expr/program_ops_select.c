@@ -244,6 +244,21 @@ hgj_values_nulls(const HgjVector *vector, const HgjRows *rows, uint8 *nulls)
 	return any != 0;
 }
 
+/* NULL where one of two operands is; one of them, if the other never is, or out. */
+const uint8 *
+hgj_either_null(const uint8 *a, const uint8 *b, uint32 n, uint8 *out)
+{
+	uint8	   *pg_restrict nulls = out;
+
+	if (a == NULL)
+		return b;
+	if (b == NULL)
+		return a;
+	for (uint32 i = 0; i < n; i++)
+		nulls[i] = a[i] | b[i];
+	return nulls;
+}
+
 /* Values as 64-bit keys that are equal if and only if the values are. */
 void
 hgj_values_keys(HgjKind kind, const void *values, const HgjRows *rows,

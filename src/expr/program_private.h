@@ -18,6 +18,7 @@
  * program_set.c		the constants of IN
  * program_text.c		strings compared with constants
  * program_call.c		functions that there is no loop for, row by row
+ * program_errors.c		errors that these raise
  * program_decimal.c	numerics as 64-bit integers: expressions to steps
  * program_decimal_run.c	such steps over the rows of a chunk
  * program_ops_*.c		the loops, which know nothing but arrays
@@ -352,6 +353,8 @@ extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,
 									 bool *at_once);
 extern void hgj_call_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
+
+/* program_errors.c */
 extern void hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,
 							   void (*run) (HgjProgram *program, HgjStep *step,
 											uint32 n));
@@ -365,14 +368,10 @@ extern HgjStep *hgj_decimal_comparison(HgjCompiler *c, Oid funcid, List *args);
 extern HgjStep *hgj_numeric_step(HgjStep *step);
 
 /* program_decimal_run.c */
-extern void hgj_decimal_run(HgjProgram *program, HgjStep *step,
-							const HgjRows *rows);
+extern void hgj_decimal_run(HgjProgram *program, HgjStep *step, uint32 n);
 extern void hgj_decimal_take(HgjStep *step, const HgjStep *branch,
 							 const uint32 *index, uint32 m, uint32 n);
 
-/* program_steps.c: NULL where one of two operands is */
-extern const uint8 *hgj_either_null(HgjStep *step, const HgjStep *a,
-									const HgjStep *b, uint32 n);
 
 /* program_ops_compare.c */
 extern const HgjLoop hgj_compare_loops[HGJ_KINDS][HGJ_COMPARISONS];
@@ -413,6 +412,8 @@ extern bool hgj_values_nulls(const HgjVector *vector, const HgjRows *rows,
 							 uint8 *nulls);
 extern void hgj_values_scatter(uint8 width, const void *values, const uint32 *index,
 						uint32 n, void *out);
+extern const uint8 *hgj_either_null(const uint8 *a, const uint8 *b, uint32 n,
+									uint8 *out);
 extern void hgj_values_keys(HgjKind kind, const void *values,
 							const HgjRows *rows, int64 *keys);
 

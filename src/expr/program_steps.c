@@ -70,21 +70,6 @@ run_constant(HgjProgram *program, HgjStep *step)
 		step->nulls = step->null_buffer;
 }
 
-/* NULL where one of two operands is. */
-const uint8 *
-hgj_either_null(HgjStep *step, const HgjStep *a, const HgjStep *b, uint32 n)
-{
-	uint8	   *pg_restrict out = step->null_buffer;
-
-	if (a->nulls == NULL)
-		return b->nulls;
-	if (b->nulls == NULL)
-		return a->nulls;
-	for (uint32 i = 0; i < n; i++)
-		out[i] = a->nulls[i] | b->nulls[i];
-	return out;
-}
-
 /*
  * The row that is run alone fails: let the function say so.  (An operand that
  * was cast to a wider kind is given in that kind, and the function is the one
@@ -111,7 +96,7 @@ run_function(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	const HgjStep *b = step->nargs > 1 ? step->args[1] : a;
 
 	run_args(program, step, rows);
-	step->nulls = hgj_either_null(step, a, b, rows->n);
+	step->nulls = hgj_either_null(a->nulls, b->nulls, rows->n, step->null_buffer);
 	if (step->loop(step->value_buffer, a->values, b->values, step->nulls,
 				   rows->n) && !program->failed)
 	{
@@ -567,7 +552,9 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		case HGJ_STEP_DECIMAL_COMPARE:
 		case HGJ_STEP_DECIMAL_RANGE:
 		case HGJ_STEP_NUMERIC:
-			hgj_decimal_run(program, step, rows);
+			run_args(program, step, rows);
+			if (!program->failed)
+				hgj_decimal_run(program, step, rows->n);
 			break;
 	}
 }

@@ -164,96 +164,131 @@ hgj_decimal_numeric(int128 value, int scale, int display)
 }
 
 /*
- * Step 1.  The unit lies in the fraction'th digit behind the point, which has
- * `below` decimals below it: a constant wherever this is inlined.
+ * Step 1: n digits, the first of which has this weight.  The unit lies in a digit that
+ * is the fraction'th behind the point and has `below` decimals below it, which is a
+ * constant wherever this is inlined.  False: it is no integer of 64 bits.
  */
-static inline bool
-read_digits(const HgjNumber *number, int fraction, int below, int64 *out)
+static pg_attribute_always_inline bool
+read_digits(const char *digits, int n, int weight, int fraction, int below,
+			int64 *out)
 {
-	int			total = number->weight + 1 + fraction;	/* with zeros not stored */
-	int			missing = total - number->ndigits;
-	uint64		high = 0;
-	uint64		low;
-	uint64		above;
+	const uint64 part = below == 0 ? 1 : below == 1 ? 10 : below == 2 ? 100 : 1000;
+	int			total = weight + 1 + fraction;	/* with zeros that are not stored */
+	int			missing = total - n;
+	uint64		value = 0;
+	uint64		last;
 	uint128		wide;
 
 	if (unlikely(missing < 0 || total > SAFE_DIGITS + 1))
 		return false;
-	for (int i = 0; i < number->ndigits - 1; i++)
-		high = high * HGJ_NUMERIC_BASE + hgj_read16(number->digits + 2 * i);
-	low = hgj_read16(number->digits + 2 * (number->ndigits - 1));
+	for (int i = 0; i < n - 1; i++)
+		value = value * HGJ_NUMERIC_BASE + hgj_read16(digits + 2 * i);
+	last = hgj_read16(digits + 2 * (n - 1));
 	if (missing == 0)
 	{
-		uint64		part = below == 0 ? 1 : below == 1 ? 10 : below == 2 ? 100 : 1000;
+		uint64		units = last / part;
 
-		above = HGJ_NUMERIC_BASE / part;
-		if (unlikely(low % part != 0))
+		wide = (uint128) value * (HGJ_NUMERIC_BASE / part) + units;
+		if (unlikely(units * part != last))
 			return false;
-		low /= part;
 	}
 	else
-	{
-		above = (uint64) hgj_powers_of_ten[4 * missing - below];
-		high = high * HGJ_NUMERIC_BASE + low;
-		low = 0;
-	}
-	if (likely(total <= SAFE_DIGITS))
-	{
-		*out = (int64) (high * above + low);
-		return true;
-	}
-	wide = (uint128) high * above + low;
+		wide = (uint128) (value * HGJ_NUMERIC_BASE + last) *
+			(uint64) hgj_powers_of_ten[4 * missing - below];
 	*out = (int64) wide;
-	return wide <= PG_INT64_MAX;
+	return total <= SAFE_DIGITS || wide <= PG_INT64_MAX;
 }
 
 /* Step 2 for one value; false: it is none.  *display becomes its display scale. */
-static inline bool
-read_decimal(Datum value, int scale, int below, int64 *out, int *display)
+static bool
+read_any(Datum value, int scale, int below, int64 *out, uint8 *display)
 {
 	const char *stored = DatumGetPointer(value);
+	int			fraction = (scale + 3) / 4;
 	HgjNumber	number;
+	bool		fits = true;
 
-	if (unlikely(VARATT_IS_EXTENDED(stored) &&
-				 (!VARATT_IS_SHORT(stored) || VARATT_IS_EXTERNAL(stored))))
+	if (VARATT_IS_EXTENDED(stored) &&
+		(!VARATT_IS_SHORT(stored) || VARATT_IS_EXTERNAL(stored)))
 		return false;
-	if (unlikely(!hgj_number_read(VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored),
-								  &number) || number.scale > scale))
+	if (!hgj_number_read(VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored), &number) ||
+		number.scale > scale)
 		return false;
 	*display = number.scale;
+	*out = 0;
 	if (number.ndigits == 0)
-	{
-		*out = 0;
 		return true;
+	switch (below)
+	{
+		case 0:
+			fits = read_digits(number.digits, number.ndigits, number.weight, fraction, 0, out);
+			break;
+		case 1:
+			fits = read_digits(number.digits, number.ndigits, number.weight, fraction, 1, out);
+			break;
+		case 2:
+			fits = read_digits(number.digits, number.ndigits, number.weight, fraction, 2, out);
+			break;
+		default:
+			fits = read_digits(number.digits, number.ndigits, number.weight, fraction, 3, out);
+			break;
 	}
-	if (unlikely(!read_digits(&number, (scale + 3) / 4, below, out)))
-		return false;
 	if (number.negative)
+		*out = -*out;
+	return fits;
+}
+
+/*
+ * The same for values as tables have them: with short headers, and of the display
+ * scale that is expected.  False: this is another one.
+ */
+static pg_attribute_always_inline bool
+read_usual(Datum value, int scale, int below, int64 *out)
+{
+	const char *stored = DatumGetPointer(value);
+	const uint16 fixed = HGJ_NUMERIC_FORM_MASK | (HGJ_SHORT_SCALE_MAX << HGJ_SHORT_SCALE_SHIFT);
+	uint16		header;
+	int			weight;
+	int			n;
+
+	if (!VARATT_IS_1B(stored) || VARATT_IS_1B_E(stored))
+		return false;
+	header = hgj_read16(VARDATA_1B(stored));
+	if ((header & fixed) != (HGJ_NUMERIC_SHORT | (scale << HGJ_SHORT_SCALE_SHIFT)))
+		return false;
+	n = (VARSIZE_1B(stored) - VARHDRSZ_SHORT - 2) / 2;
+	weight = ((header & (HGJ_SHORT_WEIGHT_SIGN | HGJ_SHORT_WEIGHT_MASK)) ^
+			  HGJ_SHORT_WEIGHT_SIGN) - HGJ_SHORT_WEIGHT_SIGN;
+	*out = 0;
+	if (n > 0 && !read_digits(VARDATA_1B(stored) + 2, n, weight, (scale + 3) / 4, below, out))
+		return false;
+	if (header & HGJ_SHORT_NEGATIVE)
 		*out = -*out;
 	return true;
 }
 
-static inline bool
+static pg_attribute_always_inline bool
 read_all(const Datum *values, const uint8 *nulls, uint32 n, int scale, int below,
 		 int64 *out, uint8 *displays)
 {
 	bool		mixed = false;
 
+	memset(displays, scale, n);
 	for (uint32 i = 0; i < n; i++)
 	{
-		int			display = scale;
 		int64		value = 0;
 
-		if (nulls && nulls[i])
-			;
-		else if (unlikely(!read_decimal(values[i], scale, below, &value, &display)))
+		if ((nulls == NULL || nulls[i] == 0) &&
+			unlikely(!read_usual(values[i], scale, below, &value)))
 		{
-			value = (int64) values[i];
-			display = HGJ_NO_DECIMAL;
+			if (!read_any(values[i], scale, below, &value, &displays[i]))
+			{
+				value = (int64) values[i];
+				displays[i] = HGJ_NO_DECIMAL;
+			}
+			mixed |= displays[i] != scale;
 		}
 		out[i] = value;
-		displays[i] = display;
-		mixed |= display != scale;
 	}
 	return mixed;
 }

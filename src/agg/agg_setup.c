@@ -198,6 +198,10 @@ init_decimals(HgjAggState *state)
 
 		if (input->argument == NULL || !only_sums(state, input))
 			continue;
+		/* a column of values with any number of decimals is summed up as it is */
+		if (input->argument->column >= 0 &&
+			exprTypmod((Node *) input->argument->expr) < 0)
+			continue;
 		if (input->filter)
 			(void) compile_decimals(state, list_make1(input));
 		else

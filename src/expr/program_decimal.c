@@ -7,7 +7,8 @@
  * 1. The unit of every step is known when it is compiled: that of a column is said
  *	  by its typmod, that of a constant by its value, that of a sum or difference is
  *	  the smaller one of its operands, that of a product the product of theirs.  The
- *	  typmod is merely believed: rows that do not keep to it are no decimals.
+ *	  typmod is merely believed: rows that do not keep to it are no decimals.  Where
+ *	  there is none, most values are taken to have few decimals.
  * 2. A value may have a display scale that is smaller than its unit (a constant
  *	  that was aligned to a column, a branch of CASE): that is known as well, or
  *	  noted per row.
@@ -35,6 +36,9 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
+
+/* Decimals of a column whose type does not say how many. */
+#define HGJ_GUESSED_SCALE		4
 
 /* What is done to decimals by functions of one or two numerics. */
 typedef struct DecimalFunction
@@ -111,35 +115,33 @@ comparison_of(Oid funcid)
 	return -1;
 }
 
-/* Step 1: the scale of a type with this typmod, as numeric.c has it; or -1. */
+/* Step 1: the scale that a typmod says, as numeric.c has it; -1: it is none of ours. */
 static int
 scale_of_typmod(int32 typmod)
 {
-	int			scale;
+	int			scale = (((typmod - VARHDRSZ) & 0x7FF) ^ 1024) - 1024;
 
-	if (typmod < VARHDRSZ)
-		return -1;
-	scale = (((typmod - VARHDRSZ) & 0x7FF) ^ 1024) - 1024;
-	if (scale > HGJ_COLUMN_SCALE_MAX)
-		return -1;
-	return Max(scale, 0);
+	return scale > HGJ_COLUMN_SCALE_MAX ? -1 : Max(scale, 0);
 }
 
 /* The column that an expression is, and its scale; or NULL. */
 static Var *
 column_of(Expr *expr, int *scale)
 {
-	*scale = -1;
+	bool		known = false;
+
+	*scale = HGJ_GUESSED_SCALE;
 	for (;; expr = ((RelabelType *) expr)->arg)
 	{
 		int32		typmod = exprTypmod((Node *) expr);
-		int			found;
 
 		if (getBaseTypeAndTypmod(exprType((Node *) expr), &typmod) != NUMERICOID)
 			return NULL;
-		found = scale_of_typmod(typmod);
-		if (found >= 0)
-			*scale = found;
+		if (typmod >= VARHDRSZ && !known)
+		{
+			*scale = scale_of_typmod(typmod);
+			known = true;
+		}
 		if (!IsA(expr, RelabelType))
 			break;
 	}

@@ -131,7 +131,7 @@ sub batch
 	my @cols = map { column($_) } 1 .. $COLUMNS;
 	my @usual = grep { !$_->{free} } @cols;
 	my @queries;
-	my @e = map { expression($rng->chance(15) || !@usual ? \@cols : \@usual, $rng->between(0, 3)) } 1 .. $EXPRESSIONS;
+	my @e = map { expression($rng->chance(40) || !@usual ? \@cols : \@usual, $rng->between(0, 3)) } 1 .. $EXPRESSIONS;
 	my $n = 0;
 	my $list = join ', ', map { 'sum(' . $_ . ')::text as s' . ++$n } @e[ 0 .. 7 ];
 	my $more = join ', ', map { $rng->pick('sum', 'avg', 'min', 'max', 'count') . '(' . $_ . ')::text as m' . ++$n } @e;

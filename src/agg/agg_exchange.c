@@ -37,8 +37,8 @@
 #include "compat.h"
 
 #include "agg/agg_exchange.h"
+#include "base/waits.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
@@ -256,7 +256,7 @@ hgj_exchange_begin(HgjAggState *state)
 	BarrierDetach(&shared->input);
 	ConditionVariablePrepareToSleep(&shared->decided);
 	while (pg_atomic_read_u32(&shared->outcome) == HGJ_EXCHANGE_UNDECIDED)
-		ConditionVariableSleep(&shared->decided, PG_WAIT_EXTENSION);
+		ConditionVariableSleep(&shared->decided, hgj_wait_event(HGJ_WAIT_GROUPS));
 	ConditionVariableCancelSleep();
 	pg_read_barrier();
 	exchange->returning = true;
@@ -482,7 +482,7 @@ hgj_exchange_end_input(HgjAggState *state)
 	if (!exchange->reading)
 		return;
 	state->kept = false;
-	BarrierArriveAndWait(&shared->input, PG_WAIT_EXTENSION);
+	BarrierArriveAndWait(&shared->input, hgj_wait_event(HGJ_WAIT_GROUPS));
 	if (pg_atomic_read_u32(&shared->nparts) == 1 &&
 		!DsaPointerIsValid(pg_atomic_read_u64(&shared->images)))
 	{
@@ -496,7 +496,7 @@ hgj_exchange_end_input(HgjAggState *state)
 		BufFileClose(exchange->file);
 		exchange->file = NULL;
 	}
-	BarrierArriveAndWait(&shared->input, PG_WAIT_EXTENSION);
+	BarrierArriveAndWait(&shared->input, hgj_wait_event(HGJ_WAIT_GROUPS));
 	decide(exchange, HGJ_EXCHANGE_DIVIDED);
 	exchange->returning = true;
 	state->result = &exchange->merged;

@@ -22,6 +22,7 @@
 
 static const char *const names[HGJ_N_WAITS] = {
 	[HGJ_WAIT_BUILD] = "HashGraphBuild",
+	[HGJ_WAIT_GROUPS] = "HashGraphGroups",
 	[HGJ_WAIT_DEVICE] = "HashGraphDevice"
 };
 

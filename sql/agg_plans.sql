@@ -95,8 +95,8 @@ set enable_hashagg = off;
 select hgj_shape('select f.v, count(*) from f join d using (k) group by f.v');
 select hgj_shape('select count(*) from f join d using (k)');
 reset enable_hashagg;
--- no aggregation of a join: no word
-select hgj_shape('select count(*) from f');
+-- no aggregation of a join, or of a table: no word
+select hgj_shape('select count(*) from generate_series(1, 3)');
 select hgj_shape('select distinct d.w from f join d using (k)');
 select hgj_shape('select count(*) from (select f.id from f join d using (k) limit 7) x');
 select hgj_shape('select count(*) from f join d using (k) group by generate_series(1, f.v)');

@@ -4,7 +4,7 @@
  *	  The HashGraphAgg node: callbacks of a CustomScan, and the state machine.
  *
  *	READ		have a device do it all (agg_device_run.c), or take every batch: of
- *				the join, or of a spilled partition; find the rows' groups
+ *				the child (agg_feed.c), or of a spilled partition; find the rows' groups
  *				(groups.c) and update their states (agg_input.c).  A partial
  *				aggregation stops when its table is full (agg_rounds.c)
  *				where processes divide their groups among themselves, each reads
@@ -76,6 +76,7 @@ free_memory(HgjAggState *state)
 	hgj_groups_release(&state->groups);
 	hgj_exchange_free_memory(state);
 	hgj_arena_free(&state->values);
+	hgj_agg_feed_free(state->feed);
 	hgj_agg_spill_free_memory(state);
 }
 
@@ -107,6 +108,8 @@ end_agg(CustomScanState *node)
 	if (state->device)
 		hgj_device_end(state->device);
 	hgj_exchange_end_run(state);
+	if (state->feed)
+		hgj_agg_feed_end(state->feed);
 	hgj_agg_spill_release(state);
 	free_memory(state);
 	hgj_tally_agg(state);
@@ -140,6 +143,8 @@ rescan_agg(CustomScanState *node)
 	if (state->child->chgParam == NULL)
 		ExecReScan(state->child);
 	hgj_exchange_end_run(state);
+	if (state->feed)
+		hgj_agg_feed_rewind(state->feed);
 	hgj_agg_spill_release(state);
 	forget_groups(state);
 	state->rounds.waiting = false;
@@ -181,7 +186,7 @@ next_batch(HgjAggState *state)
 		return hgj_agg_rest(state);
 	if (state->spill.reading)
 		return hgj_agg_spill_next_batch(state);
-	return hgj_join_next_batch(state->join);
+	return hgj_agg_feed_next(state);
 }
 
 /* Phase READ. */

@@ -6,8 +6,9 @@
  *
  * 1. Aggregates share an input when their FILTER and argument are the same and
  *	  not volatile.
- * 2. Tell the join which columns are read.  A group column that nobody else
- *	  reads may come as codes of a dictionary, if the join can do that.
+ * 2. Tell the join below which columns are read, or make a source of another child
+ *	  (agg_feed.c).  A group column that nobody else reads may come as codes of a
+ *	  dictionary, if the join can do that.
  * 3. Lay out the row of a group: its count of rows, key datums, NULL flags, the
  *	  inputs' counters, the aggregates' states.
  * 4. See whether a device can do it all (agg_device_plan.c), where one is asked for.
@@ -245,6 +246,7 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 		get_typlenbyval(exprType(expr), &key->attlen, &key->attbyval);
 		hgj_group_key_init(key, expr, equality);
 		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k) &&
+			state->join != NULL &&
 			state->columns[key->column].dictionary == NULL &&
 			hgj_group_key_looks_equal(key, expr, equality))
 			(void) hgj_join_encode(state->join, resno, expr, equality);
@@ -274,8 +276,16 @@ init_columns(HgjAggState *state, CustomScan *cscan)
 	foreach(lc, (List *) list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS))
 		wanted = bms_add_member(wanted, lfirst_int(lc));
 
-	hgj_join_use_batches(state->join, wanted);
-	state->columns = hgj_join_columns(state->join, &state->ncolumns);
+	if (state->join)
+	{
+		hgj_join_use_batches(state->join, wanted);
+		state->columns = hgj_join_columns(state->join, &state->ncolumns);
+	}
+	else
+	{
+		hgj_agg_feed_open(state, state->css.ss.ps.state);
+		state->columns = hgj_agg_feed_columns(state->feed, &state->ncolumns);
+	}
 	init_keys(state, cscan, used);
 
 	state->carried = palloc(mul_size(Max(bms_num_members(wanted), 1),
@@ -427,8 +437,6 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	state->child = ExecInitNode(child, estate, eflags);
 	state->css.custom_ps = list_make1(state->child);
 	state->join = hgj_join_of(state->child);
-	if (state->join == NULL)
-		elog(ERROR, "the child of a HashGraphAgg is no HashGraphJoin");
 
 	init_aggregates(state, cscan);
 	init_decimals(state);
@@ -451,8 +459,8 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	memset(state->css.ss.ss_ScanTupleSlot->tts_isnull, true,
 		   desc->natts * sizeof(bool));
 	state->phase = HGJ_AGG_PHASE_READ;
-	if (!exchanged && (hgj_engine == HGJ_ENGINE_CUDA ||
-					   (hgj_engine == HGJ_ENGINE_AUTO &&
-						state->join->use.wants_device)))
+	if (state->join && !exchanged &&
+		(hgj_engine == HGJ_ENGINE_CUDA ||
+		 (hgj_engine == HGJ_ENGINE_AUTO && state->join->use.wants_device)))
 		init_device(state, estate);
 }

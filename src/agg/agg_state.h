@@ -22,6 +22,7 @@
 
 struct HgjAggState;
 struct HgjAggregate;
+typedef struct HgjAggFeed HgjAggFeed;
 
 /* How an aggregate's state becomes its value (agg_final.c). */
 typedef enum HgjAggKind
@@ -99,7 +100,7 @@ typedef struct HgjAggNumeric
 	int32		scale;			/* the largest display scale */
 } HgjAggNumeric;
 
-/* An expression over the join's columns, evaluated a batch at a time. */
+/* An expression over the child's columns, evaluated a batch at a time. */
 typedef struct HgjAggExpr
 {
 	Expr	   *expr;
@@ -156,7 +157,7 @@ typedef struct HgjAggPartition
 typedef struct HgjAggSpill
 {
 	HgjAggPartition *pending;	/* not read yet */
-	HgjAggPartition *reading;	/* where batches come from; NULL: the join */
+	HgjAggPartition *reading;	/* where batches come from; NULL: the child */
 	HgjSpillLayout layout;		/* of the carried columns */
 	HgjSpillWriter writer;
 	HgjSpillReader reader;
@@ -164,7 +165,7 @@ typedef struct HgjAggSpill
 	int			used_bits;		/* of those that are written */
 	HgjBatch   *written;		/* the carried columns of a batch */
 	HgjBatch   *read;			/* and such as have been read back, ... */
-	HgjBatch	batch;			/* ... in the places where the join has them */
+	HgjBatch	batch;			/* ... in the places where the child has them */
 
 	uint64		total_rows;		/* for EXPLAIN */
 	uint64		total_partitions;
@@ -177,7 +178,7 @@ typedef struct HgjAggRounds
 {
 	bool		used;			/* and not files, when the table is full */
 	bool		waiting;		/* there is something left */
-	HgjBatch	rest;			/* of the join's batch */
+	HgjBatch	rest;			/* of the child's batch */
 	uint32	   *left;			/* its live rows */
 	uint32	   *next;			/* room for those that will be left of it */
 	uint32		nleft;			/* in `next`: they have found no group */
@@ -242,9 +243,10 @@ typedef struct HgjAggState
 	CustomScanState css;		/* these two as in an HgjReporter */
 	HgjReports	reports;		/* of HgjAggReport */
 
-	struct HgjJoinState *join;
+	struct HgjJoinState *join;	/* the child, or NULL: ... */
+	HgjAggFeed *feed;			/* ... it is read this way */
 	PlanState  *child;
-	int			ncolumns;		/* of the join */
+	int			ncolumns;		/* of the child */
 	const HgjColumn *columns;
 	int			ncarried;		/* those that somebody reads, ... */
 	int		   *carried;		/* by resno - 1 */
@@ -294,6 +296,15 @@ extern HgjAggUpdate hgj_agg_loop(const HgjAggFunction *function);
 extern void hgj_agg_setup(HgjAggState *state, EState *estate, int eflags);
 extern void hgj_agg_reserve(HgjAggState *state, uint32 rows);
 extern void hgj_agg_start(HgjAggState *state);
+
+/* agg_feed.c */
+extern void hgj_agg_feed_open(HgjAggState *state, EState *estate);
+extern const HgjColumn *hgj_agg_feed_columns(const HgjAggFeed *feed, int *ncols);
+extern const struct HgjSource *hgj_agg_feed_source(const HgjAggFeed *feed);
+extern const HgjBatch *hgj_agg_feed_next(HgjAggState *state);
+extern void hgj_agg_feed_rewind(HgjAggFeed *feed);
+extern void hgj_agg_feed_end(HgjAggFeed *feed);
+extern void hgj_agg_feed_free(HgjAggFeed *feed);
 
 /* agg_input.c */
 extern void hgj_agg_select_rows(HgjAggState *state, HgjBatch *batch);

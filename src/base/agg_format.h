@@ -4,16 +4,17 @@
  *	  The shape of a HashGraphAgg's CustomScan: what the planner writes and
  *	  the executor reads.
  *
- * custom_plans		 the HashGraphJoin whose batches are aggregated
- * custom_scan_tlist the join's output columns, one for one (these include the
+ * custom_plans		 the HashGraphJoin whose batches are aggregated, or another
+ *					 plan, a sequential scan, that is read by batches
+ * custom_scan_tlist the child's output columns, one for one (these include the
  *					 grouping expressions), then one Aggref per distinct
  *					 aggregate; expressions name them as INDEX_VAR
  * targetlist		 what is returned, over group columns and Aggrefs
  * custom_exprs		 three lists, by position (below); the first two have one
- *					 entry per aggregate, over the join's output columns only
+ *					 entry per aggregate, over the child's output columns only
  * custom_private	 lists by HgjAggFact
  *
- * A group column is a column of the join's output.  Columns that merely depend
+ * A group column is a column of the child's output.  Columns that merely depend
  * on the group columns (GROUP BY a primary key) are group columns as well.
  *
  * All aggregates have the same aggsplit: AGGSPLIT_SIMPLE, or
@@ -41,7 +42,7 @@
 /* custom_private, by position */
 typedef enum HgjAggFact
 {
-	HGJ_AGG_GROUP_COLUMNS,		/* IntList: resnos in the join's target list */
+	HGJ_AGG_GROUP_COLUMNS,		/* IntList: resnos in the child's target list */
 	HGJ_AGG_GROUP_OPERATORS,	/* OidList: their equality operators */
 	HGJ_AGG_FUNCTIONS,			/* OidList: aggfnoid per aggregate */
 	HGJ_AGG_SPLIT,				/* IntList of two: the AggSplit of them all, and

@@ -21,6 +21,7 @@
 
 double		hgj_agg_tuple_cost = 0.0003;
 bool		hgj_aggregate = true;
+bool		hgj_aggregate_scans = true;
 int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.004;
 int			hgj_chunk_outer_rows = 0;
@@ -189,14 +190,18 @@ static const struct
 }			switches[] = {
 	{"hashgraph_join.aggregate",
 		"Enables the planner's use of HashGraphAgg plans.",
-		"They aggregate the batches of a HashGraphJoin.",
+		"They aggregate the batches of a HashGraphJoin, or what a sequential scan reads.",
 		&hgj_aggregate, true, GUC_EXPLAIN},
+	{"hashgraph_join.aggregate_scans",
+		"Enables the planner's use of HashGraphAgg plans over sequential scans.",
+		"They also need hashgraph_join.aggregate.",
+		&hgj_aggregate_scans, true, GUC_EXPLAIN},
 	{"hashgraph_join.enabled",
 		"Enables the planner's use of HashGraphJoin plans.",
 		"They also need enable_hashjoin.",
 		&hgj_enabled, true, GUC_EXPLAIN},
 	{"hashgraph_join.force",
-		"Plans HashGraphJoin for every join that can use it, whatever the costs.",
+		"Plans HashGraphJoin for every join that can use it, and HashGraphAgg for every aggregation, whatever the costs.",
 		"Meant for tests.",
 		&hgj_force, false, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE}
 };

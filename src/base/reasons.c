@@ -43,9 +43,16 @@ static const char *const agg_declines[] = {
 	[HGJ_AGG_DECLINE_GROUP_TYPE] = "a group column cannot be hashed",
 	[HGJ_AGG_DECLINE_UNGROUPED] = "a column is neither grouped nor known to depend on a grouped primary key",
 	[HGJ_AGG_DECLINE_RECORD] = "a column has the type record",
-	[HGJ_AGG_DECLINE_COLUMN] = "the join does not return a group column",
+	[HGJ_AGG_DECLINE_COLUMN] = "the input does not return a group column",
 	[HGJ_AGG_DECLINE_WORKERS] = "workers may not do it: something in it is parallel restricted or unsafe",
-	[HGJ_AGG_DECLINE_COMBINE] = "PostgreSQL cannot finish it from parts"
+	[HGJ_AGG_DECLINE_COMBINE] = "PostgreSQL cannot finish it from parts",
+	[HGJ_AGG_DECLINE_NOT_HEAP] = "the table is not a heap table",
+	[HGJ_AGG_DECLINE_SAMPLE] = "a sample of the table is wanted",
+	[HGJ_AGG_DECLINE_CHILDREN] = "the table has partitions or children",
+	[HGJ_AGG_DECLINE_ONE_TIME] = "a clause without columns must be checked first",
+	[HGJ_AGG_DECLINE_SCAN_COLUMN] = "a whole row, a system column or a subplan is wanted of each row",
+	[HGJ_AGG_DECLINE_FEW_ROWS] = "the table is smaller than hashgraph_join.min_rows",
+	[HGJ_AGG_DECLINE_INDEX] = "an index finds the few rows that are wanted"
 };
 
 static const char *const fallbacks[] = {

@@ -384,19 +384,20 @@ show_run(HgjJoinState *state, ExplainState *es)
 
 /*
  * How a side is read, and why not faster; and which of the child's quals the
- * source runs row by row, because there is nothing faster for them.
+ * source runs row by row, because there is nothing faster for them.  side: "" or
+ * a word and a space.
  */
-static void
-show_source(const char *side, const HgjSource *source, const PlanState *ps,
-			List *ancestors, ExplainState *es)
+void
+hgj_show_source(const char *side, const HgjSource *source, const PlanState *ps,
+				List *ancestors, ExplainState *es)
 {
 	const char *name = source->methods->name;
 
 	if (source->reason != HGJ_SOURCE_FASTEST)
 		name = psprintf("%s (%s)", name,
 						hgj_source_reason_text(source->reason));
-	ExplainPropertyText(psprintf("%s Source", side), name, es);
-	show_clauses(psprintf("%s Filter by Row", side), source->row_quals,
+	ExplainPropertyText(psprintf("%sSource", side), name, es);
+	show_clauses(psprintf("%sFilter by Row", side), source->row_quals,
 				 source->child, lcons(ps->plan, list_copy(ancestors)), es);
 }
 
@@ -441,8 +442,8 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_clauses("Filter", filter, ps, ancestors, es);
 	if (filter)
 		hgj_show_removed("Rows Removed by Filter", ps, false, es);
-	show_source("Outer", &state->outer, ps, ancestors, es);
-	show_source("Inner", &state->inner, ps, ancestors, es);
+	hgj_show_source("Outer ", &state->outer, ps, ancestors, es);
+	hgj_show_source("Inner ", &state->inner, ps, ancestors, es);
 	if (state->share.planned || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Build Side", state->share.planned ? "shared" : "private",
 							es);

@@ -398,6 +398,8 @@ extern bool hgj_worth_peeking(const HgjJoinState *state);
 extern bool hgj_next_portion(HgjJoinState *state, HgjPortion *rows);
 
 /* setup.c */
+extern void hgj_choose_source(HgjSource *source, const char *side,
+							  const char *node, EState *estate);
 extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
 
 /* build.c */
@@ -547,6 +549,9 @@ hgj_block_drop(HgjJoinState *state)
 }
 
 /* explain.c */
+extern void hgj_show_source(const char *side, const HgjSource *source,
+							const PlanState *ps, List *ancestors,
+							ExplainState *es);
 extern void hgj_show_removed(const char *label, const PlanState *ps,
 							 bool by_match, ExplainState *es);
 extern void hgj_explain(CustomScanState *node, List *ancestors,

@@ -274,10 +274,11 @@ init_columns(HgjSource *source, Bitmapset *wanted, Bitmapset *texts, int base)
 
 /*
  * Decide how a side is read: the fastest way that returns exactly what the
- * child plan would.
+ * child plan would.  For messages: what it is, and of which node.
  */
-static void
-choose_source(HgjSource *source, const char *side, EState *estate)
+void
+hgj_choose_source(HgjSource *source, const char *side, const char *node,
+				  EState *estate)
 {
 	bool		key_expression = false;
 
@@ -302,14 +303,14 @@ choose_source(HgjSource *source, const char *side, EState *estate)
 		IsA(source->child, SeqScanState))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a sequential scan below a HashGraphJoin cannot be read by pages"),
+				 errmsg("a sequential scan below a %s cannot be read by pages", node),
 				 errdetail("The reason is: %s.",
 						   hgj_source_reason_text(source->reason)),
 				 errhint("Set hashgraph_join.source to auto.")));
 	if (source->reason >= HGJ_SOURCE_FIRST_OBSTACLE &&
 		!(estate->es_top_eflags & EXEC_FLAG_EXPLAIN_ONLY))
 		ereport(DEBUG1,
-				(errmsg_internal("hashgraph_join: the %s side is read by tuples: %s",
+				(errmsg_internal("hashgraph_join: the %s is read by tuples: %s",
 								 side, hgj_source_reason_text(source->reason))));
 }
 
@@ -388,8 +389,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	state->goal.rows_may_raise = hgj_may_raise((Node *) match_quals, estate) ||
 		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), estate);
 
-	choose_source(&state->outer, "outer", estate);
-	choose_source(&state->inner, "inner", estate);
+	hgj_choose_source(&state->outer, "outer side", HGJ_NODE_NAME, estate);
+	hgj_choose_source(&state->inner, "inner side", HGJ_NODE_NAME, estate);
 	state->outer.filter = &hgj_join_filter;
 	hgj_key_filters_offer(state);
 	hgj_choose_slot(state, cscan->scan.plan.targetlist);

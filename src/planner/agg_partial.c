@@ -12,11 +12,11 @@
  *
  * 1. The lists of the partially grouped relation are put aside: others point to
  *	  the paths in them, which add_path() would free.
- * 2. A partial HashGraphAgg over every partial path of the input that is a join
- *	  of ours; the cheapest stays.
+ * 2. A partial HashGraphAgg over every partial path of the input that it may have
+ *	  below it (agg_scan.c); the cheapest stays.
  * 3. Where PostgreSQL aggregates partitions in parts, because the partitions'
  *	  keys are not grouped by: the same for each of them, and over complete
- *	  joins, too, then Appends of the partitions' cheapest paths, ours or not.
+ *	  paths, too, then Appends of the partitions' cheapest paths, ours or not.
  * 4. What workers return is gathered, as it comes or sorted by the group
  *	  columns.
  * 5. PostgreSQL's own Finalize Aggregate on top, by hashing or over what is
@@ -106,21 +106,23 @@ hgj_aggregates_in_parts(PlannerInfo *root, RelOptInfo *input_rel,
 	return partitions != NIL;
 }
 
-/* Step 2; complete: over complete joins as well. */
+/* Step 2; complete: over complete paths as well. */
 static void
-add_paths_over_joins(PartialAgg *agg, RelOptInfo *input_rel,
+add_paths_over_input(PartialAgg *agg, RelOptInfo *input_rel,
 					 RelOptInfo *partial_rel, List *tlist, bool complete)
 {
-	List	   *partial_joins = NIL;
-	List	   *joins = NIL;
+	List	   *partial_inputs = NIL;
+	List	   *inputs = NIL;
 	HgjAggContents contents;
 	ListCell   *lc;
 
 	if (partial_rel->consider_parallel)
-		partial_joins = hgj_paths_of_joins(input_rel->partial_pathlist);
+		partial_inputs = hgj_paths_to_aggregate(agg->root, input_rel, true,
+												&agg->decline);
 	if (complete)
-		joins = hgj_paths_of_joins(input_rel->pathlist);
-	if (partial_joins == NIL && joins == NIL)
+		inputs = hgj_paths_to_aggregate(agg->root, input_rel, false,
+										&agg->decline);
+	if (partial_inputs == NIL && inputs == NIL)
 		return;
 	agg->decline = hgj_agg_collect(agg->root, &contents,
 								   partial_rel->reltarget->exprs, NIL,
@@ -129,7 +131,7 @@ add_paths_over_joins(PartialAgg *agg, RelOptInfo *input_rel,
 		return;
 
 	contents.costs = agg->extra->agg_partial_costs;
-	foreach(lc, list_concat_copy(partial_joins, joins))
+	foreach(lc, list_concat_copy(partial_inputs, inputs))
 	{
 		CustomPath *path = hgj_make_agg_path(agg->root, partial_rel,
 											 partial_rel->reltarget, &contents,
@@ -237,7 +239,7 @@ add_partial_paths(PartialAgg *agg, RelOptInfo *input_rel,
 		if (ours)
 			add_paths_to_append_rel(agg->root, partial_rel, children);
 	}
-	add_paths_over_joins(agg, input_rel, partial_rel, tlist, complete);
+	add_paths_over_input(agg, input_rel, partial_rel, tlist, complete);
 	return partial_rel->pathlist != NIL || partial_rel->partial_pathlist != NIL;
 }
 
@@ -384,7 +386,8 @@ hgj_partial_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	PartialAgg	agg = {root, extra, HGJ_AGG_DECLINE_NOTHING};
 	RelOptInfo *partial_rel = upper_rel(root, UPPERREL_PARTIAL_GROUP_AGG,
 										input_rel);
-	bool		by_workers = hgj_paths_of_joins(input_rel->partial_pathlist) != NIL;
+	bool		by_workers = hgj_paths_to_aggregate(root, input_rel, true,
+													decline) != NIL;
 	List	   *pathlist;
 	List	   *partial_pathlist;
 	List	   *result = NIL;

@@ -2,14 +2,14 @@
  *
  * agg_path.c
  *	  Offer a HashGraphAgg for every aggregation directly above a
- *	  HashGraphJoin that can be one.
+ *	  HashGraphJoin, or a sequential scan, that can be one.
  *
  * PostgreSQL calls create_upper_paths_hook for each grouped relation, when it
  * has its own paths for it; with partitionwise aggregation also for those of
  * the partitions.
  *
- * 1. Find the paths of the input that are HashGraphJoins, possibly below the
- *	  projection that makes the grouping expressions.
+ * 1. Find the paths of the input that it may have below it, possibly below the
+ *	  projection that makes the grouping expressions (agg_scan.c).
  * 2. See what is computed: group columns, aggregates, and the columns beside
  *	  them, which depend on a grouped primary key and become group columns, too.
  *	  Decline, with a reason at DEBUG1, what the executor could not do or not do
@@ -18,7 +18,8 @@
  * 4. With a Sort on top of the cheapest, too, where an ORDER BY follows that
  *	  PostgreSQL's way to group by sorting would make free.
  * 5. agg_partial.c adds what aggregates in workers, or partition by partition.
- * 6. Under hashgraph_join.force, drop PostgreSQL's paths first.
+ * 6. Under hashgraph_join.force, drop PostgreSQL's paths first, but for those that
+ *	  look min() and max() up in an index.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
  * No locks.
@@ -52,20 +53,6 @@
 #define HGJ_DICTIONARY_VALUE_BYTES	48
 
 static create_upper_paths_hook_type previous_hook = NULL;
-
-/* Those of the list that a HashGraphAgg may have below it. */
-List *
-hgj_paths_of_joins(List *paths)
-{
-	List	   *result = NIL;
-	ListCell   *lc;
-
-	foreach(lc, paths)
-		if (hgj_is_join_path(lfirst(lc)) &&
-			((Path *) lfirst(lc))->param_info == NULL)
-			result = lappend(result, lfirst(lc));
-	return result;
-}
 
 /*
  * The GROUP BY clause itself; extra->targetList has its expressions.  Those that
@@ -257,7 +244,7 @@ hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel)
 						   AGGSPLIT_SIMPLE, root->processed_tlist) == HGJ_AGG_DECLINE_NOTHING;
 }
 
-/* Can this join be the child?  It must return the group columns as they are. */
+/* Can this be the child?  It must return the group columns as they are. */
 static HgjAggDecline
 child_decline(const HgjAggContents *contents, const Path *child)
 {
@@ -272,7 +259,7 @@ child_decline(const HgjAggContents *contents, const Path *child)
 	return HGJ_AGG_DECLINE_NOTHING;
 }
 
-/* How many groups such a number of the join's rows is expected to have. */
+/* How many groups such a number of the child's rows is expected to have. */
 double
 hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist)
 {
@@ -333,7 +320,7 @@ facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
 	return result;
 }
 
-/* A path over the join `child`, or NULL with a reason. */
+/* A path over `child`, or NULL with a reason. */
 CustomPath *
 hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 				  const HgjAggContents *contents, Path *child, List *tlist,
@@ -346,7 +333,8 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	*decline = child_decline(contents, child);
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NULL;
-	if (contents->split == AGGSPLIT_SIMPLE && contents->exchanged_groups == 0)
+	if (contents->split == AGGSPLIT_SIMPLE && contents->exchanged_groups == 0 &&
+		hgj_is_join_path(child))
 		child = hgj_pipeline_child(child,
 								   hgj_agg_device_gain(child, contents), &gain);
 
@@ -373,7 +361,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 
 /* Step 3 of the head comment; returns the paths, and why there is none. */
 static List *
-complete_paths(PlannerInfo *root, RelOptInfo *input_rel,
+complete_paths(PlannerInfo *root, List *inputs,
 			   RelOptInfo *output_rel, GroupPathExtraData *extra,
 			   HgjAggDecline *decline)
 {
@@ -387,7 +375,7 @@ complete_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NIL;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &contents.costs);
-	foreach(lc, hgj_paths_of_joins(input_rel->pathlist))
+	foreach(lc, inputs)
 	{
 		CustomPath *path = hgj_make_agg_path(root, output_rel,
 											 output_rel->reltarget, &contents,
@@ -459,23 +447,41 @@ report_decline(PlannerInfo *root, const RelOptInfo *input_rel, const char *what,
 								 hgj_agg_decline_text(decline))));
 }
 
-/* Says why there is no path, where there is a join of ours to aggregate. */
+/* The paths that find min() and max() at the ends of indexes, without aggregating. */
+static List *
+lookups_of(List *paths)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (IsA(lfirst(lc), MinMaxAggPath))
+			result = lappend(result, lfirst(lc));
+	return result;
+}
+
+/* Says why there is no path, where there is something to aggregate. */
 static HgjAggDecline
 consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 					 RelOptInfo *output_rel, GroupPathExtraData *extra)
 {
 	HgjAggDecline decline;
 	HgjAggDecline partial_decline;
+	List	   *inputs = hgj_paths_to_aggregate(root, input_rel, false, &decline);
 	List	   *paths;
 	Path	   *sorted;
 	ListCell   *lc;
 
+	if (inputs == NIL &&
+		hgj_paths_to_aggregate(root, input_rel, true, &decline) == NIL &&
+		!hgj_aggregates_in_parts(root, input_rel, extra))
+		return decline;
 	if (root->parse->groupingSets != NIL)
 		return HGJ_AGG_DECLINE_GROUPING_SETS;
 	if (root->parse->groupClause != NIL && !enable_hashagg)
 		return HGJ_AGG_DECLINE_HASHAGG;
 
-	paths = complete_paths(root, input_rel, output_rel, extra, &decline);
+	paths = complete_paths(root, inputs, output_rel, extra, &decline);
 	sorted = sorted_path(root, output_rel, paths, extra->targetList);
 	if (sorted)
 		paths = lappend(paths, sorted);
@@ -485,9 +491,9 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 		return decline != HGJ_AGG_DECLINE_NOTHING ? decline : partial_decline;
 	report_decline(root, input_rel, "partial aggregation", partial_decline);
 
-	/* what is there aggregates joins of ours by PostgreSQL's own means */
+	/* what is there aggregates the same by PostgreSQL's own means */
 	if (hgj_force)
-		output_rel->pathlist = NIL;
+		output_rel->pathlist = lookups_of(output_rel->pathlist);
 	else
 	{
 		List	   *theirs = hgj_without_slower_process(output_rel->pathlist,
@@ -499,7 +505,9 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	}
 	foreach(lc, paths)
 		add_path(output_rel, (Path *) lfirst(lc));
-	if (paths != NIL)
+	if (paths != NIL && IS_SIMPLE_REL(input_rel))
+		hgj_require_note_scan();
+	else if (paths != NIL)
 		hgj_require_note_aggregate();
 	return HGJ_AGG_DECLINE_NOTHING;
 }
@@ -512,10 +520,6 @@ hgj_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		previous_hook(root, stage, input_rel, output_rel, extra);
 
 	if (stage != UPPERREL_GROUP_AGG || !hgj_enabled || !hgj_aggregate)
-		return;
-	if (hgj_paths_of_joins(input_rel->pathlist) == NIL &&
-		hgj_paths_of_joins(input_rel->partial_pathlist) == NIL &&
-		!hgj_aggregates_in_parts(root, input_rel, extra))
 		return;
 	report_decline(root, input_rel, "aggregation",
 				   consider_aggregation(root, input_rel, output_rel, extra));

@@ -30,7 +30,6 @@ typedef struct HgjAggContents
 } HgjAggContents;
 
 /* agg_path.c */
-extern List *hgj_paths_of_joins(List *paths);
 extern HgjAggDecline hgj_agg_collect(PlannerInfo *root,
 									 HgjAggContents *contents, List *exprs,
 									 List *having, AggSplit split, List *tlist);
@@ -40,6 +39,10 @@ extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
 									 const HgjAggContents *contents,
 									 Path *child, List *tlist,
 									 HgjAggDecline *decline);
+
+/* agg_scan.c */
+extern List *hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel,
+									bool partial, HgjAggDecline *decline);
 
 /* cost.c */
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,

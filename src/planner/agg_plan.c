@@ -3,13 +3,13 @@
  * agg_plan.c
  *	  Turn a HashGraphAgg path into a CustomScan (base/agg_format.h).
  *
- * 1. custom_scan_tlist is the join's target list and then the aggregates, so
+ * 1. custom_scan_tlist is the child's target list and then the aggregates, so
  *	  that the core resolves every expression for us: in the arguments, a column
- *	  or a whole expression that the join returns; in what is returned, group
+ *	  or a whole expression that the child returns; in what is returned, group
  *	  columns and aggregates.
  * 2. custom_exprs has the aggregates' arguments and filters once more, because
  *	  only there does the core resolve columns, parameters and subplans.
- * 3. Group columns become numbers of the join's columns.
+ * 3. Group columns become numbers of the child's columns.
  *
  * Memory: the planner's context.  No locks.
  *
@@ -18,21 +18,20 @@
 #include "compat.h"
 
 #include "base/agg_format.h"
-#include "base/plan_format.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/tlist.h"
 #include "planner/planner.h"
 
-/* The join's columns that are grouped by. */
+/* The child's columns that are grouped by. */
 static List *
-group_columns(List *group_exprs, List *join_tlist)
+group_columns(List *group_exprs, List *child_tlist)
 {
 	List	   *result = NIL;
 	ListCell   *lc;
 
 	foreach(lc, group_exprs)
 	{
-		TargetEntry *tle = tlist_member(lfirst(lc), join_tlist);
+		TargetEntry *tle = tlist_member(lfirst(lc), child_tlist);
 
 		if (tle == NULL)
 			elog(ERROR, "the child of a HashGraphAgg does not return a group column");
@@ -61,12 +60,8 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	List	   *functions = NIL;
 	ListCell   *lc;
 
-	if (!IsA(child, CustomScan) ||
-		((CustomScan *) child)->methods != &hgj_scan_methods)
-		elog(ERROR, "the child of a HashGraphAgg is not a HashGraphJoin");
 	child->total_cost = Max(child->startup_cost, child->total_cost -
-							hgj_feed_saving(root, linitial(best_path->custom_paths),
-											true));
+							hgj_agg_feed_saving(root, linitial(best_path->custom_paths)));
 
 	foreach(lc, child->targetlist)
 		cscan->custom_scan_tlist =

@@ -34,8 +34,8 @@
  *	  side.  Whether there is a GPU is asked only when it would pay.
  * 7. A HashGraphAgg over a chain of joins may pay on a GPU as a whole where none of
  *	  the joins does (pipeline_path.c): there, nothing comes back but groups.
- * 8. A HashGraphAgg takes the join's matches without their being emitted, and
- *	  pays agg_tuple_cost a row for each group column and aggregate.  Groups that
+ * 8. A HashGraphAgg takes the join's matches without their being emitted, or a
+ *	  scan's rows, at a tenth of startup_cost, and pays agg_tuple_cost a row for each group column and aggregate.  Groups that
  *	  do not fit into memory have it write rows to files, if it is a complete
  *	  one, and return groups more than once, if it is a partial one.
  *
@@ -80,7 +80,7 @@
 /* Shared memory is to be full only by mistake: the part of it that may be planned for. */
 #define HGJ_SHARED_LIMIT_PART	0.7
 
-/* Of startup_cost, for a join that takes the batches of another one. */
+/* Of startup_cost, for what takes the batches of another join, or of a scan. */
 #define HGJ_CHAINED_STARTUP		0.1
 
 
@@ -536,7 +536,7 @@ exchange_cost(const Path *child, const HgjAggContents *contents,
 	return hgj_parallel_aggregate == HGJ_AGGREGATE_EXCHANGE ? 0 : cost;
 }
 
-/* Step 8: what taking the join's matches costs. */
+/* Step 8: what taking the child's rows costs. */
 static Cost
 take_cost(const Path *child, const HgjAggContents *contents)
 {
@@ -574,7 +574,7 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 			 const HgjAggContents *contents, double groups)
 {
 	const QualCost *final = &contents->costs.finalCost;
-	Cost		startup = Max(child->total_cost - hgj_feed_saving(root, child, true),
+	Cost		startup = Max(child->total_cost - hgj_agg_feed_saving(root, child),
 							  child->startup_cost);
 	double		memories = groups_in_memories(contents, groups);
 	Cost		run;
@@ -582,6 +582,8 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	ListCell   *lc;
 
 	startup += take_cost(child, contents);
+	if (hgj_is_scan_path(child))
+		startup += hgj_startup_cost * HGJ_CHAINED_STARTUP;
 	if (contents->exchanged_groups > 0)
 		startup += exchange_cost(child, contents, memories, &groups);
 	else if (contents->split != AGGSPLIT_SIMPLE)

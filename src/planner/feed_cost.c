@@ -26,6 +26,8 @@
  *	  Ours do not, so that lookups would seem cheaper than reading a table once:
  *	  where effective_cache_size holds all of the query's tables, three fifths of what
  *	  their pages cost is taken off.
+ * 6. Of a scan below a HashGraphAgg nothing is: PostgreSQL's own aggregation reads
+ *	  the same pages, or has an index that is charged for cold ones, too.
  *
  * No memory is kept, no locks.
  *
@@ -298,6 +300,18 @@ cached_pages_saving(PlannerInfo *root, const RelOptInfo *rel)
 	return page_cost * rel->pages * (1 - HGJ_CACHED_PAGE_PART);
 }
 
+/* Step 3: what the rows of a sequential scan cost less, but not its pages. */
+static Cost
+scan_rows_saving(PlannerInfo *root, const Path *path)
+{
+	RangeTblEntry *rte = planner_rt_fetch(path->parent->relid, root);
+	Cost		row_cost = hgj_page_tuple_cost + hgj_page_attribute_cost *
+		attributes_walked(rte->relid, last_column(path));
+
+	return Max(partial_share(path, cpu_tuple_cost +
+							 filter_saving(root, path->parent), row_cost), 0);
+}
+
 /*
  * Step 2: what a side costs less than its path says, because we do not ask the
  * path's node for slots.  plan.c takes it off the child's plan as well, so that
@@ -306,8 +320,6 @@ cached_pages_saving(PlannerInfo *root, const RelOptInfo *rel)
 Cost
 hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 {
-	RangeTblEntry *rte;
-	Cost		row_cost;
 	ListCell   *lc;
 
 	if (!in_batches)
@@ -321,20 +333,27 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 	foreach(lc, path->pathtarget->exprs)
 		if (!IsA(lfirst(lc), Var))
 			return 0;
-	rte = planner_rt_fetch(path->parent->relid, root);
-	row_cost = hgj_page_tuple_cost + hgj_page_attribute_cost *
-		attributes_walked(rte->relid, last_column(path));
-	return cached_pages_saving(root, path->parent) +
-		Max(partial_share(path, cpu_tuple_cost +
-						  filter_saving(root, path->parent), row_cost), 0);
+	return cached_pages_saving(root, path->parent) + scan_rows_saving(root, path);
+}
+
+/*
+ * Step 6: the same of what a HashGraphAgg reads, a join of ours or a sequential
+ * scan, both possibly below a projection.
+ */
+Cost
+hgj_agg_feed_saving(PlannerInfo *root, const Path *path)
+{
+	if (hgj_is_scan_path(path))
+		return scan_rows_saving(root, hgj_below_projections(path));
+	return hgj_feed_saving(root, path, true);
 }
 
 /*
  * A sequential scan of the relation, of which PostgreSQL keeps none where an index
  * is cheaper for it; NULL if there cannot be one.
  */
-static Path *
-sequential_scan(PlannerInfo *root, RelOptInfo *rel, bool partial)
+Path *
+hgj_sequential_scan(PlannerInfo *root, RelOptInfo *rel, bool partial)
 {
 	RangeTblEntry *rte;
 	int			workers = 0;
@@ -390,7 +409,7 @@ hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel, bool in_batches,
 	}
 	if (best && in_batches && !sequential)
 	{
-		Path	   *path = sequential_scan(root, rel, partial);
+		Path	   *path = hgj_sequential_scan(root, rel, partial);
 
 		if (path && hgj_disabled_nodes(path) <= hgj_disabled_nodes(best) &&
 			path->total_cost -

@@ -57,6 +57,14 @@ hgj_is_agg_path(const Path *path)
 			   HGJ_AGG_NODE_NAME) == 0;
 }
 
+/* Is this a sequential scan of a table, possibly below a projection? */
+bool
+hgj_is_scan_path(const Path *path)
+{
+	path = hgj_below_projections(path);
+	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
+}
+
 /* The relations of a set, for a message: "a b c". */
 char *
 hgj_relids_names(PlannerInfo *root, Relids relids)

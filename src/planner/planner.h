@@ -48,6 +48,7 @@ extern bool hgj_has_one_time_filter(PlannerInfo *root, List *restrictlist);
 extern const Path *hgj_below_projections(const Path *path);
 extern bool hgj_is_join_path(const Path *path);
 extern bool hgj_is_agg_path(const Path *path);
+extern bool hgj_is_scan_path(const Path *path);
 extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
 extern bool hgj_path_wants_device(const Path *path);
 extern char *hgj_relids_names(PlannerInfo *root, Relids relids);
@@ -110,6 +111,9 @@ extern int	hgj_emitted_part(JoinType jointype,
 extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);
+extern Cost hgj_agg_feed_saving(PlannerInfo *root, const Path *path);
+extern Path *hgj_sequential_scan(PlannerInfo *root, RelOptInfo *rel,
+								 bool partial);
 extern Path *hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,
 							  bool in_batches, bool partial);
 extern double hgj_parallel_divisor(const Path *path);
@@ -156,6 +160,7 @@ extern const CustomPathMethods hgj_agg_path_methods;
 /* require.c */
 extern void hgj_require_note_join(void);
 extern void hgj_require_note_aggregate(void);
+extern void hgj_require_note_scan(void);
 extern void hgj_install_require_hook(void);
 
 #endif							/* HGJ_PLANNER_H */

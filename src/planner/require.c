@@ -14,7 +14,8 @@
  *	  was one that it could add a path for, and an Agg or Group of PostgreSQL's
  *	  own right above a HashGraphJoin is an error then, if all its aggregates are
  *	  of the supported kind (others in the statement may have been declined).
- *	  So is a partial one, in workers or of a partition, as what workers return
+ *	  Where it has noted a table's aggregation, so is one right above a sequential
+ *	  scan.  So is a partial one, in workers or of a partition, as what workers return
  *	  could have been ours, too.
  *
  * 4. With "cuda", a HashGraphJoin that is not planned for a GPU is an error; when
@@ -39,6 +40,7 @@ typedef struct PlanUse
 	bool		ours;
 	bool		stock_hash_join;
 	bool		stock_aggregate;
+	bool		stock_scan_aggregate;
 	bool		on_cpu;			/* a join of ours that is not planned for a GPU */
 } PlanUse;
 
@@ -47,6 +49,7 @@ typedef struct Seen
 {
 	bool		join;
 	bool		aggregate;
+	bool		scan;			/* a table's aggregation */
 } Seen;
 
 static planner_hook_type previous_planner = NULL;
@@ -68,6 +71,14 @@ hgj_require_note_aggregate(void)
 		seen_now->aggregate = true;
 }
 
+/* The same of a table. */
+void
+hgj_require_note_scan(void)
+{
+	if (seen_now)
+		seen_now->scan = true;
+}
+
 static bool
 has_unsupported_aggregate(Node *node, void *context)
 {
@@ -80,21 +91,26 @@ has_unsupported_aggregate(Node *node, void *context)
 	return expression_tree_walker(node, has_unsupported_aggregate, context);
 }
 
-/* Does this node aggregate a HashGraphJoin, as a HashGraphAgg might? */
-static bool
-aggregates_join(const Plan *plan)
+/* Does this node aggregate a HashGraphJoin, or a table, as a HashGraphAgg might? */
+static void
+look_at_aggregate(const Plan *plan, PlanUse *use)
 {
 	const Plan *child = plan->lefttree;
 
 	if (IsA(plan, Agg) && ((const Agg *) plan)->groupingSets != NIL)
-		return false;
+		return;
 	while (child && (IsA(child, Gather) || IsA(child, GatherMerge) ||
 					 IsA(child, Sort) || IsA(child, IncrementalSort)))
 		child = child->lefttree;
-	return child && IsA(child, CustomScan) &&
-		((const CustomScan *) child)->methods == &hgj_scan_methods &&
-		!has_unsupported_aggregate((Node *) plan->targetlist, NULL) &&
-		!has_unsupported_aggregate((Node *) plan->qual, NULL);
+	if (child == NULL ||
+		has_unsupported_aggregate((Node *) plan->targetlist, NULL) ||
+		has_unsupported_aggregate((Node *) plan->qual, NULL))
+		return;
+	if (IsA(child, CustomScan) &&
+		((const CustomScan *) child)->methods == &hgj_scan_methods)
+		use->stock_aggregate = true;
+	else if (IsA(child, SeqScan))
+		use->stock_scan_aggregate = true;
 }
 
 static bool
@@ -131,8 +147,7 @@ look_at_plan(Plan *plan, PlanUse *use)
 			break;
 		case T_Agg:
 		case T_Group:
-			if (aggregates_join(plan))
-				use->stock_aggregate = true;
+			look_at_aggregate(plan, use);
 			break;
 		case T_CustomScan:
 			if (((CustomScan *) plan)->methods == &hgj_scan_methods)
@@ -211,6 +226,12 @@ hgj_planner(Query *parse, const char *query_string, int cursorOptions,
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("aggregation of a HashGraphJoin was planned without HashGraphAgg"),
+				 errhint("Set hashgraph_join.require to join, or hashgraph_join.force to on.")));
+	if (hgj_require == HGJ_REQUIRE_AGGREGATE && seen.scan &&
+		use.stock_scan_aggregate)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("aggregation of a sequential scan was planned without HashGraphAgg"),
 				 errhint("Set hashgraph_join.require to join, or hashgraph_join.force to on.")));
 	if (hgj_require == HGJ_REQUIRE_CUDA && use.on_cpu)
 		ereport(ERROR,

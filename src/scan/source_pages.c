@@ -4,7 +4,7 @@
  *	  The source that reads a sequential scan's table itself, page by page.
  *
  * 1. At executor start: is the child a plain SeqScan of a heap table whose
- *	  target list is columns?
+ *	  target list is columns, or computed by who reads it (of_table)?
  * 2. A page (heap_pages.c): the tuples that the snapshot sees.  Drop those that
  *	  the quals remove (page_quals.c), or that the filters of the join, and of
  *	  others above it, know to have no match (page_filters.c).
@@ -53,7 +53,7 @@ find_obstacle(const HgjSource *source, EState *estate)
 		estate->es_snapshot->snapshot_type != SNAPSHOT_MVCC)
 		return HGJ_SOURCE_SNAPSHOT;
 
-	for (int i = 1; i <= list_length(source->child->plan->targetlist); i++)
+	for (int i = 1; !source->of_table && i <= list_length(source->child->plan->targetlist); i++)
 		if (hgj_page_child_var(source, i) == NULL)
 			return HGJ_SOURCE_EXPRESSION;
 	for (int c = 0; c < source->ncols; c++)

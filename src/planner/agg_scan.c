@@ -1,0 +1,154 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_scan.c
+ *	  Which paths a HashGraphAgg may have below it.
+ *
+ * 1. Every join of ours, without parameters.
+ * 2. A sequential scan, where the input is one heap table whose rows can be read
+ *	  page by page (agg/agg_feed.c).  Where PostgreSQL has dropped its own because
+ *	  an index is cheaper for it, one is made again: to read all of a table
+ *	  through an index is cheaper only if rows cost what they cost PostgreSQL.
+ * 3. But where an index finds a small part of the rows, the index is used: its
+ *	  pages are charged as if each came from a disk, ours are in caches.  Nor is a
+ *	  table worth it that is smaller than hashgraph_join.min_rows.
+ *
+ * Memory: the planner's context.  No locks: the planner has locked the table.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "base/guc.h"
+#include "catalog/pg_class.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "planner/agg_path.h"
+#include "planner/planner.h"
+#include "utils/rel.h"
+
+/* The part of a table's rows for which an index is better than reading all. */
+#define HGJ_INDEX_PART		0.1
+
+static bool
+is_heap(Oid relid)
+{
+	Relation	rel = table_open(relid, NoLock);
+	bool		result = rel->rd_tableam == GetHeapamTableAmRoutine();
+
+	table_close(rel, NoLock);
+	return result;
+}
+
+/* May the scan's target list be computed of columns that are read by pages? */
+static bool
+reads_columns_only(const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+	{
+		Node	   *expr = lfirst(lc);
+		Bitmapset  *attnos = NULL;
+		int			member = -1;
+
+		if (contain_subplans(expr))
+			return false;
+		pull_varattnos(expr, rel->relid, &attnos);
+		while ((member = bms_next_member(attnos, member)) >= 0)
+		{
+			int			attno = member + FirstLowInvalidHeapAttributeNumber;
+
+			if (attno <= 0 &&
+				!(IsA(expr, Var) && (attno == SelfItemPointerAttributeNumber ||
+									 attno == TableOidAttributeNumber)))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Step 3: does PostgreSQL find a small part of the rows by an index? */
+static bool
+index_is_better(const RelOptInfo *rel)
+{
+	const Path *path = rel->cheapest_total_path;
+
+	if (path == NULL)
+		return false;
+	path = hgj_below_projections(path);
+	while (IsA(path, GatherPath) || IsA(path, GatherMergePath))
+		path = hgj_below_projections(IsA(path, GatherPath) ?
+									 ((const GatherPath *) path)->subpath :
+									 ((const GatherMergePath *) path)->subpath);
+	return path->pathtype != T_SeqScan && rel->rows < HGJ_INDEX_PART * rel->tuples;
+}
+
+/* Why the table is not read by a sequential scan of ours. */
+static HgjAggDecline
+scan_decline(PlannerInfo *root, const RelOptInfo *rel)
+{
+	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
+
+	if (rte->inh)
+		return HGJ_AGG_DECLINE_CHILDREN;
+	if (rte->tablesample)
+		return HGJ_AGG_DECLINE_SAMPLE;
+	if ((rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW) ||
+		!is_heap(rte->relid))
+		return HGJ_AGG_DECLINE_NOT_HEAP;
+	if (hgj_has_one_time_filter(root, rel->baserestrictinfo))
+		return HGJ_AGG_DECLINE_ONE_TIME;
+	if (!reads_columns_only(rel))
+		return HGJ_AGG_DECLINE_SCAN_COLUMN;
+	if (index_is_better(rel))
+		return HGJ_AGG_DECLINE_INDEX;
+	if (rel->tuples < hgj_min_rows && !hgj_force)
+		return HGJ_AGG_DECLINE_FEW_ROWS;
+	return HGJ_AGG_DECLINE_NOTHING;
+}
+
+/* The sequential scan among the paths, or a new one; NULL: there can be none. */
+static Path *
+scan_of(PlannerInfo *root, RelOptInfo *rel, bool partial)
+{
+	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (hgj_is_scan_path(lfirst(lc)) &&
+			hgj_below_projections(lfirst(lc))->param_info == NULL)
+			return lfirst(lc);
+	/* without one of PostgreSQL's, there may be none in workers */
+	return paths != NIL ? hgj_sequential_scan(root, rel, partial) : NULL;
+}
+
+/*
+ * The paths of the relation, or its partial ones, that a HashGraphAgg may have
+ * below it; NIL: there is none, and *decline says why if there could be.
+ */
+List *
+hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel, bool partial,
+					   HgjAggDecline *decline)
+{
+	List	   *result = NIL;
+	Path	   *scan;
+	ListCell   *lc;
+
+	*decline = HGJ_AGG_DECLINE_NOTHING;
+	foreach(lc, partial ? rel->partial_pathlist : rel->pathlist)
+		if (hgj_is_join_path(lfirst(lc)) &&
+			((Path *) lfirst(lc))->param_info == NULL)
+			result = lappend(result, lfirst(lc));
+	if (result != NIL || !hgj_aggregate_scans || !IS_SIMPLE_REL(rel) ||
+		rel->rtekind != RTE_RELATION || IS_DUMMY_REL(rel))
+		return result;
+	*decline = scan_decline(root, rel);
+	if (*decline != HGJ_AGG_DECLINE_NOTHING)
+		return NIL;
+	scan = scan_of(root, rel, partial);
+	return scan ? list_make1(scan) : NIL;
+}

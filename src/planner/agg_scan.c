@@ -31,7 +31,7 @@
 #include "utils/rel.h"
 
 /* The part of a table's rows for which an index is better than reading all. */
-#define HGJ_INDEX_PART		0.1
+#define HGJ_INDEX_PART		0.02
 
 static bool
 is_heap(Oid relid)

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Random differential test: makes schemas, data and join queries from a seed,
 # runs every query with PostgreSQL's own joins and with HashGraphJoin forced,
-# and compares the results.  Every second query is one over the seed's star
+# and compares the results.  Some aggregate one table, which HashGraphAgg is to.  Every second query is one over the seed's star
 # (HGJ::Star), whose tables change all the time, in this session and another.
 #
 #   perl test/random/run.pl [--seeds N] [--queries N] [--seed S] [--only Q]
@@ -51,8 +51,8 @@ my (%combo, %seen, %modes, %errors, %sources);
 
 # What plans of the star's queries have used, of those that could have: a
 # share that is too small means that the test no longer tests it.
-my %use = map { $_ => [ 0, 0 ] } qw(pages batches aggregate partial partial_aggregate exchange shared);
-my %demand = (batches => 80, pages => 80, aggregate => 80, partial => 25, partial_aggregate => 10, exchange => 10, shared => 10);
+my %use = map { $_ => [ 0, 0 ] } qw(pages batches aggregate scan partial partial_aggregate exchange shared);
+my %demand = (batches => 80, pages => 80, aggregate => 80, scan => 80, partial => 25, partial_aggregate => 10, exchange => 10, shared => 10);
 
 # The same for build sides that are larger than memory, of the analyzed plans
 # with a build side of more rows than are to fit.
@@ -143,7 +143,7 @@ sub account
 		$sum{hashable}++;
 		$sum{node}++ if $r->{node};
 	}
-	return unless $r->{node};
+	return unless $r->{node} || $q->{scan};
 	$combo{ join ' ', map { $q->{force}{"hashgraph_join.$_"} } qw(build probe segments) }++;
 	for (@{ $r->{plan} || [] })
 	{
@@ -178,15 +178,16 @@ sub star_use
 	my $count = sub { my ($what, $could, $did) = @_; return unless $could; $use{$what}[1]++; $use{$what}[0]++ if $did };
 	my $auto = $q->{force}{'hashgraph_join.source'} eq 'auto';
 	my $joins = () = $plan =~ /Custom Scan \(HashGraphJoin\)/g;
-	$count->('pages', $auto && $plan =~ /Seq Scan/, $plan =~ /(Outer|Inner) Source: pages/);
+	$count->('pages', $auto && $plan =~ /Seq Scan/, $plan =~ /Source: pages/);
 	$count->('batches', $auto && $joins > 1, $plan =~ /(Outer|Inner) Source: batches/);
 	my $agg = $q->{aggregate} && !$q->{declined} && !$q->{odd} && $q->{force}{'hashgraph_join.aggregate'} eq 'on';
-	$count->('aggregate', $agg, $plan =~ /HashGraphAgg/);
+	$count->('aggregate', $agg && !$q->{scan}, $plan =~ /HashGraphAgg/);
+	$count->('scan', $agg && $q->{scan}, $plan =~ /HashGraphAgg.*?^\s+Source: /ms);
 	$count->('partial_aggregate', $agg && $q->{parallel} && !$q->{temp} && !$q->{prepare} && $q->{force}{'hashgraph_join.parallel_aggregate'} eq 'partial', $plan =~ /Gather.*Partial Mode: Partial/s);
 	$count->('exchange', $agg && $q->{parallel} && !$q->{temp} && !$q->{prepare} && $q->{sql} =~ /GROUP BY/i && $q->{force}{'hashgraph_join.parallel_aggregate'} eq 'exchange',
 		$plan =~ /Gather.*Exchange: groups, by hash/s);
-	$count->('partial', $q->{parallel} && !$q->{temp} && !$q->{odd} && !$q->{prepare}, $plan =~ /Gather.*HashGraphJoin/s);
-	$count->('shared', $q->{parallel} && !$q->{temp} && !$q->{odd} && !$q->{prepare} && $q->{force}{'hashgraph_join.parallel_build'} eq 'shared',
+	$count->('partial', $q->{parallel} && !$q->{temp} && !$q->{odd} && !$q->{prepare}, $plan =~ /Gather.*HashGraph(Join|Agg)/s);
+	$count->('shared', !$q->{scan} && $q->{parallel} && !$q->{temp} && !$q->{odd} && !$q->{prepare} && $q->{force}{'hashgraph_join.parallel_build'} eq 'shared',
 		$plan =~ /Build Side: shared/);
 	while ($plan =~ /((?:Outer|Inner) Source: .*)/g) { $sources{$1}++ }
 }

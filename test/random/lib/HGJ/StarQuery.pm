@@ -145,7 +145,7 @@ sub tree
 	my $f = $self->relation($star->{fact});
 	$self->{relations} = [$f];
 	my @links = $rng->shuffle(@{ $star->{fact}{links} });
-	splice @links, $rng->weighted(1 => 5, 2 => 5, 3 => 4, 4 => 3);
+	splice @links, $self->{scan} ? 0 : $rng->weighted(1 => 5, 2 => 5, 3 => 4, 4 => 3);
 	my $sql = $f->{sql};
 	if (@links == 1 && $rng->chance(8))
 	{
@@ -161,7 +161,7 @@ sub tree
 		if ($rng->chance(18)) { push @{ $self->{where} }, $self->sublink($f, $l) }
 		else { $sql = $self->add_dimension($sql, $f, $l, 0) }
 	}
-	if ($rng->chance(4))
+	if ($rng->chance(4) && !$self->{scan})
 	{
 		my $g = $self->relation($star->{fact});
 		push @{ $self->{relations} }, $g;
@@ -289,8 +289,11 @@ sub make
 	$self->{mode} = $mode;
 	$self->{params} = [qw($1 $2)] if $mode eq 'prepared';
 	$self->{params} = [qw(x.i x.j)] if $mode eq 'correlated';
+	# a table by itself, to be aggregated
+	$self->{scan} = $mode !~ /^(early|open|sublimit)$/ && $rng->chance(20);
+	$self->{hashed} = 0 if $self->{scan};
 	my $from = $self->tree;
-	my $sql = $mode =~ /^(cursor|early|open|sublimit)$/ || $rng->chance(30) ? $self->rows($from) : $self->aggregates($from);
+	my $sql = !$self->{scan} && ($mode =~ /^(cursor|early|open|sublimit)$/ || $rng->chance(30)) ? $self->rows($from) : $self->aggregates($from);
 	$self->{sql} = $self->{explain} = $sql;
 	$self->{chunks} = [ map { $rng->pick(1, 2, 7, 50, 333, 1000) } 1 .. $rng->between(1, 4) ];
 	$self->{scroll} = $rng->pick('', '', 'scroll ');

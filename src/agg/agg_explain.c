@@ -170,8 +170,7 @@ hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_group_key(state, cscan, ancestors, es);
 	show_having(state, cscan, ancestors, es);
 	if (state->feed)
-		hgj_show_source("", hgj_agg_feed_source(state->feed), &node->ss.ps,
-						ancestors, es);
+		hgj_agg_feed_explain(state, ancestors, es);
 	if (state->device)
 		hgj_device_explain(state->device, es);
 	if (es->analyze)

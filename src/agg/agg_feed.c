@@ -17,6 +17,9 @@
  *	  slot.
  * 3. What is evaluated row by row is kept until the next batch.  If that takes
  *	  much memory, the next batch has fewer rows.
+ * 4. Of an Append, each child is read so, or by the batches of a join of ours.
+ *	  Which one comes next, if it is not pruned or another process's, the Append
+ *	  says itself.
  *
  * Memory: the query's context; by-reference values are in the arena of the batch
  * that is read, which hgj_agg_feed_free() frees, on abort, too.  Pins of pages
@@ -40,7 +43,7 @@
 /* A batch may take this part of the memory limit. */
 #define BATCH_SHARE		8
 
-/* A column of the target list of a scan. */
+/* A column that is returned, of one input. */
 typedef struct FeedColumn
 {
 	int			column;			/* it is this one of the source, or -1: */
@@ -49,20 +52,30 @@ typedef struct FeedColumn
 	HgjBuffer	buffer;			/* its values */
 } FeedColumn;
 
-struct HgjAggFeed
+/* The child, or one of an Append's. */
+typedef struct FeedInput
 {
 	HgjSource	source;
 	HgjBatch   *read;			/* what the source fills */
 	const HgjVector **vectors;	/* of that */
-	uint32		rows;			/* that it may have next, ... */
+	FeedColumn *from;			/* per column that is returned */
+	uint32		rows;			/* that a batch may have next, ... */
 	uint32		most_rows;		/* ... and ever */
 	bool		started;		/* in this execution */
 	bool		keeps_values;	/* by-reference ones, evaluated row by row */
 	TupleTableSlot *slot;		/* a row of the table, for expressions; or NULL */
+} FeedInput;
+
+struct HgjAggFeed
+{
+	int			ninputs;
+	FeedInput  *inputs;
+	AppendState *append;		/* whose children they are, or NULL */
+	FeedInput  *now;			/* the one that is read; NULL: another is next */
+	bool		at_end;
 
 	int			ncolumns;		/* of the target list */
 	HgjColumn  *columns;
-	FeedColumn *from;
 	HgjBatch	batch;			/* what is returned */
 };
 
@@ -147,78 +160,98 @@ lookup_table_column(void *arg, const Var *var)
 
 /* Get one of the target list's expressions ready, which is no column. */
 static void
-init_expression(HgjAggState *state, FeedColumn *from, Expr *expr,
-				bool by_reference)
+init_expression(HgjAggState *state, FeedInput *input, FeedColumn *from,
+				Expr *expr)
 {
-	HgjAggFeed *feed = state->feed;
-	const ScanState *ss = (const ScanState *) feed->source.child;
+	const ScanState *ss = (const ScanState *) input->source.child;
 
 	from->program = hgj_program_compile(expr, &state->css.ss.ps,
-										lookup_table_column, &feed->source, true);
+										lookup_table_column, &input->source, true);
 	if (from->program)
 		return;
 	from->expr = ExecInitExpr(expr, &state->css.ss.ps);
-	feed->keeps_values |= by_reference;
-	if (feed->slot == NULL)
-		feed->slot = ExecInitExtraTupleSlot(state->css.ss.ps.state,
-											RelationGetDescr(ss->ss_currentRelation),
-											&TTSOpsVirtual);
+	if (input->slot == NULL)
+		input->slot = ExecInitExtraTupleSlot(state->css.ss.ps.state,
+											 RelationGetDescr(ss->ss_currentRelation),
+											 &TTSOpsVirtual);
 }
 
-/* The columns that are returned: those of the child's target list. */
+/* Where the columns that are returned come from. */
 static void
-init_output(HgjAggState *state)
+init_from(HgjAggState *state, FeedInput *input)
 {
-	HgjAggFeed *feed = state->feed;
-	const HgjSource *source = &feed->source;
-	TupleDesc	desc = ExecGetResultType(source->child);
+	HgjSource  *source = &input->source;
+	List	   *targetlist = source->child->plan->targetlist;
 
-	feed->ncolumns = desc->natts;
-	feed->columns = palloc0(mul_size(desc->natts + 1, sizeof(HgjColumn)));
-	feed->from = palloc0(mul_size(desc->natts + 1, sizeof(FeedColumn)));
-	feed->batch.vectors = palloc0(mul_size(desc->natts + 1, sizeof(HgjVector)));
-	for (int i = 0; i < desc->natts; i++)
+	input->from = palloc0(mul_size(state->feed->ncolumns + 1, sizeof(FeedColumn)));
+	for (int i = 0; i < state->feed->ncolumns; i++)
 	{
-		TargetEntry *tle = list_nth_node(TargetEntry,
-										 source->child->plan->targetlist, i);
-		FeedColumn *from = &feed->from[i];
+		Expr	   *expr = list_nth_node(TargetEntry, targetlist, i)->expr;
+		FeedColumn *from = &input->from[i];
 
-		init_column(&feed->columns[i], i + 1, TupleDescAttr(desc, i));
 		from->column = !source->of_table ? i :
-			IsA(tle->expr, Var) ? lookup_table_column(&feed->source, (Var *) tle->expr) : -1;
-		if (from->column < 0)
-			init_expression(state, from, tle->expr, !feed->columns[i].attbyval);
+			IsA(expr, Var) ? lookup_table_column(source, (Var *) expr) : -1;
+		if (from->column >= 0)
+			continue;
+		init_expression(state, input, from, expr);
+		input->keeps_values |= from->expr != NULL && !state->feed->columns[i].attbyval;
 	}
 }
 
-/*
- * Read the child, which is no HashGraphJoin, by a source.  Sets state->feed.  Call
- * at executor start, in the query's context.
- */
-void
-hgj_agg_feed_open(HgjAggState *state, EState *estate)
+static void
+init_input(HgjAggState *state, FeedInput *input, PlanState *child, EState *estate)
 {
-	HgjAggFeed *feed = palloc0(sizeof(HgjAggFeed));
-	HgjSource  *source = &feed->source;
-	bool		of_table = IsA(state->child, SeqScanState) &&
-		!contain_subplans((Node *) state->child->plan->targetlist);
+	HgjSource  *source = &input->source;
+	bool		of_table = IsA(child, SeqScanState) &&
+		!contain_subplans((Node *) child->plan->targetlist);
 
-	state->feed = feed;
-	source->child = state->child;
+	source->child = child;
 	source->econtext = CreateExprContext(estate);
 	if (!of_table || !use_table_columns(source))
 		use_child_columns(source);
 	hgj_choose_source(source, "input of an aggregation", HGJ_AGG_NODE_NAME, estate);
 	if (source->of_table && source->methods != &hgj_source_pages)
 		use_child_columns(source);
-	init_output(state);
-	feed->read = hgj_batch_create(state->context, source->columns, source->ncols,
-								  0, NULL);
-	feed->most_rows = Min(get_hash_memory_limit() / BATCH_SHARE /
-						  hgj_batch_row_bytes(feed->read), HGJ_BATCH_ROWS);
-	feed->most_rows = Max(feed->most_rows, HGJ_BATCH_FIRST_ROWS);
-	feed->rows = feed->keeps_values ? HGJ_BATCH_FIRST_ROWS : feed->most_rows;
-	feed->vectors = palloc0(mul_size(source->ncols + 1, sizeof(HgjVector *)));
+	init_from(state, input);
+	input->read = hgj_batch_create(state->context, source->columns, source->ncols,
+								   0, NULL);
+	input->vectors = palloc0(mul_size(source->ncols + 1, sizeof(HgjVector *)));
+	input->most_rows = Min(get_hash_memory_limit() / BATCH_SHARE /
+						   hgj_batch_row_bytes(input->read), HGJ_BATCH_ROWS);
+	input->most_rows = Max(input->most_rows, HGJ_BATCH_FIRST_ROWS);
+	input->rows = input->keeps_values ? HGJ_BATCH_FIRST_ROWS : input->most_rows;
+}
+
+/*
+ * Read the child, which is no HashGraphJoin, by sources.  Sets state->feed.  Call
+ * at executor start, in the query's context.
+ */
+void
+hgj_agg_feed_open(HgjAggState *state, EState *estate)
+{
+	HgjAggFeed *feed = palloc0(sizeof(HgjAggFeed));
+	TupleDesc	desc = ExecGetResultType(state->child);
+	PlanState **children = &state->child;
+
+	state->feed = feed;
+	feed->ncolumns = desc->natts;
+	feed->columns = palloc0(mul_size(desc->natts + 1, sizeof(HgjColumn)));
+	feed->batch.vectors = palloc0(mul_size(desc->natts + 1, sizeof(HgjVector)));
+	for (int i = 0; i < desc->natts; i++)
+		init_column(&feed->columns[i], i + 1, TupleDescAttr(desc, i));
+
+	/* what waits for others is read as PostgreSQL does */
+	feed->ninputs = 1;
+	if (IsA(state->child, AppendState) &&
+		((AppendState *) state->child)->as_nasyncplans == 0)
+	{
+		feed->append = (AppendState *) state->child;
+		children = feed->append->appendplans;
+		feed->ninputs = feed->append->as_nplans;
+	}
+	feed->inputs = palloc0(mul_size(feed->ninputs + 1, sizeof(FeedInput)));
+	for (int i = 0; i < feed->ninputs; i++)
+		init_input(state, &feed->inputs[i], children[i], estate);
 }
 
 /* The columns of its batches, by resno - 1. */
@@ -229,38 +262,29 @@ hgj_agg_feed_columns(const HgjAggFeed *feed, int *ncols)
 	return feed->columns;
 }
 
-/* How the child is read, for EXPLAIN. */
-const HgjSource *
-hgj_agg_feed_source(const HgjAggFeed *feed)
-{
-	return &feed->source;
-}
-
 /* ---- batches ------------------------------------------------------------ */
 
 /* Give the programs the parameters of this execution. */
 static void
-start(HgjAggState *state)
+start(HgjAggState *state, FeedInput *input)
 {
-	HgjAggFeed *feed = state->feed;
-
-	for (int c = 0; c < feed->ncolumns; c++)
-		if (feed->from[c].program)
-			hgj_program_start(feed->from[c].program, state->css.ss.ps.ps_ExprContext);
-	feed->started = true;
+	for (int c = 0; c < state->feed->ncolumns; c++)
+		if (input->from[c].program)
+			hgj_program_start(input->from[c].program, state->css.ss.ps.ps_ExprContext);
+	input->started = true;
 }
 
 /* Lay a row of the table out for expressions. */
 static void
-fill_slot(HgjAggFeed *feed, uint32 row)
+fill_slot(FeedInput *input, uint32 row)
 {
-	TupleTableSlot *slot = feed->slot;
+	TupleTableSlot *slot = input->slot;
 
 	ExecClearTuple(slot);
-	for (int c = 0; c < feed->source.ncols; c++)
+	for (int c = 0; c < input->source.ncols; c++)
 	{
-		const HgjVector *vector = feed->vectors[c];
-		int			i = feed->source.columns[c].attno - 1;
+		const HgjVector *vector = input->vectors[c];
+		int			i = input->source.columns[c].attno - 1;
 
 		if (i < 0)
 			continue;
@@ -274,12 +298,12 @@ fill_slot(HgjAggFeed *feed, uint32 row)
 
 /* The values of an expression that no program can compute. */
 static const HgjVector *
-eval_by_row(HgjAggState *state, FeedColumn *from, const HgjColumn *column)
+eval_by_row(HgjAggState *state, FeedInput *input, FeedColumn *from,
+			const HgjColumn *column)
 {
-	HgjAggFeed *feed = state->feed;
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	HgjVector  *vector = &from->buffer.vector;
-	uint32		n = feed->read->nrows;
+	uint32		n = input->read->nrows;
 
 	hgj_buffer_reserve(state->context, &from->buffer, column->width, n);
 	for (uint32 row = 0; row < n; row++)
@@ -289,8 +313,8 @@ eval_by_row(HgjAggState *state, FeedColumn *from, const HgjColumn *column)
 
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		fill_slot(feed, row);
-		econtext->ecxt_scantuple = feed->slot;
+		fill_slot(input, row);
+		econtext->ecxt_scantuple = input->slot;
 		value = ExecEvalExprSwitchContext(from->expr, econtext, &isnull);
 		if (isnull)
 		{
@@ -298,7 +322,7 @@ eval_by_row(HgjAggState *state, FeedColumn *from, const HgjColumn *column)
 			value = (Datum) 0;
 		}
 		else if (!column->attbyval)
-			value = hgj_arena_copy(feed->read->values, value, column->attlen);
+			value = hgj_arena_copy(input->read->values, value, column->attlen);
 		hgj_store((char *) vector->values + (Size) row * column->width,
 				  column->width, value);
 	}
@@ -307,13 +331,63 @@ eval_by_row(HgjAggState *state, FeedColumn *from, const HgjColumn *column)
 
 /* Step 3: how many rows should the next batch have? */
 static void
-set_next_rows(HgjAggFeed *feed)
+set_next_rows(FeedInput *input)
 {
-	double		rows = (double) feed->read->nrows * hgj_batch_value_bytes() /
-		Max(feed->read->values->used, 1);
+	double		rows = (double) input->read->nrows * hgj_batch_value_bytes() /
+		Max(input->read->values->used, 1);
 
-	rows = Min(rows, (double) feed->rows * 4);
-	feed->rows = (uint32) Max(Min(rows, (double) feed->most_rows), 1);
+	rows = Min(rows, (double) input->rows * 4);
+	input->rows = (uint32) Max(Min(rows, (double) input->most_rows), 1);
+}
+
+/* The next batch of the input's rows, in feed->batch; false: there are no more. */
+static bool
+read_input(HgjAggState *state, FeedInput *input)
+{
+	HgjSource  *source = &input->source;
+	HgjBatch   *batch = &state->feed->batch;
+
+	if (!input->started)
+		start(state, input);
+	hgj_batch_reserve(input->read, input->rows);
+	source->methods->fill(source, input->read, input->rows);
+	batch->nrows = input->read->nrows;
+	batch->live = input->read->live;
+	batch->nlive = input->read->nlive;
+	if (hgj_batch_nlive(batch) == 0)
+		return false;
+	for (int c = 0; c < source->ncols; c++)
+		input->vectors[c] = &input->read->vectors[c];
+	for (int c = 0; c < state->feed->ncolumns; c++)
+	{
+		FeedColumn *from = &input->from[c];
+
+		batch->vectors[c] = from->column >= 0 ? *input->vectors[from->column] :
+			from->program ?
+			*hgj_program_eval(from->program, input->vectors, NULL, batch->nrows) :
+			*eval_by_row(state, input, from, &state->feed->columns[c]);
+	}
+	if (input->keeps_values)
+		set_next_rows(input);
+	return true;
+}
+
+/* Step 4: turn to the next input; false: there is none. */
+static bool
+next_input(HgjAggFeed *feed)
+{
+	AppendState *append = feed->append;
+
+	if (append == NULL)
+		feed->now = &feed->inputs[0];
+	else if (append->as_nplans > 0 && append->choose_next_subplan(append))
+	{
+		append->as_begun = true;
+		feed->now = &feed->inputs[append->as_whichplan];
+	}
+	else
+		feed->at_end = true;
+	return !feed->at_end;
 }
 
 /* The next batch of the child's rows, or NULL; it stays until the next call. */
@@ -321,36 +395,50 @@ const HgjBatch *
 hgj_agg_feed_next(HgjAggState *state)
 {
 	HgjAggFeed *feed = state->feed;
-	HgjSource  *source = &feed->source;
+	Instrumentation *instrument;
+	bool		found = false;
 
 	if (state->join)
 		return hgj_join_next_batch(state->join);
-	if (source->at_end)
-		return NULL;
-	if (!feed->started)
-		start(state);
-	hgj_batch_reserve(feed->read, feed->rows);
-	source->methods->fill(source, feed->read, feed->rows);
-	feed->batch.nrows = feed->read->nrows;
-	if (feed->batch.nrows == 0)
+	if (feed->append && feed->append->ps.chgParam != NULL)
+		ExecReScan(&feed->append->ps);
+	instrument = feed->append ? feed->append->ps.instrument : NULL;
+	if (instrument)
+		InstrStartNode(instrument);
+	while (!found && !feed->at_end && (feed->now || next_input(feed)))
 	{
-		source->at_end = true;
-		return NULL;
+		CHECK_FOR_INTERRUPTS();
+		found = read_input(state, feed->now);
+		if (!found)
+		{
+			feed->now = NULL;
+			feed->at_end = feed->append == NULL;
+		}
 	}
-	for (int c = 0; c < source->ncols; c++)
-		feed->vectors[c] = &feed->read->vectors[c];
-	for (int c = 0; c < feed->ncolumns; c++)
-	{
-		FeedColumn *from = &feed->from[c];
+	if (instrument)
+		InstrStopNode(instrument, found ? hgj_batch_nlive(&feed->batch) : 0);
+	return found ? &feed->batch : NULL;
+}
 
-		feed->batch.vectors[c] = from->column >= 0 ?
-			*feed->vectors[from->column] : from->program ?
-			*hgj_program_eval(from->program, feed->vectors, NULL, feed->read->nrows) :
-			*eval_by_row(state, from, &feed->columns[c]);
+/* ---- EXPLAIN ------------------------------------------------------------ */
+
+/* How an input is read; of an Append, how many of its children are. */
+void
+hgj_agg_feed_explain(HgjAggState *state, List *ancestors, ExplainState *es)
+{
+	const HgjAggFeed *feed = state->feed;
+	int			by_tuples = 0;
+
+	if (feed->append == NULL)
+	{
+		hgj_show_source("", &feed->inputs[0].source, &state->css.ss.ps, ancestors, es);
+		return;
 	}
-	if (feed->keeps_values)
-		set_next_rows(feed);
-	return &feed->batch;
+	for (int i = 0; i < feed->ninputs; i++)
+		by_tuples += feed->inputs[i].source.reason != HGJ_SOURCE_FASTEST;
+	ExplainPropertyInteger("Inputs by Batches", NULL, feed->ninputs - by_tuples, es);
+	if (by_tuples > 0)
+		ExplainPropertyInteger("Inputs by Tuples", NULL, by_tuples, es);
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -359,23 +447,35 @@ hgj_agg_feed_next(HgjAggState *state)
 void
 hgj_agg_feed_rewind(HgjAggFeed *feed)
 {
-	feed->source.methods->rewind(&feed->source);
-	feed->source.at_end = false;
-	feed->started = false;
+	for (int i = 0; i < feed->ninputs; i++)
+	{
+		HgjSource  *source = &feed->inputs[i].source;
+
+		source->methods->rewind(source);
+		feed->inputs[i].started = false;
+	}
+	feed->now = NULL;
+	feed->at_end = false;
 }
 
 /* Give back pins. */
 void
 hgj_agg_feed_end(HgjAggFeed *feed)
 {
-	if (feed->source.methods->end)
-		feed->source.methods->end(&feed->source);
+	for (int i = 0; i < feed->ninputs; i++)
+	{
+		HgjSource  *source = &feed->inputs[i].source;
+
+		if (source->methods->end)
+			source->methods->end(source);
+	}
 }
 
 /* Free what is not palloc'd.  Safe at any time, and again. */
 void
 hgj_agg_feed_free(HgjAggFeed *feed)
 {
-	if (feed && feed->read)
-		hgj_arena_free(&feed->read->own_values);
+	for (int i = 0; feed && feed->inputs && i < feed->ninputs; i++)
+		if (feed->inputs[i].read)
+			hgj_arena_free(&feed->inputs[i].read->own_values);
 }

@@ -300,8 +300,9 @@ extern void hgj_agg_start(HgjAggState *state);
 /* agg_feed.c */
 extern void hgj_agg_feed_open(HgjAggState *state, EState *estate);
 extern const HgjColumn *hgj_agg_feed_columns(const HgjAggFeed *feed, int *ncols);
-extern const struct HgjSource *hgj_agg_feed_source(const HgjAggFeed *feed);
 extern const HgjBatch *hgj_agg_feed_next(HgjAggState *state);
+extern void hgj_agg_feed_explain(HgjAggState *state, List *ancestors,
+								 ExplainState *es);
 extern void hgj_agg_feed_rewind(HgjAggFeed *feed);
 extern void hgj_agg_feed_end(HgjAggFeed *feed);
 extern void hgj_agg_feed_free(HgjAggFeed *feed);

@@ -127,6 +127,8 @@ select_rows(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 	bool		dense = batch->live == NULL;
 	MemoryContext old = CurrentMemoryContext;
 
+	if (source->nkeys == 0)
+		return;					/* nobody looks at batch->sel */
 	if ((from->live == NULL || !dense) && keys_pass_by_value(source))
 	{
 		select_rows_at_once(source, batch, from);

@@ -47,6 +47,21 @@ append_entry(List *tlist, Expr *expr)
 										  list_length(tlist) + 1, NULL, false));
 }
 
+/* What the child, and an Append's children, cost with us as their parent. */
+static void
+adjust_child_cost(PlannerInfo *root, Plan *plan, const Path *path)
+{
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	plan->total_cost = Max(plan->startup_cost,
+						   plan->total_cost - hgj_agg_feed_saving(root, path));
+	if (IsA(plan, Append) && IsA(path, AppendPath))
+		forboth(lc1, ((Append *) plan)->appendplans,
+				lc2, ((const AppendPath *) path)->subpaths)
+			adjust_child_cost(root, lfirst(lc1), lfirst(lc2));
+}
+
 static Plan *
 plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 			  List *tlist, List *clauses, List *custom_plans)
@@ -60,8 +75,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	List	   *functions = NIL;
 	ListCell   *lc;
 
-	child->total_cost = Max(child->startup_cost, child->total_cost -
-							hgj_agg_feed_saving(root, linitial(best_path->custom_paths)));
+	adjust_child_cost(root, child, linitial(best_path->custom_paths));
 
 	foreach(lc, child->targetlist)
 		cscan->custom_scan_tlist =

@@ -8,7 +8,8 @@
  *	  page by page (agg/agg_feed.c).  Where PostgreSQL has dropped its own because
  *	  an index is cheaper for it, one is made again: to read all of a table
  *	  through an index is cheaper only if rows cost what they cost PostgreSQL.
- * 3. But where an index finds a small part of the rows, the index is used: its
+ * 3. An Append of such joins and scans: partitions, children, branches of UNION ALL.
+ * 4. But where an index finds a small part of the rows, the index is used: its
  *	  pages are charged as if each came from a disk, ours are in caches.  Nor is a
  *	  table worth it that is smaller than hashgraph_join.min_rows.
  *
@@ -71,7 +72,7 @@ reads_columns_only(const RelOptInfo *rel)
 	return true;
 }
 
-/* Step 3: does PostgreSQL find a small part of the rows by an index? */
+/* Step 4: does PostgreSQL find a small part of the rows by an index? */
 static bool
 index_is_better(const RelOptInfo *rel)
 {
@@ -87,9 +88,9 @@ index_is_better(const RelOptInfo *rel)
 	return path->pathtype != T_SeqScan && rel->rows < HGJ_INDEX_PART * rel->tuples;
 }
 
-/* Why the table is not read by a sequential scan of ours. */
+/* Why a HashGraphAgg does not read the table page by page. */
 static HgjAggDecline
-scan_decline(PlannerInfo *root, const RelOptInfo *rel)
+table_decline(PlannerInfo *root, const RelOptInfo *rel)
 {
 	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
 
@@ -104,6 +105,17 @@ scan_decline(PlannerInfo *root, const RelOptInfo *rel)
 		return HGJ_AGG_DECLINE_ONE_TIME;
 	if (!reads_columns_only(rel))
 		return HGJ_AGG_DECLINE_SCAN_COLUMN;
+	return HGJ_AGG_DECLINE_NOTHING;
+}
+
+/* The same where it is all there is to aggregate. */
+static HgjAggDecline
+scan_decline(PlannerInfo *root, const RelOptInfo *rel)
+{
+	HgjAggDecline decline = table_decline(root, rel);
+
+	if (decline != HGJ_AGG_DECLINE_NOTHING)
+		return decline;
 	if (index_is_better(rel))
 		return HGJ_AGG_DECLINE_INDEX;
 	if (rel->tuples < hgj_min_rows && !hgj_force)
@@ -126,6 +138,29 @@ scan_of(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	return paths != NIL ? hgj_sequential_scan(root, rel, partial) : NULL;
 }
 
+/* Is every child of the Append one that could be below a HashGraphAgg by itself? */
+static bool
+append_fits(PlannerInfo *root, const AppendPath *append)
+{
+	double		tuples = 0;
+	ListCell   *lc;
+
+	foreach(lc, append->subpaths)
+	{
+		const Path *path = lfirst(lc);
+
+		if (hgj_is_scan_path(path) &&
+			table_decline(root, path->parent) == HGJ_AGG_DECLINE_NOTHING)
+			tuples += path->parent->tuples;
+		else if (hgj_is_join_path(path))
+			tuples = Max(tuples, hgj_min_rows);
+		else
+			return false;
+	}
+	return append->path.param_info == NULL && append->subpaths != NIL &&
+		(tuples >= hgj_min_rows || hgj_force);
+}
+
 /*
  * The paths of the relation, or its partial ones, that a HashGraphAgg may have
  * below it; NIL: there is none, and *decline says why if there could be.
@@ -140,9 +175,14 @@ hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel, bool partial,
 
 	*decline = HGJ_AGG_DECLINE_NOTHING;
 	foreach(lc, partial ? rel->partial_pathlist : rel->pathlist)
-		if (hgj_is_join_path(lfirst(lc)) &&
-			((Path *) lfirst(lc))->param_info == NULL)
-			result = lappend(result, lfirst(lc));
+	{
+		Path	   *path = lfirst(lc);
+
+		if ((hgj_is_join_path(path) && path->param_info == NULL) ||
+			(hgj_aggregate_scans && IsA(path, AppendPath) &&
+			 append_fits(root, (AppendPath *) path)))
+			result = lappend(result, path);
+	}
 	if (result != NIL || !hgj_aggregate_scans || !IS_SIMPLE_REL(rel) ||
 		rel->rtekind != RTE_RELATION || IS_DUMMY_REL(rel))
 		return result;

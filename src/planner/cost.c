@@ -35,7 +35,7 @@
  * 7. A HashGraphAgg over a chain of joins may pay on a GPU as a whole where none of
  *	  the joins does (pipeline_path.c): there, nothing comes back but groups.
  * 8. A HashGraphAgg takes the join's matches without their being emitted, or a
- *	  scan's rows, at a tenth of startup_cost, and pays agg_tuple_cost a row for each group column and aggregate.  Groups that
+ *	  scan's rows, at a tenth of startup_cost a scan, and pays agg_tuple_cost a row for each group column and aggregate.  Groups that
  *	  do not fit into memory have it write rows to files, if it is a complete
  *	  one, and return groups more than once, if it is a partial one.
  *
@@ -582,8 +582,9 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	ListCell   *lc;
 
 	startup += take_cost(child, contents);
-	if (hgj_is_scan_path(child))
-		startup += hgj_startup_cost * HGJ_CHAINED_STARTUP;
+	foreach(lc, hgj_agg_inputs(child))
+		if (hgj_is_scan_path(lfirst(lc)))
+			startup += hgj_startup_cost * HGJ_CHAINED_STARTUP;
 	if (contents->exchanged_groups > 0)
 		startup += exchange_cost(child, contents, memories, &groups);
 	else if (contents->split != AGGSPLIT_SIMPLE)

@@ -337,15 +337,28 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 }
 
 /*
- * Step 6: the same of what a HashGraphAgg reads, a join of ours or a sequential
- * scan, both possibly below a projection.
+ * Step 6: the same of what a HashGraphAgg reads, joins of ours or sequential scans,
+ * all possibly below a projection.  A child of a parallel Append that is no partial
+ * path is one of the processes'.
  */
 Cost
 hgj_agg_feed_saving(PlannerInfo *root, const Path *path)
 {
-	if (hgj_is_scan_path(path))
-		return scan_rows_saving(root, hgj_below_projections(path));
-	return hgj_feed_saving(root, path, true);
+	Cost		saving = 0;
+	ListCell   *lc;
+
+	foreach(lc, hgj_agg_inputs(path))
+	{
+		const Path *input = lfirst(lc);
+		Cost		part = hgj_is_scan_path(input) ?
+			scan_rows_saving(root, hgj_below_projections(input)) :
+			hgj_feed_saving(root, input, true);
+
+		if (input->parallel_workers == 0 && path->parallel_workers > 0)
+			part /= hgj_parallel_divisor(path);
+		saving += part;
+	}
+	return saving;
 }
 
 /*

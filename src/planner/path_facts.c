@@ -65,6 +65,15 @@ hgj_is_scan_path(const Path *path)
 	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
 }
 
+/* What a HashGraphAgg over this path reads: the children of an Append, or the path. */
+List *
+hgj_agg_inputs(const Path *path)
+{
+	if (IsA(path, AppendPath))
+		return ((const AppendPath *) path)->subpaths;
+	return list_make1(unconstify(Path *, path));
+}
+
 /* The relations of a set, for a message: "a b c". */
 char *
 hgj_relids_names(PlannerInfo *root, Relids relids)

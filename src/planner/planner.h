@@ -49,6 +49,7 @@ extern const Path *hgj_below_projections(const Path *path);
 extern bool hgj_is_join_path(const Path *path);
 extern bool hgj_is_agg_path(const Path *path);
 extern bool hgj_is_scan_path(const Path *path);
+extern List *hgj_agg_inputs(const Path *path);
 extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
 extern bool hgj_path_wants_device(const Path *path);
 extern char *hgj_relids_names(PlannerInfo *root, Relids relids);

@@ -356,7 +356,7 @@ exchange_paths(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel,
 		return NIL;
 	contents.exchanged_groups = groups;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &contents.costs);
-	foreach(lc, hgj_paths_of_joins(input_rel->partial_pathlist))
+	foreach(lc, hgj_paths_to_aggregate(root, input_rel, true, &decline))
 	{
 		CustomPath *path = hgj_make_agg_path(root, output_rel,
 											 output_rel->reltarget, &contents,

@@ -42,8 +42,11 @@ extern void hgj_agg_sum_numeric(HgjAggregate *agg, const HgjAggRows *rows);
 
 /* agg_by_function.c */
 extern void hgj_agg_by_function(HgjAggregate *agg, const HgjAggRows *rows);
-extern void hgj_agg_add_value(HgjAggregate *agg, HgjAggValue *state,
-							  Datum value);
+extern void hgj_agg_keep_value(HgjAggregate *agg, HgjAggValue *state, Datum value);
+extern void hgj_agg_call_for_value(HgjAggregate *agg, HgjAggValue *state, Datum value);
+
+/* agg_extremes.c */
+extern void hgj_agg_extreme_decimals(HgjAggregate *agg, const HgjAggRows *rows);
 
 /* Run a statement for every value: in `value`, and its group in `group`. */
 #define HGJ_FOR_VALUES(rows, type, statement) \

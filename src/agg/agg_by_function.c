@@ -24,8 +24,8 @@
 #include "utils/timestamp.h"
 
 /* Make a value the state's own. */
-static void
-keep(HgjAggregate *agg, HgjAggValue *state, Datum value)
+void
+hgj_agg_keep_value(HgjAggregate *agg, HgjAggValue *state, Datum value)
 {
 	Size		size;
 
@@ -50,9 +50,9 @@ keep(HgjAggregate *agg, HgjAggValue *state, Datum value)
 	memmove(DatumGetPointer(state->value), DatumGetPointer(value), size);
 }
 
-/* One more value, in the scratch context. */
+/* One more value; what it leaves behind is in the current context. */
 void
-hgj_agg_add_value(HgjAggregate *agg, HgjAggValue *state, Datum value)
+hgj_agg_call_for_value(HgjAggregate *agg, HgjAggValue *state, Datum value)
 {
 	if (state->present)
 	{
@@ -62,7 +62,7 @@ hgj_agg_add_value(HgjAggregate *agg, HgjAggValue *state, Datum value)
 			DatumGetPointer(value) == DatumGetPointer(state->value))
 			return;
 	}
-	keep(agg, state, value);
+	hgj_agg_keep_value(agg, state, value);
 }
 
 #ifdef HGJ_SUM_INTERVAL_IS_SERIALIZED
@@ -94,20 +94,26 @@ void
 hgj_agg_by_function(HgjAggregate *agg, const HgjAggRows *rows)
 {
 	MemoryContext scratch = agg->table->scratch;
-	MemoryContext old = MemoryContextSwitchTo(scratch);
 	char	   *base = agg->table->rows + agg->offset;
 	Size		stride = agg->table->stride;
 	uint8		width = agg->attbyval ? agg->attlen : sizeof(Datum);
+	MemoryContext old;
 
+	if (rows->decimals)
+	{
+		hgj_agg_extreme_decimals(agg, rows);
+		return;
+	}
+	old = MemoryContextSwitchTo(scratch);
 	for (uint32 i = 0; i < rows->n; i++)
 	{
 		uint32		at = rows->at ? rows->at[i] : i;
 		uint32		group = rows->groups ? rows->groups[i] : 0;
 
 		CHECK_FOR_INTERRUPTS();
-		hgj_agg_add_value(agg, (HgjAggValue *) (base + group * stride),
-						  hgj_load((const char *) rows->values + (Size) at * width,
-								   width));
+		hgj_agg_call_for_value(agg, (HgjAggValue *) (base + group * stride),
+							   hgj_load((const char *) rows->values + (Size) at * width,
+										width));
 		MemoryContextReset(scratch);
 	}
 	MemoryContextSwitchTo(old);

@@ -148,7 +148,7 @@ combine_values(HgjAggregate *agg, HgjAggValue *into, const HgjAggValue *from,
 	if (!from->present)
 		return;
 	old = MemoryContextSwitchTo(scratch);
-	hgj_agg_add_value(agg, into, agg->attbyval ? from->value :
+	hgj_agg_call_for_value(agg, into, agg->attbyval ? from->value :
 					  PointerGetDatum(hgj_agg_record_at(record, from->value)));
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(scratch);

@@ -11,8 +11,8 @@
  *	  NULLs, and hand the values to the aggregates.
  *
  * An expression is a plain column, or a program over vectors, or, where it is
- * not of the forms that programs know, evaluated row by row by PostgreSQL.  Where
- * numerics are merely summed up, a program makes decimals of them, if it can.
+ * not of the forms that programs know, evaluated row by row by PostgreSQL.  Of
+ * numerics, a program makes decimals, where the aggregates can take these.
  *
  * The arrays belong to the state.  By-reference values of expressions live in
  * its arena until the next batch.  No locks.

@@ -149,19 +149,35 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 	}
 }
 
-/* Are sums and counts of numerics all that is made of an input? */
+/*
+ * Can all aggregates of an input take decimals, and is that of use?  Counts do not
+ * look at a column's values, and sums read one as fast that has values with any number
+ * of decimals.
+ */
 static bool
-only_sums(const HgjAggState *state, const HgjAggInput *input)
+wants_decimals(const HgjAggState *state, const HgjAggInput *input)
 {
+	const HgjAggExpr *argument = input->argument;
+	bool		sums = false;
+	bool		extremes = false;
+
+	if (argument == NULL)
+		return false;
 	for (int a = 0; a < state->naggs; a++)
 	{
-		HgjAggKind	kind = state->aggs[a].function->kind;
+		const HgjAggFunction *function = state->aggs[a].function;
 
-		if (state->aggs[a].input == input && kind != HGJ_AGG_COUNT &&
-			kind != HGJ_AGG_SUM_NUMERIC && kind != HGJ_AGG_AVG_NUMERIC)
+		if (state->aggs[a].input != input || function->kind == HGJ_AGG_COUNT)
+			continue;
+		if (function->kind == HGJ_AGG_SUM_NUMERIC || function->kind == HGJ_AGG_AVG_NUMERIC)
+			sums = true;
+		else if (function->function == F_MIN_NUMERIC || function->function == F_MAX_NUMERIC)
+			extremes = true;
+		else
 			return false;
 	}
-	return true;
+	return argument->column < 0 || extremes ||
+		(sums && exprTypmod((Node *) argument->expr) >= 0);
 }
 
 /* Have the numerics of these inputs as decimals, which one program makes. */
@@ -187,7 +203,7 @@ compile_decimals(HgjAggState *state, List *inputs)
 	return program;
 }
 
-/* Step 1: of numerics that are merely summed up. */
+/* Step 1: of numerics. */
 static void
 init_decimals(HgjAggState *state)
 {
@@ -197,11 +213,7 @@ init_decimals(HgjAggState *state)
 	{
 		HgjAggInput *input = &state->inputs[i];
 
-		if (input->argument == NULL || !only_sums(state, input))
-			continue;
-		/* a column of values with any number of decimals is summed up as it is */
-		if (input->argument->column >= 0 &&
-			exprTypmod((Node *) input->argument->expr) < 0)
+		if (!wants_decimals(state, input))
 			continue;
 		if (input->filter)
 			(void) compile_decimals(state, list_make1(input));

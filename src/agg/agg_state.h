@@ -47,7 +47,7 @@ typedef struct HgjAggRows
 	const uint32 *at;			/* where value i is; NULL: at i */
 	const uint32 *groups;		/* its group; NULL: group 0 for all */
 	const void *values;
-	const HgjDecimals *decimals;	/* of sums of numerics: they are these; or NULL */
+	const HgjDecimals *decimals;	/* of numerics: they are these; or NULL */
 } HgjAggRows;
 
 /* What a value does to the state of its group. */
@@ -82,6 +82,9 @@ typedef struct HgjAggValue
 	Datum		value;
 	uint32		allocated;		/* bytes at a by-reference value */
 	bool		present;
+	bool		is_decimal;		/* the value is this, of this display scale */
+	uint8		display;
+	int64		decimal;
 } HgjAggValue;
 
 /* The state of sum and avg of float4 or float8, as float8_accum() has it. */
@@ -107,8 +110,8 @@ typedef struct HgjAggExpr
 	int			column;			/* it is this column, or -1 */
 	HgjProgram *program;		/* otherwise, vectorised, or ... */
 	ExprState  *state;			/* ... row by row */
-	HgjProgram *decimals;		/* in place of all these, if all that is wanted is
-								 * sums: its result `place`; or NULL */
+	HgjProgram *decimals;		/* in place of all these, for numerics whose
+								 * aggregates can take them: its result `place` */
 	int			place;
 	bool		attbyval;
 	int16		attlen;

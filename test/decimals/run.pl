@@ -79,12 +79,12 @@ sub value
 sub column
 {
 	my ($n) = @_;
-	my $kind = $rng->weighted(usual => 6, whole => 2, all => 2, wide => 1, beyond => 1, negative => 1, free => 1);
+	my $kind = $rng->weighted(usual => 6, whole => 2, all => 2, wide => 2, beyond => 1, negative => 1, free => 1);
 	my $p = $rng->between(1, 18);
 	my $s = $rng->between(0, $p);
 	$s = 0 if $kind eq 'whole';
 	$s = $p if $kind eq 'all';
-	($p, $s) = ($rng->between(19, 40), $rng->between(0, 19)) if $kind eq 'wide';
+	($p, $s) = ($rng->between(19, $rng->pick(20, 22, 40)), $rng->pick(0, 0, $rng->between(0, 19))) if $kind eq 'wide';
 	$s = $p + $rng->between(1, 6) if $kind eq 'beyond';
 	$s = -$rng->between(1, 6) if $kind eq 'negative';
 	return { name => "c$n", free => 1, p => 22, nan => 1, type => 'numeric' } if $kind eq 'free';

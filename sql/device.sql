@@ -56,6 +56,26 @@ select dev_check('select count(*), sum(p), min(h) from dev_f f join dev_a a on f
 select dev_check('select count(*), sum(v) from dev_f f join dev_none n on f.k1 = n.k');
 select dev_check('select count(*), sum(v) from dev_f f left join dev_none n on f.k1 = n.k');
 
+-- numerics, as integers
+create table dev_m (k int4, p numeric(15,2), d numeric(4,2), q numeric(9,4), v numeric(18,0), f numeric, w numeric(30,6));
+insert into dev_m select i % 900, i * 7.25 - 900, case when i % 13 > 0 then i % 11 / 100.0 end, i % 40 / 8.0, i::int8 * 900000007, i / 4.0, i from generate_series(1, 8000) i;
+create table dev_n (k int4, r numeric(8,3), t text);
+insert into dev_n select i, case when i % 9 > 0 then i * 0.125 end, 't' || i % 3 from generate_series(1, 900) i;
+analyze dev_m; analyze dev_n;
+select dev_check('select t, sum(p), avg(p), min(p), max(p), count(d), sum(p * (1 - d)), sum(p * (1 - d) * (1 + q)), avg(-q), min(q - r), max(abs(p) * r), sum(r), sum(v), sum(w + 0.5) from dev_m join dev_n using (k) group by t');
+select dev_check('select sum(p * r), avg(k * d), count(*) from dev_m m left join dev_n using (k) where p between 100 and 9000.5 and d < 0.075 and q <> r');
+select dev_check('select sum(p) filter (where p * d > r), sum(p - r) filter (where q is not null), count(*) filter (where -d <= r), sum(case when q > 2 then d else p end) from dev_m join dev_n using (k)');
+select dev_check('select t, sum(case when q > 2 then p * (1 - d) else 0 end), avg(coalesce(d, q, 0)), sum(case when p > 1e9 then q else 0 end), sum(case when q > 2 then d else 1.0000 end) from dev_m join dev_n using (k) group by t');
+select dev_check('select sum(1 + case when q > 2 then d else 1.0000 end) from dev_m join dev_n using (k)', 'no (expression of another kind)');
+select dev_check('select min(case when q > 2 then d else 1.0000 end) from dev_m join dev_n using (k)', 'no (aggregate of another kind)');
+select dev_check('select sum(f) from dev_m join dev_n using (k)', 'no (column that does not pass by value)');
+select dev_check('select sum(v * v * v) from dev_m join dev_n using (k)', 'no (value that the host must look at)');
+update dev_m set d = 'NaN' where p = 6350;
+select dev_check('select sum(d) from dev_m join dev_n using (k)', 'no (value that the host must look at)');
+update dev_n set r = 'NaN' where k = 700;
+select dev_check('select sum(p + r) from dev_m join dev_n using (k)', 'no (value that the host must look at)');
+drop table dev_m, dev_n;
+
 -- keys of other types
 select dev_check('select count(*), sum(v) from dev_f f join dev_b b on f.k2 = b.k');
 select dev_check('select count(*), sum(v) from dev_f f join dev_c c on f.k3 = c.k');

@@ -39,6 +39,8 @@ extern void hgj_agg_max_float8(HgjAggregate *agg, const HgjAggRows *rows);
 
 /* agg_numeric.c */
 extern void hgj_agg_sum_numeric(HgjAggregate *agg, const HgjAggRows *rows);
+extern void hgj_numeric_take_sum(HgjAggregate *agg, HgjAggNumeric *state, int128 sum,
+								 const HgjDecimals *decimals);
 
 /* agg_by_function.c */
 extern void hgj_agg_by_function(HgjAggregate *agg, const HgjAggRows *rows);
@@ -47,6 +49,8 @@ extern void hgj_agg_call_for_value(HgjAggregate *agg, HgjAggValue *state, Datum 
 
 /* agg_extremes.c */
 extern void hgj_agg_extreme_decimals(HgjAggregate *agg, const HgjAggRows *rows);
+extern void hgj_agg_take_extreme(HgjAggregate *agg, HgjAggValue *state, int64 value,
+								 const HgjDecimals *decimals);
 
 /* Run a statement for every value: in `value`, and its group in `group`. */
 #define HGJ_FOR_VALUES(rows, type, statement) \

@@ -29,6 +29,7 @@
 #include "optimizer/optimizer.h"
 #include "pipeline/device.h"
 #include "scan/page_quals.h"
+#include "utils/fmgroids.h"
 #include "utils/rel.h"
 
 /* The part of a scan's rows that must pass its quals for them to run here. */
@@ -53,58 +54,79 @@ add_word(HgjPipelineState *d, HgjPipeState state, uint8 reg, uint8 filter)
 	return d->spec.nwords++;
 }
 
+/* The steps of an expression that is not just a column, and their program; or NULL. */
+static const HgjStep *
+step_of(const HgjAggExpr *expr, HgjProgram **program)
+{
+	*program = expr->decimals ? expr->decimals : expr->program;
+	if (expr->decimals)
+		return expr->decimals->decimals[expr->place].step;
+	return expr->program ? expr->program->root : NULL;
+}
+
 /* The register of an aggregate's filter or argument. */
 static uint8
 write_expr(HgjPipelineState *d, const HgjAggExpr *expr)
 {
-	if (expr->column >= 0)
+	HgjProgram *program;
+	const HgjStep *step = step_of(expr, &program);
+
+	if (expr->column >= 0 && expr->decimals == NULL)
 		return look_output_up(d, expr->column);
-	if (expr->program == NULL)
+	if (step == NULL)
 	{
 		hgj_device_refuse(&d->code, HGJ_DEVICE_EXPRESSION);
 		return 0;
 	}
-	return hgj_device_eval(&d->code, expr->program, look_output_up, d);
+	hgj_device_load(&d->code, step, look_output_up, d);
+	return hgj_device_step(&d->code, program, step, look_output_up, d);
 }
 
 /* An argument that can fail, for rows that pass the filter only. */
 static uint8
 write_filtered(HgjPipelineState *d, const HgjAggExpr *expr, uint8 filter)
 {
+	HgjProgram *program;
+	const HgjStep *step = step_of(expr, &program);
 	uint8		dst;
 	uint8		reg;
 	int			jump;
 
-	hgj_device_load(&d->code, expr->program->root, look_output_up, d);
-	dst = hgj_device_register(&d->code, expr->program->root->kind);
+	hgj_device_load(&d->code, step, look_output_up, d);
+	dst = hgj_device_register(&d->code, step->decimal ? HGJ_KIND_I8 : step->kind);
 	EMIT(&d->code, HGJ_PIPE_NULL, .dst = dst);
 	jump = hgj_device_jump(&d->code, HGJ_PIPE_JUMP_UNLESS, filter);
-	reg = hgj_device_step(&d->code, expr->program, expr->program->root,
-						  look_output_up, d);
+	reg = hgj_device_step(&d->code, program, step, look_output_up, d);
 	EMIT(&d->code, HGJ_PIPE_MOVE, .dst = dst, .a = reg);
 	hgj_device_land(&d->code, jump);
 	d->code.nregs = dst + 1;
 	return dst;
 }
 
-/* An input's registers (NONE where there is no such thing), and its counter. */
+/*
+ * An input's registers (NONE where there is no such thing), and its counter.
+ * *displays: the display scales of decimals, where they are not all the same.
+ */
 static void
-write_input(HgjPipelineState *d, int i, uint8 *filter, uint8 *argument)
+write_input(HgjPipelineState *d, int i, uint8 *filter, uint8 *argument, uint8 *displays)
 {
 	const HgjAggInput *input = &d->agg->inputs[i];
+	HgjProgram *program;
+	const HgjStep *step = input->argument ? step_of(input->argument, &program) : NULL;
 
-	*filter = *argument = HGJ_PIPE_NONE;
+	*filter = *argument = *displays = HGJ_PIPE_NONE;
 	d->input_words[i] = -1;
 	if (input->filter)
 		*filter = write_expr(d, input->filter);
-	if (input->argument && input->filter && input->argument->program &&
-		hgj_device_can_fail(input->argument->program))
+	if (step && hgj_device_mixed(step))
 	{
-		if (input->argument->program->root == NULL)
+		*displays = hgj_device_register(&d->code, HGJ_KIND_I8);
+		if (input->filter)
 			hgj_device_refuse(&d->code, HGJ_DEVICE_EXPRESSION);
-		else
-			*argument = write_filtered(d, input->argument, *filter);
+		d->code.displays = *displays;
 	}
+	if (input->filter && step && step->lazy)
+		*argument = write_filtered(d, input->argument, *filter);
 	else if (input->argument)
 		*argument = write_expr(d, input->argument);
 	if (input->filter || input->argument)
@@ -141,7 +163,8 @@ write_word(HgjPipelineState *d, const HgjAggFunction *function, uint8 reg, uint8
 
 /* Step 3, for one aggregate: the first of its words, or -1. */
 static int
-write_aggregate(HgjPipelineState *d, const HgjAggregate *agg, uint8 reg, uint8 filter)
+write_aggregate(HgjPipelineState *d, const HgjAggregate *agg, uint8 reg, uint8 filter,
+				uint8 displays)
 {
 	HgjAggChange change = agg->function->change;
 	int			word;
@@ -173,8 +196,18 @@ write_aggregate(HgjPipelineState *d, const HgjAggregate *agg, uint8 reg, uint8 f
 			return add_word(d, HGJ_PIPE_SUM_FLOAT, as_float8(d, reg), filter);
 		case HGJ_AGG_SUM_NUMERIC:
 		case HGJ_AGG_AVG_NUMERIC:
+			if (agg->input->argument->decimals == NULL)
+				break;
+			word = add_word(d, HGJ_PIPE_SUM_LOW, reg, filter);
+			(void) add_word(d, HGJ_PIPE_SUM_HIGH, reg, filter);
+			if (displays != HGJ_PIPE_NONE)
+				(void) add_word(d, HGJ_PIPE_MAX, displays, filter);
+			return word;
 		case HGJ_AGG_BY_FUNCTION:
-			break;
+			if (agg->input->argument->decimals == NULL || displays != HGJ_PIPE_NONE)
+				break;
+			return add_word(d, agg->function->function == F_MIN_NUMERIC ? HGJ_PIPE_MIN :
+							HGJ_PIPE_MAX, reg, filter);
 	}
 	hgj_device_refuse(&d->code, HGJ_DEVICE_AGGREGATE);
 	return -1;
@@ -190,11 +223,13 @@ write_aggregates(HgjPipelineState *d)
 	{
 		uint8		filter;
 		uint8		argument;
+		uint8		displays;
 
-		write_input(d, i, &filter, &argument);
+		write_input(d, i, &filter, &argument, &displays);
 		for (int a = 0; a < agg->naggs; a++)
 			if (agg->aggs[a].input == &agg->inputs[i])
-				d->agg_words[a] = write_aggregate(d, &agg->aggs[a], argument, filter);
+				d->agg_words[a] = write_aggregate(d, &agg->aggs[a], argument, filter,
+												  displays);
 	}
 }
 

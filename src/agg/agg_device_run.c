@@ -22,8 +22,9 @@
  */
 #include "compat.h"
 
-#include "agg/agg_state.h"
+#include "agg/agg_accumulate.h"
 #include "executor/executor.h"
+#include "expr/program_private.h"
 #include "join/join_state.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
@@ -43,6 +44,37 @@ hgj_device_end(HgjPipelineState *d)
 	if (d->reading)
 		d->source.methods->rewind(&d->source);
 	d->reading = false;
+}
+
+/*
+ * Step 2: numerics among n rows become the decimals that instructions are for.  Where
+ * a value is none, the host does it all.
+ */
+static void
+make_decimals(HgjPipelineState *d, uint32 n)
+{
+	uint8		nulls[HGJ_CHUNK];
+	uint8		displays[HGJ_CHUNK];
+
+	for (int i = 0; i < d->ncolumns; i++)
+	{
+		const HgjDeviceColumn *column = &d->columns[i];
+		HgjVector  *vector;
+
+		if (column->join != HGJ_DEVICE_INPUT || column->scale < 0)
+			continue;
+		vector = &d->batch->vectors[column->number];
+		for (uint32 first = 0; first < n; first += HGJ_CHUNK)
+		{
+			HgjRows		rows = {.first = first, .n = Min(n - first, HGJ_CHUNK)};
+			int64	   *values = (int64 *) vector->values + first;
+			bool		some_null = hgj_values_nulls(vector, &rows, nulls);
+
+			if (hgj_decimals_read((const Datum *) values, some_null ? nulls : NULL,
+								  rows.n, column->scale, values, displays))
+				d->run_reason = HGJ_DEVICE_ROW;
+		}
+	}
 }
 
 /* Point the batch at a staging buffer, and fill it.  Returns its rows. */
@@ -66,6 +98,7 @@ fill_stage(HgjPipelineState *d, const HgjPipeStage *stage, uint32 max_rows, uint
 	d->reading = true;
 	INSTR_TIME_SET_CURRENT(start);
 	d->source.methods->fill(&d->source, batch, max_rows);
+	make_decimals(d, batch->nrows);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(d->decode, end, start);
 
@@ -94,16 +127,31 @@ push_rows(HgjPipelineState *d)
 		if (hgj_device_gave_up(d))
 			break;
 		n = fill_stage(d, &stage, stage.capacity, &nulls);
-		if (n == 0)
+		if (n == 0 || hgj_device_gave_up(d))
 			break;
 		hgj_device_call(d, &err, methods->push(d->pipeline, n, nulls, &err));
 	}
 }
 
+/* The state words of a sum of numerics: low, high, and the largest display scale. */
+static void
+take_numeric_sum(HgjAggregate *agg, const uint64 *words, HgjAggNumeric *state)
+{
+	const HgjAggExpr *argument = agg->input->argument;
+	HgjDecimals decimals = *hgj_program_decimals(argument->decimals, argument->place);
+
+	if (hgj_device_mixed(argument->decimals->decimals[argument->place].step))
+		decimals.display = (uint8) words[2];
+	hgj_numeric_take_sum(agg, state,
+						 (int128) (int64) words[1] * (INT64CONST(1) << 32) + words[0],
+						 &decimals);
+}
+
 /* The state words of an aggregate, as the host keeps them. */
 static void
-take_state(const HgjAggregate *agg, const uint64 *words, int64 n, char *state)
+take_state(HgjAggregate *agg, const uint64 *words, int64 n, char *state)
 {
+	const HgjAggExpr *argument = agg->input->argument;
 	float4		narrow;
 	double		wide;
 	int128		sum;
@@ -123,6 +171,17 @@ take_state(const HgjAggregate *agg, const uint64 *words, int64 n, char *state)
 		case HGJ_AGG_AVG_FLOAT:
 			((HgjAggFloats *) state)->n = n;
 			memcpy(&((HgjAggFloats *) state)->sum, words, sizeof(double));
+			break;
+		case HGJ_AGG_SUM_NUMERIC:
+		case HGJ_AGG_AVG_NUMERIC:
+			if (n > 0)
+				take_numeric_sum(agg, words, (HgjAggNumeric *) state);
+			break;
+		case HGJ_AGG_BY_FUNCTION:
+			if (n > 0)
+				hgj_agg_take_extreme(agg, (HgjAggValue *) state, (int64) words[0],
+									 hgj_program_decimals(argument->decimals,
+														  argument->place));
 			break;
 		default:
 			memcpy(state, words, sizeof(uint64));

@@ -23,10 +23,8 @@
 
 /* Steps 2 and 3: the value may become the state. */
 static void
-take_value(HgjAggregate *agg, HgjAggValue *state, int64 value, int display)
+take_value(HgjAggregate *agg, HgjAggValue *state, int64 value, int scale, int display)
 {
-	int			scale = agg->input->rows.decimals->scale;
-
 	CHECK_FOR_INTERRUPTS();
 	if (display != HGJ_NO_DECIMAL && (state->is_decimal || !state->present))
 	{
@@ -69,8 +67,20 @@ hgj_agg_extreme_decimals(HgjAggregate *agg, const HgjAggRows *rows)
 			if (value == state->decimal && display == state->display)
 				continue;
 		}
-		take_value(agg, state, value, display);
+		take_value(agg, state, value, decimals->scale, display);
 		MemoryContextReset(agg->table->scratch);
 	}
 	MemoryContextSwitchTo(old);
+}
+
+/* One value that is the least or the largest of all, as a device has found it. */
+void
+hgj_agg_take_extreme(HgjAggregate *agg, HgjAggValue *state, int64 value,
+					 const HgjDecimals *decimals)
+{
+	MemoryContext old = MemoryContextSwitchTo(agg->table->scratch);
+
+	take_value(agg, state, value, decimals->scale, decimals->display);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(agg->table->scratch);
 }

@@ -233,20 +233,23 @@ add_value(HgjAggregate *agg, HgjAggNumeric *state, Datum value)
 		pfree(flat);
 }
 
-/* A decimal: an integer in units of 10^-scale. */
+/* A decimal, or a sum of them: an integer in units of 10^-scale. */
 static void
-add_decimal(HgjAggregate *agg, HgjAggNumeric *state, int64 value, int scale,
+add_decimal(HgjAggregate *agg, HgjAggNumeric *state, int128 value, int scale,
 			int display)
 {
 	int16		room[HGJ_INT128_DIGITS];
 	HgjDigits	digits;
 	HgjNumber	number = {.scale = display};
+	int128		units;
 
-	if (scale <= DECIMALS)
+	if (scale <= DECIMALS &&
+		!__builtin_mul_overflow(value, (int128) hgj_powers_of_ten[DECIMALS - scale],
+								&units))
 	{
 		if (display > state->scale)
 			state->scale = display;
-		add_to_sum(agg, state, (int128) value * hgj_powers_of_ten[DECIMALS - scale]);
+		add_to_sum(agg, state, units);
 		return;
 	}
 	hgj_digits_of_int128(value, scale, room, &digits);
@@ -256,6 +259,14 @@ add_decimal(HgjAggregate *agg, HgjAggNumeric *state, int64 value, int scale,
 	number.ndigits = digits.n;
 	number.digits = (const char *) digits.digits;
 	add_number(agg, state, &number);
+}
+
+/* The sum of a group's values, as a device has made it. */
+void
+hgj_numeric_take_sum(HgjAggregate *agg, HgjAggNumeric *state, int128 sum,
+					 const HgjDecimals *decimals)
+{
+	add_decimal(agg, state, sum, decimals->scale, decimals->display);
 }
 
 /* What one of these values is, its display scale says. */

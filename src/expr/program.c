@@ -370,8 +370,6 @@ begin_decimals(HgjProgram *program, uint32 n)
 			root->room = n;
 		}
 		root->decimals.vector = &root->buffer.vector;
-		root->decimals.scale = root->step->scale;
-		root->decimals.display = root->step->display;
 		root->decimals.displays = NULL;
 	}
 }

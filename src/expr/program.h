@@ -105,7 +105,10 @@ extern const HgjVector *hgj_program_eval(HgjProgram *program,
 										 const HgjVector *const *inputs,
 										 const uint32 *sel, uint32 n);
 
-/* The same of what hgj_program_compile_decimals() has made, and the result by number. */
+/*
+ * The same of what hgj_program_compile_decimals() has made, and the result by number;
+ * its scale is known before.
+ */
 extern void hgj_program_eval_decimals(HgjProgram *program,
 									  const HgjVector *const *inputs,
 									  const uint32 *sel, uint32 n);

@@ -124,6 +124,15 @@ scale_of_typmod(int32 typmod)
 	return scale > HGJ_COLUMN_SCALE_MAX ? -1 : Max(scale, 0);
 }
 
+/* The scale that a column's type says, -1: it says none, or is no such numeric. */
+int
+hgj_decimal_scale(Oid type, int32 typmod)
+{
+	if (getBaseTypeAndTypmod(type, &typmod) != NUMERICOID || typmod < VARHDRSZ)
+		return -1;
+	return scale_of_typmod(typmod);
+}
+
 /* The column that an expression is, and its scale; or NULL. */
 static Var *
 column_of(Expr *expr, int *scale)
@@ -340,6 +349,7 @@ compile_arithmetic(HgjCompiler *c, const DecimalFunction *function, List *args)
 		display = Max(a->display, b->display);
 	}
 	step = make_decimal(HGJ_STEP_DECIMAL_ARITHMETIC, scale, display, 2);
+	step->operand = HGJ_KIND_I8;
 	step->code = function->code;
 	step->function = step->raise = function->function;
 	hgj_step_add_arg(step, a);
@@ -514,6 +524,7 @@ hgj_decimal_comparison(HgjCompiler *c, Oid funcid, List *args)
 	if (a == NULL || b == NULL || !align_operands(&a, &b))
 		return NULL;
 	step = hgj_step_make(HGJ_STEP_DECIMAL_COMPARE, HGJ_KIND_U1, 2);
+	step->operand = HGJ_KIND_I8;
 	step->code = comparisons[which].comparison;
 	step->function = comparisons[which].function;
 	hgj_step_add_arg(step, a);

@@ -320,6 +320,16 @@ prepare_range(HgjProgram *program, HgjStep *step)
 	MemoryContextSwitchTo(old);
 }
 
+/* Have `low` and `high` of a RANGE ready; false: it compares with NULL. */
+bool
+hgj_decimal_range(HgjProgram *program, HgjStep *step)
+{
+	hgj_constant_fetch(program, step->constant);
+	if (!step->constant->isnull && !step->spread)
+		prepare_range(program, step);
+	return !step->constant->isnull;
+}
+
 static void
 run_range(HgjProgram *program, HgjStep *step, uint32 n)
 {

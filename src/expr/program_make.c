@@ -159,7 +159,13 @@ hgj_program_compile_decimals(List *exprs, PlanState *parent, HgjInputLookup look
 	program->ndecimals = list_length(roots);
 	program->decimals = palloc0(program->ndecimals * sizeof(HgjDecimalRoot));
 	foreach(lc, roots)
-		program->decimals[foreach_current_index(lc)].step = lfirst(lc);
+	{
+		HgjDecimalRoot *root = &program->decimals[foreach_current_index(lc)];
+
+		root->step = lfirst(lc);
+		root->decimals.scale = root->step->scale;
+		root->decimals.display = root->step->display;
+	}
 	return program;
 }
 

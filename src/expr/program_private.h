@@ -366,9 +366,11 @@ extern bool hgj_decimal_branches(HgjStep *step, int first, int stride);
 extern bool hgj_is_decimal_comparison(PlanState *parent, Oid funcid, List *args);
 extern HgjStep *hgj_decimal_comparison(HgjCompiler *c, Oid funcid, List *args);
 extern HgjStep *hgj_numeric_step(HgjStep *step);
+extern int	hgj_decimal_scale(Oid type, int32 typmod);
 
 /* program_decimal_run.c */
 extern void hgj_decimal_run(HgjProgram *program, HgjStep *step, uint32 n);
+extern bool hgj_decimal_range(HgjProgram *program, HgjStep *step);
 extern void hgj_decimal_take(HgjStep *step, const HgjStep *branch,
 							 const uint32 *index, uint32 m, uint32 n);
 

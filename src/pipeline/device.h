@@ -42,6 +42,10 @@ typedef struct HgjDeviceCode
 	HgjPipelineSpec *spec;		/* that they are of */
 	int			nregs;			/* used now */
 	uint8		kinds[HGJ_PIPE_REGISTERS];	/* HgjKind of what is in them */
+	int8		scales[HGJ_PIPE_REGISTERS]; /* of decimals of a numeric column; -1:
+											 * this is something else */
+	uint8		displays;		/* the register for the display scale of what is
+								 * written next; or NONE */
 	bool		constants;		/* their values are known: this is a run */
 	HgjDeviceReason reason;		/* of the first thing that did not fit */
 } HgjDeviceCode;
@@ -61,6 +65,7 @@ typedef struct HgjDeviceColumn
 	int			number;			/* among the join's payload columns, or the inputs */
 	uint8		kind;
 	uint8		width;
+	int8		scale;			/* of numerics, which are sent as decimals; or -1 */
 	uint8		reg;
 	bool		loaded;			/* the register has it */
 } HgjDeviceColumn;
@@ -134,9 +139,9 @@ extern uint8 hgj_device_step(HgjDeviceCode *code, HgjProgram *program,
 							 HgjDeviceLookup lookup, void *arg);
 extern uint8 hgj_device_eval(HgjDeviceCode *code, HgjProgram *program,
 							 HgjDeviceLookup lookup, void *arg);
+extern bool hgj_device_mixed(const struct HgjStep *step);
 extern void hgj_device_filter(HgjDeviceCode *code, HgjProgram *program,
 							  int join, HgjDeviceLookup lookup, void *arg);
-extern bool hgj_device_can_fail(const HgjProgram *program);
 
 /* device_joins.c */
 extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,

@@ -48,6 +48,7 @@ hgj_device_register(HgjDeviceCode *code, uint8 kind)
 		return 0;
 	}
 	code->kinds[code->nregs] = kind;
+	code->scales[code->nregs] = -1;
 	return code->nregs++;
 }
 
@@ -116,6 +117,13 @@ typedef struct Writer
 
 static uint8 write_step(Writer *w, const HgjStep *step);
 
+/* How a step's value is in a register. */
+static HgjKind
+kind_of(const HgjStep *step)
+{
+	return step->decimal ? HGJ_KIND_I8 : step->kind;
+}
+
 static int64
 register_value(HgjKind kind, Datum value)
 {
@@ -151,7 +159,7 @@ write_constant(Writer *w, const HgjStep *step, uint8 dst)
 			EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
 		else
 			EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = dst,
-				 .imm = register_value(step->kind, constant->value));
+				 .imm = register_value(kind_of(step), constant->value));
 	}
 }
 
@@ -195,14 +203,44 @@ write_and_or(Writer *w, const HgjStep *step, uint8 dst)
 		hgj_device_land(w->code, jumps[i]);
 }
 
-/* Step 3: CASE and COALESCE. */
+/* Are the display scales of a step's decimals those of the branch that is taken? */
+bool
+hgj_device_mixed(const HgjStep *step)
+{
+	int			stride = step->op == HGJ_STEP_CASE ? 2 : 1;
+
+	if (!step->decimal || (step->op != HGJ_STEP_CASE && step->op != HGJ_STEP_COALESCE))
+		return false;
+	for (int i = stride - 1; i < step->nargs; i += stride)
+		if (step->args[i]->display != step->display)
+			return true;
+	return step->args[step->nargs - 1]->display != step->display;
+}
+
+/* Where the value is NULL, so is its display scale. */
+static void
+finish_displays(Writer *w, uint8 displays, uint8 value)
+{
+	uint8		nothing = hgj_device_register(w->code, HGJ_KIND_I8);
+
+	EMIT(w->code, HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = nothing, .a = value,
+		 .b = value, .c = HGJ_SUB);
+	EMIT(w->code, HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = displays,
+		 .a = displays, .b = nothing, .c = HGJ_ADD);
+}
+
+/* Step 3: CASE and COALESCE, with the display scale if that is asked for. */
 static void
 write_branches(Writer *w, const HgjStep *step, uint8 dst)
 {
 	int			jumps[HGJ_PIPE_CODE];
 	int			njumps = 0;
 	int			stride = step->op == HGJ_STEP_CASE ? 2 : 1;
+	uint8		displays = w->code->displays;
 
+	w->code->displays = HGJ_PIPE_NONE;
+	if (displays == HGJ_PIPE_NONE && hgj_device_mixed(step))
+		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
 	for (int i = 0; i < step->nargs && w->code->reason == HGJ_DEVICE_FITS; i += stride)
 	{
 		bool		conditional = stride == 2 && i + 1 < step->nargs;
@@ -214,6 +252,9 @@ write_branches(Writer *w, const HgjStep *step, uint8 dst)
 								   write_step(w, step->args[i]));
 		EMIT(w->code, HGJ_PIPE_MOVE, .dst = dst,
 			 .a = write_step(w, step->args[conditional ? i + 1 : i]));
+		if (displays != HGJ_PIPE_NONE)
+			EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = displays,
+				 .imm = step->args[conditional ? i + 1 : i]->display);
 		if (stride == 1 || conditional)
 			jumps[njumps++] = hgj_device_jump(w->code, conditional ? HGJ_PIPE_JUMP :
 											  HGJ_PIPE_JUMP_VALID, dst);
@@ -223,6 +264,8 @@ write_branches(Writer *w, const HgjStep *step, uint8 dst)
 	}
 	for (int i = 0; i < njumps; i++)
 		hgj_device_land(w->code, jumps[i]);
+	if (displays != HGJ_PIPE_NONE && w->code->reason == HGJ_DEVICE_FITS)
+		finish_displays(w, displays, dst);
 }
 
 /* One element of IN: dst = dst OR key = element. */
@@ -289,6 +332,44 @@ write_member(Writer *w, HgjStep *step, uint8 dst)
 }
 
 static void
+write_align(Writer *w, const HgjStep *step, uint8 dst)
+{
+	uint8		arg = write_step(w, step->args[0]);
+	uint8		factor = hgj_device_register(w->code, HGJ_KIND_I8);
+
+	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = factor, .imm = step->factor);
+	EMIT(w->code, HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = dst, .a = arg,
+		 .b = factor, .c = HGJ_MUL);
+}
+
+/* A decimal from low to high, or outside. */
+static void
+write_range(Writer *w, HgjStep *step, uint8 dst)
+{
+	uint8		arg = write_step(w, step->args[0]);
+	uint8		bound = hgj_device_register(w->code, HGJ_KIND_I8);
+
+	if (step->constant->state != NULL)	/* it might fail: see program_constant.c */
+		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
+	if (w->code->reason != HGJ_DEVICE_FITS)
+		return;
+	if (!hgj_decimal_range(w->program, step))
+	{
+		EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
+		return;
+	}
+	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = bound, .imm = step->low);
+	EMIT(w->code, HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = dst, .a = arg,
+		 .b = bound, .c = HGJ_GE);
+	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = bound, .imm = step->high);
+	EMIT(w->code, HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = bound, .a = arg,
+		 .b = bound, .c = HGJ_LE);
+	EMIT(w->code, HGJ_PIPE_AND, .dst = dst, .a = dst, .b = bound);
+	if (step->invert)
+		EMIT(w->code, HGJ_PIPE_NOT, .dst = dst, .a = dst);
+}
+
+static void
 write_unary(Writer *w, const HgjStep *step, HgjPipeOp op, uint8 dst)
 {
 	uint8		tests = (step->test_true ? 1 : 0) | (step->test_false ? 2 : 0) |
@@ -305,7 +386,7 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 	{
 		case HGJ_STEP_CONSTANT:
 			write_constant(w, step, dst);
-			return step->kind;
+			return kind_of(step);
 		case HGJ_STEP_COMPARE:
 			write_function(w, step, HGJ_PIPE_COMPARE, dst);
 			return HGJ_KIND_U1;
@@ -337,20 +418,28 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 		case HGJ_STEP_CASE:
 		case HGJ_STEP_COALESCE:
 			write_branches(w, step, dst);
-			return step->args[step->nargs - 1]->kind;
+			return kind_of(step->args[step->nargs - 1]);
 		case HGJ_STEP_MEMBER:
 			write_member(w, step, dst);
 			return HGJ_KIND_U1;
+		case HGJ_STEP_DECIMAL_ARITHMETIC:
+			write_function(w, step, HGJ_PIPE_ARITHMETIC, dst);
+			return HGJ_KIND_I8;
+		case HGJ_STEP_DECIMAL_ALIGN:
+			write_align(w, step, dst);
+			return HGJ_KIND_I8;
+		case HGJ_STEP_DECIMAL_COMPARE:
+			write_function(w, step, HGJ_PIPE_COMPARE, dst);
+			return HGJ_KIND_U1;
+		case HGJ_STEP_DECIMAL_RANGE:
+			write_range(w, step, dst);
+			return HGJ_KIND_U1;
 		case HGJ_STEP_INPUT:
+		case HGJ_STEP_DECIMAL:
+		case HGJ_STEP_DECIMAL_INTEGER:
 		case HGJ_STEP_DATE:
 		case HGJ_STEP_TEXT:
 		case HGJ_STEP_CALL:
-		case HGJ_STEP_DECIMAL:
-		case HGJ_STEP_DECIMAL_INTEGER:
-		case HGJ_STEP_DECIMAL_ARITHMETIC:
-		case HGJ_STEP_DECIMAL_ALIGN:
-		case HGJ_STEP_DECIMAL_COMPARE:
-		case HGJ_STEP_DECIMAL_RANGE:
 		case HGJ_STEP_NUMERIC:
 			break;
 	}
@@ -368,6 +457,16 @@ write_step(Writer *w, const HgjStep *step)
 
 	if (code->reason != HGJ_DEVICE_FITS)
 		return 0;
+	if (step->op == HGJ_STEP_DECIMAL_INTEGER)
+		return write_step(w, step->args[0]);
+	if (step->op == HGJ_STEP_DECIMAL)
+	{
+		uint8		reg = write_step(w, step->args[0]);
+
+		if (code->reason == HGJ_DEVICE_FITS && code->scales[reg] != step->scale)
+			hgj_device_refuse(code, HGJ_DEVICE_COLUMN);
+		return reg;
+	}
 	if (step->op == HGJ_STEP_INPUT)
 	{
 		uint8		reg = w->lookup(w->arg, step->input);
@@ -380,17 +479,17 @@ write_step(Writer *w, const HgjStep *step)
 	}
 	else
 	{
-		dst = hgj_device_register(code, step->kind);
+		dst = hgj_device_register(code, kind_of(step));
 		kind = write_operation(w, (HgjStep *) step, dst);
 	}
-	if (kind != step->kind && code->reason == HGJ_DEVICE_FITS)
+	if (kind != kind_of(step) && code->reason == HGJ_DEVICE_FITS)
 	{
 		if (step->kind >= HGJ_KIND_F4 || kind >= HGJ_KIND_F4)
 			hgj_device_refuse(code, HGJ_DEVICE_EXPRESSION);
 		EMIT(code, HGJ_PIPE_KEY_WORD, .kind = step->kind, .dst = dst, .a = dst);
 	}
 	code->nregs = dst + 1;
-	code->kinds[dst] = step->kind;
+	code->kinds[dst] = kind_of(step);
 	return dst;
 }
 
@@ -445,11 +544,4 @@ hgj_device_filter(HgjDeviceCode *code, HgjProgram *program, int join,
 		foreach(lc, program->clauses[c].merged)
 			filter_by(code, program, lfirst(lc), join, lookup, arg);
 	}
-}
-
-/* Can the evaluation raise an error? */
-bool
-hgj_device_can_fail(const HgjProgram *program)
-{
-	return program->root == NULL || program->root->lazy;
 }

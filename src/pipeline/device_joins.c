@@ -36,12 +36,19 @@
 #include "pipeline/device.h"
 #include "utils/rel.h"
 
-/* How a column is kept, by value; its bits are enough where that is unknown. */
+/*
+ * How a column is kept, by value; its bits are enough where that is unknown.  Below an
+ * aggregation, which runs again on the host if some value is none, numerics are
+ * decimals of a *scale.
+ */
 static uint8
-kind_of_attribute(HgjPipelineState *d, const FormData_pg_attribute *att)
+kind_of_attribute(HgjPipelineState *d, const FormData_pg_attribute *att, int8 *scale)
 {
 	HgjKind		kind = hgj_kind_of_type(att->atttypid);
 
+	*scale = d->rows ? -1 : hgj_decimal_scale(att->atttypid, att->atttypmod);
+	if (*scale >= 0)
+		return HGJ_KIND_I8;
 	if (!att->attbyval)
 		hgj_device_refuse(&d->code, HGJ_DEVICE_COLUMN);
 	if (kind != HGJ_KIND_OTHER)
@@ -60,9 +67,9 @@ kind_of_attribute(HgjPipelineState *d, const FormData_pg_attribute *att)
 }
 
 static uint8
-kind_of_column(HgjPipelineState *d, PlanState *child, AttrNumber attno)
+kind_of_column(HgjPipelineState *d, PlanState *child, AttrNumber attno, int8 *scale)
 {
-	return kind_of_attribute(d, TupleDescAttr(ExecGetResultType(child), attno - 1));
+	return kind_of_attribute(d, TupleDescAttr(ExecGetResultType(child), attno - 1), scale);
 }
 
 /* Of the table that is read by pages. */
@@ -87,7 +94,7 @@ describe_input(HgjPipelineState *d, HgjDeviceColumn *c)
 	c->from = c->column;
 	if (c->join == HGJ_DEVICE_WORD)
 		return;
-	c->kind = kind_of_column(d, outer->child, c->column);
+	c->kind = kind_of_column(d, outer->child, c->column, &c->scale);
 	for (c->from = 0; c->from < outer->ncols; c->from++)
 		if (outer->columns[c->from].attno == c->column)
 			break;
@@ -110,6 +117,7 @@ add_column(HgjPipelineState *d, int join, int column)
 		return NULL;
 	c->join = join;
 	c->column = column;
+	c->scale = -1;
 	if (join < 0 && d->rows)
 	{
 		describe_input(d, c);
@@ -121,11 +129,11 @@ add_column(HgjPipelineState *d, int join, int column)
 		HgjColumn  *input = &d->inputs[d->spec.ninputs];
 		const FormData_pg_attribute *att = table_attribute(d, column);
 
-		c->kind = kind_of_attribute(d, att);
+		c->kind = kind_of_attribute(d, att, &c->scale);
 		input->attno = column;
 		input->attlen = att->attlen;
-		input->attbyval = true;
-		input->width = c->width = (uint8) input->attlen;
+		input->attbyval = att->attbyval;
+		input->width = c->width = att->attbyval ? att->attlen : sizeof(Datum);
 		c->number = d->spec.ninputs++;
 		d->spec.inputs[c->number] = c->kind;
 	}
@@ -136,7 +144,7 @@ add_column(HgjPipelineState *d, int join, int column)
 
 		child = d->joins[join]->inner_ps;
 		c->kind = stored->dictionary ? HGJ_KIND_I4 :
-			kind_of_column(d, child, stored->attno);
+			kind_of_column(d, child, stored->attno, &c->scale);
 		c->width = stored->dictionary ? sizeof(uint32) : stored->width;
 		c->number = into->ncolumns++;
 		into->kinds[c->number] = c->kind;
@@ -167,6 +175,7 @@ load_column(HgjPipelineState *d, int join, int column)
 	if (c->loaded)
 		return c->reg;
 	c->reg = hgj_device_register(&d->code, c->kind);
+	d->code.scales[c->reg] = c->scale;
 	c->loaded = true;
 	if (join < 0)
 		EMIT(&d->code, HGJ_PIPE_INPUT, .dst = c->reg, .arg = c->number);
@@ -397,6 +406,7 @@ void
 hgj_device_write_joins(HgjPipelineState *d, bool constants)
 {
 	memset(&d->code, 0, sizeof(d->code));
+	d->code.displays = HGJ_PIPE_NONE;
 	d->code.spec = &d->spec;
 	d->code.constants = constants;
 	d->spec.ncode = 0;

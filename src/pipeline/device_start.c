@@ -290,6 +290,26 @@ gather_payload(const HgjBuildSide *build, const HgjDeviceColumn *column, uint32 
 	return nulls;
 }
 
+/* Numerics of a portion become the decimals that instructions are for. */
+static void
+make_decimals(HgjPipelineState *d, const HgjDeviceColumn *column, uint32 n,
+			  int64 *values, const uint64 *validity)
+{
+	const HgjStoredColumn *stored =
+		&d->builds[column->join]->rows.columns[column->column];
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		Datum		datum = stored->value_chunks ?
+			hgj_placed_datum(stored, (uint64) values[i]) : (Datum) values[i];
+		uint8		display;
+
+		if ((validity[i / 64] >> (i % 64)) & 1 &&
+			hgj_decimals_read(&datum, NULL, 1, column->scale, &values[i], &display))
+			d->run_reason = HGJ_DEVICE_ROW;
+	}
+}
+
 /* Step 2: a column of a build side to the device. */
 static void
 send_column(HgjPipelineState *d, const HgjDeviceColumn *column, HgjPipeRange *range,
@@ -297,7 +317,7 @@ send_column(HgjPipelineState *d, const HgjDeviceColumn *column, HgjPipeRange *ra
 {
 	const HgjBuildSide *build = d->builds[column->join];
 
-	if (column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8)
+	if (column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8 || column->scale >= 0)
 		range = NULL;
 	if (build->rows.columns[column->column].nplain > 0)
 		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */
@@ -310,6 +330,10 @@ send_column(HgjPipelineState *d, const HgjDeviceColumn *column, HgjPipeRange *ra
 
 		CHECK_FOR_INTERRUPTS();
 		nulls = gather_payload(build, column, first, n, values, validity, range);
+		if (column->scale >= 0)
+			make_decimals(d, column, n, (int64 *) values, validity);
+		if (hgj_device_gave_up(d))
+			break;
 		hgj_device_call(d, &err,
 						d->engine->pipeline->payload(d->pipeline, column->join,
 													 column->number, first, n, values,

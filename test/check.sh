@@ -234,6 +234,7 @@ suite_random()
 	install -m 755 test/fake/build/fake.so "$library/fake.so"
 	counted perl test/random/run.pl --seeds "$(full_or 2 1)" --queries "${HGJ_RANDOM_QUERIES:-300}" \
 		--engine cuda --library "$library/fake.so"
+	counted perl test/decimals/run.pl --comparisons "$(full_or 400000 120000)" --engine cuda --library "$library/fake.so"
 }
 
 # Schemas and queries that were not made for us.

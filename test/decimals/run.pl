@@ -3,14 +3,17 @@
 # compute them and as PostgreSQL does: digits and display scales must be the same.
 #
 #   perl test/decimals/run.pl [--comparisons N] [--seed S] [--verbose]
+#                             [--engine cuda [--library FILE]]
 #
 # A batch is a table of numeric(p,s) columns (p and s of every kind, values at the
 # edges of what fits 64 bits and what does not, NaN, NULL) and some expressions over
 # them.  Each is summed up, averaged, and compared with another one in groups of one
 # row, where a sum is the value itself, and in larger ones; some are quals.  Batches
-# are run until so many values have been compared (300000).  PGHOST and so on say
-# which server (as a superuser).  A test is a batch: the last line is `N passed, N
-# failed`.
+# are run until so many values have been compared (300000).  With --engine, joins and
+# aggregates are asked of a device (FILE is the engine's library, if it is not the
+# installed one), few values are such as only the host can compute with, and some
+# queries must have run as pipelines.  PGHOST and so on say which server (as a
+# superuser).  A test is a batch: the last line is `N passed, N failed`.
 use strict;
 use warnings;
 use FindBin;
@@ -19,9 +22,9 @@ use Getopt::Long;
 use HGJ::Rng;
 
 my %opt = (comparisons => 300_000, seed => 1);
-GetOptions(\%opt, 'comparisons=i', 'seed=i', 'verbose')
+GetOptions(\%opt, 'comparisons=i', 'seed=i', 'verbose', 'engine=s', 'library=s')
   and !@ARGV
-  or die "usage: run.pl [--comparisons N] [--seed S] [--verbose]\n";
+  or die "usage: run.pl [--comparisons N] [--seed S] [--verbose] [--engine NAME [--library FILE]]\n";
 $| = 1;
 my ($ROWS, $COLUMNS, $EXPRESSIONS) = (1500, 6, 14);
 my $db = "hgj_decimals_$$";
@@ -79,6 +82,7 @@ sub value
 sub column
 {
 	my ($n) = @_;
+	return { name => "c$n", p => $n + 2, s => $n % 3, type => 'numeric(' . ($n + 2) . ',' . $n % 3 . ')' } if $opt{engine} && $rng->chance(95);
 	my $kind = $rng->weighted(usual => 6, whole => 2, all => 2, wide => 2, beyond => 1, negative => 1, free => 1);
 	my $p = $rng->between(1, 18);
 	my $s = $rng->between(0, $p);
@@ -136,6 +140,12 @@ sub batch
 	my $list = join ', ', map { 'sum(' . $_ . ')::text as s' . ++$n } @e[ 0 .. 7 ];
 	my $more = join ', ', map { $rng->pick('sum', 'avg', 'min', 'max', 'count') . '(' . $_ . ')::text as m' . ++$n } @e;
 	my $tests = join ', ', map { 'count(*) filter (where ' . condition(@usual ? \@usual : \@cols, 2) . ') as t' . ++$n } 1 .. 6;
+	# a pipeline has room for a few
+	for my $i (0 .. ($opt{engine} ? $EXPRESSIONS - 3 : -1))
+	{
+		my $few = join ', ', map { $rng->pick('sum', 'sum', 'avg', 'min', 'max', 'count') . '(' . $_ . ')::text as m' . ++$n } @e[ $i .. $i + 2 ];
+		push @queries, "select " . $rng->pick('t.id', 'd.g') . " as g, $few from t join d using (k) where " . condition(\@usual, 1) . ' group by 1';
+	}
 	push @queries, "select t.id, $list from t join d using (k) group by t.id",
 	  "select t.id, $more, $tests from t join d using (k) group by t.id",
 	  "select d.g, $more, $list from t join d using (k) group by d.g";
@@ -150,9 +160,11 @@ sub batch
 	}
 	$text .= "\\.\ncreate table d as select k, k % 6 as g from generate_series(0, 39) k; analyze t; analyze d;\n"
 	  . "load 'hashgraph_join'; set max_parallel_workers_per_gather = " . $rng->pick(0, 0, 0, 2)
-	  . "; set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set hashgraph_join.processors = 64;\n";
+	  . '; ' . ($opt{engine} ? "set hashgraph_join.engine = $opt{engine}; " : '') . ($opt{library} ? "set hashgraph_join.cuda_library = '$opt{library}'; " : '')
+	  . "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set hashgraph_join.processors = 64;\n";
 	for my $n (0 .. $#queries)
 	{
+		$text .= "set hashgraph_join.enabled = on; set hashgraph_join.force = on; explain (analyze, costs off, timing off, summary off) $queries[$n];\n" if $opt{engine};
 		$text .= "set hashgraph_join.enabled = off; create temp table stock$n as $queries[$n];\n"
 		  . "set hashgraph_join.enabled = on; set hashgraph_join.force = on; set hashgraph_join.require = 'aggregate'; create temp table ours$n as $queries[$n];\n"
 		  . "set hashgraph_join.force = off; reset hashgraph_join.require; set hashgraph_join.enabled = off;\n"
@@ -168,6 +180,7 @@ $SIG{INT} = $SIG{TERM} = sub { exit 1 };
 must($db, 'create extension hashgraph_join');
 
 my ($passed, $failed, $compared, $seed) = (0, 0, 0, $opt{seed});
+my %pipelines;
 while ($compared < $opt{comparisons} && $failed < 5)
 {
 	my ($text, $queries) = batch($seed);
@@ -175,6 +188,11 @@ while ($compared < $opt{comparisons} && $failed < 5)
 	my $values = 0;
 	$values += $1 while $said =~ /^values (\d+)$/mg;
 	$said =~ s/^values \d+\n//mg;
+	if ($opt{engine})
+	{
+		$pipelines{$1}++ while $said =~ /^ +Device Pipeline: (.*)$/mg;
+		$said =~ s/^(Custom Scan| +|HashAggregate|Sort|Gather|Finalize|GroupAggregate).*\n//mg;
+	}
 	$compared += $values;
 	if ($good && $said eq '' && $values > 0)
 	{
@@ -187,6 +205,15 @@ while ($compared < $opt{comparisons} && $failed < 5)
 		print "not ok - batch $seed\n$said\n", map { "    $_\n" } @$queries;
 	}
 	$seed++;
+}
+if ($opt{engine})
+{
+	print "pipelines: ", join(', ', map { "$_ $pipelines{$_}" } sort keys %pipelines), "\n";
+	if (($pipelines{yes} || 0) < 10)
+	{
+		print "not ok - hardly anything ran on the device\n";
+		$failed++;
+	}
 }
 print "$compared values compared\n$passed passed, $failed failed\n";
 exit($failed > 0);

@@ -210,7 +210,7 @@ set enable_partitionwise_aggregate = on;
 select hgj_shape('select k, count(*), sum(v) from pf join pd using (k) group by k having min(w) < 3');
 -- in parts, each with an aggregation of its own
 select hgj_shape('select w, count(*) from pf join pd using (k) group by w');
--- above an Append of joins, there is no join to aggregate
+-- above an Append of joins
 set enable_partitionwise_aggregate = off;
 select hgj_shape('select w, count(*) from pf join pd using (k) group by w');
 reset all;

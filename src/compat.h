@@ -177,11 +177,16 @@
 #define HGJ_EXECUTE_ONCE_ARG	, execute_once
 #endif
 
-/* From 18 on, what prints EXPLAIN's properties has a header of its own. */
+/*
+ * From 18 on, what prints EXPLAIN's properties has a header of its own, and there is
+ * an entry among the tables that is none.
+ */
 #if PG_VERSION_NUM >= 180000
 #define HGJ_EXPLAIN_HEADER	"commands/explain_format.h"
 #define HGJ_EXPLAIN_STATE_HEADER	"commands/explain_state.h"
+#define hgj_explain_tables(es)	((es)->rtable_size)
 #else
+#define hgj_explain_tables(es)	list_length((es)->rtable)
 #define HGJ_EXPLAIN_HEADER	"commands/explain.h"
 #define HGJ_EXPLAIN_STATE_HEADER	"commands/explain.h"
 #endif

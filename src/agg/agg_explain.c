@@ -31,7 +31,7 @@ deparse(Node *expr, HgjAggState *state, List *ancestors, ExplainState *es)
 												   ancestors);
 
 	return deparse_expression(expr, context,
-							  list_length(es->rtable) > 1 || es->verbose,
+							  hgj_explain_tables(es) > 1 || es->verbose,
 							  true);
 }
 

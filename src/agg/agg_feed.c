@@ -17,9 +17,9 @@
  *	  slot.
  * 3. What is evaluated row by row is kept until the next batch.  If that takes
  *	  much memory, the next batch has fewer rows.
- * 4. Of an Append, each child is read so, or by the batches of a join of ours.
- *	  Which one comes next, if it is not pruned or another process's, the Append
- *	  says itself.
+ * 4. Of an Append, each child is read so, or by the batches of a join of ours, one
+ *	  after the other.  Which one comes next, if it is not pruned or another
+ *	  process's, the Append says itself.
  *
  * Memory: the query's context; by-reference values are in the arena of the batch
  * that is read, which hgj_agg_feed_free() frees, on abort, too.  Pins of pages
@@ -32,6 +32,9 @@
 #include "access/sysattr.h"
 #include "agg/agg_state.h"
 #include "catalog/heap.h"
+#include "commands/explain.h"
+#include HGJ_EXPLAIN_HEADER
+#include HGJ_EXPLAIN_STATE_HEADER
 #include "executor/executor.h"
 #include "join/join_state.h"
 #include "miscadmin.h"
@@ -372,6 +375,16 @@ read_input(HgjAggState *state, FeedInput *input)
 	return true;
 }
 
+/* The input at hand has no more rows: others are to have its memory. */
+static void
+leave_input(HgjAggFeed *feed)
+{
+	hgj_batch_release(feed->now->read);
+	for (int c = 0; c < feed->ncolumns; c++)
+		hgj_buffer_release(&feed->now->from[c].buffer);
+	feed->now = NULL;
+}
+
 /* Step 4: turn to the next input; false: there is none. */
 static bool
 next_input(HgjAggFeed *feed)
@@ -409,11 +422,10 @@ hgj_agg_feed_next(HgjAggState *state)
 	{
 		CHECK_FOR_INTERRUPTS();
 		found = read_input(state, feed->now);
-		if (!found)
-		{
-			feed->now = NULL;
-			feed->at_end = feed->append == NULL;
-		}
+		if (found)
+			continue;
+		leave_input(feed);
+		feed->at_end = feed->append == NULL;
 	}
 	if (instrument)
 		InstrStopNode(instrument, found ? hgj_batch_nlive(&feed->batch) : 0);

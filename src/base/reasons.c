@@ -50,7 +50,7 @@ static const char *const agg_declines[] = {
 	[HGJ_AGG_DECLINE_SAMPLE] = "a sample of the table is wanted",
 	[HGJ_AGG_DECLINE_CHILDREN] = "a partition or child is read neither by a sequential scan nor by a join of ours",
 	[HGJ_AGG_DECLINE_ONE_TIME] = "a clause without columns must be checked first",
-	[HGJ_AGG_DECLINE_SCAN_COLUMN] = "a whole row, a system column or a subplan is wanted of each row",
+	[HGJ_AGG_DECLINE_SCAN_COLUMN] = "a whole row, a system column, a subplan or a set is wanted of each row",
 	[HGJ_AGG_DECLINE_FEW_ROWS] = "the table is smaller than hashgraph_join.min_rows",
 	[HGJ_AGG_DECLINE_INDEX] = "an index finds the few rows that are wanted"
 };

@@ -142,6 +142,49 @@ hgj_batch_borrow(HgjBatch *batch, bool borrowed)
 	batch->borrowed = borrowed;
 }
 
+/* Free what a buffer has. */
+void
+hgj_buffer_release(HgjBuffer *buffer)
+{
+	if (buffer->vector.values)
+		pfree(buffer->vector.values);
+	if (buffer->vector.validity)
+		pfree(buffer->vector.validity);
+	memset(buffer, 0, sizeof(*buffer));
+}
+
+/*
+ * Free all that the batch has but itself: it may be filled again much later, or
+ * never.
+ */
+void
+hgj_batch_release(HgjBatch *batch)
+{
+	hgj_batch_clear(batch);
+	hgj_arena_free(&batch->own_values);
+	for (int i = 0; i < batch->ncols && !batch->borrowed; i++)
+	{
+		HgjVector  *vector = &batch->vectors[i];
+
+		if (vector->values)
+		{
+			pfree(vector->values);
+			pfree(vector->validity);
+		}
+		vector->values = vector->validity = NULL;
+		vector->has_nulls = false;
+	}
+	for (uint32 w = 0; w < batch->nwords && batch->words[w]; w++)
+	{
+		pfree(batch->words[w]);
+		batch->words[w] = NULL;
+	}
+	if (batch->sel)
+		pfree(batch->sel);
+	batch->sel = NULL;
+	set_capacity(batch, 0);
+}
+
 /* A batch ends early when its by-reference values pass so many bytes. */
 Size
 hgj_batch_value_bytes(void)

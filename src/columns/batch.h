@@ -79,6 +79,7 @@ extern HgjBatch *hgj_batch_create(MemoryContext context,
 								  const HgjColumn *columns, int ncols,
 								  uint32 nwords, HgjAccount *account);
 extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
+extern void hgj_batch_release(HgjBatch *batch);
 extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
 extern Size hgj_batch_value_bytes(void);
 extern Size hgj_batch_row_bytes(const HgjBatch *batch);
@@ -88,6 +89,7 @@ extern Datum hgj_batch_keep(HgjBatch *batch, const HgjColumn *column,
 extern HgjKeys hgj_batch_keys(const HgjBatch *batch);
 extern void hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer,
 							   uint8 width, uint32 rows);
+extern void hgj_buffer_release(HgjBuffer *buffer);
 extern void hgj_vector_all_valid(HgjVector *vector, uint32 rows);
 extern void hgj_values_gather(uint8 width, const void *values,
 							  const uint32 *rows, uint32 n, void *out);

@@ -65,7 +65,7 @@ show_clauses(const char *label, List *clauses, const PlanState *ps,
 		return;
 	context = set_deparse_context_plan(es->deparse_cxt, ps->plan, ancestors);
 	text = deparse_expression((Node *) make_ands_explicit(clauses), context,
-							  list_length(es->rtable) > 1 || es->verbose, false);
+							  hgj_explain_tables(es) > 1 || es->verbose, false);
 	ExplainPropertyText(label, text, es);
 }
 

@@ -287,7 +287,9 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 	double		values;
 	double		kilobytes;
 
-	if (!bms_get_singleton_member(HGJ_BASE_RELIDS(root, pull_varnos(root, expr)),
+	/* only a join's build side has them */
+	if (!hgj_is_join_path(child) ||
+		!bms_get_singleton_member(HGJ_BASE_RELIDS(root, pull_varnos(root, expr)),
 								  &relid))
 		return INT_MAX;
 	rel = find_base_rel(root, relid);

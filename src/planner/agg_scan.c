@@ -24,6 +24,7 @@
 #include "access/tableam.h"
 #include "base/guc.h"
 #include "catalog/pg_class.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
@@ -44,7 +45,7 @@ is_heap(Oid relid)
 	return result;
 }
 
-/* May the scan's target list be computed of columns that are read by pages? */
+/* Can the scan's target list be computed of columns that are read by pages? */
 static bool
 reads_columns_only(const RelOptInfo *rel)
 {
@@ -56,7 +57,7 @@ reads_columns_only(const RelOptInfo *rel)
 		Bitmapset  *attnos = NULL;
 		int			member = -1;
 
-		if (contain_subplans(expr))
+		if (contain_subplans(expr) || expression_returns_set(expr))
 			return false;
 		pull_varattnos(expr, rel->relid, &attnos);
 		while ((member = bms_next_member(attnos, member)) >= 0)
@@ -112,14 +113,16 @@ table_decline(PlannerInfo *root, const RelOptInfo *rel)
 static HgjAggDecline
 scan_decline(PlannerInfo *root, const RelOptInfo *rel)
 {
-	HgjAggDecline decline = table_decline(root, rel);
+	HgjAggDecline decline;
 
+	/* the most frequent reason, and the one that is known at once */
+	if (rel->tuples < hgj_min_rows && !hgj_force)
+		return HGJ_AGG_DECLINE_FEW_ROWS;
+	decline = table_decline(root, rel);
 	if (decline != HGJ_AGG_DECLINE_NOTHING)
 		return decline;
 	if (index_is_better(rel))
 		return HGJ_AGG_DECLINE_INDEX;
-	if (rel->tuples < hgj_min_rows && !hgj_force)
-		return HGJ_AGG_DECLINE_FEW_ROWS;
 	return HGJ_AGG_DECLINE_NOTHING;
 }
 
@@ -149,7 +152,7 @@ append_fits(PlannerInfo *root, const AppendPath *append)
 	{
 		const Path *path = lfirst(lc);
 
-		if (hgj_is_scan_path(path) &&
+		if (hgj_is_scan_path(path) && hgj_aggregate_scans &&
 			table_decline(root, path->parent) == HGJ_AGG_DECLINE_NOTHING)
 			tuples += path->parent->tuples;
 		else if (hgj_is_join_path(path))
@@ -179,8 +182,7 @@ hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel, bool partial,
 		Path	   *path = lfirst(lc);
 
 		if ((hgj_is_join_path(path) && path->param_info == NULL) ||
-			(hgj_aggregate_scans && IsA(path, AppendPath) &&
-			 append_fits(root, (AppendPath *) path)))
+			(IsA(path, AppendPath) && append_fits(root, (AppendPath *) path)))
 			result = lappend(result, path);
 	}
 	if (result != NIL || !hgj_aggregate_scans || !IS_SIMPLE_REL(rel) ||

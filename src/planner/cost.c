@@ -35,9 +35,10 @@
  * 7. A HashGraphAgg over a chain of joins may pay on a GPU as a whole where none of
  *	  the joins does (pipeline_path.c): there, nothing comes back but groups.
  * 8. A HashGraphAgg takes the join's matches without their being emitted, or a
- *	  scan's rows, at a tenth of startup_cost a scan, and pays agg_tuple_cost a row for each group column and aggregate.  Groups that
- *	  do not fit into memory have it write rows to files, if it is a complete
- *	  one, and return groups more than once, if it is a partial one.
+ *	  scan's rows, at a tenth of startup_cost a scan, and pays agg_tuple_cost a row
+ *	  for each group column and aggregate.  Groups that do not fit into memory have
+ *	  it write rows to files, if it is a complete one, and return groups more than
+ *	  once, if it is a partial one.
  *
  * No memory is kept, no locks.
  *

@@ -93,6 +93,7 @@ analyze f, few, empty;
 create table aggs (agg text, col text);
 insert into aggs select a, c from unnest('{count,sum,avg,min,max}'::text[]) a, unnest('{s,i,b,r,x,n,m}'::text[]) c;
 insert into aggs select a, c from unnest('{count,min,max}'::text[]) a, unnest('{t,v,c,d,tm,tz,ts,tsz,iv,oi,mo,e,a,ip,sm,l,x8}'::text[]) c;
+insert into aggs select a, c from unnest('{bit_and,bit_or,bit_xor}'::text[]) a, unnest('{s,i,b,"i::bit(32)"}'::text[]) c;
 insert into aggs values ('sum', 'mo'), ('sum', 'iv'), ('bool_and', 'o'), ('bool_or', 'o'), ('every', 'o'), ('count', 'o'), ('count', 'lt');
 select agg, col, check_scan(format('select %s(%s) as a from f', agg, col)) as alone,
 	check_scan(format('select g, %s(%s) as a, count(*) from f group by 1', agg, col)) as by_key

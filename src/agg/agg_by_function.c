@@ -3,7 +3,7 @@
  * agg_by_function.c
  *	  Aggregates whose value is their state, made by a strict transition
  *	  function of the type: min and max of text, intervals, arrays ..., sum of
- *	  intervals and money.
+ *	  intervals and money, bit_and, bit_or and bit_xor.
  *
  * The first value is the state; each further one is given to the function
  * together with the state, and what it returns is kept.

@@ -361,7 +361,8 @@ sub where
 			'(' . $self->simple_qual(\@cols) . " or $c->{sql} is null)",
 			$self->residual(\@cols, \@cols));
 	}
-	push @quals, $self->sublink(\@cols) if $rng->chance($self->{rels} == 1 ? 100 : 25);
+	# one relation is to be joined with something, unless it may be aggregated by itself
+	push @quals, $self->sublink(\@cols) if $rng->chance($self->{rels} > 1 ? 25 : $self->{mode} =~ /^(agg|group)$/ ? 40 : 100);
 	push @quals, $self->sublink(\@cols) if $rng->chance(5);
 	return join ' and ', @quals;
 }

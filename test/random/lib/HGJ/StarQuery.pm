@@ -243,7 +243,7 @@ sub aggregates
 	push @having, $rng->pick('count(*) > 1', 'sum(' . $self->{relations}[0]{alias} . '.i4) > 0', $e->aggregate($self->{cols}) . ' is not null', 'count(*) % 2 = 1')
 	  if $rng->chance($n ? 25 : 8);
 	$self->{aggregate} = 1;
-	$self->{declined} = 1 if "@list @having" =~ /distinct |array_agg|string_agg|variance|bit_xor/;
+	$self->{declined} = 1 if "@list @having" =~ /distinct |array_agg|string_agg|variance/;
 	return 'select ' . join(', ', @list) . " $from$group" . (@having ? ' having ' . join(' and ', @having) : '');
 }
 

@@ -44,7 +44,7 @@ extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
 extern List *hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel,
 									bool partial, HgjAggDecline *decline);
 
-/* cost.c */
+/* agg_cost.c */
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 const HgjAggContents *contents, double groups);
 extern Cost hgj_agg_device_gain(const Path *child,

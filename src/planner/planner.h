@@ -90,6 +90,12 @@ typedef struct HgjPairCosts
 } HgjPairCosts;
 
 /* cost.c */
+/* Of startup_cost, for what takes the batches of a join, or of a scan. */
+#define HGJ_CHAINED_STARTUP		0.1
+
+#define HGJ_DEVICE_PIPE_LAUNCHES	6	/* to a GPU, of a join in a pipeline */
+
+extern double hgj_pages_of(double rows, int width);
 extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 List *restrictlist);

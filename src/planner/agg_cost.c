@@ -1,0 +1,207 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_cost.c
+ *	  What a HashGraphAgg costs, in PostgreSQL's own units.
+ *
+ * 1. It takes a join's matches without their being emitted, or a scan's rows, at a
+ *	  tenth of startup_cost a scan, and pays agg_tuple_cost a row for each group column
+ *	  and aggregate; arguments and filters are charged like everybody else's.
+ * 2. Groups that do not fit into memory have it write rows to files, if it is a
+ *	  complete one, and return groups more than once, if it is a partial one.
+ * 3. Workers that divide their groups among themselves write and read each of them
+ *	  once more, and meet; what they return is finished.
+ * 4. Over a chain of joins it may pay on a GPU as a whole where none of the joins does
+ *	  (pipeline_path.c): there, nothing comes back but groups.
+ *
+ * No memory is kept, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <math.h>
+
+#include "base/guc.h"
+#include "join/engines.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "planner/agg_path.h"
+#include "planner/planner.h"
+#include "utils/lsyscache.h"
+
+/*
+ * Step 3: of workers that divide the groups of a HashGraphAgg among themselves: that they meet,
+ * and what fits into memory, in tables (agg/agg_exchange.c).
+ */
+#define HGJ_EXCHANGE_COST		100.0
+#define HGJ_EXCHANGE_MEMORIES	(9.0 / 4.0)
+
+/* Of HashGraphAgg's table per group, beside the columns, and per aggregate. */
+#define HGJ_GROUP_BYTES			32
+#define HGJ_STATE_BYTES			16
+
+/* Temporary files that it writes to at the same time. */
+#define HGJ_SPILL_FILES			64
+
+/* Rows that go to a GPU at once. */
+#define HGJ_DEVICE_PIPE_ROWS		131072	/* of a staging buffer */
+
+/* What the groups take, as a multiple of the memory that there is. */
+static double
+groups_in_memories(const HgjAggContents *contents, double groups)
+{
+	double		bytes = HGJ_GROUP_BYTES +
+		HGJ_STATE_BYTES * list_length(contents->aggrefs) +
+		contents->costs.transitionSpace;
+	ListCell   *lc;
+
+	foreach(lc, contents->group_exprs)
+	{
+		Node	   *expr = lfirst(lc);
+
+		bytes += MAXALIGN(get_typavgwidth(exprType(expr), exprTypmod(expr)));
+	}
+	return bytes * groups / (double) get_hash_memory_limit();
+}
+
+/*
+ * Step 2: rows whose groups do not fit into memory are written to temporary files and
+ * read again, as often as the files have to be split.
+ */
+static Cost
+spill_cost(double memories, const Path *child)
+{
+	double		rows;
+	double		depth;
+
+	if (memories <= 1)
+		return 0;
+	rows = child->rows * (1 - 1 / memories);
+	depth = ceil(log(memories) / log(HGJ_SPILL_FILES));
+	return depth * (2 * seq_page_cost * hgj_pages_of(rows, child->pathtarget->width) +
+					2 * cpu_tuple_cost * rows);
+}
+
+/*
+ * Step 2: how many groups a partial aggregation returns that empties its table whenever
+ * it is full.  Rows in any order find a part p of all groups in -ln(1 - p) times
+ * as many rows as there are groups.
+ */
+static double
+groups_returned(double memories, double groups, double rows)
+{
+	double		part;
+
+	if (memories <= 1)
+		return groups;
+	part = 1 / memories;
+	return Max(groups, Min(rows, rows * part / -log1p(-part)));
+}
+
+/*
+ * Step 3: what it costs a process to give groups away by hash, and to combine what it gets;
+ * *groups becomes the number of those that it returns.
+ */
+static Cost
+exchange_cost(const Path *child, const HgjAggContents *contents,
+			  double memories, double *groups)
+{
+	int			columns = list_length(contents->group_exprs) +
+		list_length(contents->aggrefs);
+	double		records = groups_returned(HGJ_EXCHANGE_MEMORIES * memories, *groups,
+										  child->rows);
+	Cost		cost = HGJ_EXCHANGE_COST +
+		records * (2 * cpu_tuple_cost + 0.5 * cpu_operator_cost * columns);
+
+	/* images that memory does not hold are written and read once */
+	if (HGJ_EXCHANGE_MEMORIES * memories * records > *groups)
+		cost += 2 * seq_page_cost * hgj_pages_of(records, child->pathtarget->width);
+	*groups = clamp_row_est(contents->exchanged_groups / hgj_parallel_divisor(child));
+	/* who asks for it is to have it */
+	return hgj_parallel_aggregate == HGJ_AGGREGATE_EXCHANGE ? 0 : cost;
+}
+
+/* Step 1: what taking the child's rows costs. */
+static Cost
+take_cost(const Path *child, const HgjAggContents *contents)
+{
+	return hgj_agg_tuple_cost * child->rows *
+		(list_length(contents->group_exprs) + list_length(contents->aggrefs));
+}
+
+/*
+ * Step 4: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
+ * itself.
+ */
+Cost
+hgj_agg_device_gain(const Path *child, const HgjAggContents *contents)
+{
+	const Path *outer = child;
+	Cost		gain = take_cost(child, contents);
+
+	while (hgj_is_join_path(outer))
+	{
+		outer = hgj_below_projections(outer);
+		outer = linitial(((const CustomPath *) outer)->custom_paths);
+	}
+	if (!hgj_cuda_is_open())
+		gain -= hgj_device_startup_cost;
+	return gain - hgj_device_launch_cost *
+		(HGJ_DEVICE_PIPE_LAUNCHES + outer->rows / HGJ_DEVICE_PIPE_ROWS);
+}
+
+/*
+ * The costs and rows of a HashGraphAgg path, whose target is set.  Arguments
+ * and filters are charged like everybody else's.
+ */
+void
+hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
+			 const HgjAggContents *contents, double groups)
+{
+	const QualCost *final = &contents->costs.finalCost;
+	Cost		startup = Max(child->total_cost - hgj_agg_feed_saving(root, child),
+							  child->startup_cost);
+	double		memories = groups_in_memories(contents, groups);
+	Cost		run;
+	QualCost	qual;
+	ListCell   *lc;
+
+	startup += take_cost(child, contents);
+	foreach(lc, hgj_agg_inputs(child))
+		if (hgj_is_scan_path(lfirst(lc)))
+			startup += hgj_startup_cost * HGJ_CHAINED_STARTUP;
+	if (contents->exchanged_groups > 0)
+		startup += exchange_cost(child, contents, memories, &groups);
+	else if (contents->split != AGGSPLIT_SIMPLE)
+		groups = groups_returned(memories, groups, child->rows);
+	else
+		startup += spill_cost(memories, child);
+	run = (final->per_tuple + cpu_tuple_cost) * groups;
+	foreach(lc, contents->aggrefs)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+
+		cost_qual_eval(&qual, aggref->args, root);
+		startup += qual.startup + qual.per_tuple * child->rows;
+		cost_qual_eval_node(&qual, (Node *) aggref->aggfilter, root);
+		startup += qual.startup + qual.per_tuple * child->rows;
+	}
+	startup += final->startup;
+
+	path->rows = groups;
+	if (contents->having)
+	{
+		cost_qual_eval(&qual, contents->having, root);
+		startup += qual.startup;
+		run += qual.per_tuple * groups;
+		path->rows = clamp_row_est(groups *
+								   clauselist_selectivity(root, contents->having, 0,
+														  JOIN_INNER, NULL));
+	}
+	startup += path->pathtarget->cost.startup;
+	run += path->pathtarget->cost.per_tuple * path->rows;
+	path->startup_cost = startup;
+	path->total_cost = startup + run;
+}

@@ -98,9 +98,15 @@
 
 /* From 16 on, what names a relation's file is called otherwise. */
 #if PG_VERSION_NUM >= 160000
+#include "storage/relfilelocator.h"
+typedef RelFileLocator HgjLocator;
 #define HGJ_LOCATOR(rel)		((rel)->rd_locator)
+#define HGJ_SAME_LOCATOR(a, b)	RelFileLocatorEquals(a, b)
 #else
+#include "storage/relfilenode.h"
+typedef RelFileNode HgjLocator;
 #define HGJ_LOCATOR(rel)		((rel)->rd_node)
+#define HGJ_SAME_LOCATOR(a, b)	RelFileNodeEquals(a, b)
 #endif
 
 /* From 16 on, one function checks privileges on objects of every kind. */

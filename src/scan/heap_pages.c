@@ -8,15 +8,7 @@
  *	  that predicate locks, statistics and the ring for large tables are those
  *	  of any scan, and ended or rescanned by the node.  Scans are not
  *	  synchronised with others.
- * 2. Where PostgreSQL's own scans have a stream of pages (compat.h), ours come
- *	  from it, read ahead as it does that, but for temporary tables.  Elsewhere
- *	  blocks come in order, or from the allocator that a parallel scan shares, and
- *	  cold ones are left to the kernel, which reads ahead of whoever reads a file
- *	  in order, many blocks in a request.  PrefetchBuffer() asks for one block at
- *	  a time: where it was tried, at distances of 2 to 256 blocks, it cost a
- *	  tenth to twice the time on a fast device, and more where a device takes
- *	  few requests at a time; it gained only with 64 blocks or more on a slow
- *	  device that takes any number of them.
+ * 2. Blocks and their buffers come from heap_blocks.c, the next page's early.
  * 3. A page is pruned if that pays, and looked at under share lock.  If it says
  *	  that all its tuples are visible to everybody, and nothing asks for more (a
  *	  snapshot taken during recovery, serializable conflicts), visibility is no
@@ -24,19 +16,14 @@
  *	  transaction of the snapshot, and never deleted, needs no more either; all
  *	  others are PostgreSQL's own function's.  The tuples that are seen stay as
  *	  they are while the page is pinned.
- * 4. The page after the current one is pinned early, and its lines are
- *	  prefetched little by little while the current one is worked on: all at
- *	  once they would only queue up.  Where there is no stream, tables mostly lie in
- *	  consecutive buffers: if the next one has the block, it is pinned without a
- *	  look into the mapping table, which takes as long as many a page's rows.
- * 5. A page that somebody keeps pointers into stays pinned after the next one
+ * 4. A page that somebody keeps pointers into stays pinned after the next one
  *	  is read, until hgj_pages_forget(); their number is bounded.  A session has
  *	  few buffers for temporary tables, and many scans may be under way in a
  *	  query: of those buffers, all scans of ours together have a small part, and
  *	  pins that PostgreSQL's own scan would not hold are taken out of that only.
  *
  * Pins: the current page's belongs to the scan descriptor, the others' are
- * ours, until hgj_pages_reset(); on abort the resource owner gives all back.
+ * ours (heap_blocks.c pins the page ahead), until hgj_pages_reset(); on abort the resource owner gives all back.
  * Locks: a page's content lock, in share mode, within read_page() only.
  *
  *-------------------------------------------------------------------------
@@ -67,11 +54,6 @@
 
 /* Those pins of the session, the current pages' among them. */
 static int	local_pins = 0;
-
-/* Pages of which the use of one is counted (pin_neighbour()). */
-#define HGJ_COUNT_USE_OF		32
-
-static uint32 scans_begun = 0;
 
 /* Give back what of the temporary tables' buffers the scan has been granted. */
 static void
@@ -137,99 +119,6 @@ grant_pins(HgjHeapPages *pages)
 	return spare;
 }
 
-/*
- * Where do pages come from?  A stream would keep several of a temporary table's few
- * buffers.
- */
-static void
-begin_blocks(HgjHeapPages *pages)
-{
-	HeapScanDesc scan = pages->scan;
-
-	pages->stream = RelationUsesLocalBuffers(pages->rel) ? NULL : HGJ_SCAN_STREAM(scan);
-	if (pages->stream)
-		return;
-	pages->next_block = scan->rs_startblock;
-	pages->last_pinned = InvalidBuffer;
-	pages->count_use = scans_begun++;
-	pages->blocks_left = Min(scan->rs_numblocks, scan->rs_nblocks);
-	if (scan->rs_base.rs_parallel && pages->blocks_left > 0)
-		table_block_parallelscan_startblock_init(pages->rel,
-												 scan->rs_parallelworkerdata,
-												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
-}
-
-/* The number of the next block, or InvalidBlockNumber. */
-static BlockNumber
-next_block(HgjHeapPages *pages)
-{
-	HeapScanDesc scan = pages->scan;
-	BlockNumber block;
-
-	if (pages->blocks_left == 0)
-		return InvalidBlockNumber;
-	if (scan->rs_base.rs_parallel)
-	{
-		block = table_block_parallelscan_nextpage(pages->rel,
-												  scan->rs_parallelworkerdata,
-												  (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
-		if (block == InvalidBlockNumber)
-			pages->blocks_left = 0;
-		return block;
-	}
-	block = pages->next_block++;
-	if (pages->next_block >= scan->rs_nblocks)
-		pages->next_block = 0;
-	pages->blocks_left--;
-	return block;
-}
-
-/*
- * Pin the block if the buffer behind that of the block before has it.  What
- * ReadBuffer() does besides is to count the buffer as used once more: it is asked
- * for one page in so many, others in each scan.
- */
-static bool
-pin_neighbour(HgjHeapPages *pages, BlockNumber block)
-{
-	Buffer		guess = pages->last_pinned + 1;
-
-	if (pages->last_pinned <= 0 || guess > NBuffers ||
-		(block + pages->count_use) % HGJ_COUNT_USE_OF == 0 ||
-		!ReadRecentBuffer(HGJ_LOCATOR(pages->rel), MAIN_FORKNUM, block, guess))
-		return false;
-	pgstat_count_buffer_read(pages->rel);
-	pgstat_count_buffer_hit(pages->rel);
-	pages->ahead = guess;
-	return true;
-}
-
-/* Pin the next page; false at the end of the table. */
-static bool
-pin_ahead(HgjHeapPages *pages)
-{
-	BlockNumber block;
-
-	if (pages->stream)
-	{
-		pages->ahead = hgj_next_of_stream(pages->stream);
-		if (!BufferIsValid(pages->ahead))
-			return false;
-		pages->ahead_block = BufferGetBlockNumber(pages->ahead);
-		return true;
-	}
-	block = next_block(pages);
-	if (block == InvalidBlockNumber)
-		return false;
-	if (!pin_neighbour(pages, block))
-		pages->ahead = ReadBufferExtended(pages->rel, MAIN_FORKNUM, block,
-										  RBM_NORMAL,
-										  pages->scan->rs_strategy);
-	pages->ahead_block = block;
-	pages->last_pinned = pages->ahead;
-	return true;
-}
-
 /* Begin the scan, or take over the one that is there, at its first block. */
 static void
 begin_scan(HgjHeapPages *pages)
@@ -253,7 +142,7 @@ begin_scan(HgjHeapPages *pages)
 		elog(ERROR, "the snapshot does not allow to read whole pages");
 
 	pages->scan = scan;
-	begin_blocks(pages);
+	hgj_blocks_begin(pages);
 	if (scan->rs_strategy)
 		pages->max_kept = Min(pages->max_kept, HGJ_MAX_KEPT_RING);
 	pages->begun = true;
@@ -501,7 +390,7 @@ hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
 	leave_page(pages);
 	CHECK_FOR_INTERRUPTS();
 
-	if (!BufferIsValid(pages->ahead) && !pin_ahead(pages))
+	if (!BufferIsValid(pages->ahead) && !hgj_blocks_pin_ahead(pages))
 	{
 		pages->at_end = true;
 		return false;
@@ -510,11 +399,8 @@ hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
 	scan->rs_cblock = pages->block = pages->ahead_block;
 	pages->ahead = InvalidBuffer;
 	pages->prefetch.next = pages->prefetch.end = NULL;
-	if (read_ahead && pages->may_keep > 0 && pin_ahead(pages))
-	{
-		pages->prefetch.next = (const char *) BufferGetPage(pages->ahead);
-		pages->prefetch.end = pages->prefetch.next + BLCKSZ;
-	}
+	if (read_ahead && pages->may_keep > 0 && hgj_blocks_pin_ahead(pages))
+		hgj_blocks_prefetch(pages);
 	read_page(pages);
 	return true;
 }

@@ -13,6 +13,7 @@
 #include "access/heapam.h"
 #include "nodes/execnodes.h"
 #include "scan/page_columns.h"
+#include "scan/recent_buffers.h"
 #include "storage/bufmgr.h"
 
 typedef struct HgjHeapPages
@@ -27,9 +28,11 @@ typedef struct HgjHeapPages
 	BlockNumber blocks_left;	/* ... which shares them out itself */
 	Buffer		ahead;			/* the next page, pinned; or none */
 	BlockNumber ahead_block;
-	Buffer		last_pinned;	/* the last that was, where there is no stream ... */
-	uint32		count_use;		/* ... and which buffers' use is counted */
-	HgjPrefetch prefetch;		/* of `ahead` */
+	Buffer		last_pinned;	/* the last that was, where there is no stream, */
+	uint32		count_use;		/* which buffers' use is counted, */
+	HgjRecentBuffers recent;	/* and where blocks were found before */
+	HgjPrefetch prefetch;		/* of a page that will be read soon, ... */
+	Buffer		prefetched;		/* ... which is in this buffer, or none */
 	AttrNumber	natts;
 	bool		want_offsets;
 
@@ -58,6 +61,11 @@ extern void hgj_pages_tuple(const HgjHeapPages *pages, uint32 i,
 							HeapTuple tuple);
 extern void hgj_pages_forget(HgjHeapPages *pages);
 extern void hgj_pages_reset(HgjHeapPages *pages);
+
+/* heap_blocks.c, for heap_pages.c */
+extern void hgj_blocks_begin(HgjHeapPages *pages);
+extern bool hgj_blocks_pin_ahead(HgjHeapPages *pages);
+extern void hgj_blocks_prefetch(HgjHeapPages *pages);
 
 /* Is there no room to keep another page? */
 static inline bool

@@ -1,0 +1,194 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_blocks.c
+ *	  The blocks of a sequential scan, in its order, and the buffers where they
+ *	  are: for heap_pages.c, whose state this is.
+ *
+ * 1. Where PostgreSQL's own scans have a stream of pages (compat.h), ours come
+ *	  from it, read ahead as it does that, but for temporary tables.  Elsewhere
+ *	  blocks come in order, or from the allocator that a parallel scan shares, and
+ *	  cold ones are left to the kernel, which reads ahead of whoever reads a file
+ *	  in order, many blocks in a request.  PrefetchBuffer() asks for one block at
+ *	  a time: where it was tried, at distances of 2 to 256 blocks, it cost a
+ *	  tenth to twice the time on a fast device, and more where a device takes
+ *	  few requests at a time; it gained only with 64 blocks or more on a slow
+ *	  device that takes any number of them.
+ * 2. The page after the current one is pinned early.  Where there is no stream, a
+ *	  block that the session has found in a buffer before mostly is there still
+ *	  (recent_buffers.c), and tables often lie in consecutive buffers: if either
+ *	  one has the block, it is pinned without a look into the mapping table, which
+ *	  takes as long as many a page's rows.
+ * 3. A page's lines are prefetched little by little while another one is worked
+ *	  on: all at once they would only queue up.  That is done for the page after
+ *	  next, if it has been found in a buffer before, or else for the next one.
+ *	  Nothing comes of a wrong guess, so that buffer need not be pinned.  It is no
+ *	  use to guess in a process that has not read the page yet: what is not in its
+ *	  address space is not prefetched.
+ *
+ * Pins: the page ahead's, which heap_pages.c takes over or gives back.  No memory of
+ * its own, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "scan/heap_pages.h"
+#include "storage/buf_internals.h"
+#include "utils/rel.h"
+
+/* Pages of which the use of one is counted (pin_block()). */
+#define HGJ_COUNT_USE_OF		32
+
+static uint32 scans_begun = 0;
+
+/*
+ * Where do pages come from?  A stream would keep several of a temporary table's few
+ * buffers.
+ */
+void
+hgj_blocks_begin(HgjHeapPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+
+	pages->stream = RelationUsesLocalBuffers(pages->rel) ? NULL : HGJ_SCAN_STREAM(scan);
+	if (pages->stream)
+		return;
+	pages->recent = hgj_recent_buffers(pages->rel, scan->rs_nblocks);
+	pages->next_block = scan->rs_startblock;
+	pages->last_pinned = pages->prefetched = InvalidBuffer;
+	pages->count_use = scans_begun++;
+	pages->blocks_left = Min(scan->rs_numblocks, scan->rs_nblocks);
+	if (scan->rs_base.rs_parallel && pages->blocks_left > 0)
+		table_block_parallelscan_startblock_init(pages->rel,
+												 scan->rs_parallelworkerdata,
+												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+}
+
+/* The number of the next block, or InvalidBlockNumber. */
+static BlockNumber
+next_block(HgjHeapPages *pages)
+{
+	HeapScanDesc scan = pages->scan;
+	BlockNumber block;
+
+	if (pages->blocks_left == 0)
+		return InvalidBlockNumber;
+	if (scan->rs_base.rs_parallel)
+	{
+		block = table_block_parallelscan_nextpage(pages->rel,
+												  scan->rs_parallelworkerdata,
+												  (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+		if (block == InvalidBlockNumber)
+			pages->blocks_left = 0;
+		return block;
+	}
+	block = pages->next_block++;
+	if (pages->next_block >= scan->rs_nblocks)
+		pages->next_block = 0;
+	pages->blocks_left--;
+	return block;
+}
+
+/* Pin the block if the buffer has it. */
+static bool
+pin_guess(HgjHeapPages *pages, BlockNumber block, Buffer guess)
+{
+	if (guess <= 0 || guess > NBuffers ||
+		!ReadRecentBuffer(HGJ_LOCATOR(pages->rel), MAIN_FORKNUM, block, guess))
+		return false;
+	pgstat_count_buffer_read(pages->rel);
+	pgstat_count_buffer_hit(pages->rel);
+	pages->ahead = guess;
+	return true;
+}
+
+/*
+ * Pin the block: in the buffer where it was found before, in the one behind that of
+ * the block before, or wherever it is.  What ReadBuffer() does besides is to count the
+ * buffer as used once more: it is asked for one page in so many, others in each scan.
+ */
+static void
+pin_block(HgjHeapPages *pages, BlockNumber block)
+{
+	Buffer	   *place = hgj_recent_buffer(&pages->recent, block);
+	Buffer		before = place ? *place : InvalidBuffer;
+	Buffer		behind = pages->last_pinned > 0 ? pages->last_pinned + 1 : InvalidBuffer;
+	int64		reads = pgBufferUsage.shared_blks_read;
+
+	if ((block + pages->count_use) % HGJ_COUNT_USE_OF != 0 &&
+		(pin_guess(pages, block, before) ||
+		 (behind != before && pin_guess(pages, block, behind))))
+		reads = -1;
+	else
+		pages->ahead = ReadBufferExtended(pages->rel, MAIN_FORKNUM, block, RBM_NORMAL,
+										  pages->scan->rs_strategy);
+	pages->ahead_block = block;
+	pages->last_pinned = pages->ahead;
+
+	/* what has been read into a ring will soon be overwritten */
+	if (place)
+		*place = pages->scan->rs_strategy && reads >= 0 &&
+			pgBufferUsage.shared_blks_read > reads ? InvalidBuffer : pages->ahead;
+}
+
+/* Pin the next page; false at the end of the table. */
+bool
+hgj_blocks_pin_ahead(HgjHeapPages *pages)
+{
+	BlockNumber block;
+
+	if (pages->stream)
+	{
+		pages->ahead = hgj_next_of_stream(pages->stream);
+		if (!BufferIsValid(pages->ahead))
+			return false;
+		pages->ahead_block = BufferGetBlockNumber(pages->ahead);
+		return true;
+	}
+	block = next_block(pages);
+	if (block == InvalidBlockNumber)
+		return false;
+	pin_block(pages, block);
+	return true;
+}
+
+/* Where the block after the page ahead was found before; or InvalidBuffer. */
+static Buffer
+buffer_to_come(const HgjHeapPages *pages)
+{
+	const Buffer *place;
+
+	if (pages->stream)
+		return InvalidBuffer;
+	place = hgj_recent_buffer(&pages->recent, pages->ahead_block + 1);
+	return place ? *place : InvalidBuffer;
+}
+
+/*
+ * Which page is prefetched while the current one is worked on?  The one after the
+ * page ahead, if there is a guess where it is; that page has mostly had its turn then.
+ */
+void
+hgj_blocks_prefetch(HgjHeapPages *pages)
+{
+	HgjPrefetch *prefetch = &pages->prefetch;
+	Buffer		to_come = buffer_to_come(pages);
+
+	if (pages->ahead != pages->prefetched)
+	{
+		prefetch->next = (const char *) BufferGetPage(pages->ahead);
+		prefetch->end = prefetch->next + BLCKSZ;
+	}
+	if (to_come == InvalidBuffer)
+		return;
+	hgj_prefetch_more(prefetch, BLCKSZ / HGJ_CACHE_LINE);
+	__builtin_prefetch(GetBufferDescriptor(to_come - 1));
+	prefetch->next = (const char *) BufferGetPage(to_come);
+	prefetch->end = prefetch->next + BLCKSZ;
+	pages->prefetched = to_come;
+}

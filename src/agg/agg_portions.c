@@ -6,7 +6,7 @@
  * Aggregates whose states pass by reference (min of a text, sum of huge
  * numerics) take memory as rows come, and only between two portions is it seen
  * that there is none left for new groups.  Arguments that are evaluated row by
- * row are kept for a portion, too.
+ * row are kept for a portion, too, and those of type numeric that are no integers.
  *
  * 1. A portion is a batch with some of another one's live rows.
  * 2. Its size goes by what the last one has taken: all of them together may
@@ -136,6 +136,28 @@ hgj_agg_next_portion(HgjAggState *state, const HgjBatch *batch, uint32 *from,
 	return true;
 }
 
+/* Bytes of arguments that were evaluated for the portion. */
+static Size
+argument_bytes(const HgjAggState *state)
+{
+	Size		bytes = state->values.used;
+
+	if (state->decimals)
+		bytes += hgj_program_result_bytes(state->decimals);
+	for (int i = 0; i < state->ninputs; i++)
+	{
+		const HgjAggInput *input = &state->inputs[i];
+
+		if (input->argument == NULL)
+			continue;
+		if (input->filter && input->argument->decimals)
+			bytes += hgj_program_result_bytes(input->argument->decimals);
+		else if (input->argument->program && !input->argument->decimals)
+			bytes += hgj_program_result_bytes(input->argument->program);
+	}
+	return bytes;
+}
+
 /* The portion has been taken: how large should the next one be? */
 void
 hgj_agg_portion_done(HgjAggState *state, uint32 rows)
@@ -149,7 +171,7 @@ hgj_agg_portion_done(HgjAggState *state, uint32 rows)
 	if (!portions->wanted)
 		return;
 	bytes -= Min(bytes, portions->bytes_before);
-	bytes += state->values.used;
+	bytes += argument_bytes(state);
 	fitting = (double) most * rows / Max(bytes, 1);
 	fitting = Min(fitting, (double) portions->rows * 4);
 	portions->rows = (uint32) Max(Min(fitting, (double) state->batch_rows), 1);

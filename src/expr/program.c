@@ -397,3 +397,10 @@ hgj_program_decimals(const HgjProgram *program, int place)
 {
 	return &program->decimals[place].decimals;
 }
+
+Size
+hgj_program_result_bytes(const HgjProgram *program)
+{
+	return program->numerics ?
+		program->numerics->mem_allocated - program->numerics_empty : 0;
+}

@@ -114,6 +114,9 @@ extern void hgj_program_eval_decimals(HgjProgram *program,
 									  const uint32 *sel, uint32 n);
 extern const HgjDecimals *hgj_program_decimals(const HgjProgram *program, int place);
 
+/* Bytes that the last result has beside its vectors. */
+extern Size hgj_program_result_bytes(const HgjProgram *program);
+
 /* The input that the program merely returns, or -1: no need to run it. */
 extern int	hgj_program_input(const HgjProgram *program);
 

@@ -34,9 +34,12 @@ static MemoryContext
 numerics_context(HgjProgram *program)
 {
 	if (program->numerics == NULL)
+	{
 		program->numerics = AllocSetContextCreate(program->context,
 												  "HashGraphJoin numerics",
 												  ALLOCSET_DEFAULT_SIZES);
+		program->numerics_empty = program->numerics->mem_allocated;
+	}
 	return program->numerics;
 }
 

@@ -282,6 +282,7 @@ struct HgjProgram
 	MemoryContext calls;		/* for what functions leave behind */
 	MemoryContext numerics;		/* that steps make, of a chunk or a result; NULL:
 								 * there were none */
+	Size		numerics_empty; /* what it takes without them */
 	int			ndecimals;
 	HgjDecimalRoot *decimals;
 	uint64		chunk;			/* the number of the one at hand */

@@ -119,21 +119,23 @@ pin_block(HgjHeapPages *pages, BlockNumber block)
 	Buffer		before = place ? *place : InvalidBuffer;
 	Buffer		behind = pages->last_pinned > 0 ? pages->last_pinned + 1 : InvalidBuffer;
 	int64		reads = pgBufferUsage.shared_blks_read;
-
-	if ((block + pages->count_use) % HGJ_COUNT_USE_OF != 0 &&
+	bool		found = (block + pages->count_use) % HGJ_COUNT_USE_OF != 0 &&
 		(pin_guess(pages, block, before) ||
-		 (behind != before && pin_guess(pages, block, behind))))
-		reads = -1;
-	else
+		 (behind != before && pin_guess(pages, block, behind)));
+
+	if (!found)
 		pages->ahead = ReadBufferExtended(pages->rel, MAIN_FORKNUM, block, RBM_NORMAL,
 										  pages->scan->rs_strategy);
 	pages->ahead_block = block;
 	pages->last_pinned = pages->ahead;
+	if (place == NULL)
+		return;
 
-	/* what has been read into a ring will soon be overwritten */
-	if (place)
-		*place = pages->scan->rs_strategy && reads >= 0 &&
-			pgBufferUsage.shared_blks_read > reads ? InvalidBuffer : pages->ahead;
+	/* what has just been read into a ring will soon be overwritten */
+	if (!found && pages->scan->rs_strategy && pgBufferUsage.shared_blks_read > reads)
+		*place = InvalidBuffer;
+	else
+		*place = pages->ahead;
 }
 
 /* Pin the next page; false at the end of the table. */

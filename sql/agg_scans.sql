@@ -383,6 +383,24 @@ reset plan_cache_mode;
 deallocate q;
 select hgj_explain('(costs off) select count(*) from parted where k < 250');
 reset hashgraph_join.force;
+-- where indexes are a little cheaper for PostgreSQL, and where they find what is wanted
+create table keyed (k int, g int, v int) partition by range (k);
+create table keyed_1 partition of keyed for values from (0) to (10000);
+create table keyed_2 partition of keyed for values from (10000) to (20000) partition by list (g);
+create table keyed_2_1 partition of keyed_2 for values in (0, 1, 2);
+create table keyed_2_2 partition of keyed_2 default;
+insert into keyed select p, p % 7, p % 100 from generate_series(0, 19999) p;
+create index on keyed (v);
+vacuum analyze keyed;
+set random_page_cost = 0.9;
+set hashgraph_join.enabled = off;
+select bool_and(s !~ 'Seq Scan') as no_scan from hgj_shape('select g, count(*) from keyed where v < 40 group by g') s;
+reset hashgraph_join.enabled;
+select check_scan('select g, count(*), sum(v) from keyed where v < 40 group by g', false) as many;
+set hashgraph_join.force = on;
+select lines_of('select g, count(*) from keyed where v = 4 and g = 3 group by g', 'HashGraphAgg') as few;
+reset hashgraph_join.force;
+reset random_page_cost;
 -- inheritance, UNION ALL
 create table parent (id int, g int, t text);
 create table child (extra int) inherits (parent);

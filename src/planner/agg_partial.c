@@ -67,19 +67,6 @@ upper_rel(PlannerInfo *root, UpperRelationKind kind, const RelOptInfo *input_rel
 	return NULL;
 }
 
-/* The partitions that have rows, as far as the planner knows. */
-static List *
-live_partitions(RelOptInfo *rel)
-{
-	List	   *result = NIL;
-	int			i = -1;
-
-	while ((i = bms_next_member(rel->live_parts, i)) >= 0)
-		if (rel->part_rels[i] != NULL && !IS_DUMMY_REL(rel->part_rels[i]))
-			result = lappend(result, rel->part_rels[i]);
-	return result;
-}
-
 /*
  * Does PostgreSQL aggregate the partitions of this relation in parts?  Then each
  * has a partially grouped relation, and nothing has been finished there.
@@ -94,7 +81,7 @@ hgj_aggregates_in_parts(PlannerInfo *root, RelOptInfo *input_rel,
 	if (extra->patype == PARTITIONWISE_AGGREGATE_NONE ||
 		!extra->partial_costs_set || !IS_PARTITIONED_REL(input_rel))
 		return false;
-	partitions = live_partitions(input_rel);
+	partitions = hgj_live_partitions(input_rel);
 	foreach(lc, partitions)
 	{
 		RelOptInfo *grouped = upper_rel(root, UPPERREL_GROUP_AGG, lfirst(lc));
@@ -228,7 +215,7 @@ add_partial_paths(PartialAgg *agg, RelOptInfo *input_rel,
 	partial_rel->pathlist = partial_rel->partial_pathlist = NIL;
 	if (hgj_aggregates_in_parts(agg->root, input_rel, agg->extra))
 	{
-		foreach(lc, live_partitions(input_rel))
+		foreach(lc, hgj_live_partitions(input_rel))
 		{
 			RelOptInfo *child = upper_rel(agg->root, UPPERREL_PARTIAL_GROUP_AGG,
 										  lfirst(lc));

@@ -9,6 +9,7 @@
  *	  an index is cheaper for it, one is made again: to read all of a table
  *	  through an index is cheaper only if rows cost what they cost PostgreSQL.
  * 3. An Append of such joins and scans: partitions, children, branches of UNION ALL.
+ *	  One of a partitioned table's scans is made where PostgreSQL's has others.
  * 4. But where an index finds a small part of the rows, the index is used: its
  *	  pages are charged as if each came from a disk, ours are in caches.  Nor is a
  *	  table worth it that is smaller than hashgraph_join.min_rows.
@@ -24,9 +25,11 @@
 #include "access/tableam.h"
 #include "base/guc.h"
 #include "catalog/pg_class.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "planner/agg_path.h"
 #include "planner/planner.h"
@@ -116,7 +119,8 @@ scan_decline(PlannerInfo *root, const RelOptInfo *rel)
 	HgjAggDecline decline;
 
 	/* the most frequent reason, and the one that is known at once */
-	if (rel->tuples < hgj_min_rows && !hgj_force)
+	if (rel->tuples < hgj_min_rows && !hgj_force &&
+		!planner_rt_fetch(rel->relid, root)->inh)
 		return HGJ_AGG_DECLINE_FEW_ROWS;
 	decline = table_decline(root, rel);
 	if (decline != HGJ_AGG_DECLINE_NOTHING)
@@ -164,6 +168,46 @@ append_fits(PlannerInfo *root, const AppendPath *append)
 		(tuples >= hgj_min_rows || hgj_force);
 }
 
+/* New sequential scans of all leaves of a partitioned table; false: not of all. */
+static bool
+scan_leaves(PlannerInfo *root, const RelOptInfo *rel, List **scans)
+{
+	ListCell   *lc;
+
+	check_stack_depth();
+	foreach(lc, hgj_live_partitions(rel))
+	{
+		RelOptInfo *leaf = lfirst(lc);
+		Path	   *scan;
+
+		if (IS_PARTITIONED_REL(leaf))
+		{
+			if (!scan_leaves(root, leaf, scans))
+				return false;
+			continue;
+		}
+		if (table_decline(root, leaf) != HGJ_AGG_DECLINE_NOTHING ||
+			index_is_better(leaf) ||
+			(scan = hgj_sequential_scan(root, leaf, false)) == NULL)
+			return false;
+		*scans = lappend(*scans, scan);
+	}
+	return true;
+}
+
+/* As scan_of(), where PostgreSQL reads partitions by indexes. */
+static Path *
+append_of(PlannerInfo *root, RelOptInfo *rel)
+{
+	List	   *scans = NIL;
+	AppendPath *append;
+
+	if (!IS_PARTITIONED_REL(rel) || !scan_leaves(root, rel, &scans) || scans == NIL)
+		return NULL;
+	append = create_append_path(root, rel, scans, NIL, NIL, NULL, 0, false, -1);
+	return append_fits(root, append) ? &append->path : NULL;
+}
+
 /*
  * The paths of the relation, or its partial ones, that a HashGraphAgg may have
  * below it; NIL: there is none, and *decline says why if there could be.
@@ -189,8 +233,12 @@ hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel, bool partial,
 		rel->rtekind != RTE_RELATION || IS_DUMMY_REL(rel))
 		return result;
 	*decline = scan_decline(root, rel);
-	if (*decline != HGJ_AGG_DECLINE_NOTHING)
+	if (*decline == HGJ_AGG_DECLINE_NOTHING)
+		scan = scan_of(root, rel, partial);
+	else if (*decline == HGJ_AGG_DECLINE_CHILDREN && !partial &&
+			 (scan = append_of(root, rel)) != NULL)
+		*decline = HGJ_AGG_DECLINE_NOTHING;
+	else
 		return NIL;
-	scan = scan_of(root, rel, partial);
 	return scan ? list_make1(scan) : NIL;
 }

@@ -74,6 +74,19 @@ hgj_agg_inputs(const Path *path)
 	return list_make1(unconstify(Path *, path));
 }
 
+/* The partitions that have rows, as far as the planner knows. */
+List *
+hgj_live_partitions(const RelOptInfo *rel)
+{
+	List	   *result = NIL;
+	int			i = -1;
+
+	while ((i = bms_next_member(rel->live_parts, i)) >= 0)
+		if (rel->part_rels[i] != NULL && !IS_DUMMY_REL(rel->part_rels[i]))
+			result = lappend(result, rel->part_rels[i]);
+	return result;
+}
+
 /* The relations of a set, for a message: "a b c". */
 char *
 hgj_relids_names(PlannerInfo *root, Relids relids)

@@ -50,6 +50,7 @@ extern bool hgj_is_join_path(const Path *path);
 extern bool hgj_is_agg_path(const Path *path);
 extern bool hgj_is_scan_path(const Path *path);
 extern List *hgj_agg_inputs(const Path *path);
+extern List *hgj_live_partitions(const RelOptInfo *rel);
 extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
 extern bool hgj_path_wants_device(const Path *path);
 extern char *hgj_relids_names(PlannerInfo *root, Relids relids);

@@ -56,6 +56,7 @@ select hgj_check_lists(array_agg(format('sum(%1$s), avg(%1$s), min(%1$s), max(%1
 	sum(1e18 - %1$s), sum(null::numeric * %1$s), sum(%1$s + ''NaN''), sum(%1$s * 1e40), sum(%1$s * free), avg(%1$s * %1$s * %1$s)', a.c) order by a.n), 3,
 	'select s.g, %s from edges e join sides s using (k) group by s.g')
 	from operands a;
+select hgj_check_agg('select s.g, sum(p9s3 * c), sum((p9s3 * c in (0, 1.5, -2))::int::numeric + p9s3 * c), sum((p9s3 * c > 1 or c * p9s3 < w)::int::numeric * (p9s3 * c)), sum(p9s3 + p9s3) from edges join sides s using (k) group by 1');
 -- the display scale of a sum is the largest of those that it has met
 select hgj_check_lists(array_agg(format('sum(case when %1$s > %2$s then %1$s * (1 - p2s2) else 0 end), sum(case when %1$s < 0 then %1$s end), avg(coalesce(%1$s, 0.0, %2$s)),
 	sum(case when i2 > 1000 then %1$s else 0 end), sum(case i2 %% 3 when 0 then 1 when 1 then %1$s else -%2$s end), sum(case p1 when 1 then 1 else %1$s * 2 end + %2$s),
@@ -88,7 +89,9 @@ select hgj_check_quals(array_agg(format('%s * (1 - %s) %s %s', a.c, b.c, op, 'p1
 	from operands a, operands b, unnest('{<,>=,=}'::text[]) op where (a.n * 3 + b.n) % 4 = 0;
 select hgj_check_quals(array['1 > p4s2', '0.5 <= p18s18 and p18s18 < 0.75', 'p9s3 between -100.5 and 1e5', 'not (p15s2 > 0)', 'p15s2 > 0 is unknown', 'p18 + 0 > i8',
 	'p4s2 > (select avg(p4s2) from edges where p4s2 <> ''NaN'')', 'p15s2 = (select max(w) from sides)', 'case when i2 > 0 then p4s2 else p9s3 end > 0',
-	'p4s2 <> 0 and 1 / p4s2 > 0.01', 'round(p15s2 * p4s2, 1) > 5', 'p18s9::int8 > 5 and p18s9 < 1e9', 'e.p15s2 > s.w', 'e.p9s3 * s.c >= s.w - e.p4s2', 'p1 in (1, 2.0, 3)',
+	'p4s2 <> 0 and 1 / p4s2 > 0.01', 'round(p15s2 * p4s2, 1) > 5', 'p18s9::int8 > 5 and p18s9 < 1e9', 'e.p15s2 > s.w', 'e.p9s3 * s.c >= s.w - e.p4s2', 'p1 in (1, 2.0, 3)', 'p4s2 not in (0.01, -99.99, 7)', 'p4s2 not in (0.01, null)',
+	'p9s3 = any (''{0.001,NaN,-1,1e30,null,0.0005}'')', 'p15s2 * 2 in (0.02, -0.02, 0)', '(p18s1 in (0.1, null)) is unknown', 'free in (1, 7.1, ''NaN'')',
+	'p18 <> all (''{}'')', 'p18 in (1, 2, 3, 4, 5, 6, 7, 8, 9, 0)',
 	'coalesce(p2s2, c) > 0.5', 'p4s2 is distinct from 0', 'free > p4s2', 'free = 1', 'abs(p2s4) < 0.005']);
 -- nothing of that is done row by row
 set hashgraph_join.force = on;

@@ -336,6 +336,8 @@ compile_member(HgjCompiler *c, ScalarArrayOpExpr *expr)
 
 	if (OidIsValid(expr->hashfuncid) && !hgj_may_execute(expr->hashfuncid))
 		return NULL;
+	if (hgj_is_decimal_list(c->parent, expr, funcid))
+		return hgj_decimal_list(c, expr, funcid);
 	if (hgj_text_set_make(funcid, expr->inputcollid, true, &invert))
 		return invert == !expr->useOr ?
 			compile_text(c, funcid, expr->inputcollid, linitial(expr->args),

@@ -31,11 +31,16 @@
 #include "catalog/pg_type.h"
 #include "expr/program_private.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
+
+/* Constants of an IN that are compared with one after the other. */
+#define HGJ_LONGEST_LIST		8
 
 /* Decimals of a column whose type does not say how many. */
 #define HGJ_GUESSED_SCALE		4
@@ -529,6 +534,58 @@ hgj_decimal_comparison(HgjCompiler *c, Oid funcid, List *args)
 	step->function = comparisons[which].function;
 	hgj_step_add_arg(step, a);
 	hgj_step_add_arg(step, b);
+	return step;
+}
+
+/* IN and NOT IN a short list of constants? */
+bool
+hgj_is_decimal_list(PlanState *parent, const ScalarArrayOpExpr *expr, Oid funcid)
+{
+	int			which = comparison_of(funcid);
+	Const	   *array = lsecond(expr->args);
+	ArrayType  *elements;
+
+	if (which < 0 || !IsA(array, Const) || array->constisnull ||
+		comparisons[which].comparison != (expr->useOr ? HGJ_EQ : HGJ_NE) ||
+		!hgj_is_decimal(parent, linitial(expr->args)))
+		return false;
+	elements = DatumGetArrayTypeP(array->constvalue);
+	return ArrayGetNItems(ARR_NDIM(elements), ARR_DIMS(elements)) > 0 &&
+		ArrayGetNItems(ARR_NDIM(elements), ARR_DIMS(elements)) <= HGJ_LONGEST_LIST;
+}
+
+/* What that says yes to: a comparison with each, ORed or ANDed together. */
+HgjStep *
+hgj_decimal_list(HgjCompiler *c, const ScalarArrayOpExpr *expr, Oid funcid)
+{
+	Const	   *array = lsecond(expr->args);
+	HgjStep    *step;
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+	bool		share = c->share;
+
+	if (!hgj_may_call(funcid))
+		return NULL;
+	deconstruct_array(DatumGetArrayTypeP(array->constvalue), NUMERICOID, -1, false,
+					  TYPALIGN_INT, &values, &nulls, &n);
+	step = hgj_step_make(expr->useOr ? HGJ_STEP_OR : HGJ_STEP_AND, HGJ_KIND_U1, n);
+	c->share = false;			/* what can fail is run for fewer and fewer rows */
+	for (int i = 0; i < n; i++)
+	{
+		Const	   *value = makeConst(NUMERICOID, -1, InvalidOid, -1, values[i], nulls[i],
+									  false);
+		HgjStep    *arm = compile_range(c, linitial(expr->args), (Expr *) value,
+										expr->useOr ? HGJ_EQ : HGJ_NE);
+
+		if (arm == NULL)
+		{
+			step = NULL;
+			break;
+		}
+		hgj_step_add_arg(step, arm);
+	}
+	c->share = share;
 	return step;
 }
 

@@ -366,6 +366,10 @@ extern HgjStep *hgj_decimal_compile(HgjCompiler *c, Expr *expr);
 extern bool hgj_decimal_branches(HgjStep *step, int first, int stride);
 extern bool hgj_is_decimal_comparison(PlanState *parent, Oid funcid, List *args);
 extern HgjStep *hgj_decimal_comparison(HgjCompiler *c, Oid funcid, List *args);
+extern bool hgj_is_decimal_list(PlanState *parent, const ScalarArrayOpExpr *expr,
+								Oid funcid);
+extern HgjStep *hgj_decimal_list(HgjCompiler *c, const ScalarArrayOpExpr *expr,
+								 Oid funcid);
 extern HgjStep *hgj_numeric_step(HgjStep *step);
 extern int	hgj_decimal_scale(Oid type, int32 typmod);
 

@@ -124,6 +124,7 @@ sub expression
 sub condition
 {
 	my ($cols, $depth) = @_;
+	return expression($cols, $depth) . $rng->pick(' in (', ' not in (') . join(', ', map { constant() } 1 .. $rng->between(1, 6)) . ')' if $rng->chance(10);
 	return expression($cols, $depth) . $rng->pick(' < ', ' <= ', ' > ', ' >= ', ' = ', ' <> ') . ($rng->chance(50) ? constant() : expression($cols, $depth));
 }
 

@@ -55,6 +55,8 @@ set parallel_tuple_cost = 0;
 set min_parallel_table_scan_size = 0;
 set max_parallel_workers_per_gather = 2;
 set hashgraph_join.parallel_build = shared;
+-- they are the CPU's
+set hashgraph_join.engine = cpu;
 -- what workers share is to outweigh what each of them does
 set hashgraph_join.agg_tuple_cost = 1;
 set hashgraph_join.build_tuple_cost = 0;

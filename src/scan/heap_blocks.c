@@ -38,7 +38,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "scan/heap_pages.h"
-#include "storage/buf_internals.h"
 #include "utils/rel.h"
 
 /* Pages of which the use of one is counted (pin_block()). */
@@ -189,7 +188,6 @@ hgj_blocks_prefetch(HgjHeapPages *pages)
 	if (to_come == InvalidBuffer)
 		return;
 	hgj_prefetch_more(prefetch, BLCKSZ / HGJ_CACHE_LINE);
-	__builtin_prefetch(GetBufferDescriptor(to_come - 1));
 	prefetch->next = (const char *) BufferGetPage(to_come);
 	prefetch->end = prefetch->next + BLCKSZ;
 	pages->prefetched = to_come;

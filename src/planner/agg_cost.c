@@ -119,8 +119,10 @@ exchange_cost(const Path *child, const HgjAggContents *contents,
 	if (HGJ_EXCHANGE_MEMORIES * memories * records > *groups)
 		cost += 2 * seq_page_cost * hgj_pages_of(records, child->pathtarget->width);
 	*groups = clamp_row_est(contents->exchanged_groups / hgj_parallel_divisor(child));
-	/* who asks for it is to have it */
-	return hgj_parallel_aggregate == HGJ_AGGREGATE_EXCHANGE ? 0 : cost;
+	/* who asks for it is to have it, and who forces joins has them for next to nothing */
+	if (hgj_parallel_aggregate == HGJ_AGGREGATE_EXCHANGE)
+		return 0;
+	return cost * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
 }
 
 /* Step 1: what taking the child's rows costs. */

@@ -102,7 +102,8 @@ hgj_uncharged_groups(const Path *path)
 	for (; path; path = only_subpath(path))
 		if (IsA(path, AggPath) &&
 			DO_AGGSPLIT_COMBINE(((const AggPath *) path)->aggsplit))
-			return HGJ_FINISH_GROUP_COST * ((const AggPath *) path)->subpath->rows;
+			return HGJ_FINISH_GROUP_COST * ((const AggPath *) path)->subpath->rows *
+				(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
 	return 0;
 }
 

@@ -397,7 +397,7 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		.build = build_cost(costs, outer, inner, factor),
 		.probe = (hgj_probe_tuple_cost * factor + costs->key_cost) * outer->rows
 	};
-	Work		saving;
+	Work		saving = {0};
 	double		builds = costs->shared ? 1 : 1 + hgj_private_build(outer);
 	Cost		run;
 

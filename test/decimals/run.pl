@@ -178,7 +178,7 @@ sub batch
 	  . "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0; set hashgraph_join.processors = 64;\n";
 	for my $n (0 .. $#queries)
 	{
-		$text .= "set hashgraph_join.enabled = on; set hashgraph_join.force = on; explain (analyze, costs off, timing off, summary off) $queries[$n];\n" if $opt{engine};
+		$text .= "set hashgraph_join.enabled = on; set hashgraph_join.force = on; explain (analyze, buffers off, costs off, timing off, summary off) $queries[$n];\n" if $opt{engine};
 		$text .= "set hashgraph_join.enabled = off; create temp table stock$n as $queries[$n];\n"
 		  . "set hashgraph_join.enabled = on; set hashgraph_join.force = on; set hashgraph_join.require = 'aggregate'; create temp table ours$n as $queries[$n];\n"
 		  . "set hashgraph_join.force = off; reset hashgraph_join.require; set hashgraph_join.enabled = off;\n"

@@ -455,6 +455,8 @@ hgj_exchange_empty_table(HgjAggState *state)
 	else
 		write_to_file(state, image, order);
 	exchange->total_groups += groups->ngroups;
+	/* who returns them counts them */
+	state->counts.groups -= groups->ngroups;
 	*(fits ? &exchange->total_bytes : &exchange->total_disk) += bytes;
 	pfree(order);
 	pfree(counts);

@@ -116,16 +116,10 @@ hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
 	set_capacity(batch, capacity);
 }
 
-/*
- * From now on the batch's vectors are borrowed from another node, or they are
- * not any more.  Its rows and capacity are gone.
- */
-void
-hgj_batch_borrow(HgjBatch *batch, bool borrowed)
+/* The batch has no vectors any more; borrowed ones are not its to free. */
+static void
+leave_vectors(HgjBatch *batch)
 {
-	if (batch->borrowed == borrowed)
-		return;
-	hgj_batch_clear(batch);
 	for (int i = 0; i < batch->ncols; i++)
 	{
 		HgjVector  *vector = &batch->vectors[i];
@@ -138,6 +132,19 @@ hgj_batch_borrow(HgjBatch *batch, bool borrowed)
 		vector->values = vector->validity = NULL;
 		vector->has_nulls = false;
 	}
+}
+
+/*
+ * From now on the batch's vectors are borrowed from another node, or they are
+ * not any more.  Its rows and capacity are gone.
+ */
+void
+hgj_batch_borrow(HgjBatch *batch, bool borrowed)
+{
+	if (batch->borrowed == borrowed)
+		return;
+	hgj_batch_clear(batch);
+	leave_vectors(batch);
 	set_capacity(batch, 0);
 	batch->borrowed = borrowed;
 }
@@ -162,18 +169,8 @@ hgj_batch_release(HgjBatch *batch)
 {
 	hgj_batch_clear(batch);
 	hgj_arena_free(&batch->own_values);
-	for (int i = 0; i < batch->ncols && !batch->borrowed; i++)
-	{
-		HgjVector  *vector = &batch->vectors[i];
-
-		if (vector->values)
-		{
-			pfree(vector->values);
-			pfree(vector->validity);
-		}
-		vector->values = vector->validity = NULL;
-		vector->has_nulls = false;
-	}
+	if (!batch->borrowed)
+		leave_vectors(batch);
 	for (uint32 w = 0; w < batch->nwords && batch->words[w]; w++)
 	{
 		pfree(batch->words[w]);
@@ -259,12 +256,7 @@ hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer, uint8 width,
 	{
 		uint32		capacity = Max(rows, 64);
 
-		buffer->capacity = 0;
-		if (vector->values)
-			pfree(vector->values);
-		if (vector->validity)
-			pfree(vector->validity);
-		vector->values = vector->validity = NULL;
+		hgj_buffer_release(buffer);
 		vector->width = width;
 		vector->values = MemoryContextAllocHuge(context,
 												mul_size(capacity, width));

@@ -32,8 +32,8 @@
 #include "utils/lsyscache.h"
 
 /*
- * Step 3: of workers that divide the groups of a HashGraphAgg among themselves: that they meet,
- * and what fits into memory, in tables (agg/agg_exchange.c).
+ * Step 3: that workers meet, and what of their groups fits into memory, in tables
+ * (agg/agg_exchange.c).
  */
 #define HGJ_EXCHANGE_COST		100.0
 #define HGJ_EXCHANGE_MEMORIES	(9.0 / 4.0)
@@ -45,8 +45,8 @@
 /* Temporary files that it writes to at the same time. */
 #define HGJ_SPILL_FILES			64
 
-/* Rows that go to a GPU at once. */
-#define HGJ_DEVICE_PIPE_ROWS		131072	/* of a staging buffer */
+/* Step 4: rows of a staging buffer, which go to a GPU at once. */
+#define HGJ_DEVICE_PIPE_ROWS		131072
 
 /* What the groups take, as a multiple of the memory that there is. */
 static double
@@ -101,8 +101,8 @@ groups_returned(double memories, double groups, double rows)
 }
 
 /*
- * Step 3: what it costs a process to give groups away by hash, and to combine what it gets;
- * *groups becomes the number of those that it returns.
+ * Step 3: what it costs a process to give groups away by hash, and to combine what it
+ * gets; *groups becomes the number of those that it returns.
  */
 static Cost
 exchange_cost(const Path *child, const HgjAggContents *contents,

@@ -322,40 +322,29 @@ finish(PlannerInfo *root, RelOptInfo *partial_rel, RelOptInfo *output_rel,
 	return result;
 }
 
-/* Step 5: groups that workers have divided among themselves. */
+/* Step 5, over partial inputs: groups that workers have divided among themselves. */
 static List *
-exchange_paths(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel,
+exchange_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel,
 			   GroupPathExtraData *extra, double groups)
 {
-	HgjAggContents contents;
 	HgjAggDecline decline;
 	List	   *result = NIL;
 	ListCell   *lc;
 
 	if (hgj_parallel_aggregate == HGJ_AGGREGATE_PARTIAL ||
-		root->parse->groupClause == NIL || IS_OTHER_REL(input_rel) ||
+		root->parse->groupClause == NIL || IS_OTHER_REL(output_rel) ||
 		!output_rel->consider_parallel)
 		return NIL;
-	decline = hgj_agg_collect(root, &contents, output_rel->reltarget->exprs,
-							  (List *) extra->havingQual, AGGSPLIT_SIMPLE,
-							  extra->targetList);
-	if (decline != HGJ_AGG_DECLINE_NOTHING)
-		return NIL;
-	contents.exchanged_groups = groups;
-	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &contents.costs);
-	foreach(lc, hgj_paths_to_aggregate(root, input_rel, true, &decline))
+	foreach(lc, hgj_complete_agg_paths(root, inputs, output_rel, extra, groups, &decline))
 	{
-		CustomPath *path = hgj_make_agg_path(root, output_rel,
-											 output_rel->reltarget, &contents,
-											 lfirst(lc), extra->targetList, &decline);
-		double		rows;
+		Path	   *path = lfirst(lc);
+		double		rows = path->rows * hgj_parallel_divisor(path);
 
-		if (path == NULL || !path->path.parallel_safe)
+		if (!path->parallel_safe)
 			continue;
-		path->path.parallel_aware = true;
-		rows = path->path.rows * hgj_parallel_divisor(&path->path);
+		path->parallel_aware = true;
 		result = lappend(result,
-						 create_gather_path(root, output_rel, &path->path,
+						 create_gather_path(root, output_rel, path,
 											output_rel->reltarget, NULL, &rows));
 	}
 	return result;
@@ -373,17 +362,16 @@ hgj_partial_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	PartialAgg	agg = {root, extra, HGJ_AGG_DECLINE_NOTHING};
 	RelOptInfo *partial_rel = upper_rel(root, UPPERREL_PARTIAL_GROUP_AGG,
 										input_rel);
-	bool		by_workers = hgj_paths_to_aggregate(root, input_rel, true,
-													decline) != NIL;
+	List	   *inputs = hgj_paths_to_aggregate(root, input_rel, true, decline);
 	List	   *pathlist;
 	List	   *partial_pathlist;
 	List	   *result = NIL;
 	double		groups;
 
 	*decline = HGJ_AGG_DECLINE_NOTHING;
-	if (by_workers && !output_rel->consider_parallel)
+	if (inputs != NIL && !output_rel->consider_parallel)
 		*decline = HGJ_AGG_DECLINE_WORKERS;
-	else if (by_workers && (extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
+	else if (inputs != NIL && (extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
 		*decline = HGJ_AGG_DECLINE_COMBINE;
 	if (partial_rel == NULL || !extra->partial_costs_set ||
 		(extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
@@ -396,7 +384,7 @@ hgj_partial_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 		add_gather_paths(root, partial_rel);
 		groups = hgj_number_of_groups(root, input_rel->cheapest_total_path->rows,
 									  extra->targetList);
-		result = exchange_paths(root, input_rel, output_rel, extra, groups);
+		result = exchange_paths(root, inputs, output_rel, extra, groups);
 		if (result == NIL || hgj_parallel_aggregate != HGJ_AGGREGATE_EXCHANGE)
 			result = list_concat(finish(root, partial_rel, output_rel, extra, groups),
 								 result);

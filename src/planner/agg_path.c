@@ -361,11 +361,15 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	return path;
 }
 
-/* Step 3 of the head comment; returns the paths, and why there is none. */
-static List *
-complete_paths(PlannerInfo *root, List *inputs,
-			   RelOptInfo *output_rel, GroupPathExtraData *extra,
-			   HgjAggDecline *decline)
+/*
+ * Step 3 of the head comment: paths over the inputs whose groups are complete, or, where
+ * exchanged_groups are expected, over partial ones whose workers divide so many among
+ * themselves.  *decline: why there is none.
+ */
+List *
+hgj_complete_agg_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel,
+					   GroupPathExtraData *extra, double exchanged_groups,
+					   HgjAggDecline *decline)
 {
 	HgjAggContents contents;
 	List	   *result = NIL;
@@ -376,6 +380,7 @@ complete_paths(PlannerInfo *root, List *inputs,
 							   extra->targetList);
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NIL;
+	contents.exchanged_groups = exchanged_groups;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &contents.costs);
 	foreach(lc, inputs)
 	{
@@ -483,7 +488,7 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	if (root->parse->groupClause != NIL && !enable_hashagg)
 		return HGJ_AGG_DECLINE_HASHAGG;
 
-	paths = complete_paths(root, inputs, output_rel, extra, &decline);
+	paths = hgj_complete_agg_paths(root, inputs, output_rel, extra, 0, &decline);
 	sorted = sorted_path(root, output_rel, paths, extra->targetList);
 	if (sorted)
 		paths = lappend(paths, sorted);

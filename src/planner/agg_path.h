@@ -34,6 +34,11 @@ extern HgjAggDecline hgj_agg_collect(PlannerInfo *root,
 									 HgjAggContents *contents, List *exprs,
 									 List *having, AggSplit split, List *tlist);
 extern double hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist);
+extern List *hgj_complete_agg_paths(PlannerInfo *root, List *inputs,
+									RelOptInfo *output_rel,
+									GroupPathExtraData *extra,
+									double exchanged_groups,
+									HgjAggDecline *decline);
 extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
 									 PathTarget *target,
 									 const HgjAggContents *contents,

@@ -6,8 +6,8 @@
  * The state of every aggregate that we compute can be combined with another one,
  * as PostgreSQL's combine functions do it (nodeAgg.c): counts and sums are added,
  * of minima and maxima the lesser or greater is kept, and a state without values
- * changes nothing.  Of an aggregate that is made by a transition function, the
- * other state is one more value.
+ * changes nothing.  Of floats whose state is the value, and of an aggregate that is
+ * made by a transition function, the other state is one more value.
  *
  * The other state may have been copied from another process: what it refers to is
  * found by hgj_agg_record_at() (agg_records.c).
@@ -39,44 +39,6 @@ combine_words(HgjAggChange change, int64 *into, int64 from)
 			break;
 		default:
 			*into += from;
-			break;
-	}
-}
-
-static void
-combine_float4(HgjAggChange change, float4 *into, float4 from)
-{
-	switch (change)
-	{
-		case HGJ_AGG_LEAST:
-			if (!float4_lt(*into, from))
-				*into = from;
-			break;
-		case HGJ_AGG_MOST:
-			if (!float4_gt(*into, from))
-				*into = from;
-			break;
-		default:
-			*into = float4_pl(*into, from);
-			break;
-	}
-}
-
-static void
-combine_float8(HgjAggChange change, float8 *into, float8 from)
-{
-	switch (change)
-	{
-		case HGJ_AGG_LEAST:
-			if (!float8_lt(*into, from))
-				*into = from;
-			break;
-		case HGJ_AGG_MOST:
-			if (!float8_gt(*into, from))
-				*into = from;
-			break;
-		default:
-			*into = float8_pl(*into, from);
 			break;
 	}
 }
@@ -149,18 +111,16 @@ combine_values(HgjAggregate *agg, HgjAggValue *into, const HgjAggValue *from,
 		return;
 	old = MemoryContextSwitchTo(scratch);
 	hgj_agg_call_for_value(agg, into, agg->attbyval ? from->value :
-					  PointerGetDatum(hgj_agg_record_at(record, from->value)));
+						   PointerGetDatum(hgj_agg_record_at(record, from->value)));
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(scratch);
 }
 
 static void
-combine_states(HgjAggregate *agg, char *row, const char *other,
-			   const char *record)
+combine_states(HgjAggregate *agg, uint32 group, const char *record)
 {
-	HgjAggChange change = agg->function->change;
-	void	   *into = row + agg->offset;
-	const void *from = other + agg->offset;
+	void	   *into = hgj_group_row(agg->table, group) + agg->offset;
+	const void *from = hgj_agg_record_row(record) + agg->offset;
 
 	switch (agg->function->kind)
 	{
@@ -168,17 +128,15 @@ combine_states(HgjAggregate *agg, char *row, const char *other,
 			break;
 		case HGJ_AGG_WORD:
 		case HGJ_AGG_AVG_INT:
-			combine_words(change, into, *(const int64 *) from);
+			combine_words(agg->function->change, into, *(const int64 *) from);
 			break;
 		case HGJ_AGG_SUM_INT8:
 		case HGJ_AGG_AVG_INT8:
 			*(int128 *) into += *(const int128 *) from;
 			break;
 		case HGJ_AGG_FLOAT4:
-			combine_float4(change, into, *(const float4 *) from);
-			break;
 		case HGJ_AGG_FLOAT8:
-			combine_float8(change, into, *(const float8 *) from);
+			agg->update(agg, &(HgjAggRows) {.n = 1, .groups = &group, .values = from});
 			break;
 		case HGJ_AGG_AVG_FLOAT:
 			combine_squares(into, from);
@@ -193,10 +151,11 @@ combine_states(HgjAggregate *agg, char *row, const char *other,
 	}
 }
 
-/* Add a record's counts and states to those of a group. */
+/* Add a record's counts and states to those of a group in the exchange's table. */
 void
-hgj_agg_combine(HgjAggState *state, char *row, const char *record)
+hgj_agg_combine(HgjAggState *state, uint32 group, const char *record)
 {
+	char	   *row = hgj_group_row(&state->exchange.merged, group);
 	const char *other = hgj_agg_record_row(record);
 
 	*(int64 *) row += *(const int64 *) other;
@@ -209,5 +168,5 @@ hgj_agg_combine(HgjAggState *state, char *row, const char *record)
 				*(const int64 *) (other + input->counter);
 	}
 	for (int a = 0; a < state->naggs; a++)
-		combine_states(&state->aggs[a], row, other, record);
+		combine_states(&state->aggs[a], group, record);
 }

@@ -30,14 +30,13 @@
  * area (es_query_dsa), which ends with the query, or are freed by the first who starts
  * over; files belong to the resource owner and to the file set.  Tables are malloc'd
  * and freed with the node's, all else is palloc'd in the query's context.
- * Locks: the barrier and the condition variable.
+ * Locks: those of the meeting (base/meeting.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "agg/agg_exchange.h"
-#include "base/waits.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
@@ -72,9 +71,7 @@ shared_bytes(const HgjAggState *state)
 static void
 reset_shared(HgjSharedExchange *shared)
 {
-	BarrierInit(&shared->input, 0);
-	ConditionVariableInit(&shared->decided);
-	pg_atomic_init_u32(&shared->outcome, HGJ_EXCHANGE_UNDECIDED);
+	hgj_meeting_init(&shared->input);
 	pg_atomic_init_u32(&shared->nparts, 0);
 	pg_atomic_init_u64(&shared->images, InvalidDsaPointer);
 	pg_atomic_init_u64(&shared->bytes, 0);
@@ -193,21 +190,6 @@ hgj_exchange_setup(HgjAggState *state, bool planned)
 											   sizeof(HgjVector)));
 }
 
-/* Free a list of images, which nobody uses any more. */
-static void
-free_images(dsa_area *area, dsa_pointer newest)
-{
-	while (DsaPointerIsValid(newest))
-	{
-		HgjExchangeImage *image = dsa_get_address(area, newest);
-		dsa_pointer older = image->older;
-
-		CHECK_FOR_INTERRUPTS();
-		dsa_free(area, newest);
-		newest = older;
-	}
-}
-
 /* What it takes to write and read records, once. */
 static void
 get_ready(HgjAggState *state)
@@ -215,7 +197,7 @@ get_ready(HgjAggState *state)
 	HgjAggExchange *exchange = &state->exchange;
 	HgjSharedExchange *shared = exchange->shared;
 
-	if (exchange->records == NULL)
+	if (exchange->items == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->context);
 
@@ -224,7 +206,7 @@ get_ready(HgjAggState *state)
 		for (int k = 0; k < exchange->merged.nkeys; k++)
 			hgj_buffer_reserve(state->context, &exchange->keys[k], sizeof(Datum),
 							   HGJ_EXCHANGE_BLOCK);
-		exchange->records = palloc(HGJ_EXCHANGE_BLOCK * sizeof(char *));
+		exchange->items = palloc(HGJ_EXCHANGE_BLOCK * sizeof(char *));
 		exchange->files = palloc0(mul_size(shared->most_parts, sizeof(BufFile *)));
 		MemoryContextSwitchTo(old);
 	}
@@ -245,23 +227,38 @@ hgj_exchange_begin(HgjAggState *state)
 		return true;
 	exchange->area = state->css.ss.ps.state->es_query_dsa;
 	get_ready(state);
-	free_images(exchange->area, pg_atomic_exchange_u64(&shared->stale,
-													   InvalidDsaPointer));
-	if (BarrierAttach(&shared->input) == 0)
+	hgj_shared_list_free(exchange->area, pg_atomic_exchange_u64(&shared->stale,
+																InvalidDsaPointer));
+	if (hgj_meeting_join(&shared->input))
 	{
 		exchange->part = pg_atomic_fetch_add_u32(&shared->nparts, 1);
 		exchange->reading = true;
 		return true;
 	}
-	BarrierDetach(&shared->input);
-	ConditionVariablePrepareToSleep(&shared->decided);
-	while (pg_atomic_read_u32(&shared->outcome) == HGJ_EXCHANGE_UNDECIDED)
-		ConditionVariableSleep(&shared->decided, hgj_wait_event(HGJ_WAIT_GROUPS));
-	ConditionVariableCancelSleep();
-	pg_read_barrier();
+	hgj_meeting_wait(&shared->input, HGJ_WAIT_GROUPS);
 	exchange->returning = true;
 	state->result = &exchange->merged;
 	return false;
+}
+
+/* The keys of a block of n items become the batch's. */
+void
+hgj_exchange_load_keys(HgjAggState *state, HgjExchangeKey key, uint32 n)
+{
+	HgjAggExchange *exchange = &state->exchange;
+
+	for (int k = 0; k < exchange->merged.nkeys; k++)
+	{
+		HgjVector  *vector = &exchange->keys[k].vector;
+		Datum	   *values = vector->values;
+
+		hgj_vector_all_valid(vector, HGJ_EXCHANGE_BLOCK);
+		for (uint32 i = 0; i < n; i++)
+			if (!key(state, exchange->items[i], k, &values[i]))
+				hgj_vector_set_null(vector, i);
+		exchange->batch.vectors[exchange->merged.keys[k].column] = *vector;
+	}
+	exchange->batch.nrows = n;
 }
 
 /* The partitions of the groups in the table: by group, and how many each has. */
@@ -279,23 +276,9 @@ find_partitions(HgjAggState *state, uint16 *partitions, uint32 *counts)
 		uint32		n = Min(groups->ngroups - first, HGJ_EXCHANGE_BLOCK);
 
 		CHECK_FOR_INTERRUPTS();
-		for (int k = 0; k < merged->nkeys; k++)
-		{
-			HgjVector  *vector = &exchange->keys[k].vector;
-
-			hgj_vector_all_valid(vector, HGJ_EXCHANGE_BLOCK);
-			for (uint32 i = 0; i < n; i++)
-			{
-				char	   *row = hgj_group_row(groups, first + i);
-
-				if (((uint8 *) row + groups->nulls_offset)[k])
-					hgj_vector_set_null(vector, i);
-				else
-					((Datum *) vector->values)[i] = hgj_agg_group_key(state, row, k);
-			}
-			exchange->batch.vectors[merged->keys[k].column] = *vector;
-		}
-		exchange->batch.nrows = n;
+		for (uint32 i = 0; i < n; i++)
+			exchange->items[i] = hgj_group_row(groups, first + i);
+		hgj_exchange_load_keys(state, hgj_agg_group_key, n);
 		hgj_groups_hash_rows(merged, &exchange->batch);
 		for (uint32 i = 0; i < n; i++)
 		{
@@ -353,23 +336,11 @@ create_image(HgjAggExchange *exchange, Size record_bytes)
 	Size		size = add_size(record_bytes,
 								MAXALIGN(offsetof(HgjExchangeImage, runs) +
 										 shared->npartitions * sizeof(HgjImageRun)));
-	dsa_pointer pointer = dsa_allocate_extended(exchange->area, size,
-												DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-	HgjExchangeImage *image;
-	uint64		older;
+	HgjExchangeImage *image =
+		hgj_shared_list_add(exchange->area, &shared->images, size,
+							gettext_noop("Failed on request of size %zu in shared memory for the groups of a HashGraphAgg."));
 
-	if (!DsaPointerIsValid(pointer))
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on request of size %zu in shared memory for the groups of a HashGraphAgg.",
-						   size)));
-	image = dsa_get_address(exchange->area, pointer);
 	image->part = exchange->part;
-	older = pg_atomic_read_u64(&shared->images);
-	do
-		image->older = older;
-	while (!pg_atomic_compare_exchange_u64(&shared->images, &older, pointer));
 	return image;
 }
 
@@ -466,11 +437,7 @@ hgj_exchange_empty_table(HgjAggState *state)
 static void
 decide(HgjAggExchange *exchange, HgjExchangeOutcome outcome)
 {
-	HgjSharedExchange *shared = exchange->shared;
-
-	if (pg_atomic_exchange_u32(&shared->outcome, outcome) != outcome)
-		ConditionVariableBroadcast(&shared->decided);
-	BarrierDetach(&shared->input);
+	hgj_meeting_decide(&exchange->shared->input, outcome);
 	exchange->reading = false;
 }
 
@@ -484,7 +451,7 @@ hgj_exchange_end_input(HgjAggState *state)
 	if (!exchange->reading)
 		return;
 	state->kept = false;
-	BarrierArriveAndWait(&shared->input, hgj_wait_event(HGJ_WAIT_GROUPS));
+	(void) hgj_meeting_arrive(&shared->input, HGJ_WAIT_GROUPS);
 	if (pg_atomic_read_u32(&shared->nparts) == 1 &&
 		!DsaPointerIsValid(pg_atomic_read_u64(&shared->images)))
 	{
@@ -498,7 +465,7 @@ hgj_exchange_end_input(HgjAggState *state)
 		BufFileClose(exchange->file);
 		exchange->file = NULL;
 	}
-	BarrierArriveAndWait(&shared->input, hgj_wait_event(HGJ_WAIT_GROUPS));
+	(void) hgj_meeting_arrive(&shared->input, HGJ_WAIT_GROUPS);
 	decide(exchange, HGJ_EXCHANGE_DIVIDED);
 	exchange->returning = true;
 	state->result = &exchange->merged;
@@ -514,7 +481,7 @@ hgj_exchange_next(HgjAggState *state)
 	HgjGroups  *merged = &exchange->merged;
 
 	if (!exchange->returning || shared == NULL ||
-		pg_atomic_read_u32(&shared->outcome) != HGJ_EXCHANGE_DIVIDED)
+		hgj_meeting_outcome(&shared->input) != HGJ_EXCHANGE_DIVIDED)
 		return false;
 	for (int a = 0; a < state->naggs; a++)
 		state->aggs[a].table = merged;
@@ -554,9 +521,9 @@ hgj_exchange_end_run(HgjAggState *state)
 	exchange->file = NULL;
 	hgj_exchange_close_files(exchange);
 	if (exchange->reading)
-		BarrierDetach(&exchange->shared->input);
+		BarrierDetach(&exchange->shared->input.barrier);
 	exchange->reading = exchange->returning = false;
-	if (exchange->records)
+	if (exchange->items)
 	{
 		hgj_groups_release(&exchange->merged);
 		MemoryContextReset(exchange->merged.states);
@@ -570,6 +537,6 @@ hgj_exchange_end_run(HgjAggState *state)
 void
 hgj_exchange_free_memory(HgjAggState *state)
 {
-	if (state->exchange.records)
+	if (state->exchange.items)
 		hgj_groups_release(&state->exchange.merged);
 }

@@ -14,9 +14,9 @@
 
 #include "access/parallel.h"
 #include "agg/agg_state.h"
-#include "storage/barrier.h"
+#include "base/meeting.h"
+#include "base/shared_chunks.h"
 #include "storage/buffile.h"
-#include "storage/condition_variable.h"
 #include "storage/dsm.h"
 #include "storage/sharedfileset.h"
 #include "utils/dsa.h"
@@ -28,17 +28,14 @@
 /* What has become of it. */
 typedef enum HgjExchangeOutcome
 {
-	HGJ_EXCHANGE_UNDECIDED,
-	HGJ_EXCHANGE_ALONE,			/* one process has had all rows, and has all groups */
+	HGJ_EXCHANGE_ALONE = 1,		/* one process has had all rows, and has all groups */
 	HGJ_EXCHANGE_DIVIDED		/* all groups are in images */
 } HgjExchangeOutcome;
 
 /* In the query's dynamic shared memory. */
 typedef struct HgjSharedExchange
 {
-	Barrier		input;			/* of those who read it */
-	ConditionVariable decided;	/* the others wait for an outcome */
-	pg_atomic_uint32 outcome;	/* HgjExchangeOutcome */
+	HgjMeeting	input;			/* of those who read it; HgjExchangeOutcome */
 	pg_atomic_uint32 nparts;	/* processes that have come in time */
 	pg_atomic_uint64 images;	/* a dsa_pointer: they are a list */
 	pg_atomic_uint64 stale;		/* those of a run before: to be freed */
@@ -62,11 +59,15 @@ typedef struct HgjImageRun
 /* The groups of one process at one time, by partitions. */
 typedef struct HgjExchangeImage
 {
-	dsa_pointer older;
+	HgjSharedLink link;
 	bool		on_file;		/* else the records stand behind the runs */
 	uint32		part;			/* whose file it is */
 	HgjImageRun runs[FLEXIBLE_ARRAY_MEMBER];
 } HgjExchangeImage;
+
+/* The k-th key of a group's row, or of a record; false: it is NULL. */
+typedef bool (*HgjExchangeKey) (const HgjAggState *state, const char *item, int k,
+								Datum *value);
 
 /* agg_exchange.c: callbacks of the node. */
 extern Size hgj_exchange_estimate(CustomScanState *node, ParallelContext *pcxt);
@@ -88,6 +89,7 @@ extern void hgj_exchange_end_run(HgjAggState *state);
 extern void hgj_exchange_free_memory(HgjAggState *state);
 
 extern void hgj_exchange_file_name(char *name, Size bytes, uint32 part);
+extern void hgj_exchange_load_keys(HgjAggState *state, HgjExchangeKey key, uint32 n);
 
 /* agg_exchange_read.c */
 extern void hgj_exchange_combine(HgjAggState *state, uint32 partition);
@@ -95,7 +97,8 @@ extern bool hgj_exchange_combine_rest(HgjAggState *state);
 extern void hgj_exchange_close_files(HgjAggExchange *exchange);
 
 /* agg_records.c */
-extern Datum hgj_agg_group_key(const HgjAggState *state, char *row, int k);
+extern bool hgj_agg_group_key(const HgjAggState *state, const char *row, int k,
+							  Datum *value);
 extern Size hgj_agg_record_bytes(const HgjAggState *state, char *row);
 extern void hgj_agg_record_write(const HgjAggState *state, char *row,
 								 char *record, Size bytes);
@@ -103,7 +106,7 @@ extern bool hgj_agg_record_key(const HgjAggState *state, const char *record,
 							   int k, Datum *value);
 
 /* agg_combine.c */
-extern void hgj_agg_combine(HgjAggState *state, char *row, const char *record);
+extern void hgj_agg_combine(HgjAggState *state, uint32 group, const char *record);
 
 static inline Size
 hgj_agg_record_size(const char *record)

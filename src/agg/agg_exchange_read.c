@@ -85,17 +85,17 @@ read_from_file(HgjAggState *state, RecordReader *reader)
 	used = 0;
 	for (uint32 i = 0; i < n; i++)
 	{
-		exchange->records[i] = exchange->buffer + used;
-		used += hgj_agg_record_size(exchange->records[i]);
+		exchange->items[i] = exchange->buffer + used;
+		used += hgj_agg_record_size(exchange->items[i]);
 	}
 	return n;
 }
 
-/* The next block of records, as addresses in exchange->records; 0 at the end. */
+/* The next block of records, as addresses in exchange->items; 0 at the end. */
 static uint32
 read_block(HgjAggState *state, RecordReader *reader)
 {
-	const char **records = state->exchange.records;
+	const char **records = state->exchange.items;
 	Size		used = 0;
 	uint32		n = 0;
 
@@ -140,25 +140,13 @@ combine_block(HgjAggState *state, uint32 n)
 	HgjAggExchange *exchange = &state->exchange;
 	HgjGroups  *merged = &exchange->merged;
 
-	for (int k = 0; k < merged->nkeys; k++)
-	{
-		HgjVector  *vector = &exchange->keys[k].vector;
-
-		hgj_vector_all_valid(vector, HGJ_EXCHANGE_BLOCK);
-		for (uint32 i = 0; i < n; i++)
-			if (!hgj_agg_record_key(state, exchange->records[i], k,
-									&((Datum *) vector->values)[i]))
-				hgj_vector_set_null(vector, i);
-		exchange->batch.vectors[merged->keys[k].column] = *vector;
-	}
-	exchange->batch.nrows = n;
+	hgj_exchange_load_keys(state, hgj_agg_record_key, n);
 	hgj_groups_assign(merged, &exchange->batch);
 	for (uint32 i = 0; i < n; i++)
 		if (merged->of[i] == HGJ_NO_GROUP)
-			put_aside(state, exchange->records[i]);
+			put_aside(state, exchange->items[i]);
 		else
-			hgj_agg_combine(state, hgj_group_row(merged, merged->of[i]),
-							exchange->records[i]);
+			hgj_agg_combine(state, merged->of[i], exchange->items[i]);
 	hgj_groups_settle(merged);
 	state->peak_bytes = Max(state->peak_bytes, hgj_groups_bytes(merged));
 }
@@ -218,7 +206,7 @@ hgj_exchange_combine(HgjAggState *state, uint32 partition)
 						 errmsg("could not seek in the groups of a HashGraphAgg in a temporary file")));
 		}
 		combine_all(state, &reader);
-		pointer = image->older;
+		pointer = image->link.older;
 	}
 }
 

@@ -29,11 +29,16 @@ key_value(const HgjGroupKey *key, Datum datum)
 	return key->dictionary ? hgj_dictionary_value(key->dictionary, datum) : datum;
 }
 
-/* The k-th key of a group in the table; NULL must be looked for before. */
-Datum
-hgj_agg_group_key(const HgjAggState *state, char *row, int k)
+/* The k-th key of a group in the table; false: it is NULL. */
+bool
+hgj_agg_group_key(const HgjAggState *state, const char *row, int k, Datum *value)
 {
-	return key_value(&state->groups.keys[k], hgj_group_datums(row)[k]);
+	const HgjGroups *groups = &state->groups;
+
+	if (((const uint8 *) row + groups->nulls_offset)[k])
+		return false;
+	*value = key_value(&groups->keys[k], hgj_group_datums((char *) row)[k]);
+	return true;
 }
 
 /* Values that a row refers to, one after the other; see visit(). */
@@ -141,7 +146,7 @@ hgj_agg_record_write(const HgjAggState *state, char *row, char *record,
 	Assert(visit.at == bytes);
 }
 
-/* The k-th key of a record; false: it is NULL. */
+/* The same of a record. */
 bool
 hgj_agg_record_key(const HgjAggState *state, const char *record, int k,
 				   Datum *value)

@@ -201,7 +201,7 @@ typedef struct HgjAggExchange
 	HgjBatch	batch;			/* keys of a block, in the places where the join
 								 * has them ... */
 	HgjBuffer  *keys;			/* ... and their values */
-	const char **records;		/* of a block */
+	const char **items;			/* of a block: groups' rows, or records */
 	char	   *buffer;			/* those that were read from a file */
 	Size		buffer_bytes;
 	struct BufFile *file;		/* where images go that memory does not hold */

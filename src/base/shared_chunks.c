@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * shared_chunks.c
- *	  Chunks of dynamic shared memory, found by number.
+ *	  Dynamic shared memory of a query: lists of what its processes allocate, and
+ *	  chunks that are found by number.
  *
- * 1. A process that needs a chunk allocates it in the query's area, gives it the next
- *	  number of its kind, and hangs it into the one list of them all, for which an
- *	  atomic word is enough: nothing is taken out before the end.
+ * 1. A process that needs a chunk allocates it in the query's area, hangs it into the one
+ *	  list of them all, for which an atomic word is enough, as nothing is taken out before
+ *	  the end, and gives it the next number of its kind.
  * 2. When all processes have made theirs (the caller's barrier says so), each walks
  *	  the list once and notes where the chunks lie in its own address space.
  *
@@ -27,7 +28,7 @@
 /* What a chunk begins with; contents begin on a cache line. */
 typedef struct ChunkHeader
 {
-	dsa_pointer older;
+	HgjSharedLink link;
 	uint32		kind;
 	uint32		number;
 } ChunkHeader;
@@ -35,6 +36,53 @@ typedef struct ChunkHeader
 #define HEADER_BYTES	PG_CACHE_LINE_SIZE
 
 StaticAssertDecl(sizeof(ChunkHeader) <= HEADER_BYTES, "a header must fit its room");
+
+/* So many bytes; detail: what is said of it if there is no memory, with a %zu. */
+dsa_pointer
+hgj_shared_allocate(dsa_area *area, Size size, const char *detail)
+{
+	dsa_pointer pointer = dsa_allocate_extended(area, size,
+												DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+
+	if (!DsaPointerIsValid(pointer))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail(detail, size)));
+	return pointer;
+}
+
+/*
+ * The same, as the newest member of a list.  Whoever reads the list does so when nobody
+ * writes any more, so that the rest may be filled in later.
+ */
+void *
+hgj_shared_list_add(dsa_area *area, pg_atomic_uint64 *newest, Size size,
+					const char *detail)
+{
+	dsa_pointer pointer = hgj_shared_allocate(area, size, detail);
+	HgjSharedLink *link = dsa_get_address(area, pointer);
+	uint64		older = pg_atomic_read_u64(newest);
+
+	do
+		link->older = older;
+	while (!pg_atomic_compare_exchange_u64(newest, &older, pointer));
+	return link;
+}
+
+/* Free a list, which nobody uses any more. */
+void
+hgj_shared_list_free(dsa_area *area, dsa_pointer newest)
+{
+	while (DsaPointerIsValid(newest))
+	{
+		dsa_pointer older = ((HgjSharedLink *) dsa_get_address(area, newest))->older;
+
+		CHECK_FOR_INTERRUPTS();
+		dsa_free(area, newest);
+		newest = older;
+	}
+}
 
 /* There are none. */
 void
@@ -104,26 +152,14 @@ char *
 hgj_chunk_create(HgjChunkMap *map, HgjChunkKind kind, Size bytes, uint32 *number)
 {
 	Size		size = add_size(bytes, 2 * HEADER_BYTES);
-	dsa_pointer pointer = dsa_allocate_extended(map->area, size,
-												DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-	ChunkHeader *header;
-	uint64		older;
+	ChunkHeader *header =
+		hgj_shared_list_add(map->area, &map->shared->newest, size,
+							gettext_noop(HGJ_NO_SHARED_BUILD));
 	char	   *chunk;
 
-	if (!DsaPointerIsValid(pointer))
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on request of size %zu in shared memory for the build side of a HashGraphJoin.",
-						   size)));
-	/* first of all it can be found, and freed */
-	header = dsa_get_address(map->area, pointer);
+	/* it can be found, and freed, whatever happens now */
 	header->kind = kind;
 	header->number = *number = hgj_chunk_number(map, kind);
-	older = pg_atomic_read_u64(&map->shared->newest);
-	do
-		header->older = older;
-	while (!pg_atomic_compare_exchange_u64(&map->shared->newest, &older, pointer));
 	pg_atomic_fetch_add_u64(&map->shared->bytes, size);
 
 	chunk = (char *) header + HEADER_BYTES;
@@ -149,20 +185,6 @@ hgj_chunk_map_all(HgjChunkMap *map)
 
 		CHECK_FOR_INTERRUPTS();
 		map->chunks[header->kind][header->number] = chunk + aligned_at(chunk);
-		pointer = header->older;
-	}
-}
-
-/* Free a list, which nobody uses any more. */
-void
-hgj_shared_chunks_free(dsa_area *area, dsa_pointer newest)
-{
-	while (DsaPointerIsValid(newest))
-	{
-		ChunkHeader *header = dsa_get_address(area, newest);
-		dsa_pointer older = header->older;
-
-		dsa_free(area, newest);
-		newest = older;
+		pointer = header->link.older;
 	}
 }

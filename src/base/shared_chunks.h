@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * shared_chunks.h
- *	  Chunks of dynamic shared memory that the processes of a parallel query fill,
- *	  and read of each other (shared_chunks.c).
+ *	  Dynamic shared memory that the processes of a parallel query fill, and read of
+ *	  each other: lists, and chunks with numbers (shared_chunks.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -13,6 +13,22 @@
 
 #include "port/atomics.h"
 #include "utils/dsa.h"
+
+/* What members of a list begin with. */
+typedef struct HgjSharedLink
+{
+	dsa_pointer older;
+} HgjSharedLink;
+
+extern dsa_pointer hgj_shared_allocate(dsa_area *area, Size size,
+									   const char *detail);
+extern void *hgj_shared_list_add(dsa_area *area, pg_atomic_uint64 *newest,
+								 Size size, const char *detail);
+extern void hgj_shared_list_free(dsa_area *area, dsa_pointer newest);
+
+/* ... if there is no memory for a build side that processes share. */
+#define HGJ_NO_SHARED_BUILD \
+	"Failed on request of size %zu in shared memory for the build side of a HashGraphJoin."
 
 typedef enum HgjChunkKind
 {
@@ -46,6 +62,5 @@ extern uint32 hgj_chunk_number(HgjChunkMap *map, HgjChunkKind kind);
 extern char *hgj_chunk_create(HgjChunkMap *map, HgjChunkKind kind, Size bytes,
 							  uint32 *number);
 extern void hgj_chunk_map_all(HgjChunkMap *map);
-extern void hgj_shared_chunks_free(dsa_area *area, dsa_pointer newest);
 
 #endif							/* HGJ_SHARED_CHUNKS_H */

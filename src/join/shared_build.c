@@ -33,7 +33,7 @@
  * first who starts over.  A process lets go of what it has of it in
  * ShutdownCustomScan, before the Gather gives the area back, or at the node's end; what
  * is run on abort does not look at it.
- * Locks: the two barriers and the condition variable, only in this file.
+ * Locks: those of the meeting `build` (base/meeting.c), and the barrier `probe`.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,10 +60,8 @@ shared_bytes(const HgjJoinState *state, int nparts)
 static void
 reset_shared(HgjSharedBuild *shared)
 {
-	BarrierInit(&shared->build, 0);
+	hgj_meeting_init(&shared->build);
 	BarrierInit(&shared->probe, 0);
-	ConditionVariableInit(&shared->decided);
-	pg_atomic_init_u32(&shared->outcome, HGJ_SHARE_UNDECIDED);
 	pg_atomic_init_u32(&shared->full, 0);
 	pg_atomic_init_u64(&shared->bytes, 0);
 	pg_atomic_init_u64(&shared->null_columns, 0);
@@ -206,7 +204,7 @@ free_stale(HgjShare *share)
 	dsa_pointer image = pg_atomic_exchange_u64(&shared->stale_image,
 											   InvalidDsaPointer);
 
-	hgj_shared_chunks_free(share->area, chunks);
+	hgj_shared_list_free(share->area, chunks);
 	if (DsaPointerIsValid(image))
 		dsa_free(share->area, image);
 }
@@ -357,14 +355,9 @@ allocate_image(HgjShare *share, Size bytes)
 	if (DsaPointerIsValid(shared->old_image))
 		dsa_free(share->area, shared->old_image);
 	shared->old_image = shared->image;
-	shared->image = dsa_allocate_extended(share->area, size,
-										  DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-	if (!DsaPointerIsValid(shared->image))
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed on request of size %zu in shared memory for the build side of a HashGraphJoin.",
-						   size)));
+	shared->image = InvalidDsaPointer;
+	shared->image = hgj_shared_allocate(share->area, size,
+										gettext_noop(HGJ_NO_SHARED_BUILD));
 	shared->image_bytes = size;
 }
 
@@ -423,28 +416,6 @@ build_together(HgjJoinState *state)
 		shared->old_image = InvalidDsaPointer;
 	}
 	pfree(parts);
-}
-
-/* Step 5, of one of those who took part. */
-static void
-decide(HgjSharedBuild *shared, HgjSharedOutcome outcome)
-{
-	if (pg_atomic_exchange_u32(&shared->outcome, outcome) != outcome)
-		ConditionVariableBroadcast(&shared->decided);
-	BarrierDetach(&shared->build);
-}
-
-/* Step 5, of one who has come late. */
-static void
-wait_for_others(HgjSharedBuild *shared)
-{
-	uint32		event = hgj_wait_event(HGJ_WAIT_BUILD);
-
-	ConditionVariablePrepareToSleep(&shared->decided);
-	while (pg_atomic_read_u32(&shared->outcome) == HGJ_SHARE_UNDECIDED)
-		ConditionVariableSleep(&shared->decided, event);
-	ConditionVariableCancelSleep();
-	pg_read_barrier();
 }
 
 /* The table of this process becomes the one of all. */
@@ -516,7 +487,7 @@ hgj_build_shared(HgjJoinState *state)
 	state->build->long_keys = false;
 	hgj_chunk_map_init(&share->map, state->context, &shared->chunks, share->area);
 	hgj_row_store_share(&state->build->rows, state->inner.columns, &share->map);
-	takes_part = BarrierAttach(&shared->build) == 0;
+	takes_part = hgj_meeting_join(&shared->build);
 	(void) hgj_create_table(state);
 	if (takes_part)
 	{
@@ -527,20 +498,17 @@ hgj_build_shared(HgjJoinState *state)
 		if (pg_atomic_read_u32(&shared->full))
 		{
 			hgj_share_spill_close(state);
-			decide(shared, HGJ_SHARE_SPILLED);
+			hgj_meeting_decide(&shared->build, HGJ_SHARE_SPILLED);
 		}
 		else
 		{
 			build_together(state);
-			decide(shared, HGJ_SHARE_BUILT);
+			hgj_meeting_decide(&shared->build, HGJ_SHARE_BUILT);
 		}
 	}
 	else
-	{
-		BarrierDetach(&shared->build);
-		wait_for_others(shared);
-	}
-	if (pg_atomic_read_u32(&shared->outcome) == HGJ_SHARE_SPILLED)
+		hgj_meeting_wait(&shared->build, HGJ_WAIT_BUILD);
+	if (hgj_meeting_outcome(&shared->build) == HGJ_SHARE_SPILLED)
 	{
 		hgj_share_read_files(state);
 		return false;

@@ -13,18 +13,16 @@
 #include "compat.h"
 
 #include "access/parallel.h"
-#include "base/waits.h"
+#include "base/meeting.h"
 #include "join/join_state.h"
 #include "storage/barrier.h"
-#include "storage/condition_variable.h"
 #include "storage/dsm.h"
 #include "storage/sharedfileset.h"
 
 /* What has become of it. */
 typedef enum HgjSharedOutcome
 {
-	HGJ_SHARE_UNDECIDED,
-	HGJ_SHARE_BUILT,			/* there is a graph for all */
+	HGJ_SHARE_BUILT = 1,		/* there is a graph for all */
 	HGJ_SHARE_SPILLED			/* there are files of all build rows */
 } HgjSharedOutcome;
 
@@ -40,11 +38,9 @@ typedef struct HgjSharedPart
 /* In the query's dynamic shared memory. */
 typedef struct HgjSharedBuild
 {
-	Barrier		build;			/* of those who scan and build */
+	HgjMeeting	build;			/* of those who scan and build; HgjSharedOutcome */
 	Barrier		probe;			/* of those who probe, if the last one returns build
 								 * rows without a match */
-	ConditionVariable decided;	/* the others wait for an outcome */
-	pg_atomic_uint32 outcome;	/* HgjSharedOutcome */
 	pg_atomic_uint32 full;		/* memory is */
 	pg_atomic_uint64 bytes;		/* that all of them would hold at the height */
 	pg_atomic_uint64 null_columns;	/* bits: some record has a NULL there */
@@ -74,7 +70,7 @@ hgj_own_part(const HgjJoinState *state)
 static inline bool
 hgj_share_meet(HgjSharedBuild *shared)
 {
-	return BarrierArriveAndWait(&shared->build, hgj_wait_event(HGJ_WAIT_BUILD));
+	return hgj_meeting_arrive(&shared->build, HGJ_WAIT_BUILD);
 }
 
 /* Callbacks of the node. */

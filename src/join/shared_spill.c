@@ -190,8 +190,8 @@ hgj_share_spill_close(HgjJoinState *state)
 	share->idle = state->semantics.mark_inner;
 	if (!hgj_share_meet(shared))
 		return;
-	hgj_shared_chunks_free(share->area,
-						   pg_atomic_exchange_u64(&shared->chunks.newest,
+	hgj_shared_list_free(share->area,
+						 pg_atomic_exchange_u64(&shared->chunks.newest,
 												  InvalidDsaPointer));
 	share->idle = false;
 }

@@ -16,18 +16,8 @@ analyze lo, cust, nothing;
 delete from nothing;
 
 -- hgj_check_agg() where the forced plan has an exchange
-create function hgj_check_exchange(q text, nodes int default 1) returns text language plpgsql
-	set hashgraph_join.force = on
-as $$
-declare
-	line text;
-	found bool := false;
-begin
-	for line in execute 'explain (costs off) ' || q loop
-		found := found or line ~ 'Exchange: groups, by hash';
-	end loop;
-	return case when found then hgj_check_agg(q, nodes) else 'no exchange: ' || q end;
-end $$;
+create function hgj_check_exchange(q text, nodes int default 1) returns text language sql
+as $$ select hgj_check_agg(q, nodes, 'Exchange: groups, by hash', 'exchange') $$;
 
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;

@@ -15,18 +15,8 @@ insert into days select g, date '1992-01-01' + g * 3, 1992 + g * 3 / 365 from ge
 analyze lo, cust, part, days;
 
 -- hgj_check_agg() where the forced plan must have a partial aggregation of ours below a Gather
-create function hgj_check_partial(q text, nodes int default 1) returns text language plpgsql
-	set hashgraph_join.force = on
-as $$
-declare
-	line text;
-	found bool := false;
-begin
-	for line in execute 'explain (costs off) ' || q loop
-		found := found or line ~ 'Parallel Custom Scan \(HashGraphAgg\)';
-	end loop;
-	return case when found then hgj_check_agg(q, nodes) else 'no partial HashGraphAgg: ' || q end;
-end $$;
+create function hgj_check_partial(q text, nodes int default 1) returns text language sql
+as $$ select hgj_check_agg(q, nodes, 'Parallel Custom Scan \(HashGraphAgg\)', 'partial HashGraphAgg') $$;
 
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;

@@ -7,25 +7,6 @@ set search_path = agg_scans, public;
 -- Compares in four ways: by pages, with so little memory that groups spill, by slots,
 -- and as partial aggregation by workers.  Each plan must have as many nodes over scans,
 -- and must read as it is told.
-create function lines_of(q text, pattern text) returns int language plpgsql as $$
-declare
-	line text;
-	found int := 0;
-begin
-	for line in execute 'explain (costs off) ' || q loop
-		found := found + (line ~ pattern)::int;
-	end loop;
-	return found;
-end $$;
-create function answer(q text) returns text language plpgsql as $$
-declare
-	r record;
-begin
-	select * into r from hgj_digest(q);
-	return r.n || ' rows, ' || coalesce(r.digest, 'none');
-exception when others then
-	return sqlstate || ' ' || sqlerrm;
-end $$;
 create function check_scan(q text, parallel bool default true, nodes int default 1) returns text language plpgsql
 	set hashgraph_join.enabled = on set hashgraph_join.force = off set hashgraph_join.require = off set hashgraph_join.source = auto
 	set work_mem = '4MB' set max_parallel_workers_per_gather = 0 set parallel_setup_cost = 0 set parallel_tuple_cost = 0
@@ -38,7 +19,7 @@ declare
 	bad text := '';
 begin
 	perform set_config('hashgraph_join.enabled', 'off', true);
-	stock := answer(q);
+	stock := hgj_answer(q);
 	perform set_config('hashgraph_join.enabled', 'on', true), set_config('hashgraph_join.force', 'on', true),
 		set_config('hashgraph_join.require', 'aggregate', true);
 	foreach way in array '{pages,spill,tuples}'::text[] || case when parallel then array['workers'] end loop
@@ -46,13 +27,13 @@ begin
 			set_config('hashgraph_join.source', case way when 'tuples' then 'tuples' else 'auto' end, true),
 			set_config('max_parallel_workers_per_gather', case way when 'workers' then '2' else '0' end, true),
 			set_config('hashgraph_join.agg_tuple_cost', case way when 'workers' then '1' else '0.0003' end, true);
-		if lines_of(q, case way when 'tuples' then '^ *(Source: tuples \(hashgraph_join.source is tuples\)|Inputs by Tuples: \d+)' else '^ *(Source: pages|Inputs by Batches: [1-9])' end) < nodes then
+		if hgj_lines(q, case way when 'tuples' then '^ *(Source: tuples \(hashgraph_join.source is tuples\)|Inputs by Tuples: \d+)' else '^ *(Source: pages|Inputs by Batches: [1-9])' end) < nodes then
 			bad := bad || format(E'\n%s: no HashGraphAgg that reads so: %s', way, q);
 		end if;
-		if (lines_of(q, 'Parallel Custom Scan \(HashGraphAgg\)') > 0) <> (way = 'workers') then
+		if (hgj_lines(q, 'Parallel Custom Scan \(HashGraphAgg\)') > 0) <> (way = 'workers') then
 			bad := bad || format(E'\n%s: wrong about workers: %s', way, q);
 		end if;
-		ours := answer(q);
+		ours := hgj_answer(q);
 		if ours is distinct from stock then
 			bad := bad || format(E'\n%s: DIFFERENT, %s stock and %s ours: %s', way, stock, ours, q);
 		end if;
@@ -120,7 +101,7 @@ select check_scan('select i % 5 as p, t || ''!'' as q, sum(i % 5), min(t || ''!'
 	check_scan('select repeat(t, g), count(*) from f group by 1') as wide;
 -- what is read of a row by other means
 set hashgraph_join.force = on;
-select lines_of(q, 'Custom Scan \(HashGraphAgg\)') as nodes, q from unnest(array['select xmin is null, count(*) from f group by 1', 'select count(f.*) from f', 'select (select max(w) from few where few.k = f.g), count(*) from f group by 1',
+select hgj_lines(q, 'Custom Scan \(HashGraphAgg\)') as nodes, q from unnest(array['select xmin is null, count(*) from f group by 1', 'select count(f.*) from f', 'select (select max(w) from few where few.k = f.g), count(*) from f group by 1',
 	'select ctid is null, count(*) from f group by 1']) q;
 reset hashgraph_join.force;
 select check_scan('select count(ctid), min(ctid), max(ctid) from f') as ctid, check_scan('select ctid, count(*) from f group by 1') as by_ctid;
@@ -398,7 +379,7 @@ select bool_and(s !~ 'Seq Scan') as no_scan from hgj_shape('select g, count(*) f
 reset hashgraph_join.enabled;
 select check_scan('select g, count(*), sum(v) from keyed where v < 40 group by g', false) as many;
 set hashgraph_join.force = on;
-select lines_of('select g, count(*) from keyed where v = 4 and g = 3 group by g', 'HashGraphAgg') as few;
+select hgj_lines('select g, count(*) from keyed where v = 4 and g = 3 group by g', 'HashGraphAgg') as few;
 reset hashgraph_join.force;
 reset random_page_cost;
 -- inheritance, UNION ALL

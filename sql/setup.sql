@@ -43,6 +43,29 @@ begin
 	return nodes;
 end $$;
 
+-- How many lines of the plan of a query are of a pattern.
+create function hgj_lines(q text, pattern text) returns int language plpgsql as $$
+declare
+	line text;
+	found int := 0;
+begin
+	for line in execute 'explain (costs off) ' || q loop
+		found := found + (line ~ pattern)::int;
+	end loop;
+	return found;
+end $$;
+
+-- The answer of a query, or its error, as text.
+create function hgj_answer(q text) returns text language plpgsql as $$
+declare
+	r record;
+begin
+	select * into r from hgj_digest(q);
+	return r.n || ' rows, ' || coalesce(r.digest, 'none');
+exception when others then
+	return sqlstate || ' ' || sqlerrm;
+end $$;
+
 -- The nodes of a plan, without what stands below them.
 create function hgj_shape(q text) returns setof text language plpgsql as $$
 declare
@@ -92,32 +115,22 @@ create function hgj_check_lines(q text, nodes int, pattern text, what text) retu
 	set hashgraph_join.force = on
 as $$
 declare
-	line text;
-	found int := 0;
+	found int := hgj_lines(q, pattern);
 begin
-	for line in execute 'explain (costs off) ' || q loop
-		found := found + (line ~ pattern)::int;
-	end loop;
 	if found < nodes then
 		return format('only %s of %s %s: %s', found, nodes, what, q);
 	end if;
 	return hgj_check(q, nodes);
 end $$;
 
--- As hgj_check(), and the forced plan must have a HashGraphAgg, and no
--- aggregation of PostgreSQL's own where one could be.
-create function hgj_check_agg(q text, nodes int default 1) returns text language plpgsql
+-- As hgj_check(), and the forced plan must have a HashGraphAgg, or whatever `what` is,
+-- and no aggregation of PostgreSQL's own where one could be.
+create function hgj_check_agg(q text, nodes int default 1, pattern text default 'Custom Scan \(HashGraphAgg\)', what text default 'HashGraphAgg') returns text language plpgsql
 	set hashgraph_join.enabled = on set hashgraph_join.aggregate = on set hashgraph_join.force = on set hashgraph_join.require = aggregate
 as $$
-declare
-	line text;
-	found int := 0;
 begin
-	for line in execute 'explain (costs off) ' || q loop
-		found := found + (line ~ 'Custom Scan \(HashGraphAgg\)')::int;
-	end loop;
-	if found = 0 then
-		return 'no HashGraphAgg: ' || q;
+	if hgj_lines(q, pattern) = 0 then
+		return format('no %s: %s', what, q);
 	end if;
 	return hgj_check(q, nodes);
 end $$;

@@ -296,6 +296,10 @@ select hgj_shape('select min(id), max(id) from indexed');
 set hashgraph_join.force = on;
 select hgj_shape('select min(id), max(id) from indexed');
 select hgj_shape('select sum(v) from indexed where id between 20 and 30');
+-- who is told not to read all of a table does not
+set enable_seqscan = off;
+select hgj_shape('select sum(v) from indexed where id > 20');
+reset enable_seqscan;
 reset hashgraph_join.force;
 select hgj_shape('select k, sum(v) from indexed group by k order by k');
 set hashgraph_join.aggregate_scans = off;

@@ -11,8 +11,9 @@
  * 3. An Append of such joins and scans: partitions, children, branches of UNION ALL.
  *	  One of a partitioned table's scans is made where PostgreSQL's has others.
  * 4. But where an index finds a small part of the rows, the index is used: its
- *	  pages are charged as if each came from a disk, ours are in caches.  Nor is a
- *	  table worth it that is smaller than hashgraph_join.min_rows.
+ *	  pages are charged as if each came from a disk, ours are in caches.  So is it
+ *	  where enable_seqscan is off.  Nor is a table worth it that is smaller than
+ *	  hashgraph_join.min_rows.
  *
  * Memory: the planner's context.  No locks: the planner has locked the table.
  *
@@ -28,6 +29,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
@@ -76,7 +78,10 @@ reads_columns_only(const RelOptInfo *rel)
 	return true;
 }
 
-/* Step 4: does PostgreSQL find a small part of the rows by an index? */
+/*
+ * Step 4: does PostgreSQL find a small part of the rows by an index, or find them by one
+ * because it is told to?
+ */
 static bool
 index_is_better(const RelOptInfo *rel)
 {
@@ -89,7 +94,8 @@ index_is_better(const RelOptInfo *rel)
 		path = hgj_below_projections(IsA(path, GatherPath) ?
 									 ((const GatherPath *) path)->subpath :
 									 ((const GatherMergePath *) path)->subpath);
-	return path->pathtype != T_SeqScan && rel->rows < HGJ_INDEX_PART * rel->tuples;
+	return path->pathtype != T_SeqScan &&
+		(!enable_seqscan || rel->rows < HGJ_INDEX_PART * rel->tuples);
 }
 
 /* Why a HashGraphAgg does not read the table page by page. */

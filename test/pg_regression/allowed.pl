@@ -22,6 +22,14 @@
 			file => 'merge', match => qr/explain_merge/,
 			why => 'shows a plan through a function',
 		},
+		{
+			file => 'partition_prune', match => qr/explain_parallel_append/,
+			why => 'shows a plan through a function',
+		},
+		{
+			file => 'plancache', match => qr/generic_plans/,
+			why => 'counts how often a generic plan was cheaper than one for its parameters: forced ones cost next to nothing',
+		},
 	],
 	lines => [
 		{

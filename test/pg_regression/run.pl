@@ -166,7 +166,8 @@ sub normalised
 			$until = $range->{to};
 			next;
 		}
-		if ($line !~ /^ / || !defined $lines[ $i + 1 ] || $lines[ $i + 1 ] !~ /^-[-+]*$/)
+		# a rule is as long as a header of one column at least, a line of comment is not
+		if ($line !~ /^ / || !defined $lines[ $i + 1 ] || $lines[ $i + 1 ] !~ /^--[-+]+$/)
 		{
 			$statement = '' if $statement =~ /;\s*\n\z/;
 			$statement .= $line;
@@ -174,14 +175,22 @@ sub normalised
 			next;
 		}
 
-		# a result: header, rule, rows, and how many
+		# a result: header, rule, rows, and how many (what a \d shows ends without)
 		my $header = $line;
 		my @rows;
-		for ($i += 2; $i < @lines && $lines[$i] !~ /^\(\d+ rows?\)$/; $i++)
+		for ($i += 2; $i < @lines && $lines[$i] =~ /^ /; $i++)
 		{
 			push @rows, $lines[$i];
 		}
-		my $footer = $lines[$i] // '';
+		my $footer = '';
+		if ($i < @lines && $lines[$i] =~ /^\(\d+ rows?\)$/)
+		{
+			$footer = $lines[$i];
+		}
+		else
+		{
+			$i--;
+		}
 		if ($header =~ /^\s*QUERY PLAN\s*$/)
 		{
 			$$plans += grep { /HashGraphJoin/ } @rows;

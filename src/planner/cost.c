@@ -388,7 +388,8 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	double		candidates = estimate_candidates(costs, outer, inner_rows, rows,
 												 &charged);
 	double		fits;
-	Cost		build_side = inner->total_cost -
+	Cost		build_side = inner->total_cost +
+		(outer->parallel_workers > 0 && !costs->shared ? hgj_page_faults(root, inner) : 0) -
 		hgj_feed_saving(root, inner, costs->inner_in_batches);
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
 		hgj_feed_saving(root, outer, costs->outer_in_batches);

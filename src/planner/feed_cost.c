@@ -18,13 +18,15 @@
  *	  behind nothing but others of a fixed width lie at known offsets, those
  *	  behind do not.  Filters on columns of common types run over vectors, which
  *	  costs a part of what rows cost one by one.
- * 4. A partial path charges one worker's share of all that.
+ * 4. A partial path charges one worker's share of all that.  Where a table stays in
+ *	  shared buffers, so is what its pages cost, of which PostgreSQL charges all to
+ *	  each process; but a worker, which is a new process, has a page fault for many.
  * 5. seq_page_cost is charged for every page of a sequential scan, cached or not,
  *	  while repeated index scans are charged for few pages where
  *	  effective_cache_size holds them.  PostgreSQL gets away with that because its
  *	  scans need about that much more for a page's rows than cpu_tuple_cost says.
  *	  Ours do not, so that lookups would seem cheaper than reading a table once:
- *	  where effective_cache_size holds all of the query's tables, three fifths of what
+ *	  where effective_cache_size holds all of the query's tables, three quarters of what
  *	  their pages cost is taken off.
  * 6. Of a scan below a HashGraphAgg nothing is: PostgreSQL's own aggregation reads
  *	  the same pages, or has an index that is charged for cold ones, too.
@@ -55,14 +57,17 @@
 #include "utils/rel.h"
 #include "utils/spccache.h"
 
-/* A page that a worker is the first in its process to look at. */
-#define HGJ_PAGE_FAULT_COST		0.1
-
 /* Of what filters cost, where they run over vectors. */
 #define HGJ_VECTOR_QUAL_PART	0.2
 
 /* Of what a page costs, where effective_cache_size holds the query's tables. */
-#define HGJ_CACHED_PAGE_PART	0.4
+#define HGJ_CACHED_PAGE_PART	0.25
+
+/*
+ * The same of a page of shared buffers for a process that is the first time there, as
+ * workers are: page faults, and it does not know the buffer (recent_buffers.c).
+ */
+#define HGJ_PAGE_FAULT_PART		0.6
 
 /* May that side be read by pages or batches: is every key of it a column? */
 bool
@@ -266,38 +271,70 @@ hgj_usable_processors(void)
 	return (double) online;
 }
 
-/*
- * Step 4: what the scan's rows save, each `stock` - `ours`, of the path's costs.
- * Processes do not share processors that there are not, and a worker's first look
- * at a page of shared memory costs it a page fault.
- */
+/* Step 4: among how many processes is it divided?  Not more than processors. */
+static double
+sharers(const Path *path)
+{
+	return path->parallel_workers == 0 ? 1 :
+		Min(hgj_parallel_divisor(path), hgj_usable_processors());
+}
+
+/* Step 4: what the scan's rows save, each `stock` - `ours`, of the path's costs. */
 static Cost
-partial_share(const Path *path, Cost stock, Cost ours)
+rows_saving(const Path *path, Cost stock, Cost ours)
 {
 	double		tuples = path->parent->tuples;
-	double		divisor;
+	double		divisor = path->parallel_workers == 0 ? 1 : hgj_parallel_divisor(path);
 
-	if (path->parallel_workers == 0)
-		return (stock - ours) * tuples;
-	divisor = hgj_parallel_divisor(path);
-	return stock * tuples / divisor -
-		ours * tuples / Min(divisor, hgj_usable_processors()) -
-		HGJ_PAGE_FAULT_COST * path->parent->pages / divisor;
+	return stock * tuples / divisor - ours * tuples / sharers(path);
 }
 
 /*
- * Step 5: what reading the pages of a sequential scan costs less, where all tables
- * of the query fit into the cache that is said to be there.
+ * Steps 4 and 5: what reading a page of the table costs, as a part of what PostgreSQL
+ * charges, in a worker or not; where all tables of the query fit into the cache that is
+ * said to be there.  A table that does not fit into a quarter of shared buffers is read
+ * through a ring of a few of them (heapam.c), which cost no page faults.
  */
-static Cost
-cached_pages_saving(PlannerInfo *root, const RelOptInfo *rel)
+static double
+cached_page_part(const RelOptInfo *rel, bool in_worker)
 {
+	double		part = HGJ_CACHED_PAGE_PART;
+
+	if (in_worker && rel->pages <= (BlockNumber) NBuffers / 4)
+		part += HGJ_PAGE_FAULT_PART * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
+	return part;
+}
+
+/* Steps 4 and 5: what reading the pages of a sequential scan costs less. */
+static Cost
+cached_pages_saving(PlannerInfo *root, const Path *path)
+{
+	const RelOptInfo *rel = path->parent;
+	double		part = cached_page_part(rel, path->parallel_workers > 0);
 	double		page_cost;
 
 	if (root->total_table_pages > effective_cache_size)
 		return 0;
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	return page_cost * rel->pages * (1 - HGJ_CACHED_PAGE_PART);
+	return page_cost * rel->pages * (1 - part / sharers(path));
+}
+
+/*
+ * Step 4: what a scan that every worker makes on its own costs more than the same
+ * in one process.
+ */
+Cost
+hgj_page_faults(PlannerInfo *root, const Path *path)
+{
+	const RelOptInfo *rel = path->parent;
+	double		page_cost;
+
+	if (path->pathtype != T_SeqScan || rel->rtekind != RTE_RELATION ||
+		root->total_table_pages > effective_cache_size)
+		return 0;
+	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
+	return page_cost * rel->pages *
+		(cached_page_part(rel, true) - cached_page_part(rel, false));
 }
 
 /* Step 3: what the rows of a sequential scan cost less, but not its pages. */
@@ -308,8 +345,8 @@ scan_rows_saving(PlannerInfo *root, const Path *path)
 	Cost		row_cost = hgj_page_tuple_cost + hgj_page_attribute_cost *
 		attributes_walked(rte->relid, last_column(path));
 
-	return Max(partial_share(path, cpu_tuple_cost +
-							 filter_saving(root, path->parent), row_cost), 0);
+	return Max(rows_saving(path, cpu_tuple_cost + filter_saving(root, path->parent),
+						   row_cost), 0);
 }
 
 /*
@@ -333,7 +370,7 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 	foreach(lc, path->pathtarget->exprs)
 		if (!IsA(lfirst(lc), Var))
 			return 0;
-	return cached_pages_saving(root, path->parent) + scan_rows_saving(root, path);
+	return cached_pages_saving(root, path) + scan_rows_saving(root, path);
 }
 
 /*

@@ -119,6 +119,7 @@ extern int	hgj_emitted_part(JoinType jointype,
 extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);
+extern Cost hgj_page_faults(PlannerInfo *root, const Path *path);
 extern Cost hgj_agg_feed_saving(PlannerInfo *root, const Path *path);
 extern Path *hgj_sequential_scan(PlannerInfo *root, RelOptInfo *rel,
 								 bool partial);

@@ -5,8 +5,9 @@
  *
  * 1. The equality operator decides the kind, as for join keys (keys.c): datums
  *	  that are equal as they stand, floats, fixed bytes, bytes of a varlena (text
- *	  under a deterministic collation), and everything else, which goes through
- *	  the type's own functions.  NULLs are equal to each other.
+ *	  under a deterministic collation, char(n) without the blanks at its end), and
+ *	  everything else, which goes through the type's own functions.  NULLs are equal
+ *	  to each other.
  * 2. A batch is worked on column by column: load the live rows' datums, fold
  *	  them into the rows' hashes, compare them with those of the groups found.
  * 3. Codes of a dictionary, which there are where equal values look equal, are
@@ -103,10 +104,12 @@ hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality)
 	if (have_pair && pair.outer_kind != HGJ_KEY_OPAQUE &&
 		!hgj_key_is_text(pair.outer_kind))
 		key->kind = raw_kind(pair.outer_kind);
-	else if (function == F_BYTEAEQ ||
-			 (function == F_TEXTEQ && OidIsValid(key->collation) &&
-			  get_collation_isdeterministic(key->collation)))
+	else if (function == F_BYTEAEQ)
 		key->kind = HGJ_GROUP_VARLENA;
+	else if ((function == F_TEXTEQ || function == F_BPCHAREQ) &&
+			 OidIsValid(key->collation) &&
+			 get_collation_isdeterministic(key->collation))
+		key->kind = function == F_TEXTEQ ? HGJ_GROUP_VARLENA : HGJ_GROUP_PADDED;
 	else
 		init_opaque(key, equality, have_pair, &pair);
 	Assert(key->attbyval || key->kind >= HGJ_GROUP_BYTES);
@@ -213,6 +216,19 @@ free_flat(struct varlena *flat, Datum value)
 		pfree(flat);
 }
 
+/* How many of its bytes count. */
+static inline Size
+flat_size(HgjGroupKeyKind kind, const struct varlena *flat)
+{
+	const char *p = VARDATA_ANY(flat);
+	Size		size = VARSIZE_ANY_EXHDR(flat);
+
+	if (kind == HGJ_GROUP_PADDED)
+		while (size > 0 && p[size - 1] == ' ')
+			size--;
+	return size;
+}
+
 static inline uint64
 read_word(const char *p)
 {
@@ -237,17 +253,16 @@ read_rest(const char *p, Size size)
 static inline uint64
 hash_string(const char *p, Size size, uint64 h)
 {
-	hgj_before_value(size);
-	h = hgj_stir(h ^ size);
-	if (size >= sizeof(uint64))
-	{
-		const char *last = p + size - sizeof(uint64);
+	const char *last;
 
-		for (; p < last; p += sizeof(uint64))
-			h = hgj_stir(h ^ read_word(p));
-		return hgj_stir(h ^ read_word(last));	/* may overlap */
-	}
-	return hgj_stir(h ^ read_rest(p, size));
+	hgj_before_value(size);
+	if (size < sizeof(uint64))
+		return hgj_stir(h ^ read_rest(p, size) ^ ((uint64) size << 56));
+	last = p + size - sizeof(uint64);
+	h = hgj_stir(h ^ size);
+	for (; p < last; p += sizeof(uint64))
+		h = hgj_stir(h ^ read_word(p));
+	return hgj_stir(h ^ read_word(last));	/* may overlap */
 }
 
 static inline bool
@@ -268,6 +283,31 @@ strings_equal(const char *a, const char *b, Size size)
 	return read_rest(a, size) == read_rest(b, size);
 }
 
+/* Strings of a kind that is compared by bytes. */
+static inline bool
+varlenas_equal(HgjGroupKeyKind kind, Datum a, Datum b)
+{
+	const char *pa = DatumGetPointer(a);
+	const char *pb = DatumGetPointer(b);
+	struct varlena *fa;
+	struct varlena *fb;
+	Size		size;
+	bool		equal;
+
+	/* most are short, and the same in every byte */
+	if (likely(VARATT_IS_1B(pa) && !VARATT_IS_1B_E(pa) && *pa == *pb &&
+			   strings_equal(pa, pb, VARSIZE_1B(pa))))
+		return true;
+	fa = flat_varlena(a);
+	fb = flat_varlena(b);
+	size = flat_size(kind, fa);
+	equal = size == flat_size(kind, fb) &&
+		strings_equal(VARDATA_ANY(fa), VARDATA_ANY(fb), size);
+	free_flat(fa, a);
+	free_flat(fb, b);
+	return equal;
+}
+
 /* The hash of one value that is not NULL, and no code, folded into h. */
 static inline uint64
 hash_value(HgjGroupKey *key, HgjGroupKeyKind kind, uint64 seed,
@@ -284,10 +324,11 @@ hash_value(HgjGroupKey *key, HgjGroupKeyKind kind, uint64 seed,
 		case HGJ_GROUP_BYTES:
 			return hash_string(DatumGetPointer(value), key->attlen, h);
 		case HGJ_GROUP_VARLENA:
+		case HGJ_GROUP_PADDED:
 			{
 				struct varlena *flat = flat_varlena(value);
 
-				h = hash_string(VARDATA_ANY(flat), VARSIZE_ANY_EXHDR(flat), h);
+				h = hash_string(VARDATA_ANY(flat), flat_size(kind, flat), h);
 				free_flat(flat, value);
 				return h;
 			}
@@ -359,6 +400,7 @@ hgj_group_key_hash(HgjGroups *groups, HgjGroupKey *key, uint32 first, uint32 n)
 			HASH_ROWS(hgj_stir(h ^ (uint64) value));
 			break;
 		case HGJ_GROUP_VARLENA:
+		case HGJ_GROUP_PADDED:
 			for (uint32 i = first; i < first + n; i++)
 			{
 				if (i + PREFETCH < first + n)
@@ -393,17 +435,8 @@ values_equal(HgjGroupKey *key, HgjGroupKeyKind kind, MemoryContext scratch,
 			return strings_equal(DatumGetPointer(a), DatumGetPointer(b),
 								 key->attlen);
 		case HGJ_GROUP_VARLENA:
-			{
-				struct varlena *fa = flat_varlena(a);
-				struct varlena *fb = flat_varlena(b);
-				Size		len = VARSIZE_ANY_EXHDR(fa);
-				bool		equal = len == VARSIZE_ANY_EXHDR(fb) &&
-				strings_equal(VARDATA_ANY(fa), VARDATA_ANY(fb), len);
-
-				free_flat(fa, a);
-				free_flat(fb, b);
-				return equal;
-			}
+		case HGJ_GROUP_PADDED:
+			return varlenas_equal(kind, a, b);
 		case HGJ_GROUP_OPAQUE:
 			{
 				MemoryContext old = MemoryContextSwitchTo(scratch);
@@ -480,6 +513,20 @@ hgj_group_key_compare(HgjGroups *groups, int k, uint32 n, uint32 nmismatched)
 			}
 		return nmismatched;
 	}
+	if ((key->kind == HGJ_GROUP_VARLENA || key->kind == HGJ_GROUP_PADDED) &&
+		!key->ever_nulls)
+	{
+		for (uint32 i = 0; i < n; i++)
+			if (of[i] != HGJ_NO_GROUP &&
+				unlikely(!varlenas_equal(key->kind,
+										 *(const Datum *) (datums + of[i] * stride),
+										 key->values[i])))
+			{
+				of[i] = HGJ_NO_GROUP;
+				groups->mismatched[nmismatched++] = i;
+			}
+		return nmismatched;
+	}
 	for (uint32 i = 0; i < n; i++)
 		if (of[i] != HGJ_NO_GROUP &&
 			unlikely(!hgj_group_key_equal(groups, k, i,
@@ -502,7 +549,7 @@ hgj_group_key_keep(HgjGroups *groups, HgjGroupKey *key, Datum value)
 			hgj_plain_datum(hgj_arena_copy(&groups->values,
 										   hgj_plain_value(value),
 										   key->attlen));
-	if (key->kind == HGJ_GROUP_VARLENA)
+	if (key->kind == HGJ_GROUP_VARLENA || key->kind == HGJ_GROUP_PADDED)
 	{
 		struct varlena *flat = flat_varlena(value);
 		Datum		kept = hgj_arena_copy(&groups->values,

@@ -34,6 +34,7 @@ typedef enum HgjGroupKeyKind
 	HGJ_GROUP_FLOAT8,
 	HGJ_GROUP_BYTES,			/* equal bytes, attlen of them */
 	HGJ_GROUP_VARLENA,			/* equal bytes of a varlena */
+	HGJ_GROUP_PADDED,			/* the same without blanks at the end */
 	HGJ_GROUP_OPAQUE,			/* the type's own hash and equality */
 	HGJ_GROUP_ENCODED			/* codes, or plain values (dictionary.h) */
 } HgjGroupKeyKind;

@@ -165,8 +165,8 @@ reset hashgraph_join.agg_tuple_cost;
 reset work_mem;
 
 -- EXPLAIN
-select hgj_explain('(costs off) select g, count(*) from f where i > 0 and upper(t) = ''TEXT 7'' group by 1');
-select hgj_explain('(analyze, costs off, timing off, summary off) select g % 2, count(*) from f where i > 0 and id < 100 and upper(t) <> ''TEXT 7'' group by 1 having count(*) > 1');
+select hgj_explain('(costs off) select g, count(*) from f where i > 0 and upper(t || v) = ''TEXT 7'' group by 1');
+select hgj_explain('(analyze, costs off, timing off, summary off) select g % 2, count(*) from f where i > 0 and id < 100 and upper(t) <> ''TEXT 7'' and upper(t || v) <> ''TEXT 7'' group by 1 having count(*) > 1');
 set hashgraph_join.source = tuples;
 select hgj_explain('(costs off) select count(*) from f');
 set hashgraph_join.source = pages;

@@ -22,6 +22,7 @@
 double		hgj_agg_tuple_cost = 0.0003;
 bool		hgj_aggregate = true;
 bool		hgj_aggregate_scans = true;
+bool		hgj_dictionaries = true;
 int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.004;
 int			hgj_chunk_outer_rows = 0;
@@ -196,6 +197,10 @@ static const struct
 		"Enables the planner's use of HashGraphAgg plans over sequential scans.",
 		"They also need hashgraph_join.aggregate.",
 		&hgj_aggregate_scans, true, GUC_EXPLAIN},
+	{"hashgraph_join.dictionaries",
+		"Enables the evaluation of expressions over one column of strings once for each of its values.",
+		"A column that turns out to have too many is evaluated row by row.",
+		&hgj_dictionaries, true, 0},
 	{"hashgraph_join.enabled",
 		"Enables the planner's use of HashGraphJoin plans.",
 		"They also need enable_hashjoin.",

@@ -59,6 +59,7 @@ typedef enum HgjParallelChoice
 extern double hgj_agg_tuple_cost;
 extern bool hgj_aggregate;
 extern bool hgj_aggregate_scans;
+extern bool hgj_dictionaries;
 extern int	hgj_build;
 extern double hgj_build_tuple_cost;
 extern int	hgj_chunk_outer_rows;

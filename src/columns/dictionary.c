@@ -91,14 +91,9 @@ count_bytes(HgjDictionary *dictionary)
 					MemoryContextMemAllocated(dictionary->context, true));
 }
 
-/*
- * A dictionary for what the expression is, whose type has values attlen long
- * (-1: varlena, -2: C string), and a hashable equality operator.  Its memory
- * counts in the account.
- */
-HgjDictionary *
-hgj_dictionary_create(MemoryContext context, Node *expr, Oid equality,
-					  int16 attlen, HgjAccount *account)
+/* One of values attlen long, without a key. */
+static HgjDictionary *
+make_dictionary(MemoryContext context, int16 attlen)
 {
 	Size		block = ALLOCSET_DEFAULT_INITSIZE;
 	MemoryContext own;
@@ -116,16 +111,46 @@ hgj_dictionary_create(MemoryContext context, Node *expr, Oid equality,
 	dictionary->scratch = AllocSetContextCreate(own, "HashGraphAgg dictionary scratch",
 												ALLOCSET_DEFAULT_SIZES);
 	dictionary->key.attlen = attlen;
-	hgj_group_key_init(&dictionary->key, expr, equality);
 	dictionary->seed = pg_prng_uint64(&pg_global_prng_state);
 	dictionary->attlen = attlen;
 	dictionary->limit = SIZE_MAX;
 	dictionary->max_values = FIRST_VALUES;
 	dictionary->values = palloc(dictionary->max_values * sizeof(Datum));
 	dictionary->table = dict_create(own, dictionary->max_values, dictionary);
+	MemoryContextSwitchTo(old);
+	return dictionary;
+}
+
+/*
+ * A dictionary for what the expression is, whose type has values attlen long
+ * (-1: varlena, -2: C string), and a hashable equality operator.  Its memory
+ * counts in the account.
+ */
+HgjDictionary *
+hgj_dictionary_create(MemoryContext context, Node *expr, Oid equality,
+					  int16 attlen, HgjAccount *account)
+{
+	HgjDictionary *dictionary = make_dictionary(context, attlen);
+	MemoryContext old = MemoryContextSwitchTo(dictionary->context);
+
+	hgj_group_key_init(&dictionary->key, expr, equality);
+	MemoryContextSwitchTo(old);
 	dictionary->held.whole = account;
 	count_bytes(dictionary);
-	MemoryContextSwitchTo(old);
+	return dictionary;
+}
+
+/*
+ * One in which values are the same that have the same bytes, whatever their type
+ * says: expressions cannot tell them apart.  It goes with the context.
+ */
+HgjDictionary *
+hgj_dictionary_create_of_bytes(MemoryContext context, int16 attlen)
+{
+	HgjDictionary *dictionary = make_dictionary(context, attlen);
+
+	dictionary->key.kind = attlen == -1 ? HGJ_GROUP_VARLENA : HGJ_GROUP_BYTES;
+	dictionary->key.value_kind = dictionary->key.kind;
 	return dictionary;
 }
 
@@ -187,12 +212,9 @@ add_value(HgjDictionary *dictionary)
 	return entry->code;
 }
 
-/*
- * What stands for a value that is not NULL: its code, or, where it has none, a
- * copy in the arena.
- */
-Datum
-hgj_dictionary_code(HgjDictionary *dictionary, Datum value, HgjArena *arena)
+/* The code of a value that is not NULL; false: it has none, and gets none. */
+bool
+hgj_dictionary_find(HgjDictionary *dictionary, Datum value, uint32 *code)
 {
 	uint64		hash = hgj_group_value_hash(&dictionary->key, dictionary->seed,
 											dictionary->scratch, value);
@@ -203,10 +225,28 @@ hgj_dictionary_code(HgjDictionary *dictionary, Datum value, HgjArena *arena)
 	entry = dict_lookup_hash(dictionary->table, CODE_SOUGHT,
 							 dictionary->sought_hash);
 	if (entry)
-		return UInt32GetDatum(entry->code);
-	if (!dictionary->full && has_room(dictionary, value))
-		return UInt32GetDatum(add_value(dictionary));
-	dictionary->full = true;
+		*code = entry->code;
+	else if (!dictionary->full && has_room(dictionary, value))
+		*code = add_value(dictionary);
+	else
+	{
+		dictionary->full = true;
+		return false;
+	}
+	return true;
+}
+
+/*
+ * What stands for a value that is not NULL: its code, or, where it has none, a
+ * copy in the arena.
+ */
+Datum
+hgj_dictionary_code(HgjDictionary *dictionary, Datum value, HgjArena *arena)
+{
+	uint32		code;
+
+	if (hgj_dictionary_find(dictionary, value, &code))
+		return UInt32GetDatum(code);
 	return hgj_plain_datum(hgj_arena_copy(arena, value, dictionary->attlen));
 }
 

@@ -48,9 +48,13 @@ hgj_plain_value(Datum datum)
 extern HgjDictionary *hgj_dictionary_create(MemoryContext context, Node *expr,
 											Oid equality, int16 attlen,
 											HgjAccount *account);
+extern HgjDictionary *hgj_dictionary_create_of_bytes(MemoryContext context,
+													 int16 attlen);
 extern void hgj_dictionary_limit(HgjDictionary *dictionary, Size limit);
 extern Datum hgj_dictionary_code(HgjDictionary *dictionary, Datum value,
 								 HgjArena *arena);
+extern bool hgj_dictionary_find(HgjDictionary *dictionary, Datum value,
+								uint32 *code);
 extern Datum hgj_dictionary_value(const HgjDictionary *dictionary, Datum datum);
 extern bool hgj_dictionary_is_full(const HgjDictionary *dictionary);
 extern Size hgj_dictionary_bytes(const HgjDictionary *dictionary);

@@ -15,6 +15,9 @@
  * 4. A function that is not plain (program_call.c) raises its error itself.  That
  *	  of the first row is the first to come, unless something else in the program
  *	  can raise one, too: the rows are run one at a time from the start then.
+ * 5. Nor is an expression evaluated for a value that it has not seen, if it could
+ *	  raise an error too early (program_values.c).  The rows are run one by one as
+ *	  in 3, though it may turn out that none of them fails.
  *
  * Everything is in the program's memory context.  No locks.
  *
@@ -29,6 +32,8 @@
 void
 hgj_program_start(HgjProgram *program, ExprContext *econtext)
 {
+	ListCell   *lc;
+
 	program->econtext = econtext;
 	for (int i = 0; i < program->nconstants; i++)
 	{
@@ -43,6 +48,8 @@ hgj_program_start(HgjProgram *program, ExprContext *econtext)
 		if (step->texts)
 			hgj_text_set_reset(step->texts);
 	}
+	foreach(lc, program->by_values)
+		hgj_by_value_start(((HgjStep *) lfirst(lc))->by_value);
 	for (int i = 0; i < program->nclauses; i++)
 		if (program->clauses[i].nbounds > 0 ||
 			program->clauses[i].test == HGJ_TEST_MEMBER)
@@ -57,24 +64,12 @@ hgj_program_input(const HgjProgram *program)
 	return -1;
 }
 
-/* Is there a constant that can raise an error, and has yet to be evaluated? */
-static bool
-constants_raise(const HgjProgram *program)
-{
-	for (int i = 0; i < program->nconstants; i++)
-		if (program->constants[i]->lazy &&
-			program->constants[i]->constant->state != NULL &&
-			!program->constants[i]->constant->ready)
-			return true;
-	return false;
-}
-
 /* Step 4: could a call raise the error of a row that is not the first to fail? */
 static bool
 order_matters(const HgjProgram *program)
 {
 	return program->calls_at_once &&
-		(program->nraising > 1 || constants_raise(program));
+		(program->nraising > 1 || hgj_constants_raise(program));
 }
 
 /*
@@ -120,6 +115,7 @@ filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out,
 
 	if (program->numerics)
 		MemoryContextReset(program->numerics);
+	program->undecided = false;
 	if (order_matters(program))
 		return filter_singly(program, 0, chunk, out, stop);
 	for (int c = 0; c < program->nclauses && rows.n > 0; c++)
@@ -130,7 +126,7 @@ filter_chunk(HgjProgram *program, const HgjRows *chunk, uint32 *out,
 		if (unlikely(program->failed))
 		{
 			n = filter_singly(program, c, &rows, out, stop);
-			if (!program->failed)
+			if (!program->failed && !program->undecided)
 				elog(ERROR, "a filter of a HashGraphJoin did not fail again");
 			return n;
 		}
@@ -161,6 +157,7 @@ filter_rows(HgjProgram *program, const HgjVector *const *inputs,
 	Assert(stop == NULL || !program->calls_raise);
 	program->inputs = inputs;
 	program->failed = program->single = false;
+	program->until = stop != NULL;
 	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
 	{
 		HgjRows		chunk = chunk_of(sel, first, n);
@@ -196,7 +193,7 @@ hgj_program_filter_until(HgjProgram *program, const HgjVector *const *inputs,
 bool
 hgj_program_raises_at_once(const HgjProgram *program)
 {
-	return program->calls_raise || constants_raise(program);
+	return program->calls_raise || hgj_constants_raise(program);
 }
 
 /* The NULL bytes of a chunk, as bits. */
@@ -251,11 +248,15 @@ eval_chunk(HgjProgram *program, const HgjRows *rows, char *values,
 		pack_validity(validity, nulls, rows->n);
 		return memchr(nulls, 1, rows->n) != NULL;
 	}
+	program->undecided = false;
 	hgj_step_run(program, root, rows);
 	if (unlikely(program->failed))
 	{
 		eval_singly(program, rows, values, nulls);
-		elog(ERROR, "an expression of a HashGraphJoin did not fail again");
+		if (!program->undecided)
+			elog(ERROR, "an expression of a HashGraphJoin did not fail again");
+		pack_validity(validity, nulls, rows->n);
+		return memchr(nulls, 1, rows->n) != NULL;
 	}
 	memcpy(values, root->values, (Size) rows->n * root->width);
 	pack_validity(validity, root->nulls, rows->n);
@@ -269,7 +270,7 @@ begin_eval(HgjProgram *program, const HgjVector *const *inputs)
 	if (program->numerics)
 		MemoryContextReset(program->numerics);
 	program->inputs = inputs;
-	program->failed = program->single = false;
+	program->failed = program->single = program->until = false;
 }
 
 const HgjVector *
@@ -323,6 +324,7 @@ eval_root(HgjProgram *program, HgjDecimalRoot *root, const HgjRows *rows, uint32
 	uint8		one_by_one[HGJ_CHUNK];
 	bool		singly = order_matters(program);
 
+	program->undecided = false;
 	if (!singly)
 	{
 		hgj_step_run(program, step, rows);
@@ -343,7 +345,7 @@ eval_root(HgjProgram *program, HgjDecimalRoot *root, const HgjRows *rows, uint32
 			one_by_one[i] = step->nulls && step->nulls[0];
 		}
 		program->single = false;
-		if (!singly)
+		if (!singly && !program->undecided)
 			elog(ERROR, "an expression of a HashGraphJoin did not fail again");
 		nulls = memchr(one_by_one, 1, rows->n) ? one_by_one : NULL;
 	}

@@ -569,6 +569,8 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 
 	check_stack_depth();
 	step = compile_constant(c, expr);
+	if (step == NULL)
+		step = hgj_by_value_compile(c, expr);
 	if (step)
 		return step;
 	if (is_decimal_computation(c, expr))

@@ -205,6 +205,18 @@ hgj_constant_fetch(HgjProgram *program, HgjConstant *constant)
 	constant->ready = true;
 }
 
+/* Is there a constant that can raise an error, and has yet to be evaluated? */
+bool
+hgj_constants_raise(const HgjProgram *program)
+{
+	for (int i = 0; i < program->nconstants; i++)
+		if (program->constants[i]->lazy &&
+			program->constants[i]->constant->state != NULL &&
+			!program->constants[i]->constant->ready)
+			return true;
+	return false;
+}
+
 /*
  * Fetch the constant of a step of bytes.  True: it is NULL, and so is the
  * step's value for all n rows.

@@ -71,11 +71,13 @@ static HgjStep *
 compile_root(HgjCompiler *c, Expr *expr, bool may_fail)
 {
 	int			nconstants = list_length(c->constants);
+	int			nby_values = list_length(c->by_values);
 	HgjStep    *step = hgj_numeric_step(hgj_step_compile(c, expr));
 
 	if (step && (may_fail || !step->lazy))
 		return step;
 	c->constants = list_truncate(c->constants, nconstants);
+	c->by_values = list_truncate(c->by_values, nby_values);
 	return NULL;
 }
 
@@ -83,11 +85,15 @@ compile_root(HgjCompiler *c, Expr *expr, bool may_fail)
 static void
 count_raising(HgjProgram *program, const HgjStep *step)
 {
+	int			before = program->nraising;
+
 	program->calls_raise |= step->raises;
 	program->calls_at_once |= step->raises && step->at_once;
 	program->nraising += step->raises || step->raise;
 	for (int i = 0; i < step->nargs; i++)
 		count_raising(program, step->args[i]);
+	if (step->by_value && step->by_value->may_raise && program->nraising == before)
+		program->nraising++;
 }
 
 /* A program of these steps, the clauses of a filter if they are boolean. */
@@ -116,6 +122,7 @@ make_program(HgjCompiler *c, List *roots)
 			add_clauses(program, step);
 	}
 
+	program->by_values = c->by_values;
 	program->nconstants = list_length(c->constants);
 	program->constants = palloc(Max(program->nconstants, 1) * sizeof(HgjStep *));
 	foreach(lc, c->constants)

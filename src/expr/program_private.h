@@ -18,6 +18,8 @@
  * program_set.c		the constants of IN
  * program_text.c		strings compared with constants
  * program_call.c		functions that there is no loop for, row by row
+ * program_by_value.c	what is evaluated once for each value of a column of strings
+ * program_values.c		such steps over the rows of a chunk
  * program_errors.c		errors that these raise
  * program_decimal.c	numerics as 64-bit integers: expressions to steps
  * program_decimal_run.c	such steps over the rows of a chunk
@@ -79,6 +81,28 @@ typedef struct HgjSet
 	MemoryContext context;		/* of the arrays above; NULL: not yet built */
 } HgjSet;
 
+/* An expression that is evaluated once a value (program_values.c). */
+typedef struct HgjByValue
+{
+	ExprState  *state;			/* over the first column of ... */
+	TupleTableSlot *slot;
+	ExprContext *econtext;
+	int16		attlen;			/* of the column */
+	bool		changes;		/* from one execution to the next */
+	bool		may_raise;
+	bool		given_up;		/* there are too many values */
+	bool		settled;		/* the first rows have been looked back upon */
+	bool		some_null;		/* results are */
+	uint64		rows;			/* lately */
+	uint64		evaluated;		/* of these */
+
+	MemoryContext context;		/* of what follows; NULL: there is none */
+	struct HgjDictionary *dictionary;
+	uint32		places;
+	uint8	   *known;			/* of each */
+	char	   *table;			/* its result */
+} HgjByValue;
+
 typedef enum HgjStepOp
 {
 	HGJ_STEP_INPUT,
@@ -97,6 +121,8 @@ typedef enum HgjStepOp
 	HGJ_STEP_MEMBER,			/* IN, or with `invert` NOT IN */
 	HGJ_STEP_TEXT,				/* the same of strings; of one as well */
 	HGJ_STEP_CALL,				/* a strict function of PostgreSQL's */
+	HGJ_STEP_BY_VALUE,			/* args: a column, and maybe other steps that do
+								 * the same */
 	HGJ_STEP_CASE,				/* args: condition, result, ..., else */
 	HGJ_STEP_COALESCE,
 
@@ -163,6 +189,7 @@ typedef struct HgjStep
 	struct HgjCall *call;		/* CALL */
 	bool		raises;			/* CALL: it may, and is not asked again */
 	bool		at_once;		/* CALL: its errors cannot even be put aside */
+	HgjByValue *by_value;		/* BY_VALUE */
 
 	/* decimals (see HgjDecimals) */
 	bool		decimal;		/* the values are */
@@ -267,11 +294,14 @@ struct HgjProgram
 	HgjClause  *clauses;
 	int			nconstants;
 	HgjStep   **constants;		/* CONSTANT and MEMBER steps */
+	List	   *by_values;		/* BY_VALUE steps */
 
 	const HgjVector *const *inputs; /* of this run */
 	ExprContext *econtext;
 	bool		failed;			/* a loop said true: find the row ... */
 	bool		single;			/* ... by running one at a time, as now */
+	bool		undecided;		/* there may be none: something was not evaluated */
+	bool		until;			/* the first row that fails ends the run */
 	bool		calls_raise;	/* there is a CALL that may raise an error */
 	bool		calls_at_once;	/* there is one whose error cannot be put aside */
 	int			nraising;		/* CALLs and loops that may raise one */
@@ -297,6 +327,8 @@ typedef struct HgjCompiler
 	HgjInputLookup lookup;
 	void	   *arg;
 	List	   *constants;		/* HgjSteps */
+	List	   *by_values;		/* HgjSteps */
+	bool		alternative;	/* no more of the latter */
 	Expr	   *case_arg;		/* what a CaseTestExpr stands for */
 	bool		share;			/* steps that are run for all rows of a chunk */
 	List	   *shared_exprs;	/* have been compiled, ... */
@@ -316,6 +348,7 @@ extern HgjConstant *hgj_constant_make(PlanState *parent, Expr *expr,
 extern bool hgj_is_constant(PlanState *parent, Expr *expr);
 extern void hgj_constant_cast(HgjConstant *constant);
 extern void hgj_constant_fetch(HgjProgram *program, HgjConstant *constant);
+extern bool hgj_constants_raise(const HgjProgram *program);
 extern bool hgj_constant_nulls(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_clause.c */
@@ -354,6 +387,13 @@ extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,
 									 bool *at_once);
 extern void hgj_call_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
+
+/* program_by_value.c */
+extern HgjStep *hgj_by_value_compile(HgjCompiler *c, Expr *expr);
+
+/* program_values.c */
+extern void hgj_by_value_start(HgjByValue *by);
+extern void hgj_by_value_run(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_errors.c */
 extern void hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,

@@ -463,6 +463,25 @@ run_coalesce(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		step->nulls = step->null_buffer;
 }
 
+/* What is evaluated once a value, or no longer: its second argument does the same. */
+static void
+run_by_value(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+{
+	bool		other = step->by_value->given_up && step->nargs > 1;
+	HgjStep    *arg = step->args[other ? 1 : 0];
+
+	hgj_step_run(program, arg, rows);
+	if (program->failed)
+		return;
+	if (!other)
+		hgj_by_value_run(program, step, rows->n);
+	else
+	{
+		step->values = arg->values;
+		step->nulls = arg->nulls;
+	}
+}
+
 /* Once, when the step is run for the first time. */
 static void
 allocate_buffers(HgjProgram *program, HgjStep *step)
@@ -538,6 +557,9 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 			break;
 		case HGJ_STEP_CALL:
 			hgj_call_run(program, step, rows);
+			break;
+		case HGJ_STEP_BY_VALUE:
+			run_by_value(program, step, rows);
 			break;
 		case HGJ_STEP_CASE:
 			run_case(program, step, rows);

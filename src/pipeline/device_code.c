@@ -440,6 +440,7 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 		case HGJ_STEP_DATE:
 		case HGJ_STEP_TEXT:
 		case HGJ_STEP_CALL:
+		case HGJ_STEP_BY_VALUE:
 		case HGJ_STEP_NUMERIC:
 			break;
 	}
@@ -459,6 +460,8 @@ write_step(Writer *w, const HgjStep *step)
 		return 0;
 	if (step->op == HGJ_STEP_DECIMAL_INTEGER)
 		return write_step(w, step->args[0]);
+	if (step->op == HGJ_STEP_BY_VALUE && step->nargs > 1)
+		return write_step(w, step->args[1]);
 	if (step->op == HGJ_STEP_DECIMAL)
 	{
 		uint8		reg = write_step(w, step->args[0]);

@@ -171,3 +171,15 @@ select check_ways(q) from unnest(array['select length(p), count(*) from (select 
 	'select lower(min(l collate "C")), count(*) from words group by l', 'select c, p, t, v, count(*) from words group by 1, 2, 3, 4',
 	'select c collate loose, count(*) from words group by 1', 'select octet_length(p) from words group by p having count(*) > 1000000']) q;
 select check_ways(format('select f.x, %s, count(*) from words join few f using (k) group by 1, 2', g)) from unnest('{c,b,far}'::text[]) g;
+
+-- strings compared with constants: some have their first eight bytes in common
+create table alike (id int, k int, t text, c char(12), p bpchar, b bytea) with (autovacuum_enabled = off);
+insert into alike select i, i % 40, s, s, s, convert_to(s, 'UTF8') from (select i,
+	pick('{abcdefgh,abcdefgh ,abcdefghi,"abcdefgh  i",abcdefg,"abcdefg ",abcd,"","        ",null,abcdefghijkl}'::text[], i) s
+	from generate_series(1, 2000) i) strings;
+analyze alike;
+select check_ways(format('select count(*), sum(id) from alike where %s = %s', col, c), parallel => false)
+	from unnest('{t,c,p}'::text[]) col, unnest(array['''abcdefgh''', '''abcdefgh ''', '''abcdefghi''', '''abcdefg''', '''abcd''', '''''', '''        ''', '''abcdefgh  i''', '''abcdefghijklm''']) c;
+select check_ways(format('select count(*), sum(id) from alike where %s', q), parallel => false) from unnest(array['c in (''abcdefgh'', ''abcd'', '''')',
+	'p not in (''abcdefgh'', ''abcd'', '''')', 'c <> ''abcdefg''', 't in (''abcdefgh'', ''abcdefgh '', '''')', 'b = ''abcdefgh''', 'b in (''abcdefgh '', ''abcdefg'', ''\x'')',
+	'c in (''abcdefgh'', ''abcd'', '''', ''1'', ''2'', ''3'', ''4'', ''abcdefghijkl'')', 'p in (''abcdefgh'', ''abcd'', '''', ''1'', ''2'', ''3'', ''4'', ''abcdefghi'')']) q;

@@ -7,7 +7,8 @@
  * 1. Where the collation is deterministic, strings are equal if their bytes are;
  *	  those of char(n) without the blanks at their ends.
  * 2. The constants are a set: of one string, or of an array's.  A few are looked
- *	  through one by one, more by a hash table.
+ *	  through one by one, where the first eight bytes of a value mostly decide; more by
+ *	  a hash table.
  * 3. A value that is compressed or stored out of line is fetched if its length
  *	  does not decide; other values are looked at where they are.
  *
@@ -40,6 +41,7 @@ typedef struct HgjTextSet
 	bool		has_nulls;
 	const char **data;
 	uint32	   *length;
+	uint64	   *start;			/* the first bytes of each */
 	uint32		mask;			/* hash table; 0: there is none */
 	uint32	   *slots;			/* number of a string + 1, or 0 */
 } HgjTextSet;
@@ -105,6 +107,54 @@ equals(const HgjTextSet *set, int i, const char *data, uint32 length)
 	return set->length[i] == length && memcmp(set->data[i], data, length) == 0;
 }
 
+/* The first eight bytes, or what there is of them and then `fill`. */
+static inline uint64
+start_of(const char *data, uint32 length, char fill)
+{
+	char		bytes[sizeof(uint64)];
+	uint64		start;
+
+	if (likely(length >= sizeof(uint64)))
+		memcpy(&start, data, sizeof(uint64));
+	else
+	{
+		memset(bytes, fill, sizeof(bytes));
+		for (uint32 i = 0; i < length; i++)
+			bytes[i] = data[i];
+		memcpy(&start, bytes, sizeof(uint64));
+	}
+	return start;
+}
+
+/* Are there only blanks behind the first n bytes? */
+static inline bool
+ends_blank(const char *data, uint32 n, uint32 length)
+{
+	for (uint32 i = n; i < length; i++)
+		if (data[i] != ' ')
+			return false;
+	return true;
+}
+
+/* Step 2, of few strings; the value may have blanks at its end. */
+static inline bool
+find_few(const HgjTextSet *set, const char *data, uint32 length)
+{
+	uint64		start = start_of(data, length, set->padded ? ' ' : 0);
+
+	for (int i = 0; i < set->n; i++)
+	{
+		uint32		n = set->length[i];
+
+		if (start != set->start[i])
+			continue;
+		if (set->padded ? n <= length && memcmp(set->data[i], data, n) == 0 &&
+			ends_blank(data, n, length) : equals(set, i, data, length))
+			return true;
+	}
+	return false;
+}
+
 static bool
 find(const HgjTextSet *set, const char *data, uint32 length)
 {
@@ -112,12 +162,8 @@ find(const HgjTextSet *set, const char *data, uint32 length)
 
 	hgj_before_value(length);
 	if (set->mask == 0)
-	{
-		for (int i = 0; i < set->n; i++)
-			if (equals(set, i, data, length))
-				return true;
-		return false;
-	}
+		return find_few(set, data, length);
+	length = true_length(set, data, length);
 	slot = hash_bytes((const unsigned char *) data, length) & set->mask;
 	while (set->slots[slot])
 	{
@@ -138,7 +184,18 @@ add_string(HgjTextSet *set, Datum value)
 
 	memcpy(copy, VARDATA_ANY(text), length);
 	set->data[set->n] = copy;
-	set->length[set->n++] = length;
+	set->length[set->n] = length;
+	set->start[set->n++] = start_of(copy, length, set->padded ? ' ' : 0);
+}
+
+/* Room for n strings, in the current context. */
+static void
+reserve_strings(HgjTextSet *set, int n)
+{
+	n = Max(n, 1);
+	set->data = palloc(mul_size(n, sizeof(char *)));
+	set->length = palloc(mul_size(n, sizeof(uint32)));
+	set->start = palloc(mul_size(n, sizeof(uint64)));
 }
 
 static void
@@ -188,8 +245,7 @@ prepare(HgjProgram *program, HgjTextSet *set, Datum constant)
 							 &typalign);
 		deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval,
 						  typalign, &values, &nulls, &n);
-		set->data = palloc(mul_size(Max(n, 1), sizeof(char *)));
-		set->length = palloc(mul_size(Max(n, 1), sizeof(uint32)));
+		reserve_strings(set, n);
 		for (int i = 0; i < n; i++)
 			if (nulls[i])
 				set->has_nulls = true;
@@ -198,8 +254,7 @@ prepare(HgjProgram *program, HgjTextSet *set, Datum constant)
 	}
 	else
 	{
-		set->data = palloc(sizeof(char *));
-		set->length = palloc(sizeof(uint32));
+		reserve_strings(set, 1);
 		add_string(set, constant);
 	}
 	if (set->n > HGJ_TEXT_FEW)
@@ -222,7 +277,7 @@ find_toasted(HgjProgram *program, const HgjTextSet *set, Datum value)
 	CHECK_FOR_INTERRUPTS();		/* it may be megabytes */
 	old = MemoryContextSwitchTo(program->calls);
 	text = PG_DETOAST_DATUM_PACKED(value);
-	length = true_length(set, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
+	length = VARSIZE_ANY_EXHDR(text);
 	found = find(set, VARDATA_ANY(text), length);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(program->calls);
@@ -263,9 +318,7 @@ hgj_text_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		if (VARATT_IS_1B_E(text) || VARATT_IS_4B_C(text))
 			out[i] = find_toasted(program, set, values[i]);
 		else
-			out[i] = find(set, VARDATA_ANY(text),
-						  true_length(set, VARDATA_ANY(text),
-									  VARSIZE_ANY_EXHDR(text)));
+			out[i] = find(set, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
 	}
 	hgj_member_finish(step, set->has_nulls, rows->n);
 }

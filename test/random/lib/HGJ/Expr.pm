@@ -98,7 +98,7 @@ sub atom
 	my $c = $rng->pick(@$cols);
 	my $s = $c->{sql};
 	my $kind = $rng->weighted(compare => 12, null => 2, between => 3, in => 3, bool => 2, arith => 3, distinct => 1,
-		slow => 1, guard => 1, any => 1, func => 1);
+		slow => 1, guard => 1, any => 1, func => 1, string => 3);
 	return $self->comparison($cols) if $kind eq 'compare';
 	return "$s is " . $rng->pick('', 'not ', 'not ') . 'null' if $kind eq 'null';
 	if ($kind eq 'between')
@@ -122,6 +122,7 @@ sub atom
 		  if $x && $x->{kind} eq 'int';
 		return "$x->{sql} " . $rng->pick('<', '>=', '<>') . ' ' . $self->constant($x) if $x;
 	}
+	return $self->string($cols) if $kind eq 'string';
 	return "$s is " . $rng->pick('', 'not ') . 'distinct from ' . $self->constant($c) if $kind eq 'distinct';
 	my $i = $self->of($cols, 'int');
 	return $self->comparison($cols) unless $i;
@@ -131,6 +132,24 @@ sub atom
 	return "f_lt($i->{sql}, " . $rng->between(-50, 200) . ')' if $kind eq 'func';
 	return "($i->{sql} <> 0 and 1000 / $i->{sql} < " . $rng->between(1, 100) . ')' if $kind eq 'guard';
 	return $self->comparison($cols);
+}
+
+# What is evaluated once for each value of a column of strings: of one column, and with
+# errors only where nothing guards them.
+sub string
+{
+	my ($self, $cols) = @_;
+	my $rng = $self->{rng};
+	my $t = $self->of($cols, 'text');
+	return $self->comparison($cols) unless $t;
+	my $s = $t->{sql};
+	my $k = $rng->below(10);
+	my $param = @{ $self->{params} } ? $rng->pick(@{ $self->{params} }) : $k;
+	return $rng->pick("$s like '%$k%'", "$s not like 'k_$k'", "$s ~ '[$k-9]\$'", "upper($s) < 'K$k'", "substring($s from 2 for 1) in ('$k', '7')",
+		"case $s when 'k$k' then true when 'k1$k' then null else length($s) > 2 end", "coalesce($s, 'k$k') >= 'k5'", "md5($s) < '$k'",
+		"($s is null or right($s, 1) = '$k')", "nullif($s, 'k$k') is null", "length($s) + $k > 7", "'k' || $param = left($s, 3)",
+		"case when length($s) <> 2 then 1000 / (length($s) - 2) > $k end", "($s like 'k$k%') is not true", "greatest($s, 'k4') > 'k$k'",
+		"strpos($s, ($param)::text) > 0");
 }
 
 # A condition in SQL's three-valued logic.

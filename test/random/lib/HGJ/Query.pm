@@ -551,6 +551,7 @@ sub settings
 		'hashgraph_join.probe'    => $rng->pick(qw(auto standard binned)),
 		'hashgraph_join.segments' => $rng->pick(qw(auto csr ellpack sliced)),
 		'hashgraph_join.filter' => $rng->pick(qw(auto on off)),
+		'hashgraph_join.dictionaries' => $rng->pick(qw(on on on off)),
 		'hashgraph_join.engine'   => $rng->pick(qw(auto auto cpu)),
 		'hashgraph_join.source'   => $rng->pick(qw(auto auto auto auto auto tuples)),
 		'hashgraph_join.aggregate' => $rng->pick(qw(on on on on on off)),

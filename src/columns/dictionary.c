@@ -14,7 +14,10 @@
  * 1. Hash and compare as HashGraphAgg does for group columns (group_keys.c).
  * 2. Find the entry, or add one, in an open-addressing table of codes
  *	  (simplehash.h).
- * 3. A dictionary that would pass its limit is full from then on: values that
+ * 3. In front of it is a small table of short values that have come lately, which is
+ *	  as good as the other where a column has but a few: it compares words, and
+ *	  knows nothing of types, since values of the same bytes are equal.
+ * 4. A dictionary that would pass its limit is full from then on: values that
  *	  it does not have are copied to the caller's arena, as those of a column
  *	  without a dictionary would be.
  *
@@ -38,6 +41,20 @@ typedef struct DictionaryEntry
 	char		status;
 } DictionaryEntry;
 
+/* Step 3: of the value's bytes, the first and the last, which may overlap. */
+#define RECENT_WORDS	4
+#define RECENT_VALUES	128		/* a power of two */
+
+typedef struct RecentValue
+{
+	uint64		words[RECENT_WORDS];
+	uint32		length;
+	uint32		code;
+} RecentValue;
+
+/* The length of no value that is looked for. */
+#define NO_LENGTH		PG_UINT32_MAX
+
 struct dict_hash;
 
 struct HgjDictionary
@@ -46,6 +63,7 @@ struct HgjDictionary
 	MemoryContext scratch;		/* of the type's functions */
 	HgjAccount	held;			/* bytes of both contexts */
 	struct dict_hash *table;
+	RecentValue *recent;		/* NULL: values are no varlenas */
 	HgjGroupKey key;			/* how to hash and to compare */
 	uint64		seed;
 	int16		attlen;
@@ -117,6 +135,12 @@ make_dictionary(MemoryContext context, int16 attlen)
 	dictionary->max_values = FIRST_VALUES;
 	dictionary->values = palloc(dictionary->max_values * sizeof(Datum));
 	dictionary->table = dict_create(own, dictionary->max_values, dictionary);
+	if (attlen == -1)
+	{
+		dictionary->recent = palloc(RECENT_VALUES * sizeof(RecentValue));
+		for (int i = 0; i < RECENT_VALUES; i++)
+			dictionary->recent[i].length = NO_LENGTH;
+	}
 	MemoryContextSwitchTo(old);
 	return dictionary;
 }
@@ -212,9 +236,80 @@ add_value(HgjDictionary *dictionary)
 	return entry->code;
 }
 
-/* The code of a value that is not NULL; false: it has none, and gets none. */
-bool
-hgj_dictionary_find(HgjDictionary *dictionary, Datum value, uint32 *code)
+static inline uint64
+load8(const char *p)
+{
+	uint64		word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+static inline uint64
+load4(const char *p)
+{
+	uint32		word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+/*
+ * Step 3: words that tell a string from all others that are as long.  False: it is
+ * too long for that.
+ */
+static inline bool
+take_words(const char *p, uint32 length, uint64 *words)
+{
+	words[2] = words[3] = 0;
+	if (length > RECENT_WORDS * sizeof(uint64))
+		return false;
+	if (length > 2 * sizeof(uint64))
+	{
+		words[0] = load8(p);
+		words[1] = load8(p + 8);
+		words[2] = load8(p + length - 16);
+		words[3] = load8(p + length - 8);
+		return true;
+	}
+	words[1] = 0;
+	if (length >= sizeof(uint64))
+	{
+		words[0] = load8(p);
+		words[1] = load8(p + length - 8);
+	}
+	else if (length >= sizeof(uint32))
+		words[0] = load4(p) << 32 | load4(p + length - 4);
+	else
+	{
+		words[0] = 0;
+		for (uint32 i = 0; i < length; i++)
+			words[0] = words[0] << 8 | (unsigned char) p[i];
+	}
+	return true;
+}
+
+/* Where a value is among the recent ones, if it is; NULL: never. */
+static inline RecentValue *
+recent_place(HgjDictionary *dictionary, const struct varlena *value, uint64 *words,
+			 uint32 *length)
+{
+	uint64		mixed;
+
+	if (VARATT_IS_1B_E(value) || VARATT_IS_4B_C(value))
+		return NULL;
+	*length = VARSIZE_ANY_EXHDR(value);
+	if (!take_words(VARDATA_ANY(value), *length, words))
+		return NULL;
+	mixed = (words[0] ^ words[1] * UINT64CONST(0xD6E8FEB86659FD93)) +
+		(words[2] ^ words[3] * UINT64CONST(0xA0761D6478BD642F)) + *length;
+	mixed *= UINT64CONST(0x9E3779B97F4A7C15);
+	return &dictionary->recent[mixed >> 32 & (RECENT_VALUES - 1)];
+}
+
+/* Steps 1 and 2; as hgj_dictionary_find(). */
+static bool
+find_value(HgjDictionary *dictionary, Datum value, uint32 *code)
 {
 	uint64		hash = hgj_group_value_hash(&dictionary->key, dictionary->seed,
 											dictionary->scratch, value);
@@ -233,6 +328,35 @@ hgj_dictionary_find(HgjDictionary *dictionary, Datum value, uint32 *code)
 		dictionary->full = true;
 		return false;
 	}
+	return true;
+}
+
+/* The code of a value that is not NULL; false: it has none, and gets none. */
+bool
+hgj_dictionary_find(HgjDictionary *dictionary, Datum value, uint32 *code)
+{
+	uint64		words[RECENT_WORDS];
+	uint32		length;
+	RecentValue *recent = NULL;
+
+	if (dictionary->recent)
+		recent = recent_place(dictionary,
+							  (const struct varlena *) DatumGetPointer(value),
+							  words, &length);
+	if (recent == NULL)
+		return find_value(dictionary, value, code);
+	if (recent->length == length && recent->words[0] == words[0] &&
+		recent->words[1] == words[1] && recent->words[2] == words[2] &&
+		recent->words[3] == words[3])
+	{
+		*code = recent->code;
+		return true;
+	}
+	if (!find_value(dictionary, value, code))
+		return false;
+	memcpy(recent->words, words, sizeof(words));
+	recent->length = length;
+	recent->code = *code;
 	return true;
 }
 

@@ -15,6 +15,7 @@
  *	  place of a code: such datums are compared by value with each other, and
  *	  equal no code.
  * 4. What a group keeps is the first datum it has seen.
+ * 5. EXTRACT's integers are numerics that are equal only if their bytes are.
  *
  * Kept by-reference values go to the group table's arena.  Functions of types
  * run in its scratch context, which is reset after every row that may have used
@@ -29,6 +30,7 @@
 #include "fmgr.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -83,6 +85,35 @@ init_opaque(HgjGroupKey *key, Oid equality, bool have_pair,
 }
 
 /*
+ * Step 5: a field that is an integer, infinity or NULL, whatever the date.  Others have
+ * decimals, and one value may have it with more of them than another.
+ */
+static bool
+is_integral_field(Node *expr)
+{
+	static const char *const fields[] = {
+		"year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "isoyear",
+		"hour", "minute", "decade", "century", "millennium"
+	};
+	const FuncExpr *function = (const FuncExpr *) expr;
+	const Const *field;
+	char	   *name;
+
+	if (!IsA(expr, FuncExpr) || (function->funcid != F_EXTRACT_TEXT_DATE &&
+								 function->funcid != F_EXTRACT_TEXT_TIMESTAMP &&
+								 function->funcid != F_EXTRACT_TEXT_TIMESTAMPTZ))
+		return false;
+	field = linitial(function->args);
+	if (!IsA(field, Const) || field->constisnull)
+		return false;
+	name = TextDatumGetCString(field->constvalue);
+	for (int i = 0; i < lengthof(fields); i++)
+		if (strcmp(name, fields[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
  * Get a key ready whose column and lengths are set.  expr is what the column
  * holds, equality the operator that groups it.
  */
@@ -104,7 +135,8 @@ hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality)
 	if (have_pair && pair.outer_kind != HGJ_KEY_OPAQUE &&
 		!hgj_key_is_text(pair.outer_kind))
 		key->kind = raw_kind(pair.outer_kind);
-	else if (function == F_BYTEAEQ)
+	else if (function == F_BYTEAEQ ||
+			 (function == F_NUMERIC_EQ && is_integral_field(expr)))
 		key->kind = HGJ_GROUP_VARLENA;
 	else if ((function == F_TEXTEQ || function == F_BPCHAREQ) &&
 			 OidIsValid(key->collation) &&

@@ -35,6 +35,7 @@ hgj_program_start(HgjProgram *program, ExprContext *econtext)
 	ListCell   *lc;
 
 	program->econtext = econtext;
+	program->executions++;
 	for (int i = 0; i < program->nconstants; i++)
 	{
 		HgjStep    *step = program->constants[i];
@@ -158,6 +159,7 @@ filter_rows(HgjProgram *program, const HgjVector *const *inputs,
 	program->inputs = inputs;
 	program->failed = program->single = false;
 	program->until = stop != NULL;
+	program->runs++;
 	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
 	{
 		HgjRows		chunk = chunk_of(sel, first, n);
@@ -271,6 +273,7 @@ begin_eval(HgjProgram *program, const HgjVector *const *inputs)
 		MemoryContextReset(program->numerics);
 	program->inputs = inputs;
 	program->failed = program->single = program->until = false;
+	program->runs++;
 }
 
 const HgjVector *

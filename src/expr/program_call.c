@@ -6,7 +6,9 @@
  *
  * 1. Built-in functions in C are called so, which are strict, not volatile, and
  *	  return something that passes by value: comparisons of numeric, text, uuid
- *	  and so on, LIKE, length() ...
+ *	  and so on, LIKE, length() ...  Or a numeric: EXTRACT, round() and so on, or what
+ *	  to_char() makes of a time: values by reference are kept until the end of the
+ *	  chunk, or as long as the program's result, and so should be short.
  * 2. Only a leakproof function counts as one that cannot fail.  When another one
  *	  raises an error about its arguments, and is a plain function, that is put aside
  *	  as if a loop had said so (program_errors.c).
@@ -19,8 +21,10 @@
  *	  program.c takes care that it is the first one.
  * 4. What a function leaves behind is freed when it has become much, at the
  *	  latest at the end of the chunk.
+ * 5. Of a function of one argument that is not constant, and passes by value, the
+ *	  results are remembered (program_memo.c).
  *
- * Memory: the program's, and `calls` below it.  No locks.
+ * Memory: the program's, and `calls` and `numerics` below it.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,6 +38,11 @@
 #include "expr/program_private.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
@@ -44,6 +53,11 @@ typedef struct HgjCall
 {
 	FmgrInfo	flinfo;
 	bool		catches;		/* a plain function that can fail */
+	bool		stable;
+	bool		typbyval;		/* of the result */
+	int16		typlen;
+	HgjMemo    *memo;			/* step 5; NULL: nothing is remembered ... */
+	int			varying;		/* ... of this argument's values */
 	union
 	{
 		FunctionCallInfoBaseData fcinfo;
@@ -85,6 +99,124 @@ is_plain(const FormData_pg_proc *proc)
 	return true;
 }
 
+/* Step 1: does it return what can be kept? */
+static bool
+keeps_result(Oid funcid, const FormData_pg_proc *proc)
+{
+	switch (proc->prorettype)
+	{
+		case NUMERICOID:
+			return true;
+		case TEXTOID:
+			return funcid == F_TO_CHAR_TIMESTAMP_TEXT ||
+				funcid == F_TO_CHAR_TIMESTAMPTZ_TEXT;
+		default:
+			return get_typbyval(proc->prorettype);
+	}
+}
+
+/* Step 1, but for permissions. */
+bool
+hgj_is_callable(Oid funcid, int nargs)
+{
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	bool		good;
+
+	if (funcid >= FirstNormalObjectId || nargs < 1)
+		return false;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	good = proc->prolang == INTERNALlanguageId &&
+		proc->prokind == PROKIND_FUNCTION && proc->proisstrict &&
+		!proc->proretset && proc->provolatile != PROVOLATILE_VOLATILE &&
+		!proc->prosecdef && !OidIsValid(proc->provariadic) &&
+		proc->pronargs == nargs && keeps_result(funcid, proc) &&
+		heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
+	ReleaseSysCache(tuple);
+	return good;
+}
+
+/* A call that returns a numeric? */
+bool
+hgj_is_numeric_call(Expr *expr)
+{
+	Oid			funcid;
+	List	   *args;
+
+	if (getBaseType(exprType((Node *) expr)) != NUMERICOID)
+		return false;
+	if (IsA(expr, FuncExpr) && !((FuncExpr *) expr)->funcvariadic)
+	{
+		funcid = ((FuncExpr *) expr)->funcid;
+		args = ((FuncExpr *) expr)->args;
+	}
+	else if (IsA(expr, OpExpr))
+	{
+		OpExpr	   *op = (OpExpr *) expr;
+
+		funcid = OidIsValid(op->opfuncid) ? op->opfuncid : get_opcode(op->opno);
+		args = op->args;
+	}
+	else
+		return false;
+	return hgj_is_callable(funcid, list_length(args));
+}
+
+/* The scale that EXTRACT's numerics have; -1: it is none that is known. */
+static int
+scale_of_field(const Expr *field)
+{
+	char	   *name;
+	int			scale = 0;
+
+	if (!IsA(field, Const) || ((const Const *) field)->constisnull)
+		return -1;
+	name = TextDatumGetCString(((const Const *) field)->constvalue);
+	if (strncmp(name, "sec", 3) == 0 || strcmp(name, "epoch") == 0)
+		scale = 6;
+	else if (strncmp(name, "mil", 3) == 0)
+		scale = 3;				/* milliseconds */
+	pfree(name);
+	return scale;
+}
+
+/* The scale that most numerics which a call returns will have; -1: nobody knows. */
+int
+hgj_call_scale(const Expr *expr)
+{
+	const FuncExpr *function = (const FuncExpr *) expr;
+	const Const *digits;
+
+	if (!IsA(expr, FuncExpr))
+		return -1;
+	switch (function->funcid)
+	{
+		case F_EXTRACT_TEXT_DATE:
+		case F_EXTRACT_TEXT_TIME:
+		case F_EXTRACT_TEXT_TIMESTAMP:
+		case F_EXTRACT_TEXT_TIMESTAMPTZ:
+		case F_EXTRACT_TEXT_INTERVAL:
+			return scale_of_field(linitial(function->args));
+		case F_ROUND_NUMERIC:
+		case F_TRUNC_NUMERIC:
+		case F_CEIL_NUMERIC:
+		case F_CEILING_NUMERIC:
+		case F_FLOOR_NUMERIC:
+			return 0;
+		case F_ROUND_NUMERIC_INT4:
+		case F_TRUNC_NUMERIC_INT4:
+			digits = lsecond(function->args);
+			if (!IsA(digits, Const) || digits->constisnull)
+				return -1;
+			return Max(Min(DatumGetInt32(digits->constvalue), HGJ_COLUMN_SCALE_MAX), 0);
+		default:
+			return -1;
+	}
+}
+
 /*
  * NULL if the function is not one that may be called so.  *at_once: an error is
  * raised when a row meets it, not put aside.
@@ -96,29 +228,22 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	HeapTuple	tuple;
 	Form_pg_proc proc;
 	HgjCall    *call;
-	bool		good;
 	bool		leakproof;
 	bool		plain;
 
-	if (funcid >= FirstNormalObjectId || nargs < 1)
+	if (!hgj_is_callable(funcid, nargs))
 		return NULL;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
 	if (!HeapTupleIsValid(tuple))
 		return NULL;
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	good = proc->prolang == INTERNALlanguageId &&
-		proc->prokind == PROKIND_FUNCTION && proc->proisstrict &&
-		!proc->proretset && proc->provolatile != PROVOLATILE_VOLATILE &&
-		!proc->prosecdef && !OidIsValid(proc->provariadic) &&
-		proc->pronargs == nargs &&
-		heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
+	call = palloc0(sizeof(HgjCall));
 	leakproof = proc->proleakproof;
 	plain = is_plain(proc);
+	call->stable = proc->provolatile == PROVOLATILE_STABLE;
+	get_typlenbyval(proc->prorettype, &call->typlen, &call->typbyval);
 	ReleaseSysCache(tuple);
-	if (!good)
-		return NULL;
 
-	call = palloc0(sizeof(HgjCall));
 	fmgr_info(funcid, &call->flinfo);
 	fmgr_info_set_expr((Node *) expr, &call->flinfo);
 	InitFunctionCallInfoData(call->u.fcinfo, &call->flinfo, nargs, collation,
@@ -129,12 +254,69 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	return call;
 }
 
+/* Step 5: the arguments have been compiled. */
+void
+hgj_call_finish(HgjStep *step)
+{
+	HgjCall    *call = step->call;
+	int			nvarying = 0;
+
+	for (int a = 0; a < step->nargs; a++)
+		if (step->args[a]->op != HGJ_STEP_CONSTANT)
+		{
+			call->varying = a;
+			nvarying++;
+		}
+	if (nvarying == 1 && step->args[call->varying]->kind != HGJ_KIND_OTHER)
+		call->memo = hgj_memo_make(call->stable);
+}
+
+static inline int64
+argument(const HgjStep *step, int a, uint32 i)
+{
+	const HgjStep *arg = step->args[a];
+
+	return hgj_load((const char *) arg->values + (Size) i * arg->width, arg->width);
+}
+
+/* Call it for a row. */
+static Datum
+call_row(HgjProgram *program, HgjStep *step, uint32 i, bool *isnull)
+{
+	HgjCall    *call = step->call;
+	FunctionCallInfo fcinfo = &call->u.fcinfo;
+	Datum		value;
+
+	for (int a = 0; a < step->nargs; a++)
+	{
+		fcinfo->args[a].value = argument(step, a, i);
+		fcinfo->args[a].isnull = false;
+	}
+	fcinfo->isnull = false;
+	CHECK_FOR_INTERRUPTS();
+	value = FunctionCallInvoke(fcinfo);
+	*isnull = fcinfo->isnull;
+	if (call->memo &&
+		hgj_memo_keep(call->memo, argument(step, call->varying, i), &value, *isnull,
+					  call->typbyval, call->typlen))
+		return value;
+	if (!*isnull && !call->typbyval)
+	{
+		MemoryContext old = MemoryContextSwitchTo(hgj_program_numerics(program));
+
+		value = datumCopy(value, false, call->typlen);
+		MemoryContextSwitchTo(old);
+	}
+	return value;
+}
+
 static void
 call_rows(HgjProgram *program, HgjStep *step, uint32 n)
 {
-	FunctionCallInfo fcinfo = &step->call->u.fcinfo;
+	HgjCall    *call = step->call;
 	const uint8 *nulls = step->nulls;
 	uint8	   *null = step->null_buffer;
+	bool		looks_up = call->memo && hgj_memo_begin(program, call->memo);
 	bool		some_null = false;
 
 	for (uint32 i = 0; i < n; i++)
@@ -142,22 +324,10 @@ call_rows(HgjProgram *program, HgjStep *step, uint32 n)
 		bool		isnull = nulls && nulls[i];
 		Datum		value = 0;
 
-		if (!isnull)
-		{
-			for (int a = 0; a < step->nargs; a++)
-			{
-				const HgjStep *arg = step->args[a];
-
-				fcinfo->args[a].value =
-					hgj_load((const char *) arg->values + (Size) i * arg->width,
-							 arg->width);
-				fcinfo->args[a].isnull = false;
-			}
-			fcinfo->isnull = false;
-			CHECK_FOR_INTERRUPTS();
-			value = FunctionCallInvoke(fcinfo);
-			isnull = fcinfo->isnull;
-		}
+		if (!isnull &&
+			!(looks_up && hgj_memo_find(call->memo, argument(step, call->varying, i),
+										&value, &isnull)))
+			value = call_row(program, step, i, &isnull);
 		null[i] = isnull;
 		some_null |= isnull;
 		hgj_store((char *) step->value_buffer + (Size) i * step->width,

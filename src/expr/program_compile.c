@@ -151,6 +151,12 @@ hgj_may_call(Oid funcid)
 	return true;
 }
 
+static Oid
+function_of(Oid opno, Oid opfuncid)
+{
+	return OidIsValid(opfuncid) ? opfuncid : get_opcode(opno);
+}
+
 /* What to do for a function that the user may call. */
 static bool
 find_operation(Oid funcid, HgjOperation *operation)
@@ -181,6 +187,18 @@ compile_args(HgjCompiler *c, HgjStep *step, const HgjOperation *operation,
 	return true;
 }
 
+/* A string: of a column, or that a function returns. */
+static HgjStep *
+compile_string(HgjCompiler *c, Expr *expr)
+{
+	HgjStep    *step = hgj_step_compile(c, expr);
+
+	if (step == NULL || step->width != sizeof(Datum) ||
+		(step->op != HGJ_STEP_INPUT && step->op != HGJ_STEP_CALL))
+		return NULL;
+	return step;
+}
+
 /*
  * A string compared with constants: `value` = ANY of what `constants` is, or
  * with is_array false is.  NULL if it is nothing of that kind.
@@ -198,8 +216,8 @@ compile_text(HgjCompiler *c, Oid funcid, Oid collation, Expr *value,
 	texts = hgj_text_set_make(funcid, collation, is_array, &invert);
 	if (texts == NULL || !hgj_may_call(funcid))
 		return NULL;
-	arg = hgj_step_compile(c, value);
-	if (arg == NULL || arg->op != HGJ_STEP_INPUT || arg->width != sizeof(Datum))
+	arg = compile_string(c, value);
+	if (arg == NULL)
 		return NULL;
 	step = hgj_step_make(HGJ_STEP_TEXT, HGJ_KIND_U1, 1);
 	hgj_step_add_arg(step, arg);
@@ -210,6 +228,25 @@ compile_text(HgjCompiler *c, Oid funcid, Oid collation, Expr *value,
 		return NULL;
 	step->lazy |= lazy;
 	c->constants = lappend(c->constants, step);
+	return step;
+}
+
+/* A string matched with a pattern, as `like` says. */
+static HgjStep *
+compile_like(HgjCompiler *c, Oid funcid, Expr *value, HgjLike *like, bool invert)
+{
+	HgjStep    *arg;
+	HgjStep    *step;
+
+	if (!hgj_may_call(funcid))
+		return NULL;
+	arg = compile_string(c, value);
+	if (arg == NULL)
+		return NULL;
+	step = hgj_step_make(HGJ_STEP_LIKE, HGJ_KIND_U1, 1);
+	hgj_step_add_arg(step, arg);
+	step->like = like;
+	step->invert = invert;
 	return step;
 }
 
@@ -244,8 +281,11 @@ compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 	HgjKind		kind = hgj_kind_of_type(exprType((Node *) expr));
 	HgjStep    *step;
 	ListCell   *lc;
+	int16		typlen;
+	bool		typbyval;
 
-	if (kind == HGJ_KIND_OTHER)
+	get_typlenbyval(exprType((Node *) expr), &typlen, &typbyval);
+	if (kind == HGJ_KIND_OTHER && typbyval)
 		return NULL;
 	step = hgj_step_make(HGJ_STEP_CALL, kind, list_length(args));
 	step->call = hgj_call_make(expr, funcid, collation, list_length(args),
@@ -261,7 +301,22 @@ compile_call(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 			return NULL;
 		hgj_step_add_arg(step, arg);
 	}
+	hgj_call_finish(step);
 	return step;
+}
+
+/* What hgj_is_numeric_call() says yes to. */
+HgjStep *
+hgj_call_compile(HgjCompiler *c, Expr *expr)
+{
+	FuncExpr   *function = (FuncExpr *) expr;
+	OpExpr	   *op = (OpExpr *) expr;
+
+	if (IsA(expr, FuncExpr))
+		return compile_call(c, expr, function->funcid, function->args,
+							function->inputcollid);
+	return compile_call(c, expr, function_of(op->opno, op->opfuncid), op->args,
+						op->inputcollid);
 }
 
 /*
@@ -274,6 +329,7 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 {
 	HgjOperation operation;
 	HgjStep    *step;
+	HgjLike    *like;
 	bool		invert;
 
 	if (hgj_is_decimal_comparison(c->parent, funcid, args))
@@ -290,6 +346,9 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 			if (hgj_is_constant(c->parent, left))
 				return compile_text(c, funcid, collation, right, left, false);
 		}
+		like = right ? hgj_like_make(funcid, collation, right, &invert) : NULL;
+		if (like && !hgj_is_constant(c->parent, left))
+			return compile_like(c, funcid, left, like, invert);
 		return compile_call(c, expr, funcid, args, collation);
 	}
 	if (!hgj_may_call(funcid))
@@ -301,12 +360,6 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 	step->raise = operation.raise;
 	step->lazy |= operation.raise != NULL;
 	return step;
-}
-
-static Oid
-function_of(Oid opno, Oid opfuncid)
-{
-	return OidIsValid(opfuncid) ? opfuncid : get_opcode(opno);
 }
 
 static HgjStep *
@@ -369,19 +422,25 @@ static HgjStep *
 compile_bool(HgjCompiler *c, BoolExpr *expr)
 {
 	HgjStep    *step;
+	bool		share = c->share;
 	ListCell   *lc;
 
 	step = hgj_step_make(expr->boolop == AND_EXPR ? HGJ_STEP_AND :
 					 expr->boolop == OR_EXPR ? HGJ_STEP_OR : HGJ_STEP_NOT,
 					 HGJ_KIND_U1, list_length(expr->args));
+	c->share = false;			/* an arm may be run for fewer rows */
 	foreach(lc, expr->args)
 	{
 		HgjStep    *arg = hgj_step_compile(c, lfirst(lc));
 
 		if (arg == NULL || arg->kind != HGJ_KIND_U1)
-			return NULL;
+		{
+			step = NULL;
+			break;
+		}
 		hgj_step_add_arg(step, arg);
 	}
+	c->share = share;
 	return step;
 }
 
@@ -431,66 +490,6 @@ compile_bool_test(HgjCompiler *c, BooleanTest *expr)
 	return step;
 }
 
-static bool
-add_branch(HgjCompiler *c, HgjStep *step, Expr *expr, HgjKind kind)
-{
-	bool		decimal = step->decimal && kind == HGJ_KIND_OTHER;
-	HgjStep    *arg = decimal ? hgj_decimal_compile(c, expr) :
-		hgj_step_compile(c, expr);
-
-	if (arg == NULL || arg->kind != kind || (kind == HGJ_KIND_OTHER && !decimal))
-		return false;
-	hgj_step_add_arg(step, arg);
-	return true;
-}
-
-static HgjStep *
-compile_case(HgjCompiler *c, CaseExpr *expr)
-{
-	HgjKind		kind = hgj_kind_of_type(expr->casetype);
-	HgjStep    *step = hgj_step_make(HGJ_STEP_CASE, kind,
-								 2 * list_length(expr->args) + 1);
-	Expr	   *outer_arg = c->case_arg;
-	ListCell   *lc;
-
-	step->decimal = hgj_is_decimal(c->parent, (Expr *) expr);
-	foreach(lc, expr->args)
-	{
-		CaseWhen   *when = lfirst_node(CaseWhen, lc);
-		bool		good;
-
-		if (expr->arg)
-			c->case_arg = expr->arg;
-		good = add_branch(c, step, when->expr, HGJ_KIND_U1);
-		c->case_arg = outer_arg;
-		if (!good || !add_branch(c, step, when->result, kind))
-			return NULL;
-	}
-	/* without ELSE the parser puts a NULL there */
-	if (expr->defresult == NULL || !add_branch(c, step, expr->defresult, kind))
-		return NULL;
-	if (step->decimal && !hgj_decimal_branches(step, 1, 2))
-		return NULL;
-	return step;
-}
-
-static HgjStep *
-compile_coalesce(HgjCompiler *c, CoalesceExpr *expr)
-{
-	HgjKind		kind = hgj_kind_of_type(expr->coalescetype);
-	HgjStep    *step = hgj_step_make(HGJ_STEP_COALESCE, kind,
-								 list_length(expr->args));
-	ListCell   *lc;
-
-	step->decimal = hgj_is_decimal(c->parent, (Expr *) expr);
-	foreach(lc, expr->args)
-		if (!add_branch(c, step, lfirst(lc), kind))
-			return NULL;
-	if (step->decimal && !hgj_decimal_branches(step, 0, 1))
-		return NULL;
-	return step;
-}
-
 static HgjStep *
 compile_relabel(HgjCompiler *c, RelabelType *expr)
 {
@@ -509,39 +508,6 @@ compile_relabel(HgjCompiler *c, RelabelType *expr)
 	if (step->kind != kind)
 		step->exact = false;
 	step->kind = kind;
-	return step;
-}
-
-/* What the CASE that we are in compares with: compile it once more. */
-static HgjStep *
-compile_case_test(HgjCompiler *c)
-{
-	Expr	   *case_arg = c->case_arg;
-	HgjStep    *step;
-
-	if (case_arg == NULL)
-		return NULL;
-	c->case_arg = NULL;
-	step = hgj_step_compile(c, case_arg);
-	c->case_arg = case_arg;
-	return step;
-}
-
-/* What may be run for fewer rows than the others of a chunk is not shared. */
-static HgjStep *
-compile_branches(HgjCompiler *c, Expr *expr)
-{
-	bool		share = c->share;
-	HgjStep    *step;
-
-	c->share = false;
-	if (IsA(expr, BoolExpr))
-		step = compile_bool(c, (BoolExpr *) expr);
-	else if (IsA(expr, CaseExpr))
-		step = compile_case(c, (CaseExpr *) expr);
-	else
-		step = compile_coalesce(c, (CoalesceExpr *) expr);
-	c->share = share;
 	return step;
 }
 
@@ -570,7 +536,7 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 	check_stack_depth();
 	step = compile_constant(c, expr);
 	if (step == NULL)
-		step = hgj_by_value_compile(c, expr);
+		step = c->by_value(c, expr);
 	if (step)
 		return step;
 	if (is_decimal_computation(c, expr))
@@ -598,15 +564,18 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 		case T_ScalarArrayOpExpr:
 			return compile_member(c, (ScalarArrayOpExpr *) expr);
 		case T_BoolExpr:
+			return compile_bool(c, (BoolExpr *) expr);
 		case T_CaseExpr:
 		case T_CoalesceExpr:
-			return compile_branches(c, expr);
+		case T_NullIfExpr:
+		case T_MinMaxExpr:
+			return hgj_branches_compile(c, expr);
 		case T_NullTest:
 			return compile_null_test(c, (NullTest *) expr);
 		case T_BooleanTest:
 			return compile_bool_test(c, (BooleanTest *) expr);
 		case T_CaseTestExpr:
-			return compile_case_test(c);
+			return hgj_case_test_compile(c);
 		default:
 			return NULL;
 	}

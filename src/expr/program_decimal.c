@@ -5,10 +5,11 @@
  *	  a power of ten.
  *
  * 1. The unit of every step is known when it is compiled: that of a column is said
- *	  by its typmod, that of a constant by its value, that of a sum or difference is
- *	  the smaller one of its operands, that of a product the product of theirs.  The
- *	  typmod is merely believed: rows that do not keep to it are no decimals.  Where
- *	  there is none, most values are taken to have few decimals.
+ *	  by its typmod, that of a constant by its value, that of what a function of
+ *	  PostgreSQL's returns by what is known of it (program_call.c), that of a sum or
+ *	  difference is the smaller one of its operands, that of a product the product of
+ *	  theirs.  The typmod is merely believed: rows that do not keep to it are no
+ *	  decimals.  Where there is none, most values are taken to have few decimals.
  * 2. A value may have a display scale that is smaller than its unit (a constant
  *	  that was aligned to a column, a branch of CASE): that is known as well, or
  *	  noted per row.
@@ -210,7 +211,7 @@ hgj_is_decimal(PlanState *parent, Expr *expr)
 		case T_OpExpr:
 			function = function_of(expr, &args);
 			if (function == NULL)
-				return false;
+				return hgj_is_numeric_call(expr);
 			if (function->op == HGJ_STEP_DECIMAL_INTEGER)
 				return true;
 			break;
@@ -223,6 +224,12 @@ hgj_is_decimal(PlanState *parent, Expr *expr)
 			break;
 		case T_CoalesceExpr:
 			args = ((CoalesceExpr *) expr)->args;
+			break;
+		case T_MinMaxExpr:
+			args = ((MinMaxExpr *) expr)->args;
+			break;
+		case T_NullIfExpr:
+			args = list_make1(linitial(((NullIfExpr *) expr)->args));
 			break;
 		default:
 			return false;
@@ -364,13 +371,34 @@ compile_arithmetic(HgjCompiler *c, const DecimalFunction *function, List *args)
 	return step;
 }
 
+/* A function that is called, and returns numerics. */
+static HgjStep *
+compile_call(HgjCompiler *c, Expr *expr)
+{
+	HgjStep    *call = hgj_call_compile(c, expr);
+	int			scale = hgj_decimal_scale(exprType((Node *) expr),
+										  exprTypmod((Node *) expr));
+	HgjStep    *step;
+
+	if (call == NULL)
+		return NULL;
+	if (scale < 0)
+		scale = hgj_call_scale(expr);
+	if (scale < 0)
+		scale = HGJ_GUESSED_SCALE;
+	step = make_decimal(HGJ_STEP_DECIMAL, scale, scale, 1);
+	hgj_step_add_arg(step, call);
+	return step;
+}
+
 static HgjStep *
 compile_function(HgjCompiler *c, Expr *expr)
 {
 	List	   *args;
 	const DecimalFunction *function = function_of(expr, &args);
 
-	Assert(function);
+	if (function == NULL)
+		return compile_call(c, expr);
 	if (!hgj_may_call(IsA(expr, FuncExpr) ? ((FuncExpr *) expr)->funcid :
 					  function->funcid))
 		return NULL;
@@ -404,7 +432,7 @@ compile(HgjCompiler *c, Expr *expr)
 		case T_FuncExpr:
 		case T_OpExpr:
 			return compile_function(c, expr);
-		default:				/* CASE and COALESCE */
+		default:				/* CASE, COALESCE and the like */
 			return hgj_step_compile(c, expr);
 	}
 }
@@ -597,6 +625,8 @@ hgj_numeric_step(HgjStep *step)
 
 	if (step == NULL || !step->decimal)
 		return step;
+	if (step->op == HGJ_STEP_DECIMAL && !step->shared)
+		return step->args[0];	/* they have been numerics */
 	result = hgj_step_make(HGJ_STEP_NUMERIC, HGJ_KIND_OTHER, 1);
 	hgj_step_add_arg(result, step);
 	return result;

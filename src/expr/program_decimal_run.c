@@ -30,8 +30,9 @@
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 
-static MemoryContext
-numerics_context(HgjProgram *program)
+/* Where numerics are made, and other values by reference. */
+MemoryContext
+hgj_program_numerics(HgjProgram *program)
 {
 	if (program->numerics == NULL)
 	{
@@ -148,7 +149,7 @@ run_arithmetic(HgjProgram *program, HgjStep *step, uint32 n)
 	if (a->displays == NULL && b->displays == NULL &&
 		!loop(step->value_buffer, a->values, b->values, step->nulls, n))
 		return;
-	old = MemoryContextSwitchTo(numerics_context(program));
+	old = MemoryContextSwitchTo(hgj_program_numerics(program));
 	hgj_call_carefully(program, step, n, compute_rows);
 	MemoryContextSwitchTo(old);
 	step->displays = step->display_buffer;
@@ -189,7 +190,7 @@ run_align(HgjProgram *program, HgjStep *step, uint32 n)
 	if (arg->displays == NULL &&
 		!multiply(values, step->factor, arg->nulls, n, step->value_buffer))
 		return;
-	old = MemoryContextSwitchTo(numerics_context(program));
+	old = MemoryContextSwitchTo(hgj_program_numerics(program));
 	for (uint32 i = 0; i < n; i++)
 	{
 		int			display = display_of(arg, i);
@@ -224,7 +225,7 @@ run_compare(HgjProgram *program, HgjStep *step, uint32 n)
 												n);
 	if (a->displays == NULL && b->displays == NULL)
 		return;
-	old = MemoryContextSwitchTo(numerics_context(program));
+	old = MemoryContextSwitchTo(hgj_program_numerics(program));
 	for (uint32 i = 0; i < n; i++)
 		if ((display_of(a, i) == HGJ_NO_DECIMAL ||
 			 display_of(b, i) == HGJ_NO_DECIMAL) &&
@@ -356,7 +357,7 @@ run_range(HgjProgram *program, HgjStep *step, uint32 n)
 	step->nulls = arg->nulls;
 	if (arg->displays == NULL)
 		return;
-	old = MemoryContextSwitchTo(numerics_context(program));
+	old = MemoryContextSwitchTo(hgj_program_numerics(program));
 	for (uint32 i = 0; i < n; i++)
 		if (arg->displays[i] == HGJ_NO_DECIMAL && !(arg->nulls && arg->nulls[i]))
 			out[i] = compare_numerics(step, (Datum) values[i], step->constant->value);
@@ -368,7 +369,7 @@ run_numeric(HgjProgram *program, HgjStep *step, uint32 n)
 {
 	const HgjStep *arg = step->args[0];
 	Datum	   *out = step->value_buffer;
-	MemoryContext old = MemoryContextSwitchTo(numerics_context(program));
+	MemoryContext old = MemoryContextSwitchTo(hgj_program_numerics(program));
 
 	step->nulls = arg->nulls;
 	for (uint32 i = 0; i < n; i++)

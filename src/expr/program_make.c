@@ -134,7 +134,8 @@ HgjProgram *
 hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
 					void *arg, bool may_fail)
 {
-	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
+	HgjCompiler c = {.by_value = hgj_by_value_compile, .parent = parent, .lookup = lookup,
+	.arg = arg};
 	HgjStep    *root = compile_root(&c, expr, may_fail);
 
 	return root ? make_program(&c, list_make1(root)) : NULL;
@@ -144,7 +145,8 @@ HgjProgram *
 hgj_program_compile_decimals(List *exprs, PlanState *parent, HgjInputLookup lookup,
 							 void *arg, int *places)
 {
-	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg, .share = true};
+	HgjCompiler c = {.by_value = hgj_by_value_compile, .parent = parent, .lookup = lookup,
+	.arg = arg, .share = true};
 	List	   *roots = NIL;
 	HgjProgram *program;
 	ListCell   *lc;
@@ -181,7 +183,8 @@ hgj_program_compile_quals(List *quals, PlanState *parent,
 						  HgjInputLookup lookup, void *arg, bool may_fail,
 						  HgjProgram **program)
 {
-	HgjCompiler c = {.parent = parent, .lookup = lookup, .arg = arg};
+	HgjCompiler c = {.by_value = hgj_by_value_compile, .parent = parent, .lookup = lookup,
+	.arg = arg};
 	List	   *roots = NIL;
 	List	   *rest = NIL;
 	ListCell   *lc;

@@ -12,12 +12,15 @@
  * program_clause.c		clauses over one column and constants, prepared
  * program_make.c		quals and expressions to programs
  * program_compile.c	expression trees to steps
+ * program_branches.c	CASE, COALESCE and the like to steps
  * program_constant.c	what has no column in it
  * program_functions.c	which steps do what PostgreSQL's functions do
  * program_steps.c		steps over the rows of a chunk
  * program_set.c		the constants of IN
  * program_text.c		strings compared with constants
+ * program_like.c		strings matched with patterns
  * program_call.c		functions that there is no loop for, row by row
+ * program_memo.c		what these have returned, where arguments come again
  * program_by_value.c	what is evaluated once for each value of a column of strings
  * program_values.c		such steps over the rows of a chunk
  * program_errors.c		errors that these raise
@@ -120,6 +123,7 @@ typedef enum HgjStepOp
 	HGJ_STEP_BOOL_TEST,			/* IS TRUE and the like */
 	HGJ_STEP_MEMBER,			/* IN, or with `invert` NOT IN */
 	HGJ_STEP_TEXT,				/* the same of strings; of one as well */
+	HGJ_STEP_LIKE,				/* or with `invert` NOT LIKE */
 	HGJ_STEP_CALL,				/* a strict function of PostgreSQL's */
 	HGJ_STEP_BY_VALUE,			/* args: a column, and maybe other steps that do
 								 * the same */
@@ -186,6 +190,7 @@ typedef struct HgjStep
 	Oid			element_type;
 	HgjSet	   *set;
 	struct HgjTextSet *texts;	/* TEXT */
+	struct HgjLike *like;		/* LIKE */
 	struct HgjCall *call;		/* CALL */
 	bool		raises;			/* CALL: it may, and is not asked again */
 	bool		at_once;		/* CALL: its errors cannot even be put aside */
@@ -310,12 +315,14 @@ struct HgjProgram
 	MemoryContext context;
 	MemoryContext scratch;		/* for the evaluation of constants */
 	MemoryContext calls;		/* for what functions leave behind */
-	MemoryContext numerics;		/* that steps make, of a chunk or a result; NULL:
-								 * there were none */
+	MemoryContext numerics;		/* that steps make, and other values by reference,
+								 * of a chunk or a result; NULL: there were none */
 	Size		numerics_empty; /* what it takes without them */
 	int			ndecimals;
 	HgjDecimalRoot *decimals;
 	uint64		chunk;			/* the number of the one at hand */
+	uint64		executions;		/* how many have begun, ... */
+	uint64		runs;			/* ... and how often it was run for some rows */
 	int64		keys[HGJ_CHUNK];
 	uint8		flags[HGJ_CHUNK];
 };
@@ -323,6 +330,8 @@ struct HgjProgram
 /* What is known while an expression is compiled. */
 typedef struct HgjCompiler
 {
+	/* hgj_by_value_compile(), which is above program_compile.c */
+	HgjStep    *(*by_value) (struct HgjCompiler *c, Expr *expr);
 	PlanState  *parent;
 	HgjInputLookup lookup;
 	void	   *arg;
@@ -339,8 +348,13 @@ typedef struct HgjCompiler
 extern HgjStep *hgj_step_compile(HgjCompiler *c, Expr *expr);
 extern HgjStep *hgj_step_make(HgjStepOp op, HgjKind kind, int nargs);
 extern void hgj_step_add_arg(HgjStep *step, HgjStep *arg);
+extern HgjStep *hgj_call_compile(HgjCompiler *c, Expr *expr);
 extern HgjStep *hgj_step_cast(HgjStep *step, const HgjOperation *operation);
 extern bool hgj_may_call(Oid funcid);
+
+/* program_branches.c */
+extern HgjStep *hgj_branches_compile(HgjCompiler *c, Expr *expr);
+extern HgjStep *hgj_case_test_compile(HgjCompiler *c);
 
 /* program_constant.c */
 extern HgjConstant *hgj_constant_make(PlanState *parent, Expr *expr,
@@ -381,10 +395,19 @@ extern void hgj_text_set_reset(struct HgjTextSet *set);
 extern void hgj_text_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
 
+/* program_like.c */
+typedef struct HgjLike HgjLike;
+extern HgjLike *hgj_like_make(Oid funcid, Oid collation, Expr *pattern, bool *invert);
+extern void hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n);
+
 /* program_call.c */
+extern bool hgj_is_callable(Oid funcid, int nargs);
+extern bool hgj_is_numeric_call(Expr *expr);
+extern int	hgj_call_scale(const Expr *expr);
 extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,
 									 int nargs, bool *may_fail,
 									 bool *at_once);
+extern void hgj_call_finish(HgjStep *step);
 extern void hgj_call_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
 
@@ -394,6 +417,14 @@ extern HgjStep *hgj_by_value_compile(HgjCompiler *c, Expr *expr);
 /* program_values.c */
 extern void hgj_by_value_start(HgjByValue *by);
 extern void hgj_by_value_run(HgjProgram *program, HgjStep *step, uint32 n);
+
+/* program_memo.c */
+typedef struct HgjMemo HgjMemo;
+extern HgjMemo *hgj_memo_make(bool stable);
+extern bool hgj_memo_begin(HgjProgram *program, HgjMemo *memo);
+extern bool hgj_memo_find(HgjMemo *memo, int64 key, Datum *value, bool *isnull);
+extern bool hgj_memo_keep(HgjMemo *memo, int64 key, Datum *value, bool isnull,
+						  bool typbyval, int16 typlen);
 
 /* program_errors.c */
 extern void hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,
@@ -416,6 +447,7 @@ extern int	hgj_decimal_scale(Oid type, int32 typmod);
 /* program_decimal_run.c */
 extern void hgj_decimal_run(HgjProgram *program, HgjStep *step, uint32 n);
 extern bool hgj_decimal_range(HgjProgram *program, HgjStep *step);
+extern MemoryContext hgj_program_numerics(HgjProgram *program);
 extern void hgj_decimal_take(HgjStep *step, const HgjStep *branch,
 							 const uint32 *index, uint32 m, uint32 n);
 

@@ -501,16 +501,22 @@ allocate_buffers(HgjProgram *program, HgjStep *step)
 	MemoryContextSwitchTo(old);
 }
 
+/* Has a step that several others share been run for all rows of the chunk? */
+static bool
+has_run(const HgjProgram *program, HgjStep *step, const HgjRows *rows)
+{
+	if (rows->whole && step->chunk == program->chunk)
+		return true;
+	step->chunk = rows->whole ? program->chunk : 0;
+	return false;
+}
+
 /* Compute the step's values for the rows; look at program->failed then. */
 void
 hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 {
-	if (step->shared)
-	{
-		if (rows->whole && step->chunk == program->chunk)
-			return;
-		step->chunk = rows->whole ? program->chunk : 0;
-	}
+	if (step->shared && has_run(program, step, rows))
+		return;
 	if (unlikely(step->value_buffer == NULL))
 		allocate_buffers(program, step);
 	step->values = step->value_buffer;
@@ -554,6 +560,11 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 			break;
 		case HGJ_STEP_TEXT:
 			hgj_text_run(program, step, rows);
+			break;
+		case HGJ_STEP_LIKE:
+			run_args(program, step, rows);
+			if (!program->failed)
+				hgj_like_run(program, step, rows->n);
 			break;
 		case HGJ_STEP_CALL:
 			hgj_call_run(program, step, rows);

@@ -1,0 +1,153 @@
+/*-------------------------------------------------------------------------
+ *
+ * program_memo.c
+ *	  Values that a function has returned, by its argument: a column has more rows
+ *	  than days.
+ *
+ * 1. A step that calls a function of one argument, constants apart, which passes by
+ *	  value, looks its results up by the bits of that (program_call.c).
+ * 2. The first HGJ_MEMO_VALUES arguments are kept, in a hash table.  None is
+ *	  forgotten to make room, so that results stay where they are.
+ * 3. Who finds less than every second one stops asking.
+ * 4. What a stable function has returned is good for one run of the program over
+ *	  some rows: settings that it looks at may be others then.  What an immutable one
+ *	  has is for an execution, of which the constants are.
+ *
+ * Everything is in a memory context of its own, below the program's.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "expr/program_private.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+#define HGJ_MEMO_BITS		13
+#define HGJ_MEMO_SLOTS		(1 << HGJ_MEMO_BITS)
+#define HGJ_MEMO_VALUES		(HGJ_MEMO_SLOTS / 2)
+
+/* Arguments that were not found before it is seen whether that pays. */
+#define HGJ_MEMO_TRIAL		1024
+
+/* What a slot has. */
+typedef enum SlotState
+{
+	SLOT_FREE,
+	SLOT_VALUE,
+	SLOT_NULL
+} SlotState;
+
+struct HgjMemo
+{
+	bool		stable;			/* step 4 */
+	uint64		epoch;			/* of the program, that the values are of */
+	MemoryContext context;		/* of what follows; NULL: there is nothing */
+	MemoryContext values_context;
+	int64	   *keys;
+	Datum	   *values;
+	uint8	   *states;			/* SlotState */
+	uint32		nvalues;
+	uint64		found;
+	uint64		missed;
+	bool		off;			/* step 3 */
+};
+
+HgjMemo *
+hgj_memo_make(bool stable)
+{
+	HgjMemo    *memo = palloc0(sizeof(HgjMemo));
+
+	memo->stable = stable;
+	return memo;
+}
+
+static void
+allocate(HgjProgram *program, HgjMemo *memo)
+{
+	MemoryContext context = AllocSetContextCreate(program->context,
+												  "HashGraphJoin results",
+												  ALLOCSET_SMALL_SIZES);
+
+	memo->keys = MemoryContextAlloc(context, HGJ_MEMO_SLOTS * sizeof(int64));
+	memo->values = MemoryContextAlloc(context, HGJ_MEMO_SLOTS * sizeof(Datum));
+	memo->states = MemoryContextAllocZero(context, HGJ_MEMO_SLOTS);
+	memo->values_context = AllocSetContextCreate(context, "HashGraphJoin result values",
+												 ALLOCSET_SMALL_SIZES);
+	memo->context = context;
+}
+
+/* Before rows of a chunk look up: false says that they need not. */
+bool
+hgj_memo_begin(HgjProgram *program, HgjMemo *memo)
+{
+	uint64		epoch = memo->stable ? program->runs : program->executions;
+
+	if (memo->context == NULL)
+		allocate(program, memo);
+	else if (memo->epoch != epoch)
+	{
+		memset(memo->states, SLOT_FREE, HGJ_MEMO_SLOTS);
+		MemoryContextReset(memo->values_context);
+		memo->nvalues = 0;
+	}
+	memo->epoch = epoch;
+	return !memo->off;
+}
+
+/* The slot that has the key, or that would. */
+static inline uint32
+slot_of(const HgjMemo *memo, int64 key)
+{
+	uint32		slot = ((uint64) key * UINT64CONST(0x9E3779B97F4A7C15)) >>
+		(64 - HGJ_MEMO_BITS);
+
+	while (memo->states[slot] != SLOT_FREE && memo->keys[slot] != key)
+		slot = (slot + 1) & (HGJ_MEMO_SLOTS - 1);
+	return slot;
+}
+
+bool
+hgj_memo_find(HgjMemo *memo, int64 key, Datum *value, bool *isnull)
+{
+	uint32		slot = slot_of(memo, key);
+
+	if (memo->states[slot] == SLOT_FREE)
+	{
+		memo->missed++;
+		return false;
+	}
+	memo->found++;
+	*value = memo->values[slot];
+	*isnull = memo->states[slot] == SLOT_NULL;
+	return true;
+}
+
+/*
+ * Keep a result, if there is room: *value becomes the copy of one that is by
+ * reference, which is true then.
+ */
+bool
+hgj_memo_keep(HgjMemo *memo, int64 key, Datum *value, bool isnull, bool typbyval,
+			  int16 typlen)
+{
+	uint32		slot;
+
+	if (memo->missed > HGJ_MEMO_TRIAL && memo->found < memo->missed)
+		memo->off = true;
+	if (memo->off || memo->nvalues == HGJ_MEMO_VALUES)
+		return false;
+	if (!isnull && !typbyval)
+	{
+		MemoryContext old = MemoryContextSwitchTo(memo->values_context);
+
+		*value = datumCopy(*value, false, typlen);
+		MemoryContextSwitchTo(old);
+	}
+	slot = slot_of(memo, key);
+	memo->keys[slot] = key;
+	memo->values[slot] = *value;
+	memo->states[slot] = isnull ? SLOT_NULL : SLOT_VALUE;
+	memo->nvalues++;
+	return true;
+}

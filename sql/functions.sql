@@ -208,6 +208,10 @@ create collation hgj_caseless (provider = icu, locale = 'und-u-ks-level2', deter
 select hgj_check_answers(string_to_array($$select g, count(*) from moments join partners using (k) where t collate hgj_caseless like 'SPECIAL%' group by 1;
 	select g, count(*) from moments join partners using (k) where nullif(t collate hgj_caseless, 'SPECIAL REQUESTS') is null group by 1;
 	select g, count(*) from moments join partners using (k) where greatest(t collate hgj_caseless, 'SPECIAL REQUESTS') = 'special REQUESTS' group by 1$$, E';\n\t'));
+-- arguments that would be compiled two or three times for every level are not, for ever
+select * from hgj_check_conditions(array[
+	repeat('nullif(', 30) || 'i4' || (select string_agg(format(', %s)', g), '') from generate_series(1, 30) g) || ' > 0',
+	repeat('greatest(', 20) || 'i4' || (select string_agg(format(', i2 + %s, %s)', g, g), '') from generate_series(1, 20) g) || ' > 0']);
 -- what a function has returned is not used where its other arguments have changed
 create function hgj_parts() returns table (field text, answer text) language sql as $$
 	select f, (select string_agg(x || ' ' || n, ',' order by x) from (select extract(year from d) % 7 x, count(*) n from moments join partners using (k) where date_part(f, d) = 3 group by 1) q)

@@ -27,6 +27,9 @@
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 
+/* Parts of expressions that are compiled for a program, at most. */
+#define HGJ_MOST_EXPRS		20000
+
 HgjStep *
 hgj_step_make(HgjStepOp op, HgjKind kind, int nargs)
 {
@@ -525,8 +528,9 @@ is_decimal_computation(HgjCompiler *c, Expr *expr)
 }
 
 /*
- * The steps of an expression, or NULL if it is not of the supported forms.  Those of
- * numeric are decimals, but for columns and constants, or refused.
+ * The steps of an expression, or NULL if it is not of the supported forms, or has become
+ * too many: arguments of NULLIF and GREATEST are compiled several times, and others in
+ * them again.  Those of numeric are decimals, but for columns and constants, or refused.
  */
 HgjStep *
 hgj_step_compile(HgjCompiler *c, Expr *expr)
@@ -534,6 +538,8 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 	HgjStep    *step;
 
 	check_stack_depth();
+	if (++c->nexprs > HGJ_MOST_EXPRS)
+		return NULL;
 	step = compile_constant(c, expr);
 	if (step == NULL)
 		step = c->by_value(c, expr);

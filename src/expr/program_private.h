@@ -342,6 +342,7 @@ typedef struct HgjCompiler
 	bool		share;			/* steps that are run for all rows of a chunk */
 	List	   *shared_exprs;	/* have been compiled, ... */
 	List	   *shared_steps;	/* ... to these */
+	int			nexprs;			/* have been looked at */
 } HgjCompiler;
 
 /* program_compile.c */

@@ -183,3 +183,36 @@ select check_ways(format('select count(*), sum(id) from alike where %s = %s', co
 select check_ways(format('select count(*), sum(id) from alike where %s', q), parallel => false) from unnest(array['c in (''abcdefgh'', ''abcd'', '''')',
 	'p not in (''abcdefgh'', ''abcd'', '''')', 'c <> ''abcdefg''', 't in (''abcdefgh'', ''abcdefgh '', '''')', 'b = ''abcdefgh''', 'b in (''abcdefgh '', ''abcdefg'', ''\x'')',
 	'c in (''abcdefgh'', ''abcd'', '''', ''1'', ''2'', ''3'', ''4'', ''abcdefghijkl'')', 'p in (''abcdefgh'', ''abcd'', '''', ''1'', ''2'', ''3'', ''4'', ''abcdefghi'')']) q;
+
+-- what is made of a string may be one: grouped by, aggregated, compared with another, short, long, and of many values
+create temp table results (e text);
+insert into results select format(e, col) from unnest('{t,v,c,p,nm,w,far}'::text[]) col, unnest(array['upper(%s)', 'substring(%s from 1 for 2)', 'coalesce(%s, ''none'')',
+	'case when %1$s < ''b'' then ''low'' when %1$s = ''x'' then null else %1$s end', 'nullif(%s, ''abc'')', 'repeat(%1$s, 1500 / (1 + length(%1$s)))', 'array[%s::text, ''1'']', '%s::text::bytea',
+	'md5(%s::text)::uuid', 'repeat(%s, 3)::char(5)']) e;
+-- where equal values look different, that of any row may stand for a group
+insert into results values ('upper(l)'), ('md5(l collate "C")::uuid'), ('substring(l collate "C" from 1 for 2)'), ('coalesce(l collate "C", ''none'')');
+select says, count(*) from (select check_ways(format('select %s as r, count(*), sum(id) from words group by 1', e)) says from results) checked
+	group by says order by says collate "C";
+select says, count(*) from (select check_ways(format('select k, max(%1$s::text collate "C"), min(%1$s::text collate "C") filter (where %1$s is not null), count(%1$s) from words group by 1', e)) says from results) checked
+	group by says order by says collate "C";
+select says, count(*) from (select check_ways(format('select f.g, %1$s, count(*) from words w join few f using (k) where %1$s is not null group by 1, 2', e)) says from results) checked
+	group by says order by says collate "C";
+select check_ways(q) from unnest(array['select upper(t), count(*) from many group by 1', 'select left(n, 2), repeat(c, 30), count(*) from many where id < 9000 group by 1, 2',
+	'select case when t like ''few%'' then t else ''many'' end, max(reverse(t)), min(upper(n)) from many group by 1',
+	'select count(*) from words where upper(t) = v', 'select count(*) from words where upper(t) || lower(v) = t || v and left(v, 1) > left(c, 1)',
+	'select substring(code from 1 for 2 - id % 2), sum(id) from words group by 1', 'select chr(code::int + 64), count(*) from words where id % 97 <> 5 group by 1',
+	'select chr(code::int + 64), count(*) from words group by 1', 'select max(repeat(t, 100000)), count(*) from words where id < 40 group by k % 3']) q;
+set hashgraph_join.force = on;
+select calls_of('select case when counted(t) then upper(t) else v end from words') as two_columns,
+	calls_of('select case when counted(t) then upper(t) end, count(*) from words group by 1') as grouped,
+	calls_of('select max(case when counted(t) then upper(t) end), count(*) from words group by k') as aggregated,
+	calls_of('select max(case when counted(n) then repeat(n, 1000) end), count(*) from many where id <= 500 or id > 7000 and id <= 7500 group by id % 3') >= 500 as large;
+prepare s (text) as select case when t like $1 then $1 || t end, count(*) from words group by 1 order by 1;
+set plan_cache_mode = force_generic_plan;
+execute s ('a%');
+execute s ('x%');
+execute s (null);
+reset plan_cache_mode;
+reset hashgraph_join.force;
+select check_ways(q, 'HashGraphAgg', false) from unnest(array[
+	'select f.k, s.* from few f, lateral (select upper(w.t || f.x), count(*), min(repeat(w.t, f.g)) from words w where w.k > 30 group by 1) s']) q;

@@ -15,7 +15,7 @@
  *	  PostgreSQL, so that nothing raises an error here that would not there.
  * 2. Everything else, subplans in the target list included, is read slot by
  *	  slot.
- * 3. What is evaluated row by row is kept until the next batch.  If that takes
+ * 3. By-reference values that are evaluated are kept until the next batch.  If that takes
  *	  much memory, the next batch has fewer rows.
  * 4. Of an Append, each child is read so, or by the batches of a join of ours, one
  *	  after the other.  Which one comes next, if it is not pruned or another
@@ -65,7 +65,7 @@ typedef struct FeedInput
 	uint32		rows;			/* that a batch may have next, ... */
 	uint32		most_rows;		/* ... and ever */
 	bool		started;		/* in this execution */
-	bool		keeps_values;	/* by-reference ones, evaluated row by row */
+	bool		keeps_values;	/* by-reference ones that are evaluated */
 	TupleTableSlot *slot;		/* a row of the table, for expressions; or NULL */
 } FeedInput;
 
@@ -197,7 +197,7 @@ init_from(HgjAggState *state, FeedInput *input)
 		if (from->column >= 0)
 			continue;
 		init_expression(state, input, from, expr);
-		input->keeps_values |= from->expr != NULL && !state->feed->columns[i].attbyval;
+		input->keeps_values |= !state->feed->columns[i].attbyval;
 	}
 }
 
@@ -334,10 +334,15 @@ eval_by_row(HgjAggState *state, FeedInput *input, FeedColumn *from,
 
 /* Step 3: how many rows should the next batch have? */
 static void
-set_next_rows(FeedInput *input)
+set_next_rows(FeedInput *input, int ncolumns)
 {
-	double		rows = (double) input->read->nrows * hgj_batch_value_bytes() /
-		Max(input->read->values->used, 1);
+	Size		bytes = input->read->values->used;
+	double		rows;
+
+	for (int c = 0; c < ncolumns; c++)
+		if (input->from[c].program)
+			bytes += hgj_program_result_bytes(input->from[c].program);
+	rows = (double) input->read->nrows * hgj_batch_value_bytes() / Max(bytes, 1);
 
 	rows = Min(rows, (double) input->rows * 4);
 	input->rows = (uint32) Max(Min(rows, (double) input->most_rows), 1);
@@ -371,7 +376,7 @@ read_input(HgjAggState *state, FeedInput *input)
 			*eval_by_row(state, input, from, &state->feed->columns[c]);
 	}
 	if (input->keeps_values)
-		set_next_rows(input);
+		set_next_rows(input, state->feed->ncolumns);
 	return true;
 }
 

@@ -58,8 +58,8 @@ hgj_agg_portions_init(HgjAggState *state)
 		const HgjAggregate *agg = &state->aggs[a];
 		const HgjAggExpr *argument = agg->input->argument;
 
-		/* what is evaluated row by row is copied, whoever wants it */
-		if (argument && argument->state && !argument->attbyval)
+		/* what is evaluated is copied, whoever wants it */
+		if (argument && (argument->state || argument->program) && !argument->attbyval)
 			portions->wanted = true;
 		if (!state_grows(agg))
 			continue;

@@ -230,6 +230,22 @@ compile_alternative(HgjCompiler *c, Expr *expr)
 	return NULL;
 }
 
+/*
+ * Does the expression give values that can be kept?  Numerics are made into decimals,
+ * where that can be done.
+ */
+static bool
+has_result(Expr *expr, int16 *result_len)
+{
+	Oid			type = exprType((Node *) expr);
+	bool		attbyval;
+
+	get_typlenbyval(type, result_len, &attbyval);
+	if (attbyval)
+		return hgj_kind_of_type(type) != HGJ_KIND_OTHER;
+	return getBaseType(type) != NUMERICOID && get_typtype(type) != TYPTYPE_PSEUDO;
+}
+
 /* How the expression is evaluated for a value. */
 static HgjByValue *
 make_by_value(HgjCompiler *c, Expr *expr, const Contents *contents, int16 attlen)
@@ -262,9 +278,10 @@ hgj_by_value_compile(HgjCompiler *c, Expr *expr)
 	HgjStep    *input;
 	HgjStep    *step;
 	int16		attlen;
+	int16		result_len;
 
 	if (!hgj_dictionaries || c->alternative || IsA(expr, Var) ||
-		kind == HGJ_KIND_OTHER || is_unsuitable((Node *) expr, &contents) ||
+		!has_result(expr, &result_len) || is_unsuitable((Node *) expr, &contents) ||
 		contents.var == NULL || !is_string(contents.var->vartype, &attlen))
 		return NULL;
 	alternative = compile_alternative(c, expr);
@@ -276,6 +293,8 @@ hgj_by_value_compile(HgjCompiler *c, Expr *expr)
 
 	step = hgj_step_make(HGJ_STEP_BY_VALUE, kind, 2);
 	step->by_value = make_by_value(c, expr, &contents, attlen);
+	step->by_value->by_reference = kind == HGJ_KIND_OTHER;
+	step->by_value->result_len = result_len;
 	hgj_step_add_arg(step, input);
 	if (alternative)
 		hgj_step_add_arg(step, alternative);

@@ -93,11 +93,14 @@ typedef struct HgjByValue
 	int16		attlen;			/* of the column */
 	bool		changes;		/* from one execution to the next */
 	bool		may_raise;
+	bool		by_reference;	/* its results are, ... */
+	int16		result_len;		/* ... so long */
 	bool		given_up;		/* there are too many values */
 	bool		settled;		/* the first rows have been looked back upon */
 	bool		some_null;		/* results are */
 	uint64		rows;			/* lately */
 	uint64		evaluated;		/* of these */
+	MemoryContext results;		/* by-reference ones of the table, or NULL */
 
 	MemoryContext context;		/* of what follows; NULL: there is none */
 	struct HgjDictionary *dictionary;

@@ -17,8 +17,12 @@
  *	  evaluated all the same, dictionary and table go, for the rest of the query: the
  *	  expression's other steps take over, or else PostgreSQL evaluates it for
  *	  each row.
+ * 5. Results that are passed by reference are kept as long as the program, since
+ *	  whoever runs it may still have those of the chunks before.  There is a bound
+ *	  for them, too, beyond which rows are evaluated as in 3: for what is theirs
+ *	  alone, as for numerics that a program makes.
  *
- * Memory: a context of the step's below the program's, of a bounded size.  No locks.
+ * Memory: contexts of the step's below the program's, of a bounded size.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,6 +32,7 @@
 #include "executor/executor.h"
 #include "expr/program_private.h"
 #include "miscadmin.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 
 /* What a dictionary may take, and which part of the memory limit at most. */
@@ -54,8 +59,23 @@ typedef enum Known
 {
 	UNKNOWN,
 	IS_VALUE,
-	IS_NULL_VALUE
+	IS_NULL_VALUE,
+	IS_LARGE					/* step 5: it has been evaluated, but not kept */
 } Known;
+
+/* What is to be looked up: of the i-th row. */
+typedef struct Row
+{
+	uint32		i;
+	bool		null;
+	Datum		value;
+} Row;
+
+static Size
+most_bytes(void)
+{
+	return Min(MOST_BYTES, get_hash_memory_limit() / MEMORY_SHARE);
+}
 
 /* The next execution: parameters have other values. */
 void
@@ -65,6 +85,8 @@ hgj_by_value_start(HgjByValue *by)
 		return;
 	memset(by->known, UNKNOWN, by->places);
 	by->some_null = false;
+	if (by->results)
+		MemoryContextReset(by->results);
 }
 
 /* Room for so many places. */
@@ -100,9 +122,11 @@ begin(HgjProgram *program, HgjStep *step)
 	by->context = AllocSetContextCreate(program->context, "HashGraphJoin values",
 										ALLOCSET_DEFAULT_SIZES);
 	by->dictionary = hgj_dictionary_create_of_bytes(by->context, by->attlen);
-	hgj_dictionary_limit(by->dictionary,
-						 Min(MOST_BYTES, get_hash_memory_limit() / MEMORY_SHARE));
+	hgj_dictionary_limit(by->dictionary, most_bytes());
 	reserve_places(by, step->width, FIRST_PLACES);
+	if (by->by_reference)
+		by->results = AllocSetContextCreate(program->context, "HashGraphJoin results",
+											ALLOCSET_DEFAULT_SIZES);
 }
 
 /* Step 4: the step does without from now on. */
@@ -162,17 +186,11 @@ puts_off(const HgjProgram *program)
 		(program->until || program->nraising > 1 || hgj_constants_raise(program));
 }
 
-/*
- * Evaluate for a value, or NULL, into `result` and *isnull.  False: that is put
- * off.
- */
+/* Evaluate for a row's value, or NULL.  False: that is put off. */
 static bool
-evaluate(HgjProgram *program, HgjStep *step, Datum value, bool null, char *result,
+evaluate(HgjProgram *program, HgjByValue *by, const Row *row, Datum *result,
 		 bool *isnull)
 {
-	HgjByValue *by = step->by_value;
-	Datum		datum;
-
 	if (by->may_raise && puts_off(program))
 	{
 		program->failed = program->undecided = true;
@@ -182,25 +200,59 @@ evaluate(HgjProgram *program, HgjStep *step, Datum value, bool null, char *resul
 	by->evaluated++;
 	ResetExprContext(by->econtext);
 	ExecClearTuple(by->slot);
-	by->slot->tts_values[0] = value;
-	by->slot->tts_isnull[0] = null;
+	by->slot->tts_values[0] = row->value;
+	by->slot->tts_isnull[0] = row->null;
 	ExecStoreVirtualTuple(by->slot);
-	datum = ExecEvalExprSwitchContext(by->state, by->econtext, isnull);
-	hgj_store(result, step->width, *isnull ? (Datum) 0 : datum);
+	*result = ExecEvalExprSwitchContext(by->state, by->econtext, isnull);
+	if (*isnull)
+		*result = (Datum) 0;
 	return true;
 }
 
-/* Evaluate for a place of the table. */
+/* A copy of a by-reference value. */
+static Datum
+copy_to(MemoryContext context, Datum value, int16 length)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Datum		copy = datumCopy(value, false, length);
+
+	MemoryContextSwitchTo(old);
+	return copy;
+}
+
+/* A result that is the row's alone, into the step's buffers. */
+static void
+put_result(HgjProgram *program, HgjStep *step, const Row *row, Datum result,
+		   bool isnull)
+{
+	const HgjByValue *by = step->by_value;
+
+	if (by->by_reference && !isnull)
+		result = copy_to(hgj_program_numerics(program), result, by->result_len);
+	hgj_store((char *) step->value_buffer + (Size) row->i * step->width, step->width,
+			  result);
+	step->null_buffer[row->i] = isnull;
+	if (isnull)
+		step->nulls = step->null_buffer;
+}
+
+/* A result into the table; false: it is not kept. */
 static bool
-evaluate_place(HgjProgram *program, HgjStep *step, uint32 place, Datum value,
-			   bool null)
+keep_result(HgjStep *step, uint32 place, Datum result, bool isnull)
 {
 	HgjByValue *by = step->by_value;
-	bool		isnull;
 
-	if (!evaluate(program, step, value, null,
-				  by->table + (Size) place * step->width, &isnull))
-		return false;
+	if (by->by_reference && !isnull)
+	{
+		if (hgj_value_bytes(result, by->result_len) > LONGEST_VALUE ||
+			MemoryContextMemAllocated(by->results, false) > most_bytes())
+		{
+			by->known[place] = IS_LARGE;
+			return false;
+		}
+		result = copy_to(by->results, result, by->result_len);
+	}
+	hgj_store(by->table + (Size) place * step->width, step->width, result);
 	by->known[place] = isnull ? IS_NULL_VALUE : IS_VALUE;
 	by->some_null |= isnull;
 	return true;
@@ -215,15 +267,14 @@ run_by_row(HgjProgram *program, HgjStep *step, uint32 n)
 
 	for (uint32 i = 0; i < n; i++)
 	{
-		bool		null = arg->nulls && arg->nulls[i];
+		Row			row = {.i = i, .null = arg->nulls && arg->nulls[i]};
+		Datum		result;
 		bool		isnull;
 
-		if (!evaluate(program, step, null ? (Datum) 0 : values[i], null,
-					  (char *) step->value_buffer + (Size) i * step->width, &isnull))
+		row.value = row.null ? (Datum) 0 : values[i];
+		if (!evaluate(program, step->by_value, &row, &result, &isnull))
 			return;
-		step->null_buffer[i] = isnull;
-		if (isnull)
-			step->nulls = step->null_buffer;
+		put_result(program, step, &row, result, isnull);
 	}
 }
 
@@ -251,7 +302,7 @@ take_results(HgjStep *step, const uint32 *at, uint32 n, bool all_have)
 	step->nulls = step->null_buffer;
 }
 
-/* Steps 1 to 3 for n rows. */
+/* Steps 1 to 3 and 5 for n rows. */
 static void
 run_by_place(HgjProgram *program, HgjStep *step, uint32 n)
 {
@@ -264,25 +315,22 @@ run_by_place(HgjProgram *program, HgjStep *step, uint32 n)
 	memset(step->null_buffer, 0, n);
 	for (uint32 i = 0; i < n; i++)
 	{
-		bool		null = arg->nulls && arg->nulls[i];
-		Datum		value = null ? (Datum) 0 : values[i];
+		Row			row = {.i = i, .null = arg->nulls && arg->nulls[i]};
+		Datum		result;
 		bool		isnull;
 
-		at[i] = null ? PLACE_OF_NULL : find_place(by, step->width, value);
-		if (likely(at[i] != NO_PLACE))
-		{
-			if (unlikely(by->known[at[i]] == UNKNOWN) &&
-				!evaluate_place(program, step, at[i], value, null))
-				return;
+		row.value = row.null ? (Datum) 0 : values[i];
+		at[i] = row.null ? PLACE_OF_NULL : find_place(by, step->width, row.value);
+		if (likely(at[i] != NO_PLACE &&
+				   (by->known[at[i]] == IS_VALUE || by->known[at[i]] == IS_NULL_VALUE)))
 			continue;
-		}
-		all_have = false;
-		if (!evaluate(program, step, value, null,
-					  (char *) step->value_buffer + (Size) i * step->width, &isnull))
+		if (!evaluate(program, by, &row, &result, &isnull))
 			return;
-		step->null_buffer[i] = isnull;
-		if (isnull)
-			step->nulls = step->null_buffer;
+		if (at[i] != NO_PLACE && keep_result(step, at[i], result, isnull))
+			continue;
+		put_result(program, step, &row, result, isnull);
+		at[i] = NO_PLACE;
+		all_have = false;
 	}
 	take_results(step, at, n, all_have);
 	by->rows += n;

@@ -86,6 +86,17 @@
 #define HGJ_NEEDED_GROUP_CLAUSE(root)	((root)->parse->groupClause)
 #endif
 
+/*
+ * From 16 on, the order that GROUP BY has the rows in goes on with what aggregates want
+ * sorted; that is no group column.
+ */
+#if PG_VERSION_NUM >= 160000
+#define HGJ_GROUP_PATHKEYS(root) \
+	list_copy_head((root)->group_pathkeys, (root)->num_groupby_pathkeys)
+#else
+#define HGJ_GROUP_PATHKEYS(root)	((root)->group_pathkeys)
+#endif
+
 /* From 16 on, appendinfo.c wants the relations themselves. */
 #if PG_VERSION_NUM >= 160000
 #define hgj_adjust_to_child(root, node, child) \

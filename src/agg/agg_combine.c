@@ -130,6 +130,8 @@ combine_states(HgjAggregate *agg, uint32 group, const char *record)
 		case HGJ_AGG_AVG_INT:
 			combine_words(agg->function->change, into, *(const int64 *) from);
 			break;
+		case HGJ_AGG_SUM_COUNTS:
+		case HGJ_AGG_SUM_SUMS:
 		case HGJ_AGG_SUM_INT8:
 		case HGJ_AGG_AVG_INT8:
 			*(int128 *) into += *(const int128 *) from;

@@ -176,6 +176,8 @@ write_aggregate(HgjPipelineState *d, const HgjAggregate *agg, uint8 reg, uint8 f
 		case HGJ_AGG_WORD:
 		case HGJ_AGG_AVG_INT:
 			return write_word(d, agg->function, reg, filter);
+		case HGJ_AGG_SUM_COUNTS:
+		case HGJ_AGG_SUM_SUMS:
 		case HGJ_AGG_SUM_INT8:
 		case HGJ_AGG_AVG_INT8:
 			word = add_word(d, HGJ_PIPE_SUM_LOW, reg, filter);

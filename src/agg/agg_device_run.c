@@ -158,6 +158,8 @@ take_state(HgjAggregate *agg, const uint64 *words, int64 n, char *state)
 
 	switch (agg->function->kind)
 	{
+		case HGJ_AGG_SUM_COUNTS:
+		case HGJ_AGG_SUM_SUMS:
 		case HGJ_AGG_SUM_INT8:
 		case HGJ_AGG_AVG_INT8:
 			sum = (int128) (int64) words[1] * (INT64CONST(1) << 32) + words[0];

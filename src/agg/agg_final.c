@@ -65,6 +65,8 @@ hgj_agg_result(const HgjAggregate *agg, const char *row, bool partial,
 	*isnull = false;
 	if (kind == HGJ_AGG_COUNT)
 		return Int64GetDatum(n);
+	if (kind == HGJ_AGG_SUM_COUNTS)
+		return Int64GetDatum((int64) *(const int128 *) state);
 	if (partial && kind == HGJ_AGG_AVG_INT)
 		return int_array(n, *(const int64 *) state);
 	if (partial && kind == HGJ_AGG_AVG_FLOAT)
@@ -76,7 +78,10 @@ hgj_agg_result(const HgjAggregate *agg, const char *row, bool partial,
 	switch (kind)
 	{
 		case HGJ_AGG_COUNT:
+		case HGJ_AGG_SUM_COUNTS:
 			break;
+		case HGJ_AGG_SUM_SUMS:
+			return Int64GetDatum((int64) *(const int128 *) state);
 		case HGJ_AGG_WORD:
 			return *(const Datum *) state;
 		case HGJ_AGG_AVG_INT:

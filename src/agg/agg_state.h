@@ -28,6 +28,8 @@ typedef struct HgjAggFeed HgjAggFeed;
 typedef enum HgjAggKind
 {
 	HGJ_AGG_COUNT,
+	HGJ_AGG_SUM_COUNTS,			/* 0 where there are none */
+	HGJ_AGG_SUM_SUMS,			/* of integers, whose values are int8 */
 	HGJ_AGG_WORD,				/* the state is the value, and passes by value */
 	HGJ_AGG_AVG_INT,			/* of int2, int4 */
 	HGJ_AGG_SUM_INT8,

@@ -30,6 +30,7 @@
 
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
+#include "utils/fmgroids.h"
 
 /* CustomName of the path, the plan and the node; EXPLAIN prints it. */
 #define HGJ_AGG_NODE_NAME	"HashGraphAgg"
@@ -51,6 +52,14 @@ typedef enum HgjAggFact
 								 * column kB of a dictionary of its values */
 	HGJ_AGG_FACTS
 } HgjAggFact;
+
+/*
+ * Functions that only plans have (HGJ_AGG_FUNCTIONS), for aggregates of groups that have
+ * been aggregated: sums of int8 that are int8, 0 or NULL where there was nothing.  The
+ * numbers are those of PostgreSQL's functions that add such values up.
+ */
+#define HGJ_AGG_SUM_OF_COUNTS	F_INT8PL
+#define HGJ_AGG_SUM_OF_SUMS		F_INT8_SUM
 
 extern const CustomScanMethods hgj_agg_scan_methods;	/* agg_node.c */
 

@@ -10,10 +10,9 @@
  *
  * 1. Find the paths of the input that it may have below it, possibly below the
  *	  projection that makes the grouping expressions (agg_scan.c).
- * 2. See what is computed: group columns, aggregates, and the columns beside
- *	  them, which depend on a grouped primary key and become group columns, too.
- *	  Decline, with a reason at DEBUG1, what the executor could not do or not do
- *	  exactly.
+ * 2. See what is computed (agg_contents.c), and decline, with a reason at DEBUG1, what
+ *	  the executor could not do or not do exactly.  Aggregates with DISTINCT group
+ *	  twice (agg_distinct.c).
  * 3. A path over each of them, as a pipeline on a GPU where that is cheaper.
  * 4. With a Sort on top of the cheapest, too, where an ORDER BY follows that
  *	  PostgreSQL's way to group by sorting would make free.
@@ -30,193 +29,23 @@
 
 #include "base/agg_format.h"
 #include "base/guc.h"
-#include "catalog/pg_aggregate.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
-#include "parser/parsetree.h"
 #include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
-#include "utils/typcache.h"
 
 /* What a value in a dictionary takes besides itself, more or less. */
 #define HGJ_DICTIONARY_VALUE_BYTES	48
 
 static create_upper_paths_hook_type previous_hook = NULL;
-
-/*
- * The GROUP BY clause itself; extra->targetList has its expressions.  Those that
- * are not needed are grouped by as far as they are columns, which the join returns.
- */
-static HgjAggDecline
-collect_group_columns(PlannerInfo *root, HgjAggContents *contents, List *tlist)
-{
-	List	   *group_clause = root->parse->groupClause;
-	ListCell   *lc;
-
-	foreach(lc, group_clause)
-	{
-		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
-		Node	   *expr = get_sortgroupclause_expr(clause, tlist);
-
-		if (!clause->hashable)
-			return HGJ_AGG_DECLINE_GROUP_TYPE;
-		if (!IsA(expr, Var) &&
-			!list_member(HGJ_NEEDED_GROUP_CLAUSE(root), clause))
-			continue;
-		contents->group_exprs = lappend(contents->group_exprs, expr);
-		contents->group_operators = lappend_oid(contents->group_operators,
-												clause->eqop);
-	}
-	/* without a column, there would be a group where there are no rows */
-	if (group_clause != NIL && contents->group_exprs == NIL)
-		return HGJ_AGG_DECLINE_COLUMN;
-	return HGJ_AGG_DECLINE_NOTHING;
-}
-
-/* Find the aggregates, and the columns that stand outside of them. */
-static bool
-collect_contents(Node *node, void *context)
-{
-	HgjAggContents *contents = context;
-
-	if (node == NULL || list_member(contents->group_exprs, node))
-		return false;
-	if (IsA(node, Aggref))
-	{
-		contents->aggrefs = list_append_unique(contents->aggrefs, node);
-		return false;
-	}
-	/* only an Agg node can evaluate it, even without grouping sets */
-	if (IsA(node, GroupingFunc))
-	{
-		contents->grouping_func = true;
-		return false;
-	}
-	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
-	{
-		contents->loose = list_append_unique(contents->loose, node);
-		return false;
-	}
-	return expression_tree_walker(node, collect_contents, context);
-}
-
-/*
- * Does the column depend on a grouped primary key?  Not so in tables with
- * children, whose rows the key does not cover, though the parser believes it.
- */
-static bool
-depends_on_group(PlannerInfo *root, const HgjAggContents *contents, Var *var)
-{
-	List	   *dependencies = NIL;
-	RangeTblEntry *rte;
-
-	if (!IsA(var, Var) || var->varlevelsup > 0)
-		return false;
-	rte = planner_rt_fetch(var->varno, root);
-	return rte->rtekind == RTE_RELATION &&
-		(!rte->inh || rte->relkind == RELKIND_PARTITIONED_TABLE) &&
-		check_functional_grouping(rte->relid, var->varno, 0,
-								  contents->group_exprs, &dependencies);
-}
-
-/*
- * Columns outside of aggregates are legal where a primary key is grouped by
- * (PostgreSQL itself drops such columns from GROUP BY).  Within a group they
- * have one value only, so grouping by them as well changes nothing.  Anything
- * else, whatever made it legal, would change the groups.
- */
-static HgjAggDecline
-group_loose_columns(PlannerInfo *root, HgjAggContents *contents)
-{
-	List	   *columns = NIL;
-	List	   *operators = NIL;
-	ListCell   *lc;
-
-	foreach(lc, contents->loose)
-	{
-		Var		   *var = lfirst(lc);
-		TypeCacheEntry *type;
-
-		if (!depends_on_group(root, contents, var))
-			return HGJ_AGG_DECLINE_UNGROUPED;
-		type = lookup_type_cache(exprType((Node *) var),
-								 TYPECACHE_EQ_OPR | TYPECACHE_HASH_PROC);
-		if (!OidIsValid(type->eq_opr) || !OidIsValid(type->hash_proc))
-			return HGJ_AGG_DECLINE_GROUP_TYPE;
-		columns = lappend(columns, var);
-		operators = lappend_oid(operators, type->eq_opr);
-	}
-	contents->group_exprs = list_concat_copy(contents->group_exprs, columns);
-	contents->group_operators = list_concat_copy(contents->group_operators,
-												 operators);
-	return HGJ_AGG_DECLINE_NOTHING;
-}
-
-static HgjAggDecline
-aggregate_decline(const Aggref *aggref)
-{
-	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggvariadic ||
-		aggref->aggdirectargs != NIL || aggref->agglevelsup > 0)
-		return HGJ_AGG_DECLINE_KIND;
-	if (aggref->aggdistinct != NIL || aggref->aggorder != NIL)
-		return HGJ_AGG_DECLINE_ORDERED;
-	if (!hgj_agg_function_supported(aggref->aggfnoid))
-		return HGJ_AGG_DECLINE_FUNCTION;
-	/* arguments are not evaluated row by row, one after the other */
-	if (contain_volatile_functions((Node *) aggref->args) ||
-		contain_volatile_functions((Node *) aggref->aggfilter))
-		return HGJ_AGG_DECLINE_VOLATILE;
-	return HGJ_AGG_DECLINE_NOTHING;
-}
-
-/* Could the executor compute this aggregate?  For require.c, too. */
-bool
-hgj_aggregate_supported(const Aggref *aggref)
-{
-	return aggregate_decline(aggref) == HGJ_AGG_DECLINE_NOTHING;
-}
-
-/*
- * Step 2 of the head comment: what a path with this target and these HAVING
- * clauses computes.
- */
-HgjAggDecline
-hgj_agg_collect(PlannerInfo *root, HgjAggContents *contents, List *exprs,
-				List *having, AggSplit split, List *tlist)
-{
-	HgjAggDecline decline;
-	ListCell   *lc;
-
-	memset(contents, 0, sizeof(*contents));
-	contents->split = split;
-	contents->having = having;
-
-	decline = collect_group_columns(root, contents, tlist);
-	if (decline != HGJ_AGG_DECLINE_NOTHING)
-		return decline;
-	collect_contents((Node *) exprs, contents);
-	collect_contents((Node *) having, contents);
-	if (contents->grouping_func)
-		return HGJ_AGG_DECLINE_GROUPING_FUNC;
-	foreach(lc, contents->aggrefs)
-	{
-		decline = aggregate_decline(lfirst_node(Aggref, lc));
-		if (decline != HGJ_AGG_DECLINE_NOTHING)
-			return decline;
-	}
-	return group_loose_columns(root, contents);
-}
 
 /*
  * Will there be a HashGraphAgg above the joins of this relation, so that none of
@@ -229,6 +58,7 @@ hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel)
 {
 	Query	   *parse = root->parse;
 	HgjAggContents contents;
+	HgjAggDecline decline;
 	List	   *exprs = NIL;
 	ListCell   *lc;
 
@@ -240,8 +70,10 @@ hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel)
 		return false;
 	foreach(lc, root->processed_tlist)
 		exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
-	return hgj_agg_collect(root, &contents, exprs, (List *) parse->havingQual,
-						   AGGSPLIT_SIMPLE, root->processed_tlist) == HGJ_AGG_DECLINE_NOTHING;
+	decline = hgj_agg_collect(root, &contents, exprs, (List *) parse->havingQual,
+							  AGGSPLIT_SIMPLE, root->processed_tlist);
+	return decline == HGJ_AGG_DECLINE_NOTHING ||
+		(decline == HGJ_AGG_DECLINE_ORDERED && hgj_distinct_fits(&contents));
 }
 
 /* Can this be the child?  It must return the group columns as they are. */
@@ -328,7 +160,8 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 				  const HgjAggContents *contents, Path *child, List *tlist,
 				  HgjAggDecline *decline)
 {
-	double		groups = hgj_number_of_groups(root, child->rows, tlist);
+	double		groups = contents->groups > 0 ? contents->groups :
+		hgj_number_of_groups(root, child->rows, tlist);
 	CustomPath *path;
 	Cost		gain = 0;
 
@@ -354,6 +187,9 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 		list_make5(contents->group_exprs, contents->group_operators,
 				   contents->aggrefs, contents->having,
 				   facts_of(root, contents, child, groups));
+	path->custom_private = lappend(path->custom_private,
+								   contents->functions ?
+								   list_make2(contents->functions, contents->args) : NIL);
 	path->methods = &hgj_agg_path_methods;
 	hgj_cost_agg(root, &path->path, child, contents, groups);
 	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);
@@ -406,14 +242,15 @@ wanted_order(PlannerInfo *root, const RelOptInfo *output_rel, List *tlist)
 	List	   *wanted = root->window_pathkeys ? root->window_pathkeys :
 		root->distinct_pathkeys ? root->distinct_pathkeys :
 		root->sort_pathkeys;
+	List	   *grouped = HGJ_GROUP_PATHKEYS(root);
 	ListCell   *lc;
 
-	if (wanted == NIL || !pathkeys_contained_in(wanted, root->group_pathkeys))
+	if (wanted == NIL || !pathkeys_contained_in(wanted, grouped))
 		return NIL;
 	foreach(lc, get_sortgrouplist_exprs(root->parse->groupClause, tlist))
 		if (!list_member(output_rel->reltarget->exprs, lfirst(lc)))
 			return wanted;
-	return root->group_pathkeys;
+	return grouped;
 }
 
 /*
@@ -467,6 +304,17 @@ lookups_of(List *paths)
 	return result;
 }
 
+/* Where aggregates have DISTINCT. */
+static List *
+distinct_paths(PlannerInfo *root, RelOptInfo *input_rel, List *inputs,
+			   RelOptInfo *output_rel, GroupPathExtraData *extra)
+{
+	HgjAggDecline decline;
+	List	   *partial_inputs = hgj_paths_to_aggregate(root, input_rel, true, &decline);
+
+	return hgj_distinct_agg_paths(root, inputs, partial_inputs, output_rel, extra);
+}
+
 /* Says why there is no path, where there is something to aggregate. */
 static HgjAggDecline
 consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
@@ -489,6 +337,8 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 		return HGJ_AGG_DECLINE_HASHAGG;
 
 	paths = hgj_complete_agg_paths(root, inputs, output_rel, extra, 0, &decline);
+	if (decline == HGJ_AGG_DECLINE_ORDERED)
+		paths = distinct_paths(root, input_rel, inputs, output_rel, extra);
 	sorted = sorted_path(root, output_rel, paths, extra->targetList);
 	if (sorted)
 		paths = lappend(paths, sorted);

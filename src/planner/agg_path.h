@@ -27,12 +27,22 @@ typedef struct HgjAggContents
 	AggSplit	split;
 	double		exchanged_groups;	/* that workers divide by hash; 0: they do not */
 	AggClauseCosts costs;		/* set by whoever makes a path of it */
+	double		groups;			/* how many there will be; 0: as the query's
+								 * GROUP BY says */
+	List	   *functions;		/* OidList and Lists of arguments: in place of those */
+	List	   *args;			/* of the aggregates (agg_distinct.c); or NIL */
 } HgjAggContents;
 
-/* agg_path.c */
+/* agg_contents.c */
 extern HgjAggDecline hgj_agg_collect(PlannerInfo *root,
 									 HgjAggContents *contents, List *exprs,
 									 List *having, AggSplit split, List *tlist);
+extern HgjAggDecline hgj_agg_collect_any(PlannerInfo *root,
+										 HgjAggContents *contents, List *exprs,
+										 List *having, AggSplit split,
+										 List *tlist);
+
+/* agg_path.c */
 extern double hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist);
 extern List *hgj_complete_agg_paths(PlannerInfo *root, List *inputs,
 									RelOptInfo *output_rel,
@@ -44,6 +54,13 @@ extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
 									 const HgjAggContents *contents,
 									 Path *child, List *tlist,
 									 HgjAggDecline *decline);
+
+/* agg_distinct.c */
+extern bool hgj_distinct_fits(const HgjAggContents *contents);
+extern List *hgj_distinct_agg_paths(PlannerInfo *root, List *inputs,
+									List *partial_inputs,
+									RelOptInfo *output_rel,
+									GroupPathExtraData *extra);
 
 /* agg_scan.c */
 extern List *hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel,

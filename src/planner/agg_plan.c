@@ -68,6 +68,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 {
 	List	   *private = best_path->custom_private;
 	List	   *facts = list_nth(private, HGJ_AGG_PATH_FACTS);
+	List	   *second = list_nth(private, HGJ_AGG_PATH_SECOND);
 	Plan	   *child = linitial(custom_plans);
 	CustomScan *cscan = makeNode(CustomScan);
 	List	   *args = NIL;
@@ -90,6 +91,15 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 		args = lappend(args, get_tlist_exprs(aggref->args, true));
 		filters = lappend(filters, aggref->aggfilter);
 		functions = lappend_oid(functions, aggref->aggfnoid);
+	}
+	if (second != NIL)
+	{
+		/* what is left to a second grouping */
+		functions = linitial(second);
+		args = lsecond(second);
+		filters = NIL;
+		foreach(lc, functions)
+			filters = lappend(filters, NULL);
 	}
 
 	cscan->scan.plan.targetlist = tlist;

@@ -159,9 +159,13 @@ extern void hgj_unify_nulling(CustomScan *cscan, List *returned,
 #define HGJ_AGG_PATH_AGGREFS			2
 #define HGJ_AGG_PATH_HAVING				3
 #define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, exchange, estimates */
+#define HGJ_AGG_PATH_SECOND				5	/* functions and arguments in place of the
+											 * aggregates', or NIL (agg_distinct.c) */
 extern void hgj_install_agg_hook(void);
-extern bool hgj_aggregate_supported(const Aggref *aggref);
 extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel);
+
+/* agg_contents.c */
+extern bool hgj_aggregate_supported(const Aggref *aggref);
 
 /* agg_plan.c */
 extern const CustomPathMethods hgj_agg_path_methods;

@@ -126,13 +126,18 @@ static bool
 gathers(const Path *path, Cost *overcharged)
 {
 	*overcharged = 0;
-	for (; path; path = only_subpath(path))
+	while (path)
+	{
 		if (IsA(path, GatherPath) || IsA(path, GatherMergePath))
 		{
 			*overcharged = Max(parallel_tuple_cost - HGJ_GATHER_TUPLE_COST, 0) *
 				path->rows;
 			return true;
 		}
+		/* one of ours may group what workers have grouped (agg_distinct.c) */
+		path = hgj_is_agg_path(path) ?
+			linitial(((const CustomPath *) path)->custom_paths) : only_subpath(path);
+	}
 	return false;
 }
 

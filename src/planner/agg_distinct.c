@@ -1,0 +1,295 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_distinct.c
+ *	  count(DISTINCT x), sum(DISTINCT x) and avg(DISTINCT x) by grouping twice: one
+ *	  HashGraphAgg groups by x, too, and another one aggregates its groups.
+ *
+ * 1. All aggregates with DISTINCT must be over the same column, which the input
+ *	  returns, and be such that it does not matter which one of several equal values
+ *	  is taken, nor in which order.  PostgreSQL sorts them.
+ * 2. The others are computed by the first grouping, where their FILTER is, and
+ *	  their values are put together by the second one: sums of sums and of counts,
+ *	  the least of the least.  What cannot be put together so, as an average, is
+ *	  declined with all the rest.
+ * 3. Both groupings may spill.  Where workers can divide the groups among themselves
+ *	  by hash (agg/agg_exchange.c), the first one is theirs.
+ * 4. In the plan, an aggregate of the first grouping is an argument of the second one,
+ *	  and is told from that one's own by its number (setrefs.c looks for equal ones).
+ *
+ * Memory: the planner's context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "base/agg_format.h"
+#include "base/guc.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/tlist.h"
+#include "planner/agg_path.h"
+#include "planner/planner.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+/* Step 4: added to the number of an aggregate. */
+#define FIRST_GROUPING		100000
+
+/* What the two groupings compute. */
+typedef struct Groupings
+{
+	Expr	   *column;			/* that DISTINCT is of */
+	Oid			equality;
+	List	   *first;			/* Aggrefs */
+	List	   *functions;		/* OidList: those of the second one, ... */
+	List	   *args;			/* ... and Lists of their arguments */
+} Groupings;
+
+/* A numeric whose equal values look equal. */
+static bool
+has_scale(Expr *expr)
+{
+	return exprTypmod((Node *) expr) >= 0;
+}
+
+/* Step 1: an aggregate with DISTINCT. */
+static bool
+take_distinct(Groupings *groupings, Aggref *aggref)
+{
+	SortGroupClause *clause;
+	Expr	   *column;
+
+	if (list_length(aggref->aggdistinct) != 1 || list_length(aggref->args) != 1 ||
+		aggref->aggorder != NIL || aggref->aggfilter != NULL)
+		return false;
+	clause = linitial_node(SortGroupClause, aggref->aggdistinct);
+	column = linitial_node(TargetEntry, aggref->args)->expr;
+	if (!clause->hashable || !IsA(column, Var) ||
+		(groupings->column != NULL && (!equal(groupings->column, column) ||
+									   groupings->equality != clause->eqop)))
+		return false;
+	switch (aggref->aggfnoid)
+	{
+		case F_COUNT_ANY:
+		case F_SUM_INT2:
+		case F_SUM_INT4:
+		case F_SUM_INT8:
+		case F_AVG_INT2:
+		case F_AVG_INT4:
+		case F_AVG_INT8:
+			break;
+		case F_SUM_NUMERIC:
+		case F_AVG_NUMERIC:
+			if (!has_scale(column))
+				return false;
+			break;
+		default:
+			return false;
+	}
+	groupings->column = column;
+	groupings->equality = clause->eqop;
+	groupings->functions = lappend_oid(groupings->functions, aggref->aggfnoid);
+	groupings->args = lappend(groupings->args, list_make1(column));
+	return true;
+}
+
+/* Step 2: the function that puts an aggregate's values together; or InvalidOid. */
+static Oid
+second_function(const Aggref *aggref)
+{
+	Expr	   *argument = aggref->args == NIL ? NULL :
+		linitial_node(TargetEntry, aggref->args)->expr;
+
+	switch (aggref->aggfnoid)
+	{
+		case F_COUNT_:
+		case F_COUNT_ANY:
+			return HGJ_AGG_SUM_OF_COUNTS;
+		case F_SUM_INT2:
+		case F_SUM_INT4:
+			return HGJ_AGG_SUM_OF_SUMS;
+		case F_SUM_INT8:
+		case F_SUM_NUMERIC:
+			return F_SUM_NUMERIC;
+		case F_MIN_NUMERIC:
+		case F_MAX_NUMERIC:
+			return has_scale(argument) ? aggref->aggfnoid : InvalidOid;
+		case F_MIN_TEXT:
+		case F_MAX_TEXT:
+			return OidIsValid(aggref->inputcollid) &&
+				get_collation_isdeterministic(aggref->inputcollid) ?
+				aggref->aggfnoid : InvalidOid;
+		case F_SUM_FLOAT4:
+		case F_SUM_FLOAT8:
+		case F_MIN_FLOAT4:
+		case F_MAX_FLOAT4:
+		case F_MIN_FLOAT8:
+		case F_MAX_FLOAT8:
+		case F_BOOL_AND:
+		case F_BOOL_OR:
+		case F_EVERY:
+		case F_MIN_INT2:
+		case F_MAX_INT2:
+		case F_MIN_INT4:
+		case F_MAX_INT4:
+		case F_MIN_INT8:
+		case F_MAX_INT8:
+		case F_MIN_DATE:
+		case F_MAX_DATE:
+		case F_MIN_TIMESTAMP:
+		case F_MAX_TIMESTAMP:
+		case F_MIN_TIMESTAMPTZ:
+		case F_MAX_TIMESTAMPTZ:
+			return aggref->aggfnoid;
+		default:
+			return InvalidOid;
+	}
+}
+
+/* Step 2: an aggregate without DISTINCT. */
+static bool
+take_other(Groupings *groupings, const Aggref *aggref)
+{
+	Oid			function = second_function(aggref);
+	Aggref	   *first;
+
+	if (!OidIsValid(function) || !hgj_aggregate_supported(aggref))
+		return false;
+	first = copyObject(unconstify(Aggref *, aggref));
+	first->aggno += FIRST_GROUPING;
+	first->aggtransno += FIRST_GROUPING;
+	groupings->first = lappend(groupings->first, first);
+	groupings->functions = lappend_oid(groupings->functions, function);
+	groupings->args = lappend(groupings->args, list_make1(first));
+	return true;
+}
+
+/* Steps 1 and 2: what the groupings compute; false: it cannot be done so. */
+static bool
+divide(Groupings *groupings, const HgjAggContents *contents)
+{
+	ListCell   *lc;
+
+	memset(groupings, 0, sizeof(*groupings));
+	foreach(lc, contents->aggrefs)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+
+		if (aggref->aggdistinct != NIL ? !take_distinct(groupings, aggref) :
+			!take_other(groupings, aggref))
+			return false;
+	}
+	return groupings->column != NULL;
+}
+
+/* Would there be paths, as far as the aggregates say? */
+bool
+hgj_distinct_fits(const HgjAggContents *contents)
+{
+	Groupings	groupings;
+
+	return divide(&groupings, contents);
+}
+
+/* What the first grouping returns: the columns that both group by, and the rest. */
+static PathTarget *
+first_target(PlannerInfo *root, const HgjAggContents *first)
+{
+	PathTarget *target = create_empty_pathtarget();
+
+	add_new_columns_to_pathtarget(target, first->group_exprs);
+	add_new_columns_to_pathtarget(target, first->aggrefs);
+	return set_pathtarget_cost_width(root, target);
+}
+
+/* The first grouping over each of the inputs; workers divide the groups if there are. */
+static List *
+first_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel,
+			HgjAggContents *first, GroupPathExtraData *extra, bool gathered)
+{
+	PathTarget *target = first_target(root, first);
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, inputs)
+	{
+		Path	   *input = lfirst(lc);
+		HgjAggDecline decline;
+		CustomPath *path;
+		double		rows;
+
+		first->groups = estimate_num_groups(root, first->group_exprs,
+											gathered ? input->rows * hgj_parallel_divisor(input) :
+											input->rows, NULL, NULL);
+		first->exchanged_groups = gathered ? first->groups : 0;
+		path = hgj_make_agg_path(root, output_rel, target, first, input,
+								 extra->targetList, &decline);
+		if (path == NULL || (gathered && !path->path.parallel_safe))
+			continue;
+		if (!gathered)
+		{
+			result = lappend(result, path);
+			continue;
+		}
+		path->path.parallel_aware = true;	/* as in agg_partial.c */
+		rows = path->path.rows * hgj_parallel_divisor(&path->path);
+		result = lappend(result, create_gather_path(root, output_rel, &path->path,
+													target, NULL, &rows));
+	}
+	return result;
+}
+
+/*
+ * Paths that group twice, over the inputs and over what workers return of the partial
+ * ones; NIL: there is none.
+ */
+List *
+hgj_distinct_agg_paths(PlannerInfo *root, List *inputs, List *partial_inputs,
+					   RelOptInfo *output_rel, GroupPathExtraData *extra)
+{
+	HgjAggContents first;
+	HgjAggContents second;
+	Groupings	groupings;
+	List	   *paths;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	if (IS_OTHER_REL(output_rel) ||
+		hgj_agg_collect_any(root, &second, output_rel->reltarget->exprs,
+							(List *) extra->havingQual, AGGSPLIT_SIMPLE,
+							extra->targetList) != HGJ_AGG_DECLINE_NOTHING ||
+		!divide(&groupings, &second))
+		return NIL;
+	first = second;
+	first.having = NIL;
+	first.aggrefs = groupings.first;
+	if (!list_member(first.group_exprs, groupings.column))
+	{
+		first.group_exprs = lappend(list_copy(first.group_exprs), groupings.column);
+		first.group_operators = lappend_oid(list_copy(first.group_operators),
+											groupings.equality);
+	}
+	second.functions = groupings.functions;
+	second.args = groupings.args;
+
+	paths = first_paths(root, inputs, output_rel, &first, extra, false);
+	if (output_rel->consider_parallel &&
+		hgj_parallel_aggregate != HGJ_AGGREGATE_PARTIAL)
+		paths = list_concat(paths, first_paths(root, partial_inputs, output_rel, &first,
+											   extra, true));
+	foreach(lc, paths)
+	{
+		HgjAggDecline decline;
+		CustomPath *path = hgj_make_agg_path(root, output_rel, output_rel->reltarget,
+											 &second, lfirst(lc), extra->targetList,
+											 &decline);
+
+		if (path)
+			result = lappend(result, path);
+	}
+	return result;
+}

@@ -98,7 +98,7 @@ sub atom
 	my $c = $rng->pick(@$cols);
 	my $s = $c->{sql};
 	my $kind = $rng->weighted(compare => 12, null => 2, between => 3, in => 3, bool => 2, arith => 3, distinct => 1,
-		slow => 1, guard => 1, any => 1, func => 1, string => 3);
+		slow => 1, guard => 1, any => 1, func => 1, string => 3, like => 1, field => 1);
 	return $self->comparison($cols) if $kind eq 'compare';
 	return "$s is " . $rng->pick('', 'not ', 'not ') . 'null' if $kind eq 'null';
 	if ($kind eq 'between')
@@ -123,6 +123,14 @@ sub atom
 		return "$x->{sql} " . $rng->pick('<', '>=', '<>') . ' ' . $self->constant($x) if $x;
 	}
 	return $self->string($cols) if $kind eq 'string';
+	if ($kind eq 'like' && (my $t = $self->of($cols, 'text')))
+	{
+		return "$t->{sql} " . $rng->pick('like', 'like', 'not like') . " '" . $rng->pick('%1%', 't%', '%a', '%', 't%1%', '_%1', '%e%x%', '%\\_%', '') . "'";
+	}
+	if ($kind eq 'field' && (my $f = $self->field($cols)))
+	{
+		return "$f->{sql} " . $rng->pick('<', '>=', '=', '<>') . ' ' . $rng->pick(1, 2, 3.5, 12, 2000, 2001);
+	}
 	return "$s is " . $rng->pick('', 'not ') . 'distinct from ' . $self->constant($c) if $kind eq 'distinct';
 	my $i = $self->of($cols, 'int');
 	return $self->comparison($cols) unless $i;
@@ -170,6 +178,15 @@ sub qual
 
 my %WIDER = (int2 => 1, int4 => 2, int8 => 3);
 
+# A part of a date or a timestamp, or undef.
+sub field
+{
+	my ($self, $cols) = @_;
+	my $rng = $self->{rng};
+	my $d = $self->of($cols, 'date', 'ts') || return undef;
+	return { sql => 'extract(' . $rng->pick(qw(year month day quarter dow doy week)) . " from $d->{sql})", kind => 'numeric', type => 'numeric' };
+}
+
 # One of the numeric kinds, or undef.  Values stay small: columns are below
 # 1000 (int2: 100), and products are of two columns at most.
 sub arith
@@ -180,9 +197,17 @@ sub arith
 	return undef unless @n;
 	my $c = $rng->pick(@n);
 	return $c if $depth <= 0;
-	my $kind = $rng->weighted(column => 2, sum => 5, product => 4, minus => 1, constant => 4, cast => 2, deep => 3, branch => 2);
+	my $kind = $rng->weighted(column => 2, sum => 5, product => 4, minus => 1, constant => 4, cast => 2, deep => 3, branch => 2, field => 1, extreme => 1);
 	return $c if $kind eq 'column';
 	if ($kind eq 'minus') { return { %$c, sql => "(- $c->{sql})" } }
+	return $self->field($cols) || $c if $kind eq 'field';
+	if ($kind eq 'extreme')
+	{
+		return { %$c, sql => "nullif($c->{sql}, " . $self->constant($c) . ')' } if $rng->chance(40);
+		return $c if $c->{kind} eq 'float';
+		my $d = $rng->pick(grep { $_->{type} eq $c->{type} } @n);
+		return { %$c, sql => $rng->pick('greatest', 'least') . "($c->{sql}, $d->{sql})" };
+	}
 	if ($kind eq 'branch')
 	{
 		# Numerics of several display scales, in branches of which not all are taken.
@@ -248,7 +273,7 @@ sub aggregate
 	my $number = $x->{kind} =~ /^(int|float|numeric)$/;
 	my $kind = $rng->weighted(star => 4, count => 4, sum => 8, avg => 4, min => 3, max => 3, bool => 2, other => 1);
 	my $filter = $rng->chance(20) ? ' filter (where ' . $self->qual($cols, 1) . ')' : '';
-	my $distinct = $rng->chance(4) ? 'distinct ' : '';
+	my $distinct = $rng->chance(8) ? 'distinct ' : '';
 	$kind = 'count' if !$number && $kind =~ /^(sum|avg)$/;
 	return "count(*)$filter" if $kind eq 'star';
 	return "count($distinct" . ($rng->chance(50) ? $c->{sql} : $x->{sql}) . ")$filter" if $kind eq 'count';

@@ -24,6 +24,9 @@ insert into moments select i, i % 37, hgj_day(i), hgj_moment(i), case when i % 1
 		when 5 then 'speciall' when 6 then '100%_\' else chr(97 + i % 26) || 'blue ' || i % 19 end,
 	case when i % 5 = 0 then 'x%' else chr(97 + i % 26) || repeat('y', i % 10) end, decode(lpad(to_hex(i), 8, '0'), 'hex')
 	from generate_series(1, 2600) i;
+-- the ends of days, hours and minutes
+insert into moments (id, k, ts, tz) select 10000 + id * 10 + n, k, date_trunc('day', ts) + x, date_trunc('day', tz) + x from moments,
+	unnest('{-1 us,0,1 us,59.999999 s,1 min,3599.999999 s,1 h,12 h,86399.999999 s}'::interval[]) with ordinality u(x, n) where id % 7 = 1 and id % 12 > 4 and isfinite(ts);
 -- compressed, and stored out of line
 update moments set t = repeat('special requests are blue ', 2000) || id where id % 650 = 100;
 alter table moments alter t set storage external;
@@ -128,6 +131,18 @@ select hgj_check_keys(string_to_array($$date_trunc('day', tz);
 	extract(hour from tz);
 	extract(timezone from tz);
 	tz::date;
+	extract(minute from tz);
+	extract(dow from tz);
+	to_char(tz, 'YYYY-MM-DD HH24');
+	tz + interval '1 day'$$, E';\n\t'));
+set timezone = '<+0530>-05:30';
+select hgj_check_keys(string_to_array($$date_trunc('day', tz);
+	date_trunc('month', d);
+	extract(hour from tz);
+	extract(timezone from tz);
+	tz::date;
+	extract(minute from tz);
+	extract(dow from tz);
 	to_char(tz, 'YYYY-MM-DD HH24');
 	tz + interval '1 day'$$, E';\n\t'));
 set timezone = 'UTC';
@@ -165,6 +180,10 @@ select * from hgj_check_conditions(string_to_array($$t like '%spec_al%';
 	starts_with(t, 'special');
 	starts_with(t, '');
 	upper(t) like '%BLUE%';
+	substring(t from 1 for 2) in ('ab', 'bb', 'äö', '');
+	left(t, 3) like '%b%';
+	left(t, -3) = 'spec';
+	substr(t, i2, 3) = 'spe';
 	to_char(ts, 'YYYY-MM-DD') like '1970-0%';
 	to_char(ts, 'YYYY') in ('1970', '1971', '1999');
 	t like t;

@@ -6,9 +6,9 @@
  *
  * 1. Built-in functions in C are called so, which are strict, not volatile, and
  *	  return something that passes by value: comparisons of numeric, text, uuid
- *	  and so on, LIKE, length() ...  Or a numeric: EXTRACT, round() and so on, or what
- *	  to_char() makes of a time: values by reference are kept until the end of the
- *	  chunk, or as long as the program's result, and so should be short.
+ *	  and so on, LIKE, length() ...  Or a numeric: EXTRACT, round() and so on, or a
+ *	  short string: what to_char() makes of a time, or a part of another one.  Values by
+ *	  reference are kept until the end of the chunk, or as long as the program's result.
  * 2. Only a leakproof function counts as one that cannot fail.  When another one
  *	  raises an error about its arguments, and is a plain function, that is put aside
  *	  as if a loop had said so (program_errors.c).
@@ -22,7 +22,9 @@
  * 4. What a function leaves behind is freed when it has become much, at the
  *	  latest at the end of the chunk.
  * 5. Of a function of one argument that is not constant, and passes by value, the
- *	  results are remembered (program_memo.c).
+ *	  results are remembered (program_memo.c).  Where it does not tell the moments of a
+ *	  day apart, or of an hour, it is asked once for all of them; of a time with zone
+ *	  that is so while the session's zone has one offset only.
  *
  * Memory: the program's, and `calls` and `numerics` below it.  No locks.
  *
@@ -39,15 +41,20 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "pgtime.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 
 /* Free what functions leave behind when it is more than this. */
 #define HGJ_CALL_GARBAGE		((Size) 64 * 1024)
+
+/* Longer strings are not made for the rows of a chunk, or of a result, at once. */
+#define HGJ_CALL_CHARACTERS		64
 
 typedef struct HgjCall
 {
@@ -58,6 +65,10 @@ typedef struct HgjCall
 	int16		typlen;
 	HgjMemo    *memo;			/* step 5; NULL: nothing is remembered ... */
 	int			varying;		/* ... of this argument's values */
+	int64		granule;		/* microseconds that it does not tell apart; 0: none */
+	bool		zoned;			/* ... in the session's time zone */
+	int64		divisor;		/* the granule, where that holds now, */
+	int64		shift;			/* of values to which this has been added */
 	union
 	{
 		FunctionCallInfoBaseData fcinfo;
@@ -99,6 +110,27 @@ is_plain(const FormData_pg_proc *proc)
 	return true;
 }
 
+/* A part of a string, as long as the last argument says? */
+static bool
+takes_a_part(Oid funcid)
+{
+	return funcid == F_SUBSTRING_TEXT_INT4_INT4 || funcid == F_SUBSTR_TEXT_INT4_INT4 ||
+		funcid == F_LEFT;
+}
+
+/* Step 1: is what it returns long, for all that is known? */
+static bool
+is_long(Oid funcid, const Expr *expr)
+{
+	const Const *length;
+
+	if (!takes_a_part(funcid))
+		return false;
+	length = llast(castNode(FuncExpr, unconstify(Expr *, expr))->args);
+	return !IsA(length, Const) || length->constisnull ||
+		DatumGetInt32(length->constvalue) > HGJ_CALL_CHARACTERS;
+}
+
 /* Step 1: does it return what can be kept? */
 static bool
 keeps_result(Oid funcid, const FormData_pg_proc *proc)
@@ -109,7 +141,7 @@ keeps_result(Oid funcid, const FormData_pg_proc *proc)
 			return true;
 		case TEXTOID:
 			return funcid == F_TO_CHAR_TIMESTAMP_TEXT ||
-				funcid == F_TO_CHAR_TIMESTAMPTZ_TEXT;
+				funcid == F_TO_CHAR_TIMESTAMPTZ_TEXT || takes_a_part(funcid);
 		default:
 			return get_typbyval(proc->prorettype);
 	}
@@ -231,7 +263,7 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	bool		leakproof;
 	bool		plain;
 
-	if (!hgj_is_callable(funcid, nargs))
+	if (!hgj_is_callable(funcid, nargs) || is_long(funcid, expr))
 		return NULL;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
 	if (!HeapTupleIsValid(tuple))
@@ -254,6 +286,87 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	return call;
 }
 
+/* The moments that a field does not tell apart, or a truncation to it. */
+static int64
+granule_of_field(const Expr *field)
+{
+	static const struct
+	{
+		const char *name;
+		int64		granule;
+	}			fields[] = {
+		{"minute", USECS_PER_MINUTE}, {"hour", USECS_PER_HOUR}, {"day", USECS_PER_DAY},
+		{"week", USECS_PER_DAY}, {"dow", USECS_PER_DAY}, {"isodow", USECS_PER_DAY},
+		{"doy", USECS_PER_DAY}, {"month", USECS_PER_DAY}, {"quarter", USECS_PER_DAY},
+		{"year", USECS_PER_DAY}, {"isoyear", USECS_PER_DAY}, {"decade", USECS_PER_DAY},
+		{"century", USECS_PER_DAY}, {"millennium", USECS_PER_DAY}
+	};
+	char	   *name;
+
+	if (!IsA(field, Const) || ((const Const *) field)->constisnull)
+		return 0;
+	name = TextDatumGetCString(((const Const *) field)->constvalue);
+	for (int i = 0; i < lengthof(fields); i++)
+		if (strcmp(fields[i].name, name) == 0)
+			return fields[i].granule;
+	return 0;
+}
+
+/* Step 5: what the function that is called does not tell apart. */
+static void
+find_granule(HgjCall *call)
+{
+	const FuncExpr *expr = (const FuncExpr *) call->flinfo.fn_expr;
+
+	if (!IsA(expr, FuncExpr))
+		return;
+	switch (expr->funcid)
+	{
+		case F_EXTRACT_TEXT_TIMESTAMPTZ:
+		case F_DATE_PART_TEXT_TIMESTAMPTZ:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+			call->zoned = true;
+			/* FALLTHROUGH */
+		case F_EXTRACT_TEXT_TIMESTAMP:
+		case F_DATE_PART_TEXT_TIMESTAMP:
+		case F_DATE_TRUNC_TEXT_TIMESTAMP:
+			call->granule = granule_of_field(linitial(expr->args));
+			break;
+		case F_DATE_TIMESTAMPTZ:
+			call->zoned = true;
+			/* FALLTHROUGH */
+		case F_DATE_TIMESTAMP:
+			call->granule = USECS_PER_DAY;
+			break;
+		default:
+			break;
+	}
+}
+
+/* Step 5, before rows are looked up: the zone may be another one now. */
+static void
+prepare_granule(HgjCall *call)
+{
+	long int	offset = 0;
+
+	call->divisor = call->granule;
+	if (call->zoned && !pg_get_timezone_offset(session_timezone, &offset))
+		call->divisor = 0;
+	call->shift = offset * USECS_PER_SEC;
+}
+
+/* Step 5: what the results are remembered by. */
+static inline int64
+memo_key(const HgjCall *call, int64 value)
+{
+	int64		moved;
+
+	if (call->divisor == 0 || TIMESTAMP_NOT_FINITE(value))
+		return value;
+	moved = value + call->shift;
+	return moved / call->divisor - (moved % call->divisor < 0);
+}
+
 /* Step 5: the arguments have been compiled. */
 void
 hgj_call_finish(HgjStep *step)
@@ -268,7 +381,10 @@ hgj_call_finish(HgjStep *step)
 			nvarying++;
 		}
 	if (nvarying == 1 && step->args[call->varying]->kind != HGJ_KIND_OTHER)
+	{
 		call->memo = hgj_memo_make(call->stable);
+		find_granule(call);
+	}
 }
 
 static inline int64
@@ -297,8 +413,8 @@ call_row(HgjProgram *program, HgjStep *step, uint32 i, bool *isnull)
 	value = FunctionCallInvoke(fcinfo);
 	*isnull = fcinfo->isnull;
 	if (call->memo &&
-		hgj_memo_keep(call->memo, argument(step, call->varying, i), &value, *isnull,
-					  call->typbyval, call->typlen))
+		hgj_memo_keep(call->memo, memo_key(call, argument(step, call->varying, i)),
+					  &value, *isnull, call->typbyval, call->typlen))
 		return value;
 	if (!*isnull && !call->typbyval)
 	{
@@ -319,13 +435,15 @@ call_rows(HgjProgram *program, HgjStep *step, uint32 n)
 	bool		looks_up = call->memo && hgj_memo_begin(program, call->memo);
 	bool		some_null = false;
 
+	prepare_granule(call);
 	for (uint32 i = 0; i < n; i++)
 	{
 		bool		isnull = nulls && nulls[i];
 		Datum		value = 0;
 
 		if (!isnull &&
-			!(looks_up && hgj_memo_find(call->memo, argument(step, call->varying, i),
+			!(looks_up && hgj_memo_find(call->memo,
+										memo_key(call, argument(step, call->varying, i)),
 										&value, &isnull)))
 			value = call_row(program, step, i, &isnull);
 		null[i] = isnull;

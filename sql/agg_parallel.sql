@@ -20,8 +20,6 @@ as $$ select hgj_check_agg(q, nodes, 'Parallel Custom Scan \(HashGraphAgg\)', 'p
 
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;
--- tables so small are no work to divide, and pages cost workers page faults
-set seq_page_cost = 0;
 -- agg_exchange.sql is about the other way
 set hashgraph_join.parallel_aggregate = partial;
 set min_parallel_table_scan_size = 0;

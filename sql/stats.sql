@@ -58,7 +58,7 @@ select * from st_counts() where counter in ('joins', 'builds', 'aggregates', 'gr
 -- a table that is not the one that was asked for
 select hashgraph_join_stats_reset();
 set hashgraph_join.build = direct;
-select count(*) from st_a x join st_b y on x.k * 1000000::int8 = y.k * 1000000::int8;
+select count(*) from st_a x join st_b y on x.k = y.k * 1000000::int8;
 reset hashgraph_join.build;
 select kind, reason, count from hashgraph_join_fallbacks() where datname = current_database() order by 1, 2;
 

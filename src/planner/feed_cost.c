@@ -26,8 +26,8 @@
  *	  effective_cache_size holds them.  PostgreSQL gets away with that because its
  *	  scans need about that much more for a page's rows than cpu_tuple_cost says.
  *	  Ours do not, so that lookups would seem cheaper than reading a table once:
- *	  where effective_cache_size holds all of the query's tables, three quarters of what
- *	  their pages cost is taken off.
+ *	  where effective_cache_size holds all of the query's tables, three fifths of what
+ *	  their pages cost is taken off, or more if the session has read them before.
  * 6. Of a scan below a HashGraphAgg nothing is: PostgreSQL's own aggregation reads
  *	  the same pages, or has an index that is charged for cold ones, too.
  *
@@ -43,6 +43,7 @@
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "base/guc.h"
+#include "base/known_pages.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "expr/program.h"
@@ -61,13 +62,16 @@
 #define HGJ_VECTOR_QUAL_PART	0.2
 
 /* Of what a page costs, where effective_cache_size holds the query's tables. */
-#define HGJ_CACHED_PAGE_PART	0.25
+#define HGJ_CACHED_PAGE_PART	0.4
+
+/* What it costs less of that where the session has read it before (known_pages.c). */
+#define HGJ_KNOWN_PAGE_PART		0.15
 
 /*
  * The same of a page of shared buffers for a process that is the first time there, as
  * workers are: page faults, and it does not know the buffer (recent_buffers.c).
  */
-#define HGJ_PAGE_FAULT_PART		0.6
+#define HGJ_PAGE_FAULT_PART		0.45
 
 /* May that side be read by pages or batches: is every key of it a column? */
 bool
@@ -293,16 +297,18 @@ rows_saving(const Path *path, Cost stock, Cost ours)
  * Steps 4 and 5: what reading a page of the table costs, as a part of what PostgreSQL
  * charges, in a worker or not; where all tables of the query fit into the cache that is
  * said to be there.  A table that does not fit into a quarter of shared buffers is read
- * through a ring of a few of them (heapam.c), which cost no page faults.
+ * through a ring of a few of them (heapam.c), by whichever process.
  */
 static double
-cached_page_part(const RelOptInfo *rel, bool in_worker)
+cached_page_part(PlannerInfo *root, const RelOptInfo *rel, bool in_worker)
 {
-	double		part = HGJ_CACHED_PAGE_PART;
-
-	if (in_worker && rel->pages <= (BlockNumber) NBuffers / 4)
-		part += HGJ_PAGE_FAULT_PART * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
-	return part;
+	if (rel->pages > (BlockNumber) NBuffers / 4)
+		return HGJ_CACHED_PAGE_PART;
+	if (in_worker)
+		return HGJ_CACHED_PAGE_PART +
+			HGJ_PAGE_FAULT_PART * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
+	return HGJ_CACHED_PAGE_PART - HGJ_KNOWN_PAGE_PART *
+		hgj_known_part(planner_rt_fetch(rel->relid, root)->relid, rel->pages);
 }
 
 /* Steps 4 and 5: what reading the pages of a sequential scan costs less. */
@@ -310,7 +316,7 @@ static Cost
 cached_pages_saving(PlannerInfo *root, const Path *path)
 {
 	const RelOptInfo *rel = path->parent;
-	double		part = cached_page_part(rel, path->parallel_workers > 0);
+	double		part = cached_page_part(root, rel, path->parallel_workers > 0);
 	double		page_cost;
 
 	if (root->total_table_pages > effective_cache_size)
@@ -334,7 +340,7 @@ hgj_page_faults(PlannerInfo *root, const Path *path)
 		return 0;
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	return page_cost * rel->pages *
-		(cached_page_part(rel, true) - cached_page_part(rel, false));
+		(cached_page_part(root, rel, true) - cached_page_part(root, rel, false));
 }
 
 /* Step 3: what the rows of a sequential scan cost less, but not its pages. */

@@ -34,6 +34,7 @@
 
 #include "access/relscan.h"
 #include "access/tableam.h"
+#include "base/known_pages.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -54,6 +55,7 @@ hgj_blocks_begin(HgjHeapPages *pages)
 {
 	HeapScanDesc scan = pages->scan;
 
+	pages->nread = 0;
 	pages->stream = RelationUsesLocalBuffers(pages->rel) ? NULL : HGJ_SCAN_STREAM(scan);
 	if (pages->stream)
 		return;
@@ -137,9 +139,9 @@ pin_block(HgjHeapPages *pages, BlockNumber block)
 		*place = pages->ahead;
 }
 
-/* Pin the next page; false at the end of the table. */
-bool
-hgj_blocks_pin_ahead(HgjHeapPages *pages)
+/* Pin the next page; false: there is none. */
+static bool
+pin_next(HgjHeapPages *pages)
 {
 	BlockNumber block;
 
@@ -156,6 +158,21 @@ hgj_blocks_pin_ahead(HgjHeapPages *pages)
 		return false;
 	pin_block(pages, block);
 	return true;
+}
+
+/* The same; false at the end of the table, which the planner is told of. */
+bool
+hgj_blocks_pin_ahead(HgjHeapPages *pages)
+{
+	if (pin_next(pages))
+	{
+		pages->nread++;
+		return true;
+	}
+	hgj_pages_were_read(RelationGetRelid(pages->rel), pages->nread,
+						pages->scan->rs_nblocks);
+	pages->nread = 0;
+	return false;
 }
 
 /* Where the block after the page ahead was found before; or InvalidBuffer. */

@@ -28,6 +28,7 @@ typedef struct HgjHeapPages
 	BlockNumber blocks_left;	/* ... which shares them out itself */
 	Buffer		ahead;			/* the next page, pinned; or none */
 	BlockNumber ahead_block;
+	BlockNumber nread;			/* pages pinned since the scan has begun */
 	Buffer		last_pinned;	/* the last that was, where there is no stream, */
 	uint32		count_use;		/* which buffers' use is counted, */
 	HgjRecentBuffers recent;	/* and where blocks were found before */

@@ -289,7 +289,10 @@ sub aggregate
 		my $y = $rng->chance(50) ? $x : $c;
 		$y = $x if $y->{kind} eq 'bool' || $y->{type} eq 'uuid';
 		return "count(*)$filter" if $y->{kind} eq 'bool' || $y->{type} eq 'uuid';
-		return $self->out($y, "$kind($y->{sql})$filter");
+		my $s = $y->{sql};
+		$s = $rng->pick("upper($s)", "left($s, 3)", "case when $s like 'k1%' then $s end", "nullif($s, 'k7')", "reverse($s)", "repeat($s, 40)")
+		  if $y->{kind} eq 'text' && $rng->chance(40);
+		return $self->out($y, "$kind($s)$filter");
 	}
 	my $b = $self->of($cols, 'bool');
 	return $rng->pick('bool_and', 'bool_or', 'every') . '(' . ($b && $rng->chance(50) ? $b->{sql} : $self->qual($cols, 1)) . ")$filter"

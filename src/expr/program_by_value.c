@@ -186,8 +186,9 @@ is_cheap(const HgjStep *step)
 	switch (step->op)
 	{
 		case HGJ_STEP_INPUT:
-		case HGJ_STEP_TEXT:
 			return true;
+		case HGJ_STEP_TEXT:
+			return !hgj_text_is_hashed(step);
 		case HGJ_STEP_IS_NULL:
 		case HGJ_STEP_IS_NOT_NULL:
 		case HGJ_STEP_NOT:

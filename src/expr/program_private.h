@@ -395,6 +395,7 @@ extern void hgj_set_lookup(const HgjSet *set, const int64 *keys, uint32 n,
 /* program_text.c */
 extern struct HgjTextSet *hgj_text_set_make(Oid funcid, Oid collation,
 											bool is_array, bool *invert);
+extern bool hgj_text_is_hashed(const HgjStep *step);
 extern void hgj_text_set_reset(struct HgjTextSet *set);
 extern void hgj_text_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);

@@ -84,6 +84,19 @@ hgj_text_set_make(Oid funcid, Oid collation, bool is_array, bool *invert)
 	return set;
 }
 
+/* Is it known already that there are more constants than a few? */
+bool
+hgj_text_is_hashed(const HgjStep *step)
+{
+	const HgjConstant *constant = step->constant;
+	ArrayType  *array;
+
+	if (!step->texts->is_array || !constant->ready || constant->isnull)
+		return false;
+	array = DatumGetArrayTypeP(constant->value);
+	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) > HGJ_TEXT_FEW;
+}
+
 void
 hgj_text_set_reset(HgjTextSet *set)
 {

@@ -38,6 +38,15 @@
 /* How many rows ahead strings are prefetched. */
 #define PREFETCH		16
 
+#define EIGHT_BLANKS	UINT64CONST(0x2020202020202020)
+
+/* Where a byte of memory is in a word. */
+#ifdef WORDS_BIGENDIAN
+#define SHIFT_OF_BYTE(i)	(56 - 8 * (i))
+#else
+#define SHIFT_OF_BYTE(i)	(8 * (i))
+#endif
+
 /* Folded into a hash in place of a NULL. */
 #define HASH_OF_NULL	UINT64CONST(0x5851F42D4C957F2D)
 
@@ -248,6 +257,15 @@ free_flat(struct varlena *flat, Datum value)
 		pfree(flat);
 }
 
+static inline uint64
+read_word(const char *p)
+{
+	uint64		word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
 /* How many of its bytes count. */
 static inline Size
 flat_size(HgjGroupKeyKind kind, const struct varlena *flat)
@@ -259,15 +277,6 @@ flat_size(HgjGroupKeyKind kind, const struct varlena *flat)
 		while (size > 0 && p[size - 1] == ' ')
 			size--;
 	return size;
-}
-
-static inline uint64
-read_word(const char *p)
-{
-	uint64		word;
-
-	memcpy(&word, p, sizeof(word));
-	return word;
 }
 
 /* The last bytes of a string, fewer than a word, as one. */
@@ -295,6 +304,29 @@ hash_string(const char *p, Size size, uint64 h)
 	for (; p < last; p += sizeof(uint64))
 		h = hgj_stir(h ^ read_word(p));
 	return hgj_stir(h ^ read_word(last));	/* may overlap */
+}
+
+/*
+ * The same, whatever number of blanks there is at the end, without a look for where
+ * they begin: they add nothing to a sum.
+ */
+static inline uint64
+hash_padded(const char *p, Size size, uint64 h)
+{
+	uint64		factor = UINT64CONST(0xA0761D6478BD642F);
+	uint64		sum = 0;
+	uint64		rest = 0;
+
+	hgj_before_value(size);
+	for (; size >= sizeof(uint64); size -= sizeof(uint64), p += sizeof(uint64))
+	{
+		sum += (read_word(p) ^ EIGHT_BLANKS) * factor;
+		factor *= UINT64CONST(0xE7037ED1A0B428DB);
+	}
+	for (Size i = 0; i < size; i++)
+		rest |= (uint64) (unsigned char) (p[i] ^ ' ') << SHIFT_OF_BYTE(i);
+	sum += rest * factor;
+	return hgj_stir(h ^ sum);
 }
 
 static inline bool
@@ -360,7 +392,8 @@ hash_value(HgjGroupKey *key, HgjGroupKeyKind kind, uint64 seed,
 			{
 				struct varlena *flat = flat_varlena(value);
 
-				h = hash_string(VARDATA_ANY(flat), flat_size(kind, flat), h);
+				h = (kind == HGJ_GROUP_PADDED ? hash_padded : hash_string)
+					(VARDATA_ANY(flat), VARSIZE_ANY_EXHDR(flat), h);
 				free_flat(flat, value);
 				return h;
 			}

@@ -523,7 +523,10 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	step->nulls = NULL;
 	step->displays = NULL;
 	if (program->failed)
+	{
+		step->chunk = 0;		/* the others may be run again, not to fail */
 		return;
+	}
 	switch (step->op)
 	{
 		case HGJ_STEP_INPUT:

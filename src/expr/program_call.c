@@ -66,6 +66,7 @@ typedef struct HgjCall
 	HgjMemo    *memo;			/* step 5; NULL: nothing is remembered ... */
 	int			varying;		/* ... of this argument's values */
 	int64		granule;		/* microseconds that it does not tell apart; 0: none */
+	int64		period;			/* ... nor values that so many lie between; 0: it does */
 	bool		zoned;			/* ... in the session's time zone */
 	int64		divisor;		/* the granule, where that holds now, */
 	int64		shift;			/* of values to which this has been added */
@@ -286,16 +287,21 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	return call;
 }
 
-/* The moments that a field does not tell apart, or a truncation to it. */
-static int64
-granule_of_field(const Expr *field)
+/*
+ * The moments that a field does not tell apart, or a truncation to it: *granule, and
+ * for the field alone *period.
+ */
+static void
+find_field(const Expr *field, int64 *granule, int64 *period)
 {
 	static const struct
 	{
 		const char *name;
 		int64		granule;
+		int64		period;
 	}			fields[] = {
-		{"minute", USECS_PER_MINUTE}, {"hour", USECS_PER_HOUR}, {"day", USECS_PER_DAY},
+		{"minute", USECS_PER_MINUTE, USECS_PER_HOUR},
+		{"hour", USECS_PER_HOUR, USECS_PER_DAY}, {"day", USECS_PER_DAY},
 		{"week", USECS_PER_DAY}, {"dow", USECS_PER_DAY}, {"isodow", USECS_PER_DAY},
 		{"doy", USECS_PER_DAY}, {"month", USECS_PER_DAY}, {"quarter", USECS_PER_DAY},
 		{"year", USECS_PER_DAY}, {"isoyear", USECS_PER_DAY}, {"decade", USECS_PER_DAY},
@@ -304,12 +310,14 @@ granule_of_field(const Expr *field)
 	char	   *name;
 
 	if (!IsA(field, Const) || ((const Const *) field)->constisnull)
-		return 0;
+		return;
 	name = TextDatumGetCString(((const Const *) field)->constvalue);
 	for (int i = 0; i < lengthof(fields); i++)
 		if (strcmp(fields[i].name, name) == 0)
-			return fields[i].granule;
-	return 0;
+		{
+			*granule = fields[i].granule;
+			*period = fields[i].period;
+		}
 }
 
 /* Step 5: what the function that is called does not tell apart. */
@@ -317,6 +325,7 @@ static void
 find_granule(HgjCall *call)
 {
 	const FuncExpr *expr = (const FuncExpr *) call->flinfo.fn_expr;
+	int64		none;
 
 	if (!IsA(expr, FuncExpr))
 		return;
@@ -324,13 +333,17 @@ find_granule(HgjCall *call)
 	{
 		case F_EXTRACT_TEXT_TIMESTAMPTZ:
 		case F_DATE_PART_TEXT_TIMESTAMPTZ:
-		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
 			call->zoned = true;
 			/* FALLTHROUGH */
 		case F_EXTRACT_TEXT_TIMESTAMP:
 		case F_DATE_PART_TEXT_TIMESTAMP:
+			find_field(linitial(expr->args), &call->granule, &call->period);
+			break;
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+			call->zoned = true;
+			/* FALLTHROUGH */
 		case F_DATE_TRUNC_TEXT_TIMESTAMP:
-			call->granule = granule_of_field(linitial(expr->args));
+			find_field(linitial(expr->args), &call->granule, &none);
 			break;
 		case F_DATE_TIMESTAMPTZ:
 			call->zoned = true;
@@ -340,6 +353,25 @@ find_granule(HgjCall *call)
 			break;
 		default:
 			break;
+	}
+}
+
+/* Is the time zone all that the stable function looks at beside its arguments? */
+static bool
+asks_for_zone(Oid funcid)
+{
+	switch (funcid)
+	{
+		case F_EXTRACT_TEXT_TIMESTAMPTZ:
+		case F_DATE_PART_TEXT_TIMESTAMPTZ:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+		case F_DATE_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_DATE:
+		case F_TIMESTAMPTZ_TIMESTAMP:
+		case F_TIMESTAMP_TIMESTAMPTZ:
+			return true;
+		default:
+			return false;
 	}
 }
 
@@ -364,6 +396,12 @@ memo_key(const HgjCall *call, int64 value)
 	if (call->divisor == 0 || TIMESTAMP_NOT_FINITE(value))
 		return value;
 	moved = value + call->shift;
+	if (call->period > 0)
+	{
+		moved %= call->period;
+		if (moved < 0)
+			moved += call->period;
+	}
 	return moved / call->divisor - (moved % call->divisor < 0);
 }
 
@@ -382,7 +420,9 @@ hgj_call_finish(HgjStep *step)
 		}
 	if (nvarying == 1 && step->args[call->varying]->kind != HGJ_KIND_OTHER)
 	{
-		call->memo = hgj_memo_make(call->stable);
+		call->memo = hgj_memo_make(!call->stable ? HGJ_MEMO_EXECUTION :
+								   asks_for_zone(call->flinfo.fn_oid) ? HGJ_MEMO_ZONE :
+								   HGJ_MEMO_RUN);
 		find_granule(call);
 	}
 }

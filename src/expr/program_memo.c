@@ -8,10 +8,12 @@
  *	  value, looks its results up by the bits of that (program_call.c).
  * 2. The first HGJ_MEMO_VALUES arguments are kept, in a hash table.  None is
  *	  forgotten to make room, so that results stay where they are.
- * 3. Who finds less than every second one stops asking.
+ * 3. Who finds less than every second one stops asking, when the table is full or as
+ *	  many have been looked for in vain.
  * 4. What a stable function has returned is good for one run of the program over
- *	  some rows: settings that it looks at may be others then.  What an immutable one
- *	  has is for an execution, of which the constants are.
+ *	  some rows: settings that it looks at may be others then.  If all it looks at is
+ *	  the time zone, that is seen to be another one.  What an immutable one has is for
+ *	  an execution, of which the constants are.
  *
  * Everything is in a memory context of its own, below the program's.  No locks.
  *
@@ -20,15 +22,13 @@
 #include "compat.h"
 
 #include "expr/program_private.h"
+#include "pgtime.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
 #define HGJ_MEMO_BITS		13
 #define HGJ_MEMO_SLOTS		(1 << HGJ_MEMO_BITS)
 #define HGJ_MEMO_VALUES		(HGJ_MEMO_SLOTS / 2)
-
-/* Arguments that were not found before it is seen whether that pays. */
-#define HGJ_MEMO_TRIAL		1024
 
 /* What a slot has. */
 typedef enum SlotState
@@ -40,7 +40,8 @@ typedef enum SlotState
 
 struct HgjMemo
 {
-	bool		stable;			/* step 4 */
+	HgjMemoTerm term;			/* step 4 */
+	const pg_tz *zone;			/* that the values are of */
 	uint64		epoch;			/* of the program, that the values are of */
 	MemoryContext context;		/* of what follows; NULL: there is nothing */
 	MemoryContext values_context;
@@ -54,11 +55,11 @@ struct HgjMemo
 };
 
 HgjMemo *
-hgj_memo_make(bool stable)
+hgj_memo_make(HgjMemoTerm term)
 {
 	HgjMemo    *memo = palloc0(sizeof(HgjMemo));
 
-	memo->stable = stable;
+	memo->term = term;
 	return memo;
 }
 
@@ -77,21 +78,32 @@ allocate(HgjProgram *program, HgjMemo *memo)
 	memo->context = context;
 }
 
+/* Step 3. */
+static void
+stop_if_idle(HgjMemo *memo)
+{
+	memo->off |= memo->missed >= HGJ_MEMO_VALUES && memo->found < memo->missed;
+}
+
 /* Before rows of a chunk look up: false says that they need not. */
 bool
 hgj_memo_begin(HgjProgram *program, HgjMemo *memo)
 {
-	uint64		epoch = memo->stable ? program->runs : program->executions;
+	uint64		epoch = memo->term == HGJ_MEMO_RUN ? program->runs :
+		program->executions;
 
 	if (memo->context == NULL)
 		allocate(program, memo);
-	else if (memo->epoch != epoch)
+	else if (memo->epoch != epoch ||
+			 (memo->term == HGJ_MEMO_ZONE && memo->zone != session_timezone))
 	{
 		memset(memo->states, SLOT_FREE, HGJ_MEMO_SLOTS);
 		MemoryContextReset(memo->values_context);
 		memo->nvalues = 0;
+		stop_if_idle(memo);
 	}
 	memo->epoch = epoch;
+	memo->zone = session_timezone;
 	return !memo->off;
 }
 
@@ -133,8 +145,8 @@ hgj_memo_keep(HgjMemo *memo, int64 key, Datum *value, bool isnull, bool typbyval
 {
 	uint32		slot;
 
-	if (memo->missed > HGJ_MEMO_TRIAL && memo->found < memo->missed)
-		memo->off = true;
+	if (memo->nvalues == HGJ_MEMO_VALUES)
+		stop_if_idle(memo);
 	if (memo->off || memo->nvalues == HGJ_MEMO_VALUES)
 		return false;
 	if (!isnull && !typbyval)

@@ -425,7 +425,16 @@ extern void hgj_by_value_run(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_memo.c */
 typedef struct HgjMemo HgjMemo;
-extern HgjMemo *hgj_memo_make(bool stable);
+
+/* How long a result may be remembered. */
+typedef enum HgjMemoTerm
+{
+	HGJ_MEMO_EXECUTION,
+	HGJ_MEMO_ZONE,				/* ... while the session has the same time zone */
+	HGJ_MEMO_RUN				/* of the program, over some rows */
+} HgjMemoTerm;
+
+extern HgjMemo *hgj_memo_make(HgjMemoTerm term);
 extern bool hgj_memo_begin(HgjProgram *program, HgjMemo *memo);
 extern bool hgj_memo_find(HgjMemo *memo, int64 key, Datum *value, bool *isnull);
 extern bool hgj_memo_keep(HgjMemo *memo, int64 key, Datum *value, bool isnull,

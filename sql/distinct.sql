@@ -25,6 +25,9 @@ select hgj_check_distinct('select g, count(distinct x4), count(*) from sold join
 -- others beside it, with FILTER, and the same with FILTER and without
 select hgj_check_distinct('select g, count(distinct x4), count(*), count(xt), sum(x2), sum(x4), sum(x8), sum(y), min(y), max(y), min(d), max(xt), bool_or(x4 > 48), sum(f) < 1e9, max(f), min(x8) from sold join sellers using (k) group by g');
 select hgj_check_distinct('select s, count(distinct xt), count(*) filter (where x4 > 0), sum(y) filter (where x4 > 0), sum(y), sum(x4) filter (where false), sum(y * 2 + x2) from sold join sellers using (k) group by s');
+select hgj_check_distinct('select g, count(distinct x4), avg(x2), avg(x4), avg(x8), avg(y), avg(xn), avg(xf), avg(x4) filter (where x4 > 48), sum(x4), count(x4), avg(x4 + 1) from sold join sellers using (k) group by g');
+select hgj_check_distinct('select count(distinct xt), avg(x4), avg(y) from sold join sellers using (k) where id < 0');
+select hgj_check_distinct('select s, avg(x4), avg(distinct x4), count(*), avg(x2) from sold join sellers using (k) group by s having avg(x4) > 0.5');
 select hgj_check_distinct('select g, sum(y), count(distinct y), sum(distinct y), max(y) from sold join sellers using (k) group by g');
 -- grouped by what is counted; primary keys; HAVING, ORDER BY, LIMIT, window functions above
 select hgj_check_distinct('select x4, count(distinct x4), count(*) from sold join sellers using (k) group by x4');
@@ -72,12 +75,12 @@ reset max_parallel_workers_per_gather;
 reset min_parallel_table_scan_size;
 reset parallel_setup_cost;
 reset parallel_tuple_cost;
--- left to PostgreSQL: two columns, an expression, FILTER, ORDER BY, averages beside it, values of several looks, orders that matter
+-- left to PostgreSQL: two columns, an expression, FILTER, ORDER BY, averages of floats beside it, values of several looks, orders that matter
 select what, hgj_forced_lines(q, 'HashGraphAgg') as ours, hgj_check(q) from (values
 	('two columns', 'select g, count(distinct x4), count(distinct x2) from sold join sellers using (k) group by g'),
 	('an expression', 'select g, count(distinct x4 + 1) from sold join sellers using (k) group by g'),
 	('FILTER', 'select g, count(distinct x4) filter (where x2 > 1) from sold join sellers using (k) group by g'),
-	('an average', 'select g, count(distinct x4), avg(x2) from sold join sellers using (k) group by g'),
+	('an average', 'select g, count(distinct x4), avg(f) > 1 from sold join sellers using (k) group by g'),
 	('display scales', 'select g, sum(distinct xf) from sold join sellers using (k) group by g'),
 	('floats', 'select g, sum(distinct f) from sold join sellers using (k) group by g'),
 	('another', 'select g, count(distinct x4), string_agg(xt, '','' order by id) from sold join sellers using (k) group by g'),

@@ -75,6 +75,8 @@ hgj_agg_result(const HgjAggregate *agg, const char *row, bool partial,
 	*isnull = (n == 0);
 	if (n == 0)
 		return (Datum) 0;
+	if (agg->counts)
+		n = (int64) *(const int128 *) (row + agg->counts->offset);
 	switch (kind)
 	{
 		case HGJ_AGG_COUNT:

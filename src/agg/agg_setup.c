@@ -137,9 +137,7 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 		agg->function = hgj_agg_function(function);
 		if (agg->function == NULL || list_length(arguments) > 1)
 			elog(ERROR, "unsupported aggregate of a HashGraphAgg: %u", function);
-		if (agg->function->kind != HGJ_AGG_SUM_COUNTS &&
-			agg->function->kind != HGJ_AGG_SUM_SUMS)
-			hgj_check_execute(function, OBJECT_AGGREGATE);
+		hgj_check_execute(castNode(Aggref, tle->expr)->aggfnoid, OBJECT_AGGREGATE);
 		agg->update = hgj_agg_loop(agg->function);
 		if (agg->function->kind == HGJ_AGG_BY_FUNCTION)
 			init_transition(agg, castNode(Aggref, tle->expr), argument);
@@ -148,6 +146,8 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 			argument = NULL;	/* count(1) */
 		agg->input = find_input(state, list_nth(filters, a), argument);
 		agg->table = &state->groups;
+		if (function == HGJ_AGG_AVG_OF_SUMS || function == HGJ_AGG_AVG_OF_NUMERICS)
+			agg->counts = agg + 1;
 	}
 }
 

@@ -143,6 +143,7 @@ typedef struct HgjAggregate
 	Size		offset;			/* of the state, in a group's row */
 	HgjGroups  *table;
 	HgjAggUpdate update;		/* its loop; NULL: there is none */
+	const struct HgjAggregate *counts;	/* of an average of sums; or NULL */
 
 	/* BY_FUNCTION */
 	FmgrInfo	transition;

@@ -55,11 +55,14 @@ typedef enum HgjAggFact
 
 /*
  * Functions that only plans have (HGJ_AGG_FUNCTIONS), for aggregates of groups that have
- * been aggregated: sums of int8 that are int8, 0 or NULL where there was nothing.  The
- * numbers are those of PostgreSQL's functions that add such values up.
+ * been aggregated: sums of int8 that are int8, 0 or NULL where there was nothing, and
+ * averages, whose sums are their arguments and whose counts the next aggregate adds up.
+ * The numbers are those of PostgreSQL's functions that add up such values, or divide them.
  */
 #define HGJ_AGG_SUM_OF_COUNTS	F_INT8PL
 #define HGJ_AGG_SUM_OF_SUMS		F_INT8_SUM
+#define HGJ_AGG_AVG_OF_SUMS		F_INT8_AVG	/* int8 ... */
+#define HGJ_AGG_AVG_OF_NUMERICS F_NUMERIC_AVG	/* ... or numeric */
 
 extern const CustomScanMethods hgj_agg_scan_methods;	/* agg_node.c */
 

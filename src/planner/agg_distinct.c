@@ -9,8 +9,9 @@
  *	  is taken, nor in which order.  PostgreSQL sorts them.
  * 2. The others are computed by the first grouping, where their FILTER is, and
  *	  their values are put together by the second one: sums of sums and of counts,
- *	  the least of the least.  What cannot be put together so, as an average, is
- *	  declined with all the rest.
+ *	  the least of the least.  An average is a sum and a count, each put together.
+ *	  Where one cannot be put together so, as an average of floats, whose errors look
+ *	  at squares, all are declined.
  * 3. Both groupings may spill.  Where workers can divide the groups among themselves
  *	  by hash (agg/agg_exchange.c), the first one is theirs.
  * 4. In the plan, an aggregate of the first grouping is an argument of the second one,
@@ -24,6 +25,8 @@
 
 #include "base/agg_format.h"
 #include "base/guc.h"
+#include "catalog/pg_proc.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -32,6 +35,7 @@
 #include "optimizer/tlist.h"
 #include "planner/agg_path.h"
 #include "planner/planner.h"
+#include "utils/acl.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -44,9 +48,10 @@ typedef struct Groupings
 {
 	Expr	   *column;			/* that DISTINCT is of */
 	Oid			equality;
-	List	   *first;			/* Aggrefs */
-	List	   *functions;		/* OidList: those of the second one, ... */
-	List	   *args;			/* ... and Lists of their arguments */
+	List	   *first;			/* Aggrefs of the first one */
+	List	   *aggrefs;		/* those of the second one, ... */
+	List	   *functions;		/* ... the OidList of what computes them, ... */
+	List	   *args;			/* ... and Lists of their arguments there */
 } Groupings;
 
 /* A numeric whose equal values look equal. */
@@ -92,6 +97,7 @@ take_distinct(Groupings *groupings, Aggref *aggref)
 	}
 	groupings->column = column;
 	groupings->equality = clause->eqop;
+	groupings->aggrefs = lappend(groupings->aggrefs, aggref);
 	groupings->functions = lappend_oid(groupings->functions, aggref->aggfnoid);
 	groupings->args = lappend(groupings->args, list_make1(column));
 	return true;
@@ -150,22 +156,77 @@ second_function(const Aggref *aggref)
 	}
 }
 
-/* Step 2: an aggregate without DISTINCT. */
-static bool
-take_other(Groupings *groupings, const Aggref *aggref)
+/* The sum that goes into an average; or InvalidOid. */
+static Oid
+sum_of_average(Oid function)
 {
-	Oid			function = second_function(aggref);
-	Aggref	   *first;
+	switch (function)
+	{
+		case F_AVG_INT2:
+			return F_SUM_INT2;
+		case F_AVG_INT4:
+			return F_SUM_INT4;
+		case F_AVG_INT8:
+			return F_SUM_INT8;
+		case F_AVG_NUMERIC:
+			return F_SUM_NUMERIC;
+		default:
+			return InvalidOid;
+	}
+}
 
-	if (!OidIsValid(function) || !hgj_aggregate_supported(aggref))
-		return false;
-	first = copyObject(unconstify(Aggref *, aggref));
-	first->aggno += FIRST_GROUPING;
-	first->aggtransno += FIRST_GROUPING;
+/* Step 4: another aggregate of the same values, which nobody takes for that one. */
+static Aggref *
+copy_aggref(Aggref *aggref, Oid function)
+{
+	Aggref	   *copy = copyObject(aggref);
+
+	copy->aggno += FIRST_GROUPING;
+	copy->aggtransno += FIRST_GROUPING;
+	if (function != aggref->aggfnoid)
+	{
+		copy->aggfnoid = function;
+		copy->aggtype = get_func_rettype(function);
+	}
+	return copy;
+}
+
+/* Step 2: what an aggregate is of the first grouping's values, by `function`. */
+static void
+put_together(Groupings *groupings, Aggref *aggref, Oid first_function, Oid function)
+{
+	Aggref	   *first = copy_aggref(aggref, first_function);
+
+	groupings->aggrefs = lappend(groupings->aggrefs, aggref);
 	groupings->first = lappend(groupings->first, first);
 	groupings->functions = lappend_oid(groupings->functions, function);
 	groupings->args = lappend(groupings->args, list_make1(first));
-	return true;
+}
+
+/* Step 2: an aggregate without DISTINCT. */
+static bool
+take_other(Groupings *groupings, Aggref *aggref)
+{
+	Oid			function = second_function(aggref);
+	Oid			sum = sum_of_average(aggref->aggfnoid);
+	Aggref	   *counts;
+
+	if (!hgj_aggregate_supported(aggref))
+		return false;
+	if (OidIsValid(sum))
+	{
+		if (!hgj_may_execute(sum) || !hgj_may_execute(F_COUNT_ANY))
+			return false;
+		put_together(groupings, aggref, sum, sum == F_SUM_INT2 || sum == F_SUM_INT4 ?
+					 HGJ_AGG_AVG_OF_SUMS : HGJ_AGG_AVG_OF_NUMERICS);
+		/* the average looks at the one behind it */
+		counts = copy_aggref(aggref, F_COUNT_ANY);
+		put_together(groupings, counts, F_COUNT_ANY, HGJ_AGG_SUM_OF_COUNTS);
+		return true;
+	}
+	if (OidIsValid(function))
+		put_together(groupings, aggref, aggref->aggfnoid, function);
+	return OidIsValid(function);
 }
 
 /* Steps 1 and 2: what the groupings compute; false: it cannot be done so. */
@@ -273,6 +334,7 @@ hgj_distinct_agg_paths(PlannerInfo *root, List *inputs, List *partial_inputs,
 		first.group_operators = lappend_oid(list_copy(first.group_operators),
 											groupings.equality);
 	}
+	second.aggrefs = groupings.aggrefs;
 	second.functions = groupings.functions;
 	second.args = groupings.args;
 

@@ -109,12 +109,26 @@ sub constant
 sub expression
 {
 	my ($cols, $depth) = @_;
-	my $kind = $depth > 0 ? $rng->weighted(binary => 10, minus => 1, abs => 1, case => 2, coalesce => 1, integer => 1, column => 2) : 'column';
+	my $kind = $depth > 0 ? $rng->weighted(binary => 10, minus => 1, abs => 1, case => 2, coalesce => 1, integer => 1, column => 2, call => $opt{engine} ? 0 : 2, extreme => 1) : 'column';
 	return $rng->pick(@$cols)->{name} if $kind eq 'column';
 	return '(' . expression($cols, $depth - 1) . $rng->pick(' + ', ' + ', ' - ', ' - ', ' * ', ' * ', ' * ') . ($rng->chance(30) ? constant() : expression($cols, $depth - 1)) . ')'
 	  if $kind eq 'binary';
 	return '(- ' . expression($cols, $depth - 1) . ')' if $kind eq 'minus';
 	return 'abs(' . expression($cols, $depth - 1) . ')' if $kind eq 'abs';
+	# what PostgreSQL's own functions make of numerics
+	if ($kind eq 'call')
+	{
+		my $x = expression($cols, $depth - 1);
+		return $rng->pick(map { "$_($x)" } qw(ceil floor round trunc sign)) if $rng->chance(40);
+		return $rng->pick('round', 'trunc') . "($x, " . $rng->pick(0, 1, 2, 5, 18, -1, 'i2 % 4') . ')' if $rng->chance(50);
+		return "($x / nullif(" . expression($cols, 0) . ', 0))' if $rng->chance(50);
+		return "mod($x, " . $rng->pick('7', '0.25', '-1000000007') . ')';
+	}
+	if ($kind eq 'extreme')
+	{
+		my ($x, $y) = (expression($cols, $depth - 1), $rng->chance(40) ? constant() : expression($cols, 0));
+		return $rng->pick('greatest', 'least', 'nullif') . "($x, $y)";
+	}
 	return '(' . constant() . $rng->pick(' - ', ' * ', ' + ') . $rng->pick('i2', 'i4', 'i8') . '::numeric * ' . expression($cols, $depth - 1) . ')' if $kind eq 'integer';
 	return '(case when ' . condition($cols, $depth - 1) . ' then ' . expression($cols, $depth - 1) . ' else ' . $rng->pick('0', '1.00', 'null', expression($cols, $depth - 1)) . ' end)'
 	  if $kind eq 'case';

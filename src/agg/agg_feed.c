@@ -343,7 +343,6 @@ set_next_rows(FeedInput *input, int ncolumns)
 		if (input->from[c].program)
 			bytes += hgj_program_result_bytes(input->from[c].program);
 	rows = (double) input->read->nrows * hgj_batch_value_bytes() / Max(bytes, 1);
-
 	rows = Min(rows, (double) input->rows * 4);
 	input->rows = (uint32) Max(Min(rows, (double) input->most_rows), 1);
 }

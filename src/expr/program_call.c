@@ -356,12 +356,34 @@ find_granule(HgjCall *call)
 	}
 }
 
+/* Does a format of to_char() ask for words of the session's language, maybe? */
+static bool
+is_translated(const Expr *format)
+{
+	char	   *name;
+	bool		result;
+
+	if (!IsA(format, Const) || ((const Const *) format)->constisnull)
+		return true;
+	name = TextDatumGetCString(((const Const *) format)->constvalue);
+	result = strpbrk(name, "Tt") != NULL && strpbrk(name, "Mm") != NULL;
+	pfree(name);
+	return result;
+}
+
 /* Is the time zone all that the stable function looks at beside its arguments? */
 static bool
-asks_for_zone(Oid funcid)
+asks_for_zone(const HgjCall *call)
 {
-	switch (funcid)
+	const FuncExpr *expr = (const FuncExpr *) call->flinfo.fn_expr;
+
+	if (!IsA(expr, FuncExpr))
+		return false;
+	switch (expr->funcid)
 	{
+		case F_TO_CHAR_TIMESTAMP_TEXT:
+		case F_TO_CHAR_TIMESTAMPTZ_TEXT:
+			return !is_translated(lsecond(expr->args));
 		case F_EXTRACT_TEXT_TIMESTAMPTZ:
 		case F_DATE_PART_TEXT_TIMESTAMPTZ:
 		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
@@ -421,10 +443,27 @@ hgj_call_finish(HgjStep *step)
 	if (nvarying == 1 && step->args[call->varying]->kind != HGJ_KIND_OTHER)
 	{
 		call->memo = hgj_memo_make(!call->stable ? HGJ_MEMO_EXECUTION :
-								   asks_for_zone(call->flinfo.fn_oid) ? HGJ_MEMO_ZONE :
+								   asks_for_zone(call) ? HGJ_MEMO_ZONE :
 								   HGJ_MEMO_RUN);
 		find_granule(call);
 	}
+}
+
+/*
+ * Is there more to the step than calls one by one, which PostgreSQL's evaluator does
+ * as fast, and without keeping what they return?
+ */
+bool
+hgj_call_pays(const HgjStep *step)
+{
+	if (step->op == HGJ_STEP_INPUT || step->op == HGJ_STEP_CONSTANT)
+		return false;
+	if (step->op != HGJ_STEP_CALL || step->kind != HGJ_KIND_OTHER || step->call->memo)
+		return true;
+	for (int a = 0; a < step->nargs; a++)
+		if (hgj_call_pays(step->args[a]))
+			return true;
+	return false;
 }
 
 static inline int64

@@ -138,6 +138,8 @@ hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
 	.arg = arg};
 	HgjStep    *root = compile_root(&c, expr, may_fail);
 
+	if (root && root->op == HGJ_STEP_CALL && !hgj_call_pays(root))
+		return NULL;
 	return root ? make_program(&c, list_make1(root)) : NULL;
 }
 

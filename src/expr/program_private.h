@@ -413,6 +413,7 @@ extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,
 									 int nargs, bool *may_fail,
 									 bool *at_once);
 extern void hgj_call_finish(HgjStep *step);
+extern bool hgj_call_pays(const HgjStep *step);
 extern void hgj_call_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
 

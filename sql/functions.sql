@@ -222,6 +222,14 @@ select hgj_check_answers(string_to_array($$select g, sum(extract(fortnight from 
 	select g, max(greatest(i4, 1 / i2)) from moments join partners using (k) where i4 > 0 group by 1;
 	select g, max(ts + interval '300000 years') from moments join partners using (k) group by 1;
 	select g, max(d + i4) from moments join partners using (k) group by 1$$, E';\n\t'));
+-- functions that return a part of their argument
+create table spans (k int, r numrange, a numeric[]);
+insert into spans select i % 37, numrange(i / 8.0, i), array[i / 8.0] from generate_series(1, 2000) i;
+analyze spans;
+select hgj_check_answers(string_to_array($$select lower(r), count(*) from spans join partners using (k) group by 1;
+	select g, sum(upper(r)), max(lower(r) + 1) from spans join partners using (k) group by 1;
+	select g, count(*) from spans join partners using (k) where round(lower(r), 0) = 17 or upper(r) < lower(r) + 3 group by 1$$, E';\n\t'));
+drop table spans;
 -- not bytes: a nondeterministic collation
 create collation hgj_caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 select hgj_check_answers(string_to_array($$select g, count(*) from moments join partners using (k) where t collate hgj_caseless like 'SPECIAL%' group by 1;

@@ -68,6 +68,7 @@ typedef struct HgjCall
 	int64		granule;		/* microseconds that it does not tell apart; 0: none */
 	int64		period;			/* ... nor values that so many lie between; 0: it does */
 	bool		zoned;			/* ... in the session's time zone */
+	uint64		run;			/* of the program, for which this is so: */
 	int64		divisor;		/* the granule, where that holds now, */
 	int64		shift;			/* of values to which this has been added */
 	union
@@ -127,7 +128,9 @@ is_long(Oid funcid, const Expr *expr)
 
 	if (!takes_a_part(funcid))
 		return false;
-	length = llast(castNode(FuncExpr, unconstify(Expr *, expr))->args);
+	if (!IsA(expr, FuncExpr))
+		return true;
+	length = llast(((const FuncExpr *) expr)->args);
 	return !IsA(length, Const) || length->constisnull ||
 		DatumGetInt32(length->constvalue) > HGJ_CALL_CHARACTERS;
 }
@@ -263,6 +266,7 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	HgjCall    *call;
 	bool		leakproof;
 	bool		plain;
+	bool		polymorphic;
 
 	if (!hgj_is_callable(funcid, nargs) || is_long(funcid, expr))
 		return NULL;
@@ -273,10 +277,14 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	call = palloc0(sizeof(HgjCall));
 	leakproof = proc->proleakproof;
 	plain = is_plain(proc);
+	polymorphic = IsPolymorphicType(proc->prorettype);
 	call->stable = proc->provolatile == PROVOLATILE_STABLE;
-	get_typlenbyval(proc->prorettype, &call->typlen, &call->typbyval);
 	ReleaseSysCache(tuple);
 
+	/* who returns the bound of a range, or an array's element, may not make it */
+	get_typlenbyval(exprType((Node *) expr), &call->typlen, &call->typbyval);
+	if (polymorphic && !call->typbyval)
+		return NULL;
 	fmgr_info(funcid, &call->flinfo);
 	fmgr_info_set_expr((Node *) expr, &call->flinfo);
 	InitFunctionCallInfoData(call->u.fcinfo, &call->flinfo, nargs, collation,
@@ -397,12 +405,15 @@ asks_for_zone(const HgjCall *call)
 	}
 }
 
-/* Step 5, before rows are looked up: the zone may be another one now. */
+/* Step 5, before rows are looked up: for each run, the zone may be another one. */
 static void
-prepare_granule(HgjCall *call)
+prepare_granule(HgjProgram *program, HgjCall *call)
 {
 	long int	offset = 0;
 
+	if (call->run == program->runs)
+		return;
+	call->run = program->runs;
 	call->divisor = call->granule;
 	if (call->zoned && !pg_get_timezone_offset(session_timezone, &offset))
 		call->divisor = 0;
@@ -514,7 +525,7 @@ call_rows(HgjProgram *program, HgjStep *step, uint32 n)
 	bool		looks_up = call->memo && hgj_memo_begin(program, call->memo);
 	bool		some_null = false;
 
-	prepare_granule(call);
+	prepare_granule(program, call);
 	for (uint32 i = 0; i < n; i++)
 	{
 		bool		isnull = nulls && nulls[i];

@@ -42,7 +42,8 @@ struct HgjMemo
 {
 	HgjMemoTerm term;			/* step 4 */
 	const pg_tz *zone;			/* that the values are of */
-	uint64		epoch;			/* of the program, that the values are of */
+	uint64		run;			/* of the program, the last one */
+	uint64		epoch;			/* of it, that the values are of */
 	MemoryContext context;		/* of what follows; NULL: there is nothing */
 	MemoryContext values_context;
 	int64	   *keys;
@@ -92,6 +93,10 @@ hgj_memo_begin(HgjProgram *program, HgjMemo *memo)
 	uint64		epoch = memo->term == HGJ_MEMO_RUN ? program->runs :
 		program->executions;
 
+	/* what this run has returned must stay */
+	if (memo->off || memo->run == program->runs)
+		return !memo->off;
+	memo->run = program->runs;
 	if (memo->context == NULL)
 		allocate(program, memo);
 	else if (memo->epoch != epoch ||

@@ -337,7 +337,7 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 		return HGJ_AGG_DECLINE_HASHAGG;
 
 	paths = hgj_complete_agg_paths(root, inputs, output_rel, extra, 0, &decline);
-	if (decline == HGJ_AGG_DECLINE_ORDERED)
+	if (decline == HGJ_AGG_DECLINE_ORDERED && enable_hashagg)
 		paths = distinct_paths(root, input_rel, inputs, output_rel, extra);
 	sorted = sorted_path(root, output_rel, paths, extra->targetList);
 	if (sorted)

@@ -230,11 +230,11 @@ select hgj_check_answers(string_to_array($$select lower(r), count(*) from spans 
 	select g, sum(upper(r)), max(lower(r) + 1) from spans join partners using (k) group by 1;
 	select g, count(*) from spans join partners using (k) where round(lower(r), 0) = 17 or upper(r) < lower(r) + 3 group by 1$$, E';\n\t'));
 drop table spans;
--- not bytes: a nondeterministic collation
+-- not bytes: a nondeterministic collation, which LIKE knows from 18 on
 create collation hgj_caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-select hgj_check_answers(string_to_array($$select g, count(*) from moments join partners using (k) where t collate hgj_caseless like 'SPECIAL%' group by 1;
+select regexp_replace(hgj_check_answers(string_to_array($$select g, count(*) from moments join partners using (k) where t collate hgj_caseless like 'SPECIAL%' group by 1;
 	select g, count(*) from moments join partners using (k) where nullif(t collate hgj_caseless, 'SPECIAL REQUESTS') is null group by 1;
-	select g, count(*) from moments join partners using (k) where greatest(t collate hgj_caseless, 'SPECIAL REQUESTS') = 'special REQUESTS' group by 1$$, E';\n\t'));
+	select g, count(*) from moments join partners using (k) where greatest(t collate hgj_caseless, 'SPECIAL REQUESTS') = 'special REQUESTS' group by 1$$, E';\n\t')), ', . errors', '') as says;
 -- arguments that would be compiled two or three times for every level are not, for ever
 select * from hgj_check_conditions(array[
 	repeat('nullif(', 30) || 'i4' || (select string_agg(format(', %s)', g), '') from generate_series(1, 30) g) || ' > 0',

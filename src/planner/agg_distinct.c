@@ -68,7 +68,8 @@ take_distinct(Groupings *groupings, Aggref *aggref)
 	SortGroupClause *clause;
 	Expr	   *column;
 
-	if (list_length(aggref->aggdistinct) != 1 || list_length(aggref->args) != 1 ||
+	if (aggref->agglevelsup > 0 || list_length(aggref->aggdistinct) != 1 ||
+		list_length(aggref->args) != 1 ||
 		aggref->aggorder != NIL || aggref->aggfilter != NULL)
 		return false;
 	clause = linitial_node(SortGroupClause, aggref->aggdistinct);

@@ -23,7 +23,7 @@ dir=build/fake_regress
 
 # Those with chains of joins, aggregates, and clauses of all sorts.
 files=("$@")
-((${#files[@]})) || files=(device agg_plans aggregates batches corner_cases cursors decimals demand filters keys pages probe_order rescan residual statements)
+((${#files[@]})) || files=(device agg_plans aggregates batches corner_cases cursors decimals demand distinct filters functions keys pages probe_order rescan residual statements)
 
 # The server's user may not see this tree.
 make -s -C test/fake build/fake.so || exit 1

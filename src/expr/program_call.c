@@ -13,7 +13,8 @@
  *	  raises an error about its arguments, and is a plain function, that is put aside
  *	  as if a loop had said so (program_errors.c).
  * 3. Plain is an immutable function over numbers, strings, dates and times: it
- *	  looks at nothing but its arguments, so that it has no lock, no buffer and no
+ *	  looks at nothing but its arguments, or one that looks at the time zone that the
+ *	  session has, which is at hand, so that it has no lock, no buffer and no
  *	  catalog entry when it fails, and calls nobody who could.  (As it is caught
  *	  without a subtransaction, nothing would give these back, nor the user,
  *	  before the rows are run again.)  A function that compares arrays or records
@@ -78,11 +79,30 @@ typedef struct HgjCall
 	}			u;
 } HgjCall;
 
+/* Does it look at the session's time zone, and at nothing else beside its arguments? */
+static bool
+takes_zone(Oid funcid)
+{
+	switch (funcid)
+	{
+		case F_EXTRACT_TEXT_TIMESTAMPTZ:
+		case F_DATE_PART_TEXT_TIMESTAMPTZ:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+		case F_DATE_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_DATE:
+		case F_TIMESTAMPTZ_TIMESTAMP:
+		case F_TIMESTAMP_TIMESTAMPTZ:
+			return true;
+		default:
+			return false;
+	}
+}
+
 /* Step 3. */
 static bool
-is_plain(const FormData_pg_proc *proc)
+is_plain(Oid funcid, const FormData_pg_proc *proc)
 {
-	if (proc->provolatile != PROVOLATILE_IMMUTABLE)
+	if (proc->provolatile != PROVOLATILE_IMMUTABLE && !takes_zone(funcid))
 		return false;
 	for (int i = 0; i < proc->pronargs; i++)
 		switch (proc->proargtypes.values[i])
@@ -276,7 +296,7 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	call = palloc0(sizeof(HgjCall));
 	leakproof = proc->proleakproof;
-	plain = is_plain(proc);
+	plain = is_plain(funcid, proc);
 	polymorphic = IsPolymorphicType(proc->prorettype);
 	call->stable = proc->provolatile == PROVOLATILE_STABLE;
 	ReleaseSysCache(tuple);
@@ -392,16 +412,8 @@ asks_for_zone(const HgjCall *call)
 		case F_TO_CHAR_TIMESTAMP_TEXT:
 		case F_TO_CHAR_TIMESTAMPTZ_TEXT:
 			return !is_translated(lsecond(expr->args));
-		case F_EXTRACT_TEXT_TIMESTAMPTZ:
-		case F_DATE_PART_TEXT_TIMESTAMPTZ:
-		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
-		case F_DATE_TIMESTAMPTZ:
-		case F_TIMESTAMPTZ_DATE:
-		case F_TIMESTAMPTZ_TIMESTAMP:
-		case F_TIMESTAMP_TIMESTAMPTZ:
-			return true;
 		default:
-			return false;
+			return takes_zone(expr->funcid);
 	}
 }
 

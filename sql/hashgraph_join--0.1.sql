@@ -109,3 +109,18 @@ COMMENT ON FUNCTION hashgraph_join_stats_reset() IS
 'sets the counters of the current database to zero';
 
 REVOKE ALL ON FUNCTION hashgraph_join_stats_reset() FROM PUBLIC;
+
+CREATE FUNCTION hashgraph_join_why(
+	query text,
+	OUT level integer,
+	OUT node text,
+	OUT taken boolean,
+	OUT engine text,
+	OUT source text,
+	OUT reason text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_why'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hashgraph_join_why(text) IS
+'joins, aggregations and scans of the plan of a query, which is not run, and why hashgraph_join takes them or not';

@@ -130,6 +130,13 @@ typedef RelFileNode HgjLocator;
 	(pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK)
 #endif
 
+/* From 16 on, the relations of a foreign join are told from its outer joins. */
+#if PG_VERSION_NUM >= 160000
+#define HGJ_FOREIGN_RELIDS(scan)	((scan)->fs_base_relids)
+#else
+#define HGJ_FOREIGN_RELIDS(scan)	((scan)->fs_relids)
+#endif
+
 /* ---- 17 ------------------------------------------------------------- */
 
 /*
@@ -220,6 +227,13 @@ typedef RelFileNode HgjLocator;
 #define HGJ_MODULE_MAGIC	PG_MODULE_MAGIC_EXT(.name = "hashgraph_join", .version = HGJ_VERSION)
 #else
 #define HGJ_MODULE_MAGIC	PG_MODULE_MAGIC
+#endif
+
+/* From 18 on, a set operation has two inputs, which were one below an Append. */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_SETOP_INPUTS(path)	list_make2((path)->leftpath, (path)->rightpath)
+#else
+#define HGJ_SETOP_INPUTS(path)	list_make1((path)->subpath)
 #endif
 
 /* ---- every version --------------------------------------------------- */

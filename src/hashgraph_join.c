@@ -30,6 +30,7 @@
 #include "join/engines.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
+#include "planner/declines.h"
 #include "planner/planner.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -67,6 +68,7 @@ _PG_init(void)
 	hgj_install_join_hook();
 	hgj_install_agg_hook();
 	hgj_install_require_hook();
+	hgj_install_declines_hook();
 	hgj_install_demand_hook();
 	hgj_install_device_rows();
 }

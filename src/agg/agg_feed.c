@@ -457,6 +457,16 @@ hgj_agg_feed_explain(HgjAggState *state, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Inputs by Tuples", NULL, by_tuples, es);
 }
 
+/* How the feed reads this child; NULL: it does not. */
+const HgjSource *
+hgj_agg_feed_source(const HgjAggFeed *feed, const PlanState *child)
+{
+	for (int i = 0; i < feed->ninputs; i++)
+		if (feed->inputs[i].source.child == child)
+			return &feed->inputs[i].source;
+	return NULL;
+}
+
 /* ---- the end ------------------------------------------------------------ */
 
 /* Begin again; the child has been rescanned, or is as soon as it is asked. */

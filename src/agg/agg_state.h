@@ -307,6 +307,8 @@ extern void hgj_agg_start(HgjAggState *state);
 extern void hgj_agg_feed_open(HgjAggState *state, EState *estate);
 extern const HgjColumn *hgj_agg_feed_columns(const HgjAggFeed *feed, int *ncols);
 extern const HgjBatch *hgj_agg_feed_next(HgjAggState *state);
+extern const struct HgjSource *hgj_agg_feed_source(const HgjAggFeed *feed,
+												   const PlanState *child);
 extern void hgj_agg_feed_explain(HgjAggState *state, List *ancestors,
 								 ExplainState *es);
 extern void hgj_agg_feed_rewind(HgjAggFeed *feed);

@@ -55,6 +55,18 @@ static const char *const agg_declines[] = {
 	[HGJ_AGG_DECLINE_INDEX] = "an index finds the few rows that are wanted"
 };
 
+static const char *const not_ours[] = {
+	[HGJ_NOT_OURS_ENABLED] = "hashgraph_join.enabled is off",
+	[HGJ_NOT_OURS_HASHJOIN] = "enable_hashjoin is off",
+	[HGJ_NOT_OURS_AGGREGATE] = "hashgraph_join.aggregate is off",
+	[HGJ_NOT_OURS_AGGREGATE_SCANS] = "hashgraph_join.aggregate_scans is off",
+	[HGJ_NOT_OURS_COST] = "it would cost more than PostgreSQL's own way",
+	[HGJ_NOT_OURS_INPUT] = "what it aggregates is neither a HashGraphJoin nor a sequential scan",
+	[HGJ_NOT_OURS_DUPLICATES] = "it removes duplicates, and is no GROUP BY",
+	[HGJ_NOT_OURS_NOT_READ] = "neither a HashGraphJoin nor a HashGraphAgg reads it",
+	[HGJ_NOT_OURS_UNKNOWN] = "it was not planned by PostgreSQL's own planner"
+};
+
 static const char *const fallbacks[] = {
 	[HGJ_FALLBACK_NONE] = "",
 	[HGJ_FALLBACK_ENGINE] = "engine not available",
@@ -122,6 +134,13 @@ const char *
 hgj_agg_decline_text(HgjAggDecline decline)
 {
 	return agg_declines[decline];
+}
+
+/* Why a node is not ours, though nothing was declined. */
+const char *
+hgj_not_ours_text(HgjNotOurs reason)
+{
+	return not_ours[reason];
 }
 
 /* Why another engine runs; "" if it does not. */

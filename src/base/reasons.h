@@ -54,6 +54,23 @@ typedef enum HgjAggDecline
 } HgjAggDecline;
 
 /*
+ * Why a node of a plan is not ours, where nothing has been declined; shown by
+ * hashgraph_join_why().
+ */
+typedef enum HgjNotOurs
+{
+	HGJ_NOT_OURS_ENABLED,		/* hashgraph_join.enabled */
+	HGJ_NOT_OURS_HASHJOIN,		/* enable_hashjoin */
+	HGJ_NOT_OURS_AGGREGATE,		/* hashgraph_join.aggregate */
+	HGJ_NOT_OURS_AGGREGATE_SCANS,	/* hashgraph_join.aggregate_scans */
+	HGJ_NOT_OURS_COST,			/* ours was offered, and not chosen */
+	HGJ_NOT_OURS_INPUT,			/* an aggregation of what we do not read */
+	HGJ_NOT_OURS_DUPLICATES,	/* DISTINCT and the like */
+	HGJ_NOT_OURS_NOT_READ,		/* a scan that no node of ours reads */
+	HGJ_NOT_OURS_UNKNOWN		/* PostgreSQL's planner has not planned it */
+} HgjNotOurs;
+
+/*
  * Why the engine that runs is not the one that was asked for.  (That memory
  * was short shows as several passes, and what a table could not be as its
  * notes.)
@@ -132,6 +149,7 @@ typedef enum HgjMemoryReason
 
 extern const char *hgj_decline_text(HgjDecline decline);
 extern const char *hgj_agg_decline_text(HgjAggDecline decline);
+extern const char *hgj_not_ours_text(HgjNotOurs reason);
 extern const char *hgj_fallback_text(HgjFallback fallback);
 extern const char *hgj_device_reason_text(HgjDeviceReason reason);
 extern const char *hgj_source_reason_text(HgjSourceReason reason);

@@ -38,6 +38,7 @@
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
 #include "planner/agg_path.h"
+#include "planner/declines.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -347,6 +348,7 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	if (paths == NIL)
 		return decline != HGJ_AGG_DECLINE_NOTHING ? decline : partial_decline;
 	report_decline(root, input_rel, "partial aggregation", partial_decline);
+	hgj_note_aggregation(root, output_rel->relids, HGJ_AGG_DECLINE_NOTHING, partial_decline);
 
 	/* what is there aggregates the same by PostgreSQL's own means */
 	if (hgj_force)
@@ -373,13 +375,19 @@ static void
 hgj_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 				RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
+	HgjAggDecline decline;
+
 	if (previous_hook)
 		previous_hook(root, stage, input_rel, output_rel, extra);
 
+	if (stage == UPPERREL_FINAL)
+		hgj_note_query(root);
 	if (stage != UPPERREL_GROUP_AGG || !hgj_enabled || !hgj_aggregate)
 		return;
-	report_decline(root, input_rel, "aggregation",
-				   consider_aggregation(root, input_rel, output_rel, extra));
+	decline = consider_aggregation(root, input_rel, output_rel, extra);
+	report_decline(root, input_rel, "aggregation", decline);
+	if (decline != HGJ_AGG_DECLINE_NOTHING)
+		hgj_note_aggregation(root, output_rel->relids, decline, decline);
 	if (!hgj_force)
 		hgj_aggregate_gathered(output_rel, input_rel);
 }

@@ -43,6 +43,7 @@
 #include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
+#include "planner/declines.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 
@@ -592,6 +593,8 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 		consider_other_order(root, joinrel, outerrel, innerrel, extra);
 	if (hgj_force)
 		keep_only_ours(joinrel);
+	if (!not_for_device(jointype))
+		hgj_note_join(root, outerrel->relids, innerrel->relids, decline);
 	if (decline != HGJ_DECLINE_NOTHING && message_level_is_interesting(DEBUG1))
 		ereport(DEBUG1,
 				(errmsg_internal("hashgraph_join: declined join of (%s) with (%s): %s",

@@ -1,0 +1,203 @@
+/*-------------------------------------------------------------------------
+ *
+ * declines.c
+ *	  Note what is offered and declined while a query is planned.
+ *
+ * 1. hgj_plan_noting() plans a query while a collector is set.  join_path.c and
+ *	  agg_path.c then note each join and aggregation that the planner asks them
+ *	  about, with the reason if they decline it.  Nothing is noted without a
+ *	  collector.
+ * 2. Planning can call functions that plan queries of their own: those go without
+ *	  the collector, as do calls of the planner by which others see what a query
+ *	  would cost.
+ * 3. The query's PlannerInfo is noted when its final paths are there: from it
+ *	  chosen_paths.c finds the paths that the plan was made of.
+ * 4. A join is known by the PlannerInfo and the relations of its two sides.  It is
+ *	  asked about several times, as a join of several types and in both orders; if
+ *	  one of them was offered, that counts, or else the last decline in the order
+ *	  of the plan.
+ *
+ * Memory: notes live in the context that the collector names, the caller's, and the
+ * planner's own structures in the current one, which has to be as long-lived.  The
+ * collector is put back on errors, too.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "optimizer/optimizer.h"
+#include "optimizer/planner.h"
+#include "planner/declines.h"
+#include "tcop/tcopprot.h"
+
+static planner_hook_type previous_planner = NULL;
+static HgjDeclines *collector = NULL;	/* NULL: nobody wants to know */
+
+static HgjNoted *
+note(PlannerInfo *root, Relids outer, Relids inner)
+{
+	HgjNoted   *noted = palloc0(sizeof(HgjNoted));
+
+	noted->root = root;
+	noted->outer = bms_copy(outer);
+	noted->inner = bms_copy(inner);
+	return noted;
+}
+
+/* Step 3, of each query and subquery: the query itself has no parent. */
+void
+hgj_note_query(PlannerInfo *root)
+{
+	if (collector && root->parent_root == NULL)
+		collector->top = root;
+}
+
+/* A join of the two has been offered (HGJ_DECLINE_NOTHING), or declined. */
+void
+hgj_note_join(PlannerInfo *root, Relids outer, Relids inner, HgjDecline decline)
+{
+	MemoryContext before;
+	HgjNoted   *noted;
+
+	if (collector == NULL)
+		return;
+	before = MemoryContextSwitchTo(collector->context);
+	noted = note(root, outer, inner);
+	noted->decline = (int) decline;
+	collector->joins = lappend(collector->joins, noted);
+	MemoryContextSwitchTo(before);
+}
+
+/* The same of an aggregation; grouped: NULL, or the partition's relations. */
+void
+hgj_note_aggregation(PlannerInfo *root, Relids grouped, HgjAggDecline decline,
+					 HgjAggDecline partial_decline)
+{
+	MemoryContext before;
+	HgjNoted   *noted;
+
+	if (collector == NULL)
+		return;
+	before = MemoryContextSwitchTo(collector->context);
+	noted = note(root, grouped, NULL);
+	noted->decline = (int) decline;
+	noted->partial_decline = (int) partial_decline;
+	collector->aggregations = lappend(collector->aggregations, noted);
+	MemoryContextSwitchTo(before);
+}
+
+/* Step 4; NULL: nobody has asked. */
+const HgjNoted *
+hgj_noted_join(const HgjDeclines *declines, PlannerInfo *root, Relids outer,
+			   Relids inner)
+{
+	const HgjNoted *same_order = NULL;
+	const HgjNoted *other_order = NULL;
+	ListCell   *lc;
+
+	foreach(lc, declines->joins)
+	{
+		const HgjNoted *noted = lfirst(lc);
+		bool		same = bms_equal(noted->outer, outer) &&
+			bms_equal(noted->inner, inner);
+
+		if (noted->root != root ||
+			!(same || (bms_equal(noted->outer, inner) &&
+					   bms_equal(noted->inner, outer))))
+			continue;
+		if (noted->decline == HGJ_DECLINE_NOTHING)
+			return noted;
+		if (same)
+			same_order = noted;
+		else
+			other_order = noted;
+	}
+	return same_order ? same_order : other_order;
+}
+
+/* NULL: nobody has asked, or there was nothing to aggregate for us. */
+const HgjNoted *
+hgj_noted_aggregation(const HgjDeclines *declines, PlannerInfo *root,
+					  Relids grouped)
+{
+	ListCell   *lc;
+
+	foreach(lc, declines->aggregations)
+	{
+		const HgjNoted *noted = lfirst(lc);
+
+		if (noted->root == root && bms_equal(noted->outer, grouped))
+			return noted;
+	}
+	return NULL;
+}
+
+static PlannedStmt *
+plan_statement(Query *parse, const char *query_string, int cursorOptions,
+			   ParamListInfo boundParams)
+{
+	if (previous_planner)
+		return previous_planner(parse, query_string, cursorOptions, boundParams);
+	return standard_planner(parse, query_string, cursorOptions, boundParams);
+}
+
+/* Step 2: only the first call, outside of which there is none, is the query's. */
+static PlannedStmt *
+noting_planner(Query *parse, const char *query_string, int cursorOptions,
+			   ParamListInfo boundParams)
+{
+	HgjDeclines *own = collector;
+	PlannedStmt *stmt;
+
+	if (own == NULL)
+		return plan_statement(parse, query_string, cursorOptions, boundParams);
+	if (!own->begun)
+	{
+		own->begun = true;
+		return plan_statement(parse, query_string, cursorOptions, boundParams);
+	}
+	collector = NULL;
+	PG_TRY();
+	{
+		stmt = plan_statement(parse, query_string, cursorOptions, boundParams);
+	}
+	PG_FINALLY();
+	{
+		collector = own;
+	}
+	PG_END_TRY();
+	return stmt;
+}
+
+/*
+ * Plan a query as EXPLAIN would, and note in *declines, which the caller has
+ * zeroed, what is offered and declined.
+ */
+PlannedStmt *
+hgj_plan_noting(Query *query, const char *text, HgjDeclines *declines)
+{
+	HgjDeclines *before = collector;
+	PlannedStmt *stmt;
+
+	declines->context = CurrentMemoryContext;
+	collector = declines;
+	PG_TRY();
+	{
+		stmt = pg_plan_query(query, text, CURSOR_OPT_PARALLEL_OK, NULL);
+	}
+	PG_FINALLY();
+	{
+		collector = before;
+	}
+	PG_END_TRY();
+	hgj_match_paths(declines, stmt);
+	return stmt;
+}
+
+/* Chain into the planner.  Call once per process, from _PG_init. */
+void
+hgj_install_declines_hook(void)
+{
+	previous_planner = planner_hook;
+	planner_hook = noting_planner;
+}

@@ -124,3 +124,37 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION hashgraph_join_why(text) IS
 'joins, aggregations and scans of the plan of a query, which is not run, and why hashgraph_join takes them or not';
+
+-- Does anything make new sessions of this database load the library?  If not, a
+-- NOTICE says how to, when the transaction commits: while this script runs, client
+-- messages below WARNING are held back whatever the session wants.
+
+CREATE FUNCTION hashgraph_join_say_at_commit(message text, hint text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'hashgraph_join_say_at_commit'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+WITH named AS (
+	-- what stands nearest to a session counts, as it does when one begins
+	SELECT s.name, l.n, btrim(l.library, ' "') AS library
+	FROM pg_settings s,
+		unnest(string_to_array(COALESCE(
+			(SELECT substr(c.setting, length(s.name) + 2)
+			 FROM pg_db_role_setting r, unnest(r.setconfig) AS c(setting)
+			 WHERE starts_with(c.setting, s.name || '=')
+				AND r.setdatabase IN (0::oid, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
+				AND r.setrole IN (0::oid, (SELECT a.oid FROM pg_roles a WHERE a.rolname = session_user))
+			 ORDER BY r.setrole = 0::oid, r.setdatabase = 0::oid LIMIT 1),
+			s.reset_val), ',')) WITH ORDINALITY AS l(library, n)
+	WHERE s.name IN ('shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries')
+		AND btrim(l.library, ' "') <> ''
+)
+SELECT hashgraph_join_say_at_commit(
+	'new sessions do not load hashgraph_join by themselves',
+	format('For this database: ALTER DATABASE %I SET session_preload_libraries = %s''hashgraph_join''; '
+		'for the whole server: put it into shared_preload_libraries, and restart.',
+		current_database(),
+		(SELECT string_agg(quote_literal(library) || ', ', '' ORDER BY n) FROM named WHERE name = 'session_preload_libraries')))
+WHERE NOT EXISTS (SELECT FROM named WHERE library ~ '^(.*/)?hashgraph_join(\.so)?$');
+
+DROP FUNCTION hashgraph_join_say_at_commit(text, text);

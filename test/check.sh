@@ -28,10 +28,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . test/lib/server.sh
 
 # The longest first: the last ones to run are to be short.
-FULL_SUITES=(versions cassert spill tap random regress engine pg_regression sqlsmith lint real isolation)
+FULL_SUITES=(versions cassert spill tap random regress engine pg_regression sqlsmith packages lint real isolation)
 QUICK_SUITES=(regress tap engine random lint real isolation)
 declare -A SUITE_LIMIT=([versions]=4200 [lint]=600 [engine]=1200 [regress]=1200 [spill]=2400 [isolation]=300
-	[tap]=1500 [random]=1500 [real]=600 [pg_regression]=900 [cassert]=2700 [sqlsmith]=1200)
+	[tap]=1500 [random]=1500 [real]=600 [pg_regression]=900 [cassert]=2700 [sqlsmith]=1200
+	[packages]=1200)
 out=$HGJ_TOP/build/check
 
 # ---- counting -------------------------------------------------------------
@@ -152,6 +153,12 @@ suite_spill()
 {
 	test_server "shared_preload_libraries = 'hashgraph_join'"
 	PG_CONFIG=$config counted bash test/spill/run.sh
+}
+
+# Debian packages, in a Debian of their own.
+suite_packages()
+{
+	counted bash test/packages.sh
 }
 
 suite_isolation()
@@ -310,8 +317,8 @@ case $size in
 		as_root=()
 		((EUID == 0)) || as_root=(sudo -n)
 		if ! "${as_root[@]}" unshare --mount --pid --fork true 2>/dev/null; then
-			echo "check: the suite versions is left out: nothing may have file systems of its own here (unshare)"
-			mapfile -t ALL_SUITES < <(printf '%s\n' "${FULL_SUITES[@]}" | grep -vx versions)
+			echo "check: the suites versions and packages are left out: nothing may have file systems of its own here (unshare)"
+			mapfile -t ALL_SUITES < <(printf '%s\n' "${FULL_SUITES[@]}" | grep -vxE 'versions|packages')
 		fi
 		;;
 	quick) ALL_SUITES=("${QUICK_SUITES[@]}") ;;

@@ -128,6 +128,10 @@ $(OBJS): override CFLAGS += -MMD -MP
 $(OBJS): build/flags
 # Loops over arrays: with -O3 the compiler makes vector code of them.
 $(filter src/expr/program_ops_%.o,$(OBJS)): override CFLAGS += -O3
+# What tells one build from another (src/base/build_id.c), of which only that file knows.
+BUILD_ID := $(shell cat $(SRCS) $(HDRS) | cksum | { read -r sum rest; printf '%06x' $$((sum & 0xffffff)); })
+src/base/build_id.o src/base/build_id.bc src/base/build_id.c.strict: override CPPFLAGS += -DHGJ_BUILD='"$(BUILD_ID)"'
+src/base/build_id.o: $(SRCS) $(HDRS)
 # PostgreSQL's idiom `int i < lengthof(array)` is a warning of -Wextra.
 PG_SIDE := $(filter-out src/engine/%,$(SRCS))
 $(PG_SIDE:.c=.o) $(PG_SIDE:=.strict): override CFLAGS += -Wno-sign-compare

@@ -27,6 +27,7 @@
 
 #include "agg/agg_exchange.h"
 #include "agg/agg_parallel.h"
+#include "base/build_id.h"
 #include "executor/executor.h"
 #include "join/tally.h"
 #include "miscadmin.h"
@@ -64,6 +65,7 @@ create_state(CustomScan *cscan)
 	HgjAggState *state = (HgjAggState *) newNode(sizeof(HgjAggState),
 												 T_CustomScanState);
 
+	hgj_check_plan_build(cscan);
 	state->css.methods = &exec_methods;
 	state->reports.methods = &hgj_agg_reports;
 	return (Node *) state;

@@ -18,6 +18,7 @@
  */
 #include "compat.h"
 
+#include "base/build_id.h"
 #include "executor/executor.h"
 #include "join/join_state.h"
 #include "join/parallel.h"
@@ -57,6 +58,7 @@ create_state(CustomScan *cscan)
 	HgjJoinState *state = (HgjJoinState *) newNode(sizeof(HgjJoinState),
 												   T_CustomScanState);
 
+	hgj_check_plan_build(cscan);
 	state->css.methods = &exec_methods;
 	state->reports.methods = &hgj_join_reports;
 	return (Node *) state;

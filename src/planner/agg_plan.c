@@ -18,6 +18,7 @@
 #include "compat.h"
 
 #include "base/agg_format.h"
+#include "base/build_id.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/tlist.h"
 #include "planner/planner.h"
@@ -104,7 +105,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 
 	cscan->scan.plan.targetlist = tlist;
 	cscan->scan.scanrelid = 0;
-	cscan->flags = best_path->flags;
+	cscan->flags = best_path->flags | hgj_build_flags();
 	cscan->custom_plans = custom_plans;
 	cscan->custom_exprs = list_make3(args, filters,
 									 list_nth(private, HGJ_AGG_PATH_HAVING));

@@ -17,6 +17,7 @@
  */
 #include "compat.h"
 
+#include "base/build_id.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/appendinfo.h"
@@ -169,7 +170,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 
 	cscan->scan.plan.targetlist = tlist;
 	cscan->scan.scanrelid = 0;
-	cscan->flags = best_path->flags;
+	cscan->flags = best_path->flags | hgj_build_flags();
 	cscan->custom_plans = custom_plans;
 	cscan->custom_exprs =
 		list_make3(switched_clauses(hash_rinfos, outer_path->parent->relids),

@@ -1,5 +1,5 @@
-# A stranger's first hour: does CREATE EXTENSION say what is missing, and does
-# DROP EXTENSION leave those alone who are at work?
+# A stranger's first hour: does CREATE EXTENSION say what is missing, do DROP EXTENSION
+# and a new library leave those alone who are at work?
 use strict;
 use warnings;
 
@@ -92,6 +92,38 @@ $session->quit;
 $node->safe_psql('postgres', 'CREATE EXTENSION hashgraph_join; CREATE VIEW engines AS SELECT * FROM hashgraph_join_info()');
 fails_with($node, 'DROP EXTENSION hashgraph_join', qr/other objects depend on it.*view engines depends on function/s,
 	'DROP EXTENSION with a view on one of its functions');
+
+# ---- the library is replaced while sessions have it
+my $folder = PostgreSQL::Test::Utils::tempdir();
+my $library = "$folder/hashgraph_join.so";
+(my $installed = `pg_config --pkglibdir`) =~ s/\s+$//;
+my $bytes = slurp_file("$installed/hashgraph_join.so");
+
+# As install does: a new file in the place of the old one, which stays mapped.
+sub install_library
+{
+	open my $fh, '>:raw', "$library.new" or die "$library.new: $!";
+	print $fh shift;
+	close $fh;
+	rename "$library.new", $library or die "$library: $!";
+}
+
+install_library($bytes);
+my $workers = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off';
+my $old = $node->background_psql('postgres', on_error_stop => 0);
+$old->query_safe("LOAD '$library'; SET hashgraph_join.force = on; $workers");
+my $wide = 'SELECT count(*), sum(a.v), sum(b.w) FROM a JOIN b USING (k)';
+like($old->query_safe("EXPLAIN $wide"), qr/Gather.*HashGraph/s, 'a plan with workers');
+is($old->query_safe($wide), $answer, 'its answer');
+ok((my $other = $bytes) =~ s/(hashgraph_join build )([0-9a-f]{6})/$1 . sprintf('%06x', hex($2) ^ 0x5a5a5a)/e, 'the library says which build it is');
+install_library($other);
+$old->query($wide);
+like($old->{stderr}, qr/ERROR:  library "hashgraph_join" has been replaced since this session loaded it.*Reconnect/s,
+	'workers that load another build say so');
+$old->{stderr} = '';
+is($old->query_safe("SET max_parallel_workers_per_gather = 0; $wide"), $answer, 'without workers the session goes on with the library that it has');
+$old->quit;
+is($node->safe_psql('postgres', "LOAD '$library'; SET hashgraph_join.force = on; $workers; $wide"), $answer, 'a new session has the new one, and so have its workers');
 
 $node->stop;
 done_testing();

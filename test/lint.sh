@@ -124,6 +124,7 @@ rule "every setting of src/base/guc.c stands in docs/settings.md" \
 	"$(for name in ${settings:-none}; do
 		grep -qF "$name" docs/settings.md || echo "$name"
 	done 2>&1)"
+rule "META.json is what PGXN wants" "$(perl test/meta.pl 2>&1)"
 rule "every shell script parses" \
 	"$({ find test bench -name '*.sh' && echo .ci/run; } | sort | while read -r f; do bash -n "$f" 2>&1 || true; done)"
 

@@ -88,6 +88,19 @@ for file in "$lib" "/usr/share/postgresql/$major/extension/hashgraph_join.contro
 done
 ok "$package has no CUDA library" eval '! grep cuda "$log.files"'
 
+# ---- what the Dockerfiles copy is enough to build from (there is no docker here)
+for file in Dockerfile Dockerfile.cuda; do
+	stage=$(mktemp -d)
+	while read -r -a words; do
+		cp -r "${words[@]:0:${#words[@]}-1}" "$stage/${words[-1]}"
+	done < <(awk '$1 == "FROM" {build = ($NF == "build")} build && $1 == "COPY" && $2 !~ /^--/ {$1 = ""; print}' "$file")
+	find "$stage" -name '*.[od]' -delete
+	ok "$file: the image's build" make -C "$stage" -s -j2 install with_cuda=no with_llvm=no DESTDIR="$stage/out" \
+		PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config"
+	ok "$file: what it copies into the image" test -e "$stage/out$lib"
+	rm -rf "$stage"
+done
+
 # ---- install, and try as a new user would
 ok "apt installs it" apt install "$(realpath "$deb")"
 [[ -e /etc/postgresql/$major/main ]] || pg_createcluster "$major" main >"$log" 2>&1

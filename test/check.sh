@@ -180,6 +180,7 @@ tap()
 	stage=$(mktemp -d /tmp/hgj_tap.XXXXXX)
 	hgj_at_exit "rm -rf '$stage'"
 	cp -r test/t "$stage/t"
+	cp docs/settings.md "$stage/settings.md"
 	cp -r test/cassert "$stage/cassert"
 	make -s -C test/fake
 	cp -r test/fake/build "$stage/fake"

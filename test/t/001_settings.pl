@@ -21,13 +21,17 @@ $node->safe_psql(
 });
 my $query = 'SELECT count(*), sum(v), sum(w) FROM a JOIN b USING (k)';
 
-# ---- defaults, as the documentation has them
-is( $node->safe_psql('postgres', "$load SHOW hashgraph_join.$_->[0]"),
-	$_->[1], "default of hashgraph_join.$_->[0]")
-  for (
-	[ enabled => 'on' ], [ engine => 'auto' ], [ min_rows => '10000' ],
-	[ build => 'auto' ], [ probe => 'auto' ], [ segments => 'auto' ],
-	[ force => 'off' ], [ require => 'off' ]);
+# ---- names and defaults, as the documentation has them
+my %documented;
+for my $line (split /\n/, slurp_file("$FindBin::Bin/../settings.md"))
+{
+	next unless $line =~ /^\| `(hashgraph_join\.\w+)` \| `([^`]*)` \|/;
+	ok(!defined $documented{$1}, "$1 is documented once");
+	$documented{$1} = $2;
+}
+is( $node->safe_psql('postgres', "$load SELECT string_agg(name, ' ' ORDER BY name COLLATE \"C\") FROM pg_settings WHERE name LIKE 'hashgraph_join.%' AND name NOT LIKE '%.debug%'"),
+	join(' ', sort keys %documented), 'every setting is in docs/settings.md');
+is($node->safe_psql('postgres', "$load SHOW $_"), $documented{$_}, "default of $_") for sort keys %documented;
 
 # ---- wrong values
 fails_with($node, "$load SET hashgraph_join.$_->[0] = $_->[1]", $_->[2],

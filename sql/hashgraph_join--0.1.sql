@@ -110,6 +110,41 @@ COMMENT ON FUNCTION hashgraph_join_stats_reset() IS
 
 REVOKE ALL ON FUNCTION hashgraph_join_stats_reset() FROM PUBLIC;
 
+CREATE FUNCTION hashgraph_join_load(tab regclass, columns name[] DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'hashgraph_join_load'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hashgraph_join_load(regclass, name[]) IS
+'decodes columns of a table and keeps them in memory; returns the number of chunks made';
+
+CREATE FUNCTION hashgraph_join_unload(tab regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'hashgraph_join_unload'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hashgraph_join_unload(regclass) IS
+'drops what is kept in memory of a table; returns the number of chunks dropped';
+
+CREATE FUNCTION hashgraph_join_kept(
+	OUT tab regclass,
+	OUT "column" name,
+	OUT chunks bigint,
+	OUT pages bigint,
+	OUT "rows" bigint,
+	OUT bytes bigint,
+	OUT encoding text,
+	OUT uses bigint,
+	OUT last_use timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_kept'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW hashgraph_join_columns AS SELECT * FROM hashgraph_join_kept();
+
+COMMENT ON VIEW hashgraph_join_columns IS
+'the columns of this database that are kept in memory, decoded';
+
 CREATE FUNCTION hashgraph_join_why(
 	query text,
 	OUT level integer,

@@ -107,17 +107,28 @@
 									  (child)->top_parent_relids)
 #endif
 
-/* From 16 on, what names a relation's file is called otherwise. */
+/*
+ * From 16 on, what names a relation's file is called otherwise.  HGJ_IS_NEW_FILE: the
+ * file is of this transaction's making.
+ */
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
 typedef RelFileLocator HgjLocator;
 #define HGJ_LOCATOR(rel)		((rel)->rd_locator)
 #define HGJ_SAME_LOCATOR(a, b)	RelFileLocatorEquals(a, b)
+#define HGJ_LOCATOR_DATABASE(a)	((a).dbOid)
+#define HGJ_IS_NEW_FILE(rel) \
+	((rel)->rd_createSubid != InvalidSubTransactionId || \
+	 (rel)->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode HgjLocator;
 #define HGJ_LOCATOR(rel)		((rel)->rd_node)
 #define HGJ_SAME_LOCATOR(a, b)	RelFileNodeEquals(a, b)
+#define HGJ_LOCATOR_DATABASE(a)	((a).dbNode)
+#define HGJ_IS_NEW_FILE(rel) \
+	((rel)->rd_createSubid != InvalidSubTransactionId || \
+	 (rel)->rd_firstRelfilenodeSubid != InvalidSubTransactionId)
 #endif
 
 /* From 16 on, one function checks privileges on objects of every kind. */
@@ -125,9 +136,12 @@ typedef RelFileNode HgjLocator;
 #define hgj_may_execute(function) \
 	(object_aclcheck(ProcedureRelationId, function, GetUserId(), \
 					 ACL_EXECUTE) == ACLCHECK_OK)
+#define HGJ_OWNS_TABLE(table) \
+	object_ownercheck(RelationRelationId, table, GetUserId())
 #else
 #define hgj_may_execute(function) \
 	(pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK)
+#define HGJ_OWNS_TABLE(table)	pg_class_ownercheck(table, GetUserId())
 #endif
 
 /* From 16 on, the relations of a foreign join are told from its outer joins. */
@@ -149,6 +163,7 @@ typedef RelFileNode HgjLocator;
 #define HGJ_SCAN_STREAM(scan)	((scan)->rs_read_stream)
 #define hgj_next_of_stream(stream)	read_stream_next_buffer(stream, NULL)
 #define TestForOldSnapshot(snapshot, relation, page)	((void) 0)
+#define OldSnapshotThresholdActive()	false
 #else
 #define HGJ_SCAN_STREAM(scan)	NULL
 #define hgj_next_of_stream(stream)	InvalidBuffer

@@ -28,6 +28,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "join/engines.h"
+#include "kept/store.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
 #include "planner/declines.h"
@@ -62,7 +63,10 @@ _PG_init(void)
 {
 	hgj_define_settings();
 	if (process_shared_preload_libraries_in_progress)
+	{
 		hgj_counters_share();
+		hgj_store_share();
+	}
 	RegisterCustomScanMethods(&hgj_scan_methods);
 	RegisterCustomScanMethods(&hgj_agg_scan_methods);
 	hgj_install_join_hook();

@@ -28,6 +28,7 @@ double		hgj_build_tuple_cost = 0.004;
 int			hgj_chunk_outer_rows = 0;
 int			hgj_chunk_rows = 0;
 char	   *hgj_cuda_library = NULL;
+int			hgj_column_memory = 0;
 double		hgj_device_launch_cost = 50.0;
 int			hgj_device_memory_limit = 0;
 double		hgj_device_startup_cost = 80000.0;
@@ -333,7 +334,13 @@ hgj_define_settings(void)
 							   &hgj_cuda_library, "hashgraph_join_cuda",
 							   PGC_SUSET, 0, NULL, NULL, NULL);
 
-	/* without the postmaster there is nothing that it could size */
+	/* without the postmaster there is nothing that these could size */
+	DefineCustomIntVariable("hashgraph_join.column_memory",
+							"Sets the shared memory in which columns of tables are kept decoded.",
+							"It needs shared_preload_libraries. 0 keeps none.",
+							&hgj_column_memory, 0, 0, MAX_KILOBYTES,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomIntVariable("hashgraph_join.stats_databases",
 							"Sets the number of databases for which hashgraph_join_stats() counts separately.",
 							"It needs shared_preload_libraries. Further databases share a row.",

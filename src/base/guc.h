@@ -65,6 +65,7 @@ extern double hgj_build_tuple_cost;
 extern int	hgj_chunk_outer_rows;
 extern int	hgj_chunk_rows;
 extern char *hgj_cuda_library;
+extern int	hgj_column_memory;
 extern double hgj_device_launch_cost;
 extern int	hgj_device_memory_limit;
 extern double hgj_device_startup_cost;

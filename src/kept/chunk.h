@@ -1,0 +1,109 @@
+/*-------------------------------------------------------------------------
+ *
+ * chunk.h
+ *	  One column of a run of heap pages, decoded (chunk.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_CHUNK_H
+#define HGJ_CHUNK_H
+
+#include "compat.h"
+
+#include "columns/batch.h"
+#include "storage/block.h"
+#include "storage/bufpage.h"
+
+/*
+ * Runs of pages: the visibility map has two bits a page, and a run never lies in
+ * two of its pages, so that the last run of each is shorter.
+ */
+#define HGJ_RUN_PAGES		2048
+#define HGJ_RUN_WORDS		(HGJ_RUN_PAGES / 64)
+#define HGJ_MAP_BYTES		(BLCKSZ - MAXALIGN(SizeOfPageHeaderData))
+#define HGJ_MAP_PAGES		(HGJ_MAP_BYTES * 4)
+#define HGJ_RUNS_PER_MAP	((HGJ_MAP_PAGES + HGJ_RUN_PAGES - 1) / HGJ_RUN_PAGES)
+
+static inline uint32
+hgj_run_of(BlockNumber block)
+{
+	return block / HGJ_MAP_PAGES * HGJ_RUNS_PER_MAP +
+		block % HGJ_MAP_PAGES / HGJ_RUN_PAGES;
+}
+
+static inline BlockNumber
+hgj_run_start(uint32 run)
+{
+	return run / HGJ_RUNS_PER_MAP * HGJ_MAP_PAGES +
+		run % HGJ_RUNS_PER_MAP * HGJ_RUN_PAGES;
+}
+
+/* The page's number within its run. */
+static inline uint32
+hgj_run_page(BlockNumber block)
+{
+	return block % HGJ_MAP_PAGES % HGJ_RUN_PAGES;
+}
+
+/*
+ * Header of the image, which has no pointers: what it says is where other parts
+ * are lies so many bytes behind its beginning.
+ */
+typedef struct HgjChunk
+{
+	uint64		bytes;			/* of the image */
+	uint64		pages[HGJ_RUN_WORDS];	/* those whose rows are here */
+	uint32		first[HGJ_RUN_PAGES + 1];	/* row of each page */
+	uint32		nrows;
+	uint32		ndistinct;		/* by reference: values, each once */
+	uint8		width;			/* of a number, in bytes: 1, 2, 4, 8 */
+	uint8		value_width;	/* by value: of a value in a vector */
+	bool		by_value;
+	bool		has_nulls;
+	uint64		base;			/* by value: what numbers count from */
+	uint64		validity;		/* has_nulls: bit i set, row i is not NULL */
+	uint64		numbers;		/* per row */
+	uint64		offsets;		/* by reference: of each value, in `values` */
+	uint64		values;
+} HgjChunk;
+
+/* A chunk that is being made. */
+typedef struct HgjChunkMaker
+{
+	MemoryContext context;
+	int16		attlen;
+	char		attalign;
+	bool		by_value;
+	uint32		nrows;
+	uint32		capacity;
+	uint64	   *numbers;		/* by value: the value, sign extended */
+	bool	   *nulls;
+	bool		has_nulls;
+	uint64		pages[HGJ_RUN_WORDS];
+	uint32		first[HGJ_RUN_PAGES + 1];
+
+	/* by reference: every value once */
+	struct distinct_hash *distinct;
+	uint32		ndistinct;
+	uint32		most_distinct;
+	uint32	   *offsets;
+	char	   *values;
+	Size		used;
+	Size		room;
+} HgjChunkMaker;
+
+extern HgjChunkMaker *hgj_chunk_begin(const FormData_pg_attribute *att);
+extern void hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page,
+							   const HgjVector *values, uint32 n);
+extern HgjChunk *hgj_chunk_finish(HgjChunkMaker *maker);
+extern void hgj_chunk_read(const HgjChunk *chunk, uint32 start,
+						   const uint32 *rows, uint32 n, HgjVector *into,
+						   uint32 first, bool by_row);
+
+static inline bool
+hgj_run_has(const uint64 *pages, uint32 page)
+{
+	return (pages[page / 64] >> (page % 64)) & 1;
+}
+
+#endif							/* HGJ_CHUNK_H */

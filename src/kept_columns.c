@@ -1,0 +1,215 @@
+/*-------------------------------------------------------------------------
+ *
+ * kept_columns.c
+ *	  What SQL can do about columns that are kept in memory: hashgraph_join_load(),
+ *	  hashgraph_join_unload(), and what the view hashgraph_join_columns shows.
+ *
+ * 1. Loading takes SELECT on each of the columns.  Without names it is all columns
+ *	  that the caller may read.  It changes nothing that a query could see.
+ * 2. Unloading is for the table's owner.
+ * 3. The view has a row for each column that has chunks, of tables of this database.
+ *
+ * No memory outlives a call.  Locks: AccessShareLock on the table that is loaded or
+ * unloaded, until the end of the transaction.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "kept/store.h"
+#include "miscadmin.h"
+#include "scan/load_columns.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(hashgraph_join_load);
+PG_FUNCTION_INFO_V1(hashgraph_join_unload);
+PG_FUNCTION_INFO_V1(hashgraph_join_kept);
+
+#define VIEW_COLUMNS	9
+
+static bool
+may_read(Relation rel, AttrNumber attno)
+{
+	Oid			table = RelationGetRelid(rel);
+
+	return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+		pg_attribute_aclcheck(table, attno, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+}
+
+/* Step 1: the columns of these names. */
+static int
+named_columns(Relation rel, ArrayType *names, AttrNumber *attnos)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	int			nnames;
+	int			n = 0;
+
+	deconstruct_array(names, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR,
+					  &elements, &nulls, &nnames);
+	for (int i = 0; i < nnames; i++)
+	{
+		char	   *name = nulls[i] ? "" : NameStr(*DatumGetName(elements[i]));
+		AttrNumber	attno = get_attnum(RelationGetRelid(rel), name);
+		bool		twice = false;
+
+		if (attno <= 0 || TupleDescAttr(RelationGetDescr(rel), attno - 1)->attisdropped)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of relation \"%s\" does not exist",
+							name, RelationGetRelationName(rel))));
+		if (!may_read(rel, attno))
+			aclcheck_error_col(ACLCHECK_NO_PRIV, OBJECT_COLUMN,
+							   RelationGetRelationName(rel), name);
+		for (int j = 0; j < n; j++)
+			twice |= attnos[j] == attno;
+		if (!twice)
+			attnos[n++] = attno;
+	}
+	return n;
+}
+
+static int
+readable_columns(Relation rel, AttrNumber *attnos)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	int			n = 0;
+
+	for (AttrNumber attno = 1; attno <= desc->natts; attno++)
+		if (!TupleDescAttr(desc, attno - 1)->attisdropped && may_read(rel, attno))
+			attnos[n++] = attno;
+	if (n == 0)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(rel));
+	return n;
+}
+
+/* The number of chunks that were made. */
+Datum
+hashgraph_join_load(PG_FUNCTION_ARGS)
+{
+	Relation	rel;
+	const char *obstacle;
+	AttrNumber	attnos[MaxHeapAttributeNumber];
+	int			n;
+	int64		chunks;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	if (!hgj_store_exists())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no columns are kept in memory"),
+				 errhint("Add hashgraph_join to shared_preload_libraries, and set hashgraph_join.column_memory.")));
+	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	if (PG_ARGISNULL(1))
+		n = readable_columns(rel, attnos);
+	else
+		n = named_columns(rel, PG_GETARG_ARRAYTYPE_P(1), attnos);
+	obstacle = hgj_load_obstacle(rel);
+	if (obstacle)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("columns of \"%s\" cannot be kept in memory",
+						RelationGetRelationName(rel)),
+				 errdetail("The reason is: %s.", obstacle)));
+	chunks = hgj_load_columns(rel, attnos, n);
+	table_close(rel, NoLock);
+	PG_RETURN_INT64(chunks);
+}
+
+/* The number of chunks that have gone. */
+Datum
+hashgraph_join_unload(PG_FUNCTION_ARGS)
+{
+	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	int64		chunks;
+
+	if (!HGJ_OWNS_TABLE(RelationGetRelid(rel)))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(rel));
+	chunks = hgj_store_drop(MyDatabaseId, RelationGetRelid(rel));
+	table_close(rel, NoLock);
+	PG_RETURN_INT64(chunks);
+}
+
+/* Step 3: chunks in the order of their columns. */
+static int
+compare_facts(const void *a, const void *b)
+{
+	const HgjChunkKey *x = &((const HgjChunkFacts *) a)->key;
+	const HgjChunkKey *y = &((const HgjChunkFacts *) b)->key;
+
+	if (x->table != y->table)
+		return x->table < y->table ? -1 : 1;
+	return (x->attno > y->attno) - (x->attno < y->attno);
+}
+
+/* A column's row, of its n chunks. */
+static void
+put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
+{
+	Datum		values[VIEW_COLUMNS] = {0};
+	bool		nulls[VIEW_COLUMNS] = {false};
+	char	   *name = get_attname(facts->key.table, facts->key.attno, true);
+	int64		pages = 0;
+	int64		rows = 0;
+	int64		bytes = 0;
+	int64		uses = 0;
+	uint8		width = 0;
+	TimestampTz last_use = 0;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		pages += facts[i].pages;
+		rows += facts[i].rows;
+		bytes += facts[i].bytes;
+		uses += facts[i].uses;
+		width = Max(width, facts[i].width);
+		last_use = Max(last_use, facts[i].last_use);
+	}
+	values[0] = ObjectIdGetDatum(facts->key.table);
+	nulls[1] = name == NULL;
+	if (name)
+		values[1] = DirectFunctionCall1(namein, CStringGetDatum(name));
+	values[2] = Int64GetDatum(n);
+	values[3] = Int64GetDatum(pages);
+	values[4] = Int64GetDatum(rows);
+	values[5] = Int64GetDatum(bytes);
+	values[6] = CStringGetTextDatum(psprintf("%s, %d bytes",
+											 facts->by_value ? "offsets" : "dictionary",
+											 width));
+	values[7] = Int64GetDatum(uses);
+	values[8] = TimestampTzGetDatum(last_use);
+	nulls[8] = last_use == 0;
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/* One row per column of which something is kept. */
+Datum
+hashgraph_join_kept(PG_FUNCTION_ARGS)
+{
+	HgjChunkFacts *facts;
+	uint32		n;
+	uint32		first = 0;
+
+	InitMaterializedSRF(fcinfo, 0);
+	facts = hgj_store_list(MyDatabaseId, &n);
+	if (n > 1)
+		qsort(facts, n, sizeof(HgjChunkFacts), compare_facts);
+	for (uint32 i = 1; i <= n; i++)
+		if (i == n || compare_facts(&facts[i], &facts[first]) != 0)
+		{
+			put_column((ReturnSetInfo *) fcinfo->resultinfo, facts + first, i - first);
+			first = i;
+		}
+	return (Datum) 0;
+}

@@ -15,6 +15,8 @@
  */
 #include "compat.h"
 
+#include <math.h>
+
 #include "base/guc.h"
 #include "commands/explain.h"
 #include HGJ_EXPLAIN_HEADER
@@ -383,7 +385,8 @@ show_run(HgjJoinState *state, ExplainState *es)
 }
 
 /*
- * How a side is read, and why not faster; and which of the child's quals the
+ * How a side is read, and why not faster; of pages whose columns are kept in memory,
+ * how many this process has not read; and which of the child's quals the
  * source runs row by row, because there is nothing faster for them.  side: "" or
  * a word and a space.
  */
@@ -392,7 +395,13 @@ hgj_show_source(const char *side, const HgjSource *source, const PlanState *ps,
 				List *ancestors, ExplainState *es)
 {
 	const char *name = source->methods->name;
+	uint64		kept;
+	uint64		read;
 
+	hgj_pages_count(source, &kept, &read);
+	if (es->analyze && kept > 0)
+		name = psprintf("columns (%.0f%% of " UINT64_FORMAT " pages)",
+						floor(100.0 * kept / (kept + read)), kept + read);
 	if (source->reason != HGJ_SOURCE_FASTEST)
 		name = psprintf("%s (%s)", name,
 						hgj_source_reason_text(source->reason));

@@ -48,7 +48,7 @@ static uint32 scans_begun = 0;
 
 /*
  * Where do pages come from?  A stream would keep several of a temporary table's few
- * buffers.
+ * buffers, and it would read pages whose columns are kept.
  */
 void
 hgj_blocks_begin(HgjHeapPages *pages)
@@ -56,7 +56,11 @@ hgj_blocks_begin(HgjHeapPages *pages)
 	HeapScanDesc scan = pages->scan;
 
 	pages->nread = 0;
-	pages->stream = RelationUsesLocalBuffers(pages->rel) ? NULL : HGJ_SCAN_STREAM(scan);
+	pages->put_back = InvalidBlockNumber;
+	pages->stream = HGJ_SCAN_STREAM(scan);
+	if (RelationUsesLocalBuffers(pages->rel) ||
+		(pages->kept_columns && pages->kept_columns->on))
+		pages->stream = NULL;
 	if (pages->stream)
 		return;
 	pages->recent = hgj_recent_buffers(pages->rel, scan->rs_nblocks);
@@ -70,13 +74,16 @@ hgj_blocks_begin(HgjHeapPages *pages)
 												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
 }
 
-/* The number of the next block, or InvalidBlockNumber. */
-static BlockNumber
-next_block(HgjHeapPages *pages)
+/* The number of the next block, or InvalidBlockNumber; not where there is a stream. */
+BlockNumber
+hgj_blocks_next(HgjHeapPages *pages)
 {
 	HeapScanDesc scan = pages->scan;
-	BlockNumber block;
+	BlockNumber block = pages->put_back;
 
+	pages->put_back = InvalidBlockNumber;
+	if (BlockNumberIsValid(block))
+		return block;
 	if (pages->blocks_left == 0)
 		return InvalidBlockNumber;
 	if (scan->rs_base.rs_parallel)
@@ -153,7 +160,7 @@ pin_next(HgjHeapPages *pages)
 		pages->ahead_block = BufferGetBlockNumber(pages->ahead);
 		return true;
 	}
-	block = next_block(pages);
+	block = hgj_blocks_next(pages);
 	if (block == InvalidBlockNumber)
 		return false;
 	pin_block(pages, block);

@@ -16,7 +16,9 @@
  *	  transaction of the snapshot, and never deleted, needs no more either; all
  *	  others are PostgreSQL's own function's.  The tuples that are seen stay as
  *	  they are while the page is pinned.
- * 4. A page that somebody keeps pointers into stays pinned after the next one
+ * 4. Pages whose columns are kept in memory (kept_pages.c) are not read: they come
+ *	  before the others, several at a time, as one that has no tuples.
+ * 5. A page that somebody keeps pointers into stays pinned after the next one
  *	  is read, until hgj_pages_forget(); their number is bounded.  A session has
  *	  few buffers for temporary tables, and many scans may be under way in a
  *	  query: of those buffers, all scans of ours together have a small part, and
@@ -68,11 +70,11 @@ give_back_pins(void *arg)
 /*
  * Prepare; nothing is read, nor is the scan begun.  In the query's context.
  *
- * natts: the highest attribute that somebody will look at.  want_offsets: they
- * will want offsets or hgj_pages_tuple().
+ * columns: that somebody will look at.  want_offsets: they will want offsets or
+ * hgj_pages_tuple().
  */
 void
-hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, AttrNumber natts,
+hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, HgjPageColumns *columns,
 			   bool want_offsets)
 {
 	int			fair;
@@ -81,8 +83,11 @@ hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, AttrNumber natts,
 	pages->node = node;
 	pages->rel = node->ss.ss_currentRelation;
 	pages->ahead = InvalidBuffer;
-	pages->natts = natts;
+	pages->natts = columns->natts;
 	pages->want_offsets = want_offsets;
+	pages->kept_columns = want_offsets ? NULL :
+		hgj_kept_pages_init(pages->rel, columns);
+	pages->pages_kept = pages->pages_read = 0;
 	pages->keep = false;
 	pages->nkept = 0;
 
@@ -142,6 +147,8 @@ begin_scan(HgjHeapPages *pages)
 		elog(ERROR, "the snapshot does not allow to read whole pages");
 
 	pages->scan = scan;
+	if (pages->kept_columns)
+		hgj_kept_pages_begin(pages->kept_columns, scan->rs_base.rs_snapshot);
 	hgj_blocks_begin(pages);
 	if (scan->rs_strategy)
 		pages->max_kept = Min(pages->max_kept, HGJ_MAX_KEPT_RING);
@@ -374,6 +381,44 @@ leave_page(HgjHeapPages *pages)
 }
 
 /*
+ * Step 4: the next blocks, as many as one page may have rows, if their columns are
+ * kept.
+ */
+static bool
+take_kept(HgjHeapPages *pages)
+{
+	HgjKeptPages *kept = pages->kept_columns;
+	BlockNumber block = hgj_blocks_next(pages);
+	uint32		total = 0;
+	uint32		nrows;
+
+	if (!BlockNumberIsValid(block) || !hgj_kept_page(kept, block, &nrows))
+	{
+		pages->put_back = block;
+		return false;
+	}
+	hgj_kept_slice(kept, block);
+	pages->block = block;
+	do
+	{
+		total += nrows;
+		pages->pages_kept++;
+		pages->put_back = hgj_blocks_next(pages);
+		if (pages->put_back != ++block ||
+			hgj_run_of(block) != hgj_run_of(block - 1) ||
+			!hgj_kept_page(kept, block, &nrows) ||
+			total + nrows > MaxHeapTuplesPerPage)
+			break;
+		pages->put_back = InvalidBlockNumber;
+	} while (true);
+	pages->ntuples = total;
+	pages->kind = HGJ_TUPLES_KEPT;
+	pages->prefetch.next = pages->prefetch.end = NULL;
+	pgstat_count_index_tuples(pages->rel, total);
+	return true;
+}
+
+/*
  * Go to the next page, which may turn out to have no tuples.  False at the end
  * of the table.  Not when hgj_pages_full().
  */
@@ -390,6 +435,8 @@ hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
 	leave_page(pages);
 	CHECK_FOR_INTERRUPTS();
 
+	if (pages->kept_columns && pages->kept_columns->on && take_kept(pages))
+		return true;
 	if (!BufferIsValid(pages->ahead) && !hgj_blocks_pin_ahead(pages))
 	{
 		pages->at_end = true;
@@ -402,6 +449,7 @@ hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
 	if (read_ahead && pages->may_keep > 0 && hgj_blocks_pin_ahead(pages))
 		hgj_blocks_prefetch(pages);
 	read_page(pages);
+	pages->pages_read++;
 	return true;
 }
 
@@ -430,6 +478,8 @@ void
 hgj_pages_forget(HgjHeapPages *pages)
 {
 	release_kept(pages);
+	if (pages->kept_columns)
+		hgj_kept_pages_forget(pages->kept_columns);
 	pages->may_keep = grant_pins(pages);
 }
 
@@ -441,6 +491,8 @@ void
 hgj_pages_reset(HgjHeapPages *pages)
 {
 	release_kept(pages);
+	if (pages->kept_columns)
+		hgj_kept_pages_reset(pages->kept_columns);
 	pages->may_keep = 0;
 	give_back_pins(pages);
 	if (BufferIsValid(pages->ahead))

@@ -12,6 +12,7 @@
 
 #include "access/heapam.h"
 #include "nodes/execnodes.h"
+#include "scan/kept_pages.h"
 #include "scan/page_columns.h"
 #include "scan/recent_buffers.h"
 #include "storage/bufmgr.h"
@@ -26,6 +27,7 @@ typedef struct HgjHeapPages
 	struct ReadStream *stream;	/* where the pages come from; or NULL */
 	BlockNumber next_block;		/* where there is no stream, nor a parallel scan ... */
 	BlockNumber blocks_left;	/* ... which shares them out itself */
+	BlockNumber put_back;		/* the block that comes before these, or none */
 	Buffer		ahead;			/* the next page, pinned; or none */
 	BlockNumber ahead_block;
 	BlockNumber nread;			/* pages pinned since the scan has begun */
@@ -44,6 +46,11 @@ typedef struct HgjHeapPages
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
 
+	/* pages whose columns are kept in memory; NULL: not of this scan */
+	HgjKeptPages *kept_columns;
+	uint64		pages_kept;		/* that came from there, */
+	uint64		pages_read;		/* and from the table */
+
 	/* pages that somebody has pointers into */
 	bool		keep;			/* the current one, too */
 	int			nkept;
@@ -56,7 +63,7 @@ typedef struct HgjHeapPages
 } HgjHeapPages;
 
 extern void hgj_pages_init(HgjHeapPages *pages, SeqScanState *node,
-						   AttrNumber natts, bool want_offsets);
+						   HgjPageColumns *columns, bool want_offsets);
 extern bool hgj_pages_next(HgjHeapPages *pages, bool read_ahead);
 extern void hgj_pages_tuple(const HgjHeapPages *pages, uint32 i,
 							HeapTuple tuple);
@@ -65,6 +72,7 @@ extern void hgj_pages_reset(HgjHeapPages *pages);
 
 /* heap_blocks.c, for heap_pages.c */
 extern void hgj_blocks_begin(HgjHeapPages *pages);
+extern BlockNumber hgj_blocks_next(HgjHeapPages *pages);
 extern bool hgj_blocks_pin_ahead(HgjHeapPages *pages);
 extern void hgj_blocks_prefetch(HgjHeapPages *pages);
 

@@ -27,9 +27,12 @@
  *	  output takes it from there, or, where nobody has asked before, straight from
  *	  the page.
  *
+ * 6. Rows of pages whose columns are kept in memory have no tuples: their columns
+ *	  are read from chunks (kept/chunk.c).
+ *
  * Values that pass by reference stay where they are: vectors get pointers into
- * the page (or, for a missing one, into the table's descriptor).  The caller
- * keeps the page pinned.
+ * the page (or, for a missing one, into the table's descriptor; or into a chunk).
+ * The caller keeps the page pinned, or holds the chunk.
  *
  * Memory: the context that is current at the set's making; a buffer of a page's
  * rows for each column.  No locks.
@@ -205,6 +208,43 @@ go_back(HgjPageColumns *set, AttrNumber first)
 		set->progress = set->before_walk;
 }
 
+/* hgj_page_columns_read() from chunks. */
+static void
+read_kept(HgjPageColumns *set, const int *wanted, int n)
+{
+	const uint32 *rows = set->all ? NULL : set->rows;
+
+	for (int i = 0; i < n; i++)
+	{
+		int			c = wanted[i];
+		HgjPagePlace place;
+
+		if (set->columns[c]->read)
+			continue;
+		place = hgj_page_begin_buffer(set->columns[c]);
+		hgj_chunk_read(set->kept->chunks[c], set->kept->starts[c], rows, set->nrows,
+					   place.vector, 0, true);
+	}
+}
+
+/* hgj_page_columns_take() from chunks; rows: the n rows' numbers, or NULL. */
+static void
+take_kept(HgjPageColumns *set, const uint32 *rows, uint32 n,
+		  const HgjPageTarget *targets)
+{
+	for (int c = 0; c < set->ncols; c++)
+	{
+		if (targets[c].vector == NULL)
+			continue;
+		if (set->columns[c]->read)
+			hgj_vector_gather(targets[c].vector, targets[c].first,
+							  &set->columns[c]->buffer.vector, rows, n);
+		else
+			hgj_chunk_read(set->kept->chunks[c], set->kept->starts[c], rows, n,
+						   targets[c].vector, targets[c].first, false);
+	}
+}
+
 /*
  * Have these columns of all rows that are left in their buffers, at the rows'
  * numbers.
@@ -218,6 +258,11 @@ hgj_page_columns_read(HgjPageColumns *set, const int *wanted, int n)
 
 	if (set->nrows == 0)
 		return;
+	if (set->kind == HGJ_TUPLES_KEPT)
+	{
+		read_kept(set, wanted, n);
+		return;
+	}
 	if (set->kind == HGJ_TUPLES_ANY)
 	{
 		hgj_page_walk_tuples(set);
@@ -285,6 +330,11 @@ hgj_page_columns_take(HgjPageColumns *set, uint32 first, uint32 n,
 		for (uint32 i = 0; i < n; i++)
 			taken[i] = first + i;
 		rows = taken;
+	}
+	if (set->kind == HGJ_TUPLES_KEPT)
+	{
+		take_kept(set, rows, n, targets);
+		return;
 	}
 	if (set->kind == HGJ_TUPLES_ANY)
 		hgj_page_walk_tuples(set);

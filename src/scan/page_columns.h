@@ -12,6 +12,7 @@
 
 #include "access/htup_details.h"
 #include "columns/batch.h"
+#include "kept/chunk.h"
 
 /*
  * Memory that will be wanted soon.  Its lines are prefetched a few at a time,
@@ -45,8 +46,16 @@ typedef enum HgjTupleKind
 	HGJ_TUPLES_PLAIN,			/* no NULL bitmap, data at HGJ_PLAIN_HOFF, and no
 								 * fewer attributes than are wanted */
 	HGJ_TUPLES_COMPLETE,		/* no fewer attributes than are wanted */
-	HGJ_TUPLES_ANY
+	HGJ_TUPLES_ANY,
+	HGJ_TUPLES_KEPT				/* there are none: the columns are kept in memory */
 } HgjTupleKind;
+
+/* Rows whose columns are kept: per column of a set, the chunk, and the first row. */
+typedef struct HgjKeptRows
+{
+	const HgjChunk **chunks;
+	uint32	   *starts;
+} HgjKeptRows;
 
 /* What is to be known of an attribute to step over it. */
 typedef struct HgjHeapAttribute
@@ -105,6 +114,7 @@ typedef struct HgjPageColumns
 	uint32		seen;			/* of the last thousands of rows, how many ... */
 	uint32		taken;			/* ... were taken in the end */
 	HgjTupleKind kind;
+	const HgjKeptRows *kept;	/* HGJ_TUPLES_KEPT */
 	HgjPrefetch *prefetch;
 	uint32		nrows;			/* that are left ... */
 	bool		all;			/* ... which is all of them, or ... */

@@ -243,6 +243,8 @@ settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 		if (source->columns[c].dictionary && ps->wanted[c] >= 0)
 			encode_values(batch, c, source->columns[c].dictionary,
 						  &ps->targets[ps->wanted[c]], n);
+	if (batch->values == &batch->own_values && ps->pages.kind == HGJ_TUPLES_KEPT)
+		return;					/* the chunks are held as long as the batch */
 	if (batch->values == &batch->own_values && n >= HGJ_PIN_ROWS &&
 		ps->pages.may_keep > 0)
 	{

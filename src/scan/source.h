@@ -131,6 +131,7 @@ extern bool hgj_source_use_batches(HgjSource *source, EState *estate);
 extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 							HgjSource *asks, const AttrNumber *columns,
 							double saved, HgjKeyFilterStats *stats);
+extern void hgj_pages_count(const HgjSource *source, uint64 *kept, uint64 *read);
 extern int	hgj_pages_nfilters(const HgjSource *source);
 extern List *hgj_pages_filter(const HgjSource *source, int f,
 							  struct HgjJoinState **join);

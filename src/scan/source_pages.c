@@ -104,7 +104,7 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 						  RelationGetDescr(ps->node->ss.ss_currentRelation));
 	hgj_page_quals_init(&ps->quals, source, &ps->columns);
 	hgj_page_output_init(source, ps);
-	hgj_pages_init(&ps->pages, ps->node, ps->columns.natts,
+	hgj_pages_init(&ps->pages, ps->node, &ps->columns,
 				   ps->quals.rest != NULL || ps->tid_wanted);
 	settle_columns(ps);
 	MemoryContextSwitchTo(old);
@@ -180,6 +180,22 @@ hgj_pages_filter(const HgjSource *source, int f, struct HgjJoinState **join)
 													 attno - 1)->attname));
 	}
 	return names;
+}
+
+/*
+ * How many pages has this process taken from columns that are kept in memory, and how
+ * many has it read?
+ */
+void
+hgj_pages_count(const HgjSource *source, uint64 *kept, uint64 *read)
+{
+	const HgjPageSource *ps = source->private_state;
+
+	*kept = *read = 0;
+	if (source->methods != &hgj_source_pages)
+		return;
+	*kept = ps->pages.pages_kept;
+	*read = ps->pages.pages_read;
 }
 
 /*
@@ -260,6 +276,8 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 		{
 			hgj_page_columns_begin(&ps->columns, pages->tuples, pages->ntuples,
 								   pages->kind, &pages->prefetch);
+			if (pages->kind == HGJ_TUPLES_KEPT)
+				ps->columns.kept = &pages->kept_columns->rows;
 			hgj_page_quals_begin(&ps->quals, &ps->columns);
 			ps->next_row = 0;
 		}

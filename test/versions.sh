@@ -90,11 +90,16 @@ inside()
 }
 
 # This tree without what has been built in it.  What has been built there before
-# stays, and is up to date where the sources are.
+# stays, and is up to date where the sources are; but not what has been built of
+# another tree, whose sources may be older than its objects.
 copy_tree()
 {
 	local to=$1$tree
+	if [[ $(cat "$to.from" 2>/dev/null) != "$top" ]]; then
+		rm -rf "$to" "$to.before"
+	fi
 	mkdir -p "$to"
+	printf '%s\n' "$top" >"$to.from"
 	(cd "$top" && git -c safe.directory="$top" ls-files -co --exclude-standard |
 		while read -r file; do [[ ! -e $file ]] || echo "$file"; done) | sort >"$to.files"
 	if [[ -e $to.before ]]; then

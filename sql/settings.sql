@@ -144,7 +144,7 @@ reset all;
 
 -- the extension's objects; making and dropping it again keeps the settings
 select count(*) as others from pg_depend where refclassid = 'pg_extension'::regclass and refobjid = (select oid from pg_extension where extname = 'hashgraph_join')
-	and deptype = 'e' and classid <> 'pg_proc'::regclass;
+	and deptype = 'e' and classid not in ('pg_proc'::regclass, 'pg_type'::regclass);
 drop extension hashgraph_join;
 select * from hashgraph_join_info();
 set hashgraph_join.force = on;

@@ -4,9 +4,10 @@
 #
 # 1. A first session explains and runs the query once in each mode.  Modes that
 #    meet the time limit there are out.
-# 2. A second one explains it once in each mode that is left, and then times
-#    them in turn.  Answers go to files, and are compared with stock's (with
-#    the first mode's that has one, where stock has none).
+# 2. A second one runs it once in each mode that is left, explains it, and then times
+#    them in turn: the first mode would have the page faults of all.  Answers go to
+#    files, and are compared with stock's (with the first mode's that has one, where
+#    stock has none).
 # 3. "best" is the fastest mode; one whose plan is the chosen one in every line
 #    is no better, whatever its times: that is how far times vary.
 # 4. Ratios and sums are of the queries that ended in both stock and chosen.
@@ -118,11 +119,16 @@ sub explain
 	return "\\o $file\nEXPLAIN (COSTS OFF)\n$sql\\o\n";
 }
 
-# Runs of these modes, each in turn and so many times: times and states by mode.
+# Runs of these modes, each in turn and so many times: times and states by mode.  warm:
+# once before in the same session.
 sub timed
 {
-	my ($sql, $base, $workers, $times, @modes) = @_;
+	my ($sql, $base, $workers, $times, $warm, @modes) = @_;
 	my $script = "LOAD 'hashgraph_join';\n";
+	if ($warm)
+	{
+		$script .= settings($_, $workers) . "\\o /dev/null\n$sql\\o\n" for @modes;
+	}
 	$script .= settings($_, $workers) . explain($sql, "$base.$_.plan") for @modes;
 	for my $run (1 .. $times)
 	{
@@ -184,9 +190,9 @@ sub measure
 	my $base = "$work/$query.$workers";
 	my $sql = slurp("bench/$name/queries/$query.sql");
 	my @wanted = grep { $_ ne 'single' || $workers > 0 || !grep { $_ eq 'forced' } @modes } @modes;
-	my $first = timed($sql, "$base.first", $workers, 1, @wanted);
+	my $first = timed($sql, "$base.first", $workers, 1, 0, @wanted);
 	my @left = grep { $first->{$_}{state} eq 'ok' } @wanted;
-	my $later = @left ? timed($sql, $base, $workers, $runs, @left) : {};
+	my $later = @left ? timed($sql, $base, $workers, $runs, 1, @left) : {};
 	my (%result, @wrong, $reference);
 	for my $mode (@wanted)
 	{

@@ -81,7 +81,7 @@ select what, hgj_forced_lines(q, 'HashGraphAgg') as ours, hgj_check(q) from (val
 	('an expression', 'select g, count(distinct x4 + 1) from sold join sellers using (k) group by g'),
 	('FILTER', 'select g, count(distinct x4) filter (where x2 > 1) from sold join sellers using (k) group by g'),
 	('an average', 'select g, count(distinct x4), avg(f) > 1 from sold join sellers using (k) group by g'),
-	('display scales', 'select g, sum(distinct xf) from sold join sellers using (k) group by g'),
+	('display scales', 'select g, sum(distinct xf) = 3.5 from sold join sellers using (k) group by g'),
 	('floats', 'select g, sum(distinct f) from sold join sellers using (k) group by g'),
 	('another', 'select g, count(distinct x4), string_agg(xt, '','' order by id) from sold join sellers using (k) group by g'),
 	('grouping sets', 'select g, s, count(distinct x4) from sold join sellers using (k) group by rollup (g, s)')) v(what, q);

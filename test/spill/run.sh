@@ -47,8 +47,10 @@ declare -A demand=([memory]="500 5000 0" [partitions]="700 9000 0" [passes]="600
 forcings=("$@")
 ((${#forcings[@]})) || forcings=(memory partitions passes tiny)
 
-# Files about how joins ran; hgj_check() compares such joins' answers elsewhere.
-about="agg_exchange agg_parallel agg_plans costs device explain explain_spills filter messages probe_order stats"
+# Files about how joins ran; hgj_check() compares such joins' answers elsewhere.  So are
+# those about how often something was evaluated, which memory decides, and one that shows
+# which of several numerics that are equal stands for a group: the first, in the order of rows.
+about="agg_exchange agg_parallel agg_plans costs device dictionaries explain explain_spills filter functions messages probe_order stats why"
 
 # And these, where few build rows count as too many: what memory decides, and
 # when errors of outer rows come (rows that wait in a file have been evaluated,

@@ -8,6 +8,7 @@
 #   test/check.sh full       make check-full: every suite, whole
 #
 #   SUITES="regress tap"     some suites only (names below)
+#   WITHOUT="regress lint"   all but these
 #   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)
@@ -328,6 +329,9 @@ case $size in
 		exit 2
 		;;
 esac
+if [[ -n ${WITHOUT:-} ]]; then
+	mapfile -t ALL_SUITES < <(printf '%s\n' "${ALL_SUITES[@]}" | grep -vxE "${WITHOUT// /|}")
+fi
 deadline=$((SECONDS + ${HGJ_TIME_LIMIT:-5400}))
 passed=0
 failed=0

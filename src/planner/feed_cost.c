@@ -311,18 +311,25 @@ cached_page_part(PlannerInfo *root, const RelOptInfo *rel, bool in_worker)
 		hgj_known_part(planner_rt_fetch(rel->relid, root)->relid, rel->pages);
 }
 
-/* Steps 4 and 5: what reading the pages of a sequential scan costs less. */
+/* Step 5: what PostgreSQL charges for all pages of a table; 0: they are not cached. */
 static Cost
-cached_pages_saving(PlannerInfo *root, const Path *path)
+cached_pages(PlannerInfo *root, const RelOptInfo *rel)
 {
-	const RelOptInfo *rel = path->parent;
-	double		part = cached_page_part(root, rel, path->parallel_workers > 0);
 	double		page_cost;
 
 	if (root->total_table_pages > effective_cache_size)
 		return 0;
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	return page_cost * rel->pages * (1 - part / sharers(path));
+	return page_cost * rel->pages;
+}
+
+/* Steps 4 and 5: what reading the pages of a sequential scan costs less. */
+static Cost
+cached_pages_saving(PlannerInfo *root, const Path *path)
+{
+	double		part = cached_page_part(root, path->parent, path->parallel_workers > 0);
+
+	return cached_pages(root, path->parent) * (1 - part / sharers(path));
 }
 
 /*
@@ -333,14 +340,11 @@ Cost
 hgj_page_faults(PlannerInfo *root, const Path *path)
 {
 	const RelOptInfo *rel = path->parent;
-	double		page_cost;
 
-	if (path->pathtype != T_SeqScan || rel->rtekind != RTE_RELATION ||
-		root->total_table_pages > effective_cache_size)
+	if (path->pathtype != T_SeqScan || rel->rtekind != RTE_RELATION)
 		return 0;
-	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
-	return page_cost * rel->pages *
-		(cached_page_part(root, rel, true) - cached_page_part(root, rel, false));
+	return cached_pages(root, rel) * (cached_page_part(root, rel, true) -
+									  cached_page_part(root, rel, false));
 }
 
 /* Step 3: what the rows of a sequential scan cost less, but not its pages. */

@@ -33,4 +33,12 @@ extern bool hgj_may_raise(Node *node, EState *estate);
 extern bool hgj_rows_may_raise(PlanState *ps);
 extern bool hgj_calls_volatile(PlanState *ps);
 
+/* Does this node, whatever its arguments are, return several rows? */
+static inline bool
+hgj_returns_set(const Node *node)
+{
+	return (IsA(node, FuncExpr) && ((const FuncExpr *) node)->funcretset) ||
+		(IsA(node, OpExpr) && ((const OpExpr *) node)->opretset);
+}
+
 #endif							/* HGJ_DEMAND_H */

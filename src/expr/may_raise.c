@@ -200,17 +200,13 @@ may_raise_walker(Node *node, void *context)
 	if (node == NULL)
 		return false;
 	check_stack_depth();
+	if (hgj_returns_set(node))
+		return true;
 	switch (nodeTag(node))
 	{
 		case T_OpExpr:
-			if (((OpExpr *) node)->opretset)
-				return true;
 			if (is_plain_like((OpExpr *) node))
 				return expression_tree_walker(node, may_raise_walker, context);
-			break;
-		case T_FuncExpr:
-			if (((FuncExpr *) node)->funcretset)
-				return true;
 			break;
 		case T_Param:
 			return hgj_param_may_raise((Param *) node, context);
@@ -220,6 +216,7 @@ may_raise_walker(Node *node, void *context)
 		case T_TargetEntry:
 		case T_Var:
 		case T_Const:
+		case T_FuncExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
 		case T_ScalarArrayOpExpr:

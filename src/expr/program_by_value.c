@@ -96,6 +96,8 @@ is_unsuitable(Node *node, void *context)
 	if (node == NULL)
 		return false;
 	check_stack_depth();
+	if (hgj_returns_set(node))
+		return true;
 	switch (nodeTag(node))
 	{
 		case T_Var:
@@ -103,14 +105,6 @@ is_unsuitable(Node *node, void *context)
 		case T_Param:
 			contents->changes = true;
 			return !hgj_is_constant(contents->c->parent, (Expr *) node);
-		case T_FuncExpr:
-			if (((FuncExpr *) node)->funcretset)
-				return true;
-			break;
-		case T_OpExpr:
-			if (((OpExpr *) node)->opretset)
-				return true;
-			break;
 		case T_NullTest:
 			if (((NullTest *) node)->argisrow)
 				return true;
@@ -126,6 +120,8 @@ is_unsuitable(Node *node, void *context)
 			break;
 		case T_List:
 		case T_Const:
+		case T_FuncExpr:
+		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
 		case T_ScalarArrayOpExpr:

@@ -61,6 +61,8 @@ has_variable(Node *node, void *context)
 
 	if (node == NULL)
 		return false;
+	if (hgj_returns_set(node))
+		return true;
 	switch (nodeTag(node))
 	{
 		case T_Param:
@@ -71,19 +73,13 @@ has_variable(Node *node, void *context)
 						 (param->paramkind == PARAM_EXEC &&
 						  !is_multiexpr_param(parent, param)));
 			}
-		case T_FuncExpr:
-			if (((FuncExpr *) node)->funcretset)
-				return true;
-			break;
-		case T_OpExpr:
-			if (((OpExpr *) node)->opretset)
-				return true;
-			break;
 		case T_ArrayCoerceExpr:	/* the rest of it is a cast */
 			return has_variable((Node *) ((ArrayCoerceExpr *) node)->arg,
 								context);
 		case T_List:
 		case T_Const:
+		case T_FuncExpr:
+		case T_OpExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
 		case T_ScalarArrayOpExpr:

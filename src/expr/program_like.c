@@ -203,14 +203,16 @@ find(const Piece *piece, const char *data, const char *end)
 	return NULL;
 }
 
-/* Step 1. */
+/* Step 1.  what: the HgjLike */
 static bool
-matches(const HgjLike *like, const char *data, uint32 length)
+matches(const void *what, const char *data, uint32 length)
 {
+	const HgjLike *like = what;
 	const Piece *first = &like->pieces[0];
 	const Piece *last = &like->pieces[like->npieces - 1];
 	const char *end = data + length;
 
+	hgj_before_value(length);
 	if (length < like->least ||
 		(like->npieces == 1 && length > like->least) ||
 		memcmp(data, first->data, first->length) != 0)
@@ -231,24 +233,6 @@ matches(const HgjLike *like, const char *data, uint32 length)
 	return true;
 }
 
-/* Step 5. */
-static bool
-matches_toasted(HgjProgram *program, const HgjLike *like, Datum value)
-{
-	MemoryContext old;
-	struct varlena *text;
-	bool		match;
-
-	CHECK_FOR_INTERRUPTS();		/* it may be megabytes */
-	old = MemoryContextSwitchTo(program->calls);
-	text = PG_DETOAST_DATUM_PACKED(value);
-	hgj_before_value(VARSIZE_ANY_EXHDR(text));
-	match = matches(like, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(program->calls);
-	return match;
-}
-
 /* The argument has been run. */
 void
 hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n)
@@ -261,7 +245,6 @@ hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n)
 	for (uint32 i = 0; i < n; i++)
 	{
 		const struct varlena *text;
-		uint32		length;
 
 		out[i] = false;
 		if (nulls && nulls[i])
@@ -269,12 +252,10 @@ hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n)
 		text = (const struct varlena *) DatumGetPointer(values[i]);
 		if (VARATT_IS_1B_E(text) || VARATT_IS_4B_C(text))
 		{
-			out[i] = matches_toasted(program, like, values[i]) ^ step->invert;
+			out[i] = hgj_test_toasted(program, values[i], matches, like) ^ step->invert;
 			continue;
 		}
-		length = VARSIZE_ANY_EXHDR(text);
-		hgj_before_value(length);
-		out[i] = matches(like, VARDATA_ANY(text), length) ^ step->invert;
+		out[i] = matches(like, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text)) ^ step->invert;
 	}
 	step->nulls = nulls;
 }

@@ -39,6 +39,8 @@
 #include "engine/engine.h"
 #include "expr/program.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
 
 /* Rows of a chunk: its temporaries stay in cache.  A multiple of 64. */
 #define HGJ_CHUNK			1024
@@ -399,6 +401,25 @@ extern bool hgj_text_is_hashed(const HgjStep *step);
 extern void hgj_text_set_reset(struct HgjTextSet *set);
 extern void hgj_text_run(HgjProgram *program, HgjStep *step,
 						 const HgjRows *rows);
+
+typedef bool (*HgjStringTest) (const void *what, const char *data, uint32 length);
+
+/* Test a value that is not plain bytes in memory: it is fetched for that. */
+static inline bool
+hgj_test_toasted(HgjProgram *program, Datum value, HgjStringTest test, const void *what)
+{
+	MemoryContext old;
+	struct varlena *text;
+	bool		passes;
+
+	CHECK_FOR_INTERRUPTS();		/* it may be megabytes */
+	old = MemoryContextSwitchTo(program->calls);
+	text = PG_DETOAST_DATUM_PACKED(value);
+	passes = test(what, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(program->calls);
+	return passes;
+}
 
 /* program_like.c */
 typedef struct HgjLike HgjLike;

@@ -168,9 +168,11 @@ find_few(const HgjTextSet *set, const char *data, uint32 length)
 	return false;
 }
 
+/* Step 2.  what: the HgjTextSet */
 static bool
-find(const HgjTextSet *set, const char *data, uint32 length)
+find(const void *what, const char *data, uint32 length)
 {
+	const HgjTextSet *set = what;
 	uint32		slot;
 
 	hgj_before_value(length);
@@ -275,26 +277,14 @@ prepare(HgjProgram *program, HgjTextSet *set, Datum constant)
 	MemoryContextSwitchTo(old);
 }
 
-/* A value that is not plain bytes in memory. */
+/* The same for the set, unless the value's length says it already. */
 static bool
 find_toasted(HgjProgram *program, const HgjTextSet *set, Datum value)
 {
-	MemoryContext old;
-	struct varlena *text;
-	uint32		length;
-	bool		found;
-
 	if (!set->padded && set->n == 1 &&
 		toast_raw_datum_size(value) - VARHDRSZ != set->length[0])
 		return false;
-	CHECK_FOR_INTERRUPTS();		/* it may be megabytes */
-	old = MemoryContextSwitchTo(program->calls);
-	text = PG_DETOAST_DATUM_PACKED(value);
-	length = VARSIZE_ANY_EXHDR(text);
-	found = find(set, VARDATA_ANY(text), length);
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(program->calls);
-	return found;
+	return hgj_test_toasted(program, value, find, set);
 }
 
 void

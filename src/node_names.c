@@ -18,8 +18,8 @@
 
 #include "base/agg_format.h"
 #include "base/plan_format.h"
+#include "base/plan_walk.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "node_names.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
@@ -28,26 +28,12 @@
 
 /* ---- relations ------------------------------------------------------------ */
 
-static void add_used(Plan *plan, Bitmapset **used);
-
-static void
-add_used_by(List *plans, Bitmapset **used)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		add_used(lfirst(lc), used);
-}
-
 /* The entries of the range table that the plan is about, as EXPLAIN sees it. */
 static void
-add_used(Plan *plan, Bitmapset **used)
+add_used(Plan *plan, void *context)
 {
-	if (plan == NULL)
-		return;
-	check_stack_depth();
-	add_used(plan->lefttree, used);
-	add_used(plan->righttree, used);
+	Bitmapset **used = context;
+
 	switch (nodeTag(plan))
 	{
 		case T_ForeignScan:
@@ -55,7 +41,6 @@ add_used(Plan *plan, Bitmapset **used)
 			break;
 		case T_CustomScan:
 			*used = bms_add_members(*used, ((CustomScan *) plan)->custom_relids);
-			add_used_by(((CustomScan *) plan)->custom_plans, used);
 			break;
 		case T_ModifyTable:
 			*used = bms_add_member(*used, ((ModifyTable *) plan)->nominalRelation);
@@ -64,20 +49,16 @@ add_used(Plan *plan, Bitmapset **used)
 			break;
 		case T_Append:
 			*used = bms_add_members(*used, ((Append *) plan)->apprelids);
-			add_used_by(((Append *) plan)->appendplans, used);
 			break;
 		case T_MergeAppend:
 			*used = bms_add_members(*used, ((MergeAppend *) plan)->apprelids);
-			add_used_by(((MergeAppend *) plan)->mergeplans, used);
-			break;
-		case T_SubqueryScan:
-			add_used(((SubqueryScan *) plan)->subplan, used);
 			break;
 		default:
 			break;
 	}
 	if (hgj_node_kind(plan) == HGJ_NODE_SCAN && ((Scan *) plan)->scanrelid > 0)
 		*used = bms_add_member(*used, ((Scan *) plan)->scanrelid);
+	hgj_visit_children(plan, add_used, used);
 }
 
 /* Step 1. */
@@ -87,7 +68,7 @@ hgj_node_names(HgjNodeNames *names, const PlannedStmt *stmt)
 	Bitmapset  *used = NULL;
 
 	add_used(stmt->planTree, &used);
-	add_used_by(stmt->subplans, &used);
+	hgj_visit_plans(stmt->subplans, add_used, &used);
 	names->rtable = stmt->rtable;
 	names->refnames = select_rtable_names_for_explain(stmt->rtable, used);
 }
@@ -108,11 +89,8 @@ hgj_node_kind(const Plan *plan)
 		case T_Group:
 			return HGJ_NODE_AGGREGATION;
 		case T_CustomScan:
-			if (((const CustomScan *) plan)->methods == &hgj_scan_methods)
-				return HGJ_NODE_JOIN;
-			if (((const CustomScan *) plan)->methods == &hgj_agg_scan_methods)
-				return HGJ_NODE_AGGREGATION;
-			return HGJ_NODE_SCAN;
+			return hgj_is_join_plan(plan) ? HGJ_NODE_JOIN :
+				hgj_is_agg_plan(plan) ? HGJ_NODE_AGGREGATION : HGJ_NODE_SCAN;
 		case T_SeqScan:
 		case T_SampleScan:
 		case T_IndexScan:

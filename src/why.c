@@ -65,18 +65,15 @@ typedef struct WhyWalk
 } WhyWalk;
 
 static bool
-is_ours(const PlanState *ps)
+is_our_join(const PlanState *ps)
 {
-	return IsA(ps, CustomScanState) &&
-		(((const CustomScan *) ps->plan)->methods == &hgj_scan_methods ||
-		 ((const CustomScan *) ps->plan)->methods == &hgj_agg_scan_methods);
+	return hgj_is_join_plan(ps->plan);
 }
 
 static bool
-is_our_join(const PlanState *ps)
+is_ours(const PlanState *ps)
 {
-	return is_ours(ps) &&
-		((const CustomScan *) ps->plan)->methods == &hgj_scan_methods;
+	return is_our_join(ps) || hgj_is_agg_plan(ps->plan);
 }
 
 /*

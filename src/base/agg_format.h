@@ -66,6 +66,13 @@ typedef enum HgjAggFact
 
 extern const CustomScanMethods hgj_agg_scan_methods;	/* agg_node.c */
 
+static inline bool
+hgj_is_agg_plan(const Plan *plan)
+{
+	return IsA(plan, CustomScan) &&
+		((const CustomScan *) plan)->methods == &hgj_agg_scan_methods;
+}
+
 /*
  * Can HashGraphAgg compute this aggregate function (over arguments of the
  * types it is declared for)?  The planner asks (agg_functions.c).

@@ -23,6 +23,7 @@
  */
 #include "compat.h"
 
+#include "base/plan_walk.h"
 #include "miscadmin.h"
 #include "optimizer/pathnode.h"
 #include "planner/declines.h"
@@ -30,51 +31,17 @@
 
 /* ---- the plan ------------------------------------------------------------- */
 
-static bool
-is_our_plan(const CustomScan *scan)
+/* Adds the joins and aggregations of a plan, without its subplans, to the List. */
+static void
+collect_plan(Plan *plan, void *context)
 {
-	return scan->methods == &hgj_scan_methods ||
-		scan->methods == &hgj_agg_scan_methods;
-}
+	List	  **found = context;
 
-static List *collect_plan(Plan *plan, List *found);
-
-static List *
-collect_plans(List *plans, List *found)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		found = collect_plan(lfirst(lc), found);
-	return found;
-}
-
-/* Adds the joins and aggregations of a plan, without its subplans, to the list. */
-static List *
-collect_plan(Plan *plan, List *found)
-{
-	if (plan == NULL)
-		return found;
-	check_stack_depth();
 	if (IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin) ||
-		IsA(plan, Agg) || IsA(plan, Group) ||
-		(IsA(plan, CustomScan) && is_our_plan((CustomScan *) plan)))
-		found = lappend(found, plan);
-	found = collect_plan(plan->lefttree, found);
-	found = collect_plan(plan->righttree, found);
-	switch (nodeTag(plan))
-	{
-		case T_Append:
-			return collect_plans(((Append *) plan)->appendplans, found);
-		case T_MergeAppend:
-			return collect_plans(((MergeAppend *) plan)->mergeplans, found);
-		case T_SubqueryScan:
-			return collect_plan(((SubqueryScan *) plan)->subplan, found);
-		case T_CustomScan:
-			return collect_plans(((CustomScan *) plan)->custom_plans, found);
-		default:
-			return found;
-	}
+		IsA(plan, Agg) || IsA(plan, Group) || hgj_is_join_plan(plan) ||
+		hgj_is_agg_plan(plan))
+		*found = lappend(*found, plan);
+	hgj_visit_children(plan, collect_plan, found);
 }
 
 /* ---- the paths ------------------------------------------------------------ */
@@ -165,8 +132,7 @@ node_of(const Path *path)
 			return ((const UniquePath *) path)->umethod == UNIQUE_PATH_HASH ?
 				T_Agg : T_Invalid;
 		case T_CustomPath:
-			return ((const CustomPath *) path)->methods == &hgj_path_methods ||
-				((const CustomPath *) path)->methods == &hgj_agg_path_methods ?
+			return hgj_is_join_path(path) || hgj_is_agg_path(path) ?
 				T_CustomScan : T_Invalid;
 		default:
 			return T_Invalid;
@@ -221,11 +187,12 @@ fits(List *plans, List *paths)
 static void
 match_plan(HgjDeclines *declines, PlannerInfo *root, Plan *plan)
 {
-	List	   *plans = collect_plan(plan, NIL);
+	List	   *plans = NIL;
 	RelOptInfo *final;
 	List	   *candidates;
 	ListCell   *lc;
 
+	collect_plan(plan, &plans);
 	if (plans == NIL || root == NULL || root->upper_rels[UPPERREL_FINAL] == NIL)
 		return;
 	final = linitial(root->upper_rels[UPPERREL_FINAL]);

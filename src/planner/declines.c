@@ -28,6 +28,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "planner/declines.h"
+#include "planner/planner.h"
 #include "tcop/tcopprot.h"
 
 static planner_hook_type previous_planner = NULL;
@@ -132,15 +133,6 @@ hgj_noted_aggregation(const HgjDeclines *declines, PlannerInfo *root,
 	return NULL;
 }
 
-static PlannedStmt *
-plan_statement(Query *parse, const char *query_string, int cursorOptions,
-			   ParamListInfo boundParams)
-{
-	if (previous_planner)
-		return previous_planner(parse, query_string, cursorOptions, boundParams);
-	return standard_planner(parse, query_string, cursorOptions, boundParams);
-}
-
 /* Step 2: only the first call, outside of which there is none, is the query's. */
 static PlannedStmt *
 noting_planner(Query *parse, const char *query_string, int cursorOptions,
@@ -150,16 +142,16 @@ noting_planner(Query *parse, const char *query_string, int cursorOptions,
 	PlannedStmt *stmt;
 
 	if (own == NULL)
-		return plan_statement(parse, query_string, cursorOptions, boundParams);
+		return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 	if (!own->begun)
 	{
 		own->begun = true;
-		return plan_statement(parse, query_string, cursorOptions, boundParams);
+		return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 	}
 	collector = NULL;
 	PG_TRY();
 	{
-		stmt = plan_statement(parse, query_string, cursorOptions, boundParams);
+		stmt = hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 	}
 	PG_FINALLY();
 	{

@@ -170,6 +170,15 @@ extern bool hgj_aggregate_supported(const Aggref *aggref);
 /* agg_plan.c */
 extern const CustomPathMethods hgj_agg_path_methods;
 
+/* For a planner hook: the hook before it, or else PostgreSQL's planner. */
+static inline PlannedStmt *
+hgj_plan_by(planner_hook_type previous, Query *parse, const char *query_string,
+			int cursorOptions, ParamListInfo boundParams)
+{
+	return (previous ? previous : standard_planner) (parse, query_string, cursorOptions,
+													  boundParams);
+}
+
 /* require.c */
 extern void hgj_require_note_join(void);
 extern void hgj_require_note_aggregate(void);

@@ -30,6 +30,7 @@
 #include "compat.h"
 
 #include "base/guc.h"
+#include "base/plan_walk.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/planner.h"
@@ -106,8 +107,7 @@ look_at_aggregate(const Plan *plan, PlanUse *use)
 		has_unsupported_aggregate((Node *) plan->targetlist, NULL) ||
 		has_unsupported_aggregate((Node *) plan->qual, NULL))
 		return;
-	if (IsA(child, CustomScan) &&
-		((const CustomScan *) child)->methods == &hgj_scan_methods)
+	if (hgj_is_join_plan(child))
 		use->stock_aggregate = true;
 	else if (IsA(child, SeqScan))
 		use->stock_scan_aggregate = true;
@@ -121,70 +121,23 @@ planned_for_gpu(const CustomScan *join)
 		 list_nth_int(join->custom_private, HGJ_FACT_DEVICE) != 0);
 }
 
-static void look_at_plan(Plan *plan, PlanUse *use);
-
-static void
-look_at_plans(List *plans, PlanUse *use)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		look_at_plan((Plan *) lfirst(lc), use);
-}
-
 /* Subplans of expressions are in PlannedStmt.subplans, seen by the caller. */
 static void
-look_at_plan(Plan *plan, PlanUse *use)
+look_at_plan(Plan *plan, void *context)
 {
-	if (plan == NULL)
-		return;
-	look_at_plan(plan->lefttree, use);
-	look_at_plan(plan->righttree, use);
-	switch (nodeTag(plan))
-	{
-		case T_HashJoin:
-			use->stock_hash_join = true;
-			break;
-		case T_Agg:
-		case T_Group:
-			look_at_aggregate(plan, use);
-			break;
-		case T_CustomScan:
-			if (((CustomScan *) plan)->methods == &hgj_scan_methods)
-			{
-				use->ours = true;
-				if (!planned_for_gpu((CustomScan *) plan))
-					use->on_cpu = true;
-			}
-			look_at_plans(((CustomScan *) plan)->custom_plans, use);
-			break;
-		case T_Append:
-			look_at_plans(((Append *) plan)->appendplans, use);
-			break;
-		case T_MergeAppend:
-			look_at_plans(((MergeAppend *) plan)->mergeplans, use);
-			break;
-		case T_BitmapAnd:
-			look_at_plans(((BitmapAnd *) plan)->bitmapplans, use);
-			break;
-		case T_BitmapOr:
-			look_at_plans(((BitmapOr *) plan)->bitmapplans, use);
-			break;
-		case T_SubqueryScan:
-			look_at_plan(((SubqueryScan *) plan)->subplan, use);
-			break;
-		default:
-			break;
-	}
-}
+	PlanUse    *use = context;
 
-static PlannedStmt *
-plan_statement(Query *parse, const char *query_string, int cursorOptions,
-			   ParamListInfo boundParams)
-{
-	if (previous_planner)
-		return previous_planner(parse, query_string, cursorOptions, boundParams);
-	return standard_planner(parse, query_string, cursorOptions, boundParams);
+	if (IsA(plan, HashJoin))
+		use->stock_hash_join = true;
+	else if (IsA(plan, Agg) || IsA(plan, Group))
+		look_at_aggregate(plan, use);
+	else if (hgj_is_join_plan(plan))
+	{
+		use->ours = true;
+		if (!planned_for_gpu((CustomScan *) plan))
+			use->on_cpu = true;
+	}
+	hgj_visit_children(plan, look_at_plan, use);
 }
 
 static PlannedStmt *
@@ -197,12 +150,12 @@ hgj_planner(Query *parse, const char *query_string, int cursorOptions,
 	PlanUse		use = {0};
 
 	if (hgj_require == HGJ_REQUIRE_OFF)
-		return plan_statement(parse, query_string, cursorOptions, boundParams);
+		return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 
 	seen_now = &seen;
 	PG_TRY();
 	{
-		stmt = plan_statement(parse, query_string, cursorOptions, boundParams);
+		stmt = hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 	}
 	PG_FINALLY();
 	{
@@ -213,7 +166,7 @@ hgj_planner(Query *parse, const char *query_string, int cursorOptions,
 	if (!hgj_enabled || !enable_hashjoin)
 		return stmt;
 	look_at_plan(stmt->planTree, &use);
-	look_at_plans(stmt->subplans, &use);
+	hgj_visit_plans(stmt->subplans, look_at_plan, &use);
 	if (use.stock_hash_join || (seen.join && !use.ours))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

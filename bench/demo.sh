@@ -2,7 +2,7 @@
 #
 # make demo: the same joins, with PostgreSQL's own hash join and through
 # HashGraphJoin, on a throw-away server.  Nobody forces the planner: with the
-# extension loaded it chooses by cost.
+# extension loaded it chooses by cost.  It ends with a chart, and with what ran where.
 #
 #   FACT_ROWS=5000000 DIM_ROWS=1000000 PGBENCH_SCALE=20
 set -euo pipefail
@@ -65,9 +65,19 @@ plan()
 	SQL
 }
 
+# Which nodes of ours a plan has, and what they ran on.
+ran_where()
+{
+	local nodes engines
+	nodes=$(grep -o 'HashGraph[A-Z][a-z]*' <<<"$1" | sort | uniq -c | awk '{print $1 " " $2}' | paste -sd, | sed 's/,/, /g')
+	engines=$(sed -n 's/^ *Engine: //p' <<<"$1" | sort -u | paste -sd, | sed 's/,/ and /g')
+	echo "$nodes, engine $engines, $(grep -c 'Source: pages' <<<"$1") sides read by pages"
+}
+
+# compare NAME QUERY
 compare()
 {
-	local query=$1 stock_plan our_plan stock_answer stock_millis
+	local name=$1 query=$2 stock_plan our_plan stock_answer stock_millis
 	echo "$query"
 	say "PostgreSQL's own plan"
 	stock_plan=$(plan off "$query")
@@ -90,7 +100,10 @@ compare()
 	printf '\nanswers agree: %s\n' "$answer"
 	awk -v a="$stock_millis" -v b="$millis" 'BEGIN {
 		printf "PostgreSQL %.0f ms, HashGraphJoin %.0f ms: %.2f times as fast\n", a, b, a / b }'
+	figures+="$name"$'\t'"$stock_millis"$'\t'"$millis"$'\n'
+	where+="  $name: $(ran_where "$our_plan")"$'\n'
 }
+figures='' where=''
 
 say "A star: $fact_rows fact rows, $dim_rows dimension rows, sparse keys"
 hgj_psql <<SQL
@@ -104,7 +117,7 @@ INSERT INTO fact
 	FROM generate_series(1, $fact_rows) i;
 VACUUM ANALYZE dim, fact;
 SQL
-compare "SELECT count(*), sum(f.v) FROM fact f JOIN dim d USING (k);"
+compare "a star" "SELECT count(*), sum(f.v) FROM fact f JOIN dim d USING (k);"
 
 say "pgbench -i -s $scale, and a history with a row for every account"
 "$HGJ_BIN/pgbench" -i -s "$scale" -q >build/demo-pgbench.log 2>&1 || {
@@ -118,6 +131,11 @@ INSERT INTO pgbench_history (tid, bid, aid, delta, mtime)
 	FROM generate_series(1, $scale * 100000) i;
 VACUUM ANALYZE pgbench_history, pgbench_accounts;
 SQL
-compare "SELECT count(*), sum(h.delta), sum(a.abalance) FROM pgbench_history h JOIN pgbench_accounts a USING (aid);"
+compare "pgbench's tables" "SELECT count(*), sum(h.delta), sum(a.abalance) FROM pgbench_history h JOIN pgbench_accounts a USING (aid);"
+
+say "How many times as fast, and what ran where"
+printf '%s' "$figures" | perl bench/figures.pl bars
+printf '\nIn one process of PostgreSQL %s, on %s:\n%s' "$("$(hgj_pg_config)" --version | sed 's/^PostgreSQL //')" \
+	"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$where"
 
 printf '\ndemo done in %d s\n' $((SECONDS - begun))

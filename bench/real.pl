@@ -360,5 +360,7 @@ for my $workers (@workers)
 close $tsv;
 print_summaries(@sums);
 my @wrong = $status ? ' Wrong answers or errors: see above.' : '';
-print "All figures: build/bench/$name.tsv.@wrong\n";
+system($^X, 'bench/figures.pl', 'json', "build/bench/$name.tsv", $title{$name}, "data=scale factor $scale", "runs=$runs", "work_mem=$work_mem",
+	'postgresql=' . (ask('SHOW server_version') =~ /^(\S+)/)[0]) == 0 or $status = 1;
+print "All figures: build/bench/$name.tsv, and build/bench/$name.json (perl bench/figures.pl text makes a chart of it).@wrong\n";
 exit $status;

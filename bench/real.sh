@@ -30,7 +30,7 @@
 #
 # A plan is shown by its nodes: how many HashGraphJoin, HashGraphAgg, hash joins of
 # PostgreSQL's own, other joins, Gather.  All figures stand in build/bench/tpch.tsv
-# or ssb.tsv.  A wrong answer or an error makes the exit status non-zero.
+# or ssb.tsv, and in .json of that name with the machine.  A wrong answer or an error makes the exit status non-zero.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -53,8 +53,7 @@ else
 	. test/lib/server.sh
 	# shellcheck source=bench/server.sh
 	. bench/server.sh
-	bench_server 4 6144 "maintenance_work_mem = '1GB'" "max_wal_size = '16GB'" \
-		"max_worker_processes = $(($(nproc) + 16))" "max_parallel_workers = $(($(nproc) + 8))"
+	bench_real_server
 	export PSQL=$HGJ_BIN/psql PGDATABASE=$name
 fi
 

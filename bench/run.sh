@@ -171,6 +171,8 @@ for name in "${cases[@]}"; do
 	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$chosen" "${how^^}" "$stock" "$mine" "$ratio" "$bar" >>"$tsv"
 done
 hgj_psql -c "DROP SCHEMA IF EXISTS bench CASCADE" 2>/dev/null
+perl bench/figures.pl json "$tsv" "Joins of bench/cases.sh" "data=$N fact rows" "runs=$RUNS" "work_mem=$work_mem" \
+	"postgresql=$("$HGJ_BIN/pg_config" --version | sed 's/^PostgreSQL \([^ ]*\).*/\1/')"
 
 if [[ ${OLTP:-yes} != no ]]; then
 	printf '\nSmall and selective statements, planning and execution:\n\n'

@@ -19,3 +19,10 @@ bench_server()
 		"wal_level = minimal" "max_wal_senders = 0" "checkpoint_timeout = '1h'" "$@"
 	hgj_psql -c "CREATE EXTENSION hashgraph_join"
 }
+
+# The one for TPC-H and SSB: a quarter of the memory, and workers enough.
+bench_real_server()
+{
+	bench_server 4 6144 "maintenance_work_mem = '1GB'" "max_wal_size = '16GB'" \
+		"max_worker_processes = $(($(nproc) + 16))" "max_parallel_workers = $(($(nproc) + 8))"
+}

@@ -62,6 +62,7 @@ select q, hgj_check_exchange(q) as says from queries;
 -- the helper can fail
 select hgj_check_exchange('select count(*) from lo join cust on cust = cust.id') as says;
 
+do 'begin perform hgj_remember(q) from queries; end';
 create function hgj_check_all() returns setof text language sql
 as $$ select q || ': ' || s from queries, hgj_check_exchange(q) s where s <> 'ok' $$;
 set parallel_leader_participation = off;
@@ -161,6 +162,7 @@ set work_mem = '4MB';
 select hgj_says('select lo.id, sum(1 / (lo.id - 19990)) from lo join cust on cust = cust.id group by lo.id');
 select hgj_says('select lo.id, sum(v) from lo join cust on cust = cust.id group by lo.id having 1 / (sum(v) - 17) > 5');
 reset all;
+truncate hgj_known;
 drop table lo, cust, nothing, few;
 drop function hgj_check_exchange, hgj_exchanged, hgj_check_all, exchange_restricted, hgj_says;
 drop collation exchange_loose;

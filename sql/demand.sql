@@ -182,3 +182,29 @@ select sum(id) from (select id from g join d using (k) where ratio(10, z) >= 0 o
 reset all;
 set client_min_messages = warning;
 drop schema demand cascade;
+
+-- Evaluation that is put off at the first row of a page, when the batch at hand has a
+-- row: the next batch begins with that page, and wants all of it.
+create table demand_names as select i as id, i % 3 as k, ('name ' || i)::name as t from generate_series(1, 3000) i;
+create table demand_kinds as select i as k from generate_series(0, 2) i;
+analyze demand_names, demand_kinds;
+do $$
+declare
+	q text;
+	ours int;
+	stock int;
+	differ int := 0;
+begin
+	for i in 1310 .. 1400 loop
+		q := format('select count(*) from (select n.t from demand_names n join demand_kinds using (k) where t ~ any(''{^name %s$,^name 1[45]..$}'') offset 0) q', i);
+		perform set_config('hashgraph_join.force', 'on', true), set_config('hashgraph_join.enabled', 'on', true), set_config('hashgraph_join.require', 'join', true);
+		execute q into ours;
+		perform set_config('hashgraph_join.require', 'off', true), set_config('hashgraph_join.enabled', 'off', true);
+		execute q into stock;
+		differ := differ + (ours is distinct from stock)::int;
+	end loop;
+	if differ > 0 then
+		raise exception '% answers differ', differ;
+	end if;
+end $$;
+drop table demand_names, demand_kinds;

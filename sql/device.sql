@@ -26,26 +26,8 @@ analyze dev_f; analyze dev_a; analyze dev_b; analyze dev_c; analyze dev_none;
 
 -- Compares with stock, and says why the pipeline was not used, unless that is
 -- because there is no device.
-create function dev_check(q text, wanted text default 'yes', nodes int default 1) returns text language plpgsql as $$
-declare
-	line text;
-	said text := 'nothing';
-	same text := hgj_check_agg(q, nodes);
-begin
-	if same <> 'ok' then
-		return same;
-	end if;
-	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
-		if line ~ 'Device Pipeline: ' then
-			said := substring(line from 'Device Pipeline: (.*)');
-		end if;
-	end loop;
-	if said = wanted or (said = 'no (engine without pipelines)' and wanted !~ '^no [(](join|group|aggr|expr|col|outer)' and
-		current_setting('hgj_test.device', true) is distinct from 'yes') then
-		return 'ok';
-	end if;
-	return format('%s, not %s: %s', said, wanted, q);
-end $$;
+create function dev_check(q text, wanted text default 'yes', nodes int default 1) returns text language sql as
+	$$ select hgj_check_device(q, wanted, nodes, '^no [(](join|group|aggr|expr|col|outer)') $$;
 
 -- one join, one group
 select dev_check('select count(*), sum(f.v) from dev_f f join dev_a a on f.k1 = a.k');
@@ -167,9 +149,9 @@ reset join_collapse_limit;
 select dev_check('select count(*) from dev_f f join dev_b b on f.k2 = b.k and f.t like ''t%'' || b.g', 'no (join clause that runs row by row)');
 select dev_check('select count(*) from dev_f f full join dev_a a on f.k1 = a.k', 'no (join type)');
 select dev_check('select count(*) from dev_f f join dev_c c on f.t = c.c', 'no (join key of another kind)');
-select dev_check('select t, count(*) from dev_f f join dev_a a on f.k1 = a.k group by t', 'no (group key of another kind)');
+select dev_check('select t, count(*) from dev_f f join dev_a a on f.k1 = a.k group by t');
 select dev_check('select x, count(*) from dev_f f join dev_a a on f.k1 = a.k group by x', 'no (group key of another kind)');
-select dev_check('select sum(length(t)) from dev_f f join dev_a a on f.k1 = a.k', 'no (column that does not pass by value)');
+select dev_check('select sum(length(t)) from dev_f f join dev_a a on f.k1 = a.k');
 select dev_check('select count(*) from (select * from dev_f order by id limit 1000) f join dev_a a on f.k1 = a.k', 'no (outer side not read by pages)');
 
 -- again and again: rescans, parameters, prepared plans, cursors

@@ -1,5 +1,5 @@
 -- DISTINCT aggregates by grouping twice: answers are those of PostgreSQL, which sorts,
--- and two HashGraphAggs are required; what cannot be done so is left to it.
+-- and two HashGraphAggs are required; for what cannot be done so, its functions are called.
 create table sold (id int, k int, g int, s text, x4 int, x8 int8, x2 int2, xt text, xn numeric(6,2), xf numeric, f float8, d date, y numeric(9,2)) with (autovacuum_enabled = off);
 insert into sold select i, i % 37, nullif(i % 13, 0), 'group ' || i % 7, nullif(i % 101 - 50, 7), (i % 97)::int8 * 90000000000000000, i % 5,
 	case when i % 11 > 0 then 'text ' || i % 29 end, case i % 17 when 0 then null when 1 then 'NaN' else (i % 53) / 4.0 end, (array[1, 1.0, 1.00, 2.5])[1 + i % 4], (i % 10) / 3.0,
@@ -75,7 +75,7 @@ reset max_parallel_workers_per_gather;
 reset min_parallel_table_scan_size;
 reset parallel_setup_cost;
 reset parallel_tuple_cost;
--- left to PostgreSQL: two columns, an expression, FILTER, ORDER BY, averages of floats beside it, values of several looks, orders that matter
+-- not by grouping twice, but by PostgreSQL's functions (transitions.sql): two columns, an expression, FILTER, ORDER BY, averages of floats beside it, values of several looks, orders that matter
 select what, hgj_forced_lines(q, 'HashGraphAgg') as ours, hgj_check(q) from (values
 	('two columns', 'select g, count(distinct x4), count(distinct x2) from sold join sellers using (k) group by g'),
 	('an expression', 'select g, count(distinct x4 + 1) from sold join sellers using (k) group by g'),

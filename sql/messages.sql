@@ -42,7 +42,7 @@ reset hashgraph_join.segments;
 select count(q.xmin) from (select x.xmin from me_a x join me_b y using (k) offset 0) q;
 -- planning
 select count(*) from me_a x join me_b y on x.k < y.k;
-select count(distinct x.v + 0) from me_a x join me_b y using (k);
+select percentile_disc(0.5) within group (order by x.v) from me_a x join me_b y using (k);
 -- an engine that is not there
 set hashgraph_join.cuda_library = '/nowhere/at_all.so';
 set hashgraph_join.engine = cuda;

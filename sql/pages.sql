@@ -306,9 +306,11 @@ select count(*) from (select n.c, o from nulls n join other on k = b limit 700) 
 select count(*) from other, lateral (select n.c, o from nulls n join other x on x.k = n.b where n.a >= other.k limit 3) j;
 
 -- what cannot be read by pages is an error here, with the reason
+\set SHOW_CONTEXT never
 select hgj_check('select n, o from nulls n join other on b = k');
 select hgj_check('select n.xmin, o from nulls n join other on b = k');
 select * from nulls n join other on n.tableoid::int8 = k;
+\set SHOW_CONTEXT errors
 select hgj_check('select o from nulls n tablesample system (100) join other on b = k');
 set hashgraph_join.source = auto;
 explain (costs off) select n, o from nulls n join other on b = k;

@@ -83,6 +83,7 @@ select q, hgj_check_shared(q, nodes) as says from queries;
 reset max_parallel_workers;
 
 -- every kind of table
+do 'begin perform hgj_remember(q) from queries; end';
 create function hgj_check_all() returns setof text language sql
 as $$ select q || ': ' || s from queries, hgj_check_shared(q, nodes) s where s <> 'ok' $$;
 set hashgraph_join.source = tuples;
@@ -163,5 +164,6 @@ select hgj_explained('select f.id, d.w from f full join d using (k)');
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
 select hgj_explained('select f.id, d.w from f join d using (k)');
+truncate hgj_known;
 drop table f, d, e, nothing, skewed, likes, all_keys;
 drop function hgj_check_shared, hgj_check_all, hgj_rescans, hgj_explained;

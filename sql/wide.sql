@@ -10,6 +10,7 @@ declare
 	said text;
 	bad text := '';
 begin
+	perform hgj_remember(s);
 	for way in select * from was where was.rows > 0 union all select v.* from was,
 		(values ('auto', 0, '64kB', 'auto'), ('auto', 0, '256MB', 'auto'), ('partitions', 3, '64kB', 'tuples'), ('passes', 5, '64kB', 'auto')) v (spill, rows, memory, source)
 		where was.rows = 0
@@ -23,6 +24,7 @@ begin
 	end loop;
 	perform set_config('hashgraph_join.spill', was.spill, true), set_config('hashgraph_join.chunk_rows', was.rows::text, true),
 		set_config('work_mem', was.memory, true), set_config('hashgraph_join.source', was.source, true) from was;
+	delete from hgj_known where q = s;
 	return case when bad = '' then 'ok' else bad end;
 end $$;
 

@@ -133,16 +133,17 @@ typedef RelFileNode HgjLocator;
 
 /* From 16 on, one function checks privileges on objects of every kind. */
 #if PG_VERSION_NUM >= 160000
-#define hgj_may_execute(function) \
-	(object_aclcheck(ProcedureRelationId, function, GetUserId(), \
+#define hgj_role_may_execute(function, role) \
+	(object_aclcheck(ProcedureRelationId, function, role, \
 					 ACL_EXECUTE) == ACLCHECK_OK)
 #define HGJ_OWNS_TABLE(table) \
 	object_ownercheck(RelationRelationId, table, GetUserId())
 #else
-#define hgj_may_execute(function) \
-	(pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK)
+#define hgj_role_may_execute(function, role) \
+	(pg_proc_aclcheck(function, role, ACL_EXECUTE) == ACLCHECK_OK)
 #define HGJ_OWNS_TABLE(table)	pg_class_ownercheck(table, GetUserId())
 #endif
+#define hgj_may_execute(function)	hgj_role_may_execute(function, GetUserId())
 
 /* From 16 on, the relations of a foreign join are told from its outer joins. */
 #if PG_VERSION_NUM >= 160000
@@ -175,6 +176,19 @@ typedef RelFileNode HgjLocator;
  */
 #if PG_VERSION_NUM >= 170000
 #define HGJ_SUM_INTERVAL_IS_SERIALIZED
+#endif
+
+/*
+ * From 17 on, sessions find a segment of shared memory by its name.  It is made, and
+ * emptied by the function, by the first who asks.
+ */
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#define hgj_named_segment(name, bytes, make_empty) \
+	GetNamedDSMSegment(name, bytes, make_empty, &(bool) {false})
+#else
+#define hgj_named_segment(name, bytes, make_empty) \
+	((void) (name), (void) (make_empty), NULL)
 #endif
 
 /* From 17 on, what a library waits for can have a name (base/waits.c). */
@@ -228,6 +242,14 @@ typedef RelFileNode HgjLocator;
 #define hgj_explain_tables(es)	list_length((es)->rtable)
 #define HGJ_EXPLAIN_HEADER	"commands/explain.h"
 #define HGJ_EXPLAIN_STATE_HEADER	"commands/explain.h"
+#endif
+
+/*
+ * From 18 on, libraries add options to EXPLAIN, and lines to the nodes of a plan
+ * (explain_option.c).
+ */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_HAVE_EXPLAIN_OPTIONS
 #endif
 
 /* From 18 on, what does not return is said in front of it. */

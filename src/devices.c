@@ -18,10 +18,12 @@
  */
 #include "compat.h"
 
+#include "base/guc.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "join/engines.h"
 #include "miscadmin.h"
+#include "server/worker.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(hashgraph_join_devices);
@@ -78,6 +80,10 @@ put_device(Datum *values, bool *nulls, int device, const HgjDeviceInfo *info)
 			 info->off[0] ? "off" : info->open ? "open" : "available");
 	if (info->off[0])
 		put_text(values, nulls, COLUMN_DETAIL, info->off);
+	else if (hgj_server_serves(hgj_cuda_library))
+		put_text(values, nulls, COLUMN_DETAIL,
+				 psprintf("process %d has it open for all sessions",
+						  (int) hgj_server()->process));
 }
 
 /* One row per GPU, or one that says why there is none. */

@@ -21,6 +21,7 @@
 #include "base/counters.h"
 #include "base/guc.h"
 #include "base/plan_format.h"
+#include "base/progress.h"
 #include "catalog/pg_type.h"
 #include "engine/engine.h"
 #include "engine/registry.h"
@@ -29,12 +30,15 @@
 #include "funcapi.h"
 #include "join/engines.h"
 #include "kept/store.h"
+#include "kept/wanted.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
 #include "planner/declines.h"
 #include "planner/planner.h"
+#include "server/worker.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "why.h"
 
 HGJ_MODULE_MAGIC;
 
@@ -65,7 +69,10 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 	{
 		hgj_counters_share();
+		hgj_progress_share();
 		hgj_store_share();
+		hgj_server_share();
+		hgj_wanted_share();
 	}
 	RegisterCustomScanMethods(&hgj_scan_methods);
 	RegisterCustomScanMethods(&hgj_agg_scan_methods);
@@ -75,6 +82,7 @@ _PG_init(void)
 	hgj_install_declines_hook();
 	hgj_install_demand_hook();
 	hgj_install_device_rows();
+	hgj_install_explain_option();
 }
 
 static Datum

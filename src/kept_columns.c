@@ -8,6 +8,8 @@
  *	  that the caller may read.  It changes nothing that a query could see.
  * 2. Unloading is for the table's owner.
  * 3. The view has a row for each column that has chunks, of tables of this database.
+ *	  A use is one process's of one chunk.  What it has saved is estimated: the rows
+ *	  that were taken, by what decoding them would have cost (scan/kept_pages.c).
  *
  * No memory outlives a call.  Locks: AccessShareLock on the table that is loaded or
  * unloaded, until the end of the transaction.
@@ -35,7 +37,7 @@ PG_FUNCTION_INFO_V1(hashgraph_join_load);
 PG_FUNCTION_INFO_V1(hashgraph_join_unload);
 PG_FUNCTION_INFO_V1(hashgraph_join_kept);
 
-#define VIEW_COLUMNS	9
+#define VIEW_COLUMNS	10
 
 static bool
 may_read(Relation rel, AttrNumber attno)
@@ -164,6 +166,7 @@ put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
 	int64		rows = 0;
 	int64		bytes = 0;
 	int64		uses = 0;
+	double		saved = 0;
 	uint8		width = 0;
 	TimestampTz last_use = 0;
 
@@ -173,6 +176,7 @@ put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
 		rows += facts[i].rows;
 		bytes += facts[i].bytes;
 		uses += facts[i].uses;
+		saved += facts[i].saved / 1e6;
 		width = Max(width, facts[i].width);
 		last_use = Max(last_use, facts[i].last_use);
 	}
@@ -188,8 +192,9 @@ put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
 											 facts->by_value ? "offsets" : "dictionary",
 											 width));
 	values[7] = Int64GetDatum(uses);
-	values[8] = TimestampTzGetDatum(last_use);
-	nulls[8] = last_use == 0;
+	values[8] = Float8GetDatum(saved);
+	values[9] = TimestampTzGetDatum(last_use);
+	nulls[9] = last_use == 0;
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 

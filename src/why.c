@@ -12,7 +12,8 @@
  *	  nodes choose their sources, nothing is read.
  * 4. A row for each join, aggregation and scan, in EXPLAIN's order: of ours the
  *	  engine, of whatever a node of ours reads how it does, of the others the
- *	  reason.  All words are those of base/reasons.c.
+ *	  reason.  All words are those of base/reasons.c.  From PostgreSQL 18 on,
+ *	  EXPLAIN (HASHGRAPH) has them, too (explain_option.c).
  *
  * Memory: the caller's context, and that of the executor's state, which ends with
  * the function or, on errors, with the transaction.  Locks: those of parsing and
@@ -34,10 +35,10 @@
 #include "nodes/nodeFuncs.h"
 #include "parser/analyze.h"
 #include "pipeline/device.h"
-#include "planner/declines.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
+#include "why.h"
 
 PG_FUNCTION_INFO_V1(hashgraph_join_why);
 
@@ -55,14 +56,21 @@ enum
 
 typedef struct WhyWalk
 {
-	ReturnSetInfo *rsinfo;
+	HgjWhyTaker take;
+	void	   *arg;			/* its */
 	const HgjDeclines *declines;
 	const PlannedStmt *stmt;
-	HgjNodeNames names;
 	Bitmapset  *subplans;		/* that have been shown, by position */
 	int			level;
 	PlanState  *reader;			/* the node of ours that reads this one, or NULL */
 } WhyWalk;
+
+/* Where hashgraph_join_why()'s rows go. */
+typedef struct WhyRows
+{
+	ReturnSetInfo *rsinfo;
+	HgjNodeNames names;
+} WhyRows;
 
 static bool
 is_our_join(const PlanState *ps)
@@ -145,42 +153,47 @@ engine_of(const PlanState *ps, const char **reason)
 
 /* Step 4, of one node. */
 static void
-put_node(WhyWalk *walk, PlanState *ps)
+look_at_node(WhyWalk *walk, PlanState *ps)
 {
 	HgjNodeKind kind = hgj_node_kind(ps->plan);
+	HgjWhy		why = {.ps = ps, .level = walk->level, .taken = is_ours(ps)};
+	HgjSourceReason by_tuples;
+	bool		is_read = source_of(walk->reader, ps, &why.source, &by_tuples);
+
+	if (why.taken)
+		why.engine = engine_of(ps, &why.reason);
+	else if (kind != HGJ_NODE_SCAN)
+		why.reason = walk->declines ? hgj_why_not(walk->declines, ps->plan) : NULL;
+	else if (!is_read)
+		why.reason = hgj_not_ours_text(HGJ_NOT_OURS_NOT_READ);
+	else if (by_tuples != HGJ_SOURCE_FASTEST)
+		why.reason = hgj_source_reason_text(by_tuples);
+	else
+		why.taken = true;
+	walk->take(walk->arg, &why);
+}
+
+/* HgjWhyTaker: a row. */
+static void
+put_row(void *arg, const HgjWhy *why)
+{
+	const WhyRows *rows = arg;
 	Datum		values[WHY_COLUMNS] = {0};
 	bool		nulls[WHY_COLUMNS] = {false};
-	bool		taken = is_ours(ps);
-	const char *engine = NULL;
-	const char *source = NULL;
-	const char *reason = NULL;
-	HgjSourceReason by_tuples;
-	bool		is_read = source_of(walk->reader, ps, &source, &by_tuples);
 
-	if (taken)
-		engine = engine_of(ps, &reason);
-	else if (kind != HGJ_NODE_SCAN)
-		reason = hgj_why_not(walk->declines, ps->plan);
-	else if (!is_read)
-		reason = hgj_not_ours_text(HGJ_NOT_OURS_NOT_READ);
-	else if (by_tuples != HGJ_SOURCE_FASTEST)
-		reason = hgj_source_reason_text(by_tuples);
-	else
-		taken = true;
-
-	values[WHY_LEVEL] = Int32GetDatum(walk->level);
-	values[WHY_NODE] = CStringGetTextDatum(hgj_node_name(&walk->names, ps->plan));
-	values[WHY_TAKEN] = BoolGetDatum(taken);
-	nulls[WHY_ENGINE] = engine == NULL;
-	nulls[WHY_SOURCE] = source == NULL;
-	nulls[WHY_REASON] = reason == NULL;
-	if (engine)
-		values[WHY_ENGINE] = CStringGetTextDatum(engine);
-	if (source)
-		values[WHY_SOURCE] = CStringGetTextDatum(source);
-	if (reason)
-		values[WHY_REASON] = CStringGetTextDatum(reason);
-	tuplestore_putvalues(walk->rsinfo->setResult, walk->rsinfo->setDesc,
+	values[WHY_LEVEL] = Int32GetDatum(why->level);
+	values[WHY_NODE] = CStringGetTextDatum(hgj_node_name(&rows->names, why->ps->plan));
+	values[WHY_TAKEN] = BoolGetDatum(why->taken);
+	nulls[WHY_ENGINE] = why->engine == NULL;
+	nulls[WHY_SOURCE] = why->source == NULL;
+	nulls[WHY_REASON] = why->reason == NULL;
+	if (why->engine)
+		values[WHY_ENGINE] = CStringGetTextDatum(why->engine);
+	if (why->source)
+		values[WHY_SOURCE] = CStringGetTextDatum(why->source);
+	if (why->reason)
+		values[WHY_REASON] = CStringGetTextDatum(why->reason);
+	tuplestore_putvalues(rows->rsinfo->setResult, rows->rsinfo->setDesc,
 						 values, nulls);
 }
 
@@ -215,7 +228,7 @@ walk_node(PlanState *ps, void *context)
 	}
 	if (hgj_node_kind(ps->plan) != HGJ_NODE_OTHER)
 	{
-		put_node(walk, ps);
+		look_at_node(walk, ps);
 		walk->level++;
 	}
 	/* an aggregation may read the children of an Append */
@@ -227,23 +240,30 @@ walk_node(PlanState *ps, void *context)
 	return false;
 }
 
+/* See why.h. */
+void
+hgj_why_plan(PlanState *top, const PlannedStmt *stmt, const HgjDeclines *declines,
+			 HgjWhyTaker take, void *arg)
+{
+	WhyWalk		walk = {.take = take, .arg = arg, .declines = declines, .stmt = stmt};
+
+	walk_node(top, &walk);
+}
+
 /* Steps 2 to 4, of one of the queries that the rewriter has made. */
 static void
 why_query(ReturnSetInfo *rsinfo, Query *query, const char *text)
 {
 	HgjDeclines declines = {0};
-	WhyWalk		walk = {0};
+	WhyRows		rows = {.rsinfo = rsinfo};
 	PlannedStmt *stmt = hgj_plan_noting(query, text, &declines);
 	QueryDesc  *desc = CreateQueryDesc(stmt, text, GetActiveSnapshot(),
 									   InvalidSnapshot, None_Receiver, NULL,
 									   NULL, 0);
 
 	ExecutorStart(desc, EXEC_FLAG_EXPLAIN_ONLY);
-	walk.rsinfo = rsinfo;
-	walk.declines = &declines;
-	walk.stmt = stmt;
-	hgj_node_names(&walk.names, stmt);
-	walk_node(desc->planstate, &walk);
+	hgj_node_names(&rows.names, stmt);
+	hgj_why_plan(desc->planstate, stmt, &declines, put_row, &rows);
 	ExecutorEnd(desc);
 	FreeQueryDesc(desc);
 }

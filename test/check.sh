@@ -9,10 +9,14 @@
 #
 #   SUITES="regress tap"     some suites only (names below)
 #   WITHOUT="regress lint"   all but these
+#   HGJ_AFTER_CHECK=yes      make check has just passed or failed here: of the suites engine and
+#                            tap, what it has left out only
 #   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=8 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)
 #   HGJ_DECIMALS=10000000    values of generated numeric expressions (200000 in make check)
+#   HGJ_KEPT_SECONDS=600     how long each of three parts of test/t/020_kept_columns.pl stresses
+#                            columns kept in memory (60 in make check-full, 5 in make check)
 #   HGJ_SQLSMITH_SECONDS=120 how long sqlsmith makes up queries
 #   HGJ_TIME_LIMIT=5400      seconds for everything; what is left by then fails
 #   CUDA_ARCHS=90            for what the CUDA engine is built, where nvcc is found
@@ -27,13 +31,15 @@ unset MAKELEVEL MAKEFLAGS MFLAGS
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=test/lib/server.sh
 . test/lib/server.sh
+# shellcheck source=test/lib/fake_library.sh
+. test/lib/fake_library.sh
 
 # The longest first: the last ones to run are to be short.
-FULL_SUITES=(versions cassert spill tap random regress engine pg_regression sqlsmith packages lint real isolation)
+FULL_SUITES=(versions cassert spill gpu_server tap random regress engine pg_regression sqlsmith packages lint real isolation)
 QUICK_SUITES=(regress tap engine random lint real isolation)
 declare -A SUITE_LIMIT=([versions]=4200 [lint]=600 [engine]=1200 [regress]=1200 [spill]=2400 [isolation]=300
 	[tap]=1500 [random]=1500 [real]=600 [pg_regression]=900 [cassert]=2700 [sqlsmith]=1200
-	[packages]=1200)
+	[packages]=1200 [gpu_server]=900)
 out=$HGJ_TOP/build/check
 
 # ---- counting -------------------------------------------------------------
@@ -129,9 +135,11 @@ suite_lint()
 
 suite_engine()
 {
-	counted make -s -C test/engine check
-	counted make -s -C test/engine check-asan
-	counted make -s -C test/engine check-fake
+	if [[ -z ${HGJ_AFTER_CHECK:-} ]]; then
+		counted make -s -C test/engine check
+		counted make -s -C test/engine check-asan
+		counted make -s -C test/engine check-fake
+	fi
 	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 40)} counted make -s -C test/engine check-fake-asan
 }
 
@@ -147,6 +155,16 @@ suite_regress()
 	test_server
 	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION=
 	PG_CONFIG=$config counted bash test/fake/regress.sh
+}
+
+# The fake device's files again, and random joins, through one GPU process for all sessions.
+suite_gpu_server()
+{
+	hgj_fake_library hgj_at_exit
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.gpu_server = auto" \
+		"hashgraph_join.cuda_library = '$HGJ_FAKE_LIBRARY'"
+	PG_CONFIG=$config HGJ_GPU_SERVER=yes counted bash test/fake/regress.sh
+	counted perl test/random/run.pl --seeds 1 --queries 300 --engine cuda
 }
 
 # The same files with little memory and each way to join in parts.
@@ -182,6 +200,7 @@ tap()
 	hgj_at_exit "rm -rf '$stage'"
 	cp -r test/t "$stage/t"
 	cp docs/settings.md "$stage/settings.md"
+	cp -r docs "$stage/docs"
 	cp -r test/cassert "$stage/cassert"
 	make -s -C test/fake
 	cp -r test/fake/build "$stage/fake"
@@ -215,16 +234,14 @@ tap()
 
 suite_tap()
 {
-	local files=(test/t/*.pl) file
+	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 60 5)}
+	# Failing devices are waited for: minutes that the fake device's regress files do without.
+	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|015_device_rows)\.pl$'
 	if [[ $size != full ]]; then
-		# Failing devices are waited for: minutes that the fake device's regress files do without.
-		files=()
-		for file in test/t/*.pl; do
-			case $file in
-				*/008_engines.pl | */010_device_memory.pl | */013_device_faults.pl | */015_device_rows.pl) ;;
-				*) files+=("$file") ;;
-			esac
-		done
+		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -vE "$late")
+	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
+		# the rest, and what makes use of the time that it has
+		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -E "$late|/020_kept_columns")
 	fi
 	tap "$config" "${files[@]}"
 }
@@ -235,15 +252,10 @@ suite_random()
 	counted perl test/random/run.pl --seeds "${HGJ_RANDOM_SEEDS:-$(full_or 8 2)}" \
 		--queries "${HGJ_RANDOM_QUERIES:-300}"
 	counted perl test/decimals/run.pl --comparisons "${HGJ_DECIMALS:-$(full_or 2000000 200000)}"
-	make -s -C test/fake build/fake.so
-	local library
-	library=$(mktemp -d /tmp/hgj_fake.XXXXXX)
-	hgj_at_exit "rm -rf '$library'"
-	chmod 755 "$library"
-	install -m 755 test/fake/build/fake.so "$library/fake.so"
+	hgj_fake_library hgj_at_exit
 	counted perl test/random/run.pl --seeds "$(full_or 2 1)" --queries "${HGJ_RANDOM_QUERIES:-300}" \
-		--engine cuda --library "$library/fake.so"
-	counted perl test/decimals/run.pl --comparisons "$(full_or 400000 120000)" --engine cuda --library "$library/fake.so"
+		--engine cuda --library "$HGJ_FAKE_LIBRARY"
+	counted perl test/decimals/run.pl --comparisons "$(full_or 400000 120000)" --engine cuda --library "$HGJ_FAKE_LIBRARY"
 }
 
 # Schemas and queries that were not made for us.
@@ -257,8 +269,9 @@ suite_pg_regression()
 {
 	local source
 	source=$(bash test/cassert/build.sh --source)
-	test_server
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off"
 	counted perl test/pg_regression/run.pl --source "$source"
+	counted perl test/pg_regression/run.pl --source "$source" --load
 }
 
 # The same answers from a server whose assertions and memory checks are on,
@@ -274,7 +287,7 @@ suite_cassert()
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
 	tap "$config" test/t/002_cancel.pl test/t/003_neighbours.pl test/t/006_stopped.pl test/t/007_standby.pl test/t/008_engines.pl test/t/009_partitions.pl \
-		test/t/012_faults.pl test/t/013_device_faults.pl test/t/015_device_rows.pl test/t/016_pipelines.pl test/cassert/001_faults.pl
+		test/t/012_faults.pl test/t/013_device_faults.pl test/t/015_device_rows.pl test/t/016_pipelines.pl test/t/020_kept_columns.pl test/t/021_progress.pl test/t/026_gpu_server.pl test/t/027_column_loading.pl test/cassert/001_faults.pl
 
 	local found
 	found=$(grep -E 'TRAP:|was terminated by signal|(buffer refcount|resource|snapshot reference|relcache reference|cache reference|tupdesc reference|temporary file|file) leak|problem in alloc set|detected write past chunk end' \

@@ -83,7 +83,7 @@ ok "one package per server version" test -e "$deb"
 lib=/usr/lib/postgresql/$major/lib/hashgraph_join.so
 dpkg -c "$deb" >"$log.files"
 for file in "$lib" "/usr/share/postgresql/$major/extension/hashgraph_join.control" \
-	"/usr/share/postgresql/$major/extension/hashgraph_join--0.1.sql"; do
+	"/usr/share/postgresql/$major/extension/hashgraph_join--0.2.sql" "/usr/share/postgresql/$major/extension/hashgraph_join--0.1--0.2.sql"; do
 	ok "$package has $file" grep -F ".$file" "$log.files"
 done
 ok "$package has no CUDA library" eval '! grep cuda "$log.files"'

@@ -50,7 +50,15 @@ postgresql=$(wanted_postgresql)
 [[ -z $postgresql ]] || packages+=("postgresql-$postgresql" "postgresql-server-dev-$postgresql")
 case $level in
 	build) ;;
-	test) packages+=(perl libipc-run-perl) ;;
+	test)
+		packages+=(perl libipc-run-perl pgbouncer)
+		# Debian has the former from 13 on, and the latter apart for PostgreSQL 18
+		for package in "postgresql-$postgresql-pg-hint-plan" "postgresql-$postgresql-jit"; do
+			if apt-cache policy "$package" 2>/dev/null | grep 'Candidate: [0-9]' >/dev/null; then
+				packages+=("$package")
+			fi
+		done
+		;;
 	cassert)
 		# bison and flex: from 17 on, sources come without what they make
 		packages+=(perl libipc-run-perl ca-certificates dpkg-dev bzip2 xz-utils

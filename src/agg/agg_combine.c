@@ -125,6 +125,7 @@ combine_states(HgjAggregate *agg, uint32 group, const char *record)
 	switch (agg->function->kind)
 	{
 		case HGJ_AGG_COUNT:
+		case HGJ_AGG_TRANSITION:	/* not exchanged (planner/agg_partial.c) */
 			break;
 		case HGJ_AGG_WORD:
 		case HGJ_AGG_AVG_INT:

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * agg_device_plan.c
- *	  Does a HashGraphAgg over a chain of HashGraphJoins fit a pipeline, and what
- *	  are the pipeline's instructions?
+ *	  Does a HashGraphAgg over a chain of HashGraphJoins, or over a table, fit a
+ *	  pipeline, and what are the pipeline's instructions?
  *
  * 1. At executor start, look at the joins (device_joins.c), whose outer side must
- *	  be read by pages.
+ *	  be read by pages, or at the scan, which must be, too.
  * 2. Write the instructions: those of the joins, then the aggregates' filters and
  *	  arguments.
  * 3. State words: the rows of a group first, then for each input of aggregates
@@ -21,6 +21,7 @@
  */
 #include "compat.h"
 
+#include "access/parallel.h"
 #include "agg/agg_state.h"
 #include "executor/executor.h"
 #include "expr/demand.h"
@@ -35,11 +36,27 @@
 /* The part of a scan's rows that must pass its quals for them to run here. */
 #define HGJ_DEVICE_LEAST_PASSING	0.5
 
-/* HgjDeviceLookup of the aggregation's programs. */
+/* HgjDeviceInputs of the aggregation's programs. */
 static uint8
-look_output_up(void *arg, int input)
+load_input(void *arg, int input)
 {
 	return hgj_device_output(arg, input + 1);
+}
+
+static bool
+find_input(void *arg, int input, HgjDevicePlace *place)
+{
+	HgjDeviceOutput output;
+
+	(void) hgj_device_find_output(arg, input + 1, &output);
+	*place = output.place;
+	return output.is_column;
+}
+
+static HgjDeviceInputs
+agg_inputs(HgjPipelineState *d)
+{
+	return (HgjDeviceInputs) {load_input, find_input, d};
 }
 
 static int
@@ -55,7 +72,7 @@ add_word(HgjPipelineState *d, HgjPipeState state, uint8 reg, uint8 filter)
 }
 
 /* The steps of an expression that is not just a column, and their program; or NULL. */
-static const HgjStep *
+static HgjStep *
 step_of(const HgjAggExpr *expr, HgjProgram **program)
 {
 	*program = expr->decimals ? expr->decimals : expr->program;
@@ -69,17 +86,18 @@ static uint8
 write_expr(HgjPipelineState *d, const HgjAggExpr *expr)
 {
 	HgjProgram *program;
-	const HgjStep *step = step_of(expr, &program);
+	HgjStep    *step = step_of(expr, &program);
+	HgjDeviceInputs inputs = agg_inputs(d);
 
 	if (expr->column >= 0 && expr->decimals == NULL)
-		return look_output_up(d, expr->column);
+		return hgj_device_output(d, expr->column + 1);
 	if (step == NULL)
 	{
 		hgj_device_refuse(&d->code, HGJ_DEVICE_EXPRESSION);
 		return 0;
 	}
-	hgj_device_load(&d->code, step, look_output_up, d);
-	return hgj_device_step(&d->code, program, step, look_output_up, d);
+	hgj_device_load(&d->code, program, step, &inputs);
+	return hgj_device_step(&d->code, program, step, &inputs);
 }
 
 /* An argument that can fail, for rows that pass the filter only. */
@@ -87,16 +105,17 @@ static uint8
 write_filtered(HgjPipelineState *d, const HgjAggExpr *expr, uint8 filter)
 {
 	HgjProgram *program;
-	const HgjStep *step = step_of(expr, &program);
+	HgjStep    *step = step_of(expr, &program);
+	HgjDeviceInputs inputs = agg_inputs(d);
 	uint8		dst;
 	uint8		reg;
 	int			jump;
 
-	hgj_device_load(&d->code, step, look_output_up, d);
+	hgj_device_load(&d->code, program, step, &inputs);
 	dst = hgj_device_register(&d->code, step->decimal ? HGJ_KIND_I8 : step->kind);
 	EMIT(&d->code, HGJ_PIPE_NULL, .dst = dst);
 	jump = hgj_device_jump(&d->code, HGJ_PIPE_JUMP_UNLESS, filter);
-	reg = hgj_device_step(&d->code, program, step, look_output_up, d);
+	reg = hgj_device_step(&d->code, program, step, &inputs);
 	EMIT(&d->code, HGJ_PIPE_MOVE, .dst = dst, .a = reg);
 	hgj_device_land(&d->code, jump);
 	d->code.nregs = dst + 1;
@@ -210,6 +229,8 @@ write_aggregate(HgjPipelineState *d, const HgjAggregate *agg, uint8 reg, uint8 f
 				break;
 			return add_word(d, agg->function->function == F_MIN_NUMERIC ? HGJ_PIPE_MIN :
 							HGJ_PIPE_MAX, reg, filter);
+		case HGJ_AGG_TRANSITION:
+			break;
 	}
 	hgj_device_refuse(&d->code, HGJ_DEVICE_AGGREGATE);
 	return -1;
@@ -235,31 +256,6 @@ write_aggregates(HgjPipelineState *d)
 	}
 }
 
-static void
-write_group_keys(HgjPipelineState *d)
-{
-	const HgjGroups *groups = &d->agg->groups;
-
-	d->spec.nkeys = groups->nkeys;
-	for (int k = 0; k < groups->nkeys; k++)
-	{
-		const HgjGroupKey *key = &groups->keys[k];
-		uint8		reg;
-
-		if (k >= HGJ_PIPE_KEYS)
-			hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
-		if (key->kind != HGJ_GROUP_WORD && key->dictionary == NULL)
-			hgj_device_refuse(&d->code, HGJ_DEVICE_GROUP_KEY);
-		if (d->code.reason != HGJ_DEVICE_FITS)
-			return;
-		reg = hgj_device_output(d, key->column + 1);
-		d->spec.keys[k] = reg;
-		d->key_columns[k] = -1;
-		for (int i = 0; i < d->ncolumns; i++)
-			if (d->columns[i].loaded && d->columns[i].reg == reg)
-				d->key_columns[k] = i;
-	}
-}
 /*
  * Step 2: all instructions and the rest of the spec.  With `constants` the
  * programs must have been started.  False: d->code.reason says why not.
@@ -270,7 +266,7 @@ hgj_device_write_agg(HgjPipelineState *d, bool constants)
 	d->spec.nwords = 0;
 	hgj_device_write_joins(d, constants);
 	if (d->code.reason == HGJ_DEVICE_FITS)
-		write_group_keys(d);
+		hgj_device_write_keys(d);
 	if (d->code.reason == HGJ_DEVICE_FITS)
 		write_aggregates(d);
 	hgj_device_write_end(d);
@@ -285,7 +281,7 @@ hgj_device_write_agg(HgjPipelineState *d, bool constants)
 static bool
 compile_scan_filter(HgjPipelineState *d)
 {
-	ScanState  *scan = (ScanState *) d->joins[0]->outer_ps;
+	ScanState  *scan = (ScanState *) d->scan;
 	Plan	   *plan = scan->ps.plan;
 	double		tuples = RelationGetForm(scan->ss_currentRelation)->reltuples;
 
@@ -306,25 +302,48 @@ forget_scan_filter(HgjPipelineState *d)
 {
 	d->scan_filter = NULL;
 	d->ncolumns = 0;
+	d->nreads = 0;
+	d->made = NIL;
 	d->spec.ninputs = 0;
-	for (int j = 0; j < d->njoins; j++)
-		d->spec.joins[j].ncolumns = 0;
 }
 
-/* Step 1. */
+/* Step 1, without joins; *source: what reads the table for the host. */
 static HgjDeviceReason
-look_at_plan(HgjPipelineState *d)
+find_scan(HgjPipelineState *d, const HgjSource **source)
 {
-	HgjDeviceReason reason = hgj_device_find_joins(d, d->agg->join);
-	const HgjJoinState *bottom;
+	int			ncols = d->agg->ncolumns;
+
+	d->scan_programs = palloc0(mul_size(ncols + 1, sizeof(HgjProgram *)));
+	*source = hgj_agg_feed_table(d->agg->feed, d->scan_programs);
+	if (*source == NULL)
+		return HGJ_DEVICE_SOURCE;
+	d->scan = (*source)->child;
+	if (d->scan->plan->parallel_aware || IsParallelWorker())
+		return HGJ_DEVICE_PARALLEL;
+	d->scan_computed = palloc(ncols + 1);
+	d->scan_inputs = palloc(mul_size((*source)->ncols + 1, sizeof(AttrNumber)));
+	for (int c = 0; c < (*source)->ncols; c++)
+		d->scan_inputs[c] = (*source)->columns[c].attno;
+	return HGJ_DEVICE_FITS;
+}
+
+/* Step 1; *source: as above. */
+static HgjDeviceReason
+look_at_plan(HgjPipelineState *d, const HgjSource **source)
+{
+	HgjDeviceReason reason = d->agg->join ? hgj_device_find_joins(d, d->agg->join) :
+		find_scan(d, source);
 
 	if (reason != HGJ_DEVICE_FITS)
 		return reason;
-	bottom = d->joins[0];
-	if (bottom->outer.methods != &hgj_source_pages)
+	if (d->njoins > 0)
+		*source = &d->joins[0]->outer;
+	if ((*source)->methods != &hgj_source_pages)
 		return HGJ_DEVICE_SOURCE;
-	if (contain_volatile_functions((Node *) bottom->outer_ps->plan->qual))
+	if (contain_volatile_functions((Node *) d->scan->plan->qual) ||
+		(d->njoins == 0 && contain_volatile_functions((Node *) d->scan->plan->targetlist)))
 		return HGJ_DEVICE_VOLATILE;
+	hgj_device_plan_keys(d);
 	if (compile_scan_filter(d))
 	{
 		if (hgj_device_write_agg(d, false))
@@ -339,24 +358,25 @@ HgjPipelineState *
 hgj_device_plan(HgjAggState *agg, EState *estate)
 {
 	HgjPipelineState *d = palloc0(sizeof(HgjPipelineState));
+	const HgjSource *source = NULL;
 
 	d->agg = agg;
 	d->input_words = palloc0(mul_size(agg->ninputs + 1, sizeof(int)));
 	d->agg_words = palloc0(mul_size(agg->naggs + 1, sizeof(int)));
-	d->reason = look_at_plan(d);
+	d->reason = look_at_plan(d, &source);
 	if (d->reason != HGJ_DEVICE_FITS)
 		return d;
 
-	d->source.child = d->joins[0]->outer_ps;
-	d->source.ncols = d->spec.ninputs;
-	d->source.columns = d->inputs;
-	d->source.econtext = d->joins[0]->outer.econtext;
+	d->source.child = d->scan;
+	d->source.ncols = d->nreads;
+	d->source.columns = d->reads;
+	d->source.econtext = source->econtext;
 	d->source.of_table = true;
+	d->source.progress = &agg->progress;
 	d->source.leave_quals = d->scan_filter != NULL;
 	if (!hgj_source_use_pages(&d->source, estate))
 		d->reason = HGJ_DEVICE_SOURCE;
-	d->batch = hgj_batch_create(estate->es_query_cxt, d->inputs, d->spec.ninputs, 0,
-								NULL);
+	d->batch = hgj_batch_create(estate->es_query_cxt, d->reads, d->nreads, 0, NULL);
 	hgj_batch_borrow(d->batch, true);
 	return d;
 }

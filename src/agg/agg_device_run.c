@@ -46,67 +46,20 @@ hgj_device_end(HgjPipelineState *d)
 	d->reading = false;
 }
 
-/*
- * Step 2: numerics among n rows become the decimals that instructions are for.  Where
- * a value is none, the host does it all.
- */
-static void
-make_decimals(HgjPipelineState *d, uint32 n)
-{
-	uint8		nulls[HGJ_CHUNK];
-	uint8		displays[HGJ_CHUNK];
-
-	for (int i = 0; i < d->ncolumns; i++)
-	{
-		const HgjDeviceColumn *column = &d->columns[i];
-		HgjVector  *vector;
-
-		if (column->join != HGJ_DEVICE_INPUT || column->scale < 0)
-			continue;
-		vector = &d->batch->vectors[column->number];
-		for (uint32 first = 0; first < n; first += HGJ_CHUNK)
-		{
-			HgjRows		rows = {.first = first, .n = Min(n - first, HGJ_CHUNK)};
-			int64	   *values = (int64 *) vector->values + first;
-			bool		some_null = hgj_values_nulls(vector, &rows, nulls);
-
-			if (hgj_decimals_read((const Datum *) values, some_null ? nulls : NULL,
-								  rows.n, column->scale, values, displays))
-				d->run_reason = HGJ_DEVICE_ROW;
-		}
-	}
-}
-
-/* Point the batch at a staging buffer, and fill it.  Returns its rows. */
+/* Fill a staging buffer.  Returns its rows. */
 static uint32
-fill_stage(HgjPipelineState *d, const HgjPipeStage *stage, uint32 max_rows, uint64 *nulls)
+fill_stage(HgjPipelineState *d, const HgjPipeStage *stage, uint64 *nulls)
 {
-	HgjBatch   *batch = d->batch;
 	instr_time	start;
 	instr_time	end;
+	uint32		n;
 
-	for (int i = 0; i < batch->ncols; i++)
-	{
-		HgjVector  *vector = &batch->vectors[i];
-
-		vector->values = stage->values[i];
-		vector->validity = stage->validity[i];
-		hgj_vector_all_valid(vector, stage->capacity);
-		memset(vector->validity, 0xFF, stage->capacity / 8);
-	}
-	batch->capacity = stage->capacity;
 	d->reading = true;
 	INSTR_TIME_SET_CURRENT(start);
-	d->source.methods->fill(&d->source, batch, max_rows);
-	make_decimals(d, batch->nrows);
+	n = hgj_device_fill(d, stage, nulls);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(d->decode, end, start);
-
-	*nulls = 0;
-	for (int i = 0; i < batch->ncols; i++)
-		if (batch->vectors[i].has_nulls)
-			*nulls |= UINT64CONST(1) << i;
-	return batch->nrows;
+	return n;
 }
 
 /* Step 2. */
@@ -116,6 +69,7 @@ push_rows(HgjPipelineState *d)
 	const HgjPipelineMethods *methods = d->engine->pipeline;
 	HgjError	err = {0};
 
+	hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, 0);
 	while (!hgj_device_gave_up(d))
 	{
 		HgjPipeStage stage;
@@ -126,10 +80,11 @@ push_rows(HgjPipelineState *d)
 		hgj_device_call(d, &err, methods->stage(d->pipeline, &stage, &err));
 		if (hgj_device_gave_up(d))
 			break;
-		n = fill_stage(d, &stage, stage.capacity, &nulls);
+		n = fill_stage(d, &stage, &nulls);
 		if (n == 0 || hgj_device_gave_up(d))
 			break;
 		hgj_device_call(d, &err, methods->push(d->pipeline, n, nulls, &err));
+		hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, n);
 	}
 }
 
@@ -197,16 +152,11 @@ take_group(HgjPipelineState *d, const uint64 *from, char *row)
 {
 	HgjAggState *agg = d->agg;
 	HgjGroups  *groups = &agg->groups;
-	const uint64 *words = from + 1 + groups->nkeys;
+	const uint64 *words = from + 1 + d->spec.nkeys;
 
 	memcpy(row, groups->initial, groups->stride);
 	*(int64 *) row = words[0];
-	for (int k = 0; k < groups->nkeys; k++)
-		if ((from[0] >> k) & 1)
-			((uint8 *) row + groups->nulls_offset)[k] = 1;
-		else
-			hgj_group_datums(row)[k] = groups->keys[k].dictionary ?
-				(Datum) from[k + 1] : hgj_load(&from[k + 1], groups->keys[k].attlen);
+	hgj_device_take_keys(d, from, row);
 	for (int i = 0; i < agg->ninputs; i++)
 	{
 		int64		n;
@@ -251,8 +201,30 @@ take_groups(HgjPipelineState *d)
 		hgj_device_call(d, &err, methods->groups(d->pipeline, first, some, rows, &err));
 		for (uint32 i = 0; i < some && !hgj_device_gave_up(d); i++)
 			take_group(d, rows + i * width, hgj_group_row(groups, first + i));
+		if (hgj_groups_bytes(groups) > groups->limit && n > HGJ_FEWEST_GROUPS)
+			d->run_reason = HGJ_DEVICE_MEMORY;	/* the values of their keys are long */
 	}
 	pfree(rows);
+}
+
+/* What EXPLAIN ANALYZE has counted of the outer side so far. */
+static void
+note_counts(HgjPipelineState *d)
+{
+	if (d->njoins > 0)
+		hgj_note_outer_counts(d->joins[0]);
+	else
+		hgj_note_counts(d->scan, d->agg->context, &d->counts);
+}
+
+/* The outer side is read from its start, and what has been counted is forgotten. */
+static void
+rescan_uncounted(HgjPipelineState *d)
+{
+	if (d->njoins > 0)
+		hgj_rescan_uncounted(d->joins[0]);
+	else
+		hgj_rescan_counted(d->scan, &d->counts);
 }
 
 /* Steps 1 to 3 but for the tables, again with room for more groups where it was too little. */
@@ -263,6 +235,7 @@ run_pipeline(HgjPipelineState *d)
 	uint64		expected = Max(HGJ_EXPECTED_GROUPS, d->agg->groups.expected);
 
 	hgj_device_start_programs(d);
+	hgj_device_check_keys(d);
 	if (!hgj_device_write_agg(d, true))
 	{
 		d->run_reason = d->code.reason;
@@ -272,22 +245,24 @@ run_pipeline(HgjPipelineState *d)
 	for (;;)
 	{
 		d->run_reason = HGJ_DEVICE_FITS;
-		d->pushing = false;
+		d->pushing = d->more_codes = false;
 		hgj_device_start(d, expected);
 		d->pushing = true;
-		hgj_note_outer_counts(d->joins[0]);
+		note_counts(d);
 		if (!hgj_device_gave_up(d))
 			push_rows(d);
 		if (!hgj_device_gave_up(d))
 			take_groups(d);
 		hgj_device_release(d);
 		if (d->run_reason != HGJ_DEVICE_GROUPS || d->spec.nkeys == 0 ||
-			expected >= most)
+			(expected >= most && !d->more_codes))
 			break;
 		hgj_groups_release(&d->agg->groups);
-		expected = Min(expected * HGJ_MORE_GROUPS, most);
+		hgj_progress_end(&d->agg->progress);
+		if (!d->more_codes)
+			expected = Min(expected * HGJ_MORE_GROUPS, most);
 		hgj_device_end(d);
-		hgj_rescan_uncounted(d->joins[0]);
+		rescan_uncounted(d);
 	}
 }
 
@@ -295,7 +270,7 @@ run_pipeline(HgjPipelineState *d)
 static void
 count_rows(HgjPipelineState *d)
 {
-	PlanState  *scan = d->joins[0]->outer_ps;
+	PlanState  *scan = d->scan;
 	HgjPipelineInfo counted = {0};
 	HgjPipelineInfo now = {0};
 	uint64		dropped;
@@ -304,7 +279,8 @@ count_rows(HgjPipelineState *d)
 		now = d->info;
 	hgj_device_leave(d, &now, &counted);
 	dropped = now.dropped;
-	d->joins[0]->outer.rows_read += d->source.rows_read - dropped;
+	if (d->njoins > 0)
+		d->joins[0]->outer.rows_read += d->source.rows_read - dropped;
 	d->source.rows_read = 0;
 	if (scan->instrument)
 		scan->instrument->tuplecount -= dropped;
@@ -336,6 +312,8 @@ hgj_device_run(HgjPipelineState *d)
 	if (hgj_device_build(d, &empty) && !empty)
 		run_pipeline(d);
 	d->ran = !hgj_device_gave_up(d);
+	for (int j = 0; j < d->njoins; j++)
+		hgj_progress_end(&d->joins[j]->progress);
 	count_rows(d);
 	if (d->ran)
 	{
@@ -345,10 +323,11 @@ hgj_device_run(HgjPipelineState *d)
 	}
 	hgj_device_log(d);
 	hgj_groups_release(groups);
+	hgj_progress_end(&d->agg->progress);
 	if (d->reading)
 	{
 		hgj_device_end(d);
-		hgj_rescan_uncounted(d->joins[0]);
+		rescan_uncounted(d);
 	}
 	return false;
 }

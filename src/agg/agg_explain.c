@@ -155,6 +155,18 @@ show_run(HgjAggState *state, ExplainState *es)
 	ExplainCloseGroup("Worker Aggregations", "Worker Aggregations", false, es);
 }
 
+static void
+show_feed(HgjAggState *state, List *ancestors, ExplainState *es)
+{
+	const HgjAggReport *reports = (HgjAggReport *) state->reports.copies;
+	HgjPageCounts pages = {0};
+
+	hgj_agg_feed_count(state, &pages);
+	for (int i = 0; i < state->reports.n; i++)
+		hgj_page_counts_add(&pages, &reports[i].pages);
+	hgj_agg_feed_explain(state, &pages, ancestors, es);
+}
+
 /* ExplainCustomScan callback. */
 void
 hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
@@ -170,7 +182,7 @@ hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_group_key(state, cscan, ancestors, es);
 	show_having(state, cscan, ancestors, es);
 	if (state->feed)
-		hgj_agg_feed_explain(state, ancestors, es);
+		show_feed(state, ancestors, es);
 	if (state->device)
 		hgj_device_explain(state->device, es);
 	if (es->analyze)

@@ -20,6 +20,8 @@
  * 4. Of an Append, each child is read so, or by the batches of a join of ours, one
  *	  after the other.  Which one comes next, if it is not pruned or another
  *	  process's, the Append says itself.
+ * 5. Where the table's columns are kept in memory, numerics come as decimals, if all
+ *	  that the aggregation does with the column is to compute with those.
  *
  * Memory: the query's context; by-reference values are in the arena of the batch
  * that is read, which hgj_agg_feed_free() frees, on abort, too.  Pins of pages
@@ -38,6 +40,7 @@
 #include "executor/executor.h"
 #include "join/join_state.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "scan/source.h"
@@ -45,6 +48,10 @@
 
 /* A batch may take this part of the memory limit. */
 #define BATCH_SHARE		8
+
+/* A dictionary may take so much, and such a part, beside the groups. */
+#define DICTIONARY_BYTES	((Size) 256 * 1024)
+#define DICTIONARY_SHARE	64
 
 /* A column that is returned, of one input. */
 typedef struct FeedColumn
@@ -209,6 +216,7 @@ init_input(HgjAggState *state, FeedInput *input, PlanState *child, EState *estat
 		!contain_subplans((Node *) child->plan->targetlist);
 
 	source->child = child;
+	source->progress = &state->progress;
 	source->econtext = CreateExprContext(estate);
 	if (!of_table || !use_table_columns(source))
 		use_child_columns(source);
@@ -257,12 +265,146 @@ hgj_agg_feed_open(HgjAggState *state, EState *estate)
 		init_input(state, &feed->inputs[i], children[i], estate);
 }
 
+/* Does the expression, which is evaluated by row if there is no program, mention it? */
+static bool
+mentions(Expr *expr, AttrNumber attno, Index varno)
+{
+	Bitmapset  *attnos = NULL;
+
+	pull_varattnos((Node *) expr, varno, &attnos);
+	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber, attnos);
+}
+
+/* What a dictionary of a group column may take. */
+Size
+hgj_agg_feed_dictionary_bytes(void)
+{
+	return Min(DICTIONARY_BYTES, get_hash_memory_limit() / DICTIONARY_SHARE);
+}
+
+/*
+ * From now on, return column resno of a table that may be kept as datums of the
+ * dictionary that is returned: the values of a chunk are looked up once each.  NULL: it
+ * stays as it is.  The column is one that is grouped by, and for nothing else.
+ */
+HgjDictionary *
+hgj_agg_feed_encode(HgjAggState *state, AttrNumber resno, Node *expr, Oid equality)
+{
+	HgjAggFeed *feed = state->feed;
+	FeedInput  *input = &feed->inputs[0];
+	HgjSource  *source = &input->source;
+	int			c = feed->append ? -1 : input->from[resno - 1].column;
+	const Scan *scan = (const Scan *) source->child->plan;
+	HgjDictionary *dictionary;
+
+	if (c < 0 || !hgj_pages_may_be_kept(source) || source->columns[c].attbyval ||
+		source->columns[c].attlen != -1)
+		return NULL;
+	for (int i = 0; i < feed->ncolumns; i++)
+	{
+		const TargetEntry *tle = list_nth_node(TargetEntry, scan->plan.targetlist, i);
+
+		if (i != resno - 1 &&
+			mentions(tle->expr, source->columns[c].attno, scan->scanrelid))
+			return NULL;
+	}
+	dictionary = hgj_dictionary_create(state->context, expr, equality, -1, NULL);
+	hgj_dictionary_limit(dictionary, hgj_agg_feed_dictionary_bytes());
+	source->columns[c].dictionary = feed->columns[resno - 1].dictionary = dictionary;
+	return dictionary;
+}
+
+static bool
+takes_decimals(const HgjAggExpr *expr, int column, int scale)
+{
+	if (expr == NULL)
+		return true;
+	if (expr->decimals)
+		return hgj_program_takes_decimals(expr->decimals, column, scale);
+	if (expr->program)
+		return hgj_program_takes_decimals(expr->program, column, scale);
+	return expr->column >= 0 ? expr->column != column :
+		!mentions(expr->expr, column + 1, INDEX_VAR);
+}
+
+/* Is this column, numerics of the scale, nothing but decimals to the aggregation? */
+static bool
+aggregates_take_decimals(const HgjAggState *state, int column, int scale)
+{
+	for (int k = 0; k < state->groups.nkeys; k++)
+		if (state->groups.keys[k].column == column)
+			return false;
+	for (int i = 0; i < state->ninputs; i++)
+	{
+		const HgjAggInput *input = &state->inputs[i];
+
+		for (int e = 0; e < HGJ_AGG_INPUT_EXPRS(input); e++)
+			if (!takes_decimals(hgj_agg_input_expr(input, e), column, scale))
+				return false;
+	}
+	return true;
+}
+
+/* Step 5: tell the inputs which of the table's columns are that to all of us. */
+void
+hgj_agg_feed_take_decimals(HgjAggState *state)
+{
+	HgjAggFeed *feed = state->feed;
+
+	for (int i = 0; i < feed->ninputs; i++)
+	{
+		FeedInput  *input = &feed->inputs[i];
+		const HgjSource *source = &input->source;
+		const Scan *scan = (const Scan *) source->child->plan;
+		bool	   *takes;
+
+		if (!hgj_pages_may_be_kept(source))
+			continue;
+		takes = palloc(source->ncols + 1);
+		for (int c = 0; c < source->ncols; c++)
+			takes[c] = true;
+		for (int c = 0; c < feed->ncolumns; c++)
+		{
+			const TargetEntry *tle = list_nth_node(TargetEntry, scan->plan.targetlist, c);
+			int			scale = hgj_decimal_scale(exprType((Node *) tle->expr),
+												  exprTypmod((Node *) tle->expr));
+
+			for (int t = 0; t < source->ncols; t++)
+				if (input->from[c].column == t ?
+					scale < 0 || !aggregates_take_decimals(state, c, scale) :
+					input->from[c].column < 0 &&
+					mentions(tle->expr, source->columns[t].attno, scan->scanrelid))
+					takes[t] = false;
+		}
+		hgj_pages_take_decimals(&input->source, takes);
+		pfree(takes);
+	}
+}
+
 /* The columns of its batches, by resno - 1. */
 const HgjColumn *
 hgj_agg_feed_columns(const HgjAggFeed *feed, int *ncols)
 {
 	*ncols = feed->ncolumns;
 	return feed->columns;
+}
+
+/*
+ * The source, if it is one that reads a table by pages, of whose columns the target
+ * list's programs are made; or NULL.  programs: by resno - 1; NULL: no expression, or none
+ * that a program can compute.
+ */
+const HgjSource *
+hgj_agg_feed_table(const HgjAggFeed *feed, HgjProgram **programs)
+{
+	const FeedInput *input = &feed->inputs[0];
+
+	if (feed->append || !input->source.of_table ||
+		input->source.methods != &hgj_source_pages)
+		return NULL;
+	for (int c = 0; c < feed->ncolumns; c++)
+		programs[c] = input->from[c].program;
+	return &input->source;
 }
 
 /* ---- batches ------------------------------------------------------------ */
@@ -381,8 +523,11 @@ read_input(HgjAggState *state, FeedInput *input)
 
 /* The input at hand has no more rows: others are to have its memory. */
 static void
-leave_input(HgjAggFeed *feed)
+leave_input(HgjAggState *state)
 {
+	HgjAggFeed *feed = state->feed;
+
+	hgj_progress_next_table(&state->progress);
 	hgj_batch_release(feed->now->read);
 	for (int c = 0; c < feed->ncolumns; c++)
 		hgj_buffer_release(&feed->now->from[c].buffer);
@@ -428,7 +573,7 @@ hgj_agg_feed_next(HgjAggState *state)
 		found = read_input(state, feed->now);
 		if (found)
 			continue;
-		leave_input(feed);
+		leave_input(state);
 		feed->at_end = feed->append == NULL;
 	}
 	if (instrument)
@@ -438,16 +583,29 @@ hgj_agg_feed_next(HgjAggState *state)
 
 /* ---- EXPLAIN ------------------------------------------------------------ */
 
-/* How an input is read; of an Append, how many of its children are. */
+/* Add the pages that the inputs have taken from kept columns, and that they have read. */
 void
-hgj_agg_feed_explain(HgjAggState *state, List *ancestors, ExplainState *es)
+hgj_agg_feed_count(const HgjAggState *state, HgjPageCounts *counts)
+{
+	for (int i = 0; state->feed && i < state->feed->ninputs; i++)
+		hgj_pages_count(&state->feed->inputs[i].source, counts);
+}
+
+/*
+ * How an input is read, and what all processes have done; of an Append, how many of
+ * its children are.
+ */
+void
+hgj_agg_feed_explain(HgjAggState *state, const HgjPageCounts *pages,
+					 List *ancestors, ExplainState *es)
 {
 	const HgjAggFeed *feed = state->feed;
 	int			by_tuples = 0;
 
 	if (feed->append == NULL)
 	{
-		hgj_show_source("", &feed->inputs[0].source, &state->css.ss.ps, ancestors, es);
+		hgj_show_source("", &feed->inputs[0].source, pages, &state->css.ss.ps,
+						ancestors, es);
 		return;
 	}
 	for (int i = 0; i < feed->ninputs; i++)

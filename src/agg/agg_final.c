@@ -6,13 +6,13 @@
  *	  serialized where their type is internal).
  *
  * Results are palloc'd in the caller's context, but for those of BY_FUNCTION
- * aggregates, which are the state's.  No locks.
+ * aggregates, which are the state's, and of TRANSITION ones, which may be.  No locks.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "agg/agg_state.h"
+#include "agg/agg_transition.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "utils/array.h"
@@ -62,6 +62,8 @@ hgj_agg_result(const HgjAggregate *agg, const char *row, bool partial,
 	const void *state = row + agg->offset;
 	int64		n = hgj_agg_input_count(agg->input, row);
 
+	if (kind == HGJ_AGG_TRANSITION)
+		return hgj_transition_result(agg, row, partial, isnull);
 	*isnull = false;
 	if (kind == HGJ_AGG_COUNT)
 		return Int64GetDatum(n);
@@ -81,6 +83,7 @@ hgj_agg_result(const HgjAggregate *agg, const char *row, bool partial,
 	{
 		case HGJ_AGG_COUNT:
 		case HGJ_AGG_SUM_COUNTS:
+		case HGJ_AGG_TRANSITION:
 			break;
 		case HGJ_AGG_SUM_SUMS:
 			return Int64GetDatum((int64) *(const int128 *) state);

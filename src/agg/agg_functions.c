@@ -14,6 +14,7 @@
 #include "compat.h"
 
 #include "agg/agg_accumulate.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
 
 /* The bits of the first states of agg_floats.c. */
@@ -163,6 +164,28 @@ hgj_agg_function(Oid function)
 		if (functions[i].function == function)
 			return &functions[i];
 	return NULL;
+}
+
+/* See agg_format.h. */
+bool
+hgj_agg_takes_any_equal(Oid aggfnoid, const Expr *argument)
+{
+	switch (aggfnoid)
+	{
+		case F_COUNT_ANY:
+		case F_SUM_INT2:
+		case F_SUM_INT4:
+		case F_SUM_INT8:
+		case F_AVG_INT2:
+		case F_AVG_INT4:
+		case F_AVG_INT8:
+			return true;
+		case F_SUM_NUMERIC:
+		case F_AVG_NUMERIC:
+			return exprTypmod((const Node *) argument) >= 0;
+		default:
+			return false;
+	}
 }
 
 /* See agg_format.h. */

@@ -8,7 +8,8 @@
  * 2. hgj_agg_update(): count the rows of each group.  Then, for every input (a
  *	  FILTER and an argument that some aggregates share): filter the rows,
  *	  evaluate the argument for those that have passed and for no others, drop
- *	  NULLs, and hand the values to the aggregates.
+ *	  NULLs, and hand the values to the aggregates.  Where PostgreSQL's functions
+ *	  compute them, all arguments are evaluated, and NULLs are not dropped.
  *
  * An expression is a plain column, or a program over vectors, or, where it is
  * not of the forms that programs know, evaluated row by row by PostgreSQL.  Of
@@ -206,6 +207,22 @@ drop_nulls(HgjAggState *state, HgjAggInput *input, const HgjVector *vector,
 	input->rows.groups = groups ? input->groups : NULL;
 }
 
+/* The values of all arguments of PostgreSQL's functions; NULLs stay among them. */
+static void
+prepare_all(HgjAggState *state, HgjAggInput *input, const uint32 *sel, uint32 n)
+{
+	input->rows.at = sel;
+	for (int i = 0; i < input->nall; i++)
+	{
+		HgjAggArgument *argument = &input->all[i];
+
+		if (argument->constant == NULL)
+			argument->vector = argument->expr->column >= 0 ?
+				state->vectors[argument->expr->column] :
+				eval(state, argument->expr, sel, n);
+	}
+}
+
 /* Make input->rows for the batch at hand, and count. */
 static void
 prepare_input(HgjAggState *state, HgjAggInput *input)
@@ -255,6 +272,8 @@ prepare_input(HgjAggState *state, HgjAggInput *input)
 		if (vector->has_nulls)
 			drop_nulls(state, input, vector, sel, groups, n);
 	}
+	else if (n > 0 && input->called)
+		prepare_all(state, input, sel, n);
 	if (input->filter && input->rows.n > 0)
 		count(&state->groups, input->counter, input->rows.groups,
 			  input->rows.n);
@@ -274,7 +293,8 @@ hgj_agg_update(HgjAggState *state)
 		hgj_program_eval_decimals(state->decimals, state->vectors, state->rows,
 								  state->nrows);
 	for (int i = 0; i < state->ninputs; i++)
-		if (state->inputs[i].filter || state->inputs[i].argument)
+		if (state->inputs[i].filter || state->inputs[i].argument ||
+			state->inputs[i].called)
 			prepare_input(state, &state->inputs[i]);
 	for (int a = 0; a < state->naggs; a++)
 	{

@@ -76,6 +76,7 @@ static void
 free_memory(HgjAggState *state)
 {
 	hgj_groups_release(&state->groups);
+	hgj_agg_free_seen(state);
 	hgj_exchange_free_memory(state);
 	hgj_arena_free(&state->values);
 	hgj_agg_feed_free(state->feed);
@@ -85,6 +86,7 @@ free_memory(HgjAggState *state)
 static void
 release_on_reset(void *arg)
 {
+	hgj_progress_end(&((HgjAggState *) arg)->progress);
 	free_memory(arg);
 	hgj_tally_agg(arg);
 }
@@ -107,12 +109,14 @@ end_agg(CustomScanState *node)
 {
 	HgjAggState *state = (HgjAggState *) node;
 
+	hgj_progress_end(&state->progress);
 	if (state->device)
 		hgj_device_end(state->device);
 	hgj_exchange_end_run(state);
 	if (state->feed)
 		hgj_agg_feed_end(state->feed);
 	hgj_agg_spill_release(state);
+	hgj_agg_forget_states(state);
 	free_memory(state);
 	hgj_tally_agg(state);
 	ExecEndNode(state->child);
@@ -123,7 +127,7 @@ static void
 forget_groups(HgjAggState *state)
 {
 	hgj_groups_release(&state->groups);
-	MemoryContextReset(state->groups.states);
+	hgj_agg_forget_states(state);
 	hgj_agg_portions_restart(state);
 	state->next_group = 0;
 }
@@ -198,33 +202,42 @@ read_all(HgjAggState *state)
 	HgjGroups  *groups = &state->groups;
 	bool		spilled = state->spill.reading != NULL;
 	bool		first = !spilled && !state->rounds.waiting;
+	HgjProgressPhase phase = spilled ? HGJ_PROGRESS_PARTITIONS : HGJ_PROGRESS_READING;
 	bool		done = false;
 
 	state->counts.started = true;
 	if (first)
+	{
+		hgj_progress_end(&state->progress);
+		state->ngroups = 0;
 		hgj_agg_start(state);
+	}
+	hgj_agg_progress(state, phase, 0);
 	if (state->device && first)
 		done = hgj_device_run(state->device);
 	if (groups->nkeys == 0 && !done)
 		hgj_groups_only(groups);
 	while (!done)
 	{
+		bool		again = spilled || state->rounds.waiting;
 		const HgjBatch *batch = next_batch(state);
 
 		CHECK_FOR_INTERRUPTS();
-		if (batch == NULL || !take_batch(state, batch))
+		if (batch == NULL)
+			break;
+		hgj_agg_progress(state, phase, again ? 0 : hgj_batch_nlive(batch));
+		if (!take_batch(state, batch))
 			break;
 	}
-	state->peak_bytes = Max(state->peak_bytes, hgj_groups_bytes(groups));
+	state->peak_bytes = Max(state->peak_bytes, hgj_groups_bytes(groups) +
+							hgj_agg_all_seen_bytes(state));
 	hgj_agg_spill_finish_writing(state);
 	ResetExprContext(state->css.ss.ps.ps_ExprContext);
-	if (first)
-		state->ngroups = 0;
 	state->ngroups += groups->ngroups;
 	state->counts.groups += groups->ngroups;
 	state->ran = true;
 	state->kept = first && !state->rounds.waiting &&
-		state->spill.pending == NULL;
+		state->spill.pending == NULL && !state->returned_once;
 	state->next_group = 0;
 }
 
@@ -262,6 +275,7 @@ fill_slot(HgjAggState *state, char *row)
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 
 	ExecClearTuple(slot);
+	hgj_agg_caller_next_group(state);
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		const HgjGroupKey *key = &groups->keys[k];
@@ -319,6 +333,7 @@ exec_agg(CustomScanState *node)
 		{
 			case HGJ_AGG_PHASE_READ:
 				read_input(state);
+				hgj_agg_progress(state, HGJ_PROGRESS_RETURNING, 0);
 				state->phase = HGJ_AGG_PHASE_RETURN;
 				break;
 
@@ -330,6 +345,7 @@ exec_agg(CustomScanState *node)
 					break;
 				if (!state->rounds.waiting && state->spill.pending == NULL)
 				{
+					hgj_progress_end(&state->progress);
 					state->phase = HGJ_AGG_PHASE_DONE;
 					break;
 				}

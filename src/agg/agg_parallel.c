@@ -21,6 +21,7 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 {
 	memset(report, 0, sizeof(*report));
 	report->ran = state->ran;
+	hgj_agg_feed_count(state, &report->pages);
 	report->groups = state->ngroups;
 	report->peak_bytes = state->peak_bytes;
 	report->rounds = state->rounds.total;
@@ -51,6 +52,7 @@ add_report(void *report, const void *earlier)
 	HgjAggReport *to = report;
 	const HgjAggReport *from = earlier;
 
+	hgj_page_counts_add(&to->pages, &from->pages);
 	to->peak_bytes = Max(to->peak_bytes, from->peak_bytes);
 	to->rounds += from->rounds;
 	to->spilled_rows += from->spilled_rows;

@@ -12,11 +12,13 @@
 #include "compat.h"
 
 #include "agg/agg_state.h"
+#include "scan/source.h"
 
 /* What EXPLAIN ANALYZE shows of one process's runs. */
 typedef struct HgjAggReport
 {
 	bool		ran;
+	HgjPageCounts pages;
 	uint64		groups;			/* of the last run */
 	uint64		peak_bytes;
 	uint64		rounds;			/* tables returned before the end */

@@ -37,6 +37,7 @@ state_grows(const HgjAggregate *agg)
 	switch (agg->function->kind)
 	{
 		case HGJ_AGG_BY_FUNCTION:
+		case HGJ_AGG_TRANSITION:
 			return !agg->attbyval;
 		case HGJ_AGG_SUM_NUMERIC:
 		case HGJ_AGG_AVG_NUMERIC:
@@ -46,27 +47,49 @@ state_grows(const HgjAggregate *agg)
 	}
 }
 
+/* Does a value of the expression, which is no column, get copied for its row? */
+static bool
+is_copied(const HgjAggExpr *expr)
+{
+	return expr && (expr->state || expr->program) && !expr->attbyval;
+}
+
+/* Steps 2 and 3 for arguments of PostgreSQL's functions, whose states keep values. */
+static void
+look_at_arguments(HgjAggState *state, const HgjAggregate *agg)
+{
+	HgjAggPortions *portions = &state->portions;
+
+	for (int i = 0; i < agg->input->nall; i++)
+	{
+		const HgjAggExpr *expr = agg->input->all[i].expr;
+
+		portions->wanted |= is_copied(expr);
+		if (!agg->attbyval && expr && expr->column >= 0 && expr->attlen == -1)
+			portions->wide = bms_add_member(portions->wide, expr->column);
+	}
+}
+
 /* See which aggregates want portions.  Call at executor start. */
 void
 hgj_agg_portions_init(HgjAggState *state)
 {
 	HgjAggPortions *portions = &state->portions;
 
-	portions->wide = palloc(mul_size(Max(state->naggs, 1), sizeof(int)));
 	for (int a = 0; a < state->naggs; a++)
 	{
 		const HgjAggregate *agg = &state->aggs[a];
 		const HgjAggExpr *argument = agg->input->argument;
 
 		/* what is evaluated is copied, whoever wants it */
-		if (argument && (argument->state || argument->program) && !argument->attbyval)
-			portions->wanted = true;
+		portions->wanted |= is_copied(argument);
+		look_at_arguments(state, agg);
 		if (!state_grows(agg))
 			continue;
 		portions->wanted = true;
 		if (agg->function->kind == HGJ_AGG_BY_FUNCTION && agg->attlen == -1 &&
 			argument->column >= 0)
-			portions->wide[portions->nwide++] = argument->column;
+			portions->wide = bms_add_member(portions->wide, argument->column);
 	}
 	portions->rows = portions->least = FIRST_PORTION;
 }
@@ -87,12 +110,12 @@ hidden_bytes(const HgjAggState *state, const HgjBatch *batch, uint32 i)
 	uint32		row = hgj_batch_live_row(batch, i);
 	Size		bytes = 0;
 
-	for (int w = 0; w < state->portions.nwide; w++)
+	for (int c = -1; (c = bms_next_member(state->portions.wide, c)) >= 0;)
 	{
-		const HgjVector *vector = &batch->vectors[state->portions.wide[w]];
+		const HgjVector *vector = &batch->vectors[c];
 		Datum		value;
 
-		if (hgj_vector_is_null(vector, row))
+		if (vector->decimals || hgj_vector_is_null(vector, row))
 			continue;
 		value = ((const Datum *) vector->values)[row];
 		if (VARATT_IS_EXTERNAL(DatumGetPointer(value)) ||
@@ -122,7 +145,7 @@ hgj_agg_next_portion(HgjAggState *state, const HgjBatch *batch, uint32 *from,
 	if (portions->wanted)
 	{
 		rows = Min(rows, portions->rows);
-		for (uint32 i = 0; portions->nwide > 0 && i < rows; i++)
+		for (uint32 i = 0; portions->wide && i < rows; i++)
 			if ((bytes += hidden_bytes(state, batch, *from + i)) > most)
 				rows = i + 1;
 	}
@@ -148,6 +171,9 @@ argument_bytes(const HgjAggState *state)
 	{
 		const HgjAggInput *input = &state->inputs[i];
 
+		for (int c = 0; c < input->nall; c++)
+			if (input->all[c].expr && input->all[c].expr->program)
+				bytes += hgj_program_result_bytes(input->all[c].expr->program);
 		if (input->argument == NULL)
 			continue;
 		if (input->filter && input->argument->decimals)

@@ -5,7 +5,8 @@
  *	  turned into inputs, aggregates and group columns.
  *
  * 1. Aggregates share an input when their FILTER and argument are the same and
- *	  not volatile.
+ *	  not volatile.  Those that PostgreSQL's functions compute are made ready by
+ *	  agg_transition_init.c.
  * 2. Tell the join below which columns are read, or make a source of another child
  *	  (agg_feed.c).  A group column that nobody else reads may come as codes of a
  *	  dictionary, if the join can do that.
@@ -20,6 +21,7 @@
 #include "compat.h"
 
 #include "agg/agg_exchange.h"
+#include "agg/agg_transition.h"
 #include "base/guc.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
@@ -72,24 +74,50 @@ init_expr(HgjAggState *state, Expr *expr)
 	return result;
 }
 
-/* The input for this FILTER and argument, either of which may be NULL. */
+/* All arguments of PostgreSQL's functions. */
+static void
+init_arguments(HgjAggState *state, HgjAggInput *input)
+{
+	input->nall = list_length(input->exprs);
+	input->all = palloc0(mul_size(Max(input->nall, 1), sizeof(HgjAggArgument)));
+	for (int i = 0; i < input->nall; i++)
+	{
+		Expr	   *expr = list_nth(input->exprs, i);
+
+		if (IsA(expr, Const))
+			input->all[i].constant = (const Const *) expr;
+		else
+			input->all[i].expr = init_expr(state, expr);
+	}
+}
+
+/*
+ * The input for this FILTER, which may be NULL, and these arguments: one or none, or
+ * any number for PostgreSQL's functions.
+ */
 static HgjAggInput *
-find_input(HgjAggState *state, Expr *filter, Expr *argument)
+find_input(HgjAggState *state, Expr *filter, List *arguments, bool called)
 {
 	HgjAggInput *input;
 
 	for (int i = 0; i < state->ninputs; i++)
 	{
 		input = &state->inputs[i];
-		if (equal(filter, input->filter ? input->filter->expr : NULL) &&
-			equal(argument, input->argument ? input->argument->expr : NULL) &&
+		if (input->called == called &&
+			equal(filter, input->filter ? input->filter->expr : NULL) &&
+			equal(arguments, input->exprs) &&
 			!contain_volatile_functions((Node *) filter) &&
-			!contain_volatile_functions((Node *) argument))
+			!contain_volatile_functions((Node *) arguments))
 			return input;
 	}
 	input = &state->inputs[state->ninputs++];
 	input->filter = init_expr(state, filter);
-	input->argument = init_expr(state, argument);
+	input->exprs = arguments;
+	input->called = called;
+	if (called)
+		init_arguments(state, input);
+	else if (arguments != NIL)
+		input->argument = init_expr(state, linitial(arguments));
 	return input;
 }
 
@@ -114,6 +142,25 @@ init_transition(HgjAggregate *agg, const Aggref *aggref, Expr *argument)
 	get_typlenbyval(exprType((Node *) argument), &agg->attlen, &agg->attbyval);
 }
 
+/* An aggregate that is computed here, by this function of ours. */
+static void
+init_known(HgjAggState *state, HgjAggregate *agg, Oid function, const Aggref *aggref,
+		   List *arguments, Expr *filter)
+{
+	agg->function = hgj_agg_function(function);
+	if (agg->function == NULL || list_length(arguments) > 1)
+		elog(ERROR, "unsupported aggregate of a HashGraphAgg: %u", function);
+	agg->update = hgj_agg_loop(agg->function);
+	if (agg->function->kind == HGJ_AGG_BY_FUNCTION)
+		init_transition(agg, aggref, linitial(arguments));
+	if (agg->function->kind == HGJ_AGG_COUNT && arguments != NIL &&
+		IsA(linitial(arguments), Const) && !linitial_node(Const, arguments)->constisnull)
+		arguments = NIL;		/* count(1) */
+	agg->input = find_input(state, filter, arguments, false);
+	if (function == HGJ_AGG_AVG_OF_SUMS || function == HGJ_AGG_AVG_OF_NUMERICS)
+		agg->counts = agg + 1;
+}
+
 /* Step 1. */
 static void
 init_aggregates(HgjAggState *state, CustomScan *cscan)
@@ -130,24 +177,21 @@ init_aggregates(HgjAggState *state, CustomScan *cscan)
 		HgjAggregate *agg = &state->aggs[a];
 		Oid			function = list_nth_oid(functions, a);
 		List	   *arguments = list_nth(args, a);
-		Expr	   *argument = arguments ? linitial(arguments) : NULL;
+		Expr	   *filter = list_nth(filters, a);
 		TargetEntry *tle = list_nth(cscan->custom_scan_tlist,
 									state->ncolumns + a);
+		Aggref	   *aggref = castNode(Aggref, tle->expr);
 
-		agg->function = hgj_agg_function(function);
-		if (agg->function == NULL || list_length(arguments) > 1)
-			elog(ERROR, "unsupported aggregate of a HashGraphAgg: %u", function);
-		hgj_check_execute(castNode(Aggref, tle->expr)->aggfnoid, OBJECT_AGGREGATE);
-		agg->update = hgj_agg_loop(agg->function);
-		if (agg->function->kind == HGJ_AGG_BY_FUNCTION)
-			init_transition(agg, castNode(Aggref, tle->expr), argument);
-		if (agg->function->kind == HGJ_AGG_COUNT && argument &&
-			IsA(argument, Const) && !((Const *) argument)->constisnull)
-			argument = NULL;	/* count(1) */
-		agg->input = find_input(state, list_nth(filters, a), argument);
+		hgj_check_execute(aggref->aggfnoid, OBJECT_AGGREGATE);
 		agg->table = &state->groups;
-		if (function == HGJ_AGG_AVG_OF_SUMS || function == HGJ_AGG_AVG_OF_NUMERICS)
-			agg->counts = agg + 1;
+		if (OidIsValid(function))
+		{
+			init_known(state, agg, function, aggref, arguments, filter);
+			continue;
+		}
+		agg->function = &hgj_agg_transition_function;
+		agg->input = find_input(state, filter, arguments, true);
+		hgj_transition_init(state, a, aggref);
 	}
 }
 
@@ -225,14 +269,13 @@ init_decimals(HgjAggState *state)
 	state->decimals = compile_decimals(state, unfiltered);
 }
 
-/* Is a dictionary of the k-th group column expected to have room? */
+/* Is a dictionary of the k-th group column expected to have room in so many bytes? */
 static bool
-dictionary_fits(const CustomScan *cscan, int k)
+dictionary_fits(const CustomScan *cscan, int k, Size most)
 {
 	List	   *estimates = list_nth(cscan->custom_private, HGJ_AGG_ESTIMATES);
 
-	return (Size) list_nth_int(estimates, k + 1) * 1024 <=
-		get_hash_memory_limit() / HGJ_DICTIONARY_SHARE;
+	return (Size) list_nth_int(estimates, k + 1) * 1024 <= most;
 }
 
 /* Step 2: group columns, as codes where possible. */
@@ -243,6 +286,8 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 	List	   *operators = list_nth(cscan->custom_private,
 									 HGJ_AGG_GROUP_OPERATORS);
 	HgjGroups  *groups = &state->groups;
+	Size		most = state->join ? get_hash_memory_limit() / HGJ_DICTIONARY_SHARE :
+		hgj_agg_feed_dictionary_bytes();
 
 	/* in this order: the reset callback looks at nkeys of them */
 	groups->keys = palloc0(mul_size(Max(list_length(resnos), 1),
@@ -259,11 +304,11 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 		key->column = resno - 1;
 		get_typlenbyval(exprType(expr), &key->attlen, &key->attbyval);
 		hgj_group_key_init(key, expr, equality);
-		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k) &&
-			state->join != NULL &&
+		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k, most) &&
 			state->columns[key->column].dictionary == NULL &&
 			hgj_group_key_looks_equal(key, expr, equality))
-			(void) hgj_join_encode(state->join, resno, expr, equality);
+			(void) (state->join ? hgj_join_encode(state->join, resno, expr, equality) :
+					hgj_agg_feed_encode(state, resno, expr, equality));
 		if (state->columns[key->column].dictionary)
 			hgj_group_key_use_codes(key,
 									state->columns[key->column].dictionary);
@@ -393,14 +438,17 @@ hgj_agg_start(HgjAggState *state)
 
 	for (int i = 0; i < state->ninputs; i++)
 	{
-		HgjAggInput *input = &state->inputs[i];
+		const HgjAggInput *input = &state->inputs[i];
 
-		if (input->filter && input->filter->program)
-			hgj_program_start(input->filter->program, econtext);
-		if (input->argument && input->argument->program)
-			hgj_program_start(input->argument->program, econtext);
-		if (input->argument && input->argument->decimals)
-			hgj_program_start(input->argument->decimals, econtext);
+		for (int e = 0; e < HGJ_AGG_INPUT_EXPRS(input); e++)
+		{
+			const HgjAggExpr *expr = hgj_agg_input_expr(input, e);
+
+			if (expr && expr->program)
+				hgj_program_start(expr->program, econtext);
+			if (expr && expr->decimals)
+				hgj_program_start(expr->decimals, econtext);
+		}
 	}
 }
 
@@ -455,6 +503,8 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	init_aggregates(state, cscan);
 	init_decimals(state);
 	init_columns(state, cscan);
+	if (state->feed)
+		hgj_agg_feed_take_decimals(state);
 	hgj_agg_portions_init(state);
 	lay_out_groups(state);
 	state->having = ExecInitQual(list_nth(cscan->custom_exprs,
@@ -462,10 +512,13 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 								 &state->css.ss.ps);
 
 	state->groups.limit = get_hash_memory_limit();
+	if (state->nseen > 0)
+		state->groups.limit -= HGJ_AGG_SEEN_SHARE(state->groups.limit);
 	state->groups.expected = linitial_int(list_nth(cscan->custom_private,
 												   HGJ_AGG_ESTIMATES));
 	hgj_exchange_setup(state, exchanged);
 	hgj_groups_init(&state->groups, state->context);
+	hgj_agg_caller_start(state);
 	hgj_agg_reserve(state, HGJ_BATCH_ROWS);
 
 	state->input_slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
@@ -473,8 +526,8 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	memset(state->css.ss.ss_ScanTupleSlot->tts_isnull, true,
 		   desc->natts * sizeof(bool));
 	state->phase = HGJ_AGG_PHASE_READ;
-	if (state->join && !exchanged &&
+	if (!exchanged &&
 		(hgj_engine == HGJ_ENGINE_CUDA ||
-		 (hgj_engine == HGJ_ENGINE_AUTO && state->join->use.wants_device)))
+		 (hgj_engine == HGJ_ENGINE_AUTO && state->join && state->join->use.wants_device)))
 		init_device(state, estate);
 }

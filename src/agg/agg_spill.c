@@ -56,6 +56,9 @@ lay_out(HgjAggState *state)
 									  NULL);
 	spill->read = hgj_batch_create(state->context, columns, state->ncarried, 0,
 									  NULL);
+	spill->numerics = palloc0(mul_size(Max(state->ncarried, 1), sizeof(HgjBuffer)));
+	spill->made = AllocSetContextCreate(state->context, "HashGraphAgg numerics",
+										ALLOCSET_DEFAULT_SIZES);
 	spill->batch.vectors = palloc0(mul_size(Max(state->ncolumns, 1), sizeof(HgjVector)));
 	MemoryContextSwitchTo(old);
 }
@@ -82,6 +85,30 @@ start_writing(HgjAggState *state)
 			(errmsg_internal("hashgraph_join: groups fill memory, rows of others go to %d partitions",
 							 1 << bits)));
 	spill->logged = true;
+}
+
+/* The w-th carried column, of n rows, as it is written: decimals become numerics. */
+static HgjVector
+vector_to_write(HgjAggState *state, const HgjBatch *batch, int w, const uint32 *rows,
+				uint32 n)
+{
+	HgjBuffer  *numerics = &state->spill.numerics[w];
+	HgjVector	vector = batch->vectors[state->carried[w]];
+	MemoryContext old;
+
+	if (!vector.decimals)
+		return vector;
+	hgj_buffer_reserve(state->context, numerics, sizeof(Datum), batch->nrows);
+	old = MemoryContextSwitchTo(state->spill.made);
+	for (uint32 i = 0; i < n; i++)
+		if (!hgj_vector_is_null(&vector, rows[i]))
+			((Datum *) numerics->vector.values)[rows[i]] =
+				hgj_decimal_numeric(((const int64 *) vector.values)[rows[i]],
+									vector.scale, vector.scale);
+	MemoryContextSwitchTo(old);
+	vector.values = numerics->vector.values;
+	vector.decimals = false;
+	return vector;
 }
 
 /*
@@ -112,8 +139,9 @@ hgj_agg_spill_rows(HgjAggState *state, const HgjBatch *batch)
 						   (HASH_BITS - spill->used_bits)) & mask;
 	}
 	for (int w = 0; w < state->ncarried; w++)
-		spill->written->vectors[w] = batch->vectors[state->carried[w]];
+		spill->written->vectors[w] = vector_to_write(state, batch, w, rows, n);
 	hgj_spill_write(&spill->writer, spill->written, rows, partitions, NULL, n);
+	MemoryContextReset(spill->made);
 	spill->total_rows += n;
 }
 

@@ -11,6 +11,7 @@
 #include "compat.h"
 
 #include "base/agg_format.h"
+#include "base/progress.h"
 #include "base/reports.h"
 #include "columns/groups.h"
 #include "engine/engine.h"
@@ -22,6 +23,7 @@
 
 struct HgjAggState;
 struct HgjAggregate;
+struct HgjPageCounts;
 typedef struct HgjAggFeed HgjAggFeed;
 
 /* How an aggregate's state becomes its value (agg_final.c). */
@@ -39,7 +41,8 @@ typedef enum HgjAggKind
 	HGJ_AGG_AVG_FLOAT,			/* of float4, float8 */
 	HGJ_AGG_SUM_NUMERIC,
 	HGJ_AGG_AVG_NUMERIC,
-	HGJ_AGG_BY_FUNCTION			/* by the transition function, row by row */
+	HGJ_AGG_BY_FUNCTION,		/* by the transition function, row by row */
+	HGJ_AGG_TRANSITION			/* by all of PostgreSQL's functions for it */
 } HgjAggKind;
 
 /* Values for an aggregate, none of them NULL, and the groups they belong to. */
@@ -51,6 +54,9 @@ typedef struct HgjAggRows
 	const void *values;
 	const HgjDecimals *decimals;	/* of numerics: they are these; or NULL */
 } HgjAggRows;
+
+/* Of the memory limit, for what aggregates with DISTINCT have seen. */
+#define HGJ_AGG_SEEN_SHARE(limit)	((limit) / 4)
 
 /* What a value does to the state of its group. */
 typedef enum HgjAggChange
@@ -120,6 +126,15 @@ typedef struct HgjAggExpr
 	HgjBuffer	own;			/* row by row: the values, densely */
 } HgjAggExpr;
 
+/* An argument of PostgreSQL's functions, whose NULLs they are given, too. */
+typedef struct HgjAggArgument
+{
+	const Const *constant;		/* it is this; or NULL */
+	HgjAggExpr *expr;
+	const HgjVector *vector;	/* its values: in the batch's places, if it is a column,
+								 * or densely */
+} HgjAggArgument;
+
 /*
  * What some aggregates have in common: the rows that pass their FILTER, and
  * the argument's values for these.  Counts, in a word of every group: without
@@ -129,12 +144,25 @@ typedef struct HgjAggInput
 {
 	HgjAggExpr *filter;			/* or NULL */
 	HgjAggExpr *argument;		/* or NULL */
+	List	   *exprs;			/* its expression, or those of ... */
+	bool		called;			/* PostgreSQL's functions are given ... */
+	int			nall;			/* ... all of these, and no argument is set */
+	HgjAggArgument *all;
 	Size		counter;		/* in a group's row */
 	uint32	   *filtered;		/* positions in the batch */
 	uint32	   *at;
 	uint32	   *groups;
 	HgjAggRows	rows;
 } HgjAggInput;
+
+/* All of its expressions, 0 .. HGJ_AGG_INPUT_EXPRS() - 1, of which some may be NULL. */
+#define HGJ_AGG_INPUT_EXPRS(input)	((input)->nall + 2)
+
+static inline HgjAggExpr *
+hgj_agg_input_expr(const HgjAggInput *input, int i)
+{
+	return i == 0 ? input->filter : i == 1 ? input->argument : input->all[i - 2].expr;
+}
 
 typedef struct HgjAggregate
 {
@@ -148,8 +176,10 @@ typedef struct HgjAggregate
 	/* BY_FUNCTION */
 	FmgrInfo	transition;
 	Oid			collation;
-	bool		attbyval;
+	bool		attbyval;		/* of TRANSITION: its state takes no memory */
 	int16		attlen;
+
+	struct HgjTransition *transitions;	/* TRANSITION: its functions */
 } HgjAggregate;
 
 /* Rows of groups that did not fit (agg_spill.c). */
@@ -169,7 +199,9 @@ typedef struct HgjAggSpill
 	HgjSpillReader reader;
 	HgjSpillRoom no_room;		/* in memory, for blocks: they go to the file */
 	int			used_bits;		/* of those that are written */
-	HgjBatch   *written;		/* the carried columns of a batch */
+	HgjBatch   *written;		/* the carried columns of a batch, of which */
+	HgjBuffer  *numerics;		/* some have been decimals, */
+	MemoryContext made;			/* whose values are here */
 	HgjBatch   *read;			/* and such as have been read back, ... */
 	HgjBatch	batch;			/* ... in the places where the child has them */
 
@@ -221,8 +253,7 @@ typedef struct HgjAggExchange
 typedef struct HgjAggPortions
 {
 	bool		wanted;			/* otherwise whole batches */
-	int			nwide;			/* columns whose values become states */
-	int		   *wide;
+	Bitmapset  *wide;			/* columns whose values become states */
 	uint32		rows;			/* of the next one */
 	uint32		least;			/* of all so far */
 	Size		bytes_before;	/* of the groups */
@@ -265,6 +296,9 @@ typedef struct HgjAggState
 	int			ninputs;
 	HgjAggInput *inputs;
 	HgjProgram *decimals;		/* of all inputs without FILTER; or NULL */
+	AggState   *caller;			/* what PostgreSQL's functions see as theirs, or NULL */
+	bool		returned_once;	/* groups' values cannot be made again */
+	int			nseen;			/* aggregates that keep what DISTINCT has seen */
 	HgjGroups	groups;
 
 	/* the batch at hand: rows that have a group */
@@ -292,6 +326,7 @@ typedef struct HgjAggState
 	uint64		ngroups;
 	Size		peak_bytes;
 	HgjAggCounts counts;
+	HgjProgress progress;
 } HgjAggState;
 
 /* agg_functions.c */
@@ -307,10 +342,19 @@ extern void hgj_agg_start(HgjAggState *state);
 extern void hgj_agg_feed_open(HgjAggState *state, EState *estate);
 extern const HgjColumn *hgj_agg_feed_columns(const HgjAggFeed *feed, int *ncols);
 extern const HgjBatch *hgj_agg_feed_next(HgjAggState *state);
+extern const struct HgjSource *hgj_agg_feed_table(const HgjAggFeed *feed,
+												  HgjProgram **programs);
 extern const struct HgjSource *hgj_agg_feed_source(const HgjAggFeed *feed,
 												   const PlanState *child);
-extern void hgj_agg_feed_explain(HgjAggState *state, List *ancestors,
-								 ExplainState *es);
+extern Size hgj_agg_feed_dictionary_bytes(void);
+extern HgjDictionary *hgj_agg_feed_encode(HgjAggState *state, AttrNumber resno,
+										  Node *expr, Oid equality);
+extern void hgj_agg_feed_take_decimals(HgjAggState *state);
+extern void hgj_agg_feed_count(const HgjAggState *state,
+							   struct HgjPageCounts *counts);
+extern void hgj_agg_feed_explain(HgjAggState *state,
+								 const struct HgjPageCounts *pages,
+								 List *ancestors, ExplainState *es);
 extern void hgj_agg_feed_rewind(HgjAggFeed *feed);
 extern void hgj_agg_feed_end(HgjAggFeed *feed);
 extern void hgj_agg_feed_free(HgjAggFeed *feed);
@@ -325,6 +369,13 @@ extern void hgj_agg_portions_restart(HgjAggState *state);
 extern bool hgj_agg_next_portion(HgjAggState *state, const HgjBatch *batch,
 								 uint32 *from, HgjBatch *portion);
 extern void hgj_agg_portion_done(HgjAggState *state, uint32 rows);
+
+/* agg_transition_init.c */
+extern void hgj_agg_caller_start(HgjAggState *state);
+extern void hgj_agg_caller_next_group(HgjAggState *state);
+extern void hgj_agg_forget_states(HgjAggState *state);
+extern void hgj_agg_free_seen(HgjAggState *state);
+extern Size hgj_agg_all_seen_bytes(const HgjAggState *state);
 
 /* agg_final.c */
 extern Datum hgj_agg_result(const HgjAggregate *agg, const char *row,
@@ -355,9 +406,22 @@ extern const HgjBatch *hgj_agg_rest(HgjAggState *state);
 /* agg_tally.c: as hgj_tally_join() */
 extern void hgj_tally_agg(HgjAggState *state);
 
+/* agg_progress.c */
+extern void hgj_agg_progress(HgjAggState *state, HgjProgressPhase phase,
+							 uint64 rows);
+
 /* agg_explain.c */
 extern void hgj_agg_explain(CustomScanState *node, List *ancestors,
 							ExplainState *es);
+
+/* Is there a GROUP BY?  Known before the groups' keys are. */
+static inline bool
+hgj_agg_is_grouped(const HgjAggState *state)
+{
+	const CustomScan *cscan = (const CustomScan *) state->css.ss.ps.plan;
+
+	return list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS) != NIL;
+}
 
 /* Rows that count for the input's aggregates in a group. */
 static inline int64

@@ -45,7 +45,8 @@ typedef enum HgjAggFact
 {
 	HGJ_AGG_GROUP_COLUMNS,		/* IntList: resnos in the child's target list */
 	HGJ_AGG_GROUP_OPERATORS,	/* OidList: their equality operators */
-	HGJ_AGG_FUNCTIONS,			/* OidList: aggfnoid per aggregate */
+	HGJ_AGG_FUNCTIONS,			/* OidList: aggfnoid per aggregate; InvalidOid: its Aggref's,
+								 * DISTINCT and ORDER BY with it, by PostgreSQL's functions */
 	HGJ_AGG_SPLIT,				/* IntList of two: the AggSplit of them all, and
 								 * whether processes divide the groups (agg_exchange.c) */
 	HGJ_AGG_ESTIMATES,			/* IntList: expected groups, and per group
@@ -74,9 +75,16 @@ hgj_is_agg_plan(const Plan *plan)
 }
 
 /*
- * Can HashGraphAgg compute this aggregate function (over arguments of the
+ * Can HashGraphAgg compute this aggregate function by itself (over arguments of the
  * types it is declared for)?  The planner asks (agg_functions.c).
  */
 extern bool hgj_agg_function_supported(Oid aggfnoid);
+
+/*
+ * Is the result the same for any order of the argument's values, and for any of several
+ * that are equal?  Those of numeric are then to have the same scale.  (Of the
+ * functions that DISTINCT changes.)
+ */
+extern bool hgj_agg_takes_any_equal(Oid aggfnoid, const Expr *argument);
 
 #endif							/* HGJ_AGG_FORMAT_H */

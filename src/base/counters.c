@@ -27,10 +27,9 @@
 
 #include "base/counters.h"
 #include "base/guc.h"
+#include "base/shared_memory.h"
 #include "miscadmin.h"
-#include "storage/ipc.h"
 #include "storage/lwlock.h"
-#include "storage/shmem.h"
 #include "storage/spin.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
@@ -53,9 +52,6 @@ typedef struct SharedCounters
 	Entry		entries[FLEXIBLE_ARRAY_MEMBER];
 } SharedCounters;
 
-static shmem_request_hook_type previous_request = NULL;
-static shmem_startup_hook_type previous_startup = NULL;
-
 static SharedCounters *shared = NULL;
 static Entry session_entry;		/* step 4 */
 static Entry *own = NULL;		/* NULL: not attached yet */
@@ -68,15 +64,6 @@ shared_bytes(void)
 }
 
 static void
-request_memory(void)
-{
-	if (previous_request)
-		previous_request();
-	RequestAddinShmemSpace(MAXALIGN(shared_bytes()));
-	RequestNamedLWLockTranche(SHARED_NAME, 1);
-}
-
-static void
 start_entry(Entry *entry, Oid database, TimestampTz since)
 {
 	memset(&entry->of, 0, sizeof(entry->of));
@@ -85,37 +72,28 @@ start_entry(Entry *entry, Oid database, TimestampTz since)
 }
 
 static void
-make_memory(void)
+attach_shared(void *memory, bool found)
 {
-	bool		found;
-
-	if (previous_startup)
-		previous_startup();
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct(SHARED_NAME, shared_bytes(), &found);
-	if (!found)
-	{
-		memset(shared, 0, shared_bytes());
-		shared->lock = &GetNamedLWLockTranche(SHARED_NAME)->lock;
-		shared->started = GetCurrentTimestamp();
-		shared->nentries = hgj_stats_databases;
-		SpinLockInit(&shared->others.lock);
-		start_entry(&shared->others, InvalidOid, shared->started);
-		for (int i = 0; i < shared->nentries; i++)
-			SpinLockInit(&shared->entries[i].lock);
-	}
-	LWLockRelease(AddinShmemInitLock);
+	shared = memory;
+	if (found)
+		return;
+	memset(shared, 0, shared_bytes());
+	shared->lock = &GetNamedLWLockTranche(SHARED_NAME)->lock;
+	shared->started = GetCurrentTimestamp();
+	shared->nentries = hgj_stats_databases;
+	SpinLockInit(&shared->others.lock);
+	start_entry(&shared->others, InvalidOid, shared->started);
+	for (int i = 0; i < shared->nentries; i++)
+		SpinLockInit(&shared->entries[i].lock);
 }
 
 /* See counters.h. */
 void
 hgj_counters_share(void)
 {
-	previous_request = shmem_request_hook;
-	shmem_request_hook = request_memory;
-	previous_startup = shmem_startup_hook;
-	shmem_startup_hook = make_memory;
+	static const HgjSharedPart part = {SHARED_NAME, shared_bytes, true, attach_shared};
+
+	hgj_shared_memory_add(&part);
 }
 
 /* See counters.h. */

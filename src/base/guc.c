@@ -28,7 +28,10 @@ double		hgj_build_tuple_cost = 0.004;
 int			hgj_chunk_outer_rows = 0;
 int			hgj_chunk_rows = 0;
 char	   *hgj_cuda_library = NULL;
+int			hgj_column_loading = HGJ_LOADING_AUTO;
 int			hgj_column_memory = 0;
+int			hgj_gpu_server = HGJ_GPU_SERVER_OFF;
+int			hgj_gpu_staging_memory = 128 * 1024;
 double		hgj_device_launch_cost = 50.0;
 int			hgj_device_memory_limit = 0;
 double		hgj_device_startup_cost = 80000.0;
@@ -70,10 +73,22 @@ static const struct config_enum_entry engine_options[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry loading_options[] = {
+	{"auto", HGJ_LOADING_AUTO, false},
+	{"off", HGJ_LOADING_OFF, false},
+	{NULL, 0, false}
+};
+
 static const struct config_enum_entry filter_options[] = {
 	{"auto", HGJ_FILTER_AUTO, false},
 	{"on", HGJ_FILTER_ON, false},
 	{"off", HGJ_FILTER_OFF, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry gpu_server_options[] = {
+	{"off", HGJ_GPU_SERVER_OFF, false},
+	{"auto", HGJ_GPU_SERVER_AUTO, false},
 	{NULL, 0, false}
 };
 
@@ -334,11 +349,29 @@ hgj_define_settings(void)
 							   &hgj_cuda_library, "hashgraph_join_cuda",
 							   PGC_SUSET, 0, NULL, NULL, NULL);
 
+	DefineCustomEnumVariable("hashgraph_join.column_loading",
+							 "Chooses whether columns that are read often are kept without anybody asking for it.",
+							 "auto has a background worker load them, if hashgraph_join.column_memory is set.",
+							 &hgj_column_loading, HGJ_LOADING_AUTO, loading_options,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+
 	/* without the postmaster there is nothing that these could size */
 	DefineCustomIntVariable("hashgraph_join.column_memory",
 							"Sets the shared memory in which columns of tables are kept decoded.",
 							"It needs shared_preload_libraries. 0 keeps none.",
 							&hgj_column_memory, 0, 0, MAX_KILOBYTES,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomEnumVariable("hashgraph_join.gpu_server",
+							 "Sets whether one process has the GPU open for all sessions.",
+							 "It needs shared_preload_libraries. Otherwise each session opens the GPU itself.",
+							 &hgj_gpu_server, HGJ_GPU_SERVER_OFF, gpu_server_options,
+							 process_shared_preload_libraries_in_progress ?
+							 PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.gpu_staging_memory",
+							"Sets the shared memory through which sessions and the GPU server pass rows.",
+							"It is divided among as many sessions as can use the GPU at the same time.",
+							&hgj_gpu_staging_memory, 128 * 1024, 64 * 1024, MAX_KILOBYTES,
 							process_shared_preload_libraries_in_progress ?
 							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomIntVariable("hashgraph_join.stats_databases",

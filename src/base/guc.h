@@ -25,6 +25,12 @@ typedef enum HgjRequire
 	HGJ_REQUIRE_CUDA			/* HashGraphJoin, and that on a GPU */
 } HgjRequire;
 
+typedef enum HgjGpuServer
+{
+	HGJ_GPU_SERVER_OFF,
+	HGJ_GPU_SERVER_AUTO
+} HgjGpuServer;
+
 typedef enum HgjSourceChoice
 {
 	HGJ_SOURCE_AUTO,
@@ -39,6 +45,13 @@ typedef enum HgjSpillChoice
 	HGJ_SPILL_PARTITIONS,		/* wherever rows have more than one hash */
 	HGJ_SPILL_PASSES
 } HgjSpillChoice;
+
+/* Are columns that are read often loaded by themselves? */
+typedef enum HgjLoadingChoice
+{
+	HGJ_LOADING_AUTO,
+	HGJ_LOADING_OFF
+} HgjLoadingChoice;
 
 /* How the groups of the processes of a parallel plan become one. */
 typedef enum HgjAggregateChoice
@@ -65,6 +78,7 @@ extern double hgj_build_tuple_cost;
 extern int	hgj_chunk_outer_rows;
 extern int	hgj_chunk_rows;
 extern char *hgj_cuda_library;
+extern int	hgj_column_loading;
 extern int	hgj_column_memory;
 extern double hgj_device_launch_cost;
 extern int	hgj_device_memory_limit;
@@ -76,6 +90,8 @@ extern bool hgj_enabled;
 extern int	hgj_engine;
 extern int	hgj_filter;
 extern bool hgj_force;
+extern int	hgj_gpu_server;
+extern int	hgj_gpu_staging_memory;
 extern int	hgj_min_rows;
 extern double hgj_page_attribute_cost;
 extern double hgj_page_tuple_cost;

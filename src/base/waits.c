@@ -23,7 +23,8 @@
 static const char *const names[HGJ_N_WAITS] = {
 	[HGJ_WAIT_BUILD] = "HashGraphBuild",
 	[HGJ_WAIT_GROUPS] = "HashGraphGroups",
-	[HGJ_WAIT_DEVICE] = "HashGraphDevice"
+	[HGJ_WAIT_DEVICE] = "HashGraphDevice",
+	[HGJ_WAIT_LOAD] = "HashGraphLoad"
 };
 
 uint32

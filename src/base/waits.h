@@ -15,6 +15,7 @@ typedef enum HgjWait
 	HGJ_WAIT_BUILD,				/* for the others who build a table together */
 	HGJ_WAIT_GROUPS,			/* for the others who exchange groups */
 	HGJ_WAIT_DEVICE,			/* for a GPU */
+	HGJ_WAIT_LOAD,				/* a column loader, so that it does not work too much */
 	HGJ_N_WAITS
 } HgjWait;
 

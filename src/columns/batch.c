@@ -269,14 +269,14 @@ hgj_buffer_reserve(MemoryContext context, HgjBuffer *buffer, uint8 width,
 	hgj_vector_all_valid(vector, buffer->capacity);
 }
 
-/* Make positions [0, rows) not NULL; no other has been set NULL. */
+/* Make positions [0, rows) not NULL; no other has been set NULL.  No decimals, either. */
 void
 hgj_vector_all_valid(HgjVector *vector, uint32 rows)
 {
 	if (vector->has_nulls)
 		memset(vector->validity, 0xFF,
 			   (((Size) rows + 63) / 64) * sizeof(uint64));
-	vector->has_nulls = false;
+	vector->has_nulls = vector->decimals = false;
 }
 
 /* Make positions [0, rows) NULL, with a zero for a value. */
@@ -320,6 +320,8 @@ hgj_vector_gather(HgjVector *into, uint32 first, const HgjVector *from,
 {
 	char	   *values = (char *) into->values + (Size) first * into->width;
 
+	into->decimals = from->decimals;
+	into->scale = from->scale;
 	if (rows)
 		hgj_values_gather(from->width, from->values, rows, n, values);
 	else

@@ -37,12 +37,16 @@ typedef struct HgjColumn
  * Values of one column.  Those that pass by value lie as the type stores
  * them; the others are 8-byte pointers into the batch's arena, or into pages
  * that the source keeps pinned until the batch is filled again, or what a
- * dictionary has in their place (encode.c).
+ * dictionary has in their place (encode.c).  Numerics may come as decimals
+ * (decimal.h) of the scale that their column's type says, which is the display scale
+ * of all, if whoever reads the vector has said that this will do.
  */
 typedef struct HgjVector
 {
 	uint8		width;
 	bool		has_nulls;		/* validity means something */
+	bool		decimals;		/* of numerics: values are, ... */
+	uint8		scale;			/* ... in units of 10^-scale */
 	void	   *values;			/* capacity x width bytes */
 	uint64	   *validity;		/* bit i set: row i is not NULL */
 } HgjVector;

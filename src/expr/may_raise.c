@@ -6,7 +6,7 @@
  * 1. An expression cannot if all its nodes are of forms known here, and its
  *	  functions are leakproof, or are on a list of those that are not marked so
  *	  but accept any value: comparisons of numbers and strings, LIKE with a
- *	  plain pattern.  A leakproof function has no side effects and raises no
+ *	  plain pattern, a part of a string.  A leakproof function has no side effects and raises no
  *	  error that depends on its arguments; that is what the mark is for.  Nor can
  *	  a subplan that is hashed once, if neither its plan nor the comparison can.
  * 2. Nor can a parameter that a nested loop or a correlated subquery has set: it
@@ -54,6 +54,7 @@ hgj_function_may_raise(Oid funcid, Oid collation)
 		case F_LENGTH_TEXT:
 		case F_OCTET_LENGTH_TEXT:
 		case F_OCTET_LENGTH_BYTEA:
+		case F_TEXT_BPCHAR:
 			return false;
 		case F_TEXT_LT:
 		case F_TEXT_LE:
@@ -101,6 +102,19 @@ is_plain_like(const OpExpr *expr)
 		return true;
 	value = DatumGetTextPP(pattern->constvalue);
 	return memchr(VARDATA_ANY(value), '\\', VARSIZE_ANY_EXHDR(value)) == NULL;
+}
+
+/* A part of a string, unless its length is negative. */
+static bool
+is_plain_substring(const FuncExpr *expr)
+{
+	const Const *length;
+
+	if (expr->funcid != F_SUBSTRING_TEXT_INT4_INT4 && expr->funcid != F_SUBSTR_TEXT_INT4_INT4)
+		return false;
+	length = llast(expr->args);
+	return IsA(length, Const) &&
+		(length->constisnull || DatumGetInt32(length->constvalue) >= 0);
 }
 
 static bool sets_param(const Plan *plan, int paramid);
@@ -208,6 +222,10 @@ may_raise_walker(Node *node, void *context)
 			if (is_plain_like((OpExpr *) node))
 				return expression_tree_walker(node, may_raise_walker, context);
 			break;
+		case T_FuncExpr:
+			if (is_plain_substring((FuncExpr *) node))
+				return expression_tree_walker(node, may_raise_walker, context);
+			break;
 		case T_Param:
 			return hgj_param_may_raise((Param *) node, context);
 		case T_SubPlan:
@@ -216,7 +234,6 @@ may_raise_walker(Node *node, void *context)
 		case T_TargetEntry:
 		case T_Var:
 		case T_Const:
-		case T_FuncExpr:
 		case T_DistinctExpr:
 		case T_NullIfExpr:
 		case T_ScalarArrayOpExpr:

@@ -65,6 +65,42 @@ hgj_program_input(const HgjProgram *program)
 	return -1;
 }
 
+/* Is the input read by this step or one below it in any other way? */
+static bool
+reads_numerics(const HgjStep *step, int input, int scale)
+{
+	check_stack_depth();
+	if (step->op == HGJ_STEP_INPUT)
+		return step->input == input;
+	if (step->op == HGJ_STEP_DECIMAL && step->args[0]->op == HGJ_STEP_INPUT)
+		return step->args[0]->input == input && step->scale != scale;
+	for (int i = 0; i < step->nargs; i++)
+		if (reads_numerics(step->args[i], input, scale))
+			return true;
+	return false;
+}
+
+bool
+hgj_program_takes_decimals(const HgjProgram *program, int input, int scale)
+{
+	if (program->root && reads_numerics(program->root, input, scale))
+		return false;
+	for (int c = 0; c < program->nclauses; c++)
+	{
+		ListCell   *lc;
+
+		if (reads_numerics(program->clauses[c].step, input, scale))
+			return false;
+		foreach(lc, program->clauses[c].merged)
+			if (reads_numerics(lfirst(lc), input, scale))
+				return false;
+	}
+	for (int d = 0; d < program->ndecimals; d++)
+		if (reads_numerics(program->decimals[d].step, input, scale))
+			return false;
+	return true;
+}
+
 /* Step 4: could a call raise the error of a row that is not the first to fail? */
 static bool
 order_matters(const HgjProgram *program)
@@ -401,6 +437,23 @@ const HgjDecimals *
 hgj_program_decimals(const HgjProgram *program, int place)
 {
 	return &program->decimals[place].decimals;
+}
+
+/*
+ * One step of a program for the rows of a chunk, of which nobody knows whether they will
+ * be asked for: its values are in the step then.  False: a row may raise an error.
+ */
+bool
+hgj_program_run_step(HgjProgram *program, HgjStep *step, const HgjVector *const *inputs,
+					 const HgjRows *rows)
+{
+	begin_eval(program, inputs);
+	program->until = true;
+	program->undecided = false;
+	program->chunk++;
+	hgj_step_run(program, step, rows);
+	program->until = false;
+	return !program->failed;
 }
 
 Size

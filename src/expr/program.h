@@ -114,6 +114,34 @@ extern void hgj_program_eval_decimals(HgjProgram *program,
 									  const uint32 *sel, uint32 n);
 extern const HgjDecimals *hgj_program_decimals(const HgjProgram *program, int place);
 
+/* The scale that a column's type says, -1: it says none, or is no such numeric. */
+extern int	hgj_decimal_scale(Oid type, int32 typmod);
+
+/*
+ * May this input, numerics of a type that says this scale, come as decimals
+ * (HgjVector)?  So it is if the program reads it as these only, or not at all.
+ */
+extern bool hgj_program_takes_decimals(const HgjProgram *program, int input, int scale);
+
+/*
+ * What a filter is known to want of an input: an integer from low to high, or, of
+ * numerics, such a decimal of the scale.  No other value passes, nor does NULL.
+ */
+typedef struct HgjProgramBound
+{
+	int			input;
+	int			scale;			/* -1: integers */
+	int64		low;
+	int64		high;
+} HgjProgramBound;
+
+/*
+ * As far as the constants have been evaluated in this execution; returns how many
+ * bounds there are, `most` at most.
+ */
+extern int	hgj_program_bounds(const HgjProgram *program, HgjProgramBound *bounds,
+							   int most);
+
 /* Bytes that the last result has beside its vectors. */
 extern Size hgj_program_result_bytes(const HgjProgram *program);
 

@@ -130,7 +130,6 @@ scale_of_typmod(int32 typmod)
 	return scale > HGJ_COLUMN_SCALE_MAX ? -1 : Max(scale, 0);
 }
 
-/* The scale that a column's type says, -1: it says none, or is no such numeric. */
 int
 hgj_decimal_scale(Oid type, int32 typmod)
 {

@@ -155,14 +155,18 @@ run_arithmetic(HgjProgram *program, HgjStep *step, uint32 n)
 	step->displays = step->display_buffer;
 }
 
-/* Numerics of columns as decimals. */
+/* Numerics of columns as decimals, which they may be already. */
 static void
-run_column(HgjStep *step, uint32 n)
+run_column(const HgjProgram *program, HgjStep *step, uint32 n)
 {
 	const HgjStep *arg = step->args[0];
 
 	step->nulls = arg->nulls;
-	if (hgj_decimals_read(arg->values, arg->nulls, n, step->scale,
+	Assert(arg->op != HGJ_STEP_INPUT || !program->inputs[arg->input]->decimals ||
+		   program->inputs[arg->input]->scale == step->scale);
+	if (arg->op == HGJ_STEP_INPUT && program->inputs[arg->input]->decimals)
+		step->values = arg->values;
+	else if (hgj_decimals_read(arg->values, arg->nulls, n, step->scale,
 						  step->value_buffer, step->display_buffer))
 		step->displays = step->display_buffer;
 }
@@ -384,7 +388,7 @@ hgj_decimal_run(HgjProgram *program, HgjStep *step, uint32 n)
 	switch (step->op)
 	{
 		case HGJ_STEP_DECIMAL:
-			run_column(step, n);
+			run_column(program, step, n);
 			break;
 		case HGJ_STEP_DECIMAL_INTEGER:
 			step->values = step->args[0]->values;

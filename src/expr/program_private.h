@@ -75,9 +75,9 @@ typedef struct HgjSet
 {
 	uint32		nkeys;
 	bool		has_nulls;
-	int64		low;			/* a bitmap of these keys ... */
-	uint64		span;			/* ... low to low + span, or */
-	uint64	   *bitmap;
+	int64		low;			/* keys are from low ... */
+	uint64		span;			/* ... to low + span: */
+	uint64	   *bitmap;			/* a bit for each of these, or */
 	int64	   *slots;			/* a hash table, in which */
 	int64		empty;			/* this key, not in the set, marks free slots */
 	uint64		mask;
@@ -350,6 +350,10 @@ typedef struct HgjCompiler
 	int			nexprs;			/* have been looked at */
 } HgjCompiler;
 
+/* program.c */
+extern bool hgj_program_run_step(HgjProgram *program, HgjStep *step,
+								 const HgjVector *const *inputs, const HgjRows *rows);
+
 /* program_compile.c */
 extern HgjStep *hgj_step_compile(HgjCompiler *c, Expr *expr);
 extern HgjStep *hgj_step_make(HgjStepOp op, HgjKind kind, int nargs);
@@ -478,7 +482,6 @@ extern bool hgj_is_decimal_list(PlanState *parent, const ScalarArrayOpExpr *expr
 extern HgjStep *hgj_decimal_list(HgjCompiler *c, const ScalarArrayOpExpr *expr,
 								 Oid funcid);
 extern HgjStep *hgj_numeric_step(HgjStep *step);
-extern int	hgj_decimal_scale(Oid type, int32 typmod);
 
 /* program_decimal_run.c */
 extern void hgj_decimal_run(HgjProgram *program, HgjStep *step, uint32 n);

@@ -62,8 +62,6 @@ compare_keys(const void *a, const void *b)
 static void
 build_bitmap(HgjSet *set, const int64 *keys)
 {
-	set->low = keys[0];
-	set->span = (uint64) keys[set->nkeys - 1] - (uint64) keys[0];
 	set->bitmap = palloc0((set->span / 64 + 1) * sizeof(uint64));
 	for (uint32 i = 0; i < set->nkeys; i++)
 	{
@@ -186,10 +184,10 @@ hgj_set_prepare(HgjProgram *program, HgjStep *step)
 	MemoryContextSwitchTo(set->context);
 	if (set->nkeys > 0)
 	{
-		uint64		span = (uint64) keys[set->nkeys - 1] - (uint64) keys[0];
-
-		if (span < Max((uint64) set->nkeys * HGJ_SET_BITMAP_BITS_PER_KEY,
-					   HGJ_SET_BITMAP_BITS))
+		set->low = keys[0];
+		set->span = (uint64) keys[set->nkeys - 1] - (uint64) keys[0];
+		if (set->span < Max((uint64) set->nkeys * HGJ_SET_BITMAP_BITS_PER_KEY,
+							HGJ_SET_BITMAP_BITS))
 			build_bitmap(set, keys);
 		else
 			build_hash(set, keys);

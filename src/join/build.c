@@ -300,6 +300,7 @@ build_table(HgjJoinState *state)
 	read_inner(state);
 	if (hgj_device_failed(state))
 		return;
+	hgj_join_progress(state, HGJ_PROGRESS_TABLE);
 	hgj_engine_call(state, &err,
 					state->use.engine->build(state->build->table,
 											 state->build->total_rows, &err));

@@ -55,15 +55,15 @@ note_counts(PlanState *ps, void *context)
 	return planstate_tree_walker(ps, note_counts, context);
 }
 
-/* Step 1. */
-static void
-note_side(HgjJoinState *state, PlanState *side, List **counts)
+/* Step 1; the list is in the context. */
+void
+hgj_note_counts(PlanState *side, MemoryContext context, List **counts)
 {
 	MemoryContext old;
 
 	if (side->instrument == NULL)
 		return;
-	old = MemoryContextSwitchTo(state->context);
+	old = MemoryContextSwitchTo(context);
 	list_free_deep(*counts);
 	*counts = NIL;
 	note_counts(side, counts);
@@ -71,8 +71,8 @@ note_side(HgjJoinState *state, PlanState *side, List **counts)
 }
 
 /* Step 2: rescan the side; as ever, where nothing has been noted. */
-static void
-rescan_side(PlanState *side, List **counts)
+void
+hgj_rescan_counted(PlanState *side, List **counts)
 {
 	ListCell   *lc;
 
@@ -103,23 +103,23 @@ rescan_side(PlanState *side, List **counts)
 void
 hgj_note_outer_counts(HgjJoinState *state)
 {
-	note_side(state, state->outer_ps, &state->probing.outer_counts);
+	hgj_note_counts(state->outer_ps, state->context, &state->probing.outer_counts);
 }
 
 void
 hgj_note_inner_counts(HgjJoinState *state)
 {
-	note_side(state, state->inner_ps, &state->probing.inner_counts);
+	hgj_note_counts(state->inner_ps, state->context, &state->probing.inner_counts);
 }
 
 void
 hgj_rescan_uncounted(HgjJoinState *state)
 {
-	rescan_side(state->outer_ps, &state->probing.outer_counts);
+	hgj_rescan_counted(state->outer_ps, &state->probing.outer_counts);
 }
 
 void
 hgj_rescan_inner_uncounted(HgjJoinState *state)
 {
-	rescan_side(state->inner_ps, &state->probing.inner_counts);
+	hgj_rescan_counted(state->inner_ps, &state->probing.inner_counts);
 }

@@ -6,7 +6,8 @@
  * 1. A session loads the CUDA engine's library when a query is to run on a GPU,
  *	  or when the planner finds that one would pay.  A GPU is opened by the
  *	  first join that is started on it, and stays open until the session ends or
- *	  gives it back (hashgraph_join_release()).
+ *	  gives it back (hashgraph_join_release()).  Where the server has a process that
+ *	  has it open for all (server/worker.c), that one is used instead.
  * 2. The planner asks often, so it is told again what it was told the first time
  *	  where there is no library or no device; a query under engine = cuda tries
  *	  anew.
@@ -28,6 +29,7 @@
 #include "join/engines.h"
 #include "join/join_state.h"
 #include "miscadmin.h"
+#include "server/worker.h"
 
 /* What is kept free of device memory where the limit is what is free. */
 #define HGJ_DEVICE_RESERVE	16
@@ -41,6 +43,8 @@ static bool cuda_opened = false;
 const HgjEngine *
 hgj_cuda_engine(HgjError *err)
 {
+	if (hgj_server_serves(hgj_cuda_library))
+		return hgj_server_engine(err);
 	hgj_registry_use(hgj_cuda_library);
 	return hgj_registry_find("cuda", pkglib_path, err);
 }
@@ -65,7 +69,8 @@ hgj_cuda_usable(double bytes)
 			total_memory = info.total_memory;
 		return bytes < total_memory;
 	}
-	strlcpy(absent_library, hgj_cuda_library, sizeof(absent_library));
+	if (!hgj_server_serves(hgj_cuda_library))	/* that one may come back */
+		strlcpy(absent_library, hgj_cuda_library, sizeof(absent_library));
 	ereport(DEBUG1,
 			(errmsg_internal("hashgraph_join: the cuda engine is left out of account: %s",
 							 err.message)));
@@ -76,7 +81,7 @@ hgj_cuda_usable(double bytes)
 bool
 hgj_cuda_is_open(void)
 {
-	return cuda_opened;
+	return cuda_opened || hgj_server_serves(hgj_cuda_library);
 }
 
 /* See engines.h. */
@@ -244,6 +249,20 @@ hgj_use_less_memory(HgjJoinState *state)
 	return true;
 }
 
+/* See engines.h. */
+const HgjEngine *
+hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjError *err)
+{
+	const HgjEngine *engine = hgj_cuda_engine(err);
+
+	if (engine == NULL || engine->open(err) != HGJ_OK ||
+		engine->device_info(0, info, err) != HGJ_OK)
+		return NULL;
+	cuda_opened = true;
+	*limit = device_memory(info);
+	return engine;
+}
+
 /*
  * Set use.engine, open in this process.  Never fails, or only because the
  * GPU is required: the CPU engine is always there.
@@ -267,17 +286,14 @@ hgj_choose_engine(HgjJoinState *state)
 		hgj_use_cpu(state);		/* raises the error */
 	}
 
-	state->use.engine = hgj_cuda_engine(err);
-	if (state->use.engine == NULL || state->use.engine->open(err) != HGJ_OK ||
-		state->use.engine->device_info(0, &info, err) != HGJ_OK)
+	state->use.engine = hgj_cuda_open(&info, &state->use.device_limit, err);
+	if (state->use.engine == NULL)
 	{
 		state->use.fallback = HGJ_FALLBACK_ENGINE;
 		hgj_use_cpu(state);
 		return;
 	}
-	cuda_opened = true;
 	if (state->use.engine->capabilities & HGJ_CAP_DEVICE_MEMORY)
 		state->use.place = HGJ_ON_THE_DEVICE;
-	state->use.device_limit = device_memory(&info);
 	strlcpy(state->stats.device, info.name, sizeof(state->stats.device));
 }

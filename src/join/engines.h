@@ -15,6 +15,9 @@
 /* The CUDA engine, its library loaded; NULL and *err where that cannot be. */
 extern const HgjEngine *hgj_cuda_engine(HgjError *err);
 
+/* The same, open in this process; *limit: what may be taken of its memory, in bytes. */
+extern const HgjEngine *hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjError *err);
+
 /*
  * For the planner: could a join that takes so many bytes of device memory run on
  * a GPU, as far as is known without opening one?  What was not there once is not

@@ -385,29 +385,54 @@ show_run(HgjJoinState *state, ExplainState *es)
 }
 
 /*
- * How a side is read, and why not faster; of pages whose columns are kept in memory,
- * how many this process has not read; and which of the child's quals the
+ * How a side is read, and why not faster; of pages whose columns are kept in memory, how
+ * many all processes have not read, or not even looked at; and which of the child's quals the
  * source runs row by row, because there is nothing faster for them.  side: "" or
  * a word and a space.
  */
 void
-hgj_show_source(const char *side, const HgjSource *source, const PlanState *ps,
+hgj_show_source(const char *side, const HgjSource *source,
+				const HgjPageCounts *pages, const PlanState *ps,
 				List *ancestors, ExplainState *es)
 {
 	const char *name = source->methods->name;
-	uint64		kept;
-	uint64		read;
+	uint64		all = pages->kept + pages->read;
 
-	hgj_pages_count(source, &kept, &read);
-	if (es->analyze && kept > 0)
-		name = psprintf("columns (%.0f%% of " UINT64_FORMAT " pages)",
-						floor(100.0 * kept / (kept + read)), kept + read);
+	if (es->analyze && pages->kept > 0)
+	{
+		name = psprintf("columns (%.0f%% of " UINT64_FORMAT " pages",
+						floor(100.0 * pages->kept / all), all);
+		if (pages->skipped > 0)
+			name = psprintf("%s, " UINT64_FORMAT " skipped", name, pages->skipped);
+		name = psprintf("%s)", name);
+	}
 	if (source->reason != HGJ_SOURCE_FASTEST)
 		name = psprintf("%s (%s)", name,
 						hgj_source_reason_text(source->reason));
 	ExplainPropertyText(psprintf("%sSource", side), name, es);
 	show_clauses(psprintf("%sFilter by Row", side), source->row_quals,
 				 source->child, lcons(ps->plan, list_copy(ancestors)), es);
+}
+
+/* The same of both sides, in whichever process. */
+static void
+show_sources(HgjJoinState *state, List *ancestors, ExplainState *es)
+{
+	const PlanState *ps = &state->css.ss.ps;
+	HgjPageCounts outer = {0};
+	HgjPageCounts inner = {0};
+
+	hgj_pages_count(&state->outer, &outer);
+	hgj_pages_count(&state->inner, &inner);
+	for (int i = 0; i < state->reports.n; i++)
+	{
+		const HgjRunStats *worker = &((HgjRunReport *) state->reports.copies + i)->stats;
+
+		hgj_page_counts_add(&outer, &worker->outer_pages);
+		hgj_page_counts_add(&inner, &worker->inner_pages);
+	}
+	hgj_show_source("Outer ", &state->outer, &outer, ps, ancestors, es);
+	hgj_show_source("Inner ", &state->inner, &inner, ps, ancestors, es);
 }
 
 /* Rows that a qual has rejected, as show_instrumentation_count() does. */
@@ -451,8 +476,7 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_clauses("Filter", filter, ps, ancestors, es);
 	if (filter)
 		hgj_show_removed("Rows Removed by Filter", ps, false, es);
-	hgj_show_source("Outer ", &state->outer, ps, ancestors, es);
-	hgj_show_source("Inner ", &state->inner, ps, ancestors, es);
+	show_sources(state, ancestors, es);
 	if (state->share.planned || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Build Side", state->share.planned ? "shared" : "private",
 							es);

@@ -11,6 +11,7 @@
 #include "compat.h"
 
 #include "base/plan_format.h"
+#include "base/progress.h"
 #include "base/reasons.h"
 #include "base/reports.h"
 #include "build/build_side.h"
@@ -88,6 +89,8 @@ typedef struct HgjRowBlock
 typedef struct HgjRunStats
 {
 	bool		built;
+	HgjPageCounts outer_pages;	/* sums */
+	HgjPageCounts inner_pages;
 	uint64		build_rows;		/* all passes of the last build */
 	uint32		passes;			/* most of all rescans */
 	uint64		peak_bytes;		/* highest of all passes and rescans */
@@ -124,6 +127,13 @@ typedef struct HgjJoinCounts
 	uint64		partitions;
 	uint64		returned;		/* rows, but for slots of this execution */
 } HgjJoinCounts;
+
+/* Rows that the sides had returned before those that other sessions see. */
+typedef struct HgjShown
+{
+	uint64		inner_before;
+	uint64		outer_before;
+} HgjShown;
 
 /* What the log has been told about this node: each once, whatever is rescanned. */
 typedef struct HgjLogged
@@ -201,6 +211,7 @@ typedef struct HgjShare
 	bool		probing;		/* we are in the barrier of those who probe */
 	bool		idle;			/* there is nothing to be done here */
 	struct HgjSharedFiles *files;	/* memory was full, or NULL */
+	uint64		written;		/* bytes to ours, until it is closed */
 } HgjShare;
 
 /* How far the inner side has come. */
@@ -327,6 +338,8 @@ typedef struct HgjJoinState
 	HgjRunStats stats;
 	HgjJoinCounts counts;
 	HgjLogged	logged;
+	HgjProgress progress;
+	HgjShown	shown;
 } HgjJoinState;
 
 /* Are the tables not in host memory, or were they so until the device failed? */
@@ -386,7 +399,11 @@ extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 
 /* memory.c */
 extern uint64 hgj_table_share(const HgjJoinState *state);
+extern Size hgj_memory_now(const HgjJoinState *state, HgjMemory *memory);
 extern void hgj_note_peak_memory(HgjJoinState *state);
+
+/* join_progress.c */
+extern void hgj_join_progress(HgjJoinState *state, HgjProgressPhase phase);
 
 /* phases.c */
 extern void hgj_rescan(CustomScanState *node);
@@ -501,6 +518,8 @@ extern void hgj_match_bits_add(HgjJoinState *state, uint64 first, uint32 n,
 extern void hgj_match_bits_reset(HgjJoinState *state);
 
 /* counts.c */
+extern void hgj_note_counts(PlanState *side, MemoryContext context, List **counts);
+extern void hgj_rescan_counted(PlanState *side, List **counts);
 extern void hgj_note_outer_counts(HgjJoinState *state);
 extern void hgj_note_inner_counts(HgjJoinState *state);
 extern void hgj_rescan_uncounted(HgjJoinState *state);
@@ -550,6 +569,7 @@ hgj_block_drop(HgjJoinState *state)
 
 /* explain.c */
 extern void hgj_show_source(const char *side, const HgjSource *source,
+							const HgjPageCounts *pages,
 							const PlanState *ps, List *ancestors,
 							ExplainState *es);
 extern void hgj_show_removed(const char *label, const PlanState *ps,

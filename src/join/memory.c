@@ -25,17 +25,25 @@ hgj_table_share(const HgjJoinState *state)
 	return state->use.device_limit - state->use.device_limit / HGJ_PROBE_SHARE;
 }
 
-/* The bytes held now, if they are the most so far. */
+/* The bytes of the host's memory held now; *memory: what the table has, if there is one. */
+Size
+hgj_memory_now(const HgjJoinState *state, HgjMemory *memory)
+{
+	memset(memory, 0, sizeof(*memory));
+	if (state->build->table)
+		state->build->engine->memory(state->build->table, memory);
+	return (Size) (hgj_on_device(state) ? memory->host : memory->current) +
+		state->build->account.bytes + state->probing.outer_batch->held.bytes;
+}
+
+/* The same, if it is the most so far. */
 void
 hgj_note_peak_memory(HgjJoinState *state)
 {
 	HgjMemory	memory;
-	Size		bytes;
+	Size		bytes = hgj_memory_now(state, &memory);
 
-	state->use.engine->memory(state->build->table, &memory);
 	if (hgj_on_device(state))
 		state->stats.device_peak = Max(state->stats.device_peak, memory.peak);
-	bytes = (Size) (hgj_on_device(state) ? memory.host : memory.current) +
-		state->build->account.bytes + state->probing.outer_batch->held.bytes;
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, bytes);
 }

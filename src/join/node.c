@@ -67,6 +67,7 @@ create_state(CustomScan *cscan)
 static void
 release_on_reset(void *arg)
 {
+	hgj_progress_end(&((HgjJoinState *) arg)->progress);
 	hgj_leave_build(arg);
 	hgj_tally_join(arg);
 }
@@ -91,6 +92,7 @@ end_join(CustomScanState *node)
 {
 	HgjJoinState *state = (HgjJoinState *) node;
 
+	hgj_progress_end(&state->progress);
 	hgj_row_prober->stop(state);
 	hgj_share_leave(state);
 	hgj_source_drop_rows(&state->outer);

@@ -29,6 +29,8 @@ hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
 	report->stats = state->stats;
 	hgj_add_table_stats(state, &report->stats);
 	report->stats.outer_singly = state->outer.rows_singly;
+	hgj_pages_count(&state->outer, &report->stats.outer_pages);
+	hgj_pages_count(&state->inner, &report->stats.inner_pages);
 	report->fallback = state->use.fallback;
 	if (state->use.engine)
 		strlcpy(report->engine, state->use.engine->name, sizeof(report->engine));
@@ -47,6 +49,8 @@ hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
 	HgjRunStats *to = &report->stats;
 	const HgjRunStats *from = &other->stats;
 
+	hgj_page_counts_add(&to->outer_pages, &from->outer_pages);
+	hgj_page_counts_add(&to->inner_pages, &from->inner_pages);
 	to->passes = Max(to->passes, from->passes);
 	to->partitions = Max(to->partitions, from->partitions);
 	to->peak_bytes = Max(to->peak_bytes, from->peak_bytes);

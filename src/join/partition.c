@@ -297,6 +297,7 @@ hgj_fill_inner(HgjJoinState *state, uint32 max_rows)
 					   state->building.batch, max_rows);
 	else
 		state->inner.methods->fill(&state->inner, state->building.batch, max_rows);
+	hgj_join_progress(state, HGJ_PROGRESS_BUILDING);
 }
 
 /* The next outer rows of the unit; false: they are to come from the child. */

@@ -138,7 +138,10 @@ after_outer(HgjJoinState *state)
 {
 	state->found.next_pair = state->found.pairs.n = 0;
 	if (state->semantics.fill_inner && hgj_share_last_one(state))
+	{
+		hgj_join_progress(state, HGJ_PROGRESS_UNMATCHED);
 		return HGJ_PHASE_UNMATCHED_INNER;
+	}
 	return HGJ_PHASE_NEXT_PASS;
 }
 
@@ -192,6 +195,7 @@ start_join(HgjJoinState *state)
 {
 	bool		empty;
 
+	hgj_join_progress(state, HGJ_PROGRESS_STARTING);
 	hgj_prepare(state);
 	if (hgj_row_prober->start(state, &empty))
 		return empty ? HGJ_PHASE_DONE : HGJ_PHASE_FETCH;
@@ -299,4 +303,6 @@ hgj_advance(HgjJoinState *state)
 		state->found.next_pair = state->found.pairs.n = 0;
 		state->phase = hgj_fail_over(state, phase);
 	}
+	if (state->phase == HGJ_PHASE_DONE)
+		hgj_progress_end(&state->progress);
 }

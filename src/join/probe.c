@@ -297,6 +297,7 @@ hgj_read_outer(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->probing.outer_batch;
 
+	hgj_join_progress(state, HGJ_PROGRESS_PROBING);
 	if (!state->probing.outer_filled)
 		fill_outer_batch(state, false);
 	state->probing.outer_filled = false;
@@ -320,6 +321,7 @@ hgj_fetch_outer(HgjJoinState *state)
 {
 	if (hgj_row_prober->active(state))
 	{
+		hgj_join_progress(state, HGJ_PROGRESS_PROBING);
 		if (hgj_row_prober->fetch(state))
 			return true;
 		if (hgj_device_failed(state) || !hgj_row_prober->gave_up(state))

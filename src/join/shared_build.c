@@ -313,6 +313,7 @@ read_part(HgjJoinState *state)
 	for (;;)
 	{
 		state->inner.methods->fill(&state->inner, batch, batch_rows);
+		hgj_join_progress(state, HGJ_PROGRESS_BUILDING);
 		if (batch->nrows == 0)
 			break;
 		append_batch(state);
@@ -493,6 +494,7 @@ hgj_build_shared(HgjJoinState *state)
 	{
 		share->part = pg_atomic_fetch_add_u32(&shared->nparts, 1);
 		read_part(state);
+		hgj_join_progress(state, HGJ_PROGRESS_TABLE);
 		publish_part(state);
 		hgj_share_meet(shared);
 		if (pg_atomic_read_u32(&shared->full))

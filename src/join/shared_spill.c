@@ -163,9 +163,11 @@ hgj_share_spill_rest(HgjJoinState *state, uint32 batch_rows)
 		/* nobody reads the values of the batch before */
 		hgj_arena_free(&state->build->rows.values);
 		state->inner.methods->fill(&state->inner, batch, batch_rows);
+		hgj_join_progress(state, HGJ_PROGRESS_BUILDING);
 		if (batch->nrows == 0)
 			break;
 		write_batch(state);
+		state->share.written = state->share.files->writer.file->end;
 	}
 	hgj_arena_free(&state->build->rows.values);
 }
@@ -186,6 +188,7 @@ hgj_share_spill_close(HgjJoinState *state)
 	hgj_spill_export(run->file);
 	hgj_own_part(state)->run = *run;
 	state->stats.spilled_inner += run->file->end;
+	share->written = 0;
 	hgj_spill_drop_runs(&run);
 	share->idle = state->semantics.mark_inner;
 	if (!hgj_share_meet(shared))

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * chunk.c
- *	  One column of a run of heap pages, decoded: how such a chunk is made, and
- *	  how vectors are filled from it.
+ *	  One column of a run of heap pages, decoded: how such a chunk is made.
+ *	  chunk_read.c fills vectors from it.
  *
  * 1. A maker takes the column's vectors, a page after the other, in the order of
  *	  the pages.  A page that is left out has no rows.
@@ -12,7 +12,13 @@
  * 3. A value that passes by reference is kept once, as it stands in the heap tuple,
  *	  header and compression included, and aligned as its type wants it; rows have
  *	  the value's number, at the narrowest width.
- * 4. The image has no pointers.  Whoever reads by-reference values gets pointers
+ * 4. Numerics whose type says how many decimals they have are kept as integers as
+ *	  well (columns/decimal.h), as in step 2, if that is the display scale of all of
+ *	  the chunk: who computes with them needs nothing else, and who returns them the
+ *	  others.
+ * 5. Of integers there are the least and the greatest of each page as well, stored as
+ *	  they are, for who wants a part of them only.
+ * 6. The image has no pointers.  Whoever reads by-reference values gets pointers
  *	  into it, and holds it meanwhile (store.c).
  *
  * Memory: the maker has a context of its own, below the one that is current when
@@ -23,6 +29,7 @@
 #include "compat.h"
 
 #include "access/tupmacs.h"
+#include "columns/decimal.h"
 #include "common/hashfn.h"
 #include "kept/chunk.h"
 #include "miscadmin.h"
@@ -117,8 +124,9 @@ number_of(HgjChunkMaker *maker, const char *value)
 
 /* ---- making a chunk --------------------------------------------------------- */
 
+/* scale: of numerics, what their type says; or -1. */
 HgjChunkMaker *
-hgj_chunk_begin(const FormData_pg_attribute *att)
+hgj_chunk_begin(const FormData_pg_attribute *att, int scale)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "hashgraph_join chunk",
@@ -133,6 +141,9 @@ hgj_chunk_begin(const FormData_pg_attribute *att)
 	maker->capacity = 4096;
 	maker->numbers = palloc(maker->capacity * sizeof(uint64));
 	maker->nulls = palloc(maker->capacity * sizeof(bool));
+	maker->scale = scale;
+	if (scale >= 0)
+		maker->decimals = palloc(maker->capacity * sizeof(int64));
 	if (!att->attbyval)
 	{
 		maker->most_distinct = 1024;
@@ -161,6 +172,18 @@ signed_value(const HgjVector *values, uint32 i)
 	}
 }
 
+/* Step 4 for the n rows of a page, which have been added. */
+static void
+add_decimals(HgjChunkMaker *maker, const HgjVector *values, uint32 n)
+{
+	uint8		displays[MaxHeapTuplesPerPage];
+	uint32		first = maker->nrows - n;
+
+	if (hgj_decimals_read(values->values, (const uint8 *) maker->nulls + first, n,
+						  maker->scale, maker->decimals + first, displays))
+		maker->scale = -1;
+}
+
 /* Step 1: the n rows of a page; pages come in order, those without rows need not. */
 void
 hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page, const HgjVector *values,
@@ -172,6 +195,9 @@ hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page, const HgjVector *values,
 		maker->numbers = repalloc_huge(maker->numbers,
 									   maker->capacity * sizeof(uint64));
 		maker->nulls = repalloc_huge(maker->nulls, maker->capacity * sizeof(bool));
+		if (maker->scale >= 0)
+			maker->decimals = repalloc_huge(maker->decimals,
+											maker->capacity * sizeof(int64));
 	}
 	maker->pages[page / 64] |= UINT64CONST(1) << (page % 64);
 	maker->first[page + 1] = n;
@@ -189,93 +215,154 @@ hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page, const HgjVector *values,
 		else
 			maker->numbers[row] = number_of(maker, ((char **) values->values)[i]);
 	}
+	if (maker->scale >= 0)
+		add_decimals(maker, values, n);
+}
+
+/* How integers of the rows are stored: steps 2 and 5. */
+typedef struct Packing
+{
+	const uint64 *numbers;
+	uint64		base;			/* the least of them */
+	uint8		width;
+	Size		at;				/* where, in the image */
+	Size		ends;			/* where those of pages are */
+} Packing;
+
+static uint8
+width_of(uint64 range)
+{
+	return range <= PG_UINT8_MAX ? 1 : range <= PG_UINT16_MAX ? 2 :
+		range <= PG_UINT32_MAX ? 4 : 8;
 }
 
 /* Step 2: the least value, and how far the others are from it. */
-static uint64
-find_range(const HgjChunkMaker *maker, uint64 *base)
+static Packing
+pack(const HgjChunkMaker *maker, const uint64 *numbers)
 {
+	Packing		packing = {.numbers = numbers, .width = 1};
 	int64		least = PG_INT64_MAX;
 	int64		most = PG_INT64_MIN;
 
-	*base = 0;
-	if (!maker->by_value)
-		return maker->ndistinct > 0 ? maker->ndistinct - 1 : 0;
 	for (uint32 i = 0; i < maker->nrows; i++)
 		if (!maker->nulls[i])
 		{
-			least = Min(least, (int64) maker->numbers[i]);
-			most = Max(most, (int64) maker->numbers[i]);
+			least = Min(least, (int64) numbers[i]);
+			most = Max(most, (int64) numbers[i]);
 		}
 	if (least > most)
-		return 0;
-	*base = (uint64) least;
-	return (uint64) most - (uint64) least;
+		return packing;
+	packing.base = (uint64) least;
+	packing.width = width_of((uint64) most - (uint64) least);
+	return packing;
+}
+
+static inline void
+store_number(HgjChunk *chunk, Size array, uint8 width, uint32 i, uint64 number)
+{
+	hgj_store((char *) chunk + array + (Size) i * width, width, (Datum) number);
+}
+
+/* Step 5 for a page; where all is NULL, the least is above the greatest. */
+static void
+store_ends(const HgjChunkMaker *maker, HgjChunk *chunk, const Packing *packing,
+		   uint32 page)
+{
+	uint64		least = PG_UINT64_MAX;
+	uint64		greatest = 0;
+
+	for (uint32 i = chunk->first[page]; i < chunk->first[page + 1]; i++)
+		if (!maker->nulls[i])
+		{
+			uint64		number = packing->numbers[i] - packing->base;
+
+			least = Min(least, number);
+			greatest = Max(greatest, number);
+		}
+	store_number(chunk, packing->ends, packing->width, 2 * page, least);
+	store_number(chunk, packing->ends, packing->width, 2 * page + 1, greatest);
 }
 
 static void
-store_numbers(const HgjChunkMaker *maker, HgjChunk *chunk)
+store_numbers(const HgjChunkMaker *maker, HgjChunk *chunk, const Packing *packing)
 {
-	char	   *to = (char *) chunk + chunk->numbers;
+	for (uint32 i = 0; i < maker->nrows; i++)
+		store_number(chunk, packing->at, packing->width, i, maker->nulls[i] ? 0 :
+					 packing->numbers[i] - packing->base);
+	for (uint32 page = 0; packing->ends && page < HGJ_RUN_PAGES; page++)
+		store_ends(maker, chunk, packing, page);
+}
+
+/* Room for a number of each row, and, of integers, for two of each page. */
+static Size
+place_numbers(const HgjChunkMaker *maker, Packing *packing, bool integers, Size at)
+{
+	packing->at = at;
+	at += MAXALIGN((Size) maker->nrows * packing->width);
+	if (!integers)
+		return at;
+	packing->ends = at;
+	return at + MAXALIGN(2 * HGJ_RUN_PAGES * packing->width);
+}
+
+static void
+store_validity(const HgjChunkMaker *maker, HgjChunk *chunk)
+{
+	uint64	   *validity = (uint64 *) ((char *) chunk + chunk->validity);
 
 	for (uint32 i = 0; i < maker->nrows; i++)
-	{
-		uint64		number = maker->nulls[i] ? 0 : maker->numbers[i] - chunk->base;
-
-		switch (chunk->width)
-		{
-			case 1:
-				((uint8 *) to)[i] = (uint8) number;
-				break;
-			case 2:
-				((uint16 *) to)[i] = (uint16) number;
-				break;
-			case 4:
-				((uint32 *) to)[i] = (uint32) number;
-				break;
-			default:
-				((uint64 *) to)[i] = number;
-				break;
-		}
-	}
+		if (!maker->nulls[i])
+			validity[i / 64] |= UINT64CONST(1) << (i % 64);
 }
 
 /* The image; the maker is gone. */
 HgjChunk *
 hgj_chunk_finish(HgjChunkMaker *maker)
 {
-	uint64		base;
-	uint64		range = find_range(maker, &base);
-	uint8		width = range <= PG_UINT8_MAX ? 1 : range <= PG_UINT16_MAX ? 2 :
-		range <= PG_UINT32_MAX ? 4 : 8;
-	Size		validity_bytes = maker->has_nulls ? ((Size) maker->nrows + 63) / 64 * 8 : 0;
+	bool		decimal = maker->scale >= 0;
+	Packing		numbers = pack(maker, maker->numbers);
+	Packing		decimals = {0};
 	Size		validity = MAXALIGN(sizeof(HgjChunk));
-	Size		numbers = validity + validity_bytes;
-	Size		offsets = numbers + MAXALIGN((Size) maker->nrows * width);
+	Size		validity_bytes = maker->has_nulls ? ((Size) maker->nrows + 63) / 64 * 8 : 0;
+	Size		offsets = place_numbers(maker, &numbers, maker->by_value,
+										validity + validity_bytes);
 	Size		values = offsets + MAXALIGN((Size) maker->ndistinct * sizeof(uint32));
 	Size		bytes = values + MAXALIGN(maker->used);
-	HgjChunk   *chunk = MemoryContextAllocHuge(CurrentMemoryContext, bytes);
+	HgjChunk   *chunk;
 
-	memset(chunk, 0, numbers);
+	if (decimal)
+	{
+		decimals = pack(maker, (const uint64 *) maker->decimals);
+		bytes = place_numbers(maker, &decimals, true, bytes);
+	}
+	chunk = MemoryContextAllocHuge(CurrentMemoryContext, bytes);
+	memset(chunk, 0, numbers.at);
 	chunk->bytes = bytes;
 	memcpy(chunk->pages, maker->pages, sizeof(chunk->pages));
 	for (int page = 0; page < HGJ_RUN_PAGES; page++)
 		chunk->first[page + 1] = chunk->first[page] + maker->first[page + 1];
 	chunk->nrows = maker->nrows;
 	chunk->ndistinct = maker->ndistinct;
-	chunk->width = width;
+	chunk->width = numbers.width;
 	chunk->value_width = maker->by_value ? maker->attlen : sizeof(Datum);
 	chunk->by_value = maker->by_value;
 	chunk->has_nulls = maker->has_nulls;
-	chunk->base = base;
+	chunk->base = numbers.base;
 	chunk->validity = validity;
-	chunk->numbers = numbers;
+	chunk->numbers = numbers.at;
 	chunk->offsets = offsets;
 	chunk->values = values;
-	store_numbers(maker, chunk);
-	for (uint32 i = 0; maker->has_nulls && i < maker->nrows; i++)
-		if (!maker->nulls[i])
-			((uint64 *) ((char *) chunk + validity))[i / 64] |= UINT64CONST(1) << (i % 64);
+	chunk->decimals = decimals.at;
+	chunk->decimal_base = decimals.base;
+	chunk->decimal_width = decimals.width;
+	chunk->scale = maker->scale;
+	chunk->ends = numbers.ends;
+	chunk->decimal_ends = decimals.ends;
+	store_numbers(maker, chunk, &numbers);
+	if (decimal)
+		store_numbers(maker, chunk, &decimals);
+	if (maker->has_nulls)
+		store_validity(maker, chunk);
 	if (!maker->by_value)
 	{
 		memcpy((char *) chunk + offsets, maker->offsets,
@@ -284,93 +371,4 @@ hgj_chunk_finish(HgjChunkMaker *maker)
 	}
 	MemoryContextDelete(maker->context);
 	return chunk;
-}
-
-/* ---- reading ---------------------------------------------------------------- */
-
-#define READ(from_type, to_type, expression) \
-	do { \
-		const from_type *from = (const from_type *) numbers + start; \
-		to_type    *to = (to_type *) into->values; \
-		if (rows == NULL) \
-		{ \
-			to += first; \
-			for (uint32 i = 0; i < n; i++) \
-			{ \
-				from_type	number = from[i]; \
-				to[i] = (to_type) (expression); \
-			} \
-		} \
-		else \
-			for (uint32 i = 0; i < n; i++) \
-			{ \
-				from_type	number = from[rows[i]]; \
-				to[by_row ? rows[i] : first + i] = (to_type) (expression); \
-			} \
-	} while (0)
-
-#define READ_ANY_WIDTH(to_type, expression) \
-	do { \
-		switch (chunk->width) \
-		{ \
-			case 1: \
-				READ(uint8, to_type, expression); \
-				break; \
-			case 2: \
-				READ(uint16, to_type, expression); \
-				break; \
-			case 4: \
-				READ(uint32, to_type, expression); \
-				break; \
-			default: \
-				READ(uint64, to_type, expression); \
-				break; \
-		} \
-	} while (0)
-
-/*
- * Of the rows from `start` on, those whose numbers counted from there are in rows
- * (NULL: the first n), to the vector's positions from `first` on, or, by_row, to
- * these numbers (`first` is 0).  Positions are taken to be valid so far.
- */
-void
-hgj_chunk_read(const HgjChunk *chunk, uint32 start, const uint32 *rows, uint32 n,
-			   HgjVector *into, uint32 first, bool by_row)
-{
-	const char *numbers = (const char *) chunk + chunk->numbers;
-	const uint32 *offsets = (const uint32 *) ((const char *) chunk + chunk->offsets);
-	const char *values = (const char *) chunk + chunk->values;
-	const uint64 *validity = (const uint64 *) ((const char *) chunk + chunk->validity);
-	uint64		base = chunk->base;
-
-	Assert(into->width == chunk->value_width && (!by_row || first == 0));
-	if (!chunk->by_value)
-	{
-		if (chunk->ndistinct > 0)
-			READ_ANY_WIDTH(uintptr_t, values + offsets[number]);
-	}
-	else
-		switch (into->width)
-		{
-			case 1:
-				READ_ANY_WIDTH(uint8, base + number);
-				break;
-			case 2:
-				READ_ANY_WIDTH(uint16, base + number);
-				break;
-			case 4:
-				READ_ANY_WIDTH(uint32, base + number);
-				break;
-			default:
-				READ_ANY_WIDTH(uint64, base + number);
-				break;
-		}
-	for (uint32 i = 0; chunk->has_nulls && i < n; i++)
-	{
-		uint32		row = rows ? rows[i] : i;
-		uint32		bit = start + row;
-
-		if ((validity[bit / 64] & (UINT64CONST(1) << (bit % 64))) == 0)
-			hgj_vector_set_null(into, by_row ? row : first + i);
-	}
 }

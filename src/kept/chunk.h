@@ -10,7 +10,9 @@
 
 #include "compat.h"
 
+#include "access/xlogdefs.h"
 #include "columns/batch.h"
+#include "port/atomics.h"
 #include "storage/block.h"
 #include "storage/bufpage.h"
 
@@ -53,6 +55,9 @@ typedef struct HgjChunk
 {
 	uint64		bytes;			/* of the image */
 	uint64		pages[HGJ_RUN_WORDS];	/* those whose rows are here */
+	XLogRecPtr	decoded_after;	/* before the first of them was read; see valid.c */
+	pg_atomic_uint64 map_lsns[HGJ_RUN_WORDS];	/* per word of pages */
+	pg_atomic_uint64 changed[HGJ_RUN_WORDS];	/* pages that have changed since */
 	uint32		first[HGJ_RUN_PAGES + 1];	/* row of each page */
 	uint32		nrows;
 	uint32		ndistinct;		/* by reference: values, each once */
@@ -65,6 +70,12 @@ typedef struct HgjChunk
 	uint64		numbers;		/* per row */
 	uint64		offsets;		/* by reference: of each value, in `values` */
 	uint64		values;
+	uint64		decimals;		/* of numerics, per row: integers, or 0: none */
+	uint64		decimal_base;	/* what these count from */
+	uint8		decimal_width;
+	int8		scale;			/* they are in units of 10^-scale */
+	uint64		ends;			/* by value: per page the least and the greatest number, */
+	uint64		decimal_ends;	/* and the same of decimals; 0: not known */
 } HgjChunk;
 
 /* A chunk that is being made. */
@@ -79,6 +90,8 @@ typedef struct HgjChunkMaker
 	uint64	   *numbers;		/* by value: the value, sign extended */
 	bool	   *nulls;
 	bool		has_nulls;
+	int8		scale;			/* values are decimals of this scale so far; or -1 */
+	int64	   *decimals;
 	uint64		pages[HGJ_RUN_WORDS];
 	uint32		first[HGJ_RUN_PAGES + 1];
 
@@ -92,13 +105,69 @@ typedef struct HgjChunkMaker
 	Size		room;
 } HgjChunkMaker;
 
-extern HgjChunkMaker *hgj_chunk_begin(const FormData_pg_attribute *att);
+extern HgjChunkMaker *hgj_chunk_begin(const FormData_pg_attribute *att, int scale);
 extern void hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page,
 							   const HgjVector *values, uint32 n);
 extern HgjChunk *hgj_chunk_finish(HgjChunkMaker *maker);
 extern void hgj_chunk_read(const HgjChunk *chunk, uint32 start,
 						   const uint32 *rows, uint32 n, HgjVector *into,
 						   uint32 first, bool by_row);
+extern void hgj_chunk_read_numbers(const HgjChunk *chunk, uint32 start,
+								   const uint32 *rows, uint32 n,
+								   HgjVector *into, uint32 first);
+extern void hgj_chunk_read_decimals(const HgjChunk *chunk, uint32 start,
+									const uint32 *rows, uint32 n,
+									HgjVector *into, uint32 first, bool by_row);
+
+/* The number at a place of an array of this width. */
+static inline uint64
+hgj_chunk_number_at(const HgjChunk *chunk, uint64 array, uint8 width, uint32 i)
+{
+	const char *numbers = (const char *) chunk + array;
+
+	switch (width)
+	{
+		case 1:
+			return ((const uint8 *) numbers)[i];
+		case 2:
+			return ((const uint16 *) numbers)[i];
+		case 4:
+			return ((const uint32 *) numbers)[i];
+		default:
+			return ((const uint64 *) numbers)[i];
+	}
+}
+
+/*
+ * May the page have a value from low to high, as signed integers?  decimals: of
+ * these.
+ */
+static inline bool
+hgj_chunk_page_may_have(const HgjChunk *chunk, uint32 page, bool decimals, int64 low,
+						int64 high)
+{
+	uint64		ends = decimals ? chunk->decimal_ends : chunk->ends;
+	uint8		width = decimals ? chunk->decimal_width : chunk->width;
+	uint64		base = decimals ? chunk->decimal_base : chunk->base;
+	uint64		least;
+	uint64		greatest;
+
+	if (ends == 0)
+		return true;
+	least = hgj_chunk_number_at(chunk, ends, width, 2 * page);
+	greatest = hgj_chunk_number_at(chunk, ends, width, 2 * page + 1);
+	return least <= greatest && (int64) (base + least) <= high &&
+		(int64) (base + greatest) >= low;
+}
+
+/* The by-reference value of a number. */
+static inline Datum
+hgj_chunk_value(const HgjChunk *chunk, uint32 number)
+{
+	const uint32 *offsets = (const uint32 *) ((const char *) chunk + chunk->offsets);
+
+	return PointerGetDatum((const char *) chunk + chunk->values + offsets[number]);
+}
 
 static inline bool
 hgj_run_has(const uint64 *pages, uint32 page)

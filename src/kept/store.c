@@ -8,11 +8,13 @@
  *	  found by hash, and an area from which the chunks' images are allocated
  *	  (dsa.c, in place, which never grows).
  * 2. A chunk is made in its maker's own memory.  hgj_store_put() copies it into
- *	  the area and enters it into the directory under one lock: others see it whole
- *	  or not at all, and nothing is left behind if the maker dies before.
- * 3. When there is no room, chunks go that nobody holds, and that were not used
- *	  since the clock's hand came by the last time.  If all are held, the new chunk
- *	  is not kept.
+ *	  the area, where nobody else can find it yet, and then enters it into the
+ *	  directory under the lock: others see it whole or not at all.  Nothing can
+ *	  interrupt the maker in between, and who dies there takes the server along.
+ * 3. When there is no room, chunks go that nobody holds, and that have no credit
+ *	  left.  The clock's hand takes one off each chunk that it passes; a use gives
+ *	  some, the more, the more time it saves for a byte of the chunk.  If all are
+ *	  held, the new chunk is not kept.
  * 4. Who reads a chunk holds it: its slot counts holders.  One that is replaced or
  *	  dropped while somebody holds it is taken out of the directory at once, and
  *	  freed by its last holder.
@@ -21,20 +23,23 @@
  *
  * Memory: shared memory of a fixed size, for the life of the postmaster; per process
  * an array of counts, for ever.  Locks: one LWLock guards directory, slots and
- * counts; no catalog is looked at, and nothing is read from disk meanwhile.
+ * counts; no catalog is looked at, and nothing is read from disk or copied meanwhile.
+ * dsa.c has locks of its own, which are taken inside of that one, too.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include "access/transam.h"
 #include "base/guc.h"
+#include "base/shared_memory.h"
 #include "common/hashfn.h"
 #include "kept/store.h"
 #include "miscadmin.h"
+#include "port/atomics.h"
 #include "port/pg_bitutils.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
-#include "storage/shmem.h"
 #include "utils/dsa.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -43,29 +48,46 @@
 #define SHARED_NAME			"hashgraph_join columns"
 #define LEAST_BYTES			((Size) 1024 * 1024)
 #define BYTES_PER_SLOT		((Size) 16 * 1024)
-#define MOST_USAGE			3
 #define NO_SLOT				(-1)
+
+/* Step 3: credit of a chunk; nanoseconds a byte that a use saves for one more of it. */
+#define FIRST_CREDIT		1
+#define MOST_CREDIT			8
+#define CREDIT_FOR_2		0.25
+#define CREDIT_FOR_3		1.0
+#define CREDIT_FOR_4		4.0
 
 typedef struct Slot
 {
 	HgjChunkKey key;
-	XLogRecPtr	map_lsn;
 	dsa_pointer data;			/* InvalidDsaPointer: the slot is free */
 	uint64		bytes;
-	uint64		uses;
-	TimestampTz last_use;
+	pg_atomic_uint64 uses;		/* these three by holders, without the lock */
+	pg_atomic_uint64 saved;		/* nanoseconds */
+	pg_atomic_uint64 last_use;	/* a TimestampTz */
+	pg_atomic_uint32 credit;	/* for the clock; approximately */
 	uint32		holders;
-	uint32		usage;			/* for the clock */
 	bool		listed;			/* in the directory; false: the last holder frees it */
-	int			next;			/* of the same bucket */
+	int			next;			/* of the same bucket, or of those that are free */
 } Slot;
+
+/*
+ * Chunks of tables whose OIDs share a remainder: where there is none, nobody need
+ * look any further, nor take the lock.
+ */
+#define TABLE_COUNTS		1024
 
 typedef struct SharedStore
 {
 	LWLock	   *lock;
+	pg_atomic_uint64 changes;	/* chunks that came or went, in all */
+	pg_atomic_uint64 evictions; /* of these, by step 3 */
+	pg_atomic_uint32 by_table[TABLE_COUNTS];
 	int			nslots;
 	int			nbuckets;		/* a power of two */
+	int			ntouched;		/* the first so many have ever been used */
 	int			hand;
+	int			free;			/* the first slot that is */
 	Size		slots;			/* bytes behind the store's beginning: */
 	Size		buckets;
 	Size		area;
@@ -74,30 +96,18 @@ typedef struct SharedStore
 StaticAssertDecl(sizeof(HgjChunkKey) == sizeof(HgjLocator) + 4 * sizeof(uint32),
 				 "padding in a key that is hashed");
 
-static shmem_request_hook_type previous_request = NULL;
-static shmem_startup_hook_type previous_startup = NULL;
-
 static SharedStore *shared = NULL;
 static dsa_area *area = NULL;	/* once this process has attached */
-static uint32 *own_holds = NULL;	/* step 5, per slot */
+static uint32 *own_holds = NULL;	/* step 5, per slot, */
+static uint64 all_own_holds = 0;	/* and in all */
 
 /* ---- step 1 ------------------------------------------------------------- */
 
 static Size
 shared_bytes(void)
 {
-	return Max((Size) hgj_column_memory * 1024, LEAST_BYTES);
-}
-
-static void
-request_memory(void)
-{
-	if (previous_request)
-		previous_request();
-	if (hgj_column_memory == 0)
-		return;
-	RequestAddinShmemSpace(MAXALIGN(shared_bytes()));
-	RequestNamedLWLockTranche(SHARED_NAME, 1);
+	return hgj_column_memory == 0 ? 0 :
+		Max((Size) hgj_column_memory * 1024, LEAST_BYTES);
 }
 
 static Slot *
@@ -123,13 +133,20 @@ lay_out(void)
 	Size		room;
 
 	shared->lock = &locks->lock;
-	shared->hand = 0;
+	pg_atomic_init_u64(&shared->changes, 0);
+	pg_atomic_init_u64(&shared->evictions, 0);
+	for (int i = 0; i < TABLE_COUNTS; i++)
+		pg_atomic_init_u32(&shared->by_table[i], 0);
+	shared->hand = shared->ntouched = 0;
 	shared->nslots = (int) Min(shared_bytes() / BYTES_PER_SLOT, 1 << 24);
 	shared->nbuckets = (int) pg_nextpower2_32(shared->nslots);
 	shared->slots = MAXALIGN(sizeof(SharedStore));
 	shared->buckets = shared->slots + MAXALIGN(shared->nslots * sizeof(Slot));
 	shared->area = shared->buckets + MAXALIGN(shared->nbuckets * sizeof(int));
 	memset(slot_at(0), 0, shared->nslots * sizeof(Slot));
+	for (int i = 0; i < shared->nslots; i++)
+		slot_at(i)->next = i + 1 < shared->nslots ? i + 1 : NO_SLOT;
+	shared->free = 0;
 	memset((char *) shared + shared->buckets, 0xFF, shared->nbuckets * sizeof(int));
 
 	room = shared_bytes() - shared->area;
@@ -141,29 +158,20 @@ lay_out(void)
 }
 
 static void
-make_memory(void)
+attach_shared(void *memory, bool found)
 {
-	bool		found;
-
-	if (previous_startup)
-		previous_startup();
-	if (hgj_column_memory == 0)
-		return;
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct(SHARED_NAME, shared_bytes(), &found);
+	shared = memory;
 	if (!found)
 		lay_out();
-	LWLockRelease(AddinShmemInitLock);
 }
 
 /* In the postmaster, when it loads the library. */
 void
 hgj_store_share(void)
 {
-	previous_request = shmem_request_hook;
-	shmem_request_hook = request_memory;
-	previous_startup = shmem_startup_hook;
-	shmem_startup_hook = make_memory;
+	static const HgjSharedPart part = {SHARED_NAME, shared_bytes, true, attach_shared};
+
+	hgj_shared_memory_add(&part);
 }
 
 bool
@@ -172,7 +180,21 @@ hgj_store_exists(void)
 	return shared != NULL;
 }
 
+/* Could columns of the table be kept? */
+bool
+hgj_table_may_be_kept(Relation rel)
+{
+	return hgj_store_exists() && RelationGetRelid(rel) >= FirstNormalObjectId &&
+		rel->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
+}
+
 /* ---- directory; the lock is held ------------------------------------------ */
+
+static pg_atomic_uint32 *
+count_of(Oid table)
+{
+	return &shared->by_table[table % TABLE_COUNTS];
+}
 
 static int
 find_slot(const HgjChunkKey *key)
@@ -185,11 +207,15 @@ find_slot(const HgjChunkKey *key)
 }
 
 static void
-free_slot(Slot *slot)
+free_slot(int i)
 {
+	Slot	   *slot = slot_at(i);
+
 	Assert(slot->holders == 0 && !slot->listed);
 	dsa_free(area, slot->data);
 	slot->data = InvalidDsaPointer;
+	slot->next = shared->free;
+	shared->free = i;
 }
 
 /* Step 4: nobody finds it any longer. */
@@ -203,39 +229,48 @@ drop_slot(int i)
 		link = &slot_at(*link)->next;
 	*link = slot->next;
 	slot->listed = false;
+	pg_atomic_fetch_sub_u32(count_of(slot->key.table), 1);
+	pg_atomic_fetch_add_u64(&shared->changes, 1);
 	if (slot->holders == 0)
-		free_slot(slot);
+		free_slot(i);
 }
 
 /* Step 3: make room; false if there is nothing that could go. */
 static bool
 evict_one(void)
 {
-	for (int steps = 0; steps < shared->nslots * (MOST_USAGE + 1); steps++)
+	for (int steps = 0; steps < shared->ntouched * (MOST_CREDIT + 1); steps++)
 	{
 		int			i = shared->hand;
 		Slot	   *slot = slot_at(i);
 
-		shared->hand = (i + 1) % shared->nslots;
+		shared->hand = (i + 1) % shared->ntouched;
 		if (!slot->listed || slot->holders > 0)
 			continue;
-		if (slot->usage == 0)
+		if (pg_atomic_read_u32(&slot->credit) == 0)
 		{
 			drop_slot(i);
+			pg_atomic_fetch_add_u64(&shared->evictions, 1);
 			return true;
 		}
-		slot->usage--;
+		pg_atomic_fetch_sub_u32(&slot->credit, 1);
 	}
 	return false;
 }
 
+/* Take a free slot; NO_SLOT: there is none, and none can be made. */
 static int
-find_free_slot(void)
+take_slot(void)
 {
-	for (int i = 0; i < shared->nslots; i++)
-		if (!DsaPointerIsValid(slot_at(i)->data))
-			return i;
-	return NO_SLOT;
+	int			i;
+
+	while (shared->free == NO_SLOT)
+		if (!evict_one())
+			return NO_SLOT;
+	i = shared->free;
+	shared->free = slot_at(i)->next;
+	shared->ntouched = Max(shared->ntouched, i + 1);
+	return i;
 }
 
 static void
@@ -245,9 +280,10 @@ release_slot(int i, uint32 times)
 
 	Assert(slot->holders >= times && own_holds[i] >= times);
 	own_holds[i] -= times;
+	all_own_holds -= times;
 	slot->holders -= times;
 	if (slot->holders == 0 && !slot->listed)
-		free_slot(slot);
+		free_slot(i);
 }
 
 /* ---- for everybody ---------------------------------------------------------- */
@@ -257,7 +293,7 @@ static void
 release_all(int code, Datum arg)
 {
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->nslots; i++)
+	for (int i = 0; i < shared->ntouched && all_own_holds > 0; i++)
 		if (own_holds[i] > 0)
 			release_slot(i, own_holds[i]);
 	LWLockRelease(shared->lock);
@@ -293,13 +329,22 @@ hgj_store_key(Relation rel, AttrNumber attno, uint32 run)
 	return key;
 }
 
-/* Hold the chunk, if there is one.  used: somebody reads values of it. */
+/* Could something of a table with this OID be kept? */
 bool
-hgj_store_hold(const HgjChunkKey *key, bool used, HgjHeldChunk *held)
+hgj_store_may_have(Oid table)
+{
+	return shared != NULL && pg_atomic_read_u32(count_of(table)) > 0;
+}
+
+/* Hold the chunk, if there is one. */
+bool
+hgj_store_hold(const HgjChunkKey *key, HgjHeldChunk *held)
 {
 	Slot	   *slot;
 	int			i;
 
+	if (!hgj_store_may_have(key->table))
+		return false;
 	attach();
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	i = find_slot(key);
@@ -308,18 +353,71 @@ hgj_store_hold(const HgjChunkKey *key, bool used, HgjHeldChunk *held)
 		slot = slot_at(i);
 		slot->holders++;
 		own_holds[i]++;
-		if (used)
-		{
-			slot->uses++;
-			slot->usage = Min(slot->usage + 1, MOST_USAGE);
-			slot->last_use = GetCurrentTimestamp();
-		}
+		all_own_holds++;
 		held->slot = i;
-		held->map_lsn = slot->map_lsn;
 		held->chunk = dsa_get_address(area, slot->data);
 	}
 	LWLockRelease(shared->lock);
 	return i != NO_SLOT;
+}
+
+/*
+ * Which pages does the chunk have that are not known to have changed?  For who does not
+ * mean to read it.
+ */
+bool
+hgj_store_look(const HgjChunkKey *key, uint64 *pages)
+{
+	int			i;
+
+	attach();
+	LWLockAcquire(shared->lock, LW_SHARED);
+	i = find_slot(key);
+	if (i != NO_SLOT)
+	{
+		HgjChunk   *chunk = dsa_get_address(area, slot_at(i)->data);
+
+		for (int w = 0; w < HGJ_RUN_WORDS; w++)
+			pages[w] = chunk->pages[w] & ~pg_atomic_read_u64(&chunk->changed[w]);
+	}
+	LWLockRelease(shared->lock);
+	return i != NO_SLOT;
+}
+
+/* A number that is another one when chunks have come or gone. */
+uint64
+hgj_store_changes(void)
+{
+	return shared ? pg_atomic_read_u64(&shared->changes) : 0;
+}
+
+/* How many chunks have had to make room for others so far? */
+uint64
+hgj_store_evictions(void)
+{
+	return pg_atomic_read_u64(&shared->evictions);
+}
+
+/*
+ * Step 3: a chunk has saved somebody this many nanoseconds, who holds it, unless he is
+ * about to exit (step 5).
+ */
+void
+hgj_store_used(const HgjHeldChunk *held, uint64 saved)
+{
+	Slot	   *slot = slot_at(held->slot);
+	double		per_byte;
+	uint32		credit;
+
+	if (own_holds[held->slot] == 0)
+		return;
+	per_byte = (double) saved / (double) slot->bytes;
+	credit = pg_atomic_read_u32(&slot->credit) + 1 + (per_byte >= CREDIT_FOR_2) +
+		(per_byte >= CREDIT_FOR_3) + (per_byte >= CREDIT_FOR_4);
+	pg_atomic_write_u32(&slot->credit, Min(credit, MOST_CREDIT));
+	pg_atomic_fetch_add_u64(&slot->uses, 1);
+	pg_atomic_fetch_add_u64(&slot->saved, saved);
+	pg_atomic_write_u64(&slot->last_use, (uint64) GetCurrentTimestamp());
 }
 
 /* A process that exits has given all back before its queries are cleaned up. */
@@ -333,49 +431,97 @@ hgj_store_release(const HgjHeldChunk *held)
 	LWLockRelease(shared->lock);
 }
 
+/* An earlier chunk in its place makes room for it: it would be of no use. */
+static void
+drop_earlier(const HgjChunkKey *key)
+{
+	int			i;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	i = find_slot(key);
+	if (i != NO_SLOT)
+		drop_slot(i);
+	LWLockRelease(shared->lock);
+}
+
+/* Step 2: room for a chunk, which nobody else knows of; or InvalidDsaPointer. */
+static dsa_pointer
+reserve(Size bytes)
+{
+	dsa_pointer data;
+	bool		evicted = true;
+
+	while (!DsaPointerIsValid(data = dsa_allocate_extended(area, bytes,
+														   DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM)) &&
+		   evicted)
+	{
+		LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+		evicted = evict_one();
+		LWLockRelease(shared->lock);
+	}
+	return data;
+}
+
+/*
+ * Step 2: others may find it, in place of one that somebody else has put there
+ * meanwhile.  False: there is no slot.
+ */
+static bool
+publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
+{
+	int		   *bucket = bucket_of(key);
+	int			i;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	i = find_slot(key);
+	if (i != NO_SLOT)
+		drop_slot(i);
+	i = take_slot();
+	if (i != NO_SLOT)
+	{
+		Slot	   *slot = slot_at(i);
+
+		memset(slot, 0, sizeof(Slot));
+		slot->key = *key;
+		slot->data = data;
+		slot->bytes = bytes;
+		pg_atomic_init_u64(&slot->uses, 0);
+		pg_atomic_init_u64(&slot->saved, 0);
+		pg_atomic_init_u64(&slot->last_use, 0);
+		pg_atomic_init_u32(&slot->credit, FIRST_CREDIT);
+		slot->listed = true;
+		pg_atomic_fetch_add_u32(count_of(key->table), 1);
+		pg_atomic_fetch_add_u64(&shared->changes, 1);
+		slot->next = *bucket;
+		*bucket = i;
+	}
+	LWLockRelease(shared->lock);
+	return i != NO_SLOT;
+}
+
 /*
  * Step 2: keep a copy of the chunk, in place of an earlier one.  False if there is
  * no room for it, and none can be made.
  */
 bool
-hgj_store_put(const HgjChunkKey *key, XLogRecPtr map_lsn, const HgjChunk *chunk)
+hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 {
-	dsa_pointer data = InvalidDsaPointer;
-	Slot	   *slot;
-	int			i;
+	dsa_pointer data;
+	bool		kept = false;
 
 	attach();
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	i = find_slot(key);
-	if (i != NO_SLOT)
-		drop_slot(i);
-	while ((i = find_free_slot()) == NO_SLOT && evict_one())
-		;
-	while (i != NO_SLOT && !DsaPointerIsValid(data))
-	{
-		data = dsa_allocate_extended(area, chunk->bytes,
-									 DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-		if (!DsaPointerIsValid(data) && !evict_one())
-			break;
-	}
+	HOLD_INTERRUPTS();
+	drop_earlier(key);
+	data = reserve(chunk->bytes);
 	if (DsaPointerIsValid(data))
 	{
-		int		   *bucket = bucket_of(key);
-
 		memcpy(dsa_get_address(area, data), chunk, chunk->bytes);
-		slot = slot_at(i);
-		memset(slot, 0, sizeof(Slot));
-		slot->key = *key;
-		slot->map_lsn = map_lsn;
-		slot->data = data;
-		slot->bytes = chunk->bytes;
-		slot->usage = 1;
-		slot->listed = true;
-		slot->next = *bucket;
-		*bucket = i;
+		kept = publish(key, data, chunk->bytes);
+		if (!kept)
+			dsa_free(area, data);
 	}
-	LWLockRelease(shared->lock);
-	return DsaPointerIsValid(data);
+	RESUME_INTERRUPTS();
+	return kept;
 }
 
 /* Drop what is kept of a table, and return how many chunks that were. */
@@ -388,7 +534,7 @@ hgj_store_drop(Oid database, Oid table)
 		return 0;
 	attach();
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->nslots; i++)
+	for (int i = 0; i < shared->ntouched; i++)
 	{
 		Slot	   *slot = slot_at(i);
 
@@ -407,17 +553,21 @@ HgjChunkFacts *
 hgj_store_list(Oid database, uint32 *n)
 {
 	HgjChunkFacts *facts;
+	int			room;
 
 	*n = 0;
 	if (shared == NULL)
 		return NULL;
 	attach();
-	facts = MemoryContextAllocHuge(CurrentMemoryContext,
-								   mul_size(shared->nslots, sizeof(HgjChunkFacts)));
 	LWLockAcquire(shared->lock, LW_SHARED);
-	for (int i = 0; i < shared->nslots; i++)
+	room = shared->ntouched;
+	LWLockRelease(shared->lock);
+	facts = MemoryContextAllocHuge(CurrentMemoryContext,
+								   mul_size(Max(room, 1), sizeof(HgjChunkFacts)));
+	LWLockAcquire(shared->lock, LW_SHARED);
+	for (int i = 0; i < room; i++)
 	{
-		const Slot *slot = slot_at(i);
+		Slot	   *slot = slot_at(i);
 		const HgjChunk *chunk;
 		HgjChunkFacts *fact = &facts[*n];
 
@@ -431,8 +581,9 @@ hgj_store_list(Oid database, uint32 *n)
 		fact->rows = chunk->nrows;
 		fact->width = chunk->width;
 		fact->by_value = chunk->by_value;
-		fact->uses = slot->uses;
-		fact->last_use = slot->last_use;
+		fact->uses = pg_atomic_read_u64(&slot->uses);
+		fact->saved = pg_atomic_read_u64(&slot->saved);
+		fact->last_use = (TimestampTz) pg_atomic_read_u64(&slot->last_use);
 		(*n)++;
 	}
 	LWLockRelease(shared->lock);

@@ -13,6 +13,7 @@
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "kept/chunk.h"
+#include "storage/bufmgr.h"
 #include "utils/relcache.h"
 
 /* What a chunk is of.  No padding: it is hashed and compared as bytes. */
@@ -29,7 +30,6 @@ typedef struct HgjChunkKey
 typedef struct HgjHeldChunk
 {
 	const HgjChunk *chunk;
-	XLogRecPtr	map_lsn;		/* see map.c */
 	int			slot;
 } HgjHeldChunk;
 
@@ -43,20 +43,49 @@ typedef struct HgjChunkFacts
 	uint8		width;
 	bool		by_value;
 	uint64		uses;
-	TimestampTz last_use;
+	uint64		saved;			/* nanoseconds, estimated */
+	TimestampTz last_use;		/* 0: never */
 } HgjChunkFacts;
 
 extern void hgj_store_share(void);
 extern bool hgj_store_exists(void);
+extern bool hgj_table_may_be_kept(Relation rel);
 extern HgjChunkKey hgj_store_key(Relation rel, AttrNumber attno, uint32 run);
-extern bool hgj_store_hold(const HgjChunkKey *key, bool used, HgjHeldChunk *held);
+extern bool hgj_store_hold(const HgjChunkKey *key, HgjHeldChunk *held);
+extern void hgj_store_used(const HgjHeldChunk *held, uint64 saved);
+extern bool hgj_store_look(const HgjChunkKey *key, uint64 *pages);
+extern bool hgj_store_may_have(Oid table);
+extern uint64 hgj_store_changes(void);
+extern uint64 hgj_store_evictions(void);
 extern void hgj_store_release(const HgjHeldChunk *held);
-extern bool hgj_store_put(const HgjChunkKey *key, XLogRecPtr map_lsn,
-						  const HgjChunk *chunk);
+extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk);
 extern uint32 hgj_store_drop(Oid database, Oid table);
 extern HgjChunkFacts *hgj_store_list(Oid database, uint32 *n);
 
+/* kept_part.c */
+extern double hgj_kept_part(Relation rel, const AttrNumber *attnos, int n,
+							BlockNumber npages);
+
 /* map.c */
 extern XLogRecPtr hgj_map_look(Relation rel, uint32 run, uint64 *pages);
+
+/* A look at the pages of a run. */
+typedef struct HgjRunLook
+{
+	uint32		run;
+	XLogRecPtr	map_lsn;
+	uint64		visible[HGJ_RUN_WORDS];
+	BlockNumber nblocks;		/* that the table has */
+} HgjRunLook;
+
+/* valid.c */
+extern bool hgj_kept_may_be_read(void);
+extern void hgj_run_look(Relation rel, uint32 run, HgjRunLook *look);
+extern XLogRecPtr hgj_wal_position(void);
+extern void hgj_chunk_begin_validity(HgjChunk *chunk, const HgjRunLook *look,
+									 XLogRecPtr decoded_after);
+extern uint64 hgj_chunk_valid_pages(Relation rel, const HgjRunLook *look, uint32 word,
+									const HgjChunk *chunk,
+									BufferAccessStrategy strategy);
 
 #endif							/* HGJ_STORE_H */

@@ -1,13 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * device.h
- *	  A chain of HashGraphJoins, with or without a HashGraphAgg over it, as a
- *	  pipeline of an engine that has them (engine/pipeline.h): batches stay on the
- *	  device.
+ *	  A chain of HashGraphJoins, with or without a HashGraphAgg over it, or a
+ *	  HashGraphAgg over a table's scan, as a pipeline of an engine that has them
+ *	  (engine/pipeline.h): batches stay on the device.
  *
  * device_joins.c	do the joins fit, and what are their instructions
  * agg_device_plan.c	the same of an aggregation
+ * device_columns.c	the columns that these read
  * device_code.c	programs (program.h) as instructions
+ * device_host.c	what the host computes, and sends as if it were a column
+ * device_values.c	the values that are sent
+ * agg_device_keys.c	group keys of an aggregation
  * device_start.c	the joins' tables, and a pipeline that takes rows
  * agg_device_run.c		run it for an aggregation, and take the groups
  * device_explain.c	what EXPLAIN says of it
@@ -48,10 +52,64 @@ typedef struct HgjDeviceCode
 								 * written next; or NONE */
 	bool		constants;		/* their values are known: this is a run */
 	HgjDeviceReason reason;		/* of the first thing that did not fit */
+	bool		no_host;		/* none of it is for the host to compute */
+	struct HgjPipelineState *device;
 } HgjDeviceCode;
 
-/* The register that has input `input` of a program. */
-typedef uint8 (*HgjDeviceLookup) (void *arg, int input);
+/* A column of a side: of a join's build side, or of the table below (HGJ_DEVICE_INPUT). */
+typedef struct HgjDevicePlace
+{
+	int			join;
+	int			column;			/* of the side's columns, or the table's attno */
+} HgjDevicePlace;
+
+/* The inputs of a program. */
+typedef struct HgjDeviceInputs
+{
+	uint8		(*load) (void *arg, int input); /* the register that has one */
+	bool		(*find) (void *arg, int input, HgjDevicePlace *place);	/* the column that
+																		 * it is; false:
+																		 * none */
+	void	   *arg;
+} HgjDeviceInputs;
+
+/* The inputs of programs over pairs of a join: what `arg` is then. */
+typedef struct HgjDevicePairs
+{
+	struct HgjPipelineState *device;
+	int			join;
+	const HgjPairColumns *pairs;
+} HgjDevicePairs;
+
+/*
+ * What the host makes of columns of one side, for each of their rows, and sends as one
+ * more of them (device_host.c).
+ */
+typedef struct HgjDeviceMade
+{
+	HgjDevicePlace place;		/* the side, and the column if it is just that */
+	HgjProgram *program;		/* what makes it, or NULL: the column as it is, ... */
+	struct HgjStep *step;		/* ... of which it is this step */
+	bool		row_number;		/* or it is the number of the row */
+	HgjDictionary *codes;		/* its codes are sent in the place of values; or NULL */
+	uint32		most_codes;		/* of them there will not be more; 0: nobody knows */
+	int			ninputs;		/* of the program, or just the column: */
+	int		   *inputs;			/* columns of the side, or those that are read; -1: it
+								 * does not look at this one */
+	const HgjVector **vectors;
+	bool		missing;		/* where there is no row, it is not NULL, but ... */
+	int64		value_missing;	/* ... this, as in a register */
+} HgjDeviceMade;
+
+/* What a column of the upper node's target list is. */
+typedef struct HgjDeviceOutput
+{
+	bool		is_column;		/* of a side, or else ... */
+	HgjDevicePlace place;
+	HgjProgram *program;		/* ... of this program; NULL: neither */
+	HgjDeviceInputs inputs;
+	HgjDevicePairs pairs;		/* maybe what inputs.arg is */
+} HgjDeviceOutput;
 
 /* A column that instructions read, and the register it is in. */
 typedef struct HgjDeviceColumn
@@ -61,20 +119,47 @@ typedef struct HgjDeviceColumn
 								 * rows, that of the outer side */
 #define HGJ_DEVICE_WORD		(-2)	/* a key word of the bottom join */
 	int			column;			/* of the side's columns, an attno, or a word */
-	int			from;			/* rows: the outer batch's column, or word */
+	int			from;			/* of the batch of the outer side: its column, or
+								 * word */
 	int			number;			/* among the join's payload columns, or the inputs */
 	uint8		kind;
 	uint8		width;
 	int8		scale;			/* of numerics, which are sent as decimals; or -1 */
+	HgjDeviceMade *made;		/* by the host; NULL: it is the side's */
 	uint8		reg;
 	bool		loaded;			/* the register has it */
 } HgjDeviceColumn;
 
 #define HGJ_DEVICE_COLUMNS	(HGJ_PIPE_JOINS * HGJ_PIPE_COLUMNS + HGJ_PIPE_INPUTS)
 
+/* IN of more elements than this is the host's. */
+#define HGJ_DEVICE_MEMBERS	64
+
+/* Columns of the table that are read, for the device or for what the host makes. */
+#define HGJ_DEVICE_READS	64
+
+/* How a group key is known to the device. */
+typedef enum HgjDeviceKeyKind
+{
+	HGJ_DEVICE_KEY_WORD,		/* as the datum */
+	HGJ_DEVICE_KEY_DECIMAL,		/* of the scale */
+	HGJ_DEVICE_KEY_CODE,		/* of the dictionary */
+	HGJ_DEVICE_KEY_ROW			/* as a column of a row of a build side */
+} HgjDeviceKeyKind;
+
+typedef struct HgjDeviceKey
+{
+	HgjDeviceKeyKind kind;
+	int			word;			/* which of the pipeline's keys it is */
+	int8		scale;
+	HgjDictionary *codes;
+	HgjDevicePlace place;
+} HgjDeviceKey;
+
 typedef struct HgjPipelineState
 {
 	struct HgjAggState *agg;	/* NULL: */
+	PlanState  *scan;			/* at the bottom; NULL: it is not read here */
 	bool		rows;			/* the upper join takes what comes out */
 	HgjDeviceReason reason;		/* of the plan */
 	HgjDeviceReason run_reason; /* of the last run */
@@ -90,8 +175,12 @@ typedef struct HgjPipelineState
 								 * the columns that are needed, and no keys */
 	HgjProgram *scan_filter;	/* the quals of its scan, if they run here, */
 	List	   *scan_attnos;	/* and the table's columns that they read */
-	HgjColumn	inputs[HGJ_PIPE_INPUTS];
-	HgjBatch   *batch;			/* in a staging buffer */
+	int			nreads;			/* columns that the source returns, ... */
+	HgjColumn	reads[HGJ_DEVICE_READS];
+	int			staged[HGJ_DEVICE_READS];	/* ... among the inputs, or -1: only the
+											 * host looks at it */
+	HgjBuffer	read_buffers[HGJ_DEVICE_READS]; /* where those are */
+	HgjBatch   *batch;			/* otherwise in a staging buffer */
 	bool		reading;		/* the source has been asked for rows */
 
 	HgjDeviceCode code;
@@ -99,9 +188,19 @@ typedef struct HgjPipelineState
 	int			ncolumns;
 	HgjDeviceColumn columns[HGJ_DEVICE_COLUMNS];
 	uint8	   *computed[HGJ_PIPE_JOINS];	/* registers of computed columns of
-											 * target lists, by resno - 1 */
+											 * target lists, by resno - 1; or NONE */
+	HgjProgram **scan_programs; /* without joins: of the scan's target list, by
+								 * resno - 1, over columns with ... */
+	AttrNumber *scan_inputs;	/* ... these attnos; and */
+	uint8	   *scan_computed;	/* the registers */
+	List	   *made;			/* HgjDeviceMade */
+	HgjBuffer  *side_buffers[HGJ_PIPE_JOINS];	/* what that is made of, by column */
 	HgjPipeRange ranges[HGJ_PIPE_KEYS]; /* of group keys */
 	int			key_columns[HGJ_PIPE_KEYS]; /* in `columns`, or -1 */
+	HgjDeviceKey *keys;			/* of the aggregation */
+	bool		by_row[HGJ_PIPE_JOINS]; /* rows of the side are told apart by a key,
+										 * for all that is known, */
+	bool		by_row_now[HGJ_PIPE_JOINS]; /* and in this execution */
 	int		   *input_words;	/* per input of the aggregation: its counter's */
 	int		   *agg_words;		/* per aggregate: its first; -1: none */
 
@@ -116,8 +215,12 @@ typedef struct HgjPipelineState
 	HgjDeviceReason logged;		/* the log knows about it */
 	HgjError	error;			/* what the last run ended with, if it did */
 	bool		pushing;		/* what is too much now is groups */
+	bool		more_codes;		/* there are more than was thought */
 	HgjPoll		poll;
 
+	uint64		device_limit;	/* without joins: bytes, */
+	char		device_name[64];	/* and whose */
+	List	   *counts;			/* the same: before the scan is read (counts.c) */
 	struct HgjDeviceRows *out;	/* rows: what has come out (device_rows.c) */
 	uint64		received;		/* bytes, of all runs, in sum */
 } HgjPipelineState;
@@ -132,16 +235,59 @@ extern int	hgj_device_jump(HgjDeviceCode *code, HgjPipeOp op, uint8 a);
 extern void hgj_device_land(HgjDeviceCode *code, int jump);
 extern uint8 hgj_device_key_word(HgjDeviceCode *code, uint8 reg, uint8 kind);
 extern void hgj_device_refuse(HgjDeviceCode *code, HgjDeviceReason reason);
-extern void hgj_device_load(HgjDeviceCode *code, const struct HgjStep *step,
-							HgjDeviceLookup lookup, void *arg);
+extern void hgj_device_load(HgjDeviceCode *code, HgjProgram *program,
+							struct HgjStep *step, const HgjDeviceInputs *inputs);
 extern uint8 hgj_device_step(HgjDeviceCode *code, HgjProgram *program,
-							 const struct HgjStep *step,
-							 HgjDeviceLookup lookup, void *arg);
+							 struct HgjStep *step, const HgjDeviceInputs *inputs);
 extern uint8 hgj_device_eval(HgjDeviceCode *code, HgjProgram *program,
-							 HgjDeviceLookup lookup, void *arg);
+							 const HgjDeviceInputs *inputs);
 extern bool hgj_device_mixed(const struct HgjStep *step);
 extern void hgj_device_filter(HgjDeviceCode *code, HgjProgram *program,
-							  int join, HgjDeviceLookup lookup, void *arg);
+							  int join, const HgjDeviceInputs *inputs);
+
+/* device_host.c */
+extern bool hgj_device_hosts(HgjPipelineState *device, const struct HgjStep *step,
+							 const HgjDeviceInputs *inputs);
+extern bool hgj_device_is_short_list(const struct HgjStep *step);
+extern HgjDeviceMade *hgj_device_make_step(HgjPipelineState *device, HgjProgram *program,
+										   struct HgjStep *step, const HgjDeviceInputs *inputs,
+										   bool codes);
+extern HgjDeviceMade *hgj_device_make_codes(HgjPipelineState *device,
+											const HgjDevicePlace *place);
+extern HgjDeviceMade *hgj_device_make_number(HgjPipelineState *device, int join);
+extern uint8 hgj_device_made_kind(const HgjDeviceMade *made);
+extern void hgj_device_give_codes(HgjPipelineState *device, HgjDeviceMade *made, Node *expr,
+								  Oid equality, int16 attlen);
+
+/* device_values.c */
+extern HgjDeviceReason hgj_device_make_missing(const HgjPipelineState *device,
+											   HgjDeviceMade *made, uint8 kind);
+extern uint32 hgj_device_fill(HgjPipelineState *device, const HgjPipeStage *stage,
+							  uint64 *nulls);
+extern bool hgj_device_make_payload(HgjPipelineState *device, const HgjDeviceColumn *column,
+									uint32 first, uint32 n, char *values,
+									uint64 *validity);
+extern void hgj_device_sides_sent(HgjPipelineState *device);
+
+/* A value that is not NULL, as it is in a register. */
+static inline int64
+hgj_device_register_value(uint8 kind, Datum value)
+{
+	switch (kind)
+	{
+		case HGJ_KIND_U1:
+			return (uint8) DatumGetChar(value);
+		case HGJ_KIND_I2:
+			return DatumGetInt16(value);
+		case HGJ_KIND_I4:
+			return DatumGetInt32(value);
+		case HGJ_KIND_U4:
+		case HGJ_KIND_F4:
+			return DatumGetUInt32(value);
+		default:
+			return DatumGetInt64(value);
+	}
+}
 
 /* device_joins.c */
 extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,
@@ -149,10 +295,31 @@ extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,
 extern void hgj_device_write_joins(HgjPipelineState *device, bool constants);
 extern void hgj_device_write_end(HgjPipelineState *device);
 extern uint8 hgj_device_output(HgjPipelineState *device, AttrNumber resno);
+extern bool hgj_device_find_output(HgjPipelineState *device, AttrNumber resno,
+								   HgjDeviceOutput *output);
+
+/* device_columns.c */
+extern bool hgj_device_sends(HgjPipelineState *device, const HgjDevicePlace *place,
+							 int8 *scale);
+extern int	hgj_device_read(HgjPipelineState *device, AttrNumber attno);
+extern uint8 hgj_device_load_column(HgjPipelineState *device, int join, int column);
+extern uint8 hgj_device_load_made(HgjPipelineState *device, HgjDeviceMade *made);
+extern void hgj_device_filter_scan(HgjPipelineState *device);
+extern AttrNumber hgj_device_scan_attno(const HgjPipelineState *device, AttrNumber resno);
+extern void hgj_device_write_scan(HgjPipelineState *device);
+extern uint8 hgj_device_scan_output(HgjPipelineState *device, AttrNumber resno);
+extern void hgj_device_find_scan_output(HgjPipelineState *device, AttrNumber resno,
+										HgjDeviceOutput *output);
 
 /* agg_device_plan.c */
 extern HgjPipelineState *hgj_device_plan(struct HgjAggState *agg, EState *estate);
 extern bool hgj_device_write_agg(HgjPipelineState *device, bool constants);
+
+/* agg_device_keys.c */
+extern void hgj_device_plan_keys(HgjPipelineState *device);
+extern void hgj_device_check_keys(HgjPipelineState *device);
+extern void hgj_device_write_keys(HgjPipelineState *device);
+extern void hgj_device_take_keys(HgjPipelineState *device, const uint64 *from, char *row);
 
 /* Why the last run was not a pipeline's. */
 static inline HgjDeviceReason

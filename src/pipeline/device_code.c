@@ -9,7 +9,9 @@
  *	  on.
  * 2. A step leaves its value in a register of its own; those of its arguments
  *	  are free again then.
- * 3. What PostgreSQL would not evaluate for a row is not evaluated: the arms of
+ * 3. A step that there is no instruction for may be the host's (device_host.c): its
+ *	  value is a column then.
+ * 4. What PostgreSQL would not evaluate for a row is not evaluated: the arms of
  *	  AND and OR that can fail, the branches of CASE and COALESCE are jumped
  *	  over.  So an error on the device is PostgreSQL's, or one of a row that
  *	  the host then looks at again.
@@ -26,9 +28,6 @@
 
 #include "expr/program_private.h"
 #include "pipeline/device.h"
-
-/* IN of more elements than this stays on the host. */
-#define HGJ_DEVICE_MEMBERS	64
 
 /* Remember the first reason. */
 void
@@ -95,15 +94,23 @@ hgj_device_key_word(HgjDeviceCode *code, uint8 reg, uint8 kind)
 	return word;
 }
 
-/* Step 1: load the columns that the step reads. */
+/* Step 1: load what the step reads, or the step itself, if the host computes it. */
 void
-hgj_device_load(HgjDeviceCode *code, const HgjStep *step, HgjDeviceLookup lookup,
-				void *arg)
+hgj_device_load(HgjDeviceCode *code, HgjProgram *program, HgjStep *step,
+				const HgjDeviceInputs *inputs)
 {
+	HgjPipelineState *d = code->device;
+
+	if (code->reason != HGJ_DEVICE_FITS)
+		return;
 	if (step->op == HGJ_STEP_INPUT)
-		(void) lookup(arg, step->input);
-	for (int i = 0; i < step->nargs; i++)
-		hgj_device_load(code, step->args[i], lookup, arg);
+		(void) inputs->load(inputs->arg, step->input);
+	else if (hgj_device_hosts(d, step, inputs))
+		(void) hgj_device_load_made(d, hgj_device_make_step(d, program, step, inputs,
+															false));
+	else
+		for (int i = step->op == HGJ_STEP_BY_VALUE ? 1 : 0; i < step->nargs; i++)
+			hgj_device_load(code, program, step->args[i], inputs);
 }
 
 /* What a step needs besides itself. */
@@ -111,11 +118,10 @@ typedef struct Writer
 {
 	HgjDeviceCode *code;
 	HgjProgram *program;
-	HgjDeviceLookup lookup;
-	void	   *arg;
+	const HgjDeviceInputs *inputs;
 } Writer;
 
-static uint8 write_step(Writer *w, const HgjStep *step);
+static uint8 write_step(Writer *w, HgjStep *step);
 
 /* How a step's value is in a register. */
 static HgjKind
@@ -124,27 +130,8 @@ kind_of(const HgjStep *step)
 	return step->decimal ? HGJ_KIND_I8 : step->kind;
 }
 
-static int64
-register_value(HgjKind kind, Datum value)
-{
-	switch (kind)
-	{
-		case HGJ_KIND_U1:
-			return (uint8) DatumGetChar(value);
-		case HGJ_KIND_I2:
-			return DatumGetInt16(value);
-		case HGJ_KIND_I4:
-			return DatumGetInt32(value);
-		case HGJ_KIND_U4:
-		case HGJ_KIND_F4:
-			return DatumGetUInt32(value);
-		default:
-			return DatumGetInt64(value);
-	}
-}
-
 static void
-write_constant(Writer *w, const HgjStep *step, uint8 dst)
+write_constant(Writer *w, HgjStep *step, uint8 dst)
 {
 	HgjConstant *constant = step->constant;
 
@@ -159,13 +146,13 @@ write_constant(Writer *w, const HgjStep *step, uint8 dst)
 			EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
 		else
 			EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = dst,
-				 .imm = register_value(kind_of(step), constant->value));
+				 .imm = hgj_device_register_value(kind_of(step), constant->value));
 	}
 }
 
 /* A step that has a loop. */
 static void
-write_function(Writer *w, const HgjStep *step, HgjPipeOp op, uint8 dst)
+write_function(Writer *w, HgjStep *step, HgjPipeOp op, uint8 dst)
 {
 	uint8		args[2] = {0, 0};
 
@@ -175,9 +162,9 @@ write_function(Writer *w, const HgjStep *step, HgjPipeOp op, uint8 dst)
 		 .b = step->nargs > 1 ? args[1] : args[0], .c = step->code);
 }
 
-/* Step 3: arms that can fail are passed by once the value is decided. */
+/* Step 4: arms that can fail are passed by once the value is decided. */
 static void
-write_and_or(Writer *w, const HgjStep *step, uint8 dst)
+write_and_or(Writer *w, HgjStep *step, uint8 dst)
 {
 	bool		is_or = step->op == HGJ_STEP_OR;
 	int			jumps[HGJ_PIPE_CODE];
@@ -229,9 +216,9 @@ finish_displays(Writer *w, uint8 displays, uint8 value)
 		 .a = displays, .b = nothing, .c = HGJ_ADD);
 }
 
-/* Step 3: CASE and COALESCE, with the display scale if that is asked for. */
+/* Step 4: CASE and COALESCE, with the display scale if that is asked for. */
 static void
-write_branches(Writer *w, const HgjStep *step, uint8 dst)
+write_branches(Writer *w, HgjStep *step, uint8 dst)
 {
 	int			jumps[HGJ_PIPE_CODE];
 	int			njumps = 0;
@@ -308,6 +295,8 @@ write_member(Writer *w, HgjStep *step, uint8 dst)
 
 	if (step->constant->state != NULL)	/* it might fail: see program_constant.c */
 		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
+	else if (!hgj_device_is_short_list(step))
+		hgj_device_refuse(w->code, HGJ_DEVICE_SIZE);
 	if (w->code->reason != HGJ_DEVICE_FITS)
 		return;
 	EMIT(w->code, HGJ_PIPE_KEY_WORD, .kind = arg->kind, .dst = key,
@@ -332,7 +321,7 @@ write_member(Writer *w, HgjStep *step, uint8 dst)
 }
 
 static void
-write_align(Writer *w, const HgjStep *step, uint8 dst)
+write_align(Writer *w, HgjStep *step, uint8 dst)
 {
 	uint8		arg = write_step(w, step->args[0]);
 	uint8		factor = hgj_device_register(w->code, HGJ_KIND_I8);
@@ -370,7 +359,7 @@ write_range(Writer *w, HgjStep *step, uint8 dst)
 }
 
 static void
-write_unary(Writer *w, const HgjStep *step, HgjPipeOp op, uint8 dst)
+write_unary(Writer *w, HgjStep *step, HgjPipeOp op, uint8 dst)
 {
 	uint8		tests = (step->test_true ? 1 : 0) | (step->test_false ? 2 : 0) |
 		(step->test_null ? 4 : 0);
@@ -451,7 +440,7 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 
 /* Step 2.  A cast that only changes how bits are read changes the extension. */
 static uint8
-write_step(Writer *w, const HgjStep *step)
+write_step(Writer *w, HgjStep *step)
 {
 	HgjDeviceCode *code = w->code;
 	uint8		dst;
@@ -459,6 +448,11 @@ write_step(Writer *w, const HgjStep *step)
 
 	if (code->reason != HGJ_DEVICE_FITS)
 		return 0;
+	if (step->op != HGJ_STEP_INPUT &&
+		hgj_device_hosts(code->device, step, w->inputs))
+		return hgj_device_load_made(code->device,
+									hgj_device_make_step(code->device, w->program, step,
+														 w->inputs, false));
 	if (step->op == HGJ_STEP_DECIMAL_INTEGER)
 		return write_step(w, step->args[0]);
 	if (step->op == HGJ_STEP_BY_VALUE && step->nargs > 1)
@@ -473,7 +467,7 @@ write_step(Writer *w, const HgjStep *step)
 	}
 	if (step->op == HGJ_STEP_INPUT)
 	{
-		uint8		reg = w->lookup(w->arg, step->input);
+		uint8		reg = w->inputs->load(w->inputs->arg, step->input);
 
 		if (code->kinds[reg] == step->kind || step->kind == HGJ_KIND_OTHER)
 			return reg;
@@ -484,7 +478,7 @@ write_step(Writer *w, const HgjStep *step)
 	else
 	{
 		dst = hgj_device_register(code, kind_of(step));
-		kind = write_operation(w, (HgjStep *) step, dst);
+		kind = write_operation(w, step, dst);
 	}
 	if (kind != kind_of(step) && code->reason == HGJ_DEVICE_FITS)
 	{
@@ -497,40 +491,39 @@ write_step(Writer *w, const HgjStep *step)
 	return dst;
 }
 
-/* The register that has the step's value; its columns have been loaded. */
+/* The register that has the step's value; what it reads has been loaded. */
 uint8
-hgj_device_step(HgjDeviceCode *code, HgjProgram *program, const HgjStep *step,
-				HgjDeviceLookup lookup, void *arg)
+hgj_device_step(HgjDeviceCode *code, HgjProgram *program, HgjStep *step,
+				const HgjDeviceInputs *inputs)
 {
-	Writer		w = {code, program, lookup, arg};
+	Writer		w = {code, program, inputs};
 
 	return write_step(&w, step);
 }
 
 /* The value of a program that is an expression. */
 uint8
-hgj_device_eval(HgjDeviceCode *code, HgjProgram *program, HgjDeviceLookup lookup,
-				void *arg)
+hgj_device_eval(HgjDeviceCode *code, HgjProgram *program, const HgjDeviceInputs *inputs)
 {
 	if (program->root == NULL)
 	{
 		hgj_device_refuse(code, HGJ_DEVICE_EXPRESSION);
 		return 0;
 	}
-	hgj_device_load(code, program->root, lookup, arg);
-	return hgj_device_step(code, program, program->root, lookup, arg);
+	hgj_device_load(code, program, program->root, inputs);
+	return hgj_device_step(code, program, program->root, inputs);
 }
 
 static void
-filter_by(HgjDeviceCode *code, HgjProgram *program, const HgjStep *step, int join,
-		  HgjDeviceLookup lookup, void *arg)
+filter_by(HgjDeviceCode *code, HgjProgram *program, HgjStep *step, int join,
+		  const HgjDeviceInputs *inputs)
 {
 	int			nregs;
 	uint8		reg;
 
-	hgj_device_load(code, step, lookup, arg);
+	hgj_device_load(code, program, step, inputs);
 	nregs = code->nregs;
-	reg = hgj_device_step(code, program, step, lookup, arg);
+	reg = hgj_device_step(code, program, step, inputs);
 	EMIT(code, HGJ_PIPE_FILTER, .a = reg, .arg = join + 1);
 	code->nregs = nregs;
 }
@@ -538,14 +531,14 @@ filter_by(HgjDeviceCode *code, HgjProgram *program, const HgjStep *step, int joi
 /* Give up candidates of a join that do not pass the clauses of a program. */
 void
 hgj_device_filter(HgjDeviceCode *code, HgjProgram *program, int join,
-				  HgjDeviceLookup lookup, void *arg)
+				  const HgjDeviceInputs *inputs)
 {
 	for (int c = 0; c < program->nclauses; c++)
 	{
 		ListCell   *lc;
 
-		filter_by(code, program, program->clauses[c].step, join, lookup, arg);
+		filter_by(code, program, program->clauses[c].step, join, inputs);
 		foreach(lc, program->clauses[c].merged)
-			filter_by(code, program, lfirst(lc), join, lookup, arg);
+			filter_by(code, program, lfirst(lc), join, inputs);
 	}
 }

@@ -14,6 +14,17 @@
 #include "join/join_state.h"
 #include "pipeline/device.h"
 
+/* Columns that the host makes for it. */
+static int
+count_made(const HgjPipelineState *d)
+{
+	int			n = 0;
+
+	for (int i = 0; i < d->ncolumns; i++)
+		n += d->columns[i].made != NULL && !d->columns[i].made->row_number;
+	return n;
+}
+
 /* What EXPLAIN says of it, where a device was asked for. */
 void
 hgj_device_explain(const HgjPipelineState *d, ExplainState *es)
@@ -30,8 +41,10 @@ hgj_device_explain(const HgjPipelineState *d, ExplainState *es)
 		ExplainPropertyText("Device Pipeline", psprintf("no (%s)", text), es);
 	else
 		ExplainPropertyText("Device Pipeline", "yes", es);
-	if (reason == HGJ_DEVICE_FITS && !d->rows && d->joins[0]->outer_ps->plan->qual != NIL)
+	if (reason == HGJ_DEVICE_FITS && !d->rows && d->scan->plan->qual != NIL)
 		ExplainPropertyText("Scan Filter", d->scan_filter ? "device" : "host", es);
+	if (reason == HGJ_DEVICE_FITS && (count_made(d) > 0 || es->format != EXPLAIN_FORMAT_TEXT))
+		ExplainPropertyInteger("Columns by Host", NULL, count_made(d), es);
 	if (!es->analyze || !es->timing || !d->ran)
 		return;
 	if (es->format != EXPLAIN_FORMAT_TEXT)

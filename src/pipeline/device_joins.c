@@ -12,14 +12,10 @@
  *	  join, and, below an aggregation, the computed columns of its target list.
  *	  Where rows are returned, the host computes columns, and the device those
  *	  that its instructions read.
- * 3. Columns are loaded where they are first asked for.  Between PROBE and MATCH
- *	  that does not count for later: a row that is filled with NULLs goes on
- *	  behind the MATCH.
+ * 3. Between PROBE and MATCH a column that is loaded does not count for later: a
+ *	  row that is filled with NULLs goes on behind the MATCH.
  *
- * Below an aggregation the inputs are columns of the outer scan's table, which a
- * source of the pipeline's own decodes; the scan's quals may be the first thing that
- * runs (agg_device_plan.c).  Where rows are returned they are those of the
- * bottom join's outer batch: its key words, whatever their kind, and columns.
+ * Which columns there are, device_columns.c says.
  *
  * Everything is palloc'd in the query's context.  No locks.
  *
@@ -28,192 +24,24 @@
 #include "compat.h"
 
 #include "access/parallel.h"
-#include "catalog/heap.h"
 #include "executor/executor.h"
 #include "expr/demand.h"
 #include "expr/program_private.h"
 #include "join/join_state.h"
 #include "pipeline/device.h"
-#include "utils/rel.h"
-
-/*
- * How a column is kept, by value; its bits are enough where that is unknown.  Below an
- * aggregation, which runs again on the host if some value is none, numerics are
- * decimals of a *scale.
- */
-static uint8
-kind_of_attribute(HgjPipelineState *d, const FormData_pg_attribute *att, int8 *scale)
-{
-	HgjKind		kind = hgj_kind_of_type(att->atttypid);
-
-	*scale = d->rows ? -1 : hgj_decimal_scale(att->atttypid, att->atttypmod);
-	if (*scale >= 0)
-		return HGJ_KIND_I8;
-	if (!att->attbyval)
-		hgj_device_refuse(&d->code, HGJ_DEVICE_COLUMN);
-	if (kind != HGJ_KIND_OTHER)
-		return kind;
-	switch (att->attlen)
-	{
-		case 1:
-			return HGJ_KIND_U1;
-		case 2:
-			return HGJ_KIND_I2;
-		case 4:
-			return HGJ_KIND_I4;
-		default:
-			return HGJ_KIND_I8;
-	}
-}
-
-static uint8
-kind_of_column(HgjPipelineState *d, PlanState *child, AttrNumber attno, int8 *scale)
-{
-	return kind_of_attribute(d, TupleDescAttr(ExecGetResultType(child), attno - 1), scale);
-}
-
-/* Of the table that is read by pages. */
-static const FormData_pg_attribute *
-table_attribute(const HgjPipelineState *d, AttrNumber attno)
-{
-	SeqScanState *scan = castNode(SeqScanState, d->joins[0]->outer_ps);
-
-	if (attno < 0)
-		return SystemAttributeDefinition(attno);
-	return TupleDescAttr(RelationGetDescr(scan->ss.ss_currentRelation), attno - 1);
-}
-
-/* A key word, or a column, of the bottom join's outer batch. */
-static void
-describe_input(HgjPipelineState *d, HgjDeviceColumn *c)
-{
-	const HgjSource *outer = &d->joins[0]->outer;
-
-	c->width = sizeof(uint64);
-	c->kind = HGJ_KIND_I8;
-	c->from = c->column;
-	if (c->join == HGJ_DEVICE_WORD)
-		return;
-	c->kind = kind_of_column(d, outer->child, c->column, &c->scale);
-	for (c->from = 0; c->from < outer->ncols; c->from++)
-		if (outer->columns[c->from].attno == c->column)
-			break;
-	if (c->from == outer->ncols)
-		hgj_device_refuse(&d->code, HGJ_DEVICE_COLUMN);
-	else
-		c->width = outer->columns[c->from].width;
-}
-
-/* Describe a column that nobody has asked for yet; NULL: there are too many. */
-static HgjDeviceColumn *
-add_column(HgjPipelineState *d, int join, int column)
-{
-	HgjDeviceColumn *c = &d->columns[d->ncolumns];
-	PlanState  *child;
-
-	/* before anything is written: `columns` has room for all that these allow */
-	if (join < 0 ? d->spec.ninputs == HGJ_PIPE_INPUTS :
-		d->spec.joins[join].ncolumns == HGJ_PIPE_COLUMNS)
-		return NULL;
-	c->join = join;
-	c->column = column;
-	c->scale = -1;
-	if (join < 0 && d->rows)
-	{
-		describe_input(d, c);
-		c->number = d->spec.ninputs++;
-		d->spec.inputs[c->number] = c->kind;
-	}
-	else if (join < 0)
-	{
-		HgjColumn  *input = &d->inputs[d->spec.ninputs];
-		const FormData_pg_attribute *att = table_attribute(d, column);
-
-		c->kind = kind_of_attribute(d, att, &c->scale);
-		input->attno = column;
-		input->attlen = att->attlen;
-		input->attbyval = att->attbyval;
-		input->width = c->width = att->attbyval ? att->attlen : sizeof(Datum);
-		c->number = d->spec.ninputs++;
-		d->spec.inputs[c->number] = c->kind;
-	}
-	else
-	{
-		HgjPipeJoin *into = &d->spec.joins[join];
-		const HgjColumn *stored = &d->joins[join]->inner.columns[column];
-
-		child = d->joins[join]->inner_ps;
-		c->kind = stored->dictionary ? HGJ_KIND_I4 :
-			kind_of_column(d, child, stored->attno, &c->scale);
-		c->width = stored->dictionary ? sizeof(uint32) : stored->width;
-		c->number = into->ncolumns++;
-		into->kinds[c->number] = c->kind;
-	}
-	d->ncolumns++;
-	return c;
-}
-
-/*
- * The register of an input (join HGJ_DEVICE_INPUT or HGJ_DEVICE_WORD), or of a
- * build side's column.
- */
-static uint8
-load_column(HgjPipelineState *d, int join, int column)
-{
-	HgjDeviceColumn *c = NULL;
-
-	for (int i = 0; i < d->ncolumns && c == NULL; i++)
-		if (d->columns[i].join == join && d->columns[i].column == column)
-			c = &d->columns[i];
-	if (c == NULL)
-		c = add_column(d, join, column);
-	if (c == NULL)
-	{
-		hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
-		return 0;
-	}
-	if (c->loaded)
-		return c->reg;
-	c->reg = hgj_device_register(&d->code, c->kind);
-	d->code.scales[c->reg] = c->scale;
-	c->loaded = true;
-	if (join < 0)
-		EMIT(&d->code, HGJ_PIPE_INPUT, .dst = c->reg, .arg = c->number);
-	else
-		EMIT(&d->code, HGJ_PIPE_PAYLOAD, .dst = c->reg, .a = join, .arg = c->number);
-	return c->reg;
-}
 
 /* The register of a column of the bottom join's outer side. */
 static uint8
 load_outer(HgjPipelineState *d, AttrNumber attno)
 {
-	List	   *targetlist = d->joins[0]->outer_ps->plan->targetlist;
-
 	if (!d->rows)
-		attno = castNode(Var, list_nth_node(TargetEntry, targetlist, attno - 1)->expr)->varattno;
-	return load_column(d, HGJ_DEVICE_INPUT, attno);
+		attno = hgj_device_scan_attno(d, attno);
+	return hgj_device_load_column(d, HGJ_DEVICE_INPUT, attno);
 }
 
-/* HgjDeviceLookup of the scan's quals. */
-static uint8
-look_scan_up(void *arg, int input)
-{
-	HgjPipelineState *d = arg;
-
-	return load_column(d, HGJ_DEVICE_INPUT, list_nth_int(d->scan_attnos, input));
-}
-
-/* HgjDeviceLookup of programs over pairs of a join. */
-typedef struct PairLookup
-{
-	HgjPipelineState *device;
-	int			join;
-	const HgjPairColumns *pairs;
-} PairLookup;
-
-static uint8 look_pair_up(void *arg, int input);
 static uint8 load_output(HgjPipelineState *d, int j, AttrNumber resno);
+static void find_output(HgjPipelineState *d, int j, AttrNumber resno,
+						HgjDeviceOutput *output);
 
 /* The register of a column of one of join j's sides. */
 static uint8
@@ -222,9 +50,55 @@ load_side(HgjPipelineState *d, int j, bool inner, int column)
 	AttrNumber	attno;
 
 	if (inner)
-		return load_column(d, j, column);
+		return hgj_device_load_column(d, j, column);
 	attno = d->joins[j]->outer.columns[column].attno;
 	return j > 0 ? load_output(d, j - 1, attno) : load_outer(d, attno);
+}
+
+static uint8
+load_pair_input(void *arg, int input)
+{
+	HgjDevicePairs *pairs = arg;
+	const HgjPairColumn *column = &pairs->pairs->columns[input];
+
+	return load_side(pairs->device, pairs->join, column->inner, column->column);
+}
+
+/* The column of a side, if it is one, that is a column of one of join j's. */
+static void
+find_side(HgjPipelineState *d, int j, bool inner, int column, HgjDeviceOutput *output)
+{
+	AttrNumber	attno = d->joins[j]->outer.columns[column].attno;
+
+	output->is_column = true;
+	output->place.join = inner ? j : HGJ_DEVICE_INPUT;
+	if (inner)
+		output->place.column = column;
+	else if (j > 0)
+		find_output(d, j - 1, attno, output);
+	else
+		output->place.column = d->rows ? attno : hgj_device_scan_attno(d, attno);
+}
+
+static bool
+find_pair_input(void *arg, int input, HgjDevicePlace *place)
+{
+	HgjDevicePairs *pairs = arg;
+	const HgjPairColumn *column = &pairs->pairs->columns[input];
+	HgjDeviceOutput output = {0};
+
+	find_side(pairs->device, pairs->join, column->inner, column->column, &output);
+	*place = output.place;
+	return output.is_column;
+}
+
+/* HgjDeviceInputs of programs over pairs of join j. */
+static HgjDeviceInputs
+pair_inputs(HgjPipelineState *d, int j, const HgjPairColumns *columns,
+			HgjDevicePairs *pairs)
+{
+	*pairs = (HgjDevicePairs) {d, j, columns};
+	return (HgjDeviceInputs) {load_pair_input, find_pair_input, pairs};
 }
 
 /* The register of a column of join j's target list. */
@@ -236,33 +110,50 @@ load_output(HgjPipelineState *d, int j, AttrNumber resno)
 
 	if (pair)
 		return load_side(d, j, pair->inner, pair->column);
-	if (program == NULL)
+	if (program && d->rows)
 	{
-		hgj_device_refuse(&d->code, HGJ_DEVICE_EXPRESSION);
-		return 0;
-	}
-	if (d->rows)
-	{
-		PairLookup	lookup = {d, j, hgj_output_pairs(d->joins[j])};
+		HgjDevicePairs pairs;
+		HgjDeviceInputs inputs = pair_inputs(d, j, hgj_output_pairs(d->joins[j]), &pairs);
 
-		return hgj_device_eval(&d->code, program, look_pair_up, &lookup);
+		return hgj_device_eval(&d->code, program, &inputs);
 	}
-	return d->computed[j][resno - 1];
+	if (program && d->computed[j][resno - 1] != HGJ_PIPE_NONE)
+		return d->computed[j][resno - 1];
+	hgj_device_refuse(&d->code, HGJ_DEVICE_EXPRESSION);
+	return 0;
 }
 
-static uint8
-look_pair_up(void *arg, int input)
+/* What a column of join j's target list is. */
+static void
+find_output(HgjPipelineState *d, int j, AttrNumber resno, HgjDeviceOutput *output)
 {
-	PairLookup *lookup = arg;
-	const HgjPairColumn *column = &lookup->pairs->columns[input];
+	const HgjPairColumn *pair = hgj_output_column(d->joins[j], resno, &output->program);
 
-	return load_side(lookup->device, lookup->join, column->inner, column->column);
+	output->is_column = false;
+	if (pair)
+		find_side(d, j, pair->inner, pair->column, output);
+	else if (output->program)
+		output->inputs = pair_inputs(d, j, hgj_output_pairs(d->joins[j]), &output->pairs);
 }
 
-/* The register of a column of the upper join's target list. */
+/* What a column of the upper join's target list, or of the scan's, is; false: neither. */
+bool
+hgj_device_find_output(HgjPipelineState *d, AttrNumber resno, HgjDeviceOutput *output)
+{
+	memset(output, 0, sizeof(*output));
+	if (d->njoins > 0)
+		find_output(d, d->njoins - 1, resno, output);
+	else
+		hgj_device_find_scan_output(d, resno, output);
+	return output->is_column || output->program;
+}
+
+/* The register of a column of the upper join's target list, or of the scan's. */
 uint8
 hgj_device_output(HgjPipelineState *d, AttrNumber resno)
 {
+	if (d->njoins == 0)
+		return hgj_device_scan_output(d, resno);
 	return load_output(d, d->njoins - 1, resno);
 }
 
@@ -317,7 +208,7 @@ write_keys(HgjPipelineState *d, int j)
 			hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
 		spec->nkeys = Min(join->outer.nwords, HGJ_PIPE_KEYS);
 		for (uint32 w = 0; w < spec->nkeys; w++)
-			spec->keys[w] = load_column(d, HGJ_DEVICE_WORD, w);
+			spec->keys[w] = hgj_device_load_column(d, HGJ_DEVICE_WORD, w);
 		return;
 	}
 	spec->nkeys = join->outer.nkeys;
@@ -339,24 +230,28 @@ write_keys(HgjPipelineState *d, int j)
 	}
 }
 
-/* Computed columns, for every row of the join, as PostgreSQL does. */
+/*
+ * Computed columns, for every row of the join, as PostgreSQL does.  What passes by
+ * reference may be a group key, and nothing else.
+ */
 static void
 write_computed(HgjPipelineState *d, int j)
 {
 	int			ncols = list_length(d->joins[j]->css.ss.ps.plan->targetlist);
-	PairLookup	lookup = {d, j, NULL};
+	HgjDevicePairs pairs;
+	HgjDeviceInputs inputs;
 
 	if (d->rows)
 		return;
-	lookup.pairs = hgj_output_pairs(d->joins[j]);
+	inputs = pair_inputs(d, j, hgj_output_pairs(d->joins[j]), &pairs);
 	for (int resno = 1; resno <= ncols; resno++)
 	{
 		HgjProgram *program;
 
 		(void) hgj_output_column(d->joins[j], resno, &program);
 		if (program)
-			d->computed[j][resno - 1] =
-				hgj_device_eval(&d->code, program, look_pair_up, &lookup);
+			d->computed[j][resno - 1] = program->root->kind == HGJ_KIND_OTHER ?
+				HGJ_PIPE_NONE : hgj_device_eval(&d->code, program, &inputs);
 	}
 }
 
@@ -367,6 +262,8 @@ write_join(HgjPipelineState *d, int j)
 	HgjJoinState *join = d->joins[j];
 	HgjPipeJoin *spec = &d->spec.joins[j];
 	bool		loaded[HGJ_DEVICE_COLUMNS];
+	HgjDevicePairs pairs;
+	HgjDeviceInputs inputs;
 	int			nregs;
 
 	spec->pass = join->semantics.emit_matches;
@@ -380,9 +277,8 @@ write_join(HgjPipelineState *d, int j)
 	EMIT(&d->code, HGJ_PIPE_PROBE, .a = j);
 	if (join->rules.residual)
 	{
-		PairLookup	lookup = {d, j, &join->rules.residual_columns};
-
-		hgj_device_filter(&d->code, join->rules.residual, j, look_pair_up, &lookup);
+		inputs = pair_inputs(d, j, &join->rules.residual_columns, &pairs);
+		hgj_device_filter(&d->code, join->rules.residual, j, &inputs);
 	}
 	EMIT(&d->code, HGJ_PIPE_MATCH, .a = j);
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
@@ -390,17 +286,34 @@ write_join(HgjPipelineState *d, int j)
 	d->code.nregs = nregs;
 	if (d->filters[j])
 	{
-		PairLookup	lookup = {d, j, &d->filter_columns[j]};
-
-		hgj_device_filter(&d->code, d->filters[j], HGJ_PIPE_JOINS + j,
-						  look_pair_up, &lookup);
+		inputs = pair_inputs(d, j, &d->filter_columns[j], &pairs);
+		hgj_device_filter(&d->code, d->filters[j], HGJ_PIPE_JOINS + j, &inputs);
 	}
 	write_computed(d, j);
 }
 
 /*
- * Step 2: the instructions of all joins.  With `constants` the programs must have
- * been started.  d->code.reason says whether something does not fit.
+ * Columns of build sides that were asked for when this was written last are forgotten:
+ * others may be now.  Inputs stay, which the source knows.
+ */
+static void
+forget_payload(HgjPipelineState *d)
+{
+	int			n = 0;
+
+	for (int i = 0; i < d->ncolumns; i++)
+		if (d->columns[i].join < 0)
+			d->columns[n++] = d->columns[i];
+	d->ncolumns = n;
+	for (int j = 0; j < d->njoins; j++)
+		d->spec.joins[j].ncolumns = 0;
+	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
+		d->columns[i].loaded = false;
+}
+
+/*
+ * Step 2: the instructions of all joins, or of the scan without any.  With `constants`
+ * the programs must have been started.  d->code.reason says whether something does not fit.
  */
 void
 hgj_device_write_joins(HgjPipelineState *d, bool constants)
@@ -408,13 +321,15 @@ hgj_device_write_joins(HgjPipelineState *d, bool constants)
 	memset(&d->code, 0, sizeof(d->code));
 	d->code.displays = HGJ_PIPE_NONE;
 	d->code.spec = &d->spec;
+	d->code.device = d;
 	d->code.constants = constants;
 	d->spec.ncode = 0;
-	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
-		d->columns[i].loaded = false;
+	forget_payload(d);
 	d->spec.njoins = d->njoins;
 	if (d->scan_filter)
-		hgj_device_filter(&d->code, d->scan_filter, HGJ_PIPE_DROP - 1, look_scan_up, d);
+		hgj_device_filter_scan(d);
+	if (d->njoins == 0)
+		hgj_device_write_scan(d);
 	for (int j = 0; j < d->njoins && d->code.reason == HGJ_DEVICE_FITS; j++)
 		write_join(d, j);
 }
@@ -520,6 +435,7 @@ hgj_device_find_joins(HgjPipelineState *d, HgjJoinState *upper)
 		if (may_build_in_vain(chain[i]))
 			return HGJ_DEVICE_ORDER;
 	d->njoins = n;
+	d->scan = chain[n - 1]->outer_ps;
 	for (int j = 0; j < n; j++)
 	{
 		d->joins[j] = chain[n - 1 - j];

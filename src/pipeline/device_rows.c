@@ -223,6 +223,8 @@ device_rows_stop(HgjJoinState *upper)
 		upper->found.pairs.n = upper->found.next_pair = 0;
 	}
 	d->out->active = false;
+	for (int j = 0; j < d->njoins - 1; j++)
+		hgj_progress_end(&d->joins[j]->progress);
 	hgj_device_release(d);
 }
 

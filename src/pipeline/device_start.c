@@ -20,6 +20,7 @@
 
 #include "base/guc.h"
 #include "expr/demand.h"
+#include "join/engines.h"
 #include "join/join_state.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
@@ -78,7 +79,7 @@ hgj_device_log(HgjPipelineState *d)
 							 d->error.status != HGJ_OK ? d->error.message : "")));
 }
 
-/* Give device memory back.  All there is to do where the query aborts. */
+/* Give device memory back, and values.  All there is to do where the query aborts. */
 void
 hgj_device_release(HgjPipelineState *d)
 {
@@ -92,6 +93,8 @@ hgj_device_release(HgjPipelineState *d)
 		d->engine->pipeline->destroy(d->pipeline);
 	}
 	d->pipeline = NULL;
+	if (d->batch)
+		hgj_arena_free(&d->batch->own_values);
 	for (int j = 0; j < HGJ_PIPE_JOINS; j++)
 	{
 		if (d->builds[j])
@@ -194,6 +197,22 @@ has_outer_row(const HgjPipelineState *d, HgjJoinState *join)
 	return true;
 }
 
+/* Without joins, whose tables would be the engine's; false: there is none for this. */
+static bool
+open_engine(HgjPipelineState *d)
+{
+	HgjDeviceInfo info;
+
+	d->engine = hgj_cuda_open(&info, &d->device_limit, &d->error);
+	if (d->engine && d->engine->pipeline)
+	{
+		strlcpy(d->device_name, info.name, sizeof(d->device_name));
+		return true;
+	}
+	d->run_reason = HGJ_DEVICE_ENGINE;
+	return false;
+}
+
 /*
  * Step 1.  Sets *empty where there can be no row of the joins.  False: the
  * pipeline is not for this.
@@ -202,6 +221,8 @@ bool
 hgj_device_build(HgjPipelineState *d, bool *empty)
 {
 	*empty = false;
+	if (d->njoins == 0 && !open_engine(d))
+		return false;
 	for (int j = d->njoins - 1; j >= 0; j--)
 	{
 		HgjJoinState *join = d->joins[j];
@@ -225,6 +246,7 @@ hgj_device_build(HgjPipelineState *d, bool *empty)
 			*empty = true;
 			return true;
 		}
+		hgj_join_progress(join, HGJ_PROGRESS_STARTING);
 		if (join->build->table == NULL)
 			hgj_build_pass(join);
 		if (hgj_device_failed(join) || join->use.engine != d->engine)
@@ -290,24 +312,22 @@ gather_payload(const HgjBuildSide *build, const HgjDeviceColumn *column, uint32 
 	return nulls;
 }
 
-/* Numerics of a portion become the decimals that instructions are for. */
-static void
-make_decimals(HgjPipelineState *d, const HgjDeviceColumn *column, uint32 n,
-			  int64 *values, const uint64 *validity)
+/* What a portion of a column is, as the device wants it; true: there are NULLs. */
+static bool
+fill_portion(HgjPipelineState *d, const HgjDeviceColumn *column, uint32 first, uint32 n,
+			 char *values, uint64 *validity, HgjPipeRange *range)
 {
-	const HgjStoredColumn *stored =
-		&d->builds[column->join]->rows.columns[column->column];
+	bool		nulls;
 
-	for (uint32 i = 0; i < n; i++)
-	{
-		Datum		datum = stored->value_chunks ?
-			hgj_placed_datum(stored, (uint64) values[i]) : (Datum) values[i];
-		uint8		display;
-
-		if ((validity[i / 64] >> (i % 64)) & 1 &&
-			hgj_decimals_read(&datum, NULL, 1, column->scale, &values[i], &display))
-			d->run_reason = HGJ_DEVICE_ROW;
-	}
+	if (column->made == NULL && column->scale < 0)
+		return gather_payload(d->builds[column->join], column, first, n, values, validity,
+							  range);
+	nulls = hgj_device_make_payload(d, column, first, n, values, validity);
+	for (uint32 i = 0; range && i < n && !hgj_device_gave_up(d); i++)
+		if ((validity[i / 64] >> (i % 64)) & 1)
+			note_range(range, column->kind,
+					   (int64) hgj_load(values + (Size) i * column->width, column->width));
+	return nulls;
 }
 
 /* Step 2: a column of a build side to the device. */
@@ -319,7 +339,7 @@ send_column(HgjPipelineState *d, const HgjDeviceColumn *column, HgjPipeRange *ra
 
 	if (column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8 || column->scale >= 0)
 		range = NULL;
-	if (build->rows.columns[column->column].nplain > 0)
+	if (column->made == NULL && build->rows.columns[column->column].nplain > 0)
 		d->run_reason = HGJ_DEVICE_GROUP_KEY;	/* not all of them are codes */
 	for (uint32 first = 0; first < build->total_rows && !hgj_device_gave_up(d);
 		 first += HGJ_PAYLOAD_ROWS)
@@ -329,9 +349,7 @@ send_column(HgjPipelineState *d, const HgjDeviceColumn *column, HgjPipeRange *ra
 		bool		nulls;
 
 		CHECK_FOR_INTERRUPTS();
-		nulls = gather_payload(build, column, first, n, values, validity, range);
-		if (column->scale >= 0)
-			make_decimals(d, column, n, (int64 *) values, validity);
+		nulls = fill_portion(d, column, first, n, values, validity, range);
 		if (hgj_device_gave_up(d))
 			break;
 		hgj_device_call(d, &err,
@@ -350,15 +368,20 @@ send_payload(HgjPipelineState *d)
 	memset(d->ranges, 0, sizeof(d->ranges));
 	for (int i = 0; i < d->ncolumns && !hgj_device_gave_up(d); i++)
 	{
+		const HgjDeviceMade *made = d->columns[i].made;
 		HgjPipeRange range = {0};
 
-		if (d->columns[i].join < 0)
-			continue;
-		send_column(d, &d->columns[i], &range, values, validity);
+		if (d->columns[i].join >= 0)
+			send_column(d, &d->columns[i], &range, values, validity);
+		else if (made && made->most_codes > 0)
+			range = (HgjPipeRange) {true, 0, made->most_codes - 1};
+		if (range.bounded && made && made->missing)
+			note_range(&range, d->columns[i].kind, made->value_missing);
 		for (uint32 k = 0; k < d->spec.nkeys; k++)
 			if (d->key_columns[k] == i)
 				d->ranges[k] = range;
 	}
+	hgj_device_sides_sent(d);
 	pfree(values);
 	pfree(validity);
 }
@@ -367,7 +390,7 @@ send_payload(HgjPipelineState *d)
 static bool
 set_memory_limit(HgjPipelineState *d)
 {
-	uint64		limit = 0;
+	uint64		limit = d->device_limit;
 
 	/* where it is what was free, those that came first saw most of it */
 	for (int j = 0; j < d->njoins; j++)
@@ -395,6 +418,7 @@ hgj_device_start(HgjPipelineState *d, uint64 expected)
 	for (int j = 0; j < d->njoins; j++)
 	{
 		Assert(d->builds[j] == NULL);
+		hgj_join_progress(d->joins[j], HGJ_PROGRESS_PROBING);
 		d->builds[j] = hgj_build_side_hold(d->joins[j]->build);
 	}
 	if (!set_memory_limit(d))
@@ -420,7 +444,10 @@ void
 hgj_device_start_programs(HgjPipelineState *d)
 {
 	if (d->scan_filter)
-		hgj_program_start(d->scan_filter, d->joins[0]->outer_ps->ps_ExprContext);
+		hgj_program_start(d->scan_filter, d->scan->ps_ExprContext);
+	for (int i = 0; d->njoins == 0 && i < list_length(d->scan->plan->targetlist); i++)
+		if (d->scan_programs[i])
+			hgj_program_start(d->scan_programs[i], d->scan->ps_ExprContext);
 	for (int j = 0; j < d->njoins; j++)
 	{
 		HgjJoinState *join = d->joins[j];

@@ -140,18 +140,37 @@ group_loose_columns(PlannerInfo *root, HgjAggContents *contents)
 static HgjAggDecline
 aggregate_decline(const Aggref *aggref)
 {
-	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggvariadic ||
-		aggref->aggdirectargs != NIL || aggref->agglevelsup > 0)
+	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggdirectargs != NIL ||
+		aggref->agglevelsup > 0)
 		return HGJ_AGG_DECLINE_KIND;
-	if (aggref->aggdistinct != NIL || aggref->aggorder != NIL)
-		return HGJ_AGG_DECLINE_ORDERED;
-	if (!hgj_agg_function_supported(aggref->aggfnoid))
-		return HGJ_AGG_DECLINE_FUNCTION;
 	/* arguments are not evaluated row by row, one after the other */
 	if (contain_volatile_functions((Node *) aggref->args) ||
 		contain_volatile_functions((Node *) aggref->aggfilter))
 		return HGJ_AGG_DECLINE_VOLATILE;
 	return HGJ_AGG_DECLINE_NOTHING;
+}
+
+/*
+ * Does the executor compute this aggregate by itself?  Otherwise it calls PostgreSQL's
+ * functions for it (agg/agg_transition.c).
+ */
+bool
+hgj_aggregate_is_known(const Aggref *aggref)
+{
+	return aggref->aggdistinct == NIL && aggref->aggorder == NIL &&
+		hgj_agg_function_supported(aggref->aggfnoid);
+}
+
+/* Are all of them such? */
+bool
+hgj_aggregates_are_known(const HgjAggContents *contents)
+{
+	ListCell   *lc;
+
+	foreach(lc, contents->aggrefs)
+		if (!hgj_aggregate_is_known(lfirst_node(Aggref, lc)))
+			return false;
+	return true;
 }
 
 /* Could the executor compute this aggregate?  For require.c, too. */
@@ -162,14 +181,15 @@ hgj_aggregate_supported(const Aggref *aggref)
 }
 
 /*
- * What a path with this target and these HAVING
- * clauses computes, whatever the aggregates are.
+ * What a path with this target and these HAVING clauses computes; declined if the
+ * executor cannot compute one of the aggregates.
  */
 HgjAggDecline
-hgj_agg_collect_any(PlannerInfo *root, HgjAggContents *contents, List *exprs,
+hgj_agg_collect(PlannerInfo *root, HgjAggContents *contents, List *exprs,
 				List *having, AggSplit split, List *tlist)
 {
 	HgjAggDecline decline;
+	ListCell   *lc;
 
 	memset(contents, 0, sizeof(*contents));
 	contents->split = split;
@@ -182,18 +202,7 @@ hgj_agg_collect_any(PlannerInfo *root, HgjAggContents *contents, List *exprs,
 	collect_contents((Node *) having, contents);
 	if (contents->grouping_func)
 		return HGJ_AGG_DECLINE_GROUPING_FUNC;
-	return group_loose_columns(root, contents);
-}
-
-/* The same, for aggregates that the executor can compute. */
-HgjAggDecline
-hgj_agg_collect(PlannerInfo *root, HgjAggContents *contents, List *exprs,
-				List *having, AggSplit split, List *tlist)
-{
-	HgjAggDecline decline = hgj_agg_collect_any(root, contents, exprs, having, split,
-												tlist);
-	ListCell   *lc;
-
+	decline = group_loose_columns(root, contents);
 	if (decline != HGJ_AGG_DECLINE_NOTHING)
 		return decline;
 	foreach(lc, contents->aggrefs)

@@ -5,7 +5,8 @@
  *
  * 1. It takes a join's matches without their being emitted, or a scan's rows, at a
  *	  tenth of startup_cost a scan, and pays agg_tuple_cost a row for each group column
- *	  and aggregate; arguments and filters are charged like everybody else's.
+ *	  and aggregate; arguments, filters and functions of PostgreSQL's are charged like
+ *	  everybody else's.
  * 2. Groups that do not fit into memory have it write rows to files, if it is a
  *	  complete one, and return groups more than once, if it is a partial one.
  * 3. Workers that divide their groups among themselves write and read each of them
@@ -27,9 +28,12 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/plancat.h"
+#include "optimizer/tlist.h"
 #include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 
 /*
  * Step 3: that workers meet, and what of their groups fits into memory, in tables
@@ -41,6 +45,9 @@
 /* Of HashGraphAgg's table per group, beside the columns, and per aggregate. */
 #define HGJ_GROUP_BYTES			32
 #define HGJ_STATE_BYTES			16
+
+/* Of a comparison of strings, what it costs more without abbreviated keys. */
+#define HGJ_STRING_SORT_PART	0.5
 
 /* Temporary files that it writes to at the same time. */
 #define HGJ_SPILL_FILES			64
@@ -134,6 +141,65 @@ take_cost(const Path *child, const HgjAggContents *contents)
 }
 
 /*
+ * Which part of the rows does it sort by values of variable length?  Of DISTINCT, most
+ * values that come again are dropped in front of the sort.
+ */
+static double
+string_part(PlannerInfo *root, const Aggref *aggref, double rows)
+{
+	List	   *order = aggref->aggdistinct ? aggref->aggdistinct : aggref->aggorder;
+	Node	   *first;
+
+	if (order == NIL)
+		return 0;
+	first = get_sortgroupclause_expr(linitial(order), aggref->args);
+	if (get_typlen(exprType(first)) >= 0)
+		return 0;
+	if (aggref->aggdistinct == NIL)
+		return 1;
+	return Min(estimate_num_groups(root, list_make1(first), Max(rows, 1), NULL, NULL) /
+			   Max(rows, 1), 1);
+}
+
+/*
+ * Step 1: what calling PostgreSQL's functions costs.  Sorting for ORDER BY and DISTINCT
+ * is charged once, as the sort below an aggregation of PostgreSQL's would be: that one
+ * sorts each group's rows without being charged for it.  But where that one sorts a
+ * group's strings, it does so by abbreviated keys, which ours cannot, because the group
+ * comes first: what each comparison within a group costs more is charged.
+ */
+static Cost
+call_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
+		  double groups)
+{
+	QualCost	cost = {0};
+	Path		sort;
+	bool		sorts = false;
+	Cost		comparisons = HGJ_STRING_SORT_PART * 2 * cpu_operator_cost *
+		child->rows * log2(Max(child->rows / Max(groups, 1), 1));
+	ListCell   *lc;
+
+	foreach(lc, contents->functions == NIL ? contents->aggrefs : NIL)
+	{
+		const Aggref *aggref = lfirst_node(Aggref, lc);
+		const AggTransInfo *trans;
+
+		if (hgj_aggregate_is_known(aggref))
+			continue;
+		trans = list_nth(root->aggtransinfos, aggref->aggtransno);
+		add_function_cost(root, trans->transfn_oid, NULL, &cost);
+		sorts |= aggref->aggorder != NIL || aggref->aggdistinct != NIL;
+		cost.startup += comparisons * string_part(root, aggref, child->rows);
+	}
+	cost.startup += cost.per_tuple * child->rows;
+	if (!sorts || contents->group_exprs == NIL)
+		return cost.startup;
+	memset(&sort, 0, sizeof(sort));
+	hgj_cost_sort(&sort, root, NIL, 0, 0, child->rows, child->pathtarget->width);
+	return cost.startup + sort.total_cost;
+}
+
+/*
  * Step 4: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
  * itself.
  */
@@ -170,7 +236,7 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	QualCost	qual;
 	ListCell   *lc;
 
-	startup += take_cost(child, contents);
+	startup += take_cost(child, contents) + call_cost(root, child, contents, groups);
 	foreach(lc, hgj_agg_inputs(child))
 		if (hgj_is_scan_path(lfirst(lc)))
 			startup += hgj_startup_cost * HGJ_CHAINED_STARTUP;

@@ -68,7 +68,7 @@ take_distinct(Groupings *groupings, Aggref *aggref)
 	SortGroupClause *clause;
 	Expr	   *column;
 
-	if (aggref->agglevelsup > 0 || list_length(aggref->aggdistinct) != 1 ||
+	if (list_length(aggref->aggdistinct) != 1 ||
 		list_length(aggref->args) != 1 ||
 		aggref->aggorder != NIL || aggref->aggfilter != NULL)
 		return false;
@@ -78,24 +78,8 @@ take_distinct(Groupings *groupings, Aggref *aggref)
 		(groupings->column != NULL && (!equal(groupings->column, column) ||
 									   groupings->equality != clause->eqop)))
 		return false;
-	switch (aggref->aggfnoid)
-	{
-		case F_COUNT_ANY:
-		case F_SUM_INT2:
-		case F_SUM_INT4:
-		case F_SUM_INT8:
-		case F_AVG_INT2:
-		case F_AVG_INT4:
-		case F_AVG_INT8:
-			break;
-		case F_SUM_NUMERIC:
-		case F_AVG_NUMERIC:
-			if (!has_scale(column))
-				return false;
-			break;
-		default:
-			return false;
-	}
+	if (!hgj_agg_takes_any_equal(aggref->aggfnoid, column))
+		return false;
 	groupings->column = column;
 	groupings->equality = clause->eqop;
 	groupings->aggrefs = lappend(groupings->aggrefs, aggref);
@@ -212,7 +196,7 @@ take_other(Groupings *groupings, Aggref *aggref)
 	Oid			sum = sum_of_average(aggref->aggfnoid);
 	Aggref	   *counts;
 
-	if (!hgj_aggregate_supported(aggref))
+	if (!hgj_aggregate_is_known(aggref))
 		return false;
 	if (OidIsValid(sum))
 	{
@@ -246,15 +230,6 @@ divide(Groupings *groupings, const HgjAggContents *contents)
 			return false;
 	}
 	return groupings->column != NULL;
-}
-
-/* Would there be paths, as far as the aggregates say? */
-bool
-hgj_distinct_fits(const HgjAggContents *contents)
-{
-	Groupings	groupings;
-
-	return divide(&groupings, contents);
 }
 
 /* What the first grouping returns: the columns that both group by, and the rest. */
@@ -321,9 +296,9 @@ hgj_distinct_agg_paths(PlannerInfo *root, List *inputs, List *partial_inputs,
 	ListCell   *lc;
 
 	if (IS_OTHER_REL(output_rel) ||
-		hgj_agg_collect_any(root, &second, output_rel->reltarget->exprs,
-							(List *) extra->havingQual, AGGSPLIT_SIMPLE,
-							extra->targetList) != HGJ_AGG_DECLINE_NOTHING ||
+		hgj_agg_collect(root, &second, output_rel->reltarget->exprs,
+						(List *) extra->havingQual, AGGSPLIT_SIMPLE,
+						extra->targetList) != HGJ_AGG_DECLINE_NOTHING ||
 		!divide(&groupings, &second))
 		return NIL;
 	first = second;

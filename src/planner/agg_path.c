@@ -12,7 +12,7 @@
  *	  projection that makes the grouping expressions (agg_scan.c).
  * 2. See what is computed (agg_contents.c), and decline, with a reason at DEBUG1, what
  *	  the executor could not do or not do exactly.  Aggregates with DISTINCT group
- *	  twice (agg_distinct.c).
+ *	  twice (agg_distinct.c), where that can be.
  * 3. A path over each of them, as a pipeline on a GPU where that is cheaper.
  * 4. With a Sort on top of the cheapest, too, where an ORDER BY follows that
  *	  PostgreSQL's way to group by sorting would make free.
@@ -73,8 +73,7 @@ hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel)
 		exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
 	decline = hgj_agg_collect(root, &contents, exprs, (List *) parse->havingQual,
 							  AGGSPLIT_SIMPLE, root->processed_tlist);
-	return decline == HGJ_AGG_DECLINE_NOTHING ||
-		(decline == HGJ_AGG_DECLINE_ORDERED && hgj_distinct_fits(&contents));
+	return decline == HGJ_AGG_DECLINE_NOTHING;
 }
 
 /* Can this be the child?  It must return the group columns as they are. */
@@ -120,8 +119,8 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 	double		values;
 	double		kilobytes;
 
-	/* only a join's build side has them */
-	if (!hgj_is_join_path(child) ||
+	/* only a join's build side has them, and a table whose columns are kept in memory */
+	if ((!hgj_is_join_path(child) && child->pathtype != T_SeqScan) ||
 		!bms_get_singleton_member(HGJ_BASE_RELIDS(root, pull_varnos(root, expr)),
 								  &relid))
 		return INT_MAX;
@@ -217,6 +216,9 @@ hgj_complete_agg_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel,
 							   extra->targetList);
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NIL;
+	/* states of PostgreSQL's functions are put together by Finalize Aggregate only */
+	if (exchanged_groups > 0 && !hgj_aggregates_are_known(&contents))
+		return NIL;
 	contents.exchanged_groups = exchanged_groups;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &contents.costs);
 	foreach(lc, inputs)
@@ -311,8 +313,12 @@ distinct_paths(PlannerInfo *root, RelOptInfo *input_rel, List *inputs,
 			   RelOptInfo *output_rel, GroupPathExtraData *extra)
 {
 	HgjAggDecline decline;
-	List	   *partial_inputs = hgj_paths_to_aggregate(root, input_rel, true, &decline);
+	List	   *partial_inputs;
 
+	/* DISTINCT is one of the things that want an order */
+	if (root->numOrderedAggs == 0 || !enable_hashagg)
+		return NIL;
+	partial_inputs = hgj_paths_to_aggregate(root, input_rel, true, &decline);
 	return hgj_distinct_agg_paths(root, inputs, partial_inputs, output_rel, extra);
 }
 
@@ -337,9 +343,9 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	if (root->parse->groupClause != NIL && !enable_hashagg)
 		return HGJ_AGG_DECLINE_HASHAGG;
 
-	paths = hgj_complete_agg_paths(root, inputs, output_rel, extra, 0, &decline);
-	if (decline == HGJ_AGG_DECLINE_ORDERED && enable_hashagg)
-		paths = distinct_paths(root, input_rel, inputs, output_rel, extra);
+	paths = distinct_paths(root, input_rel, inputs, output_rel, extra);
+	if (paths == NIL)
+		paths = hgj_complete_agg_paths(root, inputs, output_rel, extra, 0, &decline);
 	sorted = sorted_path(root, output_rel, paths, extra->targetList);
 	if (sorted)
 		paths = lappend(paths, sorted);

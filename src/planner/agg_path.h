@@ -37,10 +37,8 @@ typedef struct HgjAggContents
 extern HgjAggDecline hgj_agg_collect(PlannerInfo *root,
 									 HgjAggContents *contents, List *exprs,
 									 List *having, AggSplit split, List *tlist);
-extern HgjAggDecline hgj_agg_collect_any(PlannerInfo *root,
-										 HgjAggContents *contents, List *exprs,
-										 List *having, AggSplit split,
-										 List *tlist);
+
+extern bool hgj_aggregates_are_known(const HgjAggContents *contents);
 
 /* agg_path.c */
 extern double hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist);
@@ -56,7 +54,6 @@ extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
 									 HgjAggDecline *decline);
 
 /* agg_distinct.c */
-extern bool hgj_distinct_fits(const HgjAggContents *contents);
 extern List *hgj_distinct_agg_paths(PlannerInfo *root, List *inputs,
 									List *partial_inputs,
 									RelOptInfo *output_rel,

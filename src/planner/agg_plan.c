@@ -91,7 +91,8 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 												(Expr *) aggref);
 		args = lappend(args, get_tlist_exprs(aggref->args, true));
 		filters = lappend(filters, aggref->aggfilter);
-		functions = lappend_oid(functions, aggref->aggfnoid);
+		functions = lappend_oid(functions, hgj_aggregate_is_known(aggref) ?
+								aggref->aggfnoid : InvalidOid);
 	}
 	if (second != NIL)
 	{

@@ -11,9 +11,9 @@
  * 3. An Append of such joins and scans: partitions, children, branches of UNION ALL.
  *	  One of a partitioned table's scans is made where PostgreSQL's has others.
  * 4. But where an index finds a small part of the rows, the index is used: its
- *	  pages are charged as if each came from a disk, ours are in caches.  So is it
- *	  where enable_seqscan is off.  Nor is a table worth it that is smaller than
- *	  hashgraph_join.min_rows.
+ *	  pages are charged as if each came from a disk, ours are in caches, or need not
+ *	  be read at all.  So is it where enable_seqscan is off.  Nor is a table worth it
+ *	  that is smaller than hashgraph_join.min_rows.
  *
  * Memory: the planner's context.  No locks: the planner has locked the table.
  *
@@ -37,8 +37,12 @@
 #include "planner/planner.h"
 #include "utils/rel.h"
 
-/* The part of a table's rows for which an index is better than reading all. */
+/*
+ * The part of a table's rows for which an index is better than reading all, and the
+ * same where all columns that are read are kept in memory.
+ */
 #define HGJ_INDEX_PART		0.02
+#define HGJ_KEPT_INDEX_PART	0.004
 
 static bool
 is_heap(Oid relid)
@@ -83,9 +87,10 @@ reads_columns_only(const RelOptInfo *rel)
  * because it is told to?
  */
 static bool
-index_is_better(const RelOptInfo *rel)
+index_is_better(PlannerInfo *root, const RelOptInfo *rel)
 {
 	const Path *path = rel->cheapest_total_path;
+	double		kept;
 
 	if (path == NULL)
 		return false;
@@ -94,8 +99,15 @@ index_is_better(const RelOptInfo *rel)
 		path = hgj_below_projections(IsA(path, GatherPath) ?
 									 ((const GatherPath *) path)->subpath :
 									 ((const GatherMergePath *) path)->subpath);
-	return path->pathtype != T_SeqScan &&
-		(!enable_seqscan || rel->rows < HGJ_INDEX_PART * rel->tuples);
+	if (path->pathtype == T_SeqScan)
+		return false;
+	if (!enable_seqscan)
+		return true;
+	if (rel->rows >= HGJ_INDEX_PART * rel->tuples)
+		return false;
+	kept = hgj_part_kept(root, rel);
+	return rel->rows < rel->tuples *
+		(kept * HGJ_KEPT_INDEX_PART + (1 - kept) * HGJ_INDEX_PART);
 }
 
 /* Why a HashGraphAgg does not read the table page by page. */
@@ -131,7 +143,7 @@ scan_decline(PlannerInfo *root, const RelOptInfo *rel)
 	decline = table_decline(root, rel);
 	if (decline != HGJ_AGG_DECLINE_NOTHING)
 		return decline;
-	if (index_is_better(rel))
+	if (index_is_better(root, rel))
 		return HGJ_AGG_DECLINE_INDEX;
 	return HGJ_AGG_DECLINE_NOTHING;
 }
@@ -193,7 +205,7 @@ scan_leaves(PlannerInfo *root, const RelOptInfo *rel, List **scans)
 			continue;
 		}
 		if (table_decline(root, leaf) != HGJ_AGG_DECLINE_NOTHING ||
-			index_is_better(leaf) ||
+			index_is_better(root, leaf) ||
 			(scan = hgj_sequential_scan(root, leaf, false)) == NULL)
 			return false;
 		*scans = lappend(*scans, scan);

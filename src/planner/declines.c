@@ -162,28 +162,57 @@ noting_planner(Query *parse, const char *query_string, int cursorOptions,
 }
 
 /*
- * Plan a query as EXPLAIN would, and note in *declines, which the caller has
- * zeroed, what is offered and declined.
+ * Let the function plan a query, and whatever else, and note in *declines, which the
+ * caller has zeroed, what is offered and declined by the first call of the planner.
+ * hgj_match_paths() is the caller's.
  */
-PlannedStmt *
-hgj_plan_noting(Query *query, const char *text, HgjDeclines *declines)
+void
+hgj_note_while(HgjDeclines *declines, void (*run) (void *arg), void *arg)
 {
 	HgjDeclines *before = collector;
-	PlannedStmt *stmt;
 
 	declines->context = CurrentMemoryContext;
 	collector = declines;
 	PG_TRY();
 	{
-		stmt = pg_plan_query(query, text, CURSOR_OPT_PARALLEL_OK, NULL);
+		run(arg);
 	}
 	PG_FINALLY();
 	{
 		collector = before;
 	}
 	PG_END_TRY();
-	hgj_match_paths(declines, stmt);
-	return stmt;
+}
+
+/* What hgj_plan_noting() hands to the planner, and gets back. */
+typedef struct Planning
+{
+	Query	   *query;
+	const char *text;
+	PlannedStmt *stmt;
+} Planning;
+
+static void
+plan_query(void *arg)
+{
+	Planning   *planning = arg;
+
+	planning->stmt = pg_plan_query(planning->query, planning->text,
+								   CURSOR_OPT_PARALLEL_OK, NULL);
+}
+
+/*
+ * Plan a query as EXPLAIN would, and note in *declines, which the caller has
+ * zeroed, what is offered and declined.
+ */
+PlannedStmt *
+hgj_plan_noting(Query *query, const char *text, HgjDeclines *declines)
+{
+	Planning	planning = {query, text, NULL};
+
+	hgj_note_while(declines, plan_query, &planning);
+	hgj_match_paths(declines, planning.stmt);
+	return planning.stmt;
 }
 
 /* Chain into the planner.  Call once per process, from _PG_init. */

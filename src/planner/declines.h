@@ -47,6 +47,8 @@ typedef struct HgjDeclines
 extern void hgj_install_declines_hook(void);
 extern PlannedStmt *hgj_plan_noting(Query *query, const char *text,
 									HgjDeclines *declines);
+extern void hgj_note_while(HgjDeclines *declines, void (*run) (void *arg),
+						   void *arg);
 extern void hgj_note_query(PlannerInfo *root);
 extern void hgj_note_join(PlannerInfo *root, Relids outer, Relids inner,
 						  HgjDecline decline);

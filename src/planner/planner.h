@@ -120,6 +120,7 @@ extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);
 extern Cost hgj_page_faults(PlannerInfo *root, const Path *path);
+extern double hgj_part_kept(PlannerInfo *root, const RelOptInfo *rel);
 extern Cost hgj_agg_feed_saving(PlannerInfo *root, const Path *path);
 extern Path *hgj_sequential_scan(PlannerInfo *root, RelOptInfo *rel,
 								 bool partial);
@@ -166,6 +167,7 @@ extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel);
 
 /* agg_contents.c */
 extern bool hgj_aggregate_supported(const Aggref *aggref);
+extern bool hgj_aggregate_is_known(const Aggref *aggref);
 
 /* agg_plan.c */
 extern const CustomPathMethods hgj_agg_path_methods;

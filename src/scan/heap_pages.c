@@ -17,7 +17,8 @@
  *	  others are PostgreSQL's own function's.  The tuples that are seen stay as
  *	  they are while the page is pinned.
  * 4. Pages whose columns are kept in memory (kept_pages.c) are not read: they come
- *	  before the others, several at a time, as one that has no tuples.
+ *	  before the others, several at a time, as one that has no tuples.  How many had
+ *	  to be read is said at the end (kept/wanted.c).
  * 5. A page that somebody keeps pointers into stays pinned after the next one
  *	  is read, until hgj_pages_forget(); their number is bounded.  A session has
  *	  few buffers for temporary tables, and many scans may be under way in a
@@ -35,6 +36,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "access/transam.h"
+#include "kept/wanted.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "scan/heap_pages.h"
@@ -87,7 +89,9 @@ hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, HgjPageColumns *columns,
 	pages->want_offsets = want_offsets;
 	pages->kept_columns = want_offsets ? NULL :
 		hgj_kept_pages_init(pages->rel, columns);
-	pages->pages_kept = pages->pages_read = 0;
+	pages->slice_rows = MaxHeapTuplesPerPage;
+	pages->pages_kept = pages->pages_skipped = pages->pages_read = 0;
+	pages->pages_noted = 0;
 	pages->keep = false;
 	pages->nkept = 0;
 
@@ -147,8 +151,10 @@ begin_scan(HgjHeapPages *pages)
 		elog(ERROR, "the snapshot does not allow to read whole pages");
 
 	pages->scan = scan;
+	pages->nblocks = scan->rs_nblocks;
 	if (pages->kept_columns)
-		hgj_kept_pages_begin(pages->kept_columns, scan->rs_base.rs_snapshot);
+		hgj_kept_pages_begin(pages->kept_columns, scan->rs_base.rs_snapshot,
+							 scan->rs_strategy);
 	hgj_blocks_begin(pages);
 	if (scan->rs_strategy)
 		pages->max_kept = Min(pages->max_kept, HGJ_MAX_KEPT_RING);
@@ -381,24 +387,53 @@ leave_page(HgjHeapPages *pages)
 }
 
 /*
- * Step 4: the next blocks, as many as one page may have rows, if their columns are
+ * The next block, if its columns are kept; those before it are skipped of which no row
+ * could pass the quals.  Otherwise it is put back.
+ */
+static bool
+next_kept(HgjHeapPages *pages, uint32 *nrows)
+{
+	HgjKeptPages *kept = pages->kept_columns;
+	uint64		removed = 0;
+	BlockNumber block;
+	bool		found;
+
+	for (;;)
+	{
+		block = hgj_blocks_next(pages);
+		found = BlockNumberIsValid(block) && hgj_kept_page(kept, block, nrows);
+		if (!found || hgj_kept_page_may_pass(kept, block))
+			break;
+		CHECK_FOR_INTERRUPTS();
+		pages->pages_kept++;
+		pages->pages_skipped++;
+		removed += *nrows;
+	}
+	InstrCountFiltered1(pages->node, removed);
+	pgstat_count_index_tuples(pages->rel, removed);
+	if (found)
+		pages->block = block;
+	else
+		pages->put_back = block;
+	return found;
+}
+
+/*
+ * Step 4: the next blocks, as many as have slice_rows together, if their columns are
  * kept.
  */
 static bool
 take_kept(HgjHeapPages *pages)
 {
 	HgjKeptPages *kept = pages->kept_columns;
-	BlockNumber block = hgj_blocks_next(pages);
+	BlockNumber block;
 	uint32		total = 0;
 	uint32		nrows;
 
-	if (!BlockNumberIsValid(block) || !hgj_kept_page(kept, block, &nrows))
-	{
-		pages->put_back = block;
+	if (!next_kept(pages, &nrows))
 		return false;
-	}
+	block = pages->block;
 	hgj_kept_slice(kept, block);
-	pages->block = block;
 	do
 	{
 		total += nrows;
@@ -407,15 +442,37 @@ take_kept(HgjHeapPages *pages)
 		if (pages->put_back != ++block ||
 			hgj_run_of(block) != hgj_run_of(block - 1) ||
 			!hgj_kept_page(kept, block, &nrows) ||
-			total + nrows > MaxHeapTuplesPerPage)
+			!hgj_kept_page_may_pass(kept, block) ||
+			total + nrows > pages->slice_rows)
 			break;
 		pages->put_back = InvalidBlockNumber;
 	} while (true);
+	kept->taken += total;
 	pages->ntuples = total;
 	pages->kind = HGJ_TUPLES_KEPT;
 	pages->prefetch.next = pages->prefetch.end = NULL;
 	pgstat_count_index_tuples(pages->rel, total);
 	return true;
+}
+
+/* The scan has ended: what might it have found among kept columns? */
+static void
+note_demand(HgjHeapPages *pages)
+{
+	const HgjPageColumns *columns;
+	AttrNumber *attnos;
+
+	if (pages->kept_columns == NULL || !pages->kept_columns->on ||
+		pages->pages_read == pages->pages_noted)
+		return;
+	columns = pages->kept_columns->columns;
+	attnos = palloc(mul_size(Max(columns->ncols, 1), sizeof(AttrNumber)));
+	for (int c = 0; c < columns->ncols; c++)
+		attnos[c] = columns->columns[c]->attno;
+	hgj_wanted_note(pages->rel, attnos, columns->ncols,
+					pages->pages_read - pages->pages_noted, pages->nblocks);
+	pages->pages_noted = pages->pages_read;
+	pfree(attnos);
 }
 
 /*
@@ -440,6 +497,7 @@ hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
 	if (!BufferIsValid(pages->ahead) && !hgj_blocks_pin_ahead(pages))
 	{
 		pages->at_end = true;
+		note_demand(pages);
 		return false;
 	}
 	scan->rs_cbuf = pages->ahead;
@@ -491,6 +549,7 @@ void
 hgj_pages_reset(HgjHeapPages *pages)
 {
 	release_kept(pages);
+	note_demand(pages);
 	if (pages->kept_columns)
 		hgj_kept_pages_reset(pages->kept_columns);
 	pages->may_keep = 0;

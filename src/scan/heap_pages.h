@@ -48,8 +48,12 @@ typedef struct HgjHeapPages
 
 	/* pages whose columns are kept in memory; NULL: not of this scan */
 	HgjKeptPages *kept_columns;
+	uint32		slice_rows;		/* the most of those that are taken together */
 	uint64		pages_kept;		/* that came from there, */
-	uint64		pages_read;		/* and from the table */
+	uint64		pages_skipped;	/* among them: no row could pass the quals, */
+	uint64		pages_read;		/* and from the table, */
+	uint64		pages_noted;	/* of which kept/wanted.c knows */
+	BlockNumber nblocks;		/* of the table, when the scan began */
 
 	/* pages that somebody has pointers into */
 	bool		keep;			/* the current one, too */

@@ -10,8 +10,16 @@
 
 #include "compat.h"
 
+#include "expr/program.h"
 #include "kept/store.h"
 #include "scan/page_columns.h"
+
+/* Values of a column of a run for which there may be a table of codes. */
+#define HGJ_MOST_KEPT_CODES	4096
+#define HGJ_NO_CODE			PG_UINT32_MAX
+
+/* Conditions that pages are skipped by, at most. */
+#define HGJ_MOST_KEPT_BOUNDS	8
 
 typedef struct HgjKeptPages
 {
@@ -19,12 +27,19 @@ typedef struct HgjKeptPages
 	HgjPageColumns *columns;	/* of which all are to be kept */
 	bool		on;				/* this execution may use them */
 	bool		looked;			/* at the run: */
-	uint32		run;
+	HgjRunLook	look;
 	int			ncols;			/* columns there were then; 0: not all are kept */
 	HgjHeldChunk *chunks;		/* of each */
+	uint64		known;			/* words of the run that have been looked at: */
 	uint64		valid[HGJ_RUN_WORDS];	/* pages that all chunks have, and that have
 										 * not changed since */
+	BufferAccessStrategy strategy;	/* of the scan */
 	HgjKeptRows rows;			/* the slice at hand */
+	uint64		taken;			/* rows of the run */
+	uint32	  **codes;			/* per column: codes that a dictionary has for the */
+	bool	   *has_codes;		/* values of the chunk; if so, of this run's */
+	int			nbounds;		/* of values that the quals let pass; `input` is the */
+	HgjProgramBound bounds[HGJ_MOST_KEPT_BOUNDS];	/* column's number */
 
 	/* chunks of earlier runs that a batch has pointers into */
 	HgjHeldChunk *held;
@@ -35,8 +50,11 @@ typedef struct HgjKeptPages
 } HgjKeptPages;
 
 extern HgjKeptPages *hgj_kept_pages_init(Relation rel, HgjPageColumns *columns);
-extern void hgj_kept_pages_begin(HgjKeptPages *kept, Snapshot snapshot);
+extern void hgj_kept_pages_begin(HgjKeptPages *kept, Snapshot snapshot,
+								 BufferAccessStrategy strategy);
 extern bool hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows);
+extern bool hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block);
+extern uint32 *hgj_kept_codes(HgjKeptPages *kept, int column);
 extern void hgj_kept_slice(HgjKeptPages *kept, BlockNumber block);
 extern void hgj_kept_pages_forget(HgjKeptPages *kept);
 extern void hgj_kept_pages_reset(HgjKeptPages *kept);

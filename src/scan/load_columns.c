@@ -4,9 +4,9 @@
  *	  Decodes columns of a table, a run of pages after the other, and has them kept
  *	  (kept/store.c).
  *
- * 1. Look at the visibility map (kept/map.c) before any page of the run is read: its
- *	  LSN goes with the chunks.  If all columns have chunks of that LSN with every
- *	  page that is all-visible, the run needs nothing.
+ * 1. See where WAL ends, and look at the visibility map, before any page of the run is
+ *	  read: both LSNs go with the chunks (kept/valid.c).  If all columns have chunks in
+ *	  which every page that is all-visible is valid, the run needs nothing.
  * 2. Take the pages whose bits are set, under share lock, and only if the page says
  *	  itself that it is all-visible.  All its tuples are rows of every snapshot; they
  *	  stay as they are while the page is pinned.
@@ -26,6 +26,7 @@
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "catalog/catalog.h"
+#include "expr/program.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "scan/load_columns.h"
@@ -43,6 +44,8 @@ typedef struct Loader
 	HgjPageColumns page;
 	AttrNumber	natts;			/* the highest of them */
 	BufferAccessStrategy strategy;
+	bool		(*stop) (void); /* asked before each page; or NULL */
+	bool		stopped;
 	HgjChunkMaker **makers;
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	HgjPrefetch prefetch;		/* nothing */
@@ -66,25 +69,47 @@ hgj_load_obstacle(Relation rel)
 	return NULL;
 }
 
-/* Step 1: is what is kept of the run all that could be? */
+/* Has the chunk every page that is all-visible? */
 static bool
-is_loaded(const Loader *loader, uint32 run, XLogRecPtr lsn, const uint64 *visible)
+is_whole(const Loader *loader, const HgjRunLook *look, const HgjChunk *chunk)
 {
-	bool		loaded = true;
-
-	for (int i = 0; i < loader->n && loaded; i++)
-	{
-		HgjChunkKey key = hgj_store_key(loader->rel, loader->attnos[i], run);
-		HgjHeldChunk held;
-
-		if (!hgj_store_hold(&key, false, &held))
+	for (int w = 0; w < HGJ_RUN_WORDS; w++)
+		if (look->visible[w] !=
+			hgj_chunk_valid_pages(loader->rel, look, w, chunk, loader->strategy))
 			return false;
-		loaded = held.map_lsn == lsn;
-		for (int w = 0; w < HGJ_RUN_WORDS; w++)
-			loaded &= (visible[w] & ~held.chunk->pages[w]) == 0;
+	return true;
+}
+
+/* The same of what is kept of the i-th column. */
+static bool
+is_column_loaded(const Loader *loader, const HgjRunLook *look, int i)
+{
+	HgjChunkKey key = hgj_store_key(loader->rel, loader->attnos[i], look->run);
+	HgjHeldChunk held;
+	volatile bool whole = false;
+
+	if (!hgj_store_hold(&key, &held))
+		return false;
+	PG_TRY();
+	{
+		whole = is_whole(loader, look, held.chunk);
+	}
+	PG_FINALLY();
+	{
 		hgj_store_release(&held);
 	}
-	return loaded;
+	PG_END_TRY();
+	return whole;
+}
+
+/* Step 1: is what is kept of the run all that could be? */
+static bool
+is_loaded(const Loader *loader, const HgjRunLook *look)
+{
+	for (int i = 0; i < loader->n; i++)
+		if (!is_column_loaded(loader, look, i))
+			return false;
+	return true;
 }
 
 /*
@@ -105,10 +130,11 @@ list_tuples(Loader *loader, Buffer buffer, uint32 *ntuples)
 		 good && offset <= PageGetMaxOffsetNumber(page); offset++)
 	{
 		ItemId		item = PageGetItemId(page, offset);
-		HeapTupleHeader tuple = (HeapTupleHeader) PageGetItem(page, item);
+		HeapTupleHeader tuple;
 
 		if (!ItemIdIsNormal(item))
 			continue;
+		tuple = (HeapTupleHeader) PageGetItem(page, item);
 		good = HeapTupleHeaderGetNatts(tuple) >= loader->natts;
 		loader->tuples[n++] = tuple;
 	}
@@ -156,24 +182,34 @@ decode_page(Loader *loader, Buffer buffer, uint32 number)
 static int64
 load_run(Loader *loader, uint32 run, BlockNumber nblocks)
 {
-	uint64		visible[HGJ_RUN_WORDS];
-	XLogRecPtr	lsn = hgj_map_look(loader->rel, run, visible);
+	XLogRecPtr	decoded_after = hgj_wal_position();
 	BlockNumber start = hgj_run_start(run);
 	int64		kept = 0;
+	HgjRunLook	look;
 
-	if (XLogRecPtrIsInvalid(lsn) || is_loaded(loader, run, lsn, visible))
+	hgj_run_look(loader->rel, run, &look);
+	if (XLogRecPtrIsInvalid(look.map_lsn) || is_loaded(loader, &look))
 		return 0;
 	for (int i = 0; i < loader->n; i++)
-		loader->makers[i] =
-			hgj_chunk_begin(TupleDescAttr(RelationGetDescr(loader->rel),
-										  loader->attnos[i] - 1));
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(loader->rel),
+											  loader->attnos[i] - 1);
+
+		loader->makers[i] = hgj_chunk_begin(att, hgj_decimal_scale(att->atttypid,
+																   att->atttypmod));
+	}
 	for (uint32 p = 0; p < HGJ_RUN_PAGES && start + p < nblocks; p++)
 	{
 		Buffer		buffer;
 
-		if (!hgj_run_has(visible, p))
+		if (!hgj_run_has(look.visible, p))
 			continue;
 		CHECK_FOR_INTERRUPTS();
+		if (loader->stop && loader->stop())
+		{
+			loader->stopped = true;
+			return 0;
+		}
 		buffer = ReadBufferExtended(loader->rel, MAIN_FORKNUM, start + p,
 									RBM_NORMAL, loader->strategy);
 		decode_page(loader, buffer, p);
@@ -184,18 +220,21 @@ load_run(Loader *loader, uint32 run, BlockNumber nblocks)
 		HgjChunkKey key = hgj_store_key(loader->rel, loader->attnos[i], run);
 		HgjChunk   *chunk = hgj_chunk_finish(loader->makers[i]);
 
-		kept += hgj_store_put(&key, lsn, chunk);
+		hgj_chunk_begin_validity(chunk, &look, decoded_after);
+		kept += hgj_store_put(&key, chunk);
 		pfree(chunk);
 	}
 	return kept;
 }
 
 /*
- * Have these columns of the table kept, of which hgj_load_obstacle() has nothing to
- * say.  Returns how many chunks that made.
+ * Have these columns kept of runs first to end - 1 of the table, of which
+ * hgj_load_obstacle() has nothing to say.  Returns how many chunks that made.  stop,
+ * unless it is NULL, ends it when it says so.
  */
 int64
-hgj_load_columns(Relation rel, const AttrNumber *attnos, int n)
+hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint32 end,
+			  bool (*stop) (void))
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -210,11 +249,13 @@ hgj_load_columns(Relation rel, const AttrNumber *attnos, int n)
 	loader->columns = palloc(mul_size(n, sizeof(int)));
 	loader->makers = palloc(mul_size(n, sizeof(HgjChunkMaker *)));
 	loader->strategy = GetAccessStrategy(BAS_BULKREAD);
-	hgj_page_columns_init(&loader->page, RelationGetDescr(rel));
+	hgj_page_columns_init(&loader->page, RelationGetDescr(rel), MaxHeapTuplesPerPage);
 	for (int i = 0; i < n; i++)
 		loader->columns[i] = hgj_page_columns_add(&loader->page, attnos[i]);
 	loader->natts = loader->page.natts;
-	for (uint32 run = 0; n > 0 && hgj_run_start(run) < nblocks; run++)
+	loader->stop = stop;
+	for (uint32 run = first; n > 0 && run < end && !loader->stopped &&
+		 hgj_run_start(run) < nblocks; run++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
 
@@ -225,4 +266,11 @@ hgj_load_columns(Relation rel, const AttrNumber *attnos, int n)
 	FreeAccessStrategy(loader->strategy);
 	MemoryContextDelete(context);
 	return kept;
+}
+
+/* The same of all of the table. */
+int64
+hgj_load_columns(Relation rel, const AttrNumber *attnos, int n)
+{
+	return hgj_load_runs(rel, attnos, n, 0, PG_UINT32_MAX, NULL);
 }

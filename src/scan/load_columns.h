@@ -14,5 +14,7 @@
 
 extern const char *hgj_load_obstacle(Relation rel);
 extern int64 hgj_load_columns(Relation rel, const AttrNumber *attnos, int n);
+extern int64 hgj_load_runs(Relation rel, const AttrNumber *attnos, int n,
+						   uint32 first, uint32 end, bool (*stop) (void));
 
 #endif							/* HGJ_LOAD_COLUMNS_H */

@@ -62,7 +62,7 @@ hgj_page_begin_buffer(HgjScanColumn *column)
 {
 	HgjPagePlace place = {&column->buffer.vector, 0, true};
 
-	hgj_vector_all_valid(place.vector, MaxHeapTuplesPerPage);
+	hgj_vector_all_valid(place.vector, column->buffer.capacity);
 	column->read = true;
 	return place;
 }

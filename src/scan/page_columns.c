@@ -68,11 +68,13 @@ align_mask(char attalign)
 }
 
 void
-hgj_page_columns_init(HgjPageColumns *set, TupleDesc desc)
+hgj_page_columns_init(HgjPageColumns *set, TupleDesc desc, uint32 most_rows)
 {
 	memset(set, 0, sizeof(HgjPageColumns));
 	set->desc = desc;
+	set->most_rows = most_rows;
 	set->context = CurrentMemoryContext;
+	set->rows = palloc(mul_size(most_rows, sizeof(uint32)));
 	set->starts = palloc(MaxHeapTuplesPerPage * sizeof(char *));
 	set->bits = palloc(MaxHeapTuplesPerPage * sizeof(bits8 *));
 	set->at = palloc(MaxHeapTuplesPerPage * sizeof(char *));
@@ -127,8 +129,9 @@ hgj_page_columns_add(HgjPageColumns *set, AttrNumber attno)
 	column->attno = attno;
 	column->attbyval = att->attbyval;
 	column->width = att->attbyval ? att->attlen : sizeof(Datum);
+	column->scale = -1;
 	hgj_buffer_reserve(set->context, &column->buffer, column->width,
-					   MaxHeapTuplesPerPage);
+					   set->most_rows);
 	set->columns[set->ncols] = column;
 	set->by_attno[attno - 1] = set->ncols;
 	set->natts = Max(set->natts, attno);
@@ -177,13 +180,15 @@ hgj_page_columns_begin(HgjPageColumns *set, const HeapTupleHeader *tuples,
 void
 hgj_page_columns_keep(HgjPageColumns *set, const uint32 *places, uint32 n)
 {
+	uint32	   *rows = set->rows;
+
 	if (n == set->nrows)
 		return;
 	if (set->all)
-		memcpy(set->rows, places, n * sizeof(uint32));
+		memcpy(rows, places, n * sizeof(uint32));
 	else
 		for (uint32 i = 0; i < n; i++)
-			set->rows[i] = set->rows[places[i]];
+			rows[i] = rows[places[i]];
 	set->nrows = n;
 	set->all = false;
 }
@@ -208,6 +213,23 @@ go_back(HgjPageColumns *set, AttrNumber first)
 		set->progress = set->before_walk;
 }
 
+/* Of a column that is kept, n rows (NULL: the first) to positions from `first` on. */
+static void
+read_chunk(const HgjPageColumns *set, int c, const uint32 *rows, uint32 n,
+		   const HgjPageTarget *target, bool by_row)
+{
+	const HgjChunk *chunk = set->kept->chunks[c];
+	uint32		start = set->kept->starts[c];
+
+	if (target->numbers)
+		hgj_chunk_read_numbers(chunk, start, rows, n, target->vector, target->first);
+	else if (hgj_page_column_is_decimal(set, c))
+		hgj_chunk_read_decimals(chunk, start, rows, n, target->vector, target->first,
+								by_row);
+	else
+		hgj_chunk_read(chunk, start, rows, n, target->vector, target->first, by_row);
+}
+
 /* hgj_page_columns_read() from chunks. */
 static void
 read_kept(HgjPageColumns *set, const int *wanted, int n)
@@ -217,13 +239,12 @@ read_kept(HgjPageColumns *set, const int *wanted, int n)
 	for (int i = 0; i < n; i++)
 	{
 		int			c = wanted[i];
-		HgjPagePlace place;
+		HgjPageTarget target = {0};
 
 		if (set->columns[c]->read)
 			continue;
-		place = hgj_page_begin_buffer(set->columns[c]);
-		hgj_chunk_read(set->kept->chunks[c], set->kept->starts[c], rows, set->nrows,
-					   place.vector, 0, true);
+		target.vector = hgj_page_begin_buffer(set->columns[c]).vector;
+		read_chunk(set, c, rows, set->nrows, &target, true);
 	}
 }
 
@@ -240,8 +261,7 @@ take_kept(HgjPageColumns *set, const uint32 *rows, uint32 n,
 			hgj_vector_gather(targets[c].vector, targets[c].first,
 							  &set->columns[c]->buffer.vector, rows, n);
 		else
-			hgj_chunk_read(set->kept->chunks[c], set->kept->starts[c], rows, n,
-						   targets[c].vector, targets[c].first, false);
+			read_chunk(set, c, rows, n, &targets[c], false);
 	}
 }
 
@@ -303,7 +323,7 @@ hgj_page_column_dense(const HgjPageColumns *set, int c, HgjVector *room)
 
 	if (set->all)
 		return buffer;
-	hgj_vector_all_valid(room, MaxHeapTuplesPerPage);
+	hgj_vector_all_valid(room, set->most_rows);
 	hgj_vector_gather(room, 0, buffer, set->rows, set->nrows);
 	return room;
 }
@@ -316,7 +336,7 @@ void
 hgj_page_columns_take(HgjPageColumns *set, uint32 first, uint32 n,
 					  const HgjPageTarget *targets)
 {
-	uint32		taken[MaxHeapTuplesPerPage];
+	uint32		taken[HGJ_SLICE_ROWS];
 	const uint32 *rows = set->all ? NULL : set->rows + first;
 	HgjPageProgress progress = set->progress;
 	HgjPageProgress before_walk = set->before_walk;

@@ -37,6 +37,16 @@ hgj_prefetch_more(HgjPrefetch *prefetch, int lines)
 	}
 }
 
+/*
+ * The most rows that are read together: those of a page, or of several whose columns
+ * are kept in memory.  Of the latter as many as stay in the caches until the last who
+ * reads them has done so.
+ */
+#define HGJ_SLICE_ROWS		2048
+
+StaticAssertDecl(HGJ_SLICE_ROWS >= MaxHeapTuplesPerPage,
+				 "a page may have more rows than are read together");
+
 /* Where the attributes of a tuple without NULLs begin. */
 #define HGJ_PLAIN_HOFF		MAXALIGN(SizeofHeapTupleHeader)
 
@@ -73,6 +83,8 @@ typedef struct HgjScanColumn
 	uint8		width;			/* in a vector */
 	bool		attbyval;
 	bool		wanted;			/* by who is walking over attributes */
+	int8		scale;			/* everybody takes it as decimals of this scale where
+								 * they are kept; or -1 */
 	bool		read;			/* of all rows that are left of the page */
 	HgjBuffer	buffer;			/* if so: the values, at their rows' numbers */
 } HgjScanColumn;
@@ -82,6 +94,8 @@ typedef struct HgjPageTarget
 {
 	HgjVector  *vector;			/* NULL: nowhere */
 	uint32		first;
+	bool		numbers;		/* of by-reference values that are kept: those in the
+								 * chunk in their place */
 } HgjPageTarget;
 
 /* How far the attributes of some rows are known. */
@@ -101,6 +115,7 @@ typedef struct HgjPageColumns
 {
 	TupleDesc	desc;
 	MemoryContext context;
+	uint32		most_rows;		/* that are read together */
 	int			ncols;
 	HgjScanColumn **columns;	/* in the order of their adding */
 	AttrNumber	natts;			/* the highest attno of them */
@@ -118,7 +133,7 @@ typedef struct HgjPageColumns
 	HgjPrefetch *prefetch;
 	uint32		nrows;			/* that are left ... */
 	bool		all;			/* ... which is all of them, or ... */
-	uint32		rows[MaxHeapTuplesPerPage]; /* ... these, ascending */
+	uint32	   *rows;			/* ... these, ascending */
 
 	/* where attributes are; begun: any of this means something */
 	bool		begun;
@@ -132,7 +147,8 @@ typedef struct HgjPageColumns
 	const char **starts;		/* room for data */
 } HgjPageColumns;
 
-extern void hgj_page_columns_init(HgjPageColumns *set, TupleDesc desc);
+extern void hgj_page_columns_init(HgjPageColumns *set, TupleDesc desc,
+								  uint32 most_rows);
 extern int	hgj_page_columns_add(HgjPageColumns *set, AttrNumber attno);
 extern double hgj_page_columns_cost(const HgjPageColumns *set, const int *wanted,
 									int n);
@@ -146,6 +162,16 @@ extern const HgjVector *hgj_page_column_dense(const HgjPageColumns *set, int c,
 											  HgjVector *room);
 extern void hgj_page_columns_take(HgjPageColumns *set, uint32 first, uint32 n,
 								  const HgjPageTarget *targets);
+
+/* Does the column come as decimals, of the rows at hand? */
+static inline bool
+hgj_page_column_is_decimal(const HgjPageColumns *set, int c)
+{
+	const HgjScanColumn *column = set->columns[c];
+
+	return column->scale >= 0 && set->kind == HGJ_TUPLES_KEPT &&
+		set->kept->chunks[c]->scale == column->scale;
+}
 
 /* The number of the i-th row that is left. */
 static inline uint32

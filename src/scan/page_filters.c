@@ -26,7 +26,7 @@
  * Where quals come behind a filter, the scan returns fewer rows, and removes fewer
  * by its filter, than PostgreSQL's would: EXPLAIN ANALYZE says how many it did.
  *
- * Memory: the query's context, a few arrays as long as a page has tuples.  No
+ * Memory: the query's context, a few arrays as long as a page, or a slice of kept columns, has rows.  No
  * locks.
  *
  *-------------------------------------------------------------------------
@@ -80,11 +80,11 @@ hgj_page_filters_add(HgjPageFilters *set, HgjSource *asks,
 		filter->keys[k] = hgj_page_columns_add(set->columns, key_attnos[k]);
 		hgj_buffer_reserve(CurrentMemoryContext, &filter->room[k],
 						   set->columns->columns[filter->keys[k]]->width,
-						   MaxHeapTuplesPerPage);
+						   set->columns->most_rows);
 	}
 	filter->words = palloc(mul_size(asks->nwords, sizeof(uint64 *)));
 	for (uint32 w = 0; w < asks->nwords; w++)
-		filter->words[w] = palloc(MaxHeapTuplesPerPage * sizeof(uint64));
+		filter->words[w] = palloc(set->columns->most_rows * sizeof(uint64));
 	return filter;
 }
 
@@ -97,8 +97,8 @@ hgj_page_filters_init(HgjPageFilters *set, HgjPageColumns *columns,
 	memset(set, 0, sizeof(*set));
 	set->columns = columns;
 	set->quals = quals;
-	set->valid = palloc(MaxHeapTuplesPerPage * sizeof(uint32));
-	set->passed = palloc((MaxHeapTuplesPerPage + 1) * sizeof(uint32));
+	set->valid = palloc(columns->most_rows * sizeof(uint32));
+	set->passed = palloc((columns->most_rows + 1) * sizeof(uint32));
 	if (quals->may_wait)
 		set->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
 	(void) hgj_page_filters_add(set, source, key_attnos);
@@ -203,7 +203,7 @@ static void
 run_trial(HgjPageFilters *set, HgjSource *source, HgjHeapPages *pages)
 {
 	HgjPageColumns *columns = set->columns;
-	HgjFilterSet masks[MaxHeapTuplesPerPage] = {0};
+	HgjFilterSet masks[HGJ_SLICE_ROWS];
 	bool		waits = set->quals->may_wait;
 	uint32		n;
 	uint32		left = 0;
@@ -213,6 +213,7 @@ run_trial(HgjPageFilters *set, HgjSource *source, HgjHeapPages *pages)
 	if (!waits && !hgj_page_quals_done(set->quals))
 		return;
 	n = columns->nrows;
+	memset(masks, 0, n * sizeof(HgjFilterSet));
 	for (int f = 0; f < set->nfilters && n > 0; f++)
 	{
 		HgjFilterSet bit = 1 << f;

@@ -57,6 +57,7 @@ hgj_page_output_init(HgjSource *source, HgjPageSource *ps)
 	int			ncols = source->ncols;
 	AttrNumber *key_attnos = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
 
+	ps->selection = palloc(mul_size(ps->columns.most_rows, sizeof(uint32)));
 	ps->attnos = palloc(mul_size(Max(ncols, 1), sizeof(AttrNumber)));
 	ps->wanted = palloc(mul_size(Max(ncols, 1), sizeof(int)));
 	ps->keys = palloc(mul_size(source->nkeys, sizeof(int)));
@@ -124,6 +125,7 @@ select_rows(HgjSource *source, HgjBatch *batch, uint32 n)
 {
 	HgjPageSource *ps = source->private_state;
 	uint32	   *sel = batch->sel + batch->nsel;
+	uint32	   *selection = ps->selection;
 	uint32		left = 0;
 	bool		nulls = false;
 
@@ -141,7 +143,7 @@ select_rows(HgjSource *source, HgjBatch *batch, uint32 n)
 
 			null |= hgj_vector_is_null(target->vector, target->first + i);
 		}
-		ps->selection[left] = i;
+		selection[left] = i;
 		sel[left] = batch->nrows + (source->keep_null_keys ? i : left);
 		left += null ? 0 : 1;
 	}
@@ -205,6 +207,40 @@ encode_values(HgjBatch *batch, int c, HgjDictionary *dictionary,
 }
 
 /*
+ * The same, of numbers of values of a chunk: each is looked up once while the scan is in
+ * the run.
+ */
+static void
+encode_numbers(HgjBatch *batch, int c, HgjDictionary *dictionary,
+			   const HgjPageSource *ps, uint32 n)
+{
+	int			column = ps->wanted[c];
+	const HgjPageTarget *from = &ps->targets[column];
+	const HgjChunk *chunk = ps->columns.kept->chunks[column];
+	uint32	   *codes = hgj_kept_codes(ps->pages.kept_columns, column);
+	const uint64 *numbers = (const uint64 *) from->vector->values + from->first;
+	HgjVector  *into = &batch->vectors[c];
+	Datum	   *out = (Datum *) into->values + batch->nrows;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		number = (uint32) numbers[i];
+
+		if (hgj_vector_is_null(from->vector, from->first + i))
+			hgj_vector_set_null(into, batch->nrows + i);
+		else if (likely(codes[number] != HGJ_NO_CODE))
+			out[i] = UInt32GetDatum(codes[number]);
+		else
+		{
+			out[i] = hgj_dictionary_code(dictionary, hgj_chunk_value(chunk, number),
+										 batch->values);
+			if (!hgj_datum_is_plain(out[i]))
+				codes[number] = DatumGetUInt32(out[i]);
+		}
+	}
+}
+
+/*
  * The n rows at the end of the batch, of columns whose values aim() has sent to
  * another one of the batch that is the same.
  */
@@ -225,6 +261,8 @@ repeat_columns(const HgjSource *source, const HgjPageSource *ps, HgjBatch *batch
 		memcpy((char *) to->values + (Size) batch->nrows * to->width,
 			   (char *) from->values + (Size) batch->nrows * to->width,
 			   (Size) n * to->width);
+		to->decimals = from->decimals;
+		to->scale = from->scale;
 		for (uint32 i = batch->nrows; from->has_nulls && i < batch->nrows + n; i++)
 			if (hgj_vector_is_null(from, i))
 				hgj_vector_set_null(to, i);
@@ -240,7 +278,11 @@ settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 	if (!ps->by_reference || n == 0)
 		return;
 	for (int c = 0; c < source->ncols; c++)
-		if (source->columns[c].dictionary && ps->wanted[c] >= 0)
+		if (source->columns[c].dictionary == NULL || ps->wanted[c] < 0)
+			continue;
+		else if (ps->targets[ps->wanted[c]].numbers)
+			encode_numbers(batch, c, source->columns[c].dictionary, ps, n);
+		else
 			encode_values(batch, c, source->columns[c].dictionary,
 						  &ps->targets[ps->wanted[c]], n);
 	if (batch->values == &batch->own_values && ps->pages.kind == HGJ_TUPLES_KEPT)
@@ -266,6 +308,34 @@ settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 	}
 }
 
+/*
+ * Is the column only to be encoded, and does that pay by its numbers?  Then its rows have
+ * far fewer values than there are.
+ */
+static bool
+takes_numbers(const HgjSource *source, const HgjPageSource *ps, int column)
+{
+	const HgjPageColumns *columns = &ps->columns;
+	int			readers = 0;
+
+	if (columns->kind != HGJ_TUPLES_KEPT || columns->columns[column]->attbyval ||
+		columns->columns[column]->read ||
+		columns->kept->chunks[column]->ndistinct > HGJ_MOST_KEPT_CODES)
+		return false;
+	for (int c = 0; c < source->ncols; c++)
+	{
+		if (ps->wanted[c] != column)
+			continue;
+		if (source->columns[c].dictionary == NULL)
+			return false;
+		readers++;
+	}
+	for (int k = 0; k < source->nkeys; k++)
+		if (ps->keys[k] == column)
+			return false;
+	return readers == 1;
+}
+
 /* Where the output columns go: behind the batch's rows, or to buffers. */
 static void
 aim(HgjSource *source, HgjBatch *batch)
@@ -273,7 +343,10 @@ aim(HgjSource *source, HgjBatch *batch)
 	HgjPageSource *ps = source->private_state;
 
 	for (int i = 0; i < ps->noutput; i++)
+	{
 		ps->targets[ps->output[i]].vector = NULL;
+		ps->targets[ps->output[i]].numbers = false;
+	}
 	for (int c = 0; c < source->ncols; c++)
 		if (ps->wanted[c] >= 0 && source->columns[c].dictionary == NULL &&
 			ps->targets[ps->wanted[c]].vector == NULL)
@@ -290,9 +363,10 @@ aim(HgjSource *source, HgjBatch *batch)
 			continue;
 		hgj_buffer_reserve(batch->context, &ps->key_buffers[column],
 						   ps->columns.columns[column]->width,
-						   MaxHeapTuplesPerPage);
+						   ps->columns.most_rows);
 		target->vector = &ps->key_buffers[column].vector;
 		target->first = 0;
+		target->numbers = takes_numbers(source, ps, column);
 	}
 }
 

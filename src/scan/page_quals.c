@@ -78,6 +78,7 @@ hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source,
 		!hgj_may_raise((Node *) all, child->state) &&
 		!contain_volatile_functions((Node *) all);
 
+	quals->selection = palloc(mul_size(columns->most_rows, sizeof(uint32)));
 	quals->inputs = palloc(mul_size(list_length(attnos) + 1, sizeof(int)));
 	quals->input_vectors = palloc0(mul_size(list_length(attnos) + 1,
 											sizeof(HgjVector *)));
@@ -170,11 +171,13 @@ run_both(HgjPageQuals *quals, const HgjHeapPages *pages,
 		 HgjPageColumns *columns, const uint32 *rows, uint32 n, uint32 *end,
 		 bool careful)
 {
+	uint32	   *selection = quals->selection;
+
 	if (quals->program)
 		n = run_program(quals, columns, rows, n, end, careful);
 	else
 		for (uint32 i = 0; i < n; i++)
-			quals->selection[i] = rows ? rows[i] : i;
+			selection[i] = rows ? rows[i] : i;
 	if (quals->rest && n > 0)
 		n = run_rest(quals, pages, n);
 	return n;
@@ -217,7 +220,7 @@ hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
 	uint32		first = quals->looked_at;
 	uint32		end = singly ? first + 1 : quals->page_rows;
 	uint32		left = first > 0 ? columns->nrows : 0;
-	uint32		rows[MaxHeapTuplesPerPage];
+	uint32		rows[HGJ_SLICE_ROWS];
 	uint32		passed;
 
 	if (first == 0 && !singly &&
@@ -231,11 +234,31 @@ hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
 		rows[row - first] = row;
 	passed = run_both(quals, pages, columns, rows, end - first, &end,
 					  source->careful);
+	/* nothing has been looked at: who comes next may take the page as it is */
+	if (end == first)
+		return;
 	InstrCountFiltered1(quals->node, end - first - passed);
 	memcpy(columns->rows + left, quals->selection, passed * sizeof(uint32));
 	columns->nrows = left + passed;
 	columns->all = false;
 	quals->looked_at = end;
+}
+
+/*
+ * What rows must have to pass, by the table's columns: of quals that do not notice if
+ * they see no others.
+ */
+int
+hgj_page_quals_bounds(const HgjPageQuals *quals, HgjProgramBound *bounds, int most)
+{
+	int			n;
+
+	if (!quals->may_wait || !quals->started || quals->program == NULL)
+		return 0;
+	n = hgj_program_bounds(quals->program, bounds, most);
+	for (int i = 0; i < n; i++)
+		bounds[i].input = quals->inputs[bounds[i].input];
+	return n;
 }
 
 /* Nothing is known of any page, and the next execution is another one. */

@@ -32,7 +32,7 @@ typedef struct HgjPageQuals
 	ExprState  *rest;
 	bool		rest_may_raise;
 	HeapTupleData tuple;		/* what it looks at */
-	uint32		selection[MaxHeapTuplesPerPage];
+	uint32	   *selection;		/* room for most_rows of the columns */
 } HgjPageQuals;
 
 extern int	hgj_scan_lookup(void *attnos, const Var *var);
@@ -44,6 +44,8 @@ extern bool hgj_page_quals_may_raise(const HgjPageQuals *quals,
 									 const HgjSource *source);
 extern void hgj_page_quals_run(HgjPageQuals *quals, HgjSource *source,
 							   const HgjHeapPages *pages, HgjPageColumns *columns);
+extern int	hgj_page_quals_bounds(const HgjPageQuals *quals, HgjProgramBound *bounds,
+								  int most);
 extern void hgj_page_quals_reset(HgjPageQuals *quals);
 
 /* Are there any? */

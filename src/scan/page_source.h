@@ -24,7 +24,7 @@ typedef struct HgjPageSource
 	HgjPageQuals quals;
 	HgjPageFilters filters;
 	uint32		next_row;		/* of the rows that are left of the page */
-	uint32		selection[MaxHeapTuplesPerPage];	/* rows whose keys are not NULL */
+	uint32	   *selection;		/* rows whose keys are not NULL */
 
 	HgjPageTarget *targets;		/* where each of the page's columns goes */
 	HgjBuffer  *key_buffers;	/* used for keys that are not wanted */
@@ -35,6 +35,8 @@ typedef struct HgjPageSource
 	int		   *output;
 	bool		by_reference;	/* a wanted column is */
 	bool		tid_wanted;
+	uint64		pages_before;	/* this run over the table, */
+	uint64		pages_shown;	/* and since: those that the progress knows of */
 } HgjPageSource;
 
 extern Var *hgj_page_child_var(const HgjSource *source, AttrNumber attno);

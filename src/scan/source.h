@@ -16,6 +16,7 @@
 
 #include "compat.h"
 
+#include "base/progress.h"
 #include "base/reasons.h"
 #include "columns/batch.h"
 #include "nodes/execnodes.h"
@@ -57,6 +58,22 @@ typedef struct HgjKeyFilterStats
 	uint64		passed;
 	int			place;			/* when it was last looked at, from 1; 0: none */
 } HgjKeyFilterStats;
+
+/* Pages that a scan has taken from columns kept in memory, and that it has read. */
+typedef struct HgjPageCounts
+{
+	uint64		kept;
+	uint64		skipped;		/* of those */
+	uint64		read;
+} HgjPageCounts;
+
+static inline void
+hgj_page_counts_add(HgjPageCounts *to, const HgjPageCounts *from)
+{
+	to->kept += from->kept;
+	to->skipped += from->skipped;
+	to->read += from->read;
+}
 
 /* What a scan asks the join about the rows of its outer side; see page_filters.h. */
 typedef struct HgjFilterMethods
@@ -111,6 +128,7 @@ struct HgjSource
 	bool		at_end;
 	uint64		rows_read;		/* that the child has returned, or would have */
 	uint64		rows_singly;	/* that were evaluated alone, being `careful` */
+	HgjProgress *progress;		/* where pages shows its blocks, or NULL */
 
 	Tuplestorestate *store;		/* several passes: the rows, kept or replayed */
 	TupleTableSlot *store_slot;
@@ -131,7 +149,9 @@ extern bool hgj_source_use_batches(HgjSource *source, EState *estate);
 extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 							HgjSource *asks, const AttrNumber *columns,
 							double saved, HgjKeyFilterStats *stats);
-extern void hgj_pages_count(const HgjSource *source, uint64 *kept, uint64 *read);
+extern bool hgj_pages_may_be_kept(const HgjSource *source);
+extern void hgj_pages_take_decimals(HgjSource *source, const bool *takes);
+extern void hgj_pages_count(const HgjSource *source, HgjPageCounts *counts);
 extern int	hgj_pages_nfilters(const HgjSource *source);
 extern List *hgj_pages_filter(const HgjSource *source, int f,
 							  struct HgjJoinState **join);

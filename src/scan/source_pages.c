@@ -12,7 +12,9 @@
  *	  wanted columns (page_columns.c) go to the batch's vectors, or to vectors of
  *	  our own for keys that nobody else wants.
  * 4. Leave out rows with NULL keys, unless they are owed; write key words.
- * 5. By-reference values: the build side's are copied.  Those of an outer batch
+ * 5. Numerics come as decimals, where these are kept, and all who read the column
+ *	  take them; a batch ends where that changes.
+ * 6. By-reference values: the build side's are copied.  Those of an outer batch
  *	  stay in the page, which is kept pinned till the batch is void, if enough
  *	  rows of the page are in the batch; otherwise they are copied, too.
  *
@@ -30,10 +32,14 @@
 
 #include "access/tableam.h"
 #include "executor/executor.h"
+#include "expr/program.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "scan/page_source.h"
 #include "utils/rel.h"
+
+/* Pages after which other sessions are told how far the scan is. */
+#define HGJ_PAGES_PER_SHOW		64
 
 /* A batch ends when so many rows have been dropped for each that it may have. */
 #define HGJ_FILTERED_PER_ROW	16
@@ -92,6 +98,7 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 {
 	MemoryContext old;
 	HgjPageSource *ps;
+	Relation	rel;
 
 	source->reason = find_obstacle(source, estate);
 	if (source->reason != HGJ_SOURCE_FASTEST)
@@ -100,18 +107,62 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	old = MemoryContextSwitchTo(estate->es_query_cxt);
 	ps = palloc0(sizeof(HgjPageSource));
 	ps->node = castNode(SeqScanState, source->child);
-	hgj_page_columns_init(&ps->columns,
-						  RelationGetDescr(ps->node->ss.ss_currentRelation));
+	rel = ps->node->ss.ss_currentRelation;
+	hgj_page_columns_init(&ps->columns, RelationGetDescr(rel),
+						  hgj_table_may_be_kept(rel) ? HGJ_SLICE_ROWS :
+						  MaxHeapTuplesPerPage);
 	hgj_page_quals_init(&ps->quals, source, &ps->columns);
 	hgj_page_output_init(source, ps);
 	hgj_pages_init(&ps->pages, ps->node, &ps->columns,
 				   ps->quals.rest != NULL || ps->tid_wanted);
 	settle_columns(ps);
-	MemoryContextSwitchTo(old);
-
 	source->private_state = ps;
 	source->methods = &hgj_source_pages;
+	hgj_pages_take_decimals(source, NULL);
+	MemoryContextSwitchTo(old);
 	return true;
+}
+
+/* Could pages come from columns that are kept in memory? */
+bool
+hgj_pages_may_be_kept(const HgjSource *source)
+{
+	const HgjPageSource *ps = source->private_state;
+
+	return source->methods == &hgj_source_pages && ps->pages.kept_columns != NULL;
+}
+
+/*
+ * Numerics may come as decimals where all who read them take these: the quals, and
+ * who gets the batches, if he says so of these columns (NULL: of none).
+ */
+void
+hgj_pages_take_decimals(HgjSource *source, const bool *takes)
+{
+	HgjPageSource *ps = source->private_state;
+	HgjPageColumns *columns = &ps->columns;
+
+	if (!hgj_pages_may_be_kept(source))
+		return;					/* no scale is -1 */
+	for (int c = 0; c < columns->ncols; c++)
+	{
+		HgjScanColumn *column = columns->columns[c];
+		Form_pg_attribute att = TupleDescAttr(columns->desc, column->attno - 1);
+		int			scale = hgj_decimal_scale(att->atttypid, att->atttypmod);
+
+		column->scale = -1;
+		for (int i = 0; ps->quals.program && i < ps->quals.ninputs; i++)
+			if (ps->quals.inputs[i] == c && scale >= 0 &&
+				!hgj_program_takes_decimals(ps->quals.program, i, scale))
+				scale = -1;
+		for (int k = 0; k < source->nkeys; k++)
+			if (ps->keys[k] == c)
+				scale = -1;
+		for (int i = 0; i < source->ncols; i++)
+			if (ps->wanted[i] == c && (takes == NULL || !takes[i]))
+				scale = -1;
+		column->scale = scale;
+	}
 }
 
 /*
@@ -182,20 +233,17 @@ hgj_pages_filter(const HgjSource *source, int f, struct HgjJoinState **join)
 	return names;
 }
 
-/*
- * How many pages has this process taken from columns that are kept in memory, and how
- * many has it read?
- */
+/* Add what this process has done to the counts. */
 void
-hgj_pages_count(const HgjSource *source, uint64 *kept, uint64 *read)
+hgj_pages_count(const HgjSource *source, HgjPageCounts *counts)
 {
 	const HgjPageSource *ps = source->private_state;
 
-	*kept = *read = 0;
 	if (source->methods != &hgj_source_pages)
 		return;
-	*kept = ps->pages.pages_kept;
-	*read = ps->pages.pages_read;
+	counts->kept += ps->pages.pages_kept;
+	counts->skipped += ps->pages.pages_skipped;
+	counts->read += ps->pages.pages_read;
 }
 
 /*
@@ -214,6 +262,25 @@ look_at_page(HgjSource *source)
 		hgj_page_filters_run(&ps->filters, source, &ps->pages);
 }
 
+/*
+ * The next page.  Slices of kept columns are small where few rows may be wanted, or
+ * where every filter is asked about all of them.
+ */
+static bool
+next_page(HgjSource *source, uint32 max_rows)
+{
+	HgjPageSource *ps = source->private_state;
+	HgjKeptPages *kept = ps->pages.kept_columns;
+	bool		many = max_rows > HGJ_BATCH_FIRST_ROWS;
+
+	ps->pages.slice_rows = many && !hgj_key_filters_on_trial(&ps->filters) ?
+		ps->columns.most_rows : MaxHeapTuplesPerPage;
+	if (kept)
+		kept->nbounds = hgj_page_quals_bounds(&ps->quals, kept->bounds,
+											  HGJ_MOST_KEPT_BOUNDS);
+	return hgj_pages_next(&ps->pages, many);
+}
+
 static void
 rewind_pages(HgjSource *source)
 {
@@ -223,6 +290,49 @@ rewind_pages(HgjSource *source)
 	hgj_page_quals_reset(&ps->quals);
 	ps->columns.nrows = 0;
 	ps->next_row = 0;
+	ps->pages_before = ps->pages.pages_kept + ps->pages.pages_read;
+	ps->pages_shown = 0;
+}
+
+/* Has the scan read so much that it is to be shown?  At the end it always is. */
+static inline void
+show_pages(HgjSource *source)
+{
+	HgjPageSource *ps = source->private_state;
+	HgjHeapPages *pages = &ps->pages;
+	uint64		done = pages->pages_kept + pages->pages_read - ps->pages_before;
+
+	if (done < ps->pages_shown + HGJ_PAGES_PER_SHOW && !pages->at_end && done > 1)
+		return;
+	ps->pages_shown = done;
+	hgj_progress_blocks(source->progress, done, pages->scan->rs_nblocks);
+}
+
+/* The next page, or what is kept of some; false at the end of the table. */
+static bool
+next_shown_page(HgjSource *source, uint32 max_rows)
+{
+	HgjPageSource *ps = source->private_state;
+	bool		was_at_end = ps->pages.at_end;
+	bool		found = next_page(source, max_rows);
+
+	if (!was_at_end)
+		show_pages(source);
+	return found;
+}
+
+/* Do numerics of the page come in another form than those of the batch so far? */
+static bool
+is_other_form(const HgjSource *source, const HgjBatch *batch)
+{
+	const HgjPageSource *ps = source->private_state;
+
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] >= 0 && ps->columns.columns[ps->wanted[c]]->scale >= 0 &&
+			batch->vectors[c].decimals !=
+			hgj_page_column_is_decimal(&ps->columns, ps->wanted[c]))
+			return true;
+	return false;
 }
 
 static void
@@ -260,6 +370,8 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 			uint32		n = Min(ps->columns.nrows - ps->next_row,
 								max_rows - batch->nrows);
 
+			if (batch->nrows > 0 && is_other_form(source, batch))
+				break;
 			hgj_page_output_take(source, batch, n);
 			returned += n;
 		}
@@ -271,8 +383,7 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 			look_at_page(source);
 			dropped = ps->filters.dropped + ps->filters.dropped_early;
 		}
-		else if (!hgj_pages_full(pages) &&
-				 hgj_pages_next(pages, max_rows > HGJ_BATCH_FIRST_ROWS))
+		else if (!hgj_pages_full(pages) && next_shown_page(source, max_rows))
 		{
 			hgj_page_columns_begin(&ps->columns, pages->tuples, pages->ntuples,
 								   pages->kind, &pages->prefetch);

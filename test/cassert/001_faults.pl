@@ -123,7 +123,10 @@ my %query = (
 	'workers, one for all' => [ "$workers $shared $rows", "SELECT $sums, max(d.t) FROM fact f FULL JOIN dim d USING (k)", qr/private builds/ ],
 	'workers, groups exchanged' => [ "$workers $exchange SET work_mem = '8MB';", $digest->('SELECT f.v, d.t, count(*), sum(f.v::numeric), max(d.t) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2'), qr/Exchange: groups/ ],
 	'workers, groups exchanged on file' => [ "$workers $exchange", $digest->('SELECT f.v, d.t, count(*), sum(f.v::numeric), max(d.t) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2'), qr/Exchanged Groups: \d+  Memory: \d+kB  Disk: [1-9]/ ],
-	'device' => [ $cuda, "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Engine: cuda/ ]);
+	'device' => [ $cuda, "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Engine: cuda/ ],
+	'device, what the host makes' => [ "$cuda SET work_mem = '8MB';",
+		$digest->("SELECT d.t, f.t, coalesce(length(d.t), -1), count(*), sum(f.v) FROM fact f LEFT JOIN dim d ON f.k = d.k AND d.t LIKE '%1%' GROUP BY 1, 2, 3"), qr/Device Pipeline: yes\n\s+Columns by Host: [1-9]/ ],
+	'device, a table' => [ "$cuda SET work_mem = '8MB';", $digest->('SELECT t, length(t), count(*), sum(v) FROM fact WHERE v > 10 GROUP BY 1, 2'), qr/Device Pipeline: yes.*Columns by Host: [1-9]/s ]);
 
 my %kind = (memory => qr/^(00000|53200)$/, palloc => qr/^(00000|53200)$/, file => qr/^(00000|53100)$/, cancel => qr/^(00000|57014)$/);
 my $forced = "$FORCED SET hashgraph_join.require = off;";

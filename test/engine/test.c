@@ -127,6 +127,7 @@ static const Test tests[] = {
 	{"share_cancel", test_share_cancel},
 	{"share_steps", test_share_steps},
 	{"pipeline", test_pipeline},
+	{"pipeline_alone", test_pipeline_alone},
 	{"pipeline_rows", test_pipeline_rows},
 	{"pipeline_long", test_pipeline_long},
 };

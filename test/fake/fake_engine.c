@@ -28,8 +28,9 @@
  *	  pipelines, fake_pipeline.c's.  Who takes a table away from under a pipeline
  *	  ends the process.
  *
- * A table belongs to the caller from create to destroy.  No locks: tests have one
- * thread.
+ * A table belongs to the caller from create to destroy.  No locks: where tests have
+ * several threads (a GPU process), counts are right, and faults are nobody's in
+ * particular.
  *
  *-------------------------------------------------------------------------
  */
@@ -189,7 +190,7 @@ fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err)
 	calls[call]++;
 	if (call >= CALL_PIPE_CREATE)
 		calls[CALL_PIPELINE]++;
-	all_calls++;
+	(void) __atomic_add_fetch(&all_calls, 1, __ATOMIC_RELAXED);
 	if (lost)
 		return fake_fail(err, HGJ_DEVICE_LOST, "the device was lost earlier in this session");
 	for (int i = 0; i < nfaults; i++)
@@ -223,7 +224,7 @@ fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err)
 void
 fake_tables(int more)
 {
-	tables += (uint32_t) more;
+	(void) __atomic_add_fetch(&tables, (uint32_t) more, __ATOMIC_RELAXED);
 }
 
 bool
@@ -321,7 +322,7 @@ fake_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	if (tables == 0)
 		read_faults();
 	*table = NULL;
-	made++;
+	(void) __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
 	ENTER(CALL_TABLE_CREATE, spec);
 	t = calloc(1, sizeof(FakeTable));
 	if (t == NULL)
@@ -335,7 +336,7 @@ fake_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 		free(t);
 		return status;
 	}
-	tables++;
+	(void) __atomic_add_fetch(&tables, 1, __ATOMIC_RELAXED);
 	*table = (HgjTable *) (void *) t;
 	return HGJ_OK;
 }
@@ -352,7 +353,7 @@ fake_table_destroy(HgjTable *table)
 	}
 	hgj_cpu_engine()->table_destroy(fake(table)->cpu);
 	free(fake(table));
-	tables--;
+	(void) __atomic_sub_fetch(&tables, 1, __ATOMIC_RELAXED);
 }
 
 static void

@@ -9,6 +9,8 @@
 # PostgreSQL's.  What names the engine is left out of the comparison; sql/device.sql
 # says itself which plans must have run as pipelines.
 #
+#   HGJ_GPU_SERVER=yes	the server has a GPU process, with a library of its own setting
+#
 # The last line is `N passed, N failed`: one test per file.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -16,6 +18,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . test/lib/device_output.sh
 # shellcheck source=test/lib/same_output.sh
 . test/lib/same_output.sh
+# shellcheck source=test/lib/fake_library.sh
+. test/lib/fake_library.sh
 config=$(bash test/pg_config.sh)
 bin=$("$config" --bindir)
 pg_regress=$(dirname "$("$config" --pgxs)")/../test/regress/pg_regress
@@ -23,18 +27,18 @@ dir=build/fake_regress
 
 # Those with chains of joins, aggregates, and clauses of all sorts.
 files=("$@")
-((${#files[@]})) || files=(device agg_plans aggregates batches corner_cases cursors decimals demand distinct filters functions keys pages probe_order rescan residual statements)
+((${#files[@]})) || files=(device agg_plans agg_scans aggregates batches corner_cases cursors decimals demand device_host dictionaries distinct filters functions keys pages probe_order rescan residual statements)
 
-# The server's user may not see this tree.
-make -s -C test/fake build/fake.so || exit 1
-library=$(mktemp -d /tmp/hgj_fake.XXXXXX)
-trap 'rm -rf "$library"' EXIT
-chmod 755 "$library"
-install -m 755 test/fake/build/fake.so "$library/fake.so"
+own=
+if [[ ${HGJ_GPU_SERVER:-} != yes ]]; then
+	at_exit() { trap "$1" EXIT; }
+	hgj_fake_library at_exit || exit 1
+	own="-c hashgraph_join.cuda_library=$HGJ_FAKE_LIBRARY"
+fi
 
 rm -rf "$dir"
 mkdir -p "$dir"
-PGOPTIONS="-c hashgraph_join.engine=cuda -c hashgraph_join.cuda_library=$library/fake.so -c hgj_test.device=yes" \
+PGOPTIONS="-c hashgraph_join.engine=cuda $own -c hgj_test.device=yes" \
 	"$pg_regress" --inputdir="$PWD" --outputdir="$dir" --bindir="$bin" --host="$PGHOST" --port="${PGPORT:-5432}" \
 	--user="${PGUSER:-postgres}" --dbname="regress_fake" --load-extension=hashgraph_join setup "${files[@]}" >"$dir/log" 2>&1
 

@@ -3,7 +3,7 @@
 # PostgreSQL's own regression files, stock and with every join that can be one
 # as a HashGraphJoin, on the same server: results must be the same.
 #
-#	run.pl --source DIR [--only FILE,FILE] [--set NAME=VALUE ...] [--verbose]
+#	run.pl --source DIR [--only FILE,FILE] [--set NAME=VALUE ...] [--load] [--verbose]
 #	run.pl --source DIR --self-test
 #
 # DIR is an unpacked PostgreSQL source tree of the server's major version;
@@ -18,6 +18,9 @@
 # ours, or nothing would be tested.
 #
 # --set gives both runs one more setting (work_mem=64kB, hashgraph_join.build=v2).
+# --load vacuums the database before each file, and has all columns of all tables kept
+# in memory for the second run: on a server whose postmaster loads the library, with
+# hashgraph_join.column_memory set.  Some of them must be read then.
 # --self-test takes some rows away before the second run's files about joins,
 # and passes when that is noticed.
 #
@@ -31,9 +34,9 @@ use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
 use Getopt::Long;
 
-my ($source, $only, $verbose, $self_test, @set) = ('', '', 0, 0);
-GetOptions('source=s' => \$source, 'only=s' => \$only, 'set=s' => \@set, 'verbose' => \$verbose, 'self-test' => \$self_test)
-  or die "usage: run.pl --source DIR [--only FILE,FILE] [--set NAME=VALUE ...] [--verbose | --self-test]\n";
+my ($source, $only, $verbose, $self_test, $load, @set) = ('', '', 0, 0, 0);
+GetOptions('source=s' => \$source, 'only=s' => \$only, 'set=s' => \@set, 'verbose' => \$verbose, 'load' => \$load, 'self-test' => \$self_test)
+  or die "usage: run.pl --source DIR [--only FILE,FILE] [--set NAME=VALUE ...] [--load] [--verbose | --self-test]\n";
 my @settings = map { /^([\w.]+)=(.*)$/ ? "$1 = '$2'" : die "run.pl: --set $_: not NAME=VALUE\n" } @set;
 $only = 'join,subselect,aggregates' if $self_test;
 my $regress = "$source/src/test/regress";
@@ -90,6 +93,28 @@ sub make_database
 		"bytea_output = 'hex'", "timezone_abbreviations = 'Default'", @settings));
 }
 
+# What the functions say, which nobody is to see in the database's catalogs.
+sub ask_kept
+{
+	my ($name, $query) = @_;
+	my @functions = map { "create function pg_temp.$_ as 'hashgraph_join', 'hashgraph_join_" . ($_ =~ /^(\w+)/)[0] . "' language c" } (
+		'load(regclass, name[]) returns bigint',
+		'kept(out tab regclass, out "column" name, out chunks bigint, out pages bigint, out "rows" bigint, out bytes bigint, out encoding text, '
+		  . 'out uses bigint, out time_saved double precision, out last_use timestamptz) returns setof record');
+	my @said = psql($name, "begin; " . join('; ', @functions) . "; $query; rollback");
+	return $said[0] // '';
+}
+
+# Everything that can be kept; ours: is.
+sub load_all
+{
+	my ($name, $run) = @_;
+	psql($name, 'vacuum');
+	ask_kept($name, "select sum(pg_temp.load(c.oid, null)) from pg_class c join pg_am a on a.oid = c.relam where c.relkind in ('r', 'm')
+		and a.amname = 'heap' and c.relpersistence = 'p' and c.oid >= 16384 and c.relpages > 0
+		and exists (select from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped)") if $run eq 'ours';
+}
+
 sub run_files
 {
 	my ($name, $run, @tests) = @_;
@@ -101,6 +126,7 @@ sub run_files
 		PGOPTIONS => '-c intervalstyle=postgres_verbose');
 	foreach my $test (@tests)
 	{
+		load_all($name, $run) if $load;
 		my $rc = system("timeout 300 psql -X -a -q -d $name <'$regress/sql/$test.sql' >'$build/out/$test.out' 2>&1");
 		die "run.pl: the server is gone after $test\n"
 		  if system('psql -X -q -d postgres -c "select 1" >/dev/null 2>&1') != 0;
@@ -253,6 +279,7 @@ foreach my $role (grep { !$roles{$_} } psql('postgres', 'select rolname from pg_
 psql('postgres', "drop tablespace \"$_\"") foreach grep { !$spaces{$_} } psql('postgres', 'select spcname from pg_tablespace');
 make_database($database, "session_preload_libraries = 'hashgraph_join'", 'hashgraph_join.force = on', @settings);
 run_files($database, 'ours', @tests);
+my $uses = $load ? ask_kept($database, 'select sum(uses) from pg_temp.kept()') : 0;
 
 my ($passed, $failed) = (0, 0);
 my %shown;
@@ -282,6 +309,11 @@ foreach my $test (grep { my $t = $_; grep { $_ eq $t } @tests } @must_show)
 	}
 	$failed++;
 	print "not ok - $test shows no HashGraphJoin at all\n";
+}
+if ($load)
+{
+	$uses ? $passed++ : $failed++;
+	print $uses ? 'ok' : 'not ok', " - columns kept in memory were read, $uses times\n";
 }
 psql('postgres', "drop database $_") foreach grep { !$had{$_} } psql('postgres', 'select datname from pg_database');
 if ($self_test)

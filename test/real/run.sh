@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 #
 # The 22 queries of TPC-H and the 13 of the Star Schema Benchmark on a small
-# scale, through our nodes, in three ways: in one process, with parallel
-# workers, and with memory for a fraction of the build sides.
+# scale, through our nodes, in four ways: in one process, with parallel
+# workers, with memory for a fraction of the build sides, and on a fake device
+# (test/fake), which must do what `pipelines` says.
 #
 #   test/real/run.sh
 #
@@ -14,6 +15,8 @@
 # must have done what the way is there for.  The last line is `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=test/lib/fake_library.sh
+. test/lib/fake_library.sh
 config=$(bash test/pg_config.sh)
 bin=$("$config" --bindir)
 scale=0.05
@@ -24,10 +27,13 @@ declare -A settings=(
 	[single]="max_parallel_workers_per_gather=0"
 	[workers]="max_parallel_workers_per_gather=2 parallel_setup_cost=0 parallel_tuple_cost=0 min_parallel_table_scan_size=0 min_parallel_index_scan_size=0 hashgraph_join.processors=64 effective_cache_size=8kB"
 	[memory]="max_parallel_workers_per_gather=0 work_mem=64kB hash_mem_multiplier=1"
+	[device]="max_parallel_workers_per_gather=0 hashgraph_join.engine=cuda"
 )
 # what is counted of a query, and in how many of all it must not be zero
-declare -A counted=([single]="joins" [workers]="joins_in_workers" [memory]="joins_spilled")
-declare -A demand=([single]=33 [workers]=18 [memory]=22)
+declare -A counted=([single]="joins" [workers]="joins_in_workers" [memory]="joins_spilled" [device]="aggregates_on_device")
+declare -A demand=([single]=33 [workers]=18 [memory]=22 [device]=31)
+# queries with an aggregation that is a pipeline of the device
+declare -A pipelines=([tpch]="01 03 04 05 06 07 08 09 10 11 12 14 15 16 18 19 21 22" [ssb]="1.1 1.2 1.3 2.1 2.2 2.3 3.1 3.2 3.3 3.4 4.1 4.2 4.3")
 # queries in which there is nothing to join
 declare -A without=([tpch]="01 06" [ssb]="")
 
@@ -68,6 +74,10 @@ all_queries()
 	PGOPTIONS="$options -c jit=off" psql -d "real_$name" -f "$out/$name/$way.sql" 2>&1
 }
 
+at_exit() { trap "$1" EXIT; }
+hgj_fake_library at_exit || exit 1
+settings[device]+=" hashgraph_join.cuda_library=$HGJ_FAKE_LIBRARY"
+
 rm -rf "$out"
 for name in tpch ssb; do
 	mkdir -p "$out/$name"
@@ -92,7 +102,7 @@ for name in tpch ssb; do
 	fi
 done
 
-for way in single workers memory; do
+for way in single workers memory device; do
 	begun=$SECONDS
 	with=0
 	echo "# $way: hashgraph_join.force=on ${settings[$way]}"
@@ -109,6 +119,8 @@ for way in single workers memory; do
 				diff "$out/$name/stock/$query" "$out/$name/$way/$query" | head -n 20
 			elif ((${joins:-0} == 0)) && [[ " ${without[$name]} " != *" $query "* ]]; then
 				not_ok "$name $query, $way: no node of ours ran"
+			elif [[ $way == device && " ${pipelines[$name]} " == *" $query "* ]] && ((${special:-0} == 0)); then
+				not_ok "$name $query, $way: no aggregation was a pipeline"
 			else
 				ok "$name $query, $way: ${joins:-0} joins, $(wc -l <"$out/$name/$way/$query") rows"
 			fi

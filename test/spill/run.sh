@@ -34,13 +34,14 @@ declare -A settings=(
 	# partitions of partitions down to a few rows, and passes where that is cheaper
 	[tiny]="work_mem=64kB hash_mem_multiplier=1 hashgraph_join.chunk_rows=4 hashgraph_join.chunk_outer_rows=1"
 )
+# group_types is about groups, which memory alone decides about, and takes long
 declare -A without=(
 	[memory]=""
-	[partitions]="large"
+	[partitions]="large group_types"
 	# the first two: too many rows; the others show that passes are read and costed otherwise
-	[passes]="large parallel pages settings"
+	[passes]="large parallel pages settings group_types"
 	# tables of thousands of rows
-	[tiny]="large parallel parallel_build pages aggregates batches filters residual rescan"
+	[tiny]="large group_types parallel parallel_build pages aggregates batches filters residual rescan"
 )
 # joins that have spilled, partitions or passes that they had, and joins whose match bits went to a file, at least
 declare -A demand=([memory]="500 5000 0" [partitions]="700 9000 0" [passes]="600 4000 100" [tiny]="1500 100000 100")
@@ -49,8 +50,9 @@ forcings=("$@")
 
 # Files about how joins ran; hgj_check() compares such joins' answers elsewhere.  So are
 # those about how often something was evaluated, which memory decides, and one that shows
-# which of several numerics that are equal stands for a group: the first, in the order of rows.
-about="agg_exchange agg_parallel agg_plans costs device dictionaries explain explain_spills filter functions messages probe_order stats why"
+# which of several numerics that are equal stands for a group: the first, in the order of rows;
+# transitions wants partial plans, and has little memory of its own.
+about="agg_exchange agg_parallel agg_plans costs device dictionaries explain explain_spills filter functions messages probe_order stats transitions why"
 
 # And these, where few build rows count as too many: what memory decides, and
 # when errors of outer rows come (rows that wait in a file have been evaluated,

@@ -91,13 +91,18 @@ $node->safe_psql('postgres', 'ALTER DATABASE postgres RESET session_preload_libr
 # ---- the extension's script run by hand
 my $script = `pg_config --sharedir`;
 chomp $script;
-$script .= '/extension/hashgraph_join--0.1.sql';
-ok(-r $script, 'the extension script is installed');
-my ($stdout, $stderr) = ('', '');
-IPC::Run::run([ 'psql', '-X', '-d', $node->connstr('other'), '-f', $script ],
-	'>', \$stdout, '2>', \$stderr);
-like("$stdout$stderr", qr/Use "CREATE EXTENSION hashgraph_join" to load this file\./,
-	'the script run by hand says how');
+my %scripts = ('0.1' => 'CREATE EXTENSION hashgraph_join', '0.2' => 'CREATE EXTENSION hashgraph_join',
+	'0.1--0.2' => "ALTER EXTENSION hashgraph_join UPDATE TO '0.2'");
+for my $version (sort keys %scripts)
+{
+	my $file = "$script/extension/hashgraph_join--$version.sql";
+	ok(-r $file, "the extension script of $version is installed");
+	my ($stdout, $stderr) = ('', '');
+	IPC::Run::run([ 'psql', '-X', '-d', $node->connstr('other'), '-f', $file ],
+		'>', \$stdout, '2>', \$stderr);
+	like("$stdout$stderr", qr/Use "\Q$scripts{$version}\E" to load this file\./,
+		'run by hand it says how');
+}
 is($node->safe_psql('other', "SELECT count(*) FROM pg_proc WHERE proname LIKE 'hashgraph%'"),
 	0, 'and makes nothing');
 

@@ -89,7 +89,7 @@ like($node->safe_psql('postgres', "$pays EXPLAIN (COSTS OFF) SELECT count(*), su
 	qr/(?:Planned Engine: cuda.*){2}/s, 'pipeline: both joins are planned for the GPU');
 unlike($node->safe_psql('postgres', "$pays EXPLAIN (COSTS OFF) SELECT v, s $chain"), qr/Planned Engine/,
 	'pipeline: neither is where rows are returned');
-unlike($node->safe_psql('postgres', "$pays EXPLAIN (COSTS OFF) SELECT f.t, count(*), sum(v) $chain GROUP BY f.t"), qr/Planned Engine/,
+unlike($node->safe_psql('postgres', "$pays EXPLAIN (COSTS OFF) SELECT min(f.t), count(*), sum(v) $chain"), qr/Planned Engine/,
 	'pipeline: neither is where it does not fit');
 unlike($node->safe_psql('postgres', "$pays SET hashgraph_join.device_startup_cost = 100000; EXPLAIN (COSTS OFF) SELECT count(*), sum(v) $chain"),
 	qr/Planned Engine/, 'pipeline: neither is where the GPU takes too long to open');

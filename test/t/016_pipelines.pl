@@ -20,7 +20,7 @@ $node->safe_psql(
 	'postgres', q{
 	CREATE TABLE f AS SELECT i AS id, CASE WHEN i % 17 > 0 THEN i % 1000 END AS a1, (i % 77)::int8 AS b1, (i % 13)::int2 AS c1,
 		CASE WHEN i % 11 > 0 THEN i % 1000 - 500 END AS v, (i::int8 * 300719925474) * (1 - 2 * (i % 2)) AS w, CASE WHEN i % 5 > 0 THEN (i % 64) / 4.0 - 3 END::float8 AS x,
-		((i % 32) / 2.0)::float4 AS y, CASE WHEN i % 7 > 0 THEN i % 3 = 0 END AS b, date '2020-01-01' + (i % 500)::int AS d FROM generate_series(1, 6000) i;
+		((i % 32) / 2.0)::float4 AS y, CASE WHEN i % 7 > 0 THEN i % 3 = 0 END AS b, CASE WHEN i % 6 > 0 THEN 'name ' || i % 8 END AS t, date '2020-01-01' + (i % 500)::int AS d FROM generate_series(1, 6000) i;
 	CREATE TABLE a AS SELECT i AS k, i % 7 AS g, CASE WHEN i % 4 > 0 THEN i % 3 END AS h, i % 50 - 10 AS p, CASE WHEN i % 9 > 0 THEN i % 2 = 0 END AS z, 'name ' || i % 5 AS n
 		FROM generate_series(1, 900) i;
 	INSERT INTO a SELECT i, NULL, 5, i, NULL, NULL FROM generate_series(1, 60) i;
@@ -44,11 +44,25 @@ my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
 srand($ENV{HGJ_SEED} // 1);
 sub any { return $_[ rand @_ ]; }
 
-# A clause over integer and boolean columns.
+# What the host computes for a device, of a column of strings.
+sub of_text
+{
+	my $t = any(@_);
+	return any("length($t)", "substring($t, 1, 5)", "coalesce($t, 'name 2')", "left($t, 3)", "extract(year FROM d)", "$t IS NULL", "coalesce(length($t), 7)");
+}
+
+# A clause over integer and boolean columns, and one of strings, where there are any.
+my @texts;
 sub clause
 {
 	my ($ints, $bools, $depth) = @_;
 	my $i = sub { any(@$ints, @$ints, int(rand 60) - 15) };
+	if (@texts && rand > 0.8)
+	{
+		my $t = any(@texts);
+		return any("$t LIKE '%" . int(rand 5) . "'", "$t IS NULL", "$t IN ('name 1', 'b2', 'c5', 'name 4')", "coalesce($t, 'none') <> 'name 3'", "$t > 'name 2'",
+			"coalesce(length($t), 6) > " . int(rand 8), "length($t) < " . $i->());
+	}
 	my $n = int rand($depth > 0 ? 12 : 8);
 	return $i->() . any(' < ', ' <= ', ' > ', ' >= ', ' <> ', ' = ') . $i->() if $n < 3;
 	return $i->() . any(' IS NULL', ' IS NOT NULL') if $n == 3;
@@ -64,7 +78,8 @@ sub clause
 # A chain of joins as a subquery, and what columns it has.
 sub chain
 {
-	my ($joins) = @_;
+	my ($joins, $with_texts) = @_;
+	@texts = $with_texts ? ('t') : ();
 	my $sql = 'SELECT * FROM f' . (rand > 0.5 ? ' WHERE ' . clause([qw(v a1 c1)], ['b'], 1) : '');
 	my @ints = qw(a1 b1 c1 v);
 	my @bools = ('b');
@@ -75,9 +90,11 @@ sub chain
 		my $dim = any(qw(a a b c hot), rand > 0.9 ? 'none' : 'b');
 		my $type = any(qw(inner inner left left semi anti));
 		$type{$type}++;
+		@texts = (map({ "s.$_" } 't', @names), 'd.n') if $with_texts;
 		my $on = 's.' . any(@ints) . ' = d.k';
 		$on .= ' AND s.' . any(@ints) . ' = d.g' if rand > 0.8;
 		$on .= ' AND ' . clause([ (map { "s.$_" } @ints), 'd.p', 'd.h' ], [ 'd.z', map { "s.$_" } @bools ], 2) if rand > 0.5;
+		@texts = ('t', @names) if $with_texts;
 		if ($type eq 'semi' || $type eq 'anti')
 		{
 			$sql = "SELECT * FROM ($sql) s WHERE " . ($type eq 'anti' ? 'NOT ' : '') . "EXISTS (SELECT FROM $dim d WHERE $on)";
@@ -88,6 +105,7 @@ sub chain
 		push @ints, map { "$_$j" } qw(k g h p);
 		push @bools, "z$j";
 		push @names, "n$j";
+		@texts = ('t', @names) if $with_texts;
 		$sql = "SELECT * FROM ($sql) s WHERE " . clause(\@ints, \@bools, 2) if $type eq 'left' && rand > 0.6;
 	}
 	return ($sql, \@ints, \@bools, \@names, \%type);
@@ -99,7 +117,7 @@ sub aggregation
 	my ($sql, $ints, $bools, $names) = @_;
 	my $i = sub { any(@$ints) };
 	my $filter = sub { rand > 0.7 ? ' FILTER (WHERE ' . clause($ints, $bools, 1) . ')' : '' };
-	my @keys = map { rand > 0.5 ? any(@$ints, @$names, @$bools, 'd', 'w') : () } 1 .. 3;
+	my @keys = map { rand > 0.5 ? any(@$ints, @$names, @$bools, 'd', 'w', 't', of_text('t', @$names)) : () } 1 .. 3;
 	my @list = map {
 		any('count(*)', 'count(' . $i->() . ')', 'sum(' . $i->() . ')', 'sum(w)', 'avg(' . $i->() . ')', 'min(' . $i->() . ')', 'max(' . $i->() . ')', 'sum(x)', 'avg(x)',
 			'max(x)', 'min(y)', 'max(d)', 'bool_or(' . any(@$bools) . ')', 'bool_and(' . any(@$bools) . ')', 'sum(' . $i->() . '::int8 * 3 + ' . $i->() . ')',
@@ -113,7 +131,7 @@ sub aggregation
 my (@query, @kind, %types);
 for my $n (1 .. $ENV{HGJ_PIPELINES} // 150)
 {
-	my ($sql, $ints, $bools, $names, $type) = chain(1 + int rand 4);
+	my ($sql, $ints, $bools, $names, $type) = chain(int rand 5, $n % 2 == 0);
 	# rows of one join are returned as ever
 	($sql, $ints, $bools, $names, $type) = chain(2 + int rand 3) if $n % 3 == 0;
 	push @kind, $n % 3 == 0 ? 'rows' : 'groups';
@@ -167,6 +185,20 @@ for my $call ('pipe_create 1', 'pipe_payload 1', 'pipe_payload 4', 'pipe_start 1
 		like($node->safe_psql('postgres', "$agg $explain $groups"), qr/Device Pipeline: $said\n.*Seq Scan on f \(actual rows=6000(?:\.00)? loops=1\)/s, "$call, $what: $said");
 	}
 }
+my $alone = 'SELECT extract(month FROM d), c1, count(*), sum(v), avg(x) FROM f WHERE b IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2';
+my $alone_answer = $node->safe_psql('postgres', $alone);
+faults();
+like($node->safe_psql('postgres', "$agg $explain $alone"), qr/Device Pipeline: yes.*Columns by Host: 1.*Seq Scan on f \(actual rows=5143(?:\.00)? loops=1\)/s, 'a table alone: a pipeline');
+for my $call ('pipe_create 1', 'pipe_start 1', 'pipe_stage 3', 'pipe_push 3', 'pipe_finish 1', 'pipe_groups 1')
+{
+	for my $what (qw(lost memory limit row unsupported))
+	{
+		faults("$call $what");
+		is($node->safe_psql('postgres', "$agg $alone; $alone"), "$alone_answer\n$alone_answer", "a table alone, $call, $what: the answer, and again");
+		my $said = $what ne 'limit' ? "no \\($reason{$what}\\)" : $call =~ /create|start/ ? "no \\($reason{memory}\\)" : 'yes';
+		like($node->safe_psql('postgres', "$agg $explain $alone"), qr/Device Pipeline: $said\n.*Seq Scan on f \(actual rows=5143(?:\.00)? loops=1\)/s, "a table alone, $call, $what: $said");
+	}
+}
 for my $call ('pipe_create 1', 'pipe_payload 2', 'pipe_start 1', 'pipe_stage 2', 'pipe_push 2', 'pipe_finish 1', 'pipe_groups 1')
 {
 	faults("$call hang");
@@ -181,7 +213,7 @@ faults('no_rows');
 like($node->safe_psql('postgres', "$agg $explain $groups"), qr/Device Pipeline: yes/, 'an engine that returns no rows: groups');
 my $rows = $digest->('SELECT f.id, a.n, b.g FROM f JOIN a ON f.a1 = a.k LEFT JOIN b ON f.b1 = b.k');
 is($node->safe_psql('postgres', "$device $rows"), $node->safe_psql('postgres', $rows), 'and rows: the answer');
-unlike($node->safe_psql('postgres', "$device $explain $rows"), qr/Device Pipeline/, 'one join after the other');
+unlike($node->safe_psql('postgres', "$device $explain $rows"), qr/Device Pipeline: yes/, 'one join after the other');
 faults();
 
 # ---- groups

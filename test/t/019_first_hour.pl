@@ -73,6 +73,31 @@ for my $where ('session_preload_libraries', 'shared_preload_libraries')
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->restart;
 
+# ---- EXPLAIN (HASHGRAPH), which there is from 18 on
+my @asked = ('SELECT count(*), sum(v) FROM a JOIN b USING (k)', 'SELECT v, w FROM a JOIN b ON a.k < b.k AND a.v = b.w WHERE b.w < 0 LIMIT 3',
+	'SELECT * FROM a WHERE v > (SELECT avg(w) FROM b) AND k IN (SELECT k FROM b) ORDER BY v LIMIT 2', 'SELECT string_agg(v::text, \',\' ORDER BY v) FROM a GROUP BY k LIMIT 1');
+if ($node->pg_version >= 18)
+{
+	for my $query (@asked)
+	{
+		for my $before ("LOAD 'hashgraph_join'; SET hashgraph_join.force = on;", "LOAD 'hashgraph_join';", "LOAD 'hashgraph_join'; SET hashgraph_join.enabled = off;")
+		{
+			my $plan = $node->safe_psql('postgres', "$before EXPLAIN (HASHGRAPH, COSTS OFF) $query");
+			is(join("\n", $plan =~ /^ *HashGraph: (.*)$/mg),
+				$node->safe_psql('postgres', "$before SELECT CASE WHEN taken THEN 'yes' ELSE 'no' END || coalesce(' (' || CASE WHEN reason IS NOT NULL OR NOT taken THEN reason ELSE source END || ')', '') FROM hashgraph_join_why(\$\$$query\$\$)"),
+				"EXPLAIN (HASHGRAPH) says what hashgraph_join_why() says: $before $query");
+			is($node->safe_psql('postgres', "$before EXPLAIN (HASHGRAPH off, COSTS OFF) $query"), $plan =~ s/^ *HashGraph: .*\n//mgr =~ s/\n *HashGraph: .*\z//r, 'and nothing else changes');
+		}
+	}
+	like($node->safe_psql('postgres', "LOAD 'hashgraph_join'; SET hashgraph_join.enabled = off; PREPARE p AS $asked[0]; EXPLAIN (HASHGRAPH, COSTS OFF) EXECUTE p"),
+		qr/Join.*HashGraph: no\n/s, 'of a prepared statement, without reasons');
+	like($node->safe_psql('postgres', "LOAD 'hashgraph_join'; SET hashgraph_join.force = on; EXPLAIN (HASHGRAPH, ANALYZE, FORMAT JSON) $asked[0]"), qr/"HashGraph": "yes"/, 'in JSON, and with ANALYZE');
+}
+else
+{
+	fails_with($node, "LOAD 'hashgraph_join'; EXPLAIN (HASHGRAPH) $asked[0]", qr/unrecognized EXPLAIN option "hashgraph"/, 'EXPLAIN (HASHGRAPH) before 18');
+}
+
 # ---- DROP EXTENSION while sessions use it
 my $query = 'SELECT count(*), sum(v), sum(w) FROM a JOIN b USING (k)';
 my $answer = $node->safe_psql('postgres', $query);

@@ -1,0 +1,222 @@
+/* sql/hashgraph_join--0.2.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION hashgraph_join" to load this file. \quit
+
+-- The functions make this session load the library, and with it the planner
+-- hook; other sessions load it through session_preload_libraries, LOAD, or a
+-- call of the function.
+
+CREATE FUNCTION hashgraph_join_info(
+	OUT engine text,
+	OUT available boolean,
+	OUT version text,
+	OUT devices text[],
+	OUT capabilities text[],
+	OUT detail text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_info'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_info() IS
+'engines of hashgraph_join, with their versions, devices and capabilities';
+
+CREATE FUNCTION hashgraph_join_devices(
+	OUT device integer,
+	OUT name text,
+	OUT compute_capability text,
+	OUT memory_total bigint,
+	OUT memory_free bigint,
+	OUT driver_version text,
+	OUT runtime_version text,
+	OUT state text,
+	OUT tables integer,
+	OUT detail text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_devices'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_devices() IS
+'GPUs that hashgraph_join can use, what this session has on them, and why one is off';
+
+CREATE FUNCTION hashgraph_join_release()
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'hashgraph_join_release'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_release() IS
+'gives back the GPUs that this session has open; false if there was none';
+
+-- Counted by all sessions together only if the postmaster loads the library
+-- (shared_preload_libraries); otherwise by each session for itself.
+
+CREATE FUNCTION hashgraph_join_stats(
+	OUT datid oid,
+	OUT datname name,
+	OUT shared boolean,
+	OUT joins bigint,
+	OUT joins_cpu bigint,
+	OUT joins_cuda bigint,
+	OUT joins_in_workers bigint,
+	OUT builds bigint,
+	OUT inner_rows bigint,
+	OUT outer_rows bigint,
+	OUT rows_returned bigint,
+	OUT joins_spilled bigint,
+	OUT spill_partitions bigint,
+	OUT spill_passes bigint,
+	OUT spilled_inner_bytes bigint,
+	OUT spilled_outer_bytes bigint,
+	OUT outer_rows_filtered bigint,
+	OUT aggregates bigint,
+	OUT aggregates_on_device bigint,
+	OUT groups bigint,
+	OUT aggregates_spilled bigint,
+	OUT spilled_aggregate_bytes bigint,
+	OUT to_device_bytes bigint,
+	OUT from_device_bytes bigint,
+	OUT transfer_time double precision,
+	OUT kernel_time double precision,
+	OUT peak_memory_bytes bigint,
+	OUT peak_device_memory_bytes bigint,
+	OUT stats_reset timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_stats'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_stats() IS
+'what HashGraphJoin and HashGraphAgg have done in each database since stats_reset';
+
+CREATE FUNCTION hashgraph_join_fallbacks(
+	OUT datid oid,
+	OUT datname name,
+	OUT kind text,
+	OUT reason text,
+	OUT count bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_fallbacks'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_fallbacks() IS
+'how often, and why, a HashGraphJoin or HashGraphAgg had to do otherwise than asked or planned';
+
+CREATE FUNCTION hashgraph_join_stats_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'hashgraph_join_stats_reset'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_stats_reset() IS
+'sets the counters of the current database to zero';
+
+REVOKE ALL ON FUNCTION hashgraph_join_stats_reset() FROM PUBLIC;
+
+CREATE FUNCTION hashgraph_join_progress(
+	OUT pid integer,
+	OUT datid oid,
+	OUT datname name,
+	OUT leader_pid integer,
+	OUT node integer,
+	OUT kind text,
+	OUT phase text,
+	OUT build_rows_done bigint,
+	OUT build_rows_expected bigint,
+	OUT outer_rows_done bigint,
+	OUT outer_blocks_done bigint,
+	OUT outer_blocks_total bigint,
+	OUT partitions_done bigint,
+	OUT partitions_total bigint,
+	OUT groups bigint,
+	OUT spilled_bytes bigint,
+	OUT memory_bytes bigint,
+	OUT device text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_progress'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hashgraph_join_progress() IS
+'HashGraphJoin and HashGraphAgg nodes that run now, in sessions that the caller may see, and how far they are';
+
+CREATE FUNCTION hashgraph_join_load(tab regclass, columns name[] DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'hashgraph_join_load'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hashgraph_join_load(regclass, name[]) IS
+'decodes columns of a table and keeps them in memory; returns the number of chunks made';
+
+CREATE FUNCTION hashgraph_join_unload(tab regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'hashgraph_join_unload'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hashgraph_join_unload(regclass) IS
+'drops what is kept in memory of a table; returns the number of chunks dropped';
+
+CREATE FUNCTION hashgraph_join_kept(
+	OUT tab regclass,
+	OUT "column" name,
+	OUT chunks bigint,
+	OUT pages bigint,
+	OUT "rows" bigint,
+	OUT bytes bigint,
+	OUT encoding text,
+	OUT uses bigint,
+	OUT time_saved double precision,
+	OUT last_use timestamp with time zone)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_kept'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW hashgraph_join_columns AS SELECT * FROM hashgraph_join_kept();
+
+COMMENT ON VIEW hashgraph_join_columns IS
+'the columns of this database that are kept in memory, decoded';
+
+CREATE FUNCTION hashgraph_join_why(
+	query text,
+	OUT level integer,
+	OUT node text,
+	OUT taken boolean,
+	OUT engine text,
+	OUT source text,
+	OUT reason text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'hashgraph_join_why'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hashgraph_join_why(text) IS
+'joins, aggregations and scans of the plan of a query, which is not run, and why hashgraph_join takes them or not';
+
+-- Does anything make new sessions of this database load the library?  If not, a
+-- NOTICE says how to, when the transaction commits: while this script runs, client
+-- messages below WARNING are held back whatever the session wants.
+
+CREATE FUNCTION hashgraph_join_say_at_commit(message text, hint text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'hashgraph_join_say_at_commit'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+WITH named AS (
+	-- what stands nearest to a session counts, as it does when one begins
+	SELECT s.name, l.n, btrim(l.library, ' "') AS library
+	FROM pg_settings s,
+		unnest(string_to_array(COALESCE(
+			(SELECT substr(c.setting, length(s.name) + 2)
+			 FROM pg_db_role_setting r, unnest(r.setconfig) AS c(setting)
+			 WHERE starts_with(c.setting, s.name || '=')
+				AND r.setdatabase IN (0::oid, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
+				AND r.setrole IN (0::oid, (SELECT a.oid FROM pg_roles a WHERE a.rolname = session_user))
+			 ORDER BY r.setrole = 0::oid, r.setdatabase = 0::oid LIMIT 1),
+			s.reset_val), ',')) WITH ORDINALITY AS l(library, n)
+	WHERE s.name IN ('shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries')
+		AND btrim(l.library, ' "') <> ''
+)
+SELECT hashgraph_join_say_at_commit(
+	'new sessions do not load hashgraph_join by themselves',
+	format('For this database: ALTER DATABASE %I SET session_preload_libraries = %s''hashgraph_join''; '
+		'for the whole server: put it into shared_preload_libraries, and restart.',
+		current_database(),
+		(SELECT string_agg(quote_literal(library) || ', ', '' ORDER BY n) FROM named WHERE name = 'session_preload_libraries')))
+WHERE NOT EXISTS (SELECT FROM named WHERE library ~ '^(.*/)?hashgraph_join(\.so)?$');
+
+DROP FUNCTION hashgraph_join_say_at_commit(text, text);

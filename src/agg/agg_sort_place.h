@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_sort_place.h
+ *	  The place of a row among those that are sorted for an aggregate, as one integer
+ *	  (agg_sort_place.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_AGG_SORT_PLACE_H
+#define HGJ_AGG_SORT_PLACE_H
+
+#include "compat.h"
+
+/* Below the group's number: whether the value is NULL, and its first bits. */
+#define HGJ_PLACE_BITS	33
+
+typedef enum HgjPlaceKind
+{
+	HGJ_PLACE_GROUP,			/* the value is not looked at */
+	HGJ_PLACE_INT2,
+	HGJ_PLACE_INT4,
+	HGJ_PLACE_OID,
+	HGJ_PLACE_INT8,
+	HGJ_PLACE_TIME,				/* int8, whose values are far apart */
+	HGJ_PLACE_FLOAT4,
+	HGJ_PLACE_FLOAT8,
+	HGJ_PLACE_BYTES				/* a varlena whose bytes are compared */
+} HgjPlaceKind;
+
+typedef struct HgjSortPlace
+{
+	HgjPlaceKind kind;
+	bool		descending;
+	bool		nulls_first;
+	bool		exact;			/* values of the same place are equal */
+} HgjSortPlace;
+
+extern void hgj_sort_place_init(HgjSortPlace *place, Oid operator, Oid collation,
+								bool nulls_first);
+extern int64 hgj_sort_place(const HgjSortPlace *place, uint32 group,
+							const NullableDatum *value);
+
+static inline uint32
+hgj_sort_place_group(int64 place)
+{
+	return (uint32) ((uint64) place >> HGJ_PLACE_BITS);
+}
+
+#endif							/* HGJ_AGG_SORT_PLACE_H */

@@ -1,0 +1,245 @@
+/*-------------------------------------------------------------------------
+ *
+ * chunk_read.c
+ *	  Vectors filled from a chunk (chunk.c).
+ *
+ * 1. Rows one behind the other are widened by loops of one load, one addition and
+ *	  one store, of which the compiler makes vector code.
+ * 2. Of some rows each is fetched on its own; but where values go to their rows'
+ *	  numbers, and not few of the rows are wanted, those in between come along, as
+ *	  that takes less time.
+ * 3. By-reference values are pointers into the chunk.
+ * 4. NULLs are looked for by words of the bitmap, most of which have none.
+ *
+ * Compiled with -O3.  No memory, no locks; the caller holds the chunk (store.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "kept/chunk.h"
+#include "port/pg_bitutils.h"
+
+/* Step 2: not few are one in so many. */
+#define DENSE		8
+
+/* Which rows, and where their values go (hgj_chunk_read()). */
+typedef struct Task
+{
+	uint32		start;
+	const uint32 *rows;
+	uint32		n;
+	uint32		first;
+	bool		by_row;
+} Task;
+
+/* Steps 1 and 2 for one pair of widths. */
+#define READ_LOOP(from_bits, to_bits) \
+static void \
+read_##from_bits##_##to_bits(const void *numbers, uint64 base, const Task *task, \
+							 void *values) \
+{ \
+	const uint##from_bits *pg_restrict from = \
+		(const uint##from_bits *) numbers + task->start; \
+	uint##to_bits *pg_restrict to = (uint##to_bits *) values + task->first; \
+	const uint32 *pg_restrict rows = task->rows; \
+	uint##to_bits add = (uint##to_bits) base; \
+	uint32		n = task->n; \
+\
+	if (rows == NULL) \
+		for (uint32 i = 0; i < n; i++) \
+			to[i] = (uint##to_bits) (add + from[i]); \
+	else if (task->by_row) \
+		for (uint32 i = 0; i < n; i++) \
+			to[rows[i]] = (uint##to_bits) (add + from[rows[i]]); \
+	else \
+		for (uint32 i = 0; i < n; i++) \
+			to[i] = (uint##to_bits) (add + from[rows[i]]); \
+}
+
+READ_LOOP(8, 8)
+READ_LOOP(8, 16)
+READ_LOOP(16, 16)
+READ_LOOP(8, 32)
+READ_LOOP(16, 32)
+READ_LOOP(32, 32)
+READ_LOOP(8, 64)
+READ_LOOP(16, 64)
+READ_LOOP(32, 64)
+READ_LOOP(64, 64)
+
+/* By the logarithms of both widths; no value is stored wider than it is. */
+static void (*const read_loops[4][4]) (const void *, uint64, const Task *, void *) = {
+	{read_8_8, read_8_16, read_8_32, read_8_64},
+	{NULL, read_16_16, read_16_32, read_16_64},
+	{NULL, NULL, read_32_32, read_32_64},
+	{NULL, NULL, NULL, read_64_64}
+};
+
+/* Step 3. */
+#define POINTER_LOOP(from_bits) \
+static void \
+point_##from_bits(const HgjChunk *chunk, const Task *task, char **values) \
+{ \
+	const uint##from_bits *from = (const uint##from_bits *) \
+		((const char *) chunk + chunk->numbers) + task->start; \
+	const uint32 *offsets = (const uint32 *) ((const char *) chunk + chunk->offsets); \
+	char	   *base = (char *) chunk + chunk->values; \
+	const uint32 *rows = task->rows; \
+	char	  **to = values + task->first; \
+\
+	if (rows == NULL) \
+		for (uint32 i = 0; i < task->n; i++) \
+			to[i] = base + offsets[from[i]]; \
+	else if (task->by_row) \
+		for (uint32 i = 0; i < task->n; i++) \
+			to[rows[i]] = base + offsets[from[rows[i]]]; \
+	else \
+		for (uint32 i = 0; i < task->n; i++) \
+			to[i] = base + offsets[from[rows[i]]]; \
+}
+
+POINTER_LOOP(8)
+POINTER_LOOP(16)
+POINTER_LOOP(32)
+
+static void
+read_pointers(const HgjChunk *chunk, const Task *task, char **values)
+{
+	if (chunk->ndistinct == 0)
+		return;					/* every row is NULL */
+	switch (chunk->width)
+	{
+		case 1:
+			point_8(chunk, task, values);
+			break;
+		case 2:
+			point_16(chunk, task, values);
+			break;
+		default:
+			point_32(chunk, task, values);
+			break;
+	}
+}
+
+/* Step 4 for rows one behind the other. */
+static void
+read_nulls(const HgjChunk *chunk, const Task *task, HgjVector *into)
+{
+	const uint64 *validity = (const uint64 *) ((const char *) chunk + chunk->validity);
+	uint32		end = task->start + task->n;
+
+	for (uint32 at = task->start; at < end; at = (at / 64 + 1) * 64)
+	{
+		uint64		nulls = ~validity[at / 64] >> (at % 64);
+
+		if (end - at < 64)
+			nulls &= (UINT64CONST(1) << (end - at)) - 1;
+		for (; nulls != 0; nulls &= nulls - 1)
+			hgj_vector_set_null(into, task->first + (at - task->start) +
+								pg_rightmost_one_pos64(nulls));
+	}
+}
+
+/* The same, of some rows. */
+static void
+read_some_nulls(const HgjChunk *chunk, const Task *task, HgjVector *into)
+{
+	const uint64 *validity = (const uint64 *) ((const char *) chunk + chunk->validity);
+
+	for (uint32 i = 0; i < task->n; i++)
+	{
+		uint32		row = task->rows[i];
+		uint32		bit = task->start + row;
+
+		if ((validity[bit / 64] & (UINT64CONST(1) << (bit % 64))) == 0)
+			hgj_vector_set_null(into, task->by_row ? row : task->first + i);
+	}
+}
+
+/* Step 2: rows in between come along, if they may, and are not too many. */
+static Task
+task_of(uint32 start, const uint32 *rows, uint32 n, uint32 first, bool by_row)
+{
+	Task		task = {start, rows, n, first, by_row};
+
+	if (rows == NULL || !by_row || rows[n - 1] - rows[0] >= n * DENSE)
+		return task;
+	task.start += rows[0];
+	task.first = rows[0];
+	task.n = rows[n - 1] - rows[0] + 1;
+	task.rows = NULL;
+	return task;
+}
+
+/* Integers that are stored so, and NULLs. */
+static void
+read_integers(const HgjChunk *chunk, Size at, uint8 width, uint64 base, const Task *task,
+			  HgjVector *into)
+{
+	read_loops[pg_leftmost_one_pos32(width)][pg_leftmost_one_pos32(into->width)]
+		((const char *) chunk + at, base, task, into->values);
+	if (chunk->has_nulls && task->rows)
+		read_some_nulls(chunk, task, into);
+	else if (chunk->has_nulls)
+		read_nulls(chunk, task, into);
+}
+
+/*
+ * Of the rows from `start` on, those whose numbers counted from there are in rows
+ * (ascending; NULL: the first n), to the vector's positions from `first` on, or,
+ * by_row, to these numbers (`first` is 0).  Positions are taken to be valid so far;
+ * by_row, those between rows that are wanted may be written, too.
+ */
+void
+hgj_chunk_read(const HgjChunk *chunk, uint32 start, const uint32 *rows, uint32 n,
+			   HgjVector *into, uint32 first, bool by_row)
+{
+	Task		task;
+
+	Assert(into->width == chunk->value_width && (!by_row || first == 0));
+	if (n == 0)
+		return;
+	if (chunk->by_value)
+	{
+		task = task_of(start, rows, n, first, by_row);
+		read_integers(chunk, chunk->numbers, chunk->width, chunk->base, &task, into);
+		return;
+	}
+	task = task_of(start, rows, n, first, false);
+	task.by_row = by_row;
+	read_pointers(chunk, &task, into->values);
+	if (chunk->has_nulls && rows)
+		read_some_nulls(chunk, &task, into);
+	else if (chunk->has_nulls)
+		read_nulls(chunk, &task, into);
+}
+
+/* The same of numerics, of which the chunk has decimals. */
+void
+hgj_chunk_read_decimals(const HgjChunk *chunk, uint32 start, const uint32 *rows,
+						uint32 n, HgjVector *into, uint32 first, bool by_row)
+{
+	Task		task;
+
+	Assert(into->width == sizeof(int64) && chunk->decimals != 0);
+	into->decimals = true;
+	into->scale = chunk->scale;
+	if (n == 0)
+		return;
+	task = task_of(start, rows, n, first, by_row);
+	read_integers(chunk, chunk->decimals, chunk->decimal_width, chunk->decimal_base,
+				  &task, into);
+}
+
+/* The numbers of by-reference values, as 64-bit integers. */
+void
+hgj_chunk_read_numbers(const HgjChunk *chunk, uint32 start, const uint32 *rows, uint32 n,
+					   HgjVector *into, uint32 first)
+{
+	Task		task = {start, rows, n, first, false};
+
+	Assert(into->width == sizeof(uint64) && !chunk->by_value);
+	if (n > 0)
+		read_integers(chunk, chunk->numbers, chunk->width, 0, &task, into);
+}

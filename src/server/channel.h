@@ -1,0 +1,163 @@
+/*-------------------------------------------------------------------------
+ *
+ * channel.h
+ *	  The shared memory through which sessions and the GPU process speak: what both
+ *	  sides, and the worker between them, have to agree on.
+ *
+ * A CHANNEL belongs to one session from hgj_channel_take() until the last of its
+ * tables and pipelines has gone.  The session writes a request (a call of the engine
+ * ABI, its numbers in `arg`, its arrays in the scratch), posts `asked`, and waits for
+ * `answered`; the GPU process has a thread per channel that waits for `asked` for
+ * ever.  Requests are numbered, so that neither side takes another's for its own.
+ *
+ * A GENERATION is one life of the GPU process.  The worker counts it up before it
+ * starts one, and when one has ended.  Nothing that was made in an earlier one is there
+ * any more, and whoever waits notices by it that no answer will come.
+ *
+ * Included on both sides of the fork, and by code that must not call PostgreSQL:
+ * this header includes none of PostgreSQL's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_CHANNEL_H
+#define HGJ_CHANNEL_H
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "engine/engine.h"
+
+/* As many sessions can have something on the GPU at the same time. */
+#define HGJ_CHANNELS			16
+/* Of a channel's memory, for the arrays of one call; the rest is staging buffers. */
+#define HGJ_SCRATCH_BYTES		(1024 * 1024)
+/* Devices that are listed. */
+#define HGJ_SERVER_DEVICES		16
+#define HGJ_CALL_NUMBERS		8
+
+typedef enum HgjCall
+{
+	HGJ_CALL_LEAVE,				/* the session ends: everything goes */
+	HGJ_CALL_TABLE_CREATE,		/* scratch: spec */
+	HGJ_CALL_DESTROY,			/* of what is a table, probe or pipeline */
+	HGJ_CALL_APPEND,			/* rows, first id, has ids; scratch: ids, words */
+	HGJ_CALL_BUILD,				/* total rows */
+	HGJ_CALL_INFO,				/* scratch: HgjTableInfo */
+	HGJ_CALL_MEMORY,			/* scratch: HgjMemory */
+	HGJ_CALL_BATCH_ROWS,
+	HGJ_CALL_PROBE_CREATE,
+	HGJ_CALL_UPLOAD,			/* offset, bytes, in all: a piece of a probe's batch */
+	HGJ_CALL_PROBE_BEGIN,		/* rows, selected or UINT64_MAX, mode, flags */
+	HGJ_CALL_PROBE_NEXT,		/* capacity; scratch: probe rows, build rows */
+	HGJ_CALL_PROBE_COUNT,		/* first, rows; scratch: counts */
+	HGJ_CALL_MARK,				/* rows; scratch: ids */
+	HGJ_CALL_IS_MARKED,			/* row */
+	HGJ_CALL_UNMATCHED,			/* cursor, capacity; scratch: ids */
+	HGJ_CALL_CLEAR_MARKS,
+	HGJ_CALL_PIPE_CREATE,		/* scratch: spec, tables */
+	HGJ_CALL_PIPE_PAYLOAD,		/* join, column, first, rows, has validity; scratch */
+	HGJ_CALL_PIPE_START,		/* expected, has ranges; scratch: ranges */
+	HGJ_CALL_PIPE_PUSH,			/* buffer, its capacity, rows, nulls */
+	HGJ_CALL_PIPE_FETCH,		/* scratch: rows of the push, of each join */
+	HGJ_CALL_PIPE_FINISH,
+	HGJ_CALL_PIPE_GROUPS,		/* first, rows; scratch: words */
+	HGJ_CALL_PIPE_INFO			/* scratch: HgjPipelineInfo */
+} HgjCall;
+
+typedef enum HgjChannelState
+{
+	HGJ_CHANNEL_FREE,
+	HGJ_CHANNEL_TAKEN,
+	HGJ_CHANNEL_LEFT			/* by a session that waits no longer: the thread, or the
+								 * next GPU process, frees it */
+} HgjChannelState;
+
+typedef struct HgjChannel
+{
+	sem_t		asked;
+	sem_t		answered;
+	uint32_t	state;			/* HgjChannelState; changed atomically */
+	pid_t		session;
+	uint64_t	left_at;		/* seconds, of CLOCK_MONOTONIC: when it became LEFT */
+	uint32_t	cancel;			/* the call at hand shall give up */
+
+	/* the request, the session's to write until `asked` is posted */
+	uint64_t	number;
+	uint64_t	generation;		/* whom it is for */
+	HgjCall		call;
+	uint32_t	object;
+	uint64_t	arg[HGJ_CALL_NUMBERS];
+
+	/* the answer, until `answered` is */
+	uint64_t	answer_to;
+	HgjStatus	status;
+	HgjError	error;
+	uint64_t	result[HGJ_CALL_NUMBERS];
+} HgjChannel;
+
+typedef enum HgjServerState
+{
+	HGJ_SERVER_STARTING,
+	HGJ_SERVER_READY,
+	HGJ_SERVER_UNUSABLE,		/* `why`: no library, no device */
+	HGJ_SERVER_DOWN				/* it has ended, and will be started again */
+} HgjServerState;
+
+typedef struct HgjServer
+{
+	uint64_t	generation;		/* read and written atomically, like the next */
+	uint32_t	state;			/* HgjServerState */
+	pid_t		process;		/* the GPU process, for who looks */
+	uint64_t	area_bytes;		/* of each channel: scratch, staging buffers */
+
+	/* written by the GPU process before it is ready, the devices' later, too */
+	char		why[256];
+	char		version[64];
+	uint64_t	capabilities;
+	bool		pipelines;
+	bool		returns_rows;
+	uint32_t	changes;		/* odd while the devices are being written */
+	int			ndevices;
+	HgjDeviceInfo devices[HGJ_SERVER_DEVICES];
+
+	HgjChannel	channels[HGJ_CHANNELS];
+} HgjServer;
+
+static inline uint64_t
+hgj_server_generation(const HgjServer *server)
+{
+	return __atomic_load_n(&server->generation, __ATOMIC_ACQUIRE);
+}
+
+static inline HgjServerState
+hgj_server_state(const HgjServer *server)
+{
+	return (HgjServerState) __atomic_load_n(&server->state, __ATOMIC_ACQUIRE);
+}
+
+/* The memory of a channel lies behind the server's. */
+static inline char *
+hgj_channel_area(HgjServer *server, const HgjChannel *channel)
+{
+	size_t		begin = (sizeof(HgjServer) + 63) / 64 * 64;
+
+	return (char *) server + begin + (size_t) (channel - server->channels) * server->area_bytes;
+}
+
+/* process.c: the life of the GPU process, after the fork; does not return. */
+extern void hgj_gpu_process(HgjServer *server, pid_t worker, const char *library,
+							const char *libdir)
+			__attribute__((noreturn));
+
+/* serve.c: what one thread of it has made for its session. */
+typedef struct HgjServed HgjServed;
+
+extern HgjServed *hgj_serve_begin(HgjServer *server, HgjChannel *channel,
+								  const HgjEngine *engine);
+extern void hgj_serve(HgjServed *served);
+extern void hgj_serve_leave(HgjServed *served);
+
+#endif							/* HGJ_CHANNEL_H */

@@ -1,0 +1,478 @@
+/*-------------------------------------------------------------------------
+ *
+ * client.c
+ *	  A session's way to the GPU process: its channel, and waiting for answers.
+ *
+ * 1. A session takes a channel with its first table or pipeline, and gives it back with
+ *	  the last one, so that a query holds one while it has something on the GPU.
+ * 2. A call is a request in the channel and a semaphore.  Waiting ends by the answer, or
+ *	  when the generation has changed: the GPU process has gone, and all that was made
+ *	  in it.  Every few milliseconds the caller's poll is asked; if it wants no more, the
+ *	  GPU process is told so, and its engine gives up as it would have in this process.
+ * 3. A call that has not come back for long although it was cancelled is given up: the
+ *	  channel is left to the thread that makes the call, and everything in it counts as
+ *	  lost.  That a device hangs is noticed by its engine (hashgraph_join.device_timeout).
+ * 4. One call at a time may be on its way without anybody waiting (a push of rows):
+ *	  the next call waits for it first, and its outcome is kept for the next call about
+ *	  the same pipeline.
+ * 5. Staging buffers are cut from the channel's memory, first fit; there are few.
+ *
+ * Nothing here raises an error: these are an engine's calls (engine.h).
+ *
+ * Memory: static, and the channel's.  An exiting backend leaves its channel.  Locks:
+ * none; a channel is taken by an atomic exchange.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "engine/checks.h"
+#include "miscadmin.h"
+#include "server/client.h"
+#include "storage/ipc.h"
+
+#define POLL_EVERY_MS		5
+/* Milliseconds after which a call is given up that was cancelled. */
+#define GIVE_UP_AFTER_MS	10000
+
+/* Step 5. */
+#define MOST_BLOCKS			32
+
+typedef struct StagingBlock
+{
+	size_t		at;
+	size_t		bytes;
+} StagingBlock;
+
+static struct
+{
+	HgjChannel *channel;
+	uint64		generation;
+	uint64		epoch;			/* counts the channels that it has had */
+	int			used;			/* tables and pipelines in this one */
+	HgjRemote  *pending;		/* step 4 */
+	bool		is_pending;		/* ... though its owner may have gone */
+	bool		at_exit;		/* leave_at_exit() is registered */
+	StagingBlock		blocks[MOST_BLOCKS];	/* ascending */
+	int			nblocks;
+} session;
+
+/* ---- steps 1 and 3 ------------------------------------------------------ */
+
+/* Nothing is expected of the channel any more. */
+static void
+forget_channel(void)
+{
+	session.channel = NULL;
+	session.used = 0;
+	session.pending = NULL;
+	session.is_pending = false;
+	session.nblocks = 0;
+}
+
+static void
+leave_channel(void)
+{
+	HgjChannel *channel = session.channel;
+	struct timespec now;
+
+	if (channel == NULL)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	channel->left_at = (uint64) now.tv_sec;
+	__atomic_store_n(&channel->state, HGJ_CHANNEL_LEFT, __ATOMIC_RELEASE);
+	(void) sem_post(&channel->asked);
+	forget_channel();
+}
+
+static void
+leave_at_exit(int code, Datum arg)
+{
+	leave_channel();
+}
+
+/* See client.h. */
+HgjStatus
+hgj_channel_take(HgjError *err)
+{
+	HgjServer  *server = hgj_server();
+	uint64		generation = hgj_server_generation(server);
+
+	if (session.channel && session.generation == generation)
+		return HGJ_OK;
+	leave_channel();			/* of an earlier generation, so nobody is in it */
+	if (hgj_server_state(server) != HGJ_SERVER_READY)
+		return hgj_fail(err, HGJ_NO_DEVICE, "the GPU process is not there");
+	if (!session.at_exit)
+		before_shmem_exit(leave_at_exit, (Datum) 0);
+	session.at_exit = true;
+	for (int i = 0; i < HGJ_CHANNELS; i++)
+	{
+		HgjChannel *channel = &server->channels[(MyProcPid + i) % HGJ_CHANNELS];
+		uint32		expected = HGJ_CHANNEL_FREE;
+
+		if (!__atomic_compare_exchange_n(&channel->state, &expected, HGJ_CHANNEL_TAKEN, false,
+										 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		while (sem_trywait(&channel->answered) == 0)
+			continue;
+		channel->session = MyProcPid;
+		session.channel = channel;
+		session.generation = generation;
+		session.epoch++;
+		session.used = 0;
+		session.nblocks = 0;
+		return HGJ_OK;
+	}
+	return hgj_fail(err, HGJ_OUT_OF_MEMORY, "all channels of the GPU process are in use");
+}
+
+/* See client.h. */
+char *
+hgj_channel_scratch(void)
+{
+	return hgj_channel_area(hgj_server(), session.channel);
+}
+
+/* ---- steps 2 and 4 ------------------------------------------------------ */
+
+/* See client.h. */
+bool
+hgj_channel_is_lost(const HgjRemote *remote)
+{
+	return session.channel == NULL || remote->epoch != session.epoch ||
+		session.generation != hgj_server_generation(hgj_server());
+}
+
+/* A deadline, so many milliseconds from now. */
+static struct timespec
+in_milliseconds(int ms)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_nsec += (long) ms * 1000000;
+	at.tv_sec += at.tv_nsec / 1000000000;
+	at.tv_nsec %= 1000000000;
+	return at;
+}
+
+/*
+ * Wait for the answer to the request at hand.  may_cancel: it may be told to give up,
+ * so that it is the answer that says HGJ_CANCELLED; if not, this does, and goes on
+ * expecting the answer.
+ */
+static HgjStatus
+wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
+{
+	HgjChannel *channel = session.channel;
+	int			waited = 0;
+	bool		limited = __atomic_load_n(&channel->cancel, __ATOMIC_ACQUIRE) != 0;
+
+	for (;;)
+	{
+		struct timespec until = in_milliseconds(POLL_EVERY_MS);
+
+		if (sem_timedwait(&channel->answered, &until) == 0)
+		{
+			if (channel->answer_to == channel->number)
+				return HGJ_OK;
+			continue;			/* of somebody before us */
+		}
+		if (session.generation != hgj_server_generation(hgj_server()))
+			return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
+		waited += errno == ETIMEDOUT ? POLL_EVERY_MS : 0;
+		if (!limited && remote->poll && remote->poll(remote->poll_arg) != 0)
+		{
+			if (!may_cancel)
+				return hgj_fail(err, HGJ_CANCELLED, "cancelled");
+			__atomic_store_n(&channel->cancel, 1, __ATOMIC_RELEASE);
+			limited = true;
+			waited = 0;
+		}
+		if (limited && waited > GIVE_UP_AFTER_MS)
+		{
+			leave_channel();
+			return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process does not answer");
+		}
+	}
+}
+
+/* Step 4: the answer to what was posted. */
+static HgjStatus
+settle(const HgjRemote *remote, HgjError *err)
+{
+	HgjStatus	status;
+
+	if (!session.is_pending)
+		return HGJ_OK;
+	status = wait_for_answer(remote, false, err);
+	if (status == HGJ_CANCELLED)
+		return status;
+	if (status == HGJ_OK && session.pending && session.channel->status != HGJ_OK)
+	{
+		session.pending->failed = session.channel->status;
+		session.pending->error = session.channel->error;
+	}
+	session.is_pending = false;
+	session.pending = NULL;
+	return status;
+}
+
+/*
+ * See client.h: where the numbers and arrays of a call about `remote` go; NULL, and a
+ * status in err, if it cannot be made, or is not to be made yet.
+ */
+HgjChannel *
+hgj_channel_request(HgjRemote *remote, HgjError *err)
+{
+	HgjError	ignored;
+
+	if (err == NULL)
+		err = &ignored;
+	if (hgj_channel_is_lost(remote))
+	{
+		hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
+		return NULL;
+	}
+	if (settle(remote, err) != HGJ_OK)
+		return NULL;
+	if (remote->failed != HGJ_OK)
+	{
+		*err = remote->error;
+		return NULL;
+	}
+	return session.channel;
+}
+
+static void
+send_request(HgjRemote *remote, HgjCall call)
+{
+	HgjChannel *channel = session.channel;
+
+	channel->generation = session.generation;
+	channel->call = call;
+	channel->object = remote->number;
+	__atomic_store_n(&channel->cancel, 0, __ATOMIC_RELEASE);
+	/* last: the thread may be woken for what somebody before us has posted */
+	__atomic_store_n(&channel->number, channel->number + 1, __ATOMIC_RELEASE);
+	(void) sem_post(&channel->asked);
+}
+
+/* See client.h. */
+HgjStatus
+hgj_channel_call(HgjRemote *remote, HgjCall call, HgjError *err)
+{
+	HgjStatus	status;
+
+	send_request(remote, call);
+	status = wait_for_answer(remote, true, err);
+	if (status != HGJ_OK)
+		return status;
+	if (session.channel->status != HGJ_OK && err)
+		*err = session.channel->error;
+	return session.channel->status;
+}
+
+/* See client.h. */
+void
+hgj_channel_post(HgjRemote *remote, HgjCall call)
+{
+	send_request(remote, call);
+	session.pending = remote;
+	session.is_pending = true;
+}
+
+/* See client.h. */
+void
+hgj_channel_destroy(HgjRemote *remote)
+{
+	HgjError	err;
+
+	if (hgj_channel_is_lost(remote))
+		return;
+	remote->poll = NULL;		/* this call has to be made */
+	remote->failed = HGJ_OK;
+	if (session.pending == remote)
+	{
+		/* nobody wants what is on its way */
+		__atomic_store_n(&session.channel->cancel, 1, __ATOMIC_RELEASE);
+		session.pending = NULL;
+	}
+	if (hgj_channel_request(remote, &err))
+		(void) hgj_channel_call(remote, HGJ_CALL_DESTROY, &err);
+}
+
+/* See client.h. */
+void
+hgj_channel_begin_use(HgjRemote *remote)
+{
+	remote->epoch = session.epoch;
+	session.used++;
+}
+
+/* See client.h. */
+void
+hgj_channel_end_use(const HgjRemote *remote)
+{
+	if (session.channel == NULL || remote->epoch != session.epoch || --session.used > 0)
+		return;
+	if (session.is_pending || session.generation != hgj_server_generation(hgj_server()))
+	{
+		leave_channel();
+		return;
+	}
+	__atomic_store_n(&session.channel->state, HGJ_CHANNEL_FREE, __ATOMIC_RELEASE);
+	forget_channel();
+}
+
+/* ---- step 5 ------------------------------------------------------------- */
+
+/* The end of block i, or of the scratch in front of the first one. */
+static size_t
+end_of(int i)
+{
+	return i < 0 ? HGJ_SCRATCH_BYTES : session.blocks[i].at + session.blocks[i].bytes;
+}
+
+static size_t
+begin_of(int i)
+{
+	return i == session.nblocks ? hgj_server()->area_bytes : session.blocks[i].at;
+}
+
+/* See client.h. */
+size_t
+hgj_channel_largest(void)
+{
+	size_t		largest = 0;
+
+	for (int i = 0; i <= session.nblocks; i++)
+		largest = Max(largest, begin_of(i) - end_of(i - 1));
+	return session.nblocks == MOST_BLOCKS ? 0 : largest;
+}
+
+/* See client.h. */
+size_t
+hgj_channel_alloc(size_t bytes)
+{
+	bytes = (bytes + 63) / 64 * 64;
+	for (int i = 0; i <= session.nblocks && session.nblocks < MOST_BLOCKS; i++)
+	{
+		size_t		at = end_of(i - 1);
+
+		if (begin_of(i) - at < bytes)
+			continue;
+		memmove(&session.blocks[i + 1], &session.blocks[i],
+				(session.nblocks - i) * sizeof(StagingBlock));
+		session.blocks[i] = (StagingBlock) {
+			.at = at,.bytes = bytes
+		};
+		session.nblocks++;
+		return at;
+	}
+	return 0;
+}
+
+/* See client.h. */
+void
+hgj_channel_free(const HgjRemote *remote, size_t at)
+{
+	if (remote->epoch != session.epoch)
+		return;
+	for (int i = 0; i < session.nblocks; i++)
+	{
+		if (session.blocks[i].at != at)
+			continue;
+		session.nblocks--;
+		memmove(&session.blocks[i], &session.blocks[i + 1],
+				(session.nblocks - i) * sizeof(StagingBlock));
+		return;
+	}
+}
+
+/* ---- the engine --------------------------------------------------------- */
+
+static HgjStatus
+server_usable(HgjError *err)
+{
+	HgjServer  *server = hgj_server();
+
+	switch (hgj_server_state(server))
+	{
+		case HGJ_SERVER_READY:
+			return HGJ_OK;
+		case HGJ_SERVER_UNUSABLE:
+			return hgj_fail(err, HGJ_NO_DEVICE, server->why);
+		case HGJ_SERVER_STARTING:
+			return hgj_fail(err, HGJ_NO_DEVICE, "the GPU process is being started");
+		default:
+			return hgj_fail(err, HGJ_NO_DEVICE, "the GPU process has ended, and is started again");
+	}
+}
+
+/* Nothing is opened in this process. */
+static void
+server_close(void)
+{
+	if (session.used == 0)
+		leave_channel();
+}
+
+static int
+server_device_count(void)
+{
+	return hgj_server_state(hgj_server()) == HGJ_SERVER_READY ? hgj_server()->ndevices : 0;
+}
+
+static HgjStatus
+server_device_info(int device, HgjDeviceInfo *info, HgjError *err)
+{
+	HgjServer  *server = hgj_server();
+	uint32		before;
+	int			tries = 0;
+	HgjStatus	status = server_usable(err);
+
+	if (status != HGJ_OK)
+		return status;
+	if (device < 0 || device >= server->ndevices)
+		return hgj_fail(err, HGJ_NO_DEVICE, "there is no device of that number");
+	do
+	{
+		before = __atomic_load_n(&server->changes, __ATOMIC_SEQ_CST);
+		memcpy(info, &server->devices[device], sizeof(*info));
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		/* who was writing may have been killed: what it says may be old, no more */
+	} while (((before & 1) ||
+			  before != __atomic_load_n(&server->changes, __ATOMIC_SEQ_CST)) &&
+			 ++tries < 1000);
+	info->tables = (uint32) session.used;
+	return HGJ_OK;
+}
+
+/* See worker.h. */
+const HgjEngine *
+hgj_server_engine(HgjError *err)
+{
+	static HgjEngine engine;
+	HgjServer  *server = hgj_server();
+
+	if (server_usable(err) != HGJ_OK)
+		return NULL;
+	engine.abi_version = HGJ_ABI_VERSION;
+	engine.name = "cuda";
+	engine.version = server->version;
+	engine.capabilities = server->capabilities & (HGJ_CAP_HOST_KEYS | HGJ_CAP_GROUPED |
+												  HGJ_CAP_SORT | HGJ_CAP_DEVICE_MEMORY);
+	engine.open = server_usable;
+	engine.close = server_close;
+	engine.device_count = server_device_count;
+	engine.device_info = server_device_info;
+	engine.usable = server_usable;
+	hgj_server_table_methods(&engine);
+	engine.pipeline = server->pipelines ? hgj_server_pipelines(server->returns_rows) : NULL;
+	return &engine;
+}

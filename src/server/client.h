@@ -1,0 +1,73 @@
+/*-------------------------------------------------------------------------
+ *
+ * client.h
+ *	  Asking the GPU process: what the parts of its engine share (client.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_CLIENT_H
+#define HGJ_CLIENT_H
+
+#include "compat.h"
+
+#include "server/worker.h"
+
+/* Something of this session's in the GPU process: a table, probe or pipeline. */
+typedef struct HgjRemote
+{
+	uint64		epoch;			/* which of the session's channels it is in */
+	uint32		number;			/* in the GPU process */
+	int			(*poll) (void *poll_arg);	/* NULL: the call is not to be cancelled */
+	void	   *poll_arg;
+	HgjStatus	failed;			/* what a call that nobody waited for has come to */
+	HgjError	error;
+} HgjRemote;
+
+/* A channel for this session, if it has none. */
+extern HgjStatus hgj_channel_take(HgjError *err);
+
+/* Its scratch. */
+extern char *hgj_channel_scratch(void);
+
+/*
+ * A table or pipeline more in it, or less: with the last one it is given back.  Between
+ * hgj_channel_take() and the first nothing may fail.
+ */
+extern void hgj_channel_begin_use(HgjRemote *remote);
+extern void hgj_channel_end_use(const HgjRemote *remote);
+
+/*
+ * The channel, to put the numbers (and into its scratch the arrays) of a call about
+ * `remote`.  NULL, with err filled: it cannot be made, or not before what is on its
+ * way has come back and the caller's poll wants no more (HGJ_CANCELLED).
+ */
+extern HgjChannel *hgj_channel_request(HgjRemote *remote, HgjError *err);
+
+/* Has it gone with an earlier GPU process, or with a channel that was left? */
+extern bool hgj_channel_is_lost(const HgjRemote *remote);
+
+/* Make it, and wait for the answer. */
+extern HgjStatus hgj_channel_call(HgjRemote *remote, HgjCall call, HgjError *err);
+
+/* Make it, and do not wait: the next call does. */
+extern void hgj_channel_post(HgjRemote *remote, HgjCall call);
+
+/* The end of a table, probe or pipeline; there may be nobody to hear it. */
+extern void hgj_channel_destroy(HgjRemote *remote);
+
+/*
+ * Memory of the channel for staging buffers, by its place behind the scratch's begin;
+ * 0: there is none.  The largest piece, in bytes; and giving it back.
+ */
+extern size_t hgj_channel_alloc(size_t bytes);
+extern size_t hgj_channel_largest(void);
+extern void hgj_channel_free(const HgjRemote *remote, size_t at);
+
+/* client_table.c */
+extern HgjRemote *hgj_remote_table(HgjTable *table);
+extern void hgj_server_table_methods(HgjEngine *engine);
+
+/* client_pipeline.c */
+extern const HgjPipelineMethods *hgj_server_pipelines(bool returns_rows);
+
+#endif							/* HGJ_CLIENT_H */

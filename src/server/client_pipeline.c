@@ -1,0 +1,325 @@
+/*-------------------------------------------------------------------------
+ *
+ * client_pipeline.c
+ *	  Pipelines of the engine whose calls are made in the GPU process.
+ *
+ * 1. The spec is numbers only, and tables are sent by theirs (pipeline.h).
+ * 2. A pipeline has two staging buffers in the channel's memory, of as many rows as the
+ *	  engine's own ones have, or as there is room for.  The caller fills one while the
+ *	  GPU process copies the other: a push is not waited for, and what it came to is the
+ *	  outcome of the next call.
+ * 3. Payload columns, group rows and rows that come out go through the scratch, in
+ *	  portions.
+ *
+ * Memory: malloc, from create to destroy (engine.h); rows that were fetched stay in the
+ * scratch only until the next call, so that they are copied.  Locks: none.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "engine/checks.h"
+#include "server/client.h"
+
+/* Rows of a staging buffer: fewer are not worth a pipeline. */
+#define LEAST_STAGE_ROWS	4096
+
+/* So many rows come out in one answer (serve.c). */
+#define MOST_FETCHED		(HGJ_SCRATCH_BYTES / sizeof(uint32) / (1 + HGJ_PIPE_JOINS))
+
+struct HgjPipeline
+{
+	HgjRemote	remote;
+	HgjPipelineSpec spec;
+	size_t		buffers[2];		/* in the channel's memory, or 0 */
+	int			next;			/* the one that the caller fills */
+	uint32		capacity;		/* rows of each */
+	uint32	   *fetched;		/* spec.rows: (1 + njoins) times MOST_FETCHED */
+};
+
+static void
+pipe_destroy(HgjPipeline *pipeline)
+{
+	if (pipeline == NULL)
+		return;
+	hgj_channel_destroy(&pipeline->remote);
+	for (int i = 0; i < 2; i++)
+		if (pipeline->buffers[i])
+			hgj_channel_free(&pipeline->remote, pipeline->buffers[i]);
+	hgj_channel_end_use(&pipeline->remote);
+	free(pipeline->fetched);
+	free(pipeline);
+}
+
+/* Step 1. */
+static HgjStatus
+send_spec(HgjPipeline *made, const HgjPipelineCaller *caller, HgjError *err)
+{
+	HgjChannel *channel = hgj_channel_request(&made->remote, err);
+	uint32		tables[HGJ_PIPE_JOINS] = {0};
+	HgjStatus	status;
+
+	if (channel == NULL)
+		return err->status;
+	for (uint32 j = 0; j < made->spec.njoins && j < HGJ_PIPE_JOINS; j++)
+	{
+		const HgjRemote *table = hgj_remote_table(caller->tables[j]);
+
+		if (table->epoch != made->remote.epoch)
+			return hgj_fail(err, HGJ_DEVICE_LOST, "a table has gone with the GPU process");
+		tables[j] = table->number;
+	}
+	memcpy(hgj_channel_scratch(), &made->spec, sizeof(made->spec));
+	memcpy(hgj_channel_scratch() + sizeof(made->spec), tables, sizeof(tables));
+	status = hgj_channel_call(&made->remote, HGJ_CALL_PIPE_CREATE, err);
+	if (status == HGJ_OK)
+		made->remote.number = (uint32) channel->result[0];
+	return status;
+}
+
+static HgjStatus
+pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
+			HgjPipeline **pipeline, HgjError *err)
+{
+	HgjPipeline *made;
+	HgjStatus	status = hgj_channel_take(err);
+
+	*pipeline = NULL;
+	if (status != HGJ_OK)
+		return status;
+	made = calloc(1, sizeof(HgjPipeline));
+	if (made)
+		made->fetched = calloc((1 + HGJ_PIPE_JOINS) * MOST_FETCHED, sizeof(uint32));
+	if (made == NULL || made->fetched == NULL)
+	{
+		free(made);
+		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	}
+	made->spec = *spec;
+	made->remote.poll = caller->poll;
+	made->remote.poll_arg = caller->poll_arg;
+	hgj_channel_begin_use(&made->remote);
+	status = send_spec(made, caller, err);
+	if (status != HGJ_OK)
+	{
+		hgj_channel_end_use(&made->remote);
+		free(made->fetched);
+		free(made);
+		return status;
+	}
+	*pipeline = made;
+	return HGJ_OK;
+}
+
+/* Step 3.  A portion begins at a multiple of 64 rows, as the bits of validity do. */
+static HgjStatus
+pipe_payload(HgjPipeline *pipeline, uint32 join, uint32 column, uint32 first,
+			 uint32 n, const void *values, const uint64 *validity, HgjError *err)
+{
+	size_t		width = hgj_kind_width(pipeline->spec.joins[join].kinds[column]);
+	uint32		most = (HGJ_SCRATCH_BYTES - 64) / (width * 64 + 8) * 64;
+	HgjStatus	status = HGJ_OK;
+
+	for (uint32 done = 0; done < n && status == HGJ_OK; done += most)
+	{
+		uint32		some = Min(n - done, most);
+		HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+		char	   *scratch;
+
+		if (channel == NULL)
+			return err->status;
+		scratch = hgj_channel_scratch();
+		memcpy(scratch, (const char *) values + done * width, some * width);
+		if (validity)
+			memcpy(scratch + (some * width + 7) / 8 * 8, validity + done / 64,
+				   (some + 63) / 64 * sizeof(uint64));
+		channel->arg[0] = join;
+		channel->arg[1] = column;
+		channel->arg[2] = first + done;
+		channel->arg[3] = some;
+		channel->arg[4] = validity != NULL;
+		status = hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_PAYLOAD, err);
+	}
+	return status;
+}
+
+/* Bytes of a staging buffer for 64 rows. */
+static size_t
+bytes_of_64(const HgjPipelineSpec *spec)
+{
+	size_t		bytes = 0;
+
+	for (uint32 i = 0; i < spec->ninputs; i++)
+		bytes += 64 * hgj_kind_width(spec->inputs[i]) + 8;
+	return bytes;
+}
+
+/* Step 2: of at most so many rows, as the engine's are. */
+static HgjStatus
+make_buffers(HgjPipeline *pipeline, uint32 most, HgjError *err)
+{
+	size_t		row = Max(bytes_of_64(&pipeline->spec), 1);
+	size_t		rows = hgj_channel_largest() / 2 / row;
+
+	/* what is rounded up to a cache line */
+	rows = (rows > 1 ? rows - 1 : 0) * 64;
+	pipeline->capacity = (uint32) Min(rows, (size_t) most) / 64 * 64;
+	if (pipeline->capacity < Min(LEAST_STAGE_ROWS, most / 64 * 64))
+		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "the channel of the GPU process has no room for rows");
+	for (int i = 0; i < 2; i++)
+	{
+		pipeline->buffers[i] = hgj_channel_alloc(pipeline->capacity / 64 * row);
+		if (pipeline->buffers[i] == 0)
+			return hgj_fail(err, HGJ_OUT_OF_MEMORY, "the channel of the GPU process has no room for rows");
+	}
+	return HGJ_OK;
+}
+
+static HgjStatus
+pipe_start(HgjPipeline *pipeline, const HgjPipeRange *ranges, uint64 expected,
+		   HgjError *err)
+{
+	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+	HgjStatus	status;
+
+	if (channel == NULL)
+		return err->status;
+	if (ranges)
+		memcpy(hgj_channel_scratch(), ranges, pipeline->spec.nkeys * sizeof(HgjPipeRange));
+	channel->arg[0] = expected;
+	channel->arg[1] = ranges != NULL;
+	status = hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_START, err);
+	if (status != HGJ_OK)
+		return status;
+	return make_buffers(pipeline, (uint32) channel->result[0], err);
+}
+
+/* The buffer that is not on its way. */
+static HgjStatus
+pipe_stage(HgjPipeline *pipeline, HgjPipeStage *stage, HgjError *err)
+{
+	char	   *at;
+
+	if (hgj_channel_is_lost(&pipeline->remote))
+		return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
+	if (pipeline->remote.failed != HGJ_OK)
+	{
+		*err = pipeline->remote.error;
+		return pipeline->remote.failed;
+	}
+	at = hgj_channel_scratch() + pipeline->buffers[pipeline->next];
+	stage->capacity = pipeline->capacity;
+	for (uint32 i = 0; i < pipeline->spec.ninputs; i++)
+	{
+		stage->values[i] = at;
+		at += pipeline->capacity * hgj_kind_width(pipeline->spec.inputs[i]);
+		stage->validity[i] = (uint64 *) at;
+		at += pipeline->capacity / 8;
+	}
+	return HGJ_OK;
+}
+
+static HgjStatus
+pipe_push(HgjPipeline *pipeline, uint32 n, uint64 nulls, HgjError *err)
+{
+	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+
+	if (channel == NULL)
+		return err->status;
+	channel->arg[0] = pipeline->buffers[pipeline->next];
+	channel->arg[1] = pipeline->capacity;
+	channel->arg[2] = n;
+	channel->arg[3] = nulls;
+	hgj_channel_post(&pipeline->remote, HGJ_CALL_PIPE_PUSH);
+	pipeline->next ^= 1;
+	return HGJ_OK;
+}
+
+static HgjStatus
+pipe_fetch(HgjPipeline *pipeline, HgjPipeRows *rows, HgjError *err)
+{
+	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+	HgjStatus	status = channel ?
+		hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_FETCH, err) : err->status;
+
+	if (status != HGJ_OK)
+		return status;
+	rows->n = (uint32) channel->result[0];
+	rows->last = channel->result[1] != 0;
+	memcpy(pipeline->fetched, hgj_channel_scratch(),
+		   (size_t) rows->n * (1 + pipeline->spec.njoins) * sizeof(uint32));
+	rows->input = pipeline->fetched;
+	for (uint32 j = 0; j < pipeline->spec.njoins; j++)
+		rows->row[j] = pipeline->fetched + (size_t) (j + 1) * rows->n;
+	return HGJ_OK;
+}
+
+static HgjStatus
+pipe_finish(HgjPipeline *pipeline, uint64 *ngroups, HgjError *err)
+{
+	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+	HgjStatus	status = channel ?
+		hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_FINISH, err) : err->status;
+
+	if (status == HGJ_OK)
+		*ngroups = channel->result[0];
+	return status;
+}
+
+static HgjStatus
+pipe_groups(HgjPipeline *pipeline, uint64 first, uint64 n, uint64 *rows, HgjError *err)
+{
+	size_t		words = 1 + pipeline->spec.nkeys + pipeline->spec.nwords;
+	uint64		most = HGJ_SCRATCH_BYTES / (words * sizeof(uint64));
+
+	for (uint64 done = 0; done < n; done += most)
+	{
+		uint64		some = Min(n - done, most);
+		HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+		HgjStatus	status;
+
+		if (channel == NULL)
+			return err->status;
+		channel->arg[0] = first + done;
+		channel->arg[1] = some;
+		status = hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_GROUPS, err);
+		if (status != HGJ_OK)
+			return status;
+		memcpy(rows + done * words, hgj_channel_scratch(), some * words * sizeof(uint64));
+	}
+	return HGJ_OK;
+}
+
+static void
+pipe_info(const HgjPipeline *pipeline, HgjPipelineInfo *info)
+{
+	HgjRemote	remote = pipeline->remote;
+	HgjError	err;
+
+	memset(info, 0, sizeof(*info));
+	remote.poll = NULL;
+	remote.failed = HGJ_OK;
+	if (hgj_channel_request(&remote, &err) &&
+		hgj_channel_call(&remote, HGJ_CALL_PIPE_INFO, &err) == HGJ_OK)
+		memcpy(info, hgj_channel_scratch(), sizeof(*info));
+}
+
+/* See client.h. */
+const HgjPipelineMethods *
+hgj_server_pipelines(bool returns_rows)
+{
+	static HgjPipelineMethods methods = {
+		.create = pipe_create,
+		.destroy = pipe_destroy,
+		.payload = pipe_payload,
+		.start = pipe_start,
+		.stage = pipe_stage,
+		.push = pipe_push,
+		.finish = pipe_finish,
+		.groups = pipe_groups,
+		.info = pipe_info
+	};
+
+	methods.fetch = returns_rows ? pipe_fetch : NULL;
+	return &methods;
+}

@@ -1,0 +1,160 @@
+/*-------------------------------------------------------------------------
+ *
+ * process.c
+ *	  The GPU process: it alone has the GPU open, and makes the calls of all
+ *	  sessions.
+ *
+ * 1. The worker (worker.c) forks it, and it never returns: no PostgreSQL function is
+ *	  called here, because whatever a driver does to this process must not look to the
+ *	  postmaster like a backend's crash.  It ends with the worker, by a signal that the
+ *	  kernel sends.
+ * 2. It opens the engine and says what it found; without a usable device it ends, and
+ *	  sessions are told why.
+ * 3. Each channel has a thread that waits for requests for ever, so that a long call of
+ *	  one session keeps no other one waiting.  A session that has left is cleaned up
+ *	  after by the same thread.
+ * 4. The first thread looks after the devices' free memory, for those who plan.
+ *
+ * Memory: malloc'd, the process's; the channels are the postmaster's shared memory.
+ * Locks: none; a semaphore hands a channel over.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/registry.h"
+#include "server/channel.h"
+
+#define SECONDS_BETWEEN_LOOKS	1
+
+typedef struct Serving
+{
+	HgjServer  *server;
+	HgjChannel *channel;
+	const HgjEngine *engine;
+} Serving;
+
+/* Step 3. */
+static void *
+serve_channel(void *arg)
+{
+	Serving    *serving = arg;
+	HgjChannel *channel = serving->channel;
+	HgjServed  *served = hgj_serve_begin(serving->server, channel, serving->engine);
+
+	if (served == NULL)
+		_exit(1);
+	for (;;)
+	{
+		/* what a session has left to an earlier process, or to this one */
+		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT)
+		{
+			hgj_serve_leave(served);
+			while (sem_trywait(&channel->asked) == 0)
+				continue;
+			__atomic_store_n(&channel->state, HGJ_CHANNEL_FREE, __ATOMIC_RELEASE);
+		}
+		if (sem_wait(&channel->asked) == 0)
+			hgj_serve(served);
+	}
+	return NULL;
+}
+
+/* Step 4: others may read meanwhile, and see by `changes` that they must read again. */
+static void
+look_at_devices(HgjServer *server, const HgjEngine *engine)
+{
+	HgjDeviceInfo devices[HGJ_SERVER_DEVICES];
+	int			n = engine->device_count();
+	int			found = 0;
+	HgjError	err;
+
+	memset(devices, 0, sizeof(devices));
+	for (int i = 0; i < n && i < HGJ_SERVER_DEVICES; i++)
+		if (engine->device_info(i, &devices[found], &err) == HGJ_OK)
+			found++;
+	(void) __atomic_add_fetch(&server->changes, 1, __ATOMIC_SEQ_CST);
+	memcpy(server->devices, devices, sizeof(devices));
+	server->ndevices = found;
+	(void) __atomic_add_fetch(&server->changes, 1, __ATOMIC_SEQ_CST);
+}
+
+static void __attribute__((noreturn))
+unusable(HgjServer *server, const char *why)
+{
+	memset(server->why, 0, sizeof(server->why));
+	strncpy(server->why, why, sizeof(server->why) - 1);
+	__atomic_store_n(&server->state, HGJ_SERVER_UNUSABLE, __ATOMIC_RELEASE);
+	_exit(0);
+}
+
+/* Step 1: nothing of the worker's is left but standard error. */
+static void
+become_a_process(pid_t worker)
+{
+	static const int ignored[] = {SIGHUP, SIGINT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGURG};
+	static const int ending[] = {SIGTERM, SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGCHLD};
+	sigset_t	none;
+
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		(void) signal(ignored[i], SIG_IGN);
+	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
+		(void) signal(ending[i], SIG_DFL);
+	sigemptyset(&none);
+	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void) prctl(PR_SET_NAME, "hgj gpu process");
+	if (getppid() != worker)
+		_exit(0);
+	for (int fd = 3; fd < 1024; fd++)
+		(void) close(fd);
+}
+
+/* See channel.h. */
+void
+hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char *libdir)
+{
+	static Serving serving[HGJ_CHANNELS];
+	HgjError	err = {0};
+	const HgjEngine *engine;
+	pthread_t	thread;
+
+	become_a_process(worker);
+	/* the one before may have been killed while it was writing */
+	server->changes &= ~UINT32_C(1);
+	hgj_registry_use(library);
+	engine = hgj_registry_find("cuda", libdir, &err);
+	if (engine == NULL || engine->open(&err) != HGJ_OK)
+		unusable(server, err.message);
+	memset(server->version, 0, sizeof(server->version));
+	strncpy(server->version, engine->version, sizeof(server->version) - 1);
+	server->capabilities = engine->capabilities;
+	server->pipelines = engine->pipeline != NULL;
+	server->returns_rows = engine->pipeline != NULL && engine->pipeline->fetch != NULL;
+	look_at_devices(server, engine);
+	if (server->ndevices == 0)
+		unusable(server, "there is no device");
+	for (int i = 0; i < HGJ_CHANNELS; i++)
+	{
+		serving[i].server = server;
+		serving[i].channel = &server->channels[i];
+		serving[i].engine = engine;
+		if (pthread_create(&thread, NULL, serve_channel, &serving[i]) != 0)
+			unusable(server, "could not start a thread of the GPU process");
+	}
+	__atomic_store_n(&server->state, HGJ_SERVER_READY, __ATOMIC_RELEASE);
+	for (;;)
+	{
+		struct timespec pause = {.tv_sec = SECONDS_BETWEEN_LOOKS};
+
+		(void) nanosleep(&pause, NULL);
+		look_at_devices(server, engine);
+	}
+}

@@ -1,0 +1,265 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker.c
+ *	  The background worker that keeps a GPU process running.
+ *
+ * 1. If the library is preloaded and hashgraph_join.gpu_server is auto, the postmaster
+ *	  has shared memory for the channels (channel.h), and starts the worker.
+ * 2. The worker forks the GPU process (process.c), which is nobody's backend: it can
+ *	  crash, be killed, or hang in a driver, and neither the postmaster nor a session
+ *	  that does not use it takes notice.
+ * 3. When it has ended, the worker counts the generation up, by which those who wait
+ *	  for it see that, and starts another one: at once, if the last one has lived for a
+ *	  while, and after a few seconds otherwise.  If it has found no usable device,
+ *	  it is not tried again until the worker is (pg_terminate_backend() does that, or a
+ *	  restart of the server).
+ * 4. A session that gives up on a call leaves its channel to the thread that makes it.
+ *	  If that has not come back after some time, the GPU process is killed.
+ *
+ * Memory: the postmaster's shared memory, of a fixed size, for its life.
+ * Locks: none; states change atomically (channel.h).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/guc.h"
+#include "base/shared_memory.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "server/worker.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "utils/wait_event.h"
+
+#define SHARED_NAME			"hashgraph_join gpu server"
+
+/* Seconds: between two that end at once; until one that hangs is killed. */
+#define LEAST_PAUSE			1
+#define MOST_PAUSE			4
+#define LIVED_FOR_A_WHILE	10
+#define HUNG_FOR			10
+#define LOOK_EVERY_MS		1000
+
+PGDLLEXPORT void hgj_gpu_worker_main(Datum arg);
+
+static HgjServer *shared = NULL;
+static char server_library[MAXPGPATH];	/* the postmaster's setting */
+
+/* ---- step 1 ------------------------------------------------------------- */
+
+static Size
+area_bytes(void)
+{
+	Size		bytes = (Size) hgj_gpu_staging_memory * 1024 / HGJ_CHANNELS;
+
+	return TYPEALIGN_DOWN(4096, Max(bytes, 4 * (Size) HGJ_SCRATCH_BYTES));
+}
+
+static Size
+shared_bytes(void)
+{
+	return add_size(TYPEALIGN(64, sizeof(HgjServer)), mul_size(HGJ_CHANNELS, area_bytes()));
+}
+
+static void
+attach_shared(void *memory, bool found)
+{
+	shared = memory;
+	if (found)
+		return;
+	memset(shared, 0, sizeof(HgjServer));
+	shared->area_bytes = area_bytes();
+	shared->state = HGJ_SERVER_STARTING;
+	for (int i = 0; i < HGJ_CHANNELS; i++)
+		if (sem_init(&shared->channels[i].asked, 1, 0) != 0 ||
+			sem_init(&shared->channels[i].answered, 1, 0) != 0)
+			elog(FATAL, "could not make a semaphore: %m");
+}
+
+/* See worker.h. */
+void
+hgj_server_share(void)
+{
+	static const HgjSharedPart part = {SHARED_NAME, shared_bytes, false, attach_shared};
+	BackgroundWorker worker = {0};
+
+	if (hgj_gpu_server == HGJ_GPU_SERVER_OFF)
+		return;
+	hgj_shared_memory_add(&part);
+	strlcpy(server_library, hgj_cuda_library, sizeof(server_library));
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker.bgw_restart_time = LEAST_PAUSE;
+	strlcpy(worker.bgw_library_name, "hashgraph_join", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "hgj_gpu_worker_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "hashgraph_join gpu server", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, "hashgraph_join gpu server", sizeof(worker.bgw_type));
+	RegisterBackgroundWorker(&worker);
+}
+
+/* See worker.h. */
+HgjServer *
+hgj_server(void)
+{
+	return shared;
+}
+
+/* See worker.h. */
+bool
+hgj_server_serves(const char *library)
+{
+	return shared != NULL && strcmp(library, server_library) == 0;
+}
+
+/* ---- steps 2 to 4 ------------------------------------------------------- */
+
+static void
+child_has_ended(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
+static void
+next_generation(HgjServerState state)
+{
+	__atomic_store_n(&shared->state, state, __ATOMIC_RELEASE);
+	(void) __atomic_add_fetch(&shared->generation, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Step 2. */
+static pid_t
+start_process(void)
+{
+	pid_t		process;
+
+	next_generation(HGJ_SERVER_STARTING);
+	fflush(NULL);
+	process = fork();
+	if (process == 0)
+		hgj_gpu_process(shared, MyProcPid, server_library, pkglib_path);
+	if (process < 0)
+	{
+		next_generation(HGJ_SERVER_DOWN);
+		ereport(WARNING,
+				(errcode(ERRCODE_SYSTEM_ERROR),
+				 errmsg("could not start the GPU process of hashgraph_join: %m")));
+	}
+	shared->process = Max(process, 0);
+	return process;
+}
+
+/* Step 4. */
+static bool
+a_call_hangs(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	for (int i = 0; i < HGJ_CHANNELS; i++)
+	{
+		HgjChannel *channel = &shared->channels[i];
+
+		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT &&
+			(uint64) now.tv_sec > channel->left_at + HUNG_FOR)
+			return true;
+	}
+	return false;
+}
+
+/* Step 3: what is to be said of its end, and whether there shall be another one. */
+static bool
+process_ended(int status)
+{
+	bool		again = hgj_server_state(shared) != HGJ_SERVER_UNUSABLE;
+
+	shared->process = 0;
+	if (again)
+	{
+		next_generation(HGJ_SERVER_DOWN);
+		ereport(LOG,
+				(errmsg("the GPU process of hashgraph_join ended, and is started again"),
+				 WIFSIGNALED(status) ?
+				 errdetail("It was ended by signal %d.", WTERMSIG(status)) :
+				 errdetail("It ended with status %d.", WEXITSTATUS(status))));
+	}
+	else
+	{
+		next_generation(HGJ_SERVER_UNUSABLE);
+		ereport(LOG,
+				(errmsg("hashgraph_join has no GPU to serve: %s", shared->why),
+				 errhint("Set hashgraph_join.gpu_server to off if there is none.")));
+	}
+	return again;
+}
+
+/* The process, if it is there; with the worker it goes, too. */
+static pid_t gpu_process = 0;
+
+static void
+end_process(int code, Datum arg)
+{
+	int			status;
+
+	if (gpu_process <= 0)
+		return;
+	(void) kill(gpu_process, SIGKILL);
+	(void) waitpid(gpu_process, &status, 0);
+	gpu_process = 0;
+	shared->process = 0;
+	next_generation(HGJ_SERVER_DOWN);
+}
+
+void
+hgj_gpu_worker_main(Datum arg)
+{
+	time_t		started = 0;
+	int			pause = 0;
+	bool		again = true;
+
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGCHLD, child_has_ended);
+	BackgroundWorkerUnblockSignals();
+	before_shmem_exit(end_process, (Datum) 0);
+	while (!ShutdownRequestPending)
+	{
+		int			status;
+
+		if (gpu_process > 0 && waitpid(gpu_process, &status, WNOHANG) == gpu_process)
+		{
+			gpu_process = 0;
+			again = process_ended(status);
+			pause = time(NULL) - started >= LIVED_FOR_A_WHILE ? 0 :
+				Min(Max(2 * pause, LEAST_PAUSE), MOST_PAUSE);
+		}
+		if (gpu_process <= 0 && again && time(NULL) >= started + pause)
+		{
+			started = time(NULL);
+			gpu_process = start_process();
+		}
+		if (gpu_process > 0 && a_call_hangs())
+		{
+			ereport(LOG,
+					(errmsg("the GPU process of hashgraph_join is killed"),
+					 errdetail("A call has not come back for %d seconds.", HUNG_FOR)));
+			(void) kill(gpu_process, SIGKILL);
+		}
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 LOOK_EVERY_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	proc_exit(1);				/* 0 would end it for good */
+}

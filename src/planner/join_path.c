@@ -22,7 +22,9 @@
  * 6. A join of PostgreSQL's that reads slots from a join of ours is charged for
  *	  them when it is compared with one of ours in its place; so is one whose table
  *	  every worker builds.
- * 7. Under hashgraph_join.force, scale our costs down so far that no other path
+ * 7. Nested loops over an index that are dearer than ours only because their pages
+ *	  are charged as if they were not cached take the place of ours (lookup_cost.c).
+ * 8. Under hashgraph_join.force, scale our costs down so far that no other path
  *	  of this relation can push them out, then drop the others.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
@@ -262,6 +264,8 @@ try_path(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inner,
 					 costs->emits);
 	path->path.param_info = param_info;
 	set_costs(path, param_info ? param_info->ppi_rows : joinrel->rows, &pair);
+	if (!hgj_force && hgj_lookups_are_better(root, joinrel, &path->path))
+		return;
 	joinrel->pathlist = hgj_without_undercharged(root, joinrel->pathlist, path);
 	add_path(joinrel, (Path *) path);
 }
@@ -292,6 +296,8 @@ add_partial_pair(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inne
 	path->path.parallel_aware = true;
 	path->path.parallel_workers = outer->parallel_workers;
 	set_costs(path, rows, &pair);
+	if (!hgj_force && hgj_lookups_are_better(root, joinrel, &path->path))
+		return;
 	joinrel->partial_pathlist =
 		hgj_without_undercharged(root, joinrel->partial_pathlist, path);
 	add_partial_path(joinrel, (Path *) path);
@@ -513,7 +519,7 @@ our_paths(List *paths)
 }
 
 /*
- * Step 7: once a join relation has a path of ours, force leaves it no other,
+ * Step 8: once a join relation has a path of ours, force leaves it no other,
  * and whether to go parallel is a choice among ours.  The lists stay sorted,
  * and set_cheapest() comes later.
  */
@@ -593,6 +599,8 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 		consider_other_order(root, joinrel, outerrel, innerrel, extra);
 	if (hgj_force)
 		keep_only_ours(joinrel);
+	else
+		hgj_prefer_lookups(root, joinrel, outerrel, innerrel, jointype, extra);
 	if (!not_for_device(jointype))
 		hgj_note_join(root, outerrel->relids, innerrel->relids, decline);
 	if (decline != HGJ_DECLINE_NOTHING && message_level_is_interesting(DEBUG1))

@@ -131,6 +131,7 @@ extern double hgj_usable_processors(void);
 
 /* stock_cost.c */
 extern double hgj_private_build(const Path *path);
+extern Cost hgj_uncharged_lookups(const Path *path);
 extern bool hgj_has_uncharged_lookups(List *paths);
 extern List *hgj_without_undercharged(PlannerInfo *root, List *paths,
 									  const CustomPath *ours);
@@ -140,6 +141,13 @@ extern List *hgj_without_dearer_readers(PlannerInfo *root, List *paths,
 extern List *hgj_without_slower_process(List *paths, List *others);
 extern void hgj_aggregate_gathered(RelOptInfo *output_rel,
 								   const RelOptInfo *input_rel);
+
+/* lookup_cost.c */
+extern bool hgj_lookups_are_better(PlannerInfo *root, RelOptInfo *joinrel,
+								   const Path *ours);
+extern void hgj_prefer_lookups(PlannerInfo *root, RelOptInfo *joinrel,
+							   RelOptInfo *outerrel, RelOptInfo *innerrel,
+							   JoinType jointype, JoinPathExtraData *extra);
 
 /* pipeline_path.c */
 extern Path *hgj_pipeline_child(Path *child, Cost agg_gain, Cost *gain);

@@ -172,8 +172,8 @@ uncharged_build(const Path *path)
  * Step 3: what a nested loop over an index that finds the inner rows costs more if
  * it finds as many of them as the join returns.
  */
-static Cost
-uncharged_lookups(const Path *path)
+Cost
+hgj_uncharged_lookups(const Path *path)
 {
 	const JoinPath *join = (const JoinPath *) path;
 	const Path *outer = join->outerjoinpath;
@@ -205,7 +205,7 @@ uncharged(const Path *path)
 		return 0;
 	return uncharged_rows(((const JoinPath *) path)->outerjoinpath) +
 		uncharged_rows(((const JoinPath *) path)->innerjoinpath) +
-		uncharged_build(path) + uncharged_lookups(path);
+		uncharged_build(path) + hgj_uncharged_lookups(path);
 }
 
 /*
@@ -218,7 +218,7 @@ hgj_has_uncharged_lookups(List *paths)
 	ListCell   *lc;
 
 	foreach(lc, paths)
-		if (uncharged_lookups(lfirst(lc)) > 0)
+		if (hgj_uncharged_lookups(lfirst(lc)) > 0)
 			return true;
 	return false;
 }

@@ -59,7 +59,9 @@ select l, tr_check(l) as says from unnest(array[
 	'string_agg(distinct t, '',''), array_agg(distinct i), array_agg(distinct i order by i desc), array_agg(distinct n), string_agg(distinct wide, '',''), array_agg(distinct j), array_agg(distinct a) filter (where a[3] >= 0)',
 	'count(distinct i), count(distinct t), count(distinct n), sum(distinct i), sum(distinct b), avg(distinct n), count(distinct (i, t)), sum(distinct x), min(distinct i), count(distinct o)',
 	'count(distinct i % 7), sum(distinct i + b), count(distinct lower(t)) filter (where o), count(distinct t) filter (where i > 0), sum(distinct n) filter (where i > 1000), avg(distinct x)',
-	'count(*), sum(i), max(t), string_agg(distinct t, s order by t, s), array_agg(distinct e order by e desc), stddev(distinct i), sum(x order by x), array_agg(i order by id) filter (where o)']) l;
+	'count(*), sum(i), max(t), string_agg(distinct t, s order by t, s), array_agg(distinct e order by e desc), stddev(distinct i), sum(x order by x), array_agg(i order by id) filter (where o)',
+	'array_agg(i order by i), array_agg(i order by i desc), array_agg(i order by i nulls first), array_agg(i order by i desc nulls last), array_agg(u order by u desc), array_agg(distinct i order by i nulls first)',
+	'array_agg(i::int2 order by i::int2 desc), array_agg(distinct i::int2), array_agg(d order by d desc nulls first), array_agg(distinct d), array_agg((i + 600)::oid order by (i + 600)::oid desc), array_agg(distinct case when i % 2 = 0 then 2147483647 when i > 0 then -2147483648 end)']) l;
 
 -- what users create: strict and not, with an initial value and without, by value and not
 create function tr_last(int, int) returns int language sql immutable strict as 'select $2';

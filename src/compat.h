@@ -97,6 +97,15 @@
 #define HGJ_GROUP_PATHKEYS(root)	((root)->group_pathkeys)
 #endif
 
+/* From 16 on, one says whether a sorted datum has to outlast the next one. */
+#if PG_VERSION_NUM >= 160000
+#define HGJ_TUPLESORT_GETDATUM(state, value, isnull) \
+	tuplesort_getdatum(state, true, false, value, isnull, NULL)
+#else
+#define HGJ_TUPLESORT_GETDATUM(state, value, isnull) \
+	tuplesort_getdatum(state, true, value, isnull, NULL)
+#endif
+
 /* From 16 on, appendinfo.c wants the relations themselves. */
 #if PG_VERSION_NUM >= 160000
 #define hgj_adjust_to_child(root, node, child) \

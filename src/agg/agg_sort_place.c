@@ -10,7 +10,8 @@
  *	  of a float, such that they compare as integers; the first bytes of a string under
  *	  a collation that compares bytes.  Larger integers have the place of the largest
  *	  of 32 bits.
- * 3. Where all of a value is in them, nothing else need be compared.
+ * 3. Where all of a value is in them, nothing else need be compared, and the value can
+ *	  be had from its place.
  *
  * Which types these are is told by the operator that sorts.  No memory is kept, no locks.
  *
@@ -136,4 +137,30 @@ hgj_sort_place(const HgjSortPlace *place, uint32 group, const NullableDatum *val
 	if (place->nulls_first)
 		result |= UINT64CONST(1) << 32;
 	return (int64) (result | (place->descending ? ~bits : bits));
+}
+
+/* The value that has this place, where all of it is in there. */
+NullableDatum
+hgj_sort_place_value(const HgjSortPlace *place, int64 of)
+{
+	NullableDatum result = {0};
+	uint32		bits = place->descending ? ~(uint32) of : (uint32) of;
+
+	Assert(place->exact);
+	result.isnull = (((uint64) of >> 32) & 1) != (place->nulls_first ? 1 : 0);
+	if (result.isnull)
+		return result;
+	switch (place->kind)
+	{
+		case HGJ_PLACE_INT2:
+			result.value = Int16GetDatum((int16) (int32) (bits ^ 0x80000000));
+			break;
+		case HGJ_PLACE_OID:
+			result.value = ObjectIdGetDatum(bits);
+			break;
+		default:
+			result.value = Int32GetDatum((int32) (bits ^ 0x80000000));
+			break;
+	}
+	return result;
 }

@@ -39,6 +39,7 @@ extern void hgj_sort_place_init(HgjSortPlace *place, Oid operator, Oid collation
 								bool nulls_first);
 extern int64 hgj_sort_place(const HgjSortPlace *place, uint32 group,
 							const NullableDatum *value);
+extern NullableDatum hgj_sort_place_value(const HgjSortPlace *place, int64 of);
 
 static inline uint32
 hgj_sort_place_group(int64 place)

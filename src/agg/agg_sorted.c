@@ -6,8 +6,9 @@
  * 1. The arguments of each row, those of ORDER BY included, go to PostgreSQL's sort,
  *	  behind the row's place: the number of its group, and in the lower bits what
  *	  agg_sort_place.c says of the first value to sort by, so that most rows are told
- *	  apart by comparing integers.  There is one sort for each such aggregate, for all
- *	  groups in the table.
+ *	  apart by comparing integers.  Where all of the only argument is in its place, that is
+ *	  all there is to sort, which takes a third of the time.  There is one sort for each
+ *	  such aggregate, for all groups in the table.
  * 2. Groups are returned by their numbers, so that the sort yields the rows of the one
  *	  at hand next.  They are given to the transition function (agg_transition.c), with
  *	  DISTINCT only those that differ from the row before.
@@ -56,6 +57,9 @@ typedef struct HgjAggSort
 	Oid		   *distinct_collations;
 	FmgrInfo   *equal;			/* ... and how */
 	NullableDatum *arguments;	/* of one row */
+	bool		places_only;	/* places are sorted, and no arguments behind them: */
+	int64		place_next;		/* the next one ... */
+	bool		at_end;			/* ... if there is one */
 	TupleTableSlot *written;
 	TupleTableSlot *next;
 	TupleTableSlot *last;		/* the one before it, of the same group */
@@ -153,6 +157,7 @@ hgj_agg_sort_init(HgjAggState *state, HgjTransition *transition)
 	sort->arguments = palloc(mul_size(Max(sort->narguments, 1), sizeof(NullableDatum)));
 	init_columns(sort, transition->trans->aggref);
 	init_keys(sort, transition->trans->aggref);
+	sort->places_only = sort->narguments == 1 && sort->place.exact;
 	sort->written = ExecInitExtraTupleSlot(estate, sort->desc, &TTSOpsVirtual);
 	sort->next = ExecInitExtraTupleSlot(estate, sort->desc, &TTSOpsMinimalTuple);
 	sort->last = ExecInitExtraTupleSlot(estate, sort->desc, &TTSOpsMinimalTuple);
@@ -164,10 +169,14 @@ begin(HgjAggSort *sort)
 {
 	MemoryContext old = MemoryContextSwitchTo(sort->context);
 
-	sort->tuples = tuplesort_begin_heap(sort->desc, sort->nkeys, sort->columns,
-										sort->operators, sort->collations,
-										sort->nulls_first, work_mem, NULL,
-										TUPLESORT_NONE);
+	if (sort->places_only)
+		sort->tuples = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false,
+											 work_mem, NULL, TUPLESORT_NONE);
+	else
+		sort->tuples = tuplesort_begin_heap(sort->desc, sort->nkeys, sort->columns,
+											sort->operators, sort->collations,
+											sort->nulls_first, work_mem, NULL,
+											TUPLESORT_NONE);
 	sort->reading = false;
 	MemoryContextSwitchTo(old);
 }
@@ -178,15 +187,21 @@ hgj_agg_put_row(HgjAggregate *agg, uint32 group, uint32 i)
 {
 	HgjAggSort *sort = agg->transitions->sort;
 	TupleTableSlot *slot = sort->written;
+	int64		place;
 
 	hgj_agg_load_arguments(agg->input, i, sort->narguments, sort->arguments);
 	if (hgj_transition_skips(agg->transitions, sort->arguments))
 		return;
 	if (sort->tuples == NULL)
 		begin(sort);
+	place = hgj_sort_place(&sort->place, group, &sort->arguments[sort->first]);
+	if (sort->places_only)
+	{
+		tuplesort_putdatum(sort->tuples, Int64GetDatum(place), false);
+		return;
+	}
 	ExecClearTuple(slot);
-	slot->tts_values[0] = Int64GetDatum(hgj_sort_place(&sort->place, group,
-													   &sort->arguments[sort->first]));
+	slot->tts_values[0] = Int64GetDatum(place);
 	slot->tts_isnull[0] = false;
 	for (int c = 0; c < sort->narguments; c++)
 	{
@@ -237,9 +252,48 @@ fetch(HgjAggSort *sort)
 {
 	MemoryContext old = MemoryContextSwitchTo(sort->context);
 
+	if (sort->places_only)
+	{
+		Datum		place;
+		bool		isnull;
+
+		sort->at_end = !HGJ_TUPLESORT_GETDATUM(sort->tuples, &place, &isnull);
+		if (!sort->at_end)
+			sort->place_next = DatumGetInt64(place);
+		MemoryContextSwitchTo(old);
+		return;
+	}
 	/* what is to be compared with must outlast the next one */
 	(void) tuplesort_gettupleslot(sort->tuples, true, sort->is_distinct, sort->next,
 								  NULL);
+	MemoryContextSwitchTo(old);
+}
+
+/* Step 2: the group's values, in order, where places are all that was sorted. */
+static void
+feed_places(HgjTransition *transition, HgjTransValue *value, uint32 group)
+{
+	HgjAggSort *sort = transition->sort;
+	MemoryContext scratch = transition->caller->tmpcontext->ecxt_per_tuple_memory;
+	FunctionCallInfo call = transition->trans->transfn_fcinfo;
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+	bool		first = true;
+	int64		last = 0;
+
+	while (!sort->at_end && hgj_sort_place_group(sort->place_next) == group)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (first || !sort->is_distinct || sort->place_next != last)
+		{
+			if (transition->trans->numTransInputs > 0)
+				call->args[1] = hgj_sort_place_value(&sort->place, sort->place_next);
+			hgj_transition_advance(transition, value);
+			MemoryContextReset(scratch);
+		}
+		first = false;
+		last = sort->place_next;
+		fetch(sort);
+	}
 	MemoryContextSwitchTo(old);
 }
 
@@ -260,6 +314,11 @@ hgj_agg_sort_feed(HgjTransition *transition, HgjTransValue *value, uint32 group)
 		tuplesort_performsort(sort->tuples);
 		sort->reading = true;
 		fetch(sort);
+	}
+	if (sort->places_only)
+	{
+		feed_places(transition, value, group);
+		return;
 	}
 	old = MemoryContextSwitchTo(scratch);
 	while (!TupIsNull(sort->next) &&

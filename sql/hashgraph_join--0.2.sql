@@ -169,8 +169,10 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW hashgraph_join_columns AS SELECT * FROM hashgraph_join_kept();
 
+GRANT SELECT ON hashgraph_join_columns TO PUBLIC;
+
 COMMENT ON VIEW hashgraph_join_columns IS
-'the columns of this database that are kept in memory, decoded';
+'the columns of this database that are kept in memory, decoded, of those that the caller may read';
 
 CREATE FUNCTION hashgraph_join_why(
 	query text,

@@ -10,6 +10,9 @@
  * 3. The view has a row for each column that has chunks, of tables of this database.
  *	  A use is one process's of one chunk.  What it has saved is estimated: the rows
  *	  that were taken, by what decoding them would have cost (scan/kept_pages.c).
+ * 4. Bytes and encodings tell how many values a column has, and how far they lie apart.
+ *	  So a caller sees what he sees in pg_stats: columns that he may read, of tables
+ *	  whose rows are not hidden from him; members of pg_read_all_stats see all.
  *
  * No memory outlives a call.  Locks: AccessShareLock on the table that is loaded or
  * unloaded, until the end of the transaction.
@@ -18,7 +21,9 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
@@ -31,6 +36,8 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(hashgraph_join_load);
@@ -143,6 +150,40 @@ hashgraph_join_unload(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(chunks);
 }
 
+/* Step 4: may the caller see anything of the column? */
+static bool
+is_shown(const HgjChunkKey *key)
+{
+	Oid			user = GetUserId();
+	bool		gone = false;
+	bool		readable;
+
+	if (has_privs_of_role(user, ROLE_PG_READ_ALL_STATS))
+		return true;
+	readable = pg_class_aclcheck_ext(key->table, user, ACL_SELECT,
+									 &gone) == ACLCHECK_OK;
+	if (!readable && !gone)
+		readable = pg_attribute_aclcheck_ext(key->table, key->attno, user, ACL_SELECT,
+											 &gone) == ACLCHECK_OK;
+	return readable && !gone &&
+		check_enable_rls(key->table, InvalidOid, true) != RLS_ENABLED;
+}
+
+/* The column's name; NULL if it, or its table, has been dropped. */
+static Name
+column_name(const HgjChunkKey *key)
+{
+	HeapTuple	tuple = SearchSysCacheAttNum(key->table, key->attno);
+	Name		name;
+
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	name = palloc0(sizeof(NameData));
+	namestrcpy(name, NameStr(((Form_pg_attribute) GETSTRUCT(tuple))->attname));
+	ReleaseSysCache(tuple);
+	return name;
+}
+
 /* Step 3: chunks in the order of their columns. */
 static int
 compare_facts(const void *a, const void *b)
@@ -161,7 +202,7 @@ put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
 {
 	Datum		values[VIEW_COLUMNS] = {0};
 	bool		nulls[VIEW_COLUMNS] = {false};
-	char	   *name = get_attname(facts->key.table, facts->key.attno, true);
+	Name		name = column_name(&facts->key);
 	int64		pages = 0;
 	int64		rows = 0;
 	int64		bytes = 0;
@@ -182,8 +223,7 @@ put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
 	}
 	values[0] = ObjectIdGetDatum(facts->key.table);
 	nulls[1] = name == NULL;
-	if (name)
-		values[1] = DirectFunctionCall1(namein, CStringGetDatum(name));
+	values[1] = NameGetDatum(name);
 	values[2] = Int64GetDatum(n);
 	values[3] = Int64GetDatum(pages);
 	values[4] = Int64GetDatum(rows);
@@ -213,7 +253,9 @@ hashgraph_join_kept(PG_FUNCTION_ARGS)
 	for (uint32 i = 1; i <= n; i++)
 		if (i == n || compare_facts(&facts[i], &facts[first]) != 0)
 		{
-			put_column((ReturnSetInfo *) fcinfo->resultinfo, facts + first, i - first);
+			if (is_shown(&facts[first].key))
+				put_column((ReturnSetInfo *) fcinfo->resultinfo, facts + first,
+						   i - first);
 			first = i;
 		}
 	return (Datum) 0;

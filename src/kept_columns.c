@@ -131,7 +131,7 @@ hashgraph_join_load(PG_FUNCTION_ARGS)
 				 errmsg("columns of \"%s\" cannot be kept in memory",
 						RelationGetRelationName(rel)),
 				 errdetail("The reason is: %s.", obstacle)));
-	chunks = hgj_load_columns(rel, attnos, n);
+	chunks = hgj_load_columns(rel, attnos, n).chunks;
 	table_close(rel, NoLock);
 	PG_RETURN_INT64(chunks);
 }

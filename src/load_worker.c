@@ -24,6 +24,9 @@
  *	  as many as are loaded, or one finds no room, what is read often does not fit:
  *	  loading stops, and what was wanted is tried again later and later
  *	  (kept/wanted.c), which goes on from there.
+ * 7. Nor is it of use to load what changes before anybody has read it: if most chunks
+ *	  take the place of ones that were never used, that is tried later and later, too,
+ *	  and so is what has ended in an error.
  *
  * SIGTERM ends it when it next looks for interrupts, and so do errors, and recovery
  * conflicts on a standby; what it has loaded so far is of use all the same.
@@ -133,21 +136,28 @@ typedef struct Progress
 {
 	uint64		evictions;		/* in all, before it */
 	int64		chunks;			/* made for it */
+	int64		in_vain;		/* step 7 */
 	bool		crowded;		/* step 6 */
 } Progress;
 
-/*
- * Step 6: a run of n columns has made so many chunks.  Has one found no room, or has too
- * much had to make room?
- */
+/* Step 6: has a chunk of the run found no room, or has too much had to make room? */
 static void
-note_chunks(Progress *progress, int64 made, int n)
+note_run(Progress *progress, const HgjLoadCounts *counts)
 {
-	progress->chunks += made;
-	if ((made > 0 && made < n) ||
+	progress->chunks += counts->chunks;
+	progress->in_vain += counts->in_vain;
+	if (counts->full ||
 		hgj_store_evictions() - progress->evictions >
 		(uint64) progress->chunks / 2 + MAY_PUT_OUT)
 		progress->crowded = true;
+}
+
+/* Step 7. */
+static bool
+is_of_use(const Progress *progress)
+{
+	return progress->chunks > 0 && !progress->crowded &&
+		progress->in_vain <= progress->chunks / 2;
 }
 
 /*
@@ -170,9 +180,10 @@ load_run(const HgjLoadOrder *order, uint32 run, Progress *progress)
 		if (there)
 		{
 			int			n = columns_there(rel, order, attnos);
+			HgjLoadCounts counts = hgj_load_runs(rel, attnos, n, run, run + 1,
+												 should_stop);
 
-			note_chunks(progress,
-						hgj_load_runs(rel, attnos, n, run, run + 1, should_stop), n);
+			note_run(progress, &counts);
 		}
 		relation_close(rel, NoLock);
 	}
@@ -180,22 +191,22 @@ load_run(const HgjLoadOrder *order, uint32 run, Progress *progress)
 	return there;
 }
 
-static void
-load_table(const HgjLoadOrder *order)
+/* All runs of the table, with sleep in between; how many there were, or could be had. */
+static uint32
+load_all_runs(const HgjLoadOrder *order, Progress *progress)
 {
-	Progress	progress = {.evictions = hgj_store_evictions()};
 	double		worked = 0;
 	bool		there = true;
 	uint32		run;
 
-	for (run = 0; there && !progress.crowded; run++)
+	for (run = 0; there && !progress->crowded; run++)
 	{
 		instr_time	begin;
 		instr_time	end;
 
 		end_if_unwanted();
 		INSTR_TIME_SET_CURRENT(begin);
-		there = load_run(order, run, &progress);
+		there = load_run(order, run, progress);
 		INSTR_TIME_SET_CURRENT(end);
 		INSTR_TIME_SUBTRACT(end, begin);
 		worked += INSTR_TIME_GET_MILLISEC(end);
@@ -206,10 +217,29 @@ load_table(const HgjLoadOrder *order)
 			end_if_unwanted();
 		}
 	}
+	return there ? run : run - 1;
+}
+
+static void
+load_table(const HgjLoadOrder *order)
+{
+	Progress	progress = {.evictions = hgj_store_evictions()};
+	uint32		runs = 0;
+
+	PG_TRY();
+	{
+		runs = load_all_runs(order, &progress);
+	}
+	PG_CATCH();
+	{
+		hgj_wanted_done(order, false);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
 	pgstat_report_stat(true);
 	/* the table could not be had: that says nothing */
-	if (there || run > 1)
-		hgj_wanted_done(order, progress.chunks > 0 && !progress.crowded);
+	if (runs > 0)
+		hgj_wanted_done(order, is_of_use(&progress));
 	ereport(DEBUG1,
 			(errmsg_internal("column loader: " INT64_FORMAT " chunks of %d columns of table %u",
 							 progress.chunks, order->n, order->table)));

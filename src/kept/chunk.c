@@ -372,3 +372,10 @@ hgj_chunk_finish(HgjChunkMaker *maker)
 	MemoryContextDelete(maker->context);
 	return chunk;
 }
+
+/* One that says only that nothing can be kept of the column's pages. */
+HgjChunk *
+hgj_chunk_without_pages(const FormData_pg_attribute *att)
+{
+	return hgj_chunk_finish(hgj_chunk_begin(att, -1));
+}

@@ -55,6 +55,7 @@ typedef struct HgjChunk
 {
 	uint64		bytes;			/* of the image */
 	uint64		pages[HGJ_RUN_WORDS];	/* those whose rows are here */
+	uint64		unfit[HGJ_RUN_WORDS];	/* were all-visible, too, but cannot be kept */
 	XLogRecPtr	decoded_after;	/* before the first of them was read; see valid.c */
 	pg_atomic_uint64 map_lsns[HGJ_RUN_WORDS];	/* per word of pages */
 	pg_atomic_uint64 changed[HGJ_RUN_WORDS];	/* pages that have changed since */
@@ -109,6 +110,7 @@ extern HgjChunkMaker *hgj_chunk_begin(const FormData_pg_attribute *att, int scal
 extern void hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page,
 							   const HgjVector *values, uint32 n);
 extern HgjChunk *hgj_chunk_finish(HgjChunkMaker *maker);
+extern HgjChunk *hgj_chunk_without_pages(const FormData_pg_attribute *att);
 extern void hgj_chunk_read(const HgjChunk *chunk, uint32 start,
 						   const uint32 *rows, uint32 n, HgjVector *into,
 						   uint32 first, bool by_row);

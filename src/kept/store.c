@@ -420,6 +420,13 @@ hgj_store_used(const HgjHeldChunk *held, uint64 saved)
 	pg_atomic_write_u64(&slot->last_use, (uint64) GetCurrentTimestamp());
 }
 
+/* Has anybody read rows of the chunk, which the caller holds? */
+bool
+hgj_store_was_used(const HgjHeldChunk *held)
+{
+	return pg_atomic_read_u64(&slot_at(held->slot)->uses) > 0;
+}
+
 /* A process that exits has given all back before its queries are cleaned up. */
 void
 hgj_store_release(const HgjHeldChunk *held)
@@ -500,6 +507,16 @@ publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
 }
 
 /*
+ * Larger chunks are not kept: all others would have to make room for one, or it would
+ * find none when they had.
+ */
+Size
+hgj_store_most_bytes(void)
+{
+	return (shared_bytes() - shared->area) / 2;
+}
+
+/*
  * Step 2: keep a copy of the chunk, in place of an earlier one.  False if there is
  * no room for it, and none can be made.
  */
@@ -509,6 +526,7 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 	dsa_pointer data;
 	bool		kept = false;
 
+	Assert(chunk->bytes <= hgj_store_most_bytes());
 	attach();
 	HOLD_INTERRUPTS();
 	drop_earlier(key);

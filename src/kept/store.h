@@ -53,11 +53,13 @@ extern bool hgj_table_may_be_kept(Relation rel);
 extern HgjChunkKey hgj_store_key(Relation rel, AttrNumber attno, uint32 run);
 extern bool hgj_store_hold(const HgjChunkKey *key, HgjHeldChunk *held);
 extern void hgj_store_used(const HgjHeldChunk *held, uint64 saved);
+extern bool hgj_store_was_used(const HgjHeldChunk *held);
 extern bool hgj_store_look(const HgjChunkKey *key, uint64 *pages);
 extern bool hgj_store_may_have(Oid table);
 extern uint64 hgj_store_changes(void);
 extern uint64 hgj_store_evictions(void);
 extern void hgj_store_release(const HgjHeldChunk *held);
+extern Size hgj_store_most_bytes(void);
 extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk);
 extern uint32 hgj_store_drop(Oid database, Oid table);
 extern HgjChunkFacts *hgj_store_list(Oid database, uint32 *n);
@@ -84,6 +86,9 @@ extern void hgj_run_look(Relation rel, uint32 run, HgjRunLook *look);
 extern XLogRecPtr hgj_wal_position(void);
 extern void hgj_chunk_begin_validity(HgjChunk *chunk, const HgjRunLook *look,
 									 XLogRecPtr decoded_after);
+extern uint64 hgj_chunk_same_pages(Relation rel, const HgjRunLook *look, uint32 word,
+								   const HgjChunk *chunk,
+								   BufferAccessStrategy strategy);
 extern uint64 hgj_chunk_valid_pages(Relation rel, const HgjRunLook *look, uint32 word,
 									const HgjChunk *chunk,
 									BufferAccessStrategy strategy);

@@ -14,6 +14,9 @@
  * 3. Those that are, are noted in the chunk as changed, for ever; then the word has the
  *	  LSN of this look.  Pages whose bits are not set stay as they are: none of them
  *	  is valid before its bit is set, which moves the map's LSN again.
+ *	  Pages that could not be kept of the column, though they were all-visible, are
+ *	  looked after in the same way: as long as they have not changed, nobody need try
+ *	  them again.
  * 4. Whoever holds the chunk may do that at any time.  The word's LSN is written after
  *	  the pages that have changed, and read before them, so that nobody takes a page
  *	  for unchanged on the word of an LSN that comes without it.  It does no harm if
@@ -67,6 +70,7 @@ hgj_chunk_begin_validity(HgjChunk *chunk, const HgjRunLook *look,
 	chunk->decoded_after = decoded_after;
 	for (int w = 0; w < HGJ_RUN_WORDS; w++)
 	{
+		chunk->unfit[w] = look->visible[w] & ~chunk->pages[w];
 		pg_atomic_init_u64(&chunk->map_lsns[w], look->map_lsn);
 		pg_atomic_init_u64(&chunk->changed[w], 0);
 	}
@@ -101,14 +105,17 @@ find_changed(Relation rel, const HgjRunLook *look, uint32 word, uint64 pages,
 	return changed;
 }
 
-/* The pages of a word that are valid, of a chunk that is held. */
+/*
+ * The pages of a word that are as they were when the chunk was made, which is held:
+ * those that it has, and those that could not be kept.
+ */
 uint64
-hgj_chunk_valid_pages(Relation rel, const HgjRunLook *look, uint32 word,
-					  const HgjChunk *chunk, BufferAccessStrategy strategy)
+hgj_chunk_same_pages(Relation rel, const HgjRunLook *look, uint32 word,
+					 const HgjChunk *chunk, BufferAccessStrategy strategy)
 {
 	HgjChunk   *shared = unconstify(HgjChunk *, chunk);
 	XLogRecPtr	lsn = pg_atomic_read_u64(&shared->map_lsns[word]);
-	uint64		pages = look->visible[word] & chunk->pages[word];
+	uint64		pages = look->visible[word] & (chunk->pages[word] | chunk->unfit[word]);
 	uint64		changed;
 
 	if (XLogRecPtrIsInvalid(look->map_lsn))
@@ -124,4 +131,12 @@ hgj_chunk_valid_pages(Relation rel, const HgjRunLook *look, uint32 word,
 	pg_write_barrier();
 	pg_atomic_write_u64(&shared->map_lsns[word], look->map_lsn);
 	return pages & ~changed;
+}
+
+/* Those of them whose rows the chunk has. */
+uint64
+hgj_chunk_valid_pages(Relation rel, const HgjRunLook *look, uint32 word,
+					  const HgjChunk *chunk, BufferAccessStrategy strategy)
+{
+	return hgj_chunk_same_pages(rel, look, word, chunk, strategy) & chunk->pages[word];
 }

@@ -13,8 +13,8 @@
  *	  half of what queries have spent on the same pages, a table that is read once a
  *	  day is left alone, and one that is read again and again is loaded soon.
  * 3. If loading was of no use, because no page is all-visible, there was nothing that
- *	  had not been loaded, or it does not fit into the store, the column is wanted when
- *	  it has been read twice as often, and so on.
+ *	  had not been loaded, it does not fit into the store, or it changes before it is
+ *	  read, the column is wanted when it has been read twice as often, and so on.
  * 4. The counts are a table of sets of a few places each; a column for which there is
  *	  no place takes that of the one that was read least.
  * 5. The process whose scan finds a column wanted has a worker started for its

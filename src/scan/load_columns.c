@@ -5,16 +5,19 @@
  *	  (kept/store.c).
  *
  * 1. See where WAL ends, and look at the visibility map, before any page of the run is
- *	  read: both LSNs go with the chunks (kept/valid.c).  If all columns have chunks in
- *	  which every page that is all-visible is valid, the run needs nothing.
+ *	  read: both LSNs go with the chunks (kept/valid.c).  A column is left alone if it
+ *	  has a chunk in which every page that is all-visible is valid, or is known not to
+ *	  be fit for it.
  * 2. Take the pages whose bits are set, under share lock, and only if the page says
  *	  itself that it is all-visible.  All its tuples are rows of every snapshot; they
  *	  stay as they are while the page is pinned.
- * 3. Decode the columns (page_columns.c).  A page is left out where a tuple has
- *	  fewer attributes than are wanted: what an attribute that was added later is
- *	  taken to be stands in the catalog, and can be rolled back.  So is one with a value
- *	  out of line, which could not be read any more when the row is gone.
- * 4. What is made of the run is put into the store, column by column.
+ * 3. Decode the columns (page_columns.c).  A page is left out of a column where a tuple
+ *	  does not have the attribute: what one that was added later is taken to be stands
+ *	  in the catalog, and can be rolled back.  So is a page with a value out of line,
+ *	  which could not be read any more when the row is gone.  The chunk says which
+ *	  pages were left out, so that nobody tries them again before they change.
+ * 4. What is made of the run is put into the store, column by column.  Of a chunk that
+ *	  is too large for the store there is only one that says that for all pages.
  *
  * Memory: a context for each run.  Pins: one page at a time.  Locks: that page's
  * content lock, in share mode, while its tuples are listed.
@@ -42,11 +45,14 @@ typedef struct Loader
 	const AttrNumber *attnos;
 	int		   *columns;		/* their numbers in `page` */
 	HgjPageColumns page;
-	AttrNumber	natts;			/* the highest of them */
 	BufferAccessStrategy strategy;
 	bool		(*stop) (void); /* asked before each page; or NULL */
 	bool		stopped;
-	HgjChunkMaker **makers;
+	int			ntodo;			/* of these, the run at hand needs: */
+	int		   *todo;			/* their places in attnos and columns, */
+	int		   *todo_columns;	/* their numbers in `page`, */
+	HgjChunkMaker **makers;		/* and what is made of them */
+	HgjLoadCounts counts;
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	HgjPrefetch prefetch;		/* nothing */
 } Loader;
@@ -69,20 +75,20 @@ hgj_load_obstacle(Relation rel)
 	return NULL;
 }
 
-/* Has the chunk every page that is all-visible? */
+/* Is there nothing to be had for the chunk of all the pages that are all-visible? */
 static bool
 is_whole(const Loader *loader, const HgjRunLook *look, const HgjChunk *chunk)
 {
 	for (int w = 0; w < HGJ_RUN_WORDS; w++)
 		if (look->visible[w] !=
-			hgj_chunk_valid_pages(loader->rel, look, w, chunk, loader->strategy))
+			hgj_chunk_same_pages(loader->rel, look, w, chunk, loader->strategy))
 			return false;
 	return true;
 }
 
-/* The same of what is kept of the i-th column. */
+/* The same of what is kept of the i-th column; whether it was used is counted. */
 static bool
-is_column_loaded(const Loader *loader, const HgjRunLook *look, int i)
+is_column_loaded(Loader *loader, const HgjRunLook *look, int i)
 {
 	HgjChunkKey key = hgj_store_key(loader->rel, loader->attnos[i], look->run);
 	HgjHeldChunk held;
@@ -93,6 +99,8 @@ is_column_loaded(const Loader *loader, const HgjRunLook *look, int i)
 	PG_TRY();
 	{
 		whole = is_whole(loader, look, held.chunk);
+		if (!whole && !hgj_store_was_used(&held))
+			loader->counts.in_vain++;
 	}
 	PG_FINALLY();
 	{
@@ -102,24 +110,38 @@ is_column_loaded(const Loader *loader, const HgjRunLook *look, int i)
 	return whole;
 }
 
-/* Step 1: is what is kept of the run all that could be? */
-static bool
-is_loaded(const Loader *loader, const HgjRunLook *look)
+static const FormData_pg_attribute *
+attribute_at(const Loader *loader, int i)
 {
-	for (int i = 0; i < loader->n; i++)
+	return TupleDescAttr(RelationGetDescr(loader->rel), loader->attnos[i] - 1);
+}
+
+/* Step 1: which columns need the run? */
+static void
+find_todo(Loader *loader, const HgjRunLook *look)
+{
+	uint64		visible = 0;
+
+	loader->ntodo = 0;
+	for (int w = 0; w < HGJ_RUN_WORDS; w++)
+		visible |= look->visible[w];
+	for (int i = 0; i < loader->n && visible != 0; i++)
 		if (!is_column_loaded(loader, look, i))
-			return false;
-	return true;
+		{
+			loader->todo_columns[loader->ntodo] = loader->columns[i];
+			loader->todo[loader->ntodo++] = i;
+		}
 }
 
 /*
- * Step 2: the tuples of a page; false if it is not all-visible, or one has fewer
- * attributes than are wanted.
+ * Step 2: the tuples of a page, and how many attributes each has at least; false if it
+ * is not all-visible.
  */
 static bool
-list_tuples(Loader *loader, Buffer buffer, uint32 *ntuples)
+list_tuples(Loader *loader, Buffer buffer, uint32 *ntuples, AttrNumber *natts)
 {
 	Page		page = BufferGetPage(buffer);
+	AttrNumber	least = MaxHeapAttributeNumber;
 	bool		good;
 	uint32		n = 0;
 
@@ -135,11 +157,12 @@ list_tuples(Loader *loader, Buffer buffer, uint32 *ntuples)
 		if (!ItemIdIsNormal(item))
 			continue;
 		tuple = (HeapTupleHeader) PageGetItem(page, item);
-		good = HeapTupleHeaderGetNatts(tuple) >= loader->natts;
+		least = Min(least, HeapTupleHeaderGetNatts(tuple));
 		loader->tuples[n++] = tuple;
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	*ntuples = n;
+	*natts = least;
 	return good;
 }
 
@@ -159,46 +182,68 @@ static void
 decode_page(Loader *loader, Buffer buffer, uint32 number)
 {
 	HgjPageColumns *page = &loader->page;
+	AttrNumber	natts;
 	uint32		n;
 
-	if (!list_tuples(loader, buffer, &n))
+	if (!list_tuples(loader, buffer, &n, &natts))
 		return;
-	hgj_page_columns_begin(page, loader->tuples, n, HGJ_TUPLES_COMPLETE,
+	hgj_page_columns_begin(page, loader->tuples, n,
+						   natts < page->natts ? HGJ_TUPLES_ANY : HGJ_TUPLES_COMPLETE,
 						   &loader->prefetch);
-	hgj_page_columns_read(page, loader->columns, loader->n);
-	for (int i = 0; i < loader->n; i++)
+	hgj_page_columns_read(page, loader->todo_columns, loader->ntodo);
+	for (int t = 0; t < loader->ntodo; t++)
 	{
-		const HgjVector *values = &page->columns[loader->columns[i]]->buffer.vector;
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(loader->rel),
-											  loader->attnos[i] - 1);
+		const HgjVector *values = &page->columns[loader->todo_columns[t]]->buffer.vector;
+		const FormData_pg_attribute *att = attribute_at(loader, loader->todo[t]);
 
-		if (att->attlen == -1 && has_external(values, n))
+		if (att->attnum > natts || (att->attlen == -1 && has_external(values, n)))
 			continue;
-		hgj_chunk_add_page(loader->makers[i], number, values, n);
+		hgj_chunk_add_page(loader->makers[t], number, values, n);
 	}
 }
 
-/* Steps 1 to 4; returns how many chunks were put into the store. */
-static int64
-load_run(Loader *loader, uint32 run, BlockNumber nblocks)
+/* Step 4. */
+static void
+put_chunk(Loader *loader, const HgjRunLook *look, XLogRecPtr decoded_after, int t)
+{
+	int			i = loader->todo[t];
+	HgjChunkKey key = hgj_store_key(loader->rel, loader->attnos[i], look->run);
+	HgjChunk   *chunk = hgj_chunk_finish(loader->makers[t]);
+
+	if (chunk->bytes > hgj_store_most_bytes())
+	{
+		pfree(chunk);
+		chunk = hgj_chunk_without_pages(attribute_at(loader, i));
+	}
+	hgj_chunk_begin_validity(chunk, look, decoded_after);
+	if (hgj_store_put(&key, chunk))
+		loader->counts.chunks++;
+	else
+		loader->counts.full = true;
+	pfree(chunk);
+}
+
+/* Steps 1 to 4. */
+static void
+load_run(Loader *loader, uint32 run)
 {
 	XLogRecPtr	decoded_after = hgj_wal_position();
 	BlockNumber start = hgj_run_start(run);
-	int64		kept = 0;
 	HgjRunLook	look;
 
 	hgj_run_look(loader->rel, run, &look);
-	if (XLogRecPtrIsInvalid(look.map_lsn) || is_loaded(loader, &look))
-		return 0;
-	for (int i = 0; i < loader->n; i++)
+	if (XLogRecPtrIsInvalid(look.map_lsn))
+		return;
+	find_todo(loader, &look);
+	for (int t = 0; t < loader->ntodo; t++)
 	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(loader->rel),
-											  loader->attnos[i] - 1);
+		const FormData_pg_attribute *att = attribute_at(loader, loader->todo[t]);
 
-		loader->makers[i] = hgj_chunk_begin(att, hgj_decimal_scale(att->atttypid,
+		loader->makers[t] = hgj_chunk_begin(att, hgj_decimal_scale(att->atttypid,
 																   att->atttypmod));
 	}
-	for (uint32 p = 0; p < HGJ_RUN_PAGES && start + p < nblocks; p++)
+	for (uint32 p = 0; p < HGJ_RUN_PAGES && loader->ntodo > 0 && start + p < look.nblocks;
+		 p++)
 	{
 		Buffer		buffer;
 
@@ -208,31 +253,23 @@ load_run(Loader *loader, uint32 run, BlockNumber nblocks)
 		if (loader->stop && loader->stop())
 		{
 			loader->stopped = true;
-			return 0;
+			return;
 		}
 		buffer = ReadBufferExtended(loader->rel, MAIN_FORKNUM, start + p,
 									RBM_NORMAL, loader->strategy);
 		decode_page(loader, buffer, p);
 		ReleaseBuffer(buffer);
 	}
-	for (int i = 0; i < loader->n; i++)
-	{
-		HgjChunkKey key = hgj_store_key(loader->rel, loader->attnos[i], run);
-		HgjChunk   *chunk = hgj_chunk_finish(loader->makers[i]);
-
-		hgj_chunk_begin_validity(chunk, &look, decoded_after);
-		kept += hgj_store_put(&key, chunk);
-		pfree(chunk);
-	}
-	return kept;
+	for (int t = 0; t < loader->ntodo; t++)
+		put_chunk(loader, &look, decoded_after, t);
 }
 
 /*
  * Have these columns kept of runs first to end - 1 of the table, of which
- * hgj_load_obstacle() has nothing to say.  Returns how many chunks that made.  stop,
- * unless it is NULL, ends it when it says so.
+ * hgj_load_obstacle() has nothing to say.  stop, unless it is NULL, ends it when it
+ * says so.
  */
-int64
+HgjLoadCounts
 hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint32 end,
 			  bool (*stop) (void))
 {
@@ -241,35 +278,35 @@ hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint3
 												  "hashgraph_join load",
 												  ALLOCSET_DEFAULT_SIZES);
 	Loader	   *loader = palloc0(sizeof(Loader));
-	int64		kept = 0;
 
 	loader->rel = rel;
 	loader->n = n;
 	loader->attnos = attnos;
 	loader->columns = palloc(mul_size(n, sizeof(int)));
+	loader->todo = palloc(mul_size(n, sizeof(int)));
+	loader->todo_columns = palloc(mul_size(n, sizeof(int)));
 	loader->makers = palloc(mul_size(n, sizeof(HgjChunkMaker *)));
 	loader->strategy = GetAccessStrategy(BAS_BULKREAD);
 	hgj_page_columns_init(&loader->page, RelationGetDescr(rel), MaxHeapTuplesPerPage);
 	for (int i = 0; i < n; i++)
 		loader->columns[i] = hgj_page_columns_add(&loader->page, attnos[i]);
-	loader->natts = loader->page.natts;
 	loader->stop = stop;
 	for (uint32 run = first; n > 0 && run < end && !loader->stopped &&
 		 hgj_run_start(run) < nblocks; run++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
 
-		kept += load_run(loader, run, nblocks);
+		load_run(loader, run);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(context);
 	}
 	FreeAccessStrategy(loader->strategy);
 	MemoryContextDelete(context);
-	return kept;
+	return loader->counts;
 }
 
 /* The same of all of the table. */
-int64
+HgjLoadCounts
 hgj_load_columns(Relation rel, const AttrNumber *attnos, int n)
 {
 	return hgj_load_runs(rel, attnos, n, 0, PG_UINT32_MAX, NULL);

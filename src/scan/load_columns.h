@@ -12,9 +12,17 @@
 
 #include "utils/relcache.h"
 
+/* What loading has come to. */
+typedef struct HgjLoadCounts
+{
+	int64		chunks;			/* put into the store */
+	int64		in_vain;		/* of these, in place of ones that nobody had read */
+	bool		full;			/* one found no room */
+} HgjLoadCounts;
+
 extern const char *hgj_load_obstacle(Relation rel);
-extern int64 hgj_load_columns(Relation rel, const AttrNumber *attnos, int n);
-extern int64 hgj_load_runs(Relation rel, const AttrNumber *attnos, int n,
-						   uint32 first, uint32 end, bool (*stop) (void));
+extern HgjLoadCounts hgj_load_columns(Relation rel, const AttrNumber *attnos, int n);
+extern HgjLoadCounts hgj_load_runs(Relation rel, const AttrNumber *attnos, int n,
+								   uint32 first, uint32 end, bool (*stop) (void));
 
 #endif							/* HGJ_LOAD_COLUMNS_H */

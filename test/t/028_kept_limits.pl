@@ -10,6 +10,7 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $node = new_server('limits', "shared_preload_libraries = 'hashgraph_join'", "hashgraph_join.column_memory = '32MB'",
 	'hashgraph_join.column_loading = off', 'hashgraph_join.min_rows = 0', 'hashgraph_join.force = on', 'max_parallel_workers_per_gather = 0');
@@ -40,6 +41,76 @@ is(sql("SET ROLE watcher; $seen"), $all, 'and so do those who may see all statis
 is(sql("SET ROLE nosy; $seen"), 'nothing', 'who may read nothing sees nothing');
 is(sql("SET ROLE reader; $seen"), 'secret.a', 'others see columns that they may read, unless rows are hidden from them');
 is(sql("ALTER TABLE rows_of_others DISABLE ROW LEVEL SECURITY; SET ROLE reader; $seen"), 'rows_of_others.a rows_of_others.owner secret.a', 'which ends with row security');
+
+# ---- what is not loaded again and again
+my $load = sub { my ($table) = @_; return sql("SELECT hashgraph_join_load('$table')") };
+sub answers
+{
+	my ($query, $name) = @_;
+	is(sql($query), sql("SET hashgraph_join.enabled = off; SET hashgraph_join.aggregate = off; $query"), $name);
+}
+sql(q{
+	CREATE TABLE some_long (id int, t text);
+	ALTER TABLE some_long ALTER t SET STORAGE EXTERNAL;
+	INSERT INTO some_long SELECT i, CASE WHEN i % 1000 = 7 THEN repeat(i::text, 2000) ELSE 'short ' || i % 10 END FROM generate_series(1, 20000) i;
+});
+sql('VACUUM some_long');
+is($load->('some_long'), 2, 'two columns are loaded, one of which has values out of line');
+is($load->('some_long'), 0, 'of which nobody tries to load more');
+is(sql(q{SELECT bool_and(pages > 0) AND count(DISTINCT pages) = 2 FROM hashgraph_join_columns WHERE tab = 'some_long'::regclass}), 't', 'pages without such values are there');
+answers('SELECT count(*), sum(id), max(length(t)) FROM some_long', 'a scan reads both kinds');
+sql("UPDATE some_long SET t = 'short' WHERE length(t) > 20");
+sql('VACUUM some_long');
+is($load->('some_long'), 2, 'when these have become short, they are loaded');
+is($load->('some_long'), 0, 'once');
+answers('SELECT count(*), sum(id), max(length(t)) FROM some_long', 'and read');
+
+sql('ALTER TABLE some_long ADD later int DEFAULT 5, ADD missing text');
+is($load->('some_long'), 2, 'columns that no tuple has are tried');
+is($load->('some_long'), 0, 'once');
+is(sql(q{SELECT string_agg("column" || ':' || (pages > 0), ' ' ORDER BY "column") FROM hashgraph_join_columns WHERE tab = 'some_long'::regclass}),
+	'id:true later:false missing:false t:true', 'for nothing');
+sql('UPDATE some_long SET id = id + 1 WHERE id % 500 < 100');
+sql('VACUUM some_long');
+is($load->('some_long'), 4, 'with tuples that have them and others that do not, all are loaded');
+is($load->('some_long'), 0, 'once');
+is(sql(q{SELECT bool_and(pages > 0) FROM hashgraph_join_columns WHERE tab = 'some_long'::regclass}), 't', 'as far as they can be');
+answers('SELECT count(*), sum(id), max(length(t)), sum(later), count(missing) FROM some_long', 'a scan reads both kinds');
+
+sql(q{CREATE TABLE half (id int, pad char(400)); INSERT INTO half SELECT i, '' FROM generate_series(1, 60000) i});
+sql('VACUUM half');
+sql('DELETE FROM half WHERE id > 36000');
+is(sql("SELECT hashgraph_join_load('half', '{id}')"), 1, 'of pages none of which is all-visible nothing is put into the store');
+answers('SELECT count(*), sum(id) FROM half', 'they are read');
+
+# ---- what is loaded by itself, but changes before anybody reads it
+my $loaders = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hashgraph_join column loader'";
+sql($_) for 'ALTER SYSTEM SET hashgraph_join.column_loading = auto', 'ALTER SYSTEM SET log_min_messages = debug1';
+$node->restart;
+sql('CREATE TABLE restless AS SELECT i AS a FROM generate_series(1, 20000) i');
+sql('VACUUM restless');
+for my $round (1 .. 9)
+{
+	sql('SELECT sum(a) FROM restless') for 1 .. 2;
+	usleep(200_000);
+	$node->poll_query_until('postgres', $loaders, '0') or die 'the loader does not end';
+	sql($_) for 'UPDATE restless SET a = a + 1', 'VACUUM restless';
+}
+my $loads = () = slurp_file($node->logfile) =~ /column loader: [1-9]\d* chunks/g;
+cmp_ok($loads, '>=', 2, 'what was never read is loaded again');
+cmp_ok($loads, '<=', 5, 'later and later');
+
+# ---- a store that is smaller than what is to be kept
+sql($_) for 'ALTER SYSTEM RESET log_min_messages', 'ALTER SYSTEM SET hashgraph_join.column_loading = off', "ALTER SYSTEM SET hashgraph_join.column_memory = '1MB'";
+$node->restart;
+sql('CREATE TABLE long AS SELECT i AS a, md5(i::text) AS t FROM generate_series(1, 60000) i');
+sql('VACUUM long');
+is($load->('secret'), 3, 'a small table is loaded');
+is(sql("SELECT hashgraph_join_load('long', '{t}')"), 1, 'a column too large for the store is tried');
+is(kept('secret'), 3, 'for which nothing has to make room');
+is(sql("SELECT hashgraph_join_load('long', '{t}')"), 0, 'once');
+is(sql(q{SELECT "column" || pages || rows FROM hashgraph_join_columns WHERE tab = 'long'::regclass}), 't00', 'for nothing');
+answers('SELECT count(*), min(t), max(t) FROM long', 'it is read from the table');
 
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal|leak/, "the server's log");
 $node->stop;

@@ -126,6 +126,7 @@ typedef RelFileLocator HgjLocator;
 #define HGJ_LOCATOR(rel)		((rel)->rd_locator)
 #define HGJ_SAME_LOCATOR(a, b)	RelFileLocatorEquals(a, b)
 #define HGJ_LOCATOR_DATABASE(a)	((a).dbOid)
+#define HGJ_LOCATOR_NUMBER(a)	((a).relNumber)
 #define HGJ_IS_NEW_FILE(rel) \
 	((rel)->rd_createSubid != InvalidSubTransactionId || \
 	 (rel)->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
@@ -135,6 +136,7 @@ typedef RelFileNode HgjLocator;
 #define HGJ_LOCATOR(rel)		((rel)->rd_node)
 #define HGJ_SAME_LOCATOR(a, b)	RelFileNodeEquals(a, b)
 #define HGJ_LOCATOR_DATABASE(a)	((a).dbNode)
+#define HGJ_LOCATOR_NUMBER(a)	((a).relNode)
 #define HGJ_IS_NEW_FILE(rel) \
 	((rel)->rd_createSubid != InvalidSubTransactionId || \
 	 (rel)->rd_firstRelfilenodeSubid != InvalidSubTransactionId)

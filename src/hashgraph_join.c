@@ -73,6 +73,7 @@ _PG_init(void)
 		hgj_store_share();
 		hgj_server_share();
 		hgj_wanted_share();
+		hgj_gone_install();
 	}
 	RegisterCustomScanMethods(&hgj_scan_methods);
 	RegisterCustomScanMethods(&hgj_agg_scan_methods);

@@ -131,6 +131,7 @@ hashgraph_join_load(PG_FUNCTION_ARGS)
 				 errmsg("columns of \"%s\" cannot be kept in memory",
 						RelationGetRelationName(rel)),
 				 errdetail("The reason is: %s.", obstacle)));
+	hgj_store_forget_gone();
 	chunks = hgj_load_columns(rel, attnos, n).chunks;
 	table_close(rel, NoLock);
 	PG_RETURN_INT64(chunks);
@@ -145,7 +146,7 @@ hashgraph_join_unload(PG_FUNCTION_ARGS)
 
 	if (!HGJ_OWNS_TABLE(RelationGetRelid(rel)))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, RelationGetRelationName(rel));
-	chunks = hgj_store_drop(MyDatabaseId, RelationGetRelid(rel));
+	chunks = hgj_store_drop(MyDatabaseId, RelationGetRelid(rel), 0);
 	table_close(rel, NoLock);
 	PG_RETURN_INT64(chunks);
 }

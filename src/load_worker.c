@@ -257,6 +257,9 @@ hgj_load_worker_main(Datum arg)
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(arg), InvalidOid, 0);
 	hgj_wanted_serve();
 	pgstat_report_activity(STATE_RUNNING, "loading columns that are read often");
+	StartTransactionCommand();
+	hgj_store_forget_gone();
+	CommitTransactionCommand();
 	while (hgj_wanted_next(&order))
 		load_table(&order);
 	proc_exit(0);

@@ -438,9 +438,9 @@ hgj_store_release(const HgjHeldChunk *held)
 	LWLockRelease(shared->lock);
 }
 
-/* An earlier chunk in its place makes room for it: it would be of no use. */
-static void
-drop_earlier(const HgjChunkKey *key)
+/* Drop the chunk, if there is one. */
+void
+hgj_store_forget(const HgjChunkKey *key)
 {
 	int			i;
 
@@ -529,7 +529,8 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 	Assert(chunk->bytes <= hgj_store_most_bytes());
 	attach();
 	HOLD_INTERRUPTS();
-	drop_earlier(key);
+	/* an earlier one would be of no use, and makes room */
+	hgj_store_forget(key);
 	data = reserve(chunk->bytes);
 	if (DsaPointerIsValid(data))
 	{
@@ -542,9 +543,12 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 	return kept;
 }
 
-/* Drop what is kept of a table, and return how many chunks that were. */
+/*
+ * Drop what is kept of a column, of a table (attno 0), or of a database (no table), and
+ * return how many chunks that were.
+ */
 uint32
-hgj_store_drop(Oid database, Oid table)
+hgj_store_drop(Oid database, Oid table, AttrNumber attno)
 {
 	uint32		dropped = 0;
 
@@ -556,8 +560,9 @@ hgj_store_drop(Oid database, Oid table)
 	{
 		Slot	   *slot = slot_at(i);
 
-		if (!slot->listed || slot->key.table != table ||
-			HGJ_LOCATOR_DATABASE(slot->key.locator) != database)
+		if (!slot->listed || HGJ_LOCATOR_DATABASE(slot->key.locator) != database ||
+			(OidIsValid(table) && slot->key.table != table) ||
+			(attno != 0 && slot->key.attno != attno))
 			continue;
 		drop_slot(i);
 		dropped++;
@@ -566,7 +571,7 @@ hgj_store_drop(Oid database, Oid table)
 	return dropped;
 }
 
-/* Facts of all chunks of a database, in the current memory context. */
+/* Facts of all chunks, or of those of a database, in the current memory context. */
 HgjChunkFacts *
 hgj_store_list(Oid database, uint32 *n)
 {
@@ -589,7 +594,9 @@ hgj_store_list(Oid database, uint32 *n)
 		const HgjChunk *chunk;
 		HgjChunkFacts *fact = &facts[*n];
 
-		if (!slot->listed || HGJ_LOCATOR_DATABASE(slot->key.locator) != database)
+		if (!slot->listed ||
+			(OidIsValid(database) &&
+			 HGJ_LOCATOR_DATABASE(slot->key.locator) != database))
 			continue;
 		chunk = dsa_get_address(area, slot->data);
 		fact->key = slot->key;

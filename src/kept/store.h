@@ -61,8 +61,13 @@ extern uint64 hgj_store_evictions(void);
 extern void hgj_store_release(const HgjHeldChunk *held);
 extern Size hgj_store_most_bytes(void);
 extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk);
-extern uint32 hgj_store_drop(Oid database, Oid table);
+extern void hgj_store_forget(const HgjChunkKey *key);
+extern uint32 hgj_store_drop(Oid database, Oid table, AttrNumber attno);
 extern HgjChunkFacts *hgj_store_list(Oid database, uint32 *n);
+
+/* gone.c */
+extern void hgj_gone_install(void);
+extern void hgj_store_forget_gone(void);
 
 /* kept_part.c */
 extern double hgj_kept_part(Relation rel, const AttrNumber *attnos, int n,

@@ -83,6 +83,41 @@ sql('DELETE FROM half WHERE id > 36000');
 is(sql("SELECT hashgraph_join_load('half', '{id}')"), 1, 'of pages none of which is all-visible nothing is put into the store');
 answers('SELECT count(*), sum(id) FROM half', 'they are read');
 
+# ---- what becomes of it when databases, tables and columns go
+sub all_kept { return sql('SELECT count(*) FROM hashgraph_join_kept()', $_[0]) }
+sql("SELECT hashgraph_join_unload(tab) FROM (SELECT DISTINCT tab FROM hashgraph_join_columns) t");
+is(all_kept(), 0, 'nothing is kept');
+sql(q{CREATE TABLE goes AS SELECT i AS a, i AS b, i::text AS c FROM generate_series(1, 20000) i});
+sql('VACUUM goes');
+is($load->('goes'), 3, 'three columns are');
+sql('BEGIN; DROP TABLE goes; ROLLBACK');
+is($load->('goes'), 3, 'a DROP that is rolled back costs what was kept');
+sql('ALTER TABLE goes DROP b');
+is(sql(q{SELECT string_agg("column", ' ' ORDER BY "column") FROM hashgraph_join_columns}), 'a c', 'a column that is dropped takes its own along');
+sql('ALTER TABLE goes ALTER c TYPE varchar');
+sql('CREATE TABLE other AS SELECT 1 AS a');
+sql('VACUUM other');
+is($load->('other'), 1, 'who loads another table');
+is(sql(q{SELECT string_agg("column", ' ' ORDER BY tab::text, "column") FROM hashgraph_join_columns}), 'a a', 'finds chunks of another type');
+sql('VACUUM FULL goes');
+$load->('other');
+is(all_kept(), 1, 'or of an earlier file');
+sql('VACUUM goes');
+is($load->('goes'), 2, 'what is there is loaded');
+sql('BEGIN; SAVEPOINT a; DROP TABLE goes; ROLLBACK TO a; COMMIT');
+answers('SELECT count(*), sum(a), max(c) FROM goes', 'or read');
+is($load->('goes'), 2, 'and loaded');
+sql('DROP TABLE goes');
+is(all_kept(), 1, 'a table that is dropped takes its own along');
+sql('CREATE DATABASE goes');
+sql($_, 'goes') for 'CREATE EXTENSION hashgraph_join', 'CREATE TABLE goes AS SELECT i AS a, i::text AS b FROM generate_series(1, 20000) i', 'VACUUM goes';
+is(sql("SELECT hashgraph_join_load('goes')", 'goes'), 2, 'columns of another database are loaded');
+is(all_kept('goes'), 2, 'which sees them');
+is(all_kept(), 1, 'and no other');
+is($load->('other'), 0, 'who loads there');
+is(all_kept('goes'), 2, 'leaves them alone');
+sql('DROP DATABASE goes');
+
 # ---- what is loaded by itself, but changes before anybody reads it
 my $loaders = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hashgraph_join column loader'";
 sql($_) for 'ALTER SYSTEM SET hashgraph_join.column_loading = auto', 'ALTER SYSTEM SET log_min_messages = debug1';

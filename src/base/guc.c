@@ -19,6 +19,9 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
+/* Kilobytes: the allocator of shared memory counts bytes with 40 bits (utils/dsa.h). */
+#define MOST_COLUMN_MEMORY	(1024 * 1024 * 1024)
+
 double		hgj_agg_tuple_cost = 0.0003;
 bool		hgj_aggregate = true;
 bool		hgj_aggregate_scans = true;
@@ -359,7 +362,7 @@ hgj_define_settings(void)
 	DefineCustomIntVariable("hashgraph_join.column_memory",
 							"Sets the shared memory in which columns of tables are kept decoded.",
 							"It needs shared_preload_libraries. 0 keeps none.",
-							&hgj_column_memory, 0, 0, MAX_KILOBYTES,
+							&hgj_column_memory, 0, 0, MOST_COLUMN_MEMORY,
 							process_shared_preload_libraries_in_progress ?
 							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomEnumVariable("hashgraph_join.gpu_server",

@@ -33,11 +33,14 @@ hgj_run_of(BlockNumber block)
 		block % HGJ_MAP_PAGES / HGJ_RUN_PAGES;
 }
 
+/* Of a run behind the last block that a table can have, InvalidBlockNumber. */
 static inline BlockNumber
 hgj_run_start(uint32 run)
 {
-	return run / HGJ_RUNS_PER_MAP * HGJ_MAP_PAGES +
+	uint64		start = (uint64) (run / HGJ_RUNS_PER_MAP) * HGJ_MAP_PAGES +
 		run % HGJ_RUNS_PER_MAP * HGJ_RUN_PAGES;
+
+	return (BlockNumber) Min(start, InvalidBlockNumber);
 }
 
 /* The page's number within its run. */

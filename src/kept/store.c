@@ -19,10 +19,11 @@
  *	  dropped while somebody holds it is taken out of the directory at once, and
  *	  freed by its last holder.
  * 5. What a process holds it counts itself, too, and gives back when it exits,
- *	  whatever became of the scan that held it.
+ *	  whatever became of the scan that held it.  There is a count for each slot that was
+ *	  in use when the process last looked: of what came since, it holds nothing.
  *
  * Memory: shared memory of a fixed size, for the life of the postmaster; per process
- * an array of counts, for ever.  Locks: one LWLock guards directory, slots and
+ * the array of counts, for ever.  Locks: one LWLock guards directory, slots and
  * counts; no catalog is looked at, and nothing is read from disk or copied meanwhile.
  * dsa.c has locks of its own, which are taken inside of that one, too.
  *
@@ -68,7 +69,7 @@ typedef struct Slot
 	pg_atomic_uint32 credit;	/* for the clock; approximately */
 	uint32		holders;
 	bool		listed;			/* in the directory; false: the last holder frees it */
-	int			next;			/* of the same bucket, or of those that are free */
+	int			next;			/* of the same bucket, or of those that are free again */
 } Slot;
 
 /*
@@ -85,9 +86,9 @@ typedef struct SharedStore
 	pg_atomic_uint32 by_table[TABLE_COUNTS];
 	int			nslots;
 	int			nbuckets;		/* a power of two */
-	int			ntouched;		/* the first so many have ever been used */
+	int			ntouched;		/* the first so many have ever been used, */
+	int			free;			/* and the first of them that is free again */
 	int			hand;
-	int			free;			/* the first slot that is */
 	Size		slots;			/* bytes behind the store's beginning: */
 	Size		buckets;
 	Size		area;
@@ -98,7 +99,8 @@ StaticAssertDecl(sizeof(HgjChunkKey) == sizeof(HgjLocator) + 4 * sizeof(uint32),
 
 static SharedStore *shared = NULL;
 static dsa_area *area = NULL;	/* once this process has attached */
-static uint32 *own_holds = NULL;	/* step 5, per slot, */
+static uint32 *own_holds = NULL;	/* step 5: of the first slots, */
+static int	nown_holds = 0;		/* so many, */
 static uint64 all_own_holds = 0;	/* and in all */
 
 /* ---- step 1 ------------------------------------------------------------- */
@@ -143,10 +145,7 @@ lay_out(void)
 	shared->slots = MAXALIGN(sizeof(SharedStore));
 	shared->buckets = shared->slots + MAXALIGN(shared->nslots * sizeof(Slot));
 	shared->area = shared->buckets + MAXALIGN(shared->nbuckets * sizeof(int));
-	memset(slot_at(0), 0, shared->nslots * sizeof(Slot));
-	for (int i = 0; i < shared->nslots; i++)
-		slot_at(i)->next = i + 1 < shared->nslots ? i + 1 : NO_SLOT;
-	shared->free = 0;
+	shared->free = NO_SLOT;
 	memset((char *) shared + shared->buckets, 0xFF, shared->nbuckets * sizeof(int));
 
 	room = shared_bytes() - shared->area;
@@ -264,12 +263,13 @@ take_slot(void)
 {
 	int			i;
 
-	while (shared->free == NO_SLOT)
+	while (shared->free == NO_SLOT && shared->ntouched == shared->nslots)
 		if (!evict_one())
 			return NO_SLOT;
+	if (shared->free == NO_SLOT)
+		return shared->ntouched++;
 	i = shared->free;
 	shared->free = slot_at(i)->next;
-	shared->ntouched = Max(shared->ntouched, i + 1);
 	return i;
 }
 
@@ -293,7 +293,7 @@ static void
 release_all(int code, Datum arg)
 {
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->ntouched && all_own_holds > 0; i++)
+	for (int i = 0; i < nown_holds && all_own_holds > 0; i++)
 		if (own_holds[i] > 0)
 			release_slot(i, own_holds[i]);
 	LWLockRelease(shared->lock);
@@ -308,12 +308,30 @@ attach(void)
 	if (area != NULL)
 		return;
 	old = MemoryContextSwitchTo(TopMemoryContext);
-	if (own_holds == NULL)
-		own_holds = palloc0(mul_size(shared->nslots, sizeof(uint32)));
 	area = dsa_attach_in_place((char *) shared + shared->area, NULL);
 	dsa_pin_mapping(area);
 	MemoryContextSwitchTo(old);
 	before_shmem_exit(release_all, 0);
+}
+
+/* Step 5: room for counts of the slots that are in use; without the lock. */
+static void
+reserve_counts(void)
+{
+	int			wanted = *(volatile int *) &shared->ntouched;
+	uint32	   *counts;
+
+	if (wanted <= nown_holds)
+		return;
+	wanted = (int) pg_nextpower2_32(Max(wanted, 64));
+	counts = MemoryContextAllocZero(TopMemoryContext, mul_size(wanted, sizeof(uint32)));
+	if (own_holds)
+	{
+		memcpy(counts, own_holds, mul_size(nown_holds, sizeof(uint32)));
+		pfree(own_holds);
+	}
+	own_holds = counts;
+	nown_holds = wanted;
 }
 
 HgjChunkKey
@@ -346,8 +364,11 @@ hgj_store_hold(const HgjChunkKey *key, HgjHeldChunk *held)
 	if (!hgj_store_may_have(key->table))
 		return false;
 	attach();
+	reserve_counts();
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	i = find_slot(key);
+	if (i >= nown_holds)
+		i = NO_SLOT;			/* it came in this moment */
 	if (i != NO_SLOT)
 	{
 		slot = slot_at(i);

@@ -19,6 +19,9 @@
  * 4. What is made of the run is put into the store, column by column.  Of a chunk that
  *	  is too large for the store there is only one that says that for all pages.
  *
+ * 5. Many columns of a run are loaded some at a time, so that what is made of them
+ *	  together stays within maintenance_work_mem, approximately.
+ *
  * Memory: a context for each run.  Pins: one page at a time.  Locks: that page's
  * content lock, in share mode, while its tuples are listed.
  *
@@ -52,6 +55,7 @@ typedef struct Loader
 	int		   *todo;			/* their places in attnos and columns, */
 	int		   *todo_columns;	/* their numbers in `page`, */
 	HgjChunkMaker **makers;		/* and what is made of them */
+	int			at_once;		/* so many of them */
 	HgjLoadCounts counts;
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	HgjPrefetch prefetch;		/* nothing */
@@ -177,11 +181,21 @@ has_external(const HgjVector *values, uint32 n)
 	return false;
 }
 
+/* Of a run, n of the columns that need it, from the first-th on. */
+typedef struct Part
+{
+	const HgjRunLook *look;
+	XLogRecPtr	decoded_after;
+	int			first;
+	int			n;
+} Part;
+
 /* Step 3 for the page in the buffer. */
 static void
-decode_page(Loader *loader, Buffer buffer, uint32 number)
+decode_page(Loader *loader, const Part *part, Buffer buffer, uint32 number)
 {
 	HgjPageColumns *page = &loader->page;
+	const int  *columns = loader->todo_columns + part->first;
 	AttrNumber	natts;
 	uint32		n;
 
@@ -190,11 +204,12 @@ decode_page(Loader *loader, Buffer buffer, uint32 number)
 	hgj_page_columns_begin(page, loader->tuples, n,
 						   natts < page->natts ? HGJ_TUPLES_ANY : HGJ_TUPLES_COMPLETE,
 						   &loader->prefetch);
-	hgj_page_columns_read(page, loader->todo_columns, loader->ntodo);
-	for (int t = 0; t < loader->ntodo; t++)
+	hgj_page_columns_read(page, columns, part->n);
+	for (int t = 0; t < part->n; t++)
 	{
-		const HgjVector *values = &page->columns[loader->todo_columns[t]]->buffer.vector;
-		const FormData_pg_attribute *att = attribute_at(loader, loader->todo[t]);
+		const HgjVector *values = &page->columns[columns[t]]->buffer.vector;
+		const FormData_pg_attribute *att =
+			attribute_at(loader, loader->todo[part->first + t]);
 
 		if (att->attnum > natts || (att->attlen == -1 && has_external(values, n)))
 			continue;
@@ -202,12 +217,36 @@ decode_page(Loader *loader, Buffer buffer, uint32 number)
 	}
 }
 
-/* Step 4. */
-static void
-put_chunk(Loader *loader, const HgjRunLook *look, XLogRecPtr decoded_after, int t)
+/* Steps 2 and 3 for the pages of the run; false: it is to stop. */
+static bool
+decode_pages(Loader *loader, const Part *part)
 {
-	int			i = loader->todo[t];
-	HgjChunkKey key = hgj_store_key(loader->rel, loader->attnos[i], look->run);
+	const HgjRunLook *look = part->look;
+	BlockNumber start = hgj_run_start(look->run);
+
+	for (uint32 p = 0; p < HGJ_RUN_PAGES && start + p < look->nblocks; p++)
+	{
+		Buffer		buffer;
+
+		if (!hgj_run_has(look->visible, p))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		if (loader->stop && loader->stop())
+			return false;
+		buffer = ReadBufferExtended(loader->rel, MAIN_FORKNUM, start + p,
+									RBM_NORMAL, loader->strategy);
+		decode_page(loader, part, buffer, p);
+		ReleaseBuffer(buffer);
+	}
+	return true;
+}
+
+/* Step 4 for the t-th column of the part. */
+static void
+put_chunk(Loader *loader, const Part *part, int t)
+{
+	int			i = loader->todo[part->first + t];
+	HgjChunkKey key = hgj_store_key(loader->rel, loader->attnos[i], part->look->run);
 	HgjChunk   *chunk = hgj_chunk_finish(loader->makers[t]);
 
 	if (chunk->bytes > hgj_store_most_bytes())
@@ -215,7 +254,7 @@ put_chunk(Loader *loader, const HgjRunLook *look, XLogRecPtr decoded_after, int 
 		pfree(chunk);
 		chunk = hgj_chunk_without_pages(attribute_at(loader, i));
 	}
-	hgj_chunk_begin_validity(chunk, look, decoded_after);
+	hgj_chunk_begin_validity(chunk, part->look, part->decoded_after);
 	if (hgj_store_put(&key, chunk))
 		loader->counts.chunks++;
 	else
@@ -223,45 +262,57 @@ put_chunk(Loader *loader, const HgjRunLook *look, XLogRecPtr decoded_after, int 
 	pfree(chunk);
 }
 
-/* Steps 1 to 4. */
+/* Steps 2 to 4. */
+static void
+load_part(Loader *loader, const Part *part)
+{
+	for (int t = 0; t < part->n; t++)
+	{
+		const FormData_pg_attribute *att =
+			attribute_at(loader, loader->todo[part->first + t]);
+
+		loader->makers[t] = hgj_chunk_begin(att, hgj_decimal_scale(att->atttypid,
+																   att->atttypmod));
+	}
+	loader->stopped = !decode_pages(loader, part);
+	for (int t = 0; t < part->n && !loader->stopped; t++)
+		put_chunk(loader, part, t);
+}
+
+/* Steps 1 to 5. */
 static void
 load_run(Loader *loader, uint32 run)
 {
 	XLogRecPtr	decoded_after = hgj_wal_position();
-	BlockNumber start = hgj_run_start(run);
 	HgjRunLook	look;
 
 	hgj_run_look(loader->rel, run, &look);
 	if (XLogRecPtrIsInvalid(look.map_lsn))
 		return;
 	find_todo(loader, &look);
-	for (int t = 0; t < loader->ntodo; t++)
+	for (int first = 0; first < loader->ntodo && !loader->stopped;
+		 first += loader->at_once)
 	{
-		const FormData_pg_attribute *att = attribute_at(loader, loader->todo[t]);
+		Part		part = {&look, decoded_after, first,
+		Min(loader->at_once, loader->ntodo - first)};
 
-		loader->makers[t] = hgj_chunk_begin(att, hgj_decimal_scale(att->atttypid,
-																   att->atttypmod));
+		load_part(loader, &part);
 	}
-	for (uint32 p = 0; p < HGJ_RUN_PAGES && loader->ntodo > 0 && start + p < look.nblocks;
-		 p++)
-	{
-		Buffer		buffer;
+}
 
-		if (!hgj_run_has(look.visible, p))
-			continue;
-		CHECK_FOR_INTERRUPTS();
-		if (loader->stop && loader->stop())
-		{
-			loader->stopped = true;
-			return;
-		}
-		buffer = ReadBufferExtended(loader->rel, MAIN_FORKNUM, start + p,
-									RBM_NORMAL, loader->strategy);
-		decode_page(loader, buffer, p);
-		ReleaseBuffer(buffer);
-	}
-	for (int t = 0; t < loader->ntodo; t++)
-		put_chunk(loader, &look, decoded_after, t);
+/* What a chunk's maker has of a row, at most, if the value passes by value. */
+#define BYTES_PER_ROW	(2 * sizeof(int64) + sizeof(bool))
+
+/* Step 5: columns at once, as many rows as the table's pages have on average. */
+static int
+columns_at_once(Relation rel)
+{
+	double		rows = MaxHeapTuplesPerPage;
+
+	if (rel->rd_rel->relpages > 0 && rel->rd_rel->reltuples > 0)
+		rows = Min(rows, rel->rd_rel->reltuples / rel->rd_rel->relpages);
+	return (int) Max(maintenance_work_mem * 1024.0 /
+					 (HGJ_RUN_PAGES * rows * BYTES_PER_ROW), 1);
 }
 
 /*
@@ -290,6 +341,7 @@ hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint3
 	hgj_page_columns_init(&loader->page, RelationGetDescr(rel), MaxHeapTuplesPerPage);
 	for (int i = 0; i < n; i++)
 		loader->columns[i] = hgj_page_columns_add(&loader->page, attnos[i]);
+	loader->at_once = columns_at_once(rel);
 	loader->stop = stop;
 	for (uint32 run = first; n > 0 && run < end && !loader->stopped &&
 		 hgj_run_start(run) < nblocks; run++)

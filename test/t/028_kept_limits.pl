@@ -118,6 +118,18 @@ is($load->('other'), 0, 'who loads there');
 is(all_kept('goes'), 2, 'leaves them alone');
 sql('DROP DATABASE goes');
 
+# ---- how much may be kept, and what loading takes
+fails_with($node, "ALTER SYSTEM SET hashgraph_join.column_memory = '1025GB'", qr/outside the valid range/, 'more than a terabyte');
+# Values that take no room in a row take eight bytes each before they are packed.
+sql('CREATE TABLE many (' . join(', ', map { "c$_ bool" } 1 .. 200) . '); INSERT INTO many (c1) SELECT true FROM generate_series(1, 72000)');
+sql('VACUUM (ANALYZE) many');
+my $peak = q{SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+)')::int};
+my ($before, $chunks, $after) = split /\n/, sql("SET maintenance_work_mem = '4MB'; $peak; SELECT hashgraph_join_load('many'); $peak");
+is($chunks, 200, 'many columns are loaded');
+# the chunks themselves are 30 MB of that, and the table's pages
+cmp_ok($after - $before, '<', 80 * 1024, 'with little memory at a time');
+answers('SELECT ' . join(', ', map { "count(c$_)" } 1 .. 20) . ' FROM many', 'and read');
+
 # ---- what is loaded by itself, but changes before anybody reads it
 my $loaders = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hashgraph_join column loader'";
 sql($_) for 'ALTER SYSTEM SET hashgraph_join.column_loading = auto', 'ALTER SYSTEM SET log_min_messages = debug1';

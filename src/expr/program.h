@@ -125,7 +125,8 @@ extern bool hgj_program_takes_decimals(const HgjProgram *program, int input, int
 
 /*
  * What a filter is known to want of an input: an integer from low to high, or, of
- * numerics, such a decimal of the scale.  No other value passes, nor does NULL.
+ * numerics, such a decimal of the scale.  No other value passes, nor does NULL.  Of
+ * IN, one of these values, in order, which are there until the next execution.
  */
 typedef struct HgjProgramBound
 {
@@ -133,6 +134,8 @@ typedef struct HgjProgramBound
 	int			scale;			/* -1: integers */
 	int64		low;
 	int64		high;
+	const int64 *values;		/* or NULL: any from low to high */
+	uint32		nvalues;
 } HgjProgramBound;
 
 /*

@@ -47,6 +47,7 @@ bound_of_clause(const HgjClause *clause, HgjProgramBound *bound)
 {
 	const HgjSet *set = clause->step->set;
 
+	bound->values = NULL;
 	if (clause->test == HGJ_TEST_STEP)
 		return bound_of_decimals(clause->step, bound);
 	if (!clause->prepared || !is_signed(clause->kind))
@@ -69,6 +70,8 @@ bound_of_clause(const HgjClause *clause, HgjProgramBound *bound)
 		return false;
 	bound->low = set->low;
 	bound->high = (int64) ((uint64) set->low + set->span);
+	bound->values = set->keys;
+	bound->nvalues = set->nkeys;
 	return true;
 }
 

@@ -77,6 +77,7 @@ typedef struct HgjSet
 	bool		has_nulls;
 	int64		low;			/* keys are from low ... */
 	uint64		span;			/* ... to low + span: */
+	int64	   *keys;			/* in order, or NULL: there are too many; */
 	uint64	   *bitmap;			/* a bit for each of these, or */
 	int64	   *slots;			/* a hash table, in which */
 	int64		empty;			/* this key, not in the set, marks free slots */

@@ -9,6 +9,8 @@
  * 2. Keys that lie close together become a bitmap, all others a hash table.  For
  *	  a few keys a hash function without collisions is looked for, so that a
  *	  lookup has no branch; otherwise there is linear probing.
+ * 3. Not too many are there in order as well, for who wants to know whether there is one
+ *	  in some range (program_bounds.c).
  *
  * The arrays are in a memory context of the set's own, a child of the
  * program's, and are built when the first row asks, once per execution; once
@@ -33,6 +35,9 @@
 #define HGJ_SET_SLOTS_PER_KEY		8
 #define HGJ_SET_TRIES				64
 #define HGJ_SET_TRY_KEYS			128
+
+/* Step 3. */
+#define HGJ_SET_SORTED_KEYS			16384
 
 static inline uint64
 mix(uint64 key, uint64 multiplier)
@@ -186,6 +191,11 @@ hgj_set_prepare(HgjProgram *program, HgjStep *step)
 	{
 		set->low = keys[0];
 		set->span = (uint64) keys[set->nkeys - 1] - (uint64) keys[0];
+		if (set->nkeys <= HGJ_SET_SORTED_KEYS)
+		{
+			set->keys = palloc(mul_size(set->nkeys, sizeof(int64)));
+			memcpy(set->keys, keys, mul_size(set->nkeys, sizeof(int64)));
+		}
 		if (set->span < Max((uint64) set->nkeys * HGJ_SET_BITMAP_BITS_PER_KEY,
 							HGJ_SET_BITMAP_BITS))
 			build_bitmap(set, keys);

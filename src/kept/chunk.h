@@ -143,13 +143,17 @@ hgj_chunk_number_at(const HgjChunk *chunk, uint64 array, uint8 width, uint32 i)
 	}
 }
 
-/*
- * May the page have a value from low to high, as signed integers?  decimals: of
- * these.
- */
+/* The least and the greatest value of a page; decimals: of these. */
+typedef struct HgjPageRange
+{
+	int64		least;
+	int64		greatest;		/* below it: there is none but NULL */
+} HgjPageRange;
+
+/* As signed integers; false: they are not known. */
 static inline bool
-hgj_chunk_page_may_have(const HgjChunk *chunk, uint32 page, bool decimals, int64 low,
-						int64 high)
+hgj_chunk_page_range(const HgjChunk *chunk, uint32 page, bool decimals,
+					 HgjPageRange *range)
 {
 	uint64		ends = decimals ? chunk->decimal_ends : chunk->ends;
 	uint8		width = decimals ? chunk->decimal_width : chunk->width;
@@ -158,11 +162,12 @@ hgj_chunk_page_may_have(const HgjChunk *chunk, uint32 page, bool decimals, int64
 	uint64		greatest;
 
 	if (ends == 0)
-		return true;
+		return false;
 	least = hgj_chunk_number_at(chunk, ends, width, 2 * page);
 	greatest = hgj_chunk_number_at(chunk, ends, width, 2 * page + 1);
-	return least <= greatest && (int64) (base + least) <= high &&
-		(int64) (base + greatest) >= low;
+	range->least = least <= greatest ? (int64) (base + least) : PG_INT64_MAX;
+	range->greatest = least <= greatest ? (int64) (base + greatest) : PG_INT64_MIN;
+	return true;
 }
 
 /* The by-reference value of a number. */

@@ -15,7 +15,7 @@
  *	  which is found out for 64 pages when the scan comes to the first of them.
  *	  Consecutive ones are handed out as slices, as if they were one page.
  * 4. Pages are skipped that have no value which the quals let pass, by the least and the
- *	  greatest that they have.
+ *	  greatest that they have: none of a range, or none of IN's that lies in between.
  * 5. By-reference values are pointers into chunks: those of runs that the scan has
  *	  left are held until the batch is void (hgj_kept_pages_forget()).
  *
@@ -147,6 +147,26 @@ look_at_run(HgjKeptPages *kept, uint32 run)
 		hgj_store_release(&kept->chunks[--kept->ncols]);
 }
 
+#ifdef USE_ASSERT_CHECKING
+/* Have the chunks as many rows of each of the word's valid pages? */
+static bool
+rows_agree(const HgjKeptPages *kept, uint32 word)
+{
+	const HgjChunk *one = kept->chunks[0].chunk;
+
+	for (uint32 page = word * 64; page < (word + 1) * 64; page++)
+		for (int c = 1; c < kept->ncols && hgj_run_has(kept->valid, page); c++)
+		{
+			const HgjChunk *other = kept->chunks[c].chunk;
+
+			if (other->first[page + 1] - other->first[page] !=
+				one->first[page + 1] - one->first[page])
+				return false;
+		}
+	return true;
+}
+#endif
+
 /* Step 3, for 64 pages. */
 static void
 find_valid(HgjKeptPages *kept, uint32 word)
@@ -158,6 +178,7 @@ find_valid(HgjKeptPages *kept, uint32 word)
 									   kept->chunks[c].chunk, kept->strategy);
 	kept->valid[word] = valid;
 	kept->known |= UINT64CONST(1) << word;
+	Assert(rows_agree(kept, word));
 }
 
 /* Step 3: is the page valid?  How many rows has it? */
@@ -181,6 +202,25 @@ hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows)
 	return true;
 }
 
+/* Is one of the values, which are in order, in the range? */
+static bool
+has_value(const HgjProgramBound *bound, const HgjPageRange *range)
+{
+	uint32		low = 0;
+	uint32		high = bound->nvalues;
+
+	while (low < high)
+	{
+		uint32		middle = low + (high - low) / 2;
+
+		if (bound->values[middle] < range->least)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < bound->nvalues && bound->values[low] <= range->greatest;
+}
+
 /* May a row of the page, which is valid, pass the scan's quals? */
 bool
 hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block)
@@ -192,9 +232,13 @@ hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block)
 		const HgjProgramBound *bound = &kept->bounds[b];
 		const HgjChunk *chunk = kept->chunks[bound->input].chunk;
 		bool		decimals = bound->scale >= 0;
+		HgjPageRange range;
 
-		if ((!decimals || chunk->scale == bound->scale) &&
-			!hgj_chunk_page_may_have(chunk, page, decimals, bound->low, bound->high))
+		if ((decimals && chunk->scale != bound->scale) ||
+			!hgj_chunk_page_range(chunk, page, decimals, &range))
+			continue;
+		if (range.least > bound->high || range.greatest < bound->low ||
+			(bound->values && !has_value(bound, &range)))
 			return false;
 	}
 	return true;

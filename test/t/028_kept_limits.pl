@@ -83,6 +83,48 @@ sql('DELETE FROM half WHERE id > 36000');
 is(sql("SELECT hashgraph_join_load('half', '{id}')"), 1, 'of pages none of which is all-visible nothing is put into the store');
 answers('SELECT count(*), sum(id) FROM half', 'they are read');
 
+# ---- which pages are not even looked at
+sql(q{
+	CREATE TABLE days (id int, big bigint, day date, at timestamp, price numeric(10,2), nothing int);
+	INSERT INTO days SELECT i, i * 1000000000::bigint, DATE '2020-01-01' + i / 100, TIMESTAMP '2020-01-01' + i * interval '1 minute', i / 8.0, NULL FROM generate_series(1, 100000) i;
+});
+sql('VACUUM days');
+$load->('days');
+# All but some of a thousand: those that are read before constants are evaluated, with the
+# first rows, and those that have such values.
+sub skips
+{
+	my ($condition, $most, $name) = @_;
+	my $query = "SELECT count(*), sum(id), max(big) FROM days WHERE $condition";
+	my ($pages, $skipped) = sql("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query") =~ /Source: columns \(100% of (\d+) pages, (\d+) skipped\)/;
+	cmp_ok(($pages // 1000) - ($skipped // 0), '<=', $most, "$name: other pages are skipped");
+	answers($query, "$name: rightly");
+}
+skips('id BETWEEN 50000 AND 50100', 40, 'a range');
+skips('id = 77', 40, 'an equality');
+skips('big > 99990 * 1000000000::bigint', 40, 'an open range');
+skips("day = DATE '2021-01-01'", 40, 'a day');
+skips("at >= TIMESTAMP '2020-02-01' AND at < TIMESTAMP '2020-02-01 01:00'", 40, 'an hour');
+skips('price BETWEEN 700 AND 710', 40, 'decimals');
+skips('id IN (5, 99990)', 40, 'the ends of the table');
+skips('big IN (7000000000, 50007000000000, 99999000000000)', 40, 'a few values in between');
+skips("day IN (DATE '2020-03-01', NULL, DATE '2022-03-01', DATE '1999-01-01')", 40, 'days');
+skips('id IN (SELECT 7 WHERE false) OR id = 4711', 1000, 'either of two');
+skips('nothing = 3', 40, 'a column that is NULL');
+skips('id < 5 AND id > 6', 40, 'a contradiction');
+skips('id = NULL::int', 1000, 'nothing at all');
+is(sql(q{SET plan_cache_mode = force_generic_plan; PREPARE p(int[]) AS SELECT count(*), sum(id) FROM days WHERE id = ANY ($1);
+	EXECUTE p('{1,2}'); EXECUTE p('{50000}'); EXECUTE p('{}'); EXECUTE p(NULL); EXECUTE p('{99999,NULL}')}), "2|3\n1|50000\n0|\n0|\n1|99999", 'lists that change');
+my $counts = q{SELECT seq_scan, seq_tup_read FROM pg_stat_user_tables WHERE relname = 'days'};
+my $counted = sub {
+	my ($set) = @_;
+	sql('SELECT pg_stat_reset()');
+	sql("$set SELECT count(*) FROM days WHERE id IN (5, 99990) AND price > 0");
+	$node->poll_query_until('postgres', q{SELECT seq_scan > 0 FROM pg_stat_user_tables WHERE relname = 'days'}) or die 'nothing is counted';
+	return sql($counts);
+};
+is($counted->(''), $counted->('SET hashgraph_join.enabled = off; SET hashgraph_join.aggregate = off;'), 'scans and rows are counted as ever');
+
 # ---- what becomes of it when databases, tables and columns go
 sub all_kept { return sql('SELECT count(*) FROM hashgraph_join_kept()', $_[0]) }
 sql("SELECT hashgraph_join_unload(tab) FROM (SELECT DISTINCT tab FROM hashgraph_join_columns) t");

@@ -22,6 +22,7 @@
 
 #include <math.h>
 
+#include "agg/agg_sort_place.h"
 #include "base/guc.h"
 #include "join/engines.h"
 #include "miscadmin.h"
@@ -48,6 +49,14 @@
 
 /* Of a comparison of strings, what it costs more without abbreviated keys. */
 #define HGJ_STRING_SORT_PART	0.5
+
+/*
+ * Of PostgreSQL's sort by the group: what sorting all rows for one aggregate costs.  That
+ * is integers alone, rows that integers tell apart, or neither.
+ */
+#define HGJ_SORT_PLACES			0.3
+#define HGJ_SORT_BY_PLACES		0.75
+#define HGJ_SORT_ROWS			1.0
 
 /* Temporary files that it writes to at the same time. */
 #define HGJ_SPILL_FILES			64
@@ -161,12 +170,34 @@ string_part(PlannerInfo *root, const Aggref *aggref, double rows)
 			   Max(rows, 1), 1);
 }
 
+/* What it costs to sort all rows for this aggregate, in sorts by the group. */
+static double
+sort_part(const Aggref *aggref)
+{
+	List	   *order = aggref->aggdistinct ? aggref->aggdistinct : aggref->aggorder;
+	const SortGroupClause *clause;
+	HgjSortPlace place;
+
+	if (order == NIL)
+		return 0;
+	clause = linitial_node(SortGroupClause, order);
+	hgj_sort_place_init(&place, clause->sortop,
+						exprCollation(get_sortgroupclause_expr((SortGroupClause *) clause,
+															   aggref->args)),
+						clause->nulls_first);
+	if (place.exact && list_length(aggref->args) == 1)
+		return HGJ_SORT_PLACES;
+	return place.kind == HGJ_PLACE_GROUP ? HGJ_SORT_ROWS : HGJ_SORT_BY_PLACES;
+}
+
 /*
  * Step 1: what calling PostgreSQL's functions costs.  Sorting for ORDER BY and DISTINCT
- * is charged once, as the sort below an aggregation of PostgreSQL's would be: that one
- * sorts each group's rows without being charged for it.  But where that one sorts a
- * group's strings, it does so by abbreviated keys, which ours cannot, because the group
- * comes first: what each comparison within a group costs more is charged.
+ * is charged as the sort below an aggregation of PostgreSQL's would be: that one
+ * sorts each group's rows without being charged for it, but all rows only once, and
+ * ours all rows for each aggregate, which costs more than once from the second or third
+ * on.  Where that one sorts a group's strings, it does so by abbreviated keys, which ours
+ * cannot, because the group comes first: what each comparison within a group costs more
+ * is charged.
  */
 static Cost
 call_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
@@ -174,7 +205,7 @@ call_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
 {
 	QualCost	cost = {0};
 	Path		sort;
-	bool		sorts = false;
+	double		sorts = 0;
 	Cost		comparisons = HGJ_STRING_SORT_PART * 2 * cpu_operator_cost *
 		child->rows * log2(Max(child->rows / Max(groups, 1), 1));
 	ListCell   *lc;
@@ -188,15 +219,15 @@ call_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
 			continue;
 		trans = list_nth(root->aggtransinfos, aggref->aggtransno);
 		add_function_cost(root, trans->transfn_oid, NULL, &cost);
-		sorts |= aggref->aggorder != NIL || aggref->aggdistinct != NIL;
+		sorts += sort_part(aggref);
 		cost.startup += comparisons * string_part(root, aggref, child->rows);
 	}
 	cost.startup += cost.per_tuple * child->rows;
-	if (!sorts || contents->group_exprs == NIL)
+	if (sorts == 0 || contents->group_exprs == NIL)
 		return cost.startup;
 	memset(&sort, 0, sizeof(sort));
 	hgj_cost_sort(&sort, root, NIL, 0, 0, child->rows, child->pathtarget->width);
-	return cost.startup + sort.total_cost;
+	return cost.startup + sort.total_cost * Max(sorts, 1);
 }
 
 /*

@@ -185,6 +185,17 @@ suite_isolation()
 	test_server
 	# PGXS puts the suite's own --outputdir before ours: the last one counts.
 	installcheck isolation "$HGJ_TOP" "$config" "$out/isolation" REGRESS=
+
+	# The same while columns of all tables are kept in memory.
+	local loaded=$out/isolation_loaded
+	rm -rf "$loaded"
+	mkdir -p "$loaded/specs"
+	cp -r test/isolation/expected "$loaded"
+	perl test/isolation/load.pl test/isolation/specs "$loaded/specs"
+	hgj_server_stop
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off"
+	installcheck "isolation with columns kept" "$HGJ_TOP" "$config" "$loaded" REGRESS= \
+		ISOLATION_OPTS="--inputdir=$loaded --load-extension=hashgraph_join"
 }
 
 # TAP tests, as the server's user, in a copy that this user can read.

@@ -18,8 +18,9 @@
  * 4. The counts are a table of sets of a few places each; a column for which there is
  *	  no place takes that of the one that was read least.
  * 5. The process whose scan finds a column wanted has a worker started for its
- *	  database, unless there is one.  If the server has no place for it, somebody
- *	  tries again later.
+ *	  database, unless there is one.  All databases together have a quarter of
+ *	  max_worker_processes, or one: parallel queries need the others.  If there is no
+ *	  place for it, somebody tries again later.
  *
  * Memory: shared memory of a fixed size, for the life of the postmaster, if columns
  * are kept at all.  Locks: one LWLock guards all of it.
@@ -172,27 +173,40 @@ make_wanted(Oid table, AttrNumber attno, TimestampTz now)
 
 /* ---- step 5 ----------------------------------------------------------------- */
 
+/* Has the place no worker, and nobody who has asked for one lately? */
+static bool
+is_free(const Worker *worker, TimestampTz now)
+{
+	return !OidIsValid(worker->database) ||
+		(worker->pid == 0 &&
+		 TimestampDifferenceExceeds(worker->asked, now, TRY_AGAIN_SECONDS * 1000));
+}
+
 /* A place for a worker of this database; false: there is one, or none can be had. */
 static bool
 claim_worker(TimestampTz now)
 {
 	Worker	   *mine = NULL;
+	bool		has_one = false;
+	int			others = 0;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < MOST_WORKERS; i++)
 	{
 		Worker	   *worker = &shared->workers[i];
-		bool		gone = worker->pid == 0 &&
-			TimestampDifferenceExceeds(worker->asked, now, TRY_AGAIN_SECONDS * 1000);
 
-		if (worker->database == MyDatabaseId)
+		if (is_free(worker, now))
 		{
-			mine = gone ? worker : NULL;
-			break;
+			if (mine == NULL || worker->database == MyDatabaseId)
+				mine = worker;
 		}
-		if (mine == NULL && (!OidIsValid(worker->database) || gone))
-			mine = worker;
+		else if (worker->database == MyDatabaseId)
+			has_one = true;
+		else
+			others++;
 	}
+	if (has_one || others >= Max(max_worker_processes / 4, 1))
+		mine = NULL;
 	if (mine)
 	{
 		mine->database = MyDatabaseId;

@@ -103,6 +103,11 @@ sql("SET lock_timeout = '20s'; BEGIN; LOCK TABLE big IN ACCESS EXCLUSIVE MODE; C
 cmp_ok(time - $begun, '<', 10, 'a lock of its table is had soon');
 idle();
 ok(loading(), 'a worker is loading again');
+sql('CREATE TABLE second AS SELECT i AS a FROM generate_series(1, 20000) i');
+sql('VACUUM second');
+sql('SELECT sum(a) FROM second') for 1 .. 2;
+usleep(300_000);
+is(sql("SELECT NOT EXISTS (SELECT FROM hashgraph_join_columns WHERE tab = 'second'::regclass) OR ($loaders) = 0"), 't', 'all databases together have a quarter of max_worker_processes for that');
 sql($_, 'other') for 'CREATE INDEX CONCURRENTLY big_a ON big (a)', 'REINDEX TABLE CONCURRENTLY big', 'DROP INDEX CONCURRENTLY big_a';
 idle();
 ok(loading(), 'and again');

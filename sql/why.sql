@@ -1,6 +1,7 @@
 -- hashgraph_join_why(): every reason that can be brought about by planning, for the query
--- that has it; nodes are named as EXPLAIN names them; nothing is run.  (Sources that only
--- a run gives up, EvalPlanQual and passes, are elsewhere, as are those of a GPU.)
+-- that has it; nodes are named as EXPLAIN names them; nothing is run.  (Those that a GPU, a
+-- run or another extension brings about are in test/t/028_reasons.pl; test/reasons.pl looks
+-- for each of the catalogue.)
 create schema why;
 set search_path = why, public;
 set jit = off;
@@ -103,6 +104,7 @@ select why_not('select count(f.*) from f');
 create sequence counted;
 select why_not('select count(last_value) from counted');
 select why_not('select count(*) from parted tablesample system (100)');
+select why_not('select count(r) from (select row(k, 1) r from f union all select row(k, 2) from d) x');
 set enable_seqscan = off;
 select why_not('select count(t) from p where id > 20');
 reset enable_seqscan;
@@ -138,6 +140,7 @@ select node, taken, source, reason from hashgraph_join_why('select f.t from f jo
 select node, taken, source, reason from hashgraph_join_why('select f.t from f join generate_series(1, 3) d(k) using (k)') where node ~ 'Scan on';
 select node, taken, source, reason from hashgraph_join_why('select f.t, d.e from f join (select k, w + 1 as e from d offset 0) d using (k)') where node ~ 'Scan on';
 select node, taken, source, reason from hashgraph_join_why('select f.t from f join counted on f.k = last_value') where node ~ 'Scan on';
+select node, taken, source, reason from hashgraph_join_why('select f.t, x.e from f left join (select k, coalesce(w, 1) as e from d) x using (k)') where node ~ 'Scan on';
 -- an engine that is not there
 set hashgraph_join.cuda_library = '/nowhere/at_all.so';
 set hashgraph_join.engine = cuda;

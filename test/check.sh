@@ -215,6 +215,7 @@ tap()
 	cp -r test/cassert "$stage/cassert"
 	make -s -C test/fake
 	cp -r test/fake/build "$stage/fake"
+	make -s -C test/other PG_CONFIG="$config" OUT="$stage/other/other.so"
 	((EUID != 0)) || chown -R "$(hgj_server_user)" "$stage"
 	part=$(mktemp "$out/part.XXXXXX")
 	set +e

@@ -136,6 +136,7 @@ rule "every row of docs/compatibility.md names tests that there are" \
 		my @paths = $cells[-1] =~ /`([^`]*)`/g;
 		print "$ARGV:$.: $cells[0] names no test\n" if @cells != 3 || !@paths;
 		-e or print "$ARGV:$.: there is no $_\n" for @paths' docs/compatibility.md)"
+rule "every reason of the catalogue has a test that shows it" "$(perl test/reasons.pl 2>&1)"
 rule "META.json is what PGXN wants" "$(perl test/meta.pl 2>&1)"
 rule "every shell script parses" \
 	"$({ find test bench -name '*.sh' && echo .ci/run; } | sort | while read -r f; do bash -n "$f" 2>&1 || true; done)"

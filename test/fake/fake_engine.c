@@ -21,6 +21,7 @@
  *		unusable		the device is too old
  *		no_pipelines	they are refused
  *		no_rows			those that return rows are not offered
+ *		no_filter		tables have no filter, as those of a GPU
  *
  * 2. A lost device stays lost.  "hang" waits until the caller's poll says stop,
  *	  and is lost when spec.timeout_ms have passed.
@@ -75,6 +76,7 @@ static unsigned all_calls = 0;
 static uint64_t free_memory = FREE_MEMORY;
 static bool unusable = false;
 static bool no_pipelines = false;
+static bool no_filter = false;
 static bool is_open = false;
 static bool lost = false;
 static uint32_t tables = 0;
@@ -103,6 +105,7 @@ read_faults(void)
 	free_memory = FREE_MEMORY;
 	unusable = false;
 	no_pipelines = false;
+	no_filter = false;
 	fake_pipeline.fetch = fake_pipeline_fetch;
 	memset(calls, 0, sizeof(calls));
 	if (file == NULL)
@@ -124,6 +127,8 @@ read_faults(void)
 			no_pipelines = true;
 		else if (strncmp(line, "no_rows", 7) == 0)
 			fake_pipeline.fetch = NULL;
+		else if (strncmp(line, "no_filter", 9) == 0)
+			no_filter = true;
 		else if (sscanf(line, "unit %u %31s %15s", &table, name, what) == 3 ||
 				 sscanf(line, "%31s %u %15s", name, &nth, what) == 3)
 			for (int c = 0; c < CALLS && nfaults < MAX_FAULTS; c++)
@@ -330,6 +335,8 @@ fake_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	t->spec = *spec;
 	cpu_spec.poll = poll_table;
 	cpu_spec.poll_arg = t;
+	if (no_filter)
+		cpu_spec.filter = HGJ_FILTER_OFF;
 	status = hgj_cpu_engine()->table_create(&cpu_spec, &t->cpu, err);
 	if (status != HGJ_OK)
 	{
@@ -404,6 +411,8 @@ fake_info(const HgjTable *table, HgjTableInfo *info)
 {
 	hgj_cpu_engine()->info(fake(table)->cpu, info);
 	info->work = fake(table)->work;
+	if (no_filter && fake(table)->spec.filter == HGJ_FILTER_ON)
+		info->notes |= HGJ_NOTE_FILTER_UNKNOWN;
 	fake_memory(table, &info->memory);
 }
 

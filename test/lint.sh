@@ -136,8 +136,28 @@ rule "every row of docs/compatibility.md names tests that there are" \
 		my @paths = $cells[-1] =~ /`([^`]*)`/g;
 		print "$ARGV:$.: $cells[0] names no test\n" if @cells != 3 || !@paths;
 		-e or print "$ARGV:$.: there is no $_\n" for @paths' docs/compatibility.md)"
+# An item ends with "Shown by", and with paths, statements of make or psql's \timing in backticks.
+rule "every statement of docs/limits.md, and every difference between versions, names what shows it" \
+	"$(perl -0777 -ne 'while (/^( *)\* ((?:(?!^ *\* |^\n|\z).)*)/msg)
+	{
+		my $item = $2;
+		my ($first) = $item =~ /^(.{1,40})/;
+		# what only opens a list has its items
+		next if $item =~ /:\n\z/ && $item !~ /Shown by/;
+		my ($by) = $item =~ /\*Shown by\* (.*)/s;
+		my @words = ($by // "") =~ /`([^`]*)`/g;
+		print "$ARGV: $first names nothing\n" if !@words;
+		for (@words) { -e or m{^(make |\\timing$|COPY$|Memory Usage$|EXPLAIN ANALYZE$)} or print "$ARGV: $first: there is no $_\n"; }
+	}' docs/limits.md docs/compatibility.md)"
 rule "every reason of the catalogue has a test that shows it" "$(perl test/reasons.pl 2>&1)"
 rule "META.json is what PGXN wants" "$(perl test/meta.pl 2>&1)"
+# A pg_config that says so of itself.
+stranger=$(mktemp)
+printf '#!/bin/sh\ncase "$1" in --version) echo "PostgreSQL 14.9" ;; *) exec %s "$@" ;; esac\n' "$(hgj_pg_config)" >"$stranger"
+chmod 755 "$stranger"
+rule "a PostgreSQL that is not one of 15 to 18 is refused" \
+	"$({ make -n PG_CONFIG="$stranger" 2>&1 || true; } | grep 'is of PostgreSQL 14, and hashgraph_join is for PostgreSQL 15 to 18' >/dev/null || echo "make goes on")"
+rm -f "$stranger"
 rule "every shell script parses" \
 	"$({ find test bench -name '*.sh' && echo .ci/run; } | sort | while read -r f; do bash -n "$f" 2>&1 || true; done)"
 

@@ -39,7 +39,7 @@ FULL_SUITES=(versions cassert spill gpu_server tap random regress engine pg_regr
 QUICK_SUITES=(regress tap engine random lint real isolation)
 declare -A SUITE_LIMIT=([versions]=4200 [lint]=600 [engine]=1200 [regress]=1200 [spill]=2400 [isolation]=300
 	[tap]=1500 [random]=1500 [real]=600 [pg_regression]=900 [cassert]=2700 [sqlsmith]=1200
-	[packages]=1200 [gpu_server]=900)
+	[packages]=1500 [gpu_server]=900)
 out=$HGJ_TOP/build/check
 
 # ---- counting -------------------------------------------------------------

@@ -6,11 +6,14 @@
 #   test/packages.sh [RELEASE]     bookworm without a word: Debian 12
 #
 # The release needs no more than a mirror of Debian (test/versions.sh bare); what is
-# tried is the last commit.  The last line is `N passed, N failed`.
+# tried is the last commit.  The package of the CUDA engine is built where nvcc is found, in
+# /usr/local/cuda, which that Debian is lent, and for one architecture (CUDA_ARCHS).  The last
+# line is `N passed, N failed`.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [[ ${1:-} != --inside ]]; then
+	[[ ! -x /usr/local/cuda/bin/nvcc ]] || export HGJ_LENT=/usr/local/cuda
 	exec bash "$here/versions.sh" bare "${1:-bookworm}" bash test/packages.sh --inside
 fi
 
@@ -75,8 +78,17 @@ ok "tools" eval 'apt update && apt install build-essential debhelper fakeroot po
 # ---- build
 major=$(pg_config --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 package=postgresql-$major-hashgraph-join
+cuda_package=hashgraph-join-cuda
+profile=()
+if [[ -x /usr/local/cuda/bin/nvcc ]]; then
+	profile=(-Ppkg.hashgraph-join.cuda)
+	export CUDA_ARCHS=${CUDA_ARCHS:-90}
+else
+	echo "packages: $cuda_package is left out: there is no nvcc in /usr/local/cuda"
+fi
 ok "debian/control is that of control.in" eval 'pg_buildext updatecontrol && grep -x "Package: $package" debian/control'
-ok "dpkg-buildpackage" dpkg-buildpackage -b -us -uc
+ok "$cuda_package is only made where it is asked for" eval '! dh_listpackages | grep -x "$cuda_package" && DEB_BUILD_PROFILES=pkg.hashgraph-join.cuda dh_listpackages | grep -x "$cuda_package"'
+ok "dpkg-buildpackage ${profile[*]}" dpkg-buildpackage -b -us -uc -j2 "${profile[@]}"
 deb=$(echo ../"$package"_*_*.deb)
 ok "one package per server version" test -e "$deb"
 ((failed == 0)) || finish
@@ -88,14 +100,15 @@ for file in "$lib" "/usr/share/postgresql/$major/extension/hashgraph_join.contro
 done
 ok "$package has no CUDA library" eval '! grep cuda "$log.files"'
 
-# ---- what the Dockerfiles copy is enough to build from (there is no docker here)
+# ---- what the Dockerfiles copy is enough to build from (there is no docker here; nobody runs
+# ---- what is built, so that it is not optimized)
 for file in Dockerfile Dockerfile.cuda; do
 	stage=$(mktemp -d)
 	while read -r -a words; do
 		cp -r "${words[@]:0:${#words[@]}-1}" "$stage/${words[-1]}"
 	done < <(awk '$1 == "FROM" {build = ($NF == "build")} build && $1 == "COPY" && $2 !~ /^--/ {$1 = ""; print}' "$file")
 	find "$stage" -name '*.[od]' -delete
-	ok "$file: the image's build" make -C "$stage" -s -j2 install with_cuda=no with_llvm=no DESTDIR="$stage/out" \
+	ok "$file: the image's build" make -C "$stage" -s -j2 install with_cuda=no with_llvm=no COPT=-O0 DESTDIR="$stage/out" \
 		PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config"
 	ok "$file: what it copies into the image" test -e "$stage/out$lib"
 	rm -rf "$stage"
@@ -114,6 +127,19 @@ ok "a query runs through it" eval '"${psql[@]}" -c "EXPLAIN $query" | grep "Cust
 ok "with the right answer" eval '[[ $("${psql[@]}" -Atc "$query") == 50000 ]]'
 ok "hashgraph_join_why() agrees" eval '[[ $("${psql[@]}" -Atc "SELECT bool_and(taken) FROM hashgraph_join_why(\$\$$query\$\$)") == t ]]'
 ok "the test of the package" bash debian/tests/first-use
+
+# ---- the CUDA engine: where PostgreSQL looks for it, until it is removed (there is no GPU here)
+if ((${#profile[@]})); then
+	engine=/usr/lib/postgresql/$major/lib/hashgraph_join_cuda.so
+	why="SET hashgraph_join.engine = cuda; SELECT reason FROM hashgraph_join_why(\$\$$query\$\$) WHERE reason ~ 'engine not available'"
+	missing='engine not available: .*file not found'
+	ok "without the library, PostgreSQL says where it has looked" eval '"${psql[@]}" -Atc "$why" | grep -E "$missing" | grep -F "$engine"'
+	ok "apt installs $cuda_package" apt install "$(realpath ../"$cuda_package"_*_*.deb)"
+	ok "the library is there" test -s "$engine"
+	ok "and is the CUDA engine, without a driver" eval '"${psql[@]}" -Atc "$why" | tee "$log.why" | grep "engine not available: " && ! grep -E "$missing" "$log.why"'
+	ok "apt removes it" apt remove "$cuda_package"
+	ok "its files are gone" eval '[[ ! -e $engine && ! -L $engine && ! -e /usr/lib/hashgraph-join ]]'
+fi
 
 # ---- a session that is at work while the package goes and comes
 mkfifo /tmp/to_psql

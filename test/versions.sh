@@ -24,7 +24,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Settings of the suites, which check hands on (test/check.sh).
 handed_on=(HGJ_RANDOM_SEEDS HGJ_RANDOM_QUERIES HGJ_CASSERT_QUERIES HGJ_SQLSMITH_SECONDS HGJ_SUITES_AT_ONCE)
 if ((EUID != 0)); then
-	exec sudo -n --preserve-env="$(IFS=, && echo "HGJ_CACHE,HGJ_VERSION_GOAL,HGJ_VERSION_SUITES,${handed_on[*]}")" \
+	exec sudo -n --preserve-env="$(IFS=, && echo "HGJ_CACHE,HGJ_LENT,HGJ_VERSION_GOAL,HGJ_VERSION_SUITES,${handed_on[*]}")" \
 		bash "$top/test/versions.sh" "$@"
 fi
 # shellcheck source=test/lib/cache.sh
@@ -76,17 +76,21 @@ bootstrap()
 }
 
 # Runs a command in the folder, with file systems and processes of its own that end
-# with it.
+# with it.  HGJ_LENT: a folder of ours that is to be read there, under the same name.
 inside()
 {
 	local dir=$1
 	shift
 	unshare --mount --pid --fork --kill-child bash -c '
 		dir=$1
-		shift
-		mount -t proc proc "$dir/proc" && mount --rbind /dev "$dir/dev" && mount -t tmpfs shm "$dir/dev/shm" &&
-			exec chroot "$dir" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"
-		' inside "$dir" "$@" </dev/null
+		lent=$2
+		shift 2
+		mount -t proc proc "$dir/proc" && mount --rbind /dev "$dir/dev" && mount -t tmpfs shm "$dir/dev/shm" || exit
+		if [[ -n $lent ]]; then
+			mkdir -p "$dir$lent" && mount --bind "$lent" "$dir$lent" && mount -o remount,bind,ro "$dir$lent" || exit
+		fi
+		exec chroot "$dir" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"
+		' inside "$dir" "${HGJ_LENT:-}" "$@" </dev/null
 }
 
 # This tree without what has been built in it.  What has been built there before

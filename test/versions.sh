@@ -9,7 +9,8 @@
 #   test/versions.sh check [17 18]       regress, isolation, tap and random there
 #                                        (HGJ_VERSION_SUITES="cassert pg_regression sqlsmith":
 #                                        others), in the size of make check
-#                                        (HGJ_VERSION_GOAL=check-full: all of it)
+#                                        (HGJ_VERSION_GOAL=check-full: all of it);
+#                                        the one of 17 upgrades from 15 (test/old_postgresql.sh)
 #   test/versions.sh bare trixie COMMAND ...
 #                                        runs a command in a clone of this tree, in a
 #                                        Debian that has nothing yet and is gone then
@@ -152,15 +153,23 @@ run_in()
 
 check()
 {
-	local major log name passed=0 failed=0 settings=()
+	local major log name passed=0 failed=0 settings=() old
 	log=$(mktemp)
 	for name in "${handed_on[@]}"; do
 		[[ -z ${!name:-} ]] || settings+=("$name=${!name}")
 	done
 	for major in "$@"; do
 		echo "== PostgreSQL $major"
+		# one to upgrade from, in the first of the later releases
+		old=
+		if [[ $major == 17 && " ${HGJ_VERSION_SUITES:-tap} " == *" tap "* ]]; then
+			old=$(run_in "$major" bash test/old_postgresql.sh "$(mirror)") || {
+				echo "versions: PostgreSQL 15, to upgrade from, could not be made: counted as a failure"
+				failed=$((failed + 1))
+			}
+		fi
 		(run_in "$major" SUITES="${HGJ_VERSION_SUITES:-regress isolation tap random}" \
-			"${settings[@]}" make "${HGJ_VERSION_GOAL:-check}") 2>&1 | tee "$log" || true
+			${old:+HGJ_OLD_POSTGRESQL="$old"} "${settings[@]}" make "${HGJ_VERSION_GOAL:-check}") 2>&1 | tee "$log" || true
 		if [[ $(tail -n 20 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed$' | tail -n 1) =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
 			passed=$((passed + BASH_REMATCH[1]))
 			failed=$((failed + BASH_REMATCH[2]))

@@ -1,6 +1,9 @@
-# pg_upgrade: a cluster with the extension becomes another one, here of the same version of
-# PostgreSQL (Debian has no release with two of them).  The library is looked for, and
-# objects, privileges, views and settings come along.
+# pg_upgrade: a cluster with the extension becomes another one.  The library is looked for, and
+# objects, privileges, views and settings come along.  No release of Debian has two versions of
+# PostgreSQL: both are the same one, or, where test/old_postgresql.sh has made it, the old one
+# is 15.
+#
+#   HGJ_OLD_POSTGRESQL=DIR    where the old one's bin and lib are
 use strict;
 use warnings;
 
@@ -12,7 +15,14 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $old = new_server('old', "shared_preload_libraries = 'hashgraph_join'");
+my @settings = ("shared_preload_libraries = 'hashgraph_join'", 'jit = off', 'autovacuum = off');
+my $elsewhere = $ENV{HGJ_OLD_POSTGRESQL};
+my $old = PostgreSQL::Test::Cluster->new('old', $elsewhere ? (install_path => $elsewhere) : ());
+$old->init;
+$old->append_conf('postgresql.conf', join("\n", @settings));
+$old->start;
+$old->safe_psql('postgres', 'CREATE EXTENSION hashgraph_join');
+like($old->safe_psql('postgres', 'SHOW server_version'), qr/^15\./, 'the old one is 15') if $elsewhere;
 my $query = 'SELECT d.g, count(*), sum(f.v) FROM fact f JOIN dim d USING (k) GROUP BY d.g ORDER BY d.g';
 $old->safe_psql('postgres', q{
 	CREATE TABLE fact AS SELECT i % 5000 AS k, i AS v FROM generate_series(1, 50000) i;
@@ -31,11 +41,12 @@ $old->stop;
 
 my $new = PostgreSQL::Test::Cluster->new('new');
 $new->init;
-$new->append_conf('postgresql.conf', "jit = off\nautovacuum = off\nshared_preload_libraries = 'hashgraph_join'");
+$new->append_conf('postgresql.conf', join("\n", @settings));
 my $bin = `pg_config --bindir` =~ s/\s+$//r;
+my $old_bin = $elsewhere ? "$elsewhere/bin" : $bin;
 my $here = getcwd();
 chdir PostgreSQL::Test::Utils::tempdir() or die "chdir: $!";
-command_ok([ 'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $bin, '-B', $bin, '-s', $new->host, '-p', $old->port, '-P', $new->port ], 'pg_upgrade');
+command_ok([ 'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $old_bin, '-B', $bin, '-s', $new->host, '-p', $old->port, '-P', $new->port ], 'pg_upgrade' . ($elsewhere ? ' from 15' : ''));
 chdir $here or die "chdir: $!";
 
 $new->start;

@@ -3,27 +3,33 @@
 # Statements that are none of our business: point joins, LIMIT 10, tables of a
 # thousand rows.  With the library loaded they must not be slower.
 #
-#   bash bench/oltp.sh      on the server that PGHOST and PGPORT name (run.sh
-#                           calls it), with the extension's library installed
+#   bash bench/oltp.sh      with the extension's library installed
 #   ROUNDS=15 COUNT=400 LIMIT=5
 #
-# Every statement runs COUNT times without the library and with it, ROUNDS times
+# Two throw-away servers with the same tables: one has the library in
+# shared_preload_libraries, so that it keeps counters and progress in shared memory, the
+# other one knows nothing of it.  Every statement runs COUNT times on each, ROUNDS times
 # in turns; planning is part of every execution (the simple protocol).  What is
 # taken is the server process's own CPU time: how long it had to wait for one is
 # not ours to measure.  What counts is the median of the rounds' ratios.  More
 # than LIMIT percent slower, in two tries, is a miss.
 set -euo pipefail
 
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=test/lib/server.sh
+. test/lib/server.sh
 rounds=${ROUNDS:-15}
 count=${COUNT:-400}
 limit=${LIMIT:-5}
-bin=${HGJ_BIN:-$("$(bash "$(dirname "$0")/../test/pg_config.sh")" --bindir)}
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-run_psql() { "$bin/psql" -X -q -v ON_ERROR_STOP=1 "$@"; }
+hgj_at_exit "rm -rf '$dir'"
 
-run_psql 2>/dev/null <<'SQL'
-DROP SCHEMA IF EXISTS bench CASCADE; CREATE SCHEMA bench; SET search_path = bench;
+# Starts one, and makes the tables: prints nothing, and sets PGHOST.
+start()
+{
+	hgj_server_start "shared_buffers = '256MB'" "autovacuum = off" "jit = off" "$@"
+	hgj_psql <<'SQL'
+CREATE SCHEMA bench; SET search_path = bench;
 CREATE TABLE customer (id int PRIMARY KEY, name text, city int);
 INSERT INTO customer SELECT i, 'name ' || i, i % 100 FROM generate_series(1, 20000) i;
 CREATE TABLE orders (id int PRIMARY KEY, customer int REFERENCES customer, amount int);
@@ -37,6 +43,16 @@ CREATE TABLE item AS SELECT i AS id, 'item ' || i AS name, i % 10 AS kind FROM g
 CREATE TABLE kind AS SELECT i AS id, 'kind ' || i AS name FROM generate_series(0, 999) i;
 VACUUM ANALYZE;
 SQL
+}
+start
+stock=$PGHOST
+start "shared_preload_libraries = 'hashgraph_join'"
+ours=$PGHOST
+hgj_psql -c "CREATE EXTENSION hashgraph_join"
+[[ $(hgj_psql -At -c "SELECT bool_and(shared) FROM hashgraph_join_stats()") == t ]] || {
+	echo "bench: the library counts nothing in shared memory"
+	exit 1
+}
 
 title=()
 script()
@@ -75,11 +91,9 @@ script "UPDATE ... FROM by key" <<'SQL'
 UPDATE bench.orders o SET amount = o.amount + 1 FROM bench.customer c WHERE o.customer = c.id AND o.id = :i;
 SQL
 
-# once STATEMENT [load]: CPU milliseconds per execution
+# once STATEMENT HOST: CPU milliseconds per execution
 once()
 {
-	local options="-c max_parallel_workers_per_gather=0"
-	[[ -z ${2:-} ]] || options+=" -c session_preload_libraries=hashgraph_join"
 	awk -v count="$count" '{text = text $0 " "}
 		END {
 			clock = "SELECT split_part(pg_read_file(\x27/proc/self/schedstat\x27), \x27 \x27, 1);"
@@ -91,7 +105,7 @@ once()
 			}
 			print "\\o\n" clock
 		}' "$dir/$1.sql" |
-		PGOPTIONS=$options "$bin/psql" -X -q -At -v ON_ERROR_STOP=1 |
+		PGHOST=$2 PGOPTIONS="-c max_parallel_workers_per_gather=0" hgj_psql -At |
 		awk -v count="$count" '{t[NR] = $1} END {if (NR != 2) exit 1; printf "%.5f\n", (t[2] - t[1]) / 1e6 / count}'
 }
 
@@ -101,11 +115,11 @@ rounds_of()
 	local n=$1 i a b
 	for ((i = 0; i < rounds; i++)); do
 		if ((i % 2)); then
-			a=$(once "$n")
-			b=$(once "$n" load)
+			a=$(once "$n" "$stock")
+			b=$(once "$n" "$ours")
 		else
-			b=$(once "$n" load)
-			a=$(once "$n")
+			b=$(once "$n" "$ours")
+			a=$(once "$n" "$stock")
 		fi
 		echo "$a $b"
 	done | awk '{a[NR] = $1; b[NR] = $2; r[NR] = $2 / $1}
@@ -119,14 +133,13 @@ status=0
 printf '%-36s %9s %9s %8s  %s\n' statement 'stock ms' 'ours ms' slower verdict
 for n in $(seq ${#title[@]}); do
 	for try in 1 2; do
-		read -r stock ours ratio < <(rounds_of "$n")
+		read -r a b ratio < <(rounds_of "$n")
 		verdict=ok
 		awk -v r="$ratio" -v l="$limit" 'BEGIN {exit !(r > 1 + l / 100)}' || break
 		verdict="MISSED: more than $limit% slower"
 	done
 	[[ $verdict == ok ]] || status=1
-	printf '%-36s %9.3f %9.3f %7.1f%%  %s\n' "${title[n - 1]}" "$stock" "$ours" \
+	printf '%-36s %9.3f %9.3f %7.1f%%  %s\n' "${title[n - 1]}" "$a" "$b" \
 		"$(awk -v r="$ratio" 'BEGIN {print (r - 1) * 100}')" "$verdict"
 done
-run_psql -c "DROP SCHEMA bench CASCADE" 2>/dev/null
 exit "$status"

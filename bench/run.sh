@@ -174,11 +174,12 @@ hgj_psql -c "DROP SCHEMA IF EXISTS bench CASCADE" 2>/dev/null
 perl bench/figures.pl json "$tsv" "Joins of bench/cases.sh" "data=$N fact rows" "runs=$RUNS" "work_mem=$work_mem" \
 	"postgresql=$("$HGJ_BIN/pg_config" --version | sed 's/^PostgreSQL \([^ ]*\).*/\1/')"
 
+hgj_server_stop
+
 if [[ ${OLTP:-yes} != no ]]; then
-	printf '\nSmall and selective statements, planning and execution:\n\n'
+	printf '\nSmall and selective statements, planning and execution, with progress and counters on:\n\n'
 	bash bench/oltp.sh || status=1
 fi
-hgj_server_stop
 
 if [[ ${ENGINE:-yes} != no ]]; then
 	printf '\nThe engine alone:\n\n'

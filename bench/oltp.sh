@@ -5,6 +5,8 @@
 #
 #   bash bench/oltp.sh      with the extension's library installed
 #   ROUNDS=15 COUNT=400 LIMIT=5
+#   INSTRUCTIONS=yes        counts what the server process executes, under valgrind and without
+#                           a client, and not its time: for machines on which others work
 #
 # Two throw-away servers with the same tables: one has the library in
 # shared_preload_libraries, so that it keeps counters and progress in shared memory, the
@@ -91,22 +93,37 @@ script "UPDATE ... FROM by key" <<'SQL'
 UPDATE bench.orders o SET amount = o.amount + 1 FROM bench.customer c WHERE o.customer = c.id AND o.id = :i;
 SQL
 
+# statements STATEMENT COUNT, each with another key
+statements()
+{
+	awk -v count="$2" '{text = text $0 " "}
+		END {for (n = 1; n <= count; n++) {line = text; gsub(":i", 1 + n * 7919 % 19000, line); print line}}' "$dir/$1.sql"
+}
+
 # once STATEMENT HOST: CPU milliseconds per execution
 once()
 {
-	awk -v count="$count" '{text = text $0 " "}
-		END {
-			clock = "SELECT split_part(pg_read_file(\x27/proc/self/schedstat\x27), \x27 \x27, 1);"
-			# the first few fill the caches of the new process
-			for (n = 1; n <= count + 10; n++) {
-				if (n == 11) print "\\o\n" clock "\n\\o /dev/null"
-				else if (n == 1) print "\\o /dev/null"
-				line = text; gsub(":i", 1 + n * 7919 % 19000, line); print line
-			}
-			print "\\o\n" clock
-		}' "$dir/$1.sql" |
+	# the first few fill the caches of the new process
+	statements "$1" $((count + 10)) |
+		awk -v clock="SELECT split_part(pg_read_file('/proc/self/schedstat'), ' ', 1);" '
+			NR == 1 {print "\\o /dev/null"}
+			NR == 11 {print "\\o\n" clock "\n\\o /dev/null"}
+			{print}
+			END {print "\\o\n" clock}' |
 		PGHOST=$2 PGOPTIONS="-c max_parallel_workers_per_gather=0" hgj_psql -At |
 		awk -v count="$count" '{t[NR] = $1} END {if (NR != 2) exit 1; printf "%.5f\n", (t[2] - t[1]) / 1e6 / count}'
+}
+
+# instructions STATEMENT HOST: millions per execution, of a server that has been stopped
+instructions()
+{
+	local n
+	for n in 15 65; do
+		statements "$1" "$n" |
+			hgj_as_server valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \
+				"$HGJ_BIN/postgres" --single -D "$2/data" -c max_parallel_workers_per_gather=0 postgres 2>&1 >/dev/null |
+			awk '/ refs: / {gsub(",", "", $NF); print $NF}'
+	done | awk '{t[NR] = $1} END {if (NR != 2) exit 1; printf "%.5f\n", (t[2] - t[1]) / 1e6 / 50}'
 }
 
 # Prints the medians of both latencies, and of their ratio.
@@ -130,9 +147,29 @@ rounds_of()
 }
 
 status=0
-printf '%-36s %9s %9s %8s  %s\n' statement 'stock ms' 'ours ms' slower verdict
+unit=ms
+tries="1 2"
+if [[ -n ${INSTRUCTIONS:-} ]]; then
+	command -v valgrind >/dev/null || {
+		echo "bench: INSTRUCTIONS needs valgrind"
+		exit 1
+	}
+	unit=Minstr
+	tries=1
+	for host in "$stock" "$ours"; do
+		hgj_as_server "$HGJ_BIN/pg_ctl" -D "$host/data" -m fast -w stop >/dev/null
+	done
+	rounds_of()
+	{
+		local a b
+		a=$(instructions "$1" "$stock")
+		b=$(instructions "$1" "$ours")
+		awk -v a="$a" -v b="$b" 'BEGIN {print a, b, b / a}'
+	}
+fi
+printf '%-36s %9s %9s %8s  %s\n' statement "stock $unit" "ours $unit" slower verdict
 for n in $(seq ${#title[@]}); do
-	for try in 1 2; do
+	for try in $tries; do
 		read -r a b ratio < <(rounds_of "$n")
 		verdict=ok
 		awk -v r="$ratio" -v l="$limit" 'BEGIN {exit !(r > 1 + l / 100)}' || break

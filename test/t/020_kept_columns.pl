@@ -343,16 +343,16 @@ for my $round (1 .. 2)
 	sql($_) for 'VACUUM fact', 'VACUUM dim';
 	my ($out, $err) = ('', '');
 	my $busy = IPC::Run::start([ pgbench(3, 60, qw(reader update vacuum)) ], '>', \$out, '2>', \$err, init => sub { @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port) });
+	# It may live for some milliseconds only: one session looks, until one is hit.
+	my $watch = $node->background_psql('postgres', on_error_stop => 0);
 	my $killed = 0;
-	for my $try (1 .. 2000)
+	for (1 .. 10000)
 	{
-		my $pid = sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'hashgraph_join column loader' AND pid > 0");
-		# it may have ended meanwhile
-		last if $killed = $pid && kill('KILL', $pid);
-		# or have nothing to do
-		sql("SELECT hashgraph_join_unload('fact')") if $try % 20 == 0;
-		usleep(10_000);
+		my $pid = $watch->query_safe("SELECT pid FROM pg_stat_activity WHERE backend_type = 'hashgraph_join column loader' AND pid > 0");
+		last if $pid && ($killed = kill('KILL', $pid));
+		usleep(2_000);
 	}
+	eval { $watch->quit };
 	ok($killed, "a loading worker is killed, round $round");
 	$busy->finish;
 	ok($node->poll_query_until('postgres', 'SELECT true'), "the server is back, round $round");

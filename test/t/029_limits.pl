@@ -78,6 +78,20 @@ for my $way ('SET hashgraph_join.enabled = off;', $ours)
 	}
 }
 
+# ---- a build side that processes share: its memory is that of all of them, and it is the CPU's
+my $workers = "$ours RESET hashgraph_join.source; SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET hashgraph_join.parallel_build = shared;";
+my $self = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT count(a.t || b.t) FROM large a JOIN large b USING (id)';
+my %memory;
+for ([ one => $ours ], [ all => $workers ])
+{
+	$plan = $node->safe_psql('postgres', "$_->[1] $self");
+	like($plan, qr/Build Side: shared/, 'processes build one table') if $_->[0] eq 'all';
+	($memory{ $_->[0] }) = $plan =~ /Build Rows: 40000  Memory Usage: (\d+)kB/;
+}
+cmp_ok($memory{all}, '>', 0.9 * $memory{one}, 'whose memory is shown as that of all of them');
+my $device = "SET hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'; SET hashgraph_join.engine = cuda;";
+unlike($node->safe_psql('postgres', "$workers $device $self"), qr/Build Side: shared/, 'not on a device');
+
 # ---- what is disabled below a join of ours counts as it does below one of PostgreSQL's
 $node->safe_psql('postgres', 'CREATE INDEX ON warm (k); ANALYZE warm');
 my $unforced = "LOAD 'hashgraph_join'; SET hashgraph_join.min_rows = 0;";

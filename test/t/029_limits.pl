@@ -78,7 +78,8 @@ for my $way ('SET hashgraph_join.enabled = off;', $ours)
 	}
 }
 
-# ---- a build side that processes share: its memory is that of all of them, and it is the CPU's
+# ---- a build side that processes share is the CPU's, and its memory that of all of them: three
+# processes have a third each, and each one's chunks are filled to another degree
 my $workers = "$ours RESET hashgraph_join.source; SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET hashgraph_join.parallel_build = shared;";
 my $self = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT count(a.t || b.t) FROM large a JOIN large b USING (id)';
 my %memory;
@@ -88,7 +89,7 @@ for ([ one => $ours ], [ all => $workers ])
 	like($plan, qr/Build Side: shared/, 'processes build one table') if $_->[0] eq 'all';
 	($memory{ $_->[0] }) = $plan =~ /Build Rows: 40000  Memory Usage: (\d+)kB/;
 }
-cmp_ok($memory{all}, '>', 0.9 * $memory{one}, 'whose memory is shown as that of all of them');
+cmp_ok($memory{all}, '>', 0.5 * $memory{one}, "whose memory is shown as that of all of them ($memory{one} kB of one process)");
 my $device = "SET hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'; SET hashgraph_join.engine = cuda;";
 unlike($node->safe_psql('postgres', "$workers $device $self"), qr/Build Side: shared/, 'not on a device');
 

@@ -174,6 +174,17 @@ looks_up(PlannerInfo *root, const Path *path)
 		overcharge(root, ((const JoinPath *) path)->innerjoinpath) > 0;
 }
 
+static bool
+has_ours(List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (hgj_is_join_path(lfirst(lc)))
+			return true;
+	return false;
+}
+
 /* The paths of the list but those of ours that are dearer than `other`. */
 static List *
 without_dearer(PlannerInfo *root, List *paths, const Path *other)
@@ -287,7 +298,8 @@ hgj_prefer_lookups(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if ((jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
 		 jointype != JOIN_ANTI) ||
-		outer->param_info != NULL || innerrel->cheapest_total_path->param_info != NULL)
+		outer->param_info != NULL || innerrel->cheapest_total_path->param_info != NULL ||
+		(!has_ours(joinrel->pathlist) && !has_ours(joinrel->partial_pathlist)))
 		return;
 	foreach(lc, innerrel->cheapest_parameterized_paths)
 	{

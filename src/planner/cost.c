@@ -375,6 +375,14 @@ build_cost(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 		HGJ_MEETING_COST * (outer->parallel_workers + 1);
 }
 
+/* What the path costs less below a join of ours, which is known of this one. */
+static Cost
+saving_of(PlannerInfo *root, const Path *path, const HgjFedPath *known,
+		  bool in_batches)
+{
+	return path == known->path ? known->saving : hgj_feed_saving(root, path, in_batches);
+}
+
 /*
  * The costs of joining these two paths, without those of the rows it returns
  * (rows, more or less) and of their target list.
@@ -390,9 +398,9 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	double		fits;
 	Cost		build_side = inner->total_cost +
 		(outer->parallel_workers > 0 && !costs->shared ? hgj_page_faults(root, inner) : 0) -
-		hgj_feed_saving(root, inner, costs->inner_in_batches);
+		saving_of(root, inner, &costs->inner, costs->inner_in_batches);
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
-		hgj_feed_saving(root, outer, costs->outer_in_batches);
+		saving_of(root, outer, &costs->outer, costs->outer_in_batches);
 	double		factor = size_factor(inner_rows);
 	Work		work = {
 		.build = build_cost(costs, outer, inner, factor),

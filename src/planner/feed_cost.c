@@ -530,46 +530,51 @@ hgj_sequential_scan(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	return create_seqscan_path(root, rel, NULL, workers);
 }
 
+static bool
+costs_less(const HgjFedPath *a, const HgjFedPath *b)
+{
+	return a->path->total_cost - a->saving < b->path->total_cost - b->saving;
+}
+
 /*
  * The path of the relation that costs us least, which need not be the one that
  * costs PostgreSQL least: an index-only scan, say, has fewer pages to read, and
- * slots to fill.  partial: of its partial paths.  NULL: there is none without
+ * slots to fill.  partial: of its partial paths.  No path: there is none without
  * parameters.
  */
-Path *
+HgjFedPath
 hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel, bool in_batches,
 				 bool partial)
 {
-	Path	   *best = NULL;
-	Cost		least = 0;
+	HgjFedPath	best = {0};
 	bool		sequential = false;
 	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
 	ListCell   *lc;
 
 	foreach(lc, paths)
 	{
-		Path	   *path = lfirst(lc);
-		Cost		cost;
+		HgjFedPath	fed = {.path = lfirst(lc)};
 
-		if (path->param_info)
+		if (fed.path->param_info)
 			continue;
-		sequential |= path->pathtype == T_SeqScan;
-		cost = path->total_cost - hgj_feed_saving(root, path, in_batches);
-		if (best == NULL || hgj_disabled_nodes(path) < hgj_disabled_nodes(best) ||
-			(hgj_disabled_nodes(path) == hgj_disabled_nodes(best) && cost < least))
-		{
-			best = path;
-			least = cost;
-		}
+		sequential |= fed.path->pathtype == T_SeqScan;
+		fed.saving = hgj_feed_saving(root, fed.path, in_batches);
+		if (best.path == NULL ||
+			hgj_disabled_nodes(fed.path) < hgj_disabled_nodes(best.path) ||
+			(hgj_disabled_nodes(fed.path) == hgj_disabled_nodes(best.path) &&
+			 costs_less(&fed, &best)))
+			best = fed;
 	}
-	if (best && in_batches && !sequential)
+	if (best.path && in_batches && !sequential)
 	{
-		Path	   *path = hgj_sequential_scan(root, rel, partial);
+		HgjFedPath	fed = {.path = hgj_sequential_scan(root, rel, partial)};
 
-		if (path && hgj_disabled_nodes(path) <= hgj_disabled_nodes(best) &&
-			path->total_cost -
-			hgj_feed_saving(root, path, in_batches) < least)
-			best = path;
+		if (fed.path && hgj_disabled_nodes(fed.path) <= hgj_disabled_nodes(best.path))
+		{
+			fed.saving = hgj_feed_saving(root, fed.path, in_batches);
+			if (costs_less(&fed, &best))
+				best = fed;
+		}
 	}
 	return best;
 }

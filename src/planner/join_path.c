@@ -322,7 +322,7 @@ try_private_build(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI)
 		return;
 
-	outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, true);
+	outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, true).path;
 	if (inner && !inner->parallel_safe)
 		inner = get_cheapest_parallel_safe_total_inner(inner->parent->pathlist);
 	if (outer && inner && bms_is_empty(PATH_REQ_OUTER(inner)))
@@ -347,8 +347,10 @@ try_shared_build(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		hgj_parallel_build == HGJ_PARALLEL_PRIVATE ||
 		hgj_engine == HGJ_ENGINE_CUDA)
 		return false;
-	outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, true);
-	inner = hgj_cheapest_fed(root, innerrel, costs->inner_in_batches, true);
+	shared.outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, true);
+	shared.inner = hgj_cheapest_fed(root, innerrel, costs->inner_in_batches, true);
+	outer = shared.outer.path;
+	inner = shared.inner.path;
 	if (outer == NULL || inner == NULL ||
 		(hgj_parallel_build != HGJ_PARALLEL_SHARED && !hgj_fits_shared(outer, inner)))
 		return false;
@@ -369,8 +371,6 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	Path	   *startup_outer = outerrel->cheapest_startup_path;
 	Path	   *total_outer = outerrel->cheapest_total_path;
 	Path	   *total_inner = innerrel->cheapest_total_path;
-	Path	   *fed_outer;
-	Path	   *fed_inner;
 	HgjJoinCosts costs = {0};
 	ListCell   *lc1;
 	ListCell   *lc2;
@@ -395,11 +395,11 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		try_path(root, joinrel, startup_outer, total_inner, &costs, extra);
 
 	/* those that cost us least may be others than cost their relations least */
-	fed_outer = hgj_cheapest_fed(root, outerrel, costs.outer_in_batches, false);
-	fed_inner = hgj_cheapest_fed(root, innerrel, costs.inner_in_batches, false);
-	if (fed_outer && fed_inner &&
-		(fed_outer != total_outer || fed_inner != total_inner))
-		try_path(root, joinrel, fed_outer, fed_inner, &costs, extra);
+	costs.outer = hgj_cheapest_fed(root, outerrel, costs.outer_in_batches, false);
+	costs.inner = hgj_cheapest_fed(root, innerrel, costs.inner_in_batches, false);
+	if (costs.outer.path && costs.inner.path &&
+		(costs.outer.path != total_outer || costs.inner.path != total_inner))
+		try_path(root, joinrel, costs.outer.path, costs.inner.path, &costs, extra);
 
 	foreach(lc1, outerrel->cheapest_parameterized_paths)
 	{
@@ -418,7 +418,7 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (!try_shared_build(root, joinrel, outerrel, innerrel, &costs, extra) ||
 		hgj_parallel_build != HGJ_PARALLEL_SHARED)
-		try_private_build(root, joinrel, outerrel, fed_inner, &costs, extra);
+		try_private_build(root, joinrel, outerrel, costs.inner.path, &costs, extra);
 	return true;
 }
 

@@ -55,6 +55,13 @@ extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
 extern bool hgj_path_wants_device(const Path *path);
 extern char *hgj_relids_names(PlannerInfo *root, Relids relids);
 
+/* A path, and what it costs less below a join of ours: hgj_feed_saving(). */
+typedef struct HgjFedPath
+{
+	Path	   *path;
+	Cost		saving;
+} HgjFedPath;
+
 /* What the costs of all paths of one pair of relations have in common. */
 typedef struct HgjJoinCosts
 {
@@ -75,6 +82,8 @@ typedef struct HgjJoinCosts
 	bool		shared;			/* HGJ_PATH_SHARED */
 	QualCost	match;			/* of what is evaluated for each candidate */
 	Selectivity selectivity;	/* of the hash clauses alone */
+	HgjFedPath	outer;			/* those that most pairs consist of; or NULL */
+	HgjFedPath	inner;
 } HgjJoinCosts;
 
 /*
@@ -124,8 +133,8 @@ extern double hgj_part_kept(PlannerInfo *root, const RelOptInfo *rel);
 extern Cost hgj_agg_feed_saving(PlannerInfo *root, const Path *path);
 extern Path *hgj_sequential_scan(PlannerInfo *root, RelOptInfo *rel,
 								 bool partial);
-extern Path *hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,
-							  bool in_batches, bool partial);
+extern HgjFedPath hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,
+								   bool in_batches, bool partial);
 extern double hgj_parallel_divisor(const Path *path);
 extern double hgj_usable_processors(void);
 

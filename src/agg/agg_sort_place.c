@@ -128,7 +128,7 @@ value_bits(HgjPlaceKind kind, Datum value)
 int64
 hgj_sort_place(const HgjSortPlace *place, uint32 group, const NullableDatum *value)
 {
-	uint64		result = (uint64) group << HGJ_PLACE_BITS;
+	uint64		result = ((uint64) group << HGJ_PLACE_BITS) ^ HGJ_PLACE_SIGN;
 	uint32		bits;
 
 	if (value->isnull)

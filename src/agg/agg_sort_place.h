@@ -14,6 +14,9 @@
 /* Below the group's number: whether the value is NULL, and its first bits. */
 #define HGJ_PLACE_BITS	33
 
+/* Turned, so that groups beyond 2^30 do not come first. */
+#define HGJ_PLACE_SIGN	(UINT64CONST(1) << 63)
+
 typedef enum HgjPlaceKind
 {
 	HGJ_PLACE_GROUP,			/* the value is not looked at */
@@ -44,7 +47,7 @@ extern NullableDatum hgj_sort_place_value(const HgjSortPlace *place, int64 of);
 static inline uint32
 hgj_sort_place_group(int64 place)
 {
-	return (uint32) ((uint64) place >> HGJ_PLACE_BITS);
+	return (uint32) (((uint64) place ^ HGJ_PLACE_SIGN) >> HGJ_PLACE_BITS);
 }
 
 #endif							/* HGJ_AGG_SORT_PLACE_H */

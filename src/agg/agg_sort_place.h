@@ -11,6 +11,8 @@
 
 #include "compat.h"
 
+#include "nodes/primnodes.h"
+
 /* Below the group's number: whether the value is NULL, and its first bits. */
 #define HGJ_PLACE_BITS	33
 
@@ -43,6 +45,20 @@ extern void hgj_sort_place_init(HgjSortPlace *place, Oid operator, Oid collation
 extern int64 hgj_sort_place(const HgjSortPlace *place, uint32 group,
 							const NullableDatum *value);
 extern NullableDatum hgj_sort_place_value(const HgjSortPlace *place, int64 of);
+
+/* What an aggregate sorts its rows by, if anything: SortGroupClauses. */
+static inline List *
+hgj_sort_clauses(const Aggref *aggref)
+{
+	return aggref->aggdistinct ? aggref->aggdistinct : aggref->aggorder;
+}
+
+/* Of an aggregate with so many arguments, is there nothing to sort but places? */
+static inline bool
+hgj_sort_places_only(const HgjSortPlace *place, int narguments)
+{
+	return place->exact && narguments == 1;
+}
 
 static inline uint32
 hgj_sort_place_group(int64 place)

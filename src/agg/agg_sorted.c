@@ -57,12 +57,14 @@ typedef struct HgjAggSort
 	Oid		   *distinct_collations;
 	FmgrInfo   *equal;			/* ... and how */
 	NullableDatum *arguments;	/* of one row */
-	bool		places_only;	/* places are sorted, and no arguments behind them: */
-	int64		place_next;		/* the next one ... */
-	bool		at_end;			/* ... if there is one */
+	bool		places_only;	/* places are sorted, and no arguments behind them */
 	TupleTableSlot *written;
-	TupleTableSlot *next;
-	TupleTableSlot *last;		/* the one before it, of the same group */
+	TupleTableSlot *next;		/* the next row, if it has more than ... */
+	int64		place_next;		/* ... its place */
+	bool		at_end;			/* there is none */
+	TupleTableSlot *last;		/* the one before it, of the same group, ... */
+	int64		place_last;
+	bool		has_last;		/* ... if DISTINCT wants it, and there is one */
 	Tuplesortstate *tuples;		/* NULL: there is no row */
 	bool		reading;
 } HgjAggSort;
@@ -84,7 +86,7 @@ add_key(HgjAggSort *sort, AttrNumber column, Oid operator, Oid collation,
 static void
 init_keys(HgjAggSort *sort, const Aggref *aggref)
 {
-	List	   *clauses = aggref->aggdistinct ? aggref->aggdistinct : aggref->aggorder;
+	List	   *clauses = hgj_sort_clauses(aggref);
 	int			most = list_length(clauses) + 1;
 	ListCell   *lc;
 
@@ -157,7 +159,7 @@ hgj_agg_sort_init(HgjAggState *state, HgjTransition *transition)
 	sort->arguments = palloc(mul_size(Max(sort->narguments, 1), sizeof(NullableDatum)));
 	init_columns(sort, transition->trans->aggref);
 	init_keys(sort, transition->trans->aggref);
-	sort->places_only = sort->narguments == 1 && sort->place.exact;
+	sort->places_only = hgj_sort_places_only(&sort->place, sort->narguments);
 	sort->written = ExecInitExtraTupleSlot(estate, sort->desc, &TTSOpsVirtual);
 	sort->next = ExecInitExtraTupleSlot(estate, sort->desc, &TTSOpsMinimalTuple);
 	sort->last = ExecInitExtraTupleSlot(estate, sort->desc, &TTSOpsMinimalTuple);
@@ -228,8 +230,10 @@ hgj_agg_put_rows(HgjAggregate *agg, const HgjAggRows *rows)
 static bool
 is_duplicate(HgjAggSort *sort)
 {
-	if (!sort->is_distinct || TupIsNull(sort->last))
+	if (!sort->has_last)
 		return false;
+	if (sort->places_only)
+		return sort->place_next == sort->place_last;
 	for (int k = 0; k < sort->ndistinct; k++)
 	{
 		bool		null1;
@@ -246,55 +250,55 @@ is_duplicate(HgjAggSort *sort)
 	return true;
 }
 
-/* The next row in order; the slot is empty at the end. */
+/* What DISTINCT compares with what follows. */
+static void
+keep_last(HgjAggSort *sort)
+{
+	TupleTableSlot *swap = sort->last;
+
+	if (!sort->is_distinct)
+		return;
+	sort->has_last = true;
+	sort->place_last = sort->place_next;
+	sort->last = sort->next;
+	sort->next = swap;
+}
+
+/* The next row in order, unless there is none. */
 static void
 fetch(HgjAggSort *sort)
 {
 	MemoryContext old = MemoryContextSwitchTo(sort->context);
+	Datum		place = 0;
+	bool		isnull;
 
 	if (sort->places_only)
-	{
-		Datum		place;
-		bool		isnull;
-
 		sort->at_end = !HGJ_TUPLESORT_GETDATUM(sort->tuples, &place, &isnull);
+	else
+	{
+		/* what is to be compared with must outlast the next one */
+		sort->at_end = !tuplesort_gettupleslot(sort->tuples, true, sort->is_distinct,
+											   sort->next, NULL);
 		if (!sort->at_end)
-			sort->place_next = DatumGetInt64(place);
-		MemoryContextSwitchTo(old);
-		return;
+			place = slot_getattr(sort->next, 1, &isnull);
 	}
-	/* what is to be compared with must outlast the next one */
-	(void) tuplesort_gettupleslot(sort->tuples, true, sort->is_distinct, sort->next,
-								  NULL);
+	sort->place_next = DatumGetInt64(place);
 	MemoryContextSwitchTo(old);
 }
 
-/* Step 2: the group's values, in order, where places are all that was sorted. */
+/* Step 2: the next row's arguments. */
 static void
-feed_places(HgjTransition *transition, HgjTransValue *value, uint32 group)
+load_next(const HgjTransition *transition)
 {
-	HgjAggSort *sort = transition->sort;
-	MemoryContext scratch = transition->caller->tmpcontext->ecxt_per_tuple_memory;
+	const HgjAggSort *sort = transition->sort;
 	FunctionCallInfo call = transition->trans->transfn_fcinfo;
-	MemoryContext old = MemoryContextSwitchTo(scratch);
-	bool		first = true;
-	int64		last = 0;
 
-	while (!sort->at_end && hgj_sort_place_group(sort->place_next) == group)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (first || !sort->is_distinct || sort->place_next != last)
-		{
-			if (transition->trans->numTransInputs > 0)
-				call->args[1] = hgj_sort_place_value(&sort->place, sort->place_next);
-			hgj_transition_advance(transition, value);
-			MemoryContextReset(scratch);
-		}
-		first = false;
-		last = sort->place_next;
-		fetch(sort);
-	}
-	MemoryContextSwitchTo(old);
+	for (int i = 0; i < transition->trans->numTransInputs; i++)
+		if (sort->places_only)
+			call->args[i + 1] = hgj_sort_place_value(&sort->place, sort->place_next);
+		else
+			call->args[i + 1].value = slot_getattr(sort->next, i + 1 + BEFORE_ARGUMENTS,
+												   &call->args[i + 1].isnull);
 }
 
 /* Step 2: the group's rows, in order. */
@@ -303,9 +307,7 @@ hgj_agg_sort_feed(HgjTransition *transition, HgjTransValue *value, uint32 group)
 {
 	HgjAggSort *sort = transition->sort;
 	MemoryContext scratch = transition->caller->tmpcontext->ecxt_per_tuple_memory;
-	FunctionCallInfo call = transition->trans->transfn_fcinfo;
 	MemoryContext old;
-	bool		isnull;
 
 	if (sort->tuples == NULL)
 		return;
@@ -315,34 +317,20 @@ hgj_agg_sort_feed(HgjTransition *transition, HgjTransValue *value, uint32 group)
 		sort->reading = true;
 		fetch(sort);
 	}
-	if (sort->places_only)
-	{
-		feed_places(transition, value, group);
-		return;
-	}
 	old = MemoryContextSwitchTo(scratch);
-	while (!TupIsNull(sort->next) &&
-		   hgj_sort_place_group(DatumGetInt64(slot_getattr(sort->next, 1, &isnull))) == group)
+	while (!sort->at_end && hgj_sort_place_group(sort->place_next) == group)
 	{
-		TupleTableSlot *swap = sort->last;
-
 		CHECK_FOR_INTERRUPTS();
 		if (!is_duplicate(sort))
 		{
-			for (int i = 0; i < transition->trans->numTransInputs; i++)
-				call->args[i + 1].value = slot_getattr(sort->next,
-													   i + 1 + BEFORE_ARGUMENTS,
-													   &call->args[i + 1].isnull);
+			load_next(transition);
 			hgj_transition_advance(transition, value);
 		}
 		MemoryContextReset(scratch);
-		if (sort->is_distinct)
-		{
-			sort->last = sort->next;
-			sort->next = swap;
-		}
+		keep_last(sort);
 		fetch(sort);
 	}
+	sort->has_last = false;
 	ExecClearTuple(sort->last);
 	MemoryContextSwitchTo(old);
 }

@@ -156,7 +156,7 @@ take_cost(const Path *child, const HgjAggContents *contents)
 static double
 string_part(PlannerInfo *root, const Aggref *aggref, double rows)
 {
-	List	   *order = aggref->aggdistinct ? aggref->aggdistinct : aggref->aggorder;
+	List	   *order = hgj_sort_clauses(aggref);
 	Node	   *first;
 
 	if (order == NIL)
@@ -174,7 +174,7 @@ string_part(PlannerInfo *root, const Aggref *aggref, double rows)
 static double
 sort_part(const Aggref *aggref)
 {
-	List	   *order = aggref->aggdistinct ? aggref->aggdistinct : aggref->aggorder;
+	List	   *order = hgj_sort_clauses(aggref);
 	const SortGroupClause *clause;
 	HgjSortPlace place;
 
@@ -185,7 +185,7 @@ sort_part(const Aggref *aggref)
 						exprCollation(get_sortgroupclause_expr((SortGroupClause *) clause,
 															   aggref->args)),
 						clause->nulls_first);
-	if (place.exact && list_length(aggref->args) == 1)
+	if (hgj_sort_places_only(&place, list_length(aggref->args)))
 		return HGJ_SORT_PLACES;
 	return place.kind == HGJ_PLACE_GROUP ? HGJ_SORT_ROWS : HGJ_SORT_BY_PLACES;
 }

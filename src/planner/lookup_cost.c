@@ -170,7 +170,7 @@ cached_cost(PlannerInfo *root, const Path *path)
 static bool
 looks_up(PlannerInfo *root, const Path *path)
 {
-	return IsA(path, NestPath) && path->param_info == NULL &&
+	return IsA(path, NestPath) &&
 		overcharge(root, ((const JoinPath *) path)->innerjoinpath) > 0;
 }
 
@@ -185,9 +185,9 @@ has_ours(List *paths)
 	return false;
 }
 
-/* The paths of the list but those of ours that are dearer than `other`. */
+/* The paths of the list but those of ours that are dearer than `other`, at its cost. */
 static List *
-without_dearer(PlannerInfo *root, List *paths, const Path *other)
+without_dearer(PlannerInfo *root, List *paths, const Path *other, Cost cost)
 {
 	ListCell   *lc;
 
@@ -197,21 +197,25 @@ without_dearer(PlannerInfo *root, List *paths, const Path *other)
 
 		if (hgj_is_join_path(path) && path->param_info == NULL &&
 			hgj_disabled_nodes(path) >= hgj_disabled_nodes(other) &&
-			cached_cost(root, path) > cached_cost(root, other))
+			cached_cost(root, path) > cost)
 			paths = foreach_delete_current(paths, lc);
 	}
 	return paths;
 }
 
-/* Take paths of ours that are dearer than `other` from the relation; were there any? */
+/*
+ * Take paths of ours that are dearer than `other`, at its cached cost, from the relation;
+ * were there any?
+ */
 static bool
-remove_dearer(PlannerInfo *root, RelOptInfo *joinrel, const Path *other)
+remove_dearer(PlannerInfo *root, RelOptInfo *joinrel, const Path *other, Cost cost)
 {
 	int			npaths = list_length(joinrel->pathlist) +
 		list_length(joinrel->partial_pathlist);
 
-	joinrel->pathlist = without_dearer(root, joinrel->pathlist, other);
-	joinrel->partial_pathlist = without_dearer(root, joinrel->partial_pathlist, other);
+	joinrel->pathlist = without_dearer(root, joinrel->pathlist, other, cost);
+	joinrel->partial_pathlist = without_dearer(root, joinrel->partial_pathlist, other,
+											   cost);
 	return list_length(joinrel->pathlist) +
 		list_length(joinrel->partial_pathlist) < npaths;
 }
@@ -234,13 +238,18 @@ hgj_lookups_are_better(PlannerInfo *root, RelOptInfo *joinrel, const Path *ours)
 	foreach(lc, joinrel->pathlist)
 	{
 		const Path *path = lfirst(lc);
+		Cost		cached;
 
 		if (path->param_info != NULL)
 			continue;
 		if (!hgj_is_join_path(path))
+		{
 			best = best == NULL || path->total_cost < best->total_cost ? path : best;
-		else if (hgj_disabled_nodes(path) <= hgj_disabled_nodes(ours) &&
-				 overcharge(root, path) > 0 && cached_cost(root, path) < cost)
+			continue;
+		}
+		cached = cached_cost(root, path);
+		if (hgj_disabled_nodes(path) <= hgj_disabled_nodes(ours) &&
+			cached < path->total_cost && cached < cost)
 			return true;
 	}
 	if (best != NULL && looks_up(root, best) &&
@@ -248,7 +257,7 @@ hgj_lookups_are_better(PlannerInfo *root, RelOptInfo *joinrel, const Path *ours)
 		cached_cost(root, best) < cost)
 		return true;
 	if (cost < ours->total_cost && ours->parallel_workers == 0)
-		(void) remove_dearer(root, joinrel, ours);
+		(void) remove_dearer(root, joinrel, ours, cost);
 	return false;
 }
 
@@ -310,7 +319,8 @@ hgj_prefer_lookups(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			!bms_is_subset(PATH_REQ_OUTER(inner), outerrel->relids))
 			continue;
 		loop = nested_loop(root, joinrel, innerrel, jointype, extra, outer, inner);
-		if (loop != NULL && remove_dearer(root, joinrel, loop))
+		if (loop != NULL &&
+			remove_dearer(root, joinrel, loop, cached_cost(root, loop)))
 			add_path(joinrel, loop);
 	}
 }

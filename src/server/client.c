@@ -278,6 +278,34 @@ hgj_channel_call(HgjRemote *remote, HgjCall call, HgjError *err)
 }
 
 /* See client.h. */
+HgjStatus
+hgj_channel_ask(HgjRemote *remote, HgjCall call, uint64 a, uint64 b,
+				HgjChannel **channel, HgjError *err)
+{
+	HgjChannel *asked = hgj_channel_request(remote, err);
+
+	if (asked == NULL)
+		return err->status;
+	asked->arg[0] = a;
+	asked->arg[1] = b;
+	if (channel)
+		*channel = asked;
+	return hgj_channel_call(remote, call, err);
+}
+
+/* See client.h. */
+void
+hgj_channel_fetch(HgjRemote remote, HgjCall call, void *to, size_t bytes)
+{
+	HgjError	err;
+
+	memset(to, 0, bytes);
+	remote.poll = NULL;
+	if (hgj_channel_ask(&remote, call, 0, 0, NULL, &err) == HGJ_OK)
+		memcpy(to, hgj_channel_scratch(), bytes);
+}
+
+/* See client.h. */
 void
 hgj_channel_post(HgjRemote *remote, HgjCall call)
 {

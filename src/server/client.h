@@ -49,6 +49,16 @@ extern bool hgj_channel_is_lost(const HgjRemote *remote);
 /* Make it, and wait for the answer. */
 extern HgjStatus hgj_channel_call(HgjRemote *remote, HgjCall call, HgjError *err);
 
+/*
+ * Both for a call with these numbers.  *channel, unless channel is NULL: where what it
+ * has brought is.
+ */
+extern HgjStatus hgj_channel_ask(HgjRemote *remote, HgjCall call, uint64 a, uint64 b,
+								 HgjChannel **channel, HgjError *err);
+
+/* For calls that bring a struct, and have no way to fail: zeroes then. */
+extern void hgj_channel_fetch(HgjRemote remote, HgjCall call, void *to, size_t bytes);
+
 /* Make it, and do not wait: the next call does. */
 extern void hgj_channel_post(HgjRemote *remote, HgjCall call);
 

@@ -238,9 +238,9 @@ pipe_push(HgjPipeline *pipeline, uint32 n, uint64 nulls, HgjError *err)
 static HgjStatus
 pipe_fetch(HgjPipeline *pipeline, HgjPipeRows *rows, HgjError *err)
 {
-	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
-	HgjStatus	status = channel ?
-		hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_FETCH, err) : err->status;
+	HgjChannel *channel;
+	HgjStatus	status = hgj_channel_ask(&pipeline->remote, HGJ_CALL_PIPE_FETCH, 0, 0,
+										 &channel, err);
 
 	if (status != HGJ_OK)
 		return status;
@@ -257,9 +257,9 @@ pipe_fetch(HgjPipeline *pipeline, HgjPipeRows *rows, HgjError *err)
 static HgjStatus
 pipe_finish(HgjPipeline *pipeline, uint64 *ngroups, HgjError *err)
 {
-	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
-	HgjStatus	status = channel ?
-		hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_FINISH, err) : err->status;
+	HgjChannel *channel;
+	HgjStatus	status = hgj_channel_ask(&pipeline->remote, HGJ_CALL_PIPE_FINISH, 0, 0,
+										 &channel, err);
 
 	if (status == HGJ_OK)
 		*ngroups = channel->result[0];
@@ -275,14 +275,9 @@ pipe_groups(HgjPipeline *pipeline, uint64 first, uint64 n, uint64 *rows, HgjErro
 	for (uint64 done = 0; done < n; done += most)
 	{
 		uint64		some = Min(n - done, most);
-		HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
-		HgjStatus	status;
+		HgjStatus	status = hgj_channel_ask(&pipeline->remote, HGJ_CALL_PIPE_GROUPS,
+											 first + done, some, NULL, err);
 
-		if (channel == NULL)
-			return err->status;
-		channel->arg[0] = first + done;
-		channel->arg[1] = some;
-		status = hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_GROUPS, err);
 		if (status != HGJ_OK)
 			return status;
 		memcpy(rows + done * words, hgj_channel_scratch(), some * words * sizeof(uint64));
@@ -294,14 +289,9 @@ static void
 pipe_info(const HgjPipeline *pipeline, HgjPipelineInfo *info)
 {
 	HgjRemote	remote = pipeline->remote;
-	HgjError	err;
 
-	memset(info, 0, sizeof(*info));
-	remote.poll = NULL;
-	remote.failed = HGJ_OK;
-	if (hgj_channel_request(&remote, &err) &&
-		hgj_channel_call(&remote, HGJ_CALL_PIPE_INFO, &err) == HGJ_OK)
-		memcpy(info, hgj_channel_scratch(), sizeof(*info));
+	remote.failed = HGJ_OK;		/* what it has done is wanted all the same */
+	hgj_channel_fetch(remote, HGJ_CALL_PIPE_INFO, info, sizeof(*info));
 }
 
 /* See client.h. */

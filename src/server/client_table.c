@@ -45,19 +45,6 @@ hgj_remote_table(HgjTable *table)
 	return &table->remote;
 }
 
-/* A call with these numbers that brings nothing back but its status. */
-static HgjStatus
-simple_call(HgjRemote *remote, HgjCall call, uint64 a, uint64 b, HgjError *err)
-{
-	HgjChannel *channel = hgj_channel_request(remote, err);
-
-	if (channel == NULL)
-		return err->status;
-	channel->arg[0] = a;
-	channel->arg[1] = b;
-	return hgj_channel_call(remote, call, err);
-}
-
 /* ---- tables ------------------------------------------------------------- */
 
 static HgjStatus
@@ -174,33 +161,19 @@ table_append(HgjTable *table, const HgjKeys *keys, uint32 first_row,
 static HgjStatus
 table_build(HgjTable *table, uint32 total_rows, HgjError *err)
 {
-	return simple_call(&table->remote, HGJ_CALL_BUILD, total_rows, 0, err);
-}
-
-/* For calls that bring a struct, and have no way to fail: zeroes then. */
-static void
-fetch_struct(const HgjTable *table, HgjCall call, void *to, size_t bytes)
-{
-	HgjRemote	remote = table->remote;
-	HgjError	err;
-
-	memset(to, 0, bytes);
-	remote.poll = NULL;
-	if (hgj_channel_request(&remote, &err) &&
-		hgj_channel_call(&remote, call, &err) == HGJ_OK)
-		memcpy(to, hgj_channel_scratch(), bytes);
+	return hgj_channel_ask(&table->remote, HGJ_CALL_BUILD, total_rows, 0, NULL, err);
 }
 
 static void
 table_info(const HgjTable *table, HgjTableInfo *info)
 {
-	fetch_struct(table, HGJ_CALL_INFO, info, sizeof(*info));
+	hgj_channel_fetch(table->remote, HGJ_CALL_INFO, info, sizeof(*info));
 }
 
 static void
 table_memory(const HgjTable *table, HgjMemory *memory)
 {
-	fetch_struct(table, HGJ_CALL_MEMORY, memory, sizeof(*memory));
+	hgj_channel_fetch(table->remote, HGJ_CALL_MEMORY, memory, sizeof(*memory));
 }
 
 /* The number that a call about the table brings, or another one if it fails. */
@@ -212,11 +185,8 @@ fetch_number(const HgjTable *table, HgjCall call, uint64 arg, uint64 otherwise)
 	HgjError	err;
 
 	remote.poll = NULL;
-	channel = hgj_channel_request(&remote, &err);
-	if (channel == NULL)
-		return otherwise;
-	channel->arg[0] = arg;
-	return hgj_channel_call(&remote, call, &err) == HGJ_OK ? channel->result[0] : otherwise;
+	return hgj_channel_ask(&remote, call, arg, 0, &channel, &err) == HGJ_OK ?
+		channel->result[0] : otherwise;
 }
 
 static uint32
@@ -262,14 +232,10 @@ table_unmatched(const HgjTable *table, uint32 *cursor, uint32 *rows, uint32 capa
 	while (found < capacity)
 	{
 		uint32		some = Min(capacity - found, SCRATCH_ROWS);
-		HgjChannel *channel = hgj_channel_request(&remote, err);
-		HgjStatus	status;
+		HgjChannel *channel;
+		HgjStatus	status = hgj_channel_ask(&remote, HGJ_CALL_UNMATCHED, at, some,
+											 &channel, err);
 
-		if (channel == NULL)
-			return err->status;
-		channel->arg[0] = at;
-		channel->arg[1] = some;
-		status = hgj_channel_call(&remote, HGJ_CALL_UNMATCHED, err);
 		if (status != HGJ_OK)
 			return status;
 		at = (uint32) channel->result[0];
@@ -286,7 +252,7 @@ table_unmatched(const HgjTable *table, uint32 *cursor, uint32 *rows, uint32 capa
 static HgjStatus
 table_clear_marks(HgjTable *table, HgjError *err)
 {
-	return simple_call(&table->remote, HGJ_CALL_CLEAR_MARKS, 0, 0, err);
+	return hgj_channel_ask(&table->remote, HGJ_CALL_CLEAR_MARKS, 0, 0, NULL, err);
 }
 
 /* ---- probes ------------------------------------------------------------- */
@@ -303,9 +269,7 @@ probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
 		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	made->remote = table->remote;
 	made->nwords = table->nwords;
-	channel = hgj_channel_request(&made->remote, err);
-	status = channel ? hgj_channel_call(&made->remote, HGJ_CALL_PROBE_CREATE, err) :
-		err->status;
+	status = hgj_channel_ask(&made->remote, HGJ_CALL_PROBE_CREATE, 0, 0, &channel, err);
 	if (status != HGJ_OK)
 	{
 		free(made);
@@ -385,7 +349,7 @@ fetch_counts(HgjProbe *probe, uint32 *counts, HgjError *err)
 	{
 		uint32		some = Min(probe->nrows - from, SCRATCH_ROWS);
 
-		status = simple_call(&probe->remote, HGJ_CALL_PROBE_COUNT, from, some, err);
+		status = hgj_channel_ask(&probe->remote, HGJ_CALL_PROBE_COUNT, from, some, NULL, err);
 		if (status == HGJ_OK)
 			memcpy(counts + from, hgj_channel_scratch(), some * sizeof(uint32));
 	}
@@ -396,15 +360,11 @@ static HgjStatus
 probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 {
 	uint32		capacity = Min(matches->capacity, SCRATCH_ROWS / 2);
-	HgjChannel *channel = hgj_channel_request(&probe->remote, err);
+	HgjChannel *channel;
 	const uint32 *rows;
-	HgjStatus	status;
+	HgjStatus	status = hgj_channel_ask(&probe->remote, HGJ_CALL_PROBE_NEXT,
+										 Max(capacity, 1), probe->counting, &channel, err);
 
-	if (channel == NULL)
-		return err->status;
-	channel->arg[0] = Max(capacity, 1);
-	channel->arg[1] = probe->counting;
-	status = hgj_channel_call(&probe->remote, HGJ_CALL_PROBE_NEXT, err);
 	if (status != HGJ_OK)
 		return status;
 	matches->n = (uint32) channel->result[0];

@@ -148,14 +148,14 @@ begin
 end $$;
 
 -- The same of several queries: what is wrong of them, a line each.
-create function hgj_check_each(queries text[], nodes int default 1) returns text language plpgsql as $$
+create function hgj_check_each(queries text[], nodes int default 1, pattern text default 'Custom Scan \(HashGraphAgg\)', what text default 'HashGraphAgg') returns text language plpgsql as $$
 declare
 	said text;
 	bad text := '';
 	q text;
 begin
 	foreach q in array queries loop
-		said := hgj_check_agg(q, nodes);
+		said := hgj_check_agg(q, nodes, pattern, what);
 		if said <> 'ok' then
 			bad := bad || said || E'\n';
 		end if;

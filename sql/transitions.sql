@@ -161,21 +161,9 @@ set max_parallel_workers_per_gather = 2;
 create table tr_grown with (autovacuum_enabled = off) as select 1 as h, * from tr;
 analyze tr_grown;
 update tr_grown set h = id;
-create function tr_check_workers(list text) returns text language plpgsql set hashgraph_join.force = on set hashgraph_join.parallel_aggregate = partial as $$
-declare
-	said text;
-	bad text := '';
-	q text;
-begin
-	foreach q in array array['select ' || list || ' from tr', 'select g, s, ' || list || ' from tr group by g, s', 'select r, ' || list || ' from tr join tr_dim using (k) group by r', 'select h, ' || list || ' from tr_grown group by h', 'select w, ' || list || ' from tr_grown tr join tr_dim using (k) group by w']
-	loop
-		said := case when hgj_lines(q, 'Partial Mode: Partial') = 0 then 'not partial: ' || q else hgj_check(q, 0) end;
-		if said <> 'ok' then
-			bad := bad || said || E'\n';
-		end if;
-	end loop;
-	return case bad when '' then 'ok' else bad end;
-end $$;
+create function tr_check_workers(list text) returns text language sql set hashgraph_join.parallel_aggregate = partial as $$
+	select hgj_check_each(array['select ' || list || ' from tr', 'select g, s, ' || list || ' from tr group by g, s', 'select r, ' || list || ' from tr join tr_dim using (k) group by r', 'select h, ' || list || ' from tr_grown group by h', 'select w, ' || list || ' from tr_grown tr join tr_dim using (k) group by w'], 0, 'Partial Mode: Partial', 'partial HashGraphAgg')
+$$;
 select l, tr_check_workers(l) as says from unnest(array['tr_part(i), tr_part_text(t), tr_part_avg(i), tr_part_numeric(n)', 'tr_sorted(tr_part_array(i)), tr_sorted(tr_part_array(t) filter (where o)), count(*), sum(n)',
 	'stddev(i), var_pop(b), stddev(n), round(corr(i, x)::numeric, 6), round(stddev(x)::numeric, 6)', 'tr_part_text(t) filter (where i > 0), tr_part(i) filter (where null), max(t), avg(n)']) l;
 set work_mem = '64kB';

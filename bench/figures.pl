@@ -11,7 +11,8 @@
 #                                                on standard input
 #
 # Figures to be shown are copied from build/bench to bench/figures by whoever measured, with
-# NOTE=... in the environment of the bench if there is more to say of the machine.
+# NOTE=... in the environment of the bench if there is more to say of the machine; "chart" : "yes"
+# in such a file has README.md show the bars of its first number of processes, too.
 # Ratios are stock ÷ ours: times as fast; their mean is the geometric one.
 use strict;
 use warnings;
@@ -136,15 +137,16 @@ sub caption
 
 sub chart
 {
-	my ($of) = @_;
-	return join "\n", map { caption($of) . ', ' . workers($_->{workers}) . "\n\n" . bars($_->{cases}) } @{ $of->{groups} };
+	my ($of, @groups) = @_;
+	return join "\n", map { caption($of) . ', ' . workers($_->{workers}) . "\n\n" . bars($_->{cases}) } @groups;
 }
 
 sub machine_text
 {
 	my ($of) = @_;
 	my $note = $of->{note} ? ", $of->{note}" : '';
-	return "$of->{machine}{processor}, $of->{machine}{cores} processors, $of->{machine}{memory_gb} GB$note ($of->{date}, revision $of->{revision}, medians of $of->{runs} runs in turn, work_mem $of->{work_mem})";
+	my $runs = $of->{runs} > 1 ? "medians of $of->{runs} runs in turn" : 'single runs after a warm one';
+	return "$of->{machine}{processor}, $of->{machine}{cores} processors, $of->{machine}{memory_gb} GB$note ($of->{date}, revision $of->{revision}, $runs, work_mem $of->{work_mem})";
 }
 
 # The text between README.md's marks.
@@ -164,12 +166,12 @@ sub section
 		}
 	}
 	$text .= "\nMeasured on\n\n" . join('', map { "* $_: $on{$_}\n" } sort keys %on);
-	return $text . "\nHow many times as fast each query is, its plan chosen by the planner:\n\n" . join("\n", map { "```\n" . chart($_) . "```\n" } @all);
+	return $text . "\nHow many times as fast each query is, its plan chosen by the planner:\n\n" . join("\n", map { "```\n" . chart($_, $_->{groups}[0]) . "```\n" } grep { $_->{chart} } @all);
 }
 
 my $marks = qr/(<!-- written by bench\/figures\.pl -->\n)(.*)(<!-- end of what it writes -->\n)/s;
 if (($what // '') eq 'json') { make_json(@args); }
-elsif (($what // '') eq 'text') { print join "\n", map { chart(decode_json(slurp($_))) } @args; }
+elsif (($what // '') eq 'text') { print join "\n", map { my $of = decode_json(slurp($_)); chart($of, @{ $of->{groups} }) } @args; }
 elsif (($what // '') eq 'bars')
 {
 	print bars([ map { chomp; my %case; @case{qw(name stock_ms ours_ms)} = split /\t/; \%case } <STDIN> ]);

@@ -161,7 +161,7 @@ suite_regress()
 suite_gpu_server()
 {
 	hgj_fake_library hgj_at_exit
-	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.gpu_server = auto" \
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0" "hashgraph_join.gpu_server = auto" \
 		"hashgraph_join.cuda_library = '$HGJ_FAKE_LIBRARY'"
 	PG_CONFIG=$config HGJ_GPU_SERVER=yes counted bash test/fake/regress.sh
 	counted perl test/random/run.pl --seeds 1 --queries 300 --engine cuda
@@ -170,7 +170,7 @@ suite_gpu_server()
 # The same files with little memory and each way to join in parts.
 suite_spill()
 {
-	test_server "shared_preload_libraries = 'hashgraph_join'"
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0"
 	PG_CONFIG=$config counted bash test/spill/run.sh
 }
 
@@ -273,7 +273,7 @@ suite_random()
 # Schemas and queries that were not made for us.
 suite_real()
 {
-	test_server "shared_preload_libraries = 'hashgraph_join'"
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_loading = off"
 	PG_CONFIG=$config counted bash test/real/run.sh
 }
 

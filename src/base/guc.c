@@ -320,6 +320,18 @@ static const struct
 };
 
 /*
+ * A quarter of shared_buffers, where the postmaster is about to make that memory: in
+ * kilobytes.  The chunks take the place of pages that need not be read any more.
+ */
+static int
+default_column_memory(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return 0;
+	return (int) Min((uint64) NBuffers * (BLCKSZ / 1024) / 4, MOST_COLUMN_MEMORY);
+}
+
+/*
  * Define the settings and reserve their prefix, so that a misspelt name is an
  * error.  Call once per process, from _PG_init.
  */
@@ -361,8 +373,8 @@ hgj_define_settings(void)
 	/* without the postmaster there is nothing that these could size */
 	DefineCustomIntVariable("hashgraph_join.column_memory",
 							"Sets the shared memory in which columns of tables are kept decoded.",
-							"It needs shared_preload_libraries. 0 keeps none.",
-							&hgj_column_memory, 0, 0, MOST_COLUMN_MEMORY,
+							"It needs shared_preload_libraries, and is a quarter of shared_buffers then. 0 keeps none.",
+							&hgj_column_memory, default_column_memory(), 0, MOST_COLUMN_MEMORY,
 							process_shared_preload_libraries_in_progress ?
 							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomEnumVariable("hashgraph_join.gpu_server",

@@ -107,5 +107,11 @@ my $pairs = 'EXPLAIN (COSTS OFF) SELECT count(*) FROM more JOIN many USING';
 unlike($node->safe_psql('postgres', "$fake $pairs (often)"), qr/Planned Engine: cuda/, 'two thousand matches for a row: the CPU');
 like($node->safe_psql('postgres', "$fake $pairs (seldom)"), qr/Planned Engine: cuda/, 'five hundred: the GPU');
 
+# ---- nor are joins whose build side is the larger one, which costs of a GPU would make seem cheap
+$node->safe_psql('postgres', 'CREATE TABLE lesser AS SELECT id FROM large WHERE id % 4 = 0; ANALYZE lesser');
+my $explain = "$fake SET hashgraph_join.aggregate = off; EXPLAIN (COSTS OFF) SELECT * FROM";
+like($node->safe_psql('postgres', "$explain large l WHERE EXISTS (SELECT FROM lesser WHERE id = l.id)"), qr/Join Type: Semi.*Planned Engine: cuda/s, 'a smaller build side: the GPU');
+unlike($node->safe_psql('postgres', "$explain lesser l WHERE EXISTS (SELECT FROM large WHERE id = l.id)"), qr/Join Type: Semi.*Planned Engine: cuda/s, 'a larger one: not there');
+
 $node->stop;
 done_testing();

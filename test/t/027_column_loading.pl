@@ -188,6 +188,18 @@ ok(load_huge(), 'and a worker loads');
 ok($node->poll_query_until('postgres', "$loaders", '0'), 'until it is done');
 # from 16 on tables are extended by several pages at once, of which the last may be empty
 like(sql('EXPLAIN (ANALYZE, COSTS OFF) SELECT sum(a), sum(b), max(c), sum(d) FROM huge'), qr/Source: columns \((?:99|100)% of/, 'all of it');
+
+# ---- without a word in postgresql.conf
+$node->adjust_conf('postgresql.conf', 'hashgraph_join.column_memory', undef);
+$node->adjust_conf('postgresql.conf', 'shared_buffers', '48MB');
+$node->restart;
+is(sql('SHOW hashgraph_join.column_memory'), '12MB', 'there is a quarter of shared_buffers');
+scan('SELECT sum(a) FROM big');
+is(kept('big'), 'a', 'for what is read often');
+$node->append_conf('postgresql.conf', 'hashgraph_join.column_memory = 0');
+$node->restart;
+scan('SELECT sum(a) FROM big', 3);
+is(sql('SELECT count(*) FROM hashgraph_join_columns'), 0, 'and nothing where that is not wanted');
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal (?!9)|leak/, "the server's log");
 $node->stop;
 done_testing();

@@ -278,7 +278,29 @@ dictionary_fits(const CustomScan *cscan, int k, Size most)
 	return (Size) list_nth_int(estimates, k + 1) * 1024 <= most;
 }
 
-/* Step 2: group columns, as codes where possible. */
+/* Do the processes of a parallel query divide the groups among themselves? */
+static bool
+is_exchanged(CustomScan *cscan)
+{
+	List	   *how = list_nth(cscan->custom_private, HGJ_AGG_SPLIT);
+
+	return lsecond_int(how) != 0;
+}
+
+/* Is a device to be asked whether it can do it all? */
+static bool
+wants_device(const HgjAggState *state, CustomScan *cscan)
+{
+	if (is_exchanged(cscan))
+		return false;
+	return hgj_engine == HGJ_ENGINE_CUDA ||
+		(hgj_engine == HGJ_ENGINE_AUTO && state->join && state->join->use.wants_device);
+}
+
+/*
+ * Step 2: group columns, as codes where possible.  A device has codes of its own for
+ * those of a table (agg_device_keys.c).
+ */
 static void
 init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 {
@@ -307,8 +329,12 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k, most) &&
 			state->columns[key->column].dictionary == NULL &&
 			hgj_group_key_looks_equal(key, expr, equality))
-			(void) (state->join ? hgj_join_encode(state->join, resno, expr, equality) :
-					hgj_agg_feed_encode(state, resno, expr, equality));
+		{
+			if (state->join)
+				hgj_join_encode(state->join, resno, expr, equality);
+			else if (!wants_device(state, cscan))
+				hgj_agg_feed_encode(state, resno, expr, equality);
+		}
 		if (state->columns[key->column].dictionary)
 			hgj_group_key_use_codes(key,
 									state->columns[key->column].dictionary);
@@ -485,12 +511,10 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	Plan	   *child = linitial(cscan->custom_plans);
-	List	   *how = list_nth(cscan->custom_private, HGJ_AGG_SPLIT);
-	bool		exchanged;
+	bool		exchanged = is_exchanged(cscan);
 
 	state->context = estate->es_query_cxt;
-	state->partial = linitial_int(how) != AGGSPLIT_SIMPLE;
-	exchanged = lsecond_int(how) != 0;
+	state->partial = linitial_int(list_nth(cscan->custom_private, HGJ_AGG_SPLIT)) != AGGSPLIT_SIMPLE;
 	state->rounds.used = state->partial || exchanged;
 	state->ncolumns = list_length(child->targetlist);
 
@@ -526,8 +550,6 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	memset(state->css.ss.ss_ScanTupleSlot->tts_isnull, true,
 		   desc->natts * sizeof(bool));
 	state->phase = HGJ_AGG_PHASE_READ;
-	if (!exchanged &&
-		(hgj_engine == HGJ_ENGINE_CUDA ||
-		 (hgj_engine == HGJ_ENGINE_AUTO && state->join && state->join->use.wants_device)))
+	if (wants_device(state, cscan))
 		init_device(state, estate);
 }

@@ -121,6 +121,7 @@ for my $what (sort keys %query)
 	{
 		my $plain = 'SET hashgraph_join.enabled = off; SET hashgraph_join.require = off;';
 		$plain = '' if $way eq 'stock';
+		sessions_ended($node);
 		$got{$way} = $node->safe_psql('postgres', "$way{$way} SELECT pg_stat_reset() \\g /dev/null
 			$query{$what} \\g /dev/null
 			SELECT pg_stat_force_next_flush() \\g /dev/null

@@ -110,6 +110,7 @@ for my $what (sort keys %spilling)
 	my $bytes = $what eq 'join' ? 'spilled_inner_bytes + spilled_outer_bytes' : 'spilled_aggregate_bytes';
 	my $answer = $node->safe_psql('postgres', $sql);
 	my $little = "SET work_mem = '256kB';";
+	sessions_ended($node);
 	$node->safe_psql('postgres', 'SELECT pg_stat_statements_reset(), pg_stat_reset(), hashgraph_join_stats_reset()');
 	my $offset = -s $node->logfile;
 	is($node->safe_psql('postgres', "$little $sql"), $answer, "$what: the answer");

@@ -118,6 +118,7 @@ is(sql(q{SET plan_cache_mode = force_generic_plan; PREPARE p(int[]) AS SELECT co
 my $counts = q{SELECT seq_scan, seq_tup_read FROM pg_stat_user_tables WHERE relname = 'days'};
 my $counted = sub {
 	my ($set) = @_;
+	sessions_ended($node);
 	sql('SELECT pg_stat_reset()');
 	sql("$set SELECT count(*) FROM days WHERE id IN (5, 99990) AND price > 0");
 	$node->poll_query_until('postgres', q{SELECT seq_scan > 0 FROM pg_stat_user_tables WHERE relname = 'days'}) or die 'nothing is counted';

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_server $FORCED joined_plan fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults);
+our @EXPORT = qw(new_server $FORCED joined_plan sessions_ended fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults);
 
 # Sessions start with this where the planner is to have no choice.
 our $FORCED =
@@ -38,6 +38,16 @@ sub joined_plan
 	my $plan = $node->safe_psql('postgres', "$before EXPLAIN (COSTS OFF) $query");
 	like($plan, qr/Custom Scan \(HashGraphJoin\)/, $name);
 	return $plan;
+}
+
+# Waits for the ends of earlier sessions, which report what they counted after their clients
+# have gone: statistics that are reset before that have it in addition.
+sub sessions_ended
+{
+	my ($node) = @_;
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+	  or die 'an earlier session does not end';
+	return;
 }
 
 # Ok when $sql fails with an error that matches.

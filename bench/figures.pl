@@ -157,7 +157,7 @@ sub section
 	my %on;
 	for my $of (@all)
 	{
-		$on{ machine_text($of) } .= ($on{ machine_text($of) } ? ', ' : '') . $of->{title};
+		$on{ machine_text($of) }{ $of->{title} } = 1;
 		for my $group (@{ $of->{groups} })
 		{
 			my @ratios = sort { $a <=> $b } map { $_->{stock_ms} / $_->{ours_ms} } @{ $group->{cases} };
@@ -165,7 +165,7 @@ sub section
 			  scalar @ratios, sum($group->{cases}, 'stock_ms'), sum($group->{cases}, 'ours_ms'), mean($group->{cases}), @ratios[0, -1];
 		}
 	}
-	$text .= "\nMeasured on\n\n" . join('', map { "* $_: $on{$_}\n" } sort keys %on);
+	$text .= "\nMeasured on\n\n" . join('', map { "* $_: " . join(', ', sort keys %{ $on{$_} }) . "\n" } sort keys %on);
 	return $text . "\nHow many times as fast each query is, its plan chosen by the planner:\n\n" . join("\n", map { "```\n" . chart($_, $_->{groups}[0]) . "```\n" } grep { $_->{chart} } @all);
 }
 

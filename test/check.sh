@@ -273,7 +273,7 @@ suite_random()
 # Schemas and queries that were not made for us.
 suite_real()
 {
-	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_loading = off"
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '128MB'" "hashgraph_join.column_loading = off"
 	PG_CONFIG=$config counted bash test/real/run.sh
 }
 

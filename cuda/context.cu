@@ -270,6 +270,7 @@ void session_close()
 	if (!session.open || !session_alive())
 		return;
 	pinned_forget();
+	kept_forget();
 	for (int i = 0; i < MAX_DEVICES; i++)
 	{
 		Device *d = &session.devices[i];
@@ -400,6 +401,7 @@ void device_trim(Device *device)
 {
 	if (!session_alive())
 		return;
+	kept_trim(device);
 	(void) cudaMemPoolTrimTo(device->pool, IDLE_POOL_BYTES);
 	(void) cudaGetLastError();
 }

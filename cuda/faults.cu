@@ -7,7 +7,7 @@
  * 1. What is to fail stands in the file hgj_cuda_faults of the process's current
  *	  directory, read when a table is created: lines of CALL NTH WHAT, where the
  *	  NTH call of append, build, probe_begin, probe_next, or of a pipeline's
- *	  methods (pipe_create, pipe_payload, pipe_start, pipe_stage, pipe_push,
+ *	  methods (pipe_create, pipe_payload, pipe_start, pipe_stage, pipe_push, pipe_kept,
  *	  pipe_fetch, pipe_finish, pipe_groups) since then meets
  *
  *		trap	a kernel that faults: the context is lost, as CUDA has it
@@ -188,6 +188,13 @@ static HgjStatus pipe_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError 
 	return real_pipeline.push(p, n, nulls, err);
 }
 
+static HgjStatus pipe_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n,
+						   HgjError *err)
+{
+	HGJ_TRY(meet_pipe("pipe_kept", p, err));
+	return real_pipeline.push_kept(p, pieces, n, err);
+}
+
 static HgjStatus pipe_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err)
 {
 	HGJ_TRY(meet_pipe("pipe_fetch", p, err));
@@ -224,6 +231,7 @@ void install_faults(HgjEngine *engine)
 	faulty_pipeline.start = pipe_start;
 	faulty_pipeline.stage = pipe_stage;
 	faulty_pipeline.push = pipe_push;
+	faulty_pipeline.push_kept = pipe_kept;
 	faulty_pipeline.fetch = pipe_fetch;
 	faulty_pipeline.finish = pipe_finish;
 	faulty_pipeline.groups = pipe_groups;

@@ -403,6 +403,10 @@ HgjStatus session_device_info(int id, HgjDeviceInfo *info, HgjError *err);
 HgjStatus table_enter(const HgjTable *table, HgjError *err);
 void device_trim(Device *device);
 
+/* memory.cu */
+HgjStatus pool_alloc(Device *device, void **p, size_t size, cudaStream_t stream,
+					 HgjError *err);
+
 /* lanes.cu: streams, waiting, pinned memory, transfers, times */
 void set_timeout(uint32_t timeout_ms);
 void pinned_forget();
@@ -541,6 +545,13 @@ HgjStatus table_rebuild(HgjTable *table, HgjError *err);
 
 /* pipeline.cu */
 const HgjPipelineMethods *pipeline_methods();
+
+/* kept.cu: copies of the caller's memory, for pipelines */
+void kept_memory(const HgjKeptMemory *memory);
+bool kept_evict(Device *device, uint64_t bytes);
+void kept_forget();
+void kept_trim(Device *device);
+uint64_t kept_bytes(const Device *device);
 
 } // namespace hgj
 

@@ -7,6 +7,7 @@
  *	  one query gave back the next one gets without the driver.
  * 2. What would pass the table's limit is refused before it is asked for.
  * 3. The account counts what a request takes, rounded as the pool rounds it.
+ * 4. Copies of kept columns that nobody reads (kept.cu) make room for tables.
  *
  * A Buffer belongs to whoever holds it.  Locks nothing: the account is atomic,
  * because several probes of one table may be created at the same time.
@@ -21,6 +22,22 @@ namespace hgj
 static size_t rounded(size_t bytes)
 {
 	return (bytes + 511) / 512 * 512;
+}
+
+/* Step 4. */
+HgjStatus pool_alloc(Device *device, void **p, size_t size, cudaStream_t stream,
+					 HgjError *err)
+{
+	for (;;)
+	{
+		cudaError_t error = cudaMallocFromPoolAsync(p, size, device->pool, stream);
+
+		if (error == cudaSuccess)
+			return HGJ_OK;
+		if (error != cudaErrorMemoryAllocation || !kept_evict(device, size))
+			return cuda_fail(err, error, "cudaMallocFromPoolAsync");
+		(void) cudaGetLastError();
+	}
 }
 
 HgjStatus Buffer::get(HgjTable *table, cudaStream_t stream, size_t bytes, HgjError *err)
@@ -39,7 +56,7 @@ HgjStatus Buffer::get(HgjTable *table, cudaStream_t stream, size_t bytes, HgjErr
 	size = rounded(bytes);
 	if (limit > 0 && (now > limit || size > limit - now))
 		return fail(err, HGJ_LIMIT, "the table does not fit its memory limit");
-	HGJ_CUDA(cudaMallocFromPoolAsync(&p, size, table->device->pool, stream));
+	HGJ_TRY(pool_alloc(table->device, &p, size, stream, err));
 	p_ = p;
 	bytes_ = size;
 	table_ = table;

@@ -84,6 +84,8 @@ static void pipeline_destroy(HgjPipeline *p)
 		for (PipeSlot &slot : p->slots)
 			if (slot.lane.event != nullptr)
 				(void) wait(&p->account, slot.lane, false, nullptr);
+	for (PipeSlot &slot : p->slots)
+		kept_release(p, &slot);
 	delete p;
 	if (__atomic_sub_fetch(&device->tables, 1, __ATOMIC_RELAXED) == 0)
 		device_trim(device);
@@ -125,8 +127,8 @@ static HgjStatus pipeline_create(const HgjPipelineSpec *spec,
 }
 
 /* Host bytes to the device, through the two pinned buffers. */
-static HgjStatus upload(HgjPipeline *p, char *to, const void *from, size_t bytes,
-						HgjError *err)
+HgjStatus pipeline_upload(HgjPipeline *p, char *to, const void *from, size_t bytes,
+						  HgjError *err)
 {
 	for (size_t done = 0; done < bytes; p->stage ^= 1)
 	{
@@ -170,7 +172,7 @@ static HgjStatus pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column
 	Buffer *bits = &p->validity[join][column];
 
 	HGJ_TRY(buffer->reserve(&p->account, stream, total * width, err));
-	HGJ_TRY(upload(p, buffer->as<char>() + first * width, values, n * width, err));
+	HGJ_TRY(pipeline_upload(p, buffer->as<char>() + first * width, values, n * width, err));
 	p->view.joins[join].columns[column].values = buffer->as<void>();
 	if (validity == nullptr)
 		return HGJ_OK;
@@ -179,7 +181,7 @@ static HgjStatus pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column
 		HGJ_TRY(bits->get(&p->account, stream, (total + 63) / 64 * 8, err));
 		HGJ_CUDA(cudaMemsetAsync(bits->as<void>(), 0xFF, (total + 63) / 64 * 8, stream));
 	}
-	HGJ_TRY(upload(p, bits->as<char>() + first / 64 * 8, validity,
+	HGJ_TRY(pipeline_upload(p, bits->as<char>() + first / 64 * 8, validity,
 				   ((size_t) n + 63) / 64 * 8, err));
 	p->view.joins[join].columns[column].validity = bits->as<uint64_t>();
 	return HGJ_OK;
@@ -301,8 +303,7 @@ static size_t shared_bytes(const HgjPipeline *p)
 		   shared_words(p) * sizeof(uint64_t);
 }
 
-using Kernel = void (*)(const PipeView *, const PipeBatch *, uint64_t, uint32_t, uint32_t,
-						PipeTurn);
+using Kernel = void (*)(const PipeView *, PipeRows, uint32_t, PipeTurn);
 
 template <bool OWN>
 static Kernel kernel_of(const HgjPipeline *p)
@@ -398,9 +399,9 @@ void pipeline_count(HgjPipeline *p, const uint64_t *flags)
 }
 
 /* Step 4: a kernel for the slot's rows, or for one turn of them. */
-static HgjStatus launch(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err)
+HgjStatus pipeline_launch(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err)
 {
-	uint32_t blocks = (slot->pushed + PIPE_THREADS - 1) / PIPE_THREADS;
+	uint32_t blocks = slot->rows.ntiles;
 	uint32_t most = (uint32_t) p->account.device->sms * (shared_words(p) > 0 ? 8 : 16);
 	PipeTurn turn = {};
 
@@ -410,14 +411,13 @@ static HgjStatus launch(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *er
 	if (p->turns)
 		HGJ_TRY(turn_begin(p, slot, first, &turn, &blocks, err));
 	kernel_of(p)<<<blocks, PIPE_THREADS, shared_bytes(p), slot->lane.stream>>>(
-		p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), slot->nulls, slot->pushed,
-		shared_words(p), turn);
+		p->view_at.as<PipeView>(), slot->rows, shared_words(p), turn);
 	HGJ_CUDA(cudaGetLastError());
 	return HGJ_OK;
 }
 
 /* Until the slot is free, through all turns of its rows. */
-static HgjStatus wait_for_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
+HgjStatus pipeline_free_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
 	while (slot->busy)
 	{
@@ -426,10 +426,11 @@ static HgjStatus wait_for_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 		if (!slot->busy)
 			break;
 		HGJ_CUDA(cudaEventRecord(slot->sent.event, slot->lane.stream));
-		HGJ_TRY(launch(p, slot, false, err));
+		HGJ_TRY(pipeline_launch(p, slot, false, err));
 		HGJ_TRY(end_of_work(p, slot, err));
 		HGJ_TRY(poll(&p->account, err));
 	}
+	kept_release(p, slot);
 	return HGJ_OK;
 }
 
@@ -442,7 +443,7 @@ static HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *e
 		return fail(err, HGJ_INVALID,
 					"the pipeline has not been started, or there are rows to fetch");
 	HGJ_TRY(table_enter(&p->account, err));
-	HGJ_TRY(wait_for_slot(p, slot, err));
+	HGJ_TRY(pipeline_free_slot(p, slot, err));
 	stage->capacity = p->capacity;
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
@@ -468,7 +469,8 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 	HGJ_TRY(table_enter(&p->account, err));
 	slot->busy = slot->sending = true;
 	slot->pushed = n;
-	slot->nulls = nulls;
+	slot->rows = PipeRows{slot->batch.as<PipeBatch>(), nullptr,
+						  (n + PIPE_THREADS - 1) / PIPE_THREADS, n, nulls};
 	HGJ_CUDA(cudaEventRecord(slot->begin.event, stream));
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
@@ -486,7 +488,7 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 		p->counted.sent += bits;
 	}
 	HGJ_CUDA(cudaEventRecord(slot->sent.event, stream));
-	HGJ_TRY(launch(p, slot, true, err));
+	HGJ_TRY(pipeline_launch(p, slot, true, err));
 	HGJ_TRY(end_of_work(p, slot, err));
 	p->counted.rows += n;
 	if (!p->spec.rows)
@@ -516,7 +518,7 @@ static HgjStatus pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *er
 					"the pipeline has not been started, or has no groups");
 	HGJ_TRY(table_enter(&p->account, err));
 	for (PipeSlot &slot : p->slots)
-		HGJ_TRY(wait_for_slot(p, &slot, err));
+		HGJ_TRY(pipeline_free_slot(p, &slot, err));
 	blocks = (unsigned int) ((p->view.groups.capacity + 1023) / 1024);
 	HGJ_CUDA(cudaMemsetAsync(p->flags.as<uint64_t>() + PIPE_FLAG_GROUPS, 0, 8,
 							 p->lane.stream));
@@ -569,6 +571,8 @@ const HgjPipelineMethods *pipeline_methods()
 	m.start = pipeline_start;
 	m.stage = pipeline_stage;
 	m.push = pipeline_push;
+	m.keep = kept_memory;
+	m.push_kept = pipeline_push_kept;
 	m.fetch = pipeline_fetch;
 	m.finish = pipeline_finish;
 	m.groups = pipeline_groups;

@@ -34,6 +34,20 @@ struct Event
 	}
 };
 
+struct KeptCopy;
+
+/* The device's copies of kept arrays that a slot's kernel reads (kept.cu). */
+struct KeptHolds
+{
+	KeptCopy **copies = nullptr;
+	uint64_t n = 0;
+	uint64_t room = 0;
+	uint64_t come = 0;     /* of them, the first so many are there, or have failed */
+	bool bringing = false; /* transfers are under way */
+
+	~KeptHolds();
+};
+
 struct PipeSlot
 {
 	Lane lane;
@@ -44,7 +58,10 @@ struct PipeSlot
 	bool busy = false;
 	bool sending = false; /* its transfer's time has not been looked at */
 	uint32_t pushed = 0;  /* rows */
-	uint64_t nulls = 0;
+	PipeRows rows = {};   /* of the push, for its kernels */
+	Buffer pieces;        /* kept rows: PipeBatch of each piece, and their tiles, */
+	Pinned pieces_host;   /* as on the device, */
+	KeptHolds kept;       /* and what these are of */
 	Buffer waiting;     /* with turns: rows that wait, on two sides */
 	uint32_t side = 0;  /* where they are */
 	uint32_t left = 0;  /* how many */
@@ -107,8 +124,19 @@ namespace hgj
 HgjStatus pipeline_check(HgjPipeline *p, HgjError *err);
 
 /* pipeline.cu */
+HgjStatus pipeline_upload(HgjPipeline *p, char *to, const void *from, size_t bytes,
+						  HgjError *err);
+HgjStatus pipeline_free_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+HgjStatus pipeline_launch(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err);
 HgjStatus pipeline_look(const HgjPipeline *p, const uint64_t *flags, HgjError *err);
 void pipeline_count(HgjPipeline *p, const uint64_t *flags);
+
+/* pipeline_kept.cu */
+HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n,
+							 HgjError *err);
+
+/* kept.cu */
+void kept_release(HgjPipeline *p, PipeSlot *slot);
 
 /* pipeline_turns.cu */
 HgjStatus turns_open(HgjPipeline *p, uint32_t nslots, int blocks, HgjError *err);

@@ -165,14 +165,49 @@ struct GroupSink
 	}
 };
 
+/* Tile t of the rows. */
+__device__ __forceinline__ PipeTile tile_of(const PipeRows &rows, uint32_t t)
+{
+	uint32_t from = t * PIPE_THREADS;
+
+	if (rows.tiles != nullptr)
+		return rows.tiles[t];
+	return PipeTile{0, from, rows.n - from < PIPE_THREADS ? rows.n : from + PIPE_THREADS};
+}
+
+/* Step 1 for the tiles that are the block's; what is to be added to flags[STOP]. */
+template <int REGS, int JOINS, class Sink>
+__device__ __forceinline__ unsigned long long
+run_tiles(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &rows,
+		  Sink &sink, const PipeCounts &counts)
+{
+	unsigned long long stop = 0;
+
+	for (uint32_t t = blockIdx.x; t < rows.ntiles && stop == 0; t += gridDim.x)
+	{
+		const PipeTile tile = tile_of(rows, t);
+		const PipeBatch &batch = rows.batches[tile.batch];
+
+		for (uint32_t i = tile.from + threadIdx.x; i < tile.end && stop == 0;
+			 i += PIPE_THREADS)
+		{
+			PipeRow<REGS, JOINS> r;
+			uint32_t at = 0;
+
+			begin_row(r);
+			stop = run_row(view, code, batch, rows.valid, i, r, &at, sink, counts);
+		}
+	}
+	return stop;
+}
+
 /*
- * The n rows of a batch, or one turn of them.  shared_words: state words of all groups, if
+ * All rows, or one turn of those of a batch.  shared_words: state words of all groups, if
  * a block keeps its own.  Dynamic shared memory: the code, and these.
  */
 template <int REGS, int JOINS, bool OWN, bool TURNS>
 __global__ void __launch_bounds__(PIPE_THREADS)
-	pipe_rows(const PipeView *view_at, const PipeBatch *batch, uint64_t valid, uint32_t n,
-			  uint32_t shared_words, PipeTurn turn)
+	pipe_rows(const PipeView *view_at, PipeRows rows, uint32_t shared_words, PipeTurn turn)
 {
 	extern __shared__ uint4 shared_memory[];
 	const PipeView &view = *view_at;
@@ -199,17 +234,10 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	__syncthreads();
 
 	if constexpr (TURNS)
-		stop = run_turn<REGS, JOINS>(view, code, *batch, valid, n, turn, sink, counts);
+		stop = run_turn<REGS, JOINS>(view, code, *rows.batches, rows.valid, rows.n, turn,
+									 sink, counts);
 	else
-		for (uint64_t i = (uint64_t) blockIdx.x * PIPE_THREADS + threadIdx.x;
-			 i < n && stop == 0; i += (uint64_t) gridDim.x * PIPE_THREADS)
-		{
-			PipeRow<REGS, JOINS> r;
-			uint32_t at = 0;
-
-			begin_row(r);
-			stop = run_row(view, code, *batch, valid, i, r, &at, sink, counts);
-		}
+		stop = run_tiles<REGS, JOINS>(view, code, rows, sink, counts);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();

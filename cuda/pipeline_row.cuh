@@ -201,6 +201,36 @@ __device__ __forceinline__ void set_register(uint64_t *regs, uint64_t *nulls,
 	*nulls = (*nulls & ~(1ull << dst)) | (uint64_t) null << dst;
 }
 
+/* Number `at` of kept rows. */
+__device__ __forceinline__ uint64_t load_number(uint32_t kind, const void *numbers,
+												uint64_t at)
+{
+	switch (kind)
+	{
+		case PIPE_KEPT_1:
+			return __ldg(static_cast<const uint8_t *>(numbers) + at);
+		case PIPE_KEPT_2:
+			return __ldg(static_cast<const uint16_t *>(numbers) + at);
+		case PIPE_KEPT_4:
+			return __ldg(static_cast<const uint32_t *>(numbers) + at);
+		default:
+			return __ldg(static_cast<const unsigned long long *>(numbers) + at);
+	}
+}
+
+/* An input of a row, as a register has it; false: it is NULL. */
+__device__ __forceinline__ bool load_input(const PipeInput &input, bool may_be_null,
+										   uint64_t row, uint64_t *value)
+{
+	uint64_t at = input.first + row;
+
+	*value = input.kind < PIPE_KEPT_1
+				 ? load_value(input.kind, input.values, at)
+				 : (input.base + load_number(input.kind, input.values, at)) & input.mask;
+	return !may_be_null || input.validity == nullptr ||
+		   (__ldg(input.validity + at / 64) >> (at % 64) & 1);
+}
+
 /* One instruction that has a result. */
 template <int REGS, int JOINS>
 __device__ __forceinline__ bool compute(const PipeView &view, const PipeBatch &batch,
@@ -219,10 +249,7 @@ __device__ __forceinline__ bool compute(const PipeView &view, const PipeBatch &b
 	switch (in.op)
 	{
 		case HGJ_PIPE_INPUT:
-			null = (valid >> in.arg & 1) &&
-				   !(batch.inputs[in.arg].validity[row / 64] >> (row % 64) & 1);
-			value =
-				load_value(batch.inputs[in.arg].kind, batch.inputs[in.arg].values, row);
+			null = !load_input(batch.inputs[in.arg], valid >> in.arg & 1, row, &value);
 			break;
 		case HGJ_PIPE_PAYLOAD:
 		{

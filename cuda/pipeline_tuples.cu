@@ -26,8 +26,7 @@ namespace hgj
 /* Rows that are returned at once: a slot's rows, each joined to one, fit. */
 constexpr uint32_t TUPLES = SLOT_MOST_ROWS;
 
-using Kernel = void (*)(const PipeView *, const PipeBatch *, uint64_t, uint32_t,
-						PipeTurn);
+using Kernel = void (*)(const PipeView *, PipeRows, PipeTurn);
 
 static Kernel kernel_of(const HgjPipeline *p)
 {
@@ -73,8 +72,7 @@ HgjStatus tuples_begin(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err
 	HGJ_CUDA(cudaMemsetAsync(p->flags.as<uint64_t>() + PIPE_FLAG_RETURNED, 0,
 							 sizeof(uint64_t), slot->lane.stream));
 	kernel_of(p)<<<blocks, PIPE_THREADS, code_bytes(p), slot->lane.stream>>>(
-		p->view_at.as<PipeView>(), slot->batch.as<PipeBatch>(), slot->nulls, slot->pushed,
-		turn);
+		p->view_at.as<PipeView>(), slot->rows, turn);
 	HGJ_CUDA(cudaGetLastError());
 	return HGJ_OK;
 }

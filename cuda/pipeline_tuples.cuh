@@ -46,8 +46,7 @@ struct TupleSink
 /* One turn of the n rows of a batch.  Dynamic shared memory: the code. */
 template <int REGS, int JOINS>
 __global__ void __launch_bounds__(PIPE_THREADS)
-	pipe_tuples(const PipeView *view_at, const PipeBatch *batch, uint64_t valid,
-				uint32_t n, PipeTurn turn)
+	pipe_tuples(const PipeView *view_at, PipeRows rows, PipeTurn turn)
 {
 	extern __shared__ uint4 shared_memory[];
 	const PipeView &view = *view_at;
@@ -63,7 +62,8 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	if (!load_code(view, shared_memory))
 		return;
 	__syncthreads();
-	stop = run_turn<REGS, JOINS>(view, code, *batch, valid, n, turn, sink, counts);
+	stop = run_turn<REGS, JOINS>(view, code, *rows.batches, rows.valid, rows.n, turn, sink,
+								 counts);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();

@@ -121,10 +121,47 @@ constexpr int PIPE_FLAGS = PIPE_FLAG_COUNTERS + 2 * PIPE_SLOTS;
 constexpr int PIPE_COUNTER_WAITING = 0;
 constexpr int PIPE_COUNTER_TAKEN = 1;
 
-/* The input columns of one staging buffer; in device memory, too. */
+/*
+ * An input column of some rows: staged, as their kind is, or kept, as numbers of some
+ * width.
+ */
+struct PipeInput
+{
+	const void *values;
+	const uint64_t *validity; /* or NULL */
+	uint64_t base;            /* kept: what numbers count from */
+	uint64_t mask;            /* kept: of a register's bits */
+	uint32_t kind;            /* HgjKind, or one of those below */
+	uint32_t first;           /* where row 0 is */
+};
+
+constexpr uint32_t PIPE_KEPT_1 = 16;
+constexpr uint32_t PIPE_KEPT_2 = 17;
+constexpr uint32_t PIPE_KEPT_4 = 18;
+constexpr uint32_t PIPE_KEPT_8 = 19;
+
+/* The columns of one staging buffer, or of one piece of kept rows; in device memory, too. */
 struct PipeBatch
 {
-	PipeColumn inputs[HGJ_PIPE_INPUTS];
+	PipeInput inputs[HGJ_PIPE_INPUTS];
+};
+
+/* Rows from .. end - 1 of one of several batches. */
+struct PipeTile
+{
+	uint32_t batch;
+	uint32_t from;
+	uint32_t end;
+};
+
+/* The rows that a kernel goes through: of one batch, or all tiles. */
+struct PipeRows
+{
+	const PipeBatch *batches;
+	const PipeTile *tiles; /* NULL: n rows of the first batch */
+	uint32_t ntiles;
+	uint32_t n;
+	uint64_t valid; /* bit i: validity of input i means something */
 };
 
 } // namespace hgj

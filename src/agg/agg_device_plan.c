@@ -13,7 +13,8 @@
  *	  squares, so that transition values of avg() stay with the host; sum(float4)
  *	  rounds after every step, and does, too.
  * 4. The quals of the outer scan come before all that, if they are such as run
- *	  here and most rows pass them; otherwise the source runs them.
+ *	  here and most rows pass them, or most of the table is kept in memory
+ *	  (device_kept.c); otherwise the source runs them.
  *
  * Everything is palloc'd in the query's context.  No locks.
  *
@@ -27,6 +28,7 @@
 #include "expr/demand.h"
 #include "expr/program_private.h"
 #include "join/join_state.h"
+#include "kept/store.h"
 #include "optimizer/optimizer.h"
 #include "pipeline/device.h"
 #include "scan/page_quals.h"
@@ -287,10 +289,11 @@ compile_scan_filter(HgjPipelineState *d)
 
 	if (plan->qual == NIL || tuples <= 0 ||
 		hgj_may_raise((Node *) plan->qual, scan->ps.state) ||
-		plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING)
+		(plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING && !hgj_store_exists()))
 		return false;
 	if (hgj_program_compile_quals(plan->qual, &scan->ps, hgj_scan_lookup, &d->scan_attnos,
-								  true, &d->scan_filter) == NIL)
+								  true, &d->scan_filter) == NIL &&
+		(plan->plan_rows >= tuples * HGJ_DEVICE_LEAST_PASSING || hgj_device_is_kept(d)))
 		return true;
 	d->scan_filter = NULL;		/* it was for some of them only */
 	return false;
@@ -376,6 +379,7 @@ hgj_device_plan(HgjAggState *agg, EState *estate)
 	d->source.leave_quals = d->scan_filter != NULL;
 	if (!hgj_source_use_pages(&d->source, estate))
 		d->reason = HGJ_DEVICE_SOURCE;
+	hgj_device_plan_kept(d);
 	d->batch = hgj_batch_create(estate->es_query_cxt, d->reads, d->nreads, 0, NULL);
 	hgj_batch_borrow(d->batch, true);
 	return d;

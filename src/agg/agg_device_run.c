@@ -5,7 +5,8 @@
  *	  what the pipeline does).
  *
  * 1. Build the tables and start the pipeline (device_start.c).
- * 2. Have the pages source decode batches straight into staging buffers, one
+ * 2. Push what is kept of the table's columns in memory (device_kept.c).  For the rest,
+ *	  have the pages source decode batches straight into staging buffers, one
  *	  after the other, and push them.  The source waits for nobody but a buffer
  *	  that is still being sent.
  * 3. At the end take the groups, and make them rows of the group table, as if
@@ -70,6 +71,7 @@ push_rows(HgjPipelineState *d)
 	HgjError	err = {0};
 
 	hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, 0);
+	hgj_device_push_kept(d);
 	while (!hgj_device_gave_up(d))
 	{
 		HgjPipeStage stage;

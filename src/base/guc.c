@@ -36,6 +36,7 @@ int			hgj_column_memory = 0;
 int			hgj_gpu_server = HGJ_GPU_SERVER_OFF;
 int			hgj_gpu_staging_memory = 128 * 1024;
 double		hgj_device_launch_cost = 50.0;
+int			hgj_device_column_memory = -1;
 int			hgj_device_memory_limit = 0;
 double		hgj_device_startup_cost = 80000.0;
 int			hgj_device_timeout = 60000;
@@ -375,6 +376,12 @@ hgj_define_settings(void)
 							"Sets the shared memory in which columns of tables are kept decoded.",
 							"It needs shared_preload_libraries, and is a quarter of shared_buffers then. 0 keeps none.",
 							&hgj_column_memory, default_column_memory(), 0, MOST_COLUMN_MEMORY,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.device_column_memory",
+							"Sets the device memory in which kept columns stay for later queries.",
+							"-1 means 70 percent of what is free at first. 0 keeps none there.",
+							&hgj_device_column_memory, -1, -1, MAX_KILOBYTES,
 							process_shared_preload_libraries_in_progress ?
 							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomEnumVariable("hashgraph_join.gpu_server",

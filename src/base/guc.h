@@ -81,6 +81,7 @@ extern char *hgj_cuda_library;
 extern int	hgj_column_loading;
 extern int	hgj_column_memory;
 extern double hgj_device_launch_cost;
+extern int	hgj_device_column_memory;
 extern int	hgj_device_memory_limit;
 extern double hgj_device_startup_cost;
 extern int	hgj_device_timeout;

@@ -47,6 +47,8 @@ typedef struct HgjVector
 	bool		has_nulls;		/* validity means something */
 	bool		decimals;		/* of numerics: values are, ... */
 	uint8		scale;			/* ... in units of 10^-scale */
+	uint64		kept_in;		/* the chunk (kept/chunk.h) that all by-reference values
+								 * point into, which has each once; 0: nobody knows */
 	void	   *values;			/* capacity x width bytes */
 	uint64	   *validity;		/* bit i set: row i is not NULL */
 } HgjVector;

@@ -18,6 +18,7 @@
  *	  payload *		columns of the tables' rows, by row id, in portions
  *	  start			what is known of the group keys' values: memory for groups
  *	  stage, push *	a free staging buffer, filled by the caller, sent on its way
+ *	  push_kept *	rows that are in the caller's memory, before, after or in between
  *	  finish		wait for everything; how many groups there are
  *	  groups *		their rows
  *	  destroy		before the tables
@@ -52,6 +53,11 @@
  * NULLs included.  A group row is: a word whose bit k says that key k is NULL;
  * the keys; the state words.  Without keys there is one group.  State word 0
  * has to count the rows.
+ *
+ * KEPT ROWS.  Columns that the caller keeps in memory (kept/chunk.h) need not be
+ * staged: push_kept says where their numbers are, and the engine has its own copies
+ * of these, which stay on the device for other pipelines.  An array has a number
+ * that no other one ever has, so that a copy is what it is of for ever.
  *
  * ROWS.  What ends is returned as the number of its row in the push and, for each
  * join, that of the row of its table, in any order.  There may be any number for
@@ -219,9 +225,47 @@ typedef struct HgjPipeRows
 
 #define HGJ_PIPE_NO_ROW		UINT32_MAX
 
+/* A part of the caller's memory that never changes. */
+typedef struct HgjKeptArray
+{
+	uint64_t	id;				/* with `at`, of this array alone; not 0 */
+	uint64_t	at;				/* bytes behind the memory's beginning; a multiple of 8 */
+	uint64_t	bytes;			/* 0: there is none */
+} HgjKeptArray;
+
+/* An input of some rows: that of row i is base plus number first + i, in 64 bits. */
+typedef struct HgjKeptInput
+{
+	HgjKeptArray numbers;		/* unsigned, of `width` bytes */
+	HgjKeptArray validity;		/* bit first + i set: it is not NULL; none: no NULLs */
+	uint64_t	base;
+	uint32_t	first;
+	uint32_t	width;			/* 1, 2, 4 or 8 */
+} HgjKeptInput;
+
+typedef struct HgjKeptPiece
+{
+	uint32_t	n;				/* rows */
+	HgjKeptInput inputs[HGJ_PIPE_INPUTS];
+} HgjKeptPiece;
+
+/* Pieces of one push_kept. */
+#define HGJ_KEPT_PIECES		256
+
+/* The memory that they are of. */
+typedef struct HgjKeptMemory
+{
+	const void *memory;			/* NULL: there is none */
+	uint64_t	bytes;
+	uint64_t	most;			/* bytes of copies on a device; 0: a part of what is free */
+	bool		stay;			/* copies stay when no table or pipeline is left */
+} HgjKeptMemory;
+
 typedef struct HgjPipelineInfo
 {
-	uint64_t	rows;			/* pushed */
+	uint64_t	rows;			/* pushed, of which so many were */
+	uint64_t	kept_rows;		/* kept ones, */
+	uint64_t	kept_bytes;		/* whose arrays are on the device */
 	uint64_t	sent;			/* bytes, payload columns included */
 	uint64_t	memory;			/* bytes on the device, at the height */
 	double		transfer_ms;	/* sums over batches, which overlap */
@@ -262,6 +306,21 @@ typedef struct HgjPipelineMethods
 	/* Its first n rows; bit i of nulls: validity[i] means something. */
 	HgjStatus	(*push) (HgjPipeline *pipeline, uint32_t n, uint64_t nulls,
 						 HgjError *err);
+
+	/*
+	 * Where kept rows are, for the life of the process; before anything else.  NULL:
+	 * push_kept needs no such thing.
+	 */
+	void		(*keep) (const HgjKeptMemory *memory);
+
+	/*
+	 * Rows that the caller keeps; polls.  Up to HGJ_KEPT_PIECES pieces, or none, to ask.
+	 * HGJ_UNSUPPORTED: not these, or none of this pipeline, which goes on: stage them.
+	 * When it returns the memory is the caller's again, and a staging buffer that has
+	 * been given out is not.  NULL: the engine does not know of any.
+	 */
+	HgjStatus	(*push_kept) (HgjPipeline *pipeline, const HgjKeptPiece *pieces,
+							  uint32_t n, HgjError *err);
 
 	/*
 	 * spec.rows: the next rows that have come out of the last push; polls.  NULL:

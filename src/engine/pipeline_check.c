@@ -9,6 +9,7 @@
  *	  has got that far, and jumps lead forward, over neither probe nor match.
  * 3. What groups need is there, or, where rows are returned, none of it.
  * 4. Joins have keys that are set, and columns of some kind.
+ * 5. Kept rows lie within the memory that they are of.
  *
  * Whether a join fits its table is the engine's to check, who knows what a table
  * is.  Whether a register has a value where it is read is not checked.
@@ -234,5 +235,37 @@ hgj_check_pipeline(const HgjPipelineSpec *spec, HgjPipelineFacts *facts, HgjErro
 	for (uint32_t j = 0; j < spec->njoins; j++)
 		if (!join_is_sound(&spec->joins[j], facts))
 			return hgj_fail(err, HGJ_INVALID, "a join of a pipeline is not sound");
+	return HGJ_OK;
+}
+
+/* Step 5: is there such an array, with room for n things of so many bits each? */
+static bool
+array_is_sound(const HgjKeptArray *array, const HgjKeptMemory *memory, uint64_t n,
+			   uint32_t bits)
+{
+	return array->id != 0 && array->at % 8 == 0 && array->bytes <= memory->bytes &&
+		array->at <= memory->bytes - array->bytes && n * bits <= array->bytes * 8;
+}
+
+/* HGJ_INVALID: who reads these would read something else. */
+HgjStatus
+hgj_check_kept(const HgjPipelineSpec *spec, const HgjKeptMemory *memory,
+			   const HgjKeptPiece *pieces, uint32_t n, HgjError *err)
+{
+	if (n > 0 && (memory->memory == NULL || pieces == NULL || n > HGJ_KEPT_PIECES))
+		return hgj_fail(err, HGJ_INVALID, "no memory is known that rows could be kept in");
+	for (uint32_t p = 0; p < n; p++)
+		for (uint32_t i = 0; i < spec->ninputs; i++)
+		{
+			const HgjKeptInput *input = &pieces[p].inputs[i];
+			uint64_t	end = (uint64_t) input->first + pieces[p].n;
+
+			if ((input->width != 1 && input->width != 2 && input->width != 4 &&
+				 input->width != 8) ||
+				!array_is_sound(&input->numbers, memory, end, input->width * 8) ||
+				(input->validity.bytes > 0 &&
+				 !array_is_sound(&input->validity, memory, (end + 63) / 64 * 64, 1)))
+				return hgj_fail(err, HGJ_INVALID, "kept rows are not in the memory for them");
+		}
 	return HGJ_OK;
 }

@@ -88,6 +88,44 @@ typedef struct HgjSet
 } HgjSet;
 
 /* An expression that is evaluated once a value (program_values.c). */
+/*
+ * What is known of values that point into a chunk of a kept column, by the pointers, as
+ * long as rows are of that chunk.  What has the same place drives out what was there.
+ */
+#define HGJ_KEPT_MEMO_BITS	12
+#define HGJ_KEPT_MEMO		(1 << HGJ_KEPT_MEMO_BITS)
+
+typedef struct HgjKeptMemo
+{
+	uint64		kept_in;
+	struct
+	{
+		Datum		value;		/* 0: none */
+		uint32		known;
+	}			entries[HGJ_KEPT_MEMO];
+} HgjKeptMemo;
+
+/* The memo for rows of this chunk (0: NULL), made in the context if there is none. */
+static inline HgjKeptMemo *
+hgj_kept_memo(HgjKeptMemo **memo, uint64 kept_in, MemoryContext context)
+{
+	if (kept_in == 0)
+		return NULL;
+	if (*memo == NULL)
+		*memo = MemoryContextAllocZero(context, sizeof(HgjKeptMemo));
+	else if ((*memo)->kept_in != kept_in)
+		memset((*memo)->entries, 0, sizeof((*memo)->entries));
+	(*memo)->kept_in = kept_in;
+	return *memo;
+}
+
+static inline uint32
+hgj_kept_memo_place(Datum value)
+{
+	return (uint32) (((uint64) value * UINT64CONST(0x9E3779B97F4A7C15)) >>
+					 (64 - HGJ_KEPT_MEMO_BITS));
+}
+
 typedef struct HgjByValue
 {
 	ExprState  *state;			/* over the first column of ... */
@@ -110,6 +148,7 @@ typedef struct HgjByValue
 	uint32		places;
 	uint8	   *known;			/* of each */
 	char	   *table;			/* its result */
+	HgjKeptMemo *memo;			/* places of values */
 } HgjByValue;
 
 typedef enum HgjStepOp
@@ -218,6 +257,7 @@ typedef struct HgjStep
 	const void *values;
 	const uint8 *nulls;			/* NULL: none of them */
 	const uint8 *displays;		/* of decimals; NULL: all are `display` */
+	uint64		kept_in;		/* INPUT: of the vector */
 
 	void	   *value_buffer;	/* HGJ_CHUNK x width */
 	uint8	   *null_buffer;

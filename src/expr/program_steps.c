@@ -48,6 +48,7 @@ run_input(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 			(Size) rows->first * step->width;
 	if (hgj_values_nulls(vector, rows, step->null_buffer))
 		step->nulls = step->null_buffer;
+	step->kept_in = vector->kept_in;
 }
 
 static void

@@ -10,7 +10,8 @@
  *	  through one by one, where the first eight bytes of a value mostly decide; more by
  *	  a hash table.
  * 3. A value that is compressed or stored out of line is fetched if its length
- *	  does not decide; other values are looked at where they are.
+ *	  does not decide; other values are looked at where they are, and those of a kept
+ *	  column, of which its chunk has each once, for the first row only.
  *
  * The set is in a memory context of its own, a child of the program's, built
  * when the first row asks, once per execution; once only if its array is a
@@ -44,6 +45,7 @@ typedef struct HgjTextSet
 	uint64	   *start;			/* the first bytes of each */
 	uint32		mask;			/* hash table; 0: there is none */
 	uint32	   *slots;			/* number of a string + 1, or 0 */
+	HgjKeptMemo *memo;			/* which values are among them */
 } HgjTextSet;
 
 bool
@@ -244,6 +246,7 @@ prepare(HgjProgram *program, HgjTextSet *set, Datum constant)
 										 ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(set->context);
 	set->n = 0;
+	set->memo = NULL;
 	set->has_nulls = false;
 	set->mask = 0;
 	if (set->is_array)
@@ -287,6 +290,36 @@ find_toasted(HgjProgram *program, const HgjTextSet *set, Datum value)
 	return hgj_test_toasted(program, value, find, set);
 }
 
+/* Step 3: is the value one of them? */
+static inline bool
+find_value(HgjProgram *program, HgjTextSet *set, Datum value)
+{
+	const struct varlena *text = (const struct varlena *) DatumGetPointer(value);
+
+	if (VARATT_IS_1B_E(text) || VARATT_IS_4B_C(text))
+		return find_toasted(program, set, value);
+	return find(set, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
+}
+
+/*
+ * The same of one that points into a kept column's chunk: once for each, but for those
+ * that have to be fetched, which can fail.
+ */
+static inline bool
+find_kept(HgjProgram *program, HgjTextSet *set, HgjKeptMemo *memo, Datum value)
+{
+	const struct varlena *text = (const struct varlena *) DatumGetPointer(value);
+	uint32		i = hgj_kept_memo_place(value);
+
+	if (memo->entries[i].value == value)
+		return memo->entries[i].known != 0;
+	if (VARATT_IS_1B_E(text) || VARATT_IS_4B_C(text))
+		return find_toasted(program, set, value);
+	memo->entries[i].value = value;
+	memo->entries[i].known = find(set, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
+	return memo->entries[i].known != 0;
+}
+
 void
 hgj_text_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 {
@@ -295,6 +328,7 @@ hgj_text_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	const Datum *values;
 	const uint8 *nulls;
 	uint8	   *out = step->value_buffer;
+	HgjKeptMemo *memo;
 
 	hgj_step_run(program, arg, rows);
 	if (program->failed)
@@ -310,18 +344,10 @@ hgj_text_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		memset(out, step->invert, rows->n); /* whatever the value is */
 		return;
 	}
+	memo = hgj_kept_memo(&set->memo, arg->kept_in, set->context);
 	for (uint32 i = 0; i < rows->n; i++)
-	{
-		const struct varlena *text;
-
-		out[i] = false;
-		if (nulls && nulls[i])
-			continue;
-		text = (const struct varlena *) DatumGetPointer(values[i]);
-		if (VARATT_IS_1B_E(text) || VARATT_IS_4B_C(text))
-			out[i] = find_toasted(program, set, values[i]);
-		else
-			out[i] = find(set, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text));
-	}
+		out[i] = !(nulls && nulls[i]) &&
+			(memo ? find_kept(program, set, memo, values[i]) :
+			 find_value(program, set, values[i]));
 	hgj_member_finish(step, set->has_nulls, rows->n);
 }

@@ -6,6 +6,8 @@
  *
  * 1. A dictionary numbers the values, by their bytes.  What PostgreSQL's evaluator
  *	  has made of a value lies in a table, by its number; NULL has a place, too.
+ *	  Where values point into the chunk of a kept column, which has each of them once,
+ *	  their numbers are remembered by these pointers.
  * 2. A value is evaluated when the first row that has it comes here, and no row
  *	  comes here for which PostgreSQL would not evaluate the expression.  So what
  *	  raises an error is a value of such a row.  Where the error could come before
@@ -138,6 +140,7 @@ give_up(HgjByValue *by)
 	by->dictionary = NULL;
 	by->known = NULL;
 	by->table = NULL;
+	by->memo = NULL;
 	by->places = 0;
 	by->given_up = true;
 }
@@ -176,6 +179,20 @@ find_place(HgjByValue *by, uint8 width, Datum value)
 	if (unlikely(code + 1 >= by->places))
 		reserve_places(by, width, code + 2);
 	return code + 1;
+}
+
+/* The same of a value that points into a kept column's chunk. */
+static inline uint32
+find_kept_place(HgjByValue *by, HgjKeptMemo *memo, uint8 width, Datum value)
+{
+	uint32		i = hgj_kept_memo_place(value);
+
+	if (memo->entries[i].value != value)
+	{
+		memo->entries[i].known = find_place(by, width, value);
+		memo->entries[i].value = value;
+	}
+	return memo->entries[i].known;
 }
 
 /* Step 2: must a value wait that could raise an error? */
@@ -309,6 +326,7 @@ run_by_place(HgjProgram *program, HgjStep *step, uint32 n)
 	HgjByValue *by = step->by_value;
 	const HgjStep *arg = step->args[0];
 	const Datum *values = arg->values;
+	HgjKeptMemo *memo = hgj_kept_memo(&by->memo, arg->kept_in, by->context);
 	uint32		at[HGJ_CHUNK];
 	bool		all_have = true;
 
@@ -320,7 +338,9 @@ run_by_place(HgjProgram *program, HgjStep *step, uint32 n)
 		bool		isnull;
 
 		row.value = row.null ? (Datum) 0 : values[i];
-		at[i] = row.null ? PLACE_OF_NULL : find_place(by, step->width, row.value);
+		at[i] = row.null ? PLACE_OF_NULL :
+			memo ? find_kept_place(by, memo, step->width, row.value) :
+			find_place(by, step->width, row.value);
 		if (likely(at[i] != NO_PLACE &&
 				   (by->known[at[i]] == IS_VALUE || by->known[at[i]] == IS_NULL_VALUE)))
 			continue;

@@ -43,10 +43,21 @@ static bool cuda_opened = false;
 const HgjEngine *
 hgj_cuda_engine(HgjError *err)
 {
+	static const HgjEngine *known = NULL;
+	const HgjEngine *engine;
+	HgjKeptMemory kept;
+
 	if (hgj_server_serves(hgj_cuda_library))
 		return hgj_server_engine(err);
 	hgj_registry_use(hgj_cuda_library);
-	return hgj_registry_find("cuda", pkglib_path, err);
+	engine = hgj_registry_find("cuda", pkglib_path, err);
+	if (engine && engine != known && engine->pipeline && engine->pipeline->keep)
+	{
+		hgj_kept_memory_for(&kept, false);
+		engine->pipeline->keep(&kept);
+	}
+	known = engine;
+	return engine;
 }
 
 /* See engines.h. */

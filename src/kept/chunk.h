@@ -57,6 +57,7 @@ hgj_run_page(BlockNumber block)
 typedef struct HgjChunk
 {
 	uint64		bytes;			/* of the image */
+	uint64		id;				/* that no other chunk has, while it is kept (store.c) */
 	uint64		pages[HGJ_RUN_WORDS];	/* those whose rows are here */
 	uint64		unfit[HGJ_RUN_WORDS];	/* were all-visible, too, but cannot be kept */
 	XLogRecPtr	decoded_after;	/* before the first of them was read; see valid.c */

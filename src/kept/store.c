@@ -83,6 +83,7 @@ typedef struct SharedStore
 	LWLock	   *lock;
 	pg_atomic_uint64 changes;	/* chunks that came or went, in all */
 	pg_atomic_uint64 evictions; /* of these, by step 3 */
+	pg_atomic_uint64 last_id;	/* of a chunk */
 	pg_atomic_uint32 by_table[TABLE_COUNTS];
 	int			nslots;
 	int			nbuckets;		/* a power of two */
@@ -137,6 +138,7 @@ lay_out(void)
 	shared->lock = &locks->lock;
 	pg_atomic_init_u64(&shared->changes, 0);
 	pg_atomic_init_u64(&shared->evictions, 0);
+	pg_atomic_init_u64(&shared->last_id, 0);
 	for (int i = 0; i < TABLE_COUNTS; i++)
 		pg_atomic_init_u32(&shared->by_table[i], 0);
 	shared->hand = shared->ntouched = 0;
@@ -177,6 +179,17 @@ bool
 hgj_store_exists(void)
 {
 	return shared != NULL;
+}
+
+/*
+ * All of the store's memory, where every process has it, as long as the postmaster
+ * lives; NULL: there is none.
+ */
+const void *
+hgj_store_memory(Size *bytes)
+{
+	*bytes = shared ? shared_bytes() : 0;
+	return shared;
 }
 
 /* Could columns of the table be kept? */
@@ -555,7 +568,10 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 	data = reserve(chunk->bytes);
 	if (DsaPointerIsValid(data))
 	{
-		memcpy(dsa_get_address(area, data), chunk, chunk->bytes);
+		HgjChunk   *copy = dsa_get_address(area, data);
+
+		memcpy(copy, chunk, chunk->bytes);
+		copy->id = pg_atomic_add_fetch_u64(&shared->last_id, 1);
 		kept = publish(key, data, chunk->bytes);
 		if (!kept)
 			dsa_free(area, data);

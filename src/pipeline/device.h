@@ -11,6 +11,7 @@
  * device_code.c	programs (program.h) as instructions
  * device_host.c	what the host computes, and sends as if it were a column
  * device_values.c	the values that are sent
+ * device_kept.c	columns that are kept in memory, which go as they are
  * agg_device_keys.c	group keys of an aggregation
  * device_start.c	the joins' tables, and a pipeline that takes rows
  * agg_device_run.c		run it for an aggregation, and take the groups
@@ -182,6 +183,7 @@ typedef struct HgjPipelineState
 	HgjBuffer	read_buffers[HGJ_DEVICE_READS]; /* where those are */
 	HgjBatch   *batch;			/* otherwise in a staging buffer */
 	bool		reading;		/* the source has been asked for rows */
+	bool		takes_kept;		/* its kept columns may go as they are (device_kept.c) */
 
 	HgjDeviceCode code;
 	HgjPipelineSpec spec;
@@ -288,6 +290,11 @@ hgj_device_register_value(uint8 kind, Datum value)
 			return DatumGetInt64(value);
 	}
 }
+
+/* device_kept.c */
+extern void hgj_device_plan_kept(HgjPipelineState *device);
+extern bool hgj_device_is_kept(const HgjPipelineState *device);
+extern void hgj_device_push_kept(HgjPipelineState *device);
 
 /* device_joins.c */
 extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,

@@ -25,6 +25,24 @@ count_made(const HgjPipelineState *d)
 	return n;
 }
 
+/* How many of the outer table's rows were on the device already, or had only to be copied? */
+static void
+explain_kept(const HgjPipelineState *d, ExplainState *es)
+{
+	const HgjPipelineInfo *info = &d->info;
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyUInteger("Device Column Rows", NULL, info->kept_rows, es);
+		ExplainPropertyUInteger("Device Columns", "kB", info->kept_bytes / 1024, es);
+	}
+	else if (info->kept_rows > 0)
+		ExplainPropertyText("Device Columns",
+							psprintf(UINT64_FORMAT "%% (" UINT64_FORMAT "kB on the device)",
+									 100 * info->kept_rows / Max(info->rows, 1),
+									 info->kept_bytes / 1024), es);
+}
+
 /* What EXPLAIN says of it, where a device was asked for. */
 void
 hgj_device_explain(const HgjPipelineState *d, ExplainState *es)
@@ -45,6 +63,8 @@ hgj_device_explain(const HgjPipelineState *d, ExplainState *es)
 		ExplainPropertyText("Scan Filter", d->scan_filter ? "device" : "host", es);
 	if (reason == HGJ_DEVICE_FITS && (count_made(d) > 0 || es->format != EXPLAIN_FORMAT_TEXT))
 		ExplainPropertyInteger("Columns by Host", NULL, count_made(d), es);
+	if (es->analyze && d->ran)
+		explain_kept(d, es);
 	if (!es->analyze || !es->timing || !d->ran)
 		return;
 	if (es->format != EXPLAIN_FORMAT_TEXT)

@@ -84,6 +84,9 @@ hgj_blocks_next(HgjHeapPages *pages)
 	pages->put_back = InvalidBlockNumber;
 	if (BlockNumberIsValid(block))
 		return block;
+	if (pages->only_left)
+		return pages->next_left < pages->nleft ? pages->left[pages->next_left++] :
+			InvalidBlockNumber;
 	if (pages->blocks_left == 0)
 		return InvalidBlockNumber;
 	if (scan->rs_base.rs_parallel)

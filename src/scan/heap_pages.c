@@ -128,13 +128,15 @@ grant_pins(HgjHeapPages *pages)
 	return spare;
 }
 
-/* Begin the scan, or take over the one that is there, at its first block. */
-static void
-begin_scan(HgjHeapPages *pages)
+/* Begin the scan, or take over the one that is there, at its first block; once. */
+void
+hgj_pages_begin(HgjHeapPages *pages)
 {
 	ScanState  *ss = &pages->node->ss;
 	HeapScanDesc scan;
 
+	if (pages->begun)
+		return;
 	if (ss->ss_currentScanDesc == NULL)
 	{
 		EState	   *estate = ss->ps.state;
@@ -486,8 +488,7 @@ hgj_pages_next(HgjHeapPages *pages, bool read_ahead)
 
 	if (pages->at_end)
 		return false;
-	if (!pages->begun)
-		begin_scan(pages);
+	hgj_pages_begin(pages);
 	scan = pages->scan;
 	leave_page(pages);
 	CHECK_FOR_INTERRUPTS();
@@ -560,4 +561,6 @@ hgj_pages_reset(HgjHeapPages *pages)
 	pages->ntuples = 0;
 	pages->scan = NULL;
 	pages->begun = pages->at_end = false;
+	hgj_pages_end_ranges(pages);
+	pages->only_left = false;
 }

@@ -28,6 +28,11 @@ typedef struct HgjHeapPages
 	BlockNumber next_block;		/* where there is no stream, nor a parallel scan ... */
 	BlockNumber blocks_left;	/* ... which shares them out itself */
 	BlockNumber put_back;		/* the block that comes before these, or none */
+	BlockNumber *left;			/* or those that kept_ranges.c has left to be read, ... */
+	uint32		nleft;
+	uint32		left_room;
+	uint32		next_left;
+	bool		only_left;		/* ... which is now */
 	Buffer		ahead;			/* the next page, pinned; or none */
 	BlockNumber ahead_block;
 	BlockNumber nread;			/* pages pinned since the scan has begun */
@@ -69,6 +74,7 @@ typedef struct HgjHeapPages
 extern void hgj_pages_init(HgjHeapPages *pages, SeqScanState *node,
 						   HgjPageColumns *columns, bool want_offsets);
 extern bool hgj_pages_next(HgjHeapPages *pages, bool read_ahead);
+extern void hgj_pages_begin(HgjHeapPages *pages);
 extern void hgj_pages_tuple(const HgjHeapPages *pages, uint32 i,
 							HeapTuple tuple);
 extern void hgj_pages_forget(HgjHeapPages *pages);
@@ -79,6 +85,18 @@ extern void hgj_blocks_begin(HgjHeapPages *pages);
 extern BlockNumber hgj_blocks_next(HgjHeapPages *pages);
 extern bool hgj_blocks_pin_ahead(HgjHeapPages *pages);
 extern void hgj_blocks_prefetch(HgjHeapPages *pages);
+
+/* kept_ranges.c */
+typedef struct HgjKeptRange
+{
+	uint32		nrows;
+	uint32		npages;
+	BlockNumber start;			/* where they are: consecutive pages of one run */
+} HgjKeptRange;
+
+extern bool hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range);
+extern void hgj_pages_leave_range(HgjHeapPages *pages, const HgjKeptRange *range);
+extern void hgj_pages_end_ranges(HgjHeapPages *pages);
 
 /* Is there no room to keep another page? */
 static inline bool

@@ -118,6 +118,22 @@ leave_run(HgjKeptPages *kept)
 	kept->ncols = 0;
 }
 
+/* Can a device, if there is one, take the columns as the run's chunks have them? */
+static bool
+takes_chunks(const HgjKeptPages *kept)
+{
+	for (int c = 0; kept->forms && c < kept->ncols; c++)
+	{
+		const HgjChunk *chunk = kept->chunks[c].chunk;
+		int8		scale = kept->forms[c].scale;
+
+		if (!kept->forms[c].wanted || chunk->nrows == 0 ||
+			(scale < 0 ? !chunk->by_value : chunk->decimals == 0 || chunk->scale != scale))
+			return false;
+	}
+	return kept->forms != NULL;
+}
+
 static void
 look_at_run(HgjKeptPages *kept, uint32 run)
 {
@@ -140,6 +156,7 @@ look_at_run(HgjKeptPages *kept, uint32 run)
 	kept->known = 0;
 	if (n > 0 && n == columns->ncols)
 	{
+		kept->fits = takes_chunks(kept);
 		hgj_run_look(kept->rel, run, &kept->look);
 		return;
 	}
@@ -200,6 +217,28 @@ hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows)
 	chunk = kept->chunks[0].chunk;
 	*nrows = chunk->first[page + 1] - chunk->first[page];
 	return true;
+}
+
+/*
+ * How many whole words of pages, at most so many, from that of this block on, which begins
+ * one, are valid to the last page?  Of the run that hgj_kept_page() has been asked about.
+ */
+uint32
+hgj_kept_words(HgjKeptPages *kept, BlockNumber block, uint32 most)
+{
+	uint32		first = hgj_run_page(block) / 64;
+	uint32		n = 0;
+
+	most = Min(most, HGJ_RUN_WORDS - first);
+	while (n < most)
+	{
+		if ((kept->known >> (first + n) & 1) == 0)
+			find_valid(kept, first + n);
+		if (kept->valid[first + n] != ~UINT64CONST(0))
+			break;
+		n++;
+	}
+	return n;
 }
 
 /* Is one of the values, which are in order, in the range? */

@@ -21,6 +21,13 @@
 /* Conditions that pages are skipped by, at most. */
 #define HGJ_MOST_KEPT_BOUNDS	8
 
+/* As what a device takes a column (kept_ranges.c). */
+typedef struct HgjKeptForm
+{
+	bool		wanted;
+	int8		scale;			/* integers, decimals of this scale; or -1: as it is stored */
+} HgjKeptForm;
+
 typedef struct HgjKeptPages
 {
 	Relation	rel;
@@ -36,6 +43,8 @@ typedef struct HgjKeptPages
 	BufferAccessStrategy strategy;	/* of the scan */
 	HgjKeptRows rows;			/* the slice at hand */
 	uint64		taken;			/* rows of the run */
+	const HgjKeptForm *forms;	/* as which a device takes them, per column; or NULL */
+	bool		fits;			/* so it can take those of the run */
 	uint32	  **codes;			/* per column: codes that a dictionary has for the */
 	bool	   *has_codes;		/* values of the chunk; if so, of this run's */
 	int			nbounds;		/* of values that the quals let pass; `input` is the */
@@ -53,6 +62,7 @@ extern HgjKeptPages *hgj_kept_pages_init(Relation rel, HgjPageColumns *columns);
 extern void hgj_kept_pages_begin(HgjKeptPages *kept, Snapshot snapshot,
 								 BufferAccessStrategy strategy);
 extern bool hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows);
+extern uint32 hgj_kept_words(HgjKeptPages *kept, BlockNumber block, uint32 most);
 extern bool hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block);
 extern uint32 *hgj_kept_codes(HgjKeptPages *kept, int column);
 extern void hgj_kept_slice(HgjKeptPages *kept, BlockNumber block);

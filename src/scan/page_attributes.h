@@ -63,6 +63,7 @@ hgj_page_begin_buffer(HgjScanColumn *column)
 	HgjPagePlace place = {&column->buffer.vector, 0, true};
 
 	hgj_vector_all_valid(place.vector, column->buffer.capacity);
+	place.vector->kept_in = 0;
 	column->read = true;
 	return place;
 }

@@ -245,6 +245,7 @@ read_kept(HgjPageColumns *set, const int *wanted, int n)
 			continue;
 		target.vector = hgj_page_begin_buffer(set->columns[c]).vector;
 		read_chunk(set, c, rows, set->nrows, &target, true);
+		target.vector->kept_in = set->kept->chunks[c]->id;
 	}
 }
 
@@ -325,6 +326,7 @@ hgj_page_column_dense(const HgjPageColumns *set, int c, HgjVector *room)
 		return buffer;
 	hgj_vector_all_valid(room, set->most_rows);
 	hgj_vector_gather(room, 0, buffer, set->rows, set->nrows);
+	room->kept_in = buffer->kept_in;
 	return room;
 }
 

@@ -23,7 +23,9 @@
 #include "utils/tuplestore.h"
 
 typedef struct HgjSource HgjSource;
+struct HgjChunk;
 struct HgjJoinState;
+struct HgjKeptRange;
 
 typedef struct HgjSourceMethods
 {
@@ -152,6 +154,12 @@ extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 extern bool hgj_pages_may_be_kept(const HgjSource *source);
 extern void hgj_pages_take_decimals(HgjSource *source, const bool *takes);
 extern void hgj_pages_count(const HgjSource *source, HgjPageCounts *counts);
+extern bool hgj_pages_offer_ranges(HgjSource *source, const int8 *scales);
+extern void hgj_ranges_begin(HgjSource *source);
+extern bool hgj_ranges_next(HgjSource *source, struct HgjKeptRange *range,
+							const struct HgjChunk **chunks, uint32 *starts);
+extern void hgj_ranges_leave(HgjSource *source, const struct HgjKeptRange *range);
+extern void hgj_ranges_end(HgjSource *source, uint64 rows);
 extern int	hgj_pages_nfilters(const HgjSource *source);
 extern List *hgj_pages_filter(const HgjSource *source, int f,
 							  struct HgjJoinState **join);

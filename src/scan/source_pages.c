@@ -18,6 +18,9 @@
  *	  stay in the page, which is kept pinned till the batch is void, if enough
  *	  rows of the page are in the batch; otherwise they are copied, too.
  *
+ * 7. A device may take pages whose columns are kept as they are stored, before all others
+ *	  (kept_ranges.c).
+ *
  * Whatever the SeqScan would have counted is counted, but for rows that a key filter
  * drops before the quals: rows and rows removed for EXPLAIN ANALYZE, tuples for
  * statistics (heap_pages.c).  A position within a
@@ -398,6 +401,86 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 	source->rows_read += returned + ps->filters.dropped;
 	if (child->instrument)
 		InstrStopNode(child->instrument, (double) (returned + ps->filters.dropped));
+}
+
+/* ---- step 7 --------------------------------------------------------------- */
+
+/*
+ * May ranges of pages be taken as their columns are kept?  Only by who looks at all rows
+ * of them, and at nothing else; scales: what he takes each of the source's columns as
+ * (HgjKeptForm).  In the query's context.
+ */
+bool
+hgj_pages_offer_ranges(HgjSource *source, const int8 *scales)
+{
+	HgjPageSource *ps = source->private_state;
+	HgjKeptPages *kept = ps->pages.kept_columns;
+	HgjKeptForm *forms;
+
+	if (!hgj_pages_may_be_kept(source) || source->nkeys > 0 || ps->columns.ncols == 0 ||
+		ps->quals.program != NULL || ps->quals.rest != NULL)
+		return false;
+	forms = palloc0(mul_size(ps->columns.ncols, sizeof(HgjKeptForm)));
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] >= 0)
+			forms[ps->wanted[c]] = (HgjKeptForm) {true, scales[c]};
+	kept->forms = forms;
+	return true;
+}
+
+/* The next ranges; chunks of those before may go. */
+void
+hgj_ranges_begin(HgjSource *source)
+{
+	HgjPageSource *ps = source->private_state;
+
+	if (source->child->chgParam != NULL)
+	{
+		rewind_pages(source);
+		ExecReScan(source->child);
+	}
+	hgj_pages_forget(&ps->pages);
+	if (source->child->instrument)
+		InstrStartNode(source->child->instrument);
+}
+
+/* Per column of the source: the range's chunk, and its first row there. */
+bool
+hgj_ranges_next(HgjSource *source, HgjKeptRange *range, const HgjChunk **chunks,
+				uint32 *starts)
+{
+	HgjPageSource *ps = source->private_state;
+	const HgjKeptRows *rows;
+
+	if (!hgj_pages_next_range(&ps->pages, range))
+		return false;
+	rows = &ps->pages.kept_columns->rows;
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] >= 0)
+		{
+			chunks[c] = rows->chunks[ps->wanted[c]];
+			starts[c] = rows->starts[ps->wanted[c]];
+		}
+	return true;
+}
+
+/* It has not been taken: its pages come later, with all that are in no range. */
+void
+hgj_ranges_leave(HgjSource *source, const HgjKeptRange *range)
+{
+	HgjPageSource *ps = source->private_state;
+
+	hgj_pages_leave_range(&ps->pages, range);
+}
+
+/* So many rows of them have been taken. */
+void
+hgj_ranges_end(HgjSource *source, uint64 rows)
+{
+	source->rows_read += rows;
+	if (source->child->instrument)
+		InstrStopNode(source->child->instrument, (double) rows);
+	show_pages(source);
 }
 
 const HgjSourceMethods hgj_source_pages = {

@@ -61,6 +61,7 @@ typedef enum HgjCall
 	HGJ_CALL_PIPE_PAYLOAD,		/* join, column, first, rows, has validity; scratch */
 	HGJ_CALL_PIPE_START,		/* expected, has ranges; scratch: ranges */
 	HGJ_CALL_PIPE_PUSH,			/* buffer, its capacity, rows, nulls */
+	HGJ_CALL_PIPE_KEPT,			/* pieces; scratch: these */
 	HGJ_CALL_PIPE_FETCH,		/* scratch: rows of the push, of each join */
 	HGJ_CALL_PIPE_FINISH,
 	HGJ_CALL_PIPE_GROUPS,		/* first, rows; scratch: words */
@@ -119,6 +120,7 @@ typedef struct HgjServer
 	uint64_t	capabilities;
 	bool		pipelines;
 	bool		returns_rows;
+	bool		takes_kept;		/* rows that are kept in memory */
 	uint32_t	changes;		/* odd while the devices are being written */
 	int			ndevices;
 	HgjDeviceInfo devices[HGJ_SERVER_DEVICES];
@@ -149,7 +151,7 @@ hgj_channel_area(HgjServer *server, const HgjChannel *channel)
 
 /* process.c: the life of the GPU process, after the fork; does not return. */
 extern void hgj_gpu_process(HgjServer *server, pid_t worker, const char *library,
-							const char *libdir)
+							const char *libdir, const HgjKeptMemory *kept)
 			__attribute__((noreturn));
 
 /* serve.c: what one thread of it has made for its session. */

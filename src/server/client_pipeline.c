@@ -8,6 +8,7 @@
  *	  engine's own ones have, or as there is room for.  The caller fills one while the
  *	  GPU process copies the other: a push is not waited for, and what it came to is the
  *	  outcome of the next call.
+ *	  Rows that are kept in memory go without: the GPU process reads them there.
  * 3. Payload columns, group rows and rows that come out go through the scratch, in
  *	  portions.
  *
@@ -20,6 +21,9 @@
 
 #include "engine/checks.h"
 #include "server/client.h"
+
+StaticAssertDecl(HGJ_KEPT_PIECES * sizeof(HgjKeptPiece) <= HGJ_SCRATCH_BYTES,
+				 "the scratch has no room for the pieces of a push");
 
 /* Rows of a staging buffer: fewer are not worth a pipeline. */
 #define LEAST_STAGE_ROWS	4096
@@ -235,6 +239,19 @@ pipe_push(HgjPipeline *pipeline, uint32 n, uint64 nulls, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Pieces are numbers only, too; the GPU process has the same memory. */
+static HgjStatus
+pipe_push_kept(HgjPipeline *pipeline, const HgjKeptPiece *pieces, uint32 n, HgjError *err)
+{
+	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+
+	if (channel == NULL)
+		return err->status;
+	memcpy(hgj_channel_scratch(), pieces, n * sizeof(HgjKeptPiece));
+	channel->arg[0] = n;
+	return hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_KEPT, err);
+}
+
 static HgjStatus
 pipe_fetch(HgjPipeline *pipeline, HgjPipeRows *rows, HgjError *err)
 {
@@ -296,7 +313,7 @@ pipe_info(const HgjPipeline *pipeline, HgjPipelineInfo *info)
 
 /* See client.h. */
 const HgjPipelineMethods *
-hgj_server_pipelines(bool returns_rows)
+hgj_server_pipelines(bool returns_rows, bool takes_kept)
 {
 	static HgjPipelineMethods methods = {
 		.create = pipe_create,
@@ -311,5 +328,6 @@ hgj_server_pipelines(bool returns_rows)
 	};
 
 	methods.fetch = returns_rows ? pipe_fetch : NULL;
+	methods.push_kept = takes_kept ? pipe_push_kept : NULL;
 	return &methods;
 }

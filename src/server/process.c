@@ -8,7 +8,7 @@
  *	  called here, because whatever a driver does to this process must not look to the
  *	  postmaster like a backend's crash.  It ends with the worker, by a signal that the
  *	  kernel sends.
- * 2. It opens the engine and says what it found; without a usable device it ends, and
+ * 2. It opens the engine, tells it where columns are kept, and says what it found; without a usable device it ends, and
  *	  sessions are told why.
  * 3. Each channel has a thread that waits for requests for ever, so that a long call of
  *	  one session keeps no other one waiting.  A session that has left is cleaned up
@@ -119,7 +119,8 @@ become_a_process(pid_t worker)
 
 /* See channel.h. */
 void
-hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char *libdir)
+hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char *libdir,
+				const HgjKeptMemory *kept)
 {
 	static Serving serving[HGJ_CHANNELS];
 	HgjError	err = {0};
@@ -138,6 +139,10 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	server->capabilities = engine->capabilities;
 	server->pipelines = engine->pipeline != NULL;
 	server->returns_rows = engine->pipeline != NULL && engine->pipeline->fetch != NULL;
+	server->takes_kept = server->pipelines && kept->memory != NULL &&
+		engine->pipeline->push_kept != NULL;
+	if (server->takes_kept)
+		engine->pipeline->keep(kept);
 	look_at_devices(server, engine);
 	if (server->ndevices == 0)
 		unusable(server, "there is no device");

@@ -488,6 +488,20 @@ pipe_push(HgjServed *served, Object *p, HgjError *err)
 	return served->engine->pipeline->push(p->it, n, nulls, err);
 }
 
+static HgjStatus
+pipe_kept(HgjServed *served, Object *p, HgjError *err)
+{
+	uint64_t	n = served->channel->arg[0];
+
+	if (!served->server->takes_kept)
+		return hgj_fail(err, HGJ_UNSUPPORTED, "no columns are kept");
+	if (n > HGJ_KEPT_PIECES)
+		return hgj_fail(err, HGJ_INVALID, "more pieces than the channel holds");
+	p->staged = false;
+	return served->engine->pipeline->push_kept(p->it, (const HgjKeptPiece *) served->scratch,
+											   (uint32_t) n, err);
+}
+
 /* So many of the rows that the engine has returned as the scratch holds. */
 static HgjStatus
 pipe_fetch(HgjServed *served, Object *p, HgjError *err)
@@ -536,6 +550,8 @@ call_of_pipeline(HgjServed *served, Object *p, HgjError *err)
 			return pipe_start(served, p, err);
 		case HGJ_CALL_PIPE_PUSH:
 			return pipe_push(served, p, err);
+		case HGJ_CALL_PIPE_KEPT:
+			return pipe_kept(served, p, err);
 		case HGJ_CALL_PIPE_FETCH:
 			return pipe_fetch(served, p, err);
 		case HGJ_CALL_PIPE_FINISH:

@@ -30,6 +30,7 @@
 
 #include "base/guc.h"
 #include "base/shared_memory.h"
+#include "kept/store.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -107,6 +108,19 @@ hgj_server_share(void)
 }
 
 /* See worker.h. */
+void
+hgj_kept_memory_for(HgjKeptMemory *kept, bool stay)
+{
+	Size		bytes = 0;
+
+	memset(kept, 0, sizeof(*kept));
+	kept->memory = hgj_device_column_memory == 0 ? NULL : hgj_store_memory(&bytes);
+	kept->bytes = bytes;
+	kept->most = (uint64) Max(hgj_device_column_memory, 0) * 1024;
+	kept->stay = stay;
+}
+
+/* See worker.h. */
 HgjServer *
 hgj_server(void)
 {
@@ -142,13 +156,15 @@ next_generation(HgjServerState state)
 static pid_t
 start_process(void)
 {
+	HgjKeptMemory kept;
 	pid_t		process;
 
+	hgj_kept_memory_for(&kept, true);
 	next_generation(HGJ_SERVER_STARTING);
 	fflush(NULL);
 	process = fork();
 	if (process == 0)
-		hgj_gpu_process(shared, MyProcPid, server_library, pkglib_path);
+		hgj_gpu_process(shared, MyProcPid, server_library, pkglib_path, &kept);
 	if (process < 0)
 	{
 		next_generation(HGJ_SERVER_DOWN);

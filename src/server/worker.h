@@ -20,6 +20,12 @@
  */
 extern void hgj_server_share(void);
 
+/*
+ * What an engine of this process is to know of columns kept in memory; stay: copies are
+ * for later queries, too.
+ */
+extern void hgj_kept_memory_for(HgjKeptMemory *kept, bool stay);
+
 /* The server of this postmaster, or NULL. */
 extern HgjServer *hgj_server(void);
 

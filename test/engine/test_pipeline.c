@@ -165,17 +165,26 @@ make_spec(const Case *c)
 	return spec;
 }
 
-/* All rows, in batches of any size; the first status that is not OK. */
+/*
+ * All rows, in batches of any size, of which so many percent are kept, unless the
+ * engine wants them staged; the first status that is not OK.
+ */
 static HgjStatus
-push_all(HgjPipeline *p, HgjError *err)
+push_all(HgjPipeline *p, uint32_t percent, uint64_t *kept, HgjError *err)
 {
 	uint32_t	done = 0;
 
+	*kept = 0;
 	while (done < NROWS)
 	{
 		uint32_t	n = 1 + rnd_below(6000);
-		HgjStatus	status = pipe_push(p, done, &n, err);
+		HgjStatus	status = rnd_below(100) < percent ?
+			pipe_push_kept(p, done, &n, err) : HGJ_UNSUPPORTED;
 
+		if (status == HGJ_OK)
+			*kept += n;
+		if (status == HGJ_UNSUPPORTED)
+			status = pipe_push(p, done, &n, err);
 		if (status != HGJ_OK)
 			return status;
 		done += n;
@@ -248,11 +257,13 @@ run_case(const Case *c)
 	HgjError	err = {HGJ_OK, ""};
 	Counted		counted;
 	uint64_t	ngroups = 0;
+	uint64_t	kept;
 
 	context("pipeline: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, drop %d, keys %d",
 			c->nwords, c->pass[0], c->fill[0], c->single[0], c->pass[1], c->fill[1],
 			c->single[1], c->residual, c->behind, c->drop, (int) c->keys);
 	pipe_make(c);
+	pipe_keep();
 	nended = 0;
 	counted = pipe_reference(c, end_row);
 
@@ -264,13 +275,16 @@ run_case(const Case *c)
 		pipe_send_payload(p, &spec);
 		CHECK(engine->pipeline->start(p, ranges, NROWS * 4, &err) == HGJ_OK, "%s",
 			  err.message);
-		CHECK(push_all(p, &err) == HGJ_OK, "%s", err.message);
+		CHECK(push_all(p, rnd_below(3) * 50, &kept, &err) == HGJ_OK, "%s", err.message);
 		CHECK(engine->pipeline->finish(p, &ngroups, &err) == HGJ_OK, "%s", err.message);
 		compare_groups(p, ngroups, spec.nkeys);
 		engine->pipeline->info(p, &info);
 		CHECK(info.rows == NROWS && info.joined[1] == nended && info.memory > 0,
 			  "%llu rows, %llu joined", (unsigned long long) info.rows,
 			  (unsigned long long) info.joined[1]);
+		CHECK(info.kept_rows == kept && (info.kept_bytes > 0) == (kept > 0),
+			  "%llu kept rows, not %llu", (unsigned long long) info.kept_rows,
+			  (unsigned long long) kept);
 		CHECK(info.dropped == counted.dropped, "%llu dropped, not %llu",
 			  (unsigned long long) info.dropped, (unsigned long long) counted.dropped);
 		CHECK(info.filtered[0] == counted.filtered && info.filtered[1] == 0,
@@ -300,12 +314,14 @@ test_ends(void)
 	HgjError	err = {HGJ_OK, ""};
 	HgjStatus	status;
 	uint64_t	ngroups;
+	uint64_t	kept;
 	int			j;
 
 	context("how pipelines end");
 	pipe_set_join(&c, 0, 0);
 	pipe_set_join(&c, 1, 0);
 	pipe_make(&c);
+	pipe_keep();
 	set_ranges(&c, ranges);
 	caller = pipe_caller();
 	for (j = 0; j < 3; j++)
@@ -318,11 +334,23 @@ test_ends(void)
 		CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
 		pipe_send_payload(p, &spec);
 		CHECK_STATUS(engine->pipeline->start(p, ranges, j == 0 ? 1 : 1000000, &err), HGJ_OK);
-		status = push_all(p, &err);
+		status = push_all(p, 50, &kept, &err);
 		if (status == HGJ_OK && j < 2)
 			status = engine->pipeline->finish(p, &ngroups, &err);
 		CHECK_STATUS(status, wanted[j]);
 		engine->pipeline->destroy(p);	/* the last one with work under way */
+	}
+
+	for (j = 0; j < UNSOUND_KEPT && engine->pipeline->push_kept != NULL; j++)
+	{
+		spec = make_spec(&c);
+		CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
+		CHECK_STATUS(pipe_push_unsound(p, j, &err), HGJ_INVALID);	/* not started */
+		pipe_send_payload(p, &spec);
+		CHECK_STATUS(engine->pipeline->start(p, ranges, 1000000, &err), HGJ_OK);
+		CHECK_STATUS(engine->pipeline->push_kept(p, NULL, 0, &err), HGJ_OK);
+		CHECK(pipe_push_unsound(p, j, &err) == HGJ_INVALID, "unsound in way %d", j);
+		engine->pipeline->destroy(p);
 	}
 
 	spec = make_spec(&c);

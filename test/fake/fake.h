@@ -5,6 +5,7 @@
  *
  * fake_engine.c	tables and probes: the CPU engine's; faults
  * fake_pipeline.c	the life of a pipeline
+ * fake_kept.c		rows that the caller keeps
  * fake_rows.c		its instructions, row by row
  * fake_values.c	what single instructions compute, and states of groups
  *
@@ -41,6 +42,7 @@ typedef enum FakeCall
 	CALL_PIPE_START,
 	CALL_PIPE_STAGE,
 	CALL_PIPE_PUSH,
+	CALL_PIPE_KEPT,
 	CALL_PIPE_FETCH,
 	CALL_PIPE_FINISH,
 	CALL_PIPE_GROUPS,
@@ -150,6 +152,8 @@ struct HgjPipeline
 	FakeStage	stages[FAKE_STAGES];
 	uint32_t	turn;
 	bool		staged;			/* the stage in turn has been given out */
+	uint32_t	kept_piece;		/* of a push_kept that was cancelled: done so far */
+	uint32_t	kept_row;
 	FakeCursor	cursor;
 	FakeGroups	groups;
 	uint64_t	ended;			/* rows */
@@ -173,7 +177,13 @@ extern bool fake_refuses_pipelines(void);
 
 /* fake_pipeline.c */
 extern HgjPipelineMethods fake_pipeline;
+extern HgjStatus fake_enter_pipeline(HgjPipeline *p, FakeCall call, HgjError *err);
 extern HgjStatus fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
+
+/* fake_kept.c */
+extern void fake_keep(const HgjKeptMemory *memory);
+extern HgjStatus fake_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n,
+								HgjError *err);
 
 /* fake_rows.c */
 extern HgjStatus fake_run(HgjPipeline *p, FakeStage *stage, HgjError *err);

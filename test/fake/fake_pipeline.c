@@ -37,8 +37,8 @@ leave(HgjPipeline *p, HgjStatus status)
 }
 
 /* What calls of a pipeline begin with. */
-static HgjStatus
-enter(HgjPipeline *p, FakeCall call, HgjError *err)
+HgjStatus
+fake_enter_pipeline(HgjPipeline *p, FakeCall call, HgjError *err)
 {
 	if (p->failed != HGJ_OK)
 		return fake_fail(err, HGJ_INVALID, "the pipeline has failed before");
@@ -47,7 +47,7 @@ enter(HgjPipeline *p, FakeCall call, HgjError *err)
 
 #define ENTER(call) \
 	do { \
-		HgjStatus	status_ = enter(p, call, err); \
+		HgjStatus	status_ = fake_enter_pipeline(p, call, err); \
 		if (status_ != HGJ_OK) \
 			return status_; \
 	} while (0)
@@ -512,6 +512,8 @@ HgjPipelineMethods fake_pipeline = {
 	.start = pipeline_start,
 	.stage = pipeline_stage,
 	.push = pipeline_push,
+	.keep = fake_keep,
+	.push_kept = fake_push_kept,
 	.fetch = fake_pipeline_fetch,
 	.finish = pipeline_finish,
 	.groups = pipeline_groups,

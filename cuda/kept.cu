@@ -1,0 +1,410 @@
+/*-------------------------------------------------------------------------
+ *
+ * kept.cu
+ *	  Copies of columns that the caller keeps in memory (pipeline.h, KEPT ROWS), on the
+ *	  devices, for all pipelines of the process.
+ *
+ * 1. A copy is found by its array's number and place, and is what it is of for ever:
+ *	  what changes in the caller's memory gets another number.
+ * 2. A pipeline's slot holds the copies that its kernel reads until that is through.
+ *	  What nobody holds is in a list, the one that was given back first at its head,
+ *	  and goes from there when others need room: other copies, which together may take
+ *	  so many bytes, or tables (memory.cu).
+ * 3. Who finds none makes it: room, and a transfer in its pipeline's stream.  Others
+ *	  wait until that has come, but before they wait they finish what they are
+ *	  bringing themselves, so that no two wait for each other.  Where there is no room
+ *	  the caller stages its rows.
+ * 4. Where copies are not to stay, all go that nobody holds when the last table or
+ *	  pipeline does.
+ *
+ * Memory: device memory of the process, from the device's pool, in no pipeline's account;
+ * what says so is malloc'd.  Locks: one mutex for all of it; nothing waits under it
+ * but for the mutex itself.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kept.h"
+
+namespace hgj
+{
+
+/* Of what is free of the device at first, if nobody says how much. */
+constexpr uint64_t PERCENT_OF_FREE = 70;
+
+constexpr size_t BUCKETS = 1 << 15;
+
+/* How long is waited between looks whether the caller wants no more. */
+constexpr long WAIT_NS = 10 * 1000 * 1000;
+
+struct KeptList
+{
+	KeptCopy *buckets[BUCKETS];
+	KeptCopy *idle; /* step 2: first and last of what nobody holds */
+	KeptCopy *idle_last;
+	uint64_t bytes; /* of all */
+	uint64_t most;  /* they may have; 0: not known yet */
+};
+
+struct KeptState
+{
+	pthread_mutex_t mutex;
+	pthread_cond_t came; /* a transfer has, or has failed */
+	HgjKeptMemory memory;
+	KeptList *lists[KEPT_DEVICES];
+};
+
+static KeptState kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {}, {}};
+
+class Lock
+{
+  public:
+	Lock()
+	{
+		(void) pthread_mutex_lock(&kept.mutex);
+	}
+	~Lock()
+	{
+		(void) pthread_mutex_unlock(&kept.mutex);
+	}
+};
+
+/* HgjPipelineMethods.keep */
+void kept_memory(const HgjKeptMemory *memory)
+{
+	kept.memory = *memory;
+}
+
+const HgjKeptMemory *kept_known_memory()
+{
+	return &kept.memory;
+}
+
+/* ---- the mutex is held ---------------------------------------------------- */
+
+static KeptCopy **bucket_of(KeptList *list, const HgjKeptArray *array)
+{
+	uint64_t hash = (array->id * 0x9E3779B97F4A7C15ull) ^ array->at;
+
+	hash ^= hash >> 32;
+	return &list->buckets[(hash * 0xA0761D6478BD642Full >> 40) % BUCKETS];
+}
+
+static KeptCopy *find(KeptList *list, const HgjKeptArray *array)
+{
+	KeptCopy *copy = *bucket_of(list, array);
+
+	while (copy != nullptr &&
+		   (copy->array.id != array->id || copy->array.at != array->at))
+		copy = copy->next;
+	return copy;
+}
+
+/* Step 2: into and out of the list of what nobody holds. */
+static void put_idle(KeptList *list, KeptCopy *copy)
+{
+	copy->idle_next = nullptr;
+	copy->idle_prev = list->idle_last;
+	*(list->idle_last != nullptr ? &list->idle_last->idle_next : &list->idle) = copy;
+	list->idle_last = copy;
+}
+
+static void take_idle(KeptList *list, KeptCopy *copy)
+{
+	*(copy->idle_prev != nullptr ? &copy->idle_prev->idle_next : &list->idle) =
+		copy->idle_next;
+	*(copy->idle_next != nullptr ? &copy->idle_next->idle_prev : &list->idle_last) =
+		copy->idle_prev;
+}
+
+/* It goes: nobody holds it, and no kernel reads it. */
+static void drop(KeptList *list, KeptCopy *copy)
+{
+	KeptCopy **link = bucket_of(list, &copy->array);
+
+	while (*link != copy)
+		link = &(*link)->next;
+	*link = copy->next;
+	list->bytes -= copy->array.bytes;
+	if (copy->memory != nullptr && session_alive() &&
+		cudaFreeAsync(copy->memory, nullptr) != cudaSuccess)
+		(void) cudaGetLastError();
+	free(copy);
+}
+
+/* Step 2; false: there is nothing that could go. */
+static bool drop_idle(KeptList *list)
+{
+	KeptCopy *copy = list->idle;
+
+	if (copy == nullptr)
+		return false;
+	take_idle(list, copy);
+	drop(list, copy);
+	return true;
+}
+
+static KeptList *list_of(Device *device)
+{
+	KeptList *list = kept.lists[device->id];
+	size_t free_bytes = 0;
+	size_t total = 0;
+
+	if (list == nullptr)
+	{
+		list = static_cast<KeptList *>(calloc(1, sizeof(KeptList)));
+		kept.lists[device->id] = list;
+	}
+	if (list == nullptr || list->most > 0)
+		return list;
+	list->most = kept.memory.most;
+	if (list->most == 0 && cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
+		list->most = free_bytes / 100 * PERCENT_OF_FREE;
+	(void) cudaGetLastError();
+	return list;
+}
+
+/* Step 3: one that is to be brought, held once; NULL: no memory for it. */
+static KeptCopy *new_copy(KeptList *list, const HgjKeptArray *array)
+{
+	KeptCopy *copy = static_cast<KeptCopy *>(calloc(1, sizeof(KeptCopy)));
+	KeptCopy **bucket = bucket_of(list, array);
+
+	if (copy == nullptr)
+		return nullptr;
+	copy->array = *array;
+	copy->holders = 1;
+	copy->next = *bucket;
+	*bucket = copy;
+	list->bytes += array->bytes;
+	return copy;
+}
+
+static void release(KeptList *list, KeptCopy *copy)
+{
+	if (--copy->holders > 0)
+		return;
+	if (copy->failed)
+		drop(list, copy);
+	else
+		put_idle(list, copy);
+}
+
+/* ---- for pipelines -------------------------------------------------------- */
+
+/* Room for one more hold. */
+static bool reserve_hold(KeptHolds *holds)
+{
+	uint64_t room = holds->room > 0 ? 2 * holds->room : 256;
+	void *copies;
+
+	if (holds->n < holds->room)
+		return true;
+	copies = realloc(holds->copies, room * sizeof(KeptCopy *));
+	if (copies == nullptr)
+		return false;
+	holds->copies = static_cast<KeptCopy **>(copies);
+	holds->room = room;
+	return true;
+}
+
+/* Step 3: what the slot was to bring has come. */
+static void have_come(HgjPipeline *p, KeptHolds *holds, bool failed)
+{
+	Lock lock;
+
+	for (uint64_t i = holds->come; i < holds->n; i++)
+		if (holds->copies[i]->maker == p)
+		{
+			holds->copies[i]->failed |= failed;
+			holds->copies[i]->maker = nullptr;
+		}
+	holds->come = holds->n;
+	(void) pthread_cond_broadcast(&kept.came);
+}
+
+/* Step 3: until what the slot brings is on the device. */
+HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
+{
+	KeptHolds *holds = &slot->kept;
+	HgjStatus status = HGJ_OK;
+
+	if (holds->bringing)
+		status = wait(&p->account, p->lane, false, err);
+	holds->bringing = false;
+	if (holds->come < holds->n)
+		have_come(p, holds, status != HGJ_OK);
+	return status;
+}
+
+/* Step 3: room, and the transfer, whose stream the caller waits for later. */
+static HgjStatus bring(HgjPipeline *p, KeptHolds *holds, KeptCopy *copy, HgjError *err)
+{
+	const char *from = static_cast<const char *>(kept.memory.memory) + copy->array.at;
+
+	holds->bringing = true;
+	HGJ_TRY(pool_alloc(p->account.device, &copy->memory, copy->array.bytes, p->lane.stream,
+					   err));
+	return pipeline_upload(p, static_cast<char *>(copy->memory), from, copy->array.bytes,
+						   err);
+}
+
+/* Step 3: somebody else brings it. */
+static HgjStatus wait_for(HgjPipeline *p, PipeSlot *slot, KeptCopy *copy, HgjError *err)
+{
+	HGJ_TRY(kept_ready(p, slot, err));
+	for (;;)
+	{
+		struct timespec until;
+
+		HGJ_TRY(poll(&p->account, err));
+		(void) clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += WAIT_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+
+		Lock lock;
+
+		if (copy->maker == nullptr)
+			return copy->failed
+					   ? fail(err, HGJ_UNSUPPORTED, "a column has not come to the device")
+					   : HGJ_OK;
+		(void) pthread_cond_timedwait(&kept.came, &kept.mutex, &until);
+	}
+}
+
+/* Steps 1 and 3: *copy is held, and made by *maker, if it is not there. */
+static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArray *array,
+							  KeptCopy **copy, const HgjPipeline **maker, HgjError *err)
+{
+	Lock lock;
+	KeptList *list = list_of(p->account.device);
+
+	if (list == nullptr || !reserve_hold(holds))
+		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	*copy = find(list, array);
+	if (*copy != nullptr && (*copy)->array.bytes != array->bytes)
+		return fail(err, HGJ_INVALID, "a kept array has another size than before");
+	if (*copy != nullptr && (*copy)->failed)
+		return fail(err, HGJ_UNSUPPORTED, "a column has not come to the device");
+	if (*copy != nullptr && (*copy)->holders++ == 0)
+		take_idle(list, *copy);
+	if (*copy == nullptr)
+	{
+		while (list->bytes + array->bytes > list->most)
+			if (!drop_idle(list))
+				return fail(err, HGJ_UNSUPPORTED, "the device has no room for the columns");
+		*copy = new_copy(list, array);
+		if (*copy == nullptr)
+			return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+		(*copy)->maker = p;
+	}
+	else
+		*maker = (*copy)->maker;
+	holds->copies[holds->n++] = *copy;
+	return HGJ_OK;
+}
+
+/*
+ * The device's copy of an array, held by the slot; kept_ready() must follow before a
+ * kernel reads it.  HGJ_UNSUPPORTED: there is no room.
+ */
+HgjStatus kept_hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
+					const void **memory, HgjError *err)
+{
+	KeptCopy *copy = nullptr;
+	const HgjPipeline *maker = nullptr;
+	HgjStatus status = HGJ_OK;
+
+	HGJ_TRY(find_or_make(p, &slot->kept, array, &copy, &maker, err));
+	if (maker != nullptr && maker != p)
+		status = wait_for(p, slot, copy, err);
+	else if (copy->maker == p && copy->memory == nullptr)
+		status = bring(p, &slot->kept, copy, err);
+	if (copy->maker == p && status != HGJ_OK)
+		copy->failed = true;
+	*memory = copy->memory;
+	p->counted.kept_bytes += array->bytes;
+	return status == HGJ_OUT_OF_MEMORY
+			   ? fail(err, HGJ_UNSUPPORTED, "the device has no memory for the columns")
+			   : status;
+}
+
+/* Step 2: the slot's kernel is through, or there has been none. */
+void kept_release(HgjPipeline *p, PipeSlot *slot)
+{
+	KeptHolds *holds = &slot->kept;
+
+	if (holds->n == 0)
+		return;
+	/* it has been cancelled, or has failed: transfers may be under way */
+	if (session_alive())
+		(void) kept_ready(p, slot, nullptr);
+	else
+		have_come(p, holds, true);
+
+	Lock lock;
+
+	for (uint64_t i = 0; i < holds->n; i++)
+		release(kept.lists[p->account.device->id], holds->copies[i]);
+	holds->n = holds->come = 0;
+}
+
+KeptHolds::~KeptHolds()
+{
+	free(copies);
+}
+
+/* ---- room for others ------------------------------------------------------- */
+
+/* Step 2: room for so many bytes; false: there is nothing that could go. */
+bool kept_evict(Device *device, uint64_t bytes)
+{
+	Lock lock;
+	KeptList *list = kept.lists[device->id];
+	uint64_t before = list != nullptr ? list->bytes : 0;
+
+	while (list != nullptr && before - list->bytes < bytes && drop_idle(list))
+		continue;
+	if (list == nullptr || list->bytes == before)
+		return false;
+	return cudaStreamSynchronize(nullptr) == cudaSuccess;
+}
+
+/* Step 4. */
+void kept_trim(Device *device)
+{
+	Lock lock;
+	KeptList *list = kept.lists[device->id];
+
+	while (list != nullptr && !kept.memory.stay && drop_idle(list))
+		continue;
+}
+
+/* The devices' contexts go, and with them all copies; no pipeline is left. */
+void kept_forget()
+{
+	Lock lock;
+
+	for (KeptList *&list : kept.lists)
+	{
+		while (list != nullptr && drop_idle(list))
+			continue;
+		free(list);
+		list = nullptr;
+	}
+}
+
+/* Bytes of a device's copies, for its description. */
+uint64_t kept_bytes(const Device *device)
+{
+	Lock lock;
+
+	return kept.lists[device->id] != nullptr ? kept.lists[device->id]->bytes : 0;
+}
+
+} // namespace hgj

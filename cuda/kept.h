@@ -1,0 +1,38 @@
+/*-------------------------------------------------------------------------
+ *
+ * kept.h
+ *	  Copies of kept columns on the devices (kept.cu).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef HGJ_CUDA_KEPT_H
+#define HGJ_CUDA_KEPT_H
+
+#include "pipeline_host.h"
+
+namespace hgj
+{
+
+/* As many as context.cu has. */
+constexpr int KEPT_DEVICES = 16;
+
+struct KeptCopy
+{
+	HgjKeptArray array;
+	void *memory;
+	const HgjPipeline *maker; /* that is bringing it */
+	bool failed;              /* it is not what it should be: nobody finds it later */
+	uint64_t holders;
+	KeptCopy *next; /* of its bucket */
+	KeptCopy *idle_next;
+	KeptCopy *idle_prev;
+};
+
+const HgjKeptMemory *kept_known_memory();
+HgjStatus kept_hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
+					const void **memory, HgjError *err);
+HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+
+} // namespace hgj
+
+#endif /* HGJ_CUDA_KEPT_H */

@@ -1,0 +1,192 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline_kept.cu
+ *	  Rows of a pipeline that its caller keeps in memory (pipeline.h, KEPT ROWS).
+ *
+ * 1. Hold copies of all arrays of all pieces, bringing to the device what is not there
+ *	  (kept.cu).  If there is no room, the rows are to be staged.
+ * 2. Describe each piece's columns to the kernel as it would a staging buffer's, and
+ *	  divide the pieces' rows into tiles, of which a block takes one after the other.
+ * 3. The next slot's stream runs one kernel over all of them, like a push.  Where rows
+ *	  go through turns, or are returned, that is not done.
+ *
+ * Memory: the slot's, and pinned memory of the same size.  No locks of its own.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <string.h>
+
+#include "kept.h"
+
+namespace hgj
+{
+
+static_assert(sizeof(PipeBatch) == HGJ_PIPE_INPUTS * sizeof(PipeInput),
+			  "the same input of the batch before stands so many before it");
+
+/* Rows of a tile; a multiple of a block's threads. */
+constexpr uint32_t TILE_ROWS = 2048;
+
+/* The bits of a register that a value of the kind has. */
+static uint64_t mask_of(uint32_t kind)
+{
+	switch (kind)
+	{
+		case HGJ_KIND_U1:
+			return 0xFF;
+		case HGJ_KIND_U4:
+		case HGJ_KIND_F4:
+			return 0xFFFFFFFFu;
+		default:
+			return UINT64_MAX;
+	}
+}
+
+static uint32_t kind_of_width(uint32_t width)
+{
+	return width == 1 ? PIPE_KEPT_1
+		   : width == 2 ? PIPE_KEPT_2
+		   : width == 4 ? PIPE_KEPT_4
+						: PIPE_KEPT_8;
+}
+
+/* Step 1: often the piece before was of the same array, whose copy that was. */
+static HgjStatus hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
+					  const HgjKeptArray *before, const void *copy_before,
+					  const void **copy, HgjError *err)
+{
+	if (array->bytes == 0)
+		*copy = nullptr;
+	else if (before != nullptr && before->id == array->id && before->at == array->at &&
+			 before->bytes == array->bytes)
+		*copy = copy_before;
+	else
+		return kept_hold(p, slot, array, copy, err);
+	return HGJ_OK;
+}
+
+/* Steps 1 and 2 for an input of a piece; `before`: of the one before, or NULL. */
+static HgjStatus describe(HgjPipeline *p, PipeSlot *slot, const HgjKeptInput *from,
+						  uint32_t kind, const HgjKeptInput *before, PipeInput *to,
+						  HgjError *err)
+{
+	const void *bits_before = before != nullptr ? (to - HGJ_PIPE_INPUTS)->validity : nullptr;
+	const void *bits;
+
+	HGJ_TRY(hold(p, slot, &from->numbers, before != nullptr ? &before->numbers : nullptr,
+				 before != nullptr ? (to - HGJ_PIPE_INPUTS)->values : nullptr, &to->values,
+				 err));
+	HGJ_TRY(hold(p, slot, &from->validity, before != nullptr ? &before->validity : nullptr,
+				 bits_before, &bits, err));
+	to->validity = static_cast<const uint64_t *>(bits);
+	to->base = from->base;
+	to->mask = mask_of(kind);
+	to->kind = kind_of_width(from->width);
+	to->first = from->first;
+	return HGJ_OK;
+}
+
+/* Step 2: how many tiles. */
+static uint32_t count_tiles(const HgjKeptPiece *pieces, uint32_t n, uint64_t *rows)
+{
+	uint32_t tiles = 0;
+
+	*rows = 0;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		*rows += pieces[i].n;
+		tiles += pieces[i].n / TILE_ROWS + (pieces[i].n % TILE_ROWS > 0);
+	}
+	return tiles;
+}
+
+static void write_tiles(const HgjKeptPiece *pieces, uint32_t n, PipeTile *tiles)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t from = 0; from < pieces[i].n; from += TILE_ROWS)
+		{
+			uint32_t end = pieces[i].n - from < TILE_ROWS ? pieces[i].n : from + TILE_ROWS;
+
+			*tiles++ = PipeTile{i, from, end};
+		}
+}
+
+/* Steps 1 and 2: what the kernel is told, in pinned memory, and its copy's memory. */
+static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPiece *pieces,
+						 uint32_t n, HgjError *err)
+{
+	uint64_t rows;
+	uint32_t ntiles = count_tiles(pieces, n, &rows);
+	size_t batches = n * sizeof(PipeBatch);
+	size_t bytes = batches + ntiles * sizeof(PipeTile);
+	char *host;
+
+	if (rows > UINT32_MAX)
+		return fail(err, HGJ_INVALID, "a push has too many rows");
+	HGJ_TRY(slot->pieces_host.reserve(bytes, err));
+	host = slot->pieces_host.as<char>();
+	memset(host, 0, batches);
+	for (uint32_t i = 0; i < n * p->spec.ninputs; i++)
+	{
+		uint32_t piece = i / p->spec.ninputs;
+		uint32_t input = i % p->spec.ninputs;
+
+		HGJ_TRY(describe(p, slot, &pieces[piece].inputs[input], p->spec.inputs[input],
+						 piece > 0 ? &pieces[piece - 1].inputs[input] : nullptr,
+						 &reinterpret_cast<PipeBatch *>(host)[piece].inputs[input], err));
+	}
+	HGJ_TRY(kept_ready(p, slot, err));
+	write_tiles(pieces, n, reinterpret_cast<PipeTile *>(host + batches));
+	HGJ_TRY(slot->pieces.reserve(&p->account, slot->lane.stream, bytes, err));
+	slot->pushed = (uint32_t) rows;
+	slot->rows = PipeRows{
+		slot->pieces.as<PipeBatch>(),
+		reinterpret_cast<const PipeTile *>(slot->pieces.as<char>() + batches), ntiles,
+		(uint32_t) rows, UINT64_MAX};
+	HGJ_CUDA(cudaEventRecord(slot->begin.event, slot->lane.stream));
+	HGJ_CUDA(cudaMemcpyAsync(slot->pieces.as<void>(), host, bytes, cudaMemcpyHostToDevice,
+							 slot->lane.stream));
+	HGJ_CUDA(cudaEventRecord(slot->sent.event, slot->lane.stream));
+	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.push_kept */
+HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n,
+							 HgjError *err)
+{
+	PipeSlot *slot = &p->slots[p->turn];
+	HgjStatus status;
+
+	if (!p->started)
+		return fail(err, HGJ_INVALID, "the pipeline has not been started");
+	if (p->spec.rows || p->turns || kept_known_memory()->memory == nullptr)
+		return fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
+	HGJ_TRY(hgj_check_kept(&p->spec, kept_known_memory(), pieces, n, err));
+	if (n == 0)
+		return HGJ_OK;
+	HGJ_TRY(table_enter(&p->account, err));
+	HGJ_TRY(poll(&p->account, err));
+	HGJ_TRY(pipeline_free_slot(p, slot, err));
+	status = prepare(p, slot, pieces, n, err);
+	for (uint32_t i = 1; i < PIPE_SLOTS && status == HGJ_UNSUPPORTED; i++)
+	{
+		/* what the others read makes room */
+		kept_release(p, slot);
+		HGJ_TRY(pipeline_free_slot(p, &p->slots[(p->turn + i) % PIPE_SLOTS], err));
+		status = prepare(p, slot, pieces, n, err);
+	}
+	if (status != HGJ_OK)
+	{
+		kept_release(p, slot);
+		return status;
+	}
+	slot->busy = slot->sending = true;
+	HGJ_TRY(pipeline_launch(p, slot, true, err));
+	HGJ_TRY(end_of_work(p, slot, err));
+	p->counted.rows += slot->pushed;
+	p->counted.kept_rows += slot->pushed;
+	p->turn = (p->turn + 1) % PIPE_SLOTS;
+	return HGJ_OK;
+}
+
+} // namespace hgj

@@ -1,0 +1,153 @@
+/*-------------------------------------------------------------------------
+ *
+ * kept_ranges.c
+ *	  The pages of a scan whose kept columns a device takes as they are stored, a range
+ *	  at a time: for source_ranges.c, before the scan's other pages are read.
+ *
+ * 1. A range is consecutive pages of one run, all of them valid (kept_pages.c), where the
+ *	  device can take every column as its chunk has it: their rows are one behind the
+ *	  other in each chunk.  Words of 64 valid pages are passed at once.
+ * 2. All other pages are remembered, and so are those of a range that the device has not
+ *	  taken in the end.  When there is no further range, these are the scan's pages
+ *	  (heap_blocks.c), which are read as ever: a page once, here or there.
+ *
+ * Not in a parallel scan, whose blocks others want, too.
+ *
+ * Memory: the query's context; the numbers of pages that are left, four bytes each.  No
+ * locks but those of kept_pages.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "scan/heap_pages.h"
+#include "utils/memutils.h"
+
+#define LEAST_LEFT		64
+
+/* Step 2: n blocks. */
+static void
+leave_blocks(HgjHeapPages *pages, BlockNumber start, uint32 n)
+{
+	if (pages->nleft + n > pages->left_room)
+	{
+		uint32		room = Max(Max(2 * pages->left_room, LEAST_LEFT), pages->nleft + n);
+		Size		bytes = mul_size(room, sizeof(BlockNumber));
+
+		pages->left = pages->left ? repalloc_huge(pages->left, bytes) :
+			MemoryContextAllocHuge(pages->kept_columns->context, bytes);
+		pages->left_room = room;
+	}
+	for (uint32 i = 0; i < n; i++)
+		pages->left[pages->nleft++] = start + i;
+}
+
+/* Step 1: the next block that can be in a range; the others are left. */
+static BlockNumber
+find_start(HgjHeapPages *pages, uint32 *nrows)
+{
+	HgjKeptPages *kept = pages->kept_columns;
+
+	for (;;)
+	{
+		BlockNumber block = hgj_blocks_next(pages);
+
+		if (!BlockNumberIsValid(block) ||
+			(hgj_kept_page(kept, block, nrows) && kept->fits))
+			return block;
+		CHECK_FOR_INTERRUPTS();
+		leave_blocks(pages, block, 1);
+	}
+}
+
+/* The rows of n pages of the run at hand. */
+static uint32
+rows_of(const HgjKeptPages *kept, BlockNumber block, uint32 n)
+{
+	const HgjChunk *chunk = kept->chunks[0].chunk;
+	uint32		page = hgj_run_page(block);
+
+	return chunk->first[page + n] - chunk->first[page];
+}
+
+/* Step 1: whole words of pages behind `block`, which is the range's last so far. */
+static uint32
+pass_words(HgjHeapPages *pages, BlockNumber block)
+{
+	uint32		n;
+
+	block++;
+	if (hgj_run_page(block) % 64 != 0 || hgj_run_page(block) == 0 ||
+		pages->next_block != block)
+		return 0;
+	n = hgj_kept_words(pages->kept_columns, block, pages->blocks_left / 64) * 64;
+	if ((uint64) block + n >= pages->scan->rs_nblocks)
+		return 0;				/* the scan may go on at its first block */
+	pages->next_block += n;
+	pages->blocks_left -= n;
+	return n;
+}
+
+/* Step 1; false: there is none.  kept_columns->rows says where its rows are. */
+bool
+hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range)
+{
+	HgjKeptPages *kept = pages->kept_columns;
+	BlockNumber block;
+	uint32		nrows;
+
+	if (kept == NULL || kept->forms == NULL || pages->only_left)
+		return false;
+	hgj_pages_begin(pages);
+	if (!kept->on || pages->scan->rs_base.rs_parallel != NULL)
+		return false;
+	block = find_start(pages, &nrows);
+	if (!BlockNumberIsValid(block))
+	{
+		pages->only_left = true;
+		return false;
+	}
+	range->start = block;
+	range->npages = 1;
+	hgj_kept_slice(kept, block);
+	for (;;)
+	{
+		uint32		n = pass_words(pages, block);
+
+		CHECK_FOR_INTERRUPTS();
+		range->npages += n;
+		pages->put_back = hgj_blocks_next(pages);
+		block += n + 1;
+		if (pages->put_back != block || hgj_run_of(block) != hgj_run_of(range->start) ||
+			!hgj_kept_page(kept, block, &nrows))
+			break;
+		pages->put_back = InvalidBlockNumber;
+		range->npages++;
+	}
+	range->nrows = rows_of(kept, range->start, range->npages);
+	kept->taken += range->nrows;
+	pages->pages_kept += range->npages;
+	pgstat_count_index_tuples(pages->rel, range->nrows);
+	return true;
+}
+
+/* Step 2: it has not been taken. */
+void
+hgj_pages_leave_range(HgjHeapPages *pages, const HgjKeptRange *range)
+{
+	leave_blocks(pages, range->start, range->npages);
+	pages->pages_kept -= range->npages;
+	pgstat_count_index_tuples(pages->rel, -(int64) range->nrows);
+}
+
+/* The scan is over, or begins again. */
+void
+hgj_pages_end_ranges(HgjHeapPages *pages)
+{
+	if (pages->left)
+		pfree(pages->left);
+	pages->left = NULL;
+	pages->nleft = pages->left_room = pages->next_left = 0;
+}

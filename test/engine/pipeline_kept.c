@@ -1,0 +1,228 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline_kept.c
+ *	  Rows of pipelines that are kept in memory (pipeline.h, KEPT ROWS), for the
+ *	  tests of pipelines.
+ *
+ * 1. The rows of a case are divided into runs, of which each input has an array of
+ *	  numbers, as narrow as it may be or wider, and maybe one of bits.  In both, other
+ *	  numbers stand in front of the run's.
+ * 2. A push is of some rows, as pieces: each of one run, maybe several of one.
+ * 3. The memory is used again by the next case, whose arrays have other numbers.  What
+ *	  the engine may keep of them is not much, so that some have to go, and a push that
+ *	  is too much is staged.
+ *
+ * Memory: static.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "test_pipeline.h"
+
+#define MOST_RUNS	64
+#define MOST_FRONT	200
+#define MOST_COPIES (600 * 1024)
+
+typedef struct Run
+{
+	uint32_t	first;
+	uint32_t	n;
+	HgjKeptInput inputs[NINPUTS];
+} Run;
+
+static uint64_t memory[512 * 1024];
+static size_t used;				/* words */
+static uint64_t last_id;
+static Run	runs[MOST_RUNS];
+static uint32_t nruns;
+
+/* Tell the engine of the memory; once is enough. */
+static void
+tell(void)
+{
+	static const HgjEngine *told = NULL;
+	HgjKeptMemory kept = {memory, sizeof(memory), MOST_COPIES, true};
+
+	if (told != engine)
+		engine->pipeline->keep(&kept);
+	told = engine;
+}
+
+static HgjKeptArray
+new_array(uint64_t bytes)
+{
+	HgjKeptArray array = {++last_id, used * 8, bytes};
+
+	used += (bytes + 7) / 8;
+	if (used > sizeof(memory) / 8)
+		abort();
+	return array;
+}
+
+/* Step 1: the narrowest width for numbers up to this, or a wider one. */
+static uint32_t
+some_width(uint64_t most)
+{
+	uint32_t	width = most <= UINT8_MAX ? 1 : most <= UINT16_MAX ? 2 : most <= UINT32_MAX ? 4 : 8;
+
+	while (width < 8 && rnd_below(4) == 0)
+		width *= 2;
+	return width;
+}
+
+/* Step 1, for an input of a run. */
+static void
+keep_input(HgjKeptInput *input, const Cell *cells, uint32_t n, bool nulls)
+{
+	int64_t		least = INT64_MAX;
+	int64_t		most = INT64_MIN;
+	uint32_t	front = rnd_below(MOST_FRONT);
+	char	   *numbers;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!cells[i].null)
+		{
+			least = cells[i].value < least ? cells[i].value : least;
+			most = cells[i].value > most ? cells[i].value : most;
+		}
+	if (least > most)
+		least = most = 0;
+	input->base = (uint64_t) least;
+	input->width = some_width((uint64_t) most - (uint64_t) least);
+	input->first = front;
+	input->numbers = new_array((uint64_t) (front + n) * input->width);
+	numbers = (char *) memory + input->numbers.at;
+	memset(numbers, 0x5A, input->numbers.bytes);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t	number = cells[i].null ? 0 : (uint64_t) cells[i].value - input->base;
+
+		memcpy(numbers + (size_t) (front + i) * input->width, &number, input->width);
+	}
+	input->validity = (HgjKeptArray) {0, 0, 0};
+	if (!nulls)
+		return;
+	input->validity = new_array((front + n + 63) / 64 * 8);
+	for (uint32_t i = 0; i < front + n; i++)
+	{
+		uint64_t   *word = memory + input->validity.at / 8 + i / 64;
+
+		if (i % 64 == 0)
+			*word = 0;
+		*word |= (uint64_t) (i >= front && !cells[i - front].null) << (i % 64);
+	}
+}
+
+/* Step 1: the rows of the case at hand. */
+void
+pipe_keep(void)
+{
+	uint32_t	done = 0;
+
+	if (engine->pipeline->push_kept == NULL)
+		return;
+	tell();
+	used = rnd_below(64);
+	for (nruns = 0; done < NROWS; nruns++)
+	{
+		Run		   *run = &runs[nruns];
+
+		run->first = done;
+		run->n = 1 + rnd_below(nruns % 3 == 0 ? 3000 : 1200);
+		if (nruns == MOST_RUNS - 1 || run->n > NROWS - done)
+			run->n = NROWS - done;
+		for (int i = 0; i < NINPUTS; i++)
+			keep_input(&run->inputs[i], pipe_inputs[i] + done, run->n, i != IN_F);
+		done += run->n;
+	}
+}
+
+/* The run of a row. */
+static const Run *
+run_of(uint32_t row)
+{
+	const Run  *run = runs;
+
+	while (row >= run->first + run->n)
+		run++;
+	return run;
+}
+
+/*
+ * Step 2: up to *n rows, of which *n is then how many they were.  HGJ_UNSUPPORTED: they
+ * are to be staged.
+ */
+HgjStatus
+pipe_push_kept(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
+{
+	static HgjKeptPiece pieces[HGJ_KEPT_PIECES];
+	uint32_t	most = 1 + rnd_below(HGJ_KEPT_PIECES);
+	uint32_t	npieces = 0;
+	uint32_t	done = 0;
+	HgjStatus	status;
+
+	if (engine->pipeline->push_kept == NULL)
+		return HGJ_UNSUPPORTED;
+	*n = *n > NROWS - first ? NROWS - first : *n;
+	while (done < *n && npieces < most)
+	{
+		const Run  *run = run_of(first + done);
+		uint32_t	at = first + done - run->first;
+		uint32_t	some = run->n - at;
+
+		if (rnd_below(3) == 0)
+			some = 1 + rnd_below(some);
+		some = some < *n - done ? some : *n - done;
+		pieces[npieces].n = some;
+		for (int i = 0; i < NINPUTS; i++)
+		{
+			pieces[npieces].inputs[i] = run->inputs[i];
+			pieces[npieces].inputs[i].first += at;
+		}
+		npieces++;
+		done += some;
+	}
+	*n = done;
+	do
+		status = engine->pipeline->push_kept(p, pieces, npieces, err);
+	while (status == HGJ_CANCELLED);
+	return status;
+}
+
+/* Descriptions that are not sound must be told; the pipeline is of no use then. */
+HgjStatus
+pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
+{
+	HgjKeptPiece piece = {.n = runs[0].n};
+	HgjKeptInput *input = &piece.inputs[IN_V];
+
+	memcpy(piece.inputs, runs[0].inputs, sizeof(runs[0].inputs));
+	switch (way)
+	{
+		case 0:
+			input->numbers.at = sizeof(memory) - 8;
+			break;
+		case 1:
+			input->numbers.bytes = UINT64_MAX - 7;
+			break;
+		case 2:
+			input->first = UINT32_MAX;
+			break;
+		case 3:
+			input->width = 3;
+			break;
+		case 4:
+			input->numbers.id = 0;
+			break;
+		case 5:
+			input->numbers.at += 1;
+			break;
+		default:
+			input->validity.bytes = 8;
+			input->validity.at = sizeof(memory);
+			break;
+	}
+	return engine->pipeline->push_kept(p, &piece, 1, err);
+}

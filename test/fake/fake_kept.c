@@ -1,0 +1,209 @@
+/*-------------------------------------------------------------------------
+ *
+ * fake_kept.c
+ *	  Rows that the caller of a pipeline keeps (engine/pipeline.h, KEPT ROWS).
+ *
+ * 1. Arrays are copied when they are first seen, as to a device, and read from the copy
+ *	  from then on.  Each time the copy is compared with the memory: an array that
+ *	  is another one than before is the caller's mistake (HGJ_INVALID).
+ * 2. Rows are put into stages, as if the caller had done that, and pushed.
+ * 3. A call that was cancelled is made again: it goes on where it was.
+ * 4. When copies take more than they may, all go.
+ *
+ * Memory: the process's.  Locks: one, around all of step 1.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <pthread.h>
+
+#include "fake.h"
+
+#define BUCKETS		4096
+#define MOST_BYTES	(UINT64_C(256) << 20)
+
+typedef struct Copy
+{
+	struct Copy *next;
+	HgjKeptArray array;
+	char		bytes[];
+} Copy;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static HgjKeptMemory kept;
+static Copy *copies[BUCKETS];
+static uint64_t copied = 0;
+
+/* HgjPipelineMethods.keep */
+void
+fake_keep(const HgjKeptMemory *memory)
+{
+	kept = *memory;
+}
+
+/* Step 4. */
+static void
+drop_all(void)
+{
+	for (int b = 0; b < BUCKETS; b++)
+		while (copies[b] != NULL)
+		{
+			Copy	   *copy = copies[b];
+
+			copies[b] = copy->next;
+			free(copy);
+		}
+	copied = 0;
+}
+
+static Copy *
+find(const HgjKeptArray *array)
+{
+	Copy	   *copy = copies[(array->id + array->at / 8) % BUCKETS];
+
+	while (copy != NULL && (copy->array.id != array->id || copy->array.at != array->at))
+		copy = copy->next;
+	return copy;
+}
+
+/* Step 1, for the lock's holder; NULL: no memory. */
+static Copy *
+bring(const HgjKeptArray *array)
+{
+	Copy	   *copy = find(array);
+	Copy	  **bucket = &copies[(array->id + array->at / 8) % BUCKETS];
+
+	if (copy != NULL)
+		return copy;
+	copy = malloc(sizeof(Copy) + array->bytes);
+	if (copy == NULL)
+		return NULL;
+	copy->array = *array;
+	memcpy(copy->bytes, (const char *) kept.memory + array->at, array->bytes);
+	copy->next = *bucket;
+	*bucket = copy;
+	copied += array->bytes;
+	return copy;
+}
+
+/* Step 1: *bytes, for the lock's holder. */
+static HgjStatus
+read_array(const HgjKeptArray *array, const char **bytes, HgjError *err)
+{
+	Copy	   *copy = bring(array);
+
+	if (copy == NULL)
+		return fake_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	if (copy->array.bytes != array->bytes ||
+		memcmp(copy->bytes, (const char *) kept.memory + array->at, array->bytes) != 0)
+		return fake_fail(err, HGJ_INVALID, "a kept array is not what it was");
+	*bytes = copy->bytes;
+	return HGJ_OK;
+}
+
+static uint64_t
+number_at(const char *numbers, uint32_t width, uint64_t at)
+{
+	uint64_t	number = 0;
+
+	memcpy(&number, numbers + at * width, width);
+	return number;
+}
+
+/* Step 2: n rows of an input, from `from` of the piece on. */
+static HgjStatus
+fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *input,
+		   uint32_t from, uint32_t n, HgjError *err)
+{
+	size_t		width = fake_width(kind);
+	const char *numbers;
+	const char *bits = NULL;
+	HgjStatus	status = read_array(&input->numbers, &numbers, err);
+
+	if (status == HGJ_OK && input->validity.bytes > 0)
+		status = read_array(&input->validity, &bits, err);
+	memset(stage->validity[i], 0, FAKE_STAGE_ROWS / 8);
+	for (uint32_t row = 0; row < n && status == HGJ_OK; row++)
+	{
+		uint64_t	at = (uint64_t) input->first + from + row;
+		uint64_t	value = input->base + number_at(numbers, input->width, at);
+		bool		valid = bits == NULL || (bits[at / 8] >> (at % 8) & 1);
+
+		memcpy((char *) stage->values[i] + row * width, &value, width);
+		stage->validity[i][row / 64] |= (uint64_t) valid << (row % 64);
+	}
+	return status;
+}
+
+static HgjStatus
+fill(HgjPipeline *p, FakeStage *stage, const HgjKeptPiece *piece, uint32_t from, uint32_t n,
+	 HgjError *err)
+{
+	HgjStatus	status = HGJ_OK;
+
+	pthread_mutex_lock(&mutex);
+	if (copied > MOST_BYTES)
+		drop_all();
+	for (uint32_t i = 0; i < p->spec.ninputs && status == HGJ_OK; i++)
+		status = fill_input(stage, i, p->spec.inputs[i], &piece->inputs[i], from, n, err);
+	pthread_mutex_unlock(&mutex);
+	return status;
+}
+
+/* What the piece's arrays take, unless those of the one before were the same. */
+static void
+count_bytes(HgjPipeline *p, const HgjKeptPiece *piece, const HgjKeptPiece *before)
+{
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		const HgjKeptInput *input = &piece->inputs[i];
+
+		if (before == NULL || before->inputs[i].numbers.id != input->numbers.id ||
+			before->inputs[i].numbers.at != input->numbers.at)
+			p->counted.kept_bytes += input->numbers.bytes + input->validity.bytes;
+	}
+}
+
+/* HgjPipelineMethods.push_kept */
+HgjStatus
+fake_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n, HgjError *err)
+{
+	HgjStatus	status = fake_enter_pipeline(p, CALL_PIPE_KEPT, err);
+
+	if (status != HGJ_OK)
+		return status;
+	if (!p->started || p->finished)
+		return fake_fail(err, HGJ_INVALID, "the pipeline is not running");
+	if (p->spec.rows || kept.memory == NULL)
+		return fake_fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
+	p->staged = false;
+	status = hgj_check_kept(&p->spec, &kept, pieces, n, err);
+	while (status == HGJ_OK && p->kept_piece < n)
+	{
+		FakeStage  *stage = &p->stages[p->turn];
+		const HgjKeptPiece *piece = &pieces[p->kept_piece];
+		uint32_t	some = piece->n - p->kept_row;
+
+		some = some < FAKE_STAGE_ROWS ? some : FAKE_STAGE_ROWS;
+		status = fake_run(p, stage, err);
+		if (status == HGJ_OK)
+			status = fill(p, stage, piece, p->kept_row, some, err);
+		if (status != HGJ_OK)
+			break;
+		stage->n = some;
+		stage->nulls = ~UINT64_C(0);
+		p->turn = (p->turn + 1) % FAKE_STAGES;
+		p->counted.rows += some;
+		p->counted.kept_rows += some;
+		p->kept_row += some;
+		if (p->kept_row < piece->n)
+			continue;
+		count_bytes(p, piece, p->kept_piece > 0 ? piece - 1 : NULL);
+		p->kept_piece++;
+		p->kept_row = 0;
+	}
+	if (status != HGJ_CANCELLED)
+		p->kept_piece = p->kept_row = 0;
+	if (status != HGJ_OK && status != HGJ_CANCELLED)
+		p->failed = status;
+	return status;
+}

@@ -1,0 +1,172 @@
+# Columns that are kept in memory go to a device as they are stored, and stay there
+# (src/pipeline/device_kept.c): right answers beside rows that are staged, through the GPU
+# process and without it, after every kind of write, under writers, and where the device
+# fails or takes none.  test/fake stands in for the GPU: it compares each array with what
+# it was when it came.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+use HgjTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+
+my $node = new_server(
+	'main', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.gpu_server = auto', "hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'",
+	'max_parallel_workers_per_gather = 0', "work_mem = '64MB'", 'log_error_verbosity = terse', 'hashgraph_join.column_loading = off',
+	"hashgraph_join.column_memory = '64MB'", 'synchronous_commit = on');
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE f (k int, v bigint, g smallint, n numeric(10,2), x float8, y float4, b bool, c "char", d date, t text, z int);
+	INSERT INTO f SELECT i % 1000, i * 1000000007::bigint, CASE WHEN i % 11 > 0 THEN i % 7 - 3 END, ((i % 5000) / 4.0 - 300)::numeric(10,2),
+		CASE WHEN i % 5 > 0 THEN i / 3.0 WHEN i % 10 = 0 THEN 'NaN' END, i / 7.0, CASE WHEN i % 13 > 0 THEN i % 3 = 0 END,
+		chr(1 + i % 127)::"char", date '2000-01-01' + i % 3000, 'text ' || i % 17, NULL
+		FROM generate_series(1, 150000) i;
+	CREATE TABLE d AS SELECT i AS k, i % 10 AS h, 'name ' || i % 10 AS t FROM generate_series(1, 800) i;
+	CREATE TABLE e AS SELECT i AS g, i * 100 AS w FROM generate_series(-3, 2) i;
+	VACUUM ANALYZE f, d, e;
+});
+
+my $device = "$FORCED SET hashgraph_join.require = off; SET hashgraph_join.engine = cuda; SET extra_float_digits = 0;";
+my $stock = 'SET hashgraph_join.enabled = off; SET extra_float_digits = 0;';
+my %queries = (
+	'one join' => 'SELECT h, count(*), sum(v), min(g), max(x), sum(n), avg(n), count(b), sum(z), min(d) FROM f JOIN d USING (k) GROUP BY h ORDER BY h',
+	'few rows pass' => q{SELECT d.t, count(*), sum(v), max(y) FROM f JOIN d USING (k) WHERE v BETWEEN 40000000000000 AND 44000000000000 AND d > '2003-01-01' AND b AND n > 1.25 GROUP BY d.t ORDER BY 1},
+	'two joins' => 'SELECT h, w, count(*), sum(n * 2 + 1), count(*) FILTER (WHERE b) FROM f LEFT JOIN d USING (k) JOIN e USING (g) GROUP BY h, w ORDER BY h, w',
+	'keys of the table' => 'SELECT f.k, f.g, count(*), sum(h) FROM f JOIN d USING (k) GROUP BY f.k, f.g ORDER BY 1, 2',
+	'no join' => 'SELECT g, b, count(*), sum(v), sum(n), min(k), max(d) FROM f GROUP BY g, b ORDER BY g, b',
+	'no group' => q{SELECT count(*), sum(v), sum(n), max(x), min(y) FROM f WHERE k < 500 AND g IS NOT NULL},
+	'anti' => 'SELECT g, count(*), sum(v) FROM f WHERE NOT EXISTS (SELECT FROM d WHERE d.k = f.k) GROUP BY g ORDER BY g');
+
+# Ok where each query's answer is PostgreSQL's, and so many percent (a pattern) of the
+# rows were the device's own.
+sub all_right
+{
+	my ($what, $percent, @names) = @_;
+	for my $name (@names ? @names : sort keys %queries)
+	{
+		my $q = $queries{$name};
+		is($node->safe_psql('postgres', "$device $q"), $node->safe_psql('postgres', "$stock $q"), "$what: $name");
+		my $plan = $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $q");
+		my $kept = $plan =~ /Device Pipeline: yes/ ? ($plan =~ /Device Columns: (\d+)% \(\d+kB on the device\)/ ? $1 : 'none') : 'no pipeline';
+		like($kept, qr/^(?:$percent)$/, "... with $kept") or diag($plan);
+	}
+	return;
+}
+
+sub load { $node->safe_psql('postgres', "SELECT hashgraph_join_load('f'), hashgraph_join_load('d'), hashgraph_join_load('e')"); return; }
+
+sub wait_for_device
+{
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE state IN ('open', 'available')}) or die 'there is no device';
+	return;
+}
+
+for my $server ('auto', 'off')
+{
+	$node->append_conf('postgresql.conf', "hashgraph_join.gpu_server = $server");
+	$node->restart;
+	wait_for_device() if $server eq 'auto';
+	fake_faults($node);
+	my $how = $server eq 'auto' ? 'through the GPU process' : 'in the session';
+
+	# ---- what is kept, and what is not
+	all_right("$how, nothing kept", 'none');
+	load();
+	all_right("$how, all kept", '100');
+
+	# The rows of a session that has a snapshot from before, and of one that comes later.
+	my $old = $node->background_psql('postgres');
+	$old->query_safe("$device BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
+	my $before = $old->query_safe($queries{'one join'});
+	$node->safe_psql('postgres', 'UPDATE f SET v = v + 1, n = n + 1 WHERE k = 17; DELETE FROM f WHERE k = 40 AND g = 1; INSERT INTO f SELECT k, v, g, n, x, y, b, c, d, t, z FROM f WHERE k = 300');
+	all_right("$how, some written", '[1-9]\d');
+	is($old->query_safe($queries{'one join'}), $before, "$how: an old snapshot sees what it saw");
+	$old->query_safe('COMMIT');
+	$old->quit;
+	$node->safe_psql('postgres', 'BEGIN; UPDATE f SET g = 2; ROLLBACK');
+	all_right("$how, all written, rolled back", 'none', 'one join', 'no join');
+	$node->safe_psql('postgres', 'VACUUM f');
+	load();
+	all_right("$how, vacuumed, and loaded again", '\d\d|100', 'one join', 'two joins', 'no join');
+	for my $change ('VACUUM FULL f', 'ALTER TABLE f ALTER z TYPE bigint USING k', 'ALTER TABLE f ALTER z TYPE int', 'CREATE INDEX f_k ON f (k); CLUSTER f USING f_k; DROP INDEX f_k')
+	{
+		$node->safe_psql('postgres', $change);
+		all_right("$how, $change", 'none', 'one join');
+		$node->safe_psql('postgres', 'VACUUM f');
+		load();
+		all_right("$how, $change, loaded again", '\d\d|100', 'one join');
+	}
+
+	# A rescan, and groups of which there are more than expected: rows are pushed again.
+	my $again = 'SELECT g.i, (SELECT sum(v) FROM f JOIN d USING (k) WHERE f.k < g.i * 100) FROM generate_series(1, 4) g(i) ORDER BY 1';
+	is($node->safe_psql('postgres', "$device $again"), $node->safe_psql('postgres', "$stock $again"), "$how: rescans");
+	$queries{many} = 'SELECT count(*), sum(c), sum(s) FROM (SELECT v, count(*) c, sum(h) s FROM f JOIN d USING (k) GROUP BY v OFFSET 0) x';
+	all_right("$how", '\d\d|100', 'many');
+	delete $queries{many};
+
+	# What a column is decides how it goes, not what is asked of it: an expression of the
+	# host's, and text, are staged.
+	$queries{text} = q{SELECT h, f.t, count(*) FROM f JOIN d USING (k) GROUP BY h, f.t ORDER BY 1, 2};
+	all_right("$how", 'none', 'text');
+	delete $queries{text};
+
+	# ---- devices that fail, or take no such rows
+	for my $fault ('pipe_kept 1 lost', 'pipe_kept 2 lost', 'pipe_kept 2 memory', 'pipe_finish 1 lost', 'pipe_kept 2 row')
+	{
+		fake_faults($node, $fault);
+		is($node->safe_psql('postgres', "$device $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: $fault");
+		fake_faults($node);
+		wait_for_device();
+	}
+	fake_faults($node, 'pipe_kept 2 unsupported');
+	is($node->safe_psql('postgres', "$device $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: a push that is not taken");
+	fake_faults($node, 'pipe_kept 2 hang');
+	is($node->safe_psql('postgres', "$device SET hashgraph_join.device_timeout = '300ms'; $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: one that hangs");
+	fake_faults($node);
+	wait_for_device();
+	fake_faults($node, 'pipe_kept 2 hang');
+	fails_with($node, "$device SET statement_timeout = '200ms'; $queries{'one join'}", qr/canceling statement due to statement timeout/, "$how: a push that is cancelled");
+	fake_faults($node);
+	wait_for_device();
+	all_right("$how, after all that", '\d\d|100', 'one join');
+
+	# ---- writers: sums of an invariant, under whatever snapshot
+	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS accounts; CREATE TABLE accounts AS SELECT i AS id, i % 100 AS k, 1000::bigint AS money, 7 AS seven FROM generate_series(1, 40000) i; CREATE INDEX ON accounts (id); VACUUM ANALYZE accounts');
+	$node->safe_psql('postgres', "SELECT hashgraph_join_load('accounts')");
+	my $until = time + ($ENV{HGJ_KEPT_SECONDS} // 8);
+	my ($wrong, $answers) = (0, 0);
+	my $sum = $node->safe_psql('postgres', 'SELECT sum(money) FROM accounts JOIN d USING (k)');
+	my @writers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	my @readers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	$_->query_safe("$device SET default_transaction_isolation = 'repeatable read'") for @readers;
+	my $maintainer = $node->background_psql('postgres', on_error_stop => 0);
+	while (time < $until)
+	{
+		# money goes from one account to another, of keys that both are in d
+		$writers[$_]->query("BEGIN; UPDATE accounts SET money = money + 5 WHERE id = " . (1 + 100 * int(rand(400))) . "; UPDATE accounts SET money = money - 5 WHERE id = " . (2 + 100 * int(rand(400))) . '; ' . (rand() < 0.2 ? 'ROLLBACK' : 'COMMIT')) for 0 .. 1;
+		$maintainer->query(rand() < 0.3 ? 'VACUUM accounts' : "SELECT hashgraph_join_load('accounts')") if rand() < 0.4;
+		for my $reader (@readers)
+		{
+			my $got = $reader->query('SELECT sum(money) || $$ $$ || sum(seven) / count(*) FROM accounts JOIN d USING (k)');
+			$answers++;
+			$wrong++ if $got ne "$sum 7";
+			diag("$got, not $sum 7") if $got ne "$sum 7";
+		}
+	}
+	$_->quit for @writers, @readers, $maintainer;
+	is($wrong, 0, "$how: writers: no wrong answer among $answers");
+}
+
+# ---- none at all, and how much
+$node->append_conf('postgresql.conf', "hashgraph_join.gpu_server = auto\nhashgraph_join.device_column_memory = 0");
+$node->restart;
+wait_for_device();
+load();
+all_right('device_column_memory = 0', 'none', 'one join', 'no join');
+fails_with($node, "SET hashgraph_join.device_column_memory = '1GB'", qr/cannot be changed without restarting the server/, 'device_column_memory');
+
+done_testing();

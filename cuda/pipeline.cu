@@ -43,6 +43,11 @@ constexpr uint64_t MOST_SHARED_WORDS = 1024;
 
 constexpr uint64_t LEAST_HASHED = 1 << 12;
 
+/* Blocks of a multiprocessor, for their registers to be in shared memory; what a block may
+ * have of that without asking. */
+constexpr size_t LEAST_BLOCKS = 2;
+constexpr size_t USUAL_SHARED_BYTES = 48 * 1024;
+
 /* SUM_LOW overflows beyond. */
 constexpr uint64_t MOST_SUMMED = UINT64_C(1) << 32;
 
@@ -297,10 +302,24 @@ static uint32_t shared_words(const HgjPipeline *p)
 	return all <= MOST_SHARED_WORDS ? (uint32_t) all : 0;
 }
 
-static size_t shared_bytes(const HgjPipeline *p)
+/* Of a block: code, states, and registers if `with` says so. */
+static size_t block_bytes(const HgjPipeline *p, bool with)
 {
 	return p->spec.ncode * sizeof(HgjPipeInstruction) +
-		   shared_words(p) * sizeof(uint64_t);
+		   shared_words(p) * sizeof(uint64_t) +
+		   (with ? (size_t) p->registers * PIPE_THREADS * sizeof(uint64_t) : 0);
+}
+
+/* Are registers in shared memory?  Where a multiprocessor then has a few blocks. */
+static bool shares_registers(const HgjPipeline *p)
+{
+	return !p->turns && block_bytes(p, true) <= p->account.device->block_shared &&
+		   block_bytes(p, true) <= p->account.device->sm_shared / LEAST_BLOCKS;
+}
+
+static size_t shared_bytes(const HgjPipeline *p)
+{
+	return block_bytes(p, shares_registers(p));
 }
 
 using Kernel = void (*)(const PipeView *, PipeRows, uint32_t, PipeTurn);
@@ -310,11 +329,11 @@ static Kernel kernel_of(const HgjPipeline *p)
 {
 	if (p->turns)
 		return pipe_rows<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS, OWN, true>;
-	if (p->registers <= 16 && p->spec.njoins <= 2)
-		return pipe_rows<16, 2, OWN, false>;
-	if (p->registers <= 32 && p->spec.njoins <= 4)
-		return pipe_rows<32, 4, OWN, false>;
-	return pipe_rows<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS, OWN, false>;
+	if (!shares_registers(p))
+		return pipe_rows<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS, OWN, false>;
+	return p->spec.njoins <= 2	 ? pipe_rows<0, 2, OWN, false>
+		   : p->spec.njoins <= 4 ? pipe_rows<0, 4, OWN, false>
+								 : pipe_rows<0, HGJ_PIPE_JOINS, OWN, false>;
 }
 
 static Kernel kernel_of(const HgjPipeline *p)
@@ -322,11 +341,15 @@ static Kernel kernel_of(const HgjPipeline *p)
 	return p->spec.nkeys == 0 ? kernel_of<true>(p) : kernel_of<false>(p);
 }
 
-/* Room for rows that wait, if rows go through turns. */
-static HgjStatus open_turns(HgjPipeline *p, HgjError *err)
+/* Room for rows that wait, if rows go through turns; more shared memory than usual. */
+static HgjStatus open_kernel(HgjPipeline *p, HgjError *err)
 {
 	int blocks = 0;
 
+	if (shared_bytes(p) > USUAL_SHARED_BYTES)
+		HGJ_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel_of(p)),
+									  cudaFuncAttributeMaxDynamicSharedMemorySize,
+									  (int) p->account.device->block_shared));
 	if (!p->turns)
 		return HGJ_OK;
 	HGJ_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
@@ -353,7 +376,7 @@ static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
 	else
 	{
 		HGJ_TRY(make_groups(p, ranges, expected, err));
-		HGJ_TRY(open_turns(p, err));
+		HGJ_TRY(open_kernel(p, err));
 	}
 	HGJ_TRY(p->flags.get(&p->account, stream, PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_CUDA(

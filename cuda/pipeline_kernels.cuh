@@ -75,8 +75,10 @@ __device__ bool hashed_group(const PipeView &view, const uint64_t *keys, uint64_
 }
 
 /* Step 2; PIPE_FULL where there is no place for it. */
-__device__ __forceinline__ unsigned long long
-find_group(const PipeView &view, const uint64_t *regs, uint64_t nulls, uint64_t *group)
+template <int REGS>
+__device__ __forceinline__ unsigned long long find_group(const PipeView &view,
+														 const PipeRegs<REGS> &regs,
+														 uint64_t nulls, uint64_t *group)
 {
 	const PipeGroups &g = view.groups;
 
@@ -112,9 +114,9 @@ find_group(const PipeView &view, const uint64_t *regs, uint64_t nulls, uint64_t 
 	return hashed_group(view, keys, null_keys, group) ? 0 : PIPE_FULL;
 }
 
-template <bool OWN>
+template <bool OWN, int REGS>
 __device__ __forceinline__ unsigned long long
-end_row(const PipeView &view, const uint64_t *regs, uint64_t nulls,
+end_row(const PipeView &view, const PipeRegs<REGS> &regs, uint64_t nulls,
 		unsigned long long *states, uint64_t *own)
 {
 	uint64_t group = 0;
@@ -179,7 +181,7 @@ __device__ __forceinline__ PipeTile tile_of(const PipeRows &rows, uint32_t t)
 template <int REGS, int JOINS, class Sink>
 __device__ __forceinline__ unsigned long long
 run_tiles(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &rows,
-		  Sink &sink, const PipeCounts &counts)
+		  uint32_t registers_at, Sink &sink, const PipeCounts &counts)
 {
 	unsigned long long stop = 0;
 
@@ -194,6 +196,7 @@ run_tiles(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &
 			PipeRow<REGS, JOINS> r;
 			uint32_t at = 0;
 
+			r.regs.place(registers_at);
 			begin_row(r);
 			stop = run_row(view, code, batch, rows.valid, i, r, &at, sink, counts);
 		}
@@ -203,7 +206,8 @@ run_tiles(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &
 
 /*
  * All rows, or one turn of those of a batch.  shared_words: state words of all groups, if
- * a block keeps its own.  Dynamic shared memory: the code, and these.
+ * a block keeps its own.  Dynamic shared memory: the code, these, and registers if REGS
+ * is 0.
  */
 template <int REGS, int JOINS, bool OWN, bool TURNS>
 __global__ void __launch_bounds__(PIPE_THREADS)
@@ -237,7 +241,8 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 		stop = run_turn<REGS, JOINS>(view, code, *rows.batches, rows.valid, rows.n, turn,
 									 sink, counts);
 	else
-		stop = run_tiles<REGS, JOINS>(view, code, rows, sink, counts);
+		stop = run_tiles<REGS, JOINS>(view, code, rows, 2 * view.ncode + shared_words, sink,
+									  counts);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();

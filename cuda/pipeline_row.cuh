@@ -111,11 +111,60 @@ __device__ __forceinline__ uint32_t candidate_row(const GraphView &g, uint64_t s
 	return load_slot(static_cast<const Entry64 *>(g.entries) + slot).row;
 }
 
+/*
+ * A thread's registers: an array of its own, or (REGS is 0) one word in so many of the
+ * block's dynamic shared memory, as many as the pipeline has.  Registers are numbered by
+ * instructions, so that an array lies in local memory, of which a multiprocessor's
+ * threads together have more than its cache holds.
+ */
+template <int REGS>
+struct PipeRegs
+{
+	uint64_t words[REGS];
+
+	__device__ __forceinline__ void place(uint32_t)
+	{
+	}
+	__device__ __forceinline__ uint64_t &operator[](uint32_t i)
+	{
+		return words[i];
+	}
+	__device__ __forceinline__ uint64_t operator[](uint32_t i) const
+	{
+		return words[i];
+	}
+	static __device__ __forceinline__ uint32_t count(const PipeView &)
+	{
+		return REGS;
+	}
+};
+
+template <>
+struct PipeRegs<0>
+{
+	uint32_t first; /* of the block's shared memory, in words */
+
+	__device__ __forceinline__ void place(uint32_t block_first)
+	{
+		first = block_first + threadIdx.x;
+	}
+	__device__ __forceinline__ uint64_t &operator[](uint32_t i) const
+	{
+		extern __shared__ uint4 shared_memory[];
+
+		return reinterpret_cast<uint64_t *>(shared_memory)[first + i * PIPE_THREADS];
+	}
+	static __device__ __forceinline__ uint32_t count(const PipeView &view)
+	{
+		return view.registers;
+	}
+};
+
 /* The row as far as it has come. */
 template <int REGS, int JOINS>
 struct PipeRow
 {
-	uint64_t regs[REGS];
+	PipeRegs<REGS> regs;
 	uint64_t nulls;
 	uint64_t slot[JOINS]; /* of the next candidate */
 	uint32_t left[JOINS]; /* candidates */
@@ -194,7 +243,7 @@ __device__ __forceinline__ void probe(const PipeView &view, PipeRow<REGS, JOINS>
 }
 
 template <int REGS>
-__device__ __forceinline__ void set_register(uint64_t *regs, uint64_t *nulls,
+__device__ __forceinline__ void set_register(PipeRegs<REGS> &regs, uint64_t *nulls,
 											 uint32_t dst, uint64_t value, bool null)
 {
 	regs[dst] = value;
@@ -238,10 +287,11 @@ __device__ __forceinline__ bool compute(const PipeView &view, const PipeBatch &b
 										PipeRow<REGS, JOINS> &r, uint64_t row)
 {
 	// an operand that an instruction does not have may be any number
-	uint64_t a = in.a < REGS ? r.regs[in.a] : 0;
-	uint64_t b = in.b < REGS ? r.regs[in.b] : 0;
-	bool null_a = in.a < REGS && (r.nulls >> in.a & 1);
-	bool null_b = in.b < REGS && (r.nulls >> in.b & 1);
+	const uint32_t nregs = PipeRegs<REGS>::count(view);
+	uint64_t a = in.a < nregs ? r.regs[in.a] : 0;
+	uint64_t b = in.b < nregs ? r.regs[in.b] : 0;
+	bool null_a = in.a < nregs && (r.nulls >> in.a & 1);
+	bool null_b = in.b < nregs && (r.nulls >> in.b & 1);
 	uint64_t value = 0;
 	bool null = false;
 	bool good = true;
@@ -290,14 +340,15 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &b
 		uint64_t valid, uint64_t row, PipeRow<REGS, JOINS> &r, uint32_t *at, Sink &sink,
 		const PipeCounts &counts)
 {
+	const uint32_t nregs = PipeRegs<REGS>::count(view);
 	unsigned long long stop = 0;
 	uint32_t pc = *at;
 
 	while (pc < view.ncode && stop == 0)
 	{
 		HgjPipeInstruction in = code[pc++];
-		bool null_a = in.a < REGS && (r.nulls >> in.a & 1);
-		bool true_a = in.a < REGS && !null_a && r.regs[in.a] != 0;
+		bool null_a = in.a < nregs && (r.nulls >> in.a & 1);
+		bool true_a = in.a < nregs && !null_a && r.regs[in.a] != 0;
 
 		switch (in.op)
 		{

@@ -97,6 +97,17 @@ hgj_cuda_is_open(void)
 
 /* See engines.h. */
 bool
+hgj_cuda_has_columns(void)
+{
+	HgjError	err;
+	const HgjEngine *engine = hgj_server_serves(hgj_cuda_library) ?
+		hgj_server_engine(&err) : NULL;
+
+	return engine && engine->pipeline && engine->pipeline->push_kept;
+}
+
+/* See engines.h. */
+bool
 hgj_cuda_release(uint32 *tables)
 {
 	const HgjEngine *engine;

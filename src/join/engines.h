@@ -28,6 +28,9 @@ extern bool hgj_cuda_usable(double bytes);
 /* Has this session a GPU open? */
 extern bool hgj_cuda_is_open(void);
 
+/* Do columns that are kept in memory stay on it, too? */
+extern bool hgj_cuda_has_columns(void);
+
 /*
  * Give the GPU back.  False where there is nothing to be given back; *tables says
  * how many tables are on it, and with any of them nothing is done.

@@ -232,10 +232,10 @@ call_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
 
 /*
  * Step 4: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
- * itself.
+ * itself.  kept: the part of the outermost table's rows that need not be sent.
  */
 Cost
-hgj_agg_device_gain(const Path *child, const HgjAggContents *contents)
+hgj_agg_device_gain(const Path *child, const HgjAggContents *contents, double kept)
 {
 	const Path *outer = child;
 	Cost		gain = take_cost(child, contents);
@@ -248,7 +248,7 @@ hgj_agg_device_gain(const Path *child, const HgjAggContents *contents)
 	if (!hgj_cuda_is_open())
 		gain -= hgj_device_startup_cost;
 	return gain - hgj_device_launch_cost *
-		(HGJ_DEVICE_PIPE_LAUNCHES + outer->rows / HGJ_DEVICE_PIPE_ROWS);
+		(HGJ_DEVICE_PIPE_LAUNCHES + (1 - kept) * outer->rows / HGJ_DEVICE_PIPE_ROWS);
 }
 
 /*

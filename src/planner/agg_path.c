@@ -170,8 +170,12 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 		return NULL;
 	if (contents->split == AGGSPLIT_SIMPLE && contents->exchanged_groups == 0 &&
 		hgj_is_join_path(child))
-		child = hgj_pipeline_child(child,
-								   hgj_agg_device_gain(child, contents), &gain);
+	{
+		double		kept = contents->functions ? 0 : hgj_pipeline_part_kept(root, child);
+
+		child = hgj_pipeline_child(root, child, kept,
+								   hgj_agg_device_gain(child, contents, kept), &gain);
+	}
 
 	path = makeNode(CustomPath);
 	path->path.pathtype = T_CustomScan;

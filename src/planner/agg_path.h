@@ -66,8 +66,8 @@ extern List *hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel,
 /* agg_cost.c */
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 const HgjAggContents *contents, double groups);
-extern Cost hgj_agg_device_gain(const Path *child,
-								const HgjAggContents *contents);
+extern Cost hgj_agg_device_gain(const Path *child, const HgjAggContents *contents,
+								double kept);
 
 /* agg_partial.c */
 extern bool hgj_aggregates_in_parts(PlannerInfo *root,

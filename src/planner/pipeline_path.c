@@ -14,7 +14,11 @@
  * 2. If that is more than what the joins that are planned for a GPU by themselves
  *	  save, and there is a GPU: copies of the chain's paths, marked, with costs of
  *	  the pipeline.  The paths themselves may be somebody else's, too.
- * 3. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
+ * 3. Where the GPU process of the server keeps columns on the GPU, and most of the scan's
+ *	  table is kept in memory, rows need not go there, nor be looked at on the host: the
+ *	  scan costs only what its other pages do.  That is for scans whose columns all pass
+ *	  by value, or are decimals, and whose conditions compare nothing else.
+ * 4. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
  *	  not fit, the joins that do not pay by themselves run on the CPU.
  *
  * Memory: the planner's context.  No locks.
@@ -24,9 +28,13 @@
 #include "compat.h"
 
 #include "base/guc.h"
+#include "catalog/pg_type.h"
 #include "engine/engine.h"
+#include "expr/program.h"
 #include "join/engines.h"
+#include "nodes/nodeFuncs.h"
 #include "planner/planner.h"
+#include "utils/lsyscache.h"
 
 /* Bytes of device memory per row of a build side: graph, key and payload. */
 #define HGJ_PIPELINE_ROW_BYTES	64
@@ -42,9 +50,70 @@ join_may_fit(const CustomPath *join)
 		hgj_path_fact(&join->path, HGJ_PATH_IN_BATCHES);
 }
 
-/* Step 1: what a pipeline saves, in the joins alone; false: it cannot be. */
+/* Step 3: less than this is as if nothing was kept. */
+#define HGJ_PIPELINE_LEAST_KEPT		0.9
+
+/* Step 3: is there anything in it that is not taken from kept columns? */
 static bool
-chain_gain(Path *child, Cost *alone, Cost *in_pipeline, double *bytes)
+not_of_columns(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+			return ((Var *) node)->varattno <= 0 ||
+				(!get_typbyval(exprType(node)) &&
+				 hgj_decimal_scale(exprType(node), exprTypmod(node)) < 0);
+		case T_RestrictInfo:
+			return not_of_columns((Node *) ((RestrictInfo *) node)->clause, context);
+		case T_Const:
+		case T_OpExpr:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_ScalarArrayOpExpr:
+		case T_List:
+			return expression_tree_walker(node, not_of_columns, context);
+		default:
+			return true;
+	}
+}
+
+/*
+ * Step 3: the part of the rows of the scan at the bottom of these joins that are on the
+ * GPU as columns, or only have to be copied there once.
+ */
+double
+hgj_pipeline_part_kept(PlannerInfo *root, const Path *child)
+{
+	const Path *path = child;
+	double		kept;
+
+	if (hgj_engine != HGJ_ENGINE_AUTO || !hgj_cuda_has_columns())
+		return 0;
+	while (hgj_is_join_path(path))
+		path = linitial(((const CustomPath *) hgj_below_projections(path))->custom_paths);
+	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION ||
+		path->parallel_workers > 0 ||
+		not_of_columns((Node *) path->parent->baserestrictinfo, NULL) ||
+		not_of_columns((Node *) path->pathtarget->exprs, NULL))
+		return 0;
+	kept = hgj_part_kept(root, path->parent);
+	return kept >= HGJ_PIPELINE_LEAST_KEPT ? kept : 0;
+}
+
+/* Step 3: what the scan costs less for that. */
+static Cost
+kept_gain(PlannerInfo *root, const Path *scan, double kept)
+{
+	return kept * Max(scan->total_cost - scan->startup_cost -
+					  hgj_feed_saving(root, scan, true), 0);
+}
+
+/* Step 1: what a pipeline saves, in the joins alone; false: it cannot be.  *scan: below. */
+static bool
+chain_gain(Path *child, Cost *alone, Cost *in_pipeline, double *bytes, const Path **scan)
 {
 	Path	   *path = child;
 	int			n = 0;
@@ -62,6 +131,7 @@ chain_gain(Path *child, Cost *alone, Cost *in_pipeline, double *bytes)
 		*bytes += inner->rows * HGJ_PIPELINE_ROW_BYTES;
 		path = linitial(join->custom_paths);
 	}
+	*scan = path;
 	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
 }
 
@@ -73,9 +143,20 @@ lower_costs(Path *path, Cost saving)
 	path->startup_cost = Min(path->startup_cost, path->total_cost);
 }
 
+/* The scan, with what it costs less. */
+static Path *
+copy_scan(const Path *scan, Cost saving)
+{
+	Path	   *copy = makeNode(Path);
+
+	*copy = *scan;
+	lower_costs(copy, saving);
+	return copy;
+}
+
 /*
- * Step 2: a copy of the chain.  *saving: what it costs less.  Under force costs only
- * keep other paths away, and stay as they are.
+ * Step 2: a copy of the chain.  *saving: what it costs less, at first what the scan does.
+ * Under force costs only keep other paths away, and stay as they are.
  */
 static Path *
 copy_chain(Path *path, Cost *saving)
@@ -109,17 +190,18 @@ copy_chain(Path *path, Cost *saving)
 		lower_costs(&copy->path, *saving);
 		return &copy->path;
 	}
-	return path;
+	return *saving > 0 ? copy_scan(path, *saving) : path;
 }
 
 /*
  * The chain as a part of a pipeline, if that is cheaper than what `child` is, or
- * `child` itself.  agg_gain: what the pipeline saves of the aggregation.  *gain:
- * what is to be taken off the aggregation's costs.
+ * `child` itself.  kept: hgj_pipeline_part_kept().  agg_gain: what the pipeline saves of
+ * the aggregation.  *gain: what is to be taken off the aggregation's costs.
  */
 Path *
-hgj_pipeline_child(Path *child, Cost agg_gain, Cost *gain)
+hgj_pipeline_child(PlannerInfo *root, Path *child, double kept, Cost agg_gain, Cost *gain)
 {
+	const Path *scan;
 	Cost		alone;
 	Cost		in_pipeline;
 	Cost		saving = 0;
@@ -127,10 +209,14 @@ hgj_pipeline_child(Path *child, Cost agg_gain, Cost *gain)
 
 	*gain = 0;
 	if (hgj_engine != HGJ_ENGINE_AUTO ||
-		!chain_gain(child, &alone, &in_pipeline, &bytes) ||
-		in_pipeline + agg_gain <= alone || !hgj_cuda_usable(bytes))
+		!chain_gain(child, &alone, &in_pipeline, &bytes, &scan))
 		return child;
-	if (!hgj_force)
+	saving = kept_gain(root, scan, kept);
+	if (saving + in_pipeline + agg_gain <= alone || !hgj_cuda_usable(bytes))
+		return child;
+	if (hgj_force)
+		saving = 0;
+	else
 		*gain = agg_gain;
 	return copy_chain(child, &saving);
 }

@@ -161,6 +161,18 @@ for my $server ('auto', 'off')
 	is($wrong, 0, "$how: writers: no wrong answer among $answers");
 }
 
+# ---- by cost: where columns are on the device, one process needs no workers
+my $auto = "LOAD 'hashgraph_join'; SET hashgraph_join.engine = auto; SET hashgraph_join.device_launch_cost = 0.1; SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 10;";
+sub planned { return $node->safe_psql('postgres', "$auto EXPLAIN (COSTS OFF) $queries{$_[0]}"); }
+$node->append_conf('postgresql.conf', 'hashgraph_join.gpu_server = auto');
+$node->restart;
+wait_for_device();
+unlike(planned('one join'), qr/Device Pipeline: yes/, 'by cost, nothing kept: no pipeline');
+load();
+like(planned('one join'), qr/Device Pipeline: yes/, 'by cost, all kept: a pipeline');
+unlike(planned('one join'), qr/Gather/, 'without workers');
+is($node->safe_psql('postgres', "$auto SET extra_float_digits = 0; $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), 'by cost: one join');
+
 # ---- none at all, and how much
 $node->append_conf('postgresql.conf', "hashgraph_join.gpu_server = auto\nhashgraph_join.device_column_memory = 0");
 $node->restart;

@@ -49,6 +49,13 @@ select why_not('select d.w, count(*), sum(f.v) from f join d using (k) group by 
 -- joins
 select why_not('select few.w from few join few y using (k)');
 select why_not('select f.v from few, f where few.k < f.k');
+-- lookups that cost less than any join of ours would before its first row: reasons are
+-- looked for only because somebody asks
+select why_not('select p.t from few join p on p.id = few.k where few.w = 3');
+select why_not('select p.t from few join p on p.id between few.k and few.k + 1 where few.k = 3');
+set client_min_messages = debug1;
+explain (costs off) select p.t from few join p on p.id between few.k and few.k + 1 where few.k = 3;
+reset client_min_messages;
 set hashgraph_join.startup_cost = 1e9;
 select why_not('select f.v from f join d using (k)');
 reset hashgraph_join.startup_cost;

@@ -243,7 +243,7 @@ hgj_key_pair(OpExpr *clause, bool outer_is_left, HgjKeyPair *pair)
 	Oid			right;
 
 	memset(pair, 0, sizeof(*pair));
-	if (!op_strict(clause->opno))
+	if (!func_strict(function))
 		return false;
 	pair->collation = clause->inputcollid;
 

@@ -147,58 +147,41 @@ hgj_pages_of(double rows, int width)
 				BLCKSZ);
 }
 
-/*
- * Is there a key whose matches are rechecked by its operator?  *key_cost: what a
- * row's keys cost beside the settings' build and probe costs; *nwords: how many
- * words they take.
- */
-static bool
-has_opaque_key(List *hashclauses, Cost *key_cost, double *nwords)
+/* A further key of the join: what it costs for a row, and how many words it takes. */
+void
+hgj_cost_key(HgjJoinCosts *costs, const HgjKeyPair *pair)
 {
-	bool		opaque = false;
 	double		operators = 0;
-	ListCell   *lc;
 
-	*nwords = 0;
-	foreach(lc, hashclauses)
+	if (pair->outer_kind == HGJ_KEY_OPAQUE)
 	{
-		HgjKeyPair	pair;
-
-		hgj_key_pair((OpExpr *) lfirst_node(RestrictInfo, lc)->clause, true,
-					 &pair);
-		*nwords += pair.nwords;
-		if (pair.outer_kind == HGJ_KEY_OPAQUE)
-		{
-			opaque = true;
-			operators += HGJ_OPAQUE_KEY_PART;
-		}
-		else if (hgj_key_is_text(pair.outer_kind))
-			operators += HGJ_TEXT_KEY_PART;
-		else if (foreach_current_index(lc) > 0)
-			operators += HGJ_RAW_KEY_PART;
+		costs->opaque = true;
+		operators = HGJ_OPAQUE_KEY_PART;
 	}
-	*key_cost = cpu_operator_cost * operators;
-	return opaque;
+	else if (hgj_key_is_text(pair->outer_kind))
+		operators = HGJ_TEXT_KEY_PART;
+	else if (costs->nwords > 0)
+		operators = HGJ_RAW_KEY_PART;
+	costs->key_cost += cpu_operator_cost * operators;
+	costs->nwords += pair->nwords;
 }
 
 /*
  * Once per pair of relations: what does not depend on their paths.  The caller
- * has set jointype, one_per_outer and semifactors.
+ * has set jointype, one_per_outer and semifactors, and the keys (hgj_cost_key()).
  */
 void
 hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 				 RelOptInfo *innerrel, List *restrictlist)
 {
 	List	   *hashclauses = costs->hashclauses;
-	bool		opaque = has_opaque_key(hashclauses, &costs->key_cost,
-									&costs->nwords);
 
 	costs->outer_in_batches = hgj_side_in_batches(hashclauses, outerrel);
 	costs->inner_in_batches = hgj_side_in_batches(hashclauses, innerrel);
 	costs->residual = list_length(restrictlist) > list_length(hashclauses);
-	costs->recheck = opaque || costs->residual;
+	costs->recheck = costs->opaque || costs->residual;
 	cost_qual_eval(&costs->match, restrictlist, root);
-	if (!opaque)
+	if (!costs->opaque)
 	{
 		QualCost	hash;
 
@@ -352,6 +335,16 @@ fixed_cost(const HgjJoinCosts *costs, const Path *outer)
 	if (costs->outer_in_batches && hgj_is_join_path(outer))
 		return hgj_startup_cost * HGJ_CHAINED_STARTUP;
 	return hgj_startup_cost;
+}
+
+/*
+ * Step 1: what any path of ours that is complete costs at least before its first row.
+ * A chain goes on for less, but the costs of the join that it begins with are in it.
+ */
+Cost
+hgj_least_startup(void)
+{
+	return hgj_force ? 0 : hgj_startup_cost;
 }
 
 /* What a build side of so many rows takes of memory; a device has the graph. */

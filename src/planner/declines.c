@@ -45,6 +45,13 @@ note(PlannerInfo *root, Relids outer, Relids inner)
 	return noted;
 }
 
+/* Step 1: does somebody want to know what is offered and declined? */
+bool
+hgj_is_noting(void)
+{
+	return collector != NULL;
+}
+
 /* Step 3, of each query and subquery: the query itself has no parent. */
 void
 hgj_note_query(PlannerInfo *root)

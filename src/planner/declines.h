@@ -49,6 +49,7 @@ extern PlannedStmt *hgj_plan_noting(Query *query, const char *text,
 									HgjDeclines *declines);
 extern void hgj_note_while(HgjDeclines *declines, void (*run) (void *arg),
 						   void *arg);
+extern bool hgj_is_noting(void);
 extern void hgj_note_query(PlannerInfo *root);
 extern void hgj_note_join(PlannerInfo *root, Relids outer, Relids inner,
 						  HgjDecline decline);

@@ -6,11 +6,12 @@
  * PostgreSQL calls set_join_pathlist_hook for each ordered pair of input
  * relations of each join relation, after its own join methods.
  *
- * 1. Collect the clauses that can be keys, as hash_inner_and_outer() of
- *	  joinpath.c does, less those whose operator is not strict.
+ * 1. Collect the clauses that can be keys (join_keys.c).
  * 2. Decline, with a reason at DEBUG1, when there is none, when the join type
  *	  is one that wants a unique-ified side, or when both sides are small and the
- *	  outer one is no join of ours.
+ *	  outer one is no join of ours.  Leave at once, which is most of what planning a
+ *	  small query takes, when PostgreSQL has a path already that is cheaper than any of
+ *	  ours could be (stock_cost.c), unless somebody wants to know the reason.
  * 3. Pair the cheapest outer and inner paths, parameterised ones included; the
  *	  inner side becomes the build side.  Both orders of an inner join, and the
  *	  left and right forms of an outer join, come as calls of their own.
@@ -36,18 +37,15 @@
 
 #include "base/guc.h"
 #include "catalog/pg_type.h"
-#include "columns/keys.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planmain.h"
-#include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
 #include "planner/declines.h"
 #include "planner/planner.h"
-#include "utils/lsyscache.h"
 
 static set_join_pathlist_hook_type previous_hook = NULL;
 
@@ -72,29 +70,6 @@ join_type_supported(JoinType jointype)
 }
 
 /*
- * Does the clause compare the outer relation with the inner one?  Sets
- * *outer_is_left when it does.
- */
-static bool
-clause_sides(RestrictInfo *rinfo, RelOptInfo *outerrel, RelOptInfo *innerrel,
-			 bool *outer_is_left)
-{
-	if (bms_is_subset(rinfo->left_relids, outerrel->relids) &&
-		bms_is_subset(rinfo->right_relids, innerrel->relids))
-	{
-		*outer_is_left = true;
-		return true;
-	}
-	if (bms_is_subset(rinfo->left_relids, innerrel->relids) &&
-		bms_is_subset(rinfo->right_relids, outerrel->relids))
-	{
-		*outer_is_left = false;
-		return true;
-	}
-	return false;
-}
-
-/*
  * Step 4: is that a join that a device does not do, as its pipelines keep no match
  * bits?  The other order is there for it.
  */
@@ -103,45 +78,6 @@ not_for_device(JoinType jointype)
 {
 	return hgj_engine == HGJ_ENGINE_CUDA &&
 		(jointype == JOIN_RIGHT_SEMI || jointype == JOIN_RIGHT_ANTI);
-}
-
-/* The clauses of the restriction list that will be key columns. */
-static List *
-collect_hash_clauses(List *restrictlist, RelOptInfo *joinrel,
-					 RelOptInfo *outerrel, RelOptInfo *innerrel,
-					 JoinType jointype)
-{
-	List	   *result = NIL;
-	uint32		words = 0;
-	ListCell   *lc;
-
-	foreach(lc, restrictlist)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		HgjKeyPair	pair;
-		bool		outer_is_left;
-
-		/* an outer join is keyed by its own clauses only */
-		if (HGJ_IS_OUTER_JOIN(jointype) &&
-			RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids))
-			continue;
-		if (!rinfo->can_join || !OidIsValid(rinfo->hashjoinoperator))
-			continue;
-		if (!clause_sides(rinfo, outerrel, innerrel, &outer_is_left))
-			continue;
-		/* it is to have the outer operand on the left (plan.c) */
-		if (!outer_is_left &&
-			!OidIsValid(get_commutator(((OpExpr *) rinfo->clause)->opno)))
-			continue;
-		if (!hgj_key_pair((OpExpr *) rinfo->clause, outer_is_left, &pair))
-			continue;
-		/* past what an engine takes, the rest is residual */
-		if (words + pair.nwords > HGJ_MAX_KEY_WORDS)
-			continue;
-		words += pair.nwords;
-		result = lappend(result, rinfo);
-	}
-	return result;
 }
 
 /* Does the path take parameters from `rel`, or from rel's partitioned parent? */
@@ -360,46 +296,36 @@ try_shared_build(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 }
 
 /*
- * Pair up the paths of both sides as hash_inner_and_outer() does.  Returns
- * false when each side needs the other.
+ * Step 2: would complete paths of ours change nothing?  Those with parameters have to
+ * be tried all the same.
  */
 static bool
-add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
-		  RelOptInfo *innerrel, JoinType jointype, List *hashclauses,
-		  JoinPathExtraData *extra)
+too_dear(const RelOptInfo *joinrel, const JoinPathExtraData *extra)
+{
+	return bms_is_empty(extra->param_source_rels) &&
+		hgj_ours_are_too_dear(joinrel, hgj_least_startup());
+}
+
+/* Step 3. */
+static void
+try_complete_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+				   RelOptInfo *innerrel, const HgjJoinCosts *costs,
+				   JoinPathExtraData *extra)
 {
 	Path	   *startup_outer = outerrel->cheapest_startup_path;
 	Path	   *total_outer = outerrel->cheapest_total_path;
 	Path	   *total_inner = innerrel->cheapest_total_path;
-	HgjJoinCosts costs = {0};
 	ListCell   *lc1;
 	ListCell   *lc2;
 
-	if (needs_rel(total_outer, innerrel) || needs_rel(total_inner, outerrel))
-		return false;
-
-	costs.jointype = jointype;
-	costs.one_per_outer = jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
-		extra->inner_unique;
-	costs.semifactors = &extra->semifactors;
-	costs.emits = !hgj_aggregation_takes(root, joinrel);
-	costs.partial_emits = costs.emits || root->hasNonPartialAggs ||
-		root->hasNonSerialAggs;
-	costs.emitted = hgj_emitted_part(jointype, extra);
-	costs.hashclauses = hashclauses;
-	costs.inner_unique = extra->inner_unique;
-	hgj_cost_clauses(root, &costs, outerrel, innerrel, extra->restrictlist);
-
 	if (startup_outer != NULL && startup_outer != total_outer &&
 		!needs_rel(startup_outer, innerrel))
-		try_path(root, joinrel, startup_outer, total_inner, &costs, extra);
+		try_path(root, joinrel, startup_outer, total_inner, costs, extra);
 
 	/* those that cost us least may be others than cost their relations least */
-	costs.outer = hgj_cheapest_fed(root, outerrel, costs.outer_in_batches, false);
-	costs.inner = hgj_cheapest_fed(root, innerrel, costs.inner_in_batches, false);
-	if (costs.outer.path && costs.inner.path &&
-		(costs.outer.path != total_outer || costs.inner.path != total_inner))
-		try_path(root, joinrel, costs.outer.path, costs.inner.path, &costs, extra);
+	if (costs->outer.path && costs->inner.path &&
+		(costs->outer.path != total_outer || costs->inner.path != total_inner))
+		try_path(root, joinrel, costs->outer.path, costs->inner.path, costs, extra);
 
 	foreach(lc1, outerrel->cheapest_parameterized_paths)
 	{
@@ -412,13 +338,42 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			Path	   *inner = (Path *) lfirst(lc2);
 
 			if (!needs_rel(inner, outerrel))
-				try_path(root, joinrel, outer, inner, &costs, extra);
+				try_path(root, joinrel, outer, inner, costs, extra);
 		}
 	}
+}
 
-	if (!try_shared_build(root, joinrel, outerrel, innerrel, &costs, extra) ||
+/*
+ * Pair up the paths of both sides as hash_inner_and_outer() does.  Returns
+ * false when each side needs the other.
+ */
+static bool
+add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+		  RelOptInfo *innerrel, JoinType jointype, HgjJoinCosts *costs,
+		  JoinPathExtraData *extra)
+{
+	if (needs_rel(outerrel->cheapest_total_path, innerrel) ||
+		needs_rel(innerrel->cheapest_total_path, outerrel))
+		return false;
+
+	costs->jointype = jointype;
+	costs->one_per_outer = jointype == JOIN_SEMI || jointype == JOIN_ANTI ||
+		extra->inner_unique;
+	costs->semifactors = &extra->semifactors;
+	costs->emits = !hgj_aggregation_takes(root, joinrel);
+	costs->partial_emits = costs->emits || root->hasNonPartialAggs ||
+		root->hasNonSerialAggs;
+	costs->emitted = hgj_emitted_part(jointype, extra);
+	costs->inner_unique = extra->inner_unique;
+	hgj_cost_clauses(root, costs, outerrel, innerrel, extra->restrictlist);
+	costs->outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, false);
+	costs->inner = hgj_cheapest_fed(root, innerrel, costs->inner_in_batches, false);
+
+	if (!too_dear(joinrel, extra))
+		try_complete_paths(root, joinrel, outerrel, innerrel, costs, extra);
+	if (!try_shared_build(root, joinrel, outerrel, innerrel, costs, extra) ||
 		hgj_parallel_build != HGJ_PARALLEL_SHARED)
-		try_private_build(root, joinrel, outerrel, costs.inner.path, &costs, extra);
+		try_private_build(root, joinrel, outerrel, costs->inner.path, costs, extra);
 	return true;
 }
 
@@ -460,6 +415,14 @@ returns_batches(const RelOptInfo *rel)
 		 hgj_is_join_path(linitial(rel->partial_pathlist)));
 }
 
+/* Does somebody want to know what could have been ours, and why it is not? */
+static bool
+reasons_are_wanted(void)
+{
+	return hgj_require != HGJ_REQUIRE_OFF || hgj_is_noting() ||
+		message_level_is_interesting(DEBUG1);
+}
+
 /* Steps 1 to 5 of the head comment; says why there is no path. */
 static HgjDecline
 consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
@@ -469,7 +432,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	bool		few_rows = !hgj_force &&
 		outerrel->rows < hgj_min_rows && innerrel->rows < hgj_min_rows &&
 		!returns_batches(outerrel);
-	List	   *hashclauses;
+	HgjJoinCosts costs = {0};
 	HgjDecline	decline;
 
 	if (!join_type_supported(jointype))
@@ -482,9 +445,13 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (few_rows && hgj_require == HGJ_REQUIRE_OFF)
 		return HGJ_DECLINE_FEW_ROWS;
 
-	hashclauses = collect_hash_clauses(extra->restrictlist, joinrel, outerrel,
-									   innerrel, jointype);
-	if (hashclauses == NIL)
+	/* the same of large tables of which the query wants a few rows */
+	if (!may_be_partial(joinrel, outerrel) && too_dear(joinrel, extra) &&
+		!reasons_are_wanted())
+		return HGJ_DECLINE_NOTHING;
+
+	hgj_collect_keys(extra->restrictlist, joinrel, outerrel, innerrel, jointype, &costs);
+	if (costs.hashclauses == NIL)
 		return HGJ_DECLINE_NO_HASH_CLAUSE;
 
 	/* PostgreSQL itself does not call the hook for these, from 15.4 on till 16 */
@@ -498,8 +465,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return decline;
 
 	if (!few_rows &&
-		!add_paths(root, joinrel, outerrel, innerrel, jointype, hashclauses,
-				   extra))
+		!add_paths(root, joinrel, outerrel, innerrel, jointype, &costs, extra))
 		return HGJ_DECLINE_PARAMETERIZED;
 	hgj_require_note_join();
 	return few_rows ? HGJ_DECLINE_FEW_ROWS : HGJ_DECLINE_NOTHING;

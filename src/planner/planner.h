@@ -14,6 +14,7 @@
 #include "base/agg_format.h"
 #include "base/plan_format.h"
 #include "base/reasons.h"
+#include "columns/keys.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/planner.h"
@@ -73,7 +74,8 @@ typedef struct HgjJoinCosts
 	bool		outer_in_batches;	/* the sides' keys are all columns */
 	bool		inner_in_batches;
 	bool		residual;		/* there are clauses beside the keys */
-	bool		recheck;		/* those, or opaque keys */
+	bool		opaque;			/* a key's matches are rechecked by its operator */
+	bool		recheck;		/* residual clauses or opaque keys */
 	List	   *hashclauses;	/* the keys */
 	bool		inner_unique;
 	bool		emits;			/* are rows charged for: of a complete path, */
@@ -106,13 +108,20 @@ typedef struct HgjPairCosts
 #define HGJ_DEVICE_PIPE_LAUNCHES	6	/* to a GPU, of a join in a pipeline */
 
 extern double hgj_pages_of(double rows, int width);
+extern void hgj_cost_key(HgjJoinCosts *costs, const HgjKeyPair *pair);
 extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 List *restrictlist);
+extern Cost hgj_least_startup(void);
 extern bool hgj_fits_shared(const Path *outer, const Path *inner);
 extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 						  const Path *outer, const Path *inner, double rows,
 						  HgjPairCosts *pair);
+
+/* join_keys.c */
+extern void hgj_collect_keys(List *restrictlist, RelOptInfo *joinrel,
+							 RelOptInfo *outerrel, RelOptInfo *innerrel,
+							 JoinType jointype, HgjJoinCosts *costs);
 
 /* feed_cost.c */
 
@@ -144,6 +153,7 @@ extern Cost hgj_uncharged_lookups(const Path *path);
 extern bool hgj_has_uncharged_lookups(List *paths);
 extern List *hgj_without_undercharged(PlannerInfo *root, List *paths,
 									  const CustomPath *ours);
+extern bool hgj_ours_are_too_dear(const RelOptInfo *joinrel, Cost least);
 extern Cost hgj_uncharged_groups(const Path *path);
 extern List *hgj_without_dearer_readers(PlannerInfo *root, List *paths,
 										List *ours);

@@ -25,6 +25,9 @@
  * 6. Aggregate functions are charged for where a group's states are combined, but not
  *	  for what surrounds that: states are serialized, sent, read again, and looked up by
  *	  keys that had been looked up before.
+ * 7. A relation that can be had for less than any join of ours costs before its first
+ *	  row needs none: add_path() would not take it.  Unless one of PostgreSQL's paths is
+ *	  charged for so much too little that it would give way to ours after all.
  *
  * No memory is kept, no locks.
  *
@@ -292,6 +295,47 @@ hgj_without_dearer_readers(PlannerInfo *root, List *paths, List *ours)
 			}
 	}
 	return paths;
+}
+
+/* Step 7: does add_path() take no path without an order that costs `least` or more? */
+static bool
+keeps_out(const RelOptInfo *joinrel, const Path *path, Cost least)
+{
+	return path->total_cost * HGJ_FUZZ < least && hgj_disabled_nodes(path) == 0 &&
+		path->rows <= joinrel->rows &&
+		(path->parallel_safe || !joinrel->consider_parallel);
+}
+
+/*
+ * Step 7: would it change nothing to offer the relation complete paths of ours without
+ * parameters, which cost at least `least` before their first row?  They also make
+ * partial paths of ours give way (lookup_cost.c).
+ */
+bool
+hgj_ours_are_too_dear(const RelOptInfo *joinrel, Cost least)
+{
+	bool		kept_out = false;
+	ListCell   *lc;
+
+	foreach(lc, joinrel->pathlist)
+	{
+		const Path *path = lfirst(lc);
+		Cost		more;
+
+		if (path->param_info != NULL)
+			continue;
+		kept_out = kept_out || keeps_out(joinrel, path, least);
+		/* the cheapest ones come first */
+		if (!kept_out && path->total_cost >= least)
+			return false;
+		more = uncharged(path);
+		if (more > 0 && path->total_cost + more >= least)
+			return false;
+	}
+	foreach(lc, joinrel->partial_pathlist)
+		if (hgj_is_join_path(lfirst(lc)))
+			return false;
+	return kept_out;
 }
 
 /* The costs of the cheapest path that has workers, at what their rows cost. */

@@ -188,11 +188,10 @@ static HgjStatus pipe_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError 
 	return real_pipeline.push(p, n, nulls, err);
 }
 
-static HgjStatus pipe_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n,
-						   HgjError *err)
+static HgjStatus pipe_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 {
 	HGJ_TRY(meet_pipe("pipe_kept", p, err));
-	return real_pipeline.push_kept(p, pieces, n, err);
+	return real_pipeline.push_kept(p, rows, err);
 }
 
 static HgjStatus pipe_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err)

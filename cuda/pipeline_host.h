@@ -132,8 +132,7 @@ HgjStatus pipeline_look(const HgjPipeline *p, const uint64_t *flags, HgjError *e
 void pipeline_count(HgjPipeline *p, const uint64_t *flags);
 
 /* pipeline_kept.cu */
-HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n,
-							 HgjError *err);
+HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);
 
 /* kept.cu */
 void kept_release(HgjPipeline *p, PipeSlot *slot);

@@ -111,48 +111,75 @@ static void write_tiles(const HgjKeptPiece *pieces, uint32_t n, PipeTile *tiles)
 		}
 }
 
+/* Where what the kernel is told lies in the slot's memory, here as on the device. */
+struct Layout
+{
+	size_t words; /* tables; batches are at the beginning */
+	size_t tiles;
+	size_t bytes;
+};
+
+/* Steps 1 and 2: the batches, with tables where they will be on the device. */
+static HgjStatus describe_all(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept,
+							  const Layout &layout, HgjError *err)
+{
+	PipeBatch *batches = slot->pieces_host.as<PipeBatch>();
+	const char *device = slot->pieces.as<char>();
+
+	memset(batches, 0, layout.words);
+	for (uint32_t i = 0; i < kept->npieces * p->spec.ninputs; i++)
+	{
+		uint32_t piece = i / p->spec.ninputs;
+		uint32_t number = i % p->spec.ninputs;
+		const HgjKeptInput *input = &kept->pieces[piece].inputs[number];
+		PipeInput *to = &batches[piece].inputs[number];
+
+		HGJ_TRY(describe(p, slot, input, p->spec.inputs[number],
+						 piece > 0 ? &kept->pieces[piece - 1].inputs[number] : nullptr,
+						 to, err));
+		to->ntable = input->ntable;
+		if (input->ntable > 0)
+			to->table = reinterpret_cast<const uint64_t *>(device + layout.words) + input->table;
+	}
+	return kept_ready(p, slot, err);
+}
+
 /* Steps 1 and 2: what the kernel is told, in pinned memory, and its copy's memory. */
-static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPiece *pieces,
-						 uint32_t n, HgjError *err)
+static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept,
+						 HgjError *err)
 {
 	uint64_t rows;
-	uint32_t ntiles = count_tiles(pieces, n, &rows);
-	size_t batches = n * sizeof(PipeBatch);
-	size_t bytes = batches + ntiles * sizeof(PipeTile);
+	uint32_t ntiles = count_tiles(kept->pieces, kept->npieces, &rows);
+	Layout layout;
 	char *host;
 
 	if (rows > UINT32_MAX)
 		return fail(err, HGJ_INVALID, "a push has too many rows");
-	HGJ_TRY(slot->pieces_host.reserve(bytes, err));
+	layout.words = kept->npieces * sizeof(PipeBatch);
+	layout.tiles = layout.words + kept->nwords * sizeof(uint64_t);
+	layout.bytes = layout.tiles + ntiles * sizeof(PipeTile);
+	HGJ_TRY(slot->pieces_host.reserve(layout.bytes, err));
+	HGJ_TRY(slot->pieces.reserve(&p->account, slot->lane.stream, layout.bytes, err));
+	HGJ_TRY(describe_all(p, slot, kept, layout, err));
 	host = slot->pieces_host.as<char>();
-	memset(host, 0, batches);
-	for (uint32_t i = 0; i < n * p->spec.ninputs; i++)
-	{
-		uint32_t piece = i / p->spec.ninputs;
-		uint32_t input = i % p->spec.ninputs;
-
-		HGJ_TRY(describe(p, slot, &pieces[piece].inputs[input], p->spec.inputs[input],
-						 piece > 0 ? &pieces[piece - 1].inputs[input] : nullptr,
-						 &reinterpret_cast<PipeBatch *>(host)[piece].inputs[input], err));
-	}
-	HGJ_TRY(kept_ready(p, slot, err));
-	write_tiles(pieces, n, reinterpret_cast<PipeTile *>(host + batches));
-	HGJ_TRY(slot->pieces.reserve(&p->account, slot->lane.stream, bytes, err));
+	if (kept->nwords > 0)
+		memcpy(host + layout.words, kept->words, kept->nwords * sizeof(uint64_t));
+	write_tiles(kept->pieces, kept->npieces,
+				reinterpret_cast<PipeTile *>(host + layout.tiles));
 	slot->pushed = (uint32_t) rows;
 	slot->rows = PipeRows{
 		slot->pieces.as<PipeBatch>(),
-		reinterpret_cast<const PipeTile *>(slot->pieces.as<char>() + batches), ntiles,
+		reinterpret_cast<const PipeTile *>(slot->pieces.as<char>() + layout.tiles), ntiles,
 		(uint32_t) rows, UINT64_MAX};
 	HGJ_CUDA(cudaEventRecord(slot->begin.event, slot->lane.stream));
-	HGJ_CUDA(cudaMemcpyAsync(slot->pieces.as<void>(), host, bytes, cudaMemcpyHostToDevice,
-							 slot->lane.stream));
+	HGJ_CUDA(cudaMemcpyAsync(slot->pieces.as<void>(), host, layout.bytes,
+							 cudaMemcpyHostToDevice, slot->lane.stream));
 	HGJ_CUDA(cudaEventRecord(slot->sent.event, slot->lane.stream));
 	return HGJ_OK;
 }
 
 /* HgjPipelineMethods.push_kept */
-HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n,
-							 HgjError *err)
+HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 {
 	PipeSlot *slot = &p->slots[p->turn];
 	HgjStatus status;
@@ -161,19 +188,19 @@ HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_
 		return fail(err, HGJ_INVALID, "the pipeline has not been started");
 	if (p->spec.rows || p->turns || kept_known_memory()->memory == nullptr)
 		return fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
-	HGJ_TRY(hgj_check_kept(&p->spec, kept_known_memory(), pieces, n, err));
-	if (n == 0)
+	HGJ_TRY(hgj_check_kept(&p->spec, kept_known_memory(), rows, err));
+	if (rows->npieces == 0)
 		return HGJ_OK;
 	HGJ_TRY(table_enter(&p->account, err));
 	HGJ_TRY(poll(&p->account, err));
 	HGJ_TRY(pipeline_free_slot(p, slot, err));
-	status = prepare(p, slot, pieces, n, err);
+	status = prepare(p, slot, rows, err);
 	for (uint32_t i = 1; i < PIPE_SLOTS && status == HGJ_UNSUPPORTED; i++)
 	{
 		/* what the others read makes room */
 		kept_release(p, slot);
 		HGJ_TRY(pipeline_free_slot(p, &p->slots[(p->turn + i) % PIPE_SLOTS], err));
-		status = prepare(p, slot, pieces, n, err);
+		status = prepare(p, slot, rows, err);
 	}
 	if (status != HGJ_OK)
 	{
@@ -185,6 +212,7 @@ HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_
 	HGJ_TRY(end_of_work(p, slot, err));
 	p->counted.rows += slot->pushed;
 	p->counted.kept_rows += slot->pushed;
+	p->counted.sent += rows->nwords * sizeof(uint64_t);
 	p->turn = (p->turn + 1) % PIPE_SLOTS;
 	return HGJ_OK;
 }

@@ -272,12 +272,24 @@ __device__ __forceinline__ bool load_input(const PipeInput &input, bool may_be_n
 										   uint64_t row, uint64_t *value)
 {
 	uint64_t at = input.first + row;
+	bool valid = !may_be_null || input.validity == nullptr ||
+				 (__ldg(input.validity + at / 64) >> (at % 64) & 1);
 
-	*value = input.kind < PIPE_KEPT_1
-				 ? load_value(input.kind, input.values, at)
-				 : (input.base + load_number(input.kind, input.values, at)) & input.mask;
-	return !may_be_null || input.validity == nullptr ||
-		   (__ldg(input.validity + at / 64) >> (at % 64) & 1);
+	if (input.kind < PIPE_KEPT_1)
+	{
+		*value = load_value(input.kind, input.values, at);
+		return valid;
+	}
+	*value = load_number(input.kind, input.values, at);
+	if (input.table == nullptr)
+	{
+		*value = (input.base + *value) & input.mask;
+		return valid;
+	}
+	uint64_t place = valid && *value < input.ntable ? *value : input.ntable - 1;
+
+	*value = __ldg(input.table + place);
+	return __ldg(input.table + input.ntable + place / 64) >> (place % 64) & 1;
 }
 
 /* One instruction that has a result. */

@@ -129,10 +129,12 @@ struct PipeInput
 {
 	const void *values;
 	const uint64_t *validity; /* or NULL */
+	const uint64_t *table;    /* kept: what they stand for, and then bits; or NULL */
 	uint64_t base;            /* kept: what numbers count from */
 	uint64_t mask;            /* kept: of a register's bits */
 	uint32_t kind;            /* HgjKind, or one of those below */
 	uint32_t first;           /* where row 0 is */
+	uint32_t ntable;          /* words */
 };
 
 constexpr uint32_t PIPE_KEPT_1 = 16;

@@ -292,9 +292,12 @@ compile_scan_filter(HgjPipelineState *d)
 		(plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING && !hgj_store_exists()))
 		return false;
 	if (hgj_program_compile_quals(plan->qual, &scan->ps, hgj_scan_lookup, &d->scan_attnos,
-								  true, &d->scan_filter) == NIL &&
-		(plan->plan_rows >= tuples * HGJ_DEVICE_LEAST_PASSING || hgj_device_is_kept(d)))
-		return true;
+								  true, &d->scan_filter) == NIL)
+	{
+		d->filter_kept = hgj_device_is_kept(d);
+		if (d->filter_kept || plan->plan_rows >= tuples * HGJ_DEVICE_LEAST_PASSING)
+			return true;
+	}
 	d->scan_filter = NULL;		/* it was for some of them only */
 	return false;
 }

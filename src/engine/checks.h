@@ -79,7 +79,7 @@ extern HgjStatus hgj_marks_unset(const HgjTableSpec *spec, HgjMarks marks,
 extern HgjStatus hgj_check_pipeline(const HgjPipelineSpec *spec,
 									HgjPipelineFacts *facts, HgjError *err);
 extern HgjStatus hgj_check_kept(const HgjPipelineSpec *spec, const HgjKeptMemory *memory,
-								const HgjKeptPiece *pieces, uint32_t n, HgjError *err);
+								const HgjKeptPush *rows, HgjError *err);
 
 #ifdef __cplusplus
 }

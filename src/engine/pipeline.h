@@ -233,7 +233,12 @@ typedef struct HgjKeptArray
 	uint64_t	bytes;			/* 0: there is none */
 } HgjKeptArray;
 
-/* An input of some rows: that of row i is base plus number first + i, in 64 bits. */
+/*
+ * An input of some rows.  Without a table, that of row i is base plus number first + i,
+ * in 64 bits.  With one, it is the word of that number in the table, as a register has
+ * it, or NULL if the number's bit behind the words is not set; the last word is for rows
+ * that are NULL.  Tables go with the call.
+ */
 typedef struct HgjKeptInput
 {
 	HgjKeptArray numbers;		/* unsigned, of `width` bytes */
@@ -241,6 +246,8 @@ typedef struct HgjKeptInput
 	uint64_t	base;
 	uint32_t	first;
 	uint32_t	width;			/* 1, 2, 4 or 8 */
+	uint32_t	table;			/* words behind the tables' beginning */
+	uint32_t	ntable;			/* words; 0: no table */
 } HgjKeptInput;
 
 typedef struct HgjKeptPiece
@@ -249,8 +256,21 @@ typedef struct HgjKeptPiece
 	HgjKeptInput inputs[HGJ_PIPE_INPUTS];
 } HgjKeptPiece;
 
-/* Pieces of one push_kept. */
+/* Pieces of one push_kept, and words of their tables. */
 #define HGJ_KEPT_PIECES		256
+#define HGJ_KEPT_WORDS		32768
+
+/* What a table of n words takes, with the bits behind them. */
+#define HGJ_KEPT_TABLE(n)	((n) + ((n) + 63) / 64)
+
+/* What goes with one push_kept. */
+typedef struct HgjKeptPush
+{
+	const struct HgjKeptPiece *pieces;
+	uint32_t	npieces;
+	uint32_t	nwords;
+	const uint64_t *words;		/* of tables */
+} HgjKeptPush;
 
 /* The memory that they are of. */
 typedef struct HgjKeptMemory
@@ -319,8 +339,8 @@ typedef struct HgjPipelineMethods
 	 * When it returns the memory is the caller's again, and a staging buffer that has
 	 * been given out is not.  NULL: the engine does not know of any.
 	 */
-	HgjStatus	(*push_kept) (HgjPipeline *pipeline, const HgjKeptPiece *pieces,
-							  uint32_t n, HgjError *err);
+	HgjStatus	(*push_kept) (HgjPipeline *pipeline, const HgjKeptPush *rows,
+							  HgjError *err);
 
 	/*
 	 * spec.rows: the next rows that have come out of the last push; polls.  NULL:

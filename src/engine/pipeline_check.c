@@ -247,25 +247,34 @@ array_is_sound(const HgjKeptArray *array, const HgjKeptMemory *memory, uint64_t 
 		array->at <= memory->bytes - array->bytes && n * bits <= array->bytes * 8;
 }
 
+/* Step 5, for n rows of an input. */
+static bool
+input_is_sound(const HgjKeptInput *input, uint32_t n, const HgjKeptMemory *memory,
+			   const HgjKeptPush *rows)
+{
+	uint64_t	end = (uint64_t) input->first + n;
+
+	if (input->width != 1 && input->width != 2 && input->width != 4 && input->width != 8)
+		return false;
+	if (input->ntable > 0 &&
+		(uint64_t) input->table + HGJ_KEPT_TABLE((uint64_t) input->ntable) > rows->nwords)
+		return false;
+	return array_is_sound(&input->numbers, memory, end, input->width * 8) &&
+		(input->validity.bytes == 0 ||
+		 array_is_sound(&input->validity, memory, (end + 63) / 64 * 64, 1));
+}
+
 /* HGJ_INVALID: who reads these would read something else. */
 HgjStatus
 hgj_check_kept(const HgjPipelineSpec *spec, const HgjKeptMemory *memory,
-			   const HgjKeptPiece *pieces, uint32_t n, HgjError *err)
+			   const HgjKeptPush *rows, HgjError *err)
 {
-	if (n > 0 && (memory->memory == NULL || pieces == NULL || n > HGJ_KEPT_PIECES))
+	if (rows->npieces > HGJ_KEPT_PIECES || rows->nwords > HGJ_KEPT_WORDS ||
+		(rows->npieces > 0 && (memory->memory == NULL || rows->pieces == NULL)))
 		return hgj_fail(err, HGJ_INVALID, "no memory is known that rows could be kept in");
-	for (uint32_t p = 0; p < n; p++)
+	for (uint32_t p = 0; p < rows->npieces; p++)
 		for (uint32_t i = 0; i < spec->ninputs; i++)
-		{
-			const HgjKeptInput *input = &pieces[p].inputs[i];
-			uint64_t	end = (uint64_t) input->first + pieces[p].n;
-
-			if ((input->width != 1 && input->width != 2 && input->width != 4 &&
-				 input->width != 8) ||
-				!array_is_sound(&input->numbers, memory, end, input->width * 8) ||
-				(input->validity.bytes > 0 &&
-				 !array_is_sound(&input->validity, memory, (end + 63) / 64 * 64, 1)))
+			if (!input_is_sound(&rows->pieces[p].inputs[i], rows->pieces[p].n, memory, rows))
 				return hgj_fail(err, HGJ_INVALID, "kept rows are not in the memory for them");
-		}
 	return HGJ_OK;
 }

@@ -26,6 +26,9 @@
 #define HGJ_MAP_PAGES		(HGJ_MAP_BYTES * 4)
 #define HGJ_RUNS_PER_MAP	((HGJ_MAP_PAGES + HGJ_RUN_PAGES - 1) / HGJ_RUN_PAGES)
 
+/* Values of a column of a run for which there may be a table of codes. */
+#define HGJ_MOST_KEPT_CODES	4096
+
 static inline uint32
 hgj_run_of(BlockNumber block)
 {

@@ -175,7 +175,8 @@ typedef struct HgjPipelineState
 	HgjSource	source;			/* the bottom one's outer side, once more: only
 								 * the columns that are needed, and no keys */
 	HgjProgram *scan_filter;	/* the quals of its scan, if they run here, */
-	List	   *scan_attnos;	/* and the table's columns that they read */
+	List	   *scan_attnos;	/* and the table's columns that they read, ... */
+	bool		filter_kept;	/* ... most of which is kept in memory */
 	int			nreads;			/* columns that the source returns, ... */
 	HgjColumn	reads[HGJ_DEVICE_READS];
 	int			staged[HGJ_DEVICE_READS];	/* ... among the inputs, or -1: only the
@@ -269,6 +270,8 @@ extern uint32 hgj_device_fill(HgjPipelineState *device, const HgjPipeStage *stag
 extern bool hgj_device_make_payload(HgjPipelineState *device, const HgjDeviceColumn *column,
 									uint32 first, uint32 n, char *values,
 									uint64 *validity);
+extern bool hgj_device_make_table(HgjPipelineState *device, HgjDeviceMade *made,
+								  const HgjVector *values, uint32 n, uint64 *words);
 extern void hgj_device_sides_sent(HgjPipelineState *device);
 
 /* A value that is not NULL, as it is in a register. */

@@ -311,14 +311,15 @@ find_qual_input(void *arg, int input, HgjDevicePlace *place)
 
 /*
  * Drop rows that do not pass the quals.  Where the host had to compute something for
- * that, it is as well to drop the rows there.
+ * that, it is as well to drop the rows there, unless it does so for the values of kept
+ * columns only.
  */
 void
 hgj_device_filter_scan(HgjPipelineState *d)
 {
 	HgjDeviceInputs inputs = {load_qual_input, find_qual_input, d};
 
-	d->code.no_host = true;
+	d->code.no_host = !d->filter_kept;
 	hgj_device_filter(&d->code, d->scan_filter, HGJ_PIPE_DROP - 1, &inputs);
 	d->code.no_host = false;
 }

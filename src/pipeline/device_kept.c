@@ -4,12 +4,15 @@
  *	  Columns of the outer table that are kept in memory, for a pipeline below an
  *	  aggregation: the engine takes them as they are stored, and keeps copies of them.
  *
- * 1. At executor start: does the pipeline look at nothing of the table but columns, with
- *	  the quals among its instructions?  Then the source offers ranges of pages
+ * 1. At executor start: does the pipeline look at nothing of the table but columns, and
+ *	  what the host makes of single columns by reference, with the quals among its
+ *	  instructions?  Then the source offers ranges of pages
  *	  (scan/kept_ranges.c), and quals are for the device wherever most of the table
  *	  is kept, however few rows pass.
  * 2. Before rows are staged, ranges are described to the engine (engine/pipeline.h,
- *	  KEPT ROWS), as many as go with one call.  The chunks are held meanwhile.
+ *	  KEPT ROWS), as many as go with one call.  The chunks are held meanwhile.  What the
+ *	  host makes it makes of each value that a chunk has, not of rows: a table goes with
+ *	  the call.
  * 3. What it does not take is left to the source, which reads those pages after all
  *	  others of which the columns are not kept, or not valid.
  *
@@ -20,6 +23,7 @@
  */
 #include "compat.h"
 
+#include "expr/program_private.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
@@ -46,28 +50,63 @@ hgj_device_is_kept(const HgjPipelineState *d)
 	return part >= HGJ_DEVICE_LEAST_KEPT;
 }
 
+/* Step 1: the one column that the host makes it of; -1: there are several. */
+static int
+made_of(const HgjDeviceMade *made)
+{
+	int			read = -1;
+
+	for (int k = 0; k < made->ninputs; k++)
+	{
+		if (made->inputs[k] < 0)
+			continue;
+		if (read >= 0 && read != made->inputs[k])
+			return -1;
+		read = made->inputs[k];
+	}
+	return read;
+}
+
 /* Step 1, when the source is there. */
 void
 hgj_device_plan_kept(HgjPipelineState *d)
 {
-	int8		scales[HGJ_DEVICE_READS];
+	HgjKeptForm forms[HGJ_DEVICE_READS] = {{0}};
 
-	memset(scales, -1, sizeof(scales));
 	for (int i = 0; i < d->ncolumns; i++)
 	{
 		const HgjDeviceColumn *column = &d->columns[i];
+		int			read;
 
 		if (column->join != HGJ_DEVICE_INPUT)
 			continue;
-		if (column->made)
-			return;				/* the host makes it of rows */
-		scales[column->from] = column->scale;
+		if (column->made == NULL)
+		{
+			forms[column->from].as_number = true;
+			forms[column->from].scale = column->scale;
+			continue;
+		}
+		read = made_of(column->made);
+		if (read < 0 || d->reads[read].attbyval)
+			return;				/* it is made of rows */
+		forms[read].by_table = true;
 	}
 	d->takes_kept = d->reason == HGJ_DEVICE_FITS && !d->rows && d->nreads > 0 &&
-		hgj_pages_offer_ranges(&d->source, scales);
+		hgj_pages_offer_ranges(&d->source, forms);
 }
 
-/* Step 2: a part of a chunk, in the engine's terms. */
+/* ---- step 2 --------------------------------------------------------------- */
+
+/* What goes with one call, while it is written. */
+typedef struct Push
+{
+	HgjKeptPush rows;
+	HgjKeptPiece *pieces;
+	HgjKeptRange *ranges;
+	uint64	   *words;
+} Push;
+
+/* A part of a chunk, in the engine's terms. */
 static HgjKeptArray
 array_of(const HgjChunk *chunk, uint64 at, uint64 bytes)
 {
@@ -83,7 +122,7 @@ static void
 describe_input(const HgjDeviceColumn *column, const HgjChunk *chunk, uint32 start,
 			   HgjKeptInput *input)
 {
-	bool		decimals = column->scale >= 0;
+	bool		decimals = column->made == NULL && column->scale >= 0;
 	Size		bits = (chunk->nrows + 63) / 64 * sizeof(uint64);
 
 	input->width = decimals ? chunk->decimal_width : chunk->width;
@@ -92,36 +131,97 @@ describe_input(const HgjDeviceColumn *column, const HgjChunk *chunk, uint32 star
 	input->numbers = array_of(chunk, decimals ? chunk->decimals : chunk->numbers,
 							  (uint64) chunk->nrows * input->width);
 	input->validity = array_of(chunk, chunk->validity, chunk->has_nulls ? bits : 0);
+	input->table = input->ntable = 0;
 }
 
-/* Step 2: as many of the next ranges as go together. */
-static uint32
-describe_ranges(HgjPipelineState *d, HgjKeptPiece *pieces, HgjKeptRange *ranges)
+/*
+ * The table of what the host makes of a chunk's values, and of NULL; there is room.  The
+ * piece before has the same one, if it is of the same chunk.
+ */
+static void
+write_table(HgjPipelineState *d, Push *push, HgjDeviceMade *made, const HgjChunk *chunk,
+			const HgjKeptInput *before, HgjKeptInput *input)
+{
+	uint32		n = chunk->ndistinct + 1;
+	HgjVector	values = {.width = sizeof(Datum),.has_nulls = true};
+	Datum	   *datums;
+
+	if (before && before->numbers.id == chunk->id)
+	{
+		input->table = before->table;
+		input->ntable = before->ntable;
+		return;
+	}
+	values.values = datums = palloc(mul_size(TYPEALIGN(HGJ_CHUNK, n), sizeof(Datum)));
+	values.validity = palloc((TYPEALIGN(HGJ_CHUNK, n)) / 8);
+	hgj_vector_all_valid(&values, n);
+	for (uint32 i = 0; i < chunk->ndistinct; i++)
+		datums[i] = hgj_chunk_value(chunk, i);
+	datums[chunk->ndistinct] = (Datum) 0;
+	hgj_vector_set_null(&values, chunk->ndistinct);
+	(void) hgj_device_make_table(d, made, &values, n, push->words + push->rows.nwords);
+	pfree(values.values);
+	pfree(values.validity);
+	input->table = push->rows.nwords;
+	input->ntable = n;
+	push->rows.nwords += HGJ_KEPT_TABLE(n);
+}
+
+/* Room for all tables of a piece, whatever the chunks are. */
+static bool
+has_room(const HgjPipelineState *d, const Push *push)
+{
+	uint32		ntables = 0;
+
+	for (int i = 0; i < d->ncolumns; i++)
+		ntables += d->columns[i].join == HGJ_DEVICE_INPUT && d->columns[i].made != NULL;
+	return push->rows.npieces < HGJ_KEPT_PIECES &&
+		push->rows.nwords + ntables * HGJ_KEPT_TABLE(HGJ_MOST_KEPT_CODES) <= HGJ_KEPT_WORDS;
+}
+
+/* A range that the source offers, as the next piece. */
+static void
+describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
+			   const uint32 *starts)
+{
+	HgjKeptPiece *piece = &push->pieces[push->rows.npieces];
+
+	piece->n = push->ranges[push->rows.npieces].nrows;
+	for (int i = 0; i < d->ncolumns; i++)
+	{
+		const HgjDeviceColumn *column = &d->columns[i];
+		HgjKeptInput *input = &piece->inputs[column->number];
+		int			read;
+
+		if (column->join != HGJ_DEVICE_INPUT)
+			continue;
+		read = column->made ? made_of(column->made) : column->from;
+		describe_input(column, chunks[read], starts[read], input);
+		if (column->made)
+			write_table(d, push, column->made, chunks[read],
+						push->rows.npieces > 0 ? &(piece - 1)->inputs[column->number] : NULL,
+						input);
+	}
+	if (piece->n > 0)
+		push->rows.npieces++;
+}
+
+/* As many of the next ranges as go together. */
+static void
+describe_ranges(HgjPipelineState *d, Push *push)
 {
 	const HgjChunk *chunks[HGJ_DEVICE_READS];
 	uint32		starts[HGJ_DEVICE_READS];
-	uint32		n = 0;
 
-	while (n < HGJ_KEPT_PIECES && hgj_ranges_next(&d->source, &ranges[n], chunks, starts))
-	{
-		pieces[n].n = ranges[n].nrows;
-		for (int i = 0; i < d->ncolumns; i++)
-		{
-			const HgjDeviceColumn *column = &d->columns[i];
-
-			if (column->join == HGJ_DEVICE_INPUT)
-				describe_input(column, chunks[column->from], starts[column->from],
-							   &pieces[n].inputs[column->number]);
-		}
-		if (pieces[n].n > 0)
-			n++;
-	}
-	return n;
+	push->rows.npieces = push->rows.nwords = 0;
+	while (has_room(d, push) && !hgj_device_gave_up(d) &&
+		   hgj_ranges_next(&d->source, &push->ranges[push->rows.npieces], chunks, starts))
+		describe_range(d, push, chunks, starts);
 }
 
-/* Step 2; false: the engine does not take them. */
+/* False: the engine does not take them. */
 static bool
-push_pieces(HgjPipelineState *d, const HgjKeptPiece *pieces, uint32 n)
+push_pieces(HgjPipelineState *d, const HgjKeptPush *rows)
 {
 	HgjError	err = {0};
 	HgjStatus	status;
@@ -129,51 +229,50 @@ push_pieces(HgjPipelineState *d, const HgjKeptPiece *pieces, uint32 n)
 	do
 	{
 		hgj_wait_starts(HGJ_WAIT_DEVICE);
-		status = d->engine->pipeline->push_kept(d->pipeline, pieces, n, &err);
+		status = d->engine->pipeline->push_kept(d->pipeline, rows, &err);
 		if (status == HGJ_UNSUPPORTED)
 			hgj_wait_ends();
 	} while (status != HGJ_UNSUPPORTED && !hgj_device_done(d, status, &err));
 	return status != HGJ_UNSUPPORTED;
 }
 
-/* Steps 2 and 3; returns the rows that have been taken. */
-static uint64
-push_ranges(HgjPipelineState *d, HgjKeptPiece *pieces, HgjKeptRange *ranges, uint32 *n)
+/* Steps 2 and 3; false: there is nothing left. */
+static bool
+push_ranges(HgjPipelineState *d, Push *push)
 {
 	uint64		rows = 0;
 	bool		taken;
 
 	hgj_ranges_begin(&d->source);
-	*n = describe_ranges(d, pieces, ranges);
-	taken = *n > 0 && push_pieces(d, pieces, *n);
-	for (uint32 i = 0; i < *n; i++)
+	describe_ranges(d, push);
+	taken = push->rows.npieces > 0 && !hgj_device_gave_up(d) && push_pieces(d, &push->rows);
+	for (uint32 i = 0; i < push->rows.npieces; i++)
 		if (taken)
-			rows += ranges[i].nrows;
+			rows += push->ranges[i].nrows;
 		else
-			hgj_ranges_leave(&d->source, &ranges[i]);
+			hgj_ranges_leave(&d->source, &push->ranges[i]);
 	hgj_ranges_end(&d->source, rows);
-	return rows;
+	return push->rows.npieces > 0;
 }
 
 /* All that is kept, and valid: the source's other rows are to be staged. */
 void
 hgj_device_push_kept(HgjPipelineState *d)
 {
-	HgjKeptPiece *pieces;
-	HgjKeptRange *ranges;
-	uint32		n = 1;
+	static const HgjKeptPush nothing = {0};
+	Push		push = {{0}};
 
 	if (!d->takes_kept || d->engine->pipeline->push_kept == NULL ||
-		!push_pieces(d, NULL, 0))
+		!push_pieces(d, &nothing))
 		return;
 	d->reading = true;
-	pieces = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptPiece));
-	ranges = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
-	while (n > 0 && !hgj_device_gave_up(d))
-	{
+	push.rows.pieces = push.pieces = palloc0(HGJ_KEPT_PIECES * sizeof(HgjKeptPiece));
+	push.rows.words = push.words = palloc(HGJ_KEPT_WORDS * sizeof(uint64));
+	push.ranges = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
+	do
 		CHECK_FOR_INTERRUPTS();
-		(void) push_ranges(d, pieces, ranges, &n);
-	}
-	pfree(pieces);
-	pfree(ranges);
+	while (!hgj_device_gave_up(d) && push_ranges(d, &push));
+	pfree(push.pieces);
+	pfree(push.words);
+	pfree(push.ranges);
 }

@@ -288,6 +288,31 @@ hgj_device_fill(HgjPipelineState *d, const HgjPipeStage *stage, uint64 *nulls)
 	return d->batch->nrows;
 }
 
+/*
+ * What the host makes of each of n values of a column, as words of registers, and bits of
+ * those that are not NULL behind them (engine/pipeline.h, KEPT ROWS).  False: it gives up.
+ */
+bool
+hgj_device_make_table(HgjPipelineState *d, HgjDeviceMade *made, const HgjVector *values,
+					  uint32 n, uint64 *words)
+{
+	uint8		kind = hgj_device_made_kind(made);
+	Size		width = hgj_kind_width(kind);
+	char	   *made_values = palloc(mul_size(TYPEALIGN(HGJ_CHUNK, n), width));
+	Target		to = {made_values, words + n, false};
+
+	memset(to.validity, 0xFF, (n + 63) / 64 * sizeof(uint64));
+	for (int k = 0; k < made->ninputs; k++)
+		if (made->inputs[k] >= 0)
+			made->vectors[k] = values;
+	put_made(d, made, n, &to);
+	for (uint32 i = 0; i < n; i++)
+		words[i] = (uint64) hgj_device_register_value(kind, hgj_load(made_values + i * width,
+																	 width));
+	pfree(made_values);
+	return !hgj_device_gave_up(d);
+}
+
 /* ---- build sides -------------------------------------------------------- */
 
 /* A column of some rows of a build side, as a vector. */

@@ -17,7 +17,7 @@
  * 3. Where the GPU process of the server keeps columns on the GPU, and most of the scan's
  *	  table is kept in memory, rows need not go there, nor be looked at on the host: the
  *	  scan costs only what its other pages do.  That is for scans whose columns all pass
- *	  by value, or are decimals, and whose conditions compare nothing else.
+ *	  by value, are decimals, or have few values.
  * 4. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
  *	  not fit, the joins that do not pay by themselves run on the CPU.
  *
@@ -32,9 +32,11 @@
 #include "engine/engine.h"
 #include "expr/program.h"
 #include "join/engines.h"
+#include "kept/chunk.h"
 #include "nodes/nodeFuncs.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 
 /* Bytes of device memory per row of a build side: graph, key and payload. */
 #define HGJ_PIPELINE_ROW_BYTES	64
@@ -53,7 +55,20 @@ join_may_fit(const CustomPath *join)
 /* Step 3: less than this is as if nothing was kept. */
 #define HGJ_PIPELINE_LEAST_KEPT		0.9
 
-/* Step 3: is there anything in it that is not taken from kept columns? */
+/* Step 3: a column of a scan's table: is it not taken as it is kept, nor by its values? */
+static bool
+is_no_kept_column(PlannerInfo *root, const Var *var)
+{
+	if (var->varattno <= 0)
+		return true;
+	if (get_typbyval(var->vartype) || hgj_decimal_scale(var->vartype, var->vartypmod) >= 0)
+		return false;
+	return estimate_num_groups(root, list_make1(unconstify(Var *, var)),
+							   root->simple_rel_array[var->varno]->tuples, NULL, NULL) >
+		HGJ_MOST_KEPT_CODES;
+}
+
+/* Step 3: is there anything in it that is not taken from kept columns?  context: the root */
 static bool
 not_of_columns(Node *node, void *context)
 {
@@ -62,9 +77,7 @@ not_of_columns(Node *node, void *context)
 	switch (nodeTag(node))
 	{
 		case T_Var:
-			return ((Var *) node)->varattno <= 0 ||
-				(!get_typbyval(exprType(node)) &&
-				 hgj_decimal_scale(exprType(node), exprTypmod(node)) < 0);
+			return is_no_kept_column(context, (Var *) node);
 		case T_RestrictInfo:
 			return not_of_columns((Node *) ((RestrictInfo *) node)->clause, context);
 		case T_Const:
@@ -96,8 +109,8 @@ hgj_pipeline_part_kept(PlannerInfo *root, const Path *child)
 		path = linitial(((const CustomPath *) hgj_below_projections(path))->custom_paths);
 	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION ||
 		path->parallel_workers > 0 ||
-		not_of_columns((Node *) path->parent->baserestrictinfo, NULL) ||
-		not_of_columns((Node *) path->pathtarget->exprs, NULL))
+		not_of_columns((Node *) path->parent->baserestrictinfo, root) ||
+		not_of_columns((Node *) path->pathtarget->exprs, root))
 		return 0;
 	kept = hgj_part_kept(root, path->parent);
 	return kept >= HGJ_PIPELINE_LEAST_KEPT ? kept : 0;

@@ -118,19 +118,26 @@ leave_run(HgjKeptPages *kept)
 	kept->ncols = 0;
 }
 
-/* Can a device, if there is one, take the columns as the run's chunks have them? */
+/* Can a device take the column as the chunk has it? */
+static bool
+takes_chunk(const HgjKeptForm *form, const HgjChunk *chunk)
+{
+	if (chunk->nrows == 0 || (!form->as_number && !form->by_table))
+		return false;
+	if (form->as_number &&
+		(form->scale < 0 ? !chunk->by_value :
+		 chunk->decimals == 0 || chunk->scale != form->scale))
+		return false;
+	return !form->by_table || (!chunk->by_value && chunk->ndistinct < HGJ_MOST_KEPT_CODES);
+}
+
+/* The same of all columns of the run, if there is a device. */
 static bool
 takes_chunks(const HgjKeptPages *kept)
 {
 	for (int c = 0; kept->forms && c < kept->ncols; c++)
-	{
-		const HgjChunk *chunk = kept->chunks[c].chunk;
-		int8		scale = kept->forms[c].scale;
-
-		if (!kept->forms[c].wanted || chunk->nrows == 0 ||
-			(scale < 0 ? !chunk->by_value : chunk->decimals == 0 || chunk->scale != scale))
+		if (!takes_chunk(&kept->forms[c], kept->chunks[c].chunk))
 			return false;
-	}
 	return kept->forms != NULL;
 }
 

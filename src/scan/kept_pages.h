@@ -14,18 +14,18 @@
 #include "kept/store.h"
 #include "scan/page_columns.h"
 
-/* Values of a column of a run for which there may be a table of codes. */
-#define HGJ_MOST_KEPT_CODES	4096
 #define HGJ_NO_CODE			PG_UINT32_MAX
 
 /* Conditions that pages are skipped by, at most. */
 #define HGJ_MOST_KEPT_BOUNDS	8
 
-/* As what a device takes a column (kept_ranges.c). */
+/* As what a device takes a column (kept_ranges.c): one of these, or both. */
 typedef struct HgjKeptForm
 {
-	bool		wanted;
-	int8		scale;			/* integers, decimals of this scale; or -1: as it is stored */
+	bool		as_number;		/* its values, as they are stored, ... */
+	int8		scale;			/* ... or decimals of this scale; -1: the former */
+	bool		by_table;		/* what the host makes of each of the chunk's values, which
+								 * pass by reference and are few */
 } HgjKeptForm;
 
 typedef struct HgjKeptPages

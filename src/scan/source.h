@@ -25,6 +25,7 @@
 typedef struct HgjSource HgjSource;
 struct HgjChunk;
 struct HgjJoinState;
+struct HgjKeptForm;
 struct HgjKeptRange;
 
 typedef struct HgjSourceMethods
@@ -154,7 +155,7 @@ extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 extern bool hgj_pages_may_be_kept(const HgjSource *source);
 extern void hgj_pages_take_decimals(HgjSource *source, const bool *takes);
 extern void hgj_pages_count(const HgjSource *source, HgjPageCounts *counts);
-extern bool hgj_pages_offer_ranges(HgjSource *source, const int8 *scales);
+extern bool hgj_pages_offer_ranges(HgjSource *source, const struct HgjKeptForm *forms);
 extern void hgj_ranges_begin(HgjSource *source);
 extern bool hgj_ranges_next(HgjSource *source, struct HgjKeptRange *range,
 							const struct HgjChunk **chunks, uint32 *starts);

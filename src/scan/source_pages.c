@@ -407,24 +407,24 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 
 /*
  * May ranges of pages be taken as their columns are kept?  Only by who looks at all rows
- * of them, and at nothing else; scales: what he takes each of the source's columns as
- * (HgjKeptForm).  In the query's context.
+ * of them, and at nothing else; forms: what he takes each of the source's columns as.
+ * In the query's context.
  */
 bool
-hgj_pages_offer_ranges(HgjSource *source, const int8 *scales)
+hgj_pages_offer_ranges(HgjSource *source, const HgjKeptForm *forms)
 {
 	HgjPageSource *ps = source->private_state;
 	HgjKeptPages *kept = ps->pages.kept_columns;
-	HgjKeptForm *forms;
+	HgjKeptForm *by_column;
 
 	if (!hgj_pages_may_be_kept(source) || source->nkeys > 0 || ps->columns.ncols == 0 ||
 		ps->quals.program != NULL || ps->quals.rest != NULL)
 		return false;
-	forms = palloc0(mul_size(ps->columns.ncols, sizeof(HgjKeptForm)));
+	by_column = palloc0(mul_size(ps->columns.ncols, sizeof(HgjKeptForm)));
 	for (int c = 0; c < source->ncols; c++)
 		if (ps->wanted[c] >= 0)
-			forms[ps->wanted[c]] = (HgjKeptForm) {true, scales[c]};
-	kept->forms = forms;
+			by_column[ps->wanted[c]] = forms[c];
+	kept->forms = by_column;
 	return true;
 }
 

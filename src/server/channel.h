@@ -61,7 +61,7 @@ typedef enum HgjCall
 	HGJ_CALL_PIPE_PAYLOAD,		/* join, column, first, rows, has validity; scratch */
 	HGJ_CALL_PIPE_START,		/* expected, has ranges; scratch: ranges */
 	HGJ_CALL_PIPE_PUSH,			/* buffer, its capacity, rows, nulls */
-	HGJ_CALL_PIPE_KEPT,			/* pieces; scratch: these */
+	HGJ_CALL_PIPE_KEPT,			/* pieces, words; scratch: these */
 	HGJ_CALL_PIPE_FETCH,		/* scratch: rows of the push, of each join */
 	HGJ_CALL_PIPE_FINISH,
 	HGJ_CALL_PIPE_GROUPS,		/* first, rows; scratch: words */

@@ -22,7 +22,8 @@
 #include "engine/checks.h"
 #include "server/client.h"
 
-StaticAssertDecl(HGJ_KEPT_PIECES * sizeof(HgjKeptPiece) <= HGJ_SCRATCH_BYTES,
+StaticAssertDecl(HGJ_KEPT_PIECES * sizeof(HgjKeptPiece) + HGJ_KEPT_WORDS * sizeof(uint64) <=
+				 HGJ_SCRATCH_BYTES,
 				 "the scratch has no room for the pieces of a push");
 
 /* Rows of a staging buffer: fewer are not worth a pipeline. */
@@ -241,14 +242,20 @@ pipe_push(HgjPipeline *pipeline, uint32 n, uint64 nulls, HgjError *err)
 
 /* Pieces are numbers only, too; the GPU process has the same memory. */
 static HgjStatus
-pipe_push_kept(HgjPipeline *pipeline, const HgjKeptPiece *pieces, uint32 n, HgjError *err)
+pipe_push_kept(HgjPipeline *pipeline, const HgjKeptPush *rows, HgjError *err)
 {
 	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+	HgjKeptPiece *to;
 
 	if (channel == NULL)
 		return err->status;
-	memcpy(hgj_channel_scratch(), pieces, n * sizeof(HgjKeptPiece));
-	channel->arg[0] = n;
+	to = (HgjKeptPiece *) hgj_channel_scratch();
+	if (rows->npieces > 0)
+		memcpy(to, rows->pieces, rows->npieces * sizeof(HgjKeptPiece));
+	if (rows->nwords > 0)
+		memcpy(to + rows->npieces, rows->words, rows->nwords * sizeof(uint64));
+	channel->arg[0] = rows->npieces;
+	channel->arg[1] = rows->nwords;
 	return hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_KEPT, err);
 }
 

@@ -491,15 +491,18 @@ pipe_push(HgjServed *served, Object *p, HgjError *err)
 static HgjStatus
 pipe_kept(HgjServed *served, Object *p, HgjError *err)
 {
-	uint64_t	n = served->channel->arg[0];
+	const uint64_t *arg = served->channel->arg;
+	HgjKeptPush rows = {.pieces = (const HgjKeptPiece *) served->scratch};
 
 	if (!served->server->takes_kept)
 		return hgj_fail(err, HGJ_UNSUPPORTED, "no columns are kept");
-	if (n > HGJ_KEPT_PIECES)
+	if (arg[0] > HGJ_KEPT_PIECES || arg[1] > HGJ_KEPT_WORDS)
 		return hgj_fail(err, HGJ_INVALID, "more pieces than the channel holds");
+	rows.npieces = (uint32_t) arg[0];
+	rows.nwords = (uint32_t) arg[1];
+	rows.words = (const uint64_t *) (rows.pieces + rows.npieces);
 	p->staged = false;
-	return served->engine->pipeline->push_kept(p->it, (const HgjKeptPiece *) served->scratch,
-											   (uint32_t) n, err);
+	return served->engine->pipeline->push_kept(p->it, &rows, err);
 }
 
 /* So many of the rows that the engine has returned as the scratch holds. */

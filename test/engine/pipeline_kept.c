@@ -6,7 +6,8 @@
  *
  * 1. The rows of a case are divided into runs, of which each input has an array of
  *	  numbers, as narrow as it may be or wider, and maybe one of bits.  In both, other
- *	  numbers stand in front of the run's.
+ *	  numbers stand in front of the run's.  Of one input, whose values are few, some runs
+ *	  have a table.
  * 2. A push is of some rows, as pieces: each of one run, maybe several of one.
  * 3. The memory is used again by the next case, whose arrays have other numbers.  What
  *	  the engine may keep of them is not much, so that some have to go, and a push that
@@ -22,6 +23,7 @@
 #include "test_pipeline.h"
 
 #define MOST_RUNS	64
+#define MOST_TABLE	100
 #define MOST_FRONT	200
 #define MOST_COPIES (600 * 1024)
 
@@ -30,6 +32,7 @@ typedef struct Run
 	uint32_t	first;
 	uint32_t	n;
 	HgjKeptInput inputs[NINPUTS];
+	uint64_t	table[HGJ_KEPT_TABLE(MOST_TABLE)];	/* of the input that has one */
 } Run;
 
 static uint64_t memory[512 * 1024];
@@ -115,6 +118,43 @@ keep_input(HgjKeptInput *input, const Cell *cells, uint32_t n, bool nulls)
 	}
 }
 
+/*
+ * Step 1: a table for the input, if it has few values.  NULLs are rows without their bit,
+ * or rows of a number whose bit is not set.
+ */
+static void
+keep_table(Run *run, HgjKeptInput *input, const Cell *cells)
+{
+	uint32_t	n = 0;
+	uint8_t    *numbers;
+	bool		by_number = rnd_below(2) == 0;
+
+	memset(run->table, 0, sizeof(run->table));
+	input->width = 1;
+	input->numbers = new_array(input->first + run->n);
+	numbers = (uint8_t *) memory + input->numbers.at;
+	memset(numbers, 0xFF, input->numbers.bytes);
+	for (uint32_t i = 0; i < run->n; i++)
+	{
+		uint32_t	at = 0;
+
+		while (at < n && run->table[at] != (uint64_t) cells[i].value)
+			at++;
+		if (cells[i].null)
+			at = by_number ? MOST_TABLE - 2 : 7;
+		else if (at == n)
+			run->table[n++] = (uint64_t) cells[i].value;
+		if (n > MOST_TABLE - 2)
+			abort();
+		numbers[input->first + i] = (uint8_t) at;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		run->table[MOST_TABLE + i / 64] |= UINT64_C(1) << (i % 64);
+	input->ntable = MOST_TABLE;
+	if (by_number)
+		input->validity.bytes = 0;
+}
+
 /* Step 1: the rows of the case at hand. */
 void
 pipe_keep(void)
@@ -134,7 +174,12 @@ pipe_keep(void)
 		if (nruns == MOST_RUNS - 1 || run->n > NROWS - done)
 			run->n = NROWS - done;
 		for (int i = 0; i < NINPUTS; i++)
+		{
+			run->inputs[i].ntable = 0;
 			keep_input(&run->inputs[i], pipe_inputs[i] + done, run->n, i != IN_F);
+			if (i == IN_U && rnd_below(2) == 0)
+				keep_table(run, &run->inputs[i], pipe_inputs[i] + done);
+		}
 		done += run->n;
 	}
 }
@@ -158,6 +203,8 @@ HgjStatus
 pipe_push_kept(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
 {
 	static HgjKeptPiece pieces[HGJ_KEPT_PIECES];
+	static uint64_t words[HGJ_KEPT_PIECES * HGJ_KEPT_TABLE(MOST_TABLE)];
+	HgjKeptPush rows = {.pieces = pieces, .words = words};
 	uint32_t	most = 1 + rnd_below(HGJ_KEPT_PIECES);
 	uint32_t	npieces = 0;
 	uint32_t	done = 0;
@@ -180,13 +227,19 @@ pipe_push_kept(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
 		{
 			pieces[npieces].inputs[i] = run->inputs[i];
 			pieces[npieces].inputs[i].first += at;
+			if (run->inputs[i].ntable == 0)
+				continue;
+			pieces[npieces].inputs[i].table = rows.nwords;
+			memcpy(words + rows.nwords, run->table, sizeof(run->table));
+			rows.nwords += HGJ_KEPT_TABLE(MOST_TABLE);
 		}
 		npieces++;
 		done += some;
 	}
 	*n = done;
+	rows.npieces = npieces;
 	do
-		status = engine->pipeline->push_kept(p, pieces, npieces, err);
+		status = engine->pipeline->push_kept(p, &rows, err);
 	while (status == HGJ_CANCELLED);
 	return status;
 }
@@ -196,9 +249,11 @@ HgjStatus
 pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
 {
 	HgjKeptPiece piece = {.n = runs[0].n};
+	HgjKeptPush rows = {.pieces = &piece, .npieces = 1};
 	HgjKeptInput *input = &piece.inputs[IN_V];
 
 	memcpy(piece.inputs, runs[0].inputs, sizeof(runs[0].inputs));
+	piece.inputs[IN_U].ntable = 0;
 	switch (way)
 	{
 		case 0:
@@ -219,10 +274,13 @@ pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
 		case 5:
 			input->numbers.at += 1;
 			break;
+		case 6:
+			input->ntable = 1;		/* there are no words */
+			break;
 		default:
 			input->validity.bytes = 8;
 			input->validity.at = sizeof(memory);
 			break;
 	}
-	return engine->pipeline->push_kept(p, &piece, 1, err);
+	return engine->pipeline->push_kept(p, &rows, err);
 }

@@ -315,6 +315,7 @@ test_ends(void)
 	HgjStatus	status;
 	uint64_t	ngroups;
 	uint64_t	kept;
+	HgjKeptPush no_rows = {NULL, 0, 0, NULL};
 	int			j;
 
 	context("how pipelines end");
@@ -348,7 +349,7 @@ test_ends(void)
 		CHECK_STATUS(pipe_push_unsound(p, j, &err), HGJ_INVALID);	/* not started */
 		pipe_send_payload(p, &spec);
 		CHECK_STATUS(engine->pipeline->start(p, ranges, 1000000, &err), HGJ_OK);
-		CHECK_STATUS(engine->pipeline->push_kept(p, NULL, 0, &err), HGJ_OK);
+		CHECK_STATUS(engine->pipeline->push_kept(p, &no_rows, &err), HGJ_OK);
 		CHECK(pipe_push_unsound(p, j, &err) == HGJ_INVALID, "unsound in way %d", j);
 		engine->pipeline->destroy(p);
 	}

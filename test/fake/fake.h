@@ -182,8 +182,7 @@ extern HgjStatus fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError
 
 /* fake_kept.c */
 extern void fake_keep(const HgjKeptMemory *memory);
-extern HgjStatus fake_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n,
-								HgjError *err);
+extern HgjStatus fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);
 
 /* fake_rows.c */
 extern HgjStatus fake_run(HgjPipeline *p, FakeStage *stage, HgjError *err);

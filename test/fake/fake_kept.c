@@ -109,10 +109,24 @@ number_at(const char *numbers, uint32_t width, uint64_t at)
 	return number;
 }
 
+/* What a number of an input stands for. */
+static uint64_t
+value_of(const HgjKeptInput *input, const uint64_t *words, uint64_t number, bool *valid)
+{
+	const uint64_t *table = words + input->table;
+
+	if (input->ntable == 0)
+		return input->base + number;
+	if (!*valid || number >= input->ntable)
+		number = input->ntable - 1;
+	*valid = table[input->ntable + number / 64] >> (number % 64) & 1;
+	return table[number];
+}
+
 /* Step 2: n rows of an input, from `from` of the piece on. */
 static HgjStatus
 fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *input,
-		   uint32_t from, uint32_t n, HgjError *err)
+		   const uint64_t *words, uint32_t from, uint32_t n, HgjError *err)
 {
 	size_t		width = fake_width(kind);
 	const char *numbers;
@@ -125,8 +139,9 @@ fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *inpu
 	for (uint32_t row = 0; row < n && status == HGJ_OK; row++)
 	{
 		uint64_t	at = (uint64_t) input->first + from + row;
-		uint64_t	value = input->base + number_at(numbers, input->width, at);
 		bool		valid = bits == NULL || (bits[at / 8] >> (at % 8) & 1);
+		uint64_t	value = value_of(input, words, number_at(numbers, input->width, at),
+									 &valid);
 
 		memcpy((char *) stage->values[i] + row * width, &value, width);
 		stage->validity[i][row / 64] |= (uint64_t) valid << (row % 64);
@@ -135,8 +150,8 @@ fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *inpu
 }
 
 static HgjStatus
-fill(HgjPipeline *p, FakeStage *stage, const HgjKeptPiece *piece, uint32_t from, uint32_t n,
-	 HgjError *err)
+fill(HgjPipeline *p, FakeStage *stage, const HgjKeptPiece *piece, const uint64_t *words,
+	 uint32_t from, uint32_t n, HgjError *err)
 {
 	HgjStatus	status = HGJ_OK;
 
@@ -144,7 +159,8 @@ fill(HgjPipeline *p, FakeStage *stage, const HgjKeptPiece *piece, uint32_t from,
 	if (copied > MOST_BYTES)
 		drop_all();
 	for (uint32_t i = 0; i < p->spec.ninputs && status == HGJ_OK; i++)
-		status = fill_input(stage, i, p->spec.inputs[i], &piece->inputs[i], from, n, err);
+		status = fill_input(stage, i, p->spec.inputs[i], &piece->inputs[i], words, from, n,
+							err);
 	pthread_mutex_unlock(&mutex);
 	return status;
 }
@@ -165,7 +181,7 @@ count_bytes(HgjPipeline *p, const HgjKeptPiece *piece, const HgjKeptPiece *befor
 
 /* HgjPipelineMethods.push_kept */
 HgjStatus
-fake_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n, HgjError *err)
+fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 {
 	HgjStatus	status = fake_enter_pipeline(p, CALL_PIPE_KEPT, err);
 
@@ -176,17 +192,17 @@ fake_push_kept(HgjPipeline *p, const HgjKeptPiece *pieces, uint32_t n, HgjError 
 	if (p->spec.rows || kept.memory == NULL)
 		return fake_fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
 	p->staged = false;
-	status = hgj_check_kept(&p->spec, &kept, pieces, n, err);
-	while (status == HGJ_OK && p->kept_piece < n)
+	status = hgj_check_kept(&p->spec, &kept, rows, err);
+	while (status == HGJ_OK && p->kept_piece < rows->npieces)
 	{
 		FakeStage  *stage = &p->stages[p->turn];
-		const HgjKeptPiece *piece = &pieces[p->kept_piece];
+		const HgjKeptPiece *piece = &rows->pieces[p->kept_piece];
 		uint32_t	some = piece->n - p->kept_row;
 
 		some = some < FAKE_STAGE_ROWS ? some : FAKE_STAGE_ROWS;
 		status = fake_run(p, stage, err);
 		if (status == HGJ_OK)
-			status = fill(p, stage, piece, p->kept_row, some, err);
+			status = fill(p, stage, piece, rows->words, p->kept_row, some, err);
 		if (status != HGJ_OK)
 			break;
 		stage->n = some;

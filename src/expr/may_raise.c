@@ -5,7 +5,7 @@
  *
  * 1. An expression cannot if all its nodes are of forms known here, and its
  *	  functions are leakproof, or are on a list of those that are not marked so
- *	  but accept any value: comparisons of numbers and strings, LIKE with a
+ *	  but accept any value: comparisons of numbers, strings, and dates with timestamps, LIKE with a
  *	  plain pattern, a part of a string.  A leakproof function has no side effects and raises no
  *	  error that depends on its arguments; that is what the mark is for.  Nor can
  *	  a subplan that is hashed once, if neither its plan nor the comparison can.
@@ -55,6 +55,18 @@ hgj_function_may_raise(Oid funcid, Oid collation)
 		case F_OCTET_LENGTH_TEXT:
 		case F_OCTET_LENGTH_BYTEA:
 		case F_TEXT_BPCHAR:
+		case F_DATE_LT_TIMESTAMP:
+		case F_DATE_LE_TIMESTAMP:
+		case F_DATE_EQ_TIMESTAMP:
+		case F_DATE_NE_TIMESTAMP:
+		case F_DATE_GE_TIMESTAMP:
+		case F_DATE_GT_TIMESTAMP:
+		case F_TIMESTAMP_LT_DATE:
+		case F_TIMESTAMP_LE_DATE:
+		case F_TIMESTAMP_EQ_DATE:
+		case F_TIMESTAMP_NE_DATE:
+		case F_TIMESTAMP_GE_DATE:
+		case F_TIMESTAMP_GT_DATE:
 			return false;
 		case F_TEXT_LT:
 		case F_TEXT_LE:

@@ -536,6 +536,7 @@ HgjStep *
 hgj_step_compile(HgjCompiler *c, Expr *expr)
 {
 	HgjStep    *step;
+	Expr	   *dates;
 
 	check_stack_depth();
 	if (++c->nexprs > HGJ_MOST_EXPRS)
@@ -560,6 +561,11 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 									((FuncExpr *) expr)->args,
 									((FuncExpr *) expr)->inputcollid);
 		case T_OpExpr:
+			dates = hgj_comparison_of_dates((OpExpr *) expr,
+											function_of(((OpExpr *) expr)->opno,
+														((OpExpr *) expr)->opfuncid));
+			if (dates)
+				return hgj_step_compile(c, dates);
 			return compile_function(c, expr,
 									function_of(((OpExpr *) expr)->opno,
 												((OpExpr *) expr)->opfuncid),

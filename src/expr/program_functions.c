@@ -19,6 +19,7 @@
 
 #include "catalog/pg_type.h"
 #include "expr/program_private.h"
+#include "nodes/makefuncs.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
@@ -234,6 +235,70 @@ hgj_kind_of_type(Oid type)
 			return type_is_enum(getBaseType(type)) ? HGJ_KIND_U4 :
 				HGJ_KIND_OTHER;
 	}
+}
+
+/* A comparison of a date with a timestamp, and the same of two dates. */
+typedef struct DateComparison
+{
+	Oid			funcid;
+	Oid			flipped;		/* the timestamp is the first argument */
+	Oid			of_dates;		/* ... of the date with its day, ... */
+	Oid			of_parts;		/* ... or, where there is a part of a day, this */
+} DateComparison;
+
+static const DateComparison date_comparisons[] = {
+	{F_DATE_LT_TIMESTAMP, F_TIMESTAMP_GT_DATE, F_DATE_LT, F_DATE_LE},
+	{F_DATE_LE_TIMESTAMP, F_TIMESTAMP_GE_DATE, F_DATE_LE, F_DATE_LE},
+	{F_DATE_GT_TIMESTAMP, F_TIMESTAMP_LT_DATE, F_DATE_GT, F_DATE_GT},
+	{F_DATE_GE_TIMESTAMP, F_TIMESTAMP_LE_DATE, F_DATE_GE, F_DATE_GT}
+};
+
+/* The day of a timestamp, as a date; true: it has begun some time before. */
+static bool
+day_of(Timestamp timestamp, DateADT *day)
+{
+	int64		days = timestamp / USECS_PER_DAY;
+
+	if (TIMESTAMP_NOT_FINITE(timestamp))
+	{
+		*day = TIMESTAMP_IS_NOEND(timestamp) ? DATEVAL_NOEND : DATEVAL_NOBEGIN;
+		return false;
+	}
+	if (timestamp < days * USECS_PER_DAY)
+		days--;
+	*day = (DateADT) days;
+	return timestamp > days * USECS_PER_DAY;
+}
+
+/*
+ * A date in order with a timestamp that is known (date '1994-01-01' + interval '1 year')
+ * is in the same order with that one's day: a comparison of dates, or NULL.  Dates that no
+ * timestamp can be are beyond all finite ones, as date_cmp_timestamp_internal() has it.
+ */
+Expr *
+hgj_comparison_of_dates(const OpExpr *expr, Oid funcid)
+{
+	for (int i = 0; i < lengthof(date_comparisons); i++)
+	{
+		const DateComparison *c = &date_comparisons[i];
+		bool		flipped = funcid == c->flipped;
+		Const	   *known = flipped ? linitial(expr->args) : llast(expr->args);
+		Node	   *date = flipped ? llast(expr->args) : linitial(expr->args);
+		DateADT		day;
+		bool		part;
+
+		if (funcid != c->funcid && !flipped)
+			continue;
+		if (!IsA(known, Const) || known->constisnull)
+			return NULL;
+		part = day_of(DatumGetTimestamp(known->constvalue), &day);
+		known = makeConst(DATEOID, -1, InvalidOid, sizeof(DateADT), DateADTGetDatum(day),
+						  false, true);
+		return (Expr *) makeFuncExpr(part ? c->of_parts : c->of_dates, BOOLOID,
+									 list_make2(date, known), InvalidOid, InvalidOid,
+									 COERCE_EXPLICIT_CALL);
+	}
+	return NULL;
 }
 
 /* The loop of a step; NULL: there is none. */

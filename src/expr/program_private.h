@@ -424,6 +424,7 @@ extern uint32 hgj_clause_run(HgjProgram *program, HgjClause *clause,
 							 const HgjRows *rows, uint32 *out);
 
 /* program_functions.c */
+extern Expr *hgj_comparison_of_dates(const OpExpr *expr, Oid funcid);
 extern HgjKind hgj_kind_of_type(Oid type);
 extern bool hgj_operation(Oid funcid, HgjOperation *operation);
 extern HgjLoop hgj_loop(HgjStepOp op, uint8 code, HgjKind operand);

@@ -34,7 +34,7 @@ my $device = "$FORCED SET hashgraph_join.require = off; SET hashgraph_join.engin
 my $stock = 'SET hashgraph_join.enabled = off; SET extra_float_digits = 0;';
 my %queries = (
 	'one join' => 'SELECT h, count(*), sum(v), min(g), max(x), sum(n), avg(n), count(b), sum(z), min(d) FROM f JOIN d USING (k) GROUP BY h ORDER BY h',
-	'few rows pass' => q{SELECT d.t, count(*), sum(v), max(y) FROM f JOIN d USING (k) WHERE v BETWEEN 40000000000000 AND 44000000000000 AND d > '2003-01-01' AND b AND n > 1.25 GROUP BY d.t ORDER BY 1},
+	'few rows pass' => q{SELECT d.t, count(*), sum(v), max(y) FROM f JOIN d USING (k) WHERE v BETWEEN 40000000000000 AND 44000000000000 AND d > date '2002-12-31' + interval '1 day' AND b AND n > 1.25 GROUP BY d.t ORDER BY 1},
 	'two joins' => 'SELECT h, w, count(*), sum(n * 2 + 1), count(*) FILTER (WHERE b) FROM f LEFT JOIN d USING (k) JOIN e USING (g) GROUP BY h, w ORDER BY h, w',
 	'keys of the table' => 'SELECT f.k, f.g, count(*), sum(h) FROM f JOIN d USING (k) GROUP BY f.k, f.g ORDER BY 1, 2',
 	'no join' => 'SELECT g, b, count(*), sum(v), sum(n), min(k), max(d) FROM f GROUP BY g, b ORDER BY g, b',

@@ -293,8 +293,10 @@ wants_device(const HgjAggState *state, CustomScan *cscan)
 {
 	if (is_exchanged(cscan))
 		return false;
-	return hgj_engine == HGJ_ENGINE_CUDA ||
-		(hgj_engine == HGJ_ENGINE_AUTO && state->join && state->join->use.wants_device);
+	if (hgj_engine != HGJ_ENGINE_AUTO)
+		return hgj_engine == HGJ_ENGINE_CUDA;
+	return state->join ? state->join->use.wants_device :
+		lthird_int(list_nth(cscan->custom_private, HGJ_AGG_SPLIT)) != 0;
 }
 
 /*

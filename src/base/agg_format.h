@@ -47,8 +47,9 @@ typedef enum HgjAggFact
 	HGJ_AGG_GROUP_OPERATORS,	/* OidList: their equality operators */
 	HGJ_AGG_FUNCTIONS,			/* OidList: aggfnoid per aggregate; InvalidOid: its Aggref's,
 								 * DISTINCT and ORDER BY with it, by PostgreSQL's functions */
-	HGJ_AGG_SPLIT,				/* IntList of two: the AggSplit of them all, and
-								 * whether processes divide the groups (agg_exchange.c) */
+	HGJ_AGG_SPLIT,				/* IntList of three: the AggSplit of them all, whether
+								 * processes divide the groups (agg_exchange.c), and
+								 * whether a pipeline on a GPU is planned */
 	HGJ_AGG_ESTIMATES,			/* IntList: expected groups, and per group
 								 * column kB of a dictionary of its values */
 	HGJ_AGG_FACTS

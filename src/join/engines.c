@@ -92,7 +92,7 @@ hgj_cuda_usable(double bytes)
 bool
 hgj_cuda_is_open(void)
 {
-	return cuda_opened || hgj_server_serves(hgj_cuda_library);
+	return cuda_opened;
 }
 
 /* See engines.h. */

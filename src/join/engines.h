@@ -25,7 +25,7 @@ extern const HgjEngine *hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjErr
  */
 extern bool hgj_cuda_usable(double bytes);
 
-/* Has this session a GPU open? */
+/* Has this session a GPU open itself?  One that rows go to without being copied again. */
 extern bool hgj_cuda_is_open(void);
 
 /* Do columns that are kept in memory stay on it, too? */

@@ -243,3 +243,17 @@ hgj_chunk_read_numbers(const HgjChunk *chunk, uint32 start, const uint32 *rows, 
 	if (n > 0)
 		read_integers(chunk, chunk->numbers, chunk->width, 0, &task, into);
 }
+
+/* By value: no number of the chunk is greater. */
+uint64
+hgj_chunk_greatest(const HgjChunk *chunk)
+{
+	uint64		greatest = 0;
+
+	if (chunk->width == 1 || chunk->ends == 0)
+		return PG_UINT64_MAX >> (64 - 8 * chunk->width);
+	for (uint32 page = 0; page < HGJ_RUN_PAGES; page++)
+		greatest = Max(greatest, hgj_chunk_number_at(chunk, chunk->ends, chunk->width,
+													 2 * page + 1));
+	return greatest;
+}

@@ -271,7 +271,8 @@ extern bool hgj_device_make_payload(HgjPipelineState *device, const HgjDeviceCol
 									uint32 first, uint32 n, char *values,
 									uint64 *validity);
 extern bool hgj_device_make_table(HgjPipelineState *device, HgjDeviceMade *made,
-								  const HgjVector *values, uint32 n, uint64 *words);
+								  uint8 kind, const HgjVector *values, uint32 n,
+								  uint64 *words);
 extern void hgj_device_sides_sent(HgjPipelineState *device);
 
 /* A value that is not NULL, as it is in a register. */

@@ -5,7 +5,7 @@
  *	  aggregation: the engine takes them as they are stored, and keeps copies of them.
  *
  * 1. At executor start: does the pipeline look at nothing of the table but columns, and
- *	  what the host makes of single columns by reference, with the quals among its
+ *	  what the host makes of single columns of few values, with the quals among its
  *	  instructions?  Then the source offers ranges of pages
  *	  (scan/kept_ranges.c), and quals are for the device wherever most of the table
  *	  is kept, however few rows pass.
@@ -87,7 +87,7 @@ hgj_device_plan_kept(HgjPipelineState *d)
 			continue;
 		}
 		read = made_of(column->made);
-		if (read < 0 || d->reads[read].attbyval)
+		if (read < 0)
 			return;				/* it is made of rows */
 		forms[read].by_table = true;
 	}
@@ -134,17 +134,39 @@ describe_input(const HgjDeviceColumn *column, const HgjChunk *chunk, uint32 star
 	input->table = input->ntable = 0;
 }
 
+/* The values that a chunk has, or could have, and NULL, as a vector of this width. */
+static HgjVector
+values_of(const HgjChunk *chunk, uint8 width, uint32 *n)
+{
+	HgjVector	values = {.width = width};
+	Size		room;
+
+	*n = 1 + (chunk->by_value ? (uint32) hgj_chunk_greatest(chunk) + 1 : chunk->ndistinct);
+	room = TYPEALIGN(HGJ_CHUNK, *n);
+	values.values = palloc(mul_size(room, width));
+	values.validity = palloc(room / 8);
+	memset(values.validity, 0xFF, room / 8);
+	for (uint32 i = 0; i < *n - 1; i++)
+		hgj_store((char *) values.values + (Size) i * width, width,
+				  chunk->by_value ? (Datum) (chunk->base + i) : hgj_chunk_value(chunk, i));
+	hgj_store((char *) values.values + (Size) (*n - 1) * width, width, (Datum) 0);
+	hgj_vector_set_null(&values, *n - 1);
+	return values;
+}
+
 /*
- * The table of what the host makes of a chunk's values, and of NULL; there is room.  The
- * piece before has the same one, if it is of the same chunk.
+ * The table of what the host makes of a chunk's values; there is room.  The piece before
+ * has the same one, if it is of the same chunk.
  */
 static void
-write_table(HgjPipelineState *d, Push *push, HgjDeviceMade *made, const HgjChunk *chunk,
-			const HgjKeptInput *before, HgjKeptInput *input)
+write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int read,
+			const HgjChunk *chunk, HgjKeptPiece *piece)
 {
-	uint32		n = chunk->ndistinct + 1;
-	HgjVector	values = {.width = sizeof(Datum),.has_nulls = true};
-	Datum	   *datums;
+	HgjKeptInput *input = &piece->inputs[column->number];
+	const HgjKeptInput *before = push->rows.npieces > 0 ?
+		&(piece - 1)->inputs[column->number] : NULL;
+	HgjVector	values;
+	uint32		n;
 
 	if (before && before->numbers.id == chunk->id)
 	{
@@ -152,14 +174,9 @@ write_table(HgjPipelineState *d, Push *push, HgjDeviceMade *made, const HgjChunk
 		input->ntable = before->ntable;
 		return;
 	}
-	values.values = datums = palloc(mul_size(TYPEALIGN(HGJ_CHUNK, n), sizeof(Datum)));
-	values.validity = palloc((TYPEALIGN(HGJ_CHUNK, n)) / 8);
-	hgj_vector_all_valid(&values, n);
-	for (uint32 i = 0; i < chunk->ndistinct; i++)
-		datums[i] = hgj_chunk_value(chunk, i);
-	datums[chunk->ndistinct] = (Datum) 0;
-	hgj_vector_set_null(&values, chunk->ndistinct);
-	(void) hgj_device_make_table(d, made, &values, n, push->words + push->rows.nwords);
+	values = values_of(chunk, d->reads[read].width, &n);
+	(void) hgj_device_make_table(d, column->made, column->kind, &values, n,
+								 push->words + push->rows.nwords);
 	pfree(values.values);
 	pfree(values.validity);
 	input->table = push->rows.nwords;
@@ -176,7 +193,7 @@ has_room(const HgjPipelineState *d, const Push *push)
 	for (int i = 0; i < d->ncolumns; i++)
 		ntables += d->columns[i].join == HGJ_DEVICE_INPUT && d->columns[i].made != NULL;
 	return push->rows.npieces < HGJ_KEPT_PIECES &&
-		push->rows.nwords + ntables * HGJ_KEPT_TABLE(HGJ_MOST_KEPT_CODES) <= HGJ_KEPT_WORDS;
+		push->rows.nwords + ntables * HGJ_KEPT_TABLE(HGJ_MOST_KEPT_CODES + 1) <= HGJ_KEPT_WORDS;
 }
 
 /* A range that the source offers, as the next piece. */
@@ -198,9 +215,7 @@ describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
 		read = column->made ? made_of(column->made) : column->from;
 		describe_input(column, chunks[read], starts[read], input);
 		if (column->made)
-			write_table(d, push, column->made, chunks[read],
-						push->rows.npieces > 0 ? &(piece - 1)->inputs[column->number] : NULL,
-						input);
+			write_table(d, push, column, read, chunks[read], piece);
 	}
 	if (piece->n > 0)
 		push->rows.npieces++;

@@ -289,14 +289,13 @@ hgj_device_fill(HgjPipelineState *d, const HgjPipeStage *stage, uint64 *nulls)
 }
 
 /*
- * What the host makes of each of n values of a column, as words of registers, and bits of
+ * What the host makes, of this kind, of each of n values of a column: words of registers, bits of
  * those that are not NULL behind them (engine/pipeline.h, KEPT ROWS).  False: it gives up.
  */
 bool
-hgj_device_make_table(HgjPipelineState *d, HgjDeviceMade *made, const HgjVector *values,
-					  uint32 n, uint64 *words)
+hgj_device_make_table(HgjPipelineState *d, HgjDeviceMade *made, uint8 kind,
+					  const HgjVector *values, uint32 n, uint64 *words)
 {
-	uint8		kind = hgj_device_made_kind(made);
 	Size		width = hgj_kind_width(kind);
 	char	   *made_values = palloc(mul_size(TYPEALIGN(HGJ_CHUNK, n), width));
 	Target		to = {made_values, words + n, false};

@@ -245,7 +245,7 @@ hgj_agg_device_gain(const Path *child, const HgjAggContents *contents, double ke
 		outer = hgj_below_projections(outer);
 		outer = linitial(((const CustomPath *) outer)->custom_paths);
 	}
-	if (!hgj_cuda_is_open())
+	if (kept == 0 && !hgj_cuda_is_open())
 		gain -= hgj_device_startup_cost;
 	return gain - hgj_device_launch_cost *
 		(HGJ_DEVICE_PIPE_LAUNCHES + (1 - kept) * outer->rows / HGJ_DEVICE_PIPE_ROWS);

@@ -138,13 +138,13 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 	return (int) Min(kilobytes, (double) INT_MAX);
 }
 
-/* IntList: the AggSplit, the exchange, and estimates as in agg_format.h. */
+/* IntList: the AggSplit, the exchange, a pipeline, and estimates as in agg_format.h. */
 static List *
 facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
-		 double groups)
+		 double groups, bool planned)
 {
-	List	   *result = list_make3_int((int) contents->split,
-										contents->exchanged_groups > 0,
+	List	   *result = list_make4_int((int) contents->split,
+										contents->exchanged_groups > 0, planned,
 										(int) Min(groups, (double) INT_MAX));
 	ListCell   *lc;
 
@@ -164,17 +164,19 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 		hgj_number_of_groups(root, child->rows, tlist);
 	CustomPath *path;
 	Cost		gain = 0;
+	bool		planned = false;
 
 	*decline = child_decline(contents, child);
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NULL;
 	if (contents->split == AGGSPLIT_SIMPLE && contents->exchanged_groups == 0 &&
-		hgj_is_join_path(child))
+		(hgj_is_join_path(child) || hgj_is_scan_path(child)))
 	{
-		double		kept = contents->functions ? 0 : hgj_pipeline_part_kept(root, child);
+		double		kept = hgj_pipeline_part_kept(root, child, contents);
 
 		child = hgj_pipeline_child(root, child, kept,
-								   hgj_agg_device_gain(child, contents, kept), &gain);
+								   hgj_agg_device_gain(child, contents, kept), &gain,
+								   &planned);
 	}
 
 	path = makeNode(CustomPath);
@@ -190,7 +192,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	path->custom_private =
 		list_make5(contents->group_exprs, contents->group_operators,
 				   contents->aggrefs, contents->having,
-				   facts_of(root, contents, child, groups));
+				   facts_of(root, contents, child, groups, planned));
 	path->custom_private = lappend(path->custom_private,
 								   contents->functions ?
 								   list_make2(contents->functions, contents->args) : NIL);

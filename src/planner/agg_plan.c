@@ -115,8 +115,9 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 								 child->targetlist),
 				   list_nth(private, HGJ_AGG_PATH_GROUP_OPERATORS),
 				   functions,
-				   list_make2_int(linitial_int(facts), lsecond_int(facts)),
-				   list_copy_tail(facts, 2));
+				   list_make3_int(linitial_int(facts), lsecond_int(facts),
+								  lthird_int(facts)),
+				   list_copy_tail(facts, 3));
 	cscan->methods = &hgj_agg_scan_methods;
 	return &cscan->scan.plan;
 }

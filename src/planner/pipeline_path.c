@@ -17,7 +17,8 @@
  * 3. Where the GPU process of the server keeps columns on the GPU, and most of the scan's
  *	  table is kept in memory, rows need not go there, nor be looked at on the host: the
  *	  scan costs only what its other pages do.  That is for scans whose columns all pass
- *	  by value, are decimals, or have few values.
+ *	  by value, are decimals, or have few values, and for what the executor is known to
+ *	  find no fault with, as the host would do all of it in one process.
  * 4. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
  *	  not fit, the joins that do not pay by themselves run on the CPU.
  *
@@ -27,6 +28,7 @@
  */
 #include "compat.h"
 
+#include "base/agg_format.h"
 #include "base/guc.h"
 #include "catalog/pg_type.h"
 #include "engine/engine.h"
@@ -34,6 +36,8 @@
 #include "join/engines.h"
 #include "kept/chunk.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -68,24 +72,86 @@ is_no_kept_column(PlannerInfo *root, const Var *var)
 		HGJ_MOST_KEPT_CODES;
 }
 
-/* Step 3: is there anything in it that is not taken from kept columns?  context: the root */
+/* What the walker below looks for. */
+typedef struct Looked
+{
+	PlannerInfo *root;
+	Index		relid;			/* the scan's table */
+} Looked;
+
+/* Is it made of more than one column, or, unless that has few values, of one? */
+static bool
+is_made_of_many(Node *node, const Looked *looked)
+{
+	List	   *vars = pull_var_clause(node, 0);
+	bool		many = false;
+	ListCell   *lc;
+
+	foreach(lc, vars)
+	{
+		const Var  *var = lfirst(lc);
+
+		many |= !equal(var, linitial(vars));
+		if (var->varno == looked->relid && get_typbyval(var->vartype))
+			many |= var->vartype != DATEOID && var->vartype != INT2OID &&
+				var->vartype != BOOLOID && var->vartype != CHAROID;
+	}
+	list_free(vars);
+	return many;
+}
+
+/* Does an operator look at values by reference, other than decimals? */
+static bool
+looks_at_strings(const Node *node)
+{
+	ListCell   *lc;
+
+	foreach(lc, IsA(node, OpExpr) ? ((const OpExpr *) node)->args :
+			((const ScalarArrayOpExpr *) node)->args)
+		if (!get_typbyval(exprType(lfirst(lc))) && exprType(lfirst(lc)) != NUMERICOID)
+			return true;
+	return false;
+}
+
+/*
+ * Step 3: is there anything in it that rows of the table would have to be decoded for?
+ * context: a Looked
+ */
 static bool
 not_of_columns(Node *node, void *context)
 {
+	Looked	   *looked = context;
+
 	if (node == NULL)
 		return false;
 	switch (nodeTag(node))
 	{
 		case T_Var:
-			return is_no_kept_column(context, (Var *) node);
+			return ((Var *) node)->varno == looked->relid &&
+				is_no_kept_column(looked->root, (Var *) node);
 		case T_RestrictInfo:
 			return not_of_columns((Node *) ((RestrictInfo *) node)->clause, context);
-		case T_Const:
+		case T_Aggref:
+			return !hgj_agg_function_supported(((Aggref *) node)->aggfnoid) ||
+				((Aggref *) node)->aggdistinct != NIL || ((Aggref *) node)->aggorder != NIL ||
+				not_of_columns((Node *) ((Aggref *) node)->args, context) ||
+				not_of_columns((Node *) ((Aggref *) node)->aggfilter, context);
 		case T_OpExpr:
+		case T_ScalarArrayOpExpr:
+			return (looks_at_strings(node) && is_made_of_many(node, looked)) ||
+				expression_tree_walker(node, not_of_columns, context);
+		case T_FuncExpr:
+			return is_made_of_many(node, looked) ||
+				expression_tree_walker(node, not_of_columns, context);
+		case T_Const:
 		case T_BoolExpr:
 		case T_NullTest:
 		case T_BooleanTest:
-		case T_ScalarArrayOpExpr:
+		case T_RelabelType:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CoalesceExpr:
+		case T_TargetEntry:
 		case T_List:
 			return expression_tree_walker(node, not_of_columns, context);
 		default:
@@ -93,35 +159,64 @@ not_of_columns(Node *node, void *context)
 	}
 }
 
+/* Step 3: can a device have the groups' keys? */
+static bool
+keys_fit(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
+{
+	ListCell   *lc;
+
+	foreach(lc, contents->group_exprs)
+	{
+		Oid			type = exprType(lfirst(lc));
+
+		if (type == FLOAT4OID || type == FLOAT8OID)
+			return false;
+		if (!get_typbyval(type) && type != NUMERICOID &&
+			estimate_num_groups(root, list_make1(lfirst(lc)), child->rows, NULL, NULL) >
+			HGJ_MOST_KEPT_CODES)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Step 3: the part of the rows of the scan at the bottom of these joins that are on the
  * GPU as columns, or only have to be copied there once.
  */
 double
-hgj_pipeline_part_kept(PlannerInfo *root, const Path *child)
+hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
 {
-	const Path *path = child;
+	const Path *path = hgj_below_projections(child);
+	Looked		looked = {root};
 	double		kept;
 
-	if (hgj_engine != HGJ_ENGINE_AUTO || !hgj_cuda_has_columns())
+	if (hgj_engine != HGJ_ENGINE_AUTO || contents->functions != NIL ||
+		!hgj_cuda_has_columns())
 		return 0;
 	while (hgj_is_join_path(path))
 		path = linitial(((const CustomPath *) hgj_below_projections(path))->custom_paths);
 	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION ||
-		path->parallel_workers > 0 ||
-		not_of_columns((Node *) path->parent->baserestrictinfo, root) ||
-		not_of_columns((Node *) path->pathtarget->exprs, root))
+		path->parallel_workers > 0)
 		return 0;
 	kept = hgj_part_kept(root, path->parent);
-	return kept >= HGJ_PIPELINE_LEAST_KEPT ? kept : 0;
+	looked.relid = path->parent->relid;
+	if (kept < HGJ_PIPELINE_LEAST_KEPT || !keys_fit(root, child, contents) ||
+		not_of_columns((Node *) path->parent->baserestrictinfo, &looked) ||
+		not_of_columns((Node *) path->pathtarget->exprs, &looked) ||
+		not_of_columns((Node *) contents->group_exprs, &looked) ||
+		not_of_columns((Node *) contents->aggrefs, &looked))
+		return 0;
+	return kept;
 }
 
-/* Step 3: what the scan costs less for that. */
+/* Step 3: what the scan costs less for that; it is the child, or below joins. */
 static Cost
-kept_gain(PlannerInfo *root, const Path *scan, double kept)
+kept_gain(PlannerInfo *root, const Path *child, const Path *scan, double kept)
 {
-	return kept * Max(scan->total_cost - scan->startup_cost -
-					  hgj_feed_saving(root, scan, true), 0);
+	Cost		saving = hgj_is_join_path(child) ? hgj_feed_saving(root, scan, true) :
+		hgj_agg_feed_saving(root, child);
+
+	return kept * Max(scan->total_cost - scan->startup_cost - saving, 0);
 }
 
 /* Step 1: what a pipeline saves, in the joins alone; false: it cannot be.  *scan: below. */
@@ -144,7 +239,7 @@ chain_gain(Path *child, Cost *alone, Cost *in_pipeline, double *bytes, const Pat
 		*bytes += inner->rows * HGJ_PIPELINE_ROW_BYTES;
 		path = linitial(join->custom_paths);
 	}
-	*scan = path;
+	*scan = path = unconstify(Path *, hgj_below_projections(path));
 	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
 }
 
@@ -209,10 +304,12 @@ copy_chain(Path *path, Cost *saving)
 /*
  * The chain as a part of a pipeline, if that is cheaper than what `child` is, or
  * `child` itself.  kept: hgj_pipeline_part_kept().  agg_gain: what the pipeline saves of
- * the aggregation.  *gain: what is to be taken off the aggregation's costs.
+ * the aggregation.  *gain: what is to be taken off the aggregation's costs.  *planned:
+ * there is to be a pipeline.
  */
 Path *
-hgj_pipeline_child(PlannerInfo *root, Path *child, double kept, Cost agg_gain, Cost *gain)
+hgj_pipeline_child(PlannerInfo *root, Path *child, double kept, Cost agg_gain, Cost *gain,
+				   bool *planned)
 {
 	const Path *scan;
 	Cost		alone;
@@ -221,15 +318,19 @@ hgj_pipeline_child(PlannerInfo *root, Path *child, double kept, Cost agg_gain, C
 	double		bytes;
 
 	*gain = 0;
+	*planned = false;
 	if (hgj_engine != HGJ_ENGINE_AUTO ||
 		!chain_gain(child, &alone, &in_pipeline, &bytes, &scan))
 		return child;
-	saving = kept_gain(root, scan, kept);
+	if (kept == 0 && scan == hgj_below_projections(child))
+		return child;
+	saving = kept_gain(root, child, scan, kept);
 	if (saving + in_pipeline + agg_gain <= alone || !hgj_cuda_usable(bytes))
 		return child;
 	if (hgj_force)
 		saving = 0;
 	else
 		*gain = agg_gain;
+	*planned = true;
 	return copy_chain(child, &saving);
 }

@@ -169,9 +169,8 @@ extern void hgj_prefer_lookups(PlannerInfo *root, RelOptInfo *joinrel,
 							   JoinType jointype, JoinPathExtraData *extra);
 
 /* pipeline_path.c */
-extern double hgj_pipeline_part_kept(PlannerInfo *root, const Path *child);
 extern Path *hgj_pipeline_child(PlannerInfo *root, Path *child, double kept, Cost agg_gain,
-								Cost *gain);
+								Cost *gain, bool *planned);
 
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;

@@ -128,7 +128,8 @@ takes_chunk(const HgjKeptForm *form, const HgjChunk *chunk)
 		(form->scale < 0 ? !chunk->by_value :
 		 chunk->decimals == 0 || chunk->scale != form->scale))
 		return false;
-	return !form->by_table || (!chunk->by_value && chunk->ndistinct < HGJ_MOST_KEPT_CODES);
+	return !form->by_table || HGJ_MOST_KEPT_CODES - 1 >
+		(chunk->by_value ? hgj_chunk_greatest(chunk) : chunk->ndistinct);
 }
 
 /* The same of all columns of the run, if there is a device. */

@@ -24,8 +24,8 @@ typedef struct HgjKeptForm
 {
 	bool		as_number;		/* its values, as they are stored, ... */
 	int8		scale;			/* ... or decimals of this scale; -1: the former */
-	bool		by_table;		/* what the host makes of each of the chunk's values, which
-								 * pass by reference and are few */
+	bool		by_table;		/* what the host makes of each value that the chunk has, or
+								 * could have, which are few */
 } HgjKeptForm;
 
 typedef struct HgjKeptPages

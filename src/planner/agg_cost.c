@@ -230,15 +230,39 @@ call_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
 	return cost.startup + sort.total_cost * Max(sorts, 1);
 }
 
+/* What the arguments and filters of the aggregates cost, for all rows. */
+static Cost
+arguments_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, contents->aggrefs)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+		QualCost	qual;
+
+		cost_qual_eval(&qual, aggref->args, root);
+		cost += qual.startup + qual.per_tuple * child->rows;
+		cost_qual_eval_node(&qual, (Node *) aggref->aggfilter, root);
+		cost += qual.startup + qual.per_tuple * child->rows;
+	}
+	return cost;
+}
+
 /*
  * Step 4: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
  * itself.  kept: the part of the outermost table's rows that need not be sent.
  */
 Cost
-hgj_agg_device_gain(const Path *child, const HgjAggContents *contents, double kept)
+hgj_agg_device_gain(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
+					double kept)
 {
 	const Path *outer = child;
 	Cost		gain = take_cost(child, contents);
+
+	if (kept > 0)
+		gain += arguments_cost(root, child, contents);
 
 	while (hgj_is_join_path(outer))
 	{
@@ -278,16 +302,7 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	else
 		startup += spill_cost(memories, child);
 	run = (final->per_tuple + cpu_tuple_cost) * groups;
-	foreach(lc, contents->aggrefs)
-	{
-		Aggref	   *aggref = lfirst_node(Aggref, lc);
-
-		cost_qual_eval(&qual, aggref->args, root);
-		startup += qual.startup + qual.per_tuple * child->rows;
-		cost_qual_eval_node(&qual, (Node *) aggref->aggfilter, root);
-		startup += qual.startup + qual.per_tuple * child->rows;
-	}
-	startup += final->startup;
+	startup += arguments_cost(root, child, contents) + final->startup;
 
 	path->rows = groups;
 	if (contents->having)

@@ -68,8 +68,8 @@ extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 const HgjAggContents *contents, double groups);
 extern double hgj_pipeline_part_kept(PlannerInfo *root, const Path *child,
 									 const HgjAggContents *contents);	/* pipeline_path.c */
-extern Cost hgj_agg_device_gain(const Path *child, const HgjAggContents *contents,
-								double kept);
+extern Cost hgj_agg_device_gain(PlannerInfo *root, const Path *child,
+								const HgjAggContents *contents, double kept);
 
 /* agg_partial.c */
 extern bool hgj_aggregates_in_parts(PlannerInfo *root,

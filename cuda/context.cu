@@ -346,7 +346,7 @@ static void live_info(int id, HgjDeviceInfo *info)
 	info->tables = (uint32_t) __atomic_load_n(&d->tables, __ATOMIC_RELAXED);
 	if (cudaSetDevice(id) == cudaSuccess &&
 		cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
-		info->free_memory = free_bytes + pool_idle(d);
+		info->free_memory = free_bytes + pool_idle(d) + kept_idle_bytes(d);
 	(void) cudaGetLastError();
 }
 

@@ -46,7 +46,8 @@ struct KeptList
 	KeptCopy *buckets[BUCKETS];
 	KeptCopy *idle; /* step 2: first and last of what nobody holds */
 	KeptCopy *idle_last;
-	uint64_t bytes; /* of all */
+	uint64_t bytes; /* of all, */
+	uint64_t idle_bytes; /* and of what nobody holds */
 	uint64_t most;  /* they may have; 0: not known yet */
 };
 
@@ -111,6 +112,7 @@ static void put_idle(KeptList *list, KeptCopy *copy)
 	copy->idle_prev = list->idle_last;
 	*(list->idle_last != nullptr ? &list->idle_last->idle_next : &list->idle) = copy;
 	list->idle_last = copy;
+	list->idle_bytes += copy->array.bytes;
 }
 
 static void take_idle(KeptList *list, KeptCopy *copy)
@@ -119,6 +121,7 @@ static void take_idle(KeptList *list, KeptCopy *copy)
 		copy->idle_next;
 	*(copy->idle_next != nullptr ? &copy->idle_next->idle_prev : &list->idle_last) =
 		copy->idle_prev;
+	list->idle_bytes -= copy->array.bytes;
 }
 
 /* It goes: nobody holds it, and no kernel reads it. */
@@ -293,6 +296,8 @@ static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArr
 		return fail(err, HGJ_UNSUPPORTED, "a column has not come to the device");
 	if (*copy != nullptr && (*copy)->holders++ == 0)
 		take_idle(list, *copy);
+	if (*copy == nullptr && array->bytes > list->most)
+		return fail(err, HGJ_UNSUPPORTED, "a column is larger than all may be");
 	if (*copy == nullptr)
 	{
 		while (list->bytes + array->bytes > list->most)
@@ -328,7 +333,6 @@ HgjStatus kept_hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
 	if (copy->maker == p && status != HGJ_OK)
 		copy->failed = true;
 	*memory = copy->memory;
-	p->counted.kept_bytes += array->bytes;
 	return status == HGJ_OUT_OF_MEMORY
 			   ? fail(err, HGJ_UNSUPPORTED, "the device has no memory for the columns")
 			   : status;
@@ -364,14 +368,16 @@ KeptHolds::~KeptHolds()
 /* Step 2: room for so many bytes; false: there is nothing that could go. */
 bool kept_evict(Device *device, uint64_t bytes)
 {
-	Lock lock;
-	KeptList *list = kept.lists[device->id];
-	uint64_t before = list != nullptr ? list->bytes : 0;
+	{
+		Lock lock;
+		KeptList *list = kept.lists[device->id];
+		uint64_t before = list != nullptr ? list->bytes : 0;
 
-	while (list != nullptr && before - list->bytes < bytes && drop_idle(list))
-		continue;
-	if (list == nullptr || list->bytes == before)
-		return false;
+		while (list != nullptr && before - list->bytes < bytes && drop_idle(list))
+			continue;
+		if (list == nullptr || list->bytes == before)
+			return false;
+	}
 	return cudaStreamSynchronize(nullptr) == cudaSuccess;
 }
 
@@ -399,12 +405,22 @@ void kept_forget()
 	}
 }
 
-/* Bytes of a device's copies, for its description. */
-uint64_t kept_bytes(const Device *device)
+/* Bytes of a device's copies that make room for who needs it. */
+uint64_t kept_idle_bytes(const Device *device)
 {
 	Lock lock;
 
-	return kept.lists[device->id] != nullptr ? kept.lists[device->id]->bytes : 0;
+	return kept.lists[device->id] != nullptr ? kept.lists[device->id]->idle_bytes : 0;
+}
+
+/* What the slot holds of arrays. */
+uint64_t kept_held_bytes(const PipeSlot *slot)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t i = 0; i < slot->kept.n; i++)
+		bytes += slot->kept.copies[i]->array.bytes;
+	return bytes;
 }
 
 } // namespace hgj

@@ -212,6 +212,7 @@ HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *
 	HGJ_TRY(end_of_work(p, slot, err));
 	p->counted.rows += slot->pushed;
 	p->counted.kept_rows += slot->pushed;
+	p->counted.kept_bytes += kept_held_bytes(slot);
 	p->counted.sent += rows->nwords * sizeof(uint64_t);
 	p->turn = (p->turn + 1) % PIPE_SLOTS;
 	return HGJ_OK;

@@ -281,7 +281,7 @@ hgj_device_write_agg(HgjPipelineState *d, bool constants)
  * do, the host leaves out of the rest what it need not decode.
  */
 static bool
-compile_scan_filter(HgjPipelineState *d)
+compile_scan_filter(HgjPipelineState *d, bool from_kept)
 {
 	ScanState  *scan = (ScanState *) d->scan;
 	Plan	   *plan = scan->ps.plan;
@@ -289,12 +289,12 @@ compile_scan_filter(HgjPipelineState *d)
 
 	if (plan->qual == NIL || tuples <= 0 ||
 		hgj_may_raise((Node *) plan->qual, scan->ps.state) ||
-		(plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING && !hgj_store_exists()))
+		(plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING && !from_kept))
 		return false;
 	if (hgj_program_compile_quals(plan->qual, &scan->ps, hgj_scan_lookup, &d->scan_attnos,
 								  true, &d->scan_filter) == NIL)
 	{
-		d->filter_kept = hgj_device_is_kept(d);
+		d->filter_kept = from_kept && hgj_device_is_kept(d);
 		if (d->filter_kept || plan->plan_rows >= tuples * HGJ_DEVICE_LEAST_PASSING)
 			return true;
 	}
@@ -307,6 +307,7 @@ static void
 forget_scan_filter(HgjPipelineState *d)
 {
 	d->scan_filter = NULL;
+	d->filter_kept = false;
 	d->ncolumns = 0;
 	d->nreads = 0;
 	d->made = NIL;
@@ -350,9 +351,10 @@ look_at_plan(HgjPipelineState *d, const HgjSource **source)
 		(d->njoins == 0 && contain_volatile_functions((Node *) d->scan->plan->targetlist)))
 		return HGJ_DEVICE_VOLATILE;
 	hgj_device_plan_keys(d);
-	if (compile_scan_filter(d))
+	for (int from_kept = hgj_store_exists(); from_kept >= 0; from_kept--)
 	{
-		if (hgj_device_write_agg(d, false))
+		if (compile_scan_filter(d, from_kept) && hgj_device_write_agg(d, false) &&
+			(!d->filter_kept || hgj_device_fits_kept(d)))
 			return HGJ_DEVICE_FITS;
 		forget_scan_filter(d);
 	}

@@ -71,7 +71,7 @@ push_rows(HgjPipelineState *d)
 	HgjError	err = {0};
 
 	hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, 0);
-	hgj_device_push_kept(d);
+	hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, hgj_device_push_kept(d));
 	while (!hgj_device_gave_up(d))
 	{
 		HgjPipeStage stage;

@@ -116,6 +116,7 @@ extern const HgjDecimals *hgj_program_decimals(const HgjProgram *program, int pl
 
 /* The scale that a column's type says, -1: it says none, or is no such numeric. */
 extern int	hgj_decimal_scale(Oid type, int32 typmod);
+extern bool hgj_has_instruction(Oid funcid);
 
 /*
  * May this input, numerics of a type that says this scale, come as decimals

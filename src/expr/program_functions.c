@@ -368,3 +368,27 @@ hgj_operation(Oid funcid, HgjOperation *operation)
 		}
 	return false;
 }
+
+/* For the planner: does a device compute the function itself, of columns by value and decimals? */
+bool
+hgj_has_instruction(Oid funcid)
+{
+	HgjOperation operation;
+
+	switch (funcid)
+	{
+		case F_NUMERIC_ADD:
+		case F_NUMERIC_SUB:
+		case F_NUMERIC_MUL:
+		case F_NUMERIC_UMINUS:
+		case F_NUMERIC_EQ:
+		case F_NUMERIC_NE:
+		case F_NUMERIC_LT:
+		case F_NUMERIC_LE:
+		case F_NUMERIC_GT:
+		case F_NUMERIC_GE:
+			return true;
+		default:
+			return hgj_operation(funcid, &operation) && operation.op != HGJ_STEP_DATE;
+	}
+}

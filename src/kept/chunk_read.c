@@ -250,7 +250,7 @@ hgj_chunk_greatest(const HgjChunk *chunk)
 {
 	uint64		greatest = 0;
 
-	if (chunk->width == 1 || chunk->ends == 0)
+	if (chunk->ends == 0)
 		return PG_UINT64_MAX >> (64 - 8 * chunk->width);
 	for (uint32 page = 0; page < HGJ_RUN_PAGES; page++)
 		greatest = Max(greatest, hgj_chunk_number_at(chunk, chunk->ends, chunk->width,

@@ -298,7 +298,8 @@ hgj_device_register_value(uint8 kind, Datum value)
 /* device_kept.c */
 extern void hgj_device_plan_kept(HgjPipelineState *device);
 extern bool hgj_device_is_kept(const HgjPipelineState *device);
-extern void hgj_device_push_kept(HgjPipelineState *device);
+extern bool hgj_device_fits_kept(const HgjPipelineState *device);
+extern uint64 hgj_device_push_kept(HgjPipelineState *device);
 
 /* device_joins.c */
 extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,

@@ -23,6 +23,7 @@
  */
 #include "compat.h"
 
+#include "base/guc.h"
 #include "expr/program_private.h"
 #include "kept/store.h"
 #include "miscadmin.h"
@@ -44,10 +45,30 @@ hgj_device_is_kept(const HgjPipelineState *d)
 
 	for (int i = 0; i < n; i++)
 		attnos[i] = list_nth_int(d->scan_attnos, i);
-	part = n == 0 || !hgj_table_may_be_kept(rel) ? 0 :
+	part = n == 0 || hgj_device_column_memory == 0 || !hgj_table_may_be_kept(rel) ? 0 :
 		hgj_kept_part(rel, attnos, n, RelationGetNumberOfBlocks(rel));
 	pfree(attnos);
 	return part >= HGJ_DEVICE_LEAST_KEPT;
+}
+
+/* Columns that go by tables. */
+static uint32
+count_tables(const HgjPipelineState *d)
+{
+	uint32		n = 0;
+
+	for (int i = 0; i < d->ncolumns; i++)
+		n += d->columns[i].join == HGJ_DEVICE_INPUT && d->columns[i].made != NULL;
+	return n;
+}
+
+/* Values that a table may have, so that those of a piece take half of the room at most. */
+static uint32
+most_values(const HgjPipelineState *d)
+{
+	uint32		share = HGJ_KEPT_WORDS / (2 * Max(count_tables(d), 1));
+
+	return Min(HGJ_MOST_KEPT_CODES, share - HGJ_KEPT_TABLE(share) / 64 - 4);
 }
 
 /* Step 1: the one column that the host makes it of; -1: there are several. */
@@ -67,12 +88,16 @@ made_of(const HgjDeviceMade *made)
 	return read;
 }
 
-/* Step 1, when the source is there. */
-void
-hgj_device_plan_kept(HgjPipelineState *d)
+/*
+ * Step 1: as what each column that is read goes, by its number there; false: rows have to
+ * be decoded.
+ */
+static bool
+find_forms(const HgjPipelineState *d, HgjKeptForm *forms)
 {
-	HgjKeptForm forms[HGJ_DEVICE_READS] = {{0}};
+	uint32		most = most_values(d);
 
+	memset(forms, 0, HGJ_DEVICE_READS * sizeof(HgjKeptForm));
 	for (int i = 0; i < d->ncolumns; i++)
 	{
 		const HgjDeviceColumn *column = &d->columns[i];
@@ -88,10 +113,28 @@ hgj_device_plan_kept(HgjPipelineState *d)
 		}
 		read = made_of(column->made);
 		if (read < 0)
-			return;				/* it is made of rows */
-		forms[read].by_table = true;
+			return false;		/* it is made of rows */
+		forms[read].most_values = most;
 	}
-	d->takes_kept = d->reason == HGJ_DEVICE_FITS && !d->rows && d->nreads > 0 &&
+	return !d->rows && d->nreads > 0;
+}
+
+/* Step 1, before the source is there: could kept columns go? */
+bool
+hgj_device_fits_kept(const HgjPipelineState *d)
+{
+	HgjKeptForm forms[HGJ_DEVICE_READS];
+
+	return find_forms(d, forms);
+}
+
+/* Step 1, when the source is there. */
+void
+hgj_device_plan_kept(HgjPipelineState *d)
+{
+	HgjKeptForm forms[HGJ_DEVICE_READS];
+
+	d->takes_kept = d->reason == HGJ_DEVICE_FITS && find_forms(d, forms) &&
 		hgj_pages_offer_ranges(&d->source, forms);
 }
 
@@ -156,9 +199,10 @@ values_of(const HgjChunk *chunk, uint8 width, uint32 *n)
 
 /*
  * The table of what the host makes of a chunk's values; there is room.  The piece before
- * has the same one, if it is of the same chunk.
+ * has the same one, if it is of the same chunk.  False: it fails for one of them, which no
+ * row may have.
  */
-static void
+static bool
 write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int read,
 			const HgjChunk *chunk, HgjKeptPiece *piece)
 {
@@ -172,32 +216,35 @@ write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int 
 	{
 		input->table = before->table;
 		input->ntable = before->ntable;
-		return;
+		return true;
 	}
 	values = values_of(chunk, d->reads[read].width, &n);
 	(void) hgj_device_make_table(d, column->made, column->kind, &values, n,
 								 push->words + push->rows.nwords);
 	pfree(values.values);
 	pfree(values.validity);
+	if (d->run_reason == HGJ_DEVICE_ROW)
+	{
+		d->run_reason = HGJ_DEVICE_FITS;
+		return false;
+	}
 	input->table = push->rows.nwords;
 	input->ntable = n;
 	push->rows.nwords += HGJ_KEPT_TABLE(n);
+	return true;
 }
 
 /* Room for all tables of a piece, whatever the chunks are. */
 static bool
 has_room(const HgjPipelineState *d, const Push *push)
 {
-	uint32		ntables = 0;
-
-	for (int i = 0; i < d->ncolumns; i++)
-		ntables += d->columns[i].join == HGJ_DEVICE_INPUT && d->columns[i].made != NULL;
 	return push->rows.npieces < HGJ_KEPT_PIECES &&
-		push->rows.nwords + ntables * HGJ_KEPT_TABLE(HGJ_MOST_KEPT_CODES + 1) <= HGJ_KEPT_WORDS;
+		push->rows.nwords + count_tables(d) * HGJ_KEPT_TABLE(most_values(d) + 2) <=
+		HGJ_KEPT_WORDS;
 }
 
-/* A range that the source offers, as the next piece. */
-static void
+/* A range that the source offers, as the next piece; false: it is for the host. */
+static bool
 describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
 			   const uint32 *starts)
 {
@@ -214,11 +261,12 @@ describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
 			continue;
 		read = column->made ? made_of(column->made) : column->from;
 		describe_input(column, chunks[read], starts[read], input);
-		if (column->made)
-			write_table(d, push, column, read, chunks[read], piece);
+		if (column->made && !write_table(d, push, column, read, chunks[read], piece))
+			return false;
 	}
 	if (piece->n > 0)
 		push->rows.npieces++;
+	return true;
 }
 
 /* As many of the next ranges as go together. */
@@ -231,7 +279,8 @@ describe_ranges(HgjPipelineState *d, Push *push)
 	push->rows.npieces = push->rows.nwords = 0;
 	while (has_room(d, push) && !hgj_device_gave_up(d) &&
 		   hgj_ranges_next(&d->source, &push->ranges[push->rows.npieces], chunks, starts))
-		describe_range(d, push, chunks, starts);
+		if (!describe_range(d, push, chunks, starts))
+			hgj_ranges_leave(&d->source, &push->ranges[push->rows.npieces]);
 }
 
 /* False: the engine does not take them. */
@@ -251,9 +300,9 @@ push_pieces(HgjPipelineState *d, const HgjKeptPush *rows)
 	return status != HGJ_UNSUPPORTED;
 }
 
-/* Steps 2 and 3; false: there is nothing left. */
+/* Steps 2 and 3; false: there is nothing left.  *pushed: the rows so far. */
 static bool
-push_ranges(HgjPipelineState *d, Push *push)
+push_ranges(HgjPipelineState *d, Push *push, uint64 *pushed)
 {
 	uint64		rows = 0;
 	bool		taken;
@@ -267,27 +316,30 @@ push_ranges(HgjPipelineState *d, Push *push)
 		else
 			hgj_ranges_leave(&d->source, &push->ranges[i]);
 	hgj_ranges_end(&d->source, rows);
+	*pushed += rows;
 	return push->rows.npieces > 0;
 }
 
-/* All that is kept, and valid: the source's other rows are to be staged. */
-void
+/* All that is kept, and valid: the source's other rows are to be staged.  How many? */
+uint64
 hgj_device_push_kept(HgjPipelineState *d)
 {
 	static const HgjKeptPush nothing = {0};
 	Push		push = {{0}};
+	uint64		rows = 0;
 
 	if (!d->takes_kept || d->engine->pipeline->push_kept == NULL ||
 		!push_pieces(d, &nothing))
-		return;
+		return 0;
 	d->reading = true;
 	push.rows.pieces = push.pieces = palloc0(HGJ_KEPT_PIECES * sizeof(HgjKeptPiece));
 	push.rows.words = push.words = palloc(HGJ_KEPT_WORDS * sizeof(uint64));
 	push.ranges = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
 	do
 		CHECK_FOR_INTERRUPTS();
-	while (!hgj_device_gave_up(d) && push_ranges(d, &push));
+	while (!hgj_device_gave_up(d) && push_ranges(d, &push, &rows));
 	pfree(push.pieces);
 	pfree(push.words);
 	pfree(push.ranges);
+	return rows;
 }

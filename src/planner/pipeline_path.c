@@ -32,6 +32,7 @@
 #include "base/guc.h"
 #include "catalog/pg_type.h"
 #include "engine/engine.h"
+#include "expr/demand.h"
 #include "expr/program.h"
 #include "join/engines.h"
 #include "kept/chunk.h"
@@ -59,17 +60,23 @@ join_may_fit(const CustomPath *join)
 /* Step 3: less than this is as if nothing was kept. */
 #define HGJ_PIPELINE_LEAST_KEPT		0.9
 
+/* Has the column, of the scan's or another table, more values than go by a table? */
+static bool
+has_many_values(PlannerInfo *root, const Var *var)
+{
+	return estimate_num_groups(root, list_make1(unconstify(Var *, var)),
+							   root->simple_rel_array[var->varno]->tuples, NULL, NULL) >
+		HGJ_MOST_KEPT_CODES;
+}
+
 /* Step 3: a column of a scan's table: is it not taken as it is kept, nor by its values? */
 static bool
 is_no_kept_column(PlannerInfo *root, const Var *var)
 {
 	if (var->varattno <= 0)
 		return true;
-	if (get_typbyval(var->vartype) || hgj_decimal_scale(var->vartype, var->vartypmod) >= 0)
-		return false;
-	return estimate_num_groups(root, list_make1(unconstify(Var *, var)),
-							   root->simple_rel_array[var->varno]->tuples, NULL, NULL) >
-		HGJ_MOST_KEPT_CODES;
+	return !get_typbyval(var->vartype) &&
+		hgj_decimal_scale(var->vartype, var->vartypmod) < 0 && has_many_values(root, var);
 }
 
 /* What the walker below looks for. */
@@ -83,7 +90,8 @@ typedef struct Looked
 static bool
 is_made_of_many(Node *node, const Looked *looked)
 {
-	List	   *vars = pull_var_clause(node, 0);
+	List	   *vars = pull_var_clause(node, PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
+									   PVC_RECURSE_PLACEHOLDERS);
 	bool		many = false;
 	ListCell   *lc;
 
@@ -91,26 +99,40 @@ is_made_of_many(Node *node, const Looked *looked)
 	{
 		const Var  *var = lfirst(lc);
 
-		many |= !equal(var, linitial(vars));
-		if (var->varno == looked->relid && get_typbyval(var->vartype))
-			many |= var->vartype != DATEOID && var->vartype != INT2OID &&
-				var->vartype != BOOLOID && var->vartype != CHAROID;
+		many |= !equal(var, linitial(vars)) ||
+			(var->varno == looked->relid && has_many_values(looked->root, var));
 	}
 	list_free(vars);
 	return many;
 }
 
-/* Does an operator look at values by reference, other than decimals? */
+/* Has a device no instruction for the operator? */
 static bool
-looks_at_strings(const Node *node)
+is_for_host(const OpExpr *expr)
 {
-	ListCell   *lc;
+	return !hgj_has_instruction(get_opcode(expr->opno));
+}
 
-	foreach(lc, IsA(node, OpExpr) ? ((const OpExpr *) node)->args :
-			((const ScalarArrayOpExpr *) node)->args)
-		if (!get_typbyval(exprType(lfirst(lc))) && exprType(lfirst(lc)) != NUMERICOID)
-			return true;
-	return false;
+static bool
+function_may_raise(Oid funcid, void *context)
+{
+	return hgj_function_may_raise(funcid, *(Oid *) context);
+}
+
+/* Step 3: conditions that may raise an error are the host's. */
+static bool
+may_raise(Node *node, void *context)
+{
+	Oid			collation = InvalidOid;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, RestrictInfo))
+		return may_raise((Node *) ((RestrictInfo *) node)->clause, context);
+	if (!IsA(node, List))
+		collation = exprInputCollation(node);
+	return check_functions_in_node(node, function_may_raise, &collation) ||
+		expression_tree_walker(node, may_raise, context);
 }
 
 /*
@@ -137,8 +159,15 @@ not_of_columns(Node *node, void *context)
 				not_of_columns((Node *) ((Aggref *) node)->args, context) ||
 				not_of_columns((Node *) ((Aggref *) node)->aggfilter, context);
 		case T_OpExpr:
+			return (is_for_host((OpExpr *) node) && is_made_of_many(node, looked)) ||
+				expression_tree_walker(node, not_of_columns, context);
 		case T_ScalarArrayOpExpr:
-			return (looks_at_strings(node) && is_made_of_many(node, looked)) ||
+			return !get_typbyval(exprType(linitial(((ScalarArrayOpExpr *) node)->args))) &&
+				is_made_of_many(node, looked);
+		case T_CaseExpr:
+		case T_CoalesceExpr:
+			return (!get_typbyval(exprType(node)) && exprType(node) != NUMERICOID &&
+					is_made_of_many(node, looked)) ||
 				expression_tree_walker(node, not_of_columns, context);
 		case T_FuncExpr:
 			return is_made_of_many(node, looked) ||
@@ -148,9 +177,7 @@ not_of_columns(Node *node, void *context)
 		case T_NullTest:
 		case T_BooleanTest:
 		case T_RelabelType:
-		case T_CaseExpr:
 		case T_CaseWhen:
-		case T_CoalesceExpr:
 		case T_TargetEntry:
 		case T_List:
 			return expression_tree_walker(node, not_of_columns, context);
@@ -201,6 +228,7 @@ hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContent
 	kept = hgj_part_kept(root, path->parent);
 	looked.relid = path->parent->relid;
 	if (kept < HGJ_PIPELINE_LEAST_KEPT || !keys_fit(root, child, contents) ||
+		may_raise((Node *) path->parent->baserestrictinfo, NULL) ||
 		not_of_columns((Node *) path->parent->baserestrictinfo, &looked) ||
 		not_of_columns((Node *) path->pathtarget->exprs, &looked) ||
 		not_of_columns((Node *) contents->group_exprs, &looked) ||

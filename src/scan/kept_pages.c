@@ -98,14 +98,21 @@ note_use(HgjKeptPages *kept)
 	kept->taken = 0;
 }
 
-/* Step 5: the chunks of the run are left behind. */
+/* Step 5: the chunks of the run are left behind; nobody has pointers if no row was taken. */
 static void
 leave_run(HgjKeptPages *kept)
 {
 	int			ncols = kept->ncols;
+	bool		used = kept->taken > 0;
 
 	note_use(kept);
 	kept->looked = false;
+	if (!used)
+	{
+		while (kept->ncols > 0)
+			hgj_store_release(&kept->chunks[--kept->ncols]);
+		return;
+	}
 	if (kept->nheld + ncols > kept->room)
 	{
 		int			room = Max(kept->room * 2, kept->nheld + ncols);
@@ -122,13 +129,13 @@ leave_run(HgjKeptPages *kept)
 static bool
 takes_chunk(const HgjKeptForm *form, const HgjChunk *chunk)
 {
-	if (chunk->nrows == 0 || (!form->as_number && !form->by_table))
+	if (chunk->nrows == 0 || (!form->as_number && form->most_values == 0))
 		return false;
 	if (form->as_number &&
 		(form->scale < 0 ? !chunk->by_value :
 		 chunk->decimals == 0 || chunk->scale != form->scale))
 		return false;
-	return !form->by_table || HGJ_MOST_KEPT_CODES - 1 >
+	return form->most_values == 0 || form->most_values >
 		(chunk->by_value ? hgj_chunk_greatest(chunk) : chunk->ndistinct);
 }
 

@@ -24,8 +24,8 @@ typedef struct HgjKeptForm
 {
 	bool		as_number;		/* its values, as they are stored, ... */
 	int8		scale;			/* ... or decimals of this scale; -1: the former */
-	bool		by_table;		/* what the host makes of each value that the chunk has, or
-								 * could have, which are few */
+	uint32		most_values;	/* what the host makes of each value that the chunk has, or
+								 * could have, if there are no more than these; or 0 */
 } HgjKeptForm;
 
 typedef struct HgjKeptPages

@@ -305,6 +305,8 @@ show_pages(HgjSource *source)
 	HgjHeapPages *pages = &ps->pages;
 	uint64		done = pages->pages_kept + pages->pages_read - ps->pages_before;
 
+	if (!pages->begun)
+		return;
 	if (done < ps->pages_shown + HGJ_PAGES_PER_SHOW && !pages->at_end && done > 1)
 		return;
 	ps->pages_shown = done;

@@ -110,6 +110,7 @@ for my $server ('auto', 'off')
 
 	# What the host makes of single columns of few values goes as tables; of others, rows do.
 	my %made = (
+		'many tables' => 'SELECT ' . join(', ', map { "count(*) FILTER (WHERE f.t = 'text $_')" } 1 .. 12) . ', max(length(f.t)) FROM f',
 		'years' => q{SELECT h, extract(year from f.d)::int, count(*), sum(CASE date_part('month', f.d) WHEN 3 THEN 1 END) FROM f JOIN d USING (k) GROUP BY 1, 2 ORDER BY 1, 2},
 		'keys of text' => q{SELECT h, f.t, count(*), sum(v) FROM f JOIN d USING (k) GROUP BY h, f.t ORDER BY 1, 2},
 		'LIKE' => q{SELECT h, count(*), sum(CASE WHEN f.t LIKE '%1%' THEN v ELSE 0 END), count(*) FILTER (WHERE f.t IS NULL) FROM f JOIN d USING (k) WHERE f.t <> 'text 3' AND coalesce(f.t, 'text 11') < 'text 9' GROUP BY h ORDER BY 1},
@@ -182,7 +183,7 @@ like(planned('no join'), qr/Device Pipeline: yes/, 'by cost, all kept: a pipelin
 is($node->safe_psql('postgres', "$auto SET extra_float_digits = 0; $queries{$_}"), $node->safe_psql('postgres', "$stock $queries{$_}"), "by cost: $_") for sort keys %queries;
 
 # ... unless the host would have to do it, all by itself
-for my $q (q{SELECT h, count(*) FILTER (WHERE date_part('day', f.d + f.k) = 3) FROM f JOIN d USING (k) GROUP BY h}, 'SELECT x, count(*) FROM f GROUP BY x', 'SELECT f.t || h, count(*) FROM f JOIN d USING (k) GROUP BY 1')
+for my $q ('SELECT count(*), sum(v) FROM f WHERE k + g > 300', 'SELECT count(*), sum(v) FROM f WHERE n * n > 300', q{SELECT h, count(*) FILTER (WHERE date_part('day', f.d + f.k) = 3) FROM f JOIN d USING (k) GROUP BY h}, 'SELECT x, count(*) FROM f GROUP BY x', 'SELECT f.t || h, count(*) FROM f JOIN d USING (k) GROUP BY 1')
 {
 	unlike($node->safe_psql('postgres', "$auto EXPLAIN (COSTS OFF) $q"), qr/Device Pipeline/, "by cost, not for a device: $q");
 }

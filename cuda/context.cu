@@ -31,8 +31,6 @@
 namespace hgj
 {
 
-constexpr int MAX_DEVICES = 16;
-
 /* What a pool keeps when no table is left. */
 constexpr size_t IDLE_POOL_BYTES = (size_t) 64 << 20;
 
@@ -54,19 +52,6 @@ struct Session
 
 static Session session = {
 	PTHREAD_MUTEX_INITIALIZER, false, false, false, false, 0, {}, ""};
-
-class Lock
-{
-  public:
-	Lock()
-	{
-		(void) pthread_mutex_lock(&session.mutex);
-	}
-	~Lock()
-	{
-		(void) pthread_mutex_unlock(&session.mutex);
-	}
-};
 
 static HgjStatus status_of(cudaError_t error)
 {
@@ -253,7 +238,7 @@ HgjStatus session_open(HgjError *err)
 		return check_process(err);
 	HGJ_TRY(session_usable(err));
 
-	Lock lock;
+	Lock lock(&session.mutex);
 
 	if (session.open)
 		return HGJ_OK;
@@ -265,7 +250,7 @@ HgjStatus session_open(HgjError *err)
 /* HgjEngine.close: the contexts go, and with them all that is in them. */
 void session_close()
 {
-	Lock lock;
+	Lock lock(&session.mutex);
 
 	if (!session.open || !session_alive())
 		return;
@@ -312,7 +297,7 @@ HgjStatus session_device(int id, Device **device, HgjError *err)
 		return fail(err, HGJ_NO_DEVICE, "there is no CUDA device of that number");
 	HGJ_TRY(session_open(err));
 
-	Lock lock;
+	Lock lock(&session.mutex);
 
 	HGJ_TRY(open_device(id, err));
 	*device = &session.devices[id];

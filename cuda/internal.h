@@ -42,11 +42,31 @@ namespace hgj
 constexpr uint32_t ROW_EMPTY = 0xFFFFFFFFu;
 constexpr uint32_t ROW_DELETED = 0xFFFFFFFEu;
 
+/* Devices that are used of a host's. */
+constexpr int MAX_DEVICES = 16;
+
 /* Lists longer than this are not walked by one thread. */
 constexpr uint32_t LONG_LIST = 32;
 
 /* Unsorted lists up to this are sorted by a block, longer ones by CUB. */
 constexpr uint32_t BLOCK_LIST = 4096;
+
+/* Holds a mutex as long as it lives. */
+class Lock
+{
+  public:
+	explicit Lock(pthread_mutex_t *mutex) : mutex_(mutex)
+	{
+		(void) pthread_mutex_lock(mutex_);
+	}
+	~Lock()
+	{
+		(void) pthread_mutex_unlock(mutex_);
+	}
+
+  private:
+	pthread_mutex_t *mutex_;
+};
 
 struct alignas(8) Entry32
 {

@@ -23,9 +23,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "kept.h"
@@ -46,9 +44,9 @@ struct KeptList
 	KeptCopy *buckets[BUCKETS];
 	KeptCopy *idle; /* step 2: first and last of what nobody holds */
 	KeptCopy *idle_last;
-	uint64_t bytes; /* of all, */
+	uint64_t bytes;      /* of all, */
 	uint64_t idle_bytes; /* and of what nobody holds */
-	uint64_t most;  /* they may have; 0: not known yet */
+	uint64_t most;       /* they may have; 0: not known yet */
 };
 
 struct KeptState
@@ -56,23 +54,10 @@ struct KeptState
 	pthread_mutex_t mutex;
 	pthread_cond_t came; /* a transfer has, or has failed */
 	HgjKeptMemory memory;
-	KeptList *lists[KEPT_DEVICES];
+	KeptList *lists[MAX_DEVICES];
 };
 
 static KeptState kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {}, {}};
-
-class Lock
-{
-  public:
-	Lock()
-	{
-		(void) pthread_mutex_lock(&kept.mutex);
-	}
-	~Lock()
-	{
-		(void) pthread_mutex_unlock(&kept.mutex);
-	}
-};
 
 /* HgjPipelineMethods.keep */
 void kept_memory(const HgjKeptMemory *memory)
@@ -218,7 +203,7 @@ static bool reserve_hold(KeptHolds *holds)
 /* Step 3: what the slot was to bring has come. */
 static void have_come(HgjPipeline *p, KeptHolds *holds, bool failed)
 {
-	Lock lock;
+	Lock lock(&kept.mutex);
 
 	for (uint64_t i = holds->come; i < holds->n; i++)
 		if (holds->copies[i]->maker == p)
@@ -250,8 +235,8 @@ static HgjStatus bring(HgjPipeline *p, KeptHolds *holds, KeptCopy *copy, HgjErro
 	const char *from = static_cast<const char *>(kept.memory.memory) + copy->array.at;
 
 	holds->bringing = true;
-	HGJ_TRY(pool_alloc(p->account.device, &copy->memory, copy->array.bytes, p->lane.stream,
-					   err));
+	HGJ_TRY(pool_alloc(p->account.device, &copy->memory, copy->array.bytes,
+					   p->lane.stream, err));
 	return pipeline_upload(p, static_cast<char *>(copy->memory), from, copy->array.bytes,
 						   err);
 }
@@ -270,7 +255,7 @@ static HgjStatus wait_for(HgjPipeline *p, PipeSlot *slot, KeptCopy *copy, HgjErr
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
 
-		Lock lock;
+		Lock lock(&kept.mutex);
 
 		if (copy->maker == nullptr)
 			return copy->failed
@@ -284,7 +269,7 @@ static HgjStatus wait_for(HgjPipeline *p, PipeSlot *slot, KeptCopy *copy, HgjErr
 static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArray *array,
 							  KeptCopy **copy, const HgjPipeline **maker, HgjError *err)
 {
-	Lock lock;
+	Lock lock(&kept.mutex);
 	KeptList *list = list_of(p->account.device);
 
 	if (list == nullptr || !reserve_hold(holds))
@@ -302,7 +287,8 @@ static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArr
 	{
 		while (list->bytes + array->bytes > list->most)
 			if (!drop_idle(list))
-				return fail(err, HGJ_UNSUPPORTED, "the device has no room for the columns");
+				return fail(err, HGJ_UNSUPPORTED,
+							"the device has no room for the columns");
 		*copy = new_copy(list, array);
 		if (*copy == nullptr)
 			return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
@@ -351,7 +337,7 @@ void kept_release(HgjPipeline *p, PipeSlot *slot)
 	else
 		have_come(p, holds, true);
 
-	Lock lock;
+	Lock lock(&kept.mutex);
 
 	for (uint64_t i = 0; i < holds->n; i++)
 		release(kept.lists[p->account.device->id], holds->copies[i]);
@@ -369,7 +355,7 @@ KeptHolds::~KeptHolds()
 bool kept_evict(Device *device, uint64_t bytes)
 {
 	{
-		Lock lock;
+		Lock lock(&kept.mutex);
 		KeptList *list = kept.lists[device->id];
 		uint64_t before = list != nullptr ? list->bytes : 0;
 
@@ -384,7 +370,7 @@ bool kept_evict(Device *device, uint64_t bytes)
 /* Step 4. */
 void kept_trim(Device *device)
 {
-	Lock lock;
+	Lock lock(&kept.mutex);
 	KeptList *list = kept.lists[device->id];
 
 	while (list != nullptr && !kept.memory.stay && drop_idle(list))
@@ -394,7 +380,7 @@ void kept_trim(Device *device)
 /* The devices' contexts go, and with them all copies; no pipeline is left. */
 void kept_forget()
 {
-	Lock lock;
+	Lock lock(&kept.mutex);
 
 	for (KeptList *&list : kept.lists)
 	{
@@ -408,7 +394,7 @@ void kept_forget()
 /* Bytes of a device's copies that make room for who needs it. */
 uint64_t kept_idle_bytes(const Device *device)
 {
-	Lock lock;
+	Lock lock(&kept.mutex);
 
 	return kept.lists[device->id] != nullptr ? kept.lists[device->id]->idle_bytes : 0;
 }

@@ -13,9 +13,6 @@
 namespace hgj
 {
 
-/* As many as context.cu has. */
-constexpr int KEPT_DEVICES = 16;
-
 struct KeptCopy
 {
 	HgjKeptArray array;

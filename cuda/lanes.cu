@@ -56,22 +56,6 @@ static FreeBlocks free_blocks = {PTHREAD_MUTEX_INITIALIZER, {}, 0, 0};
 /* Of the last table that was created: what has no table at hand waits as long. */
 static uint32_t last_timeout_ms = 0;
 
-class Lock
-{
-  public:
-	explicit Lock(pthread_mutex_t *mutex) : mutex_(mutex)
-	{
-		(void) pthread_mutex_lock(mutex_);
-	}
-	~Lock()
-	{
-		(void) pthread_mutex_unlock(mutex_);
-	}
-
-  private:
-	pthread_mutex_t *mutex_;
-};
-
 void set_timeout(uint32_t timeout_ms)
 {
 	__atomic_store_n(&last_timeout_ms, timeout_ms, __ATOMIC_RELAXED);

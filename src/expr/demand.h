@@ -26,7 +26,7 @@ extern HgjDemand hgj_demand_of(const PlanState *ps);
 extern Bitmapset *hgj_fixed_params(const EState *estate);
 extern bool hgj_all_rows_wanted(HgjDemand demand, const EState *estate);
 
-extern bool hgj_function_may_raise(Oid funcid, Oid collation);
+extern bool hgj_calls_may_raise(Node *node);
 extern bool hgj_hash_may_raise(Oid funcid);
 extern bool hgj_param_may_raise(const Param *param, const EState *estate);
 extern bool hgj_may_raise(Node *node, EState *estate);

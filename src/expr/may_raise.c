@@ -5,10 +5,11 @@
  *
  * 1. An expression cannot if all its nodes are of forms known here, and its
  *	  functions are leakproof, or are on a list of those that are not marked so
- *	  but accept any value: comparisons of numbers, strings, and dates with timestamps, LIKE with a
- *	  plain pattern, a part of a string.  A leakproof function has no side effects and raises no
- *	  error that depends on its arguments; that is what the mark is for.  Nor can
- *	  a subplan that is hashed once, if neither its plan nor the comparison can.
+ *	  but accept any value: comparisons of numbers, strings, and dates with
+ *	  timestamps, LIKE with a plain pattern, a part of a string.  A leakproof
+ *	  function has no side effects and raises no error that depends on its
+ *	  arguments; that is what the mark is for.  Nor can a subplan that is hashed
+ *	  once, if neither its plan nor the comparison can.
  * 2. Nor can a parameter that a nested loop or a correlated subquery has set: it
  *	  is a value.  The first look at the result of an InitPlan runs that; so does
  *	  the one at the columns of UPDATE's (a, b) = (SELECT ...).  The plan says which
@@ -40,8 +41,8 @@
 #include "utils/lsyscache.h"
 
 /* Step 1: a function, whatever its arguments. */
-bool
-hgj_function_may_raise(Oid funcid, Oid collation)
+static bool
+function_may_raise(Oid funcid, Oid collation)
 {
 	switch (funcid)
 	{
@@ -91,9 +92,18 @@ hgj_hash_may_raise(Oid funcid)
 }
 
 static bool
-function_may_raise(Oid funcid, void *context)
+called_may_raise(Oid funcid, void *context)
 {
-	return hgj_function_may_raise(funcid, *(Oid *) context);
+	return function_may_raise(funcid, *(Oid *) context);
+}
+
+/* Step 1: what the node itself calls, whatever is below it. */
+bool
+hgj_calls_may_raise(Node *node)
+{
+	Oid			collation = exprInputCollation(node);
+
+	return check_functions_in_node(node, called_may_raise, &collation);
 }
 
 /* LIKE fails when a pattern ends in the midst of an escape. */
@@ -221,8 +231,6 @@ subplan_may_raise(const SubPlan *subplan, EState *estate)
 static bool
 may_raise_walker(Node *node, void *context)
 {
-	Oid			collation = InvalidOid;
-
 	if (node == NULL)
 		return false;
 	check_stack_depth();
@@ -261,11 +269,8 @@ may_raise_walker(Node *node, void *context)
 		default:
 			return true;
 	}
-	if (!IsA(node, List) && !IsA(node, TargetEntry) && !IsA(node, CaseWhen))
-		collation = exprInputCollation(node);
-	if (check_functions_in_node(node, function_may_raise, &collation))
-		return true;
-	return expression_tree_walker(node, may_raise_walker, context);
+	return hgj_calls_may_raise(node) ||
+		expression_tree_walker(node, may_raise_walker, context);
 }
 
 /* An expression of a plan, or a list of them. */

@@ -527,6 +527,17 @@ is_decimal_computation(HgjCompiler *c, Expr *expr)
 		hgj_is_decimal(c->parent, expr);
 }
 
+static HgjStep *
+compile_operator(HgjCompiler *c, OpExpr *expr)
+{
+	Oid			funcid = function_of(expr->opno, expr->opfuncid);
+	Expr	   *dates = hgj_comparison_of_dates(expr, funcid);
+
+	if (dates)
+		return hgj_step_compile(c, dates);
+	return compile_function(c, (Expr *) expr, funcid, expr->args, expr->inputcollid);
+}
+
 /*
  * The steps of an expression, or NULL if it is not of the supported forms, or has become
  * too many: arguments of NULLIF and GREATEST are compiled several times, and others in
@@ -536,7 +547,6 @@ HgjStep *
 hgj_step_compile(HgjCompiler *c, Expr *expr)
 {
 	HgjStep    *step;
-	Expr	   *dates;
 
 	check_stack_depth();
 	if (++c->nexprs > HGJ_MOST_EXPRS)
@@ -561,16 +571,7 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 									((FuncExpr *) expr)->args,
 									((FuncExpr *) expr)->inputcollid);
 		case T_OpExpr:
-			dates = hgj_comparison_of_dates((OpExpr *) expr,
-											function_of(((OpExpr *) expr)->opno,
-														((OpExpr *) expr)->opfuncid));
-			if (dates)
-				return hgj_step_compile(c, dates);
-			return compile_function(c, expr,
-									function_of(((OpExpr *) expr)->opno,
-												((OpExpr *) expr)->opfuncid),
-									((OpExpr *) expr)->args,
-									((OpExpr *) expr)->inputcollid);
+			return compile_operator(c, (OpExpr *) expr);
 		case T_DistinctExpr:
 			return compile_distinct(c, (DistinctExpr *) expr);
 		case T_ScalarArrayOpExpr:
@@ -591,4 +592,15 @@ hgj_step_compile(HgjCompiler *c, Expr *expr)
 		default:
 			return NULL;
 	}
+}
+
+/* For the planner: does a device itself compute it, of columns by value and decimals? */
+bool
+hgj_has_instruction(Oid funcid)
+{
+	HgjOperation operation;
+
+	if (hgj_operation(funcid, &operation))
+		return operation.op != HGJ_STEP_DATE;
+	return hgj_decimal_function(funcid);
 }

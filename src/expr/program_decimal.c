@@ -90,6 +90,15 @@ is_numeric(Expr *expr)
 }
 
 static const DecimalFunction *
+find_function(Oid funcid)
+{
+	for (int i = 0; i < lengthof(functions); i++)
+		if (functions[i].funcid == funcid)
+			return &functions[i];
+	return NULL;
+}
+
+static const DecimalFunction *
 function_of(Expr *expr, List **args)
 {
 	Oid			funcid;
@@ -106,10 +115,7 @@ function_of(Expr *expr, List **args)
 		funcid = ((FuncExpr *) expr)->funcid;
 		*args = ((FuncExpr *) expr)->args;
 	}
-	for (int i = 0; i < lengthof(functions); i++)
-		if (functions[i].funcid == funcid)
-			return &functions[i];
-	return NULL;
+	return find_function(funcid);
 }
 
 static int
@@ -119,6 +125,13 @@ comparison_of(Oid funcid)
 		if (comparisons[i].funcid == funcid)
 			return i;
 	return -1;
+}
+
+/* Is it one of numerics that are decimals? */
+bool
+hgj_decimal_function(Oid funcid)
+{
+	return find_function(funcid) != NULL || comparison_of(funcid) >= 0;
 }
 
 /* Step 1: the scale that a typmod says, as numeric.c has it; -1: it is none of ours. */

@@ -282,13 +282,15 @@ hgj_comparison_of_dates(const OpExpr *expr, Oid funcid)
 	{
 		const DateComparison *c = &date_comparisons[i];
 		bool		flipped = funcid == c->flipped;
-		Const	   *known = flipped ? linitial(expr->args) : llast(expr->args);
-		Node	   *date = flipped ? llast(expr->args) : linitial(expr->args);
+		Const	   *known;
+		Node	   *date;
 		DateADT		day;
 		bool		part;
 
 		if (funcid != c->funcid && !flipped)
 			continue;
+		known = flipped ? linitial(expr->args) : llast(expr->args);
+		date = flipped ? llast(expr->args) : linitial(expr->args);
 		if (!IsA(known, Const) || known->constisnull)
 			return NULL;
 		part = day_of(DatumGetTimestamp(known->constvalue), &day);
@@ -367,28 +369,4 @@ hgj_operation(Oid funcid, HgjOperation *operation)
 			return true;
 		}
 	return false;
-}
-
-/* For the planner: does a device compute the function itself, of columns by value and decimals? */
-bool
-hgj_has_instruction(Oid funcid)
-{
-	HgjOperation operation;
-
-	switch (funcid)
-	{
-		case F_NUMERIC_ADD:
-		case F_NUMERIC_SUB:
-		case F_NUMERIC_MUL:
-		case F_NUMERIC_UMINUS:
-		case F_NUMERIC_EQ:
-		case F_NUMERIC_NE:
-		case F_NUMERIC_LT:
-		case F_NUMERIC_LE:
-		case F_NUMERIC_GT:
-		case F_NUMERIC_GE:
-			return true;
-		default:
-			return hgj_operation(funcid, &operation) && operation.op != HGJ_STEP_DATE;
-	}
 }

@@ -87,7 +87,6 @@ typedef struct HgjSet
 	MemoryContext context;		/* of the arrays above; NULL: not yet built */
 } HgjSet;
 
-/* An expression that is evaluated once a value (program_values.c). */
 /*
  * What is known of values that point into a chunk of a kept column, by the pointers, as
  * long as rows are of that chunk.  What has the same place drives out what was there.
@@ -126,6 +125,7 @@ hgj_kept_memo_place(Datum value)
 					 (64 - HGJ_KEPT_MEMO_BITS));
 }
 
+/* An expression that is evaluated once a value (program_values.c). */
 typedef struct HgjByValue
 {
 	ExprState  *state;			/* over the first column of ... */
@@ -515,6 +515,7 @@ extern void hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,
 
 /* program_decimal.c */
 extern bool hgj_is_decimal(PlanState *parent, Expr *expr);
+extern bool hgj_decimal_function(Oid funcid);
 extern HgjStep *hgj_decimal_compile(HgjCompiler *c, Expr *expr);
 extern bool hgj_decimal_branches(HgjStep *step, int first, int stride);
 extern bool hgj_is_decimal_comparison(PlanState *parent, Oid funcid, List *args);

@@ -29,6 +29,9 @@
 /* Values of a column of a run for which there may be a table of codes. */
 #define HGJ_MOST_KEPT_CODES	4096
 
+/* Less of a table than this is as if nothing was, to a device. */
+#define HGJ_LEAST_KEPT			0.9
+
 static inline uint32
 hgj_run_of(BlockNumber block)
 {

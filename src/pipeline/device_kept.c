@@ -31,10 +31,7 @@
 #include "scan/heap_pages.h"
 #include "utils/rel.h"
 
-/* Step 1: the part of a table that must be kept for its quals to run on the device. */
-#define HGJ_DEVICE_LEAST_KEPT	0.9
-
-/* Step 1: are the columns that the quals look at kept? */
+/* Step 1: are the columns that the quals look at kept, so that these run on the device? */
 bool
 hgj_device_is_kept(const HgjPipelineState *d)
 {
@@ -48,7 +45,7 @@ hgj_device_is_kept(const HgjPipelineState *d)
 	part = n == 0 || hgj_device_column_memory == 0 || !hgj_table_may_be_kept(rel) ? 0 :
 		hgj_kept_part(rel, attnos, n, RelationGetNumberOfBlocks(rel));
 	pfree(attnos);
-	return part >= HGJ_DEVICE_LEAST_KEPT;
+	return part >= HGJ_LEAST_KEPT;
 }
 
 /* Columns that go by tables. */

@@ -258,17 +258,11 @@ Cost
 hgj_agg_device_gain(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
 					double kept)
 {
-	const Path *outer = child;
+	const Path *outer = hgj_below_joins(child);
 	Cost		gain = take_cost(child, contents);
 
 	if (kept > 0)
 		gain += arguments_cost(root, child, contents);
-
-	while (hgj_is_join_path(outer))
-	{
-		outer = hgj_below_projections(outer);
-		outer = linitial(((const CustomPath *) outer)->custom_paths);
-	}
 	if (kept == 0 && !hgj_cuda_is_open())
 		gain -= hgj_device_startup_cost;
 	return gain - hgj_device_launch_cost *

@@ -66,10 +66,12 @@ extern List *hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel,
 /* agg_cost.c */
 extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 const HgjAggContents *contents, double groups);
-extern double hgj_pipeline_part_kept(PlannerInfo *root, const Path *child,
-									 const HgjAggContents *contents);	/* pipeline_path.c */
 extern Cost hgj_agg_device_gain(PlannerInfo *root, const Path *child,
 								const HgjAggContents *contents, double kept);
+
+/* pipeline_path.c */
+extern double hgj_pipeline_part_kept(PlannerInfo *root, const Path *child,
+									 const HgjAggContents *contents);
 
 /* agg_partial.c */
 extern bool hgj_aggregates_in_parts(PlannerInfo *root,

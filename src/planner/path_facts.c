@@ -31,6 +31,15 @@ hgj_is_join_path(const Path *path)
 		strcmp(((const CustomPath *) path)->methods->CustomName, HGJ_NODE_NAME) == 0;
 }
 
+/* What is at the bottom of a chain of them, on their outer sides; the path, if it is none. */
+const Path *
+hgj_below_joins(const Path *path)
+{
+	while (hgj_is_join_path(path))
+		path = linitial(((const CustomPath *) hgj_below_projections(path))->custom_paths);
+	return path;
+}
+
 /* What is known of such a path. */
 int
 hgj_path_fact(const Path *path, HgjPathFact fact)

@@ -57,9 +57,6 @@ join_may_fit(const CustomPath *join)
 		hgj_path_fact(&join->path, HGJ_PATH_IN_BATCHES);
 }
 
-/* Step 3: less than this is as if nothing was kept. */
-#define HGJ_PIPELINE_LEAST_KEPT		0.9
-
 /* Has the column, of the scan's or another table, more values than go by a table? */
 static bool
 has_many_values(PlannerInfo *root, const Var *var)
@@ -113,26 +110,15 @@ is_for_host(const OpExpr *expr)
 	return !hgj_has_instruction(get_opcode(expr->opno));
 }
 
-static bool
-function_may_raise(Oid funcid, void *context)
-{
-	return hgj_function_may_raise(funcid, *(Oid *) context);
-}
-
 /* Step 3: conditions that may raise an error are the host's. */
 static bool
 may_raise(Node *node, void *context)
 {
-	Oid			collation = InvalidOid;
-
 	if (node == NULL)
 		return false;
 	if (IsA(node, RestrictInfo))
 		return may_raise((Node *) ((RestrictInfo *) node)->clause, context);
-	if (!IsA(node, List))
-		collation = exprInputCollation(node);
-	return check_functions_in_node(node, function_may_raise, &collation) ||
-		expression_tree_walker(node, may_raise, context);
+	return hgj_calls_may_raise(node) || expression_tree_walker(node, may_raise, context);
 }
 
 /*
@@ -213,21 +199,19 @@ keys_fit(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
 double
 hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
 {
-	const Path *path = hgj_below_projections(child);
+	const Path *path = hgj_below_projections(hgj_below_joins(child));
 	Looked		looked = {root};
 	double		kept;
 
 	if (hgj_engine != HGJ_ENGINE_AUTO || contents->functions != NIL ||
 		!hgj_cuda_has_columns())
 		return 0;
-	while (hgj_is_join_path(path))
-		path = linitial(((const CustomPath *) hgj_below_projections(path))->custom_paths);
 	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION ||
 		path->parallel_workers > 0)
 		return 0;
 	kept = hgj_part_kept(root, path->parent);
 	looked.relid = path->parent->relid;
-	if (kept < HGJ_PIPELINE_LEAST_KEPT || !keys_fit(root, child, contents) ||
+	if (kept < HGJ_LEAST_KEPT || !keys_fit(root, child, contents) ||
 		may_raise((Node *) path->parent->baserestrictinfo, NULL) ||
 		not_of_columns((Node *) path->parent->baserestrictinfo, &looked) ||
 		not_of_columns((Node *) path->pathtarget->exprs, &looked) ||
@@ -241,9 +225,12 @@ hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContent
 static Cost
 kept_gain(PlannerInfo *root, const Path *child, const Path *scan, double kept)
 {
-	Cost		saving = hgj_is_join_path(child) ? hgj_feed_saving(root, scan, true) :
-		hgj_agg_feed_saving(root, child);
+	Cost		saving;
 
+	if (kept == 0)
+		return 0;
+	saving = hgj_is_join_path(child) ? hgj_feed_saving(root, scan, true) :
+		hgj_agg_feed_saving(root, child);
 	return kept * Max(scan->total_cost - scan->startup_cost - saving, 0);
 }
 

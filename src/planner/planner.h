@@ -47,6 +47,7 @@ extern void hgj_install_join_hook(void);
 /* path_facts.c */
 extern bool hgj_has_one_time_filter(PlannerInfo *root, List *restrictlist);
 extern const Path *hgj_below_projections(const Path *path);
+extern const Path *hgj_below_joins(const Path *path);
 extern bool hgj_is_join_path(const Path *path);
 extern bool hgj_is_agg_path(const Path *path);
 extern bool hgj_is_scan_path(const Path *path);

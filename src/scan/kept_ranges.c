@@ -2,7 +2,7 @@
  *
  * kept_ranges.c
  *	  The pages of a scan whose kept columns a device takes as they are stored, a range
- *	  at a time: for source_ranges.c, before the scan's other pages are read.
+ *	  at a time: for source_pages.c (step 7), before the scan's other pages are read.
  *
  * 1. A range is consecutive pages of one run, all of them valid (kept_pages.c), where the
  *	  device can take every column as its chunk has it: their rows are one behind the
@@ -21,7 +21,6 @@
 #include "compat.h"
 
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "scan/heap_pages.h"
 #include "utils/memutils.h"
 
@@ -129,7 +128,6 @@ hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range)
 	range->nrows = rows_of(kept, range->start, range->npages);
 	kept->taken += range->nrows;
 	pages->pages_kept += range->npages;
-	pgstat_count_index_tuples(pages->rel, range->nrows);
 	return true;
 }
 
@@ -139,7 +137,6 @@ hgj_pages_leave_range(HgjHeapPages *pages, const HgjKeptRange *range)
 {
 	leave_blocks(pages, range->start, range->npages);
 	pages->pages_kept -= range->npages;
-	pgstat_count_index_tuples(pages->rel, -(int64) range->nrows);
 }
 
 /* The scan is over, or begins again. */

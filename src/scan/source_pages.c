@@ -38,6 +38,7 @@
 #include "expr/program.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "pgstat.h"
 #include "scan/page_source.h"
 #include "utils/rel.h"
 
@@ -479,7 +480,11 @@ hgj_ranges_leave(HgjSource *source, const HgjKeptRange *range)
 void
 hgj_ranges_end(HgjSource *source, uint64 rows)
 {
+	HgjPageSource *ps = source->private_state;
+
 	source->rows_read += rows;
+	/* as heap_pages.c counts those of other pages */
+	pgstat_count_index_tuples(ps->pages.rel, rows);
 	if (source->child->instrument)
 		InstrStopNode(source->child->instrument, (double) rows);
 	show_pages(source);

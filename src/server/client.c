@@ -501,6 +501,7 @@ hgj_server_engine(HgjError *err)
 	engine.device_info = server_device_info;
 	engine.usable = server_usable;
 	hgj_server_table_methods(&engine);
-	engine.pipeline = server->pipelines ? hgj_server_pipelines(server->returns_rows, server->takes_kept) : NULL;
+	engine.pipeline = server->pipelines ?
+		hgj_server_pipelines(server->returns_rows, server->takes_kept) : NULL;
 	return &engine;
 }

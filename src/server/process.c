@@ -8,8 +8,8 @@
  *	  called here, because whatever a driver does to this process must not look to the
  *	  postmaster like a backend's crash.  It ends with the worker, by a signal that the
  *	  kernel sends.
- * 2. It opens the engine, tells it where columns are kept, and says what it found; without a usable device it ends, and
- *	  sessions are told why.
+ * 2. It opens the engine, tells it where columns are kept, and says what it found;
+ *	  without a usable device it ends, and sessions are told why.
  * 3. Each channel has a thread that waits for requests for ever, so that a long call of
  *	  one session keeps no other one waiting.  A session that has left is cleaned up
  *	  after by the same thread.

@@ -42,6 +42,9 @@ insert into queries values
 	('select f.id, d.k, e.v from f full join d using (k) full join e on e.id = f.id', 2),
 	('select e.v, count(*), sum(f.v), max(d.w) from f join d using (k) join e on e.id = f.v group by e.v', 2),
 	('select d.t, count(*), sum(f.n), max(d.n) from f join d using (k) group by d.t', 1),
+	('select d.t, d.u, count(*), sum(f.v) from f join d using (k) group by d.t, d.u', 1),
+	('select d.t, count(*), count(f.id), sum(f.v) from f full join d using (k) group by d.t', 1),
+	('select d.t, s.w, count(*), sum(f.v) from f join d using (k) join skewed s on s.k = f.id group by d.t, s.w', 2),
 	('select f.id, nothing.w from f left join nothing using (k)', 1),
 	('select f.id, nothing.w from nothing right join f using (k)', 1),
 	('select f.id, s.w from f join skewed s using (k)', 1),
@@ -117,12 +120,41 @@ reset parallel_leader_participation;
 reset work_mem;
 reset hash_mem_multiplier;
 
+-- Groups by codes, which the processes have merged: where a dictionary of one process, or
+-- the merged one, does not hold all values, some are no codes.  The planner expects fewer.
+create table unknown (k int, t text) with (autovacuum_enabled = off);
+insert into unknown select g % 2000, repeat(md5((g % 9000)::text), 6) from generate_series(1, 20000) g;
+create table many (k int, t text) with (autovacuum_enabled = off);
+insert into many select g % 2000, repeat(md5((g % 12000)::text), 6) from generate_series(1, 30000) g;
+create function hgj_has_full(q text) returns bool language plpgsql set hashgraph_join.force = on as $$
+declare
+	line text;
+	found bool := false;
+begin
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
+		found := found or line ~ 'dictionary of their codes is full';
+	end loop;
+	return found;
+end $$;
+set work_mem = '4MB';
+set hash_mem_multiplier = 1;
+select t, hgj_check_shared(q) as says, hgj_has_full(q) as full
+from unnest('{unknown,many}'::text[]) t, format('select x.t, count(*), sum(f.v) from f join %I x using (k) group by x.t', t) q;
+select t, hgj_check_shared(q) as says
+from unnest('{unknown,many}'::text[]) t, format('select x.t, count(*), count(f.v) from f full join %I x using (k) group by x.t', t) q;
+set work_mem = '24MB';
+select t, hgj_check_shared(q) as says, hgj_has_full(q) as full
+from unnest('{unknown,many}'::text[]) t, format('select x.t, count(*), sum(f.v) from f join %I x using (k) group by x.t', t) q;
+reset work_mem;
+reset hash_mem_multiplier;
+
 -- The Gather is rescanned: other processes make another table.
 set enable_material = off;
 -- Whoever reads some of these rows leaves others to the other processes.
 create function hgj_rescans(jointype text) returns text language sql as $$
 	select hgj_check_shared(format('select v.*, s.* from (values (1), (2), (3)) v (v) left join lateral (select count(*), sum(f.v), max(d.t) from (select * from f where id %% 977 <> 0 or pg_sleep(0.003) is not null) f %s join (select * from d where w <> 5 or k %% 97 <> 0 or pg_sleep(0.003) is not null) d using (k)) s on true', jointype)) $$;
 select j, hgj_rescans(j) as says from unnest('{inner,left,full}'::text[]) j;
+select hgj_check_shared('select v.*, s.* from (values (1), (2), (3)) v (v) left join lateral (select d.t, count(*), sum(f.v) from (select * from f where id % 977 <> 0 or pg_sleep(0.003) is not null) f join (select * from d where w <> 5 or k % 97 <> 0 or pg_sleep(0.003) is not null) d using (k) group by d.t) s on true') as says;
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
 select j, hgj_rescans(j) as says from unnest('{inner,left,full}'::text[]) j;
@@ -165,5 +197,5 @@ set work_mem = '64kB';
 set hash_mem_multiplier = 1;
 select hgj_explained('select f.id, d.w from f join d using (k)');
 truncate hgj_known;
-drop table f, d, e, nothing, skewed, likes, all_keys;
-drop function hgj_check_shared, hgj_check_all, hgj_rescans, hgj_explained;
+drop table f, d, e, nothing, skewed, likes, all_keys, unknown, many;
+drop function hgj_check_shared, hgj_check_all, hgj_rescans, hgj_explained, hgj_has_full;

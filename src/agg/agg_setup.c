@@ -269,13 +269,13 @@ init_decimals(HgjAggState *state)
 	state->decimals = compile_decimals(state, unfiltered);
 }
 
-/* Is a dictionary of the k-th group column expected to have room in so many bytes? */
-static bool
-dictionary_fits(const CustomScan *cscan, int k, Size most)
+/* The bytes that a dictionary of the k-th group column is expected to take. */
+static Size
+dictionary_bytes(const CustomScan *cscan, int k)
 {
 	List	   *estimates = list_nth(cscan->custom_private, HGJ_AGG_ESTIMATES);
 
-	return (Size) list_nth_int(estimates, k + 1) * 1024 <= most;
+	return (Size) list_nth_int(estimates, k + 1) * 1024;
 }
 
 /* Do the processes of a parallel query divide the groups among themselves? */
@@ -324,16 +324,17 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 		Oid			equality = list_nth_oid(operators, k);
 		TargetEntry *tle = list_nth(cscan->custom_scan_tlist, resno - 1);
 		Node	   *expr = (Node *) tle->expr;
+		Size		expected = dictionary_bytes(cscan, k);
 
 		key->column = resno - 1;
 		get_typlenbyval(exprType(expr), &key->attlen, &key->attbyval);
 		hgj_group_key_init(key, expr, equality);
-		if (!bms_is_member(resno, used) && dictionary_fits(cscan, k, most) &&
+		if (!bms_is_member(resno, used) && expected <= most &&
 			state->columns[key->column].dictionary == NULL &&
 			hgj_group_key_looks_equal(key, expr, equality))
 		{
 			if (state->join)
-				hgj_join_encode(state->join, resno, expr, equality);
+				hgj_join_encode(state->join, resno, expr, equality, expected);
 			else if (!wants_device(state, cscan))
 				hgj_agg_feed_encode(state, resno, expr, equality);
 		}

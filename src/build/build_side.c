@@ -66,16 +66,17 @@ hgj_build_side_release(HgjBuildSide *side)
 
 /*
  * Lay the rows out, once it is known which columns are codes.  With `share_records`
- * nobody asks which of several equal rows it was.
+ * nobody asks which of several equal rows it was.  `shared`: several processes may fill
+ * it.
  */
 void
 hgj_build_side_lay_out(HgjBuildSide *side, const HgjColumn *columns, int ncols,
-					   double expected_rows, bool share_records)
+					   bool shared, double expected_rows, bool share_records)
 {
 	Size		limit = get_hash_memory_limit();
 
-	hgj_row_store_init(&side->rows, side->context, columns, ncols, expected_rows,
-					   limit, &side->account);
+	hgj_row_store_init(&side->rows, side->context, columns, ncols, shared,
+					   expected_rows, limit, &side->account);
 	if (share_records)
 		hgj_share_records_init(&side->rows, limit);
 }
@@ -143,11 +144,14 @@ hgj_build_side_drop_kept(HgjBuildSide *side)
 
 /*
  * A dictionary for a column of values attlen long, before the rows are laid out.
- * Each gets the same share of the memory that codes may take.
+ * Each gets the same share of the memory that codes may take.  `shared`: as in
+ * hgj_build_side_lay_out().
  */
 HgjDictionary *
-hgj_build_side_encode(HgjBuildSide *side, Node *expr, Oid equality, int16 attlen)
+hgj_build_side_encode(HgjBuildSide *side, Node *expr, Oid equality, int16 attlen,
+					  bool shared)
 {
+	Size		most = get_hash_memory_limit() / HGJ_DICTIONARY_SHARE;
 	int			n = side->ndictionaries + 1;
 	HgjDictionary *dictionary = hgj_dictionary_create(side->context, expr, equality,
 													  attlen, &side->account);
@@ -159,7 +163,7 @@ hgj_build_side_encode(HgjBuildSide *side, Node *expr, Oid equality, int16 attlen
 	side->ndictionaries = n;
 	for (int i = 0; i < n; i++)
 		hgj_dictionary_limit(side->dictionaries[i],
-							 get_hash_memory_limit() / HGJ_DICTIONARY_SHARE / n);
+							 (shared ? Min(most, HGJ_SHARED_DICTIONARIES) : most) / n);
 	return dictionary;
 }
 

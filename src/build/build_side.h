@@ -59,6 +59,9 @@ typedef struct HgjSpilledBuild
 /* The part of the memory limit that dictionaries, which outlive passes, may take. */
 #define HGJ_DICTIONARY_SHARE	4
 
+/* Those of several processes, which one of them merges, together. */
+#define HGJ_SHARED_DICTIONARIES	((Size) 4 * 1024 * 1024)
+
 typedef struct HgjBuildSide
 {
 	uint32		references;
@@ -81,8 +84,8 @@ extern HgjBuildSide *hgj_build_side_create(void);
 extern HgjBuildSide *hgj_build_side_hold(HgjBuildSide *side);
 extern void hgj_build_side_release(HgjBuildSide *side);
 extern void hgj_build_side_lay_out(HgjBuildSide *side, const HgjColumn *columns,
-								   int ncols, double expected_rows,
-								   bool share_records);
+								   int ncols, bool shared,
+								   double expected_rows, bool share_records);
 extern void hgj_build_side_spill(HgjBuildSide *side, const HgjColumn *columns,
 								 int ncols, uint32 nwords);
 extern void hgj_build_side_drop_split(HgjBuildSide *side);
@@ -90,7 +93,8 @@ extern void hgj_build_side_drop_kept(HgjBuildSide *side);
 extern void hgj_build_side_clear(HgjBuildSide *side);
 extern void hgj_build_side_free(HgjBuildSide *side);
 extern HgjDictionary *hgj_build_side_encode(HgjBuildSide *side, Node *expr,
-											Oid equality, int16 attlen);
+											Oid equality, int16 attlen,
+											bool shared);
 extern bool hgj_build_side_codes_are_full(const HgjBuildSide *side);
 extern Size hgj_build_side_code_bytes(const HgjBuildSide *side);
 

@@ -387,6 +387,42 @@ hgj_dictionary_value(const HgjDictionary *dictionary, Datum datum)
 	return dictionary->values[DatumGetUInt32(datum)];
 }
 
+/* How many values have a code: those below. */
+uint32
+hgj_dictionary_size(const HgjDictionary *dictionary)
+{
+	return dictionary->nvalues;
+}
+
+/*
+ * From now on it has these values, in this order, which are no two the same, whatever its
+ * limit; full: and no other.
+ */
+void
+hgj_dictionary_refill(HgjDictionary *dictionary, const Datum *values, uint32 n, bool full)
+{
+	Size		limit = dictionary->limit;
+
+	for (uint32 i = 0; i < dictionary->nvalues; i++)
+		pfree(DatumGetPointer(dictionary->values[i]));
+	dict_reset(dictionary->table);
+	for (int i = 0; dictionary->recent && i < RECENT_VALUES; i++)
+		dictionary->recent[i].length = NO_LENGTH;
+	dictionary->nvalues = 0;
+	dictionary->full = false;
+	dictionary->limit = SIZE_MAX;
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		code;
+		bool		found PG_USED_FOR_ASSERTS_ONLY =
+			hgj_dictionary_find(dictionary, values[i], &code);
+
+		Assert(found && code == i);
+	}
+	dictionary->limit = limit;
+	dictionary->full = full;
+}
+
 /* May there be values without a code? */
 bool
 hgj_dictionary_is_full(const HgjDictionary *dictionary)

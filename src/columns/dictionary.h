@@ -56,6 +56,9 @@ extern Datum hgj_dictionary_code(HgjDictionary *dictionary, Datum value,
 extern bool hgj_dictionary_find(HgjDictionary *dictionary, Datum value,
 								uint32 *code);
 extern Datum hgj_dictionary_value(const HgjDictionary *dictionary, Datum datum);
+extern uint32 hgj_dictionary_size(const HgjDictionary *dictionary);
+extern void hgj_dictionary_refill(HgjDictionary *dictionary, const Datum *values,
+								  uint32 n, bool full);
 extern bool hgj_dictionary_is_full(const HgjDictionary *dictionary);
 extern Size hgj_dictionary_bytes(const HgjDictionary *dictionary);
 

@@ -9,7 +9,8 @@
  *	  then a bit per column that says NULL.  By-reference values are pointers
  *	  into the store's arena.  Columns that only serve as raw keys are not here:
  *	  the engine has them.  A dictionary's datum takes four bytes; the few that
- *	  are no codes lie in an array beside the records.
+ *	  are no codes lie in an array beside the records.  Where other processes are to
+ *	  read them, it takes eight bytes.
  * 2. Records lie row by row, not column by column, because matches fetch whole
  *	  rows in random order: one cache miss a match instead of one a column.
  * 3. They are kept in chunks of a power of two records, at most about 2 MB
@@ -65,13 +66,14 @@ hgj_record_layout(HgjStoredColumn *columns, int ncols, uint32 offset)
 
 /*
  * Lay the records out.  `columns` are the build side's, in the order of a
- * batch's vectors.  expected_rows and memory_limit only size the chunks.  What the
- * store takes counts in the account, if there is one.
+ * batch's vectors.  `shared`: hgj_row_store_share() may be called.  expected_rows and
+ * memory_limit only size the chunks.  What the store takes counts in the account, if
+ * there is one.
  */
 void
 hgj_row_store_init(HgjRowStore *store, MemoryContext context,
-				   const HgjColumn *columns, int ncols, double expected_rows,
-				   Size memory_limit, HgjAccount *account)
+				   const HgjColumn *columns, int ncols, bool shared,
+				   double expected_rows, Size memory_limit, HgjAccount *account)
 {
 	uint32		bytes;
 	Size		largest = Min(HGJ_CHUNK_LARGEST, memory_limit / 16);
@@ -92,7 +94,7 @@ hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 	for (int i = 0; i < ncols; i++)
 	{
 		store->columns[i].encoded = columns[i].dictionary != NULL;
-		store->columns[i].width = columns[i].dictionary ?
+		store->columns[i].width = columns[i].dictionary && !shared ?
 			sizeof(uint32) : columns[i].width;
 	}
 	bytes = hgj_record_layout(store->columns, ncols, 0);
@@ -122,7 +124,7 @@ hgj_row_store_share(HgjRowStore *store, const HgjColumn *columns, HgjChunkMap *m
 {
 	Assert(store->nrows == 0 && store->nchunks == 0);
 	for (int c = 0; c < store->ncols; c++)
-		if (!columns[c].attbyval && columns[c].dictionary == NULL)
+		if (!columns[c].attbyval)
 			store->columns[c].value_chunks = &map->chunks[HGJ_VALUE_CHUNK];
 	store->map = map;
 	store->values.map = map;
@@ -243,6 +245,26 @@ append_codes(HgjRowStore *store, HgjStoredColumn *column,
 	}
 }
 
+/* The same, of width 8. */
+static void
+append_placed_codes(HgjRowStore *store, HgjStoredColumn *column,
+					const HgjVector *vector, uint32 from, uint32 n, char *record)
+{
+	char	   *target = record + column->offset;
+
+	for (uint32 i = 0; i < n; i++, target += store->stride)
+	{
+		Datum		datum = ((const Datum *) vector->values)[from + i];
+
+		if (hgj_vector_is_null(vector, from + i))
+			datum = (Datum) 0;
+		else if (unlikely(hgj_datum_is_plain(datum)) && column->value_chunks)
+			datum = (Datum) (hgj_arena_place(&store->values, hgj_plain_value(datum)) |
+							 HGJ_PLAIN_BIT);
+		*(uint64 *) target = (uint64) datum;
+	}
+}
+
 /* append_column() for by-reference values of a store that processes share. */
 static void
 append_places(HgjRowStore *store, HgjStoredColumn *column,
@@ -264,12 +286,15 @@ append_column(HgjRowStore *store, HgjStoredColumn *column,
 	char	   *target = record + column->offset;
 	uint32		stride = store->stride;
 
-	switch (column->encoded ? 0 : column->value_chunks ? -1 : column->width)
+	switch (hgj_stored_kind(column))
 	{
-		case 0:
+		case HGJ_STORED_CODES:
 			append_codes(store, column, vector, from, n, record);
 			break;
-		case -1:
+		case HGJ_STORED_PLACED_CODES:
+			append_placed_codes(store, column, vector, from, n, record);
+			break;
+		case HGJ_STORED_PLACES:
 			append_places(store, column, vector, from, n, record);
 			break;
 		case 8:

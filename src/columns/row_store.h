@@ -20,8 +20,10 @@ typedef struct HgjStoredColumn
 	uint8		null_bit;		/* ... and mask */
 	uint8		width;
 	bool		has_nulls;		/* some record has set its NULL bit */
-	bool		encoded;		/* four bytes for a dictionary's datum: its code,
-								 * or, from HGJ_STORED_PLAIN on, a place in: */
+	bool		encoded;		/* a dictionary's datum.  Of width 8: itself, with the
+								 * place of its value where there are value_chunks.
+								 * Of width 4: its code, or, from HGJ_STORED_PLAIN
+								 * on, a place in: */
 	uint32		nplain;
 	uint32		max_plain;
 	Datum	   *plain;			/* datums without a code */
@@ -30,6 +32,20 @@ typedef struct HgjStoredColumn
 } HgjStoredColumn;
 
 #define HGJ_STORED_PLAIN	(UINT32_C(1) << 31)
+
+/* How a record has a column, where that is not as a value of the column's width. */
+#define HGJ_STORED_CODES			0
+#define HGJ_STORED_PLACES			(-1)
+#define HGJ_STORED_PLACED_CODES		(-2)
+
+static inline int
+hgj_stored_kind(const HgjStoredColumn *column)
+{
+	if (column->encoded)
+		return column->width == sizeof(Datum) ? HGJ_STORED_PLACED_CODES :
+			HGJ_STORED_CODES;
+	return column->value_chunks ? HGJ_STORED_PLACES : column->width;
+}
 
 typedef struct HgjRowStore
 {
@@ -55,7 +71,7 @@ typedef struct HgjRowStore
 extern uint32 hgj_record_layout(HgjStoredColumn *columns, int ncols,
 								uint32 offset);
 extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
-							   const HgjColumn *columns, int ncols,
+							   const HgjColumn *columns, int ncols, bool shared,
 							   double expected_rows, Size memory_limit,
 							   HgjAccount *account);
 extern void hgj_row_store_share(HgjRowStore *store, const HgjColumn *columns,
@@ -97,13 +113,24 @@ hgj_placed_datum(const HgjStoredColumn *column, uint64 place)
 	return PointerGetDatum((*column->value_chunks)[place >> 32] + (uint32) place);
 }
 
+/* What the dictionary of a column of width 8 had. */
+static inline Datum
+hgj_placed_code(const HgjStoredColumn *column, uint64 stored)
+{
+	if (likely(!hgj_datum_is_plain((Datum) stored)) || column->value_chunks == NULL)
+		return (Datum) stored;
+	return hgj_plain_datum(hgj_placed_datum(column, stored & ~HGJ_PLAIN_BIT));
+}
+
 static inline Datum
 hgj_record_load(const HgjStoredColumn *column, const char *record)
 {
 	Datum		datum = hgj_load(record + column->offset, column->width);
 
 	if (column->encoded)
-		return hgj_stored_datum(column, DatumGetUInt32(datum));
+		return column->width == sizeof(Datum) ?
+			hgj_placed_code(column, (uint64) datum) :
+			hgj_stored_datum(column, DatumGetUInt32(datum));
 	return column->value_chunks ? hgj_placed_datum(column, (uint64) datum) : datum;
 }
 

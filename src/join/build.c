@@ -272,7 +272,7 @@ lay_out_build_side(HgjJoinState *state)
 											 &state->build->account);
 	/* a device takes the columns' values by row id (device_start.c) */
 	hgj_build_side_lay_out(state->build, state->inner.columns, state->inner.ncols,
-						   state->inner_ps->plan->plan_rows,
+						   state->share.planned, state->inner_ps->plan->plan_rows,
 						   !state->semantics.mark_inner &&
 						   state->use.engine == hgj_cpu_engine());
 	state->building.batch->values = &state->build->rows.values;

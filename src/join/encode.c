@@ -14,6 +14,8 @@
  * 3. Dictionaries outlive passes, so they may take a part of the build side's
  *	  memory limit only.  A value for which there is no room stays what it is:
  *	  the planner's estimates do not have to be trusted.
+ * 4. Where several processes make the build side together, each has a dictionary of its
+ *	  own until all rows have been read; then shared_codes.c merges them.
  *
  * Should rows leave as slots after all (several passes), emit.c looks codes up.
  *
@@ -68,11 +70,12 @@ find_column(const HgjSource *source, AttrNumber scan_attno)
 
 /*
  * From now on, return column resno of the join's batches as datums of the
- * dictionary that is returned.  NULL: it stays as it is.  Call at executor
- * start, after hgj_join_use_batches(), before the first row.
+ * dictionary that is returned, which is expected to take so many bytes.  NULL: it
+ * stays as it is.  Call at executor start, after hgj_join_use_batches(), before the first row.
  */
 HgjDictionary *
-hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
+hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality,
+				Size expected)
 {
 	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
 	TargetEntry *tle = list_nth_node(TargetEntry, cscan->scan.plan.targetlist,
@@ -91,15 +94,13 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
 	{
 		HgjColumn  *column = &join->inner.columns[c];
 
-		/*
-		 * A ctid is made by the source; there is nothing to be gained.  And a
-		 * dictionary is one process's.
-		 */
-		if (join->share.planned || column->attbyval || column->dictionary ||
-			column->attlen == sizeof(ItemPointerData))
+		/* A ctid is made by the source; there is nothing to be gained. */
+		if (column->attbyval || column->dictionary ||
+			column->attlen == sizeof(ItemPointerData) ||
+			(join->share.planned && expected > HGJ_SHARED_DICTIONARIES))
 			return NULL;
 		dictionary = hgj_build_side_encode(join->build, expr, equality,
-										   column->attlen);
+										   column->attlen, join->share.planned);
 		column->dictionary = dictionary;
 	}
 	else if ((c = find_column(&join->outer, scan_attno)) >= 0 &&
@@ -108,7 +109,7 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality)
 		HgjColumn  *column = &join->outer.columns[c];
 
 		dictionary = hgj_join_encode(join->outer.private_state, column->attno,
-									 expr, equality);
+									 expr, equality, expected);
 		if (dictionary == NULL)
 			return NULL;
 		column->dictionary = dictionary;

@@ -89,13 +89,11 @@ copy_records(const HgjStoredColumn *column, char *const *records,
 			 const uint32 *positions, uint32 first, uint32 n, HgjVector *into)
 {
 	uint32		offset = column->offset;
-	int			width = column->encoded ? 0 :
-		column->value_chunks ? -1 : column->width;
 
 #define POSITION(i) (positions ? positions[i] : first + (i))
-	switch (width)
+	switch (hgj_stored_kind(column))
 	{
-		case 0:
+		case HGJ_STORED_CODES:
 			for (uint32 i = 0; i < n; i++)
 				((Datum *) into->values)[POSITION(i)] =
 					hgj_stored_datum(column, *(const uint32 *) (records[i] + offset));
@@ -104,7 +102,12 @@ copy_records(const HgjStoredColumn *column, char *const *records,
 			for (uint32 i = 0; i < n; i++)
 				((uint64 *) into->values)[POSITION(i)] = *(const uint64 *) (records[i] + offset);
 			break;
-		case -1:
+		case HGJ_STORED_PLACED_CODES:
+			for (uint32 i = 0; i < n; i++)
+				((Datum *) into->values)[POSITION(i)] =
+					hgj_placed_code(column, *(const uint64 *) (records[i] + offset));
+			break;
+		case HGJ_STORED_PLACES:
 			for (uint32 i = 0; i < n; i++)
 				((Datum *) into->values)[POSITION(i)] =
 					hgj_placed_datum(column, *(const uint64 *) (records[i] + offset));

@@ -31,12 +31,12 @@ extern void hgj_join_use_batches(struct HgjJoinState *join,
 
 /*
  * After that: return column resno, whose expression is expr, as datums of a
- * dictionary (dictionary.h) of the equality operator.  NULL: the join cannot,
- * and the column stays as it is.
+ * dictionary (dictionary.h) of the equality operator, which is expected to take so many
+ * bytes.  NULL: the join cannot, and the column stays as it is.
  */
 extern HgjDictionary *hgj_join_encode(struct HgjJoinState *join,
 									  AttrNumber resno, Node *expr,
-									  Oid equality);
+									  Oid equality, Size expected);
 
 /*
  * The next batch; NULL at the end.  Vector i is column resno i + 1.  Rows are

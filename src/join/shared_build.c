@@ -10,7 +10,8 @@
  * 2. Who comes while others are reading the inner side takes part: it attaches to
  *	  the barrier `build`, reads what its partial child gives it, appends key words to
  *	  a table of its own, and the columns to chunks of shared memory, whose records
- *	  have the same numbers for everybody (base/shared_chunks.c).
+ *	  have the same numbers for everybody (base/shared_chunks.c).  Codes of dictionaries
+ *	  are its own, until step 4 has begun (shared_codes.c).
  * 3. After each batch it adds to a common sum what its rows will take at the height
  *	  of the build.  Where that passes the memory limit of all processes together,
  *	  shared_spill.c takes over.
@@ -68,6 +69,7 @@ reset_shared(HgjSharedBuild *shared)
 	pg_atomic_init_u32(&shared->long_keys, 0);
 	hgj_shared_chunks_init(&shared->chunks);
 	shared->image_bytes = 0;
+	shared->codes = 0;
 	shared->image = shared->old_image = InvalidDsaPointer;
 	pg_atomic_init_u32(&shared->nparts, 0);
 	memset(shared->parts, 0, shared->most_parts * sizeof(HgjSharedPart));
@@ -337,6 +339,7 @@ publish_part(HgjJoinState *state)
 		return;					/* there is no table */
 	state->use.engine->share->part(state->build->table, &hgj_own_part(state)->engine);
 	hgj_own_part(state)->end = rows->nrows;
+	hgj_share_codes_publish(state);
 	for (int c = 0; c < Min(rows->ncols, HGJ_NULL_COLUMNS); c++)
 		if (rows->columns[c].has_nulls)
 			nulls |= UINT64CONST(1) << c;
@@ -504,6 +507,7 @@ hgj_build_shared(HgjJoinState *state)
 		}
 		else
 		{
+			hgj_share_codes_merge(state);
 			build_together(state);
 			hgj_meeting_decide(&shared->build, HGJ_SHARE_BUILT);
 		}
@@ -516,6 +520,8 @@ hgj_build_shared(HgjJoinState *state)
 		return false;
 	}
 	attach_table(state);
+	if (!takes_part)
+		hgj_share_codes_take(state);
 	hgj_build_done(state);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, shared->image_bytes +
 								  pg_atomic_read_u64(&shared->chunks.bytes));

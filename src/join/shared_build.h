@@ -32,6 +32,7 @@ typedef struct HgjSharedPart
 	HgjSharePart engine;
 	uint64		rows;
 	uint32		end;			/* from this record to its chunk's end is a gap */
+	uint64		codes;			/* the place of its dictionaries (shared_codes.c) */
 	HgjSpillRun run;			/* HGJ_SHARE_SPILLED: in the file of this part */
 } HgjSharedPart;
 
@@ -47,6 +48,7 @@ typedef struct HgjSharedBuild
 	pg_atomic_uint32 long_keys;
 	uint64		seed;
 	HgjSharedChunks chunks;
+	uint64		codes;			/* the place of the merged dictionaries */
 	Size		image_bytes;
 	dsa_pointer image;			/* the engine's */
 	dsa_pointer old_image;
@@ -88,6 +90,11 @@ extern bool hgj_build_shared(HgjJoinState *state);
 extern bool hgj_share_last_one(HgjJoinState *state);
 extern void hgj_share_end_run(HgjJoinState *state);
 extern void hgj_share_leave(HgjJoinState *state);
+
+/* shared_codes.c */
+extern void hgj_share_codes_publish(HgjJoinState *state);
+extern void hgj_share_codes_merge(HgjJoinState *state);
+extern void hgj_share_codes_take(HgjJoinState *state);
 
 /* shared_spill.c */
 extern void hgj_share_spill_rest(HgjJoinState *state, uint32 batch_rows);

@@ -88,6 +88,7 @@ create_files(HgjJoinState *state)
 
 	hgj_spill_layout(&files->layout, state->context, state->inner.columns,
 					 state->inner.ncols, state->inner.nwords);
+	files->layout.decoded = true;
 	file_name(files->name, sizeof(files->name), state->share.part);
 	state->share.files = files;
 	return files;

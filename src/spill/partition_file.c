@@ -222,7 +222,8 @@ value_to_write(const HgjColumn *column, Pointer value)
  * none, or the dictionary has a code for it.
  */
 static inline Pointer
-value_of(const HgjColumn *column, const HgjVector *vector, uint32 row)
+value_of(const HgjSpillLayout *layout, const HgjColumn *column,
+		 const HgjVector *vector, uint32 row)
 {
 	Datum		datum = ((const Datum *) vector->values)[row];
 
@@ -230,8 +231,8 @@ value_of(const HgjColumn *column, const HgjVector *vector, uint32 row)
 		return NULL;
 	if (column->dictionary == NULL)
 		return value_to_write(column, DatumGetPointer(datum));
-	return hgj_datum_is_plain(datum) ?
-		DatumGetPointer(hgj_plain_value(datum)) : NULL;
+	return layout->decoded || hgj_datum_is_plain(datum) ?
+		DatumGetPointer(hgj_dictionary_value(column->dictionary, datum)) : NULL;
 }
 
 /* Bytes of all by-reference values of a row. */
@@ -247,7 +248,7 @@ row_value_bytes(const HgjSpillLayout *layout, const HgjBatch *batch, uint32 row)
 
 		if (column->attbyval)
 			continue;
-		value = value_of(column, &batch->vectors[c], row);
+		value = value_of(layout, column, &batch->vectors[c], row);
 		if (value)
 			bytes = add_size(bytes, MAXALIGN(hgj_value_bytes(PointerGetDatum(value),
 														  column->attlen)));
@@ -257,13 +258,13 @@ row_value_bytes(const HgjSpillLayout *layout, const HgjBatch *batch, uint32 row)
 
 /* One by-reference column of the group. */
 static void
-put_values(RowGroup *group, const HgjColumn *column,
+put_values(const HgjSpillLayout *layout, RowGroup *group, const HgjColumn *column,
 		   const HgjVector *vector, uint32 offset)
 {
 	for (uint32 i = 0; i < group->n; i++)
 	{
 		uint64	   *slot = (uint64 *) (group->records[i] + offset);
-		Pointer		value = value_of(column, vector, group->rows[i]);
+		Pointer		value = value_of(layout, column, vector, group->rows[i]);
 		Size		size;
 		char	   *to;
 
@@ -286,13 +287,14 @@ put_values(RowGroup *group, const HgjColumn *column,
 		*(type *) (group->records[i] + offset) = ((const type *) (from))[group->rows[i]]
 
 static void
-put_column(RowGroup *group, const HgjColumn *column, HgjStoredColumn *place,
-		   const HgjVector *vector)
+put_column(const HgjSpillLayout *layout, RowGroup *group, int c, const HgjVector *vector)
 {
+	const HgjColumn *column = &layout->columns[c];
+	HgjStoredColumn *place = &layout->places[c];
 	uint32		offset = place->offset;
 
 	if (!column->attbyval)
-		put_values(group, column, vector, offset);
+		put_values(layout, group, column, vector, offset);
 	else if (place->width == 8)
 		PUT_WORDS(uint64, vector->values);
 	else if (place->width == 4)
@@ -330,8 +332,7 @@ put_group(HgjSpillLayout *layout, RowGroup *group, const HgjBatch *batch)
 		PUT_WORDS(uint64, batch->words[w]);
 	}
 	for (int c = 0; c < layout->ncols; c++)
-		put_column(group, &layout->columns[c], &layout->places[c],
-				   &batch->vectors[c]);
+		put_column(layout, group, c, &batch->vectors[c]);
 	group->n = 0;
 }
 

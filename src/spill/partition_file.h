@@ -41,6 +41,8 @@ typedef struct HgjSpillLayout
 	uint32		flags_byte;
 	uint32		stride;
 	bool		by_reference;	/* there are values behind the records */
+	bool		decoded;		/* other processes, with other dictionaries, read them:
+								 * there are values in the place of codes */
 } HgjSpillLayout;
 
 /* What blocks that need not go to a file take of memory, and may take. */

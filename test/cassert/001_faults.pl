@@ -119,6 +119,7 @@ my %query = (
 	'workers' => [ "$workers SET work_mem = '8MB';", "SELECT $sums FROM fact f JOIN dim d USING (k)", qr/Gather/ ],
 	'workers, rows' => [ "$workers $rows", "SELECT $sums FROM fact f LEFT JOIN dim d USING (k)", qr/Gather/ ],
 	'workers, a shared build' => [ "$workers $shared $rows SET work_mem = '8MB';", "SELECT $sums, max(d.t) FROM fact f FULL JOIN dim d USING (k)", qr/Build Side: shared/ ],
+	'workers, shared codes' => [ "$workers $shared SET work_mem = '8MB';", $digest->('SELECT d.t, count(*), sum(f.v) FROM fact f JOIN dim d USING (k) GROUP BY 1'), qr/HashGraphAgg.*Build Side: shared/s ],
 	'workers, shared and spilled' => [ "$workers $shared $rows", "SELECT $sums, max(d.t) FROM fact f LEFT JOIN dim d USING (k)", qr/private builds/ ],
 	'workers, one for all' => [ "$workers $shared $rows", "SELECT $sums, max(d.t) FROM fact f FULL JOIN dim d USING (k)", qr/private builds/ ],
 	'workers, groups exchanged' => [ "$workers $exchange SET work_mem = '8MB';", $digest->('SELECT f.v, d.t, count(*), sum(f.v::numeric), max(d.t) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2'), qr/Exchange: groups/ ],
@@ -198,7 +199,7 @@ for my $q (sort keys %query)
 }
 
 # ---- the end of the session
-for my $q ('left, residual', 'full', 'groups', 'a star', 'workers, rows', 'workers, a shared build', 'workers, shared and spilled', 'workers, one for all')
+for my $q ('left, residual', 'full', 'groups', 'a star', 'workers, rows', 'workers, a shared build', 'workers, shared codes', 'workers, shared and spilled', 'workers, one for all')
 {
 	my ($counted) = sweep($q, 'cancel', 0);
 	my $events = $counted->[0][2];

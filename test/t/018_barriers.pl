@@ -37,6 +37,7 @@ my $groups = 'SELECT count(*), sum(n), sum(s), max(t) FROM (SELECT f.v, d.t, cou
 # name => [ settings, query, what its plan says, the event of 17 on ]
 my %query = (
 	'a shared build' => [ $shared, 'SELECT count(*), sum(f.v), max(d.t) FROM (SELECT * FROM f WHERE v <> 7 OR passes()) f FULL JOIN (SELECT * FROM d WHERE k <> 7 OR passes()) d USING (k)', qr/Build Side: shared/, 'HashGraphBuild' ],
+	'a shared build of codes' => [ $shared, 'SELECT count(*), sum(n), sum(s), max(t) FROM (SELECT d.t, count(*) AS n, sum(f.v) AS s FROM (SELECT * FROM f WHERE v <> 7 OR passes()) f JOIN (SELECT * FROM d WHERE k <> 7 OR passes()) d USING (k) GROUP BY 1) x', qr/Build Side: shared/, 'HashGraphBuild' ],
 	'a shared build on file' => [ "$shared SET work_mem = '64kB'; SET hash_mem_multiplier = 1;",
 		'SELECT count(*), sum(f.v), max(d.t) FROM (SELECT * FROM f WHERE v <> 7 OR passes()) f LEFT JOIN (SELECT * FROM d WHERE k <> 7 OR passes()) d USING (k)', qr/Build Side: shared/, 'HashGraphBuild' ],
 	'an exchange' => [ $exchange, $groups, qr/Exchange: groups/, 'HashGraphGroups' ],

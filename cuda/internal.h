@@ -496,7 +496,6 @@ struct BuildStats
 	uint32_t collision;  /* two keys of several words share a hash */
 	uint32_t long_lists; /* unsorted ones, up to BLOCK_LIST entries */
 	uint32_t huge_lists; /* unsorted ones beyond */
-	uint32_t largest_bin;
 };
 HgjStatus table_rows(const HgjTable *table, Rows **parts, uint32_t *nparts,
 					 HgjError *err);

@@ -57,14 +57,6 @@ hgj_program_start(HgjProgram *program, ExprContext *econtext)
 			program->clauses[i].prepared = false;
 }
 
-int
-hgj_program_input(const HgjProgram *program)
-{
-	if (program->root && program->root->op == HGJ_STEP_INPUT)
-		return program->root->input;
-	return -1;
-}
-
 /* Is the input read by this step or one below it in any other way? */
 static bool
 reads_numerics(const HgjStep *step, int input, int scale)

@@ -149,9 +149,6 @@ extern int	hgj_program_bounds(const HgjProgram *program, HgjProgramBound *bounds
 /* Bytes that the last result has beside its vectors. */
 extern Size hgj_program_result_bytes(const HgjProgram *program);
 
-/* The input that the program merely returns, or -1: no need to run it. */
-extern int	hgj_program_input(const HgjProgram *program);
-
 /*
  * Is it a function that says whether strings are equal, or (*invert) that they are
  * not?  Others of strings are called, row by row.

@@ -40,7 +40,6 @@
 
 typedef enum HgjCall
 {
-	HGJ_CALL_LEAVE,				/* the session ends: everything goes */
 	HGJ_CALL_TABLE_CREATE,		/* scratch: spec */
 	HGJ_CALL_DESTROY,			/* of what is a table, probe or pipeline */
 	HGJ_CALL_APPEND,			/* rows, first id, has ids; scratch: ids, words */
@@ -81,7 +80,6 @@ typedef struct HgjChannel
 	sem_t		asked;
 	sem_t		answered;
 	uint32_t	state;			/* HgjChannelState; changed atomically */
-	pid_t		session;
 	uint64_t	left_at;		/* seconds, of CLOCK_MONOTONIC: when it became LEFT */
 	uint32_t	cancel;			/* the call at hand shall give up */
 

@@ -119,7 +119,6 @@ hgj_channel_take(HgjError *err)
 			continue;
 		while (sem_trywait(&channel->answered) == 0)
 			continue;
-		channel->session = MyProcPid;
 		session.channel = channel;
 		session.generation = generation;
 		session.epoch++;

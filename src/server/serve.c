@@ -31,7 +31,6 @@
 
 typedef enum ObjectKind
 {
-	OBJECT_NONE,
 	OBJECT_TABLE,
 	OBJECT_PROBE,
 	OBJECT_PIPELINE
@@ -615,9 +614,6 @@ make_call(HgjServed *served, HgjError *err)
 		return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has been started anew");
 	switch (call)
 	{
-		case HGJ_CALL_LEAVE:
-			hgj_serve_leave(served);
-			return HGJ_OK;
 		case HGJ_CALL_TABLE_CREATE:
 			served->known = true;
 			return table_create(served, err);

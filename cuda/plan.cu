@@ -168,7 +168,7 @@ static uint64_t max64(uint64_t a, uint64_t b)
 }
 
 /* The most that padded segments may take before CSR is kept. */
-static uint64_t padded_bound(const HgjTable *t, const Plan &p, uint64_t csr)
+static uint64_t padded_bound(const Plan &p, uint64_t csr)
 {
 	uint64_t bound = 0;
 
@@ -177,7 +177,6 @@ static uint64_t padded_bound(const HgjTable *t, const Plan &p, uint64_t csr)
 	if (p.slack > 0)
 		bound = max64(bound, (p.rows + p.rows / 2 + p.vertices * p.slack) * p.stride +
 								 (p.vertices + 1) * 4);
-	(void) t;
 	/* sizes of slices or vertices while they are scanned */
 	return bound > 0 ? bound + (p.vertices + 2) * 8 : 0;
 }
@@ -216,7 +215,7 @@ uint64_t plan_peak(const HgjTable *table)
 		height = max64(height, 2 * pairs + sort_temp_bytes(p.rows, p.layout));
 		height = max64(height, pairs + csr + scan);
 	}
-	height = max64(height, csr + scan + padded_bound(table, p, csr));
+	height = max64(height, csr + scan + padded_bound(p, csr));
 	return max64(peak, base + height);
 }
 

@@ -129,7 +129,7 @@ hgj_exchange_init_again(CustomScanState *node, ParallelContext *pcxt,
 	HgjAggState *state = (HgjAggState *) node;
 	HgjSharedExchange *shared = coordinate;
 
-	hgj_reports_share_again(node, pcxt, (char *) coordinate + shared_bytes(state));
+	hgj_reports_attach(node, (char *) coordinate + shared_bytes(state));
 	hgj_exchange_end_run(state);
 	if (!state->exchange.planned || pcxt->seg == NULL)
 		return;
@@ -148,7 +148,7 @@ hgj_exchange_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 	HgjAggState *state = (HgjAggState *) node;
 	HgjSharedExchange *shared = coordinate;
 
-	hgj_reports_attach(node, toc, (char *) coordinate + shared_bytes(state));
+	hgj_reports_attach(node, (char *) coordinate + shared_bytes(state));
 	if (!state->exchange.planned)
 		return;
 	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));

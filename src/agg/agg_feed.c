@@ -176,7 +176,7 @@ init_expression(HgjAggState *state, FeedInput *input, FeedColumn *from,
 	const ScanState *ss = (const ScanState *) input->source.child;
 
 	from->program = hgj_program_compile(expr, &state->css.ss.ps,
-										lookup_table_column, &input->source, true);
+										lookup_table_column, &input->source);
 	if (from->program)
 		return;
 	from->expr = ExecInitExpr(expr, &state->css.ss.ps);

@@ -68,7 +68,7 @@ init_expr(HgjAggState *state, Expr *expr)
 		return result;
 
 	result->program = hgj_program_compile(expr, &state->css.ss.ps,
-										  lookup_column, state, true);
+										  lookup_column, state);
 	if (result->program == NULL)
 		result->state = ExecInitExpr(expr, &state->css.ss.ps);
 	return result;

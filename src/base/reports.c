@@ -87,17 +87,12 @@ hgj_reports_share(CustomScanState *node, ParallelContext *pcxt, void *coordinate
 	reports_of(node)->shared = shared;
 }
 
-/* ReInitializeDSMCustomScan callback: old reports stand until new ones come. */
+/*
+ * For the callbacks ReInitializeDSMCustomScan, after which old reports stand until new
+ * ones come, and InitializeWorkerCustomScan.
+ */
 void
-hgj_reports_share_again(CustomScanState *node, ParallelContext *pcxt,
-						void *coordinate)
-{
-	reports_of(node)->shared = coordinate;
-}
-
-/* InitializeWorkerCustomScan callback. */
-void
-hgj_reports_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
+hgj_reports_attach(CustomScanState *node, void *coordinate)
 {
 	reports_of(node)->shared = coordinate;
 }

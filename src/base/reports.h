@@ -43,14 +43,11 @@ typedef struct HgjReporter
 	HgjReports	reports;
 } HgjReporter;
 
-/* Callbacks of such a node. */
+/* Callbacks of such a node, or what they call. */
 extern Size hgj_reports_estimate(CustomScanState *node, ParallelContext *pcxt);
 extern void hgj_reports_share(CustomScanState *node, ParallelContext *pcxt,
 							  void *coordinate);
-extern void hgj_reports_share_again(CustomScanState *node,
-									ParallelContext *pcxt, void *coordinate);
-extern void hgj_reports_attach(CustomScanState *node, shm_toc *toc,
-							   void *coordinate);
+extern void hgj_reports_attach(CustomScanState *node, void *coordinate);
 extern void hgj_reports_shutdown(CustomScanState *node);
 
 #endif							/* HGJ_REPORTS_H */

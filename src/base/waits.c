@@ -38,13 +38,13 @@ hgj_wait_event(HgjWait wait)
 }
 
 void
-hgj_wait_starts(HgjWait wait)
+hgj_device_wait_starts(void)
 {
-	pgstat_report_wait_start(hgj_wait_event(wait));
+	pgstat_report_wait_start(hgj_wait_event(HGJ_WAIT_DEVICE));
 }
 
 void
-hgj_wait_ends(void)
+hgj_device_wait_ends(void)
 {
 	pgstat_report_wait_end();
 }

@@ -22,8 +22,8 @@ typedef enum HgjWait
 /* For functions of PostgreSQL's that wait. */
 extern uint32 hgj_wait_event(HgjWait wait);
 
-/* Around what waits by itself; an error ends it, too. */
-extern void hgj_wait_starts(HgjWait wait);
-extern void hgj_wait_ends(void);
+/* Around a call that waits for a GPU by itself; an error ends it, too. */
+extern void hgj_device_wait_starts(void);
+extern void hgj_device_wait_ends(void);
 
 #endif							/* HGJ_WAITS_H */

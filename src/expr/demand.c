@@ -102,7 +102,7 @@ walk_subplan(Walk *w, int number, HgjDemand demand)
 }
 
 static void
-walk_custom(Walk *w, const CustomScan *scan, HgjDemand demand)
+walk_custom(Walk *w, const CustomScan *scan)
 {
 	const char *name = scan->methods->CustomName;
 
@@ -198,7 +198,7 @@ walk(Walk *w, const Plan *plan, HgjDemand demand)
 			walk_subplan(w, ((const CteScan *) plan)->ctePlanId, demand);
 			break;
 		case T_CustomScan:
-			walk_custom(w, (const CustomScan *) plan, demand);
+			walk_custom(w, (const CustomScan *) plan);
 			break;
 		default:
 			break;

@@ -37,14 +37,9 @@ typedef int (*HgjInputLookup) (void *arg, const Var *var);
  * (nothing has been changed then but what `lookup` did).
  * Expressions are as they are in a finished plan; `parent` is the node that
  * they belong to.
- *
- * may_fail: false refuses expressions whose evaluation can raise an error, so
- * that what is compiled is as good as leakproof, and may be run early and on
- * rows that another clause would have removed.
  */
 extern HgjProgram *hgj_program_compile(Expr *expr, PlanState *parent,
-									   HgjInputLookup lookup, void *arg,
-									   bool may_fail);
+									   HgjInputLookup lookup, void *arg);
 
 /*
  * Expressions of type numeric as decimals, in one program, which computes what they
@@ -60,8 +55,11 @@ extern HgjProgram *hgj_program_compile_decimals(List *exprs, PlanState *parent,
  * look at the rest of them once one is NULL, whereas an AND does): compile those of the supported forms into one program,
  * NULL if there are none, and return the others in their order.  ExecQual() is
  * to run these for the rows that the program lets pass.  What is compiled may
- * be able to fail as long as none of the others stands before it (and not at
- * all with may_fail false).
+ * be able to fail as long as none of the others stands before it.
+ *
+ * may_fail: false refuses expressions whose evaluation can raise an error, so
+ * that what is compiled is as good as leakproof, and may be run early and on
+ * rows that another clause would have removed.
  */
 extern List *hgj_program_compile_quals(List *quals, PlanState *parent,
 									   HgjInputLookup lookup, void *arg,

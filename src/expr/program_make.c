@@ -132,11 +132,11 @@ make_program(HgjCompiler *c, List *roots)
 
 HgjProgram *
 hgj_program_compile(Expr *expr, PlanState *parent, HgjInputLookup lookup,
-					void *arg, bool may_fail)
+					void *arg)
 {
 	HgjCompiler c = {.by_value = hgj_by_value_compile, .parent = parent, .lookup = lookup,
 	.arg = arg};
-	HgjStep    *root = compile_root(&c, expr, may_fail);
+	HgjStep    *root = compile_root(&c, expr, true);
 
 	if (root && root->op == HGJ_STEP_CALL && !hgj_call_pays(root))
 		return NULL;

@@ -116,7 +116,7 @@ table_is_full(HgjJoinState *state, Size limit)
 	state->use.device_is_full = false;
 	state->use.engine->memory(state->build->table, &memory);
 	if (projected_bytes(state, &memory) +
-		hgj_partition_reserve(state, limit) > limit ||
+		hgj_partition_reserve(limit) > limit ||
 		state->build->total_rows > HGJ_MOST_PASS_ROWS(state) ||
 		(hgj_chunk_rows > 0 && state->build->total_rows >= (uint32) hgj_chunk_rows))
 		return true;

@@ -184,7 +184,7 @@ void
 hgj_engine_begins(const HgjJoinState *state)
 {
 	if (hgj_on_device(state))
-		hgj_wait_starts(HGJ_WAIT_DEVICE);
+		hgj_device_wait_starts();
 }
 
 /*
@@ -196,7 +196,7 @@ bool
 hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 {
 	if (hgj_on_device(state))
-		hgj_wait_ends();
+		hgj_device_wait_ends();
 	if (hgj_call_cancelled(&state->build->poll, status))
 		return false;
 	if (status == HGJ_OK)

@@ -79,7 +79,7 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 	state->goal.rows_may_raise |= hgj_may_raise((Node *) tle->expr,
 										   state->css.ss.ps.state);
 	out->program = hgj_program_compile(tle->expr, &state->css.ss.ps,
-									   hgj_pair_lookup, &output->pairs, true);
+									   hgj_pair_lookup, &output->pairs);
 	if (out->program == NULL)
 		out->expr = ExecInitExpr(tle->expr, &state->css.ss.ps);
 }

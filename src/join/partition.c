@@ -92,7 +92,7 @@ hgj_partition_blocks(Size limit)
 
 /* What build.c has to leave free. */
 Size
-hgj_partition_reserve(const HgjJoinState *state, Size limit)
+hgj_partition_reserve(Size limit)
 {
 	if (hgj_spill == HGJ_SPILL_PASSES)
 		return 0;

@@ -70,7 +70,7 @@ hgj_unit_outer_rows(const HgjJoinState *state)
 }
 
 extern Size hgj_partition_blocks(Size limit);
-extern Size hgj_partition_reserve(const HgjJoinState *state, Size limit);
+extern Size hgj_partition_reserve(Size limit);
 extern bool hgj_split_wanted(const HgjJoinState *state);
 extern void hgj_split_end(HgjJoinState *state);
 extern bool hgj_next_unit(HgjJoinState *state);

@@ -295,7 +295,7 @@ hgj_choose_source(HgjSource *source, const char *side, const char *node,
 		source->reason = HGJ_SOURCE_KEY_EXPRESSION;
 	else if (!hgj_source_use_pages(source, estate) &&
 			 source->reason == HGJ_SOURCE_OTHER_CHILD)
-		hgj_source_use_batches(source, estate);
+		hgj_source_use_batches(source);
 
 	if (hgj_source == HGJ_SOURCE_PAGES_REQUIRED &&
 		source->reason != HGJ_SOURCE_FASTEST &&

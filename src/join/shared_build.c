@@ -115,8 +115,8 @@ hgj_share_init_again(CustomScanState *node, ParallelContext *pcxt,
 	HgjJoinState *state = (HgjJoinState *) node;
 	HgjSharedBuild *shared = coordinate;
 
-	hgj_reports_share_again(node, pcxt, (char *) coordinate +
-							shared_bytes(state, pcxt->nworkers + 1));
+	hgj_reports_attach(node, (char *) coordinate +
+					   shared_bytes(state, pcxt->nworkers + 1));
 	hgj_share_end_run(state);
 	if (!state->share.planned || pcxt->seg == NULL)
 		return;
@@ -140,10 +140,10 @@ hgj_share_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 
 	if (!state->share.planned)
 	{
-		hgj_reports_attach(node, toc, coordinate);
+		hgj_reports_attach(node, coordinate);
 		return;
 	}
-	hgj_reports_attach(node, toc, (char *) coordinate +
+	hgj_reports_attach(node, (char *) coordinate +
 					   shared_bytes(state, shared->most_parts));
 	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
 	state->outer.seed = state->inner.seed = shared->seed;

@@ -27,7 +27,7 @@
  * (setup.c).
  */
 bool
-hgj_source_use_batches(HgjSource *source, EState *estate)
+hgj_source_use_batches(HgjSource *source)
 {
 	HgjJoinState *join = hgj_join_of(source->child);
 	Bitmapset  *wanted = NULL;

@@ -360,7 +360,7 @@ extern bool hgj_device_done(HgjPipelineState *device, HgjStatus status,
 /* As hgj_engine_call() (join_state.h), for a pipeline. */
 #define hgj_device_call(device, err, call) \
 	do { \
-		hgj_wait_starts(HGJ_WAIT_DEVICE); \
+		hgj_device_wait_starts(); \
 	} while (!hgj_device_done(device, call, err))
 
 extern void hgj_device_log(HgjPipelineState *device);

@@ -289,10 +289,10 @@ push_pieces(HgjPipelineState *d, const HgjKeptPush *rows)
 
 	do
 	{
-		hgj_wait_starts(HGJ_WAIT_DEVICE);
+		hgj_device_wait_starts();
 		status = d->engine->pipeline->push_kept(d->pipeline, rows, &err);
 		if (status == HGJ_UNSUPPORTED)
-			hgj_wait_ends();
+			hgj_device_wait_ends();
 	} while (status != HGJ_UNSUPPORTED && !hgj_device_done(d, status, &err));
 	return status != HGJ_UNSUPPORTED;
 }

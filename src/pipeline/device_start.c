@@ -35,7 +35,7 @@
 bool
 hgj_device_done(HgjPipelineState *d, HgjStatus status, const HgjError *err)
 {
-	hgj_wait_ends();
+	hgj_device_wait_ends();
 	if (hgj_call_cancelled(&d->poll, status))
 		return false;
 	switch (status)

@@ -148,7 +148,7 @@ extern const HgjSourceMethods hgj_source_batches;
  * and the private state; false leaves everything as it was and sets `reason`.
  */
 extern bool hgj_source_use_pages(HgjSource *source, EState *estate);
-extern bool hgj_source_use_batches(HgjSource *source, EState *estate);
+extern bool hgj_source_use_batches(HgjSource *source);
 extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 							HgjSource *asks, const AttrNumber *columns,
 							double saved, HgjKeyFilterStats *stats);

@@ -51,7 +51,6 @@ typedef enum HgjCall
 	HGJ_CALL_UPLOAD,			/* offset, bytes, in all: a piece of a probe's batch */
 	HGJ_CALL_PROBE_BEGIN,		/* rows, selected or UINT64_MAX, mode, flags */
 	HGJ_CALL_PROBE_NEXT,		/* capacity; scratch: probe rows, build rows */
-	HGJ_CALL_PROBE_COUNT,		/* first, rows; scratch: counts */
 	HGJ_CALL_MARK,				/* rows; scratch: ids */
 	HGJ_CALL_IS_MARKED,			/* row */
 	HGJ_CALL_UNMATCHED,			/* cursor, capacity; scratch: ids */

@@ -9,8 +9,9 @@
  *	  many pieces as the channel's scratch makes of them.
  * 3. The batch of a probe is sent whole, because matches name its rows; matches come
  *	  back in portions that the scratch holds.
- * 4. Hints that are not worth sending (HgjMatches.skip) are left out.  Dynamic tables
- *	  and keys on the device are for callers in the engine's own process.
+ * 4. Hints that are not worth sending (HgjMatches.skip) are left out.  Dynamic tables,
+ *	  keys on the device, and counting matches without their rows are for callers in the
+ *	  engine's own process.
  *
  * Memory: a few bytes of malloc for each, from create to destroy (engine.h).  Locks:
  * none.
@@ -32,8 +33,6 @@ struct HgjProbe
 {
 	HgjRemote	remote;
 	uint32		nwords;
-	uint32		nrows;
-	bool		counting;
 };
 
 #define SCRATCH_ROWS	(HGJ_SCRATCH_BYTES / sizeof(uint32))
@@ -322,6 +321,8 @@ probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32 flag
 	HgjStatus	status = HGJ_OK;
 	HgjChannel *channel;
 
+	if (mode == HGJ_MATCH_COUNT)
+		return hgj_fail(err, HGJ_UNSUPPORTED, "the GPU process does not count matches");
 	for (uint32 w = 0; w < probe->nwords && status == HGJ_OK; w++)
 		status = upload(probe, keys->words[w], column, w * column, total, err);
 	if (status == HGJ_OK && selected)
@@ -331,29 +332,11 @@ probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32 flag
 	channel = hgj_channel_request(&probe->remote, err);
 	if (channel == NULL)
 		return err->status;
-	probe->nrows = keys->nrows;
-	probe->counting = mode == HGJ_MATCH_COUNT;
 	channel->arg[0] = keys->nrows;
 	channel->arg[1] = keys->sel ? keys->nsel : UINT64_MAX;
 	channel->arg[2] = mode;
 	channel->arg[3] = flags;
 	return hgj_channel_call(&probe->remote, HGJ_CALL_PROBE_BEGIN, err);
-}
-
-static HgjStatus
-fetch_counts(HgjProbe *probe, uint32 *counts, HgjError *err)
-{
-	HgjStatus	status = HGJ_OK;
-
-	for (uint32 from = 0; from < probe->nrows && status == HGJ_OK; from += SCRATCH_ROWS)
-	{
-		uint32		some = Min(probe->nrows - from, SCRATCH_ROWS);
-
-		status = hgj_channel_ask(&probe->remote, HGJ_CALL_PROBE_COUNT, from, some, NULL, err);
-		if (status == HGJ_OK)
-			memcpy(counts + from, hgj_channel_scratch(), some * sizeof(uint32));
-	}
-	return status;
 }
 
 static HgjStatus
@@ -363,14 +346,12 @@ probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 	HgjChannel *channel;
 	const uint32 *rows;
 	HgjStatus	status = hgj_channel_ask(&probe->remote, HGJ_CALL_PROBE_NEXT,
-										 Max(capacity, 1), probe->counting, &channel, err);
+										 Max(capacity, 1), 0, &channel, err);
 
 	if (status != HGJ_OK)
 		return status;
 	matches->n = (uint32) channel->result[0];
 	matches->done = channel->result[1] != 0;
-	if (probe->counting)
-		return fetch_counts(probe, matches->counts, err);
 	rows = (const uint32 *) hgj_channel_scratch();
 	memcpy(matches->probe_rows, rows, matches->n * sizeof(uint32));
 	memcpy(matches->build_rows, rows + Max(capacity, 1), matches->n * sizeof(uint32));

@@ -45,8 +45,6 @@ typedef struct Object
 	/* a probe's batch */
 	char	   *batch;
 	size_t		batch_bytes;
-	uint32_t   *counts;
-	uint32_t	nrows;
 	const uint64_t *words[HGJ_MAX_KEY_WORDS];
 
 	/* a pipeline */
@@ -135,7 +133,6 @@ destroy(HgjServed *served, uint32_t number)
 	else if (served->engine->pipeline != NULL)
 		served->engine->pipeline->destroy(object->it);
 	free(object->batch);
-	free(object->counts);
 	free(object);
 	served->objects[number] = NULL;
 }
@@ -311,15 +308,6 @@ probe_begin(HgjServed *served, Object *probe, HgjError *err)
 		keys.nsel = (uint32_t) arg[1];
 		keys.sel = (const uint32_t *) (probe->batch + probe->nwords * column);
 	}
-	probe->nrows = keys.nrows;
-	if (arg[2] == HGJ_MATCH_COUNT)
-	{
-		uint32_t   *counts = realloc(probe->counts, ((size_t) keys.nrows + 1) * sizeof(uint32_t));
-
-		if (counts == NULL)
-			return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory in the GPU process");
-		probe->counts = counts;
-	}
 	return served->engine->probe_begin(probe->it, &keys, (HgjProbeMode) arg[2],
 									   (uint32_t) arg[3], err);
 }
@@ -333,13 +321,11 @@ probe_next(HgjServed *served, Object *probe, HgjError *err)
 		.probe_rows = (uint32_t *) served->scratch,
 		.build_rows = (uint32_t *) served->scratch + capacity,
 		.capacity = capacity,
-		.counts = channel->arg[1] ? probe->counts : NULL,
 		.location = HGJ_ON_HOST
 	};
 	HgjStatus	status;
 
-	if (capacity > HGJ_SCRATCH_BYTES / (2 * sizeof(uint32_t)) ||
-		(channel->arg[1] && probe->counts == NULL))
+	if (capacity > HGJ_SCRATCH_BYTES / (2 * sizeof(uint32_t)))
 		return hgj_fail(err, HGJ_INVALID, "more matches than the channel holds");
 	status = served->engine->probe_next(probe->it, &matches, err);
 	channel->result[0] = matches.n;
@@ -350,22 +336,14 @@ probe_next(HgjServed *served, Object *probe, HgjError *err)
 static HgjStatus
 call_of_probe(HgjServed *served, Object *probe, HgjError *err)
 {
-	const uint64_t *arg = served->channel->arg;
-
 	switch (served->channel->call)
 	{
 		case HGJ_CALL_UPLOAD:
 			return upload(served, probe, err);
 		case HGJ_CALL_PROBE_BEGIN:
 			return probe_begin(served, probe, err);
-		case HGJ_CALL_PROBE_NEXT:
-			return probe_next(served, probe, err);
 		default:
-			if (probe->counts == NULL || arg[1] > HGJ_SCRATCH_BYTES / sizeof(uint32_t) ||
-				arg[0] > probe->nrows || arg[1] > probe->nrows - arg[0])
-				return hgj_fail(err, HGJ_INVALID, "counts that are not there");
-			memcpy(served->scratch, probe->counts + arg[0], arg[1] * sizeof(uint32_t));
-			return HGJ_OK;
+			return probe_next(served, probe, err);
 	}
 }
 
@@ -605,7 +583,7 @@ make_call(HgjServed *served, HgjError *err)
 	HgjChannel *channel = served->channel;
 	HgjCall		call = channel->call;
 	ObjectKind	kind = call >= HGJ_CALL_PIPE_CREATE ? OBJECT_PIPELINE :
-		call >= HGJ_CALL_UPLOAD && call <= HGJ_CALL_PROBE_COUNT ? OBJECT_PROBE :
+		call >= HGJ_CALL_UPLOAD && call <= HGJ_CALL_PROBE_NEXT ? OBJECT_PROBE :
 		OBJECT_TABLE;
 	Object	   *object;
 

@@ -337,7 +337,8 @@ HgjStatus build_graph(HgjTable *table, const RowSet &rows, const Plan &plan, Gra
 }
 
 /* The appended rows that are on the device; the caller frees the array. */
-HgjStatus table_rows(const HgjTable *table, Rows **parts, uint32_t *nparts, HgjError *err)
+static HgjStatus table_rows(const HgjTable *table, Rows **parts, uint32_t *nparts,
+							HgjError *err)
 {
 	uint32_t n = 0;
 	uint64_t pos = 0;

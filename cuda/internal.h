@@ -481,7 +481,6 @@ Mix plan_mix(const HgjTableSpec *spec, const Plan &plan);
 uint64_t plan_peak(const HgjTable *table);
 uint64_t sort_temp_bytes(uint64_t rows, Layout layout);
 uint64_t scan_temp_bytes(uint64_t n);
-bool probe_can_bin(const HgjTable *table);
 uint32_t probe_bin_bits(const HgjTable *table);
 bool probe_should_bin(const HgjTable *table, uint64_t rows);
 
@@ -497,8 +496,6 @@ struct BuildStats
 	uint32_t long_lists; /* unsorted ones, up to BLOCK_LIST entries */
 	uint32_t huge_lists; /* unsorted ones beyond */
 };
-HgjStatus table_rows(const HgjTable *table, Rows **parts, uint32_t *nparts,
-					 HgjError *err);
 HgjStatus build_by_sort(HgjTable *table, const RowSet &rows, const Plan &plan,
 						Graph *graph, bool whole_code, BuildStats *stats, HgjError *err);
 HgjStatus scan_offsets(HgjTable *table, uint32_t *counts, uint64_t n, bool inclusive,

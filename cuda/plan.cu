@@ -220,7 +220,7 @@ uint64_t plan_peak(const HgjTable *table)
 }
 
 /* Whether probe rows of this (built) table can be binned at all. */
-bool probe_can_bin(const HgjTable *table)
+static bool probe_can_bin(const HgjTable *table)
 {
 	const Graph &g = table->graph;
 

@@ -172,8 +172,8 @@ keeps_result(Oid funcid, const FormData_pg_proc *proc)
 }
 
 /* Step 1, but for permissions. */
-bool
-hgj_is_callable(Oid funcid, int nargs)
+static bool
+is_callable(Oid funcid, int nargs)
 {
 	HeapTuple	tuple;
 	Form_pg_proc proc;
@@ -218,7 +218,7 @@ hgj_is_numeric_call(Expr *expr)
 	}
 	else
 		return false;
-	return hgj_is_callable(funcid, list_length(args));
+	return is_callable(funcid, list_length(args));
 }
 
 /* The scale that EXTRACT's numerics have; -1: it is none that is known. */
@@ -288,7 +288,7 @@ hgj_call_make(Expr *expr, Oid funcid, Oid collation, int nargs, bool *may_fail,
 	bool		plain;
 	bool		polymorphic;
 
-	if (!hgj_is_callable(funcid, nargs) || is_long(funcid, expr))
+	if (!is_callable(funcid, nargs) || is_long(funcid, expr))
 		return NULL;
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
 	if (!HeapTupleIsValid(tuple))

@@ -8,7 +8,7 @@
  *	  with a constant, IN, IS [NOT] NULL, and boolean columns.
  *	  hgj_clause_merge() makes one clause of several comparisons of one integer
  *	  column (BETWEEN).
- * 2. When the first row arrives, hgj_clause_prepare() evaluates the constants.
+ * 2. When the first row arrives, prepare_clause() evaluates the constants.
  *	  Comparisons of integers become an interval of the column's own kind,
  *	  whatever the kind of the constant; a comparison with NULL is true of no
  *	  row.  Comparisons of floats become such of machine floats; a constant NaN
@@ -423,8 +423,8 @@ prepare_float(HgjProgram *program, HgjClause *clause)
 }
 
 /* Evaluate the clause's constants: a row has come to it. */
-void
-hgj_clause_prepare(HgjProgram *program, HgjClause *clause)
+static void
+prepare_clause(HgjProgram *program, HgjClause *clause)
 {
 	HgjStep    *step = clause->step;
 
@@ -505,7 +505,7 @@ hgj_clause_run(HgjProgram *program, HgjClause *clause, const HgjRows *rows,
 	if (clause->test == HGJ_TEST_STEP)
 		return run_step(program, clause, rows, out);
 	if (unlikely(!clause->prepared))
-		hgj_clause_prepare(program, clause);
+		prepare_clause(program, clause);
 	if (clause->never)
 		return 0;
 

@@ -311,7 +311,7 @@ typedef struct HgjClause
 	struct HgjBound *bounds;
 	List	   *merged;			/* steps of the clauses merged into this one */
 
-	/* what hgj_clause_prepare() made of the constants */
+	/* what program_clause.c made of the constants */
 	bool		prepared;
 	bool		never;			/* no row passes */
 	bool		invert;			/* RANGE: outside; NULL: IS NOT NULL */
@@ -419,7 +419,6 @@ extern bool hgj_constant_nulls(HgjProgram *program, HgjStep *step, uint32 n);
 /* program_clause.c */
 extern void hgj_clause_recognize(HgjClause *clause);
 extern bool hgj_clause_merge(HgjClause *clause, const HgjClause *next);
-extern void hgj_clause_prepare(HgjProgram *program, HgjClause *clause);
 extern uint32 hgj_clause_run(HgjProgram *program, HgjClause *clause,
 							 const HgjRows *rows, uint32 *out);
 
@@ -473,7 +472,6 @@ extern HgjLike *hgj_like_make(Oid funcid, Oid collation, Expr *pattern, bool *in
 extern void hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_call.c */
-extern bool hgj_is_callable(Oid funcid, int nargs);
 extern bool hgj_is_numeric_call(Expr *expr);
 extern int	hgj_call_scale(const Expr *expr);
 extern struct HgjCall *hgj_call_make(Expr *expr, Oid funcid, Oid collation,

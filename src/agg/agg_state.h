@@ -14,7 +14,6 @@
 #include "base/progress.h"
 #include "base/reports.h"
 #include "columns/groups.h"
-#include "engine/engine.h"
 #include "expr/program.h"
 #include "join/output.h"
 #include "nodes/execnodes.h"

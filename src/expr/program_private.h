@@ -36,7 +36,6 @@
 #include "compat.h"
 
 #include "columns/decimal.h"
-#include "engine/engine.h"
 #include "expr/program.h"
 #include "fmgr.h"
 #include "miscadmin.h"

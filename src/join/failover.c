@@ -36,7 +36,6 @@
  */
 #include "compat.h"
 
-#include "base/guc.h"
 #include "join/join_state.h"
 #include "join/partition.h"
 

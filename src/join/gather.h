@@ -12,7 +12,6 @@
 #include "compat.h"
 
 #include "columns/batch.h"
-#include "columns/row_store.h"
 #include "nodes/primnodes.h"
 
 struct HgjJoinState;

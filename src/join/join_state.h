@@ -20,7 +20,6 @@
 #include "engine/engine.h"
 #include "expr/demand.h"
 #include "expr/program.h"
-#include "join/engines.h"
 #include "join/gather.h"
 #include "join/output.h"
 #include "nodes/execnodes.h"

@@ -29,7 +29,6 @@
 #include "expr/demand.h"
 #include "join/join_state.h"
 #include "optimizer/optimizer.h"
-#include "scan/page_filters.h"
 
 /* Nanoseconds for a row to go through one join, and into a batch. */
 #define HGJ_JOIN_COST			8.0

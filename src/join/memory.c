@@ -13,7 +13,6 @@
 #include "compat.h"
 
 #include "join/join_state.h"
-#include "join/partition.h"
 
 /* Of device memory, what a table leaves to its probes. */
 #define HGJ_PROBE_SHARE			4

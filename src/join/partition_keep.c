@@ -32,7 +32,6 @@
  */
 #include "compat.h"
 
-#include "engine/hgj_memory.h"
 #include "join/partition.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"

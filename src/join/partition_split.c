@@ -18,7 +18,6 @@
 #include "compat.h"
 
 #include "access/heapam.h"
-#include "base/guc.h"
 #include "join/partition.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"

@@ -26,7 +26,6 @@
  */
 #include "compat.h"
 
-#include "engine/hgj_memory.h"
 #include "join/partition.h"
 #include "join/shared_build.h"
 #include "miscadmin.h"

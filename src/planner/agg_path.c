@@ -27,7 +27,6 @@
  */
 #include "compat.h"
 
-#include "base/agg_format.h"
 #include "base/guc.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"

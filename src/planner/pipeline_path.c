@@ -31,7 +31,6 @@
 #include "base/agg_format.h"
 #include "base/guc.h"
 #include "catalog/pg_type.h"
-#include "engine/engine.h"
 #include "expr/demand.h"
 #include "expr/program.h"
 #include "join/engines.h"

@@ -13,7 +13,6 @@
 
 #include "base/agg_format.h"
 #include "base/plan_format.h"
-#include "base/reasons.h"
 #include "columns/keys.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"

@@ -41,7 +41,6 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
-#include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/float.h"
 

@@ -6,8 +6,10 @@
  *
  * A block takes a tile of rows, a thread some of them, and does every step for
  * all of its rows before the next step, so that their loads overlap:
- * 1. codes, from key words or from binned entries; 2. where the lists are;
- * 3. the first entry of each; 4. the range of slots that match.
+ * 1. Codes, from key words or from binned entries.
+ * 2. Where the lists are.
+ * 3. The first entry of each.
+ * 4. The range of slots that match.
  *
  * emit_pairs writes pairs at once: a block counts its tile's, reserves room with
  * one atomic, and each warp writes its part, threads next to each other to

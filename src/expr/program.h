@@ -52,10 +52,11 @@ extern HgjProgram *hgj_program_compile_decimals(List *exprs, PlanState *parent,
 
 /*
  * Divide a plan's quals (a List, as ExecInitQual() takes: ExecQual() does not
- * look at the rest of them once one is NULL, whereas an AND does): compile those of the supported forms into one program,
- * NULL if there are none, and return the others in their order.  ExecQual() is
- * to run these for the rows that the program lets pass.  What is compiled may
- * be able to fail as long as none of the others stands before it.
+ * look at the rest of them once one is NULL, whereas an AND does): compile those
+ * of the supported forms into one program, NULL if there are none, and return the
+ * others in their order.  ExecQual() is to run these for the rows that the program
+ * lets pass.  What is compiled may be able to fail as long as none of the others
+ * stands before it.
  *
  * may_fail: false refuses expressions whose evaluation can raise an error, so
  * that what is compiled is as good as leakproof, and may be run early and on

@@ -21,7 +21,7 @@
 #include "expr/program_private.h"
 #include "utils/memutils.h"
 
-/* Can the arms of an AND be clauses?  See step 4 of the head comment. */
+/* Can the arms of an AND be clauses?  See step 2 of the head comment. */
 static bool
 can_split(const HgjStep *step)
 {

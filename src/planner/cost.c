@@ -32,6 +32,9 @@
  *	  the outer side is planned for it, too, opening a GPU.  The build side must be
  *	  the smaller one, or a GPU would make it seem cheap to build with the larger
  *	  side.  Whether there is a GPU is asked only when it would pay.
+ * 7. A pipeline (pipeline_path.c) asks what a GPU saves of a join that it takes: the
+ *	  table is built as ever, its columns are transferred, and the outer rows come
+ *	  there once for all joins.
  *
  * No memory is kept, no locks.
  *

@@ -9,7 +9,6 @@
  *	  PostgreSQL's own hash joins.  A noted join but no node of ours, or any
  *	  hash join that is not ours (even where we had a reason to decline: a test
  *	  that requires us would test nothing), is an error.
- *
  * 3. With "aggregate", the same for aggregations: agg_path.c notes that there
  *	  was one that it could add a path for, and an Agg or Group of PostgreSQL's
  *	  own right above a HashGraphJoin is an error then, if all its aggregates are
@@ -17,7 +16,6 @@
  *	  Where it has noted a table's aggregation, so is one right above a sequential
  *	  scan.  So is a partial one, in workers or of a partition, as what workers return
  *	  could have been ours, too.
- *
  * 4. With "cuda", a HashGraphJoin that is not planned for a GPU is an error; when
  *	  it is run, so is one that cannot run there (join/engines.c).
  *

@@ -18,7 +18,6 @@
  *	  pages were left out, so that nobody tries them again before they change.
  * 4. What is made of the run is put into the store, column by column.  Of a chunk that
  *	  is too large for the store there is only one that says that for all pages.
- *
  * 5. Many columns of a run are loaded some at a time, so that what is made of them
  *	  together stays within maintenance_work_mem, approximately.
  *

@@ -26,7 +26,6 @@
  * 5. What has been read lies in a buffer of the column, at its rows' numbers.  The
  *	  output takes it from there, or, where nobody has asked before, straight from
  *	  the page.
- *
  * 6. Rows of pages whose columns are kept in memory have no tuples: their columns
  *	  are read from chunks (kept/chunk.c).
  *

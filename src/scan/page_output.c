@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * page_output.c
- *	  From the rows that are left of a page to a batch: steps 3 to 5 of
+ *	  From the rows that are left of a page to a batch: steps 3 to 6 of
  *	  source_pages.c, whose memory all this is.
  *
  * No locks.
@@ -269,7 +269,7 @@ repeat_columns(const HgjSource *source, const HgjPageSource *ps, HgjBatch *batch
 	}
 }
 
-/* Step 5 of source_pages.c for the n rows that lie at the end of the batch. */
+/* Step 6 of source_pages.c for the n rows that lie at the end of the batch. */
 static void
 settle_references(HgjSource *source, HgjBatch *batch, uint32 n)
 {
@@ -370,7 +370,7 @@ aim(HgjSource *source, HgjBatch *batch)
 	}
 }
 
-/* Steps 3 to 5 of source_pages.c: add the next n tuples of the page to the batch. */
+/* Steps 3 to 6 of source_pages.c: add the next n tuples of the page to the batch. */
 void
 hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n)
 {

@@ -17,16 +17,15 @@
  * 6. By-reference values: the build side's are copied.  Those of an outer batch
  *	  stay in the page, which is kept pinned till the batch is void, if enough
  *	  rows of the page are in the batch; otherwise they are copied, too.
- *
  * 7. A device may take pages whose columns are kept as they are stored, before all others
  *	  (kept_ranges.c).
  *
  * Whatever the SeqScan would have counted is counted, but for rows that a key filter
  * drops before the quals: rows and rows removed for EXPLAIN ANALYZE, tuples for
- * statistics (heap_pages.c).  A position within a
- * page is kept from batch to batch, so that no batch has more rows than asked.
+ * statistics (heap_pages.c).  A position within a page is kept from batch to batch, so
+ * that no batch has more rows than asked.
  *
- * Memory: the query's context; by-reference values see 5.  Pins and locks: see
+ * Memory: the query's context; by-reference values see 6.  Pins and locks: see
  * heap_pages.c.
  *
  *-------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 # Engines in libraries of their own, without a GPU: libraries that are missing or
 # of another version, and a fake device (test/fake) that fails wherever it can.
 # Answers are PostgreSQL's or there is a clear error; sessions go on.  Joins go
-# through tables and probes here; 015_pipelines.pl is about pipelines.
+# through tables and probes here; 016_pipelines.pl is about pipelines.
 use strict;
 use warnings;
 

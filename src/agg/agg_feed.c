@@ -428,15 +428,11 @@ fill_slot(FeedInput *input, uint32 row)
 	ExecClearTuple(slot);
 	for (int c = 0; c < input->source.ncols; c++)
 	{
-		const HgjVector *vector = input->vectors[c];
 		int			i = input->source.columns[c].attno - 1;
 
-		if (i < 0)
-			continue;
-		slot->tts_isnull[i] = hgj_vector_is_null(vector, row);
-		slot->tts_values[i] = slot->tts_isnull[i] ? (Datum) 0 :
-			hgj_load((const char *) vector->values + (Size) row * vector->width,
-					 vector->width);
+		if (i >= 0)
+			slot->tts_values[i] = hgj_vector_datum(input->vectors[c], row,
+												   &slot->tts_isnull[i]);
 	}
 	ExecStoreVirtualTuple(slot);
 }
@@ -461,15 +457,9 @@ eval_by_row(HgjAggState *state, FeedInput *input, FeedColumn *from,
 		fill_slot(input, row);
 		econtext->ecxt_scantuple = input->slot;
 		value = ExecEvalExprSwitchContext(from->expr, econtext, &isnull);
-		if (isnull)
-		{
-			hgj_vector_set_null(vector, row);
-			value = (Datum) 0;
-		}
-		else if (!column->attbyval)
+		if (!isnull && !column->attbyval)
 			value = hgj_arena_copy(input->read->values, value, column->attlen);
-		hgj_store((char *) vector->values + (Size) row * column->width,
-				  column->width, value);
+		hgj_vector_put(vector, row, value, isnull);
 	}
 	return vector;
 }

@@ -78,12 +78,9 @@ fill_input_slot(HgjAggState *state, uint32 row)
 	for (int w = 0; w < state->ncarried; w++)
 	{
 		int			c = state->carried[w];
-		const HgjVector *vector = state->vectors[c];
 
-		slot->tts_isnull[c] = hgj_vector_is_null(vector, row);
-		slot->tts_values[c] = slot->tts_isnull[c] ? (Datum) 0 :
-			hgj_load((const char *) vector->values + (Size) row * vector->width,
-					 vector->width);
+		slot->tts_values[c] = hgj_vector_datum(state->vectors[c], row,
+											   &slot->tts_isnull[c]);
 	}
 	ExecStoreVirtualTuple(slot);
 }

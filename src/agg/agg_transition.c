@@ -148,7 +148,6 @@ hgj_agg_load_arguments(const HgjAggInput *input, uint32 i, int n, NullableDatum 
 	for (int c = 0; c < n; c++)
 	{
 		const HgjAggArgument *argument = &input->all[c];
-		const HgjVector *vector = argument->vector;
 		uint32		at;
 
 		if (argument->constant)
@@ -158,10 +157,7 @@ hgj_agg_load_arguments(const HgjAggInput *input, uint32 i, int n, NullableDatum 
 			continue;
 		}
 		at = argument->expr->column >= 0 && input->rows.at ? input->rows.at[i] : i;
-		into[c].isnull = hgj_vector_is_null(vector, at);
-		into[c].value = into[c].isnull ? (Datum) 0 :
-			hgj_load((const char *) vector->values + (Size) at * vector->width,
-					 vector->width);
+		into[c].value = hgj_vector_datum(argument->vector, at, &into[c].isnull);
 	}
 }
 

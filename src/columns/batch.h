@@ -161,6 +161,35 @@ hgj_vector_set_valid(HgjVector *vector, uint32 row)
 	vector->validity[row / 64] |= UINT64CONST(1) << (row % 64);
 }
 
+/* The value of a row that is not NULL, as a datum. */
+static inline Datum
+hgj_vector_load(const HgjVector *vector, uint32 row)
+{
+	return hgj_load((const char *) vector->values + (Size) row * vector->width,
+					vector->width);
+}
+
+/* The same of any row: 0 if it is NULL. */
+static inline Datum
+hgj_vector_datum(const HgjVector *vector, uint32 row, bool *isnull)
+{
+	*isnull = hgj_vector_is_null(vector, row);
+	return *isnull ? (Datum) 0 : hgj_vector_load(vector, row);
+}
+
+/* Write the value of a row of which the validity bit is set. */
+static inline void
+hgj_vector_put(HgjVector *vector, uint32 row, Datum value, bool isnull)
+{
+	if (unlikely(isnull))
+	{
+		hgj_vector_set_null(vector, row);
+		value = (Datum) 0;
+	}
+	hgj_store((char *) vector->values + (Size) row * vector->width, vector->width,
+			  value);
+}
+
 /* The rows of a batch. */
 static inline uint32
 hgj_batch_nlive(const HgjBatch *batch)

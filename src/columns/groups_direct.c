@@ -71,8 +71,7 @@ extend_range(HgjGroupKey *key, const HgjBatch *batch)
 
 		if (hgj_vector_is_null(vector, row))
 			continue;
-		value = (int64) hgj_load((const char *) vector->values +
-								 (Size) row * vector->width, vector->width);
+		value = (int64) hgj_vector_load(vector, row);
 		least = Min(least, value);
 		most = Max(most, value);
 	}

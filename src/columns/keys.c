@@ -405,11 +405,8 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 			continue;
 		if (key->kind == HGJ_KEY_OPAQUE)
 			CHECK_FOR_INTERRUPTS();
-		hgj_key_words(key,
-					  hgj_load((const char *) vector->values +
-							   (Size) (first + i) * vector->width,
-							   vector->width),
-					  to->seed, to->words, to->row + i);
+		hgj_key_words(key, hgj_vector_load(vector, first + i), to->seed, to->words,
+					  to->row + i);
 		if (key->kind == HGJ_KEY_OPAQUE)
 			MemoryContextReset(to->scratch);
 	}

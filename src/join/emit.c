@@ -155,9 +155,7 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 				isnull[i] = true;
 				continue;
 			}
-			values[i] = hgj_load((const char *) vector->values +
-								 (Size) outer_row * vector->width,
-								 vector->width);
+			values[i] = hgj_vector_load(vector, outer_row);
 		}
 		isnull[i] = false;
 		if (unlikely(target->dictionary != NULL))

@@ -189,13 +189,7 @@ eval_column(HgjJoinState *state, HgjOutColumn *out, const HgjColumn *column,
 					  inner_rows ? inner_rows[i] : HGJ_NO_ROW);
 		econtext->ecxt_scantuple = state->slots.slot;
 		value = ExecEvalExprSwitchContext(out->expr, econtext, &isnull);
-		if (isnull)
-		{
-			hgj_vector_set_null(vector, i);
-			value = (Datum) 0;
-		}
-		hgj_store((char *) vector->values + (Size) i * column->width,
-				  column->width, value);
+		hgj_vector_put(vector, i, value, isnull);
 	}
 }
 

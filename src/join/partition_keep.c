@@ -83,18 +83,14 @@ load_columns(HgjJoinState *state, const uint32 *rows, uint32 n)
 	for (int c = 0; c < batch->ncols; c++)
 	{
 		const HgjStoredColumn *place = &store->columns[c];
-		HgjVector  *vector = &batch->vectors[c];
 
 		for (uint32 i = 0; i < n; i++)
 		{
 			const char *record = hgj_row_store_record(store, rows[i]);
 			bool		isnull = hgj_record_is_null(place, record);
 
-			if (isnull)
-				hgj_vector_set_null(vector, i);
-			hgj_store((char *) vector->values + (Size) i * vector->width,
-					  vector->width,
-					  isnull ? (Datum) 0 : hgj_record_load(place, record));
+			hgj_vector_put(&batch->vectors[c], i,
+						   isnull ? (Datum) 0 : hgj_record_load(place, record), isnull);
 		}
 	}
 	batch->nrows = n;

@@ -110,10 +110,8 @@ write_keys(HgjSource *source, HgjBatch *batch, const HgjBatch *from,
 
 		if (hgj_vector_is_null(vector, from_row))
 			return false;
-		hgj_key_words(key, hgj_load((const char *) vector->values +
-									(Size) from_row * vector->width,
-									vector->width),
-					  source->seed, batch->words, row);
+		hgj_key_words(key, hgj_vector_load(vector, from_row), source->seed,
+					  batch->words, row);
 	}
 	return true;
 }

@@ -144,18 +144,12 @@ copy_columns(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot, uint32 ro
 	for (int c = 0; c < source->ncols; c++)
 	{
 		const HgjColumn *column = &source->columns[c];
-		HgjVector  *vector = &batch->vectors[c];
 		Datum		value = slot->tts_values[column->attno - 1];
+		bool		isnull = slot->tts_isnull[column->attno - 1];
 
-		if (unlikely(slot->tts_isnull[column->attno - 1]))
-		{
-			hgj_vector_set_null(vector, row);
-			value = (Datum) 0;
-		}
-		else if (!column->attbyval)
+		if (!column->attbyval && !isnull)
 			value = hgj_batch_keep(batch, column, value);
-		hgj_store((char *) vector->values + (Size) row * column->width,
-				  column->width, value);
+		hgj_vector_put(&batch->vectors[c], row, value, isnull);
 	}
 }
 

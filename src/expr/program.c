@@ -244,53 +244,65 @@ pack_validity(uint64 *validity, const uint8 *nulls, uint32 n)
 	}
 }
 
-/* Run each of the rows alone; one that fails raises its error. */
+/* What the step has made of n rows, as the result's from `first` on. */
 static void
-eval_singly(HgjProgram *program, const HgjRows *rows, char *values, uint8 *nulls)
+put_values(const HgjStep *step, HgjVector *vector, HgjDecimalRoot *decimals,
+		   uint32 first, uint32 n)
 {
-	HgjStep    *root = program->root;
-
-	program->single = true;
-	program->failed = false;
-	for (uint32 i = 0; i < rows->n; i++)
+	memcpy((char *) vector->values + (Size) first * vector->width, step->values,
+		   (Size) n * vector->width);
+	if (decimals == NULL)
+		return;
+	if (step->displays == NULL)
+		memset(decimals->displays + first, step->display, n);
+	else
 	{
-		uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
-		HgjRows		one = {.sel = &row, .n = 1};
-
-		hgj_step_run(program, root, &one);
-		memcpy(values + (Size) i * root->width, root->values, root->width);
-		nulls[i] = root->nulls && root->nulls[0];
+		memcpy(decimals->displays + first, step->displays, n);
+		decimals->decimals.displays = decimals->displays;
 	}
-	program->single = false;
 }
 
-/* The values and the NULL bits of a chunk; is one of them NULL? */
-static bool
-eval_chunk(HgjProgram *program, const HgjRows *rows, char *values,
-		   uint64 *validity)
+/*
+ * An expression, or (decimals not NULL) one of several of numerics, for a chunk whose rows
+ * are those of the result from `first` on.
+ */
+static void
+eval_root(HgjProgram *program, HgjStep *step, HgjVector *vector,
+		  HgjDecimalRoot *decimals, const HgjRows *rows, uint32 first)
 {
-	HgjStep    *root = program->root;
-	uint8		nulls[HGJ_CHUNK];
+	const uint8 *nulls = NULL;
+	uint8		one_by_one[HGJ_CHUNK];
+	bool		singly = order_matters(program);
 
-	if (order_matters(program))
-	{
-		eval_singly(program, rows, values, nulls);
-		pack_validity(validity, nulls, rows->n);
-		return memchr(nulls, 1, rows->n) != NULL;
-	}
 	program->undecided = false;
-	hgj_step_run(program, root, rows);
-	if (unlikely(program->failed))
+	if (!singly)
 	{
-		eval_singly(program, rows, values, nulls);
-		if (!program->undecided)
-			elog(ERROR, "an expression of a HashGraphJoin did not fail again");
-		pack_validity(validity, nulls, rows->n);
-		return memchr(nulls, 1, rows->n) != NULL;
+		hgj_step_run(program, step, rows);
+		nulls = step->nulls;
 	}
-	memcpy(values, root->values, (Size) rows->n * root->width);
-	pack_validity(validity, root->nulls, rows->n);
-	return root->nulls != NULL;
+	if (singly || unlikely(program->failed))
+	{
+		/* a row that fails raises its error */
+		program->single = true;
+		program->failed = false;
+		for (uint32 i = 0; i < rows->n; i++)
+		{
+			uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
+			HgjRows		one = {.sel = &row, .n = 1};
+
+			hgj_step_run(program, step, &one);
+			put_values(step, vector, decimals, first + i, 1);
+			one_by_one[i] = step->nulls && step->nulls[0];
+		}
+		program->single = false;
+		if (!singly && !program->undecided)
+			elog(ERROR, "an expression of a HashGraphJoin did not fail again");
+		nulls = memchr(one_by_one, 1, rows->n) ? one_by_one : NULL;
+	}
+	else
+		put_values(step, vector, decimals, first, rows->n);
+	pack_validity(vector->validity + first / 64, nulls, rows->n);
+	vector->has_nulls |= nulls != NULL;
 }
 
 /* A result is made: what the last one consisted of goes. */
@@ -318,70 +330,11 @@ hgj_program_eval(HgjProgram *program, const HgjVector *const *inputs,
 	for (uint32 first = 0; first < n; first += HGJ_CHUNK)
 	{
 		HgjRows		chunk = chunk_of(sel, first, n);
-		char	   *values = (char *) result->values +
-			(Size) first * result->width;
 
 		CHECK_FOR_INTERRUPTS();
-		result->has_nulls |= eval_chunk(program, &chunk, values,
-										result->validity + first / 64);
+		eval_root(program, root, result, NULL, &chunk, first);
 	}
 	return result;
-}
-
-/* Decimals of n rows, as those of the result from `first` on. */
-static void
-put_decimals(HgjDecimalRoot *root, uint32 first, uint32 n)
-{
-	const HgjStep *step = root->step;
-
-	memcpy((int64 *) root->buffer.vector.values + first, step->values,
-		   n * sizeof(int64));
-	if (step->displays == NULL)
-		memset(root->displays + first, step->display, n);
-	else
-	{
-		memcpy(root->displays + first, step->displays, n);
-		root->decimals.displays = root->displays;
-	}
-}
-
-/* One of several expressions, for a chunk whose rows are those from `first` on. */
-static void
-eval_root(HgjProgram *program, HgjDecimalRoot *root, const HgjRows *rows, uint32 first)
-{
-	HgjVector  *vector = &root->buffer.vector;
-	HgjStep    *step = root->step;
-	const uint8 *nulls = NULL;
-	uint8		one_by_one[HGJ_CHUNK];
-	bool		singly = order_matters(program);
-
-	program->undecided = false;
-	if (!singly)
-	{
-		hgj_step_run(program, step, rows);
-		put_decimals(root, first, rows->n);
-		nulls = step->nulls;
-	}
-	if (singly || program->failed)
-	{
-		program->single = true;
-		program->failed = false;
-		for (uint32 i = 0; i < rows->n; i++)
-		{
-			uint32		row = rows->sel ? rows->sel[i] : rows->first + i;
-			HgjRows		one = {.sel = &row, .n = 1};
-
-			hgj_step_run(program, step, &one);
-			put_decimals(root, first + i, 1);
-			one_by_one[i] = step->nulls && step->nulls[0];
-		}
-		program->single = false;
-		if (!singly && !program->undecided)
-			elog(ERROR, "an expression of a HashGraphJoin did not fail again");
-		nulls = memchr(one_by_one, 1, rows->n) ? one_by_one : NULL;
-	}
-	pack_validity(vector->validity + first / 64, nulls, rows->n);
-	vector->has_nulls |= nulls != NULL;
 }
 
 /* Room for n rows in each of the results. */
@@ -421,7 +374,11 @@ hgj_program_eval_decimals(HgjProgram *program, const HgjVector *const *inputs,
 		chunk.whole = true;
 		program->chunk++;
 		for (int d = 0; d < program->ndecimals; d++)
-			eval_root(program, &program->decimals[d], &chunk, first);
+		{
+			HgjDecimalRoot *root = &program->decimals[d];
+
+			eval_root(program, root->step, &root->buffer.vector, root, &chunk, first);
+		}
 	}
 }
 

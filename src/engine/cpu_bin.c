@@ -223,18 +223,16 @@ scatter_rows(HgjTable *t, Source *source, const Plan *plan, uint8_t *entries,
 	return status;
 }
 
-/* Step 1: counts[b] becomes the number of rows of bin b. */
+/* Add to counts[c] the number of rows whose code, shifted right so far, is c. */
 HgjStatus
-hgj_cpu_count_bins(HgjTable *table, Source *source, const Plan *plan,
-				   uint32_t *counts, HgjError *err)
+hgj_cpu_count_codes(HgjTable *table, Source *source, const Plan *plan,
+					uint32_t shift, uint32_t *counts, HgjError *err)
 {
 	uint64_t	codes[HGJ_BLOCK_ROWS];
-	uint32_t	shift = plan->bin_shift;
 	Block		block;
 	HgjStatus	status;
 	uint32_t	i;
 
-	memset(counts, 0, plan->bins * sizeof(uint32_t));
 	hgj_cpu_source_rewind(source);
 	for (;;)
 	{
@@ -246,6 +244,15 @@ hgj_cpu_count_bins(HgjTable *table, Source *source, const Plan *plan,
 		for (i = 0; i < block.n; i++)
 			counts[codes[i] >> shift]++;
 	}
+}
+
+/* Step 1: counts[b] becomes the number of rows of bin b. */
+HgjStatus
+hgj_cpu_count_bins(HgjTable *table, Source *source, const Plan *plan,
+				   uint32_t *counts, HgjError *err)
+{
+	memset(counts, 0, plan->bins * sizeof(uint32_t));
+	return hgj_cpu_count_codes(table, source, plan, plan->bin_shift, counts, err);
 }
 
 /*

@@ -28,29 +28,6 @@
  */
 #include "cpu_internal.h"
 
-/* Step 1. */
-static HgjStatus
-count_rows(HgjTable *t, Source *source, const Plan *plan, uint32_t *counts,
-		   HgjError *err)
-{
-	uint64_t	codes[HGJ_BLOCK_ROWS];
-	uint32_t	shift = plan->shift;
-	Block		block;
-	HgjStatus	status;
-	uint32_t	i;
-
-	hgj_cpu_source_rewind(source);
-	for (;;)
-	{
-		status = hgj_cpu_source_next(source, &block, err);
-		if (status != HGJ_OK || block.n == 0)
-			return status;
-		hgj_cpu_codes(t, plan->direct, plan->base, block.words, block.n, codes);
-		for (i = 0; i < block.n; i++)
-			counts[(codes[i] >> shift) + 1]++;
-	}
-}
-
 /*
  * Step 3 for a block.  In CSR, cell v + 1 is v's next slot.  In the padded
  * segments it is how many entries are still to come: they are placed from the
@@ -151,8 +128,9 @@ build_counted(HgjTable *t, Source *source, const Plan *plan, Graph *g,
 		return status;
 	counts = p;
 	status = hgj_cpu_fill(t, counts, 0, counts_bytes, err);
+	/* step 1; cell 0 is where the first vertex's slots begin */
 	if (status == HGJ_OK)
-		status = count_rows(t, source, plan, counts, err);
+		status = hgj_cpu_count_codes(t, source, plan, plan->shift, counts + 1, err);
 	if (status == HGJ_OK)
 		status = hgj_cpu_segments_size(t, plan, counts, counts_bytes, g, err);
 	if (status == HGJ_OK && g->slots > (SIZE_MAX / 2 - 64) / g->stride)

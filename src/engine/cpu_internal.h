@@ -341,6 +341,9 @@ extern HgjStatus hgj_cpu_bin(HgjTable *table, Source *source,
 extern HgjStatus hgj_cpu_finish_bins(HgjTable *table, const Plan *plan,
 									 void *packed, const uint32_t *starts,
 									 Graph *graph, HgjError *err);
+extern HgjStatus hgj_cpu_count_codes(HgjTable *table, Source *source,
+									 const Plan *plan, uint32_t shift,
+									 uint32_t *counts, HgjError *err);
 extern HgjStatus hgj_cpu_count_bins(HgjTable *table, Source *source,
 									const Plan *plan, uint32_t *counts,
 									HgjError *err);

@@ -91,15 +91,6 @@ struct HgjAggFeed
 
 /* ---- setup -------------------------------------------------------------- */
 
-static void
-init_column(HgjColumn *column, AttrNumber attno, const FormData_pg_attribute *att)
-{
-	column->attno = attno;
-	column->attlen = att->attlen;
-	column->attbyval = att->attbyval;
-	column->width = att->attbyval ? att->attlen : sizeof(Datum);
-}
-
 /*
  * Step 1: the columns of the table that the target list mentions.  False: a whole
  * row is among them, or a system column in an expression.
@@ -135,9 +126,9 @@ use_table_columns(HgjSource *source)
 
 		if (attno == InvalidAttrNumber)
 			return false;
-		init_column(&source->columns[source->ncols++], attno,
-					attno > 0 ? TupleDescAttr(desc, attno - 1) :
-					SystemAttributeDefinition(attno));
+		hgj_column_init(&source->columns[source->ncols++], attno,
+						attno > 0 ? TupleDescAttr(desc, attno - 1) :
+						SystemAttributeDefinition(attno));
 	}
 	return true;
 }
@@ -153,7 +144,7 @@ use_child_columns(HgjSource *source)
 	source->last_attno = desc->natts;
 	source->columns = palloc0(mul_size(desc->natts + 1, sizeof(HgjColumn)));
 	for (int i = 0; i < desc->natts; i++)
-		init_column(&source->columns[i], i + 1, TupleDescAttr(desc, i));
+		hgj_column_init(&source->columns[i], i + 1, TupleDescAttr(desc, i));
 }
 
 /* HgjInputLookup of expressions over the table. */
@@ -249,7 +240,7 @@ hgj_agg_feed_open(HgjAggState *state, EState *estate)
 	feed->columns = palloc0(mul_size(desc->natts + 1, sizeof(HgjColumn)));
 	feed->batch.vectors = palloc0(mul_size(desc->natts + 1, sizeof(HgjVector)));
 	for (int i = 0; i < desc->natts; i++)
-		init_column(&feed->columns[i], i + 1, TupleDescAttr(desc, i));
+		hgj_column_init(&feed->columns[i], i + 1, TupleDescAttr(desc, i));
 
 	/* what waits for others is read as PostgreSQL does */
 	feed->ninputs = 1;

@@ -25,6 +25,16 @@
 #define HGJ_BATCH_FEWEST_BYTES	((Size) 16 * 1024)
 #define HGJ_BATCH_VALUE_SHARE	8
 
+/* A column of values of such an attribute, with this number in what returns it. */
+void
+hgj_column_init(HgjColumn *column, AttrNumber attno, const FormData_pg_attribute *att)
+{
+	column->attno = attno;
+	column->attlen = att->attlen;
+	column->attbyval = att->attbyval;
+	column->width = att->attbyval ? att->attlen : sizeof(Datum);
+}
+
 /*
  * Make an empty batch of no capacity for these columns, with nwords key words
  * a row.  What it holds counts in the account, if there is one.

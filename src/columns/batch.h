@@ -33,6 +33,9 @@ typedef struct HgjColumn
 	HgjDictionary *dictionary;	/* vectors hold its datums, or NULL */
 } HgjColumn;
 
+extern void hgj_column_init(HgjColumn *column, AttrNumber attno,
+							const FormData_pg_attribute *att);
+
 /*
  * Values of one column.  Those that pass by value lie as the type stores
  * them; the others are 8-byte pointers into the batch's arena, or into pages

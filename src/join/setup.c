@@ -253,20 +253,15 @@ init_columns(HgjSource *source, Bitmapset *wanted, Bitmapset *texts, int base)
 	source->columns = palloc0(mul_size(Max(desc->natts, 1), sizeof(HgjColumn)));
 	for (int i = 0; i < desc->natts; i++)
 	{
-		Form_pg_attribute att = TupleDescAttr(desc, i);
 		HgjColumn  *column = &source->columns[source->ncols];
-
 		int			member = base + i + 1 - FirstLowInvalidHeapAttributeNumber;
 
 		if (!bms_is_member(member, wanted) && !bms_is_member(member, texts))
 			continue;
 		if (!bms_is_member(member, wanted))
 			column->short_bytes = shortest_packed(source, i + 1);
-		column->attno = i + 1;
+		hgj_column_init(column, i + 1, TupleDescAttr(desc, i));
 		column->scan_attno = base + i + 1;
-		column->attlen = att->attlen;
-		column->attbyval = att->attbyval;
-		column->width = att->attbyval ? att->attlen : sizeof(Datum);
 		source->ncols++;
 		source->last_attno = Max(source->last_attno, column->attno);
 	}

@@ -125,18 +125,12 @@ hgj_device_sends(HgjPipelineState *d, const HgjDevicePlace *place, int8 *scale)
 int
 hgj_device_read(HgjPipelineState *d, AttrNumber attno)
 {
-	const FormData_pg_attribute *att = table_attribute(d, attno);
-	HgjColumn  *column = &d->reads[d->nreads];
-
 	for (int i = 0; i < d->nreads; i++)
 		if (d->reads[i].attno == attno)
 			return i;
 	if (d->nreads == HGJ_DEVICE_READS)
 		return -1;
-	column->attno = attno;
-	column->attlen = att->attlen;
-	column->attbyval = att->attbyval;
-	column->width = att->attbyval ? att->attlen : sizeof(Datum);
+	hgj_column_init(&d->reads[d->nreads], attno, table_attribute(d, attno));
 	d->staged[d->nreads] = -1;
 	return d->nreads++;
 }

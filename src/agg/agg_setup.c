@@ -51,7 +51,7 @@ static HgjAggExpr *
 init_expr(HgjAggState *state, Expr *expr)
 {
 	HgjAggExpr *result;
-	Expr	   *stripped = expr;
+	Expr	   *stripped = hgj_strip_relabel(expr);
 
 	if (expr == NULL)
 		return NULL;
@@ -59,9 +59,6 @@ init_expr(HgjAggState *state, Expr *expr)
 	result->expr = expr;
 	get_typlenbyval(exprType((Node *) expr), &result->attlen,
 					&result->attbyval);
-
-	while (IsA(stripped, RelabelType))
-		stripped = ((RelabelType *) stripped)->arg;
 	result->column = IsA(stripped, Var) ?
 		lookup_column(state, (Var *) stripped) : -1;
 	if (result->column >= 0)

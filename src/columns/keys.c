@@ -202,11 +202,7 @@ text_kind(OpExpr *clause, Oid function)
 
 	foreach(lc, clause->args)
 	{
-		Node	   *operand = lfirst(lc);
-
-		while (IsA(operand, RelabelType))
-			operand = (Node *) ((RelabelType *) operand)->arg;
-		if (!IsA(operand, Var))
+		if (!IsA(hgj_strip_relabel(lfirst(lc)), Var))
 			return HGJ_KEY_OPAQUE;
 	}
 	if (function == F_BYTEAEQ)

@@ -115,6 +115,15 @@ hgj_before_value(Size bytes)
 		CHECK_FOR_INTERRUPTS();
 }
 
+/* The operand without the relabelling that does not change its bits; NULL stays NULL. */
+static inline Expr *
+hgj_strip_relabel(Expr *expr)
+{
+	while (expr && IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	return expr;
+}
+
 /* Where the words of many values go, and what they are made with. */
 typedef struct HgjKeyWords
 {

@@ -518,10 +518,8 @@ compile_relabel(HgjCompiler *c, RelabelType *expr)
 static bool
 is_decimal_computation(HgjCompiler *c, Expr *expr)
 {
-	Expr	   *inner = expr;
+	Expr	   *inner = hgj_strip_relabel(expr);
 
-	while (IsA(inner, RelabelType))
-		inner = ((RelabelType *) inner)->arg;
 	return (IsA(inner, FuncExpr) || IsA(inner, OpExpr) ||
 			(IsA(expr, RelabelType) && !IsA(inner, Var))) &&
 		hgj_is_decimal(c->parent, expr);

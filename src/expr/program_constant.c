@@ -112,8 +112,7 @@ is_lazy_constant(PlanState *parent, Expr *expr)
 {
 	ParamListInfo params;
 
-	while (IsA(expr, RelabelType))
-		expr = ((RelabelType *) expr)->arg;
+	expr = hgj_strip_relabel(expr);
 	if (IsA(expr, Const))
 		return false;
 	if (!IsA(expr, Param))
@@ -135,8 +134,7 @@ hgj_constant_make(PlanState *parent, Expr *expr, bool *lazy)
 		return NULL;
 	*lazy = is_lazy_constant(parent, expr);
 	constant = palloc0(sizeof(HgjConstant));
-	while (IsA(expr, RelabelType))
-		expr = ((RelabelType *) expr)->arg;
+	expr = hgj_strip_relabel(expr);
 	if (IsA(expr, Const))
 	{
 		constant->value = ((Const *) expr)->constvalue;

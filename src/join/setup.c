@@ -77,15 +77,6 @@ join_semantics(JoinType jointype, bool inner_unique)
 	return s;
 }
 
-/* The operand without the relabelling that does not change its bits. */
-static Expr *
-strip_relabel(Expr *expr)
-{
-	while (IsA(expr, RelabelType))
-		expr = ((RelabelType *) expr)->arg;
-	return expr;
-}
-
 /* Could the expression's value change when a parameter of ours does? */
 static bool
 depends_on_parameters(Node *node, void *context)
@@ -136,7 +127,7 @@ static void
 init_key(HgjJoinState *state, HgjSource *source, int k, Expr *operand,
 		 const HgjKeyPair *pair, int base)
 {
-	Expr	   *column = strip_relabel(operand);
+	Expr	   *column = hgj_strip_relabel(operand);
 	HgjKey	   *key = &source->keys[k];
 	bool		outer = source == &state->outer;
 
@@ -168,7 +159,7 @@ init_key(HgjJoinState *state, HgjSource *source, int k, Expr *operand,
 static int32
 average_width(const PlanState *child, Expr *operand, int base)
 {
-	Expr	   *column = strip_relabel(operand);
+	Expr	   *column = hgj_strip_relabel(operand);
 	TargetEntry *tle;
 
 	if (!IsA(child, SeqScanState) || !IsA(column, Var))

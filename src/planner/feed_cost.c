@@ -101,10 +101,9 @@ hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel)
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		Node	   *operand = bms_is_subset(rinfo->left_relids, rel->relids) ?
 			get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
+		const Expr *column = hgj_strip_relabel((Expr *) operand);
 
-		while (operand && IsA(operand, RelabelType))
-			operand = (Node *) ((RelabelType *) operand)->arg;
-		if (operand == NULL || !IsA(operand, Var))
+		if (column == NULL || !IsA(column, Var))
 			return false;
 	}
 	return true;

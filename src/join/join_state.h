@@ -500,6 +500,7 @@ extern const HgjFilterMethods hgj_join_filter;
 /* probe.c */
 extern void hgj_restart_outer(HgjJoinState *state);
 extern bool hgj_peek_outer(HgjJoinState *state);
+extern void hgj_unpeek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);
 extern void hgj_reserve_matched(HgjJoinState *state);
 extern bool hgj_read_outer(HgjJoinState *state);

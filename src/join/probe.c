@@ -246,6 +246,18 @@ hgj_peek_outer(HgjJoinState *state)
 	return state->probing.outer_filled;
 }
 
+/* What has been looked at so is to be read again, by whoever asks next. */
+void
+hgj_unpeek_outer(HgjJoinState *state)
+{
+	if (!state->probing.outer_filled)
+		return;
+	state->outer.methods->rewind(&state->outer);
+	hgj_restart_outer(state);
+	hgj_rescan_uncounted(state);
+	state->probing.outer_seen = true;
+}
+
 /*
  * There will be several passes: keep the outer rows.  Only the tuples source
  * can, so whatever other source there is gives way to it.

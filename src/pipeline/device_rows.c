@@ -122,16 +122,9 @@ start_lower_joins(HgjPipelineState *d)
 static void
 leave_to_host(HgjPipelineState *d)
 {
-	HgjJoinState *bottom = d->joins[0];
-
 	hgj_device_log(d);
 	hgj_device_release(d);
-	if (!bottom->probing.outer_filled)
-		return;
-	bottom->outer.methods->rewind(&bottom->outer);
-	hgj_restart_outer(bottom);
-	hgj_rescan_uncounted(bottom);
-	bottom->probing.outer_seen = true;
+	hgj_unpeek_outer(d->joins[0]);
 }
 
 /*

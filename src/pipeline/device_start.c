@@ -187,13 +187,8 @@ has_outer_row(const HgjPipelineState *d, HgjJoinState *join)
 	hgj_restart_outer(join);
 	if (!hgj_peek_outer(join))
 		return false;
-	if (join->probing.outer_filled && !d->rows)
-	{
-		join->outer.methods->rewind(&join->outer);
-		hgj_restart_outer(join);
-		hgj_rescan_uncounted(join);
-		join->probing.outer_seen = true;
-	}
+	if (!d->rows)
+		hgj_unpeek_outer(join);
 	return true;
 }
 

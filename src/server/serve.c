@@ -88,30 +88,33 @@ find(const HgjServed *served, uint32_t number, ObjectKind kind)
 	return object != NULL && object->kind == kind ? object : NULL;
 }
 
-/* A free number for an object, whose `it` the caller makes; or NULL. */
+/* A free number for an object, whose `it` the caller makes; or NULL, with err filled. */
 static Object *
-new_object(HgjServed *served, ObjectKind kind, uint32_t *number)
+new_object(HgjServed *served, ObjectKind kind, uint32_t *number, HgjError *err)
 {
 	Object	   *object = calloc(1, sizeof(Object));
+	Object	  **objects = served->objects;
 	uint32_t	i = 0;
 
-	if (object == NULL)
-		return NULL;
-	while (i < served->nobjects && served->objects[i] != NULL)
+	while (i < served->nobjects && objects[i] != NULL)
 		i++;
 	if (i == served->nobjects)
 	{
 		uint32_t	wanted = i == 0 ? 16 : 2 * i;
-		Object	  **objects = realloc(served->objects, wanted * sizeof(Object *));
 
-		if (objects == NULL)
+		objects = realloc(objects, wanted * sizeof(Object *));
+		if (objects != NULL)
 		{
-			free(object);
-			return NULL;
+			memset(objects + i, 0, (wanted - i) * sizeof(Object *));
+			served->objects = objects;
+			served->nobjects = wanted;
 		}
-		memset(objects + i, 0, (wanted - i) * sizeof(Object *));
-		served->objects = objects;
-		served->nobjects = wanted;
+	}
+	if (object == NULL || objects == NULL)
+	{
+		free(object);
+		(void) hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory in the GPU process");
+		return NULL;
 	}
 	object->kind = kind;
 	served->objects[i] = object;
@@ -160,10 +163,10 @@ table_create(HgjServed *served, HgjError *err)
 	HgjTable   *table = NULL;
 	HgjStatus	status;
 	uint32_t	number;
-	Object	   *object = new_object(served, OBJECT_TABLE, &number);
+	Object	   *object = new_object(served, OBJECT_TABLE, &number, err);
 
 	if (object == NULL)
-		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory in the GPU process");
+		return err->status;
 	memcpy(&spec, served->scratch, sizeof(spec));
 	spec.poll = is_cancelled;
 	spec.poll_arg = served->channel;
@@ -259,9 +262,9 @@ probe_create(HgjServed *served, HgjError *err)
 	if (table == NULL)
 		return hgj_fail(err, HGJ_DEVICE_LOST, "the table has gone with the GPU process");
 	served->known = true;
-	object = new_object(served, OBJECT_PROBE, &number);
+	object = new_object(served, OBJECT_PROBE, &number, err);
 	if (object == NULL)
-		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory in the GPU process");
+		return err->status;
 	status = served->engine->probe_create(table->it, &probe, err);
 	object->it = probe;
 	object->nwords = table->nwords;
@@ -361,9 +364,9 @@ pipe_create(HgjServed *served, HgjError *err)
 
 	if (served->engine->pipeline == NULL)
 		return hgj_fail(err, HGJ_UNSUPPORTED, "the engine has no pipelines");
-	object = new_object(served, OBJECT_PIPELINE, &number);
+	object = new_object(served, OBJECT_PIPELINE, &number, err);
 	if (object == NULL)
-		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory in the GPU process");
+		return err->status;
 	memcpy(&object->spec, served->scratch, sizeof(object->spec));
 	memcpy(tables, served->scratch + sizeof(object->spec), sizeof(tables));
 	for (uint32_t j = 0; j < object->spec.njoins && j < HGJ_PIPE_JOINS; j++)

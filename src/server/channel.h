@@ -4,7 +4,7 @@
  *	  The shared memory through which sessions and the GPU process speak: what both
  *	  sides, and the worker between them, have to agree on.
  *
- * A CHANNEL belongs to one session from hgj_channel_take() until the last of its
+ * A CHANNEL belongs to one session from hgj_channel_begin_use() until the last of its
  * tables and pipelines has gone.  The session writes a request (a call of the engine
  * ABI, its numbers in `arg`, its arrays in the scratch), posts `asked`, and waits for
  * `answered`; the GPU process has a thread per channel that waits for `asked` for

@@ -94,9 +94,9 @@ leave_at_exit(int code, Datum arg)
 	leave_channel();
 }
 
-/* See client.h. */
-HgjStatus
-hgj_channel_take(HgjError *err)
+/* A channel for this session, if it has none. */
+static HgjStatus
+take_channel(HgjError *err)
 {
 	HgjServer  *server = hgj_server();
 	uint64		generation = hgj_server_generation(server);
@@ -334,11 +334,25 @@ hgj_channel_destroy(HgjRemote *remote)
 }
 
 /* See client.h. */
-void
-hgj_channel_begin_use(HgjRemote *remote)
+void *
+hgj_channel_begin_use(size_t bytes, int (*poll) (void *poll_arg), void *poll_arg,
+					  HgjError *err)
 {
+	HgjRemote  *remote;
+
+	if (take_channel(err) != HGJ_OK)
+		return NULL;
+	remote = calloc(1, bytes);
+	if (remote == NULL)
+	{
+		(void) hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+		return NULL;
+	}
+	remote->poll = poll;
+	remote->poll_arg = poll_arg;
 	remote->epoch = session.epoch;
 	session.used++;
+	return remote;
 }
 
 /* See client.h. */

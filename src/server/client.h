@@ -23,17 +23,16 @@ typedef struct HgjRemote
 	HgjError	error;
 } HgjRemote;
 
-/* A channel for this session, if it has none. */
-extern HgjStatus hgj_channel_take(HgjError *err);
-
-/* Its scratch. */
+/* The scratch of the session's channel. */
 extern char *hgj_channel_scratch(void);
 
 /*
- * A table or pipeline more in it, or less: with the last one it is given back.  Between
- * hgj_channel_take() and the first nothing may fail.
+ * A table or pipeline more in the session's channel, which it takes if it has none: so many
+ * zeroed bytes that begin with their HgjRemote.  NULL, with err filled: it cannot be had.
+ * And one less, to be freed by the caller: with the last one the channel is given back.
  */
-extern void hgj_channel_begin_use(HgjRemote *remote);
+extern void *hgj_channel_begin_use(size_t bytes, int (*poll) (void *poll_arg),
+								   void *poll_arg, HgjError *err);
 extern void hgj_channel_end_use(const HgjRemote *remote);
 
 /*

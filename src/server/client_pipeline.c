@@ -86,25 +86,17 @@ static HgjStatus
 pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 			HgjPipeline **pipeline, HgjError *err)
 {
-	HgjPipeline *made;
-	HgjStatus	status = hgj_channel_take(err);
+	HgjPipeline *made = hgj_channel_begin_use(sizeof(HgjPipeline), caller->poll,
+											  caller->poll_arg, err);
+	HgjStatus	status;
 
 	*pipeline = NULL;
-	if (status != HGJ_OK)
-		return status;
-	made = calloc(1, sizeof(HgjPipeline));
-	if (made)
-		made->fetched = calloc((1 + HGJ_PIPE_JOINS) * MOST_FETCHED, sizeof(uint32));
-	if (made == NULL || made->fetched == NULL)
-	{
-		free(made);
-		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-	}
+	if (made == NULL)
+		return err->status;
 	made->spec = *spec;
-	made->remote.poll = caller->poll;
-	made->remote.poll_arg = caller->poll_arg;
-	hgj_channel_begin_use(&made->remote);
-	status = send_spec(made, caller, err);
+	made->fetched = calloc((1 + HGJ_PIPE_JOINS) * MOST_FETCHED, sizeof(uint32));
+	status = made->fetched ? send_spec(made, caller, err) :
+		hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	if (status != HGJ_OK)
 	{
 		hgj_channel_end_use(&made->remote);

@@ -49,21 +49,16 @@ hgj_remote_table(HgjTable *table)
 static HgjStatus
 table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 {
-	HgjTable   *made;
+	HgjTable   *made = hgj_channel_begin_use(sizeof(HgjTable), spec->poll, spec->poll_arg,
+											 err);
 	HgjChannel *channel;
 	HgjTableSpec sent = *spec;
-	HgjStatus	status = hgj_channel_take(err);
+	HgjStatus	status;
 
 	*table = NULL;
-	if (status != HGJ_OK)
-		return status;
-	made = calloc(1, sizeof(HgjTable));
 	if (made == NULL)
-		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-	made->remote.poll = spec->poll;
-	made->remote.poll_arg = spec->poll_arg;
+		return err->status;
 	made->nwords = spec->nwords;
-	hgj_channel_begin_use(&made->remote);
 	channel = hgj_channel_request(&made->remote, err);
 	status = channel ? HGJ_OK : err->status;
 	if (channel)

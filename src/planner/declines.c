@@ -34,15 +34,17 @@
 static planner_hook_type previous_planner = NULL;
 static HgjDeclines *collector = NULL;	/* NULL: nobody wants to know */
 
-static HgjNoted *
-note(PlannerInfo *root, Relids outer, Relids inner)
+static void
+note(List **notes, const HgjNoted *what)
 {
-	HgjNoted   *noted = palloc0(sizeof(HgjNoted));
+	MemoryContext before = MemoryContextSwitchTo(collector->context);
+	HgjNoted   *noted = palloc(sizeof(HgjNoted));
 
-	noted->root = root;
-	noted->outer = bms_copy(outer);
-	noted->inner = bms_copy(inner);
-	return noted;
+	*noted = *what;
+	noted->outer = bms_copy(what->outer);
+	noted->inner = bms_copy(what->inner);
+	*notes = lappend(*notes, noted);
+	MemoryContextSwitchTo(before);
 }
 
 /* Step 1: does somebody want to know what is offered and declined? */
@@ -64,16 +66,11 @@ hgj_note_query(PlannerInfo *root)
 void
 hgj_note_join(PlannerInfo *root, Relids outer, Relids inner, HgjDecline decline)
 {
-	MemoryContext before;
-	HgjNoted   *noted;
+	const HgjNoted what = {.root = root, .outer = outer, .inner = inner,
+	.decline = (int) decline};
 
-	if (collector == NULL)
-		return;
-	before = MemoryContextSwitchTo(collector->context);
-	noted = note(root, outer, inner);
-	noted->decline = (int) decline;
-	collector->joins = lappend(collector->joins, noted);
-	MemoryContextSwitchTo(before);
+	if (collector)
+		note(&collector->joins, &what);
 }
 
 /* The same of an aggregation; grouped: NULL, or the partition's relations. */
@@ -81,17 +78,11 @@ void
 hgj_note_aggregation(PlannerInfo *root, Relids grouped, HgjAggDecline decline,
 					 HgjAggDecline partial_decline)
 {
-	MemoryContext before;
-	HgjNoted   *noted;
+	const HgjNoted what = {.root = root, .outer = grouped, .decline = (int) decline,
+	.partial_decline = (int) partial_decline};
 
-	if (collector == NULL)
-		return;
-	before = MemoryContextSwitchTo(collector->context);
-	noted = note(root, grouped, NULL);
-	noted->decline = (int) decline;
-	noted->partial_decline = (int) partial_decline;
-	collector->aggregations = lappend(collector->aggregations, noted);
-	MemoryContextSwitchTo(before);
+	if (collector)
+		note(&collector->aggregations, &what);
 }
 
 /* Step 4; NULL: nobody has asked. */

@@ -19,7 +19,6 @@
 
 #include "base/agg_format.h"
 #include "base/build_id.h"
-#include "nodes/makefuncs.h"
 #include "optimizer/tlist.h"
 #include "planner/planner.h"
 
@@ -39,13 +38,6 @@ group_columns(List *group_exprs, List *child_tlist)
 		result = lappend_int(result, tle->resno);
 	}
 	return result;
-}
-
-static List *
-append_entry(List *tlist, Expr *expr)
-{
-	return lappend(tlist, makeTargetEntry(copyObject(expr),
-										  list_length(tlist) + 1, NULL, false));
 }
 
 /* What the child, and an Append's children, cost with us as their parent. */
@@ -79,16 +71,13 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 
 	adjust_child_cost(root, child, linitial(best_path->custom_paths));
 
-	foreach(lc, child->targetlist)
-		cscan->custom_scan_tlist =
-			append_entry(cscan->custom_scan_tlist,
-						 lfirst_node(TargetEntry, lc)->expr);
+	cscan->custom_scan_tlist = hgj_append_columns(NIL, child->targetlist);
 	foreach(lc, (List *) list_nth(private, HGJ_AGG_PATH_AGGREFS))
 	{
 		Aggref	   *aggref = lfirst_node(Aggref, lc);
 
-		cscan->custom_scan_tlist = append_entry(cscan->custom_scan_tlist,
-												(Expr *) aggref);
+		cscan->custom_scan_tlist = hgj_append_entry(cscan->custom_scan_tlist,
+													(Expr *) aggref);
 		args = lappend(args, get_tlist_exprs(aggref->args, true));
 		filters = lappend(filters, aggref->aggfilter);
 		functions = lappend_oid(functions, hgj_aggregate_is_known(aggref) ?

@@ -111,20 +111,22 @@ switched_clauses(List *hashclauses, Relids outer_relids)
 	return result;
 }
 
-/* Append copies of a child's output columns to custom_scan_tlist. */
-static List *
-append_columns(List *tlist, List *child_tlist)
+/* Append a copy of an expression to custom_scan_tlist. */
+List *
+hgj_append_entry(List *tlist, Expr *expr)
+{
+	return lappend(tlist, makeTargetEntry(copyObject(expr),
+										  list_length(tlist) + 1, NULL, false));
+}
+
+/* And of a child's output columns. */
+List *
+hgj_append_columns(List *tlist, List *child_tlist)
 {
 	ListCell   *lc;
 
 	foreach(lc, child_tlist)
-	{
-		TargetEntry *tle = lfirst_node(TargetEntry, lc);
-
-		tlist = lappend(tlist,
-						makeTargetEntry(copyObject(tle->expr),
-										list_length(tlist) + 1, NULL, false));
-	}
+		tlist = hgj_append_entry(tlist, lfirst_node(TargetEntry, lc)->expr);
 	return tlist;
 }
 
@@ -175,15 +177,15 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	cscan->custom_exprs =
 		list_make3(switched_clauses(hash_rinfos, outer_path->parent->relids),
 				   joinquals, otherquals);
-	cscan->custom_scan_tlist = append_columns(NIL, outer_plan->targetlist);
+	cscan->custom_scan_tlist = hgj_append_columns(NIL, outer_plan->targetlist);
 	cscan->custom_private =
 		list_make5_int((int) jointype,
 					   list_nth_int(facts, HGJ_PATH_INNER_UNIQUE),
 					   list_length(cscan->custom_scan_tlist),
 					   list_nth_int(facts, HGJ_PATH_DEVICE),
 					   list_nth_int(facts, HGJ_PATH_SHARED));
-	cscan->custom_scan_tlist = append_columns(cscan->custom_scan_tlist,
-											  inner_plan->targetlist);
+	cscan->custom_scan_tlist = hgj_append_columns(cscan->custom_scan_tlist,
+												  inner_plan->targetlist);
 	hgj_unify_nulling(cscan, rel->reltarget->exprs, otherquals);
 	cscan->methods = &hgj_scan_methods;
 	return &cscan->scan.plan;

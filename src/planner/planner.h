@@ -174,6 +174,8 @@ extern Path *hgj_pipeline_child(PlannerInfo *root, Path *child, double kept, Cos
 
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;
+extern List *hgj_append_entry(List *tlist, Expr *expr);
+extern List *hgj_append_columns(List *tlist, List *child_tlist);
 
 /* nulling.c */
 extern void hgj_unify_nulling(CustomScan *cscan, List *returned,

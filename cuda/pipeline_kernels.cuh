@@ -247,18 +247,7 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();
 
-	if constexpr (TURNS)
-		add_counts(view, counts);
-	else
-	{
-		for (uint32_t j = 0; j < view.njoins; j++)
-		{
-			add_counter(view.flags + PIPE_FLAG_JOINED + j, joined[j]);
-			add_counter(view.flags + PIPE_FLAG_REMOVED + j, removed[j]);
-			add_counter(view.flags + PIPE_FLAG_FILTERED + j, filtered[j]);
-		}
-		add_counter(view.flags + PIPE_FLAG_DROPPED, dropped);
-	}
+	add_counts(view, counts);
 	add_counter(view.flags + PIPE_FLAG_ENDED, sink.ended);
 	if (OWN)
 		for (uint32_t w = 0; w < view.nwords; w++)

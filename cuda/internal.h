@@ -141,13 +141,33 @@ struct Device
 	cudaMemPool_t pool;
 };
 
-/* Device memory of a table. */
-class Buffer
+/* What a Buffer and a Pinned are: memory that belongs to the object. */
+class Memory
 {
   public:
-	Buffer() = default;
-	Buffer(const Buffer &) = delete;
-	Buffer &operator=(const Buffer &) = delete;
+	Memory() = default;
+	Memory(const Memory &) = delete;
+	Memory &operator=(const Memory &) = delete;
+
+	template <class T>
+	T *as() const
+	{
+		return static_cast<T *>(p_);
+	}
+	size_t bytes() const
+	{
+		return bytes_;
+	}
+
+  protected:
+	void *p_ = nullptr;
+	size_t bytes_ = 0;
+};
+
+/* Device memory of a table. */
+class Buffer : public Memory
+{
+  public:
 	~Buffer()
 	{
 		release();
@@ -161,49 +181,21 @@ class Buffer
 	void release();
 	void swap(Buffer &other);
 
-	template <class T>
-	T *as() const
-	{
-		return static_cast<T *>(p_);
-	}
-	size_t bytes() const
-	{
-		return bytes_;
-	}
-
   private:
-	void *p_ = nullptr;
-	size_t bytes_ = 0;
 	HgjTable *table_ = nullptr;
 	cudaStream_t stream_ = nullptr;
 };
 
 /* Pinned host memory. */
-class Pinned
+class Pinned : public Memory
 {
   public:
-	Pinned() = default;
-	Pinned(const Pinned &) = delete;
-	Pinned &operator=(const Pinned &) = delete;
 	~Pinned()
 	{
 		release();
 	}
 	HgjStatus reserve(size_t bytes, HgjError *err);
 	void release();
-	template <class T>
-	T *as() const
-	{
-		return static_cast<T *>(p_);
-	}
-	size_t bytes() const
-	{
-		return bytes_;
-	}
-
-  private:
-	void *p_ = nullptr;
-	size_t bytes_ = 0;
 };
 
 /* A stream, and an event to wait for it. */

@@ -14,6 +14,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <utility>
+
 #include "internal.h"
 
 namespace hgj
@@ -91,19 +93,10 @@ void Buffer::release()
 
 void Buffer::swap(Buffer &other)
 {
-	void *p = p_;
-	size_t bytes = bytes_;
-	HgjTable *table = table_;
-	cudaStream_t stream = stream_;
-
-	p_ = other.p_;
-	bytes_ = other.bytes_;
-	table_ = other.table_;
-	stream_ = other.stream_;
-	other.p_ = p;
-	other.bytes_ = bytes;
-	other.table_ = table;
-	other.stream_ = stream;
+	std::swap(p_, other.p_);
+	std::swap(bytes_, other.bytes_);
+	std::swap(table_, other.table_);
+	std::swap(stream_, other.stream_);
 }
 
 } // namespace hgj

@@ -85,7 +85,7 @@ __device__ __forceinline__ uint64_t mix64(const Mix &m, uint64_t x)
 }
 
 template <class T>
-__device__ __forceinline__ T inverse(T a)
+__host__ __device__ __forceinline__ T inverse(T a)
 {
 	T x = a; /* right for 3 bits, and twice as many with each step */
 

@@ -18,6 +18,7 @@
  */
 #include <string.h>
 
+#include "device.cuh"
 #include "internal.h"
 
 namespace hgj
@@ -124,15 +125,6 @@ void plan_build(const HgjTable *table, uint64_t rows, int64_t min_key, int64_t m
 		plan_bins(table, plan);
 }
 
-static uint32_t inverse32(uint32_t a)
-{
-	uint32_t x = a;
-
-	for (int i = 0; i < 5; i++)
-		x *= 2 - a * x;
-	return x;
-}
-
 /* From keys to codes: secrets that only depend on the seed. */
 Mix plan_mix(const HgjTableSpec *spec, const Plan &plan)
 {
@@ -158,7 +150,7 @@ Mix plan_mix(const HgjTableSpec *spec, const Plan &plan)
 		m.mul32b = (uint32_t) (hgj_hash_multiplier(&state) >> 32) | 1;
 	} while (__builtin_popcount(m.mul32a) < 11 || __builtin_popcount(m.mul32a) > 21 ||
 			 __builtin_popcount(m.mul32b) < 11 || __builtin_popcount(m.mul32b) > 21 ||
-			 __builtin_popcount(inverse32(m.mul32a)) < 11);
+			 __builtin_popcount(inverse(m.mul32a)) < 11);
 	return m;
 }
 

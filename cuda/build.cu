@@ -41,10 +41,7 @@ constexpr uint32_t MOST_ROWS = 0x7FFFFFFFu;
 template <class T>
 __global__ void count_rows(Rows rows, Mix mix, uint32_t *counts)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < rows.n;
-		 i += step)
+	FOR_GRID (i, rows.n)
 	{
 		typename T::Code code;
 
@@ -85,20 +82,14 @@ struct Placer<RowTraits>
 template <class T>
 __global__ void place_rows(Rows rows, Mix mix, uint32_t *ends, void *entries)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < rows.n;
-		 i += step)
+	FOR_GRID (i, rows.n)
 		Placer<T>::place(rows, mix, i, ends, entries);
 }
 
 /* Step 3. */
 __global__ void place_unique(Rows rows, Mix mix, uint32_t *slots, uint32_t *duplicates)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < rows.n;
-		 i += step)
+	FOR_GRID (i, rows.n)
 	{
 		uint64_t at = row_at(rows, i);
 		uint32_t code;

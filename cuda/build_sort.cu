@@ -35,10 +35,7 @@ template <class T, class Payload>
 __global__ void write_pairs(Rows rows, Mix mix, uint64_t at, typename T::Code *codes,
 							Payload *payloads)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < rows.n;
-		 i += step)
+	FOR_GRID (i, rows.n)
 	{
 		uint64_t from = row_at(rows, i);
 		Payload payload = row_id(rows, from);
@@ -68,9 +65,7 @@ template <class Code, class Payload, class Entry>
 __global__ void write_entries(const Code *codes, const Payload *payloads, uint64_t n,
 							  uint32_t shift, Entry *entries, uint32_t *offsets)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+	FOR_GRID (i, n)
 	{
 		Code code = codes[i];
 		Entry e;

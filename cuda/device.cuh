@@ -84,6 +84,11 @@ __device__ __forceinline__ uint64_t mix64(const Mix &m, uint64_t x)
 	return x * m.mul64b;
 }
 
+/* Each of n items that is this thread's, in steps of the whole grid (grid_of()). */
+#define FOR_GRID(i, n)                                                                   \
+	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < (n);         \
+		 i += (uint64_t) gridDim.x * blockDim.x)
+
 template <class T>
 __host__ __device__ __forceinline__ T inverse(T a)
 {

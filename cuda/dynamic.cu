@@ -101,10 +101,7 @@ __device__ uint64_t claim_slot(Entry *entries, uint64_t from, uint64_t to, uint3
 template <class T>
 __global__ void insert_kernel(GraphView g, Rows rows, typename T::Entry *entries, Log log)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < rows.n;
-		 i += step)
+	FOR_GRID (i, rows.n)
 	{
 		typename T::Entry e;
 		uint64_t slot = NO_SLOT;
@@ -139,9 +136,7 @@ __global__ void insert_kernel(GraphView g, Rows rows, typename T::Entry *entries
 template <class T>
 __global__ void undo_kernel(uint64_t n, typename T::Entry *entries, Log log)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+	FOR_GRID (i, n)
 		if (log.slots[i] != NO_SLOT)
 			entries[log.slots[i]].row = log.old_rows[i];
 }
@@ -150,10 +145,7 @@ __global__ void undo_kernel(uint64_t n, typename T::Entry *entries, Log log)
 __global__ void select_failed(Rows rows, Log log, uint32_t *sel,
 							  unsigned long long *count)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < rows.n;
-		 i += step)
+	FOR_GRID (i, rows.n)
 		if (log.slots == nullptr || log.slots[i] == NO_SLOT)
 			sel[atomicAdd(count, 1ull)] = (uint32_t) row_at(rows, i);
 }
@@ -163,10 +155,7 @@ template <class T>
 __global__ void remove_kernel(GraphView g, Rows rows, typename T::Entry *entries,
 							  bool by_id, unsigned long long *removed)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < rows.n;
-		 i += step)
+	FOR_GRID (i, rows.n)
 	{
 		typename T::Entry key;
 		bool end = !load_entry<T>(rows, g.mix, i, &key);
@@ -213,10 +202,8 @@ __global__ void extract_kernel(GraphView g, uint64_t slots, uint64_t *words,
 							   uint32_t *rows, unsigned long long *count)
 {
 	const typename T::Entry *entries = static_cast<const typename T::Entry *>(g.entries);
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
 
-	for (uint64_t slot = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; slot < slots;
-		 slot += step)
+	FOR_GRID (slot, slots)
 	{
 		typename T::Entry e = entries[slot];
 		uint64_t at;

@@ -39,10 +39,8 @@ __global__ void gather_columns(Columns columns, uint32_t nwords, const uint32_t 
 							   uint64_t *words, uint32_t *ids)
 {
 	uint64_t total = n * nwords;
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
 
-	for (uint64_t k = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; k < total;
-		 k += step)
+	FOR_GRID (k, total)
 	{
 		uint32_t w = (uint32_t) (k / n);
 		uint64_t i = k - w * n;
@@ -59,10 +57,8 @@ __global__ void key_extent(Rows rows, Extent *extent)
 	long long lo = LLONG_MAX;
 	long long hi = LLONG_MIN;
 	unsigned int row = 0;
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
 
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < rows.n;
-		 i += step)
+	FOR_GRID (i, rows.n)
 	{
 		uint64_t at = rows.sel != nullptr ? rows.sel[i] : i;
 		unsigned int id =
@@ -93,10 +89,7 @@ __global__ void key_extent(Rows rows, Extent *extent)
 
 __global__ void copy_rows_kernel(Rows from, uint64_t *words, uint32_t *ids)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < from.n;
-		 i += step)
+	FOR_GRID (i, from.n)
 	{
 		uint64_t at = from.sel != nullptr ? from.sel[i] : i;
 
@@ -114,9 +107,7 @@ __global__ void copy_rows_kernel(Rows from, uint64_t *words, uint32_t *ids)
 
 __global__ void iota_kernel(uint32_t *ids, uint32_t first_row, uint64_t n)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+	FOR_GRID (i, n)
 		ids[i] = first_row + (uint32_t) i;
 }
 

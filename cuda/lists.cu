@@ -49,12 +49,10 @@ template <class T>
 __global__ void order_kernel(const uint32_t *offsets, uint64_t vertices, void *entries,
 							 BuildStats *stats, uint32_t *long_lists)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
 	uint32_t longest = 0;
 	uint32_t duplicates = 0;
 
-	for (uint64_t v = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; v < vertices;
-		 v += step)
+	FOR_GRID (v, vertices)
 	{
 		uint32_t from = offsets[v];
 		uint32_t n = offsets[v + 1] - from;

@@ -274,10 +274,7 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 /* States of groups that have no row yet. */
 __global__ void init_states(const PipeView *view, uint64_t total)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < total;
-		 i += step)
+	FOR_GRID (i, total)
 		view->groups.states[i] = state_identity(view->words[i % view->nwords].state);
 }
 
@@ -293,11 +290,9 @@ __device__ __forceinline__ bool group_exists(const PipeView &view, uint64_t grou
 
 __global__ void count_groups(const PipeView *view)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
 	uint32_t found = 0;
 
-	for (uint64_t g = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x;
-		 g < view->groups.capacity; g += step)
+	FOR_GRID (g, view->groups.capacity)
 		found += group_exists(*view, g);
 	__syncwarp();
 	add_counter(view->flags + PIPE_FLAG_GROUPS, found);
@@ -330,11 +325,9 @@ __device__ void write_group(const PipeView &view, uint64_t group, unsigned long 
 /* Group rows, without gaps, in any order. */
 __global__ void write_groups(const PipeView *view, unsigned long long *rows)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
 	uint32_t width = 1 + view->nkeys + view->nwords;
 
-	for (uint64_t g = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x;
-		 g < view->groups.capacity; g += step)
+	FOR_GRID (g, view->groups.capacity)
 		if (group_exists(*view, g))
 			write_group(*view, g,
 						rows + atomicAdd(view->flags + PIPE_FLAG_OUT, 1ull) * width);

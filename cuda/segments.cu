@@ -46,10 +46,7 @@ __global__ void slice_slots(const uint32_t *offsets, uint64_t vertices, uint32_t
 __global__ void slack_slots(const uint32_t *offsets, uint64_t vertices, uint32_t slack,
 							uint64_t *slots)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t v = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; v < vertices;
-		 v += step)
+	FOR_GRID (v, vertices)
 	{
 		uint64_t count = offsets[v + 1] - offsets[v];
 
@@ -59,9 +56,7 @@ __global__ void slack_slots(const uint32_t *offsets, uint64_t vertices, uint32_t
 
 __global__ void narrow_offsets(const uint64_t *wide, uint64_t n, uint32_t *offsets)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t v = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; v < n; v += step)
+	FOR_GRID (v, n)
 		offsets[v] = (uint32_t) wide[v];
 }
 
@@ -71,9 +66,7 @@ template <class T>
 __global__ void move_entries(const typename T::Entry *from, uint64_t n,
 							 const uint32_t *offsets, GraphView to, void *entries)
 {
-	uint64_t step = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+	FOR_GRID (i, n)
 	{
 		typename T::Entry e = from[i];
 		uint64_t v;

@@ -153,7 +153,7 @@ run_in()
 
 check()
 {
-	local major log name passed=0 failed=0 settings=() old
+	local major log name passed=0 failed=0 settings=() old without
 	log=$(mktemp)
 	for name in "${handed_on[@]}"; do
 		[[ -z ${!name:-} ]] || settings+=("$name=${!name}")
@@ -168,7 +168,11 @@ check()
 				failed=$((failed + 1))
 			}
 		fi
-		(run_in "$major" SUITES="${HGJ_VERSION_SUITES:-regress isolation tap random}" \
+		# the GPU's files are about ourselves: with the newest version only
+		without=
+		[[ $major == "${*: -1}" || ${HGJ_VERSION_GOAL:-check} != check ]] ||
+			without='/(016_pipelines|026_gpu_server|031_device_columns)\.pl$'
+		(run_in "$major" HGJ_TAP_WITHOUT="$without" SUITES="${HGJ_VERSION_SUITES:-regress isolation tap random}" \
 			${old:+HGJ_OLD_POSTGRESQL="$old"} "${settings[@]}" make "${HGJ_VERSION_GOAL:-check}") 2>&1 | tee "$log" || true
 		if [[ $(tail -n 20 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed$' | tail -n 1) =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
 			passed=$((passed + BASH_REMATCH[1]))

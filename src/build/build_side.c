@@ -73,12 +73,10 @@ void
 hgj_build_side_lay_out(HgjBuildSide *side, const HgjColumn *columns, int ncols,
 					   bool shared, double expected_rows, bool share_records)
 {
-	Size		limit = get_hash_memory_limit();
-
 	hgj_row_store_init(&side->rows, side->context, columns, ncols, shared,
-					   expected_rows, limit, &side->account);
+					   expected_rows, &side->account);
 	if (share_records)
-		hgj_share_records_init(&side->rows, limit);
+		hgj_share_records_init(&side->rows, get_hash_memory_limit());
 }
 
 /* The table goes, and its rows; values that were read ahead stay. */

@@ -32,6 +32,7 @@
 
 #include "columns/row_store.h"
 #include "engine/hgj_memory.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #define HGJ_CHUNK_LARGEST	((Size) 2 * 1024 * 1024)
@@ -66,15 +67,15 @@ hgj_record_layout(HgjStoredColumn *columns, int ncols, uint32 offset)
 
 /*
  * Lay the records out.  `columns` are the build side's, in the order of a
- * batch's vectors.  `shared`: hgj_row_store_share() may be called.  expected_rows and
- * memory_limit only size the chunks.  What the store takes counts in the account, if
- * there is one.
+ * batch's vectors.  `shared`: hgj_row_store_share() may be called.  expected_rows
+ * only sizes the chunks.  What the store takes counts in the account, if there is one.
  */
 void
 hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 				   const HgjColumn *columns, int ncols, bool shared,
-				   double expected_rows, Size memory_limit, HgjAccount *account)
+				   double expected_rows, HgjAccount *account)
 {
+	Size		memory_limit = get_hash_memory_limit();
 	uint32		bytes;
 	Size		largest = Min(HGJ_CHUNK_LARGEST, memory_limit / 16);
 	Size		rows;

@@ -72,8 +72,7 @@ extern uint32 hgj_record_layout(HgjStoredColumn *columns, int ncols,
 								uint32 offset);
 extern void hgj_row_store_init(HgjRowStore *store, MemoryContext context,
 							   const HgjColumn *columns, int ncols, bool shared,
-							   double expected_rows, Size memory_limit,
-							   HgjAccount *account);
+							   double expected_rows, HgjAccount *account);
 extern void hgj_row_store_share(HgjRowStore *store, const HgjColumn *columns,
 								HgjChunkMap *map);
 extern void hgj_row_store_map_all(HgjRowStore *store);

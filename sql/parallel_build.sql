@@ -126,16 +126,8 @@ create table unknown (k int, t text) with (autovacuum_enabled = off);
 insert into unknown select g % 2000, repeat(md5((g % 9000)::text), 6) from generate_series(1, 20000) g;
 create table many (k int, t text) with (autovacuum_enabled = off);
 insert into many select g % 2000, repeat(md5((g % 12000)::text), 6) from generate_series(1, 30000) g;
-create function hgj_has_full(q text) returns bool language plpgsql set hashgraph_join.force = on as $$
-declare
-	line text;
-	found bool := false;
-begin
-	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
-		found := found or line ~ 'dictionary of their codes is full';
-	end loop;
-	return found;
-end $$;
+create function hgj_has_full(q text) returns bool language sql set hashgraph_join.force = on
+as $$ select count(*) > 0 from hgj_explain('(analyze, costs off, timing off, summary off) ' || q) line where line ~ 'dictionary of their codes is full' $$;
 set work_mem = '4MB';
 set hash_mem_multiplier = 1;
 select t, hgj_check_shared(q) as says, hgj_has_full(q) as full

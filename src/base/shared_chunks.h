@@ -63,11 +63,11 @@ extern char *hgj_chunk_create(HgjChunkMap *map, HgjChunkKind kind, Size bytes,
 							  uint32 *number);
 extern void hgj_chunk_map_all(HgjChunkMap *map);
 
-/* Where a place in a chunk of values (hgj_arena_place()) is in this process. */
+/* Where a place in a chunk (hgj_arena_place()) is in this process. */
 static inline void *
-hgj_chunk_address(const HgjChunkMap *map, uint64 place)
+hgj_chunk_address(char *const *chunks, uint64 place)
 {
-	return map->chunks[HGJ_VALUE_CHUNK][place >> 32] + (uint32) place;
+	return chunks[place >> 32] + (uint32) place;
 }
 
 #endif							/* HGJ_SHARED_CHUNKS_H */

@@ -109,6 +109,14 @@ count_bytes(HgjDictionary *dictionary)
 					MemoryContextMemAllocated(dictionary->context, true));
 }
 
+/* Step 3: there are none. */
+static void
+forget_recent(HgjDictionary *dictionary)
+{
+	for (int i = 0; dictionary->recent && i < RECENT_VALUES; i++)
+		dictionary->recent[i].length = NO_LENGTH;
+}
+
 /* One of values attlen long, without a key. */
 static HgjDictionary *
 make_dictionary(MemoryContext context, int16 attlen)
@@ -136,11 +144,8 @@ make_dictionary(MemoryContext context, int16 attlen)
 	dictionary->values = palloc(dictionary->max_values * sizeof(Datum));
 	dictionary->table = dict_create(own, dictionary->max_values, dictionary);
 	if (attlen == -1)
-	{
 		dictionary->recent = palloc(RECENT_VALUES * sizeof(RecentValue));
-		for (int i = 0; i < RECENT_VALUES; i++)
-			dictionary->recent[i].length = NO_LENGTH;
-	}
+	forget_recent(dictionary);
 	MemoryContextSwitchTo(old);
 	return dictionary;
 }
@@ -387,6 +392,13 @@ hgj_dictionary_value(const HgjDictionary *dictionary, Datum datum)
 	return dictionary->values[DatumGetUInt32(datum)];
 }
 
+/* A copy of the value of a code. */
+Datum
+hgj_dictionary_copy(const HgjDictionary *dictionary, uint32 code, HgjArena *arena)
+{
+	return hgj_arena_copy(arena, dictionary->values[code], dictionary->attlen);
+}
+
 /* How many values have a code: those below. */
 uint32
 hgj_dictionary_size(const HgjDictionary *dictionary)
@@ -406,8 +418,7 @@ hgj_dictionary_refill(HgjDictionary *dictionary, const Datum *values, uint32 n, 
 	for (uint32 i = 0; i < dictionary->nvalues; i++)
 		pfree(DatumGetPointer(dictionary->values[i]));
 	dict_reset(dictionary->table);
-	for (int i = 0; dictionary->recent && i < RECENT_VALUES; i++)
-		dictionary->recent[i].length = NO_LENGTH;
+	forget_recent(dictionary);
 	dictionary->nvalues = 0;
 	dictionary->full = false;
 	dictionary->limit = SIZE_MAX;

@@ -56,6 +56,8 @@ extern Datum hgj_dictionary_code(HgjDictionary *dictionary, Datum value,
 extern bool hgj_dictionary_find(HgjDictionary *dictionary, Datum value,
 								uint32 *code);
 extern Datum hgj_dictionary_value(const HgjDictionary *dictionary, Datum datum);
+extern Datum hgj_dictionary_copy(const HgjDictionary *dictionary, uint32 code,
+								 HgjArena *arena);
 extern uint32 hgj_dictionary_size(const HgjDictionary *dictionary);
 extern void hgj_dictionary_refill(HgjDictionary *dictionary, const Datum *values,
 								  uint32 n, bool full);

@@ -246,37 +246,27 @@ append_codes(HgjRowStore *store, HgjStoredColumn *column,
 	}
 }
 
-/* The same, of width 8. */
-static void
-append_placed_codes(HgjRowStore *store, HgjStoredColumn *column,
-					const HgjVector *vector, uint32 from, uint32 n, char *record)
+/* What a record has for a by-reference value, or a dictionary's datum, in eight bytes. */
+static inline uint64
+placed(const HgjRowStore *store, const HgjStoredColumn *column, Datum datum)
 {
-	char	   *target = record + column->offset;
-
-	for (uint32 i = 0; i < n; i++, target += store->stride)
-	{
-		Datum		datum = ((const Datum *) vector->values)[from + i];
-
-		if (hgj_vector_is_null(vector, from + i))
-			datum = (Datum) 0;
-		else if (unlikely(hgj_datum_is_plain(datum)) && column->value_chunks)
-			datum = (Datum) (hgj_arena_place(&store->values, hgj_plain_value(datum)) |
-							 HGJ_PLAIN_BIT);
-		*(uint64 *) target = (uint64) datum;
-	}
+	if (!column->encoded)
+		return hgj_arena_place(&store->values, datum);
+	if (likely(!hgj_datum_is_plain(datum)) || column->value_chunks == NULL)
+		return (uint64) datum;
+	return hgj_arena_place(&store->values, hgj_plain_value(datum)) | HGJ_PLAIN_BIT;
 }
 
-/* append_column() for by-reference values of a store that processes share. */
+/* append_column() for these. */
 static void
-append_places(HgjRowStore *store, HgjStoredColumn *column,
+append_placed(HgjRowStore *store, HgjStoredColumn *column,
 			  const HgjVector *vector, uint32 from, uint32 n, char *record)
 {
 	char	   *target = record + column->offset;
 
 	for (uint32 i = 0; i < n; i++, target += store->stride)
 		*(uint64 *) target = hgj_vector_is_null(vector, from + i) ? 0 :
-			hgj_arena_place(&store->values,
-							((const Datum *) vector->values)[from + i]);
+			placed(store, column, ((const Datum *) vector->values)[from + i]);
 }
 
 /* Copy one column of rows [from, from + n) of the batch; all in one chunk. */
@@ -293,10 +283,8 @@ append_column(HgjRowStore *store, HgjStoredColumn *column,
 			append_codes(store, column, vector, from, n, record);
 			break;
 		case HGJ_STORED_PLACED_CODES:
-			append_placed_codes(store, column, vector, from, n, record);
-			break;
 		case HGJ_STORED_PLACES:
-			append_places(store, column, vector, from, n, record);
+			append_placed(store, column, vector, from, n, record);
 			break;
 		case 8:
 			for (uint32 i = 0; i < n; i++, target += stride)

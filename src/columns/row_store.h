@@ -109,7 +109,7 @@ hgj_stored_datum(const HgjStoredColumn *column, uint32 stored)
 static inline Datum
 hgj_placed_datum(const HgjStoredColumn *column, uint64 place)
 {
-	return PointerGetDatum((*column->value_chunks)[place >> 32] + (uint32) place);
+	return PointerGetDatum(hgj_chunk_address(*column->value_chunks, place));
 }
 
 /* What the dictionary of a column of width 8 had. */
@@ -126,11 +126,17 @@ hgj_record_load(const HgjStoredColumn *column, const char *record)
 {
 	Datum		datum = hgj_load(record + column->offset, column->width);
 
-	if (column->encoded)
-		return column->width == sizeof(Datum) ?
-			hgj_placed_code(column, (uint64) datum) :
-			hgj_stored_datum(column, DatumGetUInt32(datum));
-	return column->value_chunks ? hgj_placed_datum(column, (uint64) datum) : datum;
+	switch (hgj_stored_kind(column))
+	{
+		case HGJ_STORED_CODES:
+			return hgj_stored_datum(column, DatumGetUInt32(datum));
+		case HGJ_STORED_PLACED_CODES:
+			return hgj_placed_code(column, (uint64) datum);
+		case HGJ_STORED_PLACES:
+			return hgj_placed_datum(column, (uint64) datum);
+		default:
+			return datum;
+	}
 }
 
 static inline bool

@@ -40,9 +40,9 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-/* Step 1: a function, whatever its arguments. */
+/* Step 1: a function, whatever its arguments.  context: the collation, an Oid */
 static bool
-function_may_raise(Oid funcid, Oid collation)
+function_may_raise(Oid funcid, void *context)
 {
 	switch (funcid)
 	{
@@ -77,7 +77,7 @@ function_may_raise(Oid funcid, Oid collation)
 		case F_BPCHARLE:
 		case F_BPCHARGT:
 		case F_BPCHARGE:
-			return !OidIsValid(collation);
+			return !OidIsValid(*(Oid *) context);
 		default:
 			return !get_func_leakproof(funcid);
 	}
@@ -91,19 +91,13 @@ hgj_hash_may_raise(Oid funcid)
 		funcid == F_HASH_RECORD_EXTENDED;
 }
 
-static bool
-called_may_raise(Oid funcid, void *context)
-{
-	return function_may_raise(funcid, *(Oid *) context);
-}
-
 /* Step 1: what the node itself calls, whatever is below it. */
 bool
 hgj_calls_may_raise(Node *node)
 {
 	Oid			collation = exprInputCollation(node);
 
-	return check_functions_in_node(node, called_may_raise, &collation);
+	return check_functions_in_node(node, function_may_raise, &collation);
 }
 
 /* LIKE fails when a pattern ends in the midst of an escape. */

@@ -206,8 +206,6 @@ typedef struct HgjShare
 	uint32	   *keyless;		/* records of rows without a key that are owed */
 	uint32		nkeyless;
 	uint32		max_keyless;
-	uint32	   *own_chunks;		/* of records that we have made (shared_codes.c) */
-	uint32		nown_chunks;
 	Size		bytes;			/* of ours that the others know of */
 	bool		probing;		/* we are in the barrier of those who probe */
 	bool		idle;			/* there is nothing to be done here */

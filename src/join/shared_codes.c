@@ -51,7 +51,7 @@ typedef struct SharedCodes
 static void *
 at_place(const HgjJoinState *state, uint64 place)
 {
-	return hgj_chunk_address(&state->share.map, place);
+	return hgj_chunk_address(state->share.map.chunks[HGJ_VALUE_CHUNK], place);
 }
 
 /* n elements of shared memory; *place: where everybody finds them. */
@@ -65,32 +65,6 @@ allocate(HgjJoinState *state, uint32 n, Size size, uint64 *place)
 	return result;
 }
 
-/* The length of values of the build side's d-th dictionary. */
-static int16
-value_length(const HgjJoinState *state, int d)
-{
-	for (int c = 0; c < state->inner.ncols; c++)
-		if (state->inner.columns[c].dictionary == state->build->dictionaries[d])
-			return state->inner.columns[c].attlen;
-	elog(ERROR, "a dictionary of a HashGraphJoin has no column");
-	return 0;
-}
-
-/* The chunks of records that this process has made, before it knows of others. */
-static void
-note_own_chunks(HgjJoinState *state)
-{
-	HgjShare   *share = &state->share;
-	uint32		n = share->map.nchunks[HGJ_RECORD_CHUNK];
-
-	share->own_chunks = MemoryContextAlloc(state->context,
-										   mul_size(n, sizeof(uint32)));
-	share->nown_chunks = 0;
-	for (uint32 i = 0; i < n; i++)
-		if (share->map.chunks[HGJ_RECORD_CHUNK][i])
-			share->own_chunks[share->nown_chunks++] = i;
-}
-
 /* Step 1. */
 void
 hgj_share_codes_publish(HgjJoinState *state)
@@ -100,13 +74,11 @@ hgj_share_codes_publish(HgjJoinState *state)
 
 	if (side->ndictionaries == 0)
 		return;
-	note_own_chunks(state);
 	published = allocate(state, side->ndictionaries, sizeof(SharedCodes),
 						 &hgj_own_part(state)->codes);
 	for (int d = 0; d < side->ndictionaries; d++)
 	{
 		const HgjDictionary *dictionary = side->dictionaries[d];
-		int16		attlen = value_length(state, d);
 		SharedCodes *codes = &published[d];
 		uint64	   *places;
 
@@ -116,10 +88,7 @@ hgj_share_codes_publish(HgjJoinState *state)
 		places = allocate(state, codes->n, sizeof(uint64), &codes->values);
 		for (uint32 i = 0; i < codes->n; i++)
 		{
-			Datum		copy = hgj_arena_copy(&side->rows.values,
-											  hgj_dictionary_value(dictionary,
-																   UInt32GetDatum(i)),
-											  attlen);
+			Datum		copy = hgj_dictionary_copy(dictionary, i, &side->rows.values);
 
 			places[i] = hgj_arena_place(&side->rows.values, copy);
 			if (i % CODES_AT_ONCE == 0)
@@ -232,29 +201,44 @@ rewrite_records(HgjJoinState *state, char *records, uint32 n,
 	}
 }
 
-/* Step 3: all of them. */
-static void
-rewrite_own(HgjJoinState *state)
+/*
+ * The chunks of records that this process has made, as long as it knows of no others.
+ * *n: so many.
+ */
+static uint32 *
+own_chunks(const HgjJoinState *state, uint32 *n)
 {
-	HgjShare   *share = &state->share;
+	const HgjChunkMap *map = &state->share.map;
+	uint32	   *numbers = palloc(mul_size(map->nchunks[HGJ_RECORD_CHUNK],
+										  sizeof(uint32)));
+
+	*n = 0;
+	for (uint32 i = 0; i < map->nchunks[HGJ_RECORD_CHUNK]; i++)
+		if (map->chunks[HGJ_RECORD_CHUNK][i])
+			numbers[(*n)++] = i;
+	return numbers;
+}
+
+/* Step 3: all columns of these chunks. */
+static void
+rewrite_chunks(HgjJoinState *state, const uint32 *numbers, uint32 nchunks)
+{
 	HgjRowStore *rows = &state->build->rows;
 	uint32		chunk_rows = UINT32_C(1) << rows->chunk_shift;
 	uint32		end = hgj_own_part(state)->end;
 
-	for (uint32 i = 0; i < share->nown_chunks; i++)
+	for (uint32 i = 0; i < nchunks; i++)
 	{
-		uint32		number = share->own_chunks[i];
-		uint32		n = number == end >> rows->chunk_shift ? end & (chunk_rows - 1) :
-			chunk_rows;
+		uint32		n = numbers[i] == end >> rows->chunk_shift ?
+			end & (chunk_rows - 1) : chunk_rows;
 
 		CHECK_FOR_INTERRUPTS();
 		for (int c = 0; c < rows->ncols; c++)
 			for (int d = 0; d < state->build->ndictionaries; d++)
 				if (state->inner.columns[c].dictionary == state->build->dictionaries[d])
-					rewrite_records(state, rows->chunks[number], n, &rows->columns[c], d);
+					rewrite_records(state, rows->chunks[numbers[i]], n,
+									&rows->columns[c], d);
 	}
-	pfree(share->own_chunks);
-	share->own_chunks = NULL;
 }
 
 /* Steps 2 to 4, for all who have published. */
@@ -263,9 +247,12 @@ hgj_share_codes_merge(HgjJoinState *state)
 {
 	HgjBuildSide *side = state->build;
 	HgjSharedBuild *shared = state->share.build;
+	uint32	   *own;
+	uint32		nown;
 
 	if (side->ndictionaries == 0)
 		return;
+	own = own_chunks(state, &nown);
 	if (state->share.part == 0)
 	{
 		SharedCodes *merged;
@@ -279,6 +266,7 @@ hgj_share_codes_merge(HgjJoinState *state)
 	hgj_share_meet(shared);
 	hgj_row_store_map_all(&side->rows);
 	hgj_share_codes_take(state);
-	rewrite_own(state);
+	rewrite_chunks(state, own, nown);
+	pfree(own);
 	hgj_share_meet(shared);
 }

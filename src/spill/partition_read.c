@@ -152,9 +152,7 @@ take_value(const HgjSpillReader *reader, const HgjColumn *column, uint64 slot,
 	if (column->dictionary && (slot & HGJ_PLAIN_BIT) == 0)
 		return (Datum) slot;
 	value = PointerGetDatum(end - (slot & ~HGJ_PLAIN_BIT));
-	if (column->dictionary && reader->layout->decoded)
-		return hgj_dictionary_code(column->dictionary, value, batch->values);
-	if (column->dictionary)
+	if (column->dictionary && !reader->layout->decoded)
 		return hgj_plain_datum(hgj_arena_copy(batch->values, value, column->attlen));
 	return hgj_batch_keep(batch, column, value);
 }

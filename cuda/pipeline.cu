@@ -2,7 +2,7 @@
  *
  * pipeline.cu
  *	  Pipelines: staged columns in, group rows out (pipeline.h says how), or rows
- *	  (pipeline_tuples.cu).
+ *	  (pipeline_tuples.cu), or a table that is filled (pipeline_fill.cu).
  *
  * 1. create checks the spec once, so that kernels need not, and makes the view of
  *	  it that kernels read.
@@ -85,12 +85,16 @@ static void pipeline_destroy(HgjPipeline *p)
 	if (p == nullptr)
 		return;
 	device = p->account.device;
+	if (__atomic_sub_fetch(&p->holders, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
 	if (table_enter(&p->account, nullptr) == HGJ_OK)
 		for (PipeSlot &slot : p->slots)
 			if (slot.lane.event != nullptr)
 				(void) wait(&p->account, slot.lane, false, nullptr);
 	for (PipeSlot &slot : p->slots)
 		kept_release(p, &slot);
+	for (HgjPipeline *filled : p->filled)
+		pipeline_destroy(filled);
 	delete p;
 	if (__atomic_sub_fetch(&device->tables, 1, __ATOMIC_RELAXED) == 0)
 		device_trim(device);
@@ -122,6 +126,11 @@ static HgjStatus pipeline_create(const HgjPipelineSpec *spec,
 	p->account.device = device;
 	(void) __atomic_add_fetch(&device->tables, 1, __ATOMIC_RELAXED);
 	status = fill_pipeline(p, err);
+	for (uint32_t j = 0; j < p->spec.njoins && status == HGJ_OK; j++)
+		if (caller->filled[j] != nullptr)
+			status = fill_hold(p, j, caller->filled[j], err);
+	if (status == HGJ_OK && p->spec.fills)
+		status = fill_open(p, caller->fills, err);
 	if (status != HGJ_OK)
 	{
 		pipeline_destroy(p);
@@ -162,7 +171,7 @@ static HgjStatus pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column
 	size_t width;
 
 	if (p->started || join >= p->spec.njoins || column >= p->spec.joins[join].ncolumns ||
-		first % 64 != 0)
+		p->filled[join] != nullptr || first % 64 != 0)
 		return fail(err, HGJ_INVALID, "there is no such payload column");
 	total = p->tables[join]->total_rows;
 	width = hgj_kind_width(p->spec.joins[join].kinds[column]);
@@ -364,7 +373,7 @@ static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
 	cudaStream_t stream = p->lane.stream;
 	uint64_t words;
 
-	if (p->started || (p->spec.nkeys > 0 && ranges == nullptr))
+	if (p->started || (p->spec.nkeys > 0 && !p->spec.fills && ranges == nullptr))
 		return fail(err, HGJ_INVALID, "a pipeline is started once, with ranges");
 	HGJ_TRY(table_enter(&p->account, err));
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
@@ -373,7 +382,7 @@ static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
 				return fail(err, HGJ_INVALID, "a payload column is missing");
 	if (p->spec.rows)
 		HGJ_TRY(tuples_open(p, err));
-	else
+	else if (!p->spec.fills)
 	{
 		HGJ_TRY(make_groups(p, ranges, expected, err));
 		HGJ_TRY(open_kernel(p, err));
@@ -430,6 +439,8 @@ HgjStatus pipeline_launch(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *
 
 	if (p->spec.rows)
 		return tuples_begin(p, slot, first, err);
+	if (p->spec.fills)
+		return fill_launch(p, slot, err);
 	blocks = blocks > most ? most : blocks;
 	if (p->turns)
 		HGJ_TRY(turn_begin(p, slot, first, &turn, &blocks, err));
@@ -462,9 +473,9 @@ static HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *e
 {
 	PipeSlot *slot = &p->slots[p->turn];
 
-	if (!p->started || tuples_left(p))
+	if (!p->started || p->filling.done || tuples_left(p))
 		return fail(err, HGJ_INVALID,
-					"the pipeline has not been started, or there are rows to fetch");
+					"the pipeline is not running, or there are rows to fetch");
 	HGJ_TRY(table_enter(&p->account, err));
 	HGJ_TRY(pipeline_free_slot(p, slot, err));
 	stage->capacity = p->capacity;
@@ -485,7 +496,7 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 	const char *host = slot->host.as<char>();
 	char *device = slot->columns.as<char>();
 
-	if (!p->started || slot->busy || tuples_left(p) || n > p->capacity)
+	if (!p->started || p->filling.done || slot->busy || tuples_left(p) || n > p->capacity)
 		return fail(err, HGJ_INVALID, "push goes with stage");
 	if (n == 0)
 		return HGJ_OK;
@@ -536,6 +547,8 @@ static HgjStatus pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *er
 	uint64_t width = 1 + p->spec.nkeys + p->spec.nwords;
 	unsigned int blocks;
 
+	if (p->spec.fills)
+		return fill_finish(p, ngroups, err);
 	if (!p->started || p->spec.rows)
 		return fail(err, HGJ_INVALID,
 					"the pipeline has not been started, or has no groups");
@@ -596,6 +609,7 @@ const HgjPipelineMethods *pipeline_methods()
 	m.push = pipeline_push;
 	m.keep = kept_memory;
 	m.push_kept = pipeline_push_kept;
+	m.fills = true;
 	m.fetch = pipeline_fetch;
 	m.finish = pipeline_finish;
 	m.groups = pipeline_groups;

@@ -77,14 +77,30 @@ struct PipeTuples
 	bool copying = false; /* what has come out may be on its way */
 };
 
+/* Rows of a table (pipeline_fill.cu). */
+struct PipeFilling
+{
+	HgjTable *table = nullptr;
+	Buffer words[HGJ_PIPE_KEYS];
+	Buffer values[HGJ_PIPE_COLUMNS];
+	Buffer validity[HGJ_PIPE_COLUMNS];
+	uint64_t capacity = 0;
+	uint64_t most = 0; /* rows that there may be now */
+	uint64_t rows = 0; /* that there were at the end */
+	uint64_t nulls = 0; /* bits: columns that have some */
+	bool done = false;
+};
+
 } // namespace hgj
 
 struct HgjPipeline
 {
 	HgjTable account;
+	uint32_t holders = 1; /* atomic: the caller, and pipelines that read its columns */
 	hgj::Lane lane;
 	HgjPipelineSpec spec = {};
 	const HgjTable *tables[HGJ_PIPE_JOINS] = {};
+	HgjPipeline *filled[HGJ_PIPE_JOINS] = {}; /* held, or NULL */
 	HgjPipelineInfo counted = {};
 	hgj::PipeView view = {};
 	uint32_t registers = 0;
@@ -115,6 +131,7 @@ struct HgjPipeline
 	size_t slot_bytes = 0;
 	uint64_t ngroups = 0;
 	hgj::PipeTuples tuples;
+	hgj::PipeFilling filling;
 };
 
 namespace hgj
@@ -130,6 +147,12 @@ HgjStatus pipeline_free_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err);
 HgjStatus pipeline_launch(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err);
 HgjStatus pipeline_look(const HgjPipeline *p, const uint64_t *flags, HgjError *err);
 void pipeline_count(HgjPipeline *p, const uint64_t *flags);
+
+/* pipeline_fill.cu */
+HgjStatus fill_hold(HgjPipeline *p, uint32_t join, HgjPipeline *filled, HgjError *err);
+HgjStatus fill_open(HgjPipeline *p, HgjTable *table, HgjError *err);
+HgjStatus fill_launch(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+HgjStatus fill_finish(HgjPipeline *p, uint64_t *nrows, HgjError *err);
 
 /* pipeline_kept.cu */
 HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);

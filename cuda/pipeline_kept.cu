@@ -184,8 +184,8 @@ HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *
 	PipeSlot *slot = &p->slots[p->turn];
 	HgjStatus status;
 
-	if (!p->started)
-		return fail(err, HGJ_INVALID, "the pipeline has not been started");
+	if (!p->started || p->filling.done)
+		return fail(err, HGJ_INVALID, "the pipeline is not running");
 	if (p->spec.rows || p->turns || kept_known_memory()->memory == nullptr)
 		return fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
 	HGJ_TRY(hgj_check_kept(&p->spec, kept_known_memory(), rows, err));

@@ -167,43 +167,6 @@ struct GroupSink
 	}
 };
 
-/* Tile t of the rows. */
-__device__ __forceinline__ PipeTile tile_of(const PipeRows &rows, uint32_t t)
-{
-	uint32_t from = t * PIPE_THREADS;
-
-	if (rows.tiles != nullptr)
-		return rows.tiles[t];
-	return PipeTile{0, from, rows.n - from < PIPE_THREADS ? rows.n : from + PIPE_THREADS};
-}
-
-/* Step 1 for the tiles that are the block's; what is to be added to flags[STOP]. */
-template <int REGS, int JOINS, class Sink>
-__device__ __forceinline__ unsigned long long
-run_tiles(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &rows,
-		  uint32_t registers_at, Sink &sink, const PipeCounts &counts)
-{
-	unsigned long long stop = 0;
-
-	for (uint32_t t = blockIdx.x; t < rows.ntiles && stop == 0; t += gridDim.x)
-	{
-		const PipeTile tile = tile_of(rows, t);
-		const PipeBatch &batch = rows.batches[tile.batch];
-
-		for (uint32_t i = tile.from + threadIdx.x; i < tile.end && stop == 0;
-			 i += PIPE_THREADS)
-		{
-			PipeRow<REGS, JOINS> r;
-			uint32_t at = 0;
-
-			r.regs.place(registers_at);
-			begin_row(r);
-			stop = run_row(view, code, batch, rows.valid, i, r, &at, sink, counts);
-		}
-	}
-	return stop;
-}
-
 /*
  * All rows, or one turn of those of a batch.  shared_words: state words of all groups, if
  * a block keeps its own.  Dynamic shared memory: the code, these, and registers if REGS

@@ -7,9 +7,11 @@
  *	  gone through like the digits of an odometer: the last probe that has one
  *	  left goes on with it.  All registers that a later instruction reads have
  *	  been set before the probe, or are set anew after it.
- * 2. What ends goes to a sink: a group (pipeline_kernels.cuh), or what is returned
- *	  (pipeline_tuples.cuh).  The latter may have no room, or no time: then the row
- *	  stops between two candidates, or at its END, and can go on from there later.
+ * 2. What ends goes to a sink: a group (pipeline_kernels.cuh), what is returned
+ *	  (pipeline_tuples.cuh), or a table's rows (pipeline_fill.cuh).  What is returned may
+ *	  have no room, or no time: then the row stops between two candidates, or at its
+ *	  END, and can go on from there later.
+ * 3. A block goes from tile to tile of the rows.
  *
  * Owns nothing.
  *
@@ -417,6 +419,44 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &b
 		}
 	}
 	*at = pc;
+	return stop;
+}
+
+/* Tile t of the rows. */
+__device__ __forceinline__ PipeTile tile_of(const PipeRows &rows, uint32_t t)
+{
+	uint32_t from = t * PIPE_THREADS;
+
+	if (rows.tiles != nullptr)
+		return rows.tiles[t];
+	return PipeTile{0, from, rows.n - from < PIPE_THREADS ? rows.n : from + PIPE_THREADS};
+}
+
+/* Step 3: the tiles that are the block's; what is to be added to flags[STOP].  Registers
+ * in shared memory begin at that word of it. */
+template <int REGS, int JOINS, class Sink>
+__device__ __forceinline__ unsigned long long
+run_tiles(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &rows,
+		  uint32_t registers_at, Sink &sink, const PipeCounts &counts)
+{
+	unsigned long long stop = 0;
+
+	for (uint32_t t = blockIdx.x; t < rows.ntiles && stop == 0; t += gridDim.x)
+	{
+		const PipeTile tile = tile_of(rows, t);
+		const PipeBatch &batch = rows.batches[tile.batch];
+
+		for (uint32_t i = tile.from + threadIdx.x; i < tile.end && stop == 0;
+			 i += PIPE_THREADS)
+		{
+			PipeRow<REGS, JOINS> r;
+			uint32_t at = 0;
+
+			r.regs.place(registers_at);
+			begin_row(r);
+			stop = run_row(view, code, batch, rows.valid, i, r, &at, sink, counts);
+		}
+	}
 	return stop;
 }
 

@@ -59,6 +59,18 @@ struct PipeGroups
 	unsigned long long *states; /* nwords for each */
 };
 
+/* Where rows of a table are put (pipeline_fill.cu): arrays of `capacity` words, or values. */
+struct PipeFill
+{
+	uint64_t capacity;
+	uint32_t ncolumns;
+	uint8_t columns[HGJ_PIPE_COLUMNS]; /* registers */
+	uint8_t kinds[HGJ_PIPE_COLUMNS];
+	uint64_t *words[HGJ_PIPE_KEYS];
+	void *values[HGJ_PIPE_COLUMNS];
+	uint32_t *validity[HGJ_PIPE_COLUMNS];
+};
+
 /* Where rows that are returned are put. */
 struct PipeOut
 {
@@ -97,7 +109,8 @@ struct PipeView
 	unsigned long long *flags; /* PIPE_*, groups added, rows that ended, then
 								* `joined`, `removed`, `filtered` of each join,
 								* `dropped`;
-								* rows returned; counters of turns */
+								* rows returned, or of a table; which of its
+								* columns have NULLs; counters of turns */
 	uint8_t keys[HGJ_PIPE_KEYS];
 	HgjPipeWord words[HGJ_PIPE_WORDS];
 	PipeGroups groups;
@@ -114,7 +127,8 @@ constexpr int PIPE_FLAG_REMOVED = PIPE_FLAG_JOINED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_FILTERED = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_DROPPED = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_RETURNED = PIPE_FLAG_DROPPED + 1;
-constexpr int PIPE_FLAG_COUNTERS = PIPE_FLAG_RETURNED + 1; /* of each slot */
+constexpr int PIPE_FLAG_NULLS = PIPE_FLAG_RETURNED + 1; /* bits: columns of a table's rows */
+constexpr int PIPE_FLAG_COUNTERS = PIPE_FLAG_NULLS + 1; /* of each slot */
 constexpr int PIPE_FLAGS = PIPE_FLAG_COUNTERS + 2 * PIPE_SLOTS;
 
 /* Rows waiting for the next turn; rows taken from the push. */

@@ -35,9 +35,6 @@
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 
-/* The part of a scan's rows that must pass its quals for them to run here. */
-#define HGJ_DEVICE_LEAST_PASSING	0.5
-
 /* HgjDeviceInputs of the aggregation's programs. */
 static uint8
 load_input(void *arg, int input)
@@ -275,33 +272,6 @@ hgj_device_write_agg(HgjPipelineState *d, bool constants)
 	return d->code.reason == HGJ_DEVICE_FITS;
 }
 
-/*
- * Step 4: are all of the scan's quals for the device?  Where many rows pass, it
- * is cheaper to send and to drop the others than to look at each here; where few
- * do, the host leaves out of the rest what it need not decode.
- */
-static bool
-compile_scan_filter(HgjPipelineState *d, bool from_kept)
-{
-	ScanState  *scan = (ScanState *) d->scan;
-	Plan	   *plan = scan->ps.plan;
-	double		tuples = RelationGetForm(scan->ss_currentRelation)->reltuples;
-
-	if (plan->qual == NIL || tuples <= 0 ||
-		hgj_may_raise((Node *) plan->qual, scan->ps.state) ||
-		(plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING && !from_kept))
-		return false;
-	if (hgj_program_compile_quals(plan->qual, &scan->ps, hgj_scan_lookup, &d->scan_attnos,
-								  true, &d->scan_filter) == NIL)
-	{
-		d->filter_kept = from_kept && hgj_device_is_kept(d);
-		if (d->filter_kept || plan->plan_rows >= tuples * HGJ_DEVICE_LEAST_PASSING)
-			return true;
-	}
-	d->scan_filter = NULL;		/* it was for some of them only */
-	return false;
-}
-
 /* It is not for the device: as if it had never been tried. */
 static void
 forget_scan_filter(HgjPipelineState *d)
@@ -353,7 +323,7 @@ look_at_plan(HgjPipelineState *d, const HgjSource **source)
 	hgj_device_plan_keys(d);
 	for (int from_kept = hgj_store_exists(); from_kept >= 0; from_kept--)
 	{
-		if (compile_scan_filter(d, from_kept) && hgj_device_write_agg(d, false) &&
+		if (hgj_device_compile_filter(d, from_kept) && hgj_device_write_agg(d, false) &&
 			(!d->filter_kept || hgj_device_fits_kept(d)))
 			return HGJ_DEVICE_FITS;
 		forget_scan_filter(d);
@@ -375,17 +345,10 @@ hgj_device_plan(HgjAggState *agg, EState *estate)
 	if (d->reason != HGJ_DEVICE_FITS)
 		return d;
 
-	d->source.child = d->scan;
-	d->source.ncols = d->nreads;
-	d->source.columns = d->reads;
 	d->source.econtext = source->econtext;
-	d->source.of_table = true;
 	d->source.progress = &agg->progress;
-	d->source.leave_quals = d->scan_filter != NULL;
-	if (!hgj_source_use_pages(&d->source, estate))
-		d->reason = HGJ_DEVICE_SOURCE;
-	hgj_device_plan_kept(d);
-	d->batch = hgj_batch_create(estate->es_query_cxt, d->reads, d->nreads, 0, NULL);
-	hgj_batch_borrow(d->batch, true);
+	hgj_device_open_scan(d, estate);
+	if (d->reason == HGJ_DEVICE_FITS)
+		hgj_device_plan_sides(d, estate);
 	return d;
 }

@@ -4,11 +4,9 @@
  *	  Run a HashGraphAgg as a pipeline of its engine (agg_device_plan.c has written
  *	  what the pipeline does).
  *
- * 1. Build the tables and start the pipeline (device_start.c).
- * 2. Push what is kept of the table's columns in memory (device_kept.c).  For the rest,
- *	  have the pages source decode batches straight into staging buffers, one
- *	  after the other, and push them.  The source waits for nobody but a buffer
- *	  that is still being sent.
+ * 1. Build the tables and start the pipeline (device_start.c).  Before that, where build
+ *	  sides are to be made on the device, see which of their columns it reads.
+ * 2. Push all rows of the scan (device_push.c).
  * 3. At the end take the groups, and make them rows of the group table, as if
  *	  they had been found here.
  *
@@ -47,47 +45,11 @@ hgj_device_end(HgjPipelineState *d)
 	d->reading = false;
 }
 
-/* Fill a staging buffer.  Returns its rows. */
-static uint32
-fill_stage(HgjPipelineState *d, const HgjPipeStage *stage, uint64 *nulls)
-{
-	instr_time	start;
-	instr_time	end;
-	uint32		n;
-
-	d->reading = true;
-	INSTR_TIME_SET_CURRENT(start);
-	n = hgj_device_fill(d, stage, nulls);
-	INSTR_TIME_SET_CURRENT(end);
-	INSTR_TIME_ACCUM_DIFF(d->decode, end, start);
-	return n;
-}
-
-/* Step 2. */
+/* Step 2: so many more rows. */
 static void
-push_rows(HgjPipelineState *d)
+show_pushed(HgjPipelineState *d, uint64 rows)
 {
-	const HgjPipelineMethods *methods = d->engine->pipeline;
-	HgjError	err = {0};
-
-	hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, 0);
-	hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, hgj_device_push_kept(d));
-	while (!hgj_device_gave_up(d))
-	{
-		HgjPipeStage stage;
-		uint64		nulls;
-		uint32		n;
-
-		CHECK_FOR_INTERRUPTS();
-		hgj_device_call(d, &err, methods->stage(d->pipeline, &stage, &err));
-		if (hgj_device_gave_up(d))
-			break;
-		n = fill_stage(d, &stage, &nulls);
-		if (n == 0 || hgj_device_gave_up(d))
-			break;
-		hgj_device_call(d, &err, methods->push(d->pipeline, n, nulls, &err));
-		hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, n);
-	}
+	hgj_agg_progress(d->agg, HGJ_PROGRESS_READING, rows);
 }
 
 /* The state words of a sum of numerics: low, high, and the largest display scale. */
@@ -238,9 +200,9 @@ run_pipeline(HgjPipelineState *d)
 
 	hgj_device_start_programs(d);
 	hgj_device_check_keys(d);
-	if (!hgj_device_write_agg(d, true))
+	if (!hgj_device_write_agg(d, true) || !hgj_device_sides_fit(d))
 	{
-		d->run_reason = d->code.reason;
+		d->run_reason = d->code.reason != HGJ_DEVICE_FITS ? d->code.reason : HGJ_DEVICE_FAILED;
 		return;
 	}
 	expected = Min(expected, Max(most, 1));
@@ -252,7 +214,7 @@ run_pipeline(HgjPipelineState *d)
 		d->pushing = true;
 		note_counts(d);
 		if (!hgj_device_gave_up(d))
-			push_rows(d);
+			hgj_device_push_rows(d, show_pushed);
 		if (!hgj_device_gave_up(d))
 			take_groups(d);
 		hgj_device_release(d);
@@ -268,25 +230,30 @@ run_pipeline(HgjPipelineState *d)
 	}
 }
 
+/* Step 1: the columns of build sides that are read, as far as it is known now. */
+static void
+prepare_sides(HgjPipelineState *d)
+{
+	if (!d->has_sides || d->sides_made)
+		return;
+	hgj_device_start_programs(d);
+	d->sides_made = !hgj_device_write_agg(d, true);
+}
+
 /* Rows of the joins and of the scan; if the host does it all, none of the former. */
 static void
 count_rows(HgjPipelineState *d)
 {
-	PlanState  *scan = d->scan;
 	HgjPipelineInfo counted = {0};
 	HgjPipelineInfo now = {0};
-	uint64		dropped;
+	uint64		rows;
 
 	if (d->ran)
 		now = d->info;
 	hgj_device_leave(d, &now, &counted);
-	dropped = now.dropped;
+	rows = hgj_device_count_scan(d, now.dropped);
 	if (d->njoins > 0)
-		d->joins[0]->outer.rows_read += d->source.rows_read - dropped;
-	d->source.rows_read = 0;
-	if (scan->instrument)
-		scan->instrument->tuplecount -= dropped;
-	InstrCountFiltered1(scan, dropped);
+		d->joins[0]->outer.rows_read += rows;
 }
 
 /*
@@ -311,8 +278,10 @@ hgj_device_run(HgjPipelineState *d)
 		if (d->joins[j]->css.ss.ps.chgParam != NULL)
 			ExecReScan(&d->joins[j]->css.ss.ps);
 	hgj_device_enter(d);
+	prepare_sides(d);
 	if (hgj_device_build(d, &empty) && !empty)
 		run_pipeline(d);
+	hgj_device_end_sides(d);
 	d->ran = !hgj_device_gave_up(d);
 	for (int j = 0; j < d->njoins; j++)
 		hgj_progress_end(&d->joins[j]->progress);

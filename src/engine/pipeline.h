@@ -29,6 +29,13 @@
  *	  (stage, push, fetch *) *	all rows that have come out of one push before the
  *					next one is begun
  *
+ * With spec.fills the rows are those of a build side:
+ *
+ *	  start			without ranges
+ *	  stage, push, push_kept *	as with groups
+ *	  finish		append them to the caller's table; how many there are
+ *	  destroy		when their columns are not needed any more
+ *
  * REGISTERS hold 64 bits and may be NULL.  Integers are sign-extended (U1 and
  * U4: zero-extended), float8 is its bits, float4 its bits in the lower half.
  *
@@ -66,6 +73,14 @@
  * returned could not be taken back.  info's counts are those of all pushes whose
  * rows have all been fetched.  Where a call fails after rows have been returned,
  * the caller knows which pushes they were of.
+ *
+ * FILLING A TABLE.  What ends is a row of caller.fills, a table that has been created and
+ * has no rows yet: finish appends the key registers as its key words, none of which may be
+ * NULL (a FILTER comes before), under row ids from 0 on, in any order.  Registers of
+ * `columns` stay with the pipeline, and are payload columns of every pipeline that names
+ * it as caller.filled of the join with that table; none is sent then.  It may be
+ * destroyed before these, which keep what they read.  HGJ_LIMIT: more rows than there
+ * is room for.
  *
  * MEMORY.  The pipeline belongs to the caller; its copy of the spec, staging
  * buffers, payload columns and groups to it.  Nothing is allocated between start
@@ -179,7 +194,11 @@ typedef struct HgjPipelineSpec
 	uint32_t	ncode;
 	HgjPipeInstruction code[HGJ_PIPE_CODE];
 	bool		rows;			/* they are returned: no keys, no words */
-	uint32_t	nkeys;			/* of groups */
+	bool		fills;			/* or are a table's: key words in keys, no words, and */
+	uint32_t	ncolumns;		/* payload columns: */
+	uint8_t		columns[HGJ_PIPE_COLUMNS];	/* registers */
+	uint8_t		kinds[HGJ_PIPE_COLUMNS];	/* HgjKind */
+	uint32_t	nkeys;			/* of groups, or key words */
 	uint8_t		keys[HGJ_PIPE_KEYS];
 	uint32_t	nwords;
 	HgjPipeWord words[HGJ_PIPE_WORDS];
@@ -193,6 +212,9 @@ typedef struct HgjPipelineCaller
 {
 	HgjTable   *tables[HGJ_PIPE_JOINS]; /* of the joins: built, and not changed any
 										 * more */
+	struct HgjPipeline *filled[HGJ_PIPE_JOINS]; /* has filled it, and has its columns;
+												 * NULL: they are sent */
+	HgjTable   *fills;			/* with spec.fills: without rows yet */
 	int			(*poll) (void *poll_arg);	/* may be NULL */
 	void	   *poll_arg;
 } HgjPipelineCaller;
@@ -315,7 +337,8 @@ typedef struct HgjPipelineMethods
 							const void *values, const uint64_t *validity,
 							HgjError *err);
 
-	/* ranges: one per group key.  expected: groups, where they are not bounded. */
+	/* ranges: one per group key.  expected: groups, where they are not bounded, or rows
+	 * of a table. */
 	HgjStatus	(*start) (HgjPipeline *pipeline, const HgjPipeRange *ranges,
 						  uint64_t expected, HgjError *err);
 
@@ -333,6 +356,9 @@ typedef struct HgjPipelineMethods
 	 */
 	void		(*keep) (const HgjKeptMemory *memory);
 
+	/* Can pipelines fill tables (spec.fills)? */
+	bool		fills;
+
 	/*
 	 * Rows that the caller keeps; polls.  Up to HGJ_KEPT_PIECES pieces, or none, to ask.
 	 * HGJ_UNSUPPORTED: not these, or none of this pipeline, which goes on: stage them.
@@ -349,6 +375,8 @@ typedef struct HgjPipelineMethods
 	HgjStatus	(*fetch) (HgjPipeline *pipeline, HgjPipeRows *rows,
 						  HgjError *err);
 
+	/* Groups, or rows of the table, which have been appended.  A pipeline that fills one
+	 * is only destroyed after it. */
 	HgjStatus	(*finish) (HgjPipeline *pipeline, uint64_t *ngroups,
 						   HgjError *err);
 

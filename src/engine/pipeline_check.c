@@ -7,7 +7,8 @@
  * 1. Instructions name what there is.
  * 2. Probes and matches stand in order, filters and payload where their join
  *	  has got that far, and jumps lead forward, over neither probe nor match.
- * 3. What groups need is there, or, where rows are returned, none of it.
+ * 3. What groups need is there, or, where rows are returned, none of it, or what a
+ *	  table needs.
  * 4. Joins have keys that are set, and columns of some kind.
  * 5. Kept rows lie within the memory that they are of.
  *
@@ -173,10 +174,30 @@ is_set(const HgjPipelineFacts *facts, uint8_t reg)
 	return reg < HGJ_PIPE_REGISTERS && (facts->set >> reg & 1);
 }
 
+/* Step 3, of what fills a table. */
+static bool
+columns_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
+{
+	if (spec->rows || spec->nwords != 0 || spec->nkeys < 1 || spec->nkeys > HGJ_PIPE_KEYS ||
+		spec->ncolumns > HGJ_PIPE_COLUMNS)
+		return false;
+	for (uint32_t k = 0; k < spec->nkeys; k++)
+		if (!is_set(facts, spec->keys[k]))
+			return false;
+	for (uint32_t c = 0; c < spec->ncolumns; c++)
+		if (!is_set(facts, spec->columns[c]) || spec->kinds[c] > HGJ_KIND_F8)
+			return false;
+	return true;
+}
+
 /* Step 3. */
 static bool
 groups_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 {
+	if (spec->fills)
+		return columns_are_sound(spec, facts);
+	if (spec->ncolumns != 0)
+		return false;
 	if (spec->rows)
 		return spec->nkeys == 0 && spec->nwords == 0;
 	if (spec->nkeys > HGJ_PIPE_KEYS || spec->nwords < 1 || spec->nwords > HGJ_PIPE_WORDS)

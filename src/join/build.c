@@ -278,12 +278,10 @@ lay_out_build_side(HgjJoinState *state)
 	state->building.batch->values = &state->build->rows.values;
 }
 
-/* Table, rows, graph and probe of this pass; or hgj_device_failed(). */
+/* Nothing has been read for this pass. */
 static void
-build_table(HgjJoinState *state)
+begin_build(HgjJoinState *state)
 {
-	HgjError	err = {0};
-
 	if (state->passes.pass == 1)
 	{
 		state->stats.build_rows = 0;
@@ -295,6 +293,15 @@ build_table(HgjJoinState *state)
 	state->build->total_rows = 0;
 	state->build->graph_rows = 0;
 	state->build->long_keys = false;
+}
+
+/* Table, rows, graph and probe of this pass; or hgj_device_failed(). */
+static void
+build_table(HgjJoinState *state)
+{
+	HgjError	err = {0};
+
+	begin_build(state);
 	if (!hgj_create_table(state))
 		return;
 	read_inner(state);
@@ -385,6 +392,48 @@ hgj_build_pass(HgjJoinState *state)
 		build_table(state);
 	if (!hgj_device_failed(state))
 		hgj_build_done(state);
+}
+
+/*
+ * The same for the first pass, of rows that `fill` appends to the table by itself, *nrows of
+ * them, all with a key; what it reads of the inner side is read.  Nobody will look at rows
+ * of the row store, nor probe it from here.  False: he has not done so, and there is no
+ * table.
+ */
+bool
+hgj_build_filled(HgjJoinState *state, HgjTableFill fill, void *arg)
+{
+	HgjError	err = {0};
+	uint32		nrows = 0;
+	bool		filled;
+
+	hgj_build_start(state);
+	begin_build(state);
+	filled = hgj_create_table(state);
+	if (filled)
+	{
+		state->building.read = true;
+		filled = fill(arg, state->build->table, &nrows);
+	}
+	if (filled)
+	{
+		state->passes.last_pass = true;
+		state->build->total_rows = nrows;
+		state->build->graph_rows = nrows;
+		hgj_join_progress(state, HGJ_PROGRESS_TABLE);
+		hgj_engine_call(state, &err,
+						state->use.engine->build(state->build->table, nrows, &err));
+		filled = !hgj_device_failed(state);
+	}
+	if (filled)
+		hgj_build_done(state);
+	else
+	{
+		hgj_drop_build(state);
+		if (hgj_device_failed(state))
+			hgj_use_cpu(state);
+	}
+	return filled;
 }
 
 /*

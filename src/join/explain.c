@@ -404,6 +404,8 @@ hgj_show_source(const char *side, const HgjSource *source,
 						floor(100.0 * pages->kept / all), all);
 		if (pages->skipped > 0)
 			name = psprintf("%s, " UINT64_FORMAT " skipped", name, pages->skipped);
+		if (pages->on_device)
+			name = psprintf("%s, on the device", name);
 		name = psprintf("%s)", name);
 	}
 	if (source->reason != HGJ_SOURCE_FASTEST)
@@ -420,7 +422,7 @@ show_sources(HgjJoinState *state, List *ancestors, ExplainState *es)
 {
 	const PlanState *ps = &state->css.ss.ps;
 	HgjPageCounts outer = {0};
-	HgjPageCounts inner = {0};
+	HgjPageCounts inner = state->stats.inner_pages;
 
 	hgj_pages_count(&state->outer, &outer);
 	hgj_pages_count(&state->inner, &inner);

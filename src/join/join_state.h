@@ -89,7 +89,7 @@ typedef struct HgjRunStats
 {
 	bool		built;
 	HgjPageCounts outer_pages;	/* sums */
-	HgjPageCounts inner_pages;
+	HgjPageCounts inner_pages;	/* of workers, and those that a pipeline has read */
 	uint64		build_rows;		/* all passes of the last build */
 	uint32		passes;			/* most of all rescans */
 	uint64		peak_bytes;		/* highest of all passes and rescans */
@@ -420,6 +420,8 @@ extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
 
 /* build.c */
 extern void hgj_build_pass(HgjJoinState *state);
+typedef bool (*HgjTableFill) (void *arg, HgjTable *table, uint32 *nrows);
+extern bool hgj_build_filled(HgjJoinState *state, HgjTableFill fill, void *arg);
 extern void hgj_build_start(HgjJoinState *state);
 extern bool hgj_create_table(HgjJoinState *state);
 extern uint32 hgj_build_batch_rows(const HgjJoinState *state);

@@ -12,6 +12,8 @@
  * device_host.c	what the host computes, and sends as if it were a column
  * device_values.c	the values that are sent
  * device_kept.c	columns that are kept in memory, which go as they are
+ * device_push.c	all rows of the scan on their way
+ * device_sides.c	build sides that are made on the device
  * agg_device_keys.c	group keys of an aggregation
  * device_start.c	the joins' tables, and a pipeline that takes rows
  * agg_device_run.c		run it for an aggregation, and take the groups
@@ -98,6 +100,8 @@ typedef struct HgjDeviceMade
 	int		   *inputs;			/* columns of the side, or those that are read; -1: it
 								 * does not look at this one */
 	const HgjVector **vectors;
+	const struct HgjDeviceMade *of;	/* it is that, of a build side that is made on the
+									 * device; or NULL */
 	bool		missing;		/* where there is no row, it is not NULL, but ... */
 	int64		value_missing;	/* ... this, as in a register */
 } HgjDeviceMade;
@@ -225,6 +229,14 @@ typedef struct HgjPipelineState
 	char		device_name[64];	/* and whose */
 	List	   *counts;			/* the same: before the scan is read (counts.c) */
 	struct HgjDeviceRows *out;	/* rows: what has come out (device_rows.c) */
+
+	/* build sides that are made on the device (device_sides.c) */
+	struct HgjPipelineState *sides[HGJ_PIPE_JOINS]; /* or NULL */
+	bool		has_sides;
+	bool		sides_made;		/* there has been a run */
+	/* of such a side: */
+	HgjDeviceColumn side_columns[HGJ_PIPE_COLUMNS]; /* what the upper pipeline reads */
+	HgjPipeRange noted[HGJ_DEVICE_COLUMNS]; /* of `columns`: values lie in there */
 	uint64		received;		/* bytes, of all runs, in sum */
 } HgjPipelineState;
 
@@ -258,6 +270,8 @@ extern HgjDeviceMade *hgj_device_make_step(HgjPipelineState *device, HgjProgram 
 extern HgjDeviceMade *hgj_device_make_codes(HgjPipelineState *device,
 											const HgjDevicePlace *place);
 extern HgjDeviceMade *hgj_device_make_number(HgjPipelineState *device, int join);
+extern HgjDeviceMade *hgj_device_make_again(HgjPipelineState *device,
+											const HgjDeviceMade *made);
 extern uint8 hgj_device_made_kind(const HgjDeviceMade *made);
 extern void hgj_device_give_codes(HgjPipelineState *device, HgjDeviceMade *made, Node *expr,
 								  Oid equality, int16 attlen);
@@ -301,7 +315,24 @@ extern bool hgj_device_is_kept(const HgjPipelineState *device);
 extern bool hgj_device_fits_kept(const HgjPipelineState *device);
 extern uint64 hgj_device_push_kept(HgjPipelineState *device);
 
+/* device_push.c */
+extern void hgj_device_push_rows(HgjPipelineState *device,
+								 void (*pushed) (HgjPipelineState *device, uint64 rows));
+extern uint64 hgj_device_count_scan(HgjPipelineState *device, uint64 dropped);
+
+/* device_sides.c */
+extern void hgj_device_plan_sides(HgjPipelineState *upper, EState *estate);
+extern bool hgj_device_makes_side(const HgjPipelineState *upper, int j);
+extern bool hgj_device_make_side(HgjPipelineState *upper, int j);
+extern bool hgj_device_sides_fit(const HgjPipelineState *upper);
+extern HgjPipeRange hgj_device_side_range(const HgjPipelineState *side,
+										  const HgjDeviceColumn *column);
+extern void hgj_device_release_sides(HgjPipelineState *upper);
+extern void hgj_device_end_sides(HgjPipelineState *upper);
+
 /* device_joins.c */
+extern bool hgj_device_kind_of_key(HgjKeyKind key, uint8 *kind);
+extern void hgj_device_begin_code(HgjPipelineState *device, bool constants);
 extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,
 											 struct HgjJoinState *upper);
 extern void hgj_device_write_joins(HgjPipelineState *device, bool constants);
@@ -317,6 +348,8 @@ extern int	hgj_device_read(HgjPipelineState *device, AttrNumber attno);
 extern uint8 hgj_device_load_column(HgjPipelineState *device, int join, int column);
 extern uint8 hgj_device_load_made(HgjPipelineState *device, HgjDeviceMade *made);
 extern void hgj_device_filter_scan(HgjPipelineState *device);
+extern bool hgj_device_compile_filter(HgjPipelineState *device, bool from_kept);
+extern void hgj_device_open_scan(HgjPipelineState *device, EState *estate);
 extern AttrNumber hgj_device_scan_attno(const HgjPipelineState *device, AttrNumber resno);
 extern void hgj_device_write_scan(HgjPipelineState *device);
 extern uint8 hgj_device_scan_output(HgjPipelineState *device, AttrNumber resno);
@@ -364,6 +397,7 @@ extern bool hgj_device_done(HgjPipelineState *device, HgjStatus status,
 	} while (!hgj_device_done(device, call, err))
 
 extern void hgj_device_log(HgjPipelineState *device);
+extern void hgj_device_note_range(HgjPipeRange *range, uint8 kind, int64 value);
 extern void hgj_device_release(HgjPipelineState *device);
 extern bool hgj_device_build(HgjPipelineState *device, bool *empty);
 extern void hgj_device_start_programs(HgjPipelineState *device);

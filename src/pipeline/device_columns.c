@@ -25,7 +25,11 @@
 #include "expr/program_private.h"
 #include "join/join_state.h"
 #include "pipeline/device.h"
+#include "scan/page_quals.h"
 #include "utils/rel.h"
+
+/* The part of a scan's rows that must pass its quals for them to run here. */
+#define HGJ_DEVICE_LEAST_PASSING	0.5
 
 /*
  * How a column is kept, by value; its bits are enough where that is unknown.  Below an
@@ -316,6 +320,49 @@ hgj_device_filter_scan(HgjPipelineState *d)
 	d->code.no_host = !d->filter_kept;
 	hgj_device_filter(&d->code, d->scan_filter, HGJ_PIPE_DROP - 1, &inputs);
 	d->code.no_host = false;
+}
+
+/*
+ * Are all of the scan's quals for the device?  Where many rows pass, it
+ * is cheaper to send and to drop the others than to look at each here; where few
+ * do, the host leaves out of the rest what it need not decode.
+ */
+bool
+hgj_device_compile_filter(HgjPipelineState *d, bool from_kept)
+{
+	ScanState  *scan = (ScanState *) d->scan;
+	Plan	   *plan = scan->ps.plan;
+	double		tuples = RelationGetForm(scan->ss_currentRelation)->reltuples;
+
+	if (plan->qual == NIL || tuples <= 0 ||
+		hgj_may_raise((Node *) plan->qual, scan->ps.state) ||
+		(plan->plan_rows < tuples * HGJ_DEVICE_LEAST_PASSING && !from_kept))
+		return false;
+	if (hgj_program_compile_quals(plan->qual, &scan->ps, hgj_scan_lookup, &d->scan_attnos,
+								  true, &d->scan_filter) == NIL)
+	{
+		d->filter_kept = from_kept && hgj_device_is_kept(d);
+		if (d->filter_kept || plan->plan_rows >= tuples * HGJ_DEVICE_LEAST_PASSING)
+			return true;
+	}
+	d->scan_filter = NULL;		/* it was for some of them only */
+	return false;
+}
+
+/* Read the columns that have been asked for, once they all have: the source is made. */
+void
+hgj_device_open_scan(HgjPipelineState *d, EState *estate)
+{
+	d->source.child = d->scan;
+	d->source.ncols = d->nreads;
+	d->source.columns = d->reads;
+	d->source.of_table = true;
+	d->source.leave_quals = d->scan_filter != NULL;
+	if (!hgj_source_use_pages(&d->source, estate))
+		d->reason = HGJ_DEVICE_SOURCE;
+	hgj_device_plan_kept(d);
+	d->batch = hgj_batch_create(estate->es_query_cxt, d->reads, d->nreads, 0, NULL);
+	hgj_batch_borrow(d->batch, true);
 }
 
 /* The table's column that the scan's target list returns there; 0: an expression. */

@@ -310,6 +310,20 @@ hgj_device_make_number(HgjPipelineState *d, int join)
 	return made;
 }
 
+/* The same as `made`, of columns of a table: the caller says which. */
+HgjDeviceMade *
+hgj_device_make_again(HgjPipelineState *d, const HgjDeviceMade *made)
+{
+	HgjDeviceMade *again = add_made(d, HGJ_DEVICE_INPUT);
+
+	again->of = made;
+	again->program = made->program;
+	again->step = made->step;
+	again->codes = made->codes;
+	add_inputs(d, again, made->ninputs);
+	return again;
+}
+
 /* As what it is sent. */
 uint8
 hgj_device_made_kind(const HgjDeviceMade *made)

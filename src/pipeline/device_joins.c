@@ -158,8 +158,8 @@ hgj_device_output(HgjPipelineState *d, AttrNumber resno)
 }
 
 /* False where the words of a key of this kind are not made here. */
-static bool
-kind_of_key(HgjKeyKind key, uint8 *kind)
+bool
+hgj_device_kind_of_key(HgjKeyKind key, uint8 *kind)
 {
 	switch (key)
 	{
@@ -220,7 +220,7 @@ write_keys(HgjPipelineState *d, int j)
 
 		if (k >= HGJ_PIPE_KEYS)
 			hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
-		if (key->attno <= 0 || !kind_of_key(key->kind, &kind))
+		if (key->attno <= 0 || !hgj_device_kind_of_key(key->kind, &kind))
 			hgj_device_refuse(&d->code, HGJ_DEVICE_KEY);
 		if (d->code.reason != HGJ_DEVICE_FITS)
 			return;
@@ -311,12 +311,9 @@ forget_payload(HgjPipelineState *d)
 		d->columns[i].loaded = false;
 }
 
-/*
- * Step 2: the instructions of all joins, or of the scan without any.  With `constants`
- * the programs must have been started.  d->code.reason says whether something does not fit.
- */
+/* No instruction has been written. */
 void
-hgj_device_write_joins(HgjPipelineState *d, bool constants)
+hgj_device_begin_code(HgjPipelineState *d, bool constants)
 {
 	memset(&d->code, 0, sizeof(d->code));
 	d->code.displays = HGJ_PIPE_NONE;
@@ -325,6 +322,16 @@ hgj_device_write_joins(HgjPipelineState *d, bool constants)
 	d->code.constants = constants;
 	d->spec.ncode = 0;
 	forget_payload(d);
+}
+
+/*
+ * Step 2: the instructions of all joins, or of the scan without any.  With `constants`
+ * the programs must have been started.  d->code.reason says whether something does not fit.
+ */
+void
+hgj_device_write_joins(HgjPipelineState *d, bool constants)
+{
+	hgj_device_begin_code(d, constants);
 	d->spec.njoins = d->njoins;
 	if (d->scan_filter)
 		hgj_device_filter_scan(d);
@@ -351,7 +358,7 @@ keys_fit(const HgjJoinState *join, bool words)
 		uint8		kind;
 
 		if (words ? key->kind == HGJ_KEY_OPAQUE :
-			key->attno <= 0 || !kind_of_key(key->kind, &kind))
+			key->attno <= 0 || !hgj_device_kind_of_key(key->kind, &kind))
 			return false;
 	}
 	return true;

@@ -174,6 +174,20 @@ describe_input(const HgjDeviceColumn *column, const HgjChunk *chunk, uint32 star
 	input->table = input->ntable = 0;
 }
 
+/* Of a build side: between which values the numbers of a chunk are. */
+static void
+note_numbers(HgjPipelineState *d, int i, const HgjChunk *chunk)
+{
+	const HgjDeviceColumn *column = &d->columns[i];
+
+	if (!d->spec.fills || column->made || column->scale >= 0 ||
+		column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8)
+		return;
+	hgj_device_note_range(&d->noted[i], column->kind, (int64) chunk->base);
+	hgj_device_note_range(&d->noted[i], column->kind,
+						  (int64) (chunk->base + hgj_chunk_greatest(chunk)));
+}
+
 /* The values that a chunk has, or could have, and NULL, as a vector of this width. */
 static HgjVector
 values_of(const HgjChunk *chunk, uint8 width, uint32 *n)
@@ -258,6 +272,7 @@ describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
 			continue;
 		read = column->made ? made_of(column->made) : column->from;
 		describe_input(column, chunks[read], starts[read], input);
+		note_numbers(d, i, chunks[read]);
 		if (column->made && !write_table(d, push, column, read, chunks[read], piece))
 			return false;
 	}

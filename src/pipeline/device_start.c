@@ -3,7 +3,7 @@
  * device_start.c
  *	  From a chain of joins to a pipeline that takes rows.
  *
- * 1. Build the tables of all joins as ever (build.c).  An inner join whose table
+ * 1. Build the tables of all joins as ever (build.c), or on the device (device_sides.c).  An inner join whose table
  *	  is empty ends it here.  So does an outer side without rows, where the bottom
  *	  join would have looked at that first, and its build side may raise an error.
  * 2. Make the pipeline, of instructions with this execution's values of constants
@@ -107,6 +107,7 @@ static void
 release_on_reset(void *arg)
 {
 	hgj_device_release(arg);
+	hgj_device_release_sides(arg);
 }
 
 /* Give device memory back when the context goes. */
@@ -208,6 +209,14 @@ open_engine(HgjPipelineState *d)
 	return false;
 }
 
+/* Step 1, of a side that is read here, unless it has been. */
+static void
+build_on_host(HgjJoinState *join)
+{
+	if (join->build->table == NULL)
+		hgj_build_pass(join);
+}
+
 /*
  * Step 1.  Sets *empty where there can be no row of the joins.  False: the
  * pipeline is not for this.
@@ -242,8 +251,8 @@ hgj_device_build(HgjPipelineState *d, bool *empty)
 			return true;
 		}
 		hgj_join_progress(join, HGJ_PROGRESS_STARTING);
-		if (join->build->table == NULL)
-			hgj_build_pass(join);
+		if (!hgj_device_makes_side(d, j) || !hgj_device_make_side(d, j))
+			build_on_host(join);
 		if (hgj_device_failed(join) || join->use.engine != d->engine)
 		{
 			d->run_reason = HGJ_DEVICE_FAILED;
@@ -263,9 +272,9 @@ hgj_device_build(HgjPipelineState *d, bool *empty)
 	return true;
 }
 
-/* Widen *range by what a column of portions of the row store has. */
-static void
-note_range(HgjPipeRange *range, uint8 kind, int64 value)
+/* Widen *range by a value of a column. */
+void
+hgj_device_note_range(HgjPipeRange *range, uint8 kind, int64 value)
 {
 	if (kind == HGJ_KIND_U1)
 		value = (uint8) value;
@@ -301,8 +310,8 @@ gather_payload(const HgjBuildSide *build, const HgjDeviceColumn *column, uint32 
 		memcpy(values + (Size) i * column->width, record + stored->offset,
 			   column->width);
 		if (range)
-			note_range(range, column->kind,
-					   (int64) hgj_load(record + stored->offset, column->width));
+			hgj_device_note_range(range, column->kind,
+								  (int64) hgj_load(record + stored->offset, column->width));
 	}
 	return nulls;
 }
@@ -320,8 +329,8 @@ fill_portion(HgjPipelineState *d, const HgjDeviceColumn *column, uint32 first, u
 	nulls = hgj_device_make_payload(d, column, first, n, values, validity);
 	for (uint32 i = 0; range && i < n && !hgj_device_gave_up(d); i++)
 		if ((validity[i / 64] >> (i % 64)) & 1)
-			note_range(range, column->kind,
-					   (int64) hgj_load(values + (Size) i * column->width, column->width));
+			hgj_device_note_range(range, column->kind,
+								  (int64) hgj_load(values + (Size) i * column->width, column->width));
 	return nulls;
 }
 
@@ -354,6 +363,13 @@ send_column(HgjPipelineState *d, const HgjDeviceColumn *column, HgjPipeRange *ra
 	}
 }
 
+/* Has the join's side been made on the device, which has its columns? */
+static bool
+is_made(const HgjPipelineState *d, int j)
+{
+	return d->sides[j] != NULL && d->sides[j]->pipeline != NULL;
+}
+
 static void
 send_payload(HgjPipelineState *d)
 {
@@ -366,12 +382,14 @@ send_payload(HgjPipelineState *d)
 		const HgjDeviceMade *made = d->columns[i].made;
 		HgjPipeRange range = {0};
 
-		if (d->columns[i].join >= 0)
+		if (d->columns[i].join >= 0 && is_made(d, d->columns[i].join))
+			range = hgj_device_side_range(d->sides[d->columns[i].join], &d->columns[i]);
+		else if (d->columns[i].join >= 0)
 			send_column(d, &d->columns[i], &range, values, validity);
 		else if (made && made->most_codes > 0)
 			range = (HgjPipeRange) {true, 0, made->most_codes - 1};
 		if (range.bounded && made && made->missing)
-			note_range(&range, d->columns[i].kind, made->value_missing);
+			hgj_device_note_range(&range, d->columns[i].kind, made->value_missing);
 		for (uint32 k = 0; k < d->spec.nkeys; k++)
 			if (d->key_columns[k] == i)
 				d->ranges[k] = range;
@@ -395,6 +413,8 @@ set_memory_limit(HgjPipelineState *d)
 		HgjMemory	memory;
 
 		d->engine->memory(d->builds[j]->table, &memory);
+		if (is_made(d, j))
+			memory.current += d->sides[j]->info.memory;
 		if (memory.current >= limit)
 			return false;
 		limit -= memory.current;
@@ -423,7 +443,11 @@ hgj_device_start(HgjPipelineState *d, uint64 expected)
 	}
 	d->spec.timeout_ms = hgj_device_timeout;
 	for (int j = 0; j < d->njoins; j++)
+	{
 		caller.tables[j] = d->builds[j]->table;
+		if (is_made(d, j))
+			caller.filled[j] = d->sides[j]->pipeline;
+	}
 	hgj_device_call(d, &err,
 					d->engine->pipeline->create(&d->spec, &caller, &d->pipeline, &err));
 	if (!hgj_device_gave_up(d))

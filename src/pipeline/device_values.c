@@ -258,6 +258,22 @@ make_inputs(HgjPipelineState *d, const HgjPipeStage *stage, uint64 *nulls)
 	}
 }
 
+/* Of a build side: the values of column i lie in its range (device_sides.c). */
+static void
+note_values(HgjPipelineState *d, int i, const HgjVector *vector, uint32 n)
+{
+	const HgjDeviceColumn *column = &d->columns[i];
+
+	if (column->scale >= 0 || column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8)
+		return;
+	for (uint32 row = 0; row < n; row++)
+		if (!hgj_vector_is_null(vector, row))
+			hgj_device_note_range(&d->noted[i], column->kind,
+								  (int64) hgj_load((const char *) vector->values +
+												   (Size) row * column->width,
+												   column->width));
+}
+
 /*
  * Fill a staging buffer: the source's next rows.  Returns how many; bit i of *nulls: in
  * input i there are NULLs.
@@ -284,6 +300,8 @@ hgj_device_fill(HgjPipelineState *d, const HgjPipeStage *stage, uint64 *nulls)
 						  stage->values[column->number]);
 		if (vector->has_nulls)
 			*nulls |= UINT64CONST(1) << column->number;
+		if (d->spec.fills)
+			note_values(d, i, vector, d->batch->nrows);
 	}
 	return d->batch->nrows;
 }

@@ -68,6 +68,7 @@ typedef struct HgjPageCounts
 	uint64		kept;
 	uint64		skipped;		/* of those */
 	uint64		read;
+	bool		on_device;		/* a device has taken them (device_sides.c) */
 } HgjPageCounts;
 
 static inline void
@@ -76,6 +77,7 @@ hgj_page_counts_add(HgjPageCounts *to, const HgjPageCounts *from)
 	to->kept += from->kept;
 	to->skipped += from->skipped;
 	to->read += from->read;
+	to->on_device |= from->on_device;
 }
 
 /* What a scan asks the join about the rows of its outer side; see page_filters.h. */

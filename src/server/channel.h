@@ -55,7 +55,7 @@ typedef enum HgjCall
 	HGJ_CALL_IS_MARKED,			/* row */
 	HGJ_CALL_UNMATCHED,			/* cursor, capacity; scratch: ids */
 	HGJ_CALL_CLEAR_MARKS,
-	HGJ_CALL_PIPE_CREATE,		/* scratch: spec, tables */
+	HGJ_CALL_PIPE_CREATE,		/* scratch: spec, HgjCallTables */
 	HGJ_CALL_PIPE_PAYLOAD,		/* join, column, first, rows, has validity; scratch */
 	HGJ_CALL_PIPE_START,		/* expected, has ranges; scratch: ranges */
 	HGJ_CALL_PIPE_PUSH,			/* buffer, its capacity, rows, nulls */
@@ -65,6 +65,16 @@ typedef enum HgjCall
 	HGJ_CALL_PIPE_GROUPS,		/* first, rows; scratch: words */
 	HGJ_CALL_PIPE_INFO			/* scratch: HgjPipelineInfo */
 } HgjCall;
+
+/* What a pipeline stands on, by numbers; HGJ_NO_OBJECT: there is none. */
+#define HGJ_NO_OBJECT			UINT32_MAX
+
+typedef struct HgjCallTables
+{
+	uint32_t	tables[HGJ_PIPE_JOINS];
+	uint32_t	filled[HGJ_PIPE_JOINS];
+	uint32_t	fills;
+} HgjCallTables;
 
 typedef enum HgjChannelState
 {
@@ -118,6 +128,7 @@ typedef struct HgjServer
 	bool		pipelines;
 	bool		returns_rows;
 	bool		takes_kept;		/* rows that are kept in memory */
+	bool		fills;			/* pipelines fill tables */
 	uint32_t	changes;		/* odd while the devices are being written */
 	int			ndevices;
 	HgjDeviceInfo devices[HGJ_SERVER_DEVICES];

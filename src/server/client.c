@@ -515,6 +515,6 @@ hgj_server_engine(HgjError *err)
 	engine.usable = server_usable;
 	hgj_server_table_methods(&engine);
 	engine.pipeline = server->pipelines ?
-		hgj_server_pipelines(server->returns_rows, server->takes_kept) : NULL;
+		hgj_server_pipelines(server) : NULL;
 	return &engine;
 }

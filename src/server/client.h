@@ -77,6 +77,6 @@ extern HgjRemote *hgj_remote_table(HgjTable *table);
 extern void hgj_server_table_methods(HgjEngine *engine);
 
 /* client_pipeline.c */
-extern const HgjPipelineMethods *hgj_server_pipelines(bool returns_rows, bool takes_kept);
+extern const HgjPipelineMethods *hgj_server_pipelines(const HgjServer *server);
 
 #endif							/* HGJ_CLIENT_H */

@@ -43,17 +43,36 @@ struct HgjPipeline
 };
 
 static void
+free_buffers(HgjPipeline *pipeline)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		if (pipeline->buffers[i])
+			hgj_channel_free(&pipeline->remote, pipeline->buffers[i]);
+		pipeline->buffers[i] = 0;
+	}
+}
+
+static void
 pipe_destroy(HgjPipeline *pipeline)
 {
 	if (pipeline == NULL)
 		return;
 	hgj_channel_destroy(&pipeline->remote);
-	for (int i = 0; i < 2; i++)
-		if (pipeline->buffers[i])
-			hgj_channel_free(&pipeline->remote, pipeline->buffers[i]);
+	free_buffers(pipeline);
 	hgj_channel_end_use(&pipeline->remote);
 	free(pipeline->fetched);
 	free(pipeline);
+}
+
+/* The number of what the pipeline stands on; *good is cleared if it has gone. */
+static uint32
+number_of(const HgjPipeline *made, const HgjRemote *remote, bool *good)
+{
+	if (remote == NULL)
+		return HGJ_NO_OBJECT;
+	*good = *good && remote->epoch == made->remote.epoch;
+	return remote->number;
 }
 
 /* Step 1. */
@@ -61,21 +80,27 @@ static HgjStatus
 send_spec(HgjPipeline *made, const HgjPipelineCaller *caller, HgjError *err)
 {
 	HgjChannel *channel = hgj_channel_request(&made->remote, err);
-	uint32		tables[HGJ_PIPE_JOINS] = {0};
+	HgjCallTables numbers;
+	bool		good = true;
 	HgjStatus	status;
 
 	if (channel == NULL)
 		return err->status;
-	for (uint32 j = 0; j < made->spec.njoins && j < HGJ_PIPE_JOINS; j++)
+	for (uint32 j = 0; j < HGJ_PIPE_JOINS; j++)
 	{
-		const HgjRemote *table = hgj_remote_table(caller->tables[j]);
+		bool		joins = j < made->spec.njoins;
 
-		if (table->epoch != made->remote.epoch)
-			return hgj_fail(err, HGJ_DEVICE_LOST, "a table has gone with the GPU process");
-		tables[j] = table->number;
+		numbers.tables[j] = number_of(made, joins ? hgj_remote_table(caller->tables[j]) : NULL,
+									  &good);
+		numbers.filled[j] = number_of(made, joins && caller->filled[j] ?
+									  &caller->filled[j]->remote : NULL, &good);
 	}
+	numbers.fills = number_of(made, made->spec.fills ? hgj_remote_table(caller->fills) : NULL,
+							  &good);
+	if (!good)
+		return hgj_fail(err, HGJ_DEVICE_LOST, "a table has gone with the GPU process");
 	memcpy(hgj_channel_scratch(), &made->spec, sizeof(made->spec));
-	memcpy(hgj_channel_scratch() + sizeof(made->spec), tables, sizeof(tables));
+	memcpy(hgj_channel_scratch() + sizeof(made->spec), &numbers, sizeof(numbers));
 	status = hgj_channel_call(&made->remote, HGJ_CALL_PIPE_CREATE, err);
 	if (status == HGJ_OK)
 		made->remote.number = (uint32) channel->result[0];
@@ -279,6 +304,8 @@ pipe_finish(HgjPipeline *pipeline, uint64 *ngroups, HgjError *err)
 
 	if (status == HGJ_OK)
 		*ngroups = channel->result[0];
+	if (status == HGJ_OK && pipeline->spec.fills)
+		free_buffers(pipeline);	/* it stays, and others need the room */
 	return status;
 }
 
@@ -312,7 +339,7 @@ pipe_info(const HgjPipeline *pipeline, HgjPipelineInfo *info)
 
 /* See client.h. */
 const HgjPipelineMethods *
-hgj_server_pipelines(bool returns_rows, bool takes_kept)
+hgj_server_pipelines(const HgjServer *server)
 {
 	static HgjPipelineMethods methods = {
 		.create = pipe_create,
@@ -326,7 +353,8 @@ hgj_server_pipelines(bool returns_rows, bool takes_kept)
 		.info = pipe_info
 	};
 
-	methods.fetch = returns_rows ? pipe_fetch : NULL;
-	methods.push_kept = takes_kept ? pipe_push_kept : NULL;
+	methods.fetch = server->returns_rows ? pipe_fetch : NULL;
+	methods.push_kept = server->takes_kept ? pipe_push_kept : NULL;
+	methods.fills = server->fills;
 	return &methods;
 }

@@ -139,6 +139,7 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	server->capabilities = engine->capabilities;
 	server->pipelines = engine->pipeline != NULL;
 	server->returns_rows = engine->pipeline != NULL && engine->pipeline->fetch != NULL;
+	server->fills = server->pipelines && engine->pipeline->fills;
 	server->takes_kept = server->pipelines && kept->memory != NULL &&
 		engine->pipeline->push_kept != NULL;
 	if (server->takes_kept)

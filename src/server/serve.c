@@ -352,11 +352,39 @@ call_of_probe(HgjServed *served, Object *probe, HgjError *err)
 
 /* ---- pipelines ---------------------------------------------------------- */
 
+/* What a pipeline stands on; false: some of it is not there any more. */
+static bool
+find_tables(HgjServed *served, const HgjPipelineSpec *spec, HgjPipelineCaller *caller)
+{
+	HgjCallTables numbers;
+	const Object *object;
+
+	memcpy(&numbers, served->scratch + sizeof(*spec), sizeof(numbers));
+	for (uint32_t j = 0; j < spec->njoins && j < HGJ_PIPE_JOINS; j++)
+	{
+		object = find(served, numbers.tables[j], OBJECT_TABLE);
+		if (object == NULL)
+			return false;
+		caller->tables[j] = object->it;
+		if (numbers.filled[j] == HGJ_NO_OBJECT)
+			continue;
+		object = find(served, numbers.filled[j], OBJECT_PIPELINE);
+		if (object == NULL)
+			return false;
+		caller->filled[j] = object->it;
+	}
+	if (!spec->fills)
+		return true;
+	object = find(served, numbers.fills, OBJECT_TABLE);
+	if (object != NULL)
+		caller->fills = object->it;
+	return object != NULL;
+}
+
 static HgjStatus
 pipe_create(HgjServed *served, HgjError *err)
 {
 	HgjPipelineCaller caller = {.poll = is_cancelled,.poll_arg = served->channel};
-	uint32_t	tables[HGJ_PIPE_JOINS];
 	HgjPipeline *pipeline = NULL;
 	HgjStatus	status;
 	uint32_t	number;
@@ -368,16 +396,9 @@ pipe_create(HgjServed *served, HgjError *err)
 	if (object == NULL)
 		return err->status;
 	memcpy(&object->spec, served->scratch, sizeof(object->spec));
-	memcpy(tables, served->scratch + sizeof(object->spec), sizeof(tables));
-	for (uint32_t j = 0; j < object->spec.njoins && j < HGJ_PIPE_JOINS; j++)
-	{
-		const Object *table = find(served, tables[j], OBJECT_TABLE);
-
-		if (table == NULL)
-			return made(served, number,
-						hgj_fail(err, HGJ_DEVICE_LOST, "the table has gone with the GPU process"));
-		caller.tables[j] = table->it;
-	}
+	if (!find_tables(served, &object->spec, &caller))
+		return made(served, number,
+					hgj_fail(err, HGJ_DEVICE_LOST, "the table has gone with the GPU process"));
 	served->known = true;
 	status = served->engine->pipeline->create(&object->spec, &caller, &pipeline, err);
 	object->it = pipeline;

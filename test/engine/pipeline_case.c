@@ -355,6 +355,33 @@ pipe_push(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
 	return engine->pipeline->push(p, *n, (1 << NINPUTS) - 1 - (1 << IN_F), err);
 }
 
+/*
+ * All rows, in batches of any size, of which so many percent are kept, unless the
+ * engine wants them staged; the first status that is not OK.
+ */
+HgjStatus
+pipe_push_all(HgjPipeline *p, uint32_t percent, uint64_t *kept, HgjError *err)
+{
+	uint32_t	done = 0;
+
+	*kept = 0;
+	while (done < NROWS)
+	{
+		uint32_t	n = 1 + rnd_below(6000);
+		HgjStatus	status = rnd_below(100) < percent ?
+			pipe_push_kept(p, done, &n, err) : HGJ_UNSUPPORTED;
+
+		if (status == HGJ_OK)
+			*kept += n;
+		if (status == HGJ_UNSUPPORTED)
+			status = pipe_push(p, done, &n, err);
+		if (status != HGJ_OK)
+			return status;
+		done += n;
+	}
+	return HGJ_OK;
+}
+
 /* Poll, with a PipeCancel. */
 int
 pipe_cancel(void *arg)

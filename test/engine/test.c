@@ -128,6 +128,7 @@ static const Test tests[] = {
 	{"share_steps", test_share_steps},
 	{"pipeline", test_pipeline},
 	{"pipeline_alone", test_pipeline_alone},
+	{"pipeline_fill", test_pipeline_fill},
 	{"pipeline_rows", test_pipeline_rows},
 	{"pipeline_long", test_pipeline_long},
 };

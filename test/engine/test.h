@@ -158,6 +158,7 @@ extern void test_share_cancel(void);
 extern void test_share_steps(void);
 extern void test_pipeline(void);
 extern void test_pipeline_alone(void);
+extern void test_pipeline_fill(void);
 extern void test_pipeline_rows(void);
 extern void test_pipeline_long(void);
 

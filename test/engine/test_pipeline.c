@@ -165,33 +165,6 @@ make_spec(const Case *c)
 	return spec;
 }
 
-/*
- * All rows, in batches of any size, of which so many percent are kept, unless the
- * engine wants them staged; the first status that is not OK.
- */
-static HgjStatus
-push_all(HgjPipeline *p, uint32_t percent, uint64_t *kept, HgjError *err)
-{
-	uint32_t	done = 0;
-
-	*kept = 0;
-	while (done < NROWS)
-	{
-		uint32_t	n = 1 + rnd_below(6000);
-		HgjStatus	status = rnd_below(100) < percent ?
-			pipe_push_kept(p, done, &n, err) : HGJ_UNSUPPORTED;
-
-		if (status == HGJ_OK)
-			*kept += n;
-		if (status == HGJ_UNSUPPORTED)
-			status = pipe_push(p, done, &n, err);
-		if (status != HGJ_OK)
-			return status;
-		done += n;
-	}
-	return HGJ_OK;
-}
-
 static void
 compare_groups(HgjPipeline *p, uint64_t ngroups, uint32_t nkeys)
 {
@@ -275,7 +248,7 @@ run_case(const Case *c)
 		pipe_send_payload(p, &spec);
 		CHECK(engine->pipeline->start(p, ranges, NROWS * 4, &err) == HGJ_OK, "%s",
 			  err.message);
-		CHECK(push_all(p, rnd_below(3) * 50, &kept, &err) == HGJ_OK, "%s", err.message);
+		CHECK(pipe_push_all(p, rnd_below(3) * 50, &kept, &err) == HGJ_OK, "%s", err.message);
 		CHECK(engine->pipeline->finish(p, &ngroups, &err) == HGJ_OK, "%s", err.message);
 		compare_groups(p, ngroups, spec.nkeys);
 		engine->pipeline->info(p, &info);
@@ -335,7 +308,7 @@ test_ends(void)
 		CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
 		pipe_send_payload(p, &spec);
 		CHECK_STATUS(engine->pipeline->start(p, ranges, j == 0 ? 1 : 1000000, &err), HGJ_OK);
-		status = push_all(p, 50, &kept, &err);
+		status = pipe_push_all(p, 50, &kept, &err);
 		if (status == HGJ_OK && j < 2)
 			status = engine->pipeline->finish(p, &ngroups, &err);
 		CHECK_STATUS(status, wanted[j]);
@@ -534,6 +507,12 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipelineCaller *caller)
 			break;
 		case 47:
 			spec->words[2].state = HGJ_PIPE_MAX_FLOAT + 1;
+			break;
+		case 48:
+			spec->fills = true;	/* with words */
+			break;
+		case 49:
+			spec->ncolumns = 1;	/* of no table */
 			break;
 		default:
 			return false;

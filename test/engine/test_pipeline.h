@@ -95,6 +95,8 @@ extern HgjPipelineSpec pipe_spec(const Case *c);
 extern HgjPipelineCaller pipe_caller(void);
 extern void pipe_send_payload(HgjPipeline *p, const HgjPipelineSpec *spec);
 extern HgjStatus pipe_push(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err);
+extern HgjStatus pipe_push_all(HgjPipeline *p, uint32_t percent, uint64_t *kept,
+							   HgjError *err);
 extern int	pipe_cancel(void *arg);
 extern HgjStatus pipe_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
 

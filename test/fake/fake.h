@@ -5,6 +5,7 @@
  *
  * fake_engine.c	tables and probes: the CPU engine's; faults
  * fake_pipeline.c	the life of a pipeline
+ * fake_fill.c		a table that it fills
  * fake_kept.c		rows that the caller keeps
  * fake_rows.c		its instructions, row by row
  * fake_values.c	what single instructions compute, and states of groups
@@ -56,6 +57,7 @@ typedef struct FakeTable
 	HgjTable   *cpu;
 	HgjTableSpec spec;
 	HgjDeviceWork work;
+	bool		appended;		/* rows have been */
 	bool		built;
 	bool		quiet;			/* a pipeline probes it, and polls itself */
 	uint32_t	total_rows;
@@ -86,6 +88,7 @@ typedef struct FakeJoin
 {
 	FakeTable  *table;
 	FakeColumn	columns[HGJ_PIPE_COLUMNS];
+	bool		filled;			/* they are another pipeline's, copied */
 	uint32_t	after_probe;	/* instructions */
 	uint32_t	after_match;
 
@@ -139,9 +142,20 @@ typedef struct FakeGroups
 	HgjPipeRange ranges[HGJ_PIPE_KEYS];
 } FakeGroups;
 
+/* Rows of a table: key words, then columns, as registers have them, and bits of NULLs. */
+typedef struct FakeFill
+{
+	FakeTable  *table;
+	uint64_t   *rows;
+	uint64_t	n;
+	uint64_t	room;
+	bool		done;
+} FakeFill;
+
 struct HgjPipeline
 {
 	HgjPipelineSpec spec;
+	FakeFill	fill;
 	HgjTableSpec waits;			/* its poll, also for a device that hangs */
 	bool		started;
 	bool		finished;
@@ -179,6 +193,13 @@ extern bool fake_refuses_pipelines(void);
 extern HgjPipelineMethods fake_pipeline;
 extern HgjStatus fake_enter_pipeline(HgjPipeline *p, FakeCall call, HgjError *err);
 extern HgjStatus fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
+
+/* fake_fill.c */
+extern HgjStatus fake_fill_open(HgjPipeline *p, HgjTable *table, HgjError *err);
+extern HgjStatus fake_fill_row(HgjPipeline *p, const FakeValue *values, HgjError *err);
+extern HgjStatus fake_fill_finish(HgjPipeline *p, HgjError *err);
+extern HgjStatus fake_fill_read(HgjPipeline *p, uint32_t join, const HgjPipeline *filled,
+								HgjError *err);
 
 /* fake_kept.c */
 extern void fake_keep(const HgjKeptMemory *memory);

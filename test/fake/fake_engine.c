@@ -387,6 +387,7 @@ fake_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,
 
 	ENTER(CALL_APPEND, &t->spec);
 	transfer(t, (uint64_t) keys->nrows * t->spec.nwords * 8, 0);
+	t->appended = true;
 	return hgj_cpu_engine()->append(t->cpu, keys, first_row, row_ids, err);
 }
 

@@ -9,6 +9,7 @@
  * 2. A push only notes what there is to do: fake_rows.c does it when the stage's
  *	  turn comes again, or at the end.  So errors come late, as a device's do, and
  *	  who writes into a stage that has been pushed changes the answer.
+ *	  A table that is filled gets its rows at the end.
  * 3. Where rows are returned, fetch goes on with them, a portion of any size (and
  *	  sometimes an empty one) at a time, shuffled.
  * 4. Whoever does not keep to the order of calls, or goes on after a failure, is
@@ -115,6 +116,7 @@ pipeline_destroy(HgjPipeline *p)
 			free(p->stages[s].values[i]);
 			free(p->stages[s].validity[i]);
 		}
+	free(p->fill.rows);
 	free(p->groups.rows);
 	free(p->groups.slots);
 	fake_tables(-1);
@@ -134,13 +136,13 @@ check_table(const HgjPipeJoin *join, const FakeTable *table, HgjError *err)
 }
 
 static HgjStatus
-open_joins(HgjPipeline *p, HgjTable *const *tables, const HgjPipelineFacts *facts,
+open_joins(HgjPipeline *p, const HgjPipelineCaller *caller, const HgjPipelineFacts *facts,
 		   HgjError *err)
 {
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
 	{
 		FakeJoin   *join = &p->joins[j];
-		FakeTable  *table = (FakeTable *) (void *) tables[j];
+		FakeTable  *table = (FakeTable *) (void *) caller->tables[j];
 		HgjStatus	status = check_table(&p->spec.joins[j], table, err);
 
 		if (status == HGJ_OK)
@@ -153,8 +155,12 @@ open_joins(HgjPipeline *p, HgjTable *const *tables, const HgjPipelineFacts *fact
 		table->pipelines++;
 		for (int k = 0; k < HGJ_PIPE_KEYS; k++)
 			join->word_columns[k] = &join->words[k];
+		if (caller->filled[j] != NULL)
+			status = fake_fill_read(p, j, caller->filled[j], err);
+		if (status != HGJ_OK)
+			return status;
 	}
-	return HGJ_OK;
+	return p->spec.fills ? fake_fill_open(p, caller->fills, err) : HGJ_OK;
 }
 
 /* HgjPipelineMethods.create */
@@ -183,7 +189,7 @@ pipeline_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	fake_tables(1);
 	p->spec = *spec;
 	p->waits = waits;
-	status = open_joins(p, caller->tables, &facts, err);
+	status = open_joins(p, caller, &facts, err);
 	if (status == HGJ_OK)
 		status = take(p, spec->ncode * sizeof(*spec->code), err);
 	if (status != HGJ_OK)
@@ -207,7 +213,7 @@ pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column, uint32_t first,
 
 	ENTER(CALL_PIPE_PAYLOAD);
 	if (p->started || join >= p->spec.njoins ||
-		column >= p->spec.joins[join].ncolumns || first % 64 != 0)
+		column >= p->spec.joins[join].ncolumns || p->joins[join].filled || first % 64 != 0)
 		return fake_fail(err, HGJ_INVALID, "there is no such payload column");
 	total = p->joins[join].table->total_rows;
 	if ((uint64_t) first + n > total)
@@ -306,13 +312,16 @@ pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges, uint64_t expected, Hg
 	HgjStatus	status = HGJ_OK;
 
 	ENTER(CALL_PIPE_START);
-	if (p->started || (p->spec.nkeys > 0 && ranges == NULL))
+	if (p->started || (p->spec.nkeys > 0 && !p->spec.fills && ranges == NULL))
 		return fake_fail(err, HGJ_INVALID, "a pipeline is started once, with ranges");
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
 		for (uint32_t c = 0; c < p->spec.joins[j].ncolumns; c++)
-			if (p->joins[j].columns[c].sent < p->joins[j].table->total_rows)
+			if (!p->joins[j].filled &&
+				p->joins[j].columns[c].sent < p->joins[j].table->total_rows)
 				return fake_fail(err, HGJ_INVALID, "a payload column is missing");
-	if (!p->spec.rows)
+	if (p->spec.fills)
+		status = HGJ_OK;
+	else if (!p->spec.rows)
 		status = start_groups(p, ranges, expected, err);
 	else
 		status = take(p, sizeof(p->input) * (1 + p->spec.njoins), err);
@@ -465,13 +474,15 @@ pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
 		return fake_fail(err, HGJ_INVALID, "there are rows to fetch, or the pipeline is not running");
 	for (uint32_t i = 0; i < FAKE_STAGES && status == HGJ_OK; i++)
 		status = leave(p, fake_run(p, &p->stages[(p->turn + i) % FAKE_STAGES], err));
-	if (status == HGJ_OK)
+	if (status == HGJ_OK && p->spec.fills)
+		status = leave(p, fake_fill_finish(p, err));
+	else if (status == HGJ_OK)
 		status = take(p, p->groups.n * width * sizeof(uint64_t), err);
 	if (status != HGJ_OK)
 		return status;
 	settle(p);
 	p->finished = true;
-	*ngroups = p->groups.n;
+	*ngroups = p->spec.fills ? p->fill.n : p->groups.n;
 	return HGJ_OK;
 }
 
@@ -514,6 +525,7 @@ HgjPipelineMethods fake_pipeline = {
 	.push = pipeline_push,
 	.keep = fake_keep,
 	.push_kept = fake_push_kept,
+	.fills = true,
 	.fetch = fake_pipeline_fetch,
 	.finish = pipeline_finish,
 	.groups = pipeline_groups,

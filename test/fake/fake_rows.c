@@ -12,7 +12,8 @@
  * 3. A register has a value from the instruction that sets it until the row goes
  *	  back to a candidate of a join that was probed before that: reading it
  *	  otherwise makes the pipeline invalid.
- * 4. What ends goes into its group, or into the portion at hand.  When that is
+ * 4. What ends goes into its group, to the table that is filled (fake_fill.c), or into
+ *	  the portion at hand.  When that is
  *	  full, or poll says stop, the interpreter stops between two instructions, and
  *	  goes on there in the next call.
  *
@@ -332,11 +333,27 @@ end_in_group(HgjPipeline *p, HgjError *err)
 	return status;
 }
 
+/* A row of the table that is filled. */
+static HgjStatus
+end_in_table(HgjPipeline *p, HgjError *err)
+{
+	FakeValue	values[HGJ_PIPE_KEYS + HGJ_PIPE_COLUMNS];
+	uint32_t	nkeys = p->spec.nkeys;
+
+	for (uint32_t i = 0; i < nkeys + p->spec.ncolumns; i++)
+		if (!get(&p->cursor, i < nkeys ? p->spec.keys[i] : p->spec.columns[i - nkeys],
+				 &values[i]))
+			return unset(err);
+	return fake_fill_row(p, values, err);
+}
+
 static HgjStatus
 end_row(HgjPipeline *p, HgjError *err)
 {
 	p->ended++;
 	p->cursor.seek = true;
+	if (p->spec.fills)
+		return end_in_table(p, err);
 	if (!p->spec.rows)
 		return end_in_group(p, err);
 	p->input[p->nout] = p->cursor.row;

@@ -254,6 +254,7 @@ void session_close()
 
 	if (!session.open || !session_alive())
 		return;
+	registered_end();
 	pinned_forget();
 	kept_forget();
 	for (int i = 0; i < MAX_DEVICES; i++)

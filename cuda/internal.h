@@ -559,6 +559,7 @@ void kept_memory(const HgjKeptMemory *memory);
 bool kept_evict(Device *device, uint64_t bytes);
 void kept_forget();
 void kept_trim(Device *device);
+void registered_end();
 uint64_t kept_idle_bytes(const Device *device);
 
 } // namespace hgj

@@ -10,7 +10,8 @@
  *	  What nobody holds is in a list, the one that was given back first at its head,
  *	  and goes from there when others need room: other copies, which together may take
  *	  so many bytes, or tables (memory.cu).
- * 3. Who finds none makes it: room, and a transfer in its pipeline's stream.  Others
+ * 3. Who finds none makes it: room, and a transfer in its pipeline's stream, straight from
+ *	  memory that is registered with CUDA (registered.cu), or through pinned buffers.  Others
  *	  wait until that has come, but before they wait they finish what they are
  *	  bringing themselves, so that no two wait for each other.  Where there is no room
  *	  the caller stages its rows.
@@ -63,6 +64,8 @@ static KeptState kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {}
 void kept_memory(const HgjKeptMemory *memory)
 {
 	kept.memory = *memory;
+	if (session_alive())
+		registered_begin(memory);
 }
 
 const HgjKeptMemory *kept_known_memory()
@@ -233,12 +236,19 @@ HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 static HgjStatus bring(HgjPipeline *p, KeptHolds *holds, KeptCopy *copy, HgjError *err)
 {
 	const char *from = static_cast<const char *>(kept.memory.memory) + copy->array.at;
+	HgjStatus status;
 
 	holds->bringing = true;
 	HGJ_TRY(pool_alloc(p->account.device, &copy->memory, copy->array.bytes,
 					   p->lane.stream, err));
-	return pipeline_upload(p, static_cast<char *>(copy->memory), from, copy->array.bytes,
-						   err);
+	status = registered_copy(copy->memory, copy->array.at, copy->array.bytes,
+							 p->lane.stream, err);
+	if (status == HGJ_OK)
+		p->counted.sent += copy->array.bytes;
+	return status == HGJ_UNSUPPORTED
+			   ? pipeline_upload(p, static_cast<char *>(copy->memory), from,
+								 copy->array.bytes, err)
+			   : status;
 }
 
 /* Step 3: somebody else brings it. */

@@ -31,6 +31,11 @@ HgjStatus kept_hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
 HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err);
 uint64_t kept_held_bytes(const PipeSlot *slot);
 
+/* registered.cu */
+void registered_begin(const HgjKeptMemory *memory);
+HgjStatus registered_copy(void *to, uint64_t at, uint64_t bytes, cudaStream_t stream,
+						  HgjError *err);
+
 } // namespace hgj
 
 #endif /* HGJ_CUDA_KEPT_H */

@@ -4,7 +4,7 @@
  *	  Pipelines that fill a table, and keep payload columns for others (pipeline.h,
  *	  FILLING A TABLE).
  *
- * 1. Each push gets room for all of its rows before its kernel begins.  Where there is
+ * 1. Each push gets room for all rows that it may become before its kernel begins.  Where there is
  *	  none, what is under way is waited for, so that it is known how many rows there
  *	  are, and the arrays are made half as large again, at least.
  * 2. At the end key words are appended to the table, from where they are, columns cut
@@ -177,13 +177,14 @@ HgjStatus fill_launch(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	PipeFilling *f = &p->filling;
 	uint32_t most = (uint32_t) p->account.device->sms * 16;
 	uint32_t blocks = slot->rows.ntiles < most ? slot->rows.ntiles : most;
+	uint64_t rows = slot->pushed * p->work;
 	PipeFill fill = {};
 
-	if (f->most + slot->pushed > f->capacity)
+	if (f->most + rows > f->capacity)
 		HGJ_TRY(count_rows(p, slot, err));
-	if (f->most + slot->pushed > f->capacity)
-		HGJ_TRY(grow(p, f->most + slot->pushed, err));
-	f->most += slot->pushed;
+	if (f->most + rows > f->capacity)
+		HGJ_TRY(grow(p, f->most + rows, err));
+	f->most += rows;
 	fill.capacity = f->capacity;
 	fill.ncolumns = p->spec.ncolumns;
 	memcpy(fill.columns, p->spec.columns, sizeof(fill.columns));

@@ -299,6 +299,8 @@ typedef struct HgjKeptMemory
 {
 	const void *memory;			/* NULL: there is none */
 	uint64_t	bytes;
+	const uint64_t *used;		/* so many of its first bytes may be in use, read
+								 * atomically; NULL: all */
 	uint64_t	most;			/* bytes of copies on a device; 0: a part of what is free */
 	bool		stay;			/* copies stay when no table or pipeline is left */
 } HgjKeptMemory;

@@ -84,6 +84,8 @@ typedef struct SharedStore
 	pg_atomic_uint64 changes;	/* chunks that came or went, in all */
 	pg_atomic_uint64 evictions; /* of these, by step 3 */
 	pg_atomic_uint64 last_id;	/* of a chunk */
+	uint64		used;			/* bytes behind our beginning that have ever been, changed
+								 * atomically; a process without PostgreSQL reads it */
 	pg_atomic_uint32 by_table[TABLE_COUNTS];
 	int			nslots;
 	int			nbuckets;		/* a power of two */
@@ -139,6 +141,7 @@ lay_out(void)
 	pg_atomic_init_u64(&shared->changes, 0);
 	pg_atomic_init_u64(&shared->evictions, 0);
 	pg_atomic_init_u64(&shared->last_id, 0);
+	shared->used = 0;
 	for (int i = 0; i < TABLE_COUNTS; i++)
 		pg_atomic_init_u32(&shared->by_table[i], 0);
 	shared->hand = shared->ntouched = 0;
@@ -190,6 +193,13 @@ hgj_store_memory(Size *bytes)
 {
 	*bytes = shared ? shared_bytes() : 0;
 	return shared;
+}
+
+/* Its first bytes that have been in use so far, to be read atomically; NULL: no store. */
+const uint64 *
+hgj_store_filled(void)
+{
+	return shared ? &shared->used : NULL;
 }
 
 /* Could columns of the table be kept? */
@@ -550,6 +560,19 @@ hgj_store_most_bytes(void)
 	return (shared_bytes() - shared->area) / 2;
 }
 
+/* Who registers the memory with a device does so up to here. */
+static void
+note_used(const char *end)
+{
+	uint64		bytes = end - (const char *) shared;
+	uint64		before = __atomic_load_n(&shared->used, __ATOMIC_RELAXED);
+
+	while (before < bytes &&
+		   !__atomic_compare_exchange_n(&shared->used, &before, bytes, false,
+										__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		continue;
+}
+
 /*
  * Step 2: keep a copy of the chunk, in place of an earlier one.  False if there is
  * no room for it, and none can be made.
@@ -572,6 +595,7 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 
 		memcpy(copy, chunk, chunk->bytes);
 		copy->id = pg_atomic_add_fetch_u64(&shared->last_id, 1);
+		note_used((const char *) copy + chunk->bytes);
 		kept = publish(key, data, chunk->bytes);
 		if (!kept)
 			dsa_free(area, data);

@@ -116,6 +116,7 @@ hgj_kept_memory_for(HgjKeptMemory *kept, bool stay)
 	memset(kept, 0, sizeof(*kept));
 	kept->memory = hgj_device_column_memory == 0 ? NULL : hgj_store_memory(&bytes);
 	kept->bytes = bytes;
+	kept->used = hgj_store_filled();
 	kept->most = (uint64) Max(hgj_device_column_memory, 0) * 1024;
 	kept->stay = stay;
 }

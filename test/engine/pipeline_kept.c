@@ -46,7 +46,7 @@ static void
 tell(void)
 {
 	static const HgjEngine *told = NULL;
-	HgjKeptMemory kept = {memory, sizeof(memory), MOST_COPIES, true};
+	HgjKeptMemory kept = {memory, sizeof(memory), NULL, MOST_COPIES, true};
 
 	if (told != engine)
 		engine->pipeline->keep(&kept);

@@ -1,0 +1,145 @@
+/*-------------------------------------------------------------------------
+ *
+ * registered.cu
+ *	  The memory of kept columns, registered with CUDA: copies of it go to a device
+ *	  without going through pinned buffers.
+ *
+ * 1. In a process whose copies stay (a GPU process), a thread of its own registers the
+ *	  memory from its beginning, a block at a time, as far as the caller has used it, and
+ *	  goes on when more of it is used.  Registering takes as long as copying once, so that
+ *	  no query waits for it; and memory that is not used is not pinned.
+ * 2. A copy of what is registered is made straight from there, but for no more than one
+ *	  block at a time: CUDA takes each for memory of its own.
+ * 3. If CUDA refuses, nothing more is registered.
+ *
+ * Memory: none but the caller's, pinned as long as the process, or until the devices are
+ * closed.  Locks: none; how far it has come is written by the thread alone, atomically.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <time.h>
+
+#include "kept.h"
+
+namespace hgj
+{
+
+constexpr uint64_t BLOCK_BYTES = (uint64_t) 64 << 20;
+constexpr uint64_t PAGE_BYTES = 4096;
+
+/* How long the thread waits between looks. */
+constexpr long LOOK_NS = 50 * 1000 * 1000;
+
+struct Registered
+{
+	char *memory; /* from a page's beginning on */
+	uint64_t before; /* of it, bytes before what the caller calls his */
+	uint64_t bytes;
+	const uint64_t *used; /* so many of the caller's; NULL: all */
+	uint64_t done;        /* atomic: the first so many are registered */
+	pthread_t thread;
+	bool running;
+	uint32_t stop; /* atomic */
+};
+
+static Registered registered = {};
+
+static uint64_t used_bytes()
+{
+	uint64_t used = registered.used != nullptr
+						? __atomic_load_n(registered.used, __ATOMIC_ACQUIRE) + registered.before
+						: registered.bytes;
+
+	return used < registered.bytes ? used : registered.bytes;
+}
+
+/* Step 1: the next block; false: there is to be none, ever. */
+static bool register_block()
+{
+	uint64_t done = registered.done;
+	uint64_t left = registered.bytes - done;
+	uint64_t take = left < BLOCK_BYTES ? left : BLOCK_BYTES;
+
+	if (take == 0 || cudaHostRegister(registered.memory + done, take,
+									  cudaHostRegisterPortable) != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		return false;
+	}
+	__atomic_store_n(&registered.done, done + take, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void *register_memory(void *)
+{
+	struct timespec pause = {0, LOOK_NS};
+
+	if (cudaSetDevice(0) != cudaSuccess)
+		return nullptr;
+	while (__atomic_load_n(&registered.stop, __ATOMIC_ACQUIRE) == 0)
+	{
+		if (registered.done >= used_bytes())
+			(void) nanosleep(&pause, nullptr);
+		else if (!register_block())
+			break;
+	}
+	return nullptr;
+}
+
+/* Step 1; device 0 is open. */
+void registered_begin(const HgjKeptMemory *memory)
+{
+	uintptr_t begin = reinterpret_cast<uintptr_t>(memory->memory);
+
+	if (registered.running || memory->memory == nullptr || !memory->stay)
+		return;
+	registered.before = begin % PAGE_BYTES;
+	registered.memory = reinterpret_cast<char *>(begin - registered.before);
+	registered.bytes = (registered.before + memory->bytes) / PAGE_BYTES * PAGE_BYTES;
+	registered.used = memory->used;
+	registered.done = 0;
+	registered.stop = 0;
+	registered.running =
+		pthread_create(&registered.thread, nullptr, register_memory, nullptr) == 0;
+}
+
+/* The devices are about to be closed; nothing is copied any more. */
+void registered_end()
+{
+	if (!registered.running)
+		return;
+	__atomic_store_n(&registered.stop, 1, __ATOMIC_RELEASE);
+	(void) pthread_join(registered.thread, nullptr);
+	for (uint64_t at = 0; at < registered.done; at += BLOCK_BYTES)
+		(void) cudaHostUnregister(registered.memory + at);
+	(void) cudaGetLastError();
+	registered.running = false;
+	registered.done = 0;
+}
+
+/*
+ * Step 2: so many bytes of the memory, from `at` on, to a device, in the order of the
+ * stream.  HGJ_UNSUPPORTED: not all of them are registered.
+ */
+HgjStatus registered_copy(void *to, uint64_t at, uint64_t bytes, cudaStream_t stream,
+						  HgjError *err)
+{
+	uint64_t from = at + registered.before;
+	uint64_t end = from + bytes;
+
+	if (end > __atomic_load_n(&registered.done, __ATOMIC_ACQUIRE))
+		return HGJ_UNSUPPORTED;
+	while (from < end)
+	{
+		uint64_t block_end = (from / BLOCK_BYTES + 1) * BLOCK_BYTES;
+		uint64_t take = (end < block_end ? end : block_end) - from;
+
+		HGJ_CUDA(cudaMemcpyAsync(to, registered.memory + from, take,
+								 cudaMemcpyHostToDevice, stream));
+		to = static_cast<char *>(to) + take;
+		from += take;
+	}
+	return HGJ_OK;
+}
+
+} // namespace hgj

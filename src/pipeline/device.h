@@ -15,6 +15,7 @@
  * device_push.c	all rows of the scan on their way
  * device_sides.c	build sides that are made on the device
  * agg_device_keys.c	group keys of an aggregation
+ * device_call.c	calls of a pipeline, and its end
  * device_start.c	the joins' tables, and a pipeline that takes rows
  * agg_device_run.c		run it for an aggregation, and take the groups
  * device_explain.c	what EXPLAIN says of it
@@ -309,6 +310,21 @@ hgj_device_register_value(uint8 kind, Datum value)
 	}
 }
 
+/* Widen *range by a value of a column. */
+static inline void
+hgj_device_note_range(HgjPipeRange *range, uint8 kind, int64 value)
+{
+	if (kind == HGJ_KIND_U1)
+		value = (uint8) value;
+	else if (kind == HGJ_KIND_U4)
+		value = (uint32) value;
+	if (!range->bounded)
+		range->low = range->high = value;
+	range->bounded = true;
+	range->low = Min(range->low, value);
+	range->high = Max(range->high, value);
+}
+
 /* device_kept.c */
 extern void hgj_device_plan_kept(HgjPipelineState *device);
 extern bool hgj_device_is_kept(const HgjPipelineState *device);
@@ -327,7 +343,6 @@ extern bool hgj_device_make_side(HgjPipelineState *upper, int j);
 extern bool hgj_device_sides_fit(const HgjPipelineState *upper);
 extern HgjPipeRange hgj_device_side_range(const HgjPipelineState *side,
 										  const HgjDeviceColumn *column);
-extern void hgj_device_release_sides(HgjPipelineState *upper);
 extern void hgj_device_end_sides(HgjPipelineState *upper);
 
 /* device_joins.c */
@@ -381,12 +396,9 @@ hgj_device_gave_up(const HgjPipelineState *device)
 	return device->run_reason != HGJ_DEVICE_FITS;
 }
 
-/* device_start.c */
+/* device_call.c */
 extern void hgj_device_own(HgjPipelineState *device, MemoryContext context);
 extern void hgj_device_reset(HgjPipelineState *device);
-extern void hgj_device_enter(HgjPipelineState *device);
-extern void hgj_device_leave(HgjPipelineState *device, const HgjPipelineInfo *now,
-							 HgjPipelineInfo *counted);
 extern bool hgj_device_done(HgjPipelineState *device, HgjStatus status,
 							const HgjError *err);
 
@@ -397,8 +409,12 @@ extern bool hgj_device_done(HgjPipelineState *device, HgjStatus status,
 	} while (!hgj_device_done(device, call, err))
 
 extern void hgj_device_log(HgjPipelineState *device);
-extern void hgj_device_note_range(HgjPipeRange *range, uint8 kind, int64 value);
 extern void hgj_device_release(HgjPipelineState *device);
+
+/* device_start.c */
+extern void hgj_device_enter(HgjPipelineState *device);
+extern void hgj_device_leave(HgjPipelineState *device, const HgjPipelineInfo *now,
+							 HgjPipelineInfo *counted);
 extern bool hgj_device_build(HgjPipelineState *device, bool *empty);
 extern void hgj_device_start_programs(HgjPipelineState *device);
 extern void hgj_device_start(HgjPipelineState *device, uint64 expected);

@@ -24,7 +24,7 @@
  * Where a row raises an error, or there is no room, the join builds its side as ever.
  *
  * Memory: the query's context; pipelines are freed at the end of the run, or, when the
- * query aborts, by device_start.c's callback.  No locks.
+ * query aborts, by device_call.c's callback.  No locks.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,9 +40,6 @@
 #include "optimizer/optimizer.h"
 #include "pipeline/device.h"
 #include "utils/rel.h"
-
-/* A smaller side is on the host as soon. */
-#define HGJ_LEAST_SIDE_ROWS		20000
 
 /* ---- step 2 --------------------------------------------------------------- */
 
@@ -369,15 +366,7 @@ hgj_device_side_range(const HgjPipelineState *side, const HgjDeviceColumn *colum
 	return range;
 }
 
-/* Step 5: pipelines go; what they have filled, too, but when the query aborts. */
-void
-hgj_device_release_sides(HgjPipelineState *upper)
-{
-	for (int j = 0; j < upper->njoins; j++)
-		if (upper->sides[j])
-			hgj_device_release(upper->sides[j]);
-}
-
+/* Step 5: pipelines go, and what they have filled. */
 void
 hgj_device_end_sides(HgjPipelineState *upper)
 {

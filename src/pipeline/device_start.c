@@ -28,112 +28,6 @@
 /* Rows of a portion of payload; a multiple of 64. */
 #define HGJ_PAYLOAD_ROWS	65536
 
-/*
- * What every call of the pipeline that polls goes through: true if it is done,
- * false if it has to be repeated.  Where it has failed, run_reason says so.
- */
-bool
-hgj_device_done(HgjPipelineState *d, HgjStatus status, const HgjError *err)
-{
-	hgj_device_wait_ends();
-	if (hgj_call_cancelled(&d->poll, status))
-		return false;
-	switch (status)
-	{
-		case HGJ_OK:
-			return true;
-		case HGJ_ROW_FAILED:
-			d->run_reason = HGJ_DEVICE_ROW;
-			break;
-		case HGJ_UNSUPPORTED:
-			d->run_reason = HGJ_DEVICE_TABLE;
-			break;
-		case HGJ_LIMIT:
-			d->run_reason = d->pushing ? HGJ_DEVICE_GROUPS : HGJ_DEVICE_MEMORY;
-			break;
-		case HGJ_OUT_OF_MEMORY:
-			d->run_reason = HGJ_DEVICE_MEMORY;
-			break;
-		default:
-			d->run_reason = HGJ_DEVICE_FAILED;
-			break;
-	}
-	d->error = *err;
-	d->error.status = status;
-	return true;
-}
-
-/* The host has to do it: say so once for a reason, not once per rescan. */
-void
-hgj_device_log(HgjPipelineState *d)
-{
-	HgjDeviceReason reason = hgj_device_reason(d);
-
-	if (reason == d->logged)
-		return;
-	d->logged = reason;
-	ereport(DEBUG1,
-			(errmsg_internal("hashgraph_join: no device pipeline: %s%s%s",
-							 hgj_device_reason_text(reason),
-							 d->error.status != HGJ_OK ? ": " : "",
-							 d->error.status != HGJ_OK ? d->error.message : "")));
-}
-
-/* Give device memory back, and values.  All there is to do where the query aborts. */
-void
-hgj_device_release(HgjPipelineState *d)
-{
-	if (d->pipeline)
-	{
-		d->engine->pipeline->info(d->pipeline, &d->info);
-		d->sent += d->info.sent;
-		d->transfer_ms += d->info.transfer_ms;
-		d->kernel_ms += d->info.kernel_ms;
-		d->peak = Max(d->peak, d->info.memory);
-		d->engine->pipeline->destroy(d->pipeline);
-	}
-	d->pipeline = NULL;
-	if (d->batch)
-		hgj_arena_free(&d->batch->own_values);
-	for (int j = 0; j < HGJ_PIPE_JOINS; j++)
-	{
-		if (d->builds[j])
-			hgj_build_side_release(d->builds[j]);
-		d->builds[j] = NULL;
-	}
-}
-
-static void
-release_on_reset(void *arg)
-{
-	hgj_device_release(arg);
-	hgj_device_release_sides(arg);
-}
-
-/* Give device memory back when the context goes. */
-void
-hgj_device_own(HgjPipelineState *d, MemoryContext context)
-{
-	MemoryContextCallback *callback = MemoryContextAllocZero(context,
-															 sizeof(MemoryContextCallback));
-
-	callback->func = release_on_reset;
-	callback->arg = d;
-	MemoryContextRegisterResetCallback(context, callback);
-}
-
-/* Nothing is known of the run that begins. */
-void
-hgj_device_reset(HgjPipelineState *d)
-{
-	d->ran = false;
-	d->run_reason = HGJ_DEVICE_FITS;
-	d->poll.disabled = false;
-	INSTR_TIME_SET_ZERO(d->decode);
-	memset(&d->info, 0, sizeof(d->info));
-	memset(&d->error, 0, sizeof(d->error));
-}
-
 /* The joins that nobody asks for rows while there is a pipeline. */
 static int
 hidden_joins(const HgjPipelineState *d)
@@ -270,21 +164,6 @@ hgj_device_build(HgjPipelineState *d, bool *empty)
 		}
 	}
 	return true;
-}
-
-/* Widen *range by a value of a column. */
-void
-hgj_device_note_range(HgjPipeRange *range, uint8 kind, int64 value)
-{
-	if (kind == HGJ_KIND_U1)
-		value = (uint8) value;
-	else if (kind == HGJ_KIND_U4)
-		value = (uint32) value;
-	if (!range->bounded)
-		range->low = range->high = value;
-	range->bounded = true;
-	range->low = Min(range->low, value);
-	range->high = Max(range->high, value);
 }
 
 /* One portion of a build side's column out of the row store, densely. */

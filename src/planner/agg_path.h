@@ -70,6 +70,9 @@ extern Cost hgj_agg_device_gain(PlannerInfo *root, const Path *child,
 								const HgjAggContents *contents, double kept);
 
 /* pipeline_path.c */
+extern Path *hgj_pipeline_child(PlannerInfo *root, Path *child,
+								const HgjAggContents *contents, double kept,
+								Cost agg_gain, Cost *gain, bool *planned);
 extern double hgj_pipeline_part_kept(PlannerInfo *root, const Path *child,
 									 const HgjAggContents *contents);
 

@@ -307,6 +307,16 @@ device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 										  HGJ_DEVICE_WORD_BYTES * costs->nwords));
 }
 
+/* Step 7: what it takes to bring a build side to a GPU. */
+Cost
+hgj_side_transfer_cost(const Path *inner, int nwords)
+{
+	double		kilobytes = inner->rows * (nwords * 8 + 4 + inner->pathtarget->width) / 1024;
+
+	return hgj_device_transfer_cost * kilobytes +
+		hgj_device_launch_cost * inner->rows / HGJ_DEVICE_BUILD_ROWS;
+}
+
 /*
  * Step 7: the same in a pipeline, which is what a join does there by itself: its
  * table is built as ever, and the columns that somebody reads go to the GPU.
@@ -317,13 +327,9 @@ static Cost
 pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 			   double candidates, const Work *work)
 {
-	double		kilobytes = inner->rows *
-		(costs->nwords * 8 + 4 + inner->pathtarget->width) / 1024;
 	Cost		all = work->build + work->probe;
-	Cost		saving = all -
-		hgj_device_transfer_cost * kilobytes -
-		hgj_device_launch_cost * (HGJ_DEVICE_PIPE_LAUNCHES +
-								  inner->rows / HGJ_DEVICE_BUILD_ROWS) -
+	Cost		saving = all - hgj_side_transfer_cost(inner, costs->nwords) -
+		hgj_device_launch_cost * HGJ_DEVICE_PIPE_LAUNCHES -
 		HGJ_DEVICE_PROBE_PART * work->probe;
 
 	if (candidates > HGJ_DEVICE_MOST_MATCHES * outer->rows)

@@ -19,7 +19,9 @@
  *	  scan costs only what its other pages do.  That is for scans whose columns all pass
  *	  by value, are decimals, or have few values, and for what the executor is known to
  *	  find no fault with, as the host would do all of it in one process.
- * 4. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
+ * 4. The same goes for the build sides of such a chain, which are made on the GPU
+ *	  (pipeline/device_sides.c): what they read costs nothing, and nothing goes there.
+ * 5. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
  *	  not fit, the joins that do not pay by themselves run on the CPU.
  *
  * Memory: the planner's context.  No locks.
@@ -192,25 +194,21 @@ keys_fit(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
 }
 
 /*
- * Step 3: the part of the rows of the scan at the bottom of these joins that are on the
- * GPU as columns, or only have to be copied there once.
+ * Steps 3 and 4: the part of a scan's table that a device takes as it is kept, if all that
+ * is made of it is for that.
  */
-double
-hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
+static double
+part_of_scan(PlannerInfo *root, const Path *path, const HgjAggContents *contents)
 {
-	const Path *path = hgj_below_projections(hgj_below_joins(child));
 	Looked		looked = {root};
 	double		kept;
 
-	if (hgj_engine != HGJ_ENGINE_AUTO || contents->functions != NIL ||
-		!hgj_cuda_has_columns())
-		return 0;
 	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION ||
 		path->parallel_workers > 0)
 		return 0;
 	kept = hgj_part_kept(root, path->parent);
 	looked.relid = path->parent->relid;
-	if (kept < HGJ_LEAST_KEPT || !keys_fit(root, child, contents) ||
+	if (kept < HGJ_LEAST_KEPT ||
 		may_raise((Node *) path->parent->baserestrictinfo, NULL) ||
 		not_of_columns((Node *) path->parent->baserestrictinfo, &looked) ||
 		not_of_columns((Node *) path->pathtarget->exprs, &looked) ||
@@ -218,6 +216,19 @@ hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContent
 		not_of_columns((Node *) contents->aggrefs, &looked))
 		return 0;
 	return kept;
+}
+
+/*
+ * Step 3: the part of the rows of the scan at the bottom of these joins that are on the
+ * GPU as columns, or only have to be copied there once.
+ */
+double
+hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
+{
+	if (hgj_engine != HGJ_ENGINE_AUTO || contents->functions != NIL ||
+		!hgj_cuda_has_columns() || !keys_fit(root, child, contents))
+		return 0;
+	return part_of_scan(root, hgj_below_projections(hgj_below_joins(child)), contents);
 }
 
 /* Step 3: what the scan costs less for that; it is the child, or below joins. */
@@ -233,14 +244,72 @@ kept_gain(PlannerInfo *root, const Path *child, const Path *scan, double kept)
 	return kept * Max(scan->total_cost - scan->startup_cost - saving, 0);
 }
 
-/* Step 1: what a pipeline saves, in the joins alone; false: it cannot be.  *scan: below. */
+/* A chain that is looked at. */
+typedef struct Chain
+{
+	PlannerInfo *root;
+	const HgjAggContents *contents;
+	double		kept;			/* of the scan at its bottom, which is */
+	const Path *scan;
+	Cost		alone;			/* what its joins save by themselves, */
+	Cost		in_pipeline;	/* and in a pipeline */
+	double		bytes;			/* of its build sides */
+} Chain;
+
+/*
+ * Step 4: rows of a relation are told apart by a group key of theirs, for all that is
+ * known, so that others are looked up on the host (agg/agg_device_keys.c).
+ */
 static bool
-chain_gain(Path *child, Cost *alone, Cost *in_pipeline, double *bytes, const Path **scan)
+is_by_row(const HgjAggContents *contents, Index relid)
+{
+	bool		words = false;
+	bool		others = false;
+	ListCell   *lc;
+
+	foreach(lc, contents->group_exprs)
+	{
+		const Var  *var = lfirst(lc);
+
+		if (!IsA(var, Var) || var->varno != relid)
+			continue;
+		if (get_typbyval(var->vartype))
+			words = true;
+		else
+			others = true;
+	}
+	return words && others;
+}
+
+/* Step 4: what the scan of a join's build side costs, if the side is made on the GPU. */
+static Cost
+side_scan_gain(const Chain *chain, const CustomPath *join)
+{
+	const Path *inner = lsecond(join->custom_paths);
+
+	if (chain->kept == 0 || inner->parent->tuples < HGJ_LEAST_SIDE_ROWS ||
+		is_by_row(chain->contents, inner->parent->relid) ||
+		part_of_scan(chain->root, inner, chain->contents) == 0)
+		return 0;
+	return Max(inner->total_cost - hgj_feed_saving(chain->root, inner, true), 0);
+}
+
+/* Step 4: the same, and what it takes to bring the side there otherwise. */
+static Cost
+side_gain(const Chain *chain, const CustomPath *join)
+{
+	Cost		scan = side_scan_gain(chain, join);
+
+	return scan == 0 ? 0 : scan + hgj_side_transfer_cost(lsecond(join->custom_paths), 1);
+}
+
+/* Step 1: what a pipeline saves, in the joins alone; false: it cannot be. */
+static bool
+chain_gain(Path *child, Chain *chain)
 {
 	Path	   *path = child;
 	int			n = 0;
 
-	*alone = *in_pipeline = *bytes = 0;
 	for (; hgj_is_join_path(path); n++)
 	{
 		const CustomPath *join = (const CustomPath *) hgj_below_projections(path);
@@ -248,12 +317,13 @@ chain_gain(Path *child, Cost *alone, Cost *in_pipeline, double *bytes, const Pat
 
 		if (n == HGJ_PIPE_JOINS || !join_may_fit(join))
 			return false;
-		*alone += hgj_path_fact(path, HGJ_PATH_ALONE);
-		*in_pipeline += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE);
-		*bytes += inner->rows * HGJ_PIPELINE_ROW_BYTES;
+		chain->alone += hgj_path_fact(path, HGJ_PATH_ALONE);
+		chain->in_pipeline += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) +
+			side_gain(chain, join);
+		chain->bytes += inner->rows * HGJ_PIPELINE_ROW_BYTES;
 		path = linitial(join->custom_paths);
 	}
-	*scan = path = unconstify(Path *, hgj_below_projections(path));
+	chain->scan = path = unconstify(Path *, hgj_below_projections(path));
 	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
 }
 
@@ -281,23 +351,25 @@ copy_scan(const Path *scan, Cost saving)
  * Under force costs only keep other paths away, and stay as they are.
  */
 static Path *
-copy_chain(Path *path, Cost *saving)
+copy_chain(const Chain *chain, Path *path, Cost *saving)
 {
 	if (IsA(path, ProjectionPath))
 	{
 		ProjectionPath *copy = makeNode(ProjectionPath);
 
 		*copy = *(ProjectionPath *) path;
-		copy->subpath = copy_chain(copy->subpath, saving);
+		copy->subpath = copy_chain(chain, copy->subpath, saving);
 		lower_costs(&copy->path, *saving);
 		return &copy->path;
 	}
 	if (hgj_is_join_path(path))
 	{
 		CustomPath *copy = makeNode(CustomPath);
+		Cost		scan_gain;
 		List	   *facts;
 
 		*copy = *(CustomPath *) path;
+		scan_gain = hgj_force ? 0 : side_scan_gain(chain, copy);
 		facts = list_copy(list_nth(copy->custom_private, HGJ_PATH_FACTS));
 		if (list_nth_int(facts, HGJ_PATH_DEVICE) == HGJ_PLAN_CPU)
 			lfirst_int(list_nth_cell(facts, HGJ_PATH_DEVICE)) = HGJ_PLAN_PIPELINE;
@@ -305,10 +377,12 @@ copy_chain(Path *path, Cost *saving)
 		lfirst(list_nth_cell(copy->custom_private, HGJ_PATH_FACTS)) = facts;
 		copy->custom_paths = list_copy(copy->custom_paths);
 		linitial(copy->custom_paths) =
-			copy_chain(linitial(copy->custom_paths), saving);
+			copy_chain(chain, linitial(copy->custom_paths), saving);
 		if (!hgj_force)
-			*saving += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) -
+			*saving += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) + side_gain(chain, copy) -
 				hgj_path_fact(path, HGJ_PATH_ALONE);
+		if (scan_gain > 0)
+			lsecond(copy->custom_paths) = copy_scan(lsecond(copy->custom_paths), scan_gain);
 		lower_costs(&copy->path, *saving);
 		return &copy->path;
 	}
@@ -322,29 +396,25 @@ copy_chain(Path *path, Cost *saving)
  * there is to be a pipeline.
  */
 Path *
-hgj_pipeline_child(PlannerInfo *root, Path *child, double kept, Cost agg_gain, Cost *gain,
-				   bool *planned)
+hgj_pipeline_child(PlannerInfo *root, Path *child, const HgjAggContents *contents,
+				   double kept, Cost agg_gain, Cost *gain, bool *planned)
 {
-	const Path *scan;
-	Cost		alone;
-	Cost		in_pipeline;
+	Chain		chain = {.root = root,.contents = contents,.kept = kept};
 	Cost		saving = 0;
-	double		bytes;
 
 	*gain = 0;
 	*planned = false;
-	if (hgj_engine != HGJ_ENGINE_AUTO ||
-		!chain_gain(child, &alone, &in_pipeline, &bytes, &scan))
+	if (hgj_engine != HGJ_ENGINE_AUTO || !chain_gain(child, &chain))
 		return child;
-	if (kept == 0 && scan == hgj_below_projections(child))
+	if (kept == 0 && chain.scan == hgj_below_projections(child))
 		return child;
-	saving = kept_gain(root, child, scan, kept);
-	if (saving + in_pipeline + agg_gain <= alone || !hgj_cuda_usable(bytes))
+	saving = kept_gain(root, child, chain.scan, kept);
+	if (saving + chain.in_pipeline + agg_gain <= chain.alone || !hgj_cuda_usable(chain.bytes))
 		return child;
 	if (hgj_force)
 		saving = 0;
 	else
 		*gain = agg_gain;
 	*planned = true;
-	return copy_chain(child, &saving);
+	return copy_chain(&chain, child, &saving);
 }

@@ -113,6 +113,7 @@ extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 List *restrictlist);
 extern Cost hgj_least_startup(void);
+extern Cost hgj_side_transfer_cost(const Path *inner, int nwords);
 extern bool hgj_fits_shared(const Path *outer, const Path *inner);
 extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 						  const Path *outer, const Path *inner, double rows,
@@ -167,10 +168,6 @@ extern bool hgj_lookups_are_better(PlannerInfo *root, RelOptInfo *joinrel,
 extern void hgj_prefer_lookups(PlannerInfo *root, RelOptInfo *joinrel,
 							   RelOptInfo *outerrel, RelOptInfo *innerrel,
 							   JoinType jointype, JoinPathExtraData *extra);
-
-/* pipeline_path.c */
-extern Path *hgj_pipeline_child(PlannerInfo *root, Path *child, double kept, Cost agg_gain,
-								Cost *gain, bool *planned);
 
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;

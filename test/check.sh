@@ -159,14 +159,18 @@ suite_regress()
 	PG_CONFIG=$config counted bash test/fake/regress.sh
 }
 
-# The fake device's files again, and random joins, through one GPU process for all sessions.
+# The fake device's files again, and random joins of columns that are kept, through one GPU
+# process for all sessions.
 suite_gpu_server()
 {
 	hgj_fake_library hgj_at_exit
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0" "hashgraph_join.gpu_server = auto" \
 		"hashgraph_join.cuda_library = '$HGJ_FAKE_LIBRARY'"
 	PG_CONFIG=$config HGJ_GPU_SERVER=yes counted bash test/fake/regress.sh
-	counted perl test/random/run.pl --seeds 1 --queries 300 --engine cuda
+	hgj_server_stop
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off" \
+		"hashgraph_join.gpu_server = auto" "hashgraph_join.cuda_library = '$HGJ_FAKE_LIBRARY'"
+	counted perl test/random/run.pl --seeds 1 --queries 300 --engine cuda --load
 }
 
 # The same files with little memory and each way to join in parts.

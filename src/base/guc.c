@@ -30,6 +30,7 @@ int			hgj_build = HGJ_BUILD_AUTO;
 double		hgj_build_tuple_cost = 0.004;
 int			hgj_chunk_outer_rows = 0;
 int			hgj_chunk_rows = 0;
+int			hgj_device_side_rows = 20000;
 char	   *hgj_cuda_library = NULL;
 int			hgj_column_loading = HGJ_LOADING_AUTO;
 int			hgj_column_memory = 0;
@@ -254,6 +255,10 @@ static const struct
 		"Sets the device memory that each HashGraphJoin on a GPU may use.",
 		"A join that needs more runs on the CPU. 0 means what is free.",
 		&hgj_device_memory_limit, 0, 0, MAX_KILOBYTES, GUC_UNIT_KB | GUC_EXPLAIN},
+	{"hashgraph_join.device_side_rows",
+		"Sets the fewest rows of a table of which a build side is made on a GPU, of columns kept in memory.",
+		"The host reads a smaller one as fast. Meant for tests.",
+		&hgj_device_side_rows, 20000, 0, INT_MAX, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
 	{"hashgraph_join.device_timeout",
 		"Sets the time after which a GPU that has not answered counts as failed.",
 		"The session then does without it. 0 waits for ever.",

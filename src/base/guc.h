@@ -77,6 +77,7 @@ extern int	hgj_build;
 extern double hgj_build_tuple_cost;
 extern int	hgj_chunk_outer_rows;
 extern int	hgj_chunk_rows;
+extern int	hgj_device_side_rows;
 extern char *hgj_cuda_library;
 extern int	hgj_column_loading;
 extern int	hgj_column_memory;

@@ -32,9 +32,6 @@
 /* Less of a table than this is as if nothing was, to a device. */
 #define HGJ_LEAST_KEPT			0.9
 
-/* A build side of a table of fewer rows is read by the host, not made on a device. */
-#define HGJ_LEAST_SIDE_ROWS		20000
-
 static inline uint32
 hgj_run_of(BlockNumber block)
 {

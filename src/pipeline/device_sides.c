@@ -186,7 +186,7 @@ is_of_table(const HgjJoinState *join)
 
 	return join->inner.methods == &hgj_source_pages &&
 		!scan->ps.plan->parallel_aware &&
-		RelationGetForm(scan->ss_currentRelation)->reltuples >= HGJ_LEAST_SIDE_ROWS &&
+		RelationGetForm(scan->ss_currentRelation)->reltuples >= hgj_device_side_rows &&
 		hgj_table_may_be_kept(scan->ss_currentRelation) &&
 		!contain_volatile_functions((Node *) scan->ps.plan->qual) &&
 		!contain_volatile_functions((Node *) scan->ps.plan->targetlist);

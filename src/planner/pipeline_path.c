@@ -287,7 +287,7 @@ side_scan_gain(const Chain *chain, const CustomPath *join)
 {
 	const Path *inner = lsecond(join->custom_paths);
 
-	if (chain->kept == 0 || inner->parent->tuples < HGJ_LEAST_SIDE_ROWS ||
+	if (chain->kept == 0 || inner->parent->tuples < hgj_device_side_rows ||
 		is_by_row(chain->contents, inner->parent->relid) ||
 		part_of_scan(chain->root, inner, chain->contents) == 0)
 		return 0;

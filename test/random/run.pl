@@ -6,11 +6,14 @@
 #
 #   perl test/random/run.pl [--seeds N] [--queries N] [--seed S] [--only Q]
 #                           [--keep] [--verbose] [--self-test]
-#                           [--engine cuda [--library FILE]]
+#                           [--engine cuda [--library FILE]] [--load]
 #
 # --engine cuda asks for the CUDA engine, and requires it wherever a plan is sure
 # to have a HashGraphJoin, and its build side may fit; FILE is the engine's, if it
-# is not the installed one (test/fake/build/fake.so, without a GPU).  PGHOST, PGPORT and PGUSER say which server (as a superuser).  --self-test
+# is not the installed one (test/fake/build/fake.so, without a GPU).  --load keeps the
+# columns of all tables in memory, if the server can, again and again: pipelines take them, and
+# their build sides are made of them.  PGHOST, PGPORT and PGUSER say which server (as a
+# superuser).  --self-test
 # needs no extension: it compares stock with stock, which must agree, and then
 # with altered tables and a lost connection, which must be noticed.
 use strict;
@@ -26,9 +29,9 @@ use HGJ::Session;
 use HGJ::StarQuery;
 
 my %opt = (seeds => 4, queries => 600, seed => 1, stock_extra => '', forced_extra => '');
-GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'keep', 'verbose', 'self-test', 'engine=s', 'library=s')
+GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'keep', 'verbose', 'self-test', 'engine=s', 'library=s', 'load')
   and !@ARGV
-  or die "usage: run.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--keep] [--verbose] [--self-test] [--engine NAME [--library FILE]]\n";
+  or die "usage: run.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--keep] [--verbose] [--self-test] [--engine NAME [--library FILE]] [--load]\n";
 $opt{seeds} = 1 if $opt{only};
 $| = 1;
 
@@ -58,6 +61,19 @@ my %demand = (batches => 80, pages => 80, aggregate => 80, scan => 80, partial =
 # with a build side of more rows than are to fit.
 $use{$_} = [ 0, 0 ] foreach qw(chunked partitioned passed);
 %demand = (%demand, chunked => 90, partitioned => 75, passed => 90);
+
+# All columns of the schema's tables are kept in memory again.
+sub load_columns
+{
+	my ($name) = @_;
+	my $session = HGJ::Session->new(dbname => $db, bare => 1);
+	$session->connect;
+	my $out = $session->run("set client_min_messages = warning;\nvacuum;\n" .
+		"select hashgraph_join_load(c.oid::regclass) from pg_class c where c.relkind = 'r' and c.relpersistence = 'p' and c.relnamespace = '$name'::regnamespace;");
+	die "columns cannot be loaded: ", defined $out ? "@$out" : 'connection lost', "\n" if !defined $out || grep { /ERROR/ } @$out;
+	$session->disconnect;
+	return;
+}
 
 sub run_seed
 {
@@ -89,6 +105,7 @@ sub run_seed
 	for my $n (1 .. $opt{only} || $queries)
 	{
 		change($session, $other, $star->change($n));
+		load_columns($schema->{name}) if $opt{load} && $n % 10 == 1;
 		next if $opt{only} && $n != $opt{only};
 		my $q = $n % 2 ? HGJ::Query->new($schema, $n) : HGJ::StarQuery->new($schema, $n);
 		my $t = time;
@@ -247,6 +264,8 @@ self_test() if $opt{'self-test'};
 
 admin("alter database $db set session_preload_libraries = 'hashgraph_join';");
 admin("alter database $db set hashgraph_join.cuda_library = '$opt{library}';") if $opt{library};
+# small tables' build sides, too, are made on the device
+admin("alter database $db set hashgraph_join.device_side_rows = 0;") if $opt{load};
 my $probe = HGJ::Session->new(dbname => $db, bare => 1);
 my $e = $probe->run("set client_min_messages = warning; create extension hashgraph_join;");
 die "$0: ", defined $e ? "@$e" : 'connection lost', "\n" if !defined $e || @$e;

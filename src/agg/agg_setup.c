@@ -478,30 +478,14 @@ hgj_agg_start(HgjAggState *state)
 	}
 }
 
-/* There is no pipeline: what does not pay by itself on a GPU runs on the CPU. */
-static void
-leave_pipeline(HgjAggState *state)
-{
-	HgjJoinState *join = state->join;
-
-	while (join)
-	{
-		CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
-
-		if (list_nth_int(cscan->custom_private, HGJ_FACT_DEVICE) == HGJ_PLAN_PIPELINE)
-			join->use.wants_device = false;
-		join = hgj_join_of(join->outer_ps);
-	}
-}
-
 /* Step 4. */
 static void
 init_device(HgjAggState *state, EState *estate)
 {
 	state->device = hgj_device_plan(state, estate);
 	hgj_device_own(state->device, estate->es_query_cxt);
-	if (state->device->reason != HGJ_DEVICE_FITS)
-		leave_pipeline(state);
+	if (state->device->reason != HGJ_DEVICE_FITS && state->join)
+		hgj_leave_pipeline(state->join);
 }
 
 /* Steps 1 to 4; the child is initialised here, too. */

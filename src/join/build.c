@@ -397,8 +397,8 @@ hgj_build_pass(HgjJoinState *state)
 /*
  * The same for the first pass, of rows that `fill` appends to the table by itself, *nrows of
  * them, all with a key; what it reads of the inner side is read.  Nobody will look at rows
- * of the row store, nor probe it from here.  False: he has not done so, and there is no
- * table.
+ * of the row store, nor probe it from here.  False: he has not done so, and
+ * hgj_drop_build() is to follow, and hgj_use_cpu() if hgj_device_failed().
  */
 bool
 hgj_build_filled(HgjJoinState *state, HgjTableFill fill, void *arg)
@@ -427,12 +427,6 @@ hgj_build_filled(HgjJoinState *state, HgjTableFill fill, void *arg)
 	}
 	if (filled)
 		hgj_build_done(state);
-	else
-	{
-		hgj_drop_build(state);
-		if (hgj_device_failed(state))
-			hgj_use_cpu(state);
-	}
 	return filled;
 }
 

@@ -286,6 +286,25 @@ hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjError *err)
 }
 
 /*
+ * The join, and those below it, are in no pipeline: what does not pay by itself on a GPU
+ * runs on the CPU.
+ */
+void
+hgj_leave_pipeline(HgjJoinState *state)
+{
+	for (; state; state = hgj_join_of(state->outer_ps))
+	{
+		CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+		HgjJoinState *inner = hgj_join_of(state->inner_ps);
+
+		if (list_nth_int(cscan->custom_private, HGJ_FACT_DEVICE) == HGJ_PLAN_PIPELINE)
+			state->use.wants_device = false;
+		if (inner)
+			hgj_leave_pipeline(inner);
+	}
+}
+
+/*
  * Set use.engine, open in this process.  Never fails, or only because the
  * GPU is required: the CPU engine is always there.
  */

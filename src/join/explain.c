@@ -408,6 +408,8 @@ hgj_show_source(const char *side, const HgjSource *source,
 			name = psprintf("%s, on the device", name);
 		name = psprintf("%s)", name);
 	}
+	else if (es->analyze && pages->on_device)
+		name = psprintf("%s (on the device)", name);
 	if (source->reason != HGJ_SOURCE_FASTEST)
 		name = psprintf("%s (%s)", name,
 						hgj_source_reason_text(source->reason));

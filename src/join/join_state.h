@@ -452,6 +452,7 @@ extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
 extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
 							 const char *text);
 extern void hgj_use_cpu(HgjJoinState *state);
+extern void hgj_leave_pipeline(HgjJoinState *state);
 extern bool hgj_use_less_memory(HgjJoinState *state);
 HGJ_NORETURN extern void hgj_engine_failed(HgjJoinState *state,
 										   const HgjError *err);

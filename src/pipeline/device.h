@@ -235,9 +235,10 @@ typedef struct HgjPipelineState
 	struct HgjPipelineState *sides[HGJ_PIPE_JOINS]; /* or NULL */
 	bool		has_sides;
 	bool		sides_made;		/* there has been a run */
-	/* of such a side: */
-	HgjDeviceColumn side_columns[HGJ_PIPE_COLUMNS]; /* what the upper pipeline reads */
 	HgjPipeRange noted[HGJ_DEVICE_COLUMNS]; /* of `columns`: values lie in there */
+	/* of such a side: */
+	HgjTable   *fills;			/* while it is made */
+	HgjDeviceColumn side_columns[HGJ_PIPE_COLUMNS]; /* what the upper pipeline reads */
 	uint64		received;		/* bytes, of all runs, in sum */
 } HgjPipelineState;
 
@@ -272,7 +273,7 @@ extern HgjDeviceMade *hgj_device_make_codes(HgjPipelineState *device,
 											const HgjDevicePlace *place);
 extern HgjDeviceMade *hgj_device_make_number(HgjPipelineState *device, int join);
 extern HgjDeviceMade *hgj_device_make_again(HgjPipelineState *device,
-											const HgjDeviceMade *made);
+											const HgjDeviceMade *made, int join);
 extern uint8 hgj_device_made_kind(const HgjDeviceMade *made);
 extern void hgj_device_give_codes(HgjPipelineState *device, HgjDeviceMade *made, Node *expr,
 								  Oid equality, int16 attlen);
@@ -339,7 +340,7 @@ extern uint64 hgj_device_count_scan(HgjPipelineState *device, uint64 dropped);
 /* device_sides.c */
 extern void hgj_device_plan_sides(HgjPipelineState *upper, EState *estate);
 extern bool hgj_device_makes_side(const HgjPipelineState *upper, int j);
-extern bool hgj_device_make_side(HgjPipelineState *upper, int j);
+extern bool hgj_device_write_side(HgjPipelineState *upper, int j, bool constants);
 extern bool hgj_device_sides_fit(const HgjPipelineState *upper);
 extern HgjPipeRange hgj_device_side_range(const HgjPipelineState *side,
 										  const HgjDeviceColumn *column);

@@ -102,7 +102,7 @@ release_on_reset(void *arg)
 	hgj_device_release(d);
 	for (int j = 0; j < d->njoins; j++)
 		if (d->sides[j])
-			hgj_device_release(d->sides[j]);
+			release_on_reset(d->sides[j]);
 }
 
 /* Give device memory back when the context goes. */

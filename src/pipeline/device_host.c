@@ -310,11 +310,11 @@ hgj_device_make_number(HgjPipelineState *d, int join)
 	return made;
 }
 
-/* The same as `made`, of columns of a table: the caller says which. */
+/* The same as `made`, of columns of the table or of a join's side: the caller says which. */
 HgjDeviceMade *
-hgj_device_make_again(HgjPipelineState *d, const HgjDeviceMade *made)
+hgj_device_make_again(HgjPipelineState *d, const HgjDeviceMade *made, int join)
 {
-	HgjDeviceMade *again = add_made(d, HGJ_DEVICE_INPUT);
+	HgjDeviceMade *again = add_made(d, join);
 
 	again->of = made;
 	again->program = made->program;

@@ -5,18 +5,18 @@
  *	  kept in memory: no row of them comes to the host.
  *
  * 1. At executor start: is the inner side of the join a scan of a table of which most is
- *	  kept, whose quals are instructions, and its keys plain columns?  Can what the
- *	  upper pipeline reads of its rows be had from single columns?  Then the side is a
- *	  pipeline of its own, of that scan, which fills the join's table
- *	  (engine/pipeline.h, FILLING A TABLE).
- * 2. Its instructions: the scan's quals, the key words, where rows without one are
- *	  dropped, and the columns that the upper pipeline reads of the join's rows, in its
+ *	  kept, or a chain of joins over one, whose quals are instructions, and its keys plain
+ *	  columns?  Can what the upper pipeline reads of its rows be had from columns of one
+ *	  table each?  Then the side is a pipeline of its own, which fills the join's table
+ *	  (engine/pipeline.h, FILLING A TABLE), and may have such sides itself.
+ * 2. Its instructions: the scan's quals, its joins, the key words, where rows without one
+ *	  are dropped, and the columns that the upper pipeline reads of the join's rows, in its
  *	  order.  Those that the host makes go as tables of the chunks' values; codes are
  *	  those of the dictionary that the build side would have used.
- * 3. At the run, the upper pipeline's instructions are written before the tables are
+ * 3. At the run (device_start.c), the upper pipeline's instructions are written before the tables are
  *	  built, so that it is known which columns it reads.
  * 4. A column of integers is known to lie between the least and the greatest value of
- *	  the chunks and staged rows that it has come from.
+ *	  the chunks, rows and build sides that it has come from.
  * 5. Such a table has no rows on the host: it goes when the run is over, whatever has
  *	  become of that, and the join makes another one if it needs it.  So this is for the
  *	  first run of a plan only; others would have the table already.
@@ -43,11 +43,37 @@
 
 /* ---- step 2 --------------------------------------------------------------- */
 
-/* The column of the side's table that is a column of the join's side; 0: it is none. */
-static AttrNumber
-table_attno(const HgjPipelineState *side, const HgjJoinState *join, int column)
+/* The column of the side's table, or of a build side below, that is its output; false: none. */
+static bool
+find_output(HgjPipelineState *side, AttrNumber attno, HgjDevicePlace *place)
 {
-	return hgj_device_scan_attno(side, join->inner.columns[column].attno);
+	HgjDeviceOutput output;
+
+	if (side->njoins > 0)
+	{
+		if (!hgj_device_find_output(side, attno, &output) || !output.is_column)
+			return false;
+		*place = output.place;
+		return true;
+	}
+	place->join = HGJ_DEVICE_INPUT;
+	place->column = hgj_device_scan_attno(side, attno);
+	return place->column != InvalidAttrNumber;
+}
+
+/* The register of the side's output. */
+static uint8
+load_output(HgjPipelineState *side, AttrNumber attno)
+{
+	AttrNumber	column;
+
+	if (side->njoins > 0)
+		return hgj_device_output(side, attno);
+	column = hgj_device_scan_attno(side, attno);
+	if (column != InvalidAttrNumber)
+		return hgj_device_load_column(side, HGJ_DEVICE_INPUT, column);
+	hgj_device_refuse(&side->code, HGJ_DEVICE_EXPRESSION);
+	return 0;
 }
 
 /* Key words, without those rows that have a NULL one. */
@@ -57,56 +83,77 @@ write_keys(HgjPipelineState *side, const HgjJoinState *join)
 	HgjDeviceCode *code = &side->code;
 
 	side->spec.nkeys = join->inner.nkeys;
-	for (int k = 0; k < join->inner.nkeys; k++)
+	for (int k = 0; k < join->inner.nkeys && code->reason == HGJ_DEVICE_FITS; k++)
 	{
 		const HgjKey *key = &join->inner.keys[k];
-		AttrNumber	attno = key->attno > 0 ? hgj_device_scan_attno(side, key->attno) : 0;
 		uint8		kind = 0;
 		uint8		reg;
 		uint8		valid;
 
-		if (k >= HGJ_PIPE_KEYS || attno == 0 || !hgj_device_kind_of_key(key->kind, &kind))
+		if (k >= HGJ_PIPE_KEYS || key->attno <= 0 || !hgj_device_kind_of_key(key->kind, &kind))
 		{
 			hgj_device_refuse(code, HGJ_DEVICE_KEY);
 			return;
 		}
-		reg = hgj_device_load_column(side, HGJ_DEVICE_INPUT, attno);
-		if (!TupleDescAttr(RelationGetDescr(((ScanState *) side->scan)->ss_currentRelation),
-						   attno - 1)->attnotnull)
-		{
-			valid = hgj_device_register(code, HGJ_KIND_U1);
-			EMIT(code, HGJ_PIPE_IS_NOT_NULL, .dst = valid, .a = reg);
-			EMIT(code, HGJ_PIPE_FILTER, .a = valid);
-		}
+		reg = load_output(side, key->attno);
+		valid = hgj_device_register(code, HGJ_KIND_U1);
+		EMIT(code, HGJ_PIPE_IS_NOT_NULL, .dst = valid, .a = reg);
+		EMIT(code, HGJ_PIPE_FILTER, .a = valid);
 		side->spec.keys[k] = hgj_device_key_word(code, reg, kind);
 	}
 }
 
+/* The one side below whose columns are all that it is made of; false: there is none. */
+static bool
+made_below(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceMade *made,
+		   int *below)
+{
+	bool		found = false;
+
+	for (int k = 0; k < made->ninputs; k++)
+	{
+		HgjDevicePlace place;
+
+		if (made->inputs[k] < 0)
+			continue;
+		if (!find_output(side, join->inner.columns[made->inputs[k]].attno, &place) ||
+			(found && place.join != *below))
+			return false;
+		*below = place.join;
+		found = true;
+	}
+	return found;
+}
+
 /*
- * What the host makes of a column of the side, as something that it makes of the table's:
- * of single columns only.  NULL: it cannot be had.
+ * What the host makes of columns of the side, as something that it makes of the table's, or
+ * of a build side's below.  NULL: it cannot be had.
  */
 static HgjDeviceMade *
-make_of_table(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceMade *made)
+make_below(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceMade *made)
 {
 	HgjDeviceMade *ours;
 	ListCell   *lc;
+	int			below = 0;
 
-	if (made->row_number)
-		return NULL;
 	foreach(lc, side->made)
 	{
 		ours = lfirst(lc);
 		if (ours->of == made)
 			return ours;
 	}
+	if (made->row_number || !made_below(side, join, made, &below))
+		return NULL;
+	ours = hgj_device_make_again(side, made, below);
 	for (int k = 0; k < made->ninputs; k++)
-		if (made->inputs[k] >= 0 && table_attno(side, join, made->inputs[k]) == 0)
-			return NULL;
-	ours = hgj_device_make_again(side, made);
-	for (int k = 0; k < made->ninputs; k++)
-		if (made->inputs[k] >= 0)
-			ours->inputs[k] = hgj_device_read(side, table_attno(side, join, made->inputs[k]));
+	{
+		HgjDevicePlace place;
+
+		if (made->inputs[k] < 0)
+			continue;
+		(void) find_output(side, join->inner.columns[made->inputs[k]].attno, &place);
+		ours->inputs[k] = below < 0 ? hgj_device_read(side, place.column) : place.column;
+	}
 	return ours;
 }
 
@@ -114,31 +161,33 @@ make_of_table(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceM
 static uint8
 write_column(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceColumn *column)
 {
-	HgjDevicePlace place = {HGJ_DEVICE_INPUT};
+	const HgjColumn *stored = &join->inner.columns[column->column];
+	HgjDevicePlace place;
 	HgjDeviceMade *made;
 	uint8		reg;
 
 	if (column->made)
 	{
-		made = make_of_table(side, join, column->made);
+		made = make_below(side, join, column->made);
 		if (made != NULL)
 			return hgj_device_load_made(side, made);
 		hgj_device_refuse(&side->code, HGJ_DEVICE_COLUMN);
 		return 0;
 	}
-	place.column = table_attno(side, join, column->column);
-	if (place.column == 0)
+	if (stored->dictionary)
 	{
-		hgj_device_refuse(&side->code, HGJ_DEVICE_COLUMN);
-		return 0;
-	}
-	if (join->inner.columns[column->column].dictionary)
-	{
+		if (!find_output(side, stored->attno, &place) ||
+			(place.join >= 0 &&
+			 side->joins[place.join]->inner.columns[place.column].dictionary))
+		{
+			hgj_device_refuse(&side->code, HGJ_DEVICE_COLUMN);
+			return 0;
+		}
 		made = hgj_device_make_codes(side, &place);
-		made->codes = join->inner.columns[column->column].dictionary;
+		made->codes = stored->dictionary;
 		return hgj_device_load_made(side, made);
 	}
-	reg = hgj_device_load_column(side, HGJ_DEVICE_INPUT, place.column);
+	reg = load_output(side, stored->attno);
 	if (side->code.kinds[reg] != column->kind || side->code.scales[reg] != column->scale)
 		hgj_device_refuse(&side->code, HGJ_DEVICE_COLUMN);
 	return reg;
@@ -148,18 +197,23 @@ write_column(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceCo
  * All of it, for join j of the upper pipeline, whose instructions have been written.  With
  * `constants` the programs must have been started.  False: the side is the join's.
  */
-static bool
-write_side(HgjPipelineState *upper, int j, bool constants)
+bool
+hgj_device_write_side(HgjPipelineState *upper, int j, bool constants)
 {
 	HgjPipelineState *side = upper->sides[j];
 	const HgjJoinState *join = upper->joins[j];
 	HgjPipelineSpec *spec = &side->spec;
 
-	hgj_device_begin_code(side, constants);
+	if (side->njoins > 0)
+		hgj_device_write_joins(side, constants);
+	else
+	{
+		hgj_device_begin_code(side, constants);
+		if (side->scan_filter)
+			hgj_device_filter_scan(side);
+	}
 	spec->fills = true;
 	spec->ncolumns = 0;
-	if (side->scan_filter)
-		hgj_device_filter_scan(side);
 	write_keys(side, join);
 	for (int i = 0; i < upper->ncolumns && side->code.reason == HGJ_DEVICE_FITS; i++)
 	{
@@ -180,16 +234,33 @@ write_side(HgjPipelineState *upper, int j, bool constants)
 
 /* Is it a table's scan that is worth looking at? */
 static bool
-is_of_table(const HgjJoinState *join)
+is_of_table(const ScanState *scan)
 {
-	const ScanState *scan = (const ScanState *) join->inner_ps;
-
-	return join->inner.methods == &hgj_source_pages &&
-		!scan->ps.plan->parallel_aware &&
+	return !scan->ps.plan->parallel_aware &&
 		RelationGetForm(scan->ss_currentRelation)->reltuples >= hgj_device_side_rows &&
 		hgj_table_may_be_kept(scan->ss_currentRelation) &&
 		!contain_volatile_functions((Node *) scan->ps.plan->qual) &&
 		!contain_volatile_functions((Node *) scan->ps.plan->targetlist);
+}
+
+/*
+ * What the side reads: a table, or joins over one.  Returns the source that would have read
+ * it for the host, or NULL if the side is not for this.
+ */
+static const HgjSource *
+find_scan(HgjPipelineState *side, HgjJoinState *join)
+{
+	const HgjSource *source = &join->inner;
+
+	side->scan = join->inner_ps;
+	if (source->methods == &hgj_source_batches)
+	{
+		if (hgj_device_find_joins(side, source->private_state) != HGJ_DEVICE_FITS)
+			return NULL;
+		source = &side->joins[0]->outer;
+	}
+	return source->methods == &hgj_source_pages && is_of_table((ScanState *) side->scan) ?
+		source : NULL;
 }
 
 /* Are the columns that it reads kept? */
@@ -205,43 +276,60 @@ reads_are_kept(const HgjPipelineState *side)
 		HGJ_LEAST_KEPT;
 }
 
+/*
+ * Programs are started before the build sides are read, so that what a subplan raises would
+ * come too early.
+ */
+static bool
+takes_parameters(const HgjPipelineState *d)
+{
+	for (int j = 0; j < d->njoins; j++)
+		if (!bms_is_empty(d->joins[j]->css.ss.ps.plan->allParam))
+			return true;
+	return !bms_is_empty(d->scan->plan->allParam);
+}
+
 static bool
 plan_side(HgjPipelineState *upper, int j, EState *estate)
 {
-	HgjJoinState *join = upper->joins[j];
 	HgjPipelineState *side = upper->sides[j];
+	const HgjSource *source = find_scan(side, upper->joins[j]);
 
-	side->scan = join->inner_ps;
-	if (side->scan->plan->qual != NIL && !hgj_device_compile_filter(side, true))
+	if (source == NULL || takes_parameters(side) ||
+		(side->scan->plan->qual != NIL && !hgj_device_compile_filter(side, true)))
 		return false;
-	if (!write_side(upper, j, false) || !hgj_device_fits_kept(side) || !reads_are_kept(side))
+	if (!hgj_device_write_side(upper, j, false) || !hgj_device_fits_kept(side) ||
+		!reads_are_kept(side))
 		return false;
-	side->source.econtext = join->inner.econtext;
+	side->source.econtext = source->econtext;
 	hgj_device_open_scan(side, estate);
-	return side->reason == HGJ_DEVICE_FITS && side->takes_kept;
+	if (side->reason != HGJ_DEVICE_FITS || !side->takes_kept)
+		return false;
+	hgj_device_plan_sides(side, estate);
+	return true;
 }
 
 /* When the upper pipeline's instructions have been written for the first time. */
 void
 hgj_device_plan_sides(HgjPipelineState *upper, EState *estate)
 {
-	/* programs are started before the build sides are read: what a subplan raises would
-	 * come too early */
-	if (!hgj_store_exists() || hgj_device_column_memory == 0 ||
-		!bms_is_empty(upper->scan->plan->allParam))
-		return;
+	bool		possible = hgj_store_exists() && hgj_device_column_memory != 0 &&
+		!takes_parameters(upper);
+
 	for (int j = 0; j < upper->njoins; j++)
 	{
-		const HgjJoinState *join = upper->joins[j];
+		HgjJoinState *inner;
 
-		if (!bms_is_empty(join->css.ss.ps.plan->allParam))
-			return;
-		if (upper->by_row[j] || !is_of_table(join))
-			continue;
-		upper->sides[j] = palloc0(sizeof(HgjPipelineState));
-		if (!plan_side(upper, j, estate))
-			upper->sides[j] = NULL;
+		if (possible && !upper->by_row[j])
+		{
+			upper->sides[j] = palloc0(sizeof(HgjPipelineState));
+			if (!plan_side(upper, j, estate))
+				upper->sides[j] = NULL;
+		}
 		upper->has_sides |= upper->sides[j] != NULL;
+		inner = hgj_join_of(upper->joins[j]->inner_ps);
+		if (upper->sides[j] == NULL && inner)
+			hgj_leave_pipeline(inner);
 	}
 }
 
@@ -256,67 +344,6 @@ hgj_device_makes_side(const HgjPipelineState *upper, int j)
 	return upper->sides[j] != NULL && !upper->sides_made &&
 		upper->joins[j]->build->table == NULL && methods->fills &&
 		methods->push_kept != NULL;
-}
-
-/* The table's rows; false: there are none, the side is the join's. */
-static bool
-fill_table(void *arg, HgjTable *table, uint32 *nrows)
-{
-	HgjPipelineState *side = arg;
-	HgjPipelineCaller caller = {.poll = hgj_poll_interrupts,.poll_arg = &side->poll,
-	.fills = table};
-	HgjError	err = {0};
-	uint64		n = 0;
-
-	side->spec.timeout_ms = hgj_device_timeout;
-	side->spec.memory_limit = side->device_limit;
-	hgj_device_call(side, &err,
-					side->engine->pipeline->create(&side->spec, &caller, &side->pipeline,
-												   &err));
-	if (!hgj_device_gave_up(side))
-		hgj_device_call(side, &err,
-						side->engine->pipeline->start(side->pipeline, NULL, 0, &err));
-	if (!hgj_device_gave_up(side))
-		hgj_device_push_rows(side, NULL);
-	if (!hgj_device_gave_up(side))
-		hgj_device_call(side, &err,
-						side->engine->pipeline->finish(side->pipeline, &n, &err));
-	if (hgj_device_gave_up(side))
-		return false;
-	side->engine->pipeline->info(side->pipeline, &side->info);
-	*nrows = (uint32) n;
-	return true;
-}
-
-/* The join's table, and its columns on the device.  False: nothing has happened. */
-bool
-hgj_device_make_side(HgjPipelineState *upper, int j)
-{
-	HgjPipelineState *side = upper->sides[j];
-	HgjJoinState *join = upper->joins[j];
-	bool		made;
-
-	hgj_device_reset(side);
-	side->engine = upper->engine;
-	side->device_limit = join->use.device_limit;
-	memset(side->noted, 0, sizeof(side->noted));
-	if (side->scan_filter)
-		hgj_program_start(side->scan_filter, side->scan->ps_ExprContext);
-	if (!write_side(upper, j, true))
-		return false;
-	made = hgj_build_filled(join, fill_table, side);
-	if (made)
-		join->inner.rows_read += hgj_device_count_scan(side, side->info.dropped);
-	else
-	{
-		hgj_device_count_scan(side, 0);
-		hgj_device_log(side);
-		hgj_device_release(side);
-		side->source.methods->rewind(&side->source);
-	}
-	side->reading = false;
-	side->ran = made;
-	return made;
 }
 
 /* Are the columns that the upper pipeline reads of them still the ones that were made? */
@@ -345,7 +372,7 @@ hgj_device_sides_fit(const HgjPipelineState *upper)
 	return true;
 }
 
-/* Step 4: the values that a column of join j's rows may have. */
+/* Step 4: the values that a column of the side's rows may have. */
 HgjPipeRange
 hgj_device_side_range(const HgjPipelineState *side, const HgjDeviceColumn *column)
 {
@@ -355,11 +382,12 @@ hgj_device_side_range(const HgjPipelineState *side, const HgjDeviceColumn *colum
 	for (int i = 0; i < side->ncolumns; i++)
 	{
 		const HgjDeviceColumn *ours = &side->columns[i];
+		const HgjDictionary *codes = ours->made ? ours->made->codes : NULL;
 
 		if (!ours->loaded || ours->reg != reg)
 			continue;
-		if (ours->made && ours->made->codes && hgj_dictionary_size(ours->made->codes) > 0)
-			range = (HgjPipeRange) {true, 0, hgj_dictionary_size(ours->made->codes) - 1};
+		if (codes && hgj_dictionary_size(codes) > 0)
+			range = (HgjPipeRange) {true, 0, hgj_dictionary_size(codes) - 1};
 		else if (ours->made == NULL)
 			range = side->noted[i];
 	}
@@ -373,17 +401,21 @@ hgj_device_end_sides(HgjPipelineState *upper)
 	for (int j = 0; j < upper->njoins; j++)
 	{
 		HgjPipelineState *side = upper->sides[j];
+		HgjPageCounts *pages = &upper->joins[j]->stats.inner_pages;
 
-		if (side == NULL || side->pipeline == NULL)
+		if (side == NULL || !side->ran)
 			continue;
 		hgj_device_release(side);
-		hgj_pages_count(&side->source, &upper->joins[j]->stats.inner_pages);
-		upper->joins[j]->stats.inner_pages.on_device = true;
+		hgj_device_end_sides(side);
+		if (side->njoins == 0)
+			hgj_pages_count(&side->source, pages);
+		pages->on_device = true;
 		side->source.methods->rewind(&side->source);
 		if (hgj_device_gave_up(upper))
 			hgj_drop_build(upper->joins[j]);
 		else
 			hgj_free_build(upper->joins[j]);
+		side->ran = false;
 	}
 	upper->sides_made = true;
 }

@@ -103,6 +103,88 @@ open_engine(HgjPipelineState *d)
 	return false;
 }
 
+/*
+ * The rows of a side that is made on the device; false: there are none, the side is the
+ * join's.
+ */
+static bool
+fill_table(void *arg, HgjTable *table, uint32 *nrows)
+{
+	HgjPipelineState *side = arg;
+	HgjError	err = {0};
+	uint64		n = 0;
+	bool		empty = false;
+
+	*nrows = 0;
+	side->fills = table;
+	if (side->njoins > 0 && (!hgj_device_build(side, &empty) || empty))
+		return empty;
+	hgj_device_start(side, 0);
+	if (!hgj_device_gave_up(side))
+		hgj_device_push_rows(side, NULL);
+	if (!hgj_device_gave_up(side))
+		hgj_device_call(side, &err,
+						side->engine->pipeline->finish(side->pipeline, &n, &err));
+	if (hgj_device_gave_up(side))
+		return false;
+	side->engine->pipeline->info(side->pipeline, &side->info);
+	*nrows = (uint32) n;
+	return true;
+}
+
+/* What EXPLAIN and others count of its joins, and of its scan. */
+static void
+count_side(HgjPipelineState *side, HgjJoinState *join)
+{
+	HgjPipelineInfo counted = {0};
+	HgjPipelineInfo now = {0};
+	uint64		rows;
+
+	if (side->ran)
+		now = side->info;
+	hgj_device_leave(side, &now, &counted);
+	rows = hgj_device_count_scan(side, now.dropped);
+	if (side->njoins > 0)
+		side->joins[0]->outer.rows_read += rows;
+	else
+		join->inner.rows_read += rows;
+	if (side->njoins > 0 && side->ran)
+		join->inner.rows_read += join->build->total_rows;
+	for (int j = 0; j < side->njoins; j++)
+		hgj_progress_end(&side->joins[j]->progress);
+}
+
+/* Step 1, on the device: the join's table, and its columns there.  False: nothing happened. */
+static bool
+build_on_device(HgjPipelineState *upper, int j)
+{
+	HgjPipelineState *side = upper->sides[j];
+	HgjJoinState *join = upper->joins[j];
+
+	hgj_device_reset(side);
+	side->engine = upper->engine;
+	side->device_limit = join->use.device_limit;
+	memset(side->noted, 0, sizeof(side->noted));
+	hgj_device_start_programs(side);
+	if (!hgj_device_write_side(upper, j, true))
+		return false;
+	hgj_device_enter(side);
+	side->ran = hgj_build_filled(join, fill_table, side);
+	side->fills = NULL;
+	count_side(side, join);
+	side->reading = false;
+	if (side->ran)
+		return true;
+	hgj_device_log(side);
+	hgj_device_release(side);
+	hgj_device_end_sides(side);
+	side->source.methods->rewind(&side->source);
+	hgj_drop_build(join);
+	if (hgj_device_failed(join))
+		hgj_use_cpu(join);
+	return false;
+}
+
 /* Step 1, of a side that is read here, unless it has been. */
 static void
 build_on_host(HgjJoinState *join)
@@ -145,7 +227,7 @@ hgj_device_build(HgjPipelineState *d, bool *empty)
 			return true;
 		}
 		hgj_join_progress(join, HGJ_PROGRESS_STARTING);
-		if (!hgj_device_makes_side(d, j) || !hgj_device_make_side(d, j))
+		if (!hgj_device_makes_side(d, j) || !build_on_device(d, j))
 			build_on_host(join);
 		if (hgj_device_failed(join) || join->use.engine != d->engine)
 		{
@@ -269,6 +351,8 @@ send_payload(HgjPipelineState *d)
 			range = (HgjPipeRange) {true, 0, made->most_codes - 1};
 		if (range.bounded && made && made->missing)
 			hgj_device_note_range(&range, d->columns[i].kind, made->value_missing);
+		if (d->columns[i].join >= 0)
+			d->noted[i] = range;
 		for (uint32 k = 0; k < d->spec.nkeys; k++)
 			if (d->key_columns[k] == i)
 				d->ranges[k] = range;
@@ -278,7 +362,7 @@ send_payload(HgjPipelineState *d)
 	pfree(validity);
 }
 
-/* What the joins' tables leave of device memory; false: nothing. */
+/* What the joins' tables, and columns that are there, leave of device memory; false: nothing. */
 static bool
 set_memory_limit(HgjPipelineState *d)
 {
@@ -327,6 +411,7 @@ hgj_device_start(HgjPipelineState *d, uint64 expected)
 		if (is_made(d, j))
 			caller.filled[j] = d->sides[j]->pipeline;
 	}
+	caller.fills = d->fills;
 	hgj_device_call(d, &err,
 					d->engine->pipeline->create(&d->spec, &caller, &d->pipeline, &err));
 	if (!hgj_device_gave_up(d))
@@ -334,7 +419,8 @@ hgj_device_start(HgjPipelineState *d, uint64 expected)
 	if (hgj_device_gave_up(d))
 		return;
 	hgj_device_call(d, &err,
-					d->engine->pipeline->start(d->pipeline, d->ranges, expected, &err));
+					d->engine->pipeline->start(d->pipeline, d->fills ? NULL : d->ranges,
+											   expected, &err));
 }
 
 /* Give the programs the parameters of this execution; those of agg_setup.c have them. */
@@ -343,7 +429,7 @@ hgj_device_start_programs(HgjPipelineState *d)
 {
 	if (d->scan_filter)
 		hgj_program_start(d->scan_filter, d->scan->ps_ExprContext);
-	for (int i = 0; d->njoins == 0 && i < list_length(d->scan->plan->targetlist); i++)
+	for (int i = 0; d->scan_programs && i < list_length(d->scan->plan->targetlist); i++)
 		if (d->scan_programs[i])
 			hgj_program_start(d->scan_programs[i], d->scan->ps_ExprContext);
 	for (int j = 0; j < d->njoins; j++)

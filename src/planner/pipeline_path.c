@@ -256,12 +256,14 @@ typedef struct Chain
 	double		bytes;			/* of its build sides */
 } Chain;
 
+static bool chain_gain(Path *child, Chain *chain);
+
 /*
- * Step 4: rows of a relation are told apart by a group key of theirs, for all that is
- * known, so that others are looked up on the host (agg/agg_device_keys.c).
+ * Step 4: rows of a side are told apart by a group key of theirs, for all that is known, so
+ * that others are looked up on the host (agg/agg_device_keys.c).
  */
 static bool
-is_by_row(const HgjAggContents *contents, Index relid)
+is_by_row(const HgjAggContents *contents, Relids relids)
 {
 	bool		words = false;
 	bool		others = false;
@@ -271,7 +273,7 @@ is_by_row(const HgjAggContents *contents, Index relid)
 	{
 		const Var  *var = lfirst(lc);
 
-		if (!IsA(var, Var) || var->varno != relid)
+		if (!IsA(var, Var) || !bms_is_member(var->varno, relids))
 			continue;
 		if (get_typbyval(var->vartype))
 			words = true;
@@ -281,26 +283,45 @@ is_by_row(const HgjAggContents *contents, Index relid)
 	return words && others;
 }
 
-/* Step 4: what the scan of a join's build side costs, if the side is made on the GPU. */
+/* Step 4: what is not spent on reading the table at the bottom of a side. */
 static Cost
-side_scan_gain(const Chain *chain, const CustomPath *join)
+side_scan_gain(const Chain *side)
 {
-	const Path *inner = lsecond(join->custom_paths);
+	Cost		cost = side->scan->total_cost - side->scan->startup_cost -
+		hgj_feed_saving(side->root, side->scan, true);
 
-	if (chain->kept == 0 || inner->parent->tuples < hgj_device_side_rows ||
-		is_by_row(chain->contents, inner->parent->relid) ||
-		part_of_scan(chain->root, inner, chain->contents) == 0)
+	return side->kept * Max(cost, 0);
+}
+
+/*
+ * Step 4: the build side of a join as a chain of its own, of a scan alone or of joins, if it
+ * is made on the GPU.  Returns what it then costs less; 0: it is not.
+ */
+static Cost
+side_chain(const Chain *chain, const CustomPath *join, Chain *side)
+{
+	Path	   *inner = lsecond(join->custom_paths);
+	const Path *scan = hgj_below_projections(hgj_below_joins(inner));
+
+	*side = (Chain) {.root = chain->root,.contents = chain->contents};
+	if (chain->kept == 0 || scan->parent == NULL ||
+		scan->parent->tuples < hgj_device_side_rows ||
+		is_by_row(chain->contents, inner->parent->relids))
 		return 0;
-	return Max(inner->total_cost - hgj_feed_saving(chain->root, inner, true), 0);
+	side->kept = part_of_scan(chain->root, scan, chain->contents);
+	if (side->kept == 0 || !chain_gain(inner, side))
+		return 0;
+	return Max(side_scan_gain(side) + side->in_pipeline - side->alone, 0);
 }
 
 /* Step 4: the same, and what it takes to bring the side there otherwise. */
 static Cost
 side_gain(const Chain *chain, const CustomPath *join)
 {
-	Cost		scan = side_scan_gain(chain, join);
+	Chain		side;
+	Cost		gain = side_chain(chain, join, &side);
 
-	return scan == 0 ? 0 : scan + hgj_side_transfer_cost(lsecond(join->custom_paths), 1);
+	return gain == 0 ? 0 : gain + hgj_side_transfer_cost(lsecond(join->custom_paths), 1);
 }
 
 /* Step 1: what a pipeline saves, in the joins alone; false: it cannot be. */
@@ -346,6 +367,22 @@ copy_scan(const Path *scan, Cost saving)
 	return copy;
 }
 
+static Path *copy_chain(const Chain *chain, Path *path, Cost *saving);
+
+/* Step 4: the join's build side, or a copy that is made on the GPU. */
+static Path *
+copy_side(const Chain *chain, const CustomPath *join)
+{
+	Path	   *inner = lsecond(join->custom_paths);
+	Chain		side;
+	Cost		saving;
+
+	if (side_chain(chain, join, &side) == 0)
+		return inner;
+	saving = hgj_force ? 0 : side_scan_gain(&side);
+	return copy_chain(&side, inner, &saving);
+}
+
 /*
  * Step 2: a copy of the chain.  *saving: what it costs less, at first what the scan does.
  * Under force costs only keep other paths away, and stay as they are.
@@ -365,11 +402,9 @@ copy_chain(const Chain *chain, Path *path, Cost *saving)
 	if (hgj_is_join_path(path))
 	{
 		CustomPath *copy = makeNode(CustomPath);
-		Cost		scan_gain;
 		List	   *facts;
 
 		*copy = *(CustomPath *) path;
-		scan_gain = hgj_force ? 0 : side_scan_gain(chain, copy);
 		facts = list_copy(list_nth(copy->custom_private, HGJ_PATH_FACTS));
 		if (list_nth_int(facts, HGJ_PATH_DEVICE) == HGJ_PLAN_CPU)
 			lfirst_int(list_nth_cell(facts, HGJ_PATH_DEVICE)) = HGJ_PLAN_PIPELINE;
@@ -381,8 +416,7 @@ copy_chain(const Chain *chain, Path *path, Cost *saving)
 		if (!hgj_force)
 			*saving += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) + side_gain(chain, copy) -
 				hgj_path_fact(path, HGJ_PATH_ALONE);
-		if (scan_gain > 0)
-			lsecond(copy->custom_paths) = copy_scan(lsecond(copy->custom_paths), scan_gain);
+		lsecond(copy->custom_paths) = copy_side(chain, copy);
 		lower_costs(&copy->path, *saving);
 		return &copy->path;
 	}

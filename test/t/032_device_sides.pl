@@ -31,8 +31,8 @@ $node->safe_psql(
 	VACUUM ANALYZE f, d, e, small;
 });
 
-my $device = "$FORCED SET hashgraph_join.require = off; SET hashgraph_join.engine = cuda; SET extra_float_digits = 0;";
-my $stock = 'SET hashgraph_join.enabled = off; SET extra_float_digits = 0;';
+my $device = "$FORCED SET join_collapse_limit = 1; SET hashgraph_join.build_tuple_cost = 0.1; SET hashgraph_join.require = off; SET hashgraph_join.engine = cuda; SET extra_float_digits = 0;";
+my $stock = 'SET join_collapse_limit = 1; SET hashgraph_join.enabled = off; SET extra_float_digits = 0;';
 
 # Each with how many of its joins' sides are made on the device.
 my %queries = (
@@ -53,6 +53,15 @@ my %queries = (
 	'int4 and int8' => [1, 'SELECT count(*), sum(v), sum(e.w) FROM f JOIN e ON f.k = e.k8'],
 	'none passes' => [1, q{SELECT count(*), sum(v) FROM f JOIN d USING (k) WHERE region = 'R1' AND name = 'name 0' AND score < 0}],
 	'all NULL' => [1, 'SELECT d.nothing, count(*) FROM f JOIN d USING (k) GROUP BY 1'],
+	# sides that are joins themselves
+	'a join' => [2, 'SELECT t, count(*), sum(v), sum(w) FROM f JOIN (d JOIN e ON d.k = e.k8) ON f.k = d.k GROUP BY t ORDER BY 1'],
+	'a join, filtered' => [2, q{SELECT name, t, count(*), sum(v) FROM f JOIN (d JOIN e ON d.k = e.k8 AND e.w > 0) ON f.k = d.k WHERE region <> 'R2' AND f.g < 4 GROUP BY name, t ORDER BY 1, 2}],
+	'a join, by row' => [0, 'SELECT h, name, count(*), sum(v) FROM f JOIN (d LEFT JOIN small ON d.m = small.g) ON f.k = d.k GROUP BY h, name ORDER BY 1, 2'],
+	# behind a left join the row's number says whether there is one
+	'a left join, and what the host makes' => [1, q{SELECT sum(CASE WHEN t LIKE '%1%' THEN v ELSE 1 END), count(w), count(*) FROM f JOIN (d LEFT JOIN e ON d.k = e.k8 AND e.w > 40) ON f.k = d.k WHERE d.m < 5}],
+	'a semi join' => [2, 'SELECT g, count(*), sum(v) FROM f WHERE k IN (SELECT d.k FROM d JOIN e ON d.k = e.k8 WHERE e.w < 0) GROUP BY g ORDER BY 1'],
+	'joins of joins' => [4, 'SELECT e.t, count(*), sum(f.v), sum(d2.price) FROM f JOIN (d JOIN (e JOIN d d2 ON e.k8 = d2.k) ON d.k = e.k8) ON f.k = d.k JOIN e e2 ON f.k8 = e2.k8 GROUP BY e.t ORDER BY 1'],
+	'a join, none passes' => [2, 'SELECT g, count(*), sum(v) FROM f WHERE NOT EXISTS (SELECT FROM d JOIN e ON d.k = e.k8 AND e.w > 1000 WHERE d.k = f.k) GROUP BY g ORDER BY 1'],
 	# values are too many for tables: its rows are staged
 	'many values' => [1, 'SELECT many, count(*) FROM f JOIN d USING (k) GROUP BY many ORDER BY 1 LIMIT 50'],
 	# these are the joins' own: rows of the side are told apart by their number, or values
@@ -87,9 +96,10 @@ sub all_right
 		my ($sides, $q) = @{ $queries{$name} };
 		is($node->safe_psql('postgres', "$device $q"), $node->safe_psql('postgres', "$stock $q"), "$what: $name");
 		my $plan = $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $q");
-		my @made = $plan =~ /Inner Source: columns \((\d+)% of \d+ pages(?:, \d+ skipped)?, on the device\)/g;
+		my @made = $plan =~ /Inner Source: (?:columns \(|batches \()(?:(\d+)% of \d+ pages(?:, \d+ skipped)?, )?on the device\)/g;
 		my $wanted = $percent eq 'none' ? 0 : $sides;
-		ok($plan =~ /Device Pipeline: yes/ && @made == $wanted && !(grep { !/^(?:$percent)$/ } @made), "... with @made") or diag($plan);
+		my @kept = grep { defined } @made;
+		ok($plan =~ /Device Pipeline: yes/ && @made == $wanted && !(grep { !/^(?:$percent)$/ } @kept), "... with @kept") or diag($plan);
 		is(counts($plan), counts($node->safe_psql('postgres', "$stock EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $q")), '... and counts') if $name eq 'filters' || $name eq 'two sides';
 	}
 	return;
@@ -142,6 +152,8 @@ for my $server ('auto', 'off')
 	# ---- devices that fail, or have no room: the answer is the same
 	my $q = $queries{'two sides'}[1];
 	my $right = $node->safe_psql('postgres', "$stock $q");
+	my $join = $queries{'joins of joins'}[1];
+	my $right_join = $node->safe_psql('postgres', "$stock $join");
 	for my $call (qw(table_create pipe_create pipe_start pipe_kept pipe_stage pipe_finish build))
 	{
 		for my $fault ("$call 1 memory", "$call 2 lost", map { "$call $_ limit" } 1 .. 4)
@@ -150,6 +162,12 @@ for my $server ('auto', 'off')
 			is($node->safe_psql('postgres', "$device $q"), $right, "$how: $fault");
 			fake_faults($node);
 			wait_for_device() if $fault =~ /lost/;
+		}
+		for my $nth (1 .. 6)
+		{
+			fake_faults($node, "$call $nth limit");
+			is($node->safe_psql('postgres', "$device $join"), $right_join, "$how: joins of joins, $call $nth");
+			fake_faults($node);
 		}
 	}
 	for my $fault ('pipe_kept 2 row', 'pipe_kept 2 unsupported', 'pipe_finish 1 row')

@@ -31,7 +31,7 @@ declare -A settings=(
 	[memory]="max_parallel_workers_per_gather=0 work_mem=64kB hash_mem_multiplier=1"
 	[device]="max_parallel_workers_per_gather=0 hashgraph_join.engine=cuda"
 	[kept]="max_parallel_workers_per_gather=0"
-	[device_kept]="max_parallel_workers_per_gather=0 hashgraph_join.engine=cuda"
+	[device_kept]="max_parallel_workers_per_gather=0 hashgraph_join.engine=cuda hashgraph_join.device_side_rows=0"
 )
 # what is counted of a query, and in how many of all it must not be zero
 declare -A counted=([single]="joins" [workers]="joins_in_workers" [memory]="joins_spilled" [device]="aggregates_on_device" [device_kept]="aggregates_on_device" [kept]="(SELECT sum(uses) FROM hashgraph_join_columns)")

@@ -83,14 +83,16 @@ HgjStatus fill_open(HgjPipeline *p, HgjTable *table, HgjError *err)
 {
 	if (table == nullptr || table->built || table->nrows > 0 ||
 		table->device != p->account.device || table->spec.nwords != p->spec.nkeys)
-		return fail(err, HGJ_INVALID, "the table is not one that the pipeline could fill");
+		return fail(err, HGJ_INVALID,
+					"the table is not one that the pipeline could fill");
 	if (p->turns)
 		return fail(err, HGJ_UNSUPPORTED, "rows for a table do not go through turns");
 	p->filling.table = table;
+	/* always the same: it is the function's, for all pipelines of the process */
 	if (shares_registers(p))
 		HGJ_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel_of(p)),
 									  cudaFuncAttributeMaxDynamicSharedMemorySize,
-									  (int) (code_bytes(p) + register_bytes(p))));
+									  (int) p->account.device->block_shared));
 	return HGJ_OK;
 }
 
@@ -171,6 +173,27 @@ static HgjStatus count_rows(HgjPipeline *p, const PipeSlot *own, HgjError *err)
 	return HGJ_OK;
 }
 
+/*
+ * Step 1: room for so many rows more.  What is waited for are kernels of one push each, and
+ * that is not given up: the slot's rows have been sent, and a push cannot be repeated.
+ */
+static HgjStatus make_room(HgjPipeline *p, const PipeSlot *slot, uint64_t rows,
+						   HgjError *err)
+{
+	PipeFilling *f = &p->filling;
+	int (*poll)(void *) = p->account.spec.poll;
+	HgjStatus status;
+
+	if (f->most + rows <= f->capacity)
+		return HGJ_OK;
+	p->account.spec.poll = nullptr;
+	status = count_rows(p, slot, err);
+	p->account.spec.poll = poll;
+	if (status == HGJ_OK && f->most + rows > f->capacity)
+		status = grow(p, f->most + rows, err);
+	return status;
+}
+
 /* Step 1: the slot's rows, which have been sent. */
 HgjStatus fill_launch(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
@@ -180,10 +203,7 @@ HgjStatus fill_launch(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	uint64_t rows = slot->pushed * p->work;
 	PipeFill fill = {};
 
-	if (f->most + rows > f->capacity)
-		HGJ_TRY(count_rows(p, slot, err));
-	if (f->most + rows > f->capacity)
-		HGJ_TRY(grow(p, f->most + rows, err));
+	HGJ_TRY(make_room(p, slot, rows, err));
 	f->most += rows;
 	fill.capacity = f->capacity;
 	fill.ncolumns = p->spec.ncolumns;

@@ -32,7 +32,7 @@ constexpr long LOOK_NS = 50 * 1000 * 1000;
 
 struct Registered
 {
-	char *memory; /* from a page's beginning on */
+	char *memory;    /* from a page's beginning on */
 	uint64_t before; /* of it, bytes before what the caller calls his */
 	uint64_t bytes;
 	const uint64_t *used; /* so many of the caller's; NULL: all */
@@ -46,9 +46,10 @@ static Registered registered = {};
 
 static uint64_t used_bytes()
 {
-	uint64_t used = registered.used != nullptr
-						? __atomic_load_n(registered.used, __ATOMIC_ACQUIRE) + registered.before
-						: registered.bytes;
+	uint64_t used =
+		registered.used != nullptr
+			? __atomic_load_n(registered.used, __ATOMIC_ACQUIRE) + registered.before
+			: registered.bytes;
 
 	return used < registered.bytes ? used : registered.bytes;
 }

@@ -254,7 +254,7 @@ suite_tap()
 {
 	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 60 3)}
 	# Failing devices are waited for: minutes that the fake device's regress files do without.
-	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|015_device_rows)\.pl$'
+	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|015_device_rows|032_device_sides)\.pl$'
 	if [[ $size != full ]]; then
 		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -vE "$late")
 	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then

@@ -9,8 +9,9 @@
 #                           a client, and not its time: for machines on which others work
 #
 # Two throw-away servers with the same tables: one has the library in
-# shared_preload_libraries, so that it keeps counters and progress in shared memory, the
-# other one knows nothing of it.  Every statement runs COUNT times on each, ROUNDS times
+# shared_preload_libraries, so that it keeps counters and progress in shared memory, and
+# columns of all tables, which writers change under it; the other one knows nothing of it.
+# Every statement runs COUNT times on each, ROUNDS times
 # in turns; planning is part of every execution (the simple protocol).  What is
 # taken is the server process's own CPU time: how long it had to wait for one is
 # not ours to measure.  What counts is the median of the rounds' ratios.  More
@@ -48,9 +49,13 @@ SQL
 }
 start
 stock=$PGHOST
-start "shared_preload_libraries = 'hashgraph_join'"
+start "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'"
 ours=$PGHOST
-hgj_psql -c "CREATE EXTENSION hashgraph_join"
+hgj_psql -c "VACUUM" -c "CREATE EXTENSION hashgraph_join"
+[[ $(hgj_psql -At -c "SELECT min(hashgraph_join_load(oid::regclass)) > 0 FROM pg_class WHERE relnamespace = 'bench'::regnamespace AND relkind = 'r'") == t ]] || {
+	echo "bench: no columns are kept"
+	exit 1
+}
 [[ $(hgj_psql -At -c "SELECT bool_and(shared) FROM hashgraph_join_stats()") == t ]] || {
 	echo "bench: the library counts nothing in shared memory"
 	exit 1
@@ -91,6 +96,15 @@ SELECT c.name FROM bench.customer c WHERE c.id BETWEEN :i AND :i + 5 AND NOT EXI
 SQL
 script "UPDATE ... FROM by key" <<'SQL'
 UPDATE bench.orders o SET amount = o.amount + 1 FROM bench.customer c WHERE o.customer = c.id AND o.id = :i;
+SQL
+script "UPDATE of a kept table" <<'SQL'
+UPDATE bench.customer SET city = city + 1 WHERE id = :i;
+SQL
+script "INSERT into a kept table" <<'SQL'
+INSERT INTO bench.city VALUES (:i, 'city', 1);
+SQL
+script "DELETE from a kept table" <<'SQL'
+DELETE FROM bench.line WHERE id = :i;
 SQL
 
 # statements STATEMENT COUNT, each with another key

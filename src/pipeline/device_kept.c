@@ -144,7 +144,14 @@ typedef struct Push
 	HgjKeptPiece *pieces;
 	HgjKeptRange *ranges;
 	uint64	   *words;
+	uint64		nrows;
 } Push;
+
+/*
+ * Rows that are pushed together to fill a table: there must be room for all of them before
+ * it is known how many pass the quals.
+ */
+#define HGJ_SIDE_ROWS		(16 * 1024 * 1024)
 
 /* A part of a chunk, in the engine's terms. */
 static HgjKeptArray
@@ -250,6 +257,7 @@ static bool
 has_room(const HgjPipelineState *d, const Push *push)
 {
 	return push->rows.npieces < HGJ_KEPT_PIECES &&
+		!(d->spec.fills && push->nrows >= HGJ_SIDE_ROWS) &&
 		push->rows.nwords + count_tables(d) * HGJ_KEPT_TABLE(most_values(d) + 2) <=
 		HGJ_KEPT_WORDS;
 }
@@ -278,6 +286,7 @@ describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
 	}
 	if (piece->n > 0)
 		push->rows.npieces++;
+	push->nrows += piece->n;
 	return true;
 }
 
@@ -289,6 +298,7 @@ describe_ranges(HgjPipelineState *d, Push *push)
 	uint32		starts[HGJ_DEVICE_READS];
 
 	push->rows.npieces = push->rows.nwords = 0;
+	push->nrows = 0;
 	while (has_room(d, push) && !hgj_device_gave_up(d) &&
 		   hgj_ranges_next(&d->source, &push->ranges[push->rows.npieces], chunks, starts))
 		if (!describe_range(d, push, chunks, starts))

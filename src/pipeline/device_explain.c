@@ -85,19 +85,28 @@ hgj_device_explain(const HgjPipelineState *d, ExplainState *es)
 					 d->info.kernel_ms, d->info.sent / 1024, d->info.memory / 1024);
 }
 
-/* Add what all of its runs have done. */
-void
-hgj_device_count(const HgjPipelineState *d, HgjCounters *counters)
+/* What all of its runs have had the device do, build sides that it has made included. */
+static void
+count_work(const HgjPipelineState *d, uint64 *values)
 {
-	uint64	   *values = counters->values;
-	HgjDeviceReason reason = hgj_device_reason(d);
-
 	values[HGJ_COUNT_TO_DEVICE] += d->sent;
 	values[HGJ_COUNT_FROM_DEVICE] += d->received;
 	values[HGJ_COUNT_TRANSFER_NS] += (uint64) (d->transfer_ms * 1e6);
 	values[HGJ_COUNT_KERNEL_NS] += (uint64) (d->kernel_ms * 1e6);
 	values[HGJ_COUNT_PEAK_DEVICE_MEMORY] =
 		Max(values[HGJ_COUNT_PEAK_DEVICE_MEMORY], d->peak);
+	for (int j = 0; j < d->njoins; j++)
+		if (d->sides[j])
+			count_work(d->sides[j], values);
+}
+
+/* Add that, and why there was none. */
+void
+hgj_device_count(const HgjPipelineState *d, HgjCounters *counters)
+{
+	HgjDeviceReason reason = hgj_device_reason(d);
+
+	count_work(d, counters->values);
 	if (reason != HGJ_DEVICE_FITS)
 		hgj_counters_fell_back(counters, HGJ_FIRST_PIPELINE_REASON + reason);
 }

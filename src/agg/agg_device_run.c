@@ -12,7 +12,7 @@
  *
  * Whatever goes wrong on the way, no row has been returned: the reason is kept
  * for EXPLAIN, the outer side rewound, and the caller does it all on the host,
- * with the tables that have been built.  A failing row thereby raises its error
+ * with the tables that have been built there.  A failing row thereby raises its error
  * as the host would have, and a device that is lost makes trouble there.
  *
  * Memory: device_start.c.  No locks.

@@ -186,13 +186,23 @@ static void
 note_numbers(HgjPipelineState *d, int i, const HgjChunk *chunk)
 {
 	const HgjDeviceColumn *column = &d->columns[i];
+	int64		low;
+	int64		high;
 
 	if (!d->spec.fills || column->made || column->scale >= 0 ||
 		column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8)
 		return;
-	hgj_device_note_range(&d->noted[i], column->kind, (int64) chunk->base);
-	hgj_device_note_range(&d->noted[i], column->kind,
-						  (int64) (chunk->base + hgj_chunk_greatest(chunk)));
+	low = (int64) chunk->base;
+	high = (int64) (chunk->base + hgj_chunk_greatest(chunk));
+	if (low < 0 && high >= 0 &&
+		(column->kind == HGJ_KIND_U1 || column->kind == HGJ_KIND_U4))
+	{
+		/* numbers are signed there, so that both ends lie in the middle */
+		low = 0;
+		high = -1;
+	}
+	hgj_device_note_range(&d->noted[i], column->kind, low);
+	hgj_device_note_range(&d->noted[i], column->kind, high);
 }
 
 /* The values that a chunk has, or could have, and NULL, as a vector of this width. */

@@ -184,6 +184,12 @@ write_column(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceCo
 			return 0;
 		}
 		made = hgj_device_make_codes(side, &place);
+		/* a subquery may return a column twice: each has a dictionary of its own */
+		if (made->codes != NULL && made->codes != stored->dictionary)
+		{
+			hgj_device_refuse(&side->code, HGJ_DEVICE_COLUMN);
+			return 0;
+		}
 		made->codes = stored->dictionary;
 		return hgj_device_load_made(side, made);
 	}

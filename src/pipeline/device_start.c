@@ -180,7 +180,7 @@ build_on_device(HgjPipelineState *upper, int j)
 	hgj_device_end_sides(side);
 	side->source.methods->rewind(&side->source);
 	hgj_drop_build(join);
-	if (hgj_device_failed(join))
+	if (hgj_device_failed(join) && !hgj_use_less_memory(join))
 		hgj_use_cpu(join);
 	return false;
 }

@@ -422,10 +422,12 @@ hgj_pages_offer_ranges(HgjSource *source, const HgjKeptForm *forms)
 	if (!hgj_pages_may_be_kept(source) || source->nkeys > 0 || ps->columns.ncols == 0 ||
 		ps->quals.program != NULL || ps->quals.rest != NULL)
 		return false;
+	for (int c = 0; c < source->ncols; c++)
+		if (ps->wanted[c] < 0)
+			return false;		/* tableoid is in no chunk */
 	by_column = palloc0(mul_size(ps->columns.ncols, sizeof(HgjKeptForm)));
 	for (int c = 0; c < source->ncols; c++)
-		if (ps->wanted[c] >= 0)
-			by_column[ps->wanted[c]] = forms[c];
+		by_column[ps->wanted[c]] = forms[c];
 	kept->forms = by_column;
 	return true;
 }

@@ -118,6 +118,9 @@ for my $server ('auto', 'off')
 	$queries{$_} = $made{$_} for keys %made;
 	all_right("$how", '\d\d|100', sort keys %made);
 	delete $queries{$_} for keys %made;
+	$queries{'tableoid'} = 'SELECT f.tableoid::regclass, h, count(*), sum(v) FROM f JOIN d USING (k) GROUP BY f.tableoid, h ORDER BY 2';
+	all_right("$how", 'none', 'tableoid');
+	delete $queries{'tableoid'};
 	$queries{'of rows'} = q{SELECT h, count(*) FILTER (WHERE date_part('day', f.d + f.k) = 3) FROM f JOIN d USING (k) GROUP BY h ORDER BY h};
 	all_right("$how", 'none', 'of rows');
 	delete $queries{'of rows'};

@@ -21,13 +21,14 @@ $node->safe_psql(
 	'postgres', q{
 	CREATE TABLE f (k int, k8 bigint, m smallint, v bigint, g int);
 	INSERT INTO f SELECT CASE WHEN i % 50 > 0 THEN (i * 7919) % 40000 END, (i * 31) % 70000, i % 9, i, i % 5 FROM generate_series(1, 120000) i;
-	CREATE TABLE d (k int, m smallint, name text, region char(10), price numeric(10,2), day date, score float8, flag bool, nothing int, many text);
+	CREATE TABLE d (k int, m smallint, name text, region char(10), price numeric(10,2), day date, score float8, flag bool, nothing int, many text, sign "char");
 	INSERT INTO d SELECT CASE WHEN i % 40 > 0 THEN i END, i % 9, CASE WHEN i % 7 > 0 THEN 'name ' || i % 30 END, 'R' || i % 5, CASE WHEN i % 11 > 0 THEN i / 8.0 END,
-		date '2020-01-01' + i % 700, i / 3.0, CASE WHEN i % 13 > 0 THEN i % 2 = 0 END, NULL, md5(i::text) FROM generate_series(1, 30000) i;
-	INSERT INTO d SELECT k, m, name, region, price, day, score, flag, nothing, many FROM d WHERE k % 10 = 3;
+		date '2020-01-01' + i % 700, i / 3.0, CASE WHEN i % 13 > 0 THEN i % 2 = 0 END, NULL, md5(i::text), (i % 250 - 125)::"char" FROM generate_series(1, 30000) i;
+	INSERT INTO d SELECT k, m, name, region, price, day, score, flag, nothing, many, sign FROM d WHERE k % 10 = 3;
 	CREATE TABLE e (k8 bigint PRIMARY KEY, w int, t varchar(20));
 	INSERT INTO e SELECT i, i % 100 - 50, 'e' || i % 12 FROM generate_series(1, 50000) i;
 	CREATE TABLE small AS SELECT i AS g, i * 10 AS h FROM generate_series(0, 3) i;
+	CREATE VIEW twice WITH (security_barrier) AS SELECT k, name AS a, name AS b FROM d;
 	VACUUM ANALYZE f, d, e, small;
 });
 
@@ -53,6 +54,9 @@ my %queries = (
 	'int4 and int8' => [1, 'SELECT count(*), sum(v), sum(e.w) FROM f JOIN e ON f.k = e.k8'],
 	'none passes' => [1, q{SELECT count(*), sum(v) FROM f JOIN d USING (k) WHERE region = 'R1' AND name = 'name 0' AND score < 0}],
 	'all NULL' => [1, 'SELECT d.nothing, count(*) FROM f JOIN d USING (k) GROUP BY 1'],
+	# a column that a subquery returns twice has two dictionaries
+	'a column twice' => [0, 'SELECT a, b, count(*), sum(v) FROM f JOIN twice USING (k) GROUP BY a, b ORDER BY 1, 2'],
+	'"char" of both signs' => [1, 'SELECT sign, count(*), sum(v) FROM f JOIN d USING (k) GROUP BY sign ORDER BY sign::int'],
 	# sides that are joins themselves
 	'a join' => [2, 'SELECT t, count(*), sum(v), sum(w) FROM f JOIN (d JOIN e ON d.k = e.k8) ON f.k = d.k GROUP BY t ORDER BY 1'],
 	'a join, filtered' => [2, q{SELECT name, t, count(*), sum(v) FROM f JOIN (d JOIN e ON d.k = e.k8 AND e.w > 0) ON f.k = d.k WHERE region <> 'R2' AND f.g < 4 GROUP BY name, t ORDER BY 1, 2}],
@@ -121,7 +125,7 @@ for my $server ('auto', 'off')
 	my $old = $node->background_psql('postgres');
 	$old->query_safe("$device BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
 	my $before = $old->query_safe($queries{'two sides'}[1]);
-	$node->safe_psql('postgres', q{UPDATE d SET name = 'new', price = price + 1 WHERE k BETWEEN 100 AND 160; DELETE FROM d WHERE k BETWEEN 500 AND 510; INSERT INTO d SELECT k, m, 'x' || k % 3, region, price, day, score, flag, nothing, many FROM d WHERE k < 50; UPDATE e SET w = w + 1000 WHERE k8 BETWEEN 300 AND 330});
+	$node->safe_psql('postgres', q{UPDATE d SET name = 'new', price = price + 1 WHERE k BETWEEN 100 AND 160; DELETE FROM d WHERE k BETWEEN 500 AND 510; INSERT INTO d SELECT k, m, 'x' || k % 3, region, price, day, score, flag, nothing, many, sign FROM d WHERE k < 50; UPDATE e SET w = w + 1000 WHERE k8 BETWEEN 300 AND 330});
 	all_right("$how, some written", '\d\d');
 	is($old->query_safe($queries{'two sides'}[1]), $before, "$how: an old snapshot sees what it saw");
 	$old->query_safe('COMMIT');

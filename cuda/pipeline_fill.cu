@@ -4,9 +4,9 @@
  *	  Pipelines that fill a table, and keep payload columns for others (pipeline.h,
  *	  FILLING A TABLE).
  *
- * 1. Each push gets room for all rows that it may become before its kernel begins.  Where there is
- *	  none, what is under way is waited for, so that it is known how many rows there
- *	  are, and the arrays are made half as large again, at least.
+ * 1. Each push gets room for all rows that it may become before its kernel begins.
+ *	  Where there is none, what is under way is waited for, so that it is known how many
+ *	  rows there are, and the arrays are made half as large again, at least.
  * 2. At the end key words are appended to the table, from where they are, columns cut
  *	  to what is used of them, and staging buffers given back.
  * 3. A pipeline that reads the columns holds the one that has them, which goes when

@@ -35,16 +35,6 @@
 #define HGJ_EXPECTED_GROUPS	(INT64CONST(1) << 16)
 #define HGJ_MORE_GROUPS		16
 
-/* The run is over, or has been given up: pins and device memory. */
-void
-hgj_device_end(HgjPipelineState *d)
-{
-	hgj_device_release(d);
-	if (d->reading)
-		d->source.methods->rewind(&d->source);
-	d->reading = false;
-}
-
 /* Step 2: so many more rows. */
 static void
 show_pushed(HgjPipelineState *d, uint64 rows)
@@ -240,22 +230,6 @@ prepare_sides(HgjPipelineState *d)
 	d->sides_made = !hgj_device_write_agg(d, true);
 }
 
-/* Rows of the joins and of the scan; if the host does it all, none of the former. */
-static void
-count_rows(HgjPipelineState *d)
-{
-	HgjPipelineInfo counted = {0};
-	HgjPipelineInfo now = {0};
-	uint64		rows;
-
-	if (d->ran)
-		now = d->info;
-	hgj_device_leave(d, &now, &counted);
-	rows = hgj_device_count_scan(d, now.dropped);
-	if (d->njoins > 0)
-		d->joins[0]->outer.rows_read += rows;
-}
-
 /*
  * Fill the group table.  False: the host has to do it; nothing is in the table
  * then.
@@ -283,9 +257,7 @@ hgj_device_run(HgjPipelineState *d)
 		run_pipeline(d);
 	hgj_device_end_sides(d);
 	d->ran = !hgj_device_gave_up(d);
-	for (int j = 0; j < d->njoins; j++)
-		hgj_progress_end(&d->joins[j]->progress);
-	count_rows(d);
+	(void) hgj_device_count_rows(d);
 	if (d->ran)
 	{
 		if (empty && groups->nkeys == 0)

@@ -174,6 +174,15 @@ is_set(const HgjPipelineFacts *facts, uint8_t reg)
 	return reg < HGJ_PIPE_REGISTERS && (facts->set >> reg & 1);
 }
 
+static bool
+are_set(const HgjPipelineFacts *facts, const uint8_t *regs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_set(facts, regs[i]))
+			return false;
+	return true;
+}
+
 /* Step 3, of what fills a table. */
 static bool
 columns_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
@@ -181,13 +190,11 @@ columns_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 	if (spec->rows || spec->nwords != 0 || spec->nkeys < 1 || spec->nkeys > HGJ_PIPE_KEYS ||
 		spec->ncolumns > HGJ_PIPE_COLUMNS)
 		return false;
-	for (uint32_t k = 0; k < spec->nkeys; k++)
-		if (!is_set(facts, spec->keys[k]))
-			return false;
 	for (uint32_t c = 0; c < spec->ncolumns; c++)
-		if (!is_set(facts, spec->columns[c]) || spec->kinds[c] > HGJ_KIND_F8)
+		if (spec->kinds[c] > HGJ_KIND_F8)
 			return false;
-	return true;
+	return are_set(facts, spec->keys, spec->nkeys) &&
+		are_set(facts, spec->columns, spec->ncolumns);
 }
 
 /* Step 3. */
@@ -200,11 +207,9 @@ groups_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 		return false;
 	if (spec->rows)
 		return spec->nkeys == 0 && spec->nwords == 0;
-	if (spec->nkeys > HGJ_PIPE_KEYS || spec->nwords < 1 || spec->nwords > HGJ_PIPE_WORDS)
+	if (spec->nkeys > HGJ_PIPE_KEYS || spec->nwords < 1 || spec->nwords > HGJ_PIPE_WORDS ||
+		!are_set(facts, spec->keys, spec->nkeys))
 		return false;
-	for (uint32_t k = 0; k < spec->nkeys; k++)
-		if (!is_set(facts, spec->keys[k]))
-			return false;
 	for (uint32_t w = 0; w < spec->nwords; w++)
 	{
 		const HgjPipeWord *word = &spec->words[w];
@@ -223,11 +228,9 @@ groups_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 static bool
 join_is_sound(const HgjPipeJoin *join, const HgjPipelineFacts *facts)
 {
-	if (join->nkeys > HGJ_PIPE_KEYS || join->ncolumns > HGJ_PIPE_COLUMNS)
+	if (join->nkeys > HGJ_PIPE_KEYS || join->ncolumns > HGJ_PIPE_COLUMNS ||
+		!are_set(facts, join->keys, join->nkeys))
 		return false;
-	for (uint32_t k = 0; k < join->nkeys; k++)
-		if (!is_set(facts, join->keys[k]))
-			return false;
 	for (uint32_t c = 0; c < join->ncolumns; c++)
 		if (join->kinds[c] > HGJ_KIND_F8)
 			return false;

@@ -335,7 +335,6 @@ extern uint64 hgj_device_push_kept(HgjPipelineState *device);
 /* device_push.c */
 extern void hgj_device_push_rows(HgjPipelineState *device,
 								 void (*pushed) (HgjPipelineState *device, uint64 rows));
-extern uint64 hgj_device_count_scan(HgjPipelineState *device, uint64 dropped);
 
 /* device_sides.c */
 extern void hgj_device_plan_sides(HgjPipelineState *upper, EState *estate);
@@ -348,7 +347,6 @@ extern void hgj_device_end_sides(HgjPipelineState *upper);
 
 /* device_joins.c */
 extern bool hgj_device_kind_of_key(HgjKeyKind key, uint8 *kind);
-extern void hgj_device_begin_code(HgjPipelineState *device, bool constants);
 extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,
 											 struct HgjJoinState *upper);
 extern void hgj_device_write_joins(HgjPipelineState *device, bool constants);
@@ -411,18 +409,19 @@ extern bool hgj_device_done(HgjPipelineState *device, HgjStatus status,
 
 extern void hgj_device_log(HgjPipelineState *device);
 extern void hgj_device_release(HgjPipelineState *device);
+extern void hgj_device_end(HgjPipelineState *device);
 
 /* device_start.c */
 extern void hgj_device_enter(HgjPipelineState *device);
 extern void hgj_device_leave(HgjPipelineState *device, const HgjPipelineInfo *now,
 							 HgjPipelineInfo *counted);
+extern uint64 hgj_device_count_rows(HgjPipelineState *device);
 extern bool hgj_device_build(HgjPipelineState *device, bool *empty);
 extern void hgj_device_start_programs(HgjPipelineState *device);
 extern void hgj_device_start(HgjPipelineState *device, uint64 expected);
 
 /* agg_device_run.c */
 extern bool hgj_device_run(HgjPipelineState *device);
-extern void hgj_device_end(HgjPipelineState *device);
 
 /* device_explain.c */
 extern void hgj_device_explain(const HgjPipelineState *device, ExplainState *es);

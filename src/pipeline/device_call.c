@@ -93,7 +93,17 @@ hgj_device_release(HgjPipelineState *d)
 	}
 }
 
-/* The same, and its build sides that have been made on the device. */
+/* The run is over, or has been given up: pins and device memory. */
+void
+hgj_device_end(HgjPipelineState *d)
+{
+	hgj_device_release(d);
+	if (d->reading)
+		d->source.methods->rewind(&d->source);
+	d->reading = false;
+}
+
+/* As hgj_device_release(), with the build sides that have been made on the device. */
 static void
 release_on_reset(void *arg)
 {

@@ -311,9 +311,12 @@ forget_payload(HgjPipelineState *d)
 		d->columns[i].loaded = false;
 }
 
-/* No instruction has been written. */
+/*
+ * Step 2: the instructions of all joins, or of the scan without any.  With `constants`
+ * the programs must have been started.  d->code.reason says whether something does not fit.
+ */
 void
-hgj_device_begin_code(HgjPipelineState *d, bool constants)
+hgj_device_write_joins(HgjPipelineState *d, bool constants)
 {
 	memset(&d->code, 0, sizeof(d->code));
 	d->code.displays = HGJ_PIPE_NONE;
@@ -322,16 +325,6 @@ hgj_device_begin_code(HgjPipelineState *d, bool constants)
 	d->code.constants = constants;
 	d->spec.ncode = 0;
 	forget_payload(d);
-}
-
-/*
- * Step 2: the instructions of all joins, or of the scan without any.  With `constants`
- * the programs must have been started.  d->code.reason says whether something does not fit.
- */
-void
-hgj_device_write_joins(HgjPipelineState *d, bool constants)
-{
-	hgj_device_begin_code(d, constants);
 	d->spec.njoins = d->njoins;
 	if (d->scan_filter)
 		hgj_device_filter_scan(d);

@@ -181,6 +181,18 @@ describe_input(const HgjDeviceColumn *column, const HgjChunk *chunk, uint32 star
 	input->table = input->ntable = 0;
 }
 
+/* The same input of the piece before in the push, if it is of the same chunk; or NULL. */
+static const HgjKeptInput *
+input_before(const Push *push, uint32 number, const HgjChunk *chunk)
+{
+	const HgjKeptInput *before;
+
+	if (push->rows.npieces == 0)
+		return NULL;
+	before = &push->pieces[push->rows.npieces - 1].inputs[number];
+	return before->numbers.id == chunk->id ? before : NULL;
+}
+
 /* Of a build side: between which values the numbers of a chunk are. */
 static void
 note_numbers(HgjPipelineState *d, int i, const HgjChunk *chunk)
@@ -235,12 +247,11 @@ write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int 
 			const HgjChunk *chunk, HgjKeptPiece *piece)
 {
 	HgjKeptInput *input = &piece->inputs[column->number];
-	const HgjKeptInput *before = push->rows.npieces > 0 ?
-		&(piece - 1)->inputs[column->number] : NULL;
+	const HgjKeptInput *before = input_before(push, column->number, chunk);
 	HgjVector	values;
 	uint32		n;
 
-	if (before && before->numbers.id == chunk->id)
+	if (before)
 	{
 		input->table = before->table;
 		input->ntable = before->ntable;
@@ -290,7 +301,8 @@ describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
 			continue;
 		read = column->made ? made_of(column->made) : column->from;
 		describe_input(column, chunks[read], starts[read], input);
-		note_numbers(d, i, chunks[read]);
+		if (input_before(push, column->number, chunks[read]) == NULL)
+			note_numbers(d, i, chunks[read]);
 		if (column->made && !write_table(d, push, column, read, chunks[read], piece))
 			return false;
 	}

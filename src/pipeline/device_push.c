@@ -7,8 +7,6 @@
  * 2. For the rest, have the pages source decode batches straight into staging buffers,
  *	  one after the other, and push them.  The source waits for nobody but a buffer that
  *	  is still being sent.
- * 3. When it is known how many rows the scan's quals have dropped on the device, the
- *	  scan has returned as many less.
  *
  * Memory: device_start.c.  No locks.
  *
@@ -16,7 +14,6 @@
  */
 #include "compat.h"
 
-#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
 
@@ -69,18 +66,4 @@ hgj_device_push_rows(HgjPipelineState *d, void (*pushed) (HgjPipelineState *d, u
 		if (pushed)
 			pushed(d, n);
 	}
-}
-
-/* Step 3.  Returns how many rows are left. */
-uint64
-hgj_device_count_scan(HgjPipelineState *d, uint64 dropped)
-{
-	PlanState  *scan = d->scan;
-	uint64		rows = d->source.rows_read - dropped;
-
-	d->source.rows_read = 0;
-	if (scan->instrument)
-		scan->instrument->tuplecount -= dropped;
-	InstrCountFiltered1(scan, dropped);
-	return rows;
 }

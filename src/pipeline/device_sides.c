@@ -13,8 +13,8 @@
  *	  are dropped, and the columns that the upper pipeline reads of the join's rows, in its
  *	  order.  Those that the host makes go as tables of the chunks' values; codes are
  *	  those of the dictionary that the build side would have used.
- * 3. At the run (device_start.c), the upper pipeline's instructions are written before the tables are
- *	  built, so that it is known which columns it reads.
+ * 3. At the run (device_start.c), the upper pipeline's instructions are written before the
+ *	  tables are built, so that it is known which columns it reads.
  * 4. A column of integers is known to lie between the least and the greatest value of
  *	  the chunks, rows and build sides that it has come from.
  * 5. Such a table has no rows on the host: it goes when the run is over, whatever has
@@ -45,35 +45,13 @@
 
 /* The column of the side's table, or of a build side below, that is its output; false: none. */
 static bool
-find_output(HgjPipelineState *side, AttrNumber attno, HgjDevicePlace *place)
+find_column(HgjPipelineState *side, AttrNumber attno, HgjDevicePlace *place)
 {
 	HgjDeviceOutput output;
 
-	if (side->njoins > 0)
-	{
-		if (!hgj_device_find_output(side, attno, &output) || !output.is_column)
-			return false;
-		*place = output.place;
-		return true;
-	}
-	place->join = HGJ_DEVICE_INPUT;
-	place->column = hgj_device_scan_attno(side, attno);
-	return place->column != InvalidAttrNumber;
-}
-
-/* The register of the side's output. */
-static uint8
-load_output(HgjPipelineState *side, AttrNumber attno)
-{
-	AttrNumber	column;
-
-	if (side->njoins > 0)
-		return hgj_device_output(side, attno);
-	column = hgj_device_scan_attno(side, attno);
-	if (column != InvalidAttrNumber)
-		return hgj_device_load_column(side, HGJ_DEVICE_INPUT, column);
-	hgj_device_refuse(&side->code, HGJ_DEVICE_EXPRESSION);
-	return 0;
+	(void) hgj_device_find_output(side, attno, &output);
+	*place = output.place;
+	return output.is_column;
 }
 
 /* Key words, without those rows that have a NULL one. */
@@ -95,7 +73,7 @@ write_keys(HgjPipelineState *side, const HgjJoinState *join)
 			hgj_device_refuse(code, HGJ_DEVICE_KEY);
 			return;
 		}
-		reg = load_output(side, key->attno);
+		reg = hgj_device_output(side, key->attno);
 		valid = hgj_device_register(code, HGJ_KIND_U1);
 		EMIT(code, HGJ_PIPE_IS_NOT_NULL, .dst = valid, .a = reg);
 		EMIT(code, HGJ_PIPE_FILTER, .a = valid);
@@ -116,7 +94,7 @@ made_below(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceMade
 
 		if (made->inputs[k] < 0)
 			continue;
-		if (!find_output(side, join->inner.columns[made->inputs[k]].attno, &place) ||
+		if (!find_column(side, join->inner.columns[made->inputs[k]].attno, &place) ||
 			(found && place.join != *below))
 			return false;
 		*below = place.join;
@@ -151,7 +129,7 @@ make_below(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceMade
 
 		if (made->inputs[k] < 0)
 			continue;
-		(void) find_output(side, join->inner.columns[made->inputs[k]].attno, &place);
+		(void) find_column(side, join->inner.columns[made->inputs[k]].attno, &place);
 		ours->inputs[k] = below < 0 ? hgj_device_read(side, place.column) : place.column;
 	}
 	return ours;
@@ -176,7 +154,7 @@ write_column(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceCo
 	}
 	if (stored->dictionary)
 	{
-		if (!find_output(side, stored->attno, &place) ||
+		if (!find_column(side, stored->attno, &place) ||
 			(place.join >= 0 &&
 			 side->joins[place.join]->inner.columns[place.column].dictionary))
 		{
@@ -193,7 +171,7 @@ write_column(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceCo
 		made->codes = stored->dictionary;
 		return hgj_device_load_made(side, made);
 	}
-	reg = load_output(side, stored->attno);
+	reg = hgj_device_output(side, stored->attno);
 	if (side->code.kinds[reg] != column->kind || side->code.scales[reg] != column->scale)
 		hgj_device_refuse(&side->code, HGJ_DEVICE_COLUMN);
 	return reg;
@@ -210,14 +188,7 @@ hgj_device_write_side(HgjPipelineState *upper, int j, bool constants)
 	const HgjJoinState *join = upper->joins[j];
 	HgjPipelineSpec *spec = &side->spec;
 
-	if (side->njoins > 0)
-		hgj_device_write_joins(side, constants);
-	else
-	{
-		hgj_device_begin_code(side, constants);
-		if (side->scan_filter)
-			hgj_device_filter_scan(side);
-	}
+	hgj_device_write_joins(side, constants);
 	spec->fills = true;
 	spec->ncolumns = 0;
 	write_keys(side, join);
@@ -250,15 +221,19 @@ is_of_table(const ScanState *scan)
 }
 
 /*
- * What the side reads: a table, or joins over one.  Returns the source that would have read
- * it for the host, or NULL if the side is not for this.
+ * What the side reads: a table, whose columns alone are wanted and no expressions, or joins
+ * over one.  Returns the source that would have read it for the host, or NULL if the side is
+ * not for this.
  */
 static const HgjSource *
 find_scan(HgjPipelineState *side, HgjJoinState *join)
 {
 	const HgjSource *source = &join->inner;
+	int			ncols = list_length(join->inner_ps->plan->targetlist);
 
 	side->scan = join->inner_ps;
+	side->scan_programs = palloc0(mul_size(ncols + 1, sizeof(HgjProgram *)));
+	side->scan_computed = palloc(ncols + 1);
 	if (source->methods == &hgj_source_batches)
 	{
 		if (hgj_device_find_joins(side, source->private_state) != HGJ_DEVICE_FITS)
@@ -411,12 +386,11 @@ hgj_device_end_sides(HgjPipelineState *upper)
 
 		if (side == NULL || !side->ran)
 			continue;
-		hgj_device_release(side);
-		hgj_device_end_sides(side);
 		if (side->njoins == 0)
 			hgj_pages_count(&side->source, pages);
 		pages->on_device = true;
-		side->source.methods->rewind(&side->source);
+		hgj_device_end(side);
+		hgj_device_end_sides(side);
 		if (hgj_device_gave_up(upper))
 			hgj_drop_build(upper->joins[j]);
 		else

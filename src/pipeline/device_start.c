@@ -71,6 +71,34 @@ hgj_device_leave(HgjPipelineState *d, const HgjPipelineInfo *now, HgjPipelineInf
 }
 
 /*
+ * The run is over: count the rows of the joins, or none of them where the host does it all,
+ * and those of the scan, which has returned as many less as its quals have dropped on the
+ * device.  Returns the latter.
+ */
+uint64
+hgj_device_count_rows(HgjPipelineState *d)
+{
+	PlanState  *scan = d->scan;
+	HgjPipelineInfo counted = {0};
+	HgjPipelineInfo now = {0};
+	uint64		rows;
+
+	if (d->ran)
+		now = d->info;
+	hgj_device_leave(d, &now, &counted);
+	rows = d->source.rows_read - now.dropped;
+	d->source.rows_read = 0;
+	if (scan->instrument)
+		scan->instrument->tuplecount -= now.dropped;
+	InstrCountFiltered1(scan, now.dropped);
+	if (d->njoins > 0)
+		d->joins[0]->outer.rows_read += rows;
+	for (int j = 0; j < d->njoins; j++)
+		hgj_progress_end(&d->joins[j]->progress);
+	return rows;
+}
+
+/*
  * Before the bottom join is built: is there an outer row?  Looked at where the
  * join would have done so, and building could raise an error in vain.
  */
@@ -132,34 +160,13 @@ fill_table(void *arg, HgjTable *table, uint32 *nrows)
 	return true;
 }
 
-/* What EXPLAIN and others count of its joins, and of its scan. */
-static void
-count_side(HgjPipelineState *side, HgjJoinState *join)
-{
-	HgjPipelineInfo counted = {0};
-	HgjPipelineInfo now = {0};
-	uint64		rows;
-
-	if (side->ran)
-		now = side->info;
-	hgj_device_leave(side, &now, &counted);
-	rows = hgj_device_count_scan(side, now.dropped);
-	if (side->njoins > 0)
-		side->joins[0]->outer.rows_read += rows;
-	else
-		join->inner.rows_read += rows;
-	if (side->njoins > 0 && side->ran)
-		join->inner.rows_read += join->build->total_rows;
-	for (int j = 0; j < side->njoins; j++)
-		hgj_progress_end(&side->joins[j]->progress);
-}
-
 /* Step 1, on the device: the join's table, and its columns there.  False: nothing happened. */
 static bool
 build_on_device(HgjPipelineState *upper, int j)
 {
 	HgjPipelineState *side = upper->sides[j];
 	HgjJoinState *join = upper->joins[j];
+	uint64		rows;
 
 	hgj_device_reset(side);
 	side->engine = upper->engine;
@@ -171,14 +178,15 @@ build_on_device(HgjPipelineState *upper, int j)
 	hgj_device_enter(side);
 	side->ran = hgj_build_filled(join, fill_table, side);
 	side->fills = NULL;
-	count_side(side, join);
-	side->reading = false;
+	rows = hgj_device_count_rows(side);
+	if (side->njoins > 0)
+		rows = side->ran ? join->build->total_rows : 0;
+	join->inner.rows_read += rows;
 	if (side->ran)
 		return true;
 	hgj_device_log(side);
-	hgj_device_release(side);
+	hgj_device_end(side);
 	hgj_device_end_sides(side);
-	side->source.methods->rewind(&side->source);
 	hgj_drop_build(join);
 	if (hgj_device_failed(join) && !hgj_use_less_memory(join))
 		hgj_use_cpu(join);
@@ -429,7 +437,7 @@ hgj_device_start_programs(HgjPipelineState *d)
 {
 	if (d->scan_filter)
 		hgj_program_start(d->scan_filter, d->scan->ps_ExprContext);
-	for (int i = 0; d->scan_programs && i < list_length(d->scan->plan->targetlist); i++)
+	for (int i = 0; d->njoins == 0 && i < list_length(d->scan->plan->targetlist); i++)
 		if (d->scan_programs[i])
 			hgj_program_start(d->scan_programs[i], d->scan->ps_ExprContext);
 	for (int j = 0; j < d->njoins; j++)

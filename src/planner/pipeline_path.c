@@ -231,19 +231,6 @@ hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContent
 	return part_of_scan(root, hgj_below_projections(hgj_below_joins(child)), contents);
 }
 
-/* Step 3: what the scan costs less for that; it is the child, or below joins. */
-static Cost
-kept_gain(PlannerInfo *root, const Path *child, const Path *scan, double kept)
-{
-	Cost		saving;
-
-	if (kept == 0)
-		return 0;
-	saving = hgj_is_join_path(child) ? hgj_feed_saving(root, scan, true) :
-		hgj_agg_feed_saving(root, child);
-	return kept * Max(scan->total_cost - scan->startup_cost - saving, 0);
-}
-
 /* A chain that is looked at. */
 typedef struct Chain
 {
@@ -255,6 +242,23 @@ typedef struct Chain
 	Cost		in_pipeline;	/* and in a pipeline */
 	double		bytes;			/* of its build sides */
 } Chain;
+
+/*
+ * Steps 3 and 4: what the scan costs less for that.  by_agg: what reads it, if that is the
+ * aggregation; NULL: a join does.
+ */
+static Cost
+kept_gain(const Chain *chain, const Path *by_agg)
+{
+	const Path *scan = chain->scan;
+	Cost		saving;
+
+	if (chain->kept == 0)
+		return 0;
+	saving = by_agg ? hgj_agg_feed_saving(chain->root, by_agg) :
+		hgj_feed_saving(chain->root, scan, true);
+	return chain->kept * Max(scan->total_cost - scan->startup_cost - saving, 0);
+}
 
 static bool chain_gain(Path *child, Chain *chain);
 
@@ -283,25 +287,17 @@ is_by_row(const HgjAggContents *contents, Relids relids)
 	return words && others;
 }
 
-/* Step 4: what is not spent on reading the table at the bottom of a side. */
-static Cost
-side_scan_gain(const Chain *side)
-{
-	Cost		cost = side->scan->total_cost - side->scan->startup_cost -
-		hgj_feed_saving(side->root, side->scan, true);
-
-	return side->kept * Max(cost, 0);
-}
-
 /*
  * Step 4: the build side of a join as a chain of its own, of a scan alone or of joins, if it
- * is made on the GPU.  Returns what it then costs less; 0: it is not.
+ * is made on the GPU.  Returns what it then costs less, what it takes to bring it there
+ * otherwise included; 0: it is not.
  */
 static Cost
-side_chain(const Chain *chain, const CustomPath *join, Chain *side)
+side_gain(const Chain *chain, const CustomPath *join, Chain *side)
 {
 	Path	   *inner = lsecond(join->custom_paths);
 	const Path *scan = hgj_below_projections(hgj_below_joins(inner));
+	Cost		gain;
 
 	*side = (Chain) {.root = chain->root,.contents = chain->contents};
 	if (chain->kept == 0 || scan->parent == NULL ||
@@ -311,17 +307,8 @@ side_chain(const Chain *chain, const CustomPath *join, Chain *side)
 	side->kept = part_of_scan(chain->root, scan, chain->contents);
 	if (side->kept == 0 || !chain_gain(inner, side))
 		return 0;
-	return Max(side_scan_gain(side) + side->in_pipeline - side->alone, 0);
-}
-
-/* Step 4: the same, and what it takes to bring the side there otherwise. */
-static Cost
-side_gain(const Chain *chain, const CustomPath *join)
-{
-	Chain		side;
-	Cost		gain = side_chain(chain, join, &side);
-
-	return gain == 0 ? 0 : gain + hgj_side_transfer_cost(lsecond(join->custom_paths), 1);
+	gain = kept_gain(side, NULL) + side->in_pipeline - side->alone;
+	return gain > 0 ? gain + hgj_side_transfer_cost(inner, 1) : 0;
 }
 
 /* Step 1: what a pipeline saves, in the joins alone; false: it cannot be. */
@@ -335,12 +322,13 @@ chain_gain(Path *child, Chain *chain)
 	{
 		const CustomPath *join = (const CustomPath *) hgj_below_projections(path);
 		const Path *inner = lsecond(join->custom_paths);
+		Chain		side;
 
 		if (n == HGJ_PIPE_JOINS || !join_may_fit(join))
 			return false;
 		chain->alone += hgj_path_fact(path, HGJ_PATH_ALONE);
 		chain->in_pipeline += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) +
-			side_gain(chain, join);
+			side_gain(chain, join, &side);
 		chain->bytes += inner->rows * HGJ_PIPELINE_ROW_BYTES;
 		path = linitial(join->custom_paths);
 	}
@@ -367,22 +355,6 @@ copy_scan(const Path *scan, Cost saving)
 	return copy;
 }
 
-static Path *copy_chain(const Chain *chain, Path *path, Cost *saving);
-
-/* Step 4: the join's build side, or a copy that is made on the GPU. */
-static Path *
-copy_side(const Chain *chain, const CustomPath *join)
-{
-	Path	   *inner = lsecond(join->custom_paths);
-	Chain		side;
-	Cost		saving;
-
-	if (side_chain(chain, join, &side) == 0)
-		return inner;
-	saving = hgj_force ? 0 : side_scan_gain(&side);
-	return copy_chain(&side, inner, &saving);
-}
-
 /*
  * Step 2: a copy of the chain.  *saving: what it costs less, at first what the scan does.
  * Under force costs only keep other paths away, and stay as they are.
@@ -402,6 +374,8 @@ copy_chain(const Chain *chain, Path *path, Cost *saving)
 	if (hgj_is_join_path(path))
 	{
 		CustomPath *copy = makeNode(CustomPath);
+		Chain		side;
+		Cost		gain;
 		List	   *facts;
 
 		*copy = *(CustomPath *) path;
@@ -413,10 +387,17 @@ copy_chain(const Chain *chain, Path *path, Cost *saving)
 		copy->custom_paths = list_copy(copy->custom_paths);
 		linitial(copy->custom_paths) =
 			copy_chain(chain, linitial(copy->custom_paths), saving);
+		gain = side_gain(chain, copy, &side);
 		if (!hgj_force)
-			*saving += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) + side_gain(chain, copy) -
+			*saving += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) + gain -
 				hgj_path_fact(path, HGJ_PATH_ALONE);
-		lsecond(copy->custom_paths) = copy_side(chain, copy);
+		if (gain > 0)
+		{
+			Cost		side_saving = hgj_force ? 0 : kept_gain(&side, NULL);
+
+			lsecond(copy->custom_paths) =
+				copy_chain(&side, lsecond(copy->custom_paths), &side_saving);
+		}
 		lower_costs(&copy->path, *saving);
 		return &copy->path;
 	}
@@ -442,7 +423,7 @@ hgj_pipeline_child(PlannerInfo *root, Path *child, const HgjAggContents *content
 		return child;
 	if (kept == 0 && chain.scan == hgj_below_projections(child))
 		return child;
-	saving = kept_gain(root, child, chain.scan, kept);
+	saving = kept_gain(&chain, hgj_is_join_path(child) ? NULL : child);
 	if (saving + chain.in_pipeline + agg_gain <= chain.alone || !hgj_cuda_usable(chain.bytes))
 		return child;
 	if (hgj_force)

@@ -460,11 +460,10 @@ hgj_ranges_next(HgjSource *source, HgjKeptRange *range, const HgjChunk **chunks,
 		return false;
 	rows = &ps->pages.kept_columns->rows;
 	for (int c = 0; c < source->ncols; c++)
-		if (ps->wanted[c] >= 0)
-		{
-			chunks[c] = rows->chunks[ps->wanted[c]];
-			starts[c] = rows->starts[ps->wanted[c]];
-		}
+	{
+		chunks[c] = rows->chunks[ps->wanted[c]];
+		starts[c] = rows->starts[ps->wanted[c]];
+	}
 	return true;
 }
 

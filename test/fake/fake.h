@@ -192,6 +192,7 @@ extern bool fake_refuses_pipelines(void);
 /* fake_pipeline.c */
 extern HgjPipelineMethods fake_pipeline;
 extern HgjStatus fake_enter_pipeline(HgjPipeline *p, FakeCall call, HgjError *err);
+extern HgjStatus fake_take(HgjPipeline *p, uint64_t bytes, HgjError *err);
 extern HgjStatus fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
 
 /* fake_fill.c */

@@ -51,6 +51,7 @@ fake_fill_row(HgjPipeline *p, const FakeValue *values, HgjError *err)
 	FakeFill   *f = &p->fill;
 	uint64_t	width = width_of(p);
 	uint64_t	bytes = width * sizeof(uint64_t);
+	HgjStatus	status;
 	uint64_t   *row;
 
 	if (f->n == f->room)
@@ -63,10 +64,9 @@ fake_fill_row(HgjPipeline *p, const FakeValue *values, HgjError *err)
 		f->rows = rows;
 		f->room = room;
 	}
-	if (p->spec.memory_limit > 0 && bytes > p->spec.memory_limit - p->memory)
-		return fake_fail(err, HGJ_LIMIT, "the pipeline does not fit its memory limit");
-	p->memory += bytes;
-	p->counted.memory = p->memory;
+	status = fake_take(p, bytes, err);
+	if (status != HGJ_OK)
+		return status;
 	row = f->rows + f->n++ * width;
 	row[width - 1] = 0;
 	for (uint32_t i = 0; i + 1 < width; i++)

@@ -62,8 +62,8 @@ poll(const HgjPipeline *p, HgjError *err)
 }
 
 /* Step 1: count memory of the device. */
-static HgjStatus
-take(HgjPipeline *p, uint64_t bytes, HgjError *err)
+HgjStatus
+fake_take(HgjPipeline *p, uint64_t bytes, HgjError *err)
 {
 	uint64_t	limit = p->spec.memory_limit;
 
@@ -78,7 +78,7 @@ static HgjStatus
 take_memory(HgjPipeline *p, size_t bytes, void *pointer, HgjError *err)
 {
 	void	   *memory;
-	HgjStatus	status = take(p, bytes, err);
+	HgjStatus	status = fake_take(p, bytes, err);
 
 	if (status != HGJ_OK)
 		return status;
@@ -191,7 +191,7 @@ pipeline_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	p->waits = waits;
 	status = open_joins(p, caller, &facts, err);
 	if (status == HGJ_OK)
-		status = take(p, spec->ncode * sizeof(*spec->code), err);
+		status = fake_take(p, spec->ncode * sizeof(*spec->code), err);
 	if (status != HGJ_OK)
 	{
 		pipeline_destroy(p);
@@ -284,7 +284,7 @@ start_groups(HgjPipeline *p, const HgjPipeRange *ranges, uint64_t expected, HgjE
 		g->most = places / 8 * 5;
 		key_bytes = sizeof(uint32_t) + (1 + p->spec.nkeys) * sizeof(uint64_t);
 	}
-	status = take(p, places * (key_bytes + p->spec.nwords * sizeof(uint64_t)), err);
+	status = fake_take(p, places * (key_bytes + p->spec.nwords * sizeof(uint64_t)), err);
 	if (status == HGJ_OK && p->spec.nkeys == 0)
 		status = leave(p, fake_add_group(p, no_key, &row, err));
 	return status;
@@ -324,7 +324,7 @@ pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges, uint64_t expected, Hg
 	else if (!p->spec.rows)
 		status = start_groups(p, ranges, expected, err);
 	else
-		status = take(p, sizeof(p->input) * (1 + p->spec.njoins), err);
+		status = fake_take(p, sizeof(p->input) * (1 + p->spec.njoins), err);
 	for (int s = 0; s < FAKE_STAGES && status == HGJ_OK; s++)
 		status = open_stage(p, &p->stages[s], err);
 	p->started = status == HGJ_OK;
@@ -477,7 +477,7 @@ pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
 	if (status == HGJ_OK && p->spec.fills)
 		status = leave(p, fake_fill_finish(p, err));
 	else if (status == HGJ_OK)
-		status = take(p, p->groups.n * width * sizeof(uint64_t), err);
+		status = fake_take(p, p->groups.n * width * sizeof(uint64_t), err);
 	if (status != HGJ_OK)
 		return status;
 	settle(p);

@@ -12,7 +12,6 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
 
 my $node = new_server(
 	'main', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.gpu_server = auto', "hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'",
@@ -59,17 +58,11 @@ sub all_right
 
 sub load { $node->safe_psql('postgres', "SELECT hashgraph_join_load('f'), hashgraph_join_load('d'), hashgraph_join_load('e')"); return; }
 
-sub wait_for_device
-{
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE state IN ('open', 'available')}) or die 'there is no device';
-	return;
-}
-
 for my $server ('auto', 'off')
 {
 	$node->append_conf('postgresql.conf', "hashgraph_join.gpu_server = $server");
 	$node->restart;
-	wait_for_device() if $server eq 'auto';
+	wait_for_device($node) if $server eq 'auto';
 	fake_faults($node);
 	my $how = $server eq 'auto' ? 'through the GPU process' : 'in the session';
 
@@ -131,45 +124,26 @@ for my $server ('auto', 'off')
 		fake_faults($node, $fault);
 		is($node->safe_psql('postgres', "$device $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: $fault");
 		fake_faults($node);
-		wait_for_device();
+		wait_for_device($node);
 	}
 	fake_faults($node, 'pipe_kept 2 unsupported');
 	is($node->safe_psql('postgres', "$device $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: a push that is not taken");
 	fake_faults($node, 'pipe_kept 2 hang');
 	is($node->safe_psql('postgres', "$device SET hashgraph_join.device_timeout = '300ms'; $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: one that hangs");
 	fake_faults($node);
-	wait_for_device();
+	wait_for_device($node);
 	fake_faults($node, 'pipe_kept 2 hang');
 	fails_with($node, "$device SET statement_timeout = '200ms'; $queries{'one join'}", qr/canceling statement due to statement timeout/, "$how: a push that is cancelled");
 	fake_faults($node);
-	wait_for_device();
+	wait_for_device($node);
 	all_right("$how, after all that", '\d\d|100', 'one join');
 
 	# ---- writers: sums of an invariant, under whatever snapshot
 	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS accounts; CREATE TABLE accounts AS SELECT i AS id, i % 100 AS k, 1000::bigint AS money, 7 AS seven FROM generate_series(1, 40000) i; CREATE INDEX ON accounts (id); VACUUM ANALYZE accounts');
 	$node->safe_psql('postgres', "SELECT hashgraph_join_load('accounts')");
-	my $until = time + ($ENV{HGJ_KEPT_SECONDS} // 8);
-	my ($wrong, $answers) = (0, 0);
+	# keys of both are in d
 	my $sum = $node->safe_psql('postgres', 'SELECT sum(money) FROM accounts JOIN d USING (k)');
-	my @writers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
-	my @readers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
-	$_->query_safe("$device SET default_transaction_isolation = 'repeatable read'") for @readers;
-	my $maintainer = $node->background_psql('postgres', on_error_stop => 0);
-	while (time < $until)
-	{
-		# money goes from one account to another, of keys that both are in d
-		$writers[$_]->query("BEGIN; UPDATE accounts SET money = money + 5 WHERE id = " . (1 + 100 * int(rand(400))) . "; UPDATE accounts SET money = money - 5 WHERE id = " . (2 + 100 * int(rand(400))) . '; ' . (rand() < 0.2 ? 'ROLLBACK' : 'COMMIT')) for 0 .. 1;
-		$maintainer->query(rand() < 0.3 ? 'VACUUM accounts' : "SELECT hashgraph_join_load('accounts')") if rand() < 0.4;
-		for my $reader (@readers)
-		{
-			my $got = $reader->query('SELECT sum(money) || $$ $$ || sum(seven) / count(*) FROM accounts JOIN d USING (k)');
-			$answers++;
-			$wrong++ if $got ne "$sum 7";
-			diag("$got, not $sum 7") if $got ne "$sum 7";
-		}
-	}
-	$_->quit for @writers, @readers, $maintainer;
-	is($wrong, 0, "$how: writers: no wrong answer among $answers");
+	money_moves($node, $device, 'id', 'SELECT sum(money) || $$ $$ || sum(seven) / count(*) FROM accounts JOIN d USING (k)', "$sum 7", "$how: writers");
 }
 
 # ---- by cost: where columns are on the device, one process needs no workers
@@ -177,7 +151,7 @@ my $auto = "LOAD 'hashgraph_join'; SET hashgraph_join.engine = auto; SET hashgra
 sub planned { return $node->safe_psql('postgres', "$auto EXPLAIN (COSTS OFF) $queries{$_[0]}"); }
 $node->append_conf('postgresql.conf', 'hashgraph_join.gpu_server = auto');
 $node->restart;
-wait_for_device();
+wait_for_device($node);
 unlike(planned('one join'), qr/Device Pipeline: yes/, 'by cost, nothing kept: no pipeline');
 load();
 like(planned('one join'), qr/Device Pipeline: yes/, 'by cost, all kept: a pipeline');
@@ -194,7 +168,7 @@ for my $q ('SELECT count(*), sum(v) FROM f WHERE k + g > 300', 'SELECT count(*),
 # ---- none at all, and how much
 $node->append_conf('postgresql.conf', "hashgraph_join.gpu_server = auto\nhashgraph_join.device_column_memory = 0");
 $node->restart;
-wait_for_device();
+wait_for_device($node);
 load();
 all_right('device_column_memory = 0', 'none', 'one join', 'no join');
 fails_with($node, "SET hashgraph_join.device_column_memory = '1GB'", qr/cannot be changed without restarting the server/, 'device_column_memory');

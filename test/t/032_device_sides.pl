@@ -11,7 +11,6 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
 
 my $node = new_server(
 	'main', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.gpu_server = auto', "hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'",
@@ -75,12 +74,6 @@ my %queries = (
 
 sub load { $node->safe_psql('postgres', "SELECT hashgraph_join_load(c::regclass) FROM unnest('{f,d,e,small}'::text[]) c"); return; }
 
-sub wait_for_device
-{
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE state IN ('open', 'available')}) or die 'there is no device';
-	return;
-}
-
 # Rows that the plan's nodes have returned, and removed, without what only one of them says.
 sub counts
 {
@@ -113,7 +106,7 @@ for my $server ('auto', 'off')
 {
 	$node->append_conf('postgresql.conf', "hashgraph_join.gpu_server = $server");
 	$node->restart;
-	wait_for_device() if $server eq 'auto';
+	wait_for_device($node) if $server eq 'auto';
 	fake_faults($node);
 	my $how = $server eq 'auto' ? 'through the GPU process' : 'in the session';
 
@@ -165,7 +158,7 @@ for my $server ('auto', 'off')
 			fake_faults($node, $fault);
 			is($node->safe_psql('postgres', "$device $q"), $right, "$how: $fault");
 			fake_faults($node);
-			wait_for_device() if $fault =~ /lost/;
+			wait_for_device($node) if $fault =~ /lost/;
 		}
 		for my $nth (1 .. 6)
 		{
@@ -182,38 +175,18 @@ for my $server ('auto', 'off')
 	fake_faults($node, 'pipe_finish 1 hang');
 	fails_with($node, "$device SET statement_timeout = '200ms'; $q", qr/canceling statement due to statement timeout/, "$how: cancelled while it is made");
 	fake_faults($node);
-	wait_for_device();
+	wait_for_device($node);
 	all_right("$how, after all that", '\d\d|100', 'two sides');
 
 	# ---- writers: sums of an invariant, under whatever snapshot
 	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS accounts; CREATE TABLE accounts AS SELECT i AS k, 1000::bigint AS money, 7 AS seven FROM generate_series(1, 40000) i; CREATE INDEX ON accounts (k); VACUUM ANALYZE accounts');
 	$node->safe_psql('postgres', "SELECT hashgraph_join_load('accounts')");
-	my $until = time + ($ENV{HGJ_KEPT_SECONDS} // 8);
-	my ($wrong, $answers) = (0, 0);
-	my @writers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
-	my @readers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
-	$_->query_safe("$device SET default_transaction_isolation = 'repeatable read'") for @readers;
-	my $maintainer = $node->background_psql('postgres', on_error_stop => 0);
 	my $invariant = 'SELECT sum(money) || $$ $$ || sum(seven) / count(*) FROM once JOIN accounts USING (k)';
 	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS once; CREATE TABLE once AS SELECT i AS k FROM generate_series(1, 40000) i; VACUUM ANALYZE once');
 	$node->safe_psql('postgres', "SELECT hashgraph_join_load('once')");
 	my $sum = $node->safe_psql('postgres', "$stock $invariant");
 	like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $invariant"), qr/Inner Source: columns \(100% of \d+ pages, on the device\)/, "$how: the invariant's side is made on the device");
-	while (time < $until)
-	{
-		# money goes from one account to another
-		$writers[$_]->query("BEGIN; UPDATE accounts SET money = money + 5 WHERE k = " . (1 + 100 * int(rand(400))) . "; UPDATE accounts SET money = money - 5 WHERE k = " . (2 + 100 * int(rand(400))) . '; ' . (rand() < 0.2 ? 'ROLLBACK' : 'COMMIT')) for 0 .. 1;
-		$maintainer->query(rand() < 0.3 ? 'VACUUM accounts' : "SELECT hashgraph_join_load('accounts')") if rand() < 0.4;
-		for my $reader (@readers)
-		{
-			my $got = $reader->query($invariant);
-			$answers++;
-			$wrong++ if $got ne $sum;
-			diag("$got, not $sum") if $got ne $sum;
-		}
-	}
-	$_->quit for @writers, @readers, $maintainer;
-	is($wrong, 0, "$how: writers: no wrong answer among $answers");
+	money_moves($node, $device, 'k', $invariant, $sum, "$how: writers");
 }
 
 done_testing();

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_server $FORCED joined_plan sessions_ended fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults);
+our @EXPORT = qw(new_server $FORCED joined_plan sessions_ended fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults wait_for_device money_moves);
 
 # Sessions start with this where the planner is to have no choice.
 our $FORCED =
@@ -194,6 +194,43 @@ sub fake_faults
 	open my $fh, '>', $file or die "$file: $!";
 	print $fh map { "$_\n" } @lines;
 	close $fh;
+}
+
+# Until there is a device, again.
+sub wait_for_device
+{
+	my ($node) = @_;
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE state IN ('open', 'available')}) or die 'there is no device';
+	return;
+}
+
+# Ok when $query, in sessions that begin with $before, gives $right all the time, whatever
+# snapshot it has, while the rows of table accounts are written, vacuumed and loaded: money
+# goes from those whose $key is 2 more than a multiple of 100 to those where it is 1 more.
+sub money_moves
+{
+	my ($node, $before, $key, $query, $right, $name) = @_;
+	my $until = time + ($ENV{HGJ_KEPT_SECONDS} // 8);
+	my ($wrong, $answers) = (0, 0);
+	my @writers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	my @readers = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	$_->query_safe("$before SET default_transaction_isolation = 'repeatable read'") for @readers;
+	my $maintainer = $node->background_psql('postgres', on_error_stop => 0);
+	while (time < $until)
+	{
+		$writers[$_]->query("BEGIN; UPDATE accounts SET money = money + 5 WHERE $key = " . (1 + 100 * int(rand(400))) . "; UPDATE accounts SET money = money - 5 WHERE $key = " . (2 + 100 * int(rand(400))) . '; ' . (rand() < 0.2 ? 'ROLLBACK' : 'COMMIT')) for 0 .. 1;
+		$maintainer->query(rand() < 0.3 ? 'VACUUM accounts' : "SELECT hashgraph_join_load('accounts')") if rand() < 0.4;
+		for my $reader (@readers)
+		{
+			my $got = $reader->query($query);
+			$answers++;
+			$wrong++ if $got ne $right;
+			diag("$got, not $right") if $got ne $right;
+		}
+	}
+	$_->quit for @writers, @readers, $maintainer;
+	is($wrong, 0, "$name: no wrong answer among $answers");
+	return;
 }
 
 # Ok when it had right answers, and no message.

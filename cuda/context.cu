@@ -325,14 +325,16 @@ static void live_info(int id, HgjDeviceInfo *info)
 	Device *d = &session.devices[id];
 	size_t free_bytes = 0;
 	size_t total = 0;
+	uint64_t idle_copies;
 
 	if (!d->open || !session_alive())
 		return;
+	idle_copies = kept_facts(d, info);
 	info->open = true;
 	info->tables = (uint32_t) __atomic_load_n(&d->tables, __ATOMIC_RELAXED);
 	if (cudaSetDevice(id) == cudaSuccess &&
 		cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
-		info->free_memory = free_bytes + pool_idle(d) + kept_idle_bytes(d);
+		info->free_memory = free_bytes + pool_idle(d) + idle_copies;
 	(void) cudaGetLastError();
 }
 

@@ -560,7 +560,9 @@ bool kept_evict(Device *device, uint64_t bytes);
 void kept_forget();
 void kept_trim(Device *device);
 void registered_end();
-uint64_t kept_idle_bytes(const Device *device);
+uint64_t kept_facts(const Device *device, HgjDeviceInfo *info);
+HgjStatus kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids, uint64_t n,
+					 uint64_t *bytes, HgjError *err);
 
 } // namespace hgj
 

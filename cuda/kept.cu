@@ -25,7 +25,10 @@
  *-------------------------------------------------------------------------
  */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#include <algorithm>
 
 #include "kept.h"
 
@@ -48,6 +51,8 @@ struct KeptList
 	uint64_t bytes;      /* of all, */
 	uint64_t idle_bytes; /* and of what nobody holds */
 	uint64_t most;       /* they may have; 0: not known yet */
+	uint64_t found;      /* so often what a pipeline asked for was there, */
+	uint64_t brought;    /* or was not */
 };
 
 struct KeptState
@@ -303,9 +308,13 @@ static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArr
 		if (*copy == nullptr)
 			return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 		(*copy)->maker = p;
+		list->brought++;
 	}
 	else
+	{
 		*maker = (*copy)->maker;
+		list->found++;
+	}
 	holds->copies[holds->n++] = *copy;
 	return HGJ_OK;
 }
@@ -401,12 +410,40 @@ void kept_forget()
 	}
 }
 
-/* Bytes of a device's copies that make room for who needs it. */
-uint64_t kept_idle_bytes(const Device *device)
+/*
+ * A device's copies, for who asks about it.  Returns the bytes that make room for who needs
+ * it.
+ */
+uint64_t kept_facts(const Device *device, HgjDeviceInfo *info)
+{
+	Lock lock(&kept.mutex);
+	const KeptList *list = kept.lists[device->id];
+
+	if (list == nullptr)
+		return 0;
+	info->kept_bytes = list->bytes;
+	info->kept_found = list->found;
+	info->kept_brought = list->brought;
+	return list->idle_bytes;
+}
+
+/* HgjPipelineMethods.kept_bytes; there is nothing to wait for, and so no poll. */
+HgjStatus kept_bytes(const HgjPipelineCaller *, const uint64_t *ids, uint64_t n,
+					 uint64_t *bytes, HgjError *)
 {
 	Lock lock(&kept.mutex);
 
-	return kept.lists[device->id] != nullptr ? kept.lists[device->id]->idle_bytes : 0;
+	memset(bytes, 0, n * sizeof(uint64_t));
+	for (const KeptList *list : kept.lists)
+		for (size_t b = 0; list != nullptr && b < BUCKETS; b++)
+			for (const KeptCopy *copy = list->buckets[b]; copy != nullptr; copy = copy->next)
+			{
+				const uint64_t *id = std::lower_bound(ids, ids + n, copy->array.id);
+
+				if (id < ids + n && *id == copy->array.id && !copy->failed)
+					bytes[id - ids] += copy->array.bytes;
+			}
+	return HGJ_OK;
 }
 
 /* What the slot holds of arrays. */

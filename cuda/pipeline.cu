@@ -609,6 +609,7 @@ const HgjPipelineMethods *pipeline_methods()
 	m.push = pipeline_push;
 	m.keep = kept_memory;
 	m.push_kept = pipeline_push_kept;
+	m.kept_bytes = kept_bytes;
 	m.fills = true;
 	m.fetch = pipeline_fetch;
 	m.finish = pipeline_finish;

@@ -37,7 +37,12 @@ CREATE FUNCTION hashgraph_join_devices(
 	OUT runtime_version text,
 	OUT state text,
 	OUT tables integer,
-	OUT detail text)
+	OUT detail text,
+	OUT column_memory bigint,
+	OUT column_hits bigint,
+	OUT column_uploads bigint,
+	OUT sessions integer,
+	OUT calls integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'hashgraph_join_devices'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
@@ -168,7 +173,8 @@ CREATE FUNCTION hashgraph_join_kept(
 	OUT encoding text,
 	OUT uses bigint,
 	OUT time_saved double precision,
-	OUT last_use timestamp with time zone)
+	OUT last_use timestamp with time zone,
+	OUT device_bytes bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'hashgraph_join_kept'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

@@ -8,7 +8,9 @@
  *	  free is known only where this session has it open.
  * 2. Where there is none, one row says why: no library, another version of it, no
  *	  driver, no device.
- * 3. A device is given back only when no table is left on it.  Tables die with
+ * 3. A device of the GPU process is every session's: how many have something on it, and for
+ *	  how many it makes a call just now, is in the memory that they share.
+ * 4. A device is given back only when no table is left on it.  Tables die with
  *	  their query, so only open cursors, and the calling query itself, can be in
  *	  the way.
  *
@@ -41,6 +43,11 @@ typedef enum DeviceColumn
 	COLUMN_STATE,
 	COLUMN_TABLES,
 	COLUMN_DETAIL,
+	COLUMN_KEPT_BYTES,
+	COLUMN_KEPT_HITS,
+	COLUMN_KEPT_UPLOADS,
+	COLUMN_SESSIONS,
+	COLUMN_CALLS,
 	COLUMNS
 } DeviceColumn;
 
@@ -58,6 +65,27 @@ put_version(Datum *values, bool *nulls, DeviceColumn column, uint32 version)
 	if (version > 0)
 		put_text(values, nulls, column,
 				 psprintf("%u.%u", version / 1000, version % 1000 / 10));
+}
+
+/* Kept columns on it, and who is at work there. */
+static void
+put_load(Datum *values, bool *nulls, const HgjDeviceInfo *info)
+{
+	values[COLUMN_KEPT_BYTES] = Int64GetDatum((int64) info->kept_bytes);
+	values[COLUMN_KEPT_HITS] = Int64GetDatum((int64) info->kept_found);
+	values[COLUMN_KEPT_UPLOADS] = Int64GetDatum((int64) info->kept_brought);
+	nulls[COLUMN_KEPT_BYTES] = nulls[COLUMN_KEPT_HITS] = nulls[COLUMN_KEPT_UPLOADS] =
+		!info->open;
+	if (hgj_server_serves(hgj_cuda_library))
+	{
+		uint32		sessions;
+		uint32		calls;
+
+		hgj_server_load(&sessions, &calls);
+		values[COLUMN_SESSIONS] = Int32GetDatum((int32) sessions);
+		values[COLUMN_CALLS] = Int32GetDatum((int32) calls);
+		nulls[COLUMN_SESSIONS] = nulls[COLUMN_CALLS] = false;
+	}
 }
 
 static void
@@ -84,6 +112,7 @@ put_device(Datum *values, bool *nulls, int device, const HgjDeviceInfo *info)
 		put_text(values, nulls, COLUMN_DETAIL,
 				 psprintf("process %d has it open for all sessions",
 						  (int) hgj_server()->process));
+	put_load(values, nulls, info);
 }
 
 /* One row per GPU, or one that says why there is none. */

@@ -9,7 +9,8 @@
  * 2. Unloading is for the table's owner.
  * 3. The view has a row for each column that has chunks, of tables of this database.
  *	  A use is one process's of one chunk.  What it has saved is estimated: the rows
- *	  that were taken, by what decoding them would have cost (scan/kept_pages.c).
+ *	  that were taken, by what decoding them would have cost (scan/kept_pages.c).  What
+ *	  devices have copies of the engine is asked, by the chunks' numbers, where one is open.
  * 4. Bytes and encodings tell how many values a column has, and how far they lie apart.
  *	  So a caller sees what he sees in pg_stats: columns that he may read, of tables
  *	  whose rows are not hidden from him; members of pg_read_all_stats see all.
@@ -28,6 +29,7 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "join/engines.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "scan/load_columns.h"
@@ -44,7 +46,7 @@ PG_FUNCTION_INFO_V1(hashgraph_join_load);
 PG_FUNCTION_INFO_V1(hashgraph_join_unload);
 PG_FUNCTION_INFO_V1(hashgraph_join_kept);
 
-#define VIEW_COLUMNS	10
+#define VIEW_COLUMNS	11
 
 static bool
 may_read(Relation rel, AttrNumber attno)
@@ -197,9 +199,40 @@ compare_facts(const void *a, const void *b)
 	return (x->attno > y->attno) - (x->attno < y->attno);
 }
 
+static int
+compare_ids(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* What devices have copies of; false: it is not known. */
+static bool
+note_copies(HgjChunkFacts *facts, uint32 n)
+{
+	uint64	   *ids = MemoryContextAllocHuge(CurrentMemoryContext,
+											 mul_size(Max(n, 1), 2 * sizeof(uint64)));
+	uint64	   *bytes = ids + n;
+
+	for (uint32 i = 0; i < n; i++)
+		ids[i] = facts[i].id;
+	qsort(ids, n, sizeof(uint64), compare_ids);
+	if (!hgj_cuda_kept_bytes(ids, n, bytes))
+		return false;
+	for (uint32 i = 0; i < n; i++)
+	{
+		const uint64 *id = bsearch(&facts[i].id, ids, n, sizeof(uint64), compare_ids);
+
+		facts[i].device_bytes = bytes[id - ids];
+	}
+	return true;
+}
+
 /* A column's row, of its n chunks. */
 static void
-put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
+put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n, bool on_device)
 {
 	Datum		values[VIEW_COLUMNS] = {0};
 	bool		nulls[VIEW_COLUMNS] = {false};
@@ -211,6 +244,7 @@ put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
 	double		saved = 0;
 	uint8		width = 0;
 	TimestampTz last_use = 0;
+	int64		device_bytes = 0;
 
 	for (uint32 i = 0; i < n; i++)
 	{
@@ -221,6 +255,7 @@ put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
 		saved += facts[i].saved / 1e6;
 		width = Max(width, facts[i].width);
 		last_use = Max(last_use, facts[i].last_use);
+		device_bytes += facts[i].device_bytes;
 	}
 	values[0] = ObjectIdGetDatum(facts->key.table);
 	nulls[1] = name == NULL;
@@ -236,6 +271,8 @@ put_column(ReturnSetInfo *rsinfo, const HgjChunkFacts *facts, uint32 n)
 	values[8] = Float8GetDatum(saved);
 	values[9] = TimestampTzGetDatum(last_use);
 	nulls[9] = last_use == 0;
+	values[10] = Int64GetDatum(device_bytes);
+	nulls[10] = !on_device;
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
@@ -246,9 +283,11 @@ hashgraph_join_kept(PG_FUNCTION_ARGS)
 	HgjChunkFacts *facts;
 	uint32		n;
 	uint32		first = 0;
+	bool		on_device;
 
 	InitMaterializedSRF(fcinfo, 0);
 	facts = hgj_store_list(MyDatabaseId, &n);
+	on_device = note_copies(facts, n);
 	if (n > 1)
 		qsort(facts, n, sizeof(HgjChunkFacts), compare_facts);
 	for (uint32 i = 1; i <= n; i++)
@@ -256,7 +295,7 @@ hashgraph_join_kept(PG_FUNCTION_ARGS)
 		{
 			if (is_shown(&facts[first].key))
 				put_column((ReturnSetInfo *) fcinfo->resultinfo, facts + first,
-						   i - first);
+						   i - first, on_device);
 			first = i;
 		}
 	return (Datum) 0;

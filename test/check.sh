@@ -113,6 +113,7 @@ installcheck()
 	fi
 	if ((bad > 0)) && [[ -f $dir/regression.diffs ]]; then
 		head -n 400 "$dir/regression.diffs"
+		sed -n '/^\(+++\|---\)/d; s/^[-+]/check: &/p' "$dir/regression.diffs" | head -n 6
 	fi
 	report "$ok" "$bad"
 }
@@ -368,9 +369,13 @@ fi
 deadline=$((SECONDS + ${HGJ_TIME_LIMIT:-5400}))
 passed=0
 failed=0
+what_failed=()
+
+# What failed stands last, in few words: who has only the end of the output sees it.
 finish()
 {
 	echo
+	((${#what_failed[@]} == 0)) || printf 'failed: %s\n' "${what_failed[@]}"
 	echo "$passed passed, $failed failed"
 	if ((failed > 0 || passed == 0)); then
 		exit 1
@@ -461,9 +466,12 @@ tell()
 	failed=$((failed + bad))
 	printf '%-14s %d passed, %d failed, %d s%s\n' "$suite" "$good" "$bad" $((SECONDS - begun[$suite])) "$note"
 	((bad > 0)) || return 0
+	local pattern='^failed: |^ *not ok|^FAILED|\.\.\. (FAILED|failed)|^check: |^TRAP' line
+	while read -r line; do
+		what_failed+=("$suite: $line")
+	done < <(grep -hE "$pattern" "$log" | cut -c1-120 | head -n 10 || true)
 	echo "---- from build/check/$suite.log"
-	grep -nE '^ *not ok|^FAILED|\.\.\. (FAILED|failed)|^#   Failed|^check: |^TRAP' "$log" |
-		cut -c1-300 | head -n 40 || true
+	grep -nE "$pattern|^#   Failed" "$log" | cut -c1-300 | head -n 40 || true
 	echo "---- its end"
 	tail -n 60 "$log" | cut -c1-300
 	echo "----"

@@ -74,7 +74,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		13
+#define HGJ_ABI_VERSION		14
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -285,6 +285,9 @@ typedef struct HgjDeviceInfo
 	uint32_t	minor;
 	uint32_t	driver_version; /* 1000 * major + 10 * minor, 0 = has none */
 	uint32_t	runtime_version;
+	uint64_t	kept_bytes;		/* of copies of kept columns that are on it */
+	uint64_t	kept_found;		/* so often one was there that a pipeline read, */
+	uint64_t	kept_brought;	/* and so often it had to come first */
 	char		off[160];		/* why it cannot be used, or empty */
 } HgjDeviceInfo;
 

@@ -372,6 +372,13 @@ typedef struct HgjPipelineMethods
 							  HgjError *err);
 
 	/*
+	 * Of n owners of arrays (HgjKeptArray.id), in ascending order, the bytes that devices
+	 * have copies of; the caller's poll is asked.  NULL where push_kept is.
+	 */
+	HgjStatus	(*kept_bytes) (const HgjPipelineCaller *caller, const uint64_t *ids,
+							   uint64_t n, uint64_t *bytes, HgjError *err);
+
+	/*
 	 * spec.rows: the next rows that have come out of the last push; polls.  NULL:
 	 * the engine returns no rows.
 	 */

@@ -24,6 +24,7 @@
 #include "compat.h"
 
 #include "base/guc.h"
+#include "base/poll.h"
 #include "base/waits.h"
 #include "engine/registry.h"
 #include "join/engines.h"
@@ -93,6 +94,28 @@ bool
 hgj_cuda_is_open(void)
 {
 	return cuda_opened;
+}
+
+/* See engines.h. */
+bool
+hgj_cuda_kept_bytes(const uint64 *ids, uint32 n, uint64 *bytes)
+{
+	HgjPoll		poll = {false};
+	HgjPipelineCaller caller = {.poll = hgj_poll_interrupts,.poll_arg = &poll};
+	const HgjEngine *engine;
+	HgjStatus	status;
+	HgjError	err;
+
+	if (!hgj_server_serves(hgj_cuda_library) && !cuda_opened)
+		return false;
+	do
+	{
+		engine = hgj_cuda_engine(&err);
+		if (!engine || !engine->pipeline || !engine->pipeline->kept_bytes)
+			return false;
+		status = engine->pipeline->kept_bytes(&caller, ids, n, bytes, &err);
+	} while (hgj_call_cancelled(&poll, status));
+	return status == HGJ_OK;
 }
 
 /* See engines.h. */

@@ -28,6 +28,12 @@ extern bool hgj_cuda_usable(double bytes);
 /* Has this session a GPU open itself?  One that rows go to without being copied again. */
 extern bool hgj_cuda_is_open(void);
 
+/*
+ * Of n chunks, by their numbers in ascending order, the bytes that devices have copies of;
+ * waits for interrupts.  False: no device is open, or it does not say.
+ */
+extern bool hgj_cuda_kept_bytes(const uint64 *ids, uint32 n, uint64 *bytes);
+
 /* Do columns that are kept in memory stay on it, too? */
 extern bool hgj_cuda_has_columns(void);
 

@@ -661,6 +661,7 @@ hgj_store_list(Oid database, uint32 *n)
 			continue;
 		chunk = dsa_get_address(area, slot->data);
 		fact->key = slot->key;
+		fact->id = chunk->id;
 		fact->bytes = slot->bytes;
 		fact->pages = (uint32) pg_popcount((const char *) chunk->pages,
 										   sizeof(chunk->pages));

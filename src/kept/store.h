@@ -37,6 +37,7 @@ typedef struct HgjHeldChunk
 typedef struct HgjChunkFacts
 {
 	HgjChunkKey key;
+	uint64		id;
 	uint64		bytes;
 	uint32		pages;
 	uint32		rows;
@@ -45,6 +46,7 @@ typedef struct HgjChunkFacts
 	uint64		uses;
 	uint64		saved;			/* nanoseconds, estimated */
 	TimestampTz last_use;		/* 0: never */
+	uint64		device_bytes;	/* of copies; for who asks about them */
 } HgjChunkFacts;
 
 extern void hgj_store_share(void);

@@ -34,6 +34,8 @@
 #define HGJ_CHANNELS			16
 /* Of a channel's memory, for the arrays of one call; the rest is staging buffers. */
 #define HGJ_SCRATCH_BYTES		(1024 * 1024)
+/* Of HGJ_CALL_KEPT_BYTES; as many answers follow them. */
+#define HGJ_CALL_IDS			(HGJ_SCRATCH_BYTES / 2 / sizeof(uint64_t))
 /* Devices that are listed. */
 #define HGJ_SERVER_DEVICES		16
 #define HGJ_CALL_NUMBERS		8
@@ -63,7 +65,9 @@ typedef enum HgjCall
 	HGJ_CALL_PIPE_FETCH,		/* scratch: rows of the push, of each join */
 	HGJ_CALL_PIPE_FINISH,
 	HGJ_CALL_PIPE_GROUPS,		/* first, rows; scratch: words */
-	HGJ_CALL_PIPE_INFO			/* scratch: HgjPipelineInfo */
+	HGJ_CALL_PIPE_INFO,			/* scratch: HgjPipelineInfo */
+	HGJ_CALL_KEPT_BYTES			/* of nothing of the session's; ids; scratch: these,
+								 * bytes */
 } HgjCall;
 
 /* What a pipeline stands on, by numbers; HGJ_NO_OBJECT: there is none. */

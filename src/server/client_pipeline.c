@@ -309,6 +309,39 @@ pipe_finish(HgjPipeline *pipeline, uint64 *ngroups, HgjError *err)
 	return status;
 }
 
+/* Nothing of the session's needs to be there. */
+static HgjStatus
+pipe_kept_bytes(const HgjPipelineCaller *caller, const uint64 *ids, uint64 n, uint64 *bytes,
+				HgjError *err)
+{
+	HgjStatus	status = HGJ_OK;
+	HgjRemote  *remote = hgj_channel_begin_use(sizeof(HgjRemote), caller->poll,
+											   caller->poll_arg, err);
+
+	if (remote == NULL)
+		return err->status;
+	for (uint64 done = 0; done < n && status == HGJ_OK; done += HGJ_CALL_IDS)
+	{
+		uint64		some = Min(n - done, HGJ_CALL_IDS);
+		HgjChannel *channel = hgj_channel_request(remote, err);
+
+		if (channel == NULL)
+		{
+			status = err->status;
+			break;
+		}
+		channel->arg[0] = some;
+		memcpy(hgj_channel_scratch(), ids + done, some * sizeof(uint64));
+		status = hgj_channel_call(remote, HGJ_CALL_KEPT_BYTES, err);
+		if (status == HGJ_OK)
+			memcpy(bytes + done, (uint64 *) hgj_channel_scratch() + HGJ_CALL_IDS,
+				   some * sizeof(uint64));
+	}
+	hgj_channel_end_use(remote);
+	free(remote);
+	return status;
+}
+
 static HgjStatus
 pipe_groups(HgjPipeline *pipeline, uint64 first, uint64 n, uint64 *rows, HgjError *err)
 {
@@ -355,6 +388,7 @@ hgj_server_pipelines(const HgjServer *server)
 
 	methods.fetch = server->returns_rows ? pipe_fetch : NULL;
 	methods.push_kept = server->takes_kept ? pipe_push_kept : NULL;
+	methods.kept_bytes = server->takes_kept ? pipe_kept_bytes : NULL;
 	methods.fills = server->fills;
 	return &methods;
 }

@@ -573,6 +573,19 @@ call_of_pipeline(HgjServed *served, Object *p, HgjError *err)
 
 /* ---- all of them -------------------------------------------------------- */
 
+/* In place; the engine is not to ask a poll, and does not wait. */
+static HgjStatus
+kept_bytes(HgjServed *served, HgjError *err)
+{
+	uint64_t   *ids = (uint64_t *) served->scratch;
+	uint64_t   *bytes = ids + HGJ_CALL_IDS;
+
+	if (served->channel->arg[0] > HGJ_CALL_IDS)
+		return hgj_fail(err, HGJ_INVALID, "more chunks than the channel holds");
+	return served->engine->pipeline->kept_bytes(&(HgjPipelineCaller) {0}, ids,
+												served->channel->arg[0], bytes, err);
+}
+
 HgjServed *
 hgj_serve_begin(HgjServer *server, HgjChannel *channel, const HgjEngine *engine)
 {
@@ -623,6 +636,8 @@ make_call(HgjServed *served, HgjError *err)
 			return probe_create(served, err);
 		case HGJ_CALL_PIPE_CREATE:
 			return pipe_create(served, err);
+		case HGJ_CALL_KEPT_BYTES:
+			return kept_bytes(served, err);
 		case HGJ_CALL_DESTROY:
 			destroy(served, channel->object);
 			return HGJ_OK;

@@ -13,7 +13,9 @@
  *	  the engine may keep of them is not much, so that some have to go, and a push that
  *	  is too much is staged.
  *
- * Memory: static.
+ * 4. What the engine says of its copies agrees with itself: of each array, and of all.
+ *
+ * Memory: static, but for what step 4 asks with.
  *
  *-------------------------------------------------------------------------
  */
@@ -283,4 +285,33 @@ pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
 			break;
 	}
 	return engine->pipeline->push_kept(p, &rows, err);
+}
+
+/* Step 4. */
+void
+pipe_check_copies(void)
+{
+	static uint64_t asked = 0;
+	HgjPipelineCaller caller = {.poll = NULL};
+	HgjDeviceInfo info;
+	HgjError	err = {HGJ_OK, ""};
+	uint64_t   *ids = calloc(2 * last_id + 2, sizeof(uint64_t));
+	uint64_t	sum = 0;
+
+	if (ids == NULL)
+		abort();
+	/* and one that nobody has */
+	for (uint64_t i = 0; i <= last_id; i++)
+		ids[i] = i + 1;
+	CHECK(engine->pipeline->kept_bytes(&caller, ids, last_id + 1, ids + last_id + 1, &err) == HGJ_OK,
+		  "%s", err.message);
+	for (uint64_t i = 0; i <= last_id; i++)
+		sum += ids[last_id + 1 + i];
+	CHECK(engine->device_info(0, &info, &err) == HGJ_OK && info.kept_bytes == sum && sum > 0,
+		  "%llu bytes of copies, and %llu in all", (unsigned long long) sum,
+		  (unsigned long long) info.kept_bytes);
+	CHECK(ids[2 * last_id + 1] == 0, "a copy of an array that was never there");
+	CHECK(info.kept_found + info.kept_brought > asked, "nothing has been asked for");
+	asked = info.kept_found + info.kept_brought;
+	free(ids);
 }

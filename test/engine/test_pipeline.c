@@ -258,6 +258,8 @@ run_case(const Case *c)
 		CHECK(info.kept_rows == kept && (info.kept_bytes > 0) == (kept > 0),
 			  "%llu kept rows, not %llu", (unsigned long long) info.kept_rows,
 			  (unsigned long long) kept);
+		if (kept > 0)
+			pipe_check_copies();
 		CHECK(info.dropped == counted.dropped, "%llu dropped, not %llu",
 			  (unsigned long long) info.dropped, (unsigned long long) counted.dropped);
 		CHECK(info.filtered[0] == counted.filtered && info.filtered[1] == 0,

@@ -204,6 +204,9 @@ extern HgjStatus fake_fill_read(HgjPipeline *p, uint32_t join, const HgjPipeline
 
 /* fake_kept.c */
 extern void fake_keep(const HgjKeptMemory *memory);
+extern void fake_kept_info(HgjDeviceInfo *info);
+extern HgjStatus fake_kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids,
+								 uint64_t n, uint64_t *bytes, HgjError *err);
 extern HgjStatus fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);
 
 /* fake_rows.c */

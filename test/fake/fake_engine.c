@@ -307,6 +307,7 @@ fake_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 	info->major = 9;
 	info->driver_version = 13000;
 	info->runtime_version = 12080;
+	fake_kept_info(info);
 	if (fake_usable(&why) != HGJ_OK)
 		(void) snprintf(info->off, sizeof(info->off), "%.159s", why.message);
 	return HGJ_OK;

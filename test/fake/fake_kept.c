@@ -32,6 +32,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static HgjKeptMemory kept;
 static Copy *copies[BUCKETS];
 static uint64_t copied = 0;
+static uint64_t found = 0;
+static uint64_t brought = 0;
 
 /* HgjPipelineMethods.keep */
 void
@@ -73,7 +75,10 @@ bring(const HgjKeptArray *array)
 	Copy	  **bucket = &copies[(array->id + array->at / 8) % BUCKETS];
 
 	if (copy != NULL)
+	{
+		found++;
 		return copy;
+	}
 	copy = malloc(sizeof(Copy) + array->bytes);
 	if (copy == NULL)
 		return NULL;
@@ -82,7 +87,38 @@ bring(const HgjKeptArray *array)
 	copy->next = *bucket;
 	*bucket = copy;
 	copied += array->bytes;
+	brought++;
 	return copy;
+}
+
+/* HgjEngine.device_info, as far as it is about copies. */
+void
+fake_kept_info(HgjDeviceInfo *info)
+{
+	(void) pthread_mutex_lock(&mutex);
+	info->kept_bytes = copied;
+	info->kept_found = found;
+	info->kept_brought = brought;
+	(void) pthread_mutex_unlock(&mutex);
+}
+
+/* HgjPipelineMethods.kept_bytes */
+HgjStatus
+fake_kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids, uint64_t n,
+				uint64_t *bytes, HgjError *err)
+{
+	(void) caller;
+	(void) err;
+	(void) pthread_mutex_lock(&mutex);
+	for (uint64_t i = 0; i < n; i++)
+	{
+		bytes[i] = 0;
+		for (int b = 0; b < BUCKETS; b++)
+			for (const Copy *copy = copies[b]; copy != NULL; copy = copy->next)
+				bytes[i] += copy->array.id == ids[i] ? copy->array.bytes : 0;
+	}
+	(void) pthread_mutex_unlock(&mutex);
+	return HGJ_OK;
 }
 
 /* Step 1: *bytes, for the lock's holder. */

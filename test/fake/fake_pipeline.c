@@ -525,6 +525,7 @@ HgjPipelineMethods fake_pipeline = {
 	.push = pipeline_push,
 	.keep = fake_keep,
 	.push_kept = fake_push_kept,
+	.kept_bytes = fake_kept_bytes,
 	.fills = true,
 	.fetch = fake_pipeline_fetch,
 	.finish = pipeline_finish,

@@ -71,6 +71,25 @@ for my $server ('auto', 'off')
 	load();
 	all_right("$how, all kept", '100');
 
+	# what SQL says of the copies; the GPU process looks every second
+	if ($server eq 'auto')
+	{
+		my $copies = q{(SELECT sum(device_bytes) FROM hashgraph_join_columns)};
+		is($node->safe_psql('postgres', q{SELECT bool_and(coalesce(device_bytes, -1) BETWEEN 0 AND bytes) AND count(*) FILTER (WHERE device_bytes > 0) > 7 FROM hashgraph_join_columns}), 't', 'columns are on the device, each once');
+		ok($node->poll_query_until('postgres', "SELECT column_memory = $copies FROM hashgraph_join_devices()"), 'the device has as much of them in all');
+		my ($hits, $uploads) = split ' ', $node->safe_psql('postgres', q{SELECT column_hits || ' ' || column_uploads FROM hashgraph_join_devices()});
+		$node->safe_psql('postgres', "$device $queries{'one join'}");
+		ok($node->poll_query_until('postgres', "SELECT column_hits > $hits AND column_uploads = $uploads FROM hashgraph_join_devices()"), 'a query that finds them there');
+		is($node->safe_psql('postgres', 'SELECT sessions || $$ $$ || calls FROM hashgraph_join_devices()'), '0 0', 'nobody is on the device');
+		is($node->safe_psql('postgres', "$device BEGIN; DECLARE c CURSOR FOR SELECT v, h FROM f JOIN d USING (k) WHERE v > 7; FETCH 1 FROM c; SELECT sessions || ' ' || calls FROM hashgraph_join_devices()") =~ s/.*\n//sr,
+			'1 0', 'an open cursor is, and waits for nothing');
+	}
+	else
+	{
+		is($node->safe_psql('postgres', q{SELECT count(device_bytes), count(*) > 12, (SELECT count(sessions) FROM hashgraph_join_devices()) FROM hashgraph_join_columns}), '0|t|0', 'a session without a device knows of none');
+		like($node->safe_psql('postgres', "$device $queries{'one join'}; SELECT count(*) FROM hashgraph_join_columns WHERE device_bytes IS NOT NULL"), qr/\n\d\d$/, 'and with one, of its own');
+	}
+
 	# The rows of a session that has a snapshot from before, and of one that comes later.
 	my $old = $node->background_psql('postgres');
 	$old->query_safe("$device BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");

@@ -70,6 +70,13 @@ struct HgjVector;
 /* A value of up to so many bytes is its words; a longer one is hashed. */
 #define HGJ_TEXT_PACKED(nwords) (8 * (nwords) - 1)
 
+/* Is the word the value, as an integer with its sign? */
+static inline bool
+hgj_key_is_integer(HgjKeyKind kind)
+{
+	return kind == HGJ_KEY_INT2 || kind == HGJ_KEY_INT4 || kind == HGJ_KEY_INT8;
+}
+
 /* Does equality of the words depend on the length of the value? */
 static inline bool
 hgj_key_is_text(HgjKeyKind kind)

@@ -15,7 +15,8 @@
  *	  order of their hashes, making it runs through both arrays from end to end.
  *	  For a direct table, and for one of single keys that do not lie too far
  *	  apart, it is a bit per key from the smallest to the largest, which is
- *	  tested faster and makes no mistakes.
+ *	  tested several times as fast and makes no mistakes: so a few keys of a large
+ *	  table may take more than a Bloom filter of them would.
  * 3. From then on each batch is tested first, and only the rows that pass are
  *	  looked up: they become the batch's selection.
  * 4. When most of the rows pass, the probe does without, and counts again.
@@ -25,9 +26,9 @@
  *	  is wanted, none for small tables, and fewer rows need to fail; which filters
  *	  are then asked, and in which order, is the caller's business.
  *
- * A filter takes no more memory than the build has given back: neither the
- * memory limit nor the peak, which the caller has checked, is passed.  Where
- * that is too little, or malloc says no, there is none, and a note says so.
+ * A filter takes no more memory than the build has given back, and what the caller
+ * has set aside for it (spec.filter_room): the memory limit is not passed, nor is
+ * what the caller has checked.  Where that is too little, or malloc says no, there is none, and a note says so.
  * Dynamic tables have none: their keys change.
  *
  * The filter belongs to the table, the selection to the probe.  Several probes
@@ -52,8 +53,12 @@
 /* A filter smaller than this is in the cache: fetch nothing ahead. */
 #define CACHED_BYTES	(128 * 1024)
 
-/* A bit per key is wanted up to so many times the memory of a Bloom filter. */
+/*
+ * A bit per key is wanted up to so many times the memory of a Bloom filter, and as
+ * long as it leaves most of an L2 cache to others.
+ */
 #define EXACT_PER_BLOOM	4
+#define SMALL_BYTES		(256 * 1024)
 
 /* Rows after which a probe looks back, and more before it makes a filter. */
 #define WINDOW_ROWS		32768
@@ -186,8 +191,8 @@ hgj_cpu_filter_words(const Graph *graph, uint64_t room, Filter *filter)
 	uint32_t	log2_words = hgj_log2_ceil(graph->rows * BITS_PER_ROW / 64 + 2);
 	uint64_t	most = (UINT64_C(1) << log2_words) * EXACT_PER_BLOOM;
 
-	if (most < CACHED_BYTES / sizeof(uint64_t))
-		most = CACHED_BYTES / sizeof(uint64_t);
+	if (most < SMALL_BYTES / sizeof(uint64_t))
+		most = SMALL_BYTES / sizeof(uint64_t);
 	/* a Bloom filter may fit where a bit per key does not */
 	if (most > room / 2 / sizeof(uint64_t))
 		most = room / 2 / sizeof(uint64_t);
@@ -207,7 +212,7 @@ get_filter(HgjTable *t, Filter *filter, HgjError *err)
 {
 	uint64_t	now = __atomic_load_n(&t->current, __ATOMIC_RELAXED);
 	uint64_t	peak = __atomic_load_n(&t->peak, __ATOMIC_RELAXED);
-	uint64_t	room = peak > now ? peak - now : 0;
+	uint64_t	room = (peak > now ? peak - now : 0) + t->spec.filter_room;
 	void	   *p;
 	HgjStatus	status;
 
@@ -317,37 +322,67 @@ bloom_has(const uint64_t *words, uint32_t shift, uint64_t code)
 }
 
 /*
- * Step 3 for keys of one word and a filter that is in the cache: row(i) is the
- * i-th row.
+ * Step 3 for keys of one word: row(i) is the i-th row, has(key) says whether the filter
+ * has it.  Every row is written, and only those that pass are kept: there is nothing to
+ * guess for the processor.
  */
-#define TEST_SINGLE(row) \
-	for (i = 0; i < n; i++) \
+#define TEST_SINGLE(row, has) \
+	for (uint32_t i = 0; i < n; i++) \
 	{ \
-		out[kept] = row; \
-		kept += bloom_has(words, shift, hgj_hash_single(&hash, column[row])); \
+		uint32_t	row_ = (row); \
+		uint64_t	key = column[row_]; \
+		\
+		out[kept] = row_; \
+		kept += (has); \
 	}
+
+/* The same with all rows of a batch, or those of a selection. */
+#define TEST_BLOCK(has) \
+	if (sel != NULL) \
+		TEST_SINGLE(sel[i], has) \
+	else \
+		TEST_SINGLE(at + i, has)
+
+/* Has a bit per key this one? */
+HGJ_INLINE uint32_t
+exact_has(const uint64_t *words, uint64_t range, uint64_t code)
+{
+	bool		in = code <= range;
+
+	code = in ? code : 0;
+	return in & (words[code / 64] >> (code % 64));
+}
 
 /* Step 3 for a bit per key. */
 static uint32_t
 test_keys(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 {
-	const Filter filter = probe->table->filter;
-	const uint64_t *words = filter.words;
+	const uint64_t *words = probe->table->filter.words;
+	const uint64_t base = probe->table->filter.base;
+	const uint64_t range = probe->table->filter.range;
 	const uint64_t *column = probe->keys.words[0];
-	const uint32_t *sel = probe->keys.sel;
+	uint32_t	done;
+	uint32_t	kept = hgj_cpu_test_keys(probe, at, n, out, &done);
+	const uint32_t *sel = probe->keys.sel != NULL ? probe->keys.sel + at + done : NULL;
+
+	at += done;
+	n -= done;
+	TEST_BLOCK(exact_has(words, range, key - base))
+	return kept;
+}
+
+/* Step 3 for keys of one word and a Bloom filter that is in the cache. */
+static uint32_t
+test_hashes(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
+{
+	const HgjHash hash = probe->table->hash;
+	const uint64_t *words = probe->table->filter.words;
+	const uint32_t shift = probe->table->filter.shift;
+	const uint64_t *column = probe->keys.words[0];
+	const uint32_t *sel = probe->keys.sel != NULL ? probe->keys.sel + at : NULL;
 	uint32_t	kept = 0;
-	uint32_t	i;
 
-	for (i = 0; i < n; i++)
-	{
-		uint32_t	row = sel != NULL ? sel[at + i] : at + i;
-		uint64_t	code = column[row] - filter.base;
-		bool		in = code <= filter.range;
-
-		code = in ? code : 0;
-		out[kept] = row;
-		kept += in & (words[code / 64] >> (code % 64));
-	}
+	TEST_BLOCK(bloom_has(words, shift, hgj_hash_single(&hash, key)))
 	return kept;
 }
 
@@ -359,10 +394,8 @@ static uint32_t
 test_block(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 {
 	const HgjTable *t = probe->table;
-	const HgjHash hash = t->hash;
 	const uint64_t *words = t->filter.words;
 	uint32_t	shift = t->filter.shift;
-	const uint64_t *column = probe->keys.words[0];
 	const uint32_t *sel = probe->keys.sel;
 	uint64_t	codes[TEST_ROWS];
 	uint32_t	kept = 0;
@@ -371,13 +404,7 @@ test_block(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 	if (t->filter.exact)
 		return test_keys(probe, at, n, out);
 	if (t->spec.nwords == 1 && t->filter.bytes < CACHED_BYTES)
-	{
-		if (sel != NULL)
-			TEST_SINGLE(sel[at + i])
-		else
-			TEST_SINGLE(at + i)
-		return kept;
-	}
+		return test_hashes(probe, at, n, out);
 	hgj_cpu_probe_codes(probe, at, n, codes);
 	for (i = 0; i < n; i++)
 		HGJ_PREFETCH(words + (codes[i] >> shift));

@@ -105,6 +105,10 @@ extern void hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first);
 extern HgjStatus hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err);
 extern void hgj_cpu_probe_free_filter(HgjProbe *probe);
 
+/* cpu_filter_vector.c */
+extern uint32_t hgj_cpu_test_keys(const HgjProbe *probe, uint32_t at, uint32_t n,
+								  uint32_t *out, uint32_t *done);
+
 /* cpu_probe_binned.c */
 extern void hgj_cpu_probe_codes(const HgjProbe *probe, uint32_t first,
 								uint32_t n, uint64_t *codes);

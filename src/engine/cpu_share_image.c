@@ -96,8 +96,8 @@ place_bits(const HgjTable *t, Image *image)
 	}
 	if (t->spec.filter != HGJ_FILTER_OFF && g->rows > 0)
 		image->filter.bytes = (size_t)
-			hgj_cpu_filter_words(g, 16 * g->rows + 2 * EXACT_BYTES,
-								 &image->filter) * sizeof(uint64_t);
+			hgj_cpu_filter_words(g, 16 * g->rows + 2 * EXACT_BYTES +
+								 t->spec.filter_room, &image->filter) * sizeof(uint64_t);
 }
 
 static void
@@ -305,7 +305,8 @@ hgj_cpu_share_peak(const HgjTable *table)
 		spec->segments == HGJ_SEGMENTS_SLICED)
 		image += hgj_most_padded(csr) + 2 * n;
 	/* two images at a time have an Image, and alignment, and little filters */
-	image += 2 * (sizeof(Image) + 10 * HGJ_IMAGE_ALIGN + 2 * EXACT_BYTES);
+	image += 2 * (sizeof(Image) + 10 * HGJ_IMAGE_ALIGN + 2 * EXACT_BYTES +
+				  spec->filter_room);
 	if (spec->flags & HGJ_TABLE_TRACK_MATCHES)
 		image += 2 * (table->max_row / 8 + 64);
 	return peak + n + HGJ_SHARE_FIXED(spec->nwords) + image;

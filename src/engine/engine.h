@@ -173,6 +173,7 @@ typedef struct HgjTableSpec
 	double		load;			/* rows per vertex; 0 = the engine's default */
 	uint64_t	expected_rows;	/* a hint, 0 = unknown */
 	uint64_t	memory_limit;	/* bytes, 0 = none: build returns HGJ_LIMIT */
+	uint64_t	filter_room;	/* bytes that a filter may take above build_peak */
 	int			device;			/* which of the engine's devices */
 	uint32_t	timeout_ms;		/* 0 = none: a device that has not answered by
 								 * then counts as lost */

@@ -12,16 +12,32 @@
  */
 #include "compat.h"
 
+#include "base/guc.h"
 #include "join/join_state.h"
 
 /* Of device memory, what a table leaves to its probes. */
 #define HGJ_PROBE_SHARE			4
+
+/*
+ * For a bit per key of a build side of a few keys, which is tested for every row of the
+ * table at the bottom of a chain: twice what the engine makes of those at most.
+ */
+#define HGJ_ROOM_SHARE			16
+#define HGJ_MOST_ROOM			((Size) 512 * 1024)
 
 /* Of device memory, what a table may take: a part is left to the probes. */
 uint64
 hgj_table_share(const HgjJoinState *state)
 {
 	return state->use.device_limit - state->use.device_limit / HGJ_PROBE_SHARE;
+}
+
+/* Of the host's memory, what is set aside for a filter of the table, besides what its build gives back. */
+Size
+hgj_filter_room(void)
+{
+	return hgj_filter == HGJ_FILTER_OFF ? 0 :
+		Min(get_hash_memory_limit() / HGJ_ROOM_SHARE, HGJ_MOST_ROOM);
 }
 
 /* The bytes of the host's memory held now; *memory: what the table has, if there is one. */

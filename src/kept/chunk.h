@@ -128,6 +128,8 @@ extern void hgj_chunk_read(const HgjChunk *chunk, uint32 start,
 extern void hgj_chunk_read_numbers(const HgjChunk *chunk, uint32 start,
 								   const uint32 *rows, uint32 n,
 								   HgjVector *into, uint32 first);
+extern void hgj_chunk_read_integers(const HgjChunk *chunk, uint32 start,
+									const uint32 *rows, uint32 n, uint64 *into);
 extern void hgj_chunk_read_decimals(const HgjChunk *chunk, uint32 start,
 									const uint32 *rows, uint32 n,
 									HgjVector *into, uint32 first, bool by_row);

@@ -244,6 +244,18 @@ hgj_chunk_read_numbers(const HgjChunk *chunk, uint32 start, const uint32 *rows, 
 		read_integers(chunk, chunk->numbers, chunk->width, 0, &task, into);
 }
 
+/* By-value values without a NULL, as 64-bit integers with their sign, one behind the other. */
+void
+hgj_chunk_read_integers(const HgjChunk *chunk, uint32 start, const uint32 *rows, uint32 n,
+						uint64 *into)
+{
+	Task		task = {start, rows, n, 0, false};
+
+	Assert(chunk->by_value && !chunk->has_nulls);
+	read_loops[pg_leftmost_one_pos32(chunk->width)][pg_leftmost_one_pos32(sizeof(uint64))]
+		((const char *) chunk + chunk->numbers, chunk->base, &task, into);
+}
+
 /* By value: no number of the chunk is greater. */
 uint64
 hgj_chunk_greatest(const HgjChunk *chunk)

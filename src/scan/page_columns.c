@@ -313,6 +313,22 @@ hgj_page_columns_read(HgjPageColumns *set, const int *wanted, int n)
 }
 
 /*
+ * A column of integers of the rows that are left, with their sign, one behind the other:
+ * straight from where it is kept, unless somebody has read it.  False: it is not kept so.
+ */
+bool
+hgj_page_column_integers(const HgjPageColumns *set, int c, uint64 *into)
+{
+	const HgjChunk *chunk = set->kind == HGJ_TUPLES_KEPT ? set->kept->chunks[c] : NULL;
+
+	if (chunk == NULL || set->columns[c]->read || !chunk->by_value || chunk->has_nulls)
+		return false;
+	hgj_chunk_read_integers(chunk, set->kept->starts[c], set->all ? NULL : set->rows,
+							set->nrows, into);
+	return true;
+}
+
+/*
  * A column that has been read, of the rows that are left, one behind the other: in
  * its buffer, or, if it has to be moved for that, in `room`.
  */

@@ -158,6 +158,7 @@ extern void hgj_page_columns_begin(HgjPageColumns *set,
 extern void hgj_page_columns_keep(HgjPageColumns *set, const uint32 *places,
 								  uint32 n);
 extern void hgj_page_columns_read(HgjPageColumns *set, const int *wanted, int n);
+extern bool hgj_page_column_integers(const HgjPageColumns *set, int c, uint64 *into);
 extern const HgjVector *hgj_page_column_dense(const HgjPageColumns *set, int c,
 											  HgjVector *room);
 extern void hgj_page_columns_take(HgjPageColumns *set, uint32 first, uint32 n,

@@ -12,7 +12,8 @@
  *
  * 1. Read the filter's key columns of the rows that are left of the page, and
  *	  nothing else.  Rows with a NULL key match nothing.
- * 2. Make their key words, and let the join's engine say which may have a match.
+ * 2. Make their key words, and let the join's engine say which may have a match.  A
+ *	  single integer that is kept in memory is widened to its word at once.
  * 3. Only these rows are left.  The next filter is asked about them, and the source
  *	  reads them as if there had been no others.
  * 4. Now and then a page is a trial: every filter is asked about all of its
@@ -126,6 +127,19 @@ hgj_page_filters_costs(HgjPageFilters *set, const int *output, int n)
 }
 
 /*
+ * Steps 1 and 2 in one, where the only key's word is what is kept of its column.  Who
+ * reads the column later reads it again, of the few rows that are left then.
+ */
+static bool
+read_words(HgjPageFilters *set, HgjKeyFilter *filter)
+{
+	return filter->asks->nkeys == 1 && set->columns->nrows > 0 &&
+		hgj_key_is_integer(filter->asks->keys[0].kind) &&
+		hgj_page_column_integers(set->columns, filter->keys[0],
+								 filter->words[filter->asks->keys[0].first_word]);
+}
+
+/*
  * Step 1: the keys of the rows that are left, one behind the other.  Returns how
  * many are not NULL, and *all if all are.
  */
@@ -178,12 +192,15 @@ ask(HgjPageFilters *set, int f)
 	uint32		passed;
 
 	keys.nrows = n;
-	keys.nsel = read_keys(set, filter, &all);
-	keys.sel = all ? NULL : set->valid;
 	keys.words = (const uint64_t *const *) filter->words;
 	keys.location = HGJ_ON_HOST;
-	for (int k = 0; k < asks->nkeys; k++)
-		hgj_key_words_vector(&asks->keys[k], filter->dense[k], 0, n, &to);
+	if (!read_words(set, filter))
+	{
+		keys.nsel = read_keys(set, filter, &all);
+		keys.sel = all ? NULL : set->valid;
+		for (int k = 0; k < asks->nkeys; k++)
+			hgj_key_words_vector(&asks->keys[k], filter->dense[k], 0, n, &to);
+	}
 	hgj_prefetch_more(columns->prefetch, HGJ_PREFETCH_LINES);
 	passed = asks->filter->ask(asks->filter_of, &keys, set->passed);
 	if (set->stats)

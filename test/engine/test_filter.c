@@ -7,11 +7,15 @@
  *-------------------------------------------------------------------------
  */
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "test.h"
 
 #define BATCH		4000
 #define BUILD		40000
+/* Keys that lie far apart. */
+#define FEW			200
+#define STEP		997
 
 /* Build rows, a table of them, and batches that miss or match. */
 typedef struct Filtered
@@ -59,6 +63,15 @@ filtered_free(Filtered *f)
 	rows_free(&f->few);
 	rows_free(&f->many);
 	free(f);
+}
+
+static int
+compare_rows(const void *a, const void *b)
+{
+	uint32_t	x = *(const uint32_t *) a;
+	uint32_t	y = *(const uint32_t *) b;
+
+	return (x > y) - (x < y);
 }
 
 /* The rows that have a pair at all. */
@@ -328,6 +341,76 @@ sifting_early(uint32_t build, bool at_once)
 	filtered_free(f);
 }
 
+/*
+ * A few keys far apart: with room a bit per key, which lets nothing else pass, of rows one
+ * behind the other and of some, and takes no more than it may; without, a Bloom filter.
+ */
+static void
+sifting_few(uint64_t room)
+{
+	HgjTableSpec spec = spec_default(1);
+	Rows		build = rows_make(SHAPE_NARROW, 1, FEW, 5);
+	Rows		probed = rows_make(SHAPE_NARROW, 1, BATCH - 3, 6);
+	uint32_t   *sel = must_alloc(probed.n * sizeof(uint32_t));
+	uint32_t   *passed = must_alloc(((size_t) probed.n + 1) * sizeof(uint32_t));
+	HgjKeys		keys = rows_keys(&probed);
+	HgjProbe   *probe = NULL;
+	HgjError	err = {HGJ_OK, ""};
+	HgjTable   *table;
+	HgjTableInfo info;
+	HgjMemory	before;
+	HgjMemory	after;
+	bool		worth = false;
+
+	context("sift %d keys, room %llu", FEW, (unsigned long long) room);
+	for (uint32_t i = 0; i < build.n; i++)
+		build.words[0][i] = (uint64_t) ((int64_t) i * STEP - 5000);
+	for (uint32_t i = 0; i < probed.n; i++)
+		probed.words[0][i] = rnd_below(9) == 0 ? build.words[0][rnd_below(FEW)] :
+			(uint64_t) ((int64_t) rnd_below(FEW * STEP + 20000) - 15000);
+	spec.filter = HGJ_FILTER_ON;
+	spec.filter_room = room;
+	table = table_of(&spec, &build);
+	engine->memory(table, &before);
+	CHECK_STATUS(engine->probe_create(table, &probe, &err), HGJ_OK);
+	CHECK(engine->sift_begin(probe, &worth, &err) == HGJ_OK && worth, "no filter");
+	for (int turn = 0; worth && turn < 8; turn++)
+	{
+		uint32_t	want = 0;
+		uint32_t	has = 0;
+		uint32_t	n = 0;
+
+		keys.nsel = 0;
+		keys.sel = turn == 0 ? NULL : sel;
+		for (uint32_t i = 0; turn > 0 && i < probed.n; i += 1 + rnd_below((uint32_t) turn))
+			sel[keys.nsel++] = i;
+		CHECK_STATUS(engine->sift(probe, &keys, passed, &n, &err), HGJ_OK);
+		for (uint32_t i = 0; i < (turn == 0 ? probed.n : keys.nsel); i++)
+		{
+			uint32_t	row = turn == 0 ? i : sel[i];
+			uint64_t	number = probed.words[0][row] + 5000;
+			bool		is_key = number % STEP == 0 && number / STEP < FEW;
+
+			want += is_key;
+			has += is_key && n > 0 &&
+				bsearch(&row, passed, n, sizeof(uint32_t), compare_rows) != NULL;
+		}
+		CHECK(has == want && (n == want || room == 0), "%u of %u keys, and %u rows pass", has,
+			  want, n);
+	}
+	engine->info(table, &info);
+	engine->memory(table, &after);
+	CHECK((info.filter_bytes >= (FEW - 1) * STEP / 8) == (room > 0), "%llu bytes",
+		  (unsigned long long) info.filter_bytes);
+	CHECK(after.peak <= before.peak + room, "the filter takes more than it may");
+	engine->probe_destroy(probe);
+	engine->table_destroy(table);
+	rows_free(&build);
+	rows_free(&probed);
+	free(sel);
+	free(passed);
+}
+
 void
 test_sift(void)
 {
@@ -352,6 +435,8 @@ test_sift(void)
 	{
 		sifting_early(1000, true);
 		sifting_early(BUILD, false);
+		sifting_few(0);
+		sifting_few(UINT64_C(1) << 20);
 	}
 }
 

@@ -10,7 +10,8 @@
 #   SUITES="regress tap"     some suites only (names below)
 #   WITHOUT="regress lint"   all but these
 #   HGJ_AFTER_CHECK=yes      make check has just passed or failed here: of the suites engine and
-#                            tap, what it has left out only
+#                            tap, what it has left out only; the CUDA engine for two
+#                            architectures
 #   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=6 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)
@@ -502,7 +503,12 @@ config=$(hgj_pg_config)
 export PG_CONFIG=$config
 HGJ_JOBS=$(hgj_jobs)
 cuda=()
-[[ $size == full ]] || cuda=("CUDA_ARCHS=${CUDA_ARCHS:-90}")
+if [[ $size != full ]]; then
+	cuda=("CUDA_ARCHS=${CUDA_ARCHS:-90}")
+elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
+	# the oldest and the newest: what suits both suits those in between, which take minutes
+	cuda=("CUDA_ARCHS=${CUDA_ARCHS:-75 120}")
+fi
 step build make -j"$HGJ_JOBS" all WERROR=1 "${cuda[@]}"
 as_root=()
 ((EUID == 0)) || as_root=(sudo -n)

@@ -559,6 +559,7 @@ test_share(void)
 		spec.segments = (HgjSegments) (i % 4);
 		spec.probe = (HgjProbeAlgo) rnd_below(3);
 		spec.filter = (HgjFilter) rnd_below(3);
+		spec.filter_room = rnd_below(3) * UINT64_C(100000);
 		spec.flags = rnd_below(2) ? HGJ_TABLE_TRACK_MATCHES : 0;
 		spec.load = rnd_below(8) == 0 ? 0.5 + rnd_below(8) : 0;
 		hgj_mem_test_l2_bytes = caches[rnd_below(COUNT_OF(caches))];

@@ -202,13 +202,13 @@ compare_facts(const void *a, const void *b)
 static int
 compare_ids(const void *a, const void *b)
 {
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
+	uint64		x = ((const HgjChunkFacts *) a)->id;
+	uint64		y = ((const HgjChunkFacts *) b)->id;
 
 	return (x > y) - (x < y);
 }
 
-/* What devices have copies of; false: it is not known. */
+/* What devices have copies of; false: it is not known.  Chunks are in their numbers' order then. */
 static bool
 note_copies(HgjChunkFacts *facts, uint32 n)
 {
@@ -216,17 +216,14 @@ note_copies(HgjChunkFacts *facts, uint32 n)
 											 mul_size(Max(n, 1), 2 * sizeof(uint64)));
 	uint64	   *bytes = ids + n;
 
+	if (n > 1)
+		qsort(facts, n, sizeof(HgjChunkFacts), compare_ids);
 	for (uint32 i = 0; i < n; i++)
 		ids[i] = facts[i].id;
-	qsort(ids, n, sizeof(uint64), compare_ids);
 	if (!hgj_cuda_kept_bytes(ids, n, bytes))
 		return false;
 	for (uint32 i = 0; i < n; i++)
-	{
-		const uint64 *id = bsearch(&facts[i].id, ids, n, sizeof(uint64), compare_ids);
-
-		facts[i].device_bytes = bytes[id - ids];
-	}
+		facts[i].device_bytes = bytes[i];
 	return true;
 }
 

@@ -467,10 +467,8 @@ tell()
 	failed=$((failed + bad))
 	printf '%-14s %d passed, %d failed, %d s%s\n' "$suite" "$good" "$bad" $((SECONDS - begun[$suite])) "$note"
 	((bad > 0)) || return 0
-	local pattern='^failed: |^ *not ok|^FAILED|\.\.\. (FAILED|failed)|^check: |^TRAP' line
-	while read -r line; do
-		what_failed+=("$suite: $line")
-	done < <(grep -hE "$pattern" "$log" | cut -c1-120 | head -n 10 || true)
+	local pattern='^failed: |^ *not ok|^FAILED|\.\.\. (FAILED|failed)|^check: |^TRAP'
+	mapfile -t -O ${#what_failed[@]} what_failed < <(grep -E "$pattern" "$log" | cut -c1-120 | head -n 10 | sed "s/^/$suite: /")
 	echo "---- from build/check/$suite.log"
 	grep -nE "$pattern|^#   Failed" "$log" | cut -c1-300 | head -n 40 || true
 	echo "---- its end"

@@ -28,8 +28,8 @@
  *
  * A filter takes no more memory than the build has given back, and what the caller
  * has set aside for it (spec.filter_room): the memory limit is not passed, nor is
- * what the caller has checked.  Where that is too little, or malloc says no, there is none, and a note says so.
- * Dynamic tables have none: their keys change.
+ * what the caller has checked.  Where that is too little, or malloc says no, there is
+ * none, and a note says so.  Dynamic tables have none: their keys change.
  *
  * The filter belongs to the table, the selection to the probe.  Several probes
  * may find at once that they want a filter: one makes it, the others go on

@@ -45,7 +45,7 @@ has_instructions(void)
 	return has > 0;
 }
 
-/* Steps 1 to 3. */
+/* Steps 1 to 3; n is a multiple of LANES. */
 __attribute__((target("avx512f,avx512vl")))
 static uint32_t
 test_eights(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
@@ -62,7 +62,7 @@ test_eights(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 	uint32_t	kept = 0;
 	uint32_t	i;
 
-	for (i = 0; i + LANES <= n; i += LANES)
+	for (i = 0; i < n; i += LANES)
 	{
 		__m512i		keys;
 		__m512i		words;

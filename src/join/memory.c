@@ -32,7 +32,10 @@ hgj_table_share(const HgjJoinState *state)
 	return state->use.device_limit - state->use.device_limit / HGJ_PROBE_SHARE;
 }
 
-/* Of the host's memory, what is set aside for a filter of the table, besides what its build gives back. */
+/*
+ * Of the host's memory, what is set aside for a filter of the table, besides what its
+ * build gives back.
+ */
 Size
 hgj_filter_room(void)
 {

@@ -133,7 +133,7 @@ hgj_page_filters_costs(HgjPageFilters *set, const int *output, int n)
 static bool
 read_words(HgjPageFilters *set, HgjKeyFilter *filter)
 {
-	return filter->asks->nkeys == 1 && set->columns->nrows > 0 &&
+	return filter->asks->nkeys == 1 &&
 		hgj_key_is_integer(filter->asks->keys[0].kind) &&
 		hgj_page_column_integers(set->columns, filter->keys[0],
 								 filter->words[filter->asks->keys[0].first_word]);

@@ -309,6 +309,23 @@ pipe_finish(HgjPipeline *pipeline, uint64 *ngroups, HgjError *err)
 	return status;
 }
 
+/* Of so many chunks as one call takes. */
+static HgjStatus
+ask_kept_bytes(HgjRemote *remote, const uint64 *ids, uint64 n, uint64 *bytes, HgjError *err)
+{
+	HgjChannel *channel = hgj_channel_request(remote, err);
+	HgjStatus	status;
+
+	if (channel == NULL)
+		return err->status;
+	channel->arg[0] = n;
+	memcpy(hgj_channel_scratch(), ids, n * sizeof(uint64));
+	status = hgj_channel_call(remote, HGJ_CALL_KEPT_BYTES, err);
+	if (status == HGJ_OK)
+		memcpy(bytes, (uint64 *) hgj_channel_scratch() + HGJ_CALL_IDS, n * sizeof(uint64));
+	return status;
+}
+
 /* Nothing of the session's needs to be there. */
 static HgjStatus
 pipe_kept_bytes(const HgjPipelineCaller *caller, const uint64 *ids, uint64 n, uint64 *bytes,
@@ -321,22 +338,8 @@ pipe_kept_bytes(const HgjPipelineCaller *caller, const uint64 *ids, uint64 n, ui
 	if (remote == NULL)
 		return err->status;
 	for (uint64 done = 0; done < n && status == HGJ_OK; done += HGJ_CALL_IDS)
-	{
-		uint64		some = Min(n - done, HGJ_CALL_IDS);
-		HgjChannel *channel = hgj_channel_request(remote, err);
-
-		if (channel == NULL)
-		{
-			status = err->status;
-			break;
-		}
-		channel->arg[0] = some;
-		memcpy(hgj_channel_scratch(), ids + done, some * sizeof(uint64));
-		status = hgj_channel_call(remote, HGJ_CALL_KEPT_BYTES, err);
-		if (status == HGJ_OK)
-			memcpy(bytes + done, (uint64 *) hgj_channel_scratch() + HGJ_CALL_IDS,
-				   some * sizeof(uint64));
-	}
+		status = ask_kept_bytes(remote, ids + done, Min(n - done, HGJ_CALL_IDS),
+								bytes + done, err);
 	hgj_channel_end_use(remote);
 	free(remote);
 	return status;

@@ -12,7 +12,6 @@
  * 3. The memory is used again by the next case, whose arrays have other numbers.  What
  *	  the engine may keep of them is not much, so that some have to go, and a push that
  *	  is too much is staged.
- *
  * 4. What the engine says of its copies agrees with itself: of each array, and of all.
  *
  * Memory: static, but for what step 4 asks with.

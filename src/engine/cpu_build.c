@@ -275,14 +275,16 @@ HgjStatus
 hgj_cpu_build_graph(HgjTable *table, Source *source, const Plan *plan,
 					Graph *graph, HgjError *err)
 {
-	bool		unique = false;
+	bool		made = false;
 	HgjStatus	status;
 
 	hgj_cpu_graph_begin(plan, graph);
 	status = hgj_cpu_source_open(source, err);
-	if (status == HGJ_OK && plan->try_unique)
-		status = hgj_cpu_build_unique(table, source, plan, graph, &unique, err);
-	if (status == HGJ_OK && !unique)
+	if (status == HGJ_OK && plan->try_bits)
+		status = hgj_cpu_build_bits(table, source, plan, graph, &made, err);
+	if (status == HGJ_OK && plan->try_unique && !made)
+		status = hgj_cpu_build_unique(table, source, plan, graph, &made, err);
+	if (status == HGJ_OK && !made)
 	{
 		if (plan->binned)
 			status = build_binned(table, source, plan, graph, err);

@@ -87,6 +87,7 @@ cpu_table_destroy(HgjTable *table)
 	if (table == NULL)
 		return;
 	hgj_cpu_free_chunks(table);
+	hgj_cpu_put(table, table->share_bits, table->share_bits_bytes);
 	if (table->image == NULL)
 	{
 		hgj_cpu_graph_free(table, &table->graph);

@@ -47,9 +47,6 @@
 /* Graphs this many times larger than L2 are worth one. */
 #define GRAPH_L2S		16
 
-/* Rows that are tested together: their words are fetched at the same time. */
-#define TEST_ROWS		256
-
 /* A filter smaller than this is in the cache: fetch nothing ahead. */
 #define CACHED_BYTES	(128 * 1024)
 
@@ -287,16 +284,17 @@ decide(HgjProbe *probe, bool sifting, HgjError *err)
 	uint64_t	window = WINDOW_ROWS;
 	uint64_t	rows = probe->window_rows + (sifting ? probe->window_out : 0);
 	bool		early = sifting && (t->spec.flags & HGJ_TABLE_SIFT_EARLY) != 0;
+	bool		bits = t->graph.segments == HGJ_SEGMENTS_BITS;
 	HgjStatus	status = HGJ_OK;
 
 	if (t->spec.filter == HGJ_FILTER_ON)
 		return probe->filtering ? HGJ_OK : want_filter(probe, err);
 	if (!probe->filtering &&
-		__atomic_load_n(t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE)
+		(bits || __atomic_load_n(t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE))
 	{
 		if (early)
 			window = t->graph.rows <= EARLY_BUILD_ROWS ? 0 : EARLY_ROWS;
-		if (window > 0 && t->graph.rows / ROWS_PER_TRIAL > window)
+		if (window > 0 && !bits && t->graph.rows / ROWS_PER_TRIAL > window)
 			window = t->graph.rows / ROWS_PER_TRIAL;
 	}
 	if (rows < window)
@@ -387,17 +385,17 @@ test_hashes(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 }
 
 /*
- * Step 3 for rows at .. at + n of the selection: those that pass go to `out`.
- * Returns how many.
+ * Step 3 for rows at .. at + n of the selection: those that pass go to `out`, which
+ * has room for n.  Returns how many.
  */
-static uint32_t
-test_block(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
+uint32_t
+hgj_cpu_test_block(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out)
 {
 	const HgjTable *t = probe->table;
 	const uint64_t *words = t->filter.words;
 	uint32_t	shift = t->filter.shift;
 	const uint32_t *sel = probe->keys.sel;
-	uint64_t	codes[TEST_ROWS];
+	uint64_t	codes[HGJ_TEST_ROWS];
 	uint32_t	kept = 0;
 	uint32_t	i;
 
@@ -475,13 +473,13 @@ hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err)
 	status = decide(probe, false, err);
 	if (status != HGJ_OK || !probe->filtering || !reserve_selection(probe))
 		return status;
-	for (at = 0; at < probe->total; at += TEST_ROWS)
+	for (at = 0; at < probe->total; at += HGJ_TEST_ROWS)
 	{
 		uint32_t	n = probe->total - at;
 
-		n = n > TEST_ROWS ? TEST_ROWS : n;
-		kept += test_block(probe, at, n, probe->passed + kept);
-		if ((at / TEST_ROWS + 1) % (HGJ_POLL_STEPS / 4 / TEST_ROWS) == 0)
+		n = n > HGJ_TEST_ROWS ? HGJ_TEST_ROWS : n;
+		kept += hgj_cpu_test_block(probe, at, n, probe->passed + kept);
+		if ((at / HGJ_TEST_ROWS + 1) % (HGJ_POLL_STEPS / 4 / HGJ_TEST_ROWS) == 0)
 		{
 			status = hgj_poll(&t->spec, err);
 			if (status != HGJ_OK)
@@ -531,8 +529,8 @@ hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
 	total = hgj_key_count(keys);
 	probe->begun = false;
 	probe->keys = *keys;
-	for (at = 0; at < total; at += TEST_ROWS)
-		kept += test_block(probe, at, total - at > TEST_ROWS ? TEST_ROWS :
+	for (at = 0; at < total; at += HGJ_TEST_ROWS)
+		kept += hgj_cpu_test_block(probe, at, total - at > HGJ_TEST_ROWS ? HGJ_TEST_ROWS :
 						   total - at, rows + kept);
 	*n = kept;
 	count_tested(probe, total, kept);
@@ -547,6 +545,15 @@ hgj_cpu_plan_filter(HgjTable *table)
 	uint64_t	bytes = (uint64_t) g->entries_bytes + g->offsets_bytes +
 		g->slices_bytes;
 
+	if (g->segments == HGJ_SEGMENTS_BITS)
+	{
+		/* the graph is one, and a probe does nothing but ask it */
+		hgj_cpu_bits_filter(g, &table->filter);
+		table->may_sift = g->rows > 0 && table->spec.filter != HGJ_FILTER_OFF;
+		if (table->image == NULL && table->may_sift)
+			table->own_filter_state = FILTER_READY;
+		return;
+	}
 	table->may_filter = g->rows > 0 && g->slack == 0 &&
 		(table->spec.filter == HGJ_FILTER_ON ||
 		 (table->spec.filter == HGJ_FILTER_AUTO &&
@@ -555,9 +562,10 @@ hgj_cpu_plan_filter(HgjTable *table)
 		table->spec.filter != HGJ_FILTER_OFF;
 }
 
-/* Free the filter, with the table; not an image's. */
+/* Free the filter, with the table; not an image's, nor one that is the graph. */
 void
 hgj_cpu_filter_free(HgjTable *table)
 {
-	hgj_cpu_put(table, table->filter.words, table->filter.bytes);
+	if (table->graph.segments != HGJ_SEGMENTS_BITS)
+		hgj_cpu_put(table, table->filter.words, table->filter.bytes);
 }

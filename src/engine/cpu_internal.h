@@ -15,6 +15,7 @@
  *	  Ellpack	v * width .. (v + 1) * width
  *	  Sliced	slices[v / 32] + (v % 32) * w, with w slots, where
  *				w = (slices[v / 32 + 1] - slices[v / 32]) / 32
+ *	  Bits		there are none: bit v of the entries says that v has one (cpu_bits.c)
  *
  * A slot holds an entry, of one of four layouts.  A slot whose row is
  * HGJ_ROW_EMPTY was never used, and no slot after it in the same vertex was
@@ -138,6 +139,7 @@ typedef struct Plan
 	bool		binned;			/* bin first, count and place per bin */
 	bool		in_place;		/* the binned entries become the graph's */
 	bool		try_unique;		/* direct: hope for one row per key */
+	bool		try_bits;		/* the same, where keys are all that is wanted; first */
 	uint32_t	stride;
 	uint32_t	packed_stride;
 	uint32_t	shift;
@@ -187,6 +189,9 @@ typedef enum FilterState
 typedef enum ShareStage
 {
 	SHARE_PLAN = 0,
+	SHARE_SET_BITS,
+	SHARE_MERGE_BITS,
+	SHARE_BITS,
 	SHARE_CLEAR,
 	SHARE_PLACE,
 	SHARE_VERIFY,
@@ -241,7 +246,11 @@ struct HgjTable
 								 * the table's own */
 	ShareStage	share_stage;
 	uint32_t	share_bin;		/* one more than the bin at hand; 0 = none */
-	uint64_t	share_placed;	/* rows in slots that may be unique */
+	uint64_t	share_placed;	/* rows in slots that may be unique; or words of bits
+								 * that are in the image */
+	bool		share_twice;	/* a key is there twice among this process's */
+	uint64_t   *share_bits;		/* of this process's keys, for a while */
+	size_t		share_bits_bytes;
 	uint64_t	share_limit;	/* spec.memory_limit, while it is lifted */
 
 	size_t		l2_bytes;
@@ -364,6 +373,17 @@ extern bool hgj_cpu_place_unique(uint32_t *slots, const Block *block,
 extern HgjStatus hgj_cpu_build_unique(HgjTable *table, Source *source,
 									  const Plan *plan, Graph *graph,
 									  bool *unique, HgjError *err);
+
+/* cpu_bits.c: a bit per key */
+extern void hgj_cpu_plan_bits(const HgjTable *table, uint64_t otherwise, Plan *plan);
+extern size_t hgj_cpu_bits_bytes(const Plan *plan);
+extern HgjStatus hgj_cpu_build_bits(HgjTable *table, Source *source,
+									const Plan *plan, Graph *graph, bool *made,
+									HgjError *err);
+extern void hgj_cpu_bits_graph(const Plan *plan, Graph *graph);
+extern HgjStatus hgj_cpu_set_bits(HgjTable *table, Source *source, const Plan *plan,
+								  uint64_t *words, bool *twice, HgjError *err);
+extern void hgj_cpu_bits_filter(const Graph *graph, Filter *filter);
 
 /* cpu_segments.c: where the slots of a vertex are */
 extern HgjStatus hgj_cpu_segments_size(HgjTable *table, const Plan *plan,

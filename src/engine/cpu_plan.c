@@ -10,6 +10,8 @@
  * 4. Bins of V2 are as many as make one bin fit half of the L2 cache, but no
  *	  more than keep the bins' staging lines there.
  * 5. The peak of a build is the largest of its phases' sums.
+ * (Where nobody wants the rows of matches, a bit per key comes before all this:
+ * cpu_bits.c.)
  *
  * Owns nothing, locks nothing.
  *
@@ -128,6 +130,7 @@ hgj_cpu_plan(const HgjTable *table, uint64_t rows, int64_t min_key,
 		hgj_cpu_plan_bins(table, plan, HGJ_MAX_BINS);
 	plan->in_place = plan->binned && plan->packed == plan->layout &&
 		plan->segments == HGJ_SEGMENTS_CSR && plan->slack == 0;
+	hgj_cpu_plan_bits(table, bytes, plan);
 }
 
 /* The most that entries of padded segments may take before they fall back. */
@@ -170,6 +173,8 @@ hgj_cpu_build_peak(const HgjTable *table)
 	if (table->spec.flags & HGJ_TABLE_TRACK_MATCHES)
 		now += hgj_mem_footprint((size_t) (table->max_row / 8 + 16));
 	rest = now;
+	if (p.try_bits)
+		peak = max64(peak, now + hgj_mem_footprint(hgj_cpu_bits_bytes(&p)));
 	if (p.binned)
 	{
 		packed = hgj_mem_footprint((size_t) (p.rows * p.packed_stride) + 64) +

@@ -353,6 +353,31 @@ walk_unique(HgjProbe *probe, Out *out, HgjError *err)
 	return HGJ_OK;
 }
 
+/* The same for a bit per key (cpu_bits.c). */
+static HgjStatus
+walk_bits(HgjProbe *probe, HgjMatches *matches, HgjError *err)
+{
+	while (probe->next < probe->total)
+	{
+		uint32_t	n = probe->total - probe->next;
+
+		n = n > HGJ_BITS_ROWS ? HGJ_BITS_ROWS : n;
+		if (probe->mode != HGJ_MATCH_COUNT && n > matches->capacity - matches->n)
+			n = matches->capacity - matches->n;
+		if (n == 0)
+			break;
+		hgj_cpu_probe_bits(probe, n, matches);
+		probe->steps += n;
+		if (probe->steps > HGJ_POLL_STEPS)
+		{
+			probe->steps = 0;
+			if (hgj_poll(&probe->table->spec, err) != HGJ_OK)
+				return HGJ_CANCELLED;
+		}
+	}
+	return HGJ_OK;
+}
+
 #define WALK_SHORT(layout, nwords) \
 	(mode == HGJ_MATCH_ALL ? \
 	 walk_short(probe, layout, nwords, HGJ_MATCH_ALL, out) : \
@@ -533,7 +558,12 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 	matches->done = false;
 	if (probe->mode == HGJ_MATCH_COUNT && probe->keys.nrows > 0 && !probe->done)
 		memset(out.counts, 0, probe->keys.nrows * sizeof(uint32_t));
-	if (probe->mode != HGJ_MATCH_COUNT && graph->layout == LAYOUT_ROW &&
+	if (graph->segments == HGJ_SEGMENTS_BITS)
+	{
+		status = walk_bits(probe, matches, err);
+		out.n = matches->n;
+	}
+	else if (probe->mode != HGJ_MATCH_COUNT && graph->layout == LAYOUT_ROW &&
 		graph->segments == HGJ_SEGMENTS_ELLPACK && graph->width == 1)
 		status = walk_unique(probe, &out, err);
 	else
@@ -541,6 +571,7 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 	if (status != HGJ_OK)
 	{
 		restore_cursor(probe, &start);
+		matches->n = 0;
 		return status;
 	}
 	matches->n = out.n;

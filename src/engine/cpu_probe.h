@@ -23,6 +23,12 @@
 /* Rows that a direct table of unique keys looks up together. */
 #define HGJ_UNIQUE_ROWS	256
 
+/* Rows that a filter is asked about together: their words are fetched at the same time. */
+#define HGJ_TEST_ROWS	256
+
+/* Rows of a probe of bits between two looks at the clock: several of these. */
+#define HGJ_BITS_ROWS	1024
+
 /* Rows whose codes are known, and whose vertices' slots are on their way. */
 typedef struct Ahead
 {
@@ -101,7 +107,12 @@ extern uint32_t hgj_cpu_probe_unique(HgjProbe *probe, uint32_t n,
 /* cpu_probe_stage.c */
 extern void hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first);
 
+/* cpu_bits.c */
+extern void hgj_cpu_probe_bits(HgjProbe *probe, uint32_t n, HgjMatches *matches);
+
 /* cpu_filter.c */
+extern uint32_t hgj_cpu_test_block(const HgjProbe *probe, uint32_t at, uint32_t n,
+								   uint32_t *out);
 extern HgjStatus hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err);
 extern void hgj_cpu_probe_free_filter(HgjProbe *probe);
 

@@ -24,6 +24,8 @@
  *	  SHARE_UNIQUE: nobody found a key twice, and the image is complete; or else
  *	  step 2 follows, with another image.
  *
+ * Where only keys are wanted, a bit per key comes before all these (cpu_bits.c).
+ *
  * What a step that was cancelled has done is done again, with the same result,
  * except that a bin stays with who has taken it: share_bin says so; and that rows are
  * placed once: share_placed.  Entries of a bin are always all there between two calls
@@ -58,15 +60,123 @@ ask_binned(Step *s, const Image *old)
 }
 
 static HgjStatus
-step_plan(Step *s)
+open_source(Step *s, Source *source)
+{
+	memset(source, 0, sizeof(*source));
+	source->table = s->table;
+	source->chunks = s->table->first_chunk;
+	return hgj_cpu_source_open(source, s->err);
+}
+
+/* Ask for the first image, or the one after bits. */
+static HgjStatus
+ask_slots(Step *s, const Image *old)
 {
 	Image		image;
 
 	if (!s->plan.try_unique || s->plan.rows > s->plan.vertices)
-		return ask_binned(s, NULL);
+		return ask_binned(s, old);
 	hgj_cpu_image_unique(s->table, s->build, &s->plan, &image);
 	s->then = SHARE_CLEAR;
+	return hgj_cpu_share_ask(s, &image, old);
+}
+
+static HgjStatus
+step_plan(Step *s)
+{
+	Image		image;
+
+	if (!s->plan.try_bits)
+		return ask_slots(s, NULL);
+	hgj_cpu_image_bits(s->table, s->build, &s->plan, &image);
+	s->then = SHARE_SET_BITS;
 	return hgj_cpu_share_ask(s, &image, NULL);
+}
+
+/* This process's bits, in memory of its own, and its share of the image's unset. */
+static HgjStatus
+step_set_bits(Step *s)
+{
+	HgjTable   *t = s->table;
+	bool		twice;
+	Image		image;
+	Source		source;
+	void	   *p;
+	HgjStatus	status;
+
+	hgj_cpu_image_bits(t, s->build, &s->plan, &image);
+	status = hgj_cpu_share_begin(s, &image);
+	if (status == HGJ_OK)
+		status = hgj_cpu_share_fill(s, image.entries, 0, image.graph.entries_bytes);
+	if (status == HGJ_OK && t->share_bits == NULL)
+	{
+		status = hgj_cpu_get(t, image.graph.entries_bytes, &p, s->err);
+		if (status == HGJ_OK)
+		{
+			t->share_bits = p;
+			t->share_bits_bytes = image.graph.entries_bytes;
+		}
+	}
+	if (status != HGJ_OK)
+		return status;
+	status = open_source(s, &source);
+	if (status == HGJ_OK)
+		status = hgj_cpu_set_bits(t, &source, &s->plan, t->share_bits, &twice, s->err);
+	hgj_cpu_source_close(&source);
+	if (status == HGJ_OK)
+		t->share_twice = twice;
+	s->then = SHARE_MERGE_BITS;
+	return status;
+}
+
+/*
+ * Add them to the image's, unless anybody has found a key twice.  Words that a call that
+ * was cancelled has added are not added again: they would be found there.
+ */
+static HgjStatus
+step_merge_bits(Step *s)
+{
+	HgjTable   *t = s->table;
+	uint64_t   *words = image_at(s->image, s->image->entries);
+	uint64_t	n = t->share_bits_bytes / sizeof(uint64_t);
+	uint64_t	twice = t->share_twice;
+
+	while (t->share_placed < n && twice == 0 &&
+		   !__atomic_load_n(&s->image->duplicate, __ATOMIC_RELAXED))
+	{
+		uint64_t	at = t->share_placed;
+		uint64_t	to = n - at > HGJ_POLL_STEPS / 16 ? at + HGJ_POLL_STEPS / 16 : n;
+
+		if (hgj_poll(&t->spec, s->err) != HGJ_OK)
+			return HGJ_CANCELLED;
+		for (; at < to; at++)
+			if (t->share_bits[at] != 0)
+				twice |= t->share_bits[at] &
+					__atomic_fetch_or(&words[at], t->share_bits[at], __ATOMIC_RELAXED);
+		t->share_placed = to;
+		if (t->spec.flags & HGJ_TABLE_FIRST_MATCH)
+			twice = 0;
+	}
+	if (twice != 0)
+		__atomic_store_n(&s->image->duplicate, 1, __ATOMIC_RELAXED);
+	hgj_cpu_put(t, t->share_bits, t->share_bits_bytes);
+	t->share_bits = NULL;
+	t->share_placed = 0;
+	end_image(s);
+	s->then = SHARE_BITS;
+	return HGJ_OK;
+}
+
+/* Is the image complete? */
+static HgjStatus
+step_bits(Step *s)
+{
+	if (__atomic_load_n(&s->image->duplicate, __ATOMIC_RELAXED))
+		return ask_slots(s, s->image);
+	hgj_cpu_free_chunks(s->table);
+	s->next->done = true;
+	s->then = SHARE_DONE;
+	return HGJ_OK;
 }
 
 static HgjStatus
@@ -94,15 +204,6 @@ verify_block(const uint32_t *slots, const Block *block, uint64_t base)
 	for (i = 0; i < block->n; i++)
 		differ |= slots[keys[i] - base] ^ block->rows[i];
 	return differ == 0;
-}
-
-static HgjStatus
-open_source(Step *s, Source *source)
-{
-	memset(source, 0, sizeof(*source));
-	source->table = s->table;
-	source->chunks = s->table->first_chunk;
-	return hgj_cpu_source_open(source, s->err);
 }
 
 /*
@@ -391,6 +492,9 @@ step_done(Step *s)
 
 static HgjStatus (*const stages[]) (Step *) = {
 	[SHARE_PLAN] = step_plan,
+	[SHARE_SET_BITS] = step_set_bits,
+	[SHARE_MERGE_BITS] = step_merge_bits,
+	[SHARE_BITS] = step_bits,
 	[SHARE_CLEAR] = step_clear,
 	[SHARE_PLACE] = step_place,
 	[SHARE_VERIFY] = step_verify,

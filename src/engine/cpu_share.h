@@ -81,6 +81,9 @@ extern HgjStatus hgj_cpu_share_begin(Step *step, const Image *image);
 extern HgjStatus hgj_cpu_share_plan(const HgjTable *table,
 									const HgjShareBuild *build, Plan *plan,
 									HgjError *err);
+extern void hgj_cpu_image_bits(const HgjTable *table,
+							   const HgjShareBuild *build, const Plan *plan,
+							   Image *image);
 extern void hgj_cpu_image_unique(const HgjTable *table,
 								 const HgjShareBuild *build, const Plan *plan,
 								 Image *image);

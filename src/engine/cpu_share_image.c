@@ -27,6 +27,10 @@
 /* Bytes that a bin takes for each participant: staging, two counts, one shared. */
 #define BYTES_PER_BIN	80
 
+/* What a bit per key may take, of all participants and the image together. */
+#define BITS_BYTES_PER_ROW	4
+#define BITS_BYTES_PER_PART	4096
+
 /* A bit per key is always wanted in so many bytes. */
 #define EXACT_BYTES		4096
 
@@ -68,6 +72,10 @@ hgj_cpu_share_plan(const HgjTable *table, const HgjShareBuild *build,
 	most = (rows / build->nparts + 8192) / BYTES_PER_BIN;
 	hgj_cpu_plan_bins(table, plan, most > HGJ_MAX_BINS ? HGJ_MAX_BINS :
 					  (uint32_t) most);
+	/* everybody's, and the image's */
+	if (hgj_cpu_bits_bytes(plan) + sizeof(Image) + 2 * HGJ_IMAGE_ALIGN >
+		(BITS_BYTES_PER_ROW * rows + BITS_BYTES_PER_PART * build->nparts) / (build->nparts + 1))
+		plan->try_bits = false;
 	return HGJ_OK;
 }
 
@@ -114,6 +122,23 @@ image_begin(const HgjTable *t, const HgjShareBuild *build, const Plan *plan,
 	hgj_cpu_graph_begin(plan, &image->graph);
 	(void) place(image, sizeof(*image));
 	place_bits(t, image);
+}
+
+/* Step 2 for a bit per key. */
+void
+hgj_cpu_image_bits(const HgjTable *table, const HgjShareBuild *build,
+				   const Plan *plan, Image *image)
+{
+	image_begin(table, build, plan, image);
+	hgj_cpu_bits_graph(plan, &image->graph);
+	image->longest = 1;
+	image->entries = place(image, image->graph.entries_bytes);
+	memset(&image->filter, 0, sizeof(image->filter));
+	if (table->spec.filter == HGJ_FILTER_OFF)
+		return;
+	hgj_cpu_bits_filter(&image->graph, &image->filter);
+	image->filter_words = image->entries;
+	image->filter_state = FILTER_READY;
 }
 
 /* Step 2 for a direct graph whose keys may be unique. */
@@ -307,6 +332,8 @@ hgj_cpu_share_peak(const HgjTable *table)
 	/* two images at a time have an Image, and alignment, and little filters */
 	image += 2 * (sizeof(Image) + 10 * HGJ_IMAGE_ALIGN + 2 * EXACT_BYTES +
 				  spec->filter_room);
+	if (spec->flags & HGJ_TABLE_KEYS_ONLY)
+		image += BITS_BYTES_PER_ROW * n + BITS_BYTES_PER_PART;
 	if (spec->flags & HGJ_TABLE_TRACK_MATCHES)
 		image += 2 * (table->max_row / 8 + 64);
 	return peak + n + HGJ_SHARE_FIXED(spec->nwords) + image;

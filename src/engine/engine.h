@@ -74,7 +74,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		14
+#define HGJ_ABI_VERSION		15
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -122,7 +122,8 @@ typedef enum HgjSegments
 	HGJ_SEGMENTS_AUTO = 0,
 	HGJ_SEGMENTS_CSR,
 	HGJ_SEGMENTS_ELLPACK,		/* every vertex padded to the longest */
-	HGJ_SEGMENTS_SLICED			/* padded per slice of HGJ_SLICE vertices */
+	HGJ_SEGMENTS_SLICED,		/* padded per slice of HGJ_SLICE vertices */
+	HGJ_SEGMENTS_BITS			/* a bit per key: HGJ_TABLE_KEYS_ONLY; not to be asked for */
 } HgjSegments;
 
 #define HGJ_SLICE			32
@@ -159,6 +160,11 @@ typedef enum HgjNote
 #define HGJ_TABLE_SIFT_EARLY	(UINT32_C(1) << 3)	/* a row that is sifted away saves far more
 													 * than the probe: sift sooner, and
 													 * while hardly any are */
+#define HGJ_TABLE_KEYS_ONLY		(UINT32_C(1) << 4)	/* nobody looks at the build_rows of a
+													 * match: they are 0, or a match's */
+#define HGJ_TABLE_FIRST_MATCH	(UINT32_C(1) << 5)	/* with KEYS_ONLY: nor at how many a row
+													 * has; HGJ_MATCH_ALL and _COUNT may
+													 * find one where there are more */
 
 typedef struct HgjTableSpec
 {

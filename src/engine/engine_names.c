@@ -61,6 +61,8 @@ hgj_segments_name(HgjSegments segments)
 			return "csr";
 		case HGJ_SEGMENTS_ELLPACK:
 			return "ellpack";
+		case HGJ_SEGMENTS_BITS:
+			return "bits";
 		case HGJ_SEGMENTS_SLICED:
 			return "sliced";
 	}

@@ -57,6 +57,19 @@
  */
 #define HGJ_HINT_SHARE			16
 
+/* What the table need not tell about a match: HgjTableSpec.flags, or 0. */
+uint32
+hgj_unwanted_of_matches(const HgjJoinState *state)
+{
+	const HgjSemantics *s = &state->semantics;
+
+	if (state->inner.ncols > 0 || state->rules.always_recheck || s->fill_inner ||
+		s->mark_inner || s->one_per_inner)
+		return 0;
+	return s->one_per_outer ? HGJ_TABLE_KEYS_ONLY | HGJ_TABLE_FIRST_MATCH :
+		HGJ_TABLE_KEYS_ONLY;
+}
+
 /* An empty table for this pass; or hgj_device_failed(). */
 bool
 hgj_create_table(HgjJoinState *state)
@@ -74,6 +87,7 @@ hgj_create_table(HgjJoinState *state)
 	spec.flags = state->semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
 	if (state->probing.filters_early)
 		spec.flags |= HGJ_TABLE_SIFT_EARLY;
+	spec.flags |= hgj_unwanted_of_matches(state);
 	spec.seed = state->inner.seed;
 	spec.build = (HgjBuild) hgj_build;
 	spec.probe = (HgjProbeAlgo) hgj_probe;

@@ -424,6 +424,7 @@ extern void hgj_build_pass(HgjJoinState *state);
 typedef bool (*HgjTableFill) (void *arg, HgjTable *table, uint32 *nrows);
 extern bool hgj_build_filled(HgjJoinState *state, HgjTableFill fill, void *arg);
 extern void hgj_build_start(HgjJoinState *state);
+extern uint32 hgj_unwanted_of_matches(const HgjJoinState *state);
 extern bool hgj_create_table(HgjJoinState *state);
 extern uint32 hgj_build_batch_rows(const HgjJoinState *state);
 extern void hgj_build_done(HgjJoinState *state);

@@ -239,17 +239,23 @@ note_keyless(HgjJoinState *state, const uint32 *numbers)
 			share->keyless[share->nkeyless++] = numbers[i];
 }
 
-/* Step 2: the rows of a batch. */
-static void
-append_batch(HgjJoinState *state)
+/* Does nobody ask for a row of the build side?  Then rows have no record, nor number. */
+static bool
+keys_only(const HgjJoinState *state)
+{
+	return (hgj_unwanted_of_matches(state) & HGJ_TABLE_KEYS_ONLY) != 0;
+}
+
+/* The rows of a batch become records; returns their numbers. */
+static const uint32 *
+append_records(HgjJoinState *state, HgjBatch *batch)
 {
 	HgjShare   *share = &state->share;
-	HgjBatch   *batch = state->building.batch;
 	HgjRowStore *rows = &state->build->rows;
-	HgjKeys		keys = hgj_batch_keys(batch);
-	HgjError	err = {0};
 	const uint32 *numbers = rows->shared ? hgj_share_records(rows, batch) : NULL;
 
+	if (numbers)
+		return numbers;
 	if (share->capacity < batch->nrows)
 	{
 		if (share->numbers)
@@ -260,24 +266,33 @@ append_batch(HgjJoinState *state)
 													 sizeof(uint32)));
 		share->capacity = batch->capacity;
 	}
-	if (numbers == NULL)
-	{
-		hgj_row_store_append(rows, batch, share->numbers);
-		numbers = share->numbers;
-	}
+	hgj_row_store_append(rows, batch, share->numbers);
+	return share->numbers;
+}
+
+/* Step 2: the rows of a batch. */
+static void
+append_batch(HgjJoinState *state)
+{
+	HgjBatch   *batch = state->building.batch;
+	HgjKeys		keys = hgj_batch_keys(batch);
+	HgjError	err = {0};
+	const uint32 *numbers = keys_only(state) ? NULL : append_records(state, batch);
+
 	hgj_engine_call(state, &err,
 					state->use.engine->append(state->build->table, &keys, 0,
 											  numbers, &err));
 	state->build->long_keys = state->build->long_keys ||
 		hgj_text_any_long(&state->inner, batch);
-	note_keyless(state, numbers);
+	if (numbers)
+		note_keyless(state, numbers);
 	hgj_own_part(state)->rows += batch->nrows;
 	state->build->graph_rows += batch->nsel;
 }
 
 /*
  * Step 3.  Records are counted as the engine's numbers go, too: there may be no more
- * of them than it takes, gaps included.
+ * of them than it takes, gaps included; nor of rows, which may have none.
  */
 static bool
 memory_is_full(HgjJoinState *state, Size limit)
@@ -296,7 +311,8 @@ memory_is_full(HgjJoinState *state, Size limit)
 		(uint64) limit * shared->most_parts ||
 		(hgj_chunk_rows > 0 &&
 		 hgj_own_part(state)->rows > (uint32) hgj_chunk_rows) ||
-		((uint64) chunks << state->build->rows.chunk_shift) > most)
+		((uint64) chunks << state->build->rows.chunk_shift) > most ||
+		hgj_own_part(state)->rows > most / shared->most_parts)
 		pg_atomic_write_u32(&shared->full, 1);
 	return pg_atomic_read_u32(&shared->full) != 0;
 }
@@ -387,7 +403,8 @@ build_together(HgjJoinState *state)
 		.parts = parts,
 		.nparts = nparts,
 		.part = share->part,
-		.total_rows = pg_atomic_read_u32(&shared->chunks.next[HGJ_RECORD_CHUNK]) <<
+		.total_rows = keys_only(state) ? HGJ_MAX_ROWS :
+			pg_atomic_read_u32(&shared->chunks.next[HGJ_RECORD_CHUNK]) <<
 			state->build->rows.chunk_shift
 	};
 	HgjShareNext next;

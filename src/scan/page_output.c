@@ -133,11 +133,18 @@ select_rows(HgjSource *source, HgjBatch *batch, uint32 n)
 		return n;				/* nobody looks at batch->sel */
 	for (int k = 0; k < source->nkeys; k++)
 		nulls |= ps->targets[ps->keys[k]].vector->has_nulls;
+	if (!nulls)
+	{
+		for (uint32 i = 0; i < n; i++)
+			sel[i] = batch->nrows + i;
+		batch->nsel += n;
+		return n;
+	}
 	for (uint32 i = 0; i < n; i++)
 	{
 		bool		null = false;
 
-		for (int k = 0; k < source->nkeys && nulls; k++)
+		for (int k = 0; k < source->nkeys; k++)
 		{
 			const HgjPageTarget *target = &ps->targets[ps->keys[k]];
 

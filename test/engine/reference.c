@@ -200,6 +200,26 @@ pairs_sort(Pairs *pairs)
 		qsort(pairs->pairs, pairs->n, sizeof(Pair), compare_pairs);
 }
 
+/* Leave of sorted pairs what is wanted of the matches: not the rows, nor how many. */
+void
+pairs_forget(Pairs *pairs, uint32_t unwanted)
+{
+	uint64_t	n = 0;
+	uint64_t	i;
+
+	if (!(unwanted & HGJ_TABLE_KEYS_ONLY))
+		return;
+	for (i = 0; i < pairs->n; i++)
+	{
+		if (unwanted & HGJ_TABLE_FIRST_MATCH && n > 0 &&
+			pairs->pairs[n - 1].probe == pairs->pairs[i].probe)
+			continue;
+		pairs->pairs[n].probe = pairs->pairs[i].probe;
+		pairs->pairs[n++].build = 0;
+	}
+	pairs->n = n;
+}
+
 void
 pairs_free(Pairs *pairs)
 {

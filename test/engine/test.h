@@ -57,6 +57,8 @@ typedef struct Pair
 /* Build rows (key, id) as the reference knows them, sorted by key. */
 typedef struct Reference
 {
+	uint32_t	unwanted;		/* HGJ_TABLE_KEYS_ONLY, HGJ_TABLE_FIRST_MATCH: what is not
+								 * to be compared */
 	uint32_t	nwords;
 	uint64_t	n;
 	uint64_t	capacity;
@@ -119,6 +121,7 @@ extern uint64_t ref_remove(Reference *ref, const Rows *rows, bool by_id);
 extern void ref_pairs(Reference *ref, const Rows *probe, Pairs *pairs);
 extern void pairs_add(Pairs *pairs, uint32_t probe, uint32_t build);
 extern void pairs_sort(Pairs *pairs);
+extern void pairs_forget(Pairs *pairs, uint32_t unwanted);
 extern void pairs_free(Pairs *pairs);
 
 /* compare.c: run probes, compare with the reference */

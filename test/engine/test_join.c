@@ -32,6 +32,19 @@ check_filter(const HgjTableSpec *spec, HgjTable *table, uint32_t probed)
 			  "no filter, notes %u", info.notes);
 }
 
+/* Tables that had a bit per key. */
+static int	bits;
+
+/* Now and then only the keys are wanted, or only first matches. */
+static uint32_t
+some_unwanted(void)
+{
+	static const uint32_t some[] = {0, HGJ_TABLE_KEYS_ONLY,
+		HGJ_TABLE_KEYS_ONLY | HGJ_TABLE_FIRST_MATCH};
+
+	return some[rnd_below(COUNT_OF(some))];
+}
+
 static void
 join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
 	 uint32_t hits, uint32_t capacity, bool selections, bool ids)
@@ -57,6 +70,8 @@ join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
 		rows_select(&probe, 60);
 	}
 	ref_init(&ref, spec->nwords);
+	ref.unwanted = spec->flags & HGJ_TABLE_TRACK_MATCHES ? 0 :
+		spec->flags & (HGJ_TABLE_KEYS_ONLY | HGJ_TABLE_FIRST_MATCH);
 	ref_add(&ref, &build);
 	table = table_of(spec, &build);
 	if (table != NULL)
@@ -64,6 +79,7 @@ join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
 		HgjTableInfo info;
 
 		engine->info(table, &info);
+		bits += info.segments == HGJ_SEGMENTS_BITS;
 		CHECK(info.rows == ref.n, "info.rows is %llu",
 			  (unsigned long long) info.rows);
 		CHECK(info.build != HGJ_BUILD_AUTO && info.probe != HGJ_PROBE_AUTO &&
@@ -127,6 +143,7 @@ test_join_random(void)
 	static const uint32_t sizes[] = {0, 1, 2, 33, 500, 3000};
 	static const uint64_t caches[] = {2048, 16384, 65536, 0};
 	static const double loads[] = {0, 0, 0.25, 1, 3, 40};
+	int			before = bits;
 	int			i;
 
 	for (i = 0; i < 1500; i++)
@@ -146,7 +163,13 @@ test_join_random(void)
 		spec.filter = (HgjFilter) rnd_below(3);
 		spec.load = loads[rnd_below(COUNT_OF(loads))];
 		spec.expected_rows = rnd_below(2) ? nbuild : 0;
-		spec.flags = rnd_below(2) ? HGJ_TABLE_TRACK_MATCHES : 0;
+		spec.flags = rnd_below(2) ? HGJ_TABLE_TRACK_MATCHES : some_unwanted();
+		if (spec.flags & HGJ_TABLE_KEYS_ONLY && rnd_below(4) > 0)
+		{
+			spec.build = HGJ_BUILD_AUTO;
+			spec.segments = HGJ_SEGMENTS_AUTO;
+			spec.nwords = 1;
+		}
 		if (rnd_below(4) == 0 && engine->capabilities & HGJ_CAP_DYNAMIC)
 		{
 			spec.flags |= HGJ_TABLE_DYNAMIC;
@@ -157,6 +180,8 @@ test_join_random(void)
 			 capacities[rnd_below(COUNT_OF(capacities))], rnd_below(3) == 0,
 			 rnd_below(3) == 0);
 	}
+	if (is_cpu && !is_part())
+		CHECK(bits > before + 20, "%d tables have a bit per key", bits - before);
 	hgj_mem_test_l2_bytes = 0;
 }
 
@@ -179,7 +204,7 @@ test_join_large(void)
 		spec.probe = i & 1 ? HGJ_PROBE_BINNED : HGJ_PROBE_AUTO;
 		spec.segments = (HgjSegments) (i / 3 % 4);
 		spec.filter = (HgjFilter) (i % 3);
-		spec.flags = i & 2 ? HGJ_TABLE_TRACK_MATCHES : 0;
+		spec.flags = i & 2 ? HGJ_TABLE_TRACK_MATCHES : some_unwanted();
 		hgj_mem_test_l2_bytes = i & 4 ? 65536 : 0;
 		join(&spec, shape, 200000, shape == SHAPE_SAME ? 3 :
 			 shape == SHAPE_SKEW ? 200 : 100000, 60, 4096, i == 5, i == 6);

@@ -124,6 +124,16 @@ flush_part(uint8_t *entries, const Line *line, uint32_t stride, uint32_t start,
 		   (size_t) (to - from) * stride);
 }
 
+/* What the rows of a block are binned by. */
+static void
+block_codes(const HgjTable *t, const Plan *plan, const Block *block, uint64_t *codes)
+{
+	if (plan->quotient)
+		hgj_cpu_quotient_codes(plan, block->words[0], block->n, codes);
+	else
+		hgj_cpu_codes(t, plan->direct, plan->base, block->words, block->n, codes);
+}
+
 /* Step 3 for a block of narrow or wide entries. */
 HGJ_INLINE void
 scatter_block(uint8_t *entries, Layout layout, const Plan *plan,
@@ -200,7 +210,7 @@ scatter_rows(HgjTable *t, Source *source, const Plan *plan, uint8_t *entries,
 		status = hgj_cpu_source_next(source, &block, err);
 		if (status != HGJ_OK || block.n == 0)
 			break;
-		hgj_cpu_codes(t, plan->direct, plan->base, block.words, block.n, codes);
+		block_codes(t, plan, &block, codes);
 		if (plan->packed == LAYOUT_NARROW)
 			scatter_block(entries, LAYOUT_NARROW, plan, &block, codes, lines,
 						  next, starts);
@@ -239,8 +249,7 @@ hgj_cpu_count_codes(HgjTable *table, Source *source, const Plan *plan,
 		status = hgj_cpu_source_next(source, &block, err);
 		if (status != HGJ_OK || block.n == 0)
 			return status;
-		hgj_cpu_codes(table, plan->direct, plan->base, block.words, block.n,
-					  codes);
+		block_codes(table, plan, &block, codes);
 		for (i = 0; i < block.n; i++)
 			counts[codes[i] >> shift]++;
 	}

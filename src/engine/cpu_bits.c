@@ -108,6 +108,7 @@ hgj_cpu_bits_graph(const Plan *plan, Graph *graph)
 	graph->segments = HGJ_SEGMENTS_BITS;
 	graph->build = HGJ_BUILD_DIRECT;
 	graph->direct = true;
+	graph->quotient = false;
 	graph->stride = 0;
 	graph->shift = 0;
 	graph->notes = 0;

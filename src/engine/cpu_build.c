@@ -183,6 +183,8 @@ build_from_bins(HgjTable *t, Chunk *chunk, const Plan *plan,
 		}
 		return status;
 	}
+	if (plan->quotient)
+		return hgj_cpu_finish_quotients(t, plan, chunk->data, starts, g, err);
 	memset(&packed, 0, sizeof(packed));
 	packed.table = t;
 	packed.chunks = chunk;
@@ -259,6 +261,8 @@ hgj_cpu_graph_begin(const Plan *plan, Graph *graph)
 	graph->shift = plan->shift;
 	graph->slack = plan->slack;
 	graph->notes = plan->notes;
+	graph->quotient = plan->quotient;
+	graph->mix = plan->mix;
 	graph->bins = plan->binned ? plan->bins : 1;
 	graph->base = plan->base;
 	graph->range = plan->range;

@@ -135,6 +135,32 @@ add_keys(const Graph *g, uint64_t *words, uint64_t from, uint64_t to)
 	}
 }
 
+/* Step 2, quotients: the keys of the lists of vertices from .. to. */
+static void
+add_quotients(const HgjTable *t, const Filter *filter, uint64_t from, uint64_t to)
+{
+	const Graph *g = &t->graph;
+	const uint16_t *entries = (const uint16_t *) (const void *) g->entries;
+	uint32_t	inverse = mix_inverse(g->mix.mul);
+	uint32_t	end_inverse = mix_inverse(g->mix.end_mul);
+
+	for (; from < to; from++)
+		for (uint32_t slot = g->offsets[from]; slot < g->offsets[from + 1]; slot++)
+		{
+			uint32_t	key = mix_back(&g->mix, inverse, end_inverse,
+									   (uint32_t) (from << g->shift) | entries[slot]);
+			uint64_t	code;
+
+			if (filter->exact)
+			{
+				filter->words[key / 64] |= UINT64_C(1) << (key % 64);
+				continue;
+			}
+			code = hgj_hash_single(&t->hash, g->base + key);
+			filter->words[code >> filter->shift] |= bloom_bits(code);
+		}
+}
+
 /* Step 2, direct: the vertices from .. to that have an entry. */
 static void
 add_vertices(const Graph *g, uint64_t *words, uint64_t from, uint64_t to)
@@ -156,7 +182,7 @@ static HgjStatus
 fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 {
 	const Graph *g = &t->graph;
-	uint64_t	total = g->direct ? g->vertices : g->slots;
+	uint64_t	total = g->direct || g->quotient ? g->vertices : g->slots;
 	uint64_t	at;
 
 	for (at = 0; at < total; at += HGJ_POLL_STEPS)
@@ -169,6 +195,8 @@ fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 			return status;
 		if (g->direct)
 			add_vertices(g, filter->words, at, to);
+		else if (g->quotient)
+			add_quotients(t, filter, at, to);
 		else if (filter->exact)
 			add_keys(g, filter->words, at, to);
 		else if (g->layout == LAYOUT_NARROW)

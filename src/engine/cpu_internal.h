@@ -17,7 +17,7 @@
  *				w = (slices[v / 32 + 1] - slices[v / 32]) / 32
  *	  Bits		there are none: bit v of the entries says that v has one (cpu_bits.c)
  *
- * A slot holds an entry, of one of four layouts.  A slot whose row is
+ * A slot holds an entry, of one of four layouts; or a quotient (cpu_quotient.c).  A slot whose row is
  * HGJ_ROW_EMPTY was never used, and no slot after it in the same vertex was
  * either; a slot whose row is HGJ_ROW_DELETED once was.
  *
@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "checks.h"
+#include "cpu_quotient.h"
 #include "hash.h"
 #include "hgj_memory.h"
 #include "plan_rules.h"
@@ -113,6 +114,8 @@ typedef struct Graph
 	uint32_t	slack;			/* free slots per vertex; 0 = static */
 	uint32_t	notes;
 	uint32_t	bins;
+	bool		quotient;		/* entries are 16 bits of the code, which is no hash */
+	Mix			mix;			/* then: what the code is */
 	uint64_t	base;			/* smallest key, as a word */
 	uint64_t	range;			/* largest key - smallest key */
 	uint64_t	vertices;
@@ -139,6 +142,8 @@ typedef struct Plan
 	bool		binned;			/* bin first, count and place per bin */
 	bool		in_place;		/* the binned entries become the graph's */
 	bool		try_unique;		/* direct: hope for one row per key */
+	bool		quotient;		/* see Graph */
+	Mix			mix;
 	bool		try_bits;		/* the same, where keys are all that is wanted; first */
 	uint32_t	stride;
 	uint32_t	packed_stride;
@@ -384,6 +389,17 @@ extern void hgj_cpu_bits_graph(const Plan *plan, Graph *graph);
 extern HgjStatus hgj_cpu_set_bits(HgjTable *table, Source *source, const Plan *plan,
 								  uint64_t *words, bool *twice, HgjError *err);
 extern void hgj_cpu_bits_filter(const Graph *graph, Filter *filter);
+
+/* cpu_quotient.c: entries of two bytes */
+extern void hgj_cpu_plan_quotient(const HgjTable *table, Plan *plan);
+extern void hgj_cpu_quotient_codes(const Plan *plan, const uint64_t *keys, uint32_t n,
+								   uint64_t *codes);
+extern HgjStatus hgj_cpu_place_quotients(HgjTable *table, const Plan *plan,
+										 const Bin *bin, uint16_t *entries,
+										 uint32_t *longest, HgjError *err);
+extern HgjStatus hgj_cpu_finish_quotients(HgjTable *table, const Plan *plan,
+										  void *packed, const uint32_t *starts,
+										  Graph *graph, HgjError *err);
 
 /* cpu_segments.c: where the slots of a vertex are */
 extern HgjStatus hgj_cpu_segments_size(HgjTable *table, const Plan *plan,

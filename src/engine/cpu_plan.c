@@ -10,8 +10,8 @@
  * 4. Bins of V2 are as many as make one bin fit half of the L2 cache, but no
  *	  more than keep the bins' staging lines there.
  * 5. The peak of a build is the largest of its phases' sums.
- * (Where nobody wants the rows of matches, a bit per key comes before all this:
- * cpu_bits.c.)
+ * (Where nobody wants the rows of matches, a bit per key comes before all this, and
+ * quotients take the place of large hashed graphs: cpu_bits.c, cpu_quotient.c.)
  *
  * Owns nothing, locks nothing.
  *
@@ -78,7 +78,8 @@ plan_layout(const HgjTable *t, Plan *p, int64_t min_key, int64_t max_key)
 void
 hgj_cpu_plan_bins(const HgjTable *table, Plan *plan, uint32_t most)
 {
-	uint32_t	code_bits = plan->direct ? hgj_log2_ceil(plan->vertices) : 64;
+	uint32_t	code_bits = plan->direct ? hgj_log2_ceil(plan->vertices) :
+		plan->quotient ? plan->mix.bits : 64;
 	uint32_t	vertex_bits = hgj_log2_ceil(plan->vertices);
 	uint32_t	bits = hgj_log2_ceil(csr_bytes(plan) / (table->l2_bytes / 2) + 1);
 
@@ -125,12 +126,14 @@ hgj_cpu_plan(const HgjTable *table, uint64_t rows, int64_t min_key,
 			spec->build == HGJ_BUILD_SORT ||
 			(spec->build != HGJ_BUILD_V1 && bytes > table->l2_bytes / 2);
 		plan->build = plan->binned ? HGJ_BUILD_V2 : HGJ_BUILD_V1;
+		if (plan->binned)
+			hgj_cpu_plan_quotient(table, plan);
 	}
 	if (plan->binned)
 		hgj_cpu_plan_bins(table, plan, HGJ_MAX_BINS);
-	plan->in_place = plan->binned && plan->packed == plan->layout &&
+	plan->in_place = plan->binned && plan->packed == plan->layout && !plan->quotient &&
 		plan->segments == HGJ_SEGMENTS_CSR && plan->slack == 0;
-	hgj_cpu_plan_bits(table, bytes, plan);
+	hgj_cpu_plan_bits(table, csr_bytes(plan), plan);
 }
 
 /* The most that entries of padded segments may take before they fall back. */
@@ -217,7 +220,7 @@ hgj_cpu_plan_probe(HgjTable *table)
 	table->probe_shift = 0;
 	table->probe_binned = false;
 	table->binned_rows = UINT64_MAX;
-	if (!g->direct && bytes > table->l2_bytes / 2)
+	if (!g->direct && !g->quotient && bytes > table->l2_bytes / 2)
 	{
 		uint32_t	bits = hgj_log2_ceil(bytes / (table->l2_bytes / 2) + 1);
 

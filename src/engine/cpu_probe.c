@@ -104,6 +104,7 @@ hgj_cpu_probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode,
 	probe->total = hgj_key_count(keys);
 	probe->group_first = 0;
 	probe->next = 0;
+	probe->returned = 0;
 	probe->ahead.next = 0;
 	probe->staged = false;
 	probe->done = false;
@@ -452,6 +453,7 @@ save_cursor(const HgjProbe *probe)
 	c.staged = probe->staged;
 	c.group = probe->staged ? probe->group_first : probe->next;
 	c.vertex = probe->vertex;
+	c.returned = probe->returned;
 	if (c.staged && probe->group.at < probe->group.n)
 	{
 		c.at = probe->group.at;
@@ -471,6 +473,7 @@ restore_cursor(HgjProbe *probe, const Cursor *c)
 {
 	probe->staged = false;
 	probe->next = c->group;
+	probe->returned = c->returned;
 	if (c->staged)
 	{
 		hgj_cpu_probe_stage(probe, c->group);
@@ -561,6 +564,11 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 	if (graph->segments == HGJ_SEGMENTS_BITS)
 	{
 		status = walk_bits(probe, matches, err);
+		out.n = matches->n;
+	}
+	else if (graph->quotient)
+	{
+		status = hgj_cpu_probe_quotients(probe, matches, err);
 		out.n = matches->n;
 	}
 	else if (probe->mode != HGJ_MATCH_COUNT && graph->layout == LAYOUT_ROW &&

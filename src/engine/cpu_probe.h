@@ -68,6 +68,7 @@ typedef struct Cursor
 	uint64_t	from;
 	uint64_t	to;
 	uint64_t	vertex;
+	uint32_t	returned;
 	bool		staged;
 } Cursor;
 
@@ -84,6 +85,7 @@ struct HgjProbe
 	uint32_t	total;			/* rows in the order */
 	uint32_t	group_first;	/* the group's first row in the order */
 	uint32_t	next;			/* the next group's */
+	uint32_t	returned;		/* quotients: matches of row `next` so far */
 	uint64_t	vertex;			/* dynamic: being walked; else unused */
 	uint64_t	steps;			/* since poll was last called */
 	void	   *rows;			/* the order, when binned */
@@ -109,6 +111,10 @@ extern void hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first);
 
 /* cpu_bits.c */
 extern void hgj_cpu_probe_bits(HgjProbe *probe, uint32_t n, HgjMatches *matches);
+
+/* cpu_quotient.c */
+extern HgjStatus hgj_cpu_probe_quotients(HgjProbe *probe, HgjMatches *matches,
+										 HgjError *err);
 
 /* cpu_filter.c */
 extern uint32_t hgj_cpu_test_block(const HgjProbe *probe, uint32_t at, uint32_t n,

@@ -411,7 +411,11 @@ order_bin(Step *s, Bin *bin)
 		bin->first + vertices;
 	bin->from = starts[b];
 	bin->to = starts[b + 1];
-	if (s->plan.direct)
+	if (s->plan.quotient)
+		status = hgj_cpu_place_quotients(t, &s->plan, bin,
+										 image_at(s->image, s->image->entries),
+										 &longest, s->err);
+	else if (s->plan.direct)
 		status = place_rows(s, bin, &longest);
 	else
 		status = hgj_cpu_order_bin(t, &s->plan, bin, &longest, s->err);
@@ -448,7 +452,7 @@ step_order(Step *s)
 	bin.cells = (uint32_t *) image_at(s->image, s->image->offsets) + 1;
 	if (s->build->part == 0)
 		bin.cells[-1] = 0;
-	bin.scratch_bytes = s->plan.direct ? 0 : hgj_cpu_scratch_bytes(t, &s->plan);
+	bin.scratch_bytes = s->plan.direct || s->plan.quotient ? 0 : hgj_cpu_scratch_bytes(t, &s->plan);
 	while (status == HGJ_OK && may_order(s, bin.scratch_bytes))
 	{
 		if (t->share_bin == 0)

@@ -11,7 +11,7 @@
 #include "test.h"
 
 static const char *const shape_names[] = {
-	"narrow", "wide", "dense", "dense_dup", "same", "skew", "extreme", "high"
+	"narrow", "wide", "dense", "dense_dup", "same", "skew", "extreme", "high", "sparse"
 };
 
 const char *
@@ -46,6 +46,8 @@ one_key(Shape shape, uint32_t i, uint32_t n, uint64_t salt)
 			return (uint64_t) extremes[rnd_below(COUNT_OF(extremes))];
 		case SHAPE_HIGH:
 			return (uint64_t) rnd_below(n) << 32;
+		case SHAPE_SPARSE:
+			return salt - 5 + (uint64_t) rnd_below(n) * 3001;
 		case SHAPE_COUNT:
 			break;
 	}

@@ -33,6 +33,7 @@ typedef enum Shape
 	SHAPE_SKEW,					/* Zipf-like: few keys have most rows */
 	SHAPE_EXTREME,				/* INT64_MIN, INT64_MAX, 0, -1 and around */
 	SHAPE_HIGH,					/* multiples of 2^32 */
+	SHAPE_SPARSE,				/* multiples of 3001, a third of them there twice */
 	SHAPE_COUNT
 } Shape;
 

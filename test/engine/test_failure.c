@@ -397,6 +397,9 @@ numbered_case(int i, uint32_t n)
 		case 10:
 			return case_make(1, SHAPE_DENSE, n, HGJ_BUILD_AUTO,
 							 HGJ_SEGMENTS_AUTO, HGJ_PROBE_AUTO, HGJ_TABLE_KEYS_ONLY);
+		case 11:
+			return case_make(1, SHAPE_SPARSE, n, HGJ_BUILD_AUTO,
+							 HGJ_SEGMENTS_AUTO, HGJ_PROBE_AUTO, HGJ_TABLE_KEYS_ONLY);
 		default:
 			return NULL;
 	}
@@ -416,7 +419,7 @@ test_cancel(void)
 		for (call = CALL_APPEND; call < CALL_END; call++)
 			if ((i != 8 || call == CALL_BUILD) && in_share())
 				points += fail_everywhere(c, (Call) call, true);
-		if ((i == 8 || i == 0 || i == 6 || i == 10) && in_share())
+		if ((i == 8 || i == 0 || i == 6 || i >= 10) && in_share())
 		{
 			cancel_and_go_on(c, HGJ_MATCH_ALL);
 			cancel_and_go_on(c, HGJ_MATCH_COUNT);
@@ -523,9 +526,9 @@ void
 test_accounting(void)
 {
 	static const uint32_t sizes[] = {10, 1000, 100000, 1000000};
-	static const uint32_t words[] = {1, 1, 1, 2};
+	static const uint32_t words[] = {1, 1, 1, 2, 1};
 	static const Shape shapes[] = {
-		SHAPE_NARROW, SHAPE_WIDE, SHAPE_DENSE, SHAPE_WIDE
+		SHAPE_NARROW, SHAPE_WIDE, SHAPE_DENSE, SHAPE_WIDE, SHAPE_SPARSE
 	};
 	int			i;
 	int			b;
@@ -542,7 +545,8 @@ test_accounting(void)
 			uint64_t	base = hgj_mem_test_live();
 
 			if (!in_share() || b == HGJ_BUILD_SORT ||
-				((b == HGJ_BUILD_DIRECT || bits) && shape != SHAPE_DENSE))
+				(b == HGJ_BUILD_DIRECT && shape != SHAPE_DENSE) ||
+				(bits && shape != SHAPE_DENSE && shape != SHAPE_SPARSE))
 				continue;
 			c = case_make(words[i % COUNT_OF(words)], shape, n, (HgjBuild) b,
 						  HGJ_SEGMENTS_AUTO, HGJ_PROBE_AUTO,

@@ -573,14 +573,16 @@ test_share(void)
 		build_together(&spec, shape, sizes[rnd_below(COUNT_OF(sizes))],
 					   1 + rnd_below(MOST_PARTS));
 	}
-	for (i = 0; i < 6; i++)		/* large ones, with many bins */
+	for (i = 0; i < 15; i++)	/* large ones, with many bins */
 	{
-		static const Shape shapes[] = {SHAPE_NARROW, SHAPE_DENSE, SHAPE_DENSE_DUP};
+		static const Shape shapes[] = {SHAPE_NARROW, SHAPE_DENSE, SHAPE_DENSE_DUP, SHAPE_SPARSE, SHAPE_SAME};
 		HgjTableSpec spec = spec_default(1);
 
-		hgj_mem_test_l2_bytes = i < 3 ? 0 : 65536;
+		hgj_mem_test_l2_bytes = i < 5 ? 0 : 65536;
+		spec.flags = i < 5 ? 0 : i < 10 ? HGJ_TABLE_KEYS_ONLY :
+			HGJ_TABLE_KEYS_ONLY | HGJ_TABLE_FIRST_MATCH;
 		if (in_share())
-			build_together(&spec, shapes[i % 3], 300000, 4);
+			build_together(&spec, shapes[i % 5], 300000, 4);
 	}
 	hgj_mem_test_l2_bytes = 0;
 }

@@ -10,7 +10,7 @@
  * (cpu_filter.c), and asking the filter is all there is to a probe.
  *
  * 1. It is tried for keys of one word, where the bits from the smallest to the largest
- *	  take no more than a half of what the graph would take otherwise.
+ *	  take no more than a half of what the graph would take otherwise (cpu_plan.c).
  * 2. Every row sets the bit key - min.  The first that finds it set, unless first
  *	  matches are all that is wanted, ends the attempt: the bits are given back, and
  *	  the graph is built as ever.
@@ -29,26 +29,6 @@
  *-------------------------------------------------------------------------
  */
 #include "cpu_probe.h"
-
-/* Step 1; `otherwise`: bytes of the graph that is planned so far. */
-void
-hgj_cpu_plan_bits(const HgjTable *table, uint64_t otherwise, Plan *plan)
-{
-	const HgjTableSpec *spec = &table->spec;
-
-	plan->try_bits = (spec->flags & HGJ_TABLE_KEYS_ONLY) != 0 &&
-		(spec->flags & (HGJ_TABLE_TRACK_MATCHES | HGJ_TABLE_DYNAMIC)) == 0 &&
-		(spec->build == HGJ_BUILD_AUTO || spec->build == HGJ_BUILD_DIRECT) &&
-		spec->segments == HGJ_SEGMENTS_AUTO && spec->nwords == 1 &&
-		plan->rows > 0 && plan->range / 8 <= otherwise / 2;
-}
-
-/* Bytes that the bits of such a graph take. */
-size_t
-hgj_cpu_bits_bytes(const Plan *plan)
-{
-	return (size_t) (plan->range / 64 + 1) * sizeof(uint64_t);
-}
 
 /* Where only first matches are wanted, nobody asks whether keys are there twice. */
 static bool
@@ -143,18 +123,6 @@ hgj_cpu_build_bits(HgjTable *table, Source *source, const Plan *plan, Graph *gra
 	graph->entries = p;
 	*made = true;
 	return HGJ_OK;
-}
-
-/* The graph as a filter. */
-void
-hgj_cpu_bits_filter(const Graph *graph, Filter *filter)
-{
-	filter->words = (uint64_t *) (void *) graph->entries;
-	filter->shift = 0;
-	filter->exact = true;
-	filter->base = graph->base;
-	filter->range = graph->range;
-	filter->bytes = graph->entries_bytes;
 }
 
 /*

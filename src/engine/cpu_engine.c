@@ -114,6 +114,9 @@ filter_info(const HgjTable *table, HgjTableInfo *info)
 	FilterState state = __atomic_load_n(table->filter_state, __ATOMIC_ACQUIRE);
 
 	info->filter_bytes = state == FILTER_READY ? table->filter.bytes : 0;
+	/* a graph that is one, but nobody has sifted by it */
+	if (table->graph.segments == HGJ_SEGMENTS_BITS && table->filter_tested == 0)
+		info->filter_bytes = 0;
 	info->filter_tested = __atomic_load_n(&table->filter_tested,
 										  __ATOMIC_RELAXED);
 	info->filter_rejected = __atomic_load_n(&table->filter_rejected,
@@ -140,7 +143,7 @@ cpu_info(const HgjTable *table, HgjTableInfo *info)
 		info->entry_bytes = g->stride;
 		info->bins = g->bins;
 		info->build = g->build;
-		info->segments = g->segments;
+		info->segments = g->quotient ? HGJ_SEGMENTS_QUOTIENTS : g->segments;
 		info->notes = g->notes;
 		info->probe = table->probe_binned ? HGJ_PROBE_BINNED :
 			HGJ_PROBE_STANDARD;

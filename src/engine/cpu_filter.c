@@ -565,6 +565,18 @@ hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
 	return HGJ_OK;
 }
 
+/* A graph of bits as the filter that it is. */
+void
+hgj_cpu_bits_filter(const Graph *graph, Filter *filter)
+{
+	filter->words = (uint64_t *) (void *) graph->entries;
+	filter->shift = 0;
+	filter->exact = true;
+	filter->base = graph->base;
+	filter->range = graph->range;
+	filter->bytes = graph->entries_bytes;
+}
+
 /* Whether probes of the graph just built may have a filter. */
 void
 hgj_cpu_plan_filter(HgjTable *table)

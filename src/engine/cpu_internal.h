@@ -334,6 +334,7 @@ extern void hgj_cpu_plan(const HgjTable *table, uint64_t rows, int64_t min_key,
 						 int64_t max_key, Plan *plan);
 extern void hgj_cpu_plan_bins(const HgjTable *table, Plan *plan,
 							  uint32_t most);
+extern size_t hgj_cpu_bits_bytes(const Plan *plan);
 extern uint64_t hgj_cpu_build_peak(const HgjTable *table);
 extern void hgj_cpu_plan_probe(HgjTable *table);
 extern uint32_t hgj_cpu_probe_batch_rows(const HgjTable *table);
@@ -380,15 +381,12 @@ extern HgjStatus hgj_cpu_build_unique(HgjTable *table, Source *source,
 									  bool *unique, HgjError *err);
 
 /* cpu_bits.c: a bit per key */
-extern void hgj_cpu_plan_bits(const HgjTable *table, uint64_t otherwise, Plan *plan);
-extern size_t hgj_cpu_bits_bytes(const Plan *plan);
 extern HgjStatus hgj_cpu_build_bits(HgjTable *table, Source *source,
 									const Plan *plan, Graph *graph, bool *made,
 									HgjError *err);
 extern void hgj_cpu_bits_graph(const Plan *plan, Graph *graph);
 extern HgjStatus hgj_cpu_set_bits(HgjTable *table, Source *source, const Plan *plan,
 								  uint64_t *words, bool *twice, HgjError *err);
-extern void hgj_cpu_bits_filter(const Graph *graph, Filter *filter);
 
 /* cpu_quotient.c: entries of two bytes */
 extern void hgj_cpu_plan_quotient(const HgjTable *table, Plan *plan);
@@ -410,6 +408,7 @@ extern void hgj_cpu_segments_close(Graph *graph);
 /* cpu_filter.c */
 extern uint64_t hgj_cpu_filter_words(const Graph *graph, uint64_t room,
 									 Filter *filter);
+extern void hgj_cpu_bits_filter(const Graph *graph, Filter *filter);
 extern void hgj_cpu_plan_filter(HgjTable *table);
 extern void hgj_cpu_filter_free(HgjTable *table);
 extern HgjStatus hgj_cpu_sift_begin(HgjProbe *probe, bool *worth,

@@ -92,6 +92,26 @@ hgj_cpu_plan_bins(const HgjTable *table, Plan *plan, uint32_t most)
 		UINT32_C(1) << bits;
 }
 
+/* Bytes that a bit per key takes. */
+size_t
+hgj_cpu_bits_bytes(const Plan *plan)
+{
+	return (size_t) (plan->range / 64 + 1) * sizeof(uint64_t);
+}
+
+/* Whether that is to be tried, as it takes much less than what is planned so far. */
+static bool
+wants_bits(const HgjTable *table, const Plan *plan)
+{
+	const HgjTableSpec *spec = &table->spec;
+
+	return (spec->flags & HGJ_TABLE_KEYS_ONLY) != 0 &&
+		(spec->flags & (HGJ_TABLE_TRACK_MATCHES | HGJ_TABLE_DYNAMIC)) == 0 &&
+		(spec->build == HGJ_BUILD_AUTO || spec->build == HGJ_BUILD_DIRECT) &&
+		spec->segments == HGJ_SEGMENTS_AUTO && spec->nwords == 1 &&
+		plan->rows > 0 && plan->range / 8 <= csr_bytes(plan) / 2;
+}
+
 /*
  * The plan for that many rows, whose keys (if of one word) are in that range.
  */
@@ -133,7 +153,7 @@ hgj_cpu_plan(const HgjTable *table, uint64_t rows, int64_t min_key,
 		hgj_cpu_plan_bins(table, plan, HGJ_MAX_BINS);
 	plan->in_place = plan->binned && plan->packed == plan->layout && !plan->quotient &&
 		plan->segments == HGJ_SEGMENTS_CSR && plan->slack == 0;
-	hgj_cpu_plan_bits(table, csr_bytes(plan), plan);
+	plan->try_bits = wants_bits(table, plan);
 }
 
 /* The most that entries of padded segments may take before they fall back. */

@@ -123,7 +123,9 @@ typedef enum HgjSegments
 	HGJ_SEGMENTS_CSR,
 	HGJ_SEGMENTS_ELLPACK,		/* every vertex padded to the longest */
 	HGJ_SEGMENTS_SLICED,		/* padded per slice of HGJ_SLICE vertices */
-	HGJ_SEGMENTS_BITS			/* a bit per key: HGJ_TABLE_KEYS_ONLY; not to be asked for */
+	/* what HGJ_TABLE_KEYS_ONLY may come to; not to be asked for */
+	HGJ_SEGMENTS_BITS,			/* a bit per key */
+	HGJ_SEGMENTS_QUOTIENTS		/* CSR, of entries of two bytes */
 } HgjSegments;
 
 #define HGJ_SLICE			32

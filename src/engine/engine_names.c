@@ -63,6 +63,8 @@ hgj_segments_name(HgjSegments segments)
 			return "ellpack";
 		case HGJ_SEGMENTS_BITS:
 			return "bits";
+		case HGJ_SEGMENTS_QUOTIENTS:
+			return "quotients";
 		case HGJ_SEGMENTS_SLICED:
 			return "sliced";
 	}

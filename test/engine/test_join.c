@@ -24,7 +24,7 @@ check_filter(const HgjTableSpec *spec, HgjTable *table, uint32_t probed)
 			  (info.notes & (HGJ_NOTE_FILTER_MEMORY |
 							 HGJ_NOTE_FILTER_DYNAMIC)) == 0, "a filter");
 	else if (spec->filter == HGJ_FILTER_ON && is_cpu && info.rows > 0 &&
-			 probed > 0)
+			 probed > 0 && info.segments != HGJ_SEGMENTS_BITS)
 		CHECK((spec->flags & HGJ_TABLE_DYNAMIC) ?
 			  info.filter_bytes == 0 &&
 			  (info.notes & HGJ_NOTE_FILTER_DYNAMIC) != 0 :
@@ -81,7 +81,7 @@ join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
 
 		engine->info(table, &info);
 		bits += info.segments == HGJ_SEGMENTS_BITS;
-		quotients += info.segments == HGJ_SEGMENTS_CSR && info.entry_bytes == 2;
+		quotients += info.segments == HGJ_SEGMENTS_QUOTIENTS;
 		CHECK(info.rows == ref.n, "info.rows is %llu",
 			  (unsigned long long) info.rows);
 		CHECK(info.build != HGJ_BUILD_AUTO && info.probe != HGJ_PROBE_AUTO &&

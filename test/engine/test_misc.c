@@ -51,7 +51,7 @@ test_registry(void)
 	for (i = 0; i <= HGJ_PROBE_BINNED; i++)
 		CHECK(strcmp(hgj_probe_name((HgjProbeAlgo) i), "unknown") != 0,
 			  "probe");
-	for (i = 0; i <= HGJ_SEGMENTS_SLICED; i++)
+	for (i = 0; i <= HGJ_SEGMENTS_QUOTIENTS; i++)
 		CHECK(strcmp(hgj_segments_name((HgjSegments) i), "unknown") != 0,
 			  "segments");
 	for (i = 0; i <= HGJ_FILTER_OFF; i++)

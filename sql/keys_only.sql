@@ -13,7 +13,7 @@ insert into unique_keys values (null, null, 1), (null, 9000000001, 2);
 insert into some_twice values (null, null, 1);
 insert into often select case when g % 3 = 0 then 77 else g end, g from generate_series(1, 6000) g;
 -- of all 32 bits, so that a bit per key would take half a gigabyte
-insert into far select (g * 2654435761 % 4294967296 - 2147483648)::int, g from generate_series(1::bigint, 150000) g;
+insert into far select (g * 2654435761 % 4294967296 - 2147483648)::int, g from generate_series(1::bigint, 100000) g;
 insert into far values (2147483647, 0), (-2147483648, 0), (null, 0);
 insert into far_twice select k, v from far union all select k, v + 1 from far where v % 4 = 0 union all select 5, g from generate_series(1, 3000) g;
 insert into o select g, case when g % 19 <> 0 then g % 15000 - 5000 end, g % 15000 - 5000 + 9000000000, g % 37 from generate_series(1, 20000) g;

@@ -264,6 +264,8 @@ static void
 settle_recheck(HgjJoinState *state)
 {
 	state->rules.recheck = state->rules.always_recheck || state->build->long_keys;
+	/* a recheck reads the key */
+	Assert(!state->rules.recheck || hgj_unwanted_of_matches(state) == 0);
 	if (state->rules.recheck && state->semantics.one_per_outer)
 		state->found.pairs.capacity = HGJ_SOME_PAIRS;
 	else

@@ -106,7 +106,8 @@ is($total, $node->safe_psql('postgres', "SELECT pg_relation_size('fact') / curre
 	'the outer side has as many blocks as its table');
 cmp_ok($blocks, '>', 0, 'some of them have been read');
 cmp_ok($blocks, '<', $total, 'and not all');
-cmp_ok($memory, '>', 50000 * 4, 'the memory of the table');
+# a bit per key, at least
+cmp_ok($memory, '>', 50000 / 8, 'the memory of the table');
 is($device, 'cpu', 'it runs on the CPU');
 
 let_go(100000);

@@ -23,20 +23,12 @@ insert into probes values (null, 1), (5, 2), (5, 3), (2147483647, 4), (-21474836
 analyze o, unique_keys, some_twice, often, far, far_twice, probes;
 
 -- What the tables of a query's joins were like, from the uppermost on.
-create function hgj_segments(q text) returns text language plpgsql
+create function hgj_segments(q text) returns text language sql
 	set hashgraph_join.force = on
 as $$
-declare
-	line text;
-	found text;
-begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
-		if line ~ 'Segments: ' then
-			found := concat_ws(', ', found, substring(line from 'Segments: (\w+)'));
-		end if;
-	end loop;
-	return found;
-end $$;
+	select string_agg(substring(line from 'Segments: (\w+)'), ', ')
+	from hgj_explain('(analyze, costs off, timing off, summary off) ' || q) line
+$$;
 
 create temp table queries (q text);
 insert into queries values

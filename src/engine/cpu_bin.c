@@ -15,6 +15,8 @@
  * 4. Copy the bin's entries aside, with their vertices, counting per vertex.
  * 5. Exclusive scan over the bin's vertices.
  * 6. Place the entries back, ordered by vertex.
+ * Of a graph that has less of them (plan_repacks()), the entries stay as they are, and
+ * what it has of each goes to its place elsewhere.
  * A bin that is too large to be copied aside (one hot key is enough) is
  * ordered where it is, by following the cycles of the permutation.  Between
  * two bins the entries are always all there, in some order: a cancelled build
@@ -70,6 +72,8 @@ hgj_cpu_scratch_bytes(const HgjTable *table, const Plan *plan)
 		(plan->packed_stride + sizeof(uint32_t));
 	uint64_t	cap = 2 * (uint64_t) table->l2_bytes;
 
+	if (plan_repacks(plan))
+		return 0;
 	entries = entries > cap ? cap : entries;
 	return hgj_mem_footprint(ends > entries ? ends : (size_t) entries);
 }
@@ -396,8 +400,8 @@ entry_copy(uint8_t *to, const uint8_t *from, Layout layout, uint32_t stride)
 }
 
 /* Step 5: counts in the bin's cells become first slots.  The longest list. */
-uint32_t
-hgj_cpu_scan_bin(const Bin *bin)
+static uint32_t
+scan_bin(const Bin *bin)
 {
 	uint32_t   *cells = bin->cells;
 	uint64_t	last = bin->last;
@@ -440,7 +444,7 @@ order_aside(Coder coder, Layout layout, const Bin *bin, uint32_t *longest)
 		vertices[i] = vertex;
 		cells[vertex]++;
 	}
-	*longest = hgj_cpu_scan_bin(bin);
+	*longest = scan_bin(bin);
 	for (i = 0; i < n; i++)
 		entry_copy(entries + (size_t) cells[vertices[i]]++ * stride,
 				   scratch + (size_t) i * stride, layout, stride);
@@ -473,7 +477,7 @@ order_in_place(HgjTable *t, Coder coder, Layout layout, const Bin *bin,
 			(status = hgj_poll(&t->spec, err)) != HGJ_OK)
 			return status;
 	}
-	*longest = hgj_cpu_scan_bin(bin);
+	*longest = scan_bin(bin);
 	for (v = bin->first; v < bin->last; v++)
 		ends[v - bin->first] = v + 1 < bin->last ? cells[v + 1] : bin->to;
 	for (v = bin->first; v < bin->last; v++)
@@ -511,6 +515,44 @@ order_in_place(HgjTable *t, Coder coder, Layout layout, const Bin *bin,
 	return HGJ_OK;
 }
 
+/* Steps 4 to 6 of a plan that repacks: row ids, or quotients. */
+HGJ_INLINE HgjStatus
+repack(HgjTable *t, const Plan *plan, const Bin *bin, bool quotient,
+	   uint32_t *longest, HgjError *err)
+{
+	const NarrowEntry *packed = (const NarrowEntry *) (const void *) bin->entries;
+	const Mix	mix = plan->mix;
+	uint32_t	shift = plan->shift;
+	uint32_t   *cells = bin->cells;
+	HgjStatus	status = HGJ_OK;
+	uint32_t	i;
+
+	for (i = bin->from; i < bin->to && status == HGJ_OK; i++)
+	{
+		cells[quotient ? mix_number(&mix, packed[i].key) >> shift : packed[i].key]++;
+		if ((i + 1) % HGJ_POLL_STEPS == 0)
+			status = hgj_poll(&t->spec, err);
+	}
+	if (status != HGJ_OK)
+		return status;
+	*longest = scan_bin(bin);
+	for (i = bin->from; i < bin->to && status == HGJ_OK; i++)
+	{
+		if (quotient)
+		{
+			uint32_t	code = mix_number(&mix, packed[i].key);
+
+			((uint16_t *) bin->lists)[cells[code >> shift]++] =
+				(uint16_t) (code & ((UINT32_C(1) << shift) - 1));
+		}
+		else
+			((uint32_t *) bin->lists)[cells[packed[i].key]++] = packed[i].row;
+		if ((i + 1) % HGJ_POLL_STEPS == 0)
+			status = hgj_poll(&t->spec, err);
+	}
+	return status;
+}
+
 /*
  * Steps 4 to 6: order the entries of a bin by vertex, filling its cells.  When
  * cancelled, they are all there, in some order, and the call may be repeated.
@@ -525,6 +567,9 @@ hgj_cpu_order_bin(HgjTable *table, const Plan *plan, const Bin *bin,
 
 	memset(bin->cells + bin->first, 0,
 		   (size_t) (bin->last - bin->first) * sizeof(uint32_t));
+	if (bin->lists != NULL)
+		return plan->quotient ? repack(table, plan, bin, true, longest, err) :
+			repack(table, plan, bin, false, longest, err);
 	if (plan->packed == LAYOUT_NARROW)
 	{
 		if (!aside)
@@ -550,7 +595,8 @@ hgj_cpu_order_bin(HgjTable *table, const Plan *plan, const Bin *bin,
 
 /*
  * Order the entries within every bin by vertex, so that they are the edge
- * lists of a CSR graph, whose offsets are made on the way.
+ * lists of a CSR graph, whose offsets are made on the way; or fill graph->entries,
+ * if there are any, with what it has of them.
  */
 HgjStatus
 hgj_cpu_finish_bins(HgjTable *table, const Plan *plan, void *packed,
@@ -575,9 +621,12 @@ hgj_cpu_finish_bins(HgjTable *table, const Plan *plan, void *packed,
 	graph->longest = 0;
 	graph->offsets[0] = 0;
 	bin.scratch_bytes = hgj_cpu_scratch_bytes(table, plan);
-	status = hgj_cpu_get(table, bin.scratch_bytes, &p, err);
+	p = NULL;
+	if (bin.scratch_bytes > 0)
+		status = hgj_cpu_get(table, bin.scratch_bytes, &p, err);
 	bin.scratch = p;
 	bin.entries = packed;
+	bin.lists = graph->entries;
 	bin.cells = graph->offsets + 1;
 	for (b = 0; b < plan->bins && status == HGJ_OK; b++)
 	{

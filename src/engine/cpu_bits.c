@@ -20,7 +20,7 @@
  * 4. each sets the bits of its own keys, in memory of its own (SHARE_SET_BITS);
  * 5. and adds its words to those of the image (SHARE_MERGE_BITS), which finds the
  *	  keys that two processes have;
- * 6. when nobody has found any, the image is complete (SHARE_BITS); or else another
+ * 6. when nobody has found any, the image is complete (SHARE_UNIQUE); or else another
  *	  one follows.
  *
  * The bits belong to the graph; those of step 4 to the table, until step 5.  Locks
@@ -126,36 +126,21 @@ hgj_cpu_build_bits(HgjTable *table, Source *source, const Plan *plan, Graph *gra
 }
 
 /*
- * Step 3: the matches of the next n <= HGJ_BITS_ROWS rows of a batch, behind those that
- * there are.  The arrays have room for n more; or, in HGJ_MATCH_COUNT mode, counts are
- * set.
+ * Step 3: the matches of the next n <= HGJ_UNIQUE_ROWS rows of a batch.  Returns
+ * how many; the arrays have room for n.
  */
-void
-hgj_cpu_probe_bits(HgjProbe *probe, uint32_t n, HgjMatches *matches)
+uint32_t
+hgj_cpu_probe_bits(HgjProbe *probe, uint32_t n, uint32_t *probe_rows,
+				   uint32_t *build_rows)
 {
-	bool		counts = probe->mode == HGJ_MATCH_COUNT;
-	uint32_t	counted[HGJ_BITS_ROWS];
-	uint32_t   *rows = counts ? counted : matches->probe_rows + matches->n;
-	uint32_t	found = 0;
-	uint32_t	i;
+	uint32_t	found = hgj_cpu_test_block(probe, probe->next, n, probe_rows);
 
-	for (i = 0; i < n; i += HGJ_TEST_ROWS)
-		found += hgj_cpu_test_block(probe, probe->next + i, n - i < HGJ_TEST_ROWS ?
-									n - i : HGJ_TEST_ROWS, rows + found);
-	if (counts)
-	{
-		for (i = 0; i < found; i++)
-			matches->counts[rows[i]] = 1;
-	}
-	else
-	{
-		memset(matches->build_rows + matches->n, 0, found * sizeof(uint32_t));
-		matches->n += found;
-	}
+	memset(build_rows, 0, found * sizeof(uint32_t));
 	probe->next += n;
 	if (!probe->filtering)
 	{
 		probe->window_rows += n;
 		probe->window_hits += found;
 	}
+	return found;
 }

@@ -173,6 +173,16 @@ build_from_bins(HgjTable *t, Chunk *chunk, const Plan *plan,
 	Source		packed;
 	HgjStatus	status;
 
+	if (plan->quotient)
+	{
+		void	   *p;
+
+		g->entries_bytes = (size_t) plan->rows * plan->stride + 64;
+		status = hgj_cpu_get(t, g->entries_bytes, &p, err);
+		g->entries = p;
+		return status != HGJ_OK ? status :
+			hgj_cpu_finish_bins(t, plan, chunk->data, starts, g, err);
+	}
 	if (plan->in_place)
 	{
 		status = hgj_cpu_finish_bins(t, plan, chunk->data, starts, g, err);
@@ -183,8 +193,6 @@ build_from_bins(HgjTable *t, Chunk *chunk, const Plan *plan,
 		}
 		return status;
 	}
-	if (plan->quotient)
-		return hgj_cpu_finish_quotients(t, plan, chunk->data, starts, g, err);
 	memset(&packed, 0, sizeof(packed));
 	packed.table = t;
 	packed.chunks = chunk;

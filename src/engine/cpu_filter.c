@@ -558,8 +558,8 @@ hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
 	probe->begun = false;
 	probe->keys = *keys;
 	for (at = 0; at < total; at += HGJ_TEST_ROWS)
-		kept += hgj_cpu_test_block(probe, at, total - at > HGJ_TEST_ROWS ? HGJ_TEST_ROWS :
-						   total - at, rows + kept);
+		kept += hgj_cpu_test_block(probe, at, total - at > HGJ_TEST_ROWS ?
+								   HGJ_TEST_ROWS : total - at, rows + kept);
 	*n = kept;
 	count_tested(probe, total, kept);
 	return HGJ_OK;

@@ -31,15 +31,17 @@
 
 #define LANES	8
 
-static bool
-has_instructions(void)
+/* Has the processor what is here, and in cpu_quotient.c? */
+bool
+hgj_cpu_has_vectors(void)
 {
 	static int	known = -1;		/* any number of threads may find it out */
 	int			has = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
 	if (has < 0)
 	{
-		has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
+		has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+			__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
 		__atomic_store_n(&known, has, __ATOMIC_RELAXED);
 	}
 	return has > 0;
@@ -98,7 +100,7 @@ hgj_cpu_test_keys(const HgjProbe *probe, uint32_t at, uint32_t n, uint32_t *out,
 				  uint32_t *done)
 {
 	/* rows are signed to the instructions */
-	*done = has_instructions() && probe->keys.nrows <= INT32_MAX ? n / LANES * LANES : 0;
+	*done = hgj_cpu_has_vectors() && probe->keys.nrows <= INT32_MAX ? n / LANES * LANES : 0;
 	return *done > 0 ? test_eights(probe, at, *done, out) : 0;
 }
 

@@ -17,9 +17,9 @@
  *				w = (slices[v / 32 + 1] - slices[v / 32]) / 32
  *	  Bits		there are none: bit v of the entries says that v has one (cpu_bits.c)
  *
- * A slot holds an entry, of one of four layouts; or a quotient (cpu_quotient.c).  A slot whose row is
- * HGJ_ROW_EMPTY was never used, and no slot after it in the same vertex was
- * either; a slot whose row is HGJ_ROW_DELETED once was.
+ * A slot holds an entry, of one of four layouts; or a quotient (cpu_quotient.c).
+ * A slot whose row is HGJ_ROW_EMPTY was never used, and no slot after it in the
+ * same vertex was either; a slot whose row is HGJ_ROW_DELETED once was.
  *
  * MEMORY.  Everything comes from hgj_cpu_get, which checks the limit and
  * counts, and goes back with hgj_cpu_put; but a graph that several processes have
@@ -142,9 +142,9 @@ typedef struct Plan
 	bool		binned;			/* bin first, count and place per bin */
 	bool		in_place;		/* the binned entries become the graph's */
 	bool		try_unique;		/* direct: hope for one row per key */
+	bool		try_bits;		/* the same, where keys are all that is wanted; first */
 	bool		quotient;		/* see Graph */
 	Mix			mix;
-	bool		try_bits;		/* the same, where keys are all that is wanted; first */
 	uint32_t	stride;
 	uint32_t	packed_stride;
 	uint32_t	shift;
@@ -167,6 +167,8 @@ typedef struct Bin
 	uint64_t	last;			/* vertex, exclusive */
 	uint32_t	from;			/* slot */
 	uint32_t	to;				/* slot, exclusive */
+	void	   *lists;			/* not NULL: entries stay as they are, and what the
+								 * graph has of them goes there (plan_repacks()) */
 	uint8_t    *scratch;
 	size_t		scratch_bytes;
 } Bin;
@@ -196,7 +198,6 @@ typedef enum ShareStage
 	SHARE_PLAN = 0,
 	SHARE_SET_BITS,
 	SHARE_MERGE_BITS,
-	SHARE_BITS,
 	SHARE_CLEAR,
 	SHARE_PLACE,
 	SHARE_VERIFY,
@@ -365,7 +366,6 @@ extern HgjStatus hgj_cpu_count_bins(HgjTable *table, Source *source,
 extern HgjStatus hgj_cpu_scatter(HgjTable *table, Source *source,
 								 const Plan *plan, void *packed,
 								 const uint32_t *starts, HgjError *err);
-extern uint32_t hgj_cpu_scan_bin(const Bin *bin);
 extern HgjStatus hgj_cpu_order_bin(HgjTable *table, const Plan *plan,
 								   const Bin *bin, uint32_t *longest,
 								   HgjError *err);
@@ -392,12 +392,6 @@ extern HgjStatus hgj_cpu_set_bits(HgjTable *table, Source *source, const Plan *p
 extern void hgj_cpu_plan_quotient(const HgjTable *table, Plan *plan);
 extern void hgj_cpu_quotient_codes(const Plan *plan, const uint64_t *keys, uint32_t n,
 								   uint64_t *codes);
-extern HgjStatus hgj_cpu_place_quotients(HgjTable *table, const Plan *plan,
-										 const Bin *bin, uint16_t *entries,
-										 uint32_t *longest, HgjError *err);
-extern HgjStatus hgj_cpu_finish_quotients(HgjTable *table, const Plan *plan,
-										  void *packed, const uint32_t *starts,
-										  Graph *graph, HgjError *err);
 
 /* cpu_segments.c: where the slots of a vertex are */
 extern HgjStatus hgj_cpu_segments_size(HgjTable *table, const Plan *plan,
@@ -457,6 +451,13 @@ extern HgjStatus hgj_cpu_unmatched(const HgjTable *table, uint32_t *cursor,
 								   uint32_t *n, HgjError *err);
 extern HgjStatus hgj_cpu_clear_marks(HgjTable *table, HgjError *err);
 extern bool hgj_cpu_share_claim(HgjTable *table, uint32_t row);
+
+/* Has the graph something smaller than the entries that are binned for it? */
+HGJ_INLINE bool
+plan_repacks(const Plan *plan)
+{
+	return plan->direct || plan->quotient;
+}
 
 /* Set the match bit of a row; of a shared table, other processes do, too. */
 HGJ_INLINE void

@@ -99,17 +99,13 @@ hgj_cpu_bits_bytes(const Plan *plan)
 	return (size_t) (plan->range / 64 + 1) * sizeof(uint64_t);
 }
 
-/* Whether that is to be tried, as it takes much less than what is planned so far. */
+/* Whether there is a single key of which nothing else is wanted, nor asked for. */
 static bool
-wants_bits(const HgjTable *table, const Plan *plan)
+wants_keys_only(const HgjTableSpec *spec)
 {
-	const HgjTableSpec *spec = &table->spec;
-
 	return (spec->flags & HGJ_TABLE_KEYS_ONLY) != 0 &&
 		(spec->flags & (HGJ_TABLE_TRACK_MATCHES | HGJ_TABLE_DYNAMIC)) == 0 &&
-		(spec->build == HGJ_BUILD_AUTO || spec->build == HGJ_BUILD_DIRECT) &&
-		spec->segments == HGJ_SEGMENTS_AUTO && spec->nwords == 1 &&
-		plan->rows > 0 && plan->range / 8 <= csr_bytes(plan) / 2;
+		spec->segments == HGJ_SEGMENTS_AUTO && spec->nwords == 1;
 }
 
 /*
@@ -146,14 +142,16 @@ hgj_cpu_plan(const HgjTable *table, uint64_t rows, int64_t min_key,
 			spec->build == HGJ_BUILD_SORT ||
 			(spec->build != HGJ_BUILD_V1 && bytes > table->l2_bytes / 2);
 		plan->build = plan->binned ? HGJ_BUILD_V2 : HGJ_BUILD_V1;
-		if (plan->binned)
+		if (plan->binned && spec->build == HGJ_BUILD_AUTO && wants_keys_only(spec))
 			hgj_cpu_plan_quotient(table, plan);
 	}
 	if (plan->binned)
 		hgj_cpu_plan_bins(table, plan, HGJ_MAX_BINS);
 	plan->in_place = plan->binned && plan->packed == plan->layout && !plan->quotient &&
 		plan->segments == HGJ_SEGMENTS_CSR && plan->slack == 0;
-	plan->try_bits = wants_bits(table, plan);
+	plan->try_bits = wants_keys_only(spec) && rows > 0 &&
+		(spec->build == HGJ_BUILD_AUTO || spec->build == HGJ_BUILD_DIRECT) &&
+		plan->range / 8 <= csr_bytes(plan) / 2;
 }
 
 /* The most that entries of padded segments may take before they fall back. */

@@ -329,45 +329,34 @@ walk_short(HgjProbe *probe, Layout layout, uint32_t nwords, HgjProbeMode mode,
 }
 
 /*
- * Everything for a direct table of unique keys: as many rows as the arrays have
- * room for.
+ * Everything for a direct table of unique keys, or with a bit per key: as many rows as
+ * the arrays have room for, or all in HGJ_MATCH_COUNT mode.
  */
 static HgjStatus
 walk_unique(HgjProbe *probe, Out *out, HgjError *err)
 {
-	while (probe->next < probe->total && out->n < out->capacity)
+	bool		bits = probe->table->graph.segments == HGJ_SEGMENTS_BITS;
+	bool		counts = probe->mode == HGJ_MATCH_COUNT;
+	uint32_t	counted[2 * HGJ_UNIQUE_ROWS];
+
+	while (probe->next < probe->total && (counts || out->n < out->capacity))
 	{
+		uint32_t   *probe_rows = counts ? counted : out->probe_rows + out->n;
+		uint32_t   *build_rows = counts ? counted + HGJ_UNIQUE_ROWS :
+			out->build_rows + out->n;
 		uint32_t	n = probe->total - probe->next;
+		uint32_t	found;
 
 		n = n > HGJ_UNIQUE_ROWS ? HGJ_UNIQUE_ROWS : n;
-		n = n > out->capacity - out->n ? out->capacity - out->n : n;
-		out->n += hgj_cpu_probe_unique(probe, n, out->probe_rows + out->n,
-									   out->build_rows + out->n);
-		probe->steps += n;
-		if (probe->steps > HGJ_POLL_STEPS)
-		{
-			probe->steps = 0;
-			if (hgj_poll(&probe->table->spec, err) != HGJ_OK)
-				return HGJ_CANCELLED;
-		}
-	}
-	return HGJ_OK;
-}
-
-/* The same for a bit per key (cpu_bits.c). */
-static HgjStatus
-walk_bits(HgjProbe *probe, HgjMatches *matches, HgjError *err)
-{
-	while (probe->next < probe->total)
-	{
-		uint32_t	n = probe->total - probe->next;
-
-		n = n > HGJ_BITS_ROWS ? HGJ_BITS_ROWS : n;
-		if (probe->mode != HGJ_MATCH_COUNT && n > matches->capacity - matches->n)
-			n = matches->capacity - matches->n;
-		if (n == 0)
-			break;
-		hgj_cpu_probe_bits(probe, n, matches);
+		if (!counts && n > out->capacity - out->n)
+			n = out->capacity - out->n;
+		found = bits ? hgj_cpu_probe_bits(probe, n, probe_rows, build_rows) :
+			hgj_cpu_probe_unique(probe, n, probe_rows, build_rows);
+		if (!counts)
+			out->n += found;
+		else
+			while (found > 0)
+				out->counts[probe_rows[--found]] = 1;
 		probe->steps += n;
 		if (probe->steps > HGJ_POLL_STEPS)
 		{
@@ -561,18 +550,14 @@ hgj_cpu_probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 	matches->done = false;
 	if (probe->mode == HGJ_MATCH_COUNT && probe->keys.nrows > 0 && !probe->done)
 		memset(out.counts, 0, probe->keys.nrows * sizeof(uint32_t));
-	if (graph->segments == HGJ_SEGMENTS_BITS)
-	{
-		status = walk_bits(probe, matches, err);
-		out.n = matches->n;
-	}
-	else if (graph->quotient)
+	if (graph->quotient)
 	{
 		status = hgj_cpu_probe_quotients(probe, matches, err);
 		out.n = matches->n;
 	}
-	else if (probe->mode != HGJ_MATCH_COUNT && graph->layout == LAYOUT_ROW &&
-		graph->segments == HGJ_SEGMENTS_ELLPACK && graph->width == 1)
+	else if (graph->segments == HGJ_SEGMENTS_BITS ||
+			 (probe->mode != HGJ_MATCH_COUNT && graph->layout == LAYOUT_ROW &&
+			  graph->segments == HGJ_SEGMENTS_ELLPACK && graph->width == 1))
 		status = walk_unique(probe, &out, err);
 	else
 		status = walk_groups(probe, &out, err);

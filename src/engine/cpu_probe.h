@@ -20,14 +20,10 @@
  */
 #define HGJ_GROUP	64
 
-/* Rows that a direct table of unique keys looks up together. */
+/* Rows that a direct table of unique keys looks up together, or a filter is asked about:
+ * their words are fetched at the same time. */
 #define HGJ_UNIQUE_ROWS	256
-
-/* Rows that a filter is asked about together: their words are fetched at the same time. */
-#define HGJ_TEST_ROWS	256
-
-/* Rows of a probe of bits between two looks at the clock: several of these. */
-#define HGJ_BITS_ROWS	1024
+#define HGJ_TEST_ROWS	HGJ_UNIQUE_ROWS
 
 /* Rows whose codes are known, and whose vertices' slots are on their way. */
 typedef struct Ahead
@@ -110,7 +106,9 @@ extern uint32_t hgj_cpu_probe_unique(HgjProbe *probe, uint32_t n,
 extern void hgj_cpu_probe_stage(HgjProbe *probe, uint32_t first);
 
 /* cpu_bits.c */
-extern void hgj_cpu_probe_bits(HgjProbe *probe, uint32_t n, HgjMatches *matches);
+extern uint32_t hgj_cpu_probe_bits(HgjProbe *probe, uint32_t n,
+								   uint32_t *probe_rows,
+								   uint32_t *build_rows);
 
 /* cpu_quotient.c */
 extern HgjStatus hgj_cpu_probe_quotients(HgjProbe *probe, HgjMatches *matches,
@@ -123,6 +121,7 @@ extern HgjStatus hgj_cpu_probe_filter(HgjProbe *probe, HgjError *err);
 extern void hgj_cpu_probe_free_filter(HgjProbe *probe);
 
 /* cpu_filter_vector.c */
+extern bool hgj_cpu_has_vectors(void);
 extern uint32_t hgj_cpu_test_keys(const HgjProbe *probe, uint32_t at, uint32_t n,
 								  uint32_t *out, uint32_t *done);
 

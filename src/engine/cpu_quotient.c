@@ -16,8 +16,7 @@
  * 2. It is taken for keys of one word whose range has no more than 32 bits, where lists
  *	  have an entry or more on average (they have up to 24: an instruction compares 32),
  *	  and the graph would not stay in the cache otherwise.
- * 3. The build is V2 (cpu_bin.c), but that the entries of a bin are written elsewhere,
- *	  in the order of their vertices: hgj_cpu_place_quotients(), for one process and
+ * 3. The build is V2 (cpu_bin.c): the binned entries are repacked, for one process and
  *	  for several.
  * 4. A probe takes 256 rows: their codes; where their lists are; how many entries of each
  *	  are equal; with all lines of a step under way at the same time.  So many matches
@@ -49,7 +48,7 @@
 /* Rows of a probe that are looked up together. */
 #define ROWS			256
 
-/* Steps 1 and 2: the plan so far is of a hashed graph that is binned. */
+/* Steps 1 and 2: the plan so far is of a hashed graph of one word that is binned. */
 void
 hgj_cpu_plan_quotient(const HgjTable *table, Plan *plan)
 {
@@ -57,11 +56,8 @@ hgj_cpu_plan_quotient(const HgjTable *table, Plan *plan)
 	uint32_t	bits = hgj_log2_ceil(plan->range + 1);
 	uint32_t	vertex_bits = hgj_log2_ceil(plan->rows / MOST_PER_LIST + 1);
 
-	if (!(spec->flags & HGJ_TABLE_KEYS_ONLY) ||
-		(spec->flags & (HGJ_TABLE_TRACK_MATCHES | HGJ_TABLE_DYNAMIC)) ||
-		spec->build != HGJ_BUILD_AUTO || spec->segments != HGJ_SEGMENTS_AUTO ||
-		spec->probe == HGJ_PROBE_BINNED || spec->load != 0 || plan->direct ||
-		plan->layout != LAYOUT_NARROW || bits < 2 || bits > 32)
+	if (spec->probe == HGJ_PROBE_BINNED || spec->load != 0 ||
+		plan->layout != LAYOUT_NARROW || bits < 2)
 		return;
 	if (vertex_bits + ENTRY_BITS < bits)
 		vertex_bits = bits - ENTRY_BITS;
@@ -84,96 +80,6 @@ hgj_cpu_quotient_codes(const Plan *plan, const uint64_t *keys, uint32_t n, uint6
 
 	for (i = 0; i < n; i++)
 		codes[i] = mix_number(&mix, (uint32_t) (keys[i] - base));
-}
-
-/*
- * Step 3: the lists of a bin's vertices from its packed entries, which stay as they are.
- * When cancelled, it may be done again.
- */
-HgjStatus
-hgj_cpu_place_quotients(HgjTable *table, const Plan *plan, const Bin *bin,
-						uint16_t *entries, uint32_t *longest, HgjError *err)
-{
-	const NarrowEntry *packed = (const NarrowEntry *) (const void *) bin->entries;
-	const Mix	mix = plan->mix;
-	uint32_t   *cells = bin->cells;
-	uint32_t	shift = plan->shift;
-	uint32_t	at = bin->from;
-	HgjStatus	status = HGJ_OK;
-
-	memset(cells + bin->first, 0, (size_t) (bin->last - bin->first) * sizeof(uint32_t));
-	while (at < bin->to && status == HGJ_OK)
-	{
-		uint32_t	to = bin->to - at > HGJ_POLL_STEPS ? at + (uint32_t) HGJ_POLL_STEPS : bin->to;
-
-		for (; at < to; at++)
-			cells[mix_number(&mix, packed[at].key) >> shift]++;
-		if (at < bin->to)
-			status = hgj_poll(&table->spec, err);
-	}
-	if (status != HGJ_OK)
-		return status;
-	*longest = hgj_cpu_scan_bin(bin);
-	for (at = bin->from; at < bin->to && status == HGJ_OK;)
-	{
-		uint32_t	to = bin->to - at > HGJ_POLL_STEPS ? at + (uint32_t) HGJ_POLL_STEPS : bin->to;
-
-		for (; at < to; at++)
-		{
-			uint32_t	code = mix_number(&mix, packed[at].key);
-
-			entries[cells[code >> shift]++] = (uint16_t) (code & ((UINT32_C(1) << shift) - 1));
-		}
-		if (at < bin->to)
-			status = hgj_poll(&table->spec, err);
-	}
-	return status;
-}
-
-/* Step 3 for all bins, by one process. */
-HgjStatus
-hgj_cpu_finish_quotients(HgjTable *table, const Plan *plan, void *packed,
-						 const uint32_t *starts, Graph *graph, HgjError *err)
-{
-	uint64_t	step = hgj_cpu_bin_vertices(plan);
-	uint64_t	since_poll = 0;
-	uint32_t	longest = 0;
-	uint32_t	b;
-	void	   *p;
-	Bin			bin;
-	HgjStatus	status;
-
-	graph->offsets_bytes = (size_t) (plan->vertices + 1) * sizeof(uint32_t);
-	status = hgj_cpu_get(table, graph->offsets_bytes, &p, err);
-	graph->offsets = p;
-	if (status != HGJ_OK)
-		return status;
-	graph->entries_bytes = (size_t) plan->rows * sizeof(uint16_t) + 64;
-	status = hgj_cpu_get(table, graph->entries_bytes, &p, err);
-	graph->entries = p;
-	graph->segments = HGJ_SEGMENTS_CSR;
-	graph->slots = plan->rows;
-	graph->offsets[0] = 0;
-	memset(&bin, 0, sizeof(bin));
-	bin.entries = packed;
-	bin.cells = graph->offsets + 1;
-	for (b = 0; b < plan->bins && status == HGJ_OK; b++)
-	{
-		bin.first = b * step;
-		bin.last = bin.first + step;
-		bin.from = starts[b];
-		bin.to = starts[b + 1];
-		status = hgj_cpu_place_quotients(table, plan, &bin,
-										 (uint16_t *) (void *) graph->entries, &longest, err);
-		graph->longest = longest > graph->longest ? longest : graph->longest;
-		since_poll += step + (bin.to - bin.from);
-		if (status == HGJ_OK && since_poll >= HGJ_POLL_STEPS)
-		{
-			status = hgj_poll(&table->spec, err);
-			since_poll = 0;
-		}
-	}
-	return status;
 }
 
 /* Rows of a probe that are in the keys' range. */
@@ -271,21 +177,6 @@ count_vectors(const uint16_t *entries, Staged *s, uint32_t i, uint32_t to, bool 
 	}
 }
 
-static bool
-has_instructions(void)
-{
-	static int	known = -1;		/* any number of threads may find it out */
-	int			has = __atomic_load_n(&known, __ATOMIC_RELAXED);
-
-	if (has < 0)
-	{
-		has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-			__builtin_cpu_supports("popcnt");
-		__atomic_store_n(&known, has, __ATOMIC_RELAXED);
-	}
-	return has > 0;
-}
-
 #endif
 
 static void
@@ -298,7 +189,7 @@ count_rows(const uint16_t *entries, Staged *s, uint32_t i, uint32_t to, bool fir
 	bool		other = false;
 #endif
 
-	if (has_instructions() && !other)
+	if (hgj_cpu_has_vectors() && !other)
 	{
 		count_vectors(entries, s, i, to, first);
 		return;

@@ -163,19 +163,7 @@ step_merge_bits(Step *s)
 	t->share_bits = NULL;
 	t->share_placed = 0;
 	end_image(s);
-	s->then = SHARE_BITS;
-	return HGJ_OK;
-}
-
-/* Is the image complete? */
-static HgjStatus
-step_bits(Step *s)
-{
-	if (__atomic_load_n(&s->image->duplicate, __ATOMIC_RELAXED))
-		return ask_slots(s, s->image);
-	hgj_cpu_free_chunks(s->table);
-	s->next->done = true;
-	s->then = SHARE_DONE;
+	s->then = SHARE_UNIQUE;
 	return HGJ_OK;
 }
 
@@ -262,15 +250,24 @@ step_verify(Step *s)
 	return status;
 }
 
+/* The image is complete: nobody's rows are wanted apart from it. */
 static HgjStatus
-step_unique(Step *s)
+step_done(Step *s)
 {
-	if (__atomic_load_n(&s->image->duplicate, __ATOMIC_RELAXED))
-		return ask_binned(s, s->image);
 	hgj_cpu_free_chunks(s->table);
 	s->next->done = true;
 	s->then = SHARE_DONE;
 	return HGJ_OK;
+}
+
+/* Has nobody found a key twice?  Then bits, or slots, are all there will be. */
+static HgjStatus
+step_unique(Step *s)
+{
+	if (!__atomic_load_n(&s->image->duplicate, __ATOMIC_RELAXED))
+		return step_done(s);
+	return s->image->graph.segments == HGJ_SEGMENTS_BITS ?
+		ask_slots(s, s->image) : ask_binned(s, s->image);
 }
 
 /* A participant's run of counts. */
@@ -364,36 +361,6 @@ step_scatter(Step *s)
 	return status;
 }
 
-/* Row ids of a direct graph, from its packed entries, which stay as they are. */
-static HgjStatus
-place_rows(Step *s, const Bin *bin, uint32_t *longest)
-{
-	const NarrowEntry *packed = image_at(s->image, s->image->packed);
-	uint32_t   *rows = image_at(s->image, s->image->entries);
-	uint32_t   *cells = bin->cells;
-	HgjStatus	status = HGJ_OK;
-	uint32_t	i;
-
-	memset(cells + bin->first, 0,
-		   (size_t) (bin->last - bin->first) * sizeof(uint32_t));
-	for (i = bin->from; i < bin->to && status == HGJ_OK; i++)
-	{
-		cells[packed[i].key]++;
-		if ((i + 1) % HGJ_POLL_STEPS == 0)
-			status = hgj_poll(&s->table->spec, s->err);
-	}
-	if (status != HGJ_OK)
-		return status;
-	*longest = hgj_cpu_scan_bin(bin);
-	for (i = bin->from; i < bin->to && status == HGJ_OK; i++)
-	{
-		rows[cells[packed[i].key]++] = packed[i].row;
-		if ((i + 1) % HGJ_POLL_STEPS == 0)
-			status = hgj_poll(&s->table->spec, s->err);
-	}
-	return status;
-}
-
 /* Order the bin at hand. */
 static HgjStatus
 order_bin(Step *s, Bin *bin)
@@ -411,14 +378,7 @@ order_bin(Step *s, Bin *bin)
 		bin->first + vertices;
 	bin->from = starts[b];
 	bin->to = starts[b + 1];
-	if (s->plan.quotient)
-		status = hgj_cpu_place_quotients(t, &s->plan, bin,
-										 image_at(s->image, s->image->entries),
-										 &longest, s->err);
-	else if (s->plan.direct)
-		status = place_rows(s, bin, &longest);
-	else
-		status = hgj_cpu_order_bin(t, &s->plan, bin, &longest, s->err);
+	status = hgj_cpu_order_bin(t, &s->plan, bin, &longest, s->err);
 	while (status == HGJ_OK && longest > seen &&
 		   !__atomic_compare_exchange_n(&s->image->longest, &seen, longest, true,
 										__ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -452,7 +412,9 @@ step_order(Step *s)
 	bin.cells = (uint32_t *) image_at(s->image, s->image->offsets) + 1;
 	if (s->build->part == 0)
 		bin.cells[-1] = 0;
-	bin.scratch_bytes = s->plan.direct || s->plan.quotient ? 0 : hgj_cpu_scratch_bytes(t, &s->plan);
+	if (plan_repacks(&s->plan))
+		bin.lists = image_at(s->image, s->image->entries);
+	bin.scratch_bytes = hgj_cpu_scratch_bytes(t, &s->plan);
 	while (status == HGJ_OK && may_order(s, bin.scratch_bytes))
 	{
 		if (t->share_bin == 0)
@@ -486,19 +448,10 @@ step_order(Step *s)
 	return status;
 }
 
-static HgjStatus
-step_done(Step *s)
-{
-	s->next->done = true;
-	s->then = SHARE_DONE;
-	return HGJ_OK;
-}
-
 static HgjStatus (*const stages[]) (Step *) = {
 	[SHARE_PLAN] = step_plan,
 	[SHARE_SET_BITS] = step_set_bits,
 	[SHARE_MERGE_BITS] = step_merge_bits,
-	[SHARE_BITS] = step_bits,
 	[SHARE_CLEAR] = step_clear,
 	[SHARE_PLACE] = step_place,
 	[SHARE_VERIFY] = step_verify,

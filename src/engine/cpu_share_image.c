@@ -179,7 +179,7 @@ hgj_cpu_image_binned(const HgjTable *table, const HgjShareBuild *build,
 	image->counts = place(image, build->nparts * image->counts_stride);
 	image->starts = place(image, (plan->bins + 1) * sizeof(uint32_t));
 	image->offsets = place(image, g->offsets_bytes);
-	if (!plan->direct && !plan->quotient)
+	if (!plan_repacks(plan))
 	{
 		image->packed = image->entries = place(image, packed);
 		if (image->filter.bytes > 0)

@@ -318,8 +318,7 @@ compare_probe(HgjTable *table, Reference *ref, const Rows *probe_rows,
 	if (run_probe(probe, probe_rows, HGJ_MATCH_FIRST, flags, capacity, &got))
 	{
 		pairs_sort(&got);
-		if (ref->unwanted & HGJ_TABLE_KEYS_ONLY)
-			pairs_forget(&got, HGJ_TABLE_KEYS_ONLY);
+		pairs_forget(&got, ref->unwanted & HGJ_TABLE_KEYS_ONLY);
 		CHECK(is_first_of(&got, &want), "first: %llu pairs",
 			  (unsigned long long) got.n);
 		if (flags & HGJ_PROBE_MARK)

@@ -35,6 +35,15 @@ compare_pairs(const void *a, const void *b)
 	return 0;
 }
 
+/* Of a table with that spec. */
+void
+ref_init_spec(Reference *ref, const HgjTableSpec *spec)
+{
+	ref_init(ref, spec->nwords);
+	if (!(spec->flags & HGJ_TABLE_TRACK_MATCHES))
+		ref->unwanted = spec->flags & (HGJ_TABLE_KEYS_ONLY | HGJ_TABLE_FIRST_MATCH);
+}
+
 void
 ref_init(Reference *ref, uint32_t nwords)
 {

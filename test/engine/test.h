@@ -116,6 +116,7 @@ extern const char *shape_name(Shape shape);
 
 /* reference.c */
 extern void ref_init(Reference *ref, uint32_t nwords);
+extern void ref_init_spec(Reference *ref, const HgjTableSpec *spec);
 extern void ref_free(Reference *ref);
 extern void ref_add(Reference *ref, const Rows *rows);
 extern uint64_t ref_remove(Reference *ref, const Rows *rows, bool by_id);

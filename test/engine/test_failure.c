@@ -74,8 +74,7 @@ case_reset(Case *c)
 	c->prober = NULL;
 	c->table = NULL;
 	ref_free(&c->ref);
-	ref_init(&c->ref, c->spec.nwords);
-	c->ref.unwanted = c->spec.flags & HGJ_TABLE_KEYS_ONLY;
+	ref_init_spec(&c->ref, &c->spec);
 	c->poll.calls = 0;
 	c->poll.cancel_at = 0;
 }

@@ -70,9 +70,7 @@ join(const HgjTableSpec *spec, Shape shape, uint32_t nbuild, uint32_t nprobe,
 		rows_select(&build, 70);
 		rows_select(&probe, 60);
 	}
-	ref_init(&ref, spec->nwords);
-	ref.unwanted = spec->flags & HGJ_TABLE_TRACK_MATCHES ? 0 :
-		spec->flags & (HGJ_TABLE_KEYS_ONLY | HGJ_TABLE_FIRST_MATCH);
+	ref_init_spec(&ref, spec);
 	ref_add(&ref, &build);
 	table = table_of(spec, &build);
 	if (table != NULL)

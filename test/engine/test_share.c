@@ -506,9 +506,7 @@ crew_make(Crew *crew, const HgjTableSpec *spec, Shape shape, uint32_t n,
 	crew->probe = rows_probe(&crew->rows, shape == SHAPE_SAME ||
 							 shape == SHAPE_COUNT ? 5 : shape == SHAPE_SKEW ||
 							 shape == SHAPE_EXTREME ? 50 : 1000, 60);
-	ref_init(&crew->ref, spec->nwords);
-	crew->ref.unwanted = spec->flags & HGJ_TABLE_TRACK_MATCHES ? 0 :
-		spec->flags & (HGJ_TABLE_KEYS_ONLY | HGJ_TABLE_FIRST_MATCH);
+	ref_init_spec(&crew->ref, spec);
 	ref_add(&crew->ref, &crew->rows);
 
 	keys = rows_keys(&crew->rows);

@@ -40,6 +40,7 @@ constexpr size_t SLOT_BYTES = (size_t) 2 << 20;
 /* Groups of a dense array, and words of those that a block keeps itself. */
 constexpr uint64_t MOST_DENSE = 1 << 22;
 constexpr uint64_t MOST_SHARED_WORDS = 1024;
+constexpr uint64_t MOST_TILE_WORDS = 4096; /* with tiles */
 
 constexpr uint64_t LEAST_HASHED = 1 << 12;
 
@@ -47,6 +48,9 @@ constexpr uint64_t LEAST_HASHED = 1 << 12;
  * have of that without asking. */
 constexpr size_t LEAST_BLOCKS = 2;
 constexpr size_t USUAL_SHARED_BYTES = 48 * 1024;
+
+/* Rows of a block's tile of a staging buffer, where each warp has a tile of its own. */
+constexpr uint32_t STAGED_TILE_ROWS = PIPE_THREADS / 32 * TILE_ROWS;
 
 /* SUM_LOW overflows beyond. */
 constexpr uint64_t MOST_SUMMED = UINT64_C(1) << 32;
@@ -63,14 +67,19 @@ static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
 	p->view.registers = p->registers;
 	memcpy(p->view.keys, spec->keys, sizeof(spec->keys));
 	memcpy(p->view.words, spec->words, sizeof(spec->words));
+	memcpy(p->fill_columns, spec->columns, sizeof(spec->columns));
+	steps_make(p);
+	p->tiled = p->tiled && tiles_fit(p, 0);
+	if (p->tiled)
+		p->view.ncode = p->nsteps;
 
 	HGJ_TRY(p->lane.open(p->account.device, err));
 	HGJ_TRY(p->found.reserve(PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_TRY(p->code.get(&p->account, p->lane.stream,
-						spec->ncode * sizeof(HgjPipeInstruction), err));
+						p->view.ncode * sizeof(HgjPipeInstruction), err));
 	/* in the order of the stream, where the memory is got */
-	HGJ_CUDA(cudaMemcpyAsync(p->code.as<void>(), spec->code,
-							 spec->ncode * sizeof(HgjPipeInstruction),
+	HGJ_CUDA(cudaMemcpyAsync(p->code.as<void>(), p->tiled ? p->steps : spec->code,
+							 p->view.ncode * sizeof(HgjPipeInstruction),
 							 cudaMemcpyHostToDevice, p->lane.stream));
 	HGJ_TRY(wait(&p->account, p->lane, false, err));
 	p->view.code = p->code.as<HgjPipeInstruction>();
@@ -280,7 +289,7 @@ static void lay_out_slots(HgjPipeline *p)
 
 static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
-	PipeBatch batch;
+	PipeInput inputs[HGJ_PIPE_INPUTS];
 
 	HGJ_TRY(slot->lane.open(p->account.device, err));
 	HGJ_TRY(slot->begin.open(err));
@@ -288,16 +297,16 @@ static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	HGJ_TRY(slot->done.open(err));
 	HGJ_TRY(slot->host.reserve(p->slot_bytes + PIPE_FLAGS * sizeof(uint64_t), err));
 	HGJ_TRY(slot->columns.get(&p->account, slot->lane.stream, p->slot_bytes + 1, err));
-	HGJ_TRY(slot->batch.get(&p->account, slot->lane.stream, sizeof(batch), err));
-	memset(&batch, 0, sizeof(batch));
+	HGJ_TRY(slot->inputs.get(&p->account, slot->lane.stream, sizeof(inputs), err));
+	memset(inputs, 0, sizeof(inputs));
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
-		batch.inputs[i].values = slot->columns.as<char>() + p->value_offset[i];
-		batch.inputs[i].validity = reinterpret_cast<uint64_t *>(slot->columns.as<char>() +
+		inputs[i].values = slot->columns.as<char>() + p->value_offset[i];
+		inputs[i].validity = reinterpret_cast<uint64_t *>(slot->columns.as<char>() +
 																p->validity_offset[i]);
-		batch.inputs[i].kind = p->spec.inputs[i];
+		inputs[i].kind = p->spec.inputs[i];
 	}
-	HGJ_CUDA(cudaMemcpyAsync(slot->batch.as<void>(), &batch, sizeof(batch),
+	HGJ_CUDA(cudaMemcpyAsync(slot->inputs.as<void>(), inputs, sizeof(inputs),
 							 cudaMemcpyHostToDevice, slot->lane.stream));
 	HGJ_CUDA(cudaStreamSynchronize(slot->lane.stream));
 	return HGJ_OK;
@@ -308,7 +317,7 @@ static uint32_t shared_words(const HgjPipeline *p)
 {
 	uint64_t all = p->view.groups.capacity * p->spec.nwords;
 
-	return all <= MOST_SHARED_WORDS ? (uint32_t) all : 0;
+	return all <= (p->tiled ? MOST_TILE_WORDS : MOST_SHARED_WORDS) ? (uint32_t) all : 0;
 }
 
 /* Of a block: code, states, and registers if `with` says so. */
@@ -355,6 +364,10 @@ static HgjStatus open_kernel(HgjPipeline *p, HgjError *err)
 {
 	int blocks = 0;
 
+	if (p->tiled)
+		return tiles_fit(p, shared_words(p)) || tiles_fit(p, 0)
+				   ? tiles_open(p, err)
+				   : fail(err, HGJ_UNSUPPORTED, "there is no room for a tile");
 	if (shared_bytes(p) > USUAL_SHARED_BYTES)
 		HGJ_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel_of(p)),
 									  cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -441,6 +454,8 @@ HgjStatus pipeline_launch(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *
 		return tuples_begin(p, slot, first, err);
 	if (p->spec.fills)
 		return fill_launch(p, slot, err);
+	if (p->tiled)
+		return tiles_launch(p, slot, nullptr, err);
 	blocks = blocks > most ? most : blocks;
 	if (p->turns)
 		HGJ_TRY(turn_begin(p, slot, first, &turn, &blocks, err));
@@ -495,6 +510,7 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 	cudaStream_t stream = slot->lane.stream;
 	const char *host = slot->host.as<char>();
 	char *device = slot->columns.as<char>();
+	uint32_t tile_rows = p->tiled ? STAGED_TILE_ROWS : PIPE_THREADS;
 
 	if (!p->started || p->filling.done || slot->busy || tuples_left(p) || n > p->capacity)
 		return fail(err, HGJ_INVALID, "push goes with stage");
@@ -503,8 +519,14 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 	HGJ_TRY(table_enter(&p->account, err));
 	slot->busy = slot->sending = true;
 	slot->pushed = n;
-	slot->rows = PipeRows{slot->batch.as<PipeBatch>(), nullptr,
-						  (n + PIPE_THREADS - 1) / PIPE_THREADS, n, nulls};
+	slot->rows = PipeRows{slot->inputs.as<PipeInput>(),
+						  p->spec.ninputs,
+						  nullptr,
+						  tile_rows,
+						  (n + tile_rows - 1) / tile_rows,
+						  n,
+						  nulls != 0,
+						  nulls};
 	HGJ_CUDA(cudaEventRecord(slot->begin.event, stream));
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{

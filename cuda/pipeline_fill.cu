@@ -88,6 +88,8 @@ HgjStatus fill_open(HgjPipeline *p, HgjTable *table, HgjError *err)
 	if (p->turns)
 		return fail(err, HGJ_UNSUPPORTED, "rows for a table do not go through turns");
 	p->filling.table = table;
+	if (p->tiled)
+		return tiles_open(p, err);
 	/* always the same: it is the function's, for all pipelines of the process */
 	if (shares_registers(p))
 		HGJ_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel_of(p)),
@@ -207,7 +209,7 @@ HgjStatus fill_launch(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	f->most += rows;
 	fill.capacity = f->capacity;
 	fill.ncolumns = p->spec.ncolumns;
-	memcpy(fill.columns, p->spec.columns, sizeof(fill.columns));
+	memcpy(fill.columns, p->fill_columns, sizeof(fill.columns));
 	memcpy(fill.kinds, p->spec.kinds, sizeof(fill.kinds));
 	for (uint32_t k = 0; k < p->spec.nkeys; k++)
 		fill.words[k] = f->words[k].as<uint64_t>();
@@ -216,6 +218,8 @@ HgjStatus fill_launch(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 		fill.values[c] = f->values[c].as<void>();
 		fill.validity[c] = f->validity[c].as<uint32_t>();
 	}
+	if (p->tiled)
+		return tiles_launch(p, slot, &fill, err);
 	kernel_of(p)<<<blocks, PIPE_THREADS,
 				   code_bytes(p) + (shares_registers(p) ? register_bytes(p) : 0),
 				   slot->lane.stream>>>(p->view_at.as<PipeView>(), slot->rows, fill);

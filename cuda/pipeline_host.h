@@ -53,13 +53,13 @@ struct PipeSlot
 	Lane lane;
 	Pinned host; /* the columns, values and validity; flags at the end */
 	Buffer columns;
-	Buffer batch; /* PipeBatch */
+	Buffer inputs; /* PipeInput */
 	Event begin, sent, done;
 	bool busy = false;
 	bool sending = false; /* its transfer's time has not been looked at */
 	uint32_t pushed = 0;  /* rows */
 	PipeRows rows = {};   /* of the push, for its kernels */
-	Buffer pieces;        /* kept rows: PipeBatch of each piece, and their tiles, */
+	Buffer pieces;        /* kept rows: PipeInputs of each piece, and their tiles, */
 	Pinned pieces_host;   /* as on the device, */
 	KeptHolds kept;       /* and what these are of */
 	Buffer waiting;     /* with turns: rows that wait, on two sides */
@@ -104,6 +104,13 @@ struct HgjPipeline
 	HgjPipelineInfo counted = {};
 	hgj::PipeView view = {};
 	uint32_t registers = 0;
+	bool tiled = false;  /* it goes by tiles (pipeline_tiles.cu), in steps; or has the
+						  * interpreter */
+	bool makes_nulls = false; /* from rows without */
+	uint32_t nsteps = 0;
+	HgjPipeInstruction steps[HGJ_PIPE_CODE];
+	uint8_t fill_columns[HGJ_PIPE_COLUMNS] = {}; /* registers, or operands */
+	hgj::TileShape shape = {};
 	uint64_t work = 1;   /* candidates that a row can have, up to PIPE_MOST_WORK + 1 */
 	bool turns = false;  /* that is more, or rows are returned */
 	uint32_t places = 0; /* for rows that wait for a turn, on each side of a slot */
@@ -139,6 +146,14 @@ namespace hgj
 
 /* pipeline_check.cu */
 HgjStatus pipeline_check(HgjPipeline *p, HgjError *err);
+
+/* pipeline_steps.cu */
+void steps_make(HgjPipeline *p);
+
+/* pipeline_tiles.cu */
+bool tiles_fit(HgjPipeline *p, uint32_t shared_words);
+HgjStatus tiles_open(HgjPipeline *p, HgjError *err);
+HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, PipeFill *fill, HgjError *err);
 
 /* pipeline.cu */
 HgjStatus pipeline_upload(HgjPipeline *p, char *to, const void *from, size_t bytes,

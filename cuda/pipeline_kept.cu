@@ -21,11 +21,8 @@
 namespace hgj
 {
 
-static_assert(sizeof(PipeBatch) == HGJ_PIPE_INPUTS * sizeof(PipeInput),
-			  "the same input of the batch before stands so many before it");
-
 /* Rows of a tile; a multiple of a block's threads. */
-constexpr uint32_t TILE_ROWS = 2048;
+constexpr uint32_t PIECE_TILE_ROWS = 2048;
 
 /* The bits of a register that a value of the kind has. */
 static uint64_t mask_of(uint32_t kind)
@@ -70,11 +67,11 @@ static HgjStatus describe(HgjPipeline *p, PipeSlot *slot, const HgjKeptInput *fr
 						  uint32_t kind, const HgjKeptInput *before, PipeInput *to,
 						  HgjError *err)
 {
-	const void *bits_before = before != nullptr ? (to - HGJ_PIPE_INPUTS)->validity : nullptr;
+	const void *bits_before = before != nullptr ? (to - p->spec.ninputs)->validity : nullptr;
 	const void *bits;
 
 	HGJ_TRY(hold(p, slot, &from->numbers, before != nullptr ? &before->numbers : nullptr,
-				 before != nullptr ? (to - HGJ_PIPE_INPUTS)->values : nullptr, &to->values,
+				 before != nullptr ? (to - p->spec.ninputs)->values : nullptr, &to->values,
 				 err));
 	HGJ_TRY(hold(p, slot, &from->validity, before != nullptr ? &before->validity : nullptr,
 				 bits_before, &bits, err));
@@ -95,7 +92,7 @@ static uint32_t count_tiles(const HgjKeptPiece *pieces, uint32_t n, uint64_t *ro
 	for (uint32_t i = 0; i < n; i++)
 	{
 		*rows += pieces[i].n;
-		tiles += pieces[i].n / TILE_ROWS + (pieces[i].n % TILE_ROWS > 0);
+		tiles += pieces[i].n / PIECE_TILE_ROWS + (pieces[i].n % PIECE_TILE_ROWS > 0);
 	}
 	return tiles;
 }
@@ -103,36 +100,62 @@ static uint32_t count_tiles(const HgjKeptPiece *pieces, uint32_t n, uint64_t *ro
 static void write_tiles(const HgjKeptPiece *pieces, uint32_t n, PipeTile *tiles)
 {
 	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t from = 0; from < pieces[i].n; from += TILE_ROWS)
+		for (uint32_t from = 0; from < pieces[i].n; from += PIECE_TILE_ROWS)
 		{
-			uint32_t end = pieces[i].n - from < TILE_ROWS ? pieces[i].n : from + TILE_ROWS;
+			uint32_t end = pieces[i].n - from < PIECE_TILE_ROWS ? pieces[i].n : from + PIECE_TILE_ROWS;
 
 			*tiles++ = PipeTile{i, from, end};
 		}
 }
 
+/* Has a table NULL for a value, not only for rows that are? */
+static bool table_has_null(const uint64_t *words, const HgjKeptInput *input)
+{
+	const uint64_t *bits = words + input->table + input->ntable;
+
+	for (uint32_t i = 0; i + 1 < input->ntable; i++)
+		if (!(bits[i / 64] >> (i % 64) & 1))
+			return true;
+	return false;
+}
+
+/* Can an input of a row be NULL? */
+static bool may_be_null(const HgjPipeline *p, const HgjKeptPush *kept)
+{
+	for (uint32_t i = 0; i < kept->npieces; i++)
+		for (uint32_t k = 0; k < p->spec.ninputs; k++)
+		{
+			const HgjKeptInput *input = &kept->pieces[i].inputs[k];
+
+			if (input->validity.bytes > 0 ||
+				(input->ntable > 0 && table_has_null(kept->words, input)))
+				return true;
+		}
+	return false;
+}
+
 /* Where what the kernel is told lies in the slot's memory, here as on the device. */
 struct Layout
 {
-	size_t words; /* tables; batches are at the beginning */
+	size_t words; /* tables; inputs are at the beginning */
 	size_t tiles;
 	size_t bytes;
 };
 
-/* Steps 1 and 2: the batches, with tables where they will be on the device. */
+/* Steps 1 and 2: the inputs, with tables where they will be on the device. */
 static HgjStatus describe_all(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept,
 							  const Layout &layout, HgjError *err)
 {
-	PipeBatch *batches = slot->pieces_host.as<PipeBatch>();
+	PipeInput *inputs = slot->pieces_host.as<PipeInput>();
 	const char *device = slot->pieces.as<char>();
 
-	memset(batches, 0, layout.words);
+	memset(inputs, 0, layout.words);
 	for (uint32_t i = 0; i < kept->npieces * p->spec.ninputs; i++)
 	{
 		uint32_t piece = i / p->spec.ninputs;
 		uint32_t number = i % p->spec.ninputs;
 		const HgjKeptInput *input = &kept->pieces[piece].inputs[number];
-		PipeInput *to = &batches[piece].inputs[number];
+		PipeInput *to = &inputs[i];
 
 		HGJ_TRY(describe(p, slot, input, p->spec.inputs[number],
 						 piece > 0 ? &kept->pieces[piece - 1].inputs[number] : nullptr,
@@ -155,7 +178,7 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 
 	if (rows > UINT32_MAX)
 		return fail(err, HGJ_INVALID, "a push has too many rows");
-	layout.words = kept->npieces * sizeof(PipeBatch);
+	layout.words = kept->npieces * p->spec.ninputs * sizeof(PipeInput);
 	layout.tiles = layout.words + kept->nwords * sizeof(uint64_t);
 	layout.bytes = layout.tiles + ntiles * sizeof(PipeTile);
 	HGJ_TRY(slot->pieces_host.reserve(layout.bytes, err));
@@ -168,9 +191,14 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 				reinterpret_cast<PipeTile *>(host + layout.tiles));
 	slot->pushed = (uint32_t) rows;
 	slot->rows = PipeRows{
-		slot->pieces.as<PipeBatch>(),
-		reinterpret_cast<const PipeTile *>(slot->pieces.as<char>() + layout.tiles), ntiles,
-		(uint32_t) rows, UINT64_MAX};
+		slot->pieces.as<PipeInput>(),
+		p->spec.ninputs,
+		reinterpret_cast<const PipeTile *>(slot->pieces.as<char>() + layout.tiles),
+		PIECE_TILE_ROWS,
+		ntiles,
+		(uint32_t) rows,
+		may_be_null(p, kept),
+		UINT64_MAX};
 	HGJ_CUDA(cudaEventRecord(slot->begin.event, slot->lane.stream));
 	HGJ_CUDA(cudaMemcpyAsync(slot->pieces.as<void>(), host, layout.bytes,
 							 cudaMemcpyHostToDevice, slot->lane.stream));

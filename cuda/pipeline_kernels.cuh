@@ -21,58 +21,11 @@
 #ifndef HGJ_CUDA_PIPELINE_KERNELS_CUH
 #define HGJ_CUDA_PIPELINE_KERNELS_CUH
 
+#include "pipeline_groups.cuh"
 #include "pipeline_turns.cuh"
 
 namespace hgj
 {
-
-/* Step 2, in a hash table; false: there is no room. */
-__device__ bool hashed_group(const PipeView &view, const uint64_t *keys, uint64_t nulls,
-							 uint64_t *group)
-{
-	const PipeGroups &g = view.groups;
-	uint64_t mask = g.capacity - 1;
-	uint64_t hash = nulls * 0x9E3779B97F4A7C15ull + g.seed;
-
-	for (uint32_t k = 0; k < view.nkeys; k++)
-		hash = hgj_hash_fold(hash ^ keys[k], 0xA0761D6478BD642Full);
-	hash ^= hash >> 32;
-	for (uint64_t tries = 0; tries < g.capacity; tries++)
-	{
-		uint64_t at = (hash + tries) & mask;
-		volatile unsigned long long *stored = g.keys + at * (view.nkeys + 1);
-		volatile uint32_t *tag = g.tags + at;
-		uint32_t state = *tag;
-
-		if (state == 0)
-		{
-			state = atomicCAS(g.tags + at, 0u, 1u);
-			if (state == 0)
-			{
-				stored[0] = nulls;
-				for (uint32_t k = 0; k < view.nkeys; k++)
-					stored[k + 1] = keys[k];
-				__threadfence();
-				*tag = 2;
-				*group = at;
-				return atomicAdd(view.flags + PIPE_FLAG_GROUPS, 1ull) < g.most;
-			}
-		}
-		while (state != 2)
-			state = *tag;
-		__threadfence();
-		bool same = stored[0] == nulls;
-
-		for (uint32_t k = 0; k < view.nkeys && same; k++)
-			same = stored[k + 1] == keys[k];
-		if (same)
-		{
-			*group = at;
-			return true;
-		}
-	}
-	return false;
-}
 
 /* Step 2; PIPE_FULL where there is no place for it. */
 template <int REGS>
@@ -201,7 +154,7 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	__syncthreads();
 
 	if constexpr (TURNS)
-		stop = run_turn<REGS, JOINS>(view, code, *rows.batches, rows.valid, rows.n, turn,
+		stop = run_turn<REGS, JOINS>(view, code, rows.inputs, rows.valid, rows.n, turn,
 									 sink, counts);
 	else
 		stop = run_tiles<REGS, JOINS>(view, code, rows, 2 * view.ncode + shared_words, sink,
@@ -222,16 +175,9 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 			if (threadIdx.x % 32 == 0)
 				state_merge_atomic(state, words + w, sum);
 		}
-	if (shared_words == 0)
-		return;
-	__syncthreads();
-	for (uint32_t i = threadIdx.x; i < shared_words; i += PIPE_THREADS)
-	{
-		uint32_t state = view.words[i % view.nwords].state;
-
-		if (words[i] != state_identity(state))
-			state_merge_atomic(state, view.groups.states + i, words[i]);
-	}
+	if (shared_words > 0)
+		__syncthreads();
+	add_shared_states(view, words, shared_words);
 }
 
 /* States of groups that have no row yet. */

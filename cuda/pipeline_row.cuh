@@ -296,7 +296,7 @@ __device__ __forceinline__ bool load_input(const PipeInput &input, bool may_be_n
 
 /* One instruction that has a result. */
 template <int REGS, int JOINS>
-__device__ __forceinline__ bool compute(const PipeView &view, const PipeBatch &batch,
+__device__ __forceinline__ bool compute(const PipeView &view, const PipeInput *inputs,
 										uint64_t valid, const HgjPipeInstruction &in,
 										PipeRow<REGS, JOINS> &r, uint64_t row)
 {
@@ -313,7 +313,7 @@ __device__ __forceinline__ bool compute(const PipeView &view, const PipeBatch &b
 	switch (in.op)
 	{
 		case HGJ_PIPE_INPUT:
-			null = !load_input(batch.inputs[in.arg], valid >> in.arg & 1, row, &value);
+			null = !load_input(inputs[in.arg], valid >> in.arg & 1, row, &value);
 			break;
 		case HGJ_PIPE_PAYLOAD:
 		{
@@ -350,7 +350,7 @@ __device__ __forceinline__ uint32_t go_on(const PipeView &view, PipeRow<REGS, JO
  */
 template <int REGS, int JOINS, class Sink>
 __device__ __forceinline__ unsigned long long
-run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &batch,
+run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeInput *inputs,
 		uint64_t valid, uint64_t row, PipeRow<REGS, JOINS> &r, uint32_t *at, Sink &sink,
 		const PipeCounts &counts)
 {
@@ -413,7 +413,7 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &b
 					pc = go_on(view, r, sink, counts);
 				break;
 			default:
-				if (!compute(view, batch, valid, in, r, row))
+				if (!compute(view, inputs, valid, in, r, row))
 					stop = PIPE_ROW_FAILED;
 				break;
 		}
@@ -425,11 +425,12 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &b
 /* Tile t of the rows. */
 __device__ __forceinline__ PipeTile tile_of(const PipeRows &rows, uint32_t t)
 {
-	uint32_t from = t * PIPE_THREADS;
+	uint32_t from = t * rows.tile_rows;
 
 	if (rows.tiles != nullptr)
 		return rows.tiles[t];
-	return PipeTile{0, from, rows.n - from < PIPE_THREADS ? rows.n : from + PIPE_THREADS};
+	return PipeTile{0, from,
+					rows.n - from < rows.tile_rows ? rows.n : from + rows.tile_rows};
 }
 
 /* Step 3: the tiles that are the block's; what is to be added to flags[STOP].  Registers
@@ -444,7 +445,7 @@ run_tiles(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &
 	for (uint32_t t = blockIdx.x; t < rows.ntiles && stop == 0; t += gridDim.x)
 	{
 		const PipeTile tile = tile_of(rows, t);
-		const PipeBatch &batch = rows.batches[tile.batch];
+		const PipeInput *inputs = rows.inputs + tile.batch * rows.ninputs;
 
 		for (uint32_t i = tile.from + threadIdx.x; i < tile.end && stop == 0;
 			 i += PIPE_THREADS)
@@ -454,7 +455,7 @@ run_tiles(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &
 
 			r.regs.place(registers_at);
 			begin_row(r);
-			stop = run_row(view, code, batch, rows.valid, i, r, &at, sink, counts);
+			stop = run_row(view, code, inputs, rows.valid, i, r, &at, sink, counts);
 		}
 	}
 	return stop;

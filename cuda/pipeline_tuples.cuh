@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	if (!load_code(view, shared_memory))
 		return;
 	__syncthreads();
-	stop = run_turn<REGS, JOINS>(view, code, *rows.batches, rows.valid, rows.n, turn, sink,
+	stop = run_turn<REGS, JOINS>(view, code, rows.inputs, rows.valid, rows.n, turn, sink,
 								 counts);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);

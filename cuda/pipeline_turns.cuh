@@ -126,7 +126,7 @@ __device__ bool take_part(const PipeView &view, PipeRow<REGS, JOINS> &r, uint32_
 /* The n rows of a batch, as far as one turn gets; what is to be added to flags[STOP]. */
 template <int REGS, int JOINS, class Sink>
 __device__ __forceinline__ unsigned long long
-run_turn(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &batch,
+run_turn(const PipeView &view, const HgjPipeInstruction *code, const PipeInput *inputs,
 		 uint64_t valid, uint32_t n, const PipeTurn &turn, Sink &sink,
 		 const PipeCounts &counts)
 {
@@ -160,7 +160,7 @@ run_turn(const PipeView &view, const HgjPipeInstruction *code, const PipeBatch &
 		}
 		if (at >= view.ncode)
 			break;
-		stop = run_row(view, code, batch, valid, row, r, &at, sink, counts);
+		stop = run_row(view, code, inputs, valid, row, r, &at, sink, counts);
 	}
 	if (stop == 0 && at > view.ncode)
 		keep_row(view, r, row, at, turn);

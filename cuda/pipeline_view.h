@@ -19,6 +19,20 @@ constexpr int PIPE_SLOTS = 3;
 constexpr unsigned long long PIPE_ROW_FAILED = 1;
 constexpr unsigned long long PIPE_FULL = 2;
 
+/* Tiles (pipeline_tiles.cuh): rows of a warp's, and registers that they may have. */
+constexpr uint32_t TILE_ROWS = 128;
+constexpr uint32_t TILE_REGISTERS = 32;
+constexpr uint32_t TILE_COUNTS = 32; /* of a warp */
+
+/* An operand of a step: a register, or from here on a constant, the first of which is 0. */
+constexpr uint32_t TILE_CONSTANT = 128;
+constexpr uint32_t TILE_CONSTANTS = 64;
+
+/* Steps besides HgjPipeOp's: COMPARE, and FILTER with its result; INPUT, and FILTER unless it
+ * lies between a and b, both constants; imm is the FILTER's arg. */
+constexpr uint8_t TILE_FILTER_COMPARE = 64;
+constexpr uint8_t TILE_INPUT_RANGE = 65;
+
 /* Rows of more combinations of candidates of all joins go through turns. */
 constexpr uint64_t PIPE_MOST_WORK = 4096;
 
@@ -105,14 +119,15 @@ struct PipeView
 	uint32_t nkeys;
 	uint32_t nwords;
 	uint32_t registers;
-	const HgjPipeInstruction *code;
+	const HgjPipeInstruction *code; /* instructions, or steps of tiles */
 	unsigned long long *flags; /* PIPE_*, groups added, rows that ended, then
 								* `joined`, `removed`, `filtered` of each join,
 								* `dropped`;
 								* rows returned, or of a table; which of its
 								* columns have NULLs; counters of turns */
-	uint8_t keys[HGJ_PIPE_KEYS];
+	uint8_t keys[HGJ_PIPE_KEYS]; /* registers, or operands, as are those of words */
 	HgjPipeWord words[HGJ_PIPE_WORDS];
+	uint64_t constants[TILE_CONSTANTS];
 	PipeGroups groups;
 	PipeOut out; /* instead of groups */
 	PipeJoin joins[HGJ_PIPE_JOINS];
@@ -156,12 +171,6 @@ constexpr uint32_t PIPE_KEPT_2 = 17;
 constexpr uint32_t PIPE_KEPT_4 = 18;
 constexpr uint32_t PIPE_KEPT_8 = 19;
 
-/* The columns of one staging buffer, or of one piece of kept rows; in device memory, too. */
-struct PipeBatch
-{
-	PipeInput inputs[HGJ_PIPE_INPUTS];
-};
-
 /* Rows from .. end - 1 of one of several batches. */
 struct PipeTile
 {
@@ -173,11 +182,26 @@ struct PipeTile
 /* The rows that a kernel goes through: of one batch, or all tiles. */
 struct PipeRows
 {
-	const PipeBatch *batches;
-	const PipeTile *tiles; /* NULL: n rows of the first batch */
+	const PipeInput *inputs; /* ninputs of a staging buffer, or of each piece of kept rows */
+	uint32_t ninputs;
+	const PipeTile *tiles; /* NULL: n rows of the first batch, so many of each tile: */
+	uint32_t tile_rows;
 	uint32_t ntiles;
 	uint32_t n;
-	uint64_t valid; /* bit i: validity of input i means something */
+	bool may_be_null; /* an input of a row */
+	uint64_t valid;   /* bit i: validity of input i means something */
+};
+
+/* Dynamic shared memory of kernels of tiles: steps, and then, in bytes from its beginning: */
+struct TileShape
+{
+	uint32_t registers;
+	uint32_t nconstants;
+	uint32_t shared_words; /* state words of all groups, if a block keeps its own */
+	uint32_t constants_at;
+	uint32_t states_at;
+	uint32_t warps_at;
+	uint32_t warp_bytes;
 };
 
 } // namespace hgj

@@ -3,7 +3,7 @@
  * plan.cu
  *	  What a build and its probes will do, from sizes and statistics.
  *
- * 1. Direct, if asked for or the keys are dense: vertex = key - min.
+ * 1. Direct, if asked for, or the keys are dense, or lie in a small range: vertex = key - min.
  * 2. Otherwise hashed, with a power of two of vertices.  V1 where the graph is
  *	  so small that counters and entries stay in L2 anyway; V2 up to where a
  *	  bin's counters fit a block's shared memory; by sort beyond.
@@ -26,6 +26,10 @@ namespace hgj
 
 /* Rows and vertices of a bin, as a power of two, that are aimed at. */
 constexpr uint32_t BIN_BITS = 12;
+
+/* A small range: values for a row, and the part of L2 that they take. */
+constexpr uint64_t SMALL_RANGE_ROWS = 256;
+constexpr size_t SMALL_RANGE_L2 = 8;
 
 /* Up to so many rows, V1. */
 constexpr uint64_t V1_ROWS = UINT64_C(1) << 20;
@@ -84,6 +88,20 @@ static void plan_bins(const HgjTable *t, Plan *p)
 	p->bin_shift = p->shift + p->vertex_bits - bits;
 }
 
+/*
+ * Step 1: is a table by position smaller than a share of the L2 cache, and not much larger
+ * than one by hash?  A lookup is one gather then, not three.
+ */
+static bool is_small_range(const HgjTable *t, uint64_t rows, const PlannedLayout *planned)
+{
+	const HgjTableSpec *spec = &t->spec;
+
+	return spec->build == HGJ_BUILD_AUTO && spec->segments == HGJ_SEGMENTS_AUTO &&
+		   planned->layout == LAYOUT_NARROW && hgj_plan_slack(spec) == 0 &&
+		   planned->range < rows * SMALL_RANGE_ROWS &&
+		   planned->range < t->device->l2_bytes / SMALL_RANGE_L2 / sizeof(uint32_t);
+}
+
 /* The plan for that many rows, whose keys (if of one word) are in that range. */
 void plan_build(const HgjTable *table, uint64_t rows, int64_t min_key, int64_t max_key,
 				Plan *plan)
@@ -96,6 +114,11 @@ void plan_build(const HgjTable *table, uint64_t rows, int64_t min_key, int64_t m
 	plan->bins = 1;
 	plan->slack = hgj_plan_slack(spec);
 	PlannedLayout planned = hgj_plan_layout(spec, rows, min_key, max_key, &plan->notes);
+	if (is_small_range(table, rows, &planned))
+	{
+		planned.direct = true;
+		planned.layout = LAYOUT_ROW;
+	}
 	plan->layout = planned.layout;
 	plan->direct = planned.direct;
 	plan->base = planned.base;

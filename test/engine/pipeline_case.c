@@ -18,6 +18,7 @@ static const uint8_t input_kinds[NINPUTS] = {
 
 Cell		pipe_inputs[NINPUTS][NROWS];
 Build		pipe_builds[2];
+bool		pipe_has_nulls = true;
 
 /* Inner, left, semi, anti. */
 void
@@ -28,10 +29,27 @@ pipe_set_join(Case *c, int j, uint32_t type)
 	c->single[j] = type >= 2;
 }
 
+/*
+ * What any case may be besides: often one in which a row has one candidate at most, for
+ * which engines may have kernels of their own.
+ */
+void
+pipe_vary(Case *c)
+{
+	c->unique = rnd_below(2) == 0;
+	c->no_nulls = rnd_below(2) == 0;
+	c->bounds = (Bounds) rnd_below(BOUNDS_SORTS);
+	if (rnd_below(3) > 0)
+		return;
+	c->unique = true;
+	pipe_set_join(c, 0, 0);
+	pipe_set_join(c, 1, 0);
+}
+
 static Cell
 cell(int64_t value, uint32_t null_percent)
 {
-	Cell		c = {value, rnd_below(100) < null_percent};
+	Cell		c = {value, pipe_has_nulls && rnd_below(100) < null_percent};
 
 	return c;
 }
@@ -66,7 +84,7 @@ make_build(Build *b, const Case *c, int j)
 
 	for (i = 0; i < NBUILD; i++)
 	{
-		int64_t		key = rnd_below(NKEYS);
+		int64_t		key = c->unique ? 2 * i : rnd_below(NKEYS);
 
 		b->words[0][i] = (uint64_t) (j == 0 ? key - 100 : key * 3000000007);
 		b->words[1][i] = rnd_below(3);
@@ -75,7 +93,7 @@ make_build(Build *b, const Case *c, int j)
 		{
 			/* which candidate passes is free: let it not matter */
 			b->payload[i].value = key % 40 - 20;
-			b->payload[i].null = key % 11 == 0;
+			b->payload[i].null = pipe_has_nulls && key % 11 == 0;
 		}
 	}
 	CHECK_STATUS(engine->table_create(&spec, &b->table, &err), HGJ_OK);
@@ -89,6 +107,7 @@ pipe_make(const Case *c)
 {
 	int			j;
 
+	pipe_has_nulls = !c->no_nulls;
 	make_inputs();
 	for (j = 0; j < 2; j++)
 		make_build(&pipe_builds[j], c, j);
@@ -177,6 +196,26 @@ join_row(Walk *w, int j)
 	}
 }
 
+static bool
+is_within(const Case *c, uint32_t row)
+{
+	const Cell *a = &pipe_inputs[IN_A][row];
+	double		f;
+
+	memcpy(&f, &pipe_inputs[IN_F][row].value, sizeof(f));
+	switch (c->bounds)
+	{
+		case BOUNDS_RANGE:
+			return !a->null && a->value >= -50 && a->value < 400;
+		case BOUNDS_NOT:
+			return !a->null && a->value != 7;
+		case BOUNDS_FLOAT:
+			return f > -20;
+		default:
+			return true;
+	}
+}
+
 /* All rows of the inputs. */
 Counted
 pipe_reference(const Case *c, RowEnd end)
@@ -187,7 +226,7 @@ pipe_reference(const Case *c, RowEnd end)
 	{
 		const Cell *u = &pipe_inputs[IN_U][w.row];
 
-		if (c->drop && (u->null || u->value == 0))
+		if ((c->drop && (u->null || u->value == 0)) || !is_within(c, w.row))
 			w.counted.dropped++;
 		else
 			join_row(&w, 0);
@@ -195,7 +234,42 @@ pipe_reference(const Case *c, RowEnd end)
 	return w.counted;
 }
 
-/* Registers 0 to 5 are the inputs, 6 and 8 payload, 9 and 10 computed. */
+/* Register 11 or 12 compared with a constant: other rows are dropped. */
+static uint32_t
+write_bound(HgjPipeInstruction *code, uint32_t n, uint8_t reg, uint8_t kind,
+			uint8_t comparison, int64_t bound)
+{
+	CODE(.op = HGJ_PIPE_CONSTANT, .dst = 11, .imm = bound);
+	CODE(.op = HGJ_PIPE_COMPARE, .kind = kind, .dst = 12, .a = reg, .b = 11, .c = comparison);
+	CODE(.op = HGJ_PIPE_FILTER, .a = 12, .arg = HGJ_PIPE_DROP);
+	return n;
+}
+
+static uint32_t
+write_bounds(const Case *c, HgjPipeInstruction *code, uint32_t n)
+{
+	double		f = -20;
+	int64_t		word;
+
+	memcpy(&word, &f, sizeof(word));
+	switch (c->bounds)
+	{
+		case BOUNDS_RANGE:
+			n = write_bound(code, n, IN_A, HGJ_KIND_I4, HGJ_GE, -50);
+			return write_bound(code, n, IN_A, HGJ_KIND_I4, HGJ_LT, 400);
+		case BOUNDS_NOT:
+			return write_bound(code, n, IN_A, HGJ_KIND_I4, HGJ_NE, 7);
+		case BOUNDS_FLOAT:
+			return write_bound(code, n, IN_F, HGJ_KIND_F8, HGJ_GT, word);
+		default:
+			return n;
+	}
+}
+
+/*
+ * Registers 0 to 5 are the inputs, 6 and 8 payload, 9 and 10 computed, 11 and 12 those of
+ * bounds.
+ */
 static uint32_t
 write_code(const Case *c, HgjPipeInstruction *code)
 {
@@ -203,7 +277,11 @@ write_code(const Case *c, HgjPipeInstruction *code)
 	uint8_t		i;
 
 	for (i = 0; i < NINPUTS; i++)
+	{
 		CODE(.op = HGJ_PIPE_INPUT, .dst = i, .arg = i);
+		if (i == (c->bounds == BOUNDS_FLOAT ? IN_F : IN_A))
+			n = write_bounds(c, code, n);
+	}
 	if (c->top > 0)
 		CODE(.op = HGJ_PIPE_CONSTANT, .dst = c->top, .imm = 1);
 	if (c->drop)
@@ -330,8 +408,8 @@ pipe_send_payload(HgjPipeline *p, const HgjPipelineSpec *spec)
 
 			put_cells(pipe_builds[j].payload + first, spec->joins[j].kinds[0], n, values,
 					  validity);
-			CHECK_STATUS(engine->pipeline->payload(p, j, 0, first, n, values, validity,
-												   &err), HGJ_OK);
+			CHECK_STATUS(engine->pipeline->payload(p, j, 0, first, n, values,
+												   pipe_has_nulls ? validity : NULL, &err), HGJ_OK);
 		}
 	}
 	free(values);
@@ -352,7 +430,8 @@ pipe_push(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
 	for (i = 0; i < NINPUTS; i++)
 		put_cells(pipe_inputs[i] + first, input_kinds[i], *n, stage.values[i],
 				  stage.validity[i]);
-	return engine->pipeline->push(p, *n, (1 << NINPUTS) - 1 - (1 << IN_F), err);
+	return engine->pipeline->push(p, *n, pipe_has_nulls ? (1 << NINPUTS) - 1 - (1 << IN_F) : 0,
+								  err);
 }
 
 /*

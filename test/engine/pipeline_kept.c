@@ -177,7 +177,8 @@ pipe_keep(void)
 		for (int i = 0; i < NINPUTS; i++)
 		{
 			run->inputs[i].ntable = 0;
-			keep_input(&run->inputs[i], pipe_inputs[i] + done, run->n, i != IN_F);
+			keep_input(&run->inputs[i], pipe_inputs[i] + done, run->n,
+					   pipe_has_nulls && i != IN_F);
 			if (i == IN_U && rnd_below(2) == 0)
 				keep_table(run, &run->inputs[i], pipe_inputs[i] + done);
 		}

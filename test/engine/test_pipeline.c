@@ -232,9 +232,10 @@ run_case(const Case *c)
 	uint64_t	ngroups = 0;
 	uint64_t	kept;
 
-	context("pipeline: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, drop %d, keys %d",
+	context("pipeline: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, drop %d, unique %d, no nulls %d, bounds %d, keys %d",
 			c->nwords, c->pass[0], c->fill[0], c->single[0], c->pass[1], c->fill[1],
-			c->single[1], c->residual, c->behind, c->drop, (int) c->keys);
+			c->single[1], c->residual, c->behind, c->drop, c->unique, c->no_nulls,
+			(int) c->bounds, (int) c->keys);
 	pipe_make(c);
 	pipe_keep();
 	nended = 0;
@@ -575,6 +576,7 @@ test_pipeline(void)
 
 			pipe_set_join(&c, 0, type % 4);
 			pipe_set_join(&c, 1, type / 4);
+			pipe_vary(&c);
 			if (in_share())
 				run_case(&c);
 		}

@@ -34,6 +34,16 @@ typedef enum Keys
 	KEYS_SORTS
 } Keys;
 
+/* Input rows that are dropped besides. */
+typedef enum Bounds
+{
+	BOUNDS_NONE,
+	BOUNDS_RANGE,				/* unless -50 <= a < 400 */
+	BOUNDS_NOT,					/* unless a <> 7 */
+	BOUNDS_FLOAT,				/* unless f > -20 */
+	BOUNDS_SORTS
+} Bounds;
+
 typedef struct Case
 {
 	uint32_t	nwords;			/* of join 0 */
@@ -44,6 +54,9 @@ typedef struct Case
 	bool		behind;			/* a filter behind the first MATCH */
 	bool		drop;			/* input rows where u is not true */
 	uint8_t		top;			/* a register that is set, for its number's sake */
+	bool		unique;			/* keys of the builds */
+	bool		no_nulls;
+	Bounds		bounds;
 	Keys		keys;
 } Case;
 
@@ -86,8 +99,10 @@ typedef struct PipeCancel
 /* pipeline_case.c */
 extern Cell pipe_inputs[NINPUTS][NROWS];
 extern Build pipe_builds[2];
+extern bool pipe_has_nulls;
 
 extern void pipe_set_join(Case *c, int j, uint32_t type);
+extern void pipe_vary(Case *c);
 extern void pipe_make(const Case *c);
 extern void pipe_unmake(void);
 extern Counted pipe_reference(const Case *c, RowEnd end);

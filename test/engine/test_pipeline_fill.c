@@ -401,6 +401,7 @@ test_pipeline_fill(void)
 
 		pipe_set_join(&c, 0, type % 4);
 		pipe_set_join(&c, 1, type / 4);
+		pipe_vary(&c);
 		if (in_share())
 			run_case(&c, 1 + rnd_below(2));
 	}

@@ -32,6 +32,8 @@ device_known()
 		rescan) sed -E 's/ +/ /g; /\| (yes|no)[a-z ]*\| (one|many)/s/\|.*//; s/^t \| [tf]$/t | ?/' ;;
 		# nor one that the pages below a chain ask
 		probe_order) awk '/asked\(/ { skip = 1 } /^$/ { skip = 0 } !skip' | grep -vE '"Place"|passed fewer' ;;
+		# a GPU that is open for all sessions costs nothing to begin with
+		why) sed -E 's/\| cuda   \|/| cpu    |/' ;;
 		# the one that asks for the GPU is among them
 		settings) grep -v '^Settings: ' ;;
 		*) cat ;;

@@ -1,0 +1,102 @@
+/*-------------------------------------------------------------------------
+ *
+ * pipeline_tiles.cu
+ *	  Kernels of pipelines that go by tiles (pipeline_tiles.cuh): where what they need lies
+ *	  in shared memory, and which of them it is.
+ *
+ * 1. Steps, constants, the block's states of groups, and then each warp's tile.  If a block
+ *	  may not have so much, the pipeline has the interpreter.
+ * 2. Whether there are NULLs is known of a push, and of the columns of build sides: if
+ *	  none of them has any, nobody asks for them.
+ *
+ * Owns nothing, locks nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <algorithm>
+
+#include "pipeline_host.h"
+#include "pipeline_tiles.cuh"
+
+namespace hgj
+{
+
+/* Step 1; shared_words as in the kernels. */
+static void place(HgjPipeline *p, uint32_t shared_words)
+{
+	TileShape *shape = &p->shape;
+
+	shape->shared_words = shared_words;
+	shape->constants_at = p->nsteps * (uint32_t) sizeof(HgjPipeInstruction);
+	shape->states_at = shape->constants_at + shape->nconstants * (uint32_t) sizeof(uint64_t);
+	shape->warps_at = (shape->states_at + shared_words * (uint32_t) sizeof(uint64_t) + 15) / 16 * 16;
+	shape->warp_bytes = (shape->registers * TILE_ROWS + HGJ_PIPE_WORDS) * (uint32_t) sizeof(uint64_t) +
+						(TILE_COUNTS + TILE_ROWS) * (uint32_t) sizeof(uint32_t) + TILE_ROWS;
+}
+
+static size_t shared_bytes(const HgjPipeline *p)
+{
+	return p->shape.warps_at + (size_t) p->shape.warp_bytes * TILE_WARPS;
+}
+
+/* Is there room for steps and tiles, and states that a block keeps? */
+bool tiles_fit(HgjPipeline *p, uint32_t shared_words)
+{
+	if (!p->tiled)
+		return false;
+	place(p, shared_words);
+	return shared_bytes(p) <= p->account.device->block_shared;
+}
+
+static const void *kernel_of(const HgjPipeline *p, bool nulls)
+{
+	if (p->spec.fills)
+		return reinterpret_cast<const void *>(nulls ? tile_fill<true> : tile_fill<false>);
+	if (p->spec.nkeys > 0)
+		return reinterpret_cast<const void *>(nulls ? tile_groups<true> : tile_groups<false>);
+	return reinterpret_cast<const void *>(nulls ? tile_sum<true> : tile_sum<false>);
+}
+
+/* Step 2: of the joins' columns, which are there, and of instructions. */
+static bool makes_nulls(const HgjPipeline *p)
+{
+	for (uint32_t i = 0; i < p->spec.ncode; i++)
+		if (p->spec.code[i].op == HGJ_PIPE_NULL)
+			return true;
+	for (uint32_t j = 0; j < p->spec.njoins; j++)
+		for (uint32_t c = 0; c < p->spec.joins[j].ncolumns; c++)
+			if (p->view.joins[j].columns[c].validity != nullptr)
+				return true;
+	return false;
+}
+
+/* Before the first push, with all columns of build sides. */
+HgjStatus tiles_open(HgjPipeline *p, HgjError *err)
+{
+	p->makes_nulls = makes_nulls(p);
+	/* always the same: it is the function's, for all pipelines of the process */
+	for (int nulls = 0; nulls <= 1; nulls++)
+		HGJ_CUDA(cudaFuncSetAttribute(kernel_of(p, nulls == 1),
+									  cudaFuncAttributeMaxDynamicSharedMemorySize,
+									  (int) p->account.device->block_shared));
+	return HGJ_OK;
+}
+
+/* A kernel for the slot's rows; fill: where a table's go. */
+HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, PipeFill *fill, HgjError *err)
+{
+	const void *kernel = kernel_of(p, p->makes_nulls || slot->rows.may_be_null);
+	const PipeView *view = p->view_at.as<PipeView>();
+	void *arguments[] = {&view, &slot->rows, &p->shape, fill};
+	int blocks = 0;
+
+	HGJ_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, PIPE_THREADS,
+														   shared_bytes(p)));
+	blocks = std::max(blocks, 1) * p->account.device->sms;
+	HGJ_CUDA(cudaLaunchKernel(kernel, dim3(std::min((uint32_t) blocks, slot->rows.ntiles)),
+							  dim3(PIPE_THREADS), arguments, shared_bytes(p),
+							  slot->lane.stream));
+	return HGJ_OK;
+}
+
+} // namespace hgj

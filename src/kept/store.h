@@ -86,7 +86,6 @@ typedef struct HgjRunLook
 	uint32		run;
 	XLogRecPtr	map_lsn;
 	uint64		visible[HGJ_RUN_WORDS];
-	BlockNumber nblocks;		/* that the table has */
 } HgjRunLook;
 
 /* valid.c */

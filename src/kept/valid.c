@@ -12,8 +12,9 @@
  *	  page moves that beyond where WAL ended before the page was decoded; a page
  *	  that is not beyond it has not changed.
  * 3. Those that are, are noted in the chunk as changed, for ever; then the word has the
- *	  LSN of this look.  Pages whose bits are not set stay as they are: none of them
- *	  is valid before its bit is set, which moves the map's LSN again.
+ *	  LSN of this look.  So are pages whose bits are not set any more, though nobody asks
+ *	  for them now: somebody's look may be as old as when they were, with the same LSN, and
+ *	  he would take them for asked.
  *	  Pages that could not be kept of the column, though they were all-visible, are
  *	  looked after in the same way: as long as they have not changed, nobody need try
  *	  them again.
@@ -52,7 +53,6 @@ hgj_run_look(Relation rel, uint32 run, HgjRunLook *look)
 {
 	look->run = run;
 	look->map_lsn = hgj_map_look(rel, run, look->visible);
-	look->nblocks = RelationGetNumberOfBlocks(rel);
 }
 
 /* Where WAL ends, or what of it has been replayed. */
@@ -82,6 +82,7 @@ find_changed(Relation rel, const HgjRunLook *look, uint32 word, uint64 pages,
 			 XLogRecPtr since, BufferAccessStrategy strategy)
 {
 	BlockNumber start = hgj_run_start(look->run) + word * 64;
+	BlockNumber nblocks = pages == 0 ? 0 : RelationGetNumberOfBlocks(rel);
 	uint64		changed = 0;
 
 	for (; pages != 0; pages &= pages - 1)
@@ -91,7 +92,7 @@ find_changed(Relation rel, const HgjRunLook *look, uint32 word, uint64 pages,
 		Buffer		buffer;
 
 		CHECK_FOR_INTERRUPTS();
-		if (start + page < look->nblocks)
+		if (start + page < nblocks)
 		{
 			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, start + page, RBM_NORMAL,
 										strategy);
@@ -115,7 +116,8 @@ hgj_chunk_same_pages(Relation rel, const HgjRunLook *look, uint32 word,
 {
 	HgjChunk   *shared = unconstify(HgjChunk *, chunk);
 	XLogRecPtr	lsn = pg_atomic_read_u64(&shared->map_lsns[word]);
-	uint64		pages = look->visible[word] & (chunk->pages[word] | chunk->unfit[word]);
+	uint64		decoded = chunk->pages[word] | chunk->unfit[word];
+	uint64		pages = look->visible[word] & decoded;
 	uint64		changed;
 
 	if (XLogRecPtrIsInvalid(look->map_lsn))
@@ -125,7 +127,8 @@ hgj_chunk_same_pages(Relation rel, const HgjRunLook *look, uint32 word,
 	if (lsn == look->map_lsn)
 		return pages;
 
-	changed = find_changed(rel, look, word, pages, chunk->decoded_after, strategy);
+	changed = find_changed(rel, look, word, pages, chunk->decoded_after, strategy) |
+		(decoded & ~look->visible[word]);
 	if (changed != 0)
 		(void) pg_atomic_fetch_or_u64(&shared->changed[word], changed);
 	pg_write_barrier();

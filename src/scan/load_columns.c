@@ -222,8 +222,9 @@ decode_pages(Loader *loader, const Part *part)
 {
 	const HgjRunLook *look = part->look;
 	BlockNumber start = hgj_run_start(look->run);
+	BlockNumber nblocks = RelationGetNumberOfBlocks(loader->rel);
 
-	for (uint32 p = 0; p < HGJ_RUN_PAGES && start + p < look->nblocks; p++)
+	for (uint32 p = 0; p < HGJ_RUN_PAGES && start + p < nblocks; p++)
 	{
 		Buffer		buffer;
 

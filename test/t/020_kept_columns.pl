@@ -191,6 +191,24 @@ is($old->query_safe('SELECT compare()'), 'ok', 'the old snapshot sees what it sa
 $old->query_safe('COMMIT');
 $_->quit for $old, $cursor;
 
+# A cursor that has looked at the map before a page changed for the second time, and comes to
+# that page when somebody else has looked behind it.
+sql($_)
+  for q{CREATE TABLE looked WITH (fillfactor = 50) AS SELECT i AS id, i % 10 AS k, 0 AS v, repeat('x', 40) AS pad FROM generate_series(1, 60000) i},
+  'CREATE TABLE few AS SELECT i AS k FROM generate_series(0, 9) i', 'VACUUM (FREEZE, ANALYZE) looked', 'VACUUM (FREEZE, ANALYZE) few',
+  'VACUUM looked', "SELECT hashgraph_join_load('looked')", 'UPDATE looked SET v = 1 WHERE id = 60000', 'VACUUM looked';
+my $slow = $node->background_psql('postgres', on_error_stop => 0);
+$slow->query_safe('SET hashgraph_join.force = on; BEGIN; DECLARE c CURSOR FOR SELECT l.v FROM looked l JOIN few USING (k)');
+$slow->query_safe('FETCH 1 c');
+sql('UPDATE looked SET v = 2 WHERE id = 60000');
+my $sum = 'SELECT sum(l.v) FROM looked l JOIN few USING (k)';
+is(sql("SET hashgraph_join.force = on; $sum"), '2', 'a page changes while a cursor is open');
+like(sql("SET hashgraph_join.force = on; EXPLAIN (ANALYZE, COSTS OFF) $sum"), qr/Outer Source: columns \(99% of/, '... and all others are kept');
+is(join(' ', grep { /^[12]$/ } split /\n/, $slow->query_safe('FETCH ALL c')), '1', '... which sees what it saw');
+$slow->query_safe('COMMIT');
+$slow->quit;
+sql('DROP TABLE looked, few');
+
 # ---- a standby, which replays what happens to the pages of its chunks
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');

@@ -19,13 +19,28 @@
 
 #include "access/visibilitymap.h"
 #include "kept/store.h"
+#include "port/pg_bswap.h"
 #include "storage/bufmgr.h"
 
-/* Of four pages' bits of the map, the four that say all-visible. */
+/* Of so many pages' bits of the map, in the order of memory, those that say all-visible. */
+#define PAGES_AT_ONCE	32
+
 static inline uint64
-visible_bits(uint8 map)
+visible_bits(const uint8 *map)
 {
-	return (map & 1) | (map >> 1 & 2) | (map >> 2 & 4) | (map >> 3 & 8);
+	uint64		bits;
+
+	memcpy(&bits, map, sizeof(bits));
+#ifdef WORDS_BIGENDIAN
+	bits = pg_bswap64(bits);
+#endif
+	/* every other bit goes, and the others move together */
+	bits &= UINT64CONST(0x5555555555555555);
+	bits = (bits | bits >> 1) & UINT64CONST(0x3333333333333333);
+	bits = (bits | bits >> 2) & UINT64CONST(0x0F0F0F0F0F0F0F0F);
+	bits = (bits | bits >> 4) & UINT64CONST(0x00FF00FF00FF00FF);
+	bits = (bits | bits >> 8) & UINT64CONST(0x0000FFFF0000FFFF);
+	return (bits | bits >> 16) & UINT64CONST(0x00000000FFFFFFFF);
 }
 
 /*
@@ -36,13 +51,14 @@ XLogRecPtr
 hgj_map_look(Relation rel, uint32 run, uint64 *pages)
 {
 	uint32		first = run % HGJ_RUNS_PER_MAP * (HGJ_RUN_PAGES / 4);
-	uint32		nbytes = Min(HGJ_RUN_PAGES / 4, HGJ_MAP_BYTES - first);
+	uint32		npages = Min(HGJ_RUN_PAGES, (HGJ_MAP_BYTES - first) * 4);
 	Buffer		buffer = InvalidBuffer;
 	XLogRecPtr	lsn;
 	const uint8 *map;
 	Page		page;
 
 	StaticAssertStmt(VISIBILITYMAP_ALL_VISIBLE == 1, "another bit says all-visible");
+	StaticAssertStmt(HGJ_MAP_BYTES * 4 % PAGES_AT_ONCE == 0, "a map ends within a word");
 	memset(pages, 0, HGJ_RUN_WORDS * sizeof(uint64));
 	(void) visibilitymap_get_status(rel, hgj_run_start(run), &buffer);
 	if (!BufferIsValid(buffer))
@@ -51,8 +67,8 @@ hgj_map_look(Relation rel, uint32 run, uint64 *pages)
 	page = BufferGetPage(buffer);
 	lsn = PageGetLSN(page);
 	map = (const uint8 *) PageGetContents(page) + first;
-	for (uint32 i = 0; i < nbytes; i++)
-		pages[i / 16] |= visible_bits(map[i]) << (i % 16 * 4);
+	for (uint32 i = 0; i < npages; i += PAGES_AT_ONCE)
+		pages[i / 64] |= visible_bits(map + i / 4) << (i % 64);
 	UnlockReleaseBuffer(buffer);
 	if (XLogRecPtrIsInvalid(lsn))
 		memset(pages, 0, HGJ_RUN_WORDS * sizeof(uint64));

@@ -148,6 +148,13 @@ typedef struct Push
 } Push;
 
 /*
+ * Pieces that go together: so few that the device is at work while the next ones are
+ * described, which takes as long.
+ */
+#define HGJ_PUSHED_PIECES	64
+StaticAssertDecl(HGJ_PUSHED_PIECES <= HGJ_KEPT_PIECES, "the engine does not take as many");
+
+/*
  * Rows that are pushed together to fill a table: there must be room for all of them before
  * it is known how many pass the quals.
  */
@@ -277,7 +284,7 @@ write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int 
 static bool
 has_room(const HgjPipelineState *d, const Push *push)
 {
-	return push->rows.npieces < HGJ_KEPT_PIECES &&
+	return push->rows.npieces < HGJ_PUSHED_PIECES &&
 		!(d->spec.fills && push->nrows >= HGJ_SIDE_ROWS) &&
 		push->rows.nwords + count_tables(d) * HGJ_KEPT_TABLE(most_values(d) + 2) <=
 		HGJ_KEPT_WORDS;
@@ -376,9 +383,9 @@ hgj_device_push_kept(HgjPipelineState *d)
 		!push_pieces(d, &nothing))
 		return 0;
 	d->reading = true;
-	push.rows.pieces = push.pieces = palloc0(HGJ_KEPT_PIECES * sizeof(HgjKeptPiece));
+	push.rows.pieces = push.pieces = palloc0(HGJ_PUSHED_PIECES * sizeof(HgjKeptPiece));
 	push.rows.words = push.words = palloc(HGJ_KEPT_WORDS * sizeof(uint64));
-	push.ranges = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
+	push.ranges = palloc(HGJ_PUSHED_PIECES * sizeof(HgjKeptRange));
 	do
 		CHECK_FOR_INTERRUPTS();
 	while (!hgj_device_gave_up(d) && push_ranges(d, &push, &rows));

@@ -133,6 +133,8 @@ typedef struct HgjServer
 	bool		returns_rows;
 	bool		takes_kept;		/* rows that are kept in memory */
 	bool		fills;			/* pipelines fill tables */
+	sem_t		freed;			/* a channel is free, and somebody waits for one: */
+	uint32_t	waiting;		/* so many sessions; atomic */
 	uint32_t	changes;		/* odd while the devices are being written */
 	int			ndevices;
 	HgjDeviceInfo devices[HGJ_SERVER_DEVICES];
@@ -150,6 +152,15 @@ static inline HgjServerState
 hgj_server_state(const HgjServer *server)
 {
 	return (HgjServerState) __atomic_load_n(&server->state, __ATOMIC_ACQUIRE);
+}
+
+/* A channel is nobody's any more. */
+static inline void
+hgj_channel_is_free(HgjServer *server, HgjChannel *channel)
+{
+	__atomic_store_n(&channel->state, HGJ_CHANNEL_FREE, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&server->waiting, __ATOMIC_SEQ_CST) > 0)
+		(void) sem_post(&server->freed);
 }
 
 /* The memory of a channel lies behind the server's. */

@@ -4,7 +4,8 @@
  *	  A session's way to the GPU process: its channel, and waiting for answers.
  *
  * 1. A session takes a channel with its first table or pipeline, and gives it back with
- *	  the last one, so that a query holds one while it has something on the GPU.
+ *	  the last one, so that a query holds one while it has something on the GPU.  Where all
+ *	  are taken it waits for a while, and has nothing that others could wait for.
  * 2. A call is a request in the channel and a semaphore.  Waiting ends by the answer, or
  *	  when the generation has changed: the GPU process has gone, and all that was made
  *	  in it.  Every few milliseconds the caller's poll is asked; if it wants no more, the
@@ -35,6 +36,8 @@
 #include "storage/ipc.h"
 
 #define POLL_EVERY_MS		5
+/* Milliseconds for which a channel is worth waiting for, rather than use the CPU. */
+#define WAIT_FOR_CHANNEL_MS	100
 /* Milliseconds after which a call is given up that was cancelled. */
 #define GIVE_UP_AFTER_MS	10000
 
@@ -59,6 +62,19 @@ static struct
 	StagingBlock		blocks[MOST_BLOCKS];	/* ascending */
 	int			nblocks;
 } session;
+
+/* A deadline, so many milliseconds from now. */
+static struct timespec
+in_milliseconds(int ms)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_nsec += (long) ms * 1000000;
+	at.tv_sec += at.tv_nsec / 1000000000;
+	at.tv_nsec %= 1000000000;
+	return at;
+}
 
 /* ---- steps 1 and 3 ------------------------------------------------------ */
 
@@ -94,21 +110,10 @@ leave_at_exit(int code, Datum arg)
 	leave_channel();
 }
 
-/* A channel for this session, if it has none. */
-static HgjStatus
-take_channel(HgjError *err)
+/* A free channel becomes the session's; false: there is none. */
+static bool
+find_channel(HgjServer *server, uint64 generation)
 {
-	HgjServer  *server = hgj_server();
-	uint64		generation = hgj_server_generation(server);
-
-	if (session.channel && session.generation == generation)
-		return HGJ_OK;
-	leave_channel();			/* of an earlier generation, so nobody is in it */
-	if (hgj_server_state(server) != HGJ_SERVER_READY)
-		return hgj_fail(err, HGJ_NO_DEVICE, "the GPU process is not there");
-	if (!session.at_exit)
-		before_shmem_exit(leave_at_exit, (Datum) 0);
-	session.at_exit = true;
 	for (int i = 0; i < HGJ_CHANNELS; i++)
 	{
 		HgjChannel *channel = &server->channels[(MyProcPid + i) % HGJ_CHANNELS];
@@ -124,9 +129,53 @@ take_channel(HgjError *err)
 		session.epoch++;
 		session.used = 0;
 		session.nblocks = 0;
-		return HGJ_OK;
+		return true;
 	}
-	return hgj_fail(err, HGJ_OUT_OF_MEMORY, "all channels of the GPU process are in use");
+	return false;
+}
+
+/* The same, waiting for one if need be, unless the caller's poll says no. */
+static HgjStatus
+wait_for_channel(HgjServer *server, uint64 generation, int (*poll) (void *poll_arg),
+				 void *poll_arg, HgjError *err)
+{
+	HgjStatus	status = HGJ_OK;
+	bool		found = false;
+
+	(void) __atomic_add_fetch(&server->waiting, 1, __ATOMIC_SEQ_CST);
+	for (int waited = 0; waited < WAIT_FOR_CHANNEL_MS && status == HGJ_OK && !found;)
+	{
+		struct timespec until = in_milliseconds(POLL_EVERY_MS);
+
+		found = find_channel(server, generation);
+		if (!found && sem_timedwait(&server->freed, &until) != 0)
+			waited += POLL_EVERY_MS;
+		if (!found && poll && poll(poll_arg) != 0)
+			status = hgj_fail(err, HGJ_CANCELLED, "cancelled");
+	}
+	(void) __atomic_sub_fetch(&server->waiting, 1, __ATOMIC_SEQ_CST);
+	if (!found && status == HGJ_OK)
+		status = hgj_fail(err, HGJ_OUT_OF_MEMORY, "all channels of the GPU process are in use");
+	return status;
+}
+
+/* A channel for this session, if it has none. */
+static HgjStatus
+take_channel(int (*poll) (void *poll_arg), void *poll_arg, HgjError *err)
+{
+	HgjServer  *server = hgj_server();
+	uint64		generation = hgj_server_generation(server);
+
+	if (session.channel && session.generation == generation)
+		return HGJ_OK;
+	leave_channel();			/* of an earlier generation, so nobody is in it */
+	if (hgj_server_state(server) != HGJ_SERVER_READY)
+		return hgj_fail(err, HGJ_NO_DEVICE, "the GPU process is not there");
+	if (!session.at_exit)
+		before_shmem_exit(leave_at_exit, (Datum) 0);
+	session.at_exit = true;
+	return find_channel(server, generation) ? HGJ_OK :
+		wait_for_channel(server, generation, poll, poll_arg, err);
 }
 
 /* See client.h. */
@@ -144,19 +193,6 @@ hgj_channel_is_lost(const HgjRemote *remote)
 {
 	return session.channel == NULL || remote->epoch != session.epoch ||
 		session.generation != hgj_server_generation(hgj_server());
-}
-
-/* A deadline, so many milliseconds from now. */
-static struct timespec
-in_milliseconds(int ms)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_nsec += (long) ms * 1000000;
-	at.tv_sec += at.tv_nsec / 1000000000;
-	at.tv_nsec %= 1000000000;
-	return at;
 }
 
 /*
@@ -340,7 +376,7 @@ hgj_channel_begin_use(size_t bytes, int (*poll) (void *poll_arg), void *poll_arg
 {
 	HgjRemote  *remote;
 
-	if (take_channel(err) != HGJ_OK)
+	if (take_channel(poll, poll_arg, err) != HGJ_OK)
 		return NULL;
 	remote = calloc(1, bytes);
 	if (remote == NULL)
@@ -366,7 +402,7 @@ hgj_channel_end_use(const HgjRemote *remote)
 		leave_channel();
 		return;
 	}
-	__atomic_store_n(&session.channel->state, HGJ_CHANNEL_FREE, __ATOMIC_RELEASE);
+	hgj_channel_is_free(hgj_server(), session.channel);
 	forget_channel();
 }
 

@@ -59,7 +59,7 @@ serve_channel(void *arg)
 			hgj_serve_leave(served);
 			while (sem_trywait(&channel->asked) == 0)
 				continue;
-			__atomic_store_n(&channel->state, HGJ_CHANNEL_FREE, __ATOMIC_RELEASE);
+			hgj_channel_is_free(serving->server, channel);
 		}
 		if (sem_wait(&channel->asked) == 0)
 			hgj_serve(served);

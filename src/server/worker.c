@@ -79,6 +79,8 @@ attach_shared(void *memory, bool found)
 	memset(shared, 0, sizeof(HgjServer));
 	shared->area_bytes = area_bytes();
 	shared->state = HGJ_SERVER_STARTING;
+	if (sem_init(&shared->freed, 1, 0) != 0)
+		elog(FATAL, "could not make a semaphore: %m");
 	for (int i = 0; i < HGJ_CHANNELS; i++)
 		if (sem_init(&shared->channels[i].asked, 1, 0) != 0 ||
 			sem_init(&shared->channels[i].answered, 1, 0) != 0)

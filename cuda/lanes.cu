@@ -3,8 +3,7 @@
  * lanes.cu
  *	  Streams, waiting for the device, pinned memory, and the clock.
  *
- * 1. To wait is to ask an event again and again, so that poll can be asked too (each asks
- *	  the driver, which has one lock for all: several who wait sleep in between),
+ * 1. To wait is to ask an event again and again, so that poll can be asked too,
  *	  and so that a device that never answers is noticed: past the table's
  *	  timeout it counts as lost (context.cu, step 3).
  * 2. A call that is cancelled still waits for its kernels: they write to what
@@ -34,9 +33,8 @@ constexpr int MAX_FREE_BLOCKS = 32;
 constexpr size_t MAX_FREE_BYTES = (size_t) 256 << 20;
 constexpr size_t MIN_BLOCK = 65536;
 
-/* While waiting: when to stop spinning, alone or with others, and how often to ask poll. */
+/* While waiting: when to stop spinning, and how often to ask poll. */
 constexpr int64_t SPIN_US = 5000;
-constexpr int64_t SHORT_SPIN_US = 30;
 constexpr int64_t POLL_US = 1000;
 
 struct Block
@@ -62,25 +60,6 @@ void set_timeout(uint32_t timeout_ms)
 {
 	__atomic_store_n(&last_timeout_ms, timeout_ms, __ATOMIC_RELAXED);
 }
-
-/* Threads of the process that wait. */
-static int waiting = 0;
-
-struct Waiting
-{
-	Waiting()
-	{
-		(void) __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
-	}
-	~Waiting()
-	{
-		(void) __atomic_sub_fetch(&waiting, 1, __ATOMIC_RELAXED);
-	}
-	static int64_t spin_us()
-	{
-		return __atomic_load_n(&waiting, __ATOMIC_RELAXED) > 1 ? SHORT_SPIN_US : SPIN_US;
-	}
-};
 
 static int64_t now_us()
 {
@@ -111,7 +90,6 @@ static HgjStatus await(cudaEvent_t event, const HgjTable *table, bool cancellabl
 						  : __atomic_load_n(&last_timeout_ms, __ATOMIC_RELAXED);
 	bool cancelled = false;
 	char message[96];
-	Waiting here;
 
 	for (;;)
 	{
@@ -123,7 +101,7 @@ static HgjStatus await(cudaEvent_t event, const HgjTable *table, bool cancellabl
 		if (state != cudaErrorNotReady)
 			return cuda_fail(err, state, "waiting for the device");
 		now = now_us();
-		if (now - start > Waiting::spin_us())
+		if (now - start > SPIN_US)
 			(void) usleep(50);
 		if (timeout > 0 && now - start > timeout * 1000)
 		{

@@ -37,7 +37,7 @@
 
 #define POLL_EVERY_MS		5
 /* Milliseconds for which a channel is worth waiting for, rather than use the CPU. */
-#define WAIT_FOR_CHANNEL_MS	100
+#define WAIT_FOR_CHANNEL_MS	1000
 /* Milliseconds after which a call is given up that was cancelled. */
 #define GIVE_UP_AFTER_MS	10000
 

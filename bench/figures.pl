@@ -149,6 +149,8 @@ sub machine_text
 	return "$of->{machine}{processor}, $of->{machine}{cores} processors, $of->{machine}{memory_gb} GB$note ($of->{date}, revision $of->{revision}, $runs, work_mem $of->{work_mem})";
 }
 
+sub seconds { my ($s) = @_; return $s < 0.095 ? sprintf('%.0f ms', $s * 1000) : sprintf('%.1f s', $s) }
+
 # The text between README.md's marks.
 sub section
 {
@@ -161,8 +163,8 @@ sub section
 		for my $group (@{ $of->{groups} })
 		{
 			my @ratios = sort { $a <=> $b } map { $_->{stock_ms} / $_->{ours_ms} } @{ $group->{cases} };
-			$text .= sprintf "| %s | %s | %d | %.1f s | %.1f s | %.1f | %.1f | %.1f |\n", join(', ', $of->{title}, $of->{data} // ()), workers($group->{workers}),
-			  scalar @ratios, sum($group->{cases}, 'stock_ms'), sum($group->{cases}, 'ours_ms'), mean($group->{cases}), @ratios[0, -1];
+			$text .= sprintf "| %s | %s | %d | %s | %s | %.1f | %.1f | %.1f |\n", join(', ', $of->{title}, $of->{data} // ()), workers($group->{workers}),
+			  scalar @ratios, seconds(sum($group->{cases}, 'stock_ms')), seconds(sum($group->{cases}, 'ours_ms')), mean($group->{cases}), @ratios[0, -1];
 		}
 	}
 	$text .= "\nMeasured on\n\n" . join('', map { "* $_: " . join(', ', sort keys %{ $on{$_} }) . "\n" } sort keys %on);

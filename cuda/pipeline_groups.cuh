@@ -20,8 +20,8 @@ namespace hgj
 {
 
 /* Step 1; false: there is no room. */
-static __device__ bool hashed_group(const PipeView &view, const uint64_t *keys, uint64_t nulls,
-							 uint64_t *group)
+static __device__ bool hashed_group(const PipeView &view, const uint64_t *keys,
+									uint64_t nulls, uint64_t *group)
 {
 	const PipeGroups &g = view.groups;
 	uint64_t mask = g.capacity - 1;

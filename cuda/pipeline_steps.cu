@@ -33,7 +33,7 @@ constexpr uint8_t UNKNOWN = HGJ_PIPE_NONE;
 struct Steps
 {
 	HgjPipeline *p;
-	uint8_t operand[VALUES]; /* where a value is */
+	uint8_t operand[VALUES];        /* where a value is */
 	uint32_t until[TILE_REGISTERS]; /* the instruction that reads a register last */
 	uint32_t taken;                 /* bits: registers */
 	bool good;
@@ -238,7 +238,8 @@ static uint32_t make_input(Steps *s, uint32_t at)
 		step->imm = limits.arg;
 	}
 	free_registers(s, next - 1);
-	step->dst = limits.n > 0 && last < next ? (uint8_t) HGJ_PIPE_NONE : new_register(s, last);
+	step->dst =
+		limits.n > 0 && last < next ? (uint8_t) HGJ_PIPE_NONE : new_register(s, last);
 	s->operand[in->dst] = step->dst;
 	return next;
 }
@@ -263,7 +264,8 @@ static void place_end(Steps *s)
 }
 
 /* The operands of a step; those that it does not have are the first constant. */
-static void place_operands(Steps *s, const HgjPipeInstruction *in, HgjPipeInstruction *step)
+static void place_operands(Steps *s, const HgjPipeInstruction *in,
+						   HgjPipeInstruction *step)
 {
 	const HgjPipelineSpec *spec = &s->p->spec;
 	uint8_t values[MOST_READ];
@@ -341,7 +343,8 @@ static bool has_tiles(const HgjPipeline *p)
 			return false;
 	}
 	for (uint32_t i = 0; i < p->spec.ncode; i++)
-		if (p->spec.code[i].op >= HGJ_PIPE_JUMP && p->spec.code[i].op <= HGJ_PIPE_JUMP_VALID)
+		if (p->spec.code[i].op >= HGJ_PIPE_JUMP &&
+			p->spec.code[i].op <= HGJ_PIPE_JUMP_VALID)
 			return false;
 	return true;
 }

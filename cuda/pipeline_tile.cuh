@@ -24,7 +24,8 @@ namespace hgj
 constexpr uint32_t TILE_WARPS = PIPE_THREADS / 32;
 constexpr uint32_t TILE_ITEMS = TILE_ROWS / 32; /* rows of a lane */
 
-static_assert(TILE_ROWS <= 256 && TILE_ROWS % 128 == 0, "a byte numbers the rows of a tile");
+static_assert(TILE_ROWS <= 256 && TILE_ROWS % 128 == 0,
+			  "a byte numbers the rows of a tile");
 
 /* What a warp counts: of each join, and of the rows before. */
 constexpr uint32_t TILE_JOINED = 0;
@@ -115,7 +116,8 @@ __device__ __forceinline__ uint32_t select_rows(Tile &tile, const Items &items,
 		uint32_t these = __ballot_sync(ALL_LANES, stays[k]);
 
 		if (stays[k])
-			tile.selected[n + (uint32_t) __popc(these & before)] = (uint8_t) items.rows[k];
+			tile.selected[n + (uint32_t) __popc(these & before)] =
+				(uint8_t) items.rows[k];
 		n += (uint32_t) __popc(these);
 	}
 	__syncwarp();
@@ -178,8 +180,8 @@ __device__ __forceinline__ void load_numbers(const Items &items, const PipeInput
 		uint64_t at = first + items.rows[k];
 		bool valid = !NULLS || validity == nullptr || !items.has(k) ||
 					 (__ldg(validity + at / 64) >> (at % 64) & 1);
-		uint64_t place = valid && values->of[k] < input.ntable ? values->of[k]
-															   : input.ntable - 1;
+		uint64_t place =
+			valid && values->of[k] < input.ntable ? values->of[k] : input.ntable - 1;
 
 		values->of[k] = __ldg(table + place);
 		values->null[k] =
@@ -190,7 +192,8 @@ __device__ __forceinline__ void load_numbers(const Items &items, const PipeInput
 /* A column of rows first + ..., as registers have it. */
 template <bool NULLS>
 __device__ __forceinline__ void load_values(const Items &items, const PipeInput &input,
-											bool may_be_null, uint32_t from, Values *values)
+											bool may_be_null, uint32_t from,
+											Values *values)
 {
 	const uint64_t *validity = NULLS && may_be_null ? input.validity : nullptr;
 	uint64_t first = (uint64_t) input.first + from;
@@ -210,18 +213,19 @@ __device__ __forceinline__ void load_values(const Items &items, const PipeInput 
 			load_numbers<NULLS, uint32_t>(items, input, validity, first, values);
 			break;
 		case PIPE_KEPT_8:
-			load_numbers<NULLS, unsigned long long>(items, input, validity, first, values);
+			load_numbers<NULLS, unsigned long long>(items, input, validity, first,
+													values);
 			break;
 		default:
 #pragma unroll
 			for (uint32_t k = 0; k < TILE_ITEMS; k++)
-				values->of[k] =
-					items.has(k)
-						? load_value(input.kind, input.values, first + items.rows[k])
-						: 0;
+				values->of[k] = items.has(k) ? load_value(input.kind, input.values,
+														  first + items.rows[k])
+											 : 0;
 			break;
 	}
-	if (NULLS && validity != nullptr && (input.kind < PIPE_KEPT_1 || input.table == nullptr))
+	if (NULLS && validity != nullptr &&
+		(input.kind < PIPE_KEPT_1 || input.table == nullptr))
 #pragma unroll
 		for (uint32_t k = 0; k < TILE_ITEMS; k++)
 		{
@@ -233,8 +237,9 @@ __device__ __forceinline__ void load_values(const Items &items, const PipeInput 
 }
 
 template <bool NULLS>
-__device__ __forceinline__ void set_values(const Tile &tile, uint32_t dst, const Items &items,
-										   const bool *wanted, const Values &values)
+__device__ __forceinline__ void set_values(const Tile &tile, uint32_t dst,
+										   const Items &items, const bool *wanted,
+										   const Values &values)
 {
 #pragma unroll
 	for (uint32_t k = 0; k < TILE_ITEMS; k++)
@@ -386,7 +391,8 @@ __device__ __forceinline__ void probe_rows(Tile &tile, const PipeJoin &join, uin
 		wanted[k] = items.has(k) && !join.empty;
 		if (NULLS)
 			for (uint32_t w = 0; w < join.nkeys && wanted[k]; w++)
-				wanted[k] = !Operand(tile, join.keys[w]).is_null<NULLS>(tile, items.rows[k]);
+				wanted[k] =
+					!Operand(tile, join.keys[w]).is_null<NULLS>(tile, items.rows[k]);
 		found[k] = ROW_EMPTY;
 	}
 	switch (join.graph.mix.layout)
@@ -451,15 +457,17 @@ __device__ __forceinline__ void filter_rows(Tile &tile, const HgjPipeInstruction
 		if (!items.has(k) || a.is_null<NULLS>(tile, row) ||
 			(COMPARES && b.is_null<NULLS>(tile, row)))
 			continue;
-		stays[k] = COMPARES ? orders >> (compare_values(in.kind, a.of(row), b.of(row)) + 1) & 1
-							: a.of(row) != 0;
+		stays[k] = COMPARES
+					   ? orders >> (compare_values(in.kind, a.of(row), b.of(row)) + 1) & 1
+					   : a.of(row) != 0;
 	}
 	count_filtered(tile, in.arg, select_rows(tile, items, stays));
 }
 
 /* Any other one; false: it fails for a row of the lane. */
 template <bool NULLS>
-__device__ __forceinline__ bool compute_rows(const Tile &tile, const HgjPipeInstruction &in)
+__device__ __forceinline__ bool compute_rows(const Tile &tile,
+											 const HgjPipeInstruction &in)
 {
 	const Operand a(tile, in.a);
 	const Operand b(tile, in.b);

@@ -28,10 +28,13 @@ static void place(HgjPipeline *p, uint32_t shared_words)
 
 	shape->shared_words = shared_words;
 	shape->constants_at = p->nsteps * (uint32_t) sizeof(HgjPipeInstruction);
-	shape->states_at = shape->constants_at + shape->nconstants * (uint32_t) sizeof(uint64_t);
-	shape->warps_at = (shape->states_at + shared_words * (uint32_t) sizeof(uint64_t) + 15) / 16 * 16;
-	shape->warp_bytes = (shape->registers * TILE_ROWS + HGJ_PIPE_WORDS) * (uint32_t) sizeof(uint64_t) +
-						(TILE_COUNTS + TILE_ROWS) * (uint32_t) sizeof(uint32_t) + TILE_ROWS;
+	shape->states_at =
+		shape->constants_at + shape->nconstants * (uint32_t) sizeof(uint64_t);
+	shape->warps_at =
+		(shape->states_at + shared_words * (uint32_t) sizeof(uint64_t) + 15) / 16 * 16;
+	shape->warp_bytes =
+		(shape->registers * TILE_ROWS + HGJ_PIPE_WORDS) * (uint32_t) sizeof(uint64_t) +
+		(TILE_COUNTS + TILE_ROWS) * (uint32_t) sizeof(uint32_t) + TILE_ROWS;
 }
 
 static size_t shared_bytes(const HgjPipeline *p)
@@ -53,7 +56,8 @@ static const void *kernel_of(const HgjPipeline *p, bool nulls)
 	if (p->spec.fills)
 		return reinterpret_cast<const void *>(nulls ? tile_fill<true> : tile_fill<false>);
 	if (p->spec.nkeys > 0)
-		return reinterpret_cast<const void *>(nulls ? tile_groups<true> : tile_groups<false>);
+		return reinterpret_cast<const void *>(nulls ? tile_groups<true>
+													: tile_groups<false>);
 	return reinterpret_cast<const void *>(nulls ? tile_sum<true> : tile_sum<false>);
 }
 
@@ -93,9 +97,9 @@ HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, PipeFill *fill, HgjError 
 	HGJ_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, PIPE_THREADS,
 														   shared_bytes(p)));
 	blocks = std::max(blocks, 1) * p->account.device->sms;
-	HGJ_CUDA(cudaLaunchKernel(kernel, dim3(std::min((uint32_t) blocks, slot->rows.ntiles)),
-							  dim3(PIPE_THREADS), arguments, shared_bytes(p),
-							  slot->lane.stream));
+	HGJ_CUDA(cudaLaunchKernel(
+		kernel, dim3(std::min((uint32_t) blocks, slot->rows.ntiles)), dim3(PIPE_THREADS),
+		arguments, shared_bytes(p), slot->lane.stream));
 	return HGJ_OK;
 }
 

@@ -212,7 +212,8 @@ struct FillRows
 		unsigned long long first = 0;
 
 		if (tile.lane == 0)
-			first = atomicAdd(view.flags + PIPE_FLAG_RETURNED, (unsigned long long) tile.n);
+			first =
+				atomicAdd(view.flags + PIPE_FLAG_RETURNED, (unsigned long long) tile.n);
 		first = __shfl_sync(ALL_LANES, first, 0);
 		if (first + tile.n > fill.capacity)
 			return PIPE_FULL;
@@ -259,10 +260,12 @@ run_tile(const PipeView &view, const HgjPipeInstruction *steps, const PipeInput 
 		switch (in.op)
 		{
 			case HGJ_PIPE_INPUT:
-				load_column<NULLS, false>(tile, in, inputs[in.arg], valid >> in.arg & 1, from);
+				load_column<NULLS, false>(tile, in, inputs[in.arg], valid >> in.arg & 1,
+										  from);
 				break;
 			case TILE_INPUT_RANGE:
-				load_column<NULLS, true>(tile, in, inputs[in.arg], valid >> in.arg & 1, from);
+				load_column<NULLS, true>(tile, in, inputs[in.arg], valid >> in.arg & 1,
+										 from);
 				break;
 			case HGJ_PIPE_PAYLOAD:
 				load_payload<NULLS>(tile, view.joins[in.a].columns[in.arg], in.b, in.dst);
@@ -295,8 +298,9 @@ run_tile(const PipeView &view, const HgjPipeInstruction *steps, const PipeInput 
 
 /* The tiles of the block's share of rows that are the warp's. */
 template <bool NULLS, class Sink>
-__device__ __forceinline__ void run_rows(const PipeView &view, const HgjPipeInstruction *steps,
-										 const PipeRows &rows, Tile &tile, const Sink &sink)
+__device__ __forceinline__ void
+run_rows(const PipeView &view, const HgjPipeInstruction *steps, const PipeRows &rows,
+		 Tile &tile, const Sink &sink)
 {
 	for (uint32_t t = blockIdx.x; t < rows.ntiles; t += gridDim.x)
 	{
@@ -353,7 +357,7 @@ __device__ __forceinline__ Tile place_tile(const PipeView &view, const TileShape
 
 __device__ __forceinline__ void add_tile_counts(const PipeView &view, const Tile &tile)
 {
-	int flag = tile.lane < TILE_DROPPED ? PIPE_FLAG_JOINED + (int) tile.lane
+	int flag = tile.lane < TILE_DROPPED    ? PIPE_FLAG_JOINED + (int) tile.lane
 			   : tile.lane == TILE_DROPPED ? PIPE_FLAG_DROPPED
 			   : tile.lane == TILE_ENDED   ? PIPE_FLAG_ENDED
 										   : -1;
@@ -397,8 +401,8 @@ __global__ void __launch_bounds__(PIPE_THREADS, TILE_BLOCKS)
 	Tile tile = place_tile<NULLS>(view, shape, shared);
 
 	__syncthreads();
-	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows, tile,
-					FillRows{fill});
+	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows,
+					tile, FillRows{fill});
 	add_tile_counts(view, tile);
 }
 
@@ -416,8 +420,8 @@ __global__ void __launch_bounds__(PIPE_THREADS, TILE_BLOCKS)
 	Tile tile = place_tile<NULLS>(view, shape, shared);
 
 	__syncthreads();
-	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows, tile,
-					OneGroup());
+	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows,
+					tile, OneGroup());
 	add_tile_counts(view, tile);
 	if (tile.lane < view.nwords)
 		state_merge_atomic(view.words[tile.lane].state, view.groups.states + tile.lane,
@@ -442,7 +446,8 @@ __global__ void __launch_bounds__(PIPE_THREADS, TILE_BLOCKS)
 	Tile tile = place_tile<NULLS>(view, shape, shared);
 
 	__syncthreads();
-	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows, tile,
+	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows,
+					tile,
 					ManyGroups{shape.shared_words > 0 ? words : view.groups.states,
 							   shape.shared_words > 0});
 	add_tile_counts(view, tile);

@@ -94,25 +94,50 @@ struct Case
 {
 	const char *name;
 	uint64_t rows;
-	std::vector<Column> columns; /* those that are filtered first; the last one is summed */
+	std::vector<Column>
+		columns; /* those that are filtered first; the last one is summed */
 	std::vector<Range> filters;
 	std::vector<Side> sides;
 };
 
 static const std::vector<Case> cases = {
-	{"1.1", 60000000, {{1, 0, 11}, {1, 1, 50}, {4, 19920101, 70000}, {4, 90000, 10000000}},
-	 {{1, 3}, {1, 24}}, {{2, 19940101, 1131, 1, 0}}},
-	{"1.3", 60000000, {{1, 0, 11}, {1, 1, 50}, {4, 19920101, 70000}, {4, 90000, 10000000}},
-	 {{5, 7}, {26, 35}}, {{2, 19940201, 7, 1, 0}}},
-	{"2.1", 60000000, {{4, 1, 800000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
-	 {}, {{0, 7, 32000, 25, 40}, {1, 3, 4000, 5, 0}, {2, 19920101, 2557, 27, 7}}},
-	{"2.2", 60000000, {{4, 1, 800000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
-	 {}, {{0, 7, 6400, 125, 8}, {1, 3, 4000, 5, 0}, {2, 19920101, 2557, 27, 7}}},
-	{"3.1", 60000000, {{4, 1, 300000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
-	 {}, {{0, 2, 60000, 5, 25}, {1, 3, 4000, 5, 25}, {2, 19920101, 2192, 27, 6}}},
-	{"4.1", 60000000,
-	 {{4, 1, 300000}, {2, 1, 20000}, {4, 1, 800000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
-	 {}, {{0, 2, 60000, 5, 25}, {1, 3, 4000, 5, 0}, {2, 1, 320000, 2, 0}, {3, 19920101, 2557, 27, 7}}},
+	{"1.1",
+	 60000000,
+	 {{1, 0, 11}, {1, 1, 50}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {{1, 3}, {1, 24}},
+	 {{2, 19940101, 1131, 1, 0}}},
+	{"1.3",
+	 60000000,
+	 {{1, 0, 11}, {1, 1, 50}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {{5, 7}, {26, 35}},
+	 {{2, 19940201, 7, 1, 0}}},
+	{"2.1",
+	 60000000,
+	 {{4, 1, 800000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {},
+	 {{0, 7, 32000, 25, 40}, {1, 3, 4000, 5, 0}, {2, 19920101, 2557, 27, 7}}},
+	{"2.2",
+	 60000000,
+	 {{4, 1, 800000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {},
+	 {{0, 7, 6400, 125, 8}, {1, 3, 4000, 5, 0}, {2, 19920101, 2557, 27, 7}}},
+	{"3.1",
+	 60000000,
+	 {{4, 1, 300000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {},
+	 {{0, 2, 60000, 5, 25}, {1, 3, 4000, 5, 25}, {2, 19920101, 2192, 27, 6}}},
+	{"4.1",
+	 60000000,
+	 {{4, 1, 300000},
+	  {2, 1, 20000},
+	  {4, 1, 800000},
+	  {4, 19920101, 70000},
+	  {4, 90000, 10000000}},
+	 {},
+	 {{0, 2, 60000, 5, 25},
+	  {1, 3, 4000, 5, 0},
+	  {2, 1, 320000, 2, 0},
+	  {3, 19920101, 2557, 27, 7}}},
 	{"Q1", 50000000, {{4, 1, 10000000}, {2, 0, 1000}}, {}, {{0, 1, 10000000, 1, 0}}},
 	{"Q2", 50000000, {{4, 1, 10000000}, {2, 0, 1000}}, {}, {{0, 1, 10000000, 1, 1000}}},
 	{"sum", 60000000, {{1, 0, 11}, {4, 90000, 10000000}}, {}, {}},
@@ -202,13 +227,15 @@ static Expected expect(const Case &c)
 		}
 		for (const Side &side : c.sides)
 			if (passes)
-				passes = find_row(side, c.columns[side.input].low +
-											(int64_t) value_of(c.columns[side.input], side.input,
-															   row)) != UINT64_MAX;
+				passes =
+					find_row(side, c.columns[side.input].low +
+									   (int64_t) value_of(c.columns[side.input],
+														  side.input, row)) != UINT64_MAX;
 		if (!passes)
 			continue;
 		e.rows++;
-		e.sum += c.columns.back().low + value_of(c.columns.back(), c.columns.size() - 1, row);
+		e.sum +=
+			c.columns.back().low + value_of(c.columns.back(), c.columns.size() - 1, row);
 	}
 
 	auto read = [&](const Column &column, double part)
@@ -378,7 +405,8 @@ static void push_all(HgjPipeline *p, const Case &c, const Data &data)
 
 /* One run; the groups' rows and sum. */
 static double run_once(const Case &c, const Data &data, const HgjPipelineSpec &spec,
-					   const std::vector<HgjTable *> &tables, Expected *got, double *kernels)
+					   const std::vector<HgjTable *> &tables, Expected *got,
+					   double *kernels)
 {
 	HgjPipelineCaller caller = {};
 	HgjPipeline *p = nullptr;
@@ -405,7 +433,9 @@ static double run_once(const Case &c, const Data &data, const HgjPipelineSpec &s
 	push_all(p, c, data);
 	must(engine->pipeline->finish(p, &ngroups, &err), err);
 
-	double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
+	double ms = std::chrono::duration<double, std::milli>(
+					std::chrono::steady_clock::now() - begun)
+					.count();
 	std::vector<uint64_t> groups(ngroups * width);
 
 	must(engine->pipeline->groups(p, 0, ngroups, groups.data(), &err), err);
@@ -458,8 +488,8 @@ static void run_case(const Case &c)
 	}
 	for (HgjTable *table : tables)
 		engine->table_destroy(table);
-	printf("%-5s %9.1f M rows %9.3f M end %8.3f ms %8.3f kernels %8.3f floor %7.1f x\n", c.name,
-		   (double) c.rows / 1e6, (double) expected.rows / 1e6, median(times),
+	printf("%-5s %9.1f M rows %9.3f M end %8.3f ms %8.3f kernels %8.3f floor %7.1f x\n",
+		   c.name, (double) c.rows / 1e6, (double) expected.rows / 1e6, median(times),
 		   median(kernel_times), floor_ms, median(kernel_times) / floor_ms);
 	fflush(stdout);
 	memory_used = 0;
@@ -490,7 +520,8 @@ int main(int argc, char **argv)
 	kept.stay = true;
 	engine->pipeline->keep(&kept);
 	for (const Case &c : cases)
-		if (wanted.empty() || std::find(wanted.begin(), wanted.end(), c.name) != wanted.end())
+		if (wanted.empty() ||
+			std::find(wanted.begin(), wanted.end(), c.name) != wanted.end())
 			run_case(c);
 	return 0;
 }

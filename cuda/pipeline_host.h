@@ -106,7 +106,6 @@ struct HgjPipeline
 	uint32_t registers = 0;
 	bool tiled = false;  /* it goes by tiles (pipeline_tiles.cu), in steps; or has the
 						  * interpreter */
-	bool makes_nulls = false; /* from rows without */
 	uint32_t nsteps = 0;
 	HgjPipeInstruction steps[HGJ_PIPE_CODE];
 	uint8_t fill_columns[HGJ_PIPE_COLUMNS] = {}; /* registers, or operands */

@@ -61,7 +61,7 @@ static const void *kernel_of(const HgjPipeline *p, bool nulls)
 	return reinterpret_cast<const void *>(nulls ? tile_sum<true> : tile_sum<false>);
 }
 
-/* Step 2: of the joins' columns, which are there, and of instructions. */
+/* Step 2: of the joins' columns, which are there by now, and of instructions. */
 static bool makes_nulls(const HgjPipeline *p)
 {
 	for (uint32_t i = 0; i < p->spec.ncode; i++)
@@ -74,10 +74,9 @@ static bool makes_nulls(const HgjPipeline *p)
 	return false;
 }
 
-/* Before the first push, with all columns of build sides. */
+/* Before the first push. */
 HgjStatus tiles_open(HgjPipeline *p, HgjError *err)
 {
-	p->makes_nulls = makes_nulls(p);
 	/* always the same: it is the function's, for all pipelines of the process */
 	for (int nulls = 0; nulls <= 1; nulls++)
 		HGJ_CUDA(cudaFuncSetAttribute(kernel_of(p, nulls == 1),
@@ -89,7 +88,7 @@ HgjStatus tiles_open(HgjPipeline *p, HgjError *err)
 /* A kernel for the slot's rows; fill: where a table's go. */
 HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, PipeFill *fill, HgjError *err)
 {
-	const void *kernel = kernel_of(p, p->makes_nulls || slot->rows.may_be_null);
+	const void *kernel = kernel_of(p, slot->rows.may_be_null || makes_nulls(p));
 	const PipeView *view = p->view_at.as<PipeView>();
 	void *arguments[] = {&view, &slot->rows, &p->shape, fill};
 	int blocks = 0;

@@ -311,6 +311,7 @@ run_rows(const PipeView &view, const HgjPipeInstruction *steps, const PipeRows &
 		{
 			unsigned long long stop;
 
+			__syncwarp(); /* nobody reads of the tile before any more */
 			tile.n = min(part.end - from, TILE_ROWS);
 			for (uint32_t i = tile.lane; i < TILE_ROWS; i += 32)
 			{

@@ -19,6 +19,7 @@ static const uint8_t input_kinds[NINPUTS] = {
 Cell		pipe_inputs[NINPUTS][NROWS];
 Build		pipe_builds[2];
 bool		pipe_has_nulls = true;
+static bool has_null_payload = true;
 
 /* Inner, left, semi, anti. */
 void
@@ -38,6 +39,7 @@ pipe_vary(Case *c)
 {
 	c->unique = rnd_below(2) == 0;
 	c->no_nulls = rnd_below(2) == 0;
+	c->no_null_payload = c->no_nulls && rnd_below(2) == 0;
 	c->bounds = (Bounds) rnd_below(BOUNDS_SORTS);
 	if (rnd_below(3) > 0)
 		return;
@@ -49,9 +51,15 @@ pipe_vary(Case *c)
 static Cell
 cell(int64_t value, uint32_t null_percent)
 {
-	Cell		c = {value, pipe_has_nulls && rnd_below(100) < null_percent};
+	Cell		c = {value, rnd_below(100) < null_percent};
 
 	return c;
+}
+
+static Cell
+input(int64_t value, uint32_t null_percent)
+{
+	return cell(value, pipe_has_nulls ? null_percent : 0);
 }
 
 static void
@@ -63,11 +71,11 @@ make_inputs(void)
 	{
 		double		f = ((double) rnd_below(1000) - 500) / 4 + 0.125;
 
-		pipe_inputs[IN_A][i] = cell((int64_t) rnd_below(NKEYS) - 100, 5);
-		pipe_inputs[IN_A2][i] = cell(rnd_below(3), 2);
-		pipe_inputs[IN_B][i] = cell((int64_t) rnd_below(NKEYS) * 3000000007, 3);
-		pipe_inputs[IN_V][i] = cell((int64_t) rnd_below(2000) - 1000, 10);
-		pipe_inputs[IN_U][i] = cell(rnd_below(2), 10);
+		pipe_inputs[IN_A][i] = input((int64_t) rnd_below(NKEYS) - 100, 5);
+		pipe_inputs[IN_A2][i] = input(rnd_below(3), 2);
+		pipe_inputs[IN_B][i] = input((int64_t) rnd_below(NKEYS) * 3000000007, 3);
+		pipe_inputs[IN_V][i] = input((int64_t) rnd_below(2000) - 1000, 10);
+		pipe_inputs[IN_U][i] = input(rnd_below(2), 10);
 		pipe_inputs[IN_F][i].null = false;
 		memcpy(&pipe_inputs[IN_F][i].value, &f, sizeof(f));
 	}
@@ -88,12 +96,12 @@ make_build(Build *b, const Case *c, int j)
 
 		b->words[0][i] = (uint64_t) (j == 0 ? key - 100 : key * 3000000007);
 		b->words[1][i] = rnd_below(3);
-		b->payload[i] = cell((int64_t) rnd_below(40) - 20, 10);
+		b->payload[i] = cell((int64_t) rnd_below(40) - 20, has_null_payload ? 10 : 0);
 		if (c->pass[j] && c->single[j])
 		{
 			/* which candidate passes is free: let it not matter */
 			b->payload[i].value = key % 40 - 20;
-			b->payload[i].null = pipe_has_nulls && key % 11 == 0;
+			b->payload[i].null = has_null_payload && key % 11 == 0;
 		}
 	}
 	CHECK_STATUS(engine->table_create(&spec, &b->table, &err), HGJ_OK);
@@ -108,6 +116,7 @@ pipe_make(const Case *c)
 	int			j;
 
 	pipe_has_nulls = !c->no_nulls;
+	has_null_payload = !c->no_null_payload;
 	make_inputs();
 	for (j = 0; j < 2; j++)
 		make_build(&pipe_builds[j], c, j);
@@ -409,7 +418,7 @@ pipe_send_payload(HgjPipeline *p, const HgjPipelineSpec *spec)
 			put_cells(pipe_builds[j].payload + first, spec->joins[j].kinds[0], n, values,
 					  validity);
 			CHECK_STATUS(engine->pipeline->payload(p, j, 0, first, n, values,
-												   pipe_has_nulls ? validity : NULL, &err), HGJ_OK);
+												   has_null_payload ? validity : NULL, &err), HGJ_OK);
 		}
 	}
 	free(values);

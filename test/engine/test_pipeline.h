@@ -55,7 +55,8 @@ typedef struct Case
 	bool		drop;			/* input rows where u is not true */
 	uint8_t		top;			/* a register that is set, for its number's sake */
 	bool		unique;			/* keys of the builds */
-	bool		no_nulls;
+	bool		no_nulls;		/* of the inputs, */
+	bool		no_null_payload;	/* of the builds' columns */
 	Bounds		bounds;
 	Keys		keys;
 } Case;

@@ -44,9 +44,7 @@ constexpr uint64_t MOST_TILE_WORDS = 4096; /* with tiles */
 
 constexpr uint64_t LEAST_HASHED = 1 << 12;
 
-/* Blocks of a multiprocessor, for their registers to be in shared memory; what a block may
- * have of that without asking. */
-constexpr size_t LEAST_BLOCKS = 2;
+/* What a block may have of shared memory without asking. */
 constexpr size_t USUAL_SHARED_BYTES = 48 * 1024;
 
 /* Rows of a block's tile of a staging buffer, where each warp has a tile of its own. */
@@ -67,11 +65,7 @@ static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
 	p->view.registers = p->registers;
 	memcpy(p->view.keys, spec->keys, sizeof(spec->keys));
 	memcpy(p->view.words, spec->words, sizeof(spec->words));
-	memcpy(p->fill_columns, spec->columns, sizeof(spec->columns));
 	steps_make(p);
-	p->tiled = p->tiled && tiles_fit(p, 0);
-	if (p->tiled)
-		p->view.ncode = p->nsteps;
 
 	HGJ_TRY(p->lane.open(p->account.device, err));
 	HGJ_TRY(p->found.reserve(PIPE_FLAGS * sizeof(uint64_t), err));

@@ -188,13 +188,12 @@ struct Limits
 static bool narrow(const Steps *s, uint32_t at, uint8_t value, Limits *limits)
 {
 	const HgjPipeInstruction *in = &s->p->spec.code[at];
-	uint8_t constant = s->operand[in->b];
+	uint8_t constant = is_filter(&s->p->spec, at) ? s->operand[in->b] : UNKNOWN;
 	int64_t b;
 
-	if (!is_filter(&s->p->spec, at) || in->a != value || in->b == value ||
-		constant == UNKNOWN || constant < TILE_CONSTANT || in->c == HGJ_NE ||
-		in->kind == HGJ_KIND_F4 || in->kind == HGJ_KIND_F8 ||
-		(limits->n > 0 && in[1].arg != limits->arg))
+	if (constant == UNKNOWN || constant < TILE_CONSTANT || in->a != value ||
+		in->b == value || in->c == HGJ_NE || in->kind == HGJ_KIND_F4 ||
+		in->kind == HGJ_KIND_F8 || (limits->n > 0 && in[1].arg != limits->arg))
 		return false;
 	b = (int64_t) s->p->view.constants[constant - TILE_CONSTANT];
 	if ((in->c == HGJ_LT && b == INT64_MIN) || (in->c == HGJ_GT && b == INT64_MAX))
@@ -349,12 +348,16 @@ static bool has_tiles(const HgjPipeline *p)
 	return true;
 }
 
-/* Can it go by tiles?  Then its steps, and operands in the view. */
+/*
+ * Can it go by tiles?  Then its steps, and operands in the view; or else nothing has
+ * changed.
+ */
 void steps_make(HgjPipeline *p)
 {
 	Steps s = {p, {}, {}, 0, true};
 	const PipeView before = p->view;
 
+	memcpy(p->fill_columns, p->spec.columns, sizeof(p->fill_columns));
 	if (!has_tiles(p))
 		return;
 	memset(s.operand, UNKNOWN, sizeof(s.operand));
@@ -362,9 +365,14 @@ void steps_make(HgjPipeline *p)
 	(void) new_constant(&s, 0);
 	for (uint32_t at = 0; at < p->spec.ncode && s.good;)
 		at = make_step(&s, at);
-	p->tiled = s.good;
-	if (!p->tiled)
-		p->view = before;
+	p->tiled = s.good && tiles_fit(p, 0);
+	if (p->tiled)
+	{
+		p->view.ncode = p->nsteps;
+		return;
+	}
+	p->view = before;
+	memcpy(p->fill_columns, p->spec.columns, sizeof(p->fill_columns));
 }
 
 } // namespace hgj

@@ -110,6 +110,7 @@ __device__ __forceinline__ uint32_t select_rows(Tile &tile, const Items &items,
 	uint32_t n = 0;
 	uint32_t gone;
 
+	__syncwarp();
 #pragma unroll
 	for (uint32_t k = 0; k < TILE_ITEMS; k++)
 	{

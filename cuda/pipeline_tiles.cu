@@ -45,10 +45,11 @@ static size_t shared_bytes(const HgjPipeline *p)
 /* Is there room for steps and tiles, and states that a block keeps? */
 bool tiles_fit(HgjPipeline *p, uint32_t shared_words)
 {
-	if (!p->tiled)
-		return false;
+	const Device *device = p->account.device;
+
 	place(p, shared_words);
-	return shared_bytes(p) <= p->account.device->block_shared;
+	return shared_bytes(p) <= device->block_shared &&
+		   shared_bytes(p) <= device->sm_shared / LEAST_BLOCKS;
 }
 
 static const void *kernel_of(const HgjPipeline *p, bool nulls)

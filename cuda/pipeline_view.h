@@ -19,6 +19,9 @@ constexpr int PIPE_SLOTS = 3;
 constexpr unsigned long long PIPE_ROW_FAILED = 1;
 constexpr unsigned long long PIPE_FULL = 2;
 
+/* Blocks of a multiprocessor, for their registers to be in shared memory. */
+constexpr size_t LEAST_BLOCKS = 2;
+
 /* Tiles (pipeline_tiles.cuh): rows of a warp's, and registers that they may have. */
 constexpr uint32_t TILE_ROWS = 128;
 constexpr uint32_t TILE_REGISTERS = 32;

@@ -27,9 +27,10 @@ namespace hgj
 /* Rows and vertices of a bin, as a power of two, that are aimed at. */
 constexpr uint32_t BIN_BITS = 12;
 
-/* A small range: values for a row, and the part of L2 that they take. */
+/* A small range: values for a row, and the parts of L2, and of what the table may have. */
 constexpr uint64_t SMALL_RANGE_ROWS = 256;
 constexpr size_t SMALL_RANGE_L2 = 8;
+constexpr size_t SMALL_RANGE_LIMIT = 16;
 
 /* Up to so many rows, V1. */
 constexpr uint64_t V1_ROWS = UINT64_C(1) << 20;
@@ -99,7 +100,9 @@ static bool is_small_range(const HgjTable *t, uint64_t rows, const PlannedLayout
 	return spec->build == HGJ_BUILD_AUTO && spec->segments == HGJ_SEGMENTS_AUTO &&
 		   planned->layout == LAYOUT_NARROW && hgj_plan_slack(spec) == 0 &&
 		   planned->range < rows * SMALL_RANGE_ROWS &&
-		   planned->range < t->device->l2_bytes / SMALL_RANGE_L2 / sizeof(uint32_t);
+		   planned->range < t->device->l2_bytes / SMALL_RANGE_L2 / sizeof(uint32_t) &&
+		   (spec->memory_limit == 0 ||
+			planned->range < spec->memory_limit / SMALL_RANGE_LIMIT / sizeof(uint32_t));
 }
 
 /* The plan for that many rows, whose keys (if of one word) are in that range. */

@@ -14,14 +14,15 @@
  * 3. Those that are, are noted in the chunk as changed, for ever; then the word has the
  *	  LSN of this look.  So are pages whose bits are not set any more, though nobody asks
  *	  for them now: somebody's look may be as old as when they were, with the same LSN, and
- *	  he would take them for asked.
+ *	  he would take them for asked.  A look that is older than that of the word says
+ *	  nothing to others: it may be older than the chunk.
  *	  Pages that could not be kept of the column, though they were all-visible, are
  *	  looked after in the same way: as long as they have not changed, nobody need try
  *	  them again.
  * 4. Whoever holds the chunk may do that at any time.  The word's LSN is written after
  *	  the pages that have changed, and read before them, so that nobody takes a page
  *	  for unchanged on the word of an LSN that comes without it.  It does no harm if
- *	  the LSN of an older look overwrites a later one: each is true by itself.
+ *	  two do so at once, and the older LSN stays: each is true by itself.
  *
  * No memory.  Pins and locks: one heap page at a time, in share mode.
  *
@@ -127,12 +128,16 @@ hgj_chunk_same_pages(Relation rel, const HgjRunLook *look, uint32 word,
 	if (lsn == look->map_lsn)
 		return pages;
 
-	changed = find_changed(rel, look, word, pages, chunk->decoded_after, strategy) |
-		(decoded & ~look->visible[word]);
+	changed = find_changed(rel, look, word, pages, chunk->decoded_after, strategy);
+	if (look->map_lsn > lsn)
+		changed |= decoded & ~look->visible[word];
 	if (changed != 0)
 		(void) pg_atomic_fetch_or_u64(&shared->changed[word], changed);
-	pg_write_barrier();
-	pg_atomic_write_u64(&shared->map_lsns[word], look->map_lsn);
+	if (look->map_lsn > lsn)
+	{
+		pg_write_barrier();
+		pg_atomic_write_u64(&shared->map_lsns[word], look->map_lsn);
+	}
 	return pages & ~changed;
 }
 

@@ -30,10 +30,12 @@
 #include <errno.h>
 #include <time.h>
 
+#include "access/xact.h"
 #include "engine/checks.h"
 #include "miscadmin.h"
 #include "server/client.h"
 #include "storage/ipc.h"
+#include "utils/timestamp.h"
 
 #define POLL_EVERY_MS		5
 /* Milliseconds for which a channel is worth waiting for, rather than use the CPU. */
@@ -59,6 +61,7 @@ static struct
 	HgjRemote  *pending;		/* step 4 */
 	bool		is_pending;		/* ... though its owner may have gone */
 	bool		at_exit;		/* leave_at_exit() is registered */
+	TimestampTz refused;		/* the statement that has waited for one in vain */
 	StagingBlock		blocks[MOST_BLOCKS];	/* ascending */
 	int			nblocks;
 } session;
@@ -134,28 +137,35 @@ find_channel(HgjServer *server, uint64 generation)
 	return false;
 }
 
-/* The same, waiting for one if need be, unless the caller's poll says no. */
+static const char *const busy = "all channels of the GPU process are in use";
+
+/* The same, waiting for one, unless the caller's poll says no. */
 static HgjStatus
 wait_for_channel(HgjServer *server, uint64 generation, int (*poll) (void *poll_arg),
 				 void *poll_arg, HgjError *err)
 {
 	HgjStatus	status = HGJ_OK;
+	TimestampTz begun = GetCurrentTimestamp();
 	bool		found = false;
 
 	(void) __atomic_add_fetch(&server->waiting, 1, __ATOMIC_SEQ_CST);
-	for (int waited = 0; waited < WAIT_FOR_CHANNEL_MS && status == HGJ_OK && !found;)
+	while (status == HGJ_OK && !found)
 	{
 		struct timespec until = in_milliseconds(POLL_EVERY_MS);
 
-		found = find_channel(server, generation);
-		if (!found && sem_timedwait(&server->freed, &until) != 0)
-			waited += POLL_EVERY_MS;
-		if (!found && poll && poll(poll_arg) != 0)
+		(void) sem_timedwait(&server->freed, &until);
+		if (generation != hgj_server_generation(server))
+			status = hgj_fail(err, HGJ_NO_DEVICE, "the GPU process is not there");
+		else if (find_channel(server, generation))
+			found = true;
+		else if (poll && poll(poll_arg) != 0)
 			status = hgj_fail(err, HGJ_CANCELLED, "cancelled");
+		else if (TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), WAIT_FOR_CHANNEL_MS))
+			status = hgj_fail(err, HGJ_OUT_OF_MEMORY, busy);
 	}
 	(void) __atomic_sub_fetch(&server->waiting, 1, __ATOMIC_SEQ_CST);
-	if (!found && status == HGJ_OK)
-		status = hgj_fail(err, HGJ_OUT_OF_MEMORY, "all channels of the GPU process are in use");
+	if (status == HGJ_OUT_OF_MEMORY)
+		session.refused = GetCurrentStatementStartTimestamp();
 	return status;
 }
 
@@ -174,8 +184,12 @@ take_channel(int (*poll) (void *poll_arg), void *poll_arg, HgjError *err)
 	if (!session.at_exit)
 		before_shmem_exit(leave_at_exit, (Datum) 0);
 	session.at_exit = true;
-	return find_channel(server, generation) ? HGJ_OK :
-		wait_for_channel(server, generation, poll, poll_arg, err);
+	if (find_channel(server, generation))
+		return HGJ_OK;
+	/* a statement may ask for each of its joins */
+	if (session.refused == GetCurrentStatementStartTimestamp())
+		return hgj_fail(err, HGJ_OUT_OF_MEMORY, busy);
+	return wait_for_channel(server, generation, poll, poll_arg, err);
 }
 
 /* See client.h. */

@@ -41,6 +41,7 @@ pipe_vary(Case *c)
 	c->no_nulls = rnd_below(2) == 0;
 	c->no_null_payload = c->no_nulls && rnd_below(2) == 0;
 	c->bounds = (Bounds) rnd_below(BOUNDS_SORTS);
+	c->many = rnd_below(4) == 0;
 	if (rnd_below(3) > 0)
 		return;
 	c->unique = true;
@@ -326,6 +327,8 @@ write_code(const Case *c, HgjPipeInstruction *code)
 		 .c = HGJ_MUL);
 	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = 9, .a = 9, .b = 8,
 		 .c = HGJ_ADD);
+	for (i = 0; i < NCOPIES && c->many; i++)
+		CODE(.op = HGJ_PIPE_MOVE, .dst = COPIES + i, .a = IN_V);
 	CODE(.op = HGJ_PIPE_END);
 	return n;
 }

@@ -29,6 +29,7 @@ typedef struct Ended
 
 static Ended *ended;
 static uint32_t nended;
+static uint32_t nwords;			/* of the case at hand */
 
 /* Step 2. */
 static void
@@ -86,7 +87,7 @@ sum_up(uint32_t from, uint32_t to, uint32_t nkeys, uint64_t *out)
 	int64_t		high = INT64_MIN;
 	uint32_t	i;
 
-	memset(out, 0, (1 + nkeys + NWORDS) * sizeof(uint64_t));
+	memset(out, 0, (1 + nkeys + nwords) * sizeof(uint64_t));
 	if (from < to)
 		out[0] = ended[from].null_keys;
 	for (i = 0; i < nkeys; i++)
@@ -111,6 +112,8 @@ sum_up(uint32_t from, uint32_t to, uint32_t nkeys, uint64_t *out)
 		most = e->f > most ? e->f : most;
 		w[10] += !e->u.null && e->u.value != 0;
 	}
+	for (i = NWORDS; i < nwords; i++)
+		w[i] = w[1];			/* copies of v */
 	w[5] = (uint64_t) low;
 	w[6] = (uint64_t) high;
 	if (from == to)
@@ -160,17 +163,19 @@ make_spec(const Case *c)
 	spec.nkeys = c->keys == KEYS_NONE ? 0 : 2;
 	spec.keys[0] = c->keys == KEYS_DENSE ? 6 : IN_A;
 	spec.keys[1] = c->keys == KEYS_DENSE ? 8 : IN_V;
-	spec.nwords = NWORDS;
+	spec.nwords = nwords = NWORDS + (c->many ? NCOPIES : 0);
 	memcpy(spec.words, state_words, sizeof(state_words));
+	for (uint32_t i = NWORDS; i < nwords; i++)
+		spec.words[i] = (HgjPipeWord) {HGJ_PIPE_COUNT, (uint8_t) (COPIES + i - NWORDS), HGJ_PIPE_NONE};
 	return spec;
 }
 
 static void
 compare_groups(HgjPipeline *p, uint64_t ngroups, uint32_t nkeys)
 {
-	uint32_t	width = 1 + nkeys + NWORDS;
+	uint32_t	width = 1 + nkeys + nwords;
 	uint64_t   *rows = must_alloc((ngroups + 1) * width * sizeof(uint64_t));
-	uint64_t	expect[1 + 2 + NWORDS];
+	uint64_t	expect[1 + 2 + HGJ_PIPE_WORDS];
 	HgjError	err = {HGJ_OK, ""};
 	uint64_t	g = 0;
 	uint32_t	from = 0;

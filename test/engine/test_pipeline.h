@@ -58,8 +58,13 @@ typedef struct Case
 	bool		no_nulls;		/* of the inputs, */
 	bool		no_null_payload;	/* of the builds' columns */
 	Bounds		bounds;
+	bool		many;			/* copies of v, behind the bounds' registers */
 	Keys		keys;
 } Case;
+
+/* More registers than a warp's tile has room for, all of which are read at the end. */
+#define NCOPIES		20
+#define COPIES		13
 
 /* A value that may be NULL. */
 typedef struct Cell

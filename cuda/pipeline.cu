@@ -189,7 +189,8 @@ static HgjStatus pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column
 	Buffer *bits = &p->validity[join][column];
 
 	HGJ_TRY(buffer->reserve(&p->account, stream, total * width, err));
-	HGJ_TRY(pipeline_upload(p, buffer->as<char>() + first * width, values, n * width, err));
+	HGJ_TRY(
+		pipeline_upload(p, buffer->as<char>() + first * width, values, n * width, err));
 	p->view.joins[join].columns[column].values = buffer->as<void>();
 	if (validity == nullptr)
 		return HGJ_OK;
@@ -199,7 +200,7 @@ static HgjStatus pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column
 		HGJ_CUDA(cudaMemsetAsync(bits->as<void>(), 0xFF, (total + 63) / 64 * 8, stream));
 	}
 	HGJ_TRY(pipeline_upload(p, bits->as<char>() + first / 64 * 8, validity,
-				   ((size_t) n + 63) / 64 * 8, err));
+							((size_t) n + 63) / 64 * 8, err));
 	p->view.joins[join].columns[column].validity = bits->as<uint64_t>();
 	return HGJ_OK;
 }
@@ -297,7 +298,7 @@ static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	{
 		inputs[i].values = slot->columns.as<char>() + p->value_offset[i];
 		inputs[i].validity = reinterpret_cast<uint64_t *>(slot->columns.as<char>() +
-																p->validity_offset[i]);
+														  p->validity_offset[i]);
 		inputs[i].kind = p->spec.inputs[i];
 	}
 	HGJ_CUDA(cudaMemcpyAsync(slot->inputs.as<void>(), inputs, sizeof(inputs),
@@ -343,7 +344,7 @@ static Kernel kernel_of(const HgjPipeline *p)
 		return pipe_rows<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS, OWN, true>;
 	if (!shares_registers(p))
 		return pipe_rows<HGJ_PIPE_REGISTERS, HGJ_PIPE_JOINS, OWN, false>;
-	return p->spec.njoins <= 2	 ? pipe_rows<0, 2, OWN, false>
+	return p->spec.njoins <= 2   ? pipe_rows<0, 2, OWN, false>
 		   : p->spec.njoins <= 4 ? pipe_rows<0, 4, OWN, false>
 								 : pipe_rows<0, HGJ_PIPE_JOINS, OWN, false>;
 }

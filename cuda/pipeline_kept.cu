@@ -41,7 +41,7 @@ static uint64_t mask_of(uint32_t kind)
 
 static uint32_t kind_of_width(uint32_t width)
 {
-	return width == 1 ? PIPE_KEPT_1
+	return width == 1   ? PIPE_KEPT_1
 		   : width == 2 ? PIPE_KEPT_2
 		   : width == 4 ? PIPE_KEPT_4
 						: PIPE_KEPT_8;
@@ -67,14 +67,16 @@ static HgjStatus describe(HgjPipeline *p, PipeSlot *slot, const HgjKeptInput *fr
 						  uint32_t kind, const HgjKeptInput *before, PipeInput *to,
 						  HgjError *err)
 {
-	const void *bits_before = before != nullptr ? (to - p->spec.ninputs)->validity : nullptr;
+	const void *bits_before =
+		before != nullptr ? (to - p->spec.ninputs)->validity : nullptr;
 	const void *bits;
 
 	HGJ_TRY(hold(p, slot, &from->numbers, before != nullptr ? &before->numbers : nullptr,
-				 before != nullptr ? (to - p->spec.ninputs)->values : nullptr, &to->values,
+				 before != nullptr ? (to - p->spec.ninputs)->values : nullptr,
+				 &to->values, err));
+	HGJ_TRY(hold(p, slot, &from->validity,
+				 before != nullptr ? &before->validity : nullptr, bits_before, &bits,
 				 err));
-	HGJ_TRY(hold(p, slot, &from->validity, before != nullptr ? &before->validity : nullptr,
-				 bits_before, &bits, err));
 	to->validity = static_cast<const uint64_t *>(bits);
 	to->base = from->base;
 	to->mask = mask_of(kind);
@@ -102,7 +104,8 @@ static void write_tiles(const HgjKeptPiece *pieces, uint32_t n, PipeTile *tiles)
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t from = 0; from < pieces[i].n; from += PIECE_TILE_ROWS)
 		{
-			uint32_t end = pieces[i].n - from < PIECE_TILE_ROWS ? pieces[i].n : from + PIECE_TILE_ROWS;
+			uint32_t end = pieces[i].n - from < PIECE_TILE_ROWS ? pieces[i].n
+																: from + PIECE_TILE_ROWS;
 
 			*tiles++ = PipeTile{i, from, end};
 		}
@@ -162,7 +165,8 @@ static HgjStatus describe_all(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush 
 						 to, err));
 		to->ntable = input->ntable;
 		if (input->ntable > 0)
-			to->table = reinterpret_cast<const uint64_t *>(device + layout.words) + input->table;
+			to->table =
+				reinterpret_cast<const uint64_t *>(device + layout.words) + input->table;
 	}
 	return kept_ready(p, slot, err);
 }

@@ -141,6 +141,7 @@ suite_engine()
 	if [[ -z ${HGJ_AFTER_CHECK:-} ]]; then
 		counted make -s -C test/engine check
 		counted make -s -C test/engine check-fake
+		[[ ! -f hashgraph_join_cuda.so ]] || counted make -s check-steps WERROR=1 PG_CONFIG="$config" "${cuda[@]}"
 	fi
 	# one in so many of the combinations
 	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 1 4)} counted make -s -C test/engine check-asan

@@ -11,6 +11,7 @@
 #   engine     the ABI's test suite on the GPU (HGJ_SEED: its seed)
 #   sanitize   the same under compute-sanitizer: memcheck, racecheck, initcheck; several processes
 #              with seeds of their own, each a part (one in HGJ_TEST_SHARE) of the combinations
+#   steps      from instructions of pipelines to steps, on random programs
 #   missing    no device to be seen: a sentence, and no crash
 #   sql        test/gpu/sql.sh regress, random, long; and, with a library that fails in
 #              HGJ_FAULTS (make -C cuda CUDA_FAULTS=1), pipeline_faults and faults
@@ -18,7 +19,7 @@ set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 parts=("$@")
-((${#parts[@]})) || parts=(build engine sanitize missing)
+((${#parts[@]})) || parts=(build steps engine sanitize missing)
 passed=0
 failed=0
 seed=${HGJ_SEED:-$(date +%s)}
@@ -62,6 +63,9 @@ for part in "${parts[@]}"; do
 			((rc == 0)) || tail -n 40 "$out/build.log"
 			check build "$( ((rc == 0)) && echo ok || echo "status $rc")"
 			echo "build: ${SECONDS} s"
+			;;
+		steps)
+			counted steps make -s -C cuda CUDA_ARCHS="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)" check-steps SEED="$seed"
 			;;
 		engine)
 			counted engine test/engine/build/run_tests cuda "$seed" .

@@ -141,6 +141,7 @@ suite_engine()
 	if [[ -z ${HGJ_AFTER_CHECK:-} ]]; then
 		counted make -s -C test/engine check
 		counted make -s -C test/engine check-fake
+		choose_archs
 		[[ ! -f hashgraph_join_cuda.so ]] || counted make -s check-steps WERROR=1 PG_CONFIG="$config" "${cuda[@]}"
 	fi
 	# one in so many of the combinations
@@ -340,6 +341,18 @@ suite_versions()
 # ---- the frame ------------------------------------------------------------
 
 # One suite, in a process of its own (the frame calls this script again).
+# For what the CUDA engine is built: sets cuda, for make.
+choose_archs()
+{
+	cuda=()
+	if [[ $size != full ]]; then
+		cuda=("CUDA_ARCHS=${CUDA_ARCHS:-90}")
+	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
+		# the oldest and the newest: what suits both suits those in between, which take minutes
+		cuda=("CUDA_ARCHS=${CUDA_ARCHS:-75 120}")
+	fi
+}
+
 if [[ ${1:-} == --suite ]]; then
 	suite=$2
 	size=$3
@@ -501,13 +514,7 @@ step setup bash test/setup.sh
 config=$(hgj_pg_config)
 export PG_CONFIG=$config
 HGJ_JOBS=$(hgj_jobs)
-cuda=()
-if [[ $size != full ]]; then
-	cuda=("CUDA_ARCHS=${CUDA_ARCHS:-90}")
-elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
-	# the oldest and the newest: what suits both suits those in between, which take minutes
-	cuda=("CUDA_ARCHS=${CUDA_ARCHS:-75 120}")
-fi
+choose_archs
 step build make -j"$HGJ_JOBS" all WERROR=1 "${cuda[@]}"
 as_root=()
 ((EUID == 0)) || as_root=(sudo -n)

@@ -340,7 +340,6 @@ suite_versions()
 
 # ---- the frame ------------------------------------------------------------
 
-# One suite, in a process of its own (the frame calls this script again).
 # For what the CUDA engine is built: sets cuda, for make.
 choose_archs()
 {
@@ -353,6 +352,7 @@ choose_archs()
 	fi
 }
 
+# One suite, in a process of its own (the frame calls this script again).
 if [[ ${1:-} == --suite ]]; then
 	suite=$2
 	size=$3

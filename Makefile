@@ -113,12 +113,6 @@ include $(PGXS)
 include $(wildcard cuda/Makefile.inc)
 ifneq (,$(CUDA_LIBRARY))
 all: $(CUDA_LIBRARY)
-
-# What the CUDA library computes on the host alone.
-check-steps: $(CUDA_BUILD)/steps
-	$< $(or $(SEED),$$(date +%s))
-.PHONY: check-steps
-
 install: install-cuda
 installdirs: installdirs-cuda
 uninstall: uninstall-cuda

@@ -360,9 +360,7 @@ static HgjStatus open_kernel(HgjPipeline *p, HgjError *err)
 	int blocks = 0;
 
 	if (p->tiled)
-		return tiles_fit(p, shared_words(p)) || tiles_fit(p, 0)
-				   ? tiles_open(p, err)
-				   : fail(err, HGJ_UNSUPPORTED, "there is no room for a tile");
+		return tiles_open(p, shared_words(p), err);
 	if (shared_bytes(p) > USUAL_SHARED_BYTES)
 		HGJ_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel_of(p)),
 									  cudaFuncAttributeMaxDynamicSharedMemorySize,

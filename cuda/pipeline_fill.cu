@@ -46,7 +46,7 @@ static bool shares_registers(const HgjPipeline *p)
 	size_t bytes = code_bytes(p) + register_bytes(p);
 
 	return p->spec.njoins <= 2 && bytes <= device->block_shared &&
-		   bytes <= device->sm_shared / 2;
+		   bytes <= device->sm_shared / LEAST_BLOCKS;
 }
 
 static Kernel kernel_of(const HgjPipeline *p)
@@ -89,7 +89,7 @@ HgjStatus fill_open(HgjPipeline *p, HgjTable *table, HgjError *err)
 		return fail(err, HGJ_UNSUPPORTED, "rows for a table do not go through turns");
 	p->filling.table = table;
 	if (p->tiled)
-		return tiles_open(p, err);
+		return tiles_open(p, 0, err);
 	/* always the same: it is the function's, for all pipelines of the process */
 	if (shares_registers(p))
 		HGJ_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel_of(p)),

@@ -110,6 +110,7 @@ struct HgjPipeline
 	HgjPipeInstruction steps[HGJ_PIPE_CODE];
 	uint8_t fill_columns[HGJ_PIPE_COLUMNS] = {}; /* registers, or operands */
 	hgj::TileShape shape = {};
+	uint32_t tile_blocks[2] = {}; /* of a kernel, without and with NULLs */
 	uint64_t work = 1;   /* candidates that a row can have, up to PIPE_MOST_WORK + 1 */
 	bool turns = false;  /* that is more, or rows are returned */
 	uint32_t places = 0; /* for rows that wait for a turn, on each side of a slot */
@@ -151,7 +152,7 @@ void steps_make(HgjPipeline *p);
 
 /* pipeline_tiles.cu */
 bool tiles_fit(HgjPipeline *p, uint32_t shared_words);
-HgjStatus tiles_open(HgjPipeline *p, HgjError *err);
+HgjStatus tiles_open(HgjPipeline *p, uint32_t shared_words, HgjError *err);
 HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, PipeFill *fill, HgjError *err);
 
 /* pipeline.cu */

@@ -269,13 +269,28 @@ __device__ __forceinline__ uint64_t load_number(uint32_t kind, const void *numbe
 	}
 }
 
+/* Bit i of a bitmap. */
+__device__ __forceinline__ bool bit_of(const uint64_t *bits, uint64_t i)
+{
+	return __ldg(bits + i / 64) >> (i % 64) & 1;
+}
+
+/* From a kept number to what its table has for it; false: NULL. */
+__device__ __forceinline__ bool table_value(const PipeInput &input, bool valid,
+											uint64_t *value)
+{
+	uint64_t place = valid && *value < input.ntable ? *value : input.ntable - 1;
+
+	*value = __ldg(input.table + place);
+	return bit_of(input.table + input.ntable, place);
+}
+
 /* An input of a row, as a register has it; false: it is NULL. */
 __device__ __forceinline__ bool load_input(const PipeInput &input, bool may_be_null,
 										   uint64_t row, uint64_t *value)
 {
 	uint64_t at = input.first + row;
-	bool valid = !may_be_null || input.validity == nullptr ||
-				 (__ldg(input.validity + at / 64) >> (at % 64) & 1);
+	bool valid = !may_be_null || input.validity == nullptr || bit_of(input.validity, at);
 
 	if (input.kind < PIPE_KEPT_1)
 	{
@@ -288,10 +303,7 @@ __device__ __forceinline__ bool load_input(const PipeInput &input, bool may_be_n
 		*value = (input.base + *value) & input.mask;
 		return valid;
 	}
-	uint64_t place = valid && *value < input.ntable ? *value : input.ntable - 1;
-
-	*value = __ldg(input.table + place);
-	return __ldg(input.table + input.ntable + place / 64) >> (place % 64) & 1;
+	return table_value(input, valid, value);
 }
 
 /* One instruction that has a result. */
@@ -320,9 +332,8 @@ __device__ __forceinline__ bool compute(const PipeView &view, const PipeInput *i
 			const PipeColumn &column = view.joins[in.a].columns[in.arg];
 			uint64_t at = r.row[in.a];
 
-			null =
-				at == ROW_EMPTY || (column.validity != nullptr &&
-									!(__ldg(column.validity + at / 64) >> (at % 64) & 1));
+			null = at == ROW_EMPTY ||
+				   (column.validity != nullptr && !bit_of(column.validity, at));
 			value = null ? 0 : load_value(column.kind, column.values, at);
 			break;
 		}

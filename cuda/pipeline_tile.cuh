@@ -163,12 +163,11 @@ __device__ __forceinline__ void load_numbers(const Items &items, const PipeInput
 											 Values *values)
 {
 	const Number *numbers = static_cast<const Number *>(input.values) + first;
-	const uint64_t *table = input.table;
 
 #pragma unroll
 	for (uint32_t k = 0; k < TILE_ITEMS; k++)
 		values->of[k] = items.has(k) ? (uint64_t) __ldg(numbers + items.rows[k]) : 0;
-	if (table == nullptr)
+	if (input.table == nullptr)
 	{
 #pragma unroll
 		for (uint32_t k = 0; k < TILE_ITEMS; k++)
@@ -179,14 +178,10 @@ __device__ __forceinline__ void load_numbers(const Items &items, const PipeInput
 	for (uint32_t k = 0; k < TILE_ITEMS; k++)
 	{
 		uint64_t at = first + items.rows[k];
-		bool valid = !NULLS || validity == nullptr || !items.has(k) ||
-					 (__ldg(validity + at / 64) >> (at % 64) & 1);
-		uint64_t place =
-			valid && values->of[k] < input.ntable ? values->of[k] : input.ntable - 1;
+		bool valid =
+			!NULLS || validity == nullptr || !items.has(k) || bit_of(validity, at);
 
-		values->of[k] = __ldg(table + place);
-		values->null[k] =
-			NULLS && !(__ldg(table + input.ntable + place / 64) >> (place % 64) & 1);
+		values->null[k] = !table_value(input, valid, &values->of[k]) && NULLS;
 	}
 }
 
@@ -232,8 +227,7 @@ __device__ __forceinline__ void load_values(const Items &items, const PipeInput 
 		{
 			uint64_t at = first + items.rows[k];
 
-			values->null[k] =
-				items.has(k) && !(__ldg(validity + at / 64) >> (at % 64) & 1);
+			values->null[k] = items.has(k) && !bit_of(validity, at);
 		}
 }
 
@@ -291,10 +285,9 @@ __device__ __forceinline__ void load_payload(const Tile &tile, const PipeColumn 
 		uint64_t at = items.has(k) ? rows.of(items.rows[k]) : 0;
 
 		if (items.has(k))
-			set_value<NULLS>(tile, dst, items.rows[k],
-							 load_value(column.kind, column.values, at),
-							 NULLS && column.validity != nullptr &&
-								 !(__ldg(column.validity + at / 64) >> (at % 64) & 1));
+			set_value<NULLS>(
+				tile, dst, items.rows[k], load_value(column.kind, column.values, at),
+				NULLS && column.validity != nullptr && !bit_of(column.validity, at));
 	}
 }
 

@@ -75,31 +75,37 @@ static bool makes_nulls(const HgjPipeline *p)
 	return false;
 }
 
-/* Before the first push. */
-HgjStatus tiles_open(HgjPipeline *p, HgjError *err)
+/* Before the first push.  shared_words: of all groups' states, which a block keeps if there
+ * is room for them, too. */
+HgjStatus tiles_open(HgjPipeline *p, uint32_t shared_words, HgjError *err)
 {
-	/* always the same: it is the function's, for all pipelines of the process */
+	if (!tiles_fit(p, shared_words))
+		(void) tiles_fit(p, 0); /* as it did when the steps were made */
 	for (int nulls = 0; nulls <= 1; nulls++)
-		HGJ_CUDA(cudaFuncSetAttribute(kernel_of(p, nulls == 1),
-									  cudaFuncAttributeMaxDynamicSharedMemorySize,
+	{
+		const void *kernel = kernel_of(p, nulls == 1);
+		int blocks = 0;
+
+		/* always the same: it is the function's, for all pipelines of the process */
+		HGJ_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
 									  (int) p->account.device->block_shared));
+		HGJ_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+			&blocks, kernel, PIPE_THREADS, shared_bytes(p)));
+		p->tile_blocks[nulls] = (uint32_t) (std::max(blocks, 1) * p->account.device->sms);
+	}
 	return HGJ_OK;
 }
 
 /* A kernel for the slot's rows; fill: where a table's go. */
 HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, PipeFill *fill, HgjError *err)
 {
-	const void *kernel = kernel_of(p, slot->rows.may_be_null || makes_nulls(p));
+	bool nulls = slot->rows.may_be_null || makes_nulls(p);
 	const PipeView *view = p->view_at.as<PipeView>();
 	void *arguments[] = {&view, &slot->rows, &p->shape, fill};
-	int blocks = 0;
 
-	HGJ_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, PIPE_THREADS,
-														   shared_bytes(p)));
-	blocks = std::max(blocks, 1) * p->account.device->sms;
 	HGJ_CUDA(cudaLaunchKernel(
-		kernel, dim3(std::min((uint32_t) blocks, slot->rows.ntiles)), dim3(PIPE_THREADS),
-		arguments, shared_bytes(p), slot->lane.stream));
+		kernel_of(p, nulls), dim3(std::min(p->tile_blocks[nulls], slot->rows.ntiles)),
+		dim3(PIPE_THREADS), arguments, shared_bytes(p), slot->lane.stream));
 	return HGJ_OK;
 }
 

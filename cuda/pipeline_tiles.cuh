@@ -388,23 +388,33 @@ __device__ __forceinline__ bool load_steps(const PipeView &view, const TileShape
 	return true;
 }
 
+/* A block's share of the rows; false: the pipeline has ended.  *tile is the warp's. */
+template <bool NULLS, class Sink>
+__device__ __forceinline__ bool run_block(const PipeView &view, const PipeRows &rows,
+										  const TileShape &shape, const Sink &sink,
+										  Tile *tile)
+{
+	extern __shared__ uint4 shared_memory[];
+	char *shared = reinterpret_cast<char *>(shared_memory);
+
+	if (!load_steps(view, shape, shared))
+		return false;
+	*tile = place_tile<NULLS>(view, shape, shared);
+	__syncthreads();
+	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows,
+					*tile, sink);
+	add_tile_counts(view, *tile);
+	return true;
+}
+
 /* Rows of a table. */
 template <bool NULLS>
 __global__ void __launch_bounds__(PIPE_THREADS, TILE_BLOCKS)
 	tile_fill(const PipeView *view_at, PipeRows rows, TileShape shape, PipeFill fill)
 {
-	extern __shared__ uint4 shared_memory[];
-	char *shared = reinterpret_cast<char *>(shared_memory);
-	const PipeView &view = *view_at;
+	Tile tile;
 
-	if (!load_steps(view, shape, shared))
-		return;
-	Tile tile = place_tile<NULLS>(view, shape, shared);
-
-	__syncthreads();
-	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows,
-					tile, FillRows{fill});
-	add_tile_counts(view, tile);
+	(void) run_block<NULLS>(*view_at, rows, shape, FillRows{fill}, &tile);
 }
 
 /* Without group keys. */
@@ -412,19 +422,10 @@ template <bool NULLS>
 __global__ void __launch_bounds__(PIPE_THREADS, TILE_BLOCKS)
 	tile_sum(const PipeView *view_at, PipeRows rows, TileShape shape)
 {
-	extern __shared__ uint4 shared_memory[];
-	char *shared = reinterpret_cast<char *>(shared_memory);
 	const PipeView &view = *view_at;
+	Tile tile;
 
-	if (!load_steps(view, shape, shared))
-		return;
-	Tile tile = place_tile<NULLS>(view, shape, shared);
-
-	__syncthreads();
-	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows,
-					tile, OneGroup());
-	add_tile_counts(view, tile);
-	if (tile.lane < view.nwords)
+	if (run_block<NULLS>(view, rows, shape, OneGroup(), &tile) && tile.lane < view.nwords)
 		state_merge_atomic(view.words[tile.lane].state, view.groups.states + tile.lane,
 						   tile.own[tile.lane]);
 }
@@ -435,23 +436,17 @@ __global__ void __launch_bounds__(PIPE_THREADS, TILE_BLOCKS)
 	tile_groups(const PipeView *view_at, PipeRows rows, TileShape shape)
 {
 	extern __shared__ uint4 shared_memory[];
-	char *shared = reinterpret_cast<char *>(shared_memory);
 	const PipeView &view = *view_at;
-	unsigned long long *words =
-		reinterpret_cast<unsigned long long *>(shared + shape.states_at);
+	unsigned long long *words = reinterpret_cast<unsigned long long *>(
+		reinterpret_cast<char *>(shared_memory) + shape.states_at);
+	bool shared = shape.shared_words > 0;
+	Tile tile;
 
-	if (!load_steps(view, shape, shared))
-		return;
 	for (uint32_t i = threadIdx.x; i < shape.shared_words; i += PIPE_THREADS)
 		words[i] = state_identity(view.words[i % view.nwords].state);
-	Tile tile = place_tile<NULLS>(view, shape, shared);
-
-	__syncthreads();
-	run_rows<NULLS>(view, reinterpret_cast<const HgjPipeInstruction *>(shared), rows,
-					tile,
-					ManyGroups{shape.shared_words > 0 ? words : view.groups.states,
-							   shape.shared_words > 0});
-	add_tile_counts(view, tile);
+	if (!run_block<NULLS>(view, rows, shape,
+						  ManyGroups{shared ? words : view.groups.states, shared}, &tile))
+		return;
 	__syncthreads();
 	add_shared_states(view, words, shape.shared_words);
 }

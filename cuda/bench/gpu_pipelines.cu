@@ -29,11 +29,9 @@
 #include <string>
 #include <vector>
 
-#include "../internal.h"
+#include "bench.h"
 
 using namespace hgj;
-
-extern "C" const HgjEngine *hgj_engine_entry(void);
 
 constexpr uint32_t PIECE_ROWS = 65536;
 constexpr double L2_BYTES = 50e6;
@@ -41,27 +39,6 @@ constexpr double L2_BYTES = 50e6;
 static int runs = 9;
 static double gbs = 3350;
 static const HgjEngine *engine;
-
-[[noreturn]] static void die(const char *what)
-{
-	printf("failed: %s\n", what);
-	exit(1);
-}
-
-static void must(HgjStatus status, const HgjError &err)
-{
-	if (status != HGJ_OK)
-		die(err.message);
-}
-
-static uint64_t scramble(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= 0xBF58476D1CE4E5B9ull;
-	x ^= x >> 27;
-	x *= 0x94D049BB133111EBull;
-	return x ^ x >> 31;
-}
 
 /* ---- what a case is -------------------------------------------------------- */
 

@@ -32,11 +32,9 @@
 #include <string.h>
 #include <vector>
 
-#include "../internal.h"
+#include "bench.h"
 
 using namespace hgj;
-
-extern "C" const HgjEngine *hgj_engine_entry(void);
 
 enum Draw
 {
@@ -81,31 +79,10 @@ static HgjBuild forced_build = HGJ_BUILD_AUTO;
 static HgjProbeAlgo forced_probe = HGJ_PROBE_AUTO;
 static int runs = 7;
 
-[[noreturn]] static void die(const char *what)
-{
-	printf("failed: %s\n", what);
-	exit(1);
-}
-
-static void must(HgjStatus status, const HgjError &err)
-{
-	if (status != HGJ_OK)
-		die(err.message);
-}
-
 static void must(cudaError_t error)
 {
 	if (error != cudaSuccess)
 		die(cudaGetErrorString(error));
-}
-
-__host__ __device__ static inline uint64_t scramble(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= 0xBF58476D1CE4E5B9ull;
-	x ^= x >> 27;
-	x *= 0x94D049BB133111EBull;
-	return x ^ x >> 31;
 }
 
 /* Step 1. */

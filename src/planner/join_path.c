@@ -446,7 +446,8 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return HGJ_DECLINE_FEW_ROWS;
 
 	/* the same of large tables of which the query wants a few rows */
-	if (!may_be_partial(joinrel, outerrel) && too_dear(joinrel, extra) &&
+	if ((hgj_limit_is_cheaper(root, joinrel, hgj_least_startup()) ||
+		 (!may_be_partial(joinrel, outerrel) && too_dear(joinrel, extra))) &&
 		!reasons_are_wanted())
 		return HGJ_DECLINE_NOTHING;
 

@@ -155,6 +155,8 @@ extern bool hgj_has_uncharged_lookups(List *paths);
 extern List *hgj_without_undercharged(PlannerInfo *root, List *paths,
 									  const CustomPath *ours);
 extern bool hgj_ours_are_too_dear(const RelOptInfo *joinrel, Cost least);
+extern bool hgj_limit_is_cheaper(const PlannerInfo *root, const RelOptInfo *joinrel,
+								 Cost least);
 extern Cost hgj_uncharged_groups(const Path *path);
 extern List *hgj_without_dearer_readers(PlannerInfo *root, List *paths,
 										List *ours);

@@ -28,6 +28,8 @@
  * 7. A relation that can be had for less than any join of ours costs before its first
  *	  row needs none: add_path() would not take it.  Unless one of PostgreSQL's paths is
  *	  charged for so much too little that it would give way to ours after all.
+ * 8. The same holds for the first rows, in the order that is wanted, where LIMIT wants no
+ *	  more.
  *
  * No memory is kept, no locks.
  *
@@ -335,6 +337,31 @@ hgj_ours_are_too_dear(const RelOptInfo *joinrel, Cost least)
 		if (hgj_is_join_path(lfirst(lc)))
 			return false;
 	return kept_out;
+}
+
+/*
+ * Step 8: does the query want so few rows of this relation that a path has them for less
+ * than `least`, which is what any path of ours costs before its first row?
+ */
+bool
+hgj_limit_is_cheaper(const PlannerInfo *root, const RelOptInfo *joinrel, Cost least)
+{
+	ListCell   *lc;
+
+	/* without grouping, and what else needs all rows, and with nothing left to join */
+	if (root->limit_tuples <= 0 || !bms_equal(joinrel->relids, HGJ_ALL_RELIDS(root)))
+		return false;
+	foreach(lc, joinrel->pathlist)
+	{
+		const Path *path = lfirst(lc);
+		Cost		run = path->total_cost + uncharged(path) - path->startup_cost;
+
+		if (path->param_info == NULL && hgj_disabled_nodes(path) == 0 &&
+			pathkeys_contained_in(root->sort_pathkeys, path->pathkeys) &&
+			path->startup_cost + run * Min(1, root->limit_tuples / Max(path->rows, 1)) < least)
+			return true;
+	}
+	return false;
 }
 
 /* The costs of the cheapest path that has workers, at what their rows cost. */

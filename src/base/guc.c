@@ -33,7 +33,7 @@ int			hgj_chunk_rows = 0;
 char	   *hgj_cuda_library = NULL;
 int			hgj_column_loading = HGJ_LOADING_AUTO;
 int			hgj_column_memory = 0;
-int			hgj_gpu_server = HGJ_GPU_SERVER_OFF;
+int			hgj_gpu_server = HGJ_GPU_SERVER_AUTO;
 int			hgj_gpu_staging_memory = 128 * 1024;
 double		hgj_device_launch_cost = 50.0;
 int			hgj_device_column_memory = -1;
@@ -92,8 +92,8 @@ static const struct config_enum_entry filter_options[] = {
 };
 
 static const struct config_enum_entry gpu_server_options[] = {
-	{"off", HGJ_GPU_SERVER_OFF, false},
 	{"auto", HGJ_GPU_SERVER_AUTO, false},
+	{"off", HGJ_GPU_SERVER_OFF, false},
 	{NULL, 0, false}
 };
 
@@ -391,8 +391,8 @@ hgj_define_settings(void)
 							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomEnumVariable("hashgraph_join.gpu_server",
 							 "Sets whether one process has the GPU open for all sessions.",
-							 "It needs shared_preload_libraries. Otherwise each session opens the GPU itself.",
-							 &hgj_gpu_server, HGJ_GPU_SERVER_OFF, gpu_server_options,
+							 "It needs shared_preload_libraries and the CUDA library. Otherwise each session opens the GPU itself.",
+							 &hgj_gpu_server, HGJ_GPU_SERVER_AUTO, gpu_server_options,
 							 process_shared_preload_libraries_in_progress ?
 							 PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("hashgraph_join.gpu_staging_memory",

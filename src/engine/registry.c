@@ -113,6 +113,28 @@ hgj_registry_use(const char *library)
 		memcpy(cuda_library, HGJ_CUDA_LIBRARY, sizeof(HGJ_CUDA_LIBRARY));
 }
 
+/* The CUDA library's file; false: the path is too long. */
+static bool
+library_path(const char *libdir, char *path, size_t bytes)
+{
+	int			n;
+
+	if (strchr(cuda_library, '/') != NULL)
+		n = snprintf(path, bytes, "%s", cuda_library);
+	else
+		n = snprintf(path, bytes, "%s/%s", libdir != NULL ? libdir : ".", cuda_library);
+	return n >= 0 && (size_t) n < bytes;
+}
+
+/* See registry.h. */
+bool
+hgj_registry_has_cuda(const char *libdir)
+{
+	char		path[1024];
+
+	return library_path(libdir, path, sizeof(path)) && access(path, F_OK) == 0;
+}
+
 /*
  * The engine of that name, or NULL: HGJ_NO_DEVICE when its library cannot be
  * opened, HGJ_UNSUPPORTED when there is no such engine or it is not ours.
@@ -121,7 +143,6 @@ const HgjEngine *
 hgj_registry_find(const char *name, const char *libdir, HgjError *err)
 {
 	char		path[1024];
-	int			n;
 
 	if (name != NULL && strcmp(name, "cpu") == 0)
 		return hgj_cpu_engine();
@@ -130,12 +151,7 @@ hgj_registry_find(const char *name, const char *libdir, HgjError *err)
 						 name != NULL ? name : "");
 	if (cuda_engine != NULL)
 		return cuda_engine;
-	if (strchr(cuda_library, '/') != NULL)
-		n = snprintf(path, sizeof(path), "%s", cuda_library);
-	else
-		n = snprintf(path, sizeof(path), "%s/%s",
-					 libdir != NULL ? libdir : ".", cuda_library);
-	if (n < 0 || (size_t) n >= sizeof(path))
+	if (!library_path(libdir, path, sizeof(path)))
 		return not_found(err, HGJ_NO_DEVICE,
 						 "the path of \"%.100s\" is too long", cuda_library);
 	cuda_engine = load_engine(path, "cuda", err);

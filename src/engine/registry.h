@@ -29,6 +29,9 @@ extern const HgjEngine *hgj_registry_find(const char *name,
  */
 extern void hgj_registry_use(const char *library);
 
+/* Is there a file where "cuda" is looked for?  It is not opened. */
+extern bool hgj_registry_has_cuda(const char *libdir);
+
 /* The names that hgj_registry_find knows, i = 0 .. count - 1; else NULL. */
 extern int	hgj_registry_count(void);
 extern const char *hgj_registry_name(int i);

@@ -3,8 +3,9 @@
  * worker.c
  *	  The background worker that keeps a GPU process running.
  *
- * 1. If the library is preloaded and hashgraph_join.gpu_server is auto, the postmaster
- *	  has shared memory for the channels (channel.h), and starts the worker.
+ * 1. If the library is preloaded, hashgraph_join.gpu_server is auto and the CUDA library
+ *	  is installed, the postmaster has shared memory for the channels (channel.h), and
+ *	  starts the worker.
  * 2. The worker forks the GPU process (process.c), which is nobody's backend: it can
  *	  crash, be killed, or hang in a driver, and neither the postmaster nor a session
  *	  that does not use it takes notice.
@@ -30,6 +31,7 @@
 
 #include "base/guc.h"
 #include "base/shared_memory.h"
+#include "engine/registry.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -94,7 +96,8 @@ hgj_server_share(void)
 	static const HgjSharedPart part = {SHARED_NAME, shared_bytes, false, attach_shared};
 	BackgroundWorker worker = {0};
 
-	if (hgj_gpu_server == HGJ_GPU_SERVER_OFF)
+	hgj_registry_use(hgj_cuda_library);
+	if (hgj_gpu_server == HGJ_GPU_SERVER_OFF || !hgj_registry_has_cuda(pkglib_path))
 		return;
 	hgj_shared_memory_add(&part);
 	strlcpy(server_library, hgj_cuda_library, sizeof(server_library));
@@ -218,7 +221,7 @@ process_ended(int status)
 		next_generation(HGJ_SERVER_UNUSABLE);
 		ereport(LOG,
 				(errmsg("hashgraph_join has no GPU to serve: %s", shared->why),
-				 errhint("Set hashgraph_join.gpu_server to off if there is none.")));
+				 errhint("To save the worker and its shared memory, set hashgraph_join.gpu_server to off.")));
 	}
 	return again;
 }

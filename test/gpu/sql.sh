@@ -15,6 +15,10 @@
 #                                the same in every call of a pipeline
 #   test/gpu/sql.sh long         much work for one kernel is no hang, and can be cancelled; build
 #                                sides that device_memory_limit does not hold
+#   test/gpu/sql.sh kept [SECONDS]
+#                                the stress of test/t/020_kept_columns.pl (60 seconds), with all that
+#                                can be on the GPU: the server preloads the library, with gpu_server
+#                                and column_memory; HGJ_LOG is its log, if that is not /pg/log
 #   test/gpu/sql.sh bench        Q1, Q2 and COPY over fact and dim, and stock beside them
 #   test/gpu/sql.sh costs        joins of several sizes on the CPU and the GPU, their times and costs
 set -uo pipefail
@@ -245,6 +249,65 @@ long()
 		done
 		echo "# $key, cpu: $($q -At -c "$begin set hashgraph_join.require = join; set hashgraph_join.engine = cpu; set work_mem = '1GB'" -c '\timing on' -c "$sum from $key" 2>&1 | grep Time)"
 	done
+	echo "$ok passed, $bad failed"
+}
+
+# Whether each number of a line is larger than that of another line.
+grew()
+{
+	local before after i
+	IFS='|' read -ra before <<<"$1"
+	IFS='|' read -ra after <<<"$2"
+	((${#before[@]} > 0 && ${#before[@]} == ${#after[@]})) || return 1
+	for i in "${!before[@]}"; do
+		[[ ${before[i]} =~ ^[0-9]+$ && ${after[i]} =~ ^[0-9]+$ ]] && ((after[i] > before[i])) || return 1
+	done
+}
+
+kept()
+{
+	local seconds=${1:-60} db=hgj_kept log=${HGJ_LOG:-/pg/log} clients=12 dir end files process join counts before after found pid rc looks=0 pipelines=0
+	# compare() turns our nodes on and off itself; where they run is the session's affair.
+	local -x PGOPTIONS="-c hashgraph_join.engine=cuda -c hashgraph_join.device_side_rows=0 ${HGJ_PGOPTIONS:-}"
+	local sql="$q -At -d $db"
+	dir=$(mktemp -d)
+	end=$(stat -c %s "$log")
+	mapfile -t files < <(perl test/lib/KeptStress.pm "$dir")
+	$q -d postgres -c "set client_min_messages = warning" -c "drop database if exists $db with (force)" -c "create database $db"
+	verdict "the tables" "$($sql -v ON_ERROR_STOP=1 -f "$dir/tables.sql" -c "vacuum (analyze) fact" -c "vacuum (analyze) dim" -c "select compare()" 2>&1)"
+	matches "their columns are loaded" "$($sql -c "select hashgraph_join_load('fact') > 0, hashgraph_join_load('dim') > 0" 2>&1)" "^t.t"
+	process="select state, detail from hashgraph_join_devices()"
+	join="set hashgraph_join.force = on; set max_parallel_workers_per_gather = 0; explain (analyze, costs off) select d.g, count(*), sum(f.v) from fact f join dim d using (k) group by 1"
+	# What hashgraph_join_devices() has of calls is those of this moment: it is its columns that add up.
+	counts="select joins_cuda, aggregates_on_device, (select sum(column_hits + column_uploads) from hashgraph_join_devices()) from hashgraph_join_stats() where datname = current_database() and shared"
+	found=$($sql -c "$process" 2>&1)
+	matches "the GPU is open for all sessions" "$found" "^open.process [0-9]+ has it open"
+	before=$($sql -c "$counts" 2>&1)
+
+	$PGX "$PGBIN/pgbench" -n -c "$clients" -j 4 -T "$seconds" --max-tries=1000 "${files[@]}" "$db" >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	while kill -0 $pid 2>/dev/null; do
+		looks=$((looks + 1))
+		$sql -c "$join" >"$dir/plan" 2>&1
+		! grep -q "Device Pipeline: yes" "$dir/plan" || pipelines=$((pipelines + 1))
+		sleep 0.5
+	done
+	wait $pid
+	rc=$?
+	echo "# $clients clients: $(sed -nE 's/^number of (transactions actually processed|failed transactions|transactions retried): /\1 /p' "$dir/out" | paste -sd,)"
+	verdict "pgbench ends well" "$( ((rc == 0)) && grep -qE 'number of transactions actually processed: [1-9]' "$dir/out" && echo ok || { echo "status $rc"; cat "$dir/out" "$dir/err"; })"
+	verdict "no answer differs" "$(grep -E 'WRONG|aborted|ERROR' "$dir/err" || echo ok)"
+	verdict "nor afterwards" "$($sql -c "select compare()" 2>&1)"
+
+	after=$($sql -c "$counts" 2>&1)
+	echo "# joins and aggregations on the GPU, and columns found there or brought: $before before, $after after"
+	$sql -c "select '# ' || count || ' times ' || kind || ': ' || reason from hashgraph_join_fallbacks() where datname = current_database() order by count desc"
+	verdict "the GPU has worked" "$(grew "$before" "$after" && echo ok || echo "$before, then $after")"
+	verdict "in pipelines, meanwhile ($pipelines of $looks)" "$( ((pipelines > 0)) && echo ok || cat "$dir/plan")"
+	matches "and afterwards" "$($sql -c "$join" 2>&1)" "Device Pipeline: yes"
+	matches "in the same process" "$($sql -c "$process" 2>&1)" "^${found//|/.}"
+	verdict "nothing in the server's log" "$(tail -c +$((end + 1)) "$log" | grep -E "ERROR:  WRONG|TRAP|PANIC|by signal|leak|could not (read|write) block|GPU process of hashgraph_join (ended|is killed)" || echo ok)"
+	if ((bad == 0)); then rm -rf "$dir"; else echo "# what pgbench and the last EXPLAIN said: $dir"; fi
 	echo "$ok passed, $bad failed"
 }
 

@@ -557,6 +557,7 @@ const HgjPipelineMethods *pipeline_methods();
 /* kept.cu: copies of the caller's memory, for pipelines */
 void kept_memory(const HgjKeptMemory *memory);
 bool kept_evict(Device *device, uint64_t bytes);
+bool kept_give_back();
 void kept_forget();
 void kept_trim(Device *device);
 void registered_end();

@@ -386,6 +386,14 @@ bool kept_evict(Device *device, uint64_t bytes)
 	return cudaStreamSynchronize(nullptr) == cudaSuccess;
 }
 
+/* Step 2: what the caller's process could do without; false: nothing. */
+bool kept_give_back()
+{
+	bool (*give_back)(void) = kept.memory.give_back;
+
+	return give_back != nullptr && give_back() && cudaDeviceSynchronize() == cudaSuccess;
+}
+
 /* Step 4. */
 void kept_trim(Device *device)
 {

@@ -7,7 +7,8 @@
  *	  one query gave back the next one gets without the driver.
  * 2. What would pass the table's limit is refused before it is asked for.
  * 3. The account counts what a request takes, rounded as the pool rounds it.
- * 4. Copies of kept columns that nobody reads (kept.cu) make room for tables.
+ * 4. Tables that their process could do without, and copies of kept columns that nobody
+ *    reads (kept.cu), make room for others.
  *
  * A Buffer belongs to whoever holds it.  Locks nothing: the account is atomic,
  * because several probes of one table may be created at the same time.
@@ -36,7 +37,8 @@ HgjStatus pool_alloc(Device *device, void **p, size_t size, cudaStream_t stream,
 
 		if (error == cudaSuccess)
 			return HGJ_OK;
-		if (error != cudaErrorMemoryAllocation || !kept_evict(device, size))
+		if (error != cudaErrorMemoryAllocation ||
+			(!kept_give_back() && !kept_evict(device, size)))
 			return cuda_fail(err, error, "cudaMallocFromPoolAsync");
 		(void) cudaGetLastError();
 	}

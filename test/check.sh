@@ -220,6 +220,7 @@ tap()
 	stage=$(mktemp -d /tmp/hgj_tap.XXXXXX)
 	hgj_at_exit "rm -rf '$stage'"
 	cp -r test/t "$stage/t"
+	cp -r test/lib "$stage/lib"
 	cp docs/settings.md "$stage/settings.md"
 	cp -r docs "$stage/docs"
 	cp -r test/cassert "$stage/cassert"

@@ -74,7 +74,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		15
+#define HGJ_ABI_VERSION		16
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -279,6 +279,7 @@ typedef struct HgjTableInfo
 	uint64_t	filter_rejected;	/* those of them that it kept off the graph */
 	HgjMemory	memory;
 	HgjDeviceWork work;
+	bool		kept;			/* it is an earlier query's; an engine says false */
 } HgjTableInfo;
 
 typedef struct HgjDeviceInfo

@@ -79,8 +79,8 @@
  * NULL (a FILTER comes before), under row ids from 0 on, in any order.  Registers of
  * `columns` stay with the pipeline, and are payload columns of every pipeline that names
  * it as caller.filled of the join with that table; none is sent then.  It may be
- * destroyed before these, which keep what they read.  HGJ_LIMIT: more rows than there
- * is room for.
+ * destroyed before these, which keep what they read; after finish the tables of its own
+ * joins may be, too.  HGJ_LIMIT: more rows than there is room for.
  *
  * MEMORY.  The pipeline belongs to the caller; its copy of the spec, staging
  * buffers, payload columns and groups to it.  Nothing is allocated between start
@@ -304,6 +304,9 @@ typedef struct HgjKeptMemory
 								 * atomically; NULL: all */
 	uint64_t	most;			/* bytes of copies on a device; 0: a part of what is free */
 	bool		stay;			/* copies stay when no table or pipeline is left */
+	bool		(*give_back) (void);	/* NULL, or for who finds no memory on a device: has
+										 * tables and pipelines destroyed that nobody
+										 * uses; false: there are none */
 } HgjKeptMemory;
 
 typedef struct HgjPipelineInfo

@@ -343,6 +343,8 @@ show_run(HgjJoinState *state, ExplainState *es)
 	ExplainPropertyText("Engine", run.engine, es);
 	if (on_device)
 		ExplainPropertyText("Device", stats->device, es);
+	if (table->kept || (on_device && es->format != EXPLAIN_FORMAT_TEXT))
+		ExplainPropertyBool("Kept Build Side", table->kept, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);

@@ -13,7 +13,8 @@
  * 3. Each channel has a thread that waits for requests for ever, so that a long call of
  *	  one session keeps no other one waiting.  A session that has left is cleaned up
  *	  after by the same thread.
- * 4. The first thread looks after the devices' free memory, for those who plan.
+ * 4. The first thread looks after the devices' free memory, for those who plan, and
+ *	  after build sides that nobody has used for a while (sides.c).
  *
  * Memory: malloc'd, the process's; the channels are the postmaster's shared memory.
  * Locks: none; a semaphore hands a channel over.
@@ -31,6 +32,7 @@
 
 #include "engine/registry.h"
 #include "server/channel.h"
+#include "server/sides.h"
 
 #define SECONDS_BETWEEN_LOOKS	1
 
@@ -77,9 +79,13 @@ look_at_devices(HgjServer *server, const HgjEngine *engine)
 	HgjError	err;
 
 	memset(devices, 0, sizeof(devices));
+	hgj_sides_tidy();
 	for (int i = 0; i < n && i < HGJ_SERVER_DEVICES; i++)
 		if (engine->device_info(i, &devices[found], &err) == HGJ_OK)
 			found++;
+	/* there is one device that sides are on, and they go where there is no room */
+	if (found > 0)
+		devices[0].free_memory += hgj_sides_idle_bytes();
 	(void) __atomic_add_fetch(&server->changes, 1, __ATOMIC_SEQ_CST);
 	memcpy(server->devices, devices, sizeof(devices));
 	server->ndevices = found;
@@ -143,7 +149,12 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	server->takes_kept = server->pipelines && kept->memory != NULL &&
 		engine->pipeline->push_kept != NULL;
 	if (server->takes_kept)
-		engine->pipeline->keep(kept);
+	{
+		HgjKeptMemory memory = *kept;
+
+		memory.give_back = hgj_sides_give_back;
+		engine->pipeline->keep(&memory);
+	}
 	look_at_devices(server, engine);
 	if (server->ndevices == 0)
 		unusable(server, "there is no device");

@@ -4,14 +4,13 @@
  *	  In the GPU process: one call of a session, made for it.
  *
  * 1. What sessions create is kept under numbers, in an array per channel: tables,
- *	  probes, pipelines.  A number that is not there any more, or not of the kind that
- *	  the call is about, is an error of the session's, and no more.
+ *	  probes, pipelines (serve_pipeline.c).  A number that is not there any more, or not
+ *	  of the kind that the call is about, is an error of the session's, and no more.
  * 2. Arrays come in the channel's scratch, in pieces where they are longer; a probe's
  *	  batch is put together in memory of the probe's, because the engine looks at it
  *	  until all matches have been fetched.
- * 3. Rows of a pipeline come in the channel's staging buffers and are copied into the
- *	  engine's, which its device can read; while that goes on the session fills the
- *	  other one.
+ * 3. What a small table has been told is noted: pipelines that stand on it may fill a
+ *	  table that stays for other queries (sides.h).
  * 4. An engine's long calls poll, and find here whether the session wants no more.
  * 5. A device that is lost stays lost for its process, so that this one ends, when it has
  *	  answered; the worker starts another one.
@@ -26,51 +25,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/checks.h"
-#include "server/channel.h"
+#include "server/serve.h"
 
-typedef enum ObjectKind
-{
-	OBJECT_TABLE,
-	OBJECT_PROBE,
-	OBJECT_PIPELINE
-} ObjectKind;
+/* Step 3: bytes of a table's record. */
+#define MOST_OF_A_TABLE		(1024 * 1024)
 
-typedef struct Object
-{
-	ObjectKind	kind;
-	void	   *it;
-	uint32_t	nwords;			/* key words of a table, or of a probe's */
-
-	/* a probe's batch */
-	char	   *batch;
-	size_t		batch_bytes;
-	const uint64_t *words[HGJ_MAX_KEY_WORDS];
-
-	/* a pipeline */
-	HgjPipelineSpec spec;
-	bool		staged;			/* the engine's buffer at hand */
-	HgjPipeStage stage;
-	HgjPipeRows rows;			/* fetched, of which so many have gone: */
-	uint32_t	gone;
-	bool		fetched;
-} Object;
-
-struct HgjServed
-{
-	HgjServer  *server;
-	HgjChannel *channel;
-	const HgjEngine *engine;
-	char	   *scratch;
-	Object	  **objects;
-	uint32_t	nobjects;
-	uint64_t	served;			/* the last request's number */
-	bool		known;			/* the call was about something that is there */
-};
-
-/* Step 4. */
-static int
-is_cancelled(void *arg)
+/* See serve.h.  Step 4. */
+int
+hgj_served_is_cancelled(void *arg)
 {
 	HgjChannel *channel = arg;
 
@@ -80,20 +42,21 @@ is_cancelled(void *arg)
 
 /* ---- step 1 ------------------------------------------------------------- */
 
-static Object *
-find(const HgjServed *served, uint32_t number, ObjectKind kind)
+/* See serve.h. */
+HgjServedObject *
+hgj_served_find(const HgjServed *served, uint32_t number, HgjServedKind kind)
 {
-	Object	   *object = number < served->nobjects ? served->objects[number] : NULL;
+	HgjServedObject *object = number < served->nobjects ? served->objects[number] : NULL;
 
 	return object != NULL && object->kind == kind ? object : NULL;
 }
 
-/* A free number for an object, whose `it` the caller makes; or NULL, with err filled. */
-static Object *
-new_object(HgjServed *served, ObjectKind kind, uint32_t *number, HgjError *err)
+/* See serve.h. */
+HgjServedObject *
+hgj_served_new(HgjServed *served, HgjServedKind kind, uint32_t *number, HgjError *err)
 {
-	Object	   *object = calloc(1, sizeof(Object));
-	Object	  **objects = served->objects;
+	HgjServedObject *object = calloc(1, sizeof(HgjServedObject));
+	HgjServedObject **objects = served->objects;
 	uint32_t	i = 0;
 
 	while (i < served->nobjects && objects[i] != NULL)
@@ -102,10 +65,10 @@ new_object(HgjServed *served, ObjectKind kind, uint32_t *number, HgjError *err)
 	{
 		uint32_t	wanted = i == 0 ? 16 : 2 * i;
 
-		objects = realloc(objects, wanted * sizeof(Object *));
+		objects = realloc(objects, wanted * sizeof(HgjServedObject *));
 		if (objects != NULL)
 		{
-			memset(objects + i, 0, (wanted - i) * sizeof(Object *));
+			memset(objects + i, 0, (wanted - i) * sizeof(HgjServedObject *));
 			served->objects = objects;
 			served->nobjects = wanted;
 		}
@@ -125,29 +88,35 @@ new_object(HgjServed *served, ObjectKind kind, uint32_t *number, HgjError *err)
 static void
 destroy(HgjServed *served, uint32_t number)
 {
-	Object	   *object = number < served->nobjects ? served->objects[number] : NULL;
+	HgjServedObject *object = number < served->nobjects ? served->objects[number] : NULL;
 
 	if (object == NULL)
 		return;
-	if (object->kind == OBJECT_TABLE)
+	if (object->side != NULL)
+		hgj_side_leave(object->side);
+	else if (object->kind == HGJ_SERVED_TABLE)
 		served->engine->table_destroy(object->it);
-	else if (object->kind == OBJECT_PROBE)
+	else if (object->kind == HGJ_SERVED_PROBE)
 		served->engine->probe_destroy(object->it);
 	else if (served->engine->pipeline != NULL)
 		served->engine->pipeline->destroy(object->it);
+	if (object->candidate != NULL)
+		hgj_side_leave(object->candidate);
+	hgj_record_free(object->record);
 	free(object->batch);
 	free(object);
 	served->objects[number] = NULL;
 }
 
-/* What could not be made has no number. */
-static HgjStatus
-made(HgjServed *served, uint32_t number, HgjStatus status)
+/* See serve.h. */
+HgjStatus
+hgj_served_made(HgjServed *served, uint32_t number, HgjStatus status)
 {
 	if (status == HGJ_OK)
 		served->channel->result[0] = number;
 	else
 	{
+		hgj_record_free(served->objects[number]->record);
 		free(served->objects[number]);
 		served->objects[number] = NULL;
 	}
@@ -156,6 +125,44 @@ made(HgjServed *served, uint32_t number, HgjStatus status)
 
 /* ---- tables ------------------------------------------------------------- */
 
+/*
+ * Step 3: room in the table's record for the arrays of a call that it has done, or NULL: there
+ * is none any more.
+ */
+static char *
+note(HgjServedObject *table, HgjCall call, const uint64_t *arg, int nargs, size_t nbytes)
+{
+	char	   *to = table->record == NULL ? NULL :
+		hgj_record_call(table->record, call, arg, nargs, nbytes, MOST_OF_A_TABLE);
+
+	if (to == NULL)
+	{
+		hgj_record_free(table->record);
+		table->record = NULL;
+	}
+	return to;
+}
+
+/* Step 3: of a spec, what its rows depend on, or how they are stored. */
+static void
+note_spec(HgjServedObject *table, const HgjTableSpec *spec)
+{
+	HgjTableSpec *said = (HgjTableSpec *) note(table, HGJ_CALL_TABLE_CREATE, NULL, 0, sizeof(*said));
+
+	if (said == NULL)
+		return;
+	said->nwords = spec->nwords;
+	said->flags = spec->flags & ~HGJ_TABLE_TIMING;
+	said->build = spec->build;
+	said->probe = spec->probe;
+	said->segments = spec->segments;
+	said->filter = spec->filter;
+	said->slack = spec->slack;
+	said->load = spec->load;
+	said->expected_rows = spec->expected_rows;
+	said->device = spec->device;
+}
+
 static HgjStatus
 table_create(HgjServed *served, HgjError *err)
 {
@@ -163,21 +170,24 @@ table_create(HgjServed *served, HgjError *err)
 	HgjTable   *table = NULL;
 	HgjStatus	status;
 	uint32_t	number;
-	Object	   *object = new_object(served, OBJECT_TABLE, &number, err);
+	HgjServedObject *object = hgj_served_new(served, HGJ_SERVED_TABLE, &number, err);
 
 	if (object == NULL)
 		return err->status;
 	memcpy(&spec, served->scratch, sizeof(spec));
-	spec.poll = is_cancelled;
+	spec.poll = hgj_served_is_cancelled;
 	spec.poll_arg = served->channel;
 	status = served->engine->table_create(&spec, &table, err);
 	object->it = table;
 	object->nwords = spec.nwords;
-	return made(served, number, status);
+	object->filler = HGJ_NO_OBJECT;
+	object->record = hgj_record_new();
+	note_spec(object, &spec);
+	return hgj_served_made(served, number, status);
 }
 
 static HgjStatus
-append(HgjServed *served, const Object *table, HgjError *err)
+append(HgjServed *served, HgjServedObject *table, HgjError *err)
 {
 	const uint64_t *arg = served->channel->arg;
 	uint32_t	nrows = (uint32_t) arg[0];
@@ -185,17 +195,59 @@ append(HgjServed *served, const Object *table, HgjError *err)
 	const uint64_t *words[HGJ_MAX_KEY_WORDS];
 	size_t		at = ((size_t) nrows * sizeof(uint32_t) + 7) / 8 * 8;
 	HgjKeys		keys = {.nrows = nrows,.words = words,.location = HGJ_ON_HOST};
+	HgjStatus	status;
 
 	if (at + (size_t) nrows * table->nwords * sizeof(uint64_t) > HGJ_SCRATCH_BYTES)
 		return hgj_fail(err, HGJ_INVALID, "more rows than the channel holds");
 	for (uint32_t w = 0; w < table->nwords; w++)
 		words[w] = (const uint64_t *) (served->scratch + at) + (size_t) w * nrows;
-	return served->engine->append(table->it, &keys, (uint32_t) arg[1],
-								  arg[2] ? ids : NULL, err);
+	status = served->engine->append(table->it, &keys, (uint32_t) arg[1],
+									arg[2] ? ids : NULL, err);
+	if (status == HGJ_OK)
+	{
+		size_t		nwords = (size_t) nrows * table->nwords;
+		char	   *to = note(table, HGJ_CALL_APPEND, arg, 3, at + nwords * sizeof(uint64_t));
+
+		if (to != NULL && arg[2])
+			memcpy(to, ids, nrows * sizeof(uint32_t));
+		if (to != NULL)
+			memcpy(to + at, served->scratch + at, nwords * sizeof(uint64_t));
+	}
+	return status;
+}
+
+/* A side is built once, and may stay then. */
+static HgjStatus
+build(HgjServed *served, HgjServedObject *table, HgjError *err)
+{
+	const uint64_t *arg = served->channel->arg;
+	HgjStatus	status;
+
+	if (table->side != NULL)
+		return HGJ_OK;
+	status = served->engine->build(table->it, (uint32_t) arg[0], err);
+	if (status == HGJ_OK)
+	{
+		(void) note(table, HGJ_CALL_BUILD, arg, 1, 0);
+		hgj_serve_keep_side(served, table);
+	}
+	return status;
+}
+
+/* What a side has done was done for others. */
+static void
+info(HgjServed *served, const HgjServedObject *table)
+{
+	HgjTableInfo *said = (HgjTableInfo *) served->scratch;
+
+	served->engine->info(table->it, said);
+	said->kept = table->adopted;
+	if (table->adopted)
+		memset(&said->work, 0, sizeof(said->work));
 }
 
 static HgjStatus
-unmatched(HgjServed *served, const Object *table, HgjError *err)
+unmatched(HgjServed *served, const HgjServedObject *table, HgjError *err)
 {
 	HgjChannel *channel = served->channel;
 	uint32_t	cursor = (uint32_t) channel->arg[0];
@@ -212,20 +264,24 @@ unmatched(HgjServed *served, const Object *table, HgjError *err)
 }
 
 static HgjStatus
-call_of_table(HgjServed *served, const Object *table, HgjError *err)
+call_of_table(HgjServed *served, HgjServedObject *table, HgjError *err)
 {
 	const HgjEngine *engine = served->engine;
 	HgjChannel *channel = served->channel;
 	const uint64_t *arg = channel->arg;
+
+	if (table->side != NULL && channel->call != HGJ_CALL_BUILD &&
+		channel->call != HGJ_CALL_INFO && channel->call != HGJ_CALL_MEMORY)
+		return hgj_fail(err, HGJ_INVALID, "a build side that stays is only read");
 
 	switch (channel->call)
 	{
 		case HGJ_CALL_APPEND:
 			return append(served, table, err);
 		case HGJ_CALL_BUILD:
-			return engine->build(table->it, (uint32_t) arg[0], err);
+			return build(served, table, err);
 		case HGJ_CALL_INFO:
-			engine->info(table->it, (HgjTableInfo *) served->scratch);
+			info(served, table);
 			return HGJ_OK;
 		case HGJ_CALL_MEMORY:
 			engine->memory(table->it, (HgjMemory *) served->scratch);
@@ -253,27 +309,29 @@ call_of_table(HgjServed *served, const Object *table, HgjError *err)
 static HgjStatus
 probe_create(HgjServed *served, HgjError *err)
 {
-	const Object *table = find(served, served->channel->object, OBJECT_TABLE);
+	const HgjServedObject *table = hgj_served_find(served, served->channel->object, HGJ_SERVED_TABLE);
 	HgjProbe   *probe = NULL;
 	HgjStatus	status;
 	uint32_t	number;
-	Object	   *object;
+	HgjServedObject *object;
 
 	if (table == NULL)
 		return hgj_fail(err, HGJ_DEVICE_LOST, "the table has gone with the GPU process");
 	served->known = true;
-	object = new_object(served, OBJECT_PROBE, &number, err);
+	if (table->side != NULL)
+		return hgj_fail(err, HGJ_INVALID, "a build side that stays is only read");
+	object = hgj_served_new(served, HGJ_SERVED_PROBE, &number, err);
 	if (object == NULL)
 		return err->status;
 	status = served->engine->probe_create(table->it, &probe, err);
 	object->it = probe;
 	object->nwords = table->nwords;
-	return made(served, number, status);
+	return hgj_served_made(served, number, status);
 }
 
 /* Step 2. */
 static HgjStatus
-upload(HgjServed *served, Object *probe, HgjError *err)
+upload(HgjServed *served, HgjServedObject *probe, HgjError *err)
 {
 	const uint64_t *arg = served->channel->arg;
 
@@ -294,7 +352,7 @@ upload(HgjServed *served, Object *probe, HgjError *err)
 }
 
 static HgjStatus
-probe_begin(HgjServed *served, Object *probe, HgjError *err)
+probe_begin(HgjServed *served, HgjServedObject *probe, HgjError *err)
 {
 	const uint64_t *arg = served->channel->arg;
 	bool		selected = arg[1] != UINT64_MAX;
@@ -316,7 +374,7 @@ probe_begin(HgjServed *served, Object *probe, HgjError *err)
 }
 
 static HgjStatus
-probe_next(HgjServed *served, Object *probe, HgjError *err)
+probe_next(HgjServed *served, HgjServedObject *probe, HgjError *err)
 {
 	HgjChannel *channel = served->channel;
 	uint32_t	capacity = (uint32_t) channel->arg[0];
@@ -337,7 +395,7 @@ probe_next(HgjServed *served, Object *probe, HgjError *err)
 }
 
 static HgjStatus
-call_of_probe(HgjServed *served, Object *probe, HgjError *err)
+call_of_probe(HgjServed *served, HgjServedObject *probe, HgjError *err)
 {
 	switch (served->channel->call)
 	{
@@ -347,227 +405,6 @@ call_of_probe(HgjServed *served, Object *probe, HgjError *err)
 			return probe_begin(served, probe, err);
 		default:
 			return probe_next(served, probe, err);
-	}
-}
-
-/* ---- pipelines ---------------------------------------------------------- */
-
-/* What a pipeline stands on; false: some of it is not there any more. */
-static bool
-find_tables(HgjServed *served, const HgjPipelineSpec *spec, HgjPipelineCaller *caller)
-{
-	HgjCallTables numbers;
-	const Object *object;
-
-	memcpy(&numbers, served->scratch + sizeof(*spec), sizeof(numbers));
-	for (uint32_t j = 0; j < spec->njoins && j < HGJ_PIPE_JOINS; j++)
-	{
-		object = find(served, numbers.tables[j], OBJECT_TABLE);
-		if (object == NULL)
-			return false;
-		caller->tables[j] = object->it;
-		if (numbers.filled[j] == HGJ_NO_OBJECT)
-			continue;
-		object = find(served, numbers.filled[j], OBJECT_PIPELINE);
-		if (object == NULL)
-			return false;
-		caller->filled[j] = object->it;
-	}
-	if (!spec->fills)
-		return true;
-	object = find(served, numbers.fills, OBJECT_TABLE);
-	if (object != NULL)
-		caller->fills = object->it;
-	return object != NULL;
-}
-
-static HgjStatus
-pipe_create(HgjServed *served, HgjError *err)
-{
-	HgjPipelineCaller caller = {.poll = is_cancelled,.poll_arg = served->channel};
-	HgjPipeline *pipeline = NULL;
-	HgjStatus	status;
-	uint32_t	number;
-	Object	   *object;
-
-	if (served->engine->pipeline == NULL)
-		return hgj_fail(err, HGJ_UNSUPPORTED, "the engine has no pipelines");
-	object = new_object(served, OBJECT_PIPELINE, &number, err);
-	if (object == NULL)
-		return err->status;
-	memcpy(&object->spec, served->scratch, sizeof(object->spec));
-	if (!find_tables(served, &object->spec, &caller))
-		return made(served, number,
-					hgj_fail(err, HGJ_DEVICE_LOST, "the table has gone with the GPU process"));
-	served->known = true;
-	status = served->engine->pipeline->create(&object->spec, &caller, &pipeline, err);
-	object->it = pipeline;
-	return made(served, number, status);
-}
-
-static HgjStatus
-pipe_payload(HgjServed *served, const Object *p, HgjError *err)
-{
-	const uint64_t *arg = served->channel->arg;
-	size_t		bytes;
-
-	if (arg[0] >= p->spec.njoins || arg[1] >= p->spec.joins[arg[0]].ncolumns ||
-		arg[3] > HGJ_SCRATCH_BYTES)
-		return hgj_fail(err, HGJ_INVALID, "a column that the pipeline does not have");
-	bytes = (arg[3] * hgj_kind_width(p->spec.joins[arg[0]].kinds[arg[1]]) + 7) / 8 * 8;
-	if (bytes + (arg[3] + 63) / 64 * 8 > HGJ_SCRATCH_BYTES)
-		return hgj_fail(err, HGJ_INVALID, "more rows than the channel holds");
-	return served->engine->pipeline->payload(p->it, (uint32_t) arg[0], (uint32_t) arg[1],
-											 (uint32_t) arg[2], (uint32_t) arg[3],
-											 served->scratch, arg[4] ?
-											 (const uint64_t *) (served->scratch + bytes) : NULL,
-											 err);
-}
-
-/* The engine's buffer for the next push. */
-static HgjStatus
-stage(HgjServed *served, Object *p, HgjError *err)
-{
-	HgjStatus	status = HGJ_OK;
-
-	if (!p->staged)
-		status = served->engine->pipeline->stage(p->it, &p->stage, err);
-	p->staged = status == HGJ_OK;
-	return status;
-}
-
-static HgjStatus
-pipe_start(HgjServed *served, Object *p, HgjError *err)
-{
-	HgjChannel *channel = served->channel;
-	HgjPipeRange ranges[HGJ_PIPE_KEYS];
-	HgjStatus	status;
-
-	memcpy(ranges, served->scratch, sizeof(ranges));
-	status = served->engine->pipeline->start(p->it, channel->arg[1] ? ranges : NULL,
-											 channel->arg[0], err);
-	if (status == HGJ_OK)
-		status = stage(served, p, err);
-	channel->result[0] = p->stage.capacity;
-	return status;
-}
-
-/* Step 3: columns stand one behind the other, each with room for `capacity` rows. */
-static HgjStatus
-pipe_push(HgjServed *served, Object *p, HgjError *err)
-{
-	const uint64_t *arg = served->channel->arg;
-	const char *from = served->scratch + arg[0];
-	size_t		capacity = arg[1];
-	uint32_t	n = (uint32_t) arg[2];
-	uint64_t	nulls = arg[3];
-	HgjStatus	status;
-
-	if (arg[0] > served->server->area_bytes || capacity > served->server->area_bytes ||
-		arg[2] > capacity)
-		return hgj_fail(err, HGJ_INVALID, "a buffer that is not the channel's");
-	status = stage(served, p, err);
-	if (status != HGJ_OK)
-		return status;
-	if (n > p->stage.capacity)
-		return hgj_fail(err, HGJ_INVALID, "more rows than the engine takes at once");
-	for (uint32_t i = 0; i < p->spec.ninputs; i++)
-	{
-		size_t		width = hgj_kind_width(p->spec.inputs[i]);
-
-		if ((size_t) (from - served->scratch) + capacity * width + capacity / 8 >
-			served->server->area_bytes)
-			return hgj_fail(err, HGJ_INVALID, "a buffer that is not the channel's");
-		memcpy(p->stage.values[i], from, n * width);
-		from += capacity * width;
-		if (nulls & (UINT64_C(1) << i))
-			memcpy(p->stage.validity[i], from, ((size_t) n + 63) / 64 * 8);
-		from += capacity / 8;
-	}
-	p->staged = false;
-	p->fetched = false;
-	return served->engine->pipeline->push(p->it, n, nulls, err);
-}
-
-static HgjStatus
-pipe_kept(HgjServed *served, Object *p, HgjError *err)
-{
-	const uint64_t *arg = served->channel->arg;
-	HgjKeptPush rows = {.pieces = (const HgjKeptPiece *) served->scratch};
-
-	if (!served->server->takes_kept)
-		return hgj_fail(err, HGJ_UNSUPPORTED, "no columns are kept");
-	if (arg[0] > HGJ_KEPT_PIECES || arg[1] > HGJ_KEPT_WORDS)
-		return hgj_fail(err, HGJ_INVALID, "more pieces than the channel holds");
-	rows.npieces = (uint32_t) arg[0];
-	rows.nwords = (uint32_t) arg[1];
-	rows.words = (const uint64_t *) (rows.pieces + rows.npieces);
-	p->staged = false;
-	return served->engine->pipeline->push_kept(p->it, &rows, err);
-}
-
-/* So many of the rows that the engine has returned as the scratch holds. */
-static HgjStatus
-pipe_fetch(HgjServed *served, Object *p, HgjError *err)
-{
-	HgjChannel *channel = served->channel;
-	uint32_t   *to = (uint32_t *) served->scratch;
-	uint32_t	most = HGJ_SCRATCH_BYTES / sizeof(uint32_t) / (1 + HGJ_PIPE_JOINS);
-	uint32_t	n;
-
-	if (served->engine->pipeline->fetch == NULL)
-		return hgj_fail(err, HGJ_UNSUPPORTED, "the engine returns no rows");
-	if (!p->fetched)
-	{
-		HgjStatus	status = served->engine->pipeline->fetch(p->it, &p->rows, err);
-
-		if (status != HGJ_OK)
-			return status;
-		p->fetched = true;
-		p->gone = 0;
-	}
-	n = p->rows.n - p->gone < most ? p->rows.n - p->gone : most;
-	if (n > 0)
-		memcpy(to, p->rows.input + p->gone, n * sizeof(uint32_t));
-	for (uint32_t j = 0; j < p->spec.njoins && n > 0; j++)
-		memcpy(to + (size_t) (j + 1) * n, p->rows.row[j] + p->gone, n * sizeof(uint32_t));
-	p->gone += n;
-	channel->result[0] = n;
-	channel->result[1] = p->rows.last && p->gone == p->rows.n;
-	if (p->gone == p->rows.n)
-		p->fetched = false;
-	return HGJ_OK;
-}
-
-static HgjStatus
-call_of_pipeline(HgjServed *served, Object *p, HgjError *err)
-{
-	const HgjPipelineMethods *methods = served->engine->pipeline;
-	HgjChannel *channel = served->channel;
-	size_t		row = (1 + p->spec.nkeys + p->spec.nwords) * sizeof(uint64_t);
-
-	switch (channel->call)
-	{
-		case HGJ_CALL_PIPE_PAYLOAD:
-			return pipe_payload(served, p, err);
-		case HGJ_CALL_PIPE_START:
-			return pipe_start(served, p, err);
-		case HGJ_CALL_PIPE_PUSH:
-			return pipe_push(served, p, err);
-		case HGJ_CALL_PIPE_KEPT:
-			return pipe_kept(served, p, err);
-		case HGJ_CALL_PIPE_FETCH:
-			return pipe_fetch(served, p, err);
-		case HGJ_CALL_PIPE_FINISH:
-			return methods->finish(p->it, &channel->result[0], err);
-		case HGJ_CALL_PIPE_GROUPS:
-			if (channel->arg[1] > HGJ_SCRATCH_BYTES / row)
-				return hgj_fail(err, HGJ_INVALID, "more groups than the channel holds");
-			return methods->groups(p->it, channel->arg[0], channel->arg[1],
-								   (uint64_t *) served->scratch, err);
-		default:
-			methods->info(p->it, (HgjPipelineInfo *) served->scratch);
-			return HGJ_OK;
 	}
 }
 
@@ -607,7 +444,7 @@ hgj_serve_leave(HgjServed *served)
 	for (int tables = 0; tables <= 1; tables++)
 		for (uint32_t i = 0; i < served->nobjects; i++)
 			if (served->objects[i] != NULL &&
-				(served->objects[i]->kind == OBJECT_TABLE) == (tables == 1))
+				(served->objects[i]->kind == HGJ_SERVED_TABLE) == (tables == 1))
 				destroy(served, i);
 	free(served->objects);
 	served->objects = NULL;
@@ -619,10 +456,10 @@ make_call(HgjServed *served, HgjError *err)
 {
 	HgjChannel *channel = served->channel;
 	HgjCall		call = channel->call;
-	ObjectKind	kind = call >= HGJ_CALL_PIPE_CREATE ? OBJECT_PIPELINE :
-		call >= HGJ_CALL_UPLOAD && call <= HGJ_CALL_PROBE_NEXT ? OBJECT_PROBE :
-		OBJECT_TABLE;
-	Object	   *object;
+	HgjServedKind	kind = call >= HGJ_CALL_PIPE_CREATE ? HGJ_SERVED_PIPELINE :
+		call >= HGJ_CALL_UPLOAD && call <= HGJ_CALL_PROBE_NEXT ? HGJ_SERVED_PROBE :
+		HGJ_SERVED_TABLE;
+	HgjServedObject *object;
 
 	served->known = false;
 	if (channel->generation != hgj_server_generation(served->server))
@@ -635,7 +472,7 @@ make_call(HgjServed *served, HgjError *err)
 		case HGJ_CALL_PROBE_CREATE:
 			return probe_create(served, err);
 		case HGJ_CALL_PIPE_CREATE:
-			return pipe_create(served, err);
+			return hgj_serve_pipe_create(served, err);
 		case HGJ_CALL_KEPT_BYTES:
 			return kept_bytes(served, err);
 		case HGJ_CALL_DESTROY:
@@ -644,13 +481,13 @@ make_call(HgjServed *served, HgjError *err)
 		default:
 			break;
 	}
-	object = find(served, channel->object, kind);
+	object = hgj_served_find(served, channel->object, kind);
 	if (object == NULL)
 		return hgj_fail(err, HGJ_DEVICE_LOST, "it has gone with the GPU process");
 	served->known = true;
-	return kind == OBJECT_TABLE ? call_of_table(served, object, err) :
-		kind == OBJECT_PROBE ? call_of_probe(served, object, err) :
-		call_of_pipeline(served, object, err);
+	return kind == HGJ_SERVED_TABLE ? call_of_table(served, object, err) :
+		kind == HGJ_SERVED_PROBE ? call_of_probe(served, object, err) :
+		hgj_serve_pipeline(served, object, err);
 }
 
 /* The request at hand, unless it has been served. */

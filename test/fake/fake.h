@@ -187,6 +187,7 @@ struct HgjPipeline
 extern HgjStatus fake_fail(HgjError *err, HgjStatus status, const char *message);
 extern HgjStatus fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err);
 extern void fake_tables(int more);
+extern void fake_give_back(void);
 extern bool fake_refuses_pipelines(void);
 
 /* fake_pipeline.c */

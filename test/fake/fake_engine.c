@@ -6,7 +6,7 @@
  *
  * 1. What is to fail stands in the file hgj_fake_engine of the process's current
  *	  directory (a server's data directory), read when a table is created while
- *	  no other one is there:
+ *	  no other one is there, or when the file has been written since:
  *
  *		CALL NTH WHAT	the NTH call of CALL (open, table_create, append, build,
  *						probe_create, probe_begin, probe_next, mark, unmatched,
@@ -36,6 +36,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,6 +94,20 @@ fake_fail(HgjError *err, HgjStatus status, const char *message)
 		(void) snprintf(err->message, sizeof(err->message), "%s", message);
 	}
 	return status;
+}
+
+/* Has the file been written since it was read, while tables of other queries have stayed? */
+static bool
+faults_changed(void)
+{
+	static struct timespec before;
+	struct stat now = {0};
+	bool		changed;
+
+	(void) stat(FAULT_FILE, &now);
+	changed = now.st_mtim.tv_sec != before.tv_sec || now.st_mtim.tv_nsec != before.tv_nsec;
+	before = now.st_mtim;
+	return changed;
 }
 
 /* Step 1. */
@@ -209,7 +224,10 @@ fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err)
 		if (strcmp(faults[i].what, "lost") == 0)
 			return lose(err, "the device fell off the bus");
 		if (strcmp(faults[i].what, "memory") == 0)
+		{
+			fake_give_back();
 			return fake_fail(err, HGJ_OUT_OF_MEMORY, "the device is out of memory");
+		}
 		if (strcmp(faults[i].what, "limit") == 0)
 			return fake_fail(err, HGJ_LIMIT, "the table does not fit its memory limit");
 		if (strcmp(faults[i].what, "row") == 0)
@@ -329,7 +347,7 @@ fake_table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	FakeTable  *t;
 	HgjStatus	status;
 
-	if (tables == 0)
+	if (faults_changed() || tables == 0)
 		read_faults();
 	*table = NULL;
 	(void) __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);

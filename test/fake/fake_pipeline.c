@@ -13,7 +13,8 @@
  * 3. Where rows are returned, fetch goes on with them, a portion of any size (and
  *	  sometimes an empty one) at a time, shuffled.
  * 4. Whoever does not keep to the order of calls, or goes on after a failure, is
- *	  told so (HGJ_INVALID).  A pipeline must be gone before its tables.
+ *	  told so (HGJ_INVALID).  A pipeline must be gone before its tables, or have filled
+ *	  one.
  *
  * Memory: the pipeline's.  No locks.
  *
@@ -90,12 +91,10 @@ take_memory(HgjPipeline *p, size_t bytes, void *pointer, HgjError *err)
 	return HGJ_OK;
 }
 
-/* HgjPipelineMethods.destroy */
+/* It needs its tables no more. */
 static void
-pipeline_destroy(HgjPipeline *p)
+leave_tables(HgjPipeline *p)
 {
-	if (p == NULL)
-		return;
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
 	{
 		FakeJoin   *join = &p->joins[j];
@@ -103,13 +102,23 @@ pipeline_destroy(HgjPipeline *p)
 		if (join->table == NULL)
 			continue;
 		hgj_cpu_engine()->probe_destroy(join->probe);
-		join->table->pipelines--;
+		(void) __atomic_sub_fetch(&join->table->pipelines, 1, __ATOMIC_RELAXED);
+		join->table = NULL;
 		for (int c = 0; c < HGJ_PIPE_COLUMNS; c++)
 		{
 			free(join->columns[c].values);
 			free(join->columns[c].validity);
 		}
 	}
+}
+
+/* HgjPipelineMethods.destroy */
+static void
+pipeline_destroy(HgjPipeline *p)
+{
+	if (p == NULL)
+		return;
+	leave_tables(p);
 	for (int s = 0; s < FAKE_STAGES; s++)
 		for (int i = 0; i < HGJ_PIPE_INPUTS; i++)
 		{
@@ -152,7 +161,7 @@ open_joins(HgjPipeline *p, const HgjPipelineCaller *caller, const HgjPipelineFac
 		join->after_probe = facts->joins[j].after_probe;
 		join->after_match = facts->joins[j].after_match;
 		join->table = table;
-		table->pipelines++;
+		(void) __atomic_add_fetch(&table->pipelines, 1, __ATOMIC_RELAXED);
 		for (int k = 0; k < HGJ_PIPE_KEYS; k++)
 			join->word_columns[k] = &join->words[k];
 		if (caller->filled[j] != NULL)
@@ -481,6 +490,8 @@ pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
 	if (status != HGJ_OK)
 		return status;
 	settle(p);
+	if (p->spec.fills)
+		leave_tables(p);
 	p->finished = true;
 	*ngroups = p->spec.fills ? p->fill.n : p->groups.n;
 	return HGJ_OK;

@@ -7,7 +7,7 @@ use warnings;
 
 use FindBin;
 # Who runs a copy of test/t alone says where the tree is.
-use lib $FindBin::Bin, "$FindBin::Bin/../lib", map { "$_/test/lib" } $ENV{HGJ_TOP} // ();
+use lib $FindBin::Bin, "$FindBin::Bin/../lib";
 use HgjTest;
 use KeptStress;
 use PostgreSQL::Test::Cluster;

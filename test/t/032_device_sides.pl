@@ -102,6 +102,29 @@ sub all_right
 	return;
 }
 
+# How many of the query's sides are of an earlier query.
+sub stays
+{
+	my ($name) = @_;
+	my $plan = $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF) $queries{$name}[1]");
+	my @kept = $plan =~ /Kept Build Side: true/g;
+	return scalar @kept;
+}
+
+# The same query with filters that drop nothing, as no other query has them: sides that stay on
+# the device are none of its own.
+my $filters = 0;
+sub unlike_others
+{
+	my ($name) = @_;
+	my $q = $queries{$name}[1];
+	my $n = ++$filters;
+	my $tables = $name eq 'two sides' ? 'd e' : 'd e d2 e2';
+	my $all = join ' AND ', map { "$_." . (/^d/ ? 'm' : 'k8') . " > -$n" } split / /, $tables;
+	$q =~ s/ WHERE | (?=GROUP BY)/ WHERE $all @{[ $q =~ m{ WHERE } ? 'AND ' : '' ]}/;
+	return $q;
+}
+
 for my $server ('auto', 'off')
 {
 	$node->append_conf('postgresql.conf', "hashgraph_join.gpu_server = $server");
@@ -114,12 +137,20 @@ for my $server ('auto', 'off')
 	load();
 	all_right("$how, all kept", '99|100');
 
+	# Through the process sides stay for other sessions: the same ones, and none else.
+	is(stays('two sides'), $server eq 'auto' ? 2 : 0, "$how: sides stay");
+	is(stays('a join, filtered'), $server eq 'auto' ? 2 : 0, "$how: sides on sides, too");
+	is($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE) " . unlike_others('two sides')) =~ /Kept Build Side/, '', "$how: not with another filter");
+	is($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE) SELECT name, t, count(*), sum(v) FROM f JOIN (SELECT k8, w, t FROM e WHERE w > 0) e USING (k8) JOIN d USING (k) GROUP BY t, name") =~ /Kept Build Side/ ? 1 : 0,
+		$server eq 'auto' ? 1 : 0, "$how: but in another query");
+
 	# The rows of a session that has a snapshot from before, and of one that comes later.
 	my $old = $node->background_psql('postgres');
 	$old->query_safe("$device BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
 	my $before = $old->query_safe($queries{'two sides'}[1]);
 	$node->safe_psql('postgres', q{UPDATE d SET name = 'new', price = price + 1 WHERE k BETWEEN 100 AND 160; DELETE FROM d WHERE k BETWEEN 500 AND 510; INSERT INTO d SELECT k, m, 'x' || k % 3, region, price, day, score, flag, nothing, many, sign FROM d WHERE k < 50; UPDATE e SET w = w + 1000 WHERE k8 BETWEEN 300 AND 330});
 	all_right("$how, some written", '\d\d');
+	is(stays('two sides'), 0, "$how: what has been written is made again");
 	is($old->query_safe($queries{'two sides'}[1]), $before, "$how: an old snapshot sees what it saw");
 	$old->query_safe('COMMIT');
 	$old->quit;
@@ -147,33 +178,31 @@ for my $server ('auto', 'off')
 	fails_with($node, "$device SELECT sum(v * k8 * (1000000000000 + d.m)) FROM f JOIN d USING (k)", qr/bigint out of range/, "$how: a row's error");
 
 	# ---- devices that fail, or have no room: the answer is the same
-	my $q = $queries{'two sides'}[1];
-	my $right = $node->safe_psql('postgres', "$stock $q");
-	my $join = $queries{'joins of joins'}[1];
-	my $right_join = $node->safe_psql('postgres', "$stock $join");
+	my $right = $node->safe_psql('postgres', "$stock $queries{'two sides'}[1]");
+	my $right_join = $node->safe_psql('postgres', "$stock $queries{'joins of joins'}[1]");
 	for my $call (qw(table_create pipe_create pipe_start pipe_kept pipe_stage pipe_finish build))
 	{
 		for my $fault ("$call 1 memory", "$call 2 lost", map { "$call $_ limit" } 1 .. 4)
 		{
 			fake_faults($node, $fault);
-			is($node->safe_psql('postgres', "$device $q"), $right, "$how: $fault");
+			is($node->safe_psql('postgres', "$device " . unlike_others('two sides')), $right, "$how: $fault");
 			fake_faults($node);
 			wait_for_device($node) if $fault =~ /lost/;
 		}
 		for my $nth (1 .. 6)
 		{
 			fake_faults($node, "$call $nth limit");
-			is($node->safe_psql('postgres', "$device $join"), $right_join, "$how: joins of joins, $call $nth");
+			is($node->safe_psql('postgres', "$device " . unlike_others('joins of joins')), $right_join, "$how: joins of joins, $call $nth");
 			fake_faults($node);
 		}
 	}
 	for my $fault ('pipe_kept 2 row', 'pipe_kept 2 unsupported', 'pipe_finish 1 row')
 	{
 		fake_faults($node, $fault);
-		is($node->safe_psql('postgres', "$device $q"), $right, "$how: $fault");
+		is($node->safe_psql('postgres', "$device " . unlike_others('two sides')), $right, "$how: $fault");
 	}
 	fake_faults($node, 'pipe_finish 1 hang');
-	fails_with($node, "$device SET statement_timeout = '200ms'; $q", qr/canceling statement due to statement timeout/, "$how: cancelled while it is made");
+	fails_with($node, "$device SET statement_timeout = '200ms'; " . unlike_others('two sides'), qr/canceling statement due to statement timeout/, "$how: cancelled while it is made");
 	fake_faults($node);
 	wait_for_device($node);
 	all_right("$how, after all that", '\d\d|100', 'two sides');

@@ -1,0 +1,642 @@
+/*-------------------------------------------------------------------------
+ *
+ * serve_pipeline.c
+ *	  In the GPU process: calls about pipelines, and build sides that were made before.
+ *
+ * 1. Rows of a pipeline come in the channel's staging buffers and are copied into the
+ *	  engine's, which its device can read; while that goes on the session fills the
+ *	  other one.
+ * 2. A pipeline that fills a table of kept rows is recorded (sides.h): its spec, what is
+ *	  known of the tables that it stands on, and each call.  Nothing is done before it is
+ *	  started.  If there is a side that has begun alike, nothing is done before the end
+ *	  either: it is taken for this one if it has been made of the same calls.
+ * 3. As soon as there is no such side, what has been recorded is done, and from then on
+ *	  calls are made as they come.  When the table has been built, it stays with the
+ *	  pipeline and the record for who comes next.
+ * 4. Staged rows are not recorded: a side that has some is nobody else's.
+ *
+ * Memory: malloc'd, of the channel's thread, and given back with the object or when the
+ * session leaves; that of sides is theirs (sides.c).  No PostgreSQL function is called.
+ * Locks: none, but for sides.c's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/serve.h"
+
+/* Step 2: bytes of a side's record. */
+#define MOST_OF_A_SIDE		(8 * 1024 * 1024)
+
+/* A call at hand, or one that has been recorded: its numbers and arrays. */
+typedef struct Call
+{
+	const uint64_t *arg;
+	const char *bytes;
+} Call;
+
+/* ---- pipelines ---------------------------------------------------------- */
+
+/* ---- calls of the engine ---------------------------------------------------- */
+
+/* What a pipeline stands on; false: some of it is not there any more. */
+static bool
+find_tables(const HgjServed *served, const HgjServedObject *p, HgjPipelineCaller *caller)
+{
+	const HgjServedObject *object;
+
+	for (uint32_t j = 0; j < p->spec.njoins && j < HGJ_PIPE_JOINS; j++)
+	{
+		object = hgj_served_find(served, p->numbers.tables[j], HGJ_SERVED_TABLE);
+		if (object == NULL)
+			return false;
+		caller->tables[j] = object->it;
+		if (p->numbers.filled[j] == HGJ_NO_OBJECT)
+			continue;
+		object = hgj_served_find(served, p->numbers.filled[j], HGJ_SERVED_PIPELINE);
+		if (object == NULL)
+			return false;
+		caller->filled[j] = object->it;
+	}
+	if (!p->spec.fills)
+		return true;
+	object = hgj_served_find(served, p->numbers.fills, HGJ_SERVED_TABLE);
+	if (object != NULL)
+		caller->fills = object->it;
+	return object != NULL;
+}
+
+static HgjStatus
+create(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	HgjPipelineCaller caller = {.poll = hgj_served_is_cancelled,.poll_arg = served->channel};
+	HgjPipeline *pipeline = NULL;
+	HgjStatus	status;
+
+	if (!find_tables(served, p, &caller))
+		return hgj_fail(err, HGJ_DEVICE_LOST, "the table has gone with the GPU process");
+	served->known = true;
+	status = served->engine->pipeline->create(&p->spec, &caller, &pipeline, err);
+	p->it = pipeline;
+	return status;
+}
+
+/* Of the values in a call's arrays, with those of validity behind them. */
+static size_t
+payload_bytes(const HgjServedObject *p, const uint64_t *arg)
+{
+	return (arg[3] * hgj_kind_width(p->spec.joins[arg[0]].kinds[arg[1]]) + 7) / 8 * 8;
+}
+
+static HgjStatus
+check_payload(const HgjServedObject *p, const uint64_t *arg, HgjError *err)
+{
+	if (arg[0] >= p->spec.njoins || arg[1] >= p->spec.joins[arg[0]].ncolumns ||
+		arg[3] > HGJ_SCRATCH_BYTES)
+		return hgj_fail(err, HGJ_INVALID, "a column that the pipeline does not have");
+	if (payload_bytes(p, arg) + (arg[3] + 63) / 64 * 8 > HGJ_SCRATCH_BYTES)
+		return hgj_fail(err, HGJ_INVALID, "more rows than the channel holds");
+	return HGJ_OK;
+}
+
+static HgjStatus
+payload(HgjServed *served, const HgjServedObject *p, const Call *call, HgjError *err)
+{
+	const uint64_t *arg = call->arg;
+	const char *validity = arg[4] ? call->bytes + payload_bytes(p, arg) : NULL;
+
+	return served->engine->pipeline->payload(p->it, (uint32_t) arg[0], (uint32_t) arg[1],
+											 (uint32_t) arg[2], (uint32_t) arg[3], call->bytes,
+											 (const uint64_t *) validity, err);
+}
+
+/* The engine's buffer for the next push. */
+static HgjStatus
+stage(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	HgjStatus	status = HGJ_OK;
+
+	if (!p->staged)
+		status = served->engine->pipeline->stage(p->it, &p->stage, err);
+	p->staged = status == HGJ_OK;
+	return status;
+}
+
+static HgjStatus
+start(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
+{
+	HgjPipeRange ranges[HGJ_PIPE_KEYS];
+	HgjStatus	status;
+
+	if (call->arg[1])
+		memcpy(ranges, call->bytes, sizeof(ranges));
+	status = served->engine->pipeline->start(p->it, call->arg[1] ? ranges : NULL,
+											 call->arg[0], err);
+	if (status == HGJ_OK)
+		status = stage(served, p, err);
+	served->channel->result[0] = p->stage.capacity;
+	return status;
+}
+
+static HgjStatus
+push_kept(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
+{
+	HgjKeptPush rows = {.pieces = (const HgjKeptPiece *) call->bytes};
+
+	rows.npieces = (uint32_t) call->arg[0];
+	rows.nwords = (uint32_t) call->arg[1];
+	rows.words = (const uint64_t *) (rows.pieces + rows.npieces);
+	p->staged = false;
+	return served->engine->pipeline->push_kept(p->it, &rows, err);
+}
+
+/* ---- step 2: the record --------------------------------------------------- */
+
+/* The spec without what its rows do not depend on, and without what is left of others. */
+static void
+note_spec(HgjPipelineSpec *said, const HgjPipelineSpec *spec)
+{
+	said->ninputs = spec->ninputs;
+	memcpy(said->inputs, spec->inputs, spec->ninputs * sizeof(spec->inputs[0]));
+	said->njoins = spec->njoins;
+	memcpy(said->joins, spec->joins, spec->njoins * sizeof(spec->joins[0]));
+	said->ncode = spec->ncode;
+	memcpy(said->code, spec->code, spec->ncode * sizeof(spec->code[0]));
+	said->fills = spec->fills;
+	said->ncolumns = spec->ncolumns;
+	memcpy(said->columns, spec->columns, spec->ncolumns * sizeof(spec->columns[0]));
+	memcpy(said->kinds, spec->kinds, spec->ncolumns * sizeof(spec->kinds[0]));
+	said->nkeys = spec->nkeys;
+	memcpy(said->keys, spec->keys, spec->nkeys * sizeof(spec->keys[0]));
+	said->device = spec->device;
+}
+
+/* Are its arrays' lengths within their bounds?  The engine looks at all else. */
+static bool
+is_sound(const HgjPipelineSpec *spec)
+{
+	return spec->ninputs <= HGJ_PIPE_INPUTS && spec->njoins <= HGJ_PIPE_JOINS &&
+		spec->ncode <= HGJ_PIPE_CODE && spec->ncolumns <= HGJ_PIPE_COLUMNS &&
+		spec->nkeys <= HGJ_PIPE_KEYS && !spec->rows && spec->nwords == 0;
+}
+
+/* A table that the j-th join stands on: a side, by its number, or what it has been told. */
+static bool
+note_table(const HgjServed *served, HgjServedObject *p, uint32_t j)
+{
+	const HgjServedObject *table = hgj_served_find(served, p->numbers.tables[j],
+												   HGJ_SERVED_TABLE);
+	const HgjServedObject *filled = hgj_served_find(served, p->numbers.filled[j],
+													HGJ_SERVED_PIPELINE);
+	uint64_t	arg[2] = {j, 0};
+	char	   *to;
+
+	if (table->side != NULL)
+	{
+		arg[1] = table->side->id;
+		return filled != NULL && filled->side == table->side &&
+			hgj_record_call(p->record, HGJ_CALL_INFO, arg, 2, 0, MOST_OF_A_SIDE) != NULL;
+	}
+	if (table->record == NULL || filled != NULL)
+		return false;
+	to = hgj_record_call(p->record, HGJ_CALL_INFO, arg, 2, table->record->n, MOST_OF_A_SIDE);
+	if (to != NULL)
+		memcpy(to, table->record->bytes, table->record->n);
+	return to != NULL;
+}
+
+/* What is known before it is told anything; false: it is not all known. */
+static bool
+note_create(const HgjServed *served, HgjServedObject *p)
+{
+	const HgjServedObject *fills = hgj_served_find(served, p->numbers.fills, HGJ_SERVED_TABLE);
+	char	   *to = hgj_record_call(p->record, HGJ_CALL_PIPE_CREATE, NULL, 0, sizeof(p->spec),
+									 MOST_OF_A_SIDE);
+
+	if (to == NULL || fills->record == NULL)
+		return false;
+	note_spec((HgjPipelineSpec *) to, &p->spec);
+	to = hgj_record_call(p->record, HGJ_CALL_TABLE_CREATE, NULL, 0, fills->record->n,
+						 MOST_OF_A_SIDE);
+	if (to == NULL)
+		return false;
+	memcpy(to, fills->record->bytes, fills->record->n);
+	for (uint32_t j = 0; j < p->spec.njoins; j++)
+		if (!note_table(served, p, j))
+			return false;
+	return true;
+}
+
+static void
+forget_record(HgjServedObject *p)
+{
+	hgj_record_free(p->record);
+	p->record = NULL;
+}
+
+/* A call that is made, or will be; false: there is no room for it. */
+static bool
+note_call(HgjServedObject *p, HgjCall call, const Call *made)
+{
+	const uint64_t *arg = made->arg;
+	const HgjKeptPiece *pieces = (const HgjKeptPiece *) made->bytes;
+	size_t		n;
+	char	   *to;
+
+	if (call == HGJ_CALL_PIPE_PAYLOAD)
+	{
+		size_t		used = arg[3] * hgj_kind_width(p->spec.joins[arg[0]].kinds[arg[1]]);
+		size_t		bits = arg[4] ? (arg[3] + 63) / 64 * 8 : 0;
+
+		n = payload_bytes(p, arg);
+		to = hgj_record_call(p->record, call, arg, 5, n + bits, MOST_OF_A_SIDE);
+		if (to == NULL)
+			return false;
+		memcpy(to, made->bytes, used);
+		memcpy(to + n, made->bytes + n, bits);
+		return true;
+	}
+	if (call == HGJ_CALL_PIPE_START)
+		return arg[1] == 0 &&
+			hgj_record_call(p->record, call, arg, 2, 0, MOST_OF_A_SIDE) != NULL;
+	n = arg[0] * sizeof(HgjKeptPiece);
+	to = hgj_record_call(p->record, call, arg, 2, n + arg[1] * sizeof(uint64_t),
+						 MOST_OF_A_SIDE);
+	if (to == NULL)
+		return false;
+	for (uint64_t i = 0; i < arg[0]; i++)
+	{
+		HgjKeptPiece *piece = (HgjKeptPiece *) to + i;
+
+		piece->n = pieces[i].n;
+		memcpy(piece->inputs, pieces[i].inputs, p->spec.ninputs * sizeof(HgjKeptInput));
+	}
+	memcpy(to + n, made->bytes + n, arg[1] * sizeof(uint64_t));
+	return true;
+}
+
+/* ---- step 3: what has been recorded is done --------------------------------- */
+
+static HgjStatus
+repeat(HgjServed *served, HgjServedObject *p, const HgjSideCall *head, HgjError *err)
+{
+	Call		call = {head->arg, (const char *) (head + 1)};
+
+	switch (head->call)
+	{
+		case HGJ_CALL_PIPE_CREATE:
+			return create(served, p, err);
+		case HGJ_CALL_PIPE_PAYLOAD:
+			return payload(served, p, &call, err);
+		case HGJ_CALL_PIPE_START:
+			return start(served, p, &call, err);
+		case HGJ_CALL_PIPE_KEPT:
+			return push_kept(served, p, &call, err);
+		default:
+			return HGJ_OK;		/* about tables */
+	}
+}
+
+/*
+ * All of it, or the rest where the last try was cancelled.  The last call may be said to be
+ * unsupported, when it has not been made; an earlier one, which the session takes for made,
+ * may not.
+ */
+static HgjStatus
+catch_up(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	HgjSideRecord *record = p->record;
+
+	p->catching_up = true;
+	if (p->candidate != NULL)
+		hgj_side_leave(p->candidate);
+	p->candidate = NULL;
+	while (p->repeated < record->n)
+	{
+		const HgjSideCall *head = (const HgjSideCall *) (record->bytes + p->repeated);
+		size_t		end = p->repeated + sizeof(*head) + head->nbytes;
+		HgjStatus	status = repeat(served, p, head, err);
+
+		if (status == HGJ_CANCELLED)
+			return status;
+		if (status == HGJ_UNSUPPORTED && head->call == HGJ_CALL_PIPE_KEPT &&
+			end == record->n && p->last_at_hand)
+		{
+			record->n = p->repeated;
+			p->deferred = p->catching_up = false;
+			return status;
+		}
+		if (status != HGJ_OK)
+		{
+			p->broken = true;
+			return status == HGJ_UNSUPPORTED && head->call == HGJ_CALL_PIPE_KEPT ?
+				hgj_fail(err, HGJ_OUT_OF_MEMORY, "kept rows cannot be read any more") : status;
+		}
+		p->repeated = end;
+	}
+	p->deferred = p->catching_up = false;
+	return HGJ_OK;
+}
+
+/*
+ * A call of a pipeline that has not been created: recorded, and no more, as long as there
+ * may be a side for it.  Sets *made if it is the caller's to make.
+ */
+static HgjStatus
+defer(HgjServed *served, HgjServedObject *p, const Call *call, bool *made, HgjError *err)
+{
+	HgjCall		number = served->channel->call;
+
+	*made = false;
+	if (p->catching_up)
+	{
+		/* the same call again, after it had been cancelled */
+		*made = !p->last_at_hand;
+		return catch_up(served, p, err);
+	}
+	p->last_at_hand = (number == HGJ_CALL_PIPE_PAYLOAD || number == HGJ_CALL_PIPE_START ||
+					   (number == HGJ_CALL_PIPE_KEPT && call->arg[0] > 0)) &&
+		note_call(p, number, call);
+	if (p->last_at_hand && number == HGJ_CALL_PIPE_PAYLOAD)
+		return HGJ_OK;
+	if (p->last_at_hand)
+	{
+		p->candidate = hgj_side_find(p->record, p->candidate);
+		if (p->candidate == NULL)
+			return catch_up(served, p, err);
+		served->channel->result[0] = p->candidate->capacity;
+		return HGJ_OK;
+	}
+	if (number == HGJ_CALL_PIPE_KEPT && call->arg[0] == 0)
+		return HGJ_OK;			/* the candidate's rows have been kept ones */
+	*made = true;
+	return catch_up(served, p, err);
+}
+
+/* ---- step 2: a side for the pipeline and its table -------------------------- */
+
+/* At its end: is the candidate what it would have been? */
+static bool
+adopt(HgjServed *served, HgjServedObject *p)
+{
+	HgjServedObject *table = hgj_served_find(served, p->numbers.fills, HGJ_SERVED_TABLE);
+
+	if (p->catching_up || p->candidate == NULL || table == NULL || table->side != NULL ||
+		!hgj_side_is_whole(p->candidate, p->record))
+		return false;
+	served->engine->table_destroy(table->it);
+	hgj_side_hold(p->candidate);
+	table->side = p->side = p->candidate;
+	table->adopted = p->adopted = true;
+	table->it = p->side->table;
+	p->it = p->side->pipeline;
+	p->candidate = NULL;
+	p->deferred = false;
+	p->finished = true;
+	forget_record(p);
+	served->channel->result[0] = p->side->nrows;
+	return true;
+}
+
+/* See serve.h. */
+void
+hgj_serve_keep_side(HgjServed *served, HgjServedObject *table)
+{
+	HgjServedObject *p = hgj_served_find(served, table->filler, HGJ_SERVED_PIPELINE);
+	HgjMemory	memory;
+	HgjSide		made = {.engine = served->engine,.table = table->it};
+	uint64_t	bytes;
+
+	if (p == NULL || !p->finished || p->record == NULL ||
+		hgj_served_find(served, p->numbers.fills, HGJ_SERVED_TABLE) != table)
+		return;
+	made.pipeline = p->it;
+	made.nrows = p->nrows;
+	made.capacity = p->stage.capacity;
+	served->engine->memory(table->it, &memory);
+	bytes = memory.current;
+	for (uint32_t c = 0; c < p->spec.ncolumns; c++)
+		bytes += p->nrows * hgj_kind_width(p->spec.kinds[c]) + p->nrows / 8;
+	table->side = p->side = hgj_side_keep(&made, bytes, p->record);
+	if (p->side != NULL)
+		p->record = NULL;		/* it is the side's */
+}
+
+/* ---- calls of the session ------------------------------------------------- */
+
+/* See serve.h. */
+HgjStatus
+hgj_serve_pipe_create(HgjServed *served, HgjError *err)
+{
+	HgjPipelineCaller caller;
+	HgjServedObject *p;
+	HgjServedObject *fills;
+	uint32_t	number;
+	HgjStatus	status = HGJ_OK;
+
+	if (served->engine->pipeline == NULL)
+		return hgj_fail(err, HGJ_UNSUPPORTED, "the engine has no pipelines");
+	p = hgj_served_new(served, HGJ_SERVED_PIPELINE, &number, err);
+	if (p == NULL)
+		return err->status;
+	memcpy(&p->spec, served->scratch, sizeof(p->spec));
+	memcpy(&p->numbers, served->scratch + sizeof(p->spec), sizeof(p->numbers));
+	if (p->spec.fills && served->server->takes_kept && is_sound(&p->spec) &&
+		find_tables(served, p, &caller))
+	{
+		p->record = hgj_record_new();
+		if (p->record != NULL && !note_create(served, p))
+			forget_record(p);
+		fills = hgj_served_find(served, p->numbers.fills, HGJ_SERVED_TABLE);
+		fills->filler = number;
+		forget_record(fills);	/* its rows do not come from the session any more */
+	}
+	p->deferred = p->record != NULL;
+	if (p->deferred)
+		served->known = true;
+	else
+		status = create(served, p, err);
+	return hgj_served_made(served, number, status);
+}
+
+/* Step 1: columns stand one behind the other, each with room for `capacity` rows. */
+static HgjStatus
+pipe_push(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	const uint64_t *arg = served->channel->arg;
+	const char *from = served->scratch + arg[0];
+	size_t		capacity = arg[1];
+	uint32_t	n = (uint32_t) arg[2];
+	uint64_t	nulls = arg[3];
+	HgjStatus	status;
+
+	if (arg[0] > served->server->area_bytes || capacity > served->server->area_bytes ||
+		arg[2] > capacity)
+		return hgj_fail(err, HGJ_INVALID, "a buffer that is not the channel's");
+	status = stage(served, p, err);
+	if (status != HGJ_OK)
+		return status;
+	if (n > p->stage.capacity)
+		return hgj_fail(err, HGJ_INVALID, "more rows than the engine takes at once");
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		size_t		width = hgj_kind_width(p->spec.inputs[i]);
+
+		if ((size_t) (from - served->scratch) + capacity * width + capacity / 8 >
+			served->server->area_bytes)
+			return hgj_fail(err, HGJ_INVALID, "a buffer that is not the channel's");
+		memcpy(p->stage.values[i], from, n * width);
+		from += capacity * width;
+		if (nulls & (UINT64_C(1) << i))
+			memcpy(p->stage.validity[i], from, ((size_t) n + 63) / 64 * 8);
+		from += capacity / 8;
+	}
+	p->staged = false;
+	p->fetched = false;
+	return served->engine->pipeline->push(p->it, n, nulls, err);
+}
+
+/* So many of the rows that the engine has returned as the scratch holds. */
+static HgjStatus
+pipe_fetch(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	HgjChannel *channel = served->channel;
+	uint32_t   *to = (uint32_t *) served->scratch;
+	uint32_t	most = HGJ_SCRATCH_BYTES / sizeof(uint32_t) / (1 + HGJ_PIPE_JOINS);
+	uint32_t	n;
+
+	if (served->engine->pipeline->fetch == NULL)
+		return hgj_fail(err, HGJ_UNSUPPORTED, "the engine returns no rows");
+	if (!p->fetched)
+	{
+		HgjStatus	status = served->engine->pipeline->fetch(p->it, &p->rows, err);
+
+		if (status != HGJ_OK)
+			return status;
+		p->fetched = true;
+		p->gone = 0;
+	}
+	n = p->rows.n - p->gone < most ? p->rows.n - p->gone : most;
+	if (n > 0)
+		memcpy(to, p->rows.input + p->gone, n * sizeof(uint32_t));
+	for (uint32_t j = 0; j < p->spec.njoins && n > 0; j++)
+		memcpy(to + (size_t) (j + 1) * n, p->rows.row[j] + p->gone, n * sizeof(uint32_t));
+	p->gone += n;
+	channel->result[0] = n;
+	channel->result[1] = p->rows.last && p->gone == p->rows.n;
+	if (p->gone == p->rows.n)
+		p->fetched = false;
+	return HGJ_OK;
+}
+
+/* What it has counted; what an adopted one has had a device do was another query's. */
+static void
+info(HgjServed *served, const HgjServedObject *p)
+{
+	HgjPipelineInfo *said = (HgjPipelineInfo *) served->scratch;
+
+	served->engine->pipeline->info(p->it, said);
+	if (!p->adopted)
+		return;
+	said->sent = 0;
+	said->transfer_ms = said->kernel_ms = 0;
+}
+
+/* Rows of the table are recorded with what they have been made of. */
+static HgjStatus
+finish(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	uint64_t   *nrows = &served->channel->result[0];
+	HgjStatus	status = served->engine->pipeline->finish(p->it, nrows, err);
+
+	p->finished = status == HGJ_OK;
+	p->nrows = *nrows;
+	return status;
+}
+
+/* Calls that a record may have, of a pipeline that is there. */
+static HgjStatus
+make_recorded(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
+{
+	HgjCall		number = served->channel->call;
+	HgjStatus	status = number == HGJ_CALL_PIPE_PAYLOAD ? payload(served, p, call, err) :
+		number == HGJ_CALL_PIPE_START ? start(served, p, call, err) :
+		push_kept(served, p, call, err);
+
+	if (status == HGJ_OK && p->record != NULL &&
+		(number != HGJ_CALL_PIPE_KEPT || call->arg[0] > 0) && !note_call(p, number, call))
+		forget_record(p);
+	return status;
+}
+
+/* May the numbers be what they say?  Of calls that may be recorded. */
+static HgjStatus
+check_call(HgjServed *served, const HgjServedObject *p, HgjError *err)
+{
+	const HgjChannel *channel = served->channel;
+
+	if (channel->call == HGJ_CALL_PIPE_PAYLOAD)
+		return check_payload(p, channel->arg, err);
+	if (channel->call != HGJ_CALL_PIPE_KEPT)
+		return HGJ_OK;
+	if (!served->server->takes_kept)
+		return hgj_fail(err, HGJ_UNSUPPORTED, "no columns are kept");
+	if (channel->arg[0] > HGJ_KEPT_PIECES || channel->arg[1] > HGJ_KEPT_WORDS)
+		return hgj_fail(err, HGJ_INVALID, "more pieces than the channel holds");
+	return HGJ_OK;
+}
+
+static HgjStatus
+call_of_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	const HgjPipelineMethods *methods = served->engine->pipeline;
+	HgjChannel *channel = served->channel;
+	size_t		row = (1 + p->spec.nkeys + p->spec.nwords) * sizeof(uint64_t);
+	Call		call = {channel->arg, served->scratch};
+
+	switch (channel->call)
+	{
+		case HGJ_CALL_PIPE_PAYLOAD:
+		case HGJ_CALL_PIPE_START:
+		case HGJ_CALL_PIPE_KEPT:
+			return make_recorded(served, p, &call, err);
+		case HGJ_CALL_PIPE_PUSH:
+			if (channel->arg[2] > 0)
+				forget_record(p);	/* step 4 */
+			return pipe_push(served, p, err);
+		case HGJ_CALL_PIPE_FETCH:
+			return pipe_fetch(served, p, err);
+		case HGJ_CALL_PIPE_FINISH:
+			return finish(served, p, err);
+		case HGJ_CALL_PIPE_GROUPS:
+			if (channel->arg[1] > HGJ_SCRATCH_BYTES / row)
+				return hgj_fail(err, HGJ_INVALID, "more groups than the channel holds");
+			return methods->groups(p->it, channel->arg[0], channel->arg[1],
+								   (uint64_t *) served->scratch, err);
+		default:
+			info(served, p);
+			return HGJ_OK;
+	}
+}
+
+/* See serve.h. */
+HgjStatus
+hgj_serve_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	Call		call = {served->channel->arg, served->scratch};
+	bool		made = true;
+	HgjStatus	status = check_call(served, p, err);
+
+	if (status != HGJ_OK)
+		return status;
+	if (p->broken)
+		return hgj_fail(err, HGJ_INVALID, "the pipeline has failed");
+	if (p->side != NULL && served->channel->call != HGJ_CALL_PIPE_INFO)
+		return hgj_fail(err, HGJ_INVALID, "a build side that stays is only read");
+	if (p->deferred && served->channel->call == HGJ_CALL_PIPE_FINISH && adopt(served, p))
+		return HGJ_OK;
+	if (p->deferred)
+		status = defer(served, p, &call, &made, err);
+	return made && status == HGJ_OK ? call_of_pipeline(served, p, err) : status;
+}

@@ -64,12 +64,9 @@ typedef struct HgjChunk
 {
 	uint64		bytes;			/* of the image */
 	uint64		id;				/* that no other chunk has, while it is kept (store.c) */
-	uint64		pages[HGJ_RUN_WORDS];	/* those whose rows are here */
-	uint64		unfit[HGJ_RUN_WORDS];	/* were all-visible, too, but cannot be kept */
-	XLogRecPtr	decoded_after;	/* before the first of them was read; see valid.c */
-	pg_atomic_uint64 map_lsns[HGJ_RUN_WORDS];	/* per word of pages */
-	pg_atomic_uint64 changed[HGJ_RUN_WORDS];	/* pages that have changed since */
-	uint32		first[HGJ_RUN_PAGES + 1];	/* row of each page */
+	pg_atomic_uint64 whole_lsn; /* of the map, by which npages are valid; see valid.c */
+	uint32		npages;			/* it has the run's first so many pages, and all of them
+								 * fit; 0: it is otherwise */
 	uint32		nrows;
 	uint32		ndistinct;		/* by reference: values, each once */
 	uint8		width;			/* of a number, in bytes: 1, 2, 4, 8 */
@@ -87,6 +84,12 @@ typedef struct HgjChunk
 	int8		scale;			/* they are in units of 10^-scale */
 	uint64		ends;			/* by value: per page the least and the greatest number, */
 	uint64		decimal_ends;	/* and the same of decimals; 0: not known */
+	XLogRecPtr	decoded_after;	/* before the first page was read; see valid.c */
+	uint64		pages[HGJ_RUN_WORDS];	/* those whose rows are here */
+	uint64		unfit[HGJ_RUN_WORDS];	/* were all-visible, too, but cannot be kept */
+	pg_atomic_uint64 map_lsns[HGJ_RUN_WORDS];	/* per word of pages */
+	pg_atomic_uint64 changed[HGJ_RUN_WORDS];	/* pages that have changed since */
+	uint32		first[HGJ_RUN_PAGES + 1];	/* row of each page */
 } HgjChunk;
 
 /* A chunk that is being made. */

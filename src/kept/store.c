@@ -15,9 +15,9 @@
  *	  left.  The clock's hand takes one off each chunk that it passes; a use gives
  *	  some, the more, the more time it saves for a byte of the chunk.  If all are
  *	  held, the new chunk is not kept.
- * 4. Who reads a chunk holds it: its slot counts holders.  One that is replaced or
- *	  dropped while somebody holds it is taken out of the directory at once, and
- *	  freed by its last holder.
+ * 4. Who reads a chunk holds it: its slot counts holders, more of them under the lock in
+ *	  share mode, fewer without it.  One that is replaced or dropped while somebody holds
+ *	  it is taken out of the directory at once, and freed by its last holder.
  * 5. What a process holds it counts itself, too, and gives back when it exits,
  *	  whatever became of the scan that held it.  There is a count for each slot that was
  *	  in use when the process last looked: of what came since, it holds nothing.
@@ -67,8 +67,8 @@ typedef struct Slot
 	pg_atomic_uint64 saved;		/* nanoseconds */
 	pg_atomic_uint64 last_use;	/* a TimestampTz */
 	pg_atomic_uint32 credit;	/* for the clock; approximately */
-	uint32		holders;
-	bool		listed;			/* in the directory; false: the last holder frees it */
+	pg_atomic_uint32 holders;
+	volatile bool listed;		/* in the directory; false: the last holder frees it */
 	int			next;			/* of the same bucket, or of those that are free again */
 } Slot;
 
@@ -233,7 +233,7 @@ free_slot(int i)
 {
 	Slot	   *slot = slot_at(i);
 
-	Assert(slot->holders == 0 && !slot->listed);
+	Assert(pg_atomic_read_u32(&slot->holders) == 0 && !slot->listed);
 	dsa_free(area, slot->data);
 	slot->data = InvalidDsaPointer;
 	slot->next = shared->free;
@@ -253,7 +253,9 @@ drop_slot(int i)
 	slot->listed = false;
 	pg_atomic_fetch_sub_u32(count_of(slot->key.table), 1);
 	pg_atomic_fetch_add_u64(&shared->changes, 1);
-	if (slot->holders == 0)
+	/* a holder who leaves now sees that it is not listed, or we that he has left */
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&slot->holders) == 0)
 		free_slot(i);
 }
 
@@ -267,7 +269,7 @@ evict_one(void)
 		Slot	   *slot = slot_at(i);
 
 		shared->hand = (i + 1) % shared->ntouched;
-		if (!slot->listed || slot->holders > 0)
+		if (!slot->listed || pg_atomic_read_u32(&slot->holders) > 0)
 			continue;
 		if (pg_atomic_read_u32(&slot->credit) == 0)
 		{
@@ -296,30 +298,36 @@ take_slot(void)
 	return i;
 }
 
+/* ---- for everybody ---------------------------------------------------------- */
+
+/*
+ * Step 4, without the lock.  What is not listed any more is freed by its last holder, unless
+ * who has dropped it has done so: then the slot is free, or another chunk's.
+ */
 static void
 release_slot(int i, uint32 times)
 {
 	Slot	   *slot = slot_at(i);
 
-	Assert(slot->holders >= times && own_holds[i] >= times);
+	Assert(pg_atomic_read_u32(&slot->holders) >= times && own_holds[i] >= times);
 	own_holds[i] -= times;
 	all_own_holds -= times;
-	slot->holders -= times;
-	if (slot->holders == 0 && !slot->listed)
+	if (pg_atomic_sub_fetch_u32(&slot->holders, times) > 0 || slot->listed)
+		return;
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (!slot->listed && pg_atomic_read_u32(&slot->holders) == 0 &&
+		DsaPointerIsValid(slot->data))
 		free_slot(i);
+	LWLockRelease(shared->lock);
 }
-
-/* ---- for everybody ---------------------------------------------------------- */
 
 /* Step 5: the process exits. */
 static void
 release_all(int code, Datum arg)
 {
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < nown_holds && all_own_holds > 0; i++)
 		if (own_holds[i] > 0)
 			release_slot(i, own_holds[i]);
-	LWLockRelease(shared->lock);
 	dsa_release_in_place((char *) shared + shared->area);
 }
 
@@ -377,32 +385,34 @@ hgj_store_may_have(Oid table)
 	return shared != NULL && pg_atomic_read_u32(count_of(table)) > 0;
 }
 
-/* Hold the chunk, if there is one. */
+/* Hold chunks of a table, if there are all of them. */
 bool
-hgj_store_hold(const HgjChunkKey *key, HgjHeldChunk *held)
+hgj_store_hold(const HgjChunkKey *keys, int n, HgjHeldChunk *held)
 {
-	Slot	   *slot;
-	int			i;
+	int			found = 0;
 
-	if (!hgj_store_may_have(key->table))
+	if (!hgj_store_may_have(keys->table))
 		return false;
 	attach();
 	reserve_counts();
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	i = find_slot(key);
-	if (i >= nown_holds)
-		i = NO_SLOT;			/* it came in this moment */
-	if (i != NO_SLOT)
+	LWLockAcquire(shared->lock, LW_SHARED);
+	for (; found < n; found++)
 	{
-		slot = slot_at(i);
-		slot->holders++;
-		own_holds[i]++;
+		int			i = find_slot(&keys[found]);
+
+		if (i == NO_SLOT || i >= nown_holds)
+			break;				/* it came in this moment */
+		held[found].slot = i;
+		held[found].chunk = dsa_get_address(area, slot_at(i)->data);
+	}
+	for (int c = 0; found == n && c < n; c++)
+	{
+		pg_atomic_fetch_add_u32(&slot_at(held[c].slot)->holders, 1);
+		own_holds[held[c].slot]++;
 		all_own_holds++;
-		held->slot = i;
-		held->chunk = dsa_get_address(area, slot->data);
 	}
 	LWLockRelease(shared->lock);
-	return i != NO_SLOT;
+	return found == n;
 }
 
 /*
@@ -447,7 +457,7 @@ hgj_store_evictions(void)
  * about to exit (step 5).
  */
 void
-hgj_store_used(const HgjHeldChunk *held, uint64 saved)
+hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now)
 {
 	Slot	   *slot = slot_at(held->slot);
 	double		per_byte;
@@ -461,7 +471,7 @@ hgj_store_used(const HgjHeldChunk *held, uint64 saved)
 	pg_atomic_write_u32(&slot->credit, Min(credit, MOST_CREDIT));
 	pg_atomic_fetch_add_u64(&slot->uses, 1);
 	pg_atomic_fetch_add_u64(&slot->saved, saved);
-	pg_atomic_write_u64(&slot->last_use, (uint64) GetCurrentTimestamp());
+	pg_atomic_write_u64(&slot->last_use, (uint64) now);
 }
 
 /* Has anybody read rows of the chunk, which the caller holds? */
@@ -477,9 +487,7 @@ hgj_store_release(const HgjHeldChunk *held)
 {
 	if (own_holds[held->slot] == 0)
 		return;
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	release_slot(held->slot, 1);
-	LWLockRelease(shared->lock);
 }
 
 /* Drop the chunk, if there is one. */
@@ -540,6 +548,7 @@ publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
 		pg_atomic_init_u64(&slot->saved, 0);
 		pg_atomic_init_u64(&slot->last_use, 0);
 		pg_atomic_init_u32(&slot->credit, FIRST_CREDIT);
+		pg_atomic_init_u32(&slot->holders, 0);
 		slot->listed = true;
 		pg_atomic_fetch_add_u32(count_of(key->table), 1);
 		pg_atomic_fetch_add_u64(&shared->changes, 1);

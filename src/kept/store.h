@@ -55,8 +55,8 @@ extern const void *hgj_store_memory(Size *bytes);
 extern const uint64 *hgj_store_filled(void);
 extern bool hgj_table_may_be_kept(Relation rel);
 extern HgjChunkKey hgj_store_key(Relation rel, AttrNumber attno, uint32 run);
-extern bool hgj_store_hold(const HgjChunkKey *key, HgjHeldChunk *held);
-extern void hgj_store_used(const HgjHeldChunk *held, uint64 saved);
+extern bool hgj_store_hold(const HgjChunkKey *keys, int n, HgjHeldChunk *held);
+extern void hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now);
 extern bool hgj_store_was_used(const HgjHeldChunk *held);
 extern bool hgj_store_look(const HgjChunkKey *key, uint64 *pages);
 extern bool hgj_store_may_have(Oid table);
@@ -85,6 +85,7 @@ typedef struct HgjRunLook
 {
 	uint32		run;
 	XLogRecPtr	map_lsn;
+	uint32		npages;			/* the first so many are all-visible, and no others; or 0 */
 	uint64		visible[HGJ_RUN_WORDS];
 } HgjRunLook;
 
@@ -94,6 +95,8 @@ extern void hgj_run_look(Relation rel, uint32 run, HgjRunLook *look);
 extern XLogRecPtr hgj_wal_position(void);
 extern void hgj_chunk_begin_validity(HgjChunk *chunk, const HgjRunLook *look,
 									 XLogRecPtr decoded_after);
+extern bool hgj_chunk_is_whole(const HgjRunLook *look, const HgjChunk *chunk);
+extern void hgj_chunk_note_whole(const HgjRunLook *look, const HgjChunk *chunk);
 extern uint64 hgj_chunk_same_pages(Relation rel, const HgjRunLook *look, uint32 word,
 								   const HgjChunk *chunk,
 								   BufferAccessStrategy strategy);

@@ -19,6 +19,9 @@
  *	  Pages that could not be kept of the column, though they were all-visible, are
  *	  looked after in the same way: as long as they have not changed, nobody need try
  *	  them again.
+ *	  The whole chunk has an LSN, too: all its pages had been asked, or need not be, when
+ *	  that was the map's and all their bits were set.  Then one comparison answers for
+ *	  who finds the same LSN, and all bits set.
  * 4. Whoever holds the chunk may do that at any time.  The word's LSN is written after
  *	  the pages that have changed, and read before them, so that nobody takes a page
  *	  for unchanged on the word of an LSN that comes without it.  It does no harm if
@@ -48,12 +51,35 @@ hgj_kept_may_be_read(void)
 	return !IsolationIsSerializable() && !OldSnapshotThresholdActive();
 }
 
+/* How many pages, from the first on without a gap, are all that are in the set; or 0. */
+static uint32
+first_pages(const uint64 *pages)
+{
+	int			w = 0;
+	uint32		n;
+
+	while (w < HGJ_RUN_WORDS && pages[w] == ~UINT64CONST(0))
+		w++;
+	n = w * 64;
+	if (w < HGJ_RUN_WORDS && pages[w] != 0)
+	{
+		/* ones below the first zero */
+		if ((pages[w] & (pages[w] + 1)) != 0)
+			return 0;
+		n += pg_popcount64(pages[w++]);
+	}
+	while (w < HGJ_RUN_WORDS && pages[w] == 0)
+		w++;
+	return w == HGJ_RUN_WORDS ? n : 0;
+}
+
 /* Have a look at the map, after the query's snapshot was taken. */
 void
 hgj_run_look(Relation rel, uint32 run, HgjRunLook *look)
 {
 	look->run = run;
 	look->map_lsn = hgj_map_look(rel, run, look->visible);
+	look->npages = first_pages(look->visible);
 }
 
 /* Where WAL ends, or what of it has been replayed. */
@@ -69,6 +95,9 @@ hgj_chunk_begin_validity(HgjChunk *chunk, const HgjRunLook *look,
 						 XLogRecPtr decoded_after)
 {
 	chunk->decoded_after = decoded_after;
+	chunk->npages = memcmp(look->visible, chunk->pages, sizeof(chunk->pages)) == 0 ?
+		look->npages : 0;
+	pg_atomic_init_u64(&chunk->whole_lsn, look->map_lsn);
 	for (int w = 0; w < HGJ_RUN_WORDS; w++)
 	{
 		chunk->unfit[w] = look->visible[w] & ~chunk->pages[w];
@@ -147,4 +176,27 @@ hgj_chunk_valid_pages(Relation rel, const HgjRunLook *look, uint32 word,
 					  const HgjChunk *chunk, BufferAccessStrategy strategy)
 {
 	return hgj_chunk_same_pages(rel, look, word, chunk, strategy) & chunk->pages[word];
+}
+
+/*
+ * Are the look's pages all that the held chunk has, and as they were?  False: each word of
+ * them has to be asked.
+ */
+bool
+hgj_chunk_is_whole(const HgjRunLook *look, const HgjChunk *chunk)
+{
+	return look->npages > 0 && chunk->npages == look->npages &&
+		!XLogRecPtrIsInvalid(look->map_lsn) &&
+		pg_atomic_read_u64(&unconstify(HgjChunk *, chunk)->whole_lsn) == look->map_lsn;
+}
+
+/* Each word of the look's pages has been asked, and all of them are valid. */
+void
+hgj_chunk_note_whole(const HgjRunLook *look, const HgjChunk *chunk)
+{
+	HgjChunk   *shared = unconstify(HgjChunk *, chunk);
+
+	if (look->npages > 0 && chunk->npages == look->npages &&
+		look->map_lsn > pg_atomic_read_u64(&shared->whole_lsn))
+		pg_atomic_write_u64(&shared->whole_lsn, look->map_lsn);
 }

@@ -32,6 +32,10 @@
 #include "scan/kept_pages.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
+
+#define ALL_WORDS	(~UINT64CONST(0) >> (64 - HGJ_RUN_WORDS))
+StaticAssertDecl(HGJ_RUN_WORDS <= 64, "a set of words that does not hold all of them");
 
 static void
 when_gone(void *arg)
@@ -56,6 +60,7 @@ hgj_kept_pages_init(Relation rel, HgjPageColumns *columns)
 	kept->columns = columns;
 	kept->context = CurrentMemoryContext;
 	kept->chunks = palloc(mul_size(most, sizeof(HgjHeldChunk)));
+	kept->keys = palloc(mul_size(most, sizeof(HgjChunkKey)));
 	kept->rows.chunks = palloc(mul_size(most, sizeof(HgjChunk *)));
 	kept->rows.starts = palloc(mul_size(most, sizeof(uint32)));
 	kept->codes = palloc0(mul_size(most, sizeof(uint32 *)));
@@ -93,9 +98,21 @@ note_use(HgjKeptPages *kept)
 	double		row = HGJ_ROW_NS +
 		HGJ_ATTRIBUTE_NS * Max(columns->natts - columns->nfixed, 0);
 
+	TimestampTz now = kept->taken > 0 ? GetCurrentTimestamp() : 0;
+
 	for (int c = 0; c < kept->ncols && kept->taken > 0; c++)
-		hgj_store_used(&kept->chunks[c], (uint64) (kept->taken * row / kept->ncols));
+		hgj_store_used(&kept->chunks[c], (uint64) (kept->taken * row / kept->ncols), now);
 	kept->taken = 0;
+}
+
+/* Step 3: the run is left.  Where all words were asked, and are valid, the next one need not. */
+static void
+note_whole(const HgjKeptPages *kept)
+{
+	if (kept->known == ALL_WORDS &&
+		memcmp(kept->valid, kept->look.visible, sizeof(kept->valid)) == 0)
+		for (int c = 0; c < kept->ncols; c++)
+			hgj_chunk_note_whole(&kept->look, kept->chunks[c].chunk);
 }
 
 /* Step 5: the chunks of the run are left behind; nobody has pointers if no row was taken. */
@@ -106,6 +123,7 @@ leave_run(HgjKeptPages *kept)
 	bool		used = kept->taken > 0;
 
 	note_use(kept);
+	note_whole(kept);
 	kept->looked = false;
 	if (!used)
 	{
@@ -149,36 +167,6 @@ takes_chunks(const HgjKeptPages *kept)
 	return kept->forms != NULL;
 }
 
-static void
-look_at_run(HgjKeptPages *kept, uint32 run)
-{
-	const HgjPageColumns *columns = kept->columns;
-	int			n = 0;
-
-	leave_run(kept);
-	memset(kept->has_codes, 0, columns->ncols * sizeof(bool));
-	while (n < columns->ncols)
-	{
-		HgjChunkKey key = hgj_store_key(kept->rel, columns->columns[n]->attno, run);
-
-		if (!hgj_store_hold(&key, &kept->chunks[n]))
-			break;
-		n++;
-		kept->ncols = n;		/* so many are to be released, whatever happens */
-	}
-	kept->look.run = run;
-	kept->looked = true;
-	kept->known = 0;
-	if (n > 0 && n == columns->ncols)
-	{
-		kept->fits = takes_chunks(kept);
-		hgj_run_look(kept->rel, run, &kept->look);
-		return;
-	}
-	while (kept->ncols > 0)
-		hgj_store_release(&kept->chunks[--kept->ncols]);
-}
-
 #ifdef USE_ASSERT_CHECKING
 /* Have the chunks as many rows of each of the word's valid pages? */
 static bool
@@ -198,6 +186,39 @@ rows_agree(const HgjKeptPages *kept, uint32 word)
 	return true;
 }
 #endif
+
+/* Step 3: all of the run, if all of it is valid by one look. */
+static void
+find_whole(HgjKeptPages *kept)
+{
+	for (int c = 0; c < kept->ncols; c++)
+		if (!hgj_chunk_is_whole(&kept->look, kept->chunks[c].chunk))
+			return;
+	memcpy(kept->valid, kept->look.visible, sizeof(kept->valid));
+	kept->known = ALL_WORDS;
+	for (uint32 word = 0; word < HGJ_RUN_WORDS; word++)
+		Assert(rows_agree(kept, word));
+}
+
+static void
+look_at_run(HgjKeptPages *kept, uint32 run)
+{
+	const HgjPageColumns *columns = kept->columns;
+
+	leave_run(kept);
+	memset(kept->has_codes, 0, columns->ncols * sizeof(bool));
+	for (int c = 0; c < columns->ncols; c++)
+		kept->keys[c] = hgj_store_key(kept->rel, columns->columns[c]->attno, run);
+	kept->look.run = run;
+	kept->looked = true;
+	kept->known = 0;
+	if (columns->ncols == 0 || !hgj_store_hold(kept->keys, columns->ncols, kept->chunks))
+		return;
+	kept->ncols = columns->ncols;	/* so many are to be released, whatever happens */
+	kept->fits = takes_chunks(kept);
+	hgj_run_look(kept->rel, run, &kept->look);
+	find_whole(kept);
+}
 
 /* Step 3, for 64 pages. */
 static void

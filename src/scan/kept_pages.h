@@ -36,7 +36,8 @@ typedef struct HgjKeptPages
 	bool		looked;			/* at the run: */
 	HgjRunLook	look;
 	int			ncols;			/* columns there were then; 0: not all are kept */
-	HgjHeldChunk *chunks;		/* of each */
+	HgjHeldChunk *chunks;		/* of each, */
+	HgjChunkKey *keys;			/* and how it is found */
 	uint64		known;			/* words of the run that have been looked at: */
 	uint64		valid[HGJ_RUN_WORDS];	/* pages that all chunks have, and that have
 										 * not changed since */

@@ -3,9 +3,11 @@
  * client.c
  *	  A session's way to the GPU process: its channel, and waiting for answers.
  *
- * 1. A session takes a channel with its first table or pipeline, and gives it back with
- *	  the last one, so that a query holds one while it has something on the GPU.  Where all
- *	  are taken it waits for a while, and has nothing that others could wait for.
+ * 1. A session takes a channel with its first table or pipeline, and leaves it with the
+ *	  last one, so that a query holds one while it has something on the GPU.  Where all
+ *	  are taken it waits for a while, and has nothing that others could wait for.  Nobody
+ *	  waits for what is destroyed: it goes before the next call, or with the channel, which
+ *	  its thread clears, and then frees.
  * 2. A call is a request in the channel and a semaphore.  Waiting ends by the answer, or
  *	  when the generation has changed: the GPU process has gone, and all that was made
  *	  in it.  Every few milliseconds the caller's poll is asked; if it wants no more, the
@@ -60,6 +62,8 @@ static struct
 	int			used;			/* tables and pipelines in this one */
 	HgjRemote  *pending;		/* step 4 */
 	bool		is_pending;		/* ... though its owner may have gone */
+	uint32		gone[HGJ_MOST_GONE];	/* numbers of what is to be destroyed */
+	int			ngone;
 	bool		at_exit;		/* leave_at_exit() is registered */
 	TimestampTz refused;		/* the statement that has waited for one in vain */
 	StagingBlock		blocks[MOST_BLOCKS];	/* ascending */
@@ -89,6 +93,7 @@ forget_channel(void)
 	session.used = 0;
 	session.pending = NULL;
 	session.is_pending = false;
+	session.ngone = 0;
 	session.nblocks = 0;
 }
 
@@ -271,6 +276,24 @@ settle(const HgjRemote *remote, HgjError *err)
 	return status;
 }
 
+static void send_request(uint32 number, HgjCall call);
+
+/* Step 1: what the session has destroyed since its last call. */
+static HgjStatus
+destroy_gone(const HgjRemote *remote, HgjError *err)
+{
+	HgjRemote	for_certain = *remote;
+
+	if (session.ngone == 0)
+		return HGJ_OK;
+	for_certain.poll = NULL;	/* a call that cannot be repeated */
+	memcpy(hgj_channel_scratch(), session.gone, session.ngone * sizeof(uint32));
+	session.channel->arg[0] = session.ngone;
+	session.ngone = 0;
+	send_request(0, HGJ_CALL_DESTROY);
+	return wait_for_answer(&for_certain, true, err);
+}
+
 /*
  * See client.h: where the numbers and arrays of a call about `remote` go; NULL, and a
  * status in err, if it cannot be made, or is not to be made yet.
@@ -287,7 +310,7 @@ hgj_channel_request(HgjRemote *remote, HgjError *err)
 		hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
 		return NULL;
 	}
-	if (settle(remote, err) != HGJ_OK)
+	if (settle(remote, err) != HGJ_OK || destroy_gone(remote, err) != HGJ_OK)
 		return NULL;
 	if (remote->failed != HGJ_OK)
 	{
@@ -298,13 +321,13 @@ hgj_channel_request(HgjRemote *remote, HgjError *err)
 }
 
 static void
-send_request(HgjRemote *remote, HgjCall call)
+send_request(uint32 number, HgjCall call)
 {
 	HgjChannel *channel = session.channel;
 
 	channel->generation = session.generation;
 	channel->call = call;
-	channel->object = remote->number;
+	channel->object = number;
 	__atomic_store_n(&channel->cancel, 0, __ATOMIC_RELEASE);
 	/* last: the thread may be woken for what somebody before us has posted */
 	__atomic_store_n(&channel->number, channel->number + 1, __ATOMIC_RELEASE);
@@ -317,7 +340,7 @@ hgj_channel_call(HgjRemote *remote, HgjCall call, HgjError *err)
 {
 	HgjStatus	status;
 
-	send_request(remote, call);
+	send_request(remote->number, call);
 	status = wait_for_answer(remote, true, err);
 	if (status != HGJ_OK)
 		return status;
@@ -358,7 +381,7 @@ hgj_channel_fetch(HgjRemote remote, HgjCall call, void *to, size_t bytes)
 void
 hgj_channel_post(HgjRemote *remote, HgjCall call)
 {
-	send_request(remote, call);
+	send_request(remote->number, call);
 	session.pending = remote;
 	session.is_pending = true;
 }
@@ -379,8 +402,10 @@ hgj_channel_destroy(HgjRemote *remote)
 		__atomic_store_n(&session.channel->cancel, 1, __ATOMIC_RELEASE);
 		session.pending = NULL;
 	}
-	if (hgj_channel_request(remote, &err))
-		(void) hgj_channel_call(remote, HGJ_CALL_DESTROY, &err);
+	/* this makes room */
+	if (session.ngone == HGJ_MOST_GONE && hgj_channel_request(remote, &err) == NULL)
+		return;
+	session.gone[session.ngone++] = remote->number;
 }
 
 /* See client.h. */
@@ -411,7 +436,8 @@ hgj_channel_end_use(const HgjRemote *remote)
 {
 	if (session.channel == NULL || remote->epoch != session.epoch || --session.used > 0)
 		return;
-	if (session.is_pending || session.generation != hgj_server_generation(hgj_server()))
+	if (session.is_pending || session.ngone > 0 ||
+		session.generation != hgj_server_generation(hgj_server()))
 	{
 		leave_channel();
 		return;

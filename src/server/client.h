@@ -74,6 +74,7 @@ extern void hgj_channel_free(const HgjRemote *remote, size_t at);
 
 /* client_table.c */
 extern HgjRemote *hgj_remote_table(HgjTable *table);
+extern void hgj_remote_is_used(HgjTable *table);
 extern void hgj_server_table_methods(HgjEngine *engine);
 
 /* client_pipeline.c */

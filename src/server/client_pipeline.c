@@ -118,9 +118,12 @@ pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	*pipeline = NULL;
 	if (made == NULL)
 		return err->status;
+	if (spec->fills)
+		hgj_remote_is_used(caller->fills);
 	made->spec = *spec;
-	made->fetched = calloc((1 + HGJ_PIPE_JOINS) * MOST_FETCHED, sizeof(uint32));
-	status = made->fetched ? send_spec(made, caller, err) :
+	if (spec->rows)
+		made->fetched = malloc((1 + (Size) spec->njoins) * MOST_FETCHED * sizeof(uint32));
+	status = made->fetched || !spec->rows ? send_spec(made, caller, err) :
 		hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	if (status != HGJ_OK)
 	{

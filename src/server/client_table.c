@@ -27,11 +27,14 @@ struct HgjTable
 {
 	HgjRemote	remote;
 	uint32		nwords;
+	bool		knows_memory;	/* as of the last answer, and nothing has been added since */
+	HgjMemory	memory;
 };
 
 struct HgjProbe
 {
 	HgjRemote	remote;
+	HgjTable   *table;
 	uint32		nwords;
 };
 
@@ -45,6 +48,21 @@ hgj_remote_table(HgjTable *table)
 }
 
 /* ---- tables ------------------------------------------------------------- */
+
+/* After a call that answers with it. */
+static void
+note_memory(HgjTable *table, const HgjChannel *channel)
+{
+	memcpy(&table->memory, &channel->result[HGJ_ANSWER_MEMORY], sizeof(table->memory));
+	table->knows_memory = true;
+}
+
+/* See client.h. */
+void
+hgj_remote_is_used(HgjTable *table)
+{
+	table->knows_memory = false;
+}
 
 static HgjStatus
 table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
@@ -75,6 +93,7 @@ table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 		return status;
 	}
 	made->remote.number = (uint32) channel->result[0];
+	note_memory(made, channel);
 	*table = made;
 	return HGJ_OK;
 }
@@ -100,6 +119,7 @@ append_some(HgjTable *table, const HgjKeys *keys, uint32 first_row,
 	char	   *scratch;
 	uint32	   *ids;
 	uint64	   *words;
+	HgjStatus	status;
 
 	if (channel == NULL)
 		return err->status;
@@ -125,7 +145,10 @@ append_some(HgjTable *table, const HgjKeys *keys, uint32 first_row,
 	channel->arg[0] = n;
 	channel->arg[1] = first_row + from;
 	channel->arg[2] = by_id;
-	return hgj_channel_call(&table->remote, HGJ_CALL_APPEND, err);
+	status = hgj_channel_call(&table->remote, HGJ_CALL_APPEND, err);
+	if (status == HGJ_OK)
+		note_memory(table, channel);
+	return status;
 }
 
 /*
@@ -155,7 +178,13 @@ table_append(HgjTable *table, const HgjKeys *keys, uint32 first_row,
 static HgjStatus
 table_build(HgjTable *table, uint32 total_rows, HgjError *err)
 {
-	return hgj_channel_ask(&table->remote, HGJ_CALL_BUILD, total_rows, 0, NULL, err);
+	HgjChannel *channel;
+	HgjStatus	status = hgj_channel_ask(&table->remote, HGJ_CALL_BUILD, total_rows, 0,
+										 &channel, err);
+
+	if (status == HGJ_OK)
+		note_memory(table, channel);
+	return status;
 }
 
 static void
@@ -167,7 +196,10 @@ table_info(const HgjTable *table, HgjTableInfo *info)
 static void
 table_memory(const HgjTable *table, HgjMemory *memory)
 {
-	hgj_channel_fetch(table->remote, HGJ_CALL_MEMORY, memory, sizeof(*memory));
+	if (table->knows_memory && !hgj_channel_is_lost(&table->remote))
+		*memory = table->memory;
+	else
+		hgj_channel_fetch(table->remote, HGJ_CALL_MEMORY, memory, sizeof(*memory));
 }
 
 /* The number that a call about the table brings, or another one if it fails. */
@@ -194,6 +226,7 @@ table_mark(HgjTable *table, const uint32 *rows, uint32 n, HgjError *err)
 {
 	HgjStatus	status = HGJ_OK;
 
+	hgj_remote_is_used(table);
 	for (uint32 from = 0; from < n && status == HGJ_OK; from += SCRATCH_ROWS)
 	{
 		uint32		some = Min(n - from, SCRATCH_ROWS);
@@ -262,6 +295,7 @@ probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
 	if (made == NULL)
 		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	made->remote = table->remote;
+	made->table = table;
 	made->nwords = table->nwords;
 	status = hgj_channel_ask(&made->remote, HGJ_CALL_PROBE_CREATE, 0, 0, &channel, err);
 	if (status != HGJ_OK)
@@ -270,6 +304,7 @@ probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
 		return status;
 	}
 	made->remote.number = (uint32) channel->result[0];
+	note_memory(table, channel);
 	*probe = made;
 	return HGJ_OK;
 }
@@ -316,6 +351,7 @@ probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32 flag
 	HgjStatus	status = HGJ_OK;
 	HgjChannel *channel;
 
+	hgj_remote_is_used(probe->table);
 	if (mode == HGJ_MATCH_COUNT)
 		return hgj_fail(err, HGJ_UNSUPPORTED, "the GPU process does not count matches");
 	for (uint32 w = 0; w < probe->nwords && status == HGJ_OK; w++)

@@ -163,6 +163,18 @@ note_spec(HgjServedObject *table, const HgjTableSpec *spec)
 	said->device = spec->device;
 }
 
+/* The answer says what the table takes, as most sessions ask next. */
+static void
+answer_memory(HgjServed *served, const HgjTable *table)
+{
+	HgjMemory	memory;
+
+	_Static_assert(HGJ_ANSWER_MEMORY * sizeof(uint64_t) + sizeof(memory) <=
+				   sizeof(served->channel->result), "an answer that is too long");
+	served->engine->memory(table, &memory);
+	memcpy(&served->channel->result[HGJ_ANSWER_MEMORY], &memory, sizeof(memory));
+}
+
 static HgjStatus
 table_create(HgjServed *served, HgjError *err)
 {
@@ -178,6 +190,8 @@ table_create(HgjServed *served, HgjError *err)
 	spec.poll = hgj_served_is_cancelled;
 	spec.poll_arg = served->channel;
 	status = served->engine->table_create(&spec, &table, err);
+	if (status == HGJ_OK)
+		answer_memory(served, table);
 	object->it = table;
 	object->nwords = spec.nwords;
 	object->filler = HGJ_NO_OBJECT;
@@ -208,6 +222,8 @@ append(HgjServed *served, HgjServedObject *table, HgjError *err)
 		size_t		nwords = (size_t) nrows * table->nwords;
 		char	   *to = note(table, HGJ_CALL_APPEND, arg, 3, at + nwords * sizeof(uint64_t));
 
+		answer_memory(served, table->it);
+
 		if (to != NULL && arg[2])
 			memcpy(to, ids, nrows * sizeof(uint32_t));
 		if (to != NULL)
@@ -223,10 +239,11 @@ build(HgjServed *served, HgjServedObject *table, HgjError *err)
 	const uint64_t *arg = served->channel->arg;
 	HgjStatus	status;
 
-	if (table->side != NULL)
-		return HGJ_OK;
-	status = served->engine->build(table->it, (uint32_t) arg[0], err);
+	status = table->side != NULL ? HGJ_OK :
+		served->engine->build(table->it, (uint32_t) arg[0], err);
 	if (status == HGJ_OK)
+		answer_memory(served, table->it);
+	if (status == HGJ_OK && table->side == NULL)
 	{
 		(void) note(table, HGJ_CALL_BUILD, arg, 1, 0);
 		hgj_serve_keep_side(served, table);
@@ -324,6 +341,8 @@ probe_create(HgjServed *served, HgjError *err)
 	if (object == NULL)
 		return err->status;
 	status = served->engine->probe_create(table->it, &probe, err);
+	if (status == HGJ_OK)
+		answer_memory(served, table->it);
 	object->it = probe;
 	object->nwords = table->nwords;
 	return hgj_served_made(served, number, status);
@@ -476,7 +495,8 @@ make_call(HgjServed *served, HgjError *err)
 		case HGJ_CALL_KEPT_BYTES:
 			return kept_bytes(served, err);
 		case HGJ_CALL_DESTROY:
-			destroy(served, channel->object);
+			for (uint64_t i = 0; i < channel->arg[0] && i < HGJ_MOST_GONE; i++)
+				destroy(served, ((const uint32_t *) served->scratch)[i]);
 			return HGJ_OK;
 		default:
 			break;

@@ -61,32 +61,40 @@ find_start(HgjHeapPages *pages, uint32 *nrows)
 	}
 }
 
-/* The rows of n pages of the run at hand. */
+/*
+ * The rows of n pages of the run at hand.  A chunk's last page lies far behind its header:
+ * a process that has not read it before would have it mapped for that.
+ */
 static uint32
 rows_of(const HgjKeptPages *kept, BlockNumber block, uint32 n)
 {
 	const HgjChunk *chunk = kept->chunks[0].chunk;
 	uint32		page = hgj_run_page(block);
+	uint32		end = page + n == chunk->npages ? chunk->nrows : chunk->first[page + n];
 
-	return chunk->first[page + n] - chunk->first[page];
+	return end - chunk->first[page];
 }
 
-/* Step 1: whole words of pages behind `block`, which is the range's last so far. */
+/*
+ * Step 1: pages of whole words, from that of `first` on, of which the first `taken` pages
+ * are the range's.  Returns how many more it has then.
+ */
 static uint32
-pass_words(HgjHeapPages *pages, BlockNumber block)
+pass_words(HgjHeapPages *pages, BlockNumber first, uint32 taken)
 {
 	uint32		n;
 
-	block++;
-	if (hgj_run_page(block) % 64 != 0 || hgj_run_page(block) == 0 ||
-		pages->next_block != block)
+	if (hgj_run_page(first) % 64 != 0 || pages->next_block != first + taken)
 		return 0;
-	n = hgj_kept_words(pages->kept_columns, block, pages->blocks_left / 64) * 64;
-	if ((uint64) block + n >= pages->scan->rs_nblocks)
-		return 0;				/* the scan may go on at its first block */
-	pages->next_block += n;
-	pages->blocks_left -= n;
-	return n;
+	n = hgj_kept_words(pages->kept_columns, first, (pages->blocks_left + taken) / 64) * 64;
+	/* behind the table's last block the scan may go on at the first one */
+	if (n > 0 && (uint64) first + n >= pages->scan->rs_nblocks)
+		n -= 64;
+	if (n == 0)
+		return 0;
+	pages->next_block += n - taken;
+	pages->blocks_left -= n - taken;
+	return n - taken;
 }
 
 /* Step 1; false: there is none.  kept_columns->rows says where its rows are. */
@@ -109,11 +117,12 @@ hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range)
 		return false;
 	}
 	range->start = block;
-	range->npages = 1;
 	hgj_kept_slice(kept, block);
+	range->npages = 1 + pass_words(pages, block, 1);
+	block += range->npages - 1;
 	for (;;)
 	{
-		uint32		n = pass_words(pages, block);
+		uint32		n = hgj_run_page(block + 1) == 0 ? 0 : pass_words(pages, block + 1, 0);
 
 		CHECK_FOR_INTERRUPTS();
 		range->npages += n;

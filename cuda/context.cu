@@ -256,6 +256,7 @@ void session_close()
 		return;
 	registered_end();
 	pinned_forget();
+	lanes_forget();
 	kept_forget();
 	for (int i = 0; i < MAX_DEVICES; i++)
 	{

@@ -209,6 +209,16 @@ struct Lane
 	HgjStatus open(Device *dev, HgjError *err);
 };
 
+/* An event of the device that tells times. */
+struct Event
+{
+	const Device *device = nullptr;
+	cudaEvent_t event = nullptr;
+
+	~Event();
+	HgjStatus open(const Device *dev, HgjError *err);
+};
+
 /*
  * Blocks of 256 threads for n items, each of which a thread goes through in steps of
  * the whole grid: no more than per_sm for each multiprocessor.
@@ -422,6 +432,7 @@ HgjStatus pool_alloc(Device *device, void **p, size_t size, cudaStream_t stream,
 /* lanes.cu: streams, waiting, pinned memory, transfers, times */
 void set_timeout(uint32_t timeout_ms);
 void pinned_forget();
+void lanes_forget();
 void table_work(HgjTable *table, HgjDeviceWork *work);
 HgjStatus to_device(HgjTable *table, const Lane &lane, void *to, const void *from,
 					size_t bytes, HgjError *err);

@@ -444,7 +444,8 @@ HgjStatus kept_bytes(const HgjPipelineCaller *, const uint64_t *ids, uint64_t n,
 	memset(bytes, 0, n * sizeof(uint64_t));
 	for (const KeptList *list : kept.lists)
 		for (size_t b = 0; list != nullptr && b < BUCKETS; b++)
-			for (const KeptCopy *copy = list->buckets[b]; copy != nullptr; copy = copy->next)
+			for (const KeptCopy *copy = list->buckets[b]; copy != nullptr;
+				 copy = copy->next)
 			{
 				const uint64_t *id = std::lower_bound(ids, ids + n, copy->array.id);
 

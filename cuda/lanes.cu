@@ -9,13 +9,15 @@
  * 2. A call that is cancelled still waits for its kernels: they write to what
  *	  the caller is about to free.
  * 3. Pinned blocks go to a free list when released, up to a bound, since
- *	  getting one takes the driver milliseconds.
+ *	  getting one takes the driver milliseconds.  So do streams with their events, and
+ *	  events that tell times: a pipeline has a dozen of them, and the driver makes one at
+ *	  a time, for all threads.
  * 4. Where a table wants to know times (HGJ_TABLE_TIMING), a Span puts one event
  *	  before and one after what it measures.  Their distance is asked for later,
  *	  when both have long passed, so that nothing waits for a measurement.
  *
- * Lanes, stages and pinned memory belong to whoever holds them.  One mutex guards
- * the free list, and one each table's clock.
+ * Lanes, events, stages and pinned memory belong to whoever holds them.  A mutex guards
+ * each free list, and one each table's clock.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +31,7 @@
 namespace hgj
 {
 
-constexpr int MAX_FREE_BLOCKS = 32;
+constexpr int MAX_FREE_BLOCKS = 128;
 constexpr size_t MAX_FREE_BYTES = (size_t) 256 << 20;
 constexpr size_t MIN_BLOCK = 65536;
 
@@ -52,6 +54,34 @@ struct FreeBlocks
 };
 
 static FreeBlocks free_blocks = {PTHREAD_MUTEX_INITIALIZER, {}, 0, 0};
+
+/* Step 3: streams and events of each device that nobody uses now. */
+constexpr int MAX_FREE_LANES = 256;
+constexpr int MAX_FREE_EVENTS = 512;
+
+struct FreeLane
+{
+	const Device *device;
+	cudaStream_t stream;
+	cudaEvent_t event;
+};
+
+struct FreeEvent
+{
+	const Device *device;
+	cudaEvent_t event;
+};
+
+struct FreeLanes
+{
+	pthread_mutex_t mutex;
+	FreeLane lanes[MAX_FREE_LANES];
+	int nlanes;
+	FreeEvent events[MAX_FREE_EVENTS];
+	int nevents;
+};
+
+static FreeLanes free_lanes = {PTHREAD_MUTEX_INITIALIZER, {}, 0, {}, 0};
 
 /* Of the last table that was created: what has no table at hand waits as long. */
 static uint32_t last_timeout_ms = 0;
@@ -138,17 +168,49 @@ HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjErr
 	return wait_for_mark(table, lane, cancellable, err);
 }
 
+/* Step 3: its stream has nothing to do; false: there is no room. */
+static bool keep_lane(const Lane &lane)
+{
+	Lock lock(&free_lanes.mutex);
+
+	if (free_lanes.nlanes == MAX_FREE_LANES)
+		return false;
+	free_lanes.lanes[free_lanes.nlanes++] =
+		FreeLane{lane.device, lane.stream, lane.event};
+	return true;
+}
+
+/* Step 3; false: there is none of the lane's device. */
+static bool take_lane(Lane *lane)
+{
+	Lock lock(&free_lanes.mutex);
+
+	for (int i = free_lanes.nlanes - 1; i >= 0; i--)
+	{
+		FreeLane *free = &free_lanes.lanes[i];
+
+		if (free->device != lane->device)
+			continue;
+		lane->stream = free->stream;
+		lane->event = free->event;
+		*free = free_lanes.lanes[--free_lanes.nlanes];
+		return true;
+	}
+	return false;
+}
+
 Lane::~Lane()
 {
 	if (device == nullptr || !session_alive())
 		return;
-	if (stream != nullptr)
+	if (stream != nullptr && event != nullptr)
 	{
-		if (event != nullptr && mark(*this, nullptr) == HGJ_OK &&
-			await(event, nullptr, false, nullptr) != HGJ_OK)
+		if (mark(*this, nullptr) != HGJ_OK ||
+			await(event, nullptr, false, nullptr) != HGJ_OK || keep_lane(*this))
 			return;
-		(void) cudaStreamDestroy(stream);
 	}
+	if (stream != nullptr)
+		(void) cudaStreamDestroy(stream);
 	if (event != nullptr)
 		(void) cudaEventDestroy(event);
 	(void) cudaGetLastError();
@@ -157,9 +219,50 @@ Lane::~Lane()
 HgjStatus Lane::open(Device *dev, HgjError *err)
 {
 	device = dev;
+	if (take_lane(this))
+		return HGJ_OK;
 	HGJ_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	HGJ_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
 	return HGJ_OK;
+}
+
+HgjStatus Event::open(const Device *dev, HgjError *err)
+{
+	device = dev;
+	{
+		Lock lock(&free_lanes.mutex);
+
+		for (int i = free_lanes.nevents - 1; i >= 0 && event == nullptr; i--)
+			if (free_lanes.events[i].device == device)
+			{
+				event = free_lanes.events[i].event;
+				free_lanes.events[i] = free_lanes.events[--free_lanes.nevents];
+			}
+	}
+	if (event == nullptr)
+		HGJ_CUDA(cudaEventCreate(&event));
+	return HGJ_OK;
+}
+
+Event::~Event()
+{
+	if (event == nullptr || !session_alive())
+		return;
+
+	Lock lock(&free_lanes.mutex);
+
+	if (free_lanes.nevents < MAX_FREE_EVENTS)
+		free_lanes.events[free_lanes.nevents++] = FreeEvent{device, event};
+	else
+		(void) cudaEventDestroy(event);
+}
+
+/* The contexts go, and with them all of these. */
+void lanes_forget()
+{
+	Lock lock(&free_lanes.mutex);
+
+	free_lanes.nlanes = free_lanes.nevents = 0;
 }
 
 Stage::~Stage()

@@ -284,13 +284,23 @@ static void lay_out_slots(HgjPipeline *p)
 
 static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
-	PipeInput inputs[HGJ_PIPE_INPUTS];
+	const Device *device = p->account.device;
 
 	HGJ_TRY(slot->lane.open(p->account.device, err));
-	HGJ_TRY(slot->begin.open(err));
-	HGJ_TRY(slot->sent.open(err));
-	HGJ_TRY(slot->done.open(err));
-	HGJ_TRY(slot->host.reserve(p->slot_bytes + PIPE_FLAGS * sizeof(uint64_t), err));
+	HGJ_TRY(slot->begin.open(device, err));
+	HGJ_TRY(slot->sent.open(device, err));
+	HGJ_TRY(slot->done.open(device, err));
+	return slot->found.reserve(PIPE_FLAGS * sizeof(uint64_t), err);
+}
+
+/* Step 4: room for rows that are staged, which a pipeline of kept rows never needs. */
+static HgjStatus open_staging(HgjPipeline *p, PipeSlot *slot, HgjError *err)
+{
+	PipeInput inputs[HGJ_PIPE_INPUTS];
+
+	if (slot->can_stage)
+		return HGJ_OK;
+	HGJ_TRY(slot->host.reserve(p->slot_bytes + 1, err));
 	HGJ_TRY(slot->columns.get(&p->account, slot->lane.stream, p->slot_bytes + 1, err));
 	HGJ_TRY(slot->inputs.get(&p->account, slot->lane.stream, sizeof(inputs), err));
 	memset(inputs, 0, sizeof(inputs));
@@ -301,9 +311,10 @@ static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 														  p->validity_offset[i]);
 		inputs[i].kind = p->spec.inputs[i];
 	}
+	/* copied before it returns, as it is not pinned; kernels come behind it in the stream */
 	HGJ_CUDA(cudaMemcpyAsync(slot->inputs.as<void>(), inputs, sizeof(inputs),
 							 cudaMemcpyHostToDevice, slot->lane.stream));
-	HGJ_CUDA(cudaStreamSynchronize(slot->lane.stream));
+	slot->can_stage = true;
 	return HGJ_OK;
 }
 
@@ -486,6 +497,7 @@ static HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *e
 					"the pipeline is not running, or there are rows to fetch");
 	HGJ_TRY(table_enter(&p->account, err));
 	HGJ_TRY(pipeline_free_slot(p, slot, err));
+	HGJ_TRY(open_staging(p, slot, err));
 	stage->capacity = p->capacity;
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
@@ -505,7 +517,8 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 	char *device = slot->columns.as<char>();
 	uint32_t tile_rows = p->tiled ? STAGED_TILE_ROWS : PIPE_THREADS;
 
-	if (!p->started || p->filling.done || slot->busy || tuples_left(p) || n > p->capacity)
+	if (!p->started || p->filling.done || slot->busy || !slot->can_stage ||
+		tuples_left(p) || n > p->capacity)
 		return fail(err, HGJ_INVALID, "push goes with stage");
 	if (n == 0)
 		return HGJ_OK;
@@ -610,6 +623,7 @@ static void pipeline_info(const HgjPipeline *p, HgjPipelineInfo *info)
 {
 	*info = p->counted;
 	info->memory = p->account.peak;
+	info->stage_rows = p->capacity;
 }
 
 const HgjPipelineMethods *pipeline_methods()

@@ -18,22 +18,6 @@ namespace hgj
 constexpr uint32_t SLOT_LEAST_ROWS = 1 << 14;
 constexpr uint32_t SLOT_MOST_ROWS = 1 << 18;
 
-struct Event
-{
-	cudaEvent_t event = nullptr;
-
-	~Event()
-	{
-		if (event != nullptr)
-			(void) cudaEventDestroy(event);
-	}
-	HgjStatus open(HgjError *err)
-	{
-		HGJ_CUDA(cudaEventCreate(&event));
-		return HGJ_OK;
-	}
-};
-
 struct KeptCopy;
 
 /* The device's copies of kept arrays that a slot's kernel reads (kept.cu). */
@@ -51,9 +35,11 @@ struct KeptHolds
 struct PipeSlot
 {
 	Lane lane;
-	Pinned host; /* the columns, values and validity; flags at the end */
-	Buffer columns;
-	Buffer inputs; /* PipeInput */
+	Pinned found;           /* flags */
+	bool can_stage = false; /* once rows have been staged there is: */
+	Pinned host;            /* the columns, values and validity, */
+	Buffer columns;         /* the same on the device, */
+	Buffer inputs;          /* and PipeInput */
 	Event begin, sent, done;
 	bool busy = false;
 	bool sending = false; /* its transfer's time has not been looked at */
@@ -62,10 +48,10 @@ struct PipeSlot
 	Buffer pieces;        /* kept rows: PipeInputs of each piece, and their tiles, */
 	Pinned pieces_host;   /* as on the device, */
 	KeptHolds kept;       /* and what these are of */
-	Buffer waiting;     /* with turns: rows that wait, on two sides */
-	uint32_t side = 0;  /* where they are */
-	uint32_t left = 0;  /* how many */
-	uint64_t taken = 0; /* of those that are pushed */
+	Buffer waiting;       /* with turns: rows that wait, on two sides */
+	uint32_t side = 0;    /* where they are */
+	uint32_t left = 0;    /* how many */
+	uint64_t taken = 0;   /* of those that are pushed */
 };
 
 /* Rows that are returned (pipeline_tuples.cu). */
@@ -85,8 +71,8 @@ struct PipeFilling
 	Buffer values[HGJ_PIPE_COLUMNS];
 	Buffer validity[HGJ_PIPE_COLUMNS];
 	uint64_t capacity = 0;
-	uint64_t most = 0; /* rows that there may be now */
-	uint64_t rows = 0; /* that there were at the end */
+	uint64_t most = 0;  /* rows that there may be now */
+	uint64_t rows = 0;  /* that there were at the end */
 	uint64_t nulls = 0; /* bits: columns that have some */
 	bool done = false;
 };
@@ -104,7 +90,7 @@ struct HgjPipeline
 	HgjPipelineInfo counted = {};
 	hgj::PipeView view = {};
 	uint32_t registers = 0;
-	bool tiled = false;  /* it goes by tiles (pipeline_tiles.cu), in steps; or has the
+	bool tiled = false; /* it goes by tiles (pipeline_tiles.cu), in steps; or has the
 						  * interpreter */
 	uint32_t nsteps = 0;
 	HgjPipeInstruction steps[HGJ_PIPE_CODE];
@@ -194,9 +180,9 @@ HgjStatus tuples_begin(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err
 HgjStatus pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
 
 /* What kernels in the slot's stream had found, when the slot was last waited for. */
-inline const uint64_t *slot_flags(const HgjPipeline *p, const PipeSlot *slot)
+inline const uint64_t *slot_flags(const PipeSlot *slot)
 {
-	return reinterpret_cast<const uint64_t *>(slot->host.as<char>() + p->slot_bytes);
+	return slot->found.as<uint64_t>();
 }
 
 } // namespace hgj

@@ -81,7 +81,7 @@ HgjStatus tuples_begin(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err
 static HgjStatus end_turn(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
 	PipeTuples *t = &p->tuples;
-	const uint64_t *flags = slot_flags(p, slot);
+	const uint64_t *flags = slot_flags(slot);
 	cudaStream_t stream = slot->lane.stream;
 
 	HGJ_TRY(wait_for_work(p, slot, err));

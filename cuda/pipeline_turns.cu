@@ -84,7 +84,7 @@ HgjStatus turn_begin(HgjPipeline *p, PipeSlot *slot, bool first, PipeTurn *turn,
 bool turn_left(HgjPipeline *p, PipeSlot *slot)
 {
 	const uint64_t *counters =
-		slot_flags(p, slot) + PIPE_FLAG_COUNTERS + 2 * (slot - p->slots);
+		slot_flags(slot) + PIPE_FLAG_COUNTERS + 2 * (slot - p->slots);
 
 	slot->left = (uint32_t) counters[PIPE_COUNTER_WAITING];
 	slot->taken = counters[PIPE_COUNTER_TAKEN];
@@ -95,7 +95,7 @@ bool turn_left(HgjPipeline *p, PipeSlot *slot)
 HgjStatus end_of_work(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
 	HGJ_CUDA(cudaEventRecord(slot->done.event, slot->lane.stream));
-	HGJ_CUDA(cudaMemcpyAsync(slot->host.as<char>() + p->slot_bytes, p->flags.as<void>(),
+	HGJ_CUDA(cudaMemcpyAsync(slot->found.as<void>(), p->flags.as<void>(),
 							 PIPE_FLAGS * sizeof(uint64_t), cudaMemcpyDeviceToHost,
 							 slot->lane.stream));
 	return mark(slot->lane, err);
@@ -126,7 +126,7 @@ HgjStatus wait_for_work(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	HGJ_TRY(wait_for_mark(&p->account, slot->lane, true, err));
 	HGJ_TRY(count_transfer(p, slot, err));
 	HGJ_TRY(add_time(slot->sent, slot->done, &p->counted.kernel_ms, err));
-	return pipeline_look(p, slot_flags(p, slot), err);
+	return pipeline_look(p, slot_flags(slot), err);
 }
 
 } // namespace hgj

@@ -84,7 +84,8 @@
  *
  * MEMORY.  The pipeline belongs to the caller; its copy of the spec, staging
  * buffers, payload columns and groups to it.  Nothing is allocated between start
- * and finish, but by one that fills a table.  Its account is its own
+ * and finish, but staging buffers when the first one is asked for, and by one that fills a
+ * table.  Its account is its own
  * (spec.memory_limit), besides those of the tables, which must stay as they are until
  * destroy; so must what poll_arg points to.  The caller's structs themselves are read
  * by create only.
@@ -322,6 +323,7 @@ typedef struct HgjPipelineInfo
 	uint64_t	filtered[HGJ_PIPE_JOINS];	/* those that a FILTER gave up */
 	uint64_t	removed[HGJ_PIPE_JOINS];	/* candidates that a FILTER gave up */
 	uint64_t	dropped;		/* input rows that one gave up */
+	uint32_t	stage_rows;		/* of a staging buffer, once it is started */
 } HgjPipelineInfo;
 
 typedef struct HgjPipeline HgjPipeline;

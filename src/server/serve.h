@@ -51,7 +51,8 @@ typedef struct HgjServedObject
 	bool		broken;			/* that has failed */
 	bool		finished;
 	uint64_t	nrows;			/* then, of the table */
-	bool		staged;			/* the engine's buffer at hand */
+	uint32_t	stage_rows;		/* of a buffer of the engine's, which may be at hand: */
+	bool		staged;
 	HgjPipeStage stage;
 	HgjPipeRows rows;			/* fetched, of which so many have gone: */
 	uint32_t	gone;

@@ -127,6 +127,7 @@ static HgjStatus
 start(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
 {
 	HgjPipeRange ranges[HGJ_PIPE_KEYS];
+	HgjPipelineInfo said = {0};
 	HgjStatus	status;
 
 	if (call->arg[1])
@@ -134,8 +135,9 @@ start(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
 	status = served->engine->pipeline->start(p->it, call->arg[1] ? ranges : NULL,
 											 call->arg[0], err);
 	if (status == HGJ_OK)
-		status = stage(served, p, err);
-	served->channel->result[0] = p->stage.capacity;
+		served->engine->pipeline->info(p->it, &said);
+	p->stage_rows = said.stage_rows;
+	served->channel->result[0] = said.stage_rows;
 	return status;
 }
 
@@ -365,7 +367,7 @@ defer(HgjServed *served, HgjServedObject *p, const Call *call, bool *made, HgjEr
 		p->candidate = hgj_side_find(p->record, p->candidate);
 		if (p->candidate == NULL)
 			return catch_up(served, p, err);
-		served->channel->result[0] = p->candidate->capacity;
+		served->channel->result[0] = p->candidate->stage_rows;
 		return HGJ_OK;
 	}
 	if (number == HGJ_CALL_PIPE_KEPT && call->arg[0] == 0)
@@ -413,7 +415,7 @@ hgj_serve_keep_side(HgjServed *served, HgjServedObject *table)
 		return;
 	made.pipeline = p->it;
 	made.nrows = p->nrows;
-	made.capacity = p->stage.capacity;
+	made.stage_rows = p->stage_rows;
 	served->engine->memory(table->it, &memory);
 	bytes = memory.current;
 	for (uint32_t c = 0; c < p->spec.ncolumns; c++)

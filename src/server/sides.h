@@ -46,7 +46,7 @@ typedef struct HgjSide
 	HgjTable   *table;
 	struct HgjPipeline *pipeline;
 	uint64_t	nrows;
-	uint32_t	capacity;		/* of the pipeline's staging buffers, as it was */
+	uint32_t	stage_rows;		/* of the pipeline's staging buffers, as it was */
 	uint64_t	id;				/* of no other side, ever */
 
 	/* sides.c's */

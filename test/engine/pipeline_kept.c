@@ -47,7 +47,7 @@ static void
 tell(void)
 {
 	static const HgjEngine *told = NULL;
-	HgjKeptMemory kept = {memory, sizeof(memory), NULL, MOST_COPIES, true};
+	HgjKeptMemory kept = {.memory = memory, .bytes = sizeof(memory), .most = MOST_COPIES, .stay = true};
 
 	if (told != engine)
 		engine->pipeline->keep(&kept);

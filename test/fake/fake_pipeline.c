@@ -524,6 +524,7 @@ static void
 pipeline_info(const HgjPipeline *p, HgjPipelineInfo *info)
 {
 	*info = p->counted;
+	info->stage_rows = FAKE_STAGE_ROWS;
 }
 
 /* Not a constant: fake_engine.c takes fetch away where it is told to. */

@@ -11,7 +11,9 @@
  *	  width that holds all distances.  That gives back every bit, whatever the type.
  * 3. A value that passes by reference is kept once, as it stands in the heap tuple,
  *	  header and compression included, and aligned as its type wants it; rows have
- *	  the value's number, at the narrowest width.
+ *	  the value's number, at the narrowest width.  Where they are few they are in the order
+ *	  of their bytes, so that chunks with the same values have the same numbers for them:
+ *	  what is made of the values of one is then what is made of those of the next.
  * 4. Numerics whose type says how many decimals they have are kept as integers as
  *	  well (columns/decimal.h), as in step 2, if that is the display scale of all of
  *	  the chunk: who computes with them needs nothing else, and who returns them the
@@ -257,6 +259,72 @@ pack(const HgjChunkMaker *maker, const uint64 *numbers)
 	return packing;
 }
 
+static int
+compare_values(const void *a, const void *b, void *arg)
+{
+	const HgjChunkMaker *maker = arg;
+	const char *x = maker->values + maker->offsets[*(const uint32 *) a];
+	const char *y = maker->values + maker->offsets[*(const uint32 *) b];
+	Size		size_x = value_size(maker, x);
+	Size		size_y = value_size(maker, y);
+	int			order = memcmp(x, y, Min(size_x, size_y));
+
+	return order != 0 ? order : (size_x > size_y) - (size_x < size_y);
+}
+
+/* Step 3: few values are put into order, and rows get their new numbers. */
+static void
+order_values(HgjChunkMaker *maker)
+{
+	uint32		n = maker->ndistinct;
+	uint32	   *order;
+	uint32	   *place;
+	char	   *values = maker->values;
+	uint32	   *offsets = maker->offsets;
+
+	if (n < 2 || n > HGJ_MOST_KEPT_CODES)
+		return;
+	order = MemoryContextAlloc(maker->context, n * sizeof(uint32));
+	place = MemoryContextAlloc(maker->context, n * sizeof(uint32));
+	for (uint32 i = 0; i < n; i++)
+		order[i] = i;
+	qsort_arg(order, n, sizeof(uint32), compare_values, maker);
+	maker->values = MemoryContextAllocHuge(maker->context, maker->room);
+	maker->offsets = MemoryContextAlloc(maker->context, n * sizeof(uint32));
+	maker->most_distinct = n;
+	maker->used = 0;
+	maker->ndistinct = 0;
+	for (uint32 i = 0; i < n; i++)
+	{
+		const char *value = values + offsets[order[i]];
+
+		place[order[i]] = i;
+		append_value(maker, value);
+		maker->used = maker->offsets[i] + value_size(maker, value);
+		maker->ndistinct++;
+	}
+	for (uint32 row = 0; row < maker->nrows; row++)
+		if (!maker->nulls[row])
+			maker->numbers[row] = place[maker->numbers[row]];
+}
+
+/* Have both the same values, with the same numbers? */
+bool
+hgj_chunk_same_values(const HgjChunk *a, const HgjChunk *b)
+{
+	Size		end_a = a->decimals ? a->decimals : a->bytes;
+	Size		end_b = b->decimals ? b->decimals : b->bytes;
+
+	if (a->by_value || b->by_value)
+		return a->by_value && b->by_value && a->base == b->base &&
+			hgj_chunk_greatest(a) == hgj_chunk_greatest(b);
+	return a->ndistinct == b->ndistinct && end_a - a->values == end_b - b->values &&
+		memcmp((const char *) a + a->offsets, (const char *) b + b->offsets,
+			   a->ndistinct * sizeof(uint32)) == 0 &&
+		memcmp((const char *) a + a->values, (const char *) b + b->values,
+			   end_a - a->values) == 0;
+}
+
 static inline void
 store_number(HgjChunk *chunk, Size array, uint8 width, uint32 i, uint64 number)
 {
@@ -320,16 +388,20 @@ HgjChunk *
 hgj_chunk_finish(HgjChunkMaker *maker)
 {
 	bool		decimal = maker->scale >= 0;
-	Packing		numbers = pack(maker, maker->numbers);
+	Packing		numbers;
 	Packing		decimals = {0};
 	Size		validity = MAXALIGN(sizeof(HgjChunk));
 	Size		validity_bytes = maker->has_nulls ? ((Size) maker->nrows + 63) / 64 * 8 : 0;
-	Size		offsets = place_numbers(maker, &numbers, maker->by_value,
-										validity + validity_bytes);
-	Size		values = offsets + MAXALIGN((Size) maker->ndistinct * sizeof(uint32));
-	Size		bytes = values + MAXALIGN(maker->used);
+	Size		offsets;
+	Size		values;
+	Size		bytes;
 	HgjChunk   *chunk;
 
+	order_values(maker);
+	numbers = pack(maker, maker->numbers);
+	offsets = place_numbers(maker, &numbers, maker->by_value, validity + validity_bytes);
+	values = offsets + MAXALIGN((Size) maker->ndistinct * sizeof(uint32));
+	bytes = values + MAXALIGN(maker->used);
 	if (decimal)
 	{
 		decimals = pack(maker, (const uint64 *) maker->decimals);
@@ -368,6 +440,7 @@ hgj_chunk_finish(HgjChunkMaker *maker)
 		memcpy((char *) chunk + offsets, maker->offsets,
 			   (Size) maker->ndistinct * sizeof(uint32));
 		memcpy((char *) chunk + values, maker->values, maker->used);
+		memset((char *) chunk + values + maker->used, 0, MAXALIGN(maker->used) - maker->used);
 	}
 	MemoryContextDelete(maker->context);
 	return chunk;

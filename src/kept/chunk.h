@@ -125,6 +125,7 @@ extern void hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page,
 extern HgjChunk *hgj_chunk_finish(HgjChunkMaker *maker);
 extern HgjChunk *hgj_chunk_without_pages(const FormData_pg_attribute *att);
 extern uint64 hgj_chunk_greatest(const HgjChunk *chunk);
+extern bool hgj_chunk_same_values(const HgjChunk *a, const HgjChunk *b);
 extern void hgj_chunk_read(const HgjChunk *chunk, uint32 start,
 						   const uint32 *rows, uint32 n, HgjVector *into,
 						   uint32 first, bool by_row);

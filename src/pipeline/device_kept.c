@@ -145,6 +145,11 @@ typedef struct Push
 	HgjKeptRange *ranges;
 	uint64	   *words;
 	uint64		nrows;
+
+	/* of each input: of what chunk the last table was made, which is held, and its words */
+	const HgjChunk *chunks[HGJ_PIPE_INPUTS];
+	uint32		tables[HGJ_PIPE_INPUTS];
+	uint32		ntables[HGJ_PIPE_INPUTS];
 } Push;
 
 /*
@@ -245,38 +250,40 @@ values_of(const HgjChunk *chunk, uint8 width, uint32 *n)
 }
 
 /*
- * The table of what the host makes of a chunk's values; there is room.  The piece before
- * has the same one, if it is of the same chunk.  False: it fails for one of them, which no
- * row may have.
+ * The table of what the host makes of a chunk's values; there is room.  That of the last
+ * chunk with the same values will do.  False: it fails for one of them, which no row may
+ * have.
  */
 static bool
 write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int read,
 			const HgjChunk *chunk, HgjKeptPiece *piece)
 {
 	HgjKeptInput *input = &piece->inputs[column->number];
-	const HgjKeptInput *before = input_before(push, column->number, chunk);
+	uint32		i = column->number;
 	HgjVector	values;
 	uint32		n;
 
-	if (before)
+	if (push->chunks[i] == NULL ||
+		(push->chunks[i] != chunk && !hgj_chunk_same_values(push->chunks[i], chunk)))
 	{
-		input->table = before->table;
-		input->ntable = before->ntable;
-		return true;
+		values = values_of(chunk, d->reads[read].width, &n);
+		(void) hgj_device_make_table(d, column->made, column->kind, &values, n,
+									 push->words + push->rows.nwords);
+		pfree(values.values);
+		pfree(values.validity);
+		if (d->run_reason == HGJ_DEVICE_ROW)
+		{
+			d->run_reason = HGJ_DEVICE_FITS;
+			return false;
+		}
+		push->tables[i] = push->rows.nwords;
+		push->ntables[i] = n;
+		push->rows.nwords += HGJ_KEPT_TABLE(n);
+		/* nobody holds what has no rows */
+		push->chunks[i] = piece->n > 0 ? chunk : NULL;
 	}
-	values = values_of(chunk, d->reads[read].width, &n);
-	(void) hgj_device_make_table(d, column->made, column->kind, &values, n,
-								 push->words + push->rows.nwords);
-	pfree(values.values);
-	pfree(values.validity);
-	if (d->run_reason == HGJ_DEVICE_ROW)
-	{
-		d->run_reason = HGJ_DEVICE_FITS;
-		return false;
-	}
-	input->table = push->rows.nwords;
-	input->ntable = n;
-	push->rows.nwords += HGJ_KEPT_TABLE(n);
+	input->table = push->tables[i];
+	input->ntable = push->ntables[i];
 	return true;
 }
 
@@ -328,6 +335,7 @@ describe_ranges(HgjPipelineState *d, Push *push)
 
 	push->rows.npieces = push->rows.nwords = 0;
 	push->nrows = 0;
+	memset(push->chunks, 0, sizeof(push->chunks));
 	while (has_room(d, push) && !hgj_device_gave_up(d) &&
 		   hgj_ranges_next(&d->source, &push->ranges[push->rows.npieces], chunks, starts))
 		if (!describe_range(d, push, chunks, starts))

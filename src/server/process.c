@@ -134,6 +134,8 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	pthread_t	thread;
 
 	become_a_process(worker);
+	/* CUDA loads kernels now, and not each when a query needs it first, who would wait */
+	(void) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	/* the one before may have been killed while it was writing */
 	server->changes &= ~UINT32_C(1);
 	hgj_registry_use(library);

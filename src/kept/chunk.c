@@ -452,3 +452,25 @@ hgj_chunk_without_pages(const FormData_pg_attribute *att)
 {
 	return hgj_chunk_finish(hgj_chunk_begin(att, -1));
 }
+
+/* Of an image in the store's memory, which begins there. */
+void
+hgj_chunk_fill_head(HgjChunkHead *head, const HgjChunk *chunk, const void *memory)
+{
+	head->id = chunk->id;
+	head->at = (const char *) chunk - (const char *) memory;
+	pg_atomic_init_u64(&head->whole_lsn, chunk->whole_lsn);
+	head->npages = chunk->npages;
+	head->nrows = chunk->nrows;
+	head->ndistinct = chunk->ndistinct;
+	head->width = chunk->width;
+	head->decimal_width = chunk->decimal_width;
+	head->scale = chunk->scale;
+	head->by_value = chunk->by_value;
+	head->has_nulls = chunk->has_nulls;
+	head->base = chunk->base;
+	head->validity = chunk->validity;
+	head->numbers = chunk->numbers;
+	head->decimals = chunk->decimals;
+	head->decimal_base = chunk->decimal_base;
+}

@@ -64,7 +64,7 @@ typedef struct HgjChunk
 {
 	uint64		bytes;			/* of the image */
 	uint64		id;				/* that no other chunk has, while it is kept (store.c) */
-	pg_atomic_uint64 whole_lsn; /* of the map, by which npages are valid; see valid.c */
+	XLogRecPtr	whole_lsn;		/* of the map, when it was made; see HgjChunkHead */
 	uint32		npages;			/* it has the run's first so many pages, and all of them
 								 * fit; 0: it is otherwise */
 	uint32		nrows;
@@ -91,6 +91,31 @@ typedef struct HgjChunk
 	pg_atomic_uint64 changed[HGJ_RUN_WORDS];	/* pages that have changed since */
 	uint32		first[HGJ_RUN_PAGES + 1];	/* row of each page */
 } HgjChunk;
+
+/*
+ * What has to be known of a chunk to say where its rows are, besides the chunk: who says
+ * that of all chunks of a table need not have a page of each mapped, which takes a process
+ * that has not read them yet longer than all else (store.c).
+ */
+typedef struct HgjChunkHead
+{
+	uint64		id;
+	uint64		at;				/* bytes behind the beginning of the store's memory */
+	pg_atomic_uint64 whole_lsn; /* of the map, by which npages are valid; see valid.c */
+	uint32		npages;
+	uint32		nrows;
+	uint32		ndistinct;
+	uint8		width;
+	uint8		decimal_width;
+	int8		scale;
+	bool		by_value;
+	bool		has_nulls;
+	uint64		base;
+	uint64		validity;
+	uint64		numbers;
+	uint64		decimals;
+	uint64		decimal_base;
+} HgjChunkHead;
 
 /* A chunk that is being made. */
 typedef struct HgjChunkMaker
@@ -123,6 +148,8 @@ extern HgjChunkMaker *hgj_chunk_begin(const FormData_pg_attribute *att, int scal
 extern void hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page,
 							   const HgjVector *values, uint32 n);
 extern HgjChunk *hgj_chunk_finish(HgjChunkMaker *maker);
+extern void hgj_chunk_fill_head(HgjChunkHead *head, const HgjChunk *chunk,
+								const void *memory);
 extern HgjChunk *hgj_chunk_without_pages(const FormData_pg_attribute *att);
 extern uint64 hgj_chunk_greatest(const HgjChunk *chunk);
 extern bool hgj_chunk_same_values(const HgjChunk *a, const HgjChunk *b);

@@ -62,6 +62,7 @@ typedef struct Slot
 {
 	HgjChunkKey key;
 	dsa_pointer data;			/* InvalidDsaPointer: the slot is free */
+	HgjChunkHead head;
 	uint64		bytes;
 	pg_atomic_uint64 uses;		/* these three by holders, without the lock */
 	pg_atomic_uint64 saved;		/* nanoseconds */
@@ -404,6 +405,7 @@ hgj_store_hold(const HgjChunkKey *keys, int n, HgjHeldChunk *held)
 			break;				/* it came in this moment */
 		held[found].slot = i;
 		held[found].chunk = dsa_get_address(area, slot_at(i)->data);
+		held[found].head = &slot_at(i)->head;
 	}
 	for (int c = 0; found == n && c < n; c++)
 	{
@@ -544,6 +546,7 @@ publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
 		slot->key = *key;
 		slot->data = data;
 		slot->bytes = bytes;
+		hgj_chunk_fill_head(&slot->head, dsa_get_address(area, data), shared);
 		pg_atomic_init_u64(&slot->uses, 0);
 		pg_atomic_init_u64(&slot->saved, 0);
 		pg_atomic_init_u64(&slot->last_use, 0);

@@ -30,6 +30,7 @@ typedef struct HgjChunkKey
 typedef struct HgjHeldChunk
 {
 	const HgjChunk *chunk;
+	HgjChunkHead *head;
 	int			slot;
 } HgjHeldChunk;
 
@@ -95,8 +96,8 @@ extern void hgj_run_look(Relation rel, uint32 run, HgjRunLook *look);
 extern XLogRecPtr hgj_wal_position(void);
 extern void hgj_chunk_begin_validity(HgjChunk *chunk, const HgjRunLook *look,
 									 XLogRecPtr decoded_after);
-extern bool hgj_chunk_is_whole(const HgjRunLook *look, const HgjChunk *chunk);
-extern void hgj_chunk_note_whole(const HgjRunLook *look, const HgjChunk *chunk);
+extern bool hgj_chunk_is_whole(const HgjRunLook *look, HgjChunkHead *head);
+extern void hgj_chunk_note_whole(const HgjRunLook *look, HgjChunkHead *head);
 extern uint64 hgj_chunk_same_pages(Relation rel, const HgjRunLook *look, uint32 word,
 								   const HgjChunk *chunk,
 								   BufferAccessStrategy strategy);

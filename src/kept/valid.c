@@ -97,7 +97,7 @@ hgj_chunk_begin_validity(HgjChunk *chunk, const HgjRunLook *look,
 	chunk->decoded_after = decoded_after;
 	chunk->npages = memcmp(look->visible, chunk->pages, sizeof(chunk->pages)) == 0 ?
 		look->npages : 0;
-	pg_atomic_init_u64(&chunk->whole_lsn, look->map_lsn);
+	chunk->whole_lsn = look->map_lsn;
 	for (int w = 0; w < HGJ_RUN_WORDS; w++)
 	{
 		chunk->unfit[w] = look->visible[w] & ~chunk->pages[w];
@@ -183,20 +183,18 @@ hgj_chunk_valid_pages(Relation rel, const HgjRunLook *look, uint32 word,
  * them has to be asked.
  */
 bool
-hgj_chunk_is_whole(const HgjRunLook *look, const HgjChunk *chunk)
+hgj_chunk_is_whole(const HgjRunLook *look, HgjChunkHead *head)
 {
-	return look->npages > 0 && chunk->npages == look->npages &&
+	return look->npages > 0 && head->npages == look->npages &&
 		!XLogRecPtrIsInvalid(look->map_lsn) &&
-		pg_atomic_read_u64(&unconstify(HgjChunk *, chunk)->whole_lsn) == look->map_lsn;
+		pg_atomic_read_u64(&head->whole_lsn) == look->map_lsn;
 }
 
 /* Each word of the look's pages has been asked, and all of them are valid. */
 void
-hgj_chunk_note_whole(const HgjRunLook *look, const HgjChunk *chunk)
+hgj_chunk_note_whole(const HgjRunLook *look, HgjChunkHead *head)
 {
-	HgjChunk   *shared = unconstify(HgjChunk *, chunk);
-
-	if (look->npages > 0 && chunk->npages == look->npages &&
-		look->map_lsn > pg_atomic_read_u64(&shared->whole_lsn))
-		pg_atomic_write_u64(&shared->whole_lsn, look->map_lsn);
+	if (look->npages > 0 && head->npages == look->npages &&
+		look->map_lsn > pg_atomic_read_u64(&head->whole_lsn))
+		pg_atomic_write_u64(&head->whole_lsn, look->map_lsn);
 }

@@ -167,42 +167,35 @@ StaticAssertDecl(HGJ_PUSHED_PIECES <= HGJ_KEPT_PIECES, "the engine does not take
 
 /* A part of a chunk, in the engine's terms. */
 static HgjKeptArray
-array_of(const HgjChunk *chunk, uint64 at, uint64 bytes)
+array_of(const HgjChunkHead *head, uint64 at, uint64 bytes)
 {
-	Size		all;
-	const char *memory = hgj_store_memory(&all);
-
 	return (HgjKeptArray) {
-		chunk->id, (const char *) chunk - memory + at, bytes
+		head->id, head->at + at, bytes
 	};
 }
 
 static void
-describe_input(const HgjDeviceColumn *column, const HgjChunk *chunk, uint32 start,
+describe_input(const HgjDeviceColumn *column, const HgjChunkHead *head, uint32 start,
 			   HgjKeptInput *input)
 {
 	bool		decimals = column->made == NULL && column->scale >= 0;
-	Size		bits = (chunk->nrows + 63) / 64 * sizeof(uint64);
+	Size		bits = (head->nrows + 63) / 64 * sizeof(uint64);
 
-	input->width = decimals ? chunk->decimal_width : chunk->width;
-	input->base = decimals ? chunk->decimal_base : chunk->base;
+	input->width = decimals ? head->decimal_width : head->width;
+	input->base = decimals ? head->decimal_base : head->base;
 	input->first = start;
-	input->numbers = array_of(chunk, decimals ? chunk->decimals : chunk->numbers,
-							  (uint64) chunk->nrows * input->width);
-	input->validity = array_of(chunk, chunk->validity, chunk->has_nulls ? bits : 0);
+	input->numbers = array_of(head, decimals ? head->decimals : head->numbers,
+							  (uint64) head->nrows * input->width);
+	input->validity = array_of(head, head->validity, head->has_nulls ? bits : 0);
 	input->table = input->ntable = 0;
 }
 
-/* The same input of the piece before in the push, if it is of the same chunk; or NULL. */
-static const HgjKeptInput *
-input_before(const Push *push, uint32 number, const HgjChunk *chunk)
+/* Is the same input of the piece before in the push of the same chunk? */
+static bool
+is_of_chunk_before(const Push *push, uint32 number, const HgjChunkHead *head)
 {
-	const HgjKeptInput *before;
-
-	if (push->rows.npieces == 0)
-		return NULL;
-	before = &push->pieces[push->rows.npieces - 1].inputs[number];
-	return before->numbers.id == chunk->id ? before : NULL;
+	return push->rows.npieces > 0 &&
+		push->pieces[push->rows.npieces - 1].inputs[number].numbers.id == head->id;
 }
 
 /* Of a build side: between which values the numbers of a chunk are. */
@@ -213,7 +206,7 @@ note_numbers(HgjPipelineState *d, int i, const HgjChunk *chunk)
 	int64		low;
 	int64		high;
 
-	if (!d->spec.fills || column->made || column->scale >= 0 ||
+	if (column->made || column->scale >= 0 ||
 		column->kind == HGJ_KIND_F4 || column->kind == HGJ_KIND_F8)
 		return;
 	low = (int64) chunk->base;
@@ -299,7 +292,7 @@ has_room(const HgjPipelineState *d, const Push *push)
 
 /* A range that the source offers, as the next piece; false: it is for the host. */
 static bool
-describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
+describe_range(HgjPipelineState *d, Push *push, const HgjHeldChunk *chunks,
 			   const uint32 *starts)
 {
 	HgjKeptPiece *piece = &push->pieces[push->rows.npieces];
@@ -314,10 +307,10 @@ describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
 		if (column->join != HGJ_DEVICE_INPUT)
 			continue;
 		read = column->made ? made_of(column->made) : column->from;
-		describe_input(column, chunks[read], starts[read], input);
-		if (input_before(push, column->number, chunks[read]) == NULL)
-			note_numbers(d, i, chunks[read]);
-		if (column->made && !write_table(d, push, column, read, chunks[read], piece))
+		describe_input(column, chunks[read].head, starts[read], input);
+		if (d->spec.fills && !is_of_chunk_before(push, column->number, chunks[read].head))
+			note_numbers(d, i, chunks[read].chunk);
+		if (column->made && !write_table(d, push, column, read, chunks[read].chunk, piece))
 			return false;
 	}
 	if (piece->n > 0)
@@ -330,7 +323,7 @@ describe_range(HgjPipelineState *d, Push *push, const HgjChunk **chunks,
 static void
 describe_ranges(HgjPipelineState *d, Push *push)
 {
-	const HgjChunk *chunks[HGJ_DEVICE_READS];
+	HgjHeldChunk chunks[HGJ_DEVICE_READS];
 	uint32		starts[HGJ_DEVICE_READS];
 
 	push->rows.npieces = push->rows.nwords = 0;

@@ -112,7 +112,7 @@ note_whole(const HgjKeptPages *kept)
 	if (kept->known == ALL_WORDS &&
 		memcmp(kept->valid, kept->look.visible, sizeof(kept->valid)) == 0)
 		for (int c = 0; c < kept->ncols; c++)
-			hgj_chunk_note_whole(&kept->look, kept->chunks[c].chunk);
+			hgj_chunk_note_whole(&kept->look, kept->chunks[c].head);
 }
 
 /* Step 5: the chunks of the run are left behind; nobody has pointers if no row was taken. */
@@ -145,16 +145,18 @@ leave_run(HgjKeptPages *kept)
 
 /* Can a device take the column as the chunk has it? */
 static bool
-takes_chunk(const HgjKeptForm *form, const HgjChunk *chunk)
+takes_chunk(const HgjKeptForm *form, const HgjHeldChunk *held)
 {
-	if (chunk->nrows == 0 || (!form->as_number && form->most_values == 0))
+	const HgjChunkHead *head = held->head;
+
+	if (head->nrows == 0 || (!form->as_number && form->most_values == 0))
 		return false;
 	if (form->as_number &&
-		(form->scale < 0 ? !chunk->by_value :
-		 chunk->decimals == 0 || chunk->scale != form->scale))
+		(form->scale < 0 ? !head->by_value :
+		 head->decimals == 0 || head->scale != form->scale))
 		return false;
 	return form->most_values == 0 || form->most_values >
-		(chunk->by_value ? hgj_chunk_greatest(chunk) : chunk->ndistinct);
+		(head->by_value ? hgj_chunk_greatest(held->chunk) : head->ndistinct);
 }
 
 /* The same of all columns of the run, if there is a device. */
@@ -162,7 +164,7 @@ static bool
 takes_chunks(const HgjKeptPages *kept)
 {
 	for (int c = 0; kept->forms && c < kept->ncols; c++)
-		if (!takes_chunk(&kept->forms[c], kept->chunks[c].chunk))
+		if (!takes_chunk(&kept->forms[c], &kept->chunks[c]))
 			return false;
 	return kept->forms != NULL;
 }
@@ -192,7 +194,7 @@ static void
 find_whole(HgjKeptPages *kept)
 {
 	for (int c = 0; c < kept->ncols; c++)
-		if (!hgj_chunk_is_whole(&kept->look, kept->chunks[c].chunk))
+		if (!hgj_chunk_is_whole(&kept->look, kept->chunks[c].head))
 			return;
 	memcpy(kept->valid, kept->look.visible, sizeof(kept->valid));
 	kept->known = ALL_WORDS;
@@ -234,13 +236,12 @@ find_valid(HgjKeptPages *kept, uint32 word)
 	Assert(rows_agree(kept, word));
 }
 
-/* Step 3: is the page valid?  How many rows has it? */
+/* Step 3: is the page valid?  How many rows has it, if anybody (nrows) wants to know? */
 bool
 hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows)
 {
 	uint32		run = hgj_run_of(block);
 	uint32		page = hgj_run_page(block);
-	const HgjChunk *chunk;
 
 	if (!kept->looked || kept->look.run != run)
 		look_at_run(kept, run);
@@ -250,8 +251,12 @@ hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows)
 		find_valid(kept, page / 64);
 	if (!hgj_run_has(kept->valid, page))
 		return false;
-	chunk = kept->chunks[0].chunk;
-	*nrows = chunk->first[page + 1] - chunk->first[page];
+	if (nrows)
+	{
+		const HgjChunk *chunk = kept->chunks[0].chunk;
+
+		*nrows = chunk->first[page + 1] - chunk->first[page];
+	}
 	return true;
 }
 
@@ -347,7 +352,7 @@ hgj_kept_slice(HgjKeptPages *kept, BlockNumber block)
 	for (int c = 0; c < kept->ncols; c++)
 	{
 		kept->rows.chunks[c] = kept->chunks[c].chunk;
-		kept->rows.starts[c] = kept->chunks[c].chunk->first[page];
+		kept->rows.starts[c] = page == 0 ? 0 : kept->chunks[c].chunk->first[page];
 	}
 }
 

@@ -45,7 +45,7 @@ leave_blocks(HgjHeapPages *pages, BlockNumber start, uint32 n)
 
 /* Step 1: the next block that can be in a range; the others are left. */
 static BlockNumber
-find_start(HgjHeapPages *pages, uint32 *nrows)
+find_start(HgjHeapPages *pages)
 {
 	HgjKeptPages *kept = pages->kept_columns;
 
@@ -54,25 +54,24 @@ find_start(HgjHeapPages *pages, uint32 *nrows)
 		BlockNumber block = hgj_blocks_next(pages);
 
 		if (!BlockNumberIsValid(block) ||
-			(hgj_kept_page(kept, block, nrows) && kept->fits))
+			(hgj_kept_page(kept, block, NULL) && kept->fits))
 			return block;
 		CHECK_FOR_INTERRUPTS();
 		leave_blocks(pages, block, 1);
 	}
 }
 
-/*
- * The rows of n pages of the run at hand.  A chunk's last page lies far behind its header:
- * a process that has not read it before would have it mapped for that.
- */
+/* The rows of n pages of the run at hand; those of all are known without the chunk. */
 static uint32
 rows_of(const HgjKeptPages *kept, BlockNumber block, uint32 n)
 {
-	const HgjChunk *chunk = kept->chunks[0].chunk;
+	const HgjChunkHead *head = kept->chunks[0].head;
+	const uint32 *first = kept->chunks[0].chunk->first;
 	uint32		page = hgj_run_page(block);
-	uint32		end = page + n == chunk->npages ? chunk->nrows : chunk->first[page + n];
 
-	return end - chunk->first[page];
+	if (page == 0 && n == head->npages)
+		return head->nrows;
+	return first[page + n] - first[page];
 }
 
 /*
@@ -103,14 +102,13 @@ hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range)
 {
 	HgjKeptPages *kept = pages->kept_columns;
 	BlockNumber block;
-	uint32		nrows;
 
 	if (kept == NULL || kept->forms == NULL || pages->only_left)
 		return false;
 	hgj_pages_begin(pages);
 	if (!kept->on || pages->scan->rs_base.rs_parallel != NULL)
 		return false;
-	block = find_start(pages, &nrows);
+	block = find_start(pages);
 	if (!BlockNumberIsValid(block))
 	{
 		pages->only_left = true;
@@ -129,7 +127,7 @@ hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range)
 		pages->put_back = hgj_blocks_next(pages);
 		block += n + 1;
 		if (pages->put_back != block || hgj_run_of(block) != hgj_run_of(range->start) ||
-			!hgj_kept_page(kept, block, &nrows))
+			!hgj_kept_page(kept, block, NULL))
 			break;
 		pages->put_back = InvalidBlockNumber;
 		range->npages++;

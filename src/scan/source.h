@@ -23,7 +23,7 @@
 #include "utils/tuplestore.h"
 
 typedef struct HgjSource HgjSource;
-struct HgjChunk;
+struct HgjHeldChunk;
 struct HgjJoinState;
 struct HgjKeptForm;
 struct HgjKeptRange;
@@ -160,7 +160,7 @@ extern void hgj_pages_count(const HgjSource *source, HgjPageCounts *counts);
 extern bool hgj_pages_offer_ranges(HgjSource *source, const struct HgjKeptForm *forms);
 extern void hgj_ranges_begin(HgjSource *source);
 extern bool hgj_ranges_next(HgjSource *source, struct HgjKeptRange *range,
-							const struct HgjChunk **chunks, uint32 *starts);
+							struct HgjHeldChunk *chunks, uint32 *starts);
 extern void hgj_ranges_leave(HgjSource *source, const struct HgjKeptRange *range);
 extern void hgj_ranges_end(HgjSource *source, uint64 rows);
 extern int	hgj_pages_nfilters(const HgjSource *source);

@@ -450,19 +450,18 @@ hgj_ranges_begin(HgjSource *source)
 
 /* Per column of the source: the range's chunk, and its first row there. */
 bool
-hgj_ranges_next(HgjSource *source, HgjKeptRange *range, const HgjChunk **chunks,
+hgj_ranges_next(HgjSource *source, HgjKeptRange *range, HgjHeldChunk *chunks,
 				uint32 *starts)
 {
 	HgjPageSource *ps = source->private_state;
-	const HgjKeptRows *rows;
+	const HgjKeptPages *kept = ps->pages.kept_columns;
 
 	if (!hgj_pages_next_range(&ps->pages, range))
 		return false;
-	rows = &ps->pages.kept_columns->rows;
 	for (int c = 0; c < source->ncols; c++)
 	{
-		chunks[c] = rows->chunks[ps->wanted[c]];
-		starts[c] = rows->starts[ps->wanted[c]];
+		chunks[c] = kept->chunks[ps->wanted[c]];
+		starts[c] = kept->rows.starts[ps->wanted[c]];
 	}
 	return true;
 }

@@ -432,11 +432,14 @@ HgjStatus
 pipe_push(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
 {
 	HgjPipeStage stage;
+	HgjPipelineInfo info;
 	HgjStatus	status = engine->pipeline->stage(p, &stage, err);
 	int			i;
 
 	if (status != HGJ_OK)
 		return status;
+	engine->pipeline->info(p, &info);
+	CHECK(info.stage_rows == stage.capacity, "%u rows, not %u", stage.capacity, info.stage_rows);
 	*n = *n > NROWS - first ? NROWS - first : *n;
 	*n = *n > stage.capacity ? stage.capacity : *n;
 	for (i = 0; i < NINPUTS; i++)

@@ -454,10 +454,14 @@ hgj_store_evictions(void)
 	return pg_atomic_read_u64(&shared->evictions);
 }
 
-/*
- * Step 3: a chunk has saved somebody this many nanoseconds, who holds it, unless he is
- * about to exit (step 5).
- */
+/* Does this process hold the chunk still?  If it is about to exit it may not (step 5). */
+bool
+hgj_store_holds(const HgjHeldChunk *held)
+{
+	return own_holds[held->slot] > 0;
+}
+
+/* Step 3: a chunk has saved somebody this many nanoseconds, who holds it, or did. */
 void
 hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now)
 {
@@ -465,7 +469,7 @@ hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now)
 	double		per_byte;
 	uint32		credit;
 
-	if (own_holds[held->slot] == 0)
+	if (!hgj_store_holds(held))
 		return;
 	per_byte = (double) saved / (double) slot->bytes;
 	credit = pg_atomic_read_u32(&slot->credit) + 1 + (per_byte >= CREDIT_FOR_2) +
@@ -487,7 +491,7 @@ hgj_store_was_used(const HgjHeldChunk *held)
 void
 hgj_store_release(const HgjHeldChunk *held)
 {
-	if (own_holds[held->slot] == 0)
+	if (!hgj_store_holds(held))
 		return;
 	release_slot(held->slot, 1);
 }

@@ -105,13 +105,18 @@ note_use(HgjKeptPages *kept)
 	kept->taken = 0;
 }
 
-/* Step 3: the run is left.  Where all words were asked, and are valid, the next one need not. */
+/*
+ * Step 3: the run is left.  Where all words were asked, and are valid, who comes next need
+ * not ask them.
+ */
 static void
 note_whole(const HgjKeptPages *kept)
 {
-	if (kept->known == ALL_WORDS &&
-		memcmp(kept->valid, kept->look.visible, sizeof(kept->valid)) == 0)
-		for (int c = 0; c < kept->ncols; c++)
+	if (!kept->looked || kept->known != ALL_WORDS ||
+		memcmp(kept->valid, kept->look.visible, sizeof(kept->valid)) != 0)
+		return;
+	for (int c = 0; c < kept->ncols; c++)
+		if (hgj_store_holds(&kept->chunks[c]))
 			hgj_chunk_note_whole(&kept->look, kept->chunks[c].head);
 }
 
@@ -198,8 +203,10 @@ find_whole(HgjKeptPages *kept)
 			return;
 	memcpy(kept->valid, kept->look.visible, sizeof(kept->valid));
 	kept->known = ALL_WORDS;
+#ifdef USE_ASSERT_CHECKING
 	for (uint32 word = 0; word < HGJ_RUN_WORDS; word++)
 		Assert(rows_agree(kept, word));
+#endif
 }
 
 static void
@@ -370,6 +377,7 @@ hgj_kept_pages_reset(HgjKeptPages *kept)
 {
 	hgj_kept_pages_forget(kept);
 	note_use(kept);
+	note_whole(kept);
 	while (kept->ncols > 0)
 		hgj_store_release(&kept->chunks[--kept->ncols]);
 	kept->looked = kept->on = false;

@@ -296,6 +296,8 @@ static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArr
 		return fail(err, HGJ_UNSUPPORTED, "a column has not come to the device");
 	if (*copy != nullptr && (*copy)->holders++ == 0)
 		take_idle(list, *copy);
+	if (*copy == nullptr && p->only_there)
+		return fail(err, HGJ_UNSUPPORTED, "a column is not on the device any more");
 	if (*copy == nullptr && array->bytes > list->most)
 		return fail(err, HGJ_UNSUPPORTED, "a column is larger than all may be");
 	if (*copy == nullptr)
@@ -391,7 +393,8 @@ bool kept_give_back()
 {
 	bool (*give_back)(void) = kept.memory.give_back;
 
-	return give_back != nullptr && give_back() && cudaDeviceSynchronize() == cudaSuccess;
+	/* their streams were waited for when they went, and with them what gives memory back */
+	return give_back != nullptr && give_back();
 }
 
 /* Step 4. */

@@ -102,6 +102,7 @@ struct HgjPipeline
 	uint32_t places = 0; /* for rows that wait for a turn, on each side of a slot */
 	uint64_t side_words = 0;
 	bool started = false;
+	bool only_there = false; /* of the push at hand (HgjKeptPush) */
 
 	hgj::Buffer view_at;
 	hgj::Buffer code;

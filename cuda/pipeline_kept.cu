@@ -226,6 +226,7 @@ HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *
 	HGJ_TRY(table_enter(&p->account, err));
 	HGJ_TRY(poll(&p->account, err));
 	HGJ_TRY(pipeline_free_slot(p, slot, err));
+	p->only_there = rows->only_there;
 	status = prepare(p, slot, rows, err);
 	for (uint32_t i = 1; i < PIPE_SLOTS && status == HGJ_UNSUPPORTED; i++)
 	{

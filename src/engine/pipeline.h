@@ -294,6 +294,8 @@ typedef struct HgjKeptPush
 	uint32_t	npieces;
 	uint32_t	nwords;
 	const uint64_t *words;		/* of tables */
+	bool		only_there;		/* the memory may be others' by now: copies that the
+								 * device has will do; HGJ_UNSUPPORTED: it has not all */
 } HgjKeptPush;
 
 /* The memory that they are of. */

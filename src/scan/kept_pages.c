@@ -198,6 +198,13 @@ rows_agree(const HgjKeptPages *kept, uint32 word)
 static void
 find_whole(HgjKeptPages *kept)
 {
+	/* there is nothing to ask of words without pages: a table's last run has some */
+	for (int w = 0; w < HGJ_RUN_WORDS; w++)
+		if (kept->look.visible[w] == 0)
+		{
+			kept->valid[w] = 0;
+			kept->known |= UINT64CONST(1) << w;
+		}
 	for (int c = 0; c < kept->ncols; c++)
 		if (!hgj_chunk_is_whole(&kept->look, kept->chunks[c].head))
 			return;

@@ -81,14 +81,15 @@ rows_of(const HgjKeptPages *kept, BlockNumber block, uint32 n)
 static uint32
 pass_words(HgjHeapPages *pages, BlockNumber first, uint32 taken)
 {
+	BlockNumber most;
 	uint32		n;
 
-	if (hgj_run_page(first) % 64 != 0 || pages->next_block != first + taken)
+	if (hgj_run_page(first) % 64 != 0 || pages->next_block != first + taken ||
+		first >= pages->scan->rs_nblocks)
 		return 0;
-	n = hgj_kept_words(pages->kept_columns, first, (pages->blocks_left + taken) / 64) * 64;
 	/* behind the table's last block the scan may go on at the first one */
-	if (n > 0 && (uint64) first + n >= pages->scan->rs_nblocks)
-		n -= 64;
+	most = Min(pages->blocks_left + taken, pages->scan->rs_nblocks - 1 - first);
+	n = hgj_kept_words(pages->kept_columns, first, most / 64) * 64;
 	if (n == 0)
 		return 0;
 	pages->next_block += n - taken;

@@ -40,15 +40,13 @@
 #define HGJ_SERVER_DEVICES		16
 #define HGJ_CALL_NUMBERS		8
 #define HGJ_ANSWER_MEMORY		4
-/* Of HGJ_CALL_DESTROY. */
-#define HGJ_MOST_GONE			16
 
 typedef enum HgjCall
 {
 	HGJ_CALL_TABLE_CREATE,		/* scratch: spec.  The answer has the table's HgjMemory
 								 * from HGJ_ANSWER_MEMORY on, as have those of APPEND,
 								 * BUILD and PROBE_CREATE */
-	HGJ_CALL_DESTROY,			/* how many; scratch: numbers of tables, probes, pipelines */
+	HGJ_CALL_DESTROY,			/* of what is a table, probe or pipeline */
 	HGJ_CALL_APPEND,			/* rows, first id, has ids; scratch: ids, words */
 	HGJ_CALL_BUILD,				/* total rows */
 	HGJ_CALL_INFO,				/* scratch: HgjTableInfo */
@@ -117,6 +115,8 @@ typedef struct HgjChannel
 
 typedef enum HgjServerState
 {
+	HGJ_SERVER_NO_WORKER,		/* it has not begun, and perhaps never will: sessions open
+								 * the GPU themselves */
 	HGJ_SERVER_STARTING,
 	HGJ_SERVER_READY,
 	HGJ_SERVER_UNUSABLE,		/* `why`: no library, no device */

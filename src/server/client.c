@@ -6,8 +6,8 @@
  * 1. A session takes a channel with its first table or pipeline, and leaves it with the
  *	  last one, so that a query holds one while it has something on the GPU.  Where all
  *	  are taken it waits for a while, and has nothing that others could wait for.  Nobody
- *	  waits for what is destroyed: it goes before the next call, or with the channel, which
- *	  its thread clears, and then frees.
+ *	  waits for what is destroyed, but the next call: the last one goes with the channel,
+ *	  which its thread clears, and then frees.
  * 2. A call is a request in the channel and a semaphore.  Waiting ends by the answer, or
  *	  when the generation has changed: the GPU process has gone, and all that was made
  *	  in it.  Every few milliseconds the caller's poll is asked; if it wants no more, the
@@ -62,8 +62,7 @@ static struct
 	int			used;			/* tables and pipelines in this one */
 	HgjRemote  *pending;		/* step 4 */
 	bool		is_pending;		/* ... though its owner may have gone */
-	uint32		gone[HGJ_MOST_GONE];	/* numbers of what is to be destroyed */
-	int			ngone;
+	bool		leaves;			/* the last one has gone, and is there still */
 	bool		at_exit;		/* leave_at_exit() is registered */
 	TimestampTz refused;		/* the statement that has waited for one in vain */
 	StagingBlock		blocks[MOST_BLOCKS];	/* ascending */
@@ -93,7 +92,7 @@ forget_channel(void)
 	session.used = 0;
 	session.pending = NULL;
 	session.is_pending = false;
-	session.ngone = 0;
+	session.leaves = false;
 	session.nblocks = 0;
 }
 
@@ -276,24 +275,6 @@ settle(const HgjRemote *remote, HgjError *err)
 	return status;
 }
 
-static void send_request(uint32 number, HgjCall call);
-
-/* Step 1: what the session has destroyed since its last call. */
-static HgjStatus
-destroy_gone(const HgjRemote *remote, HgjError *err)
-{
-	HgjRemote	for_certain = *remote;
-
-	if (session.ngone == 0)
-		return HGJ_OK;
-	for_certain.poll = NULL;	/* a call that cannot be repeated */
-	memcpy(hgj_channel_scratch(), session.gone, session.ngone * sizeof(uint32));
-	session.channel->arg[0] = session.ngone;
-	session.ngone = 0;
-	send_request(0, HGJ_CALL_DESTROY);
-	return wait_for_answer(&for_certain, true, err);
-}
-
 /*
  * See client.h: where the numbers and arrays of a call about `remote` go; NULL, and a
  * status in err, if it cannot be made, or is not to be made yet.
@@ -310,7 +291,7 @@ hgj_channel_request(HgjRemote *remote, HgjError *err)
 		hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
 		return NULL;
 	}
-	if (settle(remote, err) != HGJ_OK || destroy_gone(remote, err) != HGJ_OK)
+	if (settle(remote, err) != HGJ_OK)
 		return NULL;
 	if (remote->failed != HGJ_OK)
 	{
@@ -321,13 +302,13 @@ hgj_channel_request(HgjRemote *remote, HgjError *err)
 }
 
 static void
-send_request(uint32 number, HgjCall call)
+send_request(const HgjRemote *remote, HgjCall call)
 {
 	HgjChannel *channel = session.channel;
 
 	channel->generation = session.generation;
 	channel->call = call;
-	channel->object = number;
+	channel->object = remote->number;
 	__atomic_store_n(&channel->cancel, 0, __ATOMIC_RELEASE);
 	/* last: the thread may be woken for what somebody before us has posted */
 	__atomic_store_n(&channel->number, channel->number + 1, __ATOMIC_RELEASE);
@@ -340,7 +321,7 @@ hgj_channel_call(HgjRemote *remote, HgjCall call, HgjError *err)
 {
 	HgjStatus	status;
 
-	send_request(remote->number, call);
+	send_request(remote, call);
 	status = wait_for_answer(remote, true, err);
 	if (status != HGJ_OK)
 		return status;
@@ -381,14 +362,14 @@ hgj_channel_fetch(HgjRemote remote, HgjCall call, void *to, size_t bytes)
 void
 hgj_channel_post(HgjRemote *remote, HgjCall call)
 {
-	send_request(remote->number, call);
+	send_request(remote, call);
 	session.pending = remote;
 	session.is_pending = true;
 }
 
 /* See client.h. */
 void
-hgj_channel_destroy(HgjRemote *remote)
+hgj_channel_destroy(HgjRemote *remote, bool is_used)
 {
 	HgjError	err;
 
@@ -402,10 +383,13 @@ hgj_channel_destroy(HgjRemote *remote)
 		__atomic_store_n(&session.channel->cancel, 1, __ATOMIC_RELEASE);
 		session.pending = NULL;
 	}
-	/* this makes room */
-	if (session.ngone == HGJ_MOST_GONE && hgj_channel_request(remote, &err) == NULL)
-		return;
-	session.gone[session.ngone++] = remote->number;
+	if (is_used && session.used == 1)
+		session.leaves = true;	/* it goes with the channel */
+	else if (hgj_channel_request(remote, &err))
+	{
+		send_request(remote, HGJ_CALL_DESTROY);
+		session.is_pending = true;
+	}
 }
 
 /* See client.h. */
@@ -436,7 +420,7 @@ hgj_channel_end_use(const HgjRemote *remote)
 {
 	if (session.channel == NULL || remote->epoch != session.epoch || --session.used > 0)
 		return;
-	if (session.is_pending || session.ngone > 0 ||
+	if (session.is_pending || session.leaves ||
 		session.generation != hgj_server_generation(hgj_server()))
 	{
 		leave_channel();

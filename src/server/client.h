@@ -62,7 +62,7 @@ extern void hgj_channel_fetch(HgjRemote remote, HgjCall call, void *to, size_t b
 extern void hgj_channel_post(HgjRemote *remote, HgjCall call);
 
 /* The end of a table, probe or pipeline; there may be nobody to hear it. */
-extern void hgj_channel_destroy(HgjRemote *remote);
+extern void hgj_channel_destroy(HgjRemote *remote, bool is_used);
 
 /*
  * Memory of the channel for staging buffers, by its place behind the scratch's begin;

@@ -58,7 +58,7 @@ pipe_destroy(HgjPipeline *pipeline)
 {
 	if (pipeline == NULL)
 		return;
-	hgj_channel_destroy(&pipeline->remote);
+	hgj_channel_destroy(&pipeline->remote, true);
 	free_buffers(pipeline);
 	hgj_channel_end_use(&pipeline->remote);
 	free(pipeline->fetched);

@@ -103,7 +103,7 @@ table_destroy(HgjTable *table)
 {
 	if (table == NULL)
 		return;
-	hgj_channel_destroy(&table->remote);
+	hgj_channel_destroy(&table->remote, true);
 	hgj_channel_end_use(&table->remote);
 	free(table);
 }
@@ -314,7 +314,8 @@ probe_destroy(HgjProbe *probe)
 {
 	if (probe == NULL)
 		return;
-	hgj_channel_destroy(&probe->remote);
+	hgj_remote_is_used(probe->table);
+	hgj_channel_destroy(&probe->remote, false);
 	free(probe);
 }
 

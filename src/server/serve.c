@@ -468,6 +468,8 @@ hgj_serve_leave(HgjServed *served)
 	free(served->objects);
 	served->objects = NULL;
 	served->nobjects = 0;
+	/* a request that nobody has waited for is not the next session's */
+	served->served = __atomic_load_n(&served->channel->number, __ATOMIC_ACQUIRE);
 }
 
 static HgjStatus
@@ -495,8 +497,7 @@ make_call(HgjServed *served, HgjError *err)
 		case HGJ_CALL_KEPT_BYTES:
 			return kept_bytes(served, err);
 		case HGJ_CALL_DESTROY:
-			for (uint64_t i = 0; i < channel->arg[0] && i < HGJ_MOST_GONE; i++)
-				destroy(served, ((const uint32_t *) served->scratch)[i]);
+			destroy(served, channel->object);
 			return HGJ_OK;
 		default:
 			break;

@@ -142,9 +142,10 @@ start(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
 }
 
 static HgjStatus
-push_kept(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
+push_kept(HgjServed *served, HgjServedObject *p, const Call *call, bool only_there,
+		  HgjError *err)
 {
-	HgjKeptPush rows = {.pieces = (const HgjKeptPiece *) call->bytes};
+	HgjKeptPush rows = {.pieces = (const HgjKeptPiece *) call->bytes,.only_there = only_there};
 
 	rows.npieces = (uint32_t) call->arg[0];
 	rows.nwords = (uint32_t) call->arg[1];
@@ -280,8 +281,10 @@ note_call(HgjServedObject *p, HgjCall call, const Call *made)
 
 /* ---- step 3: what has been recorded is done --------------------------------- */
 
+/* The session holds the chunks of the call at hand, if that is of kept rows, and no others. */
 static HgjStatus
-repeat(HgjServed *served, HgjServedObject *p, const HgjSideCall *head, HgjError *err)
+repeat(HgjServed *served, HgjServedObject *p, const HgjSideCall *head, bool at_hand,
+	   HgjError *err)
 {
 	Call		call = {head->arg, (const char *) (head + 1)};
 
@@ -294,14 +297,15 @@ repeat(HgjServed *served, HgjServedObject *p, const HgjSideCall *head, HgjError 
 		case HGJ_CALL_PIPE_START:
 			return start(served, p, &call, err);
 		case HGJ_CALL_PIPE_KEPT:
-			return push_kept(served, p, &call, err);
+			return push_kept(served, p, &call, !at_hand, err);
 		default:
 			return HGJ_OK;		/* about tables */
 	}
 }
 
 /*
- * All of it, or the rest where the last try was cancelled.  The last call may be said to be
+ * All of it, or the rest where the last try was cancelled.  The memory of kept rows of earlier
+ * calls is not held by the session any more, so that copies on the device have to do.  The last call may be said to be
  * unsupported, when it has not been made; an earlier one, which the session takes for made,
  * may not.
  */
@@ -318,12 +322,12 @@ catch_up(HgjServed *served, HgjServedObject *p, HgjError *err)
 	{
 		const HgjSideCall *head = (const HgjSideCall *) (record->bytes + p->repeated);
 		size_t		end = p->repeated + sizeof(*head) + head->nbytes;
-		HgjStatus	status = repeat(served, p, head, err);
+		bool		at_hand = end == record->n && p->last_at_hand;
+		HgjStatus	status = repeat(served, p, head, at_hand, err);
 
 		if (status == HGJ_CANCELLED)
 			return status;
-		if (status == HGJ_UNSUPPORTED && head->call == HGJ_CALL_PIPE_KEPT &&
-			end == record->n && p->last_at_hand)
+		if (status == HGJ_UNSUPPORTED && head->call == HGJ_CALL_PIPE_KEPT && at_hand)
 		{
 			record->n = p->repeated;
 			p->deferred = p->catching_up = false;
@@ -564,7 +568,7 @@ make_recorded(HgjServed *served, HgjServedObject *p, const Call *call, HgjError 
 	HgjCall		number = served->channel->call;
 	HgjStatus	status = number == HGJ_CALL_PIPE_PAYLOAD ? payload(served, p, call, err) :
 		number == HGJ_CALL_PIPE_START ? start(served, p, call, err) :
-		push_kept(served, p, call, err);
+		push_kept(served, p, call, false, err);
 
 	if (status == HGJ_OK && p->record != NULL &&
 		(number != HGJ_CALL_PIPE_KEPT || call->arg[0] > 0) && !note_call(p, number, call))
@@ -632,6 +636,12 @@ hgj_serve_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
 
 	if (status != HGJ_OK)
 		return status;
+	if (served->channel->call == HGJ_CALL_PIPE_INFO && (p->deferred || p->broken))
+	{
+		/* of what is about to be destroyed, as a rule: it has done nothing */
+		memset(served->scratch, 0, sizeof(HgjPipelineInfo));
+		return HGJ_OK;
+	}
 	if (p->broken)
 		return hgj_fail(err, HGJ_INVALID, "the pipeline has failed");
 	if (p->side != NULL && served->channel->call != HGJ_CALL_PIPE_INFO)

@@ -12,10 +12,11 @@
  * 3. When it has ended, the worker counts the generation up, by which those who wait
  *	  for it see that, and starts another one: at once, if the last one has lived for a
  *	  while, and after a few seconds otherwise.  If it has found no usable device,
- *	  it is not tried again until the worker is (pg_terminate_backend() does that, or a
- *	  restart of the server).
+ *	  it is not tried again until the worker is (a signal to it does that, or a restart of
+ *	  the server).  Channels that were left to the one that has ended are freed.
  * 4. A session that gives up on a call leaves its channel to the thread that makes it.
- *	  If that has not come back after some time, the GPU process is killed.
+ *	  If that has not come back after some time, the GPU process is killed, unless it is
+ *	  not ready yet: it has no threads then.
  *
  * Memory: the postmaster's shared memory, of a fixed size, for its life.
  * Locks: none; states change atomically (channel.h).
@@ -80,7 +81,7 @@ attach_shared(void *memory, bool found)
 		return;
 	memset(shared, 0, sizeof(HgjServer));
 	shared->area_bytes = area_bytes();
-	shared->state = HGJ_SERVER_STARTING;
+	shared->state = HGJ_SERVER_NO_WORKER;
 	if (sem_init(&shared->freed, 1, 0) != 0)
 		elog(FATAL, "could not make a semaphore: %m");
 	for (int i = 0; i < HGJ_CHANNELS; i++)
@@ -137,7 +138,8 @@ hgj_server(void)
 bool
 hgj_server_serves(const char *library)
 {
-	return shared != NULL && strcmp(library, server_library) == 0;
+	return shared != NULL && hgj_server_state(shared) != HGJ_SERVER_NO_WORKER &&
+		strcmp(library, server_library) == 0;
 }
 
 /* ---- steps 2 to 4 ------------------------------------------------------- */
@@ -182,19 +184,44 @@ start_process(void)
 	return process;
 }
 
-/* Step 4. */
-static bool
-a_call_hangs(void)
+static uint64
+monotonic_seconds(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64) now.tv_sec;
+}
+
+/* Step 3: the process has ended, and nobody else looks at what was left to it. */
+static void
+free_channels(void)
+{
 	for (int i = 0; i < HGJ_CHANNELS; i++)
 	{
 		HgjChannel *channel = &shared->channels[i];
 
-		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT &&
-			(uint64) now.tv_sec > channel->left_at + HUNG_FOR)
+		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) != HGJ_CHANNEL_LEFT)
+			continue;
+		while (sem_trywait(&channel->asked) == 0)
+			continue;
+		hgj_channel_is_free(shared, channel);
+	}
+}
+
+/* Step 4; ready_since: when the worker saw first that the process was ready, or 0. */
+static bool
+a_call_hangs(uint64 ready_since)
+{
+	uint64		now = monotonic_seconds();
+
+	for (int i = 0; i < HGJ_CHANNELS; i++)
+	{
+		HgjChannel *channel = &shared->channels[i];
+
+		if (ready_since > 0 &&
+			__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT &&
+			now > Max(channel->left_at, ready_since) + HUNG_FOR)
 			return true;
 	}
 	return false;
@@ -247,6 +274,7 @@ void
 hgj_gpu_worker_main(Datum arg)
 {
 	time_t		started = 0;
+	uint64		ready_since = 0;
 	int			pause = 0;
 	bool		again = true;
 
@@ -262,6 +290,7 @@ hgj_gpu_worker_main(Datum arg)
 		if (gpu_process > 0 && waitpid(gpu_process, &status, WNOHANG) == gpu_process)
 		{
 			gpu_process = 0;
+			free_channels();
 			again = process_ended(status);
 			pause = time(NULL) - started >= LIVED_FOR_A_WHILE ? 0 :
 				Min(Max(2 * pause, LEAST_PAUSE), MOST_PAUSE);
@@ -271,7 +300,11 @@ hgj_gpu_worker_main(Datum arg)
 			started = time(NULL);
 			gpu_process = start_process();
 		}
-		if (gpu_process > 0 && a_call_hangs())
+		if (gpu_process <= 0 || hgj_server_state(shared) != HGJ_SERVER_READY)
+			ready_since = 0;
+		else if (ready_since == 0)
+			ready_since = monotonic_seconds();
+		if (gpu_process > 0 && a_call_hangs(ready_since))
 		{
 			ereport(LOG,
 					(errmsg("the GPU process of hashgraph_join is killed"),

@@ -129,12 +129,22 @@ fake_kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids, uint64_t n
 	return HGJ_OK;
 }
 
+/* Of the push at hand; the lock's holder's. */
+static bool only_there = false;
+
 /* Step 1: *bytes, for the lock's holder. */
 static HgjStatus
 read_array(const HgjKeptArray *array, const char **bytes, HgjError *err)
 {
-	Copy	   *copy = bring(array);
+	Copy	   *copy = only_there ? find(array) : bring(array);
 
+	if (only_there)
+	{
+		if (copy == NULL)
+			return fake_fail(err, HGJ_UNSUPPORTED, "a column is not on the device any more");
+		*bytes = copy->bytes;
+		return HGJ_OK;
+	}
 	if (copy == NULL)
 		return fake_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	if (copy->array.bytes != array->bytes ||
@@ -194,16 +204,17 @@ fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *inpu
 }
 
 static HgjStatus
-fill(HgjPipeline *p, FakeStage *stage, const HgjKeptPiece *piece, const uint64_t *words,
+fill(HgjPipeline *p, FakeStage *stage, const HgjKeptPiece *piece, const HgjKeptPush *rows,
 	 uint32_t from, uint32_t n, HgjError *err)
 {
 	HgjStatus	status = HGJ_OK;
 
 	pthread_mutex_lock(&mutex);
+	only_there = rows->only_there;
 	if (copied > MOST_BYTES)
 		drop_all();
 	for (uint32_t i = 0; i < p->spec.ninputs && status == HGJ_OK; i++)
-		status = fill_input(stage, i, p->spec.inputs[i], &piece->inputs[i], words, from, n,
+		status = fill_input(stage, i, p->spec.inputs[i], &piece->inputs[i], rows->words, from, n,
 							err);
 	pthread_mutex_unlock(&mutex);
 	return status;
@@ -246,7 +257,7 @@ fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 		some = some < FAKE_STAGE_ROWS ? some : FAKE_STAGE_ROWS;
 		status = fake_run(p, stage, err);
 		if (status == HGJ_OK)
-			status = fill(p, stage, piece, rows->words, p->kept_row, some, err);
+			status = fill(p, stage, piece, rows, p->kept_row, some, err);
 		if (status != HGJ_OK)
 			break;
 		stage->n = some;

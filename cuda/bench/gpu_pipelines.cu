@@ -351,7 +351,7 @@ static void send_payload(HgjPipeline *p, uint32_t j, const Side &side)
 static void push_all(HgjPipeline *p, const Case &c, const Data &data)
 {
 	static HgjKeptPiece pieces[HGJ_KEPT_PIECES];
-	HgjKeptPush push = {pieces, 0, 0, nullptr};
+	HgjKeptPush push = {pieces, 0, 0, nullptr, false};
 	HgjError err = {HGJ_OK, ""};
 	uint64_t per_column = c.rows / PIECE_ROWS + 1;
 

@@ -287,6 +287,19 @@ pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
 	return engine->pipeline->push_kept(p, &rows, err);
 }
 
+/* What the device has no copy of, when nobody may look at the memory. */
+HgjStatus
+pipe_push_not_there(HgjPipeline *p, HgjError *err)
+{
+	HgjKeptPiece piece = {.n = runs[0].n};
+	HgjKeptPush rows = {.pieces = &piece,.npieces = 1,.only_there = true};
+
+	memcpy(piece.inputs, runs[0].inputs, sizeof(runs[0].inputs));
+	piece.inputs[IN_U].ntable = 0;
+	piece.inputs[IN_V].numbers.id = UINT64_MAX;
+	return engine->pipeline->push_kept(p, &rows, err);
+}
+
 /* Step 4. */
 void
 pipe_check_copies(void)

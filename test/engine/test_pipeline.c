@@ -296,7 +296,7 @@ test_ends(void)
 	HgjStatus	status;
 	uint64_t	ngroups;
 	uint64_t	kept;
-	HgjKeptPush no_rows = {NULL, 0, 0, NULL};
+	HgjKeptPush no_rows = {0};
 	int			j;
 
 	context("how pipelines end");
@@ -331,6 +331,7 @@ test_ends(void)
 		pipe_send_payload(p, &spec);
 		CHECK_STATUS(engine->pipeline->start(p, ranges, 1000000, &err), HGJ_OK);
 		CHECK_STATUS(engine->pipeline->push_kept(p, &no_rows, &err), HGJ_OK);
+		CHECK_STATUS(pipe_push_not_there(p, &err), HGJ_UNSUPPORTED);
 		CHECK(pipe_push_unsound(p, j, &err) == HGJ_INVALID, "unsound in way %d", j);
 		engine->pipeline->destroy(p);
 	}

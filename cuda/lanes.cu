@@ -62,26 +62,53 @@ constexpr int MAX_FREE_EVENTS = 512;
 struct FreeLane
 {
 	const Device *device;
-	cudaStream_t stream;
+	cudaStream_t stream; /* nullptr: an event alone */
 	cudaEvent_t event;
 };
 
-struct FreeEvent
-{
-	const Device *device;
-	cudaEvent_t event;
-};
-
+template <int MOST>
 struct FreeLanes
 {
 	pthread_mutex_t mutex;
-	FreeLane lanes[MAX_FREE_LANES];
-	int nlanes;
-	FreeEvent events[MAX_FREE_EVENTS];
-	int nevents;
+	FreeLane lanes[MOST];
+	int n;
+
+	/* False: there is no room. */
+	bool keep(const FreeLane &lane)
+	{
+		Lock lock(&mutex);
+
+		if (n == MOST)
+			return false;
+		lanes[n++] = lane;
+		return true;
+	}
+
+	/* False: there is none of the device. */
+	bool take(const Device *device, FreeLane *lane)
+	{
+		Lock lock(&mutex);
+
+		for (int i = n - 1; i >= 0; i--)
+			if (lanes[i].device == device)
+			{
+				*lane = lanes[i];
+				lanes[i] = lanes[--n];
+				return true;
+			}
+		return false;
+	}
+
+	void forget()
+	{
+		Lock lock(&mutex);
+
+		n = 0;
+	}
 };
 
-static FreeLanes free_lanes = {PTHREAD_MUTEX_INITIALIZER, {}, 0, {}, 0};
+static FreeLanes<MAX_FREE_LANES> free_lanes = {PTHREAD_MUTEX_INITIALIZER, {}, 0};
+static FreeLanes<MAX_FREE_EVENTS> free_events = {PTHREAD_MUTEX_INITIALIZER, {}, 0};
 
 /* Of the last table that was created: what has no table at hand waits as long. */
 static uint32_t last_timeout_ms = 0;
@@ -168,47 +195,15 @@ HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjErr
 	return wait_for_mark(table, lane, cancellable, err);
 }
 
-/* Step 3: its stream has nothing to do; false: there is no room. */
-static bool keep_lane(const Lane &lane)
-{
-	Lock lock(&free_lanes.mutex);
-
-	if (free_lanes.nlanes == MAX_FREE_LANES)
-		return false;
-	free_lanes.lanes[free_lanes.nlanes++] =
-		FreeLane{lane.device, lane.stream, lane.event};
-	return true;
-}
-
-/* Step 3; false: there is none of the lane's device. */
-static bool take_lane(Lane *lane)
-{
-	Lock lock(&free_lanes.mutex);
-
-	for (int i = free_lanes.nlanes - 1; i >= 0; i--)
-	{
-		FreeLane *free = &free_lanes.lanes[i];
-
-		if (free->device != lane->device)
-			continue;
-		lane->stream = free->stream;
-		lane->event = free->event;
-		*free = free_lanes.lanes[--free_lanes.nlanes];
-		return true;
-	}
-	return false;
-}
-
+/* Step 3: it is kept once its stream has nothing to do. */
 Lane::~Lane()
 {
 	if (device == nullptr || !session_alive())
 		return;
-	if (stream != nullptr && event != nullptr)
-	{
-		if (mark(*this, nullptr) != HGJ_OK ||
-			await(event, nullptr, false, nullptr) != HGJ_OK || keep_lane(*this))
-			return;
-	}
+	if (stream != nullptr && event != nullptr && mark(*this, nullptr) == HGJ_OK &&
+		(await(event, nullptr, false, nullptr) != HGJ_OK ||
+		 free_lanes.keep(FreeLane{device, stream, event})))
+		return;
 	if (stream != nullptr)
 		(void) cudaStreamDestroy(stream);
 	if (event != nullptr)
@@ -218,9 +213,15 @@ Lane::~Lane()
 
 HgjStatus Lane::open(Device *dev, HgjError *err)
 {
+	FreeLane lane;
+
 	device = dev;
-	if (take_lane(this))
+	if (free_lanes.take(dev, &lane))
+	{
+		stream = lane.stream;
+		event = lane.event;
 		return HGJ_OK;
+	}
 	HGJ_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	HGJ_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
 	return HGJ_OK;
@@ -228,41 +229,29 @@ HgjStatus Lane::open(Device *dev, HgjError *err)
 
 HgjStatus Event::open(const Device *dev, HgjError *err)
 {
-	device = dev;
-	{
-		Lock lock(&free_lanes.mutex);
+	FreeLane lane;
 
-		for (int i = free_lanes.nevents - 1; i >= 0 && event == nullptr; i--)
-			if (free_lanes.events[i].device == device)
-			{
-				event = free_lanes.events[i].event;
-				free_lanes.events[i] = free_lanes.events[--free_lanes.nevents];
-			}
-	}
-	if (event == nullptr)
+	device = dev;
+	if (free_events.take(dev, &lane))
+		event = lane.event;
+	else
 		HGJ_CUDA(cudaEventCreate(&event));
 	return HGJ_OK;
 }
 
 Event::~Event()
 {
-	if (event == nullptr || !session_alive())
+	if (event == nullptr || !session_alive() ||
+		free_events.keep(FreeLane{device, nullptr, event}))
 		return;
-
-	Lock lock(&free_lanes.mutex);
-
-	if (free_lanes.nevents < MAX_FREE_EVENTS)
-		free_lanes.events[free_lanes.nevents++] = FreeEvent{device, event};
-	else
-		(void) cudaEventDestroy(event);
+	(void) cudaEventDestroy(event);
 }
 
 /* The contexts go, and with them all of these. */
 void lanes_forget()
 {
-	Lock lock(&free_lanes.mutex);
-
-	free_lanes.nlanes = free_lanes.nevents = 0;
+	free_lanes.forget();
+	free_events.forget();
 }
 
 Stage::~Stage()

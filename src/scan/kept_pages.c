@@ -97,7 +97,6 @@ note_use(HgjKeptPages *kept)
 	const HgjPageColumns *columns = kept->columns;
 	double		row = HGJ_ROW_NS +
 		HGJ_ATTRIBUTE_NS * Max(columns->natts - columns->nfixed, 0);
-
 	TimestampTz now = kept->taken > 0 ? GetCurrentTimestamp() : 0;
 
 	for (int c = 0; c < kept->ncols && kept->taken > 0; c++)

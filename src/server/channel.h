@@ -168,6 +168,15 @@ hgj_channel_is_free(HgjServer *server, HgjChannel *channel)
 		(void) sem_post(&server->freed);
 }
 
+/* The same, by who has cleared it after a session that left: requests are nobody's, too. */
+static inline void
+hgj_channel_is_cleared(HgjServer *server, HgjChannel *channel)
+{
+	while (sem_trywait(&channel->asked) == 0)
+		continue;
+	hgj_channel_is_free(server, channel);
+}
+
 /* The memory of a channel lies behind the server's. */
 static inline char *
 hgj_channel_area(HgjServer *server, const HgjChannel *channel)

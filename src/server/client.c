@@ -387,8 +387,8 @@ hgj_channel_destroy(HgjRemote *remote, bool is_used)
 		session.leaves = true;	/* it goes with the channel */
 	else if (hgj_channel_request(remote, &err))
 	{
-		send_request(remote, HGJ_CALL_DESTROY);
-		session.is_pending = true;
+		hgj_channel_post(remote, HGJ_CALL_DESTROY);
+		session.pending = NULL;	/* nobody is left to be told */
 	}
 }
 

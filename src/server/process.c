@@ -59,9 +59,7 @@ serve_channel(void *arg)
 		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT)
 		{
 			hgj_serve_leave(served);
-			while (sem_trywait(&channel->asked) == 0)
-				continue;
-			hgj_channel_is_free(serving->server, channel);
+			hgj_channel_is_cleared(serving->server, channel);
 		}
 		if (sem_wait(&channel->asked) == 0)
 			hgj_serve(served);

@@ -223,7 +223,6 @@ append(HgjServed *served, HgjServedObject *table, HgjError *err)
 		char	   *to = note(table, HGJ_CALL_APPEND, arg, 3, at + nwords * sizeof(uint64_t));
 
 		answer_memory(served, table->it);
-
 		if (to != NULL && arg[2])
 			memcpy(to, ids, nrows * sizeof(uint32_t));
 		if (to != NULL)

@@ -304,10 +304,10 @@ repeat(HgjServed *served, HgjServedObject *p, const HgjSideCall *head, bool at_h
 }
 
 /*
- * All of it, or the rest where the last try was cancelled.  The memory of kept rows of earlier
- * calls is not held by the session any more, so that copies on the device have to do.  The last call may be said to be
- * unsupported, when it has not been made; an earlier one, which the session takes for made,
- * may not.
+ * All of it, or the rest where the last try was cancelled.  The memory of kept rows of
+ * earlier calls is not held by the session any more, so that copies on the device have to
+ * do.  The last call may be said to be unsupported, when it has not been made; an earlier
+ * one, which the session takes for made, may not.
  */
 static HgjStatus
 catch_up(HgjServed *served, HgjServedObject *p, HgjError *err)

@@ -201,11 +201,8 @@ free_channels(void)
 	{
 		HgjChannel *channel = &shared->channels[i];
 
-		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) != HGJ_CHANNEL_LEFT)
-			continue;
-		while (sem_trywait(&channel->asked) == 0)
-			continue;
-		hgj_channel_is_free(shared, channel);
+		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT)
+			hgj_channel_is_cleared(shared, channel);
 	}
 }
 

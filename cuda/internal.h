@@ -428,6 +428,8 @@ void device_trim(Device *device);
 /* memory.cu */
 HgjStatus pool_alloc(Device *device, void **p, size_t size, cudaStream_t stream,
 					 HgjError *err);
+void pool_bytes(const Device *device, uint64_t *held, uint64_t *idle);
+void pool_grow(Device *device, uint64_t wanted_idle, cudaStream_t stream);
 
 /* lanes.cu: streams, waiting, pinned memory, transfers, times */
 void set_timeout(uint32_t timeout_ms);
@@ -571,6 +573,7 @@ bool kept_evict(Device *device, uint64_t bytes);
 bool kept_give_back();
 void kept_forget();
 void kept_trim(Device *device);
+uint64_t kept_room(Device *device);
 void registered_end();
 uint64_t kept_facts(const Device *device, HgjDeviceInfo *info);
 HgjStatus kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids, uint64_t n,

@@ -10,11 +10,12 @@
  *	  What nobody holds is in a list, the one that was given back first at its head,
  *	  and goes from there when others need room: other copies, which together may take
  *	  so many bytes, or tables (memory.cu).
- * 3. Who finds none makes it: room, and a transfer in its pipeline's stream, straight from
- *	  memory that is registered with CUDA (registered.cu), or through pinned buffers.  Others
- *	  wait until that has come, but before they wait they finish what they are
- *	  bringing themselves, so that no two wait for each other.  Where there is no room
- *	  the caller stages its rows.
+ * 3. Who finds none makes it: room, and a transfer straight from memory that is registered
+ *	  with CUDA (registered.cu), or through pinned buffers.  Others wait until that has come,
+ *	  but before they wait they finish what they are bringing themselves, so that no two
+ *	  wait for each other.  Where there is no room the caller stages its rows.  Room is
+ *	  taken and given back in one stream of each device's, in which the transfers are, too,
+ *	  so that what has gone makes room for what comes.
  * 4. Where copies are not to stay, all go that nobody holds when the last table or
  *	  pipeline does.
  *
@@ -38,6 +39,9 @@ namespace hgj
 /* Of what is free of the device at first, if nobody says how much. */
 constexpr uint64_t PERCENT_OF_FREE = 70;
 
+/* What is taken ahead for build sides and groups. */
+constexpr uint64_t TABLES_ROOM = (uint64_t) 256 << 20;
+
 constexpr size_t BUCKETS = 1 << 15;
 
 /* How long is waited between looks whether the caller wants no more. */
@@ -53,6 +57,7 @@ struct KeptList
 	uint64_t most;       /* they may have; 0: not known yet */
 	uint64_t found;      /* so often what a pipeline asked for was there, */
 	uint64_t brought;    /* or was not */
+	cudaStream_t stream; /* step 3 */
 };
 
 struct KeptState
@@ -127,7 +132,7 @@ static void drop(KeptList *list, KeptCopy *copy)
 	*link = copy->next;
 	list->bytes -= copy->array.bytes;
 	if (copy->memory != nullptr && session_alive() &&
-		cudaFreeAsync(copy->memory, nullptr) != cudaSuccess)
+		cudaFreeAsync(copy->memory, list->stream) != cudaSuccess)
 		(void) cudaGetLastError();
 	free(copy);
 }
@@ -153,6 +158,13 @@ static KeptList *list_of(Device *device)
 	if (list == nullptr)
 	{
 		list = static_cast<KeptList *>(calloc(1, sizeof(KeptList)));
+		if (list != nullptr && cudaStreamCreateWithFlags(
+								   &list->stream, cudaStreamNonBlocking) != cudaSuccess)
+		{
+			(void) cudaGetLastError();
+			free(list);
+			list = nullptr;
+		}
 		kept.lists[device->id] = list;
 	}
 	if (list == nullptr || list->most > 0)
@@ -223,6 +235,16 @@ static void have_come(HgjPipeline *p, KeptHolds *holds, bool failed)
 	(void) pthread_cond_broadcast(&kept.came);
 }
 
+/* Step 3: the pipeline's stream goes on behind what is in the one of copies now. */
+static HgjStatus follow(HgjPipeline *p, HgjError *err)
+{
+	const KeptList *list = kept.lists[p->account.device->id];
+
+	HGJ_CUDA(cudaEventRecord(p->lane.event, list->stream));
+	HGJ_CUDA(cudaStreamWaitEvent(p->lane.stream, p->lane.event));
+	return HGJ_OK;
+}
+
 /* Step 3: until what the slot brings is on the device. */
 HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
@@ -230,7 +252,11 @@ HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	HgjStatus status = HGJ_OK;
 
 	if (holds->bringing)
-		status = wait(&p->account, p->lane, false, err);
+	{
+		status = follow(p, err);
+		if (status == HGJ_OK)
+			status = wait(&p->account, p->lane, false, err);
+	}
 	holds->bringing = false;
 	if (holds->come < holds->n)
 		have_come(p, holds, status != HGJ_OK);
@@ -241,19 +267,20 @@ HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 static HgjStatus bring(HgjPipeline *p, KeptHolds *holds, KeptCopy *copy, HgjError *err)
 {
 	const char *from = static_cast<const char *>(kept.memory.memory) + copy->array.at;
+	cudaStream_t stream = kept.lists[p->account.device->id]->stream;
 	HgjStatus status;
 
 	holds->bringing = true;
-	HGJ_TRY(pool_alloc(p->account.device, &copy->memory, copy->array.bytes,
-					   p->lane.stream, err));
-	status = registered_copy(copy->memory, copy->array.at, copy->array.bytes,
-							 p->lane.stream, err);
+	HGJ_TRY(pool_alloc(p->account.device, &copy->memory, copy->array.bytes, stream, err));
+	status =
+		registered_copy(copy->memory, copy->array.at, copy->array.bytes, stream, err);
 	if (status == HGJ_OK)
 		p->counted.sent += copy->array.bytes;
-	return status == HGJ_UNSUPPORTED
-			   ? pipeline_upload(p, static_cast<char *>(copy->memory), from,
-								 copy->array.bytes, err)
-			   : status;
+	if (status != HGJ_UNSUPPORTED)
+		return status;
+	HGJ_TRY(follow(p, err));
+	return pipeline_upload(p, static_cast<char *>(copy->memory), from, copy->array.bytes,
+						   err);
 }
 
 /* Step 3: somebody else brings it. */
@@ -375,6 +402,8 @@ KeptHolds::~KeptHolds()
 /* Step 2: room for so many bytes; false: there is nothing that could go. */
 bool kept_evict(Device *device, uint64_t bytes)
 {
+	cudaStream_t stream;
+
 	{
 		Lock lock(&kept.mutex);
 		KeptList *list = kept.lists[device->id];
@@ -384,8 +413,9 @@ bool kept_evict(Device *device, uint64_t bytes)
 			continue;
 		if (list == nullptr || list->bytes == before)
 			return false;
+		stream = list->stream;
 	}
-	return cudaStreamSynchronize(nullptr) == cudaSuccess;
+	return cudaStreamSynchronize(stream) == cudaSuccess;
 }
 
 /* Step 2: what the caller's process could do without; false: nothing. */
@@ -407,6 +437,44 @@ void kept_trim(Device *device)
 		continue;
 }
 
+/* What copies and the tables beside them will soon want of the device, where copies stay. */
+static uint64_t room_for(const KeptList *list)
+{
+	const uint64_t *used = kept.memory.used;
+	uint64_t room = std::min(list->most, kept.memory.bytes);
+
+	if (used != nullptr)
+		room = std::min(room, __atomic_load_n(used, __ATOMIC_ACQUIRE));
+	return room + TABLES_ROOM;
+}
+
+/* What the pool is to hold when no table is left. */
+uint64_t kept_room(Device *device)
+{
+	Lock lock(&kept.mutex);
+	const KeptList *list = kept.lists[device->id];
+
+	return list != nullptr && kept.memory.stay ? room_for(list) : 0;
+}
+
+/* That much, ahead of who wants it: one thread at a time, and copies stay. */
+void kept_make_room(Device *device)
+{
+	KeptList *list;
+	uint64_t room;
+
+	{
+		Lock lock(&kept.mutex);
+
+		list = list_of(device);
+		if (list == nullptr)
+			return;
+		room = room_for(list);
+		room -= std::min(room, list->bytes);
+	}
+	pool_grow(device, room, list->stream);
+}
+
 /* The devices' contexts go, and with them all copies; no pipeline is left. */
 void kept_forget()
 {
@@ -416,6 +484,8 @@ void kept_forget()
 	{
 		while (list != nullptr && drop_idle(list))
 			continue;
+		if (list != nullptr)
+			(void) cudaStreamDestroy(list->stream);
 		free(list);
 		list = nullptr;
 	}

@@ -29,6 +29,7 @@ const HgjKeptMemory *kept_known_memory();
 HgjStatus kept_hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
 					const void **memory, HgjError *err);
 HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+void kept_make_room(Device *device);
 uint64_t kept_held_bytes(const PipeSlot *slot);
 
 /* registered.cu */

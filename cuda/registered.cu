@@ -8,9 +8,11 @@
  *	  memory from its beginning, a block at a time, as far as the caller has used it, and
  *	  goes on when more of it is used.  Registering takes as long as copying once, so that
  *	  no query waits for it; and memory that is not used is not pinned.
- * 2. A copy of what is registered is made straight from there, but for no more than one
+ * 2. After each block the device's pool gets from the driver what copies of all that is used
+ *	  will take (memory.cu, step 5).
+ * 3. A copy of what is registered is made straight from there, but for no more than one
  *	  block at a time: CUDA takes each for memory of its own.
- * 3. If CUDA refuses, nothing more is registered.
+ * 4. If CUDA refuses, nothing more is registered.
  *
  * Memory: none but the caller's, pinned as long as the process, or until the devices are
  * closed.  Locks: none; how far it has come is written by the thread alone, atomically.
@@ -37,6 +39,7 @@ struct Registered
 	uint64_t bytes;
 	const uint64_t *used; /* so many of the caller's; NULL: all */
 	uint64_t done;        /* atomic: the first so many are registered */
+	Device *device;
 	pthread_t thread;
 	bool running;
 	uint32_t stop; /* atomic */
@@ -75,24 +78,27 @@ static void *register_memory(void *)
 {
 	struct timespec pause = {0, LOOK_NS};
 
-	if (cudaSetDevice(0) != cudaSuccess)
+	if (cudaSetDevice(registered.device->id) != cudaSuccess)
 		return nullptr;
 	while (__atomic_load_n(&registered.stop, __ATOMIC_ACQUIRE) == 0)
 	{
 		if (registered.done >= used_bytes())
 			(void) nanosleep(&pause, nullptr);
-		else if (!register_block())
+		else if (register_block()) /* step 2 */
+			kept_make_room(registered.device);
+		else
 			break;
 	}
 	return nullptr;
 }
 
-/* Step 1; device 0 is open. */
+/* Step 1; on device 0. */
 void registered_begin(const HgjKeptMemory *memory)
 {
 	uintptr_t begin = reinterpret_cast<uintptr_t>(memory->memory);
 
-	if (registered.running || memory->memory == nullptr || !memory->stay)
+	if (registered.running || memory->memory == nullptr || !memory->stay ||
+		session_device(0, &registered.device, nullptr) != HGJ_OK)
 		return;
 	registered.before = begin % PAGE_BYTES;
 	registered.memory = reinterpret_cast<char *>(begin - registered.before);
@@ -119,7 +125,7 @@ void registered_end()
 }
 
 /*
- * Step 2: so many bytes of the memory, from `at` on, to a device, in the order of the
+ * Step 3: so many bytes of the memory, from `at` on, to a device, in the order of the
  * stream.  HGJ_UNSUPPORTED: not all of them are registered.
  */
 HgjStatus registered_copy(void *to, uint64_t at, uint64_t bytes, cudaStream_t stream,

@@ -8,6 +8,8 @@
  * 2. By-reference values go to an arena: the batch's own, emptied whenever the
  *	  batch is, or one that its user lends it (the build side keeps the values
  *	  of every batch).
+ * 3. A vector may point at values that lie elsewhere as they would here, instead of
+ *	  having a copy of them, until the batch is emptied.  Nobody writes there.
  *
  * The own arena is malloc'd memory: whoever makes a batch frees it with
  * hgj_arena_free(), on abort too.  No locks.
@@ -54,10 +56,35 @@ hgj_batch_create(MemoryContext context, const HgjColumn *columns, int ncols,
 	batch->vectors = palloc0(mul_size(Max(ncols, 1), sizeof(HgjVector)));
 	for (int i = 0; i < ncols; i++)
 		batch->vectors[i].width = columns[i].width;
+	batch->own = palloc0(mul_size(Max(ncols, 1), sizeof(void *)));
 	batch->nwords = nwords;
 	batch->words = palloc0(mul_size(nwords, sizeof(uint64 *)));
 	MemoryContextSwitchTo(old);
 	return batch;
+}
+
+/* Step 3: the values of rows from 0 on are there, none of them NULL. */
+void
+hgj_batch_point(HgjBatch *batch, int c, const void *values)
+{
+	HgjVector  *vector = &batch->vectors[c];
+
+	Assert(!batch->borrowed && batch->nrows == 0 && !vector->has_nulls);
+	if (batch->own[c] == NULL)
+		batch->own[c] = vector->values;
+	vector->values = unconstify(void *, values);
+}
+
+/* Step 3: no vector does any more. */
+static void
+point_back(HgjBatch *batch)
+{
+	for (int i = 0; batch->own && i < batch->ncols; i++)
+		if (batch->own[i])
+		{
+			batch->vectors[i].values = batch->own[i];
+			batch->own[i] = NULL;
+		}
 }
 
 static void *
@@ -105,6 +132,7 @@ hgj_batch_reserve(HgjBatch *batch, uint32 capacity)
 	Size		bitmap_words = ((Size) capacity + 63) / 64;
 
 	batch->nrows = batch->nsel = 0;
+	point_back(batch);
 	if (capacity <= batch->capacity)
 		return;
 
@@ -211,6 +239,7 @@ hgj_batch_clear(HgjBatch *batch)
 		hgj_arena_reset(&batch->own_values);
 	batch->nlive = 0;
 	batch->live = NULL;
+	point_back(batch);
 	for (int i = 0; i < batch->ncols && !batch->borrowed; i++)
 		hgj_vector_all_valid(&batch->vectors[i], batch->capacity);
 }

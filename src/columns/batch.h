@@ -75,6 +75,8 @@ typedef struct HgjBatch
 	int			ncols;
 	HgjVector  *vectors;		/* one per HgjColumn of the side */
 	bool		borrowed;		/* the vectors are another node's */
+	void	  **own;			/* per vector: its own array, while its values are
+								 * somewhere else (hgj_batch_point); or NULL */
 	uint32		nwords;
 	uint64	  **words;			/* key words, column by column */
 	HgjArena   *values;			/* by-reference values: own_values, or the
@@ -90,6 +92,7 @@ extern HgjBatch *hgj_batch_create(MemoryContext context,
 extern void hgj_batch_reserve(HgjBatch *batch, uint32 capacity);
 extern void hgj_batch_release(HgjBatch *batch);
 extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
+extern void hgj_batch_point(HgjBatch *batch, int c, const void *values);
 extern Size hgj_batch_value_bytes(void);
 extern Size hgj_batch_row_bytes(const HgjBatch *batch);
 extern void hgj_batch_clear(HgjBatch *batch);

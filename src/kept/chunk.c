@@ -9,6 +9,8 @@
  * 2. A value that passes by value is kept as its distance from the least one of
  *	  the chunk, both taken as signed integers of their width, at the narrowest
  *	  width that holds all distances.  That gives back every bit, whatever the type.
+ *	  Where that is the type's own width, distances are counted from 0, if none is below:
+ *	  then the chunk has the values as a vector has them, and a batch can point at them.
  * 3. A value that passes by reference is kept once, as it stands in the heap tuple,
  *	  header and compression included, and aligned as its type wants it; rows have
  *	  the value's number, at the narrowest width.  Where they are few they are in the order
@@ -36,6 +38,9 @@
 #include "kept/chunk.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+
+/* Step 2: there is little to copy of narrower ones. */
+#define LEAST_POINTED_AT	4
 
 /* ---- step 3: values, each once --------------------------------------------- */
 
@@ -259,6 +264,15 @@ pack(const HgjChunkMaker *maker, const uint64 *numbers)
 	return packing;
 }
 
+/* Step 2: as they are, if that takes no more room. */
+static void
+leave_as_they_are(const HgjChunkMaker *maker, Packing *packing)
+{
+	if (maker->by_value && maker->attlen >= LEAST_POINTED_AT &&
+		packing->width == maker->attlen && (int64) packing->base > 0)
+		packing->base = 0;
+}
+
 static int
 compare_values(const void *a, const void *b, void *arg)
 {
@@ -399,6 +413,7 @@ hgj_chunk_finish(HgjChunkMaker *maker)
 
 	order_values(maker);
 	numbers = pack(maker, maker->numbers);
+	leave_as_they_are(maker, &numbers);
 	offsets = place_numbers(maker, &numbers, maker->by_value, validity + validity_bytes);
 	values = offsets + MAXALIGN((Size) maker->ndistinct * sizeof(uint32));
 	bytes = values + MAXALIGN(maker->used);

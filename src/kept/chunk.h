@@ -211,6 +211,19 @@ hgj_chunk_page_range(const HgjChunk *chunk, uint32 page, bool decimals,
 	return true;
 }
 
+/*
+ * The values of rows from `row` on as a vector has them, if the chunk has them so; NULL if
+ * not.
+ */
+static inline const void *
+hgj_chunk_values_at(const HgjChunk *chunk, uint32 row)
+{
+	if (!chunk->by_value || chunk->has_nulls || chunk->base != 0 ||
+		chunk->width != chunk->value_width)
+		return NULL;
+	return (const char *) chunk + chunk->numbers + (Size) row * chunk->width;
+}
+
 /* The by-reference value of a number. */
 static inline Datum
 hgj_chunk_value(const HgjChunk *chunk, uint32 number)

@@ -96,6 +96,7 @@ typedef struct HgjPageTarget
 	uint32		first;
 	bool		numbers;		/* of by-reference values that are kept: those in the
 								 * chunk in their place */
+	bool		there;			/* the values are there: the vector points at them */
 } HgjPageTarget;
 
 /* How far the attributes of some rows are known. */

@@ -16,6 +16,9 @@
 /* By-reference values of fewer rows of a page than this are copied. */
 #define HGJ_PIN_ROWS		8
 
+/* Fewer rows than this of chunks are copied. */
+#define HGJ_POINT_ROWS		1024
+
 /* What the child's output column is a copy of, if it is. */
 Var *
 hgj_page_child_var(const HgjSource *source, AttrNumber attno)
@@ -247,6 +250,13 @@ encode_numbers(HgjBatch *batch, int c, HgjDictionary *dictionary,
 	}
 }
 
+/* Does the batch's vector point at values of a chunk? */
+static inline bool
+is_pointing(const HgjBatch *batch, int c)
+{
+	return batch->own[c] != NULL;
+}
+
 /*
  * The n rows at the end of the batch, of columns whose values aim() has sent to
  * another one of the batch that is the same.
@@ -263,7 +273,7 @@ repeat_columns(const HgjSource *source, const HgjPageSource *ps, HgjBatch *batch
 		if (ps->wanted[c] < 0 || source->columns[c].dictionary)
 			continue;
 		from = ps->targets[ps->wanted[c]].vector;
-		if (from == to)
+		if (from == to || is_pointing(batch, c))
 			continue;
 		memcpy((char *) to->values + (Size) batch->nrows * to->width,
 			   (char *) from->values + (Size) batch->nrows * to->width,
@@ -343,16 +353,93 @@ takes_numbers(const HgjSource *source, const HgjPageSource *ps, int column)
 	return readers == 1;
 }
 
+/* Where the chunk has the column's next rows as a vector has them; NULL: it has not. */
+static const void *
+values_in_chunk(const HgjPageSource *ps, int column)
+{
+	const HgjKeptRows *kept = ps->columns.kept;
+
+	return hgj_chunk_values_at(kept->chunks[column], kept->starts[column] + ps->next_row);
+}
+
+/*
+ * Can the batch not go on with the n rows that come next: a vector points elsewhere than
+ * they are, or they come in another form?
+ */
+bool
+hgj_page_output_must_stop(const HgjSource *source, const HgjBatch *batch)
+{
+	const HgjPageSource *ps = source->private_state;
+	const HgjPageColumns *columns = &ps->columns;
+
+	for (int c = 0; c < source->ncols && batch->nrows > 0; c++)
+	{
+		const HgjVector *vector = &batch->vectors[c];
+		int			column = ps->wanted[c];
+
+		if (column < 0)
+			continue;
+		if (columns->columns[column]->scale >= 0 &&
+			vector->decimals != hgj_page_column_is_decimal(columns, column))
+			return true;
+		if (is_pointing(batch, c) &&
+			(columns->kind != HGJ_TUPLES_KEPT || !columns->all ||
+			 values_in_chunk(ps, column) !=
+			 (const char *) vector->values + (Size) batch->nrows * vector->width))
+			return true;
+	}
+	return false;
+}
+
+/* Do all of the next rows come from chunks, in a row, and is none dropped for its keys? */
+static bool
+may_point(const HgjSource *source)
+{
+	const HgjPageSource *ps = source->private_state;
+
+	if (ps->columns.kind != HGJ_TUPLES_KEPT || !ps->columns.all)
+		return false;
+	for (int k = 0; k < source->nkeys; k++)
+		if (ps->columns.kept->chunks[ps->keys[k]]->has_nulls)
+			return false;
+	return true;
+}
+
+/*
+ * The batch begins with n rows for which may_point() is true: its vectors point at values
+ * that the chunks have as they would.  Not for so few rows that batches would be small, and
+ * not where whoever lends the vectors wants values there.
+ */
+static void
+point_at_chunks(const HgjSource *source, HgjBatch *batch, uint32 n)
+{
+	const HgjPageSource *ps = source->private_state;
+
+	if (batch->nrows > 0 || batch->borrowed || n < HGJ_POINT_ROWS)
+		return;
+	for (int c = 0; c < source->ncols; c++)
+	{
+		const void *values = ps->wanted[c] >= 0 ?
+			values_in_chunk(ps, ps->wanted[c]) : NULL;
+
+		if (values)
+			hgj_batch_point(batch, c, values);
+	}
+}
+
 /* Where the output columns go: behind the batch's rows, or to buffers. */
 static void
-aim(HgjSource *source, HgjBatch *batch)
+aim(HgjSource *source, HgjBatch *batch, uint32 n)
 {
 	HgjPageSource *ps = source->private_state;
+	bool		points = may_point(source);
 
+	if (points)
+		point_at_chunks(source, batch, n);
 	for (int i = 0; i < ps->noutput; i++)
 	{
 		ps->targets[ps->output[i]].vector = NULL;
-		ps->targets[ps->output[i]].numbers = false;
+		ps->targets[ps->output[i]].numbers = ps->targets[ps->output[i]].there = false;
 	}
 	for (int c = 0; c < source->ncols; c++)
 		if (ps->wanted[c] >= 0 && source->columns[c].dictionary == NULL &&
@@ -360,14 +447,29 @@ aim(HgjSource *source, HgjBatch *batch)
 		{
 			ps->targets[ps->wanted[c]].vector = &batch->vectors[c];
 			ps->targets[ps->wanted[c]].first = batch->nrows;
+			ps->targets[ps->wanted[c]].there = is_pointing(batch, c);
 		}
 	for (int i = 0; i < ps->noutput; i++)
 	{
 		int			column = ps->output[i];
 		HgjPageTarget *target = &ps->targets[column];
+		HgjVector  *vector = &ps->key_vectors[column];
 
 		if (target->vector != NULL)
 			continue;
+		vector->values = points ?
+			unconstify(void *, values_in_chunk(ps, column)) : NULL;
+		if (vector->values)
+		{
+			vector->width = ps->columns.columns[column]->width;
+			target->vector = vector;
+			target->first = 0;
+			target->there = true;
+			/* a copy would have had them in the caches */
+			ps->pages.prefetch.next = (char *) vector->values + (Size) n * vector->width;
+			ps->pages.prefetch.end = ps->pages.prefetch.next + (Size) n * vector->width;
+			continue;
+		}
 		hgj_buffer_reserve(batch->context, &ps->key_buffers[column],
 						   ps->columns.columns[column]->width,
 						   ps->columns.most_rows);
@@ -386,7 +488,7 @@ hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n)
 	source->econtext->ecxt_per_tuple_memory};
 	uint32		left;
 
-	aim(source, batch);
+	aim(source, batch, n);
 	hgj_page_columns_take(&ps->columns, ps->next_row, n, ps->targets);
 	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);
 	left = select_rows(source, batch, n);

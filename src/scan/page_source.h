@@ -27,7 +27,8 @@ typedef struct HgjPageSource
 	uint32	   *selection;		/* rows whose keys are not NULL */
 
 	HgjPageTarget *targets;		/* where each of the page's columns goes */
-	HgjBuffer  *key_buffers;	/* used for keys that are not wanted */
+	HgjBuffer  *key_buffers;	/* used for keys that are not wanted, or these, */
+	HgjVector  *key_vectors;	/* which point at values of chunks */
 	AttrNumber *attnos;			/* per wanted column: the table's number, */
 	int		   *wanted;			/* and that in columns; -1: a system column */
 	int		   *keys;			/* per key: its number in columns */
@@ -42,6 +43,7 @@ typedef struct HgjPageSource
 extern Var *hgj_page_child_var(const HgjSource *source, AttrNumber attno);
 extern AttrNumber hgj_page_column_attno(const HgjSource *source, int c);
 extern void hgj_page_output_init(HgjSource *source, HgjPageSource *ps);
+extern bool hgj_page_output_must_stop(const HgjSource *source, const HgjBatch *batch);
 extern void hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n);
 
 #endif							/* HGJ_PAGE_SOURCE_H */

@@ -92,6 +92,9 @@ settle_columns(HgjPageSource *ps)
 	}
 	ps->targets = palloc0(mul_size(ncols, sizeof(HgjPageTarget)));
 	ps->key_buffers = palloc0(mul_size(ncols, sizeof(HgjBuffer)));
+	if (ps->key_vectors)
+		pfree(ps->key_vectors);
+	ps->key_vectors = palloc0(mul_size(ncols, sizeof(HgjVector)));
 	ps->pages.natts = ps->columns.natts;
 	hgj_page_filters_costs(&ps->filters, ps->output, ps->noutput);
 }
@@ -326,20 +329,6 @@ next_shown_page(HgjSource *source, uint32 max_rows)
 	return found;
 }
 
-/* Do numerics of the page come in another form than those of the batch so far? */
-static bool
-is_other_form(const HgjSource *source, const HgjBatch *batch)
-{
-	const HgjPageSource *ps = source->private_state;
-
-	for (int c = 0; c < source->ncols; c++)
-		if (ps->wanted[c] >= 0 && ps->columns.columns[ps->wanted[c]]->scale >= 0 &&
-			batch->vectors[c].decimals !=
-			hgj_page_column_is_decimal(&ps->columns, ps->wanted[c]))
-			return true;
-	return false;
-}
-
 static void
 fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 {
@@ -375,7 +364,7 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 			uint32		n = Min(ps->columns.nrows - ps->next_row,
 								max_rows - batch->nrows);
 
-			if (batch->nrows > 0 && is_other_form(source, batch))
+			if (hgj_page_output_must_stop(source, batch))
 				break;
 			hgj_page_output_take(source, batch, n);
 			returned += n;

@@ -86,26 +86,26 @@ static HgjStatus describe(HgjPipeline *p, PipeSlot *slot, const HgjKeptInput *fr
 }
 
 /* Step 2: how many tiles. */
-static uint32_t count_tiles(const HgjKeptPiece *pieces, uint32_t n, uint64_t *rows)
+static uint32_t count_tiles(const uint32_t *nrows, uint32_t n, uint64_t *rows)
 {
 	uint32_t tiles = 0;
 
 	*rows = 0;
 	for (uint32_t i = 0; i < n; i++)
 	{
-		*rows += pieces[i].n;
-		tiles += pieces[i].n / PIECE_TILE_ROWS + (pieces[i].n % PIECE_TILE_ROWS > 0);
+		*rows += nrows[i];
+		tiles += nrows[i] / PIECE_TILE_ROWS + (nrows[i] % PIECE_TILE_ROWS > 0);
 	}
 	return tiles;
 }
 
-static void write_tiles(const HgjKeptPiece *pieces, uint32_t n, PipeTile *tiles)
+static void write_tiles(const uint32_t *nrows, uint32_t n, PipeTile *tiles)
 {
 	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t from = 0; from < pieces[i].n; from += PIECE_TILE_ROWS)
+		for (uint32_t from = 0; from < nrows[i]; from += PIECE_TILE_ROWS)
 		{
-			uint32_t end = pieces[i].n - from < PIECE_TILE_ROWS ? pieces[i].n
-																: from + PIECE_TILE_ROWS;
+			uint32_t end =
+				nrows[i] - from < PIECE_TILE_ROWS ? nrows[i] : from + PIECE_TILE_ROWS;
 
 			*tiles++ = PipeTile{i, from, end};
 		}
@@ -125,15 +125,14 @@ static bool table_has_null(const uint64_t *words, const HgjKeptInput *input)
 /* Can an input of a row be NULL? */
 static bool may_be_null(const HgjPipeline *p, const HgjKeptPush *kept)
 {
-	for (uint32_t i = 0; i < kept->npieces; i++)
-		for (uint32_t k = 0; k < p->spec.ninputs; k++)
-		{
-			const HgjKeptInput *input = &kept->pieces[i].inputs[k];
+	for (uint32_t i = 0; i < kept->npieces * p->spec.ninputs; i++)
+	{
+		const HgjKeptInput *input = &kept->inputs[i];
 
-			if (input->validity.bytes > 0 ||
-				(input->ntable > 0 && table_has_null(kept->words, input)))
-				return true;
-		}
+		if (input->validity.bytes > 0 ||
+			(input->ntable > 0 && table_has_null(kept->words, input)))
+			return true;
+	}
 	return false;
 }
 
@@ -155,14 +154,12 @@ static HgjStatus describe_all(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush 
 	memset(inputs, 0, layout.words);
 	for (uint32_t i = 0; i < kept->npieces * p->spec.ninputs; i++)
 	{
-		uint32_t piece = i / p->spec.ninputs;
-		uint32_t number = i % p->spec.ninputs;
-		const HgjKeptInput *input = &kept->pieces[piece].inputs[number];
+		const HgjKeptInput *input = &kept->inputs[i];
 		PipeInput *to = &inputs[i];
 
-		HGJ_TRY(describe(p, slot, input, p->spec.inputs[number],
-						 piece > 0 ? &kept->pieces[piece - 1].inputs[number] : nullptr,
-						 to, err));
+		HGJ_TRY(describe(p, slot, input, p->spec.inputs[i % p->spec.ninputs],
+						 i >= p->spec.ninputs ? input - p->spec.ninputs : nullptr, to,
+						 err));
 		to->ntable = input->ntable;
 		if (input->ntable > 0)
 			to->table =
@@ -176,7 +173,7 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 						 HgjError *err)
 {
 	uint64_t rows;
-	uint32_t ntiles = count_tiles(kept->pieces, kept->npieces, &rows);
+	uint32_t ntiles = count_tiles(kept->nrows, kept->npieces, &rows);
 	Layout layout;
 	char *host;
 
@@ -191,7 +188,7 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 	host = slot->pieces_host.as<char>();
 	if (kept->nwords > 0)
 		memcpy(host + layout.words, kept->words, kept->nwords * sizeof(uint64_t));
-	write_tiles(kept->pieces, kept->npieces,
+	write_tiles(kept->nrows, kept->npieces,
 				reinterpret_cast<PipeTile *>(host + layout.tiles));
 	slot->pushed = (uint32_t) rows;
 	slot->rows = PipeRows{

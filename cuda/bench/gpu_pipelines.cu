@@ -350,25 +350,27 @@ static void send_payload(HgjPipeline *p, uint32_t j, const Side &side)
 
 static void push_all(HgjPipeline *p, const Case &c, const Data &data)
 {
-	static HgjKeptPiece pieces[HGJ_KEPT_PIECES];
-	HgjKeptPush push = {pieces, 0, 0, nullptr, false};
+	static uint32_t nrows[HGJ_KEPT_PIECES];
+	static HgjKeptInput inputs[HGJ_KEPT_PIECES * HGJ_PIPE_INPUTS];
+	HgjKeptPush push = {0, nrows, inputs, 0, nullptr, false};
 	HgjError err = {HGJ_OK, ""};
 	uint64_t per_column = c.rows / PIECE_ROWS + 1;
 
 	for (uint64_t from = 0; from < c.rows; from += PIECE_ROWS)
 	{
-		HgjKeptPiece *piece = &pieces[push.npieces++];
+		uint32_t n = (uint32_t) std::min<uint64_t>(PIECE_ROWS, c.rows - from);
+		HgjKeptInput *piece = &inputs[push.npieces * c.columns.size()];
 
-		piece->n = (uint32_t) std::min<uint64_t>(PIECE_ROWS, c.rows - from);
+		nrows[push.npieces++] = n;
 		for (size_t i = 0; i < c.columns.size(); i++)
 		{
-			HgjKeptInput *input = &piece->inputs[i];
+			HgjKeptInput *input = &piece[i];
 			uint32_t width = c.columns[i].width;
 
 			memset(input, 0, sizeof(*input));
 			input->numbers.id = data.id + i * per_column + from / PIECE_ROWS;
 			input->numbers.at = data.at[i] + from * width;
-			input->numbers.bytes = (uint64_t) piece->n * width;
+			input->numbers.bytes = (uint64_t) n * width;
 			input->base = (uint64_t) c.columns[i].low;
 			input->width = width;
 		}

@@ -274,12 +274,6 @@ typedef struct HgjKeptInput
 	uint32_t	ntable;			/* words; 0: no table */
 } HgjKeptInput;
 
-typedef struct HgjKeptPiece
-{
-	uint32_t	n;				/* rows */
-	HgjKeptInput inputs[HGJ_PIPE_INPUTS];
-} HgjKeptPiece;
-
 /* Pieces of one push_kept, and words of their tables. */
 #define HGJ_KEPT_PIECES		256
 #define HGJ_KEPT_WORDS		32768
@@ -290,8 +284,10 @@ typedef struct HgjKeptPiece
 /* What goes with one push_kept. */
 typedef struct HgjKeptPush
 {
-	const struct HgjKeptPiece *pieces;
 	uint32_t	npieces;
+	const uint32_t *nrows;		/* of each piece */
+	const HgjKeptInput *inputs; /* those of the first piece, as many as the pipeline has,
+								 * then those of the next one, and so on */
 	uint32_t	nwords;
 	const uint64_t *words;		/* of tables */
 	bool		only_there;		/* the memory may be others' by now: copies that the

@@ -294,11 +294,13 @@ hgj_check_kept(const HgjPipelineSpec *spec, const HgjKeptMemory *memory,
 			   const HgjKeptPush *rows, HgjError *err)
 {
 	if (rows->npieces > HGJ_KEPT_PIECES || rows->nwords > HGJ_KEPT_WORDS ||
-		(rows->npieces > 0 && (memory->memory == NULL || rows->pieces == NULL)))
+		(rows->npieces > 0 && (memory->memory == NULL || rows->nrows == NULL ||
+							   rows->inputs == NULL)))
 		return hgj_fail(err, HGJ_INVALID, "no memory is known that rows could be kept in");
 	for (uint32_t p = 0; p < rows->npieces; p++)
 		for (uint32_t i = 0; i < spec->ninputs; i++)
-			if (!input_is_sound(&rows->pieces[p].inputs[i], rows->pieces[p].n, memory, rows))
+			if (!input_is_sound(&rows->inputs[p * spec->ninputs + i], rows->nrows[p], memory,
+								rows))
 				return hgj_fail(err, HGJ_INVALID, "kept rows are not in the memory for them");
 	return HGJ_OK;
 }

@@ -141,7 +141,9 @@ hgj_device_plan_kept(HgjPipelineState *d)
 typedef struct Push
 {
 	HgjKeptPush rows;
-	HgjKeptPiece *pieces;
+	uint32		most;			/* pieces, this time */
+	uint32	   *piece_rows;
+	HgjKeptInput *inputs;
 	HgjKeptRange *ranges;
 	uint64	   *words;
 	uint64		nrows;
@@ -153,11 +155,12 @@ typedef struct Push
 } Push;
 
 /*
- * Pieces that go together: so few that the device is at work while the next ones are
- * described, which takes as long.
+ * Pieces that go together: few at first, so that the device soon has something to do, and
+ * then twice as many each time.  It is at work while the next ones are described, and that
+ * takes as long; and there are few calls, and kernels that fill the device.
  */
-#define HGJ_PUSHED_PIECES	64
-StaticAssertDecl(HGJ_PUSHED_PIECES <= HGJ_KEPT_PIECES, "the engine does not take as many");
+#define HGJ_FIRST_PIECES	32
+StaticAssertDecl(HGJ_FIRST_PIECES <= HGJ_KEPT_PIECES, "the engine does not take as many");
 
 /*
  * Rows that are pushed together to fill a table: there must be room for all of them before
@@ -190,12 +193,19 @@ describe_input(const HgjDeviceColumn *column, const HgjChunkHead *head, uint32 s
 	input->table = input->ntable = 0;
 }
 
+static HgjKeptInput *
+inputs_of(const HgjPipelineState *d, const Push *push, uint32 piece)
+{
+	return push->inputs + (Size) piece * d->spec.ninputs;
+}
+
 /* Is the same input of the piece before in the push of the same chunk? */
 static bool
-is_of_chunk_before(const Push *push, uint32 number, const HgjChunkHead *head)
+is_of_chunk_before(const HgjPipelineState *d, const Push *push, uint32 number,
+				   const HgjChunkHead *head)
 {
 	return push->rows.npieces > 0 &&
-		push->pieces[push->rows.npieces - 1].inputs[number].numbers.id == head->id;
+		inputs_of(d, push, push->rows.npieces - 1)[number].numbers.id == head->id;
 }
 
 /* Of a build side: between which values the numbers of a chunk are. */
@@ -249,9 +259,8 @@ values_of(const HgjChunk *chunk, uint8 width, uint32 *n)
  */
 static bool
 write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int read,
-			const HgjChunk *chunk, HgjKeptPiece *piece)
+			const HgjChunk *chunk, uint32 nrows, HgjKeptInput *input)
 {
-	HgjKeptInput *input = &piece->inputs[column->number];
 	uint32		i = column->number;
 	HgjVector	values;
 	uint32		n;
@@ -273,7 +282,7 @@ write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int 
 		push->ntables[i] = n;
 		push->rows.nwords += HGJ_KEPT_TABLE(n);
 		/* nobody holds what has no rows */
-		push->chunks[i] = piece->n > 0 ? chunk : NULL;
+		push->chunks[i] = nrows > 0 ? chunk : NULL;
 	}
 	input->table = push->tables[i];
 	input->ntable = push->ntables[i];
@@ -284,7 +293,7 @@ write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int 
 static bool
 has_room(const HgjPipelineState *d, const Push *push)
 {
-	return push->rows.npieces < HGJ_PUSHED_PIECES &&
+	return push->rows.npieces < push->most &&
 		!(d->spec.fills && push->nrows >= HGJ_SIDE_ROWS) &&
 		push->rows.nwords + count_tables(d) * HGJ_KEPT_TABLE(most_values(d) + 2) <=
 		HGJ_KEPT_WORDS;
@@ -295,27 +304,30 @@ static bool
 describe_range(HgjPipelineState *d, Push *push, const HgjHeldChunk *chunks,
 			   const uint32 *starts)
 {
-	HgjKeptPiece *piece = &push->pieces[push->rows.npieces];
+	HgjKeptInput *inputs = inputs_of(d, push, push->rows.npieces);
+	uint32		nrows = push->ranges[push->rows.npieces].nrows;
 
-	piece->n = push->ranges[push->rows.npieces].nrows;
 	for (int i = 0; i < d->ncolumns; i++)
 	{
 		const HgjDeviceColumn *column = &d->columns[i];
-		HgjKeptInput *input = &piece->inputs[column->number];
+		HgjKeptInput *input = &inputs[column->number];
 		int			read;
 
 		if (column->join != HGJ_DEVICE_INPUT)
 			continue;
 		read = column->made ? made_of(column->made) : column->from;
 		describe_input(column, chunks[read].head, starts[read], input);
-		if (d->spec.fills && !is_of_chunk_before(push, column->number, chunks[read].head))
+		if (d->spec.fills && 
+			!is_of_chunk_before(d, push, column->number, chunks[read].head))
 			note_numbers(d, i, chunks[read].chunk);
-		if (column->made && !write_table(d, push, column, read, chunks[read].chunk, piece))
+		if (column->made &&
+			!write_table(d, push, column, read, chunks[read].chunk, nrows, input))
 			return false;
 	}
-	if (piece->n > 0)
+	push->piece_rows[push->rows.npieces] = nrows;
+	if (nrows > 0)
 		push->rows.npieces++;
-	push->nrows += piece->n;
+	push->nrows += nrows;
 	return true;
 }
 
@@ -384,13 +396,21 @@ hgj_device_push_kept(HgjPipelineState *d)
 		!push_pieces(d, &nothing))
 		return 0;
 	d->reading = true;
-	push.rows.pieces = push.pieces = palloc0(HGJ_PUSHED_PIECES * sizeof(HgjKeptPiece));
+	push.rows.nrows = push.piece_rows = palloc(HGJ_KEPT_PIECES * sizeof(uint32));
+	push.rows.inputs = push.inputs = palloc((Size) HGJ_KEPT_PIECES * d->spec.ninputs *
+											sizeof(HgjKeptInput));
 	push.rows.words = push.words = palloc(HGJ_KEPT_WORDS * sizeof(uint64));
-	push.ranges = palloc(HGJ_PUSHED_PIECES * sizeof(HgjKeptRange));
+	push.ranges = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
+	push.most = HGJ_FIRST_PIECES;
 	do
+	{
 		CHECK_FOR_INTERRUPTS();
-	while (!hgj_device_gave_up(d) && push_ranges(d, &push, &rows));
-	pfree(push.pieces);
+		if (!push_ranges(d, &push, &rows))
+			break;
+		push.most = Min(push.most * 2, HGJ_KEPT_PIECES);
+	} while (!hgj_device_gave_up(d));
+	pfree(push.piece_rows);
+	pfree(push.inputs);
 	pfree(push.words);
 	pfree(push.ranges);
 	return rows;

@@ -64,7 +64,7 @@ typedef enum HgjCall
 	HGJ_CALL_PIPE_PAYLOAD,		/* join, column, first, rows, has validity; scratch */
 	HGJ_CALL_PIPE_START,		/* expected, has ranges; scratch: ranges */
 	HGJ_CALL_PIPE_PUSH,			/* buffer, its capacity, rows, nulls */
-	HGJ_CALL_PIPE_KEPT,			/* pieces, words; scratch: these */
+	HGJ_CALL_PIPE_KEPT,			/* pieces, words; scratch: see hgj_kept_inputs_at() */
 	HGJ_CALL_PIPE_FETCH,		/* scratch: rows of the push, of each join */
 	HGJ_CALL_PIPE_FINISH,
 	HGJ_CALL_PIPE_GROUPS,		/* first, rows; scratch: words */
@@ -175,6 +175,22 @@ hgj_channel_is_cleared(HgjServer *server, HgjChannel *channel)
 	while (sem_trywait(&channel->asked) == 0)
 		continue;
 	hgj_channel_is_free(server, channel);
+}
+
+/*
+ * What goes with kept rows: the rows of each piece, then the inputs of all of them, then
+ * words of tables.  Where do these parts begin?
+ */
+static inline size_t
+hgj_kept_inputs_at(uint64_t npieces)
+{
+	return (npieces * sizeof(uint32_t) + 7) / 8 * 8;
+}
+
+static inline size_t
+hgj_kept_words_at(uint64_t npieces, uint32_t ninputs)
+{
+	return hgj_kept_inputs_at(npieces) + npieces * ninputs * sizeof(HgjKeptInput);
 }
 
 /* The memory of a channel lies behind the server's. */

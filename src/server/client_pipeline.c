@@ -22,8 +22,8 @@
 #include "engine/checks.h"
 #include "server/client.h"
 
-StaticAssertDecl(HGJ_KEPT_PIECES * sizeof(HgjKeptPiece) + HGJ_KEPT_WORDS * sizeof(uint64) <=
-				 HGJ_SCRATCH_BYTES,
+StaticAssertDecl(HGJ_KEPT_PIECES * (sizeof(uint32) + HGJ_PIPE_INPUTS * sizeof(HgjKeptInput)) +
+				 HGJ_KEPT_WORDS * sizeof(uint64) <= HGJ_SCRATCH_BYTES,
 				 "the scratch has no room for the pieces of a push");
 
 /* Rows of a staging buffer: fewer are not worth a pipeline. */
@@ -265,16 +265,23 @@ static HgjStatus
 pipe_push_kept(HgjPipeline *pipeline, const HgjKeptPush *rows, HgjError *err)
 {
 	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
-	HgjKeptPiece *to;
+	uint32		n = rows->npieces;
+	uint32		ninputs = pipeline->spec.ninputs;
+	char	   *to;
 
 	if (channel == NULL)
 		return err->status;
-	to = (HgjKeptPiece *) hgj_channel_scratch();
-	if (rows->npieces > 0)
-		memcpy(to, rows->pieces, rows->npieces * sizeof(HgjKeptPiece));
+	to = hgj_channel_scratch();
+	if (n > 0)
+	{
+		memcpy(to, rows->nrows, n * sizeof(uint32));
+		memcpy(to + hgj_kept_inputs_at(n), rows->inputs,
+			   (Size) n * ninputs * sizeof(HgjKeptInput));
+	}
 	if (rows->nwords > 0)
-		memcpy(to + rows->npieces, rows->words, rows->nwords * sizeof(uint64));
-	channel->arg[0] = rows->npieces;
+		memcpy(to + hgj_kept_words_at(n, ninputs), rows->words,
+			   rows->nwords * sizeof(uint64));
+	channel->arg[0] = n;
 	channel->arg[1] = rows->nwords;
 	return hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_KEPT, err);
 }

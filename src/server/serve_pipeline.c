@@ -145,11 +145,17 @@ static HgjStatus
 push_kept(HgjServed *served, HgjServedObject *p, const Call *call, bool only_there,
 		  HgjError *err)
 {
-	HgjKeptPush rows = {.pieces = (const HgjKeptPiece *) call->bytes,.only_there = only_there};
+	uint64_t	n = call->arg[0];
+	size_t		words = hgj_kept_words_at(n, p->spec.ninputs);
+	HgjKeptPush rows = {
+		.npieces = (uint32_t) n,
+		.nrows = (const uint32_t *) call->bytes,
+		.inputs = (const HgjKeptInput *) (call->bytes + hgj_kept_inputs_at(n)),
+		.nwords = (uint32_t) call->arg[1],
+		.words = (const uint64_t *) (call->bytes + words),
+		.only_there = only_there
+	};
 
-	rows.npieces = (uint32_t) call->arg[0];
-	rows.nwords = (uint32_t) call->arg[1];
-	rows.words = (const uint64_t *) (rows.pieces + rows.npieces);
 	p->staged = false;
 	return served->engine->pipeline->push_kept(p->it, &rows, err);
 }
@@ -243,8 +249,8 @@ static bool
 note_call(HgjServedObject *p, HgjCall call, const Call *made)
 {
 	const uint64_t *arg = made->arg;
-	const HgjKeptPiece *pieces = (const HgjKeptPiece *) made->bytes;
 	size_t		n;
+	size_t		rest;
 	char	   *to;
 
 	if (call == HGJ_CALL_PIPE_PAYLOAD)
@@ -263,19 +269,13 @@ note_call(HgjServedObject *p, HgjCall call, const Call *made)
 	if (call == HGJ_CALL_PIPE_START)
 		return arg[1] == 0 &&
 			hgj_record_call(p->record, call, arg, 2, 0, MOST_OF_A_SIDE) != NULL;
-	n = arg[0] * sizeof(HgjKeptPiece);
-	to = hgj_record_call(p->record, call, arg, 2, n + arg[1] * sizeof(uint64_t),
-						 MOST_OF_A_SIDE);
+	n = hgj_kept_words_at(arg[0], p->spec.ninputs) + arg[1] * sizeof(uint64_t);
+	to = hgj_record_call(p->record, call, arg, 2, n, MOST_OF_A_SIDE);
 	if (to == NULL)
 		return false;
-	for (uint64_t i = 0; i < arg[0]; i++)
-	{
-		HgjKeptPiece *piece = (HgjKeptPiece *) to + i;
-
-		piece->n = pieces[i].n;
-		memcpy(piece->inputs, pieces[i].inputs, p->spec.ninputs * sizeof(HgjKeptInput));
-	}
-	memcpy(to + n, made->bytes + n, arg[1] * sizeof(uint64_t));
+	memcpy(to, made->bytes, arg[0] * sizeof(uint32_t));
+	rest = hgj_kept_inputs_at(arg[0]);
+	memcpy(to + rest, made->bytes + rest, n - rest);
 	return true;
 }
 

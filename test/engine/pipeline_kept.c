@@ -204,9 +204,10 @@ run_of(uint32_t row)
 HgjStatus
 pipe_push_kept(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
 {
-	static HgjKeptPiece pieces[HGJ_KEPT_PIECES];
+	static uint32_t nrows[HGJ_KEPT_PIECES];
+	static HgjKeptInput inputs[HGJ_KEPT_PIECES * NINPUTS];
 	static uint64_t words[HGJ_KEPT_PIECES * HGJ_KEPT_TABLE(MOST_TABLE)];
-	HgjKeptPush rows = {.pieces = pieces, .words = words};
+	HgjKeptPush rows = {.nrows = nrows, .inputs = inputs, .words = words};
 	uint32_t	most = 1 + rnd_below(HGJ_KEPT_PIECES);
 	uint32_t	npieces = 0;
 	uint32_t	done = 0;
@@ -224,14 +225,16 @@ pipe_push_kept(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
 		if (rnd_below(3) == 0)
 			some = 1 + rnd_below(some);
 		some = some < *n - done ? some : *n - done;
-		pieces[npieces].n = some;
+		nrows[npieces] = some;
 		for (int i = 0; i < NINPUTS; i++)
 		{
-			pieces[npieces].inputs[i] = run->inputs[i];
-			pieces[npieces].inputs[i].first += at;
-			if (run->inputs[i].ntable == 0)
+			HgjKeptInput *input = &inputs[npieces * NINPUTS + i];
+
+			*input = run->inputs[i];
+			input->first += at;
+			if (input->ntable == 0)
 				continue;
-			pieces[npieces].inputs[i].table = rows.nwords;
+			input->table = rows.nwords;
 			memcpy(words + rows.nwords, run->table, sizeof(run->table));
 			rows.nwords += HGJ_KEPT_TABLE(MOST_TABLE);
 		}
@@ -250,12 +253,12 @@ pipe_push_kept(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err)
 HgjStatus
 pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
 {
-	HgjKeptPiece piece = {.n = runs[0].n};
-	HgjKeptPush rows = {.pieces = &piece, .npieces = 1};
-	HgjKeptInput *input = &piece.inputs[IN_V];
+	HgjKeptInput inputs[NINPUTS];
+	HgjKeptPush rows = {.nrows = &runs[0].n, .inputs = inputs, .npieces = 1};
+	HgjKeptInput *input = &inputs[IN_V];
 
-	memcpy(piece.inputs, runs[0].inputs, sizeof(runs[0].inputs));
-	piece.inputs[IN_U].ntable = 0;
+	memcpy(inputs, runs[0].inputs, sizeof(inputs));
+	inputs[IN_U].ntable = 0;
 	switch (way)
 	{
 		case 0:
@@ -291,12 +294,12 @@ pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
 HgjStatus
 pipe_push_not_there(HgjPipeline *p, HgjError *err)
 {
-	HgjKeptPiece piece = {.n = runs[0].n};
-	HgjKeptPush rows = {.pieces = &piece,.npieces = 1,.only_there = true};
+	HgjKeptInput inputs[NINPUTS];
+	HgjKeptPush rows = {.nrows = &runs[0].n,.inputs = inputs,.npieces = 1,.only_there = true};
 
-	memcpy(piece.inputs, runs[0].inputs, sizeof(runs[0].inputs));
-	piece.inputs[IN_U].ntable = 0;
-	piece.inputs[IN_V].numbers.id = UINT64_MAX;
+	memcpy(inputs, runs[0].inputs, sizeof(inputs));
+	inputs[IN_U].ntable = 0;
+	inputs[IN_V].numbers.id = UINT64_MAX;
 	return engine->pipeline->push_kept(p, &rows, err);
 }
 

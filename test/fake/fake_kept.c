@@ -204,7 +204,7 @@ fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *inpu
 }
 
 static HgjStatus
-fill(HgjPipeline *p, FakeStage *stage, const HgjKeptPiece *piece, const HgjKeptPush *rows,
+fill(HgjPipeline *p, FakeStage *stage, const HgjKeptInput *inputs, const HgjKeptPush *rows,
 	 uint32_t from, uint32_t n, HgjError *err)
 {
 	HgjStatus	status = HGJ_OK;
@@ -214,22 +214,21 @@ fill(HgjPipeline *p, FakeStage *stage, const HgjKeptPiece *piece, const HgjKeptP
 	if (copied > MOST_BYTES)
 		drop_all();
 	for (uint32_t i = 0; i < p->spec.ninputs && status == HGJ_OK; i++)
-		status = fill_input(stage, i, p->spec.inputs[i], &piece->inputs[i], rows->words, from, n,
-							err);
+		status = fill_input(stage, i, p->spec.inputs[i], &inputs[i], rows->words, from, n, err);
 	pthread_mutex_unlock(&mutex);
 	return status;
 }
 
 /* What the piece's arrays take, unless those of the one before were the same. */
 static void
-count_bytes(HgjPipeline *p, const HgjKeptPiece *piece, const HgjKeptPiece *before)
+count_bytes(HgjPipeline *p, const HgjKeptInput *inputs, const HgjKeptInput *before)
 {
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
-		const HgjKeptInput *input = &piece->inputs[i];
+		const HgjKeptInput *input = &inputs[i];
 
-		if (before == NULL || before->inputs[i].numbers.id != input->numbers.id ||
-			before->inputs[i].numbers.at != input->numbers.at)
+		if (before == NULL || before[i].numbers.id != input->numbers.id ||
+			before[i].numbers.at != input->numbers.at)
 			p->counted.kept_bytes += input->numbers.bytes + input->validity.bytes;
 	}
 }
@@ -251,13 +250,14 @@ fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 	while (status == HGJ_OK && p->kept_piece < rows->npieces)
 	{
 		FakeStage  *stage = &p->stages[p->turn];
-		const HgjKeptPiece *piece = &rows->pieces[p->kept_piece];
-		uint32_t	some = piece->n - p->kept_row;
+		const HgjKeptInput *inputs = rows->inputs + p->kept_piece * p->spec.ninputs;
+		uint32_t	n = rows->nrows[p->kept_piece];
+		uint32_t	some = n - p->kept_row;
 
 		some = some < FAKE_STAGE_ROWS ? some : FAKE_STAGE_ROWS;
 		status = fake_run(p, stage, err);
 		if (status == HGJ_OK)
-			status = fill(p, stage, piece, rows, p->kept_row, some, err);
+			status = fill(p, stage, inputs, rows, p->kept_row, some, err);
 		if (status != HGJ_OK)
 			break;
 		stage->n = some;
@@ -266,9 +266,9 @@ fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 		p->counted.rows += some;
 		p->counted.kept_rows += some;
 		p->kept_row += some;
-		if (p->kept_row < piece->n)
+		if (p->kept_row < n)
 			continue;
-		count_bytes(p, piece, p->kept_piece > 0 ? piece - 1 : NULL);
+		count_bytes(p, inputs, p->kept_piece > 0 ? inputs - p->spec.ninputs : NULL);
 		p->kept_piece++;
 		p->kept_row = 0;
 	}

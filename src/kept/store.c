@@ -98,8 +98,9 @@ typedef struct SharedStore
 	Size		area;
 } SharedStore;
 
-StaticAssertDecl(sizeof(HgjChunkKey) == sizeof(HgjLocator) + 4 * sizeof(uint32),
-				 "padding in a key that is hashed");
+StaticAssertDecl(sizeof(HgjChunkKey) == sizeof(HgjLocator) + 4 * sizeof(uint32) &&
+				 offsetof(HgjChunkKey, run) == sizeof(HgjChunkKey) - sizeof(uint32),
+				 "padding in a key that is hashed, or a run that is not its end");
 
 static SharedStore *shared = NULL;
 static dsa_area *area = NULL;	/* once this process has attached */
@@ -122,13 +123,17 @@ slot_at(int i)
 	return (Slot *) ((char *) shared + shared->slots) + i;
 }
 
+/*
+ * Runs of a column have buckets one behind the other, so that a process that looks for all of
+ * them, for the first time, has a page of buckets mapped and not one for each.
+ */
 static int *
 bucket_of(const HgjChunkKey *key)
 {
-	uint32		hash = hash_bytes((const unsigned char *) key, sizeof(*key));
+	uint32		hash = hash_bytes((const unsigned char *) key, offsetof(HgjChunkKey, run));
 
 	return (int *) ((char *) shared + shared->buckets) +
-		(hash & (shared->nbuckets - 1));
+		((hash + key->run) & (shared->nbuckets - 1));
 }
 
 static void

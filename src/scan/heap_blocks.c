@@ -63,7 +63,7 @@ hgj_blocks_begin(HgjHeapPages *pages)
 		pages->stream = NULL;
 	if (pages->stream)
 		return;
-	pages->recent = hgj_recent_buffers(pages->rel, scan->rs_nblocks);
+	pages->recent = (HgjRecentBuffers) {NULL, 0};
 	pages->next_block = scan->rs_startblock;
 	pages->last_pinned = pages->prefetched = InvalidBuffer;
 	pages->count_use = scans_begun++;
@@ -118,6 +118,15 @@ pin_guess(HgjHeapPages *pages, BlockNumber block, Buffer guess)
 	return true;
 }
 
+/* Where it is noted in which buffer the block is; nobody asks where all columns are kept. */
+static Buffer *
+recent_place(HgjHeapPages *pages, BlockNumber block)
+{
+	if (pages->nread == 0)
+		pages->recent = hgj_recent_buffers(pages->rel, pages->scan->rs_nblocks);
+	return hgj_recent_buffer(&pages->recent, block);
+}
+
 /*
  * Pin the block: in the buffer where it was found before, in the one behind that of
  * the block before, or wherever it is.  What ReadBuffer() does besides is to count the
@@ -126,7 +135,7 @@ pin_guess(HgjHeapPages *pages, BlockNumber block, Buffer guess)
 static void
 pin_block(HgjHeapPages *pages, BlockNumber block)
 {
-	Buffer	   *place = hgj_recent_buffer(&pages->recent, block);
+	Buffer	   *place = recent_place(pages, block);
 	Buffer		before = place ? *place : InvalidBuffer;
 	Buffer		behind = pages->last_pinned > 0 ? pages->last_pinned + 1 : InvalidBuffer;
 	int64		reads = pgBufferUsage.shared_blks_read;

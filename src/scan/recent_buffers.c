@@ -16,7 +16,8 @@
  *	  the ones not used for longest are forgotten.
  * 3. A scan that is under way when its table is forgotten does without.
  *
- * Memory: up to 2 MB of TopMemoryContext, kept till the session ends.  A worker,
+ * Memory: up to 2 MB, kept till the session ends; calloc'd, so that what is about blocks
+ * that nobody reads takes none, and a session's first query no time to clear it.  A worker,
  * which ends with its query, has none.  No locks.
  *
  *-------------------------------------------------------------------------
@@ -26,7 +27,6 @@
 #include "access/parallel.h"
 #include "miscadmin.h"
 #include "scan/recent_buffers.h"
-#include "utils/memutils.h"
 
 #define HGJ_RECENT_TABLES	16
 #define HGJ_RECENT_BLOCKS	((BlockNumber) 512 * 1024)
@@ -50,7 +50,7 @@ static void
 forget(HgjRecentTable *table)
 {
 	blocks_held -= table->nblocks;
-	pfree(table->buffers);
+	free(table->buffers);
 	memset(table, 0, sizeof(*table));
 }
 
@@ -79,9 +79,7 @@ remember(const HgjLocator *locator, BlockNumber nblocks)
 {
 	HgjRecentTable *table = make_room(nblocks);
 
-	table->buffers = MemoryContextAllocExtended(TopMemoryContext,
-												nblocks * sizeof(Buffer),
-												MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
+	table->buffers = calloc(nblocks, sizeof(Buffer));
 	if (table->buffers == NULL)
 		return NULL;
 	table->locator = *locator;

@@ -435,6 +435,7 @@ void pool_grow(Device *device, uint64_t wanted_idle, cudaStream_t stream);
 void set_timeout(uint32_t timeout_ms);
 void pinned_forget();
 void lanes_forget();
+void lanes_make_ahead(Device *device);
 void table_work(HgjTable *table, HgjDeviceWork *work);
 HgjStatus to_device(HgjTable *table, const Lane &lane, void *to, const void *from,
 					size_t bytes, HgjError *err);

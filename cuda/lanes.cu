@@ -5,7 +5,9 @@
  *
  * 1. To wait is to ask an event again and again, so that poll can be asked too,
  *	  and so that a device that never answers is noticed: past the table's
- *	  timeout it counts as lost (context.cu, step 3).
+ *	  timeout it counts as lost (context.cu, step 3).  Where many threads wait they sleep
+ *	  in between: each question takes a lock of the driver's, which those need who have
+ *	  work for the device.
  * 2. A call that is cancelled still waits for its kernels: they write to what
  *	  the caller is about to free.
  * 3. Pinned blocks go to a free list when released, up to a bound, since
@@ -29,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "stage.h"
 
 namespace hgj
 {
@@ -38,8 +40,16 @@ constexpr int MAX_FREE_BLOCKS = 128;
 constexpr size_t MAX_FREE_BYTES = (size_t) 256 << 20;
 constexpr size_t MIN_BLOCK = 65536;
 
+/* Step 3: what a few pipelines with all of their tables have. */
+constexpr int AHEAD_LANES = 48;
+constexpr int AHEAD_EVENTS = 96;
+constexpr int AHEAD_BLOCKS = 48;
+constexpr int AHEAD_STAGES = 2;
+
 /* While waiting: when to stop spinning, and how often to ask poll. */
 constexpr int64_t SPIN_US = 5000;
+constexpr uint32_t MOST_SPINNING = 3;
+constexpr useconds_t CROWD_US = 20;
 constexpr int64_t POLL_US = 1000;
 
 struct Block
@@ -136,6 +146,23 @@ HgjStatus mark(const Lane &lane, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Step 1: one of so many threads that wait. */
+struct Waiting
+{
+	static uint32_t threads;
+	const bool many;
+
+	Waiting() : many(__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED) > MOST_SPINNING)
+	{
+	}
+	~Waiting()
+	{
+		(void) __atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
+	}
+};
+
+uint32_t Waiting::threads = 0;
+
 /*
  * Steps 1 and 2: until the event has come.  Most waits are short, so it spins for
  * a while before it sleeps between looks.  `table` may be NULL: nobody to poll.
@@ -150,6 +177,7 @@ static HgjStatus await(cudaEvent_t event, const HgjTable *table, bool cancellabl
 						  : __atomic_load_n(&last_timeout_ms, __ATOMIC_RELAXED);
 	bool cancelled = false;
 	char message[96];
+	Waiting waiting;
 
 	for (;;)
 	{
@@ -163,6 +191,8 @@ static HgjStatus await(cudaEvent_t event, const HgjTable *table, bool cancellabl
 		now = now_us();
 		if (now - start > SPIN_US)
 			(void) usleep(50);
+		else if (waiting.many)
+			(void) usleep(CROWD_US);
 		if (timeout > 0 && now - start > timeout * 1000)
 		{
 			(void) snprintf(message, sizeof(message),
@@ -261,6 +291,28 @@ Event::~Event()
 		free_events.keep(FreeLane{device, nullptr, event}))
 		return;
 	(void) cudaEventDestroy(event);
+}
+
+/*
+ * Step 3, ahead of the first queries, which would make what one pipeline after the other
+ * needs: a stream takes the driver 0.1 ms, and so does a pinned block.
+ */
+void lanes_make_ahead(Device *device)
+{
+	Lane lanes[AHEAD_LANES];
+	Event events[AHEAD_EVENTS];
+	Pinned blocks[AHEAD_BLOCKS];
+	Pinned stages[AHEAD_STAGES];
+	bool made = true;
+
+	for (int i = 0; i < AHEAD_LANES; i++)
+		made = made && lanes[i].open(device, nullptr) == HGJ_OK;
+	for (int i = 0; i < AHEAD_EVENTS; i++)
+		made = made && events[i].open(device, nullptr) == HGJ_OK;
+	for (int i = 0; i < AHEAD_BLOCKS; i++)
+		made = made && blocks[i].reserve(MIN_BLOCK, nullptr) == HGJ_OK;
+	for (int i = 0; i < AHEAD_STAGES; i++)
+		made = made && stages[i].reserve(STAGE_BYTES, nullptr) == HGJ_OK;
 }
 
 /* The contexts go, and with them all of these. */

@@ -4,10 +4,11 @@
  *	  The memory of kept columns, registered with CUDA: copies of it go to a device
  *	  without going through pinned buffers.
  *
- * 1. In a process whose copies stay (a GPU process), a thread of its own registers the
- *	  memory from its beginning, a block at a time, as far as the caller has used it, and
- *	  goes on when more of it is used.  Registering takes as long as copying once, so that
- *	  no query waits for it; and memory that is not used is not pinned.
+ * 1. In a process whose copies stay (a GPU process), a thread of its own, once it has made
+ *	  the streams and pinned blocks that the first queries will want, registers the memory
+ *	  from its beginning, a block at a time, as far as the caller has used it, and goes on
+ *	  when more of it is used.  Registering takes as long as copying once, so that no query
+ *	  waits for it; and memory that is not used is not pinned.
  * 2. After each block the device's pool gets from the driver what copies of all that is used
  *	  will take (memory.cu, step 5).
  * 3. A copy of what is registered is made straight from there, but for no more than one
@@ -80,6 +81,7 @@ static void *register_memory(void *)
 
 	if (cudaSetDevice(registered.device->id) != cudaSuccess)
 		return nullptr;
+	lanes_make_ahead(registered.device);
 	while (__atomic_load_n(&registered.stop, __ATOMIC_ACQUIRE) == 0)
 	{
 		if (registered.done >= used_bytes())

@@ -5,9 +5,7 @@
  *
  * 1. To wait is to ask an event again and again, so that poll can be asked too,
  *	  and so that a device that never answers is noticed: past the table's
- *	  timeout it counts as lost (context.cu, step 3).  Where many threads wait they sleep
- *	  in between: each question takes a lock of the driver's, which those need who have
- *	  work for the device.
+ *	  timeout it counts as lost (context.cu, step 3).
  * 2. A call that is cancelled still waits for its kernels: they write to what
  *	  the caller is about to free.
  * 3. Pinned blocks go to a free list when released, up to a bound, since
@@ -48,8 +46,6 @@ constexpr int AHEAD_STAGES = 2;
 
 /* While waiting: when to stop spinning, and how often to ask poll. */
 constexpr int64_t SPIN_US = 5000;
-constexpr uint32_t MOST_SPINNING = 3;
-constexpr useconds_t CROWD_US = 20;
 constexpr int64_t POLL_US = 1000;
 
 struct Block
@@ -146,23 +142,6 @@ HgjStatus mark(const Lane &lane, HgjError *err)
 	return HGJ_OK;
 }
 
-/* Step 1: one of so many threads that wait. */
-struct Waiting
-{
-	static uint32_t threads;
-	const bool many;
-
-	Waiting() : many(__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED) > MOST_SPINNING)
-	{
-	}
-	~Waiting()
-	{
-		(void) __atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
-	}
-};
-
-uint32_t Waiting::threads = 0;
-
 /*
  * Steps 1 and 2: until the event has come.  Most waits are short, so it spins for
  * a while before it sleeps between looks.  `table` may be NULL: nobody to poll.
@@ -177,7 +156,6 @@ static HgjStatus await(cudaEvent_t event, const HgjTable *table, bool cancellabl
 						  : __atomic_load_n(&last_timeout_ms, __ATOMIC_RELAXED);
 	bool cancelled = false;
 	char message[96];
-	Waiting waiting;
 
 	for (;;)
 	{
@@ -191,8 +169,6 @@ static HgjStatus await(cudaEvent_t event, const HgjTable *table, bool cancellabl
 		now = now_us();
 		if (now - start > SPIN_US)
 			(void) usleep(50);
-		else if (waiting.many)
-			(void) usleep(CROWD_US);
 		if (timeout > 0 && now - start > timeout * 1000)
 		{
 			(void) snprintf(message, sizeof(message),

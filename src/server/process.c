@@ -36,9 +36,6 @@
 
 #define SECONDS_BETWEEN_LOOKS	1
 
-/* Threads that wait for a device sleep for some 20 us, which the kernel makes 70. */
-#define TIMER_SLACK_NS			1000
-
 typedef struct Serving
 {
 	HgjServer  *server;
@@ -118,7 +115,6 @@ become_a_process(pid_t worker)
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void) prctl(PR_SET_NAME, "hgj gpu process");
-	(void) prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	if (getppid() != worker)
 		_exit(0);
 	for (int fd = 3; fd < 1024; fd++)

@@ -391,6 +391,7 @@ HgjStatus table_build(HgjTable *table, uint32_t total_rows, HgjError *err)
 	table->total_rows = total_rows;
 	table->built = true;
 	free_chunks(table);
+	settle(table->lane.stream); /* the table may stay for long */
 	table->stages[0].memory.release();
 	table->stages[1].memory.release();
 	return HGJ_OK;

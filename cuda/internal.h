@@ -450,6 +450,7 @@ HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellabl
 						HgjError *err);
 HgjStatus wait_for_event(const HgjTable *table, cudaEvent_t event, HgjError *err);
 HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjError *err);
+void settle(cudaStream_t stream);
 
 /* append.cu */
 HgjStatus table_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row,

@@ -253,7 +253,10 @@ HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 
 	if (holds->bringing)
 	{
-		status = follow(p, err);
+		status = registered_send(&holds->batch, kept.lists[p->account.device->id]->stream,
+								 err);
+		if (status == HGJ_OK)
+			status = follow(p, err);
 		if (status == HGJ_OK)
 			status = wait(&p->account, p->lane, false, err);
 	}
@@ -272,8 +275,8 @@ static HgjStatus bring(HgjPipeline *p, KeptHolds *holds, KeptCopy *copy, HgjErro
 
 	holds->bringing = true;
 	HGJ_TRY(pool_alloc(p->account.device, &copy->memory, copy->array.bytes, stream, err));
-	status =
-		registered_copy(copy->memory, copy->array.at, copy->array.bytes, stream, err);
+	status = registered_copy(&holds->batch, copy->memory, copy->array.at,
+							 copy->array.bytes, stream, err);
 	if (status == HGJ_OK)
 		p->counted.sent += copy->array.bytes;
 	if (status != HGJ_UNSUPPORTED)
@@ -390,6 +393,7 @@ void kept_release(HgjPipeline *p, PipeSlot *slot)
 	for (uint64_t i = 0; i < holds->n; i++)
 		release(kept.lists[p->account.device->id], holds->copies[i]);
 	holds->n = holds->come = 0;
+	holds->batch.n = 0; /* of a device that is lost */
 }
 
 KeptHolds::~KeptHolds()

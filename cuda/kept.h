@@ -34,8 +34,9 @@ uint64_t kept_held_bytes(const PipeSlot *slot);
 
 /* registered.cu */
 void registered_begin(const HgjKeptMemory *memory);
-HgjStatus registered_copy(void *to, uint64_t at, uint64_t bytes, cudaStream_t stream,
-						  HgjError *err);
+HgjStatus registered_copy(RegisteredBatch *batch, void *to, uint64_t at, uint64_t bytes,
+						  cudaStream_t stream, HgjError *err);
+HgjStatus registered_send(RegisteredBatch *batch, cudaStream_t stream, HgjError *err);
 
 } // namespace hgj
 

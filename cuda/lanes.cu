@@ -197,8 +197,8 @@ HgjStatus wait_for_event(const HgjTable *table, cudaEvent_t event, HgjError *err
 	return await(event, table, true, err);
 }
 
-/* Step 5, when the stream has nothing to do. */
-static void release_freed(cudaStream_t stream)
+/* Step 5, when the stream has nothing else to do. */
+void settle(cudaStream_t stream)
 {
 	if (cudaStreamSynchronize(stream) != cudaSuccess)
 		(void) cudaGetLastError(); /* whoever comes next is told */
@@ -209,7 +209,7 @@ HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjErr
 {
 	HGJ_TRY(mark(lane, err));
 	HGJ_TRY(wait_for_mark(table, lane, cancellable, err));
-	release_freed(lane.stream);
+	settle(lane.stream);
 	return HGJ_OK;
 }
 
@@ -222,7 +222,7 @@ Lane::~Lane()
 	{
 		if (await(event, nullptr, false, nullptr) != HGJ_OK)
 			return;
-		release_freed(stream);
+		settle(stream);
 		if (free_lanes.keep(FreeLane{device, stream, event}))
 			return;
 	}

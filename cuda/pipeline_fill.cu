@@ -278,7 +278,9 @@ HgjStatus fill_finish(HgjPipeline *p, uint64_t *nrows, HgjError *err)
 		slot.columns.release();
 		slot.pieces.release();
 		slot.pieces_host.release();
+		settle(slot.lane.stream);
 	}
+	settle(p->lane.stream); /* all of it may stay for long */
 	f->done = true;
 	*nrows = f->rows;
 	return HGJ_OK;

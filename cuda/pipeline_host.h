@@ -20,6 +20,17 @@ constexpr uint32_t SLOT_MOST_ROWS = 1 << 18;
 
 struct KeptCopy;
 
+/* Transfers of registered memory that are begun together (registered.cu). */
+struct RegisteredBatch
+{
+	static constexpr uint32_t MOST = 64;
+
+	void *to[MOST];
+	const void *from[MOST];
+	size_t bytes[MOST];
+	uint32_t n = 0;
+};
+
 /* The device's copies of kept arrays that a slot's kernel reads (kept.cu). */
 struct KeptHolds
 {
@@ -27,7 +38,8 @@ struct KeptHolds
 	uint64_t n = 0;
 	uint64_t room = 0;
 	uint64_t come = 0;     /* of them, the first so many are there, or have failed */
-	bool bringing = false; /* transfers are under way */
+	bool bringing = false; /* transfers are under way, or in: */
+	RegisteredBatch batch;
 
 	~KeptHolds();
 };

@@ -13,13 +13,16 @@
  *	  will take (memory.cu, step 5).
  * 3. A copy of what is registered is made straight from there, but for no more than one
  *	  block at a time: CUDA takes each for memory of its own.
- * 4. If CUDA refuses, nothing more is registered.
+ * 4. Copies are begun many at a time: one by one, some 300 kB each, they take 1.5 times as
+ *	  long as the bus needs (H100), by so many as the batch holds they do not.
+ * 5. If CUDA refuses, nothing more is registered.
  *
  * Memory: none but the caller's, pinned as long as the process, or until the devices are
  * closed.  Locks: none; how far it has come is written by the thread alone, atomically.
  *
  *-------------------------------------------------------------------------
  */
+#include <string.h>
 #include <time.h>
 
 #include "kept.h"
@@ -126,12 +129,36 @@ void registered_end()
 	registered.done = 0;
 }
 
+/* Step 4: what is in the batch, in the order of the stream. */
+HgjStatus registered_send(RegisteredBatch *batch, cudaStream_t stream, HgjError *err)
+{
+	uint32_t n = batch->n;
+
+	batch->n = 0;
+	if (n == 0)
+		return HGJ_OK;
+#if CUDART_VERSION >= 13000
+	cudaMemcpyAttributes attributes;
+	size_t first = 0;
+
+	memset(&attributes, 0, sizeof(attributes));
+	attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	HGJ_CUDA(cudaMemcpyBatchAsync(batch->to, batch->from, batch->bytes, n, &attributes,
+								  &first, 1, stream));
+#else
+	for (uint32_t i = 0; i < n; i++)
+		HGJ_CUDA(cudaMemcpyAsync(batch->to[i], batch->from[i], batch->bytes[i],
+								 cudaMemcpyHostToDevice, stream));
+#endif
+	return HGJ_OK;
+}
+
 /*
- * Step 3: so many bytes of the memory, from `at` on, to a device, in the order of the
- * stream.  HGJ_UNSUPPORTED: not all of them are registered.
+ * Steps 3 and 4: so many bytes of the memory, from `at` on, to a device: into the batch,
+ * which goes when it is full.  HGJ_UNSUPPORTED: not all of them are registered.
  */
-HgjStatus registered_copy(void *to, uint64_t at, uint64_t bytes, cudaStream_t stream,
-						  HgjError *err)
+HgjStatus registered_copy(RegisteredBatch *batch, void *to, uint64_t at, uint64_t bytes,
+						  cudaStream_t stream, HgjError *err)
 {
 	uint64_t from = at + registered.before;
 	uint64_t end = from + bytes;
@@ -143,8 +170,11 @@ HgjStatus registered_copy(void *to, uint64_t at, uint64_t bytes, cudaStream_t st
 		uint64_t block_end = (from / BLOCK_BYTES + 1) * BLOCK_BYTES;
 		uint64_t take = (end < block_end ? end : block_end) - from;
 
-		HGJ_CUDA(cudaMemcpyAsync(to, registered.memory + from, take,
-								 cudaMemcpyHostToDevice, stream));
+		if (batch->n == RegisteredBatch::MOST)
+			HGJ_TRY(registered_send(batch, stream, err));
+		batch->to[batch->n] = to;
+		batch->from[batch->n] = registered.memory + from;
+		batch->bytes[batch->n++] = take;
 		to = static_cast<char *>(to) + take;
 		from += take;
 	}

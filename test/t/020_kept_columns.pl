@@ -67,6 +67,36 @@ fails_with($node, "CREATE UNLOGGED TABLE x (a int); SELECT hashgraph_join_load('
 fails_with($node, "BEGIN; TRUNCATE fact; SELECT hashgraph_join_load('fact')", qr/created or rewritten/, 'a file of the same transaction');
 compare('after the TRUNCATE was rolled back');
 
+# ---- batches that point into chunks: values that need all bytes of their type, and keys of them
+sql(<<'Q');
+CREATE TABLE wide (k int, b bigint, f float8, t timestamp, below int, nk int);
+INSERT INTO wide SELECT i::bigint * 7919 % 1000003, i * 10000000000, i * 1.5, timestamp '2020-01-01' + i * interval '1 min',
+	i::bigint * 7919 % 1000003 - 500000, CASE WHEN i % 97 > 0 THEN i::bigint * 7919 % 1000003 END FROM generate_series(1, 60000) i;
+CREATE TABLE wide_dim AS SELECT k, k % 100 AS g FROM wide WHERE k % 3 > 0;
+VACUUM (ANALYZE) wide; VACUUM (ANALYZE) wide_dim;
+SELECT hashgraph_join_load('wide'), hashgraph_join_load('wide_dim');
+Q
+sub wide_answers
+{
+	my ($what, $set) = @_;
+	for my $query ('SELECT count(*), sum(w.b), sum(w.f), max(w.t), sum(w.below), sum(w.k) FROM wide w JOIN wide_dim d USING (k)',
+		'SELECT d.g, count(*), sum(w.b), min(w.t), sum(w.below) FROM wide w JOIN wide_dim d USING (k) GROUP BY 1 ORDER BY 1',
+		'SELECT count(*), sum(w.b), sum(w.k), max(w.t) FROM wide w JOIN wide_dim d ON w.nk = d.k',
+		'SELECT md5(string_agg(x::text, $$;$$ ORDER BY x.b)) FROM (SELECT w.b, w.f, w.t, w.k, d.g FROM wide w LEFT JOIN wide_dim d ON w.nk = d.k) x',
+		'SELECT count(*), sum(w.b), sum(w.f) FROM wide w JOIN wide_dim d USING (k) WHERE w.b > 123450000000 AND w.below < 400000',
+		'SELECT count(*), sum(b), sum(x.n) FROM (SELECT b, k, count(*) OVER (PARTITION BY k) AS n FROM wide) x JOIN wide_dim d USING (k)',
+		'SELECT sum(c) FROM generate_series(1, 3) g, LATERAL (SELECT count(*) AS c FROM wide w JOIN wide_dim d USING (k) WHERE w.b > g * 10000000000) x')
+	{
+		is(sql("SET hashgraph_join.force = on; $set $query"), sql("SET hashgraph_join.enabled = off; $query"), "$what: $query");
+	}
+}
+like(sql("SET hashgraph_join.force = on; EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*), sum(w.b) FROM wide w JOIN wide_dim d USING (k)"), qr/Outer Source: columns \(100%/, 'of wide values all are kept');
+wide_answers('wide values', '');
+wide_answers('wide values, parallel plan', "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;");
+wide_answers('wide values, spilled', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1;");
+sql('UPDATE wide SET b = b + 1 WHERE k % 4001 = 0');
+wide_answers('wide values, some pages read', '');
+
 # ---- changes
 sub changed
 {

@@ -406,6 +406,8 @@ hgj_show_source(const char *side, const HgjSource *source,
 						floor(100.0 * pages->kept / all), all);
 		if (pages->skipped > 0)
 			name = psprintf("%s, " UINT64_FORMAT " skipped", name, pages->skipped);
+		if (pages->fetched > 0)
+			name = psprintf("%s, " UINT64_FORMAT " fetched", name, pages->fetched);
 		if (pages->on_device)
 			name = psprintf("%s, on the device", name);
 		name = psprintf("%s)", name);

@@ -91,6 +91,7 @@ hgj_pages_init(HgjHeapPages *pages, SeqScanState *node, HgjPageColumns *columns,
 		hgj_kept_pages_init(pages->rel, columns);
 	pages->slice_rows = MaxHeapTuplesPerPage;
 	pages->pages_kept = pages->pages_skipped = pages->pages_read = 0;
+	pages->pages_fetched = 0;
 	pages->pages_noted = 0;
 	pages->keep = false;
 	pages->nkept = 0;
@@ -328,9 +329,9 @@ collect_visible(HgjHeapPages *pages, Page page, OffsetNumber lines,
 	pages->kind = tuple_kind(&odd);
 }
 
-/* Look at the page that has become the current one. */
+/* Find the tuples of the page that has become the current one. */
 static void
-read_page(HgjHeapPages *pages)
+find_tuples(HgjHeapPages *pages)
 {
 	HeapScanDesc scan = pages->scan;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
@@ -361,9 +362,50 @@ read_page(HgjHeapPages *pages)
 		collect_visible(pages, page, lines, all_visible, conflicts);
 	hgj_prefetch_more(&pages->prefetch, HGJ_PREFETCH_LINES);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+}
 
+/* Look at the page that has become the current one. */
+static void
+read_page(HgjHeapPages *pages)
+{
+	find_tuples(pages);
 	/* adds to the counter that pgstat_count_heap_getnext() adds one to */
 	pgstat_count_index_tuples(pages->rel, pages->ntuples);
+}
+
+/*
+ * For late_columns.c: the tuples of a page whose rows have come from kept columns, for
+ * hgj_pages_tuple(), until hgj_pages_fetched().  Returns how many there are.
+ */
+uint32
+hgj_pages_fetch(HgjHeapPages *pages, BlockNumber block)
+{
+	HeapScanDesc scan = pages->scan;
+	HgjTupleKind kind = pages->kind;
+	uint32		ntuples = pages->ntuples;
+	bool		want_offsets = pages->want_offsets;
+	uint32		found;
+
+	Assert(kind == HGJ_TUPLES_KEPT && !BufferIsValid(scan->rs_cbuf));
+	scan->rs_cbuf = ReadBufferExtended(pages->rel, MAIN_FORKNUM, block, RBM_NORMAL,
+									   scan->rs_strategy);
+	scan->rs_cblock = pages->block = block;
+	pages->want_offsets = true;
+	find_tuples(pages);
+	pages->want_offsets = want_offsets;
+	found = pages->ntuples;
+	pages->kind = kind;
+	pages->ntuples = ntuples;
+	pages->pages_fetched++;
+	return found;
+}
+
+void
+hgj_pages_fetched(HgjHeapPages *pages)
+{
+	ReleaseBuffer(pages->scan->rs_cbuf);
+	pages->scan->rs_cbuf = InvalidBuffer;
+	pages->scan->rs_cblock = InvalidBlockNumber;
 }
 
 /* Done with the current page: unpin it, or keep it. */
@@ -429,12 +471,14 @@ take_kept(HgjHeapPages *pages)
 {
 	HgjKeptPages *kept = pages->kept_columns;
 	BlockNumber block;
+	uint64		before;
 	uint32		total = 0;
 	uint32		nrows;
 
 	if (!next_kept(pages, &nrows))
 		return false;
 	block = pages->block;
+	before = pages->pages_kept;
 	hgj_kept_slice(kept, block);
 	do
 	{
@@ -450,6 +494,9 @@ take_kept(HgjHeapPages *pages)
 		pages->put_back = InvalidBlockNumber;
 	} while (true);
 	kept->taken += total;
+	/* not before: a run that is left has no slice that has not been taken */
+	if (kept->has_late)
+		kept->late_pages += pages->pages_kept - before;
 	pages->ntuples = total;
 	pages->kind = HGJ_TUPLES_KEPT;
 	pages->prefetch.next = pages->prefetch.end = NULL;
@@ -464,16 +511,16 @@ note_demand(HgjHeapPages *pages)
 	const HgjPageColumns *columns;
 	AttrNumber *attnos;
 
-	if (pages->kept_columns == NULL || !pages->kept_columns->on ||
-		pages->pages_read == pages->pages_noted)
+	uint64		npages = pages->pages_read + pages->pages_fetched - pages->pages_noted;
+
+	if (pages->kept_columns == NULL || !pages->kept_columns->on || npages == 0)
 		return;
 	columns = pages->kept_columns->columns;
 	attnos = palloc(mul_size(Max(columns->ncols, 1), sizeof(AttrNumber)));
 	for (int c = 0; c < columns->ncols; c++)
 		attnos[c] = columns->columns[c]->attno;
-	hgj_wanted_note(pages->rel, attnos, columns->ncols,
-					pages->pages_read - pages->pages_noted, pages->nblocks);
-	pages->pages_noted = pages->pages_read;
+	hgj_wanted_note(pages->rel, attnos, columns->ncols, npages, pages->nblocks);
+	pages->pages_noted += npages;
 	pfree(attnos);
 }
 

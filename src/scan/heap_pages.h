@@ -56,7 +56,8 @@ typedef struct HgjHeapPages
 	uint32		slice_rows;		/* the most of those that are taken together */
 	uint64		pages_kept;		/* that came from there, */
 	uint64		pages_skipped;	/* among them: no row could pass the quals, */
-	uint64		pages_read;		/* and from the table, */
+	uint64		pages_fetched;	/* or they were read for columns that are not kept, */
+	uint64		pages_read;		/* and from the table alone, */
 	uint64		pages_noted;	/* of which kept/wanted.c knows */
 	BlockNumber nblocks;		/* of the table, when the scan began */
 
@@ -77,6 +78,8 @@ extern bool hgj_pages_next(HgjHeapPages *pages, bool read_ahead);
 extern void hgj_pages_begin(HgjHeapPages *pages);
 extern void hgj_pages_tuple(const HgjHeapPages *pages, uint32 i,
 							HeapTuple tuple);
+extern uint32 hgj_pages_fetch(HgjHeapPages *pages, BlockNumber block);
+extern void hgj_pages_fetched(HgjHeapPages *pages);
 extern void hgj_pages_forget(HgjHeapPages *pages);
 extern void hgj_pages_reset(HgjHeapPages *pages);
 

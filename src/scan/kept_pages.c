@@ -16,7 +16,9 @@
  *	  Consecutive ones are handed out as slices, as if they were one page.
  * 4. Pages are skipped that have no value which the quals let pass, by the least and the
  *	  greatest that they have: none of a range, or none of IN's that lies in between.
- * 5. By-reference values are pointers into chunks: those of runs that the scan has
+ * 5. Where rows are filtered, columns that nobody reads before rows are taken need not be
+ *	  kept (late_columns.c), as long as few pages have rows that are.
+ * 6. By-reference values are pointers into chunks: those of runs that the scan has
  *	  left are held until the batch is void (hgj_kept_pages_forget()).
  *
  * In a parallel scan each process looks for itself, at the blocks that it is given:
@@ -83,6 +85,15 @@ hgj_kept_pages_begin(HgjKeptPages *kept, Snapshot snapshot,
 }
 
 /*
+ * Step 5: after so many pages, of all executions, it is seen whether more than one in so many
+ * has been fetched, which takes twice as long as reading it: then the next runs are read, each
+ * time twice as many.
+ */
+#define HGJ_LATE_TRIAL		128
+#define HGJ_LATE_SHARE		4
+#define HGJ_MOST_LATE_PAUSES	10
+
+/*
  * What reading a row by pages takes, and what an attribute more to walk over, as
  * measured with tables of four and of ten columns, of three million and half as many
  * rows in shared buffers: what reading kept columns takes has been taken off.
@@ -100,7 +111,8 @@ note_use(HgjKeptPages *kept)
 	TimestampTz now = kept->taken > 0 ? GetCurrentTimestamp() : 0;
 
 	for (int c = 0; c < kept->ncols && kept->taken > 0; c++)
-		hgj_store_used(&kept->chunks[c], (uint64) (kept->taken * row / kept->ncols), now);
+		if (kept->chunks[c].chunk)
+			hgj_store_used(&kept->chunks[c], (uint64) (kept->taken * row / kept->ncols), now);
 	kept->taken = 0;
 }
 
@@ -115,11 +127,20 @@ note_whole(const HgjKeptPages *kept)
 		memcmp(kept->valid, kept->look.visible, sizeof(kept->valid)) != 0)
 		return;
 	for (int c = 0; c < kept->ncols; c++)
-		if (hgj_store_holds(&kept->chunks[c]))
+		if (kept->chunks[c].chunk && hgj_store_holds(&kept->chunks[c]))
 			hgj_chunk_note_whole(&kept->look, kept->chunks[c].head);
 }
 
-/* Step 5: the chunks of the run are left behind; nobody has pointers if no row was taken. */
+/* The chunks of the run. */
+static void
+release_run(HgjKeptPages *kept)
+{
+	while (kept->ncols > 0)
+		if (kept->chunks[--kept->ncols].chunk)
+			hgj_store_release(&kept->chunks[kept->ncols]);
+}
+
+/* Step 6: the chunks of the run are left behind; nobody has pointers if no row was taken. */
 static void
 leave_run(HgjKeptPages *kept)
 {
@@ -131,8 +152,7 @@ leave_run(HgjKeptPages *kept)
 	kept->looked = false;
 	if (!used)
 	{
-		while (kept->ncols > 0)
-			hgj_store_release(&kept->chunks[--kept->ncols]);
+		release_run(kept);
 		return;
 	}
 	if (kept->nheld + ncols > kept->room)
@@ -142,8 +162,9 @@ leave_run(HgjKeptPages *kept)
 		kept->held = repalloc(kept->held, mul_size(room, sizeof(HgjHeldChunk)));
 		kept->room = room;
 	}
-	memcpy(kept->held + kept->nheld, kept->chunks, ncols * sizeof(HgjHeldChunk));
-	kept->nheld += ncols;
+	for (int c = 0; c < ncols; c++)
+		if (kept->chunks[c].chunk)
+			kept->held[kept->nheld++] = kept->chunks[c];
 	kept->ncols = 0;
 }
 
@@ -178,14 +199,14 @@ takes_chunks(const HgjKeptPages *kept)
 static bool
 rows_agree(const HgjKeptPages *kept, uint32 word)
 {
-	const HgjChunk *one = kept->chunks[0].chunk;
+	const HgjChunk *one = kept->one->chunk;
 
 	for (uint32 page = word * 64; page < (word + 1) * 64; page++)
-		for (int c = 1; c < kept->ncols && hgj_run_has(kept->valid, page); c++)
+		for (int c = 0; c < kept->ncols && hgj_run_has(kept->valid, page); c++)
 		{
 			const HgjChunk *other = kept->chunks[c].chunk;
 
-			if (other->first[page + 1] - other->first[page] !=
+			if (other && other->first[page + 1] - other->first[page] !=
 				one->first[page + 1] - one->first[page])
 				return false;
 		}
@@ -205,7 +226,7 @@ find_whole(HgjKeptPages *kept)
 			kept->known |= UINT64CONST(1) << w;
 		}
 	for (int c = 0; c < kept->ncols; c++)
-		if (!hgj_chunk_is_whole(&kept->look, kept->chunks[c].head))
+		if (kept->chunks[c].chunk && !hgj_chunk_is_whole(&kept->look, kept->chunks[c].head))
 			return;
 	memcpy(kept->valid, kept->look.visible, sizeof(kept->valid));
 	kept->known = ALL_WORDS;
@@ -213,6 +234,73 @@ find_whole(HgjKeptPages *kept)
 	for (uint32 word = 0; word < HGJ_RUN_WORDS; word++)
 		Assert(rows_agree(kept, word));
 #endif
+}
+
+/* Step 5: has it turned out that many pages have rows that are taken? */
+static bool
+fetches_many(const HgjKeptPages *kept)
+{
+	return kept->late_pages > HGJ_LATE_TRIAL &&
+		kept->late_fetched * HGJ_LATE_SHARE > kept->late_pages;
+}
+
+/* Step 5: may columns be missing in the next run? */
+static bool
+may_be_late(HgjKeptPages *kept)
+{
+	if (!kept->may_be_late || kept->forms)
+		return false;
+	if (fetches_many(kept))
+	{
+		/* filters may be of more use later on */
+		kept->late_pause = 1 << Min(kept->late_pauses++, HGJ_MOST_LATE_PAUSES);
+		kept->late_pages = kept->late_fetched = 0;
+	}
+	if (kept->late_pause == 0)
+		return true;
+	kept->late_pause--;
+	return false;
+}
+
+/* Steps 2 and 5: false if a column is not kept that has to be. */
+static bool
+hold_chunks(HgjKeptPages *kept)
+{
+	const HgjPageColumns *columns = kept->columns;
+
+	kept->has_late = false;
+	kept->one = kept->chunks;
+	if (hgj_store_hold(kept->keys, columns->ncols, kept->chunks))
+	{
+		kept->ncols = columns->ncols;	/* so many are to be released, whatever happens */
+		return true;
+	}
+	if (!may_be_late(kept))
+		return false;
+	memset(kept->chunks, 0, columns->ncols * sizeof(HgjHeldChunk));
+	kept->one = NULL;
+	kept->ncols = columns->ncols;
+	for (int late = 0; late <= 1; late++)
+		for (int c = 0; c < columns->ncols; c++)
+		{
+			HgjHeldChunk held;
+
+			if (columns->columns[c]->late != late)
+				continue;
+			if (hgj_store_hold(&kept->keys[c], 1, &held))
+			{
+				kept->chunks[c] = held;
+				kept->one = &kept->chunks[c];
+			}
+			else if (late && kept->one)
+				kept->has_late = true;
+			else
+			{
+				release_run(kept);
+				return false;
+			}
+		}
+	return true;
 }
 
 static void
@@ -227,9 +315,8 @@ look_at_run(HgjKeptPages *kept, uint32 run)
 	kept->look.run = run;
 	kept->looked = true;
 	kept->known = 0;
-	if (columns->ncols == 0 || !hgj_store_hold(kept->keys, columns->ncols, kept->chunks))
+	if (columns->ncols == 0 || !hold_chunks(kept))
 		return;
-	kept->ncols = columns->ncols;	/* so many are to be released, whatever happens */
 	kept->fits = takes_chunks(kept);
 	hgj_run_look(kept->rel, run, &kept->look);
 	find_whole(kept);
@@ -242,8 +329,9 @@ find_valid(HgjKeptPages *kept, uint32 word)
 	uint64		valid = ~UINT64CONST(0);
 
 	for (int c = 0; c < kept->ncols && valid != 0; c++)
-		valid &= hgj_chunk_valid_pages(kept->rel, &kept->look, word,
-									   kept->chunks[c].chunk, kept->strategy);
+		if (kept->chunks[c].chunk)
+			valid &= hgj_chunk_valid_pages(kept->rel, &kept->look, word,
+										   kept->chunks[c].chunk, kept->strategy);
 	kept->valid[word] = valid;
 	kept->known |= UINT64CONST(1) << word;
 	Assert(rows_agree(kept, word));
@@ -256,7 +344,7 @@ hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows)
 	uint32		run = hgj_run_of(block);
 	uint32		page = hgj_run_page(block);
 
-	if (!kept->looked || kept->look.run != run)
+	if (!kept->looked || kept->look.run != run || (kept->has_late && fetches_many(kept)))
 		look_at_run(kept, run);
 	if (kept->ncols == 0 || kept->ncols != kept->columns->ncols)
 		return false;
@@ -266,7 +354,7 @@ hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows)
 		return false;
 	if (nrows)
 	{
-		const HgjChunk *chunk = kept->chunks[0].chunk;
+		const HgjChunk *chunk = kept->one->chunk;
 
 		*nrows = chunk->first[page + 1] - chunk->first[page];
 	}
@@ -364,9 +452,13 @@ hgj_kept_slice(HgjKeptPages *kept, BlockNumber block)
 
 	for (int c = 0; c < kept->ncols; c++)
 	{
-		kept->rows.chunks[c] = kept->chunks[c].chunk;
-		kept->rows.starts[c] = page == 0 ? 0 : kept->chunks[c].chunk->first[page];
+		const HgjChunk *chunk = kept->chunks[c].chunk;
+
+		kept->rows.chunks[c] = chunk;
+		kept->rows.starts[c] = page == 0 || chunk == NULL ? 0 : chunk->first[page];
 	}
+	kept->rows.block = block;
+	kept->rows.pages = kept->one->chunk;
 }
 
 /* Nobody has pointers any longer, but into chunks of the run at hand. */
@@ -384,7 +476,6 @@ hgj_kept_pages_reset(HgjKeptPages *kept)
 	hgj_kept_pages_forget(kept);
 	note_use(kept);
 	note_whole(kept);
-	while (kept->ncols > 0)
-		hgj_store_release(&kept->chunks[--kept->ncols]);
+	release_run(kept);
 	kept->looked = kept->on = false;
 }

@@ -36,7 +36,8 @@ typedef struct HgjKeptPages
 	bool		looked;			/* at the run: */
 	HgjRunLook	look;
 	int			ncols;			/* columns there were then; 0: not all are kept */
-	HgjHeldChunk *chunks;		/* of each, */
+	HgjHeldChunk *chunks;		/* of each; no chunk: it is fetched for rows that are taken, */
+	const HgjHeldChunk *one;	/* one that is there, */
 	HgjChunkKey *keys;			/* and how it is found */
 	uint64		known;			/* words of the run that have been looked at: */
 	uint64		valid[HGJ_RUN_WORDS];	/* pages that all chunks have, and that have
@@ -44,6 +45,13 @@ typedef struct HgjKeptPages
 	BufferAccessStrategy strategy;	/* of the scan */
 	HgjKeptRows rows;			/* the slice at hand */
 	uint64		taken;			/* rows of the run */
+	bool		may_be_late;	/* columns that nobody reads before rows are taken need
+								 * not be kept: there are filters */
+	bool		has_late;		/* some are not, of this run */
+	uint64		late_pages;		/* of runs of which they were not, since the last trial, */
+	uint64		late_fetched;	/* of which so many were fetched */
+	uint32		late_pause;		/* runs until the next one, */
+	uint32		late_pauses;	/* and so far */
 	const HgjKeptForm *forms;	/* as which a device takes them, per column; or NULL */
 	bool		fits;			/* so it can take those of the run */
 	uint32	  **codes;			/* per column: codes that a dictionary has for the */

@@ -255,7 +255,7 @@ take_kept(HgjPageColumns *set, const uint32 *rows, uint32 n,
 {
 	for (int c = 0; c < set->ncols; c++)
 	{
-		if (targets[c].vector == NULL || targets[c].there)
+		if (targets[c].vector == NULL || targets[c].there || set->kept->chunks[c] == NULL)
 			continue;
 		if (set->columns[c]->read)
 			hgj_vector_gather(targets[c].vector, targets[c].first,

@@ -60,11 +60,16 @@ typedef enum HgjTupleKind
 	HGJ_TUPLES_KEPT				/* there are none: the columns are kept in memory */
 } HgjTupleKind;
 
-/* Rows whose columns are kept: per column of a set, the chunk, and the first row. */
+/*
+ * Rows whose columns are kept: per column of a set, the chunk, and the first row.  NULL: the
+ * column is not kept, and is fetched for who takes rows (late_columns.c).
+ */
 typedef struct HgjKeptRows
 {
 	const HgjChunk **chunks;
 	uint32	   *starts;
+	BlockNumber block;			/* of the first row, */
+	const HgjChunk *pages;		/* and one of the chunks: which page has which rows */
 } HgjKeptRows;
 
 /* What is to be known of an attribute to step over it. */
@@ -85,6 +90,7 @@ typedef struct HgjScanColumn
 	bool		wanted;			/* by who is walking over attributes */
 	int8		scale;			/* everybody takes it as decimals of this scale where
 								 * they are kept; or -1 */
+	bool		late;			/* nobody reads it before rows are taken */
 	bool		read;			/* of all rows that are left of the page */
 	HgjBuffer	buffer;			/* if so: the values, at their rows' numbers */
 } HgjScanColumn;
@@ -172,7 +178,7 @@ hgj_page_column_is_decimal(const HgjPageColumns *set, int c)
 	const HgjScanColumn *column = set->columns[c];
 
 	return column->scale >= 0 && set->kind == HGJ_TUPLES_KEPT &&
-		set->kept->chunks[c]->scale == column->scale;
+		set->kept->chunks[c] != NULL && set->kept->chunks[c]->scale == column->scale;
 }
 
 /* The number of the i-th row that is left. */

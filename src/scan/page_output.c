@@ -336,7 +336,7 @@ takes_numbers(const HgjSource *source, const HgjPageSource *ps, int column)
 	int			readers = 0;
 
 	if (columns->kind != HGJ_TUPLES_KEPT || columns->columns[column]->attbyval ||
-		columns->columns[column]->read ||
+		columns->columns[column]->read || columns->kept->chunks[column] == NULL ||
 		columns->kept->chunks[column]->ndistinct > HGJ_MOST_KEPT_CODES)
 		return false;
 	for (int c = 0; c < source->ncols; c++)
@@ -359,7 +359,8 @@ values_in_chunk(const HgjPageSource *ps, int column)
 {
 	const HgjKeptRows *kept = ps->columns.kept;
 
-	return hgj_chunk_values_at(kept->chunks[column], kept->starts[column] + ps->next_row);
+	return kept->chunks[column] == NULL ? NULL :
+		hgj_chunk_values_at(kept->chunks[column], kept->starts[column] + ps->next_row);
 }
 
 /*
@@ -490,6 +491,8 @@ hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n)
 
 	aim(source, batch, n);
 	hgj_page_columns_take(&ps->columns, ps->next_row, n, ps->targets);
+	if (ps->columns.kind == HGJ_TUPLES_KEPT && ps->pages.kept_columns->has_late)
+		hgj_late_columns_take(ps, batch, n);
 	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);
 	left = select_rows(source, batch, n);
 	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);

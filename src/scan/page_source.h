@@ -46,4 +46,7 @@ extern void hgj_page_output_init(HgjSource *source, HgjPageSource *ps);
 extern bool hgj_page_output_must_stop(const HgjSource *source, const HgjBatch *batch);
 extern void hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n);
 
+/* late_columns.c */
+extern void hgj_late_columns_take(HgjPageSource *ps, HgjBatch *batch, uint32 n);
+
 #endif							/* HGJ_PAGE_SOURCE_H */

@@ -67,6 +67,7 @@ typedef struct HgjPageCounts
 {
 	uint64		kept;
 	uint64		skipped;		/* of those */
+	uint64		fetched;		/* of those, too: for columns that were not kept */
 	uint64		read;
 	bool		on_device;		/* a device has taken them (device_sides.c) */
 } HgjPageCounts;
@@ -76,6 +77,7 @@ hgj_page_counts_add(HgjPageCounts *to, const HgjPageCounts *from)
 {
 	to->kept += from->kept;
 	to->skipped += from->skipped;
+	to->fetched += from->fetched;
 	to->read += from->read;
 	to->on_device |= from->on_device;
 }

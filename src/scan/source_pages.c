@@ -79,9 +79,26 @@ find_obstacle(const HgjSource *source, EState *estate)
 	return HGJ_SOURCE_FASTEST;
 }
 
+/* Does nobody read the column before rows are taken? */
+static bool
+is_late(const HgjPageSource *ps, const HgjSource *source, int c)
+{
+	for (int i = 0; i < ps->quals.ninputs; i++)
+		if (ps->quals.inputs[i] == c)
+			return false;
+	for (int k = 0; k < source->nkeys; k++)
+		if (ps->keys[k] == c)
+			return false;
+	for (int f = 0; f < ps->filters.nfilters; f++)
+		for (int k = 0; k < ps->filters.filters[f].asks->nkeys; k++)
+			if (ps->filters.filters[f].keys[k] == c)
+				return false;
+	return true;
+}
+
 /* All columns are known, for the time being: where may each of them go? */
 static void
-settle_columns(HgjPageSource *ps)
+settle_columns(HgjPageSource *ps, const HgjSource *source)
 {
 	int			ncols = Max(ps->columns.ncols, 1);
 
@@ -95,6 +112,8 @@ settle_columns(HgjPageSource *ps)
 	if (ps->key_vectors)
 		pfree(ps->key_vectors);
 	ps->key_vectors = palloc0(mul_size(ncols, sizeof(HgjVector)));
+	for (int c = 0; c < ps->columns.ncols; c++)
+		ps->columns.columns[c]->late = is_late(ps, source, c);
 	ps->pages.natts = ps->columns.natts;
 	hgj_page_filters_costs(&ps->filters, ps->output, ps->noutput);
 }
@@ -121,7 +140,7 @@ hgj_source_use_pages(HgjSource *source, EState *estate)
 	hgj_page_output_init(source, ps);
 	hgj_pages_init(&ps->pages, ps->node, &ps->columns,
 				   ps->quals.rest != NULL || ps->tid_wanted);
-	settle_columns(ps);
+	settle_columns(ps, source);
 	source->private_state = ps;
 	source->methods = &hgj_source_pages;
 	hgj_pages_take_decimals(source, NULL);
@@ -205,7 +224,7 @@ hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 	if (set->profile == NULL)
 		set->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
 	set->stats = stats;
-	settle_columns(ps);
+	settle_columns(ps, source);
 	return true;
 }
 
@@ -249,6 +268,7 @@ hgj_pages_count(const HgjSource *source, HgjPageCounts *counts)
 		return;
 	counts->kept += ps->pages.pages_kept;
 	counts->skipped += ps->pages.pages_skipped;
+	counts->fetched += ps->pages.pages_fetched;
 	counts->read += ps->pages.pages_read;
 }
 
@@ -282,8 +302,11 @@ next_page(HgjSource *source, uint32 max_rows)
 	ps->pages.slice_rows = many && !hgj_key_filters_on_trial(&ps->filters) ?
 		ps->columns.most_rows : MaxHeapTuplesPerPage;
 	if (kept)
+	{
 		kept->nbounds = hgj_page_quals_bounds(&ps->quals, kept->bounds,
 											  HGJ_MOST_KEPT_BOUNDS);
+		kept->may_be_late = hgj_page_quals_exist(&ps->quals) || ps->filters.nfilters > 0;
+	}
 	return hgj_pages_next(&ps->pages, many);
 }
 

@@ -66,6 +66,7 @@ our %KEPT_SCRIPTS = (
 	twice => [3, 'SELECT compare(), pg_sleep(0.05), compare();'],
 	load => [8, "SELECT hashgraph_join_load('fact');\nSELECT hashgraph_join_load('dim');"],
 	unload => [1, "SELECT hashgraph_join_unload('dim');"],
+	some => [1, "SELECT hashgraph_join_unload('fact');\nSELECT hashgraph_join_load('fact', '{id, k, v}');"],
 	update => [3, "\\set r random(1, 40000)\nUPDATE fact SET v = v % 90 + 1, t = 'u' || v WHERE id BETWEEN :r AND :r + 20;"],
 	hot => [2, "\\set r random(1, 40000)\nUPDATE fact SET n = n + 1 WHERE id = :r;"],
 	remove => [2, "\\set r random(1, 40000)\nDELETE FROM fact WHERE id BETWEEN :r AND :r + 5;"],

@@ -271,7 +271,7 @@ sub stress
 # ---- the same while the primary is written to, queries are cancelled, and the standby becomes a primary
 $standby->append_conf('postgresql.conf', "hashgraph_join.column_loading = auto\nmax_standby_streaming_delay = '10ms'\nlog_min_messages = debug1");
 $standby->restart;
-my @writers = grep { !/^(reader|parallel|repeatable|twice|load|unload)$/ } keys %KEPT_SCRIPTS;
+my @writers = grep { !/^(reader|parallel|repeatable|twice|load|unload|some)$/ } keys %KEPT_SCRIPTS;
 my ($out, $err, $out2, $err2) = ('', '', '', '');
 my $writing = IPC::Run::start([ pgbench(3, int($seconds / 2) + 1, @writers) ], '>', \$out, '2>', \$err, init => sub { @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port) });
 # A session that is idle in its transaction when a conflict comes, or whose statement is

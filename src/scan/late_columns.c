@@ -10,8 +10,8 @@
  *	  scan came to it, and so the tuples that the snapshot sees of it, in their order, are
  *	  the rows that the chunks have of it, whatever has been done to the page since: a row's
  *	  number among those of its page is that of its tuple.
- * 3. By-reference values are copied to the batch's arena: the page is not pinned any longer
- *	  than that takes.
+ * 3. By-reference values are copied to the batch's own arena: the page is not pinned any
+ *	  longer than that takes.  Who lends the batch an arena gets them copied from there.
  *
  * Memory: the batch's.  Locks: a page's content lock, in share mode, while its tuples are
  * looked for (heap_pages.c).
@@ -44,7 +44,7 @@ put_columns(HgjPageSource *ps, HgjBatch *batch, uint32 i, uint32 row)
 			continue;
 		value = heap_getattr(&tuple, column->attno, columns->desc, &isnull);
 		if (!isnull && !column->attbyval)
-			value = hgj_arena_copy(batch->values, value,
+			value = hgj_arena_copy(&batch->own_values, value,
 								   TupleDescAttr(columns->desc, column->attno - 1)->attlen);
 		hgj_vector_put(target->vector, target->first + row, value, isnull);
 	}

@@ -123,10 +123,7 @@ slot_at(int i)
 	return (Slot *) ((char *) shared + shared->slots) + i;
 }
 
-/*
- * Runs of a column have buckets one behind the other, so that a process that looks for all of
- * them, for the first time, has a page of buckets mapped and not one for each.
- */
+/* Runs of a column lie side by side: a new process has one page of buckets mapped for them. */
 static int *
 bucket_of(const HgjChunkKey *key)
 {
@@ -391,9 +388,9 @@ hgj_store_may_have(Oid table)
 	return shared != NULL && pg_atomic_read_u32(count_of(table)) > 0;
 }
 
-/* Hold chunks of a table, if there are all of them. */
+/* Hold chunks of a table, if there are all of them but those that may be missing (or NULL). */
 bool
-hgj_store_hold(const HgjChunkKey *keys, int n, HgjHeldChunk *held)
+hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n, HgjHeldChunk *held)
 {
 	int			found = 0;
 
@@ -406,14 +403,18 @@ hgj_store_hold(const HgjChunkKey *keys, int n, HgjHeldChunk *held)
 	{
 		int			i = find_slot(&keys[found]);
 
-		if (i == NO_SLOT || i >= nown_holds)
-			break;				/* it came in this moment */
-		held[found].slot = i;
-		held[found].chunk = dsa_get_address(area, slot_at(i)->data);
-		held[found].head = &slot_at(i)->head;
+		held[found] = (HgjHeldChunk) {NULL, NULL, NO_SLOT};
+		if (i != NO_SLOT && i < nown_holds) /* or it came in this moment */
+			held[found] = (HgjHeldChunk) {
+				dsa_get_address(area, slot_at(i)->data), &slot_at(i)->head, i
+			};
+		else if (may_miss == NULL || !may_miss[found])
+			break;
 	}
 	for (int c = 0; found == n && c < n; c++)
 	{
+		if (held[c].chunk == NULL)
+			continue;
 		pg_atomic_fetch_add_u32(&slot_at(held[c].slot)->holders, 1);
 		own_holds[held[c].slot]++;
 		all_own_holds++;
@@ -459,11 +460,11 @@ hgj_store_evictions(void)
 	return pg_atomic_read_u64(&shared->evictions);
 }
 
-/* Does this process hold the chunk still?  If it is about to exit it may not (step 5). */
+/* Does this process hold the chunk still?  Not if it is about to exit (step 5), or it is none. */
 bool
 hgj_store_holds(const HgjHeldChunk *held)
 {
-	return own_holds[held->slot] > 0;
+	return held->chunk != NULL && own_holds[held->slot] > 0;
 }
 
 /* Step 3: a chunk has saved somebody this many nanoseconds, who holds it, or did. */

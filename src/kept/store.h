@@ -29,7 +29,7 @@ typedef struct HgjChunkKey
 /* A chunk that is held, until hgj_store_release(). */
 typedef struct HgjHeldChunk
 {
-	const HgjChunk *chunk;
+	const HgjChunk *chunk;		/* NULL: there is none, and nothing is held */
 	HgjChunkHead *head;
 	int			slot;
 } HgjHeldChunk;
@@ -56,7 +56,8 @@ extern const void *hgj_store_memory(Size *bytes);
 extern const uint64 *hgj_store_filled(void);
 extern bool hgj_table_may_be_kept(Relation rel);
 extern HgjChunkKey hgj_store_key(Relation rel, AttrNumber attno, uint32 run);
-extern bool hgj_store_hold(const HgjChunkKey *keys, int n, HgjHeldChunk *held);
+extern bool hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n,
+						   HgjHeldChunk *held);
 extern void hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now);
 extern bool hgj_store_holds(const HgjHeldChunk *held);
 extern bool hgj_store_was_used(const HgjHeldChunk *held);

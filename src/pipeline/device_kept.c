@@ -317,7 +317,7 @@ describe_range(HgjPipelineState *d, Push *push, const HgjHeldChunk *chunks,
 			continue;
 		read = column->made ? made_of(column->made) : column->from;
 		describe_input(column, chunks[read].head, starts[read], input);
-		if (d->spec.fills && 
+		if (d->spec.fills &&
 			!is_of_chunk_before(d, push, column->number, chunks[read].head))
 			note_numbers(d, i, chunks[read].chunk);
 		if (column->made &&

@@ -510,7 +510,6 @@ note_demand(HgjHeapPages *pages)
 {
 	const HgjPageColumns *columns;
 	AttrNumber *attnos;
-
 	uint64		npages = pages->pages_read + pages->pages_fetched - pages->pages_noted;
 
 	if (pages->kept_columns == NULL || !pages->kept_columns->on || npages == 0)

@@ -67,6 +67,7 @@ hgj_kept_pages_init(Relation rel, HgjPageColumns *columns)
 	kept->rows.starts = palloc(mul_size(most, sizeof(uint32)));
 	kept->codes = palloc0(mul_size(most, sizeof(uint32 *)));
 	kept->has_codes = palloc0(mul_size(most, sizeof(bool)));
+	kept->late = palloc0(mul_size(most, sizeof(bool)));
 	kept->room = most;
 	kept->held = palloc(mul_size(most, sizeof(HgjHeldChunk)));
 	kept->when_gone.func = when_gone;
@@ -111,8 +112,7 @@ note_use(HgjKeptPages *kept)
 	TimestampTz now = kept->taken > 0 ? GetCurrentTimestamp() : 0;
 
 	for (int c = 0; c < kept->ncols && kept->taken > 0; c++)
-		if (kept->chunks[c].chunk)
-			hgj_store_used(&kept->chunks[c], (uint64) (kept->taken * row / kept->ncols), now);
+		hgj_store_used(&kept->chunks[c], (uint64) (kept->taken * row / kept->ncols), now);
 	kept->taken = 0;
 }
 
@@ -127,7 +127,7 @@ note_whole(const HgjKeptPages *kept)
 		memcmp(kept->valid, kept->look.visible, sizeof(kept->valid)) != 0)
 		return;
 	for (int c = 0; c < kept->ncols; c++)
-		if (kept->chunks[c].chunk && hgj_store_holds(&kept->chunks[c]))
+		if (hgj_store_holds(&kept->chunks[c]))
 			hgj_chunk_note_whole(&kept->look, kept->chunks[c].head);
 }
 
@@ -136,8 +136,7 @@ static void
 release_run(HgjKeptPages *kept)
 {
 	while (kept->ncols > 0)
-		if (kept->chunks[--kept->ncols].chunk)
-			hgj_store_release(&kept->chunks[kept->ncols]);
+		hgj_store_release(&kept->chunks[--kept->ncols]);
 }
 
 /* Step 6: the chunks of the run are left behind; nobody has pointers if no row was taken. */
@@ -162,9 +161,8 @@ leave_run(HgjKeptPages *kept)
 		kept->held = repalloc(kept->held, mul_size(room, sizeof(HgjHeldChunk)));
 		kept->room = room;
 	}
-	for (int c = 0; c < ncols; c++)
-		if (kept->chunks[c].chunk)
-			kept->held[kept->nheld++] = kept->chunks[c];
+	memcpy(kept->held + kept->nheld, kept->chunks, ncols * sizeof(HgjHeldChunk));
+	kept->nheld += ncols;
 	kept->ncols = 0;
 }
 
@@ -262,44 +260,26 @@ may_be_late(HgjKeptPages *kept)
 	return false;
 }
 
-/* Steps 2 and 5: false if a column is not kept that has to be. */
+/* Steps 2 and 5: false if a column is not kept that has to be, or none is. */
 static bool
 hold_chunks(HgjKeptPages *kept)
 {
-	const HgjPageColumns *columns = kept->columns;
+	int			ncols = kept->columns->ncols;
+	int			there = 0;
 
 	kept->has_late = false;
-	kept->one = kept->chunks;
-	if (hgj_store_hold(kept->keys, columns->ncols, kept->chunks))
-	{
-		kept->ncols = columns->ncols;	/* so many are to be released, whatever happens */
-		return true;
-	}
-	if (!may_be_late(kept))
+	if (!hgj_store_hold(kept->keys, may_be_late(kept) ? kept->late : NULL, ncols, kept->chunks))
 		return false;
-	memset(kept->chunks, 0, columns->ncols * sizeof(HgjHeldChunk));
-	kept->one = NULL;
-	kept->ncols = columns->ncols;
-	for (int late = 0; late <= 1; late++)
-		for (int c = 0; c < columns->ncols; c++)
+	for (int c = 0; c < ncols; c++)
+		if (kept->chunks[c].chunk)
 		{
-			HgjHeldChunk held;
-
-			if (columns->columns[c]->late != late)
-				continue;
-			if (hgj_store_hold(&kept->keys[c], 1, &held))
-			{
-				kept->chunks[c] = held;
-				kept->one = &kept->chunks[c];
-			}
-			else if (late && kept->one)
-				kept->has_late = true;
-			else
-			{
-				release_run(kept);
-				return false;
-			}
+			kept->one = &kept->chunks[c];
+			there++;
 		}
+	if (there == 0)
+		return false;
+	kept->has_late = there < ncols;
+	kept->ncols = ncols;		/* so many are to be released, whatever happens */
 	return true;
 }
 
@@ -458,7 +438,6 @@ hgj_kept_slice(HgjKeptPages *kept, BlockNumber block)
 		kept->rows.starts[c] = page == 0 || chunk == NULL ? 0 : chunk->first[page];
 	}
 	kept->rows.block = block;
-	kept->rows.pages = kept->one->chunk;
 }
 
 /* Nobody has pointers any longer, but into chunks of the run at hand. */

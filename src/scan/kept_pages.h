@@ -37,16 +37,16 @@ typedef struct HgjKeptPages
 	HgjRunLook	look;
 	int			ncols;			/* columns there were then; 0: not all are kept */
 	HgjHeldChunk *chunks;		/* of each; no chunk: it is fetched for rows that are taken, */
-	const HgjHeldChunk *one;	/* one that is there, */
 	HgjChunkKey *keys;			/* and how it is found */
+	const HgjHeldChunk *one;	/* of those that are there */
 	uint64		known;			/* words of the run that have been looked at: */
 	uint64		valid[HGJ_RUN_WORDS];	/* pages that all chunks have, and that have
 										 * not changed since */
 	BufferAccessStrategy strategy;	/* of the scan */
 	HgjKeptRows rows;			/* the slice at hand */
 	uint64		taken;			/* rows of the run */
-	bool		may_be_late;	/* columns that nobody reads before rows are taken need
-								 * not be kept: there are filters */
+	bool	   *late;			/* per column: nobody reads it before rows are taken; it */
+	bool		may_be_late;	/* need not be kept then, as there are filters */
 	bool		has_late;		/* some are not, of this run */
 	uint64		late_pages;		/* of runs of which they were not, since the last trial, */
 	uint64		late_fetched;	/* of which so many were fetched */

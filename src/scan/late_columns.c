@@ -50,39 +50,48 @@ put_columns(HgjPageSource *ps, HgjBatch *batch, uint32 i, uint32 row)
 	}
 }
 
+/* Step 2: the tuples of a page that the chunks have so many rows of. */
+static void
+fetch_page(HgjPageSource *ps, BlockNumber block, uint32 nrows)
+{
+	uint32		ntuples = hgj_pages_fetch(&ps->pages, block);
+
+	if (ntuples != nrows)
+		elog(ERROR, "block %u of relation \"%s\" has %u rows, and %u of its columns",
+			 block, RelationGetRelationName(ps->pages.rel), ntuples, nrows);
+	ps->pages.kept_columns->late_fetched++;
+}
+
 /* The next n rows of the slice at hand, which go to the end of the batch. */
 void
 hgj_late_columns_take(HgjPageSource *ps, HgjBatch *batch, uint32 n)
 {
 	const HgjPageColumns *columns = &ps->columns;
-	const HgjKeptRows *kept = columns->kept;
-	const uint32 *first = kept->pages->first;
-	uint32		start = hgj_run_page(kept->block);
+	const uint32 *first = ps->pages.kept_columns->one->chunk->first;
+	BlockNumber block = columns->kept->block;
+	uint32		start = hgj_run_page(block);
 	uint32		page = start;
-	uint32		row = 0;
+	bool		fetched = false;
 
-	while (row < n)
+	for (uint32 row = 0; row < n; row++)
 	{
 		uint32		at = first[start] + hgj_page_row(columns, ps->next_row + row);
-		BlockNumber block;
-		uint32		ntuples;
 
-		CHECK_FOR_INTERRUPTS();
-		while (first[page + 1] <= at)
-			page++;
-		block = kept->block + (page - start);
-		ntuples = hgj_pages_fetch(&ps->pages, block);
-		ps->pages.kept_columns->late_fetched++;
-		if (ntuples != first[page + 1] - first[page])
-			elog(ERROR, "block %u of relation \"%s\" has %u rows, and %u of its columns",
-				 block, RelationGetRelationName(ps->pages.rel), ntuples,
-				 first[page + 1] - first[page]);
-		do
+		if (fetched && at >= first[page + 1])
 		{
-			put_columns(ps, batch, at - first[page], row++);
-			if (row < n)
-				at = first[start] + hgj_page_row(columns, ps->next_row + row);
-		} while (row < n && at < first[page + 1]);
-		hgj_pages_fetched(&ps->pages);
+			hgj_pages_fetched(&ps->pages);
+			fetched = false;
+		}
+		while (at >= first[page + 1])
+			page++;
+		if (!fetched)
+		{
+			CHECK_FOR_INTERRUPTS();
+			fetch_page(ps, block + (page - start), first[page + 1] - first[page]);
+			fetched = true;
+		}
+		put_columns(ps, batch, at - first[page], row);
 	}
+	if (fetched)
+		hgj_pages_fetched(&ps->pages);
 }

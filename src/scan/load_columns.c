@@ -97,7 +97,7 @@ is_column_loaded(Loader *loader, const HgjRunLook *look, int i)
 	HgjHeldChunk held;
 	volatile bool whole = false;
 
-	if (!hgj_store_hold(&key, 1, &held))
+	if (!hgj_store_hold(&key, NULL, 1, &held))
 		return false;
 	PG_TRY();
 	{

@@ -68,8 +68,7 @@ typedef struct HgjKeptRows
 {
 	const HgjChunk **chunks;
 	uint32	   *starts;
-	BlockNumber block;			/* of the first row, */
-	const HgjChunk *pages;		/* and one of the chunks: which page has which rows */
+	BlockNumber block;			/* of the first row */
 } HgjKeptRows;
 
 /* What is to be known of an attribute to step over it. */
@@ -90,7 +89,6 @@ typedef struct HgjScanColumn
 	bool		wanted;			/* by who is walking over attributes */
 	int8		scale;			/* everybody takes it as decimals of this scale where
 								 * they are kept; or -1 */
-	bool		late;			/* nobody reads it before rows are taken */
 	bool		read;			/* of all rows that are left of the page */
 	HgjBuffer	buffer;			/* if so: the values, at their rows' numbers */
 } HgjScanColumn;

@@ -364,8 +364,8 @@ values_in_chunk(const HgjPageSource *ps, int column)
 }
 
 /*
- * Can the batch not go on with the n rows that come next: a vector points elsewhere than
- * they are, or they come in another form?
+ * Can the batch not go on with the rows that come next: a vector points elsewhere than they
+ * are, or they come in another form?
  */
 bool
 hgj_page_output_must_stop(const HgjSource *source, const HgjBatch *batch)
@@ -420,8 +420,7 @@ point_at_chunks(const HgjSource *source, HgjBatch *batch, uint32 n)
 		return;
 	for (int c = 0; c < source->ncols; c++)
 	{
-		const void *values = ps->wanted[c] >= 0 ?
-			values_in_chunk(ps, ps->wanted[c]) : NULL;
+		const void *values = ps->wanted[c] < 0 ? NULL : values_in_chunk(ps, ps->wanted[c]);
 
 		if (values)
 			hgj_batch_point(batch, c, values);

@@ -106,14 +106,13 @@ settle_columns(HgjPageSource *ps, const HgjSource *source)
 	{
 		pfree(ps->targets);
 		pfree(ps->key_buffers);
+		pfree(ps->key_vectors);
 	}
 	ps->targets = palloc0(mul_size(ncols, sizeof(HgjPageTarget)));
 	ps->key_buffers = palloc0(mul_size(ncols, sizeof(HgjBuffer)));
-	if (ps->key_vectors)
-		pfree(ps->key_vectors);
 	ps->key_vectors = palloc0(mul_size(ncols, sizeof(HgjVector)));
-	for (int c = 0; c < ps->columns.ncols; c++)
-		ps->columns.columns[c]->late = is_late(ps, source, c);
+	for (int c = 0; ps->pages.kept_columns && c < ps->columns.ncols; c++)
+		ps->pages.kept_columns->late[c] = is_late(ps, source, c);
 	ps->pages.natts = ps->columns.natts;
 	hgj_page_filters_costs(&ps->filters, ps->output, ps->noutput);
 }

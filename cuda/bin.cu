@@ -299,8 +299,7 @@ static HgjStatus launch_count(const Lane &lane, const RowSet &rows, const Mix &m
 {
 	size_t shared = b->bins * sizeof(uint32_t);
 
-	HGJ_CUDA(cudaFuncSetAttribute(
-		count_bins<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared));
+	HGJ_TRY(allow_shared(lane.device, count_bins<T>, err));
 	for (uint32_t i = 0; i < rows.nparts; i++)
 	{
 		const Rows &part = rows.parts[i];
@@ -327,9 +326,7 @@ static HgjStatus launch_tiles(const Lane &lane, const Scatter &s, uint64_t n, Bu
 
 	if (n == 0)
 		return HGJ_OK;
-	HGJ_CUDA(cudaFuncSetAttribute(scatter_bins<T, TILE_BYTES, AGAIN>,
-								  cudaFuncAttributeMaxDynamicSharedMemorySize,
-								  (int) shared));
+	HGJ_TRY(allow_shared(lane.device, scatter_bins<T, TILE_BYTES, AGAIN>, err));
 	scatter_bins<T, TILE_BYTES, AGAIN>
 		<<<(unsigned int) ((n + TILE - 1) / TILE), SCATTER_THREADS, shared,
 		   lane.stream>>>(s, out->as<typename T::Entry>());
@@ -392,8 +389,7 @@ HgjStatus bin_count(HgjTable *table, const Lane &lane, const RowSet &rows, const
 		HGJ_TRY(launch_count<WideTraits>(lane, rows, mix, b, err));
 	else
 		HGJ_TRY(launch_count<MultiTraits>(lane, rows, mix, b, err));
-	HGJ_CUDA(cudaFuncSetAttribute(start_bins, cudaFuncAttributeMaxDynamicSharedMemorySize,
-								  (int) shared));
+	HGJ_TRY(allow_shared(lane.device, start_bins, err));
 	start_bins<<<1, 1024, shared, lane.stream>>>(b->bins, b->sub_bits,
 												 b->starts.as<uint32_t>(), cursors_of(*b),
 												 coarse_of(*b), bin_largest(*b));

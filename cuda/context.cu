@@ -126,6 +126,18 @@ HgjStatus device_lost(HgjError *err, const char *why)
 	return fail(err, HGJ_DEVICE_LOST, why);
 }
 
+/* See internal.h. */
+HgjStatus allow_shared(const Device *device, const void *kernel, HgjError *err)
+{
+	cudaFuncAttributes attributes;
+
+	HGJ_CUDA(cudaFuncGetAttributes(&attributes, kernel));
+	HGJ_CUDA(cudaFuncSetAttribute(
+		kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+		(int) (device->block_shared - attributes.sharedSizeBytes)));
+	return HGJ_OK;
+}
+
 /* May things that belong to the device still be given back to it? */
 bool session_alive()
 {

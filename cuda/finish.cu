@@ -226,9 +226,7 @@ template <class T, int THREADS, int PER_SM>
 static HgjStatus launch_finish(const Lane &lane, const BinWork &w, uint64_t blocks,
 							   size_t shared, HgjError *err)
 {
-	HGJ_CUDA(cudaFuncSetAttribute(finish_bins<T, THREADS, PER_SM>,
-								  cudaFuncAttributeMaxDynamicSharedMemorySize,
-								  (int) shared));
+	HGJ_TRY(allow_shared(lane.device, finish_bins<T, THREADS, PER_SM>, err));
 	finish_bins<T, THREADS, PER_SM>
 		<<<(unsigned int) blocks, THREADS, shared, lane.stream>>>(w);
 	HGJ_CUDA(cudaGetLastError());

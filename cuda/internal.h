@@ -415,6 +415,16 @@ inline HgjStatus fail(HgjError *err, HgjStatus status, const char *message)
 }
 HgjStatus cuda_fail(HgjError *err, cudaError_t error, const char *doing);
 HgjStatus device_lost(HgjError *err, const char *why);
+
+/* Let a kernel have as much dynamic shared memory as a block may: what is said of a kernel
+ * holds for all threads of the process, of which others launch it at the same time. */
+HgjStatus allow_shared(const Device *device, const void *kernel, HgjError *err);
+
+template <class... Arguments>
+HgjStatus allow_shared(const Device *device, void (*kernel)(Arguments...), HgjError *err)
+{
+	return allow_shared(device, reinterpret_cast<const void *>(kernel), err);
+}
 bool session_alive();
 HgjStatus session_usable(HgjError *err);
 HgjStatus session_open(HgjError *err);

@@ -90,11 +90,8 @@ HgjStatus fill_open(HgjPipeline *p, HgjTable *table, HgjError *err)
 	p->filling.table = table;
 	if (p->tiled)
 		return tiles_open(p, 0, err);
-	/* always the same: it is the function's, for all pipelines of the process */
 	if (shares_registers(p))
-		HGJ_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel_of(p)),
-									  cudaFuncAttributeMaxDynamicSharedMemorySize,
-									  (int) p->account.device->block_shared));
+		HGJ_TRY(allow_shared(p->account.device, kernel_of(p), err));
 	return HGJ_OK;
 }
 

@@ -28,6 +28,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <string.h>
+
 #include "engine/engine.h"
 
 /* As many sessions can have something on the GPU at the same time. */
@@ -131,7 +133,7 @@ typedef struct HgjServer
 	uint64_t	area_bytes;		/* of each channel: scratch, staging buffers */
 
 	/* written by the GPU process before it is ready, the devices' later, too */
-	char		why[256];
+	char		why[256];		/* also before it ends by itself */
 	char		version[64];
 	uint64_t	capabilities;
 	bool		pipelines;
@@ -157,6 +159,18 @@ static inline HgjServerState
 hgj_server_state(const HgjServer *server)
 {
 	return (HgjServerState) __atomic_load_n(&server->state, __ATOMIC_ACQUIRE);
+}
+
+/* In the GPU process: why it is about to end. */
+static inline void
+hgj_server_says_why(HgjServer *server, const char *why)
+{
+	size_t		n = strlen(why);
+
+	/* behind what is written there is a zero at any time */
+	n = n < sizeof(server->why) ? n : sizeof(server->why) - 1;
+	memset(server->why + n, 0, sizeof(server->why) - n);
+	memcpy(server->why, why, n);
 }
 
 /* A channel is nobody's any more. */

@@ -93,8 +93,7 @@ look_at_devices(HgjServer *server, const HgjEngine *engine)
 static void __attribute__((noreturn))
 unusable(HgjServer *server, const char *why)
 {
-	memset(server->why, 0, sizeof(server->why));
-	strncpy(server->why, why, sizeof(server->why) - 1);
+	hgj_server_says_why(server, why);
 	__atomic_store_n(&server->state, HGJ_SERVER_UNUSABLE, __ATOMIC_RELEASE);
 	_exit(0);
 }

@@ -510,6 +510,17 @@ make_call(HgjServed *served, HgjError *err)
 		hgj_serve_pipeline(served, object, err);
 }
 
+/* Step 5: the first one to notice says why. */
+static void __attribute__((noreturn))
+end_process(HgjServer *server, const char *why)
+{
+	static bool ending = false;
+
+	if (!__atomic_exchange_n(&ending, true, __ATOMIC_ACQ_REL))
+		hgj_server_says_why(server, why);
+	_exit(2);
+}
+
 /* The request at hand, unless it has been served. */
 void
 hgj_serve(HgjServed *served)
@@ -528,5 +539,5 @@ hgj_serve(HgjServed *served)
 	channel->answer_to = number;
 	(void) sem_post(&channel->answered);
 	if (status == HGJ_DEVICE_LOST && served->known)
-		_exit(2);				/* step 5 */
+		end_process(served->server, err.message);
 }

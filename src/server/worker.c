@@ -168,6 +168,7 @@ start_process(void)
 	pid_t		process;
 
 	hgj_kept_memory_for(&kept, true);
+	memset(shared->why, 0, sizeof(shared->why));
 	next_generation(HGJ_SERVER_STARTING);
 	fflush(NULL);
 	process = fork();
@@ -238,6 +239,7 @@ process_ended(int status)
 				(errmsg("the GPU process of hashgraph_join ended, and is started again"),
 				 WIFSIGNALED(status) ?
 				 errdetail("It was ended by signal %d.", WTERMSIG(status)) :
+				 shared->why[0] != '\0' ? errdetail("It had lost its device: %s.", shared->why) :
 				 errdetail("It ended with status %d.", WEXITSTATUS(status))));
 	}
 	else

@@ -156,6 +156,7 @@ is($backend->query_safe($groups), $stock{$groups}, 'a session that was there bef
 $backend->quit;
 server_is_back('killed under load');
 like(slurp_file($node->logfile), qr/LOG:  the GPU process of hashgraph_join ended, and is started again/, 'the log says so');
+like(slurp_file($node->logfile), qr/DETAIL:  It was ended by signal 9/, '... and how it ended');
 unlike(slurp_file($node->logfile), qr/terminating any other active server processes/, 'no backend was ended for it');
 
 # ---- a device that is lost, or hangs
@@ -172,6 +173,7 @@ faults('build 1 hang');
 is($node->safe_psql('postgres', "$device SET hashgraph_join.device_timeout = '300ms'; $groups"), $stock{$groups}, 'a device that hangs');
 faults();
 server_is_back('a device that hangs');
+like(slurp_file($node->logfile), qr/DETAIL:  It had lost its device: \S.*\.\n/, 'the log says why the process ended');
 
 # ---- crashes, restarts, and no device
 my $victim = $node->background_psql('postgres', on_error_stop => 0);

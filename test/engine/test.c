@@ -123,6 +123,7 @@ static const Test tests[] = {
 	{"limit", test_limit},
 	{"accounting", test_accounting},
 	{"pauses", test_pauses},
+	{"at_once", test_at_once},
 	{"share", test_share},
 	{"share_cancel", test_share_cancel},
 	{"share_steps", test_share_steps},

@@ -148,6 +148,7 @@ extern void test_skip(void);
 extern void test_filter(void);
 extern void test_sift(void);
 extern void test_filter_threads(void);
+extern void test_at_once(void);
 extern void test_dynamic(void);
 extern void test_cancel(void);
 extern void test_no_memory(void);

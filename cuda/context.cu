@@ -132,9 +132,9 @@ HgjStatus allow_shared(const Device *device, const void *kernel, HgjError *err)
 	cudaFuncAttributes attributes;
 
 	HGJ_CUDA(cudaFuncGetAttributes(&attributes, kernel));
-	HGJ_CUDA(cudaFuncSetAttribute(
-		kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-		(int) (device->block_shared - attributes.sharedSizeBytes)));
+	HGJ_CUDA(
+		cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+							 (int) (device->block_shared - attributes.sharedSizeBytes)));
 	return HGJ_OK;
 }
 

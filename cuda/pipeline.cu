@@ -373,9 +373,7 @@ static HgjStatus open_kernel(HgjPipeline *p, HgjError *err)
 	if (p->tiled)
 		return tiles_open(p, shared_words(p), err);
 	if (shared_bytes(p) > USUAL_SHARED_BYTES)
-		HGJ_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel_of(p)),
-									  cudaFuncAttributeMaxDynamicSharedMemorySize,
-									  (int) p->account.device->block_shared));
+		HGJ_TRY(allow_shared(p->account.device, kernel_of(p), err));
 	if (!p->turns)
 		return HGJ_OK;
 	HGJ_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
@@ -530,6 +528,8 @@ static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjEr
 						  nullptr,
 						  tile_rows,
 						  (n + tile_rows - 1) / tile_rows,
+						  nullptr,
+						  1,
 						  n,
 						  nulls != 0,
 						  nulls};

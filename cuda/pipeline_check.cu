@@ -5,8 +5,8 @@
  *
  * 1. What every engine asks for (engine/pipeline_check.c).
  * 2. Tables are built, of the same device, and sorted: what a key matches is one
- *	  range of slots.  Where a row can have very many candidates, or is returned, rows
- *	  go through turns (pipeline_turns.cuh).
+ *	  range of slots.  Where a row can have very many candidates, rows go through turns
+ *	  (pipeline_turns.cuh).
  *
  * Owns nothing.
  *
@@ -63,7 +63,7 @@ HgjStatus pipeline_check(HgjPipeline *p, HgjError *err)
 	p->registers = facts.registers;
 	for (uint32_t j = 0; j < p->spec.njoins; j++)
 		HGJ_TRY(view_join(p, j, &facts, err));
-	p->turns = p->spec.rows || p->work > PIPE_MOST_WORK;
+	p->turns = p->work > PIPE_MOST_WORK;
 	return HGJ_OK;
 }
 

@@ -50,9 +50,8 @@ struct FillSink
 	}
 
 	template <int REGS, int JOINS>
-	__device__ __forceinline__ bool end(const PipeView &view,
-										const PipeRow<REGS, JOINS> &r, uint64_t,
-										unsigned long long *stop)
+	__device__ __forceinline__ bool
+	end(const PipeView &view, const PipeRow<REGS, JOINS> &r, unsigned long long *stop)
 	{
 		uint64_t at = take_one(view.flags + PIPE_FLAG_RETURNED);
 

@@ -70,9 +70,11 @@ struct PipeSlot
 struct PipeTuples
 {
 	Buffer device;        /* a column of input rows, one of each join's */
-	Pinned host;          /* as on the device */
-	uint32_t n = 0;       /* that have come out of the last turn */
-	bool copying = false; /* what has come out may be on its way */
+	Pinned host;          /* as on the device, of fewer rows */
+	uint32_t total = 0;   /* that have come out of the last turn, of which */
+	uint32_t done = 0;    /* so many have been copied, */
+	uint32_t n = 0;       /* the last so many at once */
+	bool copying = false; /* these may be on their way */
 };
 
 /* Rows of a table (pipeline_fill.cu). */
@@ -110,7 +112,7 @@ struct HgjPipeline
 	hgj::TileShape shape = {};
 	uint32_t tile_blocks[2] = {}; /* of a kernel, without and with NULLs */
 	uint64_t work = 1;   /* candidates that a row can have, up to PIPE_MOST_WORK + 1 */
-	bool turns = false;  /* that is more, or rows are returned */
+	bool turns = false;  /* that is more, or rows are returned, but for tiles */
 	uint32_t places = 0; /* for rows that wait for a turn, on each side of a slot */
 	uint64_t side_words = 0;
 	bool started = false;
@@ -152,7 +154,7 @@ void steps_make(HgjPipeline *p);
 /* pipeline_tiles.cu */
 bool tiles_fit(HgjPipeline *p, uint32_t shared_words);
 HgjStatus tiles_open(HgjPipeline *p, uint32_t shared_words, HgjError *err);
-HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, PipeFill *fill, HgjError *err);
+HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, void *to, HgjError *err);
 
 /* pipeline.cu */
 HgjStatus pipeline_upload(HgjPipeline *p, char *to, const void *from, size_t bytes,
@@ -186,7 +188,8 @@ HgjStatus wait_for_work(HgjPipeline *p, PipeSlot *slot, HgjError *err);
 /* pipeline_tuples.cu */
 inline bool tuples_left(const HgjPipeline *p)
 {
-	return p->spec.rows && (p->slots[0].busy || p->tuples.copying);
+	return p->spec.rows &&
+		   (p->slots[0].busy || p->tuples.copying || p->tuples.done < p->tuples.total);
 }
 HgjStatus tuples_open(HgjPipeline *p, HgjError *err);
 HgjStatus tuples_begin(HgjPipeline *p, PipeSlot *slot, bool first, HgjError *err);

@@ -8,7 +8,8 @@
  * 2. Describe each piece's columns to the kernel as it would a staging buffer's, and
  *	  divide the pieces' rows into tiles, of which a block takes one after the other.
  * 3. The next slot's stream runs one kernel over all of them, like a push.  Where rows
- *	  go through turns, or are returned, that is not done.
+ *	  go through turns, or are returned, a row is known by its number among all: there
+ *	  it is told in which piece it is.
  *
  * Memory: the slot's, and pinned memory of the same size.  No locks of its own.
  *
@@ -99,16 +100,23 @@ static uint32_t count_tiles(const uint32_t *nrows, uint32_t n, uint64_t *rows)
 	return tiles;
 }
 
-static void write_tiles(const uint32_t *nrows, uint32_t n, PipeTile *tiles)
+static void write_tiles(const uint32_t *nrows, uint32_t n, PipeTile *tiles,
+						uint32_t *starts)
 {
+	uint32_t start = 0;
+
 	for (uint32_t i = 0; i < n; i++)
+	{
 		for (uint32_t from = 0; from < nrows[i]; from += PIECE_TILE_ROWS)
 		{
 			uint32_t end =
 				nrows[i] - from < PIECE_TILE_ROWS ? nrows[i] : from + PIECE_TILE_ROWS;
 
-			*tiles++ = PipeTile{i, from, end};
+			*tiles++ = PipeTile{i, from, end, start + from};
 		}
+		starts[i] = start;
+		start += nrows[i];
+	}
 }
 
 /* Has a table NULL for a value, not only for rows that are? */
@@ -141,6 +149,7 @@ struct Layout
 {
 	size_t words; /* tables; inputs are at the beginning */
 	size_t tiles;
+	size_t starts; /* of pieces */
 	size_t bytes;
 };
 
@@ -181,7 +190,8 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 		return fail(err, HGJ_INVALID, "a push has too many rows");
 	layout.words = kept->npieces * p->spec.ninputs * sizeof(PipeInput);
 	layout.tiles = layout.words + kept->nwords * sizeof(uint64_t);
-	layout.bytes = layout.tiles + ntiles * sizeof(PipeTile);
+	layout.starts = layout.tiles + ntiles * sizeof(PipeTile);
+	layout.bytes = layout.starts + kept->npieces * sizeof(uint32_t);
 	HGJ_TRY(slot->pieces_host.reserve(layout.bytes, err));
 	HGJ_TRY(slot->pieces.reserve(&p->account, slot->lane.stream, layout.bytes, err));
 	HGJ_TRY(describe_all(p, slot, kept, layout, err));
@@ -189,7 +199,8 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 	if (kept->nwords > 0)
 		memcpy(host + layout.words, kept->words, kept->nwords * sizeof(uint64_t));
 	write_tiles(kept->nrows, kept->npieces,
-				reinterpret_cast<PipeTile *>(host + layout.tiles));
+				reinterpret_cast<PipeTile *>(host + layout.tiles),
+				reinterpret_cast<uint32_t *>(host + layout.starts));
 	slot->pushed = (uint32_t) rows;
 	slot->rows = PipeRows{
 		slot->pieces.as<PipeInput>(),
@@ -197,6 +208,8 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 		reinterpret_cast<const PipeTile *>(slot->pieces.as<char>() + layout.tiles),
 		PIECE_TILE_ROWS,
 		ntiles,
+		reinterpret_cast<const uint32_t *>(slot->pieces.as<char>() + layout.starts),
+		kept->npieces,
 		(uint32_t) rows,
 		may_be_null(p, kept),
 		UINT64_MAX};
@@ -213,9 +226,10 @@ HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *
 	PipeSlot *slot = &p->slots[p->turn];
 	HgjStatus status;
 
-	if (!p->started || p->filling.done)
-		return fail(err, HGJ_INVALID, "the pipeline is not running");
-	if (p->spec.rows || p->turns || kept_known_memory()->memory == nullptr)
+	if (!p->started || p->filling.done || tuples_left(p))
+		return fail(err, HGJ_INVALID,
+					"the pipeline is not running, or there are rows to fetch");
+	if (kept_known_memory()->memory == nullptr)
 		return fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
 	HGJ_TRY(hgj_check_kept(&p->spec, kept_known_memory(), rows, err));
 	if (rows->npieces == 0)
@@ -244,7 +258,8 @@ HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *
 	p->counted.kept_rows += slot->pushed;
 	p->counted.kept_bytes += kept_held_bytes(slot);
 	p->counted.sent += rows->nwords * sizeof(uint64_t);
-	p->turn = (p->turn + 1) % PIPE_SLOTS;
+	if (!p->spec.rows)
+		p->turn = (p->turn + 1) % PIPE_SLOTS;
 	return HGJ_OK;
 }
 

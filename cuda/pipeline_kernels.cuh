@@ -109,10 +109,13 @@ struct GroupSink
 		return TURNS && turn_is_over(begun);
 	}
 
+	__device__ __forceinline__ void begin(uint32_t) const
+	{
+	}
+
 	template <int REGS, int JOINS>
-	__device__ __forceinline__ bool end(const PipeView &view,
-										const PipeRow<REGS, JOINS> &r, uint64_t,
-										unsigned long long *stop)
+	__device__ __forceinline__ bool
+	end(const PipeView &view, const PipeRow<REGS, JOINS> &r, unsigned long long *stop)
 	{
 		ended++;
 		*stop = end_row<OWN>(view, r.regs, r.nulls, states, own);
@@ -121,13 +124,14 @@ struct GroupSink
 };
 
 /*
- * All rows, or one turn of those of a batch.  shared_words: state words of all groups, if
+ * All rows, or one turn of them.  shared_words: state words of all groups, if
  * a block keeps its own.  Dynamic shared memory: the code, these, and registers if REGS
  * is 0.
  */
 template <int REGS, int JOINS, bool OWN, bool TURNS>
 __global__ void __launch_bounds__(PIPE_THREADS)
-	pipe_rows(const PipeView *view_at, PipeRows rows, uint32_t shared_words, PipeTurn turn)
+	pipe_rows(const PipeView *view_at, PipeRows rows, uint32_t shared_words,
+			  PipeTurn turn)
 {
 	extern __shared__ uint4 shared_memory[];
 	const PipeView &view = *view_at;
@@ -154,11 +158,10 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	__syncthreads();
 
 	if constexpr (TURNS)
-		stop = run_turn<REGS, JOINS>(view, code, rows.inputs, rows.valid, rows.n, turn,
-									 sink, counts);
+		stop = run_turn<REGS, JOINS>(view, code, rows, turn, sink, counts);
 	else
-		stop = run_tiles<REGS, JOINS>(view, code, rows, 2 * view.ncode + shared_words, sink,
-									  counts);
+		stop = run_tiles<REGS, JOINS>(view, code, rows, 2 * view.ncode + shared_words,
+									  sink, counts);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();

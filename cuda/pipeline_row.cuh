@@ -378,8 +378,8 @@ run_row(const PipeView &view, const HgjPipeInstruction *code, const PipeInput *i
 		switch (in.op)
 		{
 			case HGJ_PIPE_END:
-				pc = sink.end(view, r, row, &stop) ? go_on(view, r, sink, counts)
-												   : PIPE_WAITS_AT_END;
+				pc = sink.end(view, r, &stop) ? go_on(view, r, sink, counts)
+											  : PIPE_WAITS_AT_END;
 				break;
 			case HGJ_PIPE_JUMP:
 				pc = in.arg;
@@ -440,8 +440,8 @@ __device__ __forceinline__ PipeTile tile_of(const PipeRows &rows, uint32_t t)
 
 	if (rows.tiles != nullptr)
 		return rows.tiles[t];
-	return PipeTile{0, from,
-					rows.n - from < rows.tile_rows ? rows.n : from + rows.tile_rows};
+	return PipeTile{
+		0, from, rows.n - from < rows.tile_rows ? rows.n : from + rows.tile_rows, from};
 }
 
 /* Step 3: the tiles that are the block's; what is to be added to flags[STOP].  Registers

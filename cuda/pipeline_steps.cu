@@ -8,7 +8,7 @@
  * 2. How far each value is needed is known, because instructions run in their order.  A
  *	  register is given to another value when the last use of its value has been: so few
  *	  registers are needed that a multiprocessor has many tiles.  The row that a join has
- *	  found is a value like others, if a column is read of it.
+ *	  found is a value like others, if a column is read of it, or it is returned.
  * 3. Constants are operands, and take no step; COMPARE and the FILTER by its result are
  *	  one.
  *
@@ -66,6 +66,8 @@ static uint32_t values_read(const HgjPipelineSpec *spec, const HgjPipeInstructio
 				values[n++] = spec->keys[k];
 			for (uint32_t c = 0; c < spec->ncolumns; c++)
 				values[n++] = spec->columns[c];
+			for (uint32_t j = 0; j < spec->njoins && spec->rows; j++)
+				values[n++] = (uint8_t) (HGJ_PIPE_REGISTERS + j);
 			for (uint32_t w = 0; w < spec->nwords; w++)
 			{
 				if (spec->words[w].reg != HGJ_PIPE_NONE)
@@ -253,6 +255,8 @@ static void place_end(Steps *s)
 		p->view.keys[k] = operand_of(s, spec->keys[k]);
 	for (uint32_t c = 0; c < spec->ncolumns; c++)
 		p->fill_columns[c] = operand_of(s, spec->columns[c]);
+	for (uint32_t j = 0; j < spec->njoins && spec->rows; j++)
+		p->view.out.operands[j] = operand_of(s, (uint8_t) (HGJ_PIPE_REGISTERS + j));
 	for (uint32_t w = 0; w < spec->nwords; w++)
 	{
 		if (spec->words[w].reg != HGJ_PIPE_NONE)

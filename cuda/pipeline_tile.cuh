@@ -46,6 +46,7 @@ struct Tile
 	uint8_t *selected;
 	uint32_t n;
 	uint32_t lane;
+	uint32_t first; /* of the push's rows: the first one */
 };
 
 /* The rows of a lane among those that are left; without a row: TILE_ROWS. */

@@ -56,6 +56,9 @@ static const void *kernel_of(const HgjPipeline *p, bool nulls)
 {
 	if (p->spec.fills)
 		return reinterpret_cast<const void *>(nulls ? tile_fill<true> : tile_fill<false>);
+	if (p->spec.rows)
+		return reinterpret_cast<const void *>(nulls ? tile_return<true>
+													: tile_return<false>);
 	if (p->spec.nkeys > 0)
 		return reinterpret_cast<const void *>(nulls ? tile_groups<true>
 													: tile_groups<false>);
@@ -86,9 +89,7 @@ HgjStatus tiles_open(HgjPipeline *p, uint32_t shared_words, HgjError *err)
 		const void *kernel = kernel_of(p, nulls == 1);
 		int blocks = 0;
 
-		/* always the same: it is the function's, for all pipelines of the process */
-		HGJ_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-									  (int) p->account.device->block_shared));
+		HGJ_TRY(allow_shared(p->account.device, kernel, err));
 		HGJ_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 			&blocks, kernel, PIPE_THREADS, shared_bytes(p)));
 		p->tile_blocks[nulls] = (uint32_t) (std::max(blocks, 1) * p->account.device->sms);
@@ -96,12 +97,12 @@ HgjStatus tiles_open(HgjPipeline *p, uint32_t shared_words, HgjError *err)
 	return HGJ_OK;
 }
 
-/* A kernel for the slot's rows; fill: where a table's go. */
-HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, PipeFill *fill, HgjError *err)
+/* A kernel for the slot's rows; to: where they go, if not to groups: PipeFill or PipeOut. */
+HgjStatus tiles_launch(HgjPipeline *p, PipeSlot *slot, void *to, HgjError *err)
 {
 	bool nulls = slot->rows.may_be_null || makes_nulls(p);
 	const PipeView *view = p->view_at.as<PipeView>();
-	void *arguments[] = {&view, &slot->rows, &p->shape, fill};
+	void *arguments[] = {&view, &slot->rows, &p->shape, to};
 
 	HGJ_CUDA(cudaLaunchKernel(
 		kernel_of(p, nulls), dim3(std::min(p->tile_blocks[nulls], slot->rows.ntiles)),

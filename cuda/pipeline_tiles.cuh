@@ -10,7 +10,8 @@
  * 2. Who is given up by a filter, or has no candidate, goes from the tile, so that lanes stay
  *	  busy however few rows are left.
  * 3. What ends becomes part of its group, is summed up by warp where there is only one
- *	  group, or becomes a row of a table (pipeline_fill.cu).
+ *	  group, or becomes a row of a table (pipeline_fill.cu), or is returned
+ *	  (pipeline_tuples.cu).
  *
  * After "Vectorized" execution in one kernel, as of MonetDB/X100 (Boncz, Zukowski and Nes,
  * CIDR 2005), with the tile in shared memory as of Crystal (Shanbhag, Madden and Yu, SIGMOD
@@ -244,6 +245,36 @@ struct FillRows
 	}
 };
 
+/* Into the next places of what is returned; there is one for each row of the push. */
+struct ReturnRows
+{
+	const PipeOut &out;
+
+	template <bool NULLS>
+	__device__ __forceinline__ unsigned long long end(const PipeView &view,
+													  const Tile &tile) const
+	{
+		unsigned long long first = 0;
+
+		if (tile.lane == 0)
+			first =
+				atomicAdd(view.flags + PIPE_FLAG_RETURNED, (unsigned long long) tile.n);
+		first = __shfl_sync(ALL_LANES, first, 0);
+		if (first + tile.n > out.capacity)
+			return PIPE_FULL;
+		for (uint32_t i = tile.lane; i < tile.n; i += 32)
+			out.input[first + i] = tile.first + tile.selected[i];
+		for (uint32_t j = 0; j < view.njoins; j++)
+		{
+			const Operand row(tile, out.operands[j]);
+
+			for (uint32_t i = tile.lane; i < tile.n; i += 32)
+				out.row[j][first + i] = (uint32_t) row.of(tile.selected[i]);
+		}
+		return 0;
+	}
+};
+
 /* ---- all of it --------------------------------------------------------------- */
 
 /* Rows from .. of a batch; what is to be added to flags[STOP]. */
@@ -313,6 +344,7 @@ run_rows(const PipeView &view, const HgjPipeInstruction *steps, const PipeRows &
 
 			__syncwarp(); /* nobody reads of the tile before any more */
 			tile.n = min(part.end - from, TILE_ROWS);
+			tile.first = part.first + (from - part.from);
 			for (uint32_t i = tile.lane; i < TILE_ROWS; i += 32)
 			{
 				tile.selected[i] = (uint8_t) i;
@@ -339,7 +371,7 @@ __device__ __forceinline__ Tile place_tile(const PipeView &view, const TileShape
 	Tile tile;
 
 	tile.lane = threadIdx.x % 32;
-	tile.n = 0;
+	tile.n = tile.first = 0;
 	tile.constants = reinterpret_cast<const uint64_t *>(shared + shape.constants_at);
 	tile.registers = reinterpret_cast<uint64_t *>(at);
 	at += (size_t) shape.registers * TILE_ROWS * sizeof(uint64_t);
@@ -415,6 +447,16 @@ __global__ void __launch_bounds__(PIPE_THREADS, TILE_BLOCKS)
 	Tile tile;
 
 	(void) run_block<NULLS>(*view_at, rows, shape, FillRows{fill}, &tile);
+}
+
+/* Rows that are returned. */
+template <bool NULLS>
+__global__ void __launch_bounds__(PIPE_THREADS, TILE_BLOCKS)
+	tile_return(const PipeView *view_at, PipeRows rows, TileShape shape, PipeOut out)
+{
+	Tile tile;
+
+	(void) run_block<NULLS>(*view_at, rows, shape, ReturnRows{out}, &tile);
 }
 
 /* Without group keys. */

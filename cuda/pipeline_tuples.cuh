@@ -20,30 +20,35 @@ namespace hgj
 struct TupleSink
 {
 	long long begun;
+	uint32_t row; /* at hand, of the push */
 
 	__device__ __forceinline__ bool late() const
 	{
 		return turn_is_over(begun);
 	}
 
+	__device__ __forceinline__ void begin(uint32_t of_push)
+	{
+		row = of_push;
+	}
+
 	/* False: there is no place. */
 	template <int REGS, int JOINS>
-	__device__ __forceinline__ bool end(const PipeView &view,
-										const PipeRow<REGS, JOINS> &r, uint64_t row,
-										unsigned long long *)
+	__device__ __forceinline__ bool
+	end(const PipeView &view, const PipeRow<REGS, JOINS> &r, unsigned long long *)
 	{
 		unsigned long long at = take_one(view.flags + PIPE_FLAG_RETURNED);
 
 		if (at >= view.out.capacity)
 			return false;
-		view.out.input[at] = (uint32_t) row;
+		view.out.input[at] = row;
 		for (uint32_t j = 0; j < view.njoins; j++)
 			view.out.row[j][at] = r.row[j];
 		return true;
 	}
 };
 
-/* One turn of the n rows of a batch.  Dynamic shared memory: the code. */
+/* One turn of a push's rows.  Dynamic shared memory: the code. */
 template <int REGS, int JOINS>
 __global__ void __launch_bounds__(PIPE_THREADS)
 	pipe_tuples(const PipeView *view_at, PipeRows rows, PipeTurn turn)
@@ -56,14 +61,13 @@ __global__ void __launch_bounds__(PIPE_THREADS)
 	uint32_t filtered[JOINS] = {};
 	uint32_t dropped = 0;
 	PipeCounts counts = {joined, removed, filtered, &dropped};
-	TupleSink sink = {clock64()};
+	TupleSink sink = {clock64(), 0};
 	unsigned long long stop;
 
 	if (!load_code(view, shared_memory))
 		return;
 	__syncthreads();
-	stop = run_turn<REGS, JOINS>(view, code, rows.inputs, rows.valid, rows.n, turn, sink,
-								 counts);
+	stop = run_turn<REGS, JOINS>(view, code, rows, turn, sink, counts);
 	if (stop != 0)
 		atomicOr(view.flags + PIPE_FLAG_STOP, stop);
 	__syncwarp();

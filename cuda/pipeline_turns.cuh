@@ -123,12 +123,37 @@ __device__ bool take_part(const PipeView &view, PipeRow<REGS, JOINS> &r, uint32_
 	return part == 0;
 }
 
-/* The n rows of a batch, as far as one turn gets; what is to be added to flags[STOP]. */
+/* Of row i of all: the inputs of its batch, and its number there. */
+struct PipePlace
+{
+	const PipeInput *inputs;
+	uint32_t row;
+};
+
+__device__ __forceinline__ PipePlace place_of(const PipeRows &rows, uint32_t i)
+{
+	uint32_t low = 0;
+	uint32_t high = rows.nbatches;
+
+	if (rows.starts == nullptr)
+		return PipePlace{rows.inputs, i};
+	while (high - low > 1)
+	{
+		uint32_t middle = low + (high - low) / 2;
+
+		if (__ldg(rows.starts + middle) <= i)
+			low = middle;
+		else
+			high = middle;
+	}
+	return PipePlace{rows.inputs + low * rows.ninputs, i - __ldg(rows.starts + low)};
+}
+
+/* Rows of a push, as far as one turn gets; what is to be added to flags[STOP]. */
 template <int REGS, int JOINS, class Sink>
 __device__ __forceinline__ unsigned long long
-run_turn(const PipeView &view, const HgjPipeInstruction *code, const PipeInput *inputs,
-		 uint64_t valid, uint32_t n, const PipeTurn &turn, Sink &sink,
-		 const PipeCounts &counts)
+run_turn(const PipeView &view, const HgjPipeInstruction *code, const PipeRows &rows,
+		 const PipeTurn &turn, Sink &sink, const PipeCounts &counts)
 {
 	uint32_t thread = blockIdx.x * PIPE_THREADS + threadIdx.x;
 	PipeRow<REGS, JOINS> r;
@@ -152,7 +177,7 @@ run_turn(const PipeView &view, const HgjPipeInstruction *code, const PipeInput *
 		{
 			unsigned long long next = take_one(turn.counters + PIPE_COUNTER_TAKEN);
 
-			if (next >= n)
+			if (next >= rows.n)
 				break;
 			row = (uint32_t) next;
 			at = 0;
@@ -160,7 +185,12 @@ run_turn(const PipeView &view, const HgjPipeInstruction *code, const PipeInput *
 		}
 		if (at >= view.ncode)
 			break;
-		stop = run_row(view, code, inputs, valid, row, r, &at, sink, counts);
+
+		const PipePlace place = place_of(rows, row);
+
+		sink.begin(row);
+		stop = run_row(view, code, place.inputs, rows.valid, place.row, r, &at, sink,
+					   counts);
 	}
 	if (stop == 0 && at > view.ncode)
 		keep_row(view, r, row, at, turn);

@@ -92,6 +92,7 @@ struct PipeFill
 struct PipeOut
 {
 	uint32_t capacity;
+	uint8_t operands[HGJ_PIPE_JOINS]; /* with tiles: where a join's row is */
 	uint32_t *input;
 	uint32_t *row[HGJ_PIPE_JOINS];
 };
@@ -123,12 +124,12 @@ struct PipeView
 	uint32_t nwords;
 	uint32_t registers;
 	const HgjPipeInstruction *code; /* instructions, or steps of tiles */
-	unsigned long long *flags; /* PIPE_*, groups added, rows that ended, then
+	unsigned long long *flags;      /* PIPE_*, groups added, rows that ended, then
 								* `joined`, `removed`, `filtered` of each join,
 								* `dropped`;
 								* rows returned, or of a table; which of its
 								* columns have NULLs; counters of turns */
-	uint8_t keys[HGJ_PIPE_KEYS]; /* registers, or operands, as are those of words */
+	uint8_t keys[HGJ_PIPE_KEYS];    /* registers, or operands, as are those of words */
 	HgjPipeWord words[HGJ_PIPE_WORDS];
 	uint64_t constants[TILE_CONSTANTS];
 	PipeGroups groups;
@@ -145,7 +146,8 @@ constexpr int PIPE_FLAG_REMOVED = PIPE_FLAG_JOINED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_FILTERED = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_DROPPED = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_RETURNED = PIPE_FLAG_DROPPED + 1;
-constexpr int PIPE_FLAG_NULLS = PIPE_FLAG_RETURNED + 1; /* bits: columns of a table's rows */
+constexpr int PIPE_FLAG_NULLS =
+	PIPE_FLAG_RETURNED + 1; /* bits: columns of a table's rows */
 constexpr int PIPE_FLAG_COUNTERS = PIPE_FLAG_NULLS + 1; /* of each slot */
 constexpr int PIPE_FLAGS = PIPE_FLAG_COUNTERS + 2 * PIPE_SLOTS;
 
@@ -174,22 +176,26 @@ constexpr uint32_t PIPE_KEPT_2 = 17;
 constexpr uint32_t PIPE_KEPT_4 = 18;
 constexpr uint32_t PIPE_KEPT_8 = 19;
 
-/* Rows from .. end - 1 of one of several batches. */
+/* Rows from .. end - 1 of one of several batches, the first of which is row `first` of all. */
 struct PipeTile
 {
 	uint32_t batch;
 	uint32_t from;
 	uint32_t end;
+	uint32_t first;
 };
 
 /* The rows that a kernel goes through: of one batch, or all tiles. */
 struct PipeRows
 {
-	const PipeInput *inputs; /* ninputs of a staging buffer, or of each piece of kept rows */
+	const PipeInput
+		*inputs; /* ninputs of a staging buffer, or of each piece of kept rows */
 	uint32_t ninputs;
 	const PipeTile *tiles; /* NULL: n rows of the first batch, so many of each tile: */
 	uint32_t tile_rows;
 	uint32_t ntiles;
+	const uint32_t *starts; /* of several batches: the first row of each among all */
+	uint32_t nbatches;
 	uint32_t n;
 	bool may_be_null; /* an input of a row */
 	uint64_t valid;   /* bit i: validity of input i means something */

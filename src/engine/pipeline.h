@@ -26,8 +26,8 @@
  * With spec.rows there are no groups, and the middle of it is
  *
  *	  start			without ranges
- *	  (stage, push, fetch *) *	all rows that have come out of one push before the
- *					next one is begun
+ *	  (stage, push, fetch *) *	all rows that have come out of one push, or push_kept,
+ *					before the next one is begun
  *
  * With spec.fills the rows are those of a build side:
  *
@@ -66,8 +66,8 @@
  * of these, which stay on the device for other pipelines.  An array has a number
  * that no other one ever has, so that a copy is what it is of for ever.
  *
- * ROWS.  What ends is returned as the number of its row in the push and, for each
- * join, that of the row of its table, in any order.  There may be any number for
+ * ROWS.  What ends is returned as the number of its row in the push, pieces one behind
+ * the other, and, for each join, that of the row of its table, in any order.  There may be any number for
  * one push; they come in portions of bounded size, and what is to come waits on
  * the device.  Instructions that can fail are not for this: rows that have been
  * returned could not be taken back.  info's counts are those of all pushes whose

@@ -156,7 +156,7 @@ push_kept(HgjServed *served, HgjServedObject *p, const Call *call, bool only_the
 		.only_there = only_there
 	};
 
-	p->staged = false;
+	p->staged = p->fetched = false;
 	return served->engine->pipeline->push_kept(p->it, &rows, err);
 }
 

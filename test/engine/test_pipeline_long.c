@@ -493,6 +493,8 @@ test_turns(void)
 	uint64_t	ngroups;
 	int			j;
 
+	static const HgjKeptPush no_rows = {0};
+
 	context("rows: calls out of turn");
 	long_make(&l);
 	for (j = 0; j < 3; j++)
@@ -505,6 +507,8 @@ test_turns(void)
 			CHECK(long_push(&l, p, 0) == l.nrows, "not all are pushed");
 			CHECK_STATUS(engine->pipeline->stage(p, &stage, &err), HGJ_INVALID);
 			CHECK_STATUS(engine->pipeline->push(p, 1, 0, &err), HGJ_INVALID);
+			if (engine->pipeline->push_kept)
+				CHECK_STATUS(engine->pipeline->push_kept(p, &no_rows, &err), HGJ_INVALID);
 			CHECK_STATUS(engine->pipeline->finish(p, &ngroups, &err), HGJ_INVALID);
 			CHECK_STATUS(engine->pipeline->groups(p, 0, 0, NULL, &err), HGJ_INVALID);
 		}

@@ -4,7 +4,8 @@
  *	  Pipelines that return rows (spec.rows) against a plain reference.
  *
  * 1. The instructions of pipeline_case.c, joins of all kinds, any number of pushes,
- *	  empty ones among them: what comes out is sorted, and compared as a multiset.
+ *	  empty ones among them, and of kept rows: what comes out is sorted, and compared as a
+ *	  multiset.
  * 2. poll cancels again and again; specs that are not sound.
  *
  *-------------------------------------------------------------------------
@@ -91,16 +92,22 @@ fetch_all(HgjPipeline *p, uint32_t first, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Of the pushes so many percent are of kept rows, unless the engine wants them staged. */
 static HgjStatus
-push_and_fetch(HgjPipeline *p, uint32_t most, HgjError *err)
+push_and_fetch(HgjPipeline *p, uint32_t most, uint32_t percent, uint64_t *kept, HgjError *err)
 {
 	uint32_t	done = 0;
 
+	*kept = 0;
 	while (done < NROWS)
 	{
 		uint32_t	n = rnd_below(8) == 0 ? 0 : 1 + rnd_below(most);
-		HgjStatus	status = pipe_push(p, done, &n, err);
+		HgjStatus	status = n > 0 && rnd_below(100) < percent ?
+			pipe_push_kept(p, done, &n, err) : HGJ_UNSUPPORTED;
 
+		*kept += status == HGJ_OK ? n : 0;
+		if (status == HGJ_UNSUPPORTED)
+			status = pipe_push(p, done, &n, err);
 		if (status == HGJ_OK)
 			status = fetch_all(p, done, err);
 		if (status != HGJ_OK)
@@ -120,11 +127,13 @@ rows_spec(const Case *c)
 }
 
 static void
-compare_info(const Case *c, const HgjPipeline *p, const Counted *counted)
+compare_info(const Case *c, const HgjPipeline *p, const Counted *counted, uint64_t kept)
 {
 	HgjPipelineInfo info;
 
 	engine->pipeline->info(p, &info);
+	CHECK(info.kept_rows == kept, "%llu kept rows, not %llu", (unsigned long long) info.kept_rows,
+		  (unsigned long long) kept);
 	CHECK(info.rows == NROWS && info.sent > 0 && info.memory > 0, "%llu rows",
 		  (unsigned long long) info.rows);
 	CHECK(info.joined[0] == counted->joined[0] && info.joined[1] == counted->joined[1],
@@ -152,11 +161,14 @@ run_case(const Case *c, uint32_t most, uint32_t every)
 	HgjPipeline *p;
 	HgjError	err = {HGJ_OK, ""};
 	Counted		counted;
+	uint64_t	kept;
 
-	context("rows: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, drop %d, top %d, up to %u, "
-			"cancel %u", c->nwords, c->pass[0], c->fill[0], c->single[0], c->pass[1],
-			c->fill[1], c->single[1], c->residual, c->behind, c->drop, c->top, most, every);
+	context("rows: words %u, joins %d%d%d %d%d%d, residual %d, behind %d, drop %d, unique %d, no nulls %d, "
+			"top %d, up to %u, cancel %u", c->nwords, c->pass[0], c->fill[0], c->single[0], c->pass[1],
+			c->fill[1], c->single[1], c->residual, c->behind, c->drop, c->unique, c->no_nulls, c->top,
+			most, every);
 	pipe_make(c);
+	pipe_keep();
 	find_same_keys(c);
 	nwanted = nreturned = 0;
 	counted = pipe_reference(c, want_row);
@@ -169,7 +181,7 @@ run_case(const Case *c, uint32_t most, uint32_t every)
 		pipe_send_payload(p, &spec);
 		CHECK(engine->pipeline->start(p, NULL, 0, &err) == HGJ_OK, "%s", err.message);
 		cancel.every = every;
-		CHECK(push_and_fetch(p, most, &err) == HGJ_OK, "%s", err.message);
+		CHECK(push_and_fetch(p, most, rnd_below(3) * 50, &kept, &err) == HGJ_OK, "%s", err.message);
 		CHECK(every == 0 || cancel.calls > 0, "fetch does not poll");
 		qsort(wanted, nwanted, sizeof(uint64_t), compare_tuples);
 		qsort(returned, nreturned, sizeof(uint64_t), compare_tuples);
@@ -177,7 +189,7 @@ run_case(const Case *c, uint32_t most, uint32_t every)
 			  memcmp(wanted, returned, nwanted * sizeof(uint64_t)) == 0,
 			  "%llu rows, expected %llu", (unsigned long long) nreturned,
 			  (unsigned long long) nwanted);
-		compare_info(c, p, &counted);
+		compare_info(c, p, &counted, kept);
 		engine->pipeline->destroy(p);
 	}
 	pipe_unmake();
@@ -237,10 +249,11 @@ test_pipeline_rows(void)
 	}
 	wanted = must_alloc(MAX_TUPLES * sizeof(uint64_t));
 	returned = must_alloc(MAX_TUPLES * sizeof(uint64_t));
-	for (type = 0; type < 32; type++)
+	for (type = 0; type < 48; type++)
 	{
 		Case		c = {.nwords = 1 + rnd_below(2), .residual = rnd_below(2) == 0,
-		.behind = rnd_below(2) == 0, .drop = rnd_below(2) == 0, .top = tops[rnd_below(3)]};
+		.behind = rnd_below(2) == 0, .drop = rnd_below(2) == 0, .unique = type >= 32,
+		.no_nulls = rnd_below(2) == 0, .top = tops[rnd_below(3)]};
 
 		pipe_set_join(&c, 0, type % 4);
 		pipe_set_join(&c, 1, type / 4 % 4);

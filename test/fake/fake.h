@@ -73,7 +73,8 @@ typedef struct FakeValue
 
 #define FAKE_STAGES		2
 #define FAKE_STAGE_ROWS 2048	/* so that there are many */
-#define FAKE_PORTION	1000	/* rows that are returned at a time, at most */
+#define FAKE_PORTION	1000	/* rows that are returned at a time, at most, ... */
+#define FAKE_MOST		65536	/* ... or these, of kept rows with one input */
 #define FAKE_CANDIDATES 64		/* that are looked up at a time */
 
 typedef struct FakeColumn
@@ -172,12 +173,13 @@ struct HgjPipeline
 	FakeGroups	groups;
 	uint64_t	ended;			/* rows */
 
+	FakeStage	kept;			/* kept rows of a push whose rows are returned, all of them */
 	FakeStage  *fetching;		/* the push whose rows are being returned */
 	uint32_t	fetches;
 	uint32_t	wanted;			/* of the portion at hand */
 	uint32_t	nout;
-	uint32_t	input[FAKE_PORTION];
-	uint32_t	out[HGJ_PIPE_JOINS][FAKE_PORTION];
+	uint32_t	input[FAKE_MOST];
+	uint32_t	out[HGJ_PIPE_JOINS][FAKE_MOST];
 
 	HgjPipelineInfo counted;	/* for info, */
 	HgjPipelineInfo counting;	/* and what is not yet */

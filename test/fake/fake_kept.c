@@ -6,7 +6,8 @@
  * 1. Arrays are copied when they are first seen, as to a device, and read from the copy
  *	  from then on.  Each time the copy is compared with the memory: an array that
  *	  is another one than before is the caller's mistake (HGJ_INVALID).
- * 2. Rows are put into stages, as if the caller had done that, and pushed.
+ * 2. Rows are put into stages, as if the caller had done that, and pushed.  Where rows are
+ *	  returned, all of them are put into one that is large enough.
  * 3. A call that was cancelled is made again: it goes on where it was.
  * 4. When copies take more than they may, all go.
  *
@@ -177,9 +178,9 @@ value_of(const HgjKeptInput *input, const uint64_t *words, uint64_t number, bool
 	return table[number];
 }
 
-/* Step 2: n rows of an input, from `from` of the piece on. */
+/* Step 2: n rows of an input, from `from` of the piece on, as rows `to` .. of the stage. */
 static HgjStatus
-fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *input,
+fill_input(FakeStage *stage, uint32_t to, uint32_t i, uint32_t kind, const HgjKeptInput *input,
 		   const uint64_t *words, uint32_t from, uint32_t n, HgjError *err)
 {
 	size_t		width = fake_width(kind);
@@ -189,7 +190,6 @@ fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *inpu
 
 	if (status == HGJ_OK && input->validity.bytes > 0)
 		status = read_array(&input->validity, &bits, err);
-	memset(stage->validity[i], 0, FAKE_STAGE_ROWS / 8);
 	for (uint32_t row = 0; row < n && status == HGJ_OK; row++)
 	{
 		uint64_t	at = (uint64_t) input->first + from + row;
@@ -197,15 +197,18 @@ fill_input(FakeStage *stage, uint32_t i, uint32_t kind, const HgjKeptInput *inpu
 		uint64_t	value = value_of(input, words, number_at(numbers, input->width, at),
 									 &valid);
 
-		memcpy((char *) stage->values[i] + row * width, &value, width);
-		stage->validity[i][row / 64] |= (uint64_t) valid << (row % 64);
+		memcpy((char *) stage->values[i] + (to + row) * width, &value, width);
+		if (valid)
+			stage->validity[i][(to + row) / 64] |= UINT64_C(1) << ((to + row) % 64);
+		else
+			stage->validity[i][(to + row) / 64] &= ~(UINT64_C(1) << ((to + row) % 64));
 	}
 	return status;
 }
 
 static HgjStatus
-fill(HgjPipeline *p, FakeStage *stage, const HgjKeptInput *inputs, const HgjKeptPush *rows,
-	 uint32_t from, uint32_t n, HgjError *err)
+fill(HgjPipeline *p, FakeStage *stage, uint32_t to, const HgjKeptInput *inputs,
+	 const HgjKeptPush *rows, uint32_t from, uint32_t n, HgjError *err)
 {
 	HgjStatus	status = HGJ_OK;
 
@@ -214,7 +217,8 @@ fill(HgjPipeline *p, FakeStage *stage, const HgjKeptInput *inputs, const HgjKept
 	if (copied > MOST_BYTES)
 		drop_all();
 	for (uint32_t i = 0; i < p->spec.ninputs && status == HGJ_OK; i++)
-		status = fill_input(stage, i, p->spec.inputs[i], &inputs[i], rows->words, from, n, err);
+		status = fill_input(stage, to, i, p->spec.inputs[i], &inputs[i], rows->words, from, n,
+							err);
 	pthread_mutex_unlock(&mutex);
 	return status;
 }
@@ -233,6 +237,56 @@ count_bytes(HgjPipeline *p, const HgjKeptInput *inputs, const HgjKeptInput *befo
 	}
 }
 
+/* Room for n rows in the stage of those that are returned. */
+static bool
+open_kept(HgjPipeline *p, uint64_t n)
+{
+	FakeStage  *stage = &p->kept;
+
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		free(stage->values[i]);
+		free(stage->validity[i]);
+		stage->values[i] = malloc(n * fake_width(p->spec.inputs[i]) + 1);
+		stage->validity[i] = malloc((n + 63) / 64 * 8 + 1);
+		if (stage->values[i] == NULL || stage->validity[i] == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* Step 2, where rows are returned. */
+static HgjStatus
+push_at_once(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
+{
+	HgjStatus	status = HGJ_OK;
+	uint64_t	n = 0;
+
+	for (uint32_t piece = 0; piece < rows->npieces; piece++)
+		n += rows->nrows[piece];
+	if (n > UINT32_MAX)
+		return fake_fail(err, HGJ_INVALID, "a push has too many rows");
+	if (!open_kept(p, n))
+		return fake_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	n = 0;
+	for (uint32_t piece = 0; piece < rows->npieces && status == HGJ_OK; piece++)
+	{
+		const HgjKeptInput *inputs = rows->inputs + piece * p->spec.ninputs;
+
+		status = fill(p, &p->kept, (uint32_t) n, inputs, rows, 0, rows->nrows[piece], err);
+		count_bytes(p, inputs, piece > 0 ? inputs - p->spec.ninputs : NULL);
+		n += rows->nrows[piece];
+	}
+	if (status != HGJ_OK)
+		return status;
+	p->kept.n = (uint32_t) n;
+	p->kept.nulls = ~UINT64_C(0);
+	p->fetching = &p->kept;
+	p->counted.rows += n;
+	p->counted.kept_rows += n;
+	return HGJ_OK;
+}
+
 /* HgjPipelineMethods.push_kept */
 HgjStatus
 fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
@@ -241,13 +295,15 @@ fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 
 	if (status != HGJ_OK)
 		return status;
-	if (!p->started || p->finished)
-		return fake_fail(err, HGJ_INVALID, "the pipeline is not running");
-	if (p->spec.rows || kept.memory == NULL)
+	if (!p->started || p->finished || p->fetching != NULL)
+		return fake_fail(err, HGJ_INVALID, "there are rows to fetch, or the pipeline is not running");
+	if (kept.memory == NULL)
 		return fake_fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
 	p->staged = false;
 	status = hgj_check_kept(&p->spec, &kept, rows, err);
-	while (status == HGJ_OK && p->kept_piece < rows->npieces)
+	if (status == HGJ_OK && p->spec.rows && rows->npieces > 0)
+		status = push_at_once(p, rows, err);
+	while (status == HGJ_OK && p->kept_piece < rows->npieces && !p->spec.rows)
 	{
 		FakeStage  *stage = &p->stages[p->turn];
 		const HgjKeptInput *inputs = rows->inputs + p->kept_piece * p->spec.ninputs;
@@ -257,7 +313,7 @@ fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 		some = some < FAKE_STAGE_ROWS ? some : FAKE_STAGE_ROWS;
 		status = fake_run(p, stage, err);
 		if (status == HGJ_OK)
-			status = fill(p, stage, inputs, rows, p->kept_row, some, err);
+			status = fill(p, stage, 0, inputs, rows, p->kept_row, some, err);
 		if (status != HGJ_OK)
 			break;
 		stage->n = some;

@@ -119,11 +119,13 @@ pipeline_destroy(HgjPipeline *p)
 	if (p == NULL)
 		return;
 	leave_tables(p);
-	for (int s = 0; s < FAKE_STAGES; s++)
+	for (int s = 0; s <= FAKE_STAGES; s++)
 		for (int i = 0; i < HGJ_PIPE_INPUTS; i++)
 		{
-			free(p->stages[s].values[i]);
-			free(p->stages[s].validity[i]);
+			FakeStage  *stage = s < FAKE_STAGES ? &p->stages[s] : &p->kept;
+
+			free(stage->values[i]);
+			free(stage->validity[i]);
 		}
 	free(p->fill.rows);
 	free(p->groups.rows);
@@ -429,12 +431,17 @@ shuffle(HgjPipeline *p)
 	}
 }
 
-/* How many rows a portion is to have: few, none, or as many as there may be. */
+/*
+ * How many rows a portion is to have: few, none, or as many as there may be.  Some have all
+ * of a push, so that whole pages are among them.
+ */
 static uint32_t
-portion_size(uint32_t number)
+portion_size(const HgjPipeline *p, uint32_t number)
 {
 	static const uint16_t sizes[] = {FAKE_PORTION, 1, FAKE_PORTION, 0, 63, FAKE_PORTION, 2, 997};
 
+	if (p->fetching == &p->kept && p->spec.ninputs == 1 && number % 2 == 0)
+		return FAKE_MOST;
 	return sizes[number % (sizeof(sizes) / sizeof(sizes[0]))];
 }
 
@@ -449,7 +456,7 @@ fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err)
 		return fake_fail(err, HGJ_INVALID, "fetch goes with push");
 	if (p->nout == 0)
 	{
-		p->wanted = portion_size(p->fetches++);
+		p->wanted = portion_size(p, p->fetches++);
 		memset(p->input, GARBAGE, sizeof(p->input));
 		memset(p->out, GARBAGE, sizeof(p->out));
 	}

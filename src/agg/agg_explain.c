@@ -184,7 +184,7 @@ hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (state->feed)
 		show_feed(state, ancestors, es);
 	if (state->device)
-		hgj_device_explain(state->device, es);
+		hgj_device_explain(state->device, &state->device->info, es);
 	if (es->analyze)
 		show_run(state, es);
 }

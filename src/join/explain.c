@@ -427,7 +427,7 @@ static void
 show_sources(HgjJoinState *state, List *ancestors, ExplainState *es)
 {
 	const PlanState *ps = &state->css.ss.ps;
-	HgjPageCounts outer = {0};
+	HgjPageCounts outer = state->stats.outer_pages;
 	HgjPageCounts inner = state->stats.inner_pages;
 
 	hgj_pages_count(&state->outer, &outer);

@@ -475,7 +475,8 @@ typedef struct HgjRowProber
 	/* Have rows of the outer batch at hand left already? */
 	bool		(*left) (const HgjJoinState *upper);
 
-	/* The next outer batch, and its matches; or it cannot go on by itself. */
+	/* The next outer batch, and its matches; or it cannot go on by itself: there are no
+	 * more, or the join is to go on (gave_up). */
 	bool		(*fetch) (HgjJoinState *upper);
 	bool		(*gave_up) (const HgjJoinState *upper);
 	void		(*matches) (HgjJoinState *upper);
@@ -502,6 +503,8 @@ extern const HgjFilterMethods hgj_join_filter;
 
 /* probe.c */
 extern void hgj_restart_outer(HgjJoinState *state);
+extern uint32 hgj_make_outer_batch(HgjJoinState *state);
+extern void hgj_outer_batch_made(HgjJoinState *state);
 extern bool hgj_peek_outer(HgjJoinState *state);
 extern void hgj_unpeek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);

@@ -303,6 +303,26 @@ hgj_reserve_matched(HgjJoinState *state)
 	hgj_note_peak_memory(state);
 }
 
+/* An outer batch will be made of rows that a device has chosen: of so many at most. */
+uint32
+hgj_make_outer_batch(HgjJoinState *state)
+{
+	uint32		rows = state->probing.batch_rows;
+
+	if (rows > state->probing.outer_batch->capacity)
+		grow_outer_batch(state);
+	state->probing.batch_rows = Min(rows * 2, most_batch_rows(state));
+	return rows;
+}
+
+/* It is there, in place of one that has been read. */
+void
+hgj_outer_batch_made(HgjJoinState *state)
+{
+	hgj_reserve_matched(state);
+	state->probing.outer_seen = true;
+}
+
 /* Get the next outer batch.  False at the end of the outer side (of this pass). */
 bool
 hgj_read_outer(HgjJoinState *state)

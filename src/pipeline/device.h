@@ -167,6 +167,7 @@ typedef struct HgjPipelineState
 	struct HgjAggState *agg;	/* NULL: */
 	PlanState  *scan;			/* at the bottom; NULL: it is not read here */
 	bool		rows;			/* the upper join takes what comes out */
+	bool		of_batch;		/* inputs are of the bottom join's outer batch */
 	HgjDeviceReason reason;		/* of the plan */
 	HgjDeviceReason run_reason; /* of the last run */
 	bool		ran;			/* the last run was a pipeline's */
@@ -329,8 +330,16 @@ hgj_device_note_range(HgjPipeRange *range, uint8 kind, int64 value)
 /* device_kept.c */
 extern void hgj_device_plan_kept(HgjPipelineState *device);
 extern bool hgj_device_is_kept(const HgjPipelineState *device);
+extern bool hgj_device_reads_are_kept(const HgjPipelineState *device);
 extern bool hgj_device_fits_kept(const HgjPipelineState *device);
 extern uint64 hgj_device_push_kept(HgjPipelineState *device);
+extern struct HgjDevicePush *hgj_device_begin_kept(HgjPipelineState *device);
+extern bool hgj_device_next_kept(HgjPipelineState *device, struct HgjDevicePush *push,
+								 uint64 *pushed);
+extern void hgj_device_limit_kept(struct HgjDevicePush *push, uint64 rows);
+extern const struct HgjKeptRange *hgj_device_kept_ranges(const struct HgjDevicePush *push,
+														 uint32 *n);
+extern void hgj_device_end_kept(struct HgjDevicePush *push);
 
 /* device_push.c */
 extern void hgj_device_push_rows(HgjPipelineState *device,
@@ -424,7 +433,9 @@ extern void hgj_device_start(HgjPipelineState *device, uint64 expected);
 extern bool hgj_device_run(HgjPipelineState *device);
 
 /* device_explain.c */
-extern void hgj_device_explain(const HgjPipelineState *device, ExplainState *es);
+extern void hgj_device_explain(const HgjPipelineState *device, const HgjPipelineInfo *info,
+							   ExplainState *es);
+extern void hgj_device_count_work(const HgjPipelineState *device, struct HgjCounters *counters);
 extern void hgj_device_count(const HgjPipelineState *device,
 							 struct HgjCounters *counters);
 

@@ -190,8 +190,10 @@ hgj_device_rows_block(HgjPipelineState *d)
 	out->left = true;
 
 	hgj_reserve_matched(upper);
-	memset(upper->found.matched, matched && !upper->rules.recheck,
-		   upper->probing.outer_batch->nrows);
+	/* rows of the batch that are not the block's are another one's */
+	memset(upper->found.matched, true, upper->probing.outer_batch->nrows);
+	for (uint32 i = 0; i < n && (!matched || upper->rules.recheck); i++)
+		upper->found.matched[out->probe[i]] = false;
 	upper->probing.outer_seen = true;
 	upper->found.pairs.n = upper->found.next_pair = 0;
 	upper->found.npairs_left = upper->found.wasted_pairs = 0;

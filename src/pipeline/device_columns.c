@@ -3,10 +3,11 @@
  * device_columns.c
  *	  The columns that a pipeline's instructions read: inputs and payload.
  *
- * 1. Below an aggregation the inputs are columns of the outer scan's table, which a
- *	  source of the pipeline's own decodes; the scan's quals may be the first thing that
- *	  runs (agg_device_plan.c).  Where rows are returned they are those of the
- *	  bottom join's outer batch: its key words, whatever their kind, and columns.
+ * 1. Below an aggregation, and where they are kept in memory, the inputs are columns of
+ *	  the outer scan's table, which a source of the pipeline's own has; the scan's quals
+ *	  may be the first thing that runs (agg_device_plan.c).  Where other rows are returned
+ *	  they are those of the bottom join's outer batch: its key words, whatever their kind,
+ *	  and columns.
  *	  Without joins, the columns of the scan's target list may be expressions.
  * 2. Payload is columns of the build sides' rows.
  * 3. A column is described, and has a number, when it is first asked for; its load
@@ -32,16 +33,16 @@
 #define HGJ_DEVICE_LEAST_PASSING	0.5
 
 /*
- * How a column is kept, by value; its bits are enough where that is unknown.  Below an
- * aggregation, which runs again on the host if some value is none, numerics are
- * decimals of a *scale.
+ * How a column is kept, by value; its bits are enough where that is unknown.  Numerics are
+ * decimals of a *scale, unless rows of some batches may have been returned when a value
+ * turns out to be none.
  */
 static uint8
 kind_of_attribute(HgjPipelineState *d, const FormData_pg_attribute *att, int8 *scale)
 {
 	HgjKind		kind = hgj_kind_of_type(att->atttypid);
 
-	*scale = d->rows ? -1 : hgj_decimal_scale(att->atttypid, att->atttypmod);
+	*scale = d->of_batch ? -1 : hgj_decimal_scale(att->atttypid, att->atttypmod);
 	if (*scale >= 0)
 		return HGJ_KIND_I8;
 	if (!att->attbyval)
@@ -193,7 +194,7 @@ add_column(HgjPipelineState *d, int join, int column, HgjDeviceMade *made)
 	}
 	else if (join >= 0)
 		describe_payload(d, c);
-	else if (d->rows)
+	else if (d->of_batch)
 		describe_input(d, c);
 	else if (!describe_read(d, c))
 		return NULL;

@@ -27,10 +27,8 @@ count_made(const HgjPipelineState *d)
 
 /* How many of the outer table's rows were on the device already, or had only to be copied? */
 static void
-explain_kept(const HgjPipelineState *d, ExplainState *es)
+explain_kept(const HgjPipelineInfo *info, ExplainState *es)
 {
-	const HgjPipelineInfo *info = &d->info;
-
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainPropertyUInteger("Device Column Rows", NULL, info->kept_rows, es);
@@ -43,9 +41,9 @@ explain_kept(const HgjPipelineState *d, ExplainState *es)
 									 info->kept_bytes / 1024), es);
 }
 
-/* What EXPLAIN says of it, where a device was asked for. */
+/* What EXPLAIN says of it, where a device was asked for.  info: of the last run. */
 void
-hgj_device_explain(const HgjPipelineState *d, ExplainState *es)
+hgj_device_explain(const HgjPipelineState *d, const HgjPipelineInfo *info, ExplainState *es)
 {
 	HgjDeviceReason reason = hgj_device_reason(d);
 	const char *text = hgj_device_reason_text(reason);
@@ -64,31 +62,33 @@ hgj_device_explain(const HgjPipelineState *d, ExplainState *es)
 	if (reason == HGJ_DEVICE_FITS && (count_made(d) > 0 || es->format != EXPLAIN_FORMAT_TEXT))
 		ExplainPropertyInteger("Columns by Host", NULL, count_made(d), es);
 	if (es->analyze && d->ran)
-		explain_kept(d, es);
+		explain_kept(info, es);
 	if (!es->analyze || !es->timing || !d->ran)
 		return;
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainPropertyFloat("Host Decode Time", "ms",
 							 INSTR_TIME_GET_MILLISEC(d->decode), 3, es);
-		ExplainPropertyFloat("Transfer Time", "ms", d->info.transfer_ms, 3, es);
-		ExplainPropertyFloat("Kernel Time", "ms", d->info.kernel_ms, 3, es);
-		ExplainPropertyUInteger("Sent", "kB", d->info.sent / 1024, es);
-		ExplainPropertyUInteger("Device Memory", "kB", d->info.memory / 1024, es);
+		ExplainPropertyFloat("Transfer Time", "ms", info->transfer_ms, 3, es);
+		ExplainPropertyFloat("Kernel Time", "ms", info->kernel_ms, 3, es);
+		ExplainPropertyUInteger("Sent", "kB", info->sent / 1024, es);
+		ExplainPropertyUInteger("Device Memory", "kB", info->memory / 1024, es);
 		return;
 	}
 	appendStringInfoSpaces(es->str, es->indent * 2);
 	appendStringInfo(es->str,
 					 "Host Decode: %.3f ms  Transfer: %.3f ms  Kernels: %.3f ms  Sent: "
 					 UINT64_FORMAT "kB  Device Memory: " UINT64_FORMAT "kB\n",
-					 INSTR_TIME_GET_MILLISEC(d->decode), d->info.transfer_ms,
-					 d->info.kernel_ms, d->info.sent / 1024, d->info.memory / 1024);
+					 INSTR_TIME_GET_MILLISEC(d->decode), info->transfer_ms,
+					 info->kernel_ms, info->sent / 1024, info->memory / 1024);
 }
 
-/* What all of its runs have had the device do, build sides that it has made included. */
-static void
-count_work(const HgjPipelineState *d, uint64 *values)
+/* Add what all of its runs have had the device do, build sides that it has made included. */
+void
+hgj_device_count_work(const HgjPipelineState *d, HgjCounters *counters)
 {
+	uint64	   *values = counters->values;
+
 	values[HGJ_COUNT_TO_DEVICE] += d->sent;
 	values[HGJ_COUNT_FROM_DEVICE] += d->received;
 	values[HGJ_COUNT_TRANSFER_NS] += (uint64) (d->transfer_ms * 1e6);
@@ -97,7 +97,7 @@ count_work(const HgjPipelineState *d, uint64 *values)
 		Max(values[HGJ_COUNT_PEAK_DEVICE_MEMORY], d->peak);
 	for (int j = 0; j < d->njoins; j++)
 		if (d->sides[j])
-			count_work(d->sides[j], values);
+			hgj_device_count_work(d->sides[j], counters);
 }
 
 /* Add that, and why there was none. */
@@ -106,7 +106,7 @@ hgj_device_count(const HgjPipelineState *d, HgjCounters *counters)
 {
 	HgjDeviceReason reason = hgj_device_reason(d);
 
-	count_work(d, counters->values);
+	hgj_device_count_work(d, counters);
 	if (reason != HGJ_DEVICE_FITS)
 		hgj_counters_fell_back(counters, HGJ_FIRST_PIPELINE_REASON + reason);
 }

@@ -173,7 +173,7 @@ can_have(HgjPipelineState *d, const HgjStep *step, const HgjDeviceInputs *inputs
 bool
 hgj_device_hosts(HgjPipelineState *d, const HgjStep *step, const HgjDeviceInputs *inputs)
 {
-	if (d->rows || d->code.no_host)
+	if (d->of_batch || d->code.no_host)
 		return false;
 	if (step->op != HGJ_STEP_BY_VALUE && can_have(d, step, inputs))
 		return false;

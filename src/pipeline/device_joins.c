@@ -34,7 +34,7 @@
 static uint8
 load_outer(HgjPipelineState *d, AttrNumber attno)
 {
-	if (!d->rows)
+	if (!d->of_batch)
 		attno = hgj_device_scan_attno(d, attno);
 	return hgj_device_load_column(d, HGJ_DEVICE_INPUT, attno);
 }
@@ -77,7 +77,7 @@ find_side(HgjPipelineState *d, int j, bool inner, int column, HgjDeviceOutput *o
 	else if (j > 0)
 		find_output(d, j - 1, attno, output);
 	else
-		output->place.column = d->rows ? attno : hgj_device_scan_attno(d, attno);
+		output->place.column = d->of_batch ? attno : hgj_device_scan_attno(d, attno);
 }
 
 static bool
@@ -202,7 +202,7 @@ write_keys(HgjPipelineState *d, int j)
 	HgjJoinState *join = d->joins[j];
 	HgjPipeJoin *spec = &d->spec.joins[j];
 
-	if (j == 0 && d->rows)
+	if (j == 0 && d->of_batch)
 	{
 		if (join->outer.nwords > HGJ_PIPE_KEYS)
 			hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
@@ -357,9 +357,9 @@ keys_fit(const HgjJoinState *join, bool words)
 	return true;
 }
 
-/* Step 1, of one join; bottom: there is none of ours below. */
+/* Step 1, of one join; words: the host makes its key words. */
 static HgjDeviceReason
-look_at_join(const HgjJoinState *join, bool rows, bool bottom)
+look_at_join(const HgjJoinState *join, bool rows, bool words)
 {
 	const HgjSemantics *s = &join->semantics;
 	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
@@ -369,7 +369,7 @@ look_at_join(const HgjJoinState *join, bool rows, bool bottom)
 		return HGJ_DEVICE_PARALLEL;
 	if (s->fill_inner || s->mark_inner || s->one_per_inner)
 		return HGJ_DEVICE_JOIN_TYPE;
-	if (!keys_fit(join, rows && bottom))
+	if (!keys_fit(join, words))
 		return HGJ_DEVICE_KEY;
 	if (join->rules.match_qual)
 		return HGJ_DEVICE_QUAL;
@@ -420,7 +420,7 @@ hgj_device_find_joins(HgjPipelineState *d, HgjJoinState *upper)
 	for (;;)
 	{
 		bool		bottom = join->outer.methods != &hgj_source_batches;
-		HgjDeviceReason reason = look_at_join(join, d->rows, bottom);
+		HgjDeviceReason reason = look_at_join(join, d->rows, d->of_batch && bottom);
 
 		if (reason != HGJ_DEVICE_FITS)
 			return reason;

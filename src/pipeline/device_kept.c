@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * device_kept.c
- *	  Columns of the outer table that are kept in memory, for a pipeline below an
- *	  aggregation: the engine takes them as they are stored, and keeps copies of them.
+ *	  Columns of the outer table that are kept in memory, for a pipeline: the engine
+ *	  takes them as they are stored, and keeps copies of them.
  *
  * 1. At executor start: does the pipeline look at nothing of the table but columns, and
  *	  what the host makes of single columns of few values, with the quals among its
@@ -15,8 +15,10 @@
  *	  the call.
  * 3. What it does not take is left to the source, which reads those pages after all
  *	  others of which the columns are not kept, or not valid.
+ * 4. Where rows are returned (device_rows_kept.c), calls are made one by one, of as many
+ *	  rows as what comes out of them has room for.
  *
- * Memory: the descriptions of one call, in the current context.  No locks but those of
+ * Memory: the descriptions of one call, in the caller's context.  No locks but those of
  * scan/kept_pages.c.
  *
  *-------------------------------------------------------------------------
@@ -46,6 +48,19 @@ hgj_device_is_kept(const HgjPipelineState *d)
 		hgj_kept_part(rel, attnos, n, RelationGetNumberOfBlocks(rel));
 	pfree(attnos);
 	return part >= HGJ_LEAST_KEPT;
+}
+
+/* Are the columns kept that the source reads? */
+bool
+hgj_device_reads_are_kept(const HgjPipelineState *d)
+{
+	Relation	rel = ((ScanState *) d->scan)->ss_currentRelation;
+	AttrNumber	attnos[HGJ_DEVICE_READS];
+
+	for (int i = 0; i < d->nreads; i++)
+		attnos[i] = d->reads[i].attno;
+	return hgj_kept_part(rel, attnos, d->nreads, RelationGetNumberOfBlocks(rel)) >=
+		HGJ_LEAST_KEPT;
 }
 
 /* Columns that go by tables. */
@@ -113,7 +128,7 @@ find_forms(const HgjPipelineState *d, HgjKeptForm *forms)
 			return false;		/* it is made of rows */
 		forms[read].most_values = most;
 	}
-	return !d->rows && d->nreads > 0;
+	return !d->of_batch && d->nreads > 0;
 }
 
 /* Step 1, before the source is there: could kept columns go? */
@@ -138,10 +153,11 @@ hgj_device_plan_kept(HgjPipelineState *d)
 /* ---- step 2 --------------------------------------------------------------- */
 
 /* What goes with one call, while it is written. */
-typedef struct Push
+typedef struct HgjDevicePush
 {
 	HgjKeptPush rows;
 	uint32		most;			/* pieces, this time */
+	uint64		most_rows;		/* and rows, but for the last piece's */
 	uint32	   *piece_rows;
 	HgjKeptInput *inputs;
 	HgjKeptRange *ranges;
@@ -152,7 +168,7 @@ typedef struct Push
 	const HgjChunk *chunks[HGJ_PIPE_INPUTS];
 	uint32		tables[HGJ_PIPE_INPUTS];
 	uint32		ntables[HGJ_PIPE_INPUTS];
-} Push;
+} HgjDevicePush;
 
 /*
  * Pieces that go together: few at first, so that the device soon has something to do, and
@@ -194,14 +210,14 @@ describe_input(const HgjDeviceColumn *column, const HgjChunkHead *head, uint32 s
 }
 
 static HgjKeptInput *
-inputs_of(const HgjPipelineState *d, const Push *push, uint32 piece)
+inputs_of(const HgjPipelineState *d, const HgjDevicePush *push, uint32 piece)
 {
 	return push->inputs + (Size) piece * d->spec.ninputs;
 }
 
 /* Is the same input of the piece before in the push of the same chunk? */
 static bool
-is_of_chunk_before(const HgjPipelineState *d, const Push *push, uint32 number,
+is_of_chunk_before(const HgjPipelineState *d, const HgjDevicePush *push, uint32 number,
 				   const HgjChunkHead *head)
 {
 	return push->rows.npieces > 0 &&
@@ -258,7 +274,7 @@ values_of(const HgjChunk *chunk, uint8 width, uint32 *n)
  * have.
  */
 static bool
-write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int read,
+write_table(HgjPipelineState *d, HgjDevicePush *push, const HgjDeviceColumn *column, int read,
 			const HgjChunk *chunk, uint32 nrows, HgjKeptInput *input)
 {
 	uint32		i = column->number;
@@ -291,17 +307,16 @@ write_table(HgjPipelineState *d, Push *push, const HgjDeviceColumn *column, int 
 
 /* Room for all tables of a piece, whatever the chunks are. */
 static bool
-has_room(const HgjPipelineState *d, const Push *push)
+has_room(const HgjPipelineState *d, const HgjDevicePush *push)
 {
-	return push->rows.npieces < push->most &&
-		!(d->spec.fills && push->nrows >= HGJ_SIDE_ROWS) &&
+	return push->rows.npieces < push->most && push->nrows < push->most_rows &&
 		push->rows.nwords + count_tables(d) * HGJ_KEPT_TABLE(most_values(d) + 2) <=
 		HGJ_KEPT_WORDS;
 }
 
 /* A range that the source offers, as the next piece; false: it is for the host. */
 static bool
-describe_range(HgjPipelineState *d, Push *push, const HgjHeldChunk *chunks,
+describe_range(HgjPipelineState *d, HgjDevicePush *push, const HgjHeldChunk *chunks,
 			   const uint32 *starts)
 {
 	HgjKeptInput *inputs = inputs_of(d, push, push->rows.npieces);
@@ -333,7 +348,7 @@ describe_range(HgjPipelineState *d, Push *push, const HgjHeldChunk *chunks,
 
 /* As many of the next ranges as go together. */
 static void
-describe_ranges(HgjPipelineState *d, Push *push)
+describe_ranges(HgjPipelineState *d, HgjDevicePush *push)
 {
 	HgjHeldChunk chunks[HGJ_DEVICE_READS];
 	uint32		starts[HGJ_DEVICE_READS];
@@ -364,16 +379,54 @@ push_pieces(HgjPipelineState *d, const HgjKeptPush *rows)
 	return status != HGJ_UNSUPPORTED;
 }
 
-/* Steps 2 and 3; false: there is nothing left.  *pushed: the rows so far. */
-static bool
-push_ranges(HgjPipelineState *d, Push *push, uint64 *pushed)
+/* ---- the calls ------------------------------------------------------------- */
+
+/* In the current context; NULL: kept rows are not for the pipeline, or its engine. */
+HgjDevicePush *
+hgj_device_begin_kept(HgjPipelineState *d)
+{
+	static const HgjKeptPush nothing = {0};
+	HgjDevicePush *push;
+
+	if (!d->takes_kept || d->engine->pipeline->push_kept == NULL ||
+		!push_pieces(d, &nothing))
+		return NULL;
+	d->reading = true;
+	push = palloc0(sizeof(HgjDevicePush));
+	push->rows.nrows = push->piece_rows = palloc(HGJ_KEPT_PIECES * sizeof(uint32));
+	push->rows.inputs = push->inputs = palloc((Size) HGJ_KEPT_PIECES * d->spec.ninputs *
+											  sizeof(HgjKeptInput));
+	push->rows.words = push->words = palloc(HGJ_KEPT_WORDS * sizeof(uint64));
+	push->ranges = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
+	push->most = HGJ_FIRST_PIECES;
+	push->most_rows = d->spec.fills ? HGJ_SIDE_ROWS : PG_UINT32_MAX;
+	return push;
+}
+
+void
+hgj_device_end_kept(HgjDevicePush *push)
+{
+	pfree(push->piece_rows);
+	pfree(push->inputs);
+	pfree(push->words);
+	pfree(push->ranges);
+	pfree(push);
+}
+
+/*
+ * Steps 2 and 3; false: there is nothing left, or the pipeline has failed, or its engine does
+ * not take it.  *pushed: the rows so far.
+ */
+bool
+hgj_device_next_kept(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
 {
 	uint64		rows = 0;
 	bool		taken;
 
 	hgj_ranges_begin(&d->source);
 	describe_ranges(d, push);
-	taken = push->rows.npieces > 0 && !hgj_device_gave_up(d) && push_pieces(d, &push->rows);
+	taken = push->rows.npieces > 0 && !hgj_device_gave_up(d) && push_pieces(d, &push->rows) &&
+		!hgj_device_gave_up(d);
 	for (uint32 i = 0; i < push->rows.npieces; i++)
 		if (taken)
 			rows += push->ranges[i].nrows;
@@ -384,34 +437,38 @@ push_ranges(HgjPipelineState *d, Push *push, uint64 *pushed)
 	return push->rows.npieces > 0;
 }
 
+/* Step 4: the next call is of some so many rows. */
+void
+hgj_device_limit_kept(HgjDevicePush *push, uint64 rows)
+{
+	push->most = HGJ_KEPT_PIECES;
+	push->most_rows = rows;
+}
+
+/* The ranges that the last one was of: pieces, one behind the other. */
+const HgjKeptRange *
+hgj_device_kept_ranges(const HgjDevicePush *push, uint32 *n)
+{
+	*n = push->rows.npieces;
+	return push->ranges;
+}
+
 /* All that is kept, and valid: the source's other rows are to be staged.  How many? */
 uint64
 hgj_device_push_kept(HgjPipelineState *d)
 {
-	static const HgjKeptPush nothing = {0};
-	Push		push = {{0}};
+	HgjDevicePush *push = hgj_device_begin_kept(d);
 	uint64		rows = 0;
 
-	if (!d->takes_kept || d->engine->pipeline->push_kept == NULL ||
-		!push_pieces(d, &nothing))
+	if (push == NULL)
 		return 0;
-	d->reading = true;
-	push.rows.nrows = push.piece_rows = palloc(HGJ_KEPT_PIECES * sizeof(uint32));
-	push.rows.inputs = push.inputs = palloc((Size) HGJ_KEPT_PIECES * d->spec.ninputs *
-											sizeof(HgjKeptInput));
-	push.rows.words = push.words = palloc(HGJ_KEPT_WORDS * sizeof(uint64));
-	push.ranges = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
-	push.most = HGJ_FIRST_PIECES;
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!push_ranges(d, &push, &rows))
+		if (!hgj_device_next_kept(d, push, &rows))
 			break;
-		push.most = Min(push.most * 2, HGJ_KEPT_PIECES);
+		push->most = Min(push->most * 2, HGJ_KEPT_PIECES);
 	} while (!hgj_device_gave_up(d));
-	pfree(push.piece_rows);
-	pfree(push.inputs);
-	pfree(push.words);
-	pfree(push.ranges);
+	hgj_device_end_kept(push);
 	return rows;
 }

@@ -15,6 +15,8 @@
  *	  store of each join.
  * 3. What has come out becomes blocks of outer rows of the upper join, and their
  *	  matches (device_blocks.c).
+ * 4. Where columns of the outer table are kept in memory, a pipeline of its own comes first,
+ *	  which the device has the rows of (device_rows_kept.c).
  *
  * What has come out of a push is counted when all of it has been fetched.
  *
@@ -29,6 +31,7 @@
 #include "compat.h"
 
 #include "base/counters.h"
+#include "base/guc.h"
 #include "executor/executor.h"
 #include "join/join_state.h"
 #include "miscadmin.h"
@@ -43,7 +46,7 @@ static void device_rows_stop(HgjJoinState *upper);
 static void
 reset_rows(HgjDeviceRows *out)
 {
-	out->left = out->pending = false;
+	out->left = out->pending = out->rest = false;
 	out->batches = 0;
 	out->most_rows = HGJ_PUSH_ROWS;
 	out->pushed = out->base = out->next = 0;
@@ -52,8 +55,8 @@ reset_rows(HgjDeviceRows *out)
 }
 
 /* All instructions; with `constants` the programs must have been started. */
-static bool
-write_rows(HgjPipelineState *d, bool constants)
+bool
+hgj_device_write_rows(HgjPipelineState *d, bool constants)
 {
 	d->spec.nwords = 0;
 	hgj_device_write_joins(d, constants);
@@ -68,23 +71,30 @@ plan_rows(HgjJoinState *upper)
 	MemoryContext old = MemoryContextSwitchTo(upper->context);
 	HgjPipelineState *d = palloc0(sizeof(HgjPipelineState));
 
-	d->rows = d->spec.rows = true;
+	d->rows = d->spec.rows = d->of_batch = true;
 	d->out = palloc0(sizeof(HgjDeviceRows));
+	d->out->alone = upper->outer.methods != &hgj_source_batches;
 	reset_rows(d->out);
 	upper->pipeline = d;
 	hgj_device_own(d, upper->context);
 	d->reason = hgj_device_find_joins(d, upper);
-	if (d->reason == HGJ_DEVICE_FITS && !write_rows(d, false))
+	if (d->reason == HGJ_DEVICE_FITS && !hgj_device_write_rows(d, false))
 		d->reason = d->code.reason;
+	if (d->reason == HGJ_DEVICE_FITS)
+		hgj_device_plan_chosen(d);
+	if (d->reason == HGJ_DEVICE_FITS && d->out->alone && d->out->chosen == NULL)
+		d->reason = HGJ_DEVICE_SOURCE;
 	MemoryContextSwitchTo(old);
 	return d;
 }
 
-/* Would there be anything between two joins? */
+/* Would there be anything between two joins, or are there kept rows to choose from? */
 static bool
 has_chain(const HgjJoinState *upper)
 {
-	return hgj_on_device(upper) && upper->outer.methods == &hgj_source_batches &&
+	return hgj_on_device(upper) &&
+		(upper->outer.methods == &hgj_source_batches ||
+		 (hgj_device_column_memory != 0 && hgj_pages_may_be_kept(&upper->outer))) &&
 		upper->use.engine->pipeline != NULL &&
 		upper->use.engine->pipeline->fetch != NULL;
 }
@@ -95,6 +105,11 @@ leave_lower_joins(HgjPipelineState *d)
 {
 	HgjPipelineInfo now = d->out->counted;
 
+	if (hgj_device_chooses(d))
+	{
+		hgj_device_leave_chosen(d);
+		return;
+	}
 	if (d->pipeline)
 		d->engine->pipeline->info(d->pipeline, &now);
 	hgj_device_leave(d, &now, &d->out->counted);
@@ -122,9 +137,20 @@ start_lower_joins(HgjPipelineState *d)
 static void
 leave_to_host(HgjPipelineState *d)
 {
-	hgj_device_log(d);
+	if (!d->out->alone)
+		hgj_device_log(d);
 	hgj_device_release(d);
 	hgj_unpeek_outer(d->joins[0]);
+}
+
+/* Step 1: the pipeline that takes batches; it is the last one that may have rows. */
+static void
+start_for_batches(HgjPipelineState *d)
+{
+	if (d->out->alone)
+		d->run_reason = HGJ_DEVICE_SOURCE;
+	else
+		hgj_device_start(d, 0);
 }
 
 /*
@@ -156,7 +182,8 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 		d->run_reason = HGJ_DEVICE_RAISES;
 	if (hgj_device_reason(d) != HGJ_DEVICE_FITS)
 	{
-		hgj_device_log(d);
+		if (!d->out->alone)
+			hgj_device_log(d);
 		return false;
 	}
 
@@ -167,10 +194,10 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 		if (d->joins[0]->build->long_keys)
 			d->run_reason = HGJ_DEVICE_KEY;
 		hgj_device_start_programs(d);
-		if (!hgj_device_gave_up(d) && !write_rows(d, true))
+		if (!hgj_device_gave_up(d) && !hgj_device_write_rows(d, true))
 			d->run_reason = d->code.reason;
-		if (!hgj_device_gave_up(d))
-			hgj_device_start(d, 0);
+		if (!hgj_device_gave_up(d) && !hgj_device_start_chosen(d))
+			start_for_batches(d);
 	}
 	leave_lower_joins(d);
 	if (hgj_device_gave_up(d))
@@ -216,6 +243,7 @@ device_rows_stop(HgjJoinState *upper)
 		upper->found.pairs.n = upper->found.next_pair = 0;
 	}
 	d->out->active = false;
+	hgj_device_end_chosen(d, false);
 	for (int j = 0; j < d->njoins - 1; j++)
 		hgj_progress_end(&d->joins[j]->progress);
 	hgj_device_release(d);
@@ -294,6 +322,10 @@ push_rows(HgjPipelineState *d)
 	uint64		nulls = 0;
 	uint32		n;
 
+	if (d->pipeline == NULL)
+		start_for_batches(d);
+	if (hgj_device_gave_up(d))
+		return;
 	hgj_device_call(d, &err, methods->stage(d->pipeline, &stage, &err));
 	if (hgj_device_gave_up(d))
 		return;
@@ -309,15 +341,11 @@ push_rows(HgjPipelineState *d)
 	out->pending = true;
 }
 
-/* Step 2: the next outer batch of the bottom join.  False: there is none. */
-static bool
-read_batch(HgjPipelineState *d)
+/* Something is about to be pushed, of which nothing has left. */
+void
+hgj_device_rows_begin(HgjPipelineState *d)
 {
 	HgjJoinState *upper = d->joins[d->njoins - 1];
-	HgjJoinState *bottom = d->joins[0];
-	instr_time	start;
-	instr_time	end;
-	bool		more;
 
 	/* they have returned something, and cannot start again by themselves */
 	for (int j = 0; j < d->njoins - 1 && d->out->batches > 0; j++)
@@ -325,6 +353,18 @@ read_batch(HgjPipelineState *d)
 	d->out->batches++;
 	upper->emitted_before = upper->emitted;
 	d->out->left = false;
+}
+
+/* Step 2: the next outer batch of the bottom join.  False: there is none. */
+static bool
+read_batch(HgjPipelineState *d)
+{
+	HgjJoinState *bottom = d->joins[0];
+	instr_time	start;
+	instr_time	end;
+	bool		more;
+
+	hgj_device_rows_begin(d);
 	INSTR_TIME_SET_CURRENT(start);
 	more = hgj_read_outer(bottom);
 	bottom->probing.batch_rows = Min(bottom->probing.batch_rows, d->out->most_rows);
@@ -347,9 +387,27 @@ push_more(HgjPipelineState *d)
 	return true;
 }
 
+/* Step 4: the next portion of rows that have been chosen.  False: there are no more. */
+static bool
+fetch_chosen(HgjPipelineState *d)
+{
+	bool		more;
+
+	if (!hgj_device_chooses(d))
+		return false;
+	hgj_device_enter(d);
+	more = hgj_device_next_chosen(d);
+	leave_lower_joins(d);
+	if (more)
+		return true;
+	hgj_device_end_chosen(d, true);
+	d->out->rest = d->out->alone && !hgj_device_gave_up(d);
+	return false;
+}
+
 /*
- * Step 2: the next portion of rows.  False: there are no more, or the pipeline has
- * failed.  Instruments of the lower joins run here only: the executor may end
+ * Steps 2 and 4: the next portion of rows.  False: there are no more of a pipeline, or it
+ * has failed.  Instruments of the lower joins run here only: the executor may end
  * while a portion is being returned.
  */
 static bool
@@ -360,6 +418,13 @@ fetch_rows(HgjPipelineState *d)
 	bool		more = true;
 
 	out->next = out->fetched.n = 0;
+	if (fetch_chosen(d))
+	{
+		hgj_device_rows_order(d);
+		return true;
+	}
+	if (hgj_device_gave_up(d) || out->alone)
+		return false;
 	hgj_device_enter(d);
 	while (more && out->fetched.n == 0)
 	{
@@ -401,6 +466,8 @@ device_rows_fetch(HgjJoinState *upper)
 			give_up(d);
 		else
 			device_rows_stop(upper);
+		if (d->out->rest)
+			hgj_restart_outer(upper);
 		return false;
 	}
 	hgj_device_rows_block(d);
@@ -424,25 +491,44 @@ static void
 device_rows_explain(const HgjJoinState *upper, ExplainState *es)
 {
 	HgjPipelineState *d = upper->pipeline;
+	HgjPipelineState *k;
+	HgjPipelineInfo info;
 
-	if (d == NULL)
+	if (d == NULL || (d->out->alone && !d->ran))
 		return;
 	if (d->pipeline)
 		d->engine->pipeline->info(d->pipeline, &d->info);
-	hgj_device_explain(d, es);
+	info = d->info;
+	k = hgj_device_of_chosen(d);
+	if (k && k->ran)
+	{
+		info.rows += k->info.rows;
+		info.kept_rows += k->info.kept_rows;
+		info.kept_bytes += k->info.kept_bytes;
+		info.sent += k->info.sent;
+		info.memory = Max(info.memory, k->info.memory);
+		info.transfer_ms += k->info.transfer_ms;
+		info.kernel_ms += k->info.kernel_ms;
+	}
+	hgj_device_explain(d, &info, es);
 }
 
 static bool
 device_rows_gave_up(const HgjJoinState *upper)
 {
-	return hgj_device_gave_up(upper->pipeline);
+	return hgj_device_gave_up(upper->pipeline) || upper->pipeline->out->rest;
 }
 
 static void
 device_rows_count(const HgjJoinState *upper, HgjCounters *counters)
 {
-	if (upper->pipeline)
-		hgj_device_count(upper->pipeline, counters);
+	const HgjPipelineState *d = upper->pipeline;
+	const HgjPipelineState *k = d ? hgj_device_of_chosen(d) : NULL;
+
+	if (k)
+		hgj_device_count_work(k, counters);
+	if (d && (d->ran || !d->out->alone))
+		hgj_device_count(d, counters);
 }
 
 static const HgjRowProber device_rows = {

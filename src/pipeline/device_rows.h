@@ -12,9 +12,14 @@
 
 #include "pipeline/device.h"
 
+typedef struct HgjDeviceChosen HgjDeviceChosen;
+
 /* What the pipeline has returned, and how far the upper join has come with it. */
 typedef struct HgjDeviceRows
 {
+	HgjDeviceChosen *chosen;	/* kept rows come first (device_rows_kept.c); NULL: none */
+	bool		alone;			/* the upper join is the bottom one: there are no others */
+	bool		rest;			/* but they are to be joined by itself, now */
 	bool		active;			/* the upper join's rows come from here */
 	bool		left;			/* some of the outer batch at hand have */
 	uint64		batches;		/* outer batches that have been read */
@@ -40,6 +45,19 @@ typedef struct HgjDeviceRows
 	uint32	   *build_rows;
 	HgjPipelineInfo counted;	/* what instruments know of */
 } HgjDeviceRows;
+
+/* device_rows.c */
+extern bool hgj_device_write_rows(HgjPipelineState *d, bool constants);
+extern void hgj_device_rows_begin(HgjPipelineState *d);
+
+/* device_rows_kept.c */
+extern void hgj_device_plan_chosen(HgjPipelineState *d);
+extern bool hgj_device_start_chosen(HgjPipelineState *d);
+extern bool hgj_device_next_chosen(HgjPipelineState *d);
+extern void hgj_device_leave_chosen(HgjPipelineState *d);
+extern void hgj_device_end_chosen(HgjPipelineState *d, bool go_on);
+extern bool hgj_device_chooses(const HgjPipelineState *d);
+extern HgjPipelineState *hgj_device_of_chosen(const HgjPipelineState *d);
 
 /* device_blocks.c */
 extern void hgj_device_rows_order(HgjPipelineState *d);

@@ -244,19 +244,6 @@ find_scan(HgjPipelineState *side, HgjJoinState *join)
 		source : NULL;
 }
 
-/* Are the columns that it reads kept? */
-static bool
-reads_are_kept(const HgjPipelineState *side)
-{
-	Relation	rel = ((ScanState *) side->scan)->ss_currentRelation;
-	AttrNumber	attnos[HGJ_DEVICE_READS];
-
-	for (int i = 0; i < side->nreads; i++)
-		attnos[i] = side->reads[i].attno;
-	return hgj_kept_part(rel, attnos, side->nreads, RelationGetNumberOfBlocks(rel)) >=
-		HGJ_LEAST_KEPT;
-}
-
 /*
  * Programs are started before the build sides are read, so that what a subplan raises would
  * come too early.
@@ -280,7 +267,7 @@ plan_side(HgjPipelineState *upper, int j, EState *estate)
 		(side->scan->plan->qual != NIL && !hgj_device_compile_filter(side, true)))
 		return false;
 	if (!hgj_device_write_side(upper, j, false) || !hgj_device_fits_kept(side) ||
-		!reads_are_kept(side))
+		!hgj_device_reads_are_kept(side))
 		return false;
 	side->source.econtext = source->econtext;
 	hgj_device_open_scan(side, estate);

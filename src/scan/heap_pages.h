@@ -95,11 +95,13 @@ typedef struct HgjKeptRange
 	uint32		nrows;
 	uint32		npages;
 	BlockNumber start;			/* where they are: consecutive pages of one run */
-} HgjKeptRange;
+	const uint32 *first;		/* per page of the run: the first row, of a chunk that is */
+} HgjKeptRange;					/* held until the next ranges */
 
 extern bool hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range);
 extern void hgj_pages_leave_range(HgjHeapPages *pages, const HgjKeptRange *range);
 extern void hgj_pages_end_ranges(HgjHeapPages *pages);
+extern void hgj_pages_take_left(HgjHeapPages *pages, HgjHeapPages *from);
 
 /* Is there no room to keep another page? */
 static inline bool

@@ -17,7 +17,8 @@
  * 4. Pages are skipped that have no value which the quals let pass, by the least and the
  *	  greatest that they have: none of a range, or none of IN's that lies in between.
  * 5. Where rows are filtered, columns that nobody reads before rows are taken need not be
- *	  kept (late_columns.c), as long as few pages have rows that are.
+ *	  kept (late_columns.c), as long as few pages have rows that are.  Where others have
+ *	  chosen the rows (chosen_rows.c), none needs to be.
  * 6. By-reference values are pointers into chunks: those of runs that the scan has
  *	  left are held until the batch is void (hgj_kept_pages_forget()).
  *
@@ -68,6 +69,8 @@ hgj_kept_pages_init(Relation rel, HgjPageColumns *columns)
 	kept->codes = palloc0(mul_size(most, sizeof(uint32 *)));
 	kept->has_codes = palloc0(mul_size(most, sizeof(bool)));
 	kept->late = palloc0(mul_size(most, sizeof(bool)));
+	kept->all_late = palloc(mul_size(most, sizeof(bool)));
+	memset(kept->all_late, true, most * sizeof(bool));
 	kept->room = most;
 	kept->held = palloc(mul_size(most, sizeof(HgjHeldChunk)));
 	kept->when_gone.func = when_gone;
@@ -238,7 +241,7 @@ find_whole(HgjKeptPages *kept)
 static bool
 fetches_many(const HgjKeptPages *kept)
 {
-	return kept->late_pages > HGJ_LATE_TRIAL &&
+	return !kept->chosen && kept->late_pages > HGJ_LATE_TRIAL &&
 		kept->late_fetched * HGJ_LATE_SHARE > kept->late_pages;
 }
 
@@ -246,6 +249,8 @@ fetches_many(const HgjKeptPages *kept)
 static bool
 may_be_late(HgjKeptPages *kept)
 {
+	if (kept->chosen)
+		return true;
 	if (!kept->may_be_late || kept->forms)
 		return false;
 	if (fetches_many(kept))
@@ -268,7 +273,8 @@ hold_chunks(HgjKeptPages *kept)
 	int			there = 0;
 
 	kept->has_late = false;
-	if (!hgj_store_hold(kept->keys, may_be_late(kept) ? kept->late : NULL, ncols, kept->chunks))
+	if (!hgj_store_hold(kept->keys, !may_be_late(kept) ? NULL :
+						kept->chosen ? kept->all_late : kept->late, ncols, kept->chunks))
 		return false;
 	for (int c = 0; c < ncols; c++)
 		if (kept->chunks[c].chunk)
@@ -438,6 +444,32 @@ hgj_kept_slice(HgjKeptPages *kept, BlockNumber block)
 		kept->rows.starts[c] = page == 0 || chunk == NULL ? 0 : chunk->first[page];
 	}
 	kept->rows.block = block;
+	kept->rows.missing = kept->has_late;
+	kept->rows.first = kept->one->chunk->first;
+}
+
+/*
+ * The same, of pages that are not valid here, but were for others, who have chunks of them:
+ * `first` is one's.
+ */
+void
+hgj_kept_slice_missing(HgjKeptPages *kept, BlockNumber block, const uint32 *first)
+{
+	for (int c = 0; c < kept->columns->ncols; c++)
+		kept->rows.chunks[c] = NULL;
+	kept->rows.block = block;
+	kept->rows.missing = true;
+	kept->rows.first = first;
+}
+
+/* Rows will be taken that others have chosen, or no more of them. */
+void
+hgj_kept_choose(HgjKeptPages *kept, bool chosen)
+{
+	if (kept->chosen == chosen)
+		return;
+	leave_run(kept);			/* it is held for the one, or the other */
+	kept->chosen = chosen;
 }
 
 /* Nobody has pointers any longer, but into chunks of the run at hand. */
@@ -456,5 +488,5 @@ hgj_kept_pages_reset(HgjKeptPages *kept)
 	note_use(kept);
 	note_whole(kept);
 	release_run(kept);
-	kept->looked = kept->on = false;
+	kept->looked = kept->on = kept->chosen = false;
 }

@@ -47,6 +47,8 @@ typedef struct HgjKeptPages
 	uint64		taken;			/* rows of the run */
 	bool	   *late;			/* per column: nobody reads it before rows are taken; it */
 	bool		may_be_late;	/* need not be kept then, as there are filters */
+	bool		chosen;			/* others have chosen the rows: no column needs to be kept, */
+	bool	   *all_late;		/* per column: true */
 	bool		has_late;		/* some are not, of this run */
 	uint64		late_pages;		/* of runs of which they were not, since the last trial, */
 	uint64		late_fetched;	/* of which so many were fetched */
@@ -75,6 +77,8 @@ extern uint32 hgj_kept_words(HgjKeptPages *kept, BlockNumber block, uint32 most)
 extern bool hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block);
 extern uint32 *hgj_kept_codes(HgjKeptPages *kept, int column);
 extern void hgj_kept_slice(HgjKeptPages *kept, BlockNumber block);
+extern void hgj_kept_slice_missing(HgjKeptPages *kept, BlockNumber block, const uint32 *first);
+extern void hgj_kept_choose(HgjKeptPages *kept, bool chosen);
 extern void hgj_kept_pages_forget(HgjKeptPages *kept);
 extern void hgj_kept_pages_reset(HgjKeptPages *kept);
 

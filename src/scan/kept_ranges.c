@@ -13,7 +13,8 @@
  *
  * Not in a parallel scan, whose blocks others want, too.
  *
- * Memory: the query's context; the numbers of pages that are left, four bytes each.  No
+ * Memory: the query's context; the numbers of pages that are left, four bytes each.  A
+ * range says where a chunk's pages begin: that is held until the next ranges are asked for.  No
  * locks but those of kept_pages.c.
  *
  *-------------------------------------------------------------------------
@@ -116,6 +117,7 @@ hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range)
 		return false;
 	}
 	range->start = block;
+	range->first = kept->chunks[0].chunk->first;
 	hgj_kept_slice(kept, block);
 	range->npages = 1 + pass_words(pages, block, 1);
 	block += range->npages - 1;
@@ -145,6 +147,20 @@ hgj_pages_leave_range(HgjHeapPages *pages, const HgjKeptRange *range)
 {
 	leave_blocks(pages, range->start, range->npages);
 	pages->pages_kept -= range->npages;
+}
+
+/* Step 2: what another scan of the table has left, to its end, are this one's pages. */
+void
+hgj_pages_take_left(HgjHeapPages *pages, HgjHeapPages *from)
+{
+	hgj_pages_begin(pages);
+	hgj_pages_end_ranges(pages);
+	pages->left = from->left;
+	pages->nleft = from->nleft;
+	pages->left_room = from->left_room;
+	pages->only_left = true;
+	from->left = NULL;
+	hgj_pages_end_ranges(from);
 }
 
 /* The scan is over, or begins again. */

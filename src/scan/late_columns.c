@@ -59,7 +59,8 @@ fetch_page(HgjPageSource *ps, BlockNumber block, uint32 nrows)
 	if (ntuples != nrows)
 		elog(ERROR, "block %u of relation \"%s\" has %u rows, and %u of its columns",
 			 block, RelationGetRelationName(ps->pages.rel), ntuples, nrows);
-	ps->pages.kept_columns->late_fetched++;
+	if (!ps->pages.kept_columns->chosen)
+		ps->pages.kept_columns->late_fetched++;
 }
 
 /* The next n rows of the slice at hand, which go to the end of the batch. */
@@ -67,7 +68,7 @@ void
 hgj_late_columns_take(HgjPageSource *ps, HgjBatch *batch, uint32 n)
 {
 	const HgjPageColumns *columns = &ps->columns;
-	const uint32 *first = ps->pages.kept_columns->one->chunk->first;
+	const uint32 *first = columns->kept->first;
 	BlockNumber block = columns->kept->block;
 	uint32		start = hgj_run_page(block);
 	uint32		page = start;

@@ -69,7 +69,9 @@ typedef struct HgjKeptRows
 	const HgjChunk **chunks;
 	uint32	   *starts;
 	BlockNumber block;			/* of the first row */
-} HgjKeptRows;
+	bool		missing;		/* a column is not kept: where do pages begin? */
+	const uint32 *first;		/* per page of the run, and of one behind: of the rows of */
+} HgjKeptRows;					/* a chunk, or of another one that has as many per page */
 
 /* What is to be known of an attribute to step over it. */
 typedef struct HgjHeapAttribute

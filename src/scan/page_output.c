@@ -401,8 +401,13 @@ may_point(const HgjSource *source)
 	if (ps->columns.kind != HGJ_TUPLES_KEPT || !ps->columns.all)
 		return false;
 	for (int k = 0; k < source->nkeys; k++)
-		if (ps->columns.kept->chunks[ps->keys[k]]->has_nulls)
+	{
+		const HgjChunk *chunk = ps->columns.kept->chunks[ps->keys[k]];
+
+		/* a key is only missing where others have chosen the rows */
+		if (chunk == NULL || chunk->has_nulls)
 			return false;
+	}
 	return true;
 }
 
@@ -490,7 +495,7 @@ hgj_page_output_take(HgjSource *source, HgjBatch *batch, uint32 n)
 
 	aim(source, batch, n);
 	hgj_page_columns_take(&ps->columns, ps->next_row, n, ps->targets);
-	if (ps->columns.kind == HGJ_TUPLES_KEPT && ps->pages.kept_columns->has_late)
+	if (ps->columns.kind == HGJ_TUPLES_KEPT && ps->columns.kept->missing)
 		hgj_late_columns_take(ps, batch, n);
 	hgj_prefetch_more(&ps->pages.prefetch, HGJ_PREFETCH_LINES);
 	left = select_rows(source, batch, n);

@@ -165,9 +165,20 @@ extern bool hgj_ranges_next(HgjSource *source, struct HgjKeptRange *range,
 							struct HgjHeldChunk *chunks, uint32 *starts);
 extern void hgj_ranges_leave(HgjSource *source, const struct HgjKeptRange *range);
 extern void hgj_ranges_end(HgjSource *source, uint64 rows);
+extern void hgj_ranges_take_back(HgjSource *source, const struct HgjKeptRange *ranges,
+								 uint32 n, uint64 rows);
+extern void hgj_ranges_leave_rest(HgjSource *source);
 extern int	hgj_pages_nfilters(const HgjSource *source);
 extern List *hgj_pages_filter(const HgjSource *source, int f,
 							  struct HgjJoinState **join);
+
+/* chosen_rows.c: rows of ranges that another source over the same scan has offered */
+extern void hgj_chosen_begin(HgjSource *source, HgjBatch *batch);
+extern uint32 hgj_chosen_take(HgjSource *source, HgjBatch *batch,
+							  const struct HgjKeptRange *range, const uint32 *rows,
+							  uint32 n, uint32 max_rows);
+extern void hgj_chosen_end(HgjSource *source, HgjSource *from);
+
 extern void hgj_source_borrow(const HgjSource *source, HgjBatch *batch,
 							  const HgjBatch *from);
 

@@ -18,7 +18,7 @@
  *	  stay in the page, which is kept pinned till the batch is void, if enough
  *	  rows of the page are in the batch; otherwise they are copied, too.
  * 7. A device may take pages whose columns are kept as they are stored, before all others
- *	  (kept_ranges.c).
+ *	  (kept_ranges.c), and say which of their rows are wanted (chosen_rows.c).
  *
  * Whatever the SeqScan would have counted is counted, but for rows that a key filter
  * drops before the quals: rows and rows removed for EXPLAIN ANALYZE, tuples for
@@ -35,6 +35,7 @@
 #include "access/tableam.h"
 #include "executor/executor.h"
 #include "expr/program.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
@@ -498,6 +499,31 @@ hgj_ranges_end(HgjSource *source, uint64 rows)
 	if (source->child->instrument)
 		InstrStopNode(source->child->instrument, (double) rows);
 	show_pages(source);
+}
+
+/* They had been taken, n ranges with so many rows, and are to be read after all. */
+void
+hgj_ranges_take_back(HgjSource *source, const HgjKeptRange *ranges, uint32 n, uint64 rows)
+{
+	for (uint32 i = 0; i < n; i++)
+		hgj_ranges_leave(source, &ranges[i]);
+	source->rows_read -= rows;
+	if (source->child->instrument)
+		source->child->instrument->tuplecount -= (double) rows;
+}
+
+/* So are all that have not been offered yet. */
+void
+hgj_ranges_leave_rest(HgjSource *source)
+{
+	HgjPageSource *ps = source->private_state;
+	HgjKeptRange range;
+
+	while (hgj_pages_next_range(&ps->pages, &range))
+	{
+		CHECK_FOR_INTERRUPTS();
+		hgj_pages_leave_range(&ps->pages, &range);
+	}
 }
 
 const HgjSourceMethods hgj_source_pages = {

@@ -32,6 +32,9 @@
  *	  the outer side is planned for it, too, opening a GPU.  The build side must be
  *	  the smaller one, or a GPU would make it seem cheap to build with the larger
  *	  side.  Whether there is a GPU is asked only when it would pay.
+ *	  An outer table whose columns are kept need not be read at all where the GPU looks at
+ *	  them (pipeline/device_rows_kept.c), but for the rows that come out: each is charged
+ *	  twice what reading one costs.
  * 7. A pipeline (pipeline_path.c) asks what a GPU saves of a join that it takes: the
  *	  table is built as ever, its columns are transferred, and the outer rows come
  *	  there once for all joins.
@@ -276,16 +279,32 @@ typedef struct Work
 {
 	Cost		build;
 	Cost		probe;
+	Cost		outer;			/* reading that side */
 } Work;
+
+/* Of reading an outer row, what fetching one costs that a GPU has chosen. */
+#define HGJ_CHOSEN_ROW_PART		2.0
+
+/* Step 6: a join whose rows may be chosen by a GPU, for all that is known of its clauses. */
+static bool
+may_choose(const HgjJoinCosts *costs)
+{
+	return !costs->residual &&
+		(costs->jointype == JOIN_INNER || costs->jointype == JOIN_LEFT ||
+		 costs->jointype == JOIN_SEMI || costs->jointype == JOIN_ANTI);
+}
 
 /*
  * Step 6: what a GPU saves of the work (which may be less than nothing for a part
  * of it).  False if it saves nothing in all, or cannot be had.
  */
 static bool
-device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
-			 double candidates, const Work *work, Work *saving)
+device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
+			 const Path *inner, double candidates, const Work *work, Work *saving)
 {
+	double		chosen = may_choose(costs) ?
+		hgj_part_chosen(root, outer, costs->hashclauses) : 0;
+	double		sent = (1 - chosen) * outer->rows;
 	double		kilobytes;
 
 	kilobytes = inner->rows * (costs->nwords * 8 + 4) / 1024;
@@ -295,12 +314,15 @@ device_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	if (outer->parallel_workers > 0 ||
 		(!hgj_cuda_is_open() && !hgj_path_wants_device(outer)))
 		saving->build -= hgj_device_startup_cost;
-	kilobytes = (outer->rows * costs->nwords * 8 + candidates * 8) / 1024;
+	kilobytes = (sent * costs->nwords * 8 + candidates * 8) / 1024;
 	saving->probe = work->probe - hgj_device_transfer_cost * kilobytes -
 		HGJ_DEVICE_PAIR_PART * hgj_probe_tuple_cost * candidates -
 		hgj_device_launch_cost *
-		(HGJ_DEVICE_PROBE_LAUNCHES + outer->rows / HGJ_DEVICE_PROBE_ROWS);
-	if (saving->build + saving->probe <= 0)
+		(HGJ_DEVICE_PROBE_LAUNCHES + sent / HGJ_DEVICE_PROBE_ROWS);
+	if (chosen > 0)
+		saving->outer = chosen * work->outer *
+			Max(1 - HGJ_CHOSEN_ROW_PART * candidates / Max(outer->parent->tuples, 1), 0);
+	if (saving->build + saving->probe + saving->outer <= 0)
 		return false;
 
 	return hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
@@ -416,7 +438,8 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	double		factor = size_factor(inner_rows);
 	Work		work = {
 		.build = build_cost(costs, outer, inner, factor),
-		.probe = (hgj_probe_tuple_cost * factor + costs->key_cost) * outer->rows
+		.probe = (hgj_probe_tuple_cost * factor + costs->key_cost) * outer->rows,
+		.outer = Max(probe_side, 0)
 	};
 	Work		saving = {0};
 	double		builds = costs->shared ? 1 : 1 + hgj_private_build(outer);
@@ -430,18 +453,19 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	{
 		pair->in_pipeline = pipeline_saves(costs, outer, inner, candidates,
 										   &work);
-		pair->device = device_saves(costs, outer, inner, candidates, &work,
+		pair->device = device_saves(root, costs, outer, inner, candidates, &work,
 									&saving);
 	}
 	if (pair->device)
 	{
-		pair->alone = saving.build + saving.probe;
+		pair->alone = saving.build + saving.probe + saving.outer;
 		work.build -= saving.build;
 		work.probe -= saving.probe;
+		work.outer -= saving.outer;
 	}
 	pair->startup = outer->startup_cost + fixed_cost(costs, outer) +
 		builds * (Max(build_side, 0) + work.build) + costs->match.startup;
-	run = Max(probe_side, 0) + work.probe + costs->match.per_tuple * charged;
+	run = work.outer + work.probe + costs->match.per_tuple * charged;
 
 	/* the build side in memories */
 	fits = costs->shared ? 0 : build_bytes(inner, inner->rows, pair->device) /

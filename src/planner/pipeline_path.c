@@ -23,6 +23,8 @@
  *	  (pipeline/device_sides.c): what they read costs nothing, and nothing goes there.
  * 5. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
  *	  not fit, the joins that do not pay by themselves run on the CPU.
+ * 6. Of a join that returns rows of such a scan, the GPU looks at all of them, and the host
+ *	  at those that come out (pipeline/device_rows_kept.c): cost.c asks whether it may.
  *
  * Memory: the planner's context.  No locks.
  *
@@ -194,8 +196,8 @@ keys_fit(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
 }
 
 /*
- * Steps 3 and 4: the part of a scan's table that a device takes as it is kept, if all that
- * is made of it is for that.
+ * Steps 3, 4 and 6: the part of a scan's table that a device takes as it is kept, if all
+ * that is made of it is for that.  contents: of the aggregation; NULL: rows are returned.
  */
 static double
 part_of_scan(PlannerInfo *root, const Path *path, const HgjAggContents *contents)
@@ -210,10 +212,12 @@ part_of_scan(PlannerInfo *root, const Path *path, const HgjAggContents *contents
 	looked.relid = path->parent->relid;
 	if (kept < HGJ_LEAST_KEPT ||
 		may_raise((Node *) path->parent->baserestrictinfo, NULL) ||
-		not_of_columns((Node *) path->parent->baserestrictinfo, &looked) ||
-		not_of_columns((Node *) path->pathtarget->exprs, &looked) ||
-		not_of_columns((Node *) contents->group_exprs, &looked) ||
-		not_of_columns((Node *) contents->aggrefs, &looked))
+		not_of_columns((Node *) path->parent->baserestrictinfo, &looked))
+		return 0;
+	if (contents != NULL &&
+		(not_of_columns((Node *) path->pathtarget->exprs, &looked) ||
+		 not_of_columns((Node *) contents->group_exprs, &looked) ||
+		 not_of_columns((Node *) contents->aggrefs, &looked)))
 		return 0;
 	return kept;
 }
@@ -229,6 +233,39 @@ hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContent
 		!hgj_cuda_has_columns() || !keys_fit(root, child, contents))
 		return 0;
 	return part_of_scan(root, hgj_below_projections(hgj_below_joins(child)), contents);
+}
+
+/* Step 6: is every key, of the scan's side, a column that a device makes the words of? */
+static bool
+keys_are_for_device(List *hashclauses, const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, hashclauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		Node	   *operand = bms_is_subset(rinfo->left_relids, rel->relids) ?
+			get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
+
+		if (!IsA(operand, Var) || ((Var *) operand)->varattno <= 0 ||
+			!get_typbyval(exprType(operand)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Step 6: the part of a scan's rows that a device can look at as columns, for a join with
+ * these keys.
+ */
+double
+hgj_part_chosen(PlannerInfo *root, const Path *scan, List *hashclauses)
+{
+	if (scan->pathtype != T_SeqScan || scan->parent->rtekind != RTE_RELATION ||
+		scan->parent->tuples < hgj_device_side_rows || !hgj_cuda_has_columns() ||
+		!keys_are_for_device(hashclauses, scan->parent))
+		return 0;
+	return part_of_scan(root, scan, NULL);
 }
 
 /* A chain that is looked at. */

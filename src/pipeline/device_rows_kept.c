@@ -66,6 +66,7 @@ struct HgjDeviceChosen
 	uint32	   *input;			/* the portion */
 	uint32	   *row[HGJ_PIPE_JOINS];
 	HgjPipelineInfo counted;	/* what instruments know of */
+	HgjPageCounts pages;		/* and the join */
 };
 
 /* ---- step 1 --------------------------------------------------------------- */
@@ -192,13 +193,25 @@ count_scan(HgjPipelineState *k, uint64 dropped)
 	InstrCountFiltered1(k->scan, dropped);
 }
 
+/* The pages whose rows have been looked at are the bottom join's outer side's. */
+static void
+count_pages(HgjDeviceChosen *c)
+{
+	HgjPageCounts *pages = &c->device->joins[0]->stats.outer_pages;
+	HgjPageCounts all = {0};
+
+	hgj_pages_count(&c->device->source, &all);
+	pages->kept += all.kept - c->pages.kept;
+	pages->on_device |= all.kept > c->pages.kept;
+	c->pages = all;
+}
+
 /* Step 4; or nobody wants more of them, nor of other pages. */
 void
 hgj_device_end_chosen(HgjPipelineState *d, bool go_on)
 {
 	HgjDeviceChosen *c = d->out->chosen;
 	HgjPipelineState *k;
-	HgjPageCounts *pages = &d->joins[0]->stats.outer_pages;
 
 	if (c == NULL || c->push == NULL)
 		return;
@@ -208,8 +221,7 @@ hgj_device_end_chosen(HgjPipelineState *d, bool go_on)
 	if (k->pipeline)
 		k->engine->pipeline->info(k->pipeline, &k->info);
 	count_scan(k, k->info.dropped);
-	pages->on_device = true;
-	hgj_pages_count(&k->source, pages);
+	count_pages(c);
 	hgj_chosen_end(&d->joins[0]->outer, go_on ? &k->source : NULL);
 	hgj_device_end(k);
 }

@@ -312,7 +312,7 @@ device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		hgj_device_launch_cost *
 		(HGJ_DEVICE_BUILD_LAUNCHES + inner->rows / HGJ_DEVICE_BUILD_ROWS);
 	if (outer->parallel_workers > 0 ||
-		(!hgj_cuda_is_open() && !hgj_path_wants_device(outer)))
+		(chosen == 0 && !hgj_cuda_is_open() && !hgj_path_wants_device(outer)))
 		saving->build -= hgj_device_startup_cost;
 	kilobytes = (sent * costs->nwords * 8 + candidates * 8) / 1024;
 	saving->probe = work->probe - hgj_device_transfer_cost * kilobytes -

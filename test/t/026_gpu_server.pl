@@ -18,7 +18,7 @@ use Time::HiRes qw(time usleep);
 my $library = "$FindBin::Bin/../fake/fake.so";
 my $node = new_server(
 	'main', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.gpu_server = auto', "hashgraph_join.cuda_library = '$library'",
-	'max_parallel_workers_per_gather = 0', "work_mem = '64MB'", 'log_error_verbosity = terse', 'max_connections = 60', 'restart_after_crash = on');
+	'max_parallel_workers_per_gather = 0', "work_mem = '64MB'", 'max_connections = 60', 'restart_after_crash = on');
 $node->safe_psql(
 	'postgres', q{
 	CREATE TABLE f AS SELECT i % 1000 AS k, i AS v, i % 7 AS g, 'text ' || i % 1000 AS t FROM generate_series(1, 60000) i;

@@ -201,6 +201,17 @@ struct ManyGroups
 	}
 };
 
+/* The next places of what comes out, for the tile's rows: the first of them. */
+__device__ __forceinline__ unsigned long long take_places(const PipeView &view,
+														  const Tile &tile)
+{
+	unsigned long long first = 0;
+
+	if (tile.lane == 0)
+		first = atomicAdd(view.flags + PIPE_FLAG_RETURNED, (unsigned long long) tile.n);
+	return __shfl_sync(ALL_LANES, first, 0);
+}
+
 /* Rows of a table, all of a tile together. */
 struct FillRows
 {
@@ -210,12 +221,8 @@ struct FillRows
 	__device__ __forceinline__ unsigned long long end(const PipeView &view,
 													  const Tile &tile) const
 	{
-		unsigned long long first = 0;
+		unsigned long long first = take_places(view, tile);
 
-		if (tile.lane == 0)
-			first =
-				atomicAdd(view.flags + PIPE_FLAG_RETURNED, (unsigned long long) tile.n);
-		first = __shfl_sync(ALL_LANES, first, 0);
 		if (first + tile.n > fill.capacity)
 			return PIPE_FULL;
 		for (uint32_t k = 0; k < view.nkeys; k++)
@@ -254,12 +261,8 @@ struct ReturnRows
 	__device__ __forceinline__ unsigned long long end(const PipeView &view,
 													  const Tile &tile) const
 	{
-		unsigned long long first = 0;
+		unsigned long long first = take_places(view, tile);
 
-		if (tile.lane == 0)
-			first =
-				atomicAdd(view.flags + PIPE_FLAG_RETURNED, (unsigned long long) tile.n);
-		first = __shfl_sync(ALL_LANES, first, 0);
 		if (first + tile.n > out.capacity)
 			return PIPE_FULL;
 		for (uint32_t i = tile.lane; i < tile.n; i += 32)

@@ -5,7 +5,8 @@
  *	  in memory: the device looks at all of them, and the host at those that come out.
  *
  * 1. Beside the pipeline for batches there is one for kept rows, if it can do with columns
- *	  of the bottom join's outer table, its quals among the instructions.  It comes first.
+ *	  of the bottom join's outer table, its quals among the instructions, and few rows are
+ *	  expected to come out.  It comes first.
  *	  A join without any below has no pipeline for batches: where this one has nothing left,
  *	  it goes on by itself.
  * 2. Ranges of pages are pushed (device_kept.c), as many rows at once as what comes out of
@@ -91,13 +92,16 @@ find_reason(HgjPipelineState *k, HgjJoinState *upper)
 	return hgj_device_fits_kept(k) ? HGJ_DEVICE_FITS : HGJ_DEVICE_COLUMN;
 }
 
-/* Is the table worth it? */
+/* Is the table worth it, of which so many rows are expected to come out? */
 static bool
-is_large(const HgjJoinState *bottom)
+is_worth_it(const HgjJoinState *bottom, const HgjJoinState *upper)
 {
 	Relation	rel = ((ScanState *) bottom->outer_ps)->ss_currentRelation;
+	double		tuples = RelationGetForm(rel)->reltuples;
 
-	return RelationGetForm(rel)->reltuples >= hgj_device_side_rows;
+	return tuples >= hgj_device_side_rows &&
+		(hgj_force ||
+		 upper->css.ss.ps.plan->plan_rows * HGJ_CHOSEN_ROWS <= tuples);
 }
 
 /* At the first execution, in the query's context: d has its joins. */
@@ -110,7 +114,7 @@ hgj_device_plan_chosen(HgjPipelineState *d)
 	HgjPipelineState *k;
 
 	if (!hgj_store_exists() || hgj_device_column_memory == 0 ||
-		!hgj_pages_may_be_kept(&bottom->outer) || !is_large(bottom))
+		!hgj_pages_may_be_kept(&bottom->outer) || !is_worth_it(bottom, upper))
 		return;
 	k = palloc0(sizeof(HgjPipelineState));
 	k->rows = k->spec.rows = true;

@@ -50,6 +50,7 @@
 #include "base/guc.h"
 #include "columns/keys.h"
 #include "join/engines.h"
+#include "kept/chunk.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -282,12 +283,6 @@ typedef struct Work
 	Cost		outer;			/* reading that side */
 } Work;
 
-/*
- * Of reading an outer row whose columns are kept, what one costs that a GPU has chosen: with
- * three columns some 150 nanoseconds, where a row of all costs 10 (6 of 60 million rows).
- */
-#define HGJ_CHOSEN_ROW_PART		15.0
-
 /* Step 6: a join whose rows may be chosen by a GPU, for all that is known of its clauses. */
 static bool
 may_choose(const HgjJoinCosts *costs)
@@ -324,7 +319,7 @@ device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		(HGJ_DEVICE_PROBE_LAUNCHES + sent / HGJ_DEVICE_PROBE_ROWS);
 	if (chosen > 0)
 		saving->outer = chosen * work->outer *
-			Max(1 - HGJ_CHOSEN_ROW_PART * candidates / Max(outer->parent->tuples, 1), 0);
+			Max(1 - HGJ_CHOSEN_ROWS * candidates / Max(outer->parent->tuples, 1), 0);
 	if (saving->build + saving->probe + saving->outer <= 0)
 		return false;
 

@@ -17,7 +17,7 @@
 #                            the size of the random suite (2 seeds in make check)
 #   HGJ_DECIMALS=10000000    values of generated numeric expressions (200000 in make check)
 #   HGJ_KEPT_SECONDS=600     how long each of three parts of test/t/020_kept_columns.pl stresses
-#                            columns kept in memory (60 in make check-full, once; 3 in make check)
+#                            columns kept in memory (40 in make check-full, once; 3 in make check)
 #   HGJ_TAP_WITHOUT=REGEX    TAP files that are left out
 #   HGJ_SQLSMITH_SECONDS=90 how long sqlsmith makes up queries
 #   HGJ_TIME_LIMIT=5400      seconds for everything; what is left by then fails
@@ -257,7 +257,7 @@ tap()
 
 suite_tap()
 {
-	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 60 3)}
+	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 40 3)}
 	# Failing devices are waited for: minutes that the fake device's regress files do without.
 	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|015_device_rows|032_device_sides)\.pl$'
 	if [[ $size != full ]]; then

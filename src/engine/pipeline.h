@@ -85,7 +85,7 @@
  * MEMORY.  The pipeline belongs to the caller; its copy of the spec, staging
  * buffers, payload columns and groups to it.  Nothing is allocated between start
  * and finish, but staging buffers when the first one is asked for, and by one that fills a
- * table.  Its account is its own
+ * table, or returns kept rows.  Its account is its own
  * (spec.memory_limit), besides those of the tables, which must stay as they are until
  * destroy; so must what poll_arg points to.  The caller's structs themselves are read
  * by create only.

@@ -34,7 +34,8 @@
  *	  side.  Whether there is a GPU is asked only when it would pay.
  *	  An outer table whose columns are kept need not be read at all where the GPU looks at
  *	  them (pipeline/device_rows_kept.c), but for the rows that come out: each is charged
- *	  several times what reading one in order costs.
+ *	  several times what reading one in order costs.  Where the query has aggregates, which
+ *	  may take a pipeline as a whole (7), that is left out of account.
  * 7. A pipeline (pipeline_path.c) asks what a GPU saves of a join that it takes: the
  *	  table is built as ever, its columns are transferred, and the outer rows come
  *	  there once for all joins.
@@ -283,13 +284,21 @@ typedef struct Work
 	Cost		outer;			/* reading that side */
 } Work;
 
-/* Step 6: a join whose rows may be chosen by a GPU, for all that is known of its clauses. */
-static bool
-may_choose(const HgjJoinCosts *costs)
+/*
+ * Step 6: of an outer table, the part whose rows may be chosen by a GPU, for all that is
+ * known of the join's clauses; 0 where too many are to come out, or where they are to be
+ * aggregated: that is for a pipeline, of which no join order may be kept by this.
+ */
+static double
+part_chosen(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
+			double candidates)
 {
-	return !costs->residual &&
-		(costs->jointype == JOIN_INNER || costs->jointype == JOIN_LEFT ||
-		 costs->jointype == JOIN_SEMI || costs->jointype == JOIN_ANTI);
+	if (costs->residual || root->parse->hasAggs || root->parse->groupClause != NIL ||
+		(costs->jointype != JOIN_INNER && costs->jointype != JOIN_LEFT &&
+		 costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI) ||
+		candidates * HGJ_CHOSEN_ROWS >= outer->parent->tuples)
+		return 0;
+	return hgj_part_chosen(root, outer, costs->hashclauses);
 }
 
 /*
@@ -300,8 +309,7 @@ static bool
 device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 			 const Path *inner, double candidates, const Work *work, Work *saving)
 {
-	double		chosen = may_choose(costs) ?
-		hgj_part_chosen(root, outer, costs->hashclauses) : 0;
+	double		chosen = part_chosen(root, costs, outer, candidates);
 	double		sent = (1 - chosen) * outer->rows;
 	double		kilobytes;
 
@@ -319,7 +327,7 @@ device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		(HGJ_DEVICE_PROBE_LAUNCHES + sent / HGJ_DEVICE_PROBE_ROWS);
 	if (chosen > 0)
 		saving->outer = chosen * work->outer *
-			Max(1 - HGJ_CHOSEN_ROWS * candidates / Max(outer->parent->tuples, 1), 0);
+			(1 - candidates * HGJ_CHOSEN_ROWS / outer->parent->tuples);
 	if (saving->build + saving->probe + saving->outer <= 0)
 		return false;
 

@@ -31,7 +31,7 @@ typedef struct Maker
 	uint64_t	seed;
 	uint64_t   *keys;			/* MOST_ROWS, and as many that are not there */
 	uint32_t	right;			/* tables */
-	char		wrong[256];		/* the first that was not */
+	char		wrong[512];		/* the first that was not */
 } Maker;
 
 static uint64_t

@@ -66,10 +66,10 @@
  * of these, which stay on the device for other pipelines.  An array has a number
  * that no other one ever has, so that a copy is what it is of for ever.
  *
- * ROWS.  What ends is returned as the number of its row in the push, pieces one behind
- * the other, and, for each join, that of the row of its table, in any order.  There may be any number for
- * one push; they come in portions of bounded size, and what is to come waits on
- * the device.  Instructions that can fail are not for this: rows that have been
+ * ROWS.  What ends is returned as the number of its row in the push, pieces one
+ * behind the other, and, for each join, that of the row of its table, in any
+ * order.  There may be any number for one push; they come in portions of bounded
+ * size, and what is to come waits on the device.  Instructions that can fail are not for this: rows that have been
  * returned could not be taken back.  info's counts are those of all pushes whose
  * rows have all been fetched.  Where a call fails after rows have been returned,
  * the caller knows which pushes they were of.

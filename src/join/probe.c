@@ -162,12 +162,27 @@ grow_outer_batch(HgjJoinState *state)
 	batch->first_row = first_row;
 }
 
+/* Room for as many rows as are wanted now. */
+static void
+reserve_outer_batch(HgjJoinState *state)
+{
+	if (state->probing.batch_rows > state->probing.outer_batch->capacity)
+		grow_outer_batch(state);
+}
+
+/* The next batch is to be larger. */
+static void
+want_more_rows(HgjJoinState *state)
+{
+	state->probing.batch_rows =
+		Min(state->probing.batch_rows * 2, most_batch_rows(state));
+}
+
 /* careful: whatever the join is, perhaps only one row is wanted. */
 static void
 fill_outer_batch(HgjJoinState *state, bool careful)
 {
-	if (state->probing.batch_rows > state->probing.outer_batch->capacity)
-		grow_outer_batch(state);
+	reserve_outer_batch(state);
 	state->outer.careful = careful || state->goal.careful;
 	if (!hgj_fill_outer_of_unit(state, state->probing.batch_rows))
 		state->outer.methods->fill(&state->outer, state->probing.outer_batch,
@@ -309,9 +324,8 @@ hgj_make_outer_batch(HgjJoinState *state)
 {
 	uint32		rows = state->probing.batch_rows;
 
-	if (rows > state->probing.outer_batch->capacity)
-		grow_outer_batch(state);
-	state->probing.batch_rows = Min(rows * 2, most_batch_rows(state));
+	reserve_outer_batch(state);
+	want_more_rows(state);
 	return rows;
 }
 
@@ -333,13 +347,11 @@ hgj_read_outer(HgjJoinState *state)
 	if (!state->probing.outer_filled)
 		fill_outer_batch(state, false);
 	state->probing.outer_filled = false;
-	state->probing.batch_rows =
-		Min(state->probing.batch_rows * 2, most_batch_rows(state));
+	want_more_rows(state);
 	if (batch->nrows == 0)
 		return false;
 
-	hgj_reserve_matched(state);
-	state->probing.outer_seen = true;
+	hgj_outer_batch_made(state);
 	state->emitted_before = state->emitted;
 	return true;
 }

@@ -326,6 +326,9 @@ write_align(Writer *w, HgjStep *step, uint8 dst)
 	uint8		arg = write_step(w, step->args[0]);
 	uint8		factor = hgj_device_register(w->code, HGJ_KIND_I8);
 
+	/* It may leave 64 bits where PostgreSQL's does not fail, when rows have left already. */
+	if (w->code->device->rows)
+		hgj_device_refuse(w->code, HGJ_DEVICE_RAISES);
 	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = factor, .imm = step->factor);
 	EMIT(w->code, HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = dst, .a = arg,
 		 .b = factor, .c = HGJ_MUL);

@@ -362,17 +362,39 @@ typedef struct HgjPipelineMethods
 	 */
 	void		(*keep) (const HgjKeptMemory *memory);
 
+	/*
+	 * Memory of the caller's, as long as the process lives, in which there may be rows for
+	 * push_from; once, after open.
+	 */
+	void		(*keep_staging) (const void *memory, uint64_t bytes);
+
+	/*
+	 * As stage and push, of columns in that memory instead of the staging buffer's, whose
+	 * capacity is the same; none is given out then.  When it returns they have been read.
+	 * HGJ_UNSUPPORTED: they are to be staged.  NULL: all are.
+	 */
+	HgjStatus	(*push_from) (HgjPipeline *pipeline, const HgjPipeStage *from, uint32_t n,
+							  uint64_t nulls, HgjError *err);
+
 	/* Can pipelines fill tables (spec.fills)? */
 	bool		fills;
 
 	/*
 	 * Rows that the caller keeps; polls.  Up to HGJ_KEPT_PIECES pieces, or none, to ask.
 	 * HGJ_UNSUPPORTED: not these, or none of this pipeline, which goes on: stage them.
-	 * When it returns the memory is the caller's again, and a staging buffer that has
-	 * been given out is not.  NULL: the engine does not know of any.
+	 * When it returns the memory is the caller's again, unless there is kept_outcome, and a
+	 * staging buffer that has been given out is not.  NULL: the engine does not know of any.
 	 */
 	HgjStatus	(*push_kept) (HgjPipeline *pipeline, const HgjKeptPush *rows,
 							  HgjError *err);
+
+	/*
+	 * Where this is not NULL, a push of kept rows may be under way when push_kept returns.
+	 * This waits for it, says in its place what it came to, and gives the memory back; to be
+	 * called before anything else about the pipeline but destroy.  HGJ_CANCELLED: call it
+	 * again.
+	 */
+	HgjStatus	(*kept_outcome) (HgjPipeline *pipeline, HgjError *err);
 
 	/*
 	 * Of n owners of arrays (HgjKeptArray.id), in ascending order, the bytes that devices

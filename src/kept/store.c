@@ -17,7 +17,9 @@
  *	  held, the new chunk is not kept.
  * 4. Who reads a chunk holds it: its slot counts holders, more of them under the lock in
  *	  share mode, fewer without it.  One that is replaced or dropped while somebody holds
- *	  it is taken out of the directory at once, and freed by its last holder.
+ *	  it is taken out of the directory at once, and freed by its last holder.  Where somebody
+ *	  else reads what a process holds (the GPU process, meanwhile), that waits before it
+ *	  releases anything.
  * 5. What a process holds it counts itself, too, and gives back when it exits,
  *	  whatever became of the scan that held it.  There is a count for each slot that was
  *	  in use when the process last looked: of what came since, it holds nothing.
@@ -35,13 +37,9 @@
 #include "base/guc.h"
 #include "base/shared_memory.h"
 #include "common/hashfn.h"
-#include "kept/store.h"
+#include "kept/store_slots.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
-#include "port/pg_bitutils.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "utils/dsa.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
@@ -58,55 +56,16 @@
 #define CREDIT_FOR_3		1.0
 #define CREDIT_FOR_4		4.0
 
-typedef struct Slot
-{
-	HgjChunkKey key;
-	dsa_pointer data;			/* InvalidDsaPointer: the slot is free */
-	HgjChunkHead head;
-	uint64		bytes;
-	pg_atomic_uint64 uses;		/* these three by holders, without the lock */
-	pg_atomic_uint64 saved;		/* nanoseconds */
-	pg_atomic_uint64 last_use;	/* a TimestampTz */
-	pg_atomic_uint32 credit;	/* for the clock; approximately */
-	pg_atomic_uint32 holders;
-	volatile bool listed;		/* in the directory; false: the last holder frees it */
-	int			next;			/* of the same bucket, or of those that are free again */
-} Slot;
-
-/*
- * Chunks of tables whose OIDs share a remainder: where there is none, nobody need
- * look any further, nor take the lock.
- */
-#define TABLE_COUNTS		1024
-
-typedef struct SharedStore
-{
-	LWLock	   *lock;
-	pg_atomic_uint64 changes;	/* chunks that came or went, in all */
-	pg_atomic_uint64 evictions; /* of these, by step 3 */
-	pg_atomic_uint64 last_id;	/* of a chunk */
-	uint64		used;			/* bytes behind our beginning that have ever been, changed
-								 * atomically; a process without PostgreSQL reads it */
-	pg_atomic_uint32 by_table[TABLE_COUNTS];
-	int			nslots;
-	int			nbuckets;		/* a power of two */
-	int			ntouched;		/* the first so many have ever been used, */
-	int			free;			/* and the first of them that is free again */
-	int			hand;
-	Size		slots;			/* bytes behind the store's beginning: */
-	Size		buckets;
-	Size		area;
-} SharedStore;
-
 StaticAssertDecl(sizeof(HgjChunkKey) == sizeof(HgjLocator) + 4 * sizeof(uint32) &&
 				 offsetof(HgjChunkKey, run) == sizeof(HgjChunkKey) - sizeof(uint32),
 				 "padding in a key that is hashed, or a run that is not its end");
 
-static SharedStore *shared = NULL;
+static HgjStore *shared = NULL;
 static dsa_area *area = NULL;	/* once this process has attached */
 static uint32 *own_holds = NULL;	/* step 5: of the first slots, */
 static int	nown_holds = 0;		/* so many, */
 static uint64 all_own_holds = 0;	/* and in all */
+static void (*wait_for_reader) (void) = NULL;	/* step 4: who reads of them for this process */
 
 /* ---- step 1 ------------------------------------------------------------- */
 
@@ -117,10 +76,11 @@ shared_bytes(void)
 		Max((Size) hgj_column_memory * 1024, LEAST_BYTES);
 }
 
-static Slot *
-slot_at(int i)
+/* See store_slots.h. */
+HgjStoreSlot *
+hgj_store_slot(int i)
 {
-	return (Slot *) ((char *) shared + shared->slots) + i;
+	return (HgjStoreSlot *) ((char *) shared + shared->slots) + i;
 }
 
 /* Runs of a column lie side by side: a new process has one page of buckets mapped for them. */
@@ -145,13 +105,13 @@ lay_out(void)
 	pg_atomic_init_u64(&shared->evictions, 0);
 	pg_atomic_init_u64(&shared->last_id, 0);
 	shared->used = 0;
-	for (int i = 0; i < TABLE_COUNTS; i++)
+	for (int i = 0; i < HGJ_TABLE_COUNTS; i++)
 		pg_atomic_init_u32(&shared->by_table[i], 0);
 	shared->hand = shared->ntouched = 0;
 	shared->nslots = (int) Min(shared_bytes() / BYTES_PER_SLOT, 1 << 24);
 	shared->nbuckets = (int) pg_nextpower2_32(shared->nslots);
-	shared->slots = MAXALIGN(sizeof(SharedStore));
-	shared->buckets = shared->slots + MAXALIGN(shared->nslots * sizeof(Slot));
+	shared->slots = MAXALIGN(sizeof(HgjStore));
+	shared->buckets = shared->slots + MAXALIGN(shared->nslots * sizeof(HgjStoreSlot));
 	shared->area = shared->buckets + MAXALIGN(shared->nbuckets * sizeof(int));
 	shared->free = NO_SLOT;
 	memset((char *) shared + shared->buckets, 0xFF, shared->nbuckets * sizeof(int));
@@ -218,7 +178,7 @@ hgj_table_may_be_kept(Relation rel)
 static pg_atomic_uint32 *
 count_of(Oid table)
 {
-	return &shared->by_table[table % TABLE_COUNTS];
+	return &shared->by_table[table % HGJ_TABLE_COUNTS];
 }
 
 static int
@@ -226,15 +186,15 @@ find_slot(const HgjChunkKey *key)
 {
 	int			i = *bucket_of(key);
 
-	while (i != NO_SLOT && memcmp(&slot_at(i)->key, key, sizeof(*key)) != 0)
-		i = slot_at(i)->next;
+	while (i != NO_SLOT && memcmp(&hgj_store_slot(i)->key, key, sizeof(*key)) != 0)
+		i = hgj_store_slot(i)->next;
 	return i;
 }
 
 static void
 free_slot(int i)
 {
-	Slot	   *slot = slot_at(i);
+	HgjStoreSlot *slot = hgj_store_slot(i);
 
 	Assert(pg_atomic_read_u32(&slot->holders) == 0 && !slot->listed);
 	dsa_free(area, slot->data);
@@ -243,15 +203,15 @@ free_slot(int i)
 	shared->free = i;
 }
 
-/* Step 4: nobody finds it any longer. */
-static void
-drop_slot(int i)
+/* See store_slots.h.  Step 4. */
+void
+hgj_store_drop_slot(int i)
 {
-	Slot	   *slot = slot_at(i);
+	HgjStoreSlot *slot = hgj_store_slot(i);
 	int		   *link = bucket_of(&slot->key);
 
 	while (*link != i)
-		link = &slot_at(*link)->next;
+		link = &hgj_store_slot(*link)->next;
 	*link = slot->next;
 	slot->listed = false;
 	pg_atomic_fetch_sub_u32(count_of(slot->key.table), 1);
@@ -269,14 +229,14 @@ evict_one(void)
 	for (int steps = 0; steps < shared->ntouched * (MOST_CREDIT + 1); steps++)
 	{
 		int			i = shared->hand;
-		Slot	   *slot = slot_at(i);
+		HgjStoreSlot *slot = hgj_store_slot(i);
 
 		shared->hand = (i + 1) % shared->ntouched;
 		if (!slot->listed || pg_atomic_read_u32(&slot->holders) > 0)
 			continue;
 		if (pg_atomic_read_u32(&slot->credit) == 0)
 		{
-			drop_slot(i);
+			hgj_store_drop_slot(i);
 			pg_atomic_fetch_add_u64(&shared->evictions, 1);
 			return true;
 		}
@@ -297,7 +257,7 @@ take_slot(void)
 	if (shared->free == NO_SLOT)
 		return shared->ntouched++;
 	i = shared->free;
-	shared->free = slot_at(i)->next;
+	shared->free = hgj_store_slot(i)->next;
 	return i;
 }
 
@@ -310,8 +270,15 @@ take_slot(void)
 static void
 release_slot(int i, uint32 times)
 {
-	Slot	   *slot = slot_at(i);
+	HgjStoreSlot *slot = hgj_store_slot(i);
 
+	if (wait_for_reader)
+	{
+		void		(*wait) (void) = wait_for_reader;
+
+		wait_for_reader = NULL;
+		wait();
+	}
 	Assert(pg_atomic_read_u32(&slot->holders) >= times && own_holds[i] >= times);
 	own_holds[i] -= times;
 	all_own_holds -= times;
@@ -346,6 +313,22 @@ attach(void)
 	dsa_pin_mapping(area);
 	MemoryContextSwitchTo(old);
 	before_shmem_exit(release_all, 0);
+}
+
+/* See store_slots.h. */
+HgjStore *
+hgj_store_attach(void)
+{
+	if (shared)
+		attach();
+	return shared;
+}
+
+/* See store_slots.h. */
+const HgjChunk *
+hgj_store_chunk(const HgjStoreSlot *slot)
+{
+	return dsa_get_address(area, slot->data);
 }
 
 /* Step 5: room for counts of the slots that are in use; without the lock. */
@@ -406,7 +389,7 @@ hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n, HgjHeldChun
 		held[found] = (HgjHeldChunk) {NULL, NULL, NO_SLOT};
 		if (i != NO_SLOT && i < nown_holds) /* or it came in this moment */
 			held[found] = (HgjHeldChunk) {
-				dsa_get_address(area, slot_at(i)->data), &slot_at(i)->head, i
+				dsa_get_address(area, hgj_store_slot(i)->data), &hgj_store_slot(i)->head, i
 			};
 		else if (may_miss == NULL || !may_miss[found])
 			break;
@@ -415,7 +398,7 @@ hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n, HgjHeldChun
 	{
 		if (held[c].chunk == NULL)
 			continue;
-		pg_atomic_fetch_add_u32(&slot_at(held[c].slot)->holders, 1);
+		pg_atomic_fetch_add_u32(&hgj_store_slot(held[c].slot)->holders, 1);
 		own_holds[held[c].slot]++;
 		all_own_holds++;
 	}
@@ -437,7 +420,7 @@ hgj_store_look(const HgjChunkKey *key, uint64 *pages)
 	i = find_slot(key);
 	if (i != NO_SLOT)
 	{
-		HgjChunk   *chunk = dsa_get_address(area, slot_at(i)->data);
+		HgjChunk   *chunk = dsa_get_address(area, hgj_store_slot(i)->data);
 
 		for (int w = 0; w < HGJ_RUN_WORDS; w++)
 			pages[w] = chunk->pages[w] & ~pg_atomic_read_u64(&chunk->changed[w]);
@@ -471,7 +454,7 @@ hgj_store_holds(const HgjHeldChunk *held)
 void
 hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now)
 {
-	Slot	   *slot = slot_at(held->slot);
+	HgjStoreSlot *slot = hgj_store_slot(held->slot);
 	double		per_byte;
 	uint32		credit;
 
@@ -490,7 +473,17 @@ hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now)
 bool
 hgj_store_was_used(const HgjHeldChunk *held)
 {
-	return pg_atomic_read_u64(&slot_at(held->slot)->uses) > 0;
+	return pg_atomic_read_u64(&hgj_store_slot(held->slot)->uses) > 0;
+}
+
+/*
+ * Step 4: somebody else reads chunks that this process holds, until `wait` returns, which
+ * raises no error; NULL: not any more.
+ */
+void
+hgj_store_lend(void (*wait) (void))
+{
+	wait_for_reader = wait;
 }
 
 /* A process that exits has given all back before its queries are cleaned up. */
@@ -511,7 +504,7 @@ hgj_store_forget(const HgjChunkKey *key)
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	i = find_slot(key);
 	if (i != NO_SLOT)
-		drop_slot(i);
+		hgj_store_drop_slot(i);
 	LWLockRelease(shared->lock);
 }
 
@@ -546,13 +539,13 @@ publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	i = find_slot(key);
 	if (i != NO_SLOT)
-		drop_slot(i);
+		hgj_store_drop_slot(i);
 	i = take_slot();
 	if (i != NO_SLOT)
 	{
-		Slot	   *slot = slot_at(i);
+		HgjStoreSlot *slot = hgj_store_slot(i);
 
-		memset(slot, 0, sizeof(Slot));
+		memset(slot, 0, sizeof(HgjStoreSlot));
 		slot->key = *key;
 		slot->data = data;
 		slot->bytes = bytes;
@@ -624,77 +617,4 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 	}
 	RESUME_INTERRUPTS();
 	return kept;
-}
-
-/*
- * Drop what is kept of a column, of a table (attno 0), or of a database (no table), and
- * return how many chunks that were.
- */
-uint32
-hgj_store_drop(Oid database, Oid table, AttrNumber attno)
-{
-	uint32		dropped = 0;
-
-	if (shared == NULL)
-		return 0;
-	attach();
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < shared->ntouched; i++)
-	{
-		Slot	   *slot = slot_at(i);
-
-		if (!slot->listed || HGJ_LOCATOR_DATABASE(slot->key.locator) != database ||
-			(OidIsValid(table) && slot->key.table != table) ||
-			(attno != 0 && slot->key.attno != attno))
-			continue;
-		drop_slot(i);
-		dropped++;
-	}
-	LWLockRelease(shared->lock);
-	return dropped;
-}
-
-/* Facts of all chunks, or of those of a database, in the current memory context. */
-HgjChunkFacts *
-hgj_store_list(Oid database, uint32 *n)
-{
-	HgjChunkFacts *facts;
-	int			room;
-
-	*n = 0;
-	if (shared == NULL)
-		return NULL;
-	attach();
-	LWLockAcquire(shared->lock, LW_SHARED);
-	room = shared->ntouched;
-	LWLockRelease(shared->lock);
-	facts = MemoryContextAllocHuge(CurrentMemoryContext,
-								   mul_size(Max(room, 1), sizeof(HgjChunkFacts)));
-	LWLockAcquire(shared->lock, LW_SHARED);
-	for (int i = 0; i < room; i++)
-	{
-		Slot	   *slot = slot_at(i);
-		const HgjChunk *chunk;
-		HgjChunkFacts *fact = &facts[*n];
-
-		if (!slot->listed ||
-			(OidIsValid(database) &&
-			 HGJ_LOCATOR_DATABASE(slot->key.locator) != database))
-			continue;
-		chunk = dsa_get_address(area, slot->data);
-		fact->key = slot->key;
-		fact->id = chunk->id;
-		fact->bytes = slot->bytes;
-		fact->pages = (uint32) pg_popcount((const char *) chunk->pages,
-										   sizeof(chunk->pages));
-		fact->rows = chunk->nrows;
-		fact->width = chunk->width;
-		fact->by_value = chunk->by_value;
-		fact->uses = pg_atomic_read_u64(&slot->uses);
-		fact->saved = pg_atomic_read_u64(&slot->saved);
-		fact->last_use = (TimestampTz) pg_atomic_read_u64(&slot->last_use);
-		(*n)++;
-	}
-	LWLockRelease(shared->lock);
-	return facts;
 }

@@ -69,7 +69,24 @@ hgj_device_log(HgjPipelineState *d)
 							 d->error.status != HGJ_OK ? d->error.message : "")));
 }
 
-/* Give device memory back, and values.  All there is to do where the query aborts. */
+/* Give device memory back, and values. */
+static void
+let_go(HgjPipelineState *d)
+{
+	if (d->pipeline)
+		d->engine->pipeline->destroy(d->pipeline);
+	d->pipeline = NULL;
+	if (d->batch)
+		hgj_arena_free(&d->batch->own_values);
+	for (int j = 0; j < HGJ_PIPE_JOINS; j++)
+	{
+		if (d->builds[j])
+			hgj_build_side_release(d->builds[j]);
+		d->builds[j] = NULL;
+	}
+}
+
+/* The same, when it is known what the pipeline has counted. */
 void
 hgj_device_release(HgjPipelineState *d)
 {
@@ -80,17 +97,8 @@ hgj_device_release(HgjPipelineState *d)
 		d->transfer_ms += d->info.transfer_ms;
 		d->kernel_ms += d->info.kernel_ms;
 		d->peak = Max(d->peak, d->info.memory);
-		d->engine->pipeline->destroy(d->pipeline);
 	}
-	d->pipeline = NULL;
-	if (d->batch)
-		hgj_arena_free(&d->batch->own_values);
-	for (int j = 0; j < HGJ_PIPE_JOINS; j++)
-	{
-		if (d->builds[j])
-			hgj_build_side_release(d->builds[j]);
-		d->builds[j] = NULL;
-	}
+	let_go(d);
 }
 
 /* The run is over, or has been given up: pins and device memory. */
@@ -103,13 +111,16 @@ hgj_device_end(HgjPipelineState *d)
 	d->reading = false;
 }
 
-/* As hgj_device_release(), with the build sides that have been made on the device. */
+/*
+ * With the build sides that have been made on the device.  Nobody will ask what they have
+ * counted: where the query aborts, what is under way is not waited for (server/client.c).
+ */
 static void
 release_on_reset(void *arg)
 {
 	HgjPipelineState *d = arg;
 
-	hgj_device_release(d);
+	let_go(d);
 	for (int j = 0; j < d->njoins; j++)
 		if (d->sides[j])
 			release_on_reset(d->sides[j]);

@@ -10,9 +10,9 @@
  *	  (scan/kept_ranges.c), and quals are for the device wherever most of the table
  *	  is kept, however few rows pass.
  * 2. Before rows are staged, ranges are described to the engine (engine/pipeline.h,
- *	  KEPT ROWS), as many as go with one call.  The chunks are held meanwhile.  What the
- *	  host makes it makes of each value that a chunk has, not of rows: a table goes with
- *	  the call.
+ *	  KEPT ROWS), as many as go with one call.  What the host makes it makes of each value
+ *	  that a chunk has, not of rows: a table goes with the call.  While the engine is busy
+ *	  with them the next ones are described; chunks are held until it is through.
  * 3. What it does not take is left to the source, which reads those pages after all
  *	  others of which the columns are not kept, or not valid.
  * 4. Where rows are returned (device_rows_kept.c), calls are made one by one, of as many
@@ -163,6 +163,11 @@ typedef struct HgjDevicePush
 	HgjKeptRange *ranges;
 	uint64	   *words;
 	uint64		nrows;
+
+	/* of the call before, which has not said yet whether it takes them */
+	HgjKeptRange *sent;
+	uint32		nsent;
+	uint64		sent_rows;
 
 	/* of each input: of what chunk the last table was made, which is held, and its words */
 	const HgjChunk *chunks[HGJ_PIPE_INPUTS];
@@ -362,17 +367,21 @@ describe_ranges(HgjPipelineState *d, HgjDevicePush *push)
 			hgj_ranges_leave(&d->source, &push->ranges[push->rows.npieces]);
 }
 
-/* False: the engine does not take them. */
+/* Push them, or (rows is NULL) wait for the last ones; false: the engine does not take them. */
 static bool
 push_pieces(HgjPipelineState *d, const HgjKeptPush *rows)
 {
+	const HgjPipelineMethods *methods = d->engine->pipeline;
 	HgjError	err = {0};
-	HgjStatus	status;
+	HgjStatus	status = HGJ_OK;
 
 	do
 	{
 		hgj_device_wait_starts();
-		status = d->engine->pipeline->push_kept(d->pipeline, rows, &err);
+		if (rows)
+			status = methods->push_kept(d->pipeline, rows, &err);
+		else if (methods->kept_outcome)
+			status = methods->kept_outcome(d->pipeline, &err);
 		if (status == HGJ_UNSUPPORTED)
 			hgj_device_wait_ends();
 	} while (status != HGJ_UNSUPPORTED && !hgj_device_done(d, status, &err));
@@ -398,6 +407,7 @@ hgj_device_begin_kept(HgjPipelineState *d)
 											  sizeof(HgjKeptInput));
 	push->rows.words = push->words = palloc(HGJ_KEPT_WORDS * sizeof(uint64));
 	push->ranges = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
+	push->sent = palloc(HGJ_KEPT_PIECES * sizeof(HgjKeptRange));
 	push->most = HGJ_FIRST_PIECES;
 	push->most_rows = d->spec.fills ? HGJ_SIDE_ROWS : PG_UINT32_MAX;
 	return push;
@@ -410,31 +420,74 @@ hgj_device_end_kept(HgjDevicePush *push)
 	pfree(push->inputs);
 	pfree(push->words);
 	pfree(push->ranges);
+	pfree(push->sent);
 	pfree(push);
 }
 
+/* Step 3. */
+static void
+leave_sent(HgjPipelineState *d, const HgjDevicePush *push, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+		hgj_ranges_leave(&d->source, &push->sent[i]);
+}
+
+/* Steps 2 and 3: what became of the last call; its chunks may go.  *pushed: the rows so far. */
+static void
+settle(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
+{
+	if (push->nsent > 0)
+	{
+		if (push_pieces(d, NULL) && !hgj_device_gave_up(d))
+		{
+			hgj_ranges_taken(&d->source, push->sent_rows);
+			*pushed += push->sent_rows;
+		}
+		else
+			leave_sent(d, push, push->nsent);
+	}
+	push->nsent = 0;
+	hgj_ranges_forget(&d->source);
+}
+
 /*
- * Steps 2 and 3; false: there is nothing left, or the pipeline has failed, or its engine does
- * not take it.  *pushed: the rows so far.
+ * Step 2: describe the next ranges, wait for those before, and send these.  False: there is
+ * nothing left.
+ */
+static bool
+send_next(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
+{
+	HgjKeptRange *sent = push->sent;
+
+	hgj_ranges_begin(&d->source);
+	describe_ranges(d, push);
+	hgj_ranges_end(&d->source);
+	settle(d, push, pushed);
+	if (push->rows.npieces == 0)
+		return false;
+	push->sent = push->ranges;
+	push->ranges = sent;
+	if (!hgj_device_gave_up(d) && push_pieces(d, &push->rows) && !hgj_device_gave_up(d))
+	{
+		push->nsent = push->rows.npieces;
+		push->sent_rows = push->nrows;
+	}
+	else
+		leave_sent(d, push, push->rows.npieces);
+	return true;
+}
+
+/*
+ * Steps 2 to 4: one call, which is waited for.  False: there is nothing left, or the pipeline
+ * has failed, or its engine does not take it.  *pushed: the rows so far.
  */
 bool
 hgj_device_next_kept(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
 {
-	uint64		rows = 0;
-	bool		taken;
+	bool		more = send_next(d, push, pushed);
 
-	hgj_ranges_begin(&d->source);
-	describe_ranges(d, push);
-	taken = push->rows.npieces > 0 && !hgj_device_gave_up(d) && push_pieces(d, &push->rows) &&
-		!hgj_device_gave_up(d);
-	for (uint32 i = 0; i < push->rows.npieces; i++)
-		if (taken)
-			rows += push->ranges[i].nrows;
-		else
-			hgj_ranges_leave(&d->source, &push->ranges[i]);
-	hgj_ranges_end(&d->source, rows);
-	*pushed += rows;
-	return push->rows.npieces > 0;
+	settle(d, push, pushed);
+	return more;
 }
 
 /* Step 4: the next call is of some so many rows. */
@@ -450,7 +503,7 @@ const HgjKeptRange *
 hgj_device_kept_ranges(const HgjDevicePush *push, uint32 *n)
 {
 	*n = push->rows.npieces;
-	return push->ranges;
+	return push->sent;
 }
 
 /* All that is kept, and valid: the source's other rows are to be staged.  How many? */
@@ -465,10 +518,11 @@ hgj_device_push_kept(HgjPipelineState *d)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!hgj_device_next_kept(d, push, &rows))
+		if (!send_next(d, push, &rows))
 			break;
 		push->most = Min(push->most * 2, HGJ_KEPT_PIECES);
 	} while (!hgj_device_gave_up(d));
+	settle(d, push, &rows);
 	hgj_device_end_kept(push);
 	return rows;
 }

@@ -478,6 +478,18 @@ hgj_kept_pages_forget(HgjKeptPages *kept)
 {
 	while (kept->nheld > 0)
 		hgj_store_release(&kept->held[--kept->nheld]);
+	kept->nbefore = 0;
+}
+
+/* The same of those that were held when the last ranges began. */
+void
+hgj_kept_pages_forget_before(HgjKeptPages *kept)
+{
+	for (int i = 0; i < kept->nbefore; i++)
+		hgj_store_release(&kept->held[i]);
+	kept->nheld -= kept->nbefore;
+	memmove(kept->held, kept->held + kept->nbefore, kept->nheld * sizeof(HgjHeldChunk));
+	kept->nbefore = 0;
 }
 
 /* Hold nothing, and know nothing. */

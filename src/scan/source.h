@@ -161,10 +161,12 @@ extern void hgj_pages_take_decimals(HgjSource *source, const bool *takes);
 extern void hgj_pages_count(const HgjSource *source, HgjPageCounts *counts);
 extern bool hgj_pages_offer_ranges(HgjSource *source, const struct HgjKeptForm *forms);
 extern void hgj_ranges_begin(HgjSource *source);
+extern void hgj_ranges_forget(HgjSource *source);
 extern bool hgj_ranges_next(HgjSource *source, struct HgjKeptRange *range,
 							struct HgjHeldChunk *chunks, uint32 *starts);
 extern void hgj_ranges_leave(HgjSource *source, const struct HgjKeptRange *range);
-extern void hgj_ranges_end(HgjSource *source, uint64 rows);
+extern void hgj_ranges_end(HgjSource *source);
+extern void hgj_ranges_taken(HgjSource *source, uint64 rows);
 extern void hgj_ranges_take_back(HgjSource *source, const struct HgjKeptRange *ranges,
 								 uint32 n, uint64 rows);
 extern void hgj_ranges_leave_rest(HgjSource *source);

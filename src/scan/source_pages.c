@@ -444,7 +444,7 @@ hgj_pages_offer_ranges(HgjSource *source, const HgjKeptForm *forms)
 	return true;
 }
 
-/* The next ranges; chunks of those before may go. */
+/* The next ranges; chunks of those before stay until hgj_ranges_forget(). */
 void
 hgj_ranges_begin(HgjSource *source)
 {
@@ -455,9 +455,18 @@ hgj_ranges_begin(HgjSource *source)
 		rewind_pages(source);
 		ExecReScan(source->child);
 	}
-	hgj_pages_forget(&ps->pages);
+	ps->pages.kept_columns->nbefore = ps->pages.kept_columns->nheld;
 	if (source->child->instrument)
 		InstrStartNode(source->child->instrument);
+}
+
+/* Nobody reads chunks any longer of ranges before the last hgj_ranges_begin(). */
+void
+hgj_ranges_forget(HgjSource *source)
+{
+	HgjPageSource *ps = source->private_state;
+
+	hgj_kept_pages_forget_before(ps->pages.kept_columns);
 }
 
 /* Per column of the source: the range's chunk, and its first row there. */
@@ -487,9 +496,18 @@ hgj_ranges_leave(HgjSource *source, const HgjKeptRange *range)
 	hgj_pages_leave_range(&ps->pages, range);
 }
 
+/* That is all that goes together. */
+void
+hgj_ranges_end(HgjSource *source)
+{
+	if (source->child->instrument)
+		InstrStopNode(source->child->instrument, 0);
+	show_pages(source);
+}
+
 /* So many rows of them have been taken. */
 void
-hgj_ranges_end(HgjSource *source, uint64 rows)
+hgj_ranges_taken(HgjSource *source, uint64 rows)
 {
 	HgjPageSource *ps = source->private_state;
 
@@ -497,8 +515,7 @@ hgj_ranges_end(HgjSource *source, uint64 rows)
 	/* as heap_pages.c counts those of other pages */
 	pgstat_count_index_tuples(ps->pages.rel, rows);
 	if (source->child->instrument)
-		InstrStopNode(source->child->instrument, (double) rows);
-	show_pages(source);
+		source->child->instrument->tuplecount += (double) rows;
 }
 
 /* They had been taken, n ranges with so many rows, and are to be read after all. */

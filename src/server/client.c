@@ -17,7 +17,8 @@
  *	  lost.  That a device hangs is noticed by its engine (hashgraph_join.device_timeout).
  * 4. One call at a time may be on its way without anybody waiting (a push of rows):
  *	  the next call waits for it first, and its outcome is kept for the next call about
- *	  the same pipeline.
+ *	  the same pipeline.  If it reads chunks that this process holds, so does whoever
+ *	  releases one of them, and who leaves the channel.
  * 5. Staging buffers are cut from the channel's memory, first fit; there are few.
  *
  * Nothing here raises an error: these are an engine's calls (engine.h).
@@ -34,6 +35,7 @@
 
 #include "access/xact.h"
 #include "engine/checks.h"
+#include "kept/store.h"
 #include "miscadmin.h"
 #include "server/client.h"
 #include "storage/ipc.h"
@@ -62,6 +64,7 @@ static struct
 	int			used;			/* tables and pipelines in this one */
 	HgjRemote  *pending;		/* step 4 */
 	bool		is_pending;		/* ... though its owner may have gone */
+	bool		reads_chunks;	/* it does */
 	bool		leaves;			/* the last one has gone, and is there still */
 	bool		at_exit;		/* leave_at_exit() is registered */
 	TimestampTz refused;		/* the statement that has waited for one in vain */
@@ -92,16 +95,22 @@ forget_channel(void)
 	session.used = 0;
 	session.pending = NULL;
 	session.is_pending = false;
+	session.reads_chunks = false;
 	session.leaves = false;
 	session.nblocks = 0;
 }
 
+static void wait_for_reader(bool cancel);
+
 static void
 leave_channel(void)
 {
-	HgjChannel *channel = session.channel;
+	HgjChannel *channel;
 	struct timespec now;
 
+	if (session.reads_chunks)
+		wait_for_reader(true);
+	channel = session.channel;
 	if (channel == NULL)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
@@ -223,7 +232,8 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 {
 	HgjChannel *channel = session.channel;
 	int			waited = 0;
-	bool		limited = __atomic_load_n(&channel->cancel, __ATOMIC_ACQUIRE) != 0;
+	bool		limited = __atomic_load_n(&channel->cancel, __ATOMIC_ACQUIRE) != 0 ||
+		(may_cancel && remote->poll == NULL);
 
 	for (;;)
 	{
@@ -248,6 +258,7 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 		}
 		if (limited && waited > GIVE_UP_AFTER_MS)
 		{
+			session.reads_chunks = false;	/* it would be waited for */
 			leave_channel();
 			return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process does not answer");
 		}
@@ -269,10 +280,38 @@ settle(const HgjRemote *remote, HgjError *err)
 	{
 		session.pending->failed = session.channel->status;
 		session.pending->error = session.channel->error;
+		if (session.channel->status == HGJ_CANCELLED)
+			/* by us, and nobody makes it again */
+			session.pending->failed = hgj_fail(&session.pending->error, HGJ_DEVICE_LOST,
+											   "rows on their way were given up");
 	}
 	session.is_pending = false;
 	session.pending = NULL;
+	session.reads_chunks = false;
+	hgj_store_lend(NULL);
 	return status;
+}
+
+/* Step 4: until what was posted does not read chunks any more. */
+static void
+wait_for_reader(bool cancel)
+{
+	const HgjRemote nobody = {0};
+	HgjError	err;
+
+	if (session.channel == NULL || !session.is_pending)
+		return;
+	if (!cancel && session.pending && settle(session.pending, &err) != HGJ_CANCELLED)
+		return;
+	__atomic_store_n(&session.channel->cancel, 1, __ATOMIC_RELEASE);
+	(void) settle(&nobody, &err);
+}
+
+/* A chunk is about to be released.  Who aborts wants nothing of what is on its way. */
+static void
+before_release(void)
+{
+	wait_for_reader(proc_exit_inprogress || !IsTransactionState());
 }
 
 /*
@@ -353,7 +392,7 @@ hgj_channel_fetch(HgjRemote remote, HgjCall call, void *to, size_t bytes)
 	HgjError	err;
 
 	memset(to, 0, bytes);
-	remote.poll = NULL;
+	remote.poll = NULL;			/* it is answered at once, or never */
 	if (hgj_channel_ask(&remote, call, 0, 0, NULL, &err) == HGJ_OK)
 		memcpy(to, hgj_channel_scratch(), bytes);
 }
@@ -365,6 +404,27 @@ hgj_channel_post(HgjRemote *remote, HgjCall call)
 	send_request(remote, call);
 	session.pending = remote;
 	session.is_pending = true;
+	session.reads_chunks = call == HGJ_CALL_PIPE_KEPT;
+	if (session.reads_chunks)
+		hgj_store_lend(before_release);
+}
+
+/* See client.h. */
+HgjStatus
+hgj_channel_settle(HgjRemote *remote, HgjError *err)
+{
+	HgjStatus	status;
+
+	if (hgj_channel_is_lost(remote))
+		return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
+	status = settle(remote, err);
+	if (status != HGJ_OK || remote->failed == HGJ_OK)
+		return status;
+	*err = remote->error;
+	status = remote->failed;
+	if (status == HGJ_UNSUPPORTED)
+		remote->failed = HGJ_OK;	/* nothing has happened */
+	return status;
 }
 
 /* See client.h. */

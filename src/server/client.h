@@ -61,6 +61,13 @@ extern void hgj_channel_fetch(HgjRemote remote, HgjCall call, void *to, size_t b
 /* Make it, and do not wait: the next call does. */
 extern void hgj_channel_post(HgjRemote *remote, HgjCall call);
 
+/*
+ * Wait for what was posted about `remote`, and say what it came to.  HGJ_UNSUPPORTED is
+ * said once, and all else by later calls, too; HGJ_CANCELLED: it is on its way still, but the
+ * caller's poll wants no more.
+ */
+extern HgjStatus hgj_channel_settle(HgjRemote *remote, HgjError *err);
+
 /* The end of a table, probe or pipeline; there may be nobody to hear it. */
 extern void hgj_channel_destroy(HgjRemote *remote, bool is_used);
 

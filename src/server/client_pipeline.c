@@ -8,7 +8,8 @@
  *	  engine's own ones have, or as there is room for.  The caller fills one while the
  *	  GPU process copies the other: a push is not waited for, and what it came to is the
  *	  outcome of the next call.
- *	  Rows that are kept in memory go without: the GPU process reads them there.
+ *	  Rows that are kept in memory go without: the GPU process reads them there, and they
+ *	  are not waited for, either.
  * 3. Payload columns, group rows and rows that come out go through the scratch, in
  *	  portions.
  *
@@ -283,7 +284,16 @@ pipe_push_kept(HgjPipeline *pipeline, const HgjKeptPush *rows, HgjError *err)
 			   rows->nwords * sizeof(uint64));
 	channel->arg[0] = n;
 	channel->arg[1] = rows->nwords;
-	return hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_KEPT, err);
+	if (n == 0)
+		return hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_KEPT, err);
+	hgj_channel_post(&pipeline->remote, HGJ_CALL_PIPE_KEPT);
+	return HGJ_OK;
+}
+
+static HgjStatus
+pipe_kept_outcome(HgjPipeline *pipeline, HgjError *err)
+{
+	return hgj_channel_settle(&pipeline->remote, err);
 }
 
 static HgjStatus
@@ -401,6 +411,7 @@ hgj_server_pipelines(const HgjServer *server)
 
 	methods.fetch = server->returns_rows ? pipe_fetch : NULL;
 	methods.push_kept = server->takes_kept ? pipe_push_kept : NULL;
+	methods.kept_outcome = server->takes_kept ? pipe_kept_outcome : NULL;
 	methods.kept_bytes = server->takes_kept ? pipe_kept_bytes : NULL;
 	methods.fills = server->fills;
 	return &methods;

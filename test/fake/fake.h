@@ -191,6 +191,8 @@ extern HgjStatus fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *e
 extern void fake_tables(int more);
 extern void fake_give_back(void);
 extern bool fake_refuses_pipelines(void);
+extern bool fake_is_late(void);
+extern HgjStatus fake_lose(HgjError *err, const char *message);
 
 /* fake_pipeline.c */
 extern HgjPipelineMethods fake_pipeline;

@@ -14,7 +14,8 @@
  *						pipe_stage, pipe_push, pipe_kept, pipe_fetch, pipe_finish,
  *						pipe_groups; pipeline: any of these) since then: lost, memory,
  *						limit, hang; of pipelines' also row (a row's error),
- *						unsupported
+ *						unsupported; of pipe_kept also late (it reads for a while,
+ *						whatever the caller wants)
  *		any NTH WHAT	the NTH of all calls of this process, whatever it calls
  *		unit NTH CALL WHAT	the first CALL of the NTH table of this process
  *		free BYTES		the device's free memory
@@ -25,7 +26,8 @@
  *		no_filter		tables have no filter, as those of a GPU
  *
  * 2. A lost device stays lost.  "hang" waits until the caller's poll says stop,
- *	  and is lost when spec.timeout_ms have passed.
+ *	  and is lost when spec.timeout_ms have passed.  Who changes what a late one reads
+ *	  loses the device.
  * 3. Everything else is the CPU engine's doing, with a device's accounts; of
  *	  pipelines, fake_pipeline.c's.  Who takes a table away from under a pipeline
  *	  ends the process.
@@ -171,8 +173,8 @@ now_ms(void)
 	return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static HgjStatus
-lose(HgjError *err, const char *message)
+HgjStatus
+fake_lose(HgjError *err, const char *message)
 {
 	lost = true;
 	return fake_fail(err, HGJ_DEVICE_LOST, message);
@@ -188,11 +190,11 @@ hang(const HgjTableSpec *spec, HgjError *err)
 	{
 		(void) usleep(1000);
 		if (spec == NULL)
-			return lose(err, "the device hangs");
+			return fake_lose(err, "the device hangs");
 		if (spec->poll != NULL && spec->poll(spec->poll_arg) != 0)
 			return fake_fail(err, HGJ_CANCELLED, "cancelled");
 		if (spec->timeout_ms > 0 && now_ms() - begun > spec->timeout_ms)
-			return lose(err, "the device has not answered in time");
+			return fake_lose(err, "the device has not answered in time");
 	}
 }
 
@@ -222,7 +224,7 @@ fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err)
 		if (!meets(&faults[i], call))
 			continue;
 		if (strcmp(faults[i].what, "lost") == 0)
-			return lose(err, "the device fell off the bus");
+			return fake_lose(err, "the device fell off the bus");
 		if (strcmp(faults[i].what, "memory") == 0)
 		{
 			fake_give_back();
@@ -238,6 +240,16 @@ fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err)
 			return hang(spec, err);
 	}
 	return HGJ_OK;
+}
+
+/* Is the call of kept rows that has just been counted to be late? */
+bool
+fake_is_late(void)
+{
+	for (int i = 0; i < nfaults; i++)
+		if (meets(&faults[i], CALL_PIPE_KEPT) && strcmp(faults[i].what, "late") == 0)
+			return true;
+	return false;
 }
 
 #define ENTER(call, spec) \

@@ -8,6 +8,8 @@
  *	  is another one than before is the caller's mistake (HGJ_INVALID).
  * 2. Rows are put into stages, as if the caller had done that, and pushed.  Where rows are
  *	  returned, all of them are put into one that is large enough.
+ *	  A call that is late (fake_engine.c) looks at all arrays for a while: the caller may
+ *	  neither change them, nor give them to others.
  * 3. A call that was cancelled is made again: it goes on where it was.
  * 4. When copies take more than they may, all go.
  *
@@ -16,11 +18,16 @@
  *-------------------------------------------------------------------------
  */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "fake.h"
 
 #define BUCKETS		4096
 #define MOST_BYTES	(UINT64_C(256) << 20)
+
+/* Step 2: all in all as long as a test takes to do something meanwhile. */
+#define LATE_LOOKS	20
+#define LATE_US		100000
 
 typedef struct Copy
 {
@@ -152,6 +159,38 @@ read_array(const HgjKeptArray *array, const char **bytes, HgjError *err)
 		memcmp(copy->bytes, (const char *) kept.memory + array->at, array->bytes) != 0)
 		return fake_fail(err, HGJ_INVALID, "a kept array is not what it was");
 	*bytes = copy->bytes;
+	return HGJ_OK;
+}
+
+/* What the arrays of the push are, in a number. */
+static uint64_t
+sum_arrays(const HgjPipeline *p, const HgjKeptPush *rows)
+{
+	uint64_t	sum = 0;
+
+	for (uint32_t i = 0; i < rows->npieces * p->spec.ninputs; i++)
+	{
+		const HgjKeptArray *array = &rows->inputs[i].numbers;
+		const unsigned char *bytes = (const unsigned char *) kept.memory + array->at;
+
+		for (uint64_t b = 0; b < array->bytes; b++)
+			sum = sum * 31 + bytes[b];
+	}
+	return sum;
+}
+
+/* Step 2. */
+static HgjStatus
+read_late(const HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
+{
+	uint64_t	sum = sum_arrays(p, rows);
+
+	for (int i = 0; i < LATE_LOOKS; i++)
+	{
+		(void) usleep(LATE_US);
+		if (sum_arrays(p, rows) != sum)
+			return fake_lose(err, "kept rows have changed while they were read");
+	}
 	return HGJ_OK;
 }
 
@@ -301,6 +340,8 @@ fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 		return fake_fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
 	p->staged = false;
 	status = hgj_check_kept(&p->spec, &kept, rows, err);
+	if (status == HGJ_OK && fake_is_late())
+		status = read_late(p, rows, err);
 	if (status == HGJ_OK && p->spec.rows && rows->npieces > 0)
 		status = push_at_once(p, rows, err);
 	while (status == HGJ_OK && p->kept_piece < rows->npieces && !p->spec.rows)

@@ -12,6 +12,7 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $node = new_server(
 	'main', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.gpu_server = auto', "hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'",
@@ -184,6 +185,31 @@ is($node->safe_psql('postgres', "$auto SET extra_float_digits = 0; $queries{$_}"
 for my $q ('SELECT count(*), sum(v) FROM f WHERE k + g > 300', 'SELECT count(*), sum(v) FROM f WHERE n * n > 300', q{SELECT h, count(*) FILTER (WHERE date_part('day', f.d + f.k) = 3) FROM f JOIN d USING (k) GROUP BY h}, 'SELECT x, count(*) FROM f GROUP BY x', 'SELECT f.t || h, count(*) FROM f JOIN d USING (k) GROUP BY 1')
 {
 	unlike($node->safe_psql('postgres', "$auto EXPLAIN (COSTS OFF) $q"), qr/Device Pipeline/, "by cost, not for a device: $q");
+}
+
+# ---- a session that ends while a push is under way: what that reads is nobody else's before it is through
+sub gpu_process { return $node->safe_psql('postgres', q{SELECT substring(detail FROM 'process (\d+)') FROM hashgraph_join_devices()}); }
+$node->safe_psql('postgres', q{CREATE TABLE other AS SELECT i % 911 AS a, -i * 7 AS b, i * 1000000009::bigint AS c, i % 89 AS d, i % 2 = 0 AS e, 'other ' || i % 23 AS t FROM generate_series(1, 150000) i; VACUUM ANALYZE other});
+for my $how ('pg_cancel_backend', 'pg_terminate_backend')
+{
+	load();
+	my $process = gpu_process();
+	fake_faults($node, 'pipe_kept 2 late');
+	my ($out, $err) = ('', '');
+	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SET application_name = 'victim'", '-c', "$device $queries{'one join'}" ], '>', \$out, '2>', \$err);
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND wait_event IN ('HashGraphDevice', 'Extension')}) or die 'nothing is under way';
+	$node->safe_psql('postgres', "SELECT $how(pid) FROM pg_stat_activity WHERE application_name = 'victim'");
+	for (1 .. 3)
+	{
+		$node->safe_psql('postgres', "SELECT hashgraph_join_unload('f'), hashgraph_join_unload('d'), hashgraph_join_unload('e'), hashgraph_join_load('other'), hashgraph_join_unload('other')");
+		usleep(300_000);
+	}
+	$psql->finish;
+	like($err, $how =~ /cancel/ ? qr/ERROR:  canceling statement/ : qr/FATAL:  terminating connection/, "$how while a push is under way");
+	fake_faults($node);
+	is(gpu_process(), $process, '... which nobody disturbs');
+	load();
+	all_right("after $how", '\d\d|100', 'one join');
 }
 
 # ---- none at all, and how much

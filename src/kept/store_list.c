@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * store_list.c
+ *	  All chunks of the store (store.c): what there is of each, for who looks, and dropping
+ *	  those of a column, a table or a database.
+ *
+ * Memory: the caller's context.  Locks: the store's, in share mode for who looks, at one
+ * slot after the other.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "kept/store_slots.h"
+#include "port/pg_bitutils.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/*
+ * Drop what is kept of a column, of a table (attno 0), or of a database (no table), and
+ * return how many chunks that were.
+ */
+uint32
+hgj_store_drop(Oid database, Oid table, AttrNumber attno)
+{
+	HgjStore   *shared = hgj_store_attach();
+	uint32		dropped = 0;
+
+	if (shared == NULL)
+		return 0;
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < shared->ntouched; i++)
+	{
+		HgjStoreSlot *slot = hgj_store_slot(i);
+
+		if (!slot->listed || HGJ_LOCATOR_DATABASE(slot->key.locator) != database ||
+			(OidIsValid(table) && slot->key.table != table) ||
+			(attno != 0 && slot->key.attno != attno))
+			continue;
+		hgj_store_drop_slot(i);
+		dropped++;
+	}
+	LWLockRelease(shared->lock);
+	return dropped;
+}
+
+/* Facts of all chunks, or of those of a database, in the current memory context. */
+HgjChunkFacts *
+hgj_store_list(Oid database, uint32 *n)
+{
+	HgjStore   *shared = hgj_store_attach();
+	HgjChunkFacts *facts;
+	int			room;
+
+	*n = 0;
+	if (shared == NULL)
+		return NULL;
+	LWLockAcquire(shared->lock, LW_SHARED);
+	room = shared->ntouched;
+	LWLockRelease(shared->lock);
+	facts = MemoryContextAllocHuge(CurrentMemoryContext,
+								   mul_size(Max(room, 1), sizeof(HgjChunkFacts)));
+	LWLockAcquire(shared->lock, LW_SHARED);
+	for (int i = 0; i < room; i++)
+	{
+		HgjStoreSlot *slot = hgj_store_slot(i);
+		const HgjChunk *chunk;
+		HgjChunkFacts *fact = &facts[*n];
+
+		if (!slot->listed ||
+			(OidIsValid(database) &&
+			 HGJ_LOCATOR_DATABASE(slot->key.locator) != database))
+			continue;
+		chunk = hgj_store_chunk(slot);
+		fact->key = slot->key;
+		fact->id = chunk->id;
+		fact->bytes = slot->bytes;
+		fact->pages = (uint32) pg_popcount((const char *) chunk->pages,
+										   sizeof(chunk->pages));
+		fact->rows = chunk->nrows;
+		fact->width = chunk->width;
+		fact->by_value = chunk->by_value;
+		fact->uses = pg_atomic_read_u64(&slot->uses);
+		fact->saved = pg_atomic_read_u64(&slot->saved);
+		fact->last_use = (TimestampTz) pg_atomic_read_u64(&slot->last_use);
+		(*n)++;
+	}
+	LWLockRelease(shared->lock);
+	return facts;
+}

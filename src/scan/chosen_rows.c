@@ -81,12 +81,13 @@ hgj_chosen_take(HgjSource *source, HgjBatch *batch, const HgjKeptRange *range,
 			page++;
 		start = range->first[page];
 		page = begin_slice(ps, range, page);
-		if (hgj_page_output_must_stop(source, batch))
-			break;
 		end = range->first[page];
 		for (some = 0; some < most && base + rows[taken + some] < end; some++)
 			ps->selection[some] = base + rows[taken + some] - start;
 		hgj_page_columns_keep(&ps->columns, ps->selection, some);
+		/* whether it can go on depends on which rows those are */
+		if (hgj_page_output_must_stop(source, batch))
+			break;
 		ps->pages.kept_columns->taken += some;
 		hgj_page_output_take(source, batch, some);
 		if (batch->nrows != before + some)

@@ -60,6 +60,27 @@ $node->safe_psql('postgres', q{
 my $two_scales = 'SELECT count(*), sum(o) FROM (SELECT x.a, y.o FROM x JOIN y USING (k) WHERE x.a <> x.b OFFSET 0) q';
 is($node->safe_psql('postgres', "$device $two_scales"), $node->safe_psql('postgres', "$stock $two_scales"), 'decimals of two scales, where few fit');
 
+# All rows of some pages, and then every third: a batch that points into chunks has to end there.  It
+# begins with a page if the batches before (of 64, 128, 256, 512, and 1024 rows) have all that is in front of it.
+$node->safe_psql('postgres', q{
+	CREATE TABLE p AS SELECT i AS v, i * 3 AS w, i % 7 AS s FROM generate_series(1, 200000) i;
+	CREATE TABLE q AS SELECT v, v % 1000 AS x FROM (SELECT v, (ctid::text::point)[0] - (SELECT (ctid::text::point)[0] FROM p WHERE v = 65537) AS page FROM p) p
+		WHERE v <= 1984 OR page BETWEEN 1 AND 11 OR page BETWEEN 12 AND 100 AND v % 3 = 0;
+	VACUUM ANALYZE p, q;
+	SELECT hashgraph_join_load('p');
+});
+my $points = 'SELECT count(*), sum(w), sum(s), sum(x), md5(string_agg(w::text, $$,$$ ORDER BY v)) FROM (SELECT p.v, p.w, p.s, q.x FROM p LEFT JOIN q USING (v) WHERE q.x IS NOT NULL OFFSET 0) y';
+sub points
+{
+	my ($how) = @_;
+	for my $q ($points, $points =~ s/LEFT JOIN/JOIN/r)
+	{
+		is($node->safe_psql('postgres', "$device $q"), $node->safe_psql('postgres', "$stock $q"), "$how: all rows of pages, then some of them");
+		like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $q"), qr/Outer Source: columns \(100% of \d+ pages, on the device\)/, '... from the device');
+	}
+	return;
+}
+
 # Ok where each query's rows are PostgreSQL's, and so many percent (a pattern) were the device's.
 sub all_right
 {
@@ -126,6 +147,9 @@ for my $server ('auto', 'off')
 	{
 		is(counts_of($device, $queries{$name}), counts_of($stock, $queries{$name}), "$how: what is counted of $name");
 	}
+
+	$node->safe_psql('postgres', "SELECT hashgraph_join_load('p')");
+	points($how);
 
 	# ---- what the joins want and is not kept, is fetched; what they look at has to be kept
 	load('k,g,v,n,t,z');

@@ -188,6 +188,14 @@ static HgjStatus pipe_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError 
 	return real_pipeline.push(p, n, nulls, err);
 }
 
+static HgjStatus pipe_push_from(HgjPipeline *p, const HgjPipeStage *from, uint32_t n,
+								uint64_t nulls, HgjError *err)
+{
+	HGJ_TRY(meet_pipe("pipe_stage", p, err));
+	HGJ_TRY(meet_in("pipe_push", &p->account, p->slots[p->turn].lane, false, err));
+	return real_pipeline.push_from(p, from, n, nulls, err);
+}
+
 static HgjStatus pipe_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 {
 	HGJ_TRY(meet_pipe("pipe_kept", p, err));
@@ -230,6 +238,7 @@ void install_faults(HgjEngine *engine)
 	faulty_pipeline.start = pipe_start;
 	faulty_pipeline.stage = pipe_stage;
 	faulty_pipeline.push = pipe_push;
+	faulty_pipeline.push_from = pipe_push_from;
 	faulty_pipeline.push_kept = pipe_kept;
 	faulty_pipeline.fetch = pipe_fetch;
 	faulty_pipeline.finish = pipe_finish;

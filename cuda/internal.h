@@ -458,7 +458,8 @@ inline HgjStatus poll(const HgjTable *table, HgjError *err)
 HgjStatus mark(const Lane &lane, HgjError *err);
 HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellable,
 						HgjError *err);
-HgjStatus wait_for_event(const HgjTable *table, cudaEvent_t event, HgjError *err);
+HgjStatus wait_for_event(const HgjTable *table, cudaEvent_t event, bool cancellable,
+						 HgjError *err);
 HgjStatus wait(const HgjTable *table, const Lane &lane, bool cancellable, HgjError *err);
 void settle(cudaStream_t stream);
 

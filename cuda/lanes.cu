@@ -191,10 +191,11 @@ HgjStatus wait_for_mark(const HgjTable *table, const Lane &lane, bool cancellabl
 	return await(lane.event, table, cancellable, err);
 }
 
-/* Until an event of the table's device has come; can be cancelled. */
-HgjStatus wait_for_event(const HgjTable *table, cudaEvent_t event, HgjError *err)
+/* Until an event of the table's device has come. */
+HgjStatus wait_for_event(const HgjTable *table, cudaEvent_t event, bool cancellable,
+						 HgjError *err)
 {
-	return await(event, table, true, err);
+	return await(event, table, cancellable, err);
 }
 
 /* Step 5, when the stream has nothing else to do. */

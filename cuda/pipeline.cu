@@ -10,8 +10,8 @@
  *	  pinned buffers in turn.
  * 3. start chooses where groups are: a dense array where the ranges of the keys
  *	  are known and small, or a hash table.
- * 4. stage and push go around PIPE_SLOTS staging buffers, each with a stream of its
- *	  own, so that the caller fills one while others are sent and worked on.
+ * 4. Pushes (pipeline_stage.cu, pipeline_kept.cu) go around PIPE_SLOTS slots, each with a
+ *	  stream of its own, so that the caller fills one while others are sent and worked on.
  *	  A slot is waited for when its turn comes again, and nothing else is; what
  *	  its kernel has found comes back beside it.  Where a row may have very many
  *	  candidates, rows go through turns (pipeline_turns.cu).
@@ -34,9 +34,6 @@ using namespace hgj;
 namespace hgj
 {
 
-/* Of a staging buffer. */
-constexpr size_t SLOT_BYTES = (size_t) 2 << 20;
-
 /* Groups of a dense array, and words of those that a block keeps itself. */
 constexpr uint64_t MOST_DENSE = 1 << 22;
 constexpr uint64_t MOST_SHARED_WORDS = 1024;
@@ -46,9 +43,6 @@ constexpr uint64_t LEAST_HASHED = 1 << 12;
 
 /* What a block may have of shared memory without asking. */
 constexpr size_t USUAL_SHARED_BYTES = 48 * 1024;
-
-/* Rows of a block's tile of a staging buffer, where each warp has a tile of its own. */
-constexpr uint32_t STAGED_TILE_ROWS = PIPE_THREADS / 32 * TILE_ROWS;
 
 /* SUM_LOW overflows beyond. */
 constexpr uint64_t MOST_SUMMED = UINT64_C(1) << 32;
@@ -259,29 +253,6 @@ static HgjStatus make_groups(HgjPipeline *p, const HgjPipeRange *ranges,
 	return HGJ_OK;
 }
 
-/* Step 4: where columns are in a slot. */
-static void lay_out_slots(HgjPipeline *p)
-{
-	size_t row = 1;
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < p->spec.ninputs; i++)
-		row += hgj_kind_width(p->spec.inputs[i]);
-	p->capacity = (uint32_t) (SLOT_BYTES / row);
-	p->capacity = p->capacity < SLOT_LEAST_ROWS  ? SLOT_LEAST_ROWS
-				  : p->capacity > SLOT_MOST_ROWS ? SLOT_MOST_ROWS
-												 : p->capacity / 512 * 512;
-	for (uint32_t i = 0; i < p->spec.ninputs; i++)
-	{
-		p->value_offset[i] = at;
-		at +=
-			((size_t) p->capacity * hgj_kind_width(p->spec.inputs[i]) + 255) / 256 * 256;
-		p->validity_offset[i] = at;
-		at += ((size_t) p->capacity / 8 + 255) / 256 * 256;
-	}
-	p->slot_bytes = at;
-}
-
 static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
 	const Device *device = p->account.device;
@@ -291,31 +262,6 @@ static HgjStatus open_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 	HGJ_TRY(slot->sent.open(device, err));
 	HGJ_TRY(slot->done.open(device, err));
 	return slot->found.reserve(PIPE_FLAGS * sizeof(uint64_t), err);
-}
-
-/* Step 4: room for rows that are staged, which a pipeline of kept rows never needs. */
-static HgjStatus open_staging(HgjPipeline *p, PipeSlot *slot, HgjError *err)
-{
-	PipeInput inputs[HGJ_PIPE_INPUTS];
-
-	if (slot->can_stage)
-		return HGJ_OK;
-	HGJ_TRY(slot->host.reserve(p->slot_bytes + 1, err));
-	HGJ_TRY(slot->columns.get(&p->account, slot->lane.stream, p->slot_bytes + 1, err));
-	HGJ_TRY(slot->inputs.get(&p->account, slot->lane.stream, sizeof(inputs), err));
-	memset(inputs, 0, sizeof(inputs));
-	for (uint32_t i = 0; i < p->spec.ninputs; i++)
-	{
-		inputs[i].values = slot->columns.as<char>() + p->value_offset[i];
-		inputs[i].validity = reinterpret_cast<uint64_t *>(slot->columns.as<char>() +
-														  p->validity_offset[i]);
-		inputs[i].kind = p->spec.inputs[i];
-	}
-	/* copied before it returns, as it is not pinned; kernels come behind it in the stream */
-	HGJ_CUDA(cudaMemcpyAsync(slot->inputs.as<void>(), inputs, sizeof(inputs),
-							 cudaMemcpyHostToDevice, slot->lane.stream));
-	slot->can_stage = true;
-	return HGJ_OK;
 }
 
 /* Words of all groups' states, if a block keeps its own. */
@@ -414,7 +360,7 @@ static HgjStatus pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges,
 		init_states<<<(unsigned int) ((words + 65535) / 65536), 256, 0, stream>>>(
 			p->view_at.as<PipeView>(), words);
 	HGJ_CUDA(cudaGetLastError());
-	lay_out_slots(p);
+	stage_lay_out(p);
 	for (uint32_t i = 0; i < (p->spec.rows ? 1 : PIPE_SLOTS); i++)
 		HGJ_TRY(open_slot(p, &p->slots[i], err));
 	HGJ_TRY(wait(&p->account, p->lane, false, err));
@@ -482,79 +428,6 @@ HgjStatus pipeline_free_slot(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 		HGJ_TRY(poll(&p->account, err));
 	}
 	kept_release(p, slot);
-	return HGJ_OK;
-}
-
-/* HgjPipelineMethods.stage */
-static HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *err)
-{
-	PipeSlot *slot = &p->slots[p->turn];
-
-	if (!p->started || p->filling.done || tuples_left(p))
-		return fail(err, HGJ_INVALID,
-					"the pipeline is not running, or there are rows to fetch");
-	HGJ_TRY(table_enter(&p->account, err));
-	HGJ_TRY(pipeline_free_slot(p, slot, err));
-	HGJ_TRY(open_staging(p, slot, err));
-	stage->capacity = p->capacity;
-	for (uint32_t i = 0; i < p->spec.ninputs; i++)
-	{
-		stage->values[i] = slot->host.as<char>() + p->value_offset[i];
-		stage->validity[i] =
-			reinterpret_cast<uint64_t *>(slot->host.as<char>() + p->validity_offset[i]);
-	}
-	return HGJ_OK;
-}
-
-/* HgjPipelineMethods.push */
-static HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError *err)
-{
-	PipeSlot *slot = &p->slots[p->turn];
-	cudaStream_t stream = slot->lane.stream;
-	const char *host = slot->host.as<char>();
-	char *device = slot->columns.as<char>();
-	uint32_t tile_rows = p->tiled ? STAGED_TILE_ROWS : PIPE_THREADS;
-
-	if (!p->started || p->filling.done || slot->busy || !slot->can_stage ||
-		tuples_left(p) || n > p->capacity)
-		return fail(err, HGJ_INVALID, "push goes with stage");
-	if (n == 0)
-		return HGJ_OK;
-	HGJ_TRY(table_enter(&p->account, err));
-	slot->busy = slot->sending = true;
-	slot->pushed = n;
-	slot->rows = PipeRows{slot->inputs.as<PipeInput>(),
-						  p->spec.ninputs,
-						  nullptr,
-						  tile_rows,
-						  (n + tile_rows - 1) / tile_rows,
-						  nullptr,
-						  1,
-						  n,
-						  nulls != 0,
-						  nulls};
-	HGJ_CUDA(cudaEventRecord(slot->begin.event, stream));
-	for (uint32_t i = 0; i < p->spec.ninputs; i++)
-	{
-		size_t bytes = n * hgj_kind_width(p->spec.inputs[i]);
-		size_t bits = ((size_t) n + 63) / 64 * 8;
-
-		HGJ_CUDA(cudaMemcpyAsync(device + p->value_offset[i], host + p->value_offset[i],
-								 bytes, cudaMemcpyHostToDevice, stream));
-		p->counted.sent += bytes;
-		if (!(nulls >> i & 1))
-			continue;
-		HGJ_CUDA(cudaMemcpyAsync(device + p->validity_offset[i],
-								 host + p->validity_offset[i], bits,
-								 cudaMemcpyHostToDevice, stream));
-		p->counted.sent += bits;
-	}
-	HGJ_CUDA(cudaEventRecord(slot->sent.event, stream));
-	HGJ_TRY(pipeline_launch(p, slot, true, err));
-	HGJ_TRY(end_of_work(p, slot, err));
-	p->counted.rows += n;
-	if (!p->spec.rows)
-		p->turn = (p->turn + 1) % PIPE_SLOTS;
 	return HGJ_OK;
 }
 
@@ -636,6 +509,8 @@ const HgjPipelineMethods *pipeline_methods()
 	m.start = pipeline_start;
 	m.stage = pipeline_stage;
 	m.push = pipeline_push;
+	m.push_from = pipeline_push_from;
+	m.keep_staging = registered_staging;
 	m.keep = kept_memory;
 	m.push_kept = pipeline_push_kept;
 	m.kept_bytes = kept_bytes;

@@ -23,7 +23,7 @@ struct KeptCopy;
 /* Transfers of registered memory that are begun together (registered.cu). */
 struct RegisteredBatch
 {
-	static constexpr uint32_t MOST = 64;
+	static constexpr uint32_t MOST = 32;
 
 	void *to[MOST];
 	const void *from[MOST];
@@ -48,10 +48,10 @@ struct PipeSlot
 {
 	Lane lane;
 	Pinned found;           /* flags */
-	bool can_stage = false; /* once rows have been staged there is: */
-	Pinned host;            /* the columns, values and validity, */
-	Buffer columns;         /* the same on the device, */
-	Buffer inputs;          /* and PipeInput */
+	bool can_stage = false; /* once rows have been staged there are: */
+	Buffer columns;         /* columns on the device, values and validity, */
+	Buffer inputs;          /* and PipeInput; */
+	Pinned host;            /* and a staging buffer, if that is asked for */
 	Event begin, sent, done;
 	bool busy = false;
 	bool sending = false; /* its transfer's time has not been looked at */
@@ -169,6 +169,17 @@ HgjStatus fill_hold(HgjPipeline *p, uint32_t join, HgjPipeline *filled, HgjError
 HgjStatus fill_open(HgjPipeline *p, HgjTable *table, HgjError *err);
 HgjStatus fill_launch(HgjPipeline *p, PipeSlot *slot, HgjError *err);
 HgjStatus fill_finish(HgjPipeline *p, uint64_t *nrows, HgjError *err);
+
+/* pipeline_stage.cu */
+void stage_lay_out(HgjPipeline *p);
+HgjStatus pipeline_stage(HgjPipeline *p, HgjPipeStage *stage, HgjError *err);
+HgjStatus pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError *err);
+HgjStatus pipeline_push_from(HgjPipeline *p, const HgjPipeStage *from, uint32_t n,
+							 uint64_t nulls, HgjError *err);
+
+/* registered.cu */
+void registered_staging(const void *memory, uint64_t bytes);
+bool registered_has(const void *memory, size_t bytes);
 
 /* pipeline_kept.cu */
 HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);

@@ -166,7 +166,7 @@ HgjStatus pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err)
 		if (!t->copying)
 			HGJ_TRY(t->done < t->total ? copy_some(p, slot, err)
 									   : end_turn(p, slot, err));
-		HGJ_TRY(wait_for_event(&p->account, slot->sent.event, err));
+		HGJ_TRY(wait_for_event(&p->account, slot->sent.event, true, err));
 		t->copying = false;
 		HGJ_TRY(count_transfer(p, slot, err));
 	}

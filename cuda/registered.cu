@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * registered.cu
- *	  The memory of kept columns, registered with CUDA: copies of it go to a device
- *	  without going through pinned buffers.
+ *	  The memory of kept columns, and that in which sessions stage rows, registered with
+ *	  CUDA: copies of it go to a device without going through pinned buffers.
  *
  * 1. In a process whose copies stay (a GPU process), a thread of its own, once it has made
  *	  the streams and pinned blocks that the first queries will want, registers the memory
@@ -15,7 +15,8 @@
  *	  block at a time: CUDA takes each for memory of its own.
  * 4. Copies are begun many at a time: one by one, some 300 kB each, they take 1.5 times as
  *	  long as the bus needs (H100), by so many as the batch holds they do not.
- * 5. If CUDA refuses, nothing more is registered.
+ * 5. Where rows are staged is registered when a GPU process begins; there is little of it.
+ * 6. If CUDA refuses, nothing more is registered.
  *
  * Memory: none but the caller's, pinned as long as the process, or until the devices are
  * closed.  Locks: none; how far it has come is written by the thread alone, atomically.
@@ -50,6 +51,10 @@ struct Registered
 };
 
 static Registered registered = {};
+
+/* Step 5: whole pages. */
+static uintptr_t staging_begin = 0;
+static uintptr_t staging_end = 0;
 
 static uint64_t used_bytes()
 {
@@ -115,9 +120,42 @@ void registered_begin(const HgjKeptMemory *memory)
 		pthread_create(&registered.thread, nullptr, register_memory, nullptr) == 0;
 }
 
+/* HgjPipelineMethods.keep_staging.  Step 5, before there are threads. */
+void registered_staging(const void *memory, uint64_t bytes)
+{
+	uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+	uintptr_t end = (begin + bytes) / PAGE_BYTES * PAGE_BYTES;
+	Device *device;
+
+	begin = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	if (staging_end > 0 || begin >= end || session_device(0, &device, nullptr) != HGJ_OK)
+		return;
+	if (cudaSetDevice(device->id) != cudaSuccess ||
+		cudaHostRegister(reinterpret_cast<void *>(begin), end - begin,
+						 cudaHostRegisterPortable) != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		return;
+	}
+	staging_begin = begin;
+	staging_end = end;
+}
+
+/* Has the process registered all of it for staging? */
+bool registered_has(const void *memory, size_t bytes)
+{
+	uintptr_t at = reinterpret_cast<uintptr_t>(memory);
+
+	return at >= staging_begin && at <= staging_end && bytes <= staging_end - at;
+}
+
 /* The devices are about to be closed; nothing is copied any more. */
 void registered_end()
 {
+	if (staging_end > 0 &&
+		cudaHostUnregister(reinterpret_cast<void *>(staging_begin)) != cudaSuccess)
+		(void) cudaGetLastError();
+	staging_begin = staging_end = 0;
 	if (!registered.running)
 		return;
 	__atomic_store_n(&registered.stop, 1, __ATOMIC_RELEASE);

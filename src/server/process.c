@@ -154,6 +154,9 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 		memory.give_back = hgj_sides_give_back;
 		engine->pipeline->keep(&memory);
 	}
+	if (server->pipelines && engine->pipeline->keep_staging != NULL)
+		engine->pipeline->keep_staging(hgj_channel_area(server, &server->channels[0]),
+									   HGJ_CHANNELS * server->area_bytes);
 	look_at_devices(server, engine);
 	if (server->ndevices == 0)
 		unusable(server, "there is no device");

@@ -3,9 +3,9 @@
  * serve_pipeline.c
  *	  In the GPU process: calls about pipelines, and build sides that were made before.
  *
- * 1. Rows of a pipeline come in the channel's staging buffers and are copied into the
- *	  engine's, which its device can read; while that goes on the session fills the
- *	  other one.
+ * 1. Rows of a pipeline come in the channel's staging buffers, from which the engine's device
+ *	  reads them, or they are copied into the engine's own, where it cannot; while that goes
+ *	  on the session fills the other one.
  * 2. A pipeline that fills a table of kept rows is recorded (sides.h): its spec, what is
  *	  known of the tables that it stands on, and each call.  Nothing is done before it is
  *	  started.  If there is a side that has begun alike, nothing is done before the end
@@ -466,41 +466,68 @@ hgj_serve_pipe_create(HgjServed *served, HgjError *err)
 	return hgj_served_made(served, number, status);
 }
 
-/* Step 1: columns stand one behind the other, each with room for `capacity` rows. */
-static HgjStatus
-pipe_push(HgjServed *served, HgjServedObject *p, HgjError *err)
+/* Step 1: columns stand one behind the other, each with room for as many rows; false: not there. */
+static bool
+find_columns(HgjServed *served, const HgjServedObject *p, HgjPipeStage *from)
 {
 	const uint64_t *arg = served->channel->arg;
-	const char *from = served->scratch + arg[0];
-	size_t		capacity = arg[1];
-	uint32_t	n = (uint32_t) arg[2];
-	uint64_t	nulls = arg[3];
-	HgjStatus	status;
+	size_t		area = served->server->area_bytes;
+	size_t		at = arg[0];
 
-	if (arg[0] > served->server->area_bytes || capacity > served->server->area_bytes ||
-		arg[2] > capacity)
-		return hgj_fail(err, HGJ_INVALID, "a buffer that is not the channel's");
-	status = stage(served, p, err);
+	if (arg[0] > area || arg[1] > area || arg[2] > arg[1])
+		return false;
+	from->capacity = (uint32_t) arg[1];
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		size_t		values = arg[1] * hgj_kind_width(p->spec.inputs[i]);
+
+		if (at + values + arg[1] / 8 > area)
+			return false;
+		from->values[i] = served->scratch + at;
+		from->validity[i] = (uint64_t *) (served->scratch + at + values);
+		at += values + arg[1] / 8;
+	}
+	return true;
+}
+
+/* Step 1: n rows, by way of the engine's own staging buffer. */
+static HgjStatus
+push_copy(HgjServed *served, HgjServedObject *p, const HgjPipeStage *from, uint32_t n,
+		  uint64_t nulls, HgjError *err)
+{
+	HgjStatus	status = stage(served, p, err);
+
 	if (status != HGJ_OK)
 		return status;
 	if (n > p->stage.capacity)
 		return hgj_fail(err, HGJ_INVALID, "more rows than the engine takes at once");
 	for (uint32_t i = 0; i < p->spec.ninputs; i++)
 	{
-		size_t		width = hgj_kind_width(p->spec.inputs[i]);
-
-		if ((size_t) (from - served->scratch) + capacity * width + capacity / 8 >
-			served->server->area_bytes)
-			return hgj_fail(err, HGJ_INVALID, "a buffer that is not the channel's");
-		memcpy(p->stage.values[i], from, n * width);
-		from += capacity * width;
+		memcpy(p->stage.values[i], from->values[i], n * hgj_kind_width(p->spec.inputs[i]));
 		if (nulls & (UINT64_C(1) << i))
-			memcpy(p->stage.validity[i], from, ((size_t) n + 63) / 64 * 8);
-		from += capacity / 8;
+			memcpy(p->stage.validity[i], from->validity[i], ((size_t) n + 63) / 64 * 8);
 	}
 	p->staged = false;
-	p->fetched = false;
 	return served->engine->pipeline->push(p->it, n, nulls, err);
+}
+
+static HgjStatus
+pipe_push(HgjServed *served, HgjServedObject *p, HgjError *err)
+{
+	const HgjPipelineMethods *methods = served->engine->pipeline;
+	uint32_t	n = (uint32_t) served->channel->arg[2];
+	uint64_t	nulls = served->channel->arg[3];
+	HgjStatus	status = HGJ_UNSUPPORTED;
+	HgjPipeStage from;
+
+	if (!find_columns(served, p, &from))
+		return hgj_fail(err, HGJ_INVALID, "a buffer that is not the channel's");
+	if (methods->push_from != NULL && !p->staged)
+		status = methods->push_from(p->it, &from, n, nulls, err);
+	if (status == HGJ_UNSUPPORTED)
+		status = push_copy(served, p, &from, n, nulls, err);
+	p->fetched = false;
+	return status;
 }
 
 /* So many of the rows that the engine has returned as the scratch holds. */

@@ -43,6 +43,7 @@ typedef enum FakeCall
 	CALL_PIPE_START,
 	CALL_PIPE_STAGE,
 	CALL_PIPE_PUSH,
+	CALL_PIPE_FROM,
 	CALL_PIPE_KEPT,
 	CALL_PIPE_FETCH,
 	CALL_PIPE_FINISH,
@@ -212,6 +213,8 @@ extern void fake_keep(const HgjKeptMemory *memory);
 extern void fake_kept_info(HgjDeviceInfo *info);
 extern HgjStatus fake_kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids,
 								 uint64_t n, uint64_t *bytes, HgjError *err);
+extern HgjStatus fake_push_from(HgjPipeline *p, const HgjPipeStage *from, uint32_t n,
+								uint64_t nulls, HgjError *err);
 extern HgjStatus fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);
 
 /* fake_rows.c */

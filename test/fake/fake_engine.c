@@ -11,8 +11,8 @@
  *		CALL NTH WHAT	the NTH call of CALL (open, table_create, append, build,
  *						probe_create, probe_begin, probe_next, mark, unmatched,
  *						clear_marks, pipe_create, pipe_payload, pipe_start,
- *						pipe_stage, pipe_push, pipe_kept, pipe_fetch, pipe_finish,
- *						pipe_groups; pipeline: any of these) since then: lost, memory,
+ *						pipe_stage, pipe_push, pipe_from (which makes the two before it),
+ *						pipe_kept, pipe_fetch, pipe_finish, pipe_groups; pipeline: any of these) since then: lost, memory,
  *						limit, hang; of pipelines' also row (a row's error),
  *						unsupported; of pipe_kept also late (it reads for a while,
  *						whatever the caller wants)
@@ -23,6 +23,7 @@
  *		no_pipelines	they are refused
  *		no_rows			those that return rows are not offered
  *		no_kept			kept rows are not taken
+ *		no_push_from	rows are staged in the engine's own buffers
  *		no_filter		tables have no filter, as those of a GPU
  *
  * 2. A lost device stays lost.  "hang" waits until the caller's poll says stop,
@@ -55,7 +56,7 @@
 static const char *const call_names[CALLS] = {
 	"open", "table_create", "append", "build", "probe_create", "probe_begin",
 	"probe_next", "mark", "unmatched", "clear_marks", "pipe_create", "pipe_payload",
-	"pipe_start", "pipe_stage", "pipe_push", "pipe_kept", "pipe_fetch", "pipe_finish",
+	"pipe_start", "pipe_stage", "pipe_push", "pipe_from", "pipe_kept", "pipe_fetch", "pipe_finish",
 	"pipe_groups", "pipeline", "any"
 };
 
@@ -126,6 +127,7 @@ read_faults(void)
 	no_filter = false;
 	fake_pipeline.fetch = fake_pipeline_fetch;
 	fake_pipeline.push_kept = fake_push_kept;
+	fake_pipeline.push_from = fake_push_from;
 	memset(calls, 0, sizeof(calls));
 	if (file == NULL)
 		return;
@@ -148,6 +150,8 @@ read_faults(void)
 			fake_pipeline.fetch = NULL;
 		else if (strncmp(line, "no_kept", 7) == 0)
 			fake_pipeline.push_kept = NULL;
+		else if (strncmp(line, "no_push_from", 12) == 0)
+			fake_pipeline.push_from = NULL;
 		else if (strncmp(line, "no_filter", 9) == 0)
 			no_filter = true;
 		else if (sscanf(line, "unit %u %31s %15s", &table, name, what) == 3 ||

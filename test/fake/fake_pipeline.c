@@ -394,6 +394,53 @@ pipeline_push(HgjPipeline *p, uint32_t n, uint64_t nulls, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Memory that push_from may have rows in. */
+static const char *staging = NULL;
+static uint64_t staging_bytes = 0;
+
+/* HgjPipelineMethods.keep_staging */
+static void
+pipeline_keep_staging(const void *memory, uint64_t bytes)
+{
+	staging = memory;
+	staging_bytes = bytes;
+}
+
+static bool
+is_there(const void *memory, size_t bytes)
+{
+	uint64_t	at = (uint64_t) ((const char *) memory - staging);
+
+	return staging != NULL && at <= staging_bytes && bytes <= staging_bytes - at;
+}
+
+/* HgjPipelineMethods.push_from */
+HgjStatus
+fake_push_from(HgjPipeline *p, const HgjPipeStage *from, uint32_t n, uint64_t nulls,
+			   HgjError *err)
+{
+	HgjPipeStage to;
+	HgjStatus	status;
+
+	ENTER(CALL_PIPE_FROM);
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+		if (!is_there(from->values[i], n * fake_width(p->spec.inputs[i])) ||
+			((nulls >> i & 1) && !is_there(from->validity[i], ((size_t) n + 63) / 64 * 8)))
+			return fake_fail(err, HGJ_UNSUPPORTED, "the rows are not in memory that is known");
+	status = pipeline_stage(p, &to, err);
+	if (status != HGJ_OK)
+		return status;
+	if (n > to.capacity)
+		return fake_fail(err, HGJ_INVALID, "more rows than a staging buffer has");
+	for (uint32_t i = 0; i < p->spec.ninputs; i++)
+	{
+		memcpy(to.values[i], from->values[i], n * fake_width(p->spec.inputs[i]));
+		if (nulls >> i & 1)
+			memcpy(to.validity[i], from->validity[i], ((size_t) n + 63) / 64 * 8);
+	}
+	return pipeline_push(p, n, nulls, err);
+}
+
 /* What has been counted is known to be final. */
 static void
 settle(HgjPipeline *p)
@@ -542,6 +589,8 @@ HgjPipelineMethods fake_pipeline = {
 	.start = pipeline_start,
 	.stage = pipeline_stage,
 	.push = pipeline_push,
+	.keep_staging = pipeline_keep_staging,
+	.push_from = fake_push_from,
 	.keep = fake_keep,
 	.push_kept = fake_push_kept,
 	.kept_bytes = fake_kept_bytes,

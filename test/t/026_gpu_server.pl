@@ -175,7 +175,7 @@ like(slurp_file($node->logfile), qr/DETAIL:  It was ended by signal 9/, '... and
 unlike(slurp_file($node->logfile), qr/terminating any other active server processes/, 'no backend was ended for it');
 
 # ---- a device that is lost, or hangs
-for my $what ('pipe_push 1 lost', 'build 1 lost', 'probe_next 1 lost', 'pipe_finish 1 memory', 'table_create 1 memory')
+for my $what ('pipe_push 1 lost', 'pipe_from 2 lost', 'build 1 lost', 'probe_next 1 lost', 'pipe_finish 1 memory', 'table_create 1 memory')
 {
 	faults($what);
 	is($node->safe_psql('postgres', "$device $groups"), $stock{$groups}, "$what: $groups");
@@ -184,6 +184,10 @@ for my $what ('pipe_push 1 lost', 'build 1 lost', 'probe_next 1 lost', 'pipe_fin
 	faults();
 	server_is_back($what);
 }
+# Rows that the engine does not read where the session has put them.
+faults('no_push_from');
+is($node->safe_psql('postgres', "$required $_"), $stock{$_}, "rows are copied to the device's buffers: $_") for $groups, $rows;
+like($node->safe_psql('postgres', "$required EXPLAIN (ANALYZE, COSTS OFF) $groups"), qr/Device Pipeline: yes/, '... in a pipeline');
 faults('build 1 hang');
 is($node->safe_psql('postgres', "$device SET hashgraph_join.device_timeout = '300ms'; $groups"), $stock{$groups}, 'a device that hangs');
 faults();

@@ -453,6 +453,10 @@ aim(HgjSource *source, HgjBatch *batch, uint32 n)
 			ps->targets[ps->wanted[c]].vector = &batch->vectors[c];
 			ps->targets[ps->wanted[c]].first = batch->nrows;
 			ps->targets[ps->wanted[c]].there = is_pointing(batch, c);
+			/* or hgj_page_output_must_stop() was not asked, or too early */
+			Assert(!is_pointing(batch, c) ||
+				   (points && values_in_chunk(ps, ps->wanted[c]) ==
+					(char *) batch->vectors[c].values + (Size) batch->nrows * batch->vectors[c].width));
 		}
 	for (int i = 0; i < ps->noutput; i++)
 	{

@@ -33,34 +33,40 @@
 #include "scan/heap_pages.h"
 #include "utils/rel.h"
 
+/* Of most of the table's pages, these columns? */
+static bool
+are_kept(const HgjPipelineState *d, const AttrNumber *attnos, int n)
+{
+	Relation	rel = ((ScanState *) d->scan)->ss_currentRelation;
+
+	return hgj_device_column_memory != 0 &&
+		hgj_kept_part(rel, attnos, n, RelationGetNumberOfBlocks(rel)) >= HGJ_LEAST_KEPT;
+}
+
 /* Step 1: are the columns that the quals look at kept, so that these run on the device? */
 bool
 hgj_device_is_kept(const HgjPipelineState *d)
 {
-	Relation	rel = ((ScanState *) d->scan)->ss_currentRelation;
 	int			n = list_length(d->scan_attnos);
 	AttrNumber *attnos = palloc(mul_size(n + 1, sizeof(AttrNumber)));
-	double		part;
+	bool		kept;
 
 	for (int i = 0; i < n; i++)
 		attnos[i] = list_nth_int(d->scan_attnos, i);
-	part = n == 0 || hgj_device_column_memory == 0 || !hgj_table_may_be_kept(rel) ? 0 :
-		hgj_kept_part(rel, attnos, n, RelationGetNumberOfBlocks(rel));
+	kept = are_kept(d, attnos, n);
 	pfree(attnos);
-	return part >= HGJ_LEAST_KEPT;
+	return kept;
 }
 
 /* Are the columns kept that the source reads? */
 bool
 hgj_device_reads_are_kept(const HgjPipelineState *d)
 {
-	Relation	rel = ((ScanState *) d->scan)->ss_currentRelation;
 	AttrNumber	attnos[HGJ_DEVICE_READS];
 
 	for (int i = 0; i < d->nreads; i++)
 		attnos[i] = d->reads[i].attno;
-	return hgj_kept_part(rel, attnos, d->nreads, RelationGetNumberOfBlocks(rel)) >=
-		HGJ_LEAST_KEPT;
+	return are_kept(d, attnos, d->nreads);
 }
 
 /* Columns that go by tables. */
@@ -498,11 +504,12 @@ hgj_device_limit_kept(HgjDevicePush *push, uint64 rows)
 	push->most_rows = rows;
 }
 
-/* The ranges that the last one was of: pieces, one behind the other. */
+/* The ranges that the last one was of: pieces, one behind the other; *n, if wanted: how many. */
 const HgjKeptRange *
 hgj_device_kept_ranges(const HgjDevicePush *push, uint32 *n)
 {
-	*n = push->rows.npieces;
+	if (n)
+		*n = push->rows.npieces;
 	return push->sent;
 }
 

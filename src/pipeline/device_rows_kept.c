@@ -444,10 +444,8 @@ make_portion(HgjPipelineState *d)
 	HgjBatch   *batch = bottom->probing.outer_batch;
 	HgjPipeRows *portion = &d->out->fetched;
 	uint32		most_rows = hgj_make_outer_batch(bottom);
-	const HgjKeptRange *ranges;
-	uint32		nranges;
+	const HgjKeptRange *ranges = hgj_device_kept_ranges(c->push, NULL);
 
-	ranges = hgj_device_kept_ranges(c->push, &nranges);
 	portion->n = 0;
 	portion->last = false;
 	portion->input = c->input;

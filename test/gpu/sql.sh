@@ -19,6 +19,8 @@
 #                                the stress of test/t/020_kept_columns.pl (60 seconds), with all that
 #                                can be on the GPU: the server preloads the library, with gpu_server
 #                                and column_memory; HGJ_LOG is its log, if that is not /pg/log
+#   test/gpu/sql.sh chosen       millions of rows that a device chooses from kept columns come back, in
+#                                its order, from a server as for kept
 #   test/gpu/sql.sh bench        Q1, Q2 and COPY over fact and dim, and stock beside them
 #   test/gpu/sql.sh costs        joins of several sizes on the CPU and the GPU, their times and costs
 set -uo pipefail
@@ -262,6 +264,30 @@ grew()
 	for i in "${!before[@]}"; do
 		[[ ${before[i]} =~ ^[0-9]+$ && ${after[i]} =~ ^[0-9]+$ ]] && ((after[i] > before[i])) || return 1
 	done
+}
+
+# Sums of what the host takes for rows whose numbers a device has returned: most rows of a table, those
+# of some pages only, and few of each page.
+chosen()
+{
+	local begin sql right answer round
+	$q -c "set client_min_messages = warning" -c "create extension if not exists hashgraph_join; drop table if exists cf, cd, ce" -c "set synchronous_commit = on" \
+		-c "create table cf as select i % 300000 as k, i as v, i * 2 as w, i % 11 as s from generate_series(1, 3000000) i" \
+		-c "create table cd as select i as k, i % 7 as g from generate_series(1, 200000) i" \
+		-c "create table ce as select i as v, i % 3 as h from generate_series(1, 3000000) i where i % 60000 < 20000 or i % 9 = 0 and i % 60000 < 40000"
+	$q -c "vacuum (analyze) cf" -c "vacuum (analyze) cd" -c "vacuum (analyze) ce"
+	matches "their columns are loaded" "$($q -At -c "select hashgraph_join_load('cf') > 0" 2>&1)" "^t"
+	begin="load 'hashgraph_join'; set hashgraph_join.force = on; set max_parallel_workers_per_gather = 0; set hashgraph_join.engine = cuda; set hashgraph_join.aggregate = off; set work_mem = '256MB';"
+	for sql in "cf join cd using (k)" "cf join cd using (k) left join ce using (v)" "cf join ce using (v)" "cf left join ce using (v)" "cf left join ce using (v) where s < 4"; do
+		sql="select count(*), sum(v), sum(w), sum(s), sum(hashint4(w)::bigint) from $sql"
+		right=$($q -At -c "set hashgraph_join.enabled = off" -c "$sql" 2>&1)
+		for round in 1 2 3 4; do
+			answer=$($q -At -c "$begin" -c "$sql" 2>&1)
+			verdict "$sql, $round" "$([[ $answer == "$right" ]] && echo ok || echo "$answer instead of $right")"
+		done
+		matches "... the rows are chosen on the device" "$($q -At -c "$begin" -c "explain (analyze, costs off) $sql" 2>&1)" "Outer Source: columns .100% of [0-9]+ pages, on the device"
+	done
+	echo "$ok passed, $bad failed"
 }
 
 kept()

@@ -278,7 +278,7 @@ chosen()
 	$q -c "vacuum (analyze) cf" -c "vacuum (analyze) cd" -c "vacuum (analyze) ce"
 	matches "their columns are loaded" "$($q -At -c "select hashgraph_join_load('cf') > 0" 2>&1)" "^t"
 	begin="load 'hashgraph_join'; set hashgraph_join.force = on; set max_parallel_workers_per_gather = 0; set hashgraph_join.engine = cuda; set hashgraph_join.aggregate = off; set work_mem = '256MB';"
-	for sql in "cf join cd using (k)" "cf join cd using (k) left join ce using (v)" "cf join ce using (v)" "cf left join ce using (v)" "cf left join ce using (v) where s < 4"; do
+	for sql in "cf join cd using (k)" "cf join cd using (k) left join ce using (v)" "cf join ce using (v)" "cf left join ce using (v)" "cf left join ce using (v) where s < 9"; do
 		sql="select count(*), sum(v), sum(w), sum(s), sum(hashint4(w)::bigint) from $sql"
 		right=$($q -At -c "set hashgraph_join.enabled = off" -c "$sql" 2>&1)
 		for round in 1 2 3 4; do

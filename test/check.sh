@@ -9,9 +9,9 @@
 #
 #   SUITES="regress tap"     some suites only (names below)
 #   WITHOUT="regress lint"   all but these
-#   HGJ_AFTER_CHECK=yes      make check has just passed or failed here: of the suites engine and
-#                            tap, what it has left out only; the CUDA engine for two
-#                            architectures
+#   HGJ_AFTER_CHECK=yes      make check has just passed or failed here: of the suites engine,
+#                            tap and regress, what it has left out only; the CUDA engine for
+#                            two architectures
 #   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=6 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)
@@ -159,9 +159,14 @@ test_server()
 suite_regress()
 {
 	test_server
+	# Files of the fake device that take longest.
+	local late=(aggregates agg_scans rescan probe_order)
+	if [[ $size == full && -n ${HGJ_AFTER_CHECK:-} ]]; then
+		PG_CONFIG=$config counted bash test/fake/regress.sh "${late[@]}"
+		return
+	fi
 	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION=
-	# those that take longest are left to make check-full, as its suite gpu_server has all of them
-	PG_CONFIG=$config HGJ_FAKE_WITHOUT=$(full_or '' 'aggregates|agg_scans|rescan|probe_order') counted bash test/fake/regress.sh
+	PG_CONFIG=$config HGJ_FAKE_WITHOUT=$(full_or '' "${late[*]}") counted bash test/fake/regress.sh
 }
 
 # The fake device's files again, and random joins of columns that are kept, through one GPU

@@ -76,11 +76,10 @@ shared_bytes(void)
 		Max((Size) hgj_column_memory * 1024, LEAST_BYTES);
 }
 
-/* See store_slots.h. */
-HgjStoreSlot *
-hgj_store_slot(int i)
+static inline HgjStoreSlot *
+slot_at(int i)
 {
-	return (HgjStoreSlot *) ((char *) shared + shared->slots) + i;
+	return hgj_store_slot(shared, i);
 }
 
 /* Runs of a column lie side by side: a new process has one page of buckets mapped for them. */
@@ -186,15 +185,15 @@ find_slot(const HgjChunkKey *key)
 {
 	int			i = *bucket_of(key);
 
-	while (i != NO_SLOT && memcmp(&hgj_store_slot(i)->key, key, sizeof(*key)) != 0)
-		i = hgj_store_slot(i)->next;
+	while (i != NO_SLOT && memcmp(&slot_at(i)->key, key, sizeof(*key)) != 0)
+		i = slot_at(i)->next;
 	return i;
 }
 
 static void
 free_slot(int i)
 {
-	HgjStoreSlot *slot = hgj_store_slot(i);
+	HgjStoreSlot *slot = slot_at(i);
 
 	Assert(pg_atomic_read_u32(&slot->holders) == 0 && !slot->listed);
 	dsa_free(area, slot->data);
@@ -207,11 +206,11 @@ free_slot(int i)
 void
 hgj_store_drop_slot(int i)
 {
-	HgjStoreSlot *slot = hgj_store_slot(i);
+	HgjStoreSlot *slot = slot_at(i);
 	int		   *link = bucket_of(&slot->key);
 
 	while (*link != i)
-		link = &hgj_store_slot(*link)->next;
+		link = &slot_at(*link)->next;
 	*link = slot->next;
 	slot->listed = false;
 	pg_atomic_fetch_sub_u32(count_of(slot->key.table), 1);
@@ -229,7 +228,7 @@ evict_one(void)
 	for (int steps = 0; steps < shared->ntouched * (MOST_CREDIT + 1); steps++)
 	{
 		int			i = shared->hand;
-		HgjStoreSlot *slot = hgj_store_slot(i);
+		HgjStoreSlot *slot = slot_at(i);
 
 		shared->hand = (i + 1) % shared->ntouched;
 		if (!slot->listed || pg_atomic_read_u32(&slot->holders) > 0)
@@ -257,7 +256,7 @@ take_slot(void)
 	if (shared->free == NO_SLOT)
 		return shared->ntouched++;
 	i = shared->free;
-	shared->free = hgj_store_slot(i)->next;
+	shared->free = slot_at(i)->next;
 	return i;
 }
 
@@ -270,7 +269,7 @@ take_slot(void)
 static void
 release_slot(int i, uint32 times)
 {
-	HgjStoreSlot *slot = hgj_store_slot(i);
+	HgjStoreSlot *slot = slot_at(i);
 
 	if (wait_for_reader)
 	{
@@ -389,7 +388,7 @@ hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n, HgjHeldChun
 		held[found] = (HgjHeldChunk) {NULL, NULL, NO_SLOT};
 		if (i != NO_SLOT && i < nown_holds) /* or it came in this moment */
 			held[found] = (HgjHeldChunk) {
-				dsa_get_address(area, hgj_store_slot(i)->data), &hgj_store_slot(i)->head, i
+				dsa_get_address(area, slot_at(i)->data), &slot_at(i)->head, i
 			};
 		else if (may_miss == NULL || !may_miss[found])
 			break;
@@ -398,7 +397,7 @@ hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n, HgjHeldChun
 	{
 		if (held[c].chunk == NULL)
 			continue;
-		pg_atomic_fetch_add_u32(&hgj_store_slot(held[c].slot)->holders, 1);
+		pg_atomic_fetch_add_u32(&slot_at(held[c].slot)->holders, 1);
 		own_holds[held[c].slot]++;
 		all_own_holds++;
 	}
@@ -420,7 +419,7 @@ hgj_store_look(const HgjChunkKey *key, uint64 *pages)
 	i = find_slot(key);
 	if (i != NO_SLOT)
 	{
-		HgjChunk   *chunk = dsa_get_address(area, hgj_store_slot(i)->data);
+		HgjChunk   *chunk = dsa_get_address(area, slot_at(i)->data);
 
 		for (int w = 0; w < HGJ_RUN_WORDS; w++)
 			pages[w] = chunk->pages[w] & ~pg_atomic_read_u64(&chunk->changed[w]);
@@ -454,7 +453,7 @@ hgj_store_holds(const HgjHeldChunk *held)
 void
 hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now)
 {
-	HgjStoreSlot *slot = hgj_store_slot(held->slot);
+	HgjStoreSlot *slot = slot_at(held->slot);
 	double		per_byte;
 	uint32		credit;
 
@@ -473,7 +472,7 @@ hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now)
 bool
 hgj_store_was_used(const HgjHeldChunk *held)
 {
-	return pg_atomic_read_u64(&hgj_store_slot(held->slot)->uses) > 0;
+	return pg_atomic_read_u64(&slot_at(held->slot)->uses) > 0;
 }
 
 /*
@@ -543,7 +542,7 @@ publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
 	i = take_slot();
 	if (i != NO_SLOT)
 	{
-		HgjStoreSlot *slot = hgj_store_slot(i);
+		HgjStoreSlot *slot = slot_at(i);
 
 		memset(slot, 0, sizeof(HgjStoreSlot));
 		slot->key = *key;

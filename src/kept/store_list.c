@@ -31,7 +31,7 @@ hgj_store_drop(Oid database, Oid table, AttrNumber attno)
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < shared->ntouched; i++)
 	{
-		HgjStoreSlot *slot = hgj_store_slot(i);
+		HgjStoreSlot *slot = hgj_store_slot(shared, i);
 
 		if (!slot->listed || HGJ_LOCATOR_DATABASE(slot->key.locator) != database ||
 			(OidIsValid(table) && slot->key.table != table) ||
@@ -63,7 +63,7 @@ hgj_store_list(Oid database, uint32 *n)
 	LWLockAcquire(shared->lock, LW_SHARED);
 	for (int i = 0; i < room; i++)
 	{
-		HgjStoreSlot *slot = hgj_store_slot(i);
+		HgjStoreSlot *slot = hgj_store_slot(shared, i);
 		const HgjChunk *chunk;
 		HgjChunkFacts *fact = &facts[*n];
 

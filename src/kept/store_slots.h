@@ -54,9 +54,14 @@ typedef struct HgjStore
 	Size		area;
 } HgjStore;
 
+static inline HgjStoreSlot *
+hgj_store_slot(HgjStore *store, int i)
+{
+	return (HgjStoreSlot *) ((char *) store + store->slots) + i;
+}
+
 /* The store, to which this process is attached then; NULL: there is none. */
 extern HgjStore *hgj_store_attach(void);
-extern HgjStoreSlot *hgj_store_slot(int i);
 
 /* The chunk of a slot that is listed. */
 extern const HgjChunk *hgj_store_chunk(const HgjStoreSlot *slot);

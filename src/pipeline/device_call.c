@@ -86,7 +86,7 @@ let_go(HgjPipelineState *d)
 	}
 }
 
-/* The same, when it is known what the pipeline has counted. */
+/* The same at the end of a run, whose counts are kept. */
 void
 hgj_device_release(HgjPipelineState *d)
 {

@@ -430,14 +430,6 @@ hgj_device_end_kept(HgjDevicePush *push)
 	pfree(push);
 }
 
-/* Step 3. */
-static void
-leave_sent(HgjPipelineState *d, const HgjDevicePush *push, uint32 n)
-{
-	for (uint32 i = 0; i < n; i++)
-		hgj_ranges_leave(&d->source, &push->sent[i]);
-}
-
 /* Steps 2 and 3: what became of the last call; its chunks may go.  *pushed: the rows so far. */
 static void
 settle(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
@@ -450,7 +442,7 @@ settle(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
 			*pushed += push->sent_rows;
 		}
 		else
-			leave_sent(d, push, push->nsent);
+			hgj_ranges_take_back(&d->source, push->sent, push->nsent, 0);
 	}
 	push->nsent = 0;
 	hgj_ranges_forget(&d->source);
@@ -479,7 +471,7 @@ send_next(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
 		push->sent_rows = push->nrows;
 	}
 	else
-		leave_sent(d, push, push->rows.npieces);
+		hgj_ranges_take_back(&d->source, push->sent, push->rows.npieces, 0);
 	return true;
 }
 

@@ -472,16 +472,7 @@ hgj_kept_choose(HgjKeptPages *kept, bool chosen)
 	kept->chosen = chosen;
 }
 
-/* Nobody has pointers any longer, but into chunks of the run at hand. */
-void
-hgj_kept_pages_forget(HgjKeptPages *kept)
-{
-	while (kept->nheld > 0)
-		hgj_store_release(&kept->held[--kept->nheld]);
-	kept->nbefore = 0;
-}
-
-/* The same of those that were held when the last ranges began. */
+/* Nobody has pointers any longer into chunks that were held when the last ranges began. */
 void
 hgj_kept_pages_forget_before(HgjKeptPages *kept)
 {
@@ -490,6 +481,14 @@ hgj_kept_pages_forget_before(HgjKeptPages *kept)
 	kept->nheld -= kept->nbefore;
 	memmove(kept->held, kept->held + kept->nbefore, kept->nheld * sizeof(HgjHeldChunk));
 	kept->nbefore = 0;
+}
+
+/* Nor into others, but into those of the run at hand. */
+void
+hgj_kept_pages_forget(HgjKeptPages *kept)
+{
+	kept->nbefore = kept->nheld;
+	hgj_kept_pages_forget_before(kept);
 }
 
 /* Hold nothing, and know nothing. */

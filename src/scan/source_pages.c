@@ -518,7 +518,7 @@ hgj_ranges_taken(HgjSource *source, uint64 rows)
 		source->child->instrument->tuplecount += (double) rows;
 }
 
-/* They had been taken, n ranges with so many rows, and are to be read after all. */
+/* N ranges are to be read after all, of which so many rows had been taken. */
 void
 hgj_ranges_take_back(HgjSource *source, const HgjKeptRange *ranges, uint32 n, uint64 rows)
 {

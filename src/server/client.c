@@ -12,9 +12,10 @@
  *	  when the generation has changed: the GPU process has gone, and all that was made
  *	  in it.  Every few milliseconds the caller's poll is asked; if it wants no more, the
  *	  GPU process is told so, and its engine gives up as it would have in this process.
- * 3. A call that has not come back for long although it was cancelled is given up: the
- *	  channel is left to the thread that makes the call, and everything in it counts as
- *	  lost.  That a device hangs is noticed by its engine (hashgraph_join.device_timeout).
+ * 3. A call that has not come back for long although it was cancelled, or that nobody can
+ *	  cancel, is given up: the channel is left to the thread that makes the call, and
+ *	  everything in it counts as lost.  That a device hangs is noticed by its engine
+ *	  (hashgraph_join.device_timeout).
  * 4. One call at a time may be on its way without anybody waiting (a push of rows):
  *	  the next call waits for it first, and its outcome is kept for the next call about
  *	  the same pipeline.  If it reads chunks that this process holds, so does whoever
@@ -64,7 +65,6 @@ static struct
 	int			used;			/* tables and pipelines in this one */
 	HgjRemote  *pending;		/* step 4 */
 	bool		is_pending;		/* ... though its owner may have gone */
-	bool		reads_chunks;	/* it does */
 	bool		leaves;			/* the last one has gone, and is there still */
 	bool		at_exit;		/* leave_at_exit() is registered */
 	TimestampTz refused;		/* the statement that has waited for one in vain */
@@ -95,12 +95,18 @@ forget_channel(void)
 	session.used = 0;
 	session.pending = NULL;
 	session.is_pending = false;
-	session.reads_chunks = false;
 	session.leaves = false;
 	session.nblocks = 0;
 }
 
 static void wait_for_reader(bool cancel);
+
+/* Does what was posted read chunks that this process holds? */
+static bool
+reads_chunks(void)
+{
+	return session.channel && session.is_pending && session.channel->call == HGJ_CALL_PIPE_KEPT;
+}
 
 static void
 leave_channel(void)
@@ -108,7 +114,7 @@ leave_channel(void)
 	HgjChannel *channel;
 	struct timespec now;
 
-	if (session.reads_chunks)
+	if (reads_chunks())
 		wait_for_reader(true);
 	channel = session.channel;
 	if (channel == NULL)
@@ -258,7 +264,7 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 		}
 		if (limited && waited > GIVE_UP_AFTER_MS)
 		{
-			session.reads_chunks = false;	/* it would be waited for */
+			session.is_pending = false; /* or it would be waited for */
 			leave_channel();
 			return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process does not answer");
 		}
@@ -287,7 +293,6 @@ settle(const HgjRemote *remote, HgjError *err)
 	}
 	session.is_pending = false;
 	session.pending = NULL;
-	session.reads_chunks = false;
 	hgj_store_lend(NULL);
 	return status;
 }
@@ -299,7 +304,7 @@ wait_for_reader(bool cancel)
 	const HgjRemote nobody = {0};
 	HgjError	err;
 
-	if (session.channel == NULL || !session.is_pending)
+	if (!reads_chunks())
 		return;
 	if (!cancel && session.pending && settle(session.pending, &err) != HGJ_CANCELLED)
 		return;
@@ -404,8 +409,7 @@ hgj_channel_post(HgjRemote *remote, HgjCall call)
 	send_request(remote, call);
 	session.pending = remote;
 	session.is_pending = true;
-	session.reads_chunks = call == HGJ_CALL_PIPE_KEPT;
-	if (session.reads_chunks)
+	if (reads_chunks())
 		hgj_store_lend(before_release);
 }
 
@@ -413,18 +417,11 @@ hgj_channel_post(HgjRemote *remote, HgjCall call)
 HgjStatus
 hgj_channel_settle(HgjRemote *remote, HgjError *err)
 {
-	HgjStatus	status;
-
-	if (hgj_channel_is_lost(remote))
-		return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
-	status = settle(remote, err);
-	if (status != HGJ_OK || remote->failed == HGJ_OK)
-		return status;
-	*err = remote->error;
-	status = remote->failed;
-	if (status == HGJ_UNSUPPORTED)
+	if (hgj_channel_request(remote, err))
+		return HGJ_OK;
+	if (remote->failed == HGJ_UNSUPPORTED)
 		remote->failed = HGJ_OK;	/* nothing has happened */
-	return status;
+	return err->status;
 }
 
 /* See client.h. */

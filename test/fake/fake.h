@@ -197,6 +197,8 @@ extern HgjStatus fake_lose(HgjError *err, const char *message);
 
 /* fake_pipeline.c */
 extern HgjPipelineMethods fake_pipeline;
+extern HgjStatus fake_push_from(HgjPipeline *p, const HgjPipeStage *from, uint32_t n,
+								uint64_t nulls, HgjError *err);
 extern HgjStatus fake_enter_pipeline(HgjPipeline *p, FakeCall call, HgjError *err);
 extern HgjStatus fake_take(HgjPipeline *p, uint64_t bytes, HgjError *err);
 extern HgjStatus fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err);
@@ -213,8 +215,6 @@ extern void fake_keep(const HgjKeptMemory *memory);
 extern void fake_kept_info(HgjDeviceInfo *info);
 extern HgjStatus fake_kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids,
 								 uint64_t n, uint64_t *bytes, HgjError *err);
-extern HgjStatus fake_push_from(HgjPipeline *p, const HgjPipeStage *from, uint32_t n,
-								uint64_t nulls, HgjError *err);
 extern HgjStatus fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);
 
 /* fake_rows.c */

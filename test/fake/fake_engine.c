@@ -12,8 +12,8 @@
  *						probe_create, probe_begin, probe_next, mark, unmatched,
  *						clear_marks, pipe_create, pipe_payload, pipe_start,
  *						pipe_stage, pipe_push, pipe_from (which makes the two before it),
- *						pipe_kept, pipe_fetch, pipe_finish, pipe_groups; pipeline: any of these) since then: lost, memory,
- *						limit, hang; of pipelines' also row (a row's error),
+ *						pipe_kept, pipe_fetch, pipe_finish, pipe_groups; pipeline: any
+ *						of these) since then: lost, memory, limit, hang; of pipelines' also row (a row's error),
  *						unsupported; of pipe_kept also late (it reads for a while,
  *						whatever the caller wants)
  *		any NTH WHAT	the NTH of all calls of this process, whatever it calls

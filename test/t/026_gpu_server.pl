@@ -36,13 +36,6 @@ my $full = 'SELECT count(*), count(v), sum(h) FROM (SELECT f.v, d.h FROM f FULL 
 my $long = 'SELECT h, count(*), sum(v) FROM big JOIN d USING (k) GROUP BY h ORDER BY h';
 my %stock = map { $_ => $node->safe_psql('postgres', "SET hashgraph_join.enabled = off; $_") } ($groups, $rows, $full, $long);
 
-# The GPU process, as hashgraph_join_devices() names it; none while there is none.
-sub gpu_process
-{
-	my $detail = $node->safe_psql('postgres', 'SELECT detail FROM hashgraph_join_devices()');
-	return $detail =~ /^process (\d+) has it open for all sessions$/ ? $1 : '';
-}
-
 # Wait until queries run there again.
 sub server_is_back
 {
@@ -62,7 +55,7 @@ sub server_is_back
 # ---- right answers
 faults();
 server_is_back('the start');
-my $process = gpu_process();
+my $process = gpu_process($node);
 like($process, qr/^\d+$/, 'there is one GPU process');
 like($node->safe_psql('postgres', 'SELECT state || tables FROM hashgraph_join_devices()'), qr/^open0$/, 'a session sees its device open');
 for my $q ($groups, $rows, $full)
@@ -71,7 +64,7 @@ for my $q ($groups, $rows, $full)
 	like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $q"), qr/Engine: cuda\n\s+Device: Fake GPU/, '... on its device');
 }
 like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $groups"), qr/Device Pipeline: yes/, 'in a pipeline');
-is(gpu_process(), $process, 'by the same process');
+is(gpu_process($node), $process, 'by the same process');
 
 # Several on one channel: cursors, and a join that is read row by row beside a pipeline.
 is( $node->safe_psql(
@@ -115,7 +108,7 @@ sub run_all
 my @many = run_all(24, join("\n", $device, map { ("$groups;", "$rows;") } 1 .. 4));
 is(scalar(grep { $_->{out} ne "$stock{$groups}\n$stock{$rows}\n" x 4 } @many), 0, '24 sessions at once have right answers');
 is(join('', map { $_->{err} } @many), '', 'and no message');
-is(gpu_process(), $process, 'by the same process still');
+is(gpu_process($node), $process, 'by the same process still');
 
 # ---- sessions that end in the middle: nothing stays taken, more often than there are channels
 for my $how ('pg_cancel_backend', 'pg_terminate_backend')
@@ -131,7 +124,7 @@ for my $how ('pg_cancel_backend', 'pg_terminate_backend')
 	cmp_ok($hit, '>', 5, "$how came to $hit of 20 in time");
 	is($node->safe_psql('postgres', "$required $groups"), $stock{$groups}, "after 20 times $how");
 }
-is(gpu_process(), $process, 'by the same process still');
+is(gpu_process($node), $process, 'by the same process still');
 
 # ---- a GPU process that is killed under load
 my $backend = $node->background_psql('postgres', on_error_stop => 0);
@@ -144,7 +137,7 @@ my @load = run_all(
 		my $until = time + ($ENV{HGJ_SERVER_SECONDS} // 5);
 		while (time < $until)
 		{
-			my $victim = gpu_process();
+			my $victim = gpu_process($node);
 			usleep(300_000);
 			$kills++ if $victim && kill('KILL', $victim);
 			usleep(1_200_000);
@@ -197,15 +190,15 @@ like(slurp_file($node->logfile), qr/DETAIL:  It had lost its device: \S.*\.\n/, 
 # ---- crashes, restarts, and no device
 my $victim = $node->background_psql('postgres', on_error_stop => 0);
 my $pid = $victim->query_safe('SELECT pg_backend_pid()');
-$process = gpu_process();
+$process = gpu_process($node);
 kill 'KILL', $pid;
 $node->poll_query_until('postgres', 'SELECT true') or die 'the server did not come back';
 eval { $victim->quit; };
 server_is_back('a crash');
-isnt(gpu_process(), $process, 'with another GPU process');
+isnt(gpu_process($node), $process, 'with another GPU process');
 for my $mode ('fast', 'immediate')
 {
-	$process = gpu_process();
+	$process = gpu_process($node);
 	$node->stop($mode);
 	for (1 .. 50) { last if !kill(0, $process); usleep(100_000); }
 	ok(!kill(0, $process), "shutdown, $mode: the GPU process has gone");

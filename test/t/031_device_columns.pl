@@ -188,12 +188,11 @@ for my $q ('SELECT count(*), sum(v) FROM f WHERE k + g > 300', 'SELECT count(*),
 }
 
 # ---- a session that ends while a push is under way: what that reads is nobody else's before it is through
-sub gpu_process { return $node->safe_psql('postgres', q{SELECT substring(detail FROM 'process (\d+)') FROM hashgraph_join_devices()}); }
 $node->safe_psql('postgres', q{CREATE TABLE other AS SELECT i % 911 AS a, -i * 7 AS b, i * 1000000009::bigint AS c, i % 89 AS d, i % 2 = 0 AS e, 'other ' || i % 23 AS t FROM generate_series(1, 150000) i; VACUUM ANALYZE other});
 for my $how ('pg_cancel_backend', 'pg_terminate_backend')
 {
 	load();
-	my $process = gpu_process();
+	my $process = gpu_process($node);
 	fake_faults($node, 'pipe_kept 2 late');
 	my ($out, $err) = ('', '');
 	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SET application_name = 'victim'", '-c', "$device $queries{'one join'}" ], '>', \$out, '2>', \$err);
@@ -207,7 +206,7 @@ for my $how ('pg_cancel_backend', 'pg_terminate_backend')
 	$psql->finish;
 	like($err, $how =~ /cancel/ ? qr/ERROR:  canceling statement/ : qr/FATAL:  terminating connection/, "$how while a push is under way");
 	fake_faults($node);
-	is(gpu_process(), $process, '... which nobody disturbs');
+	is(gpu_process($node), $process, '... which nobody disturbs');
 	load();
 	all_right("after $how", '\d\d|100', 'one join');
 }

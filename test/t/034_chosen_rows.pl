@@ -67,7 +67,6 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE q AS SELECT v, v % 1000 AS x FROM (SELECT v, (ctid::text::point)[0] - (SELECT (ctid::text::point)[0] FROM p WHERE v = 65537) AS page FROM p) p
 		WHERE v <= 1984 OR page BETWEEN 1 AND 11 OR page BETWEEN 12 AND 100 AND v % 3 = 0;
 	VACUUM ANALYZE p, q;
-	SELECT hashgraph_join_load('p');
 });
 my $points = 'SELECT count(*), sum(w), sum(s), sum(x), md5(string_agg(w::text, $$,$$ ORDER BY v)) FROM (SELECT p.v, p.w, p.s, q.x FROM p LEFT JOIN q USING (v) WHERE q.x IS NOT NULL OFFSET 0) y';
 sub points

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_server $FORCED joined_plan sessions_ended fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults wait_for_device money_moves);
+our @EXPORT = qw(new_server $FORCED joined_plan sessions_ended fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults wait_for_device gpu_process money_moves);
 
 # Sessions start with this where the planner is to have no choice.
 our $FORCED =
@@ -202,6 +202,14 @@ sub wait_for_device
 	my ($node) = @_;
 	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE state IN ('open', 'available')}) or die 'there is no device';
 	return;
+}
+
+# The GPU process, as hashgraph_join_devices() names it; none while there is none.
+sub gpu_process
+{
+	my ($node) = @_;
+	my $detail = $node->safe_psql('postgres', 'SELECT detail FROM hashgraph_join_devices()');
+	return $detail =~ /^process (\d+) has it open for all sessions$/ ? $1 : '';
 }
 
 # Ok when $query, in sessions that begin with $before, gives $right all the time, whatever

@@ -69,13 +69,14 @@ $node->safe_psql('postgres', q{
 	VACUUM ANALYZE p, q;
 });
 my $points = 'SELECT count(*), sum(w), sum(s), sum(x), md5(string_agg(w::text, $$,$$ ORDER BY v)) FROM (SELECT p.v, p.w, p.s, q.x FROM p LEFT JOIN q USING (v) WHERE q.x IS NOT NULL OFFSET 0) y';
+# (A table that has grown fast may have empty pages at its end, from PostgreSQL 16 on.)
 sub points
 {
 	my ($how) = @_;
 	for my $q ($points, $points =~ s/LEFT JOIN/JOIN/r)
 	{
 		is($node->safe_psql('postgres', "$device $q"), $node->safe_psql('postgres', "$stock $q"), "$how: all rows of pages, then some of them");
-		like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $q"), qr/Outer Source: columns \(100% of \d+ pages, on the device\)/, '... from the device');
+		like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $q"), qr/Outer Source: columns \((?:99|100)% of \d+ pages, on the device\)/, '... from the device');
 	}
 	return;
 }
@@ -153,7 +154,7 @@ for my $server ('auto', 'off')
 	# ---- what the joins want and is not kept, is fetched; what they look at has to be kept
 	load('k,g,v,n,t,z');
 	all_right("$how, some kept", '100', @names);
-	like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF) $queries{'one join'}"), qr/Outer Source: columns \(100% of \d+ pages, \d+ fetched, on the device\)/, "$how: which are fetched");
+	like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF) $queries{'one join'}"), qr/Outer Source: columns \((?:99|100)% of \d+ pages, \d+ fetched, on the device\)/, "$how: which are fetched");
 	load('v,n,t');
 	all_right("$how, no key kept", 'none|no pipeline', 'one join', 'two joins');
 

@@ -69,7 +69,8 @@ PG_CPPFLAGS = -Isrc -DHGJ_VERSION='"$(LIBRARY_VERSION)"'
 # parameters unused, and its node and type tables leave fields out.
 STRICT = -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
 PG_CFLAGS = $(STRICT) $(if $(filter 1 yes on,$(WERROR)),-Werror)
-SHLIB_LINK += -ldl
+EXPORTS := src/exports.map
+SHLIB_LINK += -ldl -Wl,--version-script=$(EXPORTS)
 EXTRA_CLEAN = $(SRCS:.c=.d) build/flags
 
 TESTS := $(patsubst sql/%.sql,%,$(filter-out sql/hashgraph_join--%.sql,$(sort $(wildcard sql/*.sql))))
@@ -128,6 +129,7 @@ objects: $(OBJS)
 # A changed header rebuilds the objects that include it, changed flags all.
 $(OBJS): override CFLAGS += -MMD -MP
 $(OBJS): build/flags
+$(MODULE_big).so: $(EXPORTS)
 # Loops over arrays: with -O3 the compiler makes vector code of them.
 $(filter src/expr/program_ops_%.o src/kept/chunk_read.o,$(OBJS)): override CFLAGS += -O3
 # What tells one build from another (src/base/build_id.c), of which only that file knows.

@@ -52,6 +52,8 @@ reset hashgraph_join.force;
 -- EXPLAIN (SETTINGS) tells those that matter for the plan
 set hashgraph_join.force = on;
 set hashgraph_join.build = v1;
+-- which names what is not the default
+set jit = on;
 select 'Settings: ' || string_agg(s, ', ' order by s collate "C") as line from hgj_explain('(costs off, settings) select a.id from a join b using (k)') line, regexp_split_to_table(substring(line from 'Settings: (.*)'), ', ') s
 where line ~ 'Settings' and s !~ 'presorted';
 reset hashgraph_join.build;

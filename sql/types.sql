@@ -75,7 +75,7 @@ insert into class (name, ltype, rtype, lval, rval) values
 	('bpchar ignore case', 'char(9) collate ignore_case', 'char(12) collate ignore_case', $$case when i % 2 = 0 then 'KEY ' else 'key ' end || i$$, $$case when i % 3 = 0 then 'KEY ' else 'Key ' end || i$$),
 	('bpchar array ignore case', 'char(9)[] collate ignore_case', 'char(12)[] collate ignore_case', $$array['KEY ' || i]$$, $$array['Key ' || i]$$),
 	('row with bpchar ignore case', 'padded9', 'padded12', $$row('KEY ' || i, 1)::padded9$$, $$row('Key ' || i, 1)::padded12$$),
-	('long text', 'text', 'text', $$repeat('long ' || i, 2000)$$, $$repeat('long ' || i, 2000)$$),
+	('long text', 'text', 'text', $$repeat('long ' || i, 400)$$, $$repeat('long ' || i, 400)$$),
 	('bytea', 'bytea', 'bytea', $$decode(md5(i::text), 'hex')$$, $$decode(md5(i::text), 'hex')$$),
 	('inet', 'inet', 'inet', $$('10.0.0.' || i + 20)::inet$$, $$('10.0.0.' || i + 20)::inet$$),
 	('cidr=inet', 'cidr', 'inet', $$('10.0.' || i + 20 || '.0/24')::cidr$$, $$('10.0.' || i + 20 || '.0/24')::inet$$),
@@ -132,12 +132,14 @@ declare
 	residual text;
 	q text;
 	said text;
+	nth int := 0;
 	cases int := 0;
 	bad text := '';
 begin
+	execute format('create temp table l (k %s, v int, w int)', what.ltype);
+	execute format('create temp table r (k %s, v int, w int)', what.rtype);
 	for s in select * from shape order by name loop
-		execute format('create temp table l (k %s, v int, w int)', what.ltype);
-		execute format('create temp table r (k %s, v int, w int)', what.rtype);
+		truncate l, r;
 		execute format('insert into l select case when i is not null then %s end, g, g %% 3 from (select g, %s as i from generate_series(1, %s) g) s',
 			what.lval, s.li, s.lrows);
 		execute format('insert into r select case when i is not null then %s end, g, g %% 4 from (select g, %s as i from generate_series(1, %s) g) s',
@@ -145,6 +147,9 @@ begin
 		analyze l, r;
 		foreach j in array '{inner,left,right,full,semi,anti}'::text[] loop
 			foreach residual in array array['', ' and l.v <> r.v', ' and l.w < r.w'] loop
+				-- where nothing, or all, is found one of them each, in turn
+				nth := nth + 1;
+				continue when s.name <> all ('{mixed,small left,skewed}') and nth % 3 <> ((nth - 1) / 3 + (nth - 1) / 18) % 3;
 				q := case j
 					when 'semi' then format('select l.k, l.v from l where exists (select from r where %s%s)', what.condition, residual)
 					when 'anti' then format('select l.k, l.v from l where not exists (select from r where %s%s)', what.condition, residual)
@@ -156,8 +161,8 @@ begin
 				end if;
 			end loop;
 		end loop;
-		drop table l, r;
 	end loop;
+	drop table l, r;
 	says := case bad when '' then cases || ' cases ok' else bad end;
 end $$;
 

@@ -149,16 +149,23 @@ suite_engine()
 	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 40)} counted make -s -C test/engine check-fake-asan
 }
 
-# The extension's output files are compared on a server like anybody's, some of
-# them then on a fake device.
+# The servers of the suites.  Nothing is compiled by JIT: costs of forced plans would ask for
+# that all the time.
 test_server()
 {
-	hgj_server_start "shared_buffers = '256MB'" "max_prepared_transactions = 10" "$@"
+	hgj_server_start "shared_buffers = '256MB'" "max_prepared_transactions = 10" "jit = off" "$@"
 }
 
+# One that preloads the library: its sessions and their workers begin some milliseconds sooner.
+preloaded_server()
+{
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0" "hashgraph_join.gpu_server = off" "$@"
+}
+
+# The extension's output files, some of them then on a fake device.
 suite_regress()
 {
-	test_server
+	preloaded_server
 	# Files of the fake device that take longest.
 	local late=(aggregates agg_scans rescan probe_order)
 	if [[ $size == full && -n ${HGJ_AFTER_CHECK:-} ]]; then
@@ -186,7 +193,7 @@ suite_gpu_server()
 # The same files with little memory and each way to join in parts.
 suite_spill()
 {
-	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0"
+	preloaded_server
 	PG_CONFIG=$config counted bash test/spill/run.sh
 }
 
@@ -312,7 +319,7 @@ suite_cassert()
 	config=$(bash test/cassert/build.sh)
 	PG_CONFIG=$config
 	hgj_install_copy "$config" "$copy"
-	test_server "log_min_messages = warning"
+	preloaded_server "log_min_messages = warning"
 	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION=
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"

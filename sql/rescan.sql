@@ -95,10 +95,10 @@ set work_mem = '4MB';
 set hashgraph_join.spill = auto;
 set hashgraph_join.chunk_rows = 50;
 select what, hgj_check(q) as says from queries order by what;
-select what, (build_sides(q)).* from queries where what <> 'only keyless rows in memory' order by what;
+select what, b.* from queries, lateral build_sides(q) b where what <> 'only keyless rows in memory' order by what;
 -- built with the joined side, though that could go on as a chain
 set hashgraph_join.startup_cost = 0;
-select what, (build_sides(q)).* from queries where what = 'only keyless rows in memory';
+select what, b.* from queries, lateral build_sides(q) b where what = 'only keyless rows in memory';
 reset hashgraph_join.startup_cost;
 -- all of it is read again where the memory limit changes on the way
 create function less_memory(i int) returns int language plpgsql volatile as $$
@@ -107,7 +107,7 @@ begin
 	return i;
 end $$;
 create temp table less as select 'select c.id, j.* from c, lateral (select count(*), sum(b.id) from (select * from a where a.v + less_memory(c.id) > c.v offset 0) a left join b on a.k = b.k) j where c.id <= 80'::text as q;
-select hgj_check(q), (build_sides(q)).* from less;
+select hgj_check(q), b.* from less, lateral build_sides(q) b;
 -- and where the first pass of several has taken rows, before partitions were asked for
 create function ask_for_partitions(i int) returns int language plpgsql volatile as $$
 begin

@@ -11,7 +11,8 @@
 #   WITHOUT="regress lint"   all but these
 #   HGJ_AFTER_CHECK=yes      make check has just passed or failed here: of the suites engine,
 #                            tap and regress, what it has left out only; the CUDA engine for
-#                            two architectures
+#                            two architectures; other seeds of random joins; sanitizers and the
+#                            stress of kept columns half as long
 #   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=6 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)
@@ -19,6 +20,7 @@
 #   HGJ_KEPT_SECONDS=600     how long each of three parts of test/t/020_kept_columns.pl stresses
 #                            columns kept in memory (40 in make check-full, once; 3 in make check)
 #   HGJ_TAP_WITHOUT=REGEX    TAP files that are left out
+#   HGJ_FAKE_FILES=none      suite regress leaves the fake device out
 #   HGJ_SQLSMITH_SECONDS=90 how long sqlsmith makes up queries
 #   HGJ_TIME_LIMIT=5400      seconds for everything; what is left by then fails
 #   CUDA_ARCHS=90            for what the CUDA engine is built, where nvcc is found
@@ -121,13 +123,16 @@ installcheck()
 
 # ---- suites ---------------------------------------------------------------
 
-# One word where every suite is whole, and another where samples will do.
+# One word where every suite is whole, another where samples will do, and a third, if it is
+# given, where make check has just run the samples.
 full_or()
 {
-	if [[ $size == full ]]; then
-		echo "$1"
-	else
+	if [[ $size != full ]]; then
 		echo "$2"
+	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
+		echo "${3-$1}"
+	else
+		echo "$1"
 	fi
 }
 
@@ -145,8 +150,8 @@ suite_engine()
 		[[ ! -f hashgraph_join_cuda.so ]] || counted make -s check-steps WERROR=1 PG_CONFIG="$config" "${cuda[@]}"
 	fi
 	# one in so many of the combinations
-	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 1 4)} counted make -s -C test/engine check-asan
-	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 40)} counted make -s -C test/engine check-fake-asan
+	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 1 4 2)} counted make -s -C test/engine check-asan
+	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 40 8)} counted make -s -C test/engine check-fake-asan
 }
 
 # The servers of the suites.  Nothing is compiled by JIT: costs of forced plans would ask for
@@ -173,6 +178,7 @@ suite_regress()
 		return
 	fi
 	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION=
+	[[ ${HGJ_FAKE_FILES:-} != none ]] || return 0
 	PG_CONFIG=$config HGJ_FAKE_WITHOUT=$(full_or '' "${late[*]}") counted bash test/fake/regress.sh
 }
 
@@ -286,13 +292,13 @@ suite_tap()
 suite_random()
 {
 	test_server "max_connections = 50"
-	counted perl test/random/run.pl --seeds "${HGJ_RANDOM_SEEDS:-$(full_or 6 2)}" \
+	counted perl test/random/run.pl --seed "$(full_or 1 1 3)" --seeds "${HGJ_RANDOM_SEEDS:-$(full_or 6 2 2)}" \
 		--queries "${HGJ_RANDOM_QUERIES:-300}"
-	counted perl test/decimals/run.pl --comparisons "${HGJ_DECIMALS:-$(full_or 2000000 200000)}"
+	counted perl test/decimals/run.pl --comparisons "${HGJ_DECIMALS:-$(full_or 2000000 200000 1000000)}"
 	hgj_fake_library hgj_at_exit
-	counted perl test/random/run.pl --seeds "$(full_or 2 1)" --queries "${HGJ_RANDOM_QUERIES:-300}" \
+	counted perl test/random/run.pl --seed "$(full_or 1 1 2)" --seeds "$(full_or 2 1 1)" --queries "${HGJ_RANDOM_QUERIES:-300}" \
 		--engine cuda --library "$HGJ_FAKE_LIBRARY"
-	counted perl test/decimals/run.pl --comparisons "$(full_or 400000 120000)" --engine cuda --library "$HGJ_FAKE_LIBRARY"
+	counted perl test/decimals/run.pl --comparisons "$(full_or 400000 120000 200000)" --engine cuda --library "$HGJ_FAKE_LIBRARY"
 }
 
 # Schemas and queries that were not made for us.
@@ -323,7 +329,7 @@ suite_cassert()
 	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION=
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
-	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-60}
+	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 60 60 30)}
 	tap "$config" test/t/002_cancel.pl test/t/003_neighbours.pl test/t/006_stopped.pl test/t/007_standby.pl test/t/008_engines.pl test/t/009_partitions.pl \
 		test/t/012_faults.pl test/t/013_device_faults.pl test/t/015_device_rows.pl test/t/016_pipelines.pl test/t/020_kept_columns.pl test/t/021_progress.pl test/t/026_gpu_server.pl test/t/027_column_loading.pl test/cassert/001_faults.pl
 

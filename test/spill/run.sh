@@ -28,20 +28,22 @@ declare -A settings=(
 	# what 64 kB does by itself
 	[memory]="work_mem=64kB hash_mem_multiplier=1"
 	# partitions wherever there is more than one hash, more of them than the planner expects
-	[partitions]="work_mem=64kB hashgraph_join.spill=partitions hashgraph_join.chunk_rows=60"
+	[partitions]="work_mem=64kB hashgraph_join.spill=partitions hashgraph_join.chunk_rows=100"
 	# chunks of the build side, each with all outer rows, whose match bits go to a file
-	[passes]="work_mem=64kB hashgraph_join.spill=passes hashgraph_join.chunk_rows=60 hashgraph_join.chunk_outer_rows=64"
+	[passes]="work_mem=64kB hashgraph_join.spill=passes hashgraph_join.chunk_rows=150 hashgraph_join.chunk_outer_rows=64"
 	# partitions of partitions down to a few rows, and passes where that is cheaper
 	[tiny]="work_mem=64kB hash_mem_multiplier=1 hashgraph_join.chunk_rows=4 hashgraph_join.chunk_outer_rows=1"
 )
-# group_types is about groups, which memory alone decides about, and takes long
+# Files that take long are read where they find most: those about groups where memory is
+# little, those of few rows a table where few rows are too many.
 declare -A without=(
-	[memory]=""
-	[partitions]="large group_types"
-	# the first two: too many rows; the others show that passes are read and costed otherwise
-	[passes]="large parallel pages settings group_types"
+	# few rows, or little memory of their own
+	[memory]="filters join_types pages parallel_build rescan types wide"
+	[partitions]="agg_scans group_types large types"
+	# the first two: too many rows; the next ones show that passes are read and costed otherwise
+	[passes]="large parallel pages settings agg_scans aggregates filters group_types"
 	# tables of thousands of rows
-	[tiny]="large group_types parallel parallel_build pages aggregates batches filters residual rescan"
+	[tiny]="large group_types parallel parallel_build pages agg_scans aggregates batches filters residual rescan"
 )
 # joins that have spilled, partitions or passes that they had, and joins whose match bits went to a file, at least
 declare -A demand=([memory]="500 5000 0" [partitions]="700 9000 0" [passes]="600 4000 100" [tiny]="1500 100000 100")

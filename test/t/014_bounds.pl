@@ -30,7 +30,7 @@ $node->safe_psql(
 	CREATE TABLE big AS SELECT i * 2654435761 AS k, i AS v FROM generate_series(1, 1500000) i;
 	CREATE TABLE hot AS SELECT 1 AS k, i AS v, i % 100 AS g FROM generate_series(1, 200000) i;
 	CREATE TABLE large AS SELECT i AS id, repeat('abcdefgh', 500000) AS k FROM generate_series(1, 120) i;
-	CREATE TABLE few AS SELECT 1 AS one, i AS id, repeat('abcdefgh', 500000) AS k FROM generate_series(1, 120) i;
+	CREATE TABLE few AS SELECT 1 AS one, id, k FROM large;
 	CREATE FUNCTION negative(x int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT x::text LIKE '-%' $$;
 	VACUUM ANALYZE big, hot, large, few;
 });

@@ -11,8 +11,8 @@
 #   WITHOUT="regress lint"   all but these
 #   HGJ_AFTER_CHECK=yes      make check has just passed or failed here: of the suites engine,
 #                            tap and regress, what it has left out only; the CUDA engine for
-#                            two architectures; other seeds of random joins; sanitizers and the
-#                            stress of kept columns half as long
+#                            one other architecture; other seeds of random joins; PostgreSQL's own
+#                            files once; sanitizers, sqlsmith and the stress of kept columns shorter
 #   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=6 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)
@@ -20,6 +20,8 @@
 #   HGJ_KEPT_SECONDS=600     how long each of three parts of test/t/020_kept_columns.pl stresses
 #                            columns kept in memory (40 in make check-full, once; 3 in make check)
 #   HGJ_TAP_WITHOUT=REGEX    TAP files that are left out
+#   HGJ_REGRESS_WITHOUT="large wide"
+#                            files of sql/ that suite regress leaves out
 #   HGJ_FAKE_FILES=none      suite regress leaves the fake device out
 #   HGJ_SQLSMITH_SECONDS=90 how long sqlsmith makes up queries
 #   HGJ_TIME_LIMIT=5400      seconds for everything; what is left by then fails
@@ -150,8 +152,8 @@ suite_engine()
 		[[ ! -f hashgraph_join_cuda.so ]] || counted make -s check-steps WERROR=1 PG_CONFIG="$config" "${cuda[@]}"
 	fi
 	# one in so many of the combinations
-	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 1 4 2)} counted make -s -C test/engine check-asan
-	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 40 8)} counted make -s -C test/engine check-fake-asan
+	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 1 16 4)} counted make -s -C test/engine check-asan
+	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 120 20)} counted make -s -C test/engine check-fake-asan
 }
 
 # The servers of the suites.  Nothing is compiled by JIT: costs of forced plans would ask for
@@ -167,6 +169,13 @@ preloaded_server()
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0" "hashgraph_join.gpu_server = off" "$@"
 }
 
+# The files of sql/ but those named, the one that makes what they share first.
+regress_files()
+{
+	echo setup
+	find sql -name '*.sql' -not -name '*--*' -not -name setup.sql -printf '%f\n' | sed 's/\.sql$//' | grep -vxE "$(IFS='|' && echo "${*:-none}")" | LC_ALL=C sort
+}
+
 # The extension's output files, some of them then on a fake device.
 suite_regress()
 {
@@ -177,7 +186,7 @@ suite_regress()
 		PG_CONFIG=$config counted bash test/fake/regress.sh "${late[@]}"
 		return
 	fi
-	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION=
+	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION= REGRESS="$(regress_files ${HGJ_REGRESS_WITHOUT:-})"
 	[[ ${HGJ_FAKE_FILES:-} != none ]] || return 0
 	PG_CONFIG=$config HGJ_FAKE_WITHOUT=$(full_or '' "${late[*]}") counted bash test/fake/regress.sh
 }
@@ -274,16 +283,21 @@ tap()
 	}
 }
 
+# TAP files that are run with assertions, too.
+cassert_files=(test/t/{002_cancel,003_neighbours,006_stopped,007_standby,008_engines,009_partitions,012_faults,013_device_faults,015_device_rows,016_pipelines,020_kept_columns,021_progress,026_gpu_server,027_column_loading}.pl
+	test/cassert/001_faults.pl)
+
 suite_tap()
 {
 	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 40 3)}
-	# Failing devices are waited for: minutes that the fake device's regress files do without.
-	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|015_device_rows|032_device_sides)\.pl$'
+	# Failing devices are waited for, and so are the ends of statements that are cancelled at every
+	# moment: minutes that the regress files do without.
+	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|014_bounds|015_device_rows|032_device_sides)\.pl$'
 	if [[ $size != full ]]; then
 		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -vE "$late")
 	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
-		# the rest; cassert has the minutes of 020_kept_columns.pl
-		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -E "$late")
+		# the rest, but what cassert has, as it has the minutes of 020_kept_columns.pl
+		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -E "$late" | grep -vxF "$(printf '%s\n' "${cassert_files[@]}")")
 	fi
 	[[ -z ${HGJ_TAP_WITHOUT:-} ]] || mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -vE "$HGJ_TAP_WITHOUT")
 	tap "$config" "${files[@]}"
@@ -313,7 +327,7 @@ suite_pg_regression()
 	local source
 	source=$(bash test/cassert/build.sh --source)
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off"
-	counted perl test/pg_regression/run.pl --source "$source"
+	[[ $(full_or all all kept) == kept ]] || counted perl test/pg_regression/run.pl --source "$source"
 	counted perl test/pg_regression/run.pl --source "$source" --load
 }
 
@@ -326,12 +340,12 @@ suite_cassert()
 	PG_CONFIG=$config
 	hgj_install_copy "$config" "$copy"
 	preloaded_server "log_min_messages = warning"
-	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION=
+	# the largest tables take minutes here
+	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION= REGRESS="$(regress_files $(full_or '' '' large))"
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
 	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 60 60 30)}
-	tap "$config" test/t/002_cancel.pl test/t/003_neighbours.pl test/t/006_stopped.pl test/t/007_standby.pl test/t/008_engines.pl test/t/009_partitions.pl \
-		test/t/012_faults.pl test/t/013_device_faults.pl test/t/015_device_rows.pl test/t/016_pipelines.pl test/t/020_kept_columns.pl test/t/021_progress.pl test/t/026_gpu_server.pl test/t/027_column_loading.pl test/cassert/001_faults.pl
+	tap "$config" "${cassert_files[@]}"
 
 	local found
 	found=$(grep -E 'TRAP:|was terminated by signal|(buffer refcount|resource|snapshot reference|relcache reference|cache reference|tupdesc reference|temporary file|file) leak|problem in alloc set|detected write past chunk end' \
@@ -349,7 +363,7 @@ suite_cassert()
 # Queries that sqlsmith makes up, on a server with assertions.
 suite_sqlsmith()
 {
-	counted bash test/sqlsmith/run.sh "${HGJ_SQLSMITH_SECONDS:-90}"
+	counted bash test/sqlsmith/run.sh "${HGJ_SQLSMITH_SECONDS:-$(full_or 90 90 45)}"
 }
 
 # Some of the suites on other versions of PostgreSQL.
@@ -365,10 +379,11 @@ choose_archs()
 {
 	cuda=()
 	if [[ $size != full ]]; then
-		cuda=("CUDA_ARCHS=${CUDA_ARCHS:-90}")
+		# and without bitcode, as PostgreSQL's JIT has no function of ours to put in place
+		cuda=("CUDA_ARCHS=${CUDA_ARCHS:-90}" with_llvm=no)
 	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
-		# the oldest and the newest: what suits both suits those in between, which take minutes
-		cuda=("CUDA_ARCHS=${CUDA_ARCHS:-75 120}")
+		# the oldest; the package has the newest, and what suits both suits those in between
+		cuda=("CUDA_ARCHS=${CUDA_ARCHS:-75}")
 	fi
 }
 

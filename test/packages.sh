@@ -82,7 +82,7 @@ cuda_package=hashgraph-join-cuda
 profile=()
 if [[ -x /usr/local/cuda/bin/nvcc ]]; then
 	profile=(-Ppkg.hashgraph-join.cuda)
-	export CUDA_ARCHS=${CUDA_ARCHS:-90}
+	export CUDA_ARCHS=${CUDA_ARCHS:-120}
 else
 	echo "packages: $cuda_package is left out: there is no nvcc in /usr/local/cuda"
 fi

@@ -172,8 +172,8 @@ preloaded_server()
 # The files of sql/ but those named, the one that makes what they share first.
 regress_files()
 {
-	echo setup
-	find sql -name '*.sql' -not -name '*--*' -not -name setup.sql -printf '%f\n' | sed 's/\.sql$//' | grep -vxE "$(IFS='|' && echo "${*:-none}")" | LC_ALL=C sort
+	echo setup "$(find sql -name '*.sql' -not -name '*--*' -not -name setup.sql -printf '%f\n' | sed 's/\.sql$//' |
+		grep -vxE "$(IFS='|' && echo "${*:-none}")" | LC_ALL=C sort | tr '\n' ' ')"
 }
 
 # The extension's output files, some of them then on a fake device.

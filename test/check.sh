@@ -20,7 +20,7 @@
 #   HGJ_KEPT_SECONDS=600     how long each of three parts of test/t/020_kept_columns.pl stresses
 #                            columns kept in memory (40 in make check-full, once; 3 in make check)
 #   HGJ_TAP_WITHOUT=REGEX    TAP files that are left out
-#   HGJ_REGRESS_WITHOUT="large wide"
+#   HGJ_REGRESS_WITHOUT="wide types"
 #                            files of sql/ that suite regress leaves out
 #   HGJ_FAKE_FILES=none      suite regress leaves the fake device out
 #   HGJ_SQLSMITH_SECONDS=90 how long sqlsmith makes up queries
@@ -180,13 +180,16 @@ regress_files()
 suite_regress()
 {
 	preloaded_server
-	# Files of the fake device that take longest.
-	local late=(aggregates agg_scans rescan probe_order)
+	# What make check leaves out: the largest tables, and files of the fake device that take
+	# longest, or show little that others do not.
+	local late=(aggregates agg_scans rescan probe_order decimals dictionaries filters functions pages)
 	if [[ $size == full && -n ${HGJ_AFTER_CHECK:-} ]]; then
+		installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION= REGRESS="setup large"
 		PG_CONFIG=$config counted bash test/fake/regress.sh "${late[@]}"
 		return
 	fi
-	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION= REGRESS="$(regress_files ${HGJ_REGRESS_WITHOUT:-})"
+	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION= \
+		REGRESS="$(regress_files $(full_or '' large) ${HGJ_REGRESS_WITHOUT:-})"
 	[[ ${HGJ_FAKE_FILES:-} != none ]] || return 0
 	PG_CONFIG=$config HGJ_FAKE_WITHOUT=$(full_or '' "${late[*]}") counted bash test/fake/regress.sh
 }
@@ -340,7 +343,7 @@ suite_cassert()
 	PG_CONFIG=$config
 	hgj_install_copy "$config" "$copy"
 	preloaded_server "log_min_messages = warning"
-	# the largest tables take minutes here
+	# the largest tables take a minute and more here
 	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION= REGRESS="$(regress_files $(full_or '' '' large))"
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
@@ -555,7 +558,7 @@ as_root=()
 ((EUID == 0)) || as_root=(sudo -n)
 step install "${as_root[@]}" make install WERROR=1 PG_CONFIG="$config" "${cuda[@]}"
 # Several suites use it, and would build it at the same time.
-step fake make -s -C test/fake
+step fake make -s -j"$HGJ_JOBS" -C test/fake
 
 at_once=${HGJ_SUITES_AT_ONCE:-$((HGJ_JOBS < 4 ? HGJ_JOBS : 4))}
 while ((${#suites[@]} + ${#running[@]})); do

@@ -172,11 +172,11 @@ check()
 		# the newest version only, some not at all.
 		suites="regress isolation tap random" few=()
 		if [[ ${HGJ_VERSION_GOAL:-check} == check ]]; then
-			few=(HGJ_TAP_WITHOUT='/(005_counts|014_bounds|027_column_loading|032_device_sides)\.pl$' HGJ_REGRESS_WITHOUT="large wide")
+			few=(HGJ_TAP_WITHOUT='/(005_counts|014_bounds|027_column_loading|032_device_sides)\.pl$' HGJ_REGRESS_WITHOUT=wide)
 			if [[ $major != "${*: -1}" ]]; then
 				suites="regress isolation tap"
 				few=(HGJ_TAP_WITHOUT='/(002|005|006|009|011|012|014|016|018|020|026|027|030|031|032|033|034)_[^/]*$'
-					HGJ_REGRESS_WITHOUT="large wide dictionaries keys_only parallel_build probe_order" HGJ_FAKE_FILES=none)
+					HGJ_REGRESS_WITHOUT="wide dictionaries keys_only parallel_build probe_order" HGJ_FAKE_FILES=none)
 			fi
 		fi
 		(run_in "$major" "${few[@]}" SUITES="${HGJ_VERSION_SUITES:-$suites}" \

@@ -347,7 +347,7 @@ suite_cassert()
 	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION= REGRESS="$(regress_files $(full_or '' '' large))"
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
-	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 60 60 30)}
+	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 60 60 20)}
 	tap "$config" "${cassert_files[@]}"
 
 	local found

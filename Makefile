@@ -74,7 +74,7 @@ SHLIB_LINK += -ldl -Wl,--version-script=$(EXPORTS)
 EXTRA_CLEAN = $(SRCS:.c=.d) build/flags
 
 TESTS := $(patsubst sql/%.sql,%,$(filter-out sql/hashgraph_join--%.sql,$(sort $(wildcard sql/*.sql))))
-REGRESS := $(filter setup,$(TESTS)) $(filter-out setup,$(TESTS))
+REGRESS := $(filter setup,$(TESTS)) $(filter-out setup $(REGRESS_WITHOUT),$(TESTS))
 REGRESS_OPTS = --load-extension=hashgraph_join
 ISOLATION := $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hashgraph_join

@@ -125,13 +125,19 @@ installcheck()
 
 # ---- suites ---------------------------------------------------------------
 
+# Is this make check-full, and has make check just run its samples?
+after_check()
+{
+	[[ $size == full && -n ${HGJ_AFTER_CHECK:-} ]]
+}
+
 # One word where every suite is whole, another where samples will do, and a third, if it is
-# given, where make check has just run the samples.
+# given, after make check.
 full_or()
 {
 	if [[ $size != full ]]; then
 		echo "$2"
-	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
+	elif after_check; then
 		echo "${3-$1}"
 	else
 		echo "$1"
@@ -145,7 +151,7 @@ suite_lint()
 
 suite_engine()
 {
-	if [[ -z ${HGJ_AFTER_CHECK:-} ]]; then
+	if ! after_check; then
 		counted make -s -C test/engine check
 		counted make -s -C test/engine check-fake
 		choose_archs
@@ -169,13 +175,6 @@ preloaded_server()
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0" "hashgraph_join.gpu_server = off" "$@"
 }
 
-# The files of sql/ but those named, the one that makes what they share first.
-regress_files()
-{
-	echo setup "$(find sql -name '*.sql' -not -name '*--*' -not -name setup.sql -printf '%f\n' | sed 's/\.sql$//' |
-		grep -vxE "$(IFS='|' && echo "${*:-none}")" | LC_ALL=C sort | tr '\n' ' ')"
-}
-
 # The extension's output files, some of them then on a fake device.
 suite_regress()
 {
@@ -183,13 +182,13 @@ suite_regress()
 	# What make check leaves out: the largest tables, and files of the fake device that take
 	# longest, or show little that others do not.
 	local late=(aggregates agg_scans rescan probe_order decimals dictionaries filters functions pages)
-	if [[ $size == full && -n ${HGJ_AFTER_CHECK:-} ]]; then
+	if after_check; then
 		installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION= REGRESS="setup large"
 		PG_CONFIG=$config counted bash test/fake/regress.sh "${late[@]}"
 		return
 	fi
 	installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION= \
-		REGRESS="$(regress_files $(full_or '' large) ${HGJ_REGRESS_WITHOUT:-})"
+		REGRESS_WITHOUT="$(full_or '' large) ${HGJ_REGRESS_WITHOUT:-}"
 	[[ ${HGJ_FAKE_FILES:-} != none ]] || return 0
 	PG_CONFIG=$config HGJ_FAKE_WITHOUT=$(full_or '' "${late[*]}") counted bash test/fake/regress.sh
 }
@@ -199,8 +198,7 @@ suite_regress()
 suite_gpu_server()
 {
 	hgj_fake_library hgj_at_exit
-	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0" "hashgraph_join.gpu_server = auto" \
-		"hashgraph_join.cuda_library = '$HGJ_FAKE_LIBRARY'"
+	preloaded_server "hashgraph_join.gpu_server = auto" "hashgraph_join.cuda_library = '$HGJ_FAKE_LIBRARY'"
 	PG_CONFIG=$config HGJ_GPU_SERVER=yes counted bash test/fake/regress.sh
 	hgj_server_stop
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off" \
@@ -298,7 +296,7 @@ suite_tap()
 	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|014_bounds|015_device_rows|032_device_sides)\.pl$'
 	if [[ $size != full ]]; then
 		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -vE "$late")
-	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
+	elif after_check; then
 		# the rest, but what cassert has, as it has the minutes of 020_kept_columns.pl
 		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -E "$late" | grep -vxF "$(printf '%s\n' "${cassert_files[@]}")")
 	fi
@@ -330,7 +328,7 @@ suite_pg_regression()
 	local source
 	source=$(bash test/cassert/build.sh --source)
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off"
-	[[ $(full_or all all kept) == kept ]] || counted perl test/pg_regression/run.pl --source "$source"
+	after_check || counted perl test/pg_regression/run.pl --source "$source"
 	counted perl test/pg_regression/run.pl --source "$source" --load
 }
 
@@ -344,7 +342,7 @@ suite_cassert()
 	hgj_install_copy "$config" "$copy"
 	preloaded_server "log_min_messages = warning"
 	# the largest tables take a minute and more here
-	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION= REGRESS="$(regress_files $(full_or '' '' large))"
+	installcheck "regress with assertions" "$copy" "$config" "$out/cassert_regress" ISOLATION= REGRESS_WITHOUT="$(full_or '' '' large)"
 	installcheck "isolation with assertions" "$copy" "$config" "$out/cassert_isolation" REGRESS=
 	counted perl test/random/run.pl --seeds 2 --queries "${HGJ_CASSERT_QUERIES:-60}"
 	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 60 60 20)}
@@ -382,9 +380,9 @@ choose_archs()
 {
 	cuda=()
 	if [[ $size != full ]]; then
-		# and without bitcode, as PostgreSQL's JIT has no function of ours to put in place
+		# and without bitcode, which takes half a minute more: PostgreSQL's JIT does without
 		cuda=("CUDA_ARCHS=${CUDA_ARCHS:-90}" with_llvm=no)
-	elif [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
+	elif after_check; then
 		# the oldest; the package has the newest, and what suits both suits those in between
 		cuda=("CUDA_ARCHS=${CUDA_ARCHS:-75}")
 	fi

@@ -64,19 +64,20 @@ is($node->safe_psql('postgres', "$device $two_scales"), $node->safe_psql('postgr
 # begins with a page if the batches before (of 64, 128, 256, 512, and 1024 rows) have all that is in front of it.
 $node->safe_psql('postgres', q{
 	CREATE TABLE p AS SELECT i AS v, i * 3 AS w, i % 7 AS s FROM generate_series(1, 200000) i;
+	-- from PostgreSQL 16 on, tables grow by several pages, of which the last ones may stay empty
+	VACUUM FULL p;
 	CREATE TABLE q AS SELECT v, v % 1000 AS x FROM (SELECT v, (ctid::text::point)[0] - (SELECT (ctid::text::point)[0] FROM p WHERE v = 65537) AS page FROM p) p
 		WHERE v <= 1984 OR page BETWEEN 1 AND 11 OR page BETWEEN 12 AND 100 AND v % 3 = 0;
 	VACUUM ANALYZE p, q;
 });
 my $points = 'SELECT count(*), sum(w), sum(s), sum(x), md5(string_agg(w::text, $$,$$ ORDER BY v)) FROM (SELECT p.v, p.w, p.s, q.x FROM p LEFT JOIN q USING (v) WHERE q.x IS NOT NULL OFFSET 0) y';
-# (A table that has grown fast may have empty pages at its end, from PostgreSQL 16 on.)
 sub points
 {
 	my ($how) = @_;
 	for my $q ($points, $points =~ s/LEFT JOIN/JOIN/r)
 	{
 		is($node->safe_psql('postgres', "$device $q"), $node->safe_psql('postgres', "$stock $q"), "$how: all rows of pages, then some of them");
-		like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $q"), qr/Outer Source: columns \((?:99|100)% of \d+ pages, on the device\)/, '... from the device');
+		like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $q"), qr/Outer Source: columns \(100% of \d+ pages, on the device\)/, '... from the device');
 	}
 	return;
 }
@@ -154,7 +155,7 @@ for my $server ('auto', 'off')
 	# ---- what the joins want and is not kept, is fetched; what they look at has to be kept
 	load('k,g,v,n,t,z');
 	all_right("$how, some kept", '100', @names);
-	like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF) $queries{'one join'}"), qr/Outer Source: columns \((?:99|100)% of \d+ pages, \d+ fetched, on the device\)/, "$how: which are fetched");
+	like($node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF) $queries{'one join'}"), qr/Outer Source: columns \(100% of \d+ pages, \d+ fetched, on the device\)/, "$how: which are fetched");
 	load('v,n,t');
 	all_right("$how, no key kept", 'none|no pipeline', 'one join', 'two joins');
 

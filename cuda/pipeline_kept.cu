@@ -44,6 +44,7 @@ static uint32_t kind_of_width(uint32_t width)
 {
 	return width == 1   ? PIPE_KEPT_1
 		   : width == 2 ? PIPE_KEPT_2
+		   : width == 3 ? PIPE_KEPT_3
 		   : width == 4 ? PIPE_KEPT_4
 						: PIPE_KEPT_8;
 }
@@ -79,6 +80,7 @@ static HgjStatus describe(HgjPipeline *p, PipeSlot *slot, const HgjKeptInput *fr
 				 before != nullptr ? &before->validity : nullptr, bits_before, &bits,
 				 err));
 	to->validity = static_cast<const uint64_t *>(bits);
+	to->high = static_cast<const uint8_t *>(to->values) + from->numbers.bytes / 3 * 2;
 	to->base = from->base;
 	to->mask = mask_of(kind);
 	to->kind = kind_of_width(from->width);

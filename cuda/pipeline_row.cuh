@@ -252,20 +252,41 @@ __device__ __forceinline__ void set_register(PipeRegs<REGS> &regs, uint64_t *nul
 	*nulls = (*nulls & ~(1ull << dst)) | (uint64_t) null << dst;
 }
 
-/* Number `at` of kept rows. */
-__device__ __forceinline__ uint64_t load_number(uint32_t kind, const void *numbers,
-												uint64_t at)
+/* A kept number of three bytes. */
+struct ThreeBytes
 {
-	switch (kind)
+};
+
+/* Number `at` of kept rows, of one width. */
+template <class Number>
+__device__ __forceinline__ uint64_t number_at(const PipeInput &input, uint64_t at)
+{
+	return __ldg(static_cast<const Number *>(input.values) + at);
+}
+
+template <>
+__device__ __forceinline__ uint64_t number_at<ThreeBytes>(const PipeInput &input,
+														  uint64_t at)
+{
+	return __ldg(static_cast<const uint16_t *>(input.values) + at) |
+		   (uint32_t) __ldg(input.high + at) << 16;
+}
+
+/* The same, of that which the input has. */
+__device__ __forceinline__ uint64_t load_number(const PipeInput &input, uint64_t at)
+{
+	switch (input.kind)
 	{
 		case PIPE_KEPT_1:
-			return __ldg(static_cast<const uint8_t *>(numbers) + at);
+			return number_at<uint8_t>(input, at);
 		case PIPE_KEPT_2:
-			return __ldg(static_cast<const uint16_t *>(numbers) + at);
+			return number_at<uint16_t>(input, at);
+		case PIPE_KEPT_3:
+			return number_at<ThreeBytes>(input, at);
 		case PIPE_KEPT_4:
-			return __ldg(static_cast<const uint32_t *>(numbers) + at);
+			return number_at<uint32_t>(input, at);
 		default:
-			return __ldg(static_cast<const unsigned long long *>(numbers) + at);
+			return number_at<unsigned long long>(input, at);
 	}
 }
 
@@ -297,7 +318,7 @@ __device__ __forceinline__ bool load_input(const PipeInput &input, bool may_be_n
 		*value = load_value(input.kind, input.values, at);
 		return valid;
 	}
-	*value = load_number(input.kind, input.values, at);
+	*value = load_number(input, at);
 	if (input.table == nullptr)
 	{
 		*value = (input.base + *value) & input.mask;

@@ -163,11 +163,10 @@ __device__ __forceinline__ void load_numbers(const Items &items, const PipeInput
 											 const uint64_t *validity, uint64_t first,
 											 Values *values)
 {
-	const Number *numbers = static_cast<const Number *>(input.values) + first;
-
 #pragma unroll
 	for (uint32_t k = 0; k < TILE_ITEMS; k++)
-		values->of[k] = items.has(k) ? (uint64_t) __ldg(numbers + items.rows[k]) : 0;
+		values->of[k] =
+			items.has(k) ? number_at<Number>(input, first + items.rows[k]) : 0;
 	if (input.table == nullptr)
 	{
 #pragma unroll
@@ -205,6 +204,9 @@ __device__ __forceinline__ void load_values(const Items &items, const PipeInput 
 			break;
 		case PIPE_KEPT_2:
 			load_numbers<NULLS, uint16_t>(items, input, validity, first, values);
+			break;
+		case PIPE_KEPT_3:
+			load_numbers<NULLS, ThreeBytes>(items, input, validity, first, values);
 			break;
 		case PIPE_KEPT_4:
 			load_numbers<NULLS, uint32_t>(items, input, validity, first, values);

@@ -162,6 +162,7 @@ constexpr int PIPE_COUNTER_TAKEN = 1;
 struct PipeInput
 {
 	const void *values;
+	const uint8_t *high;      /* kept, of three bytes: the third ones */
 	const uint64_t *validity; /* or NULL */
 	const uint64_t *table;    /* kept: what they stand for, and then bits; or NULL */
 	uint64_t base;            /* kept: what numbers count from */
@@ -173,8 +174,9 @@ struct PipeInput
 
 constexpr uint32_t PIPE_KEPT_1 = 16;
 constexpr uint32_t PIPE_KEPT_2 = 17;
-constexpr uint32_t PIPE_KEPT_4 = 18;
-constexpr uint32_t PIPE_KEPT_8 = 19;
+constexpr uint32_t PIPE_KEPT_3 = 18;
+constexpr uint32_t PIPE_KEPT_4 = 19;
+constexpr uint32_t PIPE_KEPT_8 = 20;
 
 /* Rows from .. end - 1 of one of several batches, the first of which is row `first` of all. */
 struct PipeTile

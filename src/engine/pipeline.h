@@ -262,6 +262,9 @@ typedef struct HgjKeptArray
  * in 64 bits.  With one, it is the word of that number in the table, as a register has
  * it, or NULL if the number's bit behind the words is not set; the last word is for rows
  * that are NULL.  Tables go with the call.
+ *
+ * Numbers of three bytes are two arrays in one: of the first two bytes of each, and, behind
+ * two thirds of all, of the third ones; it takes a multiple of 24 bytes.
  */
 typedef struct HgjKeptInput
 {
@@ -269,7 +272,7 @@ typedef struct HgjKeptInput
 	HgjKeptArray validity;		/* bit first + i set: it is not NULL; none: no NULLs */
 	uint64_t	base;
 	uint32_t	first;
-	uint32_t	width;			/* 1, 2, 4 or 8 */
+	uint32_t	width;			/* 1, 2, 3, 4 or 8 */
 	uint32_t	table;			/* words behind the tables' beginning */
 	uint32_t	ntable;			/* words; 0: no table */
 } HgjKeptInput;

@@ -278,7 +278,10 @@ input_is_sound(const HgjKeptInput *input, uint32_t n, const HgjKeptMemory *memor
 {
 	uint64_t	end = (uint64_t) input->first + n;
 
-	if (input->width != 1 && input->width != 2 && input->width != 4 && input->width != 8)
+	if (input->width != 1 && input->width != 2 && input->width != 3 && input->width != 4 &&
+		input->width != 8)
+		return false;
+	if (input->width == 3 && input->numbers.bytes % 24 != 0)
 		return false;
 	if (input->ntable > 0 &&
 		(uint64_t) input->table + HGJ_KEPT_TABLE((uint64_t) input->ntable) > rows->nwords)

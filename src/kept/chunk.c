@@ -9,6 +9,8 @@
  * 2. A value that passes by value is kept as its distance from the least one of
  *	  the chunk, both taken as signed integers of their width, at the narrowest
  *	  width that holds all distances.  That gives back every bit, whatever the type.
+ *	  Numbers of three bytes are two arrays, of two bytes each and of the third ones, both
+ *	  of which vector code reads.
  *	  Where that is the type's own width, distances are counted from 0, if none is below:
  *	  then the chunk has the values as a vector has them, and a batch can point at them.
  * 3. A value that passes by reference is kept once, as it stands in the heap tuple,
@@ -41,6 +43,8 @@
 
 /* Step 2: there is little to copy of narrower ones. */
 #define LEAST_POINTED_AT	4
+
+#define MOST_OF_THREE_BYTES	0xFFFFFF
 
 /* ---- step 3: values, each once --------------------------------------------- */
 
@@ -240,7 +244,7 @@ static uint8
 width_of(uint64 range)
 {
 	return range <= PG_UINT8_MAX ? 1 : range <= PG_UINT16_MAX ? 2 :
-		range <= PG_UINT32_MAX ? 4 : 8;
+		range <= MOST_OF_THREE_BYTES ? 3 : range <= PG_UINT32_MAX ? 4 : 8;
 }
 
 /* Step 2: the least value, and how far the others are from it. */
@@ -342,7 +346,15 @@ hgj_chunk_same_values(const HgjChunk *a, const HgjChunk *b)
 static inline void
 store_number(HgjChunk *chunk, Size array, uint8 width, uint32 i, uint64 number)
 {
-	hgj_store((char *) chunk + array + (Size) i * width, width, (Datum) number);
+	char	   *numbers = (char *) chunk + array;
+
+	if (width == 3)
+	{
+		((uint16 *) numbers)[i] = (uint16) number;
+		((uint8 *) numbers)[hgj_numbers_high(chunk->nrows) + i] = (uint8) (number >> 16);
+	}
+	else
+		hgj_store(numbers + (Size) i * width, width, (Datum) number);
 }
 
 /* Step 5 for a page; where all is NULL, the least is above the greatest. */
@@ -352,6 +364,7 @@ store_ends(const HgjChunkMaker *maker, HgjChunk *chunk, const Packing *packing,
 {
 	uint64		least = PG_UINT64_MAX;
 	uint64		greatest = 0;
+	uint8		width = hgj_ends_width(packing->width);
 
 	for (uint32 i = chunk->first[page]; i < chunk->first[page + 1]; i++)
 		if (!maker->nulls[i])
@@ -361,8 +374,8 @@ store_ends(const HgjChunkMaker *maker, HgjChunk *chunk, const Packing *packing,
 			least = Min(least, number);
 			greatest = Max(greatest, number);
 		}
-	store_number(chunk, packing->ends, packing->width, 2 * page, least);
-	store_number(chunk, packing->ends, packing->width, 2 * page + 1, greatest);
+	store_number(chunk, packing->ends, width, 2 * page, least);
+	store_number(chunk, packing->ends, width, 2 * page + 1, greatest);
 }
 
 static void
@@ -380,11 +393,11 @@ static Size
 place_numbers(const HgjChunkMaker *maker, Packing *packing, bool integers, Size at)
 {
 	packing->at = at;
-	at += MAXALIGN((Size) maker->nrows * packing->width);
+	at += MAXALIGN(hgj_numbers_bytes(packing->width, maker->nrows));
 	if (!integers)
 		return at;
 	packing->ends = at;
-	return at + MAXALIGN(2 * HGJ_RUN_PAGES * packing->width);
+	return at + MAXALIGN(2 * HGJ_RUN_PAGES * hgj_ends_width(packing->width));
 }
 
 static void

@@ -76,7 +76,7 @@ typedef struct HgjChunk
 								 * fit; 0: it is otherwise */
 	uint32		nrows;
 	uint32		ndistinct;		/* by reference: values, each once */
-	uint8		width;			/* of a number, in bytes: 1, 2, 4, 8 */
+	uint8		width;			/* of a number, in bytes: 1, 2, 3, 4, 8 */
 	uint8		value_width;	/* by value: of a value in a vector */
 	bool		by_value;
 	bool		has_nulls;
@@ -172,22 +172,43 @@ extern void hgj_chunk_read_decimals(const HgjChunk *chunk, uint32 start,
 									const uint32 *rows, uint32 n,
 									HgjVector *into, uint32 first, bool by_row);
 
-/* The number at a place of an array of this width. */
-static inline uint64
-hgj_chunk_number_at(const HgjChunk *chunk, uint64 array, uint8 width, uint32 i)
+/* Of numbers of three bytes, where the third ones of n numbers begin, behind the others. */
+static inline Size
+hgj_numbers_high(uint32 n)
 {
-	const char *numbers = (const char *) chunk + array;
+	return (Size) TYPEALIGN(8, n) * 2;
+}
 
-	switch (width)
+/* Bytes of an array of n numbers of some width; see engine/pipeline.h, HgjKeptInput. */
+static inline Size
+hgj_numbers_bytes(uint8 width, uint32 n)
+{
+	return width == 3 ? hgj_numbers_high(n) / 2 * 3 : (Size) n * width;
+}
+
+/* The width at which the ends of pages are stored, of numbers of this one. */
+static inline uint8
+hgj_ends_width(uint8 width)
+{
+	return width == 3 ? 4 : width;
+}
+
+/* The i-th end in an array of these, of numbers of this width. */
+static inline uint64
+hgj_chunk_end_at(const HgjChunk *chunk, uint64 array, uint8 width, uint32 i)
+{
+	const char *ends = (const char *) chunk + array;
+
+	switch (hgj_ends_width(width))
 	{
 		case 1:
-			return ((const uint8 *) numbers)[i];
+			return ((const uint8 *) ends)[i];
 		case 2:
-			return ((const uint16 *) numbers)[i];
+			return ((const uint16 *) ends)[i];
 		case 4:
-			return ((const uint32 *) numbers)[i];
+			return ((const uint32 *) ends)[i];
 		default:
-			return ((const uint64 *) numbers)[i];
+			return ((const uint64 *) ends)[i];
 	}
 }
 
@@ -211,8 +232,8 @@ hgj_chunk_page_range(const HgjChunk *chunk, uint32 page, bool decimals,
 
 	if (ends == 0)
 		return false;
-	least = hgj_chunk_number_at(chunk, ends, width, 2 * page);
-	greatest = hgj_chunk_number_at(chunk, ends, width, 2 * page + 1);
+	least = hgj_chunk_end_at(chunk, ends, width, 2 * page);
+	greatest = hgj_chunk_end_at(chunk, ends, width, 2 * page + 1);
 	range->least = least <= greatest ? (int64) (base + least) : PG_INT64_MAX;
 	range->greatest = least <= greatest ? (int64) (base + greatest) : PG_INT64_MIN;
 	return true;

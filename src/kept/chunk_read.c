@@ -3,8 +3,8 @@
  * chunk_read.c
  *	  Vectors filled from a chunk (chunk.c).
  *
- * 1. Rows one behind the other are widened by loops of one load, one addition and
- *	  one store, of which the compiler makes vector code.
+ * 1. Rows one behind the other are widened by loops of a load (of numbers of three bytes,
+ *	  two), an addition and a store, of which the compiler makes vector code.
  * 2. Of some rows each is fetched on its own; but where values go to their rows'
  *	  numbers, and not few of the rows are wanted, those in between come along, as
  *	  that takes less time.
@@ -31,16 +31,22 @@ typedef struct Task
 	uint32		n;
 	uint32		first;
 	bool		by_row;
+	const uint8 *high;			/* numbers of three bytes: the third ones, from `start` on */
 } Task;
 
-/* Steps 1 and 2 for one pair of widths. */
-#define READ_LOOP(from_bits, to_bits) \
+/* A number, where they are one array, or two. */
+#define WHOLE(i)	from[i]
+#define SPLIT(i)	(from[i] | (uint32) high[i] << 16)
+
+/* Steps 1 and 2 for one pair of widths; of numbers of three bytes the first two are read_bits. */
+#define READ_LOOP(from_bits, to_bits, read_bits, NUMBER) \
 static void \
 read_##from_bits##_##to_bits(const void *numbers, uint64 base, const Task *task, \
 							 void *values) \
 { \
-	const uint##from_bits *pg_restrict from = \
-		(const uint##from_bits *) numbers + task->start; \
+	const uint##read_bits *pg_restrict from = \
+		(const uint##read_bits *) numbers + task->start; \
+	const uint8 *pg_restrict high pg_attribute_unused() = task->high; \
 	uint##to_bits *pg_restrict to = (uint##to_bits *) values + task->first; \
 	const uint32 *pg_restrict rows = task->rows; \
 	uint##to_bits add = (uint##to_bits) base; \
@@ -48,41 +54,62 @@ read_##from_bits##_##to_bits(const void *numbers, uint64 base, const Task *task,
 \
 	if (rows == NULL) \
 		for (uint32 i = 0; i < n; i++) \
-			to[i] = (uint##to_bits) (add + from[i]); \
+			to[i] = (uint##to_bits) (add + NUMBER(i)); \
 	else if (task->by_row) \
 		for (uint32 i = 0; i < n; i++) \
-			to[rows[i]] = (uint##to_bits) (add + from[rows[i]]); \
+			to[rows[i]] = (uint##to_bits) (add + NUMBER(rows[i])); \
 	else \
 		for (uint32 i = 0; i < n; i++) \
-			to[i] = (uint##to_bits) (add + from[rows[i]]); \
+			to[i] = (uint##to_bits) (add + NUMBER(rows[i])); \
 }
 
-READ_LOOP(8, 8)
-READ_LOOP(8, 16)
-READ_LOOP(16, 16)
-READ_LOOP(8, 32)
-READ_LOOP(16, 32)
-READ_LOOP(32, 32)
-READ_LOOP(8, 64)
-READ_LOOP(16, 64)
-READ_LOOP(32, 64)
-READ_LOOP(64, 64)
+READ_LOOP(8, 8, 8, WHOLE)
+READ_LOOP(8, 16, 8, WHOLE)
+READ_LOOP(16, 16, 16, WHOLE)
+READ_LOOP(8, 32, 8, WHOLE)
+READ_LOOP(16, 32, 16, WHOLE)
+READ_LOOP(24, 32, 16, SPLIT)
+READ_LOOP(32, 32, 32, WHOLE)
+READ_LOOP(8, 64, 8, WHOLE)
+READ_LOOP(16, 64, 16, WHOLE)
+READ_LOOP(24, 64, 16, SPLIT)
+READ_LOOP(32, 64, 32, WHOLE)
+READ_LOOP(64, 64, 64, WHOLE)
 
-/* By the logarithms of both widths; no value is stored wider than it is. */
-static void (*const read_loops[4][4]) (const void *, uint64, const Task *, void *) = {
+/*
+ * By the numbers' width (1, 2, 3, 4, 8) and the logarithm of the values'; no value is stored
+ * wider than it is.
+ */
+static void (*const read_loops[5][4]) (const void *, uint64, const Task *, void *) = {
 	{read_8_8, read_8_16, read_8_32, read_8_64},
 	{NULL, read_16_16, read_16_32, read_16_64},
+	{NULL, NULL, read_24_32, read_24_64},
 	{NULL, NULL, read_32_32, read_32_64},
 	{NULL, NULL, NULL, read_64_64}
 };
 
+/* Numbers of the chunk, to values that are so wide. */
+static void
+read_numbers(const HgjChunk *chunk, Size at, uint8 width, uint64 base, Task task,
+			 uint8 to_width, void *values)
+{
+	const char *numbers = (const char *) chunk + at;
+
+	if (width == 3)
+		task.high = (const uint8 *) numbers + hgj_numbers_high(chunk->nrows) + task.start;
+	read_loops[Min(width, 5) - 1][pg_leftmost_one_pos32(to_width)] (numbers, base, &task,
+																	values);
+}
+
 /* Step 3. */
-#define POINTER_LOOP(from_bits) \
+#define POINTER_LOOP(from_bits, read_bits, NUMBER) \
 static void \
 point_##from_bits(const HgjChunk *chunk, const Task *task, char **values) \
 { \
-	const uint##from_bits *from = (const uint##from_bits *) \
-		((const char *) chunk + chunk->numbers) + task->start; \
+	const char *numbers = (const char *) chunk + chunk->numbers; \
+	const uint##read_bits *from = (const uint##read_bits *) numbers + task->start; \
+	const uint8 *high pg_attribute_unused() = \
+		(const uint8 *) numbers + hgj_numbers_high(chunk->nrows) + task->start; \
 	const uint32 *offsets = (const uint32 *) ((const char *) chunk + chunk->offsets); \
 	char	   *base = (char *) chunk + chunk->values; \
 	const uint32 *rows = task->rows; \
@@ -90,18 +117,19 @@ point_##from_bits(const HgjChunk *chunk, const Task *task, char **values) \
 \
 	if (rows == NULL) \
 		for (uint32 i = 0; i < task->n; i++) \
-			to[i] = base + offsets[from[i]]; \
+			to[i] = base + offsets[NUMBER(i)]; \
 	else if (task->by_row) \
 		for (uint32 i = 0; i < task->n; i++) \
-			to[rows[i]] = base + offsets[from[rows[i]]]; \
+			to[rows[i]] = base + offsets[NUMBER(rows[i])]; \
 	else \
 		for (uint32 i = 0; i < task->n; i++) \
-			to[i] = base + offsets[from[rows[i]]]; \
+			to[i] = base + offsets[NUMBER(rows[i])]; \
 }
 
-POINTER_LOOP(8)
-POINTER_LOOP(16)
-POINTER_LOOP(32)
+POINTER_LOOP(8, 8, WHOLE)
+POINTER_LOOP(16, 16, WHOLE)
+POINTER_LOOP(24, 16, SPLIT)
+POINTER_LOOP(32, 32, WHOLE)
 
 static void
 read_pointers(const HgjChunk *chunk, const Task *task, char **values)
@@ -115,6 +143,9 @@ read_pointers(const HgjChunk *chunk, const Task *task, char **values)
 			break;
 		case 2:
 			point_16(chunk, task, values);
+			break;
+		case 3:
+			point_24(chunk, task, values);
 			break;
 		default:
 			point_32(chunk, task, values);
@@ -161,7 +192,7 @@ read_some_nulls(const HgjChunk *chunk, const Task *task, HgjVector *into)
 static Task
 task_of(uint32 start, const uint32 *rows, uint32 n, uint32 first, bool by_row)
 {
-	Task		task = {start, rows, n, first, by_row};
+	Task		task = {start, rows, n, first, by_row, NULL};
 
 	if (rows == NULL || !by_row || rows[n - 1] - rows[0] >= n * DENSE)
 		return task;
@@ -177,8 +208,7 @@ static void
 read_integers(const HgjChunk *chunk, Size at, uint8 width, uint64 base, const Task *task,
 			  HgjVector *into)
 {
-	read_loops[pg_leftmost_one_pos32(width)][pg_leftmost_one_pos32(into->width)]
-		((const char *) chunk + at, base, task, into->values);
+	read_numbers(chunk, at, width, base, *task, into->width, into->values);
 	if (chunk->has_nulls && task->rows)
 		read_some_nulls(chunk, task, into);
 	else if (chunk->has_nulls)
@@ -237,7 +267,7 @@ void
 hgj_chunk_read_numbers(const HgjChunk *chunk, uint32 start, const uint32 *rows, uint32 n,
 					   HgjVector *into, uint32 first)
 {
-	Task		task = {start, rows, n, first, false};
+	Task		task = {start, rows, n, first, false, NULL};
 
 	Assert(into->width == sizeof(uint64) && !chunk->by_value);
 	if (n > 0)
@@ -249,11 +279,10 @@ void
 hgj_chunk_read_integers(const HgjChunk *chunk, uint32 start, const uint32 *rows, uint32 n,
 						uint64 *into)
 {
-	Task		task = {start, rows, n, 0, false};
+	Task		task = {start, rows, n, 0, false, NULL};
 
 	Assert(chunk->by_value && !chunk->has_nulls);
-	read_loops[pg_leftmost_one_pos32(chunk->width)][pg_leftmost_one_pos32(sizeof(uint64))]
-		((const char *) chunk + chunk->numbers, chunk->base, &task, into);
+	read_numbers(chunk, chunk->numbers, chunk->width, chunk->base, task, sizeof(uint64), into);
 }
 
 /* By value: no number of the chunk is greater. */
@@ -265,7 +294,7 @@ hgj_chunk_greatest(const HgjChunk *chunk)
 	if (chunk->ends == 0)
 		return PG_UINT64_MAX >> (64 - 8 * chunk->width);
 	for (uint32 page = 0; page < HGJ_RUN_PAGES; page++)
-		greatest = Max(greatest, hgj_chunk_number_at(chunk, chunk->ends, chunk->width,
-													 2 * page + 1));
+		greatest = Max(greatest, hgj_chunk_end_at(chunk, chunk->ends, chunk->width,
+												  2 * page + 1));
 	return greatest;
 }

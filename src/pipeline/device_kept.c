@@ -215,7 +215,7 @@ describe_input(const HgjDeviceColumn *column, const HgjChunkHead *head, uint32 s
 	input->base = decimals ? head->decimal_base : head->base;
 	input->first = start;
 	input->numbers = array_of(head, decimals ? head->decimals : head->numbers,
-							  (uint64) head->nrows * input->width);
+							  hgj_numbers_bytes(input->width, head->nrows));
 	input->validity = array_of(head, head->validity, head->has_nulls ? bits : 0);
 	input->table = input->ntable = 0;
 }

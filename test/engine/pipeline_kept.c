@@ -69,11 +69,23 @@ new_array(uint64_t bytes)
 static uint32_t
 some_width(uint64_t most)
 {
-	uint32_t	width = most <= UINT8_MAX ? 1 : most <= UINT16_MAX ? 2 : most <= UINT32_MAX ? 4 : 8;
+	static const uint32_t widths[] = {1, 2, 3, 4, 8};
+	uint32_t	i = 0;
 
-	while (width < 8 && rnd_below(4) == 0)
-		width *= 2;
-	return width;
+	while (i < 4 && (most >> (8 * widths[i]) > 0 || rnd_below(4) == 0))
+		i++;
+	return widths[i];
+}
+
+/* Step 1: number i of the input's array, which is there. */
+static void
+put_number(const HgjKeptInput *input, char *numbers, uint32_t i, uint64_t number)
+{
+	uint32_t	width = input->width == 3 ? 2 : input->width;
+
+	memcpy(numbers + (size_t) i * width, &number, width);
+	if (input->width == 3)
+		numbers[input->numbers.bytes / 3 * 2 + i] = (char) (number >> 16);
 }
 
 /* Step 1, for an input of a run. */
@@ -96,15 +108,13 @@ keep_input(HgjKeptInput *input, const Cell *cells, uint32_t n, bool nulls)
 	input->base = (uint64_t) least;
 	input->width = some_width((uint64_t) most - (uint64_t) least);
 	input->first = front;
-	input->numbers = new_array((uint64_t) (front + n) * input->width);
+	input->numbers = new_array(input->width == 3 ? ((uint64_t) front + n + 7) / 8 * 24 :
+							   (uint64_t) (front + n) * input->width);
 	numbers = (char *) memory + input->numbers.at;
 	memset(numbers, 0x5A, input->numbers.bytes);
 	for (uint32_t i = 0; i < n; i++)
-	{
-		uint64_t	number = cells[i].null ? 0 : (uint64_t) cells[i].value - input->base;
-
-		memcpy(numbers + (size_t) (front + i) * input->width, &number, input->width);
-	}
+		put_number(input, numbers, front + i,
+				   cells[i].null ? 0 : (uint64_t) cells[i].value - input->base);
 	input->validity = (HgjKeptArray) {0, 0, 0};
 	if (!nulls)
 		return;
@@ -271,7 +281,7 @@ pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
 			input->first = UINT32_MAX;
 			break;
 		case 3:
-			input->width = 3;
+			input->width = 5;
 			break;
 		case 4:
 			input->numbers.id = 0;
@@ -281,6 +291,11 @@ pipe_push_unsound(HgjPipeline *p, int way, HgjError *err)
 			break;
 		case 6:
 			input->ntable = 1;		/* there are no words */
+			break;
+		case 7:
+			input->width = 3;
+			input->numbers.bytes = sizeof(memory) - input->numbers.at;
+			input->numbers.bytes -= input->numbers.bytes % 24 + 8;	/* not two thirds, one third */
 			break;
 		default:
 			input->validity.bytes = 8;

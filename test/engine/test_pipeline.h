@@ -126,7 +126,7 @@ extern void pipe_keep(void);
 extern HgjStatus pipe_push_kept(HgjPipeline *p, uint32_t first, uint32_t *n, HgjError *err);
 extern HgjStatus pipe_push_unsound(HgjPipeline *p, int way, HgjError *err);
 extern HgjStatus pipe_push_not_there(HgjPipeline *p, HgjError *err);
-#define UNSOUND_KEPT	8
+#define UNSOUND_KEPT	9
 extern void pipe_check_copies(void);
 
 #endif							/* HGJ_TEST_PIPELINE_H */

@@ -194,12 +194,16 @@ read_late(const HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 	return HGJ_OK;
 }
 
+/* `numbers` are the array's bytes. */
 static uint64_t
-number_at(const char *numbers, uint32_t width, uint64_t at)
+number_at(const HgjKeptInput *input, const char *numbers, uint64_t at)
 {
 	uint64_t	number = 0;
+	uint32_t	width = input->width == 3 ? 2 : input->width;
 
 	memcpy(&number, numbers + at * width, width);
+	if (input->width == 3)
+		number |= (uint64_t) (unsigned char) numbers[input->numbers.bytes / 3 * 2 + at] << 16;
 	return number;
 }
 
@@ -233,8 +237,7 @@ fill_input(FakeStage *stage, uint32_t to, uint32_t i, uint32_t kind, const HgjKe
 	{
 		uint64_t	at = (uint64_t) input->first + from + row;
 		bool		valid = bits == NULL || (bits[at / 8] >> (at % 8) & 1);
-		uint64_t	value = value_of(input, words, number_at(numbers, input->width, at),
-									 &valid);
+		uint64_t	value = value_of(input, words, number_at(input, numbers, at), &valid);
 
 		memcpy((char *) stage->values[i] + (to + row) * width, &value, width);
 		if (valid)

@@ -70,8 +70,8 @@ compare('after the TRUNCATE was rolled back');
 # ---- batches that point into chunks: values that need all bytes of their type, and keys of them
 sql(<<'Q');
 CREATE TABLE wide (k int, b bigint, f float8, t timestamp, below int, nk int);
-INSERT INTO wide SELECT i::bigint * 7919 % 1000003, i * 10000000000, i * 1.5, timestamp '2020-01-01' + i * interval '1 min',
-	i::bigint * 7919 % 1000003 - 500000, CASE WHEN i % 97 > 0 THEN i::bigint * 7919 % 1000003 END FROM generate_series(1, 60000) i;
+INSERT INTO wide SELECT i::bigint * 7919 % 400000009, i * 10000000000, i * 1.5, timestamp '2020-01-01' + i * interval '1 min',
+	i::bigint * 7919 % 400000009 - 200000000, CASE WHEN i % 97 > 0 THEN i::bigint * 7919 % 400000009 END FROM generate_series(1, 60000) i;
 CREATE TABLE wide_dim AS SELECT k, k % 100 AS g FROM wide WHERE k % 3 > 0;
 VACUUM (ANALYZE) wide; VACUUM (ANALYZE) wide_dim;
 SELECT hashgraph_join_load('wide'), hashgraph_join_load('wide_dim');
@@ -83,7 +83,7 @@ sub wide_answers
 		'SELECT d.g, count(*), sum(w.b), min(w.t), sum(w.below) FROM wide w JOIN wide_dim d USING (k) GROUP BY 1 ORDER BY 1',
 		'SELECT count(*), sum(w.b), sum(w.k), max(w.t) FROM wide w JOIN wide_dim d ON w.nk = d.k',
 		'SELECT md5(string_agg(x::text, $$;$$ ORDER BY x.b)) FROM (SELECT w.b, w.f, w.t, w.k, d.g FROM wide w LEFT JOIN wide_dim d ON w.nk = d.k) x',
-		'SELECT count(*), sum(w.b), sum(w.f) FROM wide w JOIN wide_dim d USING (k) WHERE w.b > 123450000000 AND w.below < 400000',
+		'SELECT count(*), sum(w.b), sum(w.f) FROM wide w JOIN wide_dim d USING (k) WHERE w.b > 123450000000 AND w.below < 100000000',
 		'SELECT count(*), sum(b), sum(x.n) FROM (SELECT b, k, count(*) OVER (PARTITION BY k) AS n FROM wide) x JOIN wide_dim d USING (k)',
 		'SELECT sum(c) FROM generate_series(1, 3) g, LATERAL (SELECT count(*) AS c FROM wide w JOIN wide_dim d USING (k) WHERE w.b > g * 10000000000) x')
 	{
@@ -96,6 +96,32 @@ wide_answers('wide values, parallel plan', "SET max_parallel_workers_per_gather 
 wide_answers('wide values, spilled', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1;");
 sql('UPDATE wide SET b = b + 1 WHERE k % 4001 = 0');
 wide_answers('wide values, some pages read', '');
+
+# ---- numbers of three bytes: of values, of strings, of decimals
+sql(<<'Q');
+CREATE TABLE mid (k int, m int, b bigint, n numeric(10,2), t text);
+INSERT INTO mid SELECT i % 70000, CASE WHEN i % 89 > 0 THEN i::bigint * 7919 % 16000057 - 300000 END, i::bigint * 104729 % 16000057,
+	CASE WHEN i % 97 > 0 THEN (i::bigint * 7919 % 9000011 - 1000000) / 100.0 END, CASE WHEN i % 83 > 0 THEN 't' || i % 90001 END FROM generate_series(1, 140000) i;
+CREATE TABLE mid_dim AS SELECT DISTINCT b AS k, b::int % 50 AS g FROM mid WHERE b % 3 > 0;
+VACUUM (ANALYZE) mid; VACUUM (ANALYZE) mid_dim;
+SELECT hashgraph_join_load('mid'), hashgraph_join_load('mid_dim');
+Q
+is(sql(q{SELECT string_agg("column" || ' ' || encoding, ', ' ORDER BY "column") FROM hashgraph_join_columns WHERE tab = 'mid'::regclass}),
+	'b offsets, 3 bytes, k offsets, 3 bytes, m offsets, 3 bytes, n dictionary, 3 bytes, t dictionary, 3 bytes', 'they take three bytes each');
+for my $set ('', "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;")
+{
+	for my $query ('SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)), sum(m.b) FROM mid m JOIN mid_dim d ON m.b = d.k',
+		'SELECT d.g, count(*), sum(m.m), min(m.n), max(m.n), min(m.t) FROM mid m JOIN mid_dim d ON m.b = d.k GROUP BY 1 ORDER BY 1',
+		'SELECT md5(string_agg(x::text, $$;$$ ORDER BY x.b)) FROM (SELECT m.*, d.g FROM mid m LEFT JOIN mid_dim d ON m.b = d.k) x',
+		'SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)) FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.m BETWEEN 100000 AND 500000',
+		'SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)) FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.n > 40000 AND m.k < 60000',
+		'SELECT m.b, m.m, m.n, m.t, d.g FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.m IN (99999, 100001, 107919, 1283900, 77) OR m.b < 900 ORDER BY 1')
+	{
+		is(sql("SET hashgraph_join.force = on; $set $query"), sql("SET hashgraph_join.enabled = off; $query"), "three bytes: $query");
+	}
+}
+like(sql("SET hashgraph_join.force = on; EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*), sum(m.n) FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.m < 0"), qr/Outer Source: columns \(100%/, 'all of them are kept');
+sql('DROP TABLE mid, mid_dim');
 
 # ---- changes
 sub changed

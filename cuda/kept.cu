@@ -11,12 +11,15 @@
  *	  and goes from there when others need room: other copies, which together may take
  *	  so many bytes, or tables (memory.cu).
  * 3. Who finds none makes it: room, and a transfer straight from memory that is registered
- *	  with CUDA (registered.cu), or through pinned buffers.  Others wait until that has come,
- *	  but before they wait they finish what they are bringing themselves, so that no two
+ *	  with CUDA (registered.cu), or through pinned buffers.  Others wait until that is sent,
+ *	  but before they wait they send what they are bringing themselves, so that no two
  *	  wait for each other.  Where there is no room the caller stages its rows.  Room is
  *	  taken and given back in one stream of each device's, in which the transfers are, too,
  *	  so that what has gone makes room for what comes.
- * 4. Where copies are not to stay, all go that nobody holds when the last table or
+ * 4. No thread waits until what a slot sends has come, but the stream of its kernel, so that
+ *	  the next ones are sent meanwhile: transfers have tickets (tickets.cu).  The thread
+ *	  itself waits before it says that the caller's memory has been read.
+ * 5. Where copies are not to stay, all go that nobody holds when the last table or
  *	  pipeline does.
  *
  * Memory: device memory of the process, from the device's pool, in no pipeline's account;
@@ -32,6 +35,7 @@
 #include <algorithm>
 
 #include "kept.h"
+#include "tickets.h"
 
 namespace hgj
 {
@@ -58,6 +62,7 @@ struct KeptList
 	uint64_t found;      /* so often what a pipeline asked for was there, */
 	uint64_t brought;    /* or was not */
 	cudaStream_t stream; /* step 3 */
+	Tickets tickets;     /* step 4: its */
 };
 
 struct KeptState
@@ -149,6 +154,28 @@ static bool drop_idle(KeptList *list)
 	return true;
 }
 
+static void free_list(KeptList *list)
+{
+	tickets_close(&list->tickets);
+	if (list->stream != nullptr)
+		(void) cudaStreamDestroy(list->stream);
+	free(list);
+}
+
+static KeptList *new_list()
+{
+	KeptList *list = static_cast<KeptList *>(calloc(1, sizeof(KeptList)));
+
+	if (list == nullptr)
+		return nullptr;
+	if (cudaStreamCreateWithFlags(&list->stream, cudaStreamNonBlocking) == cudaSuccess &&
+		tickets_open(&list->tickets))
+		return list;
+	(void) cudaGetLastError();
+	free_list(list);
+	return nullptr;
+}
+
 static KeptList *list_of(Device *device)
 {
 	KeptList *list = kept.lists[device->id];
@@ -156,17 +183,7 @@ static KeptList *list_of(Device *device)
 	size_t total = 0;
 
 	if (list == nullptr)
-	{
-		list = static_cast<KeptList *>(calloc(1, sizeof(KeptList)));
-		if (list != nullptr && cudaStreamCreateWithFlags(
-								   &list->stream, cudaStreamNonBlocking) != cudaSuccess)
-		{
-			(void) cudaGetLastError();
-			free(list);
-			list = nullptr;
-		}
-		kept.lists[device->id] = list;
-	}
+		list = kept.lists[device->id] = new_list();
 	if (list == nullptr || list->most > 0)
 		return list;
 	list->most = kept.memory.most;
@@ -220,8 +237,8 @@ static bool reserve_hold(KeptHolds *holds)
 	return true;
 }
 
-/* Step 3: what the slot was to bring has come. */
-static void have_come(HgjPipeline *p, KeptHolds *holds, bool failed)
+/* Steps 3 and 4: what the slot was to bring is sent, and will have come with the ticket. */
+static void have_sent(HgjPipeline *p, KeptHolds *holds, uint64_t ticket, bool failed)
 {
 	Lock lock(&kept.mutex);
 
@@ -229,9 +246,11 @@ static void have_come(HgjPipeline *p, KeptHolds *holds, bool failed)
 		if (holds->copies[i]->maker == p)
 		{
 			holds->copies[i]->failed |= failed;
+			holds->copies[i]->ticket = ticket;
 			holds->copies[i]->maker = nullptr;
 		}
 	holds->come = holds->n;
+	holds->ticket = std::max(holds->ticket, ticket);
 	(void) pthread_cond_broadcast(&kept.came);
 }
 
@@ -245,24 +264,70 @@ static HgjStatus follow(HgjPipeline *p, HgjError *err)
 	return HGJ_OK;
 }
 
-/* Step 3: until what the slot brings is on the device. */
+/* Step 4: the stream waits for what was sent with the ticket; *waits: it has not come yet. */
+static HgjStatus wait_in(HgjPipeline *p, uint64_t ticket, cudaStream_t stream,
+						 bool *waits, HgjError *err)
+{
+	*waits = false;
+	if (ticket == 0)
+		return HGJ_OK;
+
+	Lock lock(&kept.mutex);
+
+	return tickets_order(&kept.lists[p->account.device->id]->tickets, ticket, stream,
+						 waits, err);
+}
+
+/* Step 4: until what was sent with the ticket has come. */
+HgjStatus kept_wait(HgjPipeline *p, uint64_t ticket, HgjError *err)
+{
+	bool waits;
+
+	HGJ_TRY(wait_in(p, ticket, p->lane.stream, &waits, err));
+	return waits ? wait(&p->account, p->lane, false, err) : HGJ_OK;
+}
+
+/* Steps 3 and 4: what the slot brings is sent; *ticket is 0 if it has come, too. */
+static HgjStatus send(HgjPipeline *p, KeptHolds *holds, uint64_t *ticket, HgjError *err)
+{
+	KeptList *list = kept.lists[p->account.device->id];
+
+	HGJ_TRY(registered_send(&holds->batch, list->stream, err));
+	if (!holds->uploading)
+	{
+		Lock lock(&kept.mutex);
+
+		HGJ_TRY(tickets_new(&list->tickets, list->stream, ticket, err));
+	}
+	if (*ticket > 0)
+	{
+		p->reading = *ticket;
+		return HGJ_OK;
+	}
+	HGJ_TRY(follow(p, err));
+	return wait(&p->account, p->lane, false, err);
+}
+
+/* Step 4: the slot's stream waits for all that it holds. */
+HgjStatus kept_order(HgjPipeline *p, PipeSlot *slot, HgjError *err)
+{
+	bool waits;
+
+	return wait_in(p, slot->kept.ticket, slot->lane.stream, &waits, err);
+}
+
+/* Steps 3 and 4: what the slot brings is on its way; kept_order() is to follow. */
 HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 {
 	KeptHolds *holds = &slot->kept;
+	uint64_t ticket = 0;
 	HgjStatus status = HGJ_OK;
 
 	if (holds->bringing)
-	{
-		status = registered_send(&holds->batch, kept.lists[p->account.device->id]->stream,
-								 err);
-		if (status == HGJ_OK)
-			status = follow(p, err);
-		if (status == HGJ_OK)
-			status = wait(&p->account, p->lane, false, err);
-	}
-	holds->bringing = false;
+		status = send(p, holds, &ticket, err);
+	holds->bringing = holds->uploading = false;
 	if (holds->come < holds->n)
-		have_come(p, holds, status != HGJ_OK);
+		have_sent(p, holds, ticket, status != HGJ_OK);
 	return status;
 }
 
@@ -281,6 +346,7 @@ static HgjStatus bring(HgjPipeline *p, KeptHolds *holds, KeptCopy *copy, HgjErro
 		p->counted.sent += copy->array.bytes;
 	if (status != HGJ_UNSUPPORTED)
 		return status;
+	holds->uploading = true;
 	HGJ_TRY(follow(p, err));
 	return pipeline_upload(p, static_cast<char *>(copy->memory), from, copy->array.bytes,
 						   err);
@@ -303,9 +369,12 @@ static HgjStatus wait_for(HgjPipeline *p, PipeSlot *slot, KeptCopy *copy, HgjErr
 		Lock lock(&kept.mutex);
 
 		if (copy->maker == nullptr)
+		{
+			slot->kept.ticket = std::max(slot->kept.ticket, copy->ticket);
 			return copy->failed
 					   ? fail(err, HGJ_UNSUPPORTED, "a column has not come to the device")
 					   : HGJ_OK;
+		}
 		(void) pthread_cond_timedwait(&kept.came, &kept.mutex, &until);
 	}
 }
@@ -345,6 +414,7 @@ static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArr
 	else
 	{
 		*maker = (*copy)->maker;
+		holds->ticket = std::max(holds->ticket, (*copy)->ticket);
 		list->found++;
 	}
 	holds->copies[holds->n++] = *copy;
@@ -352,8 +422,8 @@ static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArr
 }
 
 /*
- * The device's copy of an array, held by the slot; kept_ready() must follow before a
- * kernel reads it.  HGJ_UNSUPPORTED: there is no room.
+ * The device's copy of an array, held by the slot; kept_ready() and kept_order() must follow
+ * before a kernel reads it.  HGJ_UNSUPPORTED: there is no room.
  */
 HgjStatus kept_hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
 					const void **memory, HgjError *err)
@@ -382,17 +452,17 @@ void kept_release(HgjPipeline *p, PipeSlot *slot)
 
 	if (holds->n == 0)
 		return;
-	/* it has been cancelled, or has failed: transfers may be under way */
+	/* it has been cancelled, or has failed: others may wait for what it was to send */
 	if (session_alive())
 		(void) kept_ready(p, slot, nullptr);
 	else
-		have_come(p, holds, true);
+		have_sent(p, holds, 0, true);
 
 	Lock lock(&kept.mutex);
 
 	for (uint64_t i = 0; i < holds->n; i++)
 		release(kept.lists[p->account.device->id], holds->copies[i]);
-	holds->n = holds->come = 0;
+	holds->n = holds->come = holds->ticket = 0;
 	holds->batch.n = 0; /* of a device that is lost */
 }
 
@@ -431,7 +501,7 @@ bool kept_give_back()
 	return give_back != nullptr && give_back();
 }
 
-/* Step 4. */
+/* Step 5. */
 void kept_trim(Device *device)
 {
 	Lock lock(&kept.mutex);
@@ -489,8 +559,7 @@ void kept_forget()
 		while (list != nullptr && drop_idle(list))
 			continue;
 		if (list != nullptr)
-			(void) cudaStreamDestroy(list->stream);
-		free(list);
+			free_list(list);
 		list = nullptr;
 	}
 }

@@ -19,6 +19,7 @@ struct KeptCopy
 	void *memory;
 	const HgjPipeline *maker; /* that is bringing it */
 	bool failed;              /* it is not what it should be: nobody finds it later */
+	uint64_t ticket;          /* it has come when the one of this number has */
 	uint64_t holders;
 	KeptCopy *next; /* of its bucket */
 	KeptCopy *idle_next;
@@ -29,6 +30,8 @@ const HgjKeptMemory *kept_known_memory();
 HgjStatus kept_hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
 					const void **memory, HgjError *err);
 HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+HgjStatus kept_order(HgjPipeline *p, PipeSlot *slot, HgjError *err);
+HgjStatus kept_wait(HgjPipeline *p, uint64_t ticket, HgjError *err);
 void kept_make_room(Device *device);
 uint64_t kept_held_bytes(const PipeSlot *slot);
 

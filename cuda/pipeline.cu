@@ -78,18 +78,21 @@ static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
 static void pipeline_destroy(HgjPipeline *p)
 {
 	Device *device;
+	bool entered;
 
 	if (p == nullptr)
 		return;
 	device = p->account.device;
 	if (__atomic_sub_fetch(&p->holders, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
-	if (table_enter(&p->account, nullptr) == HGJ_OK)
-		for (PipeSlot &slot : p->slots)
-			if (slot.lane.event != nullptr)
-				(void) wait(&p->account, slot.lane, false, nullptr);
+	entered = table_enter(&p->account, nullptr) == HGJ_OK;
+	for (PipeSlot &slot : p->slots)
+		if (entered && slot.lane.event != nullptr)
+			(void) wait(&p->account, slot.lane, false, nullptr);
 	for (PipeSlot &slot : p->slots)
 		kept_release(p, &slot);
+	if (entered)
+		pipeline_kept_read(p);
 	for (HgjPipeline *filled : p->filled)
 		pipeline_destroy(filled);
 	delete p;
@@ -513,6 +516,7 @@ const HgjPipelineMethods *pipeline_methods()
 	m.keep_staging = registered_staging;
 	m.keep = kept_memory;
 	m.push_kept = pipeline_push_kept;
+	m.kept_read = pipeline_kept_read;
 	m.kept_bytes = kept_bytes;
 	m.fills = true;
 	m.fetch = pipeline_fetch;

@@ -37,8 +37,10 @@ struct KeptHolds
 	KeptCopy **copies = nullptr;
 	uint64_t n = 0;
 	uint64_t room = 0;
-	uint64_t come = 0;     /* of them, the first so many are there, or have failed */
-	bool bringing = false; /* transfers are under way, or in: */
+	uint64_t come = 0;      /* of them, the first so many are sent, or have failed */
+	uint64_t ticket = 0;    /* all of these have come when this one has */
+	bool bringing = false;  /* there are transfers, */
+	bool uploading = false; /* through pinned buffers, too, or in: */
 	RegisteredBatch batch;
 
 	~KeptHolds();
@@ -117,6 +119,7 @@ struct HgjPipeline
 	uint64_t side_words = 0;
 	bool started = false;
 	bool only_there = false; /* of the push at hand (HgjKeptPush) */
+	uint64_t reading = 0;    /* the ticket of the last transfers of kept rows (kept.cu) */
 
 	hgj::Buffer view_at;
 	hgj::Buffer code;
@@ -183,6 +186,7 @@ bool registered_has(const void *memory, size_t bytes);
 
 /* pipeline_kept.cu */
 HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);
+void pipeline_kept_read(HgjPipeline *p);
 
 /* kept.cu */
 void kept_release(HgjPipeline *p, PipeSlot *slot);

@@ -7,15 +7,21 @@
  *	  (kept.cu).  If there is no room, the rows are to be staged.
  * 2. Describe each piece's columns to the kernel as it would a staging buffer's, and
  *	  divide the pieces' rows into tiles, of which a block takes one after the other.
- * 3. The next slot's stream runs one kernel over all of them, like a push.  Where rows
+ * 3. The next slot's stream runs one kernel over all of them, like a push, when they have
+ *	  come.  Where rows
  *	  go through turns, or are returned, a row is known by its number among all: there
  *	  it is told in which piece it is.
+ *
+ * What the kernel is told goes to the device by a kernel, too: a copy engine took it behind
+ * columns that were sent later (H200), and the slot was free only then.
  *
  * Memory: the slot's, and pinned memory of the same size.  No locks of its own.
  *
  *-------------------------------------------------------------------------
  */
 #include <string.h>
+
+#include <algorithm>
 
 #include "kept.h"
 
@@ -146,6 +152,30 @@ static bool may_be_null(const HgjPipeline *p, const HgjKeptPush *kept)
 	return false;
 }
 
+/* From pinned memory: n units. */
+static __global__ void copy_told(uint4 *to, const uint4 *from, size_t n)
+{
+	for (size_t i = (size_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
+		 i += (size_t) gridDim.x * blockDim.x)
+		to[i] = from[i];
+}
+
+/* Threads of a block that copies, and the most blocks. */
+constexpr uint32_t COPY_THREADS = 256;
+constexpr size_t COPY_BLOCKS = 64;
+
+/* The same, of so many bytes, in the slot's stream; there is room for one more unit. */
+static HgjStatus copy_to_device(PipeSlot *slot, size_t bytes, HgjError *err)
+{
+	size_t n = (bytes + sizeof(uint4) - 1) / sizeof(uint4);
+	size_t blocks = std::min((n + COPY_THREADS - 1) / COPY_THREADS, COPY_BLOCKS);
+
+	copy_told<<<(uint32_t) blocks, COPY_THREADS, 0, slot->lane.stream>>>(
+		slot->pieces.as<uint4>(), slot->pieces_host.as<uint4>(), n);
+	HGJ_CUDA(cudaGetLastError());
+	return HGJ_OK;
+}
+
 /* Where what the kernel is told lies in the slot's memory, here as on the device. */
 struct Layout
 {
@@ -194,8 +224,9 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 	layout.tiles = layout.words + kept->nwords * sizeof(uint64_t);
 	layout.starts = layout.tiles + ntiles * sizeof(PipeTile);
 	layout.bytes = layout.starts + kept->npieces * sizeof(uint32_t);
-	HGJ_TRY(slot->pieces_host.reserve(layout.bytes, err));
-	HGJ_TRY(slot->pieces.reserve(&p->account, slot->lane.stream, layout.bytes, err));
+	HGJ_TRY(slot->pieces_host.reserve(layout.bytes + sizeof(uint4), err));
+	HGJ_TRY(slot->pieces.reserve(&p->account, slot->lane.stream,
+								 layout.bytes + sizeof(uint4), err));
 	HGJ_TRY(describe_all(p, slot, kept, layout, err));
 	host = slot->pieces_host.as<char>();
 	if (kept->nwords > 0)
@@ -216,14 +247,14 @@ static HgjStatus prepare(HgjPipeline *p, PipeSlot *slot, const HgjKeptPush *kept
 		may_be_null(p, kept),
 		UINT64_MAX};
 	HGJ_CUDA(cudaEventRecord(slot->begin.event, slot->lane.stream));
-	HGJ_CUDA(cudaMemcpyAsync(slot->pieces.as<void>(), host, layout.bytes,
-							 cudaMemcpyHostToDevice, slot->lane.stream));
+	HGJ_TRY(copy_to_device(slot, layout.bytes, err));
+	HGJ_TRY(kept_order(p, slot, err));
 	HGJ_CUDA(cudaEventRecord(slot->sent.event, slot->lane.stream));
 	return HGJ_OK;
 }
 
-/* HgjPipelineMethods.push_kept */
-HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
+/* Steps 1 to 3. */
+static HgjStatus push(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 {
 	PipeSlot *slot = &p->slots[p->turn];
 	HgjStatus status;
@@ -263,6 +294,23 @@ HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *
 	if (!p->spec.rows)
 		p->turn = (p->turn + 1) % PIPE_SLOTS;
 	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.push_kept; what it is to say does not depend on when all has come. */
+HgjStatus pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
+{
+	uint64_t before = p->reading;
+	HgjStatus status = push(p, rows, err);
+	HgjStatus waited = kept_wait(p, rows->may_read_on ? before : p->reading,
+								 status == HGJ_OK ? err : nullptr);
+
+	return status == HGJ_OK ? waited : status;
+}
+
+/* HgjPipelineMethods.kept_read */
+void pipeline_kept_read(HgjPipeline *p)
+{
+	(void) kept_wait(p, p->reading, nullptr);
 }
 
 } // namespace hgj

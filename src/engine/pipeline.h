@@ -295,6 +295,9 @@ typedef struct HgjKeptPush
 	const uint64_t *words;		/* of tables */
 	bool		only_there;		/* the memory may be others' by now: copies that the
 								 * device has will do; HGJ_UNSUPPORTED: it has not all */
+	bool		may_read_on;	/* not where rows are returned: whatever push_kept says, the
+								 * memory is the caller's again only when the next one,
+								 * finish or kept_read has returned, or destroy */
 } HgjKeptPush;
 
 /* The memory that they are of. */
@@ -385,17 +388,22 @@ typedef struct HgjPipelineMethods
 	/*
 	 * Rows that the caller keeps; polls.  Up to HGJ_KEPT_PIECES pieces, or none, to ask.
 	 * HGJ_UNSUPPORTED: not these, or none of this pipeline, which goes on: stage them.
-	 * When it returns the memory is the caller's again, unless there is kept_outcome, and a
-	 * staging buffer that has been given out is not.  NULL: the engine does not know of any.
+	 * When it returns the memory is the caller's again, unless it may read on, or there is
+	 * kept_outcome, and a staging buffer that has been given out is not.  NULL: the engine
+	 * does not know of any.
 	 */
 	HgjStatus	(*push_kept) (HgjPipeline *pipeline, const HgjKeptPush *rows,
 							  HgjError *err);
 
+	/* Wait until memory of kept rows is not read any more; no poll.  NULL: it never is then. */
+	void		(*kept_read) (HgjPipeline *pipeline);
+
 	/*
 	 * Where this is not NULL, a push of kept rows may be under way when push_kept returns.
-	 * This waits for it, says in its place what it came to, and gives the memory back; to be
-	 * called before anything else about the pipeline but destroy.  HGJ_CANCELLED: call it
-	 * again.
+	 * This waits for it, and says in its place what it came to; to be called before anything
+	 * else about the pipeline but destroy.  The memory of the push before is the caller's
+	 * again, and its own after finish, or, where rows are returned, at once: whoever releases
+	 * it before waits (kept/store.h, hgj_store_lend()).  HGJ_CANCELLED: call it again.
 	 */
 	HgjStatus	(*kept_outcome) (HgjPipeline *pipeline, HgjError *err);
 

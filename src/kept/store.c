@@ -262,6 +262,17 @@ take_slot(void)
 
 /* ---- for everybody ---------------------------------------------------------- */
 
+/* Step 4: until nobody reads any more what this process holds. */
+static void
+wait_until_read(void)
+{
+	void		(*wait) (void) = wait_for_reader;
+
+	wait_for_reader = NULL;
+	if (wait)
+		wait();
+}
+
 /*
  * Step 4, without the lock.  What is not listed any more is freed by its last holder, unless
  * who has dropped it has done so: then the slot is free, or another chunk's.
@@ -271,13 +282,6 @@ release_slot(int i, uint32 times)
 {
 	HgjStoreSlot *slot = slot_at(i);
 
-	if (wait_for_reader)
-	{
-		void		(*wait) (void) = wait_for_reader;
-
-		wait_for_reader = NULL;
-		wait();
-	}
 	Assert(pg_atomic_read_u32(&slot->holders) >= times && own_holds[i] >= times);
 	own_holds[i] -= times;
 	all_own_holds -= times;
@@ -294,6 +298,8 @@ release_slot(int i, uint32 times)
 static void
 release_all(int code, Datum arg)
 {
+	if (all_own_holds > 0)
+		wait_until_read();
 	for (int i = 0; i < nown_holds && all_own_holds > 0; i++)
 		if (own_holds[i] > 0)
 			release_slot(i, own_holds[i]);
@@ -491,7 +497,16 @@ hgj_store_release(const HgjHeldChunk *held)
 {
 	if (!hgj_store_holds(held))
 		return;
+	wait_until_read();
 	release_slot(held->slot, 1);
+}
+
+/* The same, of a chunk that nobody else reads any more, though they may read others. */
+void
+hgj_store_release_read(const HgjHeldChunk *held)
+{
+	if (hgj_store_holds(held))
+		release_slot(held->slot, 1);
 }
 
 /* Drop the chunk, if there is one. */

@@ -66,6 +66,7 @@ extern bool hgj_store_may_have(Oid table);
 extern uint64 hgj_store_changes(void);
 extern uint64 hgj_store_evictions(void);
 extern void hgj_store_lend(void (*wait) (void));
+extern void hgj_store_release_read(const HgjHeldChunk *held);
 extern void hgj_store_release(const HgjHeldChunk *held);
 extern Size hgj_store_most_bytes(void);
 extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk);

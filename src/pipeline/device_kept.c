@@ -12,7 +12,8 @@
  * 2. Before rows are staged, ranges are described to the engine (engine/pipeline.h,
  *	  KEPT ROWS), as many as go with one call.  What the host makes it makes of each value
  *	  that a chunk has, not of rows: a table goes with the call.  While the engine is busy
- *	  with them the next ones are described; chunks are held until it is through.
+ *	  with them the next ones are described; chunks are held until it has read them, as it
+ *	  has those of a call when the next one is answered (engine/pipeline.h, kept_outcome).
  * 3. What it does not take is left to the source, which reads those pages after all
  *	  others of which the columns are not kept, or not valid.
  * 4. Where rows are returned (device_rows_kept.c), calls are made one by one, of as many
@@ -184,10 +185,12 @@ typedef struct HgjDevicePush
 /*
  * Pieces that go together: few at first, so that the device soon has something to do, and
  * then twice as many each time.  It is at work while the next ones are described, and that
- * takes as long; and there are few calls, and kernels that fill the device.
+ * takes as long; and there are few calls, and kernels that fill the device.  Not more of them
+ * at once, since nothing goes on behind the last one's transfers but its kernel.
  */
 #define HGJ_FIRST_PIECES	32
-StaticAssertDecl(HGJ_FIRST_PIECES <= HGJ_KEPT_PIECES, "the engine does not take as many");
+#define HGJ_MOST_PIECES		128
+StaticAssertDecl(HGJ_MOST_PIECES <= HGJ_KEPT_PIECES, "the engine does not take as many");
 
 /*
  * Rows that are pushed together to fill a table: there must be room for all of them before
@@ -430,7 +433,10 @@ hgj_device_end_kept(HgjDevicePush *push)
 	pfree(push);
 }
 
-/* Steps 2 and 3: what became of the last call; its chunks may go.  *pushed: the rows so far. */
+/*
+ * Steps 2 and 3: what became of the last call; chunks of the one before may go, unless it
+ * has failed.  *pushed: the rows so far.
+ */
 static void
 settle(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
 {
@@ -445,7 +451,8 @@ settle(HgjPipelineState *d, HgjDevicePush *push, uint64 *pushed)
 			hgj_ranges_take_back(&d->source, push->sent, push->nsent, 0);
 	}
 	push->nsent = 0;
-	hgj_ranges_forget(&d->source);
+	if (!hgj_device_gave_up(d))
+		hgj_ranges_forget(&d->source);
 }
 
 /*
@@ -519,7 +526,7 @@ hgj_device_push_kept(HgjPipelineState *d)
 		CHECK_FOR_INTERRUPTS();
 		if (!send_next(d, push, &rows))
 			break;
-		push->most = Min(push->most * 2, HGJ_KEPT_PIECES);
+		push->most = Min(push->most * 2, HGJ_MOST_PIECES);
 	} while (!hgj_device_gave_up(d));
 	settle(d, push, &rows);
 	hgj_device_end_kept(push);

@@ -101,6 +101,13 @@ typedef struct HgjKeptRange
 extern bool hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range);
 extern void hgj_pages_leave_range(HgjHeapPages *pages, const HgjKeptRange *range);
 extern void hgj_pages_end_ranges(HgjHeapPages *pages);
+
+/* Is nothing left to be read of a scan whose pages go as ranges? */
+static inline bool
+hgj_pages_all_taken(const HgjHeapPages *pages)
+{
+	return pages->only_left && pages->nleft == 0;
+}
 extern void hgj_pages_take_left(HgjHeapPages *pages, HgjHeapPages *from);
 
 /* Is there no room to keep another page? */

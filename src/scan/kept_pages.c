@@ -472,23 +472,25 @@ hgj_kept_choose(HgjKeptPages *kept, bool chosen)
 	kept->chosen = chosen;
 }
 
-/* Nobody has pointers any longer into chunks that were held when the last ranges began. */
+/* Nobody reads chunks any longer of ranges before the last ones. */
 void
-hgj_kept_pages_forget_before(HgjKeptPages *kept)
+hgj_kept_pages_forget_read(HgjKeptPages *kept)
 {
-	for (int i = 0; i < kept->nbefore; i++)
-		hgj_store_release(&kept->held[i]);
-	kept->nheld -= kept->nbefore;
-	memmove(kept->held, kept->held + kept->nbefore, kept->nheld * sizeof(HgjHeldChunk));
-	kept->nbefore = 0;
+	for (int i = 0; i < kept->nread; i++)
+		hgj_store_release_read(&kept->held[i]);
+	kept->nheld -= kept->nread;
+	kept->nbefore -= kept->nread;
+	memmove(kept->held, kept->held + kept->nread, kept->nheld * sizeof(HgjHeldChunk));
+	kept->nread = 0;
 }
 
-/* Nor into others, but into those of the run at hand. */
+/* Nobody has pointers any longer into chunks, but into those of the run at hand. */
 void
 hgj_kept_pages_forget(HgjKeptPages *kept)
 {
-	kept->nbefore = kept->nheld;
-	hgj_kept_pages_forget_before(kept);
+	for (int i = 0; i < kept->nheld; i++)
+		hgj_store_release(&kept->held[i]);
+	kept->nheld = kept->nbefore = kept->nread = 0;
 }
 
 /* Hold nothing, and know nothing. */

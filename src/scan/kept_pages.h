@@ -64,7 +64,8 @@ typedef struct HgjKeptPages
 	/* chunks of earlier runs that a batch has pointers into */
 	HgjHeldChunk *held;
 	int			nheld;
-	int			nbefore;		/* so many of them are of earlier ranges (kept_ranges.c) */
+	int			nread;			/* so many of them nobody reads any more (kept_ranges.c), */
+	int			nbefore;		/* so many are of ranges before those at hand */
 	int			room;
 	MemoryContext context;
 	MemoryContextCallback when_gone;
@@ -81,7 +82,7 @@ extern void hgj_kept_slice(HgjKeptPages *kept, BlockNumber block);
 extern void hgj_kept_slice_missing(HgjKeptPages *kept, BlockNumber block, const uint32 *first);
 extern void hgj_kept_choose(HgjKeptPages *kept, bool chosen);
 extern void hgj_kept_pages_forget(HgjKeptPages *kept);
-extern void hgj_kept_pages_forget_before(HgjKeptPages *kept);
+extern void hgj_kept_pages_forget_read(HgjKeptPages *kept);
 extern void hgj_kept_pages_reset(HgjKeptPages *kept);
 
 #endif							/* HGJ_KEPT_PAGES_H */

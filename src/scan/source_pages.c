@@ -369,7 +369,8 @@ fill_from_pages(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 		rewind_pages(source);
 		ExecReScan(child);
 	}
-	hgj_pages_forget(pages);
+	if (!hgj_pages_all_taken(pages))
+		hgj_pages_forget(pages);
 	if (child->instrument)
 		InstrStartNode(child->instrument);
 
@@ -444,29 +445,31 @@ hgj_pages_offer_ranges(HgjSource *source, const HgjKeptForm *forms)
 	return true;
 }
 
-/* The next ranges; chunks of those before stay until hgj_ranges_forget(). */
+/* The next ranges; chunks of all before stay until hgj_ranges_forget(). */
 void
 hgj_ranges_begin(HgjSource *source)
 {
 	HgjPageSource *ps = source->private_state;
+	HgjKeptPages *kept = ps->pages.kept_columns;
 
 	if (source->child->chgParam != NULL)
 	{
 		rewind_pages(source);
 		ExecReScan(source->child);
 	}
-	ps->pages.kept_columns->nbefore = ps->pages.kept_columns->nheld;
+	kept->nread = kept->nbefore;
+	kept->nbefore = kept->nheld;
 	if (source->child->instrument)
 		InstrStartNode(source->child->instrument);
 }
 
-/* Nobody reads chunks any longer of ranges before the last hgj_ranges_begin(). */
+/* Of ranges before the last but one hgj_ranges_begin() nobody reads chunks any longer. */
 void
 hgj_ranges_forget(HgjSource *source)
 {
 	HgjPageSource *ps = source->private_state;
 
-	hgj_kept_pages_forget_before(ps->pages.kept_columns);
+	hgj_kept_pages_forget_read(ps->pages.kept_columns);
 }
 
 /* Per column of the source: the range's chunk, and its first row there. */

@@ -71,6 +71,7 @@ typedef enum HgjCall
 	HGJ_CALL_PIPE_FINISH,
 	HGJ_CALL_PIPE_GROUPS,		/* first, rows; scratch: words */
 	HGJ_CALL_PIPE_INFO,			/* scratch: HgjPipelineInfo */
+	HGJ_CALL_PIPE_READ,			/* is answered when it reads no memory of the session */
 	HGJ_CALL_KEPT_BYTES			/* of nothing of the session's; ids; scratch: these,
 								 * bytes */
 } HgjCall;

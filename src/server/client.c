@@ -18,9 +18,11 @@
  *	  (hashgraph_join.device_timeout).
  * 4. One call at a time may be on its way without anybody waiting (a push of rows):
  *	  the next call waits for it first, and its outcome is kept for the next call about
- *	  the same pipeline.  If it reads chunks that this process holds, so does whoever
- *	  releases one of them, and who leaves the channel.
- * 5. Staging buffers are cut from the channel's memory, first fit; there are few.
+ *	  the same pipeline.
+ * 5. A push of kept rows is answered before chunks that this process holds have all been
+ *	  read: that is so when the next one of the pipeline is, or its end.  Whoever releases a
+ *	  chunk before, or leaves the channel, has the GPU process say when.
+ * 6. Staging buffers are cut from the channel's memory, first fit; there are few.
  *
  * Nothing here raises an error: these are an engine's calls (engine.h).
  *
@@ -48,7 +50,7 @@
 /* Milliseconds after which a call is given up that was cancelled. */
 #define GIVE_UP_AFTER_MS	10000
 
-/* Step 5. */
+/* Step 6. */
 #define MOST_BLOCKS			32
 
 typedef struct StagingBlock
@@ -65,6 +67,9 @@ static struct
 	int			used;			/* tables and pipelines in this one */
 	HgjRemote  *pending;		/* step 4 */
 	bool		is_pending;		/* ... though its owner may have gone */
+	bool		is_reading;		/* step 5: chunks, for the pipeline of this number, */
+	uint32		reader;
+	bool		reads_on;		/* when what is pending has been answered, too */
 	bool		leaves;			/* the last one has gone, and is there still */
 	bool		at_exit;		/* leave_at_exit() is registered */
 	TimestampTz refused;		/* the statement that has waited for one in vain */
@@ -95,18 +100,12 @@ forget_channel(void)
 	session.used = 0;
 	session.pending = NULL;
 	session.is_pending = false;
+	session.is_reading = false;
 	session.leaves = false;
 	session.nblocks = 0;
 }
 
 static void wait_for_reader(bool cancel);
-
-/* Does what was posted read chunks that this process holds? */
-static bool
-reads_chunks(void)
-{
-	return session.channel && session.is_pending && session.channel->call == HGJ_CALL_PIPE_KEPT;
-}
 
 static void
 leave_channel(void)
@@ -114,8 +113,7 @@ leave_channel(void)
 	HgjChannel *channel;
 	struct timespec now;
 
-	if (reads_chunks())
-		wait_for_reader(true);
+	wait_for_reader(true);
 	channel = session.channel;
 	if (channel == NULL)
 		return;
@@ -264,11 +262,34 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 		}
 		if (limited && waited > GIVE_UP_AFTER_MS)
 		{
-			session.is_pending = false; /* or it would be waited for */
+			/* or they would be waited for */
+			session.is_pending = session.is_reading = false;
 			leave_channel();
 			return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process does not answer");
 		}
 	}
+}
+
+static void
+send_request(const HgjRemote *remote, HgjCall call)
+{
+	HgjChannel *channel = session.channel;
+
+	channel->generation = session.generation;
+	channel->call = call;
+	channel->object = remote->number;
+	__atomic_store_n(&channel->cancel, 0, __ATOMIC_RELEASE);
+	/* last: the thread may be woken for what somebody before us has posted */
+	__atomic_store_n(&channel->number, channel->number + 1, __ATOMIC_RELEASE);
+	(void) sem_post(&channel->asked);
+}
+
+/* Step 5: nothing is read any more. */
+static void
+has_read(void)
+{
+	session.is_reading = false;
+	hgj_store_lend(NULL);
 }
 
 /* Step 4: the answer to what was posted. */
@@ -293,23 +314,32 @@ settle(const HgjRemote *remote, HgjError *err)
 	}
 	session.is_pending = false;
 	session.pending = NULL;
-	hgj_store_lend(NULL);
+	if (!session.reads_on)
+		has_read();
 	return status;
 }
 
-/* Step 4: until what was posted does not read chunks any more. */
+/* Step 5: what was posted is answered first, which may be given up. */
 static void
 wait_for_reader(bool cancel)
 {
-	const HgjRemote nobody = {0};
+	HgjRemote	reader = {.number = session.reader};
 	HgjError	err;
 
-	if (!reads_chunks())
+	if (session.channel == NULL || !session.is_reading)
 		return;
-	if (!cancel && session.pending && settle(session.pending, &err) != HGJ_CANCELLED)
+	if (session.is_pending &&
+		(cancel || session.pending == NULL ||
+		 settle(session.pending, &err) == HGJ_CANCELLED))
+	{
+		__atomic_store_n(&session.channel->cancel, 1, __ATOMIC_RELEASE);
+		(void) settle(&reader, &err);
+	}
+	if (session.channel == NULL || !session.is_reading)
 		return;
-	__atomic_store_n(&session.channel->cancel, 1, __ATOMIC_RELEASE);
-	(void) settle(&nobody, &err);
+	send_request(&reader, HGJ_CALL_PIPE_READ);
+	(void) wait_for_answer(&reader, true, &err);
+	has_read();
 }
 
 /* A chunk is about to be released.  Who aborts wants nothing of what is on its way. */
@@ -343,20 +373,6 @@ hgj_channel_request(HgjRemote *remote, HgjError *err)
 		return NULL;
 	}
 	return session.channel;
-}
-
-static void
-send_request(const HgjRemote *remote, HgjCall call)
-{
-	HgjChannel *channel = session.channel;
-
-	channel->generation = session.generation;
-	channel->call = call;
-	channel->object = remote->number;
-	__atomic_store_n(&channel->cancel, 0, __ATOMIC_RELEASE);
-	/* last: the thread may be woken for what somebody before us has posted */
-	__atomic_store_n(&channel->number, channel->number + 1, __ATOMIC_RELEASE);
-	(void) sem_post(&channel->asked);
 }
 
 /* See client.h. */
@@ -409,8 +425,29 @@ hgj_channel_post(HgjRemote *remote, HgjCall call)
 	send_request(remote, call);
 	session.pending = remote;
 	session.is_pending = true;
-	if (reads_chunks())
-		hgj_store_lend(before_release);
+}
+
+/* See client.h. */
+void
+hgj_channel_post_reader(HgjRemote *remote, HgjCall call, bool reads_on)
+{
+	if (session.is_reading && session.reader != remote->number)
+		wait_for_reader(false);
+	if (hgj_channel_is_lost(remote))
+		return;					/* the next call says so */
+	session.is_reading = true;
+	session.reader = remote->number;
+	session.reads_on = reads_on;
+	hgj_store_lend(before_release);
+	hgj_channel_post(remote, call);
+}
+
+/* See client.h. */
+void
+hgj_channel_has_read(const HgjRemote *remote)
+{
+	if (session.is_reading && session.reader == remote->number)
+		has_read();
 }
 
 /* See client.h. */
@@ -445,6 +482,7 @@ hgj_channel_destroy(HgjRemote *remote, bool is_used)
 	else if (hgj_channel_request(remote, &err))
 	{
 		hgj_channel_post(remote, HGJ_CALL_DESTROY);
+		session.reads_on = session.is_reading && session.reader != remote->number;
 		session.pending = NULL;	/* nobody is left to be told */
 	}
 }
@@ -487,7 +525,22 @@ hgj_channel_end_use(const HgjRemote *remote)
 	forget_channel();
 }
 
-/* ---- step 5 ------------------------------------------------------------- */
+/* See client.h. */
+uint32
+hgj_channel_uses(void)
+{
+	return (uint32) session.used;
+}
+
+/* See client.h. */
+void
+hgj_channel_close(void)
+{
+	if (session.used == 0)
+		leave_channel();
+}
+
+/* ---- step 6 ------------------------------------------------------------- */
 
 /* The end of block i, or of the scratch in front of the first one. */
 static size_t
@@ -550,105 +603,4 @@ hgj_channel_free(const HgjRemote *remote, size_t at)
 				(session.nblocks - i) * sizeof(StagingBlock));
 		return;
 	}
-}
-
-/* ---- the engine --------------------------------------------------------- */
-
-static HgjStatus
-server_usable(HgjError *err)
-{
-	HgjServer  *server = hgj_server();
-
-	switch (hgj_server_state(server))
-	{
-		case HGJ_SERVER_READY:
-			return HGJ_OK;
-		case HGJ_SERVER_UNUSABLE:
-			return hgj_fail(err, HGJ_NO_DEVICE, server->why);
-		case HGJ_SERVER_STARTING:
-			return hgj_fail(err, HGJ_NO_DEVICE, "the GPU process is being started");
-		default:
-			return hgj_fail(err, HGJ_NO_DEVICE, "the GPU process has ended, and is started again");
-	}
-}
-
-/* Nothing is opened in this process. */
-static void
-server_close(void)
-{
-	if (session.used == 0)
-		leave_channel();
-}
-
-static int
-server_device_count(void)
-{
-	return hgj_server_state(hgj_server()) == HGJ_SERVER_READY ? hgj_server()->ndevices : 0;
-}
-
-static HgjStatus
-server_device_info(int device, HgjDeviceInfo *info, HgjError *err)
-{
-	HgjServer  *server = hgj_server();
-	uint32		before;
-	int			tries = 0;
-	HgjStatus	status = server_usable(err);
-
-	if (status != HGJ_OK)
-		return status;
-	if (device < 0 || device >= server->ndevices)
-		return hgj_fail(err, HGJ_NO_DEVICE, "there is no device of that number");
-	do
-	{
-		before = __atomic_load_n(&server->changes, __ATOMIC_SEQ_CST);
-		memcpy(info, &server->devices[device], sizeof(*info));
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		/* who was writing may have been killed: what it says may be old, no more */
-	} while (((before & 1) ||
-			  before != __atomic_load_n(&server->changes, __ATOMIC_SEQ_CST)) &&
-			 ++tries < 1000);
-	info->tables = (uint32) session.used;
-	return HGJ_OK;
-}
-
-/* See worker.h. */
-void
-hgj_server_load(uint32 *sessions, uint32 *working)
-{
-	*sessions = *working = 0;
-	for (int i = 0; i < HGJ_CHANNELS; i++)
-	{
-		const HgjChannel *channel = &hgj_server()->channels[i];
-
-		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) != HGJ_CHANNEL_TAKEN)
-			continue;
-		(*sessions)++;
-		*working += __atomic_load_n(&channel->number, __ATOMIC_ACQUIRE) !=
-			__atomic_load_n(&channel->answer_to, __ATOMIC_RELAXED);
-	}
-}
-
-/* See worker.h. */
-const HgjEngine *
-hgj_server_engine(HgjError *err)
-{
-	static HgjEngine engine;
-	HgjServer  *server = hgj_server();
-
-	if (server_usable(err) != HGJ_OK)
-		return NULL;
-	engine.abi_version = HGJ_ABI_VERSION;
-	engine.name = "cuda";
-	engine.version = server->version;
-	engine.capabilities = server->capabilities & (HGJ_CAP_HOST_KEYS | HGJ_CAP_GROUPED |
-												  HGJ_CAP_SORT | HGJ_CAP_DEVICE_MEMORY);
-	engine.open = server_usable;
-	engine.close = server_close;
-	engine.device_count = server_device_count;
-	engine.device_info = server_device_info;
-	engine.usable = server_usable;
-	hgj_server_table_methods(&engine);
-	engine.pipeline = server->pipelines ?
-		hgj_server_pipelines(server) : NULL;
-	return &engine;
 }

@@ -35,6 +35,10 @@ extern void *hgj_channel_begin_use(size_t bytes, int (*poll) (void *poll_arg),
 								   void *poll_arg, HgjError *err);
 extern void hgj_channel_end_use(const HgjRemote *remote);
 
+/* How many there are; and leave the channel, if there is none. */
+extern uint32 hgj_channel_uses(void);
+extern void hgj_channel_close(void);
+
 /*
  * The channel, to put the numbers (and into its scratch the arrays) of a call about
  * `remote`.  NULL, with err filled: it cannot be made, or not before what is on its
@@ -60,6 +64,15 @@ extern void hgj_channel_fetch(HgjRemote remote, HgjCall call, void *to, size_t b
 
 /* Make it, and do not wait: the next call does. */
 extern void hgj_channel_post(HgjRemote *remote, HgjCall call);
+
+/*
+ * The same, of a call that reads chunks which this process holds; reads_on: when it has been
+ * answered, too, until the next one of the pipeline has, or hgj_channel_has_read().
+ */
+extern void hgj_channel_post_reader(HgjRemote *remote, HgjCall call, bool reads_on);
+
+/* What calls about `remote` were to read has been read. */
+extern void hgj_channel_has_read(const HgjRemote *remote);
 
 /*
  * Wait for what was posted about `remote`, and say what it came to.  HGJ_UNSUPPORTED is

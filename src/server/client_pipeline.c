@@ -9,7 +9,7 @@
  *	  GPU process copies the other: a push is not waited for, and what it came to is the
  *	  outcome of the next call.
  *	  Rows that are kept in memory go without: the GPU process reads them there, and they
- *	  are not waited for, either.
+ *	  are not waited for, either, nor is, when it has answered, that it has read them.
  * 3. Payload columns, group rows and rows that come out go through the scratch, in
  *	  portions.
  *
@@ -286,7 +286,7 @@ pipe_push_kept(HgjPipeline *pipeline, const HgjKeptPush *rows, HgjError *err)
 	channel->arg[1] = rows->nwords;
 	if (n == 0)
 		return hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_KEPT, err);
-	hgj_channel_post(&pipeline->remote, HGJ_CALL_PIPE_KEPT);
+	hgj_channel_post_reader(&pipeline->remote, HGJ_CALL_PIPE_KEPT, !pipeline->spec.rows);
 	return HGJ_OK;
 }
 
@@ -323,7 +323,10 @@ pipe_finish(HgjPipeline *pipeline, uint64 *ngroups, HgjError *err)
 										 &channel, err);
 
 	if (status == HGJ_OK)
+	{
 		*ngroups = channel->result[0];
+		hgj_channel_has_read(&pipeline->remote);
+	}
 	if (status == HGJ_OK && pipeline->spec.fills)
 		free_buffers(pipeline);	/* it stays, and others need the room */
 	return status;

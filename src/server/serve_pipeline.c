@@ -153,7 +153,8 @@ push_kept(HgjServed *served, HgjServedObject *p, const Call *call, bool only_the
 		.inputs = (const HgjKeptInput *) (call->bytes + hgj_kept_inputs_at(n)),
 		.nwords = (uint32_t) call->arg[1],
 		.words = (const uint64_t *) (call->bytes + words),
-		.only_there = only_there
+		.only_there = only_there,
+		.may_read_on = !p->spec.rows
 	};
 
 	p->staged = p->fetched = false;
@@ -653,6 +654,16 @@ call_of_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
 	}
 }
 
+/* What is not there, or is a side that stays, reads nothing of the session's. */
+static void
+wait_for_reads(const HgjServed *served, const HgjServedObject *p)
+{
+	void		(*kept_read) (HgjPipeline *) = served->engine->pipeline->kept_read;
+
+	if (kept_read != NULL && p->it != NULL && p->side == NULL)
+		kept_read(p->it);
+}
+
 /* See serve.h. */
 HgjStatus
 hgj_serve_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
@@ -663,6 +674,11 @@ hgj_serve_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
 
 	if (status != HGJ_OK)
 		return status;
+	if (served->channel->call == HGJ_CALL_PIPE_READ)
+	{
+		wait_for_reads(served, p);
+		return HGJ_OK;
+	}
 	if (served->channel->call == HGJ_CALL_PIPE_INFO && (p->deferred || p->broken))
 	{
 		/* of what is about to be destroyed, as a rule: it has done nothing */

@@ -168,6 +168,9 @@ struct HgjPipeline
 	FakeStage	stages[FAKE_STAGES];
 	uint32_t	turn;
 	bool		staged;			/* the stage in turn has been given out */
+	HgjKeptArray *late;			/* kept arrays that are read still, or NULL */
+	uint32_t	nlate;
+	uint64_t	late_sum;
 	uint32_t	kept_piece;		/* of a push_kept that was cancelled: done so far */
 	uint32_t	kept_row;
 	FakeCursor	cursor;
@@ -192,7 +195,7 @@ extern HgjStatus fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *e
 extern void fake_tables(int more);
 extern void fake_give_back(void);
 extern bool fake_refuses_pipelines(void);
-extern bool fake_is_late(void);
+extern bool fake_is(const char *what);
 extern HgjStatus fake_lose(HgjError *err, const char *message);
 
 /* fake_pipeline.c */
@@ -212,6 +215,7 @@ extern HgjStatus fake_fill_read(HgjPipeline *p, uint32_t join, const HgjPipeline
 
 /* fake_kept.c */
 extern void fake_keep(const HgjKeptMemory *memory);
+extern void fake_kept_read(HgjPipeline *p);
 extern void fake_kept_info(HgjDeviceInfo *info);
 extern HgjStatus fake_kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids,
 								 uint64_t n, uint64_t *bytes, HgjError *err);

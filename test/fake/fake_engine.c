@@ -15,7 +15,7 @@
  *						pipe_kept, pipe_fetch, pipe_finish, pipe_groups; pipeline: any
  *						of these) since then: lost, memory, limit, hang; of pipelines' also row (a row's error),
  *						unsupported; of pipe_kept also late (it reads for a while,
- *						whatever the caller wants)
+ *						whatever the caller wants) and reads_on (the next call does)
  *		any NTH WHAT	the NTH of all calls of this process, whatever it calls
  *		unit NTH CALL WHAT	the first CALL of the NTH table of this process
  *		free BYTES		the device's free memory
@@ -246,12 +246,12 @@ fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err)
 	return HGJ_OK;
 }
 
-/* Is the call of kept rows that has just been counted to be late? */
+/* Is the call of kept rows that has just been counted to do this? */
 bool
-fake_is_late(void)
+fake_is(const char *what)
 {
 	for (int i = 0; i < nfaults; i++)
-		if (meets(&faults[i], CALL_PIPE_KEPT) && strcmp(faults[i].what, "late") == 0)
+		if (meets(&faults[i], CALL_PIPE_KEPT) && strcmp(faults[i].what, what) == 0)
 			return true;
 	return false;
 }

@@ -9,11 +9,12 @@
  * 2. Rows are put into stages, as if the caller had done that, and pushed.  Where rows are
  *	  returned, all of them are put into one that is large enough.
  *	  A call that is late (fake_engine.c) looks at all arrays for a while: the caller may
- *	  neither change them, nor give them to others.
+ *	  neither change them, nor give them to others.  One that reads on does so when the
+ *	  next call waits for it: till then they must not change, either.
  * 3. A call that was cancelled is made again: it goes on where it was.
  * 4. When copies take more than they may, all go.
  *
- * Memory: the process's.  Locks: one, around all of step 1.
+ * Memory: the process's; what is read on is the pipeline's.  Locks: one, around all of step 1.
  *
  *-------------------------------------------------------------------------
  */
@@ -162,36 +163,49 @@ read_array(const HgjKeptArray *array, const char **bytes, HgjError *err)
 	return HGJ_OK;
 }
 
-/* What the arrays of the push are, in a number. */
+/* What the arrays are that the pipeline is to read late, in a number. */
 static uint64_t
-sum_arrays(const HgjPipeline *p, const HgjKeptPush *rows)
+sum_arrays(const HgjPipeline *p)
 {
 	uint64_t	sum = 0;
 
-	for (uint32_t i = 0; i < rows->npieces * p->spec.ninputs; i++)
+	for (uint32_t i = 0; i < p->nlate; i++)
 	{
-		const HgjKeptArray *array = &rows->inputs[i].numbers;
-		const unsigned char *bytes = (const unsigned char *) kept.memory + array->at;
+		const unsigned char *bytes = (const unsigned char *) kept.memory + p->late[i].at;
 
-		for (uint64_t b = 0; b < array->bytes; b++)
+		for (uint64_t b = 0; b < p->late[i].bytes; b++)
 			sum = sum * 31 + bytes[b];
 	}
 	return sum;
 }
 
-/* Step 2. */
+/* Step 2: the arrays of a push. */
 static HgjStatus
-read_late(const HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
+note_late(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 {
-	uint64_t	sum = sum_arrays(p, rows);
+	uint32_t	n = rows->npieces * p->spec.ninputs;
 
-	for (int i = 0; i < LATE_LOOKS; i++)
+	p->late = malloc((n + 1) * sizeof(HgjKeptArray));
+	if (p->late == NULL)
+		return fake_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	for (p->nlate = 0; p->nlate < n; p->nlate++)
+		p->late[p->nlate] = rows->inputs[p->nlate].numbers;
+	p->late_sum = sum_arrays(p);
+	return HGJ_OK;
+}
+
+/* HgjPipelineMethods.kept_read.  Step 2. */
+void
+fake_kept_read(HgjPipeline *p)
+{
+	for (int i = 0; i < LATE_LOOKS && p->late != NULL; i++)
 	{
 		(void) usleep(LATE_US);
-		if (sum_arrays(p, rows) != sum)
-			return fake_lose(err, "kept rows have changed while they were read");
+		if (sum_arrays(p) != p->late_sum)
+			(void) fake_lose(NULL, "kept rows have changed while they were read");
 	}
-	return HGJ_OK;
+	free(p->late);
+	p->late = NULL;
 }
 
 /* `numbers` are the array's bytes. */
@@ -333,8 +347,10 @@ push_at_once(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 HgjStatus
 fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 {
-	HgjStatus	status = fake_enter_pipeline(p, CALL_PIPE_KEPT, err);
+	HgjStatus	status;
 
+	fake_kept_read(p);
+	status = fake_enter_pipeline(p, CALL_PIPE_KEPT, err);
 	if (status != HGJ_OK)
 		return status;
 	if (!p->started || p->finished || p->fetching != NULL)
@@ -343,8 +359,10 @@ fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 		return fake_fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
 	p->staged = false;
 	status = hgj_check_kept(&p->spec, &kept, rows, err);
-	if (status == HGJ_OK && fake_is_late())
-		status = read_late(p, rows, err);
+	if (status == HGJ_OK && (fake_is("late") || (fake_is("reads_on") && rows->may_read_on)))
+		status = note_late(p, rows, err);
+	if (status == HGJ_OK && fake_is("late"))
+		fake_kept_read(p);
 	if (status == HGJ_OK && p->spec.rows && rows->npieces > 0)
 		status = push_at_once(p, rows, err);
 	while (status == HGJ_OK && p->kept_piece < rows->npieces && !p->spec.rows)

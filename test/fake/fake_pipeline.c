@@ -118,6 +118,7 @@ pipeline_destroy(HgjPipeline *p)
 {
 	if (p == NULL)
 		return;
+	fake_kept_read(p);
 	leave_tables(p);
 	for (int s = 0; s <= FAKE_STAGES; s++)
 		for (int i = 0; i < HGJ_PIPE_INPUTS; i++)
@@ -532,6 +533,7 @@ pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
 	uint64_t	width = 1 + p->spec.nkeys + p->spec.nwords;
 	HgjStatus	status = HGJ_OK;
 
+	fake_kept_read(p);
 	ENTER(CALL_PIPE_FINISH);
 	if (!p->started || p->finished || p->fetching != NULL)
 		return fake_fail(err, HGJ_INVALID, "there are rows to fetch, or the pipeline is not running");
@@ -593,6 +595,7 @@ HgjPipelineMethods fake_pipeline = {
 	.push_from = fake_push_from,
 	.keep = fake_keep,
 	.push_kept = fake_push_kept,
+	.kept_read = fake_kept_read,
 	.kept_bytes = fake_kept_bytes,
 	.fills = true,
 	.fetch = fake_pipeline_fetch,

@@ -189,11 +189,12 @@ for my $q ('SELECT count(*), sum(v) FROM f WHERE k + g > 300', 'SELECT count(*),
 
 # ---- a session that ends while a push is under way: what that reads is nobody else's before it is through
 $node->safe_psql('postgres', q{CREATE TABLE other AS SELECT i % 911 AS a, -i * 7 AS b, i * 1000000009::bigint AS c, i % 89 AS d, i % 2 = 0 AS e, 'other ' || i % 23 AS t FROM generate_series(1, 150000) i; VACUUM ANALYZE other});
-for my $how ('pg_cancel_backend', 'pg_terminate_backend')
+for my $case (map { [ $_, 'late' ], [ $_, 'reads_on' ] } 'pg_cancel_backend', 'pg_terminate_backend')
 {
+	my ($how, $what) = @$case;
 	load();
 	my $process = gpu_process($node);
-	fake_faults($node, 'pipe_kept 2 late');
+	fake_faults($node, "pipe_kept 2 $what");
 	my ($out, $err) = ('', '');
 	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SET application_name = 'victim'", '-c', "$device $queries{'one join'}" ], '>', \$out, '2>', \$err);
 	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND wait_event IN ('HashGraphDevice', 'Extension')}) or die 'nothing is under way';
@@ -204,11 +205,35 @@ for my $how ('pg_cancel_backend', 'pg_terminate_backend')
 		usleep(300_000);
 	}
 	$psql->finish;
-	like($err, $how =~ /cancel/ ? qr/ERROR:  canceling statement/ : qr/FATAL:  terminating connection/, "$how while a push is under way");
+	like($err, $how =~ /cancel/ ? qr/ERROR:  canceling statement/ : qr/FATAL:  terminating connection/, "$how while a push is $what");
 	fake_faults($node);
 	is(gpu_process($node), $process, '... which nobody disturbs');
 	load();
-	all_right("after $how", '\d\d|100', 'one join');
+	all_right("after $how, $what", '\d\d|100', 'one join');
+}
+
+# ... and one that goes on to other pages, and so gives chunks back, before they have been read
+{
+	$node->safe_psql('postgres', q{CREATE TABLE runs AS SELECT i % 1000 AS k, i * 1000000007::bigint AS v, repeat('p', 900) AS pad FROM generate_series(1, 25000) i; VACUUM ANALYZE runs});
+	$node->safe_psql('postgres', q{SELECT hashgraph_join_load('runs', '{k,v}')});
+	$node->safe_psql('postgres', 'UPDATE runs SET v = v WHERE v = 1000000007::bigint * 24000');
+	load();
+	my $query = 'SELECT h, count(*), sum(v) FROM runs JOIN d USING (k) GROUP BY h ORDER BY h';
+	my $answer = $node->safe_psql('postgres', "$stock $query");
+	my $process = gpu_process($node);
+	fake_faults($node, map { "pipe_kept $_ reads_on" } 1 .. 4);
+	my ($out, $err) = ('', '');
+	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "$device $query", '-c', "$device EXPLAIN (ANALYZE, COSTS OFF) $query" ], '>', \$out, '2>', \$err);
+	for (1 .. 12)
+	{
+		usleep(200_000);
+		$node->safe_psql('postgres', "SELECT hashgraph_join_unload('runs'), hashgraph_join_load('other'), hashgraph_join_load('f'), hashgraph_join_unload('other'), hashgraph_join_unload('f')");
+	}
+	$psql->finish;
+	is(substr($out, 0, length $answer) . $err, $answer, 'pages that are staged while kept ones are read: the answer');
+	fake_faults($node);
+	is(gpu_process($node), $process, '... and nobody disturbs that');
+	load();
 }
 
 # ---- none at all, and how much

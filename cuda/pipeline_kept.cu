@@ -8,9 +8,8 @@
  * 2. Describe each piece's columns to the kernel as it would a staging buffer's, and
  *	  divide the pieces' rows into tiles, of which a block takes one after the other.
  * 3. The next slot's stream runs one kernel over all of them, like a push, when they have
- *	  come.  Where rows
- *	  go through turns, or are returned, a row is known by its number among all: there
- *	  it is told in which piece it is.
+ *	  come.  Where rows go through turns, or are returned, a row is known by its number
+ *	  among all: there it is told in which piece it is.
  *
  * What the kernel is told goes to the device by a kernel, too: a copy engine took it behind
  * columns that were sent later (H200), and the slot was free only then.

@@ -62,13 +62,13 @@ struct KeptList
 	uint64_t found;      /* so often what a pipeline asked for was there, */
 	uint64_t brought;    /* or was not */
 	cudaStream_t stream; /* step 3 */
-	Tickets tickets;     /* step 4: its */
+	Tickets tickets;     /* step 4: of what it transfers */
 };
 
 struct KeptState
 {
 	pthread_mutex_t mutex;
-	pthread_cond_t came; /* a transfer has, or has failed */
+	pthread_cond_t came; /* transfers are sent, or have failed */
 	HgjKeptMemory memory;
 	KeptList *lists[MAX_DEVICES];
 };

@@ -85,7 +85,7 @@ static HgjStatus describe(HgjPipeline *p, PipeSlot *slot, const HgjKeptInput *fr
 				 before != nullptr ? &before->validity : nullptr, bits_before, &bits,
 				 err));
 	to->validity = static_cast<const uint64_t *>(bits);
-	to->high = static_cast<const uint8_t *>(to->values) + from->numbers.bytes / 3 * 2;
+	to->high = static_cast<const uint8_t *>(to->values) + hgj_kept_high(&from->numbers);
 	to->base = from->base;
 	to->mask = mask_of(kind);
 	to->kind = kind_of_width(from->width);

@@ -20,28 +20,20 @@
 namespace hgj
 {
 
-/* Of zeroed memory; false: there are none, and nothing to be closed. */
+/* Of zeroed memory; false: not all of it, and what there is is to be closed. */
 bool tickets_open(Tickets *tickets)
 {
 	for (cudaEvent_t &event : tickets->events)
 		if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
-		{
-			(void) cudaGetLastError();
-			event = nullptr;
-			tickets_close(tickets);
 			return false;
-		}
 	return true;
 }
 
 void tickets_close(Tickets *tickets)
 {
-	for (cudaEvent_t &event : tickets->events)
-	{
+	for (cudaEvent_t event : tickets->events)
 		if (event != nullptr)
 			(void) cudaEventDestroy(event);
-		event = nullptr;
-	}
 }
 
 /* Step 2: has it passed?  Not that anybody knew, where the device is lost. */

@@ -277,6 +277,13 @@ typedef struct HgjKeptInput
 	uint32_t	ntable;			/* words; 0: no table */
 } HgjKeptInput;
 
+/* Of numbers of three bytes, where the third ones begin. */
+static inline uint64_t
+hgj_kept_high(const HgjKeptArray *numbers)
+{
+	return numbers->bytes / 3 * 2;
+}
+
 /* Pieces of one push_kept, and words of their tables. */
 #define HGJ_KEPT_PIECES		256
 #define HGJ_KEPT_WORDS		32768

@@ -31,8 +31,14 @@ typedef struct Task
 	uint32		n;
 	uint32		first;
 	bool		by_row;
-	const uint8 *high;			/* numbers of three bytes: the third ones, from `start` on */
 } Task;
+
+/* Of numbers of three bytes, the third ones; of others it is not read. */
+static inline const uint8 *
+third_bytes(const HgjChunk *chunk, Size at)
+{
+	return (const uint8 *) chunk + at + hgj_numbers_high(chunk->nrows);
+}
 
 /* A number, where they are one array, or two. */
 #define WHOLE(i)	from[i]
@@ -41,12 +47,12 @@ typedef struct Task
 /* Steps 1 and 2 for one pair of widths; of numbers of three bytes the first two are read_bits. */
 #define READ_LOOP(from_bits, to_bits, read_bits, NUMBER) \
 static void \
-read_##from_bits##_##to_bits(const void *numbers, uint64 base, const Task *task, \
-							 void *values) \
+read_##from_bits##_##to_bits(const void *numbers, const uint8 *third, uint64 base, \
+							 const Task *task, void *values) \
 { \
 	const uint##read_bits *pg_restrict from = \
 		(const uint##read_bits *) numbers + task->start; \
-	const uint8 *pg_restrict high pg_attribute_unused() = task->high; \
+	const uint8 *pg_restrict high pg_attribute_unused() = third + task->start; \
 	uint##to_bits *pg_restrict to = (uint##to_bits *) values + task->first; \
 	const uint32 *pg_restrict rows = task->rows; \
 	uint##to_bits add = (uint##to_bits) base; \
@@ -80,7 +86,8 @@ READ_LOOP(64, 64, 64, WHOLE)
  * By the numbers' width (1, 2, 3, 4, 8) and the logarithm of the values'; no value is stored
  * wider than it is.
  */
-static void (*const read_loops[5][4]) (const void *, uint64, const Task *, void *) = {
+static void (*const read_loops[5][4]) (const void *, const uint8 *, uint64, const Task *,
+									   void *) = {
 	{read_8_8, read_8_16, read_8_32, read_8_64},
 	{NULL, read_16_16, read_16_32, read_16_64},
 	{NULL, NULL, read_24_32, read_24_64},
@@ -90,15 +97,11 @@ static void (*const read_loops[5][4]) (const void *, uint64, const Task *, void 
 
 /* Numbers of the chunk, to values that are so wide. */
 static void
-read_numbers(const HgjChunk *chunk, Size at, uint8 width, uint64 base, Task task,
+read_numbers(const HgjChunk *chunk, Size at, uint8 width, uint64 base, const Task *task,
 			 uint8 to_width, void *values)
 {
-	const char *numbers = (const char *) chunk + at;
-
-	if (width == 3)
-		task.high = (const uint8 *) numbers + hgj_numbers_high(chunk->nrows) + task.start;
-	read_loops[Min(width, 5) - 1][pg_leftmost_one_pos32(to_width)] (numbers, base, &task,
-																	values);
+	read_loops[Min(width, 5) - 1][pg_leftmost_one_pos32(to_width)]
+		((const char *) chunk + at, third_bytes(chunk, at), base, task, values);
 }
 
 /* Step 3. */
@@ -109,7 +112,7 @@ point_##from_bits(const HgjChunk *chunk, const Task *task, char **values) \
 	const char *numbers = (const char *) chunk + chunk->numbers; \
 	const uint##read_bits *from = (const uint##read_bits *) numbers + task->start; \
 	const uint8 *high pg_attribute_unused() = \
-		(const uint8 *) numbers + hgj_numbers_high(chunk->nrows) + task->start; \
+		third_bytes(chunk, chunk->numbers) + task->start; \
 	const uint32 *offsets = (const uint32 *) ((const char *) chunk + chunk->offsets); \
 	char	   *base = (char *) chunk + chunk->values; \
 	const uint32 *rows = task->rows; \
@@ -192,7 +195,7 @@ read_some_nulls(const HgjChunk *chunk, const Task *task, HgjVector *into)
 static Task
 task_of(uint32 start, const uint32 *rows, uint32 n, uint32 first, bool by_row)
 {
-	Task		task = {start, rows, n, first, by_row, NULL};
+	Task		task = {start, rows, n, first, by_row};
 
 	if (rows == NULL || !by_row || rows[n - 1] - rows[0] >= n * DENSE)
 		return task;
@@ -208,7 +211,7 @@ static void
 read_integers(const HgjChunk *chunk, Size at, uint8 width, uint64 base, const Task *task,
 			  HgjVector *into)
 {
-	read_numbers(chunk, at, width, base, *task, into->width, into->values);
+	read_numbers(chunk, at, width, base, task, into->width, into->values);
 	if (chunk->has_nulls && task->rows)
 		read_some_nulls(chunk, task, into);
 	else if (chunk->has_nulls)
@@ -267,7 +270,7 @@ void
 hgj_chunk_read_numbers(const HgjChunk *chunk, uint32 start, const uint32 *rows, uint32 n,
 					   HgjVector *into, uint32 first)
 {
-	Task		task = {start, rows, n, first, false, NULL};
+	Task		task = {start, rows, n, first, false};
 
 	Assert(into->width == sizeof(uint64) && !chunk->by_value);
 	if (n > 0)
@@ -279,10 +282,10 @@ void
 hgj_chunk_read_integers(const HgjChunk *chunk, uint32 start, const uint32 *rows, uint32 n,
 						uint64 *into)
 {
-	Task		task = {start, rows, n, 0, false, NULL};
+	Task		task = {start, rows, n, 0, false};
 
 	Assert(chunk->by_value && !chunk->has_nulls);
-	read_numbers(chunk, chunk->numbers, chunk->width, chunk->base, task, sizeof(uint64), into);
+	read_numbers(chunk, chunk->numbers, chunk->width, chunk->base, &task, sizeof(uint64), into);
 }
 
 /* By value: no number of the chunk is greater. */

@@ -85,7 +85,7 @@ put_number(const HgjKeptInput *input, char *numbers, uint32_t i, uint64_t number
 
 	memcpy(numbers + (size_t) i * width, &number, width);
 	if (input->width == 3)
-		numbers[input->numbers.bytes / 3 * 2 + i] = (char) (number >> 16);
+		numbers[hgj_kept_high(&input->numbers) + i] = (char) (number >> 16);
 }
 
 /* Step 1, for an input of a run. */

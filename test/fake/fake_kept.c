@@ -217,7 +217,7 @@ number_at(const HgjKeptInput *input, const char *numbers, uint64_t at)
 
 	memcpy(&number, numbers + at * width, width);
 	if (input->width == 3)
-		number |= (uint64_t) (unsigned char) numbers[input->numbers.bytes / 3 * 2 + at] << 16;
+		number |= (uint64_t) (unsigned char) numbers[hgj_kept_high(&input->numbers) + at] << 16;
 	return number;
 }
 

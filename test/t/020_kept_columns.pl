@@ -29,7 +29,10 @@ sub sql { return $node->safe_psql('postgres', $_[0]) }
 sub compare { my ($what, $workers) = @_; is(sql('SELECT compare(' . ($workers // 0) . ')'), 'ok', $what) }
 sub load { return sql("SELECT hashgraph_join_load('fact'), hashgraph_join_load('dim')") }
 my $join = 'SELECT count(*), sum(f.v) FROM fact f JOIN dim d USING (k)';
+my $parallel = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;';
 sub source { my ($set) = @_; return sql("SET hashgraph_join.force = on; " . ($set // '') . "EXPLAIN (ANALYZE, COSTS OFF) $join") =~ /Outer Source: (.*)/ ? $1 : 'none' }
+# As PostgreSQL answers them by itself.
+sub answers { my ($what, $set, @queries) = @_; is(sql("SET hashgraph_join.force = on; $set $_"), sql("SET hashgraph_join.enabled = off; $_"), "$what: $_") for @queries; return; }
 sub cost { return sql("EXPLAIN SELECT $_[0] FROM fact") =~ /HashGraphAgg.*?cost=[\d.]+\.\.([\d.]+)/ ? $1 : 'none' }
 
 # ---- what is kept, and by whom
@@ -41,7 +44,7 @@ is(load(), '12|2', 'columns are loaded: two runs of pages of one table, one of t
 is(load(), '0|0', 'once');
 like(source(), qr/^columns \(100% of \d+ pages\)/, 'and read');
 my $pages = sql("SELECT pg_relation_size('fact') / 8192");
-like(source("SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"),
+like(source($parallel),
 	qr/^columns \(100% of $pages pages\)/, 'in a parallel plan the pages of all processes are shown');
 cmp_ok(cost('sum(v)'), '<', 0.5 * $costs[0], 'the planner knows');
 is(cost('sum(v), max(ctid)'), $costs[1], 'and that pages are read for what is in no column');
@@ -76,26 +79,19 @@ CREATE TABLE wide_dim AS SELECT k, k % 100 AS g FROM wide WHERE k % 3 > 0;
 VACUUM (ANALYZE) wide; VACUUM (ANALYZE) wide_dim;
 SELECT hashgraph_join_load('wide'), hashgraph_join_load('wide_dim');
 Q
-sub wide_answers
-{
-	my ($what, $set) = @_;
-	for my $query ('SELECT count(*), sum(w.b), sum(w.f), max(w.t), sum(w.below), sum(w.k) FROM wide w JOIN wide_dim d USING (k)',
-		'SELECT d.g, count(*), sum(w.b), min(w.t), sum(w.below) FROM wide w JOIN wide_dim d USING (k) GROUP BY 1 ORDER BY 1',
-		'SELECT count(*), sum(w.b), sum(w.k), max(w.t) FROM wide w JOIN wide_dim d ON w.nk = d.k',
-		'SELECT md5(string_agg(x::text, $$;$$ ORDER BY x.b)) FROM (SELECT w.b, w.f, w.t, w.k, d.g FROM wide w LEFT JOIN wide_dim d ON w.nk = d.k) x',
-		'SELECT count(*), sum(w.b), sum(w.f) FROM wide w JOIN wide_dim d USING (k) WHERE w.b > 123450000000 AND w.below < 100000000',
-		'SELECT count(*), sum(b), sum(x.n) FROM (SELECT b, k, count(*) OVER (PARTITION BY k) AS n FROM wide) x JOIN wide_dim d USING (k)',
-		'SELECT sum(c) FROM generate_series(1, 3) g, LATERAL (SELECT count(*) AS c FROM wide w JOIN wide_dim d USING (k) WHERE w.b > g * 10000000000) x')
-	{
-		is(sql("SET hashgraph_join.force = on; $set $query"), sql("SET hashgraph_join.enabled = off; $query"), "$what: $query");
-	}
-}
+my @wide = ('SELECT count(*), sum(w.b), sum(w.f), max(w.t), sum(w.below), sum(w.k) FROM wide w JOIN wide_dim d USING (k)',
+	'SELECT d.g, count(*), sum(w.b), min(w.t), sum(w.below) FROM wide w JOIN wide_dim d USING (k) GROUP BY 1 ORDER BY 1',
+	'SELECT count(*), sum(w.b), sum(w.k), max(w.t) FROM wide w JOIN wide_dim d ON w.nk = d.k',
+	'SELECT md5(string_agg(x::text, $$;$$ ORDER BY x.b)) FROM (SELECT w.b, w.f, w.t, w.k, d.g FROM wide w LEFT JOIN wide_dim d ON w.nk = d.k) x',
+	'SELECT count(*), sum(w.b), sum(w.f) FROM wide w JOIN wide_dim d USING (k) WHERE w.b > 123450000000 AND w.below < 100000000',
+	'SELECT count(*), sum(b), sum(x.n) FROM (SELECT b, k, count(*) OVER (PARTITION BY k) AS n FROM wide) x JOIN wide_dim d USING (k)',
+	'SELECT sum(c) FROM generate_series(1, 3) g, LATERAL (SELECT count(*) AS c FROM wide w JOIN wide_dim d USING (k) WHERE w.b > g * 10000000000) x');
 like(sql("SET hashgraph_join.force = on; EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*), sum(w.b) FROM wide w JOIN wide_dim d USING (k)"), qr/Outer Source: columns \(100%/, 'of wide values all are kept');
-wide_answers('wide values', '');
-wide_answers('wide values, parallel plan', "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;");
-wide_answers('wide values, spilled', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1;");
+answers('wide values', '', @wide);
+answers('wide values, parallel plan', $parallel, @wide);
+answers('wide values, spilled', "SET work_mem = '64kB'; SET hash_mem_multiplier = 1;", @wide);
 sql('UPDATE wide SET b = b + 1 WHERE k % 4001 = 0');
-wide_answers('wide values, some pages read', '');
+answers('wide values, some pages read', '', @wide);
 
 # ---- numbers of three bytes: of values, of strings, of decimals
 sql(<<'Q');
@@ -108,18 +104,13 @@ SELECT hashgraph_join_load('mid'), hashgraph_join_load('mid_dim');
 Q
 is(sql(q{SELECT string_agg("column" || ' ' || encoding, ', ' ORDER BY "column") FROM hashgraph_join_columns WHERE tab = 'mid'::regclass}),
 	'b offsets, 3 bytes, k offsets, 3 bytes, m offsets, 3 bytes, n dictionary, 3 bytes, t dictionary, 3 bytes', 'they take three bytes each');
-for my $set ('', "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;")
-{
-	for my $query ('SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)), sum(m.b) FROM mid m JOIN mid_dim d ON m.b = d.k',
-		'SELECT d.g, count(*), sum(m.m), min(m.n), max(m.n), min(m.t) FROM mid m JOIN mid_dim d ON m.b = d.k GROUP BY 1 ORDER BY 1',
-		'SELECT md5(string_agg(x::text, $$;$$ ORDER BY x.b)) FROM (SELECT m.*, d.g FROM mid m LEFT JOIN mid_dim d ON m.b = d.k) x',
-		'SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)) FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.m BETWEEN 100000 AND 500000',
-		'SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)) FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.n > 40000 AND m.k < 60000',
-		'SELECT m.b, m.m, m.n, m.t, d.g FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.m IN (99999, 100001, 107919, 1283900, 77) OR m.b < 900 ORDER BY 1')
-	{
-		is(sql("SET hashgraph_join.force = on; $set $query"), sql("SET hashgraph_join.enabled = off; $query"), "three bytes: $query");
-	}
-}
+my @mid = ('SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)), sum(m.b) FROM mid m JOIN mid_dim d ON m.b = d.k',
+	'SELECT d.g, count(*), sum(m.m), min(m.n), max(m.n), min(m.t) FROM mid m JOIN mid_dim d ON m.b = d.k GROUP BY 1 ORDER BY 1',
+	'SELECT md5(string_agg(x::text, $$;$$ ORDER BY x.b)) FROM (SELECT m.*, d.g FROM mid m LEFT JOIN mid_dim d ON m.b = d.k) x',
+	'SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)) FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.m BETWEEN 100000 AND 500000',
+	'SELECT count(*), sum(m.m), sum(m.n), sum(hashtext(m.t)) FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.n > 40000 AND m.k < 60000',
+	'SELECT m.b, m.m, m.n, m.t, d.g FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.m IN (99999, 100001, 107919, 1283900, 77) OR m.b < 900 ORDER BY 1');
+answers('three bytes', $_, @mid) for '', $parallel;
 like(sql("SET hashgraph_join.force = on; EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*), sum(m.n) FROM mid m JOIN mid_dim d ON m.b = d.k WHERE m.m < 0"), qr/Outer Source: columns \(100%/, 'all of them are kept');
 sql('DROP TABLE mid, mid_dim');
 

@@ -57,6 +57,7 @@ sub all_right
 	return;
 }
 
+sub begin_psql { my ($out, $err, @sql) = @_; return IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), map { ('-c', $_) } @sql ], '>', $out, '2>', $err); }
 sub load { $node->safe_psql('postgres', "SELECT hashgraph_join_load('f'), hashgraph_join_load('d'), hashgraph_join_load('e')"); return; }
 
 for my $server ('auto', 'off')
@@ -196,7 +197,7 @@ for my $case (map { [ $_, 'late' ], [ $_, 'reads_on' ] } 'pg_cancel_backend', 'p
 	my $process = gpu_process($node);
 	fake_faults($node, "pipe_kept 2 $what");
 	my ($out, $err) = ('', '');
-	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SET application_name = 'victim'", '-c', "$device $queries{'one join'}" ], '>', \$out, '2>', \$err);
+	my $psql = begin_psql(\$out, \$err, "SET application_name = 'victim'", "$device $queries{'one join'}");
 	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND wait_event IN ('HashGraphDevice', 'Extension')}) or die 'nothing is under way';
 	$node->safe_psql('postgres', "SELECT $how(pid) FROM pg_stat_activity WHERE application_name = 'victim'");
 	for (1 .. 3)
@@ -223,7 +224,7 @@ for my $case (map { [ $_, 'late' ], [ $_, 'reads_on' ] } 'pg_cancel_backend', 'p
 	my $process = gpu_process($node);
 	fake_faults($node, map { "pipe_kept $_ reads_on" } 1 .. 4);
 	my ($out, $err) = ('', '');
-	my $psql = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "$device $query", '-c', "$device EXPLAIN (ANALYZE, COSTS OFF) $query" ], '>', \$out, '2>', \$err);
+	my $psql = begin_psql(\$out, \$err, "$device $query", "$device EXPLAIN (ANALYZE, COSTS OFF) $query");
 	for (1 .. 12)
 	{
 		usleep(200_000);

@@ -592,6 +592,10 @@ uint64_t kept_facts(const Device *device, HgjDeviceInfo *info);
 HgjStatus kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids, uint64_t n,
 					 uint64_t *bytes, HgjError *err);
 
+/* prewarm.cu */
+HgjStatus kept_prewarm(const HgjKeptArray *arrays, uint32_t n, uint32_t *done,
+					   HgjError *err);
+
 } // namespace hgj
 
 /* Give up the calling function where CUDA, or one of ours, says no. */

@@ -4,27 +4,25 @@
  *	  Copies of columns that the caller keeps in memory (pipeline.h, KEPT ROWS), on the
  *	  devices, for all pipelines of the process.
  *
- * 1. A copy is found by its array's number and place, and is what it is of for ever:
- *	  what changes in the caller's memory gets another number.
+ * 1. A copy is found by its array's number and place (kept_list.cu), and is what it is of
+ *	  for ever: what changes in the caller's memory gets another number.
  * 2. A pipeline's slot holds the copies that its kernel reads until that is through.
- *	  What nobody holds is in a list, the one that was given back first at its head,
- *	  and goes from there when others need room: other copies, which together may take
- *	  so many bytes, or tables (memory.cu).
+ *	  What nobody holds goes, by use, when others need room: other copies, which together
+ *	  may take so many bytes, or tables (memory.cu).
  * 3. Who finds none makes it: room, and a transfer straight from memory that is registered
  *	  with CUDA (registered.cu), or through pinned buffers.  Others wait until that is sent,
  *	  but before they wait they send what they are bringing themselves, so that no two
- *	  wait for each other.  Where there is no room the caller stages its rows.  Room is
- *	  taken and given back in one stream of each device's, in which the transfers are, too,
- *	  so that what has gone makes room for what comes.
+ *	  wait for each other.  Where there is no room the caller stages its rows.  In a
+ *	  GPU process others bring what nobody has asked for yet (prewarm.cu).
  * 4. No thread waits until what a slot sends has come, but the stream of its kernel, so that
  *	  the next ones are sent meanwhile: transfers have tickets (tickets.cu).  The thread
  *	  itself waits before it says that the caller's memory has been read.
  * 5. Where copies are not to stay, all go that nobody holds when the last table or
  *	  pipeline does.
  *
- * Memory: device memory of the process, from the device's pool, in no pipeline's account;
- * what says so is malloc'd.  Locks: one mutex for all of it; nothing waits under it
- * but for the mutex itself.
+ * Memory: copies are the process's, in no pipeline's account (kept_list.cu); a slot's list
+ * of what it holds is malloc'd, and the slot's.  Locks: one mutex for all of it; nothing waits
+ * under it but for the mutex itself.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,45 +33,16 @@
 #include <algorithm>
 
 #include "kept.h"
-#include "tickets.h"
+#include "kept_list.h"
 
 namespace hgj
 {
 
-/* Of what is free of the device at first, if nobody says how much. */
-constexpr uint64_t PERCENT_OF_FREE = 70;
-
 /* What is taken ahead for build sides and groups. */
 constexpr uint64_t TABLES_ROOM = (uint64_t) 256 << 20;
 
-constexpr size_t BUCKETS = 1 << 15;
-
 /* How long is waited between looks whether the caller wants no more. */
 constexpr long WAIT_NS = 10 * 1000 * 1000;
-
-struct KeptList
-{
-	KeptCopy *buckets[BUCKETS];
-	KeptCopy *idle; /* step 2: first and last of what nobody holds */
-	KeptCopy *idle_last;
-	uint64_t bytes;      /* of all, */
-	uint64_t idle_bytes; /* and of what nobody holds */
-	uint64_t most;       /* they may have; 0: not known yet */
-	uint64_t found;      /* so often what a pipeline asked for was there, */
-	uint64_t brought;    /* or was not */
-	cudaStream_t stream; /* step 3 */
-	Tickets tickets;     /* step 4: of what it transfers */
-};
-
-struct KeptState
-{
-	pthread_mutex_t mutex;
-	pthread_cond_t came; /* transfers are sent, or have failed */
-	HgjKeptMemory memory;
-	KeptList *lists[MAX_DEVICES];
-};
-
-static KeptState kept = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {}, {}};
 
 /* HgjPipelineMethods.keep */
 void kept_memory(const HgjKeptMemory *memory)
@@ -86,137 +55,6 @@ void kept_memory(const HgjKeptMemory *memory)
 const HgjKeptMemory *kept_known_memory()
 {
 	return &kept.memory;
-}
-
-/* ---- the mutex is held ---------------------------------------------------- */
-
-static KeptCopy **bucket_of(KeptList *list, const HgjKeptArray *array)
-{
-	uint64_t hash = (array->id * 0x9E3779B97F4A7C15ull) ^ array->at;
-
-	hash ^= hash >> 32;
-	return &list->buckets[(hash * 0xA0761D6478BD642Full >> 40) % BUCKETS];
-}
-
-static KeptCopy *find(KeptList *list, const HgjKeptArray *array)
-{
-	KeptCopy *copy = *bucket_of(list, array);
-
-	while (copy != nullptr &&
-		   (copy->array.id != array->id || copy->array.at != array->at))
-		copy = copy->next;
-	return copy;
-}
-
-/* Step 2: into and out of the list of what nobody holds. */
-static void put_idle(KeptList *list, KeptCopy *copy)
-{
-	copy->idle_next = nullptr;
-	copy->idle_prev = list->idle_last;
-	*(list->idle_last != nullptr ? &list->idle_last->idle_next : &list->idle) = copy;
-	list->idle_last = copy;
-	list->idle_bytes += copy->array.bytes;
-}
-
-static void take_idle(KeptList *list, KeptCopy *copy)
-{
-	*(copy->idle_prev != nullptr ? &copy->idle_prev->idle_next : &list->idle) =
-		copy->idle_next;
-	*(copy->idle_next != nullptr ? &copy->idle_next->idle_prev : &list->idle_last) =
-		copy->idle_prev;
-	list->idle_bytes -= copy->array.bytes;
-}
-
-/* It goes: nobody holds it, and no kernel reads it. */
-static void drop(KeptList *list, KeptCopy *copy)
-{
-	KeptCopy **link = bucket_of(list, &copy->array);
-
-	while (*link != copy)
-		link = &(*link)->next;
-	*link = copy->next;
-	list->bytes -= copy->array.bytes;
-	if (copy->memory != nullptr && session_alive() &&
-		cudaFreeAsync(copy->memory, list->stream) != cudaSuccess)
-		(void) cudaGetLastError();
-	free(copy);
-}
-
-/* Step 2; false: there is nothing that could go. */
-static bool drop_idle(KeptList *list)
-{
-	KeptCopy *copy = list->idle;
-
-	if (copy == nullptr)
-		return false;
-	take_idle(list, copy);
-	drop(list, copy);
-	return true;
-}
-
-static void free_list(KeptList *list)
-{
-	tickets_close(&list->tickets);
-	if (list->stream != nullptr)
-		(void) cudaStreamDestroy(list->stream);
-	free(list);
-}
-
-static KeptList *new_list()
-{
-	KeptList *list = static_cast<KeptList *>(calloc(1, sizeof(KeptList)));
-
-	if (list == nullptr)
-		return nullptr;
-	if (cudaStreamCreateWithFlags(&list->stream, cudaStreamNonBlocking) == cudaSuccess &&
-		tickets_open(&list->tickets))
-		return list;
-	(void) cudaGetLastError();
-	free_list(list);
-	return nullptr;
-}
-
-static KeptList *list_of(Device *device)
-{
-	KeptList *list = kept.lists[device->id];
-	size_t free_bytes = 0;
-	size_t total = 0;
-
-	if (list == nullptr)
-		list = kept.lists[device->id] = new_list();
-	if (list == nullptr || list->most > 0)
-		return list;
-	list->most = kept.memory.most;
-	if (list->most == 0 && cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
-		list->most = free_bytes / 100 * PERCENT_OF_FREE;
-	(void) cudaGetLastError();
-	return list;
-}
-
-/* Step 3: one that is to be brought, held once; NULL: no memory for it. */
-static KeptCopy *new_copy(KeptList *list, const HgjKeptArray *array)
-{
-	KeptCopy *copy = static_cast<KeptCopy *>(calloc(1, sizeof(KeptCopy)));
-	KeptCopy **bucket = bucket_of(list, array);
-
-	if (copy == nullptr)
-		return nullptr;
-	copy->array = *array;
-	copy->holders = 1;
-	copy->next = *bucket;
-	*bucket = copy;
-	list->bytes += array->bytes;
-	return copy;
-}
-
-static void release(KeptList *list, KeptCopy *copy)
-{
-	if (--copy->holders > 0)
-		return;
-	if (copy->failed)
-		drop(list, copy);
-	else
-		put_idle(list, copy);
 }
 
 /* ---- for pipelines -------------------------------------------------------- */
@@ -381,20 +219,20 @@ static HgjStatus wait_for(HgjPipeline *p, PipeSlot *slot, KeptCopy *copy, HgjErr
 
 /* Steps 1 and 3: *copy is held, and made by *maker, if it is not there. */
 static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArray *array,
-							  KeptCopy **copy, const HgjPipeline **maker, HgjError *err)
+							  KeptCopy **copy, const void **maker, HgjError *err)
 {
 	Lock lock(&kept.mutex);
-	KeptList *list = list_of(p->account.device);
+	KeptList *list = kept_list_of(p->account.device);
 
 	if (list == nullptr || !reserve_hold(holds))
 		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-	*copy = find(list, array);
+	*copy = kept_find(list, array);
 	if (*copy != nullptr && (*copy)->array.bytes != array->bytes)
 		return fail(err, HGJ_INVALID, "a kept array has another size than before");
 	if (*copy != nullptr && (*copy)->failed)
 		return fail(err, HGJ_UNSUPPORTED, "a column has not come to the device");
-	if (*copy != nullptr && (*copy)->holders++ == 0)
-		take_idle(list, *copy);
+	if (*copy != nullptr)
+		kept_take(list, *copy);
 	if (*copy == nullptr && p->only_there)
 		return fail(err, HGJ_UNSUPPORTED, "a column is not on the device any more");
 	if (*copy == nullptr && array->bytes > list->most)
@@ -402,13 +240,12 @@ static HgjStatus find_or_make(HgjPipeline *p, KeptHolds *holds, const HgjKeptArr
 	if (*copy == nullptr)
 	{
 		while (list->bytes + array->bytes > list->most)
-			if (!drop_idle(list))
+			if (!kept_drop_idle(list))
 				return fail(err, HGJ_UNSUPPORTED,
 							"the device has no room for the columns");
-		*copy = new_copy(list, array);
+		*copy = kept_new_copy(list, array, p);
 		if (*copy == nullptr)
 			return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-		(*copy)->maker = p;
 		list->brought++;
 	}
 	else
@@ -429,7 +266,7 @@ HgjStatus kept_hold(HgjPipeline *p, PipeSlot *slot, const HgjKeptArray *array,
 					const void **memory, HgjError *err)
 {
 	KeptCopy *copy = nullptr;
-	const HgjPipeline *maker = nullptr;
+	const void *maker = nullptr;
 	HgjStatus status = HGJ_OK;
 
 	HGJ_TRY(find_or_make(p, &slot->kept, array, &copy, &maker, err));
@@ -461,7 +298,7 @@ void kept_release(HgjPipeline *p, PipeSlot *slot)
 	Lock lock(&kept.mutex);
 
 	for (uint64_t i = 0; i < holds->n; i++)
-		release(kept.lists[p->account.device->id], holds->copies[i]);
+		kept_put_back(kept.lists[p->account.device->id], holds->copies[i], false);
 	holds->n = holds->come = holds->ticket = 0;
 	holds->batch.n = 0; /* of a device that is lost */
 }
@@ -483,7 +320,7 @@ bool kept_evict(Device *device, uint64_t bytes)
 		KeptList *list = kept.lists[device->id];
 		uint64_t before = list != nullptr ? list->bytes : 0;
 
-		while (list != nullptr && before - list->bytes < bytes && drop_idle(list))
+		while (list != nullptr && before - list->bytes < bytes && kept_drop_idle(list))
 			continue;
 		if (list == nullptr || list->bytes == before)
 			return false;
@@ -507,7 +344,7 @@ void kept_trim(Device *device)
 	Lock lock(&kept.mutex);
 	KeptList *list = kept.lists[device->id];
 
-	while (list != nullptr && !kept.memory.stay && drop_idle(list))
+	while (list != nullptr && !kept.memory.stay && kept_drop_idle(list))
 		continue;
 }
 
@@ -540,7 +377,7 @@ void kept_make_room(Device *device)
 	{
 		Lock lock(&kept.mutex);
 
-		list = list_of(device);
+		list = kept_list_of(device);
 		if (list == nullptr)
 			return;
 		room = room_for(list);
@@ -556,10 +393,10 @@ void kept_forget()
 
 	for (KeptList *&list : kept.lists)
 	{
-		while (list != nullptr && drop_idle(list))
+		while (list != nullptr && kept_drop_idle(list))
 			continue;
 		if (list != nullptr)
-			free_list(list);
+			kept_list_free(list);
 		list = nullptr;
 	}
 }
@@ -589,7 +426,7 @@ HgjStatus kept_bytes(const HgjPipelineCaller *, const uint64_t *ids, uint64_t n,
 
 	memset(bytes, 0, n * sizeof(uint64_t));
 	for (const KeptList *list : kept.lists)
-		for (size_t b = 0; list != nullptr && b < BUCKETS; b++)
+		for (size_t b = 0; list != nullptr && b < KEPT_BUCKETS; b++)
 			for (const KeptCopy *copy = list->buckets[b]; copy != nullptr;
 				 copy = copy->next)
 			{

@@ -17,9 +17,9 @@ struct KeptCopy
 {
 	HgjKeptArray array;
 	void *memory;
-	const HgjPipeline *maker; /* that is bringing it */
-	bool failed;              /* it is not what it should be: nobody finds it later */
-	uint64_t ticket;          /* it has come when the one of this number has */
+	const void *maker; /* a pipeline, or who is bringing it ahead of any */
+	bool failed;       /* it is not what it should be: nobody finds it later */
+	uint64_t ticket;   /* it has come when the one of this number has */
 	uint64_t holders;
 	KeptCopy *next; /* of its bucket */
 	KeptCopy *idle_next;
@@ -36,6 +36,7 @@ void kept_make_room(Device *device);
 uint64_t kept_held_bytes(const PipeSlot *slot);
 
 /* registered.cu */
+HgjStatus registered_reaches(const HgjKeptArray *array, bool *reaches, HgjError *err);
 void registered_begin(const HgjKeptMemory *memory);
 HgjStatus registered_copy(RegisteredBatch *batch, void *to, uint64_t at, uint64_t bytes,
 						  cudaStream_t stream, HgjError *err);

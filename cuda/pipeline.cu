@@ -518,6 +518,7 @@ const HgjPipelineMethods *pipeline_methods()
 	m.push_kept = pipeline_push_kept;
 	m.kept_read = pipeline_kept_read;
 	m.kept_bytes = kept_bytes;
+	m.prewarm = kept_prewarm;
 	m.fills = true;
 	m.fetch = pipeline_fetch;
 	m.finish = pipeline_finish;

@@ -47,7 +47,8 @@ struct Registered
 	Device *device;
 	pthread_t thread;
 	bool running;
-	uint32_t stop; /* atomic */
+	uint32_t stop;  /* atomic, */
+	uint32_t ended; /* as is this one: no more will be */
 };
 
 static Registered registered = {};
@@ -88,7 +89,10 @@ static void *register_memory(void *)
 	struct timespec pause = {0, LOOK_NS};
 
 	if (cudaSetDevice(registered.device->id) != cudaSuccess)
+	{
+		__atomic_store_n(&registered.ended, 1, __ATOMIC_RELEASE);
 		return nullptr;
+	}
 	lanes_make_ahead(registered.device);
 	while (__atomic_load_n(&registered.stop, __ATOMIC_ACQUIRE) == 0)
 	{
@@ -99,6 +103,7 @@ static void *register_memory(void *)
 		else
 			break;
 	}
+	__atomic_store_n(&registered.ended, 1, __ATOMIC_RELEASE);
 	return nullptr;
 }
 
@@ -115,7 +120,7 @@ void registered_begin(const HgjKeptMemory *memory)
 	registered.bytes = (registered.before + memory->bytes) / PAGE_BYTES * PAGE_BYTES;
 	registered.used = memory->used;
 	registered.done = 0;
-	registered.stop = 0;
+	registered.stop = registered.ended = 0;
 	registered.running =
 		pthread_create(&registered.thread, nullptr, register_memory, nullptr) == 0;
 }
@@ -165,6 +170,20 @@ void registered_end()
 	(void) cudaGetLastError();
 	registered.running = false;
 	registered.done = 0;
+}
+
+/* Is it all registered?  HGJ_UNSUPPORTED: it never will be. */
+HgjStatus registered_reaches(const HgjKeptArray *array, bool *reaches, HgjError *err)
+{
+	/* before how far it has come, which changes no more then */
+	bool ended = !registered.running ||
+				 __atomic_load_n(&registered.ended, __ATOMIC_ACQUIRE) != 0;
+
+	*reaches = array->at + array->bytes + registered.before <=
+			   __atomic_load_n(&registered.done, __ATOMIC_ACQUIRE);
+	return *reaches || !ended
+			   ? HGJ_OK
+			   : fail(err, HGJ_UNSUPPORTED, "the memory is not registered");
 }
 
 /* Step 4: what is in the batch, in the order of the stream. */

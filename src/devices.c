@@ -81,7 +81,7 @@ put_load(Datum *values, bool *nulls, const HgjDeviceInfo *info)
 		uint32		sessions;
 		uint32		calls;
 
-		hgj_server_load(&sessions, &calls);
+		hgj_server_load(hgj_server(), &sessions, &calls);
 		values[COLUMN_SESSIONS] = Int32GetDatum((int32) sessions);
 		values[COLUMN_CALLS] = Int32GetDatum((int32) calls);
 		nulls[COLUMN_SESSIONS] = nulls[COLUMN_CALLS] = false;

@@ -37,6 +37,7 @@ int			hgj_gpu_server = HGJ_GPU_SERVER_AUTO;
 int			hgj_gpu_staging_memory = 128 * 1024;
 double		hgj_device_launch_cost = 50.0;
 int			hgj_device_column_memory = -1;
+bool		hgj_device_column_prewarm = true;
 int			hgj_device_memory_limit = 0;
 int			hgj_device_side_rows = 20000;
 double		hgj_device_startup_cost = 80000.0;
@@ -389,6 +390,10 @@ hgj_define_settings(void)
 							&hgj_device_column_memory, -1, -1, MAX_KILOBYTES,
 							process_shared_preload_libraries_in_progress ?
 							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomBoolVariable("hashgraph_join.device_column_prewarm",
+							 "Sets whether kept columns go to the device before a query asks for them.",
+							 "It needs the GPU process, and is done while that makes no call for a session.",
+							 &hgj_device_column_prewarm, true, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("hashgraph_join.gpu_server",
 							 "Sets whether one process has the GPU open for all sessions.",
 							 "It needs shared_preload_libraries and the CUDA library. Otherwise each session opens the GPU itself.",

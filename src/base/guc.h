@@ -82,6 +82,7 @@ extern int	hgj_column_loading;
 extern int	hgj_column_memory;
 extern double hgj_device_launch_cost;
 extern int	hgj_device_column_memory;
+extern bool hgj_device_column_prewarm;
 extern int	hgj_device_memory_limit;
 extern int	hgj_device_side_rows;
 extern double hgj_device_startup_cost;

@@ -422,6 +422,16 @@ typedef struct HgjPipelineMethods
 							   uint64_t n, uint64_t *bytes, HgjError *err);
 
 	/*
+	 * Copies, ahead of pipelines that will ask for them, of arrays none of which is empty,
+	 * where there is room that nothing has to leave for them; for one thread at a time.
+	 * *done: of the first so many there are copies.  HGJ_OK with fewer of them: the memory
+	 * is not ready, ask again in a while; HGJ_UNSUPPORTED: there is no room.  When it
+	 * returns the memory has been read.  NULL: copies are made when a pipeline asks.
+	 */
+	HgjStatus	(*prewarm) (const HgjKeptArray *arrays, uint32_t n, uint32_t *done,
+							HgjError *err);
+
+	/*
 	 * spec.rows: the next rows that have come out of the last push; polls.  NULL:
 	 * the engine returns no rows.
 	 */

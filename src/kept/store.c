@@ -376,6 +376,15 @@ hgj_store_may_have(Oid table)
 	return shared != NULL && pg_atomic_read_u32(count_of(table)) > 0;
 }
 
+/* Steps 4 and 5, under the lock. */
+static void
+hold_slot(int i)
+{
+	pg_atomic_fetch_add_u32(&slot_at(i)->holders, 1);
+	own_holds[i]++;
+	all_own_holds++;
+}
+
 /* Hold chunks of a table, if there are all of them but those that may be missing (or NULL). */
 bool
 hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n, HgjHeldChunk *held)
@@ -401,14 +410,40 @@ hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n, HgjHeldChun
 	}
 	for (int c = 0; found == n && c < n; c++)
 	{
-		if (held[c].chunk == NULL)
-			continue;
-		pg_atomic_fetch_add_u32(&slot_at(held[c].slot)->holders, 1);
-		own_holds[held[c].slot]++;
-		all_own_holds++;
+		if (held[c].chunk != NULL)
+			hold_slot(held[c].slot);
 	}
 	LWLockRelease(shared->lock);
 	return found == n;
+}
+
+/*
+ * Hold the next chunk of any table, from slot *next on, which is moved behind it; used: one
+ * that somebody has used.  False: there are no more.
+ */
+bool
+hgj_store_hold_next(int *next, bool used, HgjHeldChunk *held)
+{
+	bool		found = false;
+
+	attach();
+	reserve_counts();
+	LWLockAcquire(shared->lock, LW_SHARED);
+	while (!found && *next < Min(shared->ntouched, nown_holds))
+	{
+		int			i = (*next)++;
+		HgjStoreSlot *slot = slot_at(i);
+
+		found = slot->listed && (!used || pg_atomic_read_u64(&slot->uses) > 0);
+		if (!found)
+			continue;
+		*held = (HgjHeldChunk) {
+			dsa_get_address(area, slot->data), &slot->head, i
+		};
+		hold_slot(i);
+	}
+	LWLockRelease(shared->lock);
+	return found;
 }
 
 /*

@@ -58,6 +58,7 @@ extern bool hgj_table_may_be_kept(Relation rel);
 extern HgjChunkKey hgj_store_key(Relation rel, AttrNumber attno, uint32 run);
 extern bool hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n,
 						   HgjHeldChunk *held);
+extern bool hgj_store_hold_next(int *next, bool used, HgjHeldChunk *held);
 extern void hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now);
 extern bool hgj_store_holds(const HgjHeldChunk *held);
 extern bool hgj_store_was_used(const HgjHeldChunk *held);

@@ -28,6 +28,7 @@
 
 #include "base/guc.h"
 #include "expr/program_private.h"
+#include "kept/arrays.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
@@ -198,28 +199,17 @@ StaticAssertDecl(HGJ_MOST_PIECES <= HGJ_KEPT_PIECES, "the engine does not take a
  */
 #define HGJ_SIDE_ROWS		(16 * 1024 * 1024)
 
-/* A part of a chunk, in the engine's terms. */
-static HgjKeptArray
-array_of(const HgjChunkHead *head, uint64 at, uint64 bytes)
-{
-	return (HgjKeptArray) {
-		head->id, head->at + at, bytes
-	};
-}
-
 static void
 describe_input(const HgjDeviceColumn *column, const HgjChunkHead *head, uint32 start,
 			   HgjKeptInput *input)
 {
 	bool		decimals = column->made == NULL && column->scale >= 0;
-	Size		bits = (head->nrows + 63) / 64 * sizeof(uint64);
 
 	input->width = decimals ? head->decimal_width : head->width;
 	input->base = decimals ? head->decimal_base : head->base;
 	input->first = start;
-	input->numbers = array_of(head, decimals ? head->decimals : head->numbers,
-							  hgj_numbers_bytes(input->width, head->nrows));
-	input->validity = array_of(head, head->validity, head->has_nulls ? bits : 0);
+	input->numbers = hgj_chunk_numbers(head, decimals);
+	input->validity = hgj_chunk_validity(head);
 	input->table = input->ntable = 0;
 }
 

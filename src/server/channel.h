@@ -116,6 +116,22 @@ typedef struct HgjChannel
 	uint64_t	result[HGJ_CALL_NUMBERS];
 } HgjChannel;
 
+/*
+ * What the worker asks for, when nobody else has the GPU process at work: copies of arrays
+ * that it holds until the answer, or until the process has ended.
+ */
+#define HGJ_PREWARM_ARRAYS		128
+
+typedef struct HgjPrewarm
+{
+	sem_t		asked;
+	sem_t		answered;
+	uint32_t	n;
+	HgjKeptArray arrays[HGJ_PREWARM_ARRAYS];
+	HgjStatus	status;			/* the answer, as HgjPipelineMethods.prewarm gives it */
+	uint32_t	done;
+} HgjPrewarm;
+
 typedef enum HgjServerState
 {
 	HGJ_SERVER_NO_WORKER,		/* it has not begun, and perhaps never will: sessions open
@@ -141,12 +157,14 @@ typedef struct HgjServer
 	bool		returns_rows;
 	bool		takes_kept;		/* rows that are kept in memory */
 	bool		fills;			/* pipelines fill tables */
+	bool		prewarms;		/* it copies what is kept in memory ahead */
 	sem_t		freed;			/* a channel is free, and somebody waits for one: */
 	uint32_t	waiting;		/* so many sessions; atomic */
 	uint32_t	changes;		/* odd while the devices are being written */
 	int			ndevices;
 	HgjDeviceInfo devices[HGJ_SERVER_DEVICES];
 
+	HgjPrewarm	prewarm;
 	HgjChannel	channels[HGJ_CHANNELS];
 } HgjServer;
 
@@ -160,6 +178,23 @@ static inline HgjServerState
 hgj_server_state(const HgjServer *server)
 {
 	return (HgjServerState) __atomic_load_n(&server->state, __ATOMIC_ACQUIRE);
+}
+
+/* How many sessions have something on it, and for how many it makes a call just now. */
+static inline void
+hgj_server_load(const HgjServer *server, uint32_t *sessions, uint32_t *working)
+{
+	*sessions = *working = 0;
+	for (int i = 0; i < HGJ_CHANNELS; i++)
+	{
+		const HgjChannel *channel = &server->channels[i];
+
+		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) != HGJ_CHANNEL_TAKEN)
+			continue;
+		(*sessions)++;
+		*working += __atomic_load_n(&channel->number, __ATOMIC_ACQUIRE) !=
+			__atomic_load_n(&channel->answer_to, __ATOMIC_RELAXED);
+	}
 }
 
 /* In the GPU process: why it is about to end. */
@@ -229,5 +264,7 @@ extern HgjServed *hgj_serve_begin(HgjServer *server, HgjChannel *channel,
 								  const HgjEngine *engine);
 extern void hgj_serve(HgjServed *served);
 extern void hgj_serve_leave(HgjServed *served);
+extern void hgj_serve_end_process(HgjServer *server, const char *why)
+			__attribute__((noreturn));
 
 #endif							/* HGJ_CHANNEL_H */

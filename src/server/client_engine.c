@@ -75,23 +75,6 @@ server_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 }
 
 /* See worker.h. */
-void
-hgj_server_load(uint32 *sessions, uint32 *working)
-{
-	*sessions = *working = 0;
-	for (int i = 0; i < HGJ_CHANNELS; i++)
-	{
-		const HgjChannel *channel = &hgj_server()->channels[i];
-
-		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) != HGJ_CHANNEL_TAKEN)
-			continue;
-		(*sessions)++;
-		*working += __atomic_load_n(&channel->number, __ATOMIC_ACQUIRE) !=
-			__atomic_load_n(&channel->answer_to, __ATOMIC_RELAXED);
-	}
-}
-
-/* See worker.h. */
 const HgjEngine *
 hgj_server_engine(HgjError *err)
 {

@@ -13,7 +13,9 @@
  * 3. Each channel has a thread that waits for requests for ever, so that a long call of
  *	  one session keeps no other one waiting.  A session that has left is cleaned up
  *	  after by the same thread.
- * 4. The first thread looks after the devices' free memory, for those who plan, and
+ * 4. One more thread makes copies of kept columns on the devices that no session has asked
+ *	  for yet, as the worker says (prewarm.c).
+ * 5. The first thread looks after the devices' free memory, for those who plan, and
  *	  after build sides that nobody has used for a while (sides.c).
  *
  * Memory: malloc'd, the process's; the channels are the postmaster's shared memory.
@@ -67,7 +69,7 @@ serve_channel(void *arg)
 	return NULL;
 }
 
-/* Step 4: others may read meanwhile, and see by `changes` that they must read again. */
+/* Step 5: others may read meanwhile, and see by `changes` that they must read again. */
 static void
 look_at_devices(HgjServer *server, const HgjEngine *engine)
 {
@@ -88,6 +90,28 @@ look_at_devices(HgjServer *server, const HgjEngine *engine)
 	memcpy(server->devices, devices, sizeof(devices));
 	server->ndevices = found;
 	(void) __atomic_add_fetch(&server->changes, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Step 4. */
+static void *
+serve_prewarm(void *arg)
+{
+	Serving    *serving = arg;
+	HgjPrewarm *prewarm = &serving->server->prewarm;
+
+	for (;;)
+	{
+		HgjError	err = {0};
+
+		if (sem_wait(&prewarm->asked) != 0)
+			continue;
+		prewarm->status = serving->engine->pipeline->prewarm(prewarm->arrays, prewarm->n,
+															 &prewarm->done, &err);
+		if (prewarm->status == HGJ_DEVICE_LOST)
+			hgj_serve_end_process(serving->server, err.message);
+		(void) sem_post(&prewarm->answered);
+	}
+	return NULL;
 }
 
 static void __attribute__((noreturn))
@@ -125,7 +149,7 @@ void
 hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char *libdir,
 				const HgjKeptMemory *kept)
 {
-	static Serving serving[HGJ_CHANNELS];
+	static Serving serving[HGJ_CHANNELS + 1];	/* step 4's is the last */
 	HgjError	err = {0};
 	const HgjEngine *engine;
 	pthread_t	thread;
@@ -160,12 +184,16 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	look_at_devices(server, engine);
 	if (server->ndevices == 0)
 		unusable(server, "there is no device");
-	for (int i = 0; i < HGJ_CHANNELS; i++)
+	server->prewarms = server->takes_kept && engine->pipeline->prewarm != NULL;
+	for (int i = 0; i < HGJ_CHANNELS + server->prewarms; i++)
 	{
+		bool		prewarms = i == HGJ_CHANNELS;
+
 		serving[i].server = server;
-		serving[i].channel = &server->channels[i];
+		serving[i].channel = prewarms ? NULL : &server->channels[i];
 		serving[i].engine = engine;
-		if (pthread_create(&thread, NULL, serve_channel, &serving[i]) != 0)
+		if (pthread_create(&thread, NULL, prewarms ? serve_prewarm : serve_channel,
+						   &serving[i]) != 0)
 			unusable(server, "could not start a thread of the GPU process");
 	}
 	__atomic_store_n(&server->state, HGJ_SERVER_READY, __ATOMIC_RELEASE);

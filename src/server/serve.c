@@ -511,8 +511,8 @@ make_call(HgjServed *served, HgjError *err)
 }
 
 /* Step 5: the first one to notice says why. */
-static void __attribute__((noreturn))
-end_process(HgjServer *server, const char *why)
+void
+hgj_serve_end_process(HgjServer *server, const char *why)
 {
 	static bool ending = false;
 
@@ -539,5 +539,5 @@ hgj_serve(HgjServed *served)
 	channel->answer_to = number;
 	(void) sem_post(&channel->answered);
 	if (status == HGJ_DEVICE_LOST && served->known)
-		end_process(served->server, err.message);
+		hgj_serve_end_process(served->server, err.message);
 }

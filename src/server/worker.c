@@ -14,12 +14,13 @@
  *	  while, and after a few seconds otherwise.  If it has found no usable device,
  *	  it is not tried again until the worker is (a signal to it does that, or a restart of
  *	  the server).  Channels that were left to the one that has ended are freed.
- * 4. A session that gives up on a call leaves its channel to the thread that makes it.
+ * 4. Meanwhile it has columns copied to the device ahead (prewarm.c).
+ * 5. A session that gives up on a call leaves its channel to the thread that makes it.
  *	  If that has not come back after some time, the GPU process is killed, unless it is
  *	  not ready yet: it has no threads then.
  *
  * Memory: the postmaster's shared memory, of a fixed size, for its life.
- * Locks: none; states change atomically (channel.h).
+ * Locks: none but prewarm.c's; states change atomically (channel.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -38,9 +39,11 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "server/prewarm.h"
 #include "server/worker.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "utils/guc.h"
 #include "utils/wait_event.h"
 
 #define SHARED_NAME			"hashgraph_join gpu server"
@@ -51,6 +54,7 @@
 #define LIVED_FOR_A_WHILE	10
 #define HUNG_FOR			10
 #define LOOK_EVERY_MS		1000
+#define LOOK_AT_START_MS	50
 
 PGDLLEXPORT void hgj_gpu_worker_main(Datum arg);
 
@@ -88,6 +92,9 @@ attach_shared(void *memory, bool found)
 		if (sem_init(&shared->channels[i].asked, 1, 0) != 0 ||
 			sem_init(&shared->channels[i].answered, 1, 0) != 0)
 			elog(FATAL, "could not make a semaphore: %m");
+	if (sem_init(&shared->prewarm.asked, 1, 0) != 0 ||
+		sem_init(&shared->prewarm.answered, 1, 0) != 0)
+		elog(FATAL, "could not make a semaphore: %m");
 }
 
 /* See worker.h. */
@@ -142,7 +149,7 @@ hgj_server_serves(const char *library)
 		strcmp(library, server_library) == 0;
 }
 
-/* ---- steps 2 to 4 ------------------------------------------------------- */
+/* ---- steps 2 to 5 ------------------------------------------------------- */
 
 static void
 child_has_ended(SIGNAL_ARGS)
@@ -168,6 +175,7 @@ start_process(void)
 	pid_t		process;
 
 	hgj_kept_memory_for(&kept, true);
+	hgj_prewarm_forget(shared);
 	memset(shared->why, 0, sizeof(shared->why));
 	next_generation(HGJ_SERVER_STARTING);
 	fflush(NULL);
@@ -207,7 +215,7 @@ free_channels(void)
 	}
 }
 
-/* Step 4; ready_since: when the worker saw first that the process was ready, or 0. */
+/* Step 5; ready_since: when the worker saw first that the process was ready, or 0. */
 static bool
 a_call_hangs(uint64 ready_since)
 {
@@ -252,11 +260,20 @@ process_ended(int status)
 	return again;
 }
 
+static void
+look_at_settings(void)
+{
+	if (!ConfigReloadPending)
+		return;
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+}
+
 /* The process, if it is there; with the worker it goes, too. */
 static pid_t gpu_process = 0;
 
 static void
-end_process(int code, Datum arg)
+end_process(void)
 {
 	int			status;
 
@@ -267,6 +284,12 @@ end_process(int code, Datum arg)
 	gpu_process = 0;
 	shared->process = 0;
 	next_generation(HGJ_SERVER_DOWN);
+}
+
+static void
+exit_with_process(int code, Datum arg)
+{
+	end_process();
 }
 
 void
@@ -281,14 +304,16 @@ hgj_gpu_worker_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGCHLD, child_has_ended);
 	BackgroundWorkerUnblockSignals();
-	before_shmem_exit(end_process, (Datum) 0);
+	before_shmem_exit(exit_with_process, (Datum) 0);
 	while (!ShutdownRequestPending)
 	{
+		long		pause_ms = LOOK_EVERY_MS;
 		int			status;
 
 		if (gpu_process > 0 && waitpid(gpu_process, &status, WNOHANG) == gpu_process)
 		{
 			gpu_process = 0;
+			hgj_prewarm_forget(shared);
 			free_channels();
 			again = process_ended(status);
 			pause = time(NULL) - started >= LIVED_FOR_A_WHILE ? 0 :
@@ -310,10 +335,15 @@ hgj_gpu_worker_main(Datum arg)
 					 errdetail("A call has not come back for %d seconds.", HUNG_FOR)));
 			(void) kill(gpu_process, SIGKILL);
 		}
+		if (ready_since > 0)
+			pause_ms = hgj_prewarm_step(shared, end_process, LOOK_EVERY_MS);
+		else if (gpu_process > 0)
+			pause_ms = LOOK_AT_START_MS;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 LOOK_EVERY_MS, PG_WAIT_EXTENSION);
+						 pause_ms, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
+		look_at_settings();
 	}
 	proc_exit(1);				/* 0 would end it for good */
 }

@@ -32,9 +32,6 @@ extern HgjServer *hgj_server(void);
 /* Is it the one for that library, so that this session is not to open the GPU itself? */
 extern bool hgj_server_serves(const char *library);
 
-/* How many sessions have something on it, and for how many it makes a call just now. */
-extern void hgj_server_load(uint32 *sessions, uint32 *working);
-
 /*
  * Its engine, for this session: whose calls are made in the GPU process.  NULL, and
  * HGJ_NO_DEVICE, while there is none, or no device.

@@ -13,6 +13,7 @@
  *	  the engine may keep of them is not much, so that some have to go, and a push that
  *	  is too much is staged.
  * 4. What the engine says of its copies agrees with itself: of each array, and of all.
+ * 5. Of some arrays copies are made before anybody asks for them.
  *
  * Memory: static, but for what step 4 asks with.
  *
@@ -20,6 +21,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test_pipeline.h"
 
@@ -27,6 +29,7 @@
 #define MOST_TABLE	100
 #define MOST_FRONT	200
 #define MOST_COPIES (600 * 1024)
+#define MOST_AHEAD	100
 
 typedef struct Run
 {
@@ -166,6 +169,48 @@ keep_table(Run *run, HgjKeptInput *input, const Cell *cells)
 		input->validity.bytes = 0;
 }
 
+/* Step 5: they are there then, unless there was no room for them. */
+static void
+prewarm(void)
+{
+	static HgjKeptArray arrays[MOST_AHEAD];
+	HgjPipelineCaller caller = {.poll = NULL};
+	HgjError	err = {HGJ_OK, ""};
+	HgjStatus	status = HGJ_OK;
+	uint32_t	first = rnd_below(2);
+	uint32_t	n = 0;
+	uint32_t	done = 0;
+
+	for (uint32_t r = 0; r < nruns; r++)
+		for (int i = 0; i < NINPUTS && n < MOST_AHEAD; i++)
+		{
+			const HgjKeptInput *input = &runs[r].inputs[i];
+
+			if (rnd_below(2) == 0)
+				arrays[n++] = (i + first) % 2 == 0 || input->validity.bytes == 0 ?
+					input->numbers : input->validity;
+		}
+	/* a device's memory may not be ready yet */
+	for (int tries = 0; tries < 1000 && status == HGJ_OK && done < n; tries++)
+	{
+		uint32_t	more = 0;
+
+		status = engine->pipeline->prewarm(arrays + done, n - done, &more, &err);
+		done += more;
+		if (more == 0)
+			(void) usleep(10000);
+	}
+	CHECK(done <= n && (status == HGJ_UNSUPPORTED || (status == HGJ_OK && done == n)),
+		  "status %d, %u of %u: %s", (int) status, done, n, err.message);
+	for (uint32_t i = 0; i < done; i++)
+	{
+		uint64_t	bytes;
+
+		CHECK(engine->pipeline->kept_bytes(&caller, &arrays[i].id, 1, &bytes, &err) == HGJ_OK &&
+			  bytes == arrays[i].bytes, "array %u of %u that have come", i, done);
+	}
+}
+
 /* Step 1: the rows of the case at hand. */
 void
 pipe_keep(void)
@@ -194,6 +239,8 @@ pipe_keep(void)
 		}
 		done += run->n;
 	}
+	if (engine->pipeline->prewarm != NULL && rnd_below(3) == 0)
+		prewarm();
 }
 
 /* The run of a row. */

@@ -219,6 +219,8 @@ extern void fake_kept_read(HgjPipeline *p);
 extern void fake_kept_info(HgjDeviceInfo *info);
 extern HgjStatus fake_kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids,
 								 uint64_t n, uint64_t *bytes, HgjError *err);
+extern HgjStatus fake_prewarm(const HgjKeptArray *arrays, uint32_t n, uint32_t *done,
+							  HgjError *err);
 extern HgjStatus fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);
 
 /* fake_rows.c */

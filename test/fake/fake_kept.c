@@ -13,6 +13,9 @@
  *	  next call waits for it: till then they must not change, either.
  * 3. A call that was cancelled is made again: it goes on where it was.
  * 4. When copies take more than they may, all go.
+ * 5. Copies that are made ahead meet what stands in the file hgj_fake_prewarm of the
+ *	  process's current directory: late (the arrays are looked at for a while, as in step
+ *	  2), lost, hang (for ever), later (the memory is not ready).
  *
  * Memory: the process's; what is read on is the pipeline's.  Locks: one, around all of step 1.
  *
@@ -84,19 +87,13 @@ find(const HgjKeptArray *array)
 	return copy;
 }
 
-/* Step 1, for the lock's holder; NULL: no memory. */
+/* Step 1, for the lock's holder, of an array without a copy; NULL: no memory. */
 static Copy *
-bring(const HgjKeptArray *array)
+new_copy(const HgjKeptArray *array)
 {
-	Copy	   *copy = find(array);
 	Copy	  **bucket = &copies[(array->id + array->at / 8) % BUCKETS];
+	Copy	   *copy = malloc(sizeof(Copy) + array->bytes);
 
-	if (copy != NULL)
-	{
-		found++;
-		return copy;
-	}
-	copy = malloc(sizeof(Copy) + array->bytes);
 	if (copy == NULL)
 		return NULL;
 	copy->array = *array;
@@ -104,8 +101,93 @@ bring(const HgjKeptArray *array)
 	copy->next = *bucket;
 	*bucket = copy;
 	copied += array->bytes;
-	brought++;
 	return copy;
+}
+
+/* The same, of one that a pipeline asks for. */
+static Copy *
+bring(const HgjKeptArray *array)
+{
+	Copy	   *copy = find(array);
+
+	if (copy != NULL)
+	{
+		found++;
+		return copy;
+	}
+	brought++;
+	return new_copy(array);
+}
+
+/* What some arrays are, in a number. */
+static uint64_t
+sum_of(const HgjKeptArray *arrays, uint32_t n)
+{
+	uint64_t	sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const unsigned char *bytes = (const unsigned char *) kept.memory + arrays[i].at;
+
+		for (uint64_t b = 0; b < arrays[i].bytes; b++)
+			sum = sum * 31 + bytes[b];
+	}
+	return sum;
+}
+
+/* Step 2: they are looked at for a while, in which they must not change. */
+static HgjStatus
+look_for_a_while(const HgjKeptArray *arrays, uint32_t n, uint64_t sum, HgjError *err)
+{
+	for (int i = 0; i < LATE_LOOKS; i++)
+	{
+		(void) usleep(LATE_US);
+		if (sum_of(arrays, n) != sum)
+			return fake_lose(err, "kept rows have changed while they were read");
+	}
+	return HGJ_OK;
+}
+
+/* Step 5. */
+static HgjStatus
+meet_prewarm(const HgjKeptArray *arrays, uint32_t n, bool *later, HgjError *err)
+{
+	FILE	   *file = fopen("hgj_fake_prewarm", "r");
+	char		what[16] = "";
+
+	*later = false;
+	if (file == NULL)
+		return HGJ_OK;
+	if (fscanf(file, "%15s", what) != 1)
+		what[0] = '\0';
+	(void) fclose(file);
+	while (strcmp(what, "hang") == 0)
+		(void) usleep(LATE_US);
+	*later = strcmp(what, "later") == 0;
+	return strcmp(what, "lost") == 0 ? fake_lose(err, "the device fell off the bus") :
+		strcmp(what, "late") == 0 ? look_for_a_while(arrays, n, sum_of(arrays, n), err) : HGJ_OK;
+}
+
+/* HgjPipelineMethods.prewarm */
+HgjStatus
+fake_prewarm(const HgjKeptArray *arrays, uint32_t n, uint32_t *done, HgjError *err)
+{
+	bool		later;
+	HgjStatus	status = meet_prewarm(arrays, n, &later, err);
+
+	*done = 0;
+	if (status != HGJ_OK || later)
+		return status;
+	(void) pthread_mutex_lock(&mutex);
+	for (*done = 0; *done < n && status == HGJ_OK; (*done)++)
+		if (find(&arrays[*done]) == NULL &&
+			(copied + arrays[*done].bytes > MOST_BYTES || new_copy(&arrays[*done]) == NULL))
+		{
+			status = fake_fail(err, HGJ_UNSUPPORTED, "there is no room for copies");
+			break;
+		}
+	(void) pthread_mutex_unlock(&mutex);
+	return status;
 }
 
 /* HgjEngine.device_info, as far as it is about copies. */
@@ -163,22 +245,6 @@ read_array(const HgjKeptArray *array, const char **bytes, HgjError *err)
 	return HGJ_OK;
 }
 
-/* What the arrays are that the pipeline is to read late, in a number. */
-static uint64_t
-sum_arrays(const HgjPipeline *p)
-{
-	uint64_t	sum = 0;
-
-	for (uint32_t i = 0; i < p->nlate; i++)
-	{
-		const unsigned char *bytes = (const unsigned char *) kept.memory + p->late[i].at;
-
-		for (uint64_t b = 0; b < p->late[i].bytes; b++)
-			sum = sum * 31 + bytes[b];
-	}
-	return sum;
-}
-
 /* Step 2: the arrays of a push. */
 static HgjStatus
 note_late(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
@@ -190,7 +256,7 @@ note_late(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 		return fake_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	for (p->nlate = 0; p->nlate < n; p->nlate++)
 		p->late[p->nlate] = rows->inputs[p->nlate].numbers;
-	p->late_sum = sum_arrays(p);
+	p->late_sum = sum_of(p->late, p->nlate);
 	return HGJ_OK;
 }
 
@@ -198,12 +264,8 @@ note_late(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 void
 fake_kept_read(HgjPipeline *p)
 {
-	for (int i = 0; i < LATE_LOOKS && p->late != NULL; i++)
-	{
-		(void) usleep(LATE_US);
-		if (sum_arrays(p) != p->late_sum)
-			(void) fake_lose(NULL, "kept rows have changed while they were read");
-	}
+	if (p->late != NULL)
+		(void) look_for_a_while(p->late, p->nlate, p->late_sum, NULL);
 	free(p->late);
 	p->late = NULL;
 }

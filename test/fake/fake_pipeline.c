@@ -597,6 +597,7 @@ HgjPipelineMethods fake_pipeline = {
 	.push_kept = fake_push_kept,
 	.kept_read = fake_kept_read,
 	.kept_bytes = fake_kept_bytes,
+	.prewarm = fake_prewarm,
 	.fills = true,
 	.fetch = fake_pipeline_fetch,
 	.finish = pipeline_finish,

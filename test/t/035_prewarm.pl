@@ -1,0 +1,169 @@
+# Columns that are kept in memory go to the device before a query asks for them
+# (src/server/prewarm.c): after a load, after a start, and not where it is off.  The chunks
+# are held until the GPU process has read them, whoever wants them gone; a device that fails
+# meanwhile, or never answers, is nobody's trouble.  test/fake stands in for the GPU, and
+# compares each array with what it was when it came.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+use HgjTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = new_server(
+	'main', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.gpu_server = auto', "hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'",
+	'max_parallel_workers_per_gather = 0', "work_mem = '64MB'", 'log_error_verbosity = terse', 'hashgraph_join.column_loading = off',
+	"hashgraph_join.column_memory = '64MB'");
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE f (k int, v bigint, n numeric(10,2), t text, u text, z int);
+	INSERT INTO f SELECT i % 1000, CASE WHEN i % 7 > 0 THEN i * 1000000007::bigint END, (i % 5000) / 4.0, 'text ' || i % 17, 'all different ' || i, NULL
+		FROM generate_series(1, 120000) i;
+	CREATE TABLE d AS SELECT i AS k, i % 10 AS h FROM generate_series(1, 800) i;
+	CREATE TABLE other AS SELECT i % 911 AS a, -i * 7 AS b, i * 1000000009::bigint AS c, 'other ' || i % 23 AS t FROM generate_series(1, 120000) i;
+	VACUUM ANALYZE f, d, other;
+});
+my $device = "$FORCED SET hashgraph_join.require = off; SET hashgraph_join.engine = cuda; SET hashgraph_join.device_side_rows = 0;";
+my $query = 'SELECT h, count(*), sum(v), sum(n), count(z) FROM f JOIN d USING (k) GROUP BY h ORDER BY h';
+my $answer = $node->safe_psql('postgres', "SET hashgraph_join.enabled = off; $query");
+my $load = "SELECT hashgraph_join_unload('f'), hashgraph_join_unload('d'), hashgraph_join_load('f'), hashgraph_join_load('d')";
+my $file = $node->data_dir . '/hgj_fake_prewarm';
+
+# What the device does with what it is asked for ahead; nothing: as a device should.
+sub prewarms
+{
+	my ($what) = @_;
+	unlink $file;
+	append_to_file($file, "$what\n") if $what;
+	return;
+}
+
+# Until each chunk that a device can use is there, with as many bytes as it is asked for.
+sub until_all_there
+{
+	my ($what) = @_;
+	my $missing = q{SELECT string_agg(tab::text || '.' || "column", ' ' ORDER BY tab::text, "column") FROM hashgraph_join_columns WHERE coalesce(device_bytes, 0) = 0 AND NOT (tab::text, "column") = ('f', 'u')};
+	$node->poll_query_until('postgres', "SELECT ($missing) IS NULL AND (SELECT count(*) > 7 FROM hashgraph_join_columns)");
+	is($node->safe_psql('postgres', $missing), '', "$what: all columns are on the device");
+	return;
+}
+
+sub uploads { return $node->safe_psql('postgres', 'SELECT column_uploads FROM hashgraph_join_devices()'); }
+
+# The process lists what it has each second.
+sub settled_uploads
+{
+	my ($last, $now) = ('', uploads());
+	while ($last ne $now) { usleep(1_300_000); ($last, $now) = ($now, uploads()); }
+	return $now;
+}
+
+# Ok when the query's answer is right, and it finds all that it reads on the device.
+sub finds_all
+{
+	my ($what) = @_;
+	my $before = settled_uploads();
+	is($node->safe_psql('postgres', "$device $query"), $answer, "$what: the answer");
+	my $plan = $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
+	like($plan, qr/Device Columns: 100%/, '... from columns that are kept');
+	is(settled_uploads(), $before, '... which were there') or diag($plan);
+	return;
+}
+
+# ---- off, and on by a reload
+wait_for_device($node);
+$node->safe_psql('postgres', 'ALTER SYSTEM SET hashgraph_join.device_column_prewarm = off');
+$node->reload;
+usleep(1_500_000);
+$node->safe_psql('postgres', $load);
+usleep(2_500_000);
+is($node->safe_psql('postgres', 'SELECT column_memory FROM hashgraph_join_devices()'), 0, 'off: nothing goes ahead');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.device_column_prewarm');
+$node->reload;
+until_all_there('on');
+is($node->safe_psql('postgres', q{SELECT coalesce(sum(device_bytes), 0) FROM hashgraph_join_columns WHERE "column" = 'u'}), 0, 'but for what no device can use');
+finds_all('on');
+
+# ---- another GPU process; columns that are loaded again, and new ones
+for my $what ('a new process', 'loaded again', 'another table')
+{
+	if ($what eq 'a new process')
+	{
+		my $process = gpu_process($node);
+		kill 'KILL', $process;
+		$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE detail LIKE 'process % has it open%' AND detail NOT LIKE 'process $process %'") or die 'there is no other process';
+	}
+	$node->safe_psql('postgres', 'UPDATE f SET z = 3 WHERE k = 17; VACUUM f') if $what eq 'loaded again';
+	$answer = $node->safe_psql('postgres', "SET hashgraph_join.enabled = off; $query");
+	$node->safe_psql('postgres', $load) if $what eq 'loaded again';
+	$node->safe_psql('postgres', "SELECT hashgraph_join_load('other')") if $what eq 'another table';
+	until_all_there($what);
+	finds_all($what);
+}
+
+# ---- a session in whose way it is not: what is not ready is asked for again
+prewarms('later');
+$node->safe_psql('postgres', $load);
+is($node->safe_psql('postgres', "$device $query"), $answer, 'memory that is not ready: the answer');
+prewarms();
+until_all_there('ready at last');
+
+# ---- chunks are held while they are read: the device is lost if one changes
+my $process = gpu_process($node);
+prewarms('late');
+$node->safe_psql('postgres', "SELECT hashgraph_join_unload('other')");
+$node->safe_psql('postgres', $load);
+for (1 .. 6)
+{
+	usleep(400_000);
+	$node->safe_psql('postgres', "SELECT hashgraph_join_unload('f'), hashgraph_join_unload('d'), hashgraph_join_load('other')");
+	usleep(400_000);
+	$node->safe_psql('postgres', "SELECT hashgraph_join_unload('other'), hashgraph_join_load('d'), hashgraph_join_load('f')");
+}
+is(gpu_process($node), $process, 'chunks that are replaced while they are read');
+is($node->safe_psql('postgres', "$device $query"), $answer, '... and a query meanwhile');
+prewarms();
+until_all_there('in the end');
+finds_all('in the end');
+
+# ---- a device that is lost meanwhile: another process, and no session is told
+prewarms('lost');
+$process = gpu_process($node);
+$node->safe_psql('postgres', $load);
+$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM hashgraph_join_devices() WHERE detail LIKE 'process $process has it%'") or die 'it is there still';
+is($node->safe_psql('postgres', "$device $query"), $answer, 'a device that is lost: the answer');
+prewarms();
+wait_for_device($node);
+until_all_there('after that');
+
+# ---- one that never answers: queries go on, and so do shutdowns
+prewarms('hang');
+$node->safe_psql('postgres', $load);
+usleep(1_500_000);
+is($node->safe_psql('postgres', "$device $query"), $answer, 'a device that never answers: the answer');
+$process = gpu_process($node);
+kill 'KILL', $process;
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE detail LIKE 'process % has it open%' AND detail NOT LIKE 'process $process %'") or die 'there is no other process';
+is($node->safe_psql('postgres', "$device $query"), $answer, 'and one whose process is killed');
+usleep(1_500_000);
+my ($worker) = slurp_file('/proc/' . gpu_process($node) . '/stat') =~ /\) \S (\d+)/;
+kill 'TERM', $worker;
+for (1 .. 100) { last unless kill 0, $worker; usleep(100_000); }
+ok(!kill(0, $worker), 'a worker that is terminated meanwhile ends');
+wait_for_device($node);
+is($node->safe_psql('postgres', "$device $query"), $answer, '... and another one begins');
+usleep(1_500_000);
+$node->restart;
+prewarms();
+$node->restart('immediate');
+wait_for_device($node);
+$node->safe_psql('postgres', $load);
+until_all_there('after a restart');
+finds_all('after a restart');
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP|server process .* was terminated by signal|have changed while/, 'the log says nothing of a crash');
+
+done_testing();

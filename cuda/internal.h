@@ -595,6 +595,7 @@ HgjStatus kept_bytes(const HgjPipelineCaller *caller, const uint64_t *ids, uint6
 /* prewarm.cu */
 HgjStatus kept_prewarm(const HgjKeptArray *arrays, uint32_t n, uint32_t *done,
 					   HgjError *err);
+uint64_t kept_sweep(uint64_t first, uint64_t last, const uint64_t *live, uint64_t n);
 
 } // namespace hgj
 

@@ -163,7 +163,9 @@ HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 
 	if (holds->bringing)
 		status = send(p, holds, &ticket, err);
-	holds->bringing = holds->uploading = false;
+	if (status != HGJ_OK) /* what was sent before reads the caller's memory */
+		settle(kept.lists[p->account.device->id]->stream);
+	holds->bringing = holds->uploading = holds->batch.failed = false;
 	if (holds->come < holds->n)
 		have_sent(p, holds, ticket, status != HGJ_OK);
 	return status;
@@ -300,7 +302,8 @@ void kept_release(HgjPipeline *p, PipeSlot *slot)
 	for (uint64_t i = 0; i < holds->n; i++)
 		kept_put_back(kept.lists[p->account.device->id], holds->copies[i], false);
 	holds->n = holds->come = holds->ticket = 0;
-	holds->batch.n = 0; /* of a device that is lost */
+	holds->batch.n = 0; /* of a device that is lost, */
+	holds->batch.failed = false;
 }
 
 KeptHolds::~KeptHolds()

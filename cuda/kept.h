@@ -36,7 +36,14 @@ void kept_make_room(Device *device);
 uint64_t kept_held_bytes(const PipeSlot *slot);
 
 /* registered.cu */
-HgjStatus registered_reaches(const HgjKeptArray *array, bool *reaches, HgjError *err);
+enum class RegisteredReach
+{
+	now,
+	later,
+	never
+};
+
+RegisteredReach registered_reaches(const HgjKeptArray *array);
 void registered_begin(const HgjKeptMemory *memory);
 HgjStatus registered_copy(RegisteredBatch *batch, void *to, uint64_t at, uint64_t bytes,
 						  cudaStream_t stream, HgjError *err);

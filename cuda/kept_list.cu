@@ -79,15 +79,19 @@ static void drop(KeptList *list, KeptCopy *copy)
 	free(copy);
 }
 
-/* Step 2; false: there is nothing that could go. */
-bool kept_drop_idle(KeptList *list)
+/* Step 2: one that nobody holds. */
+void kept_drop(KeptList *list, KeptCopy *copy)
 {
-	KeptCopy *copy = list->idle;
-
-	if (copy == nullptr)
-		return false;
 	take_idle(list, copy);
 	drop(list, copy);
+}
+
+/* Step 2: the first one; false: there is nothing that could go. */
+bool kept_drop_idle(KeptList *list)
+{
+	if (list->idle == nullptr)
+		return false;
+	kept_drop(list, list->idle);
 	return true;
 }
 

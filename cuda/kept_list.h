@@ -48,6 +48,7 @@ KeptCopy *kept_find(KeptList *list, const HgjKeptArray *array);
 KeptCopy *kept_new_copy(KeptList *list, const HgjKeptArray *array, const void *maker);
 void kept_take(KeptList *list, KeptCopy *copy);
 void kept_put_back(KeptList *list, KeptCopy *copy, bool first);
+void kept_drop(KeptList *list, KeptCopy *copy);
 bool kept_drop_idle(KeptList *list);
 
 } // namespace hgj

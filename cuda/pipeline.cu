@@ -519,6 +519,7 @@ const HgjPipelineMethods *pipeline_methods()
 	m.kept_read = pipeline_kept_read;
 	m.kept_bytes = kept_bytes;
 	m.prewarm = kept_prewarm;
+	m.sweep = kept_sweep;
 	m.fills = true;
 	m.fetch = pipeline_fetch;
 	m.finish = pipeline_finish;

@@ -29,6 +29,7 @@ struct RegisteredBatch
 	const void *from[MOST];
 	size_t bytes[MOST];
 	uint32_t n = 0;
+	bool failed = false; /* some of what was in it has not been sent */
 };
 
 /* The device's copies of kept arrays that a slot's kernel reads (kept.cu). */

@@ -172,28 +172,34 @@ void registered_end()
 	registered.done = 0;
 }
 
-/* Is it all registered?  HGJ_UNSUPPORTED: it never will be. */
-HgjStatus registered_reaches(const HgjKeptArray *array, bool *reaches, HgjError *err)
+/* Is it all registered, or will it be? */
+RegisteredReach registered_reaches(const HgjKeptArray *array)
 {
 	/* before how far it has come, which changes no more then */
 	bool ended = !registered.running ||
 				 __atomic_load_n(&registered.ended, __ATOMIC_ACQUIRE) != 0;
+	uint64_t end = array->at + array->bytes + registered.before;
 
-	*reaches = array->at + array->bytes + registered.before <=
-			   __atomic_load_n(&registered.done, __ATOMIC_ACQUIRE);
-	return *reaches || !ended
-			   ? HGJ_OK
-			   : fail(err, HGJ_UNSUPPORTED, "the memory is not registered");
+	return end <= __atomic_load_n(&registered.done, __ATOMIC_ACQUIRE)
+			   ? RegisteredReach::now
+		   : ended || end > registered.bytes ? RegisteredReach::never
+											 : RegisteredReach::later;
 }
 
-/* Step 4: what is in the batch, in the order of the stream. */
+/*
+ * Step 4: what is in the batch, in the order of the stream.  Once it has failed it goes on
+ * doing so, as earlier copies may be missing, until `failed` is reset.
+ */
 HgjStatus registered_send(RegisteredBatch *batch, cudaStream_t stream, HgjError *err)
 {
 	uint32_t n = batch->n;
 
 	batch->n = 0;
+	if (batch->failed)
+		return fail(err, HGJ_UNSUPPORTED, "columns have not been sent to the device");
 	if (n == 0)
 		return HGJ_OK;
+	batch->failed = true;
 #if CUDART_VERSION >= 13000
 	cudaMemcpyAttributes attributes;
 	size_t first = 0;
@@ -207,6 +213,7 @@ HgjStatus registered_send(RegisteredBatch *batch, cudaStream_t stream, HgjError 
 		HGJ_CUDA(cudaMemcpyAsync(batch->to[i], batch->from[i], batch->bytes[i],
 								 cudaMemcpyHostToDevice, stream));
 #endif
+	batch->failed = false;
 	return HGJ_OK;
 }
 

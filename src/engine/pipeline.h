@@ -424,12 +424,20 @@ typedef struct HgjPipelineMethods
 	/*
 	 * Copies, ahead of pipelines that will ask for them, of arrays none of which is empty,
 	 * where there is room that nothing has to leave for them; for one thread at a time.
-	 * *done: of the first so many there are copies.  HGJ_OK with fewer of them: the memory
-	 * is not ready, ask again in a while; HGJ_UNSUPPORTED: there is no room.  When it
-	 * returns the memory has been read.  NULL: copies are made when a pipeline asks.
+	 * *done: of the first so many there are copies, or cannot be.  HGJ_OK with fewer of
+	 * them: the memory is not ready, ask again in a while; HGJ_UNSUPPORTED: there is no
+	 * room.  When it returns the memory has been read.  NULL: copies are made when a
+	 * pipeline asks.
 	 */
 	HgjStatus	(*prewarm) (const HgjKeptArray *arrays, uint32_t n, uint32_t *done,
 							HgjError *err);
+
+	/*
+	 * Of owners of arrays from `first` to `last`, n live, in ascending order: copies of what
+	 * the others had go, unless somebody reads them.  Returns their bytes.  NULL where
+	 * prewarm is.
+	 */
+	uint64_t	(*sweep) (uint64_t first, uint64_t last, const uint64_t *live, uint64_t n);
 
 	/*
 	 * spec.rows: the next rows that have come out of the last push; polls.  NULL:

@@ -49,6 +49,9 @@
 #define BYTES_PER_SLOT		((Size) 16 * 1024)
 #define NO_SLOT				(-1)
 
+/* Slots that are looked at before others get the lock. */
+#define SLOTS_AT_ONCE		1024
+
 /* Step 3: credit of a chunk; nanoseconds a byte that a use saves for one more of it. */
 #define FIRST_CREDIT		1
 #define MOST_CREDIT			8
@@ -418,31 +421,42 @@ hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n, HgjHeldChun
 }
 
 /*
- * Hold the next chunk of any table, from slot *next on, which is moved behind it; used: one
- * that somebody has used.  False: there are no more.
+ * Hold the next chunk of any table, from slot *next on, which is moved behind it: one that is
+ * newer than the id `after`, and, with `used`, one that somebody has used.  False: there are
+ * no more.
  */
 bool
-hgj_store_hold_next(int *next, bool used, HgjHeldChunk *held)
+hgj_store_hold_next(int *next, uint64 after, bool used, HgjHeldChunk *held)
 {
 	bool		found = false;
+	bool		more = true;
 
 	attach();
 	reserve_counts();
-	LWLockAcquire(shared->lock, LW_SHARED);
-	while (!found && *next < Min(shared->ntouched, nown_holds))
+	while (!found && more)
 	{
-		int			i = (*next)++;
-		HgjStoreSlot *slot = slot_at(i);
+		int			end;
 
-		found = slot->listed && (!used || pg_atomic_read_u64(&slot->uses) > 0);
-		if (!found)
-			continue;
-		*held = (HgjHeldChunk) {
-			dsa_get_address(area, slot->data), &slot->head, i
-		};
-		hold_slot(i);
+		LWLockAcquire(shared->lock, LW_SHARED);
+		end = Min(shared->ntouched, nown_holds);
+		more = end > *next + SLOTS_AT_ONCE;
+		end = Min(end, *next + SLOTS_AT_ONCE);
+		while (!found && *next < end)
+		{
+			int			i = (*next)++;
+			HgjStoreSlot *slot = slot_at(i);
+
+			found = slot->listed && slot->head.id > after &&
+				(!used || pg_atomic_read_u64(&slot->uses) > 0);
+			if (!found)
+				continue;
+			*held = (HgjHeldChunk) {
+				dsa_get_address(area, slot->data), &slot->head, i
+			};
+			hold_slot(i);
+		}
+		LWLockRelease(shared->lock);
 	}
-	LWLockRelease(shared->lock);
 	return found;
 }
 
@@ -474,6 +488,13 @@ uint64
 hgj_store_changes(void)
 {
 	return shared ? pg_atomic_read_u64(&shared->changes) : 0;
+}
+
+/* The id of the newest chunk, or of one that is about to come. */
+uint64
+hgj_store_last_id(void)
+{
+	return shared ? pg_atomic_read_u64(&shared->last_id) : 0;
 }
 
 /* How many chunks have had to make room for others so far? */

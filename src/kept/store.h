@@ -58,13 +58,15 @@ extern bool hgj_table_may_be_kept(Relation rel);
 extern HgjChunkKey hgj_store_key(Relation rel, AttrNumber attno, uint32 run);
 extern bool hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n,
 						   HgjHeldChunk *held);
-extern bool hgj_store_hold_next(int *next, bool used, HgjHeldChunk *held);
+extern bool hgj_store_hold_next(int *next, uint64 after, bool used,
+								HgjHeldChunk *held);
 extern void hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now);
 extern bool hgj_store_holds(const HgjHeldChunk *held);
 extern bool hgj_store_was_used(const HgjHeldChunk *held);
 extern bool hgj_store_look(const HgjChunkKey *key, uint64 *pages);
 extern bool hgj_store_may_have(Oid table);
 extern uint64 hgj_store_changes(void);
+extern uint64 hgj_store_last_id(void);
 extern uint64 hgj_store_evictions(void);
 extern void hgj_store_lend(void (*wait) (void));
 extern void hgj_store_release_read(const HgjHeldChunk *held);
@@ -74,6 +76,7 @@ extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk);
 extern void hgj_store_forget(const HgjChunkKey *key);
 extern uint32 hgj_store_drop(Oid database, Oid table, AttrNumber attno);
 extern HgjChunkFacts *hgj_store_list(Oid database, uint32 *n);
+extern uint64 *hgj_store_ids(uint32 *n);
 
 /* gone.c */
 extern void hgj_gone_install(void);

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * store_list.c
- *	  All chunks of the store (store.c): what there is of each, for who looks, and dropping
- *	  those of a column, a table or a database.
+ *	  All chunks of the store (store.c): what there is of each, for who looks, their ids, and
+ *	  dropping those of a column, a table or a database.
  *
  * Memory: the caller's context.  Locks: the store's, in share mode for who looks, at one
  * slot after the other.
@@ -87,4 +87,41 @@ hgj_store_list(Oid database, uint32 *n)
 	}
 	LWLockRelease(shared->lock);
 	return facts;
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* Ids of all chunks, in ascending order, in the current memory context. */
+uint64 *
+hgj_store_ids(uint32 *n)
+{
+	HgjStore   *shared = hgj_store_attach();
+	uint64	   *ids;
+	int			room;
+
+	*n = 0;
+	if (shared == NULL)
+		return NULL;
+	LWLockAcquire(shared->lock, LW_SHARED);
+	room = shared->ntouched;
+	LWLockRelease(shared->lock);
+	ids = MemoryContextAllocHuge(CurrentMemoryContext, mul_size(Max(room, 1), sizeof(uint64)));
+	LWLockAcquire(shared->lock, LW_SHARED);
+	for (int i = 0; i < room; i++)
+	{
+		const HgjStoreSlot *slot = hgj_store_slot(shared, i);
+
+		if (slot->listed)
+			ids[(*n)++] = slot->head.id;
+	}
+	LWLockRelease(shared->lock);
+	qsort(ids, *n, sizeof(uint64), compare_ids);
+	return ids;
 }

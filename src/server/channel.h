@@ -26,9 +26,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
-
 #include <string.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include "engine/engine.h"
 
@@ -99,7 +99,7 @@ typedef struct HgjChannel
 	sem_t		asked;
 	sem_t		answered;
 	uint32_t	state;			/* HgjChannelState; changed atomically */
-	uint64_t	left_at;		/* seconds, of CLOCK_MONOTONIC: when it became LEFT */
+	uint64_t	left_at;		/* hgj_monotonic_seconds() when it became LEFT */
 	uint32_t	cancel;			/* the call at hand shall give up */
 
 	/* the request, the session's to write until `asked` is posted */
@@ -118,18 +118,27 @@ typedef struct HgjChannel
 
 /*
  * What the worker asks for, when nobody else has the GPU process at work: copies of arrays
- * that it holds until the answer, or until the process has ended.
+ * that it holds until the answer, or until the process has ended, or to have those dropped
+ * of what has gone.
  */
 #define HGJ_PREWARM_ARRAYS		128
+#define HGJ_PREWARM_IDS			4096
 
 typedef struct HgjPrewarm
 {
 	sem_t		asked;
 	sem_t		answered;
+	bool		sweeps;			/* HgjPipelineMethods.sweep, or prewarm: */
 	uint32_t	n;
 	HgjKeptArray arrays[HGJ_PREWARM_ARRAYS];
-	HgjStatus	status;			/* the answer, as HgjPipelineMethods.prewarm gives it */
+	uint64_t	first;
+	uint64_t	last;
+	uint64_t	live[HGJ_PREWARM_IDS];
+
+	HgjStatus	status;			/* the answer */
+	HgjError	error;
 	uint32_t	done;
+	uint64_t	gone;
 } HgjPrewarm;
 
 typedef enum HgjServerState
@@ -178,6 +187,16 @@ static inline HgjServerState
 hgj_server_state(const HgjServer *server)
 {
 	return (HgjServerState) __atomic_load_n(&server->state, __ATOMIC_ACQUIRE);
+}
+
+/* Seconds, of a clock that nobody sets. */
+static inline uint64_t
+hgj_monotonic_seconds(void)
+{
+	struct timespec now;
+
+	(void) clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec;
 }
 
 /* How many sessions have something on it, and for how many it makes a call just now. */

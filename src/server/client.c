@@ -111,14 +111,12 @@ static void
 leave_channel(void)
 {
 	HgjChannel *channel;
-	struct timespec now;
 
 	wait_for_reader(true);
 	channel = session.channel;
 	if (channel == NULL)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	channel->left_at = (uint64) now.tv_sec;
+	channel->left_at = hgj_monotonic_seconds();
 	__atomic_store_n(&channel->state, HGJ_CHANNEL_LEFT, __ATOMIC_RELEASE);
 	(void) sem_post(&channel->asked);
 	forget_channel();

@@ -2,21 +2,24 @@
  *
  * prewarm.c
  *	  In the worker: kept columns go to the device before a query asks for them, so that the
- *	  first one after a start finds them there, too.
+ *	  first one that a GPU process serves finds them there, too.
  *
  * 1. When the GPU process is new, or chunks have come or gone since, the worker goes through
- *	  the store: chunks that somebody has used first, then the others.  Of what a device can
- *	  use it asks the GPU process for copies, a few megabytes at a time, and holds the chunks
- *	  until that has read them.
+ *	  the store: chunks that somebody has used first, then the others, but none that it has
+ *	  asked this process for already: what went from the device since made room for others.
+ *	  Of what a device can use it asks the GPU process for copies, a few megabytes at a time,
+ *	  and holds the chunks until that has read them.
  * 2. It asks while no session has a call made, so that a query has the bus to itself, but for
  *	  what is under way.
  * 3. Copies are made where there is room, and are the first to go when others need it.
- *	  Once there is none, the worker comes again when chunks have come or gone.
+ * 4. At the end, or once there is no room, it says which chunks there are, and copies of what
+ *	  others there were go.  If that has made room, it begins once more.
  *
  * Nothing is waited for but the answer, and that for no longer than the worker's other work
  * can.
  *
- * Memory: static, and the server's.  Locks: the store's, for a moment at each chunk.
+ * Memory: static, and the server's; ids in TopMemoryContext while they are being said.
+ * Locks: the store's, for a moment.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,6 +31,7 @@
 #include "kept/arrays.h"
 #include "kept/store.h"
 #include "server/prewarm.h"
+#include "utils/memutils.h"
 
 /* Asked for at a time: enough for the bus, and little for a query that comes meanwhile. */
 #define MOST_BYTES			((uint64) 16 * 1024 * 1024)
@@ -36,54 +40,86 @@
 /* Milliseconds: for an answer at once; until memory may be ready; while others are at work. */
 #define ANSWER_MS			50
 #define NOT_READY_MS		20
-#define OTHERS_MS			5
+#define LEAST_OTHERS_MS		2
+#define MOST_OTHERS_MS		100
+
+/* How often it is asked again for memory that is not ready. */
+#define MOST_TRIES			250
+
+typedef enum PassPhase
+{
+	PASS_NONE,
+	PASS_USED,					/* step 1 */
+	PASS_OTHERS,
+	PASS_SWEEP					/* step 4 */
+} PassPhase;
 
 static struct
 {
 	uint64		generation;		/* of the GPU process that has been looked after, */
 	uint64		changes;		/* and of the store */
-	bool		passes;			/* step 1: the worker is going through it: */
-	bool		used;			/* chunks that have been used, */
-	int			next;			/* from this slot on */
-	bool		asked;			/* for copies of what is held: */
+	uint64		asked_id;		/* step 1: of the newest chunk that was there then */
+
+	PassPhase	phase;
+	uint64		newest_id;		/* when this pass began */
+	int			next;			/* slot to look at */
+	int			tries;			/* in vain, since the last chunks were asked for */
+	bool		again;			/* step 4: it is the second time */
+	bool		missed;			/* there was no room for all, now or earlier, */
+	bool		freed;			/* and there is some since */
+	uint64	   *ids;			/* of chunks: */
+	uint32		nids;
+	uint32		said;			/* of them, the first so many, */
+	uint64		said_id;		/* so that all that is older is known */
+	uint64		last_id;		/* of what is not among them, all that is older has gone */
+
+	bool		asked;			/* and not answered yet; the chunks are held: */
+	uint64		asked_at;		/* hgj_monotonic_seconds() */
 	HgjHeldChunk held[MOST_CHUNKS];
 	int			nheld;
 	int			first;			/* slot of the first of them, or one before it */
+	long		pause;			/* step 2 */
 } state;
 
 /* ---- step 1 ------------------------------------------------------------- */
 
-/* What a device may use of a chunk, as pipelines describe it. */
-static void
-add_arrays(const HgjHeldChunk *held, HgjPrewarm *prewarm, uint64 *bytes)
+/* What a device may use of a chunk, as pipelines describe it; false: nothing. */
+static bool
+add_arrays(const HgjChunkHead *head, HgjPrewarm *prewarm)
 {
-	const HgjChunkHead *head = held->head;
 	HgjKeptArray arrays[2] = {
 		hgj_chunk_numbers(head, head->decimals != 0), hgj_chunk_validity(head)
 	};
 
-	if (!head->by_value && head->decimals == 0 && head->ndistinct > HGJ_MOST_KEPT_CODES)
-		return;
+	if (arrays[0].bytes == 0 ||
+		(!head->by_value && head->decimals == 0 && head->ndistinct > HGJ_MOST_KEPT_CODES))
+		return false;
 	for (int i = 0; i < lengthof(arrays); i++)
-	{
-		if (arrays[i].bytes == 0)
-			continue;
-		prewarm->arrays[prewarm->n++] = arrays[i];
-		*bytes += arrays[i].bytes;
-	}
+		if (arrays[i].bytes > 0)
+			prewarm->arrays[prewarm->n++] = arrays[i];
+	return true;
 }
 
 /* The next chunks are held, and their arrays written down; false: there are none. */
 static bool
 hold_chunks(HgjPrewarm *prewarm)
 {
+	HgjHeldChunk held;
 	uint64		bytes = 0;
 
 	prewarm->n = 0;
 	state.first = state.next;
 	while (state.nheld < MOST_CHUNKS && bytes < MOST_BYTES &&
-		   hgj_store_hold_next(&state.next, state.used, &state.held[state.nheld]))
-		add_arrays(&state.held[state.nheld++], prewarm, &bytes);
+		   hgj_store_hold_next(&state.next, state.asked_id, state.phase == PASS_USED, &held))
+	{
+		if (add_arrays(held.head, prewarm))
+		{
+			bytes += held.chunk->bytes;
+			state.held[state.nheld++] = held;
+		}
+		else
+			hgj_store_release_read(&held);
+	}
 	return state.nheld > 0;
 }
 
@@ -95,6 +131,14 @@ release_chunks(void)
 		hgj_store_release_read(&state.held[--state.nheld]);
 }
 
+/* From the first slot on. */
+static void
+begin_round(void)
+{
+	state.phase = PASS_USED;
+	state.next = state.tries = 0;
+}
+
 /* Is there something to be done? */
 static bool
 begin_pass(const HgjServer *server)
@@ -102,14 +146,87 @@ begin_pass(const HgjServer *server)
 	uint64		generation = hgj_server_generation(server);
 	uint64		changes = hgj_store_changes();
 
-	if (!state.passes && (state.generation != generation || state.changes != changes))
+	if (state.phase != PASS_NONE)
+		return true;
+	if (state.generation == generation && state.changes == changes)
+		return false;
+	if (state.generation != generation)
 	{
-		state.generation = generation;
-		state.changes = changes;
-		state.passes = state.used = true;
-		state.next = 0;
+		state.asked_id = 0;
+		state.missed = false;
 	}
-	return state.passes;
+	state.generation = generation;
+	state.changes = changes;
+	state.newest_id = hgj_store_last_id();
+	state.again = false;
+	begin_round();
+	return true;
+}
+
+static void
+forget_ids(void)
+{
+	if (state.ids)
+		pfree(state.ids);
+	state.ids = NULL;
+}
+
+static void
+end_pass(void)
+{
+	forget_ids();
+	state.asked_id = state.newest_id;
+	state.phase = PASS_NONE;
+}
+
+/* ---- step 4 ------------------------------------------------------------- */
+
+static void
+begin_sweep(void)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	/* newer ones may not be among them yet */
+	state.last_id = hgj_store_last_id();
+	state.ids = hgj_store_ids(&state.nids);
+	MemoryContextSwitchTo(old);
+	state.phase = PASS_SWEEP;
+	state.said = 0;
+	state.said_id = 0;
+	state.freed = false;
+}
+
+/* The next ids are written down. */
+static void
+say_ids(HgjPrewarm *prewarm)
+{
+	prewarm->n = Min(state.nids - state.said, HGJ_PREWARM_IDS);
+	if (prewarm->n > 0)
+		memcpy(prewarm->live, state.ids + state.said, prewarm->n * sizeof(uint64));
+	state.said += prewarm->n;
+	prewarm->first = state.said_id + 1;
+	prewarm->last = state.said < state.nids ? state.ids[state.said - 1] : state.last_id;
+	state.said_id = prewarm->last;
+}
+
+/* How many milliseconds later to go on? */
+static long
+settle_sweep(const HgjPrewarm *prewarm, long most)
+{
+	state.freed |= prewarm->gone > 0;
+	if (state.said < state.nids)
+		return 0;
+	if (!state.missed || !state.freed || state.again)
+	{
+		end_pass();
+		return most;
+	}
+	forget_ids();
+	state.again = true;
+	state.missed = false;
+	state.asked_id = 0;
+	begin_round();
+	return 0;
 }
 
 /* ---- the answer --------------------------------------------------------- */
@@ -129,52 +246,85 @@ wait_for_answer(HgjPrewarm *prewarm)
 
 /* How many milliseconds later to go on? */
 static long
-settle(const HgjPrewarm *prewarm)
+settle(const HgjPrewarm *prewarm, long most)
 {
-	bool		all = prewarm->status == HGJ_OK && prewarm->done == prewarm->n;
-
 	state.asked = false;
+	if (state.phase == PASS_SWEEP)
+		return settle_sweep(prewarm, most);
 	release_chunks();
-	if (prewarm->status != HGJ_OK)
-		state.passes = false;	/* step 3 */
-	else if (!all)
+	if (prewarm->status == HGJ_OK && prewarm->done == prewarm->n)
+	{
+		state.tries = 0;
+		return 0;
+	}
+	if (prewarm->status == HGJ_OK && ++state.tries < MOST_TRIES)
+	{
 		state.next = state.first;
-	return all ? 0 : NOT_READY_MS;
+		return NOT_READY_MS;
+	}
+	ereport(DEBUG1,
+			(errmsg_internal("no more columns go to the device ahead of queries: %s",
+							 prewarm->status != HGJ_OK ? prewarm->error.message :
+							 "their memory is not ready")));
+	state.missed = true;
+	begin_sweep();
+	return 0;
 }
 
 /* ---- for the worker ----------------------------------------------------- */
+
+/* Step 2: is nobody at work?  Or how many milliseconds later to look again. */
+static long
+wait_for_others(const HgjServer *server)
+{
+	uint32		sessions;
+	uint32		working;
+
+	hgj_server_load(server, &sessions, &working);
+	state.pause = working == 0 ? 0 :
+		Min(Max(2 * state.pause, LEAST_OTHERS_MS), MOST_OTHERS_MS);
+	return state.pause;
+}
 
 /* See prewarm.h. */
 long
 hgj_prewarm_step(HgjServer *server, void (*stop) (void), long most)
 {
 	HgjPrewarm *prewarm = &server->prewarm;
-	uint32		sessions;
-	uint32		working;
 
 	if (state.asked)
-		return wait_for_answer(prewarm) ? settle(prewarm) : 0;
+		return wait_for_answer(prewarm) ? settle(prewarm, most) : 0;
 	if (!server->prewarms || !hgj_device_column_prewarm || !begin_pass(server))
 		return most;
-	hgj_server_load(server, &sessions, &working);
-	if (working > 0)
-		return OTHERS_MS;		/* step 2 */
-	if (!hold_chunks(prewarm))
+	if (wait_for_others(server) > 0)
+		return state.pause;
+	prewarm->sweeps = state.phase == PASS_SWEEP;
+	if (prewarm->sweeps)
+		say_ids(prewarm);
+	else if (hold_chunks(prewarm))
+		hgj_store_lend(stop);
+	else if (state.phase == PASS_USED)
 	{
-		state.passes = state.used;	/* all others are next, or nothing is */
-		state.used = false;
+		state.phase = PASS_OTHERS;
 		state.next = 0;
-		return state.passes ? 0 : most;
-	}
-	if (prewarm->n == 0)
-	{
-		release_chunks();
 		return 0;
 	}
-	hgj_store_lend(stop);
+	else
+	{
+		begin_sweep();
+		return 0;
+	}
 	state.asked = true;
+	state.asked_at = hgj_monotonic_seconds();
 	(void) sem_post(&prewarm->asked);
 	return 0;
+}
+
+/* See prewarm.h. */
+bool
+hgj_prewarm_hangs(int seconds)
+{
+	return state.asked && hgj_monotonic_seconds() > state.asked_at + seconds;
 }
 
 /* See prewarm.h. */
@@ -182,7 +332,8 @@ void
 hgj_prewarm_forget(HgjServer *server)
 {
 	release_chunks();
-	state.asked = state.passes = false;
+	end_pass();
+	state.asked = false;
 	while (sem_trywait(&server->prewarm.asked) == 0 ||
 		   sem_trywait(&server->prewarm.answered) == 0)
 		continue;

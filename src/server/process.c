@@ -14,7 +14,7 @@
  *	  one session keeps no other one waiting.  A session that has left is cleaned up
  *	  after by the same thread.
  * 4. One more thread makes copies of kept columns on the devices that no session has asked
- *	  for yet, as the worker says (prewarm.c).
+ *	  for yet, and drops those of what has gone, as the worker says (prewarm.c).
  * 5. The first thread looks after the devices' free memory, for those who plan, and
  *	  after build sides that nobody has used for a while (sides.c).
  *
@@ -99,16 +99,21 @@ serve_prewarm(void *arg)
 	Serving    *serving = arg;
 	HgjPrewarm *prewarm = &serving->server->prewarm;
 
+	const HgjPipelineMethods *methods = serving->engine->pipeline;
+
 	for (;;)
 	{
-		HgjError	err = {0};
-
 		if (sem_wait(&prewarm->asked) != 0)
 			continue;
-		prewarm->status = serving->engine->pipeline->prewarm(prewarm->arrays, prewarm->n,
-															 &prewarm->done, &err);
+		prewarm->status = HGJ_OK;
+		if (prewarm->sweeps)
+			prewarm->gone = methods->sweep(prewarm->first, prewarm->last, prewarm->live,
+										   prewarm->n);
+		else
+			prewarm->status = methods->prewarm(prewarm->arrays, prewarm->n, &prewarm->done,
+											   &prewarm->error);
 		if (prewarm->status == HGJ_DEVICE_LOST)
-			hgj_serve_end_process(serving->server, err.message);
+			hgj_serve_end_process(serving->server, prewarm->error.message);
 		(void) sem_post(&prewarm->answered);
 	}
 	return NULL;

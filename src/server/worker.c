@@ -193,15 +193,6 @@ start_process(void)
 	return process;
 }
 
-static uint64
-monotonic_seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64) now.tv_sec;
-}
-
 /* Step 3: the process has ended, and nobody else looks at what was left to it. */
 static void
 free_channels(void)
@@ -219,7 +210,7 @@ free_channels(void)
 static bool
 a_call_hangs(uint64 ready_since)
 {
-	uint64		now = monotonic_seconds();
+	uint64		now = hgj_monotonic_seconds();
 
 	for (int i = 0; i < HGJ_CHANNELS; i++)
 	{
@@ -327,8 +318,8 @@ hgj_gpu_worker_main(Datum arg)
 		if (gpu_process <= 0 || hgj_server_state(shared) != HGJ_SERVER_READY)
 			ready_since = 0;
 		else if (ready_since == 0)
-			ready_since = monotonic_seconds();
-		if (gpu_process > 0 && a_call_hangs(ready_since))
+			ready_since = hgj_monotonic_seconds();
+		if (gpu_process > 0 && (a_call_hangs(ready_since) || hgj_prewarm_hangs(HUNG_FOR)))
 		{
 			ereport(LOG,
 					(errmsg("the GPU process of hashgraph_join is killed"),

@@ -14,8 +14,9 @@
  *	  is too much is staged.
  * 4. What the engine says of its copies agrees with itself: of each array, and of all.
  * 5. Of some arrays copies are made before anybody asks for them.
+ * 6. Copies of what is said to have gone go, and no others.
  *
- * Memory: static, but for what step 4 asks with.
+ * Memory: static, but for what steps 4 and 6 ask with.
  *
  *-------------------------------------------------------------------------
  */
@@ -211,6 +212,47 @@ prewarm(void)
 	}
 }
 
+/* Step 6, while no pipeline is there: of arrays first to last, every third lives. */
+static void
+sweep(void)
+{
+	uint64_t	first = 1 + rnd_below((uint32_t) last_id);
+	uint64_t	last = first + rnd_below((uint32_t) (last_id - first + 1));
+	uint64_t   *ids = calloc(4 * last_id, sizeof(uint64_t));
+	uint64_t   *before = ids + last_id;
+	uint64_t   *after = before + last_id;
+	uint64_t   *live = after + last_id;
+	HgjPipelineCaller caller = {.poll = NULL};
+	HgjError	err = {HGJ_OK, ""};
+	uint64_t	nlive = 0;
+	uint64_t	gone = 0;
+	uint64_t	said;
+
+	if (ids == NULL)
+		abort();
+	for (uint64_t i = 0; i < last_id; i++)
+	{
+		ids[i] = i + 1;
+		if (i % 3 == 0)
+			live[nlive++] = i + 1;
+	}
+	CHECK_STATUS(engine->pipeline->kept_bytes(&caller, ids, last_id, before, &err), HGJ_OK);
+	said = engine->pipeline->sweep(first, last, live, nlive);
+	CHECK_STATUS(engine->pipeline->kept_bytes(&caller, ids, last_id, after, &err), HGJ_OK);
+	for (uint64_t i = 0; i < last_id; i++)
+	{
+		bool		dead = i + 1 >= first && i + 1 <= last && i % 3 != 0;
+
+		CHECK(after[i] == (dead ? 0 : before[i]), "array %llu of %llu to %llu: %llu bytes, not %llu",
+			  (unsigned long long) i + 1, (unsigned long long) first, (unsigned long long) last,
+			  (unsigned long long) after[i], (unsigned long long) before[i]);
+		gone += before[i] - after[i];
+	}
+	CHECK(gone == said, "%llu bytes have gone, not %llu", (unsigned long long) gone,
+		  (unsigned long long) said);
+	free(ids);
+}
+
 /* Step 1: the rows of the case at hand. */
 void
 pipe_keep(void)
@@ -220,6 +262,8 @@ pipe_keep(void)
 	if (engine->pipeline->push_kept == NULL)
 		return;
 	tell();
+	if (engine->pipeline->sweep != NULL && last_id > 0 && rnd_below(8) == 0)
+		sweep();
 	used = rnd_below(64);
 	for (nruns = 0; done < NROWS; nruns++)
 	{

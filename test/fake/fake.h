@@ -221,6 +221,7 @@ extern HgjStatus fake_kept_bytes(const HgjPipelineCaller *caller, const uint64_t
 								 uint64_t n, uint64_t *bytes, HgjError *err);
 extern HgjStatus fake_prewarm(const HgjKeptArray *arrays, uint32_t n, uint32_t *done,
 							  HgjError *err);
+extern uint64_t fake_sweep(uint64_t first, uint64_t last, const uint64_t *live, uint64_t n);
 extern HgjStatus fake_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err);
 
 /* fake_rows.c */

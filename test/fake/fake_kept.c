@@ -181,13 +181,45 @@ fake_prewarm(const HgjKeptArray *arrays, uint32_t n, uint32_t *done, HgjError *e
 	(void) pthread_mutex_lock(&mutex);
 	for (*done = 0; *done < n && status == HGJ_OK; (*done)++)
 		if (find(&arrays[*done]) == NULL &&
-			(copied + arrays[*done].bytes > MOST_BYTES || new_copy(&arrays[*done]) == NULL))
+			(copied + arrays[*done].bytes > (kept.most > 0 ? kept.most : MOST_BYTES) ||
+			 new_copy(&arrays[*done]) == NULL))
 		{
 			status = fake_fail(err, HGJ_UNSUPPORTED, "there is no room for copies");
 			break;
 		}
 	(void) pthread_mutex_unlock(&mutex);
 	return status;
+}
+
+/* HgjPipelineMethods.sweep */
+uint64_t
+fake_sweep(uint64_t first, uint64_t last, const uint64_t *live, uint64_t n)
+{
+	uint64_t	before;
+	uint64_t	gone;
+
+	(void) pthread_mutex_lock(&mutex);
+	before = copied;
+	for (int b = 0; b < BUCKETS; b++)
+		for (Copy **link = &copies[b]; *link != NULL;)
+		{
+			Copy	   *copy = *link;
+			uint64_t	i = 0;
+
+			while (i < n && live[i] != copy->array.id)
+				i++;
+			if (i < n || copy->array.id < first || copy->array.id > last)
+			{
+				link = &copy->next;
+				continue;
+			}
+			*link = copy->next;
+			copied -= copy->array.bytes;
+			free(copy);
+		}
+	gone = before - copied;
+	(void) pthread_mutex_unlock(&mutex);
+	return gone;
 }
 
 /* HgjEngine.device_info, as far as it is about copies. */

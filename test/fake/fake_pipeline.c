@@ -598,6 +598,7 @@ HgjPipelineMethods fake_pipeline = {
 	.kept_read = fake_kept_read,
 	.kept_bytes = fake_kept_bytes,
 	.prewarm = fake_prewarm,
+	.sweep = fake_sweep,
 	.fills = true,
 	.fetch = fake_pipeline_fetch,
 	.finish = pipeline_finish,

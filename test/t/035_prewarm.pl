@@ -45,9 +45,10 @@ sub prewarms
 # Until each chunk that a device can use is there, with as many bytes as it is asked for.
 sub until_all_there
 {
-	my ($what) = @_;
+	my ($what, $columns) = @_;
+	$columns //= 7;
 	my $missing = q{SELECT string_agg(tab::text || '.' || "column", ' ' ORDER BY tab::text, "column") FROM hashgraph_join_columns WHERE coalesce(device_bytes, 0) = 0 AND NOT (tab::text, "column") = ('f', 'u')};
-	$node->poll_query_until('postgres', "SELECT ($missing) IS NULL AND (SELECT count(*) > 7 FROM hashgraph_join_columns)");
+	$node->poll_query_until('postgres', "SELECT ($missing) IS NULL AND (SELECT count(*) > $columns FROM hashgraph_join_columns)");
 	is($node->safe_psql('postgres', $missing), '', "$what: all columns are on the device");
 	return;
 }
@@ -71,6 +72,15 @@ sub finds_all
 	my $plan = $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 	like($plan, qr/Device Columns: 100%/, '... from columns that are kept');
 	is(settled_uploads(), $before, '... which were there') or diag($plan);
+	return;
+}
+
+# Ok once the device has what is in memory, and nothing else.
+sub holds_no_more
+{
+	my ($what) = @_;
+	my $same = '(SELECT column_memory FROM hashgraph_join_devices()) = (SELECT sum(device_bytes) FROM hashgraph_join_columns)';
+	ok($node->poll_query_until('postgres', "SELECT $same"), "$what: no copies but of what is in memory");
 	return;
 }
 
@@ -102,8 +112,11 @@ for my $what ('a new process', 'loaded again', 'another table')
 	$node->safe_psql('postgres', $load) if $what eq 'loaded again';
 	$node->safe_psql('postgres', "SELECT hashgraph_join_load('other')") if $what eq 'another table';
 	until_all_there($what);
+	holds_no_more($what);
 	finds_all($what);
 }
+$node->safe_psql('postgres', "SELECT hashgraph_join_unload('other')");
+holds_no_more('unloaded');
 
 # ---- a session in whose way it is not: what is not ready is asked for again
 prewarms('later');
@@ -146,9 +159,8 @@ $node->safe_psql('postgres', $load);
 usleep(1_500_000);
 is($node->safe_psql('postgres', "$device $query"), $answer, 'a device that never answers: the answer');
 $process = gpu_process($node);
-kill 'KILL', $process;
-$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE detail LIKE 'process % has it open%' AND detail NOT LIKE 'process $process %'") or die 'there is no other process';
-is($node->safe_psql('postgres', "$device $query"), $answer, 'and one whose process is killed');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE detail LIKE 'process % has it open%' AND detail NOT LIKE 'process $process %'"), 'the worker kills its process, and starts another one');
+is($node->safe_psql('postgres', "$device $query"), $answer, '... where the answer is right');
 usleep(1_500_000);
 my ($worker) = slurp_file('/proc/' . gpu_process($node) . '/stat') =~ /\) \S (\d+)/;
 kill 'TERM', $worker;
@@ -164,6 +176,24 @@ wait_for_device($node);
 $node->safe_psql('postgres', $load);
 until_all_there('after a restart');
 finds_all('after a restart');
+
+# ---- no room for all: what has gone makes room for what has not come
+$node->safe_psql('postgres', "SELECT hashgraph_join_unload('d')");
+my $bytes = $node->safe_psql('postgres', q{SELECT sum(device_bytes) FROM hashgraph_join_columns});
+$node->append_conf('postgresql.conf', 'hashgraph_join.device_column_memory = ' . int($bytes * 1.3 / 1024));
+$node->restart;
+wait_for_device($node);
+$node->safe_psql('postgres', "SELECT hashgraph_join_load('f')");
+$node->poll_query_until('postgres', "SELECT column_memory = $bytes FROM hashgraph_join_devices()") or die 'f has not come';
+$node->safe_psql('postgres', "SELECT hashgraph_join_load('other')");
+usleep(2_500_000);
+my $there = q{SELECT coalesce(sum(device_bytes), 0) FROM hashgraph_join_columns WHERE tab = 'TABLE'::regclass};
+is($node->safe_psql('postgres', $there =~ s/TABLE/f/r), $bytes, 'no room: what was there stays');
+ok($node->safe_psql('postgres', q{SELECT min(device_bytes) = 0 FROM hashgraph_join_columns WHERE tab = 'other'::regclass}) eq 't', '... and what does not fit does not come');
+$node->safe_psql('postgres', "SELECT hashgraph_join_unload('f')");
+until_all_there('room at last', 3);
+$node->safe_psql('postgres', "SELECT hashgraph_join_unload('other'), hashgraph_join_load('f')");
+ok($node->poll_query_until('postgres', ($there =~ s/TABLE/f/r) =~ s/SELECT coalesce\(sum\(device_bytes\), 0\)/SELECT sum(device_bytes) = $bytes/r), 'and of another table');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|server process .* was terminated by signal|have changed while/, 'the log says nothing of a crash');
 
 done_testing();

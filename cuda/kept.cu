@@ -163,8 +163,13 @@ HgjStatus kept_ready(HgjPipeline *p, PipeSlot *slot, HgjError *err)
 
 	if (holds->bringing)
 		status = send(p, holds, &ticket, err);
-	if (status != HGJ_OK) /* what was sent before reads the caller's memory */
+	if (status != HGJ_OK && session_alive())
+	{
+		/* what was sent before reads the caller's memory, and writes copies that go */
 		settle(kept.lists[p->account.device->id]->stream);
+		if (holds->uploading)
+			settle(p->lane.stream);
+	}
 	holds->bringing = holds->uploading = holds->batch.failed = false;
 	if (holds->come < holds->n)
 		have_sent(p, holds, ticket, status != HGJ_OK);

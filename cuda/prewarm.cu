@@ -44,16 +44,18 @@ struct Ahead
 /* Who makes them, for who finds one that has not been sent. */
 static const char ahead_of_pipelines = 0;
 
-/* Step 1: *wanted: there is none, and there is room for it.  HGJ_UNSUPPORTED: no room. */
+/*
+ * Step 1: *wanted: there is none, and there is room for it.  HGJ_UNSUPPORTED: no room, where
+ * there could be.
+ */
 static HgjStatus look_for_room(Ahead *ahead, const HgjKeptArray *array, bool *wanted,
 							   HgjError *err)
 {
 	Lock lock(&kept.mutex);
 	KeptList *list = ahead->list;
 
-	*wanted = kept_find(list, array) == nullptr;
-	if (*wanted &&
-		(array->bytes > list->most || list->bytes > list->most - array->bytes))
+	*wanted = array->bytes <= list->most && kept_find(list, array) == nullptr;
+	if (*wanted && list->bytes > list->most - array->bytes)
 		return fail(err, HGJ_UNSUPPORTED, "the device has no room for them");
 	return HGJ_OK;
 }

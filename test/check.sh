@@ -293,7 +293,7 @@ suite_tap()
 	export HGJ_KEPT_SECONDS=${HGJ_KEPT_SECONDS:-$(full_or 40 3)}
 	# Failing devices are waited for, and so are the ends of statements that are cancelled at every
 	# moment: minutes that the regress files do without.
-	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|014_bounds|015_device_rows|032_device_sides)\.pl$'
+	local files=(test/t/*.pl) late='/(008_engines|010_device_memory|013_device_faults|014_bounds|015_device_rows|032_device_sides|035_prewarm)\.pl$'
 	if [[ $size != full ]]; then
 		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -vE "$late")
 	elif after_check; then

@@ -490,7 +490,7 @@ hgj_store_changes(void)
 	return shared ? pg_atomic_read_u64(&shared->changes) : 0;
 }
 
-/* The id of the newest chunk, or of one that is about to come. */
+/* The id of the newest chunk that there was; who looks at chunks after that finds no other. */
 uint64
 hgj_store_last_id(void)
 {
@@ -615,11 +615,15 @@ publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
 	{
 		HgjStoreSlot *slot = slot_at(i);
 
+		HgjChunk   *chunk = dsa_get_address(area, data);
+
+		/* who knows of an id finds the chunk, or it has gone */
+		chunk->id = pg_atomic_add_fetch_u64(&shared->last_id, 1);
 		memset(slot, 0, sizeof(HgjStoreSlot));
 		slot->key = *key;
 		slot->data = data;
 		slot->bytes = bytes;
-		hgj_chunk_fill_head(&slot->head, dsa_get_address(area, data), shared);
+		hgj_chunk_fill_head(&slot->head, chunk, shared);
 		pg_atomic_init_u64(&slot->uses, 0);
 		pg_atomic_init_u64(&slot->saved, 0);
 		pg_atomic_init_u64(&slot->last_use, 0);
@@ -679,7 +683,6 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 		HgjChunk   *copy = dsa_get_address(area, data);
 
 		memcpy(copy, chunk, chunk->bytes);
-		copy->id = pg_atomic_add_fetch_u64(&shared->last_id, 1);
 		note_used((const char *) copy + chunk->bytes);
 		kept = publish(key, data, chunk->bytes);
 		if (!kept)

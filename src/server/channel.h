@@ -122,7 +122,7 @@ typedef struct HgjChannel
  * of what has gone.
  */
 #define HGJ_PREWARM_ARRAYS		128
-#define HGJ_PREWARM_IDS			4096
+#define HGJ_PREWARM_IDS			65536
 
 typedef struct HgjPrewarm
 {

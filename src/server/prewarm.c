@@ -5,15 +5,16 @@
  *	  first one that a GPU process serves finds them there, too.
  *
  * 1. When the GPU process is new, or chunks have come or gone since, the worker goes through
- *	  the store: chunks that somebody has used first, then the others, but none that it has
- *	  asked this process for already: what went from the device since made room for others.
+ *	  the store: chunks that somebody has used first, then all, but none that it has asked
+ *	  this process for already: what went from the device since made room for others.
  *	  Of what a device can use it asks the GPU process for copies, a few megabytes at a time,
  *	  and holds the chunks until that has read them.
  * 2. It asks while no session has a call made, so that a query has the bus to itself, but for
  *	  what is under way.
  * 3. Copies are made where there is room, and are the first to go when others need it.
- * 4. At the end, or once there is no room, it says which chunks there are, and copies of what
- *	  others there were go.  If that has made room, it begins once more.
+ * 4. At the end, or once there is no room, it says which chunks there are, if some have gone,
+ *	  and copies of what others there were go.  Where there was no room for all it begins once
+ *	  more if that has made some, and otherwise a minute later.
  *
  * Nothing is waited for but the answer, and that for no longer than the worker's other work
  * can.
@@ -44,13 +45,16 @@
 #define MOST_OTHERS_MS		100
 
 /* How often it is asked again for memory that is not ready. */
-#define MOST_TRIES			250
+#define MOST_TRIES			1500
+
+/* Seconds until it is asked again for what there was no room for. */
+#define MISSED_SECONDS		60
 
 typedef enum PassPhase
 {
 	PASS_NONE,
 	PASS_USED,					/* step 1 */
-	PASS_OTHERS,
+	PASS_ALL,
 	PASS_SWEEP					/* step 4 */
 } PassPhase;
 
@@ -67,11 +71,13 @@ static struct
 	bool		again;			/* step 4: it is the second time */
 	bool		missed;			/* there was no room for all, now or earlier, */
 	bool		freed;			/* and there is some since */
+	uint64		ended_at;		/* hgj_monotonic_seconds() of the last pass */
+	uint64		dead;			/* chunks that had gone when ids were said last */
 	uint64	   *ids;			/* of chunks: */
 	uint32		nids;
 	uint32		said;			/* of them, the first so many, */
-	uint64		said_id;		/* so that all that is older is known */
-	uint64		last_id;		/* of what is not among them, all that is older has gone */
+	uint64		said_id;		/* so that all is known up to this one */
+	uint64		last_id;		/* and will be in the end */
 
 	bool		asked;			/* and not answered yet; the chunks are held: */
 	uint64		asked_at;		/* hgj_monotonic_seconds() */
@@ -145,15 +151,17 @@ begin_pass(const HgjServer *server)
 {
 	uint64		generation = hgj_server_generation(server);
 	uint64		changes = hgj_store_changes();
+	bool		missed;
 
 	if (state.phase != PASS_NONE)
 		return true;
-	if (state.generation == generation && state.changes == changes)
+	missed = state.missed && hgj_monotonic_seconds() > state.ended_at + MISSED_SECONDS;
+	if (state.generation == generation && state.changes == changes && !missed)
 		return false;
-	if (state.generation != generation)
+	if (state.generation != generation || missed)
 	{
-		state.asked_id = 0;
-		state.missed = false;
+		state.asked_id = state.dead = 0;
+		state.missed = state.freed = false;
 	}
 	state.generation = generation;
 	state.changes = changes;
@@ -176,24 +184,46 @@ end_pass(void)
 {
 	forget_ids();
 	state.asked_id = state.newest_id;
+	state.ended_at = hgj_monotonic_seconds();
 	state.phase = PASS_NONE;
 }
 
 /* ---- step 4 ------------------------------------------------------------- */
 
+/* The pass has come to its end, or begins again. */
+static void
+end_round(void)
+{
+	if (!state.missed || !state.freed || state.again)
+	{
+		end_pass();
+		return;
+	}
+	forget_ids();
+	state.again = true;
+	state.missed = state.freed = false;
+	state.asked_id = 0;
+	begin_round();
+}
+
+/* If chunks have gone since the last time. */
 static void
 begin_sweep(void)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	uint64		dead;
 
-	/* newer ones may not be among them yet */
-	state.last_id = hgj_store_last_id();
 	state.ids = hgj_store_ids(&state.nids);
 	MemoryContextSwitchTo(old);
+	state.last_id = state.nids > 0 ? Max(state.ids[state.nids - 1], state.newest_id) :
+		state.newest_id;
+	dead = state.last_id - state.nids;
 	state.phase = PASS_SWEEP;
 	state.said = 0;
 	state.said_id = 0;
-	state.freed = false;
+	if (dead == state.dead)
+		end_round();
+	state.dead = dead;
 }
 
 /* The next ids are written down. */
@@ -209,24 +239,12 @@ say_ids(HgjPrewarm *prewarm)
 	state.said_id = prewarm->last;
 }
 
-/* How many milliseconds later to go on? */
-static long
-settle_sweep(const HgjPrewarm *prewarm, long most)
+static void
+settle_sweep(const HgjPrewarm *prewarm)
 {
 	state.freed |= prewarm->gone > 0;
-	if (state.said < state.nids)
-		return 0;
-	if (!state.missed || !state.freed || state.again)
-	{
-		end_pass();
-		return most;
-	}
-	forget_ids();
-	state.again = true;
-	state.missed = false;
-	state.asked_id = 0;
-	begin_round();
-	return 0;
+	if (state.said == state.nids)
+		end_round();
 }
 
 /* ---- the answer --------------------------------------------------------- */
@@ -250,7 +268,10 @@ settle(const HgjPrewarm *prewarm, long most)
 {
 	state.asked = false;
 	if (state.phase == PASS_SWEEP)
-		return settle_sweep(prewarm, most);
+	{
+		settle_sweep(prewarm);
+		return state.phase == PASS_NONE ? most : 0;
+	}
 	release_chunks();
 	if (prewarm->status == HGJ_OK && prewarm->done == prewarm->n)
 	{
@@ -268,7 +289,7 @@ settle(const HgjPrewarm *prewarm, long most)
 							 "their memory is not ready")));
 	state.missed = true;
 	begin_sweep();
-	return 0;
+	return state.phase == PASS_NONE ? most : 0;
 }
 
 /* ---- for the worker ----------------------------------------------------- */
@@ -305,14 +326,14 @@ hgj_prewarm_step(HgjServer *server, void (*stop) (void), long most)
 		hgj_store_lend(stop);
 	else if (state.phase == PASS_USED)
 	{
-		state.phase = PASS_OTHERS;
+		state.phase = PASS_ALL;
 		state.next = 0;
 		return 0;
 	}
 	else
 	{
 		begin_sweep();
-		return 0;
+		return state.phase == PASS_NONE ? most : 0;
 	}
 	state.asked = true;
 	state.asked_at = hgj_monotonic_seconds();
@@ -322,9 +343,13 @@ hgj_prewarm_step(HgjServer *server, void (*stop) (void), long most)
 
 /* See prewarm.h. */
 bool
-hgj_prewarm_hangs(int seconds)
+hgj_prewarm_hangs(HgjServer *server, int seconds)
 {
-	return state.asked && hgj_monotonic_seconds() > state.asked_at + seconds;
+	int			answers = 0;
+
+	(void) sem_getvalue(&server->prewarm.answered, &answers);
+	return state.asked && answers == 0 &&
+		hgj_monotonic_seconds() > state.asked_at + seconds;
 }
 
 /* See prewarm.h. */

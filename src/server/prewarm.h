@@ -19,7 +19,7 @@
 extern long hgj_prewarm_step(HgjServer *server, void (*stop) (void), long most);
 
 /* Has it been asked for something that long ago, and has not answered? */
-extern bool hgj_prewarm_hangs(int seconds);
+extern bool hgj_prewarm_hangs(HgjServer *server, int seconds);
 
 /* The GPU process has ended, or there is none yet. */
 extern void hgj_prewarm_forget(HgjServer *server);

@@ -289,6 +289,7 @@ hgj_gpu_worker_main(Datum arg)
 	time_t		started = 0;
 	uint64		ready_since = 0;
 	int			pause = 0;
+	pid_t		killed = 0;		/* and not gone yet */
 	bool		again = true;
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -303,7 +304,7 @@ hgj_gpu_worker_main(Datum arg)
 
 		if (gpu_process > 0 && waitpid(gpu_process, &status, WNOHANG) == gpu_process)
 		{
-			gpu_process = 0;
+			gpu_process = killed = 0;
 			hgj_prewarm_forget(shared);
 			free_channels();
 			again = process_ended(status);
@@ -319,12 +320,14 @@ hgj_gpu_worker_main(Datum arg)
 			ready_since = 0;
 		else if (ready_since == 0)
 			ready_since = hgj_monotonic_seconds();
-		if (gpu_process > 0 && (a_call_hangs(ready_since) || hgj_prewarm_hangs(HUNG_FOR)))
+		if (gpu_process > 0 && gpu_process != killed &&
+			(a_call_hangs(ready_since) || hgj_prewarm_hangs(shared, HUNG_FOR)))
 		{
 			ereport(LOG,
 					(errmsg("the GPU process of hashgraph_join is killed"),
 					 errdetail("A call has not come back for %d seconds.", HUNG_FOR)));
 			(void) kill(gpu_process, SIGKILL);
+			killed = gpu_process;
 		}
 		if (ready_since > 0)
 			pause_ms = hgj_prewarm_step(shared, end_process, LOOK_EVERY_MS);

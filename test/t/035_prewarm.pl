@@ -42,7 +42,7 @@ sub prewarms
 	return;
 }
 
-# Until each chunk that a device can use is there, with as many bytes as it is asked for.
+# Until something of each column that a device can use is there.
 sub until_all_there
 {
 	my ($what, $columns) = @_;
@@ -55,23 +55,19 @@ sub until_all_there
 
 sub uploads { return $node->safe_psql('postgres', 'SELECT column_uploads FROM hashgraph_join_devices()'); }
 
-# The process lists what it has each second.
-sub settled_uploads
-{
-	my ($last, $now) = ('', uploads());
-	while ($last ne $now) { usleep(1_300_000); ($last, $now) = ($now, uploads()); }
-	return $now;
-}
-
-# Ok when the query's answer is right, and it finds all that it reads on the device.
+# Ok when the query's answer is right, and it finds all that it reads on the device.  The
+# process says what was asked for each second.
 sub finds_all
 {
 	my ($what) = @_;
-	my $before = settled_uploads();
+	usleep(1_300_000);
+	my $before = uploads();
+	my $hits = $node->safe_psql('postgres', 'SELECT column_hits FROM hashgraph_join_devices()');
 	is($node->safe_psql('postgres', "$device $query"), $answer, "$what: the answer");
 	my $plan = $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 	like($plan, qr/Device Columns: 100%/, '... from columns that are kept');
-	is(settled_uploads(), $before, '... which were there') or diag($plan);
+	$node->poll_query_until('postgres', "SELECT column_hits > $hits FROM hashgraph_join_devices()");
+	is(uploads(), $before, '... which were there') or diag($plan);
 	return;
 }
 
@@ -121,9 +117,34 @@ holds_no_more('unloaded');
 # ---- a session in whose way it is not: what is not ready is asked for again
 prewarms('later');
 $node->safe_psql('postgres', $load);
+usleep(1_500_000);
+is($node->safe_psql('postgres', q{SELECT coalesce(sum(device_bytes), 0) FROM hashgraph_join_columns}), 0, 'memory that is not ready: nothing has come');
 is($node->safe_psql('postgres', "$device $query"), $answer, 'memory that is not ready: the answer');
 prewarms();
 until_all_there('ready at last');
+
+# ---- more chunks than are asked for at once, or looked at; off in the middle of it, and on again
+for my $i (1 .. 14)
+{
+	$node->safe_psql('postgres', "CREATE TABLE wide$i AS SELECT " . join(', ', map { "i % $_ AS c$_" } 1 .. 80) . ' FROM generate_series(1, 100) i');
+	$node->safe_psql('postgres', "VACUUM wide$i");
+}
+prewarms('late');
+$node->safe_psql('postgres', 'SELECT ' . join(', ', map { "hashgraph_join_load('wide$_')" } 1 .. 14));
+usleep(1_500_000);
+$node->safe_psql('postgres', 'ALTER SYSTEM SET hashgraph_join.device_column_prewarm = off');
+$node->reload;
+usleep(4_000_000);
+prewarms();
+my $wide = q{SELECT count(*) FROM hashgraph_join_columns WHERE tab::regclass::text LIKE 'wide%' AND device_bytes > 0};
+my $first = $node->safe_psql('postgres', $wide);
+ok($first > 0 && $first < 14 * 80, "off in the middle of 1120 columns: $first have come");
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.device_column_prewarm');
+$node->reload;
+until_all_there('on again', 1100);
+finds_all('beside many others');
+$node->safe_psql('postgres', 'SELECT ' . join(', ', map { "hashgraph_join_unload('wide$_')" } 1 .. 14));
+holds_no_more('and without them');
 
 # ---- chunks are held while they are read: the device is lost if one changes
 my $process = gpu_process($node);
@@ -162,6 +183,7 @@ $process = gpu_process($node);
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE detail LIKE 'process % has it open%' AND detail NOT LIKE 'process $process %'"), 'the worker kills its process, and starts another one');
 is($node->safe_psql('postgres', "$device $query"), $answer, '... where the answer is right');
 usleep(1_500_000);
+$node->poll_query_until('postgres', q{SELECT detail LIKE 'process % has it open%' FROM hashgraph_join_devices()}) or die 'there is no process';
 my ($worker) = slurp_file('/proc/' . gpu_process($node) . '/stat') =~ /\) \S (\d+)/;
 kill 'TERM', $worker;
 for (1 .. 100) { last unless kill 0, $worker; usleep(100_000); }

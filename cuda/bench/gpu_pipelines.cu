@@ -3,11 +3,11 @@
  * gpu_pipelines.cu
  *	  How fast pipelines go over rows that are kept on the device.
  *
- *	  gpu_pipelines [case ...] [runs=9] [gbs=3350]
+ *	  gpu_pipelines [case ...] [runs=9] [gbs=3350] [wide=0]
  *
  * A case is one line of the table that is printed (default: all of them): columns as the
- * store of kept columns has them, numbers of 1, 2 or 4 bytes in pieces of 65,536 rows; build
- * sides of one row a key; an aggregation of few groups.  They have the shapes of the Star
+ * store of kept columns has them, numbers of 1, 2 or 3 bytes in pieces of 65,536 rows (with
+ * wide=1, 4 bytes where they were 3); build sides of one row a key; an aggregation of few groups.  They have the shapes of the Star
  * Schema Benchmark's queries of those names at scale factor 10, and of "fact join dim".
  *
  * Timed from create to the last group, by the host's clock, and by the pipeline's own
@@ -38,6 +38,7 @@ constexpr double L2_BYTES = 50e6;
 
 static int runs = 9;
 static double gbs = 3350;
+static int wide = 0;
 static const HgjEngine *engine;
 
 /* ---- what a case is -------------------------------------------------------- */
@@ -80,44 +81,44 @@ struct Case
 static const std::vector<Case> cases = {
 	{"1.1",
 	 60000000,
-	 {{1, 0, 11}, {1, 1, 50}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {{1, 0, 11}, {1, 1, 50}, {3, 19920101, 70000}, {3, 90000, 10000000}},
 	 {{1, 3}, {1, 24}},
 	 {{2, 19940101, 1131, 1, 0}}},
 	{"1.3",
 	 60000000,
-	 {{1, 0, 11}, {1, 1, 50}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {{1, 0, 11}, {1, 1, 50}, {3, 19920101, 70000}, {3, 90000, 10000000}},
 	 {{5, 7}, {26, 35}},
 	 {{2, 19940201, 7, 1, 0}}},
 	{"2.1",
 	 60000000,
-	 {{4, 1, 800000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {{3, 1, 800000}, {2, 1, 20000}, {3, 19920101, 70000}, {3, 90000, 10000000}},
 	 {},
 	 {{0, 7, 32000, 25, 40}, {1, 3, 4000, 5, 0}, {2, 19920101, 2557, 27, 7}}},
 	{"2.2",
 	 60000000,
-	 {{4, 1, 800000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {{3, 1, 800000}, {2, 1, 20000}, {3, 19920101, 70000}, {3, 90000, 10000000}},
 	 {},
 	 {{0, 7, 6400, 125, 8}, {1, 3, 4000, 5, 0}, {2, 19920101, 2557, 27, 7}}},
 	{"3.1",
 	 60000000,
-	 {{4, 1, 300000}, {2, 1, 20000}, {4, 19920101, 70000}, {4, 90000, 10000000}},
+	 {{3, 1, 300000}, {2, 1, 20000}, {3, 19920101, 70000}, {3, 90000, 10000000}},
 	 {},
 	 {{0, 2, 60000, 5, 25}, {1, 3, 4000, 5, 25}, {2, 19920101, 2192, 27, 6}}},
 	{"4.1",
 	 60000000,
-	 {{4, 1, 300000},
+	 {{3, 1, 300000},
 	  {2, 1, 20000},
-	  {4, 1, 800000},
-	  {4, 19920101, 70000},
-	  {4, 90000, 10000000}},
+	  {3, 1, 800000},
+	  {3, 19920101, 70000},
+	  {3, 90000, 10000000}},
 	 {},
 	 {{0, 2, 60000, 5, 25},
 	  {1, 3, 4000, 5, 0},
 	  {2, 1, 320000, 2, 0},
 	  {3, 19920101, 2557, 27, 7}}},
-	{"Q1", 50000000, {{4, 1, 10000000}, {2, 0, 1000}}, {}, {{0, 1, 10000000, 1, 0}}},
-	{"Q2", 50000000, {{4, 1, 10000000}, {2, 0, 1000}}, {}, {{0, 1, 10000000, 1, 1000}}},
-	{"sum", 60000000, {{1, 0, 11}, {4, 90000, 10000000}}, {}, {}},
+	{"Q1", 50000000, {{3, 1, 10000000}, {2, 0, 1000}}, {}, {{0, 1, 10000000, 1, 0}}},
+	{"Q2", 50000000, {{3, 1, 10000000}, {2, 0, 1000}}, {}, {{0, 1, 10000000, 1, 1000}}},
+	{"sum", 60000000, {{1, 0, 11}, {3, 90000, 10000000}}, {}, {}},
 };
 
 /* ---- its data ------------------------------------------------------------- */
@@ -125,6 +126,23 @@ static const std::vector<Case> cases = {
 static char *memory;
 static uint64_t memory_bytes;
 static uint64_t memory_used;
+
+static uint32_t width_of(const Column &column)
+{
+	return column.width == 3 && wide ? 4 : column.width;
+}
+
+/* Row `row` of a piece of n rows, which begins at `to`. */
+static void put_number(char *to, uint32_t width, uint64_t n, uint64_t row, uint64_t value)
+{
+	if (width == 3)
+	{
+		memcpy(to + row * 2, &value, 2);
+		to[n * 2 + row] = (char) (value >> 16);
+	}
+	else
+		memcpy(to + row * width, &value, width);
+}
 
 static uint64_t value_of(const Column &column, uint64_t number, uint64_t row)
 {
@@ -150,14 +168,16 @@ static Data make_data(const Case &c)
 
 		data.at.push_back(memory_used);
 		last_id += c.rows / PIECE_ROWS + 1;
-		memory_used += (c.rows * column.width + 63) / 64 * 64;
+		memory_used += (c.rows * width_of(column) + 63) / 64 * 64;
 		if (memory_used > memory_bytes)
 			die("the memory for columns is too small");
 		for (uint64_t row = 0; row < c.rows; row++)
 		{
-			uint64_t value = value_of(column, i, row);
+			uint64_t from = row / PIECE_ROWS * PIECE_ROWS;
 
-			memcpy(to + row * column.width, &value, column.width);
+			put_number(to + from * width_of(column), width_of(column),
+					   std::min<uint64_t>(PIECE_ROWS, c.rows - from), row - from,
+					   value_of(column, i, row));
 		}
 	}
 	return data;
@@ -217,9 +237,9 @@ static Expected expect(const Case &c)
 
 	auto read = [&](const Column &column, double part)
 	{
-		double in_sector = 32.0 / column.width;
+		double in_sector = 32.0 / width_of(column);
 
-		e.bytes += (double) c.rows * column.width * (1 - pow(1 - part, in_sector));
+		e.bytes += (double) c.rows * width_of(column) * (1 - pow(1 - part, in_sector));
 	};
 
 	for (size_t i = 0; i < c.filters.size(); i++)
@@ -352,7 +372,7 @@ static void push_all(HgjPipeline *p, const Case &c, const Data &data)
 {
 	static uint32_t nrows[HGJ_KEPT_PIECES];
 	static HgjKeptInput inputs[HGJ_KEPT_PIECES * HGJ_PIPE_INPUTS];
-	HgjKeptPush push = {0, nrows, inputs, 0, nullptr, false};
+	HgjKeptPush push = {0, nrows, inputs, 0, nullptr, false, false};
 	HgjError err = {HGJ_OK, ""};
 	uint64_t per_column = c.rows / PIECE_ROWS + 1;
 
@@ -365,7 +385,7 @@ static void push_all(HgjPipeline *p, const Case &c, const Data &data)
 		for (size_t i = 0; i < c.columns.size(); i++)
 		{
 			HgjKeptInput *input = &piece[i];
-			uint32_t width = c.columns[i].width;
+			uint32_t width = width_of(c.columns[i]);
 
 			memset(input, 0, sizeof(*input));
 			input->numbers.id = data.id + i * per_column + from / PIECE_ROWS;
@@ -485,6 +505,8 @@ int main(int argc, char **argv)
 			runs = std::max(1, atoi(argv[i] + 5));
 		else if (strncmp(argv[i], "gbs=", 4) == 0)
 			gbs = atof(argv[i] + 4);
+		else if (strncmp(argv[i], "wide=", 5) == 0)
+			wide = atoi(argv[i] + 5);
 		else
 			wanted.push_back(argv[i]);
 	engine = hgj_engine_entry();

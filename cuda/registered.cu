@@ -7,8 +7,10 @@
  * 1. In a process whose copies stay (a GPU process), a thread of its own, once it has made
  *	  the streams and pinned blocks that the first queries will want, registers the memory
  *	  from its beginning, a block at a time, as far as the caller has used it, and goes on
- *	  when more of it is used.  Registering takes as long as copying once, so that no query
- *	  waits for it; and memory that is not used is not pinned.
+ *	  when more of it is used.  What is used when the process begins is registered, as far as
+ *	  that takes no more than some seconds, before it serves anybody: the driver lets others
+ *	  wait meanwhile, so that a query is better off on the CPU.  Later ones wait for nothing;
+ *	  and memory that is not used is not pinned.
  * 2. After each block the device's pool gets from the driver what copies of all that is used
  *	  will take (memory.cu, step 5).
  * 3. A copy of what is registered is made straight from there, but for no more than one
@@ -36,6 +38,10 @@ constexpr uint64_t PAGE_BYTES = 4096;
 
 /* How long the thread waits between looks. */
 constexpr long LOOK_NS = 50 * 1000 * 1000;
+
+/* How long is waited for what is used at first: looks, and between them. */
+constexpr int FIRST_LOOKS = 1000;
+constexpr long FIRST_LOOK_NS = 3 * 1000 * 1000;
 
 struct Registered
 {
@@ -107,6 +113,21 @@ static void *register_memory(void *)
 	return nullptr;
 }
 
+/* Step 1, at the beginning. */
+static void wait_for_first()
+{
+	struct timespec pause = {0, FIRST_LOOK_NS};
+	uint64_t first = used_bytes();
+
+	for (int i = 0; i < FIRST_LOOKS; i++)
+	{
+		if (__atomic_load_n(&registered.done, __ATOMIC_ACQUIRE) >= first ||
+			__atomic_load_n(&registered.ended, __ATOMIC_ACQUIRE) != 0)
+			return;
+		(void) nanosleep(&pause, nullptr);
+	}
+}
+
 /* Step 1; on device 0. */
 void registered_begin(const HgjKeptMemory *memory)
 {
@@ -123,6 +144,8 @@ void registered_begin(const HgjKeptMemory *memory)
 	registered.stop = registered.ended = 0;
 	registered.running =
 		pthread_create(&registered.thread, nullptr, register_memory, nullptr) == 0;
+	if (registered.running)
+		wait_for_first();
 }
 
 /* HgjPipelineMethods.keep_staging.  Step 5, before there are threads. */

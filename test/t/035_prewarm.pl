@@ -193,7 +193,8 @@ is($node->safe_psql('postgres', "$device $query"), $answer, '... and another one
 usleep(1_500_000);
 $node->restart;
 prewarms();
-$node->restart('immediate');
+$node->stop('immediate');
+$node->start;
 wait_for_device($node);
 $node->safe_psql('postgres', $load);
 until_all_there('after a restart');

@@ -131,12 +131,12 @@ for my $i (1 .. 14)
 }
 prewarms('late');
 $node->safe_psql('postgres', 'SELECT ' . join(', ', map { "hashgraph_join_load('wide$_')" } 1 .. 14));
-usleep(1_500_000);
+my $wide = q{SELECT count(*) FROM hashgraph_join_columns WHERE tab::regclass::text LIKE 'wide%' AND device_bytes > 0};
+$node->poll_query_until('postgres', "SELECT ($wide) > 0") or die 'none has come';
 $node->safe_psql('postgres', 'ALTER SYSTEM SET hashgraph_join.device_column_prewarm = off');
 $node->reload;
 usleep(4_000_000);
 prewarms();
-my $wide = q{SELECT count(*) FROM hashgraph_join_columns WHERE tab::regclass::text LIKE 'wide%' AND device_bytes > 0};
 my $first = $node->safe_psql('postgres', $wide);
 ok($first > 0 && $first < 14 * 80, "off in the middle of 1120 columns: $first have come");
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.device_column_prewarm');

@@ -7,8 +7,9 @@
  *
  * A case is one line of the table that is printed (default: all of them): columns as the
  * store of kept columns has them, numbers of 1, 2 or 3 bytes in pieces of 65,536 rows (with
- * wide=1, 4 bytes where they were 3); build sides of one row a key; an aggregation of few groups.  They have the shapes of the Star
- * Schema Benchmark's queries of those names at scale factor 10, and of "fact join dim".
+ * wide=1, 4 bytes where they were 3); build sides of one row a key; an aggregation of few
+ * groups.  They have the shapes of the Star Schema Benchmark's queries of those names at scale
+ * factor 10, and of "fact join dim".
  *
  * Timed from create to the last group, by the host's clock, and by the pipeline's own
  * account of its kernels; the median of `runs` after 2 warm-ups, which have brought the

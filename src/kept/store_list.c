@@ -44,24 +44,36 @@ hgj_store_drop(Oid database, Oid table, AttrNumber attno)
 	return dropped;
 }
 
+/*
+ * Room for so many bytes of each slot that is in use, in the current context, and the lock in
+ * share mode; *nslots: how many these are, from the first one on.
+ */
+static void *
+begin_listing(HgjStore *shared, Size bytes, int *nslots)
+{
+	void	   *list;
+
+	LWLockAcquire(shared->lock, LW_SHARED);
+	*nslots = shared->ntouched;
+	LWLockRelease(shared->lock);
+	list = MemoryContextAllocHuge(CurrentMemoryContext, mul_size(Max(*nslots, 1), bytes));
+	LWLockAcquire(shared->lock, LW_SHARED);
+	return list;
+}
+
 /* Facts of all chunks, or of those of a database, in the current memory context. */
 HgjChunkFacts *
 hgj_store_list(Oid database, uint32 *n)
 {
 	HgjStore   *shared = hgj_store_attach();
 	HgjChunkFacts *facts;
-	int			room;
+	int			nslots;
 
 	*n = 0;
 	if (shared == NULL)
 		return NULL;
-	LWLockAcquire(shared->lock, LW_SHARED);
-	room = shared->ntouched;
-	LWLockRelease(shared->lock);
-	facts = MemoryContextAllocHuge(CurrentMemoryContext,
-								   mul_size(Max(room, 1), sizeof(HgjChunkFacts)));
-	LWLockAcquire(shared->lock, LW_SHARED);
-	for (int i = 0; i < room; i++)
+	facts = begin_listing(shared, sizeof(HgjChunkFacts), &nslots);
+	for (int i = 0; i < nslots; i++)
 	{
 		HgjStoreSlot *slot = hgj_store_slot(shared, i);
 		const HgjChunk *chunk;
@@ -104,17 +116,13 @@ hgj_store_ids(uint32 *n)
 {
 	HgjStore   *shared = hgj_store_attach();
 	uint64	   *ids;
-	int			room;
+	int			nslots;
 
 	*n = 0;
 	if (shared == NULL)
 		return NULL;
-	LWLockAcquire(shared->lock, LW_SHARED);
-	room = shared->ntouched;
-	LWLockRelease(shared->lock);
-	ids = MemoryContextAllocHuge(CurrentMemoryContext, mul_size(Max(room, 1), sizeof(uint64)));
-	LWLockAcquire(shared->lock, LW_SHARED);
-	for (int i = 0; i < room; i++)
+	ids = begin_listing(shared, sizeof(uint64), &nslots);
+	for (int i = 0; i < nslots; i++)
 	{
 		const HgjStoreSlot *slot = hgj_store_slot(shared, i);
 

@@ -28,7 +28,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include "engine/engine.h"
 
@@ -187,16 +186,6 @@ static inline HgjServerState
 hgj_server_state(const HgjServer *server)
 {
 	return (HgjServerState) __atomic_load_n(&server->state, __ATOMIC_ACQUIRE);
-}
-
-/* Seconds, of a clock that nobody sets. */
-static inline uint64_t
-hgj_monotonic_seconds(void)
-{
-	struct timespec now;
-
-	(void) clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec;
 }
 
 /* How many sessions have something on it, and for how many it makes a call just now. */

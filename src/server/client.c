@@ -34,13 +34,13 @@
 #include "compat.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "access/xact.h"
 #include "engine/checks.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "server/client.h"
+#include "server/clock.h"
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
 
@@ -76,19 +76,6 @@ static struct
 	StagingBlock		blocks[MOST_BLOCKS];	/* ascending */
 	int			nblocks;
 } session;
-
-/* A deadline, so many milliseconds from now. */
-static struct timespec
-in_milliseconds(int ms)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_nsec += (long) ms * 1000000;
-	at.tv_sec += at.tv_nsec / 1000000000;
-	at.tv_nsec %= 1000000000;
-	return at;
-}
 
 /* ---- steps 1 and 3 ------------------------------------------------------ */
 
@@ -166,7 +153,7 @@ wait_for_channel(HgjServer *server, uint64 generation, int (*poll) (void *poll_a
 	(void) __atomic_add_fetch(&server->waiting, 1, __ATOMIC_SEQ_CST);
 	while (status == HGJ_OK && !found)
 	{
-		struct timespec until = in_milliseconds(POLL_EVERY_MS);
+		struct timespec until = hgj_in_milliseconds(POLL_EVERY_MS);
 
 		(void) sem_timedwait(&server->freed, &until);
 		if (generation != hgj_server_generation(server))
@@ -239,7 +226,7 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 
 	for (;;)
 	{
-		struct timespec until = in_milliseconds(POLL_EVERY_MS);
+		struct timespec until = hgj_in_milliseconds(POLL_EVERY_MS);
 
 		if (sem_timedwait(&channel->answered, &until) == 0)
 		{

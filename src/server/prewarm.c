@@ -26,11 +26,10 @@
  */
 #include "compat.h"
 
-#include <time.h>
-
 #include "base/guc.h"
 #include "kept/arrays.h"
 #include "kept/store.h"
+#include "server/clock.h"
 #include "server/prewarm.h"
 #include "utils/memutils.h"
 
@@ -247,30 +246,17 @@ settle_sweep(const HgjPrewarm *prewarm)
 		end_round();
 }
 
-/* ---- the answer --------------------------------------------------------- */
-
-/* For a moment; false: it has not come. */
-static bool
-wait_for_answer(HgjPrewarm *prewarm)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += ANSWER_MS * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	return sem_timedwait(&prewarm->answered, &until) == 0;
-}
+/* ---- asking, and the answer ----------------------------------------------- */
 
 /* How many milliseconds later to go on? */
 static long
-settle(const HgjPrewarm *prewarm, long most)
+settle(const HgjPrewarm *prewarm)
 {
 	state.asked = false;
 	if (state.phase == PASS_SWEEP)
 	{
 		settle_sweep(prewarm);
-		return state.phase == PASS_NONE ? most : 0;
+		return 0;
 	}
 	release_chunks();
 	if (prewarm->status == HGJ_OK && prewarm->done == prewarm->n)
@@ -289,7 +275,32 @@ settle(const HgjPrewarm *prewarm, long most)
 							 "their memory is not ready")));
 	state.missed = true;
 	begin_sweep();
-	return state.phase == PASS_NONE ? most : 0;
+	return 0;
+}
+
+/* Ask for what is next, or come to the end of a phase. */
+static void
+ask(HgjPrewarm *prewarm, void (*stop) (void))
+{
+	prewarm->sweeps = state.phase == PASS_SWEEP;
+	if (prewarm->sweeps)
+		say_ids(prewarm);
+	else if (hold_chunks(prewarm))
+		hgj_store_lend(stop);
+	else if (state.phase == PASS_USED)
+	{
+		state.phase = PASS_ALL;
+		state.next = 0;
+		return;
+	}
+	else
+	{
+		begin_sweep();
+		return;
+	}
+	state.asked = true;
+	state.asked_at = hgj_monotonic_seconds();
+	(void) sem_post(&prewarm->asked);
 }
 
 /* ---- for the worker ----------------------------------------------------- */
@@ -312,33 +323,23 @@ long
 hgj_prewarm_step(HgjServer *server, void (*stop) (void), long most)
 {
 	HgjPrewarm *prewarm = &server->prewarm;
+	long		pause = 0;
 
 	if (state.asked)
-		return wait_for_answer(prewarm) ? settle(prewarm, most) : 0;
-	if (!server->prewarms || !hgj_device_column_prewarm || !begin_pass(server))
+	{
+		struct timespec until = hgj_in_milliseconds(ANSWER_MS);
+
+		if (sem_timedwait(&prewarm->answered, &until) != 0)
+			return 0;
+		pause = settle(prewarm);
+	}
+	else if (!server->prewarms || !hgj_device_column_prewarm || !begin_pass(server))
 		return most;
-	if (wait_for_others(server) > 0)
+	else if (wait_for_others(server) > 0)
 		return state.pause;
-	prewarm->sweeps = state.phase == PASS_SWEEP;
-	if (prewarm->sweeps)
-		say_ids(prewarm);
-	else if (hold_chunks(prewarm))
-		hgj_store_lend(stop);
-	else if (state.phase == PASS_USED)
-	{
-		state.phase = PASS_ALL;
-		state.next = 0;
-		return 0;
-	}
 	else
-	{
-		begin_sweep();
-		return state.phase == PASS_NONE ? most : 0;
-	}
-	state.asked = true;
-	state.asked_at = hgj_monotonic_seconds();
-	(void) sem_post(&prewarm->asked);
-	return 0;
+		ask(prewarm, stop);
+	return state.phase == PASS_NONE ? most : pause;
 }
 
 /* See prewarm.h. */

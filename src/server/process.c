@@ -98,7 +98,6 @@ serve_prewarm(void *arg)
 {
 	Serving    *serving = arg;
 	HgjPrewarm *prewarm = &serving->server->prewarm;
-
 	const HgjPipelineMethods *methods = serving->engine->pipeline;
 
 	for (;;)
@@ -125,6 +124,15 @@ unusable(HgjServer *server, const char *why)
 	hgj_server_says_why(server, why);
 	__atomic_store_n(&server->state, HGJ_SERVER_UNUSABLE, __ATOMIC_RELEASE);
 	_exit(0);
+}
+
+static void
+start_thread(void *(*serve) (void *), Serving *serving)
+{
+	pthread_t	thread;
+
+	if (pthread_create(&thread, NULL, serve, serving) != 0)
+		unusable(serving->server, "could not start a thread of the GPU process");
 }
 
 /* Step 1: nothing of the worker's is left but standard error. */
@@ -154,10 +162,10 @@ void
 hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char *libdir,
 				const HgjKeptMemory *kept)
 {
-	static Serving serving[HGJ_CHANNELS + 1];	/* step 4's is the last */
+	static Serving serving[HGJ_CHANNELS];
+	static Serving prewarming;
 	HgjError	err = {0};
 	const HgjEngine *engine;
-	pthread_t	thread;
 
 	become_a_process(worker);
 	/* CUDA loads kernels now, and not each when a query needs it first, who would wait */
@@ -190,17 +198,14 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	if (server->ndevices == 0)
 		unusable(server, "there is no device");
 	server->prewarms = server->takes_kept && engine->pipeline->prewarm != NULL;
-	for (int i = 0; i < HGJ_CHANNELS + server->prewarms; i++)
+	for (int i = 0; i < HGJ_CHANNELS; i++)
 	{
-		bool		prewarms = i == HGJ_CHANNELS;
-
-		serving[i].server = server;
-		serving[i].channel = prewarms ? NULL : &server->channels[i];
-		serving[i].engine = engine;
-		if (pthread_create(&thread, NULL, prewarms ? serve_prewarm : serve_channel,
-						   &serving[i]) != 0)
-			unusable(server, "could not start a thread of the GPU process");
+		serving[i] = (Serving) {server, &server->channels[i], engine};
+		start_thread(serve_channel, &serving[i]);
 	}
+	prewarming = (Serving) {server, NULL, engine};
+	if (server->prewarms)
+		start_thread(serve_prewarm, &prewarming);
 	__atomic_store_n(&server->state, HGJ_SERVER_READY, __ATOMIC_RELEASE);
 	for (;;)
 	{

@@ -22,8 +22,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "server/clock.h"
 #include "server/sides.h"
 
 /* Step 2: so many, of these bytes of records, of this part of a device, for this long. */
@@ -35,15 +35,6 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static HgjSide *sides = NULL;	/* the newest first */
 static uint64_t last_id = 0;
-
-static int64_t
-now_seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
 
 /* ---- records -------------------------------------------------------------- */
 
@@ -211,7 +202,7 @@ hgj_sides_tidy(void)
 	HgjSide    *gone;
 
 	pthread_mutex_lock(&lock);
-	gone = take_idle(now_seconds() - IDLE_SECONDS);
+	gone = take_idle((int64_t) hgj_monotonic_seconds() - IDLE_SECONDS);
 	pthread_mutex_unlock(&lock);
 	destroy_all(gone);
 }
@@ -245,7 +236,7 @@ hgj_side_leave(HgjSide *side)
 {
 	pthread_mutex_lock(&lock);
 	side->holders--;
-	side->used = now_seconds();
+	side->used = (int64_t) hgj_monotonic_seconds();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -301,7 +292,7 @@ hgj_side_keep(const HgjSide *made, uint64_t bytes, HgjSideRecord *record)
 	side->record = record;
 	side->holders = 2;
 	side->bytes = bytes;
-	side->used = now_seconds();
+	side->used = (int64_t) hgj_monotonic_seconds();
 	pthread_mutex_lock(&lock);
 	for (const HgjSide *other = sides; other != NULL && !there; other = other->next)
 		there = other->record->n == record->n && begins_with(other, record, 0);

@@ -39,6 +39,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "server/clock.h"
 #include "server/prewarm.h"
 #include "server/worker.h"
 #include "storage/ipc.h"
@@ -78,6 +79,13 @@ shared_bytes(void)
 }
 
 static void
+make_semaphore(sem_t *semaphore)
+{
+	if (sem_init(semaphore, 1, 0) != 0)
+		elog(FATAL, "could not make a semaphore: %m");
+}
+
+static void
 attach_shared(void *memory, bool found)
 {
 	shared = memory;
@@ -86,15 +94,14 @@ attach_shared(void *memory, bool found)
 	memset(shared, 0, sizeof(HgjServer));
 	shared->area_bytes = area_bytes();
 	shared->state = HGJ_SERVER_NO_WORKER;
-	if (sem_init(&shared->freed, 1, 0) != 0)
-		elog(FATAL, "could not make a semaphore: %m");
+	make_semaphore(&shared->freed);
+	make_semaphore(&shared->prewarm.asked);
+	make_semaphore(&shared->prewarm.answered);
 	for (int i = 0; i < HGJ_CHANNELS; i++)
-		if (sem_init(&shared->channels[i].asked, 1, 0) != 0 ||
-			sem_init(&shared->channels[i].answered, 1, 0) != 0)
-			elog(FATAL, "could not make a semaphore: %m");
-	if (sem_init(&shared->prewarm.asked, 1, 0) != 0 ||
-		sem_init(&shared->prewarm.answered, 1, 0) != 0)
-		elog(FATAL, "could not make a semaphore: %m");
+	{
+		make_semaphore(&shared->channels[i].asked);
+		make_semaphore(&shared->channels[i].answered);
+	}
 }
 
 /* See worker.h. */
@@ -175,7 +182,6 @@ start_process(void)
 	pid_t		process;
 
 	hgj_kept_memory_for(&kept, true);
-	hgj_prewarm_forget(shared);
 	memset(shared->why, 0, sizeof(shared->why));
 	next_generation(HGJ_SERVER_STARTING);
 	fflush(NULL);
@@ -297,6 +303,7 @@ hgj_gpu_worker_main(Datum arg)
 	pqsignal(SIGCHLD, child_has_ended);
 	BackgroundWorkerUnblockSignals();
 	before_shmem_exit(exit_with_process, (Datum) 0);
+	hgj_prewarm_forget(shared);	/* of a worker before this one */
 	while (!ShutdownRequestPending)
 	{
 		long		pause_ms = LOOK_EVERY_MS;

@@ -179,7 +179,7 @@ fake_prewarm(const HgjKeptArray *arrays, uint32_t n, uint32_t *done, HgjError *e
 	if (status != HGJ_OK || later)
 		return status;
 	(void) pthread_mutex_lock(&mutex);
-	for (*done = 0; *done < n && status == HGJ_OK; (*done)++)
+	for (; *done < n; (*done)++)
 		if (find(&arrays[*done]) == NULL &&
 			(copied + arrays[*done].bytes > (kept.most > 0 ? kept.most : MOST_BYTES) ||
 			 new_copy(&arrays[*done]) == NULL))

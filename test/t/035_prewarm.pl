@@ -1,5 +1,5 @@
 # Columns that are kept in memory go to the device before a query asks for them
-# (src/server/prewarm.c): after a load, after a start, and not where it is off.  The chunks
+# (src/server/prewarm.c): after a load, in a new GPU process, and not where it is off.  The chunks
 # are held until the GPU process has read them, whoever wants them gone; a device that fails
 # meanwhile, or never answers, is nobody's trouble.  test/fake stands in for the GPU, and
 # compares each array with what it was when it came.
@@ -80,16 +80,29 @@ sub holds_no_more
 	return;
 }
 
+# Until there is another GPU process than this one; whether one has come.
+sub another_process
+{
+	my ($process) = @_;
+	return $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE detail LIKE 'process % has it open%' AND detail NOT LIKE 'process $process %'");
+}
+
+sub set_prewarm
+{
+	my ($how) = @_;
+	$node->safe_psql('postgres', $how eq 'off' ? 'ALTER SYSTEM SET hashgraph_join.device_column_prewarm = off' : 'ALTER SYSTEM RESET hashgraph_join.device_column_prewarm');
+	$node->reload;
+	return;
+}
+
 # ---- off, and on by a reload
 wait_for_device($node);
-$node->safe_psql('postgres', 'ALTER SYSTEM SET hashgraph_join.device_column_prewarm = off');
-$node->reload;
+set_prewarm('off');
 usleep(1_500_000);
 $node->safe_psql('postgres', $load);
 usleep(2_500_000);
 is($node->safe_psql('postgres', 'SELECT column_memory FROM hashgraph_join_devices()'), 0, 'off: nothing goes ahead');
-$node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.device_column_prewarm');
-$node->reload;
+set_prewarm('on');
 until_all_there('on');
 is($node->safe_psql('postgres', q{SELECT coalesce(sum(device_bytes), 0) FROM hashgraph_join_columns WHERE "column" = 'u'}), 0, 'but for what no device can use');
 finds_all('on');
@@ -101,7 +114,7 @@ for my $what ('a new process', 'loaded again', 'another table')
 	{
 		my $process = gpu_process($node);
 		kill 'KILL', $process;
-		$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE detail LIKE 'process % has it open%' AND detail NOT LIKE 'process $process %'") or die 'there is no other process';
+		another_process($process) or die 'there is no other process';
 	}
 	$node->safe_psql('postgres', 'UPDATE f SET z = 3 WHERE k = 17; VACUUM f') if $what eq 'loaded again';
 	$answer = $node->safe_psql('postgres', "SET hashgraph_join.enabled = off; $query");
@@ -133,14 +146,12 @@ prewarms('late');
 $node->safe_psql('postgres', 'SELECT ' . join(', ', map { "hashgraph_join_load('wide$_')" } 1 .. 14));
 my $wide = q{SELECT count(*) FROM hashgraph_join_columns WHERE tab::regclass::text LIKE 'wide%' AND device_bytes > 0};
 $node->poll_query_until('postgres', "SELECT ($wide) > 0") or die 'none has come';
-$node->safe_psql('postgres', 'ALTER SYSTEM SET hashgraph_join.device_column_prewarm = off');
-$node->reload;
+set_prewarm('off');
 usleep(4_000_000);
 prewarms();
 my $first = $node->safe_psql('postgres', $wide);
 ok($first > 0 && $first < 14 * 80, "off in the middle of 1120 columns: $first have come");
-$node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.device_column_prewarm');
-$node->reload;
+set_prewarm('on');
 until_all_there('on again', 1100);
 finds_all('beside many others');
 $node->safe_psql('postgres', 'SELECT ' . join(', ', map { "hashgraph_join_unload('wide$_')" } 1 .. 14));
@@ -180,7 +191,7 @@ $node->safe_psql('postgres', $load);
 usleep(1_500_000);
 is($node->safe_psql('postgres', "$device $query"), $answer, 'a device that never answers: the answer');
 $process = gpu_process($node);
-ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM hashgraph_join_devices() WHERE detail LIKE 'process % has it open%' AND detail NOT LIKE 'process $process %'"), 'the worker kills its process, and starts another one');
+ok(another_process($process), 'the worker kills its process, and starts another one');
 is($node->safe_psql('postgres', "$device $query"), $answer, '... where the answer is right');
 usleep(1_500_000);
 $node->poll_query_until('postgres', q{SELECT detail LIKE 'process % has it open%' FROM hashgraph_join_devices()}) or die 'there is no process';

@@ -158,6 +158,17 @@ chmod 755 "$stranger"
 rule "a PostgreSQL that is not one of 15 to 18 is refused" \
 	"$({ make -n PG_CONFIG="$stranger" 2>&1 || true; } | grep 'is of PostgreSQL 14, and hashgraph_join is for PostgreSQL 15 to 18' >/dev/null || echo "make goes on")"
 rm -f "$stranger"
+# One that writes nothing, one whose time is up, and one that comes to its end.
+limited()
+{
+	local log rc=0
+	log=$(mktemp)
+	bash test/lib/limited.sh "$1" "$2" "$log" "${@:4}" || rc=$?
+	[[ $rc == "$3" ]] || echo "status $rc of ${*:4}, not $3: $(<"$log")"
+	rm -f "$log"
+}
+rule "a suite is stopped when it hangs or its time is up, and not before" \
+	"$(limited 0 1 124 sleep 1000; limited 1 1000 124 bash -c 'while echo y; do sleep 0.1; done'; limited 0 1000 3 bash -c 'sleep 2; exit 3')"
 rule "every shell script parses" \
 	"$({ find test bench -name '*.sh' && echo .ci/run; } | sort | while read -r f; do bash -n "$f" 2>&1 || true; done)"
 

@@ -20,6 +20,7 @@
 #   HGJ_KEPT_SECONDS=600     how long each of three parts of test/t/020_kept_columns.pl stresses
 #                            columns kept in memory (40 in make check-full, once; 3 in make check)
 #   HGJ_TAP_WITHOUT=REGEX    TAP files that are left out
+#   HGJ_TAP_ONLY=REGEX       suite tap runs those only: SUITES=tap HGJ_TAP_ONLY=/026 make check
 #   HGJ_REGRESS_WITHOUT="wide types"
 #                            files of sql/ that suite regress leaves out
 #   HGJ_FAKE_FILES=none      suite regress leaves the fake device out
@@ -318,6 +319,9 @@ suite_tap()
 	elif after_check; then
 		# the rest, but what cassert has, as it has the minutes of 020_kept_columns.pl
 		mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -E "$late" | grep -vxF "$(printf '%s\n' "${cassert_files[@]}")")
+	fi
+	if [[ -n ${HGJ_TAP_ONLY:-} ]]; then
+		mapfile -t files < <(printf '%s\n' test/t/*.pl | grep -E "$HGJ_TAP_ONLY")
 	fi
 	[[ -z ${HGJ_TAP_WITHOUT:-} ]] || mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -vE "$HGJ_TAP_WITHOUT")
 	tap "$config" "${files[@]}"

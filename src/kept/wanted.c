@@ -233,7 +233,9 @@ start_worker(void)
 	strlcpy(worker.bgw_type, "hashgraph_join column loader", BGW_MAXLEN);
 	strlcpy(worker.bgw_library_name, "hashgraph_join", BGW_MAXLEN);
 	strlcpy(worker.bgw_function_name, "hgj_load_worker_main", BGW_MAXLEN);
-	if (!RegisterDynamicBackgroundWorker(&worker, NULL))
+	if (RegisterDynamicBackgroundWorker(&worker, NULL))
+		ereport(DEBUG1, (errmsg_internal("a column loader is asked for")));
+	else
 		ereport(DEBUG1,
 				(errmsg_internal("no column loader could be started: max_worker_processes are running")));
 }
@@ -282,6 +284,7 @@ stop_serving(int code, Datum arg)
 		if (shared->workers[i].pid == MyProcPid)
 			memset(&shared->workers[i], 0, sizeof(Worker));
 	LWLockRelease(shared->lock);
+	ereport(DEBUG1, (errmsg_internal("a column loader ends")));
 }
 
 /*

@@ -160,7 +160,7 @@ sub sweep
 		  . "SHOW hashgraph_join.debug_memory; SELECT count(*) FROM pg_ls_tmpdir();\n"
 		  . "SELECT sum(total_bytes) FROM pg_backend_memory_contexts;\n\\echo @@@ $at\n";
 	}
-	my ($rc, $out, $err) = $node->psql('postgres', "$script $good;", on_error_stop => 0, timeout => 170);
+	my ($rc, $out, $err) = $node->psql('postgres', "$script $good;", on_error_stop => 0, timeout => $PostgreSQL::Test::Utils::timeout_default);
 	my @parts = split /^@@@ \d+\n/m, $out;
 	my $last = pop @parts;
 	shift @parts;

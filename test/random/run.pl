@@ -136,7 +136,7 @@ sub run_seed
 sub change
 {
 	my ($session, $other, $change) = @_;
-	for ([ $session, "set lock_timeout = '200ms'; set statement_timeout = '30s';", 'main' ], [ $other, '', 'other' ])
+	for ([ $session, "set lock_timeout = '200ms'; set statement_timeout = '600s';", 'main' ], [ $other, '', 'other' ])
 	{
 		my ($s, $set, $which) = @$_;
 		my @sql = @{ $change->{$which} } or next;

@@ -9,7 +9,6 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $node = new_server('main', "work_mem = '1MB'", "max_parallel_workers_per_gather = 0", "shared_buffers = '256MB'",
 	"temp_file_limit = '2GB'", "log_temp_files = 0");
@@ -66,8 +65,8 @@ my %long = (
 	'rows of one hot key' => 'SELECT count(a.v::text || b.v) FROM hot a FULL JOIN hot b ON a.k = b.k AND a.v + b.v < 1');
 for my $what (sort keys %long)
 {
-	cancels($node, $what, sql => $long{$what}, wait => 0.9, within => 3, good => $good, answer => $answer,
-		running => sub { cmp_ok($files->(), '>', 0, "$what: with a file open") });
+	cancels($node, $what, sql => $long{$what}, wait => 0.9, good => $good, answer => $answer,
+		when => sub { $files->() > 0 });
 }
 
 # ---- kept for rescans: build rows that share records, some of them without a key
@@ -87,8 +86,7 @@ like($node->safe_psql('postgres', "$kept EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->query_safe($FORCED);
 $session->query_until(qr/running/, "\\echo running\n$long{'writing the outer side'};\n");
-usleep(700_000);
-cmp_ok($files->(), '>', 0, 'a file is open when the server is shut down');
+wait_until('a file is open when the server is shut down', sub { $files->() > 0 });
 $node->stop('immediate');
 eval { $session->quit };
 $node->start;

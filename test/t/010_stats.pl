@@ -73,7 +73,7 @@ my $pid = $session->query_safe('SELECT pg_backend_pid()');
 reset_counts();
 $session->query_safe("BEGIN; DECLARE c CURSOR FOR $join; FETCH 10 FROM c;");
 is(counts('joins'), 0, 'an open cursor has not counted yet');
-$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)");
+terminated($node, $pid);
 ok($node->poll_query_until('postgres', "SELECT joins = 1 AND inner_rows = 5000 FROM hashgraph_join_stats() WHERE datname = 'postgres'"),
 	'a session that is terminated counts what it has done');
 eval { $session->quit };

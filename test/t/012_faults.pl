@@ -12,7 +12,6 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $disk = "$FindBin::Bin/../fake/disk.so";
 ok(-r $disk, 'test/fake/build/disk.so has been made');
@@ -72,7 +71,7 @@ sub sweep
 		  . "\\! awk '/RssAnon/ {print \$2}' /proc/\$PID/status\n\\echo @@@\n";
 	}
 	$script .= "$sql;\n";
-	my ($rc, $out, $err) = $node->psql('postgres', $script, on_error_stop => 0, timeout => 100);
+	my ($rc, $out, $err) = $node->psql('postgres', $script, on_error_stop => 0, timeout => $PostgreSQL::Test::Utils::timeout_default);
 	my @parts = split /^@@@\n/m, $out;
 	my ($bad, $errors, @bytes, @anon) = (0, 0);
 	is(scalar @parts, @faults + 2, "$what, $q: the session lives through all of it") or diag($err);
@@ -180,8 +179,7 @@ sub begin_query
 for my $what (sort keys %ended)
 {
 	my ($session, $pid) = begin_query($ended{$what});
-	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)");
-	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid"), 0, "$what: terminated");
+	terminated($node, $pid);
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, "$what, terminated: no file is left");
 	eval { $session->quit };
 }

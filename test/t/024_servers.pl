@@ -10,7 +10,6 @@ use JSON::PP;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my @conf = ("shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.force = on', 'max_parallel_workers_per_gather = 0');
 my $main = PostgreSQL::Test::Cluster->new('main');
@@ -190,9 +189,7 @@ my $answer = stock($main);
 		'auth_type = trust', "auth_file = $dir/users", "logfile = $dir/log", "pidfile = $dir/pid", ''));
 	system_or_bail('pgbouncer', '-d', '-q', "$dir/ini");
 	my $one = sub { my ($rc, $out) = (0, ''); IPC::Run::run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-h', $dir, '-p', $port, '-U', $user, '-d', 'postgres' ], '<', \$_[0], '>', \$out, '2>&1'); chomp $out; return $out };
-	my $tries = 300;
-	usleep(100_000) while $one->('SELECT 1;') ne '1' && --$tries;
-	ok($tries, 'pgbouncer answers');
+	ok(wait_until('pgbouncer answers', sub { $one->('SELECT 1;') eq '1' }), 'pgbouncer answers');
 	my $open = IPC::Run::start([ 'psql', '-XAtq', '-h', $dir, '-p', $port, '-U', $user, '-d', 'postgres' ], '<', \my $in, '>', \my $out, '2>&1');
 	my $said = sub {
 		my ($sql, $pattern) = @_;

@@ -82,9 +82,10 @@ for my $server ('auto', 'off')
 		my ($hits, $uploads) = split ' ', $node->safe_psql('postgres', q{SELECT column_hits || ' ' || column_uploads FROM hashgraph_join_devices()});
 		$node->safe_psql('postgres', "$device $queries{'one join'}");
 		ok($node->poll_query_until('postgres', "SELECT column_hits > $hits AND column_uploads = $uploads FROM hashgraph_join_devices()"), 'a query that finds them there');
+		sessions_ended($node);
 		is($node->safe_psql('postgres', 'SELECT sessions || $$ $$ || calls FROM hashgraph_join_devices()'), '0 0', 'nobody is on the device');
 		# the next rows may still be on their way
-		my $idle = 'DO $$ BEGIN FOR i IN 1 .. 600 LOOP EXIT WHEN (SELECT calls = 0 FROM hashgraph_join_devices()); PERFORM pg_sleep(0.1); END LOOP; END $$;';
+		my $idle = 'DO $$ BEGIN FOR i IN 1 .. 6000 LOOP EXIT WHEN (SELECT calls = 0 FROM hashgraph_join_devices()); PERFORM pg_sleep(0.1); END LOOP; END $$;';
 		is($node->safe_psql('postgres', "$device BEGIN; DECLARE c CURSOR FOR SELECT v, h FROM f JOIN d USING (k) WHERE v > 7; FETCH 1 FROM c; $idle SELECT sessions || ' ' || calls FROM hashgraph_join_devices()") =~ s/.*\n//sr,
 			'1 0', 'an open cursor is, and waits for nothing');
 	}

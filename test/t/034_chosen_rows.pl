@@ -112,12 +112,8 @@ sub counts_of
 sub works_again
 {
 	fake_faults($node);
-	for (1 .. 300)
-	{
-		return if $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $queries{'two joins'}") =~ /Device Columns: 100%/;
-		select undef, undef, undef, 0.1;
-	}
-	die 'the device is not back';
+	wait_until('the device is back', sub { $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $queries{'two joins'}") =~ /Device Columns: 100%/ });
+	return;
 }
 
 # The query's fallback, of its plan.

@@ -53,6 +53,21 @@ sub until_all_there
 	return;
 }
 
+# A figure once it has not changed for longer than the second in which it is told anew.
+sub stands_still
+{
+	my ($figure) = @_;
+	my ($last, $same) = ('', 0);
+	wait_until('a figure stands still', sub {
+		my $now = $figure->();
+		$same = $now eq $last ? $same + 1 : 0;
+		$last = $now;
+		usleep(500_000);
+		return $same > 5;
+	});
+	return $last;
+}
+
 sub uploads { return $node->safe_psql('postgres', 'SELECT column_uploads FROM hashgraph_join_devices()'); }
 
 # Ok when the query's answer is right, and it finds all that it reads on the device.  The
@@ -60,8 +75,7 @@ sub uploads { return $node->safe_psql('postgres', 'SELECT column_uploads FROM ha
 sub finds_all
 {
 	my ($what) = @_;
-	usleep(1_300_000);
-	my $before = uploads();
+	my $before = stands_still(\&uploads);
 	my $hits = $node->safe_psql('postgres', 'SELECT column_hits FROM hashgraph_join_devices()');
 	is($node->safe_psql('postgres', "$device $query"), $answer, "$what: the answer");
 	my $plan = $node->safe_psql('postgres', "$device EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
@@ -98,7 +112,8 @@ sub set_prewarm
 # ---- off, and on by a reload
 wait_for_device($node);
 set_prewarm('off');
-usleep(1_500_000);
+$node->restart;
+wait_for_device($node);
 $node->safe_psql('postgres', $load);
 usleep(2_500_000);
 is($node->safe_psql('postgres', 'SELECT column_memory FROM hashgraph_join_devices()'), 0, 'off: nothing goes ahead');
@@ -147,7 +162,7 @@ $node->safe_psql('postgres', 'SELECT ' . join(', ', map { "hashgraph_join_load('
 my $wide = q{SELECT count(*) FROM hashgraph_join_columns WHERE tab::regclass::text LIKE 'wide%' AND device_bytes > 0};
 $node->poll_query_until('postgres', "SELECT ($wide) > 0") or die 'none has come';
 set_prewarm('off');
-usleep(4_000_000);
+stands_still(sub { $node->safe_psql('postgres', $wide) });
 prewarms();
 my $first = $node->safe_psql('postgres', $wide);
 ok($first > 0 && $first < 14 * 80, "off in the middle of 1120 columns: $first have come");
@@ -197,8 +212,7 @@ usleep(1_500_000);
 $node->poll_query_until('postgres', q{SELECT detail LIKE 'process % has it open%' FROM hashgraph_join_devices()}) or die 'there is no process';
 my ($worker) = slurp_file('/proc/' . gpu_process($node) . '/stat') =~ /\) \S (\d+)/;
 kill 'TERM', $worker;
-for (1 .. 100) { last unless kill 0, $worker; usleep(100_000); }
-ok(!kill(0, $worker), 'a worker that is terminated meanwhile ends');
+ok(wait_until('a worker that is terminated ends', sub { !kill 0, $worker }), 'a worker that is terminated meanwhile ends');
 wait_for_device($node);
 is($node->safe_psql('postgres', "$device $query"), $answer, '... and another one begins');
 usleep(1_500_000);

@@ -34,7 +34,7 @@ sub settings
 {
 	my ($q, $forced, $opt) = @_;
 	my %s = (%DEFAULT, %{ $q->{common} });
-	$s{statement_timeout} = $forced ? '60s' : $q->{is_star} ? '10s' : '4s';
+	$s{statement_timeout} = $forced ? '600s' : $q->{is_star} ? '60s' : '30s';
 	if (!$opt->{stock})
 	{
 		$s{'hashgraph_join.enabled'} = $forced ? 'on' : 'off';

@@ -276,7 +276,7 @@ sub foreign_change
 		# Who looks next leaves hint bits behind, if the commit is on disk.
 		push @sql, $rng->pick("vacuum $t->{name}", "select from $t->{name} where i4 = -99999");
 	}
-	my $psql = "PGOPTIONS='-c search_path=$self->{schema}{name} -c statement_timeout=20s -c synchronous_commit=on' " . '"${PSQL:-psql}" -X -q -d "$HGJ_DB"';
+	my $psql = "PGOPTIONS='-c search_path=$self->{schema}{name} -c statement_timeout=600s -c synchronous_commit=on' " . '"${PSQL:-psql}" -X -q -d "$HGJ_DB"';
 	return "\\! $psql" . join('', map { " -c '$_'" } @sql) . "\n";
 }
 

@@ -283,7 +283,7 @@ hashgraph_join_kept(PG_FUNCTION_ARGS)
 	bool		on_device;
 
 	InitMaterializedSRF(fcinfo, 0);
-	facts = hgj_store_list(MyDatabaseId, &n);
+	facts = hgj_store_list(false, &n);
 	on_device = note_copies(facts, n);
 	if (n > 1)
 		qsort(facts, n, sizeof(HgjChunkFacts), compare_facts);

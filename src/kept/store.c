@@ -59,7 +59,7 @@
 #define CREDIT_FOR_3		1.0
 #define CREDIT_FOR_4		4.0
 
-StaticAssertDecl(sizeof(HgjChunkKey) == sizeof(HgjLocator) + 4 * sizeof(uint32) &&
+StaticAssertDecl(sizeof(HgjChunkKey) == sizeof(HgjLocator) + 5 * sizeof(uint32) &&
 				 offsetof(HgjChunkKey, run) == sizeof(HgjChunkKey) - sizeof(uint32),
 				 "padding in a key that is hashed, or a run that is not its end");
 
@@ -365,6 +365,7 @@ hgj_store_key(Relation rel, AttrNumber attno, uint32 run)
 	HgjChunkKey key;
 
 	key.locator = HGJ_LOCATOR(rel);
+	key.database = hgj_database_mark();
 	key.table = RelationGetRelid(rel);
 	key.type = TupleDescAttr(RelationGetDescr(rel), attno - 1)->atttypid;
 	key.attno = attno;

@@ -20,6 +20,7 @@
 typedef struct HgjChunkKey
 {
 	HgjLocator	locator;
+	TransactionId database;		/* mark of the locator's database (database.c) */
 	Oid			table;
 	Oid			type;
 	uint32		attno;
@@ -75,8 +76,12 @@ extern Size hgj_store_most_bytes(void);
 extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk);
 extern void hgj_store_forget(const HgjChunkKey *key);
 extern uint32 hgj_store_drop(Oid database, Oid table, AttrNumber attno);
-extern HgjChunkFacts *hgj_store_list(Oid database, uint32 *n);
+extern HgjChunkFacts *hgj_store_list(bool all, uint32 *n);
 extern uint64 *hgj_store_ids(uint32 *n);
+
+/* database.c */
+extern TransactionId hgj_database_mark(void);
+extern bool hgj_database_is(Oid database, TransactionId mark);
 
 /* gone.c */
 extern void hgj_gone_install(void);

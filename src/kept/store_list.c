@@ -12,13 +12,14 @@
 #include "compat.h"
 
 #include "kept/store_slots.h"
+#include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 /*
- * Drop what is kept of a column, of a table (attno 0), or of a database (no table), and
- * return how many chunks that were.
+ * Drop what is kept of a column, of a table (attno 0), or of a database (no table), whatever
+ * its mark, and return how many chunks that were.
  */
 uint32
 hgj_store_drop(Oid database, Oid table, AttrNumber attno)
@@ -61,11 +62,12 @@ begin_listing(HgjStore *shared, Size bytes, int *nslots)
 	return list;
 }
 
-/* Facts of all chunks, or of those of a database, in the current memory context. */
+/* Facts of all chunks, or of those of this database, in the current memory context. */
 HgjChunkFacts *
-hgj_store_list(Oid database, uint32 *n)
+hgj_store_list(bool all, uint32 *n)
 {
 	HgjStore   *shared = hgj_store_attach();
+	TransactionId mark = hgj_database_mark();
 	HgjChunkFacts *facts;
 	int			nslots;
 
@@ -80,8 +82,8 @@ hgj_store_list(Oid database, uint32 *n)
 		HgjChunkFacts *fact = &facts[*n];
 
 		if (!slot->listed ||
-			(OidIsValid(database) &&
-			 HGJ_LOCATOR_DATABASE(slot->key.locator) != database))
+			(!all && (HGJ_LOCATOR_DATABASE(slot->key.locator) != MyDatabaseId ||
+					  slot->key.database != mark)))
 			continue;
 		chunk = hgj_store_chunk(slot);
 		fact->key = slot->key;

@@ -7,43 +7,49 @@
 -- and its functions changed on the way: whatever of them is the extension's is
 -- dropped, and what follows is that of 0.2.
 
-DO $$
+DO LANGUAGE plpgsql $$
 DECLARE
-	member record;
+	member pg_catalog.record;
 BEGIN
 	FOR member IN
-		SELECT d.classid, d.objid
-		FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON d.refobjid = e.oid
-		WHERE d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
-			AND d.deptype = 'e' AND e.extname = 'hashgraph_join'
-			AND d.classid IN ('pg_catalog.pg_class'::pg_catalog.regclass, 'pg_catalog.pg_proc'::pg_catalog.regclass)
-		ORDER BY d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+		SELECT d.classid, d.objid, p.proname
+		FROM pg_catalog.pg_extension e
+			JOIN pg_catalog.pg_depend d ON d.refobjid OPERATOR(pg_catalog.=) e.oid
+			LEFT JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid
+				AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
+		WHERE e.extname OPERATOR(pg_catalog.=) 'hashgraph_join'::pg_catalog.name
+			AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass::pg_catalog.oid
+			AND d.deptype OPERATOR(pg_catalog.=) 'e'::pg_catalog."char"
+			AND (p.oid IS NOT NULL
+				OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid)
+		-- views stand on functions
+		ORDER BY p.oid IS NOT NULL
 	LOOP
-		IF member.classid = 'pg_catalog.pg_class'::pg_catalog.regclass THEN
-			EXECUTE pg_catalog.format('DROP VIEW %s', member.objid::pg_catalog.regclass);
-		ELSIF (SELECT proname FROM pg_catalog.pg_proc WHERE oid = member.objid) <> 'hashgraph_join_info' THEN
-			EXECUTE pg_catalog.format('DROP FUNCTION %s', member.objid::pg_catalog.regprocedure);
+		IF member.proname IS NULL THEN
+			EXECUTE pg_catalog.format('DROP VIEW %s'::pg_catalog.text, member.objid::pg_catalog.regclass);
+		ELSIF member.proname OPERATOR(pg_catalog.<>) 'hashgraph_join_info'::pg_catalog.name THEN
+			EXECUTE pg_catalog.format('DROP FUNCTION %s'::pg_catalog.text, member.objid::pg_catalog.regprocedure);
 		END IF;
 	END LOOP;
 END $$;
 
 CREATE FUNCTION hashgraph_join_devices(
 	OUT device integer,
-	OUT name text,
-	OUT compute_capability text,
+	OUT name pg_catalog.text,
+	OUT compute_capability pg_catalog.text,
 	OUT memory_total bigint,
 	OUT memory_free bigint,
-	OUT driver_version text,
-	OUT runtime_version text,
-	OUT state text,
+	OUT driver_version pg_catalog.text,
+	OUT runtime_version pg_catalog.text,
+	OUT state pg_catalog.text,
 	OUT tables integer,
-	OUT detail text,
+	OUT detail pg_catalog.text,
 	OUT column_memory bigint,
 	OUT column_hits bigint,
 	OUT column_uploads bigint,
 	OUT sessions integer,
 	OUT calls integer)
-RETURNS SETOF record
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_devices'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -62,8 +68,8 @@ COMMENT ON FUNCTION hashgraph_join_release() IS
 -- (shared_preload_libraries); otherwise by each session for itself.
 
 CREATE FUNCTION hashgraph_join_stats(
-	OUT datid oid,
-	OUT datname name,
+	OUT datid pg_catalog.oid,
+	OUT datname pg_catalog.name,
 	OUT shared boolean,
 	OUT joins bigint,
 	OUT joins_cpu bigint,
@@ -91,7 +97,7 @@ CREATE FUNCTION hashgraph_join_stats(
 	OUT peak_memory_bytes bigint,
 	OUT peak_device_memory_bytes bigint,
 	OUT stats_reset timestamp with time zone)
-RETURNS SETOF record
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -99,12 +105,12 @@ COMMENT ON FUNCTION hashgraph_join_stats() IS
 'what HashGraphJoin and HashGraphAgg have done in each database since stats_reset';
 
 CREATE FUNCTION hashgraph_join_fallbacks(
-	OUT datid oid,
-	OUT datname name,
-	OUT kind text,
-	OUT reason text,
+	OUT datid pg_catalog.oid,
+	OUT datname pg_catalog.name,
+	OUT kind pg_catalog.text,
+	OUT reason pg_catalog.text,
 	OUT count bigint)
-RETURNS SETOF record
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_fallbacks'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -112,7 +118,7 @@ COMMENT ON FUNCTION hashgraph_join_fallbacks() IS
 'how often, and why, a HashGraphJoin or HashGraphAgg had to do otherwise than asked or planned';
 
 CREATE FUNCTION hashgraph_join_stats_reset()
-RETURNS void
+RETURNS pg_catalog.void
 AS 'MODULE_PATHNAME', 'hashgraph_join_stats_reset'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -123,12 +129,12 @@ REVOKE ALL ON FUNCTION hashgraph_join_stats_reset() FROM PUBLIC;
 
 CREATE FUNCTION hashgraph_join_progress(
 	OUT pid integer,
-	OUT datid oid,
-	OUT datname name,
+	OUT datid pg_catalog.oid,
+	OUT datname pg_catalog.name,
 	OUT leader_pid integer,
 	OUT node integer,
-	OUT kind text,
-	OUT phase text,
+	OUT kind pg_catalog.text,
+	OUT phase pg_catalog.text,
 	OUT build_rows_done bigint,
 	OUT build_rows_expected bigint,
 	OUT outer_rows_done bigint,
@@ -139,43 +145,43 @@ CREATE FUNCTION hashgraph_join_progress(
 	OUT groups bigint,
 	OUT spilled_bytes bigint,
 	OUT memory_bytes bigint,
-	OUT device text)
-RETURNS SETOF record
+	OUT device pg_catalog.text)
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_progress'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION hashgraph_join_progress() IS
 'HashGraphJoin and HashGraphAgg nodes that run now, in sessions that the caller may see, and how far they are';
 
-CREATE FUNCTION hashgraph_join_load(tab regclass, columns name[] DEFAULT NULL)
+CREATE FUNCTION hashgraph_join_load(tab pg_catalog.regclass, columns pg_catalog.name[] DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'hashgraph_join_load'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION hashgraph_join_load(regclass, name[]) IS
+COMMENT ON FUNCTION hashgraph_join_load(pg_catalog.regclass, pg_catalog.name[]) IS
 'decodes columns of a table and keeps them in memory; returns the number of chunks made';
 
-CREATE FUNCTION hashgraph_join_unload(tab regclass)
+CREATE FUNCTION hashgraph_join_unload(tab pg_catalog.regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'hashgraph_join_unload'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION hashgraph_join_unload(regclass) IS
+COMMENT ON FUNCTION hashgraph_join_unload(pg_catalog.regclass) IS
 'drops what is kept in memory of a table; returns the number of chunks dropped';
 
 CREATE FUNCTION hashgraph_join_kept(
-	OUT tab regclass,
-	OUT "column" name,
+	OUT tab pg_catalog.regclass,
+	OUT "column" pg_catalog.name,
 	OUT chunks bigint,
 	OUT pages bigint,
 	OUT "rows" bigint,
 	OUT bytes bigint,
-	OUT encoding text,
+	OUT encoding pg_catalog.text,
 	OUT uses bigint,
 	OUT time_saved double precision,
 	OUT last_use timestamp with time zone,
 	OUT device_bytes bigint)
-RETURNS SETOF record
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_kept'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -187,16 +193,16 @@ COMMENT ON VIEW hashgraph_join_columns IS
 'the columns of this database that are kept in memory, decoded, of those that the caller may read';
 
 CREATE FUNCTION hashgraph_join_why(
-	query text,
+	query pg_catalog.text,
 	OUT level integer,
-	OUT node text,
+	OUT node pg_catalog.text,
 	OUT taken boolean,
-	OUT engine text,
-	OUT source text,
-	OUT reason text)
-RETURNS SETOF record
+	OUT engine pg_catalog.text,
+	OUT source pg_catalog.text,
+	OUT reason pg_catalog.text)
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_why'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION hashgraph_join_why(text) IS
+COMMENT ON FUNCTION hashgraph_join_why(pg_catalog.text) IS
 'joins, aggregations and scans of the plan of a query, which is not run, and why hashgraph_join takes them or not';

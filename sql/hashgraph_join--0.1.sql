@@ -8,13 +8,13 @@
 -- call of the function.
 
 CREATE FUNCTION hashgraph_join_info(
-	OUT engine text,
+	OUT engine pg_catalog.text,
 	OUT available boolean,
-	OUT version text,
-	OUT devices text[],
-	OUT capabilities text[],
-	OUT detail text)
-RETURNS SETOF record
+	OUT version pg_catalog.text,
+	OUT devices pg_catalog.text[],
+	OUT capabilities pg_catalog.text[],
+	OUT detail pg_catalog.text)
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_info'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 

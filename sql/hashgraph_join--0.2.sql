@@ -8,13 +8,13 @@
 -- call of the function.
 
 CREATE FUNCTION hashgraph_join_info(
-	OUT engine text,
+	OUT engine pg_catalog.text,
 	OUT available boolean,
-	OUT version text,
-	OUT devices text[],
-	OUT capabilities text[],
-	OUT detail text)
-RETURNS SETOF record
+	OUT version pg_catalog.text,
+	OUT devices pg_catalog.text[],
+	OUT capabilities pg_catalog.text[],
+	OUT detail pg_catalog.text)
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_info'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -23,21 +23,21 @@ COMMENT ON FUNCTION hashgraph_join_info() IS
 
 CREATE FUNCTION hashgraph_join_devices(
 	OUT device integer,
-	OUT name text,
-	OUT compute_capability text,
+	OUT name pg_catalog.text,
+	OUT compute_capability pg_catalog.text,
 	OUT memory_total bigint,
 	OUT memory_free bigint,
-	OUT driver_version text,
-	OUT runtime_version text,
-	OUT state text,
+	OUT driver_version pg_catalog.text,
+	OUT runtime_version pg_catalog.text,
+	OUT state pg_catalog.text,
 	OUT tables integer,
-	OUT detail text,
+	OUT detail pg_catalog.text,
 	OUT column_memory bigint,
 	OUT column_hits bigint,
 	OUT column_uploads bigint,
 	OUT sessions integer,
 	OUT calls integer)
-RETURNS SETOF record
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_devices'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -56,8 +56,8 @@ COMMENT ON FUNCTION hashgraph_join_release() IS
 -- (shared_preload_libraries); otherwise by each session for itself.
 
 CREATE FUNCTION hashgraph_join_stats(
-	OUT datid oid,
-	OUT datname name,
+	OUT datid pg_catalog.oid,
+	OUT datname pg_catalog.name,
 	OUT shared boolean,
 	OUT joins bigint,
 	OUT joins_cpu bigint,
@@ -85,7 +85,7 @@ CREATE FUNCTION hashgraph_join_stats(
 	OUT peak_memory_bytes bigint,
 	OUT peak_device_memory_bytes bigint,
 	OUT stats_reset timestamp with time zone)
-RETURNS SETOF record
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_stats'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -93,12 +93,12 @@ COMMENT ON FUNCTION hashgraph_join_stats() IS
 'what HashGraphJoin and HashGraphAgg have done in each database since stats_reset';
 
 CREATE FUNCTION hashgraph_join_fallbacks(
-	OUT datid oid,
-	OUT datname name,
-	OUT kind text,
-	OUT reason text,
+	OUT datid pg_catalog.oid,
+	OUT datname pg_catalog.name,
+	OUT kind pg_catalog.text,
+	OUT reason pg_catalog.text,
 	OUT count bigint)
-RETURNS SETOF record
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_fallbacks'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -106,7 +106,7 @@ COMMENT ON FUNCTION hashgraph_join_fallbacks() IS
 'how often, and why, a HashGraphJoin or HashGraphAgg had to do otherwise than asked or planned';
 
 CREATE FUNCTION hashgraph_join_stats_reset()
-RETURNS void
+RETURNS pg_catalog.void
 AS 'MODULE_PATHNAME', 'hashgraph_join_stats_reset'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -117,12 +117,12 @@ REVOKE ALL ON FUNCTION hashgraph_join_stats_reset() FROM PUBLIC;
 
 CREATE FUNCTION hashgraph_join_progress(
 	OUT pid integer,
-	OUT datid oid,
-	OUT datname name,
+	OUT datid pg_catalog.oid,
+	OUT datname pg_catalog.name,
 	OUT leader_pid integer,
 	OUT node integer,
-	OUT kind text,
-	OUT phase text,
+	OUT kind pg_catalog.text,
+	OUT phase pg_catalog.text,
 	OUT build_rows_done bigint,
 	OUT build_rows_expected bigint,
 	OUT outer_rows_done bigint,
@@ -133,43 +133,43 @@ CREATE FUNCTION hashgraph_join_progress(
 	OUT groups bigint,
 	OUT spilled_bytes bigint,
 	OUT memory_bytes bigint,
-	OUT device text)
-RETURNS SETOF record
+	OUT device pg_catalog.text)
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_progress'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION hashgraph_join_progress() IS
 'HashGraphJoin and HashGraphAgg nodes that run now, in sessions that the caller may see, and how far they are';
 
-CREATE FUNCTION hashgraph_join_load(tab regclass, columns name[] DEFAULT NULL)
+CREATE FUNCTION hashgraph_join_load(tab pg_catalog.regclass, columns pg_catalog.name[] DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'hashgraph_join_load'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION hashgraph_join_load(regclass, name[]) IS
+COMMENT ON FUNCTION hashgraph_join_load(pg_catalog.regclass, pg_catalog.name[]) IS
 'decodes columns of a table and keeps them in memory; returns the number of chunks made';
 
-CREATE FUNCTION hashgraph_join_unload(tab regclass)
+CREATE FUNCTION hashgraph_join_unload(tab pg_catalog.regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'hashgraph_join_unload'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION hashgraph_join_unload(regclass) IS
+COMMENT ON FUNCTION hashgraph_join_unload(pg_catalog.regclass) IS
 'drops what is kept in memory of a table; returns the number of chunks dropped';
 
 CREATE FUNCTION hashgraph_join_kept(
-	OUT tab regclass,
-	OUT "column" name,
+	OUT tab pg_catalog.regclass,
+	OUT "column" pg_catalog.name,
 	OUT chunks bigint,
 	OUT pages bigint,
 	OUT "rows" bigint,
 	OUT bytes bigint,
-	OUT encoding text,
+	OUT encoding pg_catalog.text,
 	OUT uses bigint,
 	OUT time_saved double precision,
 	OUT last_use timestamp with time zone,
 	OUT device_bytes bigint)
-RETURNS SETOF record
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_kept'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
@@ -181,50 +181,29 @@ COMMENT ON VIEW hashgraph_join_columns IS
 'the columns of this database that are kept in memory, decoded, of those that the caller may read';
 
 CREATE FUNCTION hashgraph_join_why(
-	query text,
+	query pg_catalog.text,
 	OUT level integer,
-	OUT node text,
+	OUT node pg_catalog.text,
 	OUT taken boolean,
-	OUT engine text,
-	OUT source text,
-	OUT reason text)
-RETURNS SETOF record
+	OUT engine pg_catalog.text,
+	OUT source pg_catalog.text,
+	OUT reason pg_catalog.text)
+RETURNS SETOF pg_catalog.record
 AS 'MODULE_PATHNAME', 'hashgraph_join_why'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION hashgraph_join_why(text) IS
+COMMENT ON FUNCTION hashgraph_join_why(pg_catalog.text) IS
 'joins, aggregations and scans of the plan of a query, which is not run, and why hashgraph_join takes them or not';
 
--- Does anything make new sessions of this database load the library?  If not, a
--- NOTICE says how to, when the transaction commits: while this script runs, client
--- messages below WARNING are held back whatever the session wants.
+-- Where nothing makes new sessions of this database load the library, a NOTICE says how
+-- to, when the transaction commits: while this script runs, client messages below
+-- WARNING are held back whatever the session wants.
 
-CREATE FUNCTION hashgraph_join_say_at_commit(message text, hint text)
-RETURNS void
+CREATE FUNCTION hashgraph_join_say_at_commit()
+RETURNS pg_catalog.void
 AS 'MODULE_PATHNAME', 'hashgraph_join_say_at_commit'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-WITH named AS (
-	-- what stands nearest to a session counts, as it does when one begins
-	SELECT s.name, l.n, btrim(l.library, ' "') AS library
-	FROM pg_settings s,
-		unnest(string_to_array(COALESCE(
-			(SELECT substr(c.setting, length(s.name) + 2)
-			 FROM pg_db_role_setting r, unnest(r.setconfig) AS c(setting)
-			 WHERE starts_with(c.setting, s.name || '=')
-				AND r.setdatabase IN (0::oid, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
-				AND r.setrole IN (0::oid, (SELECT a.oid FROM pg_roles a WHERE a.rolname = session_user))
-			 ORDER BY r.setrole = 0::oid, r.setdatabase = 0::oid LIMIT 1),
-			s.reset_val), ',')) WITH ORDINALITY AS l(library, n)
-	WHERE s.name IN ('shared_preload_libraries', 'session_preload_libraries', 'local_preload_libraries')
-		AND btrim(l.library, ' "') <> ''
-)
-SELECT hashgraph_join_say_at_commit(
-	'new sessions do not load hashgraph_join by themselves',
-	format('For this database: ALTER DATABASE %I SET session_preload_libraries = %s''hashgraph_join''; '
-		'for the whole server: put it into shared_preload_libraries, and restart.',
-		current_database(),
-		(SELECT string_agg(quote_literal(library) || ', ', '' ORDER BY n) FROM named WHERE name = 'session_preload_libraries')))
-WHERE NOT EXISTS (SELECT FROM named WHERE library ~ '^(.*/)?hashgraph_join(\.so)?$');
+SELECT hashgraph_join_say_at_commit();
 
-DROP FUNCTION hashgraph_join_say_at_commit(text, text);
+DROP FUNCTION hashgraph_join_say_at_commit();

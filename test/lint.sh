@@ -150,6 +150,8 @@ rule "every statement of docs/limits.md, and every difference between versions, 
 		for (@words) { -e or m{^(make |\\timing$|COPY$|Memory Usage$|EXPLAIN ANALYZE$)} or print "$ARGV: $first: there is no $_\n"; }
 	}' docs/limits.md docs/compatibility.md)"
 rule "every reason of the catalogue has a test that shows it" "$(perl test/reasons.pl 2>&1)"
+rule "every name in the extension's scripts says that it is pg_catalog's, or is the script's own" "$(perl test/scripts.pl sql/hashgraph_join--*.sql 2>&1)"
+rule "the rule before this one finds what is planted" "$(perl test/scripts.pl --planted 2>&1)"
 rule "META.json is what PGXN wants" "$(perl test/meta.pl 2>&1)"
 # A pg_config that says so of itself.
 stranger=$(mktemp)

@@ -62,9 +62,8 @@ kept_pages(Relation rel, uint32 run, uint32 npages, const AttrNumber *attnos, in
 		for (int w = 0; w < HGJ_RUN_WORDS; w++)
 			valid[w] &= pages[w];
 	}
-	/* last, because it takes longest, and the table may have no map */
-	if (XLogRecPtrIsInvalid(hgj_map_look(rel, run, pages)))
-		return 0;
+	/* last, because it takes longest */
+	(void) hgj_map_look(rel, run, pages);
 	for (int w = 0; w < HGJ_RUN_WORDS; w++)
 		valid[w] &= pages[w];
 	for (uint32 w = 0; w * 64 < npages; w++)

@@ -9,6 +9,8 @@
  *	  the bit first.  So a page whose bit is set in two looks with the same LSN has
  *	  not changed in between.  docs/internals.md, "Columns kept in memory", says
  *	  why, and on which functions of PostgreSQL that rests.
+ * 3. A map that was made under wal_level = minimal, with its file, has no LSN until somebody
+ *	  sets a bit after that.  Then 0 says that nobody has, like any other LSN that stays.
  *
  * No memory.  The page's content lock, in share mode, and its pin, within
  * hgj_map_look() only.
@@ -44,8 +46,8 @@ visible_bits(const uint8 *map)
 }
 
 /*
- * The pages of the run that are all-visible now, and the LSN that goes with that;
- * invalid, and no pages, where there is no map.
+ * The pages of the run that are all-visible now, and the LSN that goes with that, which
+ * may be 0 (step 3); no pages where there is no map.
  */
 XLogRecPtr
 hgj_map_look(Relation rel, uint32 run, uint64 *pages)
@@ -70,7 +72,5 @@ hgj_map_look(Relation rel, uint32 run, uint64 *pages)
 	for (uint32 i = 0; i < npages; i += PAGES_AT_ONCE)
 		pages[i / 64] |= visible_bits(map + i / 4) << (i % 64);
 	UnlockReleaseBuffer(buffer);
-	if (XLogRecPtrIsInvalid(lsn))
-		memset(pages, 0, HGJ_RUN_WORDS * sizeof(uint64));
 	return lsn;
 }

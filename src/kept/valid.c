@@ -150,8 +150,6 @@ hgj_chunk_same_pages(Relation rel, const HgjRunLook *look, uint32 word,
 	uint64		pages = look->visible[word] & decoded;
 	uint64		changed;
 
-	if (XLogRecPtrIsInvalid(look->map_lsn))
-		return 0;
 	pg_read_barrier();
 	pages &= ~pg_atomic_read_u64(&shared->changed[word]);
 	if (lsn == look->map_lsn)
@@ -186,7 +184,6 @@ bool
 hgj_chunk_is_whole(const HgjRunLook *look, HgjChunkHead *head)
 {
 	return look->npages > 0 && head->npages == look->npages &&
-		!XLogRecPtrIsInvalid(look->map_lsn) &&
 		pg_atomic_read_u64(&head->whole_lsn) == look->map_lsn;
 }
 

@@ -287,8 +287,6 @@ load_run(Loader *loader, uint32 run)
 	HgjRunLook	look;
 
 	hgj_run_look(loader->rel, run, &look);
-	if (XLogRecPtrIsInvalid(look.map_lsn))
-		return;
 	find_todo(loader, &look);
 	for (int first = 0; first < loader->ntodo && !loader->stopped;
 		 first += loader->at_once)

@@ -135,6 +135,7 @@ columns_there(Relation rel, const HgjLoadOrder *order, AttrNumber *attnos)
 typedef struct Progress
 {
 	uint64		evictions;		/* in all, before it */
+	uint64		newest;			/* id of the newest chunk then */
 	int64		chunks;			/* made for it */
 	int64		in_vain;		/* step 7 */
 	bool		crowded;		/* step 6 */
@@ -181,7 +182,7 @@ load_run(const HgjLoadOrder *order, uint32 run, Progress *progress)
 		{
 			int			n = columns_there(rel, order, attnos);
 			HgjLoadCounts counts = hgj_load_runs(rel, attnos, n, run, run + 1,
-												 should_stop);
+												 progress->newest, should_stop);
 
 			note_run(progress, &counts);
 		}
@@ -223,7 +224,8 @@ load_all_runs(const HgjLoadOrder *order, Progress *progress)
 static void
 load_table(const HgjLoadOrder *order)
 {
-	Progress	progress = {.evictions = hgj_store_evictions()};
+	Progress	progress = {.evictions = hgj_store_evictions(),
+	.newest = hgj_store_last_id()};
 	uint32		runs = 0;
 
 	PG_TRY();

@@ -13,8 +13,11 @@
  *	  interrupt the maker in between, and who dies there takes the server along.
  * 3. When there is no room, chunks go that nobody holds, and that have no credit
  *	  left.  The clock's hand takes one off each chunk that it passes; a use gives
- *	  some, the more, the more time it saves for a byte of the chunk.  If all are
- *	  held, the new chunk is not kept.
+ *	  some, the more, the more time it saves for a byte of the chunk.  What has been
+ *	  put there since the load at hand began stays, whoever has put it there: otherwise tables
+ *	  that are loaded one beside the other, or the parts of one that is too large, would
+ *	  put each other out, and nothing would be kept as a whole.  If no other chunk can
+ *	  go, the new one is not kept.
  * 4. Who reads a chunk holds it: its slot counts holders, more of them under the lock in
  *	  share mode, fewer without it.  One that is replaced or dropped while somebody holds
  *	  it is taken out of the directory at once, and freed by its last holder.  Where somebody
@@ -226,7 +229,7 @@ hgj_store_drop_slot(int i)
 
 /* Step 3: make room; false if there is nothing that could go. */
 static bool
-evict_one(void)
+evict_one(uint64 newest)
 {
 	for (int steps = 0; steps < shared->ntouched * (MOST_CREDIT + 1); steps++)
 	{
@@ -234,7 +237,8 @@ evict_one(void)
 		HgjStoreSlot *slot = slot_at(i);
 
 		shared->hand = (i + 1) % shared->ntouched;
-		if (!slot->listed || pg_atomic_read_u32(&slot->holders) > 0)
+		if (!slot->listed || slot->head.id > newest ||
+			pg_atomic_read_u32(&slot->holders) > 0)
 			continue;
 		if (pg_atomic_read_u32(&slot->credit) == 0)
 		{
@@ -249,12 +253,12 @@ evict_one(void)
 
 /* Take a free slot; NO_SLOT: there is none, and none can be made. */
 static int
-take_slot(void)
+take_slot(uint64 newest)
 {
 	int			i;
 
 	while (shared->free == NO_SLOT && shared->ntouched == shared->nslots)
-		if (!evict_one())
+		if (!evict_one(newest))
 			return NO_SLOT;
 	if (shared->free == NO_SLOT)
 		return shared->ntouched++;
@@ -581,7 +585,7 @@ hgj_store_forget(const HgjChunkKey *key)
 
 /* Step 2: room for a chunk, which nobody else knows of; or InvalidDsaPointer. */
 static dsa_pointer
-reserve(Size bytes)
+reserve(Size bytes, uint64 newest)
 {
 	dsa_pointer data;
 	bool		evicted = true;
@@ -591,7 +595,7 @@ reserve(Size bytes)
 		   evicted)
 	{
 		LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-		evicted = evict_one();
+		evicted = evict_one(newest);
 		LWLockRelease(shared->lock);
 	}
 	return data;
@@ -602,7 +606,7 @@ reserve(Size bytes)
  * meanwhile.  False: there is no slot.
  */
 static bool
-publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
+publish(const HgjChunkKey *key, dsa_pointer data, Size bytes, uint64 newest)
 {
 	int		   *bucket = bucket_of(key);
 	int			i;
@@ -611,7 +615,7 @@ publish(const HgjChunkKey *key, dsa_pointer data, Size bytes)
 	i = find_slot(key);
 	if (i != NO_SLOT)
 		hgj_store_drop_slot(i);
-	i = take_slot();
+	i = take_slot(newest);
 	if (i != NO_SLOT)
 	{
 		HgjStoreSlot *slot = slot_at(i);
@@ -665,10 +669,10 @@ note_used(const char *end)
 
 /*
  * Step 2: keep a copy of the chunk, in place of an earlier one.  False if there is
- * no room for it, and none can be made.
+ * no room for it, and none can be made of chunks up to the id `newest`.
  */
 bool
-hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
+hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, uint64 newest)
 {
 	dsa_pointer data;
 	bool		kept = false;
@@ -678,14 +682,14 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk)
 	HOLD_INTERRUPTS();
 	/* an earlier one would be of no use, and makes room */
 	hgj_store_forget(key);
-	data = reserve(chunk->bytes);
+	data = reserve(chunk->bytes, newest);
 	if (DsaPointerIsValid(data))
 	{
 		HgjChunk   *copy = dsa_get_address(area, data);
 
 		memcpy(copy, chunk, chunk->bytes);
 		note_used((const char *) copy + chunk->bytes);
-		kept = publish(key, data, chunk->bytes);
+		kept = publish(key, data, chunk->bytes, newest);
 		if (!kept)
 			dsa_free(area, data);
 	}

@@ -73,7 +73,7 @@ extern void hgj_store_lend(void (*wait) (void));
 extern void hgj_store_release_read(const HgjHeldChunk *held);
 extern void hgj_store_release(const HgjHeldChunk *held);
 extern Size hgj_store_most_bytes(void);
-extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk);
+extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, uint64 newest);
 extern void hgj_store_forget(const HgjChunkKey *key);
 extern uint32 hgj_store_drop(Oid database, Oid table, AttrNumber attno);
 extern HgjChunkFacts *hgj_store_list(bool all, uint32 *n);

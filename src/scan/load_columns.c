@@ -55,6 +55,7 @@ typedef struct Loader
 	int		   *todo_columns;	/* their numbers in `page`, */
 	HgjChunkMaker **makers;		/* and what is made of them */
 	int			at_once;		/* so many of them */
+	uint64		newest;			/* id of the newest chunk that may make room */
 	HgjLoadCounts counts;
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	HgjPrefetch prefetch;		/* nothing */
@@ -255,7 +256,7 @@ put_chunk(Loader *loader, const Part *part, int t)
 		chunk = hgj_chunk_without_pages(attribute_at(loader, i));
 	}
 	hgj_chunk_begin_validity(chunk, part->look, part->decoded_after);
-	if (hgj_store_put(&key, chunk))
+	if (hgj_store_put(&key, chunk, loader->newest))
 		loader->counts.chunks++;
 	else
 		loader->counts.full = true;
@@ -315,12 +316,13 @@ columns_at_once(Relation rel)
 
 /*
  * Have these columns kept of runs first to end - 1 of the table, of which
- * hgj_load_obstacle() has nothing to say.  stop, unless it is NULL, ends it when it
- * says so.
+ * hgj_load_obstacle() has nothing to say; chunks up to the id `newest`, the last that there
+ * was when all of this began, may have to make room.  stop, unless it is NULL, ends it
+ * when it says so.
  */
 HgjLoadCounts
 hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint32 end,
-			  bool (*stop) (void))
+			  uint64 newest, bool (*stop) (void))
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -345,6 +347,7 @@ hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint3
 		 hgj_run_start(run) < nblocks; run++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
+	loader->newest = newest;
 
 		load_run(loader, run);
 		MemoryContextSwitchTo(old);
@@ -359,5 +362,5 @@ hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint3
 HgjLoadCounts
 hgj_load_columns(Relation rel, const AttrNumber *attnos, int n)
 {
-	return hgj_load_runs(rel, attnos, n, 0, PG_UINT32_MAX, NULL);
+	return hgj_load_runs(rel, attnos, n, 0, PG_UINT32_MAX, hgj_store_last_id(), NULL);
 }

@@ -23,6 +23,7 @@ typedef struct HgjLoadCounts
 extern const char *hgj_load_obstacle(Relation rel);
 extern HgjLoadCounts hgj_load_columns(Relation rel, const AttrNumber *attnos, int n);
 extern HgjLoadCounts hgj_load_runs(Relation rel, const AttrNumber *attnos, int n,
-								   uint32 first, uint32 end, bool (*stop) (void));
+								   uint32 first, uint32 end, uint64 newest,
+								   bool (*stop) (void));
 
 #endif							/* HGJ_LOAD_COLUMNS_H */

@@ -7,7 +7,9 @@
 # into the database that PGHOST, PGDATABASE and so on name.  The generator is
 # compiled into build/bench; processes take slices of all tables in turn and
 # pipe them into psql; then keys, and VACUUM (FREEZE, ANALYZE).  Tables of the
-# same names that stand in the schema go.
+# same names that stand in the schema go.  Commits wait for the disk, whatever
+# the server says: VACUUM finds no page all-visible whose rows come with a commit
+# that is not there yet, and such pages cannot be kept in memory.
 #
 #   JOBS=12         processes (as many as the machine has cores)
 #   PSQL=/opt/pg/bin/psql
@@ -22,7 +24,7 @@ name=$1 scale=$2 schema=${3:-public}
 jobs=${JOBS:-$(nproc)}
 read -r -a psql <<<"${PSQL:-psql}"
 psql+=(-X -q -v ON_ERROR_STOP=1)
-export PGOPTIONS="${PGOPTIONS:-} -c search_path=$schema -c client_min_messages=warning"
+export PGOPTIONS="${PGOPTIONS:-} -c search_path=$schema -c client_min_messages=warning -c synchronous_commit=on"
 
 mkdir -p build/bench
 generate=$PWD/build/bench/generate-$name

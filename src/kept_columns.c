@@ -5,7 +5,8 @@
  *	  hashgraph_join_unload(), and what the view hashgraph_join_columns shows.
  *
  * 1. Loading takes SELECT on each of the columns.  Without names it is all columns
- *	  that the caller may read.  It changes nothing that a query could see.
+ *	  that the caller may read.  It changes nothing that a query could see.  What could
+ *	  not be kept is said (scan/load_report.c).
  * 2. Unloading is for the table's owner.
  * 3. The view has a row for each column that has chunks, of tables of this database.
  *	  A use is one process's of one chunk.  What it has saved is estimated: the rows
@@ -113,6 +114,7 @@ hashgraph_join_load(PG_FUNCTION_ARGS)
 	AttrNumber	attnos[MaxHeapAttributeNumber];
 	int			n;
 	int64		chunks;
+	uint64		evictions;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
@@ -134,7 +136,9 @@ hashgraph_join_load(PG_FUNCTION_ARGS)
 						RelationGetRelationName(rel)),
 				 errdetail("The reason is: %s.", obstacle)));
 	hgj_store_forget_gone();
+	evictions = hgj_store_own_evictions();
 	chunks = hgj_load_columns(rel, attnos, n).chunks;
+	hgj_load_report(rel, attnos, n, hgj_store_own_evictions() - evictions);
 	table_close(rel, NoLock);
 	PG_RETURN_INT64(chunks);
 }

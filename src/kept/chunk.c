@@ -39,6 +39,7 @@
 #include "common/hashfn.h"
 #include "kept/chunk.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
 /* Step 2: there is little to copy of narrower ones. */
@@ -439,6 +440,7 @@ hgj_chunk_finish(HgjChunkMaker *maker)
 	memset(chunk, 0, numbers.at);
 	chunk->bytes = bytes;
 	memcpy(chunk->pages, maker->pages, sizeof(chunk->pages));
+	memcpy(chunk->left_out, maker->left_out, sizeof(chunk->left_out));
 	for (int page = 0; page < HGJ_RUN_PAGES; page++)
 		chunk->first[page + 1] = chunk->first[page] + maker->first[page + 1];
 	chunk->nrows = maker->nrows;
@@ -474,11 +476,16 @@ hgj_chunk_finish(HgjChunkMaker *maker)
 	return chunk;
 }
 
-/* One that says only that nothing can be kept of the column's pages. */
+/* One in place of a chunk that is too large, which says only that of all its pages. */
 HgjChunk *
-hgj_chunk_without_pages(const FormData_pg_attribute *att)
+hgj_chunk_without_pages(const FormData_pg_attribute *att, const HgjChunk *large)
 {
-	return hgj_chunk_finish(hgj_chunk_begin(att, -1));
+	HgjChunkMaker *maker = hgj_chunk_begin(att, -1);
+
+	memcpy(maker->left_out, large->left_out, sizeof(large->left_out));
+	maker->left_out[HGJ_LEFT_OUT_TOO_LARGE] =
+		(uint32) pg_popcount((const char *) large->pages, sizeof(large->pages));
+	return hgj_chunk_finish(maker);
 }
 
 /* Of an image in the store's memory, which begins there. */

@@ -63,6 +63,15 @@ hgj_run_page(BlockNumber block)
 	return block % HGJ_MAP_PAGES % HGJ_RUN_PAGES;
 }
 
+/* Why a page that was all-visible is not in a chunk. */
+typedef enum HgjLeftOut
+{
+	HGJ_LEFT_OUT_LACKING,		/* a tuple does not have the attribute */
+	HGJ_LEFT_OUT_EXTERNAL,		/* a value is out of line */
+	HGJ_LEFT_OUT_TOO_LARGE,		/* the chunk would have been, for the store */
+	HGJ_LEFT_OUT_REASONS
+} HgjLeftOut;
+
 /*
  * Header of the image, which has no pointers: what it says is where other parts
  * are lies so many bytes behind its beginning.
@@ -94,6 +103,7 @@ typedef struct HgjChunk
 	XLogRecPtr	decoded_after;	/* before the first page was read; see valid.c */
 	uint64		pages[HGJ_RUN_WORDS];	/* those whose rows are here */
 	uint64		unfit[HGJ_RUN_WORDS];	/* were all-visible, too, but cannot be kept */
+	uint32		left_out[HGJ_LEFT_OUT_REASONS]; /* how many of these, by reason */
 	pg_atomic_uint64 map_lsns[HGJ_RUN_WORDS];	/* per word of pages */
 	pg_atomic_uint64 changed[HGJ_RUN_WORDS];	/* pages that have changed since */
 	uint32		first[HGJ_RUN_PAGES + 1];	/* row of each page */
@@ -139,6 +149,7 @@ typedef struct HgjChunkMaker
 	int8		scale;			/* values are decimals of this scale so far; or -1 */
 	int64	   *decimals;
 	uint64		pages[HGJ_RUN_WORDS];
+	uint32		left_out[HGJ_LEFT_OUT_REASONS]; /* pages that were not added */
 	uint32		first[HGJ_RUN_PAGES + 1];
 
 	/* by reference: every value once */
@@ -157,7 +168,8 @@ extern void hgj_chunk_add_page(HgjChunkMaker *maker, uint32 page,
 extern HgjChunk *hgj_chunk_finish(HgjChunkMaker *maker);
 extern void hgj_chunk_fill_head(HgjChunkHead *head, const HgjChunk *chunk,
 								const void *memory);
-extern HgjChunk *hgj_chunk_without_pages(const FormData_pg_attribute *att);
+extern HgjChunk *hgj_chunk_without_pages(const FormData_pg_attribute *att,
+										 const HgjChunk *large);
 extern uint64 hgj_chunk_greatest(const HgjChunk *chunk);
 extern bool hgj_chunk_same_values(const HgjChunk *a, const HgjChunk *b);
 extern void hgj_chunk_read(const HgjChunk *chunk, uint32 start,

@@ -57,7 +57,7 @@ kept_pages(Relation rel, uint32 run, uint32 npages, const AttrNumber *attnos, in
 	{
 		HgjChunkKey key = hgj_store_key(rel, attnos[i], run);
 
-		if (!hgj_store_look(&key, pages))
+		if (!hgj_store_look(&key, pages, NULL))
 			return 0;
 		for (int w = 0; w < HGJ_RUN_WORDS; w++)
 			valid[w] &= pages[w];

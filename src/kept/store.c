@@ -71,6 +71,7 @@ static dsa_area *area = NULL;	/* once this process has attached */
 static uint32 *own_holds = NULL;	/* step 5: of the first slots, */
 static int	nown_holds = 0;		/* so many, */
 static uint64 all_own_holds = 0;	/* and in all */
+static uint64 own_evictions = 0;	/* step 3: chunks that made room for this process's */
 static void (*wait_for_reader) (void) = NULL;	/* step 4: who reads of them for this process */
 
 /* ---- step 1 ------------------------------------------------------------- */
@@ -227,7 +228,7 @@ hgj_store_drop_slot(int i)
 		free_slot(i);
 }
 
-/* Step 3: make room; false if there is nothing that could go. */
+/* Step 3: make room; false if there is nothing up to this id that could go. */
 static bool
 evict_one(uint64 newest)
 {
@@ -244,6 +245,7 @@ evict_one(uint64 newest)
 		{
 			hgj_store_drop_slot(i);
 			pg_atomic_fetch_add_u64(&shared->evictions, 1);
+			own_evictions++;
 			return true;
 		}
 		pg_atomic_fetch_sub_u32(&slot->credit, 1);
@@ -466,11 +468,11 @@ hgj_store_hold_next(int *next, uint64 after, bool used, HgjHeldChunk *held)
 }
 
 /*
- * Which pages does the chunk have that are not known to have changed?  For who does not
- * mean to read it.
+ * Which pages does the chunk have that are not known to have changed, and (unless left_out
+ * is NULL) how many were left out for which reason?  For who does not mean to read it.
  */
 bool
-hgj_store_look(const HgjChunkKey *key, uint64 *pages)
+hgj_store_look(const HgjChunkKey *key, uint64 *pages, uint32 *left_out)
 {
 	int			i;
 
@@ -483,6 +485,8 @@ hgj_store_look(const HgjChunkKey *key, uint64 *pages)
 
 		for (int w = 0; w < HGJ_RUN_WORDS; w++)
 			pages[w] = chunk->pages[w] & ~pg_atomic_read_u64(&chunk->changed[w]);
+		if (left_out)
+			memcpy(left_out, chunk->left_out, sizeof(chunk->left_out));
 	}
 	LWLockRelease(shared->lock);
 	return i != NO_SLOT;
@@ -507,6 +511,13 @@ uint64
 hgj_store_evictions(void)
 {
 	return pg_atomic_read_u64(&shared->evictions);
+}
+
+/* And for what this process has loaded? */
+uint64
+hgj_store_own_evictions(void)
+{
+	return own_evictions;
 }
 
 /* Does this process hold the chunk still?  Not if it is about to exit (step 5), or it is none. */

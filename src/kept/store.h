@@ -64,11 +64,12 @@ extern bool hgj_store_hold_next(int *next, uint64 after, bool used,
 extern void hgj_store_used(const HgjHeldChunk *held, uint64 saved, TimestampTz now);
 extern bool hgj_store_holds(const HgjHeldChunk *held);
 extern bool hgj_store_was_used(const HgjHeldChunk *held);
-extern bool hgj_store_look(const HgjChunkKey *key, uint64 *pages);
+extern bool hgj_store_look(const HgjChunkKey *key, uint64 *pages, uint32 *left_out);
 extern bool hgj_store_may_have(Oid table);
 extern uint64 hgj_store_changes(void);
 extern uint64 hgj_store_last_id(void);
 extern uint64 hgj_store_evictions(void);
+extern uint64 hgj_store_own_evictions(void);
 extern void hgj_store_lend(void (*wait) (void));
 extern void hgj_store_release_read(const HgjHeldChunk *held);
 extern void hgj_store_release(const HgjHeldChunk *held);

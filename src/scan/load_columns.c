@@ -17,7 +17,8 @@
  *	  which could not be read any more when the row is gone.  The chunk says which
  *	  pages were left out, so that nobody tries them again before they change.
  * 4. What is made of the run is put into the store, column by column.  Of a chunk that
- *	  is too large for the store there is only one that says that for all pages.
+ *	  is too large for the store there is only one that says that for all pages.  Chunks
+ *	  know how many pages they lack for which reason (load_report.c).
  * 5. Many columns of a run are loaded some at a time, so that what is made of them
  *	  together stays within maintenance_work_mem, approximately.
  *
@@ -211,9 +212,12 @@ decode_page(Loader *loader, const Part *part, Buffer buffer, uint32 number)
 		const FormData_pg_attribute *att =
 			attribute_at(loader, loader->todo[part->first + t]);
 
-		if (att->attnum > natts || (att->attlen == -1 && has_external(values, n)))
-			continue;
-		hgj_chunk_add_page(loader->makers[t], number, values, n);
+		if (att->attnum > natts)
+			loader->makers[t]->left_out[HGJ_LEFT_OUT_LACKING]++;
+		else if (att->attlen == -1 && has_external(values, n))
+			loader->makers[t]->left_out[HGJ_LEFT_OUT_EXTERNAL]++;
+		else
+			hgj_chunk_add_page(loader->makers[t], number, values, n);
 	}
 }
 
@@ -252,8 +256,10 @@ put_chunk(Loader *loader, const Part *part, int t)
 
 	if (chunk->bytes > hgj_store_most_bytes())
 	{
-		pfree(chunk);
-		chunk = hgj_chunk_without_pages(attribute_at(loader, i));
+		HgjChunk   *large = chunk;
+
+		chunk = hgj_chunk_without_pages(attribute_at(loader, i), large);
+		pfree(large);
 	}
 	hgj_chunk_begin_validity(chunk, part->look, part->decoded_after);
 	if (hgj_store_put(&key, chunk, loader->newest))
@@ -342,6 +348,7 @@ hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint3
 	for (int i = 0; i < n; i++)
 		loader->columns[i] = hgj_page_columns_add(&loader->page, attnos[i]);
 	loader->at_once = columns_at_once(rel);
+	loader->newest = newest;
 	loader->stop = stop;
 	for (uint32 run = first; n > 0 && run < end && !loader->stopped &&
 		 hgj_run_start(run) < nblocks; run++)

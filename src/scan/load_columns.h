@@ -26,4 +26,8 @@ extern HgjLoadCounts hgj_load_runs(Relation rel, const AttrNumber *attnos, int n
 								   uint32 first, uint32 end, uint64 newest,
 								   bool (*stop) (void));
 
+/* load_report.c */
+extern void hgj_load_report(Relation rel, const AttrNumber *attnos, int n,
+							uint64 evictions);
+
 #endif							/* HGJ_LOAD_COLUMNS_H */

@@ -77,6 +77,8 @@ sql('ALTER DATABASE again CONNECTION LIMIT 50');
 is($session->query_safe("SELECT hashgraph_join_load('t')"), 2, 'ALTER DATABASE costs what is kept');
 is(sql("SELECT hashgraph_join_load('t')", 'again'), 0, '... once for all sessions');
 is(sql('SELECT count(*) FROM hashgraph_join_kept()', 'again'), 2, '... and the view shows what they find');
+sql('GRANT CONNECT ON DATABASE again TO pg_monitor');
+is($session->query_safe("SELECT hashgraph_join_load('t')"), 2, '... and so does GRANT');
 sql('ALTER DATABASE again SET work_mem = \'1MB\'');
 sql('VACUUM (FREEZE)', 'again');
 is($session->query_safe("SELECT hashgraph_join_load('t')"), 0, 'settings of a database and VACUUM cost nothing');

@@ -1,6 +1,7 @@
 # hashgraph_join_load() keeps tables as bulk loads leave them: written by COPY ... FREEZE in
 # the transaction that has made them, without WAL, so that neither their pages nor those of
-# their visibility maps have an LSN.
+# their visibility maps have an LSN.  What it cannot keep it says, and why: also where
+# several sessions load at once, and there is no room for all.
 use strict;
 use warnings;
 
@@ -82,9 +83,77 @@ sql('VACUUM bulk');
 cmp_ok(kept(), '>', 0, 'with another map pages are valid that have not changed');
 agrees('another map');
 
+# ---- what cannot be kept is said
+sub said { my ($rc, $out, $err) = $node->psql('postgres', "SELECT hashgraph_join_load($_[0])"); return "$out\n" . $err =~ s/^psql:<stdin>:\d+: //mgr }
+my $less = qr/^WARNING:  columns of table "(\w+)" are not kept of all of its pages$/m;
+my $others = qr/^NOTICE:  chunks of columns that have made room for those of table "(\w+)": \d+$/m;
+sql("BEGIN; $make; COMMIT");
+is(said("'bulk'"), "4\n", 'where all is kept, nothing is said');
+is(said("'bulk'"), "0\n", 'nor where all had been kept before');
+is(said("'bulk', '{}'"), "0\n", 'nor where nothing is to be');
+my $all = sql("SELECT pg_relation_size('bulk') / 8192");
+sql('UPDATE bulk SET v = 8 WHERE id BETWEEN 30000 AND 30100');
+my $visible = sql("SELECT count(*) FROM pg_visibility_map('bulk') WHERE all_visible");
+my $not_visible = join "\n", 'WARNING:  columns of table "bulk" are not kept of all of its pages', 'DETAIL:  Pages that are not all-visible: ' . ($all - $visible) . " of $all.",
+  'HINT:  VACUUM the table when the transactions that have written to it, and all that are older, have ended and are on disk.  Then load it again.';
+is(said("'bulk'"), "0\n$not_visible", 'pages that are not all-visible');
+my $older = $node->background_psql('postgres', on_error_stop => 0);
+$older->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM bulk');
+sql('UPDATE bulk SET v = 9 WHERE id BETWEEN 30000 AND 30100');
+sql('VACUUM bulk');
+like(said("'bulk'"), $less, 'a VACUUM that an older snapshot is in the way of');
+$older->query_safe('COMMIT');
+$older->quit;
+sql('VACUUM bulk');
+is(said("'bulk'"), "4\n", 'one that comes later helps');
+agrees('and what is loaded');
+
+sql(q{CREATE TABLE odd (id int, "long" text); ALTER TABLE odd ALTER "long" SET STORAGE EXTERNAL;
+	INSERT INTO odd SELECT i, CASE WHEN i % 5000 = 1 THEN repeat('x', 5000) ELSE 'short' END FROM generate_series(1, 20000) i;
+	ALTER TABLE odd ADD late int DEFAULT 5; INSERT INTO odd SELECT i, 'short', 6 FROM generate_series(20001, 40000) i});
+sql('VACUUM odd');
+my $odd = qr/$less\nDETAIL:  Pages without column "long": 4 with values out of line\.\nPages without column "late": (\d+) with rows from before it was added\.\nHINT:  VACUUM FULL .* Values out of line .*  Then load it again\.$/m;
+like(said("'odd'"), qr/^3\n$odd/, 'values out of line, and rows without the column');
+like(said("'odd'"), qr/^0\n$odd/, 'are told of each time');
+like(said("'odd', '{long}'"), qr/^0\nWARNING.*\nDETAIL:  Pages without column "long": 4 with values out of line\.\nHINT/, '... of the columns that are to be loaded');
+sql('VACUUM FULL odd; ');
+sql('VACUUM odd');
+unlike(said("'odd'"), qr/late/, 'the hint helps');
+
+# Several sessions at once: with room for all of it, and without.
+sql("CREATE TABLE part_$_ AS SELECT i AS a, i * 7919 AS b, md5((i + $_ * 30000)::text) AS c FROM generate_series(1, 30000) i") for 1 .. 4;
+sql("VACUUM part_$_") for 1 .. 4;
+my $part = q{SELECT count(*) FROM (SELECT FROM hashgraph_join_columns c WHERE tab::text LIKE 'part_%' AND pages = pg_relation_size(tab) / 8192) x};
+sub load_at_once
+{
+	my @sessions = map { { table => "part_$_", out => '', err => '' } } 1 .. 4;
+	$_->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SELECT hashgraph_join_load('$_->{table}')" ], '>', \$_->{out}, '2>', \$_->{err}) for @sessions;
+	$_->{run}->finish for @sessions;
+	return join '', map { $_->{out}, $_->{err} } @sessions;
+}
+is(load_at_once(), "3\n" x 4, 'several sessions load at once, with room for all of them');
+is(sql($part), 12, '... and all is kept');
+$node->append_conf('postgresql.conf', "hashgraph_join.column_memory = '4MB'\n");
+$node->restart;
+my $at_once = load_at_once();
+cmp_ok(sql($part), '<', 12, 'without it, some is not kept');
+like($at_once, qr/$less|$others/, '... which somebody has been told');
+like($at_once, qr/^HINT:  Increase hashgraph_join\.column_memory, or load fewer columns\./m, '... and what to do');
+sql('SELECT hashgraph_join_unload(tab) FROM (SELECT DISTINCT tab FROM hashgraph_join_columns) t');
+is(said("'part_1'"), "3\n", 'there is room for a table');
+my $put_out = join '', map { said("'part_$_'") } 2 .. 4;
+like($put_out, qr/^(3\n)+$others/, 'which has to make room for others');
+unlike($put_out, $less, '... that are kept as a whole');
+sql('CREATE TABLE wide AS SELECT p.a, p.b, p.c, q.c AS d, p.c || left(q.c, 20) AS e FROM part_1 p JOIN part_2 q USING (a)');
+sql('VACUUM wide');
+like(said("'wide'"), qr/^4\n$less\nDETAIL:  Pages without column "e": \d+ for which there was no room\.\nHINT:  Increase.*\n$others/, 'of one that is too large some columns are kept as a whole, and others not');
+$node->append_conf('postgresql.conf', "hashgraph_join.column_memory = '1MB'\n");
+$node->restart;
+like(said("'part_1', '{a, c}'"), qr/^2\n$less\nDETAIL:  Pages without column "c": \d+ with more than the memory for columns takes at once\.\nHINT:  Increase/, 'and so is a column');
+
 # ---- a standby of such a server, which logs from now on
 sql("BEGIN; $make; COMMIT");
-$node->append_conf('postgresql.conf', join "\n", 'wal_level = replica', 'max_wal_senders = 5', 'hot_standby = on', '');
+$node->append_conf('postgresql.conf', join "\n", 'wal_level = replica', 'max_wal_senders = 5', 'hot_standby = on', "hashgraph_join.column_memory = '32MB'", '');
 $node->set_replication_conf;
 $node->restart;
 $node->backup('base');

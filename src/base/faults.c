@@ -15,7 +15,8 @@
  *		crash		as file, but the process dies of it
  *
  *	  and hashgraph_join.debug_fault_at which of these events since it was set; 0
- *	  counts only.  A fault comes once, so that what cleans up is left in peace.
+ *	  counts only.  A fault comes once, so that what cleans up is left in peace.  Both are
+ *	  for superusers: a process that dies takes all sessions with it.
  * 2. hashgraph_join.debug_fault_events says how many there have been, and
  *	  hashgraph_join.debug_memory how many bytes of hgj_mem_alloc() are taken:
  *	  none while no query runs.
@@ -155,14 +156,14 @@ hgj_define_fault_settings(void)
 							 "Chooses what fails.",
 							 "Meant for tests.",
 							 &fault, HGJ_FAULT_OFF, fault_options,
-							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							 NULL, assign_fault, NULL);
 
 	DefineCustomIntVariable("hashgraph_join.debug_fault_at",
 							"Sets which event fails, from 1.",
 							"Zero counts them. Meant for tests.",
 							&fault_at, 0, 0, INT_MAX,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE,
+							PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							NULL, assign_fault_at, NULL);
 
 	DefineCustomIntVariable("hashgraph_join.debug_fault_events",

@@ -219,6 +219,11 @@ for my $q ('left, residual', 'full', 'groups', 'a star', 'workers, rows', 'worke
 neighbour_ends($beside);
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal|leak|WARNING|problem in alloc|write past/, 'the server log knows no crash, leak or warning');
 
+# ---- superusers only may ask for faults: a crash is everybody's
+$node->safe_psql('postgres', 'CREATE ROLE other LOGIN');
+fails_with($node, "SET hashgraph_join.$_", qr/permission denied to set parameter "hashgraph_join\.debug_fault/, "$_ by others", extra_params => [ '-U', 'other' ])
+  for 'debug_fault = crash', 'debug_fault_at = 1';
+
 # ---- a crash with files open
 for my $q ('full', 'groups', 'workers, shared and spilled', 'workers, groups exchanged on file')
 {

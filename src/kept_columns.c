@@ -5,8 +5,10 @@
  *	  hashgraph_join_unload(), and what the view hashgraph_join_columns shows.
  *
  * 1. Loading takes SELECT on each of the columns.  Without names it is all columns
- *	  that the caller may read.  It changes nothing that a query could see.  What could
- *	  not be kept is said (scan/load_report.c).
+ *	  that the caller may read.  It changes nothing that a query could see.  The store is
+ *	  everybody's, of all databases: columns that are kept already make room for those of
+ *	  superusers, and of those users whom a superuser lets (hashgraph_join.load_evicts); others
+ *	  fill what is free.  What could not be kept is said (scan/load_report.c).
  * 2. Unloading is for the table's owner.
  * 3. The view has a row for each column that has chunks, of tables of this database.
  *	  A use is one process's of one chunk.  What it has saved is estimated: the rows
@@ -25,6 +27,7 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "base/guc.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
@@ -112,6 +115,7 @@ hashgraph_join_load(PG_FUNCTION_ARGS)
 	Relation	rel;
 	const char *obstacle;
 	AttrNumber	attnos[MaxHeapAttributeNumber];
+	bool		may_evict = superuser() || hgj_load_evicts;
 	int			n;
 	int64		chunks;
 	uint64		evictions;
@@ -137,8 +141,8 @@ hashgraph_join_load(PG_FUNCTION_ARGS)
 				 errdetail("The reason is: %s.", obstacle)));
 	hgj_store_forget_gone();
 	evictions = hgj_store_own_evictions();
-	chunks = hgj_load_columns(rel, attnos, n).chunks;
-	hgj_load_report(rel, attnos, n, hgj_store_own_evictions() - evictions);
+	chunks = hgj_load_columns(rel, attnos, n, may_evict).chunks;
+	hgj_load_report(rel, attnos, n, may_evict, hgj_store_own_evictions() - evictions);
 	table_close(rel, NoLock);
 	PG_RETURN_INT64(chunks);
 }

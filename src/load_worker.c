@@ -135,7 +135,7 @@ columns_there(Relation rel, const HgjLoadOrder *order, AttrNumber *attnos)
 typedef struct Progress
 {
 	uint64		evictions;		/* in all, before it */
-	uint64		newest;			/* id of the newest chunk then */
+	HgjRoom		room;			/* as it was then */
 	int64		chunks;			/* made for it */
 	int64		in_vain;		/* step 7 */
 	bool		crowded;		/* step 6 */
@@ -182,7 +182,7 @@ load_run(const HgjLoadOrder *order, uint32 run, Progress *progress)
 		{
 			int			n = columns_there(rel, order, attnos);
 			HgjLoadCounts counts = hgj_load_runs(rel, attnos, n, run, run + 1,
-												 progress->newest, should_stop);
+												 &progress->room, should_stop);
 
 			note_run(progress, &counts);
 		}
@@ -225,7 +225,7 @@ static void
 load_table(const HgjLoadOrder *order)
 {
 	Progress	progress = {.evictions = hgj_store_evictions(),
-	.newest = hgj_store_last_id()};
+	.room = {true, hgj_store_last_id()}};
 	uint32		runs = 0;
 
 	PG_TRY();

@@ -48,6 +48,8 @@ bool		hgj_enabled = true;
 int			hgj_engine = HGJ_ENGINE_AUTO;
 int			hgj_filter = HGJ_FILTER_AUTO;
 bool		hgj_force = false;
+bool		hgj_load_evicts = false;
+int			hgj_max_device_memory = -1;
 int			hgj_min_rows = 10000;
 double		hgj_page_attribute_cost = 0.0005;
 double		hgj_page_tuple_cost = 0.001;
@@ -149,7 +151,12 @@ static const struct config_enum_entry parallel_build_options[] = {
 	{NULL, 0, false}
 };
 
-/* ---- the settings, one table a type; any user may set them ----------------- */
+/*
+ * ---- the settings, one table a type ----
+ *
+ * What has no context of its own any user may set: such a setting bears on his own
+ * queries, and what it can do to others has a bound that he cannot move.
+ */
 
 /* What the planner reckons with: from 0 on, and EXPLAIN (SETTINGS) shows it. */
 static const struct
@@ -209,28 +216,33 @@ static const struct
 	const char *more;
 	bool	   *variable;
 	bool		initial;
+	GucContext	context;
 	int			flags;
 }			switches[] = {
 	{"hashgraph_join.aggregate",
 		"Enables the planner's use of HashGraphAgg plans.",
 		"They aggregate the batches of a HashGraphJoin, or what a sequential scan reads.",
-		&hgj_aggregate, true, GUC_EXPLAIN},
+		&hgj_aggregate, true, PGC_USERSET, GUC_EXPLAIN},
 	{"hashgraph_join.aggregate_scans",
 		"Enables the planner's use of HashGraphAgg plans over sequential scans.",
 		"They also need hashgraph_join.aggregate.",
-		&hgj_aggregate_scans, true, GUC_EXPLAIN},
+		&hgj_aggregate_scans, true, PGC_USERSET, GUC_EXPLAIN},
 	{"hashgraph_join.dictionaries",
 		"Enables the evaluation of expressions over one column of strings once for each of its values.",
 		"A column that turns out to have too many is evaluated row by row.",
-		&hgj_dictionaries, true, 0},
+		&hgj_dictionaries, true, PGC_USERSET, 0},
 	{"hashgraph_join.enabled",
 		"Enables the planner's use of HashGraphJoin plans.",
 		"They also need enable_hashjoin.",
-		&hgj_enabled, true, GUC_EXPLAIN},
+		&hgj_enabled, true, PGC_USERSET, GUC_EXPLAIN},
 	{"hashgraph_join.force",
 		"Plans HashGraphJoin for every join that can use it, and HashGraphAgg for every aggregation, whatever the costs.",
 		"Meant for tests.",
-		&hgj_force, false, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE}
+		&hgj_force, false, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
+	{"hashgraph_join.load_evicts",
+		"Lets hashgraph_join_load() make room by dropping columns that are kept already.",
+		"Superusers' loads always do. Others' fill room that is free.",
+		&hgj_load_evicts, false, PGC_SUSET, 0}
 };
 
 static const struct
@@ -242,36 +254,41 @@ static const struct
 	int			initial;
 	int			least;
 	int			most;
+	GucContext	context;
 	int			flags;
 }			numbers[] = {
 	{"hashgraph_join.chunk_outer_rows",
 		"Sets the number of outer rows whose match bits count as too many for memory.",
 		"Zero means that bytes alone count. Rounded up to a multiple of 64. Meant for tests.",
-		&hgj_chunk_outer_rows, 0, 0, INT_MAX, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
+		&hgj_chunk_outer_rows, 0, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
 	{"hashgraph_join.chunk_rows",
 		"Sets the number of build rows that count as too many for memory.",
 		"Zero means that bytes alone count. Meant for tests.",
-		&hgj_chunk_rows, 0, 0, INT_MAX, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
+		&hgj_chunk_rows, 0, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
 	{"hashgraph_join.device_memory_limit",
 		"Sets the device memory that each HashGraphJoin on a GPU may use.",
-		"A join that needs more runs on the CPU. 0 means what is free.",
-		&hgj_device_memory_limit, 0, 0, MAX_KILOBYTES, GUC_UNIT_KB | GUC_EXPLAIN},
+		"A build side that needs more is joined in parts that fit where hashgraph_join.engine is cuda, and on the CPU otherwise. 0 means what is free.",
+		&hgj_device_memory_limit, 0, 0, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN},
 	{"hashgraph_join.device_side_rows",
 		"Sets the fewest rows of a table of which a build side is made on a GPU, of columns kept in memory.",
 		"The host reads a smaller one as fast. Meant for tests.",
-		&hgj_device_side_rows, 20000, 0, INT_MAX, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
+		&hgj_device_side_rows, 20000, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
 	{"hashgraph_join.device_timeout",
 		"Sets the time after which a GPU that has not answered counts as failed.",
 		"The session then does without it. 0 waits for ever.",
-		&hgj_device_timeout, 60000, 0, INT_MAX, GUC_UNIT_MS},
+		&hgj_device_timeout, 60000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS},
+	{"hashgraph_join.max_device_memory",
+		"Sets the device memory that each HashGraphJoin on a GPU may use at most, whatever hashgraph_join.device_memory_limit is.",
+		"-1 means that there is no such bound. 0 means that no GPU is used.",
+		&hgj_max_device_memory, -1, -1, MAX_KILOBYTES, PGC_SUSET, GUC_UNIT_KB | GUC_EXPLAIN},
 	{"hashgraph_join.min_rows",
 		"Sets the estimated number of rows of the larger side below which HashGraphJoin is not considered.",
 		NULL,
-		&hgj_min_rows, 10000, 0, INT_MAX, GUC_EXPLAIN},
+		&hgj_min_rows, 10000, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN},
 	{"hashgraph_join.processors",
 		"Sets the number of processors that the planner expects parallel processes to share.",
 		"0 means those of the machine.",
-		&hgj_processors, 0, 0, 65536, GUC_EXPLAIN}
+		&hgj_processors, 0, 0, 65536, PGC_USERSET, GUC_EXPLAIN}
 };
 
 static const struct
@@ -352,13 +369,13 @@ hgj_define_settings(void)
 	for (int i = 0; i < lengthof(switches); i++)
 		DefineCustomBoolVariable(switches[i].name, switches[i].says,
 								 switches[i].more, switches[i].variable,
-								 switches[i].initial, PGC_USERSET,
+								 switches[i].initial, switches[i].context,
 								 switches[i].flags, NULL, NULL, NULL);
 	for (int i = 0; i < lengthof(numbers); i++)
 		DefineCustomIntVariable(numbers[i].name, numbers[i].says, numbers[i].more,
 								numbers[i].variable, numbers[i].initial,
-								numbers[i].least, numbers[i].most, PGC_USERSET,
-								numbers[i].flags, NULL, NULL, NULL);
+								numbers[i].least, numbers[i].most,
+								numbers[i].context, numbers[i].flags, NULL, NULL, NULL);
 	for (int i = 0; i < lengthof(choices); i++)
 		DefineCustomEnumVariable(choices[i].name, choices[i].says, choices[i].more,
 								 choices[i].variable, choices[i].initial,

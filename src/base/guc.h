@@ -95,6 +95,8 @@ extern int	hgj_filter;
 extern bool hgj_force;
 extern int	hgj_gpu_server;
 extern int	hgj_gpu_staging_memory;
+extern bool hgj_load_evicts;
+extern int	hgj_max_device_memory;
 extern int	hgj_min_rows;
 extern double hgj_page_attribute_cost;
 extern double hgj_page_tuple_cost;

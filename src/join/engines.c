@@ -71,7 +71,9 @@ hgj_cuda_usable(double bytes)
 
 	if (absent_library[0] && strcmp(absent_library, hgj_cuda_library) == 0)
 		return false;
-	if (hgj_device_memory_limit > 0 && bytes > hgj_device_memory_limit * 1024.0)
+	if ((hgj_device_memory_limit > 0 && bytes > hgj_device_memory_limit * 1024.0) ||
+		(hgj_max_device_memory >= 0 && bytes > hgj_max_device_memory * 1024.0) ||
+		hgj_max_device_memory == 0)
 		return false;
 	engine = hgj_cuda_engine(&err);
 	if (engine && engine->usable(&err) == HGJ_OK)
@@ -259,13 +261,17 @@ hgj_use_cpu(HgjJoinState *state)
 		hgj_engine_failed(state, &err);
 }
 
-/* What a table may take of the device. */
+/* What a table may take of the device: what the user wants, as far as he may have it. */
 static uint64
 device_memory(const HgjDeviceInfo *info)
 {
+	uint64		bytes = info->free_memory - info->free_memory / HGJ_DEVICE_RESERVE;
+
 	if (hgj_device_memory_limit > 0)
-		return (uint64) hgj_device_memory_limit * 1024;
-	return info->free_memory - info->free_memory / HGJ_DEVICE_RESERVE;
+		bytes = (uint64) hgj_device_memory_limit * 1024;
+	if (hgj_max_device_memory >= 0)
+		bytes = Min(bytes, (uint64) hgj_max_device_memory * 1024);
+	return bytes;
 }
 
 /*
@@ -298,8 +304,17 @@ hgj_use_less_memory(HgjJoinState *state)
 const HgjEngine *
 hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjError *err)
 {
-	const HgjEngine *engine = hgj_cuda_engine(err);
+	const HgjEngine *engine;
 
+	/* opening it takes device memory as well */
+	if (hgj_max_device_memory == 0)
+	{
+		err->status = HGJ_UNSUPPORTED;
+		strlcpy(err->message, "hashgraph_join.max_device_memory is 0",
+				sizeof(err->message));
+		return NULL;
+	}
+	engine = hgj_cuda_engine(err);
 	if (engine == NULL || engine->open(err) != HGJ_OK ||
 		engine->device_info(0, info, err) != HGJ_OK)
 		return NULL;

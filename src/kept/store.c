@@ -17,7 +17,9 @@
  *	  put there since the load at hand began stays, whoever has put it there: otherwise tables
  *	  that are loaded one beside the other, or the parts of one that is too large, would
  *	  put each other out, and nothing would be kept as a whole.  If no other chunk can
- *	  go, the new one is not kept.
+ *	  go, the new one is not kept.  Not everybody may have others' chunks make
+ *	  room: what other loads put there fills free room, begins without credit, and is
+ *	  not counted as put out before somebody has used it.
  * 4. Who reads a chunk holds it: its slot counts holders, more of them under the lock in
  *	  share mode, fewer without it.  One that is replaced or dropped while somebody holds
  *	  it is taken out of the directory at once, and freed by its last holder.  Where somebody
@@ -228,23 +230,26 @@ hgj_store_drop_slot(int i)
 		free_slot(i);
 }
 
-/* Step 3: make room; false if there is nothing up to this id that could go. */
+/* Step 3: make room; false if there is nothing that could go. */
 static bool
-evict_one(uint64 newest)
+evict_one(const HgjRoom *room)
 {
+	if (!room->may_evict)
+		return false;
 	for (int steps = 0; steps < shared->ntouched * (MOST_CREDIT + 1); steps++)
 	{
 		int			i = shared->hand;
 		HgjStoreSlot *slot = slot_at(i);
 
 		shared->hand = (i + 1) % shared->ntouched;
-		if (!slot->listed || slot->head.id > newest ||
+		if (!slot->listed || slot->head.id > room->newest ||
 			pg_atomic_read_u32(&slot->holders) > 0)
 			continue;
 		if (pg_atomic_read_u32(&slot->credit) == 0)
 		{
+			if (!slot->is_filling || pg_atomic_read_u64(&slot->uses) > 0)
+				pg_atomic_fetch_add_u64(&shared->evictions, 1);
 			hgj_store_drop_slot(i);
-			pg_atomic_fetch_add_u64(&shared->evictions, 1);
 			own_evictions++;
 			return true;
 		}
@@ -253,14 +258,28 @@ evict_one(uint64 newest)
 	return false;
 }
 
+/* On what terms a chunk is put into the store; step 3. */
+typedef struct Terms
+{
+	HgjRoom		room;
+	bool		is_filling;
+	uint32		credit;
+} Terms;
+
+static bool
+has_free_slot(void)
+{
+	return shared->free != NO_SLOT || shared->ntouched < shared->nslots;
+}
+
 /* Take a free slot; NO_SLOT: there is none, and none can be made. */
 static int
-take_slot(uint64 newest)
+take_slot(const HgjRoom *room)
 {
 	int			i;
 
-	while (shared->free == NO_SLOT && shared->ntouched == shared->nslots)
-		if (!evict_one(newest))
+	while (!has_free_slot())
+		if (!evict_one(room))
 			return NO_SLOT;
 	if (shared->free == NO_SLOT)
 		return shared->ntouched++;
@@ -506,7 +525,7 @@ hgj_store_last_id(void)
 	return shared ? pg_atomic_read_u64(&shared->last_id) : 0;
 }
 
-/* How many chunks have had to make room for others so far? */
+/* How many chunks, but for unused filling, have had to make room for others so far? */
 uint64
 hgj_store_evictions(void)
 {
@@ -596,7 +615,7 @@ hgj_store_forget(const HgjChunkKey *key)
 
 /* Step 2: room for a chunk, which nobody else knows of; or InvalidDsaPointer. */
 static dsa_pointer
-reserve(Size bytes, uint64 newest)
+reserve(Size bytes, const HgjRoom *room)
 {
 	dsa_pointer data;
 	bool		evicted = true;
@@ -606,7 +625,7 @@ reserve(Size bytes, uint64 newest)
 		   evicted)
 	{
 		LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-		evicted = evict_one(newest);
+		evicted = evict_one(room);
 		LWLockRelease(shared->lock);
 	}
 	return data;
@@ -617,16 +636,20 @@ reserve(Size bytes, uint64 newest)
  * meanwhile.  False: there is no slot.
  */
 static bool
-publish(const HgjChunkKey *key, dsa_pointer data, Size bytes, uint64 newest)
+publish(const HgjChunkKey *key, dsa_pointer data, Size bytes, const Terms *terms)
 {
 	int		   *bucket = bucket_of(key);
 	int			i;
+	bool		has_room;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	i = find_slot(key);
-	if (i != NO_SLOT)
+	/* one that is held leaves no slot when it goes */
+	has_room = terms->room.may_evict || has_free_slot() ||
+		(i != NO_SLOT && pg_atomic_read_u32(&slot_at(i)->holders) == 0);
+	if (i != NO_SLOT && has_room)
 		hgj_store_drop_slot(i);
-	i = take_slot(newest);
+	i = has_room ? take_slot(&terms->room) : NO_SLOT;
 	if (i != NO_SLOT)
 	{
 		HgjStoreSlot *slot = slot_at(i);
@@ -643,8 +666,9 @@ publish(const HgjChunkKey *key, dsa_pointer data, Size bytes, uint64 newest)
 		pg_atomic_init_u64(&slot->uses, 0);
 		pg_atomic_init_u64(&slot->saved, 0);
 		pg_atomic_init_u64(&slot->last_use, 0);
-		pg_atomic_init_u32(&slot->credit, FIRST_CREDIT);
+		pg_atomic_init_u32(&slot->credit, terms->credit);
 		pg_atomic_init_u32(&slot->holders, 0);
+		slot->is_filling = terms->is_filling;
 		slot->listed = true;
 		pg_atomic_fetch_add_u32(count_of(key->table), 1);
 		pg_atomic_fetch_add_u64(&shared->changes, 1);
@@ -679,28 +703,54 @@ note_used(const char *end)
 }
 
 /*
+ * Step 3: look at the earlier chunk that one of so many bytes is to take the place of
+ * without evicting others.  It hands its terms on.  True: if it goes, it leaves room.
+ */
+static bool
+take_over(const HgjChunkKey *key, Size bytes, Terms *terms)
+{
+	bool		leaves = false;
+	int			i;
+
+	LWLockAcquire(shared->lock, LW_SHARED);
+	i = find_slot(key);
+	if (i != NO_SLOT)
+	{
+		HgjStoreSlot *slot = slot_at(i);
+
+		terms->is_filling = slot->is_filling;
+		terms->credit = pg_atomic_read_u32(&slot->credit);
+		leaves = slot->bytes >= bytes && pg_atomic_read_u32(&slot->holders) == 0;
+	}
+	LWLockRelease(shared->lock);
+	return leaves;
+}
+
+/*
  * Step 2: keep a copy of the chunk, in place of an earlier one.  False if there is
- * no room for it, and none can be made of chunks up to the id `newest`.
+ * no room for it, and none can be made of what the load may put out (step 3).
  */
 bool
-hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, uint64 newest)
+hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, const HgjRoom *room)
 {
+	Terms		terms = {*room, !room->may_evict, room->may_evict ? FIRST_CREDIT : 0};
 	dsa_pointer data;
 	bool		kept = false;
 
 	Assert(chunk->bytes <= hgj_store_most_bytes());
 	attach();
 	HOLD_INTERRUPTS();
-	/* an earlier one would be of no use, and makes room */
-	hgj_store_forget(key);
-	data = reserve(chunk->bytes, newest);
+	/* an earlier one would be of no use, and makes room; but it is better than none */
+	if (room->may_evict || take_over(key, chunk->bytes, &terms))
+		hgj_store_forget(key);
+	data = reserve(chunk->bytes, room);
 	if (DsaPointerIsValid(data))
 	{
 		HgjChunk   *copy = dsa_get_address(area, data);
 
 		memcpy(copy, chunk, chunk->bytes);
 		note_used((const char *) copy + chunk->bytes);
-		kept = publish(key, data, chunk->bytes, newest);
+		kept = publish(key, data, chunk->bytes, &terms);
 		if (!kept)
 			dsa_free(area, data);
 	}

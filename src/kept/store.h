@@ -74,7 +74,15 @@ extern void hgj_store_lend(void (*wait) (void));
 extern void hgj_store_release_read(const HgjHeldChunk *held);
 extern void hgj_store_release(const HgjHeldChunk *held);
 extern Size hgj_store_most_bytes(void);
-extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, uint64 newest);
+/* Which chunks may make room for those of a load. */
+typedef struct HgjRoom
+{
+	bool		may_evict;		/* no chunk does if this is false */
+	uint64		newest;			/* id of the last chunk that may */
+} HgjRoom;
+
+extern bool hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk,
+						  const HgjRoom *room);
 extern void hgj_store_forget(const HgjChunkKey *key);
 extern uint32 hgj_store_drop(Oid database, Oid table, AttrNumber attno);
 extern HgjChunkFacts *hgj_store_list(bool all, uint32 *n);

@@ -26,6 +26,7 @@ typedef struct HgjStoreSlot
 	pg_atomic_uint32 credit;	/* for the clock; approximately */
 	pg_atomic_uint32 holders;
 	volatile bool listed;		/* in the directory; false: the last holder frees it */
+	bool		is_filling;		/* put there by who may not have others make room */
 	int			next;			/* of the same bucket, or of those that are free again */
 } HgjStoreSlot;
 
@@ -39,7 +40,7 @@ typedef struct HgjStore
 {
 	LWLock	   *lock;
 	pg_atomic_uint64 changes;	/* chunks that came or went, in all */
-	pg_atomic_uint64 evictions; /* of these, by step 3 */
+	pg_atomic_uint64 evictions; /* of these, by step 3, but for unused filling */
 	pg_atomic_uint64 last_id;	/* of a chunk */
 	uint64		used;			/* bytes behind our beginning that have ever been, changed
 								 * atomically; a process without PostgreSQL reads it */

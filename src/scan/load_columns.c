@@ -56,7 +56,7 @@ typedef struct Loader
 	int		   *todo_columns;	/* their numbers in `page`, */
 	HgjChunkMaker **makers;		/* and what is made of them */
 	int			at_once;		/* so many of them */
-	uint64		newest;			/* id of the newest chunk that may make room */
+	const HgjRoom *room;		/* chunks that make room for the new ones */
 	HgjLoadCounts counts;
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	HgjPrefetch prefetch;		/* nothing */
@@ -262,10 +262,13 @@ put_chunk(Loader *loader, const Part *part, int t)
 		pfree(large);
 	}
 	hgj_chunk_begin_validity(chunk, part->look, part->decoded_after);
-	if (hgj_store_put(&key, chunk, loader->newest))
+	if (hgj_store_put(&key, chunk, loader->room))
 		loader->counts.chunks++;
 	else
 		loader->counts.full = true;
+	/* who fills free room has filled it */
+	if (loader->counts.full && !loader->room->may_evict)
+		loader->stopped = true;
 	pfree(chunk);
 }
 
@@ -322,13 +325,13 @@ columns_at_once(Relation rel)
 
 /*
  * Have these columns kept of runs first to end - 1 of the table, of which
- * hgj_load_obstacle() has nothing to say; chunks up to the id `newest`, the last that there
- * was when all of this began, may have to make room.  stop, unless it is NULL, ends it
- * when it says so.
+ * hgj_load_obstacle() has nothing to say.  room says which chunks may make room for
+ * theirs; if none may, they fill free room only, and it ends when there is none.  stop,
+ * unless it is NULL, ends it when it says so.
  */
 HgjLoadCounts
 hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint32 end,
-			  uint64 newest, bool (*stop) (void))
+			  const HgjRoom *room, bool (*stop) (void))
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -348,13 +351,12 @@ hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint3
 	for (int i = 0; i < n; i++)
 		loader->columns[i] = hgj_page_columns_add(&loader->page, attnos[i]);
 	loader->at_once = columns_at_once(rel);
-	loader->newest = newest;
+	loader->room = room;
 	loader->stop = stop;
 	for (uint32 run = first; n > 0 && run < end && !loader->stopped &&
 		 hgj_run_start(run) < nblocks; run++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);
-	loader->newest = newest;
 
 		load_run(loader, run);
 		MemoryContextSwitchTo(old);
@@ -367,7 +369,9 @@ hgj_load_runs(Relation rel, const AttrNumber *attnos, int n, uint32 first, uint3
 
 /* The same of all of the table. */
 HgjLoadCounts
-hgj_load_columns(Relation rel, const AttrNumber *attnos, int n)
+hgj_load_columns(Relation rel, const AttrNumber *attnos, int n, bool may_evict)
 {
-	return hgj_load_runs(rel, attnos, n, 0, PG_UINT32_MAX, hgj_store_last_id(), NULL);
+	HgjRoom		room = {may_evict, hgj_store_last_id()};
+
+	return hgj_load_runs(rel, attnos, n, 0, PG_UINT32_MAX, &room, NULL);
 }

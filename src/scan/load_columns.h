@@ -21,13 +21,14 @@ typedef struct HgjLoadCounts
 } HgjLoadCounts;
 
 extern const char *hgj_load_obstacle(Relation rel);
-extern HgjLoadCounts hgj_load_columns(Relation rel, const AttrNumber *attnos, int n);
+extern HgjLoadCounts hgj_load_columns(Relation rel, const AttrNumber *attnos, int n,
+									  bool may_evict);
 extern HgjLoadCounts hgj_load_runs(Relation rel, const AttrNumber *attnos, int n,
-								   uint32 first, uint32 end, uint64 newest,
+								   uint32 first, uint32 end, const HgjRoom *room,
 								   bool (*stop) (void));
 
 /* load_report.c */
 extern void hgj_load_report(Relation rel, const AttrNumber *attnos, int n,
-							uint64 evictions);
+							bool may_evict, uint64 evictions);
 
 #endif							/* HGJ_LOAD_COLUMNS_H */

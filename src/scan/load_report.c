@@ -120,7 +120,7 @@ append_column(StringInfo text, const char *name, const Outcome *outcome)
 
 /* What there is to do, by what is the matter with any column; sum has all of them. */
 static char *
-hints(const Outcome *sum)
+hints(const Outcome *sum, bool may_evict)
 {
 	StringInfoData text;
 
@@ -129,6 +129,8 @@ hints(const Outcome *sum)
 		appendStringInfoString(&text, "VACUUM FULL gives all rows all columns.  ");
 	if (sum->left_out[HGJ_LEFT_OUT_EXTERNAL] > 0)
 		appendStringInfoString(&text, "Values out of line cannot be kept; a larger toast_tuple_target, or SET STORAGE MAIN, keeps more of those in line that are written from then on.  ");
+	if (sum->no_room > 0 && !may_evict)
+		appendStringInfoString(&text, "Columns that are kept already make room only for superusers, and where one has set hashgraph_join.load_evicts.  ");
 	if (sum->left_out[HGJ_LEFT_OUT_TOO_LARGE] > 0 || sum->no_room > 0)
 		appendStringInfoString(&text, "Increase hashgraph_join.column_memory, or load fewer columns.  ");
 	if (sum->changed > 0)
@@ -140,7 +142,7 @@ hints(const Outcome *sum)
 /* Step 2: invisible: so many of the nblocks pages are not all-visible. */
 static void
 warn(Relation rel, const AttrNumber *attnos, int n, const Outcome *outcomes,
-	 BlockNumber nblocks, int64 invisible)
+	 BlockNumber nblocks, int64 invisible, bool may_evict)
 {
 	Outcome		sum = {.changed = invisible};
 	StringInfoData text;
@@ -170,15 +172,16 @@ warn(Relation rel, const AttrNumber *attnos, int n, const Outcome *outcomes,
 				(errmsg("columns of table \"%s\" are not kept of all of its pages",
 						RelationGetRelationName(rel)),
 				 errdetail_internal("%s", text.data),
-				 errhint("%s", hints(&sum))));
+				 errhint("%s", hints(&sum, may_evict))));
 }
 
 /*
- * These columns were to be kept, for which so many chunks have had to make room: say what
- * has not come about.
+ * These columns were to be kept, for which chunks that were there might have had to make
+ * room (may_evict), and so many have: say what has not come about.
  */
 void
-hgj_load_report(Relation rel, const AttrNumber *attnos, int n, uint64 evictions)
+hgj_load_report(Relation rel, const AttrNumber *attnos, int n, bool may_evict,
+				uint64 evictions)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	Outcome    *outcomes;
@@ -188,7 +191,7 @@ hgj_load_report(Relation rel, const AttrNumber *attnos, int n, uint64 evictions)
 		return;
 	outcomes = palloc0(mul_size(n, sizeof(Outcome)));
 	visible = look(rel, attnos, n, nblocks, outcomes);
-	warn(rel, attnos, n, outcomes, nblocks, nblocks - visible);
+	warn(rel, attnos, n, outcomes, nblocks, nblocks - visible, may_evict);
 	if (evictions > 0)
 		ereport(NOTICE,
 				(errmsg("chunks of columns that have made room for those of table \"%s\": " UINT64_FORMAT,

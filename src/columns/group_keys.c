@@ -40,6 +40,11 @@
 
 #define EIGHT_BLANKS	UINT64CONST(0x2020202020202020)
 
+/* A string of so many bytes is hashed in lanes. */
+#define LONG_STRING		64
+#define LANES			4
+#define LANE_MULTIPLIER UINT64CONST(0xA0761D6478BD642F)
+
 /* Where a byte of memory is in a word. */
 #ifdef WORDS_BIGENDIAN
 #define SHIFT_OF_BYTE(i)	(56 - 8 * (i))
@@ -290,6 +295,37 @@ read_rest(const char *p, Size size)
 	return word;
 }
 
+/* Multiply to 128 bits, and fold these. */
+static inline uint64
+fold(uint64 word)
+{
+	uint128		product = (uint128) word * LANE_MULTIPLIER;
+
+	return (uint64) (product >> 64) ^ (uint64) product;
+}
+
+/*
+ * A word of a long string waits for another one only in its own lane: the processor works
+ * on all lanes at the same time, where one chain of words would take several times as
+ * long as reading them.
+ */
+static uint64
+hash_long_string(const char *p, Size size, uint64 h)
+{
+	const char *last = p + size - LANES * sizeof(uint64);
+	uint64		lanes[LANES];
+
+	h = hgj_stir(h ^ size);
+	for (int l = 0; l < LANES; l++)
+		lanes[l] = hgj_stir(h + l);
+	for (; p < last; p += LANES * sizeof(uint64))
+		for (int l = 0; l < LANES; l++)
+			lanes[l] = fold(lanes[l] ^ read_word(p + l * sizeof(uint64)));
+	for (int l = 0; l < LANES; l++)
+		h = hgj_stir(h ^ lanes[l] ^ read_word(last + l * sizeof(uint64)));	/* may overlap */
+	return h;
+}
+
 /* Most strings are short: hash them without a call, a word at a time. */
 static inline uint64
 hash_string(const char *p, Size size, uint64 h)
@@ -297,6 +333,8 @@ hash_string(const char *p, Size size, uint64 h)
 	const char *last;
 
 	hgj_before_value(size);
+	if (unlikely(size >= LONG_STRING))
+		return hash_long_string(p, size, h);
 	if (size < sizeof(uint64))
 		return hgj_stir(h ^ read_rest(p, size) ^ ((uint64) size << 56));
 	last = p + size - sizeof(uint64);

@@ -394,6 +394,7 @@ hash_rows(HgjGroups *groups, uint32 n)
 		groups->hashes[i] = groups->seed;
 	for (int k = 0; k < groups->nkeys; k++)
 		hgj_group_key_hash(groups, &groups->keys[k], 0, n);
+	groups->hashed = true;
 }
 
 /* Groups of n live rows, by hash. */
@@ -454,7 +455,7 @@ move_to_slots(HgjGroups *groups)
 		}
 		put_slot(groups->slots, nslots - 1, slot_value(hash_row(groups, 0), g));
 	}
-	groups->loaded = false;
+	groups->loaded = groups->hashed = false;
 }
 
 /* Take the keys of the batch's live rows out of their vectors. */
@@ -472,6 +473,8 @@ load_keys(HgjGroups *groups)
 uint64
 hgj_groups_hash(HgjGroups *groups, uint32 i)
 {
+	if (groups->hashed)
+		return groups->hashes[i];
 	load_keys(groups);
 	return hash_row(groups, i);
 }
@@ -481,7 +484,7 @@ void
 hgj_groups_hash_rows(HgjGroups *groups, const HgjBatch *batch)
 {
 	groups->batch = batch;
-	groups->loaded = false;
+	groups->loaded = groups->hashed = false;
 	load_keys(groups);
 	hash_rows(groups, hgj_batch_nlive(batch));
 }
@@ -507,7 +510,7 @@ hgj_groups_assign(HgjGroups *groups, const HgjBatch *batch)
 
 	Assert(n <= groups->batch_rows);
 	groups->batch = batch;
-	groups->loaded = false;
+	groups->loaded = groups->hashed = false;
 
 	if (!groups->started)
 	{

@@ -102,7 +102,8 @@ typedef struct HgjGroups
 	bool		full;			/* no new groups */
 
 	const HgjBatch *batch;		/* the one at hand */
-	bool		loaded;			/* its keys are in their arrays */
+	bool		loaded;			/* its keys are in their arrays, ... */
+	bool		hashed;			/* ... and the hashes of all of its live rows */
 	uint32		batch_rows;		/* capacity of the arrays below */
 	uint64	   *hashes;			/* by live row */
 	uint32	   *of;				/* by live row */

@@ -97,6 +97,7 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 		ExplainPropertyUInteger("Groups", NULL, report->groups, es);
 		ExplainPropertyUInteger("Memory Usage", "kB", memory, es);
 		ExplainPropertyUInteger("Times Emptied", NULL, report->rounds, es);
+		ExplainPropertyUInteger("Rows Waiting for States", NULL, report->waiting_rows, es);
 		ExplainPropertyUInteger("Spilled Rows", NULL, report->spilled_rows, es);
 		ExplainPropertyUInteger("Spilled Partitions", NULL,
 								report->spilled_partitions, es);
@@ -115,6 +116,9 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 	if (report->rounds > 0)
 		appendStringInfo(es->str, "  Times Emptied: " UINT64_FORMAT,
 						 report->rounds);
+	if (report->waiting_rows > 0)
+		appendStringInfo(es->str, "  Rows Waiting for States: " UINT64_FORMAT,
+						 report->waiting_rows);
 	if (report->spilled_rows > 0)
 		appendStringInfo(es->str,
 						 "  Spilled Rows: " UINT64_FORMAT

@@ -14,8 +14,12 @@
 #include "compat.h"
 
 #include "agg/agg_accumulate.h"
+#include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 /* The bits of the first states of agg_floats.c. */
 #define FLOAT4_MINUS_ZERO		UINT64CONST(0x80000000)
@@ -186,6 +190,46 @@ hgj_agg_takes_any_equal(Oid aggfnoid, const Expr *argument)
 		default:
 			return false;
 	}
+}
+
+/* Is there nothing to begin with, or nothing in it: an empty string, array or object? */
+static bool
+begins_empty(HeapTuple aggregate)
+{
+	bool		isnull;
+	Datum		value = SysCacheGetAttr(AGGFNOID, aggregate, Anum_pg_aggregate_agginitval,
+										&isnull);
+
+	return isnull || VARSIZE_ANY_EXHDR(DatumGetPointer(value)) <= 2;
+}
+
+/*
+ * See agg_format.h.  PostgreSQL knows of internal states that do not grow how much they
+ * take.
+ */
+bool
+hgj_agg_state_grows(Oid aggfnoid)
+{
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggfnoid));
+	Form_pg_aggregate form;
+	bool		grows;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for aggregate %u", aggfnoid);
+	form = (Form_pg_aggregate) GETSTRUCT(tuple);
+	if (form->aggtransspace > 0 || OidIsValid(form->aggsortop))
+		grows = false;
+	else if (form->aggtranstype == INTERNALOID)
+		grows = true;
+	else if (IsPolymorphicType(form->aggtranstype))
+		grows = (form->aggtranstype == ANYARRAYOID ||
+				 form->aggtranstype == ANYCOMPATIBLEARRAYOID) && begins_empty(tuple);
+	else
+		grows = get_typlen(form->aggtranstype) == -1 &&
+			form->aggtranstype != NUMERICOID && !type_is_range(form->aggtranstype) &&
+			begins_empty(tuple);
+	ReleaseSysCache(tuple);
+	return grows;
 }
 
 /* See agg_format.h. */

@@ -177,9 +177,10 @@ take_batch(HgjAggState *state, const HgjBatch *batch)
 			hgj_groups_assign(groups, &portion);
 		hgj_agg_select_rows(state, &portion);
 		hgj_agg_update(state);
+		hgj_agg_growth_settle(state);
 		hgj_groups_settle(groups);
 		hgj_agg_portion_done(state, hgj_batch_nlive(&portion));
-		if (hgj_agg_end_round(state, batch, from))
+		if (hgj_agg_end_round(state, batch, from, hgj_agg_growth_check(state)))
 			return false;
 	}
 	return true;
@@ -237,7 +238,7 @@ read_all(HgjAggState *state)
 	state->counts.groups += groups->ngroups;
 	state->ran = true;
 	state->kept = first && !state->rounds.waiting &&
-		state->spill.pending == NULL && !state->returned_once;
+		state->spill.pending == NULL && !state->returned_once && !state->growing.begun;
 	state->next_group = 0;
 }
 
@@ -276,6 +277,7 @@ fill_slot(HgjAggState *state, char *row)
 
 	ExecClearTuple(slot);
 	hgj_agg_caller_next_group(state);
+	hgj_agg_growth_next_group(state, state->next_group - 1);
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		const HgjGroupKey *key = &groups->keys[k];

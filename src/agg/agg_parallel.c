@@ -25,6 +25,7 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 	report->groups = state->ngroups;
 	report->peak_bytes = state->peak_bytes;
 	report->rounds = state->rounds.total;
+	report->waiting_rows = state->growing.total_rows;
 	report->spilled_rows = state->spill.total_rows;
 	report->spilled_partitions = state->spill.total_partitions;
 	report->spilled_bytes = state->spill.total_bytes;
@@ -55,6 +56,7 @@ add_report(void *report, const void *earlier)
 	hgj_page_counts_add(&to->pages, &from->pages);
 	to->peak_bytes = Max(to->peak_bytes, from->peak_bytes);
 	to->rounds += from->rounds;
+	to->waiting_rows += from->waiting_rows;
 	to->spilled_rows += from->spilled_rows;
 	to->spilled_partitions += from->spilled_partitions;
 	to->spilled_bytes += from->spilled_bytes;

@@ -22,6 +22,7 @@ typedef struct HgjAggReport
 	uint64		groups;			/* of the last run */
 	uint64		peak_bytes;
 	uint64		rounds;			/* tables returned before the end */
+	uint64		waiting_rows;	/* arguments that waited for states */
 	uint64		spilled_rows;
 	uint64		spilled_partitions;
 	uint64		spilled_bytes;

@@ -6,7 +6,7 @@
  * Whoever finishes the aggregation combines states of the same group anyway, so
  * that nothing has to be put aside on files:
  *
- * 1. When the table takes no more groups, the rows of the portion at hand that
+ * 1. When the table takes no more groups, or its states have grown beyond it, the rows of the portion at hand that
  *	  have one are still added, and the positions of the others are noted.
  * 2. These, and the rows of the batch that come after the portion, are the rest.
  *	  The batch stays what it is, as long as the join is not asked for another.
@@ -37,17 +37,18 @@ hgj_agg_leave_rows(HgjAggState *state, const HgjBatch *batch)
 }
 
 /*
- * Step 2.  The portion ends before live row `from` of the batch.  True: groups
- * must be returned now, and there is a rest.
+ * Step 2.  The portion ends before live row `from` of the batch.  full: states have
+ * grown too much, even if all rows have a group.  True: groups must be returned now, and
+ * there is a rest, which may be empty then.
  */
 bool
-hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch, uint32 from)
+hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch, uint32 from, bool full)
 {
 	HgjAggRounds *rounds = &state->rounds;
 	uint32		n = hgj_batch_nlive(batch);
 	uint32	   *left = rounds->next;
 
-	if (rounds->nleft == 0)
+	if (rounds->nleft == 0 && !full)
 		return false;
 	for (uint32 i = from; i < n; i++)
 		left[rounds->nleft++] = hgj_batch_live_row(batch, i);

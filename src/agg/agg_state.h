@@ -259,6 +259,27 @@ typedef struct HgjAggPortions
 	uint32	   *all;			/* 0, 1, 2 ... */
 } HgjAggPortions;
 
+/* The contexts of states, by ranges of groups (agg_ranges.c). */
+typedef struct HgjAggRanges
+{
+	MemoryContext parent;
+	ExprContext **contexts;		/* NULL: no group of the range has a state */
+	uint32		n;
+	uint32		first;			/* those before it have gone */
+} HgjAggRanges;
+
+/* States that grow with every row (agg_growing.c). */
+typedef struct HgjAggGrowing
+{
+	int			naggs;			/* aggregates that have such */
+	HgjAggRanges ranges;		/* where they are */
+	bool		begun;			/* rows wait, for ... */
+	uint32		nparts;			/* ... so many parts of the groups, */
+	uint32		next_part;		/* and those before it have got theirs */
+	uint64		total_rows;		/* for EXPLAIN */
+	bool		logged;			/* the log knows about it */
+} HgjAggGrowing;
+
 /* What agg_tally.c adds to the database's counters, besides, of all rescans. */
 typedef struct HgjAggCounts
 {
@@ -318,6 +339,7 @@ typedef struct HgjAggState
 	MemoryContext context;
 	HgjAggSpill spill;
 	HgjAggRounds rounds;
+	HgjAggGrowing growing;
 	HgjAggExchange exchange;
 	HgjGroups  *result;			/* what is returned: groups, or the exchange's */
 	struct HgjPipelineState *device;	/* NULL: nobody has asked for a device */
@@ -376,6 +398,12 @@ extern void hgj_agg_forget_states(HgjAggState *state);
 extern void hgj_agg_free_seen(HgjAggState *state);
 extern Size hgj_agg_all_seen_bytes(const HgjAggState *state);
 
+/* agg_growing.c */
+extern void hgj_agg_growth_settle(HgjAggState *state);
+extern bool hgj_agg_growth_check(HgjAggState *state);
+extern void hgj_agg_growth_next_group(HgjAggState *state, uint32 group);
+extern void hgj_agg_growth_forget(HgjAggState *state);
+
 /* agg_final.c */
 extern Datum hgj_agg_result(const HgjAggregate *agg, const char *row,
 							bool partial, bool *isnull);
@@ -399,7 +427,7 @@ extern void hgj_agg_spill_free_memory(HgjAggState *state);
 /* agg_rounds.c */
 extern void hgj_agg_leave_rows(HgjAggState *state, const HgjBatch *batch);
 extern bool hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch,
-							  uint32 from);
+							  uint32 from, bool full);
 extern const HgjBatch *hgj_agg_rest(HgjAggState *state);
 
 /* agg_tally.c: as hgj_tally_join() */

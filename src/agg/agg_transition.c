@@ -18,11 +18,12 @@
  * read from an AggState, which agg_transition_init.c has filled.
  *
  * States cannot be put on files, as many have no form in which they could be: when they
- * fill memory, rows of other groups are (agg_spill.c), as in PostgreSQL's HashAggregate;
- * a partial aggregation returns its groups early (agg_rounds.c).
+ * fill memory, rows of other groups are (agg_spill.c), as in PostgreSQL's HashAggregate,
+ * and rows for states that grow wait (agg_growing.c); a partial aggregation returns its
+ * groups early (agg_rounds.c).
  *
- * Memory: states are in the group table's context for states, which counts against the
- * limit; functions run in its scratch context, which is reset after every row.  Callbacks
+ * Memory: states are in the group table's context for states, or in those of ranges of
+ * groups, which count against the limit; functions run in its scratch context, which is reset after every row.  Callbacks
  * that a function has registered run before the states go (agg_node.c), but not on
  * abort, as PostgreSQL promises.  No locks.
  *
@@ -40,6 +41,14 @@ static MemoryContext
 states_of(const HgjTransition *transition)
 {
 	return transition->caller->curaggcontext->ecxt_per_tuple_memory;
+}
+
+/* Where the functions find the state of a group, which is not sorted for. */
+static inline ExprContext *
+context_of(const HgjTransition *transition, uint32 group)
+{
+	return transition->ranges ? hgj_agg_range_context(transition->ranges, group) :
+		transition->caller->hashcontext;
 }
 
 /* A copy that lives as long as the states. */
@@ -172,7 +181,6 @@ hgj_agg_call_rows(HgjAggregate *agg, const HgjAggRows *rows)
 	char	   *base = agg->table->rows + agg->offset;
 	Size		stride = agg->table->stride;
 
-	transition->caller->curaggcontext = transition->caller->hashcontext;
 	for (uint32 i = 0; i < rows->n; i++)
 	{
 		uint32		group = rows->groups ? rows->groups[i] : 0;
@@ -180,6 +188,7 @@ hgj_agg_call_rows(HgjAggregate *agg, const HgjAggRows *rows)
 		CHECK_FOR_INTERRUPTS();
 		hgj_agg_load_arguments(agg->input, i, transition->trans->numTransInputs,
 							   &call->args[1]);
+		transition->caller->curaggcontext = context_of(transition, group);
 		hgj_transition_advance(transition, (HgjTransValue *) (base + group * stride));
 		MemoryContextReset(scratch);
 	}
@@ -254,15 +263,15 @@ hgj_transition_result(const HgjAggregate *agg, const char *row, bool partial,
 	HgjTransition *transition = agg->transitions;
 	AggState   *caller = transition->caller;
 	HgjTransValue *state = (HgjTransValue *) (unconstify(char *, row) + agg->offset);
+	uint32		group = (uint32) ((row - agg->table->rows) / agg->table->stride);
 
 	caller->curaggcontext = transition->ordered ? caller->aggcontexts[0] :
-		caller->hashcontext;
+		context_of(transition, group);
 	if (transition->sort)
 	{
 		if (transition->ordered)
 			state->begun = false;
-		hgj_agg_sort_feed(transition, state,
-						  (uint32) ((row - agg->table->rows) / agg->table->stride));
+		hgj_agg_sort_feed(transition, state, group);
 	}
 	if (!state->begun)
 		begin_state(transition, state);

@@ -31,6 +31,8 @@ typedef struct HgjTransition
 	AggStatePerAgg agg;
 	struct HgjAggSort *sort;	/* of DISTINCT and ORDER BY; or NULL */
 	struct HgjAggSeen *seen;	/* of DISTINCT; or NULL */
+	struct HgjAggGrowth *growth;	/* of states that grow with every row; or NULL */
+	HgjAggRanges *ranges;		/* where those are */
 	bool		ordered;		/* states begin when sorted rows are read */
 } HgjTransition;
 
@@ -61,5 +63,16 @@ extern void hgj_agg_seen_init(HgjAggState *state, HgjTransition *transition);
 extern void hgj_agg_put_distinct(HgjAggregate *agg, const HgjAggRows *rows);
 extern Size hgj_agg_seen_bytes(const struct HgjAggSeen *seen);
 extern void hgj_agg_seen_forget(struct HgjAggSeen *seen);
+
+/* agg_ranges.c */
+extern ExprContext *hgj_agg_context_over(MemoryContext memory);
+extern ExprContext *hgj_agg_range_context(HgjAggRanges *ranges, uint32 group);
+extern Size hgj_agg_ranges_bytes(const HgjAggRanges *ranges);
+extern void hgj_agg_ranges_returned(HgjAggRanges *ranges, uint32 group);
+extern void hgj_agg_ranges_forget(HgjAggRanges *ranges);
+
+/* agg_growing.c */
+extern void hgj_agg_growth_init(HgjAggState *state, HgjAggregate *agg);
+extern void hgj_agg_growth_rows(HgjAggregate *agg, const HgjAggRows *rows);
 
 #endif							/* HGJ_AGG_TRANSITION_H */

@@ -46,17 +46,6 @@ const HgjAggFunction hgj_agg_transition_function = {
 	.argument = HGJ_KIND_OTHER
 };
 
-/* An ExprContext whose short-lived memory is this. */
-static ExprContext *
-context_over(MemoryContext memory)
-{
-	ExprContext *econtext = CreateStandaloneExprContext();
-
-	MemoryContextDelete(econtext->ecxt_per_tuple_memory);
-	econtext->ecxt_per_tuple_memory = memory;
-	return econtext;
-}
-
 /* Step 1, without contexts. */
 static AggState *
 create_caller(HgjAggState *state)
@@ -85,10 +74,10 @@ hgj_agg_caller_start(HgjAggState *state)
 		return;
 	sorted = AllocSetContextCreate(state->context, "HashGraphAgg sorted group",
 								   ALLOCSET_DEFAULT_SIZES);
-	caller->hashcontext = context_over(state->groups.states);
-	caller->tmpcontext = context_over(state->groups.scratch);
+	caller->hashcontext = hgj_agg_context_over(state->groups.states);
+	caller->tmpcontext = hgj_agg_context_over(state->groups.scratch);
 	caller->aggcontexts = palloc(sizeof(ExprContext *));
-	caller->aggcontexts[0] = context_over(sorted);
+	caller->aggcontexts[0] = hgj_agg_context_over(sorted);
 	caller->curaggcontext = caller->hashcontext;
 }
 
@@ -134,6 +123,7 @@ hgj_agg_forget_states(HgjAggState *state)
 		if (state->aggs[a].transitions && state->aggs[a].transitions->sort)
 			hgj_agg_sort_end(state->aggs[a].transitions->sort);
 	hgj_agg_free_seen(state);
+	hgj_agg_growth_forget(state);
 	ReScanExprContext(state->caller->aggcontexts[0]);
 	ReScanExprContext(state->caller->hashcontext);
 }
@@ -302,4 +292,6 @@ hgj_transition_init(HgjAggState *state, int a, Aggref *aggref)
 		aggregate->update = transition->seen ? hgj_agg_put_distinct : hgj_agg_put_rows;
 		state->returned_once = true;
 	}
+	else if (hgj_agg_is_grouped(state) && hgj_agg_state_grows(aggref->aggfnoid))
+		hgj_agg_growth_init(state, aggregate);
 }

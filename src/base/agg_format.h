@@ -28,6 +28,7 @@
 
 #include "compat.h"
 
+#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 #include "utils/fmgroids.h"
@@ -87,5 +88,28 @@ extern bool hgj_agg_function_supported(Oid aggfnoid);
  * functions that DISTINCT changes.)
  */
 extern bool hgj_agg_takes_any_equal(Oid aggfnoid, const Expr *argument);
+
+/*
+ * Does a state of the aggregate, which PostgreSQL's functions compute, keep every value that
+ * it is given?  What users have created is taken at its state's type: strings and arrays
+ * that begin with nothing in them do, but for those of min() and max().
+ */
+extern bool hgj_agg_state_grows(Oid aggfnoid);
+
+/* Parts of the groups in which such states are made when they fill memory. */
+#define HGJ_AGG_FEWEST_PARTS	8
+#define HGJ_AGG_MOST_PARTS		64
+
+/* What waits for a part of one aggregate takes so much memory at least. */
+#define HGJ_AGG_PART_KILOBYTES	32
+
+/* In how many parts, for so many aggregates: work_mem is theirs. */
+static inline uint32
+hgj_agg_growing_parts(int naggs)
+{
+	int			parts = work_mem / HGJ_AGG_PART_KILOBYTES / Max(naggs, 1);
+
+	return Min(Max(parts, HGJ_AGG_FEWEST_PARTS), HGJ_AGG_MOST_PARTS);
+}
 
 #endif							/* HGJ_AGG_FORMAT_H */

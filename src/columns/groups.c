@@ -90,6 +90,13 @@ rows_bytes(const HgjGroups *groups, uint32 capacity)
 	return mul_size(capacity, groups->stride);
 }
 
+/* Bytes of the aggregates' states. */
+static Size
+state_bytes(const HgjGroups *groups)
+{
+	return MemoryContextMemAllocated(groups->states, true) + groups->more_state_bytes;
+}
+
 /* Bytes that count against the limit. */
 Size
 hgj_groups_bytes(const HgjGroups *groups)
@@ -97,8 +104,7 @@ hgj_groups_bytes(const HgjGroups *groups)
 	return rows_bytes(groups, groups->capacity) +
 		(Size) groups->nslots * sizeof(uint64) +
 		(Size) groups->map_size * sizeof(uint32) +
-		groups->values.held.bytes +
-		MemoryContextMemAllocated(groups->states, true);
+		groups->values.held.bytes + state_bytes(groups);
 }
 
 /* Forget every group, and give the memory back. */
@@ -139,8 +145,8 @@ static bool
 no_room(const HgjGroups *groups)
 {
 	if (groups->ngroups < HGJ_FEWEST_GROUPS)
-		return groups->ngroups > 0 && groups->values.held.bytes +
-			MemoryContextMemAllocated(groups->states, true) > groups->limit;
+		return groups->ngroups > 0 &&
+			groups->values.held.bytes + state_bytes(groups) > groups->limit;
 	return !fits(groups, 0);
 }
 
@@ -152,8 +158,7 @@ void
 hgj_groups_settle(HgjGroups *groups)
 {
 	if (groups->ngroups > 0)
-		groups->state_bytes =
-			MemoryContextMemAllocated(groups->states, true) / groups->ngroups;
+		groups->state_bytes = state_bytes(groups) / groups->ngroups;
 	groups->settled = groups->ngroups;
 	groups->full = groups->full || no_room(groups);
 }

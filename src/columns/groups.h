@@ -96,7 +96,8 @@ typedef struct HgjGroups
 
 	Size		limit;			/* bytes */
 	MemoryContext context;
-	MemoryContext states;		/* what aggregates palloc; counts as well */
+	MemoryContext states;		/* what aggregates palloc; counts as well, ... */
+	Size		more_state_bytes;	/* ... and so do states elsewhere (agg_growing.c) */
 	Size		state_bytes;	/* of it per group, by what has been seen */
 	uint32		settled;		/* groups whose states are counted for real */
 	bool		full;			/* no new groups */

@@ -1,4 +1,5 @@
--- States that keep all values: what they take of memory, and that every answer is PostgreSQL's.
+-- Groups of wide strings, and states that keep all values: what they take of memory, what
+-- the planner charges for it, and that every answer is PostgreSQL's.
 set hash_mem_multiplier = 1;
 set max_parallel_workers_per_gather = 0;
 create table wide (id int, a text, few text, x int) with (autovacuum_enabled = off);
@@ -92,3 +93,26 @@ select hgj_check_agg(q, 0, 'Partial Mode: Partial', 'partial HashGraphAgg') as s
 	(values ('select few, st_sorted(st_part(a)) from wide group by few')) v (q);
 reset hashgraph_join.parallel_aggregate;
 set max_parallel_workers_per_gather = 0;
+
+-- what the planner makes of it: PostgreSQL's sorts where groups of wide values are too many ...
+set work_mem = '1MB';
+set hashgraph_join.startup_cost = 0;
+select hgj_shape('select count(distinct a) from wide');
+select hgj_shape('select count(distinct few) from wide');
+create function st_cost(q text) returns numeric language plpgsql set hashgraph_join.force = on as $$
+declare
+	plan json;
+begin
+	execute 'explain (format json) ' || q into plan;
+	return plan -> 0 -> 'Plan' ->> 'Total Cost';
+end $$;
+select st_cost('select a from wide group by a') > 1.5 * st_cost('select id from wide group by id') as wide_is_charged,
+	st_cost('select id % 40 as k, array_agg(a) from wide group by 1') > 1.5 * st_cost('select id % 40 as k, array_agg(x) from wide group by 1') as states_are;
+reset hashgraph_join.startup_cost;
+select hgj_shape('select id % 40 as k, array_agg(a) from wide group by 1');
+-- ... or states would outgrow memory by far
+set work_mem = '64kB';
+select hgj_shape('select id % 40 as k, array_agg(a) from wide group by 1');
+select * from hashgraph_join_why('select id % 40 as k, array_agg(a) from wide group by 1');
+select hgj_shape('select few, array_agg(x order by id) from wide group by few');
+select hgj_shape('select few, max(a), stddev(x) from wide group by few');

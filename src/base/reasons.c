@@ -43,6 +43,7 @@ static const char *const agg_declines[] = {
 	[HGJ_AGG_DECLINE_RECORD] = "a column has the type record",
 	[HGJ_AGG_DECLINE_COLUMN] = "the input does not return a group column",
 	[HGJ_AGG_DECLINE_WORKERS] = "workers may not do it: something in it is parallel restricted or unsafe",
+	[HGJ_AGG_DECLINE_STATES] = "states of its aggregates would grow far beyond the memory for them",
 	[HGJ_AGG_DECLINE_COMBINE] = "PostgreSQL cannot finish it from parts",
 	[HGJ_AGG_DECLINE_NOT_HEAP] = "the table is not a heap table",
 	[HGJ_AGG_DECLINE_SAMPLE] = "a sample of the table is wanted",

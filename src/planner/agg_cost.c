@@ -23,7 +23,9 @@
 #include <math.h>
 
 #include "agg/agg_sort_place.h"
+#include "base/agg_format.h"
 #include "base/guc.h"
+#include "catalog/pg_type.h"
 #include "join/engines.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -64,38 +66,126 @@
 /* Step 4: rows of a staging buffer, which go to a GPU at once. */
 #define HGJ_DEVICE_PIPE_ROWS		131072
 
-/* What the groups take, as a multiple of the memory that there is. */
-static double
-groups_in_memories(const HgjAggContents *contents, double groups)
+/* Bytes of an expression's value, on average: a column's own, where they are known. */
+int32
+hgj_expr_width(PlannerInfo *root, Node *expr)
 {
-	double		bytes = HGJ_GROUP_BYTES +
-		HGJ_STATE_BYTES * list_length(contents->aggrefs) +
-		contents->costs.transitionSpace;
-	ListCell   *lc;
+	const Var  *var = (const Var *) hgj_strip_relabel((Expr *) expr);
+	const RelOptInfo *rel = IsA(var, Var) && var->varlevelsup == 0 &&
+		var->varno > 0 && var->varno < root->simple_rel_array_size ?
+		root->simple_rel_array[var->varno] : NULL;
+	int32		width = 0;
 
-	foreach(lc, contents->group_exprs)
-	{
-		Node	   *expr = lfirst(lc);
-
-		bytes += MAXALIGN(get_typavgwidth(exprType(expr), exprTypmod(expr)));
-	}
-	return bytes * groups / (double) get_hash_memory_limit();
+	if (rel && rel->attr_widths && var->varattno >= rel->min_attr &&
+		var->varattno <= rel->max_attr)
+		width = rel->attr_widths[var->varattno - rel->min_attr];
+	return width > 0 ? width : get_typavgwidth(exprType(expr), exprTypmod(expr));
 }
 
 /*
- * Step 2: rows whose groups do not fit into memory are written to temporary files and
- * read again, as often as the files have to be split.
+ * Bytes that a row adds to states that grow (agg/agg_growing.c), of *naggs aggregates.
+ * Such a state is in *space, too, at what PostgreSQL takes it for where it does not know,
+ * and so are those that are made when their sorted rows are read.
+ */
+static double
+growth_per_row(PlannerInfo *root, const HgjAggContents *contents, double *space, int *naggs)
+{
+	Bitmapset  *seen = NULL;
+	double		bytes = 0;
+	ListCell   *lc;
+	ListCell   *arg;
+
+	foreach(lc, contents->functions == NIL ? contents->aggrefs : NIL)
+	{
+		const Aggref *aggref = lfirst_node(Aggref, lc);
+		bool		ordered = hgj_sort_clauses(aggref) != NIL;
+
+		if (hgj_aggregate_is_known(aggref) || bms_is_member(aggref->aggtransno, seen) ||
+			!hgj_agg_state_grows(aggref->aggfnoid))
+			continue;
+		seen = bms_add_member(seen, aggref->aggtransno);
+		if (aggref->aggtranstype == INTERNALOID)
+			*space = Max(*space - ALLOCSET_DEFAULT_INITSIZE, 0);
+		*naggs += !ordered;
+		foreach(arg, ordered ? NIL : aggref->args)
+			bytes += MAXALIGN(hgj_expr_width(root, (Node *) lfirst_node(TargetEntry, arg)->expr));
+	}
+	return bytes;
+}
+
+/*
+ * What the groups take, as a multiple of the memory that there is.  *grown: the states
+ * among them that grow, of *naggs aggregates.
+ */
+static double
+groups_in_memories(PlannerInfo *root, const HgjAggContents *contents, double groups,
+				   double rows, double *grown, int *naggs)
+{
+	double		space = contents->costs.transitionSpace;
+	double		limit = get_hash_memory_limit();
+	double		bytes = HGJ_GROUP_BYTES + HGJ_STATE_BYTES * list_length(contents->aggrefs);
+	ListCell   *lc;
+
+	foreach(lc, contents->group_exprs)
+		bytes += MAXALIGN(hgj_expr_width(root, lfirst(lc)));
+	*grown = *naggs = 0;
+	if (contents->group_exprs != NIL)
+		*grown = growth_per_row(root, contents, &space, naggs) * rows / limit;
+	return *grown + (bytes + space) * groups / limit;
+}
+
+/* Is the cheapest of PostgreSQL's own paths a HashAggregate, whose states have no limit? */
+static bool
+would_be_hashed(const RelOptInfo *rel)
+{
+	const Path *cheapest = NULL;
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		const Path *path = lfirst(lc);
+
+		if (!IsA(path, CustomPath) &&
+			(cheapest == NULL || path->total_cost < cheapest->total_cost))
+			cheapest = path;
+	}
+	return cheapest && IsA(cheapest, AggPath) &&
+		((const AggPath *) cheapest)->aggstrategy == AGG_HASHED;
+}
+
+/*
+ * Would states outgrow the memory even if they are made a part of them after the other,
+ * where PostgreSQL sorts the rows, and makes one state at a time?
+ */
+bool
+hgj_states_outgrow_memory(PlannerInfo *root, const RelOptInfo *rel, const Path *child,
+						  const HgjAggContents *contents)
+{
+	double		grown;
+	int			naggs;
+
+	if (hgj_force || contents->split != AGGSPLIT_SIMPLE || would_be_hashed(rel))
+		return false;
+	(void) groups_in_memories(root, contents, 1, child->rows, &grown, &naggs);
+	return grown > hgj_agg_growing_parts(naggs);
+}
+
+/*
+ * Step 2: rows whose groups do not fit into memory, or that wait for states that have
+ * filled it, are written to temporary files and read again; those of groups as often as
+ * the files have to be split.
  */
 static Cost
-spill_cost(double memories, const Path *child)
+spill_cost(double memories, double grown, const Path *child)
 {
 	double		rows;
-	double		depth;
+	double		depth = 1;
 
 	if (memories <= 1)
 		return 0;
 	rows = child->rows * (1 - 1 / memories);
-	depth = ceil(log(memories) / log(HGJ_SPILL_FILES));
+	if (memories - grown > 1)
+		depth = ceil(log(memories - grown) / log(HGJ_SPILL_FILES));
 	return depth * (2 * seq_page_cost * hgj_pages_of(rows, child->pathtarget->width) +
 					2 * cpu_tuple_cost * rows);
 }
@@ -280,7 +370,9 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	const QualCost *final = &contents->costs.finalCost;
 	Cost		startup = Max(child->total_cost - hgj_agg_feed_saving(root, child),
 							  child->startup_cost);
-	double		memories = groups_in_memories(contents, groups);
+	double		grown;
+	int			naggs;
+	double		memories = groups_in_memories(root, contents, groups, child->rows, &grown, &naggs);
 	Cost		run;
 	QualCost	qual;
 	ListCell   *lc;
@@ -294,7 +386,7 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	else if (contents->split != AGGSPLIT_SIMPLE)
 		groups = groups_returned(memories, groups, child->rows);
 	else
-		startup += spill_cost(memories, child);
+		startup += spill_cost(memories, grown, child);
 	run = (final->per_tuple + cpu_tuple_cost) * groups;
 	startup += arguments_cost(root, child, contents) + final->startup;
 

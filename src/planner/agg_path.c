@@ -114,7 +114,6 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 {
 	int			relid;
 	RelOptInfo *rel;
-	int32		width = 0;
 	double		values;
 	double		kilobytes;
 
@@ -124,16 +123,12 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 								  &relid))
 		return INT_MAX;
 	rel = find_base_rel(root, relid);
-	if (IsA(expr, Var) && ((Var *) expr)->varattno >= rel->min_attr)
-		width = rel->attr_widths[((Var *) expr)->varattno - rel->min_attr];
-	if (width <= 0)
-		width = get_typavgwidth(exprType(expr), exprTypmod(expr));
 	values = estimate_num_groups(root, list_make1(expr), Max(rel->rows, 1),
 								 NULL, NULL);
 	if (values > child->rows && hgj_engine != HGJ_ENGINE_CUDA &&
 		!hgj_path_wants_device(child))
 		return INT_MAX;
-	kilobytes = values * (width + HGJ_DICTIONARY_VALUE_BYTES) / 1024;
+	kilobytes = values * (hgj_expr_width(root, expr) + HGJ_DICTIONARY_VALUE_BYTES) / 1024;
 	return (int) Min(kilobytes, (double) INT_MAX);
 }
 
@@ -166,6 +161,9 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	bool		planned = false;
 
 	*decline = child_decline(contents, child);
+	if (*decline == HGJ_AGG_DECLINE_NOTHING &&
+		hgj_states_outgrow_memory(root, rel, child, contents))
+		*decline = HGJ_AGG_DECLINE_STATES;
 	if (*decline != HGJ_AGG_DECLINE_NOTHING)
 		return NULL;
 	if (contents->split == AGGSPLIT_SIMPLE && contents->exchanged_groups == 0 &&

@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * demand.h
- *	  Will every row be asked for (demand.c), and can a row raise an error
- *	  (may_raise.c)?  Together: what must not be evaluated ahead of time.
+ *	  Will every row be asked for (demand.c), and can a row raise an error or
+ *	  have an effect (may_raise.c)?  Together: what must not be evaluated ahead of
+ *	  time.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,6 +33,7 @@ extern bool hgj_param_may_raise(const Param *param, const EState *estate);
 extern bool hgj_may_raise(Node *node, EState *estate);
 extern bool hgj_rows_may_raise(PlanState *ps);
 extern bool hgj_calls_volatile(PlanState *ps);
+extern bool hgj_has_effects(Node *node, EState *estate);
 
 /* Does this node, whatever its arguments are, return several rows? */
 static inline bool

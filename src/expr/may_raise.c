@@ -18,7 +18,9 @@
  *	  rows are made one by one: what is below a Sort has all run when the first
  *	  row comes out.
  * 4. The same expressions say whether a plan may be run again without being
- *	  noticed.
+ *	  noticed, and whether it is noticed for how many rows a clause is evaluated:
+ *	  a call of a volatile function may stand in the clause itself, or in a
+ *	  subplan that it runs.
  *
  * To say yes wrongly costs time, to say no wrongly an error that PostgreSQL
  * would not have raised, so whatever is not known can.
@@ -312,6 +314,10 @@ any_expression(const PlanState *ps, bool (*test) (Node *, EState *))
 			return TEST(TidScan, tidquals);
 		case T_ValuesScan:
 			return TEST(ValuesScan, values_lists);
+		case T_FunctionScan:
+			return TEST(FunctionScan, functions);
+		case T_TableFuncScan:
+			return TEST(TableFuncScan, tablefunc);
 		case T_NestLoop:
 			return TEST(Join, joinqual);
 		case T_MergeJoin:
@@ -392,9 +398,19 @@ hgj_rows_may_raise(PlanState *ps)
 	return rows_may_raise_walker(ps, NULL);
 }
 
+/* Step 4; context: &from_the_start, or NULL. */
 static bool
 calls_volatile_walker(PlanState *ps, void *context)
 {
+	if (context == &from_the_start && IsA(ps, CteScanState) &&
+		calls_volatile_walker(((CteScanState *) ps)->cteplanstate, context))
+		return true;
+
+	/* what functions in FROM have returned is kept */
+	if (context == NULL && (IsA(ps, FunctionScanState) || IsA(ps, TableFuncScanState)))
+		return calls_volatile((Node *) ps->plan->qual, ps->state) ||
+			calls_volatile((Node *) ps->plan->targetlist, ps->state) ||
+			planstate_tree_walker(ps, calls_volatile_walker, context);
 	return any_expression(ps, calls_volatile) ||
 		planstate_tree_walker(ps, calls_volatile_walker, context);
 }
@@ -404,4 +420,51 @@ bool
 hgj_calls_volatile(PlanState *ps)
 {
 	return calls_volatile_walker(ps, NULL);
+}
+
+/* Step 4: does this subplan, numbered from 1, or is nothing known of it yet? */
+static bool
+subplan_has_effects(EState *estate, int number)
+{
+	PlanState  *ps = number > list_length(estate->es_subplanstates) ? NULL :
+		list_nth(estate->es_subplanstates, number - 1);
+
+	return ps == NULL || calls_volatile_walker(ps, &from_the_start);
+}
+
+/* context: the EState */
+static bool
+has_effects_walker(Node *node, void *context)
+{
+	EState	   *estate = context;
+
+	if (node == NULL)
+		return false;
+	check_stack_depth();
+	if (IsA(node, SubPlan) &&
+		subplan_has_effects(estate, ((SubPlan *) node)->plan_id))
+		return true;
+
+	/* which of the subplans returns it is written at one node of the plan or another */
+	if (IsA(node, Param) && hgj_param_may_raise((Param *) node, estate))
+	{
+		int			n = estate->es_plannedstmt ?
+			list_length(estate->es_plannedstmt->subplans) : 0;
+
+		for (int i = 1; i <= n; i++)
+			if (subplan_has_effects(estate, i))
+				return true;
+		return n == 0;
+	}
+	return expression_tree_walker(node, has_effects_walker, context);
+}
+
+/*
+ * Step 4: would somebody notice if the expression, or one of a list of them, were
+ * evaluated for other rows than PostgreSQL evaluates it for?
+ */
+bool
+hgj_has_effects(Node *node, EState *estate)
+{
+	return contain_volatile_functions(node) || has_effects_walker(node, estate);
 }

@@ -56,7 +56,9 @@ extern HgjProgram *hgj_program_compile_decimals(List *exprs, PlanState *parent,
  * of the supported forms into one program, NULL if there are none, and return the
  * others in their order.  ExecQual() is to run these for the rows that the program
  * lets pass.  What is compiled may be able to fail as long as none of the others
- * stands before it.
+ * stands before it.  A clause with an effect, and all that stand behind it, are
+ * among the others, so that it is evaluated for the rows that PostgreSQL evaluates it
+ * for.
  *
  * may_fail: false refuses expressions whose evaluation can raise an error, so
  * that what is compiled is as good as leakproof, and may be run early and on

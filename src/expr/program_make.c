@@ -9,7 +9,12 @@
  *	  differ in one point.  ExecQual() drops a row at the first clause of a list
  *	  that is NULL; AND looks at the arms that follow, which may raise an error.
  *	  So an AND is taken apart only as far as its arms cannot.
- * 3. A clause that compares a column with constants may do its part in an
+ * 3. What is compiled runs for all rows before any other clause of a plan's quals
+ *	  does for the first.  So nothing that stands behind a clause with an effect (it
+ *	  calls nextval()) is compiled, which would keep rows from it; nor what might
+ *	  raise an error in front of one, because rows before the one that fails have
+ *	  their effects in PostgreSQL.
+ * 4. A clause that compares a column with constants may do its part in an
  *	  earlier one over that column, if all in between cannot fail.
  *
  * Everything is palloc'd in the current context.  No locks.
@@ -18,6 +23,7 @@
  */
 #include "compat.h"
 
+#include "expr/demand.h"
 #include "expr/program_private.h"
 #include "utils/memutils.h"
 
@@ -180,6 +186,18 @@ hgj_program_compile_decimals(List *exprs, PlanState *parent, HgjInputLookup look
 	return program;
 }
 
+/* Step 3: how many of the quals stand in front of the first one with an effect? */
+static int
+count_quiet(List *quals, EState *estate)
+{
+	ListCell   *lc;
+
+	foreach(lc, quals)
+		if (hgj_has_effects(lfirst(lc), estate))
+			return foreach_current_index(lc);
+	return list_length(quals);
+}
+
 List *
 hgj_program_compile_quals(List *quals, PlanState *parent,
 						  HgjInputLookup lookup, void *arg, bool may_fail,
@@ -189,12 +207,16 @@ hgj_program_compile_quals(List *quals, PlanState *parent,
 	.arg = arg};
 	List	   *roots = NIL;
 	List	   *rest = NIL;
+	int			nquiet = count_quiet(quals, parent->state);
 	ListCell   *lc;
 
+	may_fail = may_fail && nquiet == list_length(quals);
 	foreach(lc, quals)
 	{
-		HgjStep    *root = compile_root(&c, lfirst(lc), may_fail && rest == NIL);
+		HgjStep    *root = NULL;
 
+		if (foreach_current_index(lc) < nquiet)
+			root = compile_root(&c, lfirst(lc), may_fail && rest == NIL);
 		if (root)
 			roots = lappend(roots, root);
 		else

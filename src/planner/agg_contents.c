@@ -137,15 +137,40 @@ group_loose_columns(PlannerInfo *root, HgjAggContents *contents)
 	return HGJ_AGG_DECLINE_NOTHING;
 }
 
+/* Does the expression call a volatile function, or a subplan in it? */
+static bool
+calls_volatile(Node *node, void *context)
+{
+	PlannerGlobal *glob = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan))
+	{
+		const PlannerInfo *subroot = list_nth_node(PlannerInfo, glob->subroots,
+												   ((SubPlan *) node)->plan_id - 1);
+
+		if (contain_volatile_functions((Node *) subroot->parse) ||
+			query_tree_walker(subroot->parse, calls_volatile, context, 0))
+			return true;
+	}
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, calls_volatile, context, 0);
+	return expression_tree_walker(node, calls_volatile, context);
+}
+
+/* Of the expressions of a plan, or (glob NULL) of a query that has not been planned. */
 static HgjAggDecline
-aggregate_decline(const Aggref *aggref)
+aggregate_decline(const Aggref *aggref, PlannerGlobal *glob)
 {
 	if (aggref->aggkind != AGGKIND_NORMAL || aggref->aggdirectargs != NIL ||
 		aggref->agglevelsup > 0)
 		return HGJ_AGG_DECLINE_KIND;
 	/* arguments are not evaluated row by row, one after the other */
 	if (contain_volatile_functions((Node *) aggref->args) ||
-		contain_volatile_functions((Node *) aggref->aggfilter))
+		contain_volatile_functions((Node *) aggref->aggfilter) ||
+		(glob && (calls_volatile((Node *) aggref->args, glob) ||
+				  calls_volatile((Node *) aggref->aggfilter, glob))))
 		return HGJ_AGG_DECLINE_VOLATILE;
 	return HGJ_AGG_DECLINE_NOTHING;
 }
@@ -177,7 +202,7 @@ hgj_aggregates_are_known(const HgjAggContents *contents)
 bool
 hgj_aggregate_supported(const Aggref *aggref)
 {
-	return aggregate_decline(aggref) == HGJ_AGG_DECLINE_NOTHING;
+	return aggregate_decline(aggref, NULL) == HGJ_AGG_DECLINE_NOTHING;
 }
 
 /*
@@ -207,7 +232,7 @@ hgj_agg_collect(PlannerInfo *root, HgjAggContents *contents, List *exprs,
 		return decline;
 	foreach(lc, contents->aggrefs)
 	{
-		decline = aggregate_decline(lfirst_node(Aggref, lc));
+		decline = aggregate_decline(lfirst_node(Aggref, lc), root->glob);
 		if (decline != HGJ_AGG_DECLINE_NOTHING)
 			return decline;
 	}

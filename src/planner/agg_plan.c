@@ -9,7 +9,10 @@
  *	  columns and aggregates.
  * 2. custom_exprs has the aggregates' arguments and filters once more, because
  *	  only there does the core resolve columns, parameters and subplans.
- * 3. Group columns become numbers of the child's columns.
+ * 3. Clauses of HAVING are evaluated in the order that PostgreSQL would give them: one
+ *	  that calls a volatile function does so for the groups which those before it let
+ *	  pass.
+ * 4. Group columns become numbers of the child's columns.
  *
  * Memory: the planner's context.  No locks.
  *
@@ -97,8 +100,9 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	cscan->scan.scanrelid = 0;
 	cscan->flags = best_path->flags | hgj_build_flags();
 	cscan->custom_plans = custom_plans;
-	cscan->custom_exprs = list_make3(args, filters,
-									 list_nth(private, HGJ_AGG_PATH_HAVING));
+	cscan->custom_exprs =
+		list_make3(args, filters,
+				   hgj_order_clauses(root, list_nth(private, HGJ_AGG_PATH_HAVING)));
 	cscan->custom_private =
 		list_make5(group_columns(list_nth(private, HGJ_AGG_PATH_GROUP_EXPRS),
 								 child->targetlist),

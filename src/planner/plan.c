@@ -31,7 +31,7 @@
 
 typedef struct QualItem
 {
-	RestrictInfo *rinfo;
+	Node	   *clause;
 	Cost		cost;
 	Index		security_level;
 } QualItem;
@@ -46,12 +46,12 @@ runs_after(const QualItem *a, const QualItem *b)
 }
 
 /*
- * Sort RestrictInfos into execution order: security levels first, cost within
- * a level, stable.  A cheap leakproof clause counts as level 0.  The rules are
- * those of order_qual_clauses() in createplan.c, which is static there.
+ * Sort RestrictInfos, or bare clauses, into execution order: security levels first,
+ * cost within a level, stable.  A cheap leakproof clause counts as level 0.  The rules
+ * are those of order_qual_clauses() in createplan.c, which is static there.
  */
-static List *
-order_clauses(PlannerInfo *root, List *clauses)
+List *
+hgj_order_clauses(PlannerInfo *root, List *clauses)
 {
 	int			n = list_length(clauses);
 	QualItem   *items;
@@ -68,18 +68,23 @@ order_clauses(PlannerInfo *root, List *clauses)
 		QualCost	cost;
 		int			j = i++;
 
-		item.rinfo = lfirst_node(RestrictInfo, lc);
-		cost_qual_eval_node(&cost, (Node *) item.rinfo, root);
+		item.clause = lfirst(lc);
+		cost_qual_eval_node(&cost, item.clause, root);
 		item.cost = cost.per_tuple;
-		item.security_level = item.rinfo->security_level;
-		if (item.rinfo->leakproof && item.cost < 10 * cpu_operator_cost)
-			item.security_level = 0;
+		item.security_level = 0;
+		if (IsA(item.clause, RestrictInfo))
+		{
+			const RestrictInfo *rinfo = (const RestrictInfo *) item.clause;
+
+			if (!rinfo->leakproof || item.cost >= 10 * cpu_operator_cost)
+				item.security_level = rinfo->security_level;
+		}
 		for (; j > 0 && !runs_after(&item, &items[j - 1]); j--)
 			items[j] = items[j - 1];
 		items[j] = item;
 	}
 	for (i = 0; i < n; i++)
-		result = lappend(result, items[i].rinfo);
+		result = lappend(result, items[i].clause);
 	pfree(items);
 	return result;
 }
@@ -162,7 +167,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	adjust_child_cost(root, outer_plan, outer_path, hash_rinfos);
 	adjust_child_cost(root, inner_plan, lsecond(best_path->custom_paths),
 					  hash_rinfos);
-	restrictlist = order_clauses(root, restrictlist);
+	restrictlist = hgj_order_clauses(root, restrictlist);
 	if (HGJ_IS_OUTER_JOIN(jointype))
 		extract_actual_join_clauses(restrictlist, rel->relids,
 									&joinquals, &otherquals);

@@ -174,6 +174,7 @@ extern void hgj_prefer_lookups(PlannerInfo *root, RelOptInfo *joinrel,
 
 /* plan.c */
 extern const CustomPathMethods hgj_path_methods;
+extern List *hgj_order_clauses(PlannerInfo *root, List *clauses);
 extern List *hgj_append_entry(List *tlist, Expr *expr);
 extern List *hgj_append_columns(List *tlist, List *child_tlist);
 

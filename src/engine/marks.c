@@ -5,7 +5,8 @@
  *
  * 1. One bit per row id below total_rows, in words of 64.
  * 2. hgj_marks_unset walks the words, skips those that are all set, and takes
- *	  the unset bits of the others from low to high.
+ *	  the unset bits of the others from low to high.  Other processes may set bits
+ *	  meanwhile (share.h).
  *
  * The bits belong to the caller's table.  Locks nothing: the caller keeps
  * marking probes of one table apart (see engine.h).
@@ -53,7 +54,8 @@ hgj_marks_unset(const HgjTableSpec *spec, HgjMarks marks, uint32_t *cursor,
 		return hgj_fail(err, HGJ_INVALID, "the table keeps no match bits");
 	while (row < total && found < capacity)
 	{
-		uint64_t	unset = ~marks.bits[row / 64] >> (row % 64);
+		uint64_t	word = __atomic_load_n(marks.bits + row / 64, __ATOMIC_RELAXED);
+		uint64_t	unset = ~word >> (row % 64);
 
 		if (unset == 0)
 			row = (row / 64 + 1) * 64;

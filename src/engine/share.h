@@ -40,7 +40,8 @@
  *
  * PROBES.  All that engine.h says of a table that is built holds for one that is
  * attached, except: marks (HGJ_PROBE_MARK, mark) may be set by several processes
- * at once, and are seen by one that comes after them by a barrier;
+ * at once, and are all seen by one that comes after them by a barrier (one that
+ * asks before sees some of them: a row that is not unmatched then has a mark);
  * clear_marks, and the dynamic operations, are HGJ_UNSUPPORTED.  A filter is made
  * once, for all; filter_tested and filter_rejected are the process's own.
  *

@@ -376,6 +376,8 @@ show_run(HgjJoinState *state, ExplainState *es)
 		ExplainPropertyUInteger("Passes", NULL, stats->passes, es);
 		ExplainPropertyUInteger("Partitions", NULL, stats->partitions + 1, es);
 	}
+	if (stats->stopped_early)
+		ExplainPropertyText("Stopped Early", "all inner rows are found", es);
 	show_spilled(stats, es);
 	show_singly(stats, es);
 	if (on_device)

@@ -108,6 +108,7 @@ typedef struct HgjRunStats
 	uint64		filter_bytes;	/* largest of the tables that are gone */
 	uint64		filter_rejected;	/* outer rows; of the same, in sum */
 	HgjKeyFilterStats key_filters[HGJ_MOST_KEY_FILTERS];	/* of the outer side */
+	bool		stopped_early;	/* an end of the outer side was not waited for */
 	bool		share_spilled;	/* it did not fit into their memory */
 	bool		dictionary_full;	/* some group values have no code */
 	char		device[64];		/* name; empty: it ran on the CPU */
@@ -265,6 +266,10 @@ typedef struct HgjFound
 	uint32		matched_capacity;
 	uint32		next_outer;		/* UNMATCHED_OUTER's cursor */
 	HgjBuffer	unmatched_rows; /* its 4-byte row numbers */
+	uint32		first_sought;	/* the first inner row without a match, if every row
+								 * has an entry (all_found.c) */
+	uint64		work_since_look;	/* outer rows and matches */
+	uint64		work_till_look; /* that are to go by before inner rows are looked at */
 	uint32		unmatched_cursor;	/* the engine's */
 	bool		unmatched_end;
 	HgjMatchBits outer_bits;	/* between passes, if the join type needs them */
@@ -505,6 +510,7 @@ extern const HgjFilterMethods hgj_join_filter;
 extern void hgj_restart_outer(HgjJoinState *state);
 extern uint32 hgj_make_outer_batch(HgjJoinState *state);
 extern void hgj_outer_batch_made(HgjJoinState *state);
+extern bool hgj_outer_is_volatile(HgjJoinState *state);
 extern bool hgj_peek_outer(HgjJoinState *state);
 extern void hgj_unpeek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);
@@ -517,6 +523,11 @@ extern uint32 hgj_key_filter_ask(HgjJoinState *state, const HgjKeys *keys, uint3
 extern void hgj_next_matches(HgjJoinState *state);
 extern void hgj_finish_batch(HgjJoinState *state);
 extern bool hgj_next_unmatched(HgjJoinState *state);
+
+/* all_found.c */
+extern void hgj_seek_all(HgjJoinState *state);
+extern void hgj_note_sought(HgjJoinState *state, uint32 n);
+extern bool hgj_all_found(HgjJoinState *state);
 
 /* match_bits.c */
 extern void hgj_match_bits_get(HgjJoinState *state, uint64 first, uint32 n,

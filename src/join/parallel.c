@@ -73,6 +73,7 @@ hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
 		to->key_filters[f].passed += from->key_filters[f].passed;
 	}
 	to->notes |= from->notes;
+	to->stopped_early |= from->stopped_early;
 	to->share_spilled |= from->share_spilled;
 	to->dictionary_full |= from->dictionary_full;
 }

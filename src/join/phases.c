@@ -5,8 +5,9 @@
  *
  *	START		an outer side found empty, or an empty build side, may end the
  *				join here; build the first pass (build.c)
- *	FETCH		the next outer batch (probe.c); at the end of the outer side go
- *				to UNMATCHED_INNER
+ *	FETCH		the next outer batch (probe.c); at the end of the outer side, or
+ *				when no inner row is left to be found (all_found.c), go to
+ *				UNMATCHED_INNER
  *	PROBE		the next portion of matches; when there is none left, put
  *				outer rows that are to wait into partitions (partition.c) and go
  *				to UNMATCHED_OUTER
@@ -136,7 +137,7 @@ find_demand(HgjJoinState *state)
 static HgjPhase
 after_outer(HgjJoinState *state)
 {
-	state->found.next_pair = state->found.pairs.n = 0;
+	state->found.next_pair = state->found.pairs.n = state->found.npairs_left = 0;
 	if (state->semantics.fill_inner && hgj_share_last_one(state))
 	{
 		hgj_join_progress(state, HGJ_PROGRESS_UNMATCHED);
@@ -258,14 +259,16 @@ hgj_advance(HgjJoinState *state)
 			break;
 
 		case HGJ_PHASE_FETCH:
-			if (hgj_fetch_outer(state))
+			if (!hgj_all_found(state) && hgj_fetch_outer(state))
 				state->phase = HGJ_PHASE_PROBE;
 			else
 				state->phase = after_outer(state);
 			break;
 
 		case HGJ_PHASE_PROBE:
-			if (state->found.pairs.done && state->found.npairs_left == 0)
+			if (hgj_all_found(state))
+				state->phase = after_outer(state);
+			else if (state->found.pairs.done && state->found.npairs_left == 0)
 			{
 				if (state->passes.splitting)
 					hgj_split_outer(state);

@@ -230,8 +230,21 @@ hgj_restart_outer(HgjJoinState *state)
 	if (state->probing.batch_rows == 0)
 		state->probing.batch_rows = HGJ_BATCH_FIRST_ROWS;
 	state->probing.outer_filled = false;
+	hgj_seek_all(state);
 	state->found.unmatched_cursor = 0;
 	state->found.unmatched_end = false;
+}
+
+/* Would it be noticed how much of the outer side is read, and how often? */
+bool
+hgj_outer_is_volatile(HgjJoinState *state)
+{
+	if (!state->probing.outer_looked_at)
+	{
+		state->probing.outer_volatile = hgj_calls_volatile(state->outer_ps);
+		state->probing.outer_looked_at = true;
+	}
+	return state->probing.outer_volatile;
 }
 
 /*
@@ -248,12 +261,7 @@ hgj_peek_outer(HgjJoinState *state)
 	 * What has been taken from a shared scan could not be put back; and rows
 	 * that are read again for several passes must not have called nextval().
 	 */
-	if (!state->probing.outer_looked_at)
-	{
-		state->probing.outer_volatile = hgj_calls_volatile(state->outer_ps);
-		state->probing.outer_looked_at = true;
-	}
-	if (IsInParallelMode() || state->probing.outer_volatile)
+	if (IsInParallelMode() || hgj_outer_is_volatile(state))
 		return true;
 	hgj_note_outer_counts(state);
 	fill_outer_batch(state, true);
@@ -374,6 +382,7 @@ hgj_fetch_outer(HgjJoinState *state)
 	}
 	if (!hgj_read_outer(state))
 		return false;
+	hgj_note_sought(state, state->probing.outer_batch->nrows);
 	hgj_begin_batch(state);
 	return true;
 }
@@ -427,6 +436,7 @@ hgj_next_matches(HgjJoinState *state)
 		return;
 	}
 
+	hgj_note_sought(state, pairs->n);
 	hgj_text_recheck(state);
 	hgj_residual_run(state);
 	if (!state->rules.recheck && tracks_outer(state))

@@ -488,6 +488,21 @@ begin_probing(HgjJoinState *state)
 	}
 }
 
+/* Row ids that records have not used have no match to wait for. */
+static void
+mark_gaps(HgjJoinState *state)
+{
+	HgjSharedBuild *shared = state->share.build;
+	uint32		chunk_rows = UINT32_C(1) << state->build->rows.chunk_shift;
+	HgjError	err = {0};
+
+	for (uint32 i = 0; i < pg_atomic_read_u32(&shared->nparts); i++)
+		for (uint32 row = shared->parts[i].end; (row & (chunk_rows - 1)) != 0; row++)
+			hgj_engine_call(state, &err,
+							state->use.engine->mark(state->build->table, &row, 1,
+													&err));
+}
+
 /*
  * Steps 2 to 5.  False: the build rows are in files, and this process is to make a
  * table of them by itself, unless share.idle.
@@ -539,26 +554,13 @@ hgj_build_shared(HgjJoinState *state)
 	attach_table(state);
 	if (!takes_part)
 		hgj_share_codes_take(state);
+	else if (share->part == 0 && state->semantics.mark_inner)
+		mark_gaps(state);		/* who looks for rows without a match is to see few of them */
 	hgj_build_done(state);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, shared->image_bytes +
 								  pg_atomic_read_u64(&shared->chunks.bytes));
 	begin_probing(state);
 	return true;
-}
-
-/* Row ids that records have not used have no match to wait for. */
-static void
-mark_gaps(HgjJoinState *state)
-{
-	HgjSharedBuild *shared = state->share.build;
-	uint32		chunk_rows = UINT32_C(1) << state->build->rows.chunk_shift;
-	HgjError	err = {0};
-
-	for (uint32 i = 0; i < pg_atomic_read_u32(&shared->nparts); i++)
-		for (uint32 row = shared->parts[i].end; (row & (chunk_rows - 1)) != 0; row++)
-			hgj_engine_call(state, &err,
-							state->use.engine->mark(state->build->table, &row, 1,
-													&err));
 }
 
 /* Step 6: at the end of the outer side, is this the last process? */
@@ -572,6 +574,6 @@ hgj_share_last_one(HgjJoinState *state)
 	share->probing = false;
 	if (!BarrierArriveAndDetach(&share->build->probe))
 		return false;
-	mark_gaps(state);
+	mark_gaps(state);			/* the first process may not have come to it */
 	return true;
 }

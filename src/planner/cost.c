@@ -10,7 +10,8 @@
  * 1. Start-up: the inner side in full, build_tuple_cost a row, what its keys
  *	  cost, and storing its columns, by their width; and the fixed startup_cost that
  *	  keeps small joins away; most of it once for a chain.
- * 2. Run: the outer side, probe_tuple_cost and the keys a row.  What a side costs
+ * 2. Run: the outer side, probe_tuple_cost and the keys a row, as far as it is read
+ *	  (part_read.c).  What a side costs
  *	  less because we do not ask its node for slots is taken off (feed_cost.c).
  *	  The engine makes and compares raw keys itself; opaque ones need calls of
  *	  hash functions, and of their operator for each candidate.
@@ -444,8 +445,9 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	double		factor = size_factor(inner_rows);
 	Work		work = {
 		.build = build_cost(costs, outer, inner, factor),
-		.probe = (hgj_probe_tuple_cost * factor + costs->key_cost) * outer->rows,
-		.outer = Max(probe_side, 0)
+		.probe = (hgj_probe_tuple_cost * factor + costs->key_cost) * outer->rows *
+			costs->part_read,
+		.outer = Max(probe_side, 0) * costs->part_read
 	};
 	Work		saving = {0};
 	double		builds = costs->shared ? 1 : 1 + hgj_private_build(outer);
@@ -471,7 +473,7 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	}
 	pair->startup = outer->startup_cost + fixed_cost(costs, outer) +
 		builds * (Max(build_side, 0) + work.build) + costs->match.startup;
-	run = work.outer + work.probe + costs->match.per_tuple * charged;
+	run = work.outer + work.probe + costs->match.per_tuple * charged * costs->part_read;
 
 	/* the build side in memories */
 	fits = costs->shared ? 0 : build_bytes(inner, inner->rows, pair->device) /

@@ -344,6 +344,26 @@ try_complete_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 }
 
 /*
+ * How much of the outer side is read?  The factors of a right form that PostgreSQL offers
+ * by itself are not there.
+ */
+static double
+part_read(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+		  RelOptInfo *innerrel, const HgjJoinCosts *costs, JoinPathExtraData *extra)
+{
+	bool		anti = costs->jointype == JOIN_RIGHT_ANTI;
+	SemiAntiJoinFactors factors = extra->semifactors;
+
+	if (!anti && costs->jointype != JOIN_RIGHT_SEMI)
+		return 1;
+	if (anti ? !HGJ_OFFER_RIGHT_ANTI : !HGJ_OFFER_RIGHT_SEMI)
+		compute_semi_anti_join_factors(root, joinrel, innerrel, outerrel,
+									   anti ? JOIN_ANTI : JOIN_SEMI, extra->sjinfo,
+									   extra->restrictlist, &factors);
+	return hgj_part_read(root, costs, outerrel, innerrel, &factors);
+}
+
+/*
  * Pair up the paths of both sides as hash_inner_and_outer() does.  Returns
  * false when each side needs the other.
  */
@@ -366,6 +386,7 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	costs->emitted = hgj_emitted_part(jointype, extra);
 	costs->inner_unique = extra->inner_unique;
 	hgj_cost_clauses(root, costs, outerrel, innerrel, extra->restrictlist);
+	costs->part_read = part_read(root, joinrel, outerrel, innerrel, costs, extra);
 	costs->outer = hgj_cheapest_fed(root, outerrel, costs->outer_in_batches, false);
 	costs->inner = hgj_cheapest_fed(root, innerrel, costs->inner_in_batches, false);
 

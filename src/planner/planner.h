@@ -84,6 +84,7 @@ typedef struct HgjJoinCosts
 	bool		shared;			/* HGJ_PATH_SHARED */
 	QualCost	match;			/* of what is evaluated for each candidate */
 	Selectivity selectivity;	/* of the hash clauses alone */
+	double		part_read;		/* of the outer side, until all inner rows are found */
 	HgjFedPath	outer;			/* those that most pairs consist of; or NULL */
 	HgjFedPath	inner;
 } HgjJoinCosts;
@@ -119,6 +120,11 @@ extern bool hgj_fits_shared(const Path *outer, const Path *inner);
 extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 						  const Path *outer, const Path *inner, double rows,
 						  HgjPairCosts *pair);
+
+/* part_read.c */
+extern double hgj_part_read(PlannerInfo *root, const HgjJoinCosts *costs,
+							RelOptInfo *outerrel, RelOptInfo *innerrel,
+							const SemiAntiJoinFactors *factors);
 
 /* join_keys.c */
 extern void hgj_collect_keys(List *restrictlist, RelOptInfo *joinrel,

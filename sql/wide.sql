@@ -163,3 +163,29 @@ set hashgraph_join.chunk_rows = 0;
 create temp table same as select 1 as k, g as v from generate_series(1, 47000) g;
 analyze same;
 select count(*), count(*) > 1::bigint << 31 as many from same a join same b using (k);
+
+-- A chain of 400 joins: what a join asks of those below it is asked once of each, whoever
+-- is above, and their filters are asked about the rows of the table at the bottom.
+create table wide_link as select g as k, g * 3 % 40 as v from generate_series(1, 40) g;
+analyze wide_link;
+do $$
+declare
+	q text;
+	stock text;
+	ours text;
+begin
+	select 'select count(*), sum(t0.k), sum(t400.v) from wide_link t0 ' ||
+		string_agg(format('join wide_link t%s on t%s.k = t%s.k%s', g, g, g - 1, case when g % 100 = 0 then format(' and t%s.v > %s', g, g / 50) else '' end), ' ' order by g)
+		into q from generate_series(1, 400) g;
+	perform set_config('join_collapse_limit', '1', true);
+	perform set_config('hashgraph_join.enabled', 'off', true);
+	execute 'select x::text from (' || q || ') x' into stock;
+	perform set_config('hashgraph_join.enabled', 'on', true), set_config('hashgraph_join.force', 'on', true),
+		set_config('hashgraph_join.require', 'join', true);
+	execute 'select x::text from (' || q || ') x' into ours;
+	if ours is distinct from stock then
+		raise exception '% is not %', ours, stock;
+	end if;
+	raise notice '%', ours;
+end $$;
+drop table wide_link;

@@ -33,6 +33,7 @@ extern bool hgj_param_may_raise(const Param *param, const EState *estate);
 extern bool hgj_may_raise(Node *node, EState *estate);
 extern bool hgj_rows_may_raise(PlanState *ps);
 extern bool hgj_calls_volatile(PlanState *ps);
+extern bool hgj_node_calls_volatile(PlanState *ps);
 extern bool hgj_has_effects(Node *node, EState *estate);
 
 /* Does this node, whatever its arguments are, return several rows? */

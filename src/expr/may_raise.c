@@ -422,6 +422,20 @@ hgj_calls_volatile(PlanState *ps)
 	return calls_volatile_walker(ps, NULL);
 }
 
+/* Step 4: the same of the node itself and its subplans, whatever its children do. */
+bool
+hgj_node_calls_volatile(PlanState *ps)
+{
+	List	   *subplans = list_concat_copy(ps->initPlan, ps->subPlan);
+	bool		found = any_expression(ps, calls_volatile);
+	ListCell   *lc;
+
+	foreach(lc, subplans)
+		found = found || hgj_calls_volatile(lfirst_node(SubPlanState, lc)->planstate);
+	list_free(subplans);
+	return found;
+}
+
 /* Step 4: does this subplan, numbered from 1, or is nothing known of it yet? */
 static bool
 subplan_has_effects(EState *estate, int number)

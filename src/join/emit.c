@@ -58,14 +58,16 @@ add_target(HgjJoinState *state, AttrNumber resno, AttrNumber scan_attno)
 
 	target->resno = resno;
 	for (int s = 0; s < lengthof(sources); s++)
-		for (int c = 0; c < sources[s]->ncols; c++)
-			if (sources[s]->columns[c].scan_attno == scan_attno)
-			{
-				target->inner = (s == 1);
-				target->column = c;
-				target->dictionary = sources[s]->columns[c].dictionary;
-				return;
-			}
+	{
+		int			c = hgj_scan_column(sources[s], scan_attno);
+
+		if (c < 0)
+			continue;
+		target->inner = (s == 1);
+		target->column = c;
+		target->dictionary = sources[s]->columns[c].dictionary;
+		return;
+	}
 	elog(ERROR, "column %d of a HashGraphJoin is not carried", scan_attno);
 }
 

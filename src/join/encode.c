@@ -58,16 +58,6 @@ value_is_needed(HgjJoinState *join, AttrNumber scan_attno)
 		bms_is_member(scan_attno - FirstLowInvalidHeapAttributeNumber, used);
 }
 
-/* The column of a side that is this scan column, or -1. */
-static int
-find_column(const HgjSource *source, AttrNumber scan_attno)
-{
-	for (int c = 0; c < source->ncols; c++)
-		if (source->columns[c].scan_attno == scan_attno)
-			return c;
-	return -1;
-}
-
 /*
  * From now on, return column resno of the join's batches as datums of the
  * dictionary that is returned, which is expected to take so many bytes.  NULL: it
@@ -90,7 +80,7 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality,
 	if (value_is_needed(join, scan_attno))
 		return NULL;
 
-	if ((c = find_column(&join->inner, scan_attno)) >= 0)
+	if ((c = hgj_scan_column(&join->inner, scan_attno)) >= 0)
 	{
 		HgjColumn  *column = &join->inner.columns[c];
 
@@ -103,7 +93,7 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality,
 										   column->attlen, join->share.planned);
 		column->dictionary = dictionary;
 	}
-	else if ((c = find_column(&join->outer, scan_attno)) >= 0 &&
+	else if ((c = hgj_scan_column(&join->outer, scan_attno)) >= 0 &&
 			 join->outer.methods == &hgj_source_batches)
 	{
 		HgjColumn  *column = &join->outer.columns[c];

@@ -43,6 +43,29 @@ hgj_pair_columns_init(HgjPairColumns *pairs, const HgjJoinState *join)
 	pairs->n = 0;
 	pairs->columns = palloc0(mul_size(max, sizeof(HgjPairColumn)));
 	pairs->vectors = palloc0(mul_size(max, sizeof(HgjVector *)));
+	pairs->numbers = palloc(mul_size(max, sizeof(int)));
+	for (int c = 0; c < max; c++)
+		pairs->numbers[c] = -1;
+}
+
+/* The column of a side that is this one of custom_scan_tlist, or -1: they are in order. */
+int
+hgj_scan_column(const HgjSource *source, AttrNumber scan_attno)
+{
+	int			first = 0;
+	int			end = source->ncols;
+
+	while (first < end)
+	{
+		int			middle = first + (end - first) / 2;
+
+		if (source->columns[middle].scan_attno < scan_attno)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first < source->ncols && source->columns[first].scan_attno == scan_attno ?
+		first : -1;
 }
 
 /*
@@ -52,26 +75,29 @@ hgj_pair_columns_init(HgjPairColumns *pairs, const HgjJoinState *join)
 int
 hgj_pair_column(HgjPairColumns *pairs, AttrNumber scan_attno)
 {
-	const HgjSource *sources[] = {&pairs->join->outer, &pairs->join->inner};
+	const HgjSource *source = &pairs->join->outer;
+	int			c = hgj_scan_column(source, scan_attno);
+	bool		inner = c < 0;
+	HgjPairColumn *column;
+	int		   *number;
 
-	for (int s = 0; s < lengthof(sources); s++)
-		for (int c = 0; c < sources[s]->ncols; c++)
-		{
-			bool		inner = (s == 1);
-
-			if (sources[s]->columns[c].scan_attno != scan_attno)
-				continue;
-			for (int i = 0; i < pairs->n; i++)
-				if (pairs->columns[i].inner == inner &&
-					pairs->columns[i].column == c)
-					return i;
-			pairs->columns[pairs->n].inner = inner;
-			pairs->columns[pairs->n].column = c;
-			pairs->columns[pairs->n].width = sources[s]->columns[c].width;
-			pairs->vectors[pairs->n] = &pairs->columns[pairs->n].buffer.vector;
-			return pairs->n++;
-		}
-	return -1;
+	if (inner)
+	{
+		source = &pairs->join->inner;
+		c = hgj_scan_column(source, scan_attno);
+	}
+	if (c < 0)
+		return -1;
+	number = &pairs->numbers[inner ? pairs->join->outer.ncols + c : c];
+	if (*number >= 0)
+		return *number;
+	column = &pairs->columns[pairs->n];
+	column->inner = inner;
+	column->column = c;
+	column->width = source->columns[c].width;
+	pairs->vectors[pairs->n] = &column->buffer.vector;
+	*number = pairs->n++;
+	return *number;
 }
 
 /* The same as an HgjInputLookup. */

@@ -15,6 +15,7 @@
 #include "nodes/primnodes.h"
 
 struct HgjJoinState;
+struct HgjSource;
 
 /* A column of a source, and its values for the pairs at hand. */
 typedef struct HgjPairColumn
@@ -32,8 +33,11 @@ typedef struct HgjPairColumns
 	int			n;
 	HgjPairColumn *columns;
 	const HgjVector **vectors;	/* one per column */
+	int		   *numbers;		/* of columns of the outer side, then the inner one;
+								 * -1: it is none of these */
 } HgjPairColumns;
 
+extern int	hgj_scan_column(const struct HgjSource *source, AttrNumber scan_attno);
 extern void hgj_pair_columns_init(HgjPairColumns *pairs,
 								  const struct HgjJoinState *join);
 extern int	hgj_pair_column(HgjPairColumns *pairs, AttrNumber scan_attno);

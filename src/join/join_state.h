@@ -237,17 +237,27 @@ typedef struct HgjPasses
 	struct HgjPartitions *partitions;	/* NULL: there never were any */
 } HgjPasses;
 
+/* What a question has been answered with. */
+typedef enum HgjAnswer
+{
+	HGJ_UNASKED,
+	HGJ_NO,
+	HGJ_YES
+} HgjAnswer;
+
 /* How far the outer side has come. */
 typedef struct HgjOuterRows
 {
 	HgjBatch   *outer_batch;
 	uint32		batch_rows;		/* of the next outer batch */
 	bool		outer_filled;	/* outer_batch has rows that nobody probed with */
-	bool		outer_looked_at;	/* outer_volatile means something */
-	bool		outer_volatile; /* reading it again would be noticed */
+	HgjAnswer	is_volatile;	/* would reading it again be noticed? */
 	bool		outer_seen;		/* the last execution got an outer row */
 	bool		key_filtered;	/* the source has filtered outer_batch's rows */
 	bool		filters_early;	/* a scan filters them for several joins */
+	HgjAnswer	notices;		/* would the join notice missing rows? */
+	struct HgjJoinState *bottom;	/* the lowest join of the chain that would not
+									 * (key_filters.c) */
 	List	   *outer_counts;	/* before the look ahead, or while a device */
 	List	   *inner_counts;	/* may fail (counts.c) */
 } HgjOuterRows;

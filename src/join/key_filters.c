@@ -37,7 +37,7 @@
 
 /* Would the join notice if outer rows were missing, or those above it? */
 static bool
-notices_missing_rows(const HgjJoinState *join)
+look_for_notice(const HgjJoinState *join)
 {
 	const CustomScan *scan = (const CustomScan *) join->css.ss.ps.plan;
 	EState	   *estate = join->css.ss.ps.state;
@@ -47,6 +47,30 @@ notices_missing_rows(const HgjJoinState *join)
 		hgj_may_raise((Node *) scan->custom_exprs, estate) ||
 		contain_volatile_functions((Node *) scan->scan.plan.targetlist) ||
 		contain_volatile_functions((Node *) scan->custom_exprs);
+}
+
+/* The same, asked once of each join of a chain, however many there are above it. */
+static bool
+notices_missing_rows(HgjJoinState *join)
+{
+	if (join->probing.notices == HGJ_UNASKED)
+		join->probing.notices = look_for_notice(join) ? HGJ_YES : HGJ_NO;
+	return join->probing.notices == HGJ_YES;
+}
+
+/*
+ * The lowest join of the chain on the join's outer side, as far down as none in between
+ * notices missing rows: the child has found its own before.
+ */
+static HgjJoinState *
+find_bottom(HgjJoinState *join)
+{
+	HgjJoinState *child;
+
+	if (join->outer.methods != &hgj_source_batches)
+		return join;
+	child = join->outer.private_state;
+	return notices_missing_rows(child) ? child : child->probing.bottom;
 }
 
 /* The column of the outer child that the join returns as `resno`, or 0. */
@@ -67,29 +91,29 @@ void
 hgj_key_filters_offer(HgjJoinState *join)
 {
 	HgjSource  *source = &join->outer;
-	HgjJoinState *bottom = join;
+	HgjJoinState *bottom = find_bottom(join);
+	HgjJoinState *between = join;
 	AttrNumber *columns;
 	int			njoins = 1;
 	MemoryContext old;
 
+	join->probing.bottom = bottom;
 	if (join->semantics.fill_outer ||
-		source->methods != &hgj_source_batches)
+		source->methods != &hgj_source_batches ||
+		bottom->outer.methods != &hgj_source_pages || notices_missing_rows(bottom) ||
+		hgj_pages_nfilters(&bottom->outer) == HGJ_MOST_KEY_FILTERS)
 		return;
 	old = MemoryContextSwitchTo(join->context);
 	columns = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
 	for (int k = 0; k < source->nkeys; k++)
 		columns[k] = source->keys[k].attno;
-	for (; bottom->outer.methods == &hgj_source_batches; njoins++)
+	for (; between != bottom; njoins++)
 	{
-		bottom = bottom->outer.private_state;
-		if (notices_missing_rows(bottom))
-			break;
+		between = between->outer.private_state;
 		for (int k = 0; k < source->nkeys; k++)
-			columns[k] = columns[k] ? outer_column(bottom, columns[k]) : 0;
+			columns[k] = columns[k] ? outer_column(between, columns[k]) : 0;
 	}
-	if (bottom->outer.methods == &hgj_source_pages &&
-		!notices_missing_rows(bottom) &&
-		hgj_pages_offer(&bottom->outer, join, source, columns,
+	if (hgj_pages_offer(&bottom->outer, join, source, columns,
 						njoins * HGJ_JOIN_COST, bottom->stats.key_filters))
 		join->probing.filters_early = bottom->probing.filters_early = true;
 	pfree(columns);

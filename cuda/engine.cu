@@ -150,6 +150,7 @@ static const HgjEngine *make_engine()
 	e.device_count = session_device_count;
 	e.device_info = session_device_info;
 	e.usable = session_usable;
+	e.watch = watch;
 	e.table_create = cuda_table_create;
 	e.table_destroy = cuda_table_destroy;
 	e.append = table_append;

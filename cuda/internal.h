@@ -443,6 +443,7 @@ void pool_grow(Device *device, uint64_t wanted_idle, cudaStream_t stream);
 
 /* lanes.cu: streams, waiting, pinned memory, transfers, times */
 void set_timeout(uint32_t timeout_ms);
+void watch(const HgjWatch *by);
 void pinned_forget();
 void lanes_forget();
 void lanes_make_ahead(Device *device);

@@ -5,7 +5,11 @@
  *
  * 1. To wait is to ask an event again and again, so that poll can be asked too,
  *	  and so that a device that never answers is noticed: past the table's
- *	  timeout it counts as lost (context.cu, step 3).
+ *	  timeout it counts as lost (context.cu, step 3).  Where the caller watches the device
+ *	  for several sessions (HgjWatch), it is lost when nobody's wait has ended for as long as
+ *	  the watch says: CUDA does not tell whether a stream's work has begun, or stands
+ *	  behind another one's kernel, but as long as some work ends the device is not lost.  A
+ *	  wait counts as ended by the device only if the event had not come when it began.
  * 2. A call that is cancelled still waits for its kernels: they write to what
  *	  the caller is about to free.
  * 3. Pinned blocks go to a free list when released, up to a bound, since
@@ -28,6 +32,8 @@
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "stage.h"
 
@@ -122,9 +128,19 @@ static FreeLanes<MAX_FREE_EVENTS> free_events = {PTHREAD_MUTEX_INITIALIZER, {}, 
 /* Of the last table that was created: what has no table at hand waits as long. */
 static uint32_t last_timeout_ms = 0;
 
+/* Step 1: who watches, or nullptr; and when a wait has ended last, by now_us(). */
+static const HgjWatch *watching = nullptr;
+static int64_t answered_us = 0;
+
 void set_timeout(uint32_t timeout_ms)
 {
 	__atomic_store_n(&last_timeout_ms, timeout_ms, __ATOMIC_RELAXED);
+}
+
+/* HgjEngine.watch */
+void watch(const HgjWatch *by)
+{
+	watching = by;
 }
 
 static int64_t now_us()
@@ -142,6 +158,35 @@ HgjStatus mark(const Lane &lane, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Step 1: a wait has ended. */
+static void device_answers()
+{
+	if (watching == nullptr)
+		return;
+	__atomic_store_n(&answered_us, now_us(), __ATOMIC_RELAXED);
+	watching->answered();
+}
+
+/*
+ * Step 1: in milliseconds, for how long the device has been silent too long for a wait that
+ * has begun then; 0: it has not.
+ */
+static int64_t silent_too_long(const HgjTable *table, int64_t start, int64_t now)
+{
+	int64_t since = start;
+	int64_t limit;
+
+	if (watching != nullptr)
+	{
+		limit = __atomic_load_n(watching->limit_ms, __ATOMIC_RELAXED);
+		since = std::max(start, __atomic_load_n(&answered_us, __ATOMIC_RELAXED));
+	}
+	else
+		limit = table != nullptr ? table->spec.timeout_ms
+								 : __atomic_load_n(&last_timeout_ms, __ATOMIC_RELAXED);
+	return limit > 0 && now - since > limit * 1000 ? limit : 0;
+}
+
 /*
  * Steps 1 and 2: until the event has come.  Most waits are short, so it spins for
  * a while before it sleeps between looks.  `table` may be NULL: nobody to poll.
@@ -151,10 +196,9 @@ static HgjStatus await(cudaEvent_t event, const HgjTable *table, bool cancellabl
 {
 	int64_t start = now_us();
 	int64_t polled = start;
-	int64_t timeout = table != nullptr
-						  ? table->spec.timeout_ms
-						  : __atomic_load_n(&last_timeout_ms, __ATOMIC_RELAXED);
+	int64_t silent;
 	bool cancelled = false;
+	bool waited = false;
 	char message[96];
 
 	for (;;)
@@ -162,18 +206,22 @@ static HgjStatus await(cudaEvent_t event, const HgjTable *table, bool cancellabl
 		cudaError_t state = cudaEventQuery(event);
 		int64_t now;
 
+		if (state == cudaSuccess && waited)
+			device_answers();
 		if (state == cudaSuccess)
 			return cancelled ? fail(err, HGJ_CANCELLED, "cancelled") : HGJ_OK;
 		if (state != cudaErrorNotReady)
 			return cuda_fail(err, state, "waiting for the device");
+		waited = true;
 		now = now_us();
 		if (now - start > SPIN_US)
 			(void) usleep(50);
-		if (timeout > 0 && now - start > timeout * 1000)
+		silent = silent_too_long(table, start, now);
+		if (silent > 0)
 		{
 			(void) snprintf(message, sizeof(message),
 							"the device has not answered for %lld ms",
-							(long long) timeout);
+							(long long) silent);
 			return device_lost(err, message);
 		}
 		if (cancellable && !cancelled && now - polled > POLL_US)

@@ -34,6 +34,7 @@ char	   *hgj_cuda_library = NULL;
 int			hgj_column_loading = HGJ_LOADING_AUTO;
 int			hgj_column_memory = 0;
 int			hgj_gpu_server = HGJ_GPU_SERVER_AUTO;
+int			hgj_gpu_server_timeout = 60000;
 int			hgj_gpu_staging_memory = 128 * 1024;
 double		hgj_device_launch_cost = 50.0;
 int			hgj_device_column_memory = -1;
@@ -275,7 +276,7 @@ static const struct
 		&hgj_device_side_rows, 20000, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE},
 	{"hashgraph_join.device_timeout",
 		"Sets the time after which a GPU that has not answered counts as failed.",
-		"The session then does without it. 0 waits for ever.",
+		"Without a GPU process the session then does without it; 0 waits for ever. With one only the query does, and hashgraph_join.gpu_server_timeout bounds the time.",
 		&hgj_device_timeout, 60000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS},
 	{"hashgraph_join.max_device_memory",
 		"Sets the device memory that each HashGraphJoin on a GPU may use at most, whatever hashgraph_join.device_memory_limit is.",
@@ -417,9 +418,14 @@ hgj_define_settings(void)
 							 &hgj_gpu_server, HGJ_GPU_SERVER_AUTO, gpu_server_options,
 							 process_shared_preload_libraries_in_progress ?
 							 PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.gpu_server_timeout",
+							"Sets the time after which a GPU that has answered no session counts as failed.",
+							"The GPU process is then started again. No session can wait longer for one that answers others. 0 waits for ever.",
+							&hgj_gpu_server_timeout, 60000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("hashgraph_join.gpu_staging_memory",
-							"Sets the shared memory through which sessions and the GPU server pass rows.",
-							"It is divided among as many sessions as can use the GPU at the same time.",
+							"Sets the shared memory through which the first sessions and the GPU process pass rows.",
+							"It is divided among 16 of them. Others have less, of their own.",
 							&hgj_gpu_staging_memory, 128 * 1024, 64 * 1024, MAX_KILOBYTES,
 							process_shared_preload_libraries_in_progress ?
 							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);

@@ -94,6 +94,7 @@ extern int	hgj_engine;
 extern int	hgj_filter;
 extern bool hgj_force;
 extern int	hgj_gpu_server;
+extern int	hgj_gpu_server_timeout;
 extern int	hgj_gpu_staging_memory;
 extern bool hgj_load_evicts;
 extern int	hgj_max_device_memory;

@@ -74,7 +74,7 @@ extern "C"
 #endif
 
 /* Changes with every incompatible change of this file. */
-#define HGJ_ABI_VERSION		20
+#define HGJ_ABI_VERSION		21
 
 /* The symbol that an engine library exports: const HgjEngine *name(void). */
 #define HGJ_ENGINE_ENTRY	"hgj_engine_entry"
@@ -184,7 +184,7 @@ typedef struct HgjTableSpec
 	uint64_t	filter_room;	/* bytes that a filter may take above build_peak */
 	int			device;			/* which of the engine's devices */
 	uint32_t	timeout_ms;		/* 0 = none: a device that has not answered by
-								 * then counts as lost */
+								 * then counts as lost; see HgjWatch */
 	int			(*poll) (void *poll_arg);	/* may be NULL */
 	void	   *poll_arg;
 } HgjTableSpec;
@@ -301,6 +301,19 @@ typedef struct HgjDeviceInfo
 	char		off[160];		/* why it cannot be used, or empty */
 } HgjDeviceInfo;
 
+/*
+ * How a process that makes calls for several sessions knows a device that is lost from one
+ * that is busy: a device has answered when somebody's wait for its work has ended, and counts as
+ * lost when somebody has waited for *limit_ms and it has answered nobody meanwhile.  What one
+ * session's kernel takes is then no reason to give the device up while others' kernels
+ * end, and no caller's timeout_ms is.
+ */
+typedef struct HgjWatch
+{
+	const uint32_t *limit_ms;	/* read atomically while the device is waited for; 0: none */
+	void		(*answered) (void); /* a wait has ended: called by the thread that waited */
+} HgjWatch;
+
 /* HgjEngine.capabilities */
 #define HGJ_CAP_HOST_KEYS		(UINT64_C(1) << 0)	/* HGJ_ON_HOST */
 #define HGJ_CAP_DEVICE_KEYS		(UINT64_C(1) << 1)	/* HGJ_ON_DEVICE */
@@ -338,6 +351,12 @@ typedef struct HgjEngine
 	int			(*device_count) (void);
 	HgjStatus	(*device_info) (int device, HgjDeviceInfo *info, HgjError *err);
 	HgjStatus	(*usable) (HgjError *err);
+
+	/*
+	 * From now on devices are watched so.  To be called before open; the struct stays
+	 * the caller's, for ever.  NULL: nothing here waits for a device.
+	 */
+	void		(*watch) (const HgjWatch *watch);
 
 	HgjStatus	(*table_create) (const HgjTableSpec *spec, HgjTable **table,
 								 HgjError *err);

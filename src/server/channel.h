@@ -10,6 +10,11 @@
  * `answered`; the GPU process has a thread per channel that waits for `asked` for
  * ever.  Requests are numbered, so that neither side takes another's for its own.
  *
+ * There are more channels than processes that could want one, so that an idle session keeps
+ * nobody from the GPU, whatever it holds there.  The first ones, which are taken first,
+ * have room for many rows, in memory from which the device reads itself; the others have
+ * less, and the GPU process copies it.  A channel's thread is started when somebody takes it.
+ *
  * A GENERATION is one life of the GPU process.  The worker counts it up before it
  * starts one, and when one has ended.  Nothing that was made in an earlier one is there
  * any more, and whoever waits notices by it that no answer will come.
@@ -31,10 +36,13 @@
 
 #include "engine/engine.h"
 
-/* As many sessions can have something on the GPU at the same time. */
-#define HGJ_CHANNELS			16
+/* Channels that share hashgraph_join.gpu_staging_memory: the first ones. */
+#define HGJ_FRONT_CHANNELS		16
 /* Of a channel's memory, for the arrays of one call; the rest is staging buffers. */
 #define HGJ_SCRATCH_BYTES		(1024 * 1024)
+/* All of the memory of a channel behind the first ones. */
+#define HGJ_BACK_BYTES			(2 * HGJ_SCRATCH_BYTES)
+#define HGJ_PAGE_BYTES			4096
 /* Of HGJ_CALL_KEPT_BYTES; as many answers follow them. */
 #define HGJ_CALL_IDS			(HGJ_SCRATCH_BYTES / 2 / sizeof(uint64_t))
 /* Devices that are listed. */
@@ -99,7 +107,11 @@ typedef struct HgjChannel
 	sem_t		answered;
 	uint32_t	state;			/* HgjChannelState; changed atomically */
 	uint64_t	left_at;		/* hgj_monotonic_seconds() when it became LEFT */
+	uint64_t	takers;			/* sessions that have taken it, so far */
 	uint32_t	cancel;			/* the call at hand shall give up */
+	uint64_t	answers;		/* of the device, to calls made for it; atomic */
+	uint64_t	thread_of;		/* generation in which it has a thread; atomic */
+	uint64_t	no_thread_of;	/* ... in which none could be started; atomic */
 
 	/* the request, the session's to write until `asked` is posted */
 	uint64_t	number;
@@ -155,7 +167,12 @@ typedef struct HgjServer
 	uint64_t	generation;		/* read and written atomically, like the next */
 	uint32_t	state;			/* HgjServerState */
 	pid_t		process;		/* the GPU process, for who looks */
-	uint64_t	area_bytes;		/* of each channel: scratch, staging buffers */
+	uint64_t	bytes;			/* of all of this memory */
+	uint32_t	nchannels;
+	uint64_t	front_bytes;	/* memory of each of the first channels: scratch, staging
+								 * buffers */
+	uint32_t	timeout_ms;		/* hashgraph_join.gpu_server_timeout; atomic */
+	uint64_t	answers;		/* of the device, to anybody; atomic */
 
 	/* written by the GPU process before it is ready, the devices' later, too */
 	char		why[256];		/* also before it ends by itself */
@@ -166,14 +183,13 @@ typedef struct HgjServer
 	bool		takes_kept;		/* rows that are kept in memory */
 	bool		fills;			/* pipelines fill tables */
 	bool		prewarms;		/* it copies what is kept in memory ahead */
-	sem_t		freed;			/* a channel is free, and somebody waits for one: */
-	uint32_t	waiting;		/* so many sessions; atomic */
+	sem_t		taken;			/* a channel that has no thread was taken, or left */
 	uint32_t	changes;		/* odd while the devices are being written */
 	int			ndevices;
 	HgjDeviceInfo devices[HGJ_SERVER_DEVICES];
 
 	HgjPrewarm	prewarm;
-	HgjChannel	channels[HGJ_CHANNELS];
+	HgjChannel	channels[];		/* their memory follows, from a page's beginning on */
 } HgjServer;
 
 static inline uint64_t
@@ -193,7 +209,7 @@ static inline void
 hgj_server_load(const HgjServer *server, uint32_t *sessions, uint32_t *working)
 {
 	*sessions = *working = 0;
-	for (int i = 0; i < HGJ_CHANNELS; i++)
+	for (uint32_t i = 0; i < server->nchannels; i++)
 	{
 		const HgjChannel *channel = &server->channels[i];
 
@@ -219,20 +235,18 @@ hgj_server_says_why(HgjServer *server, const char *why)
 
 /* A channel is nobody's any more. */
 static inline void
-hgj_channel_is_free(HgjServer *server, HgjChannel *channel)
+hgj_channel_is_free(HgjChannel *channel)
 {
-	__atomic_store_n(&channel->state, HGJ_CHANNEL_FREE, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&server->waiting, __ATOMIC_SEQ_CST) > 0)
-		(void) sem_post(&server->freed);
+	__atomic_store_n(&channel->state, HGJ_CHANNEL_FREE, __ATOMIC_RELEASE);
 }
 
 /* The same, by who has cleared it after a session that left: requests are nobody's, too. */
 static inline void
-hgj_channel_is_cleared(HgjServer *server, HgjChannel *channel)
+hgj_channel_is_cleared(HgjChannel *channel)
 {
 	while (sem_trywait(&channel->asked) == 0)
 		continue;
-	hgj_channel_is_free(server, channel);
+	hgj_channel_is_free(channel);
 }
 
 /*
@@ -251,13 +265,38 @@ hgj_kept_words_at(uint64_t npieces, uint32_t ninputs)
 	return hgj_kept_inputs_at(npieces) + npieces * ninputs * sizeof(HgjKeptInput);
 }
 
-/* The memory of a channel lies behind the server's. */
+/* Where the memory of so many channels begins. */
+static inline size_t
+hgj_areas_at(uint32_t nchannels)
+{
+	return (sizeof(HgjServer) + nchannels * sizeof(HgjChannel) + HGJ_PAGE_BYTES - 1) /
+		HGJ_PAGE_BYTES * HGJ_PAGE_BYTES;
+}
+
+/* How much of it is in front of channel i? */
+static inline size_t
+hgj_areas_before(size_t front_bytes, uint32_t i)
+{
+	return i <= HGJ_FRONT_CHANNELS ? i * front_bytes :
+		HGJ_FRONT_CHANNELS * front_bytes + (i - HGJ_FRONT_CHANNELS) * (size_t) HGJ_BACK_BYTES;
+}
+
+/* The memory of a channel. */
 static inline char *
 hgj_channel_area(HgjServer *server, const HgjChannel *channel)
 {
-	size_t		begin = (sizeof(HgjServer) + 63) / 64 * 64;
+	uint32_t	i = (uint32_t) (channel - server->channels);
 
-	return (char *) server + begin + (size_t) (channel - server->channels) * server->area_bytes;
+	return (char *) server + hgj_areas_at(server->nchannels) +
+		hgj_areas_before(server->front_bytes, i);
+}
+
+/* How much of it there is. */
+static inline size_t
+hgj_channel_bytes(const HgjServer *server, const HgjChannel *channel)
+{
+	return channel - server->channels < HGJ_FRONT_CHANNELS ? server->front_bytes :
+		HGJ_BACK_BYTES;
 }
 
 /* process.c: the life of the GPU process, after the fork; does not return. */
@@ -272,6 +311,7 @@ extern HgjServed *hgj_serve_begin(HgjServer *server, HgjChannel *channel,
 								  const HgjEngine *engine);
 extern void hgj_serve(HgjServed *served);
 extern void hgj_serve_leave(HgjServed *served);
+extern void hgj_serve_watch(HgjServer *server, const HgjEngine *engine);
 extern void hgj_serve_end_process(HgjServer *server, const char *why)
 			__attribute__((noreturn));
 

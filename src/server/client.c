@@ -4,18 +4,23 @@
  *	  A session's way to the GPU process: its channel, and waiting for answers.
  *
  * 1. A session takes a channel with its first table or pipeline, and leaves it with the
- *	  last one, so that a query holds one while it has something on the GPU.  Where all
- *	  are taken it waits for a while, and has nothing that others could wait for.  Nobody
- *	  waits for what is destroyed, but the next call: the last one goes with the channel,
- *	  which its thread clears, and then frees.
+ *	  last one, so that a query holds one while it has something on the GPU.  Nobody waits
+ *	  for one: there are enough for all sessions, however many hold one and make no call,
+ *	  and where calls that were given up (3) have taken all that were left, the query runs on
+ *	  the CPU.  Nobody waits for what is destroyed, but the next call: the last one goes
+ *	  with the channel, which its thread clears, and then frees.
  * 2. A call is a request in the channel and a semaphore.  Waiting ends by the answer, or
  *	  when the generation has changed: the GPU process has gone, and all that was made
  *	  in it.  Every few milliseconds the caller's poll is asked; if it wants no more, the
  *	  GPU process is told so, and its engine gives up as it would have in this process.
  * 3. A call that has not come back for long although it was cancelled, or that nobody can
  *	  cancel, is given up: the channel is left to the thread that makes the call, and
- *	  everything in it counts as lost.  That a device hangs is noticed by its engine
- *	  (hashgraph_join.device_timeout).
+ *	  everything in it counts as lost, for this session only: the thread frees it when the
+ *	  device has done what it was asked for.  So is a call in which the device has not answered
+ *	  for the session's hashgraph_join.device_timeout, or for longer than
+ *	  hashgraph_join.gpu_server_timeout, though it answers others.  That it answers nobody
+ *	  is noticed by its engine (HgjWatch), which ends the process.  A session has one such
+ *	  call at a time: until its end the session has no other channel.
  * 4. One call at a time may be on its way without anybody waiting (a push of rows):
  *	  the next call waits for it first, and its outcome is kept for the next call about
  *	  the same pipeline.
@@ -36,19 +41,19 @@
 #include <errno.h>
 
 #include "access/xact.h"
+#include "base/guc.h"
 #include "engine/checks.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "server/client.h"
 #include "server/clock.h"
 #include "storage/ipc.h"
-#include "utils/timestamp.h"
 
 #define POLL_EVERY_MS		5
-/* Milliseconds for which a channel is worth waiting for, rather than use the CPU. */
-#define WAIT_FOR_CHANNEL_MS	1000
 /* Milliseconds after which a call is given up that was cancelled. */
 #define GIVE_UP_AFTER_MS	10000
+/* Milliseconds behind gpu_server_timeout: whether the device is lost is said by then. */
+#define BEHIND_PROCESS_MS	1000
 
 /* Step 6. */
 #define MOST_BLOCKS			32
@@ -72,7 +77,8 @@ static struct
 	bool		reads_on;		/* when what is pending has been answered, too */
 	bool		leaves;			/* the last one has gone, and is there still */
 	bool		at_exit;		/* leave_at_exit() is registered */
-	TimestampTz refused;		/* the statement that has waited for one in vain */
+	HgjChannel *given_up;		/* the one with a call that was given up, or NULL: */
+	uint64		given_up_taker;	/* its `takers` then */
 	StagingBlock		blocks[MOST_BLOCKS];	/* ascending */
 	int			nblocks;
 } session;
@@ -94,6 +100,15 @@ forget_channel(void)
 
 static void wait_for_reader(bool cancel);
 
+/* The GPU process is to start the channel's thread, or to free what nobody serves. */
+static void
+want_thread(const HgjChannel *channel)
+{
+	if (__atomic_load_n(&channel->thread_of, __ATOMIC_ACQUIRE) !=
+		hgj_server_generation(hgj_server()))
+		(void) sem_post(&hgj_server()->taken);
+}
+
 static void
 leave_channel(void)
 {
@@ -106,6 +121,7 @@ leave_channel(void)
 	channel->left_at = hgj_monotonic_seconds();
 	__atomic_store_n(&channel->state, HGJ_CHANNEL_LEFT, __ATOMIC_RELEASE);
 	(void) sem_post(&channel->asked);
+	want_thread(channel);
 	forget_channel();
 }
 
@@ -115,65 +131,72 @@ leave_at_exit(int code, Datum arg)
 	leave_channel();
 }
 
-/* A free channel becomes the session's; false: there is none. */
+/* Step 3: the call that has been made is not waited for any longer. */
+static HgjStatus
+give_up(const char *why, HgjError *err)
+{
+	session.given_up = session.channel;
+	session.given_up_taker = session.channel->takers;
+	/* or they would be waited for */
+	session.is_pending = session.is_reading = false;
+	leave_channel();
+	return hgj_fail(err, HGJ_DEVICE_LOST, why);
+}
+
+/* Is it still on the GPU? */
+static bool
+given_up_call_runs(void)
+{
+	const HgjChannel *channel = session.given_up;
+
+	if (channel &&
+		(__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) != HGJ_CHANNEL_LEFT ||
+		 channel->takers != session.given_up_taker))
+		session.given_up = NULL;
+	return session.given_up != NULL;
+}
+
+/* The i-th channel becomes the session's; false: it is not free. */
+static bool
+take(HgjServer *server, uint32 i, uint64 generation)
+{
+	HgjChannel *channel = &server->channels[i];
+	uint32		expected = HGJ_CHANNEL_FREE;
+
+	if (!__atomic_compare_exchange_n(&channel->state, &expected, HGJ_CHANNEL_TAKEN, false,
+									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	channel->takers++;
+	__atomic_store_n(&channel->no_thread_of, 0, __ATOMIC_RELEASE);
+	while (sem_trywait(&channel->answered) == 0)
+		continue;
+	want_thread(channel);
+	session.channel = channel;
+	session.generation = generation;
+	session.epoch++;
+	session.used = 0;
+	session.nblocks = 0;
+	return true;
+}
+
+/* A free channel becomes the session's, one of the first if it can; false: there is none. */
 static bool
 find_channel(HgjServer *server, uint64 generation)
 {
-	for (int i = 0; i < HGJ_CHANNELS; i++)
-	{
-		HgjChannel *channel = &server->channels[(MyProcPid + i) % HGJ_CHANNELS];
-		uint32		expected = HGJ_CHANNEL_FREE;
+	uint32		nback = server->nchannels - HGJ_FRONT_CHANNELS;
 
-		if (!__atomic_compare_exchange_n(&channel->state, &expected, HGJ_CHANNEL_TAKEN, false,
-										 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			continue;
-		while (sem_trywait(&channel->answered) == 0)
-			continue;
-		session.channel = channel;
-		session.generation = generation;
-		session.epoch++;
-		session.used = 0;
-		session.nblocks = 0;
-		return true;
-	}
+	for (uint32 i = 0; i < HGJ_FRONT_CHANNELS; i++)
+		if (take(server, ((uint32) MyProcPid + i) % HGJ_FRONT_CHANNELS, generation))
+			return true;
+	for (uint32 i = 0; i < nback; i++)
+		if (take(server, HGJ_FRONT_CHANNELS + ((uint32) MyProcPid + i) % nback, generation))
+			return true;
 	return false;
-}
-
-static const char *const busy = "all channels of the GPU process are in use";
-
-/* The same, waiting for one, unless the caller's poll says no. */
-static HgjStatus
-wait_for_channel(HgjServer *server, uint64 generation, int (*poll) (void *poll_arg),
-				 void *poll_arg, HgjError *err)
-{
-	HgjStatus	status = HGJ_OK;
-	TimestampTz begun = GetCurrentTimestamp();
-	bool		found = false;
-
-	(void) __atomic_add_fetch(&server->waiting, 1, __ATOMIC_SEQ_CST);
-	while (status == HGJ_OK && !found)
-	{
-		struct timespec until = hgj_in_milliseconds(POLL_EVERY_MS);
-
-		(void) sem_timedwait(&server->freed, &until);
-		if (generation != hgj_server_generation(server))
-			status = hgj_fail(err, HGJ_NO_DEVICE, "the GPU process is not there");
-		else if (find_channel(server, generation))
-			found = true;
-		else if (poll && poll(poll_arg) != 0)
-			status = hgj_fail(err, HGJ_CANCELLED, "cancelled");
-		else if (TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), WAIT_FOR_CHANNEL_MS))
-			status = hgj_fail(err, HGJ_OUT_OF_MEMORY, busy);
-	}
-	(void) __atomic_sub_fetch(&server->waiting, 1, __ATOMIC_SEQ_CST);
-	if (status == HGJ_OUT_OF_MEMORY)
-		session.refused = GetCurrentStatementStartTimestamp();
-	return status;
 }
 
 /* A channel for this session, if it has none. */
 static HgjStatus
-take_channel(int (*poll) (void *poll_arg), void *poll_arg, HgjError *err)
+take_channel(HgjError *err)
 {
 	HgjServer  *server = hgj_server();
 	uint64		generation = hgj_server_generation(server);
@@ -183,15 +206,14 @@ take_channel(int (*poll) (void *poll_arg), void *poll_arg, HgjError *err)
 	leave_channel();			/* of an earlier generation, so nobody is in it */
 	if (hgj_server_state(server) != HGJ_SERVER_READY)
 		return hgj_fail(err, HGJ_NO_DEVICE, "the GPU process is not there");
+	if (given_up_call_runs())
+		return hgj_fail(err, HGJ_NO_DEVICE,
+						"the GPU has not ended a call that this session has given up");
 	if (!session.at_exit)
 		before_shmem_exit(leave_at_exit, (Datum) 0);
 	session.at_exit = true;
-	if (find_channel(server, generation))
-		return HGJ_OK;
-	/* a statement may ask for each of its joins */
-	if (session.refused == GetCurrentStatementStartTimestamp())
-		return hgj_fail(err, HGJ_OUT_OF_MEMORY, busy);
-	return wait_for_channel(server, generation, poll, poll_arg, err);
+	return find_channel(server, generation) ? HGJ_OK :
+		hgj_fail(err, HGJ_OUT_OF_MEMORY, "all channels of the GPU process are in use");
 }
 
 /* See client.h. */
@@ -211,6 +233,37 @@ hgj_channel_is_lost(const HgjRemote *remote)
 		session.generation != hgj_server_generation(hgj_server());
 }
 
+/* Step 3: for how many milliseconds may the device leave a call unanswered?  0: for ever. */
+static int64
+most_quiet_ms(void)
+{
+	int64		limit = __atomic_load_n(&hgj_server()->timeout_ms, __ATOMIC_RELAXED);
+
+	if (limit == 0 || (hgj_device_timeout > 0 && hgj_device_timeout < limit))
+		return hgj_device_timeout;
+	return limit + BEHIND_PROCESS_MS;
+}
+
+/* Has the device left it unanswered for so long?  Or is there nobody to make it? */
+static HgjStatus
+look_at_call(int64 quiet_ms, HgjError *err)
+{
+	int64		most = most_quiet_ms();
+	char		why[96];
+
+	if (most > 0 && quiet_ms >= most)
+	{
+		snprintf(why, sizeof(why), "the device has not answered for " INT64_FORMAT " ms", most);
+		return give_up(why, err);
+	}
+	if (__atomic_load_n(&session.channel->no_thread_of, __ATOMIC_ACQUIRE) == session.generation)
+	{
+		leave_channel();
+		return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process could not start a thread");
+	}
+	return HGJ_OK;
+}
+
 /*
  * Wait for the answer to the request at hand.  may_cancel: it may be told to give up,
  * so that it is the answer that says HGJ_CANCELLED; if not, this does, and goes on
@@ -221,12 +274,15 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 {
 	HgjChannel *channel = session.channel;
 	int			waited = 0;
+	int64		quiet = 0;
+	uint64		answers = __atomic_load_n(&channel->answers, __ATOMIC_RELAXED);
 	bool		limited = __atomic_load_n(&channel->cancel, __ATOMIC_ACQUIRE) != 0 ||
 		(may_cancel && remote->poll == NULL);
 
 	for (;;)
 	{
 		struct timespec until = hgj_in_milliseconds(POLL_EVERY_MS);
+		uint64		answers_now;
 
 		if (sem_timedwait(&channel->answered, &until) == 0)
 		{
@@ -237,6 +293,11 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 		if (session.generation != hgj_server_generation(hgj_server()))
 			return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
 		waited += errno == ETIMEDOUT ? POLL_EVERY_MS : 0;
+		quiet += errno == ETIMEDOUT ? POLL_EVERY_MS : 0;
+		answers_now = __atomic_load_n(&channel->answers, __ATOMIC_RELAXED);
+		if (answers != answers_now)
+			quiet = 0;
+		answers = answers_now;
 		if (!limited && remote->poll && remote->poll(remote->poll_arg) != 0)
 		{
 			if (!may_cancel)
@@ -245,13 +306,10 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 			limited = true;
 			waited = 0;
 		}
+		if (look_at_call(quiet, err) != HGJ_OK)
+			return HGJ_DEVICE_LOST;
 		if (limited && waited > GIVE_UP_AFTER_MS)
-		{
-			/* or they would be waited for */
-			session.is_pending = session.is_reading = false;
-			leave_channel();
-			return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process does not answer");
-		}
+			return give_up("the GPU process does not answer", err);
 	}
 }
 
@@ -479,7 +537,7 @@ hgj_channel_begin_use(size_t bytes, int (*poll) (void *poll_arg), void *poll_arg
 {
 	HgjRemote  *remote;
 
-	if (take_channel(poll, poll_arg, err) != HGJ_OK)
+	if (take_channel(err) != HGJ_OK)
 		return NULL;
 	remote = calloc(1, bytes);
 	if (remote == NULL)
@@ -506,7 +564,7 @@ hgj_channel_end_use(const HgjRemote *remote)
 		leave_channel();
 		return;
 	}
-	hgj_channel_is_free(hgj_server(), session.channel);
+	hgj_channel_is_free(session.channel);
 	forget_channel();
 }
 
@@ -537,7 +595,8 @@ end_of(int i)
 static size_t
 begin_of(int i)
 {
-	return i == session.nblocks ? hgj_server()->area_bytes : session.blocks[i].at;
+	return i == session.nblocks ? hgj_channel_bytes(hgj_server(), session.channel) :
+		session.blocks[i].at;
 }
 
 /* See client.h. */

@@ -344,13 +344,13 @@ hgj_prewarm_step(HgjServer *server, void (*stop) (void), long most)
 
 /* See prewarm.h. */
 bool
-hgj_prewarm_hangs(HgjServer *server, int seconds)
+hgj_prewarm_hangs(HgjServer *server, uint64 quiet_since, uint64 seconds)
 {
 	int			answers = 0;
 
 	(void) sem_getvalue(&server->prewarm.answered, &answers);
 	return state.asked && answers == 0 &&
-		hgj_monotonic_seconds() > state.asked_at + seconds;
+		hgj_monotonic_seconds() > Max(state.asked_at, quiet_since) + seconds;
 }
 
 /* See prewarm.h. */

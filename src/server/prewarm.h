@@ -18,8 +18,8 @@
  */
 extern long hgj_prewarm_step(HgjServer *server, void (*stop) (void), long most);
 
-/* Has it been asked for something that long ago, and has not answered? */
-extern bool hgj_prewarm_hangs(HgjServer *server, int seconds);
+/* Has it been asked for something so long before, and not answered since?  Nor a session? */
+extern bool hgj_prewarm_hangs(HgjServer *server, uint64 quiet_since, uint64 seconds);
 
 /* The GPU process has ended, or there is none yet. */
 extern void hgj_prewarm_forget(HgjServer *server);

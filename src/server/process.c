@@ -12,7 +12,8 @@
  *	  without a usable device it ends, and sessions are told why.
  * 3. Each channel has a thread that waits for requests for ever, so that a long call of
  *	  one session keeps no other one waiting.  A session that has left is cleaned up
- *	  after by the same thread.
+ *	  after by the same thread.  It is started when a session has taken the channel, by a
+ *	  thread that does nothing else: most channels are never taken at all.
  * 4. One more thread makes copies of kept columns on the devices that no session has asked
  *	  for yet, and drops those of what has gone, as the worker says (prewarm.c).
  * 5. The first thread looks after the devices' free memory, for those who plan, and
@@ -61,7 +62,7 @@ serve_channel(void *arg)
 		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT)
 		{
 			hgj_serve_leave(served);
-			hgj_channel_is_cleared(serving->server, channel);
+			hgj_channel_is_cleared(channel);
 		}
 		if (sem_wait(&channel->asked) == 0)
 			hgj_serve(served);
@@ -135,6 +136,56 @@ start_thread(void *(*serve) (void *), Serving *serving)
 		unusable(serving->server, "could not start a thread of the GPU process");
 }
 
+/* Step 3: for a session that has taken the channel; one that has left had nothing here. */
+static void
+look_after(Serving *serving, uint64_t generation)
+{
+	HgjChannel *channel = serving->channel;
+	uint32_t	state = __atomic_load_n(&channel->state, __ATOMIC_ACQUIRE);
+	pthread_t	thread;
+
+	if (state == HGJ_CHANNEL_FREE ||
+		__atomic_load_n(&channel->thread_of, __ATOMIC_RELAXED) == generation)
+		return;
+	if (state == HGJ_CHANNEL_LEFT)
+		hgj_channel_is_cleared(channel);
+	else if (pthread_create(&thread, NULL, serve_channel, serving) == 0)
+		__atomic_store_n(&channel->thread_of, generation, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(&channel->no_thread_of, generation, __ATOMIC_RELEASE);
+}
+
+/* Step 3: of those that were taken, or left, since it has looked last. */
+static void *
+start_threads(void *arg)
+{
+	Serving    *serving = arg;
+	HgjServer  *server = serving[0].server;
+	uint64_t	generation = hgj_server_generation(server);
+
+	for (;;)
+	{
+		for (uint32_t i = 0; i < server->nchannels; i++)
+			look_after(&serving[i], generation);
+		while (sem_wait(&server->taken) != 0)
+			continue;
+	}
+	return NULL;
+}
+
+/* Step 3, at the beginning: no channel has a thread. */
+static void
+serve_channels(HgjServer *server, const HgjEngine *engine)
+{
+	Serving    *serving = calloc(server->nchannels, sizeof(Serving));
+
+	if (serving == NULL)
+		unusable(server, "out of memory in the GPU process");
+	for (uint32_t i = 0; i < server->nchannels; i++)
+		serving[i] = (Serving) {server, &server->channels[i], engine};
+	start_thread(start_threads, serving);
+}
+
 /* Step 1: nothing of the worker's is left but standard error. */
 static void
 become_a_process(pid_t worker)
@@ -162,7 +213,6 @@ void
 hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char *libdir,
 				const HgjKeptMemory *kept)
 {
-	static Serving serving[HGJ_CHANNELS];
 	static Serving prewarming;
 	HgjError	err = {0};
 	const HgjEngine *engine;
@@ -174,6 +224,8 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	server->changes &= ~UINT32_C(1);
 	hgj_registry_use(library);
 	engine = hgj_registry_find("cuda", libdir, &err);
+	if (engine != NULL)
+		hgj_serve_watch(server, engine);
 	if (engine == NULL || engine->open(&err) != HGJ_OK)
 		unusable(server, err.message);
 	memset(server->version, 0, sizeof(server->version));
@@ -193,16 +245,12 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	}
 	if (server->pipelines && engine->pipeline->keep_staging != NULL)
 		engine->pipeline->keep_staging(hgj_channel_area(server, &server->channels[0]),
-									   HGJ_CHANNELS * server->area_bytes);
+									   hgj_areas_before(server->front_bytes, HGJ_FRONT_CHANNELS));
 	look_at_devices(server, engine);
 	if (server->ndevices == 0)
 		unusable(server, "there is no device");
 	server->prewarms = server->takes_kept && engine->pipeline->prewarm != NULL;
-	for (int i = 0; i < HGJ_CHANNELS; i++)
-	{
-		serving[i] = (Serving) {server, &server->channels[i], engine};
-		start_thread(serve_channel, &serving[i]);
-	}
+	serve_channels(server, engine);
 	prewarming = (Serving) {server, NULL, engine};
 	if (server->prewarms)
 		start_thread(serve_prewarm, &prewarming);

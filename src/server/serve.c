@@ -11,7 +11,10 @@
  *	  until all matches have been fetched.
  * 3. What a small table has been told is noted: pipelines that stand on it may fill a
  *	  table that stays for other queries (sides.h).
- * 4. An engine's long calls poll, and find here whether the session wants no more.
+ * 4. An engine's long calls poll, and find here whether the session wants no more.  How long
+ *	  a device may leave them unanswered is the process's affair, and its
+ *	  administrator's (HgjWatch); a session that waits no longer leaves.  Each answer is
+ *	  counted, for the channel that the thread serves, and for all.
  * 5. A device that is lost stays lost for its process, so that this one ends, when it has
  *	  answered; the worker starts another one.
  *
@@ -38,6 +41,30 @@ hgj_served_is_cancelled(void *arg)
 
 	return __atomic_load_n(&channel->cancel, __ATOMIC_ACQUIRE) != 0 ||
 		__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT;
+}
+
+static HgjServer *watched = NULL;
+static __thread HgjChannel *thread_channel = NULL;
+
+/* Step 4: HgjWatch.answered */
+static void
+device_answered(void)
+{
+	if (thread_channel != NULL)
+		(void) __atomic_add_fetch(&thread_channel->answers, 1, __ATOMIC_RELAXED);
+	(void) __atomic_add_fetch(&watched->answers, 1, __ATOMIC_RELAXED);
+}
+
+/* Step 4, before there are threads. */
+void
+hgj_serve_watch(HgjServer *server, const HgjEngine *engine)
+{
+	static HgjWatch watch = {.answered = device_answered};
+
+	watched = server;
+	watch.limit_ms = &server->timeout_ms;
+	if (engine->watch != NULL)
+		engine->watch(&watch);
 }
 
 /* ---- step 1 ------------------------------------------------------------- */
@@ -189,6 +216,7 @@ table_create(HgjServed *served, HgjError *err)
 	memcpy(&spec, served->scratch, sizeof(spec));
 	spec.poll = hgj_served_is_cancelled;
 	spec.poll_arg = served->channel;
+	spec.timeout_ms = 0;
 	status = served->engine->table_create(&spec, &table, err);
 	if (status == HGJ_OK)
 		answer_memory(served, table);
@@ -441,6 +469,7 @@ kept_bytes(HgjServed *served, HgjError *err)
 												served->channel->arg[0], bytes, err);
 }
 
+/* In the channel's thread. */
 HgjServed *
 hgj_serve_begin(HgjServer *server, HgjChannel *channel, const HgjEngine *engine)
 {
@@ -449,7 +478,7 @@ hgj_serve_begin(HgjServer *server, HgjChannel *channel, const HgjEngine *engine)
 	if (served == NULL)
 		return NULL;
 	served->server = server;
-	served->channel = channel;
+	served->channel = thread_channel = channel;
 	served->engine = engine;
 	served->scratch = hgj_channel_area(server, channel);
 	return served;

@@ -448,6 +448,7 @@ hgj_serve_pipe_create(HgjServed *served, HgjError *err)
 	if (p == NULL)
 		return err->status;
 	memcpy(&p->spec, served->scratch, sizeof(p->spec));
+	p->spec.timeout_ms = 0;		/* serve.c, step 4 */
 	memcpy(&p->numbers, served->scratch + sizeof(p->spec), sizeof(p->numbers));
 	if (p->spec.fills && served->server->takes_kept && is_sound(&p->spec) &&
 		find_tables(served, p, &caller))
@@ -472,7 +473,7 @@ static bool
 find_columns(HgjServed *served, const HgjServedObject *p, HgjPipeStage *from)
 {
 	const uint64_t *arg = served->channel->arg;
-	size_t		area = served->server->area_bytes;
+	size_t		area = hgj_channel_bytes(served->server, served->channel);
 	size_t		at = arg[0];
 
 	if (arg[0] > area || arg[1] > area || arg[2] > arg[1])

@@ -16,10 +16,13 @@
  *	  the server).  Channels that were left to the one that has ended are freed.
  * 4. Meanwhile it has columns copied to the device ahead (prewarm.c).
  * 5. A session that gives up on a call leaves its channel to the thread that makes it.
- *	  If that has not come back after some time, the GPU process is killed, unless it is
- *	  not ready yet: it has no threads then.
+ *	  If that has not come back, and the device has answered nobody, for longer than
+ *	  hashgraph_join.gpu_server_timeout allows, the GPU process is killed: its engine would
+ *	  have noticed a device that does not answer, so that it hangs in the driver itself.
+ *	  While the device answers others, a call may take as long as it does.  A process
+ *	  that is not ready yet has no threads.
  *
- * Memory: the postmaster's shared memory, of a fixed size, for its life.
+ * Memory: that of channels.c.
  * Locks: none but prewarm.c's; states change atomically (channel.h).
  *
  *-------------------------------------------------------------------------
@@ -32,13 +35,13 @@
 #include <unistd.h>
 
 #include "base/guc.h"
-#include "base/shared_memory.h"
 #include "engine/registry.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "server/channels.h"
 #include "server/clock.h"
 #include "server/prewarm.h"
 #include "server/worker.h"
@@ -47,9 +50,10 @@
 #include "utils/guc.h"
 #include "utils/wait_event.h"
 
-#define SHARED_NAME			"hashgraph_join gpu server"
-
-/* Seconds: between two that end at once; until one that hangs is killed. */
+/*
+ * Seconds: between two that end at once; until one that hangs is killed, behind
+ * gpu_server_timeout.
+ */
 #define LEAST_PAUSE			1
 #define MOST_PAUSE			4
 #define LIVED_FOR_A_WHILE	10
@@ -59,62 +63,21 @@
 
 PGDLLEXPORT void hgj_gpu_worker_main(Datum arg);
 
-static HgjServer *shared = NULL;
+static HgjServer *shared = NULL;	/* in the worker: hgj_server() */
 static char server_library[MAXPGPATH];	/* the postmaster's setting */
 
 /* ---- step 1 ------------------------------------------------------------- */
-
-static Size
-area_bytes(void)
-{
-	Size		bytes = (Size) hgj_gpu_staging_memory * 1024 / HGJ_CHANNELS;
-
-	return TYPEALIGN_DOWN(4096, Max(bytes, 4 * (Size) HGJ_SCRATCH_BYTES));
-}
-
-static Size
-shared_bytes(void)
-{
-	return add_size(TYPEALIGN(64, sizeof(HgjServer)), mul_size(HGJ_CHANNELS, area_bytes()));
-}
-
-static void
-make_semaphore(sem_t *semaphore)
-{
-	if (sem_init(semaphore, 1, 0) != 0)
-		elog(FATAL, "could not make a semaphore: %m");
-}
-
-static void
-attach_shared(void *memory, bool found)
-{
-	shared = memory;
-	if (found)
-		return;
-	memset(shared, 0, sizeof(HgjServer));
-	shared->area_bytes = area_bytes();
-	shared->state = HGJ_SERVER_NO_WORKER;
-	make_semaphore(&shared->freed);
-	make_semaphore(&shared->prewarm.asked);
-	make_semaphore(&shared->prewarm.answered);
-	for (int i = 0; i < HGJ_CHANNELS; i++)
-	{
-		make_semaphore(&shared->channels[i].asked);
-		make_semaphore(&shared->channels[i].answered);
-	}
-}
 
 /* See worker.h. */
 void
 hgj_server_share(void)
 {
-	static const HgjSharedPart part = {SHARED_NAME, shared_bytes, false, attach_shared};
 	BackgroundWorker worker = {0};
 
 	hgj_registry_use(hgj_cuda_library);
 	if (hgj_gpu_server == HGJ_GPU_SERVER_OFF || !hgj_registry_has_cuda(pkglib_path))
 		return;
-	hgj_shared_memory_add(&part);
+	hgj_channels_share();
 	strlcpy(server_library, hgj_cuda_library, sizeof(server_library));
 
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
@@ -142,17 +105,10 @@ hgj_kept_memory_for(HgjKeptMemory *kept, bool stay)
 }
 
 /* See worker.h. */
-HgjServer *
-hgj_server(void)
-{
-	return shared;
-}
-
-/* See worker.h. */
 bool
 hgj_server_serves(const char *library)
 {
-	return shared != NULL && hgj_server_state(shared) != HGJ_SERVER_NO_WORKER &&
+	return hgj_server() != NULL && hgj_server_state(hgj_server()) != HGJ_SERVER_NO_WORKER &&
 		strcmp(library, server_library) == 0;
 }
 
@@ -203,31 +159,48 @@ start_process(void)
 static void
 free_channels(void)
 {
-	for (int i = 0; i < HGJ_CHANNELS; i++)
+	for (uint32 i = 0; i < shared->nchannels; i++)
 	{
 		HgjChannel *channel = &shared->channels[i];
 
 		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT)
-			hgj_channel_is_cleared(shared, channel);
+			hgj_channel_is_cleared(channel);
 	}
 }
 
-/* Step 5; ready_since: when the worker saw first that the process was ready, or 0. */
+/* Step 5: when was the device seen to answer last? */
+static uint64
+answered_at(void)
+{
+	static uint64 answers = 0;
+	static uint64 seen_at = 0;
+	uint64		now = __atomic_load_n(&shared->answers, __ATOMIC_RELAXED);
+
+	if (answers != now || seen_at == 0)
+		seen_at = hgj_monotonic_seconds();
+	answers = now;
+	return seen_at;
+}
+
+/* Step 5, of a process that was seen ready then, for the first time. */
 static bool
-a_call_hangs(uint64 ready_since)
+process_hangs(uint64 ready_since)
 {
 	uint64		now = hgj_monotonic_seconds();
+	uint64		quiet_since = Max(answered_at(), ready_since);
+	uint64		most = hgj_gpu_server_timeout / 1000 + HUNG_FOR;
 
-	for (int i = 0; i < HGJ_CHANNELS; i++)
+	if (hgj_gpu_server_timeout == 0)
+		return false;
+	for (uint32 i = 0; i < shared->nchannels; i++)
 	{
 		HgjChannel *channel = &shared->channels[i];
 
-		if (ready_since > 0 &&
-			__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT &&
-			now > Max(channel->left_at, ready_since) + HUNG_FOR)
+		if (__atomic_load_n(&channel->state, __ATOMIC_ACQUIRE) == HGJ_CHANNEL_LEFT &&
+			now > Max(channel->left_at, quiet_since) + most)
 			return true;
 	}
-	return false;
+	return hgj_prewarm_hangs(shared, quiet_since, most);
 }
 
 /* Step 3: what is to be said of its end, and whether there shall be another one. */
@@ -264,6 +237,7 @@ look_at_settings(void)
 		return;
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
+	__atomic_store_n(&shared->timeout_ms, (uint32) hgj_gpu_server_timeout, __ATOMIC_RELAXED);
 }
 
 /* The process, if it is there; with the worker it goes, too. */
@@ -298,6 +272,8 @@ hgj_gpu_worker_main(Datum arg)
 	pid_t		killed = 0;		/* and not gone yet */
 	bool		again = true;
 
+	shared = hgj_server();
+	shared->timeout_ms = (uint32) hgj_gpu_server_timeout;
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGCHLD, child_has_ended);
@@ -327,12 +303,12 @@ hgj_gpu_worker_main(Datum arg)
 			ready_since = 0;
 		else if (ready_since == 0)
 			ready_since = hgj_monotonic_seconds();
-		if (gpu_process > 0 && gpu_process != killed &&
-			(a_call_hangs(ready_since) || hgj_prewarm_hangs(shared, HUNG_FOR)))
+		if (ready_since > 0 && gpu_process != killed && process_hangs(ready_since))
 		{
 			ereport(LOG,
 					(errmsg("the GPU process of hashgraph_join is killed"),
-					 errdetail("A call has not come back for %d seconds.", HUNG_FOR)));
+					 errdetail("A call has not come back for %d seconds.",
+							   hgj_gpu_server_timeout / 1000 + HUNG_FOR)));
 			(void) kill(gpu_process, SIGKILL);
 			killed = gpu_process;
 		}

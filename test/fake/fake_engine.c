@@ -15,7 +15,10 @@
  *						pipe_kept, pipe_fetch, pipe_finish, pipe_groups; pipeline: any
  *						of these) since then: lost, memory, limit, hang; of pipelines' also row (a row's error),
  *						unsupported; of pipe_kept also late (it reads for a while,
- *						whatever the caller wants) and reads_on (the next call does)
+ *						whatever the caller wants) and reads_on (the next call does);
+ *						of all also busy: it is done, but not before the file
+ *						hgj_fake_busy has gone, whatever the caller wants, and makes
+ *						hgj_fake_busy.met
  *		any NTH WHAT	the NTH of all calls of this process, whatever it calls
  *		unit NTH CALL WHAT	the first CALL of the NTH table of this process
  *		free BYTES		the device's free memory
@@ -27,8 +30,9 @@
  *		no_filter		tables have no filter, as those of a GPU
  *
  * 2. A lost device stays lost.  "hang" waits until the caller's poll says stop,
- *	  and is lost when spec.timeout_ms have passed.  Who changes what a late one reads
- *	  loses the device.
+ *	  and is lost when spec.timeout_ms have passed, or, where the device is watched
+ *	  (HgjWatch), when it has answered nobody for long; every call that is made is an
+ *	  answer.  Who changes what a late one reads loses the device.
  * 3. Everything else is the CPU engine's doing, with a device's accounts; of
  *	  pipelines, fake_pipeline.c's.  Who takes a table away from under a pipeline
  *	  ends the process.
@@ -50,6 +54,7 @@
 #endif
 
 #define FAULT_FILE		"hgj_fake_engine"
+#define BUSY_FILE		"hgj_fake_busy"
 #define MAX_FAULTS		8
 #define FREE_MEMORY		(UINT64_C(512) << 20)
 
@@ -86,6 +91,8 @@ static bool is_open = false;
 static bool lost = false;
 static uint32_t tables = 0;
 static unsigned made = 0;		/* tables, so far */
+static const HgjWatch *watch = NULL;
+static int64_t answered_ms = 0; /* step 2: when it has answered last; atomic */
 
 /* Fill *err, return its status. */
 HgjStatus
@@ -184,6 +191,44 @@ fake_lose(HgjError *err, const char *message)
 	return fake_fail(err, HGJ_DEVICE_LOST, message);
 }
 
+/* HgjEngine.watch */
+static void
+fake_watch(const HgjWatch *asked)
+{
+	watch = asked;
+}
+
+static void
+answered(void)
+{
+	__atomic_store_n(&answered_ms, now_ms(), __ATOMIC_RELAXED);
+	if (watch != NULL)
+		watch->answered();
+}
+
+/* Step 2: is a device lost that is waited for since then? */
+static bool
+is_too_long(const HgjTableSpec *spec, int64_t begun)
+{
+	int64_t		limit = watch == NULL ? spec->timeout_ms :
+		__atomic_load_n(watch->limit_ms, __ATOMIC_RELAXED);
+	int64_t		last = watch == NULL ? 0 : __atomic_load_n(&answered_ms, __ATOMIC_RELAXED);
+
+	return limit > 0 && now_ms() - (last > begun ? last : begun) > limit;
+}
+
+/* Step 1: its work takes as long as the test wants. */
+static void
+be_busy(void)
+{
+	FILE	   *met = fopen(BUSY_FILE ".met", "w");
+
+	if (met != NULL)
+		(void) fclose(met);
+	while (access(BUSY_FILE, F_OK) == 0)
+		(void) usleep(1000);
+}
+
 /* Step 2. */
 static HgjStatus
 hang(const HgjTableSpec *spec, HgjError *err)
@@ -195,10 +240,10 @@ hang(const HgjTableSpec *spec, HgjError *err)
 		(void) usleep(1000);
 		if (spec == NULL)
 			return fake_lose(err, "the device hangs");
+		if (is_too_long(spec, begun))
+			return fake_lose(err, "the device has not answered in time");
 		if (spec->poll != NULL && spec->poll(spec->poll_arg) != 0)
 			return fake_fail(err, HGJ_CANCELLED, "cancelled");
-		if (spec->timeout_ms > 0 && now_ms() - begun > spec->timeout_ms)
-			return fake_lose(err, "the device has not answered in time");
 	}
 }
 
@@ -242,7 +287,10 @@ fake_enter(FakeCall call, const HgjTableSpec *spec, HgjError *err)
 			return fake_fail(err, HGJ_UNSUPPORTED, "that is not done here");
 		if (strcmp(faults[i].what, "hang") == 0)
 			return hang(spec, err);
+		if (strcmp(faults[i].what, "busy") == 0)
+			be_busy();
 	}
+	answered();
 	return HGJ_OK;
 }
 
@@ -556,6 +604,7 @@ static const HgjEngine fake_engine = {
 	.device_count = fake_device_count,
 	.device_info = fake_device_info,
 	.usable = fake_usable,
+	.watch = fake_watch,
 	.table_create = fake_table_create,
 	.table_destroy = fake_table_destroy,
 	.append = fake_append,

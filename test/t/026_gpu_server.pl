@@ -1,5 +1,5 @@
 # One GPU process for all sessions (hashgraph_join.gpu_server): right answers through it,
-# more sessions than it has channels, sessions that are cancelled, terminated or killed,
+# more sessions than have much memory for rows there, sessions that are cancelled, terminated or killed,
 # and a GPU process that is killed, hangs, is lost, or finds no device.  test/fake stands
 # in for the GPU.
 #
@@ -70,7 +70,7 @@ is( $node->safe_psql(
 # A library of the session's own is opened in the session.
 is($node->safe_psql('postgres', "$required SET hashgraph_join.cuda_library = '$FindBin::Bin/../fake/../fake/fake.so'; $groups"), $stock{$groups}, 'another library');
 
-# ---- more sessions than channels
+# ---- more sessions than channels with much memory
 
 # A session of its own, which begins at once: IPC::Run would not feed it from a string before
 # it is waited for.
@@ -179,8 +179,12 @@ for my $what ('pipe_push 1 lost', 'pipe_from 2 lost', 'build 1 lost', 'probe_nex
 faults('no_push_from');
 is($node->safe_psql('postgres', "$required $_"), $stock{$_}, "rows are copied to the device's buffers: $_") for $groups, $rows;
 like($node->safe_psql('postgres', "$required EXPLAIN (ANALYZE, COSTS OFF) $groups"), qr/Device Pipeline: yes/, '... in a pipeline');
+$node->safe_psql('postgres', "ALTER SYSTEM SET hashgraph_join.gpu_server_timeout = '300ms'");
+$node->reload;
 faults('build 1 hang');
-is($node->safe_psql('postgres', "$device SET hashgraph_join.device_timeout = '300ms'; $groups"), $stock{$groups}, 'a device that hangs');
+is($node->safe_psql('postgres', "$device $groups"), $stock{$groups}, 'a device that hangs');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.gpu_server_timeout');
+$node->reload;
 faults();
 server_is_back('a device that hangs');
 like(slurp_file($node->logfile), qr/DETAIL:  It had lost its device: \S.*\.\n/, 'the log says why the process ended');

@@ -201,6 +201,8 @@ wait_for_device($node);
 until_all_there('after that');
 
 # ---- one that never answers: queries go on, and so do shutdowns
+$node->safe_psql('postgres', "ALTER SYSTEM SET hashgraph_join.gpu_server_timeout = '1s'");
+$node->reload;
 prewarms('hang');
 $node->safe_psql('postgres', $load);
 usleep(1_500_000);
@@ -216,6 +218,7 @@ ok(wait_until('a worker that is terminated ends', sub { !kill 0, $worker }), 'a 
 wait_for_device($node);
 is($node->safe_psql('postgres', "$device $query"), $answer, '... and another one begins');
 usleep(1_500_000);
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.gpu_server_timeout');
 $node->restart;
 prewarms();
 $node->stop('immediate');

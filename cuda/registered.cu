@@ -19,12 +19,17 @@
  *	  long as the bus needs (H100), by so many as the batch holds they do not.
  * 5. Where rows are staged is registered when a GPU process begins; there is little of it.
  * 6. If CUDA refuses, nothing more is registered.
+ * 7. A GPU process can only read the memory of kept columns (HgjKeptMemory.let_write).  It is
+ *	  registered as such where the device can do that; elsewhere the driver pins only what can
+ *	  be written to, so that it can for as long as a block is being registered.  What is
+ *	  pinned stays so when it is read only again, and transfers go on.
  *
  * Memory: none but the caller's, pinned as long as the process, or until the devices are
  * closed.  Locks: none; how far it has come is written by the thread alone, atomically.
  *
  *-------------------------------------------------------------------------
  */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,6 +54,8 @@ struct Registered
 	uint64_t before; /* of it, bytes before what the caller calls his */
 	uint64_t bytes;
 	const uint64_t *used; /* so many of the caller's; NULL: all */
+	bool (*let_write)(bool yes); /* step 7, or NULL */
+	bool reads_only;             /* the device takes memory that is */
 	uint64_t done;        /* atomic: the first so many are registered */
 	Device *device;
 	pthread_t thread;
@@ -73,6 +80,46 @@ static uint64_t used_bytes()
 	return used < registered.bytes ? used : registered.bytes;
 }
 
+/* Step 7: for the driver, memory that is read only. */
+static bool register_as_writable(void *at, uint64_t bytes)
+{
+	bool done;
+
+	if (!registered.let_write(true))
+		return false;
+	done = cudaHostRegister(at, bytes, cudaHostRegisterPortable) == cudaSuccess;
+	return registered.let_write(false) && done;
+}
+
+/* Steps 1 and 7. */
+static bool register_pages(void *at, uint64_t bytes)
+{
+	if (registered.let_write == nullptr)
+		return cudaHostRegister(at, bytes, cudaHostRegisterPortable) == cudaSuccess;
+	if (registered.reads_only &&
+		cudaHostRegister(at, bytes, cudaHostRegisterPortable | cudaHostRegisterReadOnly) ==
+			cudaSuccess)
+		return true;
+	(void) cudaGetLastError();
+	registered.reads_only = false; /* or it would be tried for each block */
+	return register_as_writable(at, bytes);
+}
+
+/* Step 7: may the device be told that memory is read only? */
+static bool device_reads_only(const Device *device)
+{
+	int may = 0;
+
+#ifdef HGJ_CUDA_FAULTS
+	if (getenv("HGJ_REGISTER_WRITABLE") != nullptr)
+		return false;
+#endif
+	if (cudaDeviceGetAttribute(&may, cudaDevAttrHostRegisterReadOnlySupported,
+							   device->id) != cudaSuccess)
+		(void) cudaGetLastError();
+	return may != 0;
+}
+
 /* Step 1: the next block; false: there is to be none, ever. */
 static bool register_block()
 {
@@ -80,8 +127,7 @@ static bool register_block()
 	uint64_t left = registered.bytes - done;
 	uint64_t take = left < BLOCK_BYTES ? left : BLOCK_BYTES;
 
-	if (take == 0 || cudaHostRegister(registered.memory + done, take,
-									  cudaHostRegisterPortable) != cudaSuccess)
+	if (take == 0 || !register_pages(registered.memory + done, take))
 	{
 		(void) cudaGetLastError();
 		return false;
@@ -140,6 +186,8 @@ void registered_begin(const HgjKeptMemory *memory)
 	registered.memory = reinterpret_cast<char *>(begin - registered.before);
 	registered.bytes = (registered.before + memory->bytes) / PAGE_BYTES * PAGE_BYTES;
 	registered.used = memory->used;
+	registered.let_write = memory->let_write;
+	registered.reads_only = device_reads_only(registered.device);
 	registered.done = 0;
 	registered.stop = registered.ended = 0;
 	registered.running =

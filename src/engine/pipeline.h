@@ -316,6 +316,9 @@ typedef struct HgjKeptMemory
 								 * atomically; NULL: all */
 	uint64_t	most;			/* bytes of copies on a device; 0: a part of what is free */
 	bool		stay;			/* copies stay when no table or pipeline is left */
+	bool		(*let_write) (bool yes);	/* NULL, or the memory can only be read in this
+											 * process: makes that otherwise, for a driver's
+											 * sake, and so again; false: it could not */
 	bool		(*give_back) (void);	/* NULL, or for who finds no memory on a device: has
 										 * tables and pipelines destroyed that nobody
 										 * uses; false: there are none */

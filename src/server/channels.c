@@ -4,9 +4,10 @@
  *	  The memory of the channels (channel.h): made by the postmaster, for all of its
  *	  children.
  *
- * 1. It is a mapping of its own, not a part of PostgreSQL's shared memory.  All processes
- *	  have inherited it at the same address, the GPU process included.  What nobody has
- *	  touched takes no memory.
+ * 1. It is a mapping of its own, not a part of PostgreSQL's shared memory: the GPU
+ *	  process keeps it, to write to, and gives up the rest (confine.c).  All processes have
+ *	  inherited it at the same address, the GPU process included.  What nobody has touched
+ *	  takes no memory.
  * 2. There is a channel for each backend that there can be, and some for calls that were
  *	  given up, so that nobody has to wait for one.
  * 3. After a crash there is new memory, as there is of PostgreSQL's: a GPU process that

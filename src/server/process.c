@@ -7,7 +7,8 @@
  * 1. The worker (worker.c) forks it, and it never returns: no PostgreSQL function is
  *	  called here, because whatever a driver does to this process must not look to the
  *	  postmaster like a backend's crash.  It ends with the worker, by a signal that the
- *	  kernel sends.
+ *	  kernel sends.  Before it loads the engine it gives up PostgreSQL's files and memory, but
+ *	  for the channels, and the columns that it reads (confine.c).
  * 2. It opens the engine, tells it where columns are kept, and says what it found;
  *	  without a usable device it ends, and sessions are told why.
  * 3. Each channel has a thread that waits for requests for ever, so that a long call of
@@ -30,11 +31,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/registry.h"
 #include "server/channel.h"
+#include "server/confine.h"
 #include "server/sides.h"
 
 #define SECONDS_BETWEEN_LOOKS	1
@@ -186,6 +189,19 @@ serve_channels(HgjServer *server, const HgjEngine *engine)
 	start_thread(start_threads, serving);
 }
 
+static void
+close_files(void)
+{
+	long		most = sysconf(_SC_OPEN_MAX);
+
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0)
+		return;
+#endif
+	for (int fd = 3; fd < most || fd < 1024; fd++)
+		(void) close(fd);
+}
+
 /* Step 1: nothing of the worker's is left but standard error. */
 static void
 become_a_process(pid_t worker)
@@ -204,8 +220,7 @@ become_a_process(pid_t worker)
 	(void) prctl(PR_SET_NAME, "hgj gpu process");
 	if (getppid() != worker)
 		_exit(0);
-	for (int fd = 3; fd < 1024; fd++)
-		(void) close(fd);
+	close_files();
 }
 
 /* See channel.h. */
@@ -214,10 +229,14 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 				const HgjKeptMemory *kept)
 {
 	static Serving prewarming;
+	HgjKeptMemory memory = *kept;
 	HgjError	err = {0};
 	const HgjEngine *engine;
+	const char *why;
 
 	become_a_process(worker);
+	if (!hgj_confine(server, server->bytes, &memory, &why))
+		unusable(server, why);
 	/* CUDA loads kernels now, and not each when a query needs it first, who would wait */
 	(void) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	/* the one before may have been killed while it was writing */
@@ -234,12 +253,10 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	server->pipelines = engine->pipeline != NULL;
 	server->returns_rows = engine->pipeline != NULL && engine->pipeline->fetch != NULL;
 	server->fills = server->pipelines && engine->pipeline->fills;
-	server->takes_kept = server->pipelines && kept->memory != NULL &&
+	server->takes_kept = server->pipelines && memory.memory != NULL &&
 		engine->pipeline->push_kept != NULL;
 	if (server->takes_kept)
 	{
-		HgjKeptMemory memory = *kept;
-
 		memory.give_back = hgj_sides_give_back;
 		engine->pipeline->keep(&memory);
 	}

@@ -61,6 +61,10 @@
 #define LOOK_EVERY_MS		1000
 #define LOOK_AT_START_MS	50
 
+/* How often, and for how long each time, the end of one that was killed is waited for. */
+#define END_WAITS			500
+#define END_WAIT_US			10000L
+
 PGDLLEXPORT void hgj_gpu_worker_main(Datum arg);
 
 static HgjServer *shared = NULL;	/* in the worker: hgj_server() */
@@ -143,7 +147,11 @@ start_process(void)
 	fflush(NULL);
 	process = fork();
 	if (process == 0)
+	{
+		/* a driver that calls exit() must not run PostgreSQL's end of a process */
+		on_exit_reset();
 		hgj_gpu_process(shared, MyProcPid, server_library, pkglib_path, &kept);
+	}
 	if (process < 0)
 	{
 		next_generation(HGJ_SERVER_DOWN);
@@ -243,6 +251,10 @@ look_at_settings(void)
 /* The process, if it is there; with the worker it goes, too. */
 static pid_t gpu_process = 0;
 
+/*
+ * Of one that hangs in the driver the end is not waited for: it makes no more calls, and keeps
+ * no memory but its channels and, to be read, the columns.
+ */
 static void
 end_process(void)
 {
@@ -251,7 +263,8 @@ end_process(void)
 	if (gpu_process <= 0)
 		return;
 	(void) kill(gpu_process, SIGKILL);
-	(void) waitpid(gpu_process, &status, 0);
+	for (int i = 0; i < END_WAITS && waitpid(gpu_process, &status, WNOHANG) == 0; i++)
+		pg_usleep(END_WAIT_US);
 	gpu_process = 0;
 	shared->process = 0;
 	next_generation(HGJ_SERVER_DOWN);
@@ -283,9 +296,14 @@ hgj_gpu_worker_main(Datum arg)
 	while (!ShutdownRequestPending)
 	{
 		long		pause_ms = LOOK_EVERY_MS;
+		pid_t		ended;
 		int			status;
 
-		if (gpu_process > 0 && waitpid(gpu_process, &status, WNOHANG) == gpu_process)
+		/* one before it may have hung */
+		do
+			ended = waitpid(-1, &status, WNOHANG);
+		while (ended > 0 && ended != gpu_process);
+		if (ended > 0)
 		{
 			gpu_process = killed = 0;
 			hgj_prewarm_forget(shared);

@@ -28,6 +28,8 @@
  *		no_kept			kept rows are not taken
  *		no_push_from	rows are staged in the engine's own buffers
  *		no_filter		tables have no filter, as those of a GPU
+ *		outlives		the process does not end with its parent, as one does not that
+ *						hangs in a driver
  *
  * 2. A lost device stays lost.  "hang" waits until the caller's poll says stop,
  *	  and is lost when spec.timeout_ms have passed, or, where the device is watched
@@ -43,6 +45,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -161,6 +164,8 @@ read_faults(void)
 			fake_pipeline.push_from = NULL;
 		else if (strncmp(line, "no_filter", 9) == 0)
 			no_filter = true;
+		else if (strncmp(line, "outlives", 8) == 0)
+			(void) prctl(PR_SET_PDEATHSIG, 0);
 		else if (sscanf(line, "unit %u %31s %15s", &table, name, what) == 3 ||
 				 sscanf(line, "%31s %u %15s", name, &nth, what) == 3)
 			for (int c = 0; c < CALLS && nfaults < MAX_FAULTS; c++)

@@ -13,6 +13,10 @@
 #                                library made by "make -C cuda CUDA_FAULTS=1"
 #   test/gpu/sql.sh pipeline_faults LIBRARY
 #                                the same in every call of a pipeline
+#   test/gpu/sql.sh process LIBRARY
+#                                the GPU process, with the library of faults: kernels that take long, or
+#                                for ever, cursors that are idle, PostgreSQL's memory, and an immediate stop; from
+#                                a server as for kept, which is restarted, and back as it was in the end
 #   test/gpu/sql.sh long         much work for one kernel is no hang, and can be cancelled; build
 #                                sides that device_memory_limit does not hold
 #   test/gpu/sql.sh kept [SECONDS]
@@ -217,6 +221,115 @@ pipeline_faults()
 	done
 	rm -f $file
 	matches "nothing in the server's log" "$(grep -cE 'PANIC|TRAP|was terminated by signal' /pg/log)" "^0"
+	echo "$ok passed, $bad failed"
+}
+
+# The GPU process, as hashgraph_join_devices() names it, once there is one.
+gpu_process()
+{
+	local i pid
+	for ((i = 0; i < 300; i++)); do
+		pid=$($q -At -c "select substring(detail from '^process ([0-9]+) has it open') from hashgraph_join_devices()" 2>/dev/null)
+		[[ -z $pid ]] || break
+		sleep 0.1
+	done
+	echo "$pid"
+}
+
+# Files that a process maps to share them with others; of those, what it can write to.
+shared_files()
+{
+	awk '$2 ~ /^.w.s/ && $5 != 0 { print $4 ":" $5 }' "/proc/$1/maps" | sort -u
+}
+
+# A server whose GPU process has the library, with another setting if there is one.
+restart_with()
+{
+	$q -c "alter system set hashgraph_join.cuda_library = '/pg/faults.so'" -c "alter system set hashgraph_join.gpu_server_timeout = '$1'"
+	$PGSU ${2:+"$2"} "$PGBIN/pg_ctl" -D /pg/data -l /pg/log -w -m fast restart >/dev/null
+}
+
+# Nothing of PostgreSQL's can be written to but the channels, and kept columns are read all the same.
+process_memory()
+{
+	local how=$1 pid postmaster sum="select d.g, count(*), sum(f.v) from xf f join xd d using (k) group by 1 order by 1" right
+	pid=$(gpu_process)
+	postmaster=$(head -n 1 /pg/data/postmaster.pid)
+	matches "$how: of the postmaster's shared memory it can write to one mapping" "$(comm -12 <(shared_files "$pid") <(shared_files "$postmaster") | wc -l)" "^1"
+	matches "$how: and has no System V segment" "$(grep -c SYSV "/proc/$pid/maps")" "^0"
+	$q -At -c "select hashgraph_join_load('xf'), hashgraph_join_load('xd')" >/dev/null
+	right=$($q -At -c "set hashgraph_join.enabled = off" -c "$sum" | paste -sd' ')
+	matches "$how: kept columns: the answer" "$($q -At -c "$begin set hashgraph_join.aggregate = on" -c "$sum" -c "explain (analyze, costs off) $sum" 2>&1 | paste -sd' ')" "^${right//|/.} .*Device Columns: 100%"
+}
+
+# Ok if the statements of $2, in a session of their own, end while a kernel of another one runs for
+# eight seconds; that one has `set` before it.
+beside_a_hang()
+{
+	local name=$1 set=$2 expected=$3 pid long
+	pid=$(gpu_process)
+	echo "build 1 hang" >$file
+	($q -At -c "$begin $set" -c "$sum" -c "explain (analyze, costs off) $sum" >/pg/hang.out 2>&1) &
+	long=$!
+	sleep 1
+	rm -f $file
+	{
+		echo "begin; declare c cursor for select v from xf join xd using (k); fetch 1 from c;"
+		for _ in $(seq 40); do echo "fetch 1 from c; $sum; \\! sleep 0.2"; done
+		echo "$sum;"
+	} >/pg/beside.sql
+	matches "$name: others go on" "$($q -At -c "$begin set hashgraph_join.require = cuda" -f /pg/beside.sql 2>&1 | tail -n 1)" "^$answer_re"
+	wait $long
+	matches "$name: the answer" "$(cat /pg/hang.out)" "$expected"
+	matches "$name: in the same process" "$(gpu_process)" "^$pid"
+}
+
+process()
+{
+	local lib=$1 file=/pg/data/hgj_cuda_faults begin sum answer answer_re pid end i
+	cp "$lib" /pg/faults.so && chmod a+r /pg/faults.so
+	rm -f $file
+	$q -c "set client_min_messages = warning" -c "create extension if not exists hashgraph_join; drop table if exists xf, xd" -c "set synchronous_commit = on" \
+		-c "create table xf as select i % 300000 as k, i as v from generate_series(1, 3000000) i" \
+		-c "create table xd as select i as k, i % 7 as g from generate_series(1, 200000) i"
+	$q -c "vacuum (analyze) xf" -c "vacuum (analyze) xd"
+	begin="load 'hashgraph_join'; set hashgraph_join.force = on; set max_parallel_workers_per_gather = 0; set hashgraph_join.engine = cuda; set hashgraph_join.aggregate = off;"
+	sum="select count(*), sum(v) from xf join xd using (k)"
+	answer=$($q -At -c "set hashgraph_join.enabled = off" -c "$sum")
+	answer_re=${answer//|/.}
+	end=$(stat -c %s /pg/log)
+
+	restart_with 1min
+	process_memory "read only"
+	beside_a_hang "device_timeout of a session" "set hashgraph_join.device_timeout = '500ms';" "^$answer_re.*Fallback: cpu engine .the device failed: "
+	for ((i = 0; i < 20; i++)); do
+		($q -At -c "$begin set hashgraph_join.require = cuda" -c "begin" -c "declare c cursor for select v from xf join xd using (k)" -c "fetch 1 from c" -c '\! sleep 15' -c "commit" >/dev/null 2>&1) &
+	done
+	sleep 7
+	matches "20 cursors that are idle" "$($q -At -c "select sessions from hashgraph_join_devices()")" "^20"
+	matches "... keep nobody from the GPU" "$($q -At -c "$begin set hashgraph_join.require = cuda" -c '\timing on' -c "$sum" 2>&1)" "^$answer_re"
+	wait
+	restart_with 3s HGJ_REGISTER_WRITABLE=1
+	process_memory "registered while it can be written to"
+	beside_a_hang "a kernel that takes longer than the process's limit, while others end" "set hashgraph_join.device_timeout = 0;" "^$answer_re.*Fallback: cpu engine .the device failed: "
+	pid=$(gpu_process)
+	echo "build 1 hang" >$file
+	matches "a device that answers nobody: the answer" "$($q -At -c "$begin set hashgraph_join.device_timeout = '1h'" -c "$sum" 2>&1)" "^$answer_re"
+	rm -f $file
+	for ((i = 0; i < 300; i++)); do [[ $(gpu_process) == "$pid" ]] || break; sleep 0.1; done
+	matches "... and another process" "$([[ $(gpu_process) != "$pid" ]] && echo yes)" "^yes"
+	matches "... as the log says" "$(tail -c +$((end + 1)) /pg/log)" "It had lost its device: the device has not answered for 3000 ms"
+	echo "build 1 hang" >$file
+	($q -At -c "$begin" -c "$sum" >/dev/null 2>&1) &
+	sleep 1
+	rm -f $file
+	$PGSU "$PGBIN/pg_ctl" -D /pg/data -w -m immediate stop >/dev/null
+	matches "immediately stopped in the middle of a kernel, the server starts again" "$($PGSU "$PGBIN/pg_ctl" -D /pg/data -l /pg/log -w start 2>&1)" "server started"
+	wait
+	gpu_process >/dev/null
+	matches "... with its GPU" "$($q -At -c "$begin set hashgraph_join.require = cuda" -c "$sum" 2>&1)" "^$answer_re"
+	$q -c "alter system reset hashgraph_join.cuda_library" -c "alter system reset hashgraph_join.gpu_server_timeout" -c "drop table xf, xd"
+	$PGSU "$PGBIN/pg_ctl" -D /pg/data -l /pg/log -w -m fast restart >/dev/null
 	echo "$ok passed, $bad failed"
 }
 

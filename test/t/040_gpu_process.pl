@@ -1,7 +1,7 @@
 # The GPU process is everybody's: what one session does on the GPU, or with its settings, is
 # no other session's trouble.  Who waits no longer gives up a call, and not the process, whose
-# limit is the administrator's; and cursors that are open and idle keep nobody from the GPU.
-# test/fake stands in for the GPU.
+# limit is the administrator's; cursors that are open and idle keep nobody from the GPU; and the
+# process has no memory of PostgreSQL's that it could write to.  test/fake stands in for the GPU.
 use strict;
 use warnings;
 
@@ -11,6 +11,7 @@ use HgjTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $library = "$FindBin::Bin/../fake/fake.so";
 my $node = new_server(
@@ -130,5 +131,71 @@ ok($node->safe_psql('postgres', 'SELECT bool_and(device_bytes > 0) FROM hashgrap
 is($node->safe_psql('postgres', 'SELECT count(*) FROM hashgraph_join_fallbacks()'), '0', 'nobody had to do without');
 goes_on($_, 'then') for @idle[0, 19];
 $_->quit for @idle;
+
+# ---- PostgreSQL's memory
+# Mappings of a process that it shares with others, and could write to if `can` says so.
+sub mapped
+{
+	my ($pid, $can) = @_;
+	return grep { $_->{access} =~ $can } map { /^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ (\d+) *(.*)$/ ? { begin => hex $1, bytes => hex($2) - hex($1), access => $3, file => $4, name => $5 } : () }
+	  split /\n/, slurp_file("/proc/$pid/maps");
+}
+
+$process = gpu_process($node);
+my $postmaster = $node->safe_psql('postgres', q{SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)});
+my @shared = mapped($postmaster, qr/^.w.s/);
+cmp_ok(scalar @shared, '>', 2, 'the postmaster has shared memory: ' . join(', ', map { $_->{name} } @shared));
+my @written = mapped($process, qr/^.w.s/);
+my %channels = map { $_->{file} => 1 } @written;
+is(scalar keys %channels, 1, 'the GPU process can write to one of these');
+my ($main) = sort { $b->{bytes} <=> $a->{bytes} } grep { !$channels{ $_->{file} } } @shared;
+my @read = grep { $_->{file} == $main->{file} } mapped($process, qr/^r..s/);
+is(join(' ', map { $_->{access} } @read), 'r--s', 'of the largest other one it can read a part, and no more');
+my $kept = 8 * 1024 * 1024;
+ok($read[0]->{bytes} >= $kept && $read[0]->{bytes} <= $kept + 4 * 1024 * 1024, "which is the kept columns' ($read[0]->{bytes} bytes)");
+is(scalar(grep { $_->{begin} == $main->{begin} } mapped($process, qr/^---p/)), 1, 'nothing comes to be in front of it');
+is(join(' ', map { $_->{name} } grep { $_->{name} =~ /SYSV|PostgreSQL/ } mapped($process, qr/^..../)), '', 'nor has it any of the other shared memory');
+is(join(' ', grep { $_ > 2 && (readlink("/proc/$process/fd/$_") // '') =~ /socket|base|global/ } map { m{/(\d+)$} } glob("/proc/$process/fd/*")), '', 'nor files of PostgreSQL, or sockets');
+is($node->safe_psql('postgres', "$required $of_kept"), $answer, 'it reads kept columns there');
+like($node->safe_psql('postgres', "$required $explain $of_kept"), qr/Device Columns: 100%/, '... all of them');
+
+# ---- a process that does not end with the server: one that hangs in a driver
+fake_faults($node, 'outlives');
+is($node->safe_psql('postgres', "$required $groups"), $answer, 'a process that does not end with its parent');
+for my $how ('an immediate stop', 'a postmaster that is killed')
+{
+	my ($server) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	my @children = grep { eval { slurp_file("/proc/$_/stat") } =~ /\) \S $server / } map { m{(\d+)$} } glob('/proc/[0-9]*');
+	my ($worker) = slurp_file("/proc/$process/stat") =~ /\) \S (\d+) /;
+	if ($how eq 'an immediate stop') { $node->stop('immediate'); }
+	else
+	{
+		# or the worker would kill its process, which ends for that, or the postmaster begin anew
+		kill 'STOP', $server;
+		kill 'KILL', $worker;
+		$node->kill9;
+	}
+	# the next postmaster does not start before they have gone, and does not wait for that
+	for (1 .. 600) { last unless grep { kill 0, $_ } @children; usleep(100_000); }
+	ok(kill(0, $process), "$how: it is there still");
+	my $starts = $node->start(fail_ok => 1);
+	kill 'KILL', $process;
+	ok($starts, '... and the server starts beside it') or $node->start;
+	wait_for_device($node);
+	is($node->safe_psql('postgres', "$required $groups"), $answer, '... with another one');
+	$process = gpu_process($node);
+}
+kill 'KILL', $process;
+fake_faults($node);
+wait_for_device($node);
+
+# ---- columns in a System V segment, which a process must not keep
+$node->append_conf('postgresql.conf', 'shared_memory_type = sysv');
+$node->restart;
+wait_for_device($node);
+$node->safe_psql('postgres', "SELECT hashgraph_join_load('kept')");
+is($node->safe_psql('postgres', "$required $of_kept"), $answer, 'System V shared memory: an answer from the GPU');
+unlike($node->safe_psql('postgres', "$required $explain $of_kept"), qr/Device Columns/, '... not of kept columns');
+is(join(' ', map { $_->{name} } grep { $_->{name} =~ /SYSV/ } mapped(gpu_process($node), qr/^..../)), '', '... of which its process has nothing');
 
 done_testing();

@@ -132,6 +132,7 @@ static const Test tests[] = {
 	{"pipeline_fill", test_pipeline_fill},
 	{"pipeline_rows", test_pipeline_rows},
 	{"pipeline_long", test_pipeline_long},
+	{"watch", test_watch},		/* the last one: it stays watched */
 };
 
 static double

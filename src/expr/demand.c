@@ -104,11 +104,9 @@ walk_subplan(Walk *w, int number, HgjDemand demand)
 static void
 walk_custom(Walk *w, const CustomScan *scan)
 {
-	const char *name = scan->methods->CustomName;
-
-	if (strcmp(name, HGJ_AGG_NODE_NAME) == 0)
+	if (hgj_is_agg_plan(&scan->scan.plan))
 		walk_list(w, scan->custom_plans, HGJ_DEMAND_ALL);
-	else if (strcmp(name, HGJ_NODE_NAME) == 0)
+	else if (hgj_is_join_plan(&scan->scan.plan))
 	{
 		walk(w, linitial(scan->custom_plans), HGJ_DEMAND_SOME);
 		walk(w, lsecond(scan->custom_plans), HGJ_DEMAND_ALL);

@@ -380,8 +380,7 @@ rows_may_raise_walker(PlanState *ps, void *context)
 				return true;
 			break;
 		case T_CustomScan:
-			if (strcmp(((const CustomScan *) plan)->methods->CustomName,
-					   HGJ_NODE_NAME) != 0)
+			if (!hgj_is_join_plan(plan))
 				return true;
 			break;
 		default:

@@ -15,14 +15,11 @@
 
 const HgjRowProber *hgj_row_prober;
 
-/* The HashGraphJoin that the node is, or NULL. */
+/* The HashGraphJoin that the node is, or NULL.  The plan's methods have made the state. */
 HgjJoinState *
 hgj_join_of(PlanState *ps)
 {
-	if (IsA(ps, CustomScanState) &&
-		strcmp(((CustomScanState *) ps)->methods->CustomName, HGJ_NODE_NAME) == 0)
-		return (HgjJoinState *) ps;
-	return NULL;
+	return hgj_is_join_plan(ps->plan) ? (HgjJoinState *) ps : NULL;
 }
 
 /*

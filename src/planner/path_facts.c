@@ -9,6 +9,7 @@
  */
 #include "compat.h"
 
+#include "base/own_nodes.h"
 #include "lib/stringinfo.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
@@ -28,7 +29,7 @@ hgj_is_join_path(const Path *path)
 {
 	path = hgj_below_projections(path);
 	return IsA(path, CustomPath) &&
-		strcmp(((const CustomPath *) path)->methods->CustomName, HGJ_NODE_NAME) == 0;
+		((const CustomPath *) path)->methods == hgj_join_methods.path;
 }
 
 /* What is at the bottom of a chain of them, on their outer sides; the path, if it is none. */
@@ -62,8 +63,7 @@ bool
 hgj_is_agg_path(const Path *path)
 {
 	return IsA(path, CustomPath) &&
-		strcmp(((const CustomPath *) path)->methods->CustomName,
-			   HGJ_AGG_NODE_NAME) == 0;
+		((const CustomPath *) path)->methods == hgj_agg_methods.path;
 }
 
 /* Is this a sequential scan of a table, possibly below a projection? */

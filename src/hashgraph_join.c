@@ -80,6 +80,7 @@ _PG_init(void)
 		hgj_gone_install();
 	}
 	hgj_register_nodes(&join, &agg);
+	hgj_install_scan_hook();
 	hgj_install_join_hook();
 	hgj_install_agg_hook();
 	hgj_install_require_hook();

@@ -40,8 +40,13 @@ typedef enum HgjPlanFact
 	HGJ_FACT_OUTER_COLUMNS,		/* entries of custom_scan_tlist from outer */
 	HGJ_FACT_DEVICE,			/* HgjPlanDevice */
 	HGJ_FACT_SHARED,			/* 0 or 1: processes build one table together */
+	HGJ_FACT_REPLACED,			/* HGJ_REPLACED_ bits */
 	HGJ_FACTS
 } HgjPlanFact;
+
+/* Sides whose sequential scan another extension has replaced. */
+#define HGJ_REPLACED_OUTER	0x01
+#define HGJ_REPLACED_INNER	0x02
 
 /* Is a join cheaper on a GPU?  For engine = auto. */
 typedef enum HgjPlanDevice

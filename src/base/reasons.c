@@ -45,13 +45,15 @@ static const char *const agg_declines[] = {
 	[HGJ_AGG_DECLINE_WORKERS] = "workers may not do it: something in it is parallel restricted or unsafe",
 	[HGJ_AGG_DECLINE_STATES] = "states of its aggregates would grow far beyond the memory for them",
 	[HGJ_AGG_DECLINE_COMBINE] = "PostgreSQL cannot finish it from parts",
+	[HGJ_AGG_DECLINE_GROUPED] = "another extension has put a node of its own above the aggregation",
 	[HGJ_AGG_DECLINE_NOT_HEAP] = "the table is not a heap table",
 	[HGJ_AGG_DECLINE_SAMPLE] = "a sample of the table is wanted",
 	[HGJ_AGG_DECLINE_CHILDREN] = "a partition or child is read neither by a sequential scan nor by a join of ours",
 	[HGJ_AGG_DECLINE_ONE_TIME] = "a clause without columns must be checked first",
 	[HGJ_AGG_DECLINE_SCAN_COLUMN] = "a whole row, a system column, a subplan or a set is wanted of each row",
 	[HGJ_AGG_DECLINE_FEW_ROWS] = "the table is smaller than hashgraph_join.min_rows",
-	[HGJ_AGG_DECLINE_INDEX] = "an index finds the few rows that are wanted"
+	[HGJ_AGG_DECLINE_INDEX] = "an index finds the few rows that are wanted",
+	[HGJ_AGG_DECLINE_REPLACED] = "another extension has replaced the sequential scan"
 };
 
 static const char *const not_ours[] = {
@@ -102,6 +104,7 @@ static const char *const source_reasons[] = {
 	[HGJ_SOURCE_SETTING] = "hashgraph_join.source is tuples",
 	[HGJ_SOURCE_RECHECK] = "rows are being rechecked",
 	[HGJ_SOURCE_OTHER_CHILD] = "neither a sequential scan nor a HashGraphJoin",
+	[HGJ_SOURCE_REPLACED] = "another extension has replaced the sequential scan",
 	[HGJ_SOURCE_NOT_HEAP] = "not a heap table",
 	[HGJ_SOURCE_SNAPSHOT] = "not an MVCC snapshot",
 	[HGJ_SOURCE_EXPRESSION] = "the scan returns more than columns",

@@ -42,6 +42,7 @@ typedef enum HgjAggDecline
 	HGJ_AGG_DECLINE_WORKERS,
 	HGJ_AGG_DECLINE_COMBINE,
 	HGJ_AGG_DECLINE_STATES,
+	HGJ_AGG_DECLINE_GROUPED,	/* a node of another extension's stands above */
 	/* of a table, not of a join */
 	HGJ_AGG_DECLINE_NOT_HEAP,
 	HGJ_AGG_DECLINE_SAMPLE,
@@ -49,7 +50,8 @@ typedef enum HgjAggDecline
 	HGJ_AGG_DECLINE_ONE_TIME,
 	HGJ_AGG_DECLINE_SCAN_COLUMN,
 	HGJ_AGG_DECLINE_FEW_ROWS,
-	HGJ_AGG_DECLINE_INDEX
+	HGJ_AGG_DECLINE_INDEX,
+	HGJ_AGG_DECLINE_REPLACED	/* by other paths of another extension's */
 } HgjAggDecline;
 
 /*
@@ -121,6 +123,7 @@ typedef enum HgjSourceReason
 	HGJ_SOURCE_SETTING,			/* hashgraph_join.source = tuples */
 	HGJ_SOURCE_RECHECK,			/* inside EvalPlanQual */
 	HGJ_SOURCE_OTHER_CHILD,		/* not a sequential scan, not our join */
+	HGJ_SOURCE_REPLACED,		/* because another extension did not want the scan */
 	HGJ_SOURCE_NOT_HEAP,		/* a table access method of somebody else's */
 	HGJ_SOURCE_SNAPSHOT,		/* not one that sees whole transactions */
 	HGJ_SOURCE_EXPRESSION,		/* the child's target list computes something */

@@ -300,6 +300,14 @@ hgj_choose_source(HgjSource *source, const char *side, const char *node,
 								 side, hgj_source_reason_text(source->reason))));
 }
 
+/* The planner knows why there is no sequential scan, where there could be one. */
+static void
+note_replaced(HgjSource *source, bool replaced)
+{
+	if (replaced && source->reason == HGJ_SOURCE_OTHER_CHILD)
+		source->reason = HGJ_SOURCE_REPLACED;
+}
+
 static void
 init_buffers(HgjJoinState *state)
 {
@@ -377,6 +385,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 
 	hgj_choose_source(&state->outer, "outer side", HGJ_NODE_NAME, estate);
 	hgj_choose_source(&state->inner, "inner side", HGJ_NODE_NAME, estate);
+	note_replaced(&state->outer, list_nth_int(facts, HGJ_FACT_REPLACED) & HGJ_REPLACED_OUTER);
+	note_replaced(&state->inner, list_nth_int(facts, HGJ_FACT_REPLACED) & HGJ_REPLACED_INNER);
 	state->outer.filter = &hgj_join_filter;
 	hgj_key_filters_offer(state);
 	hgj_choose_slot(state, cscan->scan.plan.targetlist);

@@ -338,7 +338,7 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	ListCell   *lc;
 
 	if (inputs == NIL &&
-		hgj_paths_to_aggregate(root, input_rel, true, &decline) == NIL &&
+		hgj_paths_to_aggregate(root, input_rel, true, &partial_decline) == NIL &&
 		!hgj_aggregates_in_parts(root, input_rel, extra))
 		return decline;
 	if (root->parse->groupingSets != NIL)
@@ -393,11 +393,12 @@ hgj_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		hgj_note_query(root);
 	if (stage != UPPERREL_GROUP_AGG || !hgj_enabled || !hgj_aggregate)
 		return;
-	decline = consider_aggregation(root, input_rel, output_rel, extra);
+	decline = hgj_is_grouped_by_others(output_rel) ? HGJ_AGG_DECLINE_GROUPED :
+		consider_aggregation(root, input_rel, output_rel, extra);
 	report_decline(root, input_rel, "aggregation", decline);
 	if (decline != HGJ_AGG_DECLINE_NOTHING)
 		hgj_note_aggregation(root, output_rel->relids, decline, decline);
-	if (!hgj_force)
+	if (!hgj_force && decline != HGJ_AGG_DECLINE_GROUPED)
 		hgj_aggregate_gathered(output_rel, input_rel);
 }
 

@@ -5,9 +5,10 @@
  *
  * 1. Every join of ours, without parameters.
  * 2. A sequential scan, where the input is one heap table whose rows can be read
- *	  page by page (agg/agg_feed.c).  Where PostgreSQL has dropped its own because
- *	  an index is cheaper for it, one is made again: to read all of a table
- *	  through an index is cheaper only if rows cost what they cost PostgreSQL.
+ *	  page by page (agg/agg_feed.c), and nobody else has replaced it (table_scan.c,
+ *	  which also says what becomes of the one that PostgreSQL has dropped because an
+ *	  index is cheaper for it: to read all of a table through an index is cheaper only
+ *	  if rows cost what they cost PostgreSQL).
  * 3. An Append of such joins and scans: partitions, children, branches of UNION ALL.
  *	  One of a partitioned table's scans is made where PostgreSQL's has others.
  * 4. But where an index finds a small part of the rows, the index is used: its
@@ -36,13 +37,6 @@
 #include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/rel.h"
-
-/*
- * The part of a table's rows for which an index is better than reading all, and the
- * same where all columns that are read are kept in memory.
- */
-#define HGJ_INDEX_PART		0.02
-#define HGJ_KEPT_INDEX_PART	0.004
 
 static bool
 is_heap(Oid relid)
@@ -148,21 +142,6 @@ scan_decline(PlannerInfo *root, const RelOptInfo *rel)
 	return HGJ_AGG_DECLINE_NOTHING;
 }
 
-/* The sequential scan among the paths, or a new one; NULL: there can be none. */
-static Path *
-scan_of(PlannerInfo *root, RelOptInfo *rel, bool partial)
-{
-	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
-	ListCell   *lc;
-
-	foreach(lc, paths)
-		if (hgj_is_scan_path(lfirst(lc)) &&
-			hgj_below_projections(lfirst(lc))->param_info == NULL)
-			return lfirst(lc);
-	/* without one of PostgreSQL's, there may be none in workers */
-	return paths != NIL ? hgj_sequential_scan(root, rel, partial) : NULL;
-}
-
 /* Is every child of the Append one that could be below a HashGraphAgg by itself? */
 static bool
 append_fits(PlannerInfo *root, const AppendPath *append)
@@ -175,6 +154,7 @@ append_fits(PlannerInfo *root, const AppendPath *append)
 		const Path *path = lfirst(lc);
 
 		if (hgj_is_scan_path(path) && hgj_aggregate_scans &&
+			!hgj_has_foreign_paths(root, path->parent) &&
 			table_decline(root, path->parent) == HGJ_AGG_DECLINE_NOTHING)
 			tuples += path->parent->tuples;
 		else if (hgj_is_join_path(path))
@@ -186,8 +166,11 @@ append_fits(PlannerInfo *root, const AppendPath *append)
 		(tuples >= hgj_min_rows || hgj_force);
 }
 
-/* New sequential scans of all leaves of a partitioned table; false: not of all. */
-static bool
+/*
+ * The sequential scans of all leaves of a partitioned table; or why they are not of
+ * all.
+ */
+static HgjAggDecline
 scan_leaves(PlannerInfo *root, const RelOptInfo *rel, List **scans)
 {
 	ListCell   *lc;
@@ -196,34 +179,49 @@ scan_leaves(PlannerInfo *root, const RelOptInfo *rel, List **scans)
 	foreach(lc, hgj_live_partitions(rel))
 	{
 		RelOptInfo *leaf = lfirst(lc);
+		HgjAggDecline decline = HGJ_AGG_DECLINE_NOTHING;
 		Path	   *scan;
 
 		if (IS_PARTITIONED_REL(leaf))
-		{
-			if (!scan_leaves(root, leaf, scans))
-				return false;
-			continue;
-		}
-		if (table_decline(root, leaf) != HGJ_AGG_DECLINE_NOTHING ||
-			index_is_better(root, leaf) ||
-			(scan = hgj_sequential_scan(root, leaf, false)) == NULL)
-			return false;
-		*scans = lappend(*scans, scan);
+			decline = scan_leaves(root, leaf, scans);
+		else if (table_decline(root, leaf) != HGJ_AGG_DECLINE_NOTHING ||
+				 index_is_better(root, leaf))
+			decline = HGJ_AGG_DECLINE_CHILDREN;
+		else if ((scan = hgj_table_scan(root, leaf, false)) != NULL)
+			*scans = lappend(*scans, scan);
+		else
+			decline = hgj_scan_is_replaced(root, leaf) ? HGJ_AGG_DECLINE_REPLACED :
+				HGJ_AGG_DECLINE_CHILDREN;
+		if (decline != HGJ_AGG_DECLINE_NOTHING)
+			return decline;
 	}
-	return true;
+	return HGJ_AGG_DECLINE_NOTHING;
 }
 
-/* As scan_of(), where PostgreSQL reads partitions by indexes. */
+/*
+ * An Append of such scans, where PostgreSQL reads partitions by indexes; unless another
+ * extension has replaced what PostgreSQL makes of the partitions.
+ */
 static Path *
-append_of(PlannerInfo *root, RelOptInfo *rel)
+append_of(PlannerInfo *root, RelOptInfo *rel, HgjAggDecline *decline)
 {
 	List	   *scans = NIL;
 	AppendPath *append;
 
-	if (!IS_PARTITIONED_REL(rel) || !scan_leaves(root, rel, &scans) || scans == NIL)
+	*decline = HGJ_AGG_DECLINE_CHILDREN;
+	if (!IS_PARTITIONED_REL(rel))
+		return NULL;
+	if (hgj_has_foreign_paths(root, rel))
+		*decline = HGJ_AGG_DECLINE_REPLACED;
+	else
+		*decline = scan_leaves(root, rel, &scans);
+	if (*decline != HGJ_AGG_DECLINE_NOTHING || scans == NIL)
 		return NULL;
 	append = create_append_path(root, rel, scans, NIL, NIL, NULL, 0, false, -1);
-	return append_fits(root, append) ? &append->path : NULL;
+	if (append_fits(root, append))
+		return &append->path;
+	*decline = HGJ_AGG_DECLINE_CHILDREN;
+	return NULL;
 }
 
 /*
@@ -252,10 +250,13 @@ hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel, bool partial,
 		return result;
 	*decline = scan_decline(root, rel);
 	if (*decline == HGJ_AGG_DECLINE_NOTHING)
-		scan = scan_of(root, rel, partial);
-	else if (*decline == HGJ_AGG_DECLINE_CHILDREN && !partial &&
-			 (scan = append_of(root, rel)) != NULL)
-		*decline = HGJ_AGG_DECLINE_NOTHING;
+	{
+		scan = hgj_table_scan(root, rel, partial);
+		if (scan == NULL && hgj_scan_is_replaced(root, rel))
+			*decline = HGJ_AGG_DECLINE_REPLACED;
+	}
+	else if (*decline == HGJ_AGG_DECLINE_CHILDREN && !partial)
+		scan = append_of(root, rel, decline);
 	else
 		return NIL;
 	return scan ? list_make1(scan) : NIL;

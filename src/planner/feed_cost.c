@@ -50,15 +50,12 @@
 #include "access/table.h"
 #include "base/guc.h"
 #include "base/known_pages.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "expr/program.h"
 #include "kept/store.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/pathnode.h"
-#include "optimizer/paths.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
@@ -502,33 +499,6 @@ hgj_agg_feed_saving(PlannerInfo *root, const Path *path)
 	return saving;
 }
 
-/*
- * A sequential scan of the relation, of which PostgreSQL keeps none where an index
- * is cheaper for it; NULL if there cannot be one.
- */
-Path *
-hgj_sequential_scan(PlannerInfo *root, RelOptInfo *rel, bool partial)
-{
-	RangeTblEntry *rte;
-	int			workers = 0;
-
-	if (!IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION ||
-		IS_DUMMY_REL(rel) || !bms_is_empty(rel->lateral_relids))
-		return NULL;
-	rte = planner_rt_fetch(rel->relid, root);
-	if (rte->inh || rte->tablesample ||
-		(rte->relkind != RELKIND_RELATION && rte->relkind != RELKIND_MATVIEW))
-		return NULL;
-	if (partial)
-	{
-		workers = compute_parallel_worker(rel, rel->pages, -1,
-										  max_parallel_workers_per_gather);
-		if (workers <= 0)
-			return NULL;
-	}
-	return create_seqscan_path(root, rel, NULL, workers);
-}
-
 static bool
 costs_less(const HgjFedPath *a, const HgjFedPath *b)
 {
@@ -540,13 +510,18 @@ costs_less(const HgjFedPath *a, const HgjFedPath *b)
  * costs PostgreSQL least: an index-only scan, say, has fewer pages to read, and
  * slots to fill.  partial: of its partial paths.  No path: there is none without
  * parameters.
+ *
+ * Where another extension has paths of its own for the table, what they cost says
+ * which are wanted, and our savings do not come into it.  Nor is a scan then divided
+ * among workers: that the extension has left it, but none of its own, may only mean that
+ * the table is not to be read so.
  */
 HgjFedPath
 hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel, bool in_batches,
 				 bool partial)
 {
 	HgjFedPath	best = {0};
-	bool		sequential = false;
+	bool		foreign = hgj_has_foreign_paths(root, rel);
 	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
 	ListCell   *lc;
 
@@ -554,27 +529,17 @@ hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel, bool in_batches,
 	{
 		HgjFedPath	fed = {.path = lfirst(lc)};
 
-		if (fed.path->param_info)
+		if (fed.path->param_info || (foreign && partial && hgj_is_scan_path(fed.path)))
 			continue;
-		sequential |= fed.path->pathtype == T_SeqScan;
-		fed.saving = hgj_feed_saving(root, fed.path, in_batches);
+		fed.saving = hgj_feed_saving(root, fed.path, in_batches && !foreign);
 		if (best.path == NULL ||
 			hgj_disabled_nodes(fed.path) < hgj_disabled_nodes(best.path) ||
 			(hgj_disabled_nodes(fed.path) == hgj_disabled_nodes(best.path) &&
 			 costs_less(&fed, &best)))
 			best = fed;
 	}
-	if (best.path && in_batches && !sequential)
-	{
-		HgjFedPath	fed = {.path = hgj_sequential_scan(root, rel, partial)};
-
-		if (fed.path && hgj_disabled_nodes(fed.path) <= hgj_disabled_nodes(best.path))
-		{
-			fed.saving = hgj_feed_saving(root, fed.path, in_batches);
-			if (costs_less(&fed, &best))
-				best = fed;
-		}
-	}
+	if (best.path && foreign)
+		best.saving = hgj_feed_saving(root, best.path, in_batches);
 	return best;
 }
 

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * path_facts.c
- *	  What is known of a path: is it one of ours, and what did its maker note?
+ *	  What is known of a path: is it one of ours, or another extension's, and what did its
+ *	  maker note?
  *
  * No memory is kept, no locks.
  *
@@ -10,7 +11,10 @@
 #include "compat.h"
 
 #include "base/own_nodes.h"
+#include "catalog/pg_class.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
 
@@ -72,6 +76,115 @@ hgj_is_scan_path(const Path *path)
 {
 	path = hgj_below_projections(path);
 	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
+}
+
+/* The path below an upper path that has just one, or NULL. */
+const Path *
+hgj_only_subpath(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_AggPath:
+			return ((const AggPath *) path)->subpath;
+		case T_GroupPath:
+			return ((const GroupPath *) path)->subpath;
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			return ((const SortPath *) path)->subpath;
+		case T_GatherPath:
+			return ((const GatherPath *) path)->subpath;
+		case T_GatherMergePath:
+			return ((const GatherMergePath *) path)->subpath;
+		case T_ProjectionPath:
+			return ((const ProjectionPath *) path)->subpath;
+		default:
+			return NULL;
+	}
+}
+
+/* Is it one that PostgreSQL makes for this relation? */
+static bool
+is_stock_path(const RelOptInfo *rel, const Path *path, bool has_children)
+{
+	check_stack_depth();
+	switch (nodeTag(path))
+	{
+		case T_Path:
+		case T_IndexPath:
+		case T_BitmapHeapPath:
+		case T_TidPath:
+		case T_TidRangePath:
+			return path->parent == rel;
+		case T_AppendPath:
+		case T_MergeAppendPath:
+			return has_children || IS_DUMMY_APPEND(path);
+		case T_MaterialPath:
+			return is_stock_path(rel, ((const MaterialPath *) path)->subpath, has_children);
+		case T_ProjectSetPath:
+			return is_stock_path(rel, ((const ProjectSetPath *) path)->subpath, has_children);
+		case T_ProjectionPath:
+		case T_SortPath:
+		case T_IncrementalSortPath:
+		case T_GatherPath:
+		case T_GatherMergePath:
+			return is_stock_path(rel, hgj_only_subpath(path), has_children);
+		default:
+			return false;
+	}
+}
+
+static bool
+are_stock_paths(const RelOptInfo *rel, const List *paths, bool has_children)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (!is_stock_path(rel, lfirst(lc), has_children))
+			return false;
+	return true;
+}
+
+/* Has a table, or a table with children, paths of another extension's? */
+bool
+hgj_has_foreign_paths(PlannerInfo *root, const RelOptInfo *rel)
+{
+	const RangeTblEntry *rte;
+
+	if (!IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION)
+		return false;
+	rte = planner_rt_fetch(rel->relid, root);
+	if (rte->relkind == RELKIND_FOREIGN_TABLE)
+		return false;
+	return !are_stock_paths(rel, rel->pathlist, rte->inh) ||
+		!are_stock_paths(rel, rel->partial_pathlist, rte->inh);
+}
+
+/* Is what aggregates a node of another extension's? */
+static bool
+is_foreign_grouping(const RelOptInfo *grouped, const Path *path)
+{
+	for (; path != NULL && path->parent == grouped; path = hgj_only_subpath(path))
+		if (IsA(path, CustomPath) && !hgj_is_agg_path(path))
+			return true;
+	return false;
+}
+
+/*
+ * Has another extension put a node of its own above PostgreSQL's aggregation (to fill
+ * gaps between groups, say)?  Then it expects no other aggregation beside it.
+ */
+bool
+hgj_is_grouped_by_others(const RelOptInfo *grouped)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouped->pathlist)
+		if (is_foreign_grouping(grouped, lfirst(lc)))
+			return true;
+	foreach(lc, grouped->partial_pathlist)
+		if (is_foreign_grouping(grouped, lfirst(lc)))
+			return true;
+	return false;
 }
 
 /* What a HashGraphAgg over this path reads: the children of an Append, or the path. */

@@ -147,6 +147,19 @@ adjust_child_cost(PlannerInfo *root, Plan *plan, const Path *path,
 	plan->total_cost = Max(plan->total_cost - saving, plan->startup_cost);
 }
 
+/* HGJ_REPLACED_ bits. */
+static int
+replaced_sides(PlannerInfo *root, const CustomPath *path)
+{
+	int			bits = 0;
+
+	if (hgj_scan_is_replaced(root, ((Path *) linitial(path->custom_paths))->parent))
+		bits |= HGJ_REPLACED_OUTER;
+	if (hgj_scan_is_replaced(root, ((Path *) lsecond(path->custom_paths))->parent))
+		bits |= HGJ_REPLACED_INNER;
+	return bits;
+}
+
 static Plan *
 plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 				 List *tlist, List *clauses, List *custom_plans)
@@ -189,6 +202,8 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 					   list_length(cscan->custom_scan_tlist),
 					   list_nth_int(facts, HGJ_PATH_DEVICE),
 					   list_nth_int(facts, HGJ_PATH_SHARED));
+	cscan->custom_private = lappend_int(cscan->custom_private,
+										replaced_sides(root, best_path));
 	cscan->custom_scan_tlist = hgj_append_columns(cscan->custom_scan_tlist,
 												  inner_plan->targetlist);
 	hgj_unify_nulling(cscan, rel->reltarget->exprs, otherquals);

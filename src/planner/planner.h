@@ -50,6 +50,9 @@ extern const Path *hgj_below_joins(const Path *path);
 extern bool hgj_is_join_path(const Path *path);
 extern bool hgj_is_agg_path(const Path *path);
 extern bool hgj_is_scan_path(const Path *path);
+extern const Path *hgj_only_subpath(const Path *path);
+extern bool hgj_has_foreign_paths(PlannerInfo *root, const RelOptInfo *rel);
+extern bool hgj_is_grouped_by_others(const RelOptInfo *grouped);
 extern List *hgj_agg_inputs(const Path *path);
 extern List *hgj_live_partitions(const RelOptInfo *rel);
 extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
@@ -148,12 +151,23 @@ extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 extern Cost hgj_page_faults(PlannerInfo *root, const Path *path);
 extern double hgj_part_kept(PlannerInfo *root, const RelOptInfo *rel);
 extern Cost hgj_agg_feed_saving(PlannerInfo *root, const Path *path);
-extern Path *hgj_sequential_scan(PlannerInfo *root, RelOptInfo *rel,
-								 bool partial);
 extern HgjFedPath hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,
 								   bool in_batches, bool partial);
 extern double hgj_parallel_divisor(const Path *path);
 extern double hgj_usable_processors(void);
+
+/* table_scan.c */
+
+/*
+ * The part of a table's rows for which an index is better than reading all, and the
+ * same where all columns that are read are kept in memory.
+ */
+#define HGJ_INDEX_PART		0.02
+#define HGJ_KEPT_INDEX_PART	0.004
+
+extern Path *hgj_table_scan(PlannerInfo *root, const RelOptInfo *rel, bool partial);
+extern bool hgj_scan_is_replaced(PlannerInfo *root, RelOptInfo *rel);
+extern void hgj_install_scan_hook(void);
 
 /* stock_cost.c */
 extern double hgj_private_build(const Path *path);

@@ -65,35 +65,11 @@ uncharged_rows(const Path *path)
 		(hgj_force ? HGJ_FORCE_DISCOUNT : 1.0) - hgj_emission_cost(path);
 }
 
-/* The path below an upper path that has just one, or NULL. */
-static const Path *
-only_subpath(const Path *path)
-{
-	switch (nodeTag(path))
-	{
-		case T_AggPath:
-			return ((const AggPath *) path)->subpath;
-		case T_GroupPath:
-			return ((const GroupPath *) path)->subpath;
-		case T_SortPath:
-		case T_IncrementalSortPath:
-			return ((const SortPath *) path)->subpath;
-		case T_GatherPath:
-			return ((const GatherPath *) path)->subpath;
-		case T_GatherMergePath:
-			return ((const GatherMergePath *) path)->subpath;
-		case T_ProjectionPath:
-			return ((const ProjectionPath *) path)->subpath;
-		default:
-			return NULL;
-	}
-}
-
 /* Step 1: what an aggregation of PostgreSQL's reads from a join of ours, uncharged. */
 static Cost
 uncharged_slots(const Path *path)
 {
-	for (; path; path = only_subpath(path))
+	for (; path; path = hgj_only_subpath(path))
 		if (hgj_is_join_path(path))
 			return uncharged_rows(path);
 	return 0;
@@ -103,7 +79,7 @@ uncharged_slots(const Path *path)
 Cost
 hgj_uncharged_groups(const Path *path)
 {
-	for (; path; path = only_subpath(path))
+	for (; path; path = hgj_only_subpath(path))
 		if (IsA(path, AggPath) &&
 			DO_AGGSPLIT_COMBINE(((const AggPath *) path)->aggsplit))
 			return HGJ_FINISH_GROUP_COST * ((const AggPath *) path)->subpath->rows *
@@ -115,7 +91,7 @@ hgj_uncharged_groups(const Path *path)
 static bool
 aggregates_join(const Path *path)
 {
-	for (; path; path = only_subpath(path))
+	for (; path; path = hgj_only_subpath(path))
 		if (hgj_is_join_path(path) ||
 			hgj_is_agg_path(path))
 			return true;
@@ -140,7 +116,7 @@ gathers(const Path *path, Cost *overcharged)
 		}
 		/* one of ours may group what workers have grouped (agg_distinct.c) */
 		path = hgj_is_agg_path(path) ?
-			linitial(((const CustomPath *) path)->custom_paths) : only_subpath(path);
+			linitial(((const CustomPath *) path)->custom_paths) : hgj_only_subpath(path);
 	}
 	return false;
 }
@@ -410,7 +386,7 @@ hgj_without_slower_process(List *paths, List *others)
 static Path *
 aggregation_over(const Path *path, Path *input)
 {
-	const Path *old = only_subpath(path);
+	const Path *old = hgj_only_subpath(path);
 	Path	   *copy;
 
 	if (IsA(path, AggPath))
@@ -451,7 +427,7 @@ hgj_aggregate_gathered(RelOptInfo *output_rel, const RelOptInfo *input_rel)
 	foreach(lc1, output_rel->pathlist)
 	{
 		const Path *path = lfirst(lc1);
-		const Path *input = only_subpath(path);
+		const Path *input = hgj_only_subpath(path);
 		Cost		overcharged;
 
 		if ((!IsA(path, AggPath) && !IsA(path, GroupPath)) ||

@@ -10,6 +10,7 @@
  *	  plan is taken.  Load it before hashgraph_join, so that it is called below it.
  * 3. other_snapshot(sql): runs a query that returns one text under a snapshot that sees
  *	  every version of a row, as extensions do that look into dead rows.
+ * 4. Paths and nodes of its own: nodes.c.
  *
  * Memory: the caller's contexts.  Errors put the setting and the snapshot back.
  *
@@ -25,6 +26,8 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
+
+#include "other.h"
 
 PG_MODULE_MAGIC;
 
@@ -99,4 +102,5 @@ _PG_init(void)
 							 &other_planner, false, PGC_USERSET, 0, NULL, NULL, NULL);
 	previous_planner = planner_hook;
 	planner_hook = plan_twice;
+	other_nodes_init();
 }

@@ -40,6 +40,7 @@
 
 #include "access/transam.h"
 #include "base/guc.h"
+#include "base/mapped_memory.h"
 #include "base/shared_memory.h"
 #include "common/hashfn.h"
 #include "kept/store_slots.h"
@@ -136,8 +137,10 @@ static void
 attach_shared(void *memory, bool found)
 {
 	shared = memory;
-	if (!found)
-		lay_out();
+	if (found)
+		return;
+	hgj_memory_in_huge_pages(memory, shared_bytes());
+	lay_out();
 }
 
 /* In the postmaster, when it loads the library. */

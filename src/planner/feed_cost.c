@@ -35,7 +35,8 @@
  *	  stands before it.  That part was measured in CPU time, each query with columns
  *	  kept and not, in turn: of three million rows of four integers, and half as many
  *	  of ten columns, a row of pages took 2.4 nanoseconds, and 1 more for each attribute
- *	  that was walked over; one of kept columns took 0.5 for each of them.
+ *	  that was walked over; one of kept columns took 0.5 for each of them.  Workers have
+ *	  page faults of what they read of them.
  *
  * No memory is kept, no locks.
  *
@@ -57,6 +58,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "port/pg_bitutils.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -84,6 +86,15 @@
 #define HGJ_KEPT_COLUMN_PART	0.2
 #define HGJ_KEPT_QUAL_PART		0.05
 #define HGJ_KEPT_VALUE_BYTES	2
+
+/*
+ * Step 7: into how many ranges of blocks a parallel scan divides a table, and how many
+ * blocks are the most of one (heapam.c, table_block_parallelscan_startblock_init()); and
+ * how many bytes of a file are mapped at a fault (Linux's fault_around_bytes).
+ */
+#define HGJ_SCAN_RANGES			2048
+#define HGJ_MOST_RANGE_BLOCKS	8192
+#define HGJ_FAULT_BYTES			65536
 
 /* May that side be read by pages or batches: is every key of it a column? */
 bool
@@ -244,7 +255,10 @@ calls_for_strings(Oid opno, List *args)
 	}
 }
 
-/* Is it an expression that runs over vectors of fixed-width values or of text? */
+/*
+ * Is it no expression that runs over vectors of fixed-width values, of text or, if that is
+ * true of *context, of decimals?
+ */
 static bool
 not_for_vectors(Node *node, void *context)
 {
@@ -271,6 +285,8 @@ not_for_vectors(Node *node, void *context)
 				case VARCHAROID:
 				case BPCHAROID:
 					return false;
+				case NUMERICOID:
+					return !*(const bool *) context;
 				default:
 					return !IsA(node, Const) ||
 						!OidIsValid(get_element_type(exprType(node)));
@@ -292,19 +308,28 @@ not_for_vectors(Node *node, void *context)
 	}
 }
 
-/* Steps 3 and 7: what the scan's filters cost less for a row, if vectors cost `part`. */
+/*
+ * Steps 3 and 7: what the scan's filters cost less for a row.  Numerics are decimals where
+ * they are kept, and have to be taken apart elsewhere.
+ */
 static Cost
-filter_saving(PlannerInfo *root, const RelOptInfo *rel, double part)
+filter_saving(PlannerInfo *root, const RelOptInfo *rel, double kept)
 {
+	static const bool never = false;
+	static const bool kept_ones = true;
 	Cost		saving = 0;
 	ListCell   *lc;
 
 	foreach(lc, rel->baserestrictinfo)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		double		part = kept * HGJ_KEPT_QUAL_PART + (1 - kept) * HGJ_VECTOR_QUAL_PART;
 		QualCost	cost;
 
-		if (not_for_vectors((Node *) rinfo->clause, NULL))
+		if (not_for_vectors((Node *) rinfo->clause, unconstify(bool *, &never)))
+			part = kept * HGJ_KEPT_QUAL_PART + (1 - kept);
+		if (part == 1 ||
+			not_for_vectors((Node *) rinfo->clause, unconstify(bool *, &kept_ones)))
 			continue;
 		cost_qual_eval_node(&cost, (Node *) rinfo, root);
 		saving += cost.per_tuple * (1 - part);
@@ -381,6 +406,22 @@ cached_pages(PlannerInfo *root, const RelOptInfo *rel)
 	return root->total_table_pages > effective_cache_size ? 0 : all_pages(rel);
 }
 
+/*
+ * Step 7: of the memory in which a column is kept, the part that a process of a parallel scan
+ * has mapped in the end.  It reads a range of blocks here and a range there, and each fault
+ * maps what lies around it, too.
+ */
+static double
+kept_part_mapped(const Path *path)
+{
+	const RelOptInfo *rel = path->parent;
+	double		blocks = pg_nextpower2_32(Max(rel->pages / HGJ_SCAN_RANGES, 1));
+	double		range = Min(blocks, HGJ_MOST_RANGE_BLOCKS) * HGJ_KEPT_VALUE_BYTES *
+		rel->tuples / rel->pages;
+
+	return Min((range + HGJ_FAULT_BYTES) / Max(range * sharers(path), 1), 1);
+}
+
 /* Step 7: what it costs less that pages need not be read. */
 static Cost
 kept_pages_saving(const Path *path, const ScanFacts *facts)
@@ -389,7 +430,7 @@ kept_pages_saving(const Path *path, const ScanFacts *facts)
 	Cost		saving = all_pages(rel);
 
 	if (path->parallel_workers > 0 && rel->pages > 0)
-		saving -= saving / rel->pages * HGJ_PAGE_FAULT_PART / sharers(path) *
+		saving -= saving / rel->pages * HGJ_PAGE_FAULT_PART * kept_part_mapped(path) *
 			facts->ncolumns * HGJ_KEPT_VALUE_BYTES * rel->tuples / BLCKSZ;
 	return facts->kept * Max(saving, 0);
 }
@@ -432,11 +473,9 @@ scan_rows_saving(PlannerInfo *root, const Path *path, const ScanFacts *facts)
 	Cost		kept_cost = Min(read_cost, hgj_page_tuple_cost * HGJ_KEPT_COLUMN_PART *
 								facts->ncolumns);
 	Cost		row_cost = facts->kept * kept_cost + (1 - facts->kept) * read_cost;
-	double		qual_part = facts->kept * HGJ_KEPT_QUAL_PART +
-		(1 - facts->kept) * HGJ_VECTOR_QUAL_PART;
 
 	return Max(rows_saving(path, cpu_tuple_cost +
-						   filter_saving(root, path->parent, qual_part), row_cost), 0);
+						   filter_saving(root, path->parent, facts->kept), row_cost), 0);
 }
 
 /*

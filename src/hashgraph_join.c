@@ -23,6 +23,7 @@
 #include "base/own_nodes.h"
 #include "base/plan_format.h"
 #include "base/progress.h"
+#include "base/worker_time.h"
 #include "catalog/pg_type.h"
 #include "engine/engine.h"
 #include "engine/registry.h"
@@ -78,6 +79,7 @@ _PG_init(void)
 		hgj_server_share();
 		hgj_wanted_share();
 		hgj_gone_install();
+		hgj_worker_time_share();
 	}
 	hgj_register_nodes(&join, &agg);
 	hgj_install_scan_hook();
@@ -127,6 +129,19 @@ capability_array(const HgjEngine *engine)
 	return text_array(elements, n);
 }
 
+/* What the planner takes workers to cost. */
+static Datum
+worker_time_text(void)
+{
+	double		milliseconds;
+	bool		measured = hgj_worker_time_measured(&milliseconds);
+	char	   *text = psprintf("%d parallel workers: %.1f ms to begin and to end (%s)",
+								HGJ_TIMED_WORKERS, milliseconds,
+								measured ? "measured" : "not measured yet");
+
+	return CStringGetTextDatum(text);
+}
+
 /* One row per engine that there is, or could be. */
 Datum
 hashgraph_join_info(PG_FUNCTION_ARGS)
@@ -157,6 +172,11 @@ hashgraph_join_info(PG_FUNCTION_ARGS)
 		}
 		else
 			values[5] = CStringGetTextDatum(err.message);
+		if (engine && strcmp(name, "cpu") == 0)
+		{
+			values[5] = worker_time_text();
+			nulls[5] = false;
+		}
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

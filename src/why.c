@@ -11,7 +11,7 @@
  * 3. Start the executor as EXPLAIN does: privileges on the tables are checked, our
  *	  nodes choose their sources, nothing is read.
  * 4. A row for each join, aggregation and scan, in EXPLAIN's order: of ours the
- *	  engine, of whatever a node of ours reads how it does, of the others the
+ *	  engine and, where it was for their time, why there are no workers, of whatever a node of ours reads how it does, of the others the
  *	  reason.  All words are those of base/reasons.c.  From PostgreSQL 18 on,
  *	  EXPLAIN (HASHGRAPH) has them, too (explain_option.c).
  *
@@ -161,7 +161,11 @@ look_at_node(WhyWalk *walk, PlanState *ps)
 	bool		is_read = source_of(walk->reader, ps, &why.source, &by_tuples);
 
 	if (why.taken)
+	{
 		why.engine = engine_of(ps, &why.reason);
+		if (why.reason == NULL && walk->declines)
+			why.reason = hgj_why_no_workers(walk->declines, ps->plan);
+	}
 	else if (kind != HGJ_NODE_SCAN)
 		why.reason = walk->declines ? hgj_why_not(walk->declines, ps->plan) : NULL;
 	else if (!is_read)

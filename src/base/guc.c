@@ -64,6 +64,7 @@ int			hgj_spill = HGJ_SPILL_AUTO;
 int			hgj_parallel_aggregate = HGJ_AGGREGATE_AUTO;
 int			hgj_parallel_build = HGJ_PARALLEL_AUTO;
 double		hgj_startup_cost = 250.0;
+double		hgj_worker_time = -1;
 int			hgj_stats_databases = 100;
 
 static const struct config_enum_entry build_options[] = {
@@ -382,6 +383,12 @@ hgj_define_settings(void)
 								 choices[i].variable, choices[i].initial,
 								 choices[i].options, PGC_USERSET,
 								 choices[i].flags, NULL, NULL, NULL);
+
+	DefineCustomRealVariable("hashgraph_join.worker_time",
+							 "Sets what the planner expects two parallel workers to take of a query's time to begin and to end.",
+							 "-1 means what they have been seen to take. It is charged in so far as parallel_setup_cost is not zero.",
+							 &hgj_worker_time, -1, -1, INT_MAX, PGC_USERSET,
+							 GUC_UNIT_MS | GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomStringVariable("hashgraph_join.cuda_library",
 							   "Sets the library that holds the CUDA engine.",

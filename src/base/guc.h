@@ -111,6 +111,7 @@ extern int	hgj_spill;
 extern int	hgj_parallel_aggregate;
 extern int	hgj_parallel_build;
 extern double hgj_startup_cost;
+extern double hgj_worker_time;
 extern int	hgj_stats_databases;
 
 extern void hgj_define_settings(void);

@@ -65,7 +65,8 @@ static const char *const not_ours[] = {
 	[HGJ_NOT_OURS_INPUT] = "what it aggregates is neither a HashGraphJoin nor a sequential scan",
 	[HGJ_NOT_OURS_DUPLICATES] = "it removes duplicates, and is no GROUP BY",
 	[HGJ_NOT_OURS_NOT_READ] = "neither a HashGraphJoin nor a HashGraphAgg reads it",
-	[HGJ_NOT_OURS_UNKNOWN] = "it was not planned by PostgreSQL's own planner"
+	[HGJ_NOT_OURS_UNKNOWN] = "it was not planned by PostgreSQL's own planner",
+	[HGJ_NOT_OURS_WORKERS] = "no workers: they would take more time to begin and to end than they save"
 };
 
 static const char *const fallbacks[] = {

@@ -55,8 +55,8 @@ typedef enum HgjAggDecline
 } HgjAggDecline;
 
 /*
- * Why a node of a plan is not ours, where nothing has been declined; shown by
- * hashgraph_join_why().
+ * Why a node of a plan is not ours, where nothing has been declined, or has no workers;
+ * shown by hashgraph_join_why().
  */
 typedef enum HgjNotOurs
 {
@@ -68,7 +68,8 @@ typedef enum HgjNotOurs
 	HGJ_NOT_OURS_INPUT,			/* an aggregation of what we do not read */
 	HGJ_NOT_OURS_DUPLICATES,	/* DISTINCT and the like */
 	HGJ_NOT_OURS_NOT_READ,		/* a scan that no node of ours reads */
-	HGJ_NOT_OURS_UNKNOWN		/* PostgreSQL's planner has not planned it */
+	HGJ_NOT_OURS_UNKNOWN,		/* PostgreSQL's planner has not planned it */
+	HGJ_NOT_OURS_WORKERS		/* it is, in one process */
 } HgjNotOurs;
 
 /*

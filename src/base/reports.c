@@ -12,6 +12,8 @@
  * 3. The leader copies the filled slots into its own memory at its shutdown,
  *	  before the Gather gives the shared memory back.  A worker that is stopped
  *	  early (LIMIT) may not be among them.
+ * 4. Besides, in any case, workers say when they begin, and the leader looks how long
+ *	  that was after it had asked for them (worker_time.c).
  *
  * PostgreSQL calls all of this only for nodes of a plan that says it is aware
  * of being parallel, which partial paths do.
@@ -25,6 +27,7 @@
 #include "compat.h"
 
 #include "base/reports.h"
+#include "base/worker_time.h"
 #include "port/atomics.h"
 #include "utils/memutils.h"
 
@@ -36,6 +39,7 @@ typedef struct ReportSlot
 
 struct HgjSharedReports
 {
+	HgjLaunch	launch;			/* of the workers, whether somebody asks or not */
 	int			nslots;			/* by ParallelWorkerNumber; 0: nobody asks */
 	Size		size;			/* of a report */
 	char		slots[FLEXIBLE_ARRAY_MEMBER] pg_attribute_aligned(MAXIMUM_ALIGNOF);
@@ -82,6 +86,7 @@ hgj_reports_share(CustomScanState *node, ParallelContext *pcxt, void *coordinate
 
 	shared->nslots = slots_wanted(node, pcxt);
 	shared->size = reports_of(node)->methods->size;
+	hgj_launch_begin(&shared->launch);
 	for (int i = 0; i < shared->nslots; i++)
 		pg_atomic_init_u32(&slot_of(shared, i)->filled, 0);
 	reports_of(node)->shared = shared;
@@ -94,7 +99,13 @@ hgj_reports_share(CustomScanState *node, ParallelContext *pcxt, void *coordinate
 void
 hgj_reports_attach(CustomScanState *node, void *coordinate)
 {
-	reports_of(node)->shared = coordinate;
+	HgjSharedReports *shared = coordinate;
+
+	reports_of(node)->shared = shared;
+	if (IsParallelWorker())
+		hgj_launch_started(&shared->launch);
+	else
+		hgj_launch_begin(&shared->launch);
 }
 
 /*
@@ -135,6 +146,7 @@ collect(HgjReports *reports, MemoryContext context)
 	HgjSharedReports *shared = reports->shared;
 
 	reports->shared = NULL;
+	hgj_launch_look(&shared->launch);
 	if (shared->nslots == 0)
 		return;
 	if (reports->copies == NULL)

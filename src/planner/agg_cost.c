@@ -11,7 +11,8 @@
  *	  complete one, and return groups more than once, if it is a partial one.
  * 3. Workers that divide their groups among themselves write and read each of them
  *	  once more, and meet; what they return is finished.
- * 4. Over a chain of joins it may pay on a GPU as a whole where none of the joins does
+ * 4. Workers are charged for as in joins of ours (worker_cost.c).
+ * 5. Over a chain of joins it may pay on a GPU as a whole where none of the joins does
  *	  (pipeline_path.c): there, nothing comes back but groups.
  *
  * No memory is kept, no locks.
@@ -63,7 +64,7 @@
 /* Temporary files that it writes to at the same time. */
 #define HGJ_SPILL_FILES			64
 
-/* Step 4: rows of a staging buffer, which go to a GPU at once. */
+/* Step 5: rows of a staging buffer, which go to a GPU at once. */
 #define HGJ_DEVICE_PIPE_ROWS		131072
 
 /* Bytes of an expression's value, on average: a column's own, where they are known. */
@@ -341,7 +342,7 @@ arguments_cost(PlannerInfo *root, const Path *child, const HgjAggContents *conte
 }
 
 /*
- * Step 4: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
+ * Step 5: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
  * itself.  kept: the part of the outermost table's rows that need not be sent.
  */
 Cost
@@ -387,6 +388,8 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 		groups = groups_returned(memories, groups, child->rows);
 	else
 		startup += spill_cost(memories, grown, child);
+	if (path->parallel_workers > 0)
+		startup += hgj_worker_charge(root, path) - hgj_workers_charged(root, child);
 	run = (final->per_tuple + cpu_tuple_cost) * groups;
 	startup += arguments_cost(root, child, contents) + final->startup;
 

@@ -356,6 +356,7 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 													 extra, &partial_decline));
 	if (paths == NIL)
 		return decline != HGJ_AGG_DECLINE_NOTHING ? decline : partial_decline;
+	hgj_weigh_workers(root, output_rel, paths);
 	report_decline(root, input_rel, "partial aggregation", partial_decline);
 	hgj_note_aggregation(root, output_rel->relids, HGJ_AGG_DECLINE_NOTHING, partial_decline);
 
@@ -364,10 +365,10 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 		output_rel->pathlist = lookups_of(output_rel->pathlist);
 	else
 	{
-		List	   *theirs = hgj_without_slower_process(output_rel->pathlist,
+		List	   *theirs = hgj_without_slower_process(root, output_rel->pathlist,
 														paths);
 
-		paths = hgj_without_slower_process(paths, output_rel->pathlist);
+		paths = hgj_without_slower_process(root, paths, output_rel->pathlist);
 		output_rel->pathlist = hgj_without_dearer_readers(root, theirs,
 														  paths);
 	}
@@ -399,7 +400,7 @@ hgj_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (decline != HGJ_AGG_DECLINE_NOTHING)
 		hgj_note_aggregation(root, output_rel->relids, decline, decline);
 	if (!hgj_force && decline != HGJ_AGG_DECLINE_GROUPED)
-		hgj_aggregate_gathered(output_rel, input_rel);
+		hgj_aggregate_gathered(root, output_rel, input_rel);
 }
 
 /* Chain into the planner.  Call once per process, from _PG_init. */

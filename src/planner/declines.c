@@ -85,6 +85,32 @@ hgj_note_aggregation(PlannerInfo *root, Relids grouped, HgjAggDecline decline,
 		note(&collector->aggregations, &what);
 }
 
+/* Workers for this relation would cost more than they save; NULL: for the query's groups. */
+void
+hgj_note_dear_workers(PlannerInfo *root, Relids relids)
+{
+	const HgjNoted what = {.root = root, .outer = relids};
+
+	if (collector)
+		note(&collector->dear_workers, &what);
+}
+
+/* Has that been noted? */
+bool
+hgj_noted_dear_workers(const HgjDeclines *declines, PlannerInfo *root, Relids relids)
+{
+	ListCell   *lc;
+
+	foreach(lc, declines->dear_workers)
+	{
+		const HgjNoted *noted = lfirst(lc);
+
+		if (noted->root == root && bms_equal(noted->outer, relids))
+			return true;
+	}
+	return false;
+}
+
 /* Step 4; NULL: nobody has asked. */
 const HgjNoted *
 hgj_noted_join(const HgjDeclines *declines, PlannerInfo *root, Relids outer,

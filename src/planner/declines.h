@@ -40,6 +40,8 @@ typedef struct HgjDeclines
 	PlannerInfo *top;			/* of the query itself, or NULL */
 	List	   *joins;			/* of HgjNoted */
 	List	   *aggregations;	/* the same */
+	List	   *dear_workers;	/* the same, of relations that have none for what they
+								 * take to begin and to end */
 	List	   *chosen;			/* of HgjChosen */
 } HgjDeclines;
 
@@ -56,6 +58,9 @@ extern void hgj_note_join(PlannerInfo *root, Relids outer, Relids inner,
 extern void hgj_note_aggregation(PlannerInfo *root, Relids grouped,
 								 HgjAggDecline decline,
 								 HgjAggDecline partial_decline);
+extern void hgj_note_dear_workers(PlannerInfo *root, Relids relids);
+extern bool hgj_noted_dear_workers(const HgjDeclines *declines,
+								   PlannerInfo *root, Relids relids);
 extern const HgjNoted *hgj_noted_join(const HgjDeclines *declines,
 									  PlannerInfo *root, Relids outer,
 									  Relids inner);
@@ -67,5 +72,6 @@ extern void hgj_match_paths(HgjDeclines *declines, const PlannedStmt *stmt);
 
 /* why_not.c */
 extern const char *hgj_why_not(const HgjDeclines *declines, const Plan *plan);
+extern const char *hgj_why_no_workers(const HgjDeclines *declines, const Plan *plan);
 
 #endif							/* HGJ_DECLINES_H */

@@ -45,12 +45,12 @@
 #include "compat.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "base/guc.h"
 #include "base/known_pages.h"
+#include "base/worker_time.h"
 #include "catalog/pg_type.h"
 #include "expr/program.h"
 #include "kept/store.h"
@@ -337,22 +337,6 @@ filter_saving(PlannerInfo *root, const RelOptInfo *rel, double kept)
 	return saving;
 }
 
-/*
- * How many processors the machine has, or is said to have.  Asking the system is
- * slow, and a plan wants to know a thousand times.
- */
-double
-hgj_usable_processors(void)
-{
-	static long online = 0;
-
-	if (hgj_processors > 0)
-		return hgj_processors;
-	if (online == 0)
-		online = Max(sysconf(_SC_NPROCESSORS_ONLN), 1);
-	return (double) online;
-}
-
 /* Step 4: among how many processes is it divided?  Not more than processors. */
 static double
 sharers(const Path *path)
@@ -480,21 +464,25 @@ scan_rows_saving(PlannerInfo *root, const Path *path, const ScanFacts *facts)
 
 /*
  * Step 2: what a side costs less than its path says, because we do not ask the
- * path's node for slots.  plan.c takes it off the child's plan as well, so that
- * in EXPLAIN no node seems to cost less than its children.
+ * path's node for slots, or more, because of its workers (worker_cost.c).  plan.c
+ * takes it off the child's plan as well, so that in EXPLAIN no node seems to cost
+ * less than its children.
  */
 Cost
 hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 {
+	Cost		uncharged = hgj_uncharged_workers(root, path);
 	ScanFacts	facts;
 	ListCell   *lc;
 
 	if (!in_batches)
-		return 0;
+		return -uncharged;
 	if (hgj_is_join_path(path))
 		return hgj_emission_cost(path);
 	if (IsA(path, GatherPath))
-		return Min(parallel_tuple_cost - HGJ_GATHER_TUPLE_COST, 0) * path->rows;
+		uncharged += Max(HGJ_GATHER_TUPLE_COST - parallel_tuple_cost, 0) * path->rows;
+	if (uncharged > 0)
+		return -uncharged;
 	if (path->pathtype != T_SeqScan || path->parent->rtekind != RTE_RELATION)
 		return 0;
 	foreach(lc, path->pathtarget->exprs)
@@ -580,19 +568,4 @@ hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel, bool in_batches,
 	if (best.path && foreign)
 		best.saving = hgj_feed_saving(root, best.path, in_batches);
 	return best;
-}
-
-/*
- * Step 4: what costsize.c divides the rows of a partial path by: the workers, and
- * the leader as far as it is not busy with theirs.
- */
-double
-hgj_parallel_divisor(const Path *path)
-{
-	double		workers = path->parallel_workers;
-	double		leader = 1.0 - 0.3 * workers;
-
-	if (!parallel_leader_participation || leader < 0)
-		leader = 0;
-	return workers + leader;
 }

@@ -215,7 +215,7 @@ may_be_partial(const RelOptInfo *joinrel, const RelOptInfo *outerrel)
 }
 
 /*
- * Step 5.  The path says that it is aware of being parallel to get shared memory, in
+ * Step 5.  Workers are charged for once.  The path says that it is aware of being parallel to get shared memory, in
  * which EXPLAIN ANALYZE finds what workers have done (join/parallel.c), at least.
  */
 static void
@@ -225,12 +225,17 @@ add_partial_pair(PlannerInfo *root, RelOptInfo *joinrel, Path *outer, Path *inne
 	double		rows = clamp_row_est(joinrel->rows / hgj_parallel_divisor(outer));
 	HgjPairCosts pair;
 	CustomPath *path;
+	Cost		workers;
 
 	pair_costs(root, costs, outer, inner, rows, &pair);
 	path = make_path(joinrel, outer, inner, costs, &pair, extra->restrictlist,
 					 costs->partial_emits);
 	path->path.parallel_aware = true;
 	path->path.parallel_workers = outer->parallel_workers;
+	workers = hgj_worker_charge(root, &path->path) - hgj_workers_charged(root, outer) -
+		(costs->shared ? hgj_workers_charged(root, inner) : 0);
+	pair.startup += workers;
+	pair.total += workers;
 	set_costs(path, rows, &pair);
 	if (!hgj_force && hgj_lookups_are_better(root, joinrel, &path->path))
 		return;
@@ -588,7 +593,10 @@ hgj_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel,
 	if (hgj_force)
 		keep_only_ours(joinrel);
 	else
+	{
 		hgj_prefer_lookups(root, joinrel, outerrel, innerrel, jointype, extra);
+		hgj_drop_dearer_workers(root, joinrel);
+	}
 	if (!not_for_device(jointype))
 		hgj_note_join(root, outerrel->relids, innerrel->relids, decline);
 	if (decline != HGJ_DECLINE_NOTHING && message_level_is_interesting(DEBUG1))

@@ -159,11 +159,16 @@ overcharge(PlannerInfo *root, const Path *path)
 	}
 }
 
-/* What the path costs while pages are cached. */
+/*
+ * What the path costs while pages are cached, with the workers of Gathers below it.  Those
+ * that a partial path is charged for may be of use to more than this join.
+ */
 static Cost
 cached_cost(PlannerInfo *root, const Path *path)
 {
-	return path->total_cost - overcharge(root, path) + hgj_uncharged_lookups(path);
+	return path->total_cost - hgj_workers_charged(root, path) +
+		hgj_uncharged_workers(root, path) - overcharge(root, path) +
+		hgj_uncharged_lookups(path);
 }
 
 /* Is it PostgreSQL's own nested loop over lookups? */
@@ -263,10 +268,14 @@ hgj_lookups_are_better(PlannerInfo *root, RelOptInfo *joinrel, const Path *ours)
 
 /* What the cheapest partial path costs each process; or infinity. */
 static Cost
-partial_cost(const RelOptInfo *rel)
+partial_cost(PlannerInfo *root, const RelOptInfo *rel)
 {
-	return rel->partial_pathlist == NIL ? get_float8_infinity() :
-		((const Path *) linitial(rel->partial_pathlist))->total_cost;
+	const Path *path;
+
+	if (rel->partial_pathlist == NIL)
+		return get_float8_infinity();
+	path = linitial(rel->partial_pathlist);
+	return path->total_cost - hgj_workers_charged(root, path);
 }
 
 /* Step 3: the nested loop of these two, if PostgreSQL would choose it. */
@@ -288,7 +297,8 @@ nested_loop(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *innerrel,
 										 build_join_pathkeys(root, joinrel, jointype, outer->pathkeys),
 										 NULL);
 	if (path->total_cost >= outer->total_cost + innerrel->cheapest_total_path->total_cost ||
-		path->total_cost >= parallel_setup_cost + partial_cost(outerrel) + partial_cost(innerrel))
+		path->total_cost >= parallel_setup_cost + partial_cost(root, outerrel) +
+		partial_cost(root, innerrel))
 		return NULL;
 	return path;
 }

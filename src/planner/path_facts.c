@@ -14,6 +14,8 @@
 #include "catalog/pg_class.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
@@ -240,4 +242,19 @@ hgj_has_one_time_filter(PlannerInfo *root, List *restrictlist)
 		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
 			return true;
 	return false;
+}
+
+/*
+ * What costsize.c divides the rows of a partial path by: the workers, and
+ * the leader as far as it is not busy with theirs.
+ */
+double
+hgj_parallel_divisor(const Path *path)
+{
+	double		workers = path->parallel_workers;
+	double		leader = 1.0 - 0.3 * workers;
+
+	if (!parallel_leader_participation || leader < 0)
+		leader = 0;
+	return workers + leader;
 }

@@ -47,6 +47,7 @@ extern void hgj_install_join_hook(void);
 extern bool hgj_has_one_time_filter(PlannerInfo *root, List *restrictlist);
 extern const Path *hgj_below_projections(const Path *path);
 extern const Path *hgj_below_joins(const Path *path);
+extern double hgj_parallel_divisor(const Path *path);
 extern bool hgj_is_join_path(const Path *path);
 extern bool hgj_is_agg_path(const Path *path);
 extern bool hgj_is_scan_path(const Path *path);
@@ -153,8 +154,15 @@ extern double hgj_part_kept(PlannerInfo *root, const RelOptInfo *rel);
 extern Cost hgj_agg_feed_saving(PlannerInfo *root, const Path *path);
 extern HgjFedPath hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,
 								   bool in_batches, bool partial);
-extern double hgj_parallel_divisor(const Path *path);
-extern double hgj_usable_processors(void);
+
+/* worker_cost.c */
+extern Cost hgj_worker_charge(PlannerInfo *root, const Path *path);
+extern Cost hgj_workers_charged(PlannerInfo *root, const Path *path);
+extern Cost hgj_uncharged_workers(PlannerInfo *root, const Path *path);
+extern void hgj_weigh_workers(PlannerInfo *root, const RelOptInfo *rel,
+							  const List *paths);
+extern void hgj_weigh_joins(PlannerInfo *root, const RelOptInfo *joinrel,
+							const Path *ours);
 
 /* table_scan.c */
 
@@ -170,6 +178,7 @@ extern bool hgj_scan_is_replaced(PlannerInfo *root, RelOptInfo *rel);
 extern void hgj_install_scan_hook(void);
 
 /* stock_cost.c */
+extern void hgj_drop_dearer_workers(PlannerInfo *root, RelOptInfo *joinrel);
 extern double hgj_private_build(const Path *path);
 extern Cost hgj_uncharged_lookups(const Path *path);
 extern bool hgj_has_uncharged_lookups(List *paths);
@@ -181,8 +190,9 @@ extern bool hgj_limit_is_cheaper(const PlannerInfo *root, const RelOptInfo *join
 extern Cost hgj_uncharged_groups(const Path *path);
 extern List *hgj_without_dearer_readers(PlannerInfo *root, List *paths,
 										List *ours);
-extern List *hgj_without_slower_process(List *paths, List *others);
-extern void hgj_aggregate_gathered(RelOptInfo *output_rel,
+extern List *hgj_without_slower_process(PlannerInfo *root, List *paths,
+										List *others);
+extern void hgj_aggregate_gathered(PlannerInfo *root, RelOptInfo *output_rel,
 								   const RelOptInfo *input_rel);
 
 /* lookup_cost.c */

@@ -25,10 +25,14 @@
  * 6. Aggregate functions are charged for where a group's states are combined, but not
  *	  for what surrounds that: states are serialized, sent, read again, and looked up by
  *	  keys that had been looked up before.
- * 7. A relation that can be had for less than any join of ours costs before its first
+ * 7. Workers take time to begin and to end, which is charged to our partial paths, and to
+ *	  PostgreSQL's where they are compared with ours (worker_cost.c).  For joins that is too
+ *	  late, as PostgreSQL puts Gathers on top of them last, and compares them with ours by
+ *	  itself: of the query's last join, partial paths are left out that would lose for it.
+ * 8. A relation that can be had for less than any join of ours costs before its first
  *	  row needs none: add_path() would not take it.  Unless one of PostgreSQL's paths is
  *	  charged for so much too little that it would give way to ours after all.
- * 8. The same holds for the first rows, in the order that is wanted, where LIMIT wants no
+ * 9. The same holds for the first rows, in the order that is wanted, where LIMIT wants no
  *	  more.
  *
  * No memory is kept, no locks.
@@ -38,11 +42,13 @@
 #include "compat.h"
 
 #include "base/guc.h"
+#include "base/worker_time.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "planner/declines.h"
 #include "planner/planner.h"
 #include "utils/float.h"
 
@@ -177,7 +183,7 @@ is_stock_join(const Path *path)
 	return IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath);
 }
 
-/* Steps 1 to 3: what a join of PostgreSQL's has not been charged for. */
+/* Steps 1 to 3: what a join of PostgreSQL's has not been charged for, but for workers. */
 static Cost
 uncharged(const Path *path)
 {
@@ -186,6 +192,17 @@ uncharged(const Path *path)
 	return uncharged_rows(((const JoinPath *) path)->outerjoinpath) +
 		uncharged_rows(((const JoinPath *) path)->innerjoinpath) +
 		uncharged_build(path) + hgj_uncharged_lookups(path);
+}
+
+/* Step 7: the same of its workers, of which `ours` may have charged others. */
+static Cost
+uncharged_for_workers(PlannerInfo *root, const Path *path, const Path *ours)
+{
+	if (!is_stock_join(path))
+		return 0;
+	if (path->parallel_workers > 0)
+		return hgj_workers_charged(root, ours) - hgj_workers_charged(root, path);
+	return hgj_uncharged_workers(root, path);
 }
 
 /*
@@ -220,10 +237,10 @@ gives_way(PlannerInfo *root, const Path *path, Cost uncharged, const Path *ours)
 }
 
 /*
- * Steps 1 to 3: take joins of PostgreSQL's out of the list that would not be
+ * Steps 1 to 3 and 7: take joins of PostgreSQL's out of the list that would not be
  * cheaper than `ours`, which can take their place, if they were charged for the
- * slots that they read from a join of ours, for building in every worker, and for
- * finding the rows that they are said to return.
+ * slots that they read from a join of ours, for building in every worker, for
+ * finding the rows that they are said to return, and for workers.
  */
 List *
 hgj_without_undercharged(PlannerInfo *root, List *paths, const CustomPath *ours)
@@ -233,7 +250,8 @@ hgj_without_undercharged(PlannerInfo *root, List *paths, const CustomPath *ours)
 	foreach(lc, paths)
 	{
 		Path	   *path = lfirst(lc);
-		Cost		more = uncharged(path);
+		Cost		more = uncharged(path) +
+			uncharged_for_workers(root, path, &ours->path);
 
 		if (more <= 0 || path->param_info != ours->path.param_info ||
 			(path->parallel_safe && !ours->path.parallel_safe) ||
@@ -247,9 +265,9 @@ hgj_without_undercharged(PlannerInfo *root, List *paths, const CustomPath *ours)
 }
 
 /*
- * Steps 1 and 6: take aggregations of PostgreSQL's out of the list that would be no
- * cheaper than one of ours if they were charged for the slots of the joins below, and
- * for finishing groups.
+ * Steps 1, 6 and 7: take aggregations of PostgreSQL's out of the list that would be no
+ * cheaper than one of ours if they were charged for the slots of the joins below, for
+ * finishing groups, and for workers.
  */
 List *
 hgj_without_dearer_readers(PlannerInfo *root, List *paths, List *ours)
@@ -260,7 +278,8 @@ hgj_without_dearer_readers(PlannerInfo *root, List *paths, List *ours)
 	foreach(lc1, paths)
 	{
 		const Path *path = lfirst(lc1);
-		Cost		more = uncharged_slots(path) + hgj_uncharged_groups(path);
+		Cost		more = uncharged_slots(path) + hgj_uncharged_groups(path) +
+			hgj_uncharged_workers(root, path);
 
 		if (more <= 0)
 			continue;
@@ -274,7 +293,7 @@ hgj_without_dearer_readers(PlannerInfo *root, List *paths, List *ours)
 	return paths;
 }
 
-/* Step 7: does add_path() take no path without an order that costs `least` or more? */
+/* Step 8: does add_path() take no path without an order that costs `least` or more? */
 static bool
 keeps_out(const RelOptInfo *joinrel, const Path *path, Cost least)
 {
@@ -284,7 +303,7 @@ keeps_out(const RelOptInfo *joinrel, const Path *path, Cost least)
 }
 
 /*
- * Step 7: would it change nothing to offer the relation complete paths of ours without
+ * Step 8: would it change nothing to offer the relation complete paths of ours without
  * parameters, which cost at least `least` before their first row?  They also make
  * partial paths of ours give way (lookup_cost.c).
  */
@@ -316,7 +335,7 @@ hgj_ours_are_too_dear(const RelOptInfo *joinrel, Cost least)
 }
 
 /*
- * Step 8: does the query want so few rows of this relation that a path has them for less
+ * Step 9: does the query want so few rows of this relation that a path has them for less
  * than `least`, which is what any path of ours costs before its first row?
  */
 bool
@@ -340,9 +359,9 @@ hgj_limit_is_cheaper(const PlannerInfo *root, const RelOptInfo *joinrel, Cost le
 	return false;
 }
 
-/* The costs of the cheapest path that has workers, at what their rows cost. */
+/* The costs of the cheapest path that has workers, at what these and their rows cost. */
 static Cost
-cheapest_with_workers(List *paths)
+cheapest_with_workers(PlannerInfo *root, List *paths)
 {
 	Cost		least = get_float8_infinity();
 	ListCell   *lc;
@@ -353,7 +372,8 @@ cheapest_with_workers(List *paths)
 		Cost		overcharged;
 
 		if (gathers(path, &overcharged))
-			least = Min(least, path->total_cost - overcharged);
+			least = Min(least, path->total_cost - overcharged +
+						hgj_uncharged_workers(root, path));
 	}
 	return least;
 }
@@ -363,10 +383,10 @@ cheapest_with_workers(List *paths)
  * than others are with workers.
  */
 List *
-hgj_without_slower_process(List *paths, List *others)
+hgj_without_slower_process(PlannerInfo *root, List *paths, List *others)
 {
-	Cost		least = Min(cheapest_with_workers(paths),
-							cheapest_with_workers(others));
+	Cost		least = Min(cheapest_with_workers(root, paths),
+							cheapest_with_workers(root, others));
 	List	   *result = NIL;
 	ListCell   *lc;
 
@@ -418,7 +438,8 @@ aggregation_over(const Path *path, Path *input)
  * process gives way to the same over what workers return in the same order.
  */
 void
-hgj_aggregate_gathered(RelOptInfo *output_rel, const RelOptInfo *input_rel)
+hgj_aggregate_gathered(PlannerInfo *root, RelOptInfo *output_rel,
+					   const RelOptInfo *input_rel)
 {
 	List	   *better = NIL;
 	ListCell   *lc1;
@@ -441,7 +462,8 @@ hgj_aggregate_gathered(RelOptInfo *output_rel, const RelOptInfo *input_rel)
 				gathered->param_info == input->param_info &&
 				hgj_disabled_nodes(gathered) <= hgj_disabled_nodes(input) &&
 				pathkeys_contained_in(input->pathkeys, gathered->pathkeys) &&
-				gathered->total_cost - overcharged < input->total_cost)
+				gathered->total_cost - overcharged + hgj_uncharged_workers(root, gathered) <
+				input->total_cost)
 			{
 				better = lappend(better, aggregation_over(path, gathered));
 				output_rel->pathlist = foreach_delete_current(output_rel->pathlist, lc1);
@@ -451,4 +473,59 @@ hgj_aggregate_gathered(RelOptInfo *output_rel, const RelOptInfo *input_rel)
 	}
 	foreach(lc1, better)
 		add_path(output_rel, lfirst(lc1));
+}
+
+/* Step 7: the cheapest path of ours in one process, or NULL. */
+static const Path *
+cheapest_of_ours(const List *paths)
+{
+	const Path *best = NULL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+
+		if (hgj_is_join_path(path) && path->param_info == NULL &&
+			(best == NULL || path->total_cost < best->total_cost))
+			best = path;
+	}
+	return best;
+}
+
+/*
+ * Step 7: take partial joins of PostgreSQL's out of the query's last join relation that
+ * cost more, below a Gather and with what their workers take, than one of ours does in
+ * one process.  More of their paths may come, and so may calls.  What an aggregation
+ * leaves of the rows is not known here: they are sent for nothing then.
+ */
+void
+hgj_drop_dearer_workers(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	bool		grouped = root->parse->hasAggs || root->parse->groupClause != NIL;
+	const Path *ours;
+	ListCell   *lc;
+
+	if (joinrel->partial_pathlist == NIL ||
+		!bms_equal(joinrel->relids, HGJ_ALL_RELIDS(root)))
+		return;
+	ours = cheapest_of_ours(joinrel->pathlist);
+	if (ours == NULL)
+		return;
+	if (!grouped && hgj_is_noting())
+		hgj_weigh_joins(root, joinrel, ours);
+	foreach(lc, joinrel->partial_pathlist)
+	{
+		const Path *path = lfirst(lc);
+		double		rows = path->rows * hgj_parallel_divisor(path);
+		Cost		more = hgj_worker_charge(root, path) - hgj_workers_charged(root, path);
+
+		if (!is_stock_join(path) || more <= 0)
+			continue;
+		more += parallel_setup_cost;
+		if (!grouped)
+			more += Min(parallel_tuple_cost, HGJ_GATHER_TUPLE_COST) * rows;
+		if (gives_way(root, path, more, ours))
+			joinrel->partial_pathlist = foreach_delete_current(joinrel->partial_pathlist, lc);
+	}
 }

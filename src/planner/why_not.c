@@ -9,6 +9,8 @@
  * 3. Of an aggregation the same, if it is one: PostgreSQL also removes duplicates
  *	  by such nodes.  For the parts of one that is done in parts, what was declined
  *	  of partial aggregation counts.
+ * 4. Of one that is ours, in one process, it is noted where workers were weighed and
+ *	  found too dear (worker_cost.c).
  *
  * No memory but what is looked at, no locks.
  *
@@ -83,6 +85,23 @@ why_not_aggregation(const HgjDeclines *declines, const HgjChosen *chosen)
 	if (decline != HGJ_AGG_DECLINE_NOTHING)
 		return hgj_agg_decline_text((HgjAggDecline) decline);
 	return hgj_not_ours_text(HGJ_NOT_OURS_COST);
+}
+
+/* Why a join or an aggregation of ours has no workers, in words; NULL: nothing is known. */
+const char *
+hgj_why_no_workers(const HgjDeclines *declines, const Plan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, declines->chosen)
+	{
+		const HgjChosen *chosen = lfirst(lc);
+
+		if (chosen->plan == plan && chosen->path->parallel_workers == 0 &&
+			hgj_noted_dear_workers(declines, chosen->root, chosen->path->parent->relids))
+			return hgj_not_ours_text(HGJ_NOT_OURS_WORKERS);
+	}
+	return NULL;
 }
 
 /* The reason in words, of a join or an aggregation of the plan that is not ours. */

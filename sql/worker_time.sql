@@ -75,22 +75,22 @@ set hashgraph_join.force = on;
 select n, dear.gathers = free.gathers as no_matter from queries, at_time('0', q) free, at_time('2000', q) dear order by n;
 reset hashgraph_join.force;
 
--- once a Gather: 400 a millisecond, less what parallel_setup_cost stands for, and that times a thousandth
-select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('12.5', q) taken
+-- once a Gather: 500 a millisecond, less what parallel_setup_cost stands for, and that times a thousandth
+select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('10', q) taken
 	where free.gathers = 1 order by n;
 set hashgraph_join.parallel_build = shared;
-select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('12.5', q) taken where n < 5 order by n;
+select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('10', q) taken where n < 5 order by n;
 set hashgraph_join.parallel_build = private;
-select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('12.5', q) taken where n < 5 order by n;
+select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('10', q) taken where n < 5 order by n;
 reset hashgraph_join.parallel_build;
 set hashgraph_join.parallel_aggregate = partial;
-select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('12.5', q) taken where n in (4, 5, 7) order by n;
+select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('10', q) taken where n in (4, 5, 7) order by n;
 set hashgraph_join.parallel_aggregate = exchange;
-select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('12.5', q) taken where n in (4, 5, 7) order by n;
+select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('10', q) taken where n in (4, 5, 7) order by n;
 reset hashgraph_join.parallel_aggregate;
 -- PostgreSQL's aggregation over workers' joins of ours
 set hashgraph_join.aggregate = off;
-select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('12.5', q) taken where n in (3, 4) order by n;
+select n, taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('10', q) taken where n in (3, 4) order by n;
 reset hashgraph_join.aggregate;
 -- partitions share it
 set enable_partitionwise_join = on;
@@ -98,15 +98,15 @@ set enable_partitionwise_aggregate = on;
 select taken.gathers, taken.ours, round(taken.cost - free.cost, 1) as charged from (values
 	('select fp.v, dp.g from fp join dp using (k)'),
 	('select count(*), sum(fp.v) from fp join dp using (k)'),
-	('select g, count(*), sum(fp.v) from fp join dp using (k) group by g')) x (q), at_time('0', q) free, at_time('12.5', q) taken;
+	('select g, count(*), sum(fp.v) from fp join dp using (k) group by g')) x (q), at_time('0', q) free, at_time('10', q) taken;
 reset enable_partitionwise_join;
 reset enable_partitionwise_aggregate;
 -- more workers take longer, fewer processors too
 set max_parallel_workers_per_gather = 4;
 alter table f set (parallel_workers = 4);
-select taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('12.5', q) taken where n = 3;
+select taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('10', q) taken where n = 3;
 set hashgraph_join.processors = 3;
-select taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('12.5', q) taken where n = 3;
+select taken.gathers, round(taken.cost - free.cost, 1) as charged from queries, at_time('0', q) free, at_time('10', q) taken where n = 3;
 set hashgraph_join.processors = 64;
 alter table f reset (parallel_workers);
 set max_parallel_workers_per_gather = 2;

@@ -13,8 +13,9 @@
  * 1. When the server starts, a background worker (worker_probe.c) has two others started
  *	  that do nothing, and says how long it took until both had begun and until both had
  *	  gone.
- * 2. What a query's workers take to begin is longer, because they connect to a database
- *	  and read the plan.  So each parallel query that has a node of ours below its Gather
+ * 2. What a query's workers take to begin is several times as long, because they connect to
+ *	  a database and read the plan.  The first one that is seen takes the place of what
+ *	  was measured, and from then on each parallel query that has a node of ours below its Gather
  *	  moves the time by a part of the difference.  Where processors are busy, workers wait
  *	  for one, and all else takes longer, too, which no other cost knows of: so a time that
  *	  is shorter counts for more than a longer one.  The end cannot be seen from there: the
@@ -58,6 +59,12 @@
 #define LONGER_PART			16
 #define MOST_OFF			2
 
+/*
+ * Step 2: how many times as long as that of workers without a query their start is taken to
+ * be, until one is seen: it was three to five times as long with 2 GB of shared buffers.
+ */
+#define PROBED_FACTOR		3
+
 /* Step 3. */
 #define STALE_MINUTES		10
 
@@ -72,6 +79,7 @@ typedef struct WorkerTime
 {
 	pg_atomic_uint64 start;
 	pg_atomic_uint64 end;
+	pg_atomic_uint32 probed;	/* the start is the background worker's, no query's */
 	pg_atomic_uint64 when;		/* TimestampTz of the newest of them, or of a probe begun */
 	HgjLaunch	probe;			/* step 1 */
 } WorkerTime;
@@ -83,6 +91,7 @@ forget_all(WorkerTime *time)
 {
 	pg_atomic_init_u64(&time->start, 0);
 	pg_atomic_init_u64(&time->end, 0);
+	pg_atomic_init_u32(&time->probed, 0);
 	pg_atomic_init_u64(&time->when, 0);
 	time->probe.asked = 0;
 	pg_atomic_init_u64(&time->probe.last, 0);
@@ -213,7 +222,7 @@ note_query(uint32 workers, uint64 start)
 																  machine_processors()));
 	int64		before = (int64) pg_atomic_read_u64(&time->start);
 
-	if (before > 0)
+	if (before > 0 && pg_atomic_exchange_u32(&time->probed, 0) == 0)
 	{
 		seen = Min(seen, before * MOST_OFF);
 		seen = before + (seen - before) / (seen < before ? SHORTER_PART : LONGER_PART);
@@ -244,7 +253,8 @@ hgj_launch_look(const HgjLaunch *launch)
 void
 hgj_worker_time_probed(uint64 start, uint64 end)
 {
-	pg_atomic_write_u64(&shared->start, Max(start, 1));
+	pg_atomic_write_u64(&shared->start, Max(start * PROBED_FACTOR, 1));
+	pg_atomic_write_u32(&shared->probed, 1);
 	pg_atomic_write_u64(&shared->end, Max(end, 1));
 	note_time();
 }

@@ -37,6 +37,7 @@
 #include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/selfuncs.h"
 
 /*

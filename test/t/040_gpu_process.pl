@@ -151,11 +151,14 @@ my @written = mapped($process, qr/^.w.s/);
 my %channels = map { $_->{file} => 1 } @written;
 is(scalar keys %channels, 1, 'the GPU process can write to one of these');
 my ($main) = sort { $b->{bytes} <=> $a->{bytes} } grep { !$channels{ $_->{file} } } @shared;
+# the kernel shows it in pieces, as huge pages are wanted for one of them
 my @read = grep { $_->{file} == $main->{file} } mapped($process, qr/^r..s/);
-is(join(' ', map { $_->{access} } @read), 'r--s', 'of the largest other one it can read a part, and no more');
-my $kept = 8 * 1024 * 1024;
-ok($read[0]->{bytes} >= $kept && $read[0]->{bytes} <= $kept + 4 * 1024 * 1024, "which is the kept columns' ($read[0]->{bytes} bytes)");
-is(scalar(grep { $_->{begin} == $main->{begin} } mapped($process, qr/^---p/)), 1, 'nothing comes to be in front of it');
+is(join(' ', grep { $_->{access} ne 'r--s' } @read), '', 'of the largest other one it can read a part, and no more');
+my ($kept, $bytes) = (8 * 1024 * 1024, 0);
+$bytes += $_->{bytes} for @read;
+ok($bytes >= $kept && $bytes <= $kept + 4 * 1024 * 1024, "which is the kept columns' ($bytes bytes)");
+my ($begin) = sort { $a <=> $b } map { $_->{begin} } grep { $_->{file} == $main->{file} } @shared;
+is(scalar(grep { $_->{begin} == $begin } mapped($process, qr/^---p/)), 1, 'nothing comes to be in front of it');
 is(join(' ', map { $_->{name} } grep { $_->{name} =~ /SYSV|PostgreSQL/ } mapped($process, qr/^..../)), '', 'nor has it any of the other shared memory');
 is(join(' ', grep { $_ > 2 && (readlink("/proc/$process/fd/$_") // '') =~ /socket|base|global/ } map { m{/(\d+)$} } glob("/proc/$process/fd/*")), '', 'nor files of PostgreSQL, or sockets');
 is($node->safe_psql('postgres', "$required $of_kept"), $answer, 'it reads kept columns there');

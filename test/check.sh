@@ -46,6 +46,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # The longest first: the last ones to run are to be short.
 FULL_SUITES=(versions cassert spill gpu_server tap random regress engine pg_regression sqlsmith packages lint real isolation)
 QUICK_SUITES=(regress tap engine random lint real isolation)
+# Suites for which something must be there that need not be.
+MORE_SUITES=(timescaledb)
 out=$HGJ_TOP/build/check
 
 # ---- counting -------------------------------------------------------------
@@ -346,6 +348,15 @@ suite_real()
 	PG_CONFIG=$config counted bash test/real/run.sh
 }
 
+# Beside TimescaleDB.  VACUUM is to find all rows visible: their commits are in the log, and nobody
+# else has a snapshot.
+suite_timescaledb()
+{
+	test_server "shared_preload_libraries = 'timescaledb,hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off" \
+		"timescaledb.telemetry_level = off" "timescaledb.max_background_workers = 0" "max_worker_processes = 16" "timezone = 'UTC'" "synchronous_commit = on" "autovacuum = off"
+	PG_CONFIG=$config counted bash test/timescaledb/run.sh
+}
+
 suite_pg_regression()
 {
 	local source
@@ -461,8 +472,8 @@ finish()
 read -r -a suites <<<"${SUITES:-}"
 ((${#suites[@]})) || suites=("${ALL_SUITES[@]}")
 for name in "${suites[@]}"; do
-	if [[ " ${FULL_SUITES[*]} " != *" $name "* ]]; then
-		echo "check: there is no suite $name; there are: ${FULL_SUITES[*]}" >&2
+	if [[ " ${FULL_SUITES[*]} ${MORE_SUITES[*]} " != *" $name "* ]]; then
+		echo "check: there is no suite $name; there are: ${FULL_SUITES[*]} ${MORE_SUITES[*]}" >&2
 		failed=1
 		finish
 	fi
@@ -579,6 +590,13 @@ pick()
 step setup bash test/setup.sh
 config=$(hgj_pg_config)
 export PG_CONFIG=$config
+if [[ $size == full && -z ${SUITES:-} && " ${WITHOUT:-} " != *" timescaledb "* ]]; then
+	if [[ -e $("$config" --pkglibdir)/timescaledb.so ]]; then
+		suites+=(timescaledb)
+	else
+		echo "check: the suite timescaledb is left out: there is no TimescaleDB for this PostgreSQL (Debian has it from 13 on)"
+	fi
+fi
 HGJ_JOBS=$(hgj_jobs)
 choose_archs
 step build make -j"$HGJ_JOBS" all WERROR=1 "${cuda[@]}"

@@ -52,8 +52,8 @@ case $level in
 	build) ;;
 	test)
 		packages+=(perl libipc-run-perl pgbouncer)
-		# Debian has the former from 13 on, and the latter apart for PostgreSQL 18
-		for package in "postgresql-$postgresql-pg-hint-plan" "postgresql-$postgresql-jit"; do
+		# Debian has the first two from 13 on, and the last apart for PostgreSQL 18
+		for package in "postgresql-$postgresql-pg-hint-plan" "postgresql-$postgresql-timescaledb" "postgresql-$postgresql-jit"; do
 			if apt-cache policy "$package" 2>/dev/null | grep 'Candidate: [0-9]' >/dev/null; then
 				packages+=("$package")
 			fi

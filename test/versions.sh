@@ -6,7 +6,8 @@
 #
 #   test/versions.sh make 17             makes the folder if need be, prints it
 #   test/versions.sh in 17 COMMAND ...   runs a command in a copy of this tree there
-#   test/versions.sh check [17 18]       regress, isolation, tap and random there
+#   test/versions.sh check [17 18]       regress, isolation, tap and random there, and timescaledb
+#                                        where Debian has it
 #                                        (HGJ_VERSION_SUITES="cassert pg_regression sqlsmith":
 #                                        others), in the size of make check
 #                                        (HGJ_VERSION_GOAL=check-full: all of it);
@@ -151,6 +152,13 @@ run_in()
 	inside "$dir" env -C "$tree" "$@" 9>&-
 }
 
+# A folder that was made before the tests wanted it gets it now.
+has_timescaledb()
+{
+	(run_in "$1" bash test/setup.sh >&2)
+	[[ -e $HGJ_CACHE/debian/$1/usr/lib/postgresql/$1/lib/timescaledb.so ]]
+}
+
 check()
 {
 	local major log name passed=0 failed=0 settings=() old suites few ours
@@ -178,6 +186,11 @@ check()
 				few=(HGJ_TAP_WITHOUT="/($ours|002|006|009|011|016|020|026|030|034)_[^/]*\$"
 					HGJ_REGRESS_WITHOUT="wide dictionaries keys_only parallel_build probe_order" HGJ_FAKE_FILES=none)
 			fi
+		fi
+		if has_timescaledb "$major"; then
+			suites+=" timescaledb"
+		else
+			echo "versions: the suite timescaledb is left out: Debian has no TimescaleDB for PostgreSQL $major now"
 		fi
 		(run_in "$major" "${few[@]}" SUITES="${HGJ_VERSION_SUITES:-$suites}" \
 			${old:+HGJ_OLD_POSTGRESQL="$old"} "${settings[@]}" make "${HGJ_VERSION_GOAL:-check}") 2>&1 | tee "$log" || true

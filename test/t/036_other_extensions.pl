@@ -153,4 +153,28 @@ for my $order ("hashgraph_join,$other", "$other,hashgraph_join")
 	$node->stop;
 }
 
+# ---- pg_hint_plan, which asks for such indexes, whichever is loaded first
+for my $order (-e (`pg_config --pkglibdir` =~ s/\s+$//r) . '/pg_hint_plan.so' ? ('hashgraph_join,pg_hint_plan', 'pg_hint_plan,hashgraph_join') : ())
+{
+	$node = new_server($order =~ /^hash/ ? 'hints_above' : 'hints_below', "shared_preload_libraries = '$order'", 'max_parallel_workers_per_gather = 0');
+	$node->safe_psql('postgres', $tables . 'CREATE INDEX chunk_k ON chunk (k); VACUUM ANALYZE chunk;');
+	my $query = 'SELECT count(*), sum(w) FROM chunk JOIN dim USING (k)';
+	my $few = 'SELECT count(*), sum(val) FROM chunk WHERE id <= 2400';
+	for my $way ('as planned', 'forced', 'in workers')
+	{
+		my $hinted = sub { return plan_of($ways{$way}, "/*+ $_[0] */ $_[1]") };
+		like(plan_of($ways{$way}, $_), qr/HashGraph.*Seq Scan on chunk/s, "$order, $way: without a hint: $_") for $query, $way eq 'as planned' ? () : $few;
+		like($hinted->('IndexScan(chunk chunk_k)', $query), qr/Index Scan using chunk_k/, "$order, $way: IndexScan, in a join");
+		like($hinted->('IndexOnlyScan(chunk chunk_k)', $query), qr/Index Only Scan using chunk_k/, "$order, $way: IndexOnlyScan, in a join");
+		unlike($hinted->('NoSeqScan(chunk)', $query), qr/Seq Scan on chunk/, "$order, $way: NoSeqScan, in a join");
+		like($hinted->('IndexScan(chunk)', $few), qr/Index Scan using chunk_pkey/, "$order, $way: IndexScan, in an aggregation");
+		like($hinted->('BitmapScan(chunk)', $few), qr/Bitmap Heap Scan on chunk/, "$order, $way: BitmapScan, in an aggregation");
+		unlike($hinted->('NoSeqScan(chunk)', $few), qr/Seq Scan on chunk/, "$order, $way: NoSeqScan, in an aggregation");
+		like($hinted->('SeqScan(chunk)', $_), qr/HashGraph.*Seq Scan on chunk/s, "$order, $way: SeqScan: $_") for $query, $few;
+	}
+	is(why('', "/*+ IndexScan(chunk) */ $few"), "Aggregate|another extension has replaced the sequential scan\nIndex Scan using chunk_pkey on chunk|neither a HashGraphJoin nor a HashGraphAgg reads it", "$order: why");
+	$node->stop;
+}
+note('no pg_hint_plan: Debian has a package of it from 13 on, for PostgreSQL 17 and later') if $node->name !~ /^hints/;
+
 done_testing();

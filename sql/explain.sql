@@ -71,7 +71,7 @@ create temp view singly(what, q) as values
 	('an InitPlan', 'select a.id from a join b using (k) where a.v < (select max(v) from c) limit 3'),
 	('an InitPlan by row', 'select a.id from a join b using (k) where concat(a.v, (select max(v) from c)) <> '''' limit 3');
 select what, coalesce((select string_agg(trim(line), ', ') from hgj_analyze(q) line where line ~ 'Singly'), '-') as singly from singly;
-select regexp_matches(hgj_analyze(q, 'analyze, timing off, summary off, format json'), '"[^"]* Singly": \d+', 'g') from singly where what = 'a call';
+select regexp_matches(hgj_analyze(q, 'analyze, timing off, summary off, format json'), '"[^"]* Singly": \d+', 'g') from singly where what = 'by row';
 reset enable_nestloop;
 
 -- JSON: every property, and its type

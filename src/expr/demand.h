@@ -32,6 +32,8 @@ extern bool hgj_hash_may_raise(Oid funcid);
 extern bool hgj_param_may_raise(const Param *param, const EState *estate);
 extern bool hgj_may_raise(Node *node, EState *estate);
 extern bool hgj_rows_may_raise(PlanState *ps);
+extern bool hgj_errors_can_wait(Node *node, EState *estate);
+extern void hgj_put_error_aside(MemoryContext context);
 extern bool hgj_calls_volatile(PlanState *ps);
 extern bool hgj_node_calls_volatile(PlanState *ps);
 extern bool hgj_has_effects(Node *node, EState *estate);

@@ -11,7 +11,8 @@
  *	  the error is then that of the first such row, and of the first function
  *	  that fails for it, as in PostgreSQL.  Or the rows before it are all that
  *	  is returned, and the error is left to whoever runs that row again.  That
- *	  is for loops, which only say that they failed.
+ *	  is for loops, which only say that they failed, and for plain functions, whose
+ *	  errors are put aside (program_errors.c).
  * 4. A function that is not plain (program_call.c) raises its error itself.  That
  *	  of the first row is the first to come, unless something else in the program
  *	  can raise one, too: the rows are run one at a time from the start then.
@@ -183,7 +184,7 @@ filter_rows(HgjProgram *program, const HgjVector *const *inputs,
 {
 	uint32		passed = 0;
 
-	Assert(stop == NULL || !program->calls_raise);
+	Assert(stop == NULL || !program->calls_at_once);
 	program->inputs = inputs;
 	program->failed = program->single = false;
 	program->until = stop != NULL;
@@ -223,7 +224,7 @@ hgj_program_filter_until(HgjProgram *program, const HgjVector *const *inputs,
 bool
 hgj_program_raises_at_once(const HgjProgram *program)
 {
-	return program->calls_raise || hgj_constants_raise(program);
+	return program->calls_at_once || hgj_constants_raise(program);
 }
 
 /* The NULL bytes of a chunk, as bits. */

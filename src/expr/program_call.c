@@ -38,6 +38,7 @@
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "expr/demand.h"
 #include "expr/program_private.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -130,6 +131,76 @@ is_plain(Oid funcid, const FormData_pg_proc *proc)
 				return false;
 		}
 	return true;
+}
+
+/* Step 3: is it none that is plain, whoever calls it? */
+static bool
+is_not_plain(Oid funcid, void *context)
+{
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	bool		plain;
+
+	if (funcid >= FirstNormalObjectId)
+		return true;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(funcid));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	plain = proc->prolang == INTERNALlanguageId && proc->prokind == PROKIND_FUNCTION &&
+		!proc->proretset && !proc->prosecdef && is_plain(funcid, proc) &&
+		heap_attisnull(tuple, Anum_pg_proc_proconfig, NULL);
+	ReleaseSysCache(tuple);
+	return !plain;
+}
+
+/* Can the evaluation raise an error that cannot be put aside?  context: the EState */
+static bool
+raises_at_once(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	check_stack_depth();
+	switch (nodeTag(node))
+	{
+		case T_OpExpr:
+		case T_FuncExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			if (hgj_returns_set(node) ||
+				(hgj_calls_may_raise(node) &&
+				 check_functions_in_node(node, is_not_plain, NULL)))
+				return true;
+			break;
+		case T_Param:
+			return hgj_param_may_raise((Param *) node, context);
+		case T_Var:
+		case T_Const:
+		case T_RelabelType:
+		case T_BoolExpr:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+			break;
+		default:
+			if (hgj_may_raise(node, context))
+				return true;
+			break;
+	}
+	return expression_tree_walker(node, raises_at_once, context);
+}
+
+/*
+ * Step 3: if the evaluation of the expression by PostgreSQL's own evaluator raises an
+ * error, is it one that may be put aside (hgj_put_error_aside())?
+ */
+bool
+hgj_errors_can_wait(Node *node, EState *estate)
+{
+	return !raises_at_once(node, estate);
 }
 
 /* A part of a string, as long as the last argument says? */

@@ -18,6 +18,7 @@
  */
 #include "compat.h"
 
+#include "expr/demand.h"
 #include "expr/program_private.h"
 
 /* Is the error at hand about arguments?  Not: a cancel, corrupted data ... */
@@ -34,6 +35,19 @@ is_about_arguments(void)
 		default:
 			return false;
 	}
+}
+
+/*
+ * In PG_CATCH(), for functions that hold nothing when they fail: the error is forgotten if
+ * it is about arguments, or else goes on its way.
+ */
+void
+hgj_put_error_aside(MemoryContext context)
+{
+	if (!is_about_arguments())
+		PG_RE_THROW();
+	MemoryContextSwitchTo(context);
+	FlushErrorState();
 }
 
 /*
@@ -57,10 +71,7 @@ hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,
 	}
 	PG_CATCH();
 	{
-		if (!is_about_arguments())
-			PG_RE_THROW();
-		MemoryContextSwitchTo(program->scratch);
-		FlushErrorState();
+		hgj_put_error_aside(program->scratch);
 		failed = true;
 	}
 	PG_END_TRY();

@@ -93,7 +93,6 @@ count_raising(HgjProgram *program, const HgjStep *step)
 {
 	int			before = program->nraising;
 
-	program->calls_raise |= step->raises;
 	program->calls_at_once |= step->raises && step->at_once;
 	program->nraising += step->raises || step->raise;
 	for (int i = 0; i < step->nargs; i++)

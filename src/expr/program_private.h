@@ -352,7 +352,6 @@ struct HgjProgram
 	bool		single;			/* ... by running one at a time, as now */
 	bool		undecided;		/* there may be none: something was not evaluated */
 	bool		until;			/* the first row that fails ends the run */
-	bool		calls_raise;	/* there is a CALL that may raise an error */
 	bool		calls_at_once;	/* there is one whose error cannot be put aside */
 	int			nraising;		/* CALLs and loops that may raise one */
 

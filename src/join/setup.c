@@ -102,6 +102,8 @@ init_key_expression(HgjJoinState *state, HgjSource *source, HgjKey *key,
 	key->expr = ExecInitExpr(operand, &ss->ps);
 	source->keys_may_raise |= hgj_may_raise((Node *) operand,
 											state->css.ss.ps.state);
+	source->keys_raise_at_once |= !hgj_errors_can_wait((Node *) operand,
+													   state->css.ss.ps.state);
 	source->reset_econtext = true;
 	source->expr_base = base;
 	if (source->expr_slot == NULL)
@@ -151,6 +153,7 @@ init_key(HgjJoinState *state, HgjSource *source, int k, Expr *operand,
 
 		fmgr_info(hash, &key->hash);
 		source->keys_may_raise |= hgj_hash_may_raise(hash);
+		source->keys_raise_at_once |= hgj_hash_may_raise(hash);
 		source->reset_econtext = true;
 	}
 }

@@ -121,7 +121,8 @@ struct HgjSource
 	bool		careful;		/* set before each fill: not every row may be
 								 * wanted, so none is to raise an error before
 								 * those before it have been returned */
-	bool		keys_may_raise; /* making key words can raise an error */
+	bool		keys_may_raise; /* making key words can raise an error ... */
+	bool		keys_raise_at_once;	/* ... that cannot be put aside */
 	bool		child_looked_at;	/* child_may_raise means something */
 	bool		child_may_raise;	/* so can asking the child for a row */
 	uint64		seed;

@@ -11,7 +11,8 @@
  * 4. Stop at the row limit, or when the by-reference values pass a megabyte or
  *	  a part of the memory limit, so that wide rows do not make a batch of
  *	  gigabytes.  The limit is one row where a row that nobody may want could
- *	  raise an error.
+ *	  raise an error; unless that is one of a key that can be put aside: then the row
+ *	  that fails is left for the next batch, and raises its error as the first of that.
  *
  * The replay source does the same over a tuplestore into which the tuples
  * source has put every outer row of a join that needs several passes.
@@ -138,6 +139,30 @@ write_keys_carefully(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot,
 	return result;
 }
 
+/*
+ * The same; false if that raises an error which can be put aside.  The row is to be tried
+ * again, then.
+ */
+static bool
+try_keys(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot, uint32 row,
+		 bool *has_key)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool failed = false;
+
+	PG_TRY();
+	{
+		*has_key = write_keys_carefully(source, batch, slot, row);
+	}
+	PG_CATCH();
+	{
+		hgj_put_error_aside(context);
+		failed = true;
+	}
+	PG_END_TRY();
+	return !failed;
+}
+
 static void
 copy_columns(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot, uint32 row)
 {
@@ -153,13 +178,21 @@ copy_columns(HgjSource *source, HgjBatch *batch, TupleTableSlot *slot, uint32 ro
 	}
 }
 
+/* May a row whose keys raise an error be left for the next batch? */
+static bool
+keys_can_wait(const HgjSource *source)
+{
+	return source->keys_may_raise && !source->keys_raise_at_once &&
+		!source->keep_rows && source->methods != &source_replay;
+}
+
 /* Is a row not to be taken before somebody wants it? */
 static bool
 takes_single_rows(HgjSource *source)
 {
 	if (!source->careful)
 		return false;
-	if (source->keys_may_raise)
+	if (source->keys_may_raise && !keys_can_wait(source))
 		return true;
 	if (source->methods == &source_replay)
 		return false;
@@ -180,6 +213,7 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 	uint32		n = 0;
 	uint32		nsel = 0;
 	bool		single = takes_single_rows(source);
+	bool		waits = source->careful && !single && keys_can_wait(source);
 
 	hgj_batch_clear(batch);
 	used_before = batch->values->used;
@@ -197,9 +231,16 @@ fill_batch(HgjSource *source, HgjBatch *batch, uint32 max_rows,
 			tuplestore_puttupleslot(source->store, slot);
 		slot_getsomeattrs(slot, source->last_attno);
 
-		has_key = source->reset_econtext ?
-			write_keys_carefully(source, batch, slot, n) :
-			write_keys(source, batch, slot, n);
+		if (!source->reset_econtext)
+			has_key = write_keys(source, batch, slot, n);
+		else if (!waits || n == 0)
+			has_key = write_keys_carefully(source, batch, slot, n);
+		else if (!try_keys(source, batch, slot, n, &has_key))
+		{
+			source->peeked = slot;
+			taken--;
+			break;
+		}
 		if (has_key)
 			batch->sel[nsel++] = n;
 		else if (!source->keep_null_keys)

@@ -41,11 +41,11 @@
 
 /* Step 3; the other side of a parallel join is shared with other processes. */
 static bool
-can_start_again(HgjJoinState *state)
+can_start_again(const HgjJoinState *state)
 {
 	return state->emitted == 0 && !state->css.ss.ps.plan->parallel_aware &&
 		hgj_can_read_inner_again(state) &&
-		!hgj_outer_is_volatile(state);
+		!hgj_calls_volatile(state->outer_ps);
 }
 
 /* Step 2. */

@@ -12,6 +12,7 @@
 
 #include "executor/executor.h"
 #include "join/join_state.h"
+#include "miscadmin.h"
 
 const HgjRowProber *hgj_row_prober;
 
@@ -52,4 +53,27 @@ hgj_rewind_outer(HgjJoinState *state, bool uncounted)
 	else
 		ExecReScan(state->outer_ps);
 	hgj_match_bits_reset(state);
+}
+
+/*
+ * Would it be noticed how much of the outer side is read, and how often?  In a chain of
+ * joins each looks at itself and its inner side once, for all that are above it.
+ */
+bool
+hgj_outer_is_volatile(HgjJoinState *state)
+{
+	HgjOuterRows *outer = &state->probing;
+	HgjJoinState *below = outer->below;
+	bool		found;
+
+	if (outer->is_volatile != HGJ_UNASKED)
+		return outer->is_volatile == HGJ_YES;
+	check_stack_depth();
+	if (below != NULL)
+		found = hgj_outer_is_volatile(below) || hgj_calls_volatile(below->inner_ps) ||
+			hgj_node_calls_volatile(&below->css.ss.ps);
+	else
+		found = hgj_calls_volatile(state->outer_ps);
+	outer->is_volatile = found ? HGJ_YES : HGJ_NO;
+	return found;
 }

@@ -256,6 +256,7 @@ typedef struct HgjOuterRows
 	bool		key_filtered;	/* the source has filtered outer_batch's rows */
 	bool		filters_early;	/* a scan filters them for several joins */
 	HgjAnswer	notices;		/* would the join notice missing rows? */
+	struct HgjJoinState *below; /* the join that the outer side is, or NULL */
 	struct HgjJoinState *bottom;	/* the lowest join of the chain that would not
 									 * (key_filters.c) */
 	List	   *outer_counts;	/* before the look ahead, or while a device */
@@ -406,6 +407,7 @@ hgj_slots_returned(const HgjJoinState *state)
 /* join_state.c, besides output.h */
 extern void hgj_rewind_inner(HgjJoinState *state, bool uncounted);
 extern void hgj_rewind_outer(HgjJoinState *state, bool uncounted);
+extern bool hgj_outer_is_volatile(HgjJoinState *state);
 
 /* confirm.c */
 extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
@@ -520,7 +522,6 @@ extern const HgjFilterMethods hgj_join_filter;
 extern void hgj_restart_outer(HgjJoinState *state);
 extern uint32 hgj_make_outer_batch(HgjJoinState *state);
 extern void hgj_outer_batch_made(HgjJoinState *state);
-extern bool hgj_outer_is_volatile(HgjJoinState *state);
 extern bool hgj_peek_outer(HgjJoinState *state);
 extern void hgj_unpeek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);

@@ -69,7 +69,7 @@ find_bottom(HgjJoinState *join)
 
 	if (join->outer.methods != &hgj_source_batches)
 		return join;
-	child = join->outer.private_state;
+	child = join->probing.below = join->outer.private_state;
 	return notices_missing_rows(child) ? child : child->probing.bottom;
 }
 

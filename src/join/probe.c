@@ -236,27 +236,6 @@ hgj_restart_outer(HgjJoinState *state)
 }
 
 /*
- * Would it be noticed how much of the outer side is read, and how often?  In a chain of
- * joins each looks at itself and its inner side once, for all that are above it.
- */
-bool
-hgj_outer_is_volatile(HgjJoinState *state)
-{
-	HgjOuterRows *outer = &state->probing;
-	HgjJoinState *child = state->outer.private_state;
-
-	if (outer->is_volatile != HGJ_UNASKED)
-		return outer->is_volatile == HGJ_YES;
-	if (state->outer.methods == &hgj_source_batches)
-		outer->is_volatile = hgj_outer_is_volatile(child) ||
-			hgj_calls_volatile(child->inner_ps) ||
-			hgj_node_calls_volatile(&child->css.ss.ps) ? HGJ_YES : HGJ_NO;
-	else
-		outer->is_volatile = hgj_calls_volatile(state->outer_ps) ? HGJ_YES : HGJ_NO;
-	return outer->is_volatile == HGJ_YES;
-}
-
-/*
  * Before anything is built: is there an outer row?  Looks into the first batch,
  * which hgj_fetch_outer() will find filled.
  */

@@ -357,6 +357,51 @@ default_column_memory(void)
 	return (int) Min((uint64) NBuffers * (BLCKSZ / 1024) / 4, MOST_COLUMN_MEMORY);
 }
 
+/* Of memory and processes of the server; without the postmaster they size nothing. */
+static void
+define_server_settings(void)
+{
+	DefineCustomIntVariable("hashgraph_join.column_memory",
+							"Sets the shared memory in which columns of tables are kept decoded.",
+							"It needs shared_preload_libraries, and is a quarter of shared_buffers then. 0 keeps none.",
+							&hgj_column_memory, default_column_memory(), 0, MOST_COLUMN_MEMORY,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.device_column_memory",
+							"Sets the device memory in which kept columns stay for later queries.",
+							"-1 means 70 percent of what is free at first. 0 keeps none there.",
+							&hgj_device_column_memory, -1, -1, MAX_KILOBYTES,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomBoolVariable("hashgraph_join.device_column_prewarm",
+							 "Sets whether kept columns go to the device before a query asks for them.",
+							 "It needs the GPU process, and is done while that makes no call for a session.",
+							 &hgj_device_column_prewarm, true, PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("hashgraph_join.gpu_server",
+							 "Sets whether one process has the GPU open for all sessions.",
+							 "It needs shared_preload_libraries and the CUDA library. Otherwise each session opens the GPU itself.",
+							 &hgj_gpu_server, HGJ_GPU_SERVER_AUTO, gpu_server_options,
+							 process_shared_preload_libraries_in_progress ?
+							 PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.gpu_server_timeout",
+							"Sets the time after which a GPU that has answered no session counts as failed.",
+							"The GPU process is then started again. No session can wait longer for one that answers others. 0 waits for ever.",
+							&hgj_gpu_server_timeout, 60000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.gpu_staging_memory",
+							"Sets the shared memory through which the first sessions and the GPU process pass rows.",
+							"It is divided among 16 of them. Others have less, of their own.",
+							&hgj_gpu_staging_memory, 128 * 1024, 64 * 1024, MAX_KILOBYTES,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.stats_databases",
+							"Sets the number of databases for which hashgraph_join_stats() counts separately.",
+							"It needs shared_preload_libraries. Further databases share a row.",
+							&hgj_stats_databases, 100, 1, 100000,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
 /*
  * Define the settings and reserve their prefix, so that a misspelt name is an
  * error.  Call once per process, from _PG_init.
@@ -402,47 +447,7 @@ hgj_define_settings(void)
 							 &hgj_column_loading, HGJ_LOADING_AUTO, loading_options,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 
-	/* without the postmaster there is nothing that these could size */
-	DefineCustomIntVariable("hashgraph_join.column_memory",
-							"Sets the shared memory in which columns of tables are kept decoded.",
-							"It needs shared_preload_libraries, and is a quarter of shared_buffers then. 0 keeps none.",
-							&hgj_column_memory, default_column_memory(), 0, MOST_COLUMN_MEMORY,
-							process_shared_preload_libraries_in_progress ?
-							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
-	DefineCustomIntVariable("hashgraph_join.device_column_memory",
-							"Sets the device memory in which kept columns stay for later queries.",
-							"-1 means 70 percent of what is free at first. 0 keeps none there.",
-							&hgj_device_column_memory, -1, -1, MAX_KILOBYTES,
-							process_shared_preload_libraries_in_progress ?
-							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
-	DefineCustomBoolVariable("hashgraph_join.device_column_prewarm",
-							 "Sets whether kept columns go to the device before a query asks for them.",
-							 "It needs the GPU process, and is done while that makes no call for a session.",
-							 &hgj_device_column_prewarm, true, PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomEnumVariable("hashgraph_join.gpu_server",
-							 "Sets whether one process has the GPU open for all sessions.",
-							 "It needs shared_preload_libraries and the CUDA library. Otherwise each session opens the GPU itself.",
-							 &hgj_gpu_server, HGJ_GPU_SERVER_AUTO, gpu_server_options,
-							 process_shared_preload_libraries_in_progress ?
-							 PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("hashgraph_join.gpu_server_timeout",
-							"Sets the time after which a GPU that has answered no session counts as failed.",
-							"The GPU process is then started again. No session can wait longer for one that answers others. 0 waits for ever.",
-							&hgj_gpu_server_timeout, 60000, 0, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("hashgraph_join.gpu_staging_memory",
-							"Sets the shared memory through which the first sessions and the GPU process pass rows.",
-							"It is divided among 16 of them. Others have less, of their own.",
-							&hgj_gpu_staging_memory, 128 * 1024, 64 * 1024, MAX_KILOBYTES,
-							process_shared_preload_libraries_in_progress ?
-							PGC_POSTMASTER : PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
-	DefineCustomIntVariable("hashgraph_join.stats_databases",
-							"Sets the number of databases for which hashgraph_join_stats() counts separately.",
-							"It needs shared_preload_libraries. Further databases share a row.",
-							&hgj_stats_databases, 100, 1, 100000,
-							process_shared_preload_libraries_in_progress ?
-							PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
-
+	define_server_settings();
 #ifdef HGJ_MEM_TEST
 	hgj_define_fault_settings();
 #endif

@@ -26,7 +26,8 @@
  *	  every worker for all of the inner side and the build.  Builds that run at
  *	  the same time are slower than one alone: they share caches, memory and
  *	  often cores.  Where processes build one table together, each is charged for its
- *	  part of the inner side, and for waiting for the others.
+ *	  part of the inner side, and for waiting for the others.  That part is larger than the
+ *	  inner path says where the outer one, whose workers run, is planned for fewer.
  * 6. Under engine = auto a join that is cheaper on a GPU is planned for it: in the
  *	  place of what the CPU needs for building and probing come what is
  *	  transferred, the batches' launches and, unless the session has one open or
@@ -401,6 +402,16 @@ hgj_fits_shared(const Path *outer, const Path *inner)
 		(double) get_hash_memory_limit() * (outer->parallel_workers + 1);
 }
 
+/*
+ * Step 5: how many times as much as the inner path says each process has of it, in a
+ * table that is built together.
+ */
+static double
+larger_share(const Path *outer, const Path *inner)
+{
+	return Max(hgj_parallel_divisor(inner) / hgj_parallel_divisor(outer), 1);
+}
+
 /* Step 5: what building costs, but for reading the inner side. */
 static Cost
 build_cost(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
@@ -412,7 +423,7 @@ build_cost(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 
 	if (!costs->shared)
 		return cost;
-	return HGJ_SHARED_BUILD_PART * cost +
+	return HGJ_SHARED_BUILD_PART * cost * larger_share(outer, inner) +
 		HGJ_MEETING_COST * (outer->parallel_workers + 1);
 }
 
@@ -422,6 +433,24 @@ saving_of(PlannerInfo *root, const Path *path, const HgjFedPath *known,
 		  bool in_batches)
 {
 	return path == known->path ? known->saving : hgj_feed_saving(root, path, in_batches);
+}
+
+/*
+ * Steps 1, 2 and 5: what reading the inner side costs.  Workers that have been charged for
+ * below are no more where there is more to do.
+ */
+static Cost
+inner_side_cost(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
+				const Path *inner)
+{
+	Cost		saving = saving_of(root, inner, &costs->inner, costs->inner_in_batches);
+	Cost		workers;
+
+	if (!costs->shared)
+		return inner->total_cost - saving +
+			(outer->parallel_workers > 0 ? hgj_page_faults(root, inner) : 0);
+	workers = hgj_workers_charged(root, inner);
+	return (inner->total_cost - saving - workers) * larger_share(outer, inner) + workers;
 }
 
 /*
@@ -437,9 +466,7 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	double		candidates = estimate_candidates(costs, outer, inner_rows, rows,
 												 &charged);
 	double		fits;
-	Cost		build_side = inner->total_cost +
-		(outer->parallel_workers > 0 && !costs->shared ? hgj_page_faults(root, inner) : 0) -
-		saving_of(root, inner, &costs->inner, costs->inner_in_batches);
+	Cost		build_side = inner_side_cost(root, costs, outer, inner);
 	Cost		probe_side = outer->total_cost - outer->startup_cost -
 		saving_of(root, outer, &costs->outer, costs->outer_in_batches);
 	double		factor = size_factor(inner_rows);

@@ -133,5 +133,27 @@ select level, node, taken, reason from hashgraph_join_why('select d.g, count(*),
 
 reset all;
 set client_min_messages = warning;
+-- a table that processes build together is built by as many as the other side is planned for
+create table large (k int, v int) with (autovacuum_enabled = off, parallel_workers = 6);
+insert into large select g % 50000, g from generate_series(1, 400000) g;
+create table small (k int) with (autovacuum_enabled = off, parallel_workers = 1);
+insert into small select g from generate_series(1, 40000) g;
+vacuum analyze large, small;
+create function workers_of(q text) returns setof text language plpgsql as $$
+declare
+	line text;
+begin
+	for line in execute 'explain ' || q loop
+		if line ~ 'Workers Planned|Build Side' then
+			return next btrim(line);
+		end if;
+	end loop;
+end $$;
+set max_parallel_workers_per_gather = 8;
+set parallel_setup_cost = 10;
+set hashgraph_join.parallel_build = shared;
+set hashgraph_join.build_tuple_cost = 0.0001;
+set hashgraph_join.worker_time = 100;
+select workers_of('select count(*) from large full join small using (k)');
 drop schema worker_time cascade;
 reset client_min_messages;

@@ -173,6 +173,8 @@ typedef struct HgjServer
 								 * buffers */
 	uint32_t	timeout_ms;		/* hashgraph_join.gpu_server_timeout; atomic */
 	uint64_t	answers;		/* of the device, to anybody; atomic */
+	uint64_t	unsafe;			/* the generation that is to be ended, because a session can
+								 * neither wait for it nor let go of what it reads; atomic */
 
 	/* written by the GPU process before it is ready, the devices' later, too */
 	char		why[256];		/* also before it ends by itself */

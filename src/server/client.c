@@ -26,7 +26,10 @@
  *	  the same pipeline.
  * 5. A push of kept rows is answered before chunks that this process holds have all been
  *	  read: that is so when the next one of the pipeline is, or its end.  Whoever releases a
- *	  chunk before, or leaves the channel, has the GPU process say when.
+ *	  chunk before, or leaves the channel, has the GPU process say when.  A call is not given up
+ *	  (3) meanwhile: what took the chunks' memory would be sent as theirs, and stay on the
+ *	  device, a copy for everybody.  Where the device does not answer this session for longer
+ *	  than hashgraph_join.gpu_server_timeout, the worker is asked to end the GPU process.
  * 6. Staging buffers are cut from the channel's memory, first fit; there are few.
  *
  * Nothing here raises an error: these are an engine's calls (engine.h).
@@ -54,6 +57,8 @@
 #define GIVE_UP_AFTER_MS	10000
 /* Milliseconds behind gpu_server_timeout: whether the device is lost is said by then. */
 #define BEHIND_PROCESS_MS	1000
+/* Step 5: the limit where gpu_server_timeout is none. */
+#define READING_LIMIT_MS	60000
 
 /* Step 6. */
 #define MOST_BLOCKS			32
@@ -137,8 +142,8 @@ give_up(const char *why, HgjError *err)
 {
 	session.given_up = session.channel;
 	session.given_up_taker = session.channel->takers;
-	/* or they would be waited for */
-	session.is_pending = session.is_reading = false;
+	/* or it would be waited for */
+	session.is_pending = false;
 	leave_channel();
 	return hgj_fail(err, HGJ_DEVICE_LOST, why);
 }
@@ -244,6 +249,16 @@ most_quiet_ms(void)
 	return limit + BEHIND_PROCESS_MS;
 }
 
+/* Step 5: chunks are being read, and the device has not answered for so long. */
+static void
+look_at_reading(int64 quiet_ms)
+{
+	int64		limit = __atomic_load_n(&hgj_server()->timeout_ms, __ATOMIC_RELAXED);
+
+	if (quiet_ms >= (limit > 0 ? limit : READING_LIMIT_MS) + BEHIND_PROCESS_MS)
+		__atomic_store_n(&hgj_server()->unsafe, session.generation, __ATOMIC_RELEASE);
+}
+
 /* Has the device left it unanswered for so long?  Or is there nobody to make it? */
 static HgjStatus
 look_at_call(int64 quiet_ms, HgjError *err)
@@ -251,7 +266,9 @@ look_at_call(int64 quiet_ms, HgjError *err)
 	int64		most = most_quiet_ms();
 	char		why[96];
 
-	if (most > 0 && quiet_ms >= most)
+	if (session.is_reading)
+		look_at_reading(quiet_ms);
+	else if (most > 0 && quiet_ms >= most)
 	{
 		snprintf(why, sizeof(why), "the device has not answered for " INT64_FORMAT " ms", most);
 		return give_up(why, err);
@@ -308,7 +325,7 @@ wait_for_answer(const HgjRemote *remote, bool may_cancel, HgjError *err)
 		}
 		if (look_at_call(quiet, err) != HGJ_OK)
 			return HGJ_DEVICE_LOST;
-		if (limited && waited > GIVE_UP_AFTER_MS)
+		if (limited && waited > GIVE_UP_AFTER_MS && !session.is_reading)
 			return give_up("the GPU process does not answer", err);
 	}
 }

@@ -321,7 +321,9 @@ hgj_gpu_worker_main(Datum arg)
 			ready_since = 0;
 		else if (ready_since == 0)
 			ready_since = hgj_monotonic_seconds();
-		if (ready_since > 0 && gpu_process != killed && process_hangs(ready_since))
+		if (ready_since > 0 && gpu_process != killed &&
+			(process_hangs(ready_since) ||
+			 __atomic_load_n(&shared->unsafe, __ATOMIC_ACQUIRE) == hgj_server_generation(shared)))
 		{
 			ereport(LOG,
 					(errmsg("the GPU process of hashgraph_join is killed"),

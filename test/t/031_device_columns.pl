@@ -152,9 +152,14 @@ for my $server ('auto', 'off')
 	}
 	fake_faults($node, 'pipe_kept 2 unsupported');
 	is($node->safe_psql('postgres', "$device $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: a push that is not taken");
+	# what the GPU process reads is not given back before that has ended
+	$node->safe_psql('postgres', "ALTER SYSTEM SET hashgraph_join.gpu_server_timeout = '500ms'");
+	$node->reload;
 	fake_faults($node, 'pipe_kept 2 hang');
 	is($node->safe_psql('postgres', "$device SET hashgraph_join.device_timeout = '300ms'; $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: one that hangs");
 	fake_faults($node);
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.gpu_server_timeout');
+	$node->reload;
 	wait_for_device($node);
 	fake_faults($node, 'pipe_kept 2 hang');
 	fails_with($node, "$device SET statement_timeout = '200ms'; $queries{'one join'}", qr/canceling statement due to statement timeout/, "$how: a push that is cancelled");
@@ -212,6 +217,30 @@ for my $case (map { [ $_, 'late' ], [ $_, 'reads_on' ] } 'pg_cancel_backend', 'p
 	is(gpu_process($node), $process, '... which nobody disturbs');
 	load();
 	all_right("after $how, $what", '\d\d|100', 'one join');
+}
+
+# ... one that waits for the device for less time than it reads; a busy machine may have taken
+# longer for a call before that, and the query goes on on the CPU then
+for my $what ('late', 'reads_on')
+{
+	load();
+	my $process = gpu_process($node);
+	fake_faults($node, "pipe_kept 2 $what");
+	my ($out, $err) = ('', '');
+	my $psql = begin_psql(\$out, \$err, "SET application_name = 'victim'", "$device SET hashgraph_join.device_timeout = '100ms'", $queries{'one join'});
+	my $state = q{SELECT count(*) FILTER (WHERE wait_event IN ('HashGraphDevice', 'Extension')) FROM pg_stat_activity WHERE application_name = 'victim'};
+	wait_until('it begins', sub { $psql->pump_nb; $node->safe_psql('postgres', $state) =~ /^1/ || !$psql->pumpable });
+	for (1 .. 3)
+	{
+		$node->safe_psql('postgres', "SELECT hashgraph_join_unload('f'), hashgraph_join_unload('d'), hashgraph_join_unload('e'), hashgraph_join_load('other'), hashgraph_join_unload('other')");
+		usleep(300_000);
+	}
+	$psql->finish;
+	is($out . $err, $node->safe_psql('postgres', "$stock $queries{'one join'}") . "\n", "device_timeout while a push is $what: the answer");
+	fake_faults($node);
+	is(gpu_process($node), $process, '... which nobody disturbs');
+	load();
+	all_right("after device_timeout, $what", '\d\d|100', 'one join');
 }
 
 # ... and one that goes on to other pages, and so gives chunks back, before they have been read

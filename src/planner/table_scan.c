@@ -71,6 +71,18 @@ hgj_table_scan(PlannerInfo *root, const RelOptInfo *rel, bool partial)
 		find_scan(partial ? rel->partial_pathlist : rel->pathlist);
 }
 
+/* WHERE CURRENT OF is for a scan by TID alone, and from 18 on PostgreSQL makes no other. */
+static bool
+is_of_cursor(const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+		if (IsA(lfirst_node(RestrictInfo, lc)->clause, CurrentOfExpr))
+			return true;
+	return false;
+}
+
 /* The scan, as PostgreSQL makes it; NULL if there cannot be one. */
 static Path *
 sequential_scan(PlannerInfo *root, RelOptInfo *rel, bool partial)
@@ -79,7 +91,8 @@ sequential_scan(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	int			workers = 0;
 
 	if (!IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION ||
-		IS_DUMMY_REL(rel) || !bms_is_empty(rel->lateral_relids) || !enable_seqscan)
+		IS_DUMMY_REL(rel) || !bms_is_empty(rel->lateral_relids) || !enable_seqscan ||
+		is_of_cursor(rel))
 		return NULL;
 	rte = planner_rt_fetch(rel->relid, root);
 	if (rte->inh || rte->tablesample ||

@@ -165,7 +165,11 @@ read_faults(void)
 		else if (strncmp(line, "no_filter", 9) == 0)
 			no_filter = true;
 		else if (strncmp(line, "outlives", 8) == 0)
+		{
 			(void) prctl(PR_SET_PDEATHSIG, 0);
+			/* a postmaster in a hurry kills its children's process groups */
+			(void) setsid();
+		}
 		else if (sscanf(line, "unit %u %31s %15s", &table, name, what) == 3 ||
 				 sscanf(line, "%31s %u %15s", name, &nth, what) == 3)
 			for (int c = 0; c < CALLS && nfaults < MAX_FAULTS; c++)

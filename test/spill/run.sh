@@ -42,8 +42,8 @@ declare -A without=(
 	[partitions]="agg_scans aggregates group_types large types"
 	# the first two: too many rows; the next ones show that passes are read and costed otherwise
 	[passes]="large parallel pages settings agg_scans aggregates filters group_types join_types wide"
-	# tables of thousands of rows
-	[tiny]="large group_types parallel parallel_build pages agg_scans aggregates batches filters residual rescan types"
+	# tables of thousands of rows; effects shows the order of matches
+	[tiny]="effects large group_types parallel parallel_build pages agg_scans aggregates batches filters residual rescan types"
 )
 # joins that have spilled, partitions or passes that they had, and joins whose match bits went to a file, at least
 declare -A demand=([memory]="500 5000 0" [partitions]="700 9000 0" [passes]="600 4000 100" [tiny]="1500 100000 100")

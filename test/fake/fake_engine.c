@@ -47,6 +47,7 @@
  */
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,6 +91,7 @@ static uint64_t free_memory = FREE_MEMORY;
 static bool unusable = false;
 static bool no_pipelines = false;
 static bool no_filter = false;
+static bool outlives = false;
 static bool is_open = false;
 static bool lost = false;
 static uint32_t tables = 0;
@@ -165,11 +167,7 @@ read_faults(void)
 		else if (strncmp(line, "no_filter", 9) == 0)
 			no_filter = true;
 		else if (strncmp(line, "outlives", 8) == 0)
-		{
-			(void) prctl(PR_SET_PDEATHSIG, 0);
-			/* a postmaster in a hurry kills its children's process groups */
-			(void) setsid();
-		}
+			outlives = true;
 		else if (sscanf(line, "unit %u %31s %15s", &table, name, what) == 3 ||
 				 sscanf(line, "%31s %u %15s", name, &nth, what) == 3)
 			for (int c = 0; c < CALLS && nfaults < MAX_FAULTS; c++)
@@ -386,6 +384,14 @@ fake_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 {
 	HgjError	why = {HGJ_OK, ""};
 
+	/* the signal is the first thread's, which asks for this every second; and a postmaster
+	 * in a hurry kills its children's process groups */
+	if (outlives && syscall(SYS_gettid) == getpid())
+	{
+		(void) prctl(PR_SET_PDEATHSIG, 0);
+		(void) setsid();
+		outlives = false;
+	}
 	if (device != 0)
 		return fake_fail(err, HGJ_NO_DEVICE, "there is no such device");
 	memset(info, 0, sizeof(*info));

@@ -172,6 +172,7 @@ for my $how ('an immediate stop', 'a postmaster that is killed')
 	my ($server) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 	my @children = grep { eval { slurp_file("/proc/$_/stat") } =~ /\) \S $server / } map { m{(\d+)$} } glob('/proc/[0-9]*');
 	my ($worker) = slurp_file("/proc/$process/stat") =~ /\) \S (\d+) /;
+	wait_until('the process is one that outlives its parent', sub { slurp_file("/proc/$process/stat") =~ /\) \S \d+ \d+ $process / });
 	if ($how eq 'an immediate stop') { $node->stop('immediate'); }
 	else
 	{

@@ -36,16 +36,10 @@ extern PGDLLEXPORT void hgj_probed_worker_main(Datum arg);
 static bool
 start_one(BackgroundWorkerHandle **handle)
 {
-	BackgroundWorker worker = {0};
+	BackgroundWorker worker;
 
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	hgj_describe_worker(&worker, "hashgraph_join probed worker", HGJ_PROBED_MAIN);
 	worker.bgw_notify_pid = MyProcPid;
-	strlcpy(worker.bgw_library_name, "hashgraph_join", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, HGJ_PROBED_MAIN, sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "hashgraph_join probed worker", sizeof(worker.bgw_name));
-	strlcpy(worker.bgw_type, "hashgraph_join probed worker", sizeof(worker.bgw_type));
 	return RegisterDynamicBackgroundWorker(&worker, handle);
 }
 

@@ -127,18 +127,25 @@ attach_shared(void *memory, bool found)
 		forget_all(shared);
 }
 
-/* A background worker that is not started again when it ends. */
-static void
-describe_probe(BackgroundWorker *worker)
+/* See worker_time.h. */
+void
+hgj_describe_worker(BackgroundWorker *worker, const char *name, const char *function)
 {
 	memset(worker, 0, sizeof(*worker));
 	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker->bgw_start_time = BgWorkerStart_ConsistentState;
 	worker->bgw_restart_time = BGW_NEVER_RESTART;
 	strlcpy(worker->bgw_library_name, "hashgraph_join", sizeof(worker->bgw_library_name));
-	strlcpy(worker->bgw_function_name, HGJ_PROBE_MAIN, sizeof(worker->bgw_function_name));
-	strlcpy(worker->bgw_name, "hashgraph_join worker probe", sizeof(worker->bgw_name));
-	strlcpy(worker->bgw_type, "hashgraph_join worker probe", sizeof(worker->bgw_type));
+	strlcpy(worker->bgw_function_name, function, sizeof(worker->bgw_function_name));
+	strlcpy(worker->bgw_name, name, sizeof(worker->bgw_name));
+	strlcpy(worker->bgw_type, name, sizeof(worker->bgw_type));
+}
+
+/* Steps 1 and 3: the one that measures. */
+static void
+describe_probe(BackgroundWorker *worker)
+{
+	hgj_describe_worker(worker, "hashgraph_join worker probe", HGJ_PROBE_MAIN);
 }
 
 /* See worker_time.h.  Step 1. */
@@ -319,7 +326,7 @@ hgj_worker_time_now(void)
 	return milliseconds;
 }
 
-/* What the processes of so many workers, and the leader, take turns at their start. */
+/* How often processors change between the workers and the leader at their start. */
 static double
 turns(int workers, double processors)
 {

@@ -12,6 +12,7 @@
 #include "compat.h"
 
 #include "port/atomics.h"
+#include "postmaster/bgworker.h"
 
 /* As many workers as times are of, which is PostgreSQL's default for a Gather. */
 #define HGJ_TIMED_WORKERS	2
@@ -31,19 +32,23 @@ typedef struct HgjLaunch
 /* In the postmaster, when it loads the library. */
 extern void hgj_worker_time_share(void);
 
+/* A background worker of this library for no database, which is not started again. */
+extern void hgj_describe_worker(BackgroundWorker *worker, const char *name,
+								const char *function);
+
 /* Where the background worker and those that it starts meet; NULL: nowhere. */
 extern HgjLaunch *hgj_probe_launch(void);
 
 /* Microseconds of a clock that all processes of the machine share. */
 extern uint64 hgj_microseconds(void);
 
-/* The one who asks is about to ask, */
+/* The process that asks for others calls this before it does. */
 extern void hgj_launch_begin(HgjLaunch *launch);
 
-/* one of the others has begun, */
+/* Each of the others calls this when it has begun. */
 extern void hgj_launch_started(HgjLaunch *launch);
 
-/* and the one who has asked looks at it; a Gather's nodes all have one. */
+/* The process that has asked calls this afterwards; all nodes of a Gather have a launch. */
 extern void hgj_launch_look(const HgjLaunch *launch);
 
 /* The background worker has measured two workers: until both had begun, until both had gone. */
@@ -58,7 +63,7 @@ extern double hgj_worker_time_now(void);
 /* The same as measured; false: nothing has been, and it is a guess. */
 extern bool hgj_worker_time_measured(double *milliseconds);
 
-/* What so many workers take, as a part of that. */
+/* The time that this number of workers takes, as a part of that of HGJ_TIMED_WORKERS. */
 extern double hgj_workers_part(int workers, double processors);
 
 /* How many processors the machine has, or is said to have. */

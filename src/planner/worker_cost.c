@@ -64,7 +64,7 @@ sharing_partitions(PlannerInfo *root, const RelOptInfo *rel)
 	return input ? Max(input->nparts, 1) : 1;
 }
 
-/* Step 1: what so many workers are charged. */
+/* Step 1: what this number of workers is charged. */
 static Cost
 charge_of(int workers)
 {
@@ -114,6 +114,14 @@ hgj_workers_charged(PlannerInfo *root, const Path *path)
 	}
 }
 
+/* The workers that a Gather, in either form, has started. */
+static int
+gathered_workers(const Path *path)
+{
+	return IsA(path, GatherPath) ? ((const GatherPath *) path)->num_workers :
+		((const GatherMergePath *) path)->num_workers;
+}
+
 /* Step 4: what Gathers somewhere in a path have not been charged. */
 Cost
 hgj_uncharged_workers(PlannerInfo *root, const Path *path)
@@ -125,13 +133,9 @@ hgj_uncharged_workers(PlannerInfo *root, const Path *path)
 	switch (nodeTag(path))
 	{
 		case T_GatherPath:
-			below = ((const GatherPath *) path)->subpath;
-			return Max(charge_of(((const GatherPath *) path)->num_workers) -
-					   hgj_workers_charged(root, below), 0);
 		case T_GatherMergePath:
-			below = ((const GatherMergePath *) path)->subpath;
-			return Max(charge_of(((const GatherMergePath *) path)->num_workers) -
-					   hgj_workers_charged(root, below), 0);
+			return Max(charge_of(gathered_workers(path)) -
+					   hgj_workers_charged(root, hgj_only_subpath(path)), 0);
 		case T_NestPath:
 		case T_HashPath:
 		case T_MergePath:
@@ -155,10 +159,8 @@ charge_of_gather(const Path *path)
 {
 	while (path)
 	{
-		if (IsA(path, GatherPath))
-			return charge_of(((const GatherPath *) path)->num_workers);
-		if (IsA(path, GatherMergePath))
-			return charge_of(((const GatherMergePath *) path)->num_workers);
+		if (IsA(path, GatherPath) || IsA(path, GatherMergePath))
+			return charge_of(gathered_workers(path));
 		path = hgj_is_agg_path(path) ?
 			linitial(((const CustomPath *) hgj_below_projections(path))->custom_paths) :
 			hgj_only_subpath(path);

@@ -273,9 +273,9 @@ typedef struct HgjAggGrowing
 {
 	int			naggs;			/* aggregates that have such */
 	HgjAggRanges ranges;		/* where they are */
-	bool		begun;			/* rows wait, for ... */
-	uint32		nparts;			/* ... so many parts of the groups, */
-	uint32		next_part;		/* and those before it have got theirs */
+	bool		begun;			/* rows wait */
+	uint32		nparts;			/* parts of the groups that they wait for */
+	uint32		next_part;		/* number of the first part that has not got its rows */
 	uint64		total_rows;		/* for EXPLAIN */
 	bool		logged;			/* the log knows about it */
 } HgjAggGrowing;

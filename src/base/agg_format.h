@@ -98,7 +98,7 @@ extern bool hgj_agg_state_grows(Oid aggfnoid);
 /* What waits for a part of one aggregate takes so much memory at least. */
 #define HGJ_AGG_PART_KILOBYTES	32
 
-/* In how many parts, for so many aggregates: work_mem is theirs. */
+/* The number of these parts, where this number of aggregates divides work_mem. */
 static inline uint32
 hgj_agg_growing_parts(int naggs)
 {

@@ -40,7 +40,7 @@
 
 #define EIGHT_BLANKS	UINT64CONST(0x2020202020202020)
 
-/* A string of so many bytes is hashed in lanes. */
+/* Bytes from which on a string is hashed in lanes, and the number of lanes. */
 #define LONG_STRING		64
 #define LANES			4
 #define LANE_MULTIPLIER UINT64CONST(0xA0761D6478BD642F)

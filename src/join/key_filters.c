@@ -49,7 +49,7 @@ look_for_notice(const HgjJoinState *join)
 		contain_volatile_functions((Node *) scan->custom_exprs);
 }
 
-/* The same, asked once of each join of a chain, however many there are above it. */
+/* The answer for this join, which is found once, however many joins of a chain ask for it. */
 static bool
 notices_missing_rows(HgjJoinState *join)
 {

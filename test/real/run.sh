@@ -41,18 +41,8 @@ declare -A pipelines=([tpch]="01 03 04 05 06 07 08 09 10 11 12 14 15 16 18 19 21
 # queries in which there is nothing to join
 declare -A without=([tpch]="01 06" [ssb]="")
 
-passed=0
-failed=0
-ok()
-{
-	passed=$((passed + 1))
-	echo "ok - $1"
-}
-not_ok()
-{
-	failed=$((failed + 1))
-	echo "not ok - $1"
-}
+# shellcheck source=test/lib/results.sh
+. test/lib/results.sh
 
 psql()
 {

@@ -31,18 +31,8 @@ declare -A settings=(
 	[partitions]="max_parallel_workers_per_gather=0 enable_partitionwise_join=on enable_partitionwise_aggregate=on hashgraph_join.force=on"
 )
 
-passed=0
-failed=0
-ok()
-{
-	passed=$((passed + 1))
-	echo "ok - $1"
-}
-not_ok()
-{
-	failed=$((failed + 1))
-	echo "not ok - $1"
-}
+# shellcheck source=test/lib/results.sh
+. test/lib/results.sh
 
 # check NAME STATUS
 check()

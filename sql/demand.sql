@@ -235,3 +235,34 @@ begin
 	end if;
 end $$;
 drop table demand_names, demand_kinds;
+
+-- Rows that are taken singly are charged for.  With a clause whose error cannot wait, a join is
+-- ours where all rows are wanted.  Where perhaps they are not, the table is read for the build
+-- side, which takes all of its rows in any case; but not where the query may end early.
+create table demand_rows as select i as id, i % 20011 as k, timestamptz '2020-01-01' + i * interval '1 s' as t from generate_series(1, 300000) i;
+create table demand_few as select i as k, i % 7 as c from generate_series(0, 20010) i;
+analyze demand_rows, demand_few;
+set max_parallel_workers_per_gather = 0;
+create function join_of(q text) returns text language plpgsql as $$
+declare
+	line text;
+	node text;
+begin
+	for line in execute 'explain (costs off) ' || q loop
+		node := coalesce(node, substring(line from 'HashGraphJoin|Hash Join|Merge Join|Nested Loop'));
+		if line ~ 'Seq Scan' then
+			return concat_ws(', ', node, substring(line from 'Scan on (\w+)'));
+		end if;
+	end loop;
+end $$;
+select what, join_of(format(q, $$t + interval '1 day' > '2020-01-02'$$)) as "an error at once", join_of(format(q, 'sqrt(id) > 10')) as "an error that waits"
+from (values ('all rows', 'select c from demand_rows join demand_few using (k) where %s'),
+	('ordered', 'select array(select c from demand_rows join demand_few using (k) where %s order by id)'),
+	('aggregated', 'select (select sum(c) from demand_rows join demand_few using (k) where %s)'),
+	('an array', 'select array(select c from demand_rows join demand_few using (k) where %s)'),
+	('a CTE', 'with q as materialized (select c from demand_rows join demand_few using (k) where %s) select (select sum(c) from q), (select c from q limit 1)'),
+	('a join clause', 'select array(select c from demand_rows r join demand_few f on r.k = f.k and (%s or f.c = 10))'),
+	('LIMIT', 'select c from demand_rows join demand_few using (k) where %s limit 290000'),
+	('a cursor', 'declare q cursor for select c from demand_rows join demand_few using (k) where %s')) v(what, q);
+drop function join_of(text);
+drop table demand_rows, demand_few;

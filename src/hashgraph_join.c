@@ -83,6 +83,7 @@ _PG_init(void)
 	}
 	hgj_register_nodes(&join, &agg);
 	hgj_install_scan_hook();
+	hgj_install_single_rows_hook();
 	hgj_install_join_hook();
 	hgj_install_agg_hook();
 	hgj_install_require_hook();

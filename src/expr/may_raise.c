@@ -21,6 +21,8 @@
  *	  noticed, and whether it is noticed for how many rows a clause is evaluated:
  *	  a call of a volatile function may stand in the clause itself, or in a
  *	  subplan that it runs.
+ * 5. The planner asks as well, for what it charges (planner/single_rows.c), and has no
+ *	  EState yet: a parameter is taken for a value then, and any subplan may raise.
  *
  * To say yes wrongly costs time, to say no wrongly an error that PostgreSQL
  * would not have raised, so whatever is not known can.
@@ -184,14 +186,15 @@ sets_param(const Plan *plan, int paramid)
 	}
 }
 
-/* Step 2. */
+/* Step 2.  Without an EState: no, as step 5 says. */
 bool
 hgj_param_may_raise(const Param *param, const EState *estate)
 {
-	const PlannedStmt *stmt = estate->es_plannedstmt;
+	const PlannedStmt *stmt;
 
-	if (param->paramkind == PARAM_EXTERN)
+	if (param->paramkind == PARAM_EXTERN || estate == NULL)
 		return false;
+	stmt = estate->es_plannedstmt;
 	return param->paramkind != PARAM_EXEC || stmt == NULL ||
 		sets_param(stmt->planTree, param->paramid) ||
 		any_sets_param(stmt->subplans, param->paramid);
@@ -213,7 +216,7 @@ subplan_may_raise(const SubPlan *subplan, EState *estate)
 {
 	PlanState  *ps;
 
-	if (!subplan->useHashTable || subplan->parParam != NIL ||
+	if (estate == NULL || !subplan->useHashTable || subplan->parParam != NIL ||
 		subplan->subLinkType != ANY_SUBLINK ||
 		subplan->plan_id > list_length(estate->es_subplanstates))
 		return true;
@@ -223,7 +226,7 @@ subplan_may_raise(const SubPlan *subplan, EState *estate)
 		may_raise_walker((Node *) subplan->args, estate);
 }
 
-/* context: the EState */
+/* context: the EState, or NULL (step 5) */
 static bool
 may_raise_walker(Node *node, void *context)
 {
@@ -269,7 +272,7 @@ may_raise_walker(Node *node, void *context)
 		expression_tree_walker(node, may_raise_walker, context);
 }
 
-/* An expression of a plan, or a list of them. */
+/* An expression of a plan, or a list of them; of a query that is being planned: NULL. */
 bool
 hgj_may_raise(Node *node, EState *estate)
 {

@@ -14,7 +14,8 @@
  *	  (part_read.c).  What a side costs
  *	  less because we do not ask its node for slots is taken off (feed_cost.c).
  *	  The engine makes and compares raw keys itself; opaque ones need calls of
- *	  hash functions, and of their operator for each candidate.
+ *	  hash functions, and of their operator for each candidate.  What may have to be
+ *	  evaluated row by row is charged for that (single_rows.c).
  * 3. Every candidate costs its residual clauses, and every row that is returned
  *	  emit_tuple_cost: join_path.c adds that when it knows how many there are.
  * 4. Of a build side larger than the memory limit, the part that is too much
@@ -190,6 +191,7 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 	costs->inner_in_batches = hgj_side_in_batches(hashclauses, innerrel);
 	costs->residual = list_length(restrictlist) > list_length(hashclauses);
 	costs->recheck = costs->opaque || costs->residual;
+	costs->matches_raise = costs->residual && hgj_matches_raise(restrictlist, hashclauses);
 	cost_qual_eval(&costs->match, restrictlist, root);
 	if (!costs->opaque)
 	{
@@ -500,7 +502,10 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	}
 	pair->startup = outer->startup_cost + fixed_cost(costs, outer) +
 		builds * (Max(build_side, 0) + work.build) + costs->match.startup;
-	run = work.outer + work.probe + costs->match.per_tuple * charged * costs->part_read;
+	run = work.outer + work.probe + (costs->match.per_tuple * charged +
+									 hgj_single_rows_cost(root, costs, outer, inner,
+														  candidates)) *
+		costs->part_read;
 
 	/* the build side in memories */
 	fits = costs->shared ? 0 : build_bytes(inner, inner->rows, pair->device) /

@@ -80,6 +80,7 @@ typedef struct HgjJoinCosts
 	bool		residual;		/* there are clauses beside the keys */
 	bool		opaque;			/* a key's matches are rechecked by its operator */
 	bool		recheck;		/* residual clauses or opaque keys */
+	bool		matches_raise;	/* hgj_matches_raise() of the residual clauses */
 	List	   *hashclauses;	/* the keys */
 	bool		inner_unique;
 	bool		emits;			/* are rows charged for: of a complete path, */
@@ -124,6 +125,12 @@ extern bool hgj_fits_shared(const Path *outer, const Path *inner);
 extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 						  const Path *outer, const Path *inner, double rows,
 						  HgjPairCosts *pair);
+
+/* single_rows.c */
+extern void hgj_install_single_rows_hook(void);
+extern bool hgj_matches_raise(const List *restrictlist, const List *hashclauses);
+extern Cost hgj_single_rows_cost(PlannerInfo *root, const HgjJoinCosts *costs,
+								 const Path *outer, const Path *inner, double candidates);
 
 /* part_read.c */
 extern double hgj_part_read(PlannerInfo *root, const HgjJoinCosts *costs,

@@ -26,6 +26,9 @@
  * 6. The lists get back what they had, besides ours or, under
  *	  hashgraph_join.force, only where there is none of ours: a parent that is
  *	  partitioned makes Appends of them.
+ * 7. In a subquery, the workers' groups of step 5 are a partial path of it, too, without a
+ *	  Gather: the planner hands those to the outer query, whose workers can join them, or
+ *	  build a table of them together, having made each group once.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
  * No locks.
@@ -322,6 +325,22 @@ finish(PlannerInfo *root, RelOptInfo *partial_rel, RelOptInfo *output_rel,
 	return result;
 }
 
+/*
+ * Step 7: a copy, as the list's paths are freed when others are cheaper, and there is a
+ * Gather above this one.
+ */
+static void
+offer_to_outer_query(PlannerInfo *root, RelOptInfo *output_rel, const Path *path)
+{
+	CustomPath *copy;
+
+	if (root->parent_root == NULL)
+		return;
+	copy = makeNode(CustomPath);
+	*copy = *(const CustomPath *) path;
+	add_partial_path(output_rel, &copy->path);
+}
+
 /* Step 5, over partial inputs: groups that workers have divided among themselves. */
 static List *
 exchange_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel,
@@ -343,6 +362,7 @@ exchange_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel,
 		if (!path->parallel_safe)
 			continue;
 		path->parallel_aware = true;
+		offer_to_outer_query(root, output_rel, path);
 		result = lappend(result,
 						 create_gather_path(root, output_rel, path,
 											output_rel->reltarget, NULL, &rows));

@@ -231,6 +231,7 @@ extern void hgj_unify_nulling(CustomScan *cscan, List *returned,
 #define HGJ_AGG_PATH_SECOND				5	/* functions and arguments in place of the
 											 * aggregates', or NIL (agg_distinct.c) */
 extern void hgj_install_agg_hook(void);
+extern bool hgj_groups_on_device(const Path *path);
 extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel);
 
 /* agg_contents.c */

@@ -108,6 +108,9 @@ hgj_workers_charged(PlannerInfo *root, const Path *path)
 			foreach(lc, ((const AppendPath *) path)->subpaths)
 				sum += hgj_workers_charged(root, lfirst(lc));
 			return sum;
+		case T_SubqueryScanPath:
+			return hgj_workers_charged(path->parent->subroot,
+									   ((const SubqueryScanPath *) path)->subpath);
 		default:
 			below = hgj_only_subpath(path);
 			return below ? hgj_workers_charged(root, below) : 0;

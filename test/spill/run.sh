@@ -54,7 +54,7 @@ forcings=("$@")
 # those about how often something was evaluated, which memory decides, and one that shows
 # which of several numerics that are equal stands for a group: the first, in the order of rows;
 # transitions wants partial plans, and has little memory of its own.
-about="agg_exchange agg_parallel agg_plans all_found costs device dictionaries explain explain_spills filter functions keys_only lookups messages probe_order stats transitions why"
+about="agg_exchange agg_parallel agg_plans agg_subqueries all_found costs device dictionaries explain explain_spills filter functions keys_only lookups messages probe_order stats transitions why"
 
 # And these, where few build rows count as too many: what memory decides, and
 # when errors of outer rows come (rows that wait in a file have been evaluated,

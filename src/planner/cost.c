@@ -456,20 +456,6 @@ inner_side_cost(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 }
 
 /*
- * Step 5: how many times as long as one build do those take that the processes of the
- * outer path make, each for itself?  A device makes groups for one after the other.
- */
-static double
-builds_of(const HgjJoinCosts *costs, const Path *outer, const Path *inner)
-{
-	if (costs->shared)
-		return 1;
-	if (outer->parallel_workers > 0 && hgj_groups_on_device(inner))
-		return outer->parallel_workers + 1;
-	return 1 + hgj_private_build(outer);
-}
-
-/*
  * The costs of joining these two paths, without those of the rows it returns
  * (rows, more or less) and of their target list.
  */
@@ -493,7 +479,7 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		.outer = Max(probe_side, 0) * costs->part_read
 	};
 	Work		saving = {0};
-	double		builds = builds_of(costs, outer, inner);
+	double		builds = costs->shared ? 1 : hgj_builds_of(outer, inner);
 	Cost		run;
 
 	memset(pair, 0, sizeof(*pair));

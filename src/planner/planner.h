@@ -186,7 +186,7 @@ extern void hgj_install_scan_hook(void);
 
 /* stock_cost.c */
 extern void hgj_drop_dearer_workers(PlannerInfo *root, RelOptInfo *joinrel);
-extern double hgj_private_build(const Path *path);
+extern double hgj_builds_of(const Path *path, const Path *inner);
 extern Cost hgj_uncharged_lookups(const Path *path);
 extern bool hgj_has_uncharged_lookups(List *paths);
 extern List *hgj_without_undercharged(PlannerInfo *root, List *paths,

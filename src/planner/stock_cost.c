@@ -132,8 +132,8 @@ gathers(const Path *path, Cost *overcharged)
  * where each process has a processor, and as many times as they have to take turns
  * where not.
  */
-double
-hgj_private_build(const Path *path)
+static double
+private_build(const Path *path)
 {
 	double		processes = path->parallel_workers + 1;
 
@@ -141,7 +141,19 @@ hgj_private_build(const Path *path)
 		Max(processes / hgj_usable_processors(), 1) - 1;
 }
 
-/* Step 2: the same for a path of PostgreSQL's. */
+/*
+ * Step 2: how many times as long as one build do those take that the processes of this
+ * partial path make, each for itself?  A device makes groups for one after the other.
+ */
+double
+hgj_builds_of(const Path *path, const Path *inner)
+{
+	if (path->parallel_workers > 0 && hgj_groups_on_device(inner))
+		return path->parallel_workers + 1;
+	return 1 + private_build(path);
+}
+
+/* Step 2: what the builds of a path of PostgreSQL's cost more. */
 static Cost
 uncharged_build(const Path *path)
 {
@@ -149,7 +161,7 @@ uncharged_build(const Path *path)
 
 	if (!IsA(path, HashPath) || path->parallel_aware)
 		return 0;
-	return hgj_private_build(path) *
+	return (hgj_builds_of(path, join->innerjoinpath) - 1) *
 		(join->innerjoinpath->total_cost +
 		 (cpu_operator_cost + cpu_tuple_cost) * join->innerjoinpath->rows);
 }

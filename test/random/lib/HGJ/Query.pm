@@ -48,7 +48,7 @@ sub base
 	my $a = $self->new_alias;
 	my $t = $self->any_table;
 	$self->{rels}++;
-	my $kind = $rng->weighted(table => 30, filtered => 4, distinct => 1, values => 1, union => 1,
+	my $kind = $rng->weighted(table => 30, filtered => 4, distinct => 1, grouped => 2, values => 1, union => 1,
 		series => 1, only => $t->{layout} eq 'inherited' ? 4 : 0, empty => 1);
 	my $cols = $self->columns_of($a, $t);
 	my $item = "$t->{name} $a";
@@ -71,6 +71,15 @@ sub base
 		my %ok = map { $_->{name} => 1 } @keep;
 		my $list = join ', ', map { $_->{name} } @keep;
 		$item = "(select distinct $list from $t->{name}) $a";
+		$cols = \@keep;
+	}
+	elsif ($kind eq 'grouped')
+	{
+		my @keep = grep { $_->{exact} } @$cols;
+		my $list = join ', ', map { $_->{name} } grep { $_->{name} ne 'v' } @keep;
+		my $v = (grep { $_->{name} eq 'v' } @keep) ? ', max(v) as v' : '';
+		my $having = $rng->pick('', '', ' having count(*) < 3', ' having max(w) > 4');
+		$item = "(select $list$v from $t->{name} group by $list$having) $a";
 		$cols = \@keep;
 	}
 	elsif ($kind eq 'union')

@@ -132,11 +132,7 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 	return (int) Min(kilobytes, (double) INT_MAX);
 }
 
-/* Where a path of ours has its facts, and of those whether a pipeline is planned. */
-#define PRIVATE_FACTS	4
-#define FACT_PIPELINE	2
-
-/* IntList: the AggSplit, the exchange, a pipeline, and estimates as in agg_format.h. */
+/* IntList, in the place HGJ_AGG_PATH_FACTS: the AggSplit, the exchange, a pipeline, and estimates as in agg_format.h. */
 static List *
 facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
 		 double groups, bool planned)
@@ -202,18 +198,6 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);
 	path->path.total_cost = Max(path->path.total_cost - gain, path->path.startup_cost);
 	return path;
-}
-
-/* Is that a path of a HashGraphAgg, possibly of a subquery, whose groups a device makes? */
-bool
-hgj_groups_on_device(const Path *path)
-{
-	while (path != NULL && !hgj_is_agg_path(path))
-		path = IsA(path, SubqueryScanPath) ? ((const SubqueryScanPath *) path)->subpath :
-			hgj_only_subpath(path);
-	return path != NULL &&
-		list_nth_int(list_nth(((const CustomPath *) path)->custom_private, PRIVATE_FACTS),
-					 FACT_PIPELINE);
 }
 
 /*

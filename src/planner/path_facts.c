@@ -18,6 +18,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
+#include "planner/agg_path.h"
 #include "planner/planner.h"
 
 /* The path below projections. */
@@ -102,6 +103,18 @@ hgj_only_subpath(const Path *path)
 		default:
 			return NULL;
 	}
+}
+
+/* Is that a path of a HashGraphAgg, possibly of a subquery, whose groups a device makes? */
+bool
+hgj_groups_on_device(const Path *path)
+{
+	while (path != NULL && !hgj_is_agg_path(path))
+		path = IsA(path, SubqueryScanPath) ? ((const SubqueryScanPath *) path)->subpath :
+			hgj_only_subpath(path);
+	return path != NULL &&
+		list_nth_int(list_nth(((const CustomPath *) path)->custom_private, HGJ_AGG_PATH_FACTS),
+					 HGJ_AGG_PATH_PIPELINE);
 }
 
 /* Is it one that PostgreSQL makes for this relation? */

@@ -54,6 +54,7 @@ extern bool hgj_is_scan_path(const Path *path);
 extern const Path *hgj_only_subpath(const Path *path);
 extern bool hgj_has_foreign_paths(PlannerInfo *root, const RelOptInfo *rel);
 extern bool hgj_is_grouped_by_others(const RelOptInfo *grouped);
+extern bool hgj_groups_on_device(const Path *path);
 extern List *hgj_agg_inputs(const Path *path);
 extern List *hgj_live_partitions(const RelOptInfo *rel);
 extern int	hgj_path_fact(const Path *path, HgjPathFact fact);
@@ -231,7 +232,6 @@ extern void hgj_unify_nulling(CustomScan *cscan, List *returned,
 #define HGJ_AGG_PATH_SECOND				5	/* functions and arguments in place of the
 											 * aggregates', or NIL (agg_distinct.c) */
 extern void hgj_install_agg_hook(void);
-extern bool hgj_groups_on_device(const Path *path);
 extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel);
 
 /* agg_contents.c */

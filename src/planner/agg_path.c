@@ -132,7 +132,10 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 	return (int) Min(kilobytes, (double) INT_MAX);
 }
 
-/* IntList, in the place HGJ_AGG_PATH_FACTS: the AggSplit, the exchange, a pipeline, and estimates as in agg_format.h. */
+/*
+ * HGJ_AGG_PATH_FACTS, an IntList: the AggSplit, the exchange, a pipeline, and estimates as
+ * in agg_format.h.
+ */
 static List *
 facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
 		 double groups, bool planned)

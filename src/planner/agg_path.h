@@ -15,10 +15,6 @@
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 
-/* In custom_private of its path: the place of its facts, and of a planned pipeline among them. */
-#define HGJ_AGG_PATH_FACTS		4
-#define HGJ_AGG_PATH_PIPELINE	2
-
 /* What a HashGraphAgg computes. */
 typedef struct HgjAggContents
 {

@@ -191,7 +191,8 @@ hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs, RelOptInfo *outerrel,
 	costs->inner_in_batches = hgj_side_in_batches(hashclauses, innerrel);
 	costs->residual = list_length(restrictlist) > list_length(hashclauses);
 	costs->recheck = costs->opaque || costs->residual;
-	costs->matches_raise = costs->residual && hgj_matches_raise(restrictlist, hashclauses);
+	costs->matches_raise = costs->residual &&
+		hgj_matches_raise(root, restrictlist, hashclauses);
 	cost_qual_eval(&costs->match, restrictlist, root);
 	if (!costs->opaque)
 	{

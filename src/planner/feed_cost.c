@@ -106,9 +106,7 @@ hgj_side_in_batches(List *hashclauses, const RelOptInfo *rel)
 		return false;
 	foreach(lc, hashclauses)
 	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		Node	   *operand = bms_is_subset(rinfo->left_relids, rel->relids) ?
-			get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
+		Node	   *operand = hgj_key_of_side(lfirst_node(RestrictInfo, lc), rel);
 		const Expr *column = hgj_strip_relabel((Expr *) operand);
 
 		if (column == NULL || !IsA(column, Var))

@@ -66,13 +66,9 @@ order_by_keys(PlannerInfo *root, RelOptInfo *outerrel, List *hashclauses)
 	ListCell   *lc;
 
 	foreach(lc, hashclauses)
-	{
-		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		Node	   *key = bms_is_subset(rinfo->left_relids, outerrel->relids) ?
-			get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
-
-		result = Max(result, order_by(root, outerrel, key));
-	}
+		result = Max(result, order_by(root, outerrel,
+									  hgj_key_of_side(lfirst_node(RestrictInfo, lc),
+													  outerrel)));
 	return result;
 }
 

@@ -14,11 +14,11 @@
 #include "catalog/pg_class.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
-#include "planner/agg_path.h"
 #include "planner/planner.h"
 
 /* The path below projections. */
@@ -105,6 +105,14 @@ hgj_only_subpath(const Path *path)
 	}
 }
 
+/* Of a hash clause, the operand that is this side's. */
+Node *
+hgj_key_of_side(const RestrictInfo *rinfo, const RelOptInfo *rel)
+{
+	return bms_is_subset(rinfo->left_relids, rel->relids) ?
+		get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
+}
+
 /* Is that a path of a HashGraphAgg, possibly of a subquery, whose groups a device makes? */
 bool
 hgj_groups_on_device(const Path *path)
@@ -113,8 +121,8 @@ hgj_groups_on_device(const Path *path)
 		path = IsA(path, SubqueryScanPath) ? ((const SubqueryScanPath *) path)->subpath :
 			hgj_only_subpath(path);
 	return path != NULL &&
-		list_nth_int(list_nth(((const CustomPath *) path)->custom_private, HGJ_AGG_PATH_FACTS),
-					 HGJ_AGG_PATH_PIPELINE);
+		lthird_int((List *) list_nth(((const CustomPath *) path)->custom_private,
+									 HGJ_AGG_PATH_FACTS));
 }
 
 /* Is it one that PostgreSQL makes for this relation? */

@@ -243,9 +243,7 @@ keys_are_for_device(List *hashclauses, const RelOptInfo *rel)
 
 	foreach(lc, hashclauses)
 	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		Node	   *operand = bms_is_subset(rinfo->left_relids, rel->relids) ?
-			get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
+		Node	   *operand = hgj_key_of_side(lfirst_node(RestrictInfo, lc), rel);
 
 		if (!IsA(operand, Var) || ((Var *) operand)->varattno <= 0 ||
 			!get_typbyval(exprType(operand)))

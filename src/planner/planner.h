@@ -54,6 +54,7 @@ extern bool hgj_is_scan_path(const Path *path);
 extern const Path *hgj_only_subpath(const Path *path);
 extern bool hgj_has_foreign_paths(PlannerInfo *root, const RelOptInfo *rel);
 extern bool hgj_is_grouped_by_others(const RelOptInfo *grouped);
+extern Node *hgj_key_of_side(const RestrictInfo *rinfo, const RelOptInfo *rel);
 extern bool hgj_groups_on_device(const Path *path);
 extern List *hgj_agg_inputs(const Path *path);
 extern List *hgj_live_partitions(const RelOptInfo *rel);
@@ -129,7 +130,8 @@ extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 
 /* single_rows.c */
 extern void hgj_install_single_rows_hook(void);
-extern bool hgj_matches_raise(const List *restrictlist, const List *hashclauses);
+extern bool hgj_matches_raise(const PlannerInfo *root, const List *restrictlist,
+							  const List *hashclauses);
 extern Cost hgj_single_rows_cost(PlannerInfo *root, const HgjJoinCosts *costs,
 								 const Path *outer, const Path *inner, double candidates);
 
@@ -228,7 +230,8 @@ extern void hgj_unify_nulling(CustomScan *cscan, List *returned,
 #define HGJ_AGG_PATH_GROUP_OPERATORS	1	/* OidList */
 #define HGJ_AGG_PATH_AGGREFS			2
 #define HGJ_AGG_PATH_HAVING				3
-#define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, exchange, estimates */
+#define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, exchange, pipeline,
+											 * estimates */
 #define HGJ_AGG_PATH_SECOND				5	/* functions and arguments in place of the
 											 * aggregates', or NIL (agg_distinct.c) */
 extern void hgj_install_agg_hook(void);

@@ -28,7 +28,6 @@
  */
 #include "compat.h"
 
-#include "base/guc.h"
 #include "expr/demand.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -103,13 +102,8 @@ keys_raise(const RelOptInfo *rel, const List *hashclauses)
 	ListCell   *lc;
 
 	foreach(lc, hashclauses)
-	{
-		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-
-		if (raises_at_once(bms_is_subset(rinfo->left_relids, rel->relids) ?
-						   get_leftop(rinfo->clause) : get_rightop(rinfo->clause)))
+		if (raises_at_once(hgj_key_of_side(lfirst_node(RestrictInfo, lc), rel)))
 			return true;
-	}
 	return false;
 }
 
@@ -144,12 +138,17 @@ rows_of_side(const Path *path, const List *hashclauses)
 	return keys_raise(path->parent, hashclauses) ? path->rows : 0;
 }
 
-/* Once per pair of relations: step 2, for the clauses beside the keys. */
+/*
+ * Once per pair of relations: step 2, for the clauses beside the keys, where any path of
+ * theirs can be charged.
+ */
 bool
-hgj_matches_raise(const List *restrictlist, const List *hashclauses)
+hgj_matches_raise(const PlannerInfo *root, const List *restrictlist, const List *hashclauses)
 {
 	ListCell   *lc;
 
+	if (takes_all_rows(root, true))
+		return false;
 	foreach(lc, restrictlist)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);

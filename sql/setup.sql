@@ -66,6 +66,15 @@ exception when others then
 	return sqlstate || ' ' || sqlerrm;
 end $$;
 
+-- Runs a query as it stands, and returns its error, or that there was none.
+create function hgj_says(q text) returns text language plpgsql as $$
+begin
+	execute q;
+	return 'no error';
+exception when others then
+	return sqlerrm;
+end $$;
+
 -- The nodes of a plan, without what stands below them.
 create function hgj_shape(q text) returns setof text language plpgsql as $$
 declare

@@ -107,21 +107,34 @@ reset effective_cache_size;
 select round(5 * (cost - hgj_cost('select count(*), sum(f.id) from cost_f f join cost_d4 d on d.k = f.k4', 1, 1)), 1) =
 	3 * (select sum(relpages) from pg_class where relname in ('cost_f', 'cost_d4')) as two_fifths_left from cold;
 
--- pages that this session has read cost still less: 0.15 each
+-- pages that this session has read cost still less: 0.15 each, of which the query that
+-- reads them first is charged half
 create table cost_pages (id int, t text) with (autovacuum_enabled = off, fillfactor = 10);
 insert into cost_pages select g, repeat('x', 500) from generate_series(1, 1100) g;
 analyze cost_pages;
 create temp table unread as select hgj_cost('select count(*) from cost_pages p join cost_d4 d on d.k = p.id', 1, 1) as cost;
 select count(*) from cost_pages p join cost_d4 d on d.k = p.id;
-select round((cost - hgj_cost('select count(*) from cost_pages p join cost_d4 d on d.k = p.id', 1, 1)) * 20) =
+select round((cost - hgj_cost('select count(*) from cost_pages p join cost_d4 d on d.k = p.id', 1, 1)) * 40) =
 	3 * (select relpages from pg_class where relname = 'cost_pages') as read_before from unread;
-drop table cost_pages, unread;
 
--- every worker builds its own table, and that is charged for
+-- of two processors each reads half of them, 0.85 each; one process that has read them
+-- before 0.25: the difference is charged to workers below an aggregation
 set max_parallel_workers_per_gather = 2;
 set min_parallel_table_scan_size = 0;
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;
+set hashgraph_join.processors = 2;
+set cpu_operator_cost = 1;
+create temp table in_workers as select hgj_cost('select id % 5, count(*) from cost_pages group by 1', 0, 1) as cost;
+set effective_cache_size = '8kB';
+select round((cost - hgj_cost('select id % 5, count(*) from cost_pages group by 1', 0, 1)) * 40) =
+	7 * (select relpages from pg_class where relname = 'cost_pages') as page_faults from in_workers;
+reset effective_cache_size;
+reset hashgraph_join.processors;
+reset cpu_operator_cost;
+drop table cost_pages, unread, in_workers;
+
+-- every worker builds its own table, and that is charged for
 select * from hgj_chain('count(*), sum(f.v)', '', '{4,3,2,1}', 1);
 explain (costs off) select count(*), sum(f.v) from cost_f f join cost_d3 d on d.k = f.k3;
 set hashgraph_join.build_tuple_cost = 10;

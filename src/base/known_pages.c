@@ -7,6 +7,8 @@
  *
  * 1. A scan says at its end how many pages it has read.  What it has read of a
  *	  parallel scan may be other pages than those before, or the same ones.
+ *	  Pages of a large table that are not in shared buffers pass through a ring of a few
+ *	  (heapam.c), by whichever process they are read: those are as new the next time.
  * 2. Small tables are left out: plans do not depend on what a session has done
  *	  where it does not matter.
  * 3. The tables that were read last are remembered.  Nothing comes of it if one of
@@ -22,9 +24,6 @@
 #include "base/known_pages.h"
 
 #define HGJ_KNOWN_TABLES	64
-
-/* Tables with fewer pages are left out. */
-#define HGJ_FEWEST_PAGES	1024
 
 typedef struct KnownTable
 {
@@ -59,28 +58,34 @@ make_room(Oid relid)
 	return oldest;
 }
 
-/* A scan has read so many pages of the table's npages. */
+/*
+ * A scan has read so many pages of the table's npages, and `passed` of them into a ring of
+ * buffers, where they have made room for others since.
+ */
 void
-hgj_pages_were_read(Oid relid, BlockNumber pages, BlockNumber npages)
+hgj_pages_were_read(Oid relid, BlockNumber pages, BlockNumber passed, BlockNumber npages)
 {
+	double		stayed = pages - Min(passed, pages);
+
 	KnownTable *table;
 
 	/* a worker ends with its query */
-	if (npages < HGJ_FEWEST_PAGES || IsParallelWorker())
+	if (npages < HGJ_FEWEST_KNOWN_PAGES || IsParallelWorker())
 		return;
 	table = find_table(relid);
 	if (table == NULL)
 		table = make_room(relid);
 	table->used = ++last_use;
 	table->pages = Min(table->pages, npages);
-	table->pages += pages * (1 - table->pages / npages);
+	table->pages += stayed * (1 - table->pages / npages);
+	table->pages = Min(table->pages, npages - (double) Min(passed, npages));
 }
 
 /* The part of the table's pages that the session has read: 0 to 1. */
 double
 hgj_known_part(Oid relid, BlockNumber npages)
 {
-	const KnownTable *table = npages < HGJ_FEWEST_PAGES ? NULL : find_table(relid);
+	const KnownTable *table = npages < HGJ_FEWEST_KNOWN_PAGES ? NULL : find_table(relid);
 
 	return table ? Min(table->pages / npages, 1) : 0;
 }

@@ -12,7 +12,11 @@
 
 #include "storage/block.h"
 
-extern void hgj_pages_were_read(Oid relid, BlockNumber pages, BlockNumber npages);
+/* Of tables with fewer pages nothing is known. */
+#define HGJ_FEWEST_KNOWN_PAGES	1024
+
+extern void hgj_pages_were_read(Oid relid, BlockNumber pages, BlockNumber passed,
+								BlockNumber npages);
 extern double hgj_known_part(Oid relid, BlockNumber npages);
 
 #endif							/* HGJ_KNOWN_PAGES_H */

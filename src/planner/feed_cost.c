@@ -29,7 +29,8 @@
  *	  where effective_cache_size holds all of the query's tables, three fifths of what
  *	  their pages cost is taken off, or more if the session has read them before.
  * 6. Of a scan below a HashGraphAgg nothing is: PostgreSQL's own aggregation reads
- *	  the same pages, or has an index that is charged for cold ones, too.
+ *	  the same pages, or has an index that is charged for cold ones, too.  Only workers are
+ *	  charged for what their page faults cost more than one process needs for all pages.
  * 7. Of pages whose columns are kept in memory (kept/kept_part.c) nothing is read, by
  *	  whomever, and a row costs a part of page_tuple_cost for each column, whatever
  *	  stands before it.  That part was measured in CPU time, each query with columns
@@ -356,19 +357,25 @@ rows_saving(const Path *path, Cost stock, Cost ours)
 /*
  * Steps 4 and 5: what reading a page of the table costs, as a part of what PostgreSQL
  * charges, in a worker or not; where all tables of the query fit into the cache that is
- * said to be there.  A table that does not fit into a quarter of shared buffers is read
- * through a ring of a few of them (heapam.c), by whichever process.
+ * said to be there.  Of a table that does not fit into a quarter of shared buffers, what is
+ * not known to be there is read through a ring of a few of them (heapam.c), by whichever
+ * process.  What the session itself reads for the first time it has for its next queries,
+ * so that this one is charged for half of it; otherwise workers, who pay each time, would be
+ * taken for ever where they are a little faster than the first time.
  */
 static double
 cached_page_part(PlannerInfo *root, const RelOptInfo *rel, bool in_worker)
 {
-	if (rel->pages > (BlockNumber) NBuffers / 4)
-		return HGJ_CACHED_PAGE_PART;
+	double		known = hgj_known_part(planner_rt_fetch(rel->relid, root)->relid, rel->pages);
+	bool		stays = rel->pages <= (BlockNumber) NBuffers / 4;
+
 	if (in_worker)
 		return HGJ_CACHED_PAGE_PART +
-			HGJ_PAGE_FAULT_PART * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0);
-	return HGJ_CACHED_PAGE_PART - HGJ_KNOWN_PAGE_PART *
-		hgj_known_part(planner_rt_fetch(rel->relid, root)->relid, rel->pages);
+			HGJ_PAGE_FAULT_PART * (hgj_force ? HGJ_FORCE_DISCOUNT : 1.0) *
+			(stays ? 1 : known);
+	if (stays && rel->pages >= HGJ_FEWEST_KNOWN_PAGES)
+		known = (1 + known) / 2;
+	return HGJ_CACHED_PAGE_PART - HGJ_KNOWN_PAGE_PART * known;
 }
 
 /* What PostgreSQL charges for all pages of a table. */
@@ -490,13 +497,25 @@ hgj_feed_saving(PlannerInfo *root, const Path *path, bool in_batches)
 	return pages_saving(root, path, &facts) + scan_rows_saving(root, path, &facts);
 }
 
+/* Step 4: what the pages of a partial scan cost its processes more than one alone. */
+static Cost
+shared_page_faults(PlannerInfo *root, const Path *path)
+{
+	if (path->parallel_workers == 0)
+		return 0;
+	return cached_pages(root, path->parent) *
+		Max(cached_page_part(root, path->parent, true) / sharers(path) -
+			cached_page_part(root, path->parent, false), 0);
+}
+
 /* Steps 6 and 7: what a scan below a HashGraphAgg costs less. */
 static Cost
 agg_scan_saving(PlannerInfo *root, const Path *path)
 {
 	ScanFacts	facts = scan_facts(root, path->parent, path->pathtarget);
 
-	return scan_rows_saving(root, path, &facts) + kept_pages_saving(path, &facts);
+	return scan_rows_saving(root, path, &facts) + kept_pages_saving(path, &facts) -
+		(1 - facts.kept) * shared_page_faults(root, path);
 }
 
 /*

@@ -55,7 +55,7 @@ hgj_blocks_begin(HgjHeapPages *pages)
 {
 	HeapScanDesc scan = pages->scan;
 
-	pages->nread = 0;
+	pages->nread = pages->npassed = 0;
 	pages->put_back = InvalidBlockNumber;
 	pages->stream = HGJ_SCAN_STREAM(scan);
 	if (RelationUsesLocalBuffers(pages->rel) ||
@@ -179,18 +179,26 @@ pin_next(HgjHeapPages *pages)
 	return true;
 }
 
-/* The same; false at the end of the table, which the planner is told of. */
+/*
+ * The same; false at the end of the table, which the planner is told of.  What was read
+ * into a ring of buffers is not there any more.
+ */
 bool
 hgj_blocks_pin_ahead(HgjHeapPages *pages)
 {
-	if (pin_next(pages))
+	int64		reads = pgBufferUsage.shared_blks_read;
+	bool		found = pin_next(pages);
+
+	if (pages->scan->rs_strategy)
+		pages->npassed += pgBufferUsage.shared_blks_read - reads;
+	if (found)
 	{
 		pages->nread++;
 		return true;
 	}
-	hgj_pages_were_read(RelationGetRelid(pages->rel), pages->nread,
+	hgj_pages_were_read(RelationGetRelid(pages->rel), pages->nread, pages->npassed,
 						pages->scan->rs_nblocks);
-	pages->nread = 0;
+	pages->nread = pages->npassed = 0;
 	return false;
 }
 

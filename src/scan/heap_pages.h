@@ -36,6 +36,7 @@ typedef struct HgjHeapPages
 	Buffer		ahead;			/* the next page, pinned; or none */
 	BlockNumber ahead_block;
 	BlockNumber nread;			/* pages pinned since the scan has begun */
+	BlockNumber npassed;		/* pages of them that were read into a ring of buffers */
 	Buffer		last_pinned;	/* the last that was, where there is no stream, */
 	uint32		count_use;		/* which buffers' use is counted, */
 	HgjRecentBuffers recent;	/* and where blocks were found before */

@@ -258,7 +258,8 @@ hgj_without_undercharged(PlannerInfo *root, List *paths, const CustomPath *ours)
 
 		if (more <= 0 || path->param_info != ours->path.param_info ||
 			(path->parallel_safe && !ours->path.parallel_safe) ||
-			(path->parent->consider_startup &&
+			/* which add_partial_path() never asks */
+			(path->parallel_workers == 0 && path->parent->consider_startup &&
 			 path->startup_cost * HGJ_FUZZ < ours->path.startup_cost))
 			continue;
 		if (gives_way(root, path, more, &ours->path))

@@ -34,6 +34,11 @@ unlike($plan, qr/Device Pipeline/, 'five processes do not have the device make t
 like($plan, qr/Gather.*HashGraphJoin.*Build Side: shared.*Exchange: groups, by hash/s, '... but make them together') or diag($plan);
 is($node->safe_psql('postgres', $q), $stock, '... with the right answer');
 
+# where few rows are wanted, paths with a low startup cost are kept, but not of workers
+my $first = 'SELECT k, c, t FROM keys_of WHERE k IN (SELECT k FROM rows_of GROUP BY k HAVING sum(q) > 100) ORDER BY c, k LIMIT 10';
+$plan = $node->safe_psql('postgres', "EXPLAIN (COSTS OFF) $first");
+unlike($plan, qr/Device Pipeline/, '... nor where LIMIT wants the first of them') or diag($plan);
+
 my $alone = 'SET max_parallel_workers_per_gather = 0;';
 $plan = $node->safe_psql('postgres', "$alone EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $q");
 like($plan, qr/Device Pipeline: yes/, 'one process does') or diag($plan);

@@ -59,6 +59,8 @@ static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
 	p->view.registers = p->registers;
 	memcpy(p->view.keys, spec->keys, sizeof(spec->keys));
 	memcpy(p->view.words, spec->words, sizeof(spec->words));
+	p->view.nhaving = spec->nhaving;
+	memcpy(p->view.having, spec->having, sizeof(spec->having));
 	steps_make(p);
 
 	HGJ_TRY(p->lane.open(p->account.device, err));
@@ -392,6 +394,7 @@ void pipeline_count(HgjPipeline *p, const uint64_t *flags)
 	memcpy(p->counted.removed, flags + PIPE_FLAG_REMOVED, sizeof(p->counted.removed));
 	memcpy(p->counted.filtered, flags + PIPE_FLAG_FILTERED, sizeof(p->counted.filtered));
 	p->counted.dropped = flags[PIPE_FLAG_DROPPED];
+	p->counted.left_out = flags[PIPE_FLAG_LEFT_OUT];
 }
 
 /* Step 4: a kernel for the slot's rows, or for one turn of them. */
@@ -464,6 +467,8 @@ static HgjStatus pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *er
 							 p->lane.stream));
 	HGJ_CUDA(
 		cudaMemsetAsync(p->flags.as<uint64_t>() + PIPE_FLAG_OUT, 0, 8, p->lane.stream));
+	HGJ_CUDA(cudaMemsetAsync(p->flags.as<uint64_t>() + PIPE_FLAG_LEFT_OUT, 0, 8,
+							 p->lane.stream));
 	count_groups<<<blocks, 256, 0, p->lane.stream>>>(view);
 	HGJ_CUDA(cudaGetLastError());
 	HGJ_TRY(read_flags(p, err));

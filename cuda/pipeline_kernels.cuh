@@ -21,6 +21,7 @@
 #ifndef HGJ_CUDA_PIPELINE_KERNELS_CUH
 #define HGJ_CUDA_PIPELINE_KERNELS_CUH
 
+#include "having.h"
 #include "pipeline_groups.cuh"
 #include "pipeline_turns.cuh"
 
@@ -200,14 +201,35 @@ __device__ __forceinline__ bool group_exists(const PipeView &view, uint64_t grou
 	return view.groups.tags[group] == 2;
 }
 
+/* Is it one that is wanted?  The states are the last ones. */
+__device__ __forceinline__ bool group_stays(const PipeView &view, uint64_t group)
+{
+	uint64_t words[HGJ_PIPE_WORDS];
+
+	if (view.nhaving == 0)
+		return true;
+	for (uint32_t w = 0; w < view.nwords; w++)
+		words[w] = view.groups.states[group * view.nwords + w];
+	return !hgj_having_leaves_out(view.having, view.nhaving, words);
+}
+
 __global__ void count_groups(const PipeView *view)
 {
 	uint32_t found = 0;
+	uint32_t left_out = 0;
 
 	FOR_GRID (g, view->groups.capacity)
-		found += group_exists(*view, g);
+	{
+		if (!group_exists(*view, g))
+			continue;
+		if (group_stays(*view, g))
+			found++;
+		else
+			left_out++;
+	}
 	__syncwarp();
 	add_counter(view->flags + PIPE_FLAG_GROUPS, found);
+	add_counter(view->flags + PIPE_FLAG_LEFT_OUT, left_out);
 }
 
 __device__ void write_group(const PipeView &view, uint64_t group, unsigned long long *to)
@@ -240,7 +262,7 @@ __global__ void write_groups(const PipeView *view, unsigned long long *rows)
 	uint32_t width = 1 + view->nkeys + view->nwords;
 
 	FOR_GRID (g, view->groups.capacity)
-		if (group_exists(*view, g))
+		if (group_exists(*view, g) && group_stays(*view, g))
 			write_group(*view, g,
 						rows + atomicAdd(view->flags + PIPE_FLAG_OUT, 1ull) * width);
 }

@@ -126,11 +126,13 @@ struct PipeView
 	const HgjPipeInstruction *code; /* instructions, or steps of tiles */
 	unsigned long long *flags;      /* PIPE_*, groups added, rows that ended, then
 								* `joined`, `removed`, `filtered` of each join,
-								* `dropped`;
+								* `dropped`; groups that are left out;
 								* rows returned, or of a table; which of its
 								* columns have NULLs; counters of turns */
 	uint8_t keys[HGJ_PIPE_KEYS];    /* registers, or operands, as are those of words */
 	HgjPipeWord words[HGJ_PIPE_WORDS];
+	uint32_t nhaving;
+	HgjPipeHaving having[HGJ_PIPE_HAVING];
 	uint64_t constants[TILE_CONSTANTS];
 	PipeGroups groups;
 	PipeOut out; /* instead of groups */
@@ -145,7 +147,8 @@ constexpr int PIPE_FLAG_JOINED = 4;
 constexpr int PIPE_FLAG_REMOVED = PIPE_FLAG_JOINED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_FILTERED = PIPE_FLAG_REMOVED + HGJ_PIPE_JOINS;
 constexpr int PIPE_FLAG_DROPPED = PIPE_FLAG_FILTERED + HGJ_PIPE_JOINS;
-constexpr int PIPE_FLAG_RETURNED = PIPE_FLAG_DROPPED + 1;
+constexpr int PIPE_FLAG_LEFT_OUT = PIPE_FLAG_DROPPED + 1; /* groups */
+constexpr int PIPE_FLAG_RETURNED = PIPE_FLAG_LEFT_OUT + 1;
 constexpr int PIPE_FLAG_NULLS =
 	PIPE_FLAG_RETURNED + 1; /* bits: columns of a table's rows */
 constexpr int PIPE_FLAG_COUNTERS = PIPE_FLAG_NULLS + 1; /* of each slot */

@@ -269,6 +269,9 @@ hgj_device_write_agg(HgjPipelineState *d, bool constants)
 	if (d->code.reason == HGJ_DEVICE_FITS)
 		write_aggregates(d);
 	hgj_device_write_end(d);
+	d->spec.nhaving = 0;
+	if (constants && d->spec.nkeys > 0 && d->code.reason == HGJ_DEVICE_FITS)
+		hgj_device_write_having(d);
 	return d->code.reason == HGJ_DEVICE_FITS;
 }
 
@@ -345,6 +348,7 @@ hgj_device_plan(HgjAggState *agg, EState *estate)
 	if (d->reason != HGJ_DEVICE_FITS)
 		return d;
 
+	hgj_device_plan_having(d);
 	d->source.econtext = source->econtext;
 	d->source.progress = &agg->progress;
 	hgj_device_open_scan(d, estate);

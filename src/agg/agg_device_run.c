@@ -143,7 +143,8 @@ take_groups(HgjPipelineState *d)
 		return;
 	if (n > PG_INT32_MAX || !hgj_groups_make(groups, n))
 	{
-		d->run_reason = HGJ_DEVICE_GROUPS;
+		/* of those that HAVING leaves there are not fewer the next time */
+		d->run_reason = d->spec.nhaving > 0 ? HGJ_DEVICE_MEMORY : HGJ_DEVICE_GROUPS;
 		return;
 	}
 	rows = palloc(HGJ_GROUP_ROWS * width * sizeof(uint64));
@@ -185,7 +186,7 @@ rescan_uncounted(HgjPipelineState *d)
 static void
 run_pipeline(HgjPipelineState *d)
 {
-	Size		most = d->agg->groups.limit / d->agg->groups.stride;
+	Size		most;
 	uint64		expected = Max(HGJ_EXPECTED_GROUPS, d->agg->groups.expected);
 
 	hgj_device_start_programs(d);
@@ -195,6 +196,8 @@ run_pipeline(HgjPipelineState *d)
 		d->run_reason = d->code.reason != HGJ_DEVICE_FITS ? d->code.reason : HGJ_DEVICE_FAILED;
 		return;
 	}
+	/* what HAVING leaves out takes no memory here */
+	most = d->spec.nhaving > 0 ? PG_INT32_MAX : d->agg->groups.limit / d->agg->groups.stride;
 	expected = Min(expected, Max(most, 1));
 	for (;;)
 	{

@@ -347,6 +347,9 @@ exec_agg(CustomScanState *node)
 					break;
 				if (!state->rounds.waiting && state->spill.pending == NULL)
 				{
+					if (state->device)
+						InstrCountFiltered1(&state->css.ss.ps,
+											hgj_device_left_out(state->device));
 					hgj_progress_end(&state->progress);
 					state->phase = HGJ_AGG_PHASE_DONE;
 					break;

@@ -59,7 +59,8 @@
  * GROUPS.  Two rows belong to the same group when their key registers are equal,
  * NULLs included.  A group row is: a word whose bit k says that key k is NULL;
  * the keys; the state words.  Without keys there is one group.  State word 0
- * has to count the rows.
+ * has to count the rows.  Groups one of whose values `having` says is out of bounds are
+ * left out, and counted by info; so that memory for the others alone is needed outside.
  *
  * KEPT ROWS.  Columns that the caller keeps in memory (kept/chunk.h) need not be
  * staged: push_kept says where their numbers are, and the engine has its own copies
@@ -103,6 +104,7 @@
 #define HGJ_PIPE_COLUMNS	16	/* payload columns of a join */
 #define HGJ_PIPE_KEYS		8	/* key words of a join, group keys */
 #define HGJ_PIPE_WORDS		32	/* state words of a group */
+#define HGJ_PIPE_HAVING		4	/* bounds of groups' values */
 #define HGJ_PIPE_CODE		512
 #define HGJ_PIPE_NONE		255 /* no register */
 #define HGJ_PIPE_DROP		(2 * HGJ_PIPE_JOINS + 1)	/* arg of FILTER */
@@ -186,6 +188,26 @@ typedef struct HgjPipeWord
 	uint8_t		filter;			/* or NONE */
 } HgjPipeWord;
 
+/* A signed integer of 128 bits: high * 2^64 + low. */
+typedef struct HgjPipeWide
+{
+	uint64_t	low;
+	int64_t		high;
+} HgjPipeWide;
+
+/*
+ * Bounds of a group's value, without which the group is left out: that of a state word, or
+ * of SUM_LOW and the SUM_HIGH behind it.  Words of floats have none.
+ */
+typedef struct HgjPipeHaving
+{
+	uint8_t		word;			/* the first of its words */
+	uint8_t		count;			/* a word of values, 0 of which make it NULL, or NONE */
+	bool		wide;			/* two words */
+	HgjPipeWide least;
+	HgjPipeWide most;
+} HgjPipeHaving;
+
 /* Numbers only: it means the same in another process. */
 typedef struct HgjPipelineSpec
 {
@@ -204,6 +226,8 @@ typedef struct HgjPipelineSpec
 	uint8_t		keys[HGJ_PIPE_KEYS];
 	uint32_t	nwords;
 	HgjPipeWord words[HGJ_PIPE_WORDS];
+	uint32_t	nhaving;		/* with keys only */
+	HgjPipeHaving having[HGJ_PIPE_HAVING];
 	uint64_t	memory_limit;	/* bytes on the device, 0 = none */
 	int			device;
 	uint32_t	timeout_ms;		/* as in HgjTableSpec */
@@ -337,6 +361,7 @@ typedef struct HgjPipelineInfo
 	uint64_t	filtered[HGJ_PIPE_JOINS];	/* those that a FILTER gave up */
 	uint64_t	removed[HGJ_PIPE_JOINS];	/* candidates that a FILTER gave up */
 	uint64_t	dropped;		/* input rows that one gave up */
+	uint64_t	left_out;		/* groups that `having` is against, after finish */
 	uint32_t	stage_rows;		/* of a staging buffer, once it is started */
 } HgjPipelineInfo;
 
@@ -449,8 +474,8 @@ typedef struct HgjPipelineMethods
 	HgjStatus	(*fetch) (HgjPipeline *pipeline, HgjPipeRows *rows,
 						  HgjError *err);
 
-	/* Groups, or rows of the table, which have been appended.  A pipeline that fills one
-	 * is only destroyed after it. */
+	/* Groups that are not left out, or rows of the table, which have been appended.  A
+	 * pipeline that fills one is only destroyed after it. */
 	HgjStatus	(*finish) (HgjPipeline *pipeline, uint64_t *ngroups,
 						   HgjError *err);
 

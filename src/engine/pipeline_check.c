@@ -197,18 +197,54 @@ columns_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 		are_set(facts, spec->columns, spec->ncolumns);
 }
 
+/* Step 3: bounds are those of integers that groups have. */
+static bool
+having_is_sound(const HgjPipelineSpec *spec)
+{
+	if (spec->nhaving > HGJ_PIPE_HAVING || (spec->nhaving > 0 && spec->nkeys == 0))
+		return false;
+	for (uint32_t i = 0; i < spec->nhaving; i++)
+	{
+		const HgjPipeHaving *having = &spec->having[i];
+
+		if (having->word >= spec->nwords ||
+			(having->count != HGJ_PIPE_NONE &&
+			 (having->count >= spec->nwords ||
+			  spec->words[having->count].state != HGJ_PIPE_COUNT)))
+			return false;
+		switch (spec->words[having->word].state)
+		{
+			case HGJ_PIPE_COUNT:
+			case HGJ_PIPE_SUM:
+			case HGJ_PIPE_MIN:
+			case HGJ_PIPE_MAX:
+				if (having->wide)
+					return false;
+				break;
+			case HGJ_PIPE_SUM_LOW:
+				if (!having->wide || having->word + 1u >= spec->nwords ||
+					spec->words[having->word + 1].state != HGJ_PIPE_SUM_HIGH)
+					return false;
+				break;
+			default:
+				return false;
+		}
+	}
+	return true;
+}
+
 /* Step 3. */
 static bool
 groups_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 {
 	if (spec->fills)
-		return columns_are_sound(spec, facts);
+		return spec->nhaving == 0 && columns_are_sound(spec, facts);
 	if (spec->ncolumns != 0)
 		return false;
 	if (spec->rows)
-		return spec->nkeys == 0 && spec->nwords == 0;
+		return spec->nkeys == 0 && spec->nwords == 0 && spec->nhaving == 0;
 	if (spec->nkeys > HGJ_PIPE_KEYS || spec->nwords < 1 || spec->nwords > HGJ_PIPE_WORDS ||
-		!are_set(facts, spec->keys, spec->nkeys))
+		!are_set(facts, spec->keys, spec->nkeys) || !having_is_sound(spec))
 		return false;
 	for (uint32_t w = 0; w < spec->nwords; w++)
 	{

@@ -212,6 +212,7 @@ typedef struct HgjPipelineState
 	bool		by_row_now[HGJ_PIPE_JOINS]; /* and in this execution */
 	int		   *input_words;	/* per input of the aggregation: its counter's */
 	int		   *agg_words;		/* per aggregate: its first; -1: none */
+	struct HgjDeviceHaving *having; /* clauses that bound groups' values */
 
 	const HgjEngine *engine;
 	HgjPipeline *pipeline;
@@ -382,6 +383,11 @@ extern void hgj_device_find_scan_output(HgjPipelineState *device, AttrNumber res
 /* agg_device_plan.c */
 extern HgjPipelineState *hgj_device_plan(struct HgjAggState *agg, EState *estate);
 extern bool hgj_device_write_agg(HgjPipelineState *device, bool constants);
+
+/* agg_device_having.c, in agg/, too */
+extern void hgj_device_plan_having(HgjPipelineState *device);
+extern void hgj_device_write_having(HgjPipelineState *device);
+extern uint64 hgj_device_left_out(const HgjPipelineState *device);
 
 /* agg_device_keys.c */
 extern void hgj_device_plan_keys(HgjPipelineState *device);

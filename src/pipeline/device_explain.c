@@ -62,7 +62,11 @@ hgj_device_explain(const HgjPipelineState *d, const HgjPipelineInfo *info, Expla
 	if (reason == HGJ_DEVICE_FITS && (count_made(d) > 0 || es->format != EXPLAIN_FORMAT_TEXT))
 		ExplainPropertyInteger("Columns by Host", NULL, count_made(d), es);
 	if (es->analyze && d->ran)
+	{
 		explain_kept(info, es);
+		if (info->left_out > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyUInteger("Groups Left Out", NULL, info->left_out, es);
+	}
 	if (!es->analyze || !es->timing || !d->ran)
 		return;
 	if (es->format != EXPLAIN_FORMAT_TEXT)

@@ -21,6 +21,7 @@
  *-------------------------------------------------------------------------
  */
 #include "fake.h"
+#include "having.h"
 
 /* Groups that are found by position, and what there is room for in a hash table. */
 #define MOST_DENSE		(UINT64_C(1) << 22)
@@ -526,6 +527,27 @@ fake_pipeline_fetch(HgjPipeline *p, HgjPipeRows *rows, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Groups that the spec wants left out go; states are as fake_state_add() has them till now. */
+static void
+leave_out(HgjPipeline *p)
+{
+	uint64_t	width = 1 + p->spec.nkeys + p->spec.nwords;
+	uint64_t	n = 0;
+
+	for (uint64_t g = 0; g < p->groups.n; g++)
+	{
+		uint64_t   *row = p->groups.rows + g * width;
+		uint64_t   *words = row + 1 + p->spec.nkeys;
+
+		for (uint32_t w = 0; w < p->spec.nwords; w++)
+			words[w] = fake_state_result(p->spec.words[w].state, words[w]);
+		if (!hgj_having_leaves_out(p->spec.having, p->spec.nhaving, words))
+			memmove(p->groups.rows + n++ * width, row, width * sizeof(uint64_t));
+	}
+	p->counted.left_out = p->groups.n - n;
+	p->groups.n = n;
+}
+
 /* HgjPipelineMethods.finish */
 static HgjStatus
 pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
@@ -548,6 +570,8 @@ pipeline_finish(HgjPipeline *p, uint64_t *ngroups, HgjError *err)
 	settle(p);
 	if (p->spec.fills)
 		leave_tables(p);
+	else
+		leave_out(p);
 	p->finished = true;
 	*ngroups = p->spec.fills ? p->fill.n : p->groups.n;
 	return HGJ_OK;
@@ -563,15 +587,8 @@ pipeline_groups(HgjPipeline *p, uint64_t first, uint64_t n, uint64_t *rows, HgjE
 	if (!p->finished || first > p->groups.n || n > p->groups.n - first)
 		return fake_fail(err, HGJ_INVALID, "there are fewer groups");
 	for (uint64_t i = 0; i < n; i++)
-	{
-		uint64_t   *to = rows + i * width;
-
-		memcpy(to, p->groups.rows + (p->groups.n - 1 - first - i) * width,
+		memcpy(rows + i * width, p->groups.rows + (p->groups.n - 1 - first - i) * width,
 			   width * sizeof(uint64_t));
-		for (uint32_t w = 0; w < p->spec.nwords; w++)
-			to[1 + p->spec.nkeys + w] =
-				fake_state_result(p->spec.words[w].state, to[1 + p->spec.nkeys + w]);
-	}
 	return HGJ_OK;
 }
 

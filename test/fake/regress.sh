@@ -28,7 +28,7 @@ dir=build/fake_regress
 
 # Those with chains of joins, aggregates, and clauses of all sorts.
 files=("$@")
-((${#files[@]})) || files=(device agg_plans agg_scans aggregates batches corner_cases cursors decimals demand device_host dictionaries distinct filters functions keys pages probe_order rescan residual statements)
+((${#files[@]})) || files=(device device_having agg_plans agg_scans aggregates batches corner_cases cursors decimals demand device_host dictionaries distinct filters functions keys pages probe_order rescan residual statements)
 
 if (($# == 0)) && [[ -n ${HGJ_FAKE_WITHOUT:-} ]]; then
 	mapfile -t files < <(printf '%s\n' "${files[@]}" | grep -vxE "${HGJ_FAKE_WITHOUT// /|}")

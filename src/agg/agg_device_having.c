@@ -1,0 +1,301 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_device_having.c
+ *	  Clauses of HAVING as bounds of groups' values, so that a device leaves out the
+ *	  groups that fail (HgjPipelineSpec.having).
+ *
+ * Of many million groups a clause such as sum(quantity) > 300 may leave a few, and all
+ * others need no memory on the host, nor the way there.
+ *
+ * 1. A clause that compares an integer or a decimal that an aggregate returns with a
+ *	  constant, or with a parameter whose evaluation cannot raise an error, says which
+ *	  integers pass, of a decimal in units of its scale.  The host looks at all clauses
+ *	  again, of the groups that it gets.
+ * 2. Clauses are taken from the first up to one that is none of these: PostgreSQL
+ *	  evaluates that, and what comes behind, for each group that has passed those before,
+ *	  and it may raise an error, or call a function that has an effect.
+ * 3. Without group columns there is one group: that is left to the host.
+ *
+ * Memory: the query's context; what bounds need, that of tuples.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/nbtree.h"
+#include "agg/agg_state.h"
+#include "catalog/pg_type.h"
+#include "columns/decimal.h"
+#include "executor/executor.h"
+#include "expr/demand.h"
+#include "nodes/nodeFuncs.h"
+#include "pipeline/device.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+#include "utils/typcache.h"
+
+/* A value, in units of its scale, is less than 10^24 times 10^12, and fits 128 bits. */
+#define HGJ_MOST_BOUND_WEIGHT	5
+#define HGJ_MOST_BOUND_SCALE	12
+
+/* Step 1: a clause. */
+typedef struct HgjHavingClause
+{
+	int			agg;
+	int			strategy;		/* btree's, the aggregate on the left */
+	Oid			type;			/* of what it is compared with */
+	ExprState  *bound;
+} HgjHavingClause;
+
+typedef struct HgjDeviceHaving
+{
+	int			n;
+	HgjHavingClause clauses[HGJ_PIPE_HAVING];
+} HgjDeviceHaving;
+
+static bool
+is_integer(Oid type)
+{
+	return type == INT2OID || type == INT4OID || type == INT8OID;
+}
+
+/* Step 1: the number of the aggregate that a side is, or -1. */
+static int
+aggregate_of(const HgjAggState *agg, const Node *side)
+{
+	int			a;
+
+	if (!IsA(side, Var) || ((const Var *) side)->varno != INDEX_VAR)
+		return -1;
+	a = ((const Var *) side)->varattno - 1 - agg->ncolumns;
+	return a < agg->naggs ? a : -1;
+}
+
+/* Step 1: a value that is there before the groups are? */
+static bool
+is_bound(const Node *side, const EState *estate)
+{
+	if (IsA(side, Const))
+		return !((const Const *) side)->constisnull;
+	return IsA(side, Param) && !hgj_param_may_raise((const Param *) side, estate);
+}
+
+/* Step 1: how the operator compares numbers, by btree's strategies, or 0. */
+static int
+strategy_of(Oid operator, Oid left, Oid right)
+{
+	const TypeCacheEntry *type;
+
+	if (!(is_integer(left) && is_integer(right)) &&
+		!(left == NUMERICOID && right == NUMERICOID))
+		return 0;
+	type = lookup_type_cache(left, TYPECACHE_BTREE_OPFAMILY);
+	return OidIsValid(type->btree_opf) ? get_op_opfamily_strategy(operator, type->btree_opf) : 0;
+}
+
+/* Step 1; false: it is no such clause. */
+static bool
+take_clause(HgjAggState *agg, Node *clause, HgjHavingClause *result)
+{
+	EState	   *estate = agg->css.ss.ps.state;
+	OpExpr	   *expr = (OpExpr *) clause;
+	Node	   *left;
+	Node	   *right;
+	bool		turned;
+
+	if (!IsA(clause, OpExpr) || list_length(expr->args) != 2)
+		return false;
+	left = linitial(expr->args);
+	right = lsecond(expr->args);
+	result->strategy = strategy_of(expr->opno, exprType(left), exprType(right));
+	turned = aggregate_of(agg, left) < 0;
+	result->agg = aggregate_of(agg, turned ? right : left);
+	if (result->strategy == 0 || result->agg < 0 || !is_bound(turned ? left : right, estate))
+		return false;
+	if (turned)
+		result->strategy = BTCommuteStrategyNumber(result->strategy);
+	result->type = exprType(turned ? left : right);
+	result->bound = ExecInitExpr((Expr *) (turned ? left : right), &agg->css.ss.ps);
+	return true;
+}
+
+/* Steps 1 and 2, at executor start. */
+void
+hgj_device_plan_having(HgjPipelineState *d)
+{
+	CustomScan *cscan = castNode(CustomScan, d->agg->css.ss.ps.plan);
+	ListCell   *lc;
+
+	d->having = palloc0(sizeof(HgjDeviceHaving));
+	if (d->agg->groups.nkeys == 0 || d->agg->partial)
+		return;
+	foreach(lc, (List *) list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_HAVING))
+	{
+		if (d->having->n == HGJ_PIPE_HAVING ||
+			!take_clause(d->agg, lfirst(lc), &d->having->clauses[d->having->n]))
+			break;
+		d->having->n++;
+	}
+}
+
+/* The whole number that a numeric is. */
+static int128
+whole_number(Datum numeric)
+{
+	const char *c = DatumGetCString(DirectFunctionCall1(numeric_out, numeric));
+	bool		negative = *c == '-';
+	int128		value = 0;
+
+	for (c += negative; *c != '\0'; c++)
+		value = value * 10 + (*c - '0');
+	return negative ? -value : value;
+}
+
+/* Step 1: the whole numbers around a numeric in units of 10^-scale; false: it is too large. */
+static bool
+around_numeric(Datum value, int scale, int128 *below, int128 *above)
+{
+	Numeric		numeric = DatumGetNumeric(value);
+	HgjNumber	number;
+	Datum		units;
+
+	if (scale > HGJ_MOST_BOUND_SCALE ||
+		!hgj_number_read(VARDATA_ANY(numeric), VARSIZE_ANY_EXHDR(numeric), &number) ||
+		number.weight > HGJ_MOST_BOUND_WEIGHT)
+		return false;
+	units = DirectFunctionCall2(numeric_mul, NumericGetDatum(numeric),
+								hgj_decimal_numeric(hgj_powers_of_ten[scale], 0, 0));
+	*below = whole_number(DirectFunctionCall1(numeric_floor, units));
+	*above = whole_number(DirectFunctionCall1(numeric_ceil, units));
+	return true;
+}
+
+/* Step 1: the whole numbers around the bound, which is no NULL. */
+static bool
+around_bound(const HgjHavingClause *clause, Datum value, int scale, int128 *below,
+			 int128 *above)
+{
+	switch (clause->type)
+	{
+		case INT2OID:
+			*below = *above = DatumGetInt16(value);
+			return true;
+		case INT4OID:
+			*below = *above = DatumGetInt32(value);
+			return true;
+		case INT8OID:
+			*below = *above = DatumGetInt64(value);
+			return true;
+		default:
+			return around_numeric(value, scale, below, above);
+	}
+}
+
+/* Which words of a group's state are the value?  False: it is none of integers. */
+static bool
+find_words(const HgjPipelineState *d, int a, HgjPipeHaving *having, int *scale)
+{
+	const HgjAggregate *agg = &d->agg->aggs[a];
+	int			counter = d->input_words[agg->input - d->agg->inputs];
+
+	*scale = 0;
+	having->wide = false;
+	having->count = HGJ_PIPE_NONE;
+	if (agg->function->kind == HGJ_AGG_COUNT)
+	{
+		having->word = Max(counter, 0);
+		return true;
+	}
+	if (counter >= 0)
+		having->count = counter;
+	if (d->agg_words[a] < 0)
+		return false;
+	having->word = d->agg_words[a];
+	switch (agg->function->kind)
+	{
+		case HGJ_AGG_WORD:
+			return true;
+		case HGJ_AGG_SUM_INT8:
+			having->wide = true;
+			return true;
+		case HGJ_AGG_SUM_NUMERIC:
+			having->wide = true;
+			*scale = hgj_program_decimals(agg->input->argument->decimals,
+										  agg->input->argument->place)->scale;
+			return true;
+		default:
+			return false;
+	}
+}
+
+static HgjPipeWide
+wide_of(int128 value)
+{
+	return (HgjPipeWide) {.low = (uint64) value,.high = (int64) (value >> 64)};
+}
+
+/* The bounds of a clause; false: it has none. */
+static bool
+write_clause(HgjPipelineState *d, const HgjHavingClause *clause, HgjPipeHaving *having)
+{
+	ExprContext *econtext = d->agg->css.ss.ps.ps_ExprContext;
+	int128		least = -((int128) 1 << 126);
+	int128		most = (int128) 1 << 126;
+	int128		below;
+	int128		above;
+	int			scale;
+	bool		isnull;
+	Datum		value;
+
+	if (!find_words(d, clause->agg, having, &scale))
+		return false;
+	value = ExecEvalExprSwitchContext(clause->bound, econtext, &isnull);
+	if (isnull || !around_bound(clause, value, scale, &below, &above))
+		return false;
+	switch (clause->strategy)
+	{
+		case BTLessStrategyNumber:
+			most = above - 1;
+			break;
+		case BTLessEqualStrategyNumber:
+			most = below;
+			break;
+		case BTEqualStrategyNumber:
+			least = above;
+			most = below;
+			break;
+		case BTGreaterEqualStrategyNumber:
+			least = above;
+			break;
+		default:
+			least = below + 1;
+			break;
+	}
+	having->least = wide_of(least);
+	having->most = wide_of(most);
+	return true;
+}
+
+/* The bounds of this execution; the words have been written, and the programs started. */
+void
+hgj_device_write_having(HgjPipelineState *d)
+{
+	MemoryContext old = MemoryContextSwitchTo(d->agg->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
+
+	d->spec.nhaving = 0;
+	for (int i = 0; i < d->having->n; i++)
+	{
+		if (!write_clause(d, &d->having->clauses[i], &d->spec.having[d->spec.nhaving]))
+			break;
+		d->spec.nhaving++;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* How many groups the last run has left out, of which the host knows nothing. */
+uint64
+hgj_device_left_out(const HgjPipelineState *d)
+{
+	return d->ran ? d->info.left_out : 0;
+}

@@ -8,13 +8,16 @@
  * others need no memory on the host, nor the way there.
  *
  * 1. A clause that compares an integer or a decimal that an aggregate returns with a
- *	  constant, or with a parameter whose evaluation cannot raise an error, says which
- *	  integers pass, of a decimal in units of its scale.  The host looks at all clauses
+ *	  constant, or a parameter, says which integers pass, of a decimal in units of its scale.  The host looks at all clauses
  *	  again, of the groups that it gets.
  * 2. Clauses are taken from the first up to one that is none of these: PostgreSQL
  *	  evaluates that, and what comes behind, for each group that has passed those before,
  *	  and it may raise an error, or call a function that has an effect.
- * 3. Without group columns there is one group: that is left to the host.
+ * 3. The first look at a parameter of an InitPlan runs that, which may raise an error, and
+ *	  PostgreSQL looks at it when there is a group.  So the first clause has such bounds
+ *	  only when a run has found groups; where they are many, all is run again, which takes
+ *	  less than to bring them to the host.  Behind another clause there is no saying.
+ * 4. Without group columns there is one group: that is left to the host.
  *
  * Memory: the query's context; what bounds need, that of tuples.  No locks.
  *
@@ -46,13 +49,18 @@ typedef struct HgjHavingClause
 	int			strategy;		/* btree's, the aggregate on the left */
 	Oid			type;			/* of what it is compared with */
 	ExprState  *bound;
+	bool		may_raise;		/* the evaluation of that may (step 3) */
 } HgjHavingClause;
 
 typedef struct HgjDeviceHaving
 {
 	int			n;
 	HgjHavingClause clauses[HGJ_PIPE_HAVING];
+	bool		groups_found;	/* in this execution */
 } HgjDeviceHaving;
+
+/* Step 3: as many groups as are worth another run. */
+#define HGJ_MANY_GROUPS			16384
 
 static bool
 is_integer(Oid type)
@@ -72,13 +80,11 @@ aggregate_of(const HgjAggState *agg, const Node *side)
 	return a < agg->naggs ? a : -1;
 }
 
-/* Step 1: a value that is there before the groups are? */
+/* Step 1: is it the same value for all groups? */
 static bool
-is_bound(const Node *side, const EState *estate)
+is_bound(const Node *side)
 {
-	if (IsA(side, Const))
-		return !((const Const *) side)->constisnull;
-	return IsA(side, Param) && !hgj_param_may_raise((const Param *) side, estate);
+	return IsA(side, Param) || (IsA(side, Const) && !((const Const *) side)->constisnull);
 }
 
 /* Step 1: how the operator compares numbers, by btree's strategies, or 0. */
@@ -102,6 +108,7 @@ take_clause(HgjAggState *agg, Node *clause, HgjHavingClause *result)
 	OpExpr	   *expr = (OpExpr *) clause;
 	Node	   *left;
 	Node	   *right;
+	Node	   *bound;
 	bool		turned;
 
 	if (!IsA(clause, OpExpr) || list_length(expr->args) != 2)
@@ -111,12 +118,14 @@ take_clause(HgjAggState *agg, Node *clause, HgjHavingClause *result)
 	result->strategy = strategy_of(expr->opno, exprType(left), exprType(right));
 	turned = aggregate_of(agg, left) < 0;
 	result->agg = aggregate_of(agg, turned ? right : left);
-	if (result->strategy == 0 || result->agg < 0 || !is_bound(turned ? left : right, estate))
+	bound = turned ? left : right;
+	if (result->strategy == 0 || result->agg < 0 || !is_bound(bound))
 		return false;
 	if (turned)
 		result->strategy = BTCommuteStrategyNumber(result->strategy);
-	result->type = exprType(turned ? left : right);
-	result->bound = ExecInitExpr((Expr *) (turned ? left : right), &agg->css.ss.ps);
+	result->type = exprType(bound);
+	result->may_raise = IsA(bound, Param) && hgj_param_may_raise((Param *) bound, estate);
+	result->bound = ExecInitExpr((Expr *) bound, &agg->css.ss.ps);
 	return true;
 }
 
@@ -132,8 +141,10 @@ hgj_device_plan_having(HgjPipelineState *d)
 		return;
 	foreach(lc, (List *) list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_HAVING))
 	{
-		if (d->having->n == HGJ_PIPE_HAVING ||
-			!take_clause(d->agg, lfirst(lc), &d->having->clauses[d->having->n]))
+		HgjHavingClause *clause = &d->having->clauses[d->having->n];
+
+		if (d->having->n == HGJ_PIPE_HAVING || !take_clause(d->agg, lfirst(lc), clause) ||
+			(clause->may_raise && d->having->n > 0))
 			break;
 		d->having->n++;
 	}
@@ -286,11 +297,39 @@ hgj_device_write_having(HgjPipelineState *d)
 	d->spec.nhaving = 0;
 	for (int i = 0; i < d->having->n; i++)
 	{
-		if (!write_clause(d, &d->having->clauses[i], &d->spec.having[d->spec.nhaving]))
+		const HgjHavingClause *clause = &d->having->clauses[i];
+
+		if ((clause->may_raise && !d->having->groups_found) ||
+			!write_clause(d, clause, &d->spec.having[d->spec.nhaving]))
 			break;
 		d->spec.nhaving++;
 	}
 	MemoryContextSwitchTo(old);
+}
+
+/* Nothing is known of the groups of the execution that begins. */
+void
+hgj_device_start_having(HgjPipelineState *d)
+{
+	d->having->groups_found = false;
+}
+
+/* Are there clauses that may leave groups out, this time or the next? */
+bool
+hgj_device_has_having(const HgjPipelineState *d)
+{
+	return d->having->n > 0;
+}
+
+/* Step 3: this number of groups has been found; is all to be run again with bounds? */
+bool
+hgj_device_found_groups(HgjPipelineState *d, uint64 n)
+{
+	if (d->having->n == 0 || !d->having->clauses[0].may_raise || d->having->groups_found ||
+		n < HGJ_MANY_GROUPS)
+		return false;
+	d->having->groups_found = true;
+	return true;
 }
 
 /* How many groups the last run has left out, of which the host knows nothing. */

@@ -128,8 +128,9 @@ take_group(HgjPipelineState *d, const uint64 *from, char *row)
 					   row + agg->aggs[a].offset);
 }
 
+/* *again: all is to be run again, as bounds of the groups are known now. */
 static void
-take_groups(HgjPipelineState *d)
+take_groups(HgjPipelineState *d, bool *again)
 {
 	const HgjPipelineMethods *methods = d->engine->pipeline;
 	HgjGroups  *groups = &d->agg->groups;
@@ -141,10 +142,13 @@ take_groups(HgjPipelineState *d)
 	hgj_device_call(d, &err, methods->finish(d->pipeline, &n, &err));
 	if (hgj_device_gave_up(d))
 		return;
+	*again = hgj_device_found_groups(d, n);
+	if (*again)
+		return;
 	if (n > PG_INT32_MAX || !hgj_groups_make(groups, n))
 	{
 		/* of those that HAVING leaves there are not fewer the next time */
-		d->run_reason = d->spec.nhaving > 0 ? HGJ_DEVICE_MEMORY : HGJ_DEVICE_GROUPS;
+		d->run_reason = hgj_device_has_having(d) ? HGJ_DEVICE_MEMORY : HGJ_DEVICE_GROUPS;
 		return;
 	}
 	rows = palloc(HGJ_GROUP_ROWS * width * sizeof(uint64));
@@ -197,10 +201,12 @@ run_pipeline(HgjPipelineState *d)
 		return;
 	}
 	/* what HAVING leaves out takes no memory here */
-	most = d->spec.nhaving > 0 ? PG_INT32_MAX : d->agg->groups.limit / d->agg->groups.stride;
+	most = hgj_device_has_having(d) ? PG_INT32_MAX : d->agg->groups.limit / d->agg->groups.stride;
 	expected = Min(expected, Max(most, 1));
 	for (;;)
 	{
+		bool		again = false;
+
 		d->run_reason = HGJ_DEVICE_FITS;
 		d->pushing = d->more_codes = false;
 		hgj_device_start(d, expected);
@@ -209,14 +215,16 @@ run_pipeline(HgjPipelineState *d)
 		if (!hgj_device_gave_up(d))
 			hgj_device_push_rows(d, show_pushed);
 		if (!hgj_device_gave_up(d))
-			take_groups(d);
+			take_groups(d, &again);
 		hgj_device_release(d);
-		if (d->run_reason != HGJ_DEVICE_GROUPS || d->spec.nkeys == 0 ||
+		if (again)
+			hgj_device_write_having(d);
+		else if (d->run_reason != HGJ_DEVICE_GROUPS || d->spec.nkeys == 0 ||
 			(expected >= most && !d->more_codes))
 			break;
 		hgj_groups_release(&d->agg->groups);
 		hgj_progress_end(&d->agg->progress);
-		if (!d->more_codes)
+		if (!d->more_codes && !again)
 			expected = Min(expected * HGJ_MORE_GROUPS, most);
 		hgj_device_end(d);
 		rescan_uncounted(d);
@@ -251,6 +259,7 @@ hgj_device_run(HgjPipelineState *d)
 	}
 
 	hgj_device_end(d);
+	hgj_device_start_having(d);
 	for (int j = d->njoins - 1; j >= 0; j--)
 		if (d->joins[j]->css.ss.ps.chgParam != NULL)
 			ExecReScan(&d->joins[j]->css.ss.ps);

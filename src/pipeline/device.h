@@ -387,6 +387,9 @@ extern bool hgj_device_write_agg(HgjPipelineState *device, bool constants);
 /* agg_device_having.c, in agg/, too */
 extern void hgj_device_plan_having(HgjPipelineState *device);
 extern void hgj_device_write_having(HgjPipelineState *device);
+extern void hgj_device_start_having(HgjPipelineState *device);
+extern bool hgj_device_has_having(const HgjPipelineState *device);
+extern bool hgj_device_found_groups(HgjPipelineState *device, uint64 n);
 extern uint64 hgj_device_left_out(const HgjPipelineState *device);
 
 /* agg_device_keys.c */

@@ -49,6 +49,9 @@
 /* Bytes of device memory per row of a build side: graph, key and payload. */
 #define HGJ_PIPELINE_ROW_BYTES	64
 
+/* Of the rows of a build side, as many values as tell them apart, estimates being what they are. */
+#define HGJ_MOSTLY_APART		0.9
+
 static bool
 join_may_fit(const CustomPath *join)
 {
@@ -159,7 +162,8 @@ not_of_columns(Node *node, void *context)
 					is_made_of_many(node, looked)) ||
 				expression_tree_walker(node, not_of_columns, context);
 		case T_FuncExpr:
-			return is_made_of_many(node, looked) ||
+			return (!hgj_has_instruction(((FuncExpr *) node)->funcid) &&
+					is_made_of_many(node, looked)) ||
 				expression_tree_walker(node, not_of_columns, context);
 		case T_Const:
 		case T_BoolExpr:
@@ -173,6 +177,39 @@ not_of_columns(Node *node, void *context)
 		default:
 			return true;
 	}
+}
+
+/*
+ * Step 3: is the key a column of a build side that another key, which passes by value, tells
+ * the rows of apart?  Then it is looked up in the row (agg/agg_device_keys.c).
+ */
+static bool
+is_told_by_row(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
+			   const Var *key)
+{
+	const Path *inner = NULL;
+	ListCell   *lc;
+
+	while (IsA(key, Var) && inner == NULL && hgj_is_join_path(child))
+	{
+		const CustomPath *join = (const CustomPath *) hgj_below_projections(child);
+
+		child = linitial(join->custom_paths);
+		inner = lsecond(join->custom_paths);
+		if (!bms_is_member(key->varno, inner->parent->relids))
+			inner = NULL;
+	}
+	foreach(lc, inner ? contents->group_exprs : NIL)
+	{
+		Var		   *var = lfirst(lc);
+
+		if (IsA(var, Var) && bms_is_member(var->varno, inner->parent->relids) &&
+			get_typbyval(var->vartype) &&
+			estimate_num_groups(root, list_make1(var), inner->rows, NULL, NULL) >=
+			HGJ_MOSTLY_APART * inner->rows)
+			return true;
+	}
+	return false;
 }
 
 /* Step 3: can a device have the groups' keys? */
@@ -189,7 +226,8 @@ keys_fit(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
 			return false;
 		if (!get_typbyval(type) && type != NUMERICOID &&
 			estimate_num_groups(root, list_make1(lfirst(lc)), child->rows, NULL, NULL) >
-			HGJ_MOST_KEPT_CODES)
+			HGJ_MOST_KEPT_CODES &&
+			!is_told_by_row(root, child, contents, lfirst(lc)))
 			return false;
 	}
 	return true;

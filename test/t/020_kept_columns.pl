@@ -362,7 +362,7 @@ for my $round (1 .. 2)
 	eval { $watch->quit };
 	ok($killed, "a loading worker is killed, round $round");
 	$busy->finish;
-	ok($node->poll_query_until('postgres', 'SELECT true'), "the server is back, round $round");
+	ok(comes_back($node), "the server is back, round $round");
 	compare("after a loading worker was killed, round $round");
 }
 

@@ -194,7 +194,7 @@ my $victim = $node->background_psql('postgres', on_error_stop => 0);
 my $pid = $victim->query_safe('SELECT pg_backend_pid()');
 $process = gpu_process($node);
 kill 'KILL', $pid;
-$node->poll_query_until('postgres', 'SELECT true') or die 'the server did not come back';
+comes_back($node) or die 'the server did not come back';
 eval { $victim->quit; };
 server_is_back('a crash');
 isnt(gpu_process($node), $process, 'with another GPU process');

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_server $FORCED joined_plan wait_until sessions_ended terminated column_loading fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults wait_for_device gpu_process money_moves);
+our @EXPORT = qw(new_server $FORCED joined_plan wait_until sessions_ended comes_back terminated column_loading fails_with cancels lives_on keeps_nothing neighbour neighbour_ends fake_faults wait_for_device gpu_process money_moves);
 
 # Sessions start with this where the planner is to have no choice.
 our $FORCED =
@@ -63,6 +63,19 @@ sub sessions_ended
 	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
 	  or die 'an earlier session does not end';
 	return;
+}
+
+# After a crash: true when the query's answer is true.  A psql that the server refuses ends before
+# it has read its query, and who is writing that dies (IPC::Run, "Broken pipe").
+sub comes_back
+{
+	my ($node, $query) = @_;
+	for (;;)
+	{
+		my $back = eval { $node->poll_query_until('postgres', $query // 'SELECT true') };
+		return $back if $@ eq '';
+		die $@ if $@ !~ /Broken pipe/;
+	}
 }
 
 # Terminates a session, and waits until it has gone.

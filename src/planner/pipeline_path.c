@@ -32,6 +32,8 @@
  */
 #include "compat.h"
 
+#include <math.h>
+
 #include "base/agg_format.h"
 #include "base/guc.h"
 #include "catalog/pg_type.h"
@@ -49,7 +51,7 @@
 /* Bytes of device memory per row of a build side: graph, key and payload. */
 #define HGJ_PIPELINE_ROW_BYTES	64
 
-/* Of the rows of a build side, as many values as tell them apart, estimates being what they are. */
+/* As a part of the rows of a build side, the values that are taken to tell them apart. */
 #define HGJ_MOSTLY_APART		0.9
 
 static bool
@@ -180,6 +182,23 @@ not_of_columns(Node *node, void *context)
 }
 
 /*
+ * Has the column another value in nearly each row of a build side?  In rows of a join, some
+ * come again, as many as in so many draws from all values.
+ */
+static bool
+tells_rows_apart(PlannerInfo *root, Var *var, const Path *side)
+{
+	double		rows = side->rows;
+	double		values = estimate_num_groups(root, list_make1(var),
+											 root->simple_rel_array[var->varno]->tuples,
+											 NULL, NULL);
+
+	if (bms_membership(side->parent->relids) == BMS_MULTIPLE)
+		values *= 1 - exp(-rows / values);
+	return values >= HGJ_MOSTLY_APART * rows;
+}
+
+/*
  * Step 3: is the key a column of a build side that another key, which passes by value, tells
  * the rows of apart?  Then it is looked up in the row (agg/agg_device_keys.c).
  */
@@ -204,9 +223,7 @@ is_told_by_row(PlannerInfo *root, const Path *child, const HgjAggContents *conte
 		Var		   *var = lfirst(lc);
 
 		if (IsA(var, Var) && bms_is_member(var->varno, inner->parent->relids) &&
-			get_typbyval(var->vartype) &&
-			estimate_num_groups(root, list_make1(var), inner->rows, NULL, NULL) >=
-			HGJ_MOSTLY_APART * inner->rows)
+			get_typbyval(var->vartype) && tells_rows_apart(root, var, inner))
 			return true;
 	}
 	return false;

@@ -8,8 +8,8 @@
  * others need no memory on the host, nor the way there.
  *
  * 1. A clause that compares an integer or a decimal that an aggregate returns with a
- *	  constant, or a parameter, says which integers pass, of a decimal in units of its scale.  The host looks at all clauses
- *	  again, of the groups that it gets.
+ *	  constant, or a parameter, says which integers pass, of a decimal in units of its
+ *	  scale.  The host looks at all clauses again, of the groups that it gets.
  * 2. Clauses are taken from the first up to one that is none of these: PostgreSQL
  *	  evaluates that, and what comes behind, for each group that has passed those before,
  *	  and it may raise an error, or call a function that has an effect.
@@ -45,18 +45,18 @@
 /* Step 1: a clause. */
 typedef struct HgjHavingClause
 {
-	int			agg;
-	int			strategy;		/* btree's, the aggregate on the left */
-	Oid			type;			/* of what it is compared with */
-	ExprState  *bound;
-	bool		may_raise;		/* the evaluation of that may (step 3) */
+	int			agg;			/* number of the aggregate */
+	int			strategy;		/* btree's strategy, with the aggregate on the left */
+	Oid			type;			/* type of what it is compared with */
+	ExprState  *bound;			/* the value that it is compared with */
+	bool		may_raise;		/* evaluation of that value may raise an error (step 3) */
 } HgjHavingClause;
 
 typedef struct HgjDeviceHaving
 {
-	int			n;
-	HgjHavingClause clauses[HGJ_PIPE_HAVING];
-	bool		groups_found;	/* in this execution */
+	int			n;				/* number of clauses */
+	HgjHavingClause clauses[HGJ_PIPE_HAVING];	/* the first ones of HAVING */
+	bool		groups_found;	/* groups have been found in this execution */
 } HgjDeviceHaving;
 
 /* Step 3: as many groups as are worth another run. */

@@ -453,6 +453,29 @@ hgj_page_faults(PlannerInfo *root, const Path *path)
 		(cached_page_part(root, rel, true) - cached_page_part(root, rel, false));
 }
 
+/*
+ * Step 4: what the page faults of workers cost that look rows of a table up, which costsize.c
+ * does not know of.  As many pages as lie around a row are mapped at a fault.
+ */
+Cost
+hgj_lookup_page_faults(PlannerInfo *root, const Path *path)
+{
+	const JoinPath *join = (const JoinPath *) path;
+	const Path *inner;
+	double		pages;
+
+	if (!IsA(path, NestPath) || path->parallel_workers == 0)
+		return 0;
+	inner = join->innerjoinpath;
+	if ((inner->pathtype != T_IndexScan && inner->pathtype != T_BitmapHeapScan) ||
+		inner->param_info == NULL || inner->parent->pages < HGJ_FEWEST_KNOWN_PAGES)
+		return 0;
+	pages = join->outerjoinpath->rows * hgj_parallel_divisor(path) *
+		Max(inner->rows, 1) * (HGJ_FAULT_BYTES / BLCKSZ);
+	return cached_pages(root, inner->parent) / inner->parent->pages *
+		Min(pages, inner->parent->pages) * HGJ_PAGE_FAULT_PART / sharers(path);
+}
+
 /* Steps 3 and 7: what the rows of a sequential scan cost less, but not its pages. */
 static Cost
 scan_rows_saving(PlannerInfo *root, const Path *path, const ScanFacts *facts)

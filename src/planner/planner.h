@@ -160,6 +160,7 @@ extern Cost hgj_emission_cost(const Path *path);
 extern Cost hgj_feed_saving(PlannerInfo *root, const Path *path,
 							bool in_batches);
 extern Cost hgj_page_faults(PlannerInfo *root, const Path *path);
+extern Cost hgj_lookup_page_faults(PlannerInfo *root, const Path *path);
 extern double hgj_part_kept(PlannerInfo *root, const RelOptInfo *rel);
 extern Cost hgj_agg_feed_saving(PlannerInfo *root, const Path *path);
 extern HgjFedPath hgj_cheapest_fed(PlannerInfo *root, RelOptInfo *rel,

@@ -17,6 +17,7 @@
  * 3. The number of rows of a join takes foreign keys into account, that of an index
  *	  scan which a nested loop repeats does not: by keys of several columns it may
  *	  find many times the rows that it is charged for.
+ *	  Nor does it know of the page faults of workers that look rows up (feed_cost.c).
  * 4. parallel_tuple_cost is many times what a row costs on its way from a worker.
  *	  Where the number of rows is guessed too high, which it is where columns are
  *	  correlated, a join of ours in one process seems cheaper than workers that are
@@ -253,7 +254,7 @@ hgj_without_undercharged(PlannerInfo *root, List *paths, const CustomPath *ours)
 	foreach(lc, paths)
 	{
 		Path	   *path = lfirst(lc);
-		Cost		more = uncharged(path) +
+		Cost		more = uncharged(path) + hgj_lookup_page_faults(root, path) +
 			uncharged_for_workers(root, path, &ours->path);
 
 		if (more <= 0 || path->param_info != ours->path.param_info ||

@@ -203,12 +203,12 @@ to_be_left_out(const HgjPipelineSpec *spec, const uint64_t *w)
 	for (uint32_t i = 0; i < spec->nhaving; i++)
 	{
 		const HgjPipeHaving *h = &spec->having[i];
-		__int128	least = ((__int128) h->least.high << 64) + h->least.low;
-		__int128	most = ((__int128) h->most.high << 64) + h->most.low;
+		__int128	least = (__int128) h->least.high * ((__int128) 1 << 64) + h->least.low;
+		__int128	most = (__int128) h->most.high * ((__int128) 1 << 64) + h->most.low;
 		__int128	value = (int64_t) w[h->word];
 
 		if (h->wide)
-			value = ((__int128) (int64_t) w[h->word + 1] << 32) + w[h->word];
+			value = (__int128) (int64_t) w[h->word + 1] * ((__int128) 1 << 32) + w[h->word];
 		if ((h->count != HGJ_PIPE_NONE && w[h->count] == 0) || value < least || value > most)
 			return true;
 	}

@@ -59,7 +59,7 @@ typedef struct HgjDeviceHaving
 	bool		groups_found;	/* groups have been found in this execution */
 } HgjDeviceHaving;
 
-/* Step 3: as many groups as are worth another run. */
+/* Step 3: the number of groups from which on another run is worth its time. */
 #define HGJ_MANY_GROUPS			16384
 
 static bool
@@ -203,7 +203,10 @@ around_bound(const HgjHavingClause *clause, Datum value, int scale, int128 *belo
 	}
 }
 
-/* Which words of a group's state are the value?  False: it is none of integers. */
+/*
+ * Find the words of a group's state that hold the value of aggregate `a`.  False: the value is
+ * neither an integer nor a decimal.
+ */
 static bool
 find_words(const HgjPipelineState *d, int a, HgjPipeHaving *having, int *scale)
 {

@@ -66,7 +66,6 @@ void
 hgj_pages_were_read(Oid relid, BlockNumber pages, BlockNumber passed, BlockNumber npages)
 {
 	double		stayed = pages - Min(passed, pages);
-
 	KnownTable *table;
 
 	/* a worker ends with its query */

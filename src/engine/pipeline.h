@@ -196,14 +196,14 @@ typedef struct HgjPipeWide
 } HgjPipeWide;
 
 /*
- * Bounds of a group's value, without which the group is left out: that of a state word, or
- * of SUM_LOW and the SUM_HIGH behind it.  Words of floats have none.
+ * Bounds of a value: a group whose value lies outside is left out.  The value is a state
+ * word's, or that of SUM_LOW and the SUM_HIGH behind it.  Words of floats have no bounds.
  */
 typedef struct HgjPipeHaving
 {
-	uint8_t		word;			/* the first of its words */
-	uint8_t		count;			/* a word of values, 0 of which make it NULL, or NONE */
-	bool		wide;			/* two words */
+	uint8_t		word;			/* the state word, or SUM_LOW */
+	uint8_t		count;			/* the word that counts values: 0 makes it NULL; or NONE */
+	bool		wide;			/* SUM_LOW and SUM_HIGH are the value */
 	HgjPipeWide least;
 	HgjPipeWide most;
 } HgjPipeHaving;

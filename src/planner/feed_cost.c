@@ -360,7 +360,7 @@ rows_saving(const Path *path, Cost stock, Cost ours)
  * said to be there.  Of a table that does not fit into a quarter of shared buffers, what is
  * not known to be there is read through a ring of a few of them (heapam.c), by whichever
  * process.  What the session itself reads for the first time it has for its next queries,
- * so that this one is charged for half of it; otherwise workers, who pay each time, would be
+ * so that this one is charged for half of it; otherwise workers, which pay each time, would be
  * taken for ever where they are a little faster than the first time.
  */
 static double
@@ -454,8 +454,8 @@ hgj_page_faults(PlannerInfo *root, const Path *path)
 }
 
 /*
- * Step 4: what the page faults of workers cost that look rows of a table up, which costsize.c
- * does not know of.  As many pages as lie around a row are mapped at a fault.
+ * Step 4: what page faults cost workers that look rows of a table up, of which costsize.c
+ * knows nothing.  A fault maps the pages around the row as well.
  */
 Cost
 hgj_lookup_page_faults(PlannerInfo *root, const Path *path)

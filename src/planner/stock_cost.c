@@ -198,14 +198,18 @@ uncharged(const Path *path)
 		uncharged_build(path) + hgj_uncharged_lookups(path);
 }
 
-/* Step 7: the same of its workers, of which `ours` may have charged others. */
+/*
+ * Steps 3 and 7: what it has not been charged for its workers, of which `ours` may have been
+ * charged for others.
+ */
 static Cost
 uncharged_for_workers(PlannerInfo *root, const Path *path, const Path *ours)
 {
 	if (!is_stock_join(path))
 		return 0;
 	if (path->parallel_workers > 0)
-		return hgj_workers_charged(root, ours) - hgj_workers_charged(root, path);
+		return hgj_workers_charged(root, ours) - hgj_workers_charged(root, path) +
+			hgj_lookup_page_faults(root, path);
 	return hgj_uncharged_workers(root, path);
 }
 
@@ -254,7 +258,7 @@ hgj_without_undercharged(PlannerInfo *root, List *paths, const CustomPath *ours)
 	foreach(lc, paths)
 	{
 		Path	   *path = lfirst(lc);
-		Cost		more = uncharged(path) + hgj_lookup_page_faults(root, path) +
+		Cost		more = uncharged(path) +
 			uncharged_for_workers(root, path, &ours->path);
 
 		if (more <= 0 || path->param_info != ours->path.param_info ||

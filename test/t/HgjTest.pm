@@ -66,7 +66,7 @@ sub sessions_ended
 }
 
 # After a crash: true when the query's answer is true.  A psql that the server refuses ends before
-# it has read its query, and who is writing that dies (IPC::Run, "Broken pipe").
+# it has read its query, and IPC::Run, which is writing that, dies ("Broken pipe").
 sub comes_back
 {
 	my ($node, $query) = @_;

@@ -25,28 +25,24 @@
  */
 #include "compat.h"
 
-#include "access/nbtree.h"
 #include "agg/agg_state.h"
 #include "catalog/pg_type.h"
 #include "columns/decimal.h"
 #include "executor/executor.h"
 #include "expr/demand.h"
+#include "expr/program_private.h"
 #include "nodes/nodeFuncs.h"
 #include "pipeline/device.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/numeric.h"
-#include "utils/typcache.h"
 
-/* A value, in units of its scale, is less than 10^24 times 10^12, and fits 128 bits. */
-#define HGJ_MOST_BOUND_WEIGHT	5
-#define HGJ_MOST_BOUND_SCALE	12
+/* No sum of 2^32 values of 64 bits, the most that a device adds up, is that large. */
+#define HGJ_MOST_SUM			((int128) 1 << 95)
 
 /* Step 1: a clause. */
 typedef struct HgjHavingClause
 {
 	int			agg;			/* number of the aggregate */
-	int			strategy;		/* btree's strategy, with the aggregate on the left */
+	HgjComparison comparison;	/* comparison, with the aggregate on the left */
 	Oid			type;			/* type of what it is compared with */
 	ExprState  *bound;			/* the value that it is compared with */
 	bool		may_raise;		/* evaluation of that value may raise an error (step 3) */
@@ -87,17 +83,12 @@ is_bound(const Node *side)
 	return IsA(side, Param) || (IsA(side, Const) && !((const Const *) side)->constisnull);
 }
 
-/* Step 1: how the operator compares numbers, by btree's strategies, or 0. */
-static int
-strategy_of(Oid operator, Oid left, Oid right)
+/* Step 1: are both of integers, or both of numerics? */
+static bool
+are_numbers(Oid left, Oid right)
 {
-	const TypeCacheEntry *type;
-
-	if (!(is_integer(left) && is_integer(right)) &&
-		!(left == NUMERICOID && right == NUMERICOID))
-		return 0;
-	type = lookup_type_cache(left, TYPECACHE_BTREE_OPFAMILY);
-	return OidIsValid(type->btree_opf) ? get_op_opfamily_strategy(operator, type->btree_opf) : 0;
+	return (is_integer(left) && is_integer(right)) ||
+		(left == NUMERICOID && right == NUMERICOID);
 }
 
 /* Step 1; false: it is no such clause. */
@@ -115,14 +106,16 @@ take_clause(HgjAggState *agg, Node *clause, HgjHavingClause *result)
 		return false;
 	left = linitial(expr->args);
 	right = lsecond(expr->args);
-	result->strategy = strategy_of(expr->opno, exprType(left), exprType(right));
 	turned = aggregate_of(agg, left) < 0;
 	result->agg = aggregate_of(agg, turned ? right : left);
 	bound = turned ? left : right;
-	if (result->strategy == 0 || result->agg < 0 || !is_bound(bound))
+	if (result->agg < 0 || !is_bound(bound) ||
+		!are_numbers(exprType(left), exprType(right)) ||
+		!hgj_number_comparison(get_opcode(expr->opno), &result->comparison) ||
+		result->comparison == HGJ_NE)
 		return false;
 	if (turned)
-		result->strategy = BTCommuteStrategyNumber(result->strategy);
+		result->comparison = hgj_commuted(result->comparison);
 	result->type = exprType(bound);
 	result->may_raise = IsA(bound, Param) && hgj_param_may_raise((Param *) bound, estate);
 	result->bound = ExecInitExpr((Expr *) bound, &agg->css.ss.ps);
@@ -150,56 +143,29 @@ hgj_device_plan_having(HgjPipelineState *d)
 	}
 }
 
-/* The whole number that a numeric is. */
-static int128
-whole_number(Datum numeric)
-{
-	const char *c = DatumGetCString(DirectFunctionCall1(numeric_out, numeric));
-	bool		negative = *c == '-';
-	int128		value = 0;
-
-	for (c += negative; *c != '\0'; c++)
-		value = value * 10 + (*c - '0');
-	return negative ? -value : value;
-}
-
-/* Step 1: the whole numbers around a numeric in units of 10^-scale; false: it is too large. */
+/*
+ * Step 1: the bound, which is no NULL, in units of 10^-scale, rounded as hgj_decimal_floor()
+ * does; false: no value comes near it, or it is NaN.
+ */
 static bool
-around_numeric(Datum value, int scale, int128 *below, int128 *above)
+floor_of_bound(const HgjHavingClause *clause, Datum value, int scale, int128 *floor,
+			   bool *exact)
 {
-	Numeric		numeric = DatumGetNumeric(value);
-	HgjNumber	number;
-	Datum		units;
-
-	if (scale > HGJ_MOST_BOUND_SCALE ||
-		!hgj_number_read(VARDATA_ANY(numeric), VARSIZE_ANY_EXHDR(numeric), &number) ||
-		number.weight > HGJ_MOST_BOUND_WEIGHT)
-		return false;
-	units = DirectFunctionCall2(numeric_mul, NumericGetDatum(numeric),
-								hgj_decimal_numeric(hgj_powers_of_ten[scale], 0, 0));
-	*below = whole_number(DirectFunctionCall1(numeric_floor, units));
-	*above = whole_number(DirectFunctionCall1(numeric_ceil, units));
-	return true;
-}
-
-/* Step 1: the whole numbers around the bound, which is no NULL. */
-static bool
-around_bound(const HgjHavingClause *clause, Datum value, int scale, int128 *below,
-			 int128 *above)
-{
+	*exact = true;
 	switch (clause->type)
 	{
 		case INT2OID:
-			*below = *above = DatumGetInt16(value);
+			*floor = DatumGetInt16(value);
 			return true;
 		case INT4OID:
-			*below = *above = DatumGetInt32(value);
+			*floor = DatumGetInt32(value);
 			return true;
 		case INT8OID:
-			*below = *above = DatumGetInt64(value);
+			*floor = DatumGetInt64(value);
 			return true;
 		default:
-			return around_numeric(value, scale, below, above);
+			*floor = hgj_decimal_floor(value, scale, exact);
+			return *floor < HGJ_MOST_SUM && *floor > -HGJ_MOST_SUM;
 	}
 }
 
@@ -254,10 +220,10 @@ static bool
 write_clause(HgjPipelineState *d, const HgjHavingClause *clause, HgjPipeHaving *having)
 {
 	ExprContext *econtext = d->agg->css.ss.ps.ps_ExprContext;
-	int128		least = -((int128) 1 << 126);
-	int128		most = (int128) 1 << 126;
-	int128		below;
-	int128		above;
+	int128		floor;
+	int128		least;
+	int128		most;
+	bool		exact;
 	int			scale;
 	bool		isnull;
 	Datum		value;
@@ -265,27 +231,9 @@ write_clause(HgjPipelineState *d, const HgjHavingClause *clause, HgjPipeHaving *
 	if (!find_words(d, clause->agg, having, &scale))
 		return false;
 	value = ExecEvalExprSwitchContext(clause->bound, econtext, &isnull);
-	if (isnull || !around_bound(clause, value, scale, &below, &above))
+	if (isnull || !floor_of_bound(clause, value, scale, &floor, &exact))
 		return false;
-	switch (clause->strategy)
-	{
-		case BTLessStrategyNumber:
-			most = above - 1;
-			break;
-		case BTLessEqualStrategyNumber:
-			most = below;
-			break;
-		case BTEqualStrategyNumber:
-			least = above;
-			most = below;
-			break;
-		case BTGreaterEqualStrategyNumber:
-			least = above;
-			break;
-		default:
-			least = below + 1;
-			break;
-	}
+	hgj_comparison_range(clause->comparison, floor, exact, &least, &most);
 	having->least = wide_of(least);
 	having->most = wide_of(most);
 	return true;

@@ -163,6 +163,80 @@ hgj_decimal_numeric(int128 value, int scale, int display)
 	return hgj_digits_store(&digits, display);
 }
 
+/* Units in a digit of base 10^4 that is 10^power units, and whether some are left over. */
+static int128
+units_of_digit(int128 digit, int power, bool *exact)
+{
+	int64		part;
+
+	if (power >= 0)
+		return digit * hgj_powers_of_ten[Min(power, HGJ_COLUMN_SCALE_MAX)] *
+			hgj_powers_of_ten[Max(power - HGJ_COLUMN_SCALE_MAX, 0)];
+	part = power > -4 ? hgj_powers_of_ten[-power] : HGJ_NUMERIC_BASE;
+	*exact = *exact && digit % part == 0;
+	return digit / part;
+}
+
+/*
+ * The largest integer that is not above the value in units of 10^-scale; *exact: it is that.
+ * What is larger than HGJ_MOST_UNITS is taken for that, inexactly, as are NaN and infinity,
+ * and what is less than -HGJ_MOST_UNITS likewise.
+ */
+int128
+hgj_decimal_floor(Datum numeric, int scale, bool *exact)
+{
+	struct varlena *value = PG_DETOAST_DATUM_PACKED(numeric);
+	const char *data = VARDATA_ANY(value);
+	HgjNumber	number;
+	int128		units = 0;
+
+	*exact = false;
+	if (!hgj_number_read(data, VARSIZE_ANY_EXHDR(value), &number))
+		return (hgj_read16(data) & HGJ_NUMERIC_SPECIAL_MASK) == HGJ_NUMERIC_MINUS_INFINITY ?
+			-HGJ_MOST_UNITS : HGJ_MOST_UNITS;
+	if (number.ndigits > 0 && 4 * number.weight + scale > 32)
+		return number.negative ? -HGJ_MOST_UNITS : HGJ_MOST_UNITS;
+	*exact = true;
+	for (int i = 0; i < number.ndigits; i++)
+		units += units_of_digit(hgj_read16(number.digits + 2 * i),
+								4 * (number.weight - i) + scale, exact);
+	if (number.negative)
+		return *exact ? -units : -units - 1;
+	return units;
+}
+
+/*
+ * The integers x for which "x comparison y" holds, where `floor` is the largest one that is
+ * not above y, and, if exact, y itself: *low to *high, of which none is in there where
+ * *low > *high.  Those of NE are the others of EQ's.
+ */
+void
+hgj_comparison_range(HgjComparison comparison, int128 floor, bool exact,
+					 int128 *low, int128 *high)
+{
+	*low = -HGJ_MOST_UNITS * 10;
+	*high = HGJ_MOST_UNITS * 10;
+	switch (comparison)
+	{
+		case HGJ_LT:
+			*high = exact ? floor - 1 : floor;
+			break;
+		case HGJ_LE:
+			*high = floor;
+			break;
+		case HGJ_GT:
+			*low = floor + 1;
+			break;
+		case HGJ_GE:
+			*low = exact ? floor : floor + 1;
+			break;
+		default:
+			*low = floor;
+			*high = exact ? floor : floor - 1;
+			break;
+	}
+}
+
 /*
  * Step 1: n digits, the first of which has this weight.  The unit lies in a digit that
  * is the fraction'th behind the point and has `below` decimals below it, which is a

@@ -76,6 +76,10 @@ typedef struct HgjDecimals
 	const uint8 *displays;		/* ... this, of each, is NULL */
 } HgjDecimals;
 
+/* No number of units that floors are made of has an absolute value of more than 10^36. */
+#define HGJ_MOST_UNITS	\
+	((int128) INT64CONST(1000000000000000000) * INT64CONST(1000000000000000000))
+
 extern const int64 hgj_powers_of_ten[HGJ_COLUMN_SCALE_MAX + 1];
 
 extern void hgj_digits_of_int128(int128 value, int scale, int16 *room,
@@ -84,6 +88,9 @@ extern void hgj_digits_strip(HgjDigits *number);
 extern Datum hgj_digits_store(HgjDigits *number, int scale);
 extern Datum hgj_numeric_store_special(uint16 header);
 extern Datum hgj_decimal_numeric(int128 value, int scale, int display);
+extern int128 hgj_decimal_floor(Datum numeric, int scale, bool *exact);
+extern void hgj_comparison_range(HgjComparison comparison, int128 floor, bool exact,
+								 int128 *low, int128 *high);
 extern bool hgj_decimals_read(const Datum *values, const uint8 *nulls, uint32 n,
 							  int scale, int64 *out, uint8 *displays);
 

@@ -41,8 +41,8 @@ is_float(HgjKind kind)
 }
 
 /* a op b is the same as b op' a */
-static HgjComparison
-commute(HgjComparison comparison)
+HgjComparison
+hgj_commuted(HgjComparison comparison)
 {
 	switch (comparison)
 	{
@@ -98,7 +98,7 @@ recognize_comparison(HgjClause *clause)
 	{
 		input = column_of(step->args[1], &bound.order_dates);
 		bound.constant = step->args[0];
-		bound.comparison = commute(bound.comparison);
+		bound.comparison = hgj_commuted(bound.comparison);
 	}
 	if (input == NULL)
 		return;

@@ -72,15 +72,14 @@ static const struct
 {
 	Oid			funcid;
 	HgjComparison comparison;
-	HgjComparison commuted;
 	PGFunction	function;
 }			comparisons[] = {
-	{F_NUMERIC_EQ, HGJ_EQ, HGJ_EQ, numeric_eq},
-	{F_NUMERIC_NE, HGJ_NE, HGJ_NE, numeric_ne},
-	{F_NUMERIC_LT, HGJ_LT, HGJ_GT, numeric_lt},
-	{F_NUMERIC_LE, HGJ_LE, HGJ_GE, numeric_le},
-	{F_NUMERIC_GT, HGJ_GT, HGJ_LT, numeric_gt},
-	{F_NUMERIC_GE, HGJ_GE, HGJ_LE, numeric_ge}
+	{F_NUMERIC_EQ, HGJ_EQ, numeric_eq},
+	{F_NUMERIC_NE, HGJ_NE, numeric_ne},
+	{F_NUMERIC_LT, HGJ_LT, numeric_lt},
+	{F_NUMERIC_LE, HGJ_LE, numeric_le},
+	{F_NUMERIC_GT, HGJ_GT, numeric_gt},
+	{F_NUMERIC_GE, HGJ_GE, numeric_ge}
 };
 
 static bool
@@ -125,6 +124,22 @@ comparison_of(Oid funcid)
 		if (comparisons[i].funcid == funcid)
 			return i;
 	return -1;
+}
+
+/* How does the function compare two integers, or two numerics?  False: it does not. */
+bool
+hgj_number_comparison(Oid funcid, HgjComparison *comparison)
+{
+	int			which = comparison_of(funcid);
+	HgjOperation operation;
+
+	if (which >= 0)
+		*comparison = comparisons[which].comparison;
+	else if (hgj_operation(funcid, &operation) && operation.op == HGJ_STEP_COMPARE)
+		*comparison = operation.code;
+	else
+		return false;
+	return true;
 }
 
 /* Is it one of numerics that are decimals? */
@@ -563,7 +578,7 @@ hgj_decimal_comparison(HgjCompiler *c, Oid funcid, List *args)
 							 comparisons[which].comparison);
 	if (hgj_is_constant(c->parent, linitial(args)))
 		return compile_range(c, lsecond(args), linitial(args),
-							 comparisons[which].commuted);
+							 hgj_commuted(comparisons[which].comparison));
 	a = hgj_decimal_compile(c, linitial(args));
 	b = hgj_decimal_compile(c, lsecond(args));
 	if (a == NULL || b == NULL || !align_operands(&a, &b))

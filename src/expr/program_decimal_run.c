@@ -238,80 +238,18 @@ run_compare(HgjProgram *program, HgjStep *step, uint32 n)
 	MemoryContextSwitchTo(old);
 }
 
-/* A value that does not fit 64 bits: is it above all that do, or below? */
-static bool
-is_beyond(Numeric value, bool *above)
-{
-	const int64 limits[2] = {PG_INT64_MIN, PG_INT64_MAX};
-
-	for (int i = 0; i < 2; i++)
-	{
-		Datum		limit = NumericGetDatum(int64_to_numeric(limits[i]));
-
-		*above = i == 1;
-		if (DatumGetBool(DirectFunctionCall2(*above ? numeric_gt : numeric_lt,
-											 NumericGetDatum(value), limit)))
-			return true;
-	}
-	return false;
-}
-
-/*
- * The largest integer that is not above the value in units of 10^-scale; *exact:
- * it is that.  Of what does not fit 64 bits, this says that it is larger than all
- * that do, or less.
- */
-static int128
-floor_in_units(Numeric value, int scale, bool *exact)
-{
-	const int128 beyond[2] = {(int128) PG_INT64_MIN - 1, PG_INT64_MAX};
-	Datum		unit = NumericGetDatum(int64_to_numeric(1));
-	Datum		units;
-	Datum		rounded;
-	bool		above;
-
-	*exact = false;
-	if (is_beyond(value, &above))	/* NaN counts as larger than all */
-		return beyond[above];
-	for (; scale > 0; scale--)
-		unit = DirectFunctionCall2(numeric_mul, unit,
-								   NumericGetDatum(int64_to_numeric(10)));
-	units = DirectFunctionCall2(numeric_mul, NumericGetDatum(value), unit);
-	rounded = DirectFunctionCall1(numeric_floor, units);
-	if (is_beyond(DatumGetNumeric(rounded), &above))
-		return beyond[above];
-	*exact = DatumGetBool(DirectFunctionCall2(numeric_eq, units, rounded));
-	return DatumGetInt64(DirectFunctionCall1(numeric_int8, rounded));
-}
-
 /* Step 4. */
 static void
-find_range(HgjStep *step, Numeric constant)
+find_range(HgjStep *step, Datum constant)
 {
 	bool		exact;
-	int128		floor = floor_in_units(constant, step->args[0]->scale, &exact);
-	int128		low = PG_INT64_MIN;
-	int128		high = PG_INT64_MAX;
+	int128		floor = hgj_decimal_floor(constant, step->args[0]->scale, &exact);
+	int128		low;
+	int128		high;
 
-	switch (step->code)
-	{
-		case HGJ_LT:
-			high = exact ? floor - 1 : floor;
-			break;
-		case HGJ_LE:
-			high = floor;
-			break;
-		case HGJ_GT:
-			low = floor + 1;
-			break;
-		case HGJ_GE:
-			low = exact ? floor : floor + 1;
-			break;
-		default:
-			low = floor;
-			high = exact ? floor : floor - 1;
-			break;
-	}
+	hgj_comparison_range(step->code, floor, exact, &low, &high);
+	low = Max(low, PG_INT64_MIN);
+	high = Min(high, PG_INT64_MAX);
 	step->low = low > high ? 1 : (int64) low;
 	step->high = low > high ? 0 : (int64) high;
 	step->invert = step->code == HGJ_NE;
@@ -323,7 +261,7 @@ prepare_range(HgjProgram *program, HgjStep *step)
 {
 	MemoryContext old = MemoryContextSwitchTo(program->scratch);
 
-	find_range(step, DatumGetNumeric(step->constant->value));
+	find_range(step, step->constant->value);
 	step->spread = true;
 	MemoryContextSwitchTo(old);
 }

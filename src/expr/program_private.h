@@ -415,6 +415,7 @@ extern bool hgj_constants_raise(const HgjProgram *program);
 extern bool hgj_constant_nulls(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_clause.c */
+extern HgjComparison hgj_commuted(HgjComparison comparison);
 extern void hgj_clause_recognize(HgjClause *clause);
 extern bool hgj_clause_merge(HgjClause *clause, const HgjClause *next);
 extern uint32 hgj_clause_run(HgjProgram *program, HgjClause *clause,
@@ -512,6 +513,7 @@ extern void hgj_call_carefully(HgjProgram *program, HgjStep *step, uint32 n,
 /* program_decimal.c */
 extern bool hgj_is_decimal(PlanState *parent, Expr *expr);
 extern bool hgj_decimal_function(Oid funcid);
+extern bool hgj_number_comparison(Oid funcid, HgjComparison *comparison);
 extern HgjStep *hgj_decimal_compile(HgjCompiler *c, Expr *expr);
 extern bool hgj_decimal_branches(HgjStep *step, int first, int stride);
 extern bool hgj_is_decimal_comparison(PlanState *parent, Oid funcid, List *args);

@@ -187,7 +187,9 @@ end $$;
 select hgj_explained('select f.id, d.w from f full join d using (k)');
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
-select hgj_explained('select f.id, d.w from f join d using (k)');
+-- (a process that finds few outer rows left makes tables of their partitions only)
+select regexp_replace(line, 'Build Rows: [0-9]+ *', 'Build Rows') as hgj_explained
+	from hgj_explained('select f.id, d.w from f join d using (k)') line;
 truncate hgj_known;
 drop table f, d, e, nothing, skewed, likes, all_keys, unknown, many;
 drop function hgj_check_shared, hgj_check_all, hgj_rescans, hgj_explained, hgj_has_full;

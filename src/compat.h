@@ -58,7 +58,9 @@
 #define HGJ_ALL_RELIDS(root)	((root)->all_query_rels)
 #define HGJ_BASE_RELIDS(root, relids) \
 	bms_difference(relids, (root)->outer_join_rels)
+#define hgj_set_nulled_by(var, join)	((var)->varnullingrels = bms_make_singleton(join))
 #else
+#define hgj_set_nulled_by(var, join)	((void) (var), (void) (join))
 #define HGJ_ALL_RELIDS(root)	((root)->all_baserels)
 #define HGJ_BASE_RELIDS(root, relids)	(relids)
 #endif

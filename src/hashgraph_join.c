@@ -37,6 +37,7 @@
 #include "pipeline/device.h"
 #include "planner/declines.h"
 #include "planner/planner.h"
+#include "rewrite/rewrite.h"
 #include "server/worker.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -87,6 +88,7 @@ _PG_init(void)
 	hgj_install_join_hook();
 	hgj_install_agg_hook();
 	hgj_install_require_hook();
+	hgj_install_rewrite_hook();
 	hgj_install_declines_hook();
 	hgj_install_demand_hook();
 	hgj_install_device_rows();

@@ -11,9 +11,11 @@
  * 3. Start the executor as EXPLAIN does: privileges on the tables are checked, our
  *	  nodes choose their sources, nothing is read.
  * 4. A row for each join, aggregation and scan, in EXPLAIN's order: of ours the
- *	  engine and, where it was for their time, why there are no workers, of whatever a node of ours reads how it does, of the others the
- *	  reason.  All words are those of base/reasons.c.  From PostgreSQL 18 on,
- *	  EXPLAIN (HASHGRAPH) has them, too (explain_option.c).
+ *	  engine and, where it was for their time, why there are no workers, of whatever a
+ *	  node of ours reads how it does, of the others the reason.  From PostgreSQL 18 on,
+ *	  EXPLAIN (HASHGRAPH) has these, too (explain_option.c).
+ * 5. Behind them, a row for each subquery that PostgreSQL runs once a row, and that might
+ *	  be a join (rewrite/levels.c).  All words are those of base/reasons.c.
  *
  * Memory: the caller's context, and that of the executor's state, which ends with
  * the function or, on errors, with the transaction.  Locks: those of parsing and
@@ -213,6 +215,21 @@ subplan_number(const WhyWalk *walk, const Plan *plan)
 	return -1;
 }
 
+/* Step 5: a row for a subquery that depends on the row around it. */
+static void
+put_hidden(const WhyRows *rows, HgjHidden hidden)
+{
+	Datum		values[WHY_COLUMNS] = {0};
+	bool		nulls[WHY_COLUMNS] = {false};
+
+	values[WHY_LEVEL] = Int32GetDatum(0);
+	values[WHY_NODE] = CStringGetTextDatum("Correlated Subquery");
+	values[WHY_TAKEN] = BoolGetDatum(hidden == HGJ_HIDDEN_IS_JOIN);
+	values[WHY_REASON] = CStringGetTextDatum(hgj_hidden_text(hidden));
+	nulls[WHY_ENGINE] = nulls[WHY_SOURCE] = true;
+	tuplestore_putvalues(rows->rsinfo->setResult, rows->rsinfo->setDesc, values, nulls);
+}
+
 /* The node and what is below it.  Subplans are shown once, as EXPLAIN does. */
 static bool
 walk_node(PlanState *ps, void *context)
@@ -254,13 +271,14 @@ hgj_why_plan(PlanState *top, const PlannedStmt *stmt, const HgjDeclines *decline
 	walk_node(top, &walk);
 }
 
-/* Steps 2 to 4, of one of the queries that the rewriter has made. */
+/* Steps 2 to 5, of one of the queries that the rewriter has made. */
 static void
 why_query(ReturnSetInfo *rsinfo, Query *query, const char *text)
 {
 	HgjDeclines declines = {0};
 	WhyRows		rows = {.rsinfo = rsinfo};
 	PlannedStmt *stmt = hgj_plan_noting(query, text, &declines);
+	ListCell   *lc;
 	QueryDesc  *desc = CreateQueryDesc(stmt, text, GetActiveSnapshot(),
 									   InvalidSnapshot, None_Receiver, NULL,
 									   NULL, 0);
@@ -268,6 +286,8 @@ why_query(ReturnSetInfo *rsinfo, Query *query, const char *text)
 	ExecutorStart(desc, EXEC_FLAG_EXPLAIN_ONLY);
 	hgj_node_names(&rows.names, stmt);
 	hgj_why_plan(desc->planstate, stmt, &declines, put_row, &rows);
+	foreach(lc, declines.hidden)
+		put_hidden(&rows, (HgjHidden) lfirst_int(lc));
 	ExecutorEnd(desc);
 	FreeQueryDesc(desc);
 }

@@ -14,6 +14,7 @@
 #include "compat.h"
 
 #include "agg/agg_parallel.h"
+#include "base/hidden_joins.h"
 #include "commands/explain.h"
 #include HGJ_EXPLAIN_HEADER
 #include HGJ_EXPLAIN_STATE_HEADER
@@ -187,6 +188,7 @@ hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_having(state, cscan, ancestors, es);
 	if (state->feed)
 		show_feed(state, ancestors, es);
+	hgj_show_hidden_joins(cscan, es);
 	if (state->device)
 		hgj_device_explain(state->device, &state->device->info, es);
 	if (es->analyze)

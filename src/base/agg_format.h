@@ -53,6 +53,7 @@ typedef enum HgjAggFact
 								 * whether a pipeline on a GPU is planned */
 	HGJ_AGG_ESTIMATES,			/* IntList: expected groups, and per group
 								 * column kB of a dictionary of its values */
+	HGJ_AGG_HIDDEN,				/* IntList by HgjHiddenFact */
 	HGJ_AGG_FACTS
 } HgjAggFact;
 

@@ -58,6 +58,7 @@ int			hgj_probe = HGJ_PROBE_AUTO;
 double		hgj_probe_tuple_cost = 0.002;
 int			hgj_processors = 0;
 int			hgj_require = HGJ_REQUIRE_OFF;
+int			hgj_rewrite = HGJ_REWRITE_ON;
 int			hgj_segments = HGJ_SEGMENTS_AUTO;
 int			hgj_source = HGJ_SOURCE_AUTO;
 int			hgj_spill = HGJ_SPILL_AUTO;
@@ -114,6 +115,13 @@ static const struct config_enum_entry require_options[] = {
 	{"join", HGJ_REQUIRE_JOIN, false},
 	{"aggregate", HGJ_REQUIRE_AGGREGATE, false},
 	{"cuda", HGJ_REQUIRE_CUDA, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry rewrite_options[] = {
+	{"off", HGJ_REWRITE_OFF, false},
+	{"on", HGJ_REWRITE_ON, false},
+	{"force", HGJ_REWRITE_FORCE, false},
 	{NULL, 0, false}
 };
 
@@ -331,6 +339,10 @@ static const struct
 		"Raises an error when a query that could use HashGraphJoin is planned without it.",
 		"Meant for tests.",
 		&hgj_require, HGJ_REQUIRE_OFF, require_options, GUC_NOT_IN_SAMPLE},
+	{"hashgraph_join.rewrite",
+		"Chooses whether a subquery that PostgreSQL runs once for each row, and that is a join, is planned as one.",
+		"on plans the query both ways and takes the one that costs less; force takes the joins.",
+		&hgj_rewrite, HGJ_REWRITE_ON, rewrite_options, GUC_EXPLAIN},
 	{"hashgraph_join.segments",
 		"Forces how the edge lists of a HashGraph are stored.",
 		"A table that padding would make too large is stored as csr, and EXPLAIN ANALYZE says so.",

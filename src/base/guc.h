@@ -69,6 +69,14 @@ typedef enum HgjParallelChoice
 	HGJ_PARALLEL_SHARED			/* one that they build together, if they can */
 } HgjParallelChoice;
 
+/* What becomes of subqueries that are joins (rewrite/choose.c). */
+typedef enum HgjRewriteChoice
+{
+	HGJ_REWRITE_OFF,			/* they stay subqueries */
+	HGJ_REWRITE_ON,				/* joins, where these cost less */
+	HGJ_REWRITE_FORCE			/* joins */
+} HgjRewriteChoice;
+
 extern double hgj_agg_tuple_cost;
 extern bool hgj_aggregate;
 extern bool hgj_aggregate_scans;
@@ -105,6 +113,7 @@ extern int	hgj_probe;
 extern double hgj_probe_tuple_cost;
 extern int	hgj_processors;
 extern int	hgj_require;
+extern int	hgj_rewrite;
 extern int	hgj_segments;
 extern int	hgj_source;
 extern int	hgj_spill;

@@ -41,6 +41,7 @@ typedef enum HgjPlanFact
 	HGJ_FACT_DEVICE,			/* HgjPlanDevice */
 	HGJ_FACT_SHARED,			/* 0 or 1: processes build one table together */
 	HGJ_FACT_REPLACED,			/* HGJ_REPLACED_ bits */
+	HGJ_FACT_HIDDEN,			/* from here on: HgjHiddenFact */
 	HGJ_FACTS
 } HgjPlanFact;
 

@@ -69,6 +69,20 @@ static const char *const not_ours[] = {
 	[HGJ_NOT_OURS_WORKERS] = "no workers: they would take more time to begin and to end than they save"
 };
 
+static const char *const hidden[] = {
+	[HGJ_HIDDEN_IS_JOIN] = "its groups are joined",
+	[HGJ_HIDDEN_OFF] = "run for each row: hashgraph_join.rewrite is off",
+	[HGJ_HIDDEN_COST] = "run for each row: the query costs less as it is written",
+	[HGJ_HIDDEN_PLACE] = "run for each row: it stands where no join can take its place",
+	[HGJ_HIDDEN_SHAPE] = "run for each row: it is not aggregates alone, of one row",
+	[HGJ_HIDDEN_CORRELATION] = "run for each row: it depends on the row by more than equalities of hashable types",
+	[HGJ_HIDDEN_LEVELS] = "run for each row: it depends on a query further out",
+	[HGJ_HIDDEN_AGGREGATE] = "run for each row: an aggregate of another kind",
+	[HGJ_HIDDEN_VOLATILE] = "run for each row: it calls a volatile function",
+	[HGJ_HIDDEN_RAISES] = "run for each row: an expression in it may raise an error",
+	[HGJ_HIDDEN_READS] = "run for each row: it reads more than tables and simple subqueries of them"
+};
+
 static const char *const fallbacks[] = {
 	[HGJ_FALLBACK_NONE] = "",
 	[HGJ_FALLBACK_ENGINE] = "engine not available",
@@ -144,6 +158,13 @@ const char *
 hgj_not_ours_text(HgjNotOurs reason)
 {
 	return not_ours[reason];
+}
+
+/* What has become of a subquery. */
+const char *
+hgj_hidden_text(HgjHidden reason)
+{
+	return hidden[reason];
 }
 
 /* Why another engine runs; "" if it does not. */

@@ -73,6 +73,25 @@ typedef enum HgjNotOurs
 } HgjNotOurs;
 
 /*
+ * What has become of a subquery that returns one value and depends on the row around it;
+ * shown by hashgraph_join_why().
+ */
+typedef enum HgjHidden
+{
+	HGJ_HIDDEN_IS_JOIN,			/* a join, with groups of what it reads */
+	HGJ_HIDDEN_OFF,				/* hashgraph_join.rewrite */
+	HGJ_HIDDEN_COST,			/* the query costs less as it is written */
+	HGJ_HIDDEN_PLACE,			/* levels.c, steps 2 and 3 */
+	HGJ_HIDDEN_SHAPE,			/* scalar.c, step 1 */
+	HGJ_HIDDEN_CORRELATION,		/* step 2 */
+	HGJ_HIDDEN_LEVELS,			/* it depends on a level further out */
+	HGJ_HIDDEN_AGGREGATE,		/* step 3 */
+	HGJ_HIDDEN_VOLATILE,		/* step 4 */
+	HGJ_HIDDEN_RAISES,
+	HGJ_HIDDEN_READS			/* proofs.c, step 3 */
+} HgjHidden;
+
+/*
  * Why the engine that runs is not the one that was asked for.  (That memory
  * was short shows as several passes, and what a table could not be as its
  * notes.)
@@ -153,6 +172,7 @@ typedef enum HgjMemoryReason
 extern const char *hgj_decline_text(HgjDecline decline);
 extern const char *hgj_agg_decline_text(HgjAggDecline decline);
 extern const char *hgj_not_ours_text(HgjNotOurs reason);
+extern const char *hgj_hidden_text(HgjHidden hidden);
 extern const char *hgj_fallback_text(HgjFallback fallback);
 extern const char *hgj_device_reason_text(HgjDeviceReason reason);
 extern const char *hgj_source_reason_text(HgjSourceReason reason);

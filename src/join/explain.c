@@ -18,6 +18,7 @@
 #include <math.h>
 
 #include "base/guc.h"
+#include "base/hidden_joins.h"
 #include "commands/explain.h"
 #include HGJ_EXPLAIN_HEADER
 #include HGJ_EXPLAIN_STATE_HEADER
@@ -490,6 +491,7 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (state->share.planned || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Build Side", state->share.planned ? "shared" : "private",
 							es);
+	hgj_show_hidden_joins(cscan, es);
 	if (es->analyze)
 		show_run(state, es);
 	else if (state->use.wants_device && hgj_engine == HGJ_ENGINE_AUTO)

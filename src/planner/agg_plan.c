@@ -22,6 +22,7 @@
 
 #include "base/agg_format.h"
 #include "base/build_id.h"
+#include "base/hidden_joins.h"
 #include "optimizer/tlist.h"
 #include "planner/planner.h"
 
@@ -111,6 +112,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 				   list_make3_int(linitial_int(facts), lsecond_int(facts),
 								  lthird_int(facts)),
 				   list_copy_tail(facts, 3));
+	cscan->custom_private = lappend(cscan->custom_private, hgj_no_hidden_joins());
 	cscan->methods = &hgj_agg_scan_methods;
 	return &cscan->scan.plan;
 }

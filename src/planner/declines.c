@@ -58,8 +58,28 @@ hgj_is_noting(void)
 void
 hgj_note_query(PlannerInfo *root)
 {
-	if (collector && root->parent_root == NULL)
+	if (collector && root && root->parent_root == NULL)
 		collector->top = root;
+}
+
+/* Which is that, of the query planned last?  NULL: nobody wants to know. */
+PlannerInfo *
+hgj_noted_query(void)
+{
+	return collector ? collector->top : NULL;
+}
+
+/* What has become of a subquery (rewrite/choose.c). */
+void
+hgj_note_hidden(HgjHidden hidden)
+{
+	MemoryContext before;
+
+	if (collector == NULL)
+		return;
+	before = MemoryContextSwitchTo(collector->context);
+	collector->hidden = lappend_int(collector->hidden, (int) hidden);
+	MemoryContextSwitchTo(before);
 }
 
 /* A join of the two has been offered (HGJ_DECLINE_NOTHING), or declined. */

@@ -43,6 +43,7 @@ typedef struct HgjDeclines
 	List	   *dear_workers;	/* the same, of relations that have none for what they
 								 * take to begin and to end */
 	List	   *chosen;			/* of HgjChosen */
+	List	   *hidden;			/* IntList of HgjHidden: what has become of subqueries */
 } HgjDeclines;
 
 /* declines.c */
@@ -53,6 +54,8 @@ extern void hgj_note_while(HgjDeclines *declines, void (*run) (void *arg),
 						   void *arg);
 extern bool hgj_is_noting(void);
 extern void hgj_note_query(PlannerInfo *root);
+extern PlannerInfo *hgj_noted_query(void);
+extern void hgj_note_hidden(HgjHidden hidden);
 extern void hgj_note_join(PlannerInfo *root, Relids outer, Relids inner,
 						  HgjDecline decline);
 extern void hgj_note_aggregation(PlannerInfo *root, Relids grouped,

@@ -18,6 +18,7 @@
 #include "compat.h"
 
 #include "base/build_id.h"
+#include "base/hidden_joins.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/appendinfo.h"
@@ -204,6 +205,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 					   list_nth_int(facts, HGJ_PATH_SHARED));
 	cscan->custom_private = lappend_int(cscan->custom_private,
 										replaced_sides(root, best_path));
+	cscan->custom_private = list_concat(cscan->custom_private, hgj_no_hidden_joins());
 	cscan->custom_scan_tlist = hgj_append_columns(cscan->custom_scan_tlist,
 												  inner_plan->targetlist);
 	hgj_unify_nulling(cscan, rel->reltarget->exprs, otherquals);

@@ -1,0 +1,208 @@
+/*-------------------------------------------------------------------------
+ *
+ * levels.c
+ *	  The levels of a query, from the innermost outwards, and the places of each where a
+ *	  subquery may become a join.
+ *
+ * 1. Each SELECT is a level: the query, subqueries and views in FROM, WITH queries, and
+ *	  subqueries in expressions.  What is inside comes first, so that a level only sees
+ *	  what could not be made a join there.
+ * 2. A subquery in WHERE or in the target list is evaluated for rows of the level's FROM, so
+ *	  the level may join its groups to FROM.  Where the level itself aggregates, this holds
+ *	  only for the arguments of its aggregates: everything else there sees groups.  HAVING
+ *	  sees groups, too, and ON stands below joins that fill in NULLs.
+ * 3. FOR UPDATE, UPDATE, DELETE and MERGE evaluate clauses again for a row that another
+ *	  transaction has changed meanwhile, with the new row.  A subquery would see that row,
+ *	  and a join would not, so there the levels stay as they are, and all inside them.
+ *
+ * The query is the caller's copy, and is changed in place.  Memory: the current context.
+ * No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "rewrite/hidden.h"
+#include "rewrite/rewriteManip.h"
+
+/* Where a walk through the expressions of a level is. */
+typedef struct HgjPlace
+{
+	HgjRewriting *rewriting;
+	Query	   *query;			/* the level */
+	bool		sees_rows;		/* the place sees the rows of FROM (step 2) */
+} HgjPlace;
+
+/* Are there subqueries in the expressions of this level, or one inside? */
+static bool
+has_sublinks(const Query *query)
+{
+	ListCell   *lc;
+
+	if (query->hasSubLinks)
+		return true;
+	check_stack_depth();
+	foreach(lc, query->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind == RTE_SUBQUERY && has_sublinks(rte->subquery))
+			return true;
+	}
+	foreach(lc, query->cteList)
+		if (has_sublinks((const Query *) lfirst_node(CommonTableExpr, lc)->ctequery))
+			return true;
+	return false;
+}
+
+static bool
+is_correlated_scalar(const SubLink *sublink)
+{
+	return sublink->subLinkType == EXPR_SUBLINK &&
+		hgj_refers_to_level(sublink->subselect, 1);
+}
+
+static bool
+find_scalar(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, find_scalar, context, 0);
+	return expression_tree_walker(node, find_scalar, context);
+}
+
+/* Is there a subquery that could be a join?  Costs next to nothing where there is none. */
+bool
+hgj_may_hide_joins(const Query *query)
+{
+	return has_sublinks(query) && find_scalar((Node *) query, NULL);
+}
+
+static void
+note_place(HgjPlace *place)
+{
+	place->rewriting->reasons = lappend_int(place->rewriting->reasons, HGJ_HIDDEN_PLACE);
+}
+
+/* Note that the subqueries in these expressions stay what they are. */
+static bool
+note_all(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
+		note_place(context);
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, note_all, context, 0);
+	return expression_tree_walker(node, note_all, context);
+}
+
+/* The same of conditions of ON, at this level: what is inside has been looked at. */
+static bool
+note_conditions(Node *node, void *context)
+{
+	if (node == NULL || IsA(node, Query))
+		return false;
+	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
+		note_place(context);
+	return expression_tree_walker(node, note_conditions, context);
+}
+
+/* A scalar subquery of the level: an expression in its place, or itself. */
+static Node *
+replace_scalar(HgjPlace *place, SubLink *sublink)
+{
+	HgjRewriting *rewriting = place->rewriting;
+	Query	   *subquery = castNode(Query, sublink->subselect);
+	HgjHidden	reason = HGJ_HIDDEN_PLACE;
+	List	   *correlations = NIL;
+	List	   *rest = NIL;
+
+	if (place->sees_rows)
+		reason = hgj_look_at_scalar(rewriting, subquery, &correlations, &rest);
+	rewriting->reasons = lappend_int(rewriting->reasons, reason);
+	if (reason != HGJ_HIDDEN_IS_JOIN)
+		return (Node *) sublink;
+	rewriting->njoins++;
+	return (Node *) hgj_join_groups(rewriting, place->query, subquery, correlations, rest);
+}
+
+static Node *
+replace_mutator(Node *node, void *context)
+{
+	HgjPlace   *place = context;
+
+	/* those inside of subqueries have had their turn (step 1) */
+	if (node == NULL || IsA(node, Query))
+		return node;
+	check_stack_depth();
+	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
+		return replace_scalar(place, (SubLink *) node);
+	if (IsA(node, Aggref) && !place->sees_rows && ((Aggref *) node)->agglevelsup == 0)
+	{
+		HgjPlace	inside = *place;
+
+		inside.sees_rows = true;
+		return expression_tree_mutator(node, replace_mutator, &inside);
+	}
+	return expression_tree_mutator(node, replace_mutator, place);
+}
+
+static void rewrite_level(HgjRewriting *rewriting, Query *query);
+
+/* Step 1: the subqueries in the expressions of a level. */
+static bool
+rewrite_inside(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		rewrite_level(context, (Query *) node);
+		return false;
+	}
+	return expression_tree_walker(node, rewrite_inside, context);
+}
+
+/* Steps 1 to 3. */
+static void
+rewrite_level(HgjRewriting *rewriting, Query *query)
+{
+	HgjPlace	place = {rewriting, query, true};
+	bool		aggregates = query->hasAggs || query->groupClause != NIL ||
+		query->groupingSets != NIL || query->havingQual != NULL;
+	int			before = rewriting->njoins;
+	ListCell   *lc;
+
+	check_stack_depth();
+	if ((query->commandType != CMD_SELECT && query->commandType != CMD_INSERT) ||
+		query->rowMarks != NIL)
+	{
+		query_tree_walker(query, note_all, &place, 0);
+		return;
+	}
+	query_tree_walker(query, rewrite_inside, rewriting, 0);
+	if (!query->hasSubLinks || query->commandType != CMD_SELECT)
+		return;
+	query->jointree->quals = replace_mutator(query->jointree->quals, &place);
+	place.sees_rows = !aggregates;
+	query->targetList = (List *) replace_mutator((Node *) query->targetList, &place);
+	place.sees_rows = false;
+	query->havingQual = replace_mutator(query->havingQual, &place);
+	foreach(lc, query->jointree->fromlist)
+		(void) note_conditions(lfirst(lc), &place);
+	if (rewriting->njoins > before)
+		query->hasSubLinks = checkExprHasSubLink((Node *) query);
+}
+
+/* Rewrite the query in place, and whatever is inside. */
+void
+hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
+{
+	rewrite_level(rewriting, query);
+}

@@ -17,6 +17,7 @@
  */
 #include "compat.h"
 
+#include "agg/agg_state.h"
 #include "base/agg_format.h"
 #include "base/counters.h"
 #include "base/guc.h"
@@ -92,6 +93,7 @@ _PG_init(void)
 	hgj_install_declines_hook();
 	hgj_install_demand_hook();
 	hgj_install_device_rows();
+	hgj_install_scan_of_groups();
 	hgj_install_explain_option();
 }
 

@@ -134,6 +134,23 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 	appendStringInfoChar(es->str, '\n');
 }
 
+/* What a join above has said of the rows, to all processes. */
+static void
+show_key_filter(HgjAggState *state, const HgjAggReport *own, ExplainState *es)
+{
+	const HgjAggReport *reports = (HgjAggReport *) state->reports.copies;
+	HgjKeyFilterStats stats = own->key_filter;
+	const HgjSource *scan = state->feed ? hgj_agg_feed_scan(state->feed) : NULL;
+
+	for (int i = 0; i < state->reports.n; i++)
+	{
+		hgj_key_filter_stats_add(&stats, &reports[i].key_filter);
+		stats.place = Max(stats.place, reports[i].key_filter.place);
+	}
+	if (scan)
+		hgj_show_key_filters(scan, NULL, &stats, es);
+}
+
 /* This process, if it has had a part in it, and then the workers. */
 static void
 show_run(HgjAggState *state, ExplainState *es)
@@ -142,6 +159,7 @@ show_run(HgjAggState *state, ExplainState *es)
 	HgjAggReport own;
 
 	hgj_agg_make_report(state, &own);
+	show_key_filter(state, &own, es);
 	if (own.ran)
 		show_report(&own, -1, es);
 	if (state->reports.n == 0)

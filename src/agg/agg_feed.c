@@ -398,6 +398,15 @@ hgj_agg_feed_table(const HgjAggFeed *feed, HgjProgram **programs)
 	return &input->source;
 }
 
+/* The source, if it is one that reads the only input by pages; or NULL. */
+HgjSource *
+hgj_agg_feed_scan(HgjAggFeed *feed)
+{
+	HgjSource  *source = feed->append ? NULL : &feed->inputs[0].source;
+
+	return source && source->methods == &hgj_source_pages ? source : NULL;
+}
+
 /* ---- batches ------------------------------------------------------------ */
 
 /* Give the programs the parameters of this execution. */

@@ -15,7 +15,8 @@
  *	DONE		until a rescan
  *
  * A rescan for which nothing has changed returns the groups again, if they all
- * are in the table.
+ * are in the table.  If a join above has said which rows are wanted, they are not: the next
+ * execution makes all of them, to be returned again (agg_key_filter.c).
  *
  * Memory: the state lives in the query's context.  The group table is malloc'd:
  * freed by EndCustomScan, or by the reset callback that BeginCustomScan registers
@@ -144,6 +145,8 @@ rescan_agg(CustomScanState *node)
 		state->phase = HGJ_AGG_PHASE_RETURN;
 		return;
 	}
+	if (node->ss.ps.chgParam == NULL)
+		hgj_agg_want_all_rows(state);
 	if (node->ss.ps.chgParam != NULL)
 		UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
 	if (state->child->chgParam == NULL)
@@ -211,6 +214,7 @@ read_all(HgjAggState *state)
 	{
 		hgj_progress_end(&state->progress);
 		state->ngroups = 0;
+		state->tested_before = state->key_filter.tested;
 		hgj_agg_start(state);
 	}
 	hgj_agg_progress(state, phase, 0);
@@ -238,7 +242,8 @@ read_all(HgjAggState *state)
 	state->counts.groups += groups->ngroups;
 	state->ran = true;
 	state->kept = first && !state->rounds.waiting &&
-		state->spill.pending == NULL && !state->returned_once && !state->growing.begun;
+		state->spill.pending == NULL && !state->returned_once && !state->growing.begun &&
+		state->key_filter.tested == state->tested_before;
 	state->next_group = 0;
 }
 

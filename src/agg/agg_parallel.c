@@ -22,6 +22,7 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 	memset(report, 0, sizeof(*report));
 	report->ran = state->ran;
 	hgj_agg_feed_count(state, &report->pages);
+	report->key_filter = state->key_filter;
 	report->groups = state->ngroups;
 	report->peak_bytes = state->peak_bytes;
 	report->rounds = state->rounds.total;
@@ -54,6 +55,7 @@ add_report(void *report, const void *earlier)
 	const HgjAggReport *from = earlier;
 
 	hgj_page_counts_add(&to->pages, &from->pages);
+	hgj_key_filter_stats_add(&to->key_filter, &from->key_filter);
 	to->peak_bytes = Max(to->peak_bytes, from->peak_bytes);
 	to->rounds += from->rounds;
 	to->waiting_rows += from->waiting_rows;

@@ -19,6 +19,7 @@ typedef struct HgjAggReport
 {
 	bool		ran;
 	HgjPageCounts pages;
+	HgjKeyFilterStats key_filter;	/* of all runs */
 	uint64		groups;			/* of the last run */
 	uint64		peak_bytes;
 	uint64		rounds;			/* tables returned before the end */

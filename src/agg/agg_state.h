@@ -17,6 +17,7 @@
 #include "expr/program.h"
 #include "join/output.h"
 #include "nodes/execnodes.h"
+#include "scan/source.h"
 #include "spill/partition_file.h"
 #include "utils/dsa.h"
 
@@ -335,6 +336,8 @@ typedef struct HgjAggState
 	HgjAggPhase phase;
 	uint32		next_group;
 	bool		kept;			/* the table holds the complete result */
+	HgjKeyFilterStats key_filter;	/* what a join above says of rows (agg_key_filter.c), ... */
+	uint64		tested_before;	/* ... and the rows that it had been asked about by then */
 	ExprState  *having;
 	MemoryContext context;
 	HgjAggSpill spill;
@@ -367,6 +370,7 @@ extern const struct HgjSource *hgj_agg_feed_table(const HgjAggFeed *feed,
 												  HgjProgram **programs);
 extern const struct HgjSource *hgj_agg_feed_source(const HgjAggFeed *feed,
 												   const PlanState *child);
+extern struct HgjSource *hgj_agg_feed_scan(HgjAggFeed *feed);
 extern Size hgj_agg_feed_dictionary_bytes(void);
 extern HgjDictionary *hgj_agg_feed_encode(HgjAggState *state, AttrNumber resno,
 										  Node *expr, Oid equality);
@@ -429,6 +433,10 @@ extern void hgj_agg_leave_rows(HgjAggState *state, const HgjBatch *batch);
 extern bool hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch,
 							  uint32 from, bool full);
 extern const HgjBatch *hgj_agg_rest(HgjAggState *state);
+
+/* agg_key_filter.c */
+extern void hgj_install_scan_of_groups(void);
+extern void hgj_agg_want_all_rows(HgjAggState *state);
 
 /* agg_tally.c: as hgj_tally_join() */
 extern void hgj_tally_agg(HgjAggState *state);

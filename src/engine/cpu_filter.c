@@ -24,7 +24,9 @@
  *	  batch.  That saves more than a lookup, so that small graphs are worth it.
  *	  Where it saves a chain of joins, too (HGJ_TABLE_SIFT_EARLY), less evidence
  *	  is wanted, none for small tables, and fewer rows need to fail; which filters
- *	  are then asked, and in which order, is the caller's business.
+ *	  are then asked, and in which order, is the caller's business.  None is wanted for
+ *	  a caller who sifts all rows before the first is looked up (HGJ_TABLE_SIFT_AT_ONCE):
+ *	  there could be none.
  *
  * A filter takes no more memory than the build has given back, and what the caller
  * has set aside for it (spec.filter_room): the memory limit is not passed, nor is
@@ -321,7 +323,8 @@ decide(HgjProbe *probe, bool sifting, HgjError *err)
 		(bits || __atomic_load_n(t->filter_state, __ATOMIC_RELAXED) == FILTER_NONE))
 	{
 		if (early)
-			window = t->graph.rows <= EARLY_BUILD_ROWS ? 0 : EARLY_ROWS;
+			window = t->graph.rows <= EARLY_BUILD_ROWS ||
+				(t->spec.flags & HGJ_TABLE_SIFT_AT_ONCE) != 0 ? 0 : EARLY_ROWS;
 		if (window > 0 && !bits && t->graph.rows / ROWS_PER_TRIAL > window)
 			window = t->graph.rows / ROWS_PER_TRIAL;
 	}

@@ -167,6 +167,8 @@ typedef enum HgjNote
 #define HGJ_TABLE_FIRST_MATCH	(UINT32_C(1) << 5)	/* with KEYS_ONLY: nor at how many a row
 													 * has; HGJ_MATCH_ALL and _COUNT may
 													 * find one where there are more */
+#define HGJ_TABLE_SIFT_AT_ONCE	(UINT32_C(1) << 6)	/* with SIFT_EARLY: rows are sifted before
+													 * any has been looked up */
 
 typedef struct HgjTableSpec
 {

@@ -87,6 +87,8 @@ hgj_create_table(HgjJoinState *state)
 	spec.flags = state->semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
 	if (state->probing.filters_early)
 		spec.flags |= HGJ_TABLE_SIFT_EARLY;
+	if (state->probing.filters_groups)
+		spec.flags |= HGJ_TABLE_SIFT_AT_ONCE;
 	spec.flags |= hgj_unwanted_of_matches(state);
 	spec.seed = state->inner.seed;
 	spec.build = (HgjBuild) hgj_build;

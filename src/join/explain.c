@@ -155,13 +155,13 @@ show_filter(const HgjRunStats *stats, ExplainState *es)
 	}
 }
 
-/* "columns (table)" of a filter of the outer scan, whose table may have no name. */
+/* "columns (table)" of a filter of the scan, whose table may have no name. */
 static const char *
-key_filter_name(HgjJoinState *state, int f, ExplainState *es)
+key_filter_name(const HgjSource *source, const PlanState *own_inner, int f, ExplainState *es)
 {
 	HgjJoinState *join;
-	List	   *columns = hgj_pages_filter(&state->outer, f, &join);
-	PlanState  *inner = join ? join->inner_ps : state->inner_ps;
+	List	   *columns = hgj_pages_filter(source, f, &join);
+	const PlanState *inner = join ? join->inner_ps : own_inner;
 	StringInfoData buf;
 	ListCell   *lc;
 
@@ -178,9 +178,10 @@ key_filter_name(HgjJoinState *state, int f, ExplainState *es)
 
 /* Those that were asked, as they stand at the end, then those given up. */
 static void
-show_key_filters_text(HgjJoinState *state, const HgjKeyFilterStats *stats, int n,
-					  ExplainState *es)
+show_key_filters_text(const HgjSource *source, const PlanState *own_inner,
+					  const HgjKeyFilterStats *stats, ExplainState *es)
 {
+	int			n = hgj_pages_nfilters(source);
 	StringInfoData buf;
 	uint64		removed = 0;
 
@@ -191,7 +192,7 @@ show_key_filters_text(HgjJoinState *state, const HgjKeyFilterStats *stats, int n
 			if (stats[f].tested == 0 || stats[f].place != place % (n + 1))
 				continue;
 			appendStringInfo(&buf, "%s%s %.1f%%%s", buf.len ? "; " : "",
-							 key_filter_name(state, f, es),
+							 key_filter_name(source, own_inner, f, es),
 							 100.0 * stats[f].passed / stats[f].tested,
 							 place > n ? " off" : "");
 			removed += stats[f].tested - stats[f].passed;
@@ -203,27 +204,28 @@ show_key_filters_text(HgjJoinState *state, const HgjKeyFilterStats *stats, int n
 }
 
 /*
- * The joins that the outer scan has asked about its rows: in which order, and
- * which part of the rows they were asked about they let pass.
+ * The joins that the scan has asked about its rows: in which order, and which part of
+ * the rows they were asked about they let pass.  own_inner: the inner side of the join
+ * whose outer side the scan is; NULL: it is none's.
  */
-static void
-show_key_filters(HgjJoinState *state, const HgjRunStats *run, ExplainState *es)
+void
+hgj_show_key_filters(const HgjSource *source, const PlanState *own_inner,
+					 const HgjKeyFilterStats *stats, ExplainState *es)
 {
-	const HgjKeyFilterStats *stats = run->key_filters;
-	int			n = hgj_pages_nfilters(&state->outer);
+	int			n = hgj_pages_nfilters(source);
 
 	if (n == 0)
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		show_key_filters_text(state, stats, n, es);
+		show_key_filters_text(source, own_inner, stats, es);
 		return;
 	}
 	ExplainOpenGroup("Key Filters", "Key Filters", false, es);
 	for (int f = 0; f < n; f++)
 	{
 		ExplainOpenGroup("Key Filter", NULL, true, es);
-		ExplainPropertyText("Key", key_filter_name(state, f, es), es);
+		ExplainPropertyText("Key", key_filter_name(source, own_inner, f, es), es);
 		ExplainPropertyInteger("Place", NULL, stats[f].place, es);
 		ExplainPropertyUInteger("Rows Tested", NULL, stats[f].tested, es);
 		ExplainPropertyUInteger("Rows Passed", NULL, stats[f].passed, es);
@@ -384,7 +386,7 @@ show_run(HgjJoinState *state, ExplainState *es)
 	if (on_device)
 		show_device(stats, es);
 	show_filter(stats, es);
-	show_key_filters(state, stats, es);
+	hgj_show_key_filters(&state->outer, state->inner_ps, stats->key_filters, es);
 	hgj_row_prober->explain(state, es);
 	show_fallback(&run, es);
 }

@@ -255,6 +255,7 @@ typedef struct HgjOuterRows
 	bool		outer_seen;		/* the last execution got an outer row */
 	bool		key_filtered;	/* the source has filtered outer_batch's rows */
 	bool		filters_early;	/* a scan filters them for several joins */
+	bool		filters_groups; /* a scan filters the rows that they are groups of */
 	HgjAnswer	notices;		/* would the join notice missing rows? */
 	struct HgjJoinState *below; /* the join that the outer side is, or NULL */
 	struct HgjJoinState *bottom;	/* the lowest join of the chain that would not
@@ -504,6 +505,17 @@ typedef struct HgjRowProber
 
 extern const HgjRowProber *hgj_row_prober;
 
+/*
+ * The scan whose rows the outer child returns groups of, if the join may be asked about
+ * them (agg_key_filter.c).  columns: the keys' numbers in what the child returns become
+ * those in what the scan does.  operators: the keys' equalities, one for each.  stats: where
+ * what the join says is counted.  NULL: there is none.
+ */
+typedef HgjSource *(*HgjScanOfGroups) (PlanState *child, int nkeys, AttrNumber *columns,
+									   const Oid *operators, HgjKeyFilterStats **stats);
+
+extern HgjScanOfGroups hgj_scan_of_groups;
+
 /* rebuild.c */
 extern bool hgj_can_read_inner_again(const HgjJoinState *state);
 extern void hgj_drop_build(HgjJoinState *state);
@@ -604,6 +616,8 @@ extern void hgj_show_source(const char *side, const HgjSource *source,
 							ExplainState *es);
 extern void hgj_show_removed(const char *label, const PlanState *ps,
 							 bool by_match, ExplainState *es);
+extern void hgj_show_key_filters(const HgjSource *source, const PlanState *own_inner,
+								 const HgjKeyFilterStats *stats, ExplainState *es);
 extern void hgj_explain(CustomScanState *node, List *ancestors,
 						ExplainState *es);
 

@@ -18,6 +18,12 @@
  * 2. Before the scan fills a batch, it asks which of them have a table, all of
  *	  it, and an engine with a filter for it that is worth asking; and chooses
  *	  among those (filter_order.c).
+ * 3. Where the outer side is a HashGraphAgg that groups by the join's keys, a row of its
+ *	  table is in a group without a match if its key has none.  So the join offers itself
+ *	  to that scan, too, and a subquery with groups makes those alone that the rest of the
+ *	  query asks for.  The groups are made when the first is asked for, which is behind the
+ *	  build.  A join whose outer side is to be kept for rescans asks for all groups.  A scan
+ *	  of the subquery in between, which only names columns, does no harm.
  *
  * Memory: the query's context.  No locks: in a parallel plan every process has
  * filters of its own.
@@ -26,12 +32,16 @@
  */
 #include "compat.h"
 
+#include "base/agg_format.h"
 #include "expr/demand.h"
 #include "join/join_state.h"
 #include "optimizer/optimizer.h"
 
 /* Nanoseconds for a row to go through one join, and into a batch. */
 #define HGJ_JOIN_COST			8.0
+
+/* Nanoseconds for a row to find its group, and to update that. */
+#define HGJ_GROUP_COST			20.0
 
 /* ---- step 1 ------------------------------------------------------------- */
 
@@ -87,6 +97,68 @@ outer_column(const HgjJoinState *join, AttrNumber resno)
 	return var->varattno;
 }
 
+/*
+ * The node below one that only names a subquery's columns and tests their values, or the node
+ * itself; columns become those of that node, 0 where they are none.
+ */
+static PlanState *
+below_subquery(PlanState *child, int nkeys, AttrNumber *columns)
+{
+	const Plan *plan = child->plan;
+
+	if (!IsA(child, SubqueryScanState) || hgj_may_raise((Node *) plan->targetlist, child->state) ||
+		hgj_may_raise((Node *) plan->qual, child->state) ||
+		contain_volatile_functions((Node *) plan->targetlist) ||
+		contain_volatile_functions((Node *) plan->qual))
+		return child;
+	for (int k = 0; k < nkeys; k++)
+	{
+		const TargetEntry *tle = columns[k] > 0 ? list_nth(plan->targetlist, columns[k] - 1) : NULL;
+
+		columns[k] = tle && IsA(tle->expr, Var) ? ((const Var *) tle->expr)->varattno : 0;
+	}
+	return ((SubqueryScanState *) child)->subplan;
+}
+
+/*
+ * Step 3: would it be noticed if the inner side were read although there is no outer row?
+ * PostgreSQL looks first where an outer row comes cheaper.
+ */
+static bool
+must_peek(const HgjJoinState *join)
+{
+	return join->outer_ps->plan->startup_cost < join->inner_ps->plan->total_cost &&
+		(hgj_rows_may_raise(join->inner_ps) || hgj_calls_volatile(join->inner_ps));
+}
+
+/* Step 3. */
+static void
+offer_to_groups(HgjJoinState *join)
+{
+	const CustomScan *scan = (const CustomScan *) join->css.ss.ps.plan;
+	List	   *clauses = list_nth(scan->custom_exprs, HGJ_EXPRS_HASH);
+	HgjSource  *source = &join->outer;
+	AttrNumber *columns = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
+	Oid		   *operators = palloc(mul_size(source->nkeys, sizeof(Oid)));
+	HgjKeyFilterStats *stats;
+	HgjSource  *table = NULL;
+	PlanState  *child;
+
+	for (int k = 0; k < source->nkeys; k++)
+	{
+		columns[k] = source->keys[k].attno;
+		operators[k] = list_nth_node(OpExpr, clauses, k)->opno;
+	}
+	child = below_subquery(source->child, source->nkeys, columns);
+	if (hgj_is_agg_plan(child->plan))
+		table = hgj_scan_of_groups(child, source->nkeys, columns, operators, &stats);
+	if (table && hgj_pages_offer(table, join, source, columns, HGJ_GROUP_COST, stats))
+		join->probing.filters_early = join->probing.filters_groups = true;
+	pfree(columns);
+	pfree(operators);
+}
+
+/* Steps 1 and 3, once the join's sources are chosen. */
 void
 hgj_key_filters_offer(HgjJoinState *join)
 {
@@ -98,6 +170,14 @@ hgj_key_filters_offer(HgjJoinState *join)
 	MemoryContext old;
 
 	join->probing.bottom = bottom;
+	if (source->methods == &hgj_source_tuples && !join->semantics.fill_outer &&
+		!join->passes.rewinds && !must_peek(join))
+	{
+		old = MemoryContextSwitchTo(join->context);
+		offer_to_groups(join);
+		MemoryContextSwitchTo(old);
+		return;
+	}
 	if (join->semantics.fill_outer ||
 		source->methods != &hgj_source_batches ||
 		bottom->outer.methods != &hgj_source_pages || notices_missing_rows(bottom) ||
@@ -129,7 +209,7 @@ hgj_key_filters_offer(HgjJoinState *join)
 static bool
 can_be_asked(HgjJoinState *join, const HgjSource *scan, bool own)
 {
-	if (!own && (scan->leave_quals || join->use.engine != hgj_cpu_engine() ||
+	if (!own && (scan->leave_quals || scan->whole || join->use.engine != hgj_cpu_engine() ||
 				 join->passes.pass != 1 || !join->passes.last_pass ||
 				 join->passes.splitting ||
 				 join->passes.has_split))

@@ -68,10 +68,7 @@ hgj_add_report(HgjRunReport *report, const HgjRunReport *other)
 	to->filter_bytes = Max(to->filter_bytes, from->filter_bytes);
 	to->filter_rejected += from->filter_rejected;
 	for (int f = 0; f < HGJ_MOST_KEY_FILTERS; f++)
-	{
-		to->key_filters[f].tested += from->key_filters[f].tested;
-		to->key_filters[f].passed += from->key_filters[f].passed;
-	}
+		hgj_key_filter_stats_add(&to->key_filters[f], &from->key_filters[f]);
 	to->notes |= from->notes;
 	to->stopped_early |= from->stopped_early;
 	to->share_spilled |= from->share_spilled;

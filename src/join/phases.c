@@ -113,8 +113,9 @@ hgj_rescan(CustomScanState *node)
 bool
 hgj_worth_peeking(const HgjJoinState *state)
 {
+	/* groups are made for the first of them, and then nobody has said which are wanted */
 	if (state->semantics.fill_inner || state->build->table != NULL ||
-		state->share.build)
+		state->share.build || state->probing.filters_groups)
 		return false;
 	return state->semantics.fill_outer ||
 		(!state->probing.outer_seen &&

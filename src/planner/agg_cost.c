@@ -342,6 +342,13 @@ arguments_cost(PlannerInfo *root, const Path *child, const HgjAggContents *conte
 	return cost;
 }
 
+/* What the rows cost that are taken, and found a group for. */
+Cost
+hgj_agg_rows_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
+{
+	return take_cost(child, contents) + arguments_cost(root, child, contents);
+}
+
 /*
  * Step 5: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
  * itself.  kept: the part of the outermost table's rows that need not be sent.
@@ -379,7 +386,8 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	QualCost	qual;
 	ListCell   *lc;
 
-	startup += take_cost(child, contents) + call_cost(root, child, contents, groups);
+	startup += hgj_agg_rows_cost(root, child, contents) +
+		call_cost(root, child, contents, groups);
 	foreach(lc, hgj_agg_inputs(child))
 		if (hgj_is_scan_path(lfirst(lc)))
 			startup += hgj_startup_cost * HGJ_CHAINED_STARTUP;
@@ -392,7 +400,7 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	if (path->parallel_workers > 0)
 		startup += hgj_worker_charge(root, path) - hgj_workers_charged(root, child);
 	run = (final->per_tuple + cpu_tuple_cost) * groups;
-	startup += arguments_cost(root, child, contents) + final->startup;
+	startup += final->startup;
 
 	path->rows = groups;
 	if (contents->having)

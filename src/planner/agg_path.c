@@ -196,6 +196,9 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	path->custom_private = lappend(path->custom_private,
 								   contents->functions ?
 								   list_make2(contents->functions, contents->args) : NIL);
+	path->custom_private = lappend(path->custom_private,
+								   list_make1_int((int) Min(hgj_agg_rows_cost(root, child, contents),
+															(double) INT_MAX)));
 	path->methods = &hgj_agg_path_methods;
 	hgj_cost_agg(root, &path->path, child, contents, groups);
 	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);

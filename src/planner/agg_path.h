@@ -70,6 +70,8 @@ extern int32 hgj_expr_width(PlannerInfo *root, Node *expr);
 extern bool hgj_states_outgrow_memory(PlannerInfo *root, const RelOptInfo *rel,
 									  const Path *child,
 									  const HgjAggContents *contents);
+extern Cost hgj_agg_rows_cost(PlannerInfo *root, const Path *child,
+							  const HgjAggContents *contents);
 extern Cost hgj_agg_device_gain(PlannerInfo *root, const Path *child,
 								const HgjAggContents *contents, double kept);
 

@@ -12,7 +12,8 @@
  *	  keeps small joins away; most of it once for a chain.
  * 2. Run: the outer side, probe_tuple_cost and the keys a row, as far as it is read
  *	  (part_read.c).  What a side costs
- *	  less because we do not ask its node for slots is taken off (feed_cost.c).
+ *	  less because we do not ask its node for slots is taken off (feed_cost.c), and so is
+ *	  what groups cost that have no match (group_filter.c).
  *	  The engine makes and compares raw keys itself; opaque ones need calls of
  *	  hash functions, and of their operator for each candidate.  What may have to be
  *	  evaluated row by row is charged for that (single_rows.c).
@@ -481,6 +482,7 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	};
 	Work		saving = {0};
 	double		builds = costs->shared ? 1 : hgj_builds_of(outer, inner);
+	HgjGroupSaving groups = hgj_group_saving(costs, outer, inner);
 	Cost		run;
 
 	memset(pair, 0, sizeof(*pair));
@@ -501,9 +503,9 @@ hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 		work.probe -= saving.probe;
 		work.outer -= saving.outer;
 	}
-	pair->startup = outer->startup_cost + fixed_cost(costs, outer) +
+	pair->startup = outer->startup_cost - groups.rows + fixed_cost(costs, outer) +
 		builds * (Max(build_side, 0) + work.build) + costs->match.startup;
-	run = work.outer + work.probe + (costs->match.per_tuple * charged +
+	run = Max(work.outer - groups.groups, 0) + work.probe + (costs->match.per_tuple * charged +
 									 hgj_single_rows_cost(root, costs, outer, inner,
 														  candidates)) *
 		costs->part_read;

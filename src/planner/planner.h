@@ -135,6 +135,16 @@ extern bool hgj_matches_raise(const PlannerInfo *root, const List *restrictlist,
 extern Cost hgj_single_rows_cost(PlannerInfo *root, const HgjJoinCosts *costs,
 								 const Path *outer, const Path *inner, double candidates);
 
+/* group_filter.c */
+typedef struct HgjGroupSaving
+{
+	Cost		rows;			/* cost of finding their groups, saved */
+	Cost		groups;			/* cost of returning these, saved */
+} HgjGroupSaving;
+
+extern HgjGroupSaving hgj_group_saving(const HgjJoinCosts *costs, const Path *outer,
+									   const Path *inner);
+
 /* part_read.c */
 extern double hgj_part_read(PlannerInfo *root, const HgjJoinCosts *costs,
 							RelOptInfo *outerrel, RelOptInfo *innerrel,
@@ -235,6 +245,8 @@ extern void hgj_unify_nulling(CustomScan *cscan, List *returned,
 											 * estimates */
 #define HGJ_AGG_PATH_SECOND				5	/* functions and arguments in place of the
 											 * aggregates', or NIL (agg_distinct.c) */
+#define HGJ_AGG_PATH_ROWS_COST			6	/* IntList: what the rows cost, from where
+											 * they are read to their groups */
 extern void hgj_install_agg_hook(void);
 extern bool hgj_aggregation_takes(PlannerInfo *root, RelOptInfo *joinrel);
 

@@ -62,6 +62,13 @@ typedef struct HgjKeyFilterStats
 	int			place;			/* when it was last looked at, from 1; 0: none */
 } HgjKeyFilterStats;
 
+static inline void
+hgj_key_filter_stats_add(HgjKeyFilterStats *to, const HgjKeyFilterStats *from)
+{
+	to->tested += from->tested;
+	to->passed += from->passed;
+}
+
 /* Pages that a scan has taken from columns kept in memory, and that it has read. */
 typedef struct HgjPageCounts
 {
@@ -114,6 +121,7 @@ struct HgjSource
 	bool		of_table;		/* pages: columns' attnos are the table's, not those
 								 * of the child's output */
 	bool		leave_quals;	/* pages: somebody else runs the child's */
+	bool		whole;			/* pages: all rows are wanted, whatever joins say of them */
 	bool		keep_null_keys; /* rows with NULL keys are rows all the same */
 	struct HgjJoinState *filter_of;	/* the join, while rows that it could not
 									 * match are of no use to it; or NULL */

@@ -93,7 +93,7 @@ _PG_init(void)
 	hgj_install_declines_hook();
 	hgj_install_demand_hook();
 	hgj_install_device_rows();
-	hgj_install_scan_of_groups();
+	hgj_install_groups_offer();
 	hgj_install_explain_option();
 }
 

@@ -9,7 +9,7 @@
  * (join/key_filters.c, step 3):
  *
  * 1. The join's keys are group columns, and those are columns of a table that is read by
- *	  pages.  The equality that groups and that which joins are of one hash operator family:
+ *	  pages, by the node itself or at the bottom of the chain of joins below it.  The equality that groups and that which joins are of one hash operator family:
  *	  the rows of a group have a match all or none.
  * 2. Nobody notices the rows that are missing: no expression of the node or of the scan's
  *	  target list can raise an error or has an effect, and no aggregate can: those that
@@ -33,6 +33,9 @@
 #include "optimizer/optimizer.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+
+/* Nanoseconds for a row to find its group, and to update that. */
+#define HGJ_GROUP_COST			20.0
 
 /* Step 2: may somebody notice whether the expressions are evaluated? */
 static bool
@@ -77,7 +80,7 @@ may_leave_rows_out(const HgjAggState *state)
 	if (state->partial || state->exchange.planned || !hgj_agg_is_grouped(state) ||
 		is_noticed(cscan->custom_exprs, estate) ||
 		is_noticed(cscan->scan.plan.targetlist, estate) ||
-		is_noticed(state->child->plan->targetlist, estate))
+		(state->feed && is_noticed(state->child->plan->targetlist, estate)))
 		return false;
 	for (int a = 0; a < state->naggs; a++)
 		if (aggregate_may_raise(&state->aggs[a]))
@@ -85,9 +88,9 @@ may_leave_rows_out(const HgjAggState *state)
 	return true;
 }
 
-/* Step 1: the column of the scan that this one of the node is, or 0. */
+/* Step 1: the column of the child that this one of the node is, a group's, or 0. */
 static AttrNumber
-column_of_scan(const CustomScan *cscan, AttrNumber resno, Oid operator)
+column_of_child(const CustomScan *cscan, AttrNumber resno, Oid operator)
 {
 	List	   *columns = list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS);
 	List	   *operators = list_nth(cscan->custom_private, HGJ_AGG_GROUP_OPERATORS);
@@ -107,39 +110,65 @@ column_of_scan(const CustomScan *cscan, AttrNumber resno, Oid operator)
 	return 0;
 }
 
-/* HgjScanOfGroups; see join_state.h. */
-static HgjSource *
-scan_of_groups(PlanState *child, int nkeys, AttrNumber *columns, const Oid *operators,
-			   HgjKeyFilterStats **stats)
+/* HgjGroupsOffer; see join_state.h. */
+static bool
+offer(HgjJoinState *join, PlanState *node, AttrNumber *columns, const Oid *operators)
 {
-	HgjAggState *state = (HgjAggState *) child;
+	HgjAggState *state = (HgjAggState *) node;
 	HgjSource  *scan = state->feed ? hgj_agg_feed_scan(state->feed) : NULL;
+	HgjKeyFilterStats *stats = state->key_filters;
+	HgjJoinState *bottom = NULL;
+	int			nkeys = join->outer.nkeys;
+	int			njoins = 0;
 
-	if (scan == NULL || !may_leave_rows_out(state))
-		return NULL;
+	if (!may_leave_rows_out(state))
+		return false;
 	for (int k = 0; k < nkeys; k++)
+		columns[k] = column_of_child((CustomScan *) node->plan, columns[k], operators[k]);
+	if (state->join)
+		bottom = hgj_bottom_of_chain(state->join, nkeys, columns, &njoins);
+	if (bottom)
 	{
-		columns[k] = column_of_scan((CustomScan *) child->plan, columns[k], operators[k]);
-		if (columns[k] == 0)
-			return NULL;
+		scan = &bottom->outer;
+		stats = bottom->stats.key_filters;
 	}
-	*stats = &state->key_filter;
-	return scan;
+	if (scan == NULL ||
+		!hgj_pages_offer(scan, join, &join->outer, columns,
+						 njoins * HGJ_ROW_JOIN_COST + HGJ_GROUP_COST, stats))
+		return false;
+	if (bottom)
+		bottom->probing.filters_early = true;
+	state->asked = join;
+	state->asked_stats = &stats[hgj_pages_nfilters(scan) - 1];
+	return true;
 }
 
-/* Step 4: another execution of the same groups begins. */
+/* Step 4: have rows been left out of this execution's groups? */
+bool
+hgj_agg_left_rows_out(const HgjAggState *state)
+{
+	return state->asked && state->asked_stats->tested > state->tested_before;
+}
+
+/* Step 4: groups are about to be made. */
+void
+hgj_agg_key_filter_start(HgjAggState *state)
+{
+	if (state->asked)
+		state->tested_before = state->asked_stats->tested;
+}
+
+/* Step 4: another execution begins, with nothing changed below. */
 void
 hgj_agg_want_all_rows(HgjAggState *state)
 {
-	HgjSource  *scan = state->feed ? hgj_agg_feed_scan(state->feed) : NULL;
-
-	if (scan && state->key_filter.tested > 0)
-		scan->whole = true;
+	if (state->asked && state->asked_stats->tested > 0)
+		state->asked->probing.wants_all_groups = true;
 }
 
-/* From _PG_init: joins may ask about groups. */
+/* From _PG_init: joins may offer themselves. */
 void
-hgj_install_scan_of_groups(void)
+hgj_install_groups_offer(void)
 {
-	hgj_scan_of_groups = scan_of_groups;
+	hgj_offer_to_groups = offer;
 }

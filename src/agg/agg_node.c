@@ -214,7 +214,7 @@ read_all(HgjAggState *state)
 	{
 		hgj_progress_end(&state->progress);
 		state->ngroups = 0;
-		state->tested_before = state->key_filter.tested;
+		hgj_agg_key_filter_start(state);
 		hgj_agg_start(state);
 	}
 	hgj_agg_progress(state, phase, 0);
@@ -243,7 +243,7 @@ read_all(HgjAggState *state)
 	state->ran = true;
 	state->kept = first && !state->rounds.waiting &&
 		state->spill.pending == NULL && !state->returned_once && !state->growing.begun &&
-		state->key_filter.tested == state->tested_before;
+		!hgj_agg_left_rows_out(state);
 	state->next_group = 0;
 }
 

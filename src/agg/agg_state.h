@@ -336,8 +336,10 @@ typedef struct HgjAggState
 	HgjAggPhase phase;
 	uint32		next_group;
 	bool		kept;			/* the table holds the complete result */
-	HgjKeyFilterStats key_filter;	/* what a join above says of rows (agg_key_filter.c), ... */
-	uint64		tested_before;	/* ... and the rows that it had been asked about by then */
+	struct HgjJoinState *asked;	/* join above that says which rows are wanted, or NULL */
+	const HgjKeyFilterStats *asked_stats;	/* what it has said (agg_key_filter.c) */
+	uint64		tested_before;	/* rows that it had been asked about by this execution */
+	HgjKeyFilterStats key_filters[1];	/* what it has said of the feed's rows */
 	ExprState  *having;
 	MemoryContext context;
 	HgjAggSpill spill;
@@ -435,7 +437,9 @@ extern bool hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch,
 extern const HgjBatch *hgj_agg_rest(HgjAggState *state);
 
 /* agg_key_filter.c */
-extern void hgj_install_scan_of_groups(void);
+extern void hgj_install_groups_offer(void);
+extern void hgj_agg_key_filter_start(HgjAggState *state);
+extern bool hgj_agg_left_rows_out(const HgjAggState *state);
 extern void hgj_agg_want_all_rows(HgjAggState *state);
 
 /* agg_tally.c: as hgj_tally_join() */

@@ -15,7 +15,7 @@
 #include "miscadmin.h"
 
 const HgjRowProber *hgj_row_prober;
-HgjScanOfGroups hgj_scan_of_groups;
+HgjGroupsOffer hgj_offer_to_groups;
 
 /* The HashGraphJoin that the node is, or NULL.  The plan's methods have made the state. */
 HgjJoinState *

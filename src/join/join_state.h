@@ -255,7 +255,8 @@ typedef struct HgjOuterRows
 	bool		outer_seen;		/* the last execution got an outer row */
 	bool		key_filtered;	/* the source has filtered outer_batch's rows */
 	bool		filters_early;	/* a scan filters them for several joins */
-	bool		filters_groups; /* a scan filters the rows that they are groups of */
+	bool		filters_groups; /* a scan filters the rows that they are groups of ... */
+	bool		wants_all_groups;	/* ... no longer: they are to be kept */
 	HgjAnswer	notices;		/* would the join notice missing rows? */
 	struct HgjJoinState *below; /* the join that the outer side is, or NULL */
 	struct HgjJoinState *bottom;	/* the lowest join of the chain that would not
@@ -506,15 +507,14 @@ typedef struct HgjRowProber
 extern const HgjRowProber *hgj_row_prober;
 
 /*
- * The scan whose rows the outer child returns groups of, if the join may be asked about
- * them (agg_key_filter.c).  columns: the keys' numbers in what the child returns become
- * those in what the scan does.  operators: the keys' equalities, one for each.  stats: where
- * what the join says is counted.  NULL: there is none.
+ * The join offers itself to the scan whose rows the node returns groups of, if it may be
+ * asked about them (agg_key_filter.c).  columns: the numbers of its keys in what the node
+ * returns; they are changed.  operators: the equalities of the keys, one for each.
  */
-typedef HgjSource *(*HgjScanOfGroups) (PlanState *child, int nkeys, AttrNumber *columns,
-									   const Oid *operators, HgjKeyFilterStats **stats);
+typedef bool (*HgjGroupsOffer) (HgjJoinState *join, PlanState *node, AttrNumber *columns,
+								const Oid *operators);
 
-extern HgjScanOfGroups hgj_scan_of_groups;
+extern HgjGroupsOffer hgj_offer_to_groups;
 
 /* rebuild.c */
 extern bool hgj_can_read_inner_again(const HgjJoinState *state);
@@ -527,7 +527,13 @@ extern bool hgj_retry_build(HgjJoinState *state);
 extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
 
 /* key_filters.c */
+
+/* Nanoseconds for a row to go through one join, and into a batch. */
+#define HGJ_ROW_JOIN_COST		8.0
+
 extern void hgj_key_filters_offer(HgjJoinState *join);
+extern HgjJoinState *hgj_bottom_of_chain(HgjJoinState *top, int nkeys, AttrNumber *columns,
+										 int *njoins);
 extern const HgjFilterMethods hgj_join_filter;
 
 /* probe.c */

@@ -37,11 +37,6 @@
 #include "join/join_state.h"
 #include "optimizer/optimizer.h"
 
-/* Nanoseconds for a row to go through one join, and into a batch. */
-#define HGJ_JOIN_COST			8.0
-
-/* Nanoseconds for a row to find its group, and to update that. */
-#define HGJ_GROUP_COST			20.0
 
 /* ---- step 1 ------------------------------------------------------------- */
 
@@ -98,6 +93,31 @@ outer_column(const HgjJoinState *join, AttrNumber resno)
 }
 
 /*
+ * The lowest join of the chain from this one on, if none of them notices missing rows, and
+ * its outer side is a scan that can take another filter.  columns: of what the upper join
+ * returns, become those of what the scan does, or 0.  njoins: how many a row goes through.
+ * NULL: there is none.
+ */
+HgjJoinState *
+hgj_bottom_of_chain(HgjJoinState *top, int nkeys, AttrNumber *columns, int *njoins)
+{
+	HgjJoinState *bottom = notices_missing_rows(top) ? NULL : top->probing.bottom;
+
+	if (bottom == NULL || bottom->outer.methods != &hgj_source_pages ||
+		notices_missing_rows(bottom) ||
+		hgj_pages_nfilters(&bottom->outer) == HGJ_MOST_KEY_FILTERS)
+		return NULL;
+	for (*njoins = 1;; (*njoins)++)
+	{
+		for (int k = 0; k < nkeys; k++)
+			columns[k] = columns[k] ? outer_column(top, columns[k]) : 0;
+		if (top == bottom)
+			return bottom;
+		top = top->outer.private_state;
+	}
+}
+
+/*
  * The node below one that only names a subquery's columns and tests their values, or the node
  * itself; columns become those of that node, 0 where they are none.
  */
@@ -131,31 +151,38 @@ must_peek(const HgjJoinState *join)
 		(hgj_rows_may_raise(join->inner_ps) || hgj_calls_volatile(join->inner_ps));
 }
 
-/* Step 3. */
+/* Step 3; columns: the numbers of the keys in what the outer child returns. */
 static void
-offer_to_groups(HgjJoinState *join)
+offer_to_groups(HgjJoinState *join, AttrNumber *columns)
 {
 	const CustomScan *scan = (const CustomScan *) join->css.ss.ps.plan;
 	List	   *clauses = list_nth(scan->custom_exprs, HGJ_EXPRS_HASH);
-	HgjSource  *source = &join->outer;
-	AttrNumber *columns = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
-	Oid		   *operators = palloc(mul_size(source->nkeys, sizeof(Oid)));
-	HgjKeyFilterStats *stats;
-	HgjSource  *table = NULL;
-	PlanState  *child;
+	int			nkeys = join->outer.nkeys;
+	PlanState  *child = below_subquery(join->outer.child, nkeys, columns);
+	Oid		   *operators;
 
-	for (int k = 0; k < source->nkeys; k++)
-	{
-		columns[k] = source->keys[k].attno;
+	if (!hgj_is_agg_plan(child->plan) || join->passes.rewinds || must_peek(join))
+		return;
+	operators = palloc(mul_size(nkeys, sizeof(Oid)));
+	for (int k = 0; k < nkeys; k++)
 		operators[k] = list_nth_node(OpExpr, clauses, k)->opno;
-	}
-	child = below_subquery(source->child, source->nkeys, columns);
-	if (hgj_is_agg_plan(child->plan))
-		table = hgj_scan_of_groups(child, source->nkeys, columns, operators, &stats);
-	if (table && hgj_pages_offer(table, join, source, columns, HGJ_GROUP_COST, stats))
+	if (hgj_offer_to_groups(join, child, columns, operators))
 		join->probing.filters_early = join->probing.filters_groups = true;
-	pfree(columns);
 	pfree(operators);
+}
+
+/* Step 1; columns: the numbers of the keys in what the join below returns. */
+static void
+offer_to_chain(HgjJoinState *join, AttrNumber *columns)
+{
+	HgjSource  *source = &join->outer;
+	int			njoins;
+	HgjJoinState *bottom = hgj_bottom_of_chain(source->private_state, source->nkeys, columns,
+											   &njoins);
+
+	if (bottom && hgj_pages_offer(&bottom->outer, join, source, columns,
+								  (njoins + 1) * HGJ_ROW_JOIN_COST, bottom->stats.key_filters))
+		join->probing.filters_early = bottom->probing.filters_early = true;
 }
 
 /* Steps 1 and 3, once the join's sources are chosen. */
@@ -163,39 +190,20 @@ void
 hgj_key_filters_offer(HgjJoinState *join)
 {
 	HgjSource  *source = &join->outer;
-	HgjJoinState *bottom = find_bottom(join);
-	HgjJoinState *between = join;
 	AttrNumber *columns;
-	int			njoins = 1;
 	MemoryContext old;
 
-	join->probing.bottom = bottom;
-	if (source->methods == &hgj_source_tuples && !join->semantics.fill_outer &&
-		!join->passes.rewinds && !must_peek(join))
-	{
-		old = MemoryContextSwitchTo(join->context);
-		offer_to_groups(join);
-		MemoryContextSwitchTo(old);
-		return;
-	}
-	if (join->semantics.fill_outer ||
-		source->methods != &hgj_source_batches ||
-		bottom->outer.methods != &hgj_source_pages || notices_missing_rows(bottom) ||
-		hgj_pages_nfilters(&bottom->outer) == HGJ_MOST_KEY_FILTERS)
+	join->probing.bottom = find_bottom(join);
+	if (join->semantics.fill_outer)
 		return;
 	old = MemoryContextSwitchTo(join->context);
 	columns = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
 	for (int k = 0; k < source->nkeys; k++)
 		columns[k] = source->keys[k].attno;
-	for (; between != bottom; njoins++)
-	{
-		between = between->outer.private_state;
-		for (int k = 0; k < source->nkeys; k++)
-			columns[k] = columns[k] ? outer_column(between, columns[k]) : 0;
-	}
-	if (hgj_pages_offer(&bottom->outer, join, source, columns,
-						njoins * HGJ_JOIN_COST, bottom->stats.key_filters))
-		join->probing.filters_early = bottom->probing.filters_early = true;
+	if (source->methods == &hgj_source_batches)
+		offer_to_chain(join, columns);
+	else if (source->methods == &hgj_source_tuples)
+		offer_to_groups(join, columns);
 	pfree(columns);
 	MemoryContextSwitchTo(old);
 }
@@ -209,7 +217,8 @@ hgj_key_filters_offer(HgjJoinState *join)
 static bool
 can_be_asked(HgjJoinState *join, const HgjSource *scan, bool own)
 {
-	if (!own && (scan->leave_quals || scan->whole || join->use.engine != hgj_cpu_engine() ||
+	if (!own && (scan->leave_quals || join->probing.wants_all_groups ||
+				 join->use.engine != hgj_cpu_engine() ||
 				 join->passes.pass != 1 || !join->passes.last_pass ||
 				 join->passes.splitting ||
 				 join->passes.has_split))

@@ -5,8 +5,8 @@
  *
  * The scan below the HashGraphAgg leaves out the rows whose groups have no match
  * (agg/agg_key_filter.c), so that of the aggregation the part remains that the join asks
- * for, and a test of each row.  Reading the other columns of the rows that are left out is
- * saved as well, and is not taken off.
+ * for, and a test of each row.  Reading the other columns of the rows that are left out, and
+ * their way through joins below the aggregation, is saved as well, and is not taken off.
  *
  * 1. The conditions are those of the executor, as far as they are known of a path.
  * 2. The part of the groups that have a match is taken from the selectivity of the keys:
@@ -63,17 +63,18 @@ filtered_groups(const Path *path)
 		return NULL;
 	facts = list_nth(agg->custom_private, HGJ_AGG_PATH_FACTS);
 	if (linitial_int(facts) != (int) AGGSPLIT_SIMPLE || lsecond_int(facts) || lthird_int(facts) ||
-		!hgj_is_scan_path(linitial(agg->custom_paths)) ||
+		!hgj_is_scan_path(hgj_below_joins(linitial(agg->custom_paths))) ||
 		aggregates_may_raise(list_nth(agg->custom_private, HGJ_AGG_PATH_AGGREFS)) ||
 		hgj_may_raise(list_nth(agg->custom_private, HGJ_AGG_PATH_HAVING), NULL))
 		return NULL;
 	return agg;
 }
 
-/* Step 1: is a key of the join one that the groups are made by? */
+/* Step 1: is a key of the join one that the groups are made by, of the table that is scanned? */
 static bool
 is_group_column(const RestrictInfo *rinfo, const RelOptInfo *rel, const CustomPath *agg)
 {
+	const Relids scanned = hgj_below_joins(linitial(agg->custom_paths))->parent->relids;
 	const Var  *var = (const Var *) hgj_strip_relabel((Expr *) hgj_key_of_side(rinfo, rel));
 	const TargetEntry *tle;
 
@@ -81,6 +82,7 @@ is_group_column(const RestrictInfo *rinfo, const RelOptInfo *rel, const CustomPa
 		return false;
 	tle = list_nth(rel->subroot->parse->targetList, var->varattno - 1);
 	return IsA(tle->expr, Var) &&
+		bms_is_member(((const Var *) tle->expr)->varno, scanned) &&
 		list_member(list_nth(agg->custom_private, HGJ_AGG_PATH_GROUP_EXPRS), tle->expr);
 }
 

@@ -121,7 +121,6 @@ struct HgjSource
 	bool		of_table;		/* pages: columns' attnos are the table's, not those
 								 * of the child's output */
 	bool		leave_quals;	/* pages: somebody else runs the child's */
-	bool		whole;			/* pages: all rows are wanted, whatever joins say of them */
 	bool		keep_null_keys; /* rows with NULL keys are rows all the same */
 	struct HgjJoinState *filter_of;	/* the join, while rows that it could not
 									 * match are of no use to it; or NULL */

@@ -37,9 +37,11 @@
 #include "expr/program.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "scan/page_source.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 /* Pages after which other sessions are told how far the scan is. */
@@ -191,6 +193,22 @@ hgj_pages_take_decimals(HgjSource *source, const bool *takes)
 }
 
 /*
+ * The table's column that the child returns as `resno`, or 0.  A string by another type's
+ * name is the same string; integers may be read in another way.
+ */
+static AttrNumber
+table_column(const HgjSource *source, AttrNumber resno)
+{
+	const Scan *scan = (const Scan *) source->child->plan;
+	const Expr *expr = list_nth_node(TargetEntry, scan->plan.targetlist, resno - 1)->expr;
+	const Var  *var = (const Var *) expr;
+
+	if (IsA(expr, RelabelType) && get_typlen(exprType((const Node *) expr)) == -1)
+		var = (const Var *) ((const RelabelType *) expr)->arg;
+	return IsA(var, Var) && var->varno == scan->scanrelid ? var->varattno : 0;
+}
+
+/*
  * Let a join further up say which rows it cannot match, if its keys, columns of
  * the child, are the table's (key_filters.c).  saved: what such a row costs the
  * joins.
@@ -208,7 +226,7 @@ hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 
 	for (int k = 0; k < nkeys; k++)
 	{
-		attnos[k] = columns[k] ? hgj_page_child_var(source, columns[k])->varattno : 0;
+		attnos[k] = columns[k] ? table_column(source, columns[k]) : 0;
 		if (attnos[k] <= 0)
 		{
 			pfree(attnos);

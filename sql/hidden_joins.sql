@@ -1,0 +1,174 @@
+-- Subqueries that PostgreSQL runs once a row, and that are joins.
+create table orders (id int, customer int, amount numeric(10,2), day date, note text) with (autovacuum_enabled = off);
+insert into orders select g, nullif(g % 40, 7), g % 97, date '2024-01-01' + g % 60, 'note ' || g % 5 from generate_series(1, 1500) g;
+create table visits (customer bigint, spent numeric(10,2), pages int, at timestamp, name varchar(10), f float8) with (autovacuum_enabled = off);
+insert into visits select nullif(g % 50, 11), case when g % 13 <> 0 then (g * 7) % 101 / 3.0 end, g % 9, timestamp '2024-01-01' + g % 70 * interval '1 day', 'note ' || g % 8, g / 3.0 from generate_series(1, 2500) g where g % 50 not in (3, 4, 5);
+analyze orders, visits;
+set hashgraph_join.min_rows = 0;
+
+-- What becomes of the query's subqueries, and whether the answer stays what it was.
+create function hgj_hidden(q text) returns text language plpgsql as $$
+declare
+	written text;
+	joined text;
+	reasons text;
+	rows text := format('select string_agg(r::text, E''\n'' order by r::text collate "C") from (%s) r', q);
+begin
+	perform set_config('hashgraph_join.enabled', 'off', true);
+	execute rows into written;
+	perform set_config('hashgraph_join.enabled', 'on', true);
+	perform set_config('hashgraph_join.rewrite', 'force', true);
+	execute rows into joined;
+	execute format('select string_agg(reason, ''; '') from hashgraph_join_why(%L) where node = ''Correlated Subquery''', q) into reasons;
+	perform set_config('hashgraph_join.rewrite', 'on', true);
+	return case when written is distinct from joined then 'DIFFERENT: ' else '' end || coalesce(reasons, 'nothing');
+end $$;
+
+-- Joins: with NULLs on both sides, groups that are empty, and those that nobody asks for.
+select hgj_hidden('select id from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer)');
+select hgj_hidden('select id from orders o where amount < (select 3 * avg(spent) from visits v where o.customer = v.customer and v.pages > 4) or o.id < 10');
+select hgj_hidden('select id, (select count(*) from visits v where v.customer = o.customer) from orders o');
+select hgj_hidden('select id, (select count(spent) + 1 from visits v where v.customer = o.customer and v.pages = 3) from orders o');
+select hgj_hidden('select id, (select coalesce(max(at), o.day) from visits v where v.customer = o.customer) from orders o');
+select hgj_hidden('select id from orders o where (select sum(pages) from visits v where v.customer = o.customer) is null');
+select hgj_hidden('select id from orders o where not (select bool_and(pages > 0) from visits v where v.customer = o.customer and v.name = o.note)');
+select hgj_hidden('select id, (select max(v.pages) from visits v where v.customer = o.customer and v.at = o.day) from orders o');
+select hgj_hidden('select id, (select sum(spent * pages::numeric) from visits v where v.customer = o.customer) from orders o');
+select hgj_hidden('select id, (select sum(case when pages > 3 then spent else 0 end) from visits v where v.customer = o.customer) from orders o');
+select hgj_hidden('select sum((select count(*) from visits v where v.customer = o.customer)), o.note from orders o group by o.note');
+select hgj_hidden('select (select count(*) from visits v where v.customer = o.customer) n, row_number() over (order by id) from orders o');
+-- joins, subqueries and views inside and around
+create view spenders as select customer, spent from visits where pages > 2;
+select hgj_hidden('select id from orders o where amount > (select avg(spent) from spenders s where s.customer = o.customer)');
+select hgj_hidden('select o.id, (select max(v.spent) from visits v join orders i on i.id = v.pages where v.customer = o.customer) from orders o');
+select hgj_hidden('select o.id, p.id, (select max(v.spent) from visits v where v.customer = p.customer and v.name = o.note) from orders o left join orders p on p.id = o.id + 1490');
+select hgj_hidden('select id from orders o where exists (select from visits v where v.customer = o.customer and v.spent > (select avg(spent) from visits w where w.customer = v.customer))');
+select hgj_hidden('select id from orders o where id in (select pages from visits v where v.spent > (select avg(spent) from visits w where w.customer = v.customer))');
+select hgj_hidden('with big as (select * from orders o where amount > (select avg(spent) from visits v where v.customer = o.customer)) select count(*), note from big group by note');
+select hgj_hidden('select id from orders o where amount > (select avg(v.spent) from visits v where v.customer = o.customer and v.spent > (select 0.5 * avg(spent) from visits w where w.name = v.name and w.pages < 4))');
+select hgj_hidden('select id from orders o where amount > (select avg(v.spent) from visits v where v.customer = o.customer and (select max(pages) from visits w where w.name = v.name) > 2)');
+
+-- What stays as it is.
+select hgj_hidden('select id from orders o where amount < (select max(spent) from visits v where v.customer > o.customer)');
+select hgj_hidden('select id, (select max(v.at) + (o.day - v.at::date) * interval ''1 day'' from visits v where v.customer = o.customer group by v.at limit 1) is null from orders o');
+select hgj_hidden('select id, (select max(v.pages + o.id) from visits v where v.customer = o.customer) from orders o');
+select hgj_hidden('select id, (select max(name) from visits v where v.customer = o.customer having count(*) > 3) from orders o');
+select hgj_hidden('select id, (select v.spent from visits v where v.customer = o.customer and v.pages = -1) from orders o');
+select hgj_hidden('select id, (select sum(f) from visits v where v.customer = o.customer) is null from orders o');
+select hgj_hidden('select id, (select count(distinct pages) from visits v where v.customer = o.customer) from orders o');
+select hgj_hidden('select id, (select sum(100 / (pages + 1)) from visits v where v.customer = o.customer) from orders o');
+select hgj_hidden('select id, (select count(*) from visits v where v.customer = o.customer and 100 / (pages + 1) > 20) from orders o');
+select hgj_hidden('select id, (select count(*) from visits v where v.customer = o.customer and random() < 2) from orders o');
+select hgj_hidden('select id, (select count(*) from generate_series(1, 5) v where v = o.customer) from orders o');
+select hgj_hidden('select note, (select count(*) from visits v where v.name = o.note) from orders o group by note');
+select hgj_hidden('select note, count(*) from orders o group by note having count(*) > (select count(*) from visits v where v.name = o.note)');
+select hgj_hidden('select o.id, p.id from orders o left join orders p on p.id = o.id and p.amount > (select avg(spent) from visits v where v.customer = p.customer)');
+select hgj_hidden('select id, (select (select count(*) from visits w where w.customer = o.customer and w.pages = v.pages) from visits v where v.pages = 1 and v.customer = 1 limit 1) from orders o');
+set hashgraph_join.rewrite = off;
+select node, taken, reason from hashgraph_join_why('select id from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer)') where node like 'Corr%';
+set hashgraph_join.rewrite = on;
+create index on visits (customer);
+select node, taken, reason from hashgraph_join_why('select id from orders o where id = 5 and amount < (select 3 * avg(spent) from visits v where v.customer = o.customer)') where node like 'Corr%';
+drop index visits_customer_idx;
+
+-- Locking and changing look at a row again, and so does the subquery.
+set hashgraph_join.rewrite = force;
+explain (costs off) select id from orders o where amount < (select avg(spent) from visits v where v.customer = o.customer) for update;
+explain (costs off) update orders o set amount = 0 where amount < (select avg(spent) from visits v where v.customer = o.customer);
+begin;
+create temp table copies as select id from orders o where amount < (select avg(spent) from visits v where v.customer = o.customer);
+insert into copies select id from orders o where amount < (select avg(spent) from visits v where v.customer = o.customer);
+select count(*), count(distinct id) from copies;
+rollback;
+
+-- Errors that only a group nobody asks for would raise are not raised.
+insert into visits values (999, 1, 0, '2024-01-01', 'zero', 0);
+select hgj_hidden('select id, (select sum(100 / pages) from visits v where v.customer = o.customer and pages > 0 and v.name = ''zero'') from orders o');
+
+-- Plans: what was rewritten, and what it would cost as it is written.
+set hashgraph_join.force = on;
+set max_parallel_workers_per_gather = 0;
+set enable_nestloop = off;
+explain (costs off) select id from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer);
+explain (costs off, format yaml) select count(*) from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer);
+set hashgraph_join.rewrite = on;
+set hashgraph_join.force = off;
+select regexp_replace(line, '[0-9.]+$', 'N') as line from (select json_array_elements_text('[]') union all select 'none') x(line);
+-- a prepared query, with a parameter in the subquery
+set hashgraph_join.rewrite = force;
+prepare above (int) as select count(*) from orders o where amount > (select avg(spent) from visits v where v.customer = o.customer and v.pages > $1);
+execute above (3);
+set plan_cache_mode = force_generic_plan;
+execute above (3);
+execute above (8);
+set hashgraph_join.enabled = off;
+execute above (3);
+execute above (8);
+reset hashgraph_join.enabled;
+reset plan_cache_mode;
+deallocate above;
+
+-- Who may not see a row does not see it through a group.
+create role hgj_hidden_user;
+grant select on orders, visits to hgj_hidden_user;
+alter table visits enable row level security;
+create policy odd on visits for select to hgj_hidden_user using (customer % 2 = 1);
+set role hgj_hidden_user;
+set hashgraph_join.rewrite = force;
+select count(*), sum(n) from (select (select count(*) from visits v where v.customer = o.customer) n from orders o) q;
+set hashgraph_join.enabled = off;
+select count(*), sum(n) from (select (select count(*) from visits v where v.customer = o.customer) n from orders o) q;
+reset hashgraph_join.enabled;
+reset role;
+revoke select on visits from hgj_hidden_user;
+grant select (customer) on visits to hgj_hidden_user;
+set role hgj_hidden_user;
+select id from orders o where amount < (select avg(spent) from visits v where v.customer = o.customer);
+reset role;
+drop policy odd on visits;
+alter table visits disable row level security;
+drop owned by hgj_hidden_user;
+drop role hgj_hidden_user;
+
+-- Groups that the join above has no match for are not made.
+set hashgraph_join.force = on;
+set hashgraph_join.require = join;
+create table few (customer int, name text) with (autovacuum_enabled = off);
+insert into few values (1, 'one'), (2, 'two'), (48, 'gone'), (null, 'none');
+analyze few;
+create function hgj_groups(q text) returns setof text language plpgsql as $$
+declare
+	line text;
+begin
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
+		if line ~ 'HashGraphAgg|Key Filters|  Groups' then
+			return next regexp_replace(line, ' *Memory Usage: [0-9]+kB| \(actual.*', '', 'g');
+		end if;
+	end loop;
+end $$;
+select hgj_groups('select name, n from few join (select customer, count(*) n from visits group by customer) v using (customer)');
+select hgj_check('select name, n from few join (select customer, count(*) n from visits group by customer) v using (customer)');
+select hgj_groups('select name, n from few left join (select customer, count(*) n from visits group by customer) v using (customer)');
+select hgj_check('select name, n from few left join (select customer, count(*) n from visits group by customer) v using (customer)');
+select hgj_groups('select name, n from few right join (select customer, count(*) n from visits group by customer) v using (customer)');
+-- by a join below, whose table is asked as well
+select hgj_groups('select name, n from few join (select v.customer, count(*) n from visits v join orders o on o.id = v.pages group by v.customer) v using (customer)');
+select hgj_check('select name, n from few join (select v.customer, count(*) n from visits v join orders o on o.id = v.pages group by v.customer) v using (customer)', 2);
+-- sums that may be too large, and calls that would be missed
+select hgj_groups('select name, n from few join (select customer, sum(f) n from visits group by customer) v using (customer)');
+select hgj_groups('select name, n from few join (select customer, max(100 / (pages + 1)) n from visits group by customer) v using (customer)');
+-- another key, and part of the groups' keys
+select hgj_groups('select few.name, n from few join (select customer, count(*) n from visits group by customer) v on v.n = few.customer');
+select hgj_groups('select few.name, n from few join (select customer, pages, count(*) n from visits group by customer, pages) v using (customer)');
+-- Groups that an earlier execution has left out are there when a later one asks for them.
+set enable_memoize = off;
+set enable_material = off;
+set enable_nestloop = on;
+reset hashgraph_join.require;
+create function hgj_each(q text) returns text language sql as $$ select hgj_check(q) $$;
+select hgj_check('select w.name, x.n from few w, lateral (select v.n from few f join (select customer, count(*) n from visits group by customer) v using (customer) where f.name = w.name offset 0) x');
+select hgj_check('select w.name, (select sum(v.n) from few f join (select customer, count(*) n from visits group by customer) v using (customer) where f.name >= w.name) from few w');
+
+drop view spenders;
+drop table orders, visits, few;
+drop function hgj_hidden, hgj_groups, hgj_each;

@@ -1,0 +1,296 @@
+#!/usr/bin/perl
+# Random differential test of subqueries that become joins (src/rewrite): makes tables and
+# queries with correlated scalar subqueries from a seed, runs every query as it is written,
+# by PostgreSQL's own nodes, and rewritten by force, and compares the results, or the errors.
+#
+#   perl test/random/hidden.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--verbose]
+#
+# Tables have NULLs, duplicates, skew and types whose equality is not that of bits; now and
+# then one is empty.  Most subqueries can be rewritten: a share that is too small means that
+# the test no longer tests it.  PGHOST, PGPORT and PGUSER say which server (as a superuser).
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Getopt::Long;
+use HGJ::Rng;
+use HGJ::Session;
+
+my %opt = (seeds => 2, queries => 400, seed => 1);
+GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'verbose') and !@ARGV
+  or die "usage: hidden.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--verbose]\n";
+$opt{seeds} = 1 if $opt{only};
+$| = 1;
+
+# The share of subqueries that are to become joins, and that are to stay what they are.
+my ($least_joins, $least_others) = (0.5, 0.03);
+
+my $db = "hgj_hidden_$$";
+my $admin = HGJ::Session->new(dbname => 'postgres', bare => 1);
+sub admin
+{
+	my ($sql) = @_;
+	my $r = $admin->run($sql);
+	die "$0: ", defined $r ? join("\n", @$r) : 'no connection', "\n" if !defined $r || grep { /ERROR/ } @$r;
+}
+admin("create database $db template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C';");
+END { if ($admin && !$admin->{dead}) { my $s = $?; $admin->run("drop database if exists $db with (force);"); $admin->disconnect; $? = $s } }
+
+my $session = HGJ::Session->new(dbname => $db, bare => 1);
+my $rng;
+
+sub chance { return $rng->chance($_[0]) }
+sub pick { return $rng->pick(@_) }
+
+# ---- tables: the same columns in each, of types that are compared with each other
+
+my @tables = qw(o p i j);
+my %types = (
+	o => [ qw(int bigint text), 'numeric(10,2)', 'float8', 'char(4)', 'date', 'varchar(9)', 'interval', 'mood', 'numeric(10,2)', 'uuid' ],
+	p => [ 'bigint', 'int', 'varchar(12)', 'numeric', 'float4', 'char(6)', 'timestamp', 'text', 'interval', 'mood', 'numeric(8,1)', 'uuid' ],
+	i => [ qw(int smallint text), 'numeric(12,4)', 'float8', 'char(4)', 'date', 'text', 'interval', 'mood', 'numeric(10,2)', 'uuid' ],
+	j => [ qw(bigint bigint text), 'numeric(10,2)', 'float4', 'char(5)', 'date', 'varchar(7)', 'interval', 'mood', 'numeric(6,3)', 'uuid' ]);
+my @keys = map { "k$_" } 1 .. 10;
+
+# An expression of g, of values that occur in all tables.
+sub values_of
+{
+	my ($column) = @_;
+	my $n = pick(3, 11, 40, 200);
+	my $x = chance(20) ? "(case when g % 3 = 0 then 1 else g % $n end)" : "(g * 7 % $n)";
+	return (
+		"$x", "$x - 2", "repeat('t' || $x, 1 + ($x) % 3)", "($x) / 2.0",
+		"case ($x) % 9 when 0 then '-0'::float8 when 1 then 'nan' when 2 then 0 else ($x) / 4.0 end",
+		"left('c' || ($x), 4)", "date '2024-02-01' + ($x)", "'v' || ($x)",
+		"case when ($x) % 2 = 0 then interval '1 day' else interval '24 hours' end * (($x) % 5)",
+		"(array['sad','ok','glad'])[1 + ($x) % 3]::mood", "($x) / 8.0", "md5(($x)::text)::uuid")[$column];
+}
+
+sub make_tables
+{
+	my $sql = "drop table if exists " . join(', ', @tables) . ";\n";
+	for my $table (@tables)
+	{
+		my $rows = chance(5) ? 0 : pick(20, 80, 250);
+		my $nulls = pick(5, 13, 1000);
+		my @types = @{ $types{$table} };
+		my @columns = map { "k" . ($_ + 1) . " $types[$_]" } 0 .. 9;
+		my @values = map { my $m = $nulls + $_; "case when g % $m <> 1 then " . values_of($_) . " end" } 0 .. 11;
+		$sql .= "create table $table (id int, @{[ join ', ', @columns ]}, n $types[10], u $types[11], v int, w bigint, s text, d date, b bool);\n";
+		$sql .= "insert into $table select g, @{[ join ', ', @values ]}, case when g % 7 <> 2 then g * 13 % 101 end, g * 5 % 37, "
+		  . "'s' || g % 23, date '2024-01-01' + g % 90, g % 3 = 0 from generate_series(1, $rows) g;\n";
+	}
+	$sql .= "create index on i (k1);\ncreate index on j (k3);\n" if chance(50);
+	return $sql . "analyze;\n";
+}
+
+# ---- queries
+
+my $serial;
+
+# A clause about one table's row.
+sub filter
+{
+	my ($t) = @_;
+	return pick("$t.v > " . pick(10, 40, 90), "$t.s < 's" . pick(1, 2) . "'", "$t.b", "$t.d <> date '2024-01-09'",
+		"$t.w in (1, 5, 9, 20)", "$t.k1 is not null", "$t.n <= " . pick(2, 9), "not $t.b or $t.v is null");
+}
+
+# An aggregate over rows of t, and its type's class.
+sub aggregate
+{
+	my ($t) = @_;
+	my $filter = chance(15) ? ' filter (where ' . filter($t) . ')' : '';
+	my ($agg, $class) = @{ pick(
+		[ 'count(*)', 'number' ], [ "count($t.v)", 'number' ], [ "sum($t.v)", 'number' ], [ "avg($t.v)", 'number' ],
+		[ "max($t.v)", 'number' ], [ "min($t.w)", 'number' ], [ "sum($t.w)", 'number' ], [ "sum($t.n)", 'number' ],
+		[ "avg($t.n)", 'number' ], [ "max($t.n)", 'number' ], [ "sum($t.n * $t.n)", 'number' ], [ "min($t.n - 1)", 'number' ],
+		[ "sum(case when $t.b then $t.n else 0 end)", 'number' ], [ "sum($t.v::numeric * $t.n)", 'number' ],
+		[ "max($t.s)", 'text' ], [ "min($t.d)", 'date' ], [ "bool_or($t.b)", 'bool' ],
+		# these stay subqueries
+		chance(20) ? [ "sum($t.k5)", 'number' ] : [ "count(*)", 'number' ],
+		chance(20) ? [ "count(distinct $t.v)", 'number' ] : [ "avg($t.w)", 'number' ]) };
+	return ($agg . $filter, $class);
+}
+
+# A scalar subquery that depends on rows of the tables @outer: (sql, class).
+sub subquery
+{
+	my ($depth, @outer) = @_;
+	my $t = pick(qw(i i j o)) . '';
+	my $a = 'q' . ++$serial;
+	my $from = "$t $a";
+	my @clauses;
+	if (chance(30))
+	{
+		my ($t2, $b) = (pick(qw(i j)), 'q' . ++$serial);
+		my $on = "$a.k1 = $b.k1" . (chance(40) ? ' and ' . filter($b) : '');
+		$from = chance(60) ? "$from " . pick('join', 'left join', 'full join') . " $t2 $b on $on" : "$from, $t2 $b";
+		push @clauses, $on if $from =~ /, /;
+	}
+	elsif (chance(15))
+	{
+		$from = "(select * from $t where id % 3 <> 1) $a";
+	}
+	for my $n (1 .. pick(1, 1, 1, 2, 2, 3))
+	{
+		my $k = pick(@keys);
+		my $o = pick(@outer);
+		my ($inner, $outer) = ("$a.$k", "$o.$k");
+		$outer = "coalesce($o.$k, $o.$k)" if chance(10);
+		$outer = "case when $o.b then $o.$k end" if chance(10);
+		$outer = "$o.id" if $k eq 'k1' && chance(20);
+		push @clauses, chance(3) ? "$inner <> $outer" : chance(50) ? "$inner = $outer" : "$outer = $inner";
+	}
+	push @clauses, filter($a) for 1 .. pick(0, 0, 1, 2);
+	if ($depth < 2 && chance(12))
+	{
+		my ($inside, $class) = subquery($depth + 1, $a);
+		push @clauses, $class eq 'number' ? "$inside > 2" : "$inside is not null";
+	}
+	my ($value, $class) = aggregate($a);
+	my $o = pick(@outer);
+	if ($class eq 'number')
+	{
+		$value = pick($value, $value, "0.5 * $value", "$value + $o.v", "coalesce($value, -1)", "$value + count(*)",
+			"case when $o.b then $value else -$value end", "case when $value is null then 3 else $value end");
+	}
+	my $where = join ' and ', @clauses;
+	return ("(select $value from $from where $where)", $class);
+}
+
+# A condition with a subquery.
+sub condition
+{
+	my ($depth, @outer) = @_;
+	my ($sql, $class) = subquery($depth, @outer);
+	my $o = pick(@outer);
+	my %other = (number => [ "$o.v", "$o.n", 3, "$o.w * 2" ], text => [ "$o.s", "'s3'" ], date => [ "$o.d" ], bool => [ "$o.b", 'true' ]);
+	my $cmp = pick("$sql " . pick('<', '>', '=', '<>', '>=') . ' ' . pick(@{ $other{$class} }), "$sql is " . pick('null', 'not null'));
+	return pick($cmp, $cmp, $cmp, "($cmp or " . filter($o) . ')', "not ($cmp)", "case when $o.b then $cmp else " . filter($o) . ' end');
+}
+
+# FROM, and the tables whose rows a subquery may depend on.
+sub outer_from
+{
+	my ($x, $y) = map { 'r' . ++$serial } 1 .. 2;
+	my $t = pick(qw(o o p));
+	return ("$t $x", $x) if chance(50);
+	my $u = pick(qw(o p i));
+	my $k = pick(qw(k1 k3 k8));
+	return ("$t $x " . pick('join', 'left join', 'right join', 'full join') . " $u $y on $x.$k = $y.$k and $x.id < 300", $x, $y) if chance(60);
+	return ("$t $x, $u $y", $x, $y, "$x.id = $y.id");
+}
+
+# A query, whose rows are compared in any order.
+sub query
+{
+	$serial = 0;
+	my ($from, @outer) = outer_from();
+	my @where = grep { / = / } @outer;
+	@outer = grep { !/ = / } @outer;
+	my $o = $outer[0];
+	my @shapes = (
+		# in WHERE
+		sub { "select $o.id, $o.s from $from where " . join(' and ', @where, condition(0, @outer), chance(40) ? condition(0, @outer) : ()) },
+		sub { "select count(*), sum($o.v) from $from where " . join(' and ', @where, condition(0, @outer)) },
+		sub { "select $o.b, count(*), max($o.s) from $from where " . join(' and ', @where, condition(0, @outer), filter($o)) . " group by $o.b" },
+		# in the target list
+		sub { my ($s) = subquery(0, @outer); "select $o.id, $s as x from $from" . (@where ? " where @where" : '') },
+		sub { my ($s) = subquery(0, @outer); my ($u) = subquery(0, @outer); "select distinct $s, $u from $from" . (@where ? " where @where" : '') },
+		sub { my ($s) = subquery(0, @outer); "select $o.id, rank() over (order by $s, $o.id) from $from" . (@where ? " where @where" : '') },
+		sub { my ($s) = subquery(0, @outer); "select $o.b, count($s), min($s) from $from" . (@where ? " where @where" : '') . " group by $o.b" },
+		sub { my ($s) = subquery(0, @outer); "select $o.id, $s from $from" . (@where ? " where @where" : '') . " order by 2, 1, $o.s limit 7" },
+		# below other levels
+		sub { "select id from p where exists (select 1 from o e where e.k1 = p.k1 and " . condition(0, 'e') . ')' },
+		sub { "select id from p where k1 in (select e.k1 from o e where " . condition(0, 'e') . ')' },
+		sub { my ($s) = subquery(0, 'e'); "select z.x, count(*) from (select e.id, $s as x from o e where " . condition(0, 'e') . ') z group by z.x' },
+		sub { "with z as (select e.* from o e where " . condition(0, 'e') . ') select count(*), sum(z.v) from z join p on p.k1 = z.k1 where ' . condition(0, 'z') },
+		sub { "select id from o e where " . condition(0, 'e') . ' union all select id from p f where ' . condition(0, 'f') },
+		sub { my ($s) = subquery(0, 'e', 'l'); "select e.id, l.x, $s from o e, lateral (select max(i.v) x, count(*)::int id, true b, 1 v, 2::numeric n, e.s, e.d, 3 w, "
+			  . join(', ', map { "e.$_" } @keys) . " from i where i.k1 = e.k1) l" },
+		# where none may become a join
+		sub { my ($s) = subquery(0, $o); "select $o.b, count(*) from $from" . (@where ? " where @where" : '') . " group by $o.b having count(*) > 1 or max($s) is null" });
+	return pick(@shapes)->();
+}
+
+# ---- runs
+
+my %sum = (passed => 0, failed => 0, errors => 0);
+my %reasons;					# what became of correlated subqueries
+
+sub outcome
+{
+	my ($settings, $query) = @_;
+	my $r = $session->run("$settings\n$query;");
+	return undef unless defined $r;
+	my @errors = grep { /^ERROR|ERROR:/ } @$r;
+	return @errors ? join("\n", @errors) : join "\n", sort @$r;
+}
+
+sub settings
+{
+	my @rows = ("set hashgraph_join.rewrite = force; set hashgraph_join.enabled = on;");
+	push @rows, chance(60) ? 'set hashgraph_join.force = on;' : 'set hashgraph_join.force = off;';
+	push @rows, 'set max_parallel_workers_per_gather = ' . pick(0, 0, 2) . ';';
+	push @rows, "set work_mem = '" . pick('64kB', '4MB') . "';";
+	push @rows, "set enable_$_ = " . pick('on', 'on', 'off') . ';' for qw(nestloop indexscan hashagg);
+	return "@rows";
+}
+
+sub reasons
+{
+	my ($query) = @_;
+	(my $quoted = $query) =~ s/'/''/g;
+	my $r = $session->run("select reason from hashgraph_join_why('$quoted') where node = 'Correlated Subquery';");
+	$reasons{$_}++ for @$r;
+}
+
+for my $seed ($opt{seed} .. $opt{seed} + $opt{seeds} - 1)
+{
+	my $start = "load 'hashgraph_join';\nset client_min_messages = warning;\n\\set VERBOSITY sqlstate\n"
+	  . "create extension if not exists hashgraph_join;\ndo \$\$ begin create type mood as enum ('sad', 'ok', 'glad'); exception when duplicate_object then null; end \$\$;\n"
+	  . "set hashgraph_join.min_rows = 0;\nset parallel_setup_cost = 0;\nset parallel_tuple_cost = 0;\nset min_parallel_table_scan_size = 0;\n";
+	for my $q (1 .. $opt{queries})
+	{
+		$rng = HGJ::Rng->new($seed * 1_000_003 + $q);
+		if ($q % 50 == 1 || $session->{dead} || $opt{only})
+		{
+			my $own = HGJ::Rng->new($seed * 1_000_003 + 500_000 + int(($q - 1) / 50));
+			($rng, $own) = ($own, $rng);
+			my $tables = make_tables();
+			my $r = $session->run($start . $tables);
+			print $tables if $opt{verbose} && $opt{only};
+			die "$0: tables of seed $seed: ", join("\n", @{ $r || ['no connection'] }), "\n" if !defined $r || grep { /ERROR/ } @$r;
+			($rng, $own) = ($own, $rng);
+		}
+		next if $opt{only} && $q != $opt{only};
+		my $query = query();
+		my $settings = settings();
+		print "$query;\n" if $opt{verbose};
+		my $stock = outcome('set hashgraph_join.enabled = off; set max_parallel_workers_per_gather = 0; '
+			  . "set work_mem = '4MB'; reset enable_nestloop; reset enable_indexscan; reset enable_hashagg;", $query);
+		my $ours = outcome($settings, $query);
+		reasons($query) if defined $ours;
+		my $same = defined $stock && defined $ours && $stock eq $ours;
+		$sum{ $same ? 'passed' : 'failed' }++;
+		$sum{errors}++ if ($stock // '') =~ /ERROR/;
+		next if $same;
+		print "not ok - seed $seed, query $q: perl test/random/hidden.pl --seed $seed --only $q --verbose\n  $settings\n  $query\n";
+		print "  stock: ", defined $stock ? substr($stock, 0, 300) : 'no connection', "\n  ours: ", defined $ours ? substr($ours, 0, 300) : 'no connection', "\n";
+		$session->revive unless defined $ours;
+	}
+}
+my $all = 0;
+$all += $_ for values %reasons;
+my $joins = $reasons{'its groups are joined'} // 0;
+print "$reasons{$_} of $all: $_\n" for sort { $reasons{$b} <=> $reasons{$a} } keys %reasons;
+if (!$opt{only})
+{
+	my $enough = $joins >= $least_joins * $all && $all - $joins >= $least_others * $all;
+	print $enough ? 'ok' : 'not ok', " - $joins of $all correlated subqueries have become joins\n";
+	$sum{ $enough ? 'passed' : 'failed' }++;
+}
+print "$sum{errors} queries raised an error in both\n";
+print "$sum{passed} passed, $sum{failed} failed\n";
+exit($sum{failed} > 0);

@@ -59,8 +59,11 @@
 #define HGJ_BASE_RELIDS(root, relids) \
 	bms_difference(relids, (root)->outer_join_rels)
 #define hgj_set_nulled_by(var, join)	((var)->varnullingrels = bms_make_singleton(join))
+#define HGJ_TABLES_ARE_PERMITTED(query) \
+	ExecCheckPermissions((query)->rtable, (query)->rteperminfos, false)
 #else
 #define hgj_set_nulled_by(var, join)	((void) (var), (void) (join))
+#define HGJ_TABLES_ARE_PERMITTED(query)	ExecCheckRTPerms((query)->rtable, false)
 #define HGJ_ALL_RELIDS(root)	((root)->all_baserels)
 #define HGJ_BASE_RELIDS(root, relids)	(relids)
 #endif
@@ -255,6 +258,14 @@ typedef RelFileNode HgjLocator;
 #define hgj_explain_tables(es)	list_length((es)->rtable)
 #define HGJ_EXPLAIN_HEADER	"commands/explain.h"
 #define HGJ_EXPLAIN_STATE_HEADER	"commands/explain.h"
+#endif
+
+/* From 18 on, columns may be computed when they are read. */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_HAS_VIRTUAL_COLUMNS(rel) \
+	((rel)->rd_att->constr && (rel)->rd_att->constr->has_generated_virtual)
+#else
+#define HGJ_HAS_VIRTUAL_COLUMNS(rel)	((void) (rel), false)
 #endif
 
 /*

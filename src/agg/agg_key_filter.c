@@ -10,7 +10,8 @@
  *
  * 1. The join's keys are group columns, and those are columns of a table that is read by
  *	  pages, by the node itself or at the bottom of the chain of joins below it.  The equality that groups and that which joins are of one hash operator family:
- *	  the rows of a group have a match all or none.
+ *	  the rows of a group have a match all or none.  Their collations are one, or both tell
+ *	  strings apart that have other bytes.
  * 2. Nobody notices the rows that are missing: no expression of the node or of the scan's
  *	  target list can raise an error or has an effect, and no aggregate can: those that
  *	  PostgreSQL's functions compute, and sums of what has no declared bound, might.
@@ -27,6 +28,7 @@
 #include "compat.h"
 
 #include "agg/agg_state.h"
+#include "columns/keys.h"
 #include "expr/demand.h"
 #include "join/join_state.h"
 #include "nodes/nodeFuncs.h"
@@ -90,7 +92,7 @@ may_leave_rows_out(const HgjAggState *state)
 
 /* Step 1: the column of the child that this one of the node is, a group's, or 0. */
 static AttrNumber
-column_of_child(const CustomScan *cscan, AttrNumber resno, Oid operator)
+column_of_child(const CustomScan *cscan, AttrNumber resno, const OpExpr *clause)
 {
 	List	   *columns = list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS);
 	List	   *operators = list_nth(cscan->custom_private, HGJ_AGG_GROUP_OPERATORS);
@@ -101,7 +103,8 @@ column_of_child(const CustomScan *cscan, AttrNumber resno, Oid operator)
 	ListCell   *lc;
 
 	if (var == NULL || !IsA(var, Var) || var->varno != INDEX_VAR ||
-		!get_compatible_hash_operators(operator, &left, &right))
+		!hgj_same_equality(clause->inputcollid, var->varcollid) ||
+		!get_compatible_hash_operators(clause->opno, &left, &right))
 		return 0;
 	foreach(lc, columns)
 		if (lfirst_int(lc) == var->varattno &&
@@ -112,7 +115,7 @@ column_of_child(const CustomScan *cscan, AttrNumber resno, Oid operator)
 
 /* HgjGroupsOffer; see join_state.h. */
 static bool
-offer(HgjJoinState *join, PlanState *node, AttrNumber *columns, const Oid *operators)
+offer(HgjJoinState *join, PlanState *node, AttrNumber *columns, const List *clauses)
 {
 	HgjAggState *state = (HgjAggState *) node;
 	HgjSource  *scan = state->feed ? hgj_agg_feed_scan(state->feed) : NULL;
@@ -124,7 +127,8 @@ offer(HgjJoinState *join, PlanState *node, AttrNumber *columns, const Oid *opera
 	if (!may_leave_rows_out(state))
 		return false;
 	for (int k = 0; k < nkeys; k++)
-		columns[k] = column_of_child((CustomScan *) node->plan, columns[k], operators[k]);
+		columns[k] = column_of_child((CustomScan *) node->plan, columns[k],
+									 list_nth_node(OpExpr, clauses, k));
 	if (state->join)
 		bottom = hgj_bottom_of_chain(state->join, nkeys, columns, &njoins);
 	if (bottom)

@@ -80,7 +80,8 @@ static const char *const hidden[] = {
 	[HGJ_HIDDEN_AGGREGATE] = "run for each row: an aggregate of another kind",
 	[HGJ_HIDDEN_VOLATILE] = "run for each row: it calls a volatile function",
 	[HGJ_HIDDEN_RAISES] = "run for each row: an expression in it may raise an error",
-	[HGJ_HIDDEN_READS] = "run for each row: it reads more than tables and simple subqueries of them"
+	[HGJ_HIDDEN_READS] = "run for each row: it reads more than tables and simple subqueries of them",
+	[HGJ_HIDDEN_PERMISSION] = "run for each row: it reads what the user may not"
 };
 
 static const char *const fallbacks[] = {

@@ -88,7 +88,8 @@ typedef enum HgjHidden
 	HGJ_HIDDEN_AGGREGATE,		/* step 3 */
 	HGJ_HIDDEN_VOLATILE,		/* step 4 */
 	HGJ_HIDDEN_RAISES,
-	HGJ_HIDDEN_READS			/* proofs.c, step 3 */
+	HGJ_HIDDEN_READS,			/* proofs.c, step 3 */
+	HGJ_HIDDEN_PERMISSION
 } HgjHidden;
 
 /*

@@ -408,3 +408,12 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 	}
 	MemoryContextSwitchTo(old);
 }
+
+/* Are strings equal under the one collation that are so under the other, and no others? */
+bool
+hgj_same_equality(Oid collation, Oid other)
+{
+	return collation == other ||
+		(OidIsValid(collation) && OidIsValid(other) &&
+		 get_collation_isdeterministic(collation) && get_collation_isdeterministic(other));
+}

@@ -509,10 +509,10 @@ extern const HgjRowProber *hgj_row_prober;
 /*
  * The join offers itself to the scan whose rows the node returns groups of, if it may be
  * asked about them (agg_key_filter.c).  columns: the numbers of its keys in what the node
- * returns; they are changed.  operators: the equalities of the keys, one for each.
+ * returns; they are changed.  clauses: the equalities of the keys, one for each.
  */
 typedef bool (*HgjGroupsOffer) (HgjJoinState *join, PlanState *node, AttrNumber *columns,
-								const Oid *operators);
+								const List *clauses);
 
 extern HgjGroupsOffer hgj_offer_to_groups;
 

@@ -159,16 +159,10 @@ offer_to_groups(HgjJoinState *join, AttrNumber *columns)
 	List	   *clauses = list_nth(scan->custom_exprs, HGJ_EXPRS_HASH);
 	int			nkeys = join->outer.nkeys;
 	PlanState  *child = below_subquery(join->outer.child, nkeys, columns);
-	Oid		   *operators;
 
-	if (!hgj_is_agg_plan(child->plan) || join->passes.rewinds || must_peek(join))
-		return;
-	operators = palloc(mul_size(nkeys, sizeof(Oid)));
-	for (int k = 0; k < nkeys; k++)
-		operators[k] = list_nth_node(OpExpr, clauses, k)->opno;
-	if (hgj_offer_to_groups(join, child, columns, operators))
+	if (hgj_is_agg_plan(child->plan) && !join->passes.rewinds && !must_peek(join) &&
+		hgj_offer_to_groups(join, child, columns, clauses))
 		join->probing.filters_early = join->probing.filters_groups = true;
-	pfree(operators);
 }
 
 /* Step 1; columns: the numbers of the keys in what the join below returns. */

@@ -20,6 +20,7 @@
 
 #include "base/agg_format.h"
 #include "base/guc.h"
+#include "columns/keys.h"
 #include "expr/demand.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -83,6 +84,8 @@ is_group_column(const RestrictInfo *rinfo, const RelOptInfo *rel, const CustomPa
 	tle = list_nth(rel->subroot->parse->targetList, var->varattno - 1);
 	return IsA(tle->expr, Var) &&
 		bms_is_member(((const Var *) tle->expr)->varno, scanned) &&
+		hgj_same_equality(((const OpExpr *) rinfo->clause)->inputcollid,
+						  ((const Var *) tle->expr)->varcollid) &&
 		list_member(list_nth(agg->custom_private, HGJ_AGG_PATH_GROUP_EXPRS), tle->expr);
 }
 

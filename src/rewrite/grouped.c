@@ -16,7 +16,9 @@
  * 3. Where what FROM joins is one table or one join that has all outer operands, the groups
  *	  are joined to that, so that the planner sees the rest as it was; otherwise to all of
  *	  FROM.  If the clause around the subquery does not hold for NULL, the planner makes an
- *	  inner join of it.
+ *	  inner join of it, and looks at the clause for each group.
+ * 4. A value that is pinned says so: CASE WHEN o.k IS NOT NULL THEN c.avg END is the same, as
+ *	  without an operand there is no group, but it needs the row, and may hold for NULL.
  *
  * Memory: the current context; the subquery is changed and becomes part of the level.  No
  * locks.
@@ -42,6 +44,7 @@ typedef struct HgjValue
 	int			groups;			/* range table index of the groups */
 	int			join;			/* range table index of their join */
 	List	   *targetlist;		/* what the groups return: keys, then aggregates */
+	Node	   *pin;			/* outer operand of an equality, or NULL (step 4) */
 } HgjValue;
 
 static TargetEntry *
@@ -77,18 +80,41 @@ column_of_aggregate(HgjValue *value, Aggref *aggref)
 	return append_column(&value->targetlist, (Expr *) aggref);
 }
 
-/* Step 2. */
+/* Step 4: the column, where the row around it has an operand for the equality. */
+static Node *
+pin(Var *var, Node *operand)
+{
+	NullTest   *test = makeNode(NullTest);
+	CaseWhen   *when = makeNode(CaseWhen);
+	CaseExpr   *result = makeNode(CaseExpr);
+
+	test->arg = copyObject((Expr *) operand);
+	test->nulltesttype = IS_NOT_NULL;
+	test->location = -1;
+	when->expr = (Expr *) test;
+	when->result = (Expr *) var;
+	when->location = -1;
+	result->casetype = var->vartype;
+	result->casecollid = var->varcollid;
+	result->args = list_make1(when);
+	result->defresult = (Expr *) makeNullConst(var->vartype, var->vartypmod, var->varcollid);
+	result->location = -1;
+	return (Node *) result;
+}
+
+/* Steps 2 and 4. */
 static Node *
 value_of_aggregate(HgjValue *value, Aggref *aggref)
 {
 	Var		   *var = column_of_groups(value, column_of_aggregate(value, aggref), true);
+	Node	   *result = value->pin ? pin(var, value->pin) : (Node *) var;
 	CoalesceExpr *counted;
 
 	if (aggref->aggfnoid != F_COUNT_ && aggref->aggfnoid != F_COUNT_ANY)
-		return (Node *) var;
+		return result;
 	counted = makeNode(CoalesceExpr);
 	counted->coalescetype = INT8OID;
-	counted->args = list_make2(var, makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
+	counted->args = list_make2(result, makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
 											  Int64GetDatum(0), false, true));
 	counted->location = -1;
 	return (Node *) counted;
@@ -132,6 +158,33 @@ group_by(HgjValue *value, Query *subquery, const HgjCorrelation *correlation)
 	subquery->groupClause = lappend(subquery->groupClause, group);
 	condition->args = turned ? list_make2(outer, inner) : list_make2(inner, outer);
 	return (Node *) condition;
+}
+
+/* context: the subquery, or NULL inside of its value */
+static Node *
+put_nulls(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Aggref))
+		return (Node *) makeNullConst(exprType(node), -1, exprCollation(node));
+	if (IsA(node, Var) && ((Var *) node)->varlevelsup == 1)
+		return move_out(node, NULL);
+	if (IsA(node, SubLink) && node == context)
+		return put_nulls((Node *) linitial_node(TargetEntry,
+												castNode(Query, ((SubLink *) node)->subselect)->targetList)->expr,
+						 NULL);
+	return expression_tree_mutator(node, put_nulls, context);
+}
+
+/*
+ * The clause around a subquery, for looking at what it may do: in the subquery's place stands
+ * its value, whose aggregates are NULLs of their types.
+ */
+Node *
+hgj_stand_in(Node *clause, SubLink *sublink)
+{
+	return put_nulls(clause, sublink);
 }
 
 /* Range table indexes of what is joined, and of the joins. */
@@ -206,13 +259,12 @@ finish_groups(RangeTblEntry *rte, Query *subquery, const HgjValue *value, List *
 }
 
 /*
- * Join the groups of the subquery to the level.  The correlations and the rest of its
- * clauses are what hgj_look_at_scalar() has found.  Returns the value, for the place where
- * the subquery stood.
+ * Join the groups of the subquery to the level; scalar is what hgj_look_at_scalar() has found
+ * of it.  Returns the value, for the place where the subquery stood.
  */
 Expr *
 hgj_join_groups(HgjRewriting *rewriting, Query *query, Query *subquery,
-				List *correlations, List *rest)
+				const HgjScalar *scalar)
 {
 	Expr	   *result = linitial_node(TargetEntry, subquery->targetList)->expr;
 	RangeTblEntry *groups = add_entry(query, RTE_SUBQUERY, GROUPS_NAME);
@@ -225,15 +277,18 @@ hgj_join_groups(HgjRewriting *rewriting, Query *query, Query *subquery,
 	ListCell   *lc;
 
 	value.groups = value.join - 1;
-	foreach(lc, correlations)
+	foreach(lc, scalar->correlations)
 	{
 		const HgjCorrelation *correlation = lfirst(lc);
 
 		wanted = bms_join(wanted, pull_varnos_of_level(NULL, (Node *) correlation->outer, 1));
 		conditions = lappend(conditions, group_by(&value, subquery, correlation));
 	}
+	if (scalar->pinned)
+		value.pin = move_out((Node *) ((const HgjCorrelation *) linitial(scalar->correlations))->outer,
+							 NULL);
 	result = (Expr *) move_out((Node *) result, &value);
-	finish_groups(groups, subquery, &value, rest);
+	finish_groups(groups, subquery, &value, scalar->rest);
 
 	reference->rtindex = value.groups;
 	joined->jointype = join->jointype = JOIN_LEFT;

@@ -17,6 +17,7 @@
 /* A copy of a query that is being rewritten. */
 typedef struct HgjRewriting
 {
+	bool		calls_volatile; /* conditions somewhere in it call volatile functions */
 	int			njoins;			/* number of subqueries that have become joins */
 	List	   *groups;			/* Queries that have been made of them */
 	List	   *reasons;		/* IntList of HgjHidden, one for each correlated subquery with
@@ -34,23 +35,34 @@ typedef struct HgjCorrelation
 	bool		hashable;		/* the equality has a hash function */
 } HgjCorrelation;
 
+/* What a subquery with one value is made of (scalar.c). */
+typedef struct HgjScalar
+{
+	List	   *correlations;	/* HgjCorrelations */
+	List	   *rest;			/* clauses that are none of these */
+	bool		pinned;			/* the value is to be looked at for rows around it alone */
+} HgjScalar;
+
 /* levels.c */
 extern bool hgj_may_hide_joins(const Query *query);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
 
 /* scalar.c */
 extern HgjHidden hgj_look_at_scalar(const HgjRewriting *rewriting, const Query *subquery,
-									List **correlations, List **rest);
+									HgjScalar *scalar);
 
 /* proofs.c */
 extern bool hgj_refers_above(Node *node, int level);
 extern bool hgj_refers_to_level(Node *node, int level);
+extern bool hgj_tables_refer_to_level(List *rtable, int level);
+extern bool hgj_is_permitted(const Query *query);
 extern bool hgj_row_may_raise(Node *expression);
 extern bool hgj_is_small_numeric(Node *expression);
 extern bool hgj_reads_proven(const HgjRewriting *rewriting, const Query *query);
 
 /* grouped.c */
 extern Expr *hgj_join_groups(HgjRewriting *rewriting, Query *query, Query *subquery,
-							 List *correlations, List *rest);
+							 const HgjScalar *scalar);
+extern Node *hgj_stand_in(Node *clause, SubLink *sublink);
 
 #endif							/* HGJ_HIDDEN_H */

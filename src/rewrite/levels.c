@@ -15,6 +15,13 @@
  *	  transaction has changed meanwhile, with the new row.  A subquery would see that row,
  *	  and a join would not, so there the levels stay as they are, and all inside them.
  *
+ * 4. A clause of WHERE that can be decided by a group alone may be looked at for each group,
+ *	  those that no row asks for among them.  If it might raise an error then, its value is
+ *	  pinned to the rows around it (grouped.c, step 4).  So is one of the target list: whoever
+ *	  reads it may have such a clause.
+ * 5. Where conditions call volatile functions, it would be noticed that rows come to them in
+ *	  another order, or fewer, so nothing is rewritten.
+ *
  * The query is the caller's copy, and is changed in place.  Memory: the current context.
  * No locks.
  *
@@ -23,7 +30,9 @@
 #include "compat.h"
 
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "rewrite/hidden.h"
 #include "rewrite/rewriteManip.h"
 
@@ -33,6 +42,7 @@ typedef struct HgjPlace
 	HgjRewriting *rewriting;
 	Query	   *query;			/* the level */
 	bool		sees_rows;		/* the place sees the rows of FROM (step 2) */
+	Node	   *clause;			/* clause of WHERE that is walked through, or NULL */
 } HgjPlace;
 
 /* Are there subqueries in the expressions of this level, or one inside? */
@@ -120,16 +130,36 @@ replace_scalar(HgjPlace *place, SubLink *sublink)
 	HgjRewriting *rewriting = place->rewriting;
 	Query	   *subquery = castNode(Query, sublink->subselect);
 	HgjHidden	reason = HGJ_HIDDEN_PLACE;
-	List	   *correlations = NIL;
-	List	   *rest = NIL;
+	HgjScalar	scalar = {0};
 
 	if (place->sees_rows)
-		reason = hgj_look_at_scalar(rewriting, subquery, &correlations, &rest);
+		reason = hgj_look_at_scalar(rewriting, subquery, &scalar);
+	if (reason == HGJ_HIDDEN_IS_JOIN && rewriting->calls_volatile)
+		reason = HGJ_HIDDEN_VOLATILE;
 	rewriting->reasons = lappend_int(rewriting->reasons, reason);
 	if (reason != HGJ_HIDDEN_IS_JOIN)
 		return (Node *) sublink;
+	scalar.pinned = place->clause == NULL ||
+		hgj_row_may_raise(hgj_stand_in(place->clause, sublink));
 	rewriting->njoins++;
-	return (Node *) hgj_join_groups(rewriting, place->query, subquery, correlations, rest);
+	return (Node *) hgj_join_groups(rewriting, place->query, subquery, &scalar);
+}
+
+static Node *replace_mutator(Node *node, void *context);
+
+/* An aggregate of the level: arguments and FILTER see rows, what percentile_cont() is given not. */
+static Node *
+replace_in_aggregate(HgjPlace *place, const Aggref *aggref)
+{
+	HgjPlace	inside = *place;
+	Aggref	   *result = makeNode(Aggref);
+
+	inside.sees_rows = true;
+	*result = *aggref;
+	result->args = (List *) replace_mutator((Node *) aggref->args, &inside);
+	result->aggfilter = (Expr *) replace_mutator((Node *) aggref->aggfilter, &inside);
+	result->aggdirectargs = (List *) replace_mutator((Node *) aggref->aggdirectargs, place);
+	return (Node *) result;
 }
 
 static Node *
@@ -144,13 +174,45 @@ replace_mutator(Node *node, void *context)
 	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
 		return replace_scalar(place, (SubLink *) node);
 	if (IsA(node, Aggref) && !place->sees_rows && ((Aggref *) node)->agglevelsup == 0)
-	{
-		HgjPlace	inside = *place;
-
-		inside.sees_rows = true;
-		return expression_tree_mutator(node, replace_mutator, &inside);
-	}
+		return replace_in_aggregate(place, (Aggref *) node);
 	return expression_tree_mutator(node, replace_mutator, place);
+}
+
+/* The clauses of WHERE, one by one (step 4). */
+static Node *
+replace_in_where(HgjPlace *place, Node *where)
+{
+	ListCell   *lc;
+
+	if (where && is_andclause(where))
+	{
+		foreach(lc, ((BoolExpr *) where)->args)
+			lfirst(lc) = replace_in_where(place, lfirst(lc));
+		return where;
+	}
+	place->clause = where;
+	where = replace_mutator(where, place);
+	place->clause = NULL;
+	return where;
+}
+
+/* Step 5: context is not used. */
+static bool
+find_volatile(Node *node, void *context)
+{
+	ListCell   *lc;
+
+	if (node == NULL)
+		return false;
+	check_stack_depth();
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, find_volatile, context);
+	if (contain_volatile_functions((Node *) ((Query *) node)->jointree))
+		return true;
+	foreach(lc, ((Query *) node)->rtable)
+		if (contain_volatile_functions((Node *) lfirst_node(RangeTblEntry, lc)->functions))
+			return true;
+	return query_tree_walker((Query *) node, find_volatile, context, 0);
 }
 
 static void rewrite_level(HgjRewriting *rewriting, Query *query);
@@ -169,11 +231,11 @@ rewrite_inside(Node *node, void *context)
 	return expression_tree_walker(node, rewrite_inside, context);
 }
 
-/* Steps 1 to 3. */
+/* Steps 1 to 4. */
 static void
 rewrite_level(HgjRewriting *rewriting, Query *query)
 {
-	HgjPlace	place = {rewriting, query, true};
+	HgjPlace	place = {rewriting, query, true, NULL};
 	bool		aggregates = query->hasAggs || query->groupClause != NIL ||
 		query->groupingSets != NIL || query->havingQual != NULL;
 	int			before = rewriting->njoins;
@@ -189,7 +251,7 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	query_tree_walker(query, rewrite_inside, rewriting, 0);
 	if (!query->hasSubLinks || query->commandType != CMD_SELECT)
 		return;
-	query->jointree->quals = replace_mutator(query->jointree->quals, &place);
+	query->jointree->quals = replace_in_where(&place, query->jointree->quals);
 	place.sees_rows = !aggregates;
 	query->targetList = (List *) replace_mutator((Node *) query->targetList, &place);
 	place.sees_rows = false;
@@ -204,5 +266,6 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 void
 hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
 {
+	rewriting->calls_volatile = find_volatile((Node *) query, NULL);
 	rewrite_level(rewriting, query);
 }

@@ -8,33 +8,47 @@
  * with their keys are looked at.  As a join all its rows are.  So no row may raise an
  * error, whatever its values are:
  *
- * 1. Clauses, keys and arguments are to be such as expr/may_raise.c knows, after constants
- *	  have been folded.
+ * 1. Clauses, keys and arguments are to be such as expr/may_raise.c knows.  They are looked
+ *	  at as they are written: PostgreSQL folds no constants of a subquery that it finds to be
+ *	  in a dead branch, and these might raise an error, too.
  * 2. Numerics may also be added, subtracted and multiplied, where a declared precision
- *	  bounds each of them, and there are few: a numeric has 131,072 digits before the point,
- *	  and the operands here HGJ_MOST_DIGITS each, so that no result is too large.
+ *	  bounds each of them, and there are few.  A numeric has 131,072 digits before the point.
+ *	  An operand has 2,000 at most, as many as a declaration allows, and there are 8: an
+ *	  aggregate of them has 16,020, and 8 operands such as that have fewer than 131,072.
+ *	  An interval may be added to a date, both constants that are not far away.
  * 3. What is read are tables, joins of tables, subqueries without anything but clauses, and
- *	  groups that have been made of a subquery inside.
+ *	  groups that have been made of a subquery inside.  What foreign tables and expanded
+ *	  columns do is not known.
  *
- * No memory but what is looked at, no locks.
+ * No memory but what is looked at, no locks: the tables are the parser's.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include "access/table.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
+#include "executor/executor.h"
 #include "expr/demand.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "rewrite/hidden.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
 
-/* Step 2: the most operands of an expression, which have at most 10^4 digits each. */
+/* Step 2 */
 #define MOST_OPERANDS		8
-#define MOST_BYTES			4096
+#define MOST_CONST_DIGITS	1000
+#define MOST_DAYS			1000000
+#define MOST_MONTHS			(MOST_DAYS / 31)
 
 /* Which references are looked for. */
 typedef struct HgjReferences
@@ -91,6 +105,15 @@ hgj_refers_to_level(Node *node, int level)
 	return has_reference(node, (HgjReferences) {level, false});
 }
 
+/* Do subqueries and functions in FROM? */
+bool
+hgj_tables_refer_to_level(List *rtable, int level)
+{
+	HgjReferences wanted = {level, false};
+
+	return range_table_walker(rtable, find_reference, &wanted, QTW_IGNORE_JOINALIASES);
+}
+
 /* To one that is further up than this one? */
 bool
 hgj_refers_above(Node *node, int level)
@@ -106,7 +129,8 @@ is_bounded(const Node *node)
 {
 	if (IsA(node, Const))
 		return ((const Const *) node)->constisnull ||
-			VARSIZE_ANY(DatumGetPointer(((const Const *) node)->constvalue)) <= MOST_BYTES;
+			strlen(DatumGetCString(DirectFunctionCall1(numeric_out,
+													   ((const Const *) node)->constvalue))) <= MOST_CONST_DIGITS;
 	if (IsA(node, FuncExpr))
 		switch (((const FuncExpr *) node)->funcid)
 		{
@@ -183,30 +207,61 @@ hgj_is_small_numeric(Node *expression)
 {
 	int			operands = 0;
 
-	return is_small(eval_const_expressions(NULL, copyObject(expression)), &operands);
+	return is_small(expression, &operands);
+}
+
+/* Step 2: are these a date and an interval, both constants? */
+static bool
+are_near(const Const *date, const Const *interval)
+{
+	const Interval *span;
+
+	if (!IsA(date, Const) || date->consttype != DATEOID || !IsA(interval, Const) ||
+		interval->consttype != INTERVALOID)
+		return false;
+	if (date->constisnull || interval->constisnull)
+		return true;
+	span = DatumGetIntervalP(interval->constvalue);
+	return abs(DatumGetDateADT(date->constvalue)) <= MOST_DAYS &&
+		span->month >= -MOST_MONTHS && span->month <= MOST_MONTHS &&
+		span->day >= -MOST_DAYS && span->day <= MOST_DAYS &&
+		span->time >= -MOST_DAYS * USECS_PER_DAY && span->time <= MOST_DAYS * USECS_PER_DAY;
+}
+
+/* Step 2: an interval that is added to a date, or subtracted. */
+static bool
+is_near_date(const OpExpr *expr)
+{
+	return IsA(expr, OpExpr) &&
+		(expr->opfuncid == F_DATE_PL_INTERVAL || expr->opfuncid == F_DATE_MI_INTERVAL) &&
+		are_near(linitial(expr->args), lsecond(expr->args));
 }
 
 /* Put a value in the place of what raises no error by step 2. */
 static Node *
-without_small_numerics(Node *node, void *context)
+without_harmless(Node *node, void *context)
 {
 	int			operands = 0;
 
 	if (node == NULL)
 		return NULL;
+	if (is_near_date((const OpExpr *) node))
+		return (Node *) makeNullConst(TIMESTAMPOID, -1, InvalidOid);
 	if ((IsA(node, OpExpr) || IsA(node, FuncExpr) || IsA(node, CaseExpr) ||
 		 IsA(node, CoalesceExpr)) && is_small(node, &operands))
 		return (Node *) makeNullConst(NUMERICOID, -1, InvalidOid);
-	return expression_tree_mutator(node, without_small_numerics, context);
+	return expression_tree_mutator(node, without_harmless, context);
 }
 
 /* Steps 1 and 2: can the expression, or one of a list of them, raise an error? */
 bool
 hgj_row_may_raise(Node *expression)
 {
-	Node	   *folded = eval_const_expressions(NULL, copyObject(expression));
+	Node	   *copy = copyObject(expression);
 
-	return hgj_may_raise(without_small_numerics(folded, NULL), NULL);
+	/* what comes from a view does not name its functions yet */
+	fix_opfuncids(copy);
+	return hgj_may_raise(without_harmless(copy, NULL), NULL);
 }
 
 /* Conditions in FROM; context is not used. */
@@ -235,6 +290,22 @@ is_plain(const Query *query)
 		query->limitOffset == NULL && query->rowMarks == NIL;
 }
 
+/* Step 3: are all of its rows PostgreSQL's own, and stored as they are read? */
+static bool
+is_stored(const RangeTblEntry *rte)
+{
+	Relation	table = table_open(rte->relid, NoLock);
+	bool		expanded = HGJ_HAS_VIRTUAL_COLUMNS(table);
+	bool		inherited = rte->inh && table->rd_rel->relhassubclass;
+	bool		foreign = rte->relkind == RELKIND_FOREIGN_TABLE;
+	ListCell   *lc;
+
+	table_close(table, NoLock);
+	foreach(lc, inherited ? find_all_inheritors(rte->relid, NoLock, NULL) : NIL)
+		foreign |= get_rel_relkind(lfirst_oid(lc)) == RELKIND_FOREIGN_TABLE;
+	return !expanded && !foreign;
+}
+
 /* Step 3: what FROM names, and the clauses that its policies add. */
 static bool
 is_proven(const HgjRewriting *rewriting, const RangeTblEntry *rte)
@@ -242,8 +313,8 @@ is_proven(const HgjRewriting *rewriting, const RangeTblEntry *rte)
 	switch (rte->rtekind)
 	{
 		case RTE_RELATION:
-			return rte->relkind != RELKIND_FOREIGN_TABLE && rte->tablesample == NULL &&
-				!hgj_row_may_raise((Node *) rte->securityQuals);
+			return rte->tablesample == NULL && !hgj_row_may_raise((Node *) rte->securityQuals) &&
+				is_stored(rte);
 		case RTE_JOIN:
 			return true;
 		case RTE_SUBQUERY:
@@ -255,6 +326,28 @@ is_proven(const HgjRewriting *rewriting, const RangeTblEntry *rte)
 		default:
 			return false;
 	}
+}
+
+/*
+ * May the user read what the query does?  PostgreSQL does not ask where it finds a subquery
+ * to be in a dead branch.
+ */
+bool
+hgj_is_permitted(const Query *query)
+{
+	ListCell   *lc;
+
+	check_stack_depth();
+	if (!HGJ_TABLES_ARE_PERMITTED(query))
+		return false;
+	foreach(lc, query->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind == RTE_SUBQUERY && !hgj_is_permitted(rte->subquery))
+			return false;
+	}
+	return true;
 }
 
 /* Step 3: may all rows of the query's FROM be looked at, whatever its WHERE is? */

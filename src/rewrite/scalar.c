@@ -10,14 +10,14 @@
  *	  DISTINCT, LIMIT, window functions, WITH, UNION, FOR UPDATE.
  * 2. It depends on the query around it by equalities in its WHERE alone, and by what its
  *	  value is made of outside of aggregates.  Each equality has an operand inside and one
- *	  around, and its operator stands in a hash operator family with the equality that groups
+ *	  around, and its operator raises no error and stands in a hash operator family with the equality that groups
  *	  the inner operand's type: then all rows of a group are equal to the outer operand if one
  *	  is, and no two groups are.  Both have the same collation.
  * 3. Its aggregates are of those whose value over no rows is known, NULL or 0, and depends
  *	  neither on the order of the rows nor on the way in which they are read.
  * 4. Nothing in it is volatile, and nothing raises an error (proofs.c); sums of floating-point
  *	  numbers and of intervals can.  What is computed from the aggregates' values is computed
- *	  around the join, for the rows and in the place where the subquery stood.
+ *	  around the join (levels.c, step 4).
  *
  * No memory but lists in the current context, no locks.
  *
@@ -25,6 +25,7 @@
  */
 #include "compat.h"
 
+#include "expr/demand.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_oper.h"
@@ -92,6 +93,10 @@ take_correlation(Node *node, HgjCorrelation *correlation)
 	if (!op_hashjoinable(clause->opno, exprType(linitial(clause->args))) ||
 		!op_strict(clause->opno) ||
 		!get_compatible_hash_operators(clause->opno, &left, &right))
+		return false;
+	if (hgj_calls_may_raise(node) ||
+		(type_is_collatable(exprType((Node *) correlation->inner)) &&
+		 !OidIsValid(clause->inputcollid)))
 		return false;
 	correlation->clause = clause;
 	of_inner = correlation->inner == linitial(clause->args) ? left : right;
@@ -165,10 +170,13 @@ is_told_by_values(const Aggref *aggref, Node *argument)
 		case F_MIN_NUMERIC:
 		case F_MAX_NUMERIC:
 			return exprTypmod(argument) >= 0;
-		case F_MIN_TEXT:
-		case F_MAX_TEXT:
 		case F_MIN_BPCHAR:
 		case F_MAX_BPCHAR:
+			if (exprTypmod(argument) < 0)
+				return false;
+			/* FALLTHROUGH */
+		case F_MIN_TEXT:
+		case F_MAX_TEXT:
 			return OidIsValid(aggref->inputcollid) &&
 				get_collation_isdeterministic(aggref->inputcollid);
 		default:
@@ -215,12 +223,13 @@ look_at_value(Node *node, void *context)
 
 /* Step 2: the equalities, and the clauses that are none. */
 static HgjHidden
-look_at_clauses(const Query *subquery, List **correlations, List **rest)
+look_at_clauses(const Query *subquery, HgjScalar *scalar)
 {
 	List	   *clauses = NIL;
 	ListCell   *lc;
 
-	if (hgj_refers_to_level((Node *) subquery->jointree->fromlist, 1))
+	if (hgj_refers_to_level((Node *) subquery->jointree->fromlist, 1) ||
+		hgj_tables_refer_to_level(subquery->rtable, 1))
 		return HGJ_HIDDEN_CORRELATION;
 	split_clauses(subquery->jointree->quals, &clauses);
 	foreach(lc, clauses)
@@ -228,27 +237,23 @@ look_at_clauses(const Query *subquery, List **correlations, List **rest)
 		HgjCorrelation correlation;
 
 		if (!hgj_refers_to_level(lfirst(lc), 1))
-			*rest = lappend(*rest, lfirst(lc));
+			scalar->rest = lappend(scalar->rest, lfirst(lc));
 		else if (!take_correlation(lfirst(lc), &correlation))
 			return HGJ_HIDDEN_CORRELATION;
 		else if (hgj_row_may_raise((Node *) correlation.inner) ||
 				 hgj_row_may_raise((Node *) correlation.outer))
 			return HGJ_HIDDEN_RAISES;
 		else
-			*correlations = lappend(*correlations,
-									memcpy(palloc(sizeof(correlation)), &correlation,
-										   sizeof(correlation)));
+			scalar->correlations = lappend(scalar->correlations,
+										   memcpy(palloc(sizeof(correlation)), &correlation,
+												  sizeof(correlation)));
 	}
-	return *correlations == NIL ? HGJ_HIDDEN_CORRELATION : HGJ_HIDDEN_IS_JOIN;
+	return scalar->correlations == NIL ? HGJ_HIDDEN_CORRELATION : HGJ_HIDDEN_IS_JOIN;
 }
 
-/*
- * What becomes of a subquery that depends on the level above it.  If it is a join:
- * correlations gets the equalities (HgjCorrelation), rest its other clauses.
- */
+/* What becomes of a subquery that depends on the level above it.  *scalar is all zero. */
 HgjHidden
-hgj_look_at_scalar(const HgjRewriting *rewriting, const Query *subquery,
-				   List **correlations, List **rest)
+hgj_look_at_scalar(const HgjRewriting *rewriting, const Query *subquery, HgjScalar *scalar)
 {
 	HgjHidden	reason = HGJ_HIDDEN_IS_JOIN;
 
@@ -260,10 +265,12 @@ hgj_look_at_scalar(const HgjRewriting *rewriting, const Query *subquery,
 		return HGJ_HIDDEN_LEVELS;
 	(void) look_at_value((Node *) subquery->targetList, &reason);
 	if (reason == HGJ_HIDDEN_IS_JOIN)
-		reason = look_at_clauses(subquery, correlations, rest);
-	if (reason == HGJ_HIDDEN_IS_JOIN && hgj_row_may_raise((Node *) *rest))
+		reason = look_at_clauses(subquery, scalar);
+	if (reason == HGJ_HIDDEN_IS_JOIN && hgj_row_may_raise((Node *) scalar->rest))
 		reason = HGJ_HIDDEN_RAISES;
 	if (reason == HGJ_HIDDEN_IS_JOIN && !hgj_reads_proven(rewriting, subquery))
 		reason = HGJ_HIDDEN_READS;
+	if (reason == HGJ_HIDDEN_IS_JOIN && !hgj_is_permitted(subquery))
+		reason = HGJ_HIDDEN_PERMISSION;
 	return reason;
 }

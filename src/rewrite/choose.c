@@ -107,13 +107,15 @@ cost_of(const PlannedStmt *stmt, int cursorOptions)
 {
 	Plan	   *plan = stmt->planTree;
 	Cost		overcharge = 0;
-	Cost		run;
+	Cost		total;
+	Cost		startup;
 
 	add_overcharge(plan, &overcharge);
-	run = Max(plan->total_cost - overcharge - plan->startup_cost, 0);
+	total = Max(plan->total_cost - overcharge, 0);
+	startup = Min(plan->startup_cost, total);
 	if ((cursorOptions & CURSOR_OPT_FAST_PLAN) != 0)
-		run *= cursor_tuple_fraction;
-	return plan->startup_cost + run;
+		total = startup + cursor_tuple_fraction * (total - startup);
+	return total;
 }
 
 /* Step 5: could it be a scan of one table? */

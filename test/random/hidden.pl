@@ -71,7 +71,7 @@ sub make_tables
 	my $sql = "drop table if exists " . join(', ', @tables) . ";\n";
 	for my $table (@tables)
 	{
-		my $rows = chance(5) ? 0 : pick(20, 80, 250);
+		my $rows = chance(5) ? 0 : pick(20, 60, 150);
 		my $nulls = pick(5, 13, 1000);
 		my @types = @{ $types{$table} };
 		my @columns = map { "k" . ($_ + 1) . " $types[$_]" } 0 .. 9;
@@ -143,7 +143,7 @@ sub subquery
 		push @clauses, chance(3) ? "$inner <> $outer" : chance(50) ? "$inner = $outer" : "$outer = $inner";
 	}
 	push @clauses, filter($a) for 1 .. pick(0, 0, 1, 2);
-	if ($depth < 2 && chance(12))
+	if ($depth < 2 && chance(6))
 	{
 		my ($inside, $class) = subquery($depth + 1, $a);
 		push @clauses, $class eq 'number' ? "$inside > 2" : "$inside is not null";
@@ -216,7 +216,7 @@ sub query
 
 # ---- runs
 
-my %sum = (passed => 0, failed => 0, errors => 0);
+my %sum = (passed => 0, failed => 0, errors => 0, slow => 0);
 my %reasons;					# what became of correlated subqueries
 
 sub outcome
@@ -250,7 +250,7 @@ for my $seed ($opt{seed} .. $opt{seed} + $opt{seeds} - 1)
 {
 	my $start = "load 'hashgraph_join';\nset client_min_messages = warning;\n\\set VERBOSITY sqlstate\n"
 	  . "create extension if not exists hashgraph_join;\ndo \$\$ begin create type mood as enum ('sad', 'ok', 'glad'); exception when duplicate_object then null; end \$\$;\n"
-	  . "set hashgraph_join.min_rows = 0;\nset parallel_setup_cost = 0;\nset parallel_tuple_cost = 0;\nset min_parallel_table_scan_size = 0;\n";
+	  . "set statement_timeout = '5s';\nset hashgraph_join.min_rows = 0;\nset parallel_setup_cost = 0;\nset parallel_tuple_cost = 0;\nset min_parallel_table_scan_size = 0;\n";
 	for my $q (1 .. $opt{queries})
 	{
 		$rng = HGJ::Rng->new($seed * 1_000_003 + $q);
@@ -271,8 +271,14 @@ for my $seed ($opt{seed} .. $opt{seed} + $opt{seeds} - 1)
 		my $stock = outcome('set hashgraph_join.enabled = off; set max_parallel_workers_per_gather = 0; '
 			  . "set work_mem = '4MB'; reset enable_nestloop; reset enable_indexscan; reset enable_hashagg;", $query);
 		my $ours = outcome($settings, $query);
-		reasons($query) if defined $ours;
+		# with subqueries in subqueries a query may take minutes: that is not what is tested
+		if (grep { defined $_ && /57014/ } $stock, $ours)
+		{
+			$sum{slow}++;
+			next;
+		}
 		my $same = defined $stock && defined $ours && $stock eq $ours;
+		reasons($query) if defined $ours;
 		$sum{ $same ? 'passed' : 'failed' }++;
 		$sum{errors}++ if ($stock // '') =~ /ERROR/;
 		next if $same;
@@ -291,6 +297,6 @@ if (!$opt{only})
 	print $enough ? 'ok' : 'not ok', " - $joins of $all correlated subqueries have become joins\n";
 	$sum{ $enough ? 'passed' : 'failed' }++;
 }
-print "$sum{errors} queries raised an error in both\n";
+print "$sum{errors} queries raised an error in both, $sum{slow} were too slow\n";
 print "$sum{passed} passed, $sum{failed} failed\n";
 exit($sum{failed} > 0);

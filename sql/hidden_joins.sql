@@ -67,33 +67,103 @@ select hgj_hidden('select id, (select (select count(*) from visits w where w.cus
 set hashgraph_join.rewrite = off;
 select node, taken, reason from hashgraph_join_why('select id from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer)') where node like 'Corr%';
 set hashgraph_join.rewrite = on;
-create index on visits (customer);
-select node, taken, reason from hashgraph_join_why('select id from orders o where id = 5 and amount < (select 3 * avg(spent) from visits v where v.customer = o.customer)') where node like 'Corr%';
-drop index visits_customer_idx;
+-- few rows around it, and an index inside
+create table many (k int, v int) with (autovacuum_enabled = off);
+insert into many select g % 5000, g from generate_series(1, 30000) g;
+create index on many (k);
+analyze many;
+select node, taken, reason from hashgraph_join_why('select id from orders o where id + 0 = 5 and amount < (select 3 * avg(v) from many m where m.k = o.customer)') where node like 'Corr%';
+select node, taken, reason from hashgraph_join_why('select id from orders o where amount < (select 3 * avg(v) from many m where m.k = o.customer)') where node like 'Corr%';
+drop table many;
+-- what the user may not read, even where it is never read
+create role hgj_hidden_user;
+grant select on orders to hgj_hidden_user;
+grant execute on function hgj_hidden to hgj_hidden_user;
+set role hgj_hidden_user;
+select hgj_hidden('select count(case when false then (select sum(pages) from visits v where v.customer = o.customer) end) from orders o');
+reset role;
 
 -- Locking and changing look at a row again, and so does the subquery.
 set hashgraph_join.rewrite = force;
-explain (costs off) select id from orders o where amount < (select avg(spent) from visits v where v.customer = o.customer) for update;
-explain (costs off) update orders o set amount = 0 where amount < (select avg(spent) from visits v where v.customer = o.customer);
+select hgj_lines('select id from orders o where amount < (select avg(spent) from visits v where v.customer = o.customer) for update', '^ *SubPlan') as subplans;
+select hgj_lines('update orders o set amount = 0 where amount < (select avg(spent) from visits v where v.customer = o.customer)', '^ *SubPlan') as subplans;
 begin;
 create temp table copies as select id from orders o where amount < (select avg(spent) from visits v where v.customer = o.customer);
 insert into copies select id from orders o where amount < (select avg(spent) from visits v where v.customer = o.customer);
 select count(*), count(distinct id) from copies;
 rollback;
 
--- Errors that only a group nobody asks for would raise are not raised.
+-- Errors that only a group nobody asks for would raise are not raised: it is not joined, or its
+-- value is looked at for the rows around it.
 insert into visits values (999, 1, 0, '2024-01-01', 'zero', 0);
 select hgj_hidden('select id, (select sum(100 / pages) from visits v where v.customer = o.customer and pages > 0 and v.name = ''zero'') from orders o');
+select hgj_hidden('select id from orders o where 10 / (select sum(pages) from visits v where v.customer = o.customer) >= 0');
+select hgj_hidden('select q.id from (select id, (select sum(pages) from visits v where v.customer = o.customer) n from orders o) q where 10 / q.n >= 0');
+select hgj_hidden('select id from orders o where amount < (select avg(spent) / count(*) from visits v where v.customer = o.customer)');
+select hgj_hidden('select count((select sum(spent * 1e131000) from visits v where v.customer = o.customer and v.pages = -1)) from orders o');
+-- constants of a branch that is dead
+select hgj_hidden('select id from orders o where false and amount < (select sum(pages) from visits v where v.customer = o.customer and 1 / 0 = 1)');
+select hgj_hidden('select id from orders o where amount < (select sum(pages) from visits v where v.customer = o.customer and v.at < date ''2024-01-05'' + interval ''1 month'')');
+-- calls of volatile functions around it
+create function hgj_note(n bigint) returns bigint volatile strict language plpgsql as $$
+begin
+	perform set_config('hgj.calls', (current_setting('hgj.calls')::int + 1)::text, false);
+	return n;
+end $$;
+set hgj.calls = 0;
+select count(*) from orders o where hgj_note((select sum(pages) from visits v where v.customer = o.customer)) > 0;
+select current_setting('hgj.calls');
+select hgj_hidden('select count(*) from orders o where hgj_note(o.id) > 0 and amount < (select sum(pages) from visits v where v.customer = o.customer)');
+-- subqueries in FROM that depend on the row, and what percentiles are given
+select hgj_hidden('select sum((select sum(pages) from (select * from visits v where v.pages = o.id % 5) s where s.customer = o.customer)) from orders o');
+select hgj_hidden('select o.customer, percentile_disc((select count(*)::float8 / 100 from visits v where v.customer = o.customer)) within group (order by id) from orders o group by rollup (o.customer)');
+-- a cursor that is updated through, and read backwards
+begin;
+declare c scroll cursor for select id, (select sum(pages) from visits v where v.customer = o.customer) from orders o;
+fetch 2 from c;
+update orders set note = 'changed' where current of c;
+fetch prior from c;
+select count(*) from orders where note = 'changed';
+rollback;
+-- strings that one collation takes for equal, and another does not
+create collation hgj_ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+create table cased (k text collate hgj_ci, v int) with (autovacuum_enabled = off);
+insert into cased select case when g % 2 = 0 then 'a' else 'A' end || g % 10 / 2, g from generate_series(1, 1000) g;
+create table names (k text) with (autovacuum_enabled = off);
+insert into names values ('a1'), ('A2'), ('a3');
+analyze cased, names;
+select hgj_hidden('select k, (select sum(v) from cased c where c.k = n.k collate hgj_ci) from names n');
+select hgj_hidden('select k, (select sum(v) from cased c where c.k = n.k collate "C") from names n');
+set hashgraph_join.force = on;
+select n.k, s from (select k, sum(v) s from cased group by k) g join names n on g.k = n.k collate hgj_ci order by n.k collate "C";
+select hgj_check('select n.k, s, n.k = g.k collate "C" from (select k, sum(v) s from cased group by k) g join names n on g.k = n.k collate "C"');
+set hashgraph_join.force = off;
+drop table cased, names;
+drop collation hgj_ci;
 
 -- Plans: what was rewritten, and what it would cost as it is written.
 set hashgraph_join.force = on;
 set max_parallel_workers_per_gather = 0;
 set enable_nestloop = off;
 explain (costs off) select id from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer);
-explain (costs off, format yaml) select count(*) from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer);
-set hashgraph_join.rewrite = on;
 set hashgraph_join.force = off;
-select regexp_replace(line, '[0-9.]+$', 'N') as line from (select json_array_elements_text('[]') union all select 'none') x(line);
+set hashgraph_join.rewrite = on;
+create function hgj_as_written(q text, format text) returns setof text language plpgsql as $$
+declare
+	line text;
+begin
+	for line in execute format('explain (format %s) %s', format, q) loop
+		if format = 'text' and line ~ 'Hidden Joins' then
+			return next regexp_replace(line, '[0-9]+\.[0-9]+$', 'N');
+		elsif format = 'yaml' then
+			return query select regexp_replace(trim(m), '[0-9]+\.[0-9]+$', 'N') from regexp_split_to_table(line, E'\n') m where m ~ 'Hidden Joins|Cost as Written';
+		end if;
+	end loop;
+end $$;
+set hashgraph_join.startup_cost = 0;
+select hgj_as_written('select id from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer)', 'text');
+select hgj_as_written('select id from orders o where amount < (select 3 * avg(spent) from visits v where v.customer = o.customer)', 'yaml');
+reset hashgraph_join.startup_cost;
 -- a prepared query, with a parameter in the subquery
 set hashgraph_join.rewrite = force;
 prepare above (int) as select count(*) from orders o where amount > (select avg(spent) from visits v where v.customer = o.customer and v.pages > $1);
@@ -109,8 +179,7 @@ reset plan_cache_mode;
 deallocate above;
 
 -- Who may not see a row does not see it through a group.
-create role hgj_hidden_user;
-grant select on orders, visits to hgj_hidden_user;
+grant select on visits to hgj_hidden_user;
 alter table visits enable row level security;
 create policy odd on visits for select to hgj_hidden_user using (customer % 2 = 1);
 set role hgj_hidden_user;
@@ -127,6 +196,7 @@ select id from orders o where amount < (select avg(spent) from visits v where v.
 reset role;
 drop policy odd on visits;
 alter table visits disable row level security;
+revoke execute on function hgj_hidden from hgj_hidden_user;
 drop owned by hgj_hidden_user;
 drop role hgj_hidden_user;
 
@@ -165,10 +235,18 @@ set enable_memoize = off;
 set enable_material = off;
 set enable_nestloop = on;
 reset hashgraph_join.require;
-create function hgj_each(q text) returns text language sql as $$ select hgj_check(q) $$;
 select hgj_check('select w.name, x.n from few w, lateral (select v.n from few f join (select customer, count(*) n from visits group by customer) v using (customer) where f.name = w.name offset 0) x');
 select hgj_check('select w.name, (select sum(v.n) from few f join (select customer, count(*) n from visits group by customer) v using (customer) where f.name >= w.name) from few w');
 
+-- A full join on a condition that only a left join can be done on, and a value of another
+-- subquery in what a join returns, which lasts until the next row's.
+reset enable_material;
+reset enable_memoize;
+set hashgraph_join.rewrite = force;
+select hgj_hidden('select o.id from orders o where (select max(v.spent) from visits v full join few f on v.pages = f.customer and f.name <> ''two'' or f.name is null where v.customer = o.customer) > 3');
+set hashgraph_join.force = on;
+select hgj_check_agg('select x, count(*) from (select (select max(w.name) from visits w where w.pages = o.id % 9 and w.customer > o.customer) x from orders o join few f on f.customer = o.id % 3) q group by x');
+
 drop view spenders;
 drop table orders, visits, few;
-drop function hgj_hidden, hgj_groups, hgj_each;
+drop function hgj_hidden, hgj_groups, hgj_as_written, hgj_note;

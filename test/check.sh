@@ -334,6 +334,7 @@ suite_random()
 	test_server "max_connections = 50"
 	counted perl test/random/run.pl --seed "$(full_or 1 1 3)" --seeds "${HGJ_RANDOM_SEEDS:-$(full_or 6 2 2)}" \
 		--queries "${HGJ_RANDOM_QUERIES:-300}"
+	counted perl test/random/hidden.pl --seed "$(full_or 1 1 10)" --seeds "$(full_or 20 2 4)" --queries "${HGJ_HIDDEN_QUERIES:-500}"
 	counted perl test/decimals/run.pl --comparisons "${HGJ_DECIMALS:-$(full_or 2000000 200000 1000000)}"
 	hgj_fake_library hgj_at_exit
 	counted perl test/random/run.pl --seed "$(full_or 1 1 2)" --seeds "$(full_or 2 1 1)" --queries "${HGJ_RANDOM_QUERIES:-300}" \

@@ -26,6 +26,8 @@
 #include "join/join_state.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 
 /* In place while at least one of so many positions is live. */
@@ -38,6 +40,7 @@ typedef struct HgjOutColumn
 	int			pair_column;	/* of HgjOutput.pairs, or -1: */
 	HgjProgram *program;		/* an expression, or */
 	ExprState  *expr;			/* one that no program can compute */
+	bool		runs_subplans;	/* that one has subplans, whose values last for a row */
 	HgjBuffer	buffer;			/* its values */
 } HgjOutColumn;
 
@@ -81,7 +84,10 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 	out->program = hgj_program_compile(tle->expr, &state->css.ss.ps,
 									   hgj_pair_lookup, &output->pairs);
 	if (out->program == NULL)
+	{
 		out->expr = ExecInitExpr(tle->expr, &state->css.ss.ps);
+		out->runs_subplans = contain_subplans((Node *) tle->expr);
+	}
 }
 
 /* See output.h. */
@@ -170,6 +176,17 @@ hgj_join_columns(HgjJoinState *join, int *ncols)
 	return join->output->columns;
 }
 
+/* Copy a value that a subplan has returned: its next run frees it. */
+static Datum
+keep_value(ExprContext *econtext, Datum value, int16 attlen)
+{
+	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+
+	value = datumCopy(value, false, attlen);
+	MemoryContextSwitchTo(old);
+	return value;
+}
+
 /* Compute an expression of the target list for n pairs, densely. */
 static void
 eval_column(HgjJoinState *state, HgjOutColumn *out, const HgjColumn *column,
@@ -189,6 +206,8 @@ eval_column(HgjJoinState *state, HgjOutColumn *out, const HgjColumn *column,
 					  inner_rows ? inner_rows[i] : HGJ_NO_ROW);
 		econtext->ecxt_scantuple = state->slots.slot;
 		value = ExecEvalExprSwitchContext(out->expr, econtext, &isnull);
+		if (out->runs_subplans && !isnull && !column->attbyval)
+			value = keep_value(econtext, value, column->attlen);
 		hgj_vector_put(vector, i, value, isnull);
 	}
 }

@@ -10,7 +10,8 @@
  *
  * 1. The subquery returns its operands of the equalities, by which it is grouped, and its
  *	  aggregates.  No outer operand finds two groups (scalar.c), so the join has the rows that
- *	  there were before.
+ *	  there were before.  No row without an operand counts: PostgreSQL makes inner joins of
+ *	  outer ones for that, and can do no full join on some conditions, so this is said.
  * 2. Without a group the columns are NULL, which is the value of the aggregates over no
  *	  rows, but for count, which is 0.
  * 3. Where what FROM joins is one table or one join that has all outer operands, the groups
@@ -244,11 +245,40 @@ add_entry(Query *query, RTEKind kind, const char *name)
 	return rte;
 }
 
-/* The table that is joined: what the subquery has become. */
-static void
-finish_groups(RangeTblEntry *rte, Query *subquery, const HgjValue *value, List *rest)
+/* Step 1: the operand of the subquery is not NULL, as its equality says. */
+static Node *
+is_there(const HgjCorrelation *correlation)
+{
+	NullTest   *test = makeNode(NullTest);
+
+	test->arg = copyObject(correlation->inner);
+	test->nulltesttype = IS_NOT_NULL;
+	test->location = -1;
+	return (Node *) test;
+}
+
+/* Are there outer joins among what the query joins? */
+static bool
+has_outer_joins(const Query *query)
 {
 	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+		if (HGJ_IS_OUTER_JOIN(lfirst_node(RangeTblEntry, lc)->jointype))
+			return true;
+	return false;
+}
+
+/* The table that is joined: what the subquery has become. */
+static void
+finish_groups(RangeTblEntry *rte, Query *subquery, const HgjValue *value,
+			  const HgjScalar *scalar)
+{
+	List	   *rest = scalar->rest;
+	ListCell   *lc;
+
+	foreach(lc, has_outer_joins(subquery) ? scalar->correlations : NIL)
+		rest = lappend(rest, is_there(lfirst(lc)));
 
 	subquery->targetList = value->targetlist;
 	subquery->jointree->quals = rest == NIL ? NULL : (Node *) make_ands_explicit(rest);
@@ -288,7 +318,7 @@ hgj_join_groups(HgjRewriting *rewriting, Query *query, Query *subquery,
 		value.pin = move_out((Node *) ((const HgjCorrelation *) linitial(scalar->correlations))->outer,
 							 NULL);
 	result = (Expr *) move_out((Node *) result, &value);
-	finish_groups(groups, subquery, &value, scalar->rest);
+	finish_groups(groups, subquery, &value, scalar);
 
 	reference->rtindex = value.groups;
 	joined->jointype = join->jointype = JOIN_LEFT;

@@ -19,7 +19,11 @@ use HGJ::Session;
 my %opt = (seeds => 2, queries => 400, seed => 1);
 GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'verbose') and !@ARGV
   or die "usage: hidden.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--verbose]\n";
-$opt{seeds} = 1 if $opt{only};
+if ($opt{only})
+{
+	$opt{seeds} = 1;
+	$opt{queries} = $opt{only};
+}
 $| = 1;
 
 # The share of subqueries that are to become joins, and that are to stay what they are.

@@ -1,4 +1,6 @@
 -- What EXPLAIN shows.
+-- Subqueries are to stay what they are.
+set hashgraph_join.rewrite = off;
 set hashgraph_join.force = on;
 explain (costs off) select a.id, b.id from a join b using (k);
 explain (costs off) select a.id, b.id from a join b on a.k = b.k and a.v < b.v and a.t <> b.t;

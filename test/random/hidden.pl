@@ -112,7 +112,7 @@ sub aggregate
 		[ "sum(case when $t.b then $t.n else 0 end)", 'number' ], [ "sum($t.v::numeric * $t.n)", 'number' ],
 		[ "max($t.s)", 'text' ], [ "min($t.d)", 'date' ], [ "bool_or($t.b)", 'bool' ],
 		# these stay subqueries
-		chance(20) ? [ "sum($t.k5)", 'number' ] : [ "count(*)", 'number' ],
+		chance(20) ? [ "sum($t.w + 0.5::float8)", 'number' ] : [ "count(*)", 'number' ],
 		chance(20) ? [ "count(distinct $t.v)", 'number' ] : [ "avg($t.w)", 'number' ]) };
 	return ($agg . $filter, $class);
 }

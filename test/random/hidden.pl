@@ -27,7 +27,7 @@ if ($opt{only})
 $| = 1;
 
 # The share of subqueries that are to become joins, and that are to stay what they are.
-my ($least_joins, $least_others) = (0.5, 0.03);
+my ($least_joins, $least_others) = (0.35, 0.03);
 
 my $db = "hgj_hidden_$$";
 my $admin = HGJ::Session->new(dbname => 'postgres', bare => 1);
@@ -186,7 +186,8 @@ sub outer_from
 	return ("$t $x, $u $y", $x, $y, "$x.id = $y.id");
 }
 
-# A query, whose rows are compared in any order.
+# A query, whose rows are compared in any order.  Values by which rows become one are
+# taken as text: of 1.0 and 1.00 either may stay.
 sub query
 {
 	$serial = 0;
@@ -201,14 +202,14 @@ sub query
 		sub { "select $o.b, count(*), max($o.s) from $from where " . join(' and ', @where, condition(0, @outer), filter($o)) . " group by $o.b" },
 		# in the target list
 		sub { my ($s) = subquery(0, @outer); "select $o.id, $s as x from $from" . (@where ? " where @where" : '') },
-		sub { my ($s) = subquery(0, @outer); my ($u) = subquery(0, @outer); "select distinct $s, $u from $from" . (@where ? " where @where" : '') },
+		sub { my ($s) = subquery(0, @outer); my ($u) = subquery(0, @outer); "select distinct ${s}::text, ${u}::text from $from" . (@where ? " where @where" : '') },
 		sub { my ($s) = subquery(0, @outer); "select $o.id, rank() over (order by $s, $o.id) from $from" . (@where ? " where @where" : '') },
 		sub { my ($s) = subquery(0, @outer); "select $o.b, count($s), min($s) from $from" . (@where ? " where @where" : '') . " group by $o.b" },
 		sub { my ($s) = subquery(0, @outer); "select $o.id, $s from $from" . (@where ? " where @where" : '') . " order by 2, 1, $o.s limit 7" },
 		# below other levels
 		sub { "select id from p where exists (select 1 from o e where e.k1 = p.k1 and " . condition(0, 'e') . ')' },
 		sub { "select id from p where k1 in (select e.k1 from o e where " . condition(0, 'e') . ')' },
-		sub { my ($s) = subquery(0, 'e'); "select z.x, count(*) from (select e.id, $s as x from o e where " . condition(0, 'e') . ') z group by z.x' },
+		sub { my ($s) = subquery(0, 'e'); "select z.x, count(*) from (select e.id, ${s}::text as x from o e where " . condition(0, 'e') . ') z group by z.x' },
 		sub { "with z as (select e.* from o e where " . condition(0, 'e') . ') select count(*), sum(z.v) from z join p on p.k1 = z.k1 where ' . condition(0, 'z') },
 		sub { "select id from o e where " . condition(0, 'e') . ' union all select id from p f where ' . condition(0, 'f') },
 		sub { my ($s) = subquery(0, 'e', 'l'); "select e.id, l.x, $s from o e, lateral (select max(i.v) x, count(*)::int id, true b, 1 v, 2::numeric n, e.s, e.d, 3 w, "

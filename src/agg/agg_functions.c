@@ -238,3 +238,30 @@ hgj_agg_function_supported(Oid aggfnoid)
 {
 	return hgj_agg_function(aggfnoid) != NULL;
 }
+
+/* See agg_format.h. */
+bool
+hgj_agg_may_raise(Oid aggfnoid, const Expr *argument)
+{
+	switch (aggfnoid)
+	{
+		case F_SUM_FLOAT4:
+		case F_SUM_FLOAT8:
+		case F_AVG_FLOAT4:
+		case F_AVG_FLOAT8:
+		case F_SUM_MONEY:
+		case F_SUM_INTERVAL:
+		case F_MIN_ANYARRAY:
+		case F_MAX_ANYARRAY:
+		case F_BIT_AND_BIT:
+		case F_BIT_OR_BIT:
+		case F_BIT_XOR_BIT:
+			return true;
+		case F_SUM_NUMERIC:
+		case F_AVG_NUMERIC:
+		case HGJ_AGG_AVG_OF_NUMERICS:
+			return exprTypmod((const Node *) argument) < 0;
+		default:
+			return !hgj_agg_function_supported(aggfnoid);
+	}
+}

@@ -9,9 +9,10 @@
  * (join/key_filters.c, step 3):
  *
  * 1. The join's keys are group columns, and those are columns of a table that is read by
- *	  pages, by the node itself or at the bottom of the chain of joins below it.  The equality that groups and that which joins are of one hash operator family:
- *	  the rows of a group have a match all or none.  Their collations are one, or both tell
- *	  strings apart that have other bytes.
+ *	  pages, by the node itself or at the bottom of the chain of joins below it.  The equality
+ *	  that groups and that which joins are of one hash operator family: the rows of a group
+ *	  have a match all or none.  Their collations are one, or both tell strings apart that
+ *	  have other bytes.
  * 2. Nobody notices the rows that are missing: no expression of the node or of the scan's
  *	  target list can raise an error or has an effect, and no aggregate can: those that
  *	  PostgreSQL's functions compute, and sums of what has no declared bound, might.
@@ -31,9 +32,7 @@
 #include "columns/keys.h"
 #include "expr/demand.h"
 #include "join/join_state.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 /* Nanoseconds for a row to find its group, and to update that. */
@@ -45,31 +44,6 @@ is_noticed(List *expressions, EState *estate)
 {
 	return hgj_may_raise((Node *) expressions, estate) ||
 		contain_volatile_functions((Node *) expressions);
-}
-
-/* Step 2: may an aggregate raise an error itself, or do something else? */
-static bool
-aggregate_may_raise(const HgjAggregate *agg)
-{
-	switch (agg->function->kind)
-	{
-		case HGJ_AGG_TRANSITION:
-		case HGJ_AGG_AVG_FLOAT:
-			return true;
-		case HGJ_AGG_FLOAT4:
-		case HGJ_AGG_FLOAT8:
-			return agg->function->change == HGJ_AGG_ADD;
-		case HGJ_AGG_SUM_NUMERIC:
-		case HGJ_AGG_AVG_NUMERIC:
-			return exprTypmod((Node *) agg->input->argument->expr) < 0;
-		case HGJ_AGG_BY_FUNCTION:
-			return agg->function->function == F_SUM_MONEY ||
-				agg->function->function == F_SUM_INTERVAL ||
-				agg->function->function == F_MIN_ANYARRAY ||
-				agg->function->function == F_MAX_ANYARRAY;
-		default:
-			return false;
-	}
 }
 
 /* Steps 2 and 3. */
@@ -85,8 +59,13 @@ may_leave_rows_out(const HgjAggState *state)
 		(state->feed && is_noticed(state->child->plan->targetlist, estate)))
 		return false;
 	for (int a = 0; a < state->naggs; a++)
-		if (aggregate_may_raise(&state->aggs[a]))
+	{
+		const HgjAggregate *agg = &state->aggs[a];
+
+		if (hgj_agg_may_raise(agg->function->function,
+							  agg->input->argument ? agg->input->argument->expr : NULL))
 			return false;
+	}
 	return true;
 }
 
@@ -119,7 +98,7 @@ offer(HgjJoinState *join, PlanState *node, AttrNumber *columns, const List *clau
 {
 	HgjAggState *state = (HgjAggState *) node;
 	HgjSource  *scan = state->feed ? hgj_agg_feed_scan(state->feed) : NULL;
-	HgjKeyFilterStats *stats = state->key_filters;
+	HgjKeyFilterStats *stats = &state->key_filter;
 	HgjJoinState *bottom = NULL;
 	int			nkeys = join->outer.nkeys;
 	int			njoins = 0;

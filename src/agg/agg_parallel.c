@@ -22,7 +22,7 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 	memset(report, 0, sizeof(*report));
 	report->ran = state->ran;
 	hgj_agg_feed_count(state, &report->pages);
-	report->key_filter = state->key_filters[0];
+	report->key_filter = state->key_filter;
 	report->groups = state->ngroups;
 	report->peak_bytes = state->peak_bytes;
 	report->rounds = state->rounds.total;

@@ -339,7 +339,7 @@ typedef struct HgjAggState
 	struct HgjJoinState *asked;	/* join above that says which rows are wanted, or NULL */
 	const HgjKeyFilterStats *asked_stats;	/* what it has said (agg_key_filter.c) */
 	uint64		tested_before;	/* rows that it had been asked about by this execution */
-	HgjKeyFilterStats key_filters[1];	/* what it has said of the feed's rows */
+	HgjKeyFilterStats key_filter;	/* what it has said of the feed's rows */
 	ExprState  *having;
 	MemoryContext context;
 	HgjAggSpill spill;

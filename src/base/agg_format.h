@@ -79,6 +79,12 @@ extern bool hgj_is_agg_plan(const Plan *plan);	/* own_nodes.c */
 extern bool hgj_agg_function_supported(Oid aggfnoid);
 
 /*
+ * Can computing it raise an error, whatever evaluating the argument does?  Sums without a
+ * declared bound can, and so may what users have created.
+ */
+extern bool hgj_agg_may_raise(Oid aggfnoid, const Expr *argument);
+
+/*
  * Is the result the same for any order of the argument's values, and for any of several
  * that are equal?  Those of numeric are then to have the same scale.  (Of the
  * functions that DISTINCT changes.)

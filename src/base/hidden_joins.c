@@ -33,7 +33,7 @@ hgj_no_hidden_joins(void)
 	return facts;
 }
 
-/* The cell of the first fact in a node of ours, in its list; or NULL: it is none of ours. */
+/* The list that has the facts of a node of ours; *first is the place of the first fact in it. */
 static List *
 facts_of(const CustomScan *cscan, int *first)
 {
@@ -80,7 +80,7 @@ hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, Cost as_written)
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_COST_LOW)) = (int) (bits & PG_UINT32_MAX);
 }
 
-/* Hidden Joins: 1 (cost as written: 1234.56) */
+/* EXPLAIN's line of the topmost node: Hidden Joins: 1  Cost as Written: 1234.56 */
 void
 hgj_show_hidden_joins(const CustomScan *cscan, ExplainState *es)
 {

@@ -153,8 +153,7 @@ hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality)
 			 (function == F_NUMERIC_EQ && is_integral_field(expr)))
 		key->kind = HGJ_GROUP_VARLENA;
 	else if ((function == F_TEXTEQ || function == F_BPCHAREQ) &&
-			 OidIsValid(key->collation) &&
-			 get_collation_isdeterministic(key->collation))
+			 hgj_is_deterministic(key->collation))
 		key->kind = function == F_TEXTEQ ? HGJ_GROUP_VARLENA : HGJ_GROUP_PADDED;
 	else
 		init_opaque(key, equality, have_pair, &pair);
@@ -177,8 +176,7 @@ hgj_group_key_looks_equal(const HgjGroupKey *key, Node *expr, Oid equality)
 	if (exprTypmod(expr) < 0)
 		return false;
 	return function == F_NUMERIC_EQ ||
-		(function == F_BPCHAREQ && OidIsValid(key->collation) &&
-		 get_collation_isdeterministic(key->collation));
+		(function == F_BPCHAREQ && hgj_is_deterministic(key->collation));
 }
 
 /* The column holds codes of this dictionary; the key is ready otherwise. */

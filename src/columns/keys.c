@@ -208,8 +208,7 @@ text_kind(OpExpr *clause, Oid function)
 	if (function == F_BYTEAEQ)
 		return HGJ_KEY_TEXT;
 	if ((function != F_TEXTEQ && function != F_BPCHAREQ) ||
-		!OidIsValid(clause->inputcollid) ||
-		!get_collation_isdeterministic(clause->inputcollid))
+		!hgj_is_deterministic(clause->inputcollid))
 		return HGJ_KEY_OPAQUE;
 	return function == F_TEXTEQ ? HGJ_KEY_TEXT : HGJ_KEY_BPCHAR;
 }
@@ -409,11 +408,17 @@ hgj_key_words_vector(HgjKey *key, const HgjVector *vector, uint32 first,
 	MemoryContextSwitchTo(old);
 }
 
+/* Are only strings of the same bytes equal under the collation? */
+bool
+hgj_is_deterministic(Oid collation)
+{
+	return OidIsValid(collation) && get_collation_isdeterministic(collation);
+}
+
 /* Are strings equal under the one collation that are so under the other, and no others? */
 bool
 hgj_same_equality(Oid collation, Oid other)
 {
 	return collation == other ||
-		(OidIsValid(collation) && OidIsValid(other) &&
-		 get_collation_isdeterministic(collation) && get_collation_isdeterministic(other));
+		(hgj_is_deterministic(collation) && hgj_is_deterministic(other));
 }

@@ -159,6 +159,7 @@ extern void hgj_text_words_vector(const HgjKey *key,
 								  uint32 n, const HgjKeyWords *to);
 extern const struct varlena *hgj_text_placeholder(void);
 extern bool hgj_text_equal(HgjKeyKind kind, Datum outer, Datum inner);
+extern bool hgj_is_deterministic(Oid collation);
 extern bool hgj_same_equality(Oid collation, Oid other);
 
 #endif							/* HGJ_KEYS_H */

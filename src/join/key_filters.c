@@ -37,7 +37,6 @@
 #include "join/join_state.h"
 #include "optimizer/optimizer.h"
 
-
 /* ---- step 1 ------------------------------------------------------------- */
 
 /* Would the join notice if outer rows were missing, or those above it? */

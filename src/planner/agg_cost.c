@@ -342,13 +342,6 @@ arguments_cost(PlannerInfo *root, const Path *child, const HgjAggContents *conte
 	return cost;
 }
 
-/* What the rows cost that are taken, and found a group for. */
-Cost
-hgj_agg_rows_cost(PlannerInfo *root, const Path *child, const HgjAggContents *contents)
-{
-	return take_cost(child, contents) + arguments_cost(root, child, contents);
-}
-
 /*
  * Step 5: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
  * itself.  kept: the part of the outermost table's rows that need not be sent.
@@ -370,13 +363,15 @@ hgj_agg_device_gain(PlannerInfo *root, const Path *child, const HgjAggContents *
 
 /*
  * The costs and rows of a HashGraphAgg path, whose target is set.  Arguments
- * and filters are charged like everybody else's.
+ * and filters are charged like everybody else's.  Returns what the rows cost, from where they
+ * are read to their groups.
  */
-void
+Cost
 hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 			 const HgjAggContents *contents, double groups)
 {
 	const QualCost *final = &contents->costs.finalCost;
+	Cost		rows = take_cost(child, contents) + arguments_cost(root, child, contents);
 	Cost		startup = Max(child->total_cost - hgj_agg_feed_saving(root, child),
 							  child->startup_cost);
 	double		grown;
@@ -386,8 +381,7 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	QualCost	qual;
 	ListCell   *lc;
 
-	startup += hgj_agg_rows_cost(root, child, contents) +
-		call_cost(root, child, contents, groups);
+	startup += rows + call_cost(root, child, contents, groups);
 	foreach(lc, hgj_agg_inputs(child))
 		if (hgj_is_scan_path(lfirst(lc)))
 			startup += hgj_startup_cost * HGJ_CHAINED_STARTUP;
@@ -416,4 +410,5 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	run += path->pathtarget->cost.per_tuple * path->rows;
 	path->startup_cost = startup;
 	path->total_cost = startup + run;
+	return rows;
 }

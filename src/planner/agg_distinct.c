@@ -111,9 +111,7 @@ second_function(const Aggref *aggref)
 			return has_scale(argument) ? aggref->aggfnoid : InvalidOid;
 		case F_MIN_TEXT:
 		case F_MAX_TEXT:
-			return OidIsValid(aggref->inputcollid) &&
-				get_collation_isdeterministic(aggref->inputcollid) ?
-				aggref->aggfnoid : InvalidOid;
+			return hgj_is_deterministic(aggref->inputcollid) ? aggref->aggfnoid : InvalidOid;
 		case F_SUM_FLOAT4:
 		case F_SUM_FLOAT8:
 		case F_MIN_FLOAT4:

@@ -161,6 +161,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 		hgj_number_of_groups(root, child->rows, tlist);
 	CustomPath *path;
 	Cost		gain = 0;
+	Cost		rows;
 	bool		planned = false;
 
 	*decline = child_decline(contents, child);
@@ -196,11 +197,10 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 	path->custom_private = lappend(path->custom_private,
 								   contents->functions ?
 								   list_make2(contents->functions, contents->args) : NIL);
-	path->custom_private = lappend(path->custom_private,
-								   list_make1_int((int) Min(hgj_agg_rows_cost(root, child, contents),
-															(double) INT_MAX)));
 	path->methods = &hgj_agg_path_methods;
-	hgj_cost_agg(root, &path->path, child, contents, groups);
+	rows = hgj_cost_agg(root, &path->path, child, contents, groups);
+	path->custom_private = lappend(path->custom_private,
+								   list_make1_int((int) Min(rows, (double) INT_MAX)));
 	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);
 	path->path.total_cost = Max(path->path.total_cost - gain, path->path.startup_cost);
 	return path;

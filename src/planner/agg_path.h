@@ -64,14 +64,12 @@ extern List *hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel,
 									bool partial, HgjAggDecline *decline);
 
 /* agg_cost.c */
-extern void hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
+extern Cost hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 						 const HgjAggContents *contents, double groups);
 extern int32 hgj_expr_width(PlannerInfo *root, Node *expr);
 extern bool hgj_states_outgrow_memory(PlannerInfo *root, const RelOptInfo *rel,
 									  const Path *child,
 									  const HgjAggContents *contents);
-extern Cost hgj_agg_rows_cost(PlannerInfo *root, const Path *child,
-							  const HgjAggContents *contents);
 extern Cost hgj_agg_device_gain(PlannerInfo *root, const Path *child,
 								const HgjAggContents *contents, double kept);
 

@@ -43,8 +43,11 @@ aggregates_may_raise(const List *aggrefs)
 	foreach(lc, aggrefs)
 	{
 		const Aggref *aggref = lfirst_node(Aggref, lc);
+		const Expr *argument = aggref->args == NIL ? NULL :
+			linitial_node(TargetEntry, aggref->args)->expr;
 
 		if (!hgj_aggregate_is_known(aggref) ||
+			hgj_agg_may_raise(aggref->aggfnoid, argument) ||
 			hgj_may_raise((Node *) aggref->args, NULL) ||
 			hgj_may_raise((Node *) aggref->aggfilter, NULL))
 			return true;
@@ -102,7 +105,7 @@ hgj_group_saving(const HgjJoinCosts *costs, const Path *outer, const Path *inner
 	HgjGroupSaving saving = {0, 0};
 	ListCell   *lc;
 
-	if (agg == NULL || costs->jointype == JOIN_LEFT || costs->jointype == JOIN_FULL ||
+	if (agg == NULL || costs->opaque || costs->jointype == JOIN_LEFT || costs->jointype == JOIN_FULL ||
 		costs->jointype == JOIN_ANTI || matched >= HGJ_FILTERED_PART)
 		return saving;
 	foreach(lc, costs->hashclauses)

@@ -20,7 +20,6 @@
  * 4. The plan says, at its topmost node of ours, how many joins were found, and what the
  *	  query would cost as it is written (base/hidden_joins.c).  For hashgraph_join_why(),
  *	  what became of each subquery is noted.
- *
  * 5. A cursor over one table can be updated through, and read backwards.  Joined to groups
  *	  it could not, so that what a cursor is declared for is left alone if it is that.
  *

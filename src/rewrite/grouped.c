@@ -81,18 +81,25 @@ column_of_aggregate(HgjValue *value, Aggref *aggref)
 	return append_column(&value->targetlist, (Expr *) aggref);
 }
 
-/* Step 4: the column, where the row around it has an operand for the equality. */
-static Node *
-pin(Var *var, Node *operand)
+static NullTest *
+is_not_null(const Expr *operand)
 {
 	NullTest   *test = makeNode(NullTest);
-	CaseWhen   *when = makeNode(CaseWhen);
-	CaseExpr   *result = makeNode(CaseExpr);
 
 	test->arg = copyObject((Expr *) operand);
 	test->nulltesttype = IS_NOT_NULL;
 	test->location = -1;
-	when->expr = (Expr *) test;
+	return test;
+}
+
+/* Step 4: the column, where the row around it has an operand for the equality. */
+static Node *
+pin(Var *var, Node *operand)
+{
+	CaseWhen   *when = makeNode(CaseWhen);
+	CaseExpr   *result = makeNode(CaseExpr);
+
+	when->expr = (Expr *) is_not_null((Expr *) operand);
 	when->result = (Expr *) var;
 	when->location = -1;
 	result->casetype = var->vartype;
@@ -245,18 +252,6 @@ add_entry(Query *query, RTEKind kind, const char *name)
 	return rte;
 }
 
-/* Step 1: the operand of the subquery is not NULL, as its equality says. */
-static Node *
-is_there(const HgjCorrelation *correlation)
-{
-	NullTest   *test = makeNode(NullTest);
-
-	test->arg = copyObject(correlation->inner);
-	test->nulltesttype = IS_NOT_NULL;
-	test->location = -1;
-	return (Node *) test;
-}
-
 /* Are there outer joins among what the query joins? */
 static bool
 has_outer_joins(const Query *query)
@@ -278,7 +273,7 @@ finish_groups(RangeTblEntry *rte, Query *subquery, const HgjValue *value,
 	ListCell   *lc;
 
 	foreach(lc, has_outer_joins(subquery) ? scalar->correlations : NIL)
-		rest = lappend(rest, is_there(lfirst(lc)));
+		rest = lappend(rest, is_not_null(((const HgjCorrelation *) lfirst(lc))->inner));
 
 	subquery->targetList = value->targetlist;
 	subquery->jointree->quals = rest == NIL ? NULL : (Node *) make_ands_explicit(rest);

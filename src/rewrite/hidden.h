@@ -55,6 +55,7 @@ extern HgjHidden hgj_look_at_scalar(const HgjRewriting *rewriting, const Query *
 extern bool hgj_refers_above(Node *node, int level);
 extern bool hgj_refers_to_level(Node *node, int level);
 extern bool hgj_tables_refer_to_level(List *rtable, int level);
+extern bool hgj_is_plain(const Query *query);
 extern bool hgj_is_permitted(const Query *query);
 extern bool hgj_row_may_raise(Node *expression);
 extern bool hgj_is_small_numeric(Node *expression);

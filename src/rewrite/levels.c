@@ -86,41 +86,26 @@ find_scalar(Node *node, void *context)
 	return expression_tree_walker(node, find_scalar, context);
 }
 
-/* Is there a subquery that could be a join?  Costs next to nothing where there is none. */
+/* Is there a subquery that could be a join?  The answer takes next to no time where none is. */
 bool
 hgj_may_hide_joins(const Query *query)
 {
 	return has_sublinks(query) && find_scalar((Node *) query, NULL);
 }
 
-static void
-note_place(HgjPlace *place)
-{
-	place->rewriting->reasons = lappend_int(place->rewriting->reasons, HGJ_HIDDEN_PLACE);
-}
-
 /* Note that the subqueries in these expressions stay what they are. */
 static bool
 note_all(Node *node, void *context)
 {
+	HgjRewriting *rewriting = context;
+
 	if (node == NULL)
 		return false;
 	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
-		note_place(context);
+		rewriting->reasons = lappend_int(rewriting->reasons, HGJ_HIDDEN_PLACE);
 	if (IsA(node, Query))
 		return query_tree_walker((Query *) node, note_all, context, 0);
 	return expression_tree_walker(node, note_all, context);
-}
-
-/* The same of conditions of ON, at this level: what is inside has been looked at. */
-static bool
-note_conditions(Node *node, void *context)
-{
-	if (node == NULL || IsA(node, Query))
-		return false;
-	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
-		note_place(context);
-	return expression_tree_walker(node, note_conditions, context);
 }
 
 /* A scalar subquery of the level: an expression in its place, or itself. */
@@ -239,13 +224,12 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	bool		aggregates = query->hasAggs || query->groupClause != NIL ||
 		query->groupingSets != NIL || query->havingQual != NULL;
 	int			before = rewriting->njoins;
-	ListCell   *lc;
 
 	check_stack_depth();
 	if ((query->commandType != CMD_SELECT && query->commandType != CMD_INSERT) ||
 		query->rowMarks != NIL)
 	{
-		query_tree_walker(query, note_all, &place, 0);
+		query_tree_walker(query, note_all, rewriting, 0);
 		return;
 	}
 	query_tree_walker(query, rewrite_inside, rewriting, 0);
@@ -256,8 +240,8 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	query->targetList = (List *) replace_mutator((Node *) query->targetList, &place);
 	place.sees_rows = false;
 	query->havingQual = replace_mutator(query->havingQual, &place);
-	foreach(lc, query->jointree->fromlist)
-		(void) note_conditions(lfirst(lc), &place);
+	query->jointree->fromlist = (List *) replace_mutator((Node *) query->jointree->fromlist,
+														 &place);
 	if (rewriting->njoins > before)
 		query->hasSubLinks = checkExprHasSubLink((Node *) query);
 }

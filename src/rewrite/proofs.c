@@ -279,11 +279,11 @@ condition_may_raise(Node *node, void *context)
 	return expression_tree_walker(node, condition_may_raise, context);
 }
 
-/* Is it nothing but rows that pass clauses? */
-static bool
-is_plain(const Query *query)
+/* Is it one SELECT of FROM and WHERE, whose rows nobody groups, sorts out or counts off? */
+bool
+hgj_is_plain(const Query *query)
 {
-	return query->commandType == CMD_SELECT && !query->hasAggs && !query->hasWindowFuncs &&
+	return query->commandType == CMD_SELECT && !query->hasWindowFuncs &&
 		!query->hasTargetSRFs && query->cteList == NIL && query->setOperations == NULL &&
 		query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == NULL &&
 		query->distinctClause == NIL && query->limitCount == NULL &&
@@ -319,7 +319,7 @@ is_proven(const HgjRewriting *rewriting, const RangeTblEntry *rte)
 			return true;
 		case RTE_SUBQUERY:
 			return list_member_ptr(rewriting->groups, rte->subquery) ||
-				(is_plain(rte->subquery) &&
+				(hgj_is_plain(rte->subquery) && !rte->subquery->hasAggs &&
 				 !hgj_row_may_raise((Node *) rte->subquery->targetList) &&
 				 !hgj_row_may_raise(rte->subquery->jointree->quals) &&
 				 hgj_reads_proven(rewriting, rte->subquery));

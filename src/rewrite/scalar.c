@@ -25,6 +25,7 @@
  */
 #include "compat.h"
 
+#include "columns/keys.h"
 #include "expr/demand.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -32,17 +33,6 @@
 #include "rewrite/hidden.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-
-/* Step 1. */
-static bool
-has_one_row(const Query *query)
-{
-	return query->commandType == CMD_SELECT && query->hasAggs && !query->hasWindowFuncs &&
-		!query->hasTargetSRFs && query->cteList == NIL && query->setOperations == NULL &&
-		query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == NULL &&
-		query->distinctClause == NIL && query->limitCount == NULL &&
-		query->limitOffset == NULL && query->rowMarks == NIL;
-}
 
 /* The clauses of a condition. */
 static void
@@ -177,8 +167,7 @@ is_told_by_values(const Aggref *aggref, Node *argument)
 			/* FALLTHROUGH */
 		case F_MIN_TEXT:
 		case F_MAX_TEXT:
-			return OidIsValid(aggref->inputcollid) &&
-				get_collation_isdeterministic(aggref->inputcollid);
+			return hgj_is_deterministic(aggref->inputcollid);
 		default:
 			return true;
 	}
@@ -257,7 +246,7 @@ hgj_look_at_scalar(const HgjRewriting *rewriting, const Query *subquery, HgjScal
 {
 	HgjHidden	reason = HGJ_HIDDEN_IS_JOIN;
 
-	if (!has_one_row(subquery) || list_length(subquery->targetList) != 1)
+	if (!hgj_is_plain(subquery) || !subquery->hasAggs || list_length(subquery->targetList) != 1)
 		return HGJ_HIDDEN_SHAPE;
 	if (contain_volatile_functions((Node *) subquery))
 		return HGJ_HIDDEN_VOLATILE;

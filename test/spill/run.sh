@@ -61,11 +61,12 @@ about="agg_exchange agg_parallel agg_plans agg_subqueries all_found costs device
 # as in PostgreSQL's own join when that is in batches).
 about_memory="agg_memory demand partition_join partitions passes"
 
-# filter NAME FILE: what may differ in the others: how a join ran, and one line that
-# says that groups have not spilled.
+# filter NAME FILE: what may differ in the others: how a join ran, how many groups were made
+# below it (a join in passes has no key filter for them), and one line that says that groups
+# have not spilled.
 filter()
 {
-	grep -vE 'Passes|Partitions|Spilled|Taken Singly|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Key Filters|Build: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$2" |
+	grep -vE 'Passes|Partitions|Spilled|Taken Singly|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Key Filters|Build: |^ *Groups: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$2" |
 		sed -E 's/ +\|/|/g; s/\| +/|/g; s/^ +//; s/ +$//'
 }
 

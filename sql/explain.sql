@@ -69,7 +69,7 @@ create temp view singly(what, q) as values
 	('a parameter by row', 'select c.id, x.id from c, lateral (select a.id from a join b using (k) where nullif(a.v, c.v) is not null limit 2) x where c.id < 5'),
 	('a correlated subquery', 'select c.id, exists (select from a join b using (k) where a.v < c.v) from c where c.id < 5'),
 	('a nested loop below', 'select s.x from (select a.id, a.k, i.id from a, lateral (select id from c where c.id = a.v offset 0) i offset 0) s(x, k, y) join b using (k) limit 3'),
-	('the same, with a call', 'select s.x from (select a.id, a.k, i.id from a, lateral (select id from c where c.id = a.v % 50 offset 0) i offset 0) s(x, k, y) join b using (k) limit 3'),
+	('the same, with a call', 'select s.x from (select a.id, a.k, i.id from a, lateral (select id from c where c.id = a.v % 50 + 0 offset 0) i offset 0) s(x, k, y) join b using (k) limit 3'),
 	('an InitPlan', 'select a.id from a join b using (k) where a.v < (select max(v) from c) limit 3'),
 	('an InitPlan by row', 'select a.id from a join b using (k) where concat(a.v, (select max(v) from c)) <> '''' limit 3');
 select what, coalesce((select string_agg(trim(line), ', ') from hgj_analyze(q) line where line ~ 'Singly'), '-') as singly from singly;

@@ -6,7 +6,8 @@
  * 1. An expression cannot if all its nodes are of forms known here, and its
  *	  functions are leakproof, or are on a list of those that are not marked so
  *	  but accept any value: comparisons of numbers, strings, and dates with
- *	  timestamps, LIKE with a plain pattern, a part of a string.  A leakproof
+ *	  timestamps, LIKE with a plain pattern, a part of a string, integers divided by a
+ *	  constant.  A leakproof
  *	  function has no side effects and raises no error that depends on its
  *	  arguments; that is what the mark is for.  Nor can a subplan that is hashed
  *	  once, if neither its plan nor the comparison can.
@@ -60,6 +61,7 @@ function_may_raise(Oid funcid, void *context)
 		case F_OCTET_LENGTH_TEXT:
 		case F_OCTET_LENGTH_BYTEA:
 		case F_TEXT_BPCHAR:
+		case F_DATE_TIMESTAMP:
 		case F_DATE_LT_TIMESTAMP:
 		case F_DATE_LE_TIMESTAMP:
 		case F_DATE_EQ_TIMESTAMP:
@@ -135,6 +137,42 @@ is_plain_substring(const FuncExpr *expr)
 	length = llast(expr->args);
 	return IsA(length, Const) &&
 		(length->constisnull || DatumGetInt32(length->constvalue) >= 0);
+}
+
+/* An integer divided by a constant: by 0 it fails, and the least one by -1. */
+static bool
+is_plain_division(const OpExpr *expr)
+{
+	const Const *divisor;
+	int64		value;
+
+	switch (expr->opfuncid)
+	{
+		case F_INT2DIV:
+		case F_INT4DIV:
+		case F_INT8DIV:
+		case F_INT24DIV:
+		case F_INT28DIV:
+		case F_INT42DIV:
+		case F_INT48DIV:
+		case F_INT82DIV:
+		case F_INT84DIV:
+		case F_INT2MOD:
+		case F_INT4MOD:
+		case F_INT8MOD:
+			break;
+		default:
+			return false;
+	}
+	divisor = lsecond(expr->args);
+	if (!IsA(divisor, Const))
+		return false;
+	if (divisor->constisnull)
+		return true;
+	value = divisor->consttype == INT2OID ? DatumGetInt16(divisor->constvalue) :
+		divisor->consttype == INT4OID ? DatumGetInt32(divisor->constvalue) :
+		DatumGetInt64(divisor->constvalue);
+	return value != 0 && value != -1;
 }
 
 static bool sets_param(const Plan *plan, int paramid);
@@ -238,7 +276,7 @@ may_raise_walker(Node *node, void *context)
 	switch (nodeTag(node))
 	{
 		case T_OpExpr:
-			if (is_plain_like((OpExpr *) node))
+			if (is_plain_like((OpExpr *) node) || is_plain_division((OpExpr *) node))
 				return expression_tree_walker(node, may_raise_walker, context);
 			break;
 		case T_FuncExpr:

@@ -66,6 +66,24 @@ exception when others then
 	return sqlstate || ' ' || sqlerrm;
 end $$;
 
+-- What becomes of the query's subqueries, and whether the answer stays what it was.
+create function hgj_hidden(q text) returns text language plpgsql as $$
+declare
+	written text;
+	joined text;
+	reasons text;
+	rows text := format('select string_agg(r::text, E''\n'' order by r::text collate "C") from (%s) r', q);
+begin
+	perform set_config('hashgraph_join.enabled', 'off', true);
+	execute rows into written;
+	perform set_config('hashgraph_join.enabled', 'on', true);
+	perform set_config('hashgraph_join.rewrite', 'force', true);
+	execute rows into joined;
+	execute format('select string_agg(reason, ''; '') from hashgraph_join_why(%L) where node = ''Subquery''', q) into reasons;
+	perform set_config('hashgraph_join.rewrite', 'on', true);
+	return case when written is distinct from joined then 'DIFFERENT: ' else '' end || coalesce(reasons, 'nothing');
+end $$;
+
 -- Runs a query as it stands, and returns its error, or that there was none.
 create function hgj_says(q text) returns text language plpgsql as $$
 begin

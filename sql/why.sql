@@ -18,7 +18,7 @@ begin
 			wanted := wanted || regexp_replace(line, '^[ ]*(-> *)?', '');
 		end if;
 	end loop;
-	select array_agg(node) into named from (select node from hashgraph_join_why(q) where node <> 'Correlated Subquery') x;
+	select array_agg(node) into named from (select node from hashgraph_join_why(q) where node <> 'Subquery') x;
 	if named is distinct from wanted then
 		return next format('EXPLAIN has %s, and not %s', wanted, named);
 	end if;

@@ -69,6 +69,36 @@
 #endif
 
 /*
+ * From 18 on, what a query groups by stands in a range table entry, to which its target list and
+ * HAVING refer; the planner writes the expressions there first, and so can others.
+ */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_IS_GROUP_ENTRY(rte)	((rte)->rtekind == RTE_GROUP)
+#define hgj_flatten_groups(query) \
+do { \
+	if ((query)->hasGroupRTE && (query)->groupingSets == NIL) \
+	{ \
+		(query)->targetList = (List *) flatten_group_exprs(NULL, query, (Node *) (query)->targetList); \
+		(query)->havingQual = flatten_group_exprs(NULL, query, (query)->havingQual); \
+	} \
+} while (0)
+#else
+#define HGJ_IS_GROUP_ENTRY(rte)	((void) (rte), false)
+#define hgj_flatten_groups(query)	((void) (query))
+#endif
+
+/*
+ * From 18 on, a column may be declared NOT NULL although old rows have not been looked at.
+ * column: from 1
+ */
+#if PG_VERSION_NUM >= 180000
+#define HGJ_IS_NOT_NULL(desc, column) \
+	(TupleDescCompactAttr(desc, (column) - 1)->attnullability == ATTNULLABLE_VALID)
+#else
+#define HGJ_IS_NOT_NULL(desc, column)	(TupleDescAttr(desc, (column) - 1)->attnotnull)
+#endif
+
+/*
  * From 16 on, a path may have a parameter that the outer join at hand, which has a
  * number, is to null: no path of that join can be made of it.
  */

@@ -223,7 +223,7 @@ put_hidden(const WhyRows *rows, HgjHidden hidden)
 	bool		nulls[WHY_COLUMNS] = {false};
 
 	values[WHY_LEVEL] = Int32GetDatum(0);
-	values[WHY_NODE] = CStringGetTextDatum("Correlated Subquery");
+	values[WHY_NODE] = CStringGetTextDatum("Subquery");
 	values[WHY_TAKEN] = BoolGetDatum(hidden == HGJ_HIDDEN_IS_JOIN);
 	values[WHY_REASON] = CStringGetTextDatum(hgj_hidden_text(hidden));
 	nulls[WHY_ENGINE] = nulls[WHY_SOURCE] = true;

@@ -70,11 +70,13 @@ static const char *const not_ours[] = {
 };
 
 static const char *const hidden[] = {
-	[HGJ_HIDDEN_IS_JOIN] = "its groups are joined",
+	[HGJ_HIDDEN_IS_JOIN] = "it is a join",
 	[HGJ_HIDDEN_OFF] = "run for each row: hashgraph_join.rewrite is off",
 	[HGJ_HIDDEN_COST] = "run for each row: the query costs less as it is written",
 	[HGJ_HIDDEN_PLACE] = "run for each row: it stands where no join can take its place",
-	[HGJ_HIDDEN_SHAPE] = "run for each row: it is not aggregates alone, of one row",
+	[HGJ_HIDDEN_SHAPE] = "run for each row: it has a form that is not taken for a join",
+	[HGJ_HIDDEN_ROWS] = "run for each row: no unique index says that it returns one row at most",
+	[HGJ_HIDDEN_TIES] = "run for each row: rows may tie in its ORDER BY",
 	[HGJ_HIDDEN_CORRELATION] = "run for each row: it depends on the row by more than equalities of hashable types",
 	[HGJ_HIDDEN_LEVELS] = "run for each row: it depends on a query further out",
 	[HGJ_HIDDEN_AGGREGATE] = "run for each row: an aggregate of another kind",

@@ -78,14 +78,16 @@ typedef enum HgjNotOurs
  */
 typedef enum HgjHidden
 {
-	HGJ_HIDDEN_IS_JOIN,			/* a join, with groups of what it reads */
+	HGJ_HIDDEN_IS_JOIN,			/* a join, with groups of what it reads, or with its rows */
 	HGJ_HIDDEN_OFF,				/* hashgraph_join.rewrite */
 	HGJ_HIDDEN_COST,			/* the query costs less as it is written */
 	HGJ_HIDDEN_PLACE,			/* levels.c, steps 2 and 3 */
-	HGJ_HIDDEN_SHAPE,			/* scalar.c, step 1 */
-	HGJ_HIDDEN_CORRELATION,		/* step 2 */
+	HGJ_HIDDEN_SHAPE,			/* subquery.c, step 1 */
+	HGJ_HIDDEN_ROWS,			/* single.c, step 1 */
+	HGJ_HIDDEN_TIES,			/* single.c, steps 2 and 3 */
+	HGJ_HIDDEN_CORRELATION,		/* subquery.c, step 2 */
 	HGJ_HIDDEN_LEVELS,			/* it depends on a level further out */
-	HGJ_HIDDEN_AGGREGATE,		/* step 3 */
+	HGJ_HIDDEN_AGGREGATE,		/* subquery.c, step 3 */
 	HGJ_HIDDEN_VOLATILE,		/* step 4 */
 	HGJ_HIDDEN_RAISES,
 	HGJ_HIDDEN_READS,			/* proofs.c, step 3 */

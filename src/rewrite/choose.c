@@ -13,14 +13,16 @@
  *	  (hgj_may_hide_joins()); nothing is copied.
  * 2. A copy is rewritten (levels.c), if there is something to be rewritten.
  * 3. Both are planned by the planner that was there before.  The costs that count are
- *	  those of all rows or, for a cursor, of the part that cursor_tuple_fraction says.  With
- *	  few rows around a subquery and an index inside, it stays as it is.  PostgreSQL charges a
- *	  scan for the subquery of each row that it reads, but evaluates it behind the scan's
- *	  cheaper clauses: what is charged for rows that these remove is taken off.
- * 4. The plan says, at its topmost node of ours, how many joins were found, and what the
+ *	  those of all rows or, for a cursor, of the part that cursor_tuple_fraction says.  A query
+ *	  that costs next to nothing as it is written is not planned again: that would take longer.
+ * 4. With few rows around a subquery and an index inside, it stays as it is.  PostgreSQL charges
+ *	  a scan for the subquery of each row that it reads, but evaluates it behind the scan's
+ *	  cheaper clauses, and charges each run for pages as if no other run had read them.  Both are
+ *	  taken off.
+ * 5. The plan says, at its topmost node of ours, how many joins were found, and what the
  *	  query would cost as it is written (base/hidden_joins.c).  For hashgraph_join_why(),
  *	  what became of each subquery is noted.
- * 5. A cursor over one table can be updated through, and read backwards.  Joined to groups
+ * 6. A cursor over one table can be updated through, and read backwards.  Joined to groups
  *	  it could not, so that what a cursor is declared for is left alone if it is that.
  *
  * The hook stands outside of hashgraph_join.require's, which looks at each of the two
@@ -32,13 +34,18 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "base/guc.h"
 #include "base/hidden_joins.h"
+#include "base/plan_format.h"
 #include "base/plan_walk.h"
+#include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
+#include "parser/parsetree.h"
 #include "planner/declines.h"
 #include "planner/planner.h"
 #include "rewrite/hidden.h"
@@ -46,53 +53,189 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
+#include "utils/syscache.h"
+
+/* Step 3: a query of such a cost takes some milliseconds at most. */
+#define LEAST_COST	5000
 
 static planner_hook_type previous_planner = NULL;
+
+/* What is asked of a plan's nodes (step 4). */
+typedef struct HgjOvercharge
+{
+	const PlannedStmt *stmt;	/* plan that is walked through */
+	Cost		cost;			/* what is charged beyond what its subqueries will cost */
+} HgjOvercharge;
+
+/* The scans of a subquery's plan that go through an index. */
+typedef struct HgjIndexScans
+{
+	const PlannedStmt *stmt;	/* plan that has the subquery */
+	Cost		total;			/* what the scans cost a run */
+	Cost		reading;		/* part of it that is charged for reading pages */
+	double		pages;			/* pages of their tables and indexes */
+} HgjIndexScans;
 
 /* What a clause with a subquery is taken to let pass: selfuncs.h's, as nothing is known of it. */
 static Selectivity
 part_passed(const Node *clause)
 {
-	if (IsA(clause, OpExpr) && get_oprrest(((const OpExpr *) clause)->opno) == F_EQSEL)
-		return DEFAULT_EQ_SEL;
+	if (IsA(clause, OpExpr))
+		return get_oprrest(((const OpExpr *) clause)->opno) == F_EQSEL ? DEFAULT_EQ_SEL :
+			DEFAULT_INEQ_SEL;
 	if (IsA(clause, NullTest) && ((const NullTest *) clause)->nulltesttype == IS_NULL)
 		return DEFAULT_UNK_SEL;
-	return DEFAULT_INEQ_SEL;
+	/* clause_selectivity() has no other value for what it does not know */
+	return 0.5;
 }
 
-/* Adds up what one evaluation of an expression's subqueries costs. */
-static bool
-add_subplans(Node *node, void *context)
+/* Rows and pages of a relation, as it was last analysed. */
+static void
+size_of(Oid relation, double *rows, double *pages)
 {
-	if (node == NULL)
-		return false;
-	if (IsA(node, SubPlan))
-		*(Cost *) context += ((const SubPlan *) node)->per_call_cost;
-	return expression_tree_walker(node, add_subplans, context);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+
+	*rows = *pages = 0;
+	if (!HeapTupleIsValid(tuple))
+		return;
+	*rows = ((Form_pg_class) GETSTRUCT(tuple))->reltuples;
+	*pages = ((Form_pg_class) GETSTRUCT(tuple))->relpages;
+	ReleaseSysCache(tuple);
+}
+
+static Oid
+relation_of(const Plan *scan, const PlannedStmt *stmt)
+{
+	return rt_fetch(((const Scan *) scan)->scanrelid, stmt->rtable)->relid;
+}
+
+/* The rows that a scan reads: those of its table, at most.  -1: it is none of a table. */
+static double
+rows_read(const Plan *plan, const PlannedStmt *stmt)
+{
+	double		rows;
+	double		pages;
+
+	if (!IsA(plan, SeqScan) && !IsA(plan, IndexScan) && !IsA(plan, IndexOnlyScan) &&
+		!IsA(plan, BitmapHeapScan))
+		return -1;
+	size_of(relation_of(plan, stmt), &rows, &pages);
+	return rows;
+}
+
+/* HgjPlanVisit */
+static void
+add_index_scan(Plan *plan, void *context)
+{
+	HgjIndexScans *scans = context;
+	double		rows;
+	double		pages;
+	Oid			index = IsA(plan, IndexScan) ? ((const IndexScan *) plan)->indexid :
+		IsA(plan, IndexOnlyScan) ? ((const IndexOnlyScan *) plan)->indexid : InvalidOid;
+
+	if (OidIsValid(index) || IsA(plan, BitmapHeapScan))
+	{
+		scans->total += plan->total_cost;
+		scans->reading += Max(plan->total_cost - plan->startup_cost -
+							  plan->plan_rows * (cpu_tuple_cost + cpu_index_tuple_cost), 0);
+		size_of(relation_of(plan, scans->stmt), &rows, &pages);
+		scans->pages += pages;
+		size_of(index, &rows, &pages);
+		scans->pages += pages;
+	}
+	hgj_visit_children(plan, add_index_scan, context);
 }
 
 /*
- * Step 3, HgjPlanVisit: what a scan is charged for its subqueries beyond the rows that come
- * to them, which are those that it returns by the clauses' selectivity.
+ * Step 4: of so many runs, what is charged for pages that have been read before.  PostgreSQL
+ * charges each run for its own.  Where a table and its index fit into the cache, they are taken
+ * to be read once, at what the join is charged for reading the table.
+ */
+static Cost
+read_again(const SubPlan *subplan, double runs, const PlannedStmt *stmt)
+{
+	HgjIndexScans scans = {stmt, 0, 0, 0};
+
+	add_index_scan(list_nth(stmt->subplans, subplan->plan_id - 1), &scans);
+	if (scans.total <= 0 || scans.pages > effective_cache_size)
+		return 0;
+	return Max(runs * subplan->per_call_cost * scans.reading / scans.total -
+			   scans.pages * seq_page_cost, 0);
+}
+
+/* The rows for which a node computes what it returns: an aggregation does for those that come in. */
+static double
+rows_computed(const Plan *plan)
+{
+	if (IsA(plan, Agg))
+		return plan->lefttree->plan_rows;
+	if (hgj_is_agg_plan(plan))
+		return ((const Plan *) linitial(((const CustomScan *) plan)->custom_plans))->plan_rows;
+	return plan->plan_rows;
+}
+
+/* Subqueries of an expression that run for each row. */
+static bool
+find_subplans(Node *node, void *context)
+{
+	List	  **subplans = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan) && !((const SubPlan *) node)->useHashTable)
+		*subplans = lappend(*subplans, node);
+	return expression_tree_walker(node, find_subplans, context);
+}
+
+static Cost
+all_read_again(const List *subplans, double runs, const PlannedStmt *stmt)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, subplans)
+		cost += read_again(lfirst(lc), runs, stmt);
+	return cost;
+}
+
+/*
+ * Step 4, HgjPlanVisit: what a scan is charged for its subqueries beyond the rows that come
+ * to them, which are those that it returns by the clauses' selectivity, and what any node is
+ * charged for theirs beyond the pages that these read.  An index may have left fewer rows than
+ * the table has; they have not cost more than the scan does.
  */
 static void
 add_overcharge(Plan *plan, void *context)
 {
+	HgjOvercharge *overcharge = context;
+	const PlannedStmt *stmt = overcharge->stmt;
+	List	   *subplans = NIL;
+	List	   *returned = NIL;
 	Cost		per_row = 0;
 	double		rows = plan->plan_rows;
+	double		read;
 	ListCell   *lc;
 
 	foreach(lc, plan->qual)
 	{
-		Cost		of_clause = 0;
+		int			before = list_length(subplans);
 
-		(void) add_subplans(lfirst(lc), &of_clause);
-		if (of_clause > 0)
+		(void) find_subplans(lfirst(lc), &subplans);
+		if (list_length(subplans) > before)
 			rows /= part_passed(lfirst(lc));
-		per_row += of_clause;
 	}
-	if (plan->lefttree == NULL && per_row > 0)
-		*(Cost *) context += Max(plan->total_cost - plan->startup_cost - per_row * rows, 0);
+	foreach(lc, subplans)
+		per_row += ((const SubPlan *) lfirst(lc))->per_call_cost;
+	if (per_row > 0 && (read = rows_read(plan, stmt)) > rows)
+	{
+		read = Min(read, (plan->total_cost - plan->startup_cost) / per_row);
+		overcharge->cost += Max(read - rows, 0) * per_row;
+	}
+	(void) find_subplans((Node *) plan->targetlist, &returned);
+	if (hgj_is_agg_plan(plan))
+		(void) find_subplans((Node *) ((CustomScan *) plan)->custom_exprs, &returned);
+	overcharge->cost += all_read_again(subplans, rows, stmt) +
+		all_read_again(returned, rows_computed(plan), stmt);
 	/* how often the inner side of a nested loop runs is not known here */
 	if (IsA(plan, NestLoop))
 		add_overcharge(plan->lefttree, context);
@@ -100,24 +243,24 @@ add_overcharge(Plan *plan, void *context)
 		hgj_visit_children(plan, add_overcharge, context);
 }
 
-/* Step 3: of the rows that are going to be fetched. */
+/* Steps 3 and 4: of the rows that are going to be fetched. */
 static Cost
 cost_of(const PlannedStmt *stmt, int cursorOptions)
 {
 	Plan	   *plan = stmt->planTree;
-	Cost		overcharge = 0;
+	HgjOvercharge overcharge = {stmt, 0};
 	Cost		total;
 	Cost		startup;
 
 	add_overcharge(plan, &overcharge);
-	total = Max(plan->total_cost - overcharge, 0);
+	total = Max(plan->total_cost - overcharge.cost, 0);
 	startup = Min(plan->startup_cost, total);
 	if ((cursorOptions & CURSOR_OPT_FAST_PLAN) != 0)
 		total = startup + cursor_tuple_fraction * (total - startup);
 	return total;
 }
 
-/* Step 5: could it be a scan of one table? */
+/* Step 6: could it be a scan of one table? */
 static bool
 is_simple_cursor(const Query *query, int cursorOptions)
 {
@@ -127,7 +270,7 @@ is_simple_cursor(const Query *query, int cursorOptions)
 		IsA(linitial(query->jointree->fromlist), RangeTblRef);
 }
 
-/* Step 4: what is true of all of them is said of each that would have become a join. */
+/* Step 5: what is true of all of them is said of each that would have become a join. */
 static void
 note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins)
 {
@@ -141,7 +284,7 @@ note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins)
 	}
 }
 
-/* Steps 3 and 4; the query is left to be planned by whoever is asked first. */
+/* Steps 3 and 5; the query is left to be planned by whoever is asked first. */
 static PlannedStmt *
 plan_both(const HgjRewriting *rewriting, Query *rewritten, Query *parse,
 		  const char *query_string, int cursorOptions, ParamListInfo boundParams)
@@ -153,6 +296,11 @@ plan_both(const HgjRewriting *rewriting, Query *rewritten, Query *parse,
 
 	if (!forced)
 		written = hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
+	if (!forced && cost_of(written, cursorOptions) < LEAST_COST)
+	{
+		note_reasons(rewriting, HGJ_HIDDEN_COST);
+		return written;
+	}
 	noted = hgj_noted_query();
 	joined = hgj_plan_by(previous_planner, rewritten, query_string, cursorOptions, boundParams);
 	if (!forced && cost_of(written, cursorOptions) <= cost_of(joined, cursorOptions))

@@ -1,22 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * grouped.c
- *	  A subquery with one value becomes the groups of what it reads, joined to the level
- *	  that it stands in.
+ *	  A subquery becomes the groups of what it reads, or its rows, joined to the level that it
+ *	  stands in.
  *
  *	  ... o WHERE x < (SELECT 0.2 * avg(q) FROM t WHERE t.k = o.k AND p)
  *	  ... o LEFT JOIN (SELECT t.k, avg(q) FROM t WHERE p GROUP BY t.k) c ON c.k = o.k
  *			WHERE x < 0.2 * c.avg
  *
  * 1. The subquery returns its operands of the equalities, by which it is grouped, and its
- *	  aggregates.  No outer operand finds two groups (scalar.c), so the join has the rows that
+ *	  aggregates.  No outer operand finds two groups (subquery.c), so the join has the rows that
  *	  there were before.  No row without an operand counts: PostgreSQL makes inner joins of
  *	  outer ones for that, and can do no full join on some conditions, so this is said.
+ *	  Of EXISTS there are the operands alone; groups that HAVING has left are made distinct.  Of
+ *	  a subquery that has one row at most there are its rows, not grouped; of one that has the
+ *	  first row, DISTINCT ON the operands in its order.  Both return the columns that the value is
+ *	  made of.
  * 2. Without a group the columns are NULL, which is the value of the aggregates over no
- *	  rows, but for count, which is 0.
+ *	  rows, but for count, which is 0.  Where there is no row then, the value is NULL, whatever
+ *	  it is made of: CASE WHEN c.k IS NOT NULL THEN ... END; and EXISTS is c.k IS NOT NULL.
  * 3. Where what FROM joins is one table or one join that has all outer operands, the groups
  *	  are joined to that, so that the planner sees the rest as it was; otherwise to all of
- *	  FROM.  If the clause around the subquery does not hold for NULL, the planner makes an
+ *	  FROM.  Below ON of an outer join, they are joined to the side that it fills in.  If the clause around the subquery does not hold for NULL, the planner makes an
  *	  inner join of it, and looks at the clause for each group.
  * 4. A value that is pinned says so: CASE WHEN o.k IS NOT NULL THEN c.avg END is the same, as
  *	  without an operand there is no group, but it needs the row, and may hold for NULL.
@@ -33,6 +38,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
 #include "rewrite/hidden.h"
 #include "utils/fmgroids.h"
 
@@ -44,7 +50,8 @@ typedef struct HgjValue
 {
 	int			groups;			/* range table index of the groups */
 	int			join;			/* range table index of their join */
-	List	   *targetlist;		/* what the groups return: keys, then aggregates */
+	List	   *targetlist;		/* what the groups return: keys, then what the value is made of */
+	bool		optional;		/* without a group it is NULL, counts as well */
 	Node	   *pin;			/* outer operand of an equality, or NULL (step 4) */
 } HgjValue;
 
@@ -69,56 +76,66 @@ column_of_groups(const HgjValue *value, const TargetEntry *tle, bool above)
 	return var;
 }
 
-/* The column that is this aggregate, once for all that are alike. */
+/* The column that is this aggregate, or column of the subquery's, once for all that are alike. */
 static const TargetEntry *
-column_of_aggregate(HgjValue *value, Aggref *aggref)
+column_of(HgjValue *value, Expr *expr)
 {
 	ListCell   *lc;
 
 	foreach(lc, value->targetlist)
-		if (equal(lfirst_node(TargetEntry, lc)->expr, aggref))
+		if (equal(lfirst_node(TargetEntry, lc)->expr, expr))
 			return lfirst(lc);
-	return append_column(&value->targetlist, (Expr *) aggref);
+	return append_column(&value->targetlist, expr);
 }
 
-static NullTest *
-is_not_null(const Expr *operand)
+NullTest *
+hgj_null_test(const Expr *operand, NullTestType type)
 {
 	NullTest   *test = makeNode(NullTest);
 
 	test->arg = copyObject((Expr *) operand);
-	test->nulltesttype = IS_NOT_NULL;
+	test->nulltesttype = type;
 	test->location = -1;
 	return test;
 }
 
-/* Step 4: the column, where the row around it has an operand for the equality. */
+/* CASE WHEN condition THEN result END */
 static Node *
-pin(Var *var, Node *operand)
+result_if(NullTest *condition, Node *result)
 {
 	CaseWhen   *when = makeNode(CaseWhen);
-	CaseExpr   *result = makeNode(CaseExpr);
+	CaseExpr   *expr = makeNode(CaseExpr);
 
-	when->expr = (Expr *) is_not_null((Expr *) operand);
-	when->result = (Expr *) var;
+	when->expr = (Expr *) condition;
+	when->result = (Expr *) result;
 	when->location = -1;
-	result->casetype = var->vartype;
-	result->casecollid = var->varcollid;
-	result->args = list_make1(when);
-	result->defresult = (Expr *) makeNullConst(var->vartype, var->vartypmod, var->varcollid);
-	result->location = -1;
-	return (Node *) result;
+	expr->casetype = exprType(result);
+	expr->casecollid = exprCollation(result);
+	expr->args = list_make1(when);
+	expr->defresult = (Expr *) makeNullConst(expr->casetype, exprTypmod(result),
+											 expr->casecollid);
+	expr->location = -1;
+	return (Node *) expr;
+}
+
+/* Step 4: a column of the groups, where the row around it has an operand for the equality. */
+static Node *
+pinned_column(HgjValue *value, const TargetEntry *tle)
+{
+	Var		   *var = column_of_groups(value, tle, true);
+
+	return value->pin ? result_if(hgj_null_test((Expr *) value->pin, IS_NOT_NULL), (Node *) var) :
+		(Node *) var;
 }
 
 /* Steps 2 and 4. */
 static Node *
 value_of_aggregate(HgjValue *value, Aggref *aggref)
 {
-	Var		   *var = column_of_groups(value, column_of_aggregate(value, aggref), true);
-	Node	   *result = value->pin ? pin(var, value->pin) : (Node *) var;
+	Node	   *result = pinned_column(value, column_of(value, (Expr *) aggref));
 	CoalesceExpr *counted;
 
-	if (aggref->aggfnoid != F_COUNT_ && aggref->aggfnoid != F_COUNT_ANY)
+	if (value->optional || (aggref->aggfnoid != F_COUNT_ && aggref->aggfnoid != F_COUNT_ANY))
 		return result;
 	counted = makeNode(CoalesceExpr);
 	counted->coalescetype = INT8OID;
@@ -128,7 +145,10 @@ value_of_aggregate(HgjValue *value, Aggref *aggref)
 	return (Node *) counted;
 }
 
-/* The same expression one level further out; its aggregates are columns there. */
+/*
+ * The same expression one level further out; its aggregates, and columns of the subquery's, are
+ * columns of the groups there.
+ */
 static Node *
 move_out(Node *node, void *context)
 {
@@ -140,6 +160,8 @@ move_out(Node *node, void *context)
 	{
 		Var		   *var = copyObject((Var *) node);
 
+		if (var->varlevelsup == 0)
+			return pinned_column(context, column_of(context, (Expr *) var));
 		Assert(var->varlevelsup == 1);
 		var->varlevelsup = 0;
 		return (Node *) var;
@@ -147,55 +169,131 @@ move_out(Node *node, void *context)
 	return expression_tree_mutator(node, move_out, context);
 }
 
-/* Step 1: group by an operand; the condition of the join that it stands in. */
+/* Step 2: what stands in the place of the subquery. */
+static Expr *
+move_value(HgjValue *value, HgjSubqueryKind kind, Node *expr)
+{
+	const TargetEntry *key = linitial(value->targetlist);
+	Node	   *found;
+
+	if (kind == HGJ_GIVES_EXISTENCE)
+		return (Expr *) hgj_null_test((Expr *) pinned_column(value, key), IS_NOT_NULL);
+	if (!value->optional || IsA(expr, Aggref) ||
+		(IsA(expr, Var) && ((Var *) expr)->varlevelsup == 0))
+		return (Expr *) move_out(expr, value);
+	/* who has found a key has the row, and need not be pinned to it once more */
+	found = pinned_column(value, key);
+	value->pin = NULL;
+	return (Expr *) result_if(hgj_null_test((Expr *) found, IS_NOT_NULL),
+							  move_out(expr, value));
+}
+
+/* Step 1: return an operand; the condition of the join that it stands in. */
 static Node *
-group_by(HgjValue *value, Query *subquery, const HgjCorrelation *correlation)
+return_operand(HgjValue *value, const HgjCorrelation *correlation, List **keys)
 {
 	TargetEntry *tle = append_column(&value->targetlist, correlation->inner);
-	SortGroupClause *group = makeNode(SortGroupClause);
+	SortGroupClause *key = makeNode(SortGroupClause);
 	OpExpr	   *condition = copyObject(correlation->clause);
 	Node	   *inner = (Node *) column_of_groups(value, tle, false);
 	Node	   *outer = move_out((Node *) correlation->outer, NULL);
 	bool		turned = correlation->outer == linitial(correlation->clause->args);
 
 	tle->ressortgroupref = list_length(value->targetlist);
-	group->tleSortGroupRef = tle->ressortgroupref;
-	group->eqop = correlation->group_operator;
-	group->sortop = correlation->sort_operator;
-	group->hashable = correlation->hashable;
-	subquery->groupClause = lappend(subquery->groupClause, group);
+	key->tleSortGroupRef = tle->ressortgroupref;
+	key->eqop = correlation->group_operator;
+	key->sortop = correlation->sort_operator;
+	key->hashable = correlation->hashable;
+	*keys = lappend(*keys, key);
 	condition->args = turned ? list_make2(outer, inner) : list_make2(inner, outer);
 	return (Node *) condition;
 }
 
+/*
+ * Step 1: clauses of the subquery's whose columns it is not to return any more.  The new columns
+ * are behind all that are returned.
+ */
+static List *
+keep_columns(const Query *query, const List *clauses, List **targetlist)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		SortGroupClause *clause = copyObject(lfirst_node(SortGroupClause, lc));
+		Node	   *value = get_sortgroupclause_expr(clause, query->targetList);
+		TargetEntry *tle = append_column(targetlist, (Expr *) value);
+
+		tle->resjunk = true;
+		tle->ressortgroupref = clause->tleSortGroupRef = tle->resno;
+		result = lappend(result, clause);
+	}
+	return result;
+}
+
+/* Step 1: by what the subquery's rows are grouped, made distinct and sorted. */
+static void
+group(Query *query, HgjSubqueryKind kind, List *keys, List **targetlist)
+{
+	switch (kind)
+	{
+		case HGJ_GIVES_AGGREGATES:
+			query->groupClause = keys;
+			query->sortClause = NIL;
+			break;
+		case HGJ_GIVES_EXISTENCE:
+			if (query->groupClause)
+				query->distinctClause = copyObject(keys);
+			query->groupClause = list_concat(keys, keep_columns(query, query->groupClause,
+															   targetlist));
+			break;
+		case HGJ_GIVES_ROW:
+			query->sortClause = NIL;
+			break;
+		case HGJ_GIVES_FIRST:
+			query->distinctClause = keys;
+			query->hasDistinctOn = true;
+			query->sortClause = list_concat(copyObject(keys),
+										   keep_columns(query, query->sortClause, targetlist));
+			query->limitCount = NULL;
+			break;
+	}
+}
+
 /* context: the subquery, or NULL inside of its value */
 static Node *
-put_nulls(Node *node, void *context)
+put_values(Node *node, void *context)
 {
+	SubLink    *sublink = (SubLink *) node;
+
 	if (node == NULL)
 		return NULL;
 	if (IsA(node, Aggref))
-		return (Node *) makeNullConst(exprType(node), -1, exprCollation(node));
+		return hgj_any_value(node, true);
 	if (IsA(node, Var) && ((Var *) node)->varlevelsup == 1)
 		return move_out(node, NULL);
+	if (IsA(node, Var) && context == NULL)
+		return hgj_any_value(node, false);
+	if (IsA(node, SubLink) && node == context && sublink->subLinkType == EXISTS_SUBLINK)
+		return hgj_any_value(node, false);
 	if (IsA(node, SubLink) && node == context)
-		return put_nulls((Node *) linitial_node(TargetEntry,
-												castNode(Query, ((SubLink *) node)->subselect)->targetList)->expr,
-						 NULL);
-	return expression_tree_mutator(node, put_nulls, context);
+		return put_values((Node *) linitial_node(TargetEntry,
+												 castNode(Query, sublink->subselect)->targetList)->expr,
+						  NULL);
+	return expression_tree_mutator(node, put_values, context);
 }
 
 /*
  * The clause around a subquery, for looking at what it may do: in the subquery's place stands
- * its value, whose aggregates are NULLs of their types.
+ * its value, whose aggregates and columns are any of their types' values.
  */
 Node *
 hgj_stand_in(Node *clause, SubLink *sublink)
 {
-	return put_nulls(clause, sublink);
+	return put_values(clause, sublink);
 }
 
-/* Range table indexes of what is joined, and of the joins. */
 static void
 collect_relations(Node *node, Bitmapset **relations)
 {
@@ -218,6 +316,30 @@ collect_relations(Node *node, Bitmapset **relations)
 			collect_relations(lfirst(lc), relations);
 }
 
+/* Range table indexes of what is joined, and of the joins. */
+Bitmapset *
+hgj_relations_of(Node *node)
+{
+	Bitmapset  *relations = NULL;
+
+	collect_relations(node, &relations);
+	return relations;
+}
+
+/* Those of the row's operands by which the subquery is joined. */
+Bitmapset *
+hgj_operands_of(const HgjSubquery *subquery)
+{
+	Bitmapset  *relations = NULL;
+	ListCell   *lc;
+
+	foreach(lc, subquery->correlations)
+		relations = bms_join(relations,
+							 pull_varnos_of_level(NULL, (Node *) ((const HgjCorrelation *) lfirst(lc))->outer,
+												  1));
+	return relations;
+}
+
 /* Step 3: put the join in the place of what it has on its left. */
 static void
 attach(Query *query, JoinExpr *join, const Bitmapset *wanted)
@@ -227,10 +349,7 @@ attach(Query *query, JoinExpr *join, const Bitmapset *wanted)
 
 	foreach(lc, fromlist)
 	{
-		Bitmapset  *relations = NULL;
-
-		collect_relations(lfirst(lc), &relations);
-		if (!bms_is_subset(wanted, relations))
+		if (!bms_is_subset(wanted, hgj_relations_of(lfirst(lc))))
 			continue;
 		join->larg = lfirst(lc);
 		lfirst(lc) = join;
@@ -264,63 +383,69 @@ has_outer_joins(const Query *query)
 	return false;
 }
 
-/* The table that is joined: what the subquery has become. */
+/* The table that is joined: what the subquery has become.  keys: clauses of its operands */
 static void
-finish_groups(RangeTblEntry *rte, Query *subquery, const HgjValue *value,
-			  const HgjScalar *scalar)
+finish_groups(RangeTblEntry *rte, const HgjSubquery *subquery, const HgjValue *value, List *keys)
 {
-	List	   *rest = scalar->rest;
+	Query	   *query = subquery->query;
+	List	   *targetlist = value->targetlist;
+	List	   *rest = subquery->rest;
 	ListCell   *lc;
 
-	foreach(lc, has_outer_joins(subquery) ? scalar->correlations : NIL)
-		rest = lappend(rest, is_not_null(((const HgjCorrelation *) lfirst(lc))->inner));
-
-	subquery->targetList = value->targetlist;
-	subquery->jointree->quals = rest == NIL ? NULL : (Node *) make_ands_explicit(rest);
-	rte->subquery = subquery;
-	foreach(lc, value->targetlist)
+	foreach(lc, targetlist)
 		rte->eref->colnames = lappend(rte->eref->colnames,
 									  makeString(lfirst_node(TargetEntry, lc)->resname));
+	foreach(lc, has_outer_joins(query) ? subquery->correlations : NIL)
+		rest = lappend(rest, hgj_null_test(((const HgjCorrelation *) lfirst(lc))->inner,
+										   IS_NOT_NULL));
+	query->jointree->quals = rest == NIL ? NULL : (Node *) make_ands_explicit(rest);
+	group(query, subquery->kind, keys, &targetlist);
+	query->targetList = targetlist;
+	rte->subquery = query;
 }
 
 /*
- * Join the groups of the subquery to the level; scalar is what hgj_look_at_scalar() has found
- * of it.  Returns the value, for the place where the subquery stood.
+ * Join the subquery's groups, or rows, to the level; subquery is what hgj_look_at_subquery() has
+ * found of it; *place is the side of a join that has all its operands, if it stands in that
+ * join's condition, or place is NULL.  Returns the value, for where the subquery stood.
  */
 Expr *
-hgj_join_groups(HgjRewriting *rewriting, Query *query, Query *subquery,
-				const HgjScalar *scalar)
+hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
+				  const HgjSubquery *subquery)
 {
-	Expr	   *result = linitial_node(TargetEntry, subquery->targetList)->expr;
+	const List *returned = subquery->query->targetList;
+	Node	   *expr = returned ? (Node *) linitial_node(TargetEntry, returned)->expr : NULL;
 	RangeTblEntry *groups = add_entry(query, RTE_SUBQUERY, GROUPS_NAME);
 	RangeTblEntry *joined = add_entry(query, RTE_JOIN, "unnamed_join");
-	HgjValue	value = {.join = list_length(query->rtable)};
+	HgjValue	value = {.join = list_length(query->rtable), .optional = subquery->optional};
 	RangeTblRef *reference = makeNode(RangeTblRef);
 	JoinExpr   *join = makeNode(JoinExpr);
-	Bitmapset  *wanted = NULL;
 	List	   *conditions = NIL;
+	List	   *keys = NIL;
+	Expr	   *result;
 	ListCell   *lc;
 
 	value.groups = value.join - 1;
-	foreach(lc, scalar->correlations)
-	{
-		const HgjCorrelation *correlation = lfirst(lc);
-
-		wanted = bms_join(wanted, pull_varnos_of_level(NULL, (Node *) correlation->outer, 1));
-		conditions = lappend(conditions, group_by(&value, subquery, correlation));
-	}
-	if (scalar->pinned)
-		value.pin = move_out((Node *) ((const HgjCorrelation *) linitial(scalar->correlations))->outer,
+	foreach(lc, subquery->correlations)
+		conditions = lappend(conditions, return_operand(&value, lfirst(lc), &keys));
+	if (subquery->pinned)
+		value.pin = move_out((Node *) ((const HgjCorrelation *) linitial(subquery->correlations))->outer,
 							 NULL);
-	result = (Expr *) move_out((Node *) result, &value);
-	finish_groups(groups, subquery, &value, scalar);
+	result = move_value(&value, subquery->kind, expr);
+	finish_groups(groups, subquery, &value, keys);
 
 	reference->rtindex = value.groups;
 	joined->jointype = join->jointype = JOIN_LEFT;
 	join->rarg = (Node *) reference;
 	join->rtindex = value.join;
 	join->quals = (Node *) make_ands_explicit(conditions);
-	attach(query, join, wanted);
-	rewriting->groups = lappend(rewriting->groups, subquery);
+	if (place)
+	{
+		join->larg = *place;
+		*place = (Node *) join;
+	}
+	else
+		attach(query, join, hgj_operands_of(subquery));
+	rewriting->groups = lappend(rewriting->groups, subquery->query);
 	return result;
 }

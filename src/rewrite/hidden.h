@@ -20,8 +20,7 @@ typedef struct HgjRewriting
 	bool		calls_volatile; /* conditions somewhere in it call volatile functions */
 	int			njoins;			/* number of subqueries that have become joins */
 	List	   *groups;			/* Queries that have been made of them */
-	List	   *reasons;		/* IntList of HgjHidden, one for each correlated subquery with
-								 * one column */
+	List	   *reasons;		/* IntList of HgjHidden, one for each subquery that was looked at */
 } HgjRewriting;
 
 /* An equality by which a subquery depends on the query that it stands in. */
@@ -35,21 +34,74 @@ typedef struct HgjCorrelation
 	bool		hashable;		/* the equality has a hash function */
 } HgjCorrelation;
 
-/* What a subquery with one value is made of (scalar.c). */
-typedef struct HgjScalar
+/* What is joined in a subquery's place. */
+typedef enum HgjSubqueryKind
 {
+	HGJ_GIVES_AGGREGATES,		/* groups with aggregates: (SELECT max(x) FROM t WHERE t.k = o.k) */
+	HGJ_GIVES_EXISTENCE,		/* groups: EXISTS (SELECT FROM t WHERE t.k = o.k) */
+	HGJ_GIVES_ROW,				/* rows: (SELECT x FROM t WHERE t.id = o.id), where id is unique */
+	HGJ_GIVES_FIRST				/* first rows of groups: (SELECT x ... ORDER BY y, id LIMIT 1) */
+} HgjSubqueryKind;
+
+/* A subquery that may become a join (subquery.c). */
+typedef struct HgjSubquery
+{
+	HgjSubqueryKind kind;		/* what is joined */
+	Query	   *query;			/* subquery, or a copy that is simpler */
 	List	   *correlations;	/* HgjCorrelations */
-	List	   *rest;			/* clauses that are none of these */
+	List	   *rest;			/* clauses of its WHERE that are none of these */
+	bool		optional;		/* without a row its value is NULL, whatever it is made of */
 	bool		pinned;			/* the value is to be looked at for rows around it alone */
-} HgjScalar;
+} HgjSubquery;
+
+/* How NULL counts where a condition stands. */
+typedef enum HgjNulls
+{
+	HGJ_NULL_IS_FALSE,			/* as false: WHERE, FILTER, CASE WHEN */
+	HGJ_NULL_IS_NULL
+} HgjNulls;
 
 /* levels.c */
 extern bool hgj_may_hide_joins(const Query *query);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
 
-/* scalar.c */
-extern HgjHidden hgj_look_at_scalar(const HgjRewriting *rewriting, const Query *subquery,
-									HgjScalar *scalar);
+/* correlation.c */
+extern void hgj_split_clauses(Node *condition, List **clauses);
+extern bool hgj_split_operands(const OpExpr *clause, Expr **inner, Expr **outer);
+extern bool hgj_take_correlation(Node *node, HgjCorrelation *correlation);
+
+/* subquery.c */
+extern HgjHidden hgj_look_at_reading(const HgjRewriting *rewriting, const Query *query,
+									 List *clauses);
+extern HgjHidden hgj_look_at_subquery(const HgjRewriting *rewriting, const SubLink *sublink,
+									  HgjSubquery *subquery);
+
+/* aggregates.c */
+extern HgjHidden hgj_look_at_aggregates(Node *value);
+extern HgjHidden hgj_look_at_group(Node *expression);
+extern HgjHidden hgj_look_at_groups(const Query *query);
+extern Aggref *hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator);
+extern Aggref *hgj_make_count(Expr *argument);
+
+/* single.c */
+extern bool hgj_is_single_row(const Query *query, const List *correlations, const List *rest);
+extern bool hgj_is_first_of_ties(const Query *query, const List *correlations,
+								 const List *rest);
+extern bool hgj_take_extreme(Query *query);
+
+/* nulls.c */
+extern const Node *hgj_without_relabeling(const Node *node);
+extern bool hgj_is_never_null(const Query *query, const Node *expression);
+
+/* null_keys.c */
+extern bool hgj_matches_nulls(const Node *clause);
+extern Node *hgj_as_equalities(const Query *query, const Node *clause);
+
+/* quantified.c */
+extern bool hgj_is_pulled_up(const Query *subquery);
+extern Query *hgj_simple_exists(const Query *query);
+extern Node *hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls);
+extern List *hgj_as_join_clauses(const Query *query, Node *clause, SubLink **sublink);
 
 /* proofs.c */
 extern bool hgj_refers_above(Node *node, int level);
@@ -58,12 +110,16 @@ extern bool hgj_tables_refer_to_level(List *rtable, int level);
 extern bool hgj_is_plain(const Query *query);
 extern bool hgj_is_permitted(const Query *query);
 extern bool hgj_row_may_raise(Node *expression);
+extern Node *hgj_any_value(Node *node, bool bounded);
 extern bool hgj_is_small_numeric(Node *expression);
 extern bool hgj_reads_proven(const HgjRewriting *rewriting, const Query *query);
 
 /* grouped.c */
-extern Expr *hgj_join_groups(HgjRewriting *rewriting, Query *query, Query *subquery,
-							 const HgjScalar *scalar);
+extern Bitmapset *hgj_operands_of(const HgjSubquery *subquery);
+extern Bitmapset *hgj_relations_of(Node *node);
+extern Expr *hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
+							   const HgjSubquery *subquery);
 extern Node *hgj_stand_in(Node *clause, SubLink *sublink);
+extern NullTest *hgj_null_test(const Expr *operand, NullTestType type);
 
 #endif							/* HGJ_HIDDEN_H */

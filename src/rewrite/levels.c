@@ -9,8 +9,10 @@
  *	  what could not be made a join there.
  * 2. A subquery in WHERE or in the target list is evaluated for rows of the level's FROM, so
  *	  the level may join its groups to FROM.  Where the level itself aggregates, this holds
- *	  only for the arguments of its aggregates: everything else there sees groups.  HAVING
- *	  sees groups, too, and ON stands below joins that fill in NULLs.
+ *	  only for the arguments of its aggregates: everything else there sees groups, and so does
+ *	  HAVING.  ON of inner joins is WHERE, unless an outer join is above them.  ON of an outer
+ *	  join is evaluated for rows of the side that it fills in NULLs for, so what depends on these
+ *	  alone is joined to that side.
  * 3. FOR UPDATE, UPDATE, DELETE and MERGE evaluate clauses again for a row that another
  *	  transaction has changed meanwhile, with the new row.  A subquery would see that row,
  *	  and a join would not, so there the levels stay as they are, and all inside them.
@@ -19,7 +21,12 @@
  *	  those that no row asks for among them.  If it might raise an error then, its value is
  *	  pinned to the rows around it (grouped.c, step 4).  So is one of the target list: whoever
  *	  reads it may have such a clause.
- * 5. Where conditions call volatile functions, it would be noticed that rows come to them in
+ * 5. What PostgreSQL makes joins of itself is left to it: EXISTS and NOT EXISTS as clauses of
+ *	  WHERE, and IN that does not refer to the row.  Other IN, NOT IN, ANY and ALL become what it
+ *	  makes joins of, or groups (quantified.c), if all subqueries of that can be joins, or run
+ *	  once for the query.  A value of such an expression is always pinned.
+ * 6. Conditions by which NULLs match become equalities (null_keys.c), in WHERE and ON.
+ * 7. Where conditions call volatile functions, it would be noticed that rows come to them in
  *	  another order, or fewer, so nothing is rewritten.
  *
  * The query is the caller's copy, and is changed in place.  Memory: the current context.
@@ -43,54 +50,87 @@ typedef struct HgjPlace
 	Query	   *query;			/* the level */
 	bool		sees_rows;		/* the place sees the rows of FROM (step 2) */
 	Node	   *clause;			/* clause of WHERE that is walked through, or NULL */
+	HgjNulls	nulls;			/* what NULL counts as there */
+	Node	  **side;			/* side of an outer join whose ON it is, or NULL (step 2) */
 } HgjPlace;
 
-/* Are there subqueries in the expressions of this level, or one inside? */
+/* Conditions of joins, and of WHERE: is there one by which NULLs match?  context is not used. */
 static bool
-has_sublinks(const Query *query)
+find_null_keys(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, FromExpr) || IsA(node, JoinExpr) || IsA(node, List) || is_andclause(node))
+		return expression_tree_walker(node, find_null_keys, context);
+	return hgj_matches_nulls(node);
+}
+
+/* Are there subqueries in the expressions of this level, or such conditions, or one inside? */
+static bool
+has_candidates(const Query *query)
 {
 	ListCell   *lc;
 
-	if (query->hasSubLinks)
+	if (query->hasSubLinks || find_null_keys((Node *) query->jointree, NULL))
 		return true;
 	check_stack_depth();
 	foreach(lc, query->rtable)
 	{
 		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
 
-		if (rte->rtekind == RTE_SUBQUERY && has_sublinks(rte->subquery))
+		if (rte->rtekind == RTE_SUBQUERY && has_candidates(rte->subquery))
 			return true;
 	}
 	foreach(lc, query->cteList)
-		if (has_sublinks((const Query *) lfirst_node(CommonTableExpr, lc)->ctequery))
+		if (has_candidates((const Query *) lfirst_node(CommonTableExpr, lc)->ctequery))
 			return true;
 	return false;
 }
 
+/* Is it a subquery that may run once for each row, or whose test does? */
 static bool
-is_correlated_scalar(const SubLink *sublink)
+may_be_hidden(const SubLink *sublink)
 {
-	return sublink->subLinkType == EXPR_SUBLINK &&
-		hgj_refers_to_level(sublink->subselect, 1);
+	switch (sublink->subLinkType)
+	{
+		case ANY_SUBLINK:
+		case ALL_SUBLINK:
+			return true;
+		case EXISTS_SUBLINK:
+		case EXPR_SUBLINK:
+			return hgj_refers_to_level(sublink->subselect, 1);
+		default:
+			return false;
+	}
 }
 
 static bool
-find_scalar(Node *node, void *context)
+find_hidden(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
+	if (IsA(node, SubLink) && may_be_hidden((SubLink *) node))
 		return true;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, find_scalar, context, 0);
-	return expression_tree_walker(node, find_scalar, context);
+		return find_null_keys((Node *) ((Query *) node)->jointree, NULL) ||
+			query_tree_walker((Query *) node, find_hidden, context, 0);
+	return expression_tree_walker(node, find_hidden, context);
 }
 
-/* Is there a subquery that could be a join?  The answer takes next to no time where none is. */
+/* Is there something that could be a join?  The answer takes next to no time where none is. */
 bool
 hgj_may_hide_joins(const Query *query)
 {
-	return has_sublinks(query) && find_scalar((Node *) query, NULL);
+	return has_candidates(query) && find_hidden((Node *) query, NULL);
+}
+
+/* Does a subquery in a place that is no WHERE stay what it is for PostgreSQL, too? */
+static bool
+stays(const SubLink *sublink)
+{
+	return may_be_hidden(sublink) && hgj_refers_to_level(sublink->subselect, 1) &&
+		!(sublink->subLinkType == EXISTS_SUBLINK &&
+		  hgj_is_pulled_up(castNode(Query, sublink->subselect)));
 }
 
 /* Note that the subqueries in these expressions stay what they are. */
@@ -101,33 +141,122 @@ note_all(Node *node, void *context)
 
 	if (node == NULL)
 		return false;
-	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
+	if (IsA(node, SubLink) && stays((SubLink *) node))
 		rewriting->reasons = lappend_int(rewriting->reasons, HGJ_HIDDEN_PLACE);
 	if (IsA(node, Query))
 		return query_tree_walker((Query *) node, note_all, context, 0);
 	return expression_tree_walker(node, note_all, context);
 }
 
-/* A scalar subquery of the level: an expression in its place, or itself. */
-static Node *
-replace_scalar(HgjPlace *place, SubLink *sublink)
+/* Step 5: subqueries that all have to be joins, or to run once for the query. */
+typedef struct HgjTrial
 {
-	HgjRewriting *rewriting = place->rewriting;
-	Query	   *subquery = castNode(Query, sublink->subselect);
-	HgjHidden	reason = HGJ_HIDDEN_PLACE;
-	HgjScalar	scalar = {0};
+	const HgjPlace *place;		/* where the expression stands */
+	HgjHidden	reason;			/* why one is neither */
+} HgjTrial;
 
-	if (place->sees_rows)
-		reason = hgj_look_at_scalar(rewriting, subquery, &scalar);
+/* A subquery in its place: below ON, its operands have to be of one side (step 2). */
+static HgjHidden
+look_at(const HgjPlace *place, const SubLink *sublink, HgjSubquery *subquery)
+{
+	HgjHidden	reason = hgj_look_at_subquery(place->rewriting, sublink, subquery);
+
+	if (reason == HGJ_HIDDEN_IS_JOIN && place->side &&
+		!bms_is_subset(hgj_operands_of(subquery), hgj_relations_of(*place->side)))
+		return HGJ_HIDDEN_PLACE;
+	return reason;
+}
+
+static HgjHidden
+look_at_single_run(const HgjRewriting *rewriting, Query *query)
+{
+	HgjHidden	reason = hgj_look_at_aggregates((Node *) query->targetList);
+
+	return reason == HGJ_HIDDEN_IS_JOIN ?
+		hgj_look_at_reading(rewriting, query, list_make1(query->jointree->quals)) : reason;
+}
+
+static bool
+try_node(Node *node, void *context)
+{
+	HgjTrial   *trial = context;
+	SubLink    *sublink = (SubLink *) node;
+	HgjSubquery subquery;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, SubLink))
+		return expression_tree_walker(node, try_node, context);
+	trial->reason = hgj_refers_to_level(sublink->subselect, 1) ?
+		look_at(trial->place, sublink, &subquery) :
+		look_at_single_run(trial->place->rewriting, castNode(Query, sublink->subselect));
+	return trial->reason != HGJ_HIDDEN_IS_JOIN;
+}
+
+/* Step 5: of an expression, or of a list of clauses. */
+static HgjHidden
+look_at_all(const HgjPlace *place, Node *expression)
+{
+	HgjTrial	trial = {place, HGJ_HIDDEN_IS_JOIN};
+
+	(void) try_node(expression, &trial);
+	return trial.reason;
+}
+
+/* What becomes of a subquery, with what is true of the whole query (step 7). */
+static bool
+note_reason(HgjRewriting *rewriting, HgjHidden reason)
+{
 	if (reason == HGJ_HIDDEN_IS_JOIN && rewriting->calls_volatile)
 		reason = HGJ_HIDDEN_VOLATILE;
 	rewriting->reasons = lappend_int(rewriting->reasons, reason);
-	if (reason != HGJ_HIDDEN_IS_JOIN)
+	rewriting->njoins += reason == HGJ_HIDDEN_IS_JOIN;
+	return reason == HGJ_HIDDEN_IS_JOIN;
+}
+
+/* Step 5: join the subqueries of an expression that have been looked at.  context: the place */
+static Node *
+join_all(Node *node, void *context)
+{
+	HgjPlace   *place = context;
+	HgjSubquery subquery;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, SubLink))
+		return expression_tree_mutator(node, join_all, context);
+	if (!hgj_refers_to_level(((SubLink *) node)->subselect, 1))
+		return node;
+	(void) hgj_look_at_subquery(place->rewriting, (SubLink *) node, &subquery);
+	subquery.pinned = true;
+	return (Node *) hgj_join_subquery(place->rewriting, place->query, place->side, &subquery);
+}
+
+/* A subquery of the level: an expression in its place, or itself. */
+static Node *
+replace_subquery(HgjPlace *place, SubLink *sublink)
+{
+	HgjRewriting *rewriting = place->rewriting;
+	HgjSubquery subquery;
+	Node	   *expression = NULL;
+	HgjHidden	reason;
+
+	if (!place->sees_rows)
+	{
+		if (stays(sublink))
+			(void) note_reason(rewriting, HGJ_HIDDEN_PLACE);
 		return (Node *) sublink;
-	scalar.pinned = place->clause == NULL ||
+	}
+	expression = hgj_as_existence(place->query, sublink, place->nulls);
+	reason = expression ? look_at_all(place, expression) :
+		look_at(place, sublink, &subquery);
+	if (!note_reason(rewriting, reason))
+		return (Node *) sublink;
+	if (expression)
+		return join_all(expression, place);
+	subquery.pinned = place->clause == NULL ||
 		hgj_row_may_raise(hgj_stand_in(place->clause, sublink));
-	rewriting->njoins++;
-	return (Node *) hgj_join_groups(rewriting, place->query, subquery, &scalar);
+	return (Node *) hgj_join_subquery(rewriting, place->query, place->side, &subquery);
 }
 
 static Node *replace_mutator(Node *node, void *context);
@@ -142,8 +271,24 @@ replace_in_aggregate(HgjPlace *place, const Aggref *aggref)
 	inside.sees_rows = true;
 	*result = *aggref;
 	result->args = (List *) replace_mutator((Node *) aggref->args, &inside);
-	result->aggfilter = (Expr *) replace_mutator((Node *) aggref->aggfilter, &inside);
 	result->aggdirectargs = (List *) replace_mutator((Node *) aggref->aggdirectargs, place);
+	inside.nulls = HGJ_NULL_IS_FALSE;
+	result->aggfilter = (Expr *) replace_mutator((Node *) aggref->aggfilter, &inside);
+	return (Node *) result;
+}
+
+/* A condition of CASE, and what it has for a result. */
+static Node *
+replace_in_when(HgjPlace *place, const CaseWhen *when)
+{
+	HgjPlace	inside = *place;
+	CaseWhen   *result = makeNode(CaseWhen);
+
+	*result = *when;
+	inside.nulls = HGJ_NULL_IS_NULL;
+	result->result = (Expr *) replace_mutator((Node *) when->result, &inside);
+	inside.nulls = HGJ_NULL_IS_FALSE;
+	result->expr = (Expr *) replace_mutator((Node *) when->expr, &inside);
 	return (Node *) result;
 }
 
@@ -151,22 +296,62 @@ static Node *
 replace_mutator(Node *node, void *context)
 {
 	HgjPlace   *place = context;
+	HgjPlace	inside;
 
 	/* those inside of subqueries have had their turn (step 1) */
 	if (node == NULL || IsA(node, Query))
 		return node;
 	check_stack_depth();
-	if (IsA(node, SubLink) && is_correlated_scalar((SubLink *) node))
-		return replace_scalar(place, (SubLink *) node);
+	if (IsA(node, SubLink) && may_be_hidden((SubLink *) node))
+		return replace_subquery(place, (SubLink *) node);
 	if (IsA(node, Aggref) && !place->sees_rows && ((Aggref *) node)->agglevelsup == 0)
 		return replace_in_aggregate(place, (Aggref *) node);
-	return expression_tree_mutator(node, replace_mutator, place);
+	if (IsA(node, CaseWhen))
+		return replace_in_when(place, (CaseWhen *) node);
+	inside = *place;
+	if (!is_andclause(node) && !is_orclause(node))
+		inside.nulls = HGJ_NULL_IS_NULL;
+	return expression_tree_mutator(node, replace_mutator, &inside);
 }
 
-/* The clauses of WHERE, one by one (step 4). */
+/* Step 5: a clause of WHERE that PostgreSQL makes a join of. */
+static bool
+is_join_already(Node *clause)
+{
+	Node	   *node = is_notclause(clause) ? (Node *) get_notclausearg(clause) : clause;
+	const SubLink *sublink = (const SubLink *) node;
+
+	if (!IsA(node, SubLink))
+		return false;
+	if (sublink->subLinkType == EXISTS_SUBLINK)
+		return hgj_is_pulled_up(castNode(Query, sublink->subselect));
+	return sublink->subLinkType == ANY_SUBLINK && node == clause &&
+		!hgj_refers_to_level(sublink->subselect, 1);
+}
+
+/* Step 5: a clause of WHERE that PostgreSQL makes a join of, if it is written otherwise; or NULL. */
+static Node *
+as_join(HgjPlace *place, Node *clause)
+{
+	SubLink    *sublink;
+	List	   *clauses = hgj_as_join_clauses(place->query, clause, &sublink);
+	ListCell   *lc;
+
+	if (clauses == NIL || look_at_all(place, (Node *) clauses) != HGJ_HIDDEN_IS_JOIN)
+		return NULL;
+	if (!note_reason(place->rewriting, HGJ_HIDDEN_IS_JOIN))
+		return clause;
+	foreach(lc, clauses)
+		if (!is_join_already(lfirst(lc)))
+			lfirst(lc) = join_all(lfirst(lc), place);
+	return (Node *) make_ands_explicit(clauses);
+}
+
+/* The clauses of WHERE, or ON, one by one (steps 4 to 6). */
 static Node *
 replace_in_where(HgjPlace *place, Node *where)
 {
+	Node	   *join;
 	ListCell   *lc;
 
 	if (where && is_andclause(where))
@@ -175,13 +360,26 @@ replace_in_where(HgjPlace *place, Node *where)
 			lfirst(lc) = replace_in_where(place, lfirst(lc));
 		return where;
 	}
+	if (where == NULL || is_join_already(where))
+		return where;
+	join = place->rewriting->calls_volatile ? NULL : hgj_as_equalities(place->query, where);
+	if (join)
+	{
+		place->rewriting->njoins++;
+		return join;
+	}
+	join = as_join(place, where);
+	if (join)
+		return join;
 	place->clause = where;
+	place->nulls = HGJ_NULL_IS_FALSE;
 	where = replace_mutator(where, place);
 	place->clause = NULL;
+	place->nulls = HGJ_NULL_IS_NULL;
 	return where;
 }
 
-/* Step 5: context is not used. */
+/* Step 7: context is not used. */
 static bool
 find_volatile(Node *node, void *context)
 {
@@ -198,6 +396,71 @@ find_volatile(Node *node, void *context)
 		if (contain_volatile_functions((Node *) lfirst_node(RangeTblEntry, lc)->functions))
 			return true;
 	return query_tree_walker((Query *) node, find_volatile, context, 0);
+}
+
+/* Is it a clause with a subquery?  context is not used. */
+static bool
+has_subquery(Node *node, void *context)
+{
+	return node != NULL &&
+		(IsA(node, SubLink) || expression_tree_walker(node, has_subquery, context));
+}
+
+/* Step 2: what inner joins compare by subqueries is a matter of WHERE. */
+static void
+move_to_where(Query *query, JoinExpr *join)
+{
+	List	   *clauses = NIL;
+	List	   *moved = NIL;
+	List	   *stay = NIL;
+	ListCell   *lc;
+
+	hgj_split_clauses(join->quals, &clauses);
+	foreach(lc, clauses)
+	{
+		if (has_subquery(lfirst(lc), NULL))
+			moved = lappend(moved, lfirst(lc));
+		else
+			stay = lappend(stay, lfirst(lc));
+	}
+	if (moved == NIL)
+		return;
+	join->quals = stay == NIL ? makeBoolConst(true, false) : (Node *) make_ands_explicit(stay);
+	if (query->jointree->quals)
+		moved = lcons(query->jointree->quals, moved);
+	query->jointree->quals = (Node *) make_ands_explicit(moved);
+}
+
+/* Step 2: conditions of joins, from the inside out.  inner: no outer join is above them. */
+static void
+replace_in_joins(HgjPlace *place, Node *node, bool inner)
+{
+	JoinExpr   *join = (JoinExpr *) node;
+	bool		fills_right = join->jointype == JOIN_LEFT;
+	HgjPlace	inside = *place;
+	ListCell   *lc;
+
+	check_stack_depth();
+	if (IsA(node, FromExpr))
+	{
+		foreach(lc, ((FromExpr *) node)->fromlist)
+			replace_in_joins(place, lfirst(lc), inner);
+		return;
+	}
+	if (!IsA(node, JoinExpr))
+		return;
+	replace_in_joins(place, join->larg, inner && (join->jointype == JOIN_INNER || fills_right));
+	replace_in_joins(place, join->rarg,
+					 inner && (join->jointype == JOIN_INNER || join->jointype == JOIN_RIGHT));
+	if (join->jointype == JOIN_INNER && inner)
+		move_to_where(place->query, join);
+	inside.side = fills_right ? &join->rarg : &join->larg;
+	inside.sees_rows = fills_right || join->jointype == JOIN_RIGHT;
+	/* PostgreSQL has no full join by other conditions than equalities, and says so */
+	if (join->jointype == JOIN_FULL)
+		(void) note_all(join->quals, place->rewriting);
+	else
+		join->quals = replace_in_where(&inside, join->quals);
 }
 
 static void rewrite_level(HgjRewriting *rewriting, Query *query);
@@ -220,7 +483,7 @@ rewrite_inside(Node *node, void *context)
 static void
 rewrite_level(HgjRewriting *rewriting, Query *query)
 {
-	HgjPlace	place = {rewriting, query, true, NULL};
+	HgjPlace	place = {rewriting, query, true, NULL, HGJ_NULL_IS_NULL, NULL};
 	bool		aggregates = query->hasAggs || query->groupClause != NIL ||
 		query->groupingSets != NIL || query->havingQual != NULL;
 	int			before = rewriting->njoins;
@@ -232,16 +495,18 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 		query_tree_walker(query, note_all, rewriting, 0);
 		return;
 	}
+	hgj_flatten_groups(query);
 	query_tree_walker(query, rewrite_inside, rewriting, 0);
-	if (!query->hasSubLinks || query->commandType != CMD_SELECT)
+	if (query->commandType != CMD_SELECT)
 		return;
+	replace_in_joins(&place, (Node *) query->jointree, true);
 	query->jointree->quals = replace_in_where(&place, query->jointree->quals);
+	if (!query->hasSubLinks)
+		return;
 	place.sees_rows = !aggregates;
 	query->targetList = (List *) replace_mutator((Node *) query->targetList, &place);
 	place.sees_rows = false;
 	query->havingQual = replace_mutator(query->havingQual, &place);
-	query->jointree->fromlist = (List *) replace_mutator((Node *) query->jointree->fromlist,
-														 &place);
 	if (rewriting->njoins > before)
 		query->hasSubLinks = checkExprHasSubLink((Node *) query);
 }

@@ -16,9 +16,9 @@
  *	  An operand has 2,000 at most, as many as a declaration allows, and there are 8: an
  *	  aggregate of them has 16,020, and 8 operands such as that have fewer than 131,072.
  *	  An interval may be added to a date, both constants that are not far away.
- * 3. What is read are tables, joins of tables, subqueries without anything but clauses, and
- *	  groups that have been made of a subquery inside.  What foreign tables and expanded
- *	  columns do is not known.
+ * 3. What is read are tables, joins of tables, groups that have been made of a subquery inside,
+ *	  and subqueries of these with clauses, GROUP BY and DISTINCT.  What foreign tables and
+ *	  expanded columns do is not known.
  *
  * No memory but what is looked at, no locks: the tables are the parser's.
  *
@@ -33,7 +33,6 @@
 #include "executor/executor.h"
 #include "expr/demand.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "rewrite/hidden.h"
@@ -121,6 +120,25 @@ hgj_refers_above(Node *node, int level)
 	return has_reference(node, (HgjReferences) {level + 1, true});
 }
 
+/*
+ * Something that has a value of the node's type, and is not a constant: what is computed of a
+ * constant may be known to raise no error.  bounded: a numeric, as an aggregate of operands by
+ * step 2 is.
+ */
+Node *
+hgj_any_value(Node *node, bool bounded)
+{
+	Param	   *result = makeNode(Param);
+
+	result->paramkind = PARAM_EXEC;
+	result->paramtype = exprType(node);
+	result->paramtypmod = bounded && result->paramtype == NUMERICOID ?
+		(MOST_CONST_DIGITS << 16) + VARHDRSZ : exprTypmod(node);
+	result->paramcollid = exprCollation(node);
+	result->location = -1;
+	return (Node *) result;
+}
+
 static bool is_small(const Node *node, int *operands);
 
 /* Step 2: an operand with a declared precision, an integer, or a constant that is no giant. */
@@ -139,7 +157,8 @@ is_bounded(const Node *node)
 			case F_NUMERIC_INT8:
 				return !hgj_row_may_raise(linitial(((const FuncExpr *) node)->args));
 		}
-	return IsA(node, Var) && exprTypmod(node) >= 0;
+	return (IsA(node, Var) || (IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_EXEC)) &&
+		exprTypmod(node) >= 0;
 }
 
 static bool
@@ -246,10 +265,10 @@ without_harmless(Node *node, void *context)
 	if (node == NULL)
 		return NULL;
 	if (is_near_date((const OpExpr *) node))
-		return (Node *) makeNullConst(TIMESTAMPOID, -1, InvalidOid);
+		return hgj_any_value(node, false);
 	if ((IsA(node, OpExpr) || IsA(node, FuncExpr) || IsA(node, CaseExpr) ||
 		 IsA(node, CoalesceExpr)) && is_small(node, &operands))
-		return (Node *) makeNullConst(NUMERICOID, -1, InvalidOid);
+		return hgj_any_value(node, false);
 	return expression_tree_mutator(node, without_harmless, context);
 }
 
@@ -306,10 +325,25 @@ is_stored(const RangeTblEntry *rte)
 	return !expanded && !foreign;
 }
 
+/* Step 3: may all rows that a subquery in FROM returns be asked for? */
+static bool
+is_proven_subquery(const HgjRewriting *rewriting, const Query *query)
+{
+	Query		bare = *query;
+
+	bare.groupClause = bare.distinctClause = NIL;
+	bare.havingQual = NULL;
+	return hgj_is_plain(&bare) && !query->hasDistinctOn &&
+		hgj_look_at_groups(query) == HGJ_HIDDEN_IS_JOIN &&
+		!hgj_row_may_raise(query->jointree->quals) && hgj_reads_proven(rewriting, query);
+}
+
 /* Step 3: what FROM names, and the clauses that its policies add. */
 static bool
 is_proven(const HgjRewriting *rewriting, const RangeTblEntry *rte)
 {
+	if (HGJ_IS_GROUP_ENTRY(rte))
+		return true;
 	switch (rte->rtekind)
 	{
 		case RTE_RELATION:
@@ -319,10 +353,7 @@ is_proven(const HgjRewriting *rewriting, const RangeTblEntry *rte)
 			return true;
 		case RTE_SUBQUERY:
 			return list_member_ptr(rewriting->groups, rte->subquery) ||
-				(hgj_is_plain(rte->subquery) && !rte->subquery->hasAggs &&
-				 !hgj_row_may_raise((Node *) rte->subquery->targetList) &&
-				 !hgj_row_may_raise(rte->subquery->jointree->quals) &&
-				 hgj_reads_proven(rewriting, rte->subquery));
+				is_proven_subquery(rewriting, rte->subquery);
 		default:
 			return false;
 	}

@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ *
+ * correlation.c
+ *	  Clauses by which a subquery depends on the query around it.
+ *
+ * An equality has an operand inside and one around.  Rows can be joined by it to groups if its
+ * operator raises no error and stands in a hash operator family with the equality that groups the
+ * inner operand's type: then all rows of a group are equal to the outer operand if one is, and no
+ * two groups are.  Both have the same collation.
+ *
+ * Memory: lists in the current context.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "expr/demand.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parse_oper.h"
+#include "rewrite/hidden.h"
+#include "utils/lsyscache.h"
+
+/* The clauses of a condition. */
+void
+hgj_split_clauses(Node *condition, List **clauses)
+{
+	ListCell   *lc;
+
+	if (condition == NULL)
+		return;
+	if (!is_andclause(condition))
+	{
+		*clauses = lappend(*clauses, condition);
+		return;
+	}
+	foreach(lc, ((BoolExpr *) condition)->args)
+		hgj_split_clauses(lfirst(lc), clauses);
+}
+
+/* Is each operand of one level only, one inside and one around? */
+bool
+hgj_split_operands(const OpExpr *clause, Expr **inner, Expr **outer)
+{
+	Expr	   *left = linitial(clause->args);
+	Expr	   *right = lsecond(clause->args);
+	bool		turned = hgj_refers_to_level((Node *) left, 1);
+
+	*inner = turned ? right : left;
+	*outer = turned ? left : right;
+	return !hgj_refers_to_level((Node *) *inner, 1) && hgj_refers_to_level((Node *) *inner, 0) &&
+		hgj_refers_to_level((Node *) *outer, 1) && !hgj_refers_to_level((Node *) *outer, 0);
+}
+
+/* Fill *correlation; false: the clause is no such equality. */
+bool
+hgj_take_correlation(Node *node, HgjCorrelation *correlation)
+{
+	OpExpr	   *clause = (OpExpr *) node;
+	Oid			left;
+	Oid			right;
+	Oid			of_inner;
+	Oid			type;
+
+	if (!IsA(node, OpExpr) || list_length(clause->args) != 2 ||
+		!hgj_split_operands(clause, &correlation->inner, &correlation->outer))
+		return false;
+	if (!op_hashjoinable(clause->opno, exprType(linitial(clause->args))) ||
+		!op_strict(clause->opno) ||
+		!get_compatible_hash_operators(clause->opno, &left, &right))
+		return false;
+	if (hgj_calls_may_raise(node) ||
+		(type_is_collatable(exprType((Node *) correlation->inner)) &&
+		 !OidIsValid(clause->inputcollid)))
+		return false;
+	correlation->clause = clause;
+	of_inner = correlation->inner == linitial(clause->args) ? left : right;
+	type = exprType((Node *) correlation->inner);
+	get_sort_group_operators(type, false, false, false, &correlation->sort_operator,
+							 &correlation->group_operator, NULL, &correlation->hashable);
+	return correlation->hashable && correlation->group_operator == of_inner &&
+		clause->inputcollid == exprCollation((Node *) correlation->inner);
+}

@@ -1,0 +1,655 @@
+/*-------------------------------------------------------------------------
+ *
+ * quantified.c
+ *	  EXISTS, IN, NOT IN, ANY and ALL, where PostgreSQL makes no join of them, in terms of what
+ *	  can be one.
+ *
+ *	  x IN (SELECT y FROM t ...)			EXISTS (SELECT FROM t WHERE y = x ...)
+ *	  x NOT IN (SELECT y FROM t ...)		NOT EXISTS (...), and no NULL where it would count
+ *	  x < ANY (SELECT y FROM t ...)			x < (SELECT max(y) FROM t ...)
+ *	  x > ALL (SELECT y FROM t ...)			x > (SELECT max(y) FROM t ...), or there is no row
+ *	  EXISTS (SELECT FROM t WHERE t.k = o.k AND y <> x)
+ *											(SELECT min(y) <> x OR max(y) <> x FROM t WHERE t.k = o.k)
+ *
+ * 1. PostgreSQL itself makes joins of EXISTS, NOT EXISTS and of IN without a reference to the
+ *	  row, where these are clauses of WHERE.  There, the former two are what the others become.
+ *	  Elsewhere, as below OR, EXISTS becomes groups (subquery.c).
+ * 2. IN is NULL, and not false, if no y equals x, and x is NULL and there is a row, or a y is
+ *	  NULL.  Where NULL counts as false, or neither is ever NULL (nulls.c), it is EXISTS.
+ *	  Otherwise a second subquery tells whether it is unknown; of a subquery that does not refer
+ *	  to the row, this runs once, and only if a row asks for it.
+ * 3. ANY of an order is true if it is of the greatest, or least, y; then unknown as in step 2;
+ *	  ALL is true without a row, false if it is of that y; then unknown.
+ *
+ * The caller looks at what is returned here: subqueries in it must be joins (subquery.c), or
+ * not refer to the row.
+ *
+ * Memory: the current context; what is given is not changed.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/stratnum.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "rewrite/hidden.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+
+/* The name that EXPLAIN prints. */
+#define MEMBERS_NAME	"members"
+
+/* LIMIT that lets one row pass: EXISTS does not ask for more. */
+static bool
+lets_one_pass(const Query *query)
+{
+	const Const *limit = (const Const *) eval_const_expressions(NULL, query->limitCount);
+
+	return limit == NULL ||
+		(IsA(limit, Const) && (limit->constisnull || DatumGetInt64(limit->constvalue) > 0));
+}
+
+/*
+ * What EXISTS asks for: a copy without what returns, sorts or repeats rows; GROUP BY stays if
+ * HAVING removes groups.  NULL: it cannot be so.
+ */
+Query *
+hgj_simple_exists(const Query *query)
+{
+	Query	   *simple;
+	List	   *keys = NIL;
+	ListCell   *lc;
+
+	if (query->commandType != CMD_SELECT || query->setOperations || query->groupingSets ||
+		query->hasWindowFuncs || query->hasTargetSRFs || query->cteList || query->limitOffset ||
+		query->rowMarks || !lets_one_pass(query) ||
+		((query->hasAggs || query->havingQual) && query->groupClause == NIL))
+		return NULL;
+	simple = copyObject((Query *) query);
+	simple->limitCount = NULL;
+	simple->distinctClause = simple->sortClause = NIL;
+	simple->hasDistinctOn = false;
+	if (simple->havingQual == NULL)
+	{
+		simple->groupClause = NIL;
+		simple->hasAggs = false;
+	}
+	foreach(lc, simple->groupClause)
+		keys = lappend(keys, get_sortgroupclause_tle(lfirst(lc), simple->targetList));
+	simple->targetList = keys;
+	return simple;
+}
+
+/* Step 1: does PostgreSQL make a join of EXISTS (...) in WHERE? */
+bool
+hgj_is_pulled_up(const Query *subquery)
+{
+	const Query *simple = hgj_simple_exists(subquery);
+
+	return simple && !subquery->hasAggs && simple->groupClause == NIL &&
+		hgj_refers_to_level(simple->jointree->quals, 1) &&
+		!hgj_refers_to_level((Node *) simple->jointree->fromlist, 1) &&
+		!hgj_tables_refer_to_level(simple->rtable, 1) &&
+		!contain_volatile_functions(simple->jointree->quals);
+}
+
+static Expr *
+boolean(bool value)
+{
+	return (Expr *) makeBoolConst(value, false);
+}
+
+static CaseWhen *
+when(Expr *condition, Expr *result)
+{
+	CaseWhen   *node = makeNode(CaseWhen);
+
+	node->expr = condition;
+	node->result = result;
+	node->location = -1;
+	return node;
+}
+
+static Expr *
+boolean_case(List *whens, Expr *otherwise)
+{
+	CaseExpr   *node = makeNode(CaseExpr);
+
+	node->casetype = BOOLOID;
+	node->args = whens;
+	node->defresult = otherwise;
+	node->location = -1;
+	return (Expr *) node;
+}
+
+/* An operator that returns a boolean, as another one's clause has it. */
+static Expr *
+operation(Oid operator, Expr *left, Expr *right, Oid collation)
+{
+	OpExpr	   *result = (OpExpr *) make_opclause(operator, BOOLOID, false, left, right,
+												  InvalidOid, collation);
+
+	set_opfuncid(result);
+	return (Expr *) result;
+}
+
+static SubLink *
+subquery_of(SubLinkType type, Query *query)
+{
+	SubLink    *result = makeNode(SubLink);
+
+	result->subLinkType = type;
+	result->subselect = (Node *) query;
+	result->location = -1;
+	return result;
+}
+
+/* A copy of the query whose rows have this condition, too; it is EXISTS that asks for them. */
+static SubLink *
+exists_with(const Query *query, List *conditions)
+{
+	Query	   *copy = copyObject((Query *) query);
+	List	   *clauses = copyObject(conditions);
+
+	if (copy->jointree->quals)
+		clauses = lcons(copy->jointree->quals, clauses);
+	copy->jointree->quals = clauses == NIL ? NULL : (Node *) make_ands_explicit(clauses);
+	copy->targetList = NIL;
+	return subquery_of(EXISTS_SUBLINK, copy);
+}
+
+/* A copy of the query that returns one value, of aggregates. */
+static SubLink *
+value_of(const Query *query, Expr *value)
+{
+	Query	   *copy = copyObject((Query *) query);
+
+	copy->targetList = list_make1(makeTargetEntry(value, 1, pstrdup("value"), false));
+	copy->hasAggs = true;
+	return subquery_of(EXPR_SUBLINK, copy);
+}
+
+/* SELECT columns FROM (subquery): its rows, whatever it does to get them. */
+static Query *
+wrap(Query *subquery)
+{
+	Query	   *result = makeNode(Query);
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	RangeTblRef *reference = makeNode(RangeTblRef);
+	ListCell   *lc;
+
+	rte->rtekind = RTE_SUBQUERY;
+	rte->subquery = subquery;
+	rte->eref = makeAlias(MEMBERS_NAME, NIL);
+	rte->inFromCl = true;
+	result->commandType = CMD_SELECT;
+	result->canSetTag = true;
+	result->rtable = list_make1(rte);
+	reference->rtindex = 1;
+	result->jointree = makeFromExpr(list_make1(reference), NULL);
+	foreach(lc, subquery->targetList)
+	{
+		TargetEntry *tle = lfirst(lc);
+
+		rte->eref->colnames = lappend(rte->eref->colnames,
+									  makeString(tle->resname ? tle->resname : pstrdup("?column?")));
+		if (!tle->resjunk)
+			result->targetList = lappend(result->targetList,
+										 makeTargetEntry((Expr *) makeVarFromTargetEntry(1, tle),
+														 tle->resno, tle->resname, false));
+	}
+	return result;
+}
+
+/*
+ * A copy of the subquery as FROM, WHERE and a target list, whose values are members of a set.
+ * NULL: it is not one, and depends on the row.
+ */
+static Query *
+as_set(const SubLink *sublink)
+{
+	Query	   *query = copyObject(castNode(Query, sublink->subselect));
+	Query		bare = *query;
+
+	bare.distinctClause = query->hasDistinctOn ? query->distinctClause : NIL;
+	if (hgj_is_plain(&bare) && !query->hasAggs)
+	{
+		query->distinctClause = query->sortClause = NIL;
+		return query;
+	}
+	return hgj_refers_to_level((Node *) query, 1) || hgj_refers_above((Node *) query, 1) ?
+		NULL : wrap(query);
+}
+
+/* In the test of ANY or ALL, the subquery's values stand for the parameters.  context: the set */
+static Node *
+put_members(Node *node, void *context)
+{
+	const Query *set = context;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_SUBLINK)
+		return (Node *) copyObject(list_nth_node(TargetEntry, set->targetList,
+												 ((Param *) node)->paramid - 1)->expr);
+	return expression_tree_mutator(node, put_members, context);
+}
+
+/* context is not used */
+static bool
+has_subquery(Node *node, void *context)
+{
+	return node != NULL &&
+		(IsA(node, SubLink) || expression_tree_walker(node, has_subquery, context));
+}
+
+/*
+ * The comparisons of ANY or ALL, as clauses of the set: the row's operands one level above.
+ * NIL: they are of another form.
+ */
+static List *
+comparisons(const SubLink *sublink, const Query *set)
+{
+	Node	   *test = copyObject(sublink->testexpr);
+	List	   *clauses = NIL;
+	ListCell   *lc;
+
+	if (has_subquery(test, NULL) || contain_volatile_functions(test))
+		return NIL;
+	IncrementVarSublevelsUp(test, 1, 0);
+	hgj_split_clauses(put_members(test, (void *) set), &clauses);
+	foreach(lc, clauses)
+	{
+		if (!IsA(lfirst(lc), OpExpr) || list_length(((OpExpr *) lfirst(lc))->args) != 2)
+			return NIL;
+		set_opfuncid(lfirst(lc));
+	}
+	return clauses;
+}
+
+/* What stands one level above, where the subquery stands. */
+static Expr *
+at_row(const Expr *operand)
+{
+	Node	   *result = copyObject((Node *) operand);
+
+	IncrementVarSublevelsUp(result, -1, 1);
+	return (Expr *) result;
+}
+
+/* Step 2: is neither operand ever NULL?  query: where the subquery stands */
+static bool
+are_never_null(const Query *query, const Query *set, const List *clauses)
+{
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		const OpExpr *clause = lfirst(lc);
+
+		if (!hgj_is_never_null(set, lsecond(clause->args)) ||
+			!hgj_is_never_null(query, (Node *) at_row(linitial(clause->args))))
+			return false;
+	}
+	return true;
+}
+
+/* Step 2: that nothing can be said about x where no y makes its comparison true. */
+static Expr *
+is_unknown(const Query *query, const Query *set, const OpExpr *clause)
+{
+	Expr	   *x = linitial(clause->args);
+	Expr	   *y = lsecond(clause->args);
+	Expr	   *of_null_x;
+	Expr	   *of_null_y;
+
+	if (hgj_refers_to_level((Node *) set, 1))
+	{
+		of_null_x = operation(Int8LessOperator, (Expr *) makeConst(INT8OID, -1, InvalidOid,
+																   sizeof(int64), Int64GetDatum(0),
+																   false, true),
+							  (Expr *) hgj_make_count(NULL), InvalidOid);
+		of_null_y = operation(Int8LessOperator, (Expr *) hgj_make_count(y),
+							  (Expr *) hgj_make_count(NULL), InvalidOid);
+		return (Expr *) value_of(set, boolean_case(list_make1(when((Expr *) hgj_null_test(x, IS_NULL),
+																   of_null_x)), of_null_y));
+	}
+	of_null_y = hgj_is_never_null(set, (Node *) y) ? boolean(false) :
+		(Expr *) exists_with(set, list_make1(hgj_null_test(y, IS_NULL)));
+	x = at_row(x);
+	if (hgj_is_never_null(query, (Node *) x))
+		return of_null_y;
+	return boolean_case(list_make1(when((Expr *) hgj_null_test(x, IS_NULL),
+										(Expr *) exists_with(set, NIL))), of_null_y);
+}
+
+/* Is it an equality that rows may be joined by, or one of a constant? */
+static bool
+is_equality(OpExpr *clause)
+{
+	HgjCorrelation correlation;
+
+	return hgj_take_correlation((Node *) clause, &correlation) ||
+		(!hgj_refers_to_level((Node *) clause, 1) && op_strict(clause->opno) &&
+		 op_hashjoinable(clause->opno, exprType(linitial(clause->args))));
+}
+
+/* IN (step 2). */
+static Expr *
+membership(const Query *query, const Query *set, List *clauses, HgjNulls nulls)
+{
+	Expr	   *exists = (Expr *) exists_with(set, clauses);
+
+	if (nulls == HGJ_NULL_IS_FALSE || are_never_null(query, set, clauses))
+		return exists;
+	/* a row with a NULL in it may still differ from another row */
+	if (list_length(clauses) != 1)
+		return NULL;
+	return boolean_case(list_make2(when(exists, boolean(true)),
+								   when(is_unknown(query, set, linitial(clauses)),
+										(Expr *) makeBoolConst(false, true))),
+						boolean(false));
+}
+
+/* The values of the set that an order's ANY or ALL is about; *aggregate is of its last one. */
+static bool
+take_order(const OpExpr *clause, bool all, Aggref **aggregate)
+{
+	Oid			sort_operator;
+	Oid			family;
+	Oid			type;
+	int16		strategy;
+
+	for (int greatest = 0; greatest < 2; greatest++)
+	{
+		*aggregate = hgj_make_extreme(lsecond(clause->args), greatest, &sort_operator);
+		if (*aggregate == NULL ||
+			(*aggregate)->inputcollid != clause->inputcollid ||
+			!get_ordering_op_properties(sort_operator, &family, &type, &strategy))
+			return false;
+		switch (get_op_opfamily_strategy(clause->opno, family))
+		{
+			case BTLessStrategyNumber:
+			case BTLessEqualStrategyNumber:
+				/* x is less than one of them if it is less than the greatest */
+				if ((greatest == 1) != all)
+					return true;
+				break;
+			case BTGreaterStrategyNumber:
+			case BTGreaterEqualStrategyNumber:
+				if ((greatest == 0) != all)
+					return true;
+				break;
+			default:
+				return false;
+		}
+	}
+	return false;
+}
+
+/* ANY and ALL of an order (step 3), with the last value, in a subquery or around it. */
+static Expr *
+order_case(bool all, Expr *of_last, Expr *is_empty, Expr *unknown)
+{
+	List	   *whens = NIL;
+
+	if (all)
+	{
+		whens = list_make2(when(is_empty, boolean(true)),
+						   when(make_notclause(of_last), boolean(false)));
+		return boolean_case(lappend(whens, when(unknown, (Expr *) makeBoolConst(false, true))),
+							boolean(true));
+	}
+	whens = list_make2(when(of_last, boolean(true)),
+					   when(unknown, (Expr *) makeBoolConst(false, true)));
+	return boolean_case(whens, boolean(false));
+}
+
+/* Step 3. */
+static Expr *
+order(const Query *query, const Query *set, const OpExpr *clause, bool all)
+{
+	Expr	   *x = linitial(clause->args);
+	Expr	   *y = lsecond(clause->args);
+	Aggref	   *last;
+	Aggref	   *rows = hgj_make_count(NULL);
+	Expr	   *none = (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0),
+										  false, true);
+	Expr	   *unknown;
+
+	if (!take_order(clause, all, &last))
+		return NULL;
+	if (!hgj_refers_to_level((Node *) set, 1))
+		return order_case(all,
+						  operation(clause->opno, at_row(x),
+									(Expr *) value_of(set, (Expr *) last), clause->inputcollid),
+						  make_notclause((Expr *) exists_with(set, NIL)),
+						  is_unknown(query, set, clause));
+	unknown = operation(Int8LessOperator, (Expr *) hgj_make_count(y), (Expr *) rows, InvalidOid);
+	unknown = boolean_case(list_make1(when((Expr *) hgj_null_test(x, IS_NULL),
+										   operation(Int8LessOperator, none, (Expr *) rows,
+													 InvalidOid))), unknown);
+	return (Expr *) value_of(set, order_case(all, operation(clause->opno, x, (Expr *) last,
+														   clause->inputcollid),
+											 make_notclause(operation(Int8LessOperator, none,
+																	  (Expr *) rows, InvalidOid)),
+											 unknown));
+}
+
+/* EXISTS whose WHERE compares a value in another way: that one, beside equalities, or NULL. */
+static OpExpr *
+other_comparison(const Query *query)
+{
+	List	   *clauses = NIL;
+	OpExpr	   *found = NULL;
+	HgjCorrelation correlation;
+	ListCell   *lc;
+
+	hgj_split_clauses(query->jointree->quals, &clauses);
+	foreach(lc, clauses)
+	{
+		if (!hgj_refers_to_level(lfirst(lc), 1) || hgj_take_correlation(lfirst(lc), &correlation))
+			continue;
+		if (found || !IsA(lfirst(lc), OpExpr) || list_length(((OpExpr *) lfirst(lc))->args) != 2)
+			return NULL;
+		found = lfirst(lc);
+	}
+	return found;
+}
+
+/* The comparison of a group's least or greatest value, or of both, that one of its rows makes true. */
+static Expr *
+comparison_of_group(const OpExpr *clause)
+{
+	Expr	   *inner;
+	Expr	   *outer;
+	OpExpr	   *turned = copyObject((OpExpr *) clause);
+	Aggref	   *least;
+	Aggref	   *greatest;
+	Oid			sort_operator;
+	Oid			family;
+	Oid			type;
+	int16		strategy;
+
+	set_opfuncid(turned);
+	if (!hgj_split_operands(turned, &inner, &outer))
+		return NULL;
+	if (inner == lsecond(turned->args))
+	{
+		if (!OidIsValid(get_commutator(turned->opno)))
+			return NULL;
+		CommuteOpExpr(turned);
+	}
+	greatest = hgj_make_extreme(inner, true, &sort_operator);
+	least = hgj_make_extreme(inner, false, &sort_operator);
+	if (least == NULL || greatest == NULL || least->inputcollid != turned->inputcollid ||
+		!get_ordering_op_properties(sort_operator, &family, &type, &strategy))
+		return NULL;
+	switch (get_op_opfamily_strategy(turned->opno, family))
+	{
+		case BTLessStrategyNumber:
+		case BTLessEqualStrategyNumber:
+			return operation(turned->opno, (Expr *) least, outer, turned->inputcollid);
+		case BTGreaterStrategyNumber:
+		case BTGreaterEqualStrategyNumber:
+			return operation(turned->opno, (Expr *) greatest, outer, turned->inputcollid);
+		case 0:
+			if (get_op_opfamily_strategy(get_negator(turned->opno), family) != BTEqualStrategyNumber)
+				return NULL;
+			return make_orclause(list_make2(operation(turned->opno, (Expr *) least, outer,
+													  turned->inputcollid),
+											operation(turned->opno, (Expr *) greatest, outer,
+													  turned->inputcollid)));
+		default:
+			return NULL;
+	}
+}
+
+/* EXISTS in terms of aggregates, or NULL. */
+static Expr *
+existence_of_group(const Query *query)
+{
+	Query	   *simple;
+	OpExpr	   *other;
+	Expr	   *value;
+	List	   *clauses = NIL;
+	CoalesceExpr *result = makeNode(CoalesceExpr);
+
+	if (query->havingQual && query->groupClause == NIL && query->groupingSets == NIL)
+	{
+		Query	   *bare = copyObject((Query *) query);
+
+		/* one row, or none */
+		bare->havingQual = NULL;
+		bare->distinctClause = bare->sortClause = NIL;
+		bare->hasDistinctOn = false;
+		if (!lets_one_pass(query))
+			return NULL;
+		bare->limitCount = NULL;
+		value = (Expr *) value_of(bare, (Expr *) copyObject(query->havingQual));
+	}
+	else
+	{
+		simple = hgj_simple_exists(query);
+		other = simple && simple->groupClause == NIL ? other_comparison(simple) : NULL;
+		value = other ? comparison_of_group(other) : NULL;
+		if (value == NULL)
+			return NULL;
+		hgj_split_clauses(simple->jointree->quals, &clauses);
+		clauses = list_delete_ptr(clauses, other);
+		simple->jointree->quals = clauses == NIL ? NULL : (Node *) make_ands_explicit(clauses);
+		value = (Expr *) value_of(simple, value);
+	}
+	result->coalescetype = BOOLOID;
+	result->args = list_make2(value, boolean(false));
+	result->location = -1;
+	return (Expr *) result;
+}
+
+/* The same comparisons, negated: x <> ALL (...) is NOT x = ANY (...).  false: there is no such. */
+static bool
+negate(List *clauses)
+{
+	ListCell   *lc;
+
+	/* that a row differs is not that each of its values does */
+	if (list_length(clauses) != 1)
+		return false;
+	foreach(lc, clauses)
+	{
+		OpExpr	   *clause = lfirst(lc);
+
+		clause->opno = get_negator(clause->opno);
+		clause->opfuncid = InvalidOid;
+		if (!OidIsValid(clause->opno))
+			return false;
+		set_opfuncid(clause);
+	}
+	return true;
+}
+
+/*
+ * A subquery of a level of the query as an expression with subqueries that may be joins; NULL:
+ * there is none, or it is such a subquery itself.  nulls: how NULL counts in its place
+ */
+Node *
+hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls)
+{
+	Query	   *set;
+	List	   *clauses;
+	bool		all = sublink->subLinkType == ALL_SUBLINK;
+	Expr	   *result;
+
+	if (sublink->subLinkType == EXISTS_SUBLINK)
+		return (Node *) existence_of_group(castNode(Query, sublink->subselect));
+	if (sublink->subLinkType != ANY_SUBLINK && !all)
+		return NULL;
+	set = as_set(sublink);
+	clauses = set ? comparisons(sublink, set) : NIL;
+	if (clauses == NIL)
+		return NULL;
+	if (!all && is_equality(linitial(clauses)))
+		return (Node *) membership(query, set, clauses, nulls);
+	if (all && negate(clauses) && is_equality(linitial(clauses)))
+	{
+		result = membership(query, set, clauses, HGJ_NULL_IS_NULL);
+		return result ? (Node *) make_notclause(result) : NULL;
+	}
+	clauses = comparisons(sublink, set);
+	return list_length(clauses) == 1 ? (Node *) order(query, set, linitial(clauses), all) : NULL;
+}
+
+/* Is it a clause of WHERE that is IN, or NOT IN? */
+static SubLink *
+as_membership(Node *clause, bool *negated)
+{
+	SubLink    *sublink = (SubLink *) clause;
+
+	*negated = is_notclause(clause);
+	if (*negated)
+		sublink = (SubLink *) get_notclausearg(clause);
+	if (!IsA(sublink, SubLink))
+		return NULL;
+	if (sublink->subLinkType == ALL_SUBLINK && !*negated)
+		*negated = true;
+	else if (sublink->subLinkType != ANY_SUBLINK)
+		return NULL;
+	return sublink;
+}
+
+/*
+ * IN and NOT IN, where they are clauses of WHERE, as clauses that PostgreSQL makes joins of; NIL:
+ * the clause is none of these, or is one already.  *sublink is the subquery.
+ */
+List *
+hgj_as_join_clauses(const Query *query, Node *clause, SubLink **sublink)
+{
+	bool		negated;
+	Query	   *set;
+	List	   *clauses;
+	List	   *result;
+
+	*sublink = as_membership(clause, &negated);
+	if (*sublink == NULL ||
+		(!negated && !hgj_refers_to_level((*sublink)->subselect, 1)))
+		return NIL;
+	set = as_set(*sublink);
+	clauses = set ? comparisons(*sublink, set) : NIL;
+	if (clauses == NIL || ((*sublink)->subLinkType == ALL_SUBLINK && !negate(clauses)) ||
+		!is_equality(linitial(clauses)))
+		return NIL;
+	result = list_make1(exists_with(set, clauses));
+	if (!negated)
+		return result;
+	linitial(result) = make_notclause(linitial(result));
+	if (are_never_null(query, set, clauses))
+		return result;
+	return list_length(clauses) != 1 ? NIL :
+		lappend(result, make_notclause((Expr *) is_unknown(query, set, linitial(clauses))));
+}

@@ -1,0 +1,327 @@
+/*-------------------------------------------------------------------------
+ *
+ * single.c
+ *	  Subqueries without aggregates that have one row at most: by unique indexes, or as they
+ *	  take the first row of an order that has no ties.
+ *
+ * 1. FROM joins tables by inner joins.  A table has one row at most, for a row around the
+ *	  subquery, if each column of a unique index equals an operand of that row, a constant, or a
+ *	  value of a table that has one row at most.  The equality is that of the index.  If all
+ *	  tables have, so has the subquery.
+ * 2. An order has no ties if the columns of a unique index of the one table that is read are in
+ *	  it, or equal such operands; those in the order are never NULL.
+ * 3. Rows that tie are alike if the value is made of columns of the order alone, whose types
+ *	  have no values that are equal and look different.
+ * 4. The first row in the order of a value has the least or greatest of its values, and so is
+ *	  min() or max(); but NULL may come first, which these pass over.
+ *
+ * A plan depends on the tables' indexes by the relation cache, whose invalidations the plan
+ * cache obeys: an index that is dropped, or becomes invalid, invalidates the plan.
+ *
+ * Memory: lists in the current context.  No locks: the tables are the parser's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "rewrite/hidden.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* What is known of the columns that the subquery reads. */
+typedef struct HgjKnown
+{
+	const Query *query;			/* the subquery */
+	List	   *clauses;		/* OpExprs of inner joins and WHERE; those with the row around it, too */
+	List	   *order;			/* SortGroupClauses whose columns count as known, or NIL */
+	Bitmapset  *single;			/* tables that have one row at most */
+} HgjKnown;
+
+static const Var *
+as_column(const Expr *expr)
+{
+	while (expr && IsA(expr, RelabelType))
+		expr = ((const RelabelType *) expr)->arg;
+	return expr && IsA(expr, Var) && ((const Var *) expr)->varlevelsup == 0 ? (const Var *) expr : NULL;
+}
+
+/* Conditions of inner joins; false: there are other joins. */
+static bool
+collect_conditions(Node *node, List **clauses)
+{
+	ListCell   *lc;
+
+	check_stack_depth();
+	if (IsA(node, RangeTblRef))
+		return true;
+	if (IsA(node, JoinExpr))
+	{
+		JoinExpr   *join = (JoinExpr *) node;
+
+		hgj_split_clauses(join->quals, clauses);
+		return join->jointype == JOIN_INNER && collect_conditions(join->larg, clauses) &&
+			collect_conditions(join->rarg, clauses);
+	}
+	foreach(lc, castNode(FromExpr, node)->fromlist)
+		if (!collect_conditions(lfirst(lc), clauses))
+			return false;
+	return true;
+}
+
+/* Is this operand the column, and is the other one known? */
+static bool
+sets_column(const HgjKnown *known, int table, AttrNumber column, const Expr *operand,
+			Node *other)
+{
+	const Var  *var = as_column(operand);
+
+	return var && var->varno == table && var->varattno == column &&
+		bms_is_subset(pull_varnos(NULL, other), known->single) &&
+		!contain_volatile_functions(other);
+}
+
+/* Step 1: does a clause set the column, by an equality of the index's family? */
+static bool
+is_set(const HgjKnown *known, int table, AttrNumber column, Oid family, Oid collation)
+{
+	ListCell   *lc;
+
+	foreach(lc, known->clauses)
+	{
+		const OpExpr *clause = lfirst(lc);
+
+		if (!IsA(clause, OpExpr) || list_length(clause->args) != 2 ||
+			get_op_opfamily_strategy(clause->opno, family) != BTEqualStrategyNumber ||
+			(OidIsValid(collation) && clause->inputcollid != collation))
+			continue;
+		if (sets_column(known, table, column, linitial(clause->args), lsecond(clause->args)) ||
+			sets_column(known, table, column, lsecond(clause->args), linitial(clause->args)))
+			return true;
+	}
+	return false;
+}
+
+/* Step 2: is the column in the order, and never NULL? */
+static bool
+is_ordered(const HgjKnown *known, int table, AttrNumber column, Oid family)
+{
+	ListCell   *lc;
+
+	foreach(lc, known->order)
+	{
+		const SortGroupClause *clause = lfirst(lc);
+		Node	   *value = get_sortgroupclause_expr(lfirst(lc), known->query->targetList);
+		const Var  *var = as_column((Expr *) value);
+
+		if (var && var->varno == table && var->varattno == column &&
+			get_op_opfamily_strategy(clause->eqop, family) == BTEqualStrategyNumber &&
+			hgj_is_never_null(known->query, value))
+			return true;
+	}
+	return false;
+}
+
+/* Steps 1 and 2, of one index. */
+static bool
+index_is_known(const HgjKnown *known, int table, HeapTuple tuple)
+{
+	Form_pg_index index = (Form_pg_index) GETSTRUCT(tuple);
+	bool		isnull;
+	oidvector  *classes;
+	oidvector  *collations;
+
+	if (!index->indisunique || !index->indimmediate || !index->indisvalid ||
+		!heap_attisnull(tuple, Anum_pg_index_indpred, NULL))
+		return false;
+	classes = (oidvector *) DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple,
+														   Anum_pg_index_indclass, &isnull));
+	collations = (oidvector *) DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple,
+															  Anum_pg_index_indcollation, &isnull));
+	for (int i = 0; i < index->indnkeyatts; i++)
+	{
+		AttrNumber	column = index->indkey.values[i];
+		Oid			family = get_opclass_family(classes->values[i]);
+
+		/* 0 is an expression */
+		if (column <= 0 ||
+			(!is_set(known, table, column, family, collations->values[i]) &&
+			 !is_ordered(known, table, column, family)))
+			return false;
+	}
+	return true;
+}
+
+/* Steps 1 and 2: of one table. */
+static bool
+is_single(const HgjKnown *known, int table)
+{
+	const RangeTblEntry *rte = list_nth(known->query->rtable, table - 1);
+	Relation	relation;
+	List	   *indexes;
+	bool		result = false;
+	ListCell   *lc;
+
+	if (rte->rtekind != RTE_RELATION)
+		return false;
+	relation = table_open(rte->relid, NoLock);
+	/* children of an inherited table have indexes of their own */
+	if (!rte->inh || !relation->rd_rel->relhassubclass ||
+		relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+	{
+		indexes = RelationGetIndexList(relation);
+		foreach(lc, indexes)
+		{
+			HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(lc)));
+
+			if (!HeapTupleIsValid(tuple))
+				continue;
+			result |= index_is_known(known, table, tuple);
+			ReleaseSysCache(tuple);
+		}
+	}
+	table_close(relation, NoLock);
+	return result;
+}
+
+/* Fill *known; false: there are joins that are no inner joins. */
+static bool
+know(HgjKnown *known, const Query *query, const List *correlations, const List *rest)
+{
+	ListCell   *lc;
+
+	known->query = query;
+	known->clauses = list_copy(rest);
+	foreach(lc, correlations)
+		known->clauses = lappend(known->clauses, ((const HgjCorrelation *) lfirst(lc))->clause);
+	return collect_conditions((Node *) query->jointree, &known->clauses);
+}
+
+/* Step 1: do all tables have one row at most?  They come to be known one after the other. */
+bool
+hgj_is_single_row(const Query *query, const List *correlations, const List *rest)
+{
+	HgjKnown	known = {0};
+	int			found = 0;
+	int			tables = 0;
+	bool		again = true;
+	ListCell   *lc;
+
+	if (query->limitCount || !know(&known, query, correlations, rest))
+		return false;
+	while (again)
+	{
+		again = false;
+		tables = 0;
+		foreach(lc, query->rtable)
+		{
+			int			table = foreach_current_index(lc) + 1;
+
+			if (lfirst_node(RangeTblEntry, lc)->rtekind == RTE_JOIN)
+				continue;
+			tables++;
+			if (bms_is_member(table, known.single) || !is_single(&known, table))
+				continue;
+			known.single = bms_add_member(known.single, table);
+			found++;
+			again = true;
+		}
+	}
+	return found == tables;
+}
+
+/* Step 3: are values of the type that are equal alike, in that order's sense? */
+static bool
+looks_equal(const SortGroupClause *clause, Node *value)
+{
+	Oid			family;
+	Oid			type;
+	Oid			function;
+	int16		strategy;
+
+	if (!get_ordering_op_properties(clause->sortop, &family, &type, &strategy))
+		return false;
+	function = get_opfamily_proc(family, type, type, BTEQUALIMAGE_PROC);
+	return OidIsValid(function) &&
+		DatumGetBool(OidFunctionCall1Coll(function, exprCollation(value),
+										  ObjectIdGetDatum(type)));
+}
+
+/* Step 3: is there a column of the subquery's that is not in the order?  context: the query */
+static bool
+find_unordered(Node *node, void *context)
+{
+	const Query *query = context;
+	ListCell   *lc;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Var))
+		return expression_tree_walker(node, find_unordered, context);
+	if (((Var *) node)->varlevelsup > 0)
+		return false;
+	foreach(lc, query->sortClause)
+	{
+		Node	   *value = get_sortgroupclause_expr(lfirst(lc), query->targetList);
+
+		if (equal(as_column((Expr *) value), node) && looks_equal(lfirst(lc), value))
+			return false;
+	}
+	return true;
+}
+
+/* Steps 2 and 3: is the value of the first row told by the order, whatever ties there? */
+bool
+hgj_is_first_of_ties(const Query *query, const List *correlations, const List *rest)
+{
+	HgjKnown	known = {0};
+	const TargetEntry *value = linitial(query->targetList);
+
+	if (!find_unordered((Node *) value->expr, (void *) query))
+		return true;
+	if (list_length(query->rtable) != 1 || !know(&known, query, correlations, rest))
+		return false;
+	known.order = query->sortClause;
+	return is_single(&known, 1);
+}
+
+/*
+ * Step 4: have the subquery return an aggregate instead of the first row's value.  False: it
+ * is not changed.
+ */
+bool
+hgj_take_extreme(Query *query)
+{
+	TargetEntry *value = linitial(query->targetList);
+	const SortGroupClause *clause = linitial(query->sortClause);
+	Aggref	   *aggregate;
+	Oid			sort_operator;
+
+	if (list_length(query->sortClause) != 1 || list_length(query->targetList) != 1 ||
+		clause->tleSortGroupRef != value->ressortgroupref ||
+		hgj_refers_to_level((Node *) value->expr, 1) ||
+		(clause->nulls_first && !hgj_is_never_null(query, (Node *) value->expr)))
+		return false;
+	for (int greatest = 0; greatest < 2; greatest++)
+	{
+		aggregate = hgj_make_extreme(value->expr, greatest, &sort_operator);
+		if (aggregate == NULL || sort_operator != clause->sortop)
+			continue;
+		value->expr = (Expr *) aggregate;
+		value->ressortgroupref = 0;
+		query->hasAggs = true;
+		query->sortClause = NIL;
+		query->limitCount = NULL;
+		return true;
+	}
+	return false;
+}

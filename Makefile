@@ -6,6 +6,7 @@
 #   make bench           ratios against stock PostgreSQL     [ROWS=2000000 CASES="q1"]
 #   make bench-tpch      TPC-H against stock PostgreSQL      [SF=1 WORKERS="0 2" QUERIES="03 05"]
 #   make bench-ssb       the Star Schema Benchmark, likewise (the other settings: bench/real.sh)
+#   make bench-users     queries with subqueries, likewise
 #   make bench-duckdb    DuckDB beside stock and ours        [NAME=ssb THREADS="1 2"]  (bench/duckdb.sh)
 #   make bench-memory    memory of joins beyond work_mem, and their times   [ROWS="1M 10M" CASES="uniform"]
 #   make versions        tests on PostgreSQL 17 and 18, in folders of later Debians (test/versions.sh)
@@ -18,7 +19,7 @@
 #   make CUDA_ARCHS=90   the CUDA engine (built where nvcc is found) for some architectures only
 #   make with_cuda=no    without it
 
-SCRIPT_GOALS := check check-full demo bench bench-memory bench-tpch bench-ssb bench-duckdb lint setup versions clean-all
+SCRIPT_GOALS := check check-full demo bench bench-memory bench-tpch bench-ssb bench-users bench-duckdb lint setup versions clean-all
 
 ifneq (,$(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)))
 
@@ -36,6 +37,7 @@ bench: ; @bash bench/run.sh
 bench-memory: ; @bash bench/memory.sh
 bench-tpch: ; @bash bench/real.sh tpch
 bench-ssb:  ; @bash bench/real.sh ssb
+bench-users: ; @bash bench/real.sh users
 bench-duckdb: ; @bash bench/duckdb.sh $(or $(NAME),tpch)
 lint:  ; @bash test/setup.sh build && bash test/lint.sh
 setup: ; @bash test/setup.sh

@@ -11,12 +11,14 @@
 # the server says: VACUUM finds no page all-visible whose rows come with a commit
 # that is not there yet, and such pages cannot be kept in memory.
 #
+# Where there is no generator, as in bench/users, tables.sql makes the rows, too.
+#
 #   JOBS=12         processes (as many as the machine has cores)
 #   PSQL=/opt/pg/bin/psql
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-if [[ $# -lt 2 || $# -gt 3 || ! -f bench/$1/generate.c ]]; then
+if [[ $# -lt 2 || $# -gt 3 || ! -f bench/$1/tables.sql ]]; then
 	sed -n '3,5s/^# *//p' "${BASH_SOURCE[0]}" >&2
 	exit 2
 fi
@@ -26,6 +28,10 @@ read -r -a psql <<<"${PSQL:-psql}"
 psql+=(-X -q -v ON_ERROR_STOP=1)
 export PGOPTIONS="${PGOPTIONS:-} -c search_path=$schema -c client_min_messages=warning -c synchronous_commit=on"
 
+if [[ ! -f bench/$name/generate.c ]]; then
+	"${psql[@]}" -v scale="$scale" -f "bench/$name/tables.sql"
+	exit
+fi
 mkdir -p build/bench
 generate=$PWD/build/bench/generate-$name
 gcc -O2 -Wall -Wextra -o "$generate" "bench/$name/generate.c"

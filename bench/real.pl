@@ -1,5 +1,5 @@
 # What bench/real.sh runs, on a server where the tables are: queries of
-# bench/tpch or bench/ssb, in up to four modes, with each number of workers.
+# bench/tpch, bench/ssb or bench/users, in up to four modes, with each number of workers.
 # Settings of the environment, and what the modes are, stand in bench/real.sh.
 #
 # 1. A first session explains and runs the query once in each mode.  Modes that
@@ -15,7 +15,7 @@ use strict;
 use warnings;
 
 my ($name) = @ARGV;
-my %title = (tpch => 'TPC-H', ssb => 'Star Schema Benchmark');
+my %title = (tpch => 'TPC-H', ssb => 'Star Schema Benchmark', users => 'subqueries');
 my @psql = split ' ', $ENV{PSQL} // 'psql';
 my $scale = $ENV{SF} // 1;
 my $runs = $ENV{RUNS} || 3;

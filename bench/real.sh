@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# make bench-tpch, make bench-ssb: the 22 queries of TPC-H and the 13 of the
-# Star Schema Benchmark, on data of bench/tpch and bench/ssb, in one session in
-# turn:
+# make bench-tpch, make bench-ssb, make bench-users: the 22 queries of TPC-H, the 13 of the
+# Star Schema Benchmark, and 72 with subqueries (a kind each, and as people write them), on data of
+# bench/tpch, bench/ssb and bench/users, in one session in turn:
 #
 #   stock     PostgreSQL's own plan: hashgraph_join.enabled = off
 #   chosen    what the planner takes with us
@@ -35,8 +35,8 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 name=${1:-}
-[[ -f bench/$name/generate.c ]] || {
-	echo "usage: $0 tpch|ssb" >&2
+[[ -f bench/$name/tables.sql ]] || {
+	echo "usage: $0 tpch|ssb|users" >&2
 	exit 2
 }
 export SF=${SF:-1}

@@ -1,0 +1,2 @@
+-- > ALL.
+select count(*) from employees e where salary > all (select salary from employees i where i.boss = e.id);

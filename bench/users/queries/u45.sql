@@ -1,0 +1,2 @@
+-- Categories' dearest products.
+select count(*) from products p where price = (select max(price) from products q where q.category = p.category);

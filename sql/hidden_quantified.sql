@@ -115,6 +115,10 @@ select hgj_hidden('select s.id, p.id from shifts s left join people p on p.id = 
 -- the null-rejecting clause of a join's other side, or of OR, proves nothing
 select hgj_hidden('select s.id from shifts s where (hours > 3 or day > date ''2024-01-20'') and hours not in (select hours from closed)');
 
+-- a subquery on the left of another one
+select hgj_hidden('select id from people p where (select max(hours) from shifts s where s.person = p.id) in (select hours from closed)');
+select hgj_hidden('select id from people p where (select max(hours) from shifts s where s.person = p.id) not in (select hours from closed where hours is not null)');
+
 -- ANY and ALL of an order.
 select hgj_hidden('select id from people p where pay > all (select hours from shifts s where s.person = p.id)');
 select hgj_hidden('select id, boss > all (select hours from shifts s where s.person = p.id), boss < any (select hours from shifts s where s.person = p.id) from people p');

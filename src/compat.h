@@ -87,6 +87,14 @@ do { \
 #define hgj_flatten_groups(query)	((void) (query))
 #endif
 
+/* From 18 on, what an operator means in an order has a type of its own. */
+#if PG_VERSION_NUM >= 180000
+#include "access/cmptype.h"
+typedef CompareType HgjOrderMeaning;
+#else
+typedef int16 HgjOrderMeaning;
+#endif
+
 /*
  * From 18 on, a column may be declared NOT NULL although old rows have not been looked at.
  * column: from 1

@@ -232,6 +232,18 @@ join_all(Node *node, void *context)
 	return (Node *) hgj_join_subquery(place->rewriting, place->query, place->side, &subquery);
 }
 
+static Node *replace_mutator(Node *node, void *context);
+
+/* A subquery that stays; what ANY and ALL compare may have others in it. */
+static Node *
+keep_subquery(const HgjPlace *place, SubLink *sublink)
+{
+	HgjPlace	inside = *place;
+
+	inside.nulls = HGJ_NULL_IS_NULL;
+	return expression_tree_mutator((Node *) sublink, replace_mutator, &inside);
+}
+
 /* A subquery of the level: an expression in its place, or itself. */
 static Node *
 replace_subquery(HgjPlace *place, SubLink *sublink)
@@ -245,21 +257,19 @@ replace_subquery(HgjPlace *place, SubLink *sublink)
 	{
 		if (stays(sublink))
 			(void) note_reason(rewriting, HGJ_HIDDEN_PLACE);
-		return (Node *) sublink;
+		return keep_subquery(place, sublink);
 	}
 	expression = hgj_as_existence(place->query, sublink, place->nulls);
 	reason = expression ? look_at_all(place, expression) :
 		look_at(place, sublink, &subquery);
 	if (!note_reason(rewriting, reason))
-		return (Node *) sublink;
+		return keep_subquery(place, sublink);
 	if (expression)
 		return join_all(expression, place);
 	subquery.pinned = place->clause == NULL ||
 		hgj_row_may_raise(hgj_stand_in(place->clause, sublink));
 	return (Node *) hgj_join_subquery(rewriting, place->query, place->side, &subquery);
 }
-
-static Node *replace_mutator(Node *node, void *context);
 
 /* An aggregate of the level: arguments and FILTER see rows, what percentile_cont() is given not. */
 static Node *
@@ -360,8 +370,10 @@ replace_in_where(HgjPlace *place, Node *where)
 			lfirst(lc) = replace_in_where(place, lfirst(lc));
 		return where;
 	}
-	if (where == NULL || is_join_already(where))
+	if (where == NULL)
 		return where;
+	if (is_join_already(where))
+		return IsA(where, SubLink) ? keep_subquery(place, (SubLink *) where) : where;
 	join = place->rewriting->calls_volatile ? NULL : hgj_as_equalities(place->query, where);
 	if (join)
 	{
@@ -398,14 +410,6 @@ find_volatile(Node *node, void *context)
 	return query_tree_walker((Query *) node, find_volatile, context, 0);
 }
 
-/* Is it a clause with a subquery?  context is not used. */
-static bool
-has_subquery(Node *node, void *context)
-{
-	return node != NULL &&
-		(IsA(node, SubLink) || expression_tree_walker(node, has_subquery, context));
-}
-
 /* Step 2: what inner joins compare by subqueries is a matter of WHERE. */
 static void
 move_to_where(Query *query, JoinExpr *join)
@@ -418,7 +422,7 @@ move_to_where(Query *query, JoinExpr *join)
 	hgj_split_clauses(join->quals, &clauses);
 	foreach(lc, clauses)
 	{
-		if (has_subquery(lfirst(lc), NULL))
+		if (checkExprHasSubLink(lfirst(lc)))
 			moved = lappend(moved, lfirst(lc));
 		else
 			stay = lappend(stay, lfirst(lc));

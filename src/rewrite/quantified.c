@@ -241,14 +241,6 @@ put_members(Node *node, void *context)
 	return expression_tree_mutator(node, put_members, context);
 }
 
-/* context is not used */
-static bool
-has_subquery(Node *node, void *context)
-{
-	return node != NULL &&
-		(IsA(node, SubLink) || expression_tree_walker(node, has_subquery, context));
-}
-
 /*
  * The comparisons of ANY or ALL, as clauses of the set: the row's operands one level above.
  * NIL: they are of another form.
@@ -260,7 +252,7 @@ comparisons(const SubLink *sublink, const Query *set)
 	List	   *clauses = NIL;
 	ListCell   *lc;
 
-	if (has_subquery(test, NULL) || contain_volatile_functions(test))
+	if (checkExprHasSubLink(test) || contain_volatile_functions(test))
 		return NIL;
 	IncrementVarSublevelsUp(test, 1, 0);
 	hgj_split_clauses(put_members(test, (void *) set), &clauses);
@@ -364,14 +356,14 @@ take_order(const OpExpr *clause, bool all, Aggref **aggregate)
 	Oid			sort_operator;
 	Oid			family;
 	Oid			type;
-	int16		strategy;
+	HgjOrderMeaning meaning;
 
 	for (int greatest = 0; greatest < 2; greatest++)
 	{
 		*aggregate = hgj_make_extreme(lsecond(clause->args), greatest, &sort_operator);
 		if (*aggregate == NULL ||
 			(*aggregate)->inputcollid != clause->inputcollid ||
-			!get_ordering_op_properties(sort_operator, &family, &type, &strategy))
+			!get_ordering_op_properties(sort_operator, &family, &type, &meaning))
 			return false;
 		switch (get_op_opfamily_strategy(clause->opno, family))
 		{
@@ -475,7 +467,7 @@ comparison_of_group(const OpExpr *clause)
 	Oid			sort_operator;
 	Oid			family;
 	Oid			type;
-	int16		strategy;
+	HgjOrderMeaning meaning;
 
 	set_opfuncid(turned);
 	if (!hgj_split_operands(turned, &inner, &outer))
@@ -489,7 +481,7 @@ comparison_of_group(const OpExpr *clause)
 	greatest = hgj_make_extreme(inner, true, &sort_operator);
 	least = hgj_make_extreme(inner, false, &sort_operator);
 	if (least == NULL || greatest == NULL || least->inputcollid != turned->inputcollid ||
-		!get_ordering_op_properties(sort_operator, &family, &type, &strategy))
+		!get_ordering_op_properties(sort_operator, &family, &type, &meaning))
 		return NULL;
 	switch (get_op_opfamily_strategy(turned->opno, family))
 	{

@@ -246,9 +246,9 @@ looks_equal(const SortGroupClause *clause, Node *value)
 	Oid			family;
 	Oid			type;
 	Oid			function;
-	int16		strategy;
+	HgjOrderMeaning meaning;
 
-	if (!get_ordering_op_properties(clause->sortop, &family, &type, &strategy))
+	if (!get_ordering_op_properties(clause->sortop, &family, &type, &meaning))
 		return false;
 	function = get_opfamily_proc(family, type, type, BTEQUALIMAGE_PROC);
 	return OidIsValid(function) &&

@@ -130,10 +130,33 @@ insert into shifts values (9999, 888, 77, 'nowhere', '2024-02-01');
 select hgj_hidden('select id from people p where id not in (select 10 / (hours - 77) from shifts s where s.person = p.id)');
 select hgj_hidden('select id, boss in (select 10 / (hours - 77) from shifts s where s.person = p.id) from people p');
 select hgj_hidden('select id from people p where case when exists (select from shifts s where s.person = p.id) then 1 else 1 / (id - 888) end = 1 or id > 0');
+-- a column that is computed in FROM, of rows around it that nothing asks for
+create view rates as select p.*, 10 / (id - 7) as rate from people p;
+select hgj_hidden('select id, case when id <> 7 then (select max(hours) from shifts s where s.person = r.rate) end from rates r');
+select hgj_hidden('select id, case when id <> 7 then (select place from shifts s where s.id = r.rate) end from rates r');
+select hgj_hidden('select id from rates r where id = 7 or rate not in (select hours from closed where hours is not null)');
+select hgj_hidden('select id from rates r where rate not in (select hours from empty)');
+select hgj_hidden('with r as (select p.*, 10 / (id - 7) as rate from people p) select id, case when id <> 7 then exists (select from shifts s where s.hours = r.rate) end from r');
+select hgj_hidden('select id, exists (select from shifts s where s.person = -p.id and s.hours > 10 / (p.id - 7)) from people p');
+select hgj_hidden('select id, 10 / (p.id - 7) > any (select hours from empty), 10 / (p.id - 7) > any (select hours from shifts s where s.person = -p.id) from people p');
+select hgj_hidden('select r.id, s.id from rates r left join shifts s on r.id <> 7 and r.rate is not distinct from s.hours');
+select hgj_hidden('select case when false then exists (select from shifts s where s.person = p.id limit (1 / 0)) end from people p');
+-- a subquery in the value
+select hgj_hidden('select id, (select (select max(day) from closed c where c.hours < p.boss) from people p where p.id = s.person) from shifts s');
+select hgj_hidden('select id, (select exists (select from closed c where c.hours < s.hours) from shifts s where s.person = p.id order by s.id limit 1) from people p where id is not null');
+-- an index by another collation than the order's
+create collation hgj_alike (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+create table names (k int, name text collate hgj_alike not null, id int) with (autovacuum_enabled = off);
+insert into names select g % 20, case when g < 30 then 'a' else 'A' end || g % 3, g from generate_series(1, 60) g;
+create unique index on names (k, id, name collate "C");
+select hgj_hidden('select id, (select n.id from names n where n.k = p.id and n.id = p.boss order by n.name limit 1) from people p');
+drop table names;
+drop collation hgj_alike;
 -- a pattern that is a group's
 update shifts set place = E'at\\' where person = 888;
 select hgj_hidden('select id from people p where name like (select max(place) from shifts s where s.person = p.id)');
 -- locking
 select hgj_says('select id from people p where boss not in (select hours from closed) for update');
+drop view rates;
 drop table people, shifts, closed, empty, twice, parents, children, parts;
 reset hashgraph_join.min_rows;

@@ -19,6 +19,7 @@ typedef struct HgjRewriting
 {
 	bool		calls_volatile; /* conditions somewhere in it call volatile functions */
 	int			njoins;			/* number of subqueries that have become joins */
+	const Query *around;		/* the query that the level at hand stands in, or NULL */
 	List	   *groups;			/* Queries that have been made of them */
 	List	   *reasons;		/* IntList of HgjHidden, one for each subquery that was looked at */
 } HgjRewriting;
@@ -73,8 +74,8 @@ extern bool hgj_take_correlation(Node *node, HgjCorrelation *correlation);
 /* subquery.c */
 extern HgjHidden hgj_look_at_reading(const HgjRewriting *rewriting, const Query *query,
 									 List *clauses);
-extern HgjHidden hgj_look_at_subquery(const HgjRewriting *rewriting, const SubLink *sublink,
-									  HgjSubquery *subquery);
+extern HgjHidden hgj_look_at_subquery(const HgjRewriting *rewriting, const Query *level,
+									  const SubLink *sublink, HgjSubquery *subquery);
 
 /* aggregates.c */
 extern HgjHidden hgj_look_at_aggregates(Node *value);
@@ -95,11 +96,12 @@ extern bool hgj_is_never_null(const Query *query, const Node *expression);
 
 /* null_keys.c */
 extern bool hgj_matches_nulls(const Node *clause);
-extern Node *hgj_as_equalities(const Query *query, const Node *clause);
+extern Node *hgj_as_equalities(const Query *query, const Query *around, const Node *clause);
 
 /* quantified.c */
 extern bool hgj_is_pulled_up(const Query *subquery);
 extern Query *hgj_simple_exists(const Query *query);
+extern const Const *hgj_limit_of(const Query *query);
 extern Node *hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls);
 extern List *hgj_as_join_clauses(const Query *query, Node *clause, SubLink **sublink);
 
@@ -110,6 +112,7 @@ extern bool hgj_tables_refer_to_level(List *rtable, int level);
 extern bool hgj_is_plain(const Query *query);
 extern bool hgj_is_permitted(const Query *query);
 extern bool hgj_row_may_raise(Node *expression);
+extern bool hgj_operand_may_raise(const Query *query, Node *expression, int level);
 extern Node *hgj_any_value(Node *node, bool bounded);
 extern bool hgj_is_small_numeric(Node *expression);
 extern bool hgj_reads_proven(const HgjRewriting *rewriting, const Query *query);

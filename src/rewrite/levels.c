@@ -159,7 +159,8 @@ typedef struct HgjTrial
 static HgjHidden
 look_at(const HgjPlace *place, const SubLink *sublink, HgjSubquery *subquery)
 {
-	HgjHidden	reason = hgj_look_at_subquery(place->rewriting, sublink, subquery);
+	HgjHidden	reason = hgj_look_at_subquery(place->rewriting, place->query, sublink,
+												  subquery);
 
 	if (reason == HGJ_HIDDEN_IS_JOIN && place->side &&
 		!bms_is_subset(hgj_operands_of(subquery), hgj_relations_of(*place->side)))
@@ -227,7 +228,7 @@ join_all(Node *node, void *context)
 		return expression_tree_mutator(node, join_all, context);
 	if (!hgj_refers_to_level(((SubLink *) node)->subselect, 1))
 		return node;
-	(void) hgj_look_at_subquery(place->rewriting, (SubLink *) node, &subquery);
+	(void) hgj_look_at_subquery(place->rewriting, place->query, (SubLink *) node, &subquery);
 	subquery.pinned = true;
 	return (Node *) hgj_join_subquery(place->rewriting, place->query, place->side, &subquery);
 }
@@ -374,7 +375,9 @@ replace_in_where(HgjPlace *place, Node *where)
 		return where;
 	if (is_join_already(where))
 		return IsA(where, SubLink) ? keep_subquery(place, (SubLink *) where) : where;
-	join = place->rewriting->calls_volatile ? NULL : hgj_as_equalities(place->query, where);
+	join = place->rewriting->calls_volatile ? NULL : hgj_as_equalities(place->query,
+																			   place->rewriting->around,
+																			   where);
 	if (join)
 	{
 		place->rewriting->njoins++;
@@ -490,6 +493,7 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	HgjPlace	place = {rewriting, query, true, NULL, HGJ_NULL_IS_NULL, NULL};
 	bool		aggregates = query->hasAggs || query->groupClause != NIL ||
 		query->groupingSets != NIL || query->havingQual != NULL;
+	const Query *around = rewriting->around;
 	int			before = rewriting->njoins;
 
 	check_stack_depth();
@@ -500,7 +504,9 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 		return;
 	}
 	hgj_flatten_groups(query);
+	rewriting->around = query;
 	query_tree_walker(query, rewrite_inside, rewriting, 0);
+	rewriting->around = around;
 	if (query->commandType != CMD_SELECT)
 		return;
 	replace_in_joins(&place, (Node *) query->jointree, true);

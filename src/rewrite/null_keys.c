@@ -174,9 +174,21 @@ hgj_matches_nulls(const Node *clause)
 	return null_safe_equality(clause) != NULL;
 }
 
-/* A clause of the query as equalities by which it can be joined, or NULL: it is another clause. */
+/* Step 3: of this level, or of the one around it. */
+static bool
+may_raise(const Query *query, const Query *around, Expr *operand)
+{
+	return hgj_refers_to_level((Node *) operand, 1) ?
+		around == NULL || hgj_operand_may_raise(around, (Node *) operand, 1) :
+		hgj_operand_may_raise(query, (Node *) operand, 0);
+}
+
+/*
+ * A clause of the query as equalities by which it can be joined, or NULL: it is another clause.
+ * around: the query that it stands in, or NULL
+ */
 Node *
-hgj_as_equalities(const Query *query, const Node *clause)
+hgj_as_equalities(const Query *query, const Query *around, const Node *clause)
 {
 	const OpExpr *equality = null_safe_equality(clause);
 	Expr	   *a = equality ? linitial(equality->args) : NULL;
@@ -186,8 +198,8 @@ hgj_as_equalities(const Query *query, const Node *clause)
 
 	if (equality == NULL || !op_hashjoinable(equality->opno, exprType((Node *) a)) ||
 		!op_strict(equality->opno) || !have_own_relations((Node *) a, (Node *) b) ||
-		contain_volatile_functions((Node *) clause) || hgj_row_may_raise((Node *) a) ||
-		hgj_row_may_raise((Node *) b))
+		contain_volatile_functions((Node *) clause) || may_raise(query, around, a) ||
+		may_raise(query, around, b))
 		return NULL;
 	if (hgj_is_never_null(query, (Node *) a) || hgj_is_never_null(query, (Node *) b))
 		return (Node *) make_opclause(equality->opno, BOOLOID, false, a, b, InvalidOid,

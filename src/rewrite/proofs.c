@@ -20,6 +20,10 @@
  *	  and subqueries of these with clauses, GROUP BY and DISTINCT.  What foreign tables and
  *	  expanded columns do is not known.
  *
+ * 4. Of the rows around it, its operands are evaluated for all of them, too.  Columns of a
+ *	  subquery in FROM, as of a view, are what it computes, since PostgreSQL puts that in their
+ *	  place; the same of WITH, VALUES and functions.
+ *
  * No memory but what is looked at, no locks: the tables are the parser's.
  *
  *-------------------------------------------------------------------------
@@ -283,6 +287,128 @@ hgj_row_may_raise(Node *expression)
 	return hgj_may_raise(without_harmless(copy, NULL), NULL);
 }
 
+/* Are there columns that are computed when they are read? */
+static bool
+has_computed_columns(const RangeTblEntry *rte)
+{
+	Relation	table = table_open(rte->relid, NoLock);
+	bool		result = HGJ_HAS_VIRTUAL_COLUMNS(table);
+
+	table_close(table, NoLock);
+	return result;
+}
+
+/* Step 3: are all of its rows PostgreSQL's own, and stored as they are read? */
+static bool
+is_stored(const RangeTblEntry *rte)
+{
+	Relation	table = table_open(rte->relid, NoLock);
+	bool		inherited = rte->inh && table->rd_rel->relhassubclass;
+	bool		foreign = rte->relkind == RELKIND_FOREIGN_TABLE;
+	ListCell   *lc;
+
+	table_close(table, NoLock);
+	foreach(lc, inherited ? find_all_inheritors(rte->relid, NoLock, NULL) : NIL)
+		foreign |= get_rel_relkind(lfirst_oid(lc)) == RELKIND_FOREIGN_TABLE;
+	return !foreign && !has_computed_columns(rte);
+}
+
+/* Where the columns of an expression come from. */
+typedef struct HgjOrigin
+{
+	const Query *query;			/* the query whose columns they are */
+	int			level;			/* number of levels that it is above the expression */
+} HgjOrigin;
+
+static bool column_may_raise(const Query *query, const Var *var);
+
+static bool
+find_raising_column(Node *node, void *context)
+{
+	HgjOrigin  *origin = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+		return ((Var *) node)->varlevelsup == origin->level &&
+			column_may_raise(origin->query, (Var *) node);
+	return expression_tree_walker(node, find_raising_column, context);
+}
+
+/* Step 4: of what a subquery in FROM returns. */
+static bool
+returned_may_raise(const Query *query, AttrNumber column)
+{
+	Node	   *value;
+
+	/* all of its columns, or a union's: not looked into */
+	if (column <= 0 || query->setOperations)
+		return true;
+	value = (Node *) list_nth_node(TargetEntry, query->targetList, column - 1)->expr;
+	return hgj_operand_may_raise(query, value, 0);
+}
+
+/* Step 4: the WITH query of this level that a range table entry reads. */
+static const Query *
+query_of_cte(const Query *query, const RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	foreach(lc, rte->ctelevelsup == 0 ? query->cteList : NIL)
+	{
+		const CommonTableExpr *cte = lfirst(lc);
+
+		if (strcmp(cte->ctename, rte->ctename) == 0 && !cte->cterecursive)
+			return (const Query *) cte->ctequery;
+	}
+	return NULL;
+}
+
+/* Step 4 */
+static bool
+column_may_raise(const Query *query, const Var *var)
+{
+	const RangeTblEntry *rte = list_nth(query->rtable, var->varno - 1);
+	const Query *with;
+
+	check_stack_depth();
+	if (HGJ_IS_GROUP_ENTRY(rte))
+		return true;
+	switch (rte->rtekind)
+	{
+		case RTE_RELATION:
+			return has_computed_columns(rte);
+		case RTE_JOIN:
+			return var->varattno <= 0 ||
+				hgj_operand_may_raise(query, list_nth(rte->joinaliasvars, var->varattno - 1), 0);
+		case RTE_SUBQUERY:
+			return returned_may_raise(rte->subquery, var->varattno);
+		case RTE_CTE:
+			with = query_of_cte(query, rte);
+			return with == NULL || returned_may_raise(with, var->varattno);
+		case RTE_FUNCTION:
+			/* one that returns a set is a scan; another's call may be put in the place of its column */
+			return !expression_returns_set((Node *) rte->functions) &&
+				hgj_row_may_raise((Node *) rte->functions);
+		case RTE_VALUES:
+			return hgj_row_may_raise((Node *) rte->values_lists);
+		default:
+			return true;
+	}
+}
+
+/*
+ * Step 4: can the expression raise an error, if what it is made of is put in the place of the
+ * query's columns?  level: the number of levels that the query is above the expression
+ */
+bool
+hgj_operand_may_raise(const Query *query, Node *expression, int level)
+{
+	HgjOrigin	origin = {query, level};
+
+	return hgj_row_may_raise(expression) || find_raising_column(expression, &origin);
+}
+
 /* Conditions in FROM; context is not used. */
 static bool
 condition_may_raise(Node *node, void *context)
@@ -307,22 +433,6 @@ hgj_is_plain(const Query *query)
 		query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == NULL &&
 		query->distinctClause == NIL && query->limitCount == NULL &&
 		query->limitOffset == NULL && query->rowMarks == NIL;
-}
-
-/* Step 3: are all of its rows PostgreSQL's own, and stored as they are read? */
-static bool
-is_stored(const RangeTblEntry *rte)
-{
-	Relation	table = table_open(rte->relid, NoLock);
-	bool		expanded = HGJ_HAS_VIRTUAL_COLUMNS(table);
-	bool		inherited = rte->inh && table->rd_rel->relhassubclass;
-	bool		foreign = rte->relkind == RELKIND_FOREIGN_TABLE;
-	ListCell   *lc;
-
-	table_close(table, NoLock);
-	foreach(lc, inherited ? find_all_inheritors(rte->relid, NoLock, NULL) : NIL)
-		foreign |= get_rel_relkind(lfirst_oid(lc)) == RELKIND_FOREIGN_TABLE;
-	return !expanded && !foreign;
 }
 
 /* Step 3: may all rows that a subquery in FROM returns be asked for? */

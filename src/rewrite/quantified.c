@@ -33,6 +33,7 @@
 #include "access/stratnum.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
+#include "expr/demand.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -45,14 +46,29 @@
 /* The name that EXPLAIN prints. */
 #define MEMBERS_NAME	"members"
 
+/*
+ * LIMIT, if it is a constant, or NULL.  Constants are folded only if that raises no error, as the
+ * branch that the query stands in may be dead.
+ */
+const Const *
+hgj_limit_of(const Query *query)
+{
+	Node	   *limit = query->limitCount;
+
+	if (limit == NULL || hgj_row_may_raise(limit))
+		return NULL;
+	limit = eval_const_expressions(NULL, limit);
+	return IsA(limit, Const) ? (const Const *) limit : NULL;
+}
+
 /* LIMIT that lets one row pass: EXISTS does not ask for more. */
 static bool
 lets_one_pass(const Query *query)
 {
-	const Const *limit = (const Const *) eval_const_expressions(NULL, query->limitCount);
+	const Const *limit = hgj_limit_of(query);
 
-	return limit == NULL ||
-		(IsA(limit, Const) && (limit->constisnull || DatumGetInt64(limit->constvalue) > 0));
+	return query->limitCount == NULL ||
+		(limit && (limit->constisnull || DatumGetInt64(limit->constvalue) > 0));
 }
 
 /*
@@ -415,7 +431,9 @@ order(const Query *query, const Query *set, const OpExpr *clause, bool all)
 										  false, true);
 	Expr	   *unknown;
 
-	if (!take_order(clause, all, &last))
+	/* without a row, the comparison is not looked at */
+	if (!take_order(clause, all, &last) || hgj_calls_may_raise((Node *) clause) ||
+		hgj_operand_may_raise(query, (Node *) x, 1))
 		return NULL;
 	if (!hgj_refers_to_level((Node *) set, 1))
 		return order_case(all,
@@ -457,7 +475,7 @@ other_comparison(const Query *query)
 
 /* The comparison of a group's least or greatest value, or of both, that one of its rows makes true. */
 static Expr *
-comparison_of_group(const OpExpr *clause)
+comparison_of_group(const Query *level, const OpExpr *clause)
 {
 	Expr	   *inner;
 	Expr	   *outer;
@@ -470,7 +488,9 @@ comparison_of_group(const OpExpr *clause)
 	HgjOrderMeaning meaning;
 
 	set_opfuncid(turned);
-	if (!hgj_split_operands(turned, &inner, &outer))
+	/* without a row, the comparison is not looked at */
+	if (!hgj_split_operands(turned, &inner, &outer) || hgj_calls_may_raise((Node *) turned) ||
+		hgj_operand_may_raise(level, (Node *) outer, 1))
 		return NULL;
 	if (inner == lsecond(turned->args))
 	{
@@ -505,7 +525,7 @@ comparison_of_group(const OpExpr *clause)
 
 /* EXISTS in terms of aggregates, or NULL. */
 static Expr *
-existence_of_group(const Query *query)
+existence_of_group(const Query *level, const Query *query)
 {
 	Query	   *simple;
 	OpExpr	   *other;
@@ -530,7 +550,7 @@ existence_of_group(const Query *query)
 	{
 		simple = hgj_simple_exists(query);
 		other = simple && simple->groupClause == NIL ? other_comparison(simple) : NULL;
-		value = other ? comparison_of_group(other) : NULL;
+		value = other ? comparison_of_group(level, other) : NULL;
 		if (value == NULL)
 			return NULL;
 		hgj_split_clauses(simple->jointree->quals, &clauses);
@@ -579,7 +599,7 @@ hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls)
 	Expr	   *result;
 
 	if (sublink->subLinkType == EXISTS_SUBLINK)
-		return (Node *) existence_of_group(castNode(Query, sublink->subselect));
+		return (Node *) existence_of_group(query, castNode(Query, sublink->subselect));
 	if (sublink->subLinkType != ANY_SUBLINK && !all)
 		return NULL;
 	set = as_set(sublink);

@@ -27,6 +27,7 @@
 #include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/table.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "miscadmin.h"
@@ -36,6 +37,7 @@
 #include "rewrite/hidden.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 /* What is known of the columns that the subquery reads. */
@@ -113,7 +115,7 @@ is_set(const HgjKnown *known, int table, AttrNumber column, Oid family, Oid coll
 
 /* Step 2: is the column in the order, and never NULL? */
 static bool
-is_ordered(const HgjKnown *known, int table, AttrNumber column, Oid family)
+is_ordered(const HgjKnown *known, int table, AttrNumber column, Oid family, Oid collation)
 {
 	ListCell   *lc;
 
@@ -125,10 +127,34 @@ is_ordered(const HgjKnown *known, int table, AttrNumber column, Oid family)
 
 		if (var && var->varno == table && var->varattno == column &&
 			get_op_opfamily_strategy(clause->eqop, family) == BTEqualStrategyNumber &&
+			(!OidIsValid(collation) || exprCollation(value) == collation) &&
 			hgj_is_never_null(known->query, value))
 			return true;
 	}
 	return false;
+}
+
+/* An index of another kind may have other operators under the number of equality. */
+static bool
+is_btree(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	bool		result = false;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		result = ((Form_pg_class) GETSTRUCT(tuple))->relam == BTREE_AM_OID;
+		ReleaseSysCache(tuple);
+	}
+	return result;
+}
+
+/* Was the index there when the snapshot was taken?  Rows that were gone by then are not in it. */
+static bool
+is_older(HeapTuple tuple)
+{
+	return ActiveSnapshotSet() &&
+		!XidInMVCCSnapshot(HeapTupleHeaderGetXmin(tuple->t_data), GetActiveSnapshot());
 }
 
 /* Steps 1 and 2, of one index. */
@@ -141,7 +167,8 @@ index_is_known(const HgjKnown *known, int table, HeapTuple tuple)
 	oidvector  *collations;
 
 	if (!index->indisunique || !index->indimmediate || !index->indisvalid ||
-		!heap_attisnull(tuple, Anum_pg_index_indpred, NULL))
+		index->indisexclusion || !heap_attisnull(tuple, Anum_pg_index_indpred, NULL) ||
+		!is_older(tuple) || !is_btree(index->indexrelid))
 		return false;
 	classes = (oidvector *) DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple,
 														   Anum_pg_index_indclass, &isnull));
@@ -155,7 +182,7 @@ index_is_known(const HgjKnown *known, int table, HeapTuple tuple)
 		/* 0 is an expression */
 		if (column <= 0 ||
 			(!is_set(known, table, column, family, collations->values[i]) &&
-			 !is_ordered(known, table, column, family)))
+			 !is_ordered(known, table, column, family, collations->values[i])))
 			return false;
 	}
 	return true;

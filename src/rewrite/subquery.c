@@ -32,10 +32,11 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
 #include "rewrite/hidden.h"
+#include "rewrite/rewriteManip.h"
 
 /* Step 2: the equalities, and the clauses that are none. */
 static HgjHidden
-look_at_clauses(HgjSubquery *subquery)
+look_at_clauses(const Query *level, HgjSubquery *subquery)
 {
 	const Query *query = subquery->query;
 	List	   *clauses = NIL;
@@ -54,7 +55,7 @@ look_at_clauses(HgjSubquery *subquery)
 		else if (!hgj_take_correlation(lfirst(lc), &correlation))
 			return HGJ_HIDDEN_CORRELATION;
 		else if (hgj_row_may_raise((Node *) correlation.inner) ||
-				 hgj_row_may_raise((Node *) correlation.outer))
+				 hgj_operand_may_raise(level, (Node *) correlation.outer, 1))
 			return HGJ_HIDDEN_RAISES;
 		else
 			subquery->correlations = lappend(subquery->correlations,
@@ -84,10 +85,10 @@ is_plain_without(const Query *query, bool grouping, bool limit)
 static bool
 is_first_row(const Query *query)
 {
-	Node	   *limit = eval_const_expressions(NULL, query->limitCount);
+	const Const *limit = hgj_limit_of(query);
 
-	return query->limitOption == LIMIT_OPTION_COUNT && limit && IsA(limit, Const) &&
-		!((Const *) limit)->constisnull && DatumGetInt64(((Const *) limit)->constvalue) == 1;
+	return query->limitOption == LIMIT_OPTION_COUNT && limit && !limit->constisnull &&
+		DatumGetInt64(limit->constvalue) == 1;
 }
 
 /* Step 1: aggregates, whose GROUP BY is looked at when the equalities are known. */
@@ -111,7 +112,9 @@ look_at_row(HgjSubquery *subquery)
 {
 	bool		first = is_first_row(subquery->query);
 
-	if (!is_plain_without(subquery->query, false, first) || subquery->query->hasTargetSRFs)
+	/* what is inside of a subquery in the value would not move out with it */
+	if (!is_plain_without(subquery->query, false, first) || subquery->query->hasTargetSRFs ||
+		checkExprHasSubLink((Node *) subquery->query->targetList))
 		return HGJ_HIDDEN_SHAPE;
 	subquery->kind = first ? HGJ_GIVES_FIRST : HGJ_GIVES_ROW;
 	subquery->optional = true;
@@ -228,7 +231,7 @@ hgj_look_at_reading(const HgjRewriting *rewriting, const Query *query, List *cla
 
 /* What becomes of a subquery that depends on the level above it. */
 HgjHidden
-hgj_look_at_subquery(const HgjRewriting *rewriting, const SubLink *sublink,
+hgj_look_at_subquery(const HgjRewriting *rewriting, const Query *level, const SubLink *sublink,
 					 HgjSubquery *subquery)
 {
 	Query	   *query = castNode(Query, sublink->subselect);
@@ -242,7 +245,7 @@ hgj_look_at_subquery(const HgjRewriting *rewriting, const SubLink *sublink,
 	if (reason == HGJ_HIDDEN_IS_JOIN && hgj_refers_above((Node *) query, 1))
 		reason = HGJ_HIDDEN_LEVELS;
 	if (reason == HGJ_HIDDEN_IS_JOIN)
-		reason = look_at_clauses(subquery);
+		reason = look_at_clauses(level, subquery);
 	if (reason == HGJ_HIDDEN_IS_JOIN)
 		reason = look_at_rows(subquery);
 	return reason == HGJ_HIDDEN_IS_JOIN ?

@@ -141,6 +141,10 @@ select hgj_hidden('select id, exists (select from shifts s where s.person = -p.i
 select hgj_hidden('select id, 10 / (p.id - 7) > any (select hours from empty), 10 / (p.id - 7) > any (select hours from shifts s where s.person = -p.id) from people p');
 select hgj_hidden('select r.id, s.id from rates r left join shifts s on r.id <> 7 and r.rate is not distinct from s.hours');
 select hgj_hidden('select case when false then exists (select from shifts s where s.person = p.id limit (1 / 0)) end from people p');
+-- clauses that raise errors for rows that a subquery beside them removes
+select hgj_hidden('select id from people p where (select hours from shifts s where s.id = p.id) > 90 and (select 10 / (s.hours - s.hours) from shifts s where s.id = p.id) is not null');
+select hgj_hidden('select p.id from people p join closed c on c.hours = p.boss % 4 where 10 / (c.hours + p.id - 7) > -2 and p.id <> 7 and p.id > (select max(hours) - 90 from shifts s where s.person = p.id)');
+select hgj_hidden('select p.id from people p where p.id + 5 > (select max(hours) from shifts s where s.person = p.id)');
 -- a subquery in the value
 select hgj_hidden('select id, (select (select max(day) from closed c where c.hours < p.boss) from people p where p.id = s.person) from shifts s');
 select hgj_hidden('select id, (select exists (select from closed c where c.hours < s.hours) from shifts s where s.person = p.id order by s.id limit 1) from people p where id is not null');

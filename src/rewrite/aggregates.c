@@ -98,7 +98,7 @@ is_whole(const Node *argument)
 }
 
 /*
- * Step 2: is the value the same, whatever the order of the rows is, and whichever of equal
+ * Step 2: does the value depend neither on the order of the rows, nor on which of equal
  * values comes first?
  */
 static bool

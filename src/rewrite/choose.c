@@ -147,7 +147,7 @@ add_index_scan(Plan *plan, void *context)
 }
 
 /*
- * Step 4: of so many runs, what is charged for pages that have been read before.  PostgreSQL
+ * Step 4: of this number of runs, what is charged for pages that have been read before.  PostgreSQL
  * charges each run for its own.  Where a table and its index fit into the cache, they are taken
  * to be read once, at what the join is charged for reading the table.
  */

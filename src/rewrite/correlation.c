@@ -6,7 +6,7 @@
  * An equality has an operand inside and one around.  Rows can be joined by it to groups if its
  * operator raises no error and stands in a hash operator family with the equality that groups the
  * inner operand's type: then all rows of a group are equal to the outer operand if one is, and no
- * two groups are.  Both have the same collation.
+ * two groups are.  Both have one collation.
  *
  * Memory: lists in the current context.  No locks.
  *

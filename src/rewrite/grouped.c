@@ -23,7 +23,7 @@
  *	  are joined to that, so that the planner sees the rest as it was; otherwise to all of
  *	  FROM.  Below ON of an outer join, they are joined to the side that it fills in.  If the clause around the subquery does not hold for NULL, the planner makes an
  *	  inner join of it, and looks at the clause for each group.
- * 4. A value that is pinned says so: CASE WHEN o.k IS NOT NULL THEN c.avg END is the same, as
+ * 4. A value that is pinned says so: CASE WHEN o.k IS NOT NULL THEN c.avg END is c.avg, as
  *	  without an operand there is no group, but it needs the row, and may hold for NULL.
  *
  * Memory: the current context; the subquery is changed and becomes part of the level.  No
@@ -146,7 +146,7 @@ value_of_aggregate(HgjValue *value, Aggref *aggref)
 }
 
 /*
- * The same expression one level further out; its aggregates, and columns of the subquery's, are
+ * An expression one level further out; its aggregates, and columns of the subquery's, are
  * columns of the groups there.
  */
 static Node *
@@ -181,7 +181,7 @@ move_value(HgjValue *value, HgjSubqueryKind kind, Node *expr)
 	if (!value->optional || IsA(expr, Aggref) ||
 		(IsA(expr, Var) && ((Var *) expr)->varlevelsup == 0))
 		return (Expr *) move_out(expr, value);
-	/* who has found a key has the row, and need not be pinned to it once more */
+	/* a key that is found needs the row already, so that nothing else has to be pinned to it */
 	found = pinned_column(value, key);
 	value->pin = NULL;
 	return (Expr *) result_if(hgj_null_test((Expr *) found, IS_NOT_NULL),

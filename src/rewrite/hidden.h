@@ -18,6 +18,7 @@
 typedef struct HgjRewriting
 {
 	bool		calls_volatile; /* conditions somewhere in it call volatile functions */
+	bool		order_matters;	/* clauses may raise errors where others come later (levels.c, step 7) */
 	int			njoins;			/* number of subqueries that have become joins */
 	const Query *around;		/* the query that the level at hand stands in, or NULL */
 	List	   *groups;			/* Queries that have been made of them */

@@ -26,7 +26,11 @@
  *	  makes joins of, or groups (quantified.c), if all subqueries of that can be joins, or run
  *	  once for the query.  A value of such an expression is always pinned.
  * 6. Conditions by which NULLs match become equalities (null_keys.c), in WHERE and ON.
- * 7. Where conditions call volatile functions, it would be noticed that rows come to them in
+ * 7. PostgreSQL evaluates a clause with a subquery where it scans a table, before clauses of joins
+ *	  and after those of less cost; as a join, it is evaluated later.  If a clause of several
+ *	  relations, or another one with a subquery, may raise an error, it might come to rows that
+ *	  would have been removed: then all subqueries in WHERE and ON stay.
+ * 8. Where conditions call volatile functions, it would be noticed that rows come to them in
  *	  another order, or fewer, so nothing is rewritten.
  *
  * The query is the caller's copy, and is changed in place.  Memory: the current context.
@@ -204,7 +208,7 @@ look_at_all(const HgjPlace *place, Node *expression)
 	return trial.reason;
 }
 
-/* What becomes of a subquery, with what is true of the whole query (step 7). */
+/* What becomes of a subquery, with what is true of the whole query (step 8). */
 static bool
 note_reason(HgjRewriting *rewriting, HgjHidden reason)
 {
@@ -358,7 +362,18 @@ as_join(HgjPlace *place, Node *clause)
 	return (Node *) make_ands_explicit(clauses);
 }
 
-/* The clauses of WHERE, or ON, one by one (steps 4 to 6). */
+/* Note that the subqueries in a clause stay, by step 7. */
+static bool
+note_raising(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubLink) && may_be_hidden((SubLink *) node))
+		(void) note_reason(context, HGJ_HIDDEN_RAISES);
+	return expression_tree_walker(node, note_raising, context);
+}
+
+/* The clauses of WHERE, or ON, one by one (steps 4 to 7). */
 static Node *
 replace_in_where(HgjPlace *place, Node *where)
 {
@@ -383,9 +398,14 @@ replace_in_where(HgjPlace *place, Node *where)
 		place->rewriting->njoins++;
 		return join;
 	}
-	join = as_join(place, where);
+	join = place->rewriting->order_matters ? NULL : as_join(place, where);
 	if (join)
 		return join;
+	if (place->rewriting->order_matters)
+	{
+		(void) note_raising(where, place->rewriting);
+		return where;
+	}
 	place->clause = where;
 	place->nulls = HGJ_NULL_IS_FALSE;
 	where = replace_mutator(where, place);
@@ -394,7 +414,94 @@ replace_in_where(HgjPlace *place, Node *where)
 	return where;
 }
 
-/* Step 7: context is not used. */
+/* Step 7: what clauses there are in the conditions of a query. */
+typedef struct HgjClauses
+{
+	int			nsubqueries;	/* number of those with a subquery that may run for each row */
+	int			nraising;		/* number of these that may raise an error */
+	int			njoining;		/* number of others that may, of several relations */
+} HgjClauses;
+
+/* Step 7: put a value in the place of each subquery.  context: whether one raises an error itself */
+static Node *
+without_subqueries(Node *node, void *context)
+{
+	Query	   *query;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, SubLink))
+		return expression_tree_mutator(node, without_subqueries, context);
+	query = castNode(Query, ((SubLink *) node)->subselect);
+	if (hgj_row_may_raise(without_subqueries(query->jointree->quals, context)) ||
+		hgj_look_at_group(without_subqueries((Node *) query->targetList, context)) != HGJ_HIDDEN_IS_JOIN)
+		*(bool *) context = true;
+	(void) without_subqueries(((SubLink *) node)->testexpr, context);
+	return hgj_any_value(node, true);
+}
+
+/* context is not used */
+static bool
+find_own_subquery(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return (IsA(node, SubLink) && may_be_hidden((SubLink *) node)) ||
+		expression_tree_walker(node, find_own_subquery, context);
+}
+
+static void
+count_clauses(Node *condition, HgjClauses *counts)
+{
+	List	   *clauses = NIL;
+	ListCell   *lc;
+
+	hgj_split_clauses(condition, &clauses);
+	foreach(lc, clauses)
+	{
+		Node	   *clause = lfirst(lc);
+		bool		raises = false;
+		bool		joins = is_join_already(clause);
+		bool		has_subquery = !joins && find_own_subquery(clause, NULL);
+
+		if (!has_subquery && bms_membership(pull_varnos(NULL, clause)) != BMS_MULTIPLE)
+			continue;
+		clause = without_subqueries(clause, &raises);
+		raises |= hgj_row_may_raise(clause);
+		counts->nsubqueries += has_subquery;
+		counts->nraising += has_subquery && raises;
+		counts->njoining += !has_subquery && !joins && raises;
+	}
+}
+
+/* Step 7: context: HgjClauses */
+static bool
+count_conditions(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	check_stack_depth();
+	if (IsA(node, FromExpr))
+		count_clauses(((FromExpr *) node)->quals, context);
+	if (IsA(node, JoinExpr))
+		count_clauses(((JoinExpr *) node)->quals, context);
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, count_conditions, context, 0);
+	return expression_tree_walker(node, count_conditions, context);
+}
+
+/* Step 7 */
+static bool
+order_matters(Query *query)
+{
+	HgjClauses	counts = {0};
+
+	(void) count_conditions((Node *) query, &counts);
+	return (counts.njoining > 0 && counts.nsubqueries > 0) ||
+		(counts.nraising > 0 && counts.nsubqueries > 1);
+}
+
+/* Step 8: context is not used. */
 static bool
 find_volatile(Node *node, void *context)
 {
@@ -526,5 +633,6 @@ void
 hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
 {
 	rewriting->calls_volatile = find_volatile((Node *) query, NULL);
+	rewriting->order_matters = order_matters(query);
 	rewrite_level(rewriting, query);
 }

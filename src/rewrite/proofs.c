@@ -22,7 +22,7 @@
  *
  * 4. Of the rows around it, its operands are evaluated for all of them, too.  Columns of a
  *	  subquery in FROM, as of a view, are what it computes, since PostgreSQL puts that in their
- *	  place; the same of WITH, VALUES and functions.
+ *	  place; so are columns of WITH queries, VALUES and functions.
  *
  * No memory but what is looked at, no locks: the tables are the parser's.
  *

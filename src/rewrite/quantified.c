@@ -564,7 +564,7 @@ existence_of_group(const Query *level, const Query *query)
 	return (Expr *) result;
 }
 
-/* The same comparisons, negated: x <> ALL (...) is NOT x = ANY (...).  false: there is no such. */
+/* Negate comparisons: x <> ALL (...) is NOT x = ANY (...).  false: one has no negation. */
 static bool
 negate(List *clauses)
 {

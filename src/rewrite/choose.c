@@ -187,15 +187,34 @@ find_subplans(Node *node, void *context)
 	return expression_tree_walker(node, find_subplans, context);
 }
 
-static Cost
-all_read_again(const List *subplans, double runs, const PlannedStmt *stmt)
+/* HgjPlanVisit: context is what the nodes below another one cost. */
+static void
+add_cost(Plan *plan, void *context)
 {
+	*(Cost *) context += plan->total_cost;
+}
+
+/*
+ * Step 4: of all subqueries of a node, if they are in its cost at all: PostgreSQL charges a join
+ * next to nothing for those in its conditions.
+ */
+static Cost
+all_read_again(Plan *plan, const List *subplans, double runs, const PlannedStmt *stmt)
+{
+	Cost		below = 0;
+	Cost		charged = 0;
 	Cost		cost = 0;
 	ListCell   *lc;
 
+	if (subplans == NIL)
+		return 0;
+	hgj_visit_children(plan, add_cost, &below);
 	foreach(lc, subplans)
+	{
+		charged += runs * ((const SubPlan *) lfirst(lc))->per_call_cost;
 		cost += read_again(lfirst(lc), runs, stmt);
-	return cost;
+	}
+	return plan->total_cost - below >= charged ? cost : 0;
 }
 
 /*
@@ -234,8 +253,8 @@ add_overcharge(Plan *plan, void *context)
 	(void) find_subplans((Node *) plan->targetlist, &returned);
 	if (hgj_is_agg_plan(plan))
 		(void) find_subplans((Node *) ((CustomScan *) plan)->custom_exprs, &returned);
-	overcharge->cost += all_read_again(subplans, rows, stmt) +
-		all_read_again(returned, rows_computed(plan), stmt);
+	overcharge->cost += all_read_again(plan, subplans, rows, stmt) +
+		all_read_again(plan, returned, rows_computed(plan), stmt);
 	/* how often the inner side of a nested loop runs is not known here */
 	if (IsA(plan, NestLoop))
 		add_overcharge(plan->lefttree, context);

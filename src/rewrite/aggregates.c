@@ -245,6 +245,28 @@ sort_operator_of(Oid aggregate)
 	return result;
 }
 
+/* A plain aggregate of one argument, or of none. */
+static Aggref *
+make_aggregate(Oid function, Oid type, Expr *argument)
+{
+	Aggref	   *result = makeNode(Aggref);
+
+	result->aggfnoid = function;
+	result->aggtype = type;
+	result->aggstar = argument == NULL;
+	if (argument)
+	{
+		result->aggargtypes = list_make1_oid(exprType((Node *) argument));
+		result->args = list_make1(makeTargetEntry(copyObject(argument), 1, NULL, false));
+		result->inputcollid = exprCollation((Node *) argument);
+	}
+	result->aggkind = AGGKIND_NORMAL;
+	result->aggsplit = AGGSPLIT_SIMPLE;
+	result->aggno = result->aggtransno = -1;
+	result->location = -1;
+	return result;
+}
+
 /*
  * The greatest, or smallest, of an argument's values; *sort_operator is the operator that says
  * which comes first.  NULL: its type has no such aggregate that is known.
@@ -256,22 +278,15 @@ hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator)
 	Oid			function = LookupFuncName(list_make2(makeString("pg_catalog"),
 													 makeString(greatest ? "max" : "min")),
 										  1, &type, true);
-	Aggref	   *result = makeNode(Aggref);
+	Aggref	   *result;
 
 	if (!OidIsValid(function) || !is_known_aggregate(function))
 		return NULL;
 	*sort_operator = sort_operator_of(function);
 	if (!OidIsValid(*sort_operator))
 		return NULL;
-	result->aggfnoid = function;
-	result->aggtype = type;
-	result->aggcollid = result->inputcollid = exprCollation((Node *) argument);
-	result->aggargtypes = list_make1_oid(type);
-	result->args = list_make1(makeTargetEntry(copyObject(argument), 1, NULL, false));
-	result->aggkind = AGGKIND_NORMAL;
-	result->aggsplit = AGGSPLIT_SIMPLE;
-	result->aggno = result->aggtransno = -1;
-	result->location = -1;
+	result = make_aggregate(function, type, argument);
+	result->aggcollid = result->inputcollid;
 	return result;
 }
 
@@ -279,19 +294,5 @@ hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator)
 Aggref *
 hgj_make_count(Expr *argument)
 {
-	Aggref	   *result = makeNode(Aggref);
-
-	result->aggfnoid = argument ? F_COUNT_ANY : F_COUNT_;
-	result->aggtype = INT8OID;
-	result->aggstar = argument == NULL;
-	if (argument)
-	{
-		result->aggargtypes = list_make1_oid(exprType((Node *) argument));
-		result->args = list_make1(makeTargetEntry(copyObject(argument), 1, NULL, false));
-	}
-	result->aggkind = AGGKIND_NORMAL;
-	result->aggsplit = AGGSPLIT_SIMPLE;
-	result->aggno = result->aggtransno = -1;
-	result->location = -1;
-	return result;
+	return make_aggregate(argument ? F_COUNT_ANY : F_COUNT_, INT8OID, argument);
 }

@@ -109,7 +109,7 @@ relation_of(const Plan *scan, const PlannedStmt *stmt)
 	return rt_fetch(((const Scan *) scan)->scanrelid, stmt->rtable)->relid;
 }
 
-/* The rows that a scan reads: those of its table, at most.  -1: it is none of a table. */
+/* The rows that a scan reads: those of its table, at most; -1 for a node that scans no table. */
 static double
 rows_read(const Plan *plan, const PlannedStmt *stmt)
 {
@@ -312,17 +312,21 @@ plan_both(const HgjRewriting *rewriting, Query *rewritten, Query *parse,
 	PlannedStmt *written = NULL;
 	PlannedStmt *joined;
 	PlannerInfo *noted;
+	Cost		as_written = 0;
 
 	if (!forced)
+	{
 		written = hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
-	if (!forced && cost_of(written, cursorOptions) < LEAST_COST)
+		as_written = cost_of(written, cursorOptions);
+	}
+	if (!forced && as_written < LEAST_COST)
 	{
 		note_reasons(rewriting, HGJ_HIDDEN_COST);
 		return written;
 	}
 	noted = hgj_noted_query();
 	joined = hgj_plan_by(previous_planner, rewritten, query_string, cursorOptions, boundParams);
-	if (!forced && cost_of(written, cursorOptions) <= cost_of(joined, cursorOptions))
+	if (!forced && as_written <= cost_of(joined, cursorOptions))
 	{
 		hgj_note_query(noted);
 		note_reasons(rewriting, HGJ_HIDDEN_COST);

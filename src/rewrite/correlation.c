@@ -15,6 +15,7 @@
 #include "compat.h"
 
 #include "expr/demand.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_oper.h"
 #include "rewrite/hidden.h"
@@ -35,6 +36,23 @@ hgj_split_clauses(Node *condition, List **clauses)
 	}
 	foreach(lc, ((BoolExpr *) condition)->args)
 		hgj_split_clauses(lfirst(lc), clauses);
+}
+
+/* A condition of clauses; NULL: there are none. */
+Node *
+hgj_join_clauses(List *clauses)
+{
+	return clauses == NIL ? NULL : (Node *) make_ands_explicit(clauses);
+}
+
+/* Have the query's WHERE demand these, too. */
+void
+hgj_add_clauses(Query *query, List *clauses)
+{
+	List	   *all = NIL;
+
+	hgj_split_clauses(query->jointree->quals, &all);
+	query->jointree->quals = hgj_join_clauses(list_concat(all, clauses));
 }
 
 /* Is each operand of one level only, one inside and one around? */

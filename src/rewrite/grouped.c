@@ -33,7 +33,6 @@
  */
 #include "compat.h"
 
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -88,34 +87,14 @@ column_of(HgjValue *value, Expr *expr)
 	return append_column(&value->targetlist, expr);
 }
 
-NullTest *
-hgj_null_test(const Expr *operand, NullTestType type)
-{
-	NullTest   *test = makeNode(NullTest);
-
-	test->arg = copyObject((Expr *) operand);
-	test->nulltesttype = type;
-	test->location = -1;
-	return test;
-}
-
 /* CASE WHEN condition THEN result END */
 static Node *
 result_if(NullTest *condition, Node *result)
 {
-	CaseWhen   *when = makeNode(CaseWhen);
-	CaseExpr   *expr = makeNode(CaseExpr);
+	Const	   *none = makeNullConst(exprType(result), exprTypmod(result), exprCollation(result));
 
-	when->expr = (Expr *) condition;
-	when->result = (Expr *) result;
-	when->location = -1;
-	expr->casetype = exprType(result);
-	expr->casecollid = exprCollation(result);
-	expr->args = list_make1(when);
-	expr->defresult = (Expr *) makeNullConst(expr->casetype, exprTypmod(result),
-											 expr->casecollid);
-	expr->location = -1;
-	return (Node *) expr;
+	return (Node *) hgj_case(list_make1(hgj_when((Expr *) condition, (Expr *) result)),
+							 (Expr *) none);
 }
 
 /* Step 4: a column of the groups, where the row around it has an operand for the equality. */
@@ -133,16 +112,10 @@ static Node *
 value_of_aggregate(HgjValue *value, Aggref *aggref)
 {
 	Node	   *result = pinned_column(value, column_of(value, (Expr *) aggref));
-	CoalesceExpr *counted;
 
 	if (value->optional || (aggref->aggfnoid != F_COUNT_ && aggref->aggfnoid != F_COUNT_ANY))
 		return result;
-	counted = makeNode(CoalesceExpr);
-	counted->coalescetype = INT8OID;
-	counted->args = list_make2(result, makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
-											  Int64GetDatum(0), false, true));
-	counted->location = -1;
-	return (Node *) counted;
+	return (Node *) hgj_coalesce((Expr *) result, hgj_zero());
 }
 
 /*
@@ -398,7 +371,7 @@ finish_groups(RangeTblEntry *rte, const HgjSubquery *subquery, const HgjValue *v
 	foreach(lc, has_outer_joins(query) ? subquery->correlations : NIL)
 		rest = lappend(rest, hgj_null_test(((const HgjCorrelation *) lfirst(lc))->inner,
 										   IS_NOT_NULL));
-	query->jointree->quals = rest == NIL ? NULL : (Node *) make_ands_explicit(rest);
+	query->jointree->quals = hgj_join_clauses(rest);
 	group(query, subquery->kind, keys, &targetlist);
 	query->targetList = targetlist;
 	rte->subquery = query;

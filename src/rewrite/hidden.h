@@ -67,8 +67,17 @@ typedef enum HgjNulls
 extern bool hgj_may_hide_joins(const Query *query);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
 
+/* expressions.c */
+extern NullTest *hgj_null_test(const Expr *operand, NullTestType type);
+extern CaseWhen *hgj_when(Expr *condition, Expr *result);
+extern Expr *hgj_case(List *whens, Expr *otherwise);
+extern Expr *hgj_coalesce(Expr *value, Expr *otherwise);
+extern Expr *hgj_zero(void);
+
 /* correlation.c */
 extern void hgj_split_clauses(Node *condition, List **clauses);
+extern Node *hgj_join_clauses(List *clauses);
+extern void hgj_add_clauses(Query *query, List *clauses);
 extern bool hgj_split_operands(const OpExpr *clause, Expr **inner, Expr **outer);
 extern bool hgj_take_correlation(Node *node, HgjCorrelation *correlation);
 
@@ -104,7 +113,7 @@ extern bool hgj_is_pulled_up(const Query *subquery);
 extern Query *hgj_simple_exists(const Query *query);
 extern const Const *hgj_limit_of(const Query *query);
 extern Node *hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls);
-extern List *hgj_as_join_clauses(const Query *query, Node *clause, SubLink **sublink);
+extern List *hgj_as_join_clauses(const Query *query, Node *clause);
 
 /* proofs.c */
 extern bool hgj_refers_above(Node *node, int level);
@@ -124,6 +133,5 @@ extern Bitmapset *hgj_relations_of(Node *node);
 extern Expr *hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 							   const HgjSubquery *subquery);
 extern Node *hgj_stand_in(Node *clause, SubLink *sublink);
-extern NullTest *hgj_null_test(const Expr *operand, NullTestType type);
 
 #endif							/* HGJ_HIDDEN_H */

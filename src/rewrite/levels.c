@@ -255,7 +255,7 @@ replace_subquery(HgjPlace *place, SubLink *sublink)
 {
 	HgjRewriting *rewriting = place->rewriting;
 	HgjSubquery subquery;
-	Node	   *expression = NULL;
+	Node	   *expression;
 	HgjHidden	reason;
 
 	if (!place->sees_rows)
@@ -348,8 +348,7 @@ is_join_already(Node *clause)
 static Node *
 as_join(HgjPlace *place, Node *clause)
 {
-	SubLink    *sublink;
-	List	   *clauses = hgj_as_join_clauses(place->query, clause, &sublink);
+	List	   *clauses = hgj_as_join_clauses(place->query, clause);
 	ListCell   *lc;
 
 	if (clauses == NIL || look_at_all(place, (Node *) clauses) != HGJ_HIDDEN_IS_JOIN)
@@ -398,14 +397,14 @@ replace_in_where(HgjPlace *place, Node *where)
 		place->rewriting->njoins++;
 		return join;
 	}
-	join = place->rewriting->order_matters ? NULL : as_join(place, where);
-	if (join)
-		return join;
 	if (place->rewriting->order_matters)
 	{
 		(void) note_raising(where, place->rewriting);
 		return where;
 	}
+	join = as_join(place, where);
+	if (join)
+		return join;
 	place->clause = where;
 	place->nulls = HGJ_NULL_IS_FALSE;
 	where = replace_mutator(where, place);
@@ -539,10 +538,9 @@ move_to_where(Query *query, JoinExpr *join)
 	}
 	if (moved == NIL)
 		return;
-	join->quals = stay == NIL ? makeBoolConst(true, false) : (Node *) make_ands_explicit(stay);
-	if (query->jointree->quals)
-		moved = lcons(query->jointree->quals, moved);
-	query->jointree->quals = (Node *) make_ands_explicit(moved);
+	/* an inner join's condition may be TRUE, but not be missing */
+	join->quals = (Node *) make_ands_explicit(stay);
+	hgj_add_clauses(query, moved);
 }
 
 /* Step 2: conditions of joins, from the inside out.  inner: no outer join is above them. */
@@ -550,8 +548,8 @@ static void
 replace_in_joins(HgjPlace *place, Node *node, bool inner)
 {
 	JoinExpr   *join = (JoinExpr *) node;
-	bool		fills_right = join->jointype == JOIN_LEFT;
 	HgjPlace	inside = *place;
+	bool		fills_right;
 	ListCell   *lc;
 
 	check_stack_depth();
@@ -563,6 +561,7 @@ replace_in_joins(HgjPlace *place, Node *node, bool inner)
 	}
 	if (!IsA(node, JoinExpr))
 		return;
+	fills_right = join->jointype == JOIN_LEFT;
 	replace_in_joins(place, join->larg, inner && (join->jointype == JOIN_INNER || fills_right));
 	replace_in_joins(place, join->rarg,
 					 inner && (join->jointype == JOIN_INNER || join->jointype == JOIN_RIGHT));

@@ -155,18 +155,6 @@ have_own_relations(Node *a, Node *b)
 	return !bms_is_empty(of_a) && !bms_is_empty(of_b) && !bms_overlap(of_a, of_b);
 }
 
-static Expr *
-or_constant(Expr *operand, Expr *constant)
-{
-	CoalesceExpr *result = makeNode(CoalesceExpr);
-
-	result->coalescetype = exprType((Node *) operand);
-	result->coalescecollid = exprCollation((Node *) operand);
-	result->args = list_make2(copyObject(operand), constant);
-	result->location = -1;
-	return (Expr *) result;
-}
-
 /* Is it one of the two forms?  It takes next to no time to say no. */
 bool
 hgj_matches_nulls(const Node *clause)
@@ -209,8 +197,8 @@ hgj_as_equalities(const Query *query, const Query *around, const Node *clause)
 	if (of_a == NULL || of_b == NULL)
 		return NULL;
 	return (Node *) make_andclause(list_make2(make_opclause(equality->opno, BOOLOID, false,
-															or_constant(a, of_a),
-															or_constant(b, of_b), InvalidOid,
+															hgj_coalesce(copyObject(a), of_a),
+															hgj_coalesce(copyObject(b), of_b), InvalidOid,
 															equality->inputcollid),
 											  make_opclause(BooleanEqualOperator, BOOLOID, false,
 															(Expr *) hgj_null_test(a, IS_NULL),

@@ -121,27 +121,11 @@ boolean(bool value)
 	return (Expr *) makeBoolConst(value, false);
 }
 
-static CaseWhen *
-when(Expr *condition, Expr *result)
-{
-	CaseWhen   *node = makeNode(CaseWhen);
-
-	node->expr = condition;
-	node->result = result;
-	node->location = -1;
-	return node;
-}
-
+/* Neither true nor false. */
 static Expr *
-boolean_case(List *whens, Expr *otherwise)
+unknown(void)
 {
-	CaseExpr   *node = makeNode(CaseExpr);
-
-	node->casetype = BOOLOID;
-	node->args = whens;
-	node->defresult = otherwise;
-	node->location = -1;
-	return (Expr *) node;
+	return (Expr *) makeBoolConst(false, true);
 }
 
 /* An operator that returns a boolean, as another one's clause has it. */
@@ -166,16 +150,13 @@ subquery_of(SubLinkType type, Query *query)
 	return result;
 }
 
-/* A copy of the query whose rows have this condition, too; it is EXISTS that asks for them. */
+/* A copy of the query whose rows meet these conditions, too; it is EXISTS that asks for them. */
 static SubLink *
 exists_with(const Query *query, List *conditions)
 {
 	Query	   *copy = copyObject((Query *) query);
-	List	   *clauses = copyObject(conditions);
 
-	if (copy->jointree->quals)
-		clauses = lcons(copy->jointree->quals, clauses);
-	copy->jointree->quals = clauses == NIL ? NULL : (Node *) make_ands_explicit(clauses);
+	hgj_add_clauses(copy, copyObject(conditions));
 	copy->targetList = NIL;
 	return subquery_of(EXISTS_SUBLINK, copy);
 }
@@ -308,32 +289,38 @@ are_never_null(const Query *query, const Query *set, const List *clauses)
 	return true;
 }
 
+/* number < count(*): the group has more rows than that. */
+static Expr *
+more_rows_than(Expr *number)
+{
+	return operation(Int8LessOperator, number, (Expr *) hgj_make_count(NULL), InvalidOid);
+}
+
+/* Steps 2 and 3: of a group, what is_unknown() says of a set. */
+static Expr *
+group_is_unknown(Expr *x, Expr *y)
+{
+	return hgj_case(list_make1(hgj_when((Expr *) hgj_null_test(x, IS_NULL),
+										more_rows_than(hgj_zero()))),
+					more_rows_than((Expr *) hgj_make_count(y)));
+}
+
 /* Step 2: that nothing can be said about x where no y makes its comparison true. */
 static Expr *
 is_unknown(const Query *query, const Query *set, const OpExpr *clause)
 {
 	Expr	   *x = linitial(clause->args);
 	Expr	   *y = lsecond(clause->args);
-	Expr	   *of_null_x;
 	Expr	   *of_null_y;
 
 	if (hgj_refers_to_level((Node *) set, 1))
-	{
-		of_null_x = operation(Int8LessOperator, (Expr *) makeConst(INT8OID, -1, InvalidOid,
-																   sizeof(int64), Int64GetDatum(0),
-																   false, true),
-							  (Expr *) hgj_make_count(NULL), InvalidOid);
-		of_null_y = operation(Int8LessOperator, (Expr *) hgj_make_count(y),
-							  (Expr *) hgj_make_count(NULL), InvalidOid);
-		return (Expr *) value_of(set, boolean_case(list_make1(when((Expr *) hgj_null_test(x, IS_NULL),
-																   of_null_x)), of_null_y));
-	}
+		return (Expr *) value_of(set, group_is_unknown(x, y));
 	of_null_y = hgj_is_never_null(set, (Node *) y) ? boolean(false) :
 		(Expr *) exists_with(set, list_make1(hgj_null_test(y, IS_NULL)));
 	x = at_row(x);
 	if (hgj_is_never_null(query, (Node *) x))
 		return of_null_y;
-	return boolean_case(list_make1(when((Expr *) hgj_null_test(x, IS_NULL),
+	return hgj_case(list_make1(hgj_when((Expr *) hgj_null_test(x, IS_NULL),
 										(Expr *) exists_with(set, NIL))), of_null_y);
 }
 
@@ -359,64 +346,65 @@ membership(const Query *query, const Query *set, List *clauses, HgjNulls nulls)
 	/* a row with a NULL in it may still differ from another row */
 	if (list_length(clauses) != 1)
 		return NULL;
-	return boolean_case(list_make2(when(exists, boolean(true)),
-								   when(is_unknown(query, set, linitial(clauses)),
-										(Expr *) makeBoolConst(false, true))),
-						boolean(false));
+	return hgj_case(list_make2(hgj_when(exists, boolean(true)),
+							   hgj_when(is_unknown(query, set, linitial(clauses)), unknown())),
+					boolean(false));
 }
 
-/* The values of the set that an order's ANY or ALL is about; *aggregate is of its last one. */
-static bool
-take_order(const OpExpr *clause, bool all, Aggref **aggregate)
+/*
+ * What an operator is in the order of values by which min() and max() are made: a btree strategy,
+ * 0 for another one, or -1 where there is no such order, or it is of another collation.
+ */
+static int
+place_in_order(const OpExpr *clause, Expr *values, Aggref **least, Aggref **greatest, Oid *family)
 {
 	Oid			sort_operator;
-	Oid			family;
 	Oid			type;
 	HgjOrderMeaning meaning;
 
-	for (int greatest = 0; greatest < 2; greatest++)
-	{
-		*aggregate = hgj_make_extreme(lsecond(clause->args), greatest, &sort_operator);
-		if (*aggregate == NULL ||
-			(*aggregate)->inputcollid != clause->inputcollid ||
-			!get_ordering_op_properties(sort_operator, &family, &type, &meaning))
-			return false;
-		switch (get_op_opfamily_strategy(clause->opno, family))
-		{
-			case BTLessStrategyNumber:
-			case BTLessEqualStrategyNumber:
-				/* x is less than one of them if it is less than the greatest */
-				if ((greatest == 1) != all)
-					return true;
-				break;
-			case BTGreaterStrategyNumber:
-			case BTGreaterEqualStrategyNumber:
-				if ((greatest == 0) != all)
-					return true;
-				break;
-			default:
-				return false;
-		}
-	}
-	return false;
+	*greatest = hgj_make_extreme(values, true, &sort_operator);
+	*least = hgj_make_extreme(values, false, &sort_operator);
+	if (*least == NULL || *greatest == NULL || (*least)->inputcollid != clause->inputcollid ||
+		!get_ordering_op_properties(sort_operator, family, &type, &meaning))
+		return -1;
+	return get_op_opfamily_strategy(clause->opno, *family);
 }
 
-/* ANY and ALL of an order (step 3), with the last value, in a subquery or around it. */
-static Expr *
-order_case(bool all, Expr *of_last, Expr *is_empty, Expr *unknown)
+/*
+ * The value of the set that x is compared with by ANY or ALL of an order: it is less than any if it
+ * is less than the greatest.  NULL: it is no order.
+ */
+static Aggref *
+deciding_value(const OpExpr *clause, bool all)
 {
-	List	   *whens = NIL;
+	Aggref	   *least;
+	Aggref	   *greatest;
+	Oid			family;
+
+	switch (place_in_order(clause, lsecond(clause->args), &least, &greatest, &family))
+	{
+		case BTLessStrategyNumber:
+		case BTLessEqualStrategyNumber:
+			return all ? least : greatest;
+		case BTGreaterStrategyNumber:
+		case BTGreaterEqualStrategyNumber:
+			return all ? greatest : least;
+		default:
+			return NULL;
+	}
+}
+
+/* ANY and ALL of an order (step 3), with the deciding value, in a subquery or around it. */
+static Expr *
+order_case(bool all, Expr *decided, Expr *is_empty, Expr *undecided)
+{
+	CaseWhen   *not_known = hgj_when(undecided, unknown());
 
 	if (all)
-	{
-		whens = list_make2(when(is_empty, boolean(true)),
-						   when(make_notclause(of_last), boolean(false)));
-		return boolean_case(lappend(whens, when(unknown, (Expr *) makeBoolConst(false, true))),
-							boolean(true));
-	}
-	whens = list_make2(when(of_last, boolean(true)),
-					   when(unknown, (Expr *) makeBoolConst(false, true)));
-	return boolean_case(whens, boolean(false));
+		return hgj_case(list_make3(hgj_when(is_empty, boolean(true)),
+								   hgj_when(make_notclause(decided), boolean(false)), not_known),
+						boolean(true));
+	return hgj_case(list_make2(hgj_when(decided, boolean(true)), not_known), boolean(false));
 }
 
 /* Step 3. */
@@ -425,31 +413,23 @@ order(const Query *query, const Query *set, const OpExpr *clause, bool all)
 {
 	Expr	   *x = linitial(clause->args);
 	Expr	   *y = lsecond(clause->args);
-	Aggref	   *last;
-	Aggref	   *rows = hgj_make_count(NULL);
-	Expr	   *none = (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0),
-										  false, true);
-	Expr	   *unknown;
+	Expr	   *deciding = (Expr *) deciding_value(clause, all);
 
 	/* without a row, the comparison is not looked at */
-	if (!take_order(clause, all, &last) || hgj_calls_may_raise((Node *) clause) ||
+	if (deciding == NULL || hgj_calls_may_raise((Node *) clause) ||
 		hgj_operand_may_raise(query, (Node *) x, 1))
 		return NULL;
 	if (!hgj_refers_to_level((Node *) set, 1))
 		return order_case(all,
-						  operation(clause->opno, at_row(x),
-									(Expr *) value_of(set, (Expr *) last), clause->inputcollid),
+						  operation(clause->opno, at_row(x), (Expr *) value_of(set, deciding),
+									clause->inputcollid),
 						  make_notclause((Expr *) exists_with(set, NIL)),
 						  is_unknown(query, set, clause));
-	unknown = operation(Int8LessOperator, (Expr *) hgj_make_count(y), (Expr *) rows, InvalidOid);
-	unknown = boolean_case(list_make1(when((Expr *) hgj_null_test(x, IS_NULL),
-										   operation(Int8LessOperator, none, (Expr *) rows,
-													 InvalidOid))), unknown);
-	return (Expr *) value_of(set, order_case(all, operation(clause->opno, x, (Expr *) last,
-														   clause->inputcollid),
-											 make_notclause(operation(Int8LessOperator, none,
-																	  (Expr *) rows, InvalidOid)),
-											 unknown));
+	return (Expr *) value_of(set, order_case(all,
+											 operation(clause->opno, x, deciding,
+													   clause->inputcollid),
+											 make_notclause(more_rows_than(hgj_zero())),
+											 group_is_unknown(x, y)));
 }
 
 /* EXISTS whose WHERE compares a value in another way: that one, beside equalities, or NULL. */
@@ -482,10 +462,7 @@ comparison_of_group(const Query *level, const OpExpr *clause)
 	OpExpr	   *turned = copyObject((OpExpr *) clause);
 	Aggref	   *least;
 	Aggref	   *greatest;
-	Oid			sort_operator;
 	Oid			family;
-	Oid			type;
-	HgjOrderMeaning meaning;
 
 	set_opfuncid(turned);
 	/* without a row, the comparison is not looked at */
@@ -498,12 +475,7 @@ comparison_of_group(const Query *level, const OpExpr *clause)
 			return NULL;
 		CommuteOpExpr(turned);
 	}
-	greatest = hgj_make_extreme(inner, true, &sort_operator);
-	least = hgj_make_extreme(inner, false, &sort_operator);
-	if (least == NULL || greatest == NULL || least->inputcollid != turned->inputcollid ||
-		!get_ordering_op_properties(sort_operator, &family, &type, &meaning))
-		return NULL;
-	switch (get_op_opfamily_strategy(turned->opno, family))
+	switch (place_in_order(turned, inner, &least, &greatest, &family))
 	{
 		case BTLessStrategyNumber:
 		case BTLessEqualStrategyNumber:
@@ -531,7 +503,6 @@ existence_of_group(const Query *level, const Query *query)
 	OpExpr	   *other;
 	Expr	   *value;
 	List	   *clauses = NIL;
-	CoalesceExpr *result = makeNode(CoalesceExpr);
 
 	if (query->havingQual && query->groupClause == NIL && query->groupingSets == NIL)
 	{
@@ -554,36 +525,27 @@ existence_of_group(const Query *level, const Query *query)
 		if (value == NULL)
 			return NULL;
 		hgj_split_clauses(simple->jointree->quals, &clauses);
-		clauses = list_delete_ptr(clauses, other);
-		simple->jointree->quals = clauses == NIL ? NULL : (Node *) make_ands_explicit(clauses);
+		simple->jointree->quals = hgj_join_clauses(list_delete_ptr(clauses, other));
 		value = (Expr *) value_of(simple, value);
 	}
-	result->coalescetype = BOOLOID;
-	result->args = list_make2(value, boolean(false));
-	result->location = -1;
-	return (Expr *) result;
+	return hgj_coalesce(value, boolean(false));
 }
 
-/* Negate comparisons: x <> ALL (...) is NOT x = ANY (...).  false: one has no negation. */
-static bool
-negate(List *clauses)
+/*
+ * x <> ALL (...) is NOT x = ANY (...): the comparison, negated.  NULL: there is no negation, or
+ * these are several values; that a row differs is not that each of its values does.
+ */
+static OpExpr *
+negation(const List *clauses)
 {
-	ListCell   *lc;
+	OpExpr	   *clause = copyObject(linitial_node(OpExpr, clauses));
 
-	/* that a row differs is not that each of its values does */
-	if (list_length(clauses) != 1)
-		return false;
-	foreach(lc, clauses)
-	{
-		OpExpr	   *clause = lfirst(lc);
-
-		clause->opno = get_negator(clause->opno);
-		clause->opfuncid = InvalidOid;
-		if (!OidIsValid(clause->opno))
-			return false;
-		set_opfuncid(clause);
-	}
-	return true;
+	clause->opno = get_negator(clause->opno);
+	if (list_length(clauses) != 1 || !OidIsValid(clause->opno))
+		return NULL;
+	clause->opfuncid = InvalidOid;
+	set_opfuncid(clause);
+	return clause;
 }
 
 /*
@@ -596,7 +558,7 @@ hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls)
 	Query	   *set;
 	List	   *clauses;
 	bool		all = sublink->subLinkType == ALL_SUBLINK;
-	Expr	   *result;
+	OpExpr	   *equality;
 
 	if (sublink->subLinkType == EXISTS_SUBLINK)
 		return (Node *) existence_of_group(query, castNode(Query, sublink->subselect));
@@ -606,15 +568,13 @@ hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls)
 	clauses = set ? comparisons(sublink, set) : NIL;
 	if (clauses == NIL)
 		return NULL;
-	if (!all && is_equality(linitial(clauses)))
-		return (Node *) membership(query, set, clauses, nulls);
-	if (all && negate(clauses) && is_equality(linitial(clauses)))
-	{
-		result = membership(query, set, clauses, HGJ_NULL_IS_NULL);
-		return result ? (Node *) make_notclause(result) : NULL;
-	}
-	clauses = comparisons(sublink, set);
-	return list_length(clauses) == 1 ? (Node *) order(query, set, linitial(clauses), all) : NULL;
+	equality = all ? negation(clauses) : linitial(clauses);
+	if (equality == NULL || !is_equality(equality))
+		return list_length(clauses) == 1 ?
+			(Node *) order(query, set, linitial(clauses), all) : NULL;
+	return all ?
+		(Node *) make_notclause(membership(query, set, list_make1(equality), HGJ_NULL_IS_NULL)) :
+		(Node *) membership(query, set, clauses, nulls);
 }
 
 /* Is it a clause of WHERE that is IN, or NOT IN? */
@@ -637,31 +597,35 @@ as_membership(Node *clause, bool *negated)
 
 /*
  * IN and NOT IN, where they are clauses of WHERE, as clauses that PostgreSQL makes joins of; NIL:
- * the clause is none of these, or is one already.  *sublink is the subquery.
+ * the clause is none of these, or is one already.
  */
 List *
-hgj_as_join_clauses(const Query *query, Node *clause, SubLink **sublink)
+hgj_as_join_clauses(const Query *query, Node *clause)
 {
 	bool		negated;
+	const SubLink *sublink = as_membership(clause, &negated);
 	Query	   *set;
 	List	   *clauses;
-	List	   *result;
+	Expr	   *exists;
 
-	*sublink = as_membership(clause, &negated);
-	if (*sublink == NULL ||
-		(!negated && !hgj_refers_to_level((*sublink)->subselect, 1)))
+	if (sublink == NULL || (!negated && !hgj_refers_to_level(sublink->subselect, 1)))
 		return NIL;
-	set = as_set(*sublink);
-	clauses = set ? comparisons(*sublink, set) : NIL;
-	if (clauses == NIL || ((*sublink)->subLinkType == ALL_SUBLINK && !negate(clauses)) ||
-		!is_equality(linitial(clauses)))
+	set = as_set(sublink);
+	clauses = set ? comparisons(sublink, set) : NIL;
+	if (clauses != NIL && sublink->subLinkType == ALL_SUBLINK)
+	{
+		OpExpr	   *equality = negation(clauses);
+
+		clauses = equality ? list_make1(equality) : NIL;
+	}
+	if (clauses == NIL || !is_equality(linitial(clauses)))
 		return NIL;
-	result = list_make1(exists_with(set, clauses));
+	exists = (Expr *) exists_with(set, clauses);
 	if (!negated)
-		return result;
-	linitial(result) = make_notclause(linitial(result));
+		return list_make1(exists);
+	exists = make_notclause(exists);
 	if (are_never_null(query, set, clauses))
-		return result;
+		return list_make1(exists);
 	return list_length(clauses) != 1 ? NIL :
-		lappend(result, make_notclause((Expr *) is_unknown(query, set, linitial(clauses))));
+		list_make2(exists, make_notclause(is_unknown(query, set, linitial(clauses))));
 }

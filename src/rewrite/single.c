@@ -49,12 +49,13 @@ typedef struct HgjKnown
 	Bitmapset  *single;			/* tables that have one row at most */
 } HgjKnown;
 
+/* The column that an expression is, by whatever type, or NULL. */
 static const Var *
-as_column(const Expr *expr)
+as_column(const Node *node)
 {
-	while (expr && IsA(expr, RelabelType))
-		expr = ((const RelabelType *) expr)->arg;
-	return expr && IsA(expr, Var) && ((const Var *) expr)->varlevelsup == 0 ? (const Var *) expr : NULL;
+	const Var  *var = (const Var *) hgj_without_relabeling(node);
+
+	return var && IsA(var, Var) && var->varlevelsup == 0 ? var : NULL;
 }
 
 /* Conditions of inner joins; false: there are other joins. */
@@ -82,7 +83,7 @@ collect_conditions(Node *node, List **clauses)
 
 /* Is this operand the column, and is the other one known? */
 static bool
-sets_column(const HgjKnown *known, int table, AttrNumber column, const Expr *operand,
+sets_column(const HgjKnown *known, int table, AttrNumber column, const Node *operand,
 			Node *other)
 {
 	const Var  *var = as_column(operand);
@@ -123,7 +124,7 @@ is_ordered(const HgjKnown *known, int table, AttrNumber column, Oid family, Oid 
 	{
 		const SortGroupClause *clause = lfirst(lc);
 		Node	   *value = get_sortgroupclause_expr(lfirst(lc), known->query->targetList);
-		const Var  *var = as_column((Expr *) value);
+		const Var  *var = as_column(value);
 
 		if (var && var->varno == table && var->varattno == column &&
 			get_op_opfamily_strategy(clause->eqop, family) == BTEqualStrategyNumber &&
@@ -300,7 +301,7 @@ find_unordered(Node *node, void *context)
 	{
 		Node	   *value = get_sortgroupclause_expr(lfirst(lc), query->targetList);
 
-		if (equal(as_column((Expr *) value), node) && looks_equal(lfirst(lc), value))
+		if (equal(as_column(value), node) && looks_equal(lfirst(lc), value))
 			return false;
 	}
 	return true;

@@ -215,7 +215,7 @@ sub single
 	my $t = pick(qw(i j)) . '';
 	my ($value, $class) = @{ pick([ "$a.v", 'number' ], [ "$a.w", 'number' ], [ "$a.s", 'text' ], [ "$a.d", 'date' ], [ "coalesce($a.v, $o.v)", 'number' ],
 		[ "case when $a.b then $a.w else $o.v end", 'number' ], [ "10 / ($a.v - $o.v)", 'number' ], [ 'true', 'bool' ], [ "$a.b", 'bool' ]) };
-	my $and = chance(30) ? ' and ' . filter($a) : '';
+	my $and = chance(30) ? ' and (' . filter($a) . ')' : '';
 	my $kind = pick(1 .. 5);
 	return ("(select $value from $t $a where $a.id = " . pick("$o.id", "$o.v", "$o.k1", "$o.w") . "$and)", $class) if $kind <= 2;
 	return ("(select $value from $t $a join $t $b on $b.id = $a.w where $a.id = $o.id$and)", $class) if $kind == 3;

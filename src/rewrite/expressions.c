@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * expressions.c
+ *	  Expressions that a rewritten query has and the written one has not.
+ *
+ * Memory: the current context; what is given becomes part of the expression, but for an operand
+ * that is tested for NULL, which is copied, as it stands elsewhere, too.  No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "rewrite/hidden.h"
+
+/* operand IS NULL, or IS NOT NULL */
+NullTest *
+hgj_null_test(const Expr *operand, NullTestType type)
+{
+	NullTest   *test = makeNode(NullTest);
+
+	test->arg = copyObject((Expr *) operand);
+	test->nulltesttype = type;
+	test->location = -1;
+	return test;
+}
+
+/* WHEN condition THEN result */
+CaseWhen *
+hgj_when(Expr *condition, Expr *result)
+{
+	CaseWhen   *when = makeNode(CaseWhen);
+
+	when->expr = condition;
+	when->result = result;
+	when->location = -1;
+	return when;
+}
+
+/* CASE whens ELSE otherwise END, of the latter's type */
+Expr *
+hgj_case(List *whens, Expr *otherwise)
+{
+	CaseExpr   *expr = makeNode(CaseExpr);
+
+	expr->casetype = exprType((Node *) otherwise);
+	expr->casecollid = exprCollation((Node *) otherwise);
+	expr->args = whens;
+	expr->defresult = otherwise;
+	expr->location = -1;
+	return (Expr *) expr;
+}
+
+/* COALESCE(value, otherwise), of the former's type */
+Expr *
+hgj_coalesce(Expr *value, Expr *otherwise)
+{
+	CoalesceExpr *expr = makeNode(CoalesceExpr);
+
+	expr->coalescetype = exprType((Node *) value);
+	expr->coalescecollid = exprCollation((Node *) value);
+	expr->args = list_make2(value, otherwise);
+	expr->location = -1;
+	return (Expr *) expr;
+}
+
+/* 0, as what count() returns */
+Expr *
+hgj_zero(void)
+{
+	return (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false, true);
+}

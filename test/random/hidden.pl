@@ -366,6 +366,12 @@ for my $seed ($opt{seed} .. $opt{seed} + $opt{seeds} - 1)
 		# that no row came to what raises an error, because a join left fewer, is right
 		my $spared = $query =~ m{10 / } && ($stock // '') =~ /^ERROR:  22012/ && ($ours // 'ERROR') !~ /ERROR/;
 		my $same = $spared || (defined $stock && defined $ours && $stock eq $ours);
+		# the order of clauses is that of their costs, and force makes those of subqueries nothing
+		if (!$same && $query =~ m{10 / } && ($ours // '') =~ /^ERROR:  22012/)
+		{
+			my $as_written = outcome("$settings set hashgraph_join.rewrite = off;", $query);
+			$same = defined $as_written && $as_written eq $ours;
+		}
 		reasons($query) if defined $ours;
 		$sum{ $same ? 'passed' : 'failed' }++;
 		$sum{errors}++ if ($stock // '') =~ /ERROR/;

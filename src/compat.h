@@ -54,6 +54,7 @@
  * of their own among the relids of join relations.
  */
 #if PG_VERSION_NUM >= 160000
+#include "parser/parse_relation.h"
 #define HGJ_VARS_HAVE_NULLING_RELS
 #define HGJ_ALL_RELIDS(root)	((root)->all_query_rels)
 #define HGJ_BASE_RELIDS(root, relids) \
@@ -61,7 +62,12 @@
 #define hgj_set_nulled_by(var, join)	((var)->varnullingrels = bms_make_singleton(join))
 #define HGJ_TABLES_ARE_PERMITTED(query) \
 	ExecCheckPermissions((query)->rtable, (query)->rteperminfos, false)
+/* The query's only table is a copy of one of this level's, and may be read as that one. */
+#define hgj_copy_privileges(query, rte, level) \
+	((query)->rteperminfos = list_make1(copyObject(getRTEPermissionInfo((level)->rteperminfos, rte))), \
+	 (rte)->perminfoindex = 1)
 #else
+#define hgj_copy_privileges(query, rte, level)	((void) (query), (void) (rte), (void) (level))
 #define hgj_set_nulled_by(var, join)	((void) (var), (void) (join))
 #define HGJ_TABLES_ARE_PERMITTED(query)	ExecCheckRTPerms((query)->rtable, false)
 #define HGJ_ALL_RELIDS(root)	((root)->all_baserels)

@@ -2,7 +2,8 @@
  *
  * hidden_joins.c
  *	  The topmost node of ours in a plan says how many subqueries of the query have become
- *	  joins, and what it would cost as it is written; EXPLAIN prints that there.
+ *	  joins, by how many conditions their groups are restricted to what is around them, and what
+ *	  the query would cost as it is written; EXPLAIN prints that there.
  *
  * A plan has no room for what concerns all of it.  Each node of ours has HgjHiddenFact
  * integers, zeros as it is made, and the topmost one's are overwritten.  A plan without a
@@ -61,7 +62,7 @@ find_node(Plan *plan, void *context)
 
 /* as_written: what the query would cost, or -1: nobody has asked. */
 void
-hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, Cost as_written)
+hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, int nrestrictions, Cost as_written)
 {
 	CustomScan *node = NULL;
 	uint64		bits;
@@ -76,29 +77,40 @@ hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, Cost as_written)
 	memcpy(&bits, &as_written, sizeof(bits));
 	facts = facts_of(node, &first);
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_JOINS)) = njoins;
+	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_RESTRICTIONS)) = nrestrictions;
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_COST_HIGH)) = (int) (bits >> 32);
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_COST_LOW)) = (int) (bits & PG_UINT32_MAX);
 }
 
-/* EXPLAIN's line of the topmost node: Hidden Joins: 1  Cost as Written: 1234.56 */
+/* EXPLAIN's line of the topmost node: Hidden Joins: 1  Restrictions: 1  Cost as Written: 1234.56 */
 void
 hgj_show_hidden_joins(const CustomScan *cscan, ExplainState *es)
 {
 	int			first;
 	List	   *facts = facts_of(cscan, &first);
 	int			njoins = list_nth_int(facts, first + HGJ_HIDDEN_JOINS);
+	int			nrestrictions = list_nth_int(facts, first + HGJ_HIDDEN_RESTRICTIONS);
 	uint64		bits = (uint64) (uint32) list_nth_int(facts, first + HGJ_HIDDEN_COST_HIGH) << 32 |
 		(uint32) list_nth_int(facts, first + HGJ_HIDDEN_COST_LOW);
 	double		as_written;
+	StringInfoData line;
 
 	memcpy(&as_written, &bits, sizeof(as_written));
 	if (njoins == 0)
 		return;
-	if (es->format == EXPLAIN_FORMAT_TEXT && es->costs && as_written >= 0)
-		ExplainPropertyText("Hidden Joins",
-							psprintf("%d  Cost as Written: %.2f", njoins, as_written), es);
-	else
-		ExplainPropertyInteger("Hidden Joins", NULL, njoins, es);
-	if (es->format != EXPLAIN_FORMAT_TEXT && es->costs && as_written >= 0)
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		initStringInfo(&line);
+		appendStringInfo(&line, "%d", njoins);
+		if (nrestrictions > 0)
+			appendStringInfo(&line, "  Restrictions: %d", nrestrictions);
+		if (es->costs && as_written >= 0)
+			appendStringInfo(&line, "  Cost as Written: %.2f", as_written);
+		ExplainPropertyText("Hidden Joins", line.data, es);
+		return;
+	}
+	ExplainPropertyInteger("Hidden Joins", NULL, njoins, es);
+	ExplainPropertyInteger("Restrictions", NULL, nrestrictions, es);
+	if (es->costs && as_written >= 0)
 		ExplainPropertyFloat("Cost as Written", NULL, as_written, 2, es);
 }

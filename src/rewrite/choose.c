@@ -11,14 +11,16 @@
  *
  * 1. A query without a subquery that could be one is not looked at further
  *	  (hgj_may_hide_joins()); nothing is copied.
- * 2. A copy is rewritten (levels.c), if there is something to be rewritten.
- * 3. Both are planned by the planner that was there before.  The costs that count are
+ * 2. A copy is rewritten (levels.c), if there is something to be rewritten; another one, in which
+ *	  groups are restricted to what is around them (restrict.c), if that is found.
+ * 3. All are planned by the planner that was there before.  The costs that count are
  *	  those of all rows or, for a cursor, of the part that cursor_tuple_fraction says.  A query
  *	  that costs next to nothing as it is written is not planned again: that would take longer.
  * 4. With few rows around a subquery and an index inside, it stays as it is.  PostgreSQL charges
  *	  a scan for the subquery of each row that it reads, but evaluates it behind the scan's
  *	  cheaper clauses, and charges each run for pages as if no other run had read them.  Both are
- *	  taken off.
+ *	  taken off.  It charges joins next to nothing for the subqueries in their conditions: these
+ *	  are added.
  * 5. The plan says, at its topmost node of ours, how many joins were found, and what the
  *	  query would cost as it is written (base/hidden_joins.c).  For hashgraph_join_why(),
  *	  what became of each subquery is noted.
@@ -195,15 +197,17 @@ add_cost(Plan *plan, void *context)
 }
 
 /*
- * Step 4: of all subqueries of a node, if they are in its cost at all: PostgreSQL charges a join
- * next to nothing for those in its conditions.
+ * Step 4: what a node is charged beyond what these subqueries of it cost; less than nothing if
+ * it is charged for a part of them.  How often a nested loop's inner side runs is not known
+ * here, so neither is what is charged for its own work.
  */
 static Cost
-all_read_again(Plan *plan, const List *subplans, double runs, const PlannedStmt *stmt)
+overcharge_of(Plan *plan, const List *subplans, double runs, const PlannedStmt *stmt)
 {
 	Cost		below = 0;
-	Cost		charged = 0;
-	Cost		cost = 0;
+	Cost		expected = 0;
+	Cost		again = 0;
+	Cost		missing;
 	ListCell   *lc;
 
 	if (subplans == NIL)
@@ -211,17 +215,49 @@ all_read_again(Plan *plan, const List *subplans, double runs, const PlannedStmt 
 	hgj_visit_children(plan, add_cost, &below);
 	foreach(lc, subplans)
 	{
-		charged += runs * ((const SubPlan *) lfirst(lc))->per_call_cost;
-		cost += read_again(lfirst(lc), runs, stmt);
+		expected += runs * ((const SubPlan *) lfirst(lc))->per_call_cost;
+		again += read_again(lfirst(lc), runs, stmt);
 	}
-	return plan->total_cost - below >= charged ? cost : 0;
+	missing = Max(expected - (plan->total_cost - below), 0);
+	if (IsA(plan, NestLoop))
+		return missing > 0 ? 0 : again;
+	return again - missing;
+}
+
+/* The clauses that a node evaluates for the rows that it has read, or that its keys have found. */
+static List *
+conditions_of(const Plan *plan)
+{
+	const List *expressions = ((const CustomScan *) plan)->custom_exprs;
+
+	if (hgj_is_join_plan(plan))
+		return list_concat_copy(list_nth(expressions, HGJ_EXPRS_JOIN),
+								list_nth(expressions, HGJ_EXPRS_FILTER));
+	if (IsA(plan, NestLoop) || IsA(plan, HashJoin) || IsA(plan, MergeJoin))
+		return list_concat_copy(((const Join *) plan)->joinqual, plan->qual);
+	return plan->qual;
+}
+
+/* What a scan is charged for a subquery of rows that do not come to it. */
+static Cost
+charged_for_others(const Plan *plan, const List *subplans, double rows, const PlannedStmt *stmt)
+{
+	Cost		per_row = 0;
+	double		read = rows_read(plan, stmt);
+	ListCell   *lc;
+
+	foreach(lc, subplans)
+		per_row += ((const SubPlan *) lfirst(lc))->per_call_cost;
+	if (per_row <= 0 || read <= rows)
+		return 0;
+	/* an index may have left fewer rows; they have not cost more than the scan does */
+	read = Min(read, (plan->total_cost - plan->startup_cost) / per_row);
+	return Max(read - rows, 0) * per_row;
 }
 
 /*
- * Step 4, HgjPlanVisit: what a scan is charged for its subqueries beyond the rows that come
- * to them, which are those that it returns by the clauses' selectivity, and what any node is
- * charged for theirs beyond the pages that these read.  An index may have left fewer rows than
- * the table has; they have not cost more than the scan does.
+ * Step 4, HgjPlanVisit: of a node's clauses, for the rows that come to them, which are those that
+ * it returns by the clauses' selectivity; and of what it computes.
  */
 static void
 add_overcharge(Plan *plan, void *context)
@@ -230,12 +266,10 @@ add_overcharge(Plan *plan, void *context)
 	const PlannedStmt *stmt = overcharge->stmt;
 	List	   *subplans = NIL;
 	List	   *returned = NIL;
-	Cost		per_row = 0;
 	double		rows = plan->plan_rows;
-	double		read;
 	ListCell   *lc;
 
-	foreach(lc, plan->qual)
+	foreach(lc, conditions_of(plan))
 	{
 		int			before = list_length(subplans);
 
@@ -243,19 +277,12 @@ add_overcharge(Plan *plan, void *context)
 		if (list_length(subplans) > before)
 			rows /= part_passed(lfirst(lc));
 	}
-	foreach(lc, subplans)
-		per_row += ((const SubPlan *) lfirst(lc))->per_call_cost;
-	if (per_row > 0 && (read = rows_read(plan, stmt)) > rows)
-	{
-		read = Min(read, (plan->total_cost - plan->startup_cost) / per_row);
-		overcharge->cost += Max(read - rows, 0) * per_row;
-	}
 	(void) find_subplans((Node *) plan->targetlist, &returned);
 	if (hgj_is_agg_plan(plan))
 		(void) find_subplans((Node *) ((CustomScan *) plan)->custom_exprs, &returned);
-	overcharge->cost += all_read_again(plan, subplans, rows, stmt) +
-		all_read_again(plan, returned, rows_computed(plan), stmt);
-	/* how often the inner side of a nested loop runs is not known here */
+	overcharge->cost += charged_for_others(plan, subplans, rows, stmt) +
+		overcharge_of(plan, subplans, rows, stmt) +
+		overcharge_of(plan, returned, rows_computed(plan), stmt);
 	if (IsA(plan, NestLoop))
 		add_overcharge(plan->lefttree, context);
 	else
@@ -303,58 +330,106 @@ note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins)
 	}
 }
 
-/* Steps 3 and 5; the query is left to be planned by whoever is asked first. */
-static PlannedStmt *
-plan_both(const HgjRewriting *rewriting, Query *rewritten, Query *parse,
-		  const char *query_string, int cursorOptions, ParamListInfo boundParams)
+/* One of the forms of a query (step 2). */
+typedef struct HgjForm
 {
-	bool		forced = hgj_rewrite == HGJ_REWRITE_FORCE;
-	PlannedStmt *written = NULL;
-	PlannedStmt *joined;
-	PlannerInfo *noted;
-	Cost		as_written = 0;
+	HgjRewriting rewriting;		/* what has been found in it */
+	Query	   *query;			/* query to be planned */
+	PlannedStmt *stmt;			/* plan, or NULL */
+	PlannerInfo *noted;			/* what is noted of the plan for hashgraph_join_why() */
+} HgjForm;
 
-	if (!forced)
+/* What the planner is called with, beside the query. */
+typedef struct HgjCall
+{
+	const char *query_string;	/* text of the query */
+	int			cursorOptions;	/* options of the cursor that it is planned for */
+	ParamListInfo boundParams;	/* parameters whose values are known */
+} HgjCall;
+
+static Cost
+plan_form(HgjForm *form, const HgjCall *call)
+{
+	form->stmt = hgj_plan_by(previous_planner, form->query, call->query_string,
+							 call->cursorOptions, call->boundParams);
+	form->noted = hgj_noted_query();
+	return cost_of(form->stmt, call->cursorOptions);
+}
+
+/* Step 2: the query with the joins, and their groups restricted to what is around them or not. */
+static HgjForm
+rewrite(const Query *parse, bool restricts)
+{
+	HgjForm		form = {{0}};
+
+	form.rewriting.restricts = restricts;
+	form.query = copyObject((Query *) parse);
+	hgj_rewrite_query(&form.rewriting, form.query);
+	return form;
+}
+
+/* Steps 3 and 5: the plan of the form with joins that costs least.  written: NULL if one is forced */
+static PlannedStmt *
+plan_joined(HgjForm *form, const Query *parse, const HgjForm *written, const HgjCall *call)
+{
+	HgjForm		restricted = rewrite(parse, true);
+	bool		restricts = restricted.rewriting.nrestrictions > 0;
+	Cost		least = written || !restricts ? plan_form(form, call) : 0;
+	Cost		cost;
+
+	if (restricts)
 	{
-		written = hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
-		as_written = cost_of(written, cursorOptions);
+		cost = plan_form(&restricted, call);
+		if (written == NULL || cost < least)
+		{
+			least = cost;
+			*form = restricted;
+		}
 	}
-	if (!forced && as_written < LEAST_COST)
+	if (written && cost_of(written->stmt, call->cursorOptions) <= least)
 	{
-		note_reasons(rewriting, HGJ_HIDDEN_COST);
-		return written;
+		hgj_note_query(written->noted);
+		note_reasons(&form->rewriting, HGJ_HIDDEN_COST);
+		return written->stmt;
 	}
-	noted = hgj_noted_query();
-	joined = hgj_plan_by(previous_planner, rewritten, query_string, cursorOptions, boundParams);
-	if (!forced && as_written <= cost_of(joined, cursorOptions))
-	{
-		hgj_note_query(noted);
-		note_reasons(rewriting, HGJ_HIDDEN_COST);
-		return written;
-	}
-	note_reasons(rewriting, HGJ_HIDDEN_IS_JOIN);
-	hgj_write_hidden_joins(joined, rewriting->njoins,
-						   forced ? -1 : cost_of(written, 0));
-	return joined;
+	hgj_note_query(form->noted);
+	note_reasons(&form->rewriting, HGJ_HIDDEN_IS_JOIN);
+	hgj_write_hidden_joins(form->stmt, form->rewriting.njoins,
+						   form->rewriting.nrestrictions,
+						   written ? cost_of(written->stmt, 0) : -1);
+	return form->stmt;
+}
+
+/* Step 3; the query is left to be planned by whoever is asked first. */
+static PlannedStmt *
+plan_all(HgjForm *joined, const Query *parse, const HgjCall *call)
+{
+	HgjForm		written = {{0}};
+
+	if (hgj_rewrite == HGJ_REWRITE_FORCE)
+		return plan_joined(joined, parse, NULL, call);
+	written.query = copyObject((Query *) parse);
+	if (plan_form(&written, call) >= LEAST_COST)
+		return plan_joined(joined, parse, &written, call);
+	note_reasons(&joined->rewriting, HGJ_HIDDEN_COST);
+	return written.stmt;
 }
 
 static PlannedStmt *
 rewriting_planner(Query *parse, const char *query_string, int cursorOptions,
 				  ParamListInfo boundParams)
 {
-	HgjRewriting rewriting = {0};
-	Query	   *rewritten;
+	HgjCall		call = {query_string, cursorOptions, boundParams};
+	HgjForm		joined;
 
 	if (!hgj_enabled || (hgj_rewrite == HGJ_REWRITE_OFF && !hgj_is_noting()) ||
 		is_simple_cursor(parse, cursorOptions) || !hgj_may_hide_joins(parse))
 		return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 
-	rewritten = copyObject(parse);
-	hgj_rewrite_query(&rewriting, rewritten);
-	if (rewriting.njoins > 0 && hgj_rewrite != HGJ_REWRITE_OFF)
-		return plan_both(&rewriting, rewritten, parse, query_string, cursorOptions,
-						 boundParams);
-	note_reasons(&rewriting, HGJ_HIDDEN_OFF);
+	joined = rewrite(parse, false);
+	if (joined.rewriting.njoins > 0 && hgj_rewrite != HGJ_REWRITE_OFF)
+		return plan_all(&joined, parse, &call);
+	note_reasons(&joined.rewriting, HGJ_HIDDEN_OFF);
 	return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 }
 

@@ -41,9 +41,6 @@
 #include "rewrite/hidden.h"
 #include "utils/fmgroids.h"
 
-/* Names that EXPLAIN prints. */
-#define GROUPS_NAME		"correlated"
-
 /* The value of the subquery on its way out. */
 typedef struct HgjValue
 {
@@ -388,7 +385,7 @@ hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 {
 	const List *returned = subquery->query->targetList;
 	Node	   *expr = returned ? (Node *) linitial_node(TargetEntry, returned)->expr : NULL;
-	RangeTblEntry *groups = add_entry(query, RTE_SUBQUERY, GROUPS_NAME);
+	RangeTblEntry *groups = add_entry(query, RTE_SUBQUERY, HGJ_GROUPS_NAME);
 	RangeTblEntry *joined = add_entry(query, RTE_JOIN, "unnamed_join");
 	HgjValue	value = {.join = list_length(query->rtable), .optional = subquery->optional};
 	RangeTblRef *reference = makeNode(RangeTblRef);

@@ -14,12 +14,17 @@
 #include "nodes/parsenodes.h"
 #include "nodes/primnodes.h"
 
+/* The name of groups, or rows, that are joined in a subquery's place; EXPLAIN prints it. */
+#define HGJ_GROUPS_NAME		"correlated"
+
 /* A copy of a query that is being rewritten. */
 typedef struct HgjRewriting
 {
 	bool		calls_volatile; /* conditions somewhere in it call volatile functions */
 	bool		order_matters;	/* clauses may raise errors where others come later (levels.c, step 7) */
+	bool		restricts;		/* groups are to be restricted to what is around them (restrict.c) */
 	int			njoins;			/* number of subqueries that have become joins */
+	int			nrestrictions;	/* number of conditions by which groups are restricted */
 	const Query *around;		/* the query that the level at hand stands in, or NULL */
 	List	   *groups;			/* Queries that have been made of them */
 	List	   *reasons;		/* IntList of HgjHidden, one for each subquery that was looked at */
@@ -126,6 +131,10 @@ extern bool hgj_operand_may_raise(const Query *query, Node *expression, int leve
 extern Node *hgj_any_value(Node *node, bool bounded);
 extern bool hgj_is_small_numeric(Node *expression);
 extern bool hgj_reads_proven(const HgjRewriting *rewriting, const Query *query);
+
+/* restrict.c */
+extern void hgj_restrict_subquery(HgjRewriting *rewriting, const Query *query,
+								  HgjSubquery *subquery);
 
 /* grouped.c */
 extern Bitmapset *hgj_operands_of(const HgjSubquery *subquery);

@@ -30,7 +30,10 @@
  *	  and after those of less cost; as a join, it is evaluated later.  If a clause of several
  *	  relations, or another one with a subquery, may raise an error, it might come to rows that
  *	  would have been removed: then all subqueries in WHERE and ON stay.
- * 8. Where conditions call volatile functions, it would be noticed that rows come to them in
+ * 8. The groups of a subquery may leave out those whose rows WHERE removes (restrict.c).  Whoever
+ *	  looks at its value before that sees another one, so it must not raise an error: a
+ *	  clause of WHERE is known, but what is around a subquery in FROM whose target list has it is not.
+ * 9. Where conditions call volatile functions, it would be noticed that rows come to them in
  *	  another order, or fewer, so nothing is rewritten.
  *
  * The query is the caller's copy, and is changed in place.  Memory: the current context.
@@ -56,6 +59,7 @@ typedef struct HgjPlace
 	Node	   *clause;			/* clause of WHERE that is walked through, or NULL */
 	HgjNulls	nulls;			/* what NULL counts as there */
 	Node	  **side;			/* side of an outer join whose ON it is, or NULL (step 2) */
+	bool		restricts;		/* WHERE restricts what the place has to look at (step 8) */
 } HgjPlace;
 
 /* Conditions of joins, and of WHERE: is there one by which NULLs match?  context is not used. */
@@ -208,7 +212,7 @@ look_at_all(const HgjPlace *place, Node *expression)
 	return trial.reason;
 }
 
-/* What becomes of a subquery, with what is true of the whole query (step 8). */
+/* What becomes of a subquery, with what is true of the whole query (step 9). */
 static bool
 note_reason(HgjRewriting *rewriting, HgjHidden reason)
 {
@@ -217,6 +221,15 @@ note_reason(HgjRewriting *rewriting, HgjHidden reason)
 	rewriting->reasons = lappend_int(rewriting->reasons, reason);
 	rewriting->njoins += reason == HGJ_HIDDEN_IS_JOIN;
 	return reason == HGJ_HIDDEN_IS_JOIN;
+}
+
+/* Join a subquery that has been looked at. */
+static Node *
+join_found(HgjPlace *place, HgjSubquery *subquery)
+{
+	if (place->rewriting->restricts && place->restricts)
+		hgj_restrict_subquery(place->rewriting, place->query, subquery);
+	return (Node *) hgj_join_subquery(place->rewriting, place->query, place->side, subquery);
 }
 
 /* Step 5: join the subqueries of an expression that have been looked at.  context: the place */
@@ -234,7 +247,7 @@ join_all(Node *node, void *context)
 		return node;
 	(void) hgj_look_at_subquery(place->rewriting, place->query, (SubLink *) node, &subquery);
 	subquery.pinned = true;
-	return (Node *) hgj_join_subquery(place->rewriting, place->query, place->side, &subquery);
+	return join_found(place, &subquery);
 }
 
 static Node *replace_mutator(Node *node, void *context);
@@ -257,6 +270,7 @@ replace_subquery(HgjPlace *place, SubLink *sublink)
 	HgjSubquery subquery;
 	Node	   *expression;
 	HgjHidden	reason;
+	bool		raises;
 
 	if (!place->sees_rows)
 	{
@@ -269,11 +283,13 @@ replace_subquery(HgjPlace *place, SubLink *sublink)
 		look_at(place, sublink, &subquery);
 	if (!note_reason(rewriting, reason))
 		return keep_subquery(place, sublink);
+	raises = place->clause == NULL ? rewriting->around != NULL :
+		hgj_row_may_raise(hgj_stand_in(place->clause, sublink));
+	place->restricts = !raises && place->side == NULL;
 	if (expression)
 		return join_all(expression, place);
-	subquery.pinned = place->clause == NULL ||
-		hgj_row_may_raise(hgj_stand_in(place->clause, sublink));
-	return (Node *) hgj_join_subquery(rewriting, place->query, place->side, &subquery);
+	subquery.pinned = raises || place->clause == NULL;
+	return join_found(place, &subquery);
 }
 
 /* An aggregate of the level: arguments and FILTER see rows, what percentile_cont() is given not. */
@@ -355,6 +371,7 @@ as_join(HgjPlace *place, Node *clause)
 		return NULL;
 	if (!note_reason(place->rewriting, HGJ_HIDDEN_IS_JOIN))
 		return clause;
+	place->restricts = place->side == NULL;
 	foreach(lc, clauses)
 		if (!is_join_already(lfirst(lc)))
 			lfirst(lc) = join_all(lfirst(lc), place);
@@ -500,7 +517,7 @@ order_matters(Query *query)
 		(counts.nraising > 0 && counts.nsubqueries > 1);
 }
 
-/* Step 8: context is not used. */
+/* Step 9: context is not used. */
 static bool
 find_volatile(Node *node, void *context)
 {
@@ -596,7 +613,7 @@ rewrite_inside(Node *node, void *context)
 static void
 rewrite_level(HgjRewriting *rewriting, Query *query)
 {
-	HgjPlace	place = {rewriting, query, true, NULL, HGJ_NULL_IS_NULL, NULL};
+	HgjPlace	place = {rewriting, query, true, NULL, HGJ_NULL_IS_NULL, NULL, false};
 	bool		aggregates = query->hasAggs || query->groupClause != NIL ||
 		query->groupingSets != NIL || query->havingQual != NULL;
 	const Query *around = rewriting->around;

@@ -10,5 +10,6 @@
 #define HGJ_REWRITE_H
 
 extern void hgj_install_rewrite_hook(void);
+extern void hgj_install_group_estimates(void);
 
 #endif							/* HGJ_REWRITE_H */

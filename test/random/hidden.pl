@@ -29,6 +29,9 @@ $| = 1;
 # The share of subqueries that are to become joins, and that are to stay what they are.
 my ($least_joins, $least_others) = (0.35, 0.03);
 
+# The share of queries whose groups are to be restricted.
+my $least_restricted = 0.02;
+
 my $db = "hgj_hidden_$$";
 my $admin = HGJ::Session->new(dbname => 'postgres', bare => 1);
 sub admin
@@ -243,6 +246,16 @@ sub condition
 	return pick($cmp, $cmp, $cmp, "($cmp or " . filter($o) . ')', "not ($cmp)", "case when $o.b then $cmp else " . filter($o) . ' end');
 }
 
+# What else the rows around a subquery are restricted to, which may restrict its groups.
+sub around
+{
+	my ($x) = @_;
+	return () if chance(40);
+	my $k = pick(@keys);
+	my $keys = "$x.$k in (select y.$k from " . pick(qw(o p i j)) . ' y where ' . filter('y') . ')';
+	return pick([ filter($x) ], [ filter($x) ], [$keys], [ filter($x), $keys ])->@*;
+}
+
 # FROM, and the tables whose rows a subquery may depend on.
 sub outer_from
 {
@@ -272,31 +285,32 @@ sub query
 	my @where = grep { / = / } @outer;
 	@outer = grep { !/ = / } @outer;
 	my $o = $outer[0];
+	push @where, around(pick(@outer));
 	my @shapes = (
 		# in WHERE
 		sub { "select $o.id, $o.s from $from where " . join(' and ', @where, condition(0, @outer), chance(40) ? condition(0, @outer) : ()) },
 		sub { "select count(*), sum($o.v) from $from where " . join(' and ', @where, condition(0, @outer)) },
 		sub { "select $o.b, count(*), max($o.s) from $from where " . join(' and ', @where, condition(0, @outer), filter($o)) . " group by $o.b" },
 		# in the target list
-		sub { my ($s) = subquery(0, @outer); "select $o.id, $s as x from $from" . (@where ? " where @where" : '') },
-		sub { my ($s) = subquery(0, @outer); my ($u) = subquery(0, @outer); "select distinct ${s}::text, ${u}::text from $from" . (@where ? " where @where" : '') },
-		sub { my ($s) = subquery(0, @outer); "select $o.id, rank() over (order by $s, $o.id) from $from" . (@where ? " where @where" : '') },
-		sub { my ($s) = subquery(0, @outer); "select $o.b, count($s), min(${s}::text) from $from" . (@where ? " where @where" : '') . " group by $o.b" },
-		sub { my ($s) = subquery(0, @outer); "select $o.id, $s from $from" . (@where ? " where @where" : '') . " order by 2, 1, $o.s limit 7" },
-		sub { my ($s) = single(@outer); my $q = quantified(@outer); "select $o.id, $s, $q from $from" . (@where ? " where @where" : '') },
-		sub { my $q = quantified(@outer); "select $o.b, count(*) filter (where $q), bool_or($q) from $from" . (@where ? " where @where" : '') . " group by $o.b" },
+		sub { my ($s) = subquery(0, @outer); "select $o.id, $s as x from $from" . (@where ? ' where ' . join(' and ', @where) : '') },
+		sub { my ($s) = subquery(0, @outer); my ($u) = subquery(0, @outer); "select distinct ${s}::text, ${u}::text from $from" . (@where ? ' where ' . join(' and ', @where) : '') },
+		sub { my ($s) = subquery(0, @outer); "select $o.id, rank() over (order by $s, $o.id) from $from" . (@where ? ' where ' . join(' and ', @where) : '') },
+		sub { my ($s) = subquery(0, @outer); "select $o.b, count($s), min(${s}::text) from $from" . (@where ? ' where ' . join(' and ', @where) : '') . " group by $o.b" },
+		sub { my ($s) = subquery(0, @outer); "select $o.id, $s from $from" . (@where ? ' where ' . join(' and ', @where) : '') . " order by 2, 1, $o.s limit 7" },
+		sub { my ($s) = single(@outer); my $q = quantified(@outer); "select $o.id, $s, $q from $from" . (@where ? ' where ' . join(' and ', @where) : '') },
+		sub { my $q = quantified(@outer); "select $o.b, count(*) filter (where $q), bool_or($q) from $from" . (@where ? ' where ' . join(' and ', @where) : '') . " group by $o.b" },
 		sub { "select count(*), sum($o.v) from $from where " . join(' and ', @where, "$o.id > 0") },
 		sub { my $k = pick(@keys); "select $o.id, $o.s from $from where " . join(' and ', @where, pick('', 'not ') . "exists (select from j z where z.$k is not distinct from $o.$k)") },
 		# below other levels
-		sub { "select id from p where exists (select 1 from o e where e.k1 = p.k1 and " . condition(0, 'e') . ')' },
-		sub { "select id from p where k1 in (select e.k1 from o e where " . condition(0, 'e') . ')' },
-		sub { my ($s) = subquery(0, 'e'); "select z.x, count(*) from (select e.id, ${s}::text as x from o e where " . condition(0, 'e') . ') z group by z.x' },
-		sub { "with z as (select e.* from o e where " . condition(0, 'e') . ') select count(*), sum(z.v) from z join p on p.k1 = z.k1 where ' . condition(0, 'z') },
-		sub { "select id from o e where " . condition(0, 'e') . ' union all select id from p f where ' . condition(0, 'f') },
+		sub { "select id from p where exists (select 1 from o e where e.k1 = p.k1 and " . join(' and ', condition(0, 'e'), around('e')) . ')' },
+		sub { "select id from p where k1 in (select e.k1 from o e where " . join(' and ', condition(0, 'e'), around('e')) . ')' },
+		sub { my ($s) = subquery(0, 'e'); "select z.x, count(*) from (select e.id, ${s}::text as x from o e where " . join(' and ', condition(0, 'e'), around('e')) . ') z group by z.x' },
+		sub { "with z as (select e.* from o e where " . join(' and ', condition(0, 'e'), around('e')) . ') select count(*), sum(z.v) from z join p on p.k1 = z.k1 where ' . join(' and ', condition(0, 'z'), around('z')) },
+		sub { "select id from o e where " . join(' and ', condition(0, 'e'), around('e')) . ' union all select id from p f where ' . condition(0, 'f') },
 		sub { my ($s) = subquery(0, 'e', 'l'); "select e.id, l.x, $s from o e, lateral (select max(i.v) x, count(*)::int id, true b, 1 v, 2::numeric n, e.s, e.d, 3 w, "
 			  . join(', ', map { "e.$_" } @keys) . " from i where i.k1 = e.k1) l" },
 		# where none may become a join
-		sub { my ($s) = subquery(0, $o); "select $o.b, count(*) from $from" . (@where ? " where @where" : '') . " group by $o.b having count(*) > 1 or max($s) is null" });
+		sub { my ($s) = subquery(0, $o); "select $o.b, count(*) from $from" . (@where ? ' where ' . join(' and ', @where) : '') . " group by $o.b having count(*) > 1 or max($s) is null" });
 	return pick(@shapes)->();
 }
 
@@ -304,6 +318,7 @@ sub query
 
 my %sum = (passed => 0, failed => 0, errors => 0, slow => 0);
 my %reasons;					# what became of correlated subqueries
+my $restricted = 0;				# queries whose groups are restricted to what is around them
 
 sub outcome
 {
@@ -330,6 +345,7 @@ sub reasons
 	(my $quoted = $query) =~ s/'/''/g;
 	my $r = $session->run("select reason from hashgraph_join_why('$quoted') where node = 'Subquery';");
 	$reasons{$_}++ for @$r;
+	$restricted++ if grep { /Restrictions: / } @{ $session->run("explain (costs off) $query;") };
 }
 
 for my $seed ($opt{seed} .. $opt{seed} + $opt{seeds} - 1)
@@ -389,6 +405,9 @@ if (!$opt{only})
 {
 	my $enough = $joins >= $least_joins * $all && $all - $joins >= $least_others * $all;
 	print $enough ? 'ok' : 'not ok', " - $joins of $all correlated subqueries have become joins\n";
+	$sum{ $enough ? 'passed' : 'failed' }++;
+	$enough = $restricted >= $least_restricted * $sum{passed};
+	print $enough ? 'ok' : 'not ok', " - groups of $restricted queries were restricted\n";
 	$sum{ $enough ? 'passed' : 'failed' }++;
 }
 print "$sum{errors} queries raised an error in both, $sum{slow} were too slow\n";

@@ -293,13 +293,15 @@ typedef struct Work
 /*
  * Step 6: of an outer table, the part whose rows may be chosen by a GPU, for all that is
  * known of the join's clauses; 0 where too many are to come out, or where they are to be
- * aggregated: that is for a pipeline, of which no join order may be kept by this.
+ * aggregated by a pipeline, of which no join order may be kept by this.
  */
 static double
 part_chosen(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 			double candidates)
 {
-	if (costs->residual || root->parse->hasAggs || root->parse->groupClause != NIL ||
+	if (costs->residual ||
+		((root->parse->hasAggs || root->parse->groupClause != NIL) &&
+		 !hgj_query_has_row_clause(root)) ||
 		(costs->jointype != JOIN_INNER && costs->jointype != JOIN_LEFT &&
 		 costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI) ||
 		candidates * HGJ_CHOSEN_ROWS >= outer->parent->tuples)

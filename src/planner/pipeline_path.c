@@ -24,7 +24,8 @@
  * 5. The rest is seen by the executor (agg/agg_device_plan.c); where the pipeline does
  *	  not fit, the joins that do not pay by themselves run on the CPU.
  * 6. Of a join that returns rows of such a scan, the GPU looks at all of them, and the host
- *	  at those that come out (pipeline/device_rows_kept.c): cost.c asks whether it may.
+ *	  at those that come out (pipeline/device_rows_kept.c): cost.c asks whether it may.  That is
+ *	  so in a query that aggregates, too, if one of its join clauses cannot be in a pipeline.
  *
  * Memory: the planner's context.  No locks.
  *
@@ -290,6 +291,52 @@ hgj_pipeline_part_kept(PlannerInfo *root, const Path *child, const HgjAggContent
 	return part_of_scan(root, hgj_below_projections(hgj_below_joins(child)), contents);
 }
 
+/*
+ * Step 1: is there a part that no program computes from vectors, so that the clause is evaluated
+ * row by row?  context is not used
+ */
+static bool
+is_for_rows(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RestrictInfo))
+		return is_for_rows((Node *) ((RestrictInfo *) node)->clause, context);
+	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
+		return true;
+	if (IsA(node, Var))
+		return ((Var *) node)->vartype == NUMERICOID &&
+			hgj_decimal_scale(NUMERICOID, ((Var *) node)->vartypmod) < 0;
+	return expression_tree_walker(node, is_for_rows, context);
+}
+
+/* Step 1: has the join a clause beside its keys that is evaluated row by row? */
+static bool
+has_row_clause(const CustomPath *join)
+{
+	const List *keys = list_nth(join->custom_private, HGJ_PATH_HASHCLAUSES);
+	ListCell   *lc;
+
+	foreach(lc, list_nth(join->custom_private, HGJ_PATH_RESTRICTLIST))
+		if (!list_member_ptr(keys, lfirst(lc)) && is_for_rows(lfirst(lc), NULL))
+			return true;
+	return false;
+}
+
+/*
+ * Step 6: does a join clause of the query keep its aggregation out of a pipeline, whatever the
+ * order of the joins?
+ */
+bool
+hgj_query_has_row_clause(PlannerInfo *root)
+{
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+		if (root->simple_rel_array[i] &&
+			is_for_rows((Node *) root->simple_rel_array[i]->joininfo, NULL))
+			return true;
+	return false;
+}
+
 /* Step 6: is every key, of the scan's side, a column that a device makes the words of? */
 static bool
 keys_are_for_device(List *hashclauses, const RelOptInfo *rel)
@@ -414,7 +461,7 @@ chain_gain(Path *child, Chain *chain)
 		const Path *inner = lsecond(join->custom_paths);
 		Chain		side;
 
-		if (n == HGJ_PIPE_JOINS || !join_may_fit(join))
+		if (n == HGJ_PIPE_JOINS || !join_may_fit(join) || has_row_clause(join))
 			return false;
 		chain->alone += hgj_path_fact(path, HGJ_PATH_ALONE);
 		chain->in_pipeline += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE) +

@@ -123,6 +123,7 @@ extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 extern Cost hgj_least_startup(void);
 extern Cost hgj_side_transfer_cost(const Path *inner, int nwords);
 extern double hgj_part_chosen(PlannerInfo *root, const Path *scan, List *hashclauses);
+extern bool hgj_query_has_row_clause(PlannerInfo *root);
 extern bool hgj_fits_shared(const Path *outer, const Path *inner);
 extern void hgj_cost_join(PlannerInfo *root, const HgjJoinCosts *costs,
 						  const Path *outer, const Path *inner, double rows,

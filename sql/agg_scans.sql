@@ -10,7 +10,7 @@ set search_path = agg_scans, public;
 create function check_scan(q text, parallel bool default true, nodes int default 1) returns text language plpgsql
 	set hashgraph_join.enabled = on set hashgraph_join.force = off set hashgraph_join.require = off set hashgraph_join.source = auto
 	set work_mem = '4MB' set max_parallel_workers_per_gather = 0 set parallel_setup_cost = 0 set parallel_tuple_cost = 0
-	set hashgraph_join.agg_tuple_cost = 0.0003 set min_parallel_table_scan_size = 0
+	set hashgraph_join.agg_tuple_cost = 0.0003 set min_parallel_table_scan_size = 0 set hashgraph_join.rewrite = off
 as $$
 declare
 	stock text;

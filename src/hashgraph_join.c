@@ -32,6 +32,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "join/engines.h"
+#include "join/output.h"
 #include "kept/store.h"
 #include "kept/wanted.h"
 #include "miscadmin.h"
@@ -39,6 +40,7 @@
 #include "planner/declines.h"
 #include "planner/planner.h"
 #include "rewrite/rewrite.h"
+#include "scan/batch_node.h"
 #include "server/worker.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -84,6 +86,8 @@ _PG_init(void)
 		hgj_worker_time_share();
 	}
 	hgj_register_nodes(&join, &agg);
+	hgj_register_batch_node(&hgj_scan_methods, &hgj_join_batch_node);
+	hgj_register_batch_node(&hgj_agg_scan_methods, &hgj_agg_batch_node);
 	hgj_install_scan_hook();
 	hgj_install_single_rows_hook();
 	hgj_install_join_hook();

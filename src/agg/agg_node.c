@@ -302,38 +302,45 @@ fill_slot(HgjAggState *state, char *row)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* The next group that passes HAVING, projected, or NULL. */
-static TupleTableSlot *
-next_group(HgjAggState *state)
+/* Does a group pass HAVING?  It stands in the scan slot then. */
+bool
+hgj_agg_passes(HgjAggState *state, char *row)
 {
 	PlanState  *ps = &state->css.ss.ps;
 	ExprContext *econtext = ps->ps_ExprContext;
 
-	while (state->next_group < state->result->ngroups)
-	{
-		TupleTableSlot *slot;
-
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(econtext);
-		slot = fill_slot(state, hgj_group_row(state->result,
-											  state->next_group++));
-		econtext->ecxt_scantuple = slot;
-		if (!ExecQual(state->having, econtext))
-		{
-			InstrCountFiltered1(ps, 1);
-			continue;
-		}
-		return ps->ps_ProjInfo ? ExecProject(ps->ps_ProjInfo) : slot;
-	}
-	return NULL;
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = fill_slot(state, row);
+	if (ExecQual(state->having, econtext))
+		return true;
+	InstrCountFiltered1(ps, 1);
+	return false;
 }
 
-static TupleTableSlot *
-exec_agg(CustomScanState *node)
+/* Phase RETURN has come to the end of the groups at hand. */
+static void
+leave_groups(HgjAggState *state)
 {
-	HgjAggState *state = (HgjAggState *) node;
-	TupleTableSlot *slot;
+	if (hgj_exchange_next(state))
+		return;
+	if (!state->rounds.waiting && state->spill.pending == NULL)
+	{
+		if (state->device)
+			InstrCountFiltered1(&state->css.ss.ps, hgj_device_left_out(state->device));
+		hgj_progress_end(&state->progress);
+		state->phase = HGJ_AGG_PHASE_DONE;
+		return;
+	}
+	forget_groups(state);
+	if (!state->rounds.waiting)
+		hgj_agg_spill_next_partition(state);
+	state->phase = HGJ_AGG_PHASE_READ;
+}
 
+/* Go on until there are groups to be returned, from next_group on; false: there are no more. */
+bool
+hgj_agg_has_groups(HgjAggState *state)
+{
 	for (;;)
 	{
 		switch (state->phase)
@@ -345,28 +352,28 @@ exec_agg(CustomScanState *node)
 				break;
 
 			case HGJ_AGG_PHASE_RETURN:
-				slot = next_group(state);
-				if (slot)
-					return slot;
-				if (hgj_exchange_next(state))
-					break;
-				if (!state->rounds.waiting && state->spill.pending == NULL)
-				{
-					if (state->device)
-						InstrCountFiltered1(&state->css.ss.ps,
-											hgj_device_left_out(state->device));
-					hgj_progress_end(&state->progress);
-					state->phase = HGJ_AGG_PHASE_DONE;
-					break;
-				}
-				forget_groups(state);
-				if (!state->rounds.waiting)
-					hgj_agg_spill_next_partition(state);
-				state->phase = HGJ_AGG_PHASE_READ;
+				if (state->next_group < state->result->ngroups)
+					return true;
+				leave_groups(state);
 				break;
 
 			case HGJ_AGG_PHASE_DONE:
-				return NULL;
+				return false;
 		}
 	}
+}
+
+static TupleTableSlot *
+exec_agg(CustomScanState *node)
+{
+	HgjAggState *state = (HgjAggState *) node;
+	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
+
+	while (hgj_agg_has_groups(state))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (hgj_agg_passes(state, hgj_group_row(state->result, state->next_group++)))
+			return projection ? ExecProject(projection) : node->ss.ss_ScanTupleSlot;
+	}
+	return NULL;
 }

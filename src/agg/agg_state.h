@@ -347,6 +347,7 @@ typedef struct HgjAggState
 	HgjAggGrowing growing;
 	HgjAggExchange exchange;
 	HgjGroups  *result;			/* what is returned: groups, or the exchange's */
+	struct HgjAggOutput *output;	/* how batches are returned, or NULL: slots are (agg_batches.c) */
 	struct HgjPipelineState *device;	/* NULL: nobody has asked for a device */
 	bool		ran;			/* for EXPLAIN, from here on */
 	uint64		ngroups;
@@ -403,6 +404,13 @@ extern void hgj_agg_caller_next_group(HgjAggState *state);
 extern void hgj_agg_forget_states(HgjAggState *state);
 extern void hgj_agg_free_seen(HgjAggState *state);
 extern Size hgj_agg_all_seen_bytes(const HgjAggState *state);
+
+/* agg_node.c */
+extern bool hgj_agg_passes(HgjAggState *state, char *row);
+extern bool hgj_agg_has_groups(HgjAggState *state);
+
+/* agg_batches.c */
+extern const struct HgjBatchNode hgj_agg_batch_node;
 
 /* agg_growing.c */
 extern void hgj_agg_growth_settle(HgjAggState *state);

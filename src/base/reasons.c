@@ -122,6 +122,7 @@ static const char *const source_reasons[] = {
 	[HGJ_SOURCE_SETTING] = "hashgraph_join.source is tuples",
 	[HGJ_SOURCE_RECHECK] = "rows are being rechecked",
 	[HGJ_SOURCE_OTHER_CHILD] = "neither a sequential scan nor a HashGraphJoin",
+	[HGJ_SOURCE_COMPUTED] = "values that are computed row by row",
 	[HGJ_SOURCE_REPLACED] = "another extension has replaced the sequential scan",
 	[HGJ_SOURCE_NOT_HEAP] = "not a heap table",
 	[HGJ_SOURCE_SNAPSHOT] = "not an MVCC snapshot",

@@ -146,6 +146,7 @@ typedef enum HgjSourceReason
 	HGJ_SOURCE_SETTING,			/* hashgraph_join.source = tuples */
 	HGJ_SOURCE_RECHECK,			/* inside EvalPlanQual */
 	HGJ_SOURCE_OTHER_CHILD,		/* not a sequential scan, not our join */
+	HGJ_SOURCE_COMPUTED,		/* a batch node has values that it computes by row */
 	HGJ_SOURCE_REPLACED,		/* because another extension did not want the scan */
 	HGJ_SOURCE_NOT_HEAP,		/* a table access method of somebody else's */
 	HGJ_SOURCE_SNAPSHOT,		/* not one that sees whole transactions */

@@ -94,11 +94,11 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality,
 		column->dictionary = dictionary;
 	}
 	else if ((c = hgj_scan_column(&join->outer, scan_attno)) >= 0 &&
-			 join->outer.methods == &hgj_source_batches)
+			 hgj_source_join(&join->outer))
 	{
 		HgjColumn  *column = &join->outer.columns[c];
 
-		dictionary = hgj_join_encode(join->outer.private_state, column->attno,
+		dictionary = hgj_join_encode(hgj_source_join(&join->outer), column->attno,
 									 expr, equality, expected);
 		if (dictionary == NULL)
 			return NULL;

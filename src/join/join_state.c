@@ -24,6 +24,13 @@ hgj_join_of(PlanState *ps)
 	return hgj_is_join_plan(ps->plan) ? (HgjJoinState *) ps : NULL;
 }
 
+/* The join whose batches the source reads, or NULL: it reads something else, or slots. */
+HgjJoinState *
+hgj_source_join(const HgjSource *source)
+{
+	return source->methods == &hgj_source_batches ? hgj_join_of(source->child) : NULL;
+}
+
 /*
  * Read the inner side from its start; the table must be gone.  `uncounted`: what
  * has been read was in vain (counts.c).

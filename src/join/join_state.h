@@ -424,6 +424,9 @@ extern void hgj_note_peak_memory(HgjJoinState *state);
 /* join_progress.c */
 extern void hgj_join_progress(HgjJoinState *state, HgjProgressPhase phase);
 
+/* join_state.c */
+extern HgjJoinState *hgj_source_join(const HgjSource *source);
+
 /* phases.c */
 extern void hgj_rescan(CustomScanState *node);
 extern void hgj_prepare(HgjJoinState *state);

@@ -69,11 +69,11 @@ notices_missing_rows(HgjJoinState *join)
 static HgjJoinState *
 find_bottom(HgjJoinState *join)
 {
-	HgjJoinState *child;
+	HgjJoinState *child = hgj_source_join(&join->outer);
 
-	if (join->outer.methods != &hgj_source_batches)
+	if (child == NULL)
 		return join;
-	child = join->probing.below = join->outer.private_state;
+	join->probing.below = child;
 	return notices_missing_rows(child) ? child : child->probing.bottom;
 }
 
@@ -112,7 +112,7 @@ hgj_bottom_of_chain(HgjJoinState *top, int nkeys, AttrNumber *columns, int *njoi
 			columns[k] = columns[k] ? outer_column(top, columns[k]) : 0;
 		if (top == bottom)
 			return bottom;
-		top = top->outer.private_state;
+		top = hgj_source_join(&top->outer);
 	}
 }
 
@@ -170,7 +170,7 @@ offer_to_chain(HgjJoinState *join, AttrNumber *columns)
 {
 	HgjSource  *source = &join->outer;
 	int			njoins;
-	HgjJoinState *bottom = hgj_bottom_of_chain(source->private_state, source->nkeys, columns,
+	HgjJoinState *bottom = hgj_bottom_of_chain(hgj_source_join(source), source->nkeys, columns,
 											   &njoins);
 
 	if (bottom && hgj_pages_offer(&bottom->outer, join, source, columns,
@@ -193,9 +193,9 @@ hgj_key_filters_offer(HgjJoinState *join)
 	columns = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
 	for (int k = 0; k < source->nkeys; k++)
 		columns[k] = source->keys[k].attno;
-	if (source->methods == &hgj_source_batches)
+	if (hgj_source_join(source))
 		offer_to_chain(join, columns);
-	else if (source->methods == &hgj_source_tuples)
+	else if (source->methods != &hgj_source_pages)
 		offer_to_groups(join, columns);
 	pfree(columns);
 	MemoryContextSwitchTo(old);

@@ -25,6 +25,7 @@
 #include "executor/executor.h"
 #include "join/join_state.h"
 #include "miscadmin.h"
+#include "scan/batch_node.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "utils/datum.h"
@@ -161,12 +162,6 @@ hgj_output_pairs(const HgjJoinState *join)
 	return &join->output->pairs;
 }
 
-/* Back to slots, before the first row. */
-void
-hgj_join_use_slots(HgjJoinState *join)
-{
-	join->output = NULL;
-}
 
 /* See output.h. */
 const HgjColumn *
@@ -312,3 +307,32 @@ hgj_join_next_batch(HgjJoinState *join)
 		InstrStopNode(ps->instrument, batch ? hgj_batch_nlive(batch) : 0);
 	return batch;
 }
+
+static void *
+want(PlanState *node, const Bitmapset *columns)
+{
+	hgj_join_use_batches((HgjJoinState *) node, columns);
+	return node;
+}
+
+static HgjBatch *
+next(void *reading, const HgjBatchDemand *demand)
+{
+	HgjJoinState *join = reading;
+
+	join->goal.careful = demand->careful;
+	join->goal.single_rows = demand->single_rows;
+	return hgj_join_next_batch(join);
+}
+
+static void
+use_slots(void *reading)
+{
+	((HgjJoinState *) reading)->output = NULL;
+}
+
+const HgjBatchNode hgj_join_batch_node = {
+	.want = want,
+	.next = next,
+	.use_slots = use_slots
+};

@@ -23,7 +23,7 @@ extern struct HgjJoinState *hgj_join_of(PlanState *ps);
  * Get ready to return batches instead of slots, with these columns of the
  * node's target list (a set of resnos) filled in.  Call once, at executor
  * start, after ExecInitNode(); ExecProcNode() must not be called afterwards
- * (but for hgj_join_use_slots()).  A batch has at most as many positions as the
+ * (but for use_slots() of scan/batch_node.h).  A batch has at most as many positions as the
  * join's own outer batch, or a few thousand.
  */
 extern void hgj_join_use_batches(struct HgjJoinState *join,
@@ -49,7 +49,7 @@ extern HgjBatch *hgj_join_next_batch(struct HgjJoinState *join);
 /* The columns of those batches, by resno - 1. */
 extern const HgjColumn *hgj_join_columns(struct HgjJoinState *join, int *ncols);
 
-/* Go back to slots, before the first row or right after a rescan. */
-extern void hgj_join_use_slots(struct HgjJoinState *join);
+/* How sources read it (scan/batch_node.h). */
+extern const struct HgjBatchNode hgj_join_batch_node;
 
 #endif							/* HGJ_OUTPUT_H */

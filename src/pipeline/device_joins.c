@@ -419,7 +419,7 @@ hgj_device_find_joins(HgjPipelineState *d, HgjJoinState *upper)
 
 	for (;;)
 	{
-		bool		bottom = join->outer.methods != &hgj_source_batches;
+		bool		bottom = hgj_source_join(&join->outer) == NULL;
 		HgjDeviceReason reason = look_at_join(join, d->rows, d->of_batch && bottom);
 
 		if (reason != HGJ_DEVICE_FITS)
@@ -429,7 +429,7 @@ hgj_device_find_joins(HgjPipelineState *d, HgjJoinState *upper)
 		chain[n++] = join;
 		if (bottom)
 			break;
-		join = join->outer.private_state;
+		join = hgj_source_join(&join->outer);
 	}
 	for (int i = 0; i < n - 1; i++)
 		if (may_build_in_vain(chain[i]))

@@ -73,7 +73,7 @@ plan_rows(HgjJoinState *upper)
 
 	d->rows = d->spec.rows = d->of_batch = true;
 	d->out = palloc0(sizeof(HgjDeviceRows));
-	d->out->alone = upper->outer.methods != &hgj_source_batches;
+	d->out->alone = hgj_source_join(&upper->outer) == NULL;
 	reset_rows(d->out);
 	upper->pipeline = d;
 	hgj_device_own(d, upper->context);
@@ -93,7 +93,7 @@ static bool
 has_chain(const HgjJoinState *upper)
 {
 	return hgj_on_device(upper) &&
-		(upper->outer.methods == &hgj_source_batches ||
+		(hgj_source_join(&upper->outer) ||
 		 (hgj_device_column_memory != 0 && hgj_pages_may_be_kept(&upper->outer))) &&
 		upper->use.engine->pipeline != NULL &&
 		upper->use.engine->pipeline->fetch != NULL;

@@ -234,9 +234,9 @@ find_scan(HgjPipelineState *side, HgjJoinState *join)
 	side->scan = join->inner_ps;
 	side->scan_programs = palloc0(mul_size(ncols + 1, sizeof(HgjProgram *)));
 	side->scan_computed = palloc(ncols + 1);
-	if (source->methods == &hgj_source_batches)
+	if (hgj_source_join(source))
 	{
-		if (hgj_device_find_joins(side, source->private_state) != HGJ_DEVICE_FITS)
+		if (hgj_device_find_joins(side, hgj_source_join(source)) != HGJ_DEVICE_FITS)
 			return NULL;
 		source = &side->joins[0]->outer;
 	}

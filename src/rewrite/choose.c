@@ -219,7 +219,8 @@ overcharge_of(Plan *plan, const List *subplans, double runs, const PlannedStmt *
 		again += read_again(lfirst(lc), runs, stmt);
 	}
 	missing = Max(expected - (plan->total_cost - below), 0);
-	if (IsA(plan, NestLoop))
+	/* nor does a node of ours that is forced cost what it does */
+	if (IsA(plan, NestLoop) || hgj_force)
 		return missing > 0 ? 0 : again;
 	return again - missing;
 }

@@ -6,7 +6,7 @@
  * A source is a small vtable over one child plan.  Every source fills the same
  * batches; setup.c picks the fastest one that is exactly equivalent: tuples
  * (any child, slot by slot), pages (a sequential scan's table, page by page),
- * batches (the child is a HashGraphJoin).  A join that takes several passes
+ * batches (the child returns them, batch_node.h).  A join that takes several passes
  * reads its outer side by tuples, and then from a tuplestore (replay).
  *
  *-------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * source_batches.c
- *	  The source whose child is a HashGraphJoin: batches, never slots, so that a
- *	  chain of joins (a star, a snowflake) stays vectorised.
+ *	  The source whose child returns batches (batch_node.h), never slots, so that a
+ *	  chain of joins (a star, a snowflake) and the groups of a subquery stay vectorised.
  *
- * 1. Ask the child for its next batch (output.c).
+ * 1. Ask the child for its next batch.
  * 2. Outer side: borrow its vectors, and its selection of live rows, as they
  *	  are.  Build side: copy the live rows densely, by-reference values into the
  *	  row store's arena, because the child takes its batch back.
@@ -18,31 +18,40 @@
  */
 #include "compat.h"
 
-#include "join/join_state.h"
 #include "miscadmin.h"
+#include "scan/batch_node.h"
+#include "scan/source.h"
 #include "utils/memutils.h"
 
-/*
- * Take over a child that is a HashGraphJoin.  All keys are plain columns here
- * (setup.c).
- */
+/* A child that is read. */
+typedef struct HgjReading
+{
+	const HgjBatchNode *node;	/* kind of node that it is */
+	void	   *reading;		/* what that is called with */
+} HgjReading;
+
+/* Take over a child that returns batches.  All keys are plain columns here (setup.c). */
 bool
 hgj_source_use_batches(HgjSource *source)
 {
-	HgjJoinState *join = hgj_join_of(source->child);
+	const HgjBatchNode *node = hgj_batch_node_of(source->child);
+	void	   *reading;
+	HgjReading *result;
 	Bitmapset  *wanted = NULL;
 
-	if (join == NULL)
-	{
-		source->reason = HGJ_SOURCE_OTHER_CHILD;
-		return false;
-	}
 	for (int c = 0; c < source->ncols; c++)
 		wanted = bms_add_member(wanted, source->columns[c].attno);
 	for (int k = 0; k < source->nkeys; k++)
 		wanted = bms_add_member(wanted, source->keys[k].attno);
-	hgj_join_use_batches(join, wanted);
-	source->private_state = join;
+	reading = node ? node->want(source->child, wanted) : NULL;
+	if (reading == NULL)
+	{
+		source->reason = node ? HGJ_SOURCE_COMPUTED : HGJ_SOURCE_OTHER_CHILD;
+		return false;
+	}
+	result = palloc(sizeof(HgjReading));
+	*result = (HgjReading) {node, reading};
+	source->private_state = result;
 	source->methods = &hgj_source_batches;
 	source->reason = HGJ_SOURCE_FASTEST;
 	return true;
@@ -205,18 +214,18 @@ copy_columns(HgjSource *source, HgjBatch *batch, const HgjBatch *from)
 }
 
 static void
-fill_from_join(HgjSource *source, HgjBatch *batch, uint32 max_rows)
+fill_from_node(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 {
-	HgjJoinState *join = source->private_state;
+	const HgjReading *reading = source->private_state;
+	const HgjBatchDemand demand = {source->careful, source->careful && source->keys_may_raise,
+	max_rows};
 	bool		keeps = batch->values != &batch->own_values;
 	HgjBatch   *from;
 
 	hgj_batch_clear(batch);
 	if (source->at_end)
 		return;
-	join->goal.careful = source->careful;
-	join->goal.single_rows = source->careful && source->keys_may_raise;
-	from = hgj_join_next_batch(join);
+	from = reading->node->next(reading->reading, &demand);
 	if (from == NULL)
 	{
 		source->at_end = true;
@@ -235,7 +244,7 @@ fill_from_join(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 }
 
 static void
-rewind_join(HgjSource *source)
+rewind_node(HgjSource *source)
 {
 	source->at_end = false;
 }
@@ -243,12 +252,14 @@ rewind_join(HgjSource *source)
 static void
 give_way(HgjSource *source)
 {
-	hgj_join_use_slots(source->private_state);
+	const HgjReading *reading = source->private_state;
+
+	reading->node->use_slots(reading->reading);
 }
 
 const HgjSourceMethods hgj_source_batches = {
 	.name = "batches",
-	.fill = fill_from_join,
-	.rewind = rewind_join,
+	.fill = fill_from_node,
+	.rewind = rewind_node,
 	.give_way = give_way
 };

@@ -1,0 +1,52 @@
+/*-------------------------------------------------------------------------
+ *
+ * batch_node.c
+ *	  Which plan nodes return batches.
+ *
+ * They are known by the addresses of their plans' methods, as base/own_nodes.c has it, which
+ * _PG_init registers: the nodes belong to rooms above, and those below read them.
+ *
+ * No memory but a static table, no locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "scan/batch_node.h"
+
+/* A kind of node. */
+typedef struct HgjNodeKind
+{
+	const CustomScanMethods *plan;	/* methods of its plans */
+	const HgjBatchNode *node;	/* how it is read */
+} HgjNodeKind;
+
+#define MOST_KINDS	4
+
+static HgjNodeKind kinds[MOST_KINDS];
+static int	nkinds = 0;
+
+/* Call once for each kind and process, from _PG_init. */
+void
+hgj_register_batch_node(const CustomScanMethods *plan, const HgjBatchNode *node)
+{
+	Assert(nkinds < MOST_KINDS);
+	kinds[nkinds++] = (HgjNodeKind) {plan, node};
+}
+
+/* How the node's batches are read, or NULL: it has none. */
+const HgjBatchNode *
+hgj_batch_node_of(const PlanState *node)
+{
+	const CustomScan *cscan = (const CustomScan *) node->plan;
+
+	if (IsA(node, SubqueryScanState))
+		return hgj_batch_node_of(((const SubqueryScanState *) node)->subplan) ?
+			&hgj_subquery_batch_node : NULL;
+	if (!IsA(cscan, CustomScan))
+		return NULL;
+	for (int i = 0; i < nkinds; i++)
+		if (kinds[i].plan == cscan->methods)
+			return kinds[i].node;
+	return NULL;
+}

@@ -11,7 +11,7 @@ set hashgraph_join.min_rows = 0;
 set enable_indexscan = off;
 
 -- The answer is PostgreSQL's, and the groups come as they should: "batches", or why not.
-create function groups_come(q text, how text default 'batches') returns text language plpgsql as $$
+create function groups_come(q text, how text default 'batches', nodes int default 1) returns text language plpgsql as $$
 declare
 	line text;
 	found bool := false;
@@ -23,7 +23,7 @@ begin
 	if not found then
 		return 'not by ' || how || ': ' || q;
 	end if;
-	return hgj_check(q);
+	return hgj_check(q, nodes, nodes > 0);
 end $$;
 
 create table queries (n int, q text);
@@ -44,6 +44,18 @@ insert into queries values
 	(12, 'select d.k, s from dims d left join (select k, sum(n) s from facts group by k having count(*) > 80000) q on q.k = d.k'),
 	(13, 'select d.k, q.* from dims d left join (select max(k) m, sum(x) s, avg(f) a from facts) q on q.m = d.k');
 select n, groups_come(q) from queries order by n;
+-- groups of groups alone
+create table of_groups (n int, q text);
+insert into of_groups values
+	(1, 'select c, count(*), min(k), sum(s) from (select k, count(n) c, sum(n) s from facts group by k) q group by c'),
+	(2, 'select count(*), sum(s), avg(s), max(t), count(t) from (select t, sum(n) s from facts group by t) q'),
+	(3, 'select g, count(*), sum(c) from (select t, g, count(*) c from facts group by t, g) q group by g'),
+	(4, 'select c, count(*) from (select m, count(*) c from (select k, max(g) m from facts group by k) q group by m) r group by c'),
+	(5, 'select s, count(*) from (select k, sum(g) s from facts group by k having sum(g) % 3 = 1) q group by s');
+select n, groups_come(q, nodes => 0) from of_groups order by n;
+set work_mem = '64kB';
+select n, groups_come(q, nodes => 0) from of_groups order by n;
+reset work_mem;
 -- groups that do not fit, and joins that take several passes over them
 set work_mem = '64kB';
 select n, groups_come(q) from queries where n in (1, 3, 4, 6, 8, 10) order by n;
@@ -54,6 +66,7 @@ set parallel_tuple_cost = 0;
 set min_parallel_table_scan_size = 0;
 set max_parallel_workers_per_gather = 2;
 select n, hgj_check(q) from queries order by n;
+select n, hgj_check(q, 0, false) from of_groups order by n;
 set max_parallel_workers_per_gather = 0;
 
 -- what is computed from groups, and by PostgreSQL's functions, comes in slots

@@ -11,7 +11,8 @@
  *	  if rows cost what they cost PostgreSQL).
  * 3. An Append of such joins and scans: partitions, children, branches of UNION ALL.
  *	  One of a partitioned table's scans is made where PostgreSQL's has others.
- * 4. But where an index finds a small part of the rows, the index is used: its
+ * 4. The groups of a subquery that a HashGraphAgg makes, or its part of them.
+ * 5. But where an index finds a small part of the rows, the index is used: its
  *	  pages are charged as if each came from a disk, ours are in caches, or need not
  *	  be read at all.  So is it where enable_seqscan is off.  Nor is a table worth it
  *	  that is smaller than hashgraph_join.min_rows.
@@ -77,7 +78,7 @@ reads_columns_only(const RelOptInfo *rel)
 }
 
 /*
- * Step 4: does PostgreSQL find a small part of the rows by an index, or find them by one
+ * Step 5: does PostgreSQL find a small part of the rows by an index, or find them by one
  * because it is told to?
  */
 static bool
@@ -224,6 +225,15 @@ append_of(PlannerInfo *root, RelOptInfo *rel, HgjAggDecline *decline)
 	return NULL;
 }
 
+/* Is it the groups of a subquery, which come in batches? */
+static bool
+returns_groups(const Path *path)
+{
+	return IsA(path, SubqueryScanPath) && path->param_info == NULL &&
+		path->parent->baserestrictinfo == NIL &&
+		hgj_is_agg_path(hgj_below_projections(((const SubqueryScanPath *) path)->subpath));
+}
+
 /*
  * The paths of the relation, or its partial ones, that a HashGraphAgg may have
  * below it; NIL: there is none, and *decline says why if there could be.
@@ -241,7 +251,7 @@ hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel, bool partial,
 	{
 		Path	   *path = lfirst(lc);
 
-		if ((hgj_is_join_path(path) && path->param_info == NULL) ||
+		if ((hgj_is_join_path(path) && path->param_info == NULL) || returns_groups(path) ||
 			(IsA(path, AppendPath) && append_fits(root, (AppendPath *) path)))
 			result = lappend(result, path);
 	}

@@ -150,19 +150,23 @@ add_index_scan(Plan *plan, void *context)
 
 /*
  * Step 4: of this number of runs, what is charged for pages that have been read before.  PostgreSQL
- * charges each run for its own.  Where a table and its index fit into the cache, they are taken
- * to be read once, at what the join is charged for reading the table.
+ * charges each run for its own, as if they came from a disk.  Where a table and its index fit into
+ * the cache, each is taken to be read once, at what the join is charged for reading the table, and
+ * no more of them than the runs look at.
  */
 static Cost
 read_again(const SubPlan *subplan, double runs, const PlannedStmt *stmt)
 {
 	HgjIndexScans scans = {stmt, 0, 0, 0};
+	Cost		reading;
+	double		pages;
 
 	add_index_scan(list_nth(stmt->subplans, subplan->plan_id - 1), &scans);
-	if (scans.total <= 0 || scans.pages > effective_cache_size)
+	if (scans.total <= 0 || scans.pages > effective_cache_size || random_page_cost <= 0)
 		return 0;
-	return Max(runs * subplan->per_call_cost * scans.reading / scans.total -
-			   scans.pages * seq_page_cost, 0);
+	reading = runs * subplan->per_call_cost * scans.reading / scans.total;
+	pages = Min(scans.pages, reading / random_page_cost);
+	return Max(reading - pages * seq_page_cost, 0);
 }
 
 /* The rows for which a node computes what it returns: an aggregation does for those that come in. */

@@ -94,7 +94,7 @@ declare
 	line text;
 begin
 	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || q loop
-		if line ~ 'actual rows|Source' then
+		if line ~ 'actual rows' then
 			return next regexp_replace(line, 'rows=(\d+)\.00', 'rows=\1');
 		end if;
 	end loop;

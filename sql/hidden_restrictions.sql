@@ -48,6 +48,11 @@ select restricted($$select part from stock s where available > 65 and exists (se
 -- A value that an error may depend on sees all groups.
 select restricted($$select p.id from part p, stock s where s.part = p.id and s.available > 66 and p.size = 5 and 10 / (select count(*) from line l where l.part = p.id) > 0$$);
 select restricted($$select * from (select p.id, s.part, (select count(*) from line l where l.part = p.id) c from part p, stock s where s.part = p.id and s.available > 66) q where 10 / (c + 1) >= 0$$);
+-- PostgreSQL may sort by it before the join that removes rows
+select restricted($$select p.id, s.supplier from part p join stock s on s.part = p.id and s.available > 66 where p.size = 5 order by 10 / (1 + (select count(*) from line l where l.part = p.id)), p.id, s.supplier$$);
+select restricted($$select p.id, s.supplier from part p join stock s on s.part = p.id and s.available > 66 where p.size = 5 order by (select count(*) from line l where l.part = p.id), p.id, s.supplier$$);
+select restricted($$select count(*), sum(10 / (1 + (select count(*) from line l where l.part = p.id))) from part p where size = 5$$);
+select restricted($$select count(*), sum((select count(*) from line l where l.part = p.id)) filter (where 10 / (1 + (select count(*) from line l where l.part = p.id)) < 3) from part p where size = 5$$);
 -- Clauses of what an outer join fills in, or that are evaluated below it, restrict nothing there.
 select restricted($$select s.part, p.id from stock s left join part p on p.id = s.part and p.size = 5 where s.available > 65 and (select count(*) from line l where l.part = p.id) < 12$$);
 select restricted($$select s.part, p.id from stock s left join part p on p.id = s.part where s.available > 65 and (select count(*) from line l where l.part = s.part) < 12$$);

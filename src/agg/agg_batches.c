@@ -74,6 +74,24 @@ find_origin(const HgjAggState *state, const TargetEntry *tle, HgjAggOut *out)
 	return false;
 }
 
+/* Could an error come of a group's HAVING or result, which PostgreSQL would look at one by one? */
+static bool
+may_raise(const HgjAggState *state)
+{
+	const CustomScan *cscan = (const CustomScan *) state->css.ss.ps.plan;
+
+	for (int a = 0; a < state->naggs; a++)
+	{
+		const HgjAggregate *agg = &state->aggs[a];
+
+		if (hgj_agg_may_raise(agg->function->function,
+							  agg->input->argument ? agg->input->argument->expr : NULL))
+			return true;
+	}
+	return hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_HAVING),
+						 state->css.ss.ps.state);
+}
+
 /* Step 1. */
 static void *
 want(PlanState *ps, const Bitmapset *wanted)
@@ -102,7 +120,7 @@ want(PlanState *ps, const Bitmapset *wanted)
 		hgj_batch_reserve(output->batch, HGJ_BATCH_ROWS);
 		output->values = AllocSetContextCreate(state->context, "HashGraphAgg results",
 											   ALLOCSET_DEFAULT_SIZES);
-		output->may_raise = hgj_rows_may_raise(ps);
+		output->may_raise = may_raise(state);
 		output->most_rows = HGJ_BATCH_FIRST_ROWS;
 		state->output = output;
 	}

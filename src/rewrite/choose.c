@@ -233,11 +233,13 @@ overcharge_of(Plan *plan, const List *subplans, double runs, const PlannedStmt *
 static List *
 conditions_of(const Plan *plan)
 {
-	const List *expressions = ((const CustomScan *) plan)->custom_exprs;
-
 	if (hgj_is_join_plan(plan))
+	{
+		const List *expressions = ((const CustomScan *) plan)->custom_exprs;
+
 		return list_concat_copy(list_nth(expressions, HGJ_EXPRS_JOIN),
 								list_nth(expressions, HGJ_EXPRS_FILTER));
+	}
 	if (IsA(plan, NestLoop) || IsA(plan, HashJoin) || IsA(plan, MergeJoin))
 		return list_concat_copy(((const Join *) plan)->joinqual, plan->qual);
 	return plan->qual;

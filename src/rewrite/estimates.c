@@ -35,14 +35,15 @@
 static get_relation_info_hook_type previous_relation_info = NULL;
 
 /*
- * Groups that have been made of a subquery?  Others have an alias, or a name of PostgreSQL's; what
- * has been pulled up is no subquery any more.
+ * Groups that have been made of a subquery?  Others have an alias, or a name of PostgreSQL's or of a
+ * view; what has been pulled up is no subquery any more.
  */
 static bool
 is_groups(const RangeTblEntry *rte)
 {
 	return rte->rtekind == RTE_SUBQUERY && rte->subquery && rte->alias == NULL &&
-		strcmp(rte->eref->aliasname, HGJ_GROUPS_NAME) == 0;
+		strcmp(rte->eref->aliasname, HGJ_GROUPS_NAME) == 0 &&
+		strcmp(strVal(linitial(rte->eref->colnames)), HGJ_GROUPS_COLUMN) == 0;
 }
 
 /* A column of this relation, by whatever type, or NULL. */

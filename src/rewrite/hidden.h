@@ -17,6 +17,9 @@
 /* The name of groups, or rows, that are joined in a subquery's place; EXPLAIN prints it. */
 #define HGJ_GROUPS_NAME		"correlated"
 
+/* The name of their first column, which is a key. */
+#define HGJ_GROUPS_COLUMN	"column1"
+
 /* A copy of a query that is being rewritten. */
 typedef struct HgjRewriting
 {

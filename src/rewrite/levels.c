@@ -31,8 +31,9 @@
  *	  relations, or another one with a subquery, may raise an error, it might come to rows that
  *	  would have been removed: then all subqueries in WHERE and ON stay.
  * 8. The groups of a subquery may leave out those whose rows WHERE removes (restrict.c).  Whoever
- *	  looks at its value before that sees another one, so it must not raise an error: a
- *	  clause of WHERE is known, but what is around a subquery in FROM whose target list has it is not.
+ *	  looks at its value before that sees another one, so it must not raise an error.  That is
+ *	  so of clauses of WHERE, and of the target list, by which PostgreSQL may sort below a join;
+ *	  what is around a subquery in FROM whose target list has it is not known.
  * 9. Where conditions call volatile functions, it would be noticed that rows come to them in
  *	  another order, or fewer, so nothing is rewritten.
  *
@@ -57,6 +58,8 @@ typedef struct HgjPlace
 	Query	   *query;			/* the level */
 	bool		sees_rows;		/* the place sees the rows of FROM (step 2) */
 	Node	   *clause;			/* clause of WHERE that is walked through, or NULL */
+	Node	   *value;			/* value of the target list, or argument of an aggregate in it, that is
+								 * walked through, or NULL */
 	HgjNulls	nulls;			/* what NULL counts as there */
 	Node	  **side;			/* side of an outer join whose ON it is, or NULL (step 2) */
 	bool		restricts;		/* WHERE restricts what the place has to look at (step 8) */
@@ -283,9 +286,9 @@ replace_subquery(HgjPlace *place, SubLink *sublink)
 		look_at(place, sublink, &subquery);
 	if (!note_reason(rewriting, reason))
 		return keep_subquery(place, sublink);
-	raises = place->clause == NULL ? rewriting->around != NULL :
-		hgj_row_may_raise(hgj_stand_in(place->clause, sublink));
-	place->restricts = !raises && place->side == NULL;
+	raises = hgj_row_may_raise(hgj_stand_in(place->clause ? place->clause : place->value, sublink));
+	place->restricts = !raises && place->side == NULL &&
+		(place->clause || rewriting->around == NULL);
 	if (expression)
 		return join_all(expression, place);
 	subquery.pinned = raises || place->clause == NULL;
@@ -301,8 +304,10 @@ replace_in_aggregate(HgjPlace *place, const Aggref *aggref)
 
 	inside.sees_rows = true;
 	*result = *aggref;
+	inside.value = (Node *) aggref->args;
 	result->args = (List *) replace_mutator((Node *) aggref->args, &inside);
 	result->aggdirectargs = (List *) replace_mutator((Node *) aggref->aggdirectargs, place);
+	inside.value = (Node *) aggref->aggfilter;
 	inside.nulls = HGJ_NULL_IS_FALSE;
 	result->aggfilter = (Expr *) replace_mutator((Node *) aggref->aggfilter, &inside);
 	return (Node *) result;
@@ -340,6 +345,8 @@ replace_mutator(Node *node, void *context)
 	if (IsA(node, CaseWhen))
 		return replace_in_when(place, (CaseWhen *) node);
 	inside = *place;
+	if (IsA(node, TargetEntry) && place->value == NULL)
+		inside.value = (Node *) ((TargetEntry *) node)->expr;
 	if (!is_andclause(node) && !is_orclause(node))
 		inside.nulls = HGJ_NULL_IS_NULL;
 	return expression_tree_mutator(node, replace_mutator, &inside);
@@ -613,7 +620,7 @@ rewrite_inside(Node *node, void *context)
 static void
 rewrite_level(HgjRewriting *rewriting, Query *query)
 {
-	HgjPlace	place = {rewriting, query, true, NULL, HGJ_NULL_IS_NULL, NULL, false};
+	HgjPlace	place = {rewriting, query, true, NULL, NULL, HGJ_NULL_IS_NULL, NULL, false};
 	bool		aggregates = query->hasAggs || query->groupClause != NIL ||
 		query->groupingSets != NIL || query->havingQual != NULL;
 	const Query *around = rewriting->around;

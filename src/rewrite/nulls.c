@@ -52,7 +52,7 @@ is_nulled(const Node *node, int relation, bool below)
 		return is_nulled(join->larg, relation, below || type == JOIN_RIGHT || type == JOIN_FULL) ||
 			is_nulled(join->rarg, relation, below || type == JOIN_LEFT || type == JOIN_FULL);
 	}
-	foreach(lc, castNode(FromExpr, node)->fromlist)
+	foreach(lc, ((const FromExpr *) node)->fromlist)
 		if (is_nulled(lfirst(lc), relation, below))
 			return true;
 	return false;

@@ -95,6 +95,14 @@ set hashgraph_join.rewrite = force;
 select rows_of($$select part, supplier from stock s where available > (select 0.01 * sum(quantity) from line l where l.part = s.part and l.supplier = s.supplier)$$);
 reset hashgraph_join.rewrite;
 
+-- A view may have the name of the groups, and any columns, or none.
+create view correlated as select from line where part is not null group by part having count(*) > 9;
+select count(*) > 0 as some from correlated, part where size = 5;
+drop view correlated;
+create view correlated as select part as column1, supplier as column2, sum(quantity) as column3 from line group by part, supplier;
+select count(*) from stock s left join correlated on column1 = part and column2 = supplier;
+drop view correlated;
+
 set client_min_messages = warning;
 drop schema restrictions cascade;
 drop owned by hgj_restricted_user;

@@ -42,7 +42,7 @@ static bool
 is_groups(const RangeTblEntry *rte)
 {
 	return rte->rtekind == RTE_SUBQUERY && rte->subquery && rte->alias == NULL &&
-		strcmp(rte->eref->aliasname, HGJ_GROUPS_NAME) == 0 &&
+		strcmp(rte->eref->aliasname, HGJ_GROUPS_NAME) == 0 && rte->eref->colnames != NIL &&
 		strcmp(strVal(linitial(rte->eref->colnames)), HGJ_GROUPS_COLUMN) == 0;
 }
 

@@ -46,7 +46,7 @@ struct HgjAggOutput
 	HgjColumn  *columns;		/* columns of the target list, by resno - 1 */
 	HgjAggOut  *out;			/* what they are, by resno - 1 */
 	HgjBatch   *batch;			/* batch that is returned */
-	char	   *rows[HGJ_BATCH_ROWS];	/* groups of that batch */
+	char	  **rows;			/* groups of that batch */
 	MemoryContext values;		/* results by reference */
 	uint32		most_rows;		/* most rows of the next batch (step 3) */
 	bool		may_raise;		/* HAVING, or a result, may raise an error */
@@ -80,16 +80,9 @@ may_raise(const HgjAggState *state)
 {
 	const CustomScan *cscan = (const CustomScan *) state->css.ss.ps.plan;
 
-	for (int a = 0; a < state->naggs; a++)
-	{
-		const HgjAggregate *agg = &state->aggs[a];
-
-		if (hgj_agg_may_raise(agg->function->function,
-							  agg->input->argument ? agg->input->argument->expr : NULL))
-			return true;
-	}
-	return hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_HAVING),
-						 state->css.ss.ps.state);
+	return hgj_agg_results_may_raise(state) ||
+		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_AGG_EXPRS_HAVING),
+					  state->css.ss.ps.state);
 }
 
 /* Step 1. */
@@ -118,6 +111,7 @@ want(PlanState *ps, const Bitmapset *wanted)
 	{
 		output->batch = hgj_batch_create(state->context, output->columns, desc->natts, 0, NULL);
 		hgj_batch_reserve(output->batch, HGJ_BATCH_ROWS);
+		output->rows = palloc(mul_size(HGJ_BATCH_ROWS, sizeof(char *)));
 		output->values = AllocSetContextCreate(state->context, "HashGraphAgg results",
 											   ALLOCSET_DEFAULT_SIZES);
 		output->may_raise = may_raise(state);
@@ -128,7 +122,7 @@ want(PlanState *ps, const Bitmapset *wanted)
 	return possible ? state : NULL;
 }
 
-/* Step 2: at most so many groups; returns their number. */
+/* Step 2: the next groups, of which there are to be `most` at most; returns their number. */
 static uint32
 take_groups(HgjAggState *state, uint32 most)
 {
@@ -153,18 +147,12 @@ take_groups(HgjAggState *state, uint32 most)
 static void
 write_keys(const HgjAggState *state, int k, HgjVector *vector, uint32 n)
 {
-	const HgjGroups *groups = state->result;
-	HgjDictionary *dictionary = groups->keys[k].dictionary;
-
 	for (uint32 i = 0; i < n; i++)
 	{
-		char	   *row = state->output->rows[i];
-		Datum		value = hgj_group_datums(row)[k];
-		bool		isnull = ((uint8 *) row + groups->nulls_offset)[k];
+		Datum		value = (Datum) 0;
+		bool		found = hgj_agg_key_of(state->result, state->output->rows[i], k, &value);
 
-		if (dictionary && !isnull)
-			value = hgj_dictionary_value(dictionary, value);
-		hgj_vector_put(vector, i, value, isnull);
+		hgj_vector_put(vector, i, value, !found);
 	}
 }
 
@@ -190,16 +178,6 @@ value_bytes(const HgjColumn *column, const HgjVector *vector, uint32 n)
 		if (!hgj_vector_is_null(vector, i))
 			bytes += datumGetSize(hgj_vector_load(vector, i), false, column->attlen);
 	return bytes;
-}
-
-/* Step 3: how many rows should the next batch have? */
-static void
-set_most_rows(struct HgjAggOutput *output, uint32 n, Size bytes)
-{
-	double		rows = (double) n * hgj_batch_value_bytes() / Max(bytes, 1);
-
-	rows = Min(rows, (double) output->most_rows * 4);
-	output->most_rows = (uint32) Max(Min(rows, (double) HGJ_BATCH_ROWS), 1);
 }
 
 /* Step 2 */
@@ -230,7 +208,7 @@ write_columns(HgjAggState *state, uint32 n)
 			bytes += value_bytes(&output->columns[c], vector, n);
 	}
 	MemoryContextSwitchTo(old);
-	set_most_rows(output, n, bytes);
+	output->most_rows = hgj_batch_next_rows(output->most_rows, n, bytes, HGJ_BATCH_ROWS);
 }
 
 static HgjBatch *
@@ -241,19 +219,14 @@ next(void *reading, const HgjBatchDemand *demand)
 	uint32		most;
 	uint32		n = 0;
 
-	if (ps->chgParam != NULL)
-		ExecReScan(ps);
-	if (ps->instrument)
-		InstrStartNode(ps->instrument);
+	hgj_enter_node(ps);
 	most = demand->single_rows || (demand->careful && state->output->may_raise) ? 1 :
 		Min(state->output->most_rows, Max(demand->most_rows, 1));
 	while (n == 0 && hgj_agg_has_groups(state))
 		n = take_groups(state, most);
 	if (n > 0)
 		write_columns(state, n);
-	if (ps->instrument)
-		InstrStopNode(ps->instrument, n);
-	return n > 0 ? state->output->batch : NULL;
+	return hgj_leave_node(ps, n > 0 ? state->output->batch : NULL);
 }
 
 /* What has been returned in batches is returned again, or nothing has been. */

@@ -43,6 +43,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "scan/batch_node.h"
 #include "scan/source.h"
 #include "utils/rel.h"
 
@@ -469,14 +470,11 @@ static void
 set_next_rows(FeedInput *input, int ncolumns)
 {
 	Size		bytes = input->read->values->used;
-	double		rows;
 
 	for (int c = 0; c < ncolumns; c++)
 		if (input->from[c].program)
 			bytes += hgj_program_result_bytes(input->from[c].program);
-	rows = (double) input->read->nrows * hgj_batch_value_bytes() / Max(bytes, 1);
-	rows = Min(rows, (double) input->rows * 4);
-	input->rows = (uint32) Max(Min(rows, (double) input->most_rows), 1);
+	input->rows = hgj_batch_next_rows(input->rows, input->read->nrows, bytes, input->most_rows);
 }
 
 /* The next batch of the input's rows, in feed->batch; false: there are no more. */
@@ -547,16 +545,12 @@ const HgjBatch *
 hgj_agg_feed_next(HgjAggState *state)
 {
 	HgjAggFeed *feed = state->feed;
-	Instrumentation *instrument;
 	bool		found = false;
 
 	if (state->join)
 		return hgj_join_next_batch(state->join);
-	if (feed->append && feed->append->ps.chgParam != NULL)
-		ExecReScan(&feed->append->ps);
-	instrument = feed->append ? feed->append->ps.instrument : NULL;
-	if (instrument)
-		InstrStartNode(instrument);
+	if (feed->append)
+		hgj_enter_node(&feed->append->ps);
 	while (!found && !feed->at_end && (feed->now || next_input(feed)))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -566,8 +560,8 @@ hgj_agg_feed_next(HgjAggState *state)
 		leave_input(state);
 		feed->at_end = feed->append == NULL;
 	}
-	if (instrument)
-		InstrStopNode(instrument, found ? hgj_batch_nlive(&feed->batch) : 0);
+	if (feed->append)
+		(void) hgj_leave_node(&feed->append->ps, found ? &feed->batch : NULL);
 	return found ? &feed->batch : NULL;
 }
 

@@ -20,6 +20,21 @@
 #include "utils/fmgroids.h"
 #include "utils/numeric.h"
 
+/* Could one of the aggregates raise an error? */
+bool
+hgj_agg_results_may_raise(const HgjAggState *state)
+{
+	for (int a = 0; a < state->naggs; a++)
+	{
+		const HgjAggregate *agg = &state->aggs[a];
+
+		if (hgj_agg_may_raise(agg->function->function,
+							  agg->input->argument ? agg->input->argument->expr : NULL))
+			return true;
+	}
+	return false;
+}
+
 static Datum
 divide(Datum sum, int64 n)
 {

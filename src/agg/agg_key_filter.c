@@ -53,20 +53,11 @@ may_leave_rows_out(const HgjAggState *state)
 	const CustomScan *cscan = (const CustomScan *) state->css.ss.ps.plan;
 	EState	   *estate = state->css.ss.ps.state;
 
-	if (state->partial || state->exchange.planned || !hgj_agg_is_grouped(state) ||
-		is_noticed(cscan->custom_exprs, estate) ||
-		is_noticed(cscan->scan.plan.targetlist, estate) ||
-		(state->feed && is_noticed(state->child->plan->targetlist, estate)))
-		return false;
-	for (int a = 0; a < state->naggs; a++)
-	{
-		const HgjAggregate *agg = &state->aggs[a];
-
-		if (hgj_agg_may_raise(agg->function->function,
-							  agg->input->argument ? agg->input->argument->expr : NULL))
-			return false;
-	}
-	return true;
+	return !state->partial && !state->exchange.planned && hgj_agg_is_grouped(state) &&
+		!is_noticed(cscan->custom_exprs, estate) &&
+		!is_noticed(cscan->scan.plan.targetlist, estate) &&
+		!(state->feed && is_noticed(state->child->plan->targetlist, estate)) &&
+		!hgj_agg_results_may_raise(state);
 }
 
 /* Step 1: the column of the child that this one of the node is, a group's, or 0. */

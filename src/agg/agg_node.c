@@ -285,14 +285,9 @@ fill_slot(HgjAggState *state, char *row)
 	hgj_agg_growth_next_group(state, state->next_group - 1);
 	for (int k = 0; k < groups->nkeys; k++)
 	{
-		const HgjGroupKey *key = &groups->keys[k];
-		Datum		value = hgj_group_datums(row)[k];
-		bool		isnull = ((uint8 *) row + groups->nulls_offset)[k];
+		int			column = groups->keys[k].column;
 
-		if (key->dictionary && !isnull)
-			value = hgj_dictionary_value(key->dictionary, value);
-		slot->tts_values[key->column] = value;
-		slot->tts_isnull[key->column] = isnull;
+		slot->tts_isnull[column] = !hgj_agg_key_of(groups, row, k, &slot->tts_values[column]);
 	}
 	for (int a = 0; a < state->naggs; a++)
 		slot->tts_values[state->ncolumns + a] =

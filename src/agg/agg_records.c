@@ -29,16 +29,21 @@ key_value(const HgjGroupKey *key, Datum datum)
 	return key->dictionary ? hgj_dictionary_value(key->dictionary, datum) : datum;
 }
 
-/* The k-th key of a group in the table; false: it is NULL. */
+/* The k-th key of a group of a table; false: it is NULL. */
 bool
-hgj_agg_group_key(const HgjAggState *state, const char *row, int k, Datum *value)
+hgj_agg_key_of(const HgjGroups *groups, const char *row, int k, Datum *value)
 {
-	const HgjGroups *groups = &state->groups;
-
 	if (((const uint8 *) row + groups->nulls_offset)[k])
 		return false;
 	*value = key_value(&groups->keys[k], hgj_group_datums((char *) row)[k]);
 	return true;
+}
+
+/* The k-th key of a group in the node's own table; false: it is NULL. */
+bool
+hgj_agg_group_key(const HgjAggState *state, const char *row, int k, Datum *value)
+{
+	return hgj_agg_key_of(&state->groups, row, k, value);
 }
 
 /* Values that a row refers to, one after the other; see visit(). */

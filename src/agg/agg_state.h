@@ -412,6 +412,9 @@ extern bool hgj_agg_has_groups(HgjAggState *state);
 /* agg_batches.c */
 extern const struct HgjBatchNode hgj_agg_batch_node;
 
+/* agg_records.c */
+extern bool hgj_agg_key_of(const HgjGroups *groups, const char *row, int k, Datum *value);
+
 /* agg_growing.c */
 extern void hgj_agg_growth_settle(HgjAggState *state);
 extern bool hgj_agg_growth_check(HgjAggState *state);
@@ -419,6 +422,7 @@ extern void hgj_agg_growth_next_group(HgjAggState *state, uint32 group);
 extern void hgj_agg_growth_forget(HgjAggState *state);
 
 /* agg_final.c */
+extern bool hgj_agg_results_may_raise(const HgjAggState *state);
 extern Datum hgj_agg_result(const HgjAggregate *agg, const char *row,
 							bool partial, bool *isnull);
 

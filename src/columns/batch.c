@@ -229,6 +229,19 @@ hgj_batch_value_bytes(void)
 	return Max(Min(affordable, HGJ_BATCH_MOST_BYTES), HGJ_BATCH_FEWEST_BYTES);
 }
 
+/*
+ * How many rows the next batch should have, `most` at most, if this one was to have `rows`, and
+ * the by-reference values of the n that it has take these bytes.
+ */
+uint32
+hgj_batch_next_rows(uint32 rows, uint32 n, Size bytes, uint32 most)
+{
+	double		next = (double) n * hgj_batch_value_bytes() / Max(bytes, 1);
+
+	next = Min(next, (double) rows * 4);
+	return (uint32) Max(Min(next, (double) most), 1);
+}
+
 /* Empty the batch for its next rows. */
 void
 hgj_batch_clear(HgjBatch *batch)

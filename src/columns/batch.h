@@ -94,6 +94,7 @@ extern void hgj_batch_release(HgjBatch *batch);
 extern void hgj_batch_borrow(HgjBatch *batch, bool borrowed);
 extern void hgj_batch_point(HgjBatch *batch, int c, const void *values);
 extern Size hgj_batch_value_bytes(void);
+extern uint32 hgj_batch_next_rows(uint32 rows, uint32 n, Size bytes, uint32 most);
 extern Size hgj_batch_row_bytes(const HgjBatch *batch);
 extern void hgj_batch_clear(HgjBatch *batch);
 extern Datum hgj_batch_keep(HgjBatch *batch, const HgjColumn *column,

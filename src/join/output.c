@@ -296,16 +296,11 @@ hgj_join_next_batch(HgjJoinState *join)
 	PlanState  *ps = &join->css.ss.ps;
 	HgjBatch   *batch;
 
-	if (ps->chgParam != NULL)
-		ExecReScan(ps);
-	if (ps->instrument)
-		InstrStartNode(ps->instrument);
+	hgj_enter_node(ps);
 	batch = next_batch(join);
 	if (batch)
 		join->counts.returned += hgj_batch_nlive(batch);
-	if (ps->instrument)
-		InstrStopNode(ps->instrument, batch ? hgj_batch_nlive(batch) : 0);
-	return batch;
+	return hgj_leave_node(ps, batch);
 }
 
 static void *

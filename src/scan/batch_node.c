@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * batch_node.c
- *	  Which plan nodes return batches.
+ *	  Which plan nodes return batches, and what is done around one that is asked for the next.
  *
  * They are known by the addresses of their plans' methods, as base/own_nodes.c has it, which
  * _PG_init registers: the nodes belong to rooms above, and those below read them.
@@ -12,6 +12,7 @@
  */
 #include "compat.h"
 
+#include "executor/executor.h"
 #include "scan/batch_node.h"
 
 /* A kind of node. */
@@ -49,4 +50,23 @@ hgj_batch_node_of(const PlanState *node)
 		if (kinds[i].plan == cscan->methods)
 			return kinds[i].node;
 	return NULL;
+}
+
+/* Before a node makes a batch: what ExecProcNode() does, which is not called. */
+void
+hgj_enter_node(PlanState *node)
+{
+	if (node->chgParam != NULL)
+		ExecReScan(node);
+	if (node->instrument)
+		InstrStartNode(node->instrument);
+}
+
+/* And behind that; returns the batch, or NULL: there was none. */
+HgjBatch *
+hgj_leave_node(PlanState *node, HgjBatch *batch)
+{
+	if (node->instrument)
+		InstrStopNode(node->instrument, batch ? hgj_batch_nlive(batch) : 0);
+	return batch;
 }

@@ -50,6 +50,8 @@ typedef struct HgjBatchNode
 
 extern const HgjBatchNode hgj_subquery_batch_node;	/* subquery_batches.c */
 
+extern void hgj_enter_node(PlanState *node);
+extern HgjBatch *hgj_leave_node(PlanState *node, HgjBatch *batch);
 extern void hgj_register_batch_node(const CustomScanMethods *plan, const HgjBatchNode *node);
 extern const HgjBatchNode *hgj_batch_node_of(const PlanState *node);
 

@@ -73,10 +73,7 @@ next(void *arg, const HgjBatchDemand *demand)
 	HgjBatch   *batch = &reading->batch;
 	const HgjBatch *from;
 
-	if (node->chgParam != NULL)
-		ExecReScan(node);
-	if (node->instrument)
-		InstrStartNode(node->instrument);
+	hgj_enter_node(node);
 	from = reading->below->next(reading->reading, demand);
 	if (from)
 	{
@@ -87,9 +84,7 @@ next(void *arg, const HgjBatchDemand *demand)
 			if (reading->numbers[c] > 0)
 				batch->vectors[c] = from->vectors[reading->numbers[c] - 1];
 	}
-	if (node->instrument)
-		InstrStopNode(node->instrument, from ? hgj_batch_nlive(from) : 0);
-	return from ? batch : NULL;
+	return hgj_leave_node(node, from ? batch : NULL);
 }
 
 static void

@@ -52,6 +52,15 @@ hgj_batch_node_of(const PlanState *node)
 	return NULL;
 }
 
+/* Have the node return batches with these columns, if it can; see HgjBatchNode.want. */
+HgjReading
+hgj_read_node(PlanState *node, const Bitmapset *columns)
+{
+	const HgjBatchNode *kind = hgj_batch_node_of(node);
+
+	return (HgjReading) {kind, kind ? kind->want(node, columns) : NULL};
+}
+
 /* Before a node makes a batch: what ExecProcNode() does, which is not called. */
 void
 hgj_enter_node(PlanState *node)

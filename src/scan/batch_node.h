@@ -48,11 +48,19 @@ typedef struct HgjBatchNode
 	void		(*use_slots) (void *reading);
 } HgjBatchNode;
 
+/* A node that is read by batches. */
+typedef struct HgjReading
+{
+	const HgjBatchNode *kind;	/* how it is read, or NULL: it has no batches */
+	void	   *handle;			/* what the functions are called with, or NULL: it returns slots */
+} HgjReading;
+
 extern const HgjBatchNode hgj_subquery_batch_node;	/* subquery_batches.c */
 
 extern void hgj_enter_node(PlanState *node);
 extern HgjBatch *hgj_leave_node(PlanState *node, HgjBatch *batch);
 extern void hgj_register_batch_node(const CustomScanMethods *plan, const HgjBatchNode *node);
 extern const HgjBatchNode *hgj_batch_node_of(const PlanState *node);
+extern HgjReading hgj_read_node(PlanState *node, const Bitmapset *columns);
 
 #endif							/* HGJ_BATCH_NODE_H */

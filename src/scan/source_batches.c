@@ -23,35 +23,25 @@
 #include "scan/source.h"
 #include "utils/memutils.h"
 
-/* A child that is read. */
-typedef struct HgjReading
-{
-	const HgjBatchNode *node;	/* kind of node that it is */
-	void	   *reading;		/* what that is called with */
-} HgjReading;
-
 /* Take over a child that returns batches.  All keys are plain columns here (setup.c). */
 bool
 hgj_source_use_batches(HgjSource *source)
 {
-	const HgjBatchNode *node = hgj_batch_node_of(source->child);
-	void	   *reading;
-	HgjReading *result;
+	HgjReading *reading;
 	Bitmapset  *wanted = NULL;
 
 	for (int c = 0; c < source->ncols; c++)
 		wanted = bms_add_member(wanted, source->columns[c].attno);
 	for (int k = 0; k < source->nkeys; k++)
 		wanted = bms_add_member(wanted, source->keys[k].attno);
-	reading = node ? node->want(source->child, wanted) : NULL;
-	if (reading == NULL)
+	reading = palloc(sizeof(HgjReading));
+	*reading = hgj_read_node(source->child, wanted);
+	if (reading->handle == NULL)
 	{
-		source->reason = node ? HGJ_SOURCE_COMPUTED : HGJ_SOURCE_OTHER_CHILD;
+		source->reason = reading->kind ? HGJ_SOURCE_COMPUTED : HGJ_SOURCE_OTHER_CHILD;
 		return false;
 	}
-	result = palloc(sizeof(HgjReading));
-	*result = (HgjReading) {node, reading};
-	source->private_state = result;
+	source->private_state = reading;
 	source->methods = &hgj_source_batches;
 	source->reason = HGJ_SOURCE_FASTEST;
 	return true;
@@ -225,7 +215,7 @@ fill_from_node(HgjSource *source, HgjBatch *batch, uint32 max_rows)
 	hgj_batch_clear(batch);
 	if (source->at_end)
 		return;
-	from = reading->node->next(reading->reading, &demand);
+	from = reading->kind->next(reading->handle, &demand);
 	if (from == NULL)
 	{
 		source->at_end = true;
@@ -254,7 +244,7 @@ give_way(HgjSource *source)
 {
 	const HgjReading *reading = source->private_state;
 
-	reading->node->use_slots(reading->reading);
+	reading->kind->use_slots(reading->handle);
 }
 
 const HgjSourceMethods hgj_source_batches = {

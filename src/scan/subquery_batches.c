@@ -21,8 +21,7 @@
 typedef struct HgjSubqueryReading
 {
 	PlanState  *node;			/* scan */
-	const HgjBatchNode *below;	/* kind of the subquery's topmost node */
-	void	   *reading;		/* what it is called with */
+	HgjReading	below;			/* subquery's topmost node */
 	AttrNumber *numbers;		/* columns there, by resno - 1; 0: nobody wants it */
 	HgjBatch	batch;			/* batch that is returned */
 } HgjSubqueryReading;
@@ -42,10 +41,10 @@ static void *
 want(PlanState *node, const Bitmapset *columns)
 {
 	PlanState  *subplan = castNode(SubqueryScanState, node)->subplan;
-	HgjSubqueryReading result = {node, hgj_batch_node_of(subplan)};
+	HgjSubqueryReading result = {node};
 	MemoryContext old = MemoryContextSwitchTo(node->state->es_query_cxt);
 	Bitmapset  *wanted = NULL;
-	bool		possible = result.below && node->plan->qual == NIL;
+	bool		possible = node->plan->qual == NIL;
 
 	result.batch.ncols = list_length(node->plan->targetlist);
 	result.batch.vectors = palloc0(mul_size(result.batch.ncols + 1, sizeof(HgjVector)));
@@ -59,9 +58,9 @@ want(PlanState *node, const Bitmapset *columns)
 		wanted = bms_add_member(wanted, number);
 	}
 	if (possible)
-		result.reading = result.below->want(subplan, wanted);
+		result.below = hgj_read_node(subplan, wanted);
 	MemoryContextSwitchTo(old);
-	return result.reading ?
+	return result.below.handle ?
 		memcpy(MemoryContextAlloc(node->state->es_query_cxt, sizeof(result)), &result, sizeof(result)) : NULL;
 }
 
@@ -74,7 +73,7 @@ next(void *arg, const HgjBatchDemand *demand)
 	const HgjBatch *from;
 
 	hgj_enter_node(node);
-	from = reading->below->next(reading->reading, demand);
+	from = reading->below.kind->next(reading->below.handle, demand);
 	if (from)
 	{
 		batch->nrows = from->nrows;
@@ -92,7 +91,7 @@ use_slots(void *arg)
 {
 	HgjSubqueryReading *reading = arg;
 
-	reading->below->use_slots(reading->reading);
+	reading->below.kind->use_slots(reading->below.handle);
 }
 
 const HgjBatchNode hgj_subquery_batch_node = {

@@ -300,11 +300,13 @@ part_chosen(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 			double candidates)
 {
 	if (costs->residual ||
-		((root->parse->hasAggs || root->parse->groupClause != NIL) &&
-		 !hgj_query_has_row_clause(root)) ||
 		(costs->jointype != JOIN_INNER && costs->jointype != JOIN_LEFT &&
 		 costs->jointype != JOIN_SEMI && costs->jointype != JOIN_ANTI) ||
 		candidates * HGJ_CHOSEN_ROWS >= outer->parent->tuples)
+		return 0;
+	/* the query's join clauses are looked through last: this is asked of each pair of paths */
+	if ((root->parse->hasAggs || root->parse->groupClause != NIL) &&
+		(!hgj_cuda_has_columns() || !hgj_query_has_row_clause(root)))
 		return 0;
 	return hgj_part_chosen(root, outer, costs->hashclauses);
 }

@@ -11,8 +11,8 @@
  *
  * 1. A query without a subquery that could be one is not looked at further
  *	  (hgj_may_hide_joins()); nothing is copied.
- * 2. A copy is rewritten (levels.c), if there is something to be rewritten; another one, in which
- *	  groups are restricted to what is around them (restrict.c), if that is found.
+ * 2. A copy is rewritten (levels.c), if there is something to be rewritten, with groups restricted
+ *	  to what is around them (restrict.c); if something was found for that, another one without.
  * 3. All are planned by the planner that was there before.  The costs that count are
  *	  those of all rows or, for a cursor, of the part that cursor_tuple_fraction says.  A query
  *	  that costs next to nothing as it is written is not planned again: that would take longer.
@@ -27,7 +27,7 @@
  * 6. A cursor over one table can be updated through, and read backwards.  Joined to groups
  *	  it could not, so that what a cursor is declared for is left alone if it is that.
  *
- * The hook stands outside of hashgraph_join.require's, which looks at each of the two
+ * The hook stands outside of hashgraph_join.require's, which looks at each of the
  * plans by itself, and inside of the one that notes what is declined.
  *
  * Memory: the planner's context.  No locks.
@@ -343,6 +343,7 @@ typedef struct HgjForm
 	HgjRewriting rewriting;		/* what has been found in it */
 	Query	   *query;			/* query to be planned */
 	PlannedStmt *stmt;			/* plan, or NULL */
+	Cost		cost;			/* what the rows that are going to be fetched cost by it */
 	PlannerInfo *noted;			/* what is noted of the plan for hashgraph_join_why() */
 } HgjForm;
 
@@ -354,13 +355,13 @@ typedef struct HgjCall
 	ParamListInfo boundParams;	/* parameters whose values are known */
 } HgjCall;
 
-static Cost
+static void
 plan_form(HgjForm *form, const HgjCall *call)
 {
 	form->stmt = hgj_plan_by(previous_planner, form->query, call->query_string,
 							 call->cursorOptions, call->boundParams);
 	form->noted = hgj_noted_query();
-	return cost_of(form->stmt, call->cursorOptions);
+	form->cost = cost_of(form->stmt, call->cursorOptions);
 }
 
 /* Step 2: the query with the joins, and their groups restricted to what is around them or not. */
@@ -375,39 +376,37 @@ rewrite(const Query *parse, bool restricts)
 	return form;
 }
 
-/* Steps 3 and 5: the plan of the form with joins that costs least.  written: NULL if one is forced */
+/*
+ * Steps 3 and 5: the plan of the form that costs least.  joined: with all that groups can be
+ * restricted to; written: NULL if joins are forced
+ */
 static PlannedStmt *
-plan_joined(HgjForm *form, const Query *parse, const HgjForm *written, const HgjCall *call)
+plan_joined(HgjForm *joined, const Query *parse, const HgjForm *written, const HgjCall *call)
 {
-	HgjForm		restricted = rewrite(parse, true);
-	bool		restricts = restricted.rewriting.nrestrictions > 0;
-	Cost		least = written || !restricts ? plan_form(form, call) : 0;
-	Cost		cost;
-
-	if (restricts)
+	plan_form(joined, call);
+	if (written && joined->rewriting.nrestrictions > 0)
 	{
-		cost = plan_form(&restricted, call);
-		if (written == NULL || cost < least)
-		{
-			least = cost;
-			*form = restricted;
-		}
+		HgjForm		unrestricted = rewrite(parse, false);
+
+		plan_form(&unrestricted, call);
+		if (unrestricted.cost <= joined->cost)
+			*joined = unrestricted;
 	}
-	if (written && cost_of(written->stmt, call->cursorOptions) <= least)
+	if (written && written->cost <= joined->cost)
 	{
 		hgj_note_query(written->noted);
-		note_reasons(&form->rewriting, HGJ_HIDDEN_COST);
+		note_reasons(&joined->rewriting, HGJ_HIDDEN_COST);
 		return written->stmt;
 	}
-	hgj_note_query(form->noted);
-	note_reasons(&form->rewriting, HGJ_HIDDEN_IS_JOIN);
-	hgj_write_hidden_joins(form->stmt, form->rewriting.njoins,
-						   form->rewriting.nrestrictions,
+	hgj_note_query(joined->noted);
+	note_reasons(&joined->rewriting, HGJ_HIDDEN_IS_JOIN);
+	hgj_write_hidden_joins(joined->stmt, joined->rewriting.njoins,
+						   joined->rewriting.nrestrictions,
 						   written ? cost_of(written->stmt, 0) : -1);
-	return form->stmt;
+	return joined->stmt;
 }
 
-/* Step 3; the query is left to be planned by whoever is asked first. */
+/* Step 3: the query as it is written costs next to nothing, or others are planned, too. */
 static PlannedStmt *
 plan_all(HgjForm *joined, const Query *parse, const HgjCall *call)
 {
@@ -416,7 +415,8 @@ plan_all(HgjForm *joined, const Query *parse, const HgjCall *call)
 	if (hgj_rewrite == HGJ_REWRITE_FORCE)
 		return plan_joined(joined, parse, NULL, call);
 	written.query = copyObject((Query *) parse);
-	if (plan_form(&written, call) >= LEAST_COST)
+	plan_form(&written, call);
+	if (written.cost >= LEAST_COST)
 		return plan_joined(joined, parse, &written, call);
 	note_reasons(&joined->rewriting, HGJ_HIDDEN_COST);
 	return written.stmt;
@@ -433,7 +433,7 @@ rewriting_planner(Query *parse, const char *query_string, int cursorOptions,
 		is_simple_cursor(parse, cursorOptions) || !hgj_may_hide_joins(parse))
 		return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 
-	joined = rewrite(parse, false);
+	joined = rewrite(parse, true);
 	if (joined.rewriting.njoins > 0 && hgj_rewrite != HGJ_REWRITE_OFF)
 		return plan_all(&joined, parse, &call);
 	note_reasons(&joined.rewriting, HGJ_HIDDEN_OFF);

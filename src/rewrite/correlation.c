@@ -15,10 +15,12 @@
 #include "compat.h"
 
 #include "expr/demand.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parse_oper.h"
 #include "rewrite/hidden.h"
+#include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 
 /* The clauses of a condition. */
@@ -45,6 +47,43 @@ hgj_join_clauses(List *clauses)
 	return clauses == NIL ? NULL : (Node *) make_ands_explicit(clauses);
 }
 
+/*
+ * Add the conditions of WHERE and of inner joins that hold for each row of what is joined, and to
+ * *relations, if relations is not NULL, those that no outer join fills in NULLs for.  False: there
+ * are other joins than inner ones.
+ */
+bool
+hgj_collect_conditions(Node *node, List **clauses, Bitmapset **relations)
+{
+	bool		inner = true;
+	ListCell   *lc;
+
+	check_stack_depth();
+	if (IsA(node, RangeTblRef))
+	{
+		if (relations)
+			*relations = bms_add_member(*relations, ((RangeTblRef *) node)->rtindex);
+		return true;
+	}
+	if (IsA(node, JoinExpr))
+	{
+		JoinExpr   *join = (JoinExpr *) node;
+
+		inner = join->jointype == JOIN_INNER;
+		if (inner)
+			hgj_split_clauses(join->quals, clauses);
+		if (inner || join->jointype == JOIN_LEFT)
+			inner &= hgj_collect_conditions(join->larg, clauses, relations);
+		if (join->jointype == JOIN_INNER || join->jointype == JOIN_RIGHT)
+			inner &= hgj_collect_conditions(join->rarg, clauses, relations);
+		return inner;
+	}
+	hgj_split_clauses(castNode(FromExpr, node)->quals, clauses);
+	foreach(lc, ((FromExpr *) node)->fromlist)
+		inner &= hgj_collect_conditions(lfirst(lc), clauses, relations);
+	return inner;
+}
+
 /* Have the query's WHERE demand these, too. */
 void
 hgj_add_clauses(Query *query, List *clauses)
@@ -53,6 +92,16 @@ hgj_add_clauses(Query *query, List *clauses)
 
 	hgj_split_clauses(query->jointree->quals, &all);
 	query->jointree->quals = hgj_join_clauses(list_concat(all, clauses));
+}
+
+/* What stands one level above, where the subquery stands. */
+Expr *
+hgj_at_row(const Expr *operand)
+{
+	Node	   *result = copyObject((Node *) operand);
+
+	IncrementVarSublevelsUp(result, -1, 1);
+	return (Expr *) result;
 }
 
 /* Is each operand of one level only, one inside and one around? */

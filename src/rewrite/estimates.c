@@ -50,10 +50,9 @@ is_groups(const RangeTblEntry *rte)
 static const Var *
 column_of(const Node *node, Index relation)
 {
-	const Var  *var = (const Var *) hgj_without_relabeling(node);
+	const Var  *var = hgj_as_column(node);
 
-	return IsA(var, Var) && var->varno == relation && var->varlevelsup == 0 &&
-		var->varattno > 0 ? var : NULL;
+	return var && var->varno == relation && var->varattno > 0 ? var : NULL;
 }
 
 /* Step 1: another column of the key; false: the clause has no column of the table's. */
@@ -94,12 +93,11 @@ add_key(PlannerInfo *root, Index table, Index groups, List *conditions)
 		root->fkey_list = lcons(key, root->fkey_list);
 }
 
-/* Step 2: of a clause of the groups, if it restricts them to a column of this relation. */
+/* Step 2: of a clause of the groups, which return this, if it restricts them to a column of the relation. */
 static void
 add_restriction(PlannerInfo *root, const RelOptInfo *rel, Oid relation, Index groups,
-				const SubLink *clause)
+				const List *returned, const SubLink *clause)
 {
-	const List *returned = list_nth_node(RangeTblEntry, root->parse->rtable, groups - 1)->subquery->targetList;
 	const Query *keys;
 	const OpExpr *test;
 	const Var  *column;
@@ -179,7 +177,8 @@ tell_of_keys(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 		found = true;
 		hgj_split_clauses(rte->subquery->jointree->quals, &clauses);
 		foreach(lc2, clauses)
-			add_restriction(root, rel, relation, foreach_current_index(lc) + 1, lfirst(lc2));
+			add_restriction(root, rel, relation, foreach_current_index(lc) + 1,
+							rte->subquery->targetList, lfirst(lc2));
 	}
 	if (found)
 		add_keys(root, rel->relid, (Node *) root->parse->jointree);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * expressions.c
- *	  Expressions that a rewritten query has and the written one has not.
+ *	  Expressions and queries that a rewritten query has and the written one has not.
  *
  * Memory: the current context; what is given becomes part of the expression, but for an operand
  * that is tested for NULL, which is copied, as it stands elsewhere, too.  No locks.
@@ -71,4 +71,32 @@ Expr *
 hgj_zero(void)
 {
 	return (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false, true);
+}
+
+/* A subquery in an expression; test: of ANY, or NULL */
+SubLink *
+hgj_make_sublink(SubLinkType type, Expr *test, Query *query)
+{
+	SubLink    *result = makeNode(SubLink);
+
+	result->subLinkType = type;
+	result->testexpr = (Node *) test;
+	result->subselect = (Node *) query;
+	result->location = -1;
+	return result;
+}
+
+/* SELECT FROM what the entry names, which is the first and only one; it returns nothing yet. */
+Query *
+hgj_select_from(RangeTblEntry *rte)
+{
+	Query	   *result = makeNode(Query);
+	RangeTblRef *reference = makeNode(RangeTblRef);
+
+	result->commandType = CMD_SELECT;
+	result->canSetTag = true;
+	result->rtable = list_make1(rte);
+	reference->rtindex = 1;
+	result->jointree = makeFromExpr(list_make1(reference), NULL);
+	return result;
 }

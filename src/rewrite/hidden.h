@@ -81,11 +81,15 @@ extern CaseWhen *hgj_when(Expr *condition, Expr *result);
 extern Expr *hgj_case(List *whens, Expr *otherwise);
 extern Expr *hgj_coalesce(Expr *value, Expr *otherwise);
 extern Expr *hgj_zero(void);
+extern SubLink *hgj_make_sublink(SubLinkType type, Expr *test, Query *query);
+extern Query *hgj_select_from(RangeTblEntry *rte);
 
 /* correlation.c */
 extern void hgj_split_clauses(Node *condition, List **clauses);
 extern Node *hgj_join_clauses(List *clauses);
 extern void hgj_add_clauses(Query *query, List *clauses);
+extern bool hgj_collect_conditions(Node *node, List **clauses, Bitmapset **relations);
+extern Expr *hgj_at_row(const Expr *operand);
 extern bool hgj_split_operands(const OpExpr *clause, Expr **inner, Expr **outer);
 extern bool hgj_take_correlation(Node *node, HgjCorrelation *correlation);
 
@@ -103,13 +107,13 @@ extern Aggref *hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operato
 extern Aggref *hgj_make_count(Expr *argument);
 
 /* single.c */
-extern bool hgj_is_single_row(const Query *query, const List *correlations, const List *rest);
-extern bool hgj_is_first_of_ties(const Query *query, const List *correlations,
-								 const List *rest);
+extern bool hgj_is_single_row(const Query *query);
+extern bool hgj_is_first_of_ties(const Query *query);
 extern bool hgj_take_extreme(Query *query);
 
 /* nulls.c */
 extern const Node *hgj_without_relabeling(const Node *node);
+extern const Var *hgj_as_column(const Node *node);
 extern bool hgj_is_never_null(const Query *query, const Node *expression);
 
 /* null_keys.c */

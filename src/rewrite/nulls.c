@@ -35,6 +35,15 @@ hgj_without_relabeling(const Node *node)
 	return node;
 }
 
+/* The column of this level that an expression is, by whatever type, or NULL. */
+const Var *
+hgj_as_column(const Node *node)
+{
+	const Var  *var = (const Var *) hgj_without_relabeling(node);
+
+	return var && IsA(var, Var) && var->varlevelsup == 0 ? var : NULL;
+}
+
 /* Step 1: in what is joined, does an outer join fill in NULLs for this relation? */
 static bool
 is_nulled(const Node *node, int relation, bool below)

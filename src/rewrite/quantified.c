@@ -139,17 +139,6 @@ operation(Oid operator, Expr *left, Expr *right, Oid collation)
 	return (Expr *) result;
 }
 
-static SubLink *
-subquery_of(SubLinkType type, Query *query)
-{
-	SubLink    *result = makeNode(SubLink);
-
-	result->subLinkType = type;
-	result->subselect = (Node *) query;
-	result->location = -1;
-	return result;
-}
-
 /* A copy of the query whose rows meet these conditions, too; it is EXISTS that asks for them. */
 static SubLink *
 exists_with(const Query *query, List *conditions)
@@ -158,7 +147,7 @@ exists_with(const Query *query, List *conditions)
 
 	hgj_add_clauses(copy, copyObject(conditions));
 	copy->targetList = NIL;
-	return subquery_of(EXISTS_SUBLINK, copy);
+	return hgj_make_sublink(EXISTS_SUBLINK, NULL, copy);
 }
 
 /* A copy of the query that returns one value, of aggregates. */
@@ -169,27 +158,21 @@ value_of(const Query *query, Expr *value)
 
 	copy->targetList = list_make1(makeTargetEntry(value, 1, pstrdup("value"), false));
 	copy->hasAggs = true;
-	return subquery_of(EXPR_SUBLINK, copy);
+	return hgj_make_sublink(EXPR_SUBLINK, NULL, copy);
 }
 
 /* SELECT columns FROM (subquery): its rows, whatever it does to get them. */
 static Query *
 wrap(Query *subquery)
 {
-	Query	   *result = makeNode(Query);
 	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	RangeTblRef *reference = makeNode(RangeTblRef);
+	Query	   *result = hgj_select_from(rte);
 	ListCell   *lc;
 
 	rte->rtekind = RTE_SUBQUERY;
 	rte->subquery = subquery;
 	rte->eref = makeAlias(MEMBERS_NAME, NIL);
 	rte->inFromCl = true;
-	result->commandType = CMD_SELECT;
-	result->canSetTag = true;
-	result->rtable = list_make1(rte);
-	reference->rtindex = 1;
-	result->jointree = makeFromExpr(list_make1(reference), NULL);
 	foreach(lc, subquery->targetList)
 	{
 		TargetEntry *tle = lfirst(lc);
@@ -262,16 +245,6 @@ comparisons(const SubLink *sublink, const Query *set)
 	return clauses;
 }
 
-/* What stands one level above, where the subquery stands. */
-static Expr *
-at_row(const Expr *operand)
-{
-	Node	   *result = copyObject((Node *) operand);
-
-	IncrementVarSublevelsUp(result, -1, 1);
-	return (Expr *) result;
-}
-
 /* Step 2: is neither operand ever NULL?  query: where the subquery stands */
 static bool
 are_never_null(const Query *query, const Query *set, const List *clauses)
@@ -283,7 +256,7 @@ are_never_null(const Query *query, const Query *set, const List *clauses)
 		const OpExpr *clause = lfirst(lc);
 
 		if (!hgj_is_never_null(set, lsecond(clause->args)) ||
-			!hgj_is_never_null(query, (Node *) at_row(linitial(clause->args))))
+			!hgj_is_never_null(query, (Node *) hgj_at_row(linitial(clause->args))))
 			return false;
 	}
 	return true;
@@ -317,7 +290,7 @@ is_unknown(const Query *query, const Query *set, const OpExpr *clause)
 		return (Expr *) value_of(set, group_is_unknown(x, y));
 	of_null_y = hgj_is_never_null(set, (Node *) y) ? boolean(false) :
 		(Expr *) exists_with(set, list_make1(hgj_null_test(y, IS_NULL)));
-	x = at_row(x);
+	x = hgj_at_row(x);
 	if (hgj_is_never_null(query, (Node *) x))
 		return of_null_y;
 	return hgj_case(list_make1(hgj_when((Expr *) hgj_null_test(x, IS_NULL),
@@ -421,7 +394,7 @@ order(const Query *query, const Query *set, const OpExpr *clause, bool all)
 		return NULL;
 	if (!hgj_refers_to_level((Node *) set, 1))
 		return order_case(all,
-						  operation(clause->opno, at_row(x), (Expr *) value_of(set, deciding),
+						  operation(clause->opno, hgj_at_row(x), (Expr *) value_of(set, deciding),
 									clause->inputcollid),
 						  make_notclause((Expr *) exists_with(set, NIL)),
 						  is_unknown(query, set, clause));

@@ -29,7 +29,6 @@
  */
 #include "compat.h"
 
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -44,34 +43,6 @@ typedef struct HgjRows
 	Bitmapset  *relations;		/* relations that no outer join fills in NULLs for */
 } HgjRows;
 
-/* Step 1 */
-static void
-collect(Node *node, HgjRows *rows)
-{
-	ListCell   *lc;
-
-	check_stack_depth();
-	if (IsA(node, RangeTblRef))
-		rows->relations = bms_add_member(rows->relations, ((RangeTblRef *) node)->rtindex);
-	else if (IsA(node, JoinExpr))
-	{
-		JoinExpr   *join = (JoinExpr *) node;
-
-		if (join->jointype == JOIN_INNER)
-			hgj_split_clauses(join->quals, &rows->clauses);
-		if (join->jointype == JOIN_INNER || join->jointype == JOIN_LEFT)
-			collect(join->larg, rows);
-		if (join->jointype == JOIN_INNER || join->jointype == JOIN_RIGHT)
-			collect(join->rarg, rows);
-	}
-	else
-	{
-		hgj_split_clauses(((FromExpr *) node)->quals, &rows->clauses);
-		foreach(lc, ((FromExpr *) node)->fromlist)
-			collect(lfirst(lc), rows);
-	}
-}
-
 /* Is it the equality that the groups are made by? */
 static bool
 is_group_equality(const Node *clause, const HgjCorrelation *correlation)
@@ -85,13 +56,10 @@ is_group_equality(const Node *clause, const HgjCorrelation *correlation)
 static List *
 equal_operands(const HgjRows *rows, const HgjCorrelation *correlation)
 {
-	Node	   *outer = copyObject((Node *) correlation->outer);
-	List	   *operands;
+	List	   *operands = list_make1(hgj_at_row(correlation->outer));
 	int			before;
 	ListCell   *lc;
 
-	IncrementVarSublevelsUp(outer, -1, 1);
-	operands = list_make1(outer);
 	do
 	{
 		before = list_length(operands);
@@ -141,19 +109,13 @@ clauses_of(const HgjRows *rows, int table)
 static Query *
 select_from(const Query *level, int table, Node *operand, List *clauses)
 {
-	Query	   *query = makeNode(Query);
 	RangeTblEntry *rte = copyObject(list_nth_node(RangeTblEntry, level->rtable, table - 1));
-	RangeTblRef *reference = makeNode(RangeTblRef);
-	TargetEntry *tle = makeTargetEntry((Expr *) operand, 1, pstrdup("key"), false);
+	Query	   *query = hgj_select_from(rte);
 
-	query->commandType = CMD_SELECT;
-	query->canSetTag = true;
-	query->rtable = list_make1(rte);
 	hgj_copy_privileges(query, rte, level);
-	reference->rtindex = 1;
-	query->jointree = makeFromExpr(list_make1(reference),
-								   copyObject(hgj_join_clauses(clauses)));
-	query->targetList = list_make1(copyObject(tle));
+	query->jointree->quals = copyObject(hgj_join_clauses(clauses));
+	query->targetList = list_make1(makeTargetEntry(copyObject((Expr *) operand), 1, pstrdup("key"),
+												   false));
 	ChangeVarNodes((Node *) query->jointree->quals, table, 1, 0);
 	ChangeVarNodes((Node *) query->targetList, table, 1, 0);
 	return query;
@@ -163,12 +125,12 @@ select_from(const Query *level, int table, Node *operand, List *clauses)
 static Query *
 keys_of_table(const HgjRewriting *rewriting, const HgjRows *rows, Node *operand)
 {
-	const Var  *var = (const Var *) hgj_without_relabeling(operand);
+	const Var  *var = hgj_as_column(operand);
 	const RangeTblEntry *rte;
 	List	   *clauses;
 	Query	   *result;
 
-	if (!IsA(var, Var) || var->varlevelsup > 0 || var->varattno <= 0 ||
+	if (var == NULL || var->varattno <= 0 ||
 		!bms_is_member(var->varno, rows->relations))
 		return NULL;
 	rte = list_nth(rows->query->rtable, var->varno - 1);
@@ -213,7 +175,6 @@ static Node *
 is_among(const HgjCorrelation *correlation, Query *keys)
 {
 	const TargetEntry *tle = linitial(keys->targetList);
-	SubLink    *result = makeNode(SubLink);
 	Param	   *param = makeNode(Param);
 	OpExpr	   *test = copyObject(correlation->clause);
 
@@ -224,11 +185,7 @@ is_among(const HgjCorrelation *correlation, Query *keys)
 	param->paramcollid = exprCollation((Node *) tle->expr);
 	param->location = -1;
 	test->args = list_make2(copyObject(correlation->inner), param);
-	result->subLinkType = ANY_SUBLINK;
-	result->testexpr = (Node *) test;
-	result->subselect = (Node *) keys;
-	result->location = -1;
-	return (Node *) result;
+	return (Node *) hgj_make_sublink(ANY_SUBLINK, (Expr *) test, keys);
 }
 
 /* Step 2: of one of the equalities by which the groups are joined. */
@@ -271,7 +228,7 @@ hgj_restrict_subquery(HgjRewriting *rewriting, const Query *query, HgjSubquery *
 
 	if (subquery->kind == HGJ_GIVES_ROW)
 		return;
-	collect((Node *) query->jointree, &rows);
+	(void) hgj_collect_conditions((Node *) query->jointree, &rows.clauses, &rows.relations);
 	foreach(lc, subquery->correlations)
 		restrictions = list_concat(restrictions,
 								   restrictions_of(rewriting, &rows, lfirst(lc)));

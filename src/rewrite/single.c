@@ -30,7 +30,6 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
@@ -49,44 +48,12 @@ typedef struct HgjKnown
 	Bitmapset  *single;			/* tables that have one row at most */
 } HgjKnown;
 
-/* The column that an expression is, by whatever type, or NULL. */
-static const Var *
-as_column(const Node *node)
-{
-	const Var  *var = (const Var *) hgj_without_relabeling(node);
-
-	return var && IsA(var, Var) && var->varlevelsup == 0 ? var : NULL;
-}
-
-/* Conditions of inner joins; false: there are other joins. */
-static bool
-collect_conditions(Node *node, List **clauses)
-{
-	ListCell   *lc;
-
-	check_stack_depth();
-	if (IsA(node, RangeTblRef))
-		return true;
-	if (IsA(node, JoinExpr))
-	{
-		JoinExpr   *join = (JoinExpr *) node;
-
-		hgj_split_clauses(join->quals, clauses);
-		return join->jointype == JOIN_INNER && collect_conditions(join->larg, clauses) &&
-			collect_conditions(join->rarg, clauses);
-	}
-	foreach(lc, castNode(FromExpr, node)->fromlist)
-		if (!collect_conditions(lfirst(lc), clauses))
-			return false;
-	return true;
-}
-
 /* Is this operand the column, and is the other one known? */
 static bool
 sets_column(const HgjKnown *known, int table, AttrNumber column, const Node *operand,
 			Node *other)
 {
-	const Var  *var = as_column(operand);
+	const Var  *var = hgj_as_column(operand);
 
 	return var && var->varno == table && var->varattno == column &&
 		bms_is_subset(pull_varnos(NULL, other), known->single) &&
@@ -124,7 +91,7 @@ is_ordered(const HgjKnown *known, int table, AttrNumber column, Oid family, Oid 
 	{
 		const SortGroupClause *clause = lfirst(lc);
 		Node	   *value = get_sortgroupclause_expr(lfirst(lc), known->query->targetList);
-		const Var  *var = as_column(value);
+		const Var  *var = hgj_as_column(value);
 
 		if (var && var->varno == table && var->varattno == column &&
 			get_op_opfamily_strategy(clause->eqop, family) == BTEqualStrategyNumber &&
@@ -223,20 +190,15 @@ is_single(const HgjKnown *known, int table)
 
 /* Fill *known; false: there are joins that are no inner joins. */
 static bool
-know(HgjKnown *known, const Query *query, const List *correlations, const List *rest)
+know(HgjKnown *known, const Query *query)
 {
-	ListCell   *lc;
-
 	known->query = query;
-	known->clauses = list_copy(rest);
-	foreach(lc, correlations)
-		known->clauses = lappend(known->clauses, ((const HgjCorrelation *) lfirst(lc))->clause);
-	return collect_conditions((Node *) query->jointree, &known->clauses);
+	return hgj_collect_conditions((Node *) query->jointree, &known->clauses, NULL);
 }
 
 /* Step 1: do all tables have one row at most?  They come to be known one after the other. */
 bool
-hgj_is_single_row(const Query *query, const List *correlations, const List *rest)
+hgj_is_single_row(const Query *query)
 {
 	HgjKnown	known = {0};
 	int			found = 0;
@@ -244,7 +206,7 @@ hgj_is_single_row(const Query *query, const List *correlations, const List *rest
 	bool		again = true;
 	ListCell   *lc;
 
-	if (query->limitCount || !know(&known, query, correlations, rest))
+	if (query->limitCount || !know(&known, query))
 		return false;
 	while (again)
 	{
@@ -301,7 +263,7 @@ find_unordered(Node *node, void *context)
 	{
 		Node	   *value = get_sortgroupclause_expr(lfirst(lc), query->targetList);
 
-		if (equal(as_column(value), node) && looks_equal(lfirst(lc), value))
+		if (equal(hgj_as_column(value), node) && looks_equal(lfirst(lc), value))
 			return false;
 	}
 	return true;
@@ -309,14 +271,14 @@ find_unordered(Node *node, void *context)
 
 /* Steps 2 and 3: is the value of the first row told by the order, whatever ties there? */
 bool
-hgj_is_first_of_ties(const Query *query, const List *correlations, const List *rest)
+hgj_is_first_of_ties(const Query *query)
 {
 	HgjKnown	known = {0};
 	const TargetEntry *value = linitial(query->targetList);
 
 	if (!find_unordered((Node *) value->expr, (void *) query))
 		return true;
-	if (list_length(query->rtable) != 1 || !know(&known, query, correlations, rest))
+	if (list_length(query->rtable) != 1 || !know(&known, query))
 		return false;
 	known.order = query->sortClause;
 	return is_single(&known, 1);

@@ -204,12 +204,12 @@ look_at_rows(const HgjSubquery *subquery)
 		case HGJ_GIVES_EXISTENCE:
 			return hgj_look_at_groups(query);
 		case HGJ_GIVES_ROW:
-			return hgj_is_single_row(query, subquery->correlations, subquery->rest) ?
+			return hgj_is_single_row(query) ?
 				HGJ_HIDDEN_IS_JOIN : HGJ_HIDDEN_ROWS;
 		case HGJ_GIVES_FIRST:
 			if (!can_be_sorted(subquery->correlations))
 				return HGJ_HIDDEN_CORRELATION;
-			if (!hgj_is_first_of_ties(query, subquery->correlations, subquery->rest))
+			if (!hgj_is_first_of_ties(query))
 				return HGJ_HIDDEN_TIES;
 			return hgj_row_may_raise((Node *) get_sortgrouplist_exprs(query->sortClause,
 																	  query->targetList)) ?

@@ -256,6 +256,12 @@ sub around
 	return pick([ filter($x) ], [ filter($x) ], [$keys], [ filter($x), $keys ])->@*;
 }
 
+sub restricted_condition
+{
+	my ($x) = @_;
+	return join(' and ', condition(0, $x), around($x));
+}
+
 # FROM, and the tables whose rows a subquery may depend on.
 sub outer_from
 {
@@ -286,31 +292,32 @@ sub query
 	@outer = grep { !/ = / } @outer;
 	my $o = $outer[0];
 	push @where, around(pick(@outer));
+	my $where = @where ? ' where ' . join(' and ', @where) : '';
 	my @shapes = (
 		# in WHERE
 		sub { "select $o.id, $o.s from $from where " . join(' and ', @where, condition(0, @outer), chance(40) ? condition(0, @outer) : ()) },
 		sub { "select count(*), sum($o.v) from $from where " . join(' and ', @where, condition(0, @outer)) },
 		sub { "select $o.b, count(*), max($o.s) from $from where " . join(' and ', @where, condition(0, @outer), filter($o)) . " group by $o.b" },
 		# in the target list
-		sub { my ($s) = subquery(0, @outer); "select $o.id, $s as x from $from" . (@where ? ' where ' . join(' and ', @where) : '') },
-		sub { my ($s) = subquery(0, @outer); my ($u) = subquery(0, @outer); "select distinct ${s}::text, ${u}::text from $from" . (@where ? ' where ' . join(' and ', @where) : '') },
-		sub { my ($s) = subquery(0, @outer); "select $o.id, rank() over (order by $s, $o.id) from $from" . (@where ? ' where ' . join(' and ', @where) : '') },
-		sub { my ($s) = subquery(0, @outer); "select $o.b, count($s), min(${s}::text) from $from" . (@where ? ' where ' . join(' and ', @where) : '') . " group by $o.b" },
-		sub { my ($s) = subquery(0, @outer); "select $o.id, $s from $from" . (@where ? ' where ' . join(' and ', @where) : '') . " order by 2, 1, $o.s limit 7" },
-		sub { my ($s) = single(@outer); my $q = quantified(@outer); "select $o.id, $s, $q from $from" . (@where ? ' where ' . join(' and ', @where) : '') },
-		sub { my $q = quantified(@outer); "select $o.b, count(*) filter (where $q), bool_or($q) from $from" . (@where ? ' where ' . join(' and ', @where) : '') . " group by $o.b" },
+		sub { my ($s) = subquery(0, @outer); "select $o.id, $s as x from $from" . $where },
+		sub { my ($s) = subquery(0, @outer); my ($u) = subquery(0, @outer); "select distinct ${s}::text, ${u}::text from $from" . $where },
+		sub { my ($s) = subquery(0, @outer); "select $o.id, rank() over (order by $s, $o.id) from $from" . $where },
+		sub { my ($s) = subquery(0, @outer); "select $o.b, count($s), min(${s}::text) from $from" . $where . " group by $o.b" },
+		sub { my ($s) = subquery(0, @outer); "select $o.id, $s from $from" . $where . " order by 2, 1, $o.s limit 7" },
+		sub { my ($s) = single(@outer); my $q = quantified(@outer); "select $o.id, $s, $q from $from" . $where },
+		sub { my $q = quantified(@outer); "select $o.b, count(*) filter (where $q), bool_or($q) from $from" . $where . " group by $o.b" },
 		sub { "select count(*), sum($o.v) from $from where " . join(' and ', @where, "$o.id > 0") },
 		sub { my $k = pick(@keys); "select $o.id, $o.s from $from where " . join(' and ', @where, pick('', 'not ') . "exists (select from j z where z.$k is not distinct from $o.$k)") },
 		# below other levels
-		sub { "select id from p where exists (select 1 from o e where e.k1 = p.k1 and " . join(' and ', condition(0, 'e'), around('e')) . ')' },
-		sub { "select id from p where k1 in (select e.k1 from o e where " . join(' and ', condition(0, 'e'), around('e')) . ')' },
-		sub { my ($s) = subquery(0, 'e'); "select z.x, count(*) from (select e.id, ${s}::text as x from o e where " . join(' and ', condition(0, 'e'), around('e')) . ') z group by z.x' },
-		sub { "with z as (select e.* from o e where " . join(' and ', condition(0, 'e'), around('e')) . ') select count(*), sum(z.v) from z join p on p.k1 = z.k1 where ' . join(' and ', condition(0, 'z'), around('z')) },
-		sub { "select id from o e where " . join(' and ', condition(0, 'e'), around('e')) . ' union all select id from p f where ' . condition(0, 'f') },
+		sub { "select id from p where exists (select 1 from o e where e.k1 = p.k1 and " . restricted_condition('e') . ')' },
+		sub { "select id from p where k1 in (select e.k1 from o e where " . restricted_condition('e') . ')' },
+		sub { my ($s) = subquery(0, 'e'); "select z.x, count(*) from (select e.id, ${s}::text as x from o e where " . restricted_condition('e') . ') z group by z.x' },
+		sub { "with z as (select e.* from o e where " . restricted_condition('e') . ') select count(*), sum(z.v) from z join p on p.k1 = z.k1 where ' . restricted_condition('z') },
+		sub { "select id from o e where " . restricted_condition('e') . ' union all select id from p f where ' . condition(0, 'f') },
 		sub { my ($s) = subquery(0, 'e', 'l'); "select e.id, l.x, $s from o e, lateral (select max(i.v) x, count(*)::int id, true b, 1 v, 2::numeric n, e.s, e.d, 3 w, "
 			  . join(', ', map { "e.$_" } @keys) . " from i where i.k1 = e.k1) l" },
 		# where none may become a join
-		sub { my ($s) = subquery(0, $o); "select $o.b, count(*) from $from" . (@where ? ' where ' . join(' and ', @where) : '') . " group by $o.b having count(*) > 1 or max($s) is null" });
+		sub { my ($s) = subquery(0, $o); "select $o.b, count(*) from $from" . $where . " group by $o.b having count(*) > 1 or max($s) is null" });
 	return pick(@shapes)->();
 }
 

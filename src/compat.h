@@ -66,7 +66,10 @@
 #define hgj_copy_privileges(query, rte, level) \
 	((query)->rteperminfos = list_make1(copyObject(getRTEPermissionInfo((level)->rteperminfos, rte))), \
 	 (rte)->perminfoindex = 1)
+/* The query's range table is another query's now. */
+#define hgj_forget_privileges(query)	((query)->rteperminfos = NIL)
 #else
+#define hgj_forget_privileges(query)	((void) (query))
 #define hgj_copy_privileges(query, rte, level)	((void) (query), (void) (rte), (void) (level))
 #define hgj_set_nulled_by(var, join)	((void) (var), (void) (join))
 #define HGJ_TABLES_ARE_PERMITTED(query)	ExecCheckRTPerms((query)->rtable, false)
@@ -88,7 +91,9 @@ do { \
 		(query)->havingQual = flatten_group_exprs(NULL, query, (query)->havingQual); \
 	} \
 } while (0)
+#define hgj_forget_groups(query)	((query)->hasGroupRTE = false)
 #else
+#define hgj_forget_groups(query)	((void) (query))
 #define HGJ_IS_GROUP_ENTRY(rte)	((void) (rte), false)
 #define hgj_flatten_groups(query)	((void) (query))
 #endif

@@ -139,6 +139,21 @@ is_plain_substring(const FuncExpr *expr)
 		(length->constisnull || DatumGetInt32(length->constvalue) >= 0);
 }
 
+/* A constant, which the parser may have widened by a call that nobody has folded yet; or NULL. */
+static const Const *
+as_integer_constant(const Node *node)
+{
+	if (IsA(node, FuncExpr))
+		switch (((const FuncExpr *) node)->funcid)
+		{
+			case F_INT4_INT2:
+			case F_INT8_INT2:
+			case F_INT8_INT4:
+				node = linitial(((const FuncExpr *) node)->args);
+		}
+	return IsA(node, Const) ? (const Const *) node : NULL;
+}
+
 /* An integer divided by a constant: by 0 it fails, and the least one by -1. */
 static bool
 is_plain_division(const OpExpr *expr)
@@ -164,8 +179,8 @@ is_plain_division(const OpExpr *expr)
 		default:
 			return false;
 	}
-	divisor = lsecond(expr->args);
-	if (!IsA(divisor, Const))
+	divisor = as_integer_constant(lsecond(expr->args));
+	if (divisor == NULL)
 		return false;
 	if (divisor->constisnull)
 		return true;

@@ -30,6 +30,7 @@ typedef struct HgjRewriting
 	int			nrestrictions;	/* number of conditions by which groups are restricted */
 	const Query *around;		/* the query that the level at hand stands in, or NULL */
 	List	   *groups;			/* Queries that have been made of them */
+	List	   *split;			/* Queries around groups that they have aggregated themselves (split.c) */
 	List	   *reasons;		/* IntList of HgjHidden, one for each subquery that was looked at */
 } HgjRewriting;
 
@@ -72,8 +73,12 @@ typedef enum HgjNulls
 } HgjNulls;
 
 /* levels.c */
+extern bool hgj_may_be_hidden(const SubLink *sublink);
 extern bool hgj_may_hide_joins(const Query *query);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
+
+/* split.c */
+extern bool hgj_split_level(Query *query);
 
 /* expressions.c */
 extern NullTest *hgj_null_test(const Expr *operand, NullTestType type);

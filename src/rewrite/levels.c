@@ -99,8 +99,8 @@ has_candidates(const Query *query)
 }
 
 /* Is it a subquery that may run once for each row, or whose test does? */
-static bool
-may_be_hidden(const SubLink *sublink)
+bool
+hgj_may_be_hidden(const SubLink *sublink)
 {
 	switch (sublink->subLinkType)
 	{
@@ -120,7 +120,7 @@ find_hidden(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, SubLink) && may_be_hidden((SubLink *) node))
+	if (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node))
 		return true;
 	if (IsA(node, Query))
 		return find_null_keys((Node *) ((Query *) node)->jointree, NULL) ||
@@ -139,7 +139,7 @@ hgj_may_hide_joins(const Query *query)
 static bool
 stays(const SubLink *sublink)
 {
-	return may_be_hidden(sublink) && hgj_refers_to_level(sublink->subselect, 1) &&
+	return hgj_may_be_hidden(sublink) && hgj_refers_to_level(sublink->subselect, 1) &&
 		!(sublink->subLinkType == EXISTS_SUBLINK &&
 		  hgj_is_pulled_up(castNode(Query, sublink->subselect)));
 }
@@ -338,7 +338,7 @@ replace_mutator(Node *node, void *context)
 	if (node == NULL || IsA(node, Query))
 		return node;
 	check_stack_depth();
-	if (IsA(node, SubLink) && may_be_hidden((SubLink *) node))
+	if (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node))
 		return replace_subquery(place, (SubLink *) node);
 	if (IsA(node, Aggref) && !place->sees_rows && ((Aggref *) node)->agglevelsup == 0)
 		return replace_in_aggregate(place, (Aggref *) node);
@@ -391,9 +391,28 @@ note_raising(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, SubLink) && may_be_hidden((SubLink *) node))
+	if (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node))
 		(void) note_reason(context, HGJ_HIDDEN_RAISES);
 	return expression_tree_walker(node, note_raising, context);
+}
+
+/*
+ * Step 5: a clause of WHERE that PostgreSQL makes a join of, and would not have where it was
+ * written, in HAVING.  It stays a test of each group, as it was there, if the subquery cannot be
+ * read whole.
+ */
+static Node *
+leave_to_planner(HgjPlace *place, Node *clause)
+{
+	BooleanTest *test;
+
+	if (note_reason(place->rewriting, look_at_all(place, clause)))
+		return clause;
+	test = makeNode(BooleanTest);
+	test->arg = (Expr *) clause;
+	test->booltesttype = IS_TRUE;
+	test->location = -1;
+	return (Node *) test;
 }
 
 /* The clauses of WHERE, or ON, one by one (steps 4 to 7). */
@@ -412,7 +431,11 @@ replace_in_where(HgjPlace *place, Node *where)
 	if (where == NULL)
 		return where;
 	if (is_join_already(where))
-		return IsA(where, SubLink) ? keep_subquery(place, (SubLink *) where) : where;
+	{
+		where = IsA(where, SubLink) ? keep_subquery(place, (SubLink *) where) : where;
+		return list_member_ptr(place->rewriting->split, place->query) ?
+			leave_to_planner(place, where) : where;
+	}
 	join = place->rewriting->calls_volatile ? NULL : hgj_as_equalities(place->query,
 																			   place->rewriting->around,
 																			   where);
@@ -469,7 +492,7 @@ find_own_subquery(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	return (IsA(node, SubLink) && may_be_hidden((SubLink *) node)) ||
+	return (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node)) ||
 		expression_tree_walker(node, find_own_subquery, context);
 }
 
@@ -616,6 +639,44 @@ rewrite_inside(Node *node, void *context)
 	return expression_tree_walker(node, rewrite_inside, context);
 }
 
+/* Is it a level whose rows are not looked at again (step 3)? */
+static bool
+is_read_once(const Query *query)
+{
+	return (query->commandType == CMD_SELECT || query->commandType == CMD_INSERT) &&
+		query->rowMarks == NIL;
+}
+
+/*
+ * Step 2: split the levels that aggregate.  A subquery that depends on the row around it stays
+ * whole, as it is looked for in that form.  context: HgjRewriting
+ */
+static bool
+split_levels(Node *node, void *context)
+{
+	HgjRewriting *rewriting = context;
+
+	if (node == NULL)
+		return false;
+	check_stack_depth();
+	if (IsA(node, SubLink) && hgj_refers_to_level(((SubLink *) node)->subselect, 1))
+	{
+		Query	   *subquery = castNode(Query, ((SubLink *) node)->subselect);
+
+		hgj_flatten_groups(subquery);
+		return split_levels(((SubLink *) node)->testexpr, context) ||
+			query_tree_walker(subquery, split_levels, context, 0);
+	}
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, split_levels, context);
+	if (!is_read_once((Query *) node))
+		return false;
+	hgj_flatten_groups((Query *) node);
+	if (hgj_split_level((Query *) node))
+		rewriting->split = lappend(rewriting->split, node);
+	return query_tree_walker((Query *) node, split_levels, context, 0);
+}
+
 /* Steps 1 to 4. */
 static void
 rewrite_level(HgjRewriting *rewriting, Query *query)
@@ -627,13 +688,11 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	int			before = rewriting->njoins;
 
 	check_stack_depth();
-	if ((query->commandType != CMD_SELECT && query->commandType != CMD_INSERT) ||
-		query->rowMarks != NIL)
+	if (!is_read_once(query))
 	{
 		query_tree_walker(query, note_all, rewriting, 0);
 		return;
 	}
-	hgj_flatten_groups(query);
 	rewriting->around = query;
 	query_tree_walker(query, rewrite_inside, rewriting, 0);
 	rewriting->around = around;
@@ -655,6 +714,7 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 void
 hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
 {
+	(void) split_levels((Node *) query, rewriting);
 	rewriting->calls_volatile = find_volatile((Node *) query, NULL);
 	rewriting->order_matters = order_matters(query);
 	rewrite_level(rewriting, query);

@@ -39,6 +39,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
 #include "rewrite/hidden.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
@@ -335,17 +336,23 @@ find_raising_column(Node *node, void *context)
 	return expression_tree_walker(node, find_raising_column, context);
 }
 
-/* Step 4: of what a subquery in FROM returns. */
+/*
+ * Step 4: of what a subquery in FROM returns.  An aggregate is there before anybody asks for it,
+ * and so is a value by which it groups.
+ */
 static bool
 returned_may_raise(const Query *query, AttrNumber column)
 {
-	Node	   *value;
+	const TargetEntry *value;
 
 	/* all of its columns, or a union's: not looked into */
 	if (column <= 0 || query->setOperations)
 		return true;
-	value = (Node *) list_nth_node(TargetEntry, query->targetList, column - 1)->expr;
-	return hgj_operand_may_raise(query, value, 0);
+	value = list_nth_node(TargetEntry, query->targetList, column - 1);
+	return !IsA(value->expr, Aggref) &&
+		!(value->ressortgroupref != 0 &&
+		  get_sortgroupref_clause_noerr(value->ressortgroupref, query->groupClause)) &&
+		hgj_operand_may_raise(query, (Node *) value->expr, 0);
 }
 
 /* Step 4: the WITH query of this level that a range table entry reads. */

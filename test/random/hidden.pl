@@ -282,6 +282,12 @@ sub outer_from
 	return ("$t $x, $u $y", $x, $y, "$x.id = $y.id");
 }
 
+sub grouping
+{
+	my ($o) = @_;
+	return ' group by ' . join(', ', map { "$o.$_" } @keys, qw(id n v w s d b));
+}
+
 # A query, whose rows are compared in any order.  Values by which rows become one are
 # taken as text: of 1.0 and 1.00 either may stay.
 sub query
@@ -308,6 +314,11 @@ sub query
 		sub { my $q = quantified(@outer); "select $o.b, count(*) filter (where $q), bool_or($q) from $from" . $where . " group by $o.b" },
 		sub { "select count(*), sum($o.v) from $from where " . join(' and ', @where, "$o.id > 0") },
 		sub { my $k = pick(@keys); "select $o.id, $o.s from $from where " . join(' and ', @where, pick('', 'not ') . "exists (select from j z where z.$k is not distinct from $o.$k)") },
+		# of groups; each column is one by which they are grouped, and each group has one id
+		sub { my ($s) = subquery(0, $o); "select $o.id, count(*), $s from $from" . $where . grouping($o) },
+		sub { "select $o.id, sum($o.v) from $from" . $where . grouping($o) . ' having ' . condition(0, $o) . pick('', " and count(*) > 1", ' and ' . condition(0, $o)) },
+		sub { my ($s) = single($o); "select $o.id, rank() over (order by $o.id), $s from $from" . $where . grouping($o) . ' having ' . condition(0, $o) . ' order by 1 limit 9' },
+		sub { my $k = pick(qw(k1 k2 k3 k4 k7 k8)); my ($agg) = aggregate('z'); "select $o.b, count(*), (select $agg from " . pick(qw(i j)) . " z where z.$k = max($o.$k)) from $from" . $where . " group by $o.b" . pick('', " having max($o.v) " . pick('in', 'not in') . " (select z.v from i z where z.w = min($o.v) or z.id = 3)", " having " . pick('', 'not ') . "exists (select from j z where z.$k = min($o.$k))") },
 		# below other levels
 		sub { "select id from p where exists (select 1 from o e where e.k1 = p.k1 and " . restricted_condition('e') . ')' },
 		sub { "select id from p where k1 in (select e.k1 from o e where " . restricted_condition('e') . ')' },

@@ -89,6 +89,7 @@ _PG_init(void)
 	hgj_register_batch_node(&hgj_scan_methods, &hgj_join_batch_node);
 	hgj_register_batch_node(&hgj_agg_scan_methods, &hgj_agg_batch_node);
 	hgj_install_scan_hook();
+	hgj_install_key_estimates();
 	hgj_install_single_rows_hook();
 	hgj_install_join_hook();
 	hgj_install_agg_hook();

@@ -43,6 +43,10 @@ typedef enum HgjPathFact
 #define HGJ_FORCE_DISCOUNT	1e-6	/* what force multiplies a join's costs by */
 extern void hgj_install_join_hook(void);
 
+/* key_estimates.c */
+extern void hgj_estimate_anti_joins(PlannerInfo *root, const RelOptInfo *rel);
+extern void hgj_install_key_estimates(void);
+
 /* path_facts.c */
 extern bool hgj_has_one_time_filter(PlannerInfo *root, List *restrictlist);
 extern const Path *hgj_below_projections(const Path *path);

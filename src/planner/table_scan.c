@@ -189,6 +189,8 @@ hgj_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *r
 		rel->pathlist = with_scan(root, rel, rel->pathlist, false);
 		rel->partial_pathlist = with_scan(root, rel, rel->partial_pathlist, true);
 	}
+	if (may_be_ours(root))
+		hgj_estimate_anti_joins(root, rel);
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
 }

@@ -71,6 +71,17 @@ select hgj_check_distinct('select count(distinct xt), sum(y), count(*) from sold
 set hashgraph_join.parallel_aggregate = partial;
 select hgj_check_distinct('select s, count(distinct xt), sum(y), count(*) from sold join sellers using (k) group by s');
 reset hashgraph_join.parallel_aggregate;
+-- many groups: they divide them by the columns of the second grouping, and finish both
+select hgj_shape('select id % 500, s, count(distinct x4) n, sum(x2) from sold join sellers using (k) group by 1, 2 order by n desc limit 5');
+create function hgj_check_divided(q text) returns text language sql as $$
+	select case when hgj_forced_lines(q, 'Exchange: groups, by hash of the first') < 1 then 'not divided: ' || q else hgj_check_distinct(q) end
+$$;
+select hgj_check_divided('select id % 500 i, count(distinct x4), count(*), sum(y), avg(x8), max(xt) from sold join sellers using (k) group by 1');
+select hgj_check_divided('select id % 900 i, s, count(distinct xt) n from sold join sellers using (k) group by 1, 2 having count(distinct xt) > 0 order by n desc, i, s limit 7');
+select hgj_check_divided('select nullif(id % 500, 7) i, xn, sum(distinct x2), avg(x4) from sold join sellers using (k) group by 1, 2');
+select hgj_check_divided('select xf, s, id % 300 i, count(distinct d) from sold join sellers using (k) group by 1, 2, 3');
+-- ours divides them by one column of two that are grouped by, and the other one is counted
+select hgj_check_distinct('select id % 500 i, g, count(distinct g) from sold join sellers using (k) group by 1, 2');
 reset max_parallel_workers_per_gather;
 reset min_parallel_table_scan_size;
 reset parallel_setup_cost;

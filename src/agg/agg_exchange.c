@@ -13,7 +13,8 @@
  *	  barrier, reads what its partial child gives it, and has a group table of its own.
  * 3. When that table is full, or there is no more input, its groups are written out as
  *	  records (agg_records.c), sorted into partitions by bits of their hash, which is
- *	  the same in all processes: an image.  It goes to shared memory, or to a file that
+ *	  the same in all processes: an image.  The hash is that of all keys, or of the first
+ *	  ones, if a node above groups by these.  It goes to shared memory, or to a file that
  *	  all can read when images take their part of the memory that all processes have.
  * 4. At the barrier all have read their input.  If there is only one, and it has
  *	  written no image, its table is the result.  Otherwise everybody writes its last
@@ -64,7 +65,7 @@ hgj_exchange_file_name(char *name, Size bytes, uint32 part)
 static Size
 shared_bytes(const HgjAggState *state)
 {
-	return state->exchange.planned ? MAXALIGN(sizeof(HgjSharedExchange)) : 0;
+	return state->exchange.nkeys > 0 ? MAXALIGN(sizeof(HgjSharedExchange)) : 0;
 }
 
 /* Nothing has been done yet. */
@@ -106,7 +107,7 @@ hgj_exchange_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate
 	HgjSharedExchange *shared = coordinate;
 
 	hgj_reports_share(node, pcxt, (char *) coordinate + shared_bytes(state));
-	if (!state->exchange.planned)
+	if (state->exchange.nkeys == 0)
 		return;
 	memset(shared, 0, sizeof(*shared));
 	reset_shared(shared);
@@ -131,7 +132,7 @@ hgj_exchange_init_again(CustomScanState *node, ParallelContext *pcxt,
 
 	hgj_reports_attach(node, (char *) coordinate + shared_bytes(state));
 	hgj_exchange_end_run(state);
-	if (!state->exchange.planned || pcxt->seg == NULL)
+	if (state->exchange.nkeys == 0 || pcxt->seg == NULL)
 		return;
 	state->exchange.shared = shared;
 	/* who has made some has freed what was stale then */
@@ -149,7 +150,7 @@ hgj_exchange_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 	HgjSharedExchange *shared = coordinate;
 
 	hgj_reports_attach(node, (char *) coordinate + shared_bytes(state));
-	if (!state->exchange.planned)
+	if (state->exchange.nkeys == 0)
 		return;
 	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
 	state->exchange.shared = shared;
@@ -166,14 +167,14 @@ hgj_exchange_shutdown(CustomScanState *node)
 
 /* At executor start, when the layout of groups is known. */
 void
-hgj_exchange_setup(HgjAggState *state, bool planned)
+hgj_exchange_setup(HgjAggState *state, int nkeys)
 {
 	HgjAggExchange *exchange = &state->exchange;
 	HgjGroups  *merged = &exchange->merged;
 
-	exchange->planned = planned;
+	exchange->nkeys = nkeys;
 	state->result = &state->groups;
-	if (!planned)
+	if (nkeys == 0)
 		return;
 	state->groups.limit = TABLE_SHARE(state->groups.limit);
 	*merged = state->groups;
@@ -279,7 +280,7 @@ find_partitions(HgjAggState *state, uint16 *partitions, uint32 *counts)
 		for (uint32 i = 0; i < n; i++)
 			exchange->items[i] = hgj_group_row(groups, first + i);
 		hgj_exchange_load_keys(state, hgj_agg_group_key, n);
-		hgj_groups_hash_rows(merged, &exchange->batch);
+		hgj_groups_hash_rows(merged, &exchange->batch, exchange->nkeys);
 		for (uint32 i = 0; i < n; i++)
 		{
 			partitions[first + i] = mask == 0 ? 0 :
@@ -514,7 +515,7 @@ hgj_exchange_end_run(HgjAggState *state)
 {
 	HgjAggExchange *exchange = &state->exchange;
 
-	if (!exchange->planned)
+	if (exchange->nkeys == 0)
 		return;
 	if (exchange->file)
 		BufFileClose(exchange->file);

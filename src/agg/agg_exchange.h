@@ -80,7 +80,7 @@ extern void hgj_exchange_attach(CustomScanState *node, shm_toc *toc,
 extern void hgj_exchange_shutdown(CustomScanState *node);
 
 /* For agg_node.c. */
-extern void hgj_exchange_setup(HgjAggState *state, bool planned);
+extern void hgj_exchange_setup(HgjAggState *state, int nkeys);
 extern bool hgj_exchange_begin(HgjAggState *state);
 extern void hgj_exchange_empty_table(HgjAggState *state);
 extern void hgj_exchange_end_input(HgjAggState *state);

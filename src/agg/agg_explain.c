@@ -191,6 +191,16 @@ show_feed(HgjAggState *state, List *ancestors, ExplainState *es)
 }
 
 /* ExplainCustomScan callback. */
+/* By what processes divide the groups. */
+static const char *
+exchange_of(const HgjAggState *state)
+{
+	int			nkeys = state->exchange.nkeys;
+
+	return nkeys == state->groups.nkeys ? "groups, by hash" :
+		psprintf("groups, by hash of the first %d columns", nkeys);
+}
+
 void
 hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -200,8 +210,8 @@ hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (state->partial || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Partial Mode",
 							state->partial ? "Partial" : "Simple", es);
-	if (state->exchange.planned)
-		ExplainPropertyText("Exchange", "groups, by hash", es);
+	if (state->exchange.nkeys > 0)
+		ExplainPropertyText("Exchange", exchange_of(state), es);
 	show_group_key(state, cscan, ancestors, es);
 	show_having(state, cscan, ancestors, es);
 	if (state->feed)

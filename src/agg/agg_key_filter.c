@@ -53,7 +53,7 @@ may_leave_rows_out(const HgjAggState *state)
 	const CustomScan *cscan = (const CustomScan *) state->css.ss.ps.plan;
 	EState	   *estate = state->css.ss.ps.state;
 
-	return !state->partial && !state->exchange.planned && hgj_agg_is_grouped(state) &&
+	return !state->partial && state->exchange.nkeys == 0 && hgj_agg_is_grouped(state) &&
 		!is_noticed(cscan->custom_exprs, estate) &&
 		!is_noticed(cscan->scan.plan.targetlist, estate) &&
 		!(state->feed && is_noticed(state->child->plan->targetlist, estate)) &&

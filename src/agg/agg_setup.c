@@ -275,20 +275,18 @@ dictionary_bytes(const CustomScan *cscan, int k)
 	return (Size) list_nth_int(estimates, k + 1) * 1024;
 }
 
-/* Do the processes of a parallel query divide the groups among themselves? */
-static bool
-is_exchanged(CustomScan *cscan)
+/* The number of keys by which processes of a parallel query divide the groups; 0: they do not. */
+static int
+exchanged_keys(CustomScan *cscan)
 {
-	List	   *how = list_nth(cscan->custom_private, HGJ_AGG_SPLIT);
-
-	return lsecond_int(how) != 0;
+	return lsecond_int((List *) list_nth(cscan->custom_private, HGJ_AGG_SPLIT));
 }
 
 /* Is a device to be asked whether it can do it all? */
 static bool
 wants_device(const HgjAggState *state, CustomScan *cscan)
 {
-	if (is_exchanged(cscan))
+	if (exchanged_keys(cscan) > 0)
 		return false;
 	if (hgj_engine != HGJ_ENGINE_AUTO)
 		return hgj_engine == HGJ_ENGINE_CUDA;
@@ -495,7 +493,7 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	Plan	   *child = linitial(cscan->custom_plans);
-	bool		exchanged = is_exchanged(cscan);
+	int			exchanged = exchanged_keys(cscan);
 
 	state->context = estate->es_query_cxt;
 	state->partial = linitial_int(list_nth(cscan->custom_private, HGJ_AGG_SPLIT)) != AGGSPLIT_SIMPLE;

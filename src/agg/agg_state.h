@@ -226,7 +226,7 @@ typedef struct HgjAggRounds
 /* Groups that processes divide among themselves by hash (agg_exchange.c). */
 typedef struct HgjAggExchange
 {
-	bool		planned;
+	int			nkeys;			/* number of leading keys by whose hash; 0: nothing is divided */
 	struct HgjSharedExchange *shared;	/* NULL: there is no shared memory */
 	dsa_area   *area;
 	bool		reading;		/* this process takes part */

@@ -48,9 +48,10 @@ typedef enum HgjAggFact
 	HGJ_AGG_GROUP_OPERATORS,	/* OidList: their equality operators */
 	HGJ_AGG_FUNCTIONS,			/* OidList: aggfnoid per aggregate; InvalidOid: its Aggref's,
 								 * DISTINCT and ORDER BY with it, by PostgreSQL's functions */
-	HGJ_AGG_SPLIT,				/* IntList of three: the AggSplit of them all, whether
-								 * processes divide the groups (agg_exchange.c), and
-								 * whether a pipeline on a GPU is planned */
+	HGJ_AGG_SPLIT,				/* IntList of three: the AggSplit of them all, the number of
+								 * leading columns by whose hash processes divide the
+								 * groups (agg_exchange.c) or 0, and whether a pipeline on
+								 * a GPU is planned */
 	HGJ_AGG_ESTIMATES,			/* IntList: expected groups, and per group
 								 * column kB of a dictionary of its values */
 	HGJ_AGG_HIDDEN,				/* IntList by HgjHiddenFact */

@@ -391,15 +391,15 @@ hash_row(HgjGroups *groups, uint32 i)
 	return groups->hashes[i];
 }
 
-/* The hashes of the first n live rows, whose keys have been loaded. */
+/* The hashes of the first nkeys keys of the first n live rows, whose keys have been loaded. */
 static void
-hash_rows(HgjGroups *groups, uint32 n)
+hash_rows(HgjGroups *groups, uint32 n, int nkeys)
 {
 	for (uint32 i = 0; i < n; i++)
 		groups->hashes[i] = groups->seed;
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < nkeys; k++)
 		hgj_group_key_hash(groups, &groups->keys[k], 0, n);
-	groups->hashed = true;
+	groups->hashed = nkeys == groups->nkeys;
 }
 
 /* Groups of n live rows, by hash. */
@@ -411,7 +411,7 @@ assign_hashed(HgjGroups *groups, uint32 n)
 	bool		prefetch = hgj_groups_bytes(groups) > HGJ_PREFETCH_BYTES;
 	uint32		nmismatched = 0;
 
-	hash_rows(groups, n);
+	hash_rows(groups, n, groups->nkeys);
 	for (uint32 i = 0; i < n; i++)
 	{
 		uint32		mask = groups->nslots - 1;
@@ -484,14 +484,14 @@ hgj_groups_hash(HgjGroups *groups, uint32 i)
 	return hash_row(groups, i);
 }
 
-/* The hashes of a batch's live rows, in groups->hashes: no group is made. */
+/* The hashes of the first nkeys keys of a batch's live rows, in groups->hashes: no group is made. */
 void
-hgj_groups_hash_rows(HgjGroups *groups, const HgjBatch *batch)
+hgj_groups_hash_rows(HgjGroups *groups, const HgjBatch *batch, int nkeys)
 {
 	groups->batch = batch;
 	groups->loaded = groups->hashed = false;
 	load_keys(groups);
-	hash_rows(groups, hgj_batch_nlive(batch));
+	hash_rows(groups, hgj_batch_nlive(batch), nkeys);
 }
 
 /* Make room in the map or the slots, and add a group for live row i. */

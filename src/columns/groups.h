@@ -119,7 +119,7 @@ extern void hgj_groups_assign(HgjGroups *groups, const HgjBatch *batch);
 extern void hgj_groups_only(HgjGroups *groups);
 extern bool hgj_groups_make(HgjGroups *groups, uint32 n);
 extern uint64 hgj_groups_hash(HgjGroups *groups, uint32 i);
-extern void hgj_groups_hash_rows(HgjGroups *groups, const HgjBatch *batch);
+extern void hgj_groups_hash_rows(HgjGroups *groups, const HgjBatch *batch, int nkeys);
 extern void hgj_groups_settle(HgjGroups *groups);
 extern Size hgj_groups_bytes(const HgjGroups *groups);
 extern void hgj_groups_release(HgjGroups *groups);

@@ -14,6 +14,8 @@
  * 4. Workers are charged for as in joins of ours (worker_cost.c).
  * 5. Over a chain of joins it may pay on a GPU as a whole where none of the joins does
  *	  (pipeline_path.c): there, nothing comes back but groups.
+ * 6. Where HAVING can be asked there, groups that fail need no memory of the host's, and no
+ *	  time (agg/agg_device_having.c).
  *
  * No memory is kept, no locks.
  *
@@ -36,6 +38,7 @@
 #include "optimizer/tlist.h"
 #include "planner/agg_path.h"
 #include "planner/planner.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/selfuncs.h"
@@ -361,15 +364,44 @@ hgj_agg_device_gain(PlannerInfo *root, const Path *child, const HgjAggContents *
 		(HGJ_DEVICE_PIPE_LAUNCHES + (1 - kept) * outer->rows / HGJ_DEVICE_PIPE_ROWS);
 }
 
+static bool
+is_number(Oid type)
+{
+	return type == INT2OID || type == INT4OID || type == INT8OID || type == NUMERICOID;
+}
+
+/* Step 6: does HAVING begin with a clause that compares an aggregate with one value, as numbers? */
+static bool
+may_be_asked_on_device(const List *having)
+{
+	const OpExpr *clause = having ? linitial(having) : NULL;
+	Node	   *left;
+	Node	   *right;
+
+	if (clause == NULL || !IsA(clause, OpExpr) || list_length(clause->args) != 2 ||
+		clause->opresulttype != BOOLOID || get_oprrest(clause->opno) == F_NEQSEL)
+		return false;
+	left = linitial(clause->args);
+	right = lsecond(clause->args);
+	if (IsA(right, Aggref))
+	{
+		left = right;
+		right = linitial(clause->args);
+	}
+	return IsA(left, Aggref) && (IsA(right, Const) || IsA(right, Param)) &&
+		is_number(exprType(left)) && is_number(exprType(right));
+}
+
 /*
  * The costs and rows of a HashGraphAgg path, whose target is set.  Arguments
- * and filters are charged like everybody else's.  Returns what the rows cost, from where they
- * are read to their groups.
+ * and filters are charged like everybody else's.  in_pipeline: it is planned for a device.
+ * Returns what the rows cost, from where they are read to their groups.
  */
 Cost
 hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
-			 const HgjAggContents *contents, double groups)
+			 const HgjAggContents *contents, double groups, bool in_pipeline)
 {
+	bool		on_device = in_pipeline && may_be_asked_on_device(contents->having);
 	const QualCost *final = &contents->costs.finalCost;
 	Cost		rows = take_cost(child, contents) + arguments_cost(root, child, contents);
 	Cost		startup = Max(child->total_cost - hgj_agg_feed_saving(root, child),
@@ -377,6 +409,10 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 	double		grown;
 	int			naggs;
 	double		memories = groups_in_memories(root, contents, groups, child->rows, &grown, &naggs);
+	/* of the rows of all processes there are as many to a group as of all groups */
+	Selectivity passing = hgj_having_selectivity(root, contents->having, child->rows *
+												 (contents->exchanged_groups > 0 ? hgj_parallel_divisor(child) : 1),
+												 contents->exchanged_groups > 0 ? contents->exchanged_groups : groups);
 	Cost		run;
 	QualCost	qual;
 	ListCell   *lc;
@@ -389,23 +425,19 @@ hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
 		startup += exchange_cost(child, contents, memories, &groups);
 	else if (contents->split != AGGSPLIT_SIMPLE)
 		groups = groups_returned(memories, groups, child->rows);
-	else
+	else if (!on_device)
 		startup += spill_cost(memories, grown, child);
 	if (path->parallel_workers > 0)
 		startup += hgj_worker_charge(root, path) - hgj_workers_charged(root, child);
-	run = (final->per_tuple + cpu_tuple_cost) * groups;
-	startup += final->startup;
-
 	path->rows = groups;
 	if (contents->having)
-	{
-		cost_qual_eval(&qual, contents->having, root);
-		startup += qual.startup;
-		run += qual.per_tuple * groups;
-		path->rows = clamp_row_est(groups *
-								   clauselist_selectivity(root, contents->having, 0,
-														  JOIN_INNER, NULL));
-	}
+		path->rows = clamp_row_est(groups * passing);
+	if (on_device)
+		groups = path->rows;
+	cost_qual_eval(&qual, contents->having, root);
+	run = (final->per_tuple + cpu_tuple_cost + qual.per_tuple) * groups;
+	startup += final->startup + qual.startup;
+
 	startup += path->pathtarget->cost.startup;
 	run += path->pathtarget->cost.per_tuple * path->rows;
 	path->startup_cost = startup;

@@ -13,7 +13,9 @@
  *	  Where one cannot be put together so, as an average of floats, whose errors look
  *	  at squares, all are declined.
  * 3. Both groupings may spill.  Where workers can divide the groups among themselves
- *	  by hash (agg/agg_exchange.c), the first one is theirs.
+ *	  by hash (agg/agg_exchange.c), the first one is theirs.  If they divide them by the columns
+ *	  that the second one groups by, each worker has all that goes into one of its groups, and
+ *	  that is theirs, too.  It takes many groups for all workers to have some.
  * 4. In the plan, an aggregate of the first grouping is an argument of the second one,
  *	  and is told from that one's own by its number (setrefs.c looks for equal ones).
  *
@@ -42,6 +44,17 @@
 
 /* Step 4: added to the number of an aggregate. */
 #define FIRST_GROUPING		100000
+
+/* Step 3: groups of the second grouping for each process. */
+#define MANY_GROUPS			64
+
+/* Step 3: who groups. */
+typedef enum GroupedBy
+{
+	BY_ONE,						/* one process */
+	BY_WORKERS_FIRST,			/* workers, for the first grouping, which is gathered */
+	BY_WORKERS					/* workers, for both of them */
+} GroupedBy;
 
 /* What the two groupings compute. */
 typedef struct Groupings
@@ -241,46 +254,73 @@ first_target(PlannerInfo *root, const HgjAggContents *first)
 	return set_pathtarget_cost_width(root, target);
 }
 
-/* The first grouping over each of the inputs; workers divide the groups if there are. */
-static List *
-first_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel,
-			HgjAggContents *first, GroupPathExtraData *extra, bool gathered)
+/* Step 3: a path of the first grouping over an input, or NULL. */
+static Path *
+first_path(PlannerInfo *root, Path *input, RelOptInfo *output_rel, HgjAggContents *first,
+		   GroupPathExtraData *extra, GroupedBy by)
 {
 	PathTarget *target = first_target(root, first);
+	double		rows = input->rows;
+	HgjAggDecline decline;
+	CustomPath *path;
+
+	/* those of one process, and those of all */
+	first->groups = estimate_num_groups(root, first->group_exprs, rows, NULL, NULL);
+	rows *= hgj_parallel_divisor(input);
+	first->exchanged_groups = by == BY_ONE ? 0 :
+		estimate_num_groups(root, first->group_exprs, rows, NULL, NULL);
+	path = hgj_make_agg_path(root, output_rel, target, first, input, extra->targetList, &decline);
+	if (path == NULL || by == BY_ONE)
+		return (Path *) path;
+	if (!path->path.parallel_safe)
+		return NULL;
+	path->path.parallel_aware = true;	/* as in agg_partial.c */
+	if (by == BY_WORKERS)
+		return &path->path;
+	rows = path->path.rows * hgj_parallel_divisor(&path->path);
+	return (Path *) create_gather_path(root, output_rel, &path->path, target, NULL, &rows);
+}
+
+/* Paths of both groupings over the inputs. */
+static List *
+both_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel, const HgjAggContents *first,
+		   const HgjAggContents *second, GroupPathExtraData *extra, GroupedBy by)
+{
 	List	   *result = NIL;
 	ListCell   *lc;
 
 	foreach(lc, inputs)
 	{
 		Path	   *input = lfirst(lc);
+		HgjAggContents below = *first;
+		HgjAggContents above = *second;
 		HgjAggDecline decline;
 		CustomPath *path;
-		double		rows;
+		Path	   *child;
 
-		first->groups = estimate_num_groups(root, first->group_exprs,
-											gathered ? input->rows * hgj_parallel_divisor(input) :
-											input->rows, NULL, NULL);
-		first->exchanged_groups = gathered ? first->groups : 0;
-		path = hgj_make_agg_path(root, output_rel, target, first, input,
-								 extra->targetList, &decline);
-		if (path == NULL || (gathered && !path->path.parallel_safe))
-			continue;
-		if (!gathered)
+		if (by == BY_WORKERS)
 		{
-			result = lappend(result, path);
-			continue;
+			double		divisor = hgj_parallel_divisor(input);
+			double		groups = hgj_number_of_groups(root, input->rows * divisor,
+													  extra->targetList);
+
+			if (groups < MANY_GROUPS * (input->parallel_workers + 1))
+				continue;
+			above.groups = clamp_row_est(groups / divisor);
+			below.exchanged_keys = list_length(second->group_exprs);
 		}
-		path->path.parallel_aware = true;	/* as in agg_partial.c */
-		rows = path->path.rows * hgj_parallel_divisor(&path->path);
-		result = lappend(result, create_gather_path(root, output_rel, &path->path,
-													target, NULL, &rows));
+		child = first_path(root, input, output_rel, &below, extra, by);
+		path = child ? hgj_make_agg_path(root, output_rel, output_rel->reltarget, &above, child,
+										 extra->targetList, &decline) : NULL;
+		if (path && (by != BY_WORKERS || path->path.parallel_safe))
+			result = lappend(result, by != BY_WORKERS ? &path->path :
+							 hgj_gather_groups(root, output_rel, &path->path));
 	}
 	return result;
 }
 
 /*
- * Paths that group twice, over the inputs and over what workers return of the partial
- * ones; NIL: there is none.
+ * Paths that group twice, over the inputs and over the partial ones; NIL: there is none.
  */
 List *
 hgj_distinct_agg_paths(PlannerInfo *root, List *inputs, List *partial_inputs,
@@ -289,9 +329,7 @@ hgj_distinct_agg_paths(PlannerInfo *root, List *inputs, List *partial_inputs,
 	HgjAggContents first;
 	HgjAggContents second;
 	Groupings	groupings;
-	List	   *paths;
-	List	   *result = NIL;
-	ListCell   *lc;
+	List	   *result;
 
 	if (IS_OTHER_REL(output_rel) ||
 		hgj_agg_collect(root, &second, output_rel->reltarget->exprs,
@@ -312,20 +350,13 @@ hgj_distinct_agg_paths(PlannerInfo *root, List *inputs, List *partial_inputs,
 	second.functions = groupings.functions;
 	second.args = groupings.args;
 
-	paths = first_paths(root, inputs, output_rel, &first, extra, false);
-	if (output_rel->consider_parallel &&
-		hgj_parallel_aggregate != HGJ_AGGREGATE_PARTIAL)
-		paths = list_concat(paths, first_paths(root, partial_inputs, output_rel, &first,
-											   extra, true));
-	foreach(lc, paths)
-	{
-		HgjAggDecline decline;
-		CustomPath *path = hgj_make_agg_path(root, output_rel, output_rel->reltarget,
-											 &second, lfirst(lc), extra->targetList,
-											 &decline);
-
-		if (path)
-			result = lappend(result, path);
-	}
-	return result;
+	result = both_paths(root, inputs, output_rel, &first, &second, extra, BY_ONE);
+	if (!output_rel->consider_parallel || hgj_parallel_aggregate == HGJ_AGGREGATE_PARTIAL)
+		return result;
+	result = list_concat(result, both_paths(root, partial_inputs, output_rel, &first, &second,
+											extra, BY_WORKERS_FIRST));
+	if (second.group_exprs == NIL)
+		return result;
+	return list_concat(result, both_paths(root, partial_inputs, output_rel, &first, &second,
+										  extra, BY_WORKERS));
 }

@@ -26,9 +26,10 @@
  * 6. The lists get back what they had, besides ours or, under
  *	  hashgraph_join.force, only where there is none of ours: a parent that is
  *	  partitioned makes Appends of them.
- * 7. In a subquery, the workers' groups of step 5 are a partial path of it, too, without a
- *	  Gather: the planner hands those to the outer query, whose workers can join them, or
- *	  build a table of them together, having made each group once.
+ * 7. The workers' groups of step 5 are a partial path, too, without a Gather: of a subquery,
+ *	  the planner hands those to the outer query, whose workers can join them, or build a table
+ *	  of them together, having made each group once; for ORDER BY, each worker sorts its own,
+ *	  and returns as many as LIMIT asks for.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
  * No locks.
@@ -330,15 +331,27 @@ finish(PlannerInfo *root, RelOptInfo *partial_rel, RelOptInfo *output_rel,
  * Gather above this one.
  */
 static void
-offer_to_outer_query(PlannerInfo *root, RelOptInfo *output_rel, const Path *path)
+offer_without_gather(PlannerInfo *root, RelOptInfo *output_rel, const Path *path)
 {
 	CustomPath *copy;
 
-	if (root->parent_root == NULL)
+	if (root->parent_root == NULL && root->sort_pathkeys == NIL)
 		return;
 	copy = makeNode(CustomPath);
 	*copy = *(const CustomPath *) path;
 	add_partial_path(output_rel, &copy->path);
+}
+
+/* Steps 5 and 7: a Gather above an aggregation whose processes return finished groups, each its own. */
+Path *
+hgj_gather_groups(PlannerInfo *root, RelOptInfo *output_rel, Path *path)
+{
+	double		rows = path->rows * hgj_parallel_divisor(path);
+
+	/* for what it has to tell; see hgj_agg_explain() */
+	path->parallel_aware = true;
+	offer_without_gather(root, output_rel, path);
+	return (Path *) create_gather_path(root, output_rel, path, output_rel->reltarget, NULL, &rows);
 }
 
 /* Step 5, over partial inputs: groups that workers have divided among themselves. */
@@ -357,15 +370,9 @@ exchange_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel,
 	foreach(lc, hgj_complete_agg_paths(root, inputs, output_rel, extra, groups, &decline))
 	{
 		Path	   *path = lfirst(lc);
-		double		rows = path->rows * hgj_parallel_divisor(path);
 
-		if (!path->parallel_safe)
-			continue;
-		path->parallel_aware = true;
-		offer_to_outer_query(root, output_rel, path);
-		result = lappend(result,
-						 create_gather_path(root, output_rel, path,
-											output_rel->reltarget, NULL, &rows));
+		if (path->parallel_safe)
+			result = lappend(result, hgj_gather_groups(root, output_rel, path));
 	}
 	return result;
 }

@@ -132,6 +132,16 @@ dictionary_kilobytes(PlannerInfo *root, Node *expr, const Path *child)
 	return (int) Min(kilobytes, (double) INT_MAX);
 }
 
+/* The number of leading columns by whose hash workers divide the groups; 0: they do not. */
+static int
+exchanged_keys(const HgjAggContents *contents)
+{
+	if (contents->exchanged_groups == 0)
+		return 0;
+	return contents->exchanged_keys > 0 ? contents->exchanged_keys :
+		list_length(contents->group_exprs);
+}
+
 /*
  * HGJ_AGG_PATH_FACTS, an IntList: the AggSplit, the exchange, a pipeline, and estimates as
  * in agg_format.h.
@@ -141,7 +151,7 @@ facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
 		 double groups, bool planned)
 {
 	List	   *result = list_make4_int((int) contents->split,
-										contents->exchanged_groups > 0, planned,
+										exchanged_keys(contents), planned,
 										(int) Min(groups, (double) INT_MAX));
 	ListCell   *lc;
 
@@ -198,7 +208,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 								   contents->functions ?
 								   list_make2(contents->functions, contents->args) : NIL);
 	path->methods = &hgj_agg_path_methods;
-	rows = hgj_cost_agg(root, &path->path, child, contents, groups);
+	rows = hgj_cost_agg(root, &path->path, child, contents, groups, planned);
 	path->custom_private = lappend(path->custom_private,
 								   list_make1_int((int) Min(rows, (double) INT_MAX)));
 	path->path.startup_cost = Max(path->path.startup_cost - gain, child->startup_cost);

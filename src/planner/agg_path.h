@@ -26,6 +26,7 @@ typedef struct HgjAggContents
 	List	   *having;
 	AggSplit	split;
 	double		exchanged_groups;	/* that workers divide by hash; 0: they do not */
+	int			exchanged_keys; /* number of leading columns by whose hash; 0: all columns */
 	AggClauseCosts costs;		/* set by whoever makes a path of it */
 	double		groups;			/* how many there will be; 0: as the query's
 								 * GROUP BY says */
@@ -53,6 +54,8 @@ extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
 									 Path *child, List *tlist,
 									 HgjAggDecline *decline);
 
+extern Path *hgj_gather_groups(PlannerInfo *root, RelOptInfo *output_rel, Path *path);
+
 /* agg_distinct.c */
 extern List *hgj_distinct_agg_paths(PlannerInfo *root, List *inputs,
 									List *partial_inputs,
@@ -65,13 +68,17 @@ extern List *hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel,
 
 /* agg_cost.c */
 extern Cost hgj_cost_agg(PlannerInfo *root, Path *path, const Path *child,
-						 const HgjAggContents *contents, double groups);
+						 const HgjAggContents *contents, double groups, bool in_pipeline);
 extern int32 hgj_expr_width(PlannerInfo *root, Node *expr);
 extern bool hgj_states_outgrow_memory(PlannerInfo *root, const RelOptInfo *rel,
 									  const Path *child,
 									  const HgjAggContents *contents);
 extern Cost hgj_agg_device_gain(PlannerInfo *root, const Path *child,
 								const HgjAggContents *contents, double kept);
+
+/* having_estimate.c */
+extern Selectivity hgj_having_selectivity(PlannerInfo *root, List *having, double rows,
+										  double groups);
 
 /* pipeline_path.c */
 extern Path *hgj_pipeline_child(PlannerInfo *root, Path *child,

@@ -113,16 +113,44 @@ hgj_key_of_side(const RestrictInfo *rinfo, const RelOptInfo *rel)
 		get_leftop(rinfo->clause) : get_rightop(rinfo->clause);
 }
 
-/* Is that a path of a HashGraphAgg, possibly of a subquery, whose groups a device makes? */
+/* Is there a node of ours in the path, or below it in the same process, that is planned for a device? */
 bool
-hgj_groups_on_device(const Path *path)
+hgj_uses_device(const Path *path)
 {
-	while (path != NULL && !hgj_is_agg_path(path))
-		path = IsA(path, SubqueryScanPath) ? ((const SubqueryScanPath *) path)->subpath :
-			hgj_only_subpath(path);
-	return path != NULL &&
-		lthird_int((List *) list_nth(((const CustomPath *) path)->custom_private,
-									 HGJ_AGG_PATH_FACTS));
+	check_stack_depth();
+	for (;;)
+	{
+		if (path == NULL)
+			return false;
+		path = hgj_below_projections(path);
+		if (hgj_path_wants_device(path))
+			return true;
+		if (hgj_is_agg_path(path))
+		{
+			const CustomPath *agg = (const CustomPath *) path;
+
+			if (lthird_int((List *) list_nth(agg->custom_private, HGJ_AGG_PATH_FACTS)))
+				return true;
+			path = linitial(agg->custom_paths);
+		}
+		else if (hgj_is_join_path(path))
+		{
+			const CustomPath *join = (const CustomPath *) path;
+
+			if (hgj_uses_device(linitial(join->custom_paths)))
+				return true;
+			path = lsecond(join->custom_paths);
+		}
+		else if (IsA(path, HashPath) || IsA(path, MergePath) || IsA(path, NestPath))
+		{
+			if (hgj_uses_device(((const JoinPath *) path)->outerjoinpath))
+				return true;
+			path = ((const JoinPath *) path)->innerjoinpath;
+		}
+		else
+			path = IsA(path, SubqueryScanPath) ? ((const SubqueryScanPath *) path)->subpath :
+				hgj_only_subpath(path);
+	}
 }
 
 /* Is it one that PostgreSQL makes for this relation? */

@@ -59,7 +59,7 @@ extern const Path *hgj_only_subpath(const Path *path);
 extern bool hgj_has_foreign_paths(PlannerInfo *root, const RelOptInfo *rel);
 extern bool hgj_is_grouped_by_others(const RelOptInfo *grouped);
 extern Node *hgj_key_of_side(const RestrictInfo *rinfo, const RelOptInfo *rel);
-extern bool hgj_groups_on_device(const Path *path);
+extern bool hgj_uses_device(const Path *path);
 extern List *hgj_agg_inputs(const Path *path);
 extern List *hgj_live_partitions(const RelOptInfo *rel);
 extern int	hgj_path_fact(const Path *path, HgjPathFact fact);

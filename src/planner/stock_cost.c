@@ -131,15 +131,15 @@ gathers(const Path *path, Cost *overcharged)
 /*
  * Step 2: how many times as long as one build do those take that the processes of this
  * partial path make, each for itself?  A little longer where each process has a processor,
- * and as many times as long as they have to take turns where not.  A device makes groups
- * for one after the other.
+ * and as many times as long as they have to take turns where not.  A device works for one
+ * after the other.
  */
 double
 hgj_builds_of(const Path *path, const Path *inner)
 {
 	double		processes = path->parallel_workers + 1;
 
-	if (path->parallel_workers > 0 && hgj_groups_on_device(inner))
+	if (path->parallel_workers > 0 && hgj_uses_device(inner))
 		return processes;
 	return (1 + HGJ_PRIVATE_BUILD * path->parallel_workers) *
 		Max(processes / hgj_usable_processors(), 1);

@@ -62,15 +62,23 @@
 #define hgj_set_nulled_by(var, join)	((var)->varnullingrels = bms_make_singleton(join))
 #define HGJ_TABLES_ARE_PERMITTED(query) \
 	ExecCheckPermissions((query)->rtable, (query)->rteperminfos, false)
-/* The query's only table is a copy of one of this level's, and may be read as that one. */
-#define hgj_copy_privileges(query, rte, level) \
-	((query)->rteperminfos = list_make1(copyObject(getRTEPermissionInfo((level)->rteperminfos, rte))), \
-	 (rte)->perminfoindex = 1)
+/* A table of the query is a copy of one of this level's, and may be read as that one. */
+#define hgj_copy_privileges(query, rte, level, original) \
+	((query)->rteperminfos = lappend((query)->rteperminfos, \
+									 copyObject(getRTEPermissionInfo((level)->rteperminfos, \
+																	 (RangeTblEntry *) (original)))), \
+	 (rte)->perminfoindex = list_length((query)->rteperminfos))
+#define hgj_forget_nulled_by(var)	((var)->varnullingrels = NULL)
+#define hgj_forget_nulled_by_join(var, join) \
+	((var)->varnullingrels = bms_del_member((var)->varnullingrels, join))
 /* The query's range table is another query's now. */
 #define hgj_forget_privileges(query)	((query)->rteperminfos = NIL)
 #else
 #define hgj_forget_privileges(query)	((void) (query))
-#define hgj_copy_privileges(query, rte, level)	((void) (query), (void) (rte), (void) (level))
+#define hgj_copy_privileges(query, rte, level, original) \
+	((void) (query), (void) (rte), (void) (level), (void) (original))
+#define hgj_forget_nulled_by(var)	((void) (var))
+#define hgj_forget_nulled_by_join(var, join)	((void) (var), (void) (join))
 #define hgj_set_nulled_by(var, join)	((void) (var), (void) (join))
 #define HGJ_TABLES_ARE_PERMITTED(query)	ExecCheckRTPerms((query)->rtable, false)
 #define HGJ_ALL_RELIDS(root)	((root)->all_baserels)

@@ -77,6 +77,10 @@ extern bool hgj_may_be_hidden(const SubLink *sublink);
 extern bool hgj_may_hide_joins(const Query *query);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
 
+/* disjunctions.c */
+extern bool hgj_is_either(Node *clause);
+extern int	hgj_join_by_either(Query *query);
+
 /* split.c */
 extern bool hgj_split_level(Query *query);
 

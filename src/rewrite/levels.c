@@ -25,7 +25,8 @@
  *	  WHERE, and IN that does not refer to the row.  Other IN, NOT IN, ANY and ALL become what it
  *	  makes joins of, or groups (quantified.c), if all subqueries of that can be joins, or run
  *	  once for the query.  A value of such an expression is always pinned.
- * 6. Conditions by which NULLs match become equalities (null_keys.c), in WHERE and ON.
+ * 6. Conditions by which NULLs match become equalities (null_keys.c), in WHERE and ON, and joins by
+ *	  one equality or another become several (disjunctions.c).
  * 7. PostgreSQL evaluates a clause with a subquery where it scans a table, before clauses of joins
  *	  and after those of less cost; as a join, it is evaluated later.  If a clause of several
  *	  relations, or another one with a subquery, may raise an error, it might come to rows that
@@ -65,15 +66,18 @@ typedef struct HgjPlace
 	bool		restricts;		/* WHERE restricts what the place has to look at (step 8) */
 } HgjPlace;
 
-/* Conditions of joins, and of WHERE: is there one by which NULLs match?  context is not used. */
+/*
+ * Conditions of joins, and of WHERE: is there one by which NULLs match, or that has one equality or
+ * another?  context is not used.
+ */
 static bool
-find_null_keys(Node *node, void *context)
+find_conditions(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, FromExpr) || IsA(node, JoinExpr) || IsA(node, List) || is_andclause(node))
-		return expression_tree_walker(node, find_null_keys, context);
-	return hgj_matches_nulls(node);
+		return expression_tree_walker(node, find_conditions, context);
+	return hgj_matches_nulls(node) || hgj_is_either(node);
 }
 
 /* Are there subqueries in the expressions of this level, or such conditions, or one inside? */
@@ -82,7 +86,7 @@ has_candidates(const Query *query)
 {
 	ListCell   *lc;
 
-	if (query->hasSubLinks || find_null_keys((Node *) query->jointree, NULL))
+	if (query->hasSubLinks || find_conditions((Node *) query->jointree, NULL))
 		return true;
 	check_stack_depth();
 	foreach(lc, query->rtable)
@@ -123,7 +127,7 @@ find_hidden(Node *node, void *context)
 	if (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node))
 		return true;
 	if (IsA(node, Query))
-		return find_null_keys((Node *) ((Query *) node)->jointree, NULL) ||
+		return find_conditions((Node *) ((Query *) node)->jointree, NULL) ||
 			query_tree_walker((Query *) node, find_hidden, context, 0);
 	return expression_tree_walker(node, find_hidden, context);
 }
@@ -674,6 +678,8 @@ split_levels(Node *node, void *context)
 	hgj_flatten_groups((Query *) node);
 	if (hgj_split_level((Query *) node))
 		rewriting->split = lappend(rewriting->split, node);
+	if (((Query *) node)->commandType == CMD_SELECT && !rewriting->calls_volatile)
+		rewriting->njoins += hgj_join_by_either((Query *) node);
 	return query_tree_walker((Query *) node, split_levels, context, 0);
 }
 
@@ -714,8 +720,8 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 void
 hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
 {
-	(void) split_levels((Node *) query, rewriting);
 	rewriting->calls_volatile = find_volatile((Node *) query, NULL);
+	(void) split_levels((Node *) query, rewriting);
 	rewriting->order_matters = order_matters(query);
 	rewrite_level(rewriting, query);
 }

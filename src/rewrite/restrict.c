@@ -112,7 +112,7 @@ select_from(const Query *level, int table, Node *operand, List *clauses)
 	RangeTblEntry *rte = copyObject(list_nth_node(RangeTblEntry, level->rtable, table - 1));
 	Query	   *query = hgj_select_from(rte);
 
-	hgj_copy_privileges(query, rte, level);
+	hgj_copy_privileges(query, rte, level, rte);
 	query->jointree->quals = copyObject(hgj_join_clauses(clauses));
 	query->targetList = list_make1(makeTargetEntry(copyObject((Expr *) operand), 1, pstrdup("key"),
 												   false));

@@ -275,10 +275,13 @@ sub outer_from
 	{
 		$k = pick(@keys);
 		my $also = chance(60) ? '' : ' and ' . (chance(50) ? condition(1, $join eq 'right join' ? $x : $y) : condition(1, $x, $y));
-		my $on = pick("$x.$k is not distinct from $y.$k", "($x.$k = $y.$k or ($y.$k is null and $x.$k is null))", "$x.$k = $y.$k");
+		my $k2 = pick(@keys);
+		my $either = "($x.$k = $y.$k or " . pick("$x.$k2 = $y.$k2", "($x.$k2 = $y.$k2 and $x.v < $y.w)", "$y.id = $x.v") . ')' . pick('', ' and ' . filter($y));
+		my $on = pick($either, $either, "$x.$k is not distinct from $y.$k", "($x.$k = $y.$k or ($y.$k is null and $x.$k is null))", "$x.$k = $y.$k");
 		return ("$t $x $join $u $y on $on$also", $x, $y);
 	}
 	return ("$t $x $join $u $y on $x.$k = $y.$k and $x.id < 300", $x, $y) if chance(60);
+	return ("$t $x, $u $y", $x, $y, "($x.$k = $y.$k or $x.k2 = $y.k2)") if chance(20);
 	return ("$t $x, $u $y", $x, $y, "$x.id = $y.id");
 }
 

@@ -87,6 +87,15 @@ select hgj_hidden('select id, exists (select 1 from shifts s where s.person = p.
 select hgj_hidden('select id, exists (select 1 from shifts s where s.person = p.id and s.hours > p.boss and s.day > date ''2024-01-01'' + p.id) from people p');
 select hgj_hidden('select count(*) filter (where exists (select 1 from shifts s where s.person = p.id and hours = 12)), boss from people p group by boss');
 -- PostgreSQL makes joins of these, and nothing is said of them
+-- by one equality or another
+select hgj_hidden('select id from people p where exists (select 1 from shifts s where s.person = p.id or s.hours = p.boss)');
+select hgj_hidden('select id from people p where not exists (select 1 from shifts s where (s.person = p.id or s.hours = p.boss) and s.day < ''2024-01-05'')');
+select hgj_hidden('select id, exists (select 1 from shifts s where (s.person = p.id and s.hours = 3) or s.hours = p.boss or s.place = p.name) from people p');
+select hgj_hidden('select id from people p where pay > 11 or not exists (select 1 from shifts s where s.person = p.id or s.hours = p.boss)');
+select hgj_hidden('select boss, count(*) from people p group by boss having not exists (select 1 from shifts s where s.person = p.boss or s.hours = max(p.id))');
+select hgj_hidden('select id from people p where exists (select 1 from shifts s where s.person = p.id or s.hours > p.boss)');
+select hgj_hidden('select id from people p where exists (select 1 from shifts s where s.person = p.id or s.hours = 10 / (p.id - 95))');
+select hgj_hidden('select id from people p where exists (select 1 from shifts s where s.day = ''2024-01-09'' and (s.person = p.id or s.hours = p.boss) and s.place = p.name)');
 select hgj_hidden('select id from people p where exists (select 1 from shifts s where s.person = p.id) and id in (select person from shifts)');
 
 -- IN and NOT IN: with NULLs on either side, on both, on none; of the row; of an empty table.

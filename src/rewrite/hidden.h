@@ -131,6 +131,7 @@ extern Node *hgj_as_equalities(const Query *query, const Query *around, const No
 
 /* quantified.c */
 extern bool hgj_is_pulled_up(const Query *subquery);
+extern bool hgj_is_pulled_up_well(const Query *subquery);
 extern Query *hgj_simple_exists(const Query *query);
 extern const Const *hgj_limit_of(const Query *query);
 extern Node *hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls);

@@ -366,7 +366,7 @@ is_join_already(Node *clause)
 	if (!IsA(node, SubLink))
 		return false;
 	if (sublink->subLinkType == EXISTS_SUBLINK)
-		return hgj_is_pulled_up(castNode(Query, sublink->subselect));
+		return hgj_is_pulled_up_well(castNode(Query, sublink->subselect));
 	return sublink->subLinkType == ANY_SUBLINK && node == clause &&
 		!hgj_refers_to_level(sublink->subselect, 1);
 }

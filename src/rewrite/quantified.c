@@ -10,6 +10,8 @@
  *	  x > ALL (SELECT y FROM t ...)			x > (SELECT max(y) FROM t ...), or there is no row
  *	  EXISTS (SELECT FROM t WHERE t.k = o.k AND y <> x)
  *											(SELECT min(y) <> x OR max(y) <> x FROM t WHERE t.k = o.k)
+ *	  EXISTS (SELECT FROM t WHERE t.k = o.k OR t.l = o.l)
+ *											EXISTS (... t.k = o.k) OR EXISTS (... t.l = o.l)
  *
  * 1. PostgreSQL itself makes joins of EXISTS, NOT EXISTS and of IN without a reference to the
  *	  row, where these are clauses of WHERE.  There, the former two are what the others become.
@@ -42,6 +44,9 @@
 #include "rewrite/hidden.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
+
+/* Parts of OR, each of which is a subquery of its own. */
+#define MOST_PARTS		4
 
 /* The name that EXPLAIN prints. */
 #define MEMBERS_NAME	"members"
@@ -504,6 +509,72 @@ existence_of_group(const Query *level, const Query *query)
 	return hgj_coalesce(value, boolean(false));
 }
 
+/* Are there equalities with the row among the clauses? */
+static bool
+are_correlated(List *clauses)
+{
+	HgjCorrelation correlation;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+		if (hgj_take_correlation(lfirst(lc), &correlation))
+			return true;
+	return false;
+}
+
+/* Is it an OR of which each part has such an equality of its own? */
+static bool
+is_correlated_or(const Node *clause)
+{
+	ListCell   *lc;
+
+	if (!is_orclause(clause) || list_length(((const BoolExpr *) clause)->args) > MOST_PARTS)
+		return false;
+	foreach(lc, ((const BoolExpr *) clause)->args)
+	{
+		List	   *clauses = NIL;
+
+		hgj_split_clauses(lfirst(lc), &clauses);
+		if (!are_correlated(clauses))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * EXISTS that depends on the row by one equality or another: one EXISTS for each, of which one is
+ * to be true.  NIL: it does not.
+ */
+static List *
+existence_of_parts(const Query *query)
+{
+	Query	   *simple = hgj_simple_exists(query);
+	List	   *clauses = NIL;
+	List	   *result = NIL;
+	BoolExpr   *found = NULL;
+	ListCell   *lc;
+
+	if (simple == NULL || simple->groupClause)
+		return NIL;
+	hgj_split_clauses(simple->jointree->quals, &clauses);
+	foreach(lc, clauses)
+		if (found == NULL && is_correlated_or(lfirst(lc)))
+			found = lfirst(lc);
+	if (found == NULL || are_correlated(clauses))
+		return NIL;
+	simple->jointree->quals = hgj_join_clauses(list_delete_ptr(clauses, found));
+	foreach(lc, found->args)
+		result = lappend(result, exists_with(simple, list_make1(lfirst(lc))));
+	return result;
+}
+
+/* Does PostgreSQL make a join of it in WHERE that is no nested loop? */
+bool
+hgj_is_pulled_up_well(const Query *subquery)
+{
+	return hgj_is_pulled_up(subquery) && existence_of_parts(subquery) == NIL;
+}
+
 /*
  * x <> ALL (...) is NOT x = ANY (...): the comparison, negated.  NULL: there is no negation, or
  * these are several values; that a row differs is not that each of its values does.
@@ -534,7 +605,12 @@ hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nulls)
 	OpExpr	   *equality;
 
 	if (sublink->subLinkType == EXISTS_SUBLINK)
-		return (Node *) existence_of_group(query, castNode(Query, sublink->subselect));
+	{
+		List	   *parts = existence_of_parts(castNode(Query, sublink->subselect));
+
+		return parts ? (Node *) make_orclause(parts) :
+			(Node *) existence_of_group(query, castNode(Query, sublink->subselect));
+	}
 	if (sublink->subLinkType != ANY_SUBLINK && !all)
 		return NULL;
 	set = as_set(sublink);
@@ -568,6 +644,22 @@ as_membership(Node *clause, bool *negated)
 	return sublink;
 }
 
+/* NOT EXISTS of one equality or another: for none of these. */
+static List *
+absence_of_parts(Node *clause)
+{
+	const SubLink *sublink = is_notclause(clause) ? (const SubLink *) get_notclausearg(clause) : NULL;
+	List	   *parts;
+	ListCell   *lc;
+
+	if (sublink == NULL || !IsA(sublink, SubLink) || sublink->subLinkType != EXISTS_SUBLINK)
+		return NIL;
+	parts = existence_of_parts(castNode(Query, sublink->subselect));
+	foreach(lc, parts)
+		lfirst(lc) = make_notclause(lfirst(lc));
+	return parts;
+}
+
 /*
  * IN and NOT IN, where they are clauses of WHERE, as clauses that PostgreSQL makes joins of; NIL:
  * the clause is none of these, or is one already.
@@ -581,7 +673,9 @@ hgj_as_join_clauses(const Query *query, Node *clause)
 	List	   *clauses;
 	Expr	   *exists;
 
-	if (sublink == NULL || (!negated && !hgj_refers_to_level(sublink->subselect, 1)))
+	if (sublink == NULL)
+		return absence_of_parts(clause);
+	if (!negated && !hgj_refers_to_level(sublink->subselect, 1))
 		return NIL;
 	set = as_set(sublink);
 	clauses = set ? comparisons(sublink, set) : NIL;

@@ -179,6 +179,8 @@ sub rows_of
 		my ($k, $o) = (pick(@keys), pick(@outer));
 		push @clauses, chance(50) ? "$a.$k = $o.$k" : "$o.$k = $a.$k";
 	}
+	my ($k1, $k2, $o2) = (pick(@keys), pick(@keys), pick(@outer));
+	@clauses = ("($a.$k1 = $o2.$k1 or ($o2.$k2 = $a.$k2 and " . filter($a) . '))') if @clauses && chance(15);
 	push @clauses, filter($a) for 1 .. pick(0, 0, 1);
 	push @clauses, "$a.v is not null" if chance(30);
 	return ($a, "from $t $a" . (@clauses ? ' where ' . join(' and ', @clauses) : ''));

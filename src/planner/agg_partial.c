@@ -29,7 +29,9 @@
  * 7. The workers' groups of step 5 are a partial path, too, without a Gather: of a subquery,
  *	  the planner hands those to the outer query, whose workers can join them, or build a table
  *	  of them together, having made each group once; for ORDER BY, each worker sorts its own,
- *	  and returns as many as LIMIT asks for.
+ *	  and returns as many as LIMIT asks for.  Where a device can make the groups, the sort is left
+ *	  above it: it is charged by the groups that are expected, which tend to be too many, and
+ *	  what the device spares is not.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
  * No locks.
@@ -326,23 +328,7 @@ finish(PlannerInfo *root, RelOptInfo *partial_rel, RelOptInfo *output_rel,
 	return result;
 }
 
-/*
- * Step 7: a copy, as the list's paths are freed when others are cheaper, and there is a
- * Gather above this one.
- */
-static void
-offer_without_gather(PlannerInfo *root, RelOptInfo *output_rel, const Path *path)
-{
-	CustomPath *copy;
-
-	if (root->parent_root == NULL && root->sort_pathkeys == NIL)
-		return;
-	copy = makeNode(CustomPath);
-	*copy = *(const CustomPath *) path;
-	add_partial_path(output_rel, &copy->path);
-}
-
-/* Steps 5 and 7: a Gather above an aggregation whose processes return finished groups, each its own. */
+/* Step 5: a Gather above an aggregation whose processes return finished groups, each its own. */
 Path *
 hgj_gather_groups(PlannerInfo *root, RelOptInfo *output_rel, Path *path)
 {
@@ -350,8 +336,44 @@ hgj_gather_groups(PlannerInfo *root, RelOptInfo *output_rel, Path *path)
 
 	/* for what it has to tell; see hgj_agg_explain() */
 	path->parallel_aware = true;
-	offer_without_gather(root, output_rel, path);
 	return (Path *) create_gather_path(root, output_rel, path, output_rel->reltarget, NULL, &rows);
+}
+
+/* Is one of the paths planned for a device? */
+static bool
+use_device(const List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (hgj_uses_device(lfirst(lc)))
+			return true;
+	return false;
+}
+
+/*
+ * Step 7, of these paths: copies, as the list's paths are freed when others are cheaper, and there
+ * is a Gather above each.
+ */
+void
+hgj_offer_without_gather(PlannerInfo *root, RelOptInfo *output_rel, const List *paths)
+{
+	ListCell   *lc;
+
+	if (root->parent_root == NULL && (root->sort_pathkeys == NIL || use_device(paths)))
+		return;
+	foreach(lc, paths)
+	{
+		const GatherPath *gather = lfirst(lc);
+		CustomPath *copy;
+
+		if (!IsA(gather, GatherPath) || !hgj_is_agg_path(gather->subpath) ||
+			((const CustomPath *) gather->subpath)->path.parent != output_rel)
+			continue;
+		copy = makeNode(CustomPath);
+		*copy = *(const CustomPath *) gather->subpath;
+		add_partial_path(output_rel, &copy->path);
+	}
 }
 
 /* Step 5, over partial inputs: groups that workers have divided among themselves. */

@@ -373,6 +373,7 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	if (paths == NIL)
 		return decline != HGJ_AGG_DECLINE_NOTHING ? decline : partial_decline;
 	hgj_weigh_workers(root, output_rel, paths);
+	hgj_offer_without_gather(root, output_rel, paths);
 	report_decline(root, input_rel, "partial aggregation", partial_decline);
 	hgj_note_aggregation(root, output_rel->relids, HGJ_AGG_DECLINE_NOTHING, partial_decline);
 

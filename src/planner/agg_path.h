@@ -55,6 +55,8 @@ extern CustomPath *hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel,
 									 HgjAggDecline *decline);
 
 extern Path *hgj_gather_groups(PlannerInfo *root, RelOptInfo *output_rel, Path *path);
+extern void hgj_offer_without_gather(PlannerInfo *root, RelOptInfo *output_rel,
+									 const List *paths);
 
 /* agg_distinct.c */
 extern List *hgj_distinct_agg_paths(PlannerInfo *root, List *inputs,

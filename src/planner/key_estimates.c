@@ -6,9 +6,10 @@
  * 1. ANALYZE takes a sample of pages' rows.  Where the rows of a value stand together, as the
  *	  lines of an order do, it meets the same values again and again, and takes the column for one
  *	  with few of them: of TPC-H's 15 million l_orderkey it finds 400,000.  A unique index over this
- *	  column and others says more: N rows have N different keys, so there are no fewer values
- *	  than N by the product of the others' numbers.  That is believed where the column's rows
- *	  stand in its order, and the others' do not, so that the sample is one of their values.
+ *	  column and others says more: the rows that have one value of the others have each another
+ *	  value of this one, so there are no fewer of them than there are rows with the others' most
+ *	  frequent values.  That is believed where the column's rows stand in its order, and the
+ *	  others' do not, so that the sample is one of their values.
  *	  Planner code gets it as the column's statistics, by get_relation_stats_hook.
  * 2. An anti join is estimated as if each value of the inner column were left by the inner
  *	  side's conditions.  Of nd values with n rows each, of which the share f passes, nd *
@@ -68,22 +69,40 @@ order_of(HeapTuple statistics)
 	return order;
 }
 
-/* Step 1: the number of values of a column whose sample is one of them; 0: it is not known. */
+/* The share of the rows that have the most frequent value; 0: no value is. */
 static double
-scattered_values(const RangeTblEntry *rte, AttrNumber attno)
+greatest_share(HeapTuple statistics)
+{
+	AttStatsSlot slot;
+	double		share = 0;
+
+	if (!get_attstatsslot(&slot, statistics, STATISTIC_KIND_MCV, InvalidOid,
+						  ATTSTATSSLOT_NUMBERS))
+		return 0;
+	/* they are sorted */
+	if (slot.nnumbers > 0)
+		share = slot.numbers[0];
+	free_attstatsslot(&slot);
+	return share;
+}
+
+/* Step 1: the share of the rows that have one value of a column whose sample is one of its values; or 0. */
+static double
+share_of_value(const RangeTblEntry *rte, AttrNumber attno)
 {
 	HeapTuple	statistics = statistics_of(rte, attno);
-	double		values = 0;
+	const FormData_pg_statistic *known;
+	double		share = 0;
 	double		order;
 
 	if (!HeapTupleIsValid(statistics))
 		return 0;
+	known = (Form_pg_statistic) GETSTRUCT(statistics);
 	order = order_of(statistics);
-	if (order >= 0 && order <= MOST_SCATTERED &&
-		((Form_pg_statistic) GETSTRUCT(statistics))->stanullfrac == 0)
-		values = Max(0, ((Form_pg_statistic) GETSTRUCT(statistics))->stadistinct);
+	if (order >= 0 && order <= MOST_SCATTERED && known->stanullfrac == 0 && known->stadistinct > 0)
+		share = Max(greatest_share(statistics), 1 / known->stadistinct);
 	ReleaseSysCache(statistics);
-	return values;
+	return share;
 }
 
 /* Has the index the column, beside others, and no key twice? */
@@ -108,12 +127,12 @@ is_unique_with_others(const IndexOptInfo *index, AttrNumber attno)
 static double
 least_share(const RangeTblEntry *rte, const IndexOptInfo *index, AttrNumber attno)
 {
-	double		others = 1;
+	double		share = 1;
 
 	for (int i = 0; i < index->nkeycolumns; i++)
 		if (index->indexkeys[i] != attno)
-			others *= scattered_values(rte, (AttrNumber) index->indexkeys[i]);
-	return others >= 1 ? 1 / others : 0;
+			share *= share_of_value(rte, (AttrNumber) index->indexkeys[i]);
+	return share;
 }
 
 /* The table that the entry is, if its paths are being planned, and it is large; or NULL. */

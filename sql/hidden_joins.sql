@@ -19,6 +19,7 @@ select hgj_hidden('select id, (select sum(spent * pages::numeric) from visits v 
 select hgj_hidden('select id, (select sum(case when pages > 3 then spent else 0 end) from visits v where v.customer = o.customer) from orders o');
 select hgj_hidden('select sum((select count(*) from visits v where v.customer = o.customer)), o.note from orders o group by o.note');
 select hgj_hidden('select (select count(*) from visits v where v.customer = o.customer) n, row_number() over (order by id) from orders o');
+select hgj_hidden('select id from orders o where extract(epoch from o.day) < (select avg(extract(epoch from at)) from visits v where v.customer = o.customer and extract(year from v.at) = 2024 and extract(dow from v.at::date) <> 3)');
 -- joins, subqueries and views inside and around
 create view spenders as select customer, spent from visits where pages > 2;
 select hgj_hidden('select id from orders o where amount > (select avg(spent) from spenders s where s.customer = o.customer)');
@@ -31,6 +32,8 @@ select hgj_hidden('select id from orders o where id % 16 = 1 and amount > (selec
 select hgj_hidden('select id from orders o where id % 16 = 1 and amount > (select avg(v.spent) from visits v where v.customer = o.customer and (select max(pages) from visits w where w.name = v.name) > 2)');
 
 -- What stays as it is.
+select hgj_hidden('select id, (select count(*) from visits v where v.customer = o.customer and v.pages < 0 and extract(hour from v.at::date) = 1) from orders o');
+select hgj_hidden('select id, (select avg(extract(second from at)) from visits v where v.customer = o.customer) from orders o');
 select hgj_hidden('select id from orders o where amount < (select max(spent) from visits v where v.customer > o.customer)');
 select hgj_hidden('select id, (select max(v.at) + (o.day - v.at::date) * interval ''1 day'' from visits v where v.customer = o.customer group by v.at limit 1) is null from orders o');
 select hgj_hidden('select id, (select max(v.pages + o.id) from visits v where v.customer = o.customer) from orders o');

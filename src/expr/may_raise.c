@@ -139,6 +139,31 @@ is_plain_substring(const FuncExpr *expr)
 		(length->constisnull || DatumGetInt32(length->constvalue) >= 0);
 }
 
+/*
+ * A field of a timestamp or a date, which all of these have: a numeric of few digits, also of
+ * infinity.
+ */
+bool
+hgj_is_plain_extract(const FuncExpr *expr)
+{
+	static const char *const fields[] = {"epoch", "year", "month", "day", "quarter", "week", "dow", "doy",
+		"isodow", "isoyear", "decade", "century", "millennium"};
+	const Const *field;
+	const text *name;
+
+	if (expr->funcid != F_EXTRACT_TEXT_TIMESTAMP && expr->funcid != F_EXTRACT_TEXT_DATE)
+		return false;
+	field = linitial(expr->args);
+	if (!IsA(field, Const) || field->constisnull)
+		return false;
+	name = DatumGetTextPP(field->constvalue);
+	for (int i = 0; i < lengthof(fields); i++)
+		if (VARSIZE_ANY_EXHDR(name) == strlen(fields[i]) &&
+			memcmp(VARDATA_ANY(name), fields[i], strlen(fields[i])) == 0)
+			return true;
+	return false;
+}
+
 /* A constant, which the parser may have widened by a call that nobody has folded yet; or NULL. */
 static const Const *
 as_integer_constant(const Node *node)
@@ -295,7 +320,7 @@ may_raise_walker(Node *node, void *context)
 				return expression_tree_walker(node, may_raise_walker, context);
 			break;
 		case T_FuncExpr:
-			if (is_plain_substring((FuncExpr *) node))
+			if (is_plain_substring((FuncExpr *) node) || hgj_is_plain_extract((FuncExpr *) node))
 				return expression_tree_walker(node, may_raise_walker, context);
 			break;
 		case T_Param:

@@ -161,6 +161,9 @@ is_bounded(const Node *node)
 			case F_NUMERIC_INT4:
 			case F_NUMERIC_INT8:
 				return !hgj_row_may_raise(linitial(((const FuncExpr *) node)->args));
+			default:
+				if (hgj_is_plain_extract((const FuncExpr *) node))
+					return !hgj_row_may_raise(lsecond(((const FuncExpr *) node)->args));
 		}
 	return (IsA(node, Var) || (IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_EXEC)) &&
 		exprTypmod(node) >= 0;

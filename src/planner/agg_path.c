@@ -47,6 +47,9 @@
 
 static create_upper_paths_hook_type previous_hook = NULL;
 
+static void hgj_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+							RelOptInfo *output_rel, void *extra);
+
 /*
  * Will there be a HashGraphAgg above the joins of this relation, so that none of
  * their rows is emitted?  For join_path.c, which has to know when it compares join
@@ -373,7 +376,13 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	if (paths == NIL)
 		return decline != HGJ_AGG_DECLINE_NOTHING ? decline : partial_decline;
 	hgj_weigh_workers(root, output_rel, paths);
-	hgj_offer_without_gather(root, output_rel, paths);
+
+	/*
+	 * Whoever is called after us may put a node above each of the relation's paths, and expects
+	 * no partial ones, as PostgreSQL makes none of finished groups: they would go around it.
+	 */
+	if (create_upper_paths_hook == hgj_upper_paths)
+		hgj_offer_without_gather(root, output_rel, paths);
 	report_decline(root, input_rel, "partial aggregation", partial_decline);
 	hgj_note_aggregation(root, output_rel->relids, HGJ_AGG_DECLINE_NOTHING, partial_decline);
 

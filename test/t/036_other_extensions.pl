@@ -52,6 +52,7 @@ my @queries = (
 	'SELECT count(*), sum(a.val), sum(b.w) FROM chunk a JOIN dim b USING (k) JOIN dim d ON d.id = a.id',
 	'SELECT count(*), sum(val) FROM part',
 	'SELECT k % 7, count(*), sum(val) FROM part GROUP BY 1 ORDER BY 1',
+	'SELECT count(*), sum(n), sum(w) FROM (SELECT k, count(*) n FROM chunk GROUP BY k) g JOIN dim USING (k)',
 	'SELECT id, count(*) FROM part WHERE id % 5000 = 0 GROUP BY 1 ORDER BY 1',
 	'SELECT count(*), sum(val), sum(w) FROM part JOIN dim USING (k)',
 	'SELECT count(*), sum(a.val), sum(b.val) FROM part a JOIN other_part b ON a.id = b.id',

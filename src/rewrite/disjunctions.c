@@ -40,9 +40,6 @@
 /* The name of the rows that are put together; EXPLAIN prints it. */
 #define ROWS_NAME		"either"
 
-/* Step 1: each part is one more join. */
-#define MOST_PARTS		4
-
 /* Two tables that are joined by OR. */
 typedef struct HgjEither
 {
@@ -93,7 +90,7 @@ tables_of(Node *clause, int *a, int *b)
 {
 	Bitmapset  *relations;
 
-	if (!is_orclause(clause) || list_length(((BoolExpr *) clause)->args) > MOST_PARTS)
+	if (!is_orclause(clause) || list_length(((BoolExpr *) clause)->args) > HGJ_MOST_OR_PARTS)
 		return false;
 	relations = pull_varnos(NULL, clause);
 	if (bms_num_members(relations) != 2)
@@ -103,7 +100,7 @@ tables_of(Node *clause, int *a, int *b)
 	return true;
 }
 
-/* Step 1: is it an OR of equalities of two tables?  The answer takes next to no time where it is none. */
+/* Step 1: is it an OR of equalities of two tables?  A clause that is no OR is told at once. */
 bool
 hgj_is_either(Node *clause)
 {
@@ -135,8 +132,7 @@ take_clause(HgjEither *either, Node *clause, const List *others)
 {
 	ListCell   *lc;
 
-	if (!hgj_is_either(clause) || hgj_row_may_raise(clause) || hgj_refers_above(clause, 0) ||
-		checkExprHasSubLink(clause) || contain_volatile_functions(clause))
+	if (!hgj_is_either(clause) || !hgj_can_be_repeated(clause))
 		return false;
 	(void) tables_of(clause, &either->tables[0], &either->tables[1]);
 	either->parts = ((BoolExpr *) clause)->args;
@@ -213,15 +209,14 @@ select_from_tables(const HgjEither *either, int first, int last)
 	{
 		const RangeTblEntry *original = list_nth(either->query->rtable, either->tables[i] - 1);
 		RangeTblEntry *rte = copyObject((RangeTblEntry *) original);
-		RangeTblRef *reference = makeNode(RangeTblRef);
 
 		if (result == NULL)
 			result = hgj_select_from(rte);
 		else
 		{
 			result->rtable = lappend(result->rtable, rte);
-			reference->rtindex = list_length(result->rtable);
-			result->jointree->fromlist = lappend(result->jointree->fromlist, reference);
+			result->jointree->fromlist = lappend(result->jointree->fromlist,
+												 hgj_refer_to(list_length(result->rtable)));
 		}
 		hgj_copy_privileges(result, rte, either->query, original);
 	}
@@ -300,29 +295,22 @@ rows_of_no_part(const HgjEither *either)
 static void
 add_select(Query *all, Query *select)
 {
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	RangeTblRef *reference = makeNode(RangeTblRef);
+	int			relation = list_length(all->rtable) + 1;
+	Node	   *reference = (Node *) hgj_refer_to(relation);
 	SetOperationStmt *operation;
 	ListCell   *lc;
 
-	rte->rtekind = RTE_SUBQUERY;
-	rte->subquery = select;
-	rte->eref = makeAlias(psprintf("*SELECT* %d", list_length(all->rtable) + 1), NIL);
-	foreach(lc, select->targetList)
-		rte->eref->colnames = lappend(rte->eref->colnames,
-									  makeString(lfirst_node(TargetEntry, lc)->resname));
-	all->rtable = lappend(all->rtable, rte);
-	reference->rtindex = list_length(all->rtable);
+	all->rtable = lappend(all->rtable, hgj_subquery_entry(select, psprintf("*SELECT* %d", relation)));
 	if (all->setOperations == NULL)
 	{
-		all->setOperations = (Node *) reference;
+		all->setOperations = reference;
 		return;
 	}
 	operation = makeNode(SetOperationStmt);
 	operation->op = SETOP_UNION;
 	operation->all = true;
 	operation->larg = all->setOperations;
-	operation->rarg = (Node *) reference;
+	operation->rarg = reference;
 	foreach(lc, select->targetList)
 	{
 		Node	   *value = (Node *) lfirst_node(TargetEntry, lc)->expr;
@@ -419,31 +407,21 @@ static void
 add_result(HgjEither *either)
 {
 	Query	   *query = either->query;
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	ListCell   *lc;
 
 	(void) query_tree_mutator(query, refer_to_result, either,
 							  QTW_DONT_COPY_QUERY | QTW_IGNORE_JOINALIASES);
 	/* a SELECT returns something, whether anybody asks for it or not */
 	if (either->columns == NIL)
 		either->columns = list_make1(linitial(pull_var_clause(linitial(either->parts), 0)));
-	rte->rtekind = RTE_SUBQUERY;
-	rte->subquery = all_rows(either);
-	rte->eref = makeAlias(ROWS_NAME, NIL);
-	rte->inFromCl = true;
-	foreach(lc, rte->subquery->targetList)
-		rte->eref->colnames = lappend(rte->eref->colnames,
-									  makeString(lfirst_node(TargetEntry, lc)->resname));
-	query->rtable = lappend(query->rtable, rte);
+	query->rtable = lappend(query->rtable, hgj_subquery_entry(all_rows(either), ROWS_NAME));
 }
 
+/* The result, which is put into the level's range table next. */
 static RangeTblRef *
-refer_to(HgjEither *either)
+refer_to_next(HgjEither *either)
 {
-	RangeTblRef *reference = makeNode(RangeTblRef);
-
-	either->result = reference->rtindex = list_length(either->query->rtable) + 1;
-	return reference;
+	either->result = list_length(either->query->rtable) + 1;
+	return hgj_refer_to(either->result);
 }
 
 /* Is it one of the tables? */
@@ -500,7 +478,7 @@ split_inner(Query *query)
 				rest = lappend(rest, lfirst(lc2));
 		if (list_length(rest) != list_length(items) - 2)
 			continue;
-		rest = lappend(rest, refer_to(&either));
+		rest = lappend(rest, refer_to_next(&either));
 		clauses = list_delete_nth_cell(clauses, foreach_current_index(lc));
 		query->jointree = makeFromExpr(rest, hgj_join_clauses(clauses));
 		add_result(&either);
@@ -528,8 +506,7 @@ split_join(Query *query, Node **place)
 	if (lc == NULL || !is_one_of(&either, join->larg) || !is_one_of(&either, join->rarg))
 		return false;
 	either.also = list_delete_ptr(list_copy(clauses), lfirst(lc));
-	if (hgj_row_may_raise((Node *) either.also) || checkExprHasSubLink((Node *) either.also) ||
-		hgj_refers_above((Node *) either.also, 0) || contain_volatile_functions((Node *) either.also) ||
+	if (!hgj_can_be_repeated((Node *) either.also) ||
 		bms_num_members(pull_varnos(NULL, (Node *) clauses)) != 2 ||
 		query_tree_walker(query, find_other_column, &either, QTW_IGNORE_JOINALIASES))
 		return false;
@@ -541,7 +518,7 @@ split_join(Query *query, Node **place)
 		/* the planner looks for outer joins where there is an entry of one */
 		list_nth_node(RangeTblEntry, query->rtable, join->rtindex - 1)->jointype = JOIN_INNER;
 	}
-	*place = (Node *) refer_to(&either);
+	*place = (Node *) refer_to_next(&either);
 	add_result(&either);
 	return true;
 }

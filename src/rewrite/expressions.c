@@ -86,17 +86,54 @@ hgj_make_sublink(SubLinkType type, Expr *test, Query *query)
 	return result;
 }
 
+/* A reference to an entry of the range table, as FROM has it. */
+RangeTblRef *
+hgj_refer_to(int relation)
+{
+	RangeTblRef *result = makeNode(RangeTblRef);
+
+	result->rtindex = relation;
+	return result;
+}
+
+/* Name the columns of an entry after what its subquery returns. */
+void
+hgj_name_columns(RangeTblEntry *rte, const List *targetlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		rte->eref->colnames = lappend(rte->eref->colnames,
+									  makeString(pstrdup(tle->resname ? tle->resname : "?column?")));
+	}
+}
+
+/* An entry of the range table for a subquery in FROM; name: the name that EXPLAIN prints */
+RangeTblEntry *
+hgj_subquery_entry(Query *subquery, const char *name)
+{
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+
+	rte->rtekind = RTE_SUBQUERY;
+	rte->subquery = subquery;
+	rte->eref = makeAlias(name, NIL);
+	rte->inFromCl = true;
+	hgj_name_columns(rte, subquery->targetList);
+	return rte;
+}
+
 /* SELECT FROM what the entry names, which is the first and only one; it returns nothing yet. */
 Query *
 hgj_select_from(RangeTblEntry *rte)
 {
 	Query	   *result = makeNode(Query);
-	RangeTblRef *reference = makeNode(RangeTblRef);
 
 	result->commandType = CMD_SELECT;
 	result->canSetTag = true;
 	result->rtable = list_make1(rte);
-	reference->rtindex = 1;
-	result->jointree = makeFromExpr(list_make1(reference), NULL);
+	result->jointree = makeFromExpr(list_make1(hgj_refer_to(1)), NULL);
 	return result;
 }

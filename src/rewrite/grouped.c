@@ -362,9 +362,7 @@ finish_groups(RangeTblEntry *rte, const HgjSubquery *subquery, const HgjValue *v
 	List	   *rest = subquery->rest;
 	ListCell   *lc;
 
-	foreach(lc, targetlist)
-		rte->eref->colnames = lappend(rte->eref->colnames,
-									  makeString(lfirst_node(TargetEntry, lc)->resname));
+	hgj_name_columns(rte, targetlist);
 	foreach(lc, has_outer_joins(query) ? subquery->correlations : NIL)
 		rest = lappend(rest, hgj_null_test(((const HgjCorrelation *) lfirst(lc))->inner,
 										   IS_NOT_NULL));
@@ -388,7 +386,6 @@ hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 	RangeTblEntry *groups = add_entry(query, RTE_SUBQUERY, HGJ_GROUPS_NAME);
 	RangeTblEntry *joined = add_entry(query, RTE_JOIN, "unnamed_join");
 	HgjValue	value = {.join = list_length(query->rtable), .optional = subquery->optional};
-	RangeTblRef *reference = makeNode(RangeTblRef);
 	JoinExpr   *join = makeNode(JoinExpr);
 	List	   *conditions = NIL;
 	List	   *keys = NIL;
@@ -404,9 +401,8 @@ hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 	result = move_value(&value, subquery->kind, expr);
 	finish_groups(groups, subquery, &value, keys);
 
-	reference->rtindex = value.groups;
 	joined->jointype = join->jointype = JOIN_LEFT;
-	join->rarg = (Node *) reference;
+	join->rarg = (Node *) hgj_refer_to(value.groups);
 	join->rtindex = value.join;
 	join->quals = (Node *) make_ands_explicit(conditions);
 	if (place)

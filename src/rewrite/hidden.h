@@ -20,6 +20,9 @@
 /* The name of their first column, which is a key. */
 #define HGJ_GROUPS_COLUMN	"column1"
 
+/* The number of parts of an OR of which each is joined by itself. */
+#define HGJ_MOST_OR_PARTS		4
+
 /* A copy of a query that is being rewritten. */
 typedef struct HgjRewriting
 {
@@ -91,6 +94,9 @@ extern Expr *hgj_case(List *whens, Expr *otherwise);
 extern Expr *hgj_coalesce(Expr *value, Expr *otherwise);
 extern Expr *hgj_zero(void);
 extern SubLink *hgj_make_sublink(SubLinkType type, Expr *test, Query *query);
+extern RangeTblRef *hgj_refer_to(int relation);
+extern void hgj_name_columns(RangeTblEntry *rte, const List *targetlist);
+extern RangeTblEntry *hgj_subquery_entry(Query *subquery, const char *name);
 extern Query *hgj_select_from(RangeTblEntry *rte);
 
 /* correlation.c */
@@ -144,6 +150,7 @@ extern bool hgj_tables_refer_to_level(List *rtable, int level);
 extern bool hgj_is_plain(const Query *query);
 extern bool hgj_is_permitted(const Query *query);
 extern bool hgj_row_may_raise(Node *expression);
+extern bool hgj_can_be_repeated(Node *clause);
 extern bool hgj_operand_may_raise(const Query *query, Node *expression, int level);
 extern Node *hgj_any_value(Node *node, bool bounded);
 extern bool hgj_is_small_numeric(Node *expression);

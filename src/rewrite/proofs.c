@@ -41,6 +41,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
 #include "rewrite/hidden.h"
+#include "rewrite/rewriteManip.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
@@ -315,6 +316,17 @@ is_stored(const RangeTblEntry *rte)
 	foreach(lc, inherited ? find_all_inheritors(rte->relid, NoLock, NULL) : NIL)
 		foreign |= get_rel_relkind(lfirst_oid(lc)) == RELKIND_FOREIGN_TABLE;
 	return !foreign && !has_computed_columns(rte);
+}
+
+/*
+ * May a clause of a level, or a list of them, be evaluated elsewhere in the query as well, for any
+ * of its tables' rows?
+ */
+bool
+hgj_can_be_repeated(Node *clause)
+{
+	return !checkExprHasSubLink(clause) && !hgj_refers_above(clause, 0) &&
+		!hgj_row_may_raise(clause);
 }
 
 /* Where the columns of an expression come from. */

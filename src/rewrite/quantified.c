@@ -45,9 +45,6 @@
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 
-/* Parts of OR, each of which is a subquery of its own. */
-#define MOST_PARTS		4
-
 /* The name that EXPLAIN prints. */
 #define MEMBERS_NAME	"members"
 
@@ -170,20 +167,13 @@ value_of(const Query *query, Expr *value)
 static Query *
 wrap(Query *subquery)
 {
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	Query	   *result = hgj_select_from(rte);
+	Query	   *result = hgj_select_from(hgj_subquery_entry(subquery, MEMBERS_NAME));
 	ListCell   *lc;
 
-	rte->rtekind = RTE_SUBQUERY;
-	rte->subquery = subquery;
-	rte->eref = makeAlias(MEMBERS_NAME, NIL);
-	rte->inFromCl = true;
 	foreach(lc, subquery->targetList)
 	{
 		TargetEntry *tle = lfirst(lc);
 
-		rte->eref->colnames = lappend(rte->eref->colnames,
-									  makeString(tle->resname ? tle->resname : pstrdup("?column?")));
 		if (!tle->resjunk)
 			result->targetList = lappend(result->targetList,
 										 makeTargetEntry((Expr *) makeVarFromTargetEntry(1, tle),
@@ -528,7 +518,7 @@ is_correlated_or(const Node *clause)
 {
 	ListCell   *lc;
 
-	if (!is_orclause(clause) || list_length(((const BoolExpr *) clause)->args) > MOST_PARTS)
+	if (!is_orclause(clause) || list_length(((const BoolExpr *) clause)->args) > HGJ_MOST_OR_PARTS)
 		return false;
 	foreach(lc, ((const BoolExpr *) clause)->args)
 	{
@@ -541,6 +531,20 @@ is_correlated_or(const Node *clause)
 	return true;
 }
 
+/* The OR by which EXISTS depends on the row, if by no equality beside it, or NULL; *clauses: all clauses */
+static BoolExpr *
+find_parts(const Query *query, List **clauses)
+{
+	ListCell   *lc;
+
+	*clauses = NIL;
+	hgj_split_clauses(query->jointree->quals, clauses);
+	foreach(lc, *clauses)
+		if (is_correlated_or(lfirst(lc)))
+			return are_correlated(*clauses) ? NULL : lfirst(lc);
+	return NULL;
+}
+
 /*
  * EXISTS that depends on the row by one equality or another: one EXISTS for each, of which one is
  * to be true.  NIL: it does not.
@@ -548,21 +552,15 @@ is_correlated_or(const Node *clause)
 static List *
 existence_of_parts(const Query *query)
 {
-	Query	   *simple = hgj_simple_exists(query);
-	List	   *clauses = NIL;
+	List	   *clauses;
+	const BoolExpr *found = find_parts(query, &clauses);
+	Query	   *simple = found ? hgj_simple_exists(query) : NULL;
 	List	   *result = NIL;
-	BoolExpr   *found = NULL;
 	ListCell   *lc;
 
 	if (simple == NULL || simple->groupClause)
 		return NIL;
-	hgj_split_clauses(simple->jointree->quals, &clauses);
-	foreach(lc, clauses)
-		if (found == NULL && is_correlated_or(lfirst(lc)))
-			found = lfirst(lc);
-	if (found == NULL || are_correlated(clauses))
-		return NIL;
-	simple->jointree->quals = hgj_join_clauses(list_delete_ptr(clauses, found));
+	simple->jointree->quals = hgj_join_clauses(list_delete_ptr(clauses, (void *) found));
 	foreach(lc, found->args)
 		result = lappend(result, exists_with(simple, list_make1(lfirst(lc))));
 	return result;
@@ -572,7 +570,9 @@ existence_of_parts(const Query *query)
 bool
 hgj_is_pulled_up_well(const Query *subquery)
 {
-	return hgj_is_pulled_up(subquery) && existence_of_parts(subquery) == NIL;
+	List	   *clauses;
+
+	return hgj_is_pulled_up(subquery) && find_parts(subquery, &clauses) == NULL;
 }
 
 /*

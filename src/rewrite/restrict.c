@@ -78,14 +78,6 @@ equal_operands(const HgjRows *rows, const HgjCorrelation *correlation)
 	return operands;
 }
 
-/* Step 3: may the clause be evaluated elsewhere? */
-static bool
-can_be_repeated(Node *clause)
-{
-	return !checkExprHasSubLink(clause) && !hgj_refers_above(clause, 0) &&
-		!hgj_row_may_raise(clause);
-}
-
 /* Step 2: clauses of the table alone. */
 static List *
 clauses_of(const HgjRows *rows, int table)
@@ -99,7 +91,7 @@ clauses_of(const HgjRows *rows, int table)
 		int			relation;
 
 		if (bms_get_singleton_member(relations, &relation) && relation == table &&
-			can_be_repeated(lfirst(lc)))
+			hgj_can_be_repeated(lfirst(lc)))
 			result = lappend(result, lfirst(lc));
 	}
 	return result;

@@ -248,8 +248,6 @@ static void
 make_outer(Query *query, Query *inner, List *clauses)
 {
 	HgjSplit	split = {values_of_groups(query), 0};
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	RangeTblRef *reference = makeNode(RangeTblRef);
 	List	   *conditions = NIL;
 	ListCell   *lc;
 
@@ -259,18 +257,10 @@ make_outer(Query *query, Query *inner, List *clauses)
 	inner->targetList = split.returned;
 	inner->hasSubLinks = checkExprHasSubLink((Node *) inner);
 
-	rte->rtekind = RTE_SUBQUERY;
-	rte->subquery = inner;
-	rte->eref = makeAlias(GROUPS_NAME, NIL);
-	rte->inFromCl = true;
-	foreach(lc, inner->targetList)
-		rte->eref->colnames = lappend(rte->eref->colnames,
-									  makeString(lfirst_node(TargetEntry, lc)->resname));
-	query->rtable = list_make1(rte);
+	query->rtable = list_make1(hgj_subquery_entry(inner, GROUPS_NAME));
 	hgj_forget_privileges(query);
 	hgj_forget_groups(query);
-	reference->rtindex = 1;
-	query->jointree = makeFromExpr(list_make1(reference), hgj_join_clauses(conditions));
+	query->jointree = makeFromExpr(list_make1(hgj_refer_to(1)), hgj_join_clauses(conditions));
 	query->groupClause = NIL;
 	query->groupDistinct = query->hasAggs = false;
 	query->havingQual = NULL;

@@ -375,21 +375,13 @@ static bool
 may_be_asked_on_device(const List *having)
 {
 	const OpExpr *clause = having ? linitial(having) : NULL;
-	Node	   *left;
-	Node	   *right;
+	const Node *value;
+	bool		turned;
+	const Aggref *aggref = clause ? hgj_compared_aggregate(clause, &value, &turned) : NULL;
 
-	if (clause == NULL || !IsA(clause, OpExpr) || list_length(clause->args) != 2 ||
-		clause->opresulttype != BOOLOID || get_oprrest(clause->opno) == F_NEQSEL)
-		return false;
-	left = linitial(clause->args);
-	right = lsecond(clause->args);
-	if (IsA(right, Aggref))
-	{
-		left = right;
-		right = linitial(clause->args);
-	}
-	return IsA(left, Aggref) && (IsA(right, Const) || IsA(right, Param)) &&
-		is_number(exprType(left)) && is_number(exprType(right));
+	return aggref && clause->opresulttype == BOOLOID && get_oprrest(clause->opno) != F_NEQSEL &&
+		(IsA(value, Const) || IsA(value, Param)) &&
+		is_number(exprType((const Node *) aggref)) && is_number(exprType(value));
 }
 
 /*

@@ -79,6 +79,8 @@ extern Cost hgj_agg_device_gain(PlannerInfo *root, const Path *child,
 								const HgjAggContents *contents, double kept);
 
 /* having_estimate.c */
+extern const Aggref *hgj_compared_aggregate(const OpExpr *clause, const Node **value,
+											bool *turned);
 extern Selectivity hgj_having_selectivity(PlannerInfo *root, List *having, double rows,
 										  double groups);
 

@@ -46,7 +46,7 @@ typedef struct Moments
 	double		share;			/* share of the rows that these are of; 0: nothing is known */
 } Moments;
 
-/* A number as a double; false: it is none, or not finite. */
+/* Put a number into *result as a double.  Returns false if the value is no number, or not finite. */
 static bool
 as_double(Oid type, Datum value, double *result)
 {
@@ -202,37 +202,46 @@ direction_of(Oid operator)
 	}
 }
 
-/* Steps 1 and 2, of one clause; or -1. */
-static double
-share_of_groups(PlannerInfo *root, const OpExpr *clause, double n)
+/*
+ * The aggregate that a clause of HAVING compares with another value, if its form is this, or NULL;
+ * *turned: the aggregate stands on the right.
+ */
+const Aggref *
+hgj_compared_aggregate(const OpExpr *clause, const Node **value, bool *turned)
 {
 	const Node *left;
 	const Node *right;
-	int			direction;
+
+	if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
+		return NULL;
+	left = linitial(clause->args);
+	right = lsecond(clause->args);
+	*turned = IsA(right, Aggref);
+	*value = *turned ? left : right;
+	left = *turned ? right : left;
+	return IsA(left, Aggref) ? (const Aggref *) left : NULL;
+}
+
+/* Steps 1 and 2: the share of groups of n rows that pass one clause.  Returns -1 if it is not known. */
+static double
+share_of_groups(PlannerInfo *root, const OpExpr *clause, double n)
+{
+	const Node *value;
+	bool		turned;
+	const Aggref *aggref = hgj_compared_aggregate(clause, &value, &turned);
+	int			direction = aggref ? direction_of(clause->opno) : 0;
 	double		bound;
 	double		mean;
 	double		variance;
 	double		above;
 
-	if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
-		return -1;
-	direction = direction_of(clause->opno);
-	left = linitial(clause->args);
-	right = lsecond(clause->args);
-	if (IsA(right, Aggref))
-	{
-		left = right;
-		right = linitial(clause->args);
-		direction = -direction;
-	}
-	if (direction == 0 || !IsA(left, Aggref) || !IsA(right, Const) ||
-		((const Const *) right)->constisnull ||
-		!as_double(((const Const *) right)->consttype, ((const Const *) right)->constvalue, &bound) ||
-		!look_at_aggregate(root, (const Aggref *) left, n, &mean, &variance) || variance <= 0)
+	if (direction == 0 || !IsA(value, Const) || ((const Const *) value)->constisnull ||
+		!as_double(((const Const *) value)->consttype, ((const Const *) value)->constvalue, &bound) ||
+		!look_at_aggregate(root, aggref, n, &mean, &variance) || variance <= 0)
 		return -1;
 	above = 0.5 * erfc((bound - mean) / sqrt(2 * variance));
 	above = Min(Max(above, LEAST_SHARE), 1 - LEAST_SHARE);
-	return direction > 0 ? above : 1 - above;
+	return (direction > 0) != turned ? above : 1 - above;
 }
 
 /* The share of `groups` groups of `rows` rows that pass these clauses. */

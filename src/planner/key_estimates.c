@@ -160,26 +160,37 @@ may_read(const RangeTblEntry *rte, AttrNumber attno)
 		 pg_attribute_aclcheck(rte->relid, attno, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
 }
 
-/* Step 1: statistics with this number of values, if it is more than what they have; or NULL. */
-static HeapTuple
-with_values(const RelOptInfo *rel, const RangeTblEntry *rte, AttrNumber attno, double share)
+/* Step 1: has the table a unique index over the column and others? */
+static bool
+has_index_with_others(const RelOptInfo *rel, AttrNumber attno)
 {
-	HeapTuple	statistics = statistics_of(rte, attno);
-	HeapTuple	result = NULL;
-	const FormData_pg_statistic *known;
+	ListCell   *lc;
 
-	if (!HeapTupleIsValid(statistics))
-		return NULL;
-	known = (Form_pg_statistic) GETSTRUCT(statistics);
-	if (known->stadistinct > 0 && known->stadistinct < share * rel->tuples &&
-		known->stanullfrac == 0 && order_of(statistics) >= LEAST_CLUSTERED)
-	{
-		result = heap_copytuple(statistics);
-		/* of as many rows as there are by now: less than none is a share of them */
-		((Form_pg_statistic) GETSTRUCT(result))->stadistinct = (float4) -share;
-	}
-	ReleaseSysCache(statistics);
-	return result;
+	foreach(lc, rel->indexlist)
+		if (is_unique_with_others(lfirst(lc), attno))
+			return true;
+	return false;
+}
+
+/*
+ * Step 1: the share of a table's rows that the values of a column are at least, by all indexes; 0 if
+ * its sample is believed.
+ */
+static double
+corrected_share(const RelOptInfo *rel, const RangeTblEntry *rte, AttrNumber attno,
+				HeapTuple statistics)
+{
+	const FormData_pg_statistic *known = (Form_pg_statistic) GETSTRUCT(statistics);
+	double		share = 0;
+	ListCell   *lc;
+
+	if (known->stadistinct <= 0 || known->stanullfrac != 0 ||
+		order_of(statistics) < LEAST_CLUSTERED)
+		return 0;
+	foreach(lc, rel->indexlist)
+		if (is_unique_with_others(lfirst(lc), attno))
+			share = Max(share, least_share(rte, lfirst(lc), attno));
+	return known->stadistinct < share * rel->tuples ? share : 0;
 }
 
 /* get_relation_stats_hook */
@@ -188,26 +199,32 @@ supply_statistics(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
 				  VariableStatData *vardata)
 {
 	const RelOptInfo *rel;
-	double		share = 0;
 	HeapTuple	statistics;
-	ListCell   *lc;
+	double		share;
 
 	if (previous_relation_stats && previous_relation_stats(root, rte, attno, vardata))
 		return true;
 	rel = hgj_enabled ? large_table_of(root, rte) : NULL;
-	foreach(lc, rel ? rel->indexlist : NIL)
-		if (is_unique_with_others(lfirst(lc), attno))
-			share = Max(share, least_share(rte, lfirst(lc), attno));
-	statistics = share > 0 ? with_values(rel, rte, attno, share) : NULL;
-	if (statistics == NULL)
+	/* statistics are looked up where such an index is, and of other columns last */
+	if (rel == NULL || !has_index_with_others(rel, attno))
 		return false;
-	vardata->statsTuple = statistics;
-	vardata->freefunc = heap_freetuple;
-	vardata->acl_ok = may_read(rte, attno);
-	return true;
+	statistics = statistics_of(rte, attno);
+	if (!HeapTupleIsValid(statistics))
+		return false;
+	share = corrected_share(rel, rte, attno, statistics);
+	if (share > 0)
+	{
+		vardata->statsTuple = heap_copytuple(statistics);
+		/* less than none is a share of the rows that there are by now */
+		((Form_pg_statistic) GETSTRUCT(vardata->statsTuple))->stadistinct = (float4) -share;
+		vardata->freefunc = heap_freetuple;
+		vardata->acl_ok = may_read(rte, attno);
+	}
+	ReleaseSysCache(statistics);
+	return share > 0;
 }
 
-/* Step 2: the equality by which the table is anti joined; NULL: there is none, or several. */
+/* Step 2: the equality by which the table is anti joined.  Returns NULL if it has none, or several. */
 static RestrictInfo *
 only_equality(const RelOptInfo *rel, const SpecialJoinInfo *join)
 {

@@ -190,7 +190,6 @@ show_feed(HgjAggState *state, List *ancestors, ExplainState *es)
 	hgj_agg_feed_explain(state, &pages, ancestors, es);
 }
 
-/* ExplainCustomScan callback. */
 /* By what processes divide the groups. */
 static const char *
 exchange_of(const HgjAggState *state)
@@ -201,6 +200,7 @@ exchange_of(const HgjAggState *state)
 		psprintf("groups, by hash of the first %d columns", nkeys);
 }
 
+/* ExplainCustomScan callback. */
 void
 hgj_agg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {

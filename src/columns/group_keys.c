@@ -98,17 +98,10 @@ init_opaque(HgjGroupKey *key, Oid equality, bool have_pair,
 	fmgr_info(get_opcode(equality), &key->equal);
 }
 
-/*
- * Step 5: a field that is an integer, infinity or NULL, whatever the date.  Others have
- * decimals, and one value may have it with more of them than another.
- */
-static bool
-is_integral_field(Node *expr)
+/* Does extract() take one of these fields of a date or a timestamp? */
+bool
+hgj_extracts_one_of(const Node *expr, const char *const *fields, int nfields)
 {
-	static const char *const fields[] = {
-		"year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "isoyear",
-		"hour", "minute", "decade", "century", "millennium"
-	};
 	const FuncExpr *function = (const FuncExpr *) expr;
 	const Const *field;
 	char	   *name;
@@ -121,10 +114,25 @@ is_integral_field(Node *expr)
 	if (!IsA(field, Const) || field->constisnull)
 		return false;
 	name = TextDatumGetCString(field->constvalue);
-	for (int i = 0; i < lengthof(fields); i++)
+	for (int i = 0; i < nfields; i++)
 		if (strcmp(name, fields[i]) == 0)
 			return true;
 	return false;
+}
+
+/*
+ * Step 5: a field that is an integer, infinity or NULL, whatever the date.  Others have
+ * decimals, and one value may have it with more of them than another.
+ */
+static bool
+is_integral_field(Node *expr)
+{
+	static const char *const fields[] = {
+		"year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "isoyear",
+		"hour", "minute", "decade", "century", "millennium"
+	};
+
+	return hgj_extracts_one_of(expr, fields, lengthof(fields));
 }
 
 /*

@@ -132,6 +132,7 @@ extern bool hgj_groups_assign_direct(HgjGroups *groups, const HgjBatch *batch);
 extern void hgj_groups_leave_direct(HgjGroups *groups);
 
 /* group_keys.c */
+extern bool hgj_extracts_one_of(const Node *expr, const char *const *fields, int nfields);
 extern void hgj_group_key_init(HgjGroupKey *key, Node *expr, Oid equality);
 extern bool hgj_group_key_looks_equal(const HgjGroupKey *key, Node *expr,
 									  Oid equality);

@@ -37,6 +37,7 @@
 #include "access/transam.h"
 #include "base/plan_format.h"
 #include "catalog/pg_type.h"
+#include "columns/groups.h"
 #include "expr/demand.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -146,22 +147,13 @@ is_plain_substring(const FuncExpr *expr)
 bool
 hgj_is_plain_extract(const FuncExpr *expr)
 {
-	static const char *const fields[] = {"epoch", "year", "month", "day", "quarter", "week", "dow", "doy",
-		"isodow", "isoyear", "decade", "century", "millennium"};
-	const Const *field;
-	const text *name;
+	static const char *const fields[] = {
+		"epoch", "year", "month", "day", "quarter", "week", "dow", "doy", "isodow", "isoyear",
+		"decade", "century", "millennium"
+	};
 
-	if (expr->funcid != F_EXTRACT_TEXT_TIMESTAMP && expr->funcid != F_EXTRACT_TEXT_DATE)
-		return false;
-	field = linitial(expr->args);
-	if (!IsA(field, Const) || field->constisnull)
-		return false;
-	name = DatumGetTextPP(field->constvalue);
-	for (int i = 0; i < lengthof(fields); i++)
-		if (VARSIZE_ANY_EXHDR(name) == strlen(fields[i]) &&
-			memcmp(VARDATA_ANY(name), fields[i], strlen(fields[i])) == 0)
-			return true;
-	return false;
+	return expr->funcid != F_EXTRACT_TEXT_TIMESTAMPTZ &&
+		hgj_extracts_one_of((const Node *) expr, fields, lengthof(fields));
 }
 
 /* A constant, which the parser may have widened by a call that nobody has folded yet; or NULL. */

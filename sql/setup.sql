@@ -66,22 +66,52 @@ exception when others then
 	return sqlstate || ' ' || sqlerrm;
 end $$;
 
--- What becomes of the query's subqueries, and whether the answer stays what it was.
-create function hgj_hidden(q text) returns text language plpgsql as $$
+-- Says if the query's answer is not what it is as written, when it is rewritten; forced: with joins of ours.
+create function hgj_rewrite_differs(q text, forced bool) returns text language plpgsql as $$
 declare
 	written text;
-	joined text;
-	reasons text;
+	rewritten text;
 	rows text := format('select string_agg(r::text, E''\n'' order by r::text collate "C") from (%s) r', q);
 begin
 	perform set_config('hashgraph_join.enabled', 'off', true);
 	execute rows into written;
 	perform set_config('hashgraph_join.enabled', 'on', true);
 	perform set_config('hashgraph_join.rewrite', 'force', true);
-	execute rows into joined;
+	if forced then
+		perform set_config('hashgraph_join.force', 'on', true);
+	end if;
+	execute rows into rewritten;
+	if forced then
+		perform set_config('hashgraph_join.force', 'off', true);
+	end if;
+	perform set_config('hashgraph_join.rewrite', 'on', true);
+	return case when written is distinct from rewritten then 'DIFFERENT: ' else '' end;
+end $$;
+
+-- What becomes of the query's subqueries, and whether the answer stays what it was.
+create function hgj_hidden(q text) returns text language plpgsql as $$
+declare
+	reasons text;
+	differs text := hgj_rewrite_differs(q, false);
+begin
+	perform set_config('hashgraph_join.rewrite', 'force', true);
 	execute format('select string_agg(reason, ''; '') from hashgraph_join_why(%L) where node = ''Subquery''', q) into reasons;
 	perform set_config('hashgraph_join.rewrite', 'on', true);
-	return case when written is distinct from joined then 'DIFFERENT: ' else '' end || coalesce(reasons, 'nothing');
+	return differs || coalesce(reasons, 'nothing');
+end $$;
+
+-- Whether the query is planned as another one, which has such a line, and whether the answer stays what it was.
+create function hgj_rewritten(q text, pattern text) returns text language plpgsql as $$
+declare
+	found int;
+	differs text := hgj_rewrite_differs(q, true);
+begin
+	perform set_config('hashgraph_join.rewrite', 'force', true);
+	perform set_config('hashgraph_join.force', 'on', true);
+	found := hgj_lines(q, pattern);
+	perform set_config('hashgraph_join.force', 'off', true);
+	perform set_config('hashgraph_join.rewrite', 'on', true);
+	return differs || case when found > 0 then 'joined' else 'as written' end;
 end $$;
 
 -- Runs a query as it stands, and returns its error, or that there was none.

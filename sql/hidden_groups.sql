@@ -51,6 +51,32 @@ select hgj_says('select shop, 10 / (count(*) - 50) from sales s group by shop ha
 reset hashgraph_join.rewrite;
 select hgj_hidden('select shop from sales s group by shop having exists (select from goals g where g.shop = s.shop and 10 / (g.pages + 1) > 3)');
 
+-- what groups have of levels further out, and of WITH: in aggregates, FILTER and GROUP BY
+select hgj_hidden('select 1 from shops a, lateral (select sum(s.amount + a.id), (select count(*) from goals g where g.shop = max(s.shop)) from sales s where s.id < 90) z');
+select hgj_hidden('select a.id, z.* from shops a, lateral (select s.item, sum(s.amount + a.id), (select count(*) from goals g where g.item = s.item) from sales s where s.shop = a.owner group by s.item) z');
+select hgj_hidden('select a.id, z.* from shops a, lateral (select s.shop + a.id k, count(*) filter (where s.amount > a.owner), percentile_disc(a.owner / 10.0) within group (order by s.id), (select count(*) from goals g where g.shop = max(s.shop)) from sales s where s.id < 40 group by s.shop + a.id) z');
+select hgj_hidden('select a.id, (select n from (select sum(s.amount + a.id) n, (select count(*) from goals g where g.shop = max(s.shop)) c from sales s where s.id < 99) z) from shops a');
+select hgj_hidden('with w as (select 7 as x) select max((select x from w)), count(*) filter (where s.shop in (select x from w)), (select count(*) from goals g where g.shop = max(s.shop)) from sales s');
+select hgj_hidden('with w as (select 7 as x) select (select x from w) + s.shop, count(*), (select count(*) from goals g where g.shop = max(s.shop)) from sales s group by (select x from w) + s.shop');
+set hashgraph_join.min_rows = 1000;
+select count(*) from shops a, shops b, shops c, lateral (select sum(s.amount + c.id), (select count(*) from goals g where g.shop = max(s.shop)) from sales s) z;
+reset hashgraph_join.min_rows;
+-- aggregates of what is volatile are as many as are written
+create sequence counter;
+select hgj_hidden('select shop, min(nextval(''counter'')) = max(nextval(''counter'')), min(nextval(''counter'')) <> min(nextval(''counter'')), (select count(*) from goals g where g.shop = s.shop) from sales s group by shop');
+-- clauses that PostgreSQL evaluates behind a subquery stay behind it
+create function no_seven(x int) returns bool language plpgsql immutable cost 1000000 as $$ begin if x = 7 then raise 'seven'; end if; return true; end $$;
+set hashgraph_join.rewrite = force;
+select hgj_says('select shop from sales s where shop is not null group by shop having shop not in (select 8) and 10 / (min(shop) - 8) < 5');
+select hgj_says('select shop, (select count(*) from goals g where g.shop = s.shop) from sales s group by shop having 10 / min(shop - 8) < 5 and shop not in (select 8)');
+select hgj_says('select shop from sales s group by shop having no_seven(max(shop + 3)) and exists (select from goals g where g.shop = s.shop)');
+select hgj_says('select shop from sales s group by shop having no_seven(max(shop + 3)) and (select count(*) from goals g where g.shop = s.shop) > 1');
+select hgj_says('select id from sales s where shop <> 8 and no_seven(shop - 1) and shop not in (select 8)');
+select hgj_says('select id from sales s where no_seven(shop + 3) and (select count(*) from goals g where g.shop = s.shop) > 1');
+select hgj_says('select id from sales s where no_seven(shop + 3) and shop in (select g.shop from goals g where g.pages = s.id % 6)');
+select hgj_says('select id from sales s where shop not in (select 8) and 10 / (shop - 8) < 5');
+reset hashgraph_join.rewrite;
+
 -- What stays whole.
 select hgj_hidden('select shop, item, (select max(goal) from goals g where g.shop = s.shop) from sales s group by rollup (shop, item)');
 select hgj_hidden('select shop, grouping(shop), (select max(goal) from goals g where g.shop = s.shop) from sales s group by shop');

@@ -19,6 +19,18 @@ as $$ select hgj_rewritten(q, 'Hidden Joins: ') $$;
 -- of each type, also where the two sides have different ones
 select k, hgj_matches(format('select a.id, b.id from a join b on a.%1$s is not distinct from b.%1$s', k)) from unnest('{x,s,d,n,f,u,t,c,b}'::text[]) k;
 select k, hgj_matches(format('select a.id, b.id from a, b where (a.%1$s = b.%1$s or b.%1$s is null and a.%1$s is null) and b.id < 60', k)) from unnest('{x,s,d,n,f,u,t,c,b}'::text[]) k;
+-- strings of two collations are compared by nobody, and so by no join either
+create table named (id int, k int, a text collate "C", b text collate "POSIX", c char(4) collate "C") with (autovacuum_enabled = off);
+insert into named select g, g % 7, 's' || g, 's' || g, 's' || g from generate_series(1, 40) g;
+create table unnamed (k int, a text collate "C", b text collate "POSIX", c char(4) collate "POSIX");
+insert into unnamed select 100 + g, 's' || g, 's' || g, 's' || g from generate_series(1, 20) g;
+create table nobody (a text collate "C", b text collate "POSIX");
+analyze named, unnamed, nobody;
+select hgj_hidden('select id, (select count(*) from unnamed u where u.k = named.k and u.a = u.b) from named');
+select hgj_hidden('select id, (select count(*) filter (where u.c = named.c) from unnamed u where u.k = named.k) from named');
+select hgj_hidden('select id, (select count(*) from unnamed u where u.k = named.k and u.a in (u.b, ''x'')) from named');
+select hgj_matches('select named.id, n.b from named left join nobody n on named.a = n.a or named.a = n.b');
+select hgj_matches('select named.id, n.b from named left join nobody n on named.a = n.b or (named.a is null and n.b is null)');
 -- a column that is never NULL: one equality
 select hgj_matches('select a.id, b.id from a join b on a.x is not distinct from b.y');
 select hgj_matches('select a.id, b.id from a join b on a.x is not distinct from b.x where b.x > 3');

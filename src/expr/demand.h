@@ -28,6 +28,7 @@ extern Bitmapset *hgj_fixed_params(const EState *estate);
 extern bool hgj_all_rows_wanted(HgjDemand demand, const EState *estate);
 
 extern bool hgj_calls_may_raise(Node *node);
+extern bool hgj_is_time_of_query(const SQLValueFunction *function);
 extern bool hgj_is_plain_extract(const FuncExpr *expr);
 extern bool hgj_hash_may_raise(Oid funcid);
 extern bool hgj_param_may_raise(const Param *param, const EState *estate);

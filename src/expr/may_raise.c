@@ -63,12 +63,37 @@ function_may_raise(Oid funcid, void *context)
 		case F_OCTET_LENGTH_BYTEA:
 		case F_TEXT_BPCHAR:
 		case F_DATE_TIMESTAMP:
+		case F_NOW:
 		case F_DATE_LT_TIMESTAMP:
 		case F_DATE_LE_TIMESTAMP:
 		case F_DATE_EQ_TIMESTAMP:
 		case F_DATE_NE_TIMESTAMP:
 		case F_DATE_GE_TIMESTAMP:
 		case F_DATE_GT_TIMESTAMP:
+		case F_DATE_LT_TIMESTAMPTZ:
+		case F_DATE_LE_TIMESTAMPTZ:
+		case F_DATE_EQ_TIMESTAMPTZ:
+		case F_DATE_NE_TIMESTAMPTZ:
+		case F_DATE_GE_TIMESTAMPTZ:
+		case F_DATE_GT_TIMESTAMPTZ:
+		case F_TIMESTAMP_LT_TIMESTAMPTZ:
+		case F_TIMESTAMP_LE_TIMESTAMPTZ:
+		case F_TIMESTAMP_EQ_TIMESTAMPTZ:
+		case F_TIMESTAMP_NE_TIMESTAMPTZ:
+		case F_TIMESTAMP_GE_TIMESTAMPTZ:
+		case F_TIMESTAMP_GT_TIMESTAMPTZ:
+		case F_TIMESTAMPTZ_LT_TIMESTAMP:
+		case F_TIMESTAMPTZ_LE_TIMESTAMP:
+		case F_TIMESTAMPTZ_EQ_TIMESTAMP:
+		case F_TIMESTAMPTZ_NE_TIMESTAMP:
+		case F_TIMESTAMPTZ_GE_TIMESTAMP:
+		case F_TIMESTAMPTZ_GT_TIMESTAMP:
+		case F_TIMESTAMPTZ_LT_DATE:
+		case F_TIMESTAMPTZ_LE_DATE:
+		case F_TIMESTAMPTZ_EQ_DATE:
+		case F_TIMESTAMPTZ_NE_DATE:
+		case F_TIMESTAMPTZ_GE_DATE:
+		case F_TIMESTAMPTZ_GT_DATE:
 		case F_TIMESTAMP_LT_DATE:
 		case F_TIMESTAMP_LE_DATE:
 		case F_TIMESTAMP_EQ_DATE:
@@ -90,6 +115,23 @@ function_may_raise(Oid funcid, void *context)
 	}
 }
 
+/* Is it the date or the time of the query, without a precision of its own? */
+bool
+hgj_is_time_of_query(const SQLValueFunction *function)
+{
+	switch (function->op)
+	{
+		case SVFOP_CURRENT_DATE:
+		case SVFOP_CURRENT_TIME:
+		case SVFOP_CURRENT_TIMESTAMP:
+		case SVFOP_LOCALTIME:
+		case SVFOP_LOCALTIMESTAMP:
+			return true;
+		default:
+			return false;
+	}
+}
+
 /* The hash function of a key. */
 bool
 hgj_hash_may_raise(Oid funcid)
@@ -98,13 +140,48 @@ hgj_hash_may_raise(Oid funcid)
 		funcid == F_HASH_RECORD_EXTENDED;
 }
 
+/*
+ * Step 1: are strings compared, or searched, of which nobody knows in which collation?  Functions that
+ * are marked as leakproof raise that error, too, since it comes before they see a string.
+ */
+static bool
+lacks_collation(const Node *node)
+{
+	const List *args;
+	ListCell   *lc;
+
+	if (OidIsValid(exprInputCollation(node)))
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+			args = ((const OpExpr *) node)->args;
+			break;
+		case T_ScalarArrayOpExpr:
+			args = ((const ScalarArrayOpExpr *) node)->args;
+			break;
+		case T_FuncExpr:
+			args = ((const FuncExpr *) node)->args;
+			break;
+		default:
+			return false;
+	}
+	foreach(lc, args)
+		if (type_is_collatable(exprType(lfirst(lc))))
+			return true;
+	return false;
+}
+
 /* Step 1: what the node itself calls, whatever is below it. */
 bool
 hgj_calls_may_raise(Node *node)
 {
 	Oid			collation = exprInputCollation(node);
 
-	return check_functions_in_node(node, function_may_raise, &collation);
+	return check_functions_in_node(node, function_may_raise, &collation) ||
+		lacks_collation(node);
 }
 
 /* LIKE fails when a pattern ends in the midst of an escape. */
@@ -141,8 +218,8 @@ is_plain_substring(const FuncExpr *expr)
 }
 
 /*
- * A field of a timestamp or a date, which all of these have: a numeric of few digits, also of
- * infinity.
+ * A field of a timestamp, a date or an interval, which all of these have: a numeric of few digits,
+ * also of infinity.
  */
 bool
 hgj_is_plain_extract(const FuncExpr *expr)
@@ -151,7 +228,12 @@ hgj_is_plain_extract(const FuncExpr *expr)
 		"epoch", "year", "month", "day", "quarter", "week", "dow", "doy", "isodow", "isoyear",
 		"decade", "century", "millennium"
 	};
+	static const char *const of_interval[] = {
+		"epoch", "year", "month", "day", "hour", "minute", "second"
+	};
 
+	if (expr->funcid == F_EXTRACT_TEXT_INTERVAL)
+		return hgj_extracts_one_of((const Node *) expr, of_interval, lengthof(of_interval));
 	return expr->funcid != F_EXTRACT_TEXT_TIMESTAMPTZ &&
 		hgj_extracts_one_of((const Node *) expr, fields, lengthof(fields));
 }
@@ -315,6 +397,8 @@ may_raise_walker(Node *node, void *context)
 			if (is_plain_substring((FuncExpr *) node) || hgj_is_plain_extract((FuncExpr *) node))
 				return expression_tree_walker(node, may_raise_walker, context);
 			break;
+		case T_SQLValueFunction:
+			return !hgj_is_time_of_query((SQLValueFunction *) node);
 		case T_Param:
 			return hgj_param_may_raise((Param *) node, context);
 		case T_SubPlan:

@@ -126,7 +126,9 @@ is_told_by_values(const Aggref *aggref, Node *argument)
 static bool
 equality_may_raise(const SortGroupClause *clause, const List *targetlist)
 {
-	Node	   *value = get_sortgroupclause_expr((SortGroupClause *) clause, (List *) targetlist);
+	/* what the value is computed of is looked at where it is computed */
+	Node	   *value = hgj_any_value(get_sortgroupclause_expr((SortGroupClause *) clause,
+															(List *) targetlist), false);
 	OpExpr	   *equality = (OpExpr *) make_opclause(clause->eqop, BOOLOID, false, (Expr *) value,
 													(Expr *) value, InvalidOid,
 													exprCollation(value));
@@ -201,13 +203,20 @@ without_aggregates(Node *node, void *context)
 	return expression_tree_mutator(node, without_aggregates, context);
 }
 
+/* Can what is computed of aggregates' values raise an error? */
+bool
+hgj_group_may_raise(Node *expression)
+{
+	return hgj_row_may_raise(without_aggregates(expression, NULL));
+}
+
 /* An expression over groups, or a list of them: aggregates, and what is computed of them. */
 HgjHidden
 hgj_look_at_group(Node *expression)
 {
 	HgjHidden	reason = hgj_look_at_aggregates(expression);
 
-	if (reason == HGJ_HIDDEN_IS_JOIN && hgj_row_may_raise(without_aggregates(expression, NULL)))
+	if (reason == HGJ_HIDDEN_IS_JOIN && hgj_group_may_raise(expression))
 		return HGJ_HIDDEN_RAISES;
 	return reason;
 }

@@ -116,10 +116,16 @@ extern HgjHidden hgj_look_at_subquery(const HgjRewriting *rewriting, const Query
 
 /* aggregates.c */
 extern HgjHidden hgj_look_at_aggregates(Node *value);
+extern bool hgj_group_may_raise(Node *expression);
 extern HgjHidden hgj_look_at_group(Node *expression);
 extern HgjHidden hgj_look_at_groups(const Query *query);
 extern Aggref *hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator);
 extern Aggref *hgj_make_count(Expr *argument);
+
+/* order.c */
+extern bool hgj_is_join_already(Node *clause);
+extern bool hgj_come_late(const List *subqueries, const List *others);
+extern bool hgj_order_matters(Query *query);
 
 /* single.c */
 extern bool hgj_is_single_row(const Query *query);

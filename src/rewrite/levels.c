@@ -27,10 +27,8 @@
  *	  once for the query.  A value of such an expression is always pinned.
  * 6. Conditions by which NULLs match become equalities (null_keys.c), in WHERE and ON, and joins by
  *	  one equality or another become several (disjunctions.c).
- * 7. PostgreSQL evaluates a clause with a subquery where it scans a table, before clauses of joins
- *	  and after those of less cost; as a join, it is evaluated later.  If a clause of several
- *	  relations, or another one with a subquery, may raise an error, it might come to rows that
- *	  would have been removed: then all subqueries in WHERE and ON stay.
+ * 7. As a join, a subquery is evaluated later than PostgreSQL does.  If the order of clauses matters
+ *	  (order.c), all subqueries in WHERE and ON stay.
  * 8. The groups of a subquery may leave out those whose rows WHERE removes (restrict.c).  Whoever
  *	  looks at its value before that sees another one, so it must not raise an error.  That is
  *	  so of clauses of WHERE, and of the target list, by which PostgreSQL may sort below a join;
@@ -356,21 +354,6 @@ replace_mutator(Node *node, void *context)
 	return expression_tree_mutator(node, replace_mutator, &inside);
 }
 
-/* Step 5: a clause of WHERE that PostgreSQL makes a join of. */
-static bool
-is_join_already(Node *clause)
-{
-	Node	   *node = is_notclause(clause) ? (Node *) get_notclausearg(clause) : clause;
-	const SubLink *sublink = (const SubLink *) node;
-
-	if (!IsA(node, SubLink))
-		return false;
-	if (sublink->subLinkType == EXISTS_SUBLINK)
-		return hgj_is_pulled_up_well(castNode(Query, sublink->subselect));
-	return sublink->subLinkType == ANY_SUBLINK && node == clause &&
-		!hgj_refers_to_level(sublink->subselect, 1);
-}
-
 /* Step 5: a clause of WHERE that PostgreSQL makes a join of, if it is written otherwise; or NULL. */
 static Node *
 as_join(HgjPlace *place, Node *clause)
@@ -384,7 +367,7 @@ as_join(HgjPlace *place, Node *clause)
 		return clause;
 	place->restricts = place->side == NULL;
 	foreach(lc, clauses)
-		if (!is_join_already(lfirst(lc)))
+		if (!hgj_is_join_already(lfirst(lc)))
 			lfirst(lc) = join_all(lfirst(lc), place);
 	return (Node *) make_ands_explicit(clauses);
 }
@@ -434,7 +417,7 @@ replace_in_where(HgjPlace *place, Node *where)
 	}
 	if (where == NULL)
 		return where;
-	if (is_join_already(where))
+	if (hgj_is_join_already(where))
 	{
 		where = IsA(where, SubLink) ? keep_subquery(place, (SubLink *) where) : where;
 		return list_member_ptr(place->rewriting->split, place->query) ?
@@ -462,93 +445,6 @@ replace_in_where(HgjPlace *place, Node *where)
 	place->clause = NULL;
 	place->nulls = HGJ_NULL_IS_NULL;
 	return where;
-}
-
-/* Step 7: what clauses there are in the conditions of a query. */
-typedef struct HgjClauses
-{
-	int			nsubqueries;	/* number of those with a subquery that may run for each row */
-	int			nraising;		/* number of these that may raise an error */
-	int			njoining;		/* number of others that may, of several relations */
-} HgjClauses;
-
-/* Step 7: put a value in the place of each subquery.  context: whether one raises an error itself */
-static Node *
-without_subqueries(Node *node, void *context)
-{
-	Query	   *query;
-
-	if (node == NULL)
-		return NULL;
-	if (!IsA(node, SubLink))
-		return expression_tree_mutator(node, without_subqueries, context);
-	query = castNode(Query, ((SubLink *) node)->subselect);
-	if (hgj_row_may_raise(without_subqueries(query->jointree->quals, context)) ||
-		hgj_look_at_group(without_subqueries((Node *) query->targetList, context)) != HGJ_HIDDEN_IS_JOIN)
-		*(bool *) context = true;
-	(void) without_subqueries(((SubLink *) node)->testexpr, context);
-	return hgj_any_value(node, true);
-}
-
-/* context is not used */
-static bool
-find_own_subquery(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	return (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node)) ||
-		expression_tree_walker(node, find_own_subquery, context);
-}
-
-static void
-count_clauses(Node *condition, HgjClauses *counts)
-{
-	List	   *clauses = NIL;
-	ListCell   *lc;
-
-	hgj_split_clauses(condition, &clauses);
-	foreach(lc, clauses)
-	{
-		Node	   *clause = lfirst(lc);
-		bool		raises = false;
-		bool		joins = is_join_already(clause);
-		bool		has_subquery = !joins && find_own_subquery(clause, NULL);
-
-		if (!has_subquery && bms_membership(pull_varnos(NULL, clause)) != BMS_MULTIPLE)
-			continue;
-		clause = without_subqueries(clause, &raises);
-		raises |= hgj_row_may_raise(clause);
-		counts->nsubqueries += has_subquery;
-		counts->nraising += has_subquery && raises;
-		counts->njoining += !has_subquery && !joins && raises;
-	}
-}
-
-/* Step 7: context: HgjClauses */
-static bool
-count_conditions(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	check_stack_depth();
-	if (IsA(node, FromExpr))
-		count_clauses(((FromExpr *) node)->quals, context);
-	if (IsA(node, JoinExpr))
-		count_clauses(((JoinExpr *) node)->quals, context);
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, count_conditions, context, 0);
-	return expression_tree_walker(node, count_conditions, context);
-}
-
-/* Step 7 */
-static bool
-order_matters(Query *query)
-{
-	HgjClauses	counts = {0};
-
-	(void) count_conditions((Node *) query, &counts);
-	return (counts.njoining > 0 && counts.nsubqueries > 0) ||
-		(counts.nraising > 0 && counts.nsubqueries > 1);
 }
 
 /* Step 9: context is not used. */
@@ -722,6 +618,6 @@ hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
 {
 	rewriting->calls_volatile = find_volatile((Node *) query, NULL);
 	(void) split_levels((Node *) query, rewriting);
-	rewriting->order_matters = order_matters(query);
+	rewriting->order_matters = hgj_order_matters(query);
 	rewrite_level(rewriting, query);
 }

@@ -186,7 +186,8 @@ hgj_as_equalities(const Query *query, const Query *around, const Node *clause)
 
 	if (equality == NULL || !op_hashjoinable(equality->opno, exprType((Node *) a)) ||
 		!op_strict(equality->opno) || !have_own_relations((Node *) a, (Node *) b) ||
-		contain_volatile_functions((Node *) clause) || may_raise(query, around, a) ||
+		contain_volatile_functions((Node *) clause) ||
+		hgj_row_may_raise((Node *) equality) || may_raise(query, around, a) ||
 		may_raise(query, around, b))
 		return NULL;
 	if (hgj_is_never_null(query, (Node *) a) || hgj_is_never_null(query, (Node *) b))

@@ -26,7 +26,8 @@
  * A level stays whole where it has grouping sets, by which a column is NULL in some groups;
  * where GROUP BY calls volatile functions or functions that return sets, since an equal
  * expression elsewhere need not be the group's value; and where HAVING calls volatile functions,
- * whose number of calls depends on the other clauses.  Levels that are evaluated again for
+ * whose number of calls depends on the other clauses; and where PostgreSQL evaluates a clause of
+ * HAVING that would stay, and may raise an error, behind one that would not (order.c).  Levels that are evaluated again for
  * changed rows stay as they are (levels.c, step 3).
  *
  * The query is the caller's copy, and is changed in place.  Memory: the current context.
@@ -62,7 +63,8 @@ column_of_group(HgjSplit *split, Expr *value)
 	Var		   *column;
 	ListCell   *lc;
 
-	foreach(lc, split->returned)
+	/* what is volatile has a value of its own wherever it stands */
+	foreach(lc, contain_volatile_functions((Node *) value) ? NIL : split->returned)
 		if (equal(lfirst_node(TargetEntry, lc)->expr, value))
 			found = lfirst(lc);
 	if (found == NULL)
@@ -223,12 +225,24 @@ split_having(const Query *query, List **stay, List **leave)
 	}
 }
 
+/* Step 3: what the inner level has of levels further up; it stands in the level that it was. */
+static void
+move_inwards(Node *node)
+{
+	int			depth = 0;
+
+	IncrementVarSublevelsUp(node, 1, 1);
+	if (IsA(node, Query))
+		(void) query_tree_walker((Query *) node, refer_to_with, &depth, QTW_EXAMINE_RTES_BEFORE);
+	else
+		(void) refer_to_with(node, &depth);
+}
+
 /* Step 1: the level that aggregates, without what it returns. */
 static Query *
 make_inner(const Query *query, List *having)
 {
 	Query	   *inner = makeNode(Query);
-	int			depth = 0;
 
 	*inner = *query;
 	inner->targetList = NIL;
@@ -238,8 +252,7 @@ make_inner(const Query *query, List *having)
 	inner->cteList = inner->distinctClause = inner->sortClause = inner->windowClause = NIL;
 	inner->limitCount = inner->limitOffset = NULL;
 	inner->limitOption = LIMIT_OPTION_COUNT;
-	IncrementVarSublevelsUp((Node *) inner, 1, 1);
-	(void) query_tree_walker(inner, refer_to_with, &depth, QTW_EXAMINE_RTES_BEFORE);
+	move_inwards((Node *) inner);
 	return inner;
 }
 
@@ -254,6 +267,8 @@ make_outer(Query *query, Query *inner, List *clauses)
 	query->targetList = (List *) over_groups((Node *) query->targetList, &split);
 	foreach(lc, clauses)
 		conditions = lappend(conditions, over_groups(lfirst(lc), &split));
+	/* all of them have been compared with what the level has, which is still as it was */
+	move_inwards((Node *) split.returned);
 	inner->targetList = split.returned;
 	inner->hasSubLinks = checkExprHasSubLink((Node *) inner);
 
@@ -304,7 +319,8 @@ hgj_split_level(Query *query)
 		find_grouping(query->havingQual, NULL))
 		return false;
 	split_having(query, &stay, &leave);
-	if (leave == NIL && !returns_over_groups(query))
+	if ((leave == NIL && !returns_over_groups(query)) ||
+		hgj_come_late(leave, stay))
 		return false;
 	make_outer(query, make_inner(query, stay), leave);
 	return true;

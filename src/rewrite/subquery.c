@@ -27,6 +27,7 @@
  */
 #include "compat.h"
 
+#include "access/xact.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -189,6 +190,16 @@ can_be_sorted(const List *correlations)
 	return true;
 }
 
+/*
+ * Step 1: may there be two rows with one key of a unique index?  A snapshot of the whole transaction
+ * sees a row that another one has removed since, and the row that this one has put in its place.
+ */
+static bool
+sees_two_versions(void)
+{
+	return IsolationUsesXactSnapshot() && TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
 /* Steps 1 and 4, where the equalities are known. */
 static HgjHidden
 look_at_rows(const HgjSubquery *subquery)
@@ -204,7 +215,7 @@ look_at_rows(const HgjSubquery *subquery)
 		case HGJ_GIVES_EXISTENCE:
 			return hgj_look_at_groups(query);
 		case HGJ_GIVES_ROW:
-			return hgj_is_single_row(query) ?
+			return hgj_is_single_row(query) && !sees_two_versions() ?
 				HGJ_HIDDEN_IS_JOIN : HGJ_HIDDEN_ROWS;
 		case HGJ_GIVES_FIRST:
 			if (!can_be_sorted(subquery->correlations))

@@ -108,7 +108,8 @@ hgj_extracts_one_of(const Node *expr, const char *const *fields, int nfields)
 
 	if (!IsA(expr, FuncExpr) || (function->funcid != F_EXTRACT_TEXT_DATE &&
 								 function->funcid != F_EXTRACT_TEXT_TIMESTAMP &&
-								 function->funcid != F_EXTRACT_TEXT_TIMESTAMPTZ))
+								 function->funcid != F_EXTRACT_TEXT_TIMESTAMPTZ &&
+								 function->funcid != F_EXTRACT_TEXT_INTERVAL))
 		return false;
 	field = linitial(function->args);
 	if (!IsA(field, Const) || field->constisnull)
@@ -132,7 +133,8 @@ is_integral_field(Node *expr)
 		"hour", "minute", "decade", "century", "millennium"
 	};
 
-	return hgj_extracts_one_of(expr, fields, lengthof(fields));
+	return hgj_extracts_one_of(expr, fields, lengthof(fields)) &&
+		((const FuncExpr *) expr)->funcid != F_EXTRACT_TEXT_INTERVAL;
 }
 
 /*

@@ -11,8 +11,8 @@
  * 3. It raises no error, whatever the rows are (proofs.c); sums of floating-point numbers and of
  *	  intervals can.
  *
- * The aggregates min() and max() are also made here, for subqueries that are written without
- * one (quantified.c, single.c).
+ * Aggregates are also made here, for subqueries that are written without them (quantified.c,
+ * single.c, guarded.c).
  *
  * Memory: the current context.  No locks.
  *
@@ -22,6 +22,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_type.h"
 #include "columns/keys.h"
 #include "expr/demand.h"
 #include "nodes/makefuncs.h"
@@ -304,4 +305,11 @@ Aggref *
 hgj_make_count(Expr *argument)
 {
 	return make_aggregate(argument ? F_COUNT_ANY : F_COUNT_, INT8OID, argument);
+}
+
+/* Does a condition hold for all rows for which it is not NULL? */
+Aggref *
+hgj_make_all(Expr *condition)
+{
+	return make_aggregate(F_BOOL_AND, BOOLOID, condition);
 }

@@ -20,7 +20,8 @@
  *	  a scan for the subquery of each row that it reads, but evaluates it behind the scan's
  *	  cheaper clauses, and charges each run for pages as if no other run had read them.  Both are
  *	  taken off.  It charges joins next to nothing for the subqueries in their conditions: these
- *	  are added.
+ *	  are added.  What runs only for groups that raise errors (guarded.c) is taken off: there are
+ *	  next to none.
  * 5. The plan says, at its topmost node of ours, how many joins were found, and what the
  *	  query would cost as it is written (base/hidden_joins.c).  For hashgraph_join_why(),
  *	  what became of each subquery is noted.
@@ -180,16 +181,41 @@ rows_computed(const Plan *plan)
 	return plan->plan_rows;
 }
 
-/* Subqueries of an expression that run for each row. */
+/* Subqueries of a node's expressions that run for each row. */
+typedef struct HgjSubplans
+{
+	List	   *each;			/* SubPlans of each row */
+	List	   *seldom;			/* SubPlans of rows that ask for a group that is not computed */
+} HgjSubplans;
+
+/* CASE WHEN a group is not computed THEN the subquery as it is written (guarded.c) */
+static bool
+runs_seldom(const CaseExpr *expr)
+{
+	const CaseWhen *when = linitial_node(CaseWhen, expr->args);
+	const BooleanTest *test = (const BooleanTest *) when->expr;
+
+	return expr->arg == NULL && IsA(when->result, SubPlan) && IsA(test, BooleanTest) &&
+		test->booltesttype == IS_FALSE && IsA(test->arg, Var);
+}
+
 static bool
 find_subplans(Node *node, void *context)
 {
-	List	  **subplans = context;
+	HgjSubplans *subplans = context;
 
 	if (node == NULL)
 		return false;
+	if (IsA(node, CaseExpr) && runs_seldom((CaseExpr *) node))
+	{
+		const CaseExpr *expr = (const CaseExpr *) node;
+
+		subplans->seldom = lappend(subplans->seldom,
+								   linitial_node(CaseWhen, expr->args)->result);
+		return find_subplans((Node *) expr->defresult, context);
+	}
 	if (IsA(node, SubPlan) && !((const SubPlan *) node)->useHashTable)
-		*subplans = lappend(*subplans, node);
+		subplans->each = lappend(subplans->each, node);
 	return expression_tree_walker(node, find_subplans, context);
 }
 
@@ -227,6 +253,22 @@ overcharge_of(Plan *plan, const List *subplans, double runs, const PlannedStmt *
 	if (IsA(plan, NestLoop) || hgj_force)
 		return missing > 0 ? 0 : again;
 	return again - missing;
+}
+
+/* Step 4: what a node is charged for subqueries that run seldom, if it is charged for them. */
+static Cost
+charged_for_seldom(Plan *plan, const List *subplans, double runs)
+{
+	Cost		below = 0;
+	Cost		charged = 0;
+	ListCell   *lc;
+
+	if (subplans == NIL)
+		return 0;
+	hgj_visit_children(plan, add_cost, &below);
+	foreach(lc, subplans)
+		charged += runs * ((const SubPlan *) lfirst(lc))->per_call_cost;
+	return charged <= plan->total_cost - below ? charged : 0;
 }
 
 /* The clauses that a node evaluates for the rows that it has read, or that its keys have found. */
@@ -271,25 +313,27 @@ add_overcharge(Plan *plan, void *context)
 {
 	HgjOvercharge *overcharge = context;
 	const PlannedStmt *stmt = overcharge->stmt;
-	List	   *subplans = NIL;
-	List	   *returned = NIL;
+	HgjSubplans subplans = {NIL, NIL};
+	HgjSubplans returned = {NIL, NIL};
 	double		rows = plan->plan_rows;
 	ListCell   *lc;
 
 	foreach(lc, conditions_of(plan))
 	{
-		int			before = list_length(subplans);
+		int			before = list_length(subplans.each);
 
 		(void) find_subplans(lfirst(lc), &subplans);
-		if (list_length(subplans) > before)
+		if (list_length(subplans.each) > before)
 			rows /= part_passed(lfirst(lc));
 	}
 	(void) find_subplans((Node *) plan->targetlist, &returned);
 	if (hgj_is_agg_plan(plan))
 		(void) find_subplans((Node *) ((CustomScan *) plan)->custom_exprs, &returned);
-	overcharge->cost += charged_for_others(plan, subplans, rows, stmt) +
-		overcharge_of(plan, subplans, rows, stmt) +
-		overcharge_of(plan, returned, rows_computed(plan), stmt);
+	overcharge->cost += charged_for_others(plan, subplans.each, rows, stmt) +
+		overcharge_of(plan, subplans.each, rows, stmt) +
+		overcharge_of(plan, returned.each, rows_computed(plan), stmt) +
+		charged_for_seldom(plan, subplans.seldom, plan->plan_rows) +
+		charged_for_seldom(plan, returned.seldom, rows_computed(plan));
 	if (IsA(plan, NestLoop))
 		add_overcharge(plan->lefttree, context);
 	else

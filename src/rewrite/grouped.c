@@ -23,6 +23,7 @@
  *	  are joined to that, so that the planner sees the rest as it was; otherwise to all of
  *	  FROM.  Below ON of an outer join, they are joined to the side that it fills in.  If the clause around the subquery does not hold for NULL, the planner makes an
  *	  inner join of it, and looks at the clause for each group.
+ *	  A group that is not computed (guarded.c) has the value that the subquery has as it is written.
  * 4. A value that is pinned says so: CASE WHEN o.k IS NOT NULL THEN c.avg END is c.avg, as
  *	  without an operand there is no group, but it needs the row, and may hold for NULL.
  *
@@ -156,6 +157,18 @@ move_value(HgjValue *value, HgjSubqueryKind kind, Node *expr)
 	value->pin = NULL;
 	return (Expr *) result_if(hgj_null_test((Expr *) found, IS_NOT_NULL),
 							  move_out(expr, value));
+}
+
+/* Step 2: the value of a group that may not be computed. */
+static Expr *
+value_if_computed(HgjValue *value, const HgjSubquery *subquery, Expr *result)
+{
+	BooleanTest *test = makeNode(BooleanTest);
+
+	test->arg = (Expr *) column_of_groups(value, column_of(value, (Expr *) subquery->guard), true);
+	test->booltesttype = IS_FALSE;
+	test->location = -1;
+	return hgj_case(list_make1(hgj_when((Expr *) test, (Expr *) subquery->written)), result);
 }
 
 /* Step 1: return an operand; the condition of the join that it stands in. */
@@ -399,6 +412,8 @@ hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 		value.pin = move_out((Node *) ((const HgjCorrelation *) linitial(subquery->correlations))->outer,
 							 NULL);
 	result = move_value(&value, subquery->kind, expr);
+	if (subquery->guard)
+		result = value_if_computed(&value, subquery, result);
 	finish_groups(groups, subquery, &value, keys);
 
 	joined->jointype = join->jointype = JOIN_LEFT;

@@ -64,6 +64,8 @@ typedef struct HgjSubquery
 	Query	   *query;			/* subquery, or a copy that is simpler */
 	List	   *correlations;	/* HgjCorrelations */
 	List	   *rest;			/* clauses of its WHERE that are none of these */
+	Aggref	   *guard;			/* aggregate that is false for a group that is not computed, or NULL */
+	SubLink    *written;		/* subquery as it is written, which runs for such a group */
 	bool		optional;		/* without a row its value is NULL, whatever it is made of */
 	bool		pinned;			/* the value is to be looked at for rows around it alone */
 } HgjSubquery;
@@ -121,6 +123,11 @@ extern HgjHidden hgj_look_at_group(Node *expression);
 extern HgjHidden hgj_look_at_groups(const Query *query);
 extern Aggref *hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator);
 extern Aggref *hgj_make_count(Expr *argument);
+extern Aggref *hgj_make_all(Expr *condition);
+
+/* guarded.c */
+extern Node *hgj_guarded_value(const Node *node);
+extern Aggref *hgj_guard_subquery(Query *query);
 
 /* order.c */
 extern bool hgj_is_join_already(Node *clause);
@@ -155,6 +162,7 @@ extern bool hgj_refers_to_level(Node *node, int level);
 extern bool hgj_tables_refer_to_level(List *rtable, int level);
 extern bool hgj_is_plain(const Query *query);
 extern bool hgj_is_permitted(const Query *query);
+extern bool hgj_is_short_interval(const Node *node);
 extern bool hgj_row_may_raise(Node *expression);
 extern bool hgj_can_be_repeated(Node *clause);
 extern bool hgj_operand_may_raise(const Query *query, Node *expression, int level);

@@ -267,6 +267,33 @@ keep_subquery(const HgjPlace *place, SubLink *sublink)
 	return expression_tree_mutator((Node *) sublink, replace_mutator, &inside);
 }
 
+/* A subquery that may raise errors: it is looked at as a guarded one (guarded.c). */
+static HgjHidden
+look_at_guarded(const HgjPlace *place, SubLink *sublink, HgjSubquery *subquery)
+{
+	Query	   *query = castNode(Query, sublink->subselect);
+	List	   *targetlist = query->targetList;
+	Node	   *where = query->jointree->quals;
+	SubLink    *written;
+	Aggref	   *guard;
+	HgjHidden	reason;
+
+	if (sublink->subLinkType != EXPR_SUBLINK || place->rewriting->calls_volatile)
+		return HGJ_HIDDEN_RAISES;
+	written = copyObject(sublink);
+	guard = hgj_guard_subquery(query);
+	reason = guard ? look_at(place, sublink, subquery) : HGJ_HIDDEN_RAISES;
+	if (reason == HGJ_HIDDEN_IS_JOIN)
+	{
+		subquery->guard = guard;
+		subquery->written = written;
+		return reason;
+	}
+	query->targetList = targetlist;
+	query->jointree->quals = where;
+	return HGJ_HIDDEN_RAISES;
+}
+
 /* A subquery of the level: an expression in its place, or itself. */
 static Node *
 replace_subquery(HgjPlace *place, SubLink *sublink)
@@ -286,6 +313,8 @@ replace_subquery(HgjPlace *place, SubLink *sublink)
 	expression = hgj_as_existence(place->query, sublink, place->nulls);
 	reason = expression ? look_at_all(place, expression) :
 		look_at(place, sublink, &subquery);
+	if (reason == HGJ_HIDDEN_RAISES && expression == NULL)
+		reason = look_at_guarded(place, sublink, &subquery);
 	if (!note_reason(rewriting, reason))
 		return keep_subquery(place, sublink);
 	raises = hgj_row_may_raise(hgj_stand_in(place->clause ? place->clause : place->value, sublink));
@@ -618,6 +647,6 @@ hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
 {
 	rewriting->calls_volatile = find_volatile((Node *) query, NULL);
 	(void) split_levels((Node *) query, rewriting);
-	rewriting->order_matters = hgj_order_matters(query);
+	rewriting->order_matters = !rewriting->calls_volatile && hgj_order_matters(query);
 	rewrite_level(rewriting, query);
 }

@@ -15,7 +15,8 @@
  *	  bounds each of them, and there are few.  A numeric has 131,072 digits before the point.
  *	  An operand has 2,000 at most, as many as a declaration allows, and there are 8: an
  *	  aggregate of them has 16,020, and 8 operands such as that have fewer than 131,072.
- *	  An interval may be added to a date, both constants that are not far away.
+ *	  An interval or days may be added to a date, both constants that are not far away, and to
+ *	  the time of the query.  What is guarded (guarded.c) raises no error.
  * 3. What is read are tables, joins of tables, groups that have been made of a subquery inside,
  *	  and subqueries of these with clauses, GROUP BY and DISTINCT.  What foreign tables and
  *	  expanded columns do is not known.
@@ -29,6 +30,8 @@
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
+
+#include <math.h>
 
 #include "access/table.h"
 #include "catalog/pg_class.h"
@@ -53,7 +56,8 @@
 #define MOST_OPERANDS		8
 #define MOST_CONST_DIGITS	1000
 #define MOST_DAYS			1000000
-#define MOST_MONTHS			(MOST_DAYS / 31)
+#define MOST_SPAN			100000
+#define MOST_MONTHS			(MOST_SPAN / 31)
 
 /* Which references are looked for. */
 typedef struct HgjReferences
@@ -203,10 +207,14 @@ static bool
 is_small(const Node *node, int *operands)
 {
 	OpExpr	   *expr = (OpExpr *) node;
+	Node	   *guarded;
 
 	check_stack_depth();
 	if (exprType(node) != NUMERICOID)
 		return false;
+	guarded = hgj_guarded_value(node);
+	if (guarded)
+		return is_small(guarded, operands);
 	if (is_bounded(node))
 		return ++(*operands) <= MOST_OPERANDS;
 	if (IsA(node, CaseExpr))
@@ -238,31 +246,74 @@ hgj_is_small_numeric(Node *expression)
 	return is_small(expression, &operands);
 }
 
-/* Step 2: are these a date and an interval, both constants? */
-static bool
-are_near(const Const *date, const Const *interval)
+/* Step 2: an interval that is a constant, of some centuries at most. */
+bool
+hgj_is_short_interval(const Node *node)
 {
 	const Interval *span;
 
-	if (!IsA(date, Const) || date->consttype != DATEOID || !IsA(interval, Const) ||
-		interval->consttype != INTERVALOID)
+	if (!IsA(node, Const) || ((const Const *) node)->consttype != INTERVALOID)
 		return false;
-	if (date->constisnull || interval->constisnull)
+	if (((const Const *) node)->constisnull)
 		return true;
-	span = DatumGetIntervalP(interval->constvalue);
-	return abs(DatumGetDateADT(date->constvalue)) <= MOST_DAYS &&
-		span->month >= -MOST_MONTHS && span->month <= MOST_MONTHS &&
-		span->day >= -MOST_DAYS && span->day <= MOST_DAYS &&
-		span->time >= -MOST_DAYS * USECS_PER_DAY && span->time <= MOST_DAYS * USECS_PER_DAY;
+	span = DatumGetIntervalP(((const Const *) node)->constvalue);
+	return span->month >= -MOST_MONTHS && span->month <= MOST_MONTHS &&
+		span->day >= -MOST_SPAN && span->day <= MOST_SPAN &&
+		span->time >= -MOST_SPAN * USECS_PER_DAY && span->time <= MOST_SPAN * USECS_PER_DAY;
 }
 
-/* Step 2: an interval that is added to a date, or subtracted. */
+/* Step 2: a date that is a constant and not far away, or today, or the time that it is. */
+static bool
+is_near(const Node *node)
+{
+	if (IsA(node, SQLValueFunction))
+		return hgj_is_time_of_query((const SQLValueFunction *) node);
+	if (IsA(node, FuncExpr))
+		return ((const FuncExpr *) node)->funcid == F_NOW;
+	if (!IsA(node, Const) || ((const Const *) node)->constisnull)
+		return IsA(node, Const);
+	switch (((const Const *) node)->consttype)
+	{
+		case DATEOID:
+			return fabs((double) DatumGetDateADT(((const Const *) node)->constvalue)) <= MOST_DAYS;
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return fabs((double) DatumGetTimestamp(((const Const *) node)->constvalue)) <=
+				MOST_DAYS * (double) USECS_PER_DAY;
+		default:
+			return false;
+	}
+}
+
+static bool
+is_few_days(const Node *node)
+{
+	return IsA(node, Const) &&
+		(((const Const *) node)->constisnull ||
+		 fabs((double) DatumGetInt32(((const Const *) node)->constvalue)) <= MOST_SPAN);
+}
+
+/* Step 2: an interval, or days, that are added to a date, or subtracted. */
 static bool
 is_near_date(const OpExpr *expr)
 {
-	return IsA(expr, OpExpr) &&
-		(expr->opfuncid == F_DATE_PL_INTERVAL || expr->opfuncid == F_DATE_MI_INTERVAL) &&
-		are_near(linitial(expr->args), lsecond(expr->args));
+	if (!IsA(expr, OpExpr))
+		return false;
+	switch (expr->opfuncid)
+	{
+		case F_DATE_PL_INTERVAL:
+		case F_DATE_MI_INTERVAL:
+		case F_TIMESTAMP_PL_INTERVAL:
+		case F_TIMESTAMP_MI_INTERVAL:
+		case F_TIMESTAMPTZ_PL_INTERVAL:
+		case F_TIMESTAMPTZ_MI_INTERVAL:
+			return is_near(linitial(expr->args)) && hgj_is_short_interval(lsecond(expr->args));
+		case F_DATE_PLI:
+		case F_DATE_MII:
+			return is_near(linitial(expr->args)) && is_few_days(lsecond(expr->args));
+		default:
+			return false;
+	}
 }
 
 /* Put a value in the place of what raises no error by step 2. */
@@ -270,9 +321,13 @@ static Node *
 without_harmless(Node *node, void *context)
 {
 	int			operands = 0;
+	Node	   *guarded;
 
 	if (node == NULL)
 		return NULL;
+	guarded = hgj_guarded_value(node);
+	if (guarded)
+		return without_harmless(guarded, context);
 	if (is_near_date((const OpExpr *) node))
 		return hgj_any_value(node, false);
 	if ((IsA(node, OpExpr) || IsA(node, FuncExpr) || IsA(node, CaseExpr) ||

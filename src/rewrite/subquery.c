@@ -16,8 +16,9 @@
  * 2. It depends on the query around it by equalities in its WHERE alone (correlation.c), and by
  *	  what its value is made of outside of aggregates.
  * 3. Its aggregates may be computed for all groups (aggregates.c).
- * 4. Nothing in it is volatile, and nothing raises an error (proofs.c).  What is computed from
- *	  the aggregates' values, or from a row's, is computed around the join (levels.c, step 4).
+ * 4. Nothing in it is volatile, and nothing raises an error (proofs.c), or what does is guarded
+ *	  (guarded.c).  What is computed from the aggregates' values, or from a row's, is computed
+ *	  around the join (levels.c, step 4).
  *
  * What becomes of ANY, ALL, and of EXISTS with other conditions: quantified.c.
  *

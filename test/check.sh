@@ -12,7 +12,8 @@
 #   HGJ_AFTER_CHECK=yes      make check has just passed or failed here: of the suites engine,
 #                            tap and regress, what it has left out only; the CUDA engine for
 #                            one other architecture; other seeds of random joins; PostgreSQL's own
-#                            files once; sanitizers, sqlsmith and the stress of kept columns shorter
+#                            files once; sanitizers, sqlsmith and the stress of kept columns shorter;
+#                            other versions of PostgreSQL without the longest files
 #   HGJ_SUITES_AT_ONCE=2     as many as there are processors, but no more than four
 #   HGJ_RANDOM_SEEDS=6 HGJ_RANDOM_QUERIES=300
 #                            the size of the random suite (2 seeds in make check)

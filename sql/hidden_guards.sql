@@ -124,6 +124,8 @@ reset hashgraph_join.rewrite;
 select hgj_hidden('select o.id, (select sum(qty * price) from parts p where p.box = o.id group by p.box having count(*) > 2) from boxes o where id > 2');
 select hgj_hidden('select o.id, (select max(weight / nullif(qty, 0)) from parts p where p.box = o.id) from boxes o where id > 4');
 select hgj_hidden('select o.id, (select max((sqrt(abs(qty)))::int) from parts p where p.box = o.id) from boxes o where id > 4');
+select hgj_hidden('select o.id, (select sum(price + ln(qty + 1)::int) from parts p where p.box = o.id and qty + 1 > 0) from boxes o where id > 4');
+select hgj_hidden('select o.id, (select max(made + ln(qty + 1)::int) from parts p where p.box = o.id and qty + 1 > 0) from boxes o where id > 4');
 select hgj_hidden('select o.id from boxes o where id > 4 and lim > all (select qty * price from parts p where p.box = o.id)');
 select hgj_hidden('select o.id, (select sum(qty * price) from parts p where p.box + 1 = o.id) from boxes o where id > 5');
 deallocate totals_of;

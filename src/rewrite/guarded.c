@@ -271,12 +271,31 @@ extent_of(const Node *node, double limit, double *most)
 	return result;
 }
 
-/* The greatest limit of columns by which no value is too large for a bigint; or 0. */
+/* Does nothing that integers are computed of raise an error, behind guards of its own? */
+static bool
+leaves_are_harmless(Node *node)
+{
+	HgjOperation operation;
+	List	   *guards = NIL;
+
+	check_stack_depth();
+	if (!as_operation(node, &operation))
+		return !hgj_row_may_raise(take_guards(node, &guards));
+	return leaves_are_harmless(operation.left) &&
+		(operation.right == NULL || leaves_are_harmless(operation.right));
+}
+
+/*
+ * The greatest limit of columns by which no value is too large for a bigint; or 0: there is none, or
+ * something else may raise an error.
+ */
 static int64
-limit_of(const Node *node)
+limit_of(Node *node)
 {
 	static const int bits[] = {62, 55, 48, 40, 31, 24, 20, 15, 10};
 
+	if (!leaves_are_harmless(node))
+		return 0;
 	for (int i = 0; i < lengthof(bits); i++)
 	{
 		double		most = 0;

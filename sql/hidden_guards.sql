@@ -128,8 +128,34 @@ select hgj_hidden('select o.id, (select sum(price + ln(qty + 1)::int) from parts
 select hgj_hidden('select o.id, (select max(made + ln(qty + 1)::int) from parts p where p.box = o.id and qty + 1 > 0) from boxes o where id > 4');
 select hgj_hidden('select o.id from boxes o where id > 4 and lim > all (select qty * price from parts p where p.box = o.id)');
 select hgj_hidden('select o.id, (select sum(qty * price) from parts p where p.box + 1 = o.id) from boxes o where id > 5');
+-- values of domains are compared as nothing else
+create domain hgj_count as int;
+create domain hgj_units as bigint;
+alter table parts add counted hgj_count, add many hgj_units;
+update parts set counted = case when box = 5 then 100000 else size end, many = case when box = 5 then 1::bigint << 40 else size end;
+select hgj_hidden('select id, case when id > 5 then (select max(counted::smallint) from parts p where p.box = o.id) end from boxes o where id > 4');
+select hgj_hidden('select id, case when id > 5 then (select max(many::int) from parts p where p.box = o.id) end from boxes o where id > 4');
+select hgj_hidden('select id, case when id > 5 then (select max(date ''2024-01-01'' + many::int) from parts p where p.box = o.id) end from boxes o where id > 4');
+select hgj_hidden('select id, (select sum(counted + 1) from parts p where p.box = o.id) from boxes o where id > 4');
+-- a clause raises its error before one that PostgreSQL evaluates behind it removes the row
+select guard_says('count(*)', 3, '10 / size > 0 and qty % 7 = 8'), guard_says('count(*)', 3, 'qty % 7 = 8 and 10 / size > 0'), guard_says('count(*)', 3, 'qty + 1 < 0 and 10 / size > 0'), guard_says('count(*)', 3, 'size <> 0 and 10 / size > 0');
+select guarded('count(*)', 'size <> 0 and 10 / size > 1 and qty % 7 = 3 and price + 1 > 5');
+-- what is computed of guarded values has no guard, and no plan takes long
+select hgj_hidden(format('select id, (select sum(%s) from parts p where p.box = o.id) from boxes o where id > 2', (with recursive e as (select 0 n, 'qty' e union all select n + 1, format('nullif(%s, 0) + 1', e) from e where n < 30) select e from e where n = 30)));
+select hgj_hidden(format('select id, (select sum(%s) from parts p where p.box = o.id) from boxes o where id > 2', (with recursive e as (select 0 n, 'size + 1' e union all select n + 1, format('coalesce(%s, 0) + 1', e) from e where n < 30) select e from e where n = 30)));
+select hgj_hidden(format('select id, (select sum(%s) from parts p where p.box = o.id) from boxes o where id > 2', (with recursive e as (select 0 n, 'size + 1' e union all select n + 1, format('case when qty + 1 > %s then %s + 1 else 3 end', n, e) from e where n < 30) select e from e where n = 30)));
+select hgj_hidden(format('select id, (select sum(%s) from parts p where p.box = o.id) from boxes o where id > 2', (with recursive e as (select 0 n, 'size + 1' e union all select n + 1, format('case when %s > 1 then size + 1 else 3 end', e) from e where n < 20) select e from e where n = 20)));
+select hgj_hidden('select id, (select sum(' || repeat('size + ', 300) || '1) from parts p where p.box = o.id) from boxes o where id > 2');
+select hgj_hidden('select id, (select sum(' || repeat('case when qty * 2 > 1 then size * 2 else 0 end + ', 40) || '1) from parts p where p.box = o.id) from boxes o where id > 2');
+-- a plan of what is written is charged for its own CASE
+create table flags as select g as k, g % 50 = 0 as f from generate_series(1, 3000) g;
+create table much as select g % 200 as k, g as v from generate_series(1, 6000) g;
+analyze flags, much;
+select reason from hashgraph_join_why('select k, case when f is false then (select max(v) from much p where p.k = o.k) end from flags o') where node = 'Subquery';
+drop table flags, much;
 deallocate totals_of;
 reset hashgraph_join.min_rows;
 drop function guarded, guard_says;
 drop view totals;
 drop table parts, boxes;
+drop domain hgj_count, hgj_units;

@@ -42,6 +42,8 @@ select hgj_hidden('select id, (select max(v.pages + o.id) from visits v where v.
 select hgj_hidden('select id, (select max(name) from visits v where v.customer = o.customer having count(*) > 3) from orders o');
 select hgj_hidden('select id, (select v.spent from visits v where v.customer = o.customer and v.pages = -1) from orders o');
 select hgj_hidden('select id, (select sum(f) from visits v where v.customer = o.customer) is null from orders o');
+select hgj_hidden('select id, array(select v.pages from visits v where v.customer = o.customer order by 1) from orders o');
+select hgj_hidden('select id from orders o where (o.id, o.customer) > (select max(v.pages), max(v.customer) from visits v where v.customer = o.customer)');
 select hgj_hidden('select id, (select count(distinct pages) from visits v where v.customer = o.customer) from orders o');
 select hgj_hidden('select id, (select sum(100 / (pages + 1)) from visits v where v.customer = o.customer) from orders o');
 select hgj_hidden('select id, (select count(*) from visits v where v.customer = o.customer and 100 / (pages + 1) > 20) from orders o');

@@ -67,6 +67,7 @@ static planner_hook_type previous_planner = NULL;
 typedef struct HgjOvercharge
 {
 	const PlannedStmt *stmt;	/* plan that is walked through */
+	bool		rewritten;		/* the plan is of a query with joins in the place of subqueries */
 	Cost		cost;			/* what is charged beyond what its subqueries will cost */
 } HgjOvercharge;
 
@@ -184,6 +185,7 @@ rows_computed(const Plan *plan)
 /* Subqueries of a node's expressions that run for each row. */
 typedef struct HgjSubplans
 {
+	bool		rewritten;		/* they may be of groups that are not computed */
 	List	   *each;			/* SubPlans of each row */
 	List	   *seldom;			/* SubPlans of rows that ask for a group that is not computed */
 } HgjSubplans;
@@ -195,7 +197,7 @@ runs_seldom(const CaseExpr *expr)
 	const CaseWhen *when = linitial_node(CaseWhen, expr->args);
 	const BooleanTest *test = (const BooleanTest *) when->expr;
 
-	return expr->arg == NULL && IsA(when->result, SubPlan) && IsA(test, BooleanTest) &&
+	return expr->arg == NULL && list_length(expr->args) == 1 && IsA(when->result, SubPlan) && IsA(test, BooleanTest) &&
 		test->booltesttype == IS_FALSE && IsA(test->arg, Var);
 }
 
@@ -206,7 +208,7 @@ find_subplans(Node *node, void *context)
 
 	if (node == NULL)
 		return false;
-	if (IsA(node, CaseExpr) && runs_seldom((CaseExpr *) node))
+	if (subplans->rewritten && IsA(node, CaseExpr) && runs_seldom((CaseExpr *) node))
 	{
 		const CaseExpr *expr = (const CaseExpr *) node;
 
@@ -313,8 +315,8 @@ add_overcharge(Plan *plan, void *context)
 {
 	HgjOvercharge *overcharge = context;
 	const PlannedStmt *stmt = overcharge->stmt;
-	HgjSubplans subplans = {NIL, NIL};
-	HgjSubplans returned = {NIL, NIL};
+	HgjSubplans subplans = {overcharge->rewritten, NIL, NIL};
+	HgjSubplans returned = {overcharge->rewritten, NIL, NIL};
 	double		rows = plan->plan_rows;
 	ListCell   *lc;
 
@@ -342,10 +344,10 @@ add_overcharge(Plan *plan, void *context)
 
 /* Steps 3 and 4: of the rows that are going to be fetched. */
 static Cost
-cost_of(const PlannedStmt *stmt, int cursorOptions)
+cost_of(const PlannedStmt *stmt, bool rewritten, int cursorOptions)
 {
 	Plan	   *plan = stmt->planTree;
-	HgjOvercharge overcharge = {stmt, 0};
+	HgjOvercharge overcharge = {stmt, rewritten, 0};
 	Cost		total;
 	Cost		startup;
 
@@ -405,7 +407,7 @@ plan_form(HgjForm *form, const HgjCall *call)
 	form->stmt = hgj_plan_by(previous_planner, form->query, call->query_string,
 							 call->cursorOptions, call->boundParams);
 	form->noted = hgj_noted_query();
-	form->cost = cost_of(form->stmt, call->cursorOptions);
+	form->cost = cost_of(form->stmt, form->rewriting.njoins > 0, call->cursorOptions);
 }
 
 /* Step 2: the query with the joins, and their groups restricted to what is around them or not. */
@@ -446,7 +448,7 @@ plan_joined(HgjForm *joined, const Query *parse, const HgjForm *written, const H
 	note_reasons(&joined->rewriting, HGJ_HIDDEN_IS_JOIN);
 	hgj_write_hidden_joins(joined->stmt, joined->rewriting.njoins,
 						   joined->rewriting.nrestrictions,
-						   written ? cost_of(written->stmt, 0) : -1);
+						   written ? cost_of(written->stmt, false, 0) : -1);
 	return joined->stmt;
 }
 

@@ -20,8 +20,12 @@
  *	  limited so far that none can, by the greatest limit that does.  Divisors are not 0.
  * 3. Days and intervals are added to dates and timestamps that are not far away.  Their differences
  *	  are those of finite ones.
- * 4. What CASE computes under a condition is guarded under it, and so is what FILTER counts.
- * 5. An aggregate's argument is NULL where its guard is false, and a clause of WHERE is true there.
+ *	  What is computed of guarded values again has no guard, so that a guard is not much longer than
+ *	  its expression.
+ * 4. What CASE computes under a condition is guarded under it, and so is what FILTER counts, if
+ *	  the condition needs no guard itself.
+ * 5. An aggregate's argument is NULL where its guard is false, and a clause of WHERE is true there,
+ *	  with those that PostgreSQL evaluates behind it, which must not remove the row.
  *	  The group of such a row says so, and the subquery runs as it is written for the rows around
  *	  it that ask for this group.  It raises its errors then, or has a value, as a guard may be
  *	  false where nothing would have been raised.
@@ -39,12 +43,14 @@
 #include <math.h>
 
 #include "catalog/namespace.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "rewrite/hidden.h"
+#include "utils/acl.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -52,6 +58,9 @@
 
 /* Step 2: no value that a guard computes is greater; the sum of two such values is a bigint. */
 #define MOST_COMPUTED		4611686018427387904.0	/* 2^62 */
+
+/* Step 2: the number of operations of one expression. */
+#define MOST_OPERATIONS		16
 
 /* Step 3: days since 2000 that are not far away, and a number of days that may be added. */
 #define LEAST_DAY			(-1000000)
@@ -97,6 +106,21 @@ operate(const char *name, Expr *left, Expr *right, Oid result)
 	expr->location = -1;
 	set_opfuncid(expr);
 	return (Expr *) expr;
+}
+
+/* May the user call the functions of an expression?  PostgreSQL asks when it runs them. */
+static bool
+is_forbidden(Oid function, void *context)
+{
+	return !hgj_role_may_execute(function, GetUserId());
+}
+
+/* context is not used */
+static bool
+find_forbidden(Node *node, void *context)
+{
+	return node != NULL && (check_functions_in_node(node, is_forbidden, NULL) ||
+							expression_tree_walker(node, find_forbidden, context));
 }
 
 static Expr *
@@ -203,6 +227,14 @@ operator_of(Oid function, HgjOperator *operator)
 }
 
 static bool
+is_integer(const Node *node)
+{
+	Oid			type = exprType(node);
+
+	return type == INT2OID || type == INT4OID || type == INT8OID;
+}
+
+static bool
 as_operation(const Node *node, HgjOperation *operation)
 {
 	const List *args = IsA(node, OpExpr) ? ((const OpExpr *) node)->args :
@@ -214,7 +246,9 @@ as_operation(const Node *node, HgjOperation *operation)
 		return false;
 	operation->left = linitial(args);
 	operation->right = list_length(args) > 1 ? lsecond(args) : NULL;
-	return true;
+	/* what is of a domain is none of the types for which values are compared here */
+	return is_integer(operation->left) &&
+		(operation->right == NULL || is_integer(operation->right));
 }
 
 /* The greatest value of an integer's type; the least is one further from 0. */
@@ -271,18 +305,23 @@ extent_of(const Node *node, double limit, double *most)
 	return result;
 }
 
-/* Does nothing that integers are computed of raise an error, behind guards of its own? */
+/*
+ * Does nothing that integers are computed of raise an error?  Differences of dates may, behind guards
+ * of their own; of other guarded values nothing is computed.  Counts operations.
+ */
 static bool
-leaves_are_harmless(Node *node)
+leaves_are_harmless(Node *node, int *operations)
 {
 	HgjOperation operation;
 	List	   *guards = NIL;
 
 	check_stack_depth();
 	if (!as_operation(node, &operation))
-		return !hgj_row_may_raise(take_guards(node, &guards));
-	return leaves_are_harmless(operation.left) &&
-		(operation.right == NULL || leaves_are_harmless(operation.right));
+		return is_integer(node) && !hgj_row_may_raise(take_guards(node, &guards)) &&
+			(guards == NIL || IsA(node, OpExpr));
+	return ++*operations <= MOST_OPERATIONS &&
+		leaves_are_harmless(operation.left, operations) &&
+		(operation.right == NULL || leaves_are_harmless(operation.right, operations));
 }
 
 /*
@@ -293,8 +332,9 @@ static int64
 limit_of(Node *node)
 {
 	static const int bits[] = {62, 55, 48, 40, 31, 24, 20, 15, 10};
+	int			operations = 0;
 
-	if (!leaves_are_harmless(node))
+	if (!leaves_are_harmless(node, &operations))
 		return 0;
 	for (int i = 0; i < lengthof(bits); i++)
 	{
@@ -438,12 +478,21 @@ guard_days(Node *days, List **guards)
 }
 
 static bool
+is_date(const Node *node)
+{
+	Oid			type = exprType(node);
+
+	return type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID;
+}
+
+static bool
 guard_date(const OpExpr *expr, List **guards)
 {
 	Node	   *left = linitial(expr->args);
 	Node	   *right = llast(expr->args);
 
-	if (hgj_row_may_raise(left))
+	/* of domains there are none here either */
+	if (!is_date(left) || !hgj_row_may_raise((Node *) expr) || hgj_row_may_raise(left))
 		return false;
 	switch (expr->opfuncid)
 	{
@@ -463,12 +512,12 @@ guard_date(const OpExpr *expr, List **guards)
 			break;
 		case F_TIMESTAMP_MI:
 		case F_TIMESTAMPTZ_MI:
-			if (hgj_row_may_raise(right))
+			if (!is_date(right) || hgj_row_may_raise(right))
 				return false;
 			*guards = list_concat(*guards, near(right));
 			break;
 		case F_DATE_MI:
-			if (hgj_row_may_raise(right))
+			if (!is_date(right) || hgj_row_may_raise(right))
 				return false;
 			*guards = list_concat(*guards, list_make2(is_finite(left), is_finite(right)));
 			return true;
@@ -481,16 +530,16 @@ guard_date(const OpExpr *expr, List **guards)
 
 /* ---- guards (step 1) ------------------------------------------------------ */
 
-/* What is guarded where a condition is true (step 4). */
+/*
+ * What is guarded where a condition is true (step 4), or everywhere, if the condition may raise an
+ * error itself.
+ */
 static Expr *
 under(Node *condition, List *guards)
 {
-	Node	   *harmless;
-	Expr	   *own = guard_of(condition, &harmless);
-	Node	   *tested = own ? where_guarded(own, condition, null_like(condition)) :
-		copyObject(condition);
-
-	return make_orclause(list_make2(test_truth((Expr *) tested, IS_NOT_TRUE),
+	if (hgj_row_may_raise(condition))
+		return make_ands_explicit(guards);
+	return make_orclause(list_make2(test_truth(copyObject((Expr *) condition), IS_NOT_TRUE),
 									make_ands_explicit(guards)));
 }
 
@@ -532,6 +581,7 @@ take_guards(Node *node, void *context)
 	if (node == NULL)
 		return NULL;
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	if (as_operation(node, &operation))
 	{
 		limit = hgj_row_may_raise(node) ? limit_of(node) : 0;
@@ -540,7 +590,7 @@ take_guards(Node *node, void *context)
 		guard_integer(node, limit, context);
 		return hgj_any_value(node, false);
 	}
-	if (IsA(node, OpExpr) && hgj_row_may_raise(node) && guard_date((const OpExpr *) node, context))
+	if (IsA(node, OpExpr) && guard_date((const OpExpr *) node, context))
 		return hgj_any_value(node, false);
 	if (IsA(node, CaseExpr) && ((const CaseExpr *) node)->arg == NULL)
 		return take_from_case((const CaseExpr *) node, context);
@@ -574,7 +624,8 @@ hgj_guarded_value(const Node *node)
 	Expr	   *guard;
 
 	if (!IsA(node, CaseExpr) || expr->arg || list_length(expr->args) != 1 ||
-		!IsA(expr->defresult, Const))
+		!IsA(expr->defresult, Const) ||
+		!(((const Const *) expr->defresult)->constisnull || exprType(node) == BOOLOID))
 		return NULL;
 	when = linitial_node(CaseWhen, expr->args);
 	test = (const BooleanTest *) when->expr;
@@ -632,17 +683,62 @@ guard_aggregates(Node *node, void *context)
 	return expression_tree_mutator(node, guard_aggregates, context);
 }
 
+/*
+ * Might one clause be evaluated before another one?  Those that cost as much are in the order in which
+ * they are written, but the planner takes equalities away first, and puts them back behind others.
+ */
+static bool
+may_come_before(Node *clause, Node *other)
+{
+	Cost		cost = hgj_cost_of_row(clause);
+	Cost		of_other = hgj_cost_of_row(other);
+
+	return cost < of_other || (cost == of_other && hgj_row_may_raise(clause));
+}
+
+/* Clauses of the subquery's rows alone, those first that raise an error before others remove the row. */
+static List *
+in_order(List *clauses, List **others)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		int			place = list_length(result);
+
+		if (hgj_refers_to_level(lfirst(lc), 1))
+		{
+			*others = lappend(*others, lfirst(lc));
+			continue;
+		}
+		while (place > 0 && may_come_before(lfirst(lc), list_nth(result, place - 1)))
+			place--;
+		result = list_insert_nth(result, place, lfirst(lc));
+	}
+	return result;
+}
+
+/* Step 5: WHERE.  The first clause with a guard is one clause with all behind it. */
 static List *
 guard_clauses(Node *condition, List **guards)
 {
 	List	   *clauses = NIL;
-	ListCell   *lc;
+	List	   *result = NIL;
+	Node	   *harmless;
 
 	hgj_split_clauses(condition, &clauses);
-	foreach(lc, clauses)
-		if (!hgj_refers_to_level(lfirst(lc), 1))
-			lfirst(lc) = guard(lfirst(lc), (Expr *) makeBoolConst(true, false), guards);
-	return clauses;
+	clauses = in_order(clauses, &result);
+	while (clauses != NIL && !(hgj_row_may_raise(linitial(clauses)) &&
+							   guard_of(linitial(clauses), &harmless)))
+	{
+		result = lappend(result, linitial(clauses));
+		clauses = list_delete_first(clauses);
+	}
+	if (clauses != NIL)
+		result = lappend(result, guard((Node *) make_ands_explicit(clauses),
+									   (Expr *) makeBoolConst(true, false), guards));
+	return result;
 }
 
 /*
@@ -660,7 +756,7 @@ hgj_guard_subquery(Query *query)
 		return NULL;
 	clauses = guard_clauses(query->jointree->quals, &guards);
 	query->targetList = (List *) guard_aggregates((Node *) query->targetList, &guards);
-	if (guards == NIL)
+	if (guards == NIL || find_forbidden((Node *) guards, NULL))
 		return NULL;
 	query->jointree->quals = hgj_join_clauses(clauses);
 	return hgj_make_all(make_ands_explicit(guards));

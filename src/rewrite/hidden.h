@@ -131,6 +131,7 @@ extern Aggref *hgj_guard_subquery(Query *query);
 
 /* order.c */
 extern bool hgj_is_join_already(Node *clause);
+extern Cost hgj_cost_of_row(Node *expression);
 extern bool hgj_come_late(const List *subqueries, const List *others);
 extern bool hgj_order_matters(Query *query);
 

@@ -47,6 +47,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "planner/declines.h"
 #include "rewrite/hidden.h"
 #include "rewrite/rewriteManip.h"
 
@@ -117,12 +118,22 @@ hgj_may_be_hidden(const SubLink *sublink)
 	}
 }
 
+/* Is it one that runs once for each row, and is of no form that is looked at? */
+static bool
+has_no_join(const SubLink *sublink)
+{
+	return (sublink->subLinkType == ARRAY_SUBLINK || sublink->subLinkType == ROWCOMPARE_SUBLINK) &&
+		hgj_refers_to_level(sublink->subselect, 1);
+}
+
+/* What has no join is looked for only where it is to be said. */
 static bool
 find_hidden(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node))
+	if (IsA(node, SubLink) && (hgj_may_be_hidden((SubLink *) node) ||
+							   (hgj_is_noting() && has_no_join((SubLink *) node))))
 		return true;
 	if (IsA(node, Query))
 		return find_conditions((Node *) ((Query *) node)->jointree, NULL) ||
@@ -371,6 +382,8 @@ replace_mutator(Node *node, void *context)
 	check_stack_depth();
 	if (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node))
 		return replace_subquery(place, (SubLink *) node);
+	if (IsA(node, SubLink) && has_no_join((SubLink *) node))
+		(void) note_reason(place->rewriting, HGJ_HIDDEN_SHAPE);
 	if (IsA(node, Aggref) && !place->sees_rows && ((Aggref *) node)->agglevelsup == 0)
 		return replace_in_aggregate(place, (Aggref *) node);
 	if (IsA(node, CaseWhen))

@@ -78,8 +78,8 @@ find_own_subquery(Node *node, void *context)
 }
 
 /* Step 2: what an expression costs a row, without the subqueries in it. */
-static Cost
-cost_of(Node *expression)
+Cost
+hgj_cost_of_row(Node *expression)
 {
 	QualCost	cost;
 	bool		raises;
@@ -102,7 +102,7 @@ least_cost_of(const SubLink *sublink)
 		case ANY_SUBLINK:
 		case ALL_SUBLINK:
 			/* half of its rows are taken to be read */
-			return cost_of(sublink->testexpr) + (correlated ? 0.5 * cpu_tuple_cost : 0);
+			return hgj_cost_of_row(sublink->testexpr) + (correlated ? 0.5 * cpu_tuple_cost : 0);
 		default:
 			return cpu_tuple_cost;
 	}
@@ -136,7 +136,7 @@ hgj_come_late(const List *subqueries, const List *others)
 	foreach(lc, subqueries)
 		(void) find_least(lfirst(lc), &least);
 	foreach(lc, others)
-		if (hgj_group_may_raise(lfirst(lc)) && cost_of(lfirst(lc)) >= least)
+		if (hgj_group_may_raise(lfirst(lc)) && hgj_cost_of_row(lfirst(lc)) >= least)
 			return true;
 	return false;
 }

@@ -139,6 +139,7 @@ select hgj_hidden('select id, case when id > 5 then (select max(date ''2024-01-0
 select hgj_hidden('select id, (select sum(counted + 1) from parts p where p.box = o.id) from boxes o where id > 4');
 -- a clause raises its error before one that PostgreSQL evaluates behind it removes the row
 select guard_says('count(*)', 3, '10 / size > 0 and qty % 7 = 8'), guard_says('count(*)', 3, 'qty % 7 = 8 and 10 / size > 0'), guard_says('count(*)', 3, 'qty + 1 < 0 and 10 / size > 0'), guard_says('count(*)', 3, 'size <> 0 and 10 / size > 0');
+select guard_says('count(*)', 50, 'size <> 0 and current_date - date ''infinity'' <> 0'), guard_says('count(*)', 50, 'size <> 0 and 10 / size > 1');
 select guarded('count(*)', 'size <> 0 and 10 / size > 1 and qty % 7 = 3 and price + 1 > 5');
 -- what is computed of guarded values has no guard, and no plan takes long
 select hgj_hidden(format('select id, (select sum(%s) from parts p where p.box = o.id) from boxes o where id > 2', (with recursive e as (select 0 n, 'qty' e union all select n + 1, format('nullif(%s, 0) + 1', e) from e where n < 30) select e from e where n = 30)));

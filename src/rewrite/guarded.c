@@ -696,7 +696,10 @@ may_come_before(Node *clause, Node *other)
 	return cost < of_other || (cost == of_other && hgj_row_may_raise(clause));
 }
 
-/* Clauses of the subquery's rows alone, those first that raise an error before others remove the row. */
+/*
+ * Clauses of the subquery's rows alone; those come first that raise an error before others remove the
+ * row.  The rest come to the others.
+ */
 static List *
 in_order(List *clauses, List **others)
 {
@@ -707,7 +710,8 @@ in_order(List *clauses, List **others)
 	{
 		int			place = list_length(result);
 
-		if (hgj_refers_to_level(lfirst(lc), 1))
+		/* one of no row is evaluated whatever rows there are */
+		if (hgj_refers_to_level(lfirst(lc), 1) || !hgj_refers_to_level(lfirst(lc), 0))
 		{
 			*others = lappend(*others, lfirst(lc));
 			continue;

@@ -23,30 +23,6 @@
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 
-/* The clauses of a condition. */
-void
-hgj_split_clauses(Node *condition, List **clauses)
-{
-	ListCell   *lc;
-
-	if (condition == NULL)
-		return;
-	if (!is_andclause(condition))
-	{
-		*clauses = lappend(*clauses, condition);
-		return;
-	}
-	foreach(lc, ((BoolExpr *) condition)->args)
-		hgj_split_clauses(lfirst(lc), clauses);
-}
-
-/* A condition of clauses; NULL: there are none. */
-Node *
-hgj_join_clauses(List *clauses)
-{
-	return clauses == NIL ? NULL : (Node *) make_ands_explicit(clauses);
-}
-
 /*
  * Add the conditions of WHERE and of inner joins that hold for each row of what is joined, and to
  * *relations, if relations is not NULL, those that no outer join fills in NULLs for.  False: there

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * expressions.c
- *	  Expressions and queries that a rewritten query has and the written one has not.
+ *	  Expressions and queries that a rewritten query has and the written one has not; clauses of
+ *	  conditions, and what an expression costs.
  *
  * Memory: the current context; what is given becomes part of the expression, but for an operand
  * that is tested for NULL, which is copied, as it stands elsewhere, too.  No locks.
@@ -13,6 +14,8 @@
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "rewrite/hidden.h"
 
 /* operand IS NULL, or IS NOT NULL */
@@ -136,4 +139,50 @@ hgj_select_from(RangeTblEntry *rte)
 	result->rtable = list_make1(rte);
 	result->jointree = makeFromExpr(list_make1(hgj_refer_to(1)), NULL);
 	return result;
+}
+
+/* The clauses of a condition. */
+void
+hgj_split_clauses(Node *condition, List **clauses)
+{
+	ListCell   *lc;
+
+	if (condition == NULL)
+		return;
+	if (!is_andclause(condition))
+	{
+		*clauses = lappend(*clauses, condition);
+		return;
+	}
+	foreach(lc, ((BoolExpr *) condition)->args)
+		hgj_split_clauses(lfirst(lc), clauses);
+}
+
+/* A condition of clauses; NULL: there are none. */
+Node *
+hgj_join_clauses(List *clauses)
+{
+	return clauses == NIL ? NULL : (Node *) make_ands_explicit(clauses);
+}
+
+/* Put NULL in the place of each subquery; context is not used. */
+static Node *
+without_subqueries(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, SubLink))
+		return (Node *) makeNullConst(exprType(node), exprTypmod(node), exprCollation(node));
+	return expression_tree_mutator(node, without_subqueries, context);
+}
+
+/* What PostgreSQL charges for evaluating an expression once, without the subqueries in it. */
+Cost
+hgj_cost_of_row(Node *expression)
+{
+	QualCost	cost;
+
+	/* functions that are not named yet are looked up in the expression itself, which is a copy */
+	cost_qual_eval_node(&cost, without_subqueries(expression, NULL), NULL);
+	return cost.per_tuple;
 }

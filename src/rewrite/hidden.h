@@ -78,7 +78,6 @@ typedef enum HgjNulls
 } HgjNulls;
 
 /* levels.c */
-extern bool hgj_may_be_hidden(const SubLink *sublink);
 extern bool hgj_may_hide_joins(const Query *query);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
 
@@ -100,10 +99,11 @@ extern RangeTblRef *hgj_refer_to(int relation);
 extern void hgj_name_columns(RangeTblEntry *rte, const List *targetlist);
 extern RangeTblEntry *hgj_subquery_entry(Query *subquery, const char *name);
 extern Query *hgj_select_from(RangeTblEntry *rte);
-
-/* correlation.c */
 extern void hgj_split_clauses(Node *condition, List **clauses);
 extern Node *hgj_join_clauses(List *clauses);
+extern Cost hgj_cost_of_row(Node *expression);
+
+/* correlation.c */
 extern void hgj_add_clauses(Query *query, List *clauses);
 extern bool hgj_collect_conditions(Node *node, List **clauses, Bitmapset **relations);
 extern Expr *hgj_at_row(const Expr *operand);
@@ -131,7 +131,6 @@ extern Aggref *hgj_guard_subquery(Query *query);
 
 /* order.c */
 extern bool hgj_is_join_already(Node *clause);
-extern Cost hgj_cost_of_row(Node *expression);
 extern bool hgj_come_late(const List *subqueries, const List *others);
 extern bool hgj_order_matters(Query *query);
 
@@ -158,6 +157,7 @@ extern Node *hgj_as_existence(const Query *query, SubLink *sublink, HgjNulls nul
 extern List *hgj_as_join_clauses(const Query *query, Node *clause);
 
 /* proofs.c */
+extern bool hgj_may_be_hidden(const SubLink *sublink);
 extern bool hgj_refers_above(Node *node, int level);
 extern bool hgj_refers_to_level(Node *node, int level);
 extern bool hgj_tables_refer_to_level(List *rtable, int level);

@@ -101,23 +101,6 @@ has_candidates(const Query *query)
 	return false;
 }
 
-/* Is it a subquery that may run once for each row, or whose test does? */
-bool
-hgj_may_be_hidden(const SubLink *sublink)
-{
-	switch (sublink->subLinkType)
-	{
-		case ANY_SUBLINK:
-		case ALL_SUBLINK:
-			return true;
-		case EXISTS_SUBLINK:
-		case EXPR_SUBLINK:
-			return hgj_refers_to_level(sublink->subselect, 1);
-		default:
-			return false;
-	}
-}
-
 /* Is it one that runs once for each row, and is of no form that is looked at? */
 static bool
 has_no_join(const SubLink *sublink)

@@ -77,18 +77,6 @@ find_own_subquery(Node *node, void *context)
 		expression_tree_walker(node, find_own_subquery, context);
 }
 
-/* Step 2: what an expression costs a row, without the subqueries in it. */
-Cost
-hgj_cost_of_row(Node *expression)
-{
-	QualCost	cost;
-	bool		raises;
-
-	/* functions that are not named yet are looked up in the expression itself, which is a copy */
-	cost_qual_eval_node(&cost, without_subqueries(expression, &raises), NULL);
-	return cost.per_tuple;
-}
-
 /* Step 2: what a subquery costs a row, at least. */
 static Cost
 least_cost_of(const SubLink *sublink)

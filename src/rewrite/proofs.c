@@ -130,6 +130,23 @@ hgj_refers_above(Node *node, int level)
 	return has_reference(node, (HgjReferences) {level + 1, true});
 }
 
+/* Is it a subquery that may run once for each row, or whose test does? */
+bool
+hgj_may_be_hidden(const SubLink *sublink)
+{
+	switch (sublink->subLinkType)
+	{
+		case ANY_SUBLINK:
+		case ALL_SUBLINK:
+			return true;
+		case EXISTS_SUBLINK:
+		case EXPR_SUBLINK:
+			return hgj_refers_to_level(sublink->subselect, 1);
+		default:
+			return false;
+	}
+}
+
 /*
  * Something that has a value of the node's type, and is not a constant: what is computed of a
  * constant may be known to raise no error.  bounded: a numeric, as an aggregate of operands by

@@ -162,7 +162,7 @@ has_timescaledb()
 
 check()
 {
-	local major log name passed=0 failed=0 settings=() old suites few ours
+	local major log name passed=0 failed=0 settings=() old suites few ours stress newest
 	log=$(mktemp)
 	for name in "${handed_on[@]}"; do
 		[[ -z ${!name:-} ]] || settings+=("$name=${!name}")
@@ -179,18 +179,18 @@ check()
 		fi
 		# Files about ourselves, not about PostgreSQL, run elsewhere: those of the GPU and others with
 		# the newest version only, some not at all.
-		suites="regress isolation tap random" few=() ours='005|012|014|018|027|031|032|033'
+		# What takes longest tries our own machinery: once on this machine is enough.
+		suites="regress isolation tap random" few=() newest=${*: -1}
+		ours='005|012|014|018|027|031|032|033' stress='002|006|009|011|016|020|030|034'
 		if [[ ${HGJ_VERSION_GOAL:-check} == check ]]; then
-			few=(HGJ_TAP_WITHOUT="/($ours)_[^/]*\$" HGJ_REGRESS_WITHOUT=wide)
-			# What takes longest tries our own machinery: once on this machine is enough.
-			if [[ $major != "${*: -1}" || -n ${HGJ_AFTER_CHECK:-} ]]; then
-				few=(HGJ_TAP_WITHOUT="/($ours|002|006|009|011|016|020|030|034)_[^/]*\$"
-					HGJ_REGRESS_WITHOUT="wide dictionaries keys_only parallel_build probe_order" HGJ_RANDOM_SEEDS=1)
+			if [[ $major != "$newest" ]]; then
+				suites="regress isolation tap" few=(HGJ_FAKE_FILES=none) stress+='|026'
 			fi
-			if [[ $major != "${*: -1}" ]]; then
-				suites="regress isolation tap"
-				few[0]=${few[0]/|034/|026|034}
-				few+=(HGJ_FAKE_FILES=none)
+			if [[ $major != "$newest" || -n ${HGJ_AFTER_CHECK:-} ]]; then
+				few+=(HGJ_TAP_WITHOUT="/($ours|$stress)_[^/]*\$" HGJ_RANDOM_SEEDS=1
+					HGJ_REGRESS_WITHOUT="wide dictionaries keys_only parallel_build probe_order")
+			else
+				few+=(HGJ_TAP_WITHOUT="/($ours)_[^/]*\$" HGJ_REGRESS_WITHOUT=wide)
 			fi
 		fi
 		if has_timescaledb "$major"; then

@@ -141,8 +141,8 @@ hgj_hash_may_raise(Oid funcid)
 }
 
 /*
- * Step 1: are strings compared, or searched, of which nobody knows in which collation?  Functions that
- * are marked as leakproof raise that error, too, since it comes before they see a string.
+ * Step 1: does the node compare or search strings without having one collation?  Functions that are
+ * marked as leakproof raise an error then, too, since it comes before they see a string.
  */
 static bool
 lacks_collation(const Node *node)

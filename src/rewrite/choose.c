@@ -197,8 +197,8 @@ runs_seldom(const CaseExpr *expr)
 	const CaseWhen *when = linitial_node(CaseWhen, expr->args);
 	const BooleanTest *test = (const BooleanTest *) when->expr;
 
-	return expr->arg == NULL && list_length(expr->args) == 1 && IsA(when->result, SubPlan) && IsA(test, BooleanTest) &&
-		test->booltesttype == IS_FALSE && IsA(test->arg, Var);
+	return expr->arg == NULL && list_length(expr->args) == 1 && IsA(when->result, SubPlan) &&
+		IsA(test, BooleanTest) && test->booltesttype == IS_FALSE && IsA(test->arg, Var);
 }
 
 static bool
@@ -228,6 +228,28 @@ add_cost(Plan *plan, void *context)
 	*(Cost *) context += plan->total_cost;
 }
 
+/* What a node is charged for its own work. */
+static Cost
+own_cost(Plan *plan)
+{
+	Cost		below = 0;
+
+	hgj_visit_children(plan, add_cost, &below);
+	return plan->total_cost - below;
+}
+
+/* What a number of runs of each of these subqueries costs. */
+static Cost
+cost_of_runs(const List *subplans, double runs)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, subplans)
+		cost += runs * ((const SubPlan *) lfirst(lc))->per_call_cost;
+	return cost;
+}
+
 /*
  * Step 4: what a node is charged beyond what these subqueries of it cost; less than nothing if
  * it is charged for a part of them.  How often a nested loop's inner side runs is not known
@@ -236,21 +258,15 @@ add_cost(Plan *plan, void *context)
 static Cost
 overcharge_of(Plan *plan, const List *subplans, double runs, const PlannedStmt *stmt)
 {
-	Cost		below = 0;
-	Cost		expected = 0;
 	Cost		again = 0;
 	Cost		missing;
 	ListCell   *lc;
 
 	if (subplans == NIL)
 		return 0;
-	hgj_visit_children(plan, add_cost, &below);
 	foreach(lc, subplans)
-	{
-		expected += runs * ((const SubPlan *) lfirst(lc))->per_call_cost;
 		again += read_again(lfirst(lc), runs, stmt);
-	}
-	missing = Max(expected - (plan->total_cost - below), 0);
+	missing = Max(cost_of_runs(subplans, runs) - own_cost(plan), 0);
 	/* nor does a node of ours that is forced cost what it does */
 	if (IsA(plan, NestLoop) || hgj_force)
 		return missing > 0 ? 0 : again;
@@ -261,16 +277,9 @@ overcharge_of(Plan *plan, const List *subplans, double runs, const PlannedStmt *
 static Cost
 charged_for_seldom(Plan *plan, const List *subplans, double runs)
 {
-	Cost		below = 0;
-	Cost		charged = 0;
-	ListCell   *lc;
+	Cost		charged = cost_of_runs(subplans, runs);
 
-	if (subplans == NIL)
-		return 0;
-	hgj_visit_children(plan, add_cost, &below);
-	foreach(lc, subplans)
-		charged += runs * ((const SubPlan *) lfirst(lc))->per_call_cost;
-	return charged <= plan->total_cost - below ? charged : 0;
+	return charged <= own_cost(plan) ? charged : 0;
 }
 
 /* The clauses that a node evaluates for the rows that it has read, or that its keys have found. */
@@ -293,12 +302,9 @@ conditions_of(const Plan *plan)
 static Cost
 charged_for_others(const Plan *plan, const List *subplans, double rows, const PlannedStmt *stmt)
 {
-	Cost		per_row = 0;
+	Cost		per_row = cost_of_runs(subplans, 1);
 	double		read = rows_read(plan, stmt);
-	ListCell   *lc;
 
-	foreach(lc, subplans)
-		per_row += ((const SubPlan *) lfirst(lc))->per_call_cost;
 	if (per_row <= 0 || read <= rows)
 		return 0;
 	/* an index may have left fewer rows; they have not cost more than the scan does */

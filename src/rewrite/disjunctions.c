@@ -254,14 +254,7 @@ rows_of_part(const HgjEither *either, int part)
 
 	clauses = lappend(clauses, list_nth(either->parts, part));
 	for (int i = 0; i < part; i++)
-	{
-		BooleanTest *test = makeNode(BooleanTest);
-
-		test->arg = list_nth(either->parts, i);
-		test->booltesttype = IS_NOT_TRUE;
-		test->location = -1;
-		clauses = lappend(clauses, test);
-	}
+		clauses = lappend(clauses, hgj_test_truth(list_nth(either->parts, i), IS_NOT_TRUE));
 	result->jointree->quals = renumber((Node *) make_ands_explicit(clauses), &renumbering);
 	return_columns(either, result, true);
 	return result;

@@ -30,6 +30,26 @@ hgj_null_test(const Expr *operand, NullTestType type)
 	return test;
 }
 
+/* condition IS TRUE, IS NOT FALSE and so on */
+Expr *
+hgj_test_truth(Expr *condition, BoolTestType type)
+{
+	BooleanTest *test = makeNode(BooleanTest);
+
+	test->arg = condition;
+	test->booltesttype = type;
+	test->location = -1;
+	return (Expr *) test;
+}
+
+/* NULL, as a value of the expression's type */
+Expr *
+hgj_null_like(Node *expression)
+{
+	return (Expr *) makeNullConst(exprType(expression), exprTypmod(expression),
+								  exprCollation(expression));
+}
+
 /* WHEN condition THEN result */
 CaseWhen *
 hgj_when(Expr *condition, Expr *result)
@@ -172,7 +192,7 @@ without_subqueries(Node *node, void *context)
 	if (node == NULL)
 		return NULL;
 	if (IsA(node, SubLink))
-		return (Node *) makeNullConst(exprType(node), exprTypmod(node), exprCollation(node));
+		return (Node *) hgj_null_like(node);
 	return expression_tree_mutator(node, without_subqueries, context);
 }
 

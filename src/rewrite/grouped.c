@@ -89,10 +89,8 @@ column_of(HgjValue *value, Expr *expr)
 static Node *
 result_if(NullTest *condition, Node *result)
 {
-	Const	   *none = makeNullConst(exprType(result), exprTypmod(result), exprCollation(result));
-
 	return (Node *) hgj_case(list_make1(hgj_when((Expr *) condition, (Expr *) result)),
-							 (Expr *) none);
+							 hgj_null_like(result));
 }
 
 /* Step 4: a column of the groups, where the row around it has an operand for the equality. */
@@ -163,12 +161,10 @@ move_value(HgjValue *value, HgjSubqueryKind kind, Node *expr)
 static Expr *
 value_if_computed(HgjValue *value, const HgjSubquery *subquery, Expr *result)
 {
-	BooleanTest *test = makeNode(BooleanTest);
+	const TargetEntry *guard = column_of(value, (Expr *) subquery->guard);
+	Expr	   *not_computed = hgj_test_truth((Expr *) column_of_groups(value, guard, true), IS_FALSE);
 
-	test->arg = (Expr *) column_of_groups(value, column_of(value, (Expr *) subquery->guard), true);
-	test->booltesttype = IS_FALSE;
-	test->location = -1;
-	return hgj_case(list_make1(hgj_when((Expr *) test, (Expr *) subquery->written)), result);
+	return hgj_case(list_make1(hgj_when(not_computed, (Expr *) subquery->written)), result);
 }
 
 /* Step 1: return an operand; the condition of the join that it stands in. */

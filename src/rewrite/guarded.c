@@ -17,11 +17,11 @@
  *	  an operand that is NULL, and is not called.
  * 2. Sums, differences, products and quotients of integers are guarded, and what makes an integer
  *	  a smaller one.  The guard computes them as bigint.  No value of it overflows: columns are
- *	  limited so far that none can, by the greatest limit that does.  Divisors are not 0.
- * 3. Days and intervals are added to dates and timestamps that are not far away.  Their differences
- *	  are those of finite ones.
- *	  What is computed of guarded values again has no guard, so that a guard is not much longer than
- *	  its expression.
+ *	  limited so far that none can, by the greatest limit that does.  Divisors are not 0.  What is
+ *	  computed of guarded values again has no guard, so that a guard is not much longer than its
+ *	  expression.
+ * 3. Days and intervals are added to dates and timestamps that are not far away.  Dates are
+ *	  subtracted from each other if both are finite, timestamps if neither is far away.
  * 4. What CASE computes under a condition is guarded under it, and so is what FILTER counts, if
  *	  the condition needs no guard itself.
  * 5. An aggregate's argument is NULL where its guard is false, and a clause of WHERE is true there,
@@ -31,7 +31,7 @@
  *	  false where nothing would have been raised.
  * 6. HAVING could remove the group, so a subquery that has it is not guarded.
  *
- * Whoever looks for errors (proofs.c) takes a guarded expression for one that raises none if the
+ * The search for errors (proofs.c) takes a guarded expression for one that raises none if its
  * guard is the one that is made here.
  *
  * Memory: the current context.  No locks.
@@ -82,9 +82,9 @@ typedef enum HgjOperator
 
 typedef struct HgjOperation
 {
-	HgjOperator operator;		/* what it does */
-	Node	   *left;			/* its first operand */
-	Node	   *right;			/* its second one, or NULL */
+	HgjOperator operator;		/* operator that is applied */
+	Node	   *left;			/* first operand */
+	Node	   *right;			/* second operand, or NULL */
 } HgjOperation;
 
 static Node *take_guards(Node *node, void *context);
@@ -138,30 +138,12 @@ between(Node *value, Expr *least, Expr *greatest)
 					  operate("<=", copyObject((Expr *) value), greatest, BOOLOID));
 }
 
-static Expr *
-test_truth(Expr *condition, BoolTestType type)
-{
-	BooleanTest *test = makeNode(BooleanTest);
-
-	test->arg = condition;
-	test->booltesttype = type;
-	test->location = -1;
-	return (Expr *) test;
-}
-
 /* CASE WHEN guard IS NOT FALSE THEN expression ELSE otherwise END */
 static Node *
 where_guarded(Expr *guard, Node *expression, Expr *otherwise)
 {
-	return (Node *) hgj_case(list_make1(hgj_when(test_truth(guard, IS_NOT_FALSE),
+	return (Node *) hgj_case(list_make1(hgj_when(hgj_test_truth(guard, IS_NOT_FALSE),
 												 copyObject((Expr *) expression))), otherwise);
-}
-
-static Expr *
-null_like(Node *expression)
-{
-	return (Expr *) makeNullConst(exprType(expression), exprTypmod(expression),
-								  exprCollation(expression));
 }
 
 /* ---- integers (step 2) ---------------------------------------------------- */
@@ -246,7 +228,7 @@ as_operation(const Node *node, HgjOperation *operation)
 		return false;
 	operation->left = linitial(args);
 	operation->right = list_length(args) > 1 ? lsecond(args) : NULL;
-	/* what is of a domain is none of the types for which values are compared here */
+	/* values of domains are of another type, and have no guards */
 	return is_integer(operation->left) &&
 		(operation->right == NULL || is_integer(operation->right));
 }
@@ -378,7 +360,7 @@ leaf_as_bigint(Node *leaf, int64 limit)
 	List	   *conditions = conditions_of_leaf(leaf, limit);
 
 	return widen(conditions == NIL ? copyObject(leaf) :
-				 where_guarded(make_ands_explicit(conditions), leaf, null_like(leaf)));
+				 where_guarded(make_ands_explicit(conditions), leaf, hgj_null_like(leaf)));
 }
 
 /* The expression's value as a bigint, NULL where a column is not within the limit. */
@@ -485,45 +467,35 @@ is_date(const Node *node)
 	return type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID;
 }
 
+/* A difference of dates, or of timestamps. */
+static bool
+guard_difference(const OpExpr *expr, List **guards)
+{
+	Node	   *left = linitial(expr->args);
+	Node	   *right = lsecond(expr->args);
+
+	if (!is_date(right) || hgj_row_may_raise(right))
+		return false;
+	*guards = list_concat(*guards, expr->opfuncid == F_DATE_MI ?
+						  list_make2(is_finite(left), is_finite(right)) :
+						  list_concat(near(right), near(left)));
+	return true;
+}
+
 static bool
 guard_date(const OpExpr *expr, List **guards)
 {
 	Node	   *left = linitial(expr->args);
-	Node	   *right = llast(expr->args);
 
-	/* of domains there are none here either */
+	/* values of domains are of another type, and have no guards */
 	if (!is_date(left) || !hgj_row_may_raise((Node *) expr) || hgj_row_may_raise(left))
 		return false;
-	switch (expr->opfuncid)
-	{
-		case F_DATE_PLI:
-		case F_DATE_MII:
-			if (!guard_days(right, guards))
-				return false;
-			break;
-		case F_DATE_PL_INTERVAL:
-		case F_DATE_MI_INTERVAL:
-		case F_TIMESTAMP_PL_INTERVAL:
-		case F_TIMESTAMP_MI_INTERVAL:
-		case F_TIMESTAMPTZ_PL_INTERVAL:
-		case F_TIMESTAMPTZ_MI_INTERVAL:
-			if (!hgj_is_short_interval(right))
-				return false;
-			break;
-		case F_TIMESTAMP_MI:
-		case F_TIMESTAMPTZ_MI:
-			if (!is_date(right) || hgj_row_may_raise(right))
-				return false;
-			*guards = list_concat(*guards, near(right));
-			break;
-		case F_DATE_MI:
-			if (!is_date(right) || hgj_row_may_raise(right))
-				return false;
-			*guards = list_concat(*guards, list_make2(is_finite(left), is_finite(right)));
-			return true;
-		default:
-			return false;
-	}
+	if (expr->opfuncid == F_DATE_MI || expr->opfuncid == F_TIMESTAMP_MI ||
+		expr->opfuncid == F_TIMESTAMPTZ_MI)
+		return guard_difference(expr, guards);
+	if (!(hgj_adds_days(expr->opfuncid) && guard_days(lsecond(expr->args), guards)) &&
+		!(hgj_adds_interval(expr->opfuncid) && hgj_is_short_interval(lsecond(expr->args))))
+		return false;
 	*guards = list_concat(*guards, near(left));
 	return true;
 }
@@ -539,7 +511,7 @@ under(Node *condition, List *guards)
 {
 	if (hgj_row_may_raise(condition))
 		return make_ands_explicit(guards);
-	return make_orclause(list_make2(test_truth(copyObject((Expr *) condition), IS_NOT_TRUE),
+	return make_orclause(list_make2(hgj_test_truth(copyObject((Expr *) condition), IS_NOT_TRUE),
 									make_ands_explicit(guards)));
 }
 
@@ -597,7 +569,10 @@ take_guards(Node *node, void *context)
 	return expression_tree_mutator(node, take_guards, context);
 }
 
-/* The guard of an expression, and what it is then; NULL: it needs none, or there is none. */
+/*
+ * The guard of an expression, or NULL: the expression needs none, or has none.  *harmless is the
+ * expression with any value in the place of what is guarded.
+ */
 static Expr *
 guard_of(Node *expression, Node **harmless)
 {
@@ -662,7 +637,7 @@ guard_aggregate(const Aggref *aggref, List **guards)
 	{
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
 
-		tle->expr = (Expr *) guard((Node *) tle->expr, null_like((Node *) tle->expr), &inside);
+		tle->expr = (Expr *) guard((Node *) tle->expr, hgj_null_like((Node *) tle->expr), &inside);
 	}
 	if (inside != NIL && aggref->aggfilter)
 		inside = list_make1(under((Node *) aggref->aggfilter, inside));
@@ -748,20 +723,26 @@ guard_clauses(Node *condition, List **guards)
 /*
  * Guard what the subquery computes, if it has one row, of aggregates.  Returns an aggregate that is
  * false for the groups with a row that is not as its guards want it, or NULL if there is nothing to
- * be guarded.  Its target list and WHERE are new ones then, and the old ones are left as they were.
+ * be guarded.  The query has a new target list and WHERE then; the old ones are left as they were.
  */
 Aggref *
 hgj_guard_subquery(Query *query)
 {
 	List	   *guards = NIL;
 	List	   *clauses;
+	List	   *targetlist;
+	Aggref	   *result;
 
 	if (!query->hasAggs || query->havingQual || query->groupingSets)
 		return NULL;
 	clauses = guard_clauses(query->jointree->quals, &guards);
-	query->targetList = (List *) guard_aggregates((Node *) query->targetList, &guards);
-	if (guards == NIL || find_forbidden((Node *) guards, NULL))
+	targetlist = (List *) guard_aggregates((Node *) query->targetList, &guards);
+	if (guards == NIL)
 		return NULL;
+	result = hgj_make_all(make_ands_explicit(guards));
+	if (find_forbidden((Node *) result, NULL))
+		return NULL;
+	query->targetList = targetlist;
 	query->jointree->quals = hgj_join_clauses(clauses);
-	return hgj_make_all(make_ands_explicit(guards));
+	return result;
 }

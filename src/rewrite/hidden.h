@@ -90,6 +90,8 @@ extern bool hgj_split_level(Query *query);
 
 /* expressions.c */
 extern NullTest *hgj_null_test(const Expr *operand, NullTestType type);
+extern Expr *hgj_test_truth(Expr *condition, BoolTestType type);
+extern Expr *hgj_null_like(Node *expression);
 extern CaseWhen *hgj_when(Expr *condition, Expr *result);
 extern Expr *hgj_case(List *whens, Expr *otherwise);
 extern Expr *hgj_coalesce(Expr *value, Expr *otherwise);
@@ -163,6 +165,8 @@ extern bool hgj_refers_to_level(Node *node, int level);
 extern bool hgj_tables_refer_to_level(List *rtable, int level);
 extern bool hgj_is_plain(const Query *query);
 extern bool hgj_is_permitted(const Query *query);
+extern bool hgj_adds_interval(Oid function);
+extern bool hgj_adds_days(Oid function);
 extern bool hgj_is_short_interval(const Node *node);
 extern bool hgj_row_may_raise(Node *expression);
 extern bool hgj_can_be_repeated(Node *clause);

@@ -416,15 +416,8 @@ note_raising(Node *node, void *context)
 static Node *
 leave_to_planner(HgjPlace *place, Node *clause)
 {
-	BooleanTest *test;
-
-	if (note_reason(place->rewriting, look_at_all(place, clause)))
-		return clause;
-	test = makeNode(BooleanTest);
-	test->arg = (Expr *) clause;
-	test->booltesttype = IS_TRUE;
-	test->location = -1;
-	return (Node *) test;
+	return note_reason(place->rewriting, look_at_all(place, clause)) ? clause :
+		(Node *) hgj_test_truth((Expr *) clause, IS_TRUE);
 }
 
 /* The clauses of WHERE, or ON, one by one (steps 4 to 7). */

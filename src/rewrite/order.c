@@ -129,30 +129,6 @@ hgj_come_late(const List *subqueries, const List *others)
 	return false;
 }
 
-static void
-count_clauses(Node *condition, HgjClauses *counts)
-{
-	List	   *clauses = NIL;
-	ListCell   *lc;
-
-	hgj_split_clauses(condition, &clauses);
-	foreach(lc, clauses)
-	{
-		Node	   *clause = lfirst(lc);
-		bool		raises = false;
-		bool		joins = hgj_is_join_already(clause);
-		bool		has_subquery = !joins && find_own_subquery(clause, NULL);
-
-		if (!has_subquery && bms_membership(pull_varnos(NULL, clause)) != BMS_MULTIPLE)
-			continue;
-		clause = without_subqueries(clause, &raises);
-		raises |= hgj_row_may_raise(clause);
-		counts->nsubqueries += has_subquery;
-		counts->nraising += has_subquery && raises;
-		counts->njoining += !has_subquery && !joins && raises;
-	}
-}
-
 /* Step 2: the clauses of a level that are evaluated with this one, where a table is scanned. */
 static List *
 clauses_beside(const Node *clause, const List *clauses)
@@ -172,6 +148,30 @@ clauses_beside(const Node *clause, const List *clauses)
 	return beside;
 }
 
+static void
+count_clauses(const List *clauses, HgjClauses *counts)
+{
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		Node	   *clause = lfirst(lc);
+		bool		raises = false;
+		bool		joins = hgj_is_join_already(clause);
+		bool		has_subquery = !joins && find_own_subquery(clause, NULL);
+
+		if (!has_subquery && bms_membership(pull_varnos(NULL, clause)) != BMS_MULTIPLE)
+			continue;
+		counts->late |= has_subquery &&
+			hgj_come_late(list_make1(clause), clauses_beside(clause, clauses));
+		clause = without_subqueries(clause, &raises);
+		raises |= hgj_row_may_raise(clause);
+		counts->nsubqueries += has_subquery;
+		counts->nraising += has_subquery && raises;
+		counts->njoining += !has_subquery && !joins && raises;
+	}
+}
+
 /* Conditions of a level.  context: List **, the clauses */
 static bool
 collect_clauses(Node *node, void *context)
@@ -187,39 +187,19 @@ collect_clauses(Node *node, void *context)
 	return expression_tree_walker(node, collect_clauses, context);
 }
 
-/* Step 2: in the conditions of a level. */
-static bool
-some_come_late(const Query *query)
-{
-	List	   *clauses = NIL;
-	ListCell   *lc;
-
-	if (!query->hasSubLinks)
-		return false;
-	(void) collect_clauses((Node *) query->jointree, &clauses);
-	foreach(lc, clauses)
-		if (!hgj_is_join_already(lfirst(lc)) && find_own_subquery(lfirst(lc), NULL) &&
-			hgj_come_late(list_make1(lfirst(lc)), clauses_beside(lfirst(lc), clauses)))
-			return true;
-	return false;
-}
-
 /* context: HgjClauses */
 static bool
 count_conditions(Node *node, void *context)
 {
-	HgjClauses *counts = context;
+	List	   *clauses = NIL;
 
 	if (node == NULL)
 		return false;
 	check_stack_depth();
-	if (IsA(node, FromExpr))
-		count_clauses(((FromExpr *) node)->quals, context);
-	if (IsA(node, JoinExpr))
-		count_clauses(((JoinExpr *) node)->quals, context);
 	if (!IsA(node, Query))
 		return expression_tree_walker(node, count_conditions, context);
-	counts->late |= some_come_late((Query *) node);
+	(void) collect_clauses((Node *) ((Query *) node)->jointree, &clauses);
+	count_clauses(clauses, context);
 	return query_tree_walker((Query *) node, count_conditions, context, 0);
 }
 

@@ -310,13 +310,11 @@ is_few_days(const Node *node)
 		 fabs((double) DatumGetInt32(((const Const *) node)->constvalue)) <= MOST_SPAN);
 }
 
-/* Step 2: an interval, or days, that are added to a date, or subtracted. */
-static bool
-is_near_date(const OpExpr *expr)
+/* Does the function of an operator add an interval to a date or a timestamp, or subtract it? */
+bool
+hgj_adds_interval(Oid function)
 {
-	if (!IsA(expr, OpExpr))
-		return false;
-	switch (expr->opfuncid)
+	switch (function)
 	{
 		case F_DATE_PL_INTERVAL:
 		case F_DATE_MI_INTERVAL:
@@ -324,13 +322,27 @@ is_near_date(const OpExpr *expr)
 		case F_TIMESTAMP_MI_INTERVAL:
 		case F_TIMESTAMPTZ_PL_INTERVAL:
 		case F_TIMESTAMPTZ_MI_INTERVAL:
-			return is_near(linitial(expr->args)) && hgj_is_short_interval(lsecond(expr->args));
-		case F_DATE_PLI:
-		case F_DATE_MII:
-			return is_near(linitial(expr->args)) && is_few_days(lsecond(expr->args));
+			return true;
 		default:
 			return false;
 	}
+}
+
+/* Does it add days to a date, or subtract them? */
+bool
+hgj_adds_days(Oid function)
+{
+	return function == F_DATE_PLI || function == F_DATE_MII;
+}
+
+/* Step 2: an interval, or days, that are added to a date, or subtracted. */
+static bool
+is_near_date(const OpExpr *expr)
+{
+	if (!IsA(expr, OpExpr) || list_length(expr->args) != 2 || !is_near(linitial(expr->args)))
+		return false;
+	return (hgj_adds_interval(expr->opfuncid) && hgj_is_short_interval(lsecond(expr->args))) ||
+		(hgj_adds_days(expr->opfuncid) && is_few_days(lsecond(expr->args)));
 }
 
 /* Put a value in the place of what raises no error by step 2. */

@@ -10,7 +10,21 @@
 
 #include "compat.h"
 
-/* Ask for huge pages before the memory is used; where there are none, nothing changes. */
-extern void hgj_memory_in_huge_pages(void *memory, Size bytes);
+/* Bytes that memory for huge pages has more than what is used of it. */
+#define HGJ_HUGE_PAGE_ROOM	((Size) 3 * 2 * 1024 * 1024)
+
+/*
+ * In the postmaster, before the memory is used: `memory` has bytes + HGJ_HUGE_PAGE_ROOM
+ * bytes, of which the result has `bytes`, at an address where huge pages may be mapped, if
+ * the system has any.
+ */
+extern void *hgj_memory_for_huge_pages(void *memory, Size bytes);
+
+/*
+ * The range of that memory is about to be filled for the first time, and what is before it
+ * has been: huge pages that begin in it are made, or a debug message says why not.  Others
+ * may fill parts of them at the same time.
+ */
+extern void hgj_memory_in_huge_pages(char *begin, const char *end);
 
 #endif							/* HGJ_MAPPED_MEMORY_H */

@@ -86,6 +86,13 @@ shared_bytes(void)
 		Max((Size) hgj_column_memory * 1024, LEAST_BYTES);
 }
 
+/* What the postmaster is asked for. */
+static Size
+wanted_bytes(void)
+{
+	return shared_bytes() == 0 ? 0 : shared_bytes() + HGJ_HUGE_PAGE_ROOM;
+}
+
 static inline HgjStoreSlot *
 slot_at(int i)
 {
@@ -136,10 +143,10 @@ lay_out(void)
 static void
 attach_shared(void *memory, bool found)
 {
-	shared = memory;
+	/* a process that finds the memory has been forked from the one that has made it */
 	if (found)
 		return;
-	hgj_memory_in_huge_pages(memory, shared_bytes());
+	shared = hgj_memory_for_huge_pages(memory, shared_bytes());
 	lay_out();
 }
 
@@ -147,7 +154,7 @@ attach_shared(void *memory, bool found)
 void
 hgj_store_share(void)
 {
-	static const HgjSharedPart part = {SHARED_NAME, shared_bytes, true, attach_shared};
+	static const HgjSharedPart part = {SHARED_NAME, wanted_bytes, true, attach_shared};
 
 	hgj_shared_memory_add(&part);
 }
@@ -692,6 +699,16 @@ hgj_store_most_bytes(void)
 	return (shared_bytes() - shared->area) / 2;
 }
 
+/* Memory that has never been used gets huge pages first: a later call would have to copy it. */
+static void
+prepare(const char *end)
+{
+	Size		from = Max((Size) __atomic_load_n(&shared->used, __ATOMIC_RELAXED), shared->area);
+
+	if (end > (char *) shared + from)
+		hgj_memory_in_huge_pages((char *) shared + from, end);
+}
+
 /* Who registers the memory with a device does so up to here. */
 static void
 note_used(const char *end)
@@ -751,6 +768,7 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, const HgjRoom *room
 	{
 		HgjChunk   *copy = dsa_get_address(area, data);
 
+		prepare((const char *) copy + chunk->bytes);
 		memcpy(copy, chunk, chunk->bytes);
 		note_used((const char *) copy + chunk->bytes);
 		kept = publish(key, data, chunk->bytes, &terms);

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use FindBin;
+use List::Util qw(max);
 use lib $FindBin::Bin;
 use HgjTest;
 use PostgreSQL::Test::Cluster;
@@ -175,6 +176,30 @@ for my $change ('UPDATE bulk SET v = 9 WHERE id BETWEEN 100 AND 300', 'VACUUM bu
 }
 isnt($standby->safe_psql('postgres', $map_lsn), '0/0', 'it gets one there, too');
 $standby->stop;
+
+# ---- the columns' memory: in huge pages, or a message says why not
+my $huge = PostgreSQL::Test::Cluster->new('huge');
+$huge->init;
+$huge->append_conf('postgresql.conf', join "\n", @conf, 'huge_pages = off', 'min_dynamic_shared_memory = 0', 'restart_after_crash = on');
+$huge->start;
+$huge->safe_psql('postgres', 'CREATE EXTENSION hashgraph_join');
+$huge->safe_psql('postgres', "CREATE TABLE wide AS SELECT i::bigint * 7919 * 7919 * 7919 AS a, i::bigint * 104729 * 104729 AS b FROM generate_series(1, 700000) i; VACUUM wide");
+for my $server ('a server', 'the server after a crash')
+{
+	my ($rc, $out, $messages) = $huge->psql('postgres', "SET client_min_messages = debug1; SELECT hashgraph_join_load('wide')");
+	cmp_ok($out, '>', 3, "$server keeps columns");
+	my $reader = $huge->background_psql('postgres');
+	my $sum = 'SELECT sum(a), sum(b) FROM wide';
+	is($reader->query_safe($sum), $huge->safe_psql('postgres', "$stock $sum"), '... and reads them right');
+	my $pid = $reader->query_safe('SELECT pg_backend_pid()');
+	my $mapped = max(slurp_file("/proc/$pid/smaps") =~ /^ShmemPmdMapped: +(\d+) kB/mg);
+	ok(($mapped >= 2048 xor $messages =~ /kept columns are in small pages of memory from here: \S/), '... in huge pages, or says why not') or diag("mapped $mapped kB, $messages");
+	$reader->quit;
+	last if $server =~ /crash/;
+	kill 'KILL', $huge->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+	ok(comes_back($huge, 'SELECT count(*) = 0 FROM hashgraph_join_columns'), 'what was kept before a crash has gone');
+}
+$huge->stop;
 
 unlike(slurp_file($_->logfile), qr/PANIC|TRAP|was terminated by signal|leak/, $_->name . "'s log knows no crash and no leak") for $node, $standby;
 $node->stop;

@@ -44,7 +44,7 @@ setup: ; @bash test/setup.sh
 versions: ; @bash test/versions.sh check
 clean-all:
 	rm -rf build results output_iso tmp_check log regression.diffs regression.out
-	rm -f hashgraph_join.so hashgraph_join_cuda.so bench/engine_bench
+	rm -f hashgraph_join.so hashgraph_join_cuda.so
 	rm -rf test/engine/run_*
 	find src -name '*.o' -delete -o -name '*.bc' -delete -o -name '*.d' -delete
 

@@ -8,7 +8,7 @@
 #   RUNS=3
 #   CASES="q1_sparse left"     some cases only
 #   OLTP=no         leave bench/oltp.sh out
-#   ENGINE=no       leave bench/engine_bench out
+#   ENGINE=no       leave bench/engine_bench.c out
 #
 #   ROWS=2000000 ENGINE=no     a few minutes; bars are meant for 20,000,000
 #
@@ -184,10 +184,6 @@ fi
 if [[ ${ENGINE:-yes} != no ]]; then
 	printf '\nThe engine alone:\n\n'
 	make -s -C test/engine bench
-	if [[ ! -x bench/engine_bench ]]; then
-		echo "bench: make -C test/engine bench made no bench/engine_bench"
-		exit 1
-	fi
-	bench/engine_bench
+	test/engine/build/engine_bench
 fi
 exit "$status"

@@ -105,6 +105,48 @@ hgj_blocks_next(HgjHeapPages *pages)
 	return block;
 }
 
+/*
+ * How many blocks behind this one, which hgj_blocks_next() has just returned, are this
+ * process's for certain, one after the other?  Of a parallel scan, those of the piece that
+ * the process has been given.
+ */
+uint32
+hgj_blocks_behind(const HgjHeapPages *pages, BlockNumber block)
+{
+	HeapScanDesc scan = pages->scan;
+	BlockNumber to_last = scan->rs_nblocks - 1 - block;
+	const ParallelBlockTableScanDescData *shared;
+	const ParallelBlockTableScanWorkerData *own;
+
+	if (pages->only_left || BlockNumberIsValid(pages->put_back))
+		return 0;
+	if (scan->rs_base.rs_parallel == NULL)
+		return pages->next_block == block + 1 ? Min(pages->blocks_left, to_last) : 0;
+	shared = (const ParallelBlockTableScanDescData *) scan->rs_base.rs_parallel;
+	own = scan->rs_parallelworkerdata;
+	/* the piece may be larger than what is left of the table */
+	return (uint32) Min(Min((uint64) own->phsw_chunk_remaining, to_last),
+						shared->phs_nblocks - 1 - own->phsw_nallocated);
+}
+
+/* Go on behind the next n blocks, of those that hgj_blocks_behind() has counted. */
+void
+hgj_blocks_pass(HgjHeapPages *pages, uint32 n)
+{
+	HeapScanDesc scan = pages->scan;
+
+	if (scan->rs_base.rs_parallel)
+	{
+		scan->rs_parallelworkerdata->phsw_nallocated += n;
+		scan->rs_parallelworkerdata->phsw_chunk_remaining -= n;
+		return;
+	}
+	pages->next_block += n;
+	if (pages->next_block >= scan->rs_nblocks)
+		pages->next_block = 0;
+	pages->blocks_left -= n;
+}
+
 /* Pin the block if the buffer has it. */
 static bool
 pin_guess(HgjHeapPages *pages, BlockNumber block, Buffer guess)

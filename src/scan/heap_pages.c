@@ -472,18 +472,24 @@ take_kept(HgjHeapPages *pages)
 	HgjKeptPages *kept = pages->kept_columns;
 	BlockNumber block;
 	uint64		before;
-	uint32		total = 0;
+	uint32		total;
 	uint32		nrows;
+	uint32		n;
 
-	if (!next_kept(pages, &nrows))
+	if (!next_kept(pages, &total))
 		return false;
 	block = pages->block;
-	before = pages->pages_kept;
+	before = pages->pages_kept++;
 	hgj_kept_slice(kept, block);
-	do
+	for (;;)
 	{
+		n = hgj_kept_pages_behind(kept, block, hgj_blocks_behind(pages, block),
+								  pages->slice_rows - Min(total, pages->slice_rows), &nrows);
+		hgj_blocks_pass(pages, n);
+		block += n;
 		total += nrows;
-		pages->pages_kept++;
+		pages->pages_kept += n;
+		/* a parallel scan's next piece may go on where this one ends */
 		pages->put_back = hgj_blocks_next(pages);
 		if (pages->put_back != ++block ||
 			hgj_run_of(block) != hgj_run_of(block - 1) ||
@@ -492,7 +498,9 @@ take_kept(HgjHeapPages *pages)
 			total + nrows > pages->slice_rows)
 			break;
 		pages->put_back = InvalidBlockNumber;
-	} while (true);
+		total += nrows;
+		pages->pages_kept++;
+	}
 	kept->taken += total;
 	/* not before: a run that is left has no slice that has not been taken */
 	if (kept->has_late)

@@ -87,6 +87,8 @@ extern void hgj_pages_reset(HgjHeapPages *pages);
 /* heap_blocks.c, for heap_pages.c */
 extern void hgj_blocks_begin(HgjHeapPages *pages);
 extern BlockNumber hgj_blocks_next(HgjHeapPages *pages);
+extern uint32 hgj_blocks_behind(const HgjHeapPages *pages, BlockNumber block);
+extern void hgj_blocks_pass(HgjHeapPages *pages, uint32 n);
 extern bool hgj_blocks_pin_ahead(HgjHeapPages *pages);
 extern void hgj_blocks_prefetch(HgjHeapPages *pages);
 

@@ -412,6 +412,32 @@ hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block)
 }
 
 /*
+ * How many pages behind that of this block, at most `most`, are valid, one after the other,
+ * have rows that may pass, and no more than most_rows together?  *nrows: how many rows these
+ * are.  Of the run that hgj_kept_page() has been asked about.
+ */
+uint32
+hgj_kept_pages_behind(HgjKeptPages *kept, BlockNumber block, uint32 most, uint32 most_rows,
+					  uint32 *nrows)
+{
+	const uint32 *first = kept->one->chunk->first;
+	uint32		begin = hgj_run_page(block) + 1;
+	uint32		end = begin + Min(most, HGJ_RUN_PAGES - begin);
+	uint32		page;
+
+	for (page = begin; page < end; page++)
+	{
+		if ((kept->known >> (page / 64) & 1) == 0)
+			find_valid(kept, page / 64);
+		if (!hgj_run_has(kept->valid, page) || first[page + 1] - first[begin] > most_rows ||
+			(kept->nbounds > 0 && !hgj_kept_page_may_pass(kept, block + (page - begin) + 1)))
+			break;
+	}
+	*nrows = first[page] - first[begin];
+	return page - begin;
+}
+
+/*
  * Room for the codes of the column's values in this run, by their numbers, of which there
  * are few; HGJ_NO_CODE where the caller has not put any yet.
  */

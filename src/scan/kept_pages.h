@@ -77,6 +77,8 @@ extern void hgj_kept_pages_begin(HgjKeptPages *kept, Snapshot snapshot,
 extern bool hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows);
 extern uint32 hgj_kept_words(HgjKeptPages *kept, BlockNumber block, uint32 most);
 extern bool hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block);
+extern uint32 hgj_kept_pages_behind(HgjKeptPages *kept, BlockNumber block, uint32 most,
+									uint32 most_rows, uint32 *nrows);
 extern uint32 *hgj_kept_codes(HgjKeptPages *kept, int column);
 extern void hgj_kept_slice(HgjKeptPages *kept, BlockNumber block);
 extern void hgj_kept_slice_missing(HgjKeptPages *kept, BlockNumber block, const uint32 *first);

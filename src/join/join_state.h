@@ -530,10 +530,6 @@ extern bool hgj_retry_build(HgjJoinState *state);
 extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
 
 /* key_filters.c */
-
-/* Nanoseconds for a row to go through one join, and into a batch. */
-#define HGJ_ROW_JOIN_COST		8.0
-
 extern void hgj_key_filters_offer(HgjJoinState *join);
 extern HgjJoinState *hgj_bottom_of_chain(HgjJoinState *top, int nkeys, AttrNumber *columns,
 										 int *njoins);

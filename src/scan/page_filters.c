@@ -102,7 +102,9 @@ hgj_page_filters_init(HgjPageFilters *set, HgjPageColumns *columns,
 	set->passed = palloc((columns->most_rows + 1) * sizeof(uint32));
 	if (quals->may_wait)
 		set->profile = palloc(HGJ_PROFILE_ROWS * sizeof(HgjFilterSet));
-	(void) hgj_page_filters_add(set, source, key_attnos);
+	/* a row that its own join's filter lets pass is looked up there */
+	if (hgj_page_filters_add(set, source, key_attnos))
+		set->filters[0].saved = HGJ_ROW_JOIN_COST;
 }
 
 /* Once all columns are known, of which the source returns `output`. */

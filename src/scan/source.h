@@ -161,6 +161,10 @@ extern const HgjSourceMethods hgj_source_batches;
  */
 extern bool hgj_source_use_pages(HgjSource *source, EState *estate);
 extern bool hgj_source_use_batches(HgjSource *source);
+
+/* Nanoseconds for a row to go through one join, and into a batch. */
+#define HGJ_ROW_JOIN_COST		8.0
+
 extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 							HgjSource *asks, const AttrNumber *columns,
 							double saved, HgjKeyFilterStats *stats);

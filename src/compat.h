@@ -159,6 +159,17 @@ typedef int16 HgjOrderMeaning;
 #define HGJ_GROUP_PATHKEYS(root)	((root)->group_pathkeys)
 #endif
 
+/* From 16 on, one says of which outer join clauses of equivalence classes are made. */
+#if PG_VERSION_NUM >= 160000
+#define hgj_implied_equalities(root, outer, inner) \
+	generate_join_implied_equalities(root, bms_union((outer)->relids, (inner)->relids), \
+									 (outer)->relids, inner, NULL)
+#else
+#define hgj_implied_equalities(root, outer, inner) \
+	generate_join_implied_equalities(root, bms_union((outer)->relids, (inner)->relids), \
+									 (outer)->relids, inner)
+#endif
+
 /* From 16 on, one says whether a sorted datum has to outlast the next one. */
 #if PG_VERSION_NUM >= 160000
 #define HGJ_TUPLESORT_GETDATUM(state, value, isnull) \

@@ -96,6 +96,7 @@ _PG_init(void)
 	hgj_install_require_hook();
 	hgj_install_rewrite_hook();
 	hgj_install_group_estimates();
+	hgj_install_extreme_estimates();
 	hgj_install_declines_hook();
 	hgj_install_demand_hook();
 	hgj_install_device_rows();

@@ -477,7 +477,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		!reasons_are_wanted())
 		return HGJ_DECLINE_NOTHING;
 
-	hgj_collect_keys(extra->restrictlist, joinrel, outerrel, innerrel, jointype, &costs);
+	hgj_collect_keys(root, extra->restrictlist, joinrel, outerrel, innerrel, jointype, &costs);
 	if (costs.hashclauses == NIL)
 		return HGJ_DECLINE_NO_HASH_CLAUSE;
 

@@ -156,7 +156,7 @@ extern double hgj_part_read(PlannerInfo *root, const HgjJoinCosts *costs,
 							const SemiAntiJoinFactors *factors);
 
 /* join_keys.c */
-extern void hgj_collect_keys(List *restrictlist, RelOptInfo *joinrel,
+extern void hgj_collect_keys(PlannerInfo *root, List *restrictlist, RelOptInfo *joinrel,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 JoinType jointype, HgjJoinCosts *costs);
 

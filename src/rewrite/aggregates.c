@@ -241,8 +241,8 @@ hgj_look_at_groups(const Query *query)
 }
 
 /* The operator by which an aggregate is the first or last value, or InvalidOid. */
-static Oid
-sort_operator_of(Oid aggregate)
+Oid
+hgj_sort_operator_of(Oid aggregate)
 {
 	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
 	Oid			result = InvalidOid;
@@ -292,7 +292,7 @@ hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator)
 
 	if (!OidIsValid(function) || !is_known_aggregate(function))
 		return NULL;
-	*sort_operator = sort_operator_of(function);
+	*sort_operator = hgj_sort_operator_of(function);
 	if (!OidIsValid(*sort_operator))
 		return NULL;
 	result = make_aggregate(function, type, argument);

@@ -38,8 +38,8 @@ static get_relation_info_hook_type previous_relation_info = NULL;
  * Groups that have been made of a subquery?  Others have an alias, or a name of PostgreSQL's or of a
  * view; what has been pulled up is no subquery any more.
  */
-static bool
-is_groups(const RangeTblEntry *rte)
+bool
+hgj_is_groups(const RangeTblEntry *rte)
 {
 	return rte->rtekind == RTE_SUBQUERY && rte->subquery && rte->alias == NULL &&
 		strcmp(rte->eref->aliasname, HGJ_GROUPS_NAME) == 0 && rte->eref->colnames != NIL &&
@@ -153,7 +153,7 @@ add_keys(PlannerInfo *root, Index table, Node *node)
 	{
 		Index		groups = ((RangeTblRef *) join->rarg)->rtindex;
 
-		if (is_groups(list_nth_node(RangeTblEntry, root->parse->rtable, groups - 1)))
+		if (hgj_is_groups(list_nth_node(RangeTblEntry, root->parse->rtable, groups - 1)))
 			add_key(root, table, groups, (List *) join->quals);
 	}
 }
@@ -172,7 +172,7 @@ tell_of_keys(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 		RangeTblEntry *rte = lfirst(lc);
 		List	   *clauses = NIL;
 
-		if (!is_groups(rte))
+		if (!hgj_is_groups(rte))
 			continue;
 		found = true;
 		hgj_split_clauses(rte->subquery->jointree->quals, &clauses);

@@ -123,6 +123,7 @@ extern HgjHidden hgj_look_at_aggregates(Node *value);
 extern bool hgj_group_may_raise(Node *expression);
 extern HgjHidden hgj_look_at_group(Node *expression);
 extern HgjHidden hgj_look_at_groups(const Query *query);
+extern Oid	hgj_sort_operator_of(Oid aggregate);
 extern Aggref *hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator);
 extern Aggref *hgj_make_count(Expr *argument);
 extern Aggref *hgj_make_all(Expr *condition);
@@ -185,5 +186,8 @@ extern Bitmapset *hgj_relations_of(Node *node);
 extern Expr *hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 							   const HgjSubquery *subquery);
 extern Node *hgj_stand_in(Node *clause, SubLink *sublink);
+
+/* estimates.c */
+extern bool hgj_is_groups(const RangeTblEntry *rte);
 
 #endif							/* HGJ_HIDDEN_H */

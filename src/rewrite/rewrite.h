@@ -11,5 +11,6 @@
 
 extern void hgj_install_rewrite_hook(void);
 extern void hgj_install_group_estimates(void);
+extern void hgj_install_extreme_estimates(void);
 
 #endif							/* HGJ_REWRITE_H */

@@ -53,15 +53,13 @@
 #define CACHED_BYTES	(128 * 1024)
 
 /*
- * A bit per key is wanted up to so many times the memory of a Bloom filter, and as
- * long as it leaves most of an L2 cache to others.  Where the Bloom filter would not be in
- * that cache, it may take what a server's last one has to spare: a miss of the one costs as
- * much as a miss of the other, and the Bloom filter's hash four times as much as the bit's
- * place (6 and 1.5 ns a row); keys that come in order find the bits of their neighbours.
+ * A bit per key is wanted up to so many times the memory of a Bloom filter, as long as it
+ * leaves most of an L2 cache to others, and up to half of what the caller has set aside:
+ * the hash of a Bloom filter takes four times as long as the bit's place (6 and 1.5 ns a row),
+ * and keys that come in order find the bits of their neighbours.
  */
 #define EXACT_PER_BLOOM	4
 #define SMALL_BYTES		(256 * 1024)
-#define LAST_CACHE_BYTES (8 * 1024 * 1024)
 
 /* Rows after which a probe looks back, and more before it makes a filter. */
 #define WINDOW_ROWS		32768
@@ -215,17 +213,20 @@ fill_filter(HgjTable *t, const Filter *filter, HgjError *err)
 	return HGJ_OK;
 }
 
-/* Which kind of filter, and how many words it has; `room` is in bytes. */
+/*
+ * Which kind of filter, and how many words it has; `room`, what it may take in all, is in
+ * bytes, and so is `set_aside`, the caller's part of it.
+ */
 uint64_t
-hgj_cpu_filter_words(const Graph *graph, uint64_t room, Filter *filter)
+hgj_cpu_filter_words(const Graph *graph, uint64_t room, uint64_t set_aside, Filter *filter)
 {
 	uint32_t	log2_words = hgj_log2_ceil(graph->rows * BITS_PER_ROW / 64 + 2);
 	uint64_t	most = (UINT64_C(1) << log2_words) * EXACT_PER_BLOOM;
 
 	if (most < SMALL_BYTES / sizeof(uint64_t))
 		most = SMALL_BYTES / sizeof(uint64_t);
-	if (sizeof(uint64_t) << log2_words >= CACHED_BYTES && most < LAST_CACHE_BYTES / sizeof(uint64_t))
-		most = LAST_CACHE_BYTES / sizeof(uint64_t);
+	if (most < set_aside / 2 / sizeof(uint64_t))
+		most = set_aside / 2 / sizeof(uint64_t);
 	/* a Bloom filter may fit where a bit per key does not */
 	if (most > room / 2 / sizeof(uint64_t))
 		most = room / 2 / sizeof(uint64_t);
@@ -249,7 +250,7 @@ get_filter(HgjTable *t, Filter *filter, HgjError *err)
 	void	   *p;
 	HgjStatus	status;
 
-	filter->bytes = (size_t) hgj_cpu_filter_words(&t->graph, room, filter) *
+	filter->bytes = (size_t) hgj_cpu_filter_words(&t->graph, room, t->spec.filter_room, filter) *
 		sizeof(uint64_t);
 	if (hgj_mem_footprint(filter->bytes) > room)
 		return hgj_fail(err, HGJ_LIMIT,

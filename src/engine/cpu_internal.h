@@ -401,7 +401,7 @@ extern void hgj_cpu_segments_close(Graph *graph);
 
 /* cpu_filter.c */
 extern uint64_t hgj_cpu_filter_words(const Graph *graph, uint64_t room,
-									 Filter *filter);
+									 uint64_t set_aside, Filter *filter);
 extern void hgj_cpu_bits_filter(const Graph *graph, Filter *filter);
 extern void hgj_cpu_plan_filter(HgjTable *table);
 extern void hgj_cpu_filter_free(HgjTable *table);

@@ -105,7 +105,8 @@ place_bits(const HgjTable *t, Image *image)
 	if (t->spec.filter != HGJ_FILTER_OFF && g->rows > 0)
 		image->filter.bytes = (size_t)
 			hgj_cpu_filter_words(g, 16 * g->rows + 2 * EXACT_BYTES +
-								 t->spec.filter_room, &image->filter) * sizeof(uint64_t);
+								 t->spec.filter_room, t->spec.filter_room, &image->filter) *
+			sizeof(uint64_t);
 }
 
 static void

@@ -99,7 +99,7 @@ hgj_create_table(HgjJoinState *state)
 	if ((instrument && instrument->need_timer) || track_io_timing)
 		spec.flags |= HGJ_TABLE_TIMING;
 	spec.memory_limit = state->use.device_limit;
-	spec.filter_room = hgj_filter_room();
+	spec.filter_room = hgj_filter_room(state);
 	spec.timeout_ms = hgj_device_timeout;
 	spec.poll = hgj_poll_interrupts;
 	spec.poll_arg = &state->build->poll;
@@ -118,7 +118,7 @@ static Size
 projected_bytes(HgjJoinState *state, const HgjMemory *memory)
 {
 	return (Size) (hgj_on_device(state) ? memory->host :
-				   memory->build_peak + hgj_filter_room()) +
+				   memory->build_peak + hgj_filter_room(state)) +
 		state->build->account.bytes;
 }
 

@@ -417,7 +417,7 @@ extern bool hgj_confirm_match(HgjJoinState *state, uint32 outer_row,
 
 /* memory.c */
 extern uint64 hgj_table_share(const HgjJoinState *state);
-extern Size hgj_filter_room(void);
+extern Size hgj_filter_room(const HgjJoinState *state);
 extern Size hgj_memory_now(const HgjJoinState *state, HgjMemory *memory);
 extern void hgj_note_peak_memory(HgjJoinState *state);
 

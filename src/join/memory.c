@@ -19,11 +19,15 @@
 #define HGJ_PROBE_SHARE			4
 
 /*
- * For a bit per key of a build side of a few keys, which is tested for every row of the
- * table at the bottom of a chain: twice what the engine makes of those at most.
+ * For a bit per key of the build side, which is tested for every row of the table at the bottom
+ * of a chain: twice what the engine makes of those at most.  Where many outer rows are expected,
+ * it may take as much as a server's last cache has to spare: to clear and to map it takes a
+ * nanosecond for four bytes, and an outer row saves more than that.
  */
 #define HGJ_ROOM_SHARE			16
-#define HGJ_MOST_ROOM			((Size) 512 * 1024)
+#define HGJ_LEAST_ROOM			((Size) 512 * 1024)
+#define HGJ_MOST_ROOM			((Size) 16 * 1024 * 1024)
+#define HGJ_ROOM_PER_ROW		8
 
 /* Of device memory, what a table may take: a part is left to the probes. */
 uint64
@@ -37,10 +41,13 @@ hgj_table_share(const HgjJoinState *state)
  * build gives back.
  */
 Size
-hgj_filter_room(void)
+hgj_filter_room(const HgjJoinState *state)
 {
+	double		rows = Min(state->outer_ps->plan->plan_rows, (double) HGJ_MOST_ROOM);
+	Size		room = Max((Size) rows * HGJ_ROOM_PER_ROW, HGJ_LEAST_ROOM);
+
 	return hgj_filter == HGJ_FILTER_OFF ? 0 :
-		Min(get_hash_memory_limit() / HGJ_ROOM_SHARE, HGJ_MOST_ROOM);
+		Min(get_hash_memory_limit() / HGJ_ROOM_SHARE, Min(room, HGJ_MOST_ROOM));
 }
 
 /* The bytes of the host's memory held now; *memory: what the table has, if there is one. */

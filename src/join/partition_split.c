@@ -139,7 +139,7 @@ plan_split(HgjJoinState *state)
 	Size		limit = get_hash_memory_limit();
 	Size		budget = hgj_partition_blocks(limit);
 	Size		reserved = hgj_partition_reserve(limit);
-	Size		taken = reserved + hgj_filter_room() + state->building.batch->held.bytes +
+	Size		taken = reserved + hgj_filter_room(state) + state->building.batch->held.bytes +
 	Min(hgj_build_side_code_bytes(state->build), limit / 2);
 	double		in_memory = Max(state->build->total_rows, 1);
 	double		rest = rows_to_come(state);

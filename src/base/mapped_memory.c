@@ -38,6 +38,7 @@
 #include "base/mapped_memory.h"
 
 #define HUGE_PAGE		((Size) 2 * 1024 * 1024)
+#define MOST_TRIES		3
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE	25
@@ -115,6 +116,22 @@ hgj_memory_for_huge_pages(void *memory, Size bytes)
 	return (void *) begin;
 }
 
+/* Step 3, of one page: 0, or why there is none. */
+static int
+make_huge(char *page)
+{
+	volatile char *first = page;
+
+	*first = *first;
+	/* somebody else may just be at this page, for the same purpose or to fill it */
+	for (int tries = 0; tries < MOST_TRIES; tries++)
+		if (madvise(page, HUGE_PAGE, MADV_COLLAPSE) == 0)
+			return 0;
+		else if (errno != EAGAIN)
+			return errno;
+	return EAGAIN;
+}
+
 /*
  * See mapped_memory.h.  Step 3.  What the system refuses is refused for good: it does not
  * know the call, or has been told not to give any, or has none at present, and a
@@ -123,16 +140,17 @@ hgj_memory_for_huge_pages(void *memory, Size bytes)
 void
 hgj_memory_in_huge_pages(char *begin, const char *end)
 {
-	for (char *page = (char *) TYPEALIGN(HUGE_PAGE, begin);
-		 may_be_huge && page < end; page += HUGE_PAGE)
-	{
-		volatile char *first = page;
+	int			refused = 0;
 
-		*first = *first;
-		if (madvise(page, HUGE_PAGE, MADV_COLLAPSE) == 0)
-			continue;
+	for (char *page = (char *) TYPEALIGN(HUGE_PAGE, begin);
+		 may_be_huge && page < end && (refused == 0 || refused == EAGAIN); page += HUGE_PAGE)
+	{
+		int			why = make_huge(page);
+
+		refused = why != 0 ? why : refused;
+	}
+	errno = refused;
+	if (refused != 0)
 		ereport(DEBUG1,
 				(errmsg_internal("kept columns are in small pages of memory from here: %m")));
-		return;
-	}
 }

@@ -55,6 +55,9 @@
 #define BYTES_PER_SLOT		((Size) 16 * 1024)
 #define NO_SLOT				(-1)
 
+/* What gets huge pages at a time: a block that a device registers at a time (cuda/registered.cu). */
+#define PREPARED_BYTES		((uint64) 64 * 1024 * 1024)
+
 /* Slots that are looked at before others get the lock. */
 #define SLOTS_AT_ONCE		1024
 
@@ -120,7 +123,7 @@ lay_out(void)
 	pg_atomic_init_u64(&shared->changes, 0);
 	pg_atomic_init_u64(&shared->evictions, 0);
 	pg_atomic_init_u64(&shared->last_id, 0);
-	shared->used = 0;
+	shared->used = shared->prepared = 0;
 	for (int i = 0; i < HGJ_TABLE_COUNTS; i++)
 		pg_atomic_init_u32(&shared->by_table[i], 0);
 	shared->hand = shared->ntouched = 0;
@@ -699,14 +702,28 @@ hgj_store_most_bytes(void)
 	return (shared_bytes() - shared->area) / 2;
 }
 
-/* Memory that has never been used gets huge pages first: a later call would have to copy it. */
+/*
+ * Memory that has never been used gets huge pages first: a later call would have to copy it, and
+ * what a driver has pinned cannot be moved any more.  One process asks for a block, and others
+ * that fill it at the same time do not wait.
+ */
 static void
 prepare(const char *end)
 {
-	Size		from = Max((Size) __atomic_load_n(&shared->used, __ATOMIC_RELAXED), shared->area);
+	uint64		wanted = end - (const char *) shared;
+	uint64		before = __atomic_load_n(&shared->prepared, __ATOMIC_RELAXED);
 
-	if (end > (char *) shared + from)
-		hgj_memory_in_huge_pages((char *) shared + from, end);
+	while (before < wanted)
+	{
+		uint64		next = (before / PREPARED_BYTES + 1) * PREPARED_BYTES;
+
+		if (!__atomic_compare_exchange_n(&shared->prepared, &before, next, false,
+										 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			continue;
+		hgj_memory_in_huge_pages((char *) shared + Max(before, shared->area),
+								 (char *) shared + Min(next, shared_bytes()));
+		before = next;
+	}
 }
 
 /* Who registers the memory with a device does so up to here. */

@@ -44,6 +44,8 @@ typedef struct HgjStore
 	pg_atomic_uint64 last_id;	/* of a chunk */
 	uint64		used;			/* bytes behind our beginning that have ever been, changed
 								 * atomically; a process without PostgreSQL reads it */
+	uint64		prepared;		/* bytes behind our beginning that somebody has asked huge pages
+								 * for, changed atomically */
 	pg_atomic_uint32 by_table[HGJ_TABLE_COUNTS];
 	int			nslots;
 	int			nbuckets;		/* a power of two */

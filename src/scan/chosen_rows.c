@@ -8,8 +8,9 @@
  *	  been told which of their rows are wanted (pipeline/device_rows_kept.c).  This one has
  *	  more columns, or others: where they are kept, too, and pages are valid, they come from
  *	  chunks; those that are not kept are fetched (late_columns.c).
- * 2. Rows are taken a slice at a time: pages of one run, with as many rows together as a
- *	  slice may have.  A page that is not valid any more, or not for these chunks, is a
+ * 2. Rows are taken a slice at a time: valid pages of one run, one after the other, however
+ *	  many rows they have.  Where few are wanted, the next ones are far away, and are
+ *	  waited for together.  A page that is not valid any more, or not for these chunks, is a
  *	  slice of its own, all columns of which are fetched: the snapshot sees the tuples that
  *	  the other chunks have rows of, in their order.
  * 3. Pages that the other source has left are read here as ever, after that.
@@ -32,17 +33,15 @@ begin_slice(HgjPageSource *ps, const HgjKeptRange *range, uint32 page)
 	BlockNumber run = range->start - hgj_run_page(range->start);
 	uint32		last = hgj_run_page(range->start) + range->npages;
 	uint32		end = page + 1;
-	bool		valid = hgj_kept_page(kept, run + page, NULL);
 	uint32		n;
 
-	if (valid)
+	if (hgj_kept_page(kept, run + page, NULL))
+	{
 		hgj_kept_slice(kept, run + page);
+		end += hgj_kept_pages_behind(kept, run + page, last - end, PG_UINT32_MAX, &n);
+	}
 	else
 		hgj_kept_slice_missing(kept, run + page, range->first);
-	while (valid && end < last &&
-		   range->first[end + 1] - range->first[page] <= ps->columns.most_rows &&
-		   hgj_kept_page(kept, run + end, NULL))
-		end++;
 	n = range->first[end] - range->first[page];
 	ps->pages.ntuples = n;
 	ps->pages.kind = HGJ_TUPLES_KEPT;
@@ -72,7 +71,7 @@ hgj_chosen_take(HgjSource *source, HgjBatch *batch, const HgjKeptRange *range,
 	while (taken < n && batch->nrows < max_rows && batch->values->used <= most_bytes)
 	{
 		uint32		before = batch->nrows;
-		uint32		most = Min(n - taken, max_rows - before);
+		uint32		most = Min(Min(n - taken, max_rows - before), ps->columns.most_rows);
 		uint32		start;
 		uint32		end;
 		uint32		some;
@@ -80,8 +79,7 @@ hgj_chosen_take(HgjSource *source, HgjBatch *batch, const HgjKeptRange *range,
 		while (base + rows[taken] >= range->first[page + 1])
 			page++;
 		start = range->first[page];
-		page = begin_slice(ps, range, page);
-		end = range->first[page];
+		end = range->first[begin_slice(ps, range, page)];
 		for (some = 0; some < most && base + rows[taken + some] < end; some++)
 			ps->selection[some] = base + rows[taken + some] - start;
 		hgj_page_columns_keep(&ps->columns, ps->selection, some);

@@ -496,6 +496,7 @@ hgj_kept_choose(HgjKeptPages *kept, bool chosen)
 		return;
 	leave_run(kept);			/* it is held for the one, or the other */
 	kept->chosen = chosen;
+	kept->nbounds = 0;			/* who has chosen has looked at quals, whose columns may be missing */
 }
 
 /* Nobody reads chunks any longer of ranges before the last ones. */

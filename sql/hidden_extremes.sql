@@ -41,6 +41,11 @@ select extreme($$select p.* from price p join item on id = item where amount = (
 -- two of them, an order, first rows
 select extreme($$select * from price p where day = (select max(day) from price i where i.item = p.item) and amount = (select min(amount) from price i where i.item = p.item)$$);
 select extreme($$select item, amount from price p where amount = (select amount from price i where i.item = p.item and amount is not null order by amount desc limit 1)$$);
+-- groups that are restricted, joined, of part of a key, or of rows that are looked up by another column
+select extreme($$select * from price p where amount = (select min(amount) from price i where i.item = p.item and i.shop = 'shop 3')$$);
+select extreme($$select * from price p where amount = (select min(amount) from price i, item t where i.item = p.item and t.id = i.item)$$);
+select extreme($$select * from price p, item t where p.amount = (select min(amount) from price i where i.item = t.id) and t.id < 20$$);
+select hgj_hidden($$select * from price p where p.amount = (select min(amount) from price i where i.item = p.item % 40)$$);
 -- other columns, other tables, other aggregates, other operators: nothing is known of these
 select hgj_hidden($$select * from item where best = (select min(amount) from price i where i.item = id)$$);
 select hgj_hidden($$select * from price p where item = (select max(i.item) from price i where i.day = p.day)$$);

@@ -21,7 +21,7 @@
  *	  addresses that PostgreSQL has: who gives up its shared memory gives this up, too.
  * 3. A range is collapsed just before it is first filled.  One page of it that has
  *	  been touched is enough for the call, so that neither 512 pages are cleared one by one,
- *	  nor what they hold is copied.
+ *	  nor what they hold is copied.  It is touched by reading: others may be writing to it.
  *
  * Mapping what is about to be read by one call (MADV_POPULATE_READ) was tried: it takes as
  * long as the faults, or a tenth more, as the kernel maps page by page in either case.
@@ -39,21 +39,28 @@
 
 #define HUGE_PAGE		((Size) 2 * 1024 * 1024)
 #define MOST_TRIES		3
+#define PLAIN_MEMORY	"/dev/zero"
+#define HUGE_MEMORY		"/anon_hugepage"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE	25
 #endif
 
-/* Where a page of the process stands: /proc/self/maps. */
+/* What a page of the process belongs to: /proc/self/maps. */
 typedef struct Mapping
 {
 	uintptr_t	end;			/* address behind the mapping */
 	uintptr_t	offset;			/* place of the page in the mapping's file */
-	bool		is_plain;		/* kind: anonymous shared memory in small pages */
+	char		name[32];		/* beginning of the file's name */
 } Mapping;
 
-/* Set in the postmaster: huge pages may be mapped where the range lies.  Step 2. */
-static bool may_be_huge = false;
+/* Set in the postmaster: why huge pages cannot be mapped where the range lies; NULL: they can. */
+static const char *why_small = NULL;
+
+/* Set there as well: the range lies in huge pages that an administrator has put aside. */
+static bool is_huge = false;
+
+#if defined(__linux__)
 
 /* False: the page is in no mapping, or the list cannot be read. */
 static bool
@@ -75,12 +82,36 @@ find_mapping(uintptr_t address, Mapping *found)
 			continue;
 		found->end = end;
 		found->offset = offset + (address - begin);
-		found->is_plain = name > 0 && strncmp(line + name, "/dev/zero", 9) == 0;
+		strlcpy(found->name, name > 0 ? line + name : "", sizeof(found->name));
 		is_found = true;
 	}
 	if (maps != NULL)
 		fclose(maps);
 	return is_found;
+}
+
+static bool
+begins_with(const Mapping *mapping, const char *name)
+{
+	return strncmp(mapping->name, name, strlen(name)) == 0;
+}
+
+/* Step 2: `bytes` of memory from `source` on are at `begin`, too; false: nothing has changed. */
+static bool
+map_again(void *source, void *begin, Size bytes)
+{
+	/* a second mapping of shared memory has no old size; it cannot overlap the first */
+	void	   *moved = mremap(source, 0, bytes, MREMAP_MAYMOVE);
+
+	if (moved == MAP_FAILED)
+		return false;
+	/* what is at `begin` goes first, so that there is no way back */
+	if (mremap(moved, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, begin) == MAP_FAILED)
+		ereport(FATAL,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("could not map memory for kept columns: %m"),
+				 errhint("Set hashgraph_join.column_memory to 0 to do without.")));
+	return true;
 }
 
 /* See mapped_memory.h.  Step 2; what cannot be mapped again stays as it is. */
@@ -89,68 +120,88 @@ hgj_memory_for_huge_pages(void *memory, Size bytes)
 {
 	uintptr_t	begin = TYPEALIGN(HUGE_PAGE, (uintptr_t) memory);
 	Size		mapped = TYPEALIGN(HUGE_PAGE, bytes);
-	Mapping		mapping;
-	void	   *source;
-	void	   *moved;
+	Mapping		mapping = {0};
+	uintptr_t	source;
 
-	may_be_huge = false;
-	if (!find_mapping(begin, &mapping) || !mapping.is_plain)
+	is_huge = false;
+	why_small = "/proc/self/maps does not say where the memory is";
+	if (!find_mapping(begin, &mapping))
+		return memory;
+	is_huge = begins_with(&mapping, HUGE_MEMORY);
+	why_small = "the memory is no anonymous mapping";
+	if (!begins_with(&mapping, PLAIN_MEMORY))
 		return memory;
 	/* HGJ_HUGE_PAGE_ROOM: up to one page lies before the range, and one behind it */
-	source = (void *) (begin + (TYPEALIGN(HUGE_PAGE, mapping.offset) - mapping.offset));
-	if ((uintptr_t) source + mapped > mapping.end)
+	source = begin + (TYPEALIGN(HUGE_PAGE, mapping.offset) - mapping.offset);
+	why_small = "the memory cannot be mapped again";
+	if (source != begin &&
+		(source + mapped > mapping.end || !map_again((void *) source, (void *) begin, mapped)))
 		return memory;
-	may_be_huge = source == (void *) begin;
-	if (may_be_huge)
-		return source;
-	/* a second mapping of shared memory has no old size; it cannot overlap the first */
-	moved = mremap(source, 0, mapped, MREMAP_MAYMOVE);
-	if (moved == MAP_FAILED)
-		return memory;
-	if (mremap(moved, mapped, mapped, MREMAP_MAYMOVE | MREMAP_FIXED, (void *) begin) == MAP_FAILED)
-	{
-		(void) munmap(moved, mapped);
-		return memory;
-	}
-	may_be_huge = true;
+	why_small = NULL;
 	return (void *) begin;
 }
 
 /* Step 3, of one page: 0, or why there is none. */
 static int
-make_huge(char *page)
+make_huge(const char *page)
 {
-	volatile char *first = page;
-
-	*first = *first;
-	/* somebody else may just be at this page, for the same purpose or to fill it */
+	(void) *(const volatile char *) page;
+	/* somebody else may just be filling it */
 	for (int tries = 0; tries < MOST_TRIES; tries++)
-		if (madvise(page, HUGE_PAGE, MADV_COLLAPSE) == 0)
+		if (madvise((void *) page, HUGE_PAGE, MADV_COLLAPSE) == 0)
 			return 0;
 		else if (errno != EAGAIN)
 			return errno;
 	return EAGAIN;
 }
 
+#else
+
+void *
+hgj_memory_for_huge_pages(void *memory, Size bytes)
+{
+	(void) bytes;
+	why_small = "this system has no way to ask for others";
+	return memory;
+}
+
+static int
+make_huge(const char *page)
+{
+	(void) page;
+	return ENOSYS;
+}
+
+#endif
+
 /*
- * See mapped_memory.h.  Step 3.  What the system refuses is refused for good: it does not
- * know the call, or has been told not to give any, or has none at present, and a
- * range is asked for once.
+ * See mapped_memory.h.  Step 3.  A page that others are busy with stays small; where the system
+ * does not know the call, or has no huge page to give at present, the rest of the range does.
  */
-void
-hgj_memory_in_huge_pages(char *begin, const char *end)
+int
+hgj_memory_in_huge_pages(const char *begin, const char *end)
 {
 	int			refused = 0;
 
-	for (char *page = (char *) TYPEALIGN(HUGE_PAGE, begin);
-		 may_be_huge && page < end && (refused == 0 || refused == EAGAIN); page += HUGE_PAGE)
+	for (const char *page = (const char *) TYPEALIGN(HUGE_PAGE, begin);
+		 why_small == NULL && page < end && (refused == 0 || refused == EAGAIN); page += HUGE_PAGE)
 	{
 		int			why = make_huge(page);
 
 		refused = why != 0 ? why : refused;
 	}
+	return refused;
+}
+
+/* See mapped_memory.h. */
+void
+hgj_memory_say_small(int refused)
+{
+	if (why_small != NULL && !is_huge)
+		ereport(DEBUG1,
+				(errmsg_internal("kept columns are in small pages of memory: %s", why_small)));
 	errno = refused;
 	if (refused != 0)
 		ereport(DEBUG1,
-				(errmsg_internal("kept columns are in small pages of memory from here: %m")));
+				(errmsg_internal("kept columns are in small pages of memory in part: %m")));
 }

@@ -22,9 +22,12 @@ extern void *hgj_memory_for_huge_pages(void *memory, Size bytes);
 
 /*
  * The range of that memory is about to be filled for the first time, and what is before it
- * has been: huge pages that begin in it are made, or a debug message says why not.  Others
- * may fill parts of them at the same time.
+ * has been: huge pages that begin in it are made.  Others may fill parts of them at the same
+ * time.  0, or the errno that the system refuses some with.
  */
-extern void hgj_memory_in_huge_pages(char *begin, const char *end);
+extern int	hgj_memory_in_huge_pages(const char *begin, const char *end);
+
+/* A debug message says why memory of the range has stayed in small pages, if it has. */
+extern void hgj_memory_say_small(int refused);
 
 #endif							/* HGJ_MAPPED_MEMORY_H */

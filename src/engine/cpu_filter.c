@@ -5,7 +5,7 @@
  *
  * Looking a row up costs one or two cache misses in the graph, matched or
  * not.  The filter says "no" to most rows without a match, from memory that
- * is ten times smaller.
+ * is mostly ten times smaller, or is looked up faster.
  *
  * 1. A probe counts its rows, and those that found a match.  When few of them
  *	  did, and the graph is much larger than the L2 cache, the filter is made.
@@ -16,7 +16,8 @@
  *	  For a direct table, and for one of single keys that do not lie too far
  *	  apart, it is a bit per key from the smallest to the largest, which is
  *	  tested several times as fast and makes no mistakes: so a few keys of a large
- *	  table may take more than a Bloom filter of them would.
+ *	  table may take more than a Bloom filter of them would, and many may take what the
+ *	  caller has set aside.
  * 3. From then on each batch is tested first, and only the rows that pass are
  *	  looked up: they become the batch's selection.
  * 4. When most of the rows pass, the probe does without, and counts again.

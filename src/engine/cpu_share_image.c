@@ -330,7 +330,7 @@ hgj_cpu_share_peak(const HgjTable *table)
 	if (spec->segments == HGJ_SEGMENTS_ELLPACK ||
 		spec->segments == HGJ_SEGMENTS_SLICED)
 		image += hgj_most_padded(csr) + 2 * n;
-	/* two images at a time have an Image, and alignment, and little filters */
+	/* two images at a time have an Image, alignment, and a filter */
 	image += 2 * (sizeof(Image) + 10 * HGJ_IMAGE_ALIGN + 2 * EXACT_BYTES +
 				  spec->filter_room);
 	if (spec->flags & HGJ_TABLE_KEYS_ONLY)

@@ -22,10 +22,12 @@
  * For a bit per key of the build side, which is tested for every row of the table at the bottom
  * of a chain: twice what the engine makes of those at most.  Where many outer rows are expected,
  * it may take as much as a server's last cache has to spare: to clear and to map it takes a
- * nanosecond for four bytes, and an outer row saves more than that.
+ * nanosecond for four bytes, and an outer row saves more than that.  That is a smaller part of
+ * the memory, as builds do without it whether a filter is made or not.
  */
 #define HGJ_ROOM_SHARE			16
 #define HGJ_LEAST_ROOM			((Size) 512 * 1024)
+#define HGJ_LARGE_ROOM_SHARE	64
 #define HGJ_MOST_ROOM			((Size) 16 * 1024 * 1024)
 #define HGJ_ROOM_PER_ROW		8
 
@@ -43,11 +45,17 @@ hgj_table_share(const HgjJoinState *state)
 Size
 hgj_filter_room(const HgjJoinState *state)
 {
-	double		rows = Min(state->outer_ps->plan->plan_rows, (double) HGJ_MOST_ROOM);
-	Size		room = Max((Size) rows * HGJ_ROOM_PER_ROW, HGJ_LEAST_ROOM);
+	Size		limit = get_hash_memory_limit();
+	Size		least = Min(limit / HGJ_ROOM_SHARE, HGJ_LEAST_ROOM);
+	double		wanted = state->outer_ps->plan->plan_rows * HGJ_ROOM_PER_ROW;
 
-	return hgj_filter == HGJ_FILTER_OFF ? 0 :
-		Min(get_hash_memory_limit() / HGJ_ROOM_SHARE, Min(room, HGJ_MOST_ROOM));
+	if (hgj_filter == HGJ_FILTER_OFF)
+		return 0;
+	/* several words have no bit */
+	if (state->inner.nwords != 1)
+		return least;
+	return Max(least, Min(limit / HGJ_LARGE_ROOM_SHARE,
+						  (Size) Min(wanted, (double) HGJ_MOST_ROOM)));
 }
 
 /* The bytes of the host's memory held now; *memory: what the table has, if there is one. */

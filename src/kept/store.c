@@ -57,6 +57,8 @@
 
 /* What gets huge pages at a time: a block that a device registers at a time (cuda/registered.cu). */
 #define PREPARED_BYTES		((uint64) 64 * 1024 * 1024)
+#define MOST_LOOKS			1000
+#define LOOK_US				1000
 
 /* Slots that are looked at before others get the lock. */
 #define SLOTS_AT_ONCE		1024
@@ -123,7 +125,7 @@ lay_out(void)
 	pg_atomic_init_u64(&shared->changes, 0);
 	pg_atomic_init_u64(&shared->evictions, 0);
 	pg_atomic_init_u64(&shared->last_id, 0);
-	shared->used = shared->prepared = 0;
+	shared->used = shared->claimed = shared->prepared = 0;
 	for (int i = 0; i < HGJ_TABLE_COUNTS; i++)
 		pg_atomic_init_u32(&shared->by_table[i], 0);
 	shared->hand = shared->ntouched = 0;
@@ -704,26 +706,37 @@ hgj_store_most_bytes(void)
 
 /*
  * Memory that has never been used gets huge pages first: a later call would have to copy it, and
- * what a driver has pinned cannot be moved any more.  One process asks for a block, and others
- * that fill it at the same time do not wait.
+ * what a driver has pinned cannot be moved any more.  One process asks for a block; others that
+ * want to fill it wait, as a device registers it once somebody has, but no longer than that takes
+ * by far.  0, or the errno of hgj_memory_in_huge_pages().
  */
-static void
+static int
 prepare(const char *end)
 {
 	uint64		wanted = end - (const char *) shared;
-	uint64		before = __atomic_load_n(&shared->prepared, __ATOMIC_RELAXED);
+	uint64		before = __atomic_load_n(&shared->claimed, __ATOMIC_RELAXED);
+	int			refused = 0;
 
 	while (before < wanted)
 	{
 		uint64		next = (before / PREPARED_BYTES + 1) * PREPARED_BYTES;
+		int			why;
 
-		if (!__atomic_compare_exchange_n(&shared->prepared, &before, next, false,
+		if (!__atomic_compare_exchange_n(&shared->claimed, &before, next, false,
 										 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			continue;
-		hgj_memory_in_huge_pages((char *) shared + Max(before, shared->area),
-								 (char *) shared + Min(next, shared_bytes()));
+		why = hgj_memory_in_huge_pages((char *) shared + Max(before, shared->area),
+									   (char *) shared + Min(next, shared_bytes()));
+		refused = why != 0 ? why : refused;
+		(void) __atomic_add_fetch(&shared->prepared, next - before, __ATOMIC_RELAXED);
 		before = next;
 	}
+	/* it is the last block that somebody is at, if at any */
+	for (int looks = 0; looks < MOST_LOOKS && wanted + PREPARED_BYTES > before &&
+		 __atomic_load_n(&shared->prepared, __ATOMIC_RELAXED) <
+		 __atomic_load_n(&shared->claimed, __ATOMIC_RELAXED); looks++)
+		pg_usleep(LOOK_US);
+	return refused;
 }
 
 /* Who registers the memory with a device does so up to here. */
@@ -773,6 +786,7 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, const HgjRoom *room
 	Terms		terms = {*room, !room->may_evict, room->may_evict ? FIRST_CREDIT : 0};
 	dsa_pointer data;
 	bool		kept = false;
+	int			refused = 0;
 
 	Assert(chunk->bytes <= hgj_store_most_bytes());
 	attach();
@@ -785,7 +799,7 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, const HgjRoom *room
 	{
 		HgjChunk   *copy = dsa_get_address(area, data);
 
-		prepare((const char *) copy + chunk->bytes);
+		refused = prepare((const char *) copy + chunk->bytes);
 		memcpy(copy, chunk, chunk->bytes);
 		note_used((const char *) copy + chunk->bytes);
 		kept = publish(key, data, chunk->bytes, &terms);
@@ -793,5 +807,6 @@ hgj_store_put(const HgjChunkKey *key, const HgjChunk *chunk, const HgjRoom *room
 			dsa_free(area, data);
 	}
 	RESUME_INTERRUPTS();
+	hgj_memory_say_small(refused);
 	return kept;
 }

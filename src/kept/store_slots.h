@@ -44,8 +44,9 @@ typedef struct HgjStore
 	pg_atomic_uint64 last_id;	/* of a chunk */
 	uint64		used;			/* bytes behind our beginning that have ever been, changed
 								 * atomically; a process without PostgreSQL reads it */
-	uint64		prepared;		/* bytes behind our beginning that somebody has asked huge pages
-								 * for, changed atomically */
+	uint64		claimed;		/* bytes behind our beginning for which somebody asks the system for
+								 * huge pages, or has, changed atomically */
+	uint64		prepared;		/* number of these for which somebody has, changed atomically */
 	pg_atomic_uint32 by_table[HGJ_TABLE_COUNTS];
 	int			nslots;
 	int			nbuckets;		/* a power of two */

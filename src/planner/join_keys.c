@@ -83,8 +83,8 @@ is_one_row(PlannerInfo *root, const RelOptInfo *rel, List *clauses)
 	Query	   *query;
 	ListCell   *lc;
 
-	if (rel->rtekind != RTE_SUBQUERY || !bms_equal(rel->relids, bms_make_singleton(rel->relid)))
-		return false;
+	if (rel->rtekind != RTE_SUBQUERY)
+		return false;			/* so is a join */
 	query = planner_rt_fetch(rel->relid, root)->subquery;
 	if (!query_supports_distinctness(query))
 		return false;
@@ -94,6 +94,8 @@ is_one_row(PlannerInfo *root, const RelOptInfo *rel, List *clauses)
 		bool		left = bms_is_subset(lfirst_node(RestrictInfo, lc)->left_relids, rel->relids);
 		const Var  *var = (const Var *) (left ? linitial(clause->args) : lsecond(clause->args));
 
+		if (IsA(var, RelabelType))
+			var = (const Var *) ((const RelabelType *) var)->arg;
 		if (!IsA(var, Var) || var->varattno <= 0)
 			continue;
 		columns = lappend_int(columns, var->varattno);
@@ -108,12 +110,20 @@ without_needless(PlannerInfo *root, List *clauses, const HgjKeyPair *pairs, RelO
 				 RelOptInfo *innerrel)
 {
 	List	   *rest = NIL;
+	uint32		nwords = 0;
 	ListCell   *lc;
 
 	foreach(lc, clauses)
-		if (pairs[foreach_current_index(lc)].outer_kind != HGJ_KEY_OPAQUE)
-			rest = lappend(rest, lfirst(lc));
-	if (rest == NIL || list_length(rest) == list_length(clauses) ||
+	{
+		const HgjKeyPair *pair = &pairs[foreach_current_index(lc)];
+
+		if (pair->outer_kind == HGJ_KEY_OPAQUE)
+			continue;
+		rest = lappend(rest, lfirst(lc));
+		nwords += pair->nwords;
+	}
+	/* an engine has to take all of them */
+	if (rest == NIL || list_length(rest) == list_length(clauses) || nwords > HGJ_MAX_KEY_WORDS ||
 		!(is_one_row(root, innerrel, rest) || is_one_row(root, outerrel, rest)))
 		return clauses;
 	return rest;

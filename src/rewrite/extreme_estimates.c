@@ -9,9 +9,12 @@
  * one for each group, and puts a nested loop above it.
  *
  * 1. When the groups' paths are known, their columns that are min() or max() of a plain column are
- *	  looked for among the equivalence classes: in one with the same column of the same table.
- * 2. Such an equality is true for one row of a group at least: its selectivity is one divided by the
- *	  rows of a group.  The planner keeps it in the clause that it makes of the class, which is
+ *	  looked for among the equivalence classes: in one with the same column of the same table, whose
+ *	  other columns are equal to the groups' keys of that table, all of them.  Of other rows nothing is
+ *	  known.
+ * 2. Of the rows with a group's keys, one at least has the value: the selectivity is one divided by
+ *	  the number of rows that the table has for each value of the keys, whatever else restricts
+ *	  the groups.  The planner keeps it in the clause that it makes of the class, which is
  *	  made here, and found again for each join of the two.
  *
  * Memory: the planner's context.  No locks.
@@ -21,11 +24,13 @@
 #include "compat.h"
 
 #include "nodes/pathnodes.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "parser/parsetree.h"
 #include "rewrite/hidden.h"
 #include "rewrite/rewrite.h"
+#include "utils/selfuncs.h"
 
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
@@ -55,19 +60,61 @@ column_of_member(const EquivalenceMember *member)
 		var->varattno > 0 ? var : NULL;
 }
 
-/* Rows of a group, by the planner's estimates of the subquery. */
-static double
-rows_of_group(const RelOptInfo *rel)
+/* Step 1: are the groups' column and the table's in one class? */
+static bool
+are_equal(const PlannerInfo *root, Index groups, AttrNumber column, Index table, AttrNumber other)
 {
-	const PlannerInfo *subroot = rel->subroot;
-	const RelOptInfo *input = NULL;
+	ListCell   *lc;
+	ListCell   *lc2;
 
-	if (subroot->join_rel_list != NIL)
-		input = llast(subroot->join_rel_list);
-	for (int i = 1; input == NULL && i < subroot->simple_rel_array_size; i++)
-		if (subroot->simple_rel_array[i] && subroot->simple_rel_array[i]->reloptkind == RELOPT_BASEREL)
-			input = subroot->simple_rel_array[i];
-	return input ? Max(input->rows / Max(rel->rows, 1), 1) : 1;
+	foreach(lc, root->eq_classes)
+	{
+		const EquivalenceClass *class = lfirst(lc);
+		bool		has_column = false;
+		bool		has_other = false;
+
+		if (class->ec_merged != NULL)
+			continue;
+		foreach(lc2, class->ec_members)
+		{
+			const Var  *var = column_of_member(lfirst(lc2));
+
+			has_column |= var && var->varno == groups && var->varattno == column;
+			has_other |= var && var->varno == table && var->varattno == other;
+		}
+		if (has_column && has_other)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Steps 1 and 2: rows of the table, which the groups have as relation `inside`, for each value of
+ * the groups' keys; 0: these are not the table's.
+ */
+static double
+rows_of_keys(PlannerInfo *root, const RelOptInfo *rel, const Query *groups, Index inside,
+			 const RelOptInfo *table)
+{
+	List	   *keys = NIL;
+	ListCell   *lc;
+
+	foreach(lc, groups->groupClause)
+	{
+		const TargetEntry *tle = get_sortgroupclause_tle(lfirst(lc), groups->targetList);
+		const Var  *key = (const Var *) tle->expr;
+		Var		   *outer;
+
+		if (!IsA(key, Var) || key->varno != inside || key->varlevelsup > 0 || key->varattno <= 0 ||
+			!are_equal(root, rel->relid, tle->resno, table->relid, key->varattno))
+			return 0;
+		outer = copyObject((Var *) key);
+		outer->varno = table->relid;
+		keys = lappend(keys, outer);
+	}
+	if (keys == NIL)
+		return 0;
+	return Max(table->tuples / estimate_num_groups(root, keys, Max(table->tuples, 1), NULL, NULL), 1);
 }
 
 /* Step 2: of the clauses of a join, the one that compares the other member. */
@@ -110,11 +157,13 @@ weigh_class(PlannerInfo *root, RelOptInfo *rel, const Query *groups, const Equiv
 			planner_rt_fetch(var->varno, root)->relid == rt_fetch(column->varno, groups->rtable)->relid)
 		{
 			RelOptInfo *table = find_base_rel(root, var->varno);
-			Selectivity selectivity = 1 / rows_of_group(rel);
+			double		rows = rows_of_keys(root, rel, groups, column->varno, table);
 
+			if (rows == 0)
+				continue;
 			/* before 16, it is another clause where the groups are the outer side */
-			weigh(hgj_implied_equalities(root, table, rel), class, member, selectivity);
-			weigh(hgj_implied_equalities(root, rel, table), class, member, selectivity);
+			weigh(hgj_implied_equalities(root, table, rel), class, member, 1 / rows);
+			weigh(hgj_implied_equalities(root, rel, table), class, member, 1 / rows);
 		}
 	}
 }

@@ -43,6 +43,7 @@ begin_slice(HgjPageSource *ps, const HgjKeptRange *range, uint32 page)
 	else
 		hgj_kept_slice_missing(kept, run + page, range->first);
 	n = range->first[end] - range->first[page];
+	Assert(end == page + 1 || n == kept->one->chunk->first[end] - kept->one->chunk->first[page]);
 	ps->pages.ntuples = n;
 	ps->pages.kind = HGJ_TUPLES_KEPT;
 	ps->pages.prefetch.next = ps->pages.prefetch.end = NULL;

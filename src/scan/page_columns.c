@@ -165,7 +165,8 @@ hgj_page_columns_begin(HgjPageColumns *set, const HeapTupleHeader *tuples,
 	set->prefetch = prefetch;
 	set->all = true;
 	set->begun = false;
-	set->seen += ntuples;
+	/* of the rows that are kept, nobody counts those that are taken either */
+	set->seen += kind == HGJ_TUPLES_KEPT ? 0 : ntuples;
 	if (set->seen > HGJ_ROWS_KNOWN)
 	{
 		set->seen /= 2;

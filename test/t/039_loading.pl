@@ -193,7 +193,7 @@ for my $server ('a server', 'the server after a crash')
 	is($reader->query_safe($sum), $huge->safe_psql('postgres', "$stock $sum"), '... and reads them right');
 	my $pid = $reader->query_safe('SELECT pg_backend_pid()');
 	my $mapped = max(slurp_file("/proc/$pid/smaps") =~ /^ShmemPmdMapped: +(\d+) kB/mg);
-	ok(($mapped >= 2048 xor $messages =~ /kept columns are in small pages of memory from here: \S/), '... in huge pages, or says why not') or diag("mapped $mapped kB, $messages");
+	ok(($mapped >= 2048 || $messages =~ /kept columns are in small pages of memory(?: in part)?: \S/), '... in huge pages, or says why not') or diag("mapped $mapped kB, $messages");
 	$reader->quit;
 	last if $server =~ /crash/;
 	kill 'KILL', $huge->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");

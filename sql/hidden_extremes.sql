@@ -78,7 +78,7 @@ select conditions($$select p.*, g.* from price p left join (select item, min(amo
 select conditions($$select p.*, g.* from price p full join (select item, min(amount) m from price group by item) g on g.item = p.item and g.m = p.amount$$);
 select conditions($$select p.* from price p where (item, amount) in (select item, min(amount) m from price group by item)$$);
 select conditions($$select p.* from price p where not exists (select from (select item, min(amount) m from price group by item) g where g.item = p.item and g.m = p.amount)$$);
-select conditions($$select p.* from price p join (select distinct item, amount from price) g on g.item = p.item and g.amount = p.amount$$);
+select conditions($$select p.*, g.item is null from price p left join (select distinct item, amount from price) g on g.item = p.item and g.amount = p.amount$$);
 select conditions($$select p.* from price p join (select distinct on (item) item, amount from price order by item, day desc, amount) g on g.item = p.item and g.amount = p.amount$$);
 -- one key only, and groups by another key
 select conditions($$select p.* from price p join (select item, min(amount) m from price group by item) g on g.m = p.amount$$);

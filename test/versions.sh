@@ -11,7 +11,8 @@
 #                                        (HGJ_VERSION_SUITES="cassert pg_regression sqlsmith":
 #                                        others), in the size of make check
 #                                        (HGJ_VERSION_GOAL=check-full: all of it;
-#                                        HGJ_AFTER_CHECK=yes: without the stress that has just run here);
+#                                        HGJ_AFTER_CHECK=yes: without the stress that has just run here,
+#                                        and most of TAP with the newest only);
 #                                        the one of 17 upgrades from 15 (test/old_postgresql.sh)
 #   test/versions.sh bare trixie COMMAND ...
 #                                        runs a command in a clone of this tree, in a
@@ -185,6 +186,8 @@ check()
 		if [[ ${HGJ_VERSION_GOAL:-check} == check ]]; then
 			if [[ $major != "$newest" ]]; then
 				suites="regress isolation tap" few=(HGJ_FAKE_FILES=none) stress+='|026'
+				# of TAP, the upgrade; the newest runs the other files, and check has just run them all
+				[[ -z ${HGJ_AFTER_CHECK:-} ]] || few+=(HGJ_TAP_ONLY=/025_)
 			fi
 			if [[ $major != "$newest" || -n ${HGJ_AFTER_CHECK:-} ]]; then
 				few+=(HGJ_TAP_WITHOUT="/($ours|$stress)_[^/]*\$" HGJ_RANDOM_SEEDS=1

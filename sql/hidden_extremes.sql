@@ -13,21 +13,14 @@ set hashgraph_join.min_rows = 0;
 -- a query's answers are compared; conditions of its joins, and the rows that the planner expects, are told
 create function extreme(q text) returns setof text language plpgsql as $$
 declare
-	line text;
 	expected float8;
 	found float8;
 begin
 	return next hgj_hidden(q);
 	perform set_config('hashgraph_join.rewrite', 'force', true);
 	perform set_config('hashgraph_join.force', 'on', true);
-	for line in execute 'explain (costs off) ' || q loop
-		if line ~ '(Hash Cond|Join Filter): ' then
-			return next ltrim(line);
-		end if;
-	end loop;
-	for line in execute 'explain ' || q loop
-		expected := coalesce(expected, substring(line from 'rows=([0-9]+)')::float8);
-	end loop;
+	return query select ltrim(line) from hgj_explain('(costs off) ' || q) line where line ~ '(Hash Cond|Join Filter): ';
+	expected := (select substring(line from 'rows=([0-9]+)') from hgj_explain(q) line limit 1);
 	execute 'select count(*) from (' || q || ') q' into found;
 	return next case when expected between found / 4 and found * 4 then 'as many rows as expected' else format('%s rows, %s expected', found, expected) end;
 	perform set_config('hashgraph_join.force', 'off', true);
@@ -61,14 +54,9 @@ select hgj_hidden($$select * from price p where shop > 'z' and amount = (select 
 set hashgraph_join.force = on;
 create function conditions(q text) returns setof text language plpgsql as $$
 declare
-	line text;
 	answer text := hgj_answer(q);
 begin
-	for line in execute 'explain (costs off) ' || q loop
-		if line ~ '(Join Type|Hash Cond|Join Filter): ' then
-			return next ltrim(line);
-		end if;
-	end loop;
+	return query select ltrim(line) from hgj_explain('(costs off) ' || q) line where line ~ '(Join Type|Hash Cond|Join Filter): ';
 	perform set_config('hashgraph_join.enabled', 'off', true);
 	return next case when answer = hgj_answer(q) then split_part(answer, ',', 1) else 'it differs' end;
 	perform set_config('hashgraph_join.enabled', 'on', true);

@@ -141,7 +141,7 @@ hgj_memory_for_huge_pages(void *memory, Size bytes)
 	return (void *) begin;
 }
 
-/* Step 3, of one page: 0, or why there is none. */
+/* Step 3: makes one page huge.  Returns 0, or the errno of the call that was refused. */
 static int
 make_huge(const char *page)
 {

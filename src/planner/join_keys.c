@@ -104,10 +104,10 @@ is_one_row(PlannerInfo *root, const RelOptInfo *rel, List *clauses)
 	return columns != NIL && query_is_distinct_for(query, columns, operators);
 }
 
-/* Step 3: of all clauses that may be keys, those that are. */
-static List *
-without_needless(PlannerInfo *root, List *clauses, const HgjKeyPair *pairs, RelOptInfo *outerrel,
-				 RelOptInfo *innerrel)
+/* Step 3: of the clauses that may be keys, are those with a hash function needless? */
+static bool
+opaque_are_needless(PlannerInfo *root, List *clauses, const HgjKeyPair *pairs,
+					RelOptInfo *outerrel, RelOptInfo *innerrel)
 {
 	List	   *rest = NIL;
 	uint32		nwords = 0;
@@ -122,11 +122,9 @@ without_needless(PlannerInfo *root, List *clauses, const HgjKeyPair *pairs, RelO
 		rest = lappend(rest, lfirst(lc));
 		nwords += pair->nwords;
 	}
-	/* an engine has to take all of them */
-	if (rest == NIL || list_length(rest) == list_length(clauses) || nwords > HGJ_MAX_KEY_WORDS ||
-		!(is_one_row(root, innerrel, rest) || is_one_row(root, outerrel, rest)))
-		return clauses;
-	return rest;
+	/* an engine has to take all the others */
+	return rest != NIL && list_length(rest) < list_length(clauses) && nwords <= HGJ_MAX_KEY_WORDS &&
+		(is_one_row(root, innerrel, rest) || is_one_row(root, outerrel, rest));
 }
 
 /* The clauses of the restriction list that will be key columns, and what they cost. */
@@ -137,8 +135,7 @@ hgj_collect_keys(PlannerInfo *root, List *restrictlist, RelOptInfo *joinrel,
 {
 	HgjKeyPair *pairs = palloc(mul_size(list_length(restrictlist), sizeof(HgjKeyPair)));
 	List	   *clauses = NIL;
-	List	   *keys;
-	int			next = 0;
+	bool		without_opaque;
 	ListCell   *lc;
 
 	foreach(lc, restrictlist)
@@ -146,17 +143,15 @@ hgj_collect_keys(PlannerInfo *root, List *restrictlist, RelOptInfo *joinrel,
 					   &pairs[list_length(clauses)]))
 			clauses = lappend(clauses, lfirst(lc));
 	/* a full join returns what a clause that is no key turns down from both sides */
-	keys = jointype == JOIN_FULL ? clauses :
-		without_needless(root, clauses, pairs, outerrel, innerrel);
+	without_opaque = jointype != JOIN_FULL &&
+		opaque_are_needless(root, clauses, pairs, outerrel, innerrel);
 	foreach(lc, clauses)
 	{
 		const HgjKeyPair *pair = &pairs[foreach_current_index(lc)];
 
-		if (next == list_length(keys) || list_nth(keys, next) != lfirst(lc))
-			continue;
-		next++;
-		/* past what an engine takes, the rest is residual */
-		if (costs->nwords + pair->nwords > HGJ_MAX_KEY_WORDS)
+		/* past what an engine takes, the rest is residual, too */
+		if ((without_opaque && pair->outer_kind == HGJ_KEY_OPAQUE) ||
+			costs->nwords + pair->nwords > HGJ_MAX_KEY_WORDS)
 			continue;
 		hgj_cost_key(costs, pair);
 		costs->hashclauses = lappend(costs->hashclauses, lfirst(lc));

@@ -38,7 +38,7 @@ begin_slice(HgjPageSource *ps, const HgjKeptRange *range, uint32 page)
 	if (hgj_kept_page(kept, run + page, NULL))
 	{
 		hgj_kept_slice(kept, run + page);
-		end += hgj_kept_pages_behind(kept, run + page, last - end, PG_UINT32_MAX, &n);
+		end += hgj_kept_pages_behind(kept, run + page, last - end, NULL);
 	}
 	else
 		hgj_kept_slice_missing(kept, run + page, range->first);

@@ -483,8 +483,8 @@ take_kept(HgjHeapPages *pages)
 	hgj_kept_slice(kept, block);
 	for (;;)
 	{
-		n = hgj_kept_pages_behind(kept, block, hgj_blocks_behind(pages, block),
-								  pages->slice_rows - Min(total, pages->slice_rows), &nrows);
+		nrows = pages->slice_rows - Min(total, pages->slice_rows);
+		n = hgj_kept_pages_behind(kept, block, hgj_blocks_behind(pages, block), &nrows);
 		hgj_blocks_pass(pages, n);
 		block += n;
 		total += nrows;

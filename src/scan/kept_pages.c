@@ -347,28 +347,6 @@ hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows)
 	return true;
 }
 
-/*
- * How many whole words of pages, at most so many, from that of this block on, which begins
- * one, are valid to the last page?  Of the run that hgj_kept_page() has been asked about.
- */
-uint32
-hgj_kept_words(HgjKeptPages *kept, BlockNumber block, uint32 most)
-{
-	uint32		first = hgj_run_page(block) / 64;
-	uint32		n = 0;
-
-	most = Min(most, HGJ_RUN_WORDS - first);
-	while (n < most)
-	{
-		if ((kept->known >> (first + n) & 1) == 0)
-			find_valid(kept, first + n);
-		if (kept->valid[first + n] != ~UINT64CONST(0))
-			break;
-		n++;
-	}
-	return n;
-}
-
 /* Is one of the values, which are in order, in the range? */
 static bool
 has_value(const HgjProgramBound *bound, const HgjPageRange *range)
@@ -412,28 +390,38 @@ hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block)
 }
 
 /*
- * How many pages behind that of this block, at most `most`, are valid, one after the other,
- * have rows that may pass, and no more than most_rows together?  *nrows: how many rows these
- * are.  Of the run that hgj_kept_page() has been asked about.
+ * How many pages behind that of this block, at most `most`, are valid, one after the other, and
+ * have rows that may pass?  nrows: in, how many rows they may have together, and out, how many
+ * they have; NULL: any number, and the chunk is not looked at.  Of the run that hgj_kept_page()
+ * has been asked about.
  */
 uint32
-hgj_kept_pages_behind(HgjKeptPages *kept, BlockNumber block, uint32 most, uint32 most_rows,
-					  uint32 *nrows)
+hgj_kept_pages_behind(HgjKeptPages *kept, BlockNumber block, uint32 most, uint32 *nrows)
 {
 	const uint32 *first = kept->one->chunk->first;
 	uint32		begin = hgj_run_page(block) + 1;
 	uint32		end = begin + Min(most, HGJ_RUN_PAGES - begin);
-	uint32		page;
+	uint32		page = begin;
+	bool		by_words = nrows == NULL && kept->nbounds == 0;
 
-	for (page = begin; page < end; page++)
+	while (page < end)
 	{
 		if ((kept->known >> (page / 64) & 1) == 0)
 			find_valid(kept, page / 64);
-		if (!hgj_run_has(kept->valid, page) || first[page + 1] - first[begin] > most_rows ||
+		if (by_words && page % 64 == 0 && end - page >= 64 &&
+			kept->valid[page / 64] == ~UINT64CONST(0))
+		{
+			page += 64;
+			continue;
+		}
+		if (!hgj_run_has(kept->valid, page) ||
+			(nrows != NULL && first[page + 1] - first[begin] > *nrows) ||
 			(kept->nbounds > 0 && !hgj_kept_page_may_pass(kept, block + (page - begin) + 1)))
 			break;
+		page++;
 	}
-	*nrows = first[page] - first[begin];
+	if (nrows != NULL)
+		*nrows = first[page] - first[begin];
 	return page - begin;
 }
 
@@ -496,7 +484,7 @@ hgj_kept_choose(HgjKeptPages *kept, bool chosen)
 		return;
 	leave_run(kept);			/* it is held for the one, or the other */
 	kept->chosen = chosen;
-	kept->nbounds = 0;			/* who has chosen has looked at quals, whose columns may be missing */
+	kept->nbounds = 0;			/* chosen rows have passed the quals, whose columns may be missing here */
 }
 
 /* Nobody reads chunks any longer of ranges before the last ones. */

@@ -75,10 +75,9 @@ extern HgjKeptPages *hgj_kept_pages_init(Relation rel, HgjPageColumns *columns);
 extern void hgj_kept_pages_begin(HgjKeptPages *kept, Snapshot snapshot,
 								 BufferAccessStrategy strategy);
 extern bool hgj_kept_page(HgjKeptPages *kept, BlockNumber block, uint32 *nrows);
-extern uint32 hgj_kept_words(HgjKeptPages *kept, BlockNumber block, uint32 most);
 extern bool hgj_kept_page_may_pass(const HgjKeptPages *kept, BlockNumber block);
 extern uint32 hgj_kept_pages_behind(HgjKeptPages *kept, BlockNumber block, uint32 most,
-									uint32 most_rows, uint32 *nrows);
+									uint32 *nrows);
 extern uint32 *hgj_kept_codes(HgjKeptPages *kept, int column);
 extern void hgj_kept_slice(HgjKeptPages *kept, BlockNumber block);
 extern void hgj_kept_slice_missing(HgjKeptPages *kept, BlockNumber block, const uint32 *first);

@@ -6,7 +6,7 @@
  *
  * 1. A range is consecutive pages of one run, all of them valid (kept_pages.c), where the
  *	  device can take every column as its chunk has it: their rows are one behind the
- *	  other in each chunk.  Words of 64 valid pages are passed at once.
+ *	  other in each chunk.
  * 2. All other pages are remembered, and so are those of a range that the device has not
  *	  taken in the end.  When there is no further range, these are the scan's pages
  *	  (heap_blocks.c), which are read as ever: a page once, here or there.
@@ -75,29 +75,6 @@ rows_of(const HgjKeptPages *kept, BlockNumber block, uint32 n)
 	return first[page + n] - first[page];
 }
 
-/*
- * Step 1: pages of whole words, from that of `first` on, of which the first `taken` pages
- * are the range's.  Returns how many more it has then.
- */
-static uint32
-pass_words(HgjHeapPages *pages, BlockNumber first, uint32 taken)
-{
-	BlockNumber most;
-	uint32		n;
-
-	if (hgj_run_page(first) % 64 != 0 || pages->next_block != first + taken ||
-		first >= pages->scan->rs_nblocks)
-		return 0;
-	/* behind the table's last block the scan may go on at the first one */
-	most = Min(pages->blocks_left + taken, pages->scan->rs_nblocks - 1 - first);
-	n = hgj_kept_words(pages->kept_columns, first, most / 64) * 64;
-	if (n == 0)
-		return 0;
-	pages->next_block += n - taken;
-	pages->blocks_left -= n - taken;
-	return n - taken;
-}
-
 /* Step 1; false: there is none.  kept_columns->rows says where its rows are. */
 bool
 hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range)
@@ -119,13 +96,13 @@ hgj_pages_next_range(HgjHeapPages *pages, HgjKeptRange *range)
 	range->start = block;
 	range->first = kept->chunks[0].chunk->first;
 	hgj_kept_slice(kept, block);
-	range->npages = 1 + pass_words(pages, block, 1);
-	block += range->npages - 1;
+	range->npages = 1;
 	for (;;)
 	{
-		uint32		n = hgj_run_page(block + 1) == 0 ? 0 : pass_words(pages, block + 1, 0);
+		uint32		n = hgj_kept_pages_behind(kept, block, hgj_blocks_behind(pages, block), NULL);
 
 		CHECK_FOR_INTERRUPTS();
+		hgj_blocks_pass(pages, n);
 		range->npages += n;
 		pages->put_back = hgj_blocks_next(pages);
 		block += n + 1;

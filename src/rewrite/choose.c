@@ -11,11 +11,12 @@
  *
  * 1. A query without a subquery that could be one is not looked at further
  *	  (hgj_may_hide_joins()); nothing is copied.
- * 2. A copy is rewritten (levels.c), if there is something to be rewritten, with groups restricted
- *	  to what is around them (restrict.c); if something was found for that, another one without.
- * 3. All are planned by the planner that was there before.  The costs that count are
- *	  those of all rows or, for a cursor, of the part that cursor_tuple_fraction says.  A query
- *	  that costs next to nothing as it is written is not planned again: that would take longer.
+ * 2. Other queries are planned as they are written.  One that costs next to nothing is done: to
+ *	  look for joins, and to plan it again, would take longer than it runs.
+ * 3. A copy is rewritten (levels.c), with groups restricted to what is around them (restrict.c); if
+ *	  something was found for that, another one without.  All forms with joins are planned by the
+ *	  planner that was there before.  The costs that count are those of all rows or, for a cursor,
+ *	  of the part that cursor_tuple_fraction says.
  * 4. With few rows around a subquery and an index inside, it stays as it is.  PostgreSQL charges
  *	  a scan for the subquery of each row that it reads, but evaluates it behind the scan's
  *	  cheaper clauses, and charges each run for pages as if no other run had read them.  Both are
@@ -58,7 +59,7 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
-/* Step 3: a query of such a cost takes some milliseconds at most. */
+/* Step 2: a query of such a cost takes some milliseconds at most. */
 #define LEAST_COST	5000
 
 static planner_hook_type previous_planner = NULL;
@@ -389,7 +390,7 @@ note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins)
 	}
 }
 
-/* One of the forms of a query (step 2). */
+/* One of the forms of a query (steps 2 and 3). */
 typedef struct HgjForm
 {
 	HgjRewriting rewriting;		/* what has been found in it */
@@ -416,7 +417,7 @@ plan_form(HgjForm *form, const HgjCall *call)
 	form->cost = cost_of(form->stmt, form->rewriting.njoins > 0, call->cursorOptions);
 }
 
-/* Step 2: the query with the joins, and their groups restricted to what is around them or not. */
+/* Step 3: the query with the joins, and their groups restricted to what is around them or not. */
 static HgjForm
 rewrite(const Query *parse, bool restricts)
 {
@@ -458,37 +459,36 @@ plan_joined(HgjForm *joined, const Query *parse, const HgjForm *written, const H
 	return joined->stmt;
 }
 
-/* Step 3: the query as it is written costs next to nothing, or others are planned, too. */
-static PlannedStmt *
-plan_all(HgjForm *joined, const Query *parse, const HgjCall *call)
-{
-	HgjForm		written = {{0}};
-
-	if (hgj_rewrite == HGJ_REWRITE_FORCE)
-		return plan_joined(joined, parse, NULL, call);
-	written.query = copyObject((Query *) parse);
-	plan_form(&written, call);
-	if (written.cost >= LEAST_COST)
-		return plan_joined(joined, parse, &written, call);
-	note_reasons(&joined->rewriting, HGJ_HIDDEN_COST);
-	return written.stmt;
-}
-
 static PlannedStmt *
 rewriting_planner(Query *parse, const char *query_string, int cursorOptions,
 				  ParamListInfo boundParams)
 {
 	HgjCall		call = {query_string, cursorOptions, boundParams};
+	HgjForm		written = {{0}};
 	HgjForm		joined;
+	bool		forced = hgj_rewrite == HGJ_REWRITE_FORCE;
+	bool		is_cheap;
 
 	if (!hgj_enabled || (hgj_rewrite == HGJ_REWRITE_OFF && !hgj_is_noting()) ||
 		is_simple_cursor(parse, cursorOptions) || !hgj_may_hide_joins(parse))
 		return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 
+	if (!forced)
+	{
+		written.query = copyObject(parse);
+		plan_form(&written, &call);
+	}
+	is_cheap = !forced && written.cost < LEAST_COST;
+	if (is_cheap && !hgj_is_noting())
+		return written.stmt;
+
 	joined = rewrite(parse, true);
-	if (joined.rewriting.njoins > 0 && hgj_rewrite != HGJ_REWRITE_OFF)
-		return plan_all(&joined, parse, &call);
-	note_reasons(&joined.rewriting, HGJ_HIDDEN_OFF);
+	if (joined.rewriting.njoins > 0 && hgj_rewrite != HGJ_REWRITE_OFF && !is_cheap)
+		return plan_joined(&joined, parse, forced ? NULL : &written, &call);
+	note_reasons(&joined.rewriting,
+				 hgj_rewrite == HGJ_REWRITE_OFF ? HGJ_HIDDEN_OFF : HGJ_HIDDEN_COST);
+	if (written.stmt)
+		return written.stmt;
 	return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);
 }
 

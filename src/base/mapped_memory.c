@@ -37,7 +37,6 @@
 
 #include "base/mapped_memory.h"
 
-#define HUGE_PAGE		((Size) 2 * 1024 * 1024)
 #define MOST_TRIES		3
 #define PLAIN_MEMORY	"/dev/zero"
 #define HUGE_MEMORY		"/anon_hugepage"
@@ -118,8 +117,8 @@ map_again(void *source, void *begin, Size bytes)
 void *
 hgj_memory_for_huge_pages(void *memory, Size bytes)
 {
-	uintptr_t	begin = TYPEALIGN(HUGE_PAGE, (uintptr_t) memory);
-	Size		mapped = TYPEALIGN(HUGE_PAGE, bytes);
+	uintptr_t	begin = TYPEALIGN(HGJ_HUGE_PAGE, (uintptr_t) memory);
+	Size		mapped = TYPEALIGN(HGJ_HUGE_PAGE, bytes);
 	Mapping		mapping = {0};
 	uintptr_t	source;
 
@@ -132,7 +131,7 @@ hgj_memory_for_huge_pages(void *memory, Size bytes)
 	if (!begins_with(&mapping, PLAIN_MEMORY))
 		return memory;
 	/* HGJ_HUGE_PAGE_ROOM: up to one page lies before the range, and one behind it */
-	source = begin + (TYPEALIGN(HUGE_PAGE, mapping.offset) - mapping.offset);
+	source = begin + (TYPEALIGN(HGJ_HUGE_PAGE, mapping.offset) - mapping.offset);
 	why_small = "the memory cannot be mapped again";
 	if (source != begin &&
 		(source + mapped > mapping.end || !map_again((void *) source, (void *) begin, mapped)))
@@ -148,7 +147,7 @@ make_huge(const char *page)
 	(void) *(const volatile char *) page;
 	/* somebody else may just be filling it */
 	for (int tries = 0; tries < MOST_TRIES; tries++)
-		if (madvise((void *) page, HUGE_PAGE, MADV_COLLAPSE) == 0)
+		if (madvise((void *) page, HGJ_HUGE_PAGE, MADV_COLLAPSE) == 0)
 			return 0;
 		else if (errno != EAGAIN)
 			return errno;
@@ -179,16 +178,19 @@ make_huge(const char *page)
  * does not know the call, or has no huge page to give at present, the rest of the range does.
  */
 int
-hgj_memory_in_huge_pages(const char *begin, const char *end)
+hgj_memory_in_huge_pages(const char *begin, const char *end, Size *huge)
 {
 	int			refused = 0;
 
-	for (const char *page = (const char *) TYPEALIGN(HUGE_PAGE, begin);
-		 why_small == NULL && page < end && (refused == 0 || refused == EAGAIN); page += HUGE_PAGE)
+	*huge = is_huge ? (Size) (end - begin) : 0;
+	for (const char *page = (const char *) TYPEALIGN(HGJ_HUGE_PAGE, begin);
+		 why_small == NULL && page < end && (refused == 0 || refused == EAGAIN); page += HGJ_HUGE_PAGE)
 	{
 		int			why = make_huge(page);
 
 		refused = why != 0 ? why : refused;
+		if (why == 0)
+			*huge = Min(*huge + HGJ_HUGE_PAGE, (Size) (end - begin));
 	}
 	return refused;
 }

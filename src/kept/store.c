@@ -125,7 +125,7 @@ lay_out(void)
 	pg_atomic_init_u64(&shared->changes, 0);
 	pg_atomic_init_u64(&shared->evictions, 0);
 	pg_atomic_init_u64(&shared->last_id, 0);
-	shared->used = shared->claimed = shared->prepared = 0;
+	shared->used = shared->claimed = shared->prepared = shared->huge = 0;
 	for (int i = 0; i < HGJ_TABLE_COUNTS; i++)
 		pg_atomic_init_u32(&shared->by_table[i], 0);
 	shared->hand = shared->ntouched = 0;
@@ -721,12 +721,14 @@ prepare(const char *end)
 	{
 		uint64		next = (before / PREPARED_BYTES + 1) * PREPARED_BYTES;
 		int			why;
+		Size		huge;
 
 		if (!__atomic_compare_exchange_n(&shared->claimed, &before, next, false,
 										 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			continue;
 		why = hgj_memory_in_huge_pages((char *) shared + Max(before, shared->area),
-									   (char *) shared + Min(next, shared_bytes()));
+									   (char *) shared + Min(next, shared_bytes()), &huge);
+		(void) __atomic_add_fetch(&shared->huge, huge, __ATOMIC_RELAXED);
 		refused = why != 0 ? why : refused;
 		(void) __atomic_add_fetch(&shared->prepared, next - before, __ATOMIC_RELAXED);
 		before = next;
@@ -737,6 +739,17 @@ prepare(const char *end)
 		 __atomic_load_n(&shared->claimed, __ATOMIC_RELAXED); looks++)
 		pg_usleep(LOOK_US);
 	return refused;
+}
+
+/* The part of the memory that has been filled so far which lies in huge pages. */
+double
+hgj_store_huge_part(void)
+{
+	double		prepared = shared ?
+		(double) __atomic_load_n(&shared->prepared, __ATOMIC_RELAXED) : 0;
+
+	return prepared == 0 ? 0 :
+		Min((double) __atomic_load_n(&shared->huge, __ATOMIC_RELAXED) / prepared, 1);
 }
 
 /* Who registers the memory with a device does so up to here. */

@@ -55,6 +55,7 @@ extern void hgj_store_share(void);
 extern bool hgj_store_exists(void);
 extern const void *hgj_store_memory(Size *bytes);
 extern const uint64 *hgj_store_filled(void);
+extern double hgj_store_huge_part(void);
 extern bool hgj_table_may_be_kept(Relation rel);
 extern HgjChunkKey hgj_store_key(Relation rel, AttrNumber attno, uint32 run);
 extern bool hgj_store_hold(const HgjChunkKey *keys, const bool *may_miss, int n,

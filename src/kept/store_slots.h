@@ -47,6 +47,7 @@ typedef struct HgjStore
 	uint64		claimed;		/* bytes behind our beginning for which somebody asks the system for
 								 * huge pages, or has, changed atomically */
 	uint64		prepared;		/* number of these for which somebody has, changed atomically */
+	uint64		huge;			/* number of these that lie in huge pages, changed atomically */
 	pg_atomic_uint32 by_table[HGJ_TABLE_COUNTS];
 	int			nslots;
 	int			nbuckets;		/* a power of two */

@@ -51,6 +51,7 @@
 #include "access/table.h"
 #include "base/guc.h"
 #include "base/known_pages.h"
+#include "base/mapped_memory.h"
 #include "base/worker_time.h"
 #include "catalog/pg_type.h"
 #include "expr/program.h"
@@ -401,14 +402,28 @@ cached_pages(PlannerInfo *root, const RelOptInfo *rel)
  * maps what lies around it, too.
  */
 static double
-kept_part_mapped(const Path *path)
+kept_part_mapped(const Path *path, double fault_bytes)
 {
 	const RelOptInfo *rel = path->parent;
 	double		blocks = pg_nextpower2_32(Max(rel->pages / HGJ_SCAN_RANGES, 1));
 	double		range = Min(blocks, HGJ_MOST_RANGE_BLOCKS) * HGJ_KEPT_VALUE_BYTES *
 		rel->tuples / rel->pages;
 
-	return Min((range + HGJ_FAULT_BYTES) / Max(range * sharers(path), 1), 1);
+	return Min((range + fault_bytes) / Max(range * sharers(path), 1), 1);
+}
+
+/*
+ * Step 7: what a page of memory in which columns are kept costs a process of a parallel scan for
+ * faults, as a part of a page of the table.  A fault maps a huge page, if it is in one.
+ */
+static double
+kept_fault_part(const Path *path)
+{
+	double		huge = hgj_store_huge_part();
+
+	return HGJ_PAGE_FAULT_PART *
+		((1 - huge) * kept_part_mapped(path, HGJ_FAULT_BYTES) +
+		 huge * kept_part_mapped(path, HGJ_HUGE_PAGE) * HGJ_FAULT_BYTES / HGJ_HUGE_PAGE);
 }
 
 /* Step 7: what it costs less that pages need not be read. */
@@ -419,7 +434,7 @@ kept_pages_saving(const Path *path, const ScanFacts *facts)
 	Cost		saving = all_pages(rel);
 
 	if (path->parallel_workers > 0 && rel->pages > 0)
-		saving -= saving / rel->pages * HGJ_PAGE_FAULT_PART * kept_part_mapped(path) *
+		saving -= saving / rel->pages * kept_fault_part(path) *
 			facts->ncolumns * HGJ_KEPT_VALUE_BYTES * rel->tuples / BLCKSZ;
 	return facts->kept * Max(saving, 0);
 }

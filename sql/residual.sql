@@ -125,3 +125,45 @@ select count(*), count(b.id) from a join b on a.k = b.k;
 select count(*), count(b.id) from a left join b on a.k = b.k;
 select count(*), count(b.id) from a left join b on false;
 select count(*), count(a.id), count(b.id) from a full join b on a.k = b.k;
+
+-- Clauses that can raise an error, where one match of a row will do: its candidates are looked at one
+-- after the other, until one matches, but those of many rows together.
+create temp table asks (id int, k int, v int);
+create temp table has (id int, k int, v int, w numeric);
+insert into asks select i, case when i % 11 > 0 then i % 97 end, i % 50 from generate_series(1, 3000) i;
+insert into has select i, case when i % 13 > 0 then i * 7 % 83 end, i % 40, i % 23 - 0.5 from generate_series(1, 2500) i;
+analyze asks, has;
+create temp table can_fail (qual text);
+insert into can_fail values
+	('asks.v + has.v > 30'),
+	('asks.v + has.v > 86'),
+	('asks.v * 0.5 > has.w'),
+	('asks.v - has.v = 3 and has.id * 2 > asks.id'),
+	('asks.v / (has.v + 1) = 2'),
+	('asks.v / has.w > 1.5');
+create function in_rounds(rest text) returns table (qual text, semi text, anti text, once text, perhaps text) language plpgsql as $$
+declare
+	q text;
+begin
+	for qual in select can_fail.qual from can_fail loop
+		q := format('select id from asks where exists (select from has where has.k = asks.k and %s)%s', qual, rest);
+		semi := hgj_check_lines(q, 1, 'Join Filter:', 'join filter');
+		anti := hgj_check(format('select count(*) from (select id from asks where not exists (select from has where has.k = asks.k and %s)%s) x', qual, rest));
+		q := 'select count(v) from (select asks.id, has.v from asks %s join (select distinct on (k) * from has order by k, id) has on has.k = asks.k and %s%s) x';
+		once := hgj_check(format(q, 'inner', qual, rest)) || case hgj_lines(format(q, 'inner', qual, rest), 'Filter by Row') when 0 then '' else ', by row' end;
+		perhaps := hgj_check(format(q, 'left', qual, rest));
+		return next;
+	end loop;
+end $$;
+set hashgraph_join.force = on;
+select * from in_rounds('');
+select * from in_rounds(' limit 1000000');
+-- An error is raised when its row is asked for.
+alter table has add primary key (id);
+select hgj_says(format('select count(*) from (select asks.id from asks join has on has.id = asks.id where 10 / (asks.v * 0 + 500 - has.id) <= 10 limit %s) x', n)) as says
+from unnest(array[100, 499, 1500]) n;
+set hashgraph_join.enabled = off;
+select hgj_says(format('select count(*) from (select asks.id from asks join has on has.id = asks.id where 10 / (asks.v * 0 + 500 - has.id) <= 10 limit %s) x', n)) as says
+from unnest(array[100, 499, 1500]) n;
+reset all;
+drop function in_rounds;

@@ -376,8 +376,7 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 
 	state->rules.always_recheck = (match_quals != NIL || residual != NIL);
 	state->rules.recheck = state->rules.always_recheck;
-	state->rules.row_quals = hgj_residual_init(state, residual, match_quals == NIL &&
-										 !state->semantics.one_per_outer);
+	state->rules.row_quals = hgj_residual_init(state, residual, match_quals == NIL);
 	match_quals = list_concat(match_quals, state->rules.row_quals);
 	state->rules.match_qual = ExecInitQual(match_quals, ps);
 	/* nobody has looked into subplans */

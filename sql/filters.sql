@@ -188,6 +188,18 @@ select e, outcome('select count(*) from strings where ' || e), check_filter(e, '
 	'sqrt(600 - id::float8) >= 0 and ln(id::float8 - 700) > 0', 'id < 300 and ln(id::float8) * sqrt(600 - id::float8) > 5',
 	'(n::int4 > 3 or id > 0) and 1 / (id - 1) < 5', '(ci like t or id > 0) and 1 / (id - 1) < 5', '(strpos(ci, t) > 0 or id > 0) and 1 / (id - 1) < 5']) e;
 
+-- patterns and values about as long as the first bytes that are compared at once
+create table heads (id int, j int, t text, y bytea, c char(9)) with (autovacuum_enabled = off);
+insert into heads select row_number() over (), id % 7, v, v::bytea, left(v, 9) from generate_series(1, 40) id,
+	unnest(array['', 'f', 'forest', 'forestg', 'forestgr', 'forestgre', 'forest green', 'Forestgreen', 'gforestgre', 'forestgrX', null, repeat('forestgreen', 300)]) v;
+analyze heads;
+select e, count(*) filter (where says = 'ok') as ok, min(says) filter (where says <> 'ok') as bad
+from (select e, check_filter(format(e, left('forestgreen', n)), 'heads') as says
+	from unnest(array['t like ''%s%%''', 't not like ''%s%%''', 't like ''%%%s''', 't like ''%s''', 'y like ''%s%%''', 'c like ''%s%%''', 'starts_with(t, ''%s'')', 't like ''%s%%e%%n''']) e,
+		generate_series(0, 11) n) q
+group by 1 order by 1;
+drop table heads;
+
 -- every function over values that a program may call: before and after another clause that fails
 create table args (id int, j int, bool bool, "char" "char", int2 int2, int4 int4, int8 int8, float4 float4, float8 float8, numeric numeric, text text, bpchar bpchar, bytea bytea, date date, time time, timetz timetz, timestamp timestamp, timestamptz timestamptz, "interval" interval, uuid uuid) with (autovacuum_enabled = off);
 insert into args select g, g % 9, pick('{true,null,false}'::bool[], g), pick(array['a', 'b', null]::"char"[], g), pick('{1,3,5,0,null,-2,32767}'::int2[], g), pick('{2,1,7,0,null,-3,2147483647}'::int4[], g / 2), pick('{3,1,2,0,null,-4,9223372036854775807}'::int8[], g / 3),

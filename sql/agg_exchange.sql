@@ -154,8 +154,39 @@ select hgj_says('select lo.id, sum(v) from lo join cust on cust = cust.id group 
 set work_mem = '4MB';
 select hgj_says('select lo.id, sum(1 / (lo.id - 19990)) from lo join cust on cust = cust.id group by lo.id');
 select hgj_says('select lo.id, sum(v) from lo join cust on cust = cust.id group by lo.id having 1 / (sum(v) - 17) > 5');
+
+-- Groups that no two rows share are given away before their table has grown; others stay in it.
+set work_mem = '64MB';
+set parallel_leader_participation = off;
+create table apart (id int, name text, half int, many int) with (autovacuum_enabled = off);
+insert into apart select g, 'name ' || g, g / 2, g * 104729::int8 % 30000 from generate_series(1, 120000) g;
+analyze apart;
+create function most_memory(q text) returns int language plpgsql as $$
+declare
+	line text;
+	most int := 0;
+begin
+	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || q loop
+		if line ~ 'Groups: .*Memory Usage' then
+			most := greatest(most, substring(line from 'Memory Usage: (\d+)kB')::int);
+		end if;
+	end loop;
+	return most;
+end $$;
+create temp table given (q text);
+insert into given values
+	('select name, count(*), sum(id) from apart group by name'),
+	('select id, name, min(name), avg(many) from apart group by id, name'),
+	('select name, half, sum(id::numeric) from apart where id % 7 > 0 group by name, half'),
+	('select half, count(*), max(name) from apart group by half'),
+	('select many, count(*), max(id) from apart group by many');
+select q, hgj_check_exchange(q, 0) as says from given;
+select hgj_lines('select name, count(*), sum(id) from apart group by name', 'Exchange: groups') as exchanges,
+	most_memory('select name, count(*), sum(id) from apart group by name') < 4 * 1024 as is_given_away;
+set work_mem = '1MB';
+select q, hgj_check_exchange(q, 0) as says from given;
 reset all;
 truncate hgj_known;
-drop table lo, cust, nothing, few;
-drop function hgj_check_exchange, hgj_exchanged, hgj_check_all, exchange_restricted;
+drop table lo, cust, nothing, few, apart;
+drop function hgj_check_exchange, hgj_exchanged, hgj_check_all, exchange_restricted, most_memory;
 drop collation exchange_loose;

@@ -16,6 +16,10 @@
  *	  the same in all processes: an image.  The hash is that of all keys, or of the first
  *	  ones, if a node above groups by these.  It goes to shared memory, or to a file that
  *	  all can read when images take their part of the memory that all processes have.
+ *	  A table that has outgrown the processor's caches is written out, too, if hardly two of all
+ *	  rows that are to come will share a group in it.  Which is seen from how many have done so
+ *	  far: of n groups that as many values are drawn from, n^2 / 2D rows come to one that is
+ *	  there, for D values.
  * 4. At the barrier all have read their input.  If there is only one, and it has
  *	  written no image, its table is the result.  Otherwise everybody writes its last
  *	  image, and they meet once more.
@@ -48,6 +52,9 @@
 /* Partitions for each process, so that they end at about the same time. */
 #define PARTITIONS_EACH		4
 #define MOST_PARTITIONS		1024
+
+/* Step 3: groups of a table that is in the caches. */
+#define CACHED_GROUPS		16384
 
 /* Bytes of a group besides its row, more or less. */
 #define VALUE_BYTES			48
@@ -234,6 +241,8 @@ hgj_exchange_begin(HgjAggState *state)
 	{
 		exchange->part = pg_atomic_fetch_add_u32(&shared->nparts, 1);
 		exchange->reading = true;
+		exchange->table_rows = 0;
+		exchange->next_look = CACHED_GROUPS;
 		return true;
 	}
 	hgj_meeting_wait(&shared->input, HGJ_WAIT_GROUPS);
@@ -403,6 +412,27 @@ write_to_file(HgjAggState *state, HgjExchangeImage *image, const uint32 *order)
 	}
 }
 
+/*
+ * Step 3: after so many rows more have come to their groups: is a table of them of no use?  What the
+ * planner expects of the input is believed until twice as much has come.
+ */
+bool
+hgj_exchange_groups_in_vain(HgjAggState *state, uint32 rows)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	double		ngroups = state->groups.ngroups;
+	double		expected = state->child->plan->plan_rows;
+
+	exchange->table_rows += rows;
+	if (exchange->shared == NULL || ngroups < exchange->next_look || state->groups.direct)
+		return false;
+	if ((double) exchange->total_groups < 2 * expected &&
+		ngroups * ngroups > 2 * expected * ((double) exchange->table_rows - ngroups))
+		return true;
+	exchange->next_look *= 2;
+	return false;
+}
+
 /* Step 3: an image of the groups in the table, which can be forgotten then. */
 void
 hgj_exchange_empty_table(HgjAggState *state)
@@ -427,6 +457,7 @@ hgj_exchange_empty_table(HgjAggState *state)
 	else
 		write_to_file(state, image, order);
 	exchange->total_groups += groups->ngroups;
+	exchange->table_rows = 0;
 	/* who returns them counts them */
 	state->counts.groups -= groups->ngroups;
 	*(fits ? &exchange->total_bytes : &exchange->total_disk) += bytes;
@@ -490,7 +521,7 @@ hgj_exchange_next(HgjAggState *state)
 	{
 		uint32		partition;
 
-		hgj_groups_release(merged);
+		hgj_groups_clear(merged);
 		MemoryContextReset(merged->states);
 		if (hgj_exchange_combine_rest(state))
 			continue;

@@ -82,6 +82,7 @@ extern void hgj_exchange_shutdown(CustomScanState *node);
 /* For agg_node.c. */
 extern void hgj_exchange_setup(HgjAggState *state, int nkeys);
 extern bool hgj_exchange_begin(HgjAggState *state);
+extern bool hgj_exchange_groups_in_vain(HgjAggState *state, uint32 rows);
 extern void hgj_exchange_empty_table(HgjAggState *state);
 extern void hgj_exchange_end_input(HgjAggState *state);
 extern bool hgj_exchange_next(HgjAggState *state);

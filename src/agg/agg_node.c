@@ -123,11 +123,14 @@ end_agg(CustomScanState *node)
 	ExecEndNode(state->child);
 }
 
-/* An empty table. */
+/* An empty table; it may keep its arrays if others of as many groups are to come. */
 static void
-forget_groups(HgjAggState *state)
+forget_groups(HgjAggState *state, bool refills)
 {
-	hgj_groups_release(&state->groups);
+	if (refills)
+		hgj_groups_clear(&state->groups);
+	else
+		hgj_groups_release(&state->groups);
 	hgj_agg_forget_states(state);
 	hgj_agg_portions_restart(state);
 	state->next_group = 0;
@@ -155,7 +158,7 @@ rescan_agg(CustomScanState *node)
 	if (state->feed)
 		hgj_agg_feed_rewind(state->feed);
 	hgj_agg_spill_release(state);
-	forget_groups(state);
+	forget_groups(state, false);
 	state->rounds.waiting = false;
 	state->kept = false;
 	state->phase = HGJ_AGG_PHASE_READ;
@@ -183,7 +186,8 @@ take_batch(HgjAggState *state, const HgjBatch *batch)
 		hgj_agg_growth_settle(state);
 		hgj_groups_settle(groups);
 		hgj_agg_portion_done(state, hgj_batch_nlive(&portion));
-		if (hgj_agg_end_round(state, batch, from, hgj_agg_growth_check(state)))
+		if (hgj_agg_end_round(state, batch, from, hgj_agg_growth_check(state),
+							  hgj_exchange_groups_in_vain(state, hgj_batch_nlive(&portion))))
 			return false;
 	}
 	return true;
@@ -264,11 +268,11 @@ read_input(HgjAggState *state)
 	for (read_all(state); state->rounds.waiting; read_all(state))
 	{
 		hgj_exchange_empty_table(state);
-		forget_groups(state);
+		forget_groups(state, true);
 	}
 	hgj_exchange_end_input(state);
 	if (state->exchange.returning)
-		forget_groups(state);
+		forget_groups(state, false);
 }
 
 /* Write a group into the scan slot: its key, then its aggregates. */
@@ -326,7 +330,7 @@ leave_groups(HgjAggState *state)
 		state->phase = HGJ_AGG_PHASE_DONE;
 		return;
 	}
-	forget_groups(state);
+	forget_groups(state, false);
 	if (!state->rounds.waiting)
 		hgj_agg_spill_next_partition(state);
 	state->phase = HGJ_AGG_PHASE_READ;

@@ -38,17 +38,19 @@ hgj_agg_leave_rows(HgjAggState *state, const HgjBatch *batch)
 
 /*
  * Step 2.  The portion ends before live row `from` of the batch.  full: states have
- * grown too much, even if all rows have a group.  True: groups must be returned now, and
- * there is a rest, which may be empty then.
+ * grown too much, even if all rows have a group.  in_vain: there is memory for more groups, but
+ * nothing is gained by keeping them.  True: groups must be returned now, and there is a rest,
+ * which may be empty if all rows have a group.
  */
 bool
-hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch, uint32 from, bool full)
+hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch, uint32 from, bool full, bool in_vain)
 {
 	HgjAggRounds *rounds = &state->rounds;
 	uint32		n = hgj_batch_nlive(batch);
 	uint32	   *left = rounds->next;
 
-	if (rounds->nleft == 0 && !full)
+	full = full || rounds->nleft > 0;
+	if (!full && !in_vain)
 		return false;
 	for (uint32 i = from; i < n; i++)
 		left[rounds->nleft++] = hgj_batch_live_row(batch, i);
@@ -61,7 +63,7 @@ hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch, uint32 from, bool f
 	rounds->rest.nlive = rounds->nleft;
 	rounds->nleft = 0;
 	rounds->waiting = true;
-	if (rounds->total++ == 0)
+	if (full && rounds->total++ == 0)
 		ereport(DEBUG1,
 				(errmsg_internal("hashgraph_join: partial groups fill memory, they are returned early")));
 	return true;

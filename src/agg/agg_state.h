@@ -243,6 +243,8 @@ typedef struct HgjAggExchange
 	struct BufFile **files;		/* of all processes, being read; by part */
 	struct BufFile *rest;		/* records that have found no group yet */
 	uint64		nrest;
+	uint64		table_rows;		/* rows in the table's groups */
+	double		next_look;		/* groups, at which it is looked at whether rows share them */
 
 	uint64		total_groups;	/* for EXPLAIN: given away, ... */
 	uint64		total_bytes;	/* ... in memory, ... */
@@ -445,7 +447,7 @@ extern void hgj_agg_spill_free_memory(HgjAggState *state);
 /* agg_rounds.c */
 extern void hgj_agg_leave_rows(HgjAggState *state, const HgjBatch *batch);
 extern bool hgj_agg_end_round(HgjAggState *state, const HgjBatch *batch,
-							  uint32 from, bool full);
+							  uint32 from, bool full, bool in_vain);
 extern const HgjBatch *hgj_agg_rest(HgjAggState *state);
 
 /* agg_key_filter.c */

@@ -126,6 +126,26 @@ hgj_groups_release(HgjGroups *groups)
 }
 
 /*
+ * Forget every group, for others of as many.  A table that has taken no more than half of its limit
+ * keeps its arrays: new ones would have to be cleared, and mapped page by page, again.
+ */
+void
+hgj_groups_clear(HgjGroups *groups)
+{
+	if (groups->direct || hgj_groups_bytes(groups) > groups->limit / 2)
+	{
+		hgj_groups_release(groups);
+		return;
+	}
+	if (groups->nslots > 0)
+		memset(groups->slots, 0, (Size) groups->nslots * sizeof(uint64));
+	hgj_arena_reset(&groups->values);
+	groups->ngroups = 0;
+	groups->settled = 0;
+	groups->full = false;
+}
+
+/*
  * Is there memory for so many bytes more?  New groups will want some for their
  * states, as much as others do.
  */

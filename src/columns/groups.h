@@ -122,6 +122,7 @@ extern uint64 hgj_groups_hash(HgjGroups *groups, uint32 i);
 extern void hgj_groups_hash_rows(HgjGroups *groups, const HgjBatch *batch, int nkeys);
 extern void hgj_groups_settle(HgjGroups *groups);
 extern Size hgj_groups_bytes(const HgjGroups *groups);
+extern void hgj_groups_clear(HgjGroups *groups);
 extern void hgj_groups_release(HgjGroups *groups);
 extern uint32 hgj_groups_add(HgjGroups *groups, uint32 i);
 extern void *hgj_groups_allocate(Size bytes);

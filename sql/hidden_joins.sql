@@ -234,6 +234,26 @@ select hgj_hidden('select o.id from orders o where (select max(v.spent) from vis
 set hashgraph_join.force = on;
 select hgj_check_agg('select x, count(*) from (select (select max(w.name) from visits w where w.pages = o.id % 9 and w.customer > o.customer) x from orders o join few f on f.customer = o.id % 3) q group by x');
 
+-- What a data-modifying WITH query returns is not what its target list has.
+create function modified(dml text) returns table (rewrite text, answer text) language plpgsql as $$
+begin
+	foreach rewrite in array '{off,on,force}'::text[] loop
+		perform set_config('hashgraph_join.rewrite', rewrite, true);
+		begin
+			execute format('with changed as (%s returning *) select count(*) || '' '' || coalesce(sum(id), 0) from changed where id > (select 2 * min(pages) from visits v where v.customer = changed.customer) and amount >= (select min(spent) from visits v where v.customer = changed.customer)', dml) into answer;
+			raise 'undone';
+		exception when raise_exception then
+			return next;
+		end;
+	end loop;
+end $$;
+select dml, array_agg(distinct answer) as answers from unnest(array[
+	'delete from orders where amount < (select 3 * avg(spent) from visits v where v.customer = orders.customer)',
+	'update orders set day = day where amount < 1000',
+	'update orders set amount = 10 / nullif(id % 7, 0) where id < 5000',
+	'insert into orders select * from orders where id < 300']) dml, modified(dml) group by dml order by dml;
+drop function modified;
+
 drop view spenders;
 drop table orders, visits, few;
 drop function hgj_groups, hgj_as_written, hgj_note;

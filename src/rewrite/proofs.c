@@ -454,7 +454,10 @@ returned_may_raise(const Query *query, AttrNumber column)
 		hgj_operand_may_raise(query, (Node *) value->expr, 0);
 }
 
-/* Step 4: the WITH query of this level that a range table entry reads. */
+/*
+ * Step 4: the WITH query of this level that a range table entry reads, if its columns are those of its
+ * target list: what a data-modifying one returns is not looked into.
+ */
 static const Query *
 query_of_cte(const Query *query, const RangeTblEntry *rte)
 {
@@ -464,7 +467,8 @@ query_of_cte(const Query *query, const RangeTblEntry *rte)
 	{
 		const CommonTableExpr *cte = lfirst(lc);
 
-		if (strcmp(cte->ctename, rte->ctename) == 0 && !cte->cterecursive)
+		if (strcmp(cte->ctename, rte->ctename) == 0 && !cte->cterecursive &&
+			((const Query *) cte->ctequery)->commandType == CMD_SELECT)
 			return (const Query *) cte->ctequery;
 	}
 	return NULL;

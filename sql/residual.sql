@@ -165,5 +165,12 @@ from unnest(array[100, 499, 1500]) n;
 set hashgraph_join.enabled = off;
 select hgj_says(format('select count(*) from (select asks.id from asks join has on has.id = asks.id where 10 / (asks.v * 0 + 500 - has.id) <= 10 limit %s) x', n)) as says
 from unnest(array[100, 499, 1500]) n;
+set hashgraph_join.enabled = on;
+-- Errors of candidates behind a match, of which there are many in a portion, are nobody's.
+create temp table late (k int, v int);
+insert into late select i % 100, case when i > 100 then 5 else i % 5 end from generate_series(0, 999) i;
+analyze late;
+select b as build, l as rest, hgj_says(format('select 1 / (count(*) - 2701)::int from (select id from asks where exists (select from late where late.k = asks.k and 10 / (late.v - 5 + asks.v * 0) <= 10)%s) x', l)) as says
+from unnest('{v1,v2}'::text[]) b, unnest(array['', ' limit 2700']) l, set_config('hashgraph_join.build', b, false);
 reset all;
 drop function in_rounds;

@@ -190,10 +190,9 @@ typedef struct HgjMatchRules
 	HgjProgram *residual;		/* residual clauses that run before match_qual, */
 	HgjPairColumns residual_columns;	/* and what they read; or NULL */
 	uint32	   *residual_sel;	/* HGJ_PAIRS entries */
-	bool		in_rounds;		/* it is run for one candidate of an outer row after the other, ... */
-	uint32	   *round;			/* ... for these, ... */
-	uint32	   *later;			/* ... and for these after them, ... */
-	bool	   *passes;			/* ... and which it was true of; HGJ_PAIRS entries each */
+	bool		first_counts;	/* it may fail, and of an outer row's candidates the first match counts */
+	uint32	   *asked;			/* positions of candidates that it is run for then ... */
+	uint32	   *passed;			/* ... and of those that it is true of; HGJ_PAIRS entries each */
 	List	   *row_quals;		/* residual clauses that run row by row */
 	ExprState  *filter;			/* what rows must pass after an outer join */
 } HgjMatchRules;
@@ -280,7 +279,7 @@ typedef struct HgjFound
 	bool		residual_stopped;	/* ... or, the first of them, has */
 	uint32		wasted_pairs;	/* of rows that had had their one match */
 	uint8	   *matched;		/* per outer row of the batch; NULL = unused */
-	uint8	   *turns;			/* per outer row: its turn (residual.c) during a run; else 0 */
+	bool	   *taken;			/* per outer row: residual.c has found its one match, in this run */
 	uint32		matched_capacity;	/* entries of both */
 	uint32		next_outer;		/* UNMATCHED_OUTER's cursor */
 	HgjBuffer	unmatched_rows; /* its 4-byte row numbers */

@@ -308,13 +308,14 @@ hgj_reserve_matched(HgjJoinState *state)
 		return;
 	if (state->found.matched)
 		pfree(state->found.matched);
-	if (state->found.turns)
-		pfree(state->found.turns);
+	if (state->found.taken)
+		pfree(state->found.taken);
 	state->found.matched_capacity = 0;
-	state->found.matched = state->found.turns = NULL;
+	state->found.matched = NULL;
+	state->found.taken = NULL;
 	state->found.matched = MemoryContextAlloc(state->context, capacity);
-	if (state->rules.in_rounds)
-		state->found.turns = MemoryContextAllocZero(state->context, capacity);
+	if (state->rules.first_counts)
+		state->found.taken = MemoryContextAllocZero(state->context, capacity);
 	state->found.matched_capacity = capacity;
 	hgj_note_peak_memory(state);
 }

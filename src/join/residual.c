@@ -16,9 +16,10 @@
  *	  the run.  It and those behind it are left at the end of the arrays, and
  *	  come next, one of them alone, when those before it have been returned.
  * 4. Where one match of an outer row will do, PostgreSQL looks at its candidates one after
- *	  the other, until one matches.  Clauses that can fail are run in rounds, each of which
- *	  has the next candidate of every outer row that has no match so far.  There must be no
- *	  other clauses, which would have a say in what a match is.
+ *	  the other, until one matches, and at no error of those behind it.  Clauses that can fail are
+ *	  run for all of them, until one raises an error; the first match of each row counts.  If the
+ *	  row of the one with the error has a match before it, the run goes on behind it.  There must be
+ *	  no other clauses, which would have a say in what a match is, and no error may come at once.
  *
  * Memory: the query's context.  No locks.
  *
@@ -27,14 +28,6 @@
 #include "compat.h"
 
 #include "join/join_state.h"
-
-/* What an outer row has had of the candidates that are run in rounds. */
-typedef enum HgjTurn
-{
-	NO_TURN,
-	THIS_ROUND,					/* a candidate of its is looked at */
-	HAS_MATCH					/* it has its one match */
-} HgjTurn;
 
 /* Step 1: compile what can be of the clauses; returns the rest. */
 static List *
@@ -59,129 +52,122 @@ hgj_residual_init(HgjJoinState *state, List *quals, bool may_fail)
 	if (rest != NIL && may_fail)
 	{
 		rest = compile(state, quals, true);
-		state->rules.in_rounds = state->semantics.one_per_outer && rest == NIL;
-		if (state->semantics.one_per_outer && rest != NIL)
+		state->rules.first_counts = state->semantics.one_per_outer && rest == NIL &&
+			!hgj_program_raises_at_once(state->rules.residual);
+		if (state->semantics.one_per_outer && !state->rules.first_counts)
 			rest = compile(state, quals, false);
 	}
 	if (state->rules.residual)
 		state->rules.residual_sel = palloc(HGJ_PAIRS * sizeof(uint32));
-	if (state->rules.in_rounds)
+	if (state->rules.first_counts)
 	{
-		state->rules.round = palloc(HGJ_PAIRS * sizeof(uint32));
-		state->rules.later = palloc(HGJ_PAIRS * sizeof(uint32));
-		state->rules.passes = palloc(HGJ_PAIRS);
+		state->rules.asked = palloc(HGJ_PAIRS * sizeof(uint32));
+		state->rules.passed = palloc(HGJ_PAIRS * sizeof(uint32));
 	}
 	return rest;
 }
 
-/* Step 3: which of the n candidates at these positions pass; *stop: where the run has ended. */
-static uint32
-run_until(HgjJoinState *state, const uint32 *sel, uint32 n, uint32 *stop)
+/* Step 4: has the outer row its one match, of this run or an earlier one? */
+static inline bool
+has_match(const HgjJoinState *state, uint32 row)
 {
-	HgjPairColumns *columns = &state->rules.residual_columns;
-
-	*stop = PG_UINT32_MAX;
-	if (!state->goal.careful || n == 1)
-		return hgj_program_filter(state->rules.residual, columns->vectors, sel, n,
-								  state->rules.residual_sel);
-	return hgj_program_filter_until(state->rules.residual, columns->vectors, sel,
-									n, state->rules.residual_sel, stop);
+	return state->found.taken[row] || state->found.matched[row];
 }
 
-/*
- * Step 4: of the n candidates in `later`, one of each outer row without a match goes to `round`; the
- * others stay, to be looked at after it.  Returns the number of the former, and sets that of the
- * latter.
- */
+/* Step 4: the positions from `from` on of candidates whose outer rows have no match so far. */
 static uint32
-next_round(HgjJoinState *state, const uint32 *rows, uint32 n, uint32 *nlater)
+still_asked(HgjJoinState *state, const uint32 *rows, uint32 from, uint32 n)
 {
-	uint32	   *later = state->rules.later;
-	uint32		nround = 0;
+	uint32		nasked = 0;
 
-	*nlater = 0;
-	for (uint32 i = 0; i < n; i++)
+	for (uint32 i = from; i < n; i++)
+		if (has_match(state, rows[i]))
+			state->found.wasted_pairs++;
+		else
+			state->rules.asked[nasked++] = i;
+	return nasked;
+}
+
+/* Step 4: of candidates that have passed, add the first of each outer row to the `kept` ones. */
+static uint32
+keep_first(HgjJoinState *state, const uint32 *rows, uint32 npassed, uint32 kept)
+{
+	for (uint32 i = 0; i < npassed; i++)
 	{
-		uint32		row = rows[later[i]];
-		uint8	   *turn = &state->found.turns[row];
+		uint32		position = state->rules.passed[i];
 
-		if (*turn == THIS_ROUND)
-			later[(*nlater)++] = later[i];
-		else if (*turn == HAS_MATCH || state->found.matched[row])
+		if (state->found.taken[rows[position]])
 			state->found.wasted_pairs++;
 		else
 		{
-			*turn = THIS_ROUND;
-			state->rules.round[nround++] = later[i];
+			state->found.taken[rows[position]] = true;
+			state->rules.residual_sel[kept++] = position;
 		}
 	}
-	return nround;
-}
-
-/* The outer rows of a round that has been run, of whose candidates so many have passed. */
-static void
-end_round(HgjJoinState *state, const uint32 *rows, uint32 nround, uint32 npassed)
-{
-	for (uint32 i = 0; i < nround; i++)
-		state->found.turns[rows[state->rules.round[i]]] = NO_TURN;
-	for (uint32 i = 0; i < npassed; i++)
-	{
-		state->rules.passes[state->rules.residual_sel[i]] = true;
-		state->found.turns[rows[state->rules.residual_sel[i]]] = HAS_MATCH;
-	}
+	return kept;
 }
 
 /*
- * Step 4: run the program for n candidates of these outer rows, until one of them raises an error,
- * which is then the *seen-th.  Candidates behind it may have been looked at, and are so again.
+ * Step 4: run the program for n candidates of these outer rows.  It sees *seen of them: fewer, if
+ * errors are to wait for rows before them.
  */
 static uint32
-run_rounds(HgjJoinState *state, const uint32 *rows, uint32 n, uint32 *seen)
+run_until_matches(HgjJoinState *state, const uint32 *rows, uint32 n, uint32 *seen)
 {
-	bool	   *passes = state->rules.passes;
-	uint32		nlater = n;
-	uint32		passed = 0;
+	HgjProgram *program = state->rules.residual;
+	const HgjVector *const *vectors = state->rules.residual_columns.vectors;
+	uint32		nasked = still_asked(state, rows, 0, n);
+	uint32		kept = 0;
+	uint32		stop;
 
 	*seen = n;
-	memset(passes, false, n);
-	for (uint32 i = 0; i < n; i++)
-		state->rules.later[i] = i;
-	while (nlater > 0)
+	while (nasked > 0)
 	{
-		uint32		nround = next_round(state, rows, nlater, &nlater);
-		uint32		stop;
+		uint32		npassed = hgj_program_filter_until(program, vectors, state->rules.asked, nasked,
+													   state->rules.passed, &stop);
 
 		CHECK_FOR_INTERRUPTS();
-		if (nround == 0)
-			break;				/* all others have matched */
-		end_round(state, rows, nround, run_until(state, state->rules.round, nround, &stop));
-		*seen = Min(*seen, stop);
-		while (nlater > 0 && state->rules.later[nlater - 1] >= *seen)
-			nlater--;
+		kept = keep_first(state, rows, npassed, kept);
+		if (stop >= n)
+			break;
+		if (!has_match(state, rows[stop]))
+		{
+			if (state->goal.careful && n > 1)
+			{
+				*seen = stop;
+				break;
+			}
+			/* this raises the error */
+			npassed = hgj_program_filter(program, vectors, &stop, 1, state->rules.passed);
+			kept = keep_first(state, rows, npassed, kept);
+		}
+		nasked = still_asked(state, rows, stop + 1, n);
 	}
-	for (uint32 i = 0; i < n; i++)
-		state->found.turns[rows[i]] = NO_TURN;
-	for (uint32 i = 0; i < *seen; i++)
-		if (passes[i])
-			state->rules.residual_sel[passed++] = i;
-	return passed;
+	for (uint32 i = 0; i < kept; i++)
+		state->found.taken[rows[state->rules.residual_sel[i]]] = false;
+	return kept;
 }
 
 /* Step 3: run it for n candidates from `first` on; it sees *seen of them. */
 static uint32
 run_program(HgjJoinState *state, uint32 first, uint32 n, uint32 *seen)
 {
+	HgjPairColumns *columns = &state->rules.residual_columns;
 	const uint32 *rows = state->found.pairs.probe_rows + first;
 	uint32		passed;
 	uint32		stop;
 
-	hgj_gather_pairs(&state->rules.residual_columns, rows,
-					 state->found.pairs.build_rows + first, n);
-	if (state->rules.in_rounds)
-		passed = run_rounds(state, rows, n, seen);
+	hgj_gather_pairs(columns, rows, state->found.pairs.build_rows + first, n);
+	*seen = n;
+	if (state->rules.first_counts)
+		passed = run_until_matches(state, rows, n, seen);
+	else if (!state->goal.careful || n == 1)
+		return hgj_program_filter(state->rules.residual, columns->vectors, NULL, n,
+								  state->rules.residual_sel);
 	else
 	{
-		passed = run_until(state, NULL, n, &stop);
+		passed = hgj_program_filter_until(state->rules.residual, columns->vectors, NULL,
+										  n, state->rules.residual_sel, &stop);
 		*seen = Min(n, stop);
 	}
 	state->found.residual_stopped = *seen < n;

@@ -158,8 +158,8 @@ select hgj_says('select lo.id, sum(v) from lo join cust on cust = cust.id group 
 -- Groups that no two rows share are given away before their table has grown; others stay in it.
 set work_mem = '64MB';
 set parallel_leader_participation = off;
-create table apart (id int, name text, half int, many int) with (autovacuum_enabled = off);
-insert into apart select g, 'name ' || g, g / 2, g * 104729::int8 % 30000 from generate_series(1, 120000) g;
+create table apart (id int, name text, half int, many int, turn int) with (autovacuum_enabled = off);
+insert into apart select g, 'name ' || g, g / 2, g * 104729::int8 % 30000, g % 40000 from generate_series(1, 120000) g;
 analyze apart;
 create function most_memory(q text) returns int language plpgsql as $$
 declare
@@ -179,7 +179,8 @@ insert into given values
 	('select id, name, min(name), avg(many) from apart group by id, name'),
 	('select name, half, sum(id::numeric) from apart where id % 7 > 0 group by name, half'),
 	('select half, count(*), max(name) from apart group by half'),
-	('select many, count(*), max(id) from apart group by many');
+	('select many, count(*), max(id) from apart group by many'),
+	('select turn, count(*), min(name) from apart group by turn');
 select q, hgj_check_exchange(q, 0) as says from given;
 select hgj_lines('select name, count(*), sum(id) from apart group by name', 'Exchange: groups') as exchanges,
 	most_memory('select name, count(*), sum(id) from apart group by name') < 4 * 1024 as is_given_away;

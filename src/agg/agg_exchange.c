@@ -18,8 +18,9 @@
  *	  all can read when images take their part of the memory that all processes have.
  *	  A table that has outgrown the processor's caches is written out, too, if hardly two of all
  *	  rows that are to come will share a group in it.  Which is seen from how many have done so
- *	  far: of n groups that as many values are drawn from, n^2 / 2D rows come to one that is
- *	  there, for D values.
+ *	  far: where n of D values have come in any order, n^2 / 2D rows have come to one that was
+ *	  there.  Values that come in turns look new until they come again, which is seen from a sample
+ *	  of those that were given away.
  * 4. At the barrier all have read their input.  If there is only one, and it has
  *	  written no image, its table is the result.  Otherwise everybody writes its last
  *	  image, and they meet once more.
@@ -44,6 +45,7 @@
 #include "agg/agg_exchange.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
+#include "utils/float.h"
 #include "utils/memutils.h"
 
 /* Of a process's memory limit, for its table, and for images. */
@@ -55,6 +57,10 @@
 
 /* Step 3: groups of a table that is in the caches. */
 #define CACHED_GROUPS		16384
+
+/* Step 3: of how many groups one is noted when it is given away, and bits to note them in. */
+#define SAMPLED_GROUPS		64
+#define SAMPLE_BITS			(1024 * 1024)
 
 /* Bytes of a group besides its row, more or less. */
 #define VALUE_BYTES			48
@@ -243,6 +249,9 @@ hgj_exchange_begin(HgjAggState *state)
 		exchange->reading = true;
 		exchange->table_rows = 0;
 		exchange->next_look = CACHED_GROUPS;
+		exchange->given = 0;
+		if (exchange->given_sample)
+			memset(exchange->given_sample, 0, SAMPLE_BITS / BITS_PER_BYTE);
 		return true;
 	}
 	hgj_meeting_wait(&shared->input, HGJ_WAIT_GROUPS);
@@ -413,6 +422,34 @@ write_to_file(HgjAggState *state, HgjExchangeImage *image, const uint32 *order)
 }
 
 /*
+ * Step 3: note some of the groups that are about to be given away.  True: most of them are new, for all
+ * that has been noted so far.
+ */
+static bool
+are_new(HgjAggState *state)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	uint32		n = 0;
+	uint32		again = 0;
+
+	if (exchange->given_sample == NULL)
+		exchange->given_sample = MemoryContextAllocZero(state->context, SAMPLE_BITS / BITS_PER_BYTE);
+	for (uint32 s = 0; s < state->groups.nslots; s++)
+	{
+		uint32		hash = (uint32) (state->groups.slots[s] >> 32);
+		uint32		bit = hash / SAMPLED_GROUPS % SAMPLE_BITS;
+		uint8	   *byte = &exchange->given_sample[bit / BITS_PER_BYTE];
+
+		if (state->groups.slots[s] == 0 || hash % SAMPLED_GROUPS != 0)
+			continue;
+		n++;
+		again += (*byte >> bit % BITS_PER_BYTE) & 1;
+		*byte |= 1 << bit % BITS_PER_BYTE;
+	}
+	return again < n / 2;
+}
+
+/*
  * Step 3: after so many rows more have come to their groups: is a table of them of no use?  What the
  * planner expects of the input is believed until twice as much has come.
  */
@@ -426,10 +463,17 @@ hgj_exchange_groups_in_vain(HgjAggState *state, uint32 rows)
 	exchange->table_rows += rows;
 	if (exchange->shared == NULL || ngroups < exchange->next_look || state->groups.direct)
 		return false;
-	if ((double) exchange->total_groups < 2 * expected &&
-		ngroups * ngroups > 2 * expected * ((double) exchange->table_rows - ngroups))
+	if (2 * state->groups.expected <= expected || exchange->given >= 2 * expected ||
+		exchange->file != NULL ||
+		ngroups * ngroups <= 2 * expected * ((double) exchange->table_rows - ngroups))
+		exchange->next_look *= 2;
+	else if (!are_new(state))
+		exchange->next_look = get_float8_infinity();
+	else
+	{
+		exchange->given += ngroups;
 		return true;
-	exchange->next_look *= 2;
+	}
 	return false;
 }
 

@@ -245,6 +245,8 @@ typedef struct HgjAggExchange
 	uint64		nrest;
 	uint64		table_rows;		/* rows in the table's groups */
 	double		next_look;		/* groups, at which it is looked at whether rows share them */
+	double		given;			/* groups that were given away before the end of the input */
+	uint8	   *given_sample;	/* bits of hashes of some of these; NULL: there are none */
 
 	uint64		total_groups;	/* for EXPLAIN: given away, ... */
 	uint64		total_bytes;	/* ... in memory, ... */

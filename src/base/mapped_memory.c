@@ -182,7 +182,7 @@ hgj_memory_in_huge_pages(const char *begin, const char *end, Size *huge)
 {
 	int			refused = 0;
 
-	*huge = is_huge ? (Size) (end - begin) : 0;
+	*huge = is_huge && begin < end ? (Size) (end - begin) : 0;
 	for (const char *page = (const char *) TYPEALIGN(HGJ_HUGE_PAGE, begin);
 		 why_small == NULL && page < end && (refused == 0 || refused == EAGAIN); page += HGJ_HUGE_PAGE)
 	{

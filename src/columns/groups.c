@@ -33,6 +33,9 @@
 
 #define FIRST_SLOTS		256
 
+/* Slots to a group, at most, of a table that keeps them when it is emptied. */
+#define FEWEST_FILLED	16
+
 /* Bytes, and slots, between two looks at interrupts while the table grows. */
 #define GROW_STEP		((Size) 4 * 1024 * 1024)
 #define GROW_SLOTS		65536
@@ -125,20 +128,31 @@ hgj_groups_release(HgjGroups *groups)
 	groups->full = false;
 }
 
+/* Empty slots; there may be many. */
+static void
+clear_slots(uint64 *slots, Size bytes)
+{
+	for (Size at = 0; at < bytes; at += GROW_STEP)
+	{
+		CHECK_FOR_INTERRUPTS();
+		memset((char *) slots + at, 0, Min(bytes - at, GROW_STEP));
+	}
+}
+
 /*
- * Forget every group, for others of as many.  A table that has taken no more than half of its limit
- * keeps its arrays: new ones would have to be cleared, and mapped page by page, again.
+ * Forget every group, for others of as many.  A table that has taken no more than half of its limit,
+ * and has filled its arrays, keeps them: new ones would have to be mapped, page by page, and cleared.
  */
 void
 hgj_groups_clear(HgjGroups *groups)
 {
-	if (groups->direct || hgj_groups_bytes(groups) > groups->limit / 2)
+	if (groups->direct || groups->ngroups < groups->nslots / FEWEST_FILLED ||
+		hgj_groups_bytes(groups) > groups->limit / 2)
 	{
 		hgj_groups_release(groups);
 		return;
 	}
-	if (groups->nslots > 0)
-		memset(groups->slots, 0, (Size) groups->nslots * sizeof(uint64));
+	clear_slots(groups->slots, (Size) groups->nslots * sizeof(uint64));
 	hgj_arena_reset(&groups->values);
 	groups->ngroups = 0;
 	groups->settled = 0;
@@ -274,11 +288,7 @@ resize_slots(HgjGroups *groups, uint32 nslots)
 	Size		bytes = (Size) nslots * sizeof(uint64);
 	uint64	   *slots = begin_growing(groups, bytes);
 
-	for (Size at = 0; at < bytes; at += GROW_STEP)
-	{
-		CHECK_FOR_INTERRUPTS();
-		memset((char *) slots + at, 0, Min(bytes - at, GROW_STEP));
-	}
+	clear_slots(slots, bytes);
 	for (uint32 s = 0; s < groups->nslots; s++)
 	{
 		if (s % GROW_SLOTS == 0)

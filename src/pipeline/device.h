@@ -332,6 +332,7 @@ hgj_device_note_range(HgjPipeRange *range, uint8 kind, int64 value)
 extern void hgj_device_plan_kept(HgjPipelineState *device);
 extern bool hgj_device_is_kept(const HgjPipelineState *device);
 extern bool hgj_device_reads_are_kept(const HgjPipelineState *device);
+extern bool hgj_device_makes_of_values(const HgjPipelineState *device);
 extern bool hgj_device_fits_kept(const HgjPipelineState *device);
 extern uint64 hgj_device_push_kept(HgjPipelineState *device);
 extern struct HgjDevicePush *hgj_device_begin_kept(HgjPipelineState *device);

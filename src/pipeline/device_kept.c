@@ -148,6 +148,41 @@ hgj_device_fits_kept(const HgjPipelineState *d)
 	return find_forms(d, forms);
 }
 
+/* Has the chunk in the middle of the table no more values of this column than a table may have? */
+static bool
+has_few_values(Relation rel, AttrNumber attno, uint32 most)
+{
+	const bool	may_miss = true;
+	HgjChunkKey key = hgj_store_key(rel, attno, hgj_run_of(RelationGetNumberOfBlocks(rel) / 2));
+	HgjHeldChunk held = {0};
+	bool		few;
+
+	if (!hgj_store_hold(&key, &may_miss, 1, &held) || held.chunk == NULL)
+		return true;			/* nothing is known of it */
+	few = held.chunk->by_value || held.chunk->ndistinct <= most;
+	hgj_store_release(&held);
+	return few;
+}
+
+/*
+ * Step 1, before the source is there: are all columns that the host computes made of columns with few
+ * values, for all that one chunk of each says?  Otherwise it would have to look at all rows.
+ */
+bool
+hgj_device_makes_of_values(const HgjPipelineState *d)
+{
+	Relation	rel = ((ScanState *) d->scan)->ss_currentRelation;
+	HgjKeptForm forms[HGJ_DEVICE_READS];
+
+	if (!find_forms(d, forms))
+		return false;
+	for (int i = 0; i < d->nreads; i++)
+		if (forms[i].most_values > 0 && !forms[i].as_number &&
+			!has_few_values(rel, d->reads[i].attno, forms[i].most_values))
+			return false;
+	return true;
+}
+
 /* Step 1, when the source is there. */
 void
 hgj_device_plan_kept(HgjPipelineState *d)

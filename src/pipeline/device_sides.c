@@ -8,7 +8,8 @@
  *	  kept, or a chain of joins over one, whose quals are instructions, and its keys plain
  *	  columns?  Can what the upper pipeline reads of its rows be had from columns of one
  *	  table each?  Then the side is a pipeline of its own, which fills the join's table
- *	  (engine/pipeline.h, FILLING A TABLE), and may have such sides itself.
+ *	  (engine/pipeline.h, FILLING A TABLE), and may have such sides itself.  Where the host
+ *	  would have to look at each row's string, it may as well send those rows alone that pass.
  * 2. Its instructions: the scan's quals, its joins, the key words, where rows without one
  *	  are dropped, and the columns that the upper pipeline reads of the join's rows, in its
  *	  order.  Those that the host makes go as tables of the chunks' values; codes are
@@ -267,7 +268,7 @@ plan_side(HgjPipelineState *upper, int j, EState *estate)
 		(side->scan->plan->qual != NIL && !hgj_device_compile_filter(side, true)))
 		return false;
 	if (!hgj_device_write_side(upper, j, false) || !hgj_device_fits_kept(side) ||
-		!hgj_device_reads_are_kept(side))
+		!hgj_device_reads_are_kept(side) || !hgj_device_makes_of_values(side))
 		return false;
 	side->source.econtext = source->econtext;
 	hgj_device_open_scan(side, estate);

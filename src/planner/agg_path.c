@@ -377,12 +377,6 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 		return decline != HGJ_AGG_DECLINE_NOTHING ? decline : partial_decline;
 	hgj_weigh_workers(root, output_rel, paths);
 
-	/*
-	 * Whoever is called after us may put a node above each of the relation's paths, and expects
-	 * no partial ones, as PostgreSQL makes none of finished groups: they would go around it.
-	 */
-	if (create_upper_paths_hook == hgj_upper_paths)
-		hgj_offer_without_gather(root, output_rel, paths);
 	report_decline(root, input_rel, "partial aggregation", partial_decline);
 	hgj_note_aggregation(root, output_rel->relids, HGJ_AGG_DECLINE_NOTHING, partial_decline);
 
@@ -398,6 +392,14 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 		output_rel->pathlist = hgj_without_dearer_readers(root, theirs,
 														  paths);
 	}
+
+	/*
+	 * Whoever is called after us may put a node above each of the relation's paths, and expects
+	 * no partial ones, as PostgreSQL makes none of finished groups: they would go around it.
+	 * What a device would do more slowly has gone by now, and add_path() may free the others.
+	 */
+	if (create_upper_paths_hook == hgj_upper_paths)
+		hgj_offer_without_gather(root, output_rel, paths);
 	foreach(lc, paths)
 		add_path(output_rel, (Path *) lfirst(lc));
 	if (paths != NIL && IS_SIMPLE_REL(input_rel))

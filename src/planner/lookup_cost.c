@@ -160,15 +160,23 @@ overcharge(PlannerInfo *root, const Path *path)
 }
 
 /*
- * What the path costs while pages are cached, with the workers of Gathers below it.  Those
+ * What the path costs the host while pages are cached, with the workers of Gathers below it.  Those
  * that a partial path is charged for may be of use to more than this join.
  */
 static Cost
-cached_cost(PlannerInfo *root, const Path *path)
+cost_on_host(PlannerInfo *root, const Path *path)
 {
 	return path->total_cost - hgj_workers_charged(root, path) +
 		hgj_uncharged_workers(root, path) - overcharge(root, path) +
 		hgj_uncharged_lookups(path);
+}
+
+/* The same, without what a device would save of joins of ours, of which their costs do not know. */
+static Cost
+cached_cost(PlannerInfo *root, const Path *path)
+{
+	return cost_on_host(root, path) -
+		(hgj_is_join_path(path) ? hgj_pipeline_would_save(root, path) : 0);
 }
 
 /* Is it PostgreSQL's own nested loop over lookups? */
@@ -234,12 +242,12 @@ bool
 hgj_lookups_are_better(PlannerInfo *root, RelOptInfo *joinrel, const Path *ours)
 {
 	const Path *best = NULL;
-	Cost		cost;
+	Cost		on_host;
 	ListCell   *lc;
 
 	if (ours->param_info != NULL)
 		return false;
-	cost = cached_cost(root, ours);
+	on_host = cost_on_host(root, ours);
 	foreach(lc, joinrel->pathlist)
 	{
 		const Path *path = lfirst(lc);
@@ -252,17 +260,17 @@ hgj_lookups_are_better(PlannerInfo *root, RelOptInfo *joinrel, const Path *ours)
 			best = best == NULL || path->total_cost < best->total_cost ? path : best;
 			continue;
 		}
-		cached = cached_cost(root, path);
+		cached = cost_on_host(root, path);
 		if (hgj_disabled_nodes(path) <= hgj_disabled_nodes(ours) &&
-			cached < path->total_cost && cached < cost)
+			cached < path->total_cost && cached < on_host)
 			return true;
 	}
 	if (best != NULL && looks_up(root, best) &&
 		hgj_disabled_nodes(best) <= hgj_disabled_nodes(ours) &&
-		cached_cost(root, best) < cost)
+		cached_cost(root, best) < cached_cost(root, ours))
 		return true;
-	if (cost < ours->total_cost && ours->parallel_workers == 0)
-		(void) remove_dearer(root, joinrel, ours, cost);
+	if (on_host < ours->total_cost && ours->parallel_workers == 0)
+		(void) remove_dearer(root, joinrel, ours, on_host);
 	return false;
 }
 

@@ -473,6 +473,31 @@ chain_gain(Path *child, Chain *chain)
 	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
 }
 
+/*
+ * What a pipeline would save of a join of ours that an aggregation takes, at least: nothing is known
+ * yet of what that computes, nor are build sides looked at that are made on the GPU.  0: no aggregation
+ * does, or the join may not fit.
+ */
+Cost
+hgj_pipeline_would_save(PlannerInfo *root, const Path *path)
+{
+	Chain		chain = {.root = root};
+
+	if (hgj_engine != HGJ_ENGINE_AUTO || hgj_path_fact(path, HGJ_PATH_EMITS) ||
+		!hgj_cuda_has_columns())
+		return 0;
+	for (; hgj_is_join_path(path); path = linitial(((const CustomPath *) path)->custom_paths))
+	{
+		path = hgj_below_projections(path);
+		if (!join_may_fit((const CustomPath *) path) || has_row_clause((const CustomPath *) path))
+			return 0;
+		chain.in_pipeline += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE);
+	}
+	chain.scan = hgj_below_projections(path);
+	chain.kept = part_of_scan(root, chain.scan, NULL);
+	return chain.kept == 0 ? 0 : Max(chain.in_pipeline + kept_gain(&chain, NULL), 0);
+}
+
 /* What is taken off a path's costs. */
 static void
 lower_costs(Path *path, Cost saving)

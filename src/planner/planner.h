@@ -221,6 +221,9 @@ extern List *hgj_without_slower_process(PlannerInfo *root, List *paths,
 extern void hgj_aggregate_gathered(PlannerInfo *root, RelOptInfo *output_rel,
 								   const RelOptInfo *input_rel);
 
+/* pipeline_path.c, besides agg_path.h */
+extern Cost hgj_pipeline_would_save(PlannerInfo *root, const Path *path);
+
 /* lookup_cost.c */
 extern bool hgj_lookups_are_better(PlannerInfo *root, RelOptInfo *joinrel,
 								   const Path *ours);

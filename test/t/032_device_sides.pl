@@ -220,4 +220,27 @@ for my $server ('auto', 'off')
 	money_moves($node, $device, 'k', $invariant, $sum, "$how: writers");
 }
 
+$node->stop;
+
+# ---- lookups that are cheaper than the join is for the host, and dearer than it is on the device
+$node = new_server(
+	'lookups', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.gpu_server = auto', "hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'",
+	'max_parallel_workers_per_gather = 0', "shared_buffers = '256MB'", 'hashgraph_join.column_loading = off', "hashgraph_join.column_memory = '64MB'", 'synchronous_commit = on');
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE lines (k int, v int);
+	INSERT INTO lines SELECT i * 7919::bigint % 300000, i % 100 FROM generate_series(1, 300000) i;
+	CREATE INDEX ON lines (k);
+	CREATE TABLE heads AS SELECT i AS k, i % 1000 AS c FROM generate_series(0, 299999) i;
+	CREATE INDEX ON heads (c);
+	VACUUM ANALYZE lines, heads;
+	SELECT hashgraph_join_load('lines'), hashgraph_join_load('heads');
+});
+wait_for_device($node);
+my $lookups = 'SELECT sum(v) FROM lines JOIN heads USING (k) WHERE c BETWEEN 5 AND 6';
+my $costs = 'SET hashgraph_join.min_rows = 0; SET hashgraph_join.startup_cost = 0; SET hashgraph_join.page_tuple_cost = 0.02; SET hashgraph_join.device_launch_cost = 1; SET hashgraph_join.device_side_rows = 1000;';
+like($node->safe_psql('postgres', "$costs SET hashgraph_join.engine = cpu; EXPLAIN (COSTS OFF) $lookups"), qr/Nested Loop/, 'lookups are cheaper for the host');
+like($node->safe_psql('postgres', "$costs EXPLAIN (COSTS OFF) $lookups"), qr/Device Pipeline: yes/, '... and dearer than a device');
+is($node->safe_psql('postgres', "$costs $lookups"), $node->safe_psql('postgres', "SET hashgraph_join.enabled = off; $lookups"), '... with the same answer');
+
 done_testing();

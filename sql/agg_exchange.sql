@@ -175,17 +175,15 @@ begin
 end $$;
 create temp table given (q text);
 insert into given values
-	('select name, count(*), sum(id) from apart group by name'),
-	('select id, name, min(name), avg(many) from apart group by id, name'),
+	('select name, count(*), sum(id), min(name) from apart group by name'),
 	('select name, half, sum(id::numeric) from apart where id % 7 > 0 group by name, half'),
-	('select half, count(*), max(name) from apart group by half'),
 	('select many, count(*), max(id) from apart group by many'),
 	('select turn, count(*), min(name) from apart group by turn');
 select q, hgj_check_exchange(q, 0) as says from given;
-select hgj_lines('select name, count(*), sum(id) from apart group by name', 'Exchange: groups') as exchanges,
-	most_memory('select name, count(*), sum(id) from apart group by name') < 4 * 1024 as is_given_away;
+select hgj_lines('select name, count(*), sum(id), min(name) from apart group by name', 'Exchange: groups') as exchanges,
+	most_memory('select name, count(*), sum(id), min(name) from apart group by name') < 4 * 1024 as is_given_away;
 set work_mem = '1MB';
-select q, hgj_check_exchange(q, 0) as says from given;
+select q, hgj_check_exchange(q, 0) as says from given where q like '%group by name';
 reset all;
 truncate hgj_known;
 drop table lo, cust, nothing, few, apart;

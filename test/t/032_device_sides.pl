@@ -243,4 +243,12 @@ like($node->safe_psql('postgres', "$costs SET hashgraph_join.engine = cpu; EXPLA
 like($node->safe_psql('postgres', "$costs EXPLAIN (COSTS OFF) $lookups"), qr/Device Pipeline: yes/, '... and dearer than a device');
 is($node->safe_psql('postgres', "$costs $lookups"), $node->safe_psql('postgres', "SET hashgraph_join.enabled = off; $lookups"), '... with the same answer');
 
+# ---- groups that workers make sooner than a device and one process: they sort them, too
+my $sorted = 'SELECT k, count(*) AS n, sum(v) AS s FROM lines JOIN heads USING (k) GROUP BY k ORDER BY 3 DESC, 1';
+my $some = "SELECT string_agg(k || ':' || n || ':' || s, ',') FROM ($sorted LIMIT 500) x";
+my $workers = "$costs SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0.01; SET min_parallel_table_scan_size = 0; SET hashgraph_join.worker_time = 0; RESET hashgraph_join.page_tuple_cost;";
+like($node->safe_psql('postgres', "$costs RESET hashgraph_join.page_tuple_cost; EXPLAIN (COSTS OFF) $sorted"), qr/^Sort.*Device Pipeline: yes/s, 'a device makes groups, and one process sorts them');
+like($node->safe_psql('postgres', "$workers EXPLAIN (COSTS OFF) $sorted"), qr/^Gather Merge.*Sort.*Parallel Custom Scan \(HashGraphAgg\)/s, '... and workers do both sooner');
+is($node->safe_psql('postgres', "$workers $some"), $node->safe_psql('postgres', "SET hashgraph_join.enabled = off; $some"), '... with the same answer');
+
 done_testing();

@@ -109,12 +109,38 @@ has_no_join(const SubLink *sublink)
 		hgj_refers_to_level(sublink->subselect, 1);
 }
 
+static bool find_hidden(Node *node, void *context);
+
+/* The clauses of WHERE: what PostgreSQL makes joins of is none (step 5), but may have others in it. */
+static bool
+find_in_where(Node *where)
+{
+	ListCell   *lc;
+
+	if (where == NULL)
+		return false;
+	if (is_andclause(where))
+	{
+		foreach(lc, ((BoolExpr *) where)->args)
+			if (find_in_where(lfirst(lc)))
+				return true;
+		return false;
+	}
+	if (!hgj_is_noting() && hgj_is_join_already(where))
+		return expression_tree_walker(is_notclause(where) ? (Node *) get_notclausearg(where) : where,
+									  find_hidden, NULL);
+	return find_hidden(where, NULL);
+}
+
 /* What has no join is looked for only where it is to be said. */
 static bool
 find_hidden(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
+	if (IsA(node, FromExpr))
+		return find_hidden((Node *) ((FromExpr *) node)->fromlist, context) ||
+			find_in_where(((FromExpr *) node)->quals);
 	if (IsA(node, SubLink) && (hgj_may_be_hidden((SubLink *) node) ||
 							   (hgj_is_noting() && has_no_join((SubLink *) node))))
 		return true;

@@ -104,11 +104,22 @@ hgj_simple_exists(const Query *query)
 	return simple;
 }
 
+/* Is there nothing that EXISTS would not ask for, so that no copy is to be made? */
+static bool
+is_simple(const Query *query)
+{
+	return query->commandType == CMD_SELECT && query->setOperations == NULL &&
+		query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == NULL &&
+		query->distinctClause == NIL && query->sortClause == NIL && query->limitCount == NULL &&
+		query->limitOffset == NULL && query->cteList == NIL && query->rowMarks == NIL &&
+		!query->hasAggs && !query->hasWindowFuncs && !query->hasTargetSRFs;
+}
+
 /* Step 1: does PostgreSQL make a join of EXISTS (...) in WHERE? */
 bool
 hgj_is_pulled_up(const Query *subquery)
 {
-	const Query *simple = hgj_simple_exists(subquery);
+	const Query *simple = is_simple(subquery) ? subquery : hgj_simple_exists(subquery);
 
 	return simple && !subquery->hasAggs && simple->groupClause == NIL &&
 		hgj_refers_to_level(simple->jointree->quals, 1) &&

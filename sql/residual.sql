@@ -141,7 +141,7 @@ insert into can_fail values
 	('asks.v - has.v = 3 and has.id * 2 > asks.id'),
 	('asks.v / (has.v + 1) = 2'),
 	('asks.v / has.w > 1.5');
-create function in_rounds(rest text) returns table (qual text, semi text, anti text, once text, perhaps text) language plpgsql as $$
+create function first_counts(rest text) returns table (qual text, semi text, anti text, once text, perhaps text) language plpgsql as $$
 declare
 	q text;
 begin
@@ -156,8 +156,8 @@ begin
 	end loop;
 end $$;
 set hashgraph_join.force = on;
-select * from in_rounds('');
-select * from in_rounds(' limit 1000000');
+select * from first_counts('');
+select * from first_counts(' limit 1000000');
 -- An error is raised when its row is asked for.
 alter table has add primary key (id);
 select hgj_says(format('select count(*) from (select asks.id from asks join has on has.id = asks.id where 10 / (asks.v * 0 + 500 - has.id) <= 10 limit %s) x', n)) as says
@@ -173,4 +173,4 @@ analyze late;
 select b as build, l as rest, hgj_says(format('select 1 / (count(*) - 2701)::int from (select id from asks where exists (select from late where late.k = asks.k and 10 / (late.v - 5 + asks.v * 0) <= 10)%s) x', l)) as says
 from unnest('{v1,v2}'::text[]) b, unnest(array['', ' limit 2700']) l, set_config('hashgraph_join.build', b, false);
 reset all;
-drop function in_rounds;
+drop function first_counts;

@@ -47,14 +47,15 @@ compile(HgjJoinState *state, List *quals, bool may_fail)
 List *
 hgj_residual_init(HgjJoinState *state, List *quals, bool may_fail)
 {
-	List	   *rest = compile(state, quals, false);
+	bool		one_per_outer = state->semantics.one_per_outer;
+	List	   *rest = compile(state, quals, may_fail && !one_per_outer);
 
-	if (rest != NIL && may_fail)
+	if (rest != NIL && may_fail && one_per_outer)
 	{
 		rest = compile(state, quals, true);
-		state->rules.first_counts = state->semantics.one_per_outer && rest == NIL &&
+		state->rules.first_counts = rest == NIL &&
 			!hgj_program_raises_at_once(state->rules.residual);
-		if (state->semantics.one_per_outer && !state->rules.first_counts)
+		if (!state->rules.first_counts)
 			rest = compile(state, quals, false);
 	}
 	if (state->rules.residual)

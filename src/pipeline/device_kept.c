@@ -165,8 +165,9 @@ has_few_values(Relation rel, AttrNumber attno, uint32 most)
 }
 
 /*
- * Step 1, before the source is there: are all columns that the host computes made of columns with few
- * values, for all that one chunk of each says?  Otherwise it would have to look at all rows.
+ * Step 1, before the source is there: could kept columns go, and are all that the host computes made
+ * of columns with few values, for all that one chunk of each says?  Otherwise it would have to look at
+ * all rows.
  */
 bool
 hgj_device_makes_of_values(const HgjPipelineState *d)

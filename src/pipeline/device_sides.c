@@ -267,8 +267,8 @@ plan_side(HgjPipelineState *upper, int j, EState *estate)
 	if (source == NULL || takes_parameters(side) ||
 		(side->scan->plan->qual != NIL && !hgj_device_compile_filter(side, true)))
 		return false;
-	if (!hgj_device_write_side(upper, j, false) || !hgj_device_fits_kept(side) ||
-		!hgj_device_reads_are_kept(side) || !hgj_device_makes_of_values(side))
+	if (!hgj_device_write_side(upper, j, false) || !hgj_device_reads_are_kept(side) ||
+		!hgj_device_makes_of_values(side))
 		return false;
 	side->source.econtext = source->econtext;
 	hgj_device_open_scan(side, estate);

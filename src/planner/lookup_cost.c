@@ -171,7 +171,7 @@ cost_on_host(PlannerInfo *root, const Path *path)
 		hgj_uncharged_lookups(path);
 }
 
-/* The same, without what a device would save of joins of ours, of which their costs do not know. */
+/* What the path costs where a device may run it: the host's costs of joins of ours do not know that. */
 static Cost
 cached_cost(PlannerInfo *root, const Path *path)
 {

@@ -484,16 +484,8 @@ hgj_pipeline_would_save(PlannerInfo *root, const Path *path)
 	Chain		chain = {.root = root};
 
 	if (hgj_engine != HGJ_ENGINE_AUTO || hgj_path_fact(path, HGJ_PATH_EMITS) ||
-		!hgj_cuda_has_columns())
+		!hgj_cuda_has_columns() || !chain_gain(unconstify(Path *, path), &chain))
 		return 0;
-	for (; hgj_is_join_path(path); path = linitial(((const CustomPath *) path)->custom_paths))
-	{
-		path = hgj_below_projections(path);
-		if (!join_may_fit((const CustomPath *) path) || has_row_clause((const CustomPath *) path))
-			return 0;
-		chain.in_pipeline += hgj_path_fact(path, HGJ_PATH_IN_PIPELINE);
-	}
-	chain.scan = hgj_below_projections(path);
 	chain.kept = part_of_scan(root, chain.scan, NULL);
 	return chain.kept == 0 ? 0 : Max(chain.in_pipeline + kept_gain(&chain, NULL), 0);
 }

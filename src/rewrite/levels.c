@@ -111,7 +111,10 @@ has_no_join(const SubLink *sublink)
 
 static bool find_hidden(Node *node, void *context);
 
-/* The clauses of WHERE: what PostgreSQL makes joins of is none (step 5), but may have others in it. */
+/*
+ * find_hidden() for WHERE.  A subquery that PostgreSQL makes a join of is left to it (step 5), but may
+ * have others inside.
+ */
 static bool
 find_in_where(Node *where)
 {

@@ -73,6 +73,17 @@ lets_one_pass(const Query *query)
 		(limit && (limit->constisnull || DatumGetInt64(limit->constvalue) > 0));
 }
 
+/* May EXISTS ask for less than the query says? */
+static bool
+asks_for_less(const Query *query)
+{
+	return query->commandType == CMD_SELECT && query->setOperations == NULL &&
+		query->groupingSets == NIL && !query->hasWindowFuncs && !query->hasTargetSRFs &&
+		query->cteList == NIL && query->limitOffset == NULL && query->rowMarks == NIL &&
+		lets_one_pass(query) &&
+		((!query->hasAggs && query->havingQual == NULL) || query->groupClause != NIL);
+}
+
 /*
  * What EXISTS asks for: a copy without what returns, sorts or repeats rows; GROUP BY stays if
  * HAVING removes groups.  NULL: it cannot be so.
@@ -84,10 +95,7 @@ hgj_simple_exists(const Query *query)
 	List	   *keys = NIL;
 	ListCell   *lc;
 
-	if (query->commandType != CMD_SELECT || query->setOperations || query->groupingSets ||
-		query->hasWindowFuncs || query->hasTargetSRFs || query->cteList || query->limitOffset ||
-		query->rowMarks || !lets_one_pass(query) ||
-		((query->hasAggs || query->havingQual) && query->groupClause == NIL))
+	if (!asks_for_less(query))
 		return NULL;
 	simple = copyObject((Query *) query);
 	simple->limitCount = NULL;
@@ -104,28 +112,19 @@ hgj_simple_exists(const Query *query)
 	return simple;
 }
 
-/* Is there nothing that EXISTS would not ask for, so that no copy is to be made? */
-static bool
-is_simple(const Query *query)
-{
-	return query->commandType == CMD_SELECT && query->setOperations == NULL &&
-		query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == NULL &&
-		query->distinctClause == NIL && query->sortClause == NIL && query->limitCount == NULL &&
-		query->limitOffset == NULL && query->cteList == NIL && query->rowMarks == NIL &&
-		!query->hasAggs && !query->hasWindowFuncs && !query->hasTargetSRFs;
-}
-
 /* Step 1: does PostgreSQL make a join of EXISTS (...) in WHERE? */
 bool
 hgj_is_pulled_up(const Query *subquery)
 {
-	const Query *simple = is_simple(subquery) ? subquery : hgj_simple_exists(subquery);
+	Node	   *where = subquery->jointree->quals;
 
-	return simple && !subquery->hasAggs && simple->groupClause == NIL &&
-		hgj_refers_to_level(simple->jointree->quals, 1) &&
-		!hgj_refers_to_level((Node *) simple->jointree->fromlist, 1) &&
-		!hgj_tables_refer_to_level(simple->rtable, 1) &&
-		!contain_volatile_functions(simple->jointree->quals);
+	/* GROUP BY goes where no HAVING removes groups */
+	return asks_for_less(subquery) && !subquery->hasAggs &&
+		(subquery->groupClause == NIL || subquery->havingQual == NULL) &&
+		hgj_refers_to_level(where, 1) &&
+		!hgj_refers_to_level((Node *) subquery->jointree->fromlist, 1) &&
+		!hgj_tables_refer_to_level(subquery->rtable, 1) &&
+		!contain_volatile_functions(where);
 }
 
 static Expr *

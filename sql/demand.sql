@@ -266,3 +266,25 @@ from (values ('all rows', 'select c from demand_rows join demand_few using (k) w
 	('a cursor', 'declare q cursor for select c from demand_rows join demand_few using (k) where %s')) v(what, q);
 drop function join_of(text);
 drop table demand_rows, demand_few;
+
+-- A join clause that can fail, where a row has one match at most: its error is raised when the row is
+-- asked for, as long as rows do not wait in files.
+set work_mem = '1MB';
+create table demand_asks as select i as id, i % 50 as v from generate_series(1, 3000) i;
+create table demand_has (id int primary key) with (autovacuum_enabled = off);
+insert into demand_has select i from generate_series(1, 400) i;
+analyze demand_asks, demand_has;
+set hashgraph_join.force = on;
+set hashgraph_join.require = 'join';
+create function says_with(matches int) returns text language sql as $$
+	select hgj_says(format('select count(*) from (select a.id from demand_asks a join demand_has h on h.id = a.id where 10 / (a.v * 0 + 250 - h.id) <= 10 limit %s) x', matches))
+$$;
+select n as rows, says_with(n) as says from unnest(array[100, 249, 3000]) n;
+reset hashgraph_join.require;
+set hashgraph_join.enabled = off;
+select n as rows, says_with(n) as says from unnest(array[100, 249, 3000]) n;
+reset hashgraph_join.enabled;
+reset hashgraph_join.force;
+reset work_mem;
+drop function says_with(int);
+drop table demand_asks, demand_has;

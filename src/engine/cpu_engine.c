@@ -256,6 +256,7 @@ static const HgjEngine cpu_engine = {
 	.rebuild = hgj_cpu_rebuild,
 	.sift_begin = hgj_cpu_sift_begin,
 	.sift = hgj_cpu_sift,
+	.sift_packed = hgj_cpu_sift_packed,
 	.share = &cpu_share,
 };
 

@@ -576,6 +576,20 @@ hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys, uint32_t *rows, uint32_t *n,
 	return HGJ_OK;
 }
 
+/* HgjEngine.sift_packed; only while hgj_cpu_sift_begin() has found it worth it. */
+bool
+hgj_cpu_sift_packed(HgjProbe *probe, const HgjPackedKeys *keys, uint32_t *rows, uint32_t *n)
+{
+	const HgjTable *t = probe->table;
+
+	if (!probe->filtering || t->spec.nwords != 1 || !hgj_cpu_reads_packed(&t->filter))
+		return false;
+	probe->begun = false;
+	*n = hgj_cpu_test_packed(&t->filter, keys, rows);
+	count_tested(probe, keys->n, *n);
+	return true;
+}
+
 /* A graph of bits as the filter that it is. */
 void
 hgj_cpu_bits_filter(const Graph *graph, Filter *filter)

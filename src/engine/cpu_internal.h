@@ -409,6 +409,8 @@ extern HgjStatus hgj_cpu_sift_begin(HgjProbe *probe, bool *worth,
 									HgjError *err);
 extern HgjStatus hgj_cpu_sift(HgjProbe *probe, const HgjKeys *keys,
 							  uint32_t *rows, uint32_t *n, HgjError *err);
+extern bool hgj_cpu_sift_packed(HgjProbe *probe, const HgjPackedKeys *keys,
+								uint32_t *rows, uint32_t *n);
 
 /* cpu_probe.c, cpu_probe_binned.c */
 extern HgjStatus hgj_cpu_probe_create(HgjTable *table, HgjProbe **probe,

@@ -125,6 +125,11 @@ extern bool hgj_cpu_has_vectors(void);
 extern uint32_t hgj_cpu_test_keys(const HgjProbe *probe, uint32_t at, uint32_t n,
 								  uint32_t *out, uint32_t *done);
 
+/* cpu_filter_packed.c */
+extern bool hgj_cpu_reads_packed(const Filter *filter);
+extern uint32_t hgj_cpu_test_packed(const Filter *filter, const HgjPackedKeys *keys,
+									uint32_t *rows);
+
 /* cpu_probe_binned.c */
 extern void hgj_cpu_probe_codes(const HgjProbe *probe, uint32_t first,
 								uint32_t n, uint64_t *codes);

@@ -207,6 +207,16 @@ typedef struct HgjKeys
 	HgjLocation location;
 } HgjKeys;
 
+/* Integer keys of one word, without NULLs, as the kept columns have them (kept/chunk.h). */
+typedef struct HgjPackedKeys
+{
+	const void *numbers;		/* key words less `base`, of `width` bytes; of three, the lower two */
+	const uint8_t *third;		/* third bytes of the numbers, where there are three */
+	uint64_t	base;			/* key word of the number 0 */
+	uint32_t	width;			/* bytes of a number: 1 to 4 */
+	uint32_t	n;				/* rows, one behind the other */
+} HgjPackedKeys;
+
 typedef enum HgjProbeMode
 {
 	HGJ_MATCH_ALL = 0,			/* every (probe row, build row) pair */
@@ -444,11 +454,15 @@ typedef struct HgjEngine
 	 * batches, because the answer comes from what the probe has seen, and
 	 * changes.  sift writes the indexes of the selected rows that may have a
 	 * match to rows, ascending, and how many to *n; rows has room for one
-	 * more than are selected.  Both are NULL where an engine has no filter.
+	 * more than are selected.  sift_packed does that for keys that nobody has
+	 * widened, if the filter can be asked so, and says whether.  All are NULL
+	 * where an engine has no filter.
 	 */
 	HgjStatus	(*sift_begin) (HgjProbe *probe, bool *worth, HgjError *err);
 	HgjStatus	(*sift) (HgjProbe *probe, const HgjKeys *keys, uint32_t *rows,
 						 uint32_t *n, HgjError *err);
+	bool		(*sift_packed) (HgjProbe *probe, const HgjPackedKeys *keys,
+								uint32_t *rows, uint32_t *n);
 
 	/* Joins and an aggregation that stay on the device; NULL: there is none. */
 	const HgjPipelineMethods *pipeline;

@@ -552,6 +552,8 @@ extern bool hgj_fetch_outer(HgjJoinState *state);
 extern void hgj_begin_batch(HgjJoinState *state);
 extern bool hgj_key_filter_begin(HgjJoinState *state);
 extern uint32 hgj_key_filter_ask(HgjJoinState *state, const HgjKeys *keys, uint32 *rows);
+extern bool hgj_key_filter_ask_packed(HgjJoinState *state, const HgjPackedKeys *keys,
+									  uint32 *rows, uint32 *n);
 extern void hgj_next_matches(HgjJoinState *state);
 extern void hgj_finish_batch(HgjJoinState *state);
 extern bool hgj_next_unmatched(HgjJoinState *state);

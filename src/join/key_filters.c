@@ -228,5 +228,6 @@ note_chosen(HgjJoinState *join, bool asked)
 const HgjFilterMethods hgj_join_filter = {
 	.begin = can_be_asked,
 	.ask = hgj_key_filter_ask,
+	.ask_packed = hgj_key_filter_ask_packed,
 	.chosen = note_chosen
 };

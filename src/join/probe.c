@@ -221,6 +221,14 @@ hgj_key_filter_ask(HgjJoinState *state, const HgjKeys *keys, uint32 *rows)
 	return n;
 }
 
+/* The same of keys as they are kept; false: this filter has to be asked about key words. */
+bool
+hgj_key_filter_ask_packed(HgjJoinState *state, const HgjPackedKeys *keys, uint32 *rows,
+						  uint32 *n)
+{
+	return state->use.engine->sift_packed(state->found.probe, keys, rows, n);
+}
+
 /* The batch of a pass's first outer row. */
 void
 hgj_restart_outer(HgjJoinState *state)

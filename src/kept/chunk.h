@@ -12,6 +12,7 @@
 
 #include "access/xlogdefs.h"
 #include "columns/batch.h"
+#include "engine/engine.h"
 #include "port/atomics.h"
 #include "storage/block.h"
 #include "storage/bufpage.h"
@@ -180,6 +181,7 @@ extern void hgj_chunk_read_numbers(const HgjChunk *chunk, uint32 start,
 								   HgjVector *into, uint32 first);
 extern void hgj_chunk_read_integers(const HgjChunk *chunk, uint32 start,
 									const uint32 *rows, uint32 n, uint64 *into);
+extern void hgj_chunk_packed(const HgjChunk *chunk, uint32 start, HgjPackedKeys *keys);
 extern void hgj_chunk_read_decimals(const HgjChunk *chunk, uint32 start,
 									const uint32 *rows, uint32 n,
 									HgjVector *into, uint32 first, bool by_row);

@@ -288,6 +288,18 @@ hgj_chunk_read_integers(const HgjChunk *chunk, uint32 start, const uint32 *rows,
 	read_numbers(chunk, chunk->numbers, chunk->width, chunk->base, &task, sizeof(uint64), into);
 }
 
+/* By-value values of at most four bytes a number, as they are from the row `start` on. */
+void
+hgj_chunk_packed(const HgjChunk *chunk, uint32 start, HgjPackedKeys *keys)
+{
+	Assert(chunk->by_value && !chunk->has_nulls && chunk->width <= sizeof(uint32));
+	keys->numbers = (const char *) chunk + chunk->numbers +
+		(Size) start * (chunk->width == 3 ? sizeof(uint16) : chunk->width);
+	keys->third = chunk->width == 3 ? third_bytes(chunk, chunk->numbers) + start : NULL;
+	keys->base = chunk->base;
+	keys->width = chunk->width;
+}
+
 /* By value: no number of the chunk is greater. */
 uint64
 hgj_chunk_greatest(const HgjChunk *chunk)

@@ -313,6 +313,28 @@ hgj_page_columns_read(HgjPageColumns *set, const int *wanted, int n)
 	}
 }
 
+/* Where a column of integers without a NULL is kept that nobody has read, or NULL. */
+static const HgjChunk *
+unread_integers(const HgjPageColumns *set, int c)
+{
+	const HgjChunk *chunk = set->kind == HGJ_TUPLES_KEPT ? set->kept->chunks[c] : NULL;
+
+	return chunk && !set->columns[c]->read && chunk->by_value && !chunk->has_nulls ? chunk : NULL;
+}
+
+/* That column of all rows of the page, as it is kept.  False: rows have gone, or it is not so. */
+bool
+hgj_page_column_packed(const HgjPageColumns *set, int c, HgjPackedKeys *keys)
+{
+	const HgjChunk *chunk = set->all ? unread_integers(set, c) : NULL;
+
+	if (chunk == NULL || chunk->width > sizeof(uint32))
+		return false;
+	hgj_chunk_packed(chunk, set->kept->starts[c], keys);
+	keys->n = set->nrows;
+	return true;
+}
+
 /*
  * A column of integers of the rows that are left, with their sign, one behind the other:
  * straight from where it is kept, unless somebody has read it.  False: it is not kept so.
@@ -320,9 +342,9 @@ hgj_page_columns_read(HgjPageColumns *set, const int *wanted, int n)
 bool
 hgj_page_column_integers(const HgjPageColumns *set, int c, uint64 *into)
 {
-	const HgjChunk *chunk = set->kind == HGJ_TUPLES_KEPT ? set->kept->chunks[c] : NULL;
+	const HgjChunk *chunk = unread_integers(set, c);
 
-	if (chunk == NULL || set->columns[c]->read || !chunk->by_value || chunk->has_nulls)
+	if (chunk == NULL)
 		return false;
 	hgj_chunk_read_integers(chunk, set->kept->starts[c], set->all ? NULL : set->rows,
 							set->nrows, into);

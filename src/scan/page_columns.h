@@ -166,6 +166,7 @@ extern void hgj_page_columns_keep(HgjPageColumns *set, const uint32 *places,
 								  uint32 n);
 extern void hgj_page_columns_read(HgjPageColumns *set, const int *wanted, int n);
 extern bool hgj_page_column_integers(const HgjPageColumns *set, int c, uint64 *into);
+extern bool hgj_page_column_packed(const HgjPageColumns *set, int c, HgjPackedKeys *keys);
 extern const HgjVector *hgj_page_column_dense(const HgjPageColumns *set, int c,
 											  HgjVector *room);
 extern void hgj_page_columns_take(HgjPageColumns *set, uint32 first, uint32 n,

@@ -13,7 +13,8 @@
  * 1. Read the filter's key columns of the rows that are left of the page, and
  *	  nothing else.  Rows with a NULL key match nothing.
  * 2. Make their key words, and let the join's engine say which may have a match.  A
- *	  single integer that is kept in memory is widened to its word at once.
+ *	  single integer that is kept in memory is widened to its word at once; of all rows of
+ *	  a slice, an engine may read it as it is kept.
  * 3. Only these rows are left.  The next filter is asked about them, and the source
  *	  reads them as if there had been no others.
  * 4. Now and then a page is a trial: every filter is asked about all of its
@@ -129,14 +130,20 @@ hgj_page_filters_costs(HgjPageFilters *set, const int *output, int n)
 }
 
 /*
- * Steps 1 and 2 in one, where the only key's word is what is kept of its column.  Who
- * reads the column later reads it again, of the few rows that are left then.
+ * Is the only key an integer, whose word is what is kept of its column?  What reads the column
+ * later reads it again, of the few rows that are left then.
  */
+static bool
+is_integer(const HgjKeyFilter *filter)
+{
+	return filter->asks->nkeys == 1 && hgj_key_is_integer(filter->asks->keys[0].kind);
+}
+
+/* Steps 1 and 2 in one, for such a key. */
 static bool
 read_words(HgjPageFilters *set, HgjKeyFilter *filter)
 {
-	return filter->asks->nkeys == 1 &&
-		hgj_key_is_integer(filter->asks->keys[0].kind) &&
+	return is_integer(filter) &&
 		hgj_page_column_integers(set->columns, filter->keys[0],
 								 filter->words[filter->asks->keys[0].first_word]);
 }
@@ -181,9 +188,8 @@ read_keys(HgjPageFilters *set, HgjKeyFilter *filter, bool *all)
  * that may have a match go to set->passed.  Returns how many.
  */
 static uint32
-ask(HgjPageFilters *set, int f)
+ask_words(HgjPageFilters *set, HgjKeyFilter *filter)
 {
-	HgjKeyFilter *filter = &set->filters[f];
 	HgjPageColumns *columns = set->columns;
 	HgjSource  *asks = filter->asks;
 	const HgjKeyWords to = {filter->words, 0, asks->seed,
@@ -191,7 +197,6 @@ ask(HgjPageFilters *set, int f)
 	uint32		n = columns->nrows;
 	HgjKeys		keys = {0};
 	bool		all;
-	uint32		passed;
 
 	keys.nrows = n;
 	keys.words = (const uint64_t *const *) filter->words;
@@ -204,7 +209,30 @@ ask(HgjPageFilters *set, int f)
 			hgj_key_words_vector(&asks->keys[k], filter->dense[k], 0, n, &to);
 	}
 	hgj_prefetch_more(columns->prefetch, HGJ_PREFETCH_LINES);
-	passed = asks->filter->ask(asks->filter_of, &keys, set->passed);
+	return asks->filter->ask(asks->filter_of, &keys, set->passed);
+}
+
+/* The same without the words, where that can be. */
+static bool
+ask_packed(HgjPageFilters *set, HgjKeyFilter *filter, uint32 *passed)
+{
+	HgjSource  *asks = filter->asks;
+	HgjPackedKeys keys;
+
+	return is_integer(filter) && hgj_page_column_packed(set->columns, filter->keys[0], &keys) &&
+		asks->filter->ask_packed(asks->filter_of, &keys, set->passed, passed);
+}
+
+/* The filter's question about the rows that are left, in the shorter way; it is counted. */
+static uint32
+ask(HgjPageFilters *set, int f)
+{
+	HgjKeyFilter *filter = &set->filters[f];
+	uint32		n = set->columns->nrows;
+	uint32		passed;
+
+	if (!ask_packed(set, filter, &passed))
+		passed = ask_words(set, filter);
 	if (set->stats)
 	{
 		set->stats[f].tested += n;

@@ -75,6 +75,7 @@ typedef struct HgjPageCounts
 	uint64		kept;
 	uint64		skipped;		/* of those */
 	uint64		fetched;		/* of those, too: for columns that were not kept */
+	uint64		seen;			/* of those: another scan of the query has run the quals */
 	uint64		read;
 	bool		on_device;		/* a device has taken them (device_sides.c) */
 } HgjPageCounts;
@@ -85,6 +86,7 @@ hgj_page_counts_add(HgjPageCounts *to, const HgjPageCounts *from)
 	to->kept += from->kept;
 	to->skipped += from->skipped;
 	to->fetched += from->fetched;
+	to->seen += from->seen;
 	to->read += from->read;
 	to->on_device |= from->on_device;
 }
@@ -99,6 +101,10 @@ typedef struct HgjFilterMethods
 	/* Which of these keys may have a match?  Their rows' numbers. */
 	uint32		(*ask) (struct HgjJoinState *join, const HgjKeys *keys,
 						uint32 *rows);
+
+	/* The same of keys that are kept as integers, if they can be asked about so. */
+	bool		(*ask_packed) (struct HgjJoinState *join, const HgjPackedKeys *keys,
+							   uint32 *rows, uint32 *n);
 
 	/* It is asked, or not, about the rows of the next batch. */
 	void		(*chosen) (struct HgjJoinState *join, bool asked);

@@ -403,6 +403,113 @@ sifting_few(uint64_t room)
 	free(passed);
 }
 
+/* Numbers of so many bytes as they are kept, some of which are keys: key words less base. */
+static void
+packed_make(HgjPackedKeys *keys, uint64_t origin, uint8_t *numbers, uint8_t *third)
+{
+	uint64_t	most = keys->width == 4 ? UINT32_MAX : (UINT64_C(1) << 8 * keys->width) - 1;
+
+	for (uint32_t i = 0; i < keys->n; i++)
+	{
+		uint64_t	number = origin + (uint64_t) rnd_below(FEW) * STEP - keys->base;
+		uint32_t	low;
+
+		/* the ends of what there can be, keys, and neither */
+		if (i % 16 == 0)
+			number = i % 32 == 0 ? 0 : most;
+		else if (number > most || i % 3 == 0)
+			number = rnd() & most;
+		low = (uint32_t) number;
+		if (keys->width == 3)
+			third[i] = (uint8_t) (low >> 16);
+		/* the lowest bytes come first: what is here is for such processors, as the kept columns are */
+		memcpy(numbers + (size_t) i * (keys->width == 3 ? 2 : keys->width), &low,
+			   keys->width == 3 ? 2 : keys->width);
+	}
+}
+
+/* Is the word one of the keys from `origin` on? */
+static bool
+is_far_key(uint64_t origin, uint64_t word)
+{
+	return (word - origin) % STEP == 0 && (word - origin) / STEP < FEW;
+}
+
+/* Do the rows pass that are keys, in their order, and no others? */
+static void
+packed_is_right(HgjProbe *probe, const HgjPackedKeys *keys, uint64_t origin)
+{
+	uint32_t   *passed = must_alloc(((size_t) keys->n + 1) * sizeof(uint32_t));
+	uint32_t	n = 0;
+	uint32_t	at = 0;
+	bool		right = true;
+
+	CHECK(engine->sift_packed(probe, keys, passed, &n), "packed keys of %u bytes are not read", keys->width);
+	for (uint32_t i = 0; i < keys->n; i++)
+	{
+		uint32_t	number = 0;
+		bool		passes = at < n && passed[at] == i;
+		uint32_t	bytes = keys->width == 3 ? 2 : keys->width;
+
+		memcpy(&number, (const uint8_t *) keys->numbers + (size_t) i * bytes, bytes);
+		if (keys->width == 3)
+			number |= (uint32_t) keys->third[i] << 16;
+		right &= passes == is_far_key(origin, keys->base + number);
+		at += passes;
+	}
+	CHECK(right && at == n, "%u packed keys of %u bytes from %lld, origin %lld: %u pass", keys->n, keys->width,
+		  (long long) keys->base, (long long) origin, n);
+	free(passed);
+}
+
+/*
+ * Keys that nobody has widened: of all widths, below, above, around and in the filter's range,
+ * at the ends of what words can be, and of any number of rows.  A Bloom filter does not read them.
+ */
+static void
+sifting_packed(uint64_t origin, uint64_t room)
+{
+	static const int64_t ends[] = {-(int64_t) FEW * STEP, -STEP, 0, 1, STEP, (FEW - 1) * STEP, FEW * STEP};
+	HgjTableSpec spec = spec_default(1);
+	Rows		build = rows_make(SHAPE_NARROW, 1, FEW, 5);
+	uint8_t    *numbers = must_alloc(BATCH * sizeof(uint32_t));
+	uint8_t    *third = must_alloc(BATCH);
+	HgjPackedKeys keys = {numbers, third, 0, 0, 0};
+	HgjProbe   *probe = NULL;
+	HgjError	err = {HGJ_OK, ""};
+	HgjTable   *table;
+	uint32_t	n;
+	bool		worth = false;
+
+	context("sift packed keys from %lld, room %llu", (long long) origin, (unsigned long long) room);
+	for (uint32_t i = 0; i < build.n; i++)
+		build.words[0][i] = origin + (uint64_t) i * STEP;
+	spec.filter = HGJ_FILTER_ON;
+	spec.filter_room = room;
+	table = table_of(&spec, &build);
+	CHECK_STATUS(engine->probe_create(table, &probe, &err), HGJ_OK);
+	CHECK(!engine->sift_packed(probe, &keys, &n, &n), "asked before there is a filter");
+	CHECK(engine->sift_begin(probe, &worth, &err) == HGJ_OK && worth, "no filter");
+	if (room == 0)
+		CHECK(!engine->sift_packed(probe, &keys, &n, &n), "a Bloom filter is asked about numbers");
+	for (uint32_t turn = 0; room > 0 && turn < 4 * 6 * sizeof(ends) / sizeof(ends[0]); turn++)
+	{
+		keys.width = turn % 4 + 1;
+		keys.n = turn / 4 % 6 == 0 ? BATCH : rnd_below(70);
+		keys.base = origin + (uint64_t) ends[turn / 24];
+		/* so that the greatest numbers are the filter's */
+		if (turn / 4 % 6 == 1)
+			keys.base -= keys.width == 4 ? UINT32_MAX : (UINT64_C(1) << 8 * keys.width) - 1;
+		packed_make(&keys, origin, numbers, third);
+		packed_is_right(probe, &keys, origin);
+	}
+	engine->probe_destroy(probe);
+	engine->table_destroy(table);
+	rows_free(&build);
+	free(numbers);
+	free(third);
+}
+
 void
 test_sift(void)
 {
@@ -429,6 +536,12 @@ test_sift(void)
 		sifting_early(BUILD, false);
 		sifting_few(0);
 		sifting_few(UINT64_C(1) << 20);
+		sifting_packed(0, 0);
+		sifting_packed(0, UINT64_C(1) << 20);
+		sifting_packed((uint64_t) -5000, UINT64_C(1) << 20);
+		sifting_packed((uint64_t) INT64_MIN, UINT64_C(1) << 20);
+		sifting_packed((uint64_t) (INT64_MAX - (int64_t) FEW * STEP), UINT64_C(1) << 20);
+		sifting_packed(UINT64_C(0xFFFF0000), UINT64_C(1) << 20);
 	}
 }
 

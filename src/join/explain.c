@@ -413,6 +413,8 @@ hgj_show_source(const char *side, const HgjSource *source,
 			name = psprintf("%s, " UINT64_FORMAT " skipped", name, pages->skipped);
 		if (pages->fetched > 0)
 			name = psprintf("%s, " UINT64_FORMAT " fetched", name, pages->fetched);
+		if (pages->seen > 0)
+			name = psprintf("%s, " UINT64_FORMAT " filtered before", name, pages->seen);
 		if (pages->on_device)
 			name = psprintf("%s, on the device", name);
 		name = psprintf("%s)", name);

@@ -78,6 +78,9 @@ hgj_page_quals_init(HgjPageQuals *quals, HgjSource *source,
 		!hgj_may_raise((Node *) all, child->state) &&
 		!contain_volatile_functions((Node *) all);
 
+	if (quals->may_wait && hgj_table_may_be_kept(quals->node->ss.ss_currentRelation))
+		quals->seen = hgj_seen_quals_join(quals->node, all, attnos, quals->rest != NULL);
+
 	quals->selection = palloc(mul_size(columns->most_rows, sizeof(uint32)));
 	quals->inputs = palloc(mul_size(list_length(attnos) + 1, sizeof(int)));
 	quals->input_vectors = palloc0(mul_size(list_length(attnos) + 1,
@@ -184,6 +187,29 @@ run_both(HgjPageQuals *quals, const HgjHeapPages *pages,
 }
 
 /*
+ * The same for all rows of a slice of kept columns, unless another scan of the query has run
+ * the quals over them.
+ */
+static uint32
+run_unless_seen(HgjPageQuals *quals, const HgjHeapPages *pages, HgjPageColumns *columns)
+{
+	uint32		n = columns->nrows;
+	uint32		end = n;
+	uint32		passed;
+	uint32		npages = hgj_seen_quals_read(quals->seen, columns->kept, n, quals->selection,
+											 &passed);
+
+	quals->pages_seen += npages;
+	if (npages == 0)
+	{
+		passed = run_both(quals, pages, columns, NULL, n, &end, false);
+		hgj_seen_quals_note(quals->seen, columns->kept, n, quals->selection, passed,
+							pages->nblocks);
+	}
+	return passed;
+}
+
+/*
  * Steps 2 and 3 for a page of which some rows may have been dropped already: those
  * that pass are left of it.
  */
@@ -195,7 +221,9 @@ run_at_once(HgjPageQuals *quals, const HgjHeapPages *pages,
 	uint32		end = n;
 	uint32		passed = n;
 
-	if (n > 0 && hgj_page_quals_exist(quals))
+	if (n > 0 && quals->seen && columns->all && columns->kind == HGJ_TUPLES_KEPT)
+		passed = run_unless_seen(quals, pages, columns);
+	else if (n > 0 && hgj_page_quals_exist(quals))
 		passed = run_both(quals, pages, columns, columns->all ? NULL : columns->rows,
 						  n, &end, false);
 	InstrCountFiltered1(quals->node, n - passed);

@@ -13,6 +13,7 @@
 #include "expr/program.h"
 #include "scan/heap_pages.h"
 #include "scan/page_columns.h"
+#include "scan/seen_quals.h"
 #include "scan/source.h"
 
 typedef struct HgjPageQuals
@@ -33,6 +34,9 @@ typedef struct HgjPageQuals
 	bool		rest_may_raise;
 	HeapTupleData tuple;		/* what it looks at */
 	uint32	   *selection;		/* room for most_rows of the columns */
+
+	HgjSeenQuals *seen;			/* what other scans of the query have found out, or NULL */
+	uint64		pages_seen;		/* pages of which that was enough */
 } HgjPageQuals;
 
 extern int	hgj_scan_lookup(void *attnos, const Var *var);

@@ -287,6 +287,7 @@ hgj_pages_count(const HgjSource *source, HgjPageCounts *counts)
 	counts->kept += ps->pages.pages_kept;
 	counts->skipped += ps->pages.pages_skipped;
 	counts->fetched += ps->pages.pages_fetched;
+	counts->seen += ps->quals.pages_seen;
 	counts->read += ps->pages.pages_read;
 }
 

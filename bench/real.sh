@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # make bench-tpch, make bench-ssb, make bench-users: the 22 queries of TPC-H, the 13 of the
-# Star Schema Benchmark, and 79 with subqueries (a kind each, and as people write them), on data of
+# Star Schema Benchmark, and 82 with subqueries (a kind each, and as people write them), on data of
 # bench/tpch, bench/ssb and bench/users, in one session in turn:
 #
 #   stock     PostgreSQL's own plan: hashgraph_join.enabled = off

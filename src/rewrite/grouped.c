@@ -46,7 +46,7 @@
 typedef struct HgjValue
 {
 	int			groups;			/* range table index of the groups */
-	int			join;			/* range table index of their join */
+	int			join;			/* range table index of their left join; 0: it is an inner one */
 	List	   *targetlist;		/* what the groups return: keys, then what the value is made of */
 	bool		optional;		/* without a group it is NULL, counts as well */
 	Node	   *pin;			/* outer operand of an equality, or NULL (step 4) */
@@ -68,7 +68,7 @@ column_of_groups(const HgjValue *value, const TargetEntry *tle, bool above)
 {
 	Var		   *var = makeVarFromTargetEntry(value->groups, (TargetEntry *) tle);
 
-	if (above)
+	if (above && value->join > 0)
 		hgj_set_nulled_by(var, value->join);
 	return var;
 }
@@ -382,6 +382,58 @@ finish_groups(RangeTblEntry *rte, const HgjSubquery *subquery, const HgjValue *v
 }
 
 /*
+ * Step 1: an entry of the range table for the groups, which nothing refers to yet; conditions, by
+ * which they are joined, and keys are appended to.
+ */
+static RangeTblEntry *
+begin_groups(HgjValue *value, Query *query, const HgjSubquery *subquery, List **conditions,
+			 List **keys)
+{
+	RangeTblEntry *groups = add_entry(query, RTE_SUBQUERY, HGJ_GROUPS_NAME);
+	ListCell   *lc;
+
+	value->groups = list_length(query->rtable);
+	value->optional = subquery->optional;
+	foreach(lc, subquery->correlations)
+		*conditions = lappend(*conditions, return_operand(value, lfirst(lc), keys));
+	if (subquery->pinned)
+		value->pin = move_out((Node *) ((const HgjCorrelation *) linitial(subquery->correlations))->outer,
+							  NULL);
+	return groups;
+}
+
+/*
+ * Step 3: join the groups to the level by a left join; *place is what is joined to them, or place is
+ * NULL.  groups, joined: range table indexes
+ */
+void
+hgj_attach_groups(Query *query, Node **place, int groups, int joined, List *conditions,
+				  const HgjSubquery *subquery)
+{
+	JoinExpr   *join = makeNode(JoinExpr);
+
+	join->jointype = JOIN_LEFT;
+	join->rarg = (Node *) hgj_refer_to(groups);
+	join->rtindex = joined;
+	join->quals = (Node *) make_ands_explicit(conditions);
+	if (place)
+	{
+		join->larg = *place;
+		*place = (Node *) join;
+	}
+	else
+		attach(query, join, hgj_operands_of(subquery));
+}
+
+/* An entry of the range table for a left join; its index. */
+int
+hgj_add_left_join(Query *query)
+{
+	add_entry(query, RTE_JOIN, "unnamed_join")->jointype = JOIN_LEFT;
+	return list_length(query->rtable);
+}
+
+/*
  * Join the subquery's groups, or rows, to the level; subquery is what hgj_look_at_subquery() has
  * found of it; *place is the side of a join that has all its operands, if it stands in that
  * join's condition, or place is NULL.  Returns the value, for where the subquery stood.
@@ -392,37 +444,48 @@ hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 {
 	const List *returned = subquery->query->targetList;
 	Node	   *expr = returned ? (Node *) linitial_node(TargetEntry, returned)->expr : NULL;
-	RangeTblEntry *groups = add_entry(query, RTE_SUBQUERY, HGJ_GROUPS_NAME);
-	RangeTblEntry *joined = add_entry(query, RTE_JOIN, "unnamed_join");
-	HgjValue	value = {.join = list_length(query->rtable), .optional = subquery->optional};
-	JoinExpr   *join = makeNode(JoinExpr);
+	HgjValue	value = {.join = hgj_add_left_join(query)};
 	List	   *conditions = NIL;
 	List	   *keys = NIL;
-	Expr	   *result;
-	ListCell   *lc;
+	RangeTblEntry *groups = begin_groups(&value, query, subquery, &conditions, &keys);
+	Expr	   *result = move_value(&value, subquery->kind, expr);
 
-	value.groups = value.join - 1;
-	foreach(lc, subquery->correlations)
-		conditions = lappend(conditions, return_operand(&value, lfirst(lc), &keys));
-	if (subquery->pinned)
-		value.pin = move_out((Node *) ((const HgjCorrelation *) linitial(subquery->correlations))->outer,
-							 NULL);
-	result = move_value(&value, subquery->kind, expr);
 	if (subquery->guard)
 		result = value_if_computed(&value, subquery, result);
 	finish_groups(groups, subquery, &value, keys);
-
-	joined->jointype = join->jointype = JOIN_LEFT;
-	join->rarg = (Node *) hgj_refer_to(value.groups);
-	join->rtindex = value.join;
-	join->quals = (Node *) make_ands_explicit(conditions);
-	if (place)
-	{
-		join->larg = *place;
-		*place = (Node *) join;
-	}
-	else
-		attach(query, join, hgj_operands_of(subquery));
+	hgj_attach_groups(query, place, value.groups, value.join, conditions, subquery);
 	rewriting->groups = lappend(rewriting->groups, subquery->query);
 	return result;
+}
+
+/*
+ * Make the subquery's groups, or rows, an entry of the range table, which is to be joined by
+ * *conditions: in the left join `join`, or, if that is 0, in an inner one.  *values: expressions
+ * above the join, by the subquery's columns.  Returns the entry's index.
+ */
+int
+hgj_add_groups(HgjRewriting *rewriting, Query *query, int join, const HgjSubquery *subquery,
+			   List **conditions, List **values)
+{
+	HgjValue	value = {.join = join};
+	List	   *keys = NIL;
+	RangeTblEntry *groups;
+	Node	   *pin;
+	ListCell   *lc;
+
+	*conditions = *values = NIL;
+	groups = begin_groups(&value, query, subquery, conditions, &keys);
+	pin = value.pin;
+	foreach(lc, subquery->query->targetList)
+	{
+		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		if (tle->resjunk)
+			continue;
+		value.pin = pin;
+		*values = lappend(*values, move_value(&value, subquery->kind, (Node *) tle->expr));
+	}
+	finish_groups(groups, subquery, &value, keys);
+	rewriting->groups = lappend(rewriting->groups, subquery->query);
+	return value.groups;
 }

@@ -79,6 +79,7 @@ typedef enum HgjNulls
 
 /* levels.c */
 extern bool hgj_may_hide_joins(const Query *query);
+extern bool hgj_note_found(HgjRewriting *rewriting, HgjHidden reason);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
 
 /* disjunctions.c */
@@ -142,6 +143,9 @@ extern bool hgj_is_single_row(const Query *query);
 extern bool hgj_is_first_of_ties(const Query *query);
 extern bool hgj_take_extreme(Query *query);
 
+/* first_rows.c */
+extern void hgj_narrow_first_rows(HgjRewriting *rewriting, HgjSubquery *subquery);
+
 /* nulls.c */
 extern const Node *hgj_without_relabeling(const Node *node);
 extern const Var *hgj_as_column(const Node *node);
@@ -186,6 +190,16 @@ extern Bitmapset *hgj_relations_of(Node *node);
 extern Expr *hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 							   const HgjSubquery *subquery);
 extern Node *hgj_stand_in(Node *clause, SubLink *sublink);
+extern int	hgj_add_left_join(Query *query);
+extern int	hgj_add_groups(HgjRewriting *rewriting, Query *query, int join,
+						   const HgjSubquery *subquery, List **conditions, List **values);
+extern void hgj_attach_groups(Query *query, Node **place, int groups, int joined, List *conditions,
+							  const HgjSubquery *subquery);
+
+/* lateral.c */
+extern bool hgj_is_lateral(const RangeTblEntry *rte);
+extern void hgj_note_laterals(HgjRewriting *rewriting, const Query *query);
+extern void hgj_join_laterals(HgjRewriting *rewriting, Query *query);
 
 /* estimates.c */
 extern bool hgj_is_groups(const RangeTblEntry *rte);

@@ -33,7 +33,9 @@
  *	  looks at its value before that sees another one, so it must not raise an error.  That is
  *	  so of clauses of WHERE, and of the target list, by which PostgreSQL may sort below a join;
  *	  what is around a subquery in FROM whose target list has it is not known.
- * 9. Where conditions call volatile functions, it would be noticed that rows come to them in
+ * 9. A subquery in FROM that depends on the row beside it becomes a join before the others of its
+ *	  level do (lateral.c): they may refer to its columns.
+ * 10. Where conditions call volatile functions, it would be noticed that rows come to them in
  *	  another order, or fewer, so nothing is rewritten.
  *
  * The query is the caller's copy, and is changed in place.  Memory: the current context.
@@ -92,7 +94,7 @@ has_candidates(const Query *query)
 	{
 		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
 
-		if (rte->rtekind == RTE_SUBQUERY && has_candidates(rte->subquery))
+		if (rte->rtekind == RTE_SUBQUERY && (hgj_is_lateral(rte) || has_candidates(rte->subquery)))
 			return true;
 	}
 	foreach(lc, query->cteList)
@@ -107,6 +109,18 @@ has_no_join(const SubLink *sublink)
 {
 	return (sublink->subLinkType == ARRAY_SUBLINK || sublink->subLinkType == ROWCOMPARE_SUBLINK) &&
 		hgj_refers_to_level(sublink->subselect, 1);
+}
+
+/* Does FROM have one that runs once for each row beside it? */
+static bool
+has_lateral(const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+		if (hgj_is_lateral(lfirst_node(RangeTblEntry, lc)))
+			return true;
+	return false;
 }
 
 static bool find_hidden(Node *node, void *context);
@@ -148,7 +162,8 @@ find_hidden(Node *node, void *context)
 							   (hgj_is_noting() && has_no_join((SubLink *) node))))
 		return true;
 	if (IsA(node, Query))
-		return find_conditions((Node *) ((Query *) node)->jointree, NULL) ||
+		return has_lateral((Query *) node) ||
+			find_conditions((Node *) ((Query *) node)->jointree, NULL) ||
 			query_tree_walker((Query *) node, find_hidden, context, 0);
 	return expression_tree_walker(node, find_hidden, context);
 }
@@ -179,9 +194,10 @@ note_all(Node *node, void *context)
 		return false;
 	if (IsA(node, SubLink) && stays((SubLink *) node))
 		rewriting->reasons = lappend_int(rewriting->reasons, HGJ_HIDDEN_PLACE);
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, note_all, context, 0);
-	return expression_tree_walker(node, note_all, context);
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, note_all, context);
+	hgj_note_laterals(rewriting, (Query *) node);
+	return query_tree_walker((Query *) node, note_all, context, 0);
 }
 
 /* Step 5: subqueries that all have to be joins, or to run once for the query. */
@@ -240,9 +256,9 @@ look_at_all(const HgjPlace *place, Node *expression)
 	return trial.reason;
 }
 
-/* What becomes of a subquery, with what is true of the whole query (step 9). */
-static bool
-note_reason(HgjRewriting *rewriting, HgjHidden reason)
+/* What becomes of a subquery, with what is true of the whole query (step 10). */
+bool
+hgj_note_found(HgjRewriting *rewriting, HgjHidden reason)
 {
 	if (reason == HGJ_HIDDEN_IS_JOIN && rewriting->calls_volatile)
 		reason = HGJ_HIDDEN_VOLATILE;
@@ -257,6 +273,7 @@ join_found(HgjPlace *place, HgjSubquery *subquery)
 {
 	if (place->rewriting->restricts && place->restricts)
 		hgj_restrict_subquery(place->rewriting, place->query, subquery);
+	hgj_narrow_first_rows(place->rewriting, subquery);
 	return (Node *) hgj_join_subquery(place->rewriting, place->query, place->side, subquery);
 }
 
@@ -330,7 +347,7 @@ replace_subquery(HgjPlace *place, SubLink *sublink)
 	if (!place->sees_rows)
 	{
 		if (stays(sublink))
-			(void) note_reason(rewriting, HGJ_HIDDEN_PLACE);
+			(void) hgj_note_found(rewriting, HGJ_HIDDEN_PLACE);
 		return keep_subquery(place, sublink);
 	}
 	expression = hgj_as_existence(place->query, sublink, place->nulls);
@@ -338,7 +355,7 @@ replace_subquery(HgjPlace *place, SubLink *sublink)
 		look_at(place, sublink, &subquery);
 	if (reason == HGJ_HIDDEN_RAISES && expression == NULL)
 		reason = look_at_guarded(place, sublink, &subquery);
-	if (!note_reason(rewriting, reason))
+	if (!hgj_note_found(rewriting, reason))
 		return keep_subquery(place, sublink);
 	raises = hgj_row_may_raise(hgj_stand_in(place->clause ? place->clause : place->value, sublink));
 	place->restricts = !raises && place->side == NULL &&
@@ -395,7 +412,7 @@ replace_mutator(Node *node, void *context)
 	if (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node))
 		return replace_subquery(place, (SubLink *) node);
 	if (IsA(node, SubLink) && has_no_join((SubLink *) node))
-		(void) note_reason(place->rewriting, HGJ_HIDDEN_SHAPE);
+		(void) hgj_note_found(place->rewriting, HGJ_HIDDEN_SHAPE);
 	if (IsA(node, Aggref) && !place->sees_rows && ((Aggref *) node)->agglevelsup == 0)
 		return replace_in_aggregate(place, (Aggref *) node);
 	if (IsA(node, CaseWhen))
@@ -417,7 +434,7 @@ as_join(HgjPlace *place, Node *clause)
 
 	if (clauses == NIL || look_at_all(place, (Node *) clauses) != HGJ_HIDDEN_IS_JOIN)
 		return NULL;
-	if (!note_reason(place->rewriting, HGJ_HIDDEN_IS_JOIN))
+	if (!hgj_note_found(place->rewriting, HGJ_HIDDEN_IS_JOIN))
 		return clause;
 	place->restricts = place->side == NULL;
 	foreach(lc, clauses)
@@ -433,7 +450,7 @@ note_raising(Node *node, void *context)
 	if (node == NULL)
 		return false;
 	if (IsA(node, SubLink) && hgj_may_be_hidden((SubLink *) node))
-		(void) note_reason(context, HGJ_HIDDEN_RAISES);
+		(void) hgj_note_found(context, HGJ_HIDDEN_RAISES);
 	return expression_tree_walker(node, note_raising, context);
 }
 
@@ -445,7 +462,7 @@ note_raising(Node *node, void *context)
 static Node *
 leave_to_planner(HgjPlace *place, Node *clause)
 {
-	return note_reason(place->rewriting, look_at_all(place, clause)) ? clause :
+	return hgj_note_found(place->rewriting, look_at_all(place, clause)) ? clause :
 		(Node *) hgj_test_truth((Expr *) clause, IS_TRUE);
 }
 
@@ -494,7 +511,7 @@ replace_in_where(HgjPlace *place, Node *where)
 	return where;
 }
 
-/* Step 9: context is not used. */
+/* Step 10: context is not used. */
 static bool
 find_volatile(Node *node, void *context)
 {
@@ -639,7 +656,7 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	check_stack_depth();
 	if (!is_read_once(query))
 	{
-		query_tree_walker(query, note_all, rewriting, 0);
+		(void) note_all((Node *) query, rewriting);
 		return;
 	}
 	rewriting->around = query;
@@ -647,6 +664,8 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	rewriting->around = around;
 	if (query->commandType != CMD_SELECT)
 		return;
+	if (has_lateral(query))
+		hgj_join_laterals(rewriting, query);
 	replace_in_joins(&place, (Node *) query->jointree, true);
 	query->jointree->quals = replace_in_where(&place, query->jointree->quals);
 	if (!query->hasSubLinks)

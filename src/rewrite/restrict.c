@@ -10,7 +10,7 @@
  * 1. The clauses that count are those of WHERE and of inner joins that no outer join has below
  *	  it on the side that it fills in: they hold for each row that the level goes on with.
  *	  Without its group, any other row has the value of the empty group, and is removed.  What
- *	  stands around that value must not raise an error (levels.c, step 9).
+ *	  stands around that value must not raise an error (levels.c, step 8).
  * 2. The operand of an equality by which the groups are joined is equal to others by such
  *	  clauses.  Each of them may be
  *	  - a column of a table that has clauses of its own: the groups' keys are columns of its rows;

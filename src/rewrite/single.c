@@ -274,9 +274,13 @@ bool
 hgj_is_first_of_ties(const Query *query)
 {
 	HgjKnown	known = {0};
-	const TargetEntry *value = linitial(query->targetList);
+	bool		unordered = false;
+	ListCell   *lc;
 
-	if (!find_unordered((Node *) value->expr, (void *) query))
+	foreach(lc, query->targetList)
+		if (!lfirst_node(TargetEntry, lc)->resjunk)
+			unordered |= find_unordered((Node *) lfirst_node(TargetEntry, lc)->expr, (void *) query);
+	if (!unordered)
 		return true;
 	if (list_length(query->rtable) != 1 || !know(&known, query))
 		return false;

@@ -39,11 +39,11 @@ declare -A settings=(
 declare -A without=(
 	# few rows, or little memory of their own
 	[memory]="filters join_types pages parallel_build rescan types wide"
-	[partitions]="agg_scans aggregates group_types large types"
+	[partitions]="agg_scans aggregates device_having group_types large types"
 	# the first two: too many rows; the next ones show that passes are read and costed otherwise
-	[passes]="large parallel pages settings agg_scans aggregates filters group_types join_types wide"
+	[passes]="large parallel pages settings agg_scans aggregates device_having filters group_types join_types parallel_build wide"
 	# tables of thousands of rows; effects shows the order of matches
-	[tiny]="effects large group_types parallel parallel_build pages agg_scans aggregates batches filters residual rescan types"
+	[tiny]="effects large group_types parallel parallel_build pages agg_scans aggregates batches device_having filters residual rescan types wide"
 )
 # joins that have spilled, partitions or passes that they had, and joins whose match bits went to a file, at least
 declare -A demand=([memory]="500 5000 0" [partitions]="700 9000 0" [passes]="600 4000 100" [tiny]="1500 100000 100")
@@ -63,7 +63,7 @@ about="agg_exchange agg_parallel agg_plans agg_subqueries all_found costs device
 about_memory="agg_memory demand partition_join partitions passes"
 
 # And those about queries that are rewritten, most of whose time goes into what they are compared with.
-about_rewriting="either estimates hidden_groups hidden_guards hidden_joins hidden_quantified hidden_restrictions null_keys"
+about_rewriting="either estimates hidden_groups hidden_guards hidden_joins hidden_lateral hidden_quantified hidden_restrictions null_keys"
 
 # filter NAME FILE: what may differ in the others: how a join ran, how many groups were made
 # below it (a join in passes has no key filter for them), and one line that says that groups

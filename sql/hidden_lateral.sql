@@ -33,6 +33,15 @@ select hgj_hidden('select q.* from (select c.id, x.n from clients c, lateral (se
 select hgj_hidden('with q as (select c.id, x.n from clients c, lateral (select count(*) n from deals d where d.client = c.id) x) select a.id, b.n from q a join q b on a.n = b.n and a.id < b.id where a.id < 20');
 select hgj_hidden('select c.id, x.n, c.credit / nullif(x.n, 0) from clients c, lateral (select count(*) n from deals d where d.client = c.id) x');
 
+-- several, which depend on one thing or another beside them
+select hgj_hidden('select count(*), sum(n), sum(x.id) from clients c, regions r, lateral (select count(*) n from deals d where d.client = c.id and d.region = r.id) y, lateral (select d.id, d.kind from deals d where d.client = c.id order by d.at, d.id limit 1) x where c.id < 40');
+select hgj_hidden('select count(*), sum(n), sum(m) from clients c, regions r, lateral (select count(*) n from deals d where d.client = c.id and d.region = r.id) y, lateral (select count(*) m from deals d where d.client = c.id) x where c.id < 40');
+select hgj_hidden('select count(*) from clients c, regions r, lateral (select count(*) n from deals d where d.client = c.id and d.region = r.id) y, lateral (select count(*) m from deals d where d.client = c.id) x, lateral (select max(d.id) m from deals d where d.client = r.boss) z where c.id < 40');
+-- grouping sets see columns, and not what they are made of
+select hgj_hidden('select x.one + 1, count(*), sum(x.n) from clients c, lateral (select count(*) n, 5 as one from deals d where d.client = c.id) x group by rollup (x.one)');
+select hgj_hidden('select x.a + 1, x.b + 1, count(*) from clients c, lateral (select count(*) a, count(*) b from deals d where d.client = c.id) x group by grouping sets ((x.a), (x.b))');
+select hgj_hidden('select c.region, count(*) from clients c, lateral (select count(*) a from deals d where d.client = c.id) x where x.a > 3 group by rollup (c.region)');
+
 -- GROUP BY and LIMIT 1: a row, or none
 select hgj_hidden('select c.id, x.id, x.at, x.kind from clients c left join lateral (select d.id, d.at, d.kind from deals d where d.client = c.id order by d.at desc, d.id limit 1) x on true');
 select hgj_hidden('select c.id, x.id, x.at, x.kind from clients c join lateral (select d.id, d.at, d.kind from deals d where d.client = c.id order by d.at desc nulls last, d.id limit 1) x on true');
@@ -59,6 +68,11 @@ select hgj_hidden('select c.id, 100 / (n - 5) from clients c, lateral (select co
 select hgj_hidden('select c.id, q from clients c, lateral (select 10 / (count(*) - 5) q from deals d where d.client = c.id) x where q < 3 and c.id > 8');
 select hgj_hidden('select c.id, x.q from clients c left join lateral (select 10 / d.amount q from deals d where d.client = c.id and d.amount > 2 order by d.id limit 1) x on true');
 select hgj_hidden('select c.id, y.q from clients c left join lateral (select sum(amount) / count(*) q from deals d where d.client = c.id) x on true left join lateral (select max(at) q from deals d where d.client = c.id and d.region = c.region) y on true where x.q > 40');
+-- what other joins remove does not come to a clause that may raise an error
+select hgj_hidden('select count(*) from clients c join regions r on r.id = c.id left join lateral (select count(*) n from deals d where d.client = c.id + 8) x on true where 100 / x.n = 8');
+select hgj_hidden('select count(*) from clients c left join lateral (select count(*) n from deals d where d.client = c.id) x on true where c.id in (select id + 8 from regions) and 100 / x.n = 8');
+select hgj_hidden('select count(*) from regions r, clients c, lateral (select count(*) n from deals d where d.client = c.id) x where 100 / x.n = 8 and r.id + 8 = c.id');
+select hgj_hidden('select count(*) from regions r join (select c.id, 100 / x.n q from clients c, lateral (select count(*) n from deals d where d.client = c.id) x) y on y.id = r.id + 8 where q = 8');
 set hashgraph_join.rewrite = force;
 select hgj_says('select c.id, 100 / (n - 13) from clients c, lateral (select count(*) n from deals d where d.client = c.id) x');
 select hgj_says('select c.id, 100 / n from clients c, lateral (select count(*) n from deals d where d.client = c.id) x where c.id < 60');
@@ -83,6 +97,10 @@ select hgj_hidden('select c.id, x.n from clients c, lateral (select count(*) + r
 select hgj_hidden('select c.id, y.* from clients c, lateral (select r.id, x.n from regions r, lateral (select count(*) n from deals d where d.client = c.id and d.region = r.id) x) y where c.id < 10');
 select hgj_hidden('select c.id, y.* from clients c, lateral (select count(*) n from deals d where d.client = c.id) x, generate_series(1, x.n) y');
 select hgj_hidden('select c.id, x.n from clients c full join regions r on r.id = c.region cross join lateral (select count(*) n from deals d where d.client = c.id) x');
+
+select hgj_hidden('select c.id, x.id from clients c left join lateral (select d.id from deals d where d.client = c.id order by c.id, d.at, d.id limit 1) x on true');
+select hgj_hidden('select c.id, (select d.id from deals d where d.client = c.id order by c.id, d.at, d.id limit 1) from clients c');
+select hgj_hidden('select c.id, x.* from clients c, lateral (select c.name, d.id from deals d where d.client = c.id order by c.name, d.id limit 1) x');
 
 -- statements that are kept, write, or lock
 select reason from hashgraph_join_why('select c.id, x.n from clients c, lateral (select count(*) n from deals d where d.client = c.id) x for update of c') where node = 'Subquery';

@@ -91,6 +91,8 @@
  */
 #if PG_VERSION_NUM >= 180000
 #define HGJ_IS_GROUP_ENTRY(rte)	((rte)->rtekind == RTE_GROUP)
+/* What the entry has to be grouped by: a List **, or NULL. */
+#define HGJ_GROUP_EXPRESSIONS(rte)	(HGJ_IS_GROUP_ENTRY(rte) ? &(rte)->groupexprs : NULL)
 #define hgj_flatten_groups(query) \
 do { \
 	if ((query)->hasGroupRTE && (query)->groupingSets == NIL) \
@@ -103,6 +105,7 @@ do { \
 #else
 #define hgj_forget_groups(query)	((void) (query))
 #define HGJ_IS_GROUP_ENTRY(rte)	((void) (rte), false)
+#define HGJ_GROUP_EXPRESSIONS(rte)	((void) (rte), (List **) NULL)
 #define hgj_flatten_groups(query)	((void) (query))
 #endif
 

@@ -18,7 +18,10 @@
  * 3. Its groups take its place (grouped.c).  Where it has a row for each row beside it, aggregates
  *	  without GROUP BY, the join becomes a left join; otherwise it stays what it was.
  * 4. Whoever refers to one of its columns gets the expression that has the column's value, as if
- *	  PostgreSQL had pulled it up.  Nobody may refer to its whole row, nor to a join's.  If something around one of the columns might
+ *	  PostgreSQL had pulled it up.  Nobody may refer to its whole row, nor to a join's, and what is
+ *	  returned is not grouped by sets of columns: equal expressions would be one of them.
+ *	  A clause that may raise an error comes to rows of the join that other joins have not removed
+ *	  yet, so that there must be none, and no level around reads such a value.  If something around one of the columns might
  *	  raise an error, or it is not a clause of WHERE or of a join, the values are pinned to the
  *	  rows (grouped.c, step 4).
  * 5. The groups are restricted (restrict.c) as those of other subqueries are (levels.c, step 8).
@@ -53,6 +56,8 @@ typedef struct HgjReferred
 	bool		whole;			/* whether there is one to more than a column */
 	bool		below;			/* whether there is one in another subquery */
 	bool		found;			/* whether there is one */
+	bool		returned;		/* whether there is one elsewhere than in clauses of WHERE and joins */
+	bool		raises;			/* whether something around one may raise an error */
 	List	   *values;			/* expressions, by column: what is put in the place of references */
 } HgjReferred;
 
@@ -167,6 +172,23 @@ find_referred(Node *node, void *context)
 	return stop;
 }
 
+/* Step 2: does something else in FROM refer to the subquery? */
+static bool
+is_read_in_from(HgjReferred *referred, const Query *query)
+{
+	ListCell   *lc;
+
+	referred->found = false;
+	foreach(lc, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (!HGJ_IS_GROUP_ENTRY(rte))
+			(void) range_table_entry_walker(rte, find_referred, referred, QTW_IGNORE_JOINALIASES);
+	}
+	return referred->found;
+}
+
 /* Step 4: put the values in the place of the columns.  Queries inside are changed in place. */
 static Node *
 replace_referred(Node *node, void *context)
@@ -227,8 +249,12 @@ replace_in_level(HgjReferred *referred, Query *query)
 	foreach(lc, query->rtable)
 	{
 		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+		List	  **grouped = HGJ_GROUP_EXPRESSIONS(rte);
 
+		if (grouped)
+			*grouped = (List *) replace_referred((Node *) *grouped, referred);
 		(void) replace_referred((Node *) rte->subquery, referred);
+		rte->tablesample = (TableSampleClause *) replace_referred((Node *) rte->tablesample, referred);
 		rte->functions = (List *) replace_referred((Node *) rte->functions, referred);
 		rte->tablefunc = (TableFunc *) replace_referred((Node *) rte->tablefunc, referred);
 		rte->values_lists = (List *) replace_referred((Node *) rte->values_lists, referred);
@@ -298,10 +324,63 @@ a_clause_may_raise(HgjReferred *referred, Node *node)
 static bool
 is_returned(HgjReferred *referred, const Query *query)
 {
+	ListCell   *lc;
+
 	referred->found = false;
 	(void) find_referred((Node *) query->targetList, referred);
 	(void) find_referred(query->havingQual, referred);
+	foreach(lc, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+		List	  **grouped = HGJ_GROUP_EXPRESSIONS(rte);
+
+		if (grouped)
+			(void) find_referred((Node *) *grouped, referred);
+	}
 	return referred->found;
+}
+
+/*
+ * Step 4: is the subquery joined to one relation, and are there no other clauses with subqueries, of
+ * which PostgreSQL may make joins?
+ */
+static bool
+is_alone(HgjReferred *referred, const Query *query)
+{
+	Bitmapset  *relations = hgj_relations_of((Node *) query->jointree);
+	List	   *clauses = NIL;
+	int			relation = -1;
+	int			n = 0;
+	ListCell   *lc;
+
+	while ((relation = bms_next_member(relations, relation)) >= 0)
+		n += list_nth_node(RangeTblEntry, query->rtable, relation - 1)->rtekind != RTE_JOIN;
+	hgj_split_clauses(query->jointree->quals, &clauses);
+	foreach(lc, clauses)
+	{
+		referred->found = false;
+		(void) find_referred(lfirst(lc), referred);
+		if (!referred->found && checkExprHasSubLink(lfirst(lc)))
+			return false;
+	}
+	return n == 2;
+}
+
+/* Step 4, when nobody refers to more than columns. */
+static HgjHidden
+look_around(const HgjRewriting *rewriting, const Query *query, HgjReferred *referred)
+{
+	bool		clause_raises = a_clause_may_raise(referred, (Node *) query->jointree);
+	bool		value_raises = one_may_raise(referred, query->targetList) ||
+		one_may_raise(referred, list_make1(query->havingQual));
+
+	referred->returned = is_returned(referred, query);
+	referred->raises = clause_raises || value_raises || referred->below;
+	if (referred->returned && query->groupingSets)
+		return HGJ_HIDDEN_PLACE;
+	if ((clause_raises && !is_alone(referred, query)) || (value_raises && rewriting->around))
+		return HGJ_HIDDEN_RAISES;
+	return HGJ_HIDDEN_IS_JOIN;
 }
 
 /* Steps 1, 2 and 4; subquery is what hgj_look_at_subquery() finds. */
@@ -315,8 +394,7 @@ look_at_lateral(const HgjRewriting *rewriting, const Query *query, const HgjLate
 
 	if (checkExprHasSubLink((Node *) rte->subquery->targetList))
 		return HGJ_HIDDEN_SHAPE;
-	(void) range_table_walker(query->rtable, find_referred, referred, QTW_IGNORE_JOINALIASES);
-	if (referred->found && place->join == NULL)
+	if (place->join == NULL && is_read_in_from(referred, query))
 		return HGJ_HIDDEN_PLACE;
 	(void) query_tree_walker((Query *) query, find_referred, referred, QTW_IGNORE_JOINALIASES);
 	if (referred->whole)
@@ -327,7 +405,34 @@ look_at_lateral(const HgjRewriting *rewriting, const Query *query, const HgjLate
 	if (!bms_is_subset(hgj_operands_of(subquery), hgj_relations_of(place->beside)))
 		return HGJ_HIDDEN_PLACE;
 	referred->values = any_values(rte->subquery);
-	return HGJ_HIDDEN_IS_JOIN;
+	return look_around(rewriting, query, referred);
+}
+
+/* Step 3: what the relation stands in by a comma; earlier subqueries may have put it below a join. */
+static FromExpr *
+from_with(Node *node, int relation, ListCell **cell)
+{
+	FromExpr   *from = NULL;
+	ListCell   *lc;
+
+	check_stack_depth();
+	if (IsA(node, JoinExpr))
+	{
+		from = from_with(((JoinExpr *) node)->larg, relation, cell);
+		return from ? from : from_with(((JoinExpr *) node)->rarg, relation, cell);
+	}
+	if (!IsA(node, FromExpr))
+		return NULL;
+	foreach(lc, ((FromExpr *) node)->fromlist)
+	{
+		*cell = lc;
+		if (IsA(lfirst(lc), RangeTblRef) && ((RangeTblRef *) lfirst(lc))->rtindex == relation)
+			return (FromExpr *) node;
+		from = from_with(lfirst(lc), relation, cell);
+		if (from)
+			return from;
+	}
+	return NULL;
 }
 
 /* Step 3: the groups are joined where the subquery was. */
@@ -335,8 +440,8 @@ static void
 put_groups(Query *query, const HgjLateral *place, int groups, int join, List *conditions,
 		   const HgjSubquery *subquery)
 {
-	FromExpr   *from = query->jointree;
-	ListCell   *lc;
+	FromExpr   *from;
+	ListCell   *cell = NULL;
 
 	if (place->join)
 	{
@@ -346,17 +451,16 @@ put_groups(Query *query, const HgjLateral *place, int groups, int join, List *co
 			place->join->jointype = list_nth_node(RangeTblEntry, query->rtable, join - 1)->jointype = JOIN_LEFT;
 		return;
 	}
-	foreach(lc, from->fromlist)
-		if (IsA(lfirst(lc), RangeTblRef) && ((RangeTblRef *) lfirst(lc))->rtindex == place->relation)
-			break;
-	Assert(lc != NULL);
+	from = from_with((Node *) query->jointree, place->relation, &cell);
+	if (from == NULL)
+		elog(ERROR, "a subquery in FROM is gone");
 	if (join == 0)
 	{
-		lfirst(lc) = hgj_refer_to(groups);
+		lfirst(cell) = hgj_refer_to(groups);
 		hgj_add_clauses(query, conditions);
 		return;
 	}
-	from->fromlist = list_delete_cell(from->fromlist, lc);
+	from->fromlist = list_delete_cell(from->fromlist, cell);
 	hgj_attach_groups(query, NULL, groups, join, conditions, subquery);
 }
 
@@ -377,18 +481,14 @@ join_lateral(HgjRewriting *rewriting, Query *query, const HgjLateral *place, Hgj
 	RangeTblEntry *rte = list_nth(query->rtable, place->relation - 1);
 	bool		always = rte->subquery->hasAggs && rte->subquery->groupClause == NIL;
 	bool		inner = !always && (place->join == NULL || place->join->jointype == JOIN_INNER);
-	bool		returned = is_returned(referred, query);
-	bool		raises = referred->below ||
-		a_clause_may_raise(referred, (Node *) query->jointree) ||
-		one_may_raise(referred, query->targetList) ||
-		one_may_raise(referred, list_make1(query->havingQual));
 	int			join = inner ? 0 : place->join ? place->join->rtindex : hgj_add_left_join(query);
 	List	   *conditions;
 	int			groups;
 
-	subquery->pinned = raises || returned;
+	subquery->pinned = referred->raises || referred->returned;
 	subquery->optional &= !inner;
-	if (rewriting->restricts && !raises && (!returned || rewriting->around == NULL))
+	if (rewriting->restricts && !referred->raises &&
+		(!referred->returned || rewriting->around == NULL))
 		hgj_restrict_subquery(rewriting, query, subquery);
 	hgj_narrow_first_rows(rewriting, subquery);
 	empty_entry(rte);

@@ -206,6 +206,7 @@ static HgjHidden
 look_at_rows(const HgjSubquery *subquery)
 {
 	Query	   *query = subquery->query;
+	Node	   *sorted;
 
 	switch (subquery->kind)
 	{
@@ -219,13 +220,12 @@ look_at_rows(const HgjSubquery *subquery)
 			return hgj_is_single_row(query) && !sees_two_versions() ?
 				HGJ_HIDDEN_IS_JOIN : HGJ_HIDDEN_ROWS;
 		case HGJ_GIVES_FIRST:
-			if (!can_be_sorted(subquery->correlations))
+			sorted = (Node *) get_sortgrouplist_exprs(query->sortClause, query->targetList);
+			if (!can_be_sorted(subquery->correlations) || hgj_refers_to_level(sorted, 1))
 				return HGJ_HIDDEN_CORRELATION;
 			if (!hgj_is_first_of_ties(query))
 				return HGJ_HIDDEN_TIES;
-			return hgj_row_may_raise((Node *) get_sortgrouplist_exprs(query->sortClause,
-																	  query->targetList)) ?
-				HGJ_HIDDEN_RAISES : HGJ_HIDDEN_IS_JOIN;
+			return hgj_row_may_raise(sorted) ? HGJ_HIDDEN_RAISES : HGJ_HIDDEN_IS_JOIN;
 	}
 	return HGJ_HIDDEN_SHAPE;
 }

@@ -365,7 +365,8 @@ sub query
 		(sub { my $l = lateral(@outer); "select $o.id, l.y, l.x from $from $l" . $where },
 			sub { my $l = lateral(@outer); "select $o.id, l.x from $from $l" . ($where || ' where true') . pick(' and l.y > 2', ' and l.x is not null', ' and 100 / (l.y + 1) < 40', ' and 100 / (l.y - 1) < 40', " and l.y < $o.v", " and (l.y = 0 or $o.b)") },
 			sub { my $l = lateral(@outer); my ($s) = single(@outer); "select l.x::text, count(*), sum(l.y), max($o.s) from $from $l" . $where . ' group by l.x' . pick('', " having sum(l.y) > 1") },
-			sub { my $l = lateral(@outer); my ($m) = subquery(0, @outer); "select $o.id, l.y, $m, (select max(z.v) from i z where z.w = l.y) from $from $l left join lateral (select count(*), min(z.v) from j z where z.k1 = $o.k1) m(n, v) on true" . $where },
+			sub { my $l = lateral(@outer); my ($m) = subquery(0, @outer); "select $o.id, l.y, $m, (select max(z.v) from i z where z.w = l.y) from $from $l " . pick('left join lateral % on true', ', lateral %') =~ s/%/(select count(*), min(z.v) from j z where z.k1 = $o.k1) m(n, v)/r . $where },
+			sub { my @l = map { lateral(@outer) =~ s/ l\(y, x\)/ l$_(y, x)/r } 1 .. 2; "select count(*), sum(l1.y), sum(l2.y), max(l2.x::text) from $from @l" . ($where || ' where true') . pick('', ' and l1.y <= l2.y', " and l1.y in (select z.v from i z)") },
 			sub { my $l = lateral('e'); "select z.y, z.x::text, p.id from (select e.k1, l.* from o e $l) z " . pick('join', 'left join', 'full join') . ' p on p.k1 = z.k1' }),
 		# where none may become a join
 		sub { my ($s) = subquery(0, $o); "select $o.b, count(*) from $from" . $where . " group by $o.b having count(*) > 1 or max($s) is null" });

@@ -37,7 +37,8 @@ sub cost { return sql("EXPLAIN SELECT $_[0] FROM fact") =~ /HashGraphAgg.*?cost=
 # ---- what is kept, and by whom
 load();
 is(source(), 'pages', 'nothing is kept of pages that nobody has found all-visible');
-sql($_) for 'VACUUM (ANALYZE) fact', 'VACUUM (ANALYZE) dim';
+# without FREEZE a page that the checkpointer has pinned is left as it is
+sql($_) for 'VACUUM (FREEZE, ANALYZE) fact', 'VACUUM (FREEZE, ANALYZE) dim';
 my @costs = map { cost($_) } 'sum(v)', 'sum(v), max(ctid)';
 is(load(), '12|2', 'columns are loaded: two runs of pages of one table, one of the other');
 is(load(), '0|0', 'once');

@@ -174,6 +174,7 @@ extern bool hgj_source_use_batches(HgjSource *source);
 extern bool hgj_pages_offer(HgjSource *source, struct HgjJoinState *join,
 							HgjSource *asks, const AttrNumber *columns,
 							double saved, HgjKeyFilterStats *stats);
+extern bool hgj_pages_quals_may_wait(const HgjSource *source);
 extern bool hgj_pages_may_be_kept(const HgjSource *source);
 extern void hgj_pages_take_decimals(HgjSource *source, const bool *takes);
 extern void hgj_pages_count(const HgjSource *source, HgjPageCounts *counts);

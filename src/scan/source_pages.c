@@ -160,6 +160,18 @@ hgj_pages_may_be_kept(const HgjSource *source)
 }
 
 /*
+ * May the quals come behind the join's own filter, so that a row that the filter drops saves more
+ * than looking it up?
+ */
+bool
+hgj_pages_quals_may_wait(const HgjSource *source)
+{
+	const HgjPageSource *ps = source->private_state;
+
+	return hgj_pages_may_be_kept(source) && ps->quals.may_wait && ps->filters.nfilters > 0;
+}
+
+/*
  * Numerics may come as decimals where all who read them take these: the quals, and
  * who gets the batches, if he says so of these columns (NULL: of none).
  */

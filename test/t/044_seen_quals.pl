@@ -48,16 +48,18 @@ sql(q{
 	CREATE FUNCTION any_text(t text) RETURNS bool LANGUAGE plpgsql AS 'begin return true; end';
 });
 load('words', 'other_words', 'numbers');
-# some slices are trials of key filters, of which the first pages are one
+# the first batches have few rows, whose pages may be looked at one by one
 my $pages = sql("SELECT relpages * 9 / 10 FROM pg_class WHERE relname = 'words'");
+# key filters may drop rows before the conditions see them
+my $unfiltered = 'SET hashgraph_join.filter = off';
 
 # ---- the same conditions
 my $twice = 'SELECT count(*), sum(a.id), sum(b.id), min(a.t) FROM words a JOIN words b ON a.k = b.k AND a.id <> b.id WHERE %s AND %s';
 my $both = sub { return sprintf($twice, $_[0], $_[0] =~ s/\ba\./b./gr) };
-is_right($both->("a.t LIKE 'a1%'"), $pages, 'two scans by the same pattern');
-is_right($both->("a.t LIKE '%77%' AND a.id > 300 AND a.t NOT LIKE '%a%'"), $pages, 'by several conditions');
-is_right($both->("(a.t IS NULL OR a.t LIKE '5%')"), $pages, 'by NULLs');
-is_right($both->("a.c = '17'"), $pages, 'by strings that come often');
+is_right($both->("a.t LIKE 'a1%'"), $pages, 'two scans by the same pattern', $unfiltered);
+is_right($both->("a.t LIKE '%77%' AND a.id > 300 AND a.t NOT LIKE '%a%'"), $pages, 'by several conditions', $unfiltered);
+is_right($both->("(a.t IS NULL OR a.t LIKE '5%')"), $pages, 'by NULLs', $unfiltered);
+is_right($both->("a.c = '17'"), $pages, 'by strings that come often', $unfiltered);
 is_right($both->("a.t LIKE 'none of these%'"), 0, 'nothing passes: the other side is not read');
 is_right("SELECT count(*) FROM numbers WHERE k IN (SELECT k FROM words WHERE t LIKE 'a%') OR k IN (SELECT k FROM words WHERE t LIKE 'a%' AND id > 7)", 0, 'by other conditions');
 is_right("SELECT count(*), sum(x.v) FROM numbers x JOIN words a ON a.k = x.k JOIN numbers y ON y.v = x.v + 1 JOIN words b ON b.k = y.k WHERE a.t LIKE 'ab%' AND b.t LIKE 'ab%'", $pages, 'two build sides');

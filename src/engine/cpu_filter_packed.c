@@ -126,15 +126,7 @@ static const uint32_t lanes_of_set[256] = {SETS_64(0), SETS_64(64), SETS_64(128)
 static bool
 has_avx2(void)
 {
-	static int	known = -1;		/* any number of threads may find it out */
-	int			has = __atomic_load_n(&known, __ATOMIC_RELAXED);
-
-	if (has < 0)
-	{
-		has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
-		__atomic_store_n(&known, has, __ATOMIC_RELAXED);
-	}
-	return has > 0;
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
 }
 
 /* The numbers of rows at .. at + 7. */

@@ -35,16 +35,8 @@
 bool
 hgj_cpu_has_vectors(void)
 {
-	static int	known = -1;		/* any number of threads may find it out */
-	int			has = __atomic_load_n(&known, __ATOMIC_RELAXED);
-
-	if (has < 0)
-	{
-		has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-			__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
-		__atomic_store_n(&known, has, __ATOMIC_RELAXED);
-	}
-	return has > 0;
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+		__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
 }
 
 /* Steps 1 to 3; n is a multiple of LANES. */

@@ -33,6 +33,7 @@
 #include "executor/executor.h"
 #include "expr/demand.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 
 static ExecutorRun_hook_type next_run_hook = NULL;
 static const EState *run_estate = NULL; /* the query that runs ... */
@@ -257,4 +258,20 @@ hgj_all_rows_wanted(HgjDemand demand, const EState *estate)
 {
 	return demand == HGJ_DEMAND_ALL ||
 		(demand == HGJ_DEMAND_QUERY && run_all && run_estate == estate);
+}
+
+/*
+ * Could the expression's value change when a parameter of the executor's does?  context is not
+ * used.
+ */
+bool
+hgj_depends_on_parameters(Node *expression, void *context)
+{
+	if (expression == NULL)
+		return false;
+	if (IsA(expression, Param))
+		return ((Param *) expression)->paramkind == PARAM_EXEC;
+	if (IsA(expression, SubPlan) || IsA(expression, AlternativeSubPlan))
+		return true;
+	return expression_tree_walker(expression, hgj_depends_on_parameters, context);
 }

@@ -26,6 +26,7 @@ extern void hgj_install_demand_hook(void);
 extern HgjDemand hgj_demand_of(const PlanState *ps);
 extern Bitmapset *hgj_fixed_params(const EState *estate);
 extern bool hgj_all_rows_wanted(HgjDemand demand, const EState *estate);
+extern bool hgj_depends_on_parameters(Node *expression, void *context);
 
 extern bool hgj_calls_may_raise(Node *node);
 extern bool hgj_is_time_of_query(const SQLValueFunction *function);

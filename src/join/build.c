@@ -85,7 +85,7 @@ hgj_create_table(HgjJoinState *state)
 
 	spec.nwords = state->inner.nwords;
 	spec.flags = state->semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
-	if (state->probing.filters_early || hgj_pages_quals_may_wait(&state->outer))
+	if (state->probing.filters_early)
 		spec.flags |= HGJ_TABLE_SIFT_EARLY;
 	if (state->probing.filters_groups)
 		spec.flags |= HGJ_TABLE_SIFT_AT_ONCE;

@@ -257,7 +257,7 @@ typedef struct HgjOuterRows
 	HgjAnswer	is_volatile;	/* would reading it again be noticed? */
 	bool		outer_seen;		/* the last execution got an outer row */
 	bool		key_filtered;	/* the source has filtered outer_batch's rows */
-	bool		filters_early;	/* a scan filters them for several joins */
+	bool		filters_early;	/* a row that a scan drops saves more than looking it up */
 	bool		filters_groups; /* a scan filters the rows that they are groups of ... */
 	bool		wants_all_groups;	/* ... no longer: they are to be kept */
 	HgjAnswer	notices;		/* would the join notice missing rows? */

@@ -189,6 +189,7 @@ hgj_key_filters_offer(HgjJoinState *join)
 	join->probing.bottom = find_bottom(join);
 	if (join->semantics.fill_outer)
 		return;
+	join->probing.filters_early |= hgj_pages_quals_may_wait(source);
 	old = MemoryContextSwitchTo(join->context);
 	columns = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
 	for (int k = 0; k < source->nkeys; k++)

@@ -77,19 +77,6 @@ join_semantics(JoinType jointype, bool inner_unique)
 	return s;
 }
 
-/* Could the expression's value change when a parameter of ours does? */
-static bool
-depends_on_parameters(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Param))
-		return ((Param *) node)->paramkind == PARAM_EXEC;
-	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan))
-		return true;
-	return expression_tree_walker(node, depends_on_parameters, context);
-}
-
 /* A key that is more than a column: see step 2 of the head comment. */
 static void
 init_key_expression(HgjJoinState *state, HgjSource *source, HgjKey *key,
@@ -215,7 +202,7 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
 			recheck = lappend(recheck, clause);
 		else if (hgj_key_is_text(pair.outer_kind))
 			*texts = lappend(*texts, clause);
-		if (depends_on_parameters(lsecond(clause->args), NULL))
+		if (hgj_depends_on_parameters(lsecond(clause->args), NULL))
 			state->inner_key_params = true;
 		k++;
 	}

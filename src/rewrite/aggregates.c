@@ -300,6 +300,21 @@ hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator)
 	return result;
 }
 
+/* The aggregate that has the first of these values in an order, NULLs left aside; or NULL. */
+Aggref *
+hgj_make_first(Expr *argument, const SortGroupClause *order)
+{
+	for (int greatest = 0; greatest < 2; greatest++)
+	{
+		Oid			sort_operator;
+		Aggref	   *result = hgj_make_extreme(argument, greatest, &sort_operator);
+
+		if (result && sort_operator == order->sortop)
+			return result;
+	}
+	return NULL;
+}
+
 /* How many rows there are, or how many with a value. */
 Aggref *
 hgj_make_count(Expr *argument)

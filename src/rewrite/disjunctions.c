@@ -144,29 +144,10 @@ take_clause(HgjEither *either, Node *clause, const List *others)
 
 /* Step 3: is there a reference to all of a table's row, a system column, or a join's own column? */
 static bool
-find_other_column(Node *node, void *context)
+is_whole(const HgjEither *either)
 {
-	HgjEither  *either = context;
-	bool		found;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var))
-	{
-		const Var  *var = (const Var *) node;
-
-		if (var->varlevelsup != either->depth)
-			return false;
-		if (var->varno == either->tables[0] || var->varno == either->tables[1])
-			return var->varattno <= 0;
-		return list_nth_node(RangeTblEntry, either->query->rtable, var->varno - 1)->rtekind == RTE_JOIN;
-	}
-	if (!IsA(node, Query))
-		return expression_tree_walker(node, find_other_column, context);
-	either->depth++;
-	found = query_tree_walker((Query *) node, find_other_column, context, QTW_IGNORE_JOINALIASES);
-	either->depth--;
-	return found;
+	return hgj_refers_to_whole(either->query, bms_add_member(bms_make_singleton(either->tables[0]),
+															 either->tables[1]));
 }
 
 /* ---- the rows, put together ----------------------------------------------- */
@@ -464,7 +445,7 @@ split_inner(Query *query)
 		List	   *rest = NIL;
 
 		if (!take_clause(&either, lfirst(lc), clauses) ||
-			query_tree_walker(query, find_other_column, &either, QTW_IGNORE_JOINALIASES))
+			is_whole(&either))
 			continue;
 		foreach(lc2, items)
 			if (!is_one_of(&either, lfirst(lc2)))
@@ -501,7 +482,7 @@ split_join(Query *query, Node **place)
 	either.also = list_delete_ptr(list_copy(clauses), lfirst(lc));
 	if (!hgj_can_be_repeated((Node *) either.also) ||
 		bms_num_members(pull_varnos(NULL, (Node *) clauses)) != 2 ||
-		query_tree_walker(query, find_other_column, &either, QTW_IGNORE_JOINALIASES))
+		is_whole(&either))
 		return false;
 	either.tables[0] = ((RangeTblRef *) join->larg)->rtindex;
 	either.tables[1] = ((RangeTblRef *) join->rarg)->rtindex;

@@ -11,7 +11,7 @@
  * first of them.  Rows that have another one are removed before the others are sorted: mostly all but
  * one of a key.
  *
- * 1. The column is never NULL, its type has an aggregate for the order's first value (single.c), and
+ * 1. The column is never NULL, its type has an aggregate for the order's first value (aggregates.c), and
  *	  it does not depend on the row around the subquery.
  * 2. The aggregate is written as a subquery of the subquery, by the equalities that this one has with
  *	  the row around it, and is joined as all of them are (subquery.c, grouped.c).
@@ -31,23 +31,6 @@
 #include "optimizer/tlist.h"
 #include "rewrite/hidden.h"
 #include "rewrite/rewriteManip.h"
-
-/* Step 1: the aggregate that has the order's first value, or NULL. */
-static Aggref *
-first_value(const Query *query, const SortGroupClause *clause, Expr *value)
-{
-	if (hgj_refers_to_level((Node *) value, 1) || !hgj_is_never_null(query, (Node *) value))
-		return NULL;
-	for (int greatest = 0; greatest < 2; greatest++)
-	{
-		Oid			sort_operator;
-		Aggref	   *aggregate = hgj_make_extreme(copyObject(value), greatest, &sort_operator);
-
-		if (aggregate && sort_operator == clause->sortop)
-			return aggregate;
-	}
-	return NULL;
-}
 
 /* Step 2: (SELECT aggregate FROM the subquery's tables WHERE clauses AND the keys are equal) */
 static SubLink *
@@ -92,7 +75,9 @@ hgj_narrow_first_rows(HgjRewriting *rewriting, HgjSubquery *subquery)
 		return;
 	order = linitial_node(SortGroupClause, query->sortClause);
 	value = (Expr *) get_sortgroupclause_expr((SortGroupClause *) order, query->targetList);
-	aggregate = first_value(query, order, value);
+	if (hgj_refers_to_level((Node *) value, 1) || !hgj_is_never_null(query, (Node *) value))
+		return;
+	aggregate = hgj_make_first(value, order);
 	if (aggregate == NULL)
 		return;
 	foreach(lc, subquery->rest)

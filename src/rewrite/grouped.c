@@ -364,7 +364,8 @@ has_outer_joins(const Query *query)
 
 /* The table that is joined: what the subquery has become.  keys: clauses of its operands */
 static void
-finish_groups(RangeTblEntry *rte, const HgjSubquery *subquery, const HgjValue *value, List *keys)
+finish_groups(HgjRewriting *rewriting, RangeTblEntry *rte, const HgjSubquery *subquery,
+			  const HgjValue *value, List *keys)
 {
 	Query	   *query = subquery->query;
 	List	   *targetlist = value->targetlist;
@@ -379,6 +380,7 @@ finish_groups(RangeTblEntry *rte, const HgjSubquery *subquery, const HgjValue *v
 	group(query, subquery->kind, keys, &targetlist);
 	query->targetList = targetlist;
 	rte->subquery = query;
+	rewriting->groups = lappend(rewriting->groups, query);
 }
 
 /*
@@ -452,9 +454,8 @@ hgj_join_subquery(HgjRewriting *rewriting, Query *query, Node **place,
 
 	if (subquery->guard)
 		result = value_if_computed(&value, subquery, result);
-	finish_groups(groups, subquery, &value, keys);
+	finish_groups(rewriting, groups, subquery, &value, keys);
 	hgj_attach_groups(query, place, value.groups, value.join, conditions, subquery);
-	rewriting->groups = lappend(rewriting->groups, subquery->query);
 	return result;
 }
 
@@ -485,7 +486,6 @@ hgj_add_groups(HgjRewriting *rewriting, Query *query, int join, const HgjSubquer
 		value.pin = pin;
 		*values = lappend(*values, move_value(&value, subquery->kind, (Node *) tle->expr));
 	}
-	finish_groups(groups, subquery, &value, keys);
-	rewriting->groups = lappend(rewriting->groups, subquery->query);
+	finish_groups(rewriting, groups, subquery, &value, keys);
 	return value.groups;
 }

@@ -126,6 +126,7 @@ extern HgjHidden hgj_look_at_group(Node *expression);
 extern HgjHidden hgj_look_at_groups(const Query *query);
 extern Oid	hgj_sort_operator_of(Oid aggregate);
 extern Aggref *hgj_make_extreme(Expr *argument, bool greatest, Oid *sort_operator);
+extern Aggref *hgj_make_first(Expr *argument, const SortGroupClause *order);
 extern Aggref *hgj_make_count(Expr *argument);
 extern Aggref *hgj_make_all(Expr *condition);
 
@@ -168,6 +169,7 @@ extern bool hgj_may_be_hidden(const SubLink *sublink);
 extern bool hgj_refers_above(Node *node, int level);
 extern bool hgj_refers_to_level(Node *node, int level);
 extern bool hgj_tables_refer_to_level(List *rtable, int level);
+extern bool hgj_refers_to_whole(const Query *query, const Bitmapset *relations);
 extern bool hgj_is_plain(const Query *query);
 extern bool hgj_is_permitted(const Query *query);
 extern bool hgj_adds_interval(Oid function);

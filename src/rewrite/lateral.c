@@ -21,9 +21,9 @@
  *	  PostgreSQL had pulled it up.  Nobody may refer to its whole row, nor to a join's, and what is
  *	  returned is not grouped by sets of columns: equal expressions would be one of them.
  *	  A clause that may raise an error comes to rows of the join that other joins have not removed
- *	  yet, so that there must be none, and no level around reads such a value.  If something around one of the columns might
- *	  raise an error, or it is not a clause of WHERE or of a join, the values are pinned to the
- *	  rows (grouped.c, step 4).
+ *	  yet, so that there must be none, and no level around reads such a value.  If something around
+ *	  one of the columns might raise an error, or it is not a clause of WHERE or of a join, the
+ *	  values are pinned to the rows (grouped.c, step 4).
  * 5. The groups are restricted (restrict.c) as those of other subqueries are (levels.c, step 8).
  *
  * The query is changed in place.  Memory: the current context.  No locks.
@@ -51,9 +51,7 @@ typedef struct HgjLateral
 typedef struct HgjReferred
 {
 	int			relation;		/* range table index of the subquery */
-	const Query *level;			/* query that has it in FROM */
-	int			depth;			/* number of levels below that */
-	bool		whole;			/* whether there is one to more than a column */
+	int			depth;			/* number of levels below the query that has it in FROM */
 	bool		below;			/* whether there is one in another subquery */
 	bool		found;			/* whether there is one */
 	bool		returned;		/* whether there is one elsewhere than in clauses of WHERE and joins */
@@ -135,18 +133,11 @@ find_places(HgjRewriting *rewriting, const Query *query, Node *node, bool kept, 
 				  kept && (inner || left) && is_true(join->quals), places);
 }
 
-/* Does the variable stand for the subquery, or for a join that may have it? */
+/* Is the variable a column of the subquery's? */
 static bool
-is_referred(HgjReferred *referred, const Var *var)
+is_referred(const HgjReferred *referred, const Var *var)
 {
-	const RangeTblEntry *rte;
-
-	if ((int) var->varlevelsup != referred->depth)
-		return false;
-	rte = list_nth(referred->level->rtable, var->varno - 1);
-	referred->whole |= rte->rtekind == RTE_JOIN ||
-		(var->varno == referred->relation && var->varattno <= 0);
-	return var->varno == referred->relation;
+	return (int) var->varlevelsup == referred->depth && var->varno == referred->relation;
 }
 
 /* Look for references. */
@@ -170,6 +161,15 @@ find_referred(Node *node, void *context)
 	stop = query_tree_walker((Query *) node, find_referred, context, QTW_IGNORE_JOINALIASES);
 	referred->depth--;
 	return stop;
+}
+
+/* Does an expression of the level refer to the subquery? */
+static bool
+refers(HgjReferred *referred, Node *expression)
+{
+	referred->found = false;
+	(void) find_referred(expression, referred);
+	return referred->found;
 }
 
 /* Step 2: does something else in FROM refer to the subquery? */
@@ -287,9 +287,7 @@ one_may_raise(HgjReferred *referred, List *expressions)
 
 	foreach(lc, expressions)
 	{
-		referred->found = false;
-		(void) find_referred(lfirst(lc), referred);
-		if (referred->found &&
+		if (refers(referred, lfirst(lc)) &&
 			(checkExprHasSubLink(lfirst(lc)) ||
 			 hgj_row_may_raise(replace_referred(lfirst(lc), referred))))
 			return true;
@@ -326,18 +324,15 @@ is_returned(HgjReferred *referred, const Query *query)
 {
 	ListCell   *lc;
 
-	referred->found = false;
-	(void) find_referred((Node *) query->targetList, referred);
-	(void) find_referred(query->havingQual, referred);
 	foreach(lc, query->rtable)
 	{
 		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
 		List	  **grouped = HGJ_GROUP_EXPRESSIONS(rte);
 
-		if (grouped)
-			(void) find_referred((Node *) *grouped, referred);
+		if (grouped && refers(referred, (Node *) *grouped))
+			return true;
 	}
-	return referred->found;
+	return refers(referred, (Node *) query->targetList) || refers(referred, query->havingQual);
 }
 
 /*
@@ -357,12 +352,8 @@ is_alone(HgjReferred *referred, const Query *query)
 		n += list_nth_node(RangeTblEntry, query->rtable, relation - 1)->rtekind != RTE_JOIN;
 	hgj_split_clauses(query->jointree->quals, &clauses);
 	foreach(lc, clauses)
-	{
-		referred->found = false;
-		(void) find_referred(lfirst(lc), referred);
-		if (!referred->found && checkExprHasSubLink(lfirst(lc)))
+		if (checkExprHasSubLink(lfirst(lc)) && !refers(referred, lfirst(lc)))
 			return false;
-	}
 	return n == 2;
 }
 
@@ -394,11 +385,10 @@ look_at_lateral(const HgjRewriting *rewriting, const Query *query, const HgjLate
 
 	if (checkExprHasSubLink((Node *) rte->subquery->targetList))
 		return HGJ_HIDDEN_SHAPE;
-	if (place->join == NULL && is_read_in_from(referred, query))
+	if ((place->join == NULL && is_read_in_from(referred, query)) ||
+		hgj_refers_to_whole(query, bms_make_singleton(place->relation)))
 		return HGJ_HIDDEN_PLACE;
 	(void) query_tree_walker((Query *) query, find_referred, referred, QTW_IGNORE_JOINALIASES);
-	if (referred->whole)
-		return HGJ_HIDDEN_PLACE;
 	reason = hgj_look_at_subquery(rewriting, query, sublink, subquery);
 	if (reason != HGJ_HIDDEN_IS_JOIN)
 		return reason;
@@ -519,7 +509,7 @@ hgj_join_laterals(HgjRewriting *rewriting, Query *query)
 	foreach(lc, places)
 	{
 		const HgjLateral *place = lfirst(lc);
-		HgjReferred referred = {.relation = place->relation, .level = query};
+		HgjReferred referred = {.relation = place->relation};
 		HgjSubquery subquery;
 		HgjHidden	reason = rewriting->order_matters ? HGJ_HIDDEN_RAISES :
 			look_at_lateral(rewriting, query, place, &referred, &subquery);

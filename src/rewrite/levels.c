@@ -81,7 +81,10 @@ find_conditions(Node *node, void *context)
 	return hgj_matches_nulls(node) || hgj_is_either(node);
 }
 
-/* Are there subqueries in the expressions of this level, or such conditions, or one inside? */
+/*
+ * Are there subqueries in the expressions of this level, or such conditions, or one that depends on
+ * the row beside it, or any of these inside?
+ */
 static bool
 has_candidates(const Query *query)
 {
@@ -664,8 +667,7 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	rewriting->around = around;
 	if (query->commandType != CMD_SELECT)
 		return;
-	if (has_lateral(query))
-		hgj_join_laterals(rewriting, query);
+	hgj_join_laterals(rewriting, query);
 	replace_in_joins(&place, (Node *) query->jointree, true);
 	query->jointree->quals = replace_in_where(&place, query->jointree->quals);
 	if (!query->hasSubLinks)

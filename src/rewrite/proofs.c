@@ -130,6 +130,53 @@ hgj_refers_above(Node *node, int level)
 	return has_reference(node, (HgjReferences) {level + 1, true});
 }
 
+/* Where a walk that looks for more than columns is. */
+typedef struct HgjWhole
+{
+	const Query *query;			/* the level that has the relations */
+	const Bitmapset *relations; /* range table indexes */
+	int			depth;			/* number of levels below it */
+} HgjWhole;
+
+static bool
+find_whole(Node *node, void *context)
+{
+	HgjWhole   *whole = context;
+	bool		found;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+	{
+		const Var  *var = (const Var *) node;
+
+		if ((int) var->varlevelsup != whole->depth)
+			return false;
+		if (bms_is_member(var->varno, whole->relations))
+			return var->varattno <= 0;
+		return list_nth_node(RangeTblEntry, whole->query->rtable, var->varno - 1)->rtekind == RTE_JOIN;
+	}
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, find_whole, context);
+	check_stack_depth();
+	whole->depth++;
+	found = query_tree_walker((Query *) node, find_whole, context, QTW_IGNORE_JOINALIASES);
+	whole->depth--;
+	return found;
+}
+
+/*
+ * Is there a reference to the whole row of one of these relations of the query's, to a system
+ * column, or to any join's own column?
+ */
+bool
+hgj_refers_to_whole(const Query *query, const Bitmapset *relations)
+{
+	HgjWhole	whole = {query, relations, 0};
+
+	return query_tree_walker((Query *) query, find_whole, &whole, QTW_IGNORE_JOINALIASES);
+}
+
 /* Is it a subquery that may run once for each row, or whose test does? */
 bool
 hgj_may_be_hidden(const SubLink *sublink)

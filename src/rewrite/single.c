@@ -298,24 +298,19 @@ hgj_take_extreme(Query *query)
 	TargetEntry *value = linitial(query->targetList);
 	const SortGroupClause *clause = linitial(query->sortClause);
 	Aggref	   *aggregate;
-	Oid			sort_operator;
 
 	if (list_length(query->sortClause) != 1 || list_length(query->targetList) != 1 ||
 		clause->tleSortGroupRef != value->ressortgroupref ||
 		hgj_refers_to_level((Node *) value->expr, 1) ||
 		(clause->nulls_first && !hgj_is_never_null(query, (Node *) value->expr)))
 		return false;
-	for (int greatest = 0; greatest < 2; greatest++)
-	{
-		aggregate = hgj_make_extreme(value->expr, greatest, &sort_operator);
-		if (aggregate == NULL || sort_operator != clause->sortop)
-			continue;
-		value->expr = (Expr *) aggregate;
-		value->ressortgroupref = 0;
-		query->hasAggs = true;
-		query->sortClause = NIL;
-		query->limitCount = NULL;
-		return true;
-	}
-	return false;
+	aggregate = hgj_make_first(value->expr, clause);
+	if (aggregate == NULL)
+		return false;
+	value->expr = (Expr *) aggregate;
+	value->ressortgroupref = 0;
+	query->hasAggs = true;
+	query->sortClause = NIL;
+	query->limitCount = NULL;
+	return true;
 }

@@ -29,9 +29,8 @@
 #include "compat.h"
 
 #include "catalog/pg_type.h"
+#include "expr/demand.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "rewrite/rewriteManip.h"
 #include "scan/seen_quals.h"
 #include "utils/lsyscache.h"
@@ -103,18 +102,6 @@ query_of(EState *estate)
 	return query;
 }
 
-/* Does the expression read what another node, or a rescan, may change? */
-static bool
-reads_executor(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
-		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN))
-		return true;
-	return expression_tree_walker(node, reads_executor, context);
-}
-
 /* Step 1: does some column of those take long to look at? */
 static bool
 looks_at_strings(Relation rel, const List *attnos)
@@ -124,7 +111,6 @@ looks_at_strings(Relation rel, const List *attnos)
 	foreach(lc, attnos)
 	{
 		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), lfirst_int(lc) - 1);
-
 		char		category;
 		bool		preferred;
 
@@ -150,7 +136,7 @@ hgj_seen_quals_join(SeqScanState *node, List *quals, const List *attnos, bool by
 	MemoryContext old;
 	ListCell   *lc;
 
-	if (quals == NIL || reads_executor((Node *) quals, NULL) ||
+	if (quals == NIL || hgj_depends_on_parameters((Node *) quals, NULL) ||
 		(!by_row && !looks_at_strings(rel, attnos)))
 		return NULL;
 	query = query_of(estate);
@@ -200,7 +186,7 @@ hgj_seen_quals_read(const HgjSeenQuals *seen, const HgjKeptRows *slice, uint32 n
 	uint32		nrows;
 
 	*passed = 0;
-	if (seen == NULL || seen->pages == NULL)
+	if (seen->pages == NULL)
 		return 0;
 	for (uint32 at = 0; at < n; page++, at += nrows)
 	{
@@ -258,7 +244,7 @@ hgj_seen_quals_note(HgjSeenQuals *seen, const HgjKeptRows *slice, uint32 n,
 	uint32		nrows;
 	uint32		next = 0;
 
-	if (seen == NULL || seen->nscans < 2 || seen->off)
+	if (seen->nscans < 2 || seen->off)
 		return;
 	if (!reserve(seen, npages, passed))
 	{

@@ -151,9 +151,10 @@ hgj_device_start_chosen(HgjPipelineState *d)
 	HgjPipelineState *k;
 	MemoryContext old;
 
-	if (c == NULL || d->joins[0]->probing.outer_filled ||
-		!hgj_device_reads_are_kept(c->device))
+	if (c == NULL || !hgj_device_reads_are_kept(c->device))
 		return false;
+	/* rows that were looked at before the build are among those that the device looks at */
+	hgj_unpeek_outer(d->joins[0]);
 	k = c->device;
 	hgj_device_reset(k);
 	k->engine = d->engine;

@@ -46,6 +46,8 @@ my %queries = (
 	'several each' => q{SELECT f.v, f.u, m.o, d.t FROM f JOIN m USING (g) JOIN d USING (k) WHERE f.t = 'text 5' AND m.o > f.z},
 	'semi' => 'SELECT f.v, f.t, e.w FROM f JOIN e USING (g) WHERE f.v < 9000 AND EXISTS (SELECT FROM d WHERE d.k = f.k AND d.h < 4)',
 	'anti' => 'SELECT f.v, f.z, f.n * 2 FROM f WHERE NOT EXISTS (SELECT FROM d WHERE d.k = f.k) AND f.g > 0',
+	# its inner rows may raise errors: the join looks for an outer row before it reads them
+	'looked at before' => 'SELECT f.v, f.u, s.x FROM f JOIN (SELECT k, sum(h::numeric) AS x FROM d GROUP BY k HAVING sum(h::numeric) > 8) s USING (k) WHERE f.v < 9000',
 	'nothing' => 'SELECT f.v, d.t FROM f JOIN d USING (k) WHERE f.v < -1 AND f.g = 1',
 	'clauses' => q{SELECT f.v, f.n, d.h FROM f JOIN d ON f.k = d.k AND f.z <> d.h LEFT JOIN e ON e.g = f.g WHERE f.t LIKE '%1_' AND coalesce(e.w, 7) <> 100});
 

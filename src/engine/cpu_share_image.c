@@ -24,6 +24,10 @@
 
 #define IMAGE_MAGIC		UINT64_C(0x48474A2073686172)
 
+/* Flags that say what is in an image; each process has its own when it comes to sifting rows. */
+#define IMAGE_FLAGS		(HGJ_TABLE_TRACK_MATCHES | HGJ_TABLE_DYNAMIC | HGJ_TABLE_KEYS_ONLY | \
+						 HGJ_TABLE_FIRST_MATCH)
+
 /* Bytes that a bin takes for each participant: staging, two counts, one shared. */
 #define BYTES_PER_BIN	80
 
@@ -117,7 +121,7 @@ image_begin(const HgjTable *t, const HgjShareBuild *build, const Plan *plan,
 	image->magic = IMAGE_MAGIC;
 	image->seed = t->spec.seed;
 	image->nwords = t->spec.nwords;
-	image->flags = t->spec.flags;
+	image->flags = t->spec.flags & IMAGE_FLAGS;
 	image->nparts = build->nparts;
 	image->total_rows = build->total_rows;
 	hgj_cpu_graph_begin(plan, &image->graph);
@@ -351,7 +355,7 @@ hgj_cpu_share_attach(HgjTable *table, void *image, HgjError *err)
 		return hgj_fail(err, HGJ_INVALID, "attach after build");
 	if (from == NULL || (uintptr_t) image % HGJ_IMAGE_ALIGN != 0 ||
 		from->magic != IMAGE_MAGIC || from->nwords != table->spec.nwords ||
-		from->seed != table->spec.seed || from->flags != table->spec.flags ||
+		from->seed != table->spec.seed || from->flags != (table->spec.flags & IMAGE_FLAGS) ||
 		(from->filter.bytes == 0 && from->graph.rows > 0) !=
 		(table->spec.filter == HGJ_FILTER_OFF && from->graph.rows > 0) ||
 		__atomic_load_n(&from->parts_done, __ATOMIC_ACQUIRE) != from->nparts)

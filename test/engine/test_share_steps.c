@@ -304,6 +304,17 @@ refusals(void)
 	CHECK_STATUS(engine->share->attach(late, team.image, &team.err), HGJ_INVALID);
 	CHECK_STATUS(engine->build(late, 1000, &team.err), HGJ_INVALID);
 	engine->table_destroy(late);
+
+	/* how a process sifts its own rows is its own affair, and nobody else's */
+	team.spec.flags |= HGJ_TABLE_SIFT_EARLY | HGJ_TABLE_SIFT_AT_ONCE | HGJ_TABLE_TIMING;
+	CHECK_STATUS(engine->table_create(&team.spec, &late, &team.err), HGJ_OK);
+	CHECK_STATUS(engine->share->attach(late, team.image, &team.err), HGJ_OK);
+	engine->table_destroy(late);
+	team.spec.flags |= HGJ_TABLE_TRACK_MATCHES;
+	CHECK_STATUS(engine->table_create(&team.spec, &late, &team.err), HGJ_OK);
+	CHECK_STATUS(engine->share->attach(late, team.image, &team.err), HGJ_INVALID);
+	engine->table_destroy(late);
+	team.spec.flags &= ~HGJ_TABLE_TRACK_MATCHES;
 	team.spec.seed++;
 	CHECK_STATUS(engine->table_create(&team.spec, &late, &team.err), HGJ_OK);
 	CHECK_STATUS(engine->share->attach(late, team.image, &team.err), HGJ_INVALID);

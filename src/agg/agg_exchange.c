@@ -260,13 +260,13 @@ hgj_exchange_begin(HgjAggState *state)
 	return false;
 }
 
-/* The keys of a block of n items become the batch's. */
+/* The first nkeys keys of a block of n items become the batch's. */
 void
-hgj_exchange_load_keys(HgjAggState *state, HgjExchangeKey key, uint32 n)
+hgj_exchange_load_keys(HgjAggState *state, HgjExchangeKey key, int nkeys, uint32 n)
 {
 	HgjAggExchange *exchange = &state->exchange;
 
-	for (int k = 0; k < exchange->merged.nkeys; k++)
+	for (int k = 0; k < nkeys; k++)
 	{
 		HgjVector  *vector = &exchange->keys[k].vector;
 		Datum	   *values = vector->values;
@@ -297,7 +297,7 @@ find_partitions(HgjAggState *state, uint16 *partitions, uint32 *counts)
 		CHECK_FOR_INTERRUPTS();
 		for (uint32 i = 0; i < n; i++)
 			exchange->items[i] = hgj_group_row(groups, first + i);
-		hgj_exchange_load_keys(state, hgj_agg_group_key, n);
+		hgj_exchange_load_keys(state, hgj_agg_group_key, merged->ntelling, n);
 		hgj_groups_hash_rows(merged, &exchange->batch, exchange->nkeys);
 		for (uint32 i = 0; i < n; i++)
 		{

@@ -90,7 +90,8 @@ extern void hgj_exchange_end_run(HgjAggState *state);
 extern void hgj_exchange_free_memory(HgjAggState *state);
 
 extern void hgj_exchange_file_name(char *name, Size bytes, uint32 part);
-extern void hgj_exchange_load_keys(HgjAggState *state, HgjExchangeKey key, uint32 n);
+extern void hgj_exchange_load_keys(HgjAggState *state, HgjExchangeKey key, int nkeys,
+								   uint32 n);
 
 /* agg_exchange_read.c */
 extern void hgj_exchange_combine(HgjAggState *state, uint32 partition);

@@ -140,7 +140,7 @@ combine_block(HgjAggState *state, uint32 n)
 	HgjAggExchange *exchange = &state->exchange;
 	HgjGroups  *merged = &exchange->merged;
 
-	hgj_exchange_load_keys(state, hgj_agg_record_key, n);
+	hgj_exchange_load_keys(state, hgj_agg_record_key, merged->nkeys, n);
 	hgj_groups_assign(merged, &exchange->batch);
 	for (uint32 i = 0; i < n; i++)
 		if (merged->of[i] == HGJ_NO_GROUP)
@@ -158,7 +158,7 @@ combine_all(HgjAggState *state, RecordReader *reader)
 	uint32		n;
 
 	/* a partition's keys are spread: no map of them would be dense */
-	state->exchange.merged.started = true;
+	state->exchange.merged.maps_tried = HGJ_MOST_MAPS;
 	while ((n = read_block(state, reader)) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -56,17 +56,24 @@ show_group_key(HgjAggState *state, CustomScan *cscan, List *ancestors,
 			   ExplainState *es)
 {
 	List	   *texts = NIL;
+	List	   *dependent = NIL;
 	ListCell   *lc;
 
 	foreach(lc, (List *) list_nth(cscan->custom_private, HGJ_AGG_GROUP_COLUMNS))
 	{
 		TargetEntry *tle = list_nth(cscan->custom_scan_tlist,
 									lfirst_int(lc) - 1);
+		char	   *text = deparse((Node *) tle->expr, state, ancestors, es);
 
-		texts = lappend(texts, deparse((Node *) tle->expr, state, ancestors, es));
+		if (list_length(texts) < state->groups.ntelling)
+			texts = lappend(texts, text);
+		else
+			dependent = lappend(dependent, text);
 	}
 	if (texts)
 		ExplainPropertyList("Group Key", texts, es);
+	if (dependent)
+		ExplainPropertyList("Dependent Columns", dependent, es);
 }
 
 static void
@@ -196,7 +203,8 @@ exchange_of(const HgjAggState *state)
 {
 	int			nkeys = state->exchange.nkeys;
 
-	return nkeys == state->groups.nkeys ? "groups, by hash" :
+	return nkeys == state->groups.ntelling ? "groups, by hash" :
+		nkeys == 1 ? "groups, by hash of the first column" :
 		psprintf("groups, by hash of the first %d columns", nkeys);
 }
 

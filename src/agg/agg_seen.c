@@ -71,6 +71,7 @@ init_keys(HgjAggSeen *seen, Expr *argument, Oid equality, bool grouped)
 	key->column = table->nkeys++;
 	get_typlenbyval(exprType((Node *) argument), &key->attlen, &key->attbyval);
 	hgj_group_key_init(key, (Node *) argument, equality);
+	table->ntelling = table->nkeys;
 
 	table->nulls_offset = sizeof(int64) + table->nkeys * sizeof(Datum);
 	table->stride = MAXALIGN(table->nulls_offset + table->nkeys);

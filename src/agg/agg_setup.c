@@ -312,6 +312,7 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 	groups->keys = palloc0(mul_size(Max(list_length(resnos), 1),
 									sizeof(HgjGroupKey)));
 	groups->nkeys = list_length(resnos);
+	groups->ntelling = lfourth_int((List *) list_nth(cscan->custom_private, HGJ_AGG_SPLIT));
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		HgjGroupKey *key = &groups->keys[k];
@@ -324,7 +325,9 @@ init_keys(HgjAggState *state, CustomScan *cscan, Bitmapset *used)
 		key->column = resno - 1;
 		get_typlenbyval(exprType(expr), &key->attlen, &key->attbyval);
 		hgj_group_key_init(key, expr, equality);
+		/* what depends on other columns is neither hashed nor compared here: codes are for a device */
 		if (!bms_is_member(resno, used) && expected <= most &&
+			(k < groups->ntelling || wants_device(state, cscan)) &&
 			state->columns[key->column].dictionary == NULL &&
 			hgj_group_key_looks_equal(key, expr, equality))
 		{

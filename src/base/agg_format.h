@@ -15,7 +15,7 @@
  * custom_private	 lists by HgjAggFact
  *
  * A group column is a column of the child's output.  Columns that merely depend
- * on the group columns (GROUP BY a primary key) are group columns as well.
+ * on other group columns (GROUP BY a primary key) are group columns as well, the last ones.
  *
  * All aggregates have the same aggsplit: AGGSPLIT_SIMPLE, or
  * AGGSPLIT_INITIAL_SERIAL, whose values are PostgreSQL's transition states,
@@ -36,6 +36,8 @@
 /* CustomName of the path, the plan and the node; EXPLAIN prints it. */
 #define HGJ_AGG_NODE_NAME	"HashGraphAgg"
 
+#define HGJ_AGG_SPLIT_FACTS		4
+
 /* custom_exprs, by position */
 #define HGJ_AGG_EXPRS_ARGS		0	/* Lists of arguments; NIL: count(*) */
 #define HGJ_AGG_EXPRS_FILTERS	1	/* FILTER expressions, or NULL */
@@ -48,10 +50,11 @@ typedef enum HgjAggFact
 	HGJ_AGG_GROUP_OPERATORS,	/* OidList: their equality operators */
 	HGJ_AGG_FUNCTIONS,			/* OidList: aggfnoid per aggregate; InvalidOid: its Aggref's,
 								 * DISTINCT and ORDER BY with it, by PostgreSQL's functions */
-	HGJ_AGG_SPLIT,				/* IntList of three: the AggSplit of them all, the number of
-								 * leading columns by whose hash processes divide the
-								 * groups (agg_exchange.c) or 0, and whether a pipeline on
-								 * a GPU is planned */
+	HGJ_AGG_SPLIT,				/* IntList of HGJ_AGG_SPLIT_FACTS: the AggSplit of them all,
+								 * the number of leading columns by whose hash processes
+								 * divide the groups (agg_exchange.c) or 0, whether a
+								 * pipeline on a GPU is planned, and the number of leading
+								 * columns that tell groups apart */
 	HGJ_AGG_ESTIMATES,			/* IntList: expected groups, and per group
 								 * column kB of a dictionary of its values */
 	HGJ_AGG_HIDDEN,				/* IntList by HgjHiddenFact */

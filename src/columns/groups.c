@@ -13,7 +13,9 @@
  *	  and without a look at interrupts.
  * 3. Integer-like keys whose values lie close together need no hash, as long as
  *	  groups_direct.c can map them; then all groups go to the slots.
- * 4. When the limit is reached no group is added any more, and rows without a
+ * 4. Keys that depend on others (ntelling) are neither hashed nor compared, and are looked
+ *	  at for the first row of a group only.
+ * 5. When the limit is reached no group is added any more, and rows without a
  *	  group are the caller's to put aside.
  *
  * Rows, slots, map and arena are malloc'd: hgj_groups_release() frees them, which
@@ -40,6 +42,9 @@
 #define GROW_STEP		((Size) 4 * 1024 * 1024)
 #define GROW_SLOTS		65536
 
+/* Rows after which a map is tried again: the first batch may be a few rows of many. */
+#define ROWS_FOR_MAP	65536
+
 /* How many rows ahead slots and groups are prefetched. */
 #define PREFETCH		16
 
@@ -50,7 +55,7 @@ hgj_groups_allocate(Size bytes)
 }
 
 /*
- * Get ready for groups.  The keys, stride, nulls_offset, initial, expected and
+ * Get ready for groups.  The keys, ntelling, stride, nulls_offset, initial, expected and
  * limit must be set.
  */
 void
@@ -80,7 +85,7 @@ hgj_groups_reserve(HgjGroups *groups, uint32 batch_rows)
 	groups->hashes = MemoryContextAllocHuge(context, mul_size(batch_rows, sizeof(uint64)));
 	groups->of = MemoryContextAllocHuge(context, mul_size(batch_rows, sizeof(uint32)));
 	groups->mismatched = MemoryContextAllocHuge(context, mul_size(batch_rows, sizeof(uint32)));
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->ntelling; k++)
 	{
 		groups->keys[k].values = MemoryContextAllocHuge(context, mul_size(batch_rows, sizeof(Datum)));
 		groups->keys[k].nulls = MemoryContextAllocHuge(context, batch_rows);
@@ -123,7 +128,8 @@ hgj_groups_release(HgjGroups *groups)
 	groups->rows = NULL;
 	groups->slots = NULL;
 	groups->ngroups = groups->capacity = groups->nslots = 0;
-	groups->started = false;
+	groups->rows_seen = 0;
+	groups->maps_tried = 0;
 	groups->settled = 0;
 	groups->full = false;
 }
@@ -336,12 +342,17 @@ add_group(HgjGroups *groups, uint32 i)
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		HgjGroupKey *key = &groups->keys[k];
+		bool		isnull = key->has_nulls && key->nulls[i];
+		Datum		value = isnull ? (Datum) 0 : key->values[i];
 
-		if (key->has_nulls && key->nulls[i])
+		/* nobody else has asked for it: it has not been loaded */
+		if (k >= groups->ntelling)
+			value = hgj_vector_datum(&groups->batch->vectors[key->column],
+									 hgj_batch_live_row(groups->batch, i), &isnull);
+		if (isnull)
 			((uint8 *) row + groups->nulls_offset)[k] = 1;
 		else
-			hgj_group_datums(row)[k] = hgj_group_key_keep(groups, key,
-														  key->values[i]);
+			hgj_group_datums(row)[k] = hgj_group_key_keep(groups, key, value);
 	}
 	groups->ngroups++;
 	if (groups->ngroups % HGJ_FEWEST_GROUPS == 0 ||
@@ -395,9 +406,9 @@ find_or_add(HgjGroups *groups, uint32 i)
 			continue;
 		group = slot_group(groups->slots[s]);
 		row = hgj_group_row(groups, group);
-		while (k < groups->nkeys && hgj_group_key_equal(groups, k, i, row))
+		while (k < groups->ntelling && hgj_group_key_equal(groups, k, i, row))
 			k++;
-		if (k == groups->nkeys)
+		if (k == groups->ntelling)
 			return group;
 	}
 	if (groups->full || !room_for_slot(groups))
@@ -416,7 +427,7 @@ static uint64
 hash_row(HgjGroups *groups, uint32 i)
 {
 	groups->hashes[i] = groups->seed;
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->ntelling; k++)
 		hgj_group_key_hash(groups, &groups->keys[k], i, 1);
 	return groups->hashes[i];
 }
@@ -429,7 +440,7 @@ hash_rows(HgjGroups *groups, uint32 n, int nkeys)
 		groups->hashes[i] = groups->seed;
 	for (int k = 0; k < nkeys; k++)
 		hgj_group_key_hash(groups, &groups->keys[k], 0, n);
-	groups->hashed = nkeys == groups->nkeys;
+	groups->hashed = nkeys == groups->ntelling;
 }
 
 /* Groups of n live rows, by hash. */
@@ -441,7 +452,7 @@ assign_hashed(HgjGroups *groups, uint32 n)
 	bool		prefetch = hgj_groups_bytes(groups) > HGJ_PREFETCH_BYTES;
 	uint32		nmismatched = 0;
 
-	hash_rows(groups, n, groups->nkeys);
+	hash_rows(groups, n, groups->ntelling);
 	for (uint32 i = 0; i < n; i++)
 	{
 		uint32		mask = groups->nslots - 1;
@@ -458,7 +469,7 @@ assign_hashed(HgjGroups *groups, uint32 n)
 			__builtin_prefetch(hgj_group_row(groups, of[i]));
 	}
 
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->ntelling; k++)
 		nmismatched = hgj_group_key_compare(groups, k, n, nmismatched);
 	for (uint32 m = 0; m < nmismatched; m++)
 		of[groups->mismatched[m]] = find_or_add(groups, groups->mismatched[m]);
@@ -479,7 +490,7 @@ move_to_slots(HgjGroups *groups)
 
 		if (g % GROW_SLOTS == 0)
 			CHECK_FOR_INTERRUPTS();
-		for (int k = 0; k < groups->nkeys; k++)
+		for (int k = 0; k < groups->ntelling; k++)
 		{
 			HgjGroupKey *key = &groups->keys[k];
 
@@ -499,7 +510,7 @@ load_keys(HgjGroups *groups)
 {
 	if (groups->loaded)
 		return;
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->ntelling; k++)
 		hgj_group_key_load(&groups->keys[k], groups->batch);
 	groups->loaded = true;
 }
@@ -547,9 +558,11 @@ hgj_groups_assign(HgjGroups *groups, const HgjBatch *batch)
 	groups->batch = batch;
 	groups->loaded = groups->hashed = false;
 
-	if (!groups->started)
+	groups->rows_seen += n;
+	if (!groups->direct && groups->maps_tried < HGJ_MOST_MAPS &&
+		(groups->maps_tried == 0 || groups->rows_seen >= ROWS_FOR_MAP))
 	{
-		groups->started = true;
+		groups->maps_tried++;
 		groups->direct = hgj_groups_can_be_direct(groups);
 	}
 	if (groups->direct)
@@ -557,7 +570,9 @@ hgj_groups_assign(HgjGroups *groups, const HgjBatch *batch)
 		if (hgj_groups_assign_direct(groups, batch))
 			return;
 		hgj_groups_leave_direct(groups);
-		move_to_slots(groups);
+		/* where a map was tried again, they have stayed there */
+		if (groups->nslots == 0)
+			move_to_slots(groups);
 	}
 	if (groups->nslots == 0)
 		resize_slots(groups, FIRST_SLOTS);

@@ -23,6 +23,9 @@
 /* A table holds this many groups even if memory is short: progress. */
 #define HGJ_FEWEST_GROUPS	64
 
+/* A map is tried with the first batch, and again when rows have shown how many groups come. */
+#define HGJ_MOST_MAPS		2
+
 /* A table smaller than this is in the cache anyway: do not prefetch. */
 #define HGJ_PREFETCH_BYTES	((Size) 512 * 1024)
 
@@ -71,6 +74,8 @@ typedef struct HgjGroupKey
 typedef struct HgjGroups
 {
 	int			nkeys;			/* 0: there is one group, number 0 */
+	int			ntelling;		/* number of leading keys that tell groups apart: a group
+								 * has the values of the others from its first row */
 	HgjGroupKey *keys;
 	Size		nulls_offset;
 	Size		stride;
@@ -89,7 +94,8 @@ typedef struct HgjGroups
 	void	   *growing;		/* rows or slots to be, or NULL */
 	Size		growing_bytes;
 
-	bool		started;		/* the first batch has been seen */
+	uint64		rows_seen;		/* live rows of all batches */
+	uint8		maps_tried;		/* number of times that a map has been tried (HGJ_MOST_MAPS) */
 	bool		direct;			/* the map is used, and not the slots */
 	uint32	   *map;			/* group number + 1 (groups_direct.c) */
 	uint32		map_size;

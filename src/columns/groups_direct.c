@@ -8,8 +8,9 @@
  *	  to group numbers: no hash, no comparison.  NULL has a place of its own.
  * 2. The map begins with the range of the first batch.  When a value lies
  *	  outside, the map is made anew over a larger range from the groups there are.
- * 3. When it would become too large, or too empty, the caller is told to hash
- *	  from then on.
+ * 3. When it would become too large, or too empty, the caller is told to hash.  A large
+ *	  map is not made for groups that are only expected: rows must have come that could
+ *	  be of a good part of them.  So the caller tries again when there have been some.
  *
  * The map is malloc'd and belongs to the group table.  No locks.
  *
@@ -27,6 +28,9 @@
 #define MOST_PLACES		(8 * 1024 * 1024)
 #define MOST_KEYS		8
 
+/* Step 3: groups to each row that has come, of those that are expected. */
+#define GROUPS_PER_ROW	16
+
 /* How many rows ahead places are prefetched. */
 #define PREFETCH		16
 
@@ -36,10 +40,10 @@
 bool
 hgj_groups_can_be_direct(const HgjGroups *groups)
 {
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->ntelling; k++)
 		if (groups->keys[k].kind != HGJ_GROUP_WORD)
 			return false;
-	return groups->nkeys > 0 && groups->nkeys <= MOST_KEYS;
+	return groups->ntelling > 0 && groups->ntelling <= MOST_KEYS;
 }
 
 void
@@ -49,32 +53,17 @@ hgj_groups_leave_direct(HgjGroups *groups)
 	groups->map = NULL;
 	groups->map_size = 0;
 	groups->direct = false;
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->ntelling; k++)
 		groups->keys[k].places = 0;
 }
 
-/* Extend the key's range to the values of the batch, within reason. */
+/* Extend the key's range to these values, within reason; least > most: there are NULLs only. */
 static bool
-extend_range(HgjGroupKey *key, const HgjBatch *batch)
+extend_range(HgjGroupKey *key, int64 least, int64 most)
 {
-	const HgjVector *vector = &batch->vectors[key->column];
-	uint32		n = hgj_batch_nlive(batch);
-	int64		least = PG_INT64_MAX;
-	int64		most = PG_INT64_MIN;
 	uint64		range;
 	int64		slack = 0;
 
-	for (uint32 i = 0; i < n; i++)
-	{
-		uint32		row = hgj_batch_live_row(batch, i);
-		int64		value;
-
-		if (hgj_vector_is_null(vector, row))
-			continue;
-		value = (int64) hgj_vector_load(vector, row);
-		least = Min(least, value);
-		most = Max(most, value);
-	}
 	if (least > most)
 	{
 		key->places = Max(key->places, 1);	/* NULLs only */
@@ -105,13 +94,56 @@ extend_range(HgjGroupKey *key, const HgjBatch *batch)
 	return true;
 }
 
+/* Extend the key's range to the values of the batch. */
+static bool
+cover_batch(HgjGroupKey *key, const HgjBatch *batch)
+{
+	const HgjVector *vector = &batch->vectors[key->column];
+	uint32		n = hgj_batch_nlive(batch);
+	int64		least = PG_INT64_MAX;
+	int64		most = PG_INT64_MIN;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32		row = hgj_batch_live_row(batch, i);
+		int64		value;
+
+		if (hgj_vector_is_null(vector, row))
+			continue;
+		value = (int64) hgj_vector_load(vector, row);
+		least = Min(least, value);
+		most = Max(most, value);
+	}
+	return extend_range(key, least, most);
+}
+
+/* Extend the range of key k to the groups that there are. */
+static bool
+cover_groups(HgjGroups *groups, int k)
+{
+	int64		least = PG_INT64_MAX;
+	int64		most = PG_INT64_MIN;
+
+	for (uint32 g = 0; g < groups->ngroups; g++)
+	{
+		char	   *row = hgj_group_row(groups, g);
+		int64		value = (int64) hgj_group_datums(row)[k];
+
+		if (((uint8 *) row + groups->nulls_offset)[k])
+			continue;
+		least = Min(least, value);
+		most = Max(most, value);
+	}
+	return extend_range(&groups->keys[k], least, most);
+}
+
 /* Where the group of this row is in the map. */
 static uint32
 place_of(const HgjGroups *groups, char *row)
 {
 	uint32		place = 0;
 
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->ntelling; k++)
 	{
 		const HgjGroupKey *key = &groups->keys[k];
 
@@ -127,16 +159,17 @@ static bool
 make_map(HgjGroups *groups, const HgjBatch *batch)
 {
 	uint64		size = 1;
+	double		expected = Min(groups->expected, (double) groups->rows_seen * GROUPS_PER_ROW);
 
 	hgj_mem_free(groups->map, (Size) groups->map_size * sizeof(uint32));
 	groups->map = NULL;
 	groups->map_size = 0;
 
-	for (int k = 0; k < groups->nkeys; k++)
+	for (int k = 0; k < groups->ntelling; k++)
 	{
 		HgjGroupKey *key = &groups->keys[k];
 
-		if (!extend_range(key, batch))
+		if ((groups->nslots > 0 && !cover_groups(groups, k)) || !cover_batch(key, batch))
 			return false;
 		key->step = (uint32) size;
 		size *= key->places;
@@ -144,7 +177,7 @@ make_map(HgjGroups *groups, const HgjBatch *batch)
 			return false;
 	}
 	if (size > SMALL_PLACES &&
-		size / SPARSEST > Max((double) groups->ngroups, groups->expected))
+		size / SPARSEST > Max((double) groups->ngroups, expected))
 		return false;
 	if (size * sizeof(uint32) > groups->limit / SHARE)
 		return false;
@@ -154,6 +187,9 @@ make_map(HgjGroups *groups, const HgjBatch *batch)
 	memset(groups->map, 0, size * sizeof(uint32));
 	for (uint32 g = 0; g < groups->ngroups; g++)
 		groups->map[place_of(groups, hgj_group_row(groups, g))] = g + 1;
+	hgj_mem_free(groups->slots, (Size) groups->nslots * sizeof(uint64));
+	groups->slots = NULL;
+	groups->nslots = 0;
 	return true;
 }
 
@@ -225,7 +261,7 @@ hgj_groups_assign_direct(HgjGroups *groups, const HgjBatch *batch)
 	if (!outside)
 	{
 		memset(of, 0, n * sizeof(uint32));
-		for (int k = 0; k < groups->nkeys; k++)
+		for (int k = 0; k < groups->ntelling; k++)
 			outside |= add_coordinates(&groups->keys[k], batch, of);
 	}
 	if (outside)
@@ -233,7 +269,7 @@ hgj_groups_assign_direct(HgjGroups *groups, const HgjBatch *batch)
 		if (!make_map(groups, batch))
 			return false;
 		memset(of, 0, n * sizeof(uint32));
-		for (int k = 0; k < groups->nkeys; k++)
+		for (int k = 0; k < groups->ntelling; k++)
 			(void) add_coordinates(&groups->keys[k], batch, of);
 	}
 

@@ -5,7 +5,8 @@
  *	  beside them.
  *
  * 1. The group columns are those of GROUP BY, as far as they are needed.
- * 2. Columns that depend on a grouped primary key become group columns, too.
+ * 2. Columns that depend on a grouped primary key become group columns, too.  Those that
+ *	  do not tell groups apart come last (agg_dependent.c).
  * 3. What the executor could not do, or not do exactly, is declined, with a reason.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
@@ -134,6 +135,7 @@ group_loose_columns(PlannerInfo *root, HgjAggContents *contents)
 	contents->group_exprs = list_concat_copy(contents->group_exprs, columns);
 	contents->group_operators = list_concat_copy(contents->group_operators,
 												 operators);
+	hgj_find_dependent_columns(root, contents, list_length(columns));
 	return HGJ_AGG_DECLINE_NOTHING;
 }
 

@@ -241,7 +241,7 @@ static Cost
 take_cost(const Path *child, const HgjAggContents *contents)
 {
 	return hgj_agg_tuple_cost * child->rows *
-		(list_length(contents->group_exprs) + list_length(contents->aggrefs));
+		(contents->ntelling + list_length(contents->aggrefs));
 }
 
 /*

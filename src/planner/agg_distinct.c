@@ -307,7 +307,7 @@ both_paths(PlannerInfo *root, List *inputs, RelOptInfo *output_rel, const HgjAgg
 			if (groups < MANY_GROUPS * (input->parallel_workers + 1))
 				continue;
 			above.groups = clamp_row_est(groups / divisor);
-			below.exchanged_keys = list_length(second->group_exprs);
+			below.exchanged_keys = second->ntelling;
 		}
 		child = first_path(root, input, output_rel, &below, extra, by);
 		path = child ? hgj_make_agg_path(root, output_rel, output_rel->reltarget, &above, child,
@@ -342,9 +342,11 @@ hgj_distinct_agg_paths(PlannerInfo *root, List *inputs, List *partial_inputs,
 	first.aggrefs = groupings.first;
 	if (!list_member(first.group_exprs, groupings.column))
 	{
-		first.group_exprs = lappend(list_copy(first.group_exprs), groupings.column);
-		first.group_operators = lappend_oid(list_copy(first.group_operators),
-											groupings.equality);
+		first.group_exprs = list_insert_nth(list_copy(first.group_exprs), first.ntelling,
+											groupings.column);
+		first.group_operators = list_insert_nth_oid(list_copy(first.group_operators),
+													first.ntelling, groupings.equality);
+		first.ntelling++;
 	}
 	second.aggrefs = groupings.aggrefs;
 	second.functions = groupings.functions;

@@ -141,20 +141,19 @@ exchanged_keys(const HgjAggContents *contents)
 {
 	if (contents->exchanged_groups == 0)
 		return 0;
-	return contents->exchanged_keys > 0 ? contents->exchanged_keys :
-		list_length(contents->group_exprs);
+	return contents->exchanged_keys > 0 ? contents->exchanged_keys : contents->ntelling;
 }
 
 /*
- * HGJ_AGG_PATH_FACTS, an IntList: the AggSplit, the exchange, a pipeline, and estimates as
- * in agg_format.h.
+ * HGJ_AGG_PATH_FACTS, an IntList: what HGJ_AGG_SPLIT has, and estimates, as in agg_format.h.
  */
 static List *
 facts_of(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
 		 double groups, bool planned)
 {
-	List	   *result = list_make4_int((int) contents->split,
+	List	   *result = list_make5_int((int) contents->split,
 										exchanged_keys(contents), planned,
+										contents->ntelling,
 										(int) Min(groups, (double) INT_MAX));
 	ListCell   *lc;
 

@@ -20,13 +20,14 @@ typedef struct HgjAggContents
 {
 	List	   *group_exprs;
 	List	   *group_operators;	/* OidList: equality, hashable */
+	int			ntelling;		/* number of leading group columns that tell groups apart */
 	List	   *aggrefs;		/* distinct ones */
 	List	   *loose;			/* columns outside group columns and aggregates */
 	bool		grouping_func;	/* GROUPING() is called */
 	List	   *having;
 	AggSplit	split;
 	double		exchanged_groups;	/* that workers divide by hash; 0: they do not */
-	int			exchanged_keys; /* number of leading columns by whose hash; 0: all columns */
+	int			exchanged_keys; /* number of leading columns by whose hash; 0: ntelling */
 	AggClauseCosts costs;		/* set by whoever makes a path of it */
 	double		groups;			/* how many there will be; 0: as the query's
 								 * GROUP BY says */
@@ -40,6 +41,10 @@ extern HgjAggDecline hgj_agg_collect(PlannerInfo *root,
 									 List *having, AggSplit split, List *tlist);
 
 extern bool hgj_aggregates_are_known(const HgjAggContents *contents);
+
+/* agg_dependent.c */
+extern void hgj_find_dependent_columns(PlannerInfo *root, HgjAggContents *contents,
+									   int loose);
 
 /* agg_path.c */
 extern double hgj_number_of_groups(PlannerInfo *root, double rows, List *tlist);

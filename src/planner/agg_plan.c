@@ -109,9 +109,8 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 								 child->targetlist),
 				   list_nth(private, HGJ_AGG_PATH_GROUP_OPERATORS),
 				   functions,
-				   list_make3_int(linitial_int(facts), lsecond_int(facts),
-								  lthird_int(facts)),
-				   list_copy_tail(facts, 3));
+				   list_copy_head(facts, HGJ_AGG_SPLIT_FACTS),
+				   list_copy_tail(facts, HGJ_AGG_SPLIT_FACTS));
 	cscan->custom_private = lappend(cscan->custom_private, hgj_no_hidden_joins());
 	cscan->methods = &hgj_agg_scan_methods;
 	return &cscan->scan.plan;

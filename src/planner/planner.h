@@ -249,8 +249,8 @@ extern void hgj_unify_nulling(CustomScan *cscan, List *returned,
 #define HGJ_AGG_PATH_GROUP_OPERATORS	1	/* OidList */
 #define HGJ_AGG_PATH_AGGREFS			2
 #define HGJ_AGG_PATH_HAVING				3
-#define HGJ_AGG_PATH_FACTS				4	/* IntList: AggSplit, exchange, pipeline,
-											 * estimates */
+#define HGJ_AGG_PATH_FACTS				4	/* IntList: what HGJ_AGG_SPLIT has, and
+											 * estimates (agg_format.h) */
 #define HGJ_AGG_PATH_SECOND				5	/* functions and arguments in place of the
 											 * aggregates', or NIL (agg_distinct.c) */
 #define HGJ_AGG_PATH_ROWS_COST			6	/* IntList: what the rows cost, from where

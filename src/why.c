@@ -215,7 +215,7 @@ subplan_number(const WhyWalk *walk, const Plan *plan)
 	return -1;
 }
 
-/* Step 5: a row for a subquery that depends on the row around it. */
+/* Step 5: a row for a subquery that depends on the row around it, or for a WITH query. */
 static void
 put_hidden(const WhyRows *rows, HgjHidden hidden)
 {
@@ -223,8 +223,8 @@ put_hidden(const WhyRows *rows, HgjHidden hidden)
 	bool		nulls[WHY_COLUMNS] = {false};
 
 	values[WHY_LEVEL] = Int32GetDatum(0);
-	values[WHY_NODE] = CStringGetTextDatum("Subquery");
-	values[WHY_TAKEN] = BoolGetDatum(hidden == HGJ_HIDDEN_IS_JOIN);
+	values[WHY_NODE] = CStringGetTextDatum(hidden >= HGJ_HIDDEN_REPEATED ? "WITH" : "Subquery");
+	values[WHY_TAKEN] = BoolGetDatum(hidden == HGJ_HIDDEN_IS_JOIN || hidden == HGJ_HIDDEN_REPEATED);
 	values[WHY_REASON] = CStringGetTextDatum(hgj_hidden_text(hidden));
 	nulls[WHY_ENGINE] = nulls[WHY_SOURCE] = true;
 	tuplestore_putvalues(rows->rsinfo->setResult, rows->rsinfo->setDesc, values, nulls);

@@ -2,8 +2,9 @@
  *
  * hidden_joins.c
  *	  The topmost node of ours in a plan says how many subqueries of the query have become
- *	  joins, by how many conditions their groups are restricted to what is around them, and what
- *	  the query would cost as it is written; EXPLAIN prints that there.
+ *	  joins, by how many conditions their groups are restricted to what is around them, how many
+ *	  WITH queries are computed where they are read, and what the query would cost as it is
+ *	  written; EXPLAIN prints that there.
  *
  * A plan has no room for what concerns all of it.  Each node of ours has HgjHiddenFact
  * integers, zeros as it is made, and the topmost one's are overwritten.  A plan without a
@@ -62,7 +63,8 @@ find_node(Plan *plan, void *context)
 
 /* as_written: what the query would cost, or -1: nobody has asked. */
 void
-hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, int nrestrictions, Cost as_written)
+hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, int nrestrictions, int nrepeated,
+					   Cost as_written)
 {
 	CustomScan *node = NULL;
 	uint64		bits;
@@ -78,11 +80,15 @@ hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, int nrestrictions, Cost as
 	facts = facts_of(node, &first);
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_JOINS)) = njoins;
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_RESTRICTIONS)) = nrestrictions;
+	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_REPEATS)) = nrepeated;
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_COST_HIGH)) = (int) (bits >> 32);
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_COST_LOW)) = (int) (bits & PG_UINT32_MAX);
 }
 
-/* EXPLAIN's line of the topmost node: Hidden Joins: 1  Restrictions: 1  Cost as Written: 1234.56 */
+/*
+ * EXPLAIN's line of the topmost node: Hidden Joins: 1  Restrictions: 1  Repeated WITH: 1  Cost as
+ * Written: 1234.56
+ */
 void
 hgj_show_hidden_joins(const CustomScan *cscan, ExplainState *es)
 {
@@ -90,27 +96,31 @@ hgj_show_hidden_joins(const CustomScan *cscan, ExplainState *es)
 	List	   *facts = facts_of(cscan, &first);
 	int			njoins = list_nth_int(facts, first + HGJ_HIDDEN_JOINS);
 	int			nrestrictions = list_nth_int(facts, first + HGJ_HIDDEN_RESTRICTIONS);
+	int			nrepeated = list_nth_int(facts, first + HGJ_HIDDEN_REPEATS);
 	uint64		bits = (uint64) (uint32) list_nth_int(facts, first + HGJ_HIDDEN_COST_HIGH) << 32 |
 		(uint32) list_nth_int(facts, first + HGJ_HIDDEN_COST_LOW);
 	double		as_written;
 	StringInfoData line;
 
 	memcpy(&as_written, &bits, sizeof(as_written));
-	if (njoins == 0)
+	if (njoins == 0 && nrepeated == 0)
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		initStringInfo(&line);
-		appendStringInfo(&line, "%d", njoins);
+		appendStringInfo(&line, "%d", njoins > 0 ? njoins : nrepeated);
 		if (nrestrictions > 0)
 			appendStringInfo(&line, "  Restrictions: %d", nrestrictions);
+		if (njoins > 0 && nrepeated > 0)
+			appendStringInfo(&line, "  Repeated WITH: %d", nrepeated);
 		if (es->costs && as_written >= 0)
 			appendStringInfo(&line, "  Cost as Written: %.2f", as_written);
-		ExplainPropertyText("Hidden Joins", line.data, es);
+		ExplainPropertyText(njoins > 0 ? "Hidden Joins" : "Repeated WITH", line.data, es);
 		return;
 	}
 	ExplainPropertyInteger("Hidden Joins", NULL, njoins, es);
 	ExplainPropertyInteger("Restrictions", NULL, nrestrictions, es);
+	ExplainPropertyInteger("Repeated WITH", NULL, nrepeated, es);
 	if (es->costs && as_written >= 0)
 		ExplainPropertyFloat("Cost as Written", NULL, as_written, 2, es);
 }

@@ -83,7 +83,11 @@ static const char *const hidden[] = {
 	[HGJ_HIDDEN_VOLATILE] = "run for each row: it calls a volatile function",
 	[HGJ_HIDDEN_RAISES] = "run for each row: an expression in it may raise an error",
 	[HGJ_HIDDEN_READS] = "run for each row: it reads more than tables and simple subqueries of them",
-	[HGJ_HIDDEN_PERMISSION] = "run for each row: it reads what the user may not"
+	[HGJ_HIDDEN_PERMISSION] = "run for each row: it reads what the user may not",
+	[HGJ_HIDDEN_REPEATED] = "computed at each place that reads it",
+	[HGJ_HIDDEN_KEPT] = "computed once: elsewhere it might return other rows, or raise an error",
+	[HGJ_HIDDEN_KEPT_COST] = "computed once: the query costs less as it is written",
+	[HGJ_HIDDEN_KEPT_OFF] = "computed once: hashgraph_join.rewrite is off"
 };
 
 static const char *const fallbacks[] = {

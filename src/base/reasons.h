@@ -91,7 +91,12 @@ typedef enum HgjHidden
 	HGJ_HIDDEN_VOLATILE,		/* step 4 */
 	HGJ_HIDDEN_RAISES,
 	HGJ_HIDDEN_READS,			/* proofs.c, step 3 */
-	HGJ_HIDDEN_PERMISSION
+	HGJ_HIDDEN_PERMISSION,
+	/* of a WITH query that is read several times (repeated.c) */
+	HGJ_HIDDEN_REPEATED,		/* computed at each place */
+	HGJ_HIDDEN_KEPT,			/* steps 1 to 4 */
+	HGJ_HIDDEN_KEPT_COST,		/* the query costs less as it is written */
+	HGJ_HIDDEN_KEPT_OFF			/* hashgraph_join.rewrite */
 } HgjHidden;
 
 /*

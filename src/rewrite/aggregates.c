@@ -145,9 +145,16 @@ counts_distinct(const Aggref *aggref)
 		!equality_may_raise(linitial(aggref->aggdistinct), aggref->args);
 }
 
+/* A walk through an expression over groups. */
+typedef struct HgjLook
+{
+	bool		at_order;		/* step 2 is asked for */
+	HgjHidden	reason;			/* what has been found */
+} HgjLook;
+
 /* One aggregate. */
 static HgjHidden
-look_at_aggregate(const Aggref *aggref)
+look_at_aggregate(const Aggref *aggref, bool at_order)
 {
 	Node	   *argument = aggref->args == NIL ? NULL :
 		(Node *) linitial_node(TargetEntry, aggref->args)->expr;
@@ -155,7 +162,8 @@ look_at_aggregate(const Aggref *aggref)
 		aggref->aggfnoid == F_AVG_NUMERIC;
 
 	if (aggref->agglevelsup > 0 || aggref->aggorder != NIL ||
-		!is_known_aggregate(aggref->aggfnoid) || !is_told_by_values(aggref, argument) ||
+		!is_known_aggregate(aggref->aggfnoid) ||
+		(at_order && !is_told_by_values(aggref, argument)) ||
 		(aggref->aggdistinct != NIL && !counts_distinct(aggref)))
 		return HGJ_HIDDEN_AGGREGATE;
 	if (hgj_refers_to_level((Node *) aggref, 1))
@@ -166,31 +174,30 @@ look_at_aggregate(const Aggref *aggref)
 	return HGJ_HIDDEN_IS_JOIN;
 }
 
-/* context: where the reason goes */
 static bool
 look_at_node(Node *node, void *context)
 {
-	HgjHidden  *reason = context;
+	HgjLook    *look = context;
 
 	if (node == NULL)
 		return false;
 	if (IsA(node, SubLink))
-		*reason = HGJ_HIDDEN_SHAPE;
+		look->reason = HGJ_HIDDEN_SHAPE;
 	else if (IsA(node, Aggref))
-		*reason = look_at_aggregate((const Aggref *) node);
+		look->reason = look_at_aggregate((const Aggref *) node, look->at_order);
 	else
 		return expression_tree_walker(node, look_at_node, context);
-	return *reason != HGJ_HIDDEN_IS_JOIN;
+	return look->reason != HGJ_HIDDEN_IS_JOIN;
 }
 
 /* An expression over groups: its aggregates, not what is computed of their values. */
 HgjHidden
 hgj_look_at_aggregates(Node *value)
 {
-	HgjHidden	reason = HGJ_HIDDEN_IS_JOIN;
+	HgjLook		look = {true, HGJ_HIDDEN_IS_JOIN};
 
-	(void) look_at_node(value, &reason);
-	return reason;
+	(void) look_at_node(value, &look);
+	return look.reason;
 }
 
 /* Put a value in the place of each aggregate. */
@@ -209,6 +216,15 @@ bool
 hgj_group_may_raise(Node *expression)
 {
 	return hgj_row_may_raise(without_aggregates(expression, NULL));
+}
+
+/* Can an expression over groups, or a list of them, raise an error, its aggregates or what is made of them? */
+bool
+hgj_groups_may_raise(Node *expression)
+{
+	HgjLook		look = {false, HGJ_HIDDEN_IS_JOIN};
+
+	return look_at_node(expression, &look) || hgj_group_may_raise(expression);
 }
 
 /* An expression over groups, or a list of them: aggregates, and what is computed of them. */

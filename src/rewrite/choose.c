@@ -13,19 +13,20 @@
  *	  (hgj_may_hide_joins()); nothing is copied.
  * 2. Other queries are planned as they are written.  One that costs next to nothing is done: to
  *	  look for joins, and to plan it again, would take longer than it runs.
- * 3. A copy is rewritten (levels.c), with groups restricted to what is around them (restrict.c); if
- *	  something was found for that, another one without.  All forms with joins are planned by the
- *	  planner that was there before.  The costs that count are those of all rows or, for a cursor,
- *	  of the part that cursor_tuple_fraction says.
+ * 3. A copy is rewritten (levels.c), with WITH queries computed where they are read (repeated.c) and
+ *	  groups restricted to what is around them (restrict.c); if something was found for one of
+ *	  these, another one without it.  All forms are planned by the planner that was there before.
+ *	  The costs that count are those of all rows or, for a cursor, of the part that
+ *	  cursor_tuple_fraction says.
  * 4. With few rows around a subquery and an index inside, it stays as it is.  PostgreSQL charges
  *	  a scan for the subquery of each row that it reads, but evaluates it behind the scan's
  *	  cheaper clauses, and charges each run for pages as if no other run had read them.  Both are
  *	  taken off.  It charges joins next to nothing for the subqueries in their conditions: these
  *	  are added.  What runs only for groups that raise errors (guarded.c) is taken off: there are
  *	  next to none.
- * 5. The plan says, at its topmost node of ours, how many joins were found, and what the
- *	  query would cost as it is written (base/hidden_joins.c).  For hashgraph_join_why(),
- *	  what became of each subquery is noted.
+ * 5. The plan says, at its topmost node of ours, how many joins were found, how many WITH queries
+ *	  are computed where they are read, and what the query would cost as it is written
+ *	  (base/hidden_joins.c).  For hashgraph_join_why(), what became of each is noted.
  * 6. A cursor over one table can be updated through, and read backwards.  Joined to groups
  *	  it could not, so that what a cursor is declared for is left alone if it is that.
  *
@@ -376,9 +377,12 @@ is_simple_cursor(const Query *query, int cursorOptions)
 		IsA(linitial(query->jointree->fromlist), RangeTblRef);
 }
 
-/* Step 5: what is true of all of them is said of each that would have become a join. */
+/*
+ * Step 5: what is true of all of them is said of each subquery that would have become a join, and
+ * of each WITH query that would have been repeated.
+ */
 static void
-note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins)
+note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins, HgjHidden of_repeated)
 {
 	ListCell   *lc;
 
@@ -386,7 +390,8 @@ note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins)
 	{
 		HgjHidden	reason = (HgjHidden) lfirst_int(lc);
 
-		hgj_note_hidden(reason == HGJ_HIDDEN_IS_JOIN ? of_joins : reason);
+		hgj_note_hidden(reason == HGJ_HIDDEN_IS_JOIN ? of_joins :
+						reason == HGJ_HIDDEN_REPEATED ? of_repeated : reason);
 	}
 }
 
@@ -408,53 +413,77 @@ typedef struct HgjCall
 	ParamListInfo boundParams;	/* parameters whose values are known */
 } HgjCall;
 
+/* Is there something in the form that the query as it is written has not? */
+static bool
+is_rewritten(const HgjForm *form)
+{
+	return form->rewriting.njoins > 0 || form->rewriting.nrepeated > 0;
+}
+
 static void
 plan_form(HgjForm *form, const HgjCall *call)
 {
 	form->stmt = hgj_plan_by(previous_planner, form->query, call->query_string,
 							 call->cursorOptions, call->boundParams);
 	form->noted = hgj_noted_query();
-	form->cost = cost_of(form->stmt, form->rewriting.njoins > 0, call->cursorOptions);
+	form->cost = cost_of(form->stmt, is_rewritten(form), call->cursorOptions);
 }
 
-/* Step 3: the query with the joins, and their groups restricted to what is around them or not. */
+/* Step 3: the query with the joins, with WITH queries repeated and with groups restricted, or not. */
 static HgjForm
-rewrite(const Query *parse, bool restricts)
+rewrite(const Query *parse, bool repeats, bool restricts)
 {
 	HgjForm		form = {{0}};
 
+	form.rewriting.repeats = repeats;
 	form.rewriting.restricts = restricts;
 	form.query = copyObject((Query *) parse);
 	hgj_rewrite_query(&form.rewriting, form.query);
 	return form;
 }
 
+/* Step 3: the form without WITH queries repeated, or without groups restricted, if it costs less. */
+static void
+try_without(HgjForm *joined, const Query *parse, bool repeats, bool restricts, const HgjCall *call)
+{
+	HgjForm		form = rewrite(parse, repeats, restricts);
+
+	if (!is_rewritten(&form))
+		return;
+	plan_form(&form, call);
+	if (form.cost > joined->cost)
+		return;
+	/* why this is so remains to be said of each that would have been repeated */
+	if (!repeats)
+		form.rewriting.reasons = list_concat_unique_int(form.rewriting.reasons,
+														list_make1_int(HGJ_HIDDEN_KEPT_COST));
+	*joined = form;
+}
+
 /*
- * Steps 3 and 5: the plan of the form that costs least.  joined: with all that groups can be
- * restricted to; written: NULL if joins are forced
+ * Steps 3 and 5: the plan of the form that costs least.  joined: with all that can be repeated, and
+ * all that groups can be restricted to; written: NULL if joins are forced
  */
 static PlannedStmt *
 plan_joined(HgjForm *joined, const Query *parse, const HgjForm *written, const HgjCall *call)
 {
+	bool		repeats = joined->rewriting.nrepeated > 0;
+
 	plan_form(joined, call);
 	if (written && joined->rewriting.nrestrictions > 0)
-	{
-		HgjForm		unrestricted = rewrite(parse, false);
-
-		plan_form(&unrestricted, call);
-		if (unrestricted.cost <= joined->cost)
-			*joined = unrestricted;
-	}
+		try_without(joined, parse, true, false, call);
+	if (written && repeats)
+		try_without(joined, parse, false, true, call);
 	if (written && written->cost <= joined->cost)
 	{
 		hgj_note_query(written->noted);
-		note_reasons(&joined->rewriting, HGJ_HIDDEN_COST);
+		note_reasons(&joined->rewriting, HGJ_HIDDEN_COST, HGJ_HIDDEN_KEPT_COST);
 		return written->stmt;
 	}
 	hgj_note_query(joined->noted);
-	note_reasons(&joined->rewriting, HGJ_HIDDEN_IS_JOIN);
+	note_reasons(&joined->rewriting, HGJ_HIDDEN_IS_JOIN, HGJ_HIDDEN_REPEATED);
 	hgj_write_hidden_joins(joined->stmt, joined->rewriting.njoins,
-						   joined->rewriting.nrestrictions,
+						   joined->rewriting.nrestrictions, joined->rewriting.nrepeated,
 						   written ? cost_of(written->stmt, false, 0) : -1);
 	return joined->stmt;
 }
@@ -482,11 +511,13 @@ rewriting_planner(Query *parse, const char *query_string, int cursorOptions,
 	if (is_cheap && !hgj_is_noting())
 		return written.stmt;
 
-	joined = rewrite(parse, true);
-	if (joined.rewriting.njoins > 0 && hgj_rewrite != HGJ_REWRITE_OFF && !is_cheap)
+	joined = rewrite(parse, true, true);
+	if (is_rewritten(&joined) && hgj_rewrite != HGJ_REWRITE_OFF && !is_cheap)
 		return plan_joined(&joined, parse, forced ? NULL : &written, &call);
-	note_reasons(&joined.rewriting,
-				 hgj_rewrite == HGJ_REWRITE_OFF ? HGJ_HIDDEN_OFF : HGJ_HIDDEN_COST);
+	if (hgj_rewrite == HGJ_REWRITE_OFF)
+		note_reasons(&joined.rewriting, HGJ_HIDDEN_OFF, HGJ_HIDDEN_KEPT_OFF);
+	else
+		note_reasons(&joined.rewriting, HGJ_HIDDEN_COST, HGJ_HIDDEN_KEPT_COST);
 	if (written.stmt)
 		return written.stmt;
 	return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);

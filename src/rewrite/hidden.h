@@ -28,9 +28,13 @@ typedef struct HgjRewriting
 {
 	bool		calls_volatile; /* conditions somewhere in it call volatile functions */
 	bool		order_matters;	/* clauses may raise errors where others come later (levels.c, step 7) */
+	bool		repeats;		/* WITH queries are to be computed where they are read (repeated.c) */
 	bool		restricts;		/* groups are to be restricted to what is around them (restrict.c) */
 	int			njoins;			/* number of subqueries that have become joins */
 	int			nrestrictions;	/* number of conditions by which groups are restricted */
+	int			nrepeated;		/* number of WITH queries that are computed where they are read */
+	int			ncopies;		/* number of places that have a copy of one */
+	List	   *copies;			/* RangeTblEntries of these places */
 	const Query *around;		/* the query that the level at hand stands in, or NULL */
 	List	   *groups;			/* Queries that have been made of them */
 	List	   *split;			/* Queries around groups that they have aggregated themselves (split.c) */
@@ -82,6 +86,11 @@ extern bool hgj_may_hide_joins(const Query *query);
 extern bool hgj_note_found(HgjRewriting *rewriting, HgjHidden reason);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
 
+/* repeated.c */
+extern bool hgj_is_repeatable_kind(const CommonTableExpr *with);
+extern bool hgj_has_repeatable(const Query *query);
+extern void hgj_repeat_queries(HgjRewriting *rewriting, Query *query);
+
 /* disjunctions.c */
 extern bool hgj_is_either(Node *clause);
 extern int	hgj_join_by_either(Query *query);
@@ -122,6 +131,7 @@ extern HgjHidden hgj_look_at_subquery(const HgjRewriting *rewriting, const Query
 /* aggregates.c */
 extern HgjHidden hgj_look_at_aggregates(Node *value);
 extern bool hgj_group_may_raise(Node *expression);
+extern bool hgj_groups_may_raise(Node *expression);
 extern HgjHidden hgj_look_at_group(Node *expression);
 extern HgjHidden hgj_look_at_groups(const Query *query);
 extern Oid	hgj_sort_operator_of(Oid aggregate);
@@ -141,6 +151,7 @@ extern bool hgj_order_matters(Query *query);
 
 /* single.c */
 extern bool hgj_is_single_row(const Query *query);
+extern bool hgj_looks_equal(const SortGroupClause *clause, Node *value);
 extern bool hgj_is_first_of_ties(const Query *query);
 extern bool hgj_take_extreme(Query *query);
 
@@ -180,6 +191,7 @@ extern bool hgj_can_be_repeated(Node *clause);
 extern bool hgj_operand_may_raise(const Query *query, Node *expression, int level);
 extern Node *hgj_any_value(Node *node, bool bounded);
 extern bool hgj_is_small_numeric(Node *expression);
+extern bool hgj_is_proven_subquery(const HgjRewriting *rewriting, const Query *query);
 extern bool hgj_reads_proven(const HgjRewriting *rewriting, const Query *query);
 
 /* restrict.c */

@@ -35,7 +35,8 @@
  *	  what is around a subquery in FROM whose target list has it is not known.
  * 9. A subquery in FROM that depends on the row beside it becomes a join before the others of its
  *	  level do (lateral.c): they may refer to its columns.
- * 10. Where conditions call volatile functions, it would be noticed that rows come to them in
+ * 10. WITH queries that are read several times may become subqueries first (repeated.c).
+ * 11. Where conditions call volatile functions, it would be noticed that rows come to them in
  *	  another order, or fewer, so nothing is rewritten.
  *
  * The query is the caller's copy, and is changed in place.  Memory: the current context.
@@ -90,7 +91,7 @@ has_candidates(const Query *query)
 {
 	ListCell   *lc;
 
-	if (query->hasSubLinks || find_conditions((Node *) query->jointree, NULL))
+	if (query->hasSubLinks || hgj_has_repeatable(query) || find_conditions((Node *) query->jointree, NULL))
 		return true;
 	check_stack_depth();
 	foreach(lc, query->rtable)
@@ -165,7 +166,7 @@ find_hidden(Node *node, void *context)
 							   (hgj_is_noting() && has_no_join((SubLink *) node))))
 		return true;
 	if (IsA(node, Query))
-		return has_lateral((Query *) node) ||
+		return has_lateral((Query *) node) || hgj_has_repeatable((Query *) node) ||
 			find_conditions((Node *) ((Query *) node)->jointree, NULL) ||
 			query_tree_walker((Query *) node, find_hidden, context, 0);
 	return expression_tree_walker(node, find_hidden, context);
@@ -685,6 +686,9 @@ void
 hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
 {
 	rewriting->calls_volatile = find_volatile((Node *) query, NULL);
+	/* first: a subquery that reads a copy may become a join, as one of a table may */
+	if (rewriting->repeats)
+		hgj_repeat_queries(rewriting, query);
 	(void) split_levels((Node *) query, rewriting);
 	rewriting->order_matters = !rewriting->calls_volatile && hgj_order_matters(query);
 	rewrite_level(rewriting, query);

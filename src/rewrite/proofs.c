@@ -593,8 +593,8 @@ hgj_is_plain(const Query *query)
 }
 
 /* Step 3: may all rows that a subquery in FROM returns be asked for? */
-static bool
-is_proven_subquery(const HgjRewriting *rewriting, const Query *query)
+bool
+hgj_is_proven_subquery(const HgjRewriting *rewriting, const Query *query)
 {
 	Query		bare = *query;
 
@@ -620,7 +620,7 @@ is_proven(const HgjRewriting *rewriting, const RangeTblEntry *rte)
 			return true;
 		case RTE_SUBQUERY:
 			return list_member_ptr(rewriting->groups, rte->subquery) ||
-				is_proven_subquery(rewriting, rte->subquery);
+				hgj_is_proven_subquery(rewriting, rte->subquery);
 		default:
 			return false;
 	}

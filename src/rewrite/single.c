@@ -230,8 +230,8 @@ hgj_is_single_row(const Query *query)
 }
 
 /* Step 3: are values of the type that are equal alike, in that order's sense? */
-static bool
-looks_equal(const SortGroupClause *clause, Node *value)
+bool
+hgj_looks_equal(const SortGroupClause *clause, Node *value)
 {
 	Oid			family;
 	Oid			type;
@@ -263,7 +263,7 @@ find_unordered(Node *node, void *context)
 	{
 		Node	   *value = get_sortgroupclause_expr(lfirst(lc), query->targetList);
 
-		if (equal(hgj_as_column(value), node) && looks_equal(lfirst(lc), value))
+		if (equal(hgj_as_column(value), node) && hgj_looks_equal(lfirst(lc), value))
 			return false;
 	}
 	return true;

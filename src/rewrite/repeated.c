@@ -1,0 +1,269 @@
+/*-------------------------------------------------------------------------
+ *
+ * repeated.c
+ *	  WITH queries that are read at several places become subqueries there.
+ *
+ * PostgreSQL computes such a query once, in one process, and keeps its rows as tuples, which every
+ * place that reads them goes through from the first to the last.  Groups of a large table may be
+ * made twice in less time than that takes: by batches, on a device, by all workers, only those
+ * that a condition asks for.  And a subquery that reads the WITH query may be a join only where
+ * what it reads is known.  (WITH r AS (SELECT k, sum(v) AS s FROM t GROUP BY k)
+ * SELECT k FROM r WHERE s = (SELECT max(s) FROM r))
+ *
+ * 1. It is a SELECT that groups or aggregates, without MATERIALIZED, and read more than once; others
+ *	  read once, or without groups, are PostgreSQL's to judge.  Nothing in the statement changes data,
+ *	  locks rows or, in a condition, calls a volatile function.
+ * 2. It must return equal rows each time.  Its rows are those of tables, as one snapshot sees them,
+ *	  and their aggregates depend on neither order nor the way in which they are read; nothing in it
+ *	  raises an error (proofs.c).  Keys are of types whose equal values are alike, because each
+ *	  place gets the key of the row that comes first there.
+ * 3. As WITH it keeps the conditions around it outside.  As a subquery it lets PostgreSQL look at them
+ *	  for groups, and rows, that it would have left out.  If one of them anywhere in the statement
+ *	  might raise an error, each place is a security barrier, which lets only such pass that
+ *	  cannot.  A subquery in a condition that returns just one row whatever happens raises none.
+ * 4. WITH queries are taken in order, so that one that reads another has it in its copies.  The number
+ *	  of copies is limited: each has to be planned.
+ *
+ * The query is the caller's copy, and is changed in place.  Memory: the current context.
+ * No locks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "rewrite/hidden.h"
+#include "rewrite/rewriteManip.h"
+
+/* Step 4 */
+#define MOST_COPIES		8
+
+/* A walk through a statement for the places that read a WITH query. */
+typedef struct HgjPlaces
+{
+	const CommonTableExpr *with;	/* WITH query */
+	int			depth;			/* number of levels below the one that has it in its WITH */
+	List	   *entries;		/* RangeTblEntries that read it */
+	List	   *depths;			/* IntList: their depths */
+	bool		all_plain;		/* each stands in a SELECT that locks no row */
+} HgjPlaces;
+
+/* Step 1: is it one that is looked at? */
+bool
+hgj_is_repeatable_kind(const CommonTableExpr *with)
+{
+	const Query *query = (const Query *) with->ctequery;
+
+	return with->cterefcount > 1 && with->ctematerialized == CTEMaterializeDefault &&
+		!with->cterecursive && IsA(query, Query) && query->commandType == CMD_SELECT &&
+		(query->hasAggs || query->groupClause != NIL || query->distinctClause != NIL);
+}
+
+/* Does the query have such a WITH query? */
+bool
+hgj_has_repeatable(const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->cteList)
+		if (hgj_is_repeatable_kind(lfirst_node(CommonTableExpr, lc)))
+			return true;
+	return false;
+}
+
+/* Step 2: do groups of equal keys have equal keys to show? */
+static bool
+keys_look_equal(const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, list_concat_copy(query->groupClause, query->distinctClause))
+	{
+		const SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		Node	   *value = get_sortgroupclause_expr((SortGroupClause *) clause, query->targetList);
+
+		/* a numeric's equal values differ in their scales, which a declaration makes one */
+		if (!hgj_looks_equal(clause, value) &&
+			(exprType(value) != NUMERICOID || exprTypmod(value) < 0))
+			return false;
+	}
+	return true;
+}
+
+/* Step 2: of what it reads in FROM, too. */
+static bool
+all_keys_look_equal(const Query *query)
+{
+	ListCell   *lc;
+
+	check_stack_depth();
+	foreach(lc, query->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind == RTE_SUBQUERY && !all_keys_look_equal(rte->subquery))
+			return false;
+	}
+	return keys_look_equal(query);
+}
+
+static bool
+find_places(Node *node, void *context)
+{
+	HgjPlaces  *places = context;
+	bool		found;
+	ListCell   *lc;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, find_places, context);
+	check_stack_depth();
+	foreach(lc, ((Query *) node)->rtable)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind != RTE_CTE || (int) rte->ctelevelsup != places->depth ||
+			strcmp(rte->ctename, places->with->ctename) != 0)
+			continue;
+		places->entries = lappend(places->entries, rte);
+		places->depths = lappend_int(places->depths, places->depth);
+		places->all_plain &= ((Query *) node)->commandType == CMD_SELECT &&
+			((Query *) node)->rowMarks == NIL;
+	}
+	places->depth++;
+	found = query_tree_walker((Query *) node, find_places, context, 0);
+	places->depth--;
+	return found;
+}
+
+/* The entry reads a copy of the query from here on, which stands this number of levels below its WITH. */
+static void
+read_copy(RangeTblEntry *rte, const CommonTableExpr *with, int depth)
+{
+	rte->rtekind = RTE_SUBQUERY;
+	rte->subquery = copyObject((Query *) with->ctequery);
+	IncrementVarSublevelsUp((Node *) rte->subquery, depth, 1);
+	rte->security_barrier = false;
+	rte->ctename = NULL;
+	rte->ctelevelsup = 0;
+	rte->self_reference = false;
+	rte->coltypes = rte->coltypmods = rte->colcollations = NIL;
+}
+
+/* Steps 2 and 4: put copies in the places of one WITH query.  False: it stays. */
+static bool
+repeat(HgjRewriting *rewriting, Query *query, CommonTableExpr *with)
+{
+	Query	   *read = castNode(Query, with->ctequery);
+	HgjPlaces	places = {with, 0, NIL, NIL, true};
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	if (!hgj_is_proven_subquery(rewriting, read) || !all_keys_look_equal(read) ||
+		contain_volatile_functions((Node *) read) || hgj_refers_above((Node *) read, 0))
+		return false;
+	(void) find_places((Node *) query, &places);
+	if (!places.all_plain || list_length(places.entries) != with->cterefcount ||
+		rewriting->ncopies + with->cterefcount > MOST_COPIES)
+		return false;
+	forboth(lc1, places.entries, lc2, places.depths)
+		read_copy(lfirst(lc1), with, lfirst_int(lc2));
+	rewriting->ncopies += list_length(places.entries);
+	rewriting->copies = list_concat(rewriting->copies, places.entries);
+	return true;
+}
+
+/* Steps 2 and 4, of the query's WITH, and then of those inside. */
+static bool
+repeat_each(Node *node, void *context)
+{
+	HgjRewriting *rewriting = context;
+	Query	   *query = (Query *) node;
+	ListCell   *lc;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, repeat_each, context);
+	check_stack_depth();
+	foreach(lc, query->cteList)
+	{
+		CommonTableExpr *with = lfirst_node(CommonTableExpr, lc);
+
+		if (!hgj_is_repeatable_kind(with))
+			continue;
+		if (repeat(rewriting, query, with))
+		{
+			rewriting->nrepeated++;
+			rewriting->reasons = lappend_int(rewriting->reasons, HGJ_HIDDEN_REPEATED);
+			query->cteList = foreach_delete_current(query->cteList, lc);
+		}
+		else
+			rewriting->reasons = lappend_int(rewriting->reasons, HGJ_HIDDEN_KEPT);
+	}
+	return query_tree_walker(query, repeat_each, context, 0);
+}
+
+/* Step 3: does a subquery that depends on nothing around it return one row, and raise no error? */
+static bool
+is_proven_row(const HgjRewriting *rewriting, const Query *query)
+{
+	return query->hasAggs && hgj_is_plain(query) && !hgj_refers_above((Node *) query, 0) &&
+		!hgj_row_may_raise(query->jointree->quals) &&
+		!hgj_groups_may_raise((Node *) query->targetList) && hgj_reads_proven(rewriting, query);
+}
+
+/* Step 3: something that has its value, in the place of such a subquery. */
+static Node *
+without_single_rows(Node *node, void *context)
+{
+	if (node == NULL || IsA(node, Query))
+		return node;
+	if (IsA(node, SubLink) && ((SubLink *) node)->subLinkType == EXPR_SUBLINK &&
+		is_proven_row(context, castNode(Query, ((SubLink *) node)->subselect)))
+		return hgj_any_value(node, false);
+	return expression_tree_mutator(node, without_single_rows, context);
+}
+
+/* Step 3: a condition, or those of the statement's FROM, WHERE and HAVING. */
+static bool
+find_raising(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	check_stack_depth();
+	if (IsA(node, FromExpr) &&
+		hgj_row_may_raise(without_single_rows(((FromExpr *) node)->quals, context)))
+		return true;
+	if (IsA(node, JoinExpr) &&
+		hgj_row_may_raise(without_single_rows(((JoinExpr *) node)->quals, context)))
+		return true;
+	if (IsA(node, Query))
+		return hgj_group_may_raise(without_single_rows(((Query *) node)->havingQual, context)) ||
+			query_tree_walker((Query *) node, find_raising, context, 0);
+	return expression_tree_walker(node, find_raising, context);
+}
+
+/*
+ * Put copies in the places of the statement's WITH queries that may be computed at each of them:
+ * rewriting->nrepeated is their number.  The caller has looked for volatile conditions.
+ */
+void
+hgj_repeat_queries(HgjRewriting *rewriting, Query *query)
+{
+	ListCell   *lc;
+
+	if (rewriting->calls_volatile || query->hasModifyingCTE ||
+		query->commandType != CMD_SELECT || query->rowMarks != NIL)
+		return;
+	(void) repeat_each((Node *) query, rewriting);
+	if (rewriting->copies == NIL || !find_raising((Node *) query, rewriting))
+		return;
+	foreach(lc, rewriting->copies)
+		lfirst_node(RangeTblEntry, lc)->security_barrier = true;
+}

@@ -165,6 +165,15 @@ select hgj_check_keys(string_to_array($$nullif(d, ts);
 select said.* from (select array_agg(format('%s %s %L', c, op, pattern) order by c, op, pattern) as conditions
 	from unnest('{t,c,t::varchar}'::text[]) c, unnest('{like,not like}'::text[]) op, unnest(array['%special%requests%', 'special%', '%requests', '%', '%%', '', 'special requests', '%ö%', '%€requests',
 		'a%e%', '%blue%1', 'special%special', '%\%\_\\', 'x\%%', '%l%l', 'äöü%', '%x%x%x%', 'a%', '%y ']) pattern) q, hgj_check_conditions(conditions) said;
+-- parts of strings, where they are vectors and where numbers are none that a part has; char(n) without the blanks at its end
+select hgj_check_keys(array_agg(format(e, col, first, length)))
+	from unnest('{t,c,t::varchar,c::varchar}'::text[]) col, unnest(array['substring(%s from %s for %s)', 'substr(%s, %s, %s)']) e,
+		unnest('{1,2,0,-3,7,1000,-2147483648}'::text[]) first, unnest('{0,1,2,5,16,17,2000}'::text[]) length;
+select hgj_check_keys(array_agg(format('left(%s, %s)', col, length))) from unnest(array['t', 'c', 'coalesce(t, c)', 'nullif(t, ''speciall'')']) col, unnest('{0,1,3,16,60,-1,-7}'::text[]) length;
+select * from hgj_check_conditions(array(select format(q, e) from unnest(array['substring(t from 1 for 2)', 'substr(c, 2, 3)', 'left(t, 1)', 'substring(c from 1 for 1)', 'left(t::varchar, 4)']) e,
+	unnest(array['%s = ''sp''', '%s <> ''ä''', '%s in (''sp'', ''yyy'', ''a'', ''x'', ''sp'', ''z'', ''ab'', ''q'', ''spec'')', '%s not in (''s'', ''yy'', null)', '%s like ''%%p%%''', '%s is null', '%s < ''f''']) q));
+select hgj_check_answers(array['select count(*), min(substring(t, 1, 3)), max(left(c, 2)), sum(length(substr(t, 2, 5))) from moments m join partners p using (k)',
+	'select substring(t, 1, -1), count(*) from moments m join partners p using (k) group by 1']);
 select * from hgj_check_conditions(string_to_array($$t like '%spec_al%';
 	t like '_blue%';
 	t ilike '%SPECIAL%';

@@ -197,7 +197,7 @@ compile_string(HgjCompiler *c, Expr *expr)
 	HgjStep    *step = hgj_step_compile(c, expr);
 
 	if (step == NULL || step->width != sizeof(Datum) ||
-		(step->op != HGJ_STEP_INPUT && step->op != HGJ_STEP_CALL))
+		(step->op != HGJ_STEP_INPUT && step->op != HGJ_STEP_CALL && step->op != HGJ_STEP_PART))
 		return NULL;
 	return step;
 }
@@ -250,6 +250,24 @@ compile_like(HgjCompiler *c, Oid funcid, Expr *value, HgjLike *like, bool invert
 	hgj_step_add_arg(step, arg);
 	step->like = like;
 	step->invert = invert;
+	return step;
+}
+
+/* Characters of a string, as `part` says. */
+static HgjStep *
+compile_part(HgjCompiler *c, Oid funcid, Expr *string, HgjPart *part)
+{
+	HgjStep    *arg;
+	HgjStep    *step;
+
+	if (!hgj_may_call(funcid))
+		return NULL;
+	arg = hgj_step_compile(c, string);
+	if (arg == NULL || arg->kind != HGJ_KIND_OTHER || arg->width != sizeof(Datum))
+		return NULL;
+	step = hgj_step_make(HGJ_STEP_PART, HGJ_KIND_OTHER, 1);
+	hgj_step_add_arg(step, arg);
+	step->part = part;
 	return step;
 }
 
@@ -333,6 +351,8 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 	HgjOperation operation;
 	HgjStep    *step;
 	HgjLike    *like;
+	HgjPart    *part;
+	Expr	   *string;
 	bool		invert;
 
 	if (hgj_is_decimal_comparison(c->parent, funcid, args))
@@ -352,6 +372,9 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 		like = right ? hgj_like_make(funcid, collation, right, &invert) : NULL;
 		if (like && !hgj_is_constant(c->parent, left))
 			return compile_like(c, funcid, left, like, invert);
+		part = hgj_part_make(funcid, args, &string);
+		if (part && !hgj_is_constant(c->parent, string))
+			return compile_part(c, funcid, string, part);
 		return compile_call(c, expr, funcid, args, collation);
 	}
 	if (!hgj_may_call(funcid))

@@ -168,6 +168,7 @@ typedef enum HgjStepOp
 	HGJ_STEP_MEMBER,			/* IN, or with `invert` NOT IN */
 	HGJ_STEP_TEXT,				/* the same of strings; of one as well */
 	HGJ_STEP_LIKE,				/* or with `invert` NOT LIKE */
+	HGJ_STEP_PART,				/* characters of a string (program_part.c) */
 	HGJ_STEP_CALL,				/* a strict function of PostgreSQL's */
 	HGJ_STEP_BY_VALUE,			/* args: a column, and maybe other steps that do
 								 * the same */
@@ -235,6 +236,7 @@ typedef struct HgjStep
 	HgjSet	   *set;
 	struct HgjTextSet *texts;	/* TEXT */
 	struct HgjLike *like;		/* LIKE */
+	struct HgjPart *part;		/* PART */
 	struct HgjCall *call;		/* CALL */
 	bool		raises;			/* CALL: it may, and is not asked again */
 	bool		at_once;		/* CALL: its errors cannot even be put aside */
@@ -469,6 +471,11 @@ hgj_test_toasted(HgjProgram *program, Datum value, HgjStringTest test, const voi
 typedef struct HgjLike HgjLike;
 extern HgjLike *hgj_like_make(Oid funcid, Oid collation, Expr *pattern, bool *invert);
 extern void hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n);
+
+/* program_part.c */
+typedef struct HgjPart HgjPart;
+extern HgjPart *hgj_part_make(Oid funcid, List *args, Expr **string);
+extern void hgj_part_run(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_call.c */
 extern bool hgj_is_numeric_call(Expr *expr);

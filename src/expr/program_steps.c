@@ -570,6 +570,11 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 			if (!program->failed)
 				hgj_like_run(program, step, rows->n);
 			break;
+		case HGJ_STEP_PART:
+			run_args(program, step, rows);
+			if (!program->failed)
+				hgj_part_run(program, step, rows->n);
+			break;
 		case HGJ_STEP_CALL:
 			hgj_call_run(program, step, rows);
 			break;

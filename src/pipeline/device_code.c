@@ -432,6 +432,7 @@ write_operation(Writer *w, HgjStep *step, uint8 dst)
 		case HGJ_STEP_DATE:
 		case HGJ_STEP_TEXT:
 		case HGJ_STEP_LIKE:
+		case HGJ_STEP_PART:
 		case HGJ_STEP_CALL:
 		case HGJ_STEP_BY_VALUE:
 		case HGJ_STEP_NUMERIC:

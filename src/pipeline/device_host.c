@@ -145,6 +145,7 @@ has_instruction(HgjPipelineState *d, const HgjStep *step, const HgjDeviceInputs 
 			return step->constant->state == NULL;
 		case HGJ_STEP_TEXT:
 		case HGJ_STEP_LIKE:
+		case HGJ_STEP_PART:
 		case HGJ_STEP_CALL:
 		case HGJ_STEP_DATE:
 		case HGJ_STEP_NUMERIC:

@@ -1,5 +1,6 @@
 # LIKE over strings of a kept column, which lie one behind the other in its chunk and are looked
-# through together (src/expr/program_like.c, step 6): PostgreSQL's rows, whatever is between them.
+# through together (src/expr/program_like.c, step 6), and parts of them (src/expr/program_part.c):
+# PostgreSQL's rows, whatever is between them.
 use strict;
 use warnings;
 
@@ -42,6 +43,11 @@ for my $pattern ('%special%', '%special%requests%', '%s%', '%ss%', '%ial%', '%sp
 	}
 	my $q = "SELECT count(*), sum(id) FROM sparse WHERE part = 7 AND many LIKE '$pattern'; SELECT count(*), sum(id) FROM f WHERE bytes LIKE convert_to(\$p\$$pattern\$p\$, 'UTF8')";
 	is($node->safe_psql('postgres', "$FORCED SET hashgraph_join.require = off; $q"), $node->safe_psql('postgres', "$stock $q"), "few of the rows, and bytes: '$pattern'");
+}
+for my $part ('substring(many from 1 for 2)', 'substring(nulls from 3 for 5)', 'left(mixed, 7)', 'substr(padded, 2, 16)', 'left(padded, 1)', 'left(few, 5)', 'substring(many from 0 for 16)')
+{
+	my $q = "SELECT $part, count(*), sum(id) FROM f GROUP BY 1 ORDER BY 3, 2, 1; SELECT count(*), sum(f.id) FROM f JOIN d USING (id) WHERE $part IN ('s', 'sp', 'few 3', 'special', 'p', 'x1', 'ecial') AND f.id % 3 > 0";
+	is($node->safe_psql('postgres', "$FORCED SET hashgraph_join.require = off; $q"), $node->safe_psql('postgres', "$stock $q"), $part);
 }
 like($node->safe_psql('postgres', "$FORCED EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT count(*), sum(id) FROM f WHERE many LIKE '%special%requests%'"),
 	qr/Source: columns \(100% of \d+ pages\)/, 'the strings are those that are kept');

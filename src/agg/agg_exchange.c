@@ -32,7 +32,7 @@
  * A Gather that is rescanned has new processes, and its leader begins all of this anew.
  *
  * Memory: a table may take 4/9 of a process's limit, images 4/9 of all limits together,
- * and the order in which groups are written what is left.  Images are in the query's
+ * and what says where groups are written what is left.  Images are in the query's
  * area (es_query_dsa), which ends with the query, or are freed by the first who starts
  * over; files belong to the resource owner and to the file set.  Tables are malloc'd
  * and freed with the node's, all else is palloc'd in the query's context.
@@ -308,29 +308,66 @@ find_partitions(HgjAggState *state, uint16 *partitions, uint32 *counts)
 	}
 }
 
+/* What is known of the groups in the table when they are to be written. */
+typedef struct Division
+{
+	uint16	   *partitions;		/* partition of each group */
+	uint32	   *counts;			/* number of groups in each partition */
+	Size	   *bytes;			/* what the records of each partition take */
+	Size		all_bytes;		/* what all records take */
+} Division;
+
+static Division
+divide_groups(HgjAggState *state)
+{
+	HgjGroups  *groups = &state->groups;
+	uint32		npartitions = state->exchange.shared->npartitions;
+	Division	division = {
+		MemoryContextAllocHuge(state->context, mul_size(Max(groups->ngroups, 1), sizeof(uint16))),
+		palloc0(mul_size(npartitions, sizeof(uint32))),
+		palloc0(mul_size(npartitions, sizeof(Size))),
+		0
+	};
+
+	find_partitions(state, division.partitions, division.counts);
+	for (uint32 g = 0; g < groups->ngroups; g++)
+	{
+		Size	   *bytes = &division.bytes[division.partitions[g]];
+
+		*bytes = add_size(*bytes, hgj_agg_record_bytes(state, hgj_group_row(groups, g)));
+	}
+	for (uint32 p = 0; p < npartitions; p++)
+		division.all_bytes = add_size(division.all_bytes, division.bytes[p]);
+	return division;
+}
+
+static void
+free_division(Division *division)
+{
+	pfree(division->partitions);
+	pfree(division->counts);
+	pfree(division->bytes);
+}
+
 /* The groups in the table, by partition. */
 static uint32 *
-sort_groups(HgjAggState *state, uint32 *counts)
+sort_groups(HgjAggState *state, const Division *division)
 {
 	uint32		ngroups = state->groups.ngroups;
 	uint32		npartitions = state->exchange.shared->npartitions;
-	uint16	   *partitions = MemoryContextAllocHuge(state->context,
-													mul_size(Max(ngroups, 1), sizeof(uint16)));
 	uint32	   *order = MemoryContextAllocHuge(state->context,
 											   mul_size(Max(ngroups, 1), sizeof(uint32)));
 	uint32	   *at = palloc(mul_size(npartitions, sizeof(uint32)));
 	uint32		sum = 0;
 
-	find_partitions(state, partitions, counts);
 	for (uint32 p = 0; p < npartitions; p++)
 	{
 		at[p] = sum;
-		sum += counts[p];
+		sum += division->counts[p];
 	}
 	for (uint32 g = 0; g < ngroups; g++)
-		order[at[partitions[g]]++] = g;
+		order[at[division->partitions[g]]++] = g;
 	pfree(at);
-	pfree(partitions);
 	return order;
 }
 
@@ -363,36 +400,44 @@ create_image(HgjAggExchange *exchange, Size record_bytes)
 	return image;
 }
 
-/* The records to memory, behind the runs. */
+/*
+ * The records to memory, behind the runs.  Groups are gone through as they stand in the table:
+ * that is larger than the caches, and each partition's end is one place.
+ */
 static void
-write_to_memory(HgjAggState *state, HgjExchangeImage *image,
-				const uint32 *order)
+write_to_memory(HgjAggState *state, HgjExchangeImage *image, const Division *division)
 {
-	Size		at = MAXALIGN(offsetof(HgjExchangeImage, runs) +
-							  state->exchange.shared->npartitions * sizeof(HgjImageRun));
+	uint32		npartitions = state->exchange.shared->npartitions;
+	Size	   *ends = palloc(mul_size(npartitions, sizeof(Size)));
+	Size		at = MAXALIGN(offsetof(HgjExchangeImage, runs) + npartitions * sizeof(HgjImageRun));
 
 	image->on_file = false;
-	for (uint32 p = 0; p < state->exchange.shared->npartitions; p++)
+	for (uint32 p = 0; p < npartitions; p++)
 	{
-		image->runs[p].offset = at;
-		for (uint32 i = 0; i < image->runs[p].ngroups; i++)
-		{
-			char	   *row = hgj_group_row(&state->groups, *order++);
-			Size		bytes = hgj_agg_record_bytes(state, row);
-
-			if (i % HGJ_EXCHANGE_BLOCK == 0)
-				CHECK_FOR_INTERRUPTS();
-			hgj_agg_record_write(state, row, (char *) image + at, bytes);
-			at += bytes;
-		}
+		image->runs[p].offset = ends[p] = at;
+		at += division->bytes[p];
 	}
+	for (uint32 g = 0; g < state->groups.ngroups; g++)
+	{
+		char	   *row = hgj_group_row(&state->groups, g);
+		Size		bytes = hgj_agg_record_bytes(state, row);
+		Size	   *end = &ends[division->partitions[g]];
+
+		if (g % HGJ_EXCHANGE_BLOCK == 0)
+			CHECK_FOR_INTERRUPTS();
+		hgj_agg_record_write(state, row, (char *) image + *end, bytes);
+		*end += bytes;
+	}
+	pfree(ends);
 }
 
-/* The records to this process's file. */
+/* The records to this process's file, partition by partition. */
 static void
-write_to_file(HgjAggState *state, HgjExchangeImage *image, const uint32 *order)
+write_to_file(HgjAggState *state, HgjExchangeImage *image, const Division *division)
 {
 	HgjAggExchange *exchange = &state->exchange;
+	uint32	   *order = sort_groups(state, division);
+	const uint32 *next = order;
 	char		name[24];
 
 	image->on_file = true;
@@ -409,7 +454,7 @@ write_to_file(HgjAggState *state, HgjExchangeImage *image, const uint32 *order)
 		BufFileTell(exchange->file, &image->runs[p].fileno, &image->runs[p].offset);
 		for (uint32 i = 0; i < image->runs[p].ngroups; i++)
 		{
-			char	   *row = hgj_group_row(&state->groups, *order++);
+			char	   *row = hgj_group_row(&state->groups, *next++);
 			Size		bytes = hgj_agg_record_bytes(state, row);
 			char	   *record = palloc_extended(bytes, MCXT_ALLOC_HUGE);
 
@@ -419,6 +464,7 @@ write_to_file(HgjAggState *state, HgjExchangeImage *image, const uint32 *order)
 			pfree(record);
 		}
 	}
+	pfree(order);
 }
 
 /*
@@ -483,30 +529,22 @@ hgj_exchange_empty_table(HgjAggState *state)
 {
 	HgjAggExchange *exchange = &state->exchange;
 	HgjGroups  *groups = &state->groups;
-	uint32		npartitions = exchange->shared->npartitions;
-	uint32	   *counts = palloc0(mul_size(npartitions, sizeof(uint32)));
-	uint32	   *order = sort_groups(state, counts);
-	HgjExchangeImage *image;
-	Size		bytes = 0;
-	bool		fits;
+	Division	division = divide_groups(state);
+	bool		fits = image_fits(state, division.all_bytes);
+	HgjExchangeImage *image = create_image(exchange, fits ? division.all_bytes : 0);
 
-	for (uint32 g = 0; g < groups->ngroups; g++)
-		bytes = add_size(bytes, hgj_agg_record_bytes(state, hgj_group_row(groups, g)));
-	fits = image_fits(state, bytes);
-	image = create_image(exchange, fits ? bytes : 0);
-	for (uint32 p = 0; p < npartitions; p++)
-		image->runs[p].ngroups = counts[p];
+	for (uint32 p = 0; p < exchange->shared->npartitions; p++)
+		image->runs[p].ngroups = division.counts[p];
 	if (fits)
-		write_to_memory(state, image, order);
+		write_to_memory(state, image, &division);
 	else
-		write_to_file(state, image, order);
+		write_to_file(state, image, &division);
 	exchange->total_groups += groups->ngroups;
 	exchange->table_rows = 0;
 	/* who returns them counts them */
 	state->counts.groups -= groups->ngroups;
-	*(fits ? &exchange->total_bytes : &exchange->total_disk) += bytes;
-	pfree(order);
-	pfree(counts);
+	*(fits ? &exchange->total_bytes : &exchange->total_disk) += division.all_bytes;
+	free_division(&division);
 }
 
 /* Step 5, of one of those who took part. */

@@ -92,6 +92,7 @@ _PG_init(void)
 	hgj_install_key_estimates();
 	hgj_install_single_rows_hook();
 	hgj_install_join_hook();
+	hgj_install_chains_hook();
 	hgj_install_agg_hook();
 	hgj_install_require_hook();
 	hgj_install_rewrite_hook();

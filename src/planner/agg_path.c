@@ -352,6 +352,7 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 	HgjAggDecline partial_decline;
 	List	   *inputs = hgj_paths_to_aggregate(root, input_rel, false, &decline);
 	List	   *paths;
+	Path	   *chain;
 	Path	   *sorted;
 	ListCell   *lc;
 
@@ -365,6 +366,9 @@ consider_aggregation(PlannerInfo *root, RelOptInfo *input_rel,
 		return HGJ_AGG_DECLINE_HASHAGG;
 
 	paths = distinct_paths(root, input_rel, inputs, output_rel, extra);
+	chain = hgj_chain_to_aggregate(root, input_rel);
+	if (chain)
+		inputs = lappend(inputs, chain);
 	if (paths == NIL)
 		paths = hgj_complete_agg_paths(root, inputs, output_rel, extra, 0, &decline);
 	sorted = sorted_path(root, output_rel, paths, extra->targetList);

@@ -25,7 +25,9 @@
  *	  every worker builds.
  * 7. Nested loops over an index that are dearer than ours only because their pages
  *	  are charged as if they were not cached take the place of ours (lookup_cost.c).
- * 8. Under hashgraph_join.force, scale our costs down so far that no other path
+ * 8. The chain that would cost least in a pipeline on a GPU is kept beside the relation's
+ *	  paths (pipeline_chains.c).
+ * 9. Under hashgraph_join.force, scale our costs down so far that no other path
  *	  of this relation can push them out, then drop the others.
  *
  * Memory: everything is palloc'd in the planner's context and dies with it.
@@ -348,6 +350,25 @@ try_complete_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	}
 }
 
+/* Step 8. */
+static void
+try_chain(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+		  const HgjJoinCosts *costs, JoinPathExtraData *extra)
+{
+	Path	   *outer = hgj_has_chains(root) ? hgj_chain_of(root, outerrel) : NULL;
+	Path	   *inner = costs->inner.path;
+	HgjPairCosts pair;
+	CustomPath *path;
+
+	if (outer == NULL || inner == NULL || PATH_REQ_OUTER(inner) != NULL ||
+		!bms_is_empty(joinrel->lateral_relids))
+		return;
+	pair_costs(root, costs, outer, inner, joinrel->rows, &pair);
+	path = make_path(joinrel, outer, inner, costs, &pair, extra->restrictlist, costs->emits);
+	set_costs(path, joinrel->rows, &pair);
+	hgj_keep_chain(root, &path->path);
+}
+
 /*
  * How much of the outer side is read?  The factors of a right form that PostgreSQL offers
  * by itself are not there.
@@ -397,6 +418,7 @@ add_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (!too_dear(joinrel, extra))
 		try_complete_paths(root, joinrel, outerrel, innerrel, costs, extra);
+	try_chain(root, joinrel, outerrel, costs, extra);
 	if (!try_shared_build(root, joinrel, outerrel, innerrel, costs, extra) ||
 		hgj_parallel_build != HGJ_PARALLEL_SHARED)
 		try_private_build(root, joinrel, outerrel, costs->inner.path, costs, extra);
@@ -512,7 +534,7 @@ our_paths(List *paths)
 }
 
 /*
- * Step 8: once a join relation has a path of ours, force leaves it no other,
+ * Step 9: once a join relation has a path of ours, force leaves it no other,
  * and whether to go parallel is a choice among ours.  The lists stay sorted,
  * and set_cheapest() comes later.
  */

@@ -474,20 +474,34 @@ chain_gain(Path *child, Chain *chain)
 }
 
 /*
- * What a pipeline would save of a join of ours that an aggregation takes, at least: nothing is known
- * yet of what that computes, nor are build sides looked at that are made on the GPU.  0: no aggregation
- * does, or the join may not fit.
+ * What a pipeline would save of a join of ours, at least, if an aggregation took it: nothing is known
+ * yet of what that computes, nor are build sides looked at that are made on the GPU.  0: the join may
+ * not fit.
  */
 Cost
-hgj_pipeline_would_save(PlannerInfo *root, const Path *path)
+hgj_chain_saving(PlannerInfo *root, const Path *path)
 {
 	Chain		chain = {.root = root};
 
-	if (hgj_engine != HGJ_ENGINE_AUTO || hgj_path_fact(path, HGJ_PATH_EMITS) ||
-		!hgj_cuda_has_columns() || !chain_gain(unconstify(Path *, path), &chain))
+	if (hgj_engine != HGJ_ENGINE_AUTO || !hgj_cuda_has_columns() ||
+		!chain_gain(unconstify(Path *, path), &chain))
 		return 0;
 	chain.kept = part_of_scan(root, chain.scan, NULL);
 	return chain.kept == 0 ? 0 : Max(chain.in_pipeline + kept_gain(&chain, NULL), 0);
+}
+
+/* The same of a join that an aggregation takes, if one does. */
+Cost
+hgj_pipeline_would_save(PlannerInfo *root, const Path *path)
+{
+	return hgj_path_fact(path, HGJ_PATH_EMITS) ? 0 : hgj_chain_saving(root, path);
+}
+
+/* Is it a scan whose rows a pipeline has as columns (step 3), for all that is known yet? */
+bool
+hgj_pipeline_reads_kept(PlannerInfo *root, const Path *scan)
+{
+	return part_of_scan(root, scan, NULL) > 0;
 }
 
 /* What is taken off a path's costs. */

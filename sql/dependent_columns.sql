@@ -42,6 +42,8 @@ select hgj_groups_by('select item.ord, day, price, tags, sum(v) from item join o
 select hgj_groups_by('select ord.id, cust.id, cust.name, nation.region, count(*), max(x) from item join ord on item.ord = ord.id join cust on cust.id = ord.cust join nation on nation.id = cust.nation group by nation.region, cust.id, ord.id, cust.name', 3);
 -- expressions of such columns
 select hgj_groups_by('select item.ord, extract(year from day), upper(cust.name), cust.n + ord.price, sum(v) from item join ord on item.ord = ord.id join cust on cust.id = ord.cust group by 1, 2, 3, 4', 2);
+-- not so of what subqueries return, which may call volatile functions
+select hgj_groups_by('select item.ord, (select random() < 2 from nation where id = item.ord limit 1) r, count(*) from item join ord on item.ord = ord.id group by 1, 2');
 -- a key of two columns, of which one alone is none
 select hgj_groups_by('select ord, line, v, x, sum(price) from item join ord on ord.id = item.ord group by ord, line, v, x');
 select hgj_groups_by('select ord, v, sum(price) from item join ord on ord.id = item.ord group by ord, v');

@@ -19,6 +19,10 @@
  *	  only where there is no outer join.  Columns of the nullable side of one are all
  *	  NULL where the key is, so that a key that is grouped by determines them there, too.
  *
+ * 5. A transaction whose snapshot is older than the plan may see rows that were gone when the
+ *	  index was made.  So only what PostgreSQL itself believes of primary keys is believed
+ *	  where a transaction has one snapshot.
+ *
  * PostgreSQL's relation_has_unique_index_for() rests on the same indexes for unique joins,
  * and its plans are made anew when an index goes.
  *
@@ -29,9 +33,11 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "planner/agg_path.h"
@@ -188,7 +194,8 @@ depends(const Known *known, Node *expr)
 	List	   *vars = pull_var_clause(expr, PVC_INCLUDE_PLACEHOLDERS);
 	ListCell   *lc;
 
-	if (vars == NIL || contain_volatile_functions(expr))
+	/* nobody looks into subplans here, which may call volatile functions */
+	if (vars == NIL || contain_volatile_functions(expr) || contain_subplans(expr))
 		return false;
 	foreach(lc, vars)
 		if (!IsA(lfirst(lc), Var) || !bms_is_member(lfirst_node(Var, lc)->varno, known->rows))
@@ -223,10 +230,13 @@ hgj_find_dependent_columns(PlannerInfo *root, HgjAggContents *contents, int loos
 	int			n = list_length(contents->group_exprs) - loose;
 	List	   *exprs = list_copy_tail(contents->group_exprs, n);
 	List	   *operators = list_copy_tail(contents->group_operators, n);
+	int			last = n - 1;
 
 	known.exprs = list_copy_head(contents->group_exprs, n);
 	known.operators = list_copy_head(contents->group_operators, n);
-	for (int i = n - 1; i >= 0 && n <= MOST_COLUMNS && list_length(known.exprs) > 1; i--)
+	if (n > MOST_COLUMNS || IsolationUsesXactSnapshot())
+		last = -1;
+	for (int i = last; i >= 0 && list_length(known.exprs) > 1; i--)
 	{
 		known.without = i;
 		find_rows(&known);

@@ -34,7 +34,6 @@ typedef struct HgjRewriting
 	int			nrestrictions;	/* number of conditions by which groups are restricted */
 	int			nrepeated;		/* number of WITH queries that are computed where they are read */
 	int			ncopies;		/* number of places that have a copy of one */
-	List	   *copies;			/* RangeTblEntries of these places */
 	const Query *around;		/* the query that the level at hand stands in, or NULL */
 	List	   *groups;			/* Queries that have been made of them */
 	List	   *split;			/* Queries around groups that they have aggregated themselves (split.c) */
@@ -192,6 +191,7 @@ extern bool hgj_operand_may_raise(const Query *query, Node *expression, int leve
 extern Node *hgj_any_value(Node *node, bool bounded);
 extern bool hgj_is_small_numeric(Node *expression);
 extern bool hgj_is_proven_subquery(const HgjRewriting *rewriting, const Query *query);
+extern bool hgj_tables_proven(const HgjRewriting *rewriting, const Query *query);
 extern bool hgj_reads_proven(const HgjRewriting *rewriting, const Query *query);
 
 /* restrict.c */

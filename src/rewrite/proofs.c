@@ -648,9 +648,9 @@ hgj_is_permitted(const Query *query)
 	return true;
 }
 
-/* Step 3: may all rows of the query's FROM be looked at, whatever its WHERE is? */
+/* Step 3: may all rows of what FROM names be looked at, whatever its conditions are? */
 bool
-hgj_reads_proven(const HgjRewriting *rewriting, const Query *query)
+hgj_tables_proven(const HgjRewriting *rewriting, const Query *query)
 {
 	ListCell   *lc;
 
@@ -658,5 +658,13 @@ hgj_reads_proven(const HgjRewriting *rewriting, const Query *query)
 	foreach(lc, query->rtable)
 		if (!is_proven(rewriting, lfirst_node(RangeTblEntry, lc)))
 			return false;
-	return !condition_may_raise((Node *) query->jointree->fromlist, NULL);
+	return true;
+}
+
+/* Step 3: may all rows of the query's FROM be looked at, whatever its WHERE is? */
+bool
+hgj_reads_proven(const HgjRewriting *rewriting, const Query *query)
+{
+	return hgj_tables_proven(rewriting, query) &&
+		!condition_may_raise((Node *) query->jointree->fromlist, NULL);
 }

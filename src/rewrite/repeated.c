@@ -15,12 +15,15 @@
  *	  locks rows or, in a condition, calls a volatile function.
  * 2. It must return equal rows each time.  Its rows are those of tables, as one snapshot sees them,
  *	  and their aggregates depend on neither order nor the way in which they are read; nothing in it
- *	  raises an error (proofs.c).  Keys are of types whose equal values are alike, because each
- *	  place gets the key of the row that comes first there.
- * 3. As WITH it keeps the conditions around it outside.  As a subquery it lets PostgreSQL look at them
- *	  for groups, and rows, that it would have left out.  If one of them anywhere in the statement
- *	  might raise an error, each place is a security barrier, which lets only such pass that
- *	  cannot.  A subquery in a condition that returns just one row whatever happens raises none.
+ *	  raises an error (proofs.c), and the user may read it.  Keys are of types whose equal values are
+ *	  alike, because each place gets the key of the row that comes first there; and columns beside
+ *	  them depend on them, which they do not where a table's children have keys of their own.
+ * 3. As WITH it keeps the conditions around it outside, and is read where PostgreSQL has seen fit.  As a
+ *	  subquery it lets PostgreSQL look at them for groups, and rows, that it would have left out, and
+ *	  joins come in another order, so that other tables' rows meet their conditions which would have
+ *	  met no partner before.  So nothing in FROM, WHERE and HAVING of the statement, and of
+ *	  the subqueries in it, may raise an error; one in a condition is to be EXISTS, IN or ANY, or to
+ *	  have one row whatever happens.
  * 4. WITH queries are taken in order, so that one that reads another has it in its copies.  The number
  *	  of copies is limited: each has to be planned.
  *
@@ -31,6 +34,8 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -94,7 +99,10 @@ keys_look_equal(const Query *query)
 	return true;
 }
 
-/* Step 2: of what it reads in FROM, too. */
+/*
+ * Step 2: of what it reads in FROM, too.  The parser takes a table's primary key for one of its
+ * children's rows as well.
+ */
 static bool
 all_keys_look_equal(const Query *query)
 {
@@ -106,6 +114,9 @@ all_keys_look_equal(const Query *query)
 		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
 
 		if (rte->rtekind == RTE_SUBQUERY && !all_keys_look_equal(rte->subquery))
+			return false;
+		if (query->constraintDeps != NIL && rte->rtekind == RTE_RELATION && rte->inh &&
+			rte->relkind != RELKIND_PARTITIONED_TABLE && has_subclass(rte->relid))
 			return false;
 	}
 	return keys_look_equal(query);
@@ -148,7 +159,6 @@ read_copy(RangeTblEntry *rte, const CommonTableExpr *with, int depth)
 	rte->rtekind = RTE_SUBQUERY;
 	rte->subquery = copyObject((Query *) with->ctequery);
 	IncrementVarSublevelsUp((Node *) rte->subquery, depth, 1);
-	rte->security_barrier = false;
 	rte->ctename = NULL;
 	rte->ctelevelsup = 0;
 	rte->self_reference = false;
@@ -164,8 +174,8 @@ repeat(HgjRewriting *rewriting, Query *query, CommonTableExpr *with)
 	ListCell   *lc1;
 	ListCell   *lc2;
 
-	if (!hgj_is_proven_subquery(rewriting, read) || !all_keys_look_equal(read) ||
-		contain_volatile_functions((Node *) read) || hgj_refers_above((Node *) read, 0))
+	if (!hgj_is_proven_subquery(rewriting, read) || !hgj_is_permitted(read) ||
+		!all_keys_look_equal(read) || contain_volatile_functions((Node *) read) || hgj_refers_above((Node *) read, 0))
 		return false;
 	(void) find_places((Node *) query, &places);
 	if (!places.all_plain || list_length(places.entries) != with->cterefcount ||
@@ -174,7 +184,6 @@ repeat(HgjRewriting *rewriting, Query *query, CommonTableExpr *with)
 	forboth(lc1, places.entries, lc2, places.depths)
 		read_copy(lfirst(lc1), with, lfirst_int(lc2));
 	rewriting->ncopies += list_length(places.entries);
-	rewriting->copies = list_concat(rewriting->copies, places.entries);
 	return true;
 }
 
@@ -209,44 +218,74 @@ repeat_each(Node *node, void *context)
 	return query_tree_walker(query, repeat_each, context, 0);
 }
 
-/* Step 3: does a subquery that depends on nothing around it return one row, and raise no error? */
+static bool may_raise(const HgjRewriting *rewriting, const Query *query);
+
+/* Step 3: does a subquery in a condition raise no error, beside those of what it is compared with? */
 static bool
-is_proven_row(const HgjRewriting *rewriting, const Query *query)
+is_proven_sublink(const HgjRewriting *rewriting, const SubLink *sublink)
 {
-	return query->hasAggs && hgj_is_plain(query) && !hgj_refers_above((Node *) query, 0) &&
-		!hgj_row_may_raise(query->jointree->quals) &&
-		!hgj_groups_may_raise((Node *) query->targetList) && hgj_reads_proven(rewriting, query);
+	const Query *query = castNode(Query, sublink->subselect);
+
+	if (!hgj_is_plain(query) || may_raise(rewriting, query) ||
+		hgj_groups_may_raise((Node *) query->targetList))
+		return false;
+	return sublink->subLinkType == EXISTS_SUBLINK || sublink->subLinkType == ANY_SUBLINK ||
+		(sublink->subLinkType == EXPR_SUBLINK && query->hasAggs);
 }
 
-/* Step 3: something that has its value, in the place of such a subquery. */
+/* Step 3: something that has its value, in the place of such a subquery; its operator is still there. */
 static Node *
-without_single_rows(Node *node, void *context)
+without_proven(Node *node, void *context)
 {
+	SubLink    *sublink = (SubLink *) node;
+
 	if (node == NULL || IsA(node, Query))
 		return node;
-	if (IsA(node, SubLink) && ((SubLink *) node)->subLinkType == EXPR_SUBLINK &&
-		is_proven_row(context, castNode(Query, ((SubLink *) node)->subselect)))
-		return hgj_any_value(node, false);
-	return expression_tree_mutator(node, without_single_rows, context);
+	if (!IsA(node, SubLink) || !is_proven_sublink(context, sublink))
+		return expression_tree_mutator(node, without_proven, context);
+	if (sublink->subLinkType == ANY_SUBLINK)
+		return without_proven(sublink->testexpr, context);
+	return hgj_any_value(node, false);
 }
 
-/* Step 3: a condition, or those of the statement's FROM, WHERE and HAVING. */
+/* Step 3: a condition of FROM or WHERE that can raise an error.  context: HgjRewriting */
+static bool
+find_condition(Node *node, void *context)
+{
+	Node	   *quals = NULL;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, JoinExpr))
+		quals = ((JoinExpr *) node)->quals;
+	else if (IsA(node, FromExpr))
+		quals = ((FromExpr *) node)->quals;
+	else if (!IsA(node, List))
+		return false;
+	return hgj_row_may_raise(without_proven(quals, context)) ||
+		expression_tree_walker(node, find_condition, context);
+}
+
+/* Step 3: can what the query reads, or a condition of it, raise an error? */
+static bool
+may_raise(const HgjRewriting *rewriting, const Query *query)
+{
+	check_stack_depth();
+	return !hgj_tables_proven(rewriting, query) ||
+		find_condition((Node *) query->jointree, (void *) rewriting) ||
+		hgj_groups_may_raise(without_proven(query->havingQual, (void *) rewriting));
+}
+
+/* Step 3: a query in the statement of which that is so.  context: HgjRewriting */
 static bool
 find_raising(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	check_stack_depth();
-	if (IsA(node, FromExpr) &&
-		hgj_row_may_raise(without_single_rows(((FromExpr *) node)->quals, context)))
-		return true;
-	if (IsA(node, JoinExpr) &&
-		hgj_row_may_raise(without_single_rows(((JoinExpr *) node)->quals, context)))
-		return true;
-	if (IsA(node, Query))
-		return hgj_group_may_raise(without_single_rows(((Query *) node)->havingQual, context)) ||
-			query_tree_walker((Query *) node, find_raising, context, 0);
-	return expression_tree_walker(node, find_raising, context);
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, find_raising, context);
+	return may_raise(context, (Query *) node) ||
+		query_tree_walker((Query *) node, find_raising, context, 0);
 }
 
 /*
@@ -256,14 +295,21 @@ find_raising(Node *node, void *context)
 void
 hgj_repeat_queries(HgjRewriting *rewriting, Query *query)
 {
-	ListCell   *lc;
+	HgjRewriting attempt = *rewriting;
+	Query	   *repeated;
 
 	if (rewriting->calls_volatile || query->hasModifyingCTE ||
 		query->commandType != CMD_SELECT || query->rowMarks != NIL)
 		return;
-	(void) repeat_each((Node *) query, rewriting);
-	if (rewriting->copies == NIL || !find_raising((Node *) query, rewriting))
+	repeated = copyObject(query);
+	(void) repeat_each((Node *) repeated, &attempt);
+	/* what reads the copies is looked at with them: what they are made of is known */
+	if (attempt.nrepeated == 0 || !find_raising((Node *) repeated, &attempt))
+	{
+		*rewriting = attempt;
+		*query = *repeated;
 		return;
-	foreach(lc, rewriting->copies)
-		lfirst_node(RangeTblEntry, lc)->security_barrier = true;
+	}
+	for (int i = list_length(rewriting->reasons); i < list_length(attempt.reasons); i++)
+		rewriting->reasons = lappend_int(rewriting->reasons, HGJ_HIDDEN_KEPT);
 }

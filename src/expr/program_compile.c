@@ -255,12 +255,12 @@ compile_like(HgjCompiler *c, Oid funcid, Expr *value, HgjLike *like, bool invert
 
 /* Characters of a string, as `part` says. */
 static HgjStep *
-compile_part(HgjCompiler *c, Oid funcid, Expr *string, HgjPart *part)
+compile_part(HgjCompiler *c, Oid funcid, Oid cast, Expr *string, HgjPart *part)
 {
 	HgjStep    *arg;
 	HgjStep    *step;
 
-	if (!hgj_may_call(funcid))
+	if (!hgj_may_call(funcid) || (OidIsValid(cast) && !hgj_may_call(cast)))
 		return NULL;
 	arg = hgj_step_compile(c, string);
 	if (arg == NULL || arg->kind != HGJ_KIND_OTHER || arg->width != sizeof(Datum))
@@ -353,6 +353,7 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 	HgjLike    *like;
 	HgjPart    *part;
 	Expr	   *string;
+	Oid			cast;
 	bool		invert;
 
 	if (hgj_is_decimal_comparison(c->parent, funcid, args))
@@ -372,9 +373,9 @@ compile_function(HgjCompiler *c, Expr *expr, Oid funcid, List *args,
 		like = right ? hgj_like_make(funcid, collation, right, &invert) : NULL;
 		if (like && !hgj_is_constant(c->parent, left))
 			return compile_like(c, funcid, left, like, invert);
-		part = hgj_part_make(funcid, args, &string);
+		part = hgj_part_make(funcid, args, &string, &cast);
 		if (part && !hgj_is_constant(c->parent, string))
-			return compile_part(c, funcid, string, part);
+			return compile_part(c, funcid, cast, string, part);
 		return compile_call(c, expr, funcid, args, collation);
 	}
 	if (!hgj_may_call(funcid))

@@ -81,24 +81,29 @@ take_numbers(Oid funcid, List *args, HgjPart *part)
 	return true;
 }
 
-/* Is it a part of a string, and of which?  The string's expression goes to *string. */
+/*
+ * Is it a part of a string, and of which?  The string's expression goes to *string, and the function
+ * that makes text of it, and is not called, to *cast; InvalidOid: there is none.
+ */
 HgjPart *
-hgj_part_make(Oid funcid, List *args, Expr **string)
+hgj_part_make(Oid funcid, List *args, Expr **string, Oid *cast)
 {
 	HgjPart		taken = {0};
 	HgjPart    *part;
-	FuncExpr   *cast;
+	FuncExpr   *function;
 
 	taken.most_bytes = pg_database_encoding_max_length();
 	if ((GetDatabaseEncoding() != PG_UTF8 && taken.most_bytes > 1) ||
 		!take_numbers(funcid, args, &taken))
 		return NULL;
 	*string = linitial(args);
-	cast = (FuncExpr *) *string;
-	if (IsA(cast, FuncExpr) && cast->funcid == F_TEXT_BPCHAR && hgj_may_call(cast->funcid))
+	*cast = InvalidOid;
+	function = (FuncExpr *) *string;
+	if (IsA(function, FuncExpr) && function->funcid == F_TEXT_BPCHAR)
 	{
 		taken.padded = true;
-		*string = linitial(cast->args);
+		*cast = function->funcid;
+		*string = linitial(function->args);
 	}
 	part = palloc(sizeof(HgjPart));
 	*part = taken;

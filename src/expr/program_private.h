@@ -474,7 +474,7 @@ extern void hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_part.c */
 typedef struct HgjPart HgjPart;
-extern HgjPart *hgj_part_make(Oid funcid, List *args, Expr **string);
+extern HgjPart *hgj_part_make(Oid funcid, List *args, Expr **string, Oid *cast);
 extern void hgj_part_run(HgjProgram *program, HgjStep *step, uint32 n);
 
 /* program_call.c */

@@ -512,6 +512,21 @@ has_run(const HgjProgram *program, HgjStep *step, const HgjRows *rows)
 	return false;
 }
 
+/* What other files have loops for, which want the arguments' values. */
+static void
+run_behind_args(HgjProgram *program, HgjStep *step, const HgjRows *rows)
+{
+	run_args(program, step, rows);
+	if (program->failed)
+		return;
+	if (step->op == HGJ_STEP_LIKE)
+		hgj_like_run(program, step, rows->n);
+	else if (step->op == HGJ_STEP_PART)
+		hgj_part_run(program, step, rows->n);
+	else
+		hgj_decimal_run(program, step, rows->n);
+}
+
 /* Compute the step's values for the rows; look at program->failed then. */
 void
 hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
@@ -565,16 +580,6 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		case HGJ_STEP_TEXT:
 			hgj_text_run(program, step, rows);
 			break;
-		case HGJ_STEP_LIKE:
-			run_args(program, step, rows);
-			if (!program->failed)
-				hgj_like_run(program, step, rows->n);
-			break;
-		case HGJ_STEP_PART:
-			run_args(program, step, rows);
-			if (!program->failed)
-				hgj_part_run(program, step, rows->n);
-			break;
 		case HGJ_STEP_CALL:
 			hgj_call_run(program, step, rows);
 			break;
@@ -587,6 +592,8 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		case HGJ_STEP_COALESCE:
 			run_coalesce(program, step, rows);
 			break;
+		case HGJ_STEP_LIKE:
+		case HGJ_STEP_PART:
 		case HGJ_STEP_DECIMAL:
 		case HGJ_STEP_DECIMAL_INTEGER:
 		case HGJ_STEP_DECIMAL_ARITHMETIC:
@@ -594,9 +601,7 @@ hgj_step_run(HgjProgram *program, HgjStep *step, const HgjRows *rows)
 		case HGJ_STEP_DECIMAL_COMPARE:
 		case HGJ_STEP_DECIMAL_RANGE:
 		case HGJ_STEP_NUMERIC:
-			run_args(program, step, rows);
-			if (!program->failed)
-				hgj_decimal_run(program, step, rows->n);
+			run_behind_args(program, step, rows);
 			break;
 	}
 }

@@ -97,12 +97,12 @@ insert into large select i % 5000, i % 7, i % 100 from generate_series(1, 900000
 create index on large (k);
 analyze large;
 set max_parallel_workers_per_gather = 0;
-prepare of_one(int) as with r as (select k, count(*) n, sum(v) s from large group by k) select a.s, b.s from r a, r b where a.k = $1 and b.k = $1 + 1;
-execute of_one(7);
-select string_agg(line, E'\n') as plan from (select trim(hgj_explain) as line from hgj_explain('execute of_one(7)') where hgj_explain ~ 'CTE|Index Cond') q;
+prepare of_one(int, int) as with r as (select k, count(*) n, sum(v) s from large group by k) select a.s, b.s from r a, r b where a.k = $1 and b.k = $2;
+execute of_one(7, 8);
+select string_agg(line, E'\n') as plan from (select trim(hgj_explain) as line from hgj_explain('execute of_one(7, 8)') where hgj_explain ~ 'CTE|Index Cond') q;
 set plan_cache_mode = force_generic_plan;
-execute of_one(7);
-execute of_one(8);
+execute of_one(7, 8);
+execute of_one(8, 9);
 reset plan_cache_mode;
 create view ranked as with r as (select k, sum(v) s from large group by k) select a.k, a.s, (select count(*) from r b where b.s > a.s) above from r a;
 select hgj_rewrite_differs('select * from ranked where k between 3 and 9', true) as differs;

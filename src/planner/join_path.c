@@ -366,7 +366,7 @@ try_chain(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	pair_costs(root, costs, outer, inner, joinrel->rows, &pair);
 	path = make_path(joinrel, outer, inner, costs, &pair, extra->restrictlist, costs->emits);
 	set_costs(path, joinrel->rows, &pair);
-	hgj_keep_chain(root, &path->path);
+	hgj_keep_chain(root, outerrel, &path->path);
 }
 
 /*

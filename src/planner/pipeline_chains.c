@@ -36,40 +36,69 @@
 typedef struct KeptChain
 {
 	const RelOptInfo *rel;		/* relation, the key */
-	Path	   *path;			/* chain, or a scan */
+	Path	   *path;			/* chain, or a scan; NULL: the table has none */
+	double		kept;			/* part of the scan's rows that are kept */
 	Cost		cost;			/* what it would cost as a pipeline */
 } KeptChain;
 
 static planner_hook_type previous_planner = NULL;
 static HTAB *chains = NULL;		/* of the query that is being planned, or NULL */
 
-/* Step 1. */
-static Path *
-scan_of(PlannerInfo *root, const RelOptInfo *rel)
+/* The place of a relation's chain; *found: it has been filled. */
+static KeptChain *
+place_of(PlannerInfo *root, const RelOptInfo *rel, bool *found)
 {
+	if (chains == NULL)
+	{
+		HASHCTL		control = {.keysize = sizeof(rel),.entrysize = sizeof(KeptChain),
+		.hcxt = root->planner_cxt};
+
+		chains = hash_create("HashGraphJoin chains", 64, &control,
+							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	return hash_search(chains, &rel, HASH_ENTER, found);
+}
+
+/* Step 1: a table is looked at once, and asked for by each join with it. */
+static const KeptChain *
+chain_of_table(PlannerInfo *root, const RelOptInfo *rel)
+{
+	bool		found;
+	KeptChain  *chain = place_of(root, rel, &found);
 	ListCell   *lc;
 
+	if (found)
+		return chain;
+	chain->path = NULL;
+	chain->kept = 0;
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
-		if (path->pathtype == T_SeqScan && path->param_info == NULL &&
-			hgj_pipeline_reads_kept(root, path))
-			return path;
+		if (path->pathtype != T_SeqScan || path->param_info != NULL)
+			continue;
+		chain->kept = hgj_pipeline_scan_kept(root, path);
+		if (chain->kept > 0)
+			chain->path = path;
 	}
-	return NULL;
+	return chain;
 }
 
-/* The chain of a relation: see the steps above.  NULL: there is none. */
+/* The chain of a relation: see the steps above.  NULL, or without a path: there is none. */
+static const KeptChain *
+chain_of(PlannerInfo *root, const RelOptInfo *rel)
+{
+	if (IS_SIMPLE_REL(rel))
+		return chain_of_table(root, rel);
+	return chains ? hash_search(chains, &rel, HASH_FIND, NULL) : NULL;
+}
+
 Path *
 hgj_chain_of(PlannerInfo *root, const RelOptInfo *rel)
 {
-	const KeptChain *found;
+	const KeptChain *chain = chain_of(root, rel);
 
-	if (IS_SIMPLE_REL(rel))
-		return scan_of(root, rel);
-	found = chains ? hash_search(chains, &rel, HASH_FIND, NULL) : NULL;
-	return found ? found->path : NULL;
+	return chain ? chain->path : NULL;
 }
 
 /* May the joins of the query be in a pipeline at all? */
@@ -82,31 +111,24 @@ hgj_has_chains(const PlannerInfo *root)
 		hgj_cuda_has_columns();
 }
 
-/* Step 2: keep this join, of the outer relation's chain, if it costs least so far. */
+/* Step 2: keep this join of the outer relation's chain, if it costs least so far. */
 void
-hgj_keep_chain(PlannerInfo *root, Path *path)
+hgj_keep_chain(PlannerInfo *root, const RelOptInfo *outerrel, Path *path)
 {
-	const RelOptInfo *rel = path->parent;
-	Cost		saving = hgj_chain_saving(root, path);
+	double		part = chain_of(root, outerrel)->kept;
+	Cost		saving = hgj_chain_saving(root, path, part);
 	Cost		cost = path->total_cost - saving;
-	KeptChain  *kept;
+	KeptChain  *chain;
 	bool		found;
 
 	if (saving <= 0)
 		return;
-	if (chains == NULL)
-	{
-		HASHCTL		control = {.keysize = sizeof(rel),.entrysize = sizeof(KeptChain),
-		.hcxt = root->planner_cxt};
-
-		chains = hash_create("HashGraphJoin chains", 64, &control,
-							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
-	kept = hash_search(chains, &rel, HASH_ENTER, &found);
-	if (found && kept->cost <= cost)
+	chain = place_of(root, path->parent, &found);
+	if (found && chain->cost <= cost)
 		return;
-	kept->path = path;
-	kept->cost = cost;
+	chain->path = path;
+	chain->kept = part;
+	chain->cost = cost;
 }
 
 /* Step 3: as PostgreSQL does it with the relation's paths, it is to return what the query wants. */

@@ -473,20 +473,26 @@ chain_gain(Path *child, Chain *chain)
 	return path->pathtype == T_SeqScan && path->parent->rtekind == RTE_RELATION;
 }
 
+/* The part of the scan's rows that a pipeline has as columns (step 3), for all that is known yet. */
+double
+hgj_pipeline_scan_kept(PlannerInfo *root, const Path *scan)
+{
+	return part_of_scan(root, scan, NULL);
+}
+
 /*
  * What a pipeline would save of a join of ours, at least, if an aggregation took it: nothing is known
- * yet of what that computes, nor are build sides looked at that are made on the GPU.  0: the join may
- * not fit.
+ * yet of what that computes, nor are build sides looked at that are made on the GPU.  kept:
+ * hgj_pipeline_scan_kept() of the scan at its bottom, or -1, which asks for it.  0: the join may not fit.
  */
 Cost
-hgj_chain_saving(PlannerInfo *root, const Path *path)
+hgj_chain_saving(PlannerInfo *root, const Path *path, double kept)
 {
 	Chain		chain = {.root = root};
 
-	if (hgj_engine != HGJ_ENGINE_AUTO || !hgj_cuda_has_columns() ||
-		!chain_gain(unconstify(Path *, path), &chain))
+	if (!chain_gain(unconstify(Path *, path), &chain))
 		return 0;
-	chain.kept = part_of_scan(root, chain.scan, NULL);
+	chain.kept = kept >= 0 ? kept : part_of_scan(root, chain.scan, NULL);
 	return chain.kept == 0 ? 0 : Max(chain.in_pipeline + kept_gain(&chain, NULL), 0);
 }
 
@@ -494,14 +500,10 @@ hgj_chain_saving(PlannerInfo *root, const Path *path)
 Cost
 hgj_pipeline_would_save(PlannerInfo *root, const Path *path)
 {
-	return hgj_path_fact(path, HGJ_PATH_EMITS) ? 0 : hgj_chain_saving(root, path);
-}
-
-/* Is it a scan whose rows a pipeline has as columns (step 3), for all that is known yet? */
-bool
-hgj_pipeline_reads_kept(PlannerInfo *root, const Path *scan)
-{
-	return part_of_scan(root, scan, NULL) > 0;
+	if (hgj_engine != HGJ_ENGINE_AUTO || hgj_path_fact(path, HGJ_PATH_EMITS) ||
+		!hgj_cuda_has_columns())
+		return 0;
+	return hgj_chain_saving(root, path, -1);
 }
 
 /* What is taken off a path's costs. */

@@ -222,15 +222,15 @@ extern void hgj_aggregate_gathered(PlannerInfo *root, RelOptInfo *output_rel,
 								   const RelOptInfo *input_rel);
 
 /* pipeline_path.c, besides agg_path.h */
-extern Cost hgj_chain_saving(PlannerInfo *root, const Path *path);
-extern bool hgj_pipeline_reads_kept(PlannerInfo *root, const Path *scan);
+extern double hgj_pipeline_scan_kept(PlannerInfo *root, const Path *scan);
+extern Cost hgj_chain_saving(PlannerInfo *root, const Path *path, double kept);
 extern Cost hgj_pipeline_would_save(PlannerInfo *root, const Path *path);
 
 /* pipeline_chains.c */
 extern void hgj_install_chains_hook(void);
 extern bool hgj_has_chains(const PlannerInfo *root);
 extern Path *hgj_chain_of(PlannerInfo *root, const RelOptInfo *rel);
-extern void hgj_keep_chain(PlannerInfo *root, Path *path);
+extern void hgj_keep_chain(PlannerInfo *root, const RelOptInfo *outerrel, Path *path);
 extern Path *hgj_chain_to_aggregate(PlannerInfo *root, RelOptInfo *rel);
 
 /* lookup_cost.c */

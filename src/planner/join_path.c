@@ -361,6 +361,7 @@ try_chain(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	CustomPath *path;
 
 	if (outer == NULL || inner == NULL || PATH_REQ_OUTER(inner) != NULL ||
+		HGJ_NEEDS_JOIN(outer, extra->sjinfo) || HGJ_NEEDS_JOIN(inner, extra->sjinfo) ||
 		!bms_is_empty(joinrel->lateral_relids))
 		return;
 	pair_costs(root, costs, outer, inner, joinrel->rows, &pair);

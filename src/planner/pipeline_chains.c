@@ -101,11 +101,14 @@ hgj_chain_of(PlannerInfo *root, const RelOptInfo *rel)
 	return chain ? chain->path : NULL;
 }
 
-/* May the joins of the query be in a pipeline at all? */
+/*
+ * May the joins of the query be in a pipeline at all?  Between them and the aggregation nothing is to
+ * stand but a projection, which is no place for functions that return sets.
+ */
 bool
 hgj_has_chains(const PlannerInfo *root)
 {
-	return hgj_engine == HGJ_ENGINE_AUTO && !hgj_force && hgj_aggregate &&
+	return !root->parse->hasTargetSRFs && hgj_engine == HGJ_ENGINE_AUTO && !hgj_force && hgj_aggregate &&
 		(root->parse->hasAggs || root->parse->groupClause != NIL) &&
 		root->parse->groupingSets == NIL && root->join_search_private == NULL &&
 		hgj_cuda_has_columns();

@@ -38,6 +38,8 @@ my %queries = (
 		WHERE f.o = o.id AND f.p = p.id AND o.c = c.id AND c.n = n.id AND n.r = 1 AND f.s = n2.id AND p.kind = 7 AND day BETWEEN '2020-02-01' AND '2022-01-01' GROUP BY 1},
 	'a left join' => q{SELECT n.name, count(*), count(o.id), sum(v) FROM f JOIN p ON f.p = p.id AND p.kind < 3 LEFT JOIN o ON f.o = o.id JOIN n ON n.id = f.s GROUP BY 1},
 	'a semi join' => q{SELECT p.kind, count(*), max(o.day) FROM f, o, p WHERE f.o = o.id AND f.p = p.id AND p.kind BETWEEN 7 AND 9 AND EXISTS (SELECT FROM c WHERE c.id = o.c AND c.n = 3) GROUP BY 1},
+	'a set for each row' => q{SELECT generate_series(1, p.kind - 5) x, count(*), sum(f.v) FROM f, o, p WHERE f.o = o.id AND f.p = p.id AND p.kind = 7 GROUP BY 1},
+	'a set for each group' => q{SELECT p.kind, generate_series(1, 2), count(*), sum(f.v) FROM f, o, p WHERE f.o = o.id AND f.p = p.id AND p.kind < 9 GROUP BY 1},
 	'no group column' => q{SELECT count(*), sum(f.v), max(o.day) FROM f, o, p WHERE f.o = o.id AND f.p = p.id AND p.kind = 7});
 my $stock = 'SET hashgraph_join.enabled = off; SET hashgraph_join.aggregate = off;';
 for my $name (sort keys %queries)

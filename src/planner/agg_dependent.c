@@ -32,7 +32,7 @@
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
@@ -43,7 +43,7 @@
 #include "planner/agg_path.h"
 #include "planner/planner.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
+#include "utils/rel.h"
 
 /* More group columns than this are not looked at: the time grows with their square. */
 #define MOST_COLUMNS	32
@@ -58,16 +58,14 @@ typedef struct Known
 	Bitmapset  *rows;			/* relids of tables whose rows are determined */
 } Known;
 
+/* The planner has the table open. */
 static bool
 is_not_null(Oid relid, AttrNumber attno)
 {
-	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid), Int16GetDatum(attno));
-	bool		result;
+	Relation	rel = table_open(relid, NoLock);
+	bool		result = HGJ_IS_NOT_NULL(RelationGetDescr(rel), attno);
 
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for attribute %d of relation %u", attno, relid);
-	result = ((Form_pg_attribute) GETSTRUCT(tuple))->attnotnull;
-	ReleaseSysCache(tuple);
+	table_close(rel, NoLock);
 	return result;
 }
 

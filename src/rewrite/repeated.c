@@ -187,6 +187,19 @@ repeat(HgjRewriting *rewriting, Query *query, CommonTableExpr *with)
 	return true;
 }
 
+/* What groups are made by is to stand where it is looked for.  context is not used. */
+static bool
+flatten_all(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, flatten_all, context);
+	check_stack_depth();
+	hgj_flatten_groups((Query *) node);
+	return query_tree_walker((Query *) node, flatten_all, context, 0);
+}
+
 /* Steps 2 and 4, of the query's WITH, and then of those inside. */
 static bool
 repeat_each(Node *node, void *context)
@@ -302,6 +315,7 @@ hgj_repeat_queries(HgjRewriting *rewriting, Query *query)
 		query->commandType != CMD_SELECT || query->rowMarks != NIL)
 		return;
 	repeated = copyObject(query);
+	(void) flatten_all((Node *) repeated, NULL);
 	(void) repeat_each((Node *) repeated, &attempt);
 	/* what reads the copies is looked at with them: what they are made of is known */
 	if (attempt.nrepeated == 0 || !find_raising((Node *) repeated, &attempt))

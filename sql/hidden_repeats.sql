@@ -83,8 +83,12 @@ select node, taken, reason from hashgraph_join_why('with r as (select client, su
 set hashgraph_join.rewrite = force;
 set hashgraph_join.force = on;
 select node, taken, reason from hashgraph_join_why('with r as (select client, sum(amount) s from deals group by client) select client from r where s = (select max(s) from r)') where node in ('WITH', 'Subquery');
-explain (costs off) with r as (select client, sum(amount) s from deals group by client) select client from r where s = (select max(s) from r);
-explain (costs off, format json) with r as (select client, count(*) n from deals group by client) select c.id from clients c join r on r.client = c.id and r.n > (select min(n) from r);
+select hgj_lines(q, 'Repeated WITH: 1') as says, hgj_lines(q, 'CTE') as with from (values ('with r as (select client, sum(amount) s from deals group by client) select client from r where s = (select max(s) from r)')) v(q);
+create function hgj_fact(q text, fact text) returns text language plpgsql as $$ declare j json; begin
+	execute 'explain (costs off, format json) ' || q into j;
+	return jsonb_path_query_first(j::jsonb, format('$.**.%s', to_json(fact))::jsonpath);
+end $$;
+select hgj_fact(q, 'Repeated WITH') as repeated, hgj_fact(q, 'Hidden Joins') as joins from (values ('with r as (select client, count(*) n from deals group by client) select c.id from clients c join r on r.client = c.id and r.n > (select min(n) from r)')) v(q);
 -- a condition on the key is looked at before groups are made
 explain (costs off) with r as (select client, sum(amount) s from deals group by client) select a.s, b.s from r a join r b on b.client = a.client + 1 where a.client = 7;
 explain (costs off) with r as (select client, sum(amount) s from deals group by client) select a.s, b.s from r a join r b on b.client = a.client + 1 where 70 / a.client = 10;

@@ -342,11 +342,16 @@ add_group(HgjGroups *groups, uint32 i)
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		HgjGroupKey *key = &groups->keys[k];
-		bool		isnull = key->has_nulls && key->nulls[i];
-		Datum		value = isnull ? (Datum) 0 : key->values[i];
+		bool		isnull;
+		Datum		value;
 
-		/* nobody else has asked for it: it has not been loaded */
-		if (k >= groups->ntelling)
+		/* what does not tell groups apart has not been loaded */
+		if (k < groups->ntelling)
+		{
+			isnull = key->has_nulls && key->nulls[i];
+			value = key->values[i];
+		}
+		else
 			value = hgj_vector_datum(&groups->batch->vectors[key->column],
 									 hgj_batch_live_row(groups->batch, i), &isnull);
 		if (isnull)

@@ -36,12 +36,13 @@
 /* CustomName of the path, the plan and the node; EXPLAIN prints it. */
 #define HGJ_AGG_NODE_NAME	"HashGraphAgg"
 
-#define HGJ_AGG_SPLIT_FACTS		4
-
 /* custom_exprs, by position */
 #define HGJ_AGG_EXPRS_ARGS		0	/* Lists of arguments; NIL: count(*) */
 #define HGJ_AGG_EXPRS_FILTERS	1	/* FILTER expressions, or NULL */
 #define HGJ_AGG_EXPRS_HAVING	2	/* clauses over all of custom_scan_tlist */
+
+/* The number of integers of HGJ_AGG_SPLIT. */
+#define HGJ_AGG_SPLIT_FACTS		4
 
 /* custom_private, by position */
 typedef enum HgjAggFact

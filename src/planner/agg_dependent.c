@@ -18,7 +18,6 @@
  * 4. Equal columns are known from equivalence classes, whose clauses hold for every row
  *	  only where there is no outer join.  Columns of the nullable side of one are all
  *	  NULL where the key is, so that a key that is grouped by determines them there, too.
- *
  * 5. A transaction whose snapshot is older than the plan may see rows that were gone when the
  *	  index was made.  So only what PostgreSQL itself believes of primary keys is believed
  *	  where a transaction has one snapshot.
@@ -48,13 +47,14 @@
 /* More group columns than this are not looked at: the time grows with their square. */
 #define MOST_COLUMNS	32
 
+/* What some group columns determine. */
 typedef struct Known
 {
-	PlannerInfo *root;
-	bool		inner;			/* all joins are inner or semi joins: step 4 */
-	List	   *exprs;			/* group columns that are given, */
-	List	   *operators;		/* their equality operators, */
-	int			without;		/* and the position of the one that is not */
+	PlannerInfo *root;			/* query */
+	bool		inner;			/* all joins are inner or semi joins (step 4) */
+	List	   *exprs;			/* group columns that are given, and one more */
+	List	   *operators;		/* equality operators of these columns */
+	int			without;		/* position of the column that is not given */
 	Bitmapset  *rows;			/* relids of tables whose rows are determined */
 } Known;
 

@@ -84,7 +84,7 @@ chain_of_table(PlannerInfo *root, const RelOptInfo *rel)
 	return chain;
 }
 
-/* The chain of a relation: see the steps above.  NULL, or without a path: there is none. */
+/* The chain of a relation, as steps 1 and 2 make it; NULL if the relation has none, as is one without a path. */
 static const KeptChain *
 chain_of(PlannerInfo *root, const RelOptInfo *rel)
 {
@@ -93,6 +93,7 @@ chain_of(PlannerInfo *root, const RelOptInfo *rel)
 	return chains ? hash_search(chains, &rel, HASH_FIND, NULL) : NULL;
 }
 
+/* The path of the relation's chain; NULL if it has no chain. */
 Path *
 hgj_chain_of(PlannerInfo *root, const RelOptInfo *rel)
 {

@@ -483,17 +483,17 @@ hgj_pipeline_scan_kept(PlannerInfo *root, const Path *scan)
 /*
  * What a pipeline would save of a join of ours, at least, if an aggregation took it: nothing is known
  * yet of what that computes, nor are build sides looked at that are made on the GPU.  kept:
- * hgj_pipeline_scan_kept() of the scan at its bottom, or -1, which asks for it.  0: the join may not fit.
+ * hgj_pipeline_scan_kept() of the scan at its bottom.  0: the join may not fit.
  */
 Cost
 hgj_chain_saving(PlannerInfo *root, const Path *path, double kept)
 {
 	Chain		chain = {.root = root};
 
-	if (!chain_gain(unconstify(Path *, path), &chain))
+	if (kept == 0 || !chain_gain(unconstify(Path *, path), &chain))
 		return 0;
-	chain.kept = kept >= 0 ? kept : part_of_scan(root, chain.scan, NULL);
-	return chain.kept == 0 ? 0 : Max(chain.in_pipeline + kept_gain(&chain, NULL), 0);
+	chain.kept = kept;
+	return Max(chain.in_pipeline + kept_gain(&chain, NULL), 0);
 }
 
 /* The same of a join that an aggregation takes, if one does. */
@@ -503,7 +503,8 @@ hgj_pipeline_would_save(PlannerInfo *root, const Path *path)
 	if (hgj_engine != HGJ_ENGINE_AUTO || hgj_path_fact(path, HGJ_PATH_EMITS) ||
 		!hgj_cuda_has_columns())
 		return 0;
-	return hgj_chain_saving(root, path, -1);
+	return hgj_chain_saving(root, path,
+							hgj_pipeline_scan_kept(root, hgj_below_projections(hgj_below_joins(path))));
 }
 
 /* What is taken off a path's costs. */

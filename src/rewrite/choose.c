@@ -447,16 +447,22 @@ static void
 try_without(HgjForm *joined, const Query *parse, bool repeats, bool restricts, const HgjCall *call)
 {
 	HgjForm		form = rewrite(parse, repeats, restricts);
+	ListCell   *lc;
 
 	if (!is_rewritten(&form))
 		return;
 	plan_form(&form, call);
 	if (form.cost > joined->cost)
 		return;
-	/* why this is so remains to be said of each that would have been repeated */
-	if (!repeats)
-		form.rewriting.reasons = list_concat_unique_int(form.rewriting.reasons,
-														list_make1_int(HGJ_HIDDEN_KEPT_COST));
+	/* WITH queries have not been looked at in this form: what was found of each remains to be said */
+	foreach(lc, repeats ? NIL : joined->rewriting.reasons)
+	{
+		int			reason = lfirst_int(lc);
+
+		if (reason == HGJ_HIDDEN_REPEATED || reason == HGJ_HIDDEN_KEPT)
+			form.rewriting.reasons = lappend_int(form.rewriting.reasons,
+												 reason == HGJ_HIDDEN_KEPT ? reason : HGJ_HIDDEN_KEPT_COST);
+	}
 	*joined = form;
 }
 

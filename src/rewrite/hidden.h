@@ -80,13 +80,15 @@ typedef enum HgjNulls
 	HGJ_NULL_IS_NULL
 } HgjNulls;
 
+/* What stands for a condition when it is looked at, or NULL. */
+typedef Node *(*HgjConditionView) (Node *condition, void *context);
+
 /* levels.c */
 extern bool hgj_may_hide_joins(const Query *query);
 extern bool hgj_note_found(HgjRewriting *rewriting, HgjHidden reason);
 extern void hgj_rewrite_query(HgjRewriting *rewriting, Query *query);
 
 /* repeated.c */
-extern bool hgj_is_repeatable_kind(const CommonTableExpr *with);
 extern bool hgj_has_repeatable(const Query *query);
 extern void hgj_repeat_queries(HgjRewriting *rewriting, Query *query);
 
@@ -190,6 +192,7 @@ extern bool hgj_can_be_repeated(Node *clause);
 extern bool hgj_operand_may_raise(const Query *query, Node *expression, int level);
 extern Node *hgj_any_value(Node *node, bool bounded);
 extern bool hgj_is_small_numeric(Node *expression);
+extern bool hgj_condition_may_raise(Node *node, HgjConditionView view, void *context);
 extern bool hgj_is_proven_subquery(const HgjRewriting *rewriting, const Query *query);
 extern bool hgj_tables_proven(const HgjRewriting *rewriting, const Query *query);
 extern bool hgj_reads_proven(const HgjRewriting *rewriting, const Query *query);

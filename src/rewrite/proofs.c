@@ -566,19 +566,43 @@ hgj_operand_may_raise(const Query *query, Node *expression, int level)
 	return hgj_row_may_raise(expression) || find_raising_column(expression, &origin);
 }
 
-/* Conditions in FROM; context is not used. */
-static bool
-condition_may_raise(Node *node, void *context)
+/* A walk through the conditions of a query. */
+typedef struct HgjConditions
 {
+	HgjConditionView view;		/* what is looked at in the place of each, or NULL */
+	void	   *context;		/* what that is called with */
+} HgjConditions;
+
+static bool
+find_raising_condition(Node *node, void *context)
+{
+	const HgjConditions *conditions = context;
+	Node	   *quals = NULL;
+
 	if (node == NULL)
 		return false;
-	if (IsA(node, JoinExpr) && hgj_row_may_raise(((JoinExpr *) node)->quals))
-		return true;
-	if (IsA(node, FromExpr) && hgj_row_may_raise(((FromExpr *) node)->quals))
-		return true;
-	if (!IsA(node, JoinExpr) && !IsA(node, FromExpr) && !IsA(node, List))
+	if (IsA(node, JoinExpr))
+		quals = ((JoinExpr *) node)->quals;
+	else if (IsA(node, FromExpr))
+		quals = ((FromExpr *) node)->quals;
+	else if (!IsA(node, List))
 		return false;
-	return expression_tree_walker(node, condition_may_raise, context);
+	if (conditions->view)
+		quals = conditions->view(quals, conditions->context);
+	return hgj_row_may_raise(quals) ||
+		expression_tree_walker(node, find_raising_condition, context);
+}
+
+/*
+ * Can a condition of FROM or WHERE, below this node of them, raise an error?  view: what is looked at
+ * in a condition's place; NULL: the condition itself
+ */
+bool
+hgj_condition_may_raise(Node *node, HgjConditionView view, void *context)
+{
+	HgjConditions conditions = {view, context};
+
+	return find_raising_condition(node, &conditions);
 }
 
 /* Is it one SELECT of FROM and WHERE, whose rows nobody groups, sorts out or counts off? */
@@ -666,5 +690,5 @@ bool
 hgj_reads_proven(const HgjRewriting *rewriting, const Query *query)
 {
 	return hgj_tables_proven(rewriting, query) &&
-		!condition_may_raise((Node *) query->jointree->fromlist, NULL);
+		!hgj_condition_may_raise((Node *) query->jointree->fromlist, NULL, NULL);
 }

@@ -58,8 +58,8 @@ typedef struct HgjPlaces
 } HgjPlaces;
 
 /* Step 1: is it one that is looked at? */
-bool
-hgj_is_repeatable_kind(const CommonTableExpr *with)
+static bool
+is_repeatable_kind(const CommonTableExpr *with)
 {
 	const Query *query = (const Query *) with->ctequery;
 
@@ -75,7 +75,7 @@ hgj_has_repeatable(const Query *query)
 	ListCell   *lc;
 
 	foreach(lc, query->cteList)
-		if (hgj_is_repeatable_kind(lfirst_node(CommonTableExpr, lc)))
+		if (is_repeatable_kind(lfirst_node(CommonTableExpr, lc)))
 			return true;
 	return false;
 }
@@ -175,7 +175,8 @@ repeat(HgjRewriting *rewriting, Query *query, CommonTableExpr *with)
 	ListCell   *lc2;
 
 	if (!hgj_is_proven_subquery(rewriting, read) || !hgj_is_permitted(read) ||
-		!all_keys_look_equal(read) || contain_volatile_functions((Node *) read) || hgj_refers_above((Node *) read, 0))
+		!all_keys_look_equal(read) || contain_volatile_functions((Node *) read) ||
+		hgj_refers_above((Node *) read, 0))
 		return false;
 	(void) find_places((Node *) query, &places);
 	if (!places.all_plain || list_length(places.entries) != with->cterefcount ||
@@ -217,7 +218,7 @@ repeat_each(Node *node, void *context)
 	{
 		CommonTableExpr *with = lfirst_node(CommonTableExpr, lc);
 
-		if (!hgj_is_repeatable_kind(with))
+		if (!is_repeatable_kind(with))
 			continue;
 		if (repeat(rewriting, query, with))
 		{
@@ -261,31 +262,13 @@ without_proven(Node *node, void *context)
 	return hgj_any_value(node, false);
 }
 
-/* Step 3: a condition of FROM or WHERE that can raise an error.  context: HgjRewriting */
-static bool
-find_condition(Node *node, void *context)
-{
-	Node	   *quals = NULL;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, JoinExpr))
-		quals = ((JoinExpr *) node)->quals;
-	else if (IsA(node, FromExpr))
-		quals = ((FromExpr *) node)->quals;
-	else if (!IsA(node, List))
-		return false;
-	return hgj_row_may_raise(without_proven(quals, context)) ||
-		expression_tree_walker(node, find_condition, context);
-}
-
 /* Step 3: can what the query reads, or a condition of it, raise an error? */
 static bool
 may_raise(const HgjRewriting *rewriting, const Query *query)
 {
 	check_stack_depth();
 	return !hgj_tables_proven(rewriting, query) ||
-		find_condition((Node *) query->jointree, (void *) rewriting) ||
+		hgj_condition_may_raise((Node *) query->jointree, without_proven, (void *) rewriting) ||
 		hgj_groups_may_raise(without_proven(query->havingQual, (void *) rewriting));
 }
 
@@ -310,6 +293,7 @@ hgj_repeat_queries(HgjRewriting *rewriting, Query *query)
 {
 	HgjRewriting attempt = *rewriting;
 	Query	   *repeated;
+	ListCell   *lc;
 
 	if (rewriting->calls_volatile || query->hasModifyingCTE ||
 		query->commandType != CMD_SELECT || query->rowMarks != NIL)
@@ -324,6 +308,8 @@ hgj_repeat_queries(HgjRewriting *rewriting, Query *query)
 		*query = *repeated;
 		return;
 	}
-	for (int i = list_length(rewriting->reasons); i < list_length(attempt.reasons); i++)
-		rewriting->reasons = lappend_int(rewriting->reasons, HGJ_HIDDEN_KEPT);
+	/* nothing has been looked at before: each reason is that of a WITH query */
+	foreach(lc, attempt.reasons)
+		lfirst_int(lc) = HGJ_HIDDEN_KEPT;
+	rewriting->reasons = attempt.reasons;
 }

@@ -88,14 +88,15 @@ begin
 	return case when written is distinct from rewritten then 'DIFFERENT: ' else '' end;
 end $$;
 
--- What becomes of the query's subqueries, and whether the answer stays what it was.
-create function hgj_hidden(q text) returns text language plpgsql as $$
+-- What becomes of the query's subqueries, and whether the answer stays what it was.  nodes: those
+-- that hashgraph_join_why() is asked about; of several, each reason says whose it is.
+create function hgj_hidden(q text, nodes text[] default '{Subquery}') returns text language plpgsql as $$
 declare
 	reasons text;
 	differs text := hgj_rewrite_differs(q, false);
 begin
 	perform set_config('hashgraph_join.rewrite', 'force', true);
-	execute format('select string_agg(reason, ''; '') from hashgraph_join_why(%L) where node = ''Subquery''', q) into reasons;
+	execute format('select string_agg(case when cardinality(%L::text[]) > 1 then node || '': '' else '''' end || reason, ''; '') from hashgraph_join_why(%L) where node = any (%L)', nodes, q, nodes) into reasons;
 	perform set_config('hashgraph_join.rewrite', 'on', true);
 	return differs || coalesce(reasons, 'nothing');
 end $$;

@@ -57,8 +57,9 @@ analyze words;
 analyze few;
 
 -- What an expression may be.
-create temp table expressions (e text);
-insert into expressions
+-- Workers are tried with some of them, as starting them takes longer than all other ways do.
+create temp table expressions (n serial, e text);
+insert into expressions (e)
 select format(e, col) from unnest('{t,v,c,p,nm,l,w,far}'::text[]) col, unnest(array['%s like ''a%%''', '%s ~ ''^[a-c]+$''', '%s ilike ''AB_%%''',
 	'upper(%s) = ''ABC''', 'substring(%1$s from 2 for 2) in (''bc'', ''b'')', '%s > ''abc''', '%s between ''ab'' and ''abcd'' collate "C"',
 	'length(%s) > 3', '%1$s || ''x'' = ''abcx''', 'coalesce(%s, ''none'') = ''none''', 'case %s when ''abc'' then true when ''x'' then null else false end',
@@ -73,11 +74,11 @@ select unnest(array['b > ''\x0001''', 'b like ''\\000%''::bytea', 'length(b) = 1
 select count(*) from expressions;
 
 select says, count(*) from (
-	select check_ways(format('select count(*), count(*) filter (where %1$s), sum(case when %1$s then id else -id end), max(case when %1$s then k end) from words', e)) says
+	select check_ways(format('select count(*), count(*) filter (where %1$s), sum(case when %1$s then id else -id end), max(case when %1$s then k end) from words', e), parallel => n % 7 = 0) says
 	from expressions where e !~ 'random') checked
 group by says order by says collate "C";
 select says, count(*) from (
-	select check_ways(format('select w.id, f.x from words w join few f using (k) where %s', e), 'HashGraphJoin') says from expressions) checked
+	select check_ways(format('select w.id, f.x from words w join few f using (k) where %s', e), 'HashGraphJoin', n % 7 = 3) says from expressions) checked
 group by says order by says collate "C";
 
 -- each value is evaluated once in a process, as long as there are not too many; NULL as well, by what is not strict
@@ -185,18 +186,18 @@ select check_ways(format('select count(*), sum(id) from alike where %s', q), par
 	'c in (''abcdefgh'', ''abcd'', '''', ''1'', ''2'', ''3'', ''4'', ''abcdefghijkl'')', 'p in (''abcdefgh'', ''abcd'', '''', ''1'', ''2'', ''3'', ''4'', ''abcdefghi'')']) q;
 
 -- what is made of a string may be one: grouped by, aggregated, compared with another, short, long, and of many values
-create temp table results (e text);
-insert into results select format(e, col) from unnest('{t,v,c,nm,w,far}'::text[]) col, unnest(array['upper(%s)', 'substring(%s from 1 for 2)', 'coalesce(%s, ''none'')',
+create temp table results (n serial, e text);
+insert into results (e) select format(e, col) from unnest('{t,v,c,nm,w,far}'::text[]) col, unnest(array['upper(%s)', 'substring(%s from 1 for 2)', 'coalesce(%s, ''none'')',
 	'case when %1$s < ''b'' then ''low'' when %1$s = ''x'' then null else %1$s end', 'nullif(%s, ''abc'')', 'repeat(%1$s, 1500 / (1 + length(%1$s)))', 'array[%s::text, ''1'']', '%s::text::bytea',
 	'md5(%s::text)::uuid', 'repeat(%s, 3)::char(5)']) e;
 -- where equal values look different, that of any row may stand for a group
-insert into results values ('upper(l)'), ('md5(l collate "C")::uuid'), ('substring(l collate "C" from 1 for 2)'), ('coalesce(l collate "C", ''none'')'),
+insert into results (e) values ('upper(l)'), ('md5(l collate "C")::uuid'), ('substring(l collate "C" from 1 for 2)'), ('coalesce(l collate "C", ''none'')'),
 	('upper(p)'), ('substring(p from 1 for 2)'), ('case when p < ''b'' then ''low'' when p = ''x'' then null else p::text end'), ('repeat(p, 3)::char(5)');
-select says, count(*) from (select check_ways(format('select %s as r, count(*), sum(id) from words group by 1', e)) says from results) checked
+select says, count(*) from (select check_ways(format('select %s as r, count(*), sum(id) from words group by 1', e), parallel => n % 4 = 0) says from results) checked
 	group by says order by says collate "C";
-select says, count(*) from (select check_ways(format('select k, max(%1$s::text collate "C"), min(%1$s::text collate "C") filter (where %1$s is not null), count(%1$s) from words group by 1', e)) says from results) checked
+select says, count(*) from (select check_ways(format('select k, max(%1$s::text collate "C"), min(%1$s::text collate "C") filter (where %1$s is not null), count(%1$s) from words group by 1', e), parallel => n % 4 = 1) says from results) checked
 	group by says order by says collate "C";
-select says, count(*) from (select check_ways(format('select f.g, %1$s, count(*) from words w join few f using (k) where %1$s is not null group by 1, 2', e)) says from results) checked
+select says, count(*) from (select check_ways(format('select f.g, %1$s, count(*) from words w join few f using (k) where %1$s is not null group by 1, 2', e), parallel => n % 4 = 2) says from results) checked
 	group by says order by says collate "C";
 select check_ways(q) from unnest(array['select upper(t), count(*) from many group by 1', 'select left(n, 2), repeat(c, 30), count(*) from many where id < 9000 group by 1, 2',
 	'select case when t like ''few%'' then t else ''many'' end, max(reverse(t)), min(upper(n)) from many group by 1',

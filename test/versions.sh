@@ -191,7 +191,7 @@ check()
 				# as it has those that try values of all types
 				if [[ -n ${HGJ_AFTER_CHECK:-} ]]; then
 					few+=(HGJ_TAP_ONLY=/025_)
-					without+=" agg_exchange agg_scans aggregates decimals filters functions group_types join_types rescan transitions types"
+					without+=" agg_divided agg_exchange agg_scans aggregates decimals filters functions group_types join_types rescan transitions types"
 				fi
 			fi
 			if [[ $major != "$newest" || -n ${HGJ_AFTER_CHECK:-} ]]; then

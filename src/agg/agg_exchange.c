@@ -12,8 +12,8 @@
  * 2. Who comes while others are reading the input takes part: it attaches to the
  *	  barrier, reads what its partial child gives it, and has a group table of its own.
  * 3. When that table is full, or there is no more input, its groups are written out as
- *	  records (agg_records.c), sorted into partitions by bits of their hash, which is
- *	  the same in all processes: an image.  The hash is that of all keys, or of the first
+ *	  records (agg_records.c, agg_packed.c), sorted into partitions by bits of their hash, which
+ *	  is the same in all processes: an image.  The hash is that of all keys, or of the first
  *	  ones, if a node above groups by these.  It goes to shared memory, or to a file that
  *	  all can read when images take their part of the memory that all processes have.
  *	  A table that has outgrown the processor's caches is written out, too, if hardly two of all
@@ -23,7 +23,8 @@
  *	  of those that were given away.
  * 4. At the barrier all have read their input.  If there is only one, and it has
  *	  written no image, its table is the result.  Otherwise everybody writes its last
- *	  image, and they meet once more.
+ *	  image, and they meet once more.  If none has been written before, values of the key
+ *	  may divide groups in the place of the hash (agg_exchange_values.c).
  * 5. The outcome is published; who has come too late for step 2 has waited for it.
  *	  From there on everybody takes one partition after the other, combines what all
  *	  images have of it (agg_exchange_read.c), and returns the groups.  Nobody who has
@@ -43,6 +44,7 @@
 #include "compat.h"
 
 #include "agg/agg_exchange.h"
+#include "engine/hgj_memory.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/float.h"
@@ -53,7 +55,6 @@
 
 /* Partitions for each process, so that they end at about the same time. */
 #define PARTITIONS_EACH		4
-#define MOST_PARTITIONS		1024
 
 /* Step 3: groups of a table that is in the caches. */
 #define CACHED_GROUPS		16384
@@ -90,6 +91,7 @@ reset_shared(HgjSharedExchange *shared)
 	pg_atomic_init_u64(&shared->images, InvalidDsaPointer);
 	pg_atomic_init_u64(&shared->bytes, 0);
 	pg_atomic_init_u32(&shared->next, 0);
+	hgj_exchange_values_init(&shared->range);
 }
 
 /* Enough for every process to have some, and for each to fit into a table. */
@@ -101,7 +103,7 @@ partitions_wanted(const HgjAggState *state, int processes)
 	double		wanted = Max(2 * bytes / Max(state->groups.limit, 1),
 							 (double) PARTITIONS_EACH * processes);
 
-	return pg_nextpower2_32((uint32) Min(wanted, (double) MOST_PARTITIONS));
+	return pg_nextpower2_32((uint32) Min(wanted, (double) HGJ_MOST_PARTITIONS));
 }
 
 /* EstimateDSMCustomScan callback. */
@@ -247,6 +249,8 @@ hgj_exchange_begin(HgjAggState *state)
 	{
 		exchange->part = pg_atomic_fetch_add_u32(&shared->nparts, 1);
 		exchange->reading = true;
+		exchange->has_divided = exchange->by_value = false;
+		exchange->npartitions = shared->npartitions;
 		exchange->table_rows = 0;
 		exchange->next_look = CACHED_GROUPS;
 		exchange->given = 0;
@@ -255,6 +259,7 @@ hgj_exchange_begin(HgjAggState *state)
 		return true;
 	}
 	hgj_meeting_wait(&shared->input, HGJ_WAIT_GROUPS);
+	hgj_exchange_agree(exchange);
 	exchange->returning = true;
 	state->result = &exchange->merged;
 	return false;
@@ -287,7 +292,7 @@ find_partitions(HgjAggState *state, uint16 *partitions, uint32 *counts)
 	HgjAggExchange *exchange = &state->exchange;
 	HgjGroups  *merged = &exchange->merged;
 	HgjGroups  *groups = &state->groups;
-	uint32		mask = exchange->shared->npartitions - 1;
+	uint32		mask = exchange->npartitions - 1;
 	int			shift = HASH_BITS - pg_popcount32(mask);
 
 	for (uint32 first = 0; first < groups->ngroups; first += HGJ_EXCHANGE_BLOCK)
@@ -315,22 +320,29 @@ typedef struct Division
 	uint32	   *counts;			/* number of groups in each partition */
 	Size	   *bytes;			/* what the records of each partition take */
 	Size		all_bytes;		/* what all records take */
+	Size		packed;			/* what each takes, if they are short; else 0 */
 } Division;
 
 static Division
 divide_groups(HgjAggState *state)
 {
 	HgjGroups  *groups = &state->groups;
-	uint32		npartitions = state->exchange.shared->npartitions;
+	uint32		npartitions = state->exchange.npartitions;
 	Division	division = {
 		MemoryContextAllocHuge(state->context, mul_size(Max(groups->ngroups, 1), sizeof(uint16))),
 		palloc0(mul_size(npartitions, sizeof(uint32))),
 		palloc0(mul_size(npartitions, sizeof(Size))),
-		0
+		0,
+		hgj_agg_packed_bytes(state)
 	};
 
-	find_partitions(state, division.partitions, division.counts);
-	for (uint32 g = 0; g < groups->ngroups; g++)
+	if (state->exchange.by_value)
+		hgj_exchange_value_partitions(state, division.partitions, division.counts);
+	else
+		find_partitions(state, division.partitions, division.counts);
+	for (uint32 p = 0; p < npartitions; p++)
+		division.bytes[p] = mul_size(division.counts[p], division.packed);
+	for (uint32 g = 0; division.packed == 0 && g < groups->ngroups; g++)
 	{
 		Size	   *bytes = &division.bytes[division.partitions[g]];
 
@@ -354,7 +366,7 @@ static uint32 *
 sort_groups(HgjAggState *state, const Division *division)
 {
 	uint32		ngroups = state->groups.ngroups;
-	uint32		npartitions = state->exchange.shared->npartitions;
+	uint32		npartitions = state->exchange.npartitions;
 	uint32	   *order = MemoryContextAllocHuge(state->context,
 											   mul_size(Max(ngroups, 1), sizeof(uint32)));
 	uint32	   *at = palloc(mul_size(npartitions, sizeof(uint32)));
@@ -391,12 +403,14 @@ create_image(HgjAggExchange *exchange, Size record_bytes)
 	HgjSharedExchange *shared = exchange->shared;
 	Size		size = add_size(record_bytes,
 								MAXALIGN(offsetof(HgjExchangeImage, runs) +
-										 shared->npartitions * sizeof(HgjImageRun)));
+										 exchange->npartitions * sizeof(HgjImageRun)));
 	HgjExchangeImage *image =
 		hgj_shared_list_add(exchange->area, &shared->images, size,
 							gettext_noop("Failed on request of size %zu in shared memory for the groups of a HashGraphAgg."));
 
 	image->part = exchange->part;
+	/* a fault for each of its pages takes longer than writing the records does */
+	hgj_mem_populate(image, size);
 	return image;
 }
 
@@ -407,11 +421,12 @@ create_image(HgjAggExchange *exchange, Size record_bytes)
 static void
 write_to_memory(HgjAggState *state, HgjExchangeImage *image, const Division *division)
 {
-	uint32		npartitions = state->exchange.shared->npartitions;
+	uint32		npartitions = state->exchange.npartitions;
 	Size	   *ends = palloc(mul_size(npartitions, sizeof(Size)));
 	Size		at = MAXALIGN(offsetof(HgjExchangeImage, runs) + npartitions * sizeof(HgjImageRun));
 
 	image->on_file = false;
+	image->packed = division->packed;
 	for (uint32 p = 0; p < npartitions; p++)
 	{
 		image->runs[p].offset = ends[p] = at;
@@ -420,12 +435,18 @@ write_to_memory(HgjAggState *state, HgjExchangeImage *image, const Division *div
 	for (uint32 g = 0; g < state->groups.ngroups; g++)
 	{
 		char	   *row = hgj_group_row(&state->groups, g);
-		Size		bytes = hgj_agg_record_bytes(state, row);
+		Size		bytes = division->packed;
 		Size	   *end = &ends[division->partitions[g]];
 
 		if (g % HGJ_EXCHANGE_BLOCK == 0)
 			CHECK_FOR_INTERRUPTS();
-		hgj_agg_record_write(state, row, (char *) image + *end, bytes);
+		if (bytes > 0)
+			hgj_agg_pack(state, row, (char *) image + *end);
+		else
+		{
+			bytes = hgj_agg_record_bytes(state, row);
+			hgj_agg_record_write(state, row, (char *) image + *end, bytes);
+		}
 		*end += bytes;
 	}
 	pfree(ends);
@@ -441,6 +462,7 @@ write_to_file(HgjAggState *state, HgjExchangeImage *image, const Division *divis
 	char		name[24];
 
 	image->on_file = true;
+	image->packed = 0;
 	if (exchange->file == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->context);
@@ -449,7 +471,7 @@ write_to_file(HgjAggState *state, HgjExchangeImage *image, const Division *divis
 		exchange->file = BufFileCreateFileSet(&exchange->shared->files.fs, name);
 		MemoryContextSwitchTo(old);
 	}
-	for (uint32 p = 0; p < exchange->shared->npartitions; p++)
+	for (uint32 p = 0; p < exchange->npartitions; p++)
 	{
 		BufFileTell(exchange->file, &image->runs[p].fileno, &image->runs[p].offset);
 		for (uint32 i = 0; i < image->runs[p].ngroups; i++)
@@ -533,17 +555,25 @@ hgj_exchange_empty_table(HgjAggState *state)
 	bool		fits = image_fits(state, division.all_bytes);
 	HgjExchangeImage *image = create_image(exchange, fits ? division.all_bytes : 0);
 
-	for (uint32 p = 0; p < exchange->shared->npartitions; p++)
+	for (uint32 p = 0; p < exchange->npartitions; p++)
 		image->runs[p].ngroups = division.counts[p];
 	if (fits)
 		write_to_memory(state, image, &division);
 	else
 		write_to_file(state, image, &division);
 	exchange->total_groups += groups->ngroups;
+	exchange->has_divided = true;
 	exchange->table_rows = 0;
 	/* who returns them counts them */
 	state->counts.groups -= groups->ngroups;
-	*(fits ? &exchange->total_bytes : &exchange->total_disk) += division.all_bytes;
+	exchange->total_by_value += exchange->by_value ? groups->ngroups : 0;
+	exchange->total_short += image->packed > 0 ? groups->ngroups : 0;
+	if (fits)
+		exchange->total_bytes += division.all_bytes;
+	else if (division.packed > 0)
+		exchange->total_disk += mul_size(groups->ngroups, hgj_agg_unpacked_bytes(state));
+	else
+		exchange->total_disk += division.all_bytes;
 	free_division(&division);
 }
 
@@ -565,6 +595,7 @@ hgj_exchange_end_input(HgjAggState *state)
 	if (!exchange->reading)
 		return;
 	state->kept = false;
+	hgj_exchange_offer_values(state);
 	(void) hgj_meeting_arrive(&shared->input, HGJ_WAIT_GROUPS);
 	if (pg_atomic_read_u32(&shared->nparts) == 1 &&
 		!DsaPointerIsValid(pg_atomic_read_u64(&shared->images)))
@@ -572,6 +603,7 @@ hgj_exchange_end_input(HgjAggState *state)
 		decide(exchange, HGJ_EXCHANGE_ALONE);
 		return;
 	}
+	hgj_exchange_agree(exchange);
 	hgj_exchange_empty_table(state);
 	if (exchange->file)
 	{
@@ -608,7 +640,7 @@ hgj_exchange_next(HgjAggState *state)
 		if (hgj_exchange_combine_rest(state))
 			continue;
 		partition = pg_atomic_fetch_add_u32(&shared->next, 1);
-		if (partition >= shared->npartitions)
+		if (partition >= exchange->npartitions)
 			return false;
 		hgj_exchange_combine(state, partition);
 	} while (merged->ngroups == 0);

@@ -25,6 +25,18 @@
 #define HGJ_EXCHANGE_BLOCK			4096
 #define HGJ_EXCHANGE_BLOCK_BYTES	((Size) 1024 * 1024)
 
+/* Partitions that groups may be divided into. */
+#define HGJ_MOST_PARTITIONS			1024
+
+/* The values that groups of all processes have (agg_exchange_values.c). */
+typedef struct HgjValueRange
+{
+	pg_atomic_uint32 nready;	/* number of processes that have offered theirs */
+	pg_atomic_uint64 ngroups;	/* number of groups that these have, in sum */
+	pg_atomic_uint64 least;		/* least value, as an unsigned number of the same order */
+	pg_atomic_uint64 most;		/* greatest value; smaller than least: there is none */
+} HgjValueRange;
+
 /* What has become of it. */
 typedef enum HgjExchangeOutcome
 {
@@ -41,7 +53,8 @@ typedef struct HgjSharedExchange
 	pg_atomic_uint64 stale;		/* those of a run before: to be freed */
 	pg_atomic_uint64 bytes;		/* of images in memory */
 	pg_atomic_uint32 next;		/* the partition that nobody has taken yet */
-	uint32		npartitions;	/* a power of two */
+	HgjValueRange range;		/* values of groups, by which they may be divided */
+	uint32		npartitions;	/* number of partitions by hash, a power of two */
 	uint64		seed;			/* of the hashes that divide groups */
 	int			most_parts;		/* processes that were planned */
 	dsm_handle	segment;		/* this one, for the files */
@@ -61,6 +74,7 @@ typedef struct HgjExchangeImage
 {
 	HgjSharedLink link;
 	bool		on_file;		/* else the records stand behind the runs */
+	Size		packed;			/* bytes of each, if they are short (agg_packed.c); else 0 */
 	uint32		part;			/* whose file it is */
 	HgjImageRun runs[FLEXIBLE_ARRAY_MEMBER];
 } HgjExchangeImage;
@@ -93,6 +107,14 @@ extern void hgj_exchange_file_name(char *name, Size bytes, uint32 part);
 extern void hgj_exchange_load_keys(HgjAggState *state, HgjExchangeKey key, int nkeys,
 								   uint32 n);
 
+/* agg_exchange_values.c */
+extern void hgj_exchange_values_init(HgjValueRange *range);
+extern void hgj_exchange_offer_values(HgjAggState *state);
+extern void hgj_exchange_agree(HgjAggExchange *exchange);
+extern void hgj_exchange_value_partitions(const HgjAggState *state, uint16 *partitions,
+										  uint32 *counts);
+extern void hgj_exchange_cover_partition(HgjAggState *state, uint32 partition, uint64 records);
+
 /* agg_exchange_read.c */
 extern void hgj_exchange_combine(HgjAggState *state, uint32 partition);
 extern bool hgj_exchange_combine_rest(HgjAggState *state);
@@ -106,6 +128,12 @@ extern void hgj_agg_record_write(const HgjAggState *state, char *row,
 								 char *record, Size bytes);
 extern bool hgj_agg_record_key(const HgjAggState *state, const char *record,
 							   int k, Datum *value);
+
+/* agg_packed.c */
+extern Size hgj_agg_packed_bytes(const HgjAggState *state);
+extern void hgj_agg_pack(const HgjAggState *state, const char *row, char *packed);
+extern Size hgj_agg_unpacked_bytes(const HgjAggState *state);
+extern void hgj_agg_unpack(const HgjAggState *state, const char *packed, char *record);
 
 /* agg_combine.c */
 extern void hgj_agg_combine(HgjAggState *state, uint32 group, const char *record);

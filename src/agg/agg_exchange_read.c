@@ -5,7 +5,7 @@
  *	  (agg_exchange.c).
  *
  * 1. Image by image, the partition's records are read a block at a time: where they
- *	  stand, in shared memory, or into a buffer, from a file.
+ *	  stand, in shared memory, or into a buffer, from a file, or from short ones (agg_packed.c).
  * 2. Their keys make a batch, whose groups are found or made (columns/groups.c), and
  *	  each record is added to its group's row (agg_combine.c).
  * 3. Records that find no group in a full table go to a file of this process.  When the
@@ -29,6 +29,7 @@ typedef struct RecordReader
 {
 	BufFile    *file;			/* NULL: from memory, ... */
 	const char *at;				/* ... from here on */
+	Size		packed;			/* bytes of each, if they are short; else 0 */
 	uint64		left;			/* records that have not been read */
 } RecordReader;
 
@@ -91,6 +92,26 @@ read_from_file(HgjAggState *state, RecordReader *reader)
 	return n;
 }
 
+/* Short records from memory, made records again in the buffer. */
+static uint32
+read_packed(HgjAggState *state, RecordReader *reader)
+{
+	HgjAggExchange *exchange = &state->exchange;
+	uint32		n = (uint32) Min(reader->left, HGJ_EXCHANGE_BLOCK);
+	Size		bytes = hgj_agg_unpacked_bytes(state);
+	char	   *record = reserve_buffer(state, mul_size(n, bytes));
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		hgj_agg_unpack(state, reader->at, record);
+		exchange->items[i] = record;
+		reader->at += reader->packed;
+		record += bytes;
+	}
+	reader->left -= n;
+	return n;
+}
+
 /* The next block of records, as addresses in exchange->items; 0 at the end. */
 static uint32
 read_block(HgjAggState *state, RecordReader *reader)
@@ -101,6 +122,8 @@ read_block(HgjAggState *state, RecordReader *reader)
 
 	if (reader->file)
 		return read_from_file(state, reader);
+	if (reader->packed > 0)
+		return read_packed(state, reader);
 	while (reader->left > 0 && n < HGJ_EXCHANGE_BLOCK &&
 		   used < HGJ_EXCHANGE_BLOCK_BYTES)
 	{
@@ -157,7 +180,7 @@ combine_all(HgjAggState *state, RecordReader *reader)
 {
 	uint32		n;
 
-	/* a partition's keys are spread: no map of them would be dense */
+	/* keys of a partition by hash are spread: no map of them would be dense */
 	state->exchange.merged.maps_tried = HGJ_MOST_MAPS;
 	while ((n = read_block(state, reader)) > 0)
 	{
@@ -189,13 +212,25 @@ void
 hgj_exchange_combine(HgjAggState *state, uint32 partition)
 {
 	HgjAggExchange *exchange = &state->exchange;
-	dsa_pointer pointer = pg_atomic_read_u64(&exchange->shared->images);
+	dsa_pointer images = pg_atomic_read_u64(&exchange->shared->images);
+	dsa_pointer pointer;
+	uint64		records = 0;
 
+	for (pointer = images; exchange->by_value && DsaPointerIsValid(pointer);)
+	{
+		HgjExchangeImage *image = dsa_get_address(exchange->area, pointer);
+
+		records += image->runs[partition].ngroups;
+		pointer = image->link.older;
+	}
+	if (records > 0)
+		hgj_exchange_cover_partition(state, partition, records);
+	pointer = images;
 	while (DsaPointerIsValid(pointer))
 	{
 		HgjExchangeImage *image = dsa_get_address(exchange->area, pointer);
 		const HgjImageRun *run = &image->runs[partition];
-		RecordReader reader = {NULL, (const char *) image + run->offset, run->ngroups};
+		RecordReader reader = {NULL, (const char *) image + run->offset, image->packed, run->ngroups};
 
 		if (run->ngroups > 0 && image->on_file)
 		{
@@ -216,7 +251,7 @@ hgj_exchange_combine_rest(HgjAggState *state)
 {
 	HgjAggExchange *exchange = &state->exchange;
 	BufFile    *file = exchange->rest;
-	RecordReader reader = {file, NULL, exchange->nrest};
+	RecordReader reader = {file, NULL, 0, exchange->nrest};
 
 	if (file == NULL)
 		return false;

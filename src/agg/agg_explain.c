@@ -113,6 +113,8 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 		ExplainPropertyUInteger("Exchanged Groups", NULL, report->exchanged_groups, es);
 		ExplainPropertyUInteger("Exchange Memory", "kB", exchange_memory, es);
 		ExplainPropertyUInteger("Exchange Disk", "kB", exchange_disk, es);
+		ExplainPropertyUInteger("Groups Divided by Value", NULL, report->exchanged_by_value, es);
+		ExplainPropertyUInteger("Groups in Short Records", NULL, report->exchanged_short, es);
 		return;
 	}
 	appendStringInfoSpaces(es->str, es->indent * 2);
@@ -138,6 +140,11 @@ show_report(const HgjAggReport *report, int worker, ExplainState *es)
 						 "  Exchanged Groups: " UINT64_FORMAT
 						 "  Memory: " UINT64_FORMAT "kB  Disk: " UINT64_FORMAT "kB",
 						 report->exchanged_groups, exchange_memory, exchange_disk);
+	if (report->exchanged_by_value > 0)
+		appendStringInfo(es->str, "  Divided by Value: " UINT64_FORMAT,
+						 report->exchanged_by_value);
+	if (report->exchanged_short > 0)
+		appendStringInfo(es->str, "  Short Records: " UINT64_FORMAT, report->exchanged_short);
 	appendStringInfoChar(es->str, '\n');
 }
 

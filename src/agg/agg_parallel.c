@@ -33,6 +33,8 @@ hgj_agg_make_report(const HgjAggState *state, HgjAggReport *report)
 	report->exchanged_groups = state->exchange.total_groups;
 	report->exchanged_bytes = state->exchange.total_bytes;
 	report->exchanged_disk = state->exchange.total_disk;
+	report->exchanged_by_value = state->exchange.total_by_value;
+	report->exchanged_short = state->exchange.total_short;
 }
 
 static bool
@@ -65,6 +67,8 @@ add_report(void *report, const void *earlier)
 	to->exchanged_groups += from->exchanged_groups;
 	to->exchanged_bytes += from->exchanged_bytes;
 	to->exchanged_disk += from->exchanged_disk;
+	to->exchanged_by_value += from->exchanged_by_value;
+	to->exchanged_short += from->exchanged_short;
 }
 
 const HgjReportMethods hgj_agg_reports = {sizeof(HgjAggReport), make_report, add_report};

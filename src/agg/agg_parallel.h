@@ -30,6 +30,8 @@ typedef struct HgjAggReport
 	uint64		exchanged_groups;
 	uint64		exchanged_bytes;
 	uint64		exchanged_disk;
+	uint64		exchanged_by_value; /* number of exchanged groups that values divided */
+	uint64		exchanged_short;	/* number of exchanged groups in short records */
 } HgjAggReport;
 
 extern void hgj_agg_make_report(const HgjAggState *state,

@@ -231,6 +231,11 @@ typedef struct HgjAggExchange
 	dsa_area   *area;
 	bool		reading;		/* this process takes part */
 	bool		returning;		/* groups of partitions, instead of its own table's */
+	bool		has_divided;	/* an image has been written in this run */
+	bool		by_value;		/* the key's values divide groups, and not its hash */
+	int64		least;			/* least value, at which the first partition begins */
+	int			shift;			/* logarithm of the values in a partition */
+	uint32		npartitions;	/* number of partitions, by value or by hash */
 	uint32		part;			/* its number */
 	HgjGroups	merged;			/* the groups of a partition */
 	HgjBatch	batch;			/* keys of a block, in the places where the join
@@ -251,6 +256,8 @@ typedef struct HgjAggExchange
 	uint64		total_groups;	/* for EXPLAIN: given away, ... */
 	uint64		total_bytes;	/* ... in memory, ... */
 	uint64		total_disk;		/* ... and on file */
+	uint64		total_by_value; /* number of these groups that values divided */
+	uint64		total_short;	/* number of these groups in short records */
 } HgjAggExchange;
 
 /* What a batch is taken in (agg_portions.c). */

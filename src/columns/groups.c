@@ -152,12 +152,14 @@ clear_slots(uint64 *slots, Size bytes)
 void
 hgj_groups_clear(HgjGroups *groups)
 {
-	if (groups->direct || groups->ngroups < groups->nslots / FEWEST_FILLED ||
+	if (groups->direct != groups->covered || groups->ngroups < groups->nslots / FEWEST_FILLED ||
 		hgj_groups_bytes(groups) > groups->limit / 2)
 	{
 		hgj_groups_release(groups);
 		return;
 	}
+	if (groups->covered)
+		memset(groups->map, 0, (Size) groups->map_size * sizeof(uint32));
 	clear_slots(groups->slots, (Size) groups->nslots * sizeof(uint64));
 	hgj_arena_reset(&groups->values);
 	groups->ngroups = 0;

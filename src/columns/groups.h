@@ -99,6 +99,7 @@ typedef struct HgjGroups
 	bool		direct;			/* the map is used, and not the slots */
 	uint32	   *map;			/* group number + 1 (groups_direct.c) */
 	uint32		map_size;
+	bool		covered;		/* the map has the range that a caller has asked for */
 
 	Size		limit;			/* bytes */
 	MemoryContext context;
@@ -136,6 +137,7 @@ extern void *hgj_groups_allocate(Size bytes);
 /* groups_direct.c */
 extern bool hgj_groups_can_be_direct(const HgjGroups *groups);
 extern bool hgj_groups_assign_direct(HgjGroups *groups, const HgjBatch *batch);
+extern void hgj_groups_cover(HgjGroups *groups, int64 least, uint64 width);
 extern void hgj_groups_leave_direct(HgjGroups *groups);
 
 /* group_keys.c */

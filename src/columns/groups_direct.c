@@ -52,7 +52,7 @@ hgj_groups_leave_direct(HgjGroups *groups)
 	hgj_mem_free(groups->map, (Size) groups->map_size * sizeof(uint32));
 	groups->map = NULL;
 	groups->map_size = 0;
-	groups->direct = false;
+	groups->direct = groups->covered = false;
 	for (int k = 0; k < groups->ntelling; k++)
 		groups->keys[k].places = 0;
 }
@@ -191,6 +191,33 @@ make_map(HgjGroups *groups, const HgjBatch *batch)
 	groups->slots = NULL;
 	groups->nslots = 0;
 	return true;
+}
+
+/*
+ * A table without groups gets a map of one key's `width` values from `least` on, which are known to
+ * come, or of as many others if it had one of this size.  There is none if that would take too much.
+ */
+void
+hgj_groups_cover(HgjGroups *groups, int64 least, uint64 width)
+{
+	HgjGroupKey *key = groups->keys;
+	uint64		size = width + 1;	/* NULL's place */
+
+	Assert(groups->ngroups == 0 && groups->ntelling == 1);
+	if (groups->map_size != size)
+	{
+		hgj_groups_leave_direct(groups);
+		if (!hgj_groups_can_be_direct(groups) || size > MOST_PLACES ||
+			size * sizeof(uint32) > groups->limit / SHARE)
+			return;
+		groups->map = hgj_groups_allocate(size * sizeof(uint32));
+		groups->map_size = (uint32) size;
+		memset(groups->map, 0, size * sizeof(uint32));
+	}
+	key->base = least;
+	key->places = (uint32) size;
+	key->step = 1;
+	groups->direct = groups->covered = true;
 }
 
 /* Add the coordinates of the live rows, from values of `type`. */

@@ -55,7 +55,7 @@ forcings=("$@")
 # which of several numerics that are equal stands for a group: the first, in the order of rows;
 # transitions wants partial plans, and has little memory of its own; hidden_extremes is about what
 # the planner expects.
-about="agg_exchange agg_parallel agg_plans agg_subqueries all_found costs device dictionaries explain explain_spills filter functions hidden_extremes keys_only lookups messages probe_order stats transitions why"
+about="agg_divided agg_exchange agg_parallel agg_plans agg_subqueries all_found costs device dictionaries explain explain_spills filter functions hidden_extremes keys_only lookups messages probe_order stats transitions why"
 
 # And these, where few build rows count as too many: what memory decides, and
 # when errors of outer rows come (rows that wait in a file have been evaluated,

@@ -63,6 +63,9 @@
 #define SAMPLED_GROUPS		64
 #define SAMPLE_BITS			(1024 * 1024)
 
+/* Bytes of an image that are mapped between looks at interrupts. */
+#define POPULATED_BYTES		((Size) 64 * 1024 * 1024)
+
 /* Bytes of a group besides its row, more or less. */
 #define VALUE_BYTES			48
 
@@ -410,7 +413,11 @@ create_image(HgjAggExchange *exchange, Size record_bytes)
 
 	image->part = exchange->part;
 	/* a fault for each of its pages takes longer than writing the records does */
-	hgj_mem_populate(image, size);
+	for (Size at = 0; at < size; at += POPULATED_BYTES)
+	{
+		CHECK_FOR_INTERRUPTS();
+		hgj_mem_populate((char *) image + at, Min(size - at, POPULATED_BYTES));
+	}
 	return image;
 }
 

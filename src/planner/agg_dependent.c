@@ -18,9 +18,8 @@
  * 4. Equal columns are known from equivalence classes, whose clauses hold for every row
  *	  only where there is no outer join.  Columns of the nullable side of one are all
  *	  NULL where the key is, so that a key that is grouped by determines them there, too.
- * 5. A transaction whose snapshot is older than the plan may see rows that were gone when the
- *	  index was made.  So only what PostgreSQL itself believes of primary keys is believed
- *	  where a transaction has one snapshot.
+ * 5. A snapshot that is older than an index may see rows that were gone when the index was made.
+ *	  Such an index says nothing (index_age.c).
  *
  * PostgreSQL's relation_has_unique_index_for() rests on the same indexes for unique joins,
  * and its plans are made anew when an index goes.
@@ -32,7 +31,6 @@
 #include "compat.h"
 
 #include "access/table.h"
-#include "access/xact.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
@@ -152,7 +150,7 @@ row_is_determined(const Known *known, RelOptInfo *rel)
 
 		for (int c = 0; all && c < index->nkeycolumns; c++)
 			all = index->indexkeys[c] > 0 && is_determined(known, rel, index, c);
-		if (all)
+		if (all && hgj_index_is_older(index->indexoid))
 			return true;
 	}
 	return false;
@@ -232,7 +230,7 @@ hgj_find_dependent_columns(PlannerInfo *root, HgjAggContents *contents, int loos
 
 	known.exprs = list_copy_head(contents->group_exprs, n);
 	known.operators = list_copy_head(contents->group_operators, n);
-	if (n > MOST_COLUMNS || IsolationUsesXactSnapshot())
+	if (n > MOST_COLUMNS)
 		last = -1;
 	for (int i = last; i >= 0 && list_length(known.exprs) > 1; i--)
 	{

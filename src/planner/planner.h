@@ -11,6 +11,7 @@
 
 #include "compat.h"
 
+#include "access/htup.h"
 #include "base/agg_format.h"
 #include "base/plan_format.h"
 #include "columns/keys.h"
@@ -46,6 +47,10 @@ extern void hgj_install_join_hook(void);
 /* key_estimates.c */
 extern void hgj_estimate_anti_joins(PlannerInfo *root, const RelOptInfo *rel);
 extern void hgj_install_key_estimates(void);
+
+/* index_age.c */
+extern bool hgj_index_entry_is_older(HeapTuple entry);
+extern bool hgj_index_is_older(Oid index);
 
 /* path_facts.c */
 extern bool hgj_has_one_time_filter(PlannerInfo *root, List *restrictlist);

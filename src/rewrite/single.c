@@ -33,10 +33,10 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
+#include "planner/planner.h"
 #include "rewrite/hidden.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 /* What is known of the columns that the subquery reads. */
@@ -117,14 +117,6 @@ is_btree(Oid index)
 	return result;
 }
 
-/* Was the index there when the snapshot was taken?  Rows that were gone by then are not in it. */
-static bool
-is_older(HeapTuple tuple)
-{
-	return ActiveSnapshotSet() &&
-		!XidInMVCCSnapshot(HeapTupleHeaderGetXmin(tuple->t_data), GetActiveSnapshot());
-}
-
 /* Steps 1 and 2, of one index. */
 static bool
 index_is_known(const HgjKnown *known, int table, HeapTuple tuple)
@@ -136,7 +128,7 @@ index_is_known(const HgjKnown *known, int table, HeapTuple tuple)
 
 	if (!index->indisunique || !index->indimmediate || !index->indisvalid ||
 		index->indisexclusion || !heap_attisnull(tuple, Anum_pg_index_indpred, NULL) ||
-		!is_older(tuple) || !is_btree(index->indexrelid))
+		!hgj_index_entry_is_older(tuple) || !is_btree(index->indexrelid))
 		return false;
 	classes = (oidvector *) DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple,
 														   Anum_pg_index_indclass, &isnull));

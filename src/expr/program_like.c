@@ -18,9 +18,10 @@
  *	  there.
  * 5. Most values do not begin as the first string does, which their first eight bytes tell.
  *	  Values are fetched from memory while those before them are looked at.
- * 6. Of a kept column whose values are mostly different, those of a batch lie one behind the
- *	  other.  A string between two per cent signs is looked for in all of them at once, and
- *	  a value that does not have it is not looked at.
+ * 6. Of a kept column whose values are mostly different, most of a batch lie one behind the
+ *	  other, and only one that has come before lies elsewhere.  A string between two per cent
+ *	  signs is looked for in all that follow each other at once, and a value that does not have
+ *	  it is not looked at.
  * 7. A value that is compressed or stored out of line is fetched; others are looked
  *	  at where they are.
  *
@@ -47,9 +48,9 @@
 /* Step 5: how many rows ahead a value is fetched. */
 #define PREFETCH		64
 
-/* Step 6: values that lie one behind the other, and the bytes between them, of theirs, at most. */
-#define FEWEST_IN_A_ROW	64
-#define MOST_BETWEEN(bytes)	((bytes) / 2)
+/* Step 6: values that lie one behind the other, at least, and the bytes between two of them, at most. */
+#define FEWEST_IN_A_ROW	32
+#define MOST_BETWEEN	32
 
 /* What stands between two per cent signs. */
 typedef struct Piece
@@ -296,27 +297,22 @@ matches(const void *what, const char *data, uint32 length)
 	return true;
 }
 
-/* Step 6: do the values lie one behind the other, as they are to be looked at? */
-static bool
-lie_in_a_row(const Datum *values, uint32 n)
+/* Step 6: the number of values, from the first one on, that lie one behind the other as they are to be looked at. */
+static uint32
+count_in_a_row(const Datum *values, uint32 n)
 {
-	Size		bytes = 0;
-	Size		span;
-
-	/* most others are told by these */
-	if (n < FEWEST_IN_A_ROW || values[n / 2] <= values[0] || values[n - 1] <= values[n / 2])
-		return false;
 	for (uint32 i = 0; i < n; i++)
 	{
 		const struct varlena *text = (const struct varlena *) DatumGetPointer(values[i]);
+		Datum		end;
 
-		if (VARATT_IS_1B_E(text) || VARATT_IS_4B_C(text) ||
-			(i + 1 < n && values[i + 1] < values[i] + VARSIZE_ANY(text)))
-			return false;
-		bytes += VARSIZE_ANY(text);
+		if (VARATT_IS_1B_E(text) || VARATT_IS_4B_C(text))
+			return i;
+		end = values[i] + VARSIZE_ANY(text);
+		if (i + 1 == n || values[i + 1] < end || values[i + 1] > end + MOST_BETWEEN)
+			return i + 1;
 	}
-	span = values[n - 1] - values[0];
-	return span <= bytes + MOST_BETWEEN(bytes);
+	return n;
 }
 
 /* Step 6: the values that have the piece behind the first per cent sign, and the rest of the pattern. */
@@ -350,28 +346,22 @@ find_in_a_row(const HgjLike *like, const Datum *values, uint32 n, bool invert, u
 	}
 }
 
-/* The argument has been run. */
-void
-hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n)
+/* Match n values one by one, from number `first` on. */
+static void
+match_each(HgjProgram *program, HgjStep *step, uint32 first, uint32 n)
 {
 	const HgjLike *like = step->like;
 	const Datum *values = step->args[0]->values;
 	const uint8 *nulls = step->args[0]->nulls;
 	uint8	   *out = step->value_buffer;
+	uint32		end = first + n;
 
-	if (step->args[0]->kept_in != 0 && nulls == NULL && like->npieces > 2 &&
-		like->pieces[0].length == 0 && lie_in_a_row(values, n))
-	{
-		find_in_a_row(like, values, n, step->invert, out);
-		step->nulls = NULL;
-		return;
-	}
-	for (uint32 i = 0; i < n; i++)
+	for (uint32 i = first; i < end; i++)
 	{
 		const struct varlena *text;
 
 		/* NULL's is no address, which does not matter to a prefetch */
-		if (i + PREFETCH < n)
+		if (i + PREFETCH < end)
 			__builtin_prefetch(DatumGetPointer(values[i + PREFETCH]));
 		out[i] = false;
 		if (nulls && nulls[i])
@@ -385,5 +375,42 @@ hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n)
 		out[i] = (!begins_otherwise(&like->pieces[0], VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text)) &&
 				  matches(like, VARDATA_ANY(text), VARSIZE_ANY_EXHDR(text))) ^ step->invert;
 	}
-	step->nulls = nulls;
+}
+
+/* The argument has been run. */
+void
+hgj_like_run(HgjProgram *program, HgjStep *step, uint32 n)
+{
+	const HgjLike *like = step->like;
+	const Datum *values = step->args[0]->values;
+	uint32		i = 0;
+	uint32		each = 1;		/* values to be matched one by one before a run is looked for again */
+
+	step->nulls = step->args[0]->nulls;
+	/* values that many rows share are told by the middle and the end, without looking at them */
+	if (step->args[0]->kept_in == 0 || step->nulls != NULL || like->npieces <= 2 ||
+		like->pieces[0].length > 0 || n < FEWEST_IN_A_ROW ||
+		values[n / 2] <= values[0] || values[n - 1] <= values[n / 2])
+	{
+		match_each(program, step, 0, n);
+		return;
+	}
+	while (i < n)
+	{
+		uint32		row = count_in_a_row(values + i, n - i);
+
+		if (row >= FEWEST_IN_A_ROW)
+		{
+			find_in_a_row(like, values + i, row, step->invert, (uint8 *) step->value_buffer + i);
+			each = 1;
+		}
+		else
+		{
+			/* one value lies elsewhere; or most do, and then looking for runs costs more than it saves */
+			row = Min(Max(row, each), n - i);
+			match_each(program, step, i, row);
+			each *= 2;
+		}
+		i += row;
+	}
 }

@@ -16,11 +16,13 @@ my $node = new_server(
 
 # Words at the ends of values and across them, headers that look like letters (of 56 bytes: an s), values
 # of one header byte and of four, empty ones, compressed ones, few values and many, with NULLs and without.
+# Of `most`, all but one of a hundred are different, so that runs of them lie one behind the other.
 $node->safe_psql(
 	'postgres', q{
-	CREATE TABLE f (id int, many text, nulls text, mixed text, few text, padded char(30), bytes bytea);
+	CREATE TABLE f (id int, many text, nulls text, mixed text, few text, padded char(30), bytes bytea, most text);
 	INSERT INTO f SELECT i, w, CASE WHEN i % 11 > 0 THEN w END,
-		CASE WHEN i % 997 = 0 THEN repeat('special requests ', 400) || i ELSE w END, 'few ' || i % 9, 'p' || i || (ARRAY['special', 'requests', ''])[1 + i % 3], convert_to(w, 'UTF8')
+		CASE WHEN i % 997 = 0 THEN repeat('special requests ', 400) || i ELSE w END, 'few ' || i % 9, 'p' || i || (ARRAY['special', 'requests', ''])[1 + i % 3], convert_to(w, 'UTF8'),
+		CASE WHEN i % 101 = 0 THEN 'special twice' WHEN i % 1009 = 0 THEN repeat('special requests ', 400) || i ELSE i || '#' || w END
 	FROM (SELECT i, CASE i % 13 WHEN 0 THEN i || ' spec' WHEN 1 THEN 'ial ' || i || ' special' WHEN 2 THEN 'requests' || i WHEN 3 THEN ''
 			WHEN 4 THEN 'x' || i || repeat('-', 55 - length(i::text)) WHEN 5 THEN 'pecial ' || i WHEN 6 THEN repeat('long ', 40) || i || ' special, then requests'
 			WHEN 7 THEN i || ' requests, then special' WHEN 8 THEN 'sspecial' || i || 'é special rrequests' WHEN 9 THEN i || ' 100%_ \\ s' WHEN 10 THEN 's' || i ELSE md5(i::text) END AS w
@@ -35,7 +37,7 @@ $node->safe_psql(
 my $stock = 'SET hashgraph_join.enabled = off;';
 for my $pattern ('%special%', '%special%requests%', '%s%', '%ss%', '%ial%', '%special', 'special%', '%, then %', '%é%', '%100\\%\\_ \\\\ s%', '%', '%%', '', '%e%e%e%', '%long long%', '%nowhere%', '%0%1%', '%special%special%', '%ls%', '%_special%', '%x1%', '%a%', '%---%')
 {
-	for my $column ('many', 'nulls', 'mixed', 'few', 'padded')
+	for my $column ('many', 'most', 'nulls', 'mixed', 'few', 'padded')
 	{
 		my $q = "SELECT count(*) FILTER (WHERE $column LIKE '$pattern'), count(*) FILTER (WHERE $column NOT LIKE '$pattern') FROM f;"
 		  . " SELECT count(*), sum(id) FROM f WHERE $column NOT LIKE '$pattern'; SELECT count(*), sum(f.id) FROM f JOIN d USING (id) WHERE $column LIKE '$pattern' AND f.id % 3 > 0";

@@ -26,71 +26,58 @@ set hashgraph_join.agg_tuple_cost = 1;
 set hashgraph_join.build_tuple_cost = 0;
 
 -- What has become of the groups that were exchanged: all, some or none of them.
-create function hgj_divided(q text) returns table (by_value text, short text) language plpgsql
+create function share(bigint, bigint) returns text language sql as $$ select case when $2 = 0 then 'none exchanged' when $1 = $2 then 'all' when $1 = 0 then 'none' else 'some' end $$;
+create function hgj_divided(q text) returns table (by_value text, short text) language sql
 	set hashgraph_join.force = on set hashgraph_join.require = aggregate
 as $$
-declare
-	plan jsonb;
-	agg jsonb;
-	parts jsonb;
-begin
-	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
-	agg := jsonb_path_query_first(plan, 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg" && exists (@."Exchange"))');
-	parts := coalesce(agg -> 'Worker Aggregations', '[]') || case when agg ? 'Groups' then jsonb_build_array(agg) else '[]' end;
-	return query select share(sum((p ->> 'Groups Divided by Value')::int), sum((p ->> 'Exchanged Groups')::int)),
-		share(sum((p ->> 'Groups in Short Records')::int), sum((p ->> 'Exchanged Groups')::int)) from jsonb_array_elements(parts) p;
-end $$;
-create function share(bigint, bigint) returns text language sql as $$ select case when $2 = 0 then 'none exchanged' when $1 = $2 then 'all' when $1 = 0 then 'none' else 'some' end $$;
-
-create function explained(q text) returns json language plpgsql set hashgraph_join.force = on as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
-	return plan;
-end $$;
+	select share(sum((p ->> 'Groups Divided by Value')::int), sum((p ->> 'Exchanged Groups')::int)),
+		share(sum((p ->> 'Groups in Short Records')::int), sum((p ->> 'Exchanged Groups')::int))
+	from hgj_parts(jsonb_path_query_first(hgj_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg" && exists (@."Exchange"))')) p
+$$;
 
 -- keys of every type that may be in a map: negative ones, NULL, those beyond 32 bits
-select k, hgj_check_agg(format('select %s, count(*), count(v), sum(v) from slow group by 1', k), 0, 'Exchange: groups, by hash', 'exchange') as says, d.*
+select k, hgj_check_exchange(format('select %s, count(*), count(v), sum(v) from slow group by 1', k), 0) as says, d.*
 	from unnest('{a,b,s,o,d,t,k,e,wide,"a % 7","id / 100"}'::text[]) k, hgj_divided(format('select %s, count(*), count(v), sum(v) from slow group by 1', k)) d;
 -- ranges that no map has: far apart, or so late; these are divided by hash
-select k, hgj_check_agg(format('select %s, count(*), sum(v) from slow group by 1', k), 0, 'Exchange: groups, by hash', 'exchange') as says, d.by_value
+select k, hgj_check_exchange(format('select %s, count(*), sum(v) from slow group by 1', k), 0) as says, d.by_value
 	from unnest('{far,late,ends}'::text[]) k, hgj_divided(format('select %s, count(*), sum(v) from slow group by 1', k)) d;
 -- states that fit into 32 bits, and others
-select s, hgj_check_agg(format('select a, %s from slow group by 1', s), 0, 'Exchange: groups, by hash', 'exchange') as says, d.*
+select s, hgj_check_exchange(format('select a, %s from slow group by 1', s), 0) as says, d.*
 	from unnest(array['count(*)', 'min(v), max(v)', 'avg(v), sum(v::int8), avg(v::int8)', 'sum(v) filter (where v > 3), count(*) filter (where v < 0)', 'bool_or(v > 17), every(v < 18)', 'sum(v * 100000000)', 'sum(v::int8 * 1000000000)',
 		'min(v) filter (where id < 0)', 'max(far)', 'max(d), min(t)', 'sum(n), avg(n)', 'sum(x), count(x)', 'min(x)', 'max(n::text)', 'avg(n), count(*)']) s, hgj_divided(format('select a, %s from slow group by 1', s)) d;
 -- several keys are divided by hash, in short records if they are such; above a join; and what depends on the key
-select hgj_check_agg('select a, s, count(*), sum(v) from slow group by 1, 2', 0, 'Exchange: groups, by hash', 'exchange') as two, d.* from hgj_divided('select a, s, count(*), sum(v) from slow group by 1, 2') d;
-select hgj_check_agg('select a, k, count(*) from slow group by 1, 2', 0, 'Exchange: groups, by hash', 'exchange') as two, d.* from hgj_divided('select a, k, count(*) from slow group by 1, 2') d;
-select hgj_check_agg('select a, count(*), sum(u), max(u) from slow join dim using (a) group by 1', 1, 'Exchange: groups, by hash', 'exchange') as joined, d.* from hgj_divided('select a, count(*), sum(u), max(u) from slow join dim using (a) group by 1') d;
-select hgj_check_agg('select a, w, count(*) from slow join dim using (a) group by 1, 2', 1, 'Exchange: groups, by hash', 'exchange') as text;
+select hgj_check_exchange('select a, s, count(*), sum(v) from slow group by 1, 2', 0) as two, d.* from hgj_divided('select a, s, count(*), sum(v) from slow group by 1, 2') d;
+select hgj_check_exchange('select a, k, count(*) from slow group by 1, 2', 0) as two, d.* from hgj_divided('select a, k, count(*) from slow group by 1, 2') d;
+select hgj_check_exchange('select a, count(*), sum(u), max(u) from slow join dim using (a) group by 1', 1) as joined, d.* from hgj_divided('select a, count(*), sum(u), max(u) from slow join dim using (a) group by 1') d;
+select hgj_check_exchange('select a, w, count(*) from slow join dim using (a) group by 1, 2', 1) as text;
 alter table dim add primary key (a);
-select hgj_check_agg('select dim.a, w, u, count(*) from slow join dim using (a) group by 1, 2, 3', 1, 'Exchange: groups, by hash', 'exchange') as dependent, d.* from hgj_divided('select dim.a, w, u, count(*) from slow join dim using (a) group by 1, 2, 3') d;
-select hgj_check_agg('select dim.a, u, count(*) from slow join dim using (a) group by 1, 2', 1, 'Exchange: groups, by hash', 'exchange') as dependent, d.* from hgj_divided('select dim.a, u, count(*) from slow join dim using (a) group by 1, 2') d;
+select hgj_check_exchange('select dim.a, w, u, count(*) from slow join dim using (a) group by 1, 2, 3', 1) as dependent, d.* from hgj_divided('select dim.a, w, u, count(*) from slow join dim using (a) group by 1, 2, 3') d;
+select hgj_check_exchange('select dim.a, u, count(*) from slow join dim using (a) group by 1, 2', 1) as dependent, d.* from hgj_divided('select dim.a, u, count(*) from slow join dim using (a) group by 1, 2') d;
 -- groups of groups: the same process has all of a key
-select hgj_check_agg('select c, count(*), sum(a) from (select a, count(*) as c from slow group by 1) x group by 1', 0, 'Exchange: groups, by hash', 'exchange') as twice;
-select hgj_check_agg('select a, count(*), sum(c) from (select a, s, count(*) as c from slow group by 1, 2) x group by 1', 0, 'Exchange: groups, by hash', 'exchange') as by_first;
+select hgj_check_exchange('select c, count(*), sum(a) from (select a, count(*) as c from slow group by 1) x group by 1', 0) as twice;
+select hgj_check_exchange('select a, count(*), sum(c) from (select a, s, count(*) as c from slow group by 1, 2) x group by 1', 0) as by_first;
 select hgj_check_agg('select count(distinct a), count(distinct s) from slow', 0) as distinct;
 -- without a leader
 set parallel_leader_participation = off;
-select hgj_check_agg('select a, count(*), sum(v) from slow group by 1', 0, 'Exchange: groups, by hash', 'exchange') as says, d.* from hgj_divided('select a, count(*), sum(v) from slow group by 1') d;
+select hgj_check_exchange('select a, count(*), sum(v) from slow group by 1', 0) as says, d.* from hgj_divided('select a, count(*), sum(v) from slow group by 1') d;
 reset parallel_leader_participation;
 -- a process that has emptied its table divides by hash, and so do all others; so little memory holds no map
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
-select k, hgj_check_agg(format('select %s, count(*), sum(v) from slow group by 1', k), 0, 'Exchange: groups, by hash', 'exchange') as says, d.by_value
+select k, hgj_check_exchange(format('select %s, count(*), sum(v) from slow group by 1', k), 0) as says, d.by_value
 	from unnest('{id,a,s,wide}'::text[]) k, hgj_divided(format('select %s, count(*), sum(v) from slow group by 1', k)) d;
 reset work_mem;
 reset hash_mem_multiplier;
 -- a Gather that is rescanned divides anew
 set enable_material = off;
 set enable_memoize = off;
-select hgj_check_agg('select g, x.* from generate_series(1, 3) g left join (select a, sum(v) as s, max(d) from slow group by a) x on x.s > g * 20', 0, 'Exchange: groups, by hash', 'exchange') as rescanned;
-select loops from (select (jsonb_path_query_first(p::jsonb, 'strict $.** ? (@."Node Type" == "Gather")') ->> 'Actual Loops')::int as loops from explained('select g, x.* from generate_series(1, 3) g left join (select a, sum(v) as s, max(d) from slow group by a) x on x.s > g * 20') p) x;
+select hgj_check_exchange('select g, x.* from generate_series(1, 3) g left join (select a, sum(v) as s, max(d) from slow group by a) x on x.s > g * 20', 0) as rescanned;
+set hashgraph_join.force = on;
+select jsonb_path_query(hgj_json('select g, x.* from generate_series(1, 3) g left join (select a, sum(v) as s, max(d) from slow group by a) x on x.s > g * 20'), 'strict $.** ? (@."Node Type" == "Gather")."Actual Loops"') as loops;
+reset hashgraph_join.force;
 reset enable_material;
 reset enable_memoize;
 drop view slow;
 drop table lo, dim;
-drop function hgj_divided, share, explained;
+drop function hgj_divided, share;
 drop type divided_mood;

@@ -15,10 +15,6 @@ insert into nothing select g, g from generate_series(1, 3000) g;
 analyze lo, cust, nothing;
 delete from nothing;
 
--- hgj_check_agg() where the forced plan has an exchange
-create function hgj_check_exchange(q text, nodes int default 1) returns text language sql
-as $$ select hgj_check_agg(q, nodes, 'Exchange: groups, by hash', 'exchange') $$;
-
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;
 set min_parallel_table_scan_size = 0;
@@ -94,22 +90,14 @@ select hgj_check_all();
 set parallel_leader_participation = off;
 select hgj_check_all();
 reset parallel_leader_participation;
-create function hgj_exchanged(q text, kilobytes int default null) returns table (groups bigint, exchanged bool, in_memory bool, on_file bool, within_limit bool) language plpgsql
+create function hgj_exchanged(q text, kilobytes int default null) returns table (groups bigint, exchanged bool, in_memory bool, on_file bool, within_limit bool) language sql
 	set hashgraph_join.force = on
 as $$
-declare
-	plan jsonb;
-	agg jsonb;
-	parts jsonb;
-begin
-	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
-	agg := jsonb_path_query_first(plan, 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg")');
-	parts := coalesce(agg -> 'Worker Aggregations', '[]') || case when agg ? 'Groups' then jsonb_build_array(agg) else '[]' end;
-	return query select sum((p ->> 'Groups')::int), bool_or((p ->> 'Exchanged Groups')::int > 0),
+	select sum((p ->> 'Groups')::int), bool_or((p ->> 'Exchanged Groups')::int > 0),
 		bool_or((p ->> 'Exchange Memory')::int > 0), bool_or((p ->> 'Exchange Disk')::int > 0),
 		max((p ->> 'Memory Usage')::int) < coalesce(kilobytes, 1.2 * (select setting::int from pg_settings where name = 'work_mem') * current_setting('hash_mem_multiplier')::float8)
-	from jsonb_array_elements(parts) p;
-end $$;
+	from hgj_parts(jsonb_path_query_first(hgj_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg")')) p
+$$;
 select * from hgj_exchanged('select lo.id, nation, count(*), sum(v), max(note) from lo join cust on cust = cust.id group by lo.id, nation');
 set work_mem = '8MB';
 -- who reads some of these rows leaves others to the other processes
@@ -174,5 +162,5 @@ select q, hgj_check_exchange(q, 0) as says from given where q like '%group by na
 reset all;
 truncate hgj_known;
 drop table lo, cust, nothing, few, apart;
-drop function hgj_check_exchange, hgj_exchanged, hgj_check_all, exchange_restricted;
+drop function hgj_exchanged, hgj_check_all, exchange_restricted;
 drop collation exchange_loose;

@@ -108,17 +108,12 @@ select hgj_check_partial('select nation, percentile_disc(0.5) within group (orde
 -- a full table is returned and emptied, within the limit, and nothing is written
 create function hgj_rounds(q text) returns table (emptied bool, spilled bool, within_limit bool, rows_agree bool) language plpgsql as $$
 declare
-	plan jsonb;
-	agg jsonb;
-	parts jsonb;
+	agg jsonb := jsonb_path_query_first(hgj_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg")');
 begin
-	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
-	agg := jsonb_path_query_first(plan, 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg")');
-	parts := coalesce(agg -> 'Worker Aggregations', '[]') || case when agg ? 'Groups' then jsonb_build_array(agg) else '[]' end;
 	return query select bool_or((p ->> 'Times Emptied')::int > 0), bool_or((p ->> 'Spilled Rows')::int > 0),
 		max((p ->> 'Memory Usage')::int) < 1.2 * (select setting::int from pg_settings where name = 'work_mem') * current_setting('hash_mem_multiplier')::float8,
 		abs(sum((p ->> 'Groups')::int) - max((agg ->> 'Actual Rows')::numeric * (agg ->> 'Actual Loops')::int)) <= max((agg ->> 'Actual Loops')::int)
-	from jsonb_array_elements(parts) p;
+	from hgj_parts(agg) p;
 end $$;
 set hashgraph_join.force = on;
 select * from hgj_rounds('select lo.id, sum(revenue) from lo join part on part = part.id group by lo.id');

@@ -164,13 +164,6 @@ select * from hgj_agg_processes('select count(*), sum(f.v) from f join d using (
 set work_mem = '64kB';
 select * from hgj_agg_processes('select f.id, f.t, count(*), sum(f.v) from f join d using (k) group by f.id, f.t');
 reset work_mem;
-create function hgj_json(q text) returns jsonb language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
-	return plan;
-end $$;
 select jsonb_path_query_array(hgj_json('select count(*), sum(f.v) from f join d using (k)'), 'strict $.**."Worker Aggregations"[*]."Groups"') as groups;
 reset parallel_leader_participation;
 reset hashgraph_join.force;

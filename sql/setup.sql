@@ -221,6 +221,10 @@ begin
 	return case bad when '' then 'ok' else bad end;
 end $$;
 
+-- As hgj_check_agg(), where the forced plan has an exchange.
+create function hgj_check_exchange(q text, nodes int default 1) returns text language sql
+as $$ select hgj_check_agg(q, nodes, 'Exchange: groups, by hash', 'exchange') $$;
+
 -- As hgj_check_agg(), and says why the pipeline was not used if that is not what is wanted,
 -- unless it is because there is no device; but the reasons of `early` come before that one.
 create function hgj_check_device(q text, wanted text, nodes int, early text) returns text language plpgsql as $$
@@ -332,6 +336,20 @@ begin
 		return next hgj_plain(line);
 	end loop;
 end $$;
+
+-- The plan of a query that has been run.
+create function hgj_json(q text) returns jsonb language plpgsql as $$
+declare
+	plan json;
+begin
+	execute 'explain (analyze, buffers off, costs off, timing off, summary off, format json) ' || q into plan;
+	return plan;
+end $$;
+
+-- What each process has done in a HashGraphAgg of such a plan.
+create function hgj_parts(agg jsonb) returns setof jsonb language sql as $$
+	select jsonb_array_elements(coalesce(agg -> 'Worker Aggregations', '[]') || case when agg ? 'Groups' then jsonb_build_array(agg) else '[]' end)
+$$;
 
 -- a: 1000 rows, keys 0 to 99 ten times each, every 17th NULL.  b: 600 rows,
 -- keys 50 to 149.  c: 200 rows with a primary key.  hot: one key has 80% of

@@ -456,6 +456,7 @@ write_to_memory(HgjAggState *state, HgjExchangeImage *image, const Division *div
 		}
 		*end += bytes;
 	}
+	state->exchange.total_bytes += division->all_bytes;
 	pfree(ends);
 }
 
@@ -490,6 +491,7 @@ write_to_file(HgjAggState *state, HgjExchangeImage *image, const Division *divis
 			CHECK_FOR_INTERRUPTS();
 			hgj_agg_record_write(state, row, record, bytes);
 			BufFileWrite(exchange->file, record, bytes);
+			exchange->total_disk += bytes;
 			pfree(record);
 		}
 	}
@@ -575,12 +577,6 @@ hgj_exchange_empty_table(HgjAggState *state)
 	state->counts.groups -= groups->ngroups;
 	exchange->total_by_value += exchange->by_value ? groups->ngroups : 0;
 	exchange->total_short += image->packed > 0 ? groups->ngroups : 0;
-	if (fits)
-		exchange->total_bytes += division.all_bytes;
-	else if (division.packed > 0)
-		exchange->total_disk += mul_size(groups->ngroups, hgj_agg_unpacked_bytes(state));
-	else
-		exchange->total_disk += division.all_bytes;
 	free_division(&division);
 }
 

@@ -34,7 +34,8 @@ typedef struct HgjValueRange
 	pg_atomic_uint32 nready;	/* number of processes that have offered theirs */
 	pg_atomic_uint64 ngroups;	/* number of groups that these have, in sum */
 	pg_atomic_uint64 least;		/* least value, as an unsigned number of the same order */
-	pg_atomic_uint64 most;		/* greatest value; smaller than least: there is none */
+	pg_atomic_uint64 most;		/* greatest value, likewise; less than the least one where there
+								 * are no values */
 } HgjValueRange;
 
 /* What has become of it. */
@@ -113,7 +114,7 @@ extern void hgj_exchange_offer_values(HgjAggState *state);
 extern void hgj_exchange_agree(HgjAggExchange *exchange);
 extern void hgj_exchange_value_partitions(const HgjAggState *state, uint16 *partitions,
 										  uint32 *counts);
-extern void hgj_exchange_cover_partition(HgjAggState *state, uint32 partition, uint64 records);
+extern void hgj_exchange_cover_partition(HgjAggState *state, uint32 partition);
 
 /* agg_exchange_read.c */
 extern void hgj_exchange_combine(HgjAggState *state, uint32 partition);

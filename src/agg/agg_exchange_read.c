@@ -212,20 +212,10 @@ void
 hgj_exchange_combine(HgjAggState *state, uint32 partition)
 {
 	HgjAggExchange *exchange = &state->exchange;
-	dsa_pointer images = pg_atomic_read_u64(&exchange->shared->images);
-	dsa_pointer pointer;
-	uint64		records = 0;
+	dsa_pointer pointer = pg_atomic_read_u64(&exchange->shared->images);
 
-	for (pointer = images; exchange->by_value && DsaPointerIsValid(pointer);)
-	{
-		HgjExchangeImage *image = dsa_get_address(exchange->area, pointer);
-
-		records += image->runs[partition].ngroups;
-		pointer = image->link.older;
-	}
-	if (records > 0)
-		hgj_exchange_cover_partition(state, partition, records);
-	pointer = images;
+	if (exchange->by_value)
+		hgj_exchange_cover_partition(state, partition);
 	while (DsaPointerIsValid(pointer))
 	{
 		HgjExchangeImage *image = dsa_get_address(exchange->area, pointer);

@@ -29,9 +29,6 @@
 #include "agg/agg_exchange.h"
 #include "miscadmin.h"
 
-/* Step 2: places of the range for each group, at most. */
-#define SPARSEST			16
-
 /* Partitions, for each that there is by hash. */
 #define FINER				4
 
@@ -110,7 +107,7 @@ hgj_exchange_agree(HgjAggExchange *exchange)
 	exchange->npartitions = shared->npartitions;
 	exchange->by_value = false;
 	if (pg_atomic_read_u32(&range->nready) != pg_atomic_read_u32(&shared->nparts) || least > most ||
-		(most - least) / SPARSEST > pg_atomic_read_u64(&range->ngroups))
+		(most - least) / HGJ_SPARSEST_MAP > pg_atomic_read_u64(&range->ngroups))
 		return;
 	exchange->by_value = true;
 	exchange->least = (int64) biased((int64) least);
@@ -140,13 +137,22 @@ hgj_exchange_value_partitions(const HgjAggState *state, uint16 *partitions, uint
 	}
 }
 
-/* Step 3: the empty table that a partition of so many records will be combined in. */
+/* Step 3: the empty table gets a map of the partition's values, if its records fill it well enough. */
 void
-hgj_exchange_cover_partition(HgjAggState *state, uint32 partition, uint64 records)
+hgj_exchange_cover_partition(HgjAggState *state, uint32 partition)
 {
 	HgjAggExchange *exchange = &state->exchange;
+	dsa_pointer pointer = pg_atomic_read_u64(&exchange->shared->images);
 	uint64		width = UINT64CONST(1) << exchange->shift;
+	uint64		records = 0;
 
-	if (width / SPARSEST <= records)
+	while (DsaPointerIsValid(pointer))
+	{
+		const HgjExchangeImage *image = dsa_get_address(exchange->area, pointer);
+
+		records += image->runs[partition].ngroups;
+		pointer = image->link.older;
+	}
+	if (records > 0 && width / HGJ_SPARSEST_MAP <= records)
 		hgj_groups_cover(&exchange->merged, exchange->least + (int64) (partition * width), width);
 }

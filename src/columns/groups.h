@@ -23,6 +23,9 @@
 /* A table holds this many groups even if memory is short: progress. */
 #define HGJ_FEWEST_GROUPS	64
 
+/* A large map has places for each of its groups, at most. */
+#define HGJ_SPARSEST_MAP	16
+
 /* A map is tried with the first batch, and again when rows have shown how many groups come. */
 #define HGJ_MOST_MAPS		2
 

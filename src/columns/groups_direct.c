@@ -21,9 +21,8 @@
 #include "columns/groups.h"
 #include "engine/hgj_memory.h"
 
-/* Larger maps than this must have a group in one of so many places. */
+/* A map that is not larger than this may be emptier than others (HGJ_SPARSEST_MAP). */
 #define SMALL_PLACES	(64 * 1024)
-#define SPARSEST		16
 
 #define MOST_PLACES		(8 * 1024 * 1024)
 #define MOST_KEYS		8
@@ -154,6 +153,18 @@ place_of(const HgjGroups *groups, char *row)
 	return place;
 }
 
+/* A map without groups, in the place of none.  False: it would be too large. */
+static bool
+allocate_map(HgjGroups *groups, uint64 size)
+{
+	if (size > MOST_PLACES || size * sizeof(uint32) > groups->limit / SHARE)
+		return false;
+	groups->map = hgj_groups_allocate(size * sizeof(uint32));
+	groups->map_size = (uint32) size;
+	memset(groups->map, 0, size * sizeof(uint32));
+	return true;
+}
+
 /* Make a map over the batch's values as well.  False: it is not worth it. */
 static bool
 make_map(HgjGroups *groups, const HgjBatch *batch)
@@ -177,14 +188,10 @@ make_map(HgjGroups *groups, const HgjBatch *batch)
 			return false;
 	}
 	if (size > SMALL_PLACES &&
-		size / SPARSEST > Max((double) groups->ngroups, expected))
+		size / HGJ_SPARSEST_MAP > Max((double) groups->ngroups, expected))
 		return false;
-	if (size * sizeof(uint32) > groups->limit / SHARE)
+	if (!allocate_map(groups, size))
 		return false;
-
-	groups->map = hgj_groups_allocate(size * sizeof(uint32));
-	groups->map_size = (uint32) size;
-	memset(groups->map, 0, size * sizeof(uint32));
 	for (uint32 g = 0; g < groups->ngroups; g++)
 		groups->map[place_of(groups, hgj_group_row(groups, g))] = g + 1;
 	hgj_mem_free(groups->slots, (Size) groups->nslots * sizeof(uint64));
@@ -207,12 +214,8 @@ hgj_groups_cover(HgjGroups *groups, int64 least, uint64 width)
 	if (groups->map_size != size)
 	{
 		hgj_groups_leave_direct(groups);
-		if (!hgj_groups_can_be_direct(groups) || size > MOST_PLACES ||
-			size * sizeof(uint32) > groups->limit / SHARE)
+		if (!hgj_groups_can_be_direct(groups) || !allocate_map(groups, size))
 			return;
-		groups->map = hgj_groups_allocate(size * sizeof(uint32));
-		groups->map_size = (uint32) size;
-		memset(groups->map, 0, size * sizeof(uint32));
 	}
 	key->base = least;
 	key->places = (uint32) size;

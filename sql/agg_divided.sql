@@ -32,7 +32,7 @@ create function hgj_divided(q text) returns table (by_value text, short text) la
 as $$
 	select share(sum((p ->> 'Groups Divided by Value')::int), sum((p ->> 'Exchanged Groups')::int)),
 		share(sum((p ->> 'Groups in Short Records')::int), sum((p ->> 'Exchanged Groups')::int))
-	from hgj_parts(jsonb_path_query_first(hgj_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg" && exists (@."Exchange"))')) p
+	from hgj_process_reports(jsonb_path_query_first(hgj_plan_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg" && exists (@."Exchange"))')) p
 $$;
 
 -- keys of every type that may be in a map: negative ones, NULL, those beyond 32 bits
@@ -73,7 +73,7 @@ set enable_material = off;
 set enable_memoize = off;
 select hgj_check_exchange('select g, x.* from generate_series(1, 3) g left join (select a, sum(v) as s, max(d) from slow group by a) x on x.s > g * 20', 0) as rescanned;
 set hashgraph_join.force = on;
-select jsonb_path_query(hgj_json('select g, x.* from generate_series(1, 3) g left join (select a, sum(v) as s, max(d) from slow group by a) x on x.s > g * 20'), 'strict $.** ? (@."Node Type" == "Gather")."Actual Loops"') as loops;
+select jsonb_path_query(hgj_plan_json('select g, x.* from generate_series(1, 3) g left join (select a, sum(v) as s, max(d) from slow group by a) x on x.s > g * 20'), 'strict $.** ? (@."Node Type" == "Gather")."Actual Loops"') as loops;
 reset hashgraph_join.force;
 reset enable_material;
 reset enable_memoize;

@@ -96,7 +96,7 @@ as $$
 	select sum((p ->> 'Groups')::int), bool_or((p ->> 'Exchanged Groups')::int > 0),
 		bool_or((p ->> 'Exchange Memory')::int > 0), bool_or((p ->> 'Exchange Disk')::int > 0),
 		max((p ->> 'Memory Usage')::int) < coalesce(kilobytes, 1.2 * (select setting::int from pg_settings where name = 'work_mem') * current_setting('hash_mem_multiplier')::float8)
-	from hgj_parts(jsonb_path_query_first(hgj_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg")')) p
+	from hgj_process_reports(jsonb_path_query_first(hgj_plan_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg")')) p
 $$;
 select * from hgj_exchanged('select lo.id, nation, count(*), sum(v), max(note) from lo join cust on cust = cust.id group by lo.id, nation');
 set work_mem = '8MB';

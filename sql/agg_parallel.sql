@@ -108,12 +108,12 @@ select hgj_check_partial('select nation, percentile_disc(0.5) within group (orde
 -- a full table is returned and emptied, within the limit, and nothing is written
 create function hgj_rounds(q text) returns table (emptied bool, spilled bool, within_limit bool, rows_agree bool) language plpgsql as $$
 declare
-	agg jsonb := jsonb_path_query_first(hgj_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg")');
+	agg jsonb := jsonb_path_query_first(hgj_plan_json(q), 'strict $.** ? (@."Custom Plan Provider" == "HashGraphAgg")');
 begin
 	return query select bool_or((p ->> 'Times Emptied')::int > 0), bool_or((p ->> 'Spilled Rows')::int > 0),
 		max((p ->> 'Memory Usage')::int) < 1.2 * (select setting::int from pg_settings where name = 'work_mem') * current_setting('hash_mem_multiplier')::float8,
 		abs(sum((p ->> 'Groups')::int) - max((agg ->> 'Actual Rows')::numeric * (agg ->> 'Actual Loops')::int)) <= max((agg ->> 'Actual Loops')::int)
-	from hgj_parts(agg) p;
+	from hgj_process_reports(agg) p;
 end $$;
 set hashgraph_join.force = on;
 select * from hgj_rounds('select lo.id, sum(revenue) from lo join part on part = part.id group by lo.id');

@@ -164,7 +164,7 @@ select * from hgj_agg_processes('select count(*), sum(f.v) from f join d using (
 set work_mem = '64kB';
 select * from hgj_agg_processes('select f.id, f.t, count(*), sum(f.v) from f join d using (k) group by f.id, f.t');
 reset work_mem;
-select jsonb_path_query_array(hgj_json('select count(*), sum(f.v) from f join d using (k)'), 'strict $.**."Worker Aggregations"[*]."Groups"') as groups;
+select jsonb_path_query_array(hgj_plan_json('select count(*), sum(f.v) from f join d using (k)'), 'strict $.**."Worker Aggregations"[*]."Groups"') as groups;
 reset parallel_leader_participation;
 reset hashgraph_join.force;
 

@@ -338,7 +338,7 @@ begin
 end $$;
 
 -- The plan of a query that has been run.
-create function hgj_json(q text) returns jsonb language plpgsql as $$
+create function hgj_plan_json(q text) returns jsonb language plpgsql as $$
 declare
 	plan json;
 begin
@@ -347,7 +347,7 @@ begin
 end $$;
 
 -- What each process has done in a HashGraphAgg of such a plan.
-create function hgj_parts(agg jsonb) returns setof jsonb language sql as $$
+create function hgj_process_reports(agg jsonb) returns setof jsonb language sql as $$
 	select jsonb_array_elements(coalesce(agg -> 'Worker Aggregations', '[]') || case when agg ? 'Groups' then jsonb_build_array(agg) else '[]' end)
 $$;
 

@@ -27,11 +27,12 @@
 
 #include "agg/agg_state.h"
 #include "base/guc.h"
+#include "base/plan_format.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "join/engines.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "miscadmin.h"
 #include "node_names.h"
 #include "nodes/nodeFuncs.h"
@@ -103,8 +104,8 @@ source_of(const PlanState *reader, const PlanState *ps, const char **name,
 	{
 		const HgjJoinState *join = (const HgjJoinState *) reader;
 
-		source = ps == join->outer.child ? &join->outer :
-			ps == join->inner.child ? &join->inner : NULL;
+		source = ps == hgj_join(join)->outer.child ? &hgj_join(join)->outer :
+			ps == hgj_join(join)->inner.child ? &hgj_join(join)->inner : NULL;
 	}
 	else
 	{
@@ -133,7 +134,7 @@ static const char *
 engine_of(const PlanState *ps, const char **reason)
 {
 	const HgjPipelineState *device = is_our_join(ps) ?
-		((const HgjJoinState *) ps)->pipeline : ((const HgjAggState *) ps)->device;
+		hgj_join_pipeline((const HgjJoinState *) ps) : ((const HgjAggState *) ps)->device;
 	bool		wanted;
 	const HgjEngine *engine;
 	HgjError	err = {0};
@@ -142,7 +143,7 @@ engine_of(const PlanState *ps, const char **reason)
 		*reason = psprintf("no device pipeline: %s",
 						   hgj_device_reason_text(hgj_device_reason(device)));
 	wanted = is_our_join(ps) ? hgj_engine == HGJ_ENGINE_CUDA ||
-		(hgj_engine == HGJ_ENGINE_AUTO && ((const HgjJoinState *) ps)->use.wants_device) :
+		(hgj_engine == HGJ_ENGINE_AUTO && hgj_join_wants_device((const HgjJoinState *) ps)) :
 		device && hgj_device_reason(device) == HGJ_DEVICE_FITS;
 	if (!wanted)
 		return "cpu";

@@ -29,7 +29,7 @@
 #include "catalog/pg_statistic.h"
 #include "columns/decimal.h"
 #include "expr/program_private.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
 #include "utils/rel.h"
@@ -215,7 +215,7 @@ hgj_device_check_keys(HgjPipelineState *d)
 			!output.is_column || output.place.join < 0)
 			continue;
 		j = output.place.join;
-		build = d->joins[j]->build;
+		build = hgj_join(d->joins[j])->build;
 		if (d->by_row[j] && !d->by_row_now[j])
 			d->by_row_now[j] =
 				tells_rows_apart(build, &build->rows.columns[output.place.column]);

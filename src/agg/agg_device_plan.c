@@ -27,7 +27,7 @@
 #include "executor/executor.h"
 #include "expr/demand.h"
 #include "expr/program_private.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "kept/store.h"
 #include "optimizer/optimizer.h"
 #include "pipeline/device.h"
@@ -317,7 +317,7 @@ look_at_plan(HgjPipelineState *d, const HgjSource **source)
 	if (reason != HGJ_DEVICE_FITS)
 		return reason;
 	if (d->njoins > 0)
-		*source = &d->joins[0]->outer;
+		*source = &hgj_join(d->joins[0])->outer;
 	if ((*source)->methods != &hgj_source_pages)
 		return HGJ_DEVICE_SOURCE;
 	if (contain_volatile_functions((Node *) d->scan->plan->qual) ||

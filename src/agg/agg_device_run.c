@@ -24,7 +24,7 @@
 #include "agg/agg_accumulate.h"
 #include "executor/executor.h"
 #include "expr/program_private.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
 
@@ -261,8 +261,7 @@ hgj_device_run(HgjPipelineState *d)
 	hgj_device_end(d);
 	hgj_device_start_having(d);
 	for (int j = d->njoins - 1; j >= 0; j--)
-		if (d->joins[j]->css.ss.ps.chgParam != NULL)
-			ExecReScan(&d->joins[j]->css.ss.ps);
+		hgj_join_rescan_changed(d->joins[j]);
 	hgj_device_enter(d);
 	prepare_sides(d);
 	if (hgj_device_build(d, &empty) && !empty)

@@ -18,10 +18,10 @@
 #include "commands/explain.h"
 #include HGJ_EXPLAIN_HEADER
 #include HGJ_EXPLAIN_STATE_HEADER
-#include "join/join_state.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "pipeline/device.h"
+#include "scan/source_explain.h"
 #include "utils/ruleutils.h"
 
 static char *

@@ -38,13 +38,13 @@
 #include HGJ_EXPLAIN_HEADER
 #include HGJ_EXPLAIN_STATE_HEADER
 #include "executor/executor.h"
-#include "join/join_state.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "scan/batch_node.h"
 #include "scan/source.h"
+#include "scan/source_explain.h"
 #include "utils/rel.h"
 
 /* A batch may take this part of the memory limit. */

@@ -31,7 +31,7 @@
 #include "agg/agg_state.h"
 #include "columns/keys.h"
 #include "expr/demand.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 
@@ -83,37 +83,33 @@ column_of_child(const CustomScan *cscan, AttrNumber resno, const OpExpr *clause)
 	return 0;
 }
 
-/* HgjGroupsOffer; see join_state.h. */
+/* HgjGroupsOffer; see join.h. */
 static bool
 offer(HgjJoinState *join, PlanState *node, AttrNumber *columns, const List *clauses)
 {
 	HgjAggState *state = (HgjAggState *) node;
-	HgjSource  *scan = state->feed ? hgj_agg_feed_scan(state->feed) : NULL;
-	HgjKeyFilterStats *stats = &state->key_filter;
-	HgjJoinState *bottom = NULL;
-	int			nkeys = join->outer.nkeys;
-	int			njoins = 0;
+	HgjSource  *asks = &hgj_join(join)->outer;
+	HgjSource  *scan;
 
 	if (!may_leave_rows_out(state))
 		return false;
-	for (int k = 0; k < nkeys; k++)
+	for (int k = 0; k < asks->nkeys; k++)
 		columns[k] = column_of_child((CustomScan *) node->plan, columns[k],
 									 list_nth_node(OpExpr, clauses, k));
 	if (state->join)
-		bottom = hgj_bottom_of_chain(state->join, nkeys, columns, &njoins);
-	if (bottom)
 	{
-		scan = &bottom->outer;
-		stats = bottom->stats.key_filters;
+		if (!hgj_chain_offer(state->join, join, columns, HGJ_GROUP_COST, &state->asked_stats))
+			return false;
 	}
-	if (scan == NULL ||
-		!hgj_pages_offer(scan, join, &join->outer, columns,
-						 njoins * HGJ_ROW_JOIN_COST + HGJ_GROUP_COST, stats))
-		return false;
-	if (bottom)
-		bottom->probing.filters_early = true;
+	else
+	{
+		scan = state->feed ? hgj_agg_feed_scan(state->feed) : NULL;
+		if (scan == NULL ||
+			!hgj_pages_offer(scan, join, asks, columns, HGJ_GROUP_COST, &state->key_filter))
+			return false;
+		state->asked_stats = &state->key_filter;
+	}
 	state->asked = join;
-	state->asked_stats = &stats[hgj_pages_nfilters(scan) - 1];
 	return true;
 }
 
@@ -137,7 +133,7 @@ void
 hgj_agg_want_all_rows(HgjAggState *state)
 {
 	if (state->asked && state->asked_stats->tested > 0)
-		state->asked->probing.wants_all_groups = true;
+		hgj_join_wants_all_groups(state->asked);
 }
 
 /* From _PG_init: joins may offer themselves. */

@@ -18,7 +18,7 @@
 #include "compat.h"
 
 #include "agg/agg_state.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "pipeline/device.h"
 
 static void
@@ -41,7 +41,7 @@ device_name(const HgjAggState *state)
 
 	if (d == NULL || (d->pipeline == NULL && !d->ran))
 		return "cpu";
-	return d->njoins > 0 ? d->joins[0]->stats.device : d->device_name;
+	return d->njoins > 0 ? hgj_join_device_name(d->joins[0]) : d->device_name;
 }
 
 /* The aggregation is in this phase, and has taken so many rows more. */

@@ -26,7 +26,7 @@
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -290,7 +290,7 @@ wants_device(const HgjAggState *state, CustomScan *cscan)
 		return false;
 	if (hgj_engine != HGJ_ENGINE_AUTO)
 		return hgj_engine == HGJ_ENGINE_CUDA;
-	return state->join ? state->join->use.wants_device :
+	return state->join ? hgj_join_wants_device(state->join) :
 		lthird_int(list_nth(cscan->custom_private, HGJ_AGG_SPLIT)) != 0;
 }
 

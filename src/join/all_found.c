@@ -40,12 +40,12 @@
 static bool
 may_stop(HgjJoinState *state)
 {
-	const HgjSemantics *s = &state->semantics;
+	const HgjSemantics *s = &state->js.semantics;
 
 	if (!s->mark_inner || s->fill_outer || (s->emit_matches && !s->one_per_inner))
 		return false;
 	return !hgj_on_device(state) && !state->passes.splitting &&
-		!state->outer.keep_rows && state->build->table != NULL &&
+		!state->js.outer.keep_rows && state->js.build->table != NULL &&
 		!hgj_outer_is_volatile(state);
 }
 
@@ -65,7 +65,7 @@ look(HgjJoinState *state, uint64 spare)
 		HgjError	err = {0};
 
 		hgj_engine_call(state, &err,
-						state->use.engine->unmatched(state->build->table, &cursor, rows,
+						state->use.engine->unmatched(state->js.build->table, &cursor, rows,
 													 capacity, &n, &err));
 		unset += n;
 	} while (n == capacity && unset <= spare);
@@ -95,10 +95,10 @@ hgj_all_found(HgjJoinState *state)
 		found->work_till_look = PG_UINT64_MAX;	/* in this pass */
 		return false;
 	}
-	spare = state->build->total_rows - state->build->graph_rows;
+	spare = state->js.build->total_rows - state->js.build->graph_rows;
 	found->work_since_look = 0;
 	found->work_till_look = spare == 0 ? 1 :
-		HGJ_WORK_PER_LOOK * (state->build->total_rows / 64 + spare);
+		HGJ_WORK_PER_LOOK * (state->js.build->total_rows / 64 + spare);
 	if (!look(state, spare))
 		return false;
 	state->stats.stopped_early = true;

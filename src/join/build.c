@@ -48,7 +48,7 @@
 
 /* Rows of a pass: what row ids are for, and the stores of plain values. */
 #define HGJ_MOST_PASS_ROWS(state) \
-	((hgj_build_side_codes_are_full(state->build) ? HGJ_STORED_PLAIN : HGJ_MAX_ROWS) - \
+	((hgj_build_side_codes_are_full(state->js.build) ? HGJ_STORED_PLAIN : HGJ_MAX_ROWS) - \
 	 HGJ_LARGEST_BATCH)
 
 /*
@@ -61,9 +61,9 @@
 uint32
 hgj_unwanted_of_matches(const HgjJoinState *state)
 {
-	const HgjSemantics *s = &state->semantics;
+	const HgjSemantics *s = &state->js.semantics;
 
-	if (state->inner.ncols > 0 || state->rules.always_recheck || s->fill_inner ||
+	if (state->js.inner.ncols > 0 || state->rules.always_recheck || s->fill_inner ||
 		s->mark_inner || s->one_per_inner)
 		return 0;
 	return s->one_per_outer ? HGJ_TABLE_KEYS_ONLY | HGJ_TABLE_FIRST_MATCH :
@@ -77,20 +77,20 @@ hgj_create_table(HgjJoinState *state)
 	double		memory = state->use.device_limit > 0 ?
 		Min(state->use.device_limit, get_hash_memory_limit()) : get_hash_memory_limit();
 	double		fits = memory /
-		(HGJ_HINT_SHARE * state->inner.nwords * sizeof(uint64));
+		(HGJ_HINT_SHARE * state->js.inner.nwords * sizeof(uint64));
 	double		expected = Min(hgj_unit_rows(state), fits);
-	Instrumentation *instrument = state->css.ss.ps.instrument;
+	Instrumentation *instrument = state->js.css.ss.ps.instrument;
 	HgjTableSpec spec = {0};
 	HgjError	err = {0};
 
-	spec.nwords = state->inner.nwords;
-	spec.flags = state->semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
+	spec.nwords = state->js.inner.nwords;
+	spec.flags = state->js.semantics.mark_inner ? HGJ_TABLE_TRACK_MATCHES : 0;
 	if (state->probing.filters_early)
 		spec.flags |= HGJ_TABLE_SIFT_EARLY;
 	if (state->probing.filters_groups)
 		spec.flags |= HGJ_TABLE_SIFT_AT_ONCE;
 	spec.flags |= hgj_unwanted_of_matches(state);
-	spec.seed = state->inner.seed;
+	spec.seed = state->js.inner.seed;
 	spec.build = (HgjBuild) hgj_build;
 	spec.probe = (HgjProbeAlgo) hgj_probe;
 	spec.segments = (HgjSegments) hgj_segments;
@@ -102,10 +102,10 @@ hgj_create_table(HgjJoinState *state)
 	spec.filter_room = hgj_filter_room(state);
 	spec.timeout_ms = hgj_device_timeout;
 	spec.poll = hgj_poll_interrupts;
-	spec.poll_arg = &state->build->poll;
-	state->build->engine = state->use.engine;
+	spec.poll_arg = &state->js.build->poll;
+	state->js.build->engine = state->use.engine;
 	hgj_engine_call(state, &err,
-					state->use.engine->table_create(&spec, &state->build->table,
+					state->use.engine->table_create(&spec, &state->js.build->table,
 													&err));
 	return !hgj_device_failed(state);
 }
@@ -119,7 +119,7 @@ projected_bytes(HgjJoinState *state, const HgjMemory *memory)
 {
 	return (Size) (hgj_on_device(state) ? memory->host :
 				   memory->build_peak + hgj_filter_room(state)) +
-		state->build->account.bytes;
+		state->js.build->account.bytes;
 }
 
 /*
@@ -132,11 +132,11 @@ table_is_full(HgjJoinState *state, Size limit)
 	HgjMemory	memory;
 
 	state->use.device_is_full = false;
-	state->use.engine->memory(state->build->table, &memory);
+	state->use.engine->memory(state->js.build->table, &memory);
 	if (projected_bytes(state, &memory) +
 		hgj_partition_reserve(limit) > limit ||
-		state->build->total_rows > HGJ_MOST_PASS_ROWS(state) ||
-		(hgj_chunk_rows > 0 && state->build->total_rows >= (uint32) hgj_chunk_rows))
+		state->js.build->total_rows > HGJ_MOST_PASS_ROWS(state) ||
+		(hgj_chunk_rows > 0 && state->js.build->total_rows >= (uint32) hgj_chunk_rows))
 		return true;
 	if (state->use.device_limit == 0 || memory.build_peak <= hgj_table_share(state))
 		return false;
@@ -156,21 +156,21 @@ append_batch(HgjJoinState *state)
 	HgjBatch   *batch = state->building.batch;
 	HgjKeys		keys = hgj_batch_keys(batch);
 	HgjError	err = {0};
-	uint32		first = state->build->rows.nrows;
-	const uint32 *records = state->build->rows.shared ?
-	hgj_share_records(&state->build->rows, batch) : NULL;
+	uint32		first = state->js.build->rows.nrows;
+	const uint32 *records = state->js.build->rows.shared ?
+	hgj_share_records(&state->js.build->rows, batch) : NULL;
 
 	hgj_engine_call(state, &err,
-					state->use.engine->append(state->build->table, &keys, first,
+					state->use.engine->append(state->js.build->table, &keys, first,
 											  records, &err));
 	if (hgj_device_failed(state))
 		return;
 	if (records == NULL)
-		hgj_row_store_append(&state->build->rows, batch, NULL);
-	state->build->long_keys = state->build->long_keys ||
-		hgj_text_any_long(&state->inner, batch);
-	state->build->total_rows += batch->nrows;
-	state->build->graph_rows += batch->nsel;
+		hgj_row_store_append(&state->js.build->rows, batch, NULL);
+	state->js.build->long_keys = state->js.build->long_keys ||
+		hgj_text_any_long(&state->js.inner, batch);
+	state->js.build->total_rows += batch->nrows;
+	state->js.build->graph_rows += batch->nsel;
 }
 
 /* How many inner rows to read at a time. */
@@ -208,8 +208,8 @@ read_inner(HgjJoinState *state)
 	while (!hgj_device_failed(state))
 	{
 		/* what comes after a full pass belongs to the next one */
-		batch->values = full ? &state->build->rows.next_values :
-			&state->build->rows.values;
+		batch->values = full ? &state->js.build->rows.next_values :
+			&state->js.build->rows.values;
 		hgj_fill_inner(state, batch_rows);
 		if (batch->nrows == 0)
 			break;
@@ -229,7 +229,7 @@ read_inner(HgjJoinState *state)
 			break;
 		}
 	}
-	batch->values = &state->build->rows.values;
+	batch->values = &state->js.build->rows.values;
 	if (hgj_restoring(state))
 		hgj_restore_split(state);
 }
@@ -240,18 +240,18 @@ note_stats(HgjJoinState *state)
 	HgjRunStats *stats = &state->stats;
 	Size		bytes;
 
-	state->use.engine->info(state->build->table, &stats->table);
+	state->use.engine->info(state->js.build->table, &stats->table);
 	if (hgj_on_device(state))
 		stats->device_peak = Max(stats->device_peak, stats->table.memory.peak);
 	bytes = (Size) (hgj_on_device(state) ? stats->table.memory.host :
 					stats->table.memory.peak) +
-		state->build->account.bytes;
+		state->js.build->account.bytes;
 	stats->peak_bytes = Max(stats->peak_bytes, bytes);
 	stats->notes |= stats->table.notes;
-	stats->dictionary_full = hgj_build_side_codes_are_full(state->build);
+	stats->dictionary_full = hgj_build_side_codes_are_full(state->js.build);
 	stats->device_full |= state->use.device_is_full &&
 		(state->passes.splitting || !state->passes.last_pass);
-	stats->build_rows += state->build->total_rows;
+	stats->build_rows += state->js.build->total_rows;
 	stats->passes = Max(stats->passes, state->passes.pass);
 	stats->built = true;
 	state->counts.builds++;
@@ -265,10 +265,10 @@ note_stats(HgjJoinState *state)
 static void
 settle_recheck(HgjJoinState *state)
 {
-	state->rules.recheck = state->rules.always_recheck || state->build->long_keys;
+	state->rules.recheck = state->rules.always_recheck || state->js.build->long_keys;
 	/* a recheck reads the key */
 	Assert(!state->rules.recheck || hgj_unwanted_of_matches(state) == 0);
-	if (state->rules.recheck && state->semantics.one_per_outer)
+	if (state->rules.recheck && state->js.semantics.one_per_outer)
 		state->found.pairs.capacity = HGJ_SOME_PAIRS;
 	else
 	{
@@ -286,16 +286,16 @@ lay_out_build_side(HgjJoinState *state)
 {
 	if (state->building.batch)
 		return;
-	state->building.batch = hgj_batch_create(state->context, state->inner.columns,
-											 state->inner.ncols,
-											 state->inner.nwords,
-											 &state->build->account);
+	state->building.batch = hgj_batch_create(state->js.context, state->js.inner.columns,
+											 state->js.inner.ncols,
+											 state->js.inner.nwords,
+											 &state->js.build->account);
 	/* a device takes the columns' values by row id (device_start.c) */
-	hgj_build_side_lay_out(state->build, state->inner.columns, state->inner.ncols,
-						   state->share.planned, state->inner_ps->plan->plan_rows,
-						   !state->semantics.mark_inner &&
+	hgj_build_side_lay_out(state->js.build, state->js.inner.columns, state->js.inner.ncols,
+						   state->share.planned, state->js.inner_ps->plan->plan_rows,
+						   !state->js.semantics.mark_inner &&
 						   state->use.engine == hgj_cpu_engine());
-	state->building.batch->values = &state->build->rows.values;
+	state->building.batch->values = &state->js.build->rows.values;
 }
 
 /* Nothing has been read for this pass. */
@@ -310,9 +310,9 @@ begin_build(HgjJoinState *state)
 			hgj_note_inner_counts(state);
 	}
 	state->use.device_is_full = false;
-	state->build->total_rows = 0;
-	state->build->graph_rows = 0;
-	state->build->long_keys = false;
+	state->js.build->total_rows = 0;
+	state->js.build->graph_rows = 0;
+	state->js.build->long_keys = false;
 }
 
 /* Table, rows, graph and probe of this pass; or hgj_device_failed(). */
@@ -329,12 +329,12 @@ build_table(HgjJoinState *state)
 		return;
 	hgj_join_progress(state, HGJ_PROGRESS_TABLE);
 	hgj_engine_call(state, &err,
-					state->use.engine->build(state->build->table,
-											 state->build->total_rows, &err));
+					state->use.engine->build(state->js.build->table,
+											 state->js.build->total_rows, &err));
 	if (hgj_device_failed(state))
 		return;
 	hgj_engine_call(state, &err,
-					state->use.engine->probe_create(state->build->table,
+					state->use.engine->probe_create(state->js.build->table,
 													&state->found.probe, &err));
 }
 
@@ -364,7 +364,7 @@ log_build(HgjJoinState *state)
 	{
 		ereport(state->logged.passes ? DEBUG2 : DEBUG1,
 				(errmsg_internal("hashgraph_join: pass %u ends at %u build rows, because memory is full",
-								 state->passes.pass, state->build->total_rows)));
+								 state->passes.pass, state->js.build->total_rows)));
 		state->logged.passes = true;
 	}
 	if (state->stats.dictionary_full && !state->logged.dictionary)
@@ -379,11 +379,11 @@ log_build(HgjJoinState *state)
 void
 hgj_build_start(HgjJoinState *state)
 {
-	Assert(state->build->table == NULL);
+	Assert(state->js.build->table == NULL);
 	lay_out_build_side(state);
 	state->passes.pass++;
 	state->building.rows_before = state->passes.unit_pass > 0 ?
-		state->building.rows_before + state->build->total_rows : 0;
+		state->building.rows_before + state->js.build->total_rows : 0;
 	state->passes.unit_pass++;
 }
 
@@ -393,9 +393,9 @@ hgj_build_done(HgjJoinState *state)
 {
 	note_stats(state);
 	settle_recheck(state);
-	if (state->use.engine->sift && !state->semantics.fill_outer &&
+	if (state->use.engine->sift && !state->js.semantics.fill_outer &&
 		!state->passes.splitting)
-		state->outer.filter_of = state;
+		state->js.outer.filter_of = state;
 	log_build(state);
 }
 
@@ -433,16 +433,16 @@ hgj_build_filled(HgjJoinState *state, HgjTableFill fill, void *arg)
 	if (filled)
 	{
 		state->building.read = true;
-		filled = fill(arg, state->build->table, &nrows);
+		filled = fill(arg, state->js.build->table, &nrows);
 	}
 	if (filled)
 	{
 		state->passes.last_pass = true;
-		state->build->total_rows = nrows;
-		state->build->graph_rows = nrows;
+		state->js.build->total_rows = nrows;
+		state->js.build->graph_rows = nrows;
 		hgj_join_progress(state, HGJ_PROGRESS_TABLE);
 		hgj_engine_call(state, &err,
-						state->use.engine->build(state->build->table, nrows, &err));
+						state->use.engine->build(state->js.build->table, nrows, &err));
 		filled = !hgj_device_failed(state);
 	}
 	if (filled)
@@ -459,9 +459,9 @@ hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats)
 {
 	HgjTableInfo info;
 
-	if (state->build->table == NULL)
+	if (state->js.build->table == NULL)
 		return;
-	state->use.engine->info(state->build->table, &info);
+	state->use.engine->info(state->js.build->table, &info);
 	stats->filter_bytes = Max(stats->filter_bytes, info.filter_bytes);
 	stats->filter_rejected += info.filter_rejected;
 	stats->notes |= info.notes;
@@ -483,9 +483,9 @@ destroy_probe(HgjJoinState *state)
 	if (!hgj_table_is_shared(state))
 		hgj_add_table_stats(state, &state->stats);
 	if (state->found.probe)
-		state->build->engine->probe_destroy(state->found.probe);
+		state->js.build->engine->probe_destroy(state->found.probe);
 	state->found.probe = NULL;
-	state->outer.filter_of = NULL;
+	state->js.outer.filter_of = NULL;
 	state->probing.key_filtered = false;
 }
 
@@ -494,7 +494,7 @@ void
 hgj_release_table(HgjJoinState *state)
 {
 	destroy_probe(state);
-	hgj_build_side_clear(state->build);
+	hgj_build_side_clear(state->js.build);
 }
 
 /* The same, and give the rows' memory back. */
@@ -502,7 +502,7 @@ void
 hgj_free_table(HgjJoinState *state)
 {
 	destroy_probe(state);
-	hgj_build_side_free(state->build);
+	hgj_build_side_free(state->js.build);
 }
 
 /* Empty the build side, for another one; partitions have been released. */
@@ -520,7 +520,7 @@ hgj_free_build(HgjJoinState *state)
 void
 hgj_leave_build(HgjJoinState *state)
 {
-	if (state->build == NULL)
+	if (state->js.build == NULL)
 		return;
 	destroy_probe(state);
 	if (state->passes.partitions)
@@ -528,6 +528,6 @@ hgj_leave_build(HgjJoinState *state)
 	hgj_share_free_blocks(state);
 	if (state->probing.outer_batch)
 		hgj_arena_free(&state->probing.outer_batch->own_values);
-	hgj_build_side_release(state->build);
-	state->build = NULL;
+	hgj_build_side_release(state->js.build);
+	state->js.build = NULL;
 }

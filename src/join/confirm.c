@@ -19,8 +19,8 @@
 bool
 hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 {
-	HgjSemantics *s = &state->semantics;
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	HgjSemantics *s = &state->js.semantics;
+	ExprContext *econtext = state->js.css.ss.ps.ps_ExprContext;
 	HgjError	err = {0};
 
 	/* without a recheck the engine returns one pair for an outer row as it is */
@@ -32,7 +32,7 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	}
 	if (hgj_device_failed(state) ||
 		(s->one_per_inner &&
-		 state->use.engine->is_marked(state->build->table, inner_row)))
+		 state->use.engine->is_marked(state->js.build->table, inner_row)))
 		return false;
 
 	if (state->rules.match_qual)
@@ -41,7 +41,7 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 		econtext->ecxt_scantuple = state->slots.slot;
 		if (!ExecQual(state->rules.match_qual, econtext))
 		{
-			InstrCountFiltered2(&state->css.ss.ps, 1);
+			InstrCountFiltered2(&state->js.css.ss.ps, 1);
 			ResetExprContext(econtext);
 			return false;
 		}
@@ -50,10 +50,10 @@ hgj_confirm_match(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 		state->found.matched[outer_row] = true;
 	/* of those who find it unmatched at the same time, one returns it */
 	if (s->one_per_inner && hgj_table_is_shared(state))
-		return state->use.engine->share->claim(state->build->table, inner_row);
+		return state->use.engine->share->claim(state->js.build->table, inner_row);
 	if (s->mark_inner && (state->rules.recheck || s->one_per_inner))
 		hgj_engine_call(state, &err,
-						state->use.engine->mark(state->build->table, &inner_row, 1,
+						state->use.engine->mark(state->js.build->table, &inner_row, 1,
 												&err));
 	return !hgj_device_failed(state);
 }

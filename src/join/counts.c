@@ -103,23 +103,23 @@ hgj_rescan_counted(PlanState *side, List **counts)
 void
 hgj_note_outer_counts(HgjJoinState *state)
 {
-	hgj_note_counts(state->outer_ps, state->context, &state->probing.outer_counts);
+	hgj_note_counts(state->js.outer_ps, state->js.context, &state->probing.outer_counts);
 }
 
 void
 hgj_note_inner_counts(HgjJoinState *state)
 {
-	hgj_note_counts(state->inner_ps, state->context, &state->probing.inner_counts);
+	hgj_note_counts(state->js.inner_ps, state->js.context, &state->probing.inner_counts);
 }
 
 void
 hgj_rescan_uncounted(HgjJoinState *state)
 {
-	hgj_rescan_counted(state->outer_ps, &state->probing.outer_counts);
+	hgj_rescan_counted(state->js.outer_ps, &state->probing.outer_counts);
 }
 
 void
 hgj_rescan_inner_uncounted(HgjJoinState *state)
 {
-	hgj_rescan_counted(state->inner_ps, &state->probing.inner_counts);
+	hgj_rescan_counted(state->js.inner_ps, &state->probing.inner_counts);
 }

@@ -54,7 +54,7 @@ static void
 add_target(HgjJoinState *state, AttrNumber resno, AttrNumber scan_attno)
 {
 	HgjTarget  *target = &state->slots.targets[state->slots.ntargets++];
-	HgjSource  *sources[] = {&state->outer, &state->inner};
+	HgjSource  *sources[] = {&state->js.outer, &state->js.inner};
 
 	target->resno = resno;
 	for (int s = 0; s < lengthof(sources); s++)
@@ -76,17 +76,17 @@ void
 hgj_use_scan_slot(HgjJoinState *state)
 {
 	state->slots.direct = false;
-	state->slots.slot = state->css.ss.ss_ScanTupleSlot;
+	state->slots.slot = state->js.css.ss.ss_ScanTupleSlot;
 	state->slots.ntargets = 0;
 	state->slots.targets =
-		palloc0(mul_size(Max(state->outer.ncols + state->inner.ncols, 1),
+		palloc0(mul_size(Max(state->js.outer.ncols + state->js.inner.ncols, 1),
 						 sizeof(HgjTarget)));
-	for (int c = 0; c < state->outer.ncols; c++)
-		add_target(state, state->outer.columns[c].scan_attno,
-				   state->outer.columns[c].scan_attno);
-	for (int c = 0; c < state->inner.ncols; c++)
-		add_target(state, state->inner.columns[c].scan_attno,
-				   state->inner.columns[c].scan_attno);
+	for (int c = 0; c < state->js.outer.ncols; c++)
+		add_target(state, state->js.outer.columns[c].scan_attno,
+				   state->js.outer.columns[c].scan_attno);
+	for (int c = 0; c < state->js.inner.ncols; c++)
+		add_target(state, state->js.inner.columns[c].scan_attno,
+				   state->js.inner.columns[c].scan_attno);
 
 	/* columns that are never filled read as NULL */
 	memset(state->slots.slot->tts_isnull, true,
@@ -105,7 +105,7 @@ hgj_choose_slot(HgjJoinState *state, List *targetlist)
 		return;
 	}
 	state->slots.direct = true;
-	state->slots.slot = state->css.ss.ps.ps_ResultTupleSlot;
+	state->slots.slot = state->js.css.ss.ps.ps_ResultTupleSlot;
 	state->slots.targets = palloc0(mul_size(Max(list_length(targetlist), 1),
 											sizeof(HgjTarget)));
 	foreach(lc, targetlist)
@@ -126,8 +126,8 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 	const char *record = NULL;
 
 	ExecClearTuple(slot);
-	if (inner_row != HGJ_NO_ROW && state->build->rows.stride > 0)
-		record = hgj_row_store_record(&state->build->rows, inner_row);
+	if (inner_row != HGJ_NO_ROW && state->js.build->rows.stride > 0)
+		record = hgj_row_store_record(&state->js.build->rows, inner_row);
 
 	for (int t = 0; t < state->slots.ntargets; t++)
 	{
@@ -136,7 +136,7 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 
 		if (target->inner)
 		{
-			const HgjStoredColumn *column = &state->build->rows.columns[target->column];
+			const HgjStoredColumn *column = &state->js.build->rows.columns[target->column];
 
 			if (record == NULL || hgj_record_is_null(column, record))
 			{
@@ -170,7 +170,7 @@ hgj_fill_slot(HgjJoinState *state, uint32 outer_row, uint32 inner_row)
 TupleTableSlot *
 hgj_project(HgjJoinState *state)
 {
-	PlanState  *ps = &state->css.ss.ps;
+	PlanState  *ps = &state->js.css.ss.ps;
 	ExprContext *econtext = ps->ps_ExprContext;
 
 	if (state->slots.direct)
@@ -292,9 +292,9 @@ make_block(HgjJoinState *state)
 	block->capacity = HGJ_BLOCK_VALUES / Max(block->natts, 1);
 	block->capacity = Max(Min(block->capacity, HGJ_BLOCK_ROWS), HGJ_BLOCK_FEWEST);
 	nvalues = mul_size(block->capacity, block->natts);
-	block->values = MemoryContextAllocZero(state->context,
+	block->values = MemoryContextAllocZero(state->js.context,
 										   nvalues * sizeof(Datum) + 1);
-	block->isnull = MemoryContextAlloc(state->context, nvalues + 1);
+	block->isnull = MemoryContextAlloc(state->js.context, nvalues + 1);
 	memset(block->isnull, true, nvalues);	/* columns that are never filled */
 	block->slot_values = slot->tts_values;
 	block->slot_isnull = slot->tts_isnull;
@@ -310,7 +310,7 @@ hgj_block_fill(HgjJoinState *state)
 	const uint32 *outer_rows = slots->rows.outer_rows;
 	uint32		left = slots->rows.n - slots->next_row;
 	const char *records[HGJ_BLOCK_ROWS];
-	bool		has_records = inner_rows && state->build->rows.stride > 0;
+	bool		has_records = inner_rows && state->js.build->rows.stride > 0;
 	uint32		n;
 
 	Assert(left > 0 && block->n == 0);
@@ -320,7 +320,7 @@ hgj_block_fill(HgjJoinState *state)
 	inner_rows += inner_rows ? slots->next_row : 0;
 	outer_rows += outer_rows ? slots->next_row : 0;
 	for (uint32 i = 0; has_records && i < n; i++)
-		records[i] = hgj_row_store_record(&state->build->rows, inner_rows[i]);
+		records[i] = hgj_row_store_record(&state->js.build->rows, inner_rows[i]);
 	block->ahead = has_records ? inner_rows + n : NULL;
 	block->nahead = has_records ? Min(left - n, n) : 0;
 
@@ -337,7 +337,7 @@ hgj_block_fill(HgjJoinState *state)
 			continue;
 		}
 		if (target->inner)
-			put_inner(&state->build->rows.columns[target->column], records, n, &to);
+			put_inner(&state->js.build->rows.columns[target->column], records, n, &to);
 		else
 			put_outer(&state->probing.outer_batch->vectors[target->column],
 					  outer_rows, n, &to);

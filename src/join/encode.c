@@ -39,7 +39,7 @@
 static bool
 value_is_needed(HgjJoinState *join, AttrNumber scan_attno)
 {
-	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	CustomScan *cscan = castNode(CustomScan, join->js.css.ss.ps.plan);
 	Bitmapset  *used = NULL;
 	int			entries = 0;
 	ListCell   *lc;
@@ -67,7 +67,7 @@ HgjDictionary *
 hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality,
 				Size expected)
 {
-	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	CustomScan *cscan = castNode(CustomScan, join->js.css.ss.ps.plan);
 	TargetEntry *tle = list_nth_node(TargetEntry, cscan->scan.plan.targetlist,
 									 resno - 1);
 	AttrNumber	scan_attno;
@@ -80,25 +80,25 @@ hgj_join_encode(HgjJoinState *join, AttrNumber resno, Node *expr, Oid equality,
 	if (value_is_needed(join, scan_attno))
 		return NULL;
 
-	if ((c = hgj_scan_column(&join->inner, scan_attno)) >= 0)
+	if ((c = hgj_scan_column(&join->js.inner, scan_attno)) >= 0)
 	{
-		HgjColumn  *column = &join->inner.columns[c];
+		HgjColumn  *column = &join->js.inner.columns[c];
 
 		/* A ctid is made by the source; there is nothing to be gained. */
 		if (column->attbyval || column->dictionary ||
 			column->attlen == sizeof(ItemPointerData) ||
 			(join->share.planned && expected > HGJ_SHARED_DICTIONARIES))
 			return NULL;
-		dictionary = hgj_build_side_encode(join->build, expr, equality,
+		dictionary = hgj_build_side_encode(join->js.build, expr, equality,
 										   column->attlen, join->share.planned);
 		column->dictionary = dictionary;
 	}
-	else if ((c = hgj_scan_column(&join->outer, scan_attno)) >= 0 &&
-			 hgj_source_join(&join->outer))
+	else if ((c = hgj_scan_column(&join->js.outer, scan_attno)) >= 0 &&
+			 hgj_source_join(&join->js.outer))
 	{
-		HgjColumn  *column = &join->outer.columns[c];
+		HgjColumn  *column = &join->js.outer.columns[c];
 
-		dictionary = hgj_join_encode(hgj_source_join(&join->outer), column->attno,
+		dictionary = hgj_join_encode(hgj_source_join(&join->js.outer), column->attno,
 									 expr, equality, expected);
 		if (dictionary == NULL)
 			return NULL;

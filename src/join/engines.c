@@ -222,7 +222,7 @@ hgj_engine_done(HgjJoinState *state, HgjStatus status, const HgjError *err)
 {
 	if (hgj_on_device(state))
 		hgj_device_wait_ends();
-	if (hgj_call_cancelled(&state->build->poll, status))
+	if (hgj_call_cancelled(&state->js.build->poll, status))
 		return false;
 	if (status == HGJ_OK)
 		return true;
@@ -239,12 +239,12 @@ hgj_use_cpu(HgjJoinState *state)
 	const HgjError *error = &state->use.device_error;
 	HgjError	err = {0};
 
-	Assert(state->build->table == NULL);
+	Assert(state->js.build->table == NULL);
 	if (state->use.fallback == HGJ_FALLBACK_NONE)
 		state->use.fallback = error->status == HGJ_OUT_OF_MEMORY ||
 			error->status == HGJ_LIMIT ? HGJ_FALLBACK_DEVICE_MEMORY :
 			HGJ_FALLBACK_DEVICE_FAILED;
-	state->use.fallback_text = MemoryContextStrdup(state->context, error->message);
+	state->use.fallback_text = MemoryContextStrdup(state->js.context, error->message);
 	if (hgj_require == HGJ_REQUIRE_CUDA)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -330,16 +330,60 @@ hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjError *err)
 void
 hgj_leave_pipeline(HgjJoinState *state)
 {
-	for (; state; state = hgj_join_of(state->outer_ps))
+	for (; state; state = hgj_join_of(state->js.outer_ps))
 	{
-		CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
-		HgjJoinState *inner = hgj_join_of(state->inner_ps);
+		CustomScan *cscan = castNode(CustomScan, state->js.css.ss.ps.plan);
+		HgjJoinState *inner = hgj_join_of(state->js.inner_ps);
 
 		if (list_nth_int(cscan->custom_private, HGJ_FACT_DEVICE) == HGJ_PLAN_PIPELINE)
 			state->use.wants_device = false;
 		if (inner)
 			hgj_leave_pipeline(inner);
 	}
+}
+
+/* The engine of the join's table, which is chosen if it has not been. */
+const HgjEngine *
+hgj_join_engine(HgjJoinState *state)
+{
+	if (state->use.engine == NULL)
+		hgj_choose_engine(state);
+	return state->use.engine;
+}
+
+/* Does the plan want a GPU under engine = auto? */
+bool
+hgj_join_wants_device(const HgjJoinState *state)
+{
+	return state->use.wants_device;
+}
+
+/* Bytes that the join may take of the GPU's memory; 0: no limit is known. */
+uint64
+hgj_join_device_limit(const HgjJoinState *state)
+{
+	return state->use.device_limit;
+}
+
+/* The GPU's name; empty: the last run was the CPU's. */
+const char *
+hgj_join_device_name(const HgjJoinState *state)
+{
+	return state->stats.device;
+}
+
+/* Are the tables not in host memory, or were they so until the device failed? */
+bool
+hgj_on_device(const HgjJoinState *state)
+{
+	return state->use.place != HGJ_ON_CPU;
+}
+
+/* Has a call of the engine failed in a way that the CPU may make good? */
+bool
+hgj_device_failed(const HgjJoinState *state)
+{
+	return state->use.place == HGJ_DEVICE_HAS_FAILED;
 }
 
 /*
@@ -349,7 +393,7 @@ hgj_leave_pipeline(HgjJoinState *state)
 void
 hgj_choose_engine(HgjJoinState *state)
 {
-	bool		recheck = state->css.ss.ps.state->es_epq_active != NULL;
+	bool		recheck = state->js.css.ss.ps.state->es_epq_active != NULL;
 	HgjError   *err = &state->use.device_error;
 	HgjDeviceInfo info;
 

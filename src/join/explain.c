@@ -24,9 +24,8 @@
 #include HGJ_EXPLAIN_STATE_HEADER
 #include "join/join_state.h"
 #include "join/parallel.h"
-#include "nodes/makefuncs.h"
+#include "scan/source_explain.h"
 #include "utils/builtins.h"
-#include "utils/ruleutils.h"
 
 static const char *
 join_type_name(JoinType jointype)
@@ -52,24 +51,6 @@ join_type_name(JoinType jointype)
 		default:
 			return "???";
 	}
-}
-
-/*
- * Show an ANDed list of clauses of a node, as show_qual() of explain.c does.
- */
-static void
-show_clauses(const char *label, List *clauses, const PlanState *ps,
-			 List *ancestors, ExplainState *es)
-{
-	List	   *context;
-	char	   *text;
-
-	if (clauses == NIL)
-		return;
-	context = set_deparse_context_plan(es->deparse_cxt, ps->plan, ancestors);
-	text = deparse_expression((Node *) make_ands_explicit(clauses), context,
-							  hgj_explain_tables(es) > 1 || es->verbose, false);
-	ExplainPropertyText(label, text, es);
 }
 
 static void
@@ -117,9 +98,9 @@ choose_report(const HgjJoinState *state, HgjRunReport *run)
 	int			built = 0;
 
 	hgj_make_report(state, run);
-	for (int i = 0; i < state->reports.n; i++)
+	for (int i = 0; i < state->js.reports.n; i++)
 	{
-		const HgjRunReport *worker = (HgjRunReport *) state->reports.copies + i;
+		const HgjRunReport *worker = (HgjRunReport *) state->js.reports.copies + i;
 
 		if (!worker->stats.built)
 			continue;
@@ -153,85 +134,6 @@ show_filter(const HgjRunStats *stats, ExplainState *es)
 		ExplainPropertyUInteger("Rows Rejected by Probe Filter", NULL,
 								stats->filter_rejected, es);
 	}
-}
-
-/* "columns (table)" of a filter of the scan, whose table may have no name. */
-static const char *
-key_filter_name(const HgjSource *source, const PlanState *own_inner, int f, ExplainState *es)
-{
-	HgjJoinState *join;
-	List	   *columns = hgj_pages_filter(source, f, &join);
-	const PlanState *inner = join ? join->inner_ps : own_inner;
-	StringInfoData buf;
-	ListCell   *lc;
-
-	initStringInfo(&buf);
-	foreach(lc, columns)
-		appendStringInfo(&buf, "%s%s", foreach_current_index(lc) > 0 ? ", " : "",
-						 quote_identifier(lfirst(lc)));
-	if (IsA(inner, SeqScanState))
-		appendStringInfo(&buf, " (%s)",
-						 quote_identifier(list_nth(es->rtable_names,
-												   ((Scan *) inner->plan)->scanrelid - 1)));
-	return buf.data;
-}
-
-/* Those that were asked, as they stand at the end, then those given up. */
-static void
-show_key_filters_text(const HgjSource *source, const PlanState *own_inner,
-					  const HgjKeyFilterStats *stats, ExplainState *es)
-{
-	int			n = hgj_pages_nfilters(source);
-	StringInfoData buf;
-	uint64		removed = 0;
-
-	initStringInfo(&buf);
-	for (int place = 1; place <= n + 1; place++)
-		for (int f = 0; f < n; f++)
-		{
-			if (stats[f].tested == 0 || stats[f].place != place % (n + 1))
-				continue;
-			appendStringInfo(&buf, "%s%s %.1f%%%s", buf.len ? "; " : "",
-							 key_filter_name(source, own_inner, f, es),
-							 100.0 * stats[f].passed / stats[f].tested,
-							 place > n ? " off" : "");
-			removed += stats[f].tested - stats[f].passed;
-		}
-	if (buf.len == 0)
-		return;
-	ExplainPropertyText("Key Filters", buf.data, es);
-	ExplainPropertyUInteger("Rows Removed by Key Filters", NULL, removed, es);
-}
-
-/*
- * The joins that the scan has asked about its rows: in which order, and which part of
- * the rows they were asked about they let pass.  own_inner: the inner side of the join
- * whose outer side the scan is; NULL: it is none's.
- */
-void
-hgj_show_key_filters(const HgjSource *source, const PlanState *own_inner,
-					 const HgjKeyFilterStats *stats, ExplainState *es)
-{
-	int			n = hgj_pages_nfilters(source);
-
-	if (n == 0)
-		return;
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		show_key_filters_text(source, own_inner, stats, es);
-		return;
-	}
-	ExplainOpenGroup("Key Filters", "Key Filters", false, es);
-	for (int f = 0; f < n; f++)
-	{
-		ExplainOpenGroup("Key Filter", NULL, true, es);
-		ExplainPropertyText("Key", key_filter_name(source, own_inner, f, es), es);
-		ExplainPropertyInteger("Place", NULL, stats[f].place, es);
-		ExplainPropertyUInteger("Rows Tested", NULL, stats[f].tested, es);
-		ExplainPropertyUInteger("Rows Passed", NULL, stats[f].passed, es);
-		ExplainCloseGroup("Key Filter", NULL, true, es);
-	}
-	ExplainCloseGroup("Key Filters", "Key Filters", false, es);
 }
 
 /* What a device was used for, and how long by its own clock. */
@@ -386,85 +288,30 @@ show_run(HgjJoinState *state, ExplainState *es)
 	if (on_device)
 		show_device(stats, es);
 	show_filter(stats, es);
-	hgj_show_key_filters(&state->outer, state->inner_ps, stats->key_filters, es);
+	hgj_show_key_filters(&state->js.outer, state->js.inner_ps, stats->key_filters, es);
 	hgj_row_prober->explain(state, es);
 	show_fallback(&run, es);
 }
 
-/*
- * How a side is read, and why not faster; of pages whose columns are kept in memory, how
- * many all processes have not read, or not even looked at; and which of the child's quals the
- * source runs row by row, because there is nothing faster for them.  side: "" or
- * a word and a space.
- */
-void
-hgj_show_source(const char *side, const HgjSource *source,
-				const HgjPageCounts *pages, const PlanState *ps,
-				List *ancestors, ExplainState *es)
-{
-	const char *name = source->methods->name;
-	uint64		all = pages->kept + pages->read;
-
-	if (es->analyze && pages->kept > 0)
-	{
-		name = psprintf("columns (%.0f%% of " UINT64_FORMAT " pages",
-						floor(100.0 * pages->kept / all), all);
-		if (pages->skipped > 0)
-			name = psprintf("%s, " UINT64_FORMAT " skipped", name, pages->skipped);
-		if (pages->fetched > 0)
-			name = psprintf("%s, " UINT64_FORMAT " fetched", name, pages->fetched);
-		if (pages->seen > 0)
-			name = psprintf("%s, " UINT64_FORMAT " filtered before", name, pages->seen);
-		if (pages->on_device)
-			name = psprintf("%s, on the device", name);
-		name = psprintf("%s)", name);
-	}
-	else if (es->analyze && pages->on_device)
-		name = psprintf("%s (on the device)", name);
-	if (source->reason != HGJ_SOURCE_FASTEST)
-		name = psprintf("%s (%s)", name,
-						hgj_source_reason_text(source->reason));
-	ExplainPropertyText(psprintf("%sSource", side), name, es);
-	show_clauses(psprintf("%sFilter by Row", side), source->row_quals,
-				 source->child, lcons(ps->plan, list_copy(ancestors)), es);
-}
-
-/* The same of both sides, in whichever process. */
+/* How both sides are read, in whichever process. */
 static void
 show_sources(HgjJoinState *state, List *ancestors, ExplainState *es)
 {
-	const PlanState *ps = &state->css.ss.ps;
+	const PlanState *ps = &state->js.css.ss.ps;
 	HgjPageCounts outer = state->stats.outer_pages;
 	HgjPageCounts inner = state->stats.inner_pages;
 
-	hgj_pages_count(&state->outer, &outer);
-	hgj_pages_count(&state->inner, &inner);
-	for (int i = 0; i < state->reports.n; i++)
+	hgj_pages_count(&state->js.outer, &outer);
+	hgj_pages_count(&state->js.inner, &inner);
+	for (int i = 0; i < state->js.reports.n; i++)
 	{
-		const HgjRunStats *worker = &((HgjRunReport *) state->reports.copies + i)->stats;
+		const HgjRunStats *worker = &((HgjRunReport *) state->js.reports.copies + i)->stats;
 
 		hgj_page_counts_add(&outer, &worker->outer_pages);
 		hgj_page_counts_add(&inner, &worker->inner_pages);
 	}
-	hgj_show_source("Outer ", &state->outer, &outer, ps, ancestors, es);
-	hgj_show_source("Inner ", &state->inner, &inner, ps, ancestors, es);
-}
-
-/* Rows that a qual has rejected, as show_instrumentation_count() does. */
-void
-hgj_show_removed(const char *label, const PlanState *ps, bool by_match,
-				 ExplainState *es)
-{
-	const Instrumentation *instrument = ps->instrument;
-	double		removed;
-
-	if (!es->analyze || instrument == NULL)
-		return;
-	removed = by_match ? instrument->nfiltered2 : instrument->nfiltered1;
-	if (removed > 0 || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyFloat(label, NULL,
-							 instrument->nloops > 0 ? removed / instrument->nloops : 0.0,
-							 0, es);
+	hgj_show_source("Outer ", &state->js.outer, &outer, ps, ancestors, es);
+	hgj_show_source("Inner ", &state->js.inner, &inner, ps, ancestors, es);
 }
 
 /* ExplainCustomScan callback. */
@@ -477,18 +324,18 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	List	   *joinquals = list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN);
 	List	   *filter = list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER);
 
-	ExplainPropertyText("Join Type", join_type_name(state->jointype), es);
+	ExplainPropertyText("Join Type", join_type_name(state->js.jointype), es);
 	if (es->verbose || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyBool("Inner Unique",
 							list_nth_int(cscan->custom_private,
 										 HGJ_FACT_INNER_UNIQUE) != 0, es);
-	show_clauses("Hash Cond", list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
-				 ps, ancestors, es);
-	show_clauses("Join Filter", joinquals, ps, ancestors, es);
-	show_clauses("Join Filter by Row", state->rules.row_quals, ps, ancestors, es);
+	hgj_show_clauses("Hash Cond", list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
+					 ps, ancestors, es);
+	hgj_show_clauses("Join Filter", joinquals, ps, ancestors, es);
+	hgj_show_clauses("Join Filter by Row", state->rules.row_quals, ps, ancestors, es);
 	if (joinquals)
 		hgj_show_removed("Rows Removed by Join Filter", ps, true, es);
-	show_clauses("Filter", filter, ps, ancestors, es);
+	hgj_show_clauses("Filter", filter, ps, ancestors, es);
 	if (filter)
 		hgj_show_removed("Rows Removed by Filter", ps, false, es);
 	show_sources(state, ancestors, es);

@@ -43,9 +43,9 @@
 static bool
 can_start_again(const HgjJoinState *state)
 {
-	return state->emitted == 0 && !state->css.ss.ps.plan->parallel_aware &&
+	return state->emitted == 0 && !state->js.css.ss.ps.plan->parallel_aware &&
 		hgj_can_read_inner_again(state) &&
-		!hgj_calls_volatile(state->outer_ps);
+		!hgj_calls_volatile(state->js.outer_ps);
 }
 
 /* Step 2. */
@@ -58,7 +58,7 @@ can_go_on(const HgjJoinState *state, HgjPhase phase)
 	return state->passes.last_pass && !state->passes.splitting &&
 		!hgj_row_prober->left(state) &&
 		state->emitted == state->emitted_before &&
-		(!state->semantics.mark_inner || state->probing.outer_batch->first_row == 0) &&
+		(!state->js.semantics.mark_inner || state->probing.outer_batch->first_row == 0) &&
 		(hgj_in_unit(state) ||
 		 (state->passes.unit_pass == 1 && hgj_can_read_inner_again(state)));
 }
@@ -71,8 +71,8 @@ leave_device(HgjJoinState *state)
 	{
 		hgj_drop_unit_table(state);
 		/* this pass has not been */
-		state->stats.build_rows -= state->build->total_rows;
-		state->build->total_rows = 0;
+		state->stats.build_rows -= state->js.build->total_rows;
+		state->js.build->total_rows = 0;
 		state->passes.pass--;
 		state->passes.unit_pass--;
 	}

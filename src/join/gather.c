@@ -37,7 +37,7 @@
 void
 hgj_pair_columns_init(HgjPairColumns *pairs, const HgjJoinState *join)
 {
-	int			max = Max(join->outer.ncols + join->inner.ncols, 1);
+	int			max = Max(join->js.outer.ncols + join->js.inner.ncols, 1);
 
 	pairs->join = join;
 	pairs->n = 0;
@@ -75,7 +75,7 @@ hgj_scan_column(const HgjSource *source, AttrNumber scan_attno)
 int
 hgj_pair_column(HgjPairColumns *pairs, AttrNumber scan_attno)
 {
-	const HgjSource *source = &pairs->join->outer;
+	const HgjSource *source = &pairs->join->js.outer;
 	int			c = hgj_scan_column(source, scan_attno);
 	bool		inner = c < 0;
 	HgjPairColumn *column;
@@ -83,12 +83,12 @@ hgj_pair_column(HgjPairColumns *pairs, AttrNumber scan_attno)
 
 	if (inner)
 	{
-		source = &pairs->join->inner;
+		source = &pairs->join->js.inner;
 		c = hgj_scan_column(source, scan_attno);
 	}
 	if (c < 0)
 		return -1;
-	number = &pairs->numbers[inner ? pairs->join->outer.ncols + c : c];
+	number = &pairs->numbers[inner ? pairs->join->js.outer.ncols + c : c];
 	if (*number >= 0)
 		return *number;
 	column = &pairs->columns[pairs->n];
@@ -216,7 +216,7 @@ hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
 		HgjPairColumn *column = &pairs->columns[c];
 		HgjVector  *vector = &column->buffer.vector;
 
-		hgj_buffer_reserve(join->context, &column->buffer, column->width, n);
+		hgj_buffer_reserve(join->js.context, &column->buffer, column->width, n);
 		pairs->vectors[c] = vector;
 		if ((column->inner ? inner_rows : outer_rows) == NULL)
 			hgj_vector_all_null(vector, n);
@@ -228,7 +228,7 @@ hgj_gather_pairs(HgjPairColumns *pairs, const uint32 *outer_rows,
 		}
 	}
 	if (inner_rows && wants_inner(pairs))
-		gather_records(&join->build->rows, pairs, inner_rows, NULL, n);
+		gather_records(&join->js.build->rows, pairs, inner_rows, NULL, n);
 }
 
 /*
@@ -251,13 +251,13 @@ hgj_gather_in_place(HgjPairColumns *pairs, const uint32 *outer_rows,
 			pairs->vectors[c] = &join->probing.outer_batch->vectors[column->column];
 			continue;
 		}
-		hgj_buffer_reserve(join->context, &column->buffer, column->width,
+		hgj_buffer_reserve(join->js.context, &column->buffer, column->width,
 						   positions);
 		pairs->vectors[c] = &column->buffer.vector;
 		if (inner_rows == NULL)
 			hgj_vector_all_null(&column->buffer.vector, positions);
 	}
 	if (inner_rows && wants_inner(pairs))
-		gather_records(&join->build->rows, pairs, inner_rows,
+		gather_records(&join->js.build->rows, pairs, inner_rows,
 					   outer_rows, n);
 }

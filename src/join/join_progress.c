@@ -45,10 +45,10 @@ static void
 begin(HgjJoinState *state)
 {
 	state->progress.now.blocks_done = state->progress.now.blocks_total = 0;
-	if (state->build->table == NULL)
-		state->shown.inner_before = state->inner.rows_read;
-	state->shown.outer_before = state->outer.rows_read;
-	state->outer.progress = &state->progress;
+	if (state->js.build->table == NULL)
+		state->shown.inner_before = state->js.inner.rows_read;
+	state->shown.outer_before = state->js.outer.rows_read;
+	state->js.outer.progress = &state->progress;
 }
 
 /* The join is in this phase, and has got so far. */
@@ -60,18 +60,25 @@ hgj_join_progress(HgjJoinState *state, HgjProgressPhase phase)
 
 	if (!state->counts.wanted ||
 		!hgj_progress_begin(&state->progress, HGJ_PROGRESS_JOIN,
-							state->css.ss.ps.plan->plan_node_id))
+							state->js.css.ss.ps.plan->plan_node_id))
 		return;
 	if (phase == HGJ_PROGRESS_STARTING)
 		begin(state);
 	now->phase = phase;
-	now->build_rows = state->inner.rows_read - state->shown.inner_before;
-	now->build_expected = (uint64) Max(state->inner_ps->plan->plan_rows, 0);
-	now->outer_rows = state->outer.rows_read - state->shown.outer_before;
+	now->build_rows = state->js.inner.rows_read - state->shown.inner_before;
+	now->build_expected = (uint64) Max(state->js.inner_ps->plan->plan_rows, 0);
+	now->outer_rows = state->js.outer.rows_read - state->shown.outer_before;
 	now->memory = hgj_memory_now(state, &memory);
 	note_partitions(state, now);
 	if (state->use.engine)
 		strlcpy(now->device, state->use.engine == hgj_cpu_engine() ? "cpu" :
 				state->stats.device, sizeof(now->device));
 	hgj_progress_show(&state->progress);
+}
+
+/* The join has returned the last row of this execution, or a pipeline has in its place. */
+void
+hgj_join_progress_end(HgjJoinState *state)
+{
+	hgj_progress_end(&state->progress);
 }

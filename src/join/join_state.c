@@ -31,6 +31,49 @@ hgj_source_join(const HgjSource *source)
 	return source->methods == &hgj_source_batches ? hgj_join_of(source->child) : NULL;
 }
 
+/* Residual clauses that run as a program, and the columns that it reads; NULL: there are none. */
+HgjProgram *
+hgj_join_residual(const HgjJoinState *state, const HgjPairColumns **columns)
+{
+	*columns = &state->rules.residual_columns;
+	return state->rules.residual;
+}
+
+/* Are there quals of a match that PostgreSQL's executor evaluates, pair by pair? */
+bool
+hgj_join_has_quals_by_row(const HgjJoinState *state)
+{
+	return state->rules.match_qual != NULL;
+}
+
+/* Is there a qual that rows must pass after an outer join? */
+bool
+hgj_join_has_filter(const HgjJoinState *state)
+{
+	return state->rules.filter != NULL;
+}
+
+/* Can confirming or returning a pair raise an error? */
+bool
+hgj_join_rows_may_raise(const HgjJoinState *state)
+{
+	return state->goal.rows_may_raise;
+}
+
+/* Does the node above take a row at a time, because its keys can raise an error? */
+bool
+hgj_join_gives_single_rows(const HgjJoinState *state)
+{
+	return state->goal.careful && state->goal.single_rows;
+}
+
+/* Do the join's rows leave in batches? */
+bool
+hgj_join_gives_batches(const HgjJoinState *state)
+{
+	return state->output != NULL;
+}
+
 /*
  * Read the inner side from its start; the table must be gone.  `uncounted`: what
  * has been read was in vain (counts.c).
@@ -38,13 +81,13 @@ hgj_source_join(const HgjSource *source)
 void
 hgj_rewind_inner(HgjJoinState *state, bool uncounted)
 {
-	state->inner.methods->rewind(&state->inner);
-	if (state->inner_ps->chgParam != NULL)
+	state->js.inner.methods->rewind(&state->js.inner);
+	if (state->js.inner_ps->chgParam != NULL)
 		;						/* it will be, when it is asked for a row */
 	else if (uncounted)
 		hgj_rescan_inner_uncounted(state);
 	else
-		ExecReScan(state->inner_ps);
+		ExecReScan(state->js.inner_ps);
 	state->building.read = false;
 }
 
@@ -52,14 +95,14 @@ hgj_rewind_inner(HgjJoinState *state, bool uncounted)
 void
 hgj_rewind_outer(HgjJoinState *state, bool uncounted)
 {
-	hgj_source_drop_rows(&state->outer);
-	state->outer.methods->rewind(&state->outer);
-	if (state->outer_ps->chgParam != NULL)
+	hgj_source_drop_rows(&state->js.outer);
+	state->js.outer.methods->rewind(&state->js.outer);
+	if (state->js.outer_ps->chgParam != NULL)
 		;
 	else if (uncounted)
 		hgj_rescan_uncounted(state);
 	else
-		ExecReScan(state->outer_ps);
+		ExecReScan(state->js.outer_ps);
 	hgj_match_bits_reset(state);
 }
 
@@ -78,10 +121,10 @@ hgj_outer_is_volatile(HgjJoinState *state)
 		return outer->is_volatile == HGJ_YES;
 	check_stack_depth();
 	if (below != NULL)
-		found = hgj_outer_is_volatile(below) || hgj_calls_volatile(below->inner_ps) ||
-			hgj_node_calls_volatile(&below->css.ss.ps);
+		found = hgj_outer_is_volatile(below) || hgj_calls_volatile(below->js.inner_ps) ||
+			hgj_node_calls_volatile(&below->js.css.ss.ps);
 	else
-		found = hgj_calls_volatile(state->outer_ps);
+		found = hgj_calls_volatile(state->js.outer_ps);
 	outer->is_volatile = found ? HGJ_YES : HGJ_NO;
 	return found;
 }

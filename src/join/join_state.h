@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * join_state.h
- *	  The run-time state of a HashGraphJoin, private to src/join and those above it.
+ *	  The run-time state of a HashGraphJoin, private to src/join (join.h is for others).
  *
  *-------------------------------------------------------------------------
  */
@@ -20,33 +20,18 @@
 #include "engine/engine.h"
 #include "expr/demand.h"
 #include "expr/program.h"
-#include "join/gather.h"
-#include "join/output.h"
+#include "join/join.h"
 #include "nodes/execnodes.h"
 #include "scan/source.h"
 #include "storage/buffile.h"
 
-/* Pairs that a call of the engine may return ... */
-#define HGJ_PAIRS			4096
-
-/* ... and where the first that passes the recheck ends its outer row: so many
- * at first, then as many as are not wasted, and no fewer than these. */
+/* Of HGJ_PAIRS, which a call of the engine may return, these where the first pair that passes
+ * the recheck ends its outer row: at first, and at least, where most of them are wasted. */
 #define HGJ_SOME_PAIRS		64
 #define HGJ_FEWEST_PAIRS	4
 
 /* Stands for the missing side of a null-extended row. */
 #define HGJ_NO_ROW			PG_UINT32_MAX
-
-/* What a join type asks of the executor. */
-typedef struct HgjSemantics
-{
-	bool		emit_matches;	/* return matching pairs */
-	bool		fill_outer;		/* return outer rows without a match */
-	bool		fill_inner;		/* return inner rows without a match */
-	bool		mark_inner;		/* remember which inner rows matched */
-	bool		one_per_outer;	/* the first match of an outer row will do */
-	bool		one_per_inner;	/* the first match of an inner row will do */
-} HgjSemantics;
 
 typedef enum HgjPhase
 {
@@ -273,6 +258,8 @@ typedef struct HgjFound
 {
 	HgjProbe   *probe;
 	HgjMatches	pairs;
+	uint32	   *own_probe_rows; /* this join's arrays of pairs, while a pipeline has its */
+	uint32	   *own_build_rows; /* in their place (prober.c) */
 	uint32		next_pair;
 	uint32		first_left;		/* pairs that residual.c has not run, because */
 	uint32		npairs_left;	/* one of them may raise an error ... */
@@ -323,22 +310,13 @@ typedef struct HgjSlotOutput
 	HgjRowBlock block;
 } HgjSlotOutput;
 
-typedef struct HgjJoinState
+struct HgjJoinState
 {
-	CustomScanState css;		/* these two as in an HgjReporter */
-	HgjReports	reports;		/* of HgjRunReport */
-
-	JoinType	jointype;
-	HgjSemantics semantics;
+	HgjJoin		js;				/* its first field is NodeTag */
 	bool		inner_key_params;	/* inner keys change with our parameters */
-	PlanState  *outer_ps;
-	PlanState  *inner_ps;
-	HgjSource	outer;
-	HgjSource	inner;
 
 	HgjEngineUse use;
 	HgjMatchRules rules;
-	HgjBuildSide *build;		/* from the node's begin to its end */
 	HgjShare	share;
 	HgjInnerRows building;
 	HgjPasses	passes;
@@ -355,27 +333,12 @@ typedef struct HgjJoinState
 								 * in slots */
 	bool		output_started; /* its programs have this execution's parameters */
 
-	MemoryContext context;		/* es_query_cxt */
 	HgjRunStats stats;
 	HgjJoinCounts counts;
 	HgjLogged	logged;
 	HgjProgress progress;
 	HgjShown	shown;
-} HgjJoinState;
-
-/* Are the tables not in host memory, or were they so until the device failed? */
-static inline bool
-hgj_on_device(const HgjJoinState *state)
-{
-	return state->use.place != HGJ_ON_CPU;
-}
-
-/* Has a call of the engine failed in a way that the CPU may make good? */
-static inline bool
-hgj_device_failed(const HgjJoinState *state)
-{
-	return state->use.place == HGJ_DEVICE_HAS_FAILED;
-}
+};
 
 /* Is the table one that other processes have a part in, too? */
 static inline bool
@@ -388,7 +351,7 @@ hgj_table_is_shared(const HgjJoinState *state)
 static inline bool
 hgj_confirms(const HgjJoinState *state)
 {
-	const HgjSemantics *s = &state->semantics;
+	const HgjSemantics *s = &state->js.semantics;
 
 	return s->one_per_inner || state->rules.match_qual ||
 		(state->rules.recheck &&
@@ -425,30 +388,18 @@ extern Size hgj_filter_room(const HgjJoinState *state);
 extern Size hgj_memory_now(const HgjJoinState *state, HgjMemory *memory);
 extern void hgj_note_peak_memory(HgjJoinState *state);
 
-/* join_progress.c */
-extern void hgj_join_progress(HgjJoinState *state, HgjProgressPhase phase);
-
-/* join_state.c */
-extern HgjJoinState *hgj_source_join(const HgjSource *source);
-
 /* phases.c */
 extern void hgj_rescan(CustomScanState *node);
 extern void hgj_prepare(HgjJoinState *state);
 extern void hgj_advance(HgjJoinState *state);
-extern bool hgj_worth_peeking(const HgjJoinState *state);
 
 /* portion.c */
 extern bool hgj_next_portion(HgjJoinState *state, HgjPortion *rows);
 
 /* setup.c */
-extern void hgj_choose_source(HgjSource *source, const char *side,
-							  const char *node, EState *estate);
 extern void hgj_setup(HgjJoinState *state, EState *estate, int eflags);
 
 /* build.c */
-extern void hgj_build_pass(HgjJoinState *state);
-typedef bool (*HgjTableFill) (void *arg, HgjTable *table, uint32 *nrows);
-extern bool hgj_build_filled(HgjJoinState *state, HgjTableFill fill, void *arg);
 extern void hgj_build_start(HgjJoinState *state);
 extern uint32 hgj_unwanted_of_matches(const HgjJoinState *state);
 extern bool hgj_create_table(HgjJoinState *state);
@@ -458,7 +409,6 @@ extern void hgj_log_notes(HgjJoinState *state);
 extern void hgj_release_table(HgjJoinState *state);
 extern void hgj_add_table_stats(const HgjJoinState *state, HgjRunStats *stats);
 extern void hgj_free_table(HgjJoinState *state);
-extern void hgj_free_build(HgjJoinState *state);
 extern void hgj_leave_build(HgjJoinState *state);
 
 /* engines.c, besides engines.h */
@@ -477,55 +427,11 @@ extern bool hgj_engine_done(HgjJoinState *state, HgjStatus status,
 		hgj_engine_begins(state); \
 	} while (!hgj_engine_done(state, call, err))
 
-extern void hgj_device_fails(HgjJoinState *state, HgjStatus status,
-							 const char *text);
-extern void hgj_use_cpu(HgjJoinState *state);
-extern void hgj_leave_pipeline(HgjJoinState *state);
-extern bool hgj_use_less_memory(HgjJoinState *state);
 HGJ_NORETURN extern void hgj_engine_failed(HgjJoinState *state,
 										   const HgjError *err);
 
-struct HgjCounters;
-struct ExplainState;
-
-/*
- * Who finds the rows of a chain of joins in the place of its upper join, if
- * somebody does (device_rows.c).
- */
-typedef struct HgjRowProber
-{
-	/* When the upper join's outer side begins: false, it is as ever. */
-	bool		(*start) (HgjJoinState *upper, bool *empty);
-	bool		(*active) (const HgjJoinState *upper);
-
-	/* Have rows of the outer batch at hand left already? */
-	bool		(*left) (const HgjJoinState *upper);
-
-	/* The next outer batch, and its matches; or it cannot go on by itself: there are no
-	 * more, or the join is to go on (gave_up). */
-	bool		(*fetch) (HgjJoinState *upper);
-	bool		(*gave_up) (const HgjJoinState *upper);
-	void		(*matches) (HgjJoinState *upper);
-	void		(*stop) (HgjJoinState *upper);
-	void		(*explain) (const HgjJoinState *upper, struct ExplainState *es);
-	void		(*count) (const HgjJoinState *upper, struct HgjCounters *counters);
-} HgjRowProber;
-
-extern const HgjRowProber *hgj_row_prober;
-
-/*
- * The join offers itself to the scan whose rows the node returns groups of, if it may be
- * asked about them (agg_key_filter.c).  columns: the numbers of its keys in what the node
- * returns; they are changed.  clauses: the equalities of the keys, one for each.
- */
-typedef bool (*HgjGroupsOffer) (HgjJoinState *join, PlanState *node, AttrNumber *columns,
-								const List *clauses);
-
-extern HgjGroupsOffer hgj_offer_to_groups;
-
 /* rebuild.c */
 extern bool hgj_can_read_inner_again(const HgjJoinState *state);
-extern void hgj_drop_build(HgjJoinState *state);
 extern void hgj_drop_unit_table(HgjJoinState *state);
 extern bool hgj_should_leave_device(const HgjJoinState *state);
 extern bool hgj_retry_build(HgjJoinState *state);
@@ -535,16 +441,9 @@ extern HgjPhase hgj_fail_over(HgjJoinState *state, HgjPhase phase);
 
 /* key_filters.c */
 extern void hgj_key_filters_offer(HgjJoinState *join);
-extern HgjJoinState *hgj_bottom_of_chain(HgjJoinState *top, int nkeys, AttrNumber *columns,
-										 int *njoins);
 extern const HgjFilterMethods hgj_join_filter;
 
 /* probe.c */
-extern void hgj_restart_outer(HgjJoinState *state);
-extern uint32 hgj_make_outer_batch(HgjJoinState *state);
-extern void hgj_outer_batch_made(HgjJoinState *state);
-extern bool hgj_peek_outer(HgjJoinState *state);
-extern void hgj_unpeek_outer(HgjJoinState *state);
 extern void hgj_keep_outer(HgjJoinState *state);
 extern void hgj_reserve_matched(HgjJoinState *state);
 extern bool hgj_read_outer(HgjJoinState *state);
@@ -571,20 +470,10 @@ extern void hgj_match_bits_add(HgjJoinState *state, uint64 first, uint32 n,
 extern void hgj_match_bits_reset(HgjJoinState *state);
 
 /* counts.c */
-extern void hgj_note_counts(PlanState *side, MemoryContext context, List **counts);
-extern void hgj_rescan_counted(PlanState *side, List **counts);
-extern void hgj_note_outer_counts(HgjJoinState *state);
 extern void hgj_note_inner_counts(HgjJoinState *state);
-extern void hgj_rescan_uncounted(HgjJoinState *state);
 extern void hgj_rescan_inner_uncounted(HgjJoinState *state);
 
 /* output.c, besides output.h */
-extern HgjBatch *hgj_output_batch(HgjJoinState *state, const uint32 *outer_rows,
-								  const uint32 *inner_rows, uint32 n);
-extern const HgjPairColumn *hgj_output_column(const HgjJoinState *join,
-											  AttrNumber resno,
-											  HgjProgram **program);
-extern const HgjPairColumns *hgj_output_pairs(const HgjJoinState *join);
 extern void hgj_output_encode(HgjJoinState *join, AttrNumber scan_attno,
 							  HgjDictionary *dictionary);
 
@@ -621,14 +510,6 @@ hgj_block_drop(HgjJoinState *state)
 }
 
 /* explain.c */
-extern void hgj_show_source(const char *side, const HgjSource *source,
-							const HgjPageCounts *pages,
-							const PlanState *ps, List *ancestors,
-							ExplainState *es);
-extern void hgj_show_removed(const char *label, const PlanState *ps,
-							 bool by_match, ExplainState *es);
-extern void hgj_show_key_filters(const HgjSource *source, const PlanState *own_inner,
-								 const HgjKeyFilterStats *stats, ExplainState *es);
 extern void hgj_explain(CustomScanState *node, List *ancestors,
 						ExplainState *es);
 

@@ -43,10 +43,10 @@
 static bool
 look_for_notice(const HgjJoinState *join)
 {
-	const CustomScan *scan = (const CustomScan *) join->css.ss.ps.plan;
-	EState	   *estate = join->css.ss.ps.state;
+	const CustomScan *scan = (const CustomScan *) join->js.css.ss.ps.plan;
+	EState	   *estate = join->js.css.ss.ps.state;
 
-	return join->semantics.mark_inner || join->outer.keys_may_raise ||
+	return join->js.semantics.mark_inner || join->js.outer.keys_may_raise ||
 		hgj_may_raise((Node *) scan->scan.plan.targetlist, estate) ||
 		hgj_may_raise((Node *) scan->custom_exprs, estate) ||
 		contain_volatile_functions((Node *) scan->scan.plan.targetlist) ||
@@ -69,7 +69,7 @@ notices_missing_rows(HgjJoinState *join)
 static HgjJoinState *
 find_bottom(HgjJoinState *join)
 {
-	HgjJoinState *child = hgj_source_join(&join->outer);
+	HgjJoinState *child = hgj_source_join(&join->js.outer);
 
 	if (child == NULL)
 		return join;
@@ -81,7 +81,7 @@ find_bottom(HgjJoinState *join)
 static AttrNumber
 outer_column(const HgjJoinState *join, AttrNumber resno)
 {
-	const CustomScan *scan = (const CustomScan *) join->css.ss.ps.plan;
+	const CustomScan *scan = (const CustomScan *) join->js.css.ss.ps.plan;
 	const TargetEntry *tle = list_nth(scan->scan.plan.targetlist, resno - 1);
 	const Var  *var = (const Var *) tle->expr;
 
@@ -97,14 +97,14 @@ outer_column(const HgjJoinState *join, AttrNumber resno)
  * returns, become those of what the scan does, or 0.  njoins: how many a row goes through.
  * NULL: there is none.
  */
-HgjJoinState *
-hgj_bottom_of_chain(HgjJoinState *top, int nkeys, AttrNumber *columns, int *njoins)
+static HgjJoinState *
+bottom_of_chain(HgjJoinState *top, int nkeys, AttrNumber *columns, int *njoins)
 {
 	HgjJoinState *bottom = notices_missing_rows(top) ? NULL : top->probing.bottom;
 
-	if (bottom == NULL || bottom->outer.methods != &hgj_source_pages ||
+	if (bottom == NULL || bottom->js.outer.methods != &hgj_source_pages ||
 		notices_missing_rows(bottom) ||
-		hgj_pages_nfilters(&bottom->outer) == HGJ_MOST_KEY_FILTERS)
+		hgj_pages_nfilters(&bottom->js.outer) == HGJ_MOST_KEY_FILTERS)
 		return NULL;
 	for (*njoins = 1;; (*njoins)++)
 	{
@@ -112,8 +112,31 @@ hgj_bottom_of_chain(HgjJoinState *top, int nkeys, AttrNumber *columns, int *njoi
 			columns[k] = columns[k] ? outer_column(top, columns[k]) : 0;
 		if (top == bottom)
 			return bottom;
-		top = hgj_source_join(&top->outer);
+		top = hgj_source_join(&top->js.outer);
 	}
+}
+
+/*
+ * The scan below the chain of joins from `top` on is to ask `join` about its rows, which the
+ * columns of what `top` returns are keys of; those become the scan's.  saved: nanoseconds that
+ * a row costs above the chain.  Sets *stats to what is counted of it.  False: there is no such
+ * scan, or it asks enough joins already.
+ */
+bool
+hgj_chain_offer(HgjJoinState *top, HgjJoinState *join, AttrNumber *columns, double saved,
+				const HgjKeyFilterStats **stats)
+{
+	HgjSource  *asks = &join->js.outer;
+	int			njoins = 0;
+	HgjJoinState *bottom = bottom_of_chain(top, asks->nkeys, columns, &njoins);
+
+	if (bottom == NULL ||
+		!hgj_pages_offer(&bottom->js.outer, join, asks, columns,
+						 njoins * HGJ_ROW_JOIN_COST + saved, bottom->stats.key_filters))
+		return false;
+	bottom->probing.filters_early = true;
+	*stats = &bottom->stats.key_filters[hgj_pages_nfilters(&bottom->js.outer) - 1];
+	return true;
 }
 
 /*
@@ -146,18 +169,18 @@ below_subquery(PlanState *child, int nkeys, AttrNumber *columns)
 static bool
 must_peek(const HgjJoinState *join)
 {
-	return join->outer_ps->plan->startup_cost < join->inner_ps->plan->total_cost &&
-		(hgj_rows_may_raise(join->inner_ps) || hgj_calls_volatile(join->inner_ps));
+	return join->js.outer_ps->plan->startup_cost < join->js.inner_ps->plan->total_cost &&
+		(hgj_rows_may_raise(join->js.inner_ps) || hgj_calls_volatile(join->js.inner_ps));
 }
 
 /* Step 3; columns: the numbers of the keys in what the outer child returns. */
 static void
 offer_to_groups(HgjJoinState *join, AttrNumber *columns)
 {
-	const CustomScan *scan = (const CustomScan *) join->css.ss.ps.plan;
+	const CustomScan *scan = (const CustomScan *) join->js.css.ss.ps.plan;
 	List	   *clauses = list_nth(scan->custom_exprs, HGJ_EXPRS_HASH);
-	int			nkeys = join->outer.nkeys;
-	PlanState  *child = below_subquery(join->outer.child, nkeys, columns);
+	int			nkeys = join->js.outer.nkeys;
+	PlanState  *child = below_subquery(join->js.outer.child, nkeys, columns);
 
 	if (hgj_is_agg_plan(child->plan) && !join->passes.rewinds && !must_peek(join) &&
 		hgj_offer_to_groups(join, child, columns, clauses))
@@ -168,29 +191,26 @@ offer_to_groups(HgjJoinState *join, AttrNumber *columns)
 static void
 offer_to_chain(HgjJoinState *join, AttrNumber *columns)
 {
-	HgjSource  *source = &join->outer;
-	int			njoins;
-	HgjJoinState *bottom = hgj_bottom_of_chain(hgj_source_join(source), source->nkeys, columns,
-											   &njoins);
+	const HgjKeyFilterStats *stats;
 
-	if (bottom && hgj_pages_offer(&bottom->outer, join, source, columns,
-								  (njoins + 1) * HGJ_ROW_JOIN_COST, bottom->stats.key_filters))
-		join->probing.filters_early = bottom->probing.filters_early = true;
+	if (hgj_chain_offer(hgj_source_join(&join->js.outer), join, columns, HGJ_ROW_JOIN_COST,
+						&stats))
+		join->probing.filters_early = true;
 }
 
 /* Steps 1 and 3, once the join's sources are chosen. */
 void
 hgj_key_filters_offer(HgjJoinState *join)
 {
-	HgjSource  *source = &join->outer;
+	HgjSource  *source = &join->js.outer;
 	AttrNumber *columns;
 	MemoryContext old;
 
 	join->probing.bottom = find_bottom(join);
-	if (join->semantics.fill_outer)
+	if (join->js.semantics.fill_outer)
 		return;
 	join->probing.filters_early |= hgj_pages_quals_may_wait(source);
-	old = MemoryContextSwitchTo(join->context);
+	old = MemoryContextSwitchTo(join->js.context);
 	columns = palloc(mul_size(source->nkeys, sizeof(AttrNumber)));
 	for (int k = 0; k < source->nkeys; k++)
 		columns[k] = source->keys[k].attno;
@@ -226,9 +246,23 @@ note_chosen(HgjJoinState *join, bool asked)
 	join->probing.key_filtered = asked;
 }
 
+/* The groups that the join filters rows of are to be kept for another execution: all of them. */
+void
+hgj_join_wants_all_groups(HgjJoinState *state)
+{
+	state->probing.wants_all_groups = true;
+}
+
+static const PlanState *
+looked_up_in(const HgjJoinState *join)
+{
+	return join->js.inner_ps;
+}
+
 const HgjFilterMethods hgj_join_filter = {
 	.begin = can_be_asked,
 	.ask = hgj_key_filter_ask,
 	.ask_packed = hgj_key_filter_ask_packed,
-	.chosen = note_chosen
+	.chosen = note_chosen,
+	.inner = looked_up_in
 };

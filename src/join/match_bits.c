@@ -71,11 +71,11 @@ write_window(HgjJoinState *state)
 
 	if (bits->file == NULL)
 	{
-		MemoryContext old = MemoryContextSwitchTo(state->context);
+		MemoryContext old = MemoryContextSwitchTo(state->js.context);
 
 		bits->file = BufFileCreateTemp(false);
 		MemoryContextSwitchTo(old);
-		hgj_account_add(&state->build->account, BLCKSZ);
+		hgj_account_add(&state->js.build->account, BLCKSZ);
 		if (!state->logged.bits)
 			ereport(DEBUG1,
 					(errmsg_internal("hashgraph_join: match bits of outer rows go to a file, because memory has room for %zu only",
@@ -119,11 +119,11 @@ reserve(HgjJoinState *state, uint64 rows)
 		bits->words = repalloc_huge(bits->words,
 									mul_size(grown, sizeof(uint64)));
 	else
-		bits->words = MemoryContextAllocHuge(state->context,
+		bits->words = MemoryContextAllocHuge(state->js.context,
 											 mul_size(grown, sizeof(uint64)));
 	memset(bits->words + bits->nwords, 0,
 		   (grown - bits->nwords) * sizeof(uint64));
-	hgj_account_add(&state->build->account, (grown - bits->nwords) * sizeof(uint64));
+	hgj_account_add(&state->js.build->account, (grown - bits->nwords) * sizeof(uint64));
 	bits->nwords = grown;
 }
 
@@ -194,7 +194,7 @@ hgj_match_bits_reset(HgjJoinState *state)
 {
 	HgjMatchBits *bits = &state->found.outer_bits;
 
-	hgj_account_sub(&state->build->account, bits->nwords * sizeof(uint64) +
+	hgj_account_sub(&state->js.build->account, bits->nwords * sizeof(uint64) +
 					(bits->file ? BLCKSZ : 0));
 	if (bits->file)
 		BufFileClose(bits->file);

@@ -47,12 +47,12 @@ hgj_filter_room(const HgjJoinState *state)
 {
 	Size		limit = get_hash_memory_limit();
 	Size		least = Min(limit / HGJ_ROOM_SHARE, HGJ_LEAST_ROOM);
-	double		wanted = state->outer_ps->plan->plan_rows * HGJ_ROOM_PER_ROW;
+	double		wanted = state->js.outer_ps->plan->plan_rows * HGJ_ROOM_PER_ROW;
 
 	if (hgj_filter == HGJ_FILTER_OFF)
 		return 0;
 	/* several words have no bit */
-	if (state->inner.nwords != 1)
+	if (state->js.inner.nwords != 1)
 		return least;
 	return Max(least, Min(limit / HGJ_LARGE_ROOM_SHARE,
 						  (Size) Min(wanted, (double) HGJ_MOST_ROOM)));
@@ -63,10 +63,10 @@ Size
 hgj_memory_now(const HgjJoinState *state, HgjMemory *memory)
 {
 	memset(memory, 0, sizeof(*memory));
-	if (state->build->table)
-		state->build->engine->memory(state->build->table, memory);
+	if (state->js.build->table)
+		state->js.build->engine->memory(state->js.build->table, memory);
 	return (Size) (hgj_on_device(state) ? memory->host : memory->current) +
-		state->build->account.bytes + state->probing.outer_batch->held.bytes;
+		state->js.build->account.bytes + state->probing.outer_batch->held.bytes;
 }
 
 /* The same, if it is the most so far. */

@@ -59,8 +59,8 @@ create_state(CustomScan *cscan)
 												   T_CustomScanState);
 
 	hgj_check_plan_build(cscan);
-	state->css.methods = &exec_methods;
-	state->reports.methods = &hgj_join_reports;
+	state->js.css.methods = &exec_methods;
+	state->js.reports.methods = &hgj_join_reports;
 	return (Node *) state;
 }
 
@@ -81,7 +81,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	callback->func = release_on_reset;
 	callback->arg = state;
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
-	state->build = hgj_build_side_create();
+	state->js.build = hgj_build_side_create();
 	state->counts.wanted = hgj_tally_begin(estate, eflags);
 	state->passes.rewinds = (eflags & EXEC_FLAG_REWIND) != 0;
 	hgj_setup(state, estate, eflags);
@@ -95,18 +95,18 @@ end_join(CustomScanState *node)
 	hgj_progress_end(&state->progress);
 	hgj_row_prober->stop(state);
 	hgj_share_leave(state);
-	hgj_source_drop_rows(&state->outer);
+	hgj_source_drop_rows(&state->js.outer);
 	hgj_match_bits_reset(state);
 	hgj_partitions_release(state);
-	if (state->outer.methods->end)
-		state->outer.methods->end(&state->outer);
-	if (state->inner.methods->end)
-		state->inner.methods->end(&state->inner);
+	if (state->js.outer.methods->end)
+		state->js.outer.methods->end(&state->js.outer);
+	if (state->js.inner.methods->end)
+		state->js.inner.methods->end(&state->js.inner);
 	hgj_leave_build(state);
 	hgj_log_notes(state);
 	hgj_tally_join(state);
-	ExecEndNode(state->outer_ps);
-	ExecEndNode(state->inner_ps);
+	ExecEndNode(state->js.outer_ps);
+	ExecEndNode(state->js.inner_ps);
 }
 
 /* The next row of the block at hand goes into the slot, without a projection. */
@@ -118,7 +118,7 @@ block_row(HgjJoinState *state)
 	Size		at = (Size) block->next * block->natts;
 
 	if (block->next < block->nahead)
-		__builtin_prefetch(hgj_row_store_record(&state->build->rows,
+		__builtin_prefetch(hgj_row_store_record(&state->js.build->rows,
 												block->ahead[block->next]),
 						   0, 2);
 	block->next++;

@@ -81,12 +81,12 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 	}
 	output->expressions = true;
 	state->goal.rows_may_raise |= hgj_may_raise((Node *) tle->expr,
-										   state->css.ss.ps.state);
-	out->program = hgj_program_compile(tle->expr, &state->css.ss.ps,
+										   state->js.css.ss.ps.state);
+	out->program = hgj_program_compile(tle->expr, &state->js.css.ss.ps,
 									   hgj_pair_lookup, &output->pairs);
 	if (out->program == NULL)
 	{
-		out->expr = ExecInitExpr(tle->expr, &state->css.ss.ps);
+		out->expr = ExecInitExpr(tle->expr, &state->js.css.ss.ps);
 		out->runs_subplans = contain_subplans((Node *) tle->expr);
 	}
 }
@@ -95,9 +95,9 @@ init_column(HgjJoinState *state, const TargetEntry *tle)
 void
 hgj_join_use_batches(HgjJoinState *join, const Bitmapset *wanted)
 {
-	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	CustomScan *cscan = castNode(CustomScan, join->js.css.ss.ps.plan);
 	List	   *targetlist = cscan->scan.plan.targetlist;
-	MemoryContext old = MemoryContextSwitchTo(join->context);
+	MemoryContext old = MemoryContextSwitchTo(join->js.context);
 	HgjOutput  *output = palloc0(sizeof(HgjOutput));
 	ListCell   *lc;
 
@@ -115,7 +115,7 @@ hgj_join_use_batches(HgjJoinState *join, const Bitmapset *wanted)
 		output->out[tle->resno - 1].wanted = bms_is_member(tle->resno, wanted);
 		init_column(join, tle);
 	}
-	output->batch = hgj_batch_create(join->context, output->columns,
+	output->batch = hgj_batch_create(join->js.context, output->columns,
 									 output->ncols, 0, NULL);
 
 	/* row by row, columns are read from the scan slot */
@@ -187,10 +187,10 @@ static void
 eval_column(HgjJoinState *state, HgjOutColumn *out, const HgjColumn *column,
 			const uint32 *outer_rows, const uint32 *inner_rows, uint32 n)
 {
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	ExprContext *econtext = state->js.css.ss.ps.ps_ExprContext;
 	HgjVector  *vector = &out->buffer.vector;
 
-	hgj_buffer_reserve(state->context, &out->buffer, column->width, n);
+	hgj_buffer_reserve(state->js.context, &out->buffer, column->width, n);
 	for (uint32 i = 0; i < n; i++)
 	{
 		Datum		value;
@@ -273,7 +273,7 @@ start_programs(HgjJoinState *state)
 	for (int c = 0; c < output->ncols; c++)
 		if (output->out[c].program)
 			hgj_program_start(output->out[c].program,
-							  state->css.ss.ps.ps_ExprContext);
+							  state->js.css.ss.ps.ps_ExprContext);
 	state->output_started = true;
 }
 
@@ -293,7 +293,7 @@ next_batch(HgjJoinState *state)
 HgjBatch *
 hgj_join_next_batch(HgjJoinState *join)
 {
-	PlanState  *ps = &join->css.ss.ps;
+	PlanState  *ps = &join->js.css.ss.ps;
 	HgjBatch   *batch;
 
 	hgj_enter_node(ps);

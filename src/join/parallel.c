@@ -18,7 +18,7 @@
 #include "join/join_state.h"
 #include "join/parallel.h"
 
-StaticAssertDecl(offsetof(HgjJoinState, reports) == offsetof(HgjReporter, reports),
+StaticAssertDecl(offsetof(HgjJoinState, js.reports) == offsetof(HgjReporter, reports),
 				 "an HgjJoinState must begin as an HgjReporter");
 
 /* What this process has done, without pointers. */
@@ -28,9 +28,9 @@ hgj_make_report(const HgjJoinState *state, HgjRunReport *report)
 	memset(report, 0, sizeof(*report));
 	report->stats = state->stats;
 	hgj_add_table_stats(state, &report->stats);
-	report->stats.outer_singly = state->outer.rows_singly;
-	hgj_pages_count(&state->outer, &report->stats.outer_pages);
-	hgj_pages_count(&state->inner, &report->stats.inner_pages);
+	report->stats.outer_singly = state->js.outer.rows_singly;
+	hgj_pages_count(&state->js.outer, &report->stats.outer_pages);
+	hgj_pages_count(&state->js.inner, &report->stats.inner_pages);
 	report->fallback = state->use.fallback;
 	if (state->use.engine)
 		strlcpy(report->engine, state->use.engine->name, sizeof(report->engine));

@@ -104,10 +104,10 @@ double
 hgj_unit_rows(const HgjJoinState *state)
 {
 	if (hgj_restoring(state))
-		return (double) state->build->spilled->kept.rows[0].rows;
+		return (double) state->js.build->spilled->kept.rows[0].rows;
 	if (hgj_in_unit(state))
 		return (double) state->passes.partitions->unit->rows[HGJ_INNER_SIDE];
-	return state->inner_ps->plan->plan_rows;
+	return state->js.inner_ps->plan->plan_rows;
 }
 
 /* Have the unit's build rows more than one hash? */
@@ -150,9 +150,9 @@ hgj_split_wanted(const HgjJoinState *state)
 	/* what came in earlier passes of this unit is not in total_rows */
 	if (state->passes.unit_pass > 1)
 		return false;
-	rest = (double) unit->rows[HGJ_INNER_SIDE] - state->build->total_rows;
+	rest = (double) unit->rows[HGJ_INNER_SIDE] - state->js.build->total_rows;
 	outer = (double) unit->rows[HGJ_OUTER_SIDE];
-	passes = ceil(rest / Max(state->build->total_rows, 1));
+	passes = ceil(rest / Max(state->js.build->total_rows, 1));
 	return passes * outer * HGJ_REREAD_COST > (rest + outer) * HGJ_SPILL_COST;
 }
 
@@ -172,15 +172,15 @@ add_unit(HgjJoinState *state, const HgjSpillRun *outer_runs,
 		 const int *members, int nmembers)
 {
 	HgjPartitions *parts = state->passes.partitions;
-	const HgjSpilledBuild *spilled = state->build->spilled;
-	HgjUnit    *unit = MemoryContextAllocZero(state->context, sizeof(HgjUnit));
+	const HgjSpilledBuild *spilled = state->js.build->spilled;
+	HgjUnit    *unit = MemoryContextAllocZero(state->js.context, sizeof(HgjUnit));
 	const HgjSpillRun *runs[2] = {outer_runs, spilled->runs};
 
 	for (int side = 0; side < 2; side++)
 	{
 		if (runs[side] == NULL)
 			continue;
-		unit->runs[side] = MemoryContextAlloc(state->context,
+		unit->runs[side] = MemoryContextAlloc(state->js.context,
 											  mul_size(nmembers, sizeof(HgjSpillRun)));
 		unit->nruns[side] = nmembers;
 		runs[side][0].file->users++;
@@ -199,7 +199,7 @@ add_unit(HgjJoinState *state, const HgjSpillRun *outer_runs,
 static void
 make_units(HgjJoinState *state, const HgjSpillRun *outer_runs)
 {
-	const HgjSpilledBuild *spilled = state->build->spilled;
+	const HgjSpilledBuild *spilled = state->js.build->spilled;
 	int			members[HGJ_MOST_PARTITIONS];
 	int			nmembers = 0;
 	double		bytes = 0;
@@ -211,8 +211,8 @@ make_units(HgjJoinState *state, const HgjSpillRun *outer_runs)
 		uint64		outer_rows = outer_runs ? outer_runs[p].rows : 0;
 		double		these = inner->rows * spilled->split.row_bytes + inner->value_bytes;
 
-		if ((inner->rows == 0 || !state->semantics.fill_inner) &&
-			(outer_rows == 0 || (inner->rows == 0 && !state->semantics.fill_outer)))
+		if ((inner->rows == 0 || !state->js.semantics.fill_inner) &&
+			(outer_rows == 0 || (inner->rows == 0 && !state->js.semantics.fill_outer)))
 			continue;			/* nothing can come out of it */
 		if (nmembers > 0 &&
 			(bytes + these > spilled->split.unit_bytes ||
@@ -236,7 +236,7 @@ void
 hgj_split_end(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->passes.partitions;
-	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjSpilledBuild *spilled = state->js.build->spilled;
 	HgjSpillRun *outer_runs = NULL;
 
 	if (parts->writer.file)
@@ -247,7 +247,7 @@ hgj_split_end(HgjJoinState *state)
 	state->stats.held_bytes = Max(state->stats.held_bytes, spilled->room.held.bytes);
 	make_units(state, outer_runs);
 	if (hgj_in_unit(state) || parts->pending)
-		hgj_build_side_drop_split(state->build);
+		hgj_build_side_drop_split(state->js.build);
 	/* else the table stays, and a rescan may use both (partition_keep.c) */
 	hgj_spill_drop_runs(&outer_runs);
 	state->passes.splitting = false;
@@ -276,9 +276,9 @@ hgj_next_unit(HgjJoinState *state)
 		return false;
 	parts->pending = parts->unit->next;
 	for (int side = 0; side < 2; side++)
-		hgj_spill_read_runs(&parts->readers[side], state->context,
-							&state->build->account, parts->layouts[side], parts->unit->runs[side],
-							parts->unit->nruns[side]);
+		hgj_spill_read_runs(&parts->readers[side], state->js.context,
+							&state->js.build->account, parts->layouts[side],
+							parts->unit->runs[side], parts->unit->nruns[side]);
 	hgj_batch_borrow(state->probing.outer_batch, false);
 	hgj_match_bits_reset(state);
 	state->passes.unit_pass = 0;
@@ -296,7 +296,7 @@ hgj_fill_inner(HgjJoinState *state, uint32 max_rows)
 		hgj_spill_read(&state->passes.partitions->readers[HGJ_INNER_SIDE],
 					   state->building.batch, max_rows);
 	else
-		state->inner.methods->fill(&state->inner, state->building.batch, max_rows);
+		state->js.inner.methods->fill(&state->js.inner, state->building.batch, max_rows);
 	hgj_join_progress(state, HGJ_PROGRESS_BUILDING);
 }
 
@@ -334,12 +334,12 @@ hgj_reread_unit(HgjJoinState *state)
 
 	if (state->passes.splitting)
 	{
-		hgj_build_side_drop_split(state->build);
+		hgj_build_side_drop_split(state->js.build);
 		state->passes.splitting = false;
 	}
 	hgj_spill_rewind(reader);
 	state->building.pending = false;
-	state->building.batch->values = &state->build->rows.next_values;
+	state->building.batch->values = &state->js.build->rows.next_values;
 	while (left > 0)
 	{
 		hgj_arena_reset(state->building.batch->values);
@@ -350,7 +350,7 @@ hgj_reread_unit(HgjJoinState *state)
 		left -= state->building.batch->nrows;
 	}
 	hgj_arena_free(state->building.batch->values);
-	state->building.batch->values = &state->build->rows.values;
+	state->building.batch->values = &state->js.build->rows.values;
 }
 
 /*
@@ -364,7 +364,7 @@ hgj_partitions_release_units(HgjJoinState *state)
 	HgjUnit    *unit;
 
 	hgj_spill_abandon(&parts->writer);
-	hgj_build_side_drop_split(state->build);
+	hgj_build_side_drop_split(state->js.build);
 	if (parts->unit)
 		release_unit(parts->unit);
 	parts->unit = NULL;

@@ -40,15 +40,15 @@
 static bool
 outer_has_params(const HgjJoinState *state)
 {
-	const Plan *plan = state->css.ss.ps.plan;
+	const Plan *plan = state->js.css.ss.ps.plan;
 	Bitmapset  *params;
 	bool		result;
 
 	if (state->inner_key_params)
 		return false;
-	params = bms_difference(plan->extParam, state->inner_ps->plan->extParam);
+	params = bms_difference(plan->extParam, state->js.inner_ps->plan->extParam);
 	if (!bms_is_empty(params))
-		params = bms_del_members(params, hgj_fixed_params(state->css.ss.ps.state));
+		params = bms_del_members(params, hgj_fixed_params(state->js.css.ss.ps.state));
 	result = !bms_is_empty(params);
 	bms_free(params);
 	return result;
@@ -68,7 +68,7 @@ hgj_rescans_expected(const HgjJoinState *state)
 static bool
 keep_wanted(const HgjJoinState *state)
 {
-	return state->passes.pass == 1 && state->build->spilled->kept.rows == NULL &&
+	return state->passes.pass == 1 && state->js.build->spilled->kept.rows == NULL &&
 		state->use.engine->appended != NULL &&
 		(state->passes.partitions->rescans_expected || state->passes.rescanned);
 }
@@ -78,7 +78,7 @@ static void
 load_columns(HgjJoinState *state, const uint32 *rows, uint32 n)
 {
 	HgjBatch   *batch = state->building.batch;
-	HgjRowStore *store = &state->build->rows;
+	HgjRowStore *store = &state->js.build->rows;
 
 	for (int c = 0; c < batch->ncols; c++)
 	{
@@ -113,9 +113,9 @@ start_writing(HgjJoinState *state, HgjSpillWriter *writer)
 	Size		bytes = mul_size(capacity, sizeof(uint32));
 	RowWriter	result = {
 		.writer = writer,
-		.rows = MemoryContextAlloc(state->context, bytes),
-		.all = MemoryContextAlloc(state->context, bytes),
-		.partition = MemoryContextAllocZero(state->context, bytes),
+		.rows = MemoryContextAlloc(state->js.context, bytes),
+		.all = MemoryContextAlloc(state->js.context, bytes),
+		.partition = MemoryContextAllocZero(state->js.context, bytes),
 		.capacity = capacity
 	};
 
@@ -150,7 +150,7 @@ hgj_write_keyed(HgjJoinState *state, HgjSpillWriter *writer, uint8 *seen)
 
 		CHECK_FOR_INTERRUPTS();
 		hgj_batch_clear(batch);
-		if (state->use.engine->appended(state->build->table, &cursor, batch->words,
+		if (state->use.engine->appended(state->js.build->table, &cursor, batch->words,
 										to.rows, to.capacity, &n, &err) != HGJ_OK)
 			hgj_engine_failed(state, &err);
 		if (n == 0)
@@ -170,7 +170,7 @@ hgj_write_keyless(HgjJoinState *state, HgjSpillWriter *writer, const uint32 *row
 {
 	HgjBatch   *batch = state->building.batch;
 	RowWriter	to = start_writing(state, writer);
-	uint8	   *flags = MemoryContextAlloc(state->context, to.capacity);
+	uint8	   *flags = MemoryContextAlloc(state->js.context, to.capacity);
 
 	memset(flags, HGJ_SPILL_NO_KEY, to.capacity);
 	for (uint32 done = 0; done < n; done += batch->nrows)
@@ -189,11 +189,11 @@ static void
 write_unseen(HgjJoinState *state, HgjSpillWriter *writer, const uint8 *seen)
 {
 	uint32		capacity = state->building.batch->capacity;
-	uint32	   *rows = MemoryContextAlloc(state->context,
+	uint32	   *rows = MemoryContextAlloc(state->js.context,
 										  mul_size(capacity, sizeof(uint32)));
 	uint32		n = 0;
 
-	for (uint32 row = 0; row < state->build->total_rows; row++)
+	for (uint32 row = 0; row < state->js.build->total_rows; row++)
 	{
 		if ((seen[row / 8] & (1 << (row % 8))) == 0)
 			rows[n++] = row;
@@ -213,12 +213,12 @@ write_rows(HgjJoinState *state, HgjSpillWriter *writer)
 	uint8	   *seen = NULL;
 
 	/* where they are owed, no two rows share a record */
-	Assert(!state->inner.keep_null_keys ||
-		   state->build->rows.nrows == state->build->total_rows);
-	if (state->inner.keep_null_keys &&
-		state->build->graph_rows < state->build->total_rows)
-		seen = MemoryContextAllocExtended(state->context,
-										  state->build->total_rows / 8 + 1,
+	Assert(!state->js.inner.keep_null_keys ||
+		   state->js.build->rows.nrows == state->js.build->total_rows);
+	if (state->js.inner.keep_null_keys &&
+		state->js.build->graph_rows < state->js.build->total_rows)
+		seen = MemoryContextAllocExtended(state->js.context,
+										  state->js.build->total_rows / 8 + 1,
 										  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	hgj_write_keyed(state, writer, seen);
 	if (seen)
@@ -236,17 +236,17 @@ void
 hgj_keep_split(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->passes.partitions;
-	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjSpilledBuild *spilled = state->js.build->spilled;
 	HgjKept    *kept = &spilled->kept;
 	Size		limit = get_hash_memory_limit();
 	HgjSpillRun *rows;
 
 	if (!keep_wanted(state))
 		return;
-	hgj_spill_open(&parts->writer, state->build->context,
+	hgj_spill_open(&parts->writer, state->js.build->context,
 				   parts->layouts[HGJ_INNER_SIDE], 1,
 				   Min(hgj_partition_blocks(limit), HGJ_LARGEST_BLOCK) / 1024 * 1024,
-				   &spilled->room, &state->build->account);
+				   &spilled->room, &state->js.build->account);
 	write_rows(state, &parts->writer);
 	rows = hgj_spill_close(&parts->writer);
 	kept->filter = spilled->filter;
@@ -261,7 +261,7 @@ hgj_keep_split(HgjJoinState *state)
 
 	kept->limit = limit;
 	kept->split = spilled->split;
-	kept->inner_runs = hgj_spill_copy_runs(state->build->context, spilled->runs,
+	kept->inner_runs = hgj_spill_copy_runs(state->js.build->context, spilled->runs,
 										   spilled->split.npartitions);
 	kept->rows = rows;			/* from here on there is something kept */
 }
@@ -271,7 +271,7 @@ void
 hgj_keep_nothing(HgjJoinState *state)
 {
 	state->passes.partitions->restoring = false;
-	hgj_build_side_drop_kept(state->build);
+	hgj_build_side_drop_kept(state->js.build);
 }
 
 /* Step 1: is the table in memory the first unit's, and its split at hand? */
@@ -279,14 +279,14 @@ bool
 hgj_split_is_there(const HgjJoinState *state)
 {
 	return state->passes.partitions && !hgj_in_unit(state) &&
-		state->build->spilled->runs != NULL;
+		state->js.build->spilled->runs != NULL;
 }
 
 /* A rescan, of step 1. */
 void
 hgj_split_again(HgjJoinState *state)
 {
-	HgjSpillFilter *filter = &state->build->spilled->filter;
+	HgjSpillFilter *filter = &state->js.build->spilled->filter;
 
 	hgj_spill_abandon(&state->passes.partitions->writer);
 	filter->tested = filter->rejected = filter->pause = 0;
@@ -298,7 +298,7 @@ hgj_split_again(HgjJoinState *state)
 static bool
 can_restore(const HgjJoinState *state)
 {
-	const HgjSpilledBuild *spilled = state->build->spilled;
+	const HgjSpilledBuild *spilled = state->js.build->spilled;
 
 	return spilled && spilled->kept.rows &&
 		spilled->kept.limit <= get_hash_memory_limit();
@@ -316,8 +316,9 @@ hgj_restore(HgjJoinState *state)
 	if (!can_restore(state))
 		return false;
 	hgj_partitions_release_units(state);
-	hgj_spill_read_runs(&parts->readers[HGJ_INNER_SIDE], state->context,
-						&state->build->account, parts->layouts[HGJ_INNER_SIDE], state->build->spilled->kept.rows, 1);
+	hgj_spill_read_runs(&parts->readers[HGJ_INNER_SIDE], state->js.context,
+						&state->js.build->account, parts->layouts[HGJ_INNER_SIDE],
+						state->js.build->spilled->kept.rows, 1);
 	parts->restoring = true;
 	return true;
 }
@@ -346,17 +347,17 @@ hgj_check_restoring(HgjJoinState *state)
 void
 hgj_restore_split(HgjJoinState *state)
 {
-	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjSpilledBuild *spilled = state->js.build->spilled;
 	HgjKept    *kept = &spilled->kept;
 	Size		bytes = kept->filter.nwords * sizeof(uint64);
 
 	state->passes.partitions->restoring = false;
 	spilled->split = kept->split;
-	spilled->runs = hgj_spill_copy_runs(state->build->context, kept->inner_runs,
+	spilled->runs = hgj_spill_copy_runs(state->js.build->context, kept->inner_runs,
 										spilled->split.npartitions);
 	spilled->filter = kept->filter;
 	spilled->filter.bytes = bytes;
-	hgj_spill_filter_alloc(&spilled->filter, &state->build->account);
+	hgj_spill_filter_alloc(&spilled->filter, &state->js.build->account);
 	if (spilled->filter.words)
 		hgj_spill_get(kept->rows[0].file, kept->filter_at, spilled->filter.words,
 					  bytes);

@@ -49,14 +49,14 @@ get_partitions(HgjJoinState *state)
 
 	if (parts)
 		return parts;
-	parts = MemoryContextAllocZero(state->context, sizeof(HgjPartitions));
-	parts->layouts[HGJ_OUTER_SIDE] = MemoryContextAlloc(state->context,
+	parts = MemoryContextAllocZero(state->js.context, sizeof(HgjPartitions));
+	parts->layouts[HGJ_OUTER_SIDE] = MemoryContextAlloc(state->js.context,
 														sizeof(HgjSpillLayout));
-	hgj_spill_layout(parts->layouts[HGJ_OUTER_SIDE], state->context,
-					 state->outer.columns, state->outer.ncols, state->outer.nwords);
-	hgj_build_side_spill(state->build, state->inner.columns, state->inner.ncols,
-						 state->inner.nwords);
-	parts->layouts[HGJ_INNER_SIDE] = &state->build->spilled->layout;
+	hgj_spill_layout(parts->layouts[HGJ_OUTER_SIDE], state->js.context,
+					 state->js.outer.columns, state->js.outer.ncols, state->js.outer.nwords);
+	hgj_build_side_spill(state->js.build, state->js.inner.columns, state->js.inner.ncols,
+						 state->js.inner.nwords);
+	parts->layouts[HGJ_INNER_SIDE] = &state->js.build->spilled->layout;
 	parts->rescans_expected = hgj_rescans_expected(state);
 	state->passes.partitions = parts;
 	return parts;
@@ -70,15 +70,15 @@ static void
 plan_for_device(HgjJoinState *state, const HgjMemory *memory, Size limit,
 				Size reserved)
 {
-	HgjSpilledBuild *spilled = state->build->spilled;
-	Size		taken = reserved + memory->host + state->build->account.bytes;
+	HgjSpilledBuild *spilled = state->js.build->spilled;
+	Size		taken = reserved + memory->host + state->js.build->account.bytes;
 
 	spilled->room.most = 0;
 	spilled->split.unit_rows = 0;
 	if (!hgj_on_device(state))
 		return;
 	if (state->use.device_limit > 0 && memory->build_peak > 0)
-		spilled->split.unit_rows = HGJ_UNIT_FILL * state->build->total_rows *
+		spilled->split.unit_rows = HGJ_UNIT_FILL * state->js.build->total_rows *
 			hgj_table_share(state) / memory->build_peak;
 	if (state->use.device_is_full && taken < limit)
 		spilled->room.most = spilled->room.held.bytes + (limit - taken) / 4 * 3;
@@ -96,7 +96,7 @@ part_returned(PlanState *ps)
 	BlockNumber blocks;
 
 	if (join && !join->passes.splitting && join->passes.pass == 1)
-		return part_returned(join->outer_ps);
+		return part_returned(join->js.outer_ps);
 	if (!IsA(ps, SeqScanState))
 		return 0;
 	scan = (HeapScanDesc) ((SeqScanState *) ps)->ss.ss_currentScanDesc;
@@ -115,12 +115,12 @@ part_returned(PlanState *ps)
 static double
 rows_to_come(HgjJoinState *state)
 {
-	double		in_memory = Max(state->build->total_rows, 1);
+	double		in_memory = Max(state->js.build->total_rows, 1);
 	double		rest = hgj_unit_rows(state) - in_memory;
 
 	if (state->passes.partitions->unit == NULL)
 	{
-		double		returned = part_returned(state->inner_ps);
+		double		returned = part_returned(state->js.inner_ps);
 
 		if (returned > 0)
 			rest = in_memory / returned - in_memory;
@@ -135,29 +135,29 @@ static void
 plan_split(HgjJoinState *state)
 {
 	HgjPartitions *parts = get_partitions(state);
-	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjSpilledBuild *spilled = state->js.build->spilled;
 	Size		limit = get_hash_memory_limit();
 	Size		budget = hgj_partition_blocks(limit);
 	Size		reserved = hgj_partition_reserve(limit);
 	Size		taken = reserved + hgj_filter_room(state) + state->building.batch->held.bytes +
-	Min(hgj_build_side_code_bytes(state->build), limit / 2);
-	double		in_memory = Max(state->build->total_rows, 1);
+	Min(hgj_build_side_code_bytes(state->js.build), limit / 2);
+	double		in_memory = Max(state->js.build->total_rows, 1);
 	double		rest = rows_to_come(state);
 	double		factor = parts->unit ? HGJ_PARTS_OF_COUNT : HGJ_PARTS_OF_ESTIMATE;
 	double		wanted;
 	HgjMemory	memory;
 	int			n = HGJ_FEWEST_PARTITIONS;
 
-	state->use.engine->memory(state->build->table, &memory);
+	state->use.engine->memory(state->js.build->table, &memory);
 	spilled->split.row_bytes =
 		((double) (hgj_on_device(state) ? memory.host : memory.build_peak) +
-						state->build->rows.held.bytes) / in_memory;
+						state->js.build->rows.held.bytes) / in_memory;
 	spilled->split.unit_bytes = taken < limit ? limit - taken : 0;
 	spilled->split.unit_bytes = Max(spilled->split.unit_bytes, limit / 8);
 	spilled->split.unit_bytes = (Size) (spilled->split.unit_bytes * HGJ_UNIT_FILL);
 	plan_for_device(state, &memory, limit, reserved);
 	wanted = factor * rest / spilled->split.unit_bytes *
-		(spilled->split.row_bytes + state->build->rows.values.held.bytes / in_memory);
+		(spilled->split.row_bytes + state->js.build->rows.values.held.bytes / in_memory);
 	if (spilled->split.unit_rows > 0)
 		wanted = Max(wanted, factor * rest / spilled->split.unit_rows);
 	wanted = Max(wanted, HGJ_USUAL_PARTITIONS);
@@ -169,10 +169,10 @@ plan_split(HgjJoinState *state)
 	spilled->split.used_bits = (parts->unit ? parts->unit->used_bits : 0) +
 		pg_leftmost_one_pos32(n);
 	hgj_spill_filter_make(&spilled->filter, rest, limit / HGJ_FILTER_SHARE,
-						  &state->build->account);
+						  &state->js.build->account);
 	ereport(state->logged.split ? DEBUG2 : DEBUG1,
 			(errmsg_internal("hashgraph_join: %u build rows fill memory, the rest, about %.0f, goes to %d partitions",
-							 state->build->total_rows, rest, n)));
+							 state->js.build->total_rows, rest, n)));
 	state->logged.split = true;
 }
 
@@ -180,13 +180,13 @@ static void
 open_writer(HgjJoinState *state, HgjSpillSide side)
 {
 	HgjPartitions *parts = state->passes.partitions;
-	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjSpilledBuild *spilled = state->js.build->spilled;
 
 	hgj_spill_open(&parts->writer,
-				   side == HGJ_INNER_SIDE ? state->build->context : state->context,
+				   side == HGJ_INNER_SIDE ? state->js.build->context : state->js.context,
 				   parts->layouts[side],
 				   spilled->split.npartitions, spilled->split.block_bytes, &spilled->room,
-				   &state->build->account);
+				   &state->js.build->account);
 	hgj_note_peak_memory(state);
 }
 
@@ -287,7 +287,7 @@ hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 	HgjSpillWriter *writer = NULL;
 
 	/* values that are kept for a batch, in an arena that nobody else uses now */
-	batch->values = &state->build->rows.next_values;
+	batch->values = &state->js.build->rows.next_values;
 	for (;;)
 	{
 		hgj_arena_reset(batch->values);
@@ -298,16 +298,16 @@ hgj_split_inner(HgjJoinState *state, uint32 batch_rows)
 		{
 			plan_split(state);
 			open_writer(state, HGJ_INNER_SIDE);
-			spilled = state->build->spilled;
+			spilled = state->js.build->spilled;
 			writer = &state->passes.partitions->writer;
 			state->passes.splitting = state->passes.has_split = true;
 		}
 		write_keyed(spilled, writer, batch);
-		if (state->inner.keep_null_keys && batch->nsel < hgj_batch_nlive(batch))
+		if (state->js.inner.keep_null_keys && batch->nsel < hgj_batch_nlive(batch))
 			write_keyless(spilled, writer, batch);
 	}
 	hgj_arena_free(batch->values);
-	batch->values = &state->build->rows.values;
+	batch->values = &state->js.build->rows.values;
 	if (!state->passes.splitting)
 		return;
 
@@ -326,14 +326,14 @@ static uint32
 choose_outer(HgjJoinState *state, const uint32 *sel, uint32 n, uint32 *rows,
 			 uint64 *hashes)
 {
-	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjSpilledBuild *spilled = state->js.build->spilled;
 	uint32		wait = 0;
 	uint32		kept;
 
 	for (uint32 i = 0; i < n; i++)
 	{
 		rows[wait] = sel[i];
-		wait += !(state->semantics.one_per_outer && state->found.matched[sel[i]]);
+		wait += !(state->js.semantics.one_per_outer && state->found.matched[sel[i]]);
 	}
 	hash_rows(spilled, state->probing.outer_batch, rows, wait, hashes);
 	kept = hgj_spill_filter_test(&spilled->filter, hashes, rows, wait);
@@ -350,9 +350,9 @@ void
 hgj_split_outer(HgjJoinState *state)
 {
 	HgjPartitions *parts = state->passes.partitions;
-	HgjSpilledBuild *spilled = state->build->spilled;
+	HgjSpilledBuild *spilled = state->js.build->spilled;
 	HgjBatch   *batch = state->probing.outer_batch;
-	bool		fill_outer = state->semantics.fill_outer;
+	bool		fill_outer = state->js.semantics.fill_outer;
 	uint32		rows[HGJ_PORTION];
 	uint64		hashes[HGJ_PORTION];
 	uint32		partitions[HGJ_PORTION];

@@ -45,7 +45,7 @@
 static bool
 table_is_reusable(const HgjJoinState *state)
 {
-	return state->build->table != NULL && state->passes.pass == 1 &&
+	return state->js.build->table != NULL && state->passes.pass == 1 &&
 		state->passes.last_pass &&
 		(!state->passes.has_split || hgj_split_is_there(state));
 }
@@ -56,10 +56,10 @@ clear_marks(HgjJoinState *state)
 {
 	HgjError	err = {0};
 
-	if (!state->semantics.mark_inner)
+	if (!state->js.semantics.mark_inner)
 		return true;
 	hgj_engine_call(state, &err,
-					state->use.engine->clear_marks(state->build->table, &err));
+					state->use.engine->clear_marks(state->js.build->table, &err));
 	return !hgj_device_failed(state);
 }
 
@@ -78,11 +78,11 @@ hgj_rescan(CustomScanState *node)
 	state->output_started = false;
 	if (node->ss.ps.chgParam != NULL)
 	{
-		UpdateChangedParamSet(state->outer_ps, node->ss.ps.chgParam);
-		UpdateChangedParamSet(state->inner_ps, node->ss.ps.chgParam);
+		UpdateChangedParamSet(state->js.outer_ps, node->ss.ps.chgParam);
+		UpdateChangedParamSet(state->js.inner_ps, node->ss.ps.chgParam);
 	}
 
-	same = state->inner_ps->chgParam == NULL &&
+	same = state->js.inner_ps->chgParam == NULL &&
 		!(state->inner_key_params && node->ss.ps.chgParam != NULL);
 	state->passes.rescanned |= same;
 	if (same && table_is_reusable(state) && clear_marks(state))
@@ -114,19 +114,19 @@ bool
 hgj_worth_peeking(const HgjJoinState *state)
 {
 	/* groups are made for the first of them, and then nobody has said which are wanted */
-	if (state->semantics.fill_inner || state->build->table != NULL ||
+	if (state->js.semantics.fill_inner || state->js.build->table != NULL ||
 		state->share.build || state->probing.filters_groups)
 		return false;
-	return state->semantics.fill_outer ||
+	return state->js.semantics.fill_outer ||
 		(!state->probing.outer_seen &&
-		 state->outer_ps->plan->startup_cost < state->inner_ps->plan->total_cost);
+		 state->js.outer_ps->plan->startup_cost < state->js.inner_ps->plan->total_cost);
 }
 
 /* Who takes our slots: do they take all of them? */
 static void
 find_demand(HgjJoinState *state)
 {
-	PlanState  *ps = &state->css.ss.ps;
+	PlanState  *ps = &state->js.css.ss.ps;
 
 	if (!state->goal.demand_known)
 		state->goal.demand = hgj_demand_of(ps);
@@ -139,7 +139,7 @@ static HgjPhase
 after_outer(HgjJoinState *state)
 {
 	state->found.next_pair = state->found.pairs.n = state->found.npairs_left = 0;
-	if (state->semantics.fill_inner && hgj_share_last_one(state))
+	if (state->js.semantics.fill_inner && hgj_share_last_one(state))
 	{
 		hgj_join_progress(state, HGJ_PROGRESS_UNMATCHED);
 		return HGJ_PHASE_UNMATCHED_INNER;
@@ -152,8 +152,8 @@ static HgjPhase
 after_build(HgjJoinState *state)
 {
 	if (state->passes.last_pass && !state->passes.splitting &&
-		state->build->graph_rows == 0 &&
-		!state->semantics.fill_outer)
+		state->js.build->graph_rows == 0 &&
+		!state->js.semantics.fill_outer)
 		return after_outer(state);
 	return HGJ_PHASE_FETCH;
 }
@@ -168,9 +168,9 @@ hgj_prepare(HgjJoinState *state)
 		hgj_choose_engine(state);
 	if (pairs->probe_rows == NULL)
 	{
-		pairs->probe_rows = MemoryContextAlloc(state->context,
+		pairs->probe_rows = MemoryContextAlloc(state->js.context,
 											   HGJ_PAIRS * sizeof(uint32));
-		pairs->build_rows = MemoryContextAlloc(state->context,
+		pairs->build_rows = MemoryContextAlloc(state->js.context,
 											   HGJ_PAIRS * sizeof(uint32));
 		pairs->location = HGJ_ON_HOST;
 		if (pairs->capacity == 0)
@@ -178,7 +178,7 @@ hgj_prepare(HgjJoinState *state)
 	}
 
 	if (state->rules.residual)
-		hgj_program_start(state->rules.residual, state->css.ss.ps.ps_ExprContext);
+		hgj_program_start(state->rules.residual, state->js.css.ss.ps.ps_ExprContext);
 	if (state->output == NULL)
 		find_demand(state);
 	state->found.npairs_left = 0;
@@ -205,7 +205,7 @@ start_join(HgjJoinState *state)
 		return HGJ_PHASE_START;
 	if (hgj_worth_peeking(state) && !hgj_peek_outer(state))
 		return HGJ_PHASE_DONE;
-	if (state->build->table == NULL)
+	if (state->js.build->table == NULL)
 	{
 		hgj_check_restoring(state);
 		if ((state->share.build == NULL || !hgj_build_shared(state)) &&
@@ -234,7 +234,7 @@ start_next_pass(HgjJoinState *state)
 			return HGJ_PHASE_DONE;
 	}
 	else if (!hgj_rewind_unit(state))
-		hgj_source_replay_rows(&state->outer);
+		hgj_source_replay_rows(&state->js.outer);
 	hgj_release_table(state);
 	hgj_build_pass(state);
 	if (hgj_device_failed(state))

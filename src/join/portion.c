@@ -62,7 +62,7 @@ static uint32
 confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 			  uint32 n, uint32 left)
 {
-	bool		reads = state->rules.match_qual && state->build->rows.stride > 0;
+	bool		reads = state->rules.match_qual && state->js.build->rows.stride > 0;
 	uint32		confirmed = 0;
 
 	if (!hgj_confirms(state))
@@ -71,13 +71,13 @@ confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (reads && i + HGJ_PREFETCH_PAIRS < left)
-			__builtin_prefetch(hgj_row_store_record(&state->build->rows,
+			__builtin_prefetch(hgj_row_store_record(&state->js.build->rows,
 													inner_rows[i + HGJ_PREFETCH_PAIRS]),
 							   0, 2);
 		if (!hgj_confirm_match(state, outer_rows[i], inner_rows[i]))
 			continue;
 		if (n > 1 && state->rules.match_qual)
-			ResetExprContext(state->css.ss.ps.ps_ExprContext);
+			ResetExprContext(state->js.css.ss.ps.ps_ExprContext);
 		outer_rows[confirmed] = outer_rows[i];
 		inner_rows[confirmed++] = inner_rows[i];
 	}
@@ -91,7 +91,7 @@ confirm_pairs(HgjJoinState *state, uint32 *outer_rows, uint32 *inner_rows,
 static bool
 filter_rows(HgjJoinState *state, HgjPortion *rows)
 {
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	ExprContext *econtext = state->js.css.ss.ps.ps_ExprContext;
 	uint32		n = rows->n;
 
 	if (state->rules.filter == NULL || state->output == NULL)
@@ -112,7 +112,7 @@ filter_rows(HgjJoinState *state, HgjPortion *rows)
 			rows->inner_rows[rows->n] = rows->inner_rows[i];
 		rows->n++;
 	}
-	InstrCountFiltered1(&state->css.ss.ps, n - rows->n);
+	InstrCountFiltered1(&state->js.css.ss.ps, n - rows->n);
 	return rows->n > 0;
 }
 
@@ -132,7 +132,7 @@ next_matches(HgjJoinState *state, HgjPortion *rows)
 		state->found.next_pair += n;
 		rows->n = confirm_pairs(state, rows->outer_rows, rows->inner_rows, n, left);
 		rows->in_slot = one_candidate(state);
-		if (state->semantics.emit_matches && filter_rows(state, rows))
+		if (state->js.semantics.emit_matches && filter_rows(state, rows))
 			return true;
 	}
 	return false;
@@ -157,11 +157,11 @@ next_unmatched_outer(HgjJoinState *state, HgjPortion *rows)
 	HgjBatch   *outer = state->probing.outer_batch;
 	uint32		nlive = hgj_batch_nlive(outer);
 
-	if (!state->semantics.fill_outer || !state->passes.last_pass ||
+	if (!state->js.semantics.fill_outer || !state->passes.last_pass ||
 		state->found.next_outer >= nlive)
 		return false;
 
-	hgj_buffer_reserve(state->context, &state->found.unmatched_rows, sizeof(uint32),
+	hgj_buffer_reserve(state->js.context, &state->found.unmatched_rows, sizeof(uint32),
 					   nlive);
 	while (skip_matched(state, outer, nlive) < nlive)
 	{
@@ -189,7 +189,7 @@ next_unmatched_inner(HgjJoinState *state, HgjPortion *rows)
 {
 	HgjMatches *pairs = &state->found.pairs;
 
-	if (!state->semantics.fill_inner)
+	if (!state->js.semantics.fill_inner)
 		return false;
 	while (state->found.next_pair < pairs->n || hgj_next_unmatched(state))
 	{
@@ -212,7 +212,7 @@ hgj_next_portion(HgjJoinState *state, HgjPortion *rows)
 		bool		found = false;
 
 		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		ResetExprContext(state->js.css.ss.ps.ps_ExprContext);
 		if (state->phase == HGJ_PHASE_MATCHES)
 			found = next_matches(state, rows);
 		else if (state->phase == HGJ_PHASE_UNMATCHED_OUTER)

@@ -55,8 +55,8 @@
 static bool
 tracks_outer(const HgjJoinState *state)
 {
-	return state->semantics.fill_outer ||
-		(state->semantics.one_per_outer &&
+	return state->js.semantics.fill_outer ||
+		(state->js.semantics.one_per_outer &&
 		 (state->rules.recheck || state->passes.unit_pass > 1 ||
 		  !state->passes.last_pass ||
 		  state->passes.splitting));
@@ -81,7 +81,7 @@ start_matched(HgjJoinState *state)
 	}
 
 	hgj_match_bits_get(state, batch->first_row, batch->nrows, state->found.matched);
-	if (!state->semantics.one_per_outer)
+	if (!state->js.semantics.one_per_outer)
 		return;
 	for (uint32 i = 0; i < batch->nsel; i++)
 		if (!state->found.matched[batch->sel[i]])
@@ -94,7 +94,7 @@ void
 hgj_begin_batch(HgjJoinState *state)
 {
 	HgjBatch   *batch = state->probing.outer_batch;
-	HgjSemantics *s = &state->semantics;
+	HgjSemantics *s = &state->js.semantics;
 	HgjKeys		keys;
 	HgjError	err = {0};
 	HgjProbeMode mode = HGJ_MATCH_ALL;
@@ -119,7 +119,7 @@ hgj_begin_batch(HgjJoinState *state)
 	hgj_engine_call(state, &err,
 					state->use.engine->probe_begin(state->found.probe, &keys, mode,
 												   flags, &err));
-	state->found.pairs.done = (state->build->graph_rows == 0 || batch->nsel == 0);
+	state->found.pairs.done = (state->js.build->graph_rows == 0 || batch->nsel == 0);
 }
 
 /* Those for which a device has memory beside its table. */
@@ -128,11 +128,11 @@ device_batch_rows(HgjJoinState *state)
 {
 	HgjMemory	memory;
 
-	state->use.engine->memory(state->build->table, &memory);
+	state->use.engine->memory(state->js.build->table, &memory);
 	if (memory.current >= state->use.device_limit)
 		return 0;
 	return (state->use.device_limit - memory.current) /
-		(HGJ_DEVICE_ROW_BYTES + state->outer.nwords * sizeof(uint64));
+		(HGJ_DEVICE_ROW_BYTES + state->js.outer.nwords * sizeof(uint64));
 }
 
 /* The most rows that an outer batch may have. */
@@ -141,7 +141,7 @@ most_batch_rows(HgjJoinState *state)
 {
 	Size		affordable = get_hash_memory_limit() / HGJ_BATCH_MEMORY_SHARE /
 		hgj_batch_row_bytes(state->probing.outer_batch);
-	Size		wanted = Max(state->use.engine->probe_batch_rows(state->build->table),
+	Size		wanted = Max(state->use.engine->probe_batch_rows(state->js.build->table),
 							 HGJ_BATCH_ROWS);
 
 	if (hgj_on_device(state) && state->output == NULL)
@@ -183,10 +183,10 @@ static void
 fill_outer_batch(HgjJoinState *state, bool careful)
 {
 	reserve_outer_batch(state);
-	state->outer.careful = careful || state->goal.careful;
+	state->js.outer.careful = careful || state->goal.careful;
 	if (!hgj_fill_outer_of_unit(state, state->probing.batch_rows))
-		state->outer.methods->fill(&state->outer, state->probing.outer_batch,
-								   state->probing.batch_rows);
+		state->js.outer.methods->fill(&state->js.outer, state->probing.outer_batch,
+									  state->probing.batch_rows);
 }
 
 /*
@@ -250,8 +250,8 @@ hgj_restart_outer(HgjJoinState *state)
 bool
 hgj_peek_outer(HgjJoinState *state)
 {
-	if (state->outer.methods == &hgj_source_tuples)
-		return hgj_source_peek(&state->outer);
+	if (state->js.outer.methods == &hgj_source_tuples)
+		return hgj_source_peek(&state->js.outer);
 
 	/*
 	 * What has been taken from a shared scan could not be put back; and rows
@@ -271,7 +271,7 @@ hgj_unpeek_outer(HgjJoinState *state)
 {
 	if (!state->probing.outer_filled)
 		return;
-	state->outer.methods->rewind(&state->outer);
+	state->js.outer.methods->rewind(&state->js.outer);
 	hgj_restart_outer(state);
 	hgj_rescan_uncounted(state);
 	state->probing.outer_seen = true;
@@ -284,7 +284,7 @@ hgj_unpeek_outer(HgjJoinState *state)
 void
 hgj_keep_outer(HgjJoinState *state)
 {
-	HgjSource  *source = &state->outer;
+	HgjSource  *source = &state->js.outer;
 
 	if (source->methods != &hgj_source_tuples)
 	{
@@ -303,7 +303,7 @@ hgj_keep_outer(HgjJoinState *state)
 		if (peeked)
 			hgj_rescan_uncounted(state);
 	}
-	hgj_source_keep_rows(source, state->css.ss.ps.state);
+	hgj_source_keep_rows(source, state->js.css.ss.ps.state);
 }
 
 /* As many match flags as the outer batch at hand has room for rows. */
@@ -321,9 +321,9 @@ hgj_reserve_matched(HgjJoinState *state)
 	state->found.matched_capacity = 0;
 	state->found.matched = NULL;
 	state->found.taken = NULL;
-	state->found.matched = MemoryContextAlloc(state->context, capacity);
+	state->found.matched = MemoryContextAlloc(state->js.context, capacity);
 	if (state->rules.first_counts)
-		state->found.taken = MemoryContextAllocZero(state->context, capacity);
+		state->found.taken = MemoryContextAllocZero(state->js.context, capacity);
 	state->found.matched_capacity = capacity;
 	hgj_note_peak_memory(state);
 }
@@ -428,7 +428,7 @@ hgj_next_matches(HgjJoinState *state)
 		hgj_residual_run(state);
 		return;
 	}
-	if (state->rules.recheck && state->semantics.one_per_outer)
+	if (state->rules.recheck && state->js.semantics.one_per_outer)
 		limit_candidates(state);
 	hgj_engine_call(state, &err,
 					state->use.engine->probe_next(state->found.probe, pairs, &err));
@@ -472,7 +472,7 @@ hgj_next_unmatched(HgjJoinState *state)
 	if (state->found.unmatched_end)
 		return false;
 	hgj_engine_call(state, &err,
-					state->use.engine->unmatched(state->build->table,
+					state->use.engine->unmatched(state->js.build->table,
 												 &state->found.unmatched_cursor,
 												 pairs->build_rows, HGJ_PAIRS,
 												 &pairs->n, &err));

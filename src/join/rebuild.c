@@ -21,7 +21,7 @@
 bool
 hgj_can_read_inner_again(const HgjJoinState *state)
 {
-	return !state->building.read || !hgj_calls_volatile(state->inner_ps);
+	return !state->building.read || !hgj_calls_volatile(state->js.inner_ps);
 }
 
 /*
@@ -55,7 +55,7 @@ hgj_should_leave_device(const HgjJoinState *state)
 	if (!hgj_in_unit(state) &&
 		(state->passes.pass > 1 || !hgj_can_read_inner_again(state)))
 		return false;
-	return state->build->total_rows < HGJ_LEAST_DEVICE_ROWS ||
+	return state->js.build->total_rows < HGJ_LEAST_DEVICE_ROWS ||
 		(!hgj_in_unit(state) && hgj_engine == HGJ_ENGINE_AUTO);
 }
 

@@ -34,7 +34,7 @@ static List *
 compile(HgjJoinState *state, List *quals, bool may_fail)
 {
 	hgj_pair_columns_init(&state->rules.residual_columns, state);
-	return hgj_program_compile_quals(quals, &state->css.ss.ps, hgj_pair_lookup,
+	return hgj_program_compile_quals(quals, &state->js.css.ss.ps, hgj_pair_lookup,
 									 &state->rules.residual_columns, may_fail,
 									 &state->rules.residual);
 }
@@ -47,7 +47,7 @@ compile(HgjJoinState *state, List *quals, bool may_fail)
 List *
 hgj_residual_init(HgjJoinState *state, List *quals, bool may_fail)
 {
-	bool		one_per_outer = state->semantics.one_per_outer;
+	bool		one_per_outer = state->js.semantics.one_per_outer;
 	List	   *rest = compile(state, quals, may_fail && !one_per_outer);
 
 	if (rest != NIL && may_fail && one_per_outer)
@@ -202,7 +202,7 @@ hgj_residual_run(HgjJoinState *state)
 	state->found.first_left = first + seen;
 	state->found.npairs_left = end - state->found.first_left;
 	wasted = state->found.wasted_pairs - wasted;
-	InstrCountFiltered2(&state->css.ss.ps, Max(seen, n + wasted) - n - wasted);
+	InstrCountFiltered2(&state->js.css.ss.ps, Max(seen, n + wasted) - n - wasted);
 	if (first > 0 || n < seen)
 		for (uint32 i = 0; i < n; i++)
 		{

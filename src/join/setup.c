@@ -82,15 +82,15 @@ static void
 init_key_expression(HgjJoinState *state, HgjSource *source, HgjKey *key,
 					Expr *operand, int base)
 {
-	ScanState  *ss = &state->css.ss;
+	ScanState  *ss = &state->js.css.ss;
 	Bitmapset  *used = NULL;
 	int			i = -1;
 
 	key->expr = ExecInitExpr(operand, &ss->ps);
 	source->keys_may_raise |= hgj_may_raise((Node *) operand,
-											state->css.ss.ps.state);
+											state->js.css.ss.ps.state);
 	source->keys_raise_at_once |= !hgj_errors_can_wait((Node *) operand,
-													   state->css.ss.ps.state);
+													   state->js.css.ss.ps.state);
 	source->reset_econtext = true;
 	source->expr_base = base;
 	if (source->expr_slot == NULL)
@@ -118,7 +118,7 @@ init_key(HgjJoinState *state, HgjSource *source, int k, Expr *operand,
 {
 	Expr	   *column = hgj_strip_relabel(operand);
 	HgjKey	   *key = &source->keys[k];
-	bool		outer = source == &state->outer;
+	bool		outer = source == &state->js.outer;
 
 	key->kind = outer ? pair->outer_kind : pair->inner_kind;
 	key->first_word = source->nwords;
@@ -175,9 +175,9 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
 	int			k = 0;
 	ListCell   *lc;
 
-	state->outer.keys = palloc0(mul_size(nkeys, sizeof(HgjKey)));
-	state->inner.keys = palloc0(mul_size(nkeys, sizeof(HgjKey)));
-	state->outer.nkeys = state->inner.nkeys = nkeys;
+	state->js.outer.keys = palloc0(mul_size(nkeys, sizeof(HgjKey)));
+	state->js.inner.keys = palloc0(mul_size(nkeys, sizeof(HgjKey)));
+	state->js.outer.nkeys = state->js.inner.nkeys = nkeys;
 
 	foreach(lc, hashclauses)
 	{
@@ -190,13 +190,13 @@ init_keys(HgjJoinState *state, List *hashclauses, int outer_columns,
 		hgj_check_execute(get_opcode(clause->opno), OBJECT_FUNCTION);
 		if (hgj_key_is_text(pair.outer_kind) &&
 			nkeys <= HGJ_MAX_KEY_WORDS / HGJ_TEXT_MOST_WORDS)
-			pair.nwords = hgj_text_nwords(Max(average_width(state->outer_ps,
+			pair.nwords = hgj_text_nwords(Max(average_width(state->js.outer_ps,
 															linitial(clause->args), 0),
-											  average_width(state->inner_ps,
+											  average_width(state->js.inner_ps,
 															lsecond(clause->args),
 															outer_columns)));
-		init_key(state, &state->outer, k, linitial(clause->args), &pair, 0);
-		init_key(state, &state->inner, k, lsecond(clause->args), &pair,
+		init_key(state, &state->js.outer, k, linitial(clause->args), &pair, 0);
+		init_key(state, &state->js.inner, k, lsecond(clause->args), &pair,
 				 outer_columns);
 		if (pair.outer_kind == HGJ_KEY_OPAQUE)
 			recheck = lappend(recheck, clause);
@@ -248,48 +248,6 @@ init_columns(HgjSource *source, Bitmapset *wanted, Bitmapset *texts, int base)
 	}
 }
 
-/*
- * Decide how a side is read: the fastest way that returns exactly what the
- * child plan would.  For messages: what it is, and of which node.
- */
-void
-hgj_choose_source(HgjSource *source, const char *side, const char *node,
-				  EState *estate)
-{
-	bool		key_expression = false;
-
-	for (int k = 0; k < source->nkeys; k++)
-		if (source->keys[k].expr)
-			key_expression = true;
-
-	source->methods = &hgj_source_tuples;
-	if (estate->es_epq_active != NULL)
-		source->reason = HGJ_SOURCE_RECHECK;
-	else if (hgj_source == HGJ_SOURCE_TUPLES)
-		source->reason = HGJ_SOURCE_SETTING;
-	else if (key_expression)
-		source->reason = HGJ_SOURCE_KEY_EXPRESSION;
-	else if (!hgj_source_use_pages(source, estate) &&
-			 source->reason == HGJ_SOURCE_OTHER_CHILD)
-		hgj_source_use_batches(source);
-
-	if (hgj_source == HGJ_SOURCE_PAGES_REQUIRED &&
-		source->reason != HGJ_SOURCE_FASTEST &&
-		source->reason != HGJ_SOURCE_RECHECK &&
-		IsA(source->child, SeqScanState))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a sequential scan below a %s cannot be read by pages", node),
-				 errdetail("The reason is: %s.",
-						   hgj_source_reason_text(source->reason)),
-				 errhint("Set hashgraph_join.source to auto.")));
-	if (source->reason >= HGJ_SOURCE_FIRST_OBSTACLE &&
-		!(estate->es_top_eflags & EXEC_FLAG_EXPLAIN_ONLY))
-		ereport(DEBUG1,
-				(errmsg_internal("hashgraph_join: the %s is read by tuples: %s",
-								 side, hgj_source_reason_text(source->reason))));
-}
-
 /* The planner knows why there is no sequential scan, where there could be one. */
 static void
 note_replaced(HgjSource *source, bool replaced)
@@ -301,21 +259,21 @@ note_replaced(HgjSource *source, bool replaced)
 static void
 init_buffers(HgjJoinState *state)
 {
-	HgjSemantics *s = &state->semantics;
+	HgjSemantics *s = &state->js.semantics;
 
-	state->probing.outer_batch = hgj_batch_create(state->context, state->outer.columns,
-										  state->outer.ncols,
-										  state->outer.nwords, NULL);
-	state->outer.keep_null_keys = s->fill_outer;
-	state->inner.keep_null_keys = s->fill_inner;
+	state->probing.outer_batch = hgj_batch_create(state->js.context, state->js.outer.columns,
+												  state->js.outer.ncols,
+												  state->js.outer.nwords, NULL);
+	state->js.outer.keep_null_keys = s->fill_outer;
+	state->js.inner.keep_null_keys = s->fill_inner;
 }
 
 /* Steps 1 to 5 of the head comment; children are initialised here, too. */
 void
 hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 {
-	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
-	PlanState  *ps = &state->css.ss.ps;
+	CustomScan *cscan = castNode(CustomScan, state->js.css.ss.ps.plan);
+	PlanState  *ps = &state->js.css.ss.ps;
 	List	   *facts = cscan->custom_private;
 	int			outer_columns = list_nth_int(facts, HGJ_FACT_OUTER_COLUMNS);
 	List	   *match_quals;
@@ -325,27 +283,27 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	Bitmapset  *wanted = NULL;
 	uint64		seed;
 
-	state->context = estate->es_query_cxt;
+	state->js.context = estate->es_query_cxt;
 	state->use.wants_device = list_nth_int(facts, HGJ_FACT_DEVICE) != 0;
 	state->share.planned = list_nth_int(facts, HGJ_FACT_SHARED) != 0;
-	state->jointype = (JoinType) list_nth_int(facts, HGJ_FACT_JOIN_TYPE);
-	state->semantics = join_semantics(state->jointype,
-									  list_nth_int(facts, HGJ_FACT_INNER_UNIQUE));
+	state->js.jointype = (JoinType) list_nth_int(facts, HGJ_FACT_JOIN_TYPE);
+	state->js.semantics = join_semantics(state->js.jointype,
+										 list_nth_int(facts, HGJ_FACT_INNER_UNIQUE));
 
 	/* rows are never asked for again in another order: no backward, no mark */
 	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
-	state->outer_ps = ExecInitNode(linitial(cscan->custom_plans), estate,
-								   eflags);
-	state->inner_ps = ExecInitNode(lsecond(cscan->custom_plans), estate,
-								   eflags);
-	state->css.custom_ps = list_make2(state->outer_ps, state->inner_ps);
+	state->js.outer_ps = ExecInitNode(linitial(cscan->custom_plans), estate,
+									  eflags);
+	state->js.inner_ps = ExecInitNode(lsecond(cscan->custom_plans), estate,
+									  eflags);
+	state->js.css.custom_ps = list_make2(state->js.outer_ps, state->js.inner_ps);
 
 	seed = pg_prng_uint64(&pg_global_prng_state);
-	state->outer.child = state->outer_ps;
-	state->inner.child = state->inner_ps;
-	state->outer.seed = state->inner.seed = seed;
-	state->outer.econtext = CreateExprContext(estate);
-	state->inner.econtext = CreateExprContext(estate);
+	state->js.outer.child = state->js.outer_ps;
+	state->js.inner.child = state->js.inner_ps;
+	state->js.outer.seed = state->js.inner.seed = seed;
+	state->js.outer.econtext = CreateExprContext(estate);
+	state->js.inner.econtext = CreateExprContext(estate);
 
 	match_quals = init_keys(state, list_nth(cscan->custom_exprs, HGJ_EXPRS_HASH),
 							outer_columns, &text_clauses);
@@ -358,8 +316,8 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	pull_varattnos((Node *) match_quals, INDEX_VAR, &wanted);
 	pull_varattnos((Node *) residual, INDEX_VAR, &wanted);
 	pull_varattnos((Node *) text_clauses, INDEX_VAR, &texts);
-	init_columns(&state->outer, wanted, texts, 0);
-	init_columns(&state->inner, wanted, texts, outer_columns);
+	init_columns(&state->js.outer, wanted, texts, 0);
+	init_columns(&state->js.inner, wanted, texts, outer_columns);
 
 	state->rules.always_recheck = (match_quals != NIL || residual != NIL);
 	state->rules.recheck = state->rules.always_recheck;
@@ -372,11 +330,11 @@ hgj_setup(HgjJoinState *state, EState *estate, int eflags)
 	state->goal.rows_may_raise = hgj_may_raise((Node *) match_quals, estate) ||
 		hgj_may_raise(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER), estate);
 
-	hgj_choose_source(&state->outer, "outer side", HGJ_NODE_NAME, estate);
-	hgj_choose_source(&state->inner, "inner side", HGJ_NODE_NAME, estate);
-	note_replaced(&state->outer, list_nth_int(facts, HGJ_FACT_REPLACED) & HGJ_REPLACED_OUTER);
-	note_replaced(&state->inner, list_nth_int(facts, HGJ_FACT_REPLACED) & HGJ_REPLACED_INNER);
-	state->outer.filter = &hgj_join_filter;
+	hgj_choose_source(&state->js.outer, "outer side", HGJ_NODE_NAME, estate);
+	hgj_choose_source(&state->js.inner, "inner side", HGJ_NODE_NAME, estate);
+	note_replaced(&state->js.outer, list_nth_int(facts, HGJ_FACT_REPLACED) & HGJ_REPLACED_OUTER);
+	note_replaced(&state->js.inner, list_nth_int(facts, HGJ_FACT_REPLACED) & HGJ_REPLACED_INNER);
+	state->js.outer.filter = &hgj_join_filter;
 	hgj_key_filters_offer(state);
 	hgj_choose_slot(state, cscan->scan.plan.targetlist);
 	init_buffers(state);

@@ -99,7 +99,7 @@ hgj_share_init(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	reset_shared(shared);
 	pg_atomic_init_u64(&shared->stale_chunks, InvalidDsaPointer);
 	pg_atomic_init_u64(&shared->stale_image, InvalidDsaPointer);
-	shared->seed = state->inner.seed;
+	shared->seed = state->js.inner.seed;
 	if (pcxt->seg == NULL)
 		return;
 	shared->segment = dsm_segment_handle(pcxt->seg);
@@ -146,7 +146,7 @@ hgj_share_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 	hgj_reports_attach(node, (char *) coordinate +
 					   shared_bytes(state, shared->most_parts));
 	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
-	state->outer.seed = state->inner.seed = shared->seed;
+	state->js.outer.seed = state->js.inner.seed = shared->seed;
 	state->share.build = shared;
 }
 
@@ -178,7 +178,7 @@ hgj_share_end_run(HgjJoinState *state)
 		hgj_add_table_stats(state, &state->stats);
 	hgj_free_build(state);
 	share->map.shared = NULL;
-	hgj_account_sub(&state->build->account, share->max_keyless * sizeof(uint32));
+	hgj_account_sub(&state->js.build->account, share->max_keyless * sizeof(uint32));
 	if (share->keyless)
 		pfree(share->keyless);
 	share->keyless = NULL;
@@ -219,17 +219,17 @@ note_keyless(HgjJoinState *state, const uint32 *numbers)
 	HgjBatch   *batch = state->building.batch;
 	uint32		selected = 0;
 
-	if (!state->inner.keep_null_keys || batch->nsel == batch->nrows)
+	if (!state->js.inner.keep_null_keys || batch->nsel == batch->nrows)
 		return;
 	if (share->max_keyless - share->nkeyless < batch->nrows)
 	{
 		uint32		max = share->max_keyless + Max(share->max_keyless, batch->nrows);
 		Size		bytes = mul_size(max, sizeof(uint32));
 
-		hgj_account_add(&state->build->account,
+		hgj_account_add(&state->js.build->account,
 						bytes - share->max_keyless * sizeof(uint32));
 		share->keyless = share->keyless ? repalloc_huge(share->keyless, bytes) :
-			MemoryContextAllocHuge(state->context, bytes);
+			MemoryContextAllocHuge(state->js.context, bytes);
 		share->max_keyless = max;
 	}
 	for (uint32 i = 0; i < batch->nrows; i++)
@@ -251,7 +251,7 @@ static const uint32 *
 append_records(HgjJoinState *state, HgjBatch *batch)
 {
 	HgjShare   *share = &state->share;
-	HgjRowStore *rows = &state->build->rows;
+	HgjRowStore *rows = &state->js.build->rows;
 	const uint32 *numbers = rows->shared ? hgj_share_records(rows, batch) : NULL;
 
 	if (numbers)
@@ -261,7 +261,7 @@ append_records(HgjJoinState *state, HgjBatch *batch)
 		if (share->numbers)
 			pfree(share->numbers);
 		share->capacity = 0;
-		share->numbers = MemoryContextAlloc(state->context,
+		share->numbers = MemoryContextAlloc(state->js.context,
 											mul_size(batch->capacity,
 													 sizeof(uint32)));
 		share->capacity = batch->capacity;
@@ -280,14 +280,14 @@ append_batch(HgjJoinState *state)
 	const uint32 *numbers = keys_only(state) ? NULL : append_records(state, batch);
 
 	hgj_engine_call(state, &err,
-					state->use.engine->append(state->build->table, &keys, 0,
+					state->use.engine->append(state->js.build->table, &keys, 0,
 											  numbers, &err));
-	state->build->long_keys = state->build->long_keys ||
-		hgj_text_any_long(&state->inner, batch);
+	state->js.build->long_keys = state->js.build->long_keys ||
+		hgj_text_any_long(&state->js.inner, batch);
 	if (numbers)
 		note_keyless(state, numbers);
 	hgj_own_part(state)->rows += batch->nrows;
-	state->build->graph_rows += batch->nsel;
+	state->js.build->graph_rows += batch->nsel;
 }
 
 /*
@@ -299,19 +299,19 @@ memory_is_full(HgjJoinState *state, Size limit)
 {
 	HgjShare   *share = &state->share;
 	HgjSharedBuild *shared = share->build;
-	Size		bytes = state->use.engine->share->peak(state->build->table) +
-		state->build->account.bytes;
+	Size		bytes = state->use.engine->share->peak(state->js.build->table) +
+		state->js.build->account.bytes;
 	int64		more = (int64) bytes - (int64) share->bytes;
 	uint32		chunks = pg_atomic_read_u32(&shared->chunks.next[HGJ_RECORD_CHUNK]);
 	uint64		most = HGJ_MAX_ROWS - 2 * (uint64) shared->most_parts *
-		Max(HGJ_BATCH_ROWS, UINT64CONST(1) << state->build->rows.chunk_shift);
+		Max(HGJ_BATCH_ROWS, UINT64CONST(1) << state->js.build->rows.chunk_shift);
 
 	share->bytes = bytes;
 	if (pg_atomic_fetch_add_u64(&shared->bytes, more) + more >
 		(uint64) limit * shared->most_parts ||
 		(hgj_chunk_rows > 0 &&
 		 hgj_own_part(state)->rows > (uint32) hgj_chunk_rows) ||
-		((uint64) chunks << state->build->rows.chunk_shift) > most ||
+		((uint64) chunks << state->js.build->rows.chunk_shift) > most ||
 		hgj_own_part(state)->rows > most / shared->most_parts)
 		pg_atomic_write_u32(&shared->full, 1);
 	return pg_atomic_read_u32(&shared->full) != 0;
@@ -327,10 +327,10 @@ read_part(HgjJoinState *state)
 
 	state->building.read = true;
 	hgj_batch_reserve(batch, batch_rows);
-	batch->values = &state->build->rows.values;
+	batch->values = &state->js.build->rows.values;
 	for (;;)
 	{
-		state->inner.methods->fill(&state->inner, batch, batch_rows);
+		state->js.inner.methods->fill(&state->js.inner, batch, batch_rows);
 		hgj_join_progress(state, HGJ_PROGRESS_BUILDING);
 		if (batch->nrows == 0)
 			break;
@@ -348,12 +348,12 @@ static void
 publish_part(HgjJoinState *state)
 {
 	HgjSharedBuild *shared = state->share.build;
-	HgjRowStore *rows = &state->build->rows;
+	HgjRowStore *rows = &state->js.build->rows;
 	uint64		nulls = 0;
 
 	if (state->share.files)
 		return;					/* there is no table */
-	state->use.engine->share->part(state->build->table, &hgj_own_part(state)->engine);
+	state->use.engine->share->part(state->js.build->table, &hgj_own_part(state)->engine);
 	hgj_own_part(state)->end = rows->nrows;
 	hgj_share_codes_publish(state);
 	for (int c = 0; c < Min(rows->ncols, HGJ_NULL_COLUMNS); c++)
@@ -361,7 +361,7 @@ publish_part(HgjJoinState *state)
 			nulls |= UINT64CONST(1) << c;
 	if (nulls)
 		pg_atomic_fetch_or_u64(&shared->null_columns, nulls);
-	if (state->build->long_keys)
+	if (state->js.build->long_keys)
 		pg_atomic_write_u32(&shared->long_keys, 1);
 }
 
@@ -405,7 +405,7 @@ build_together(HgjJoinState *state)
 		.part = share->part,
 		.total_rows = keys_only(state) ? HGJ_MAX_ROWS :
 			pg_atomic_read_u32(&shared->chunks.next[HGJ_RECORD_CHUNK]) <<
-			state->build->rows.chunk_shift
+			state->js.build->rows.chunk_shift
 	};
 	HgjShareNext next;
 
@@ -417,7 +417,7 @@ build_together(HgjJoinState *state)
 		bool		elected;
 
 		hgj_engine_call(state, &err,
-						methods->step(state->build->table, &build, &next, &err));
+						methods->step(state->js.build->table, &build, &next, &err));
 		if (next.done)
 			break;
 		elected = hgj_share_meet(shared);
@@ -445,29 +445,29 @@ attach_table(HgjJoinState *state)
 {
 	HgjShare   *share = &state->share;
 	HgjSharedBuild *shared = share->build;
-	HgjRowStore *rows = &state->build->rows;
+	HgjRowStore *rows = &state->js.build->rows;
 	uint64		nulls = pg_atomic_read_u64(&shared->null_columns);
 	uint64		total = 0;
 	HgjError	err = {0};
 
 	hgj_engine_call(state, &err,
-					state->use.engine->share->attach(state->build->table,
+					state->use.engine->share->attach(state->js.build->table,
 													 image_address(share, shared->image),
 													 &err));
 	hgj_row_store_map_all(rows);
 	for (int c = 0; c < rows->ncols; c++)
 		rows->columns[c].has_nulls = c >= HGJ_NULL_COLUMNS ||
 			(nulls & (UINT64CONST(1) << c)) != 0;
-	state->build->graph_rows = 0;
+	state->js.build->graph_rows = 0;
 	for (uint32 i = 0; i < pg_atomic_read_u32(&shared->nparts); i++)
 	{
-		state->build->graph_rows += shared->parts[i].engine.nrows;
+		state->js.build->graph_rows += shared->parts[i].engine.nrows;
 		total += shared->parts[i].rows;
 	}
-	state->build->total_rows = (uint32) Min(total, HGJ_MAX_ROWS);
-	state->build->long_keys = pg_atomic_read_u32(&shared->long_keys) != 0;
+	state->js.build->total_rows = (uint32) Min(total, HGJ_MAX_ROWS);
+	state->js.build->long_keys = pg_atomic_read_u32(&shared->long_keys) != 0;
 	hgj_engine_call(state, &err,
-					state->use.engine->probe_create(state->build->table,
+					state->use.engine->probe_create(state->js.build->table,
 													&state->found.probe, &err));
 }
 
@@ -477,7 +477,7 @@ begin_probing(HgjJoinState *state)
 {
 	HgjShare   *share = &state->share;
 
-	if (!state->semantics.fill_inner)
+	if (!state->js.semantics.fill_inner)
 		return;
 	share->probing = true;
 	if (BarrierAttach(&share->build->probe) > 0)
@@ -493,13 +493,13 @@ static void
 mark_gaps(HgjJoinState *state)
 {
 	HgjSharedBuild *shared = state->share.build;
-	uint32		chunk_rows = UINT32_C(1) << state->build->rows.chunk_shift;
+	uint32		chunk_rows = UINT32_C(1) << state->js.build->rows.chunk_shift;
 	HgjError	err = {0};
 
 	for (uint32 i = 0; i < pg_atomic_read_u32(&shared->nparts); i++)
 		for (uint32 row = shared->parts[i].end; (row & (chunk_rows - 1)) != 0; row++)
 			hgj_engine_call(state, &err,
-							state->use.engine->mark(state->build->table, &row, 1,
+							state->use.engine->mark(state->js.build->table, &row, 1,
 													&err));
 }
 
@@ -514,15 +514,15 @@ hgj_build_shared(HgjJoinState *state)
 	HgjSharedBuild *shared = share->build;
 	bool		takes_part;
 
-	share->area = state->css.ss.ps.state->es_query_dsa;
+	share->area = state->js.css.ss.ps.state->es_query_dsa;
 	free_stale(share);
 	hgj_build_start(state);
 	state->passes.last_pass = true;
 	state->stats.build_rows = 0;
-	state->build->graph_rows = 0;
-	state->build->long_keys = false;
-	hgj_chunk_map_init(&share->map, state->context, &shared->chunks, share->area);
-	hgj_row_store_share(&state->build->rows, state->inner.columns, &share->map);
+	state->js.build->graph_rows = 0;
+	state->js.build->long_keys = false;
+	hgj_chunk_map_init(&share->map, state->js.context, &shared->chunks, share->area);
+	hgj_row_store_share(&state->js.build->rows, state->js.inner.columns, &share->map);
 	takes_part = hgj_meeting_join(&shared->build);
 	(void) hgj_create_table(state);
 	if (takes_part)
@@ -554,7 +554,7 @@ hgj_build_shared(HgjJoinState *state)
 	attach_table(state);
 	if (!takes_part)
 		hgj_share_codes_take(state);
-	else if (share->part == 0 && state->semantics.mark_inner)
+	else if (share->part == 0 && state->js.semantics.mark_inner)
 		mark_gaps(state);		/* who looks for rows without a match is to see few of them */
 	hgj_build_done(state);
 	state->stats.peak_bytes = Max(state->stats.peak_bytes, shared->image_bytes +

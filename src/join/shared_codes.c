@@ -58,7 +58,7 @@ at_place(const HgjJoinState *state, uint64 place)
 static void *
 allocate(HgjJoinState *state, uint32 n, Size size, uint64 *place)
 {
-	HgjArena   *arena = &state->build->rows.values;
+	HgjArena   *arena = &state->js.build->rows.values;
 	void	   *result = hgj_arena_alloc(arena, MAXALIGN(mul_size(Max(n, 1), size)));
 
 	*place = hgj_arena_place(arena, PointerGetDatum(result));
@@ -69,7 +69,7 @@ allocate(HgjJoinState *state, uint32 n, Size size, uint64 *place)
 void
 hgj_share_codes_publish(HgjJoinState *state)
 {
-	HgjBuildSide *side = state->build;
+	HgjBuildSide *side = state->js.build;
 	SharedCodes *published;
 
 	if (side->ndictionaries == 0)
@@ -111,7 +111,7 @@ codes_of(const HgjJoinState *state, uint32 part, int d)
 static void
 merge_dictionary(HgjJoinState *state, int d, SharedCodes *merged)
 {
-	HgjDictionary *dictionary = state->build->dictionaries[d];
+	HgjDictionary *dictionary = state->js.build->dictionaries[d];
 	uint32		nparts = pg_atomic_read_u32(&state->share.build->nparts);
 	uint64	   *maps = allocate(state, nparts, sizeof(uint64), &merged->codes);
 	uint64	   *values;
@@ -149,7 +149,7 @@ merge_dictionary(HgjJoinState *state, int d, SharedCodes *merged)
 void
 hgj_share_codes_take(HgjJoinState *state)
 {
-	HgjBuildSide *side = state->build;
+	HgjBuildSide *side = state->js.build;
 	const SharedCodes *merged;
 
 	if (side->ndictionaries == 0)
@@ -181,7 +181,7 @@ rewrite_records(HgjJoinState *state, char *records, uint32 n,
 	const uint32 *codes = at_place(state, maps[share->part]);
 	const uint64 *places = at_place(state, own->values);
 
-	for (uint32 i = 0; i < n; i++, records += state->build->rows.stride)
+	for (uint32 i = 0; i < n; i++, records += state->js.build->rows.stride)
 	{
 		uint64	   *stored = (uint64 *) (records + column->offset);
 		uint32		code;
@@ -193,7 +193,7 @@ rewrite_records(HgjJoinState *state, char *records, uint32 n,
 			code = codes[*stored];
 			*stored = code != NO_CODE ? code : places[*stored] | HGJ_PLAIN_BIT;
 		}
-		else if (hgj_dictionary_find(state->build->dictionaries[d],
+		else if (hgj_dictionary_find(state->js.build->dictionaries[d],
 									 PointerGetDatum(at_place(state, *stored &
 															  ~HGJ_PLAIN_BIT)),
 									 &code))
@@ -223,7 +223,7 @@ own_chunks(const HgjJoinState *state, uint32 *n)
 static void
 rewrite_chunks(HgjJoinState *state, const uint32 *numbers, uint32 nchunks)
 {
-	HgjRowStore *rows = &state->build->rows;
+	HgjRowStore *rows = &state->js.build->rows;
 	uint32		chunk_rows = UINT32_C(1) << rows->chunk_shift;
 	uint32		end = hgj_own_part(state)->end;
 
@@ -234,8 +234,8 @@ rewrite_chunks(HgjJoinState *state, const uint32 *numbers, uint32 nchunks)
 
 		CHECK_FOR_INTERRUPTS();
 		for (int c = 0; c < rows->ncols; c++)
-			for (int d = 0; d < state->build->ndictionaries; d++)
-				if (state->inner.columns[c].dictionary == state->build->dictionaries[d])
+			for (int d = 0; d < state->js.build->ndictionaries; d++)
+				if (state->js.inner.columns[c].dictionary == state->js.build->dictionaries[d])
 					rewrite_records(state, rows->chunks[numbers[i]], n,
 									&rows->columns[c], d);
 	}
@@ -245,7 +245,7 @@ rewrite_chunks(HgjJoinState *state, const uint32 *numbers, uint32 nchunks)
 void
 hgj_share_codes_merge(HgjJoinState *state)
 {
-	HgjBuildSide *side = state->build;
+	HgjBuildSide *side = state->js.build;
 	HgjSharedBuild *shared = state->share.build;
 	uint32	   *own;
 	uint32		nown;

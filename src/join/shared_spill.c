@@ -58,7 +58,7 @@ static const HgjSourceMethods files_source = {
 static HgjJoinState *
 join_of(HgjSource *source)
 {
-	return (HgjJoinState *) ((char *) source - offsetof(HgjJoinState, inner));
+	return (HgjJoinState *) ((char *) source - offsetof(HgjJoinState, js.inner));
 }
 
 static void
@@ -82,11 +82,11 @@ file_name(char *name, Size bytes, uint32 part)
 static HgjSharedFiles *
 create_files(HgjJoinState *state)
 {
-	HgjSharedFiles *files = MemoryContextAllocZero(state->context,
+	HgjSharedFiles *files = MemoryContextAllocZero(state->js.context,
 												   sizeof(HgjSharedFiles));
 
-	hgj_spill_layout(&files->layout, state->context, state->inner.columns,
-					 state->inner.ncols, state->inner.nwords);
+	hgj_spill_layout(&files->layout, state->js.context, state->js.inner.columns,
+					 state->js.inner.ncols, state->js.inner.nwords);
 	files->layout.decoded = true;
 	file_name(files->name, sizeof(files->name), state->share.part);
 	state->share.files = files;
@@ -100,10 +100,10 @@ reserve(HgjJoinState *state, uint32 capacity)
 
 	if (capacity <= files->capacity)
 		return;
-	files->rows = MemoryContextAlloc(state->context, capacity * sizeof(uint32));
-	files->partition = MemoryContextAllocZero(state->context,
+	files->rows = MemoryContextAlloc(state->js.context, capacity * sizeof(uint32));
+	files->partition = MemoryContextAllocZero(state->js.context,
 											  capacity * sizeof(uint32));
-	files->flags = MemoryContextAlloc(state->context, capacity);
+	files->flags = MemoryContextAlloc(state->js.context, capacity);
 	files->capacity = capacity;
 }
 
@@ -116,7 +116,7 @@ write_batch(HgjJoinState *state)
 
 	/* a join below may have returned more than it was asked for */
 	reserve(state, Max(batch->capacity, batch->nrows));
-	if (!state->inner.keep_null_keys)
+	if (!state->js.inner.keep_null_keys)
 	{
 		hgj_spill_write(&files->writer, batch, batch->sel, files->partition, NULL,
 						batch->nsel);
@@ -141,8 +141,8 @@ spill_own(HgjJoinState *state)
 	Size		block = Min(hgj_partition_blocks(get_hash_memory_limit()),
 							HGJ_LARGEST_BLOCK) / 1024 * 1024;
 
-	hgj_spill_open(&files->writer, state->context, &files->layout, 1, block,
-				   &files->room, &state->build->account);
+	hgj_spill_open(&files->writer, state->js.context, &files->layout, 1, block,
+				   &files->room, &state->js.build->account);
 	hgj_spill_share(&files->writer, &state->share.build->files.fs, files->name);
 	hgj_write_keyed(state, &files->writer, NULL);
 	hgj_write_keyless(state, &files->writer, state->share.keyless,
@@ -161,15 +161,15 @@ hgj_share_spill_rest(HgjJoinState *state, uint32 batch_rows)
 	{
 		CHECK_FOR_INTERRUPTS();
 		/* nobody reads the values of the batch before */
-		hgj_arena_free(&state->build->rows.values);
-		state->inner.methods->fill(&state->inner, batch, batch_rows);
+		hgj_arena_free(&state->js.build->rows.values);
+		state->js.inner.methods->fill(&state->js.inner, batch, batch_rows);
 		hgj_join_progress(state, HGJ_PROGRESS_BUILDING);
 		if (batch->nrows == 0)
 			break;
 		write_batch(state);
 		state->share.written = state->share.files->writer.file->end;
 	}
-	hgj_arena_free(&state->build->rows.values);
+	hgj_arena_free(&state->js.build->rows.values);
 }
 
 /* Step 2: everybody knows that memory is full, and has no more rows. */
@@ -190,7 +190,7 @@ hgj_share_spill_close(HgjJoinState *state)
 	state->stats.spilled_inner += run->file->end;
 	share->written = 0;
 	hgj_spill_drop_runs(&run);
-	share->idle = state->semantics.mark_inner;
+	share->idle = state->js.semantics.mark_inner;
 	if (!hgj_share_meet(shared))
 		return;
 	hgj_shared_list_free(share->area,
@@ -212,12 +212,12 @@ hgj_share_read_files(HgjJoinState *state)
 	{
 		/* we have come late */
 		files = create_files(state);
-		share->idle = state->semantics.mark_inner;
+		share->idle = state->js.semantics.mark_inner;
 		hgj_free_build(state);
 	}
 	if (share->idle)
 		return;
-	files->runs = MemoryContextAllocZero(state->context,
+	files->runs = MemoryContextAllocZero(state->js.context,
 										 mul_size(nparts, sizeof(HgjSpillRun)));
 	for (uint32 p = 0; p < nparts; p++)
 	{
@@ -227,16 +227,16 @@ hgj_share_read_files(HgjJoinState *state)
 		if (run.newest_bytes == 0)
 			continue;
 		file_name(name, sizeof(name), p);
-		run.file = hgj_spill_import(state->context, &shared->files.fs, name,
-									&state->build->account);
+		run.file = hgj_spill_import(state->js.context, &shared->files.fs, name,
+									&state->js.build->account);
 		files->runs[files->nruns++] = run;
 	}
 	for (int c = 0; c < files->layout.ncols; c++)
 		files->layout.places[c].has_nulls = true;
-	hgj_spill_read_runs(&files->reader, state->context, &state->build->account,
+	hgj_spill_read_runs(&files->reader, state->js.context, &state->js.build->account,
 						&files->layout, files->runs, files->nruns);
-	files->methods = state->inner.methods;
-	state->inner.methods = &files_source;
+	files->methods = state->js.inner.methods;
+	state->js.inner.methods = &files_source;
 	state->stats.share_spilled = true;
 }
 
@@ -257,7 +257,7 @@ hgj_share_end_files(HgjJoinState *state)
 	if (files == NULL)
 		return;
 	if (files->methods)
-		state->inner.methods = files->methods;
+		state->js.inner.methods = files->methods;
 	if (files->reader.account)
 		hgj_spill_end_read(&files->reader);
 	hgj_spill_abandon(&files->writer);

@@ -73,8 +73,8 @@ hgj_tally_join(HgjJoinState *state)
 		   HGJ_COUNT_JOINS_CUDA] = 1;
 	values[HGJ_COUNT_JOINS_IN_WORKERS] = IsParallelWorker();
 	values[HGJ_COUNT_BUILDS] = state->counts.builds;
-	values[HGJ_COUNT_INNER_ROWS] = state->inner.rows_read;
-	values[HGJ_COUNT_OUTER_ROWS] = state->outer.rows_read;
+	values[HGJ_COUNT_INNER_ROWS] = state->js.inner.rows_read;
+	values[HGJ_COUNT_OUTER_ROWS] = state->js.outer.rows_read;
 	values[HGJ_COUNT_ROWS_RETURNED] = state->counts.returned +
 		hgj_slots_returned(state);
 	values[HGJ_COUNT_JOINS_SPILLED] = stats->spilled_inner > 0 ||

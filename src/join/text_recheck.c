@@ -62,11 +62,11 @@ static uint32
 recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 {
 	HgjMatches *pairs = &state->found.pairs;
-	const HgjKey *key = &state->outer.keys[k];
+	const HgjKey *key = &state->js.outer.keys[k];
 	const HgjVector *outer =
-		&state->probing.outer_batch->vectors[key_column(&state->outer, key)];
+		&state->probing.outer_batch->vectors[key_column(&state->js.outer, key)];
 	const HgjStoredColumn *inner =
-		&state->build->rows.columns[key_column(&state->inner, &state->inner.keys[k])];
+		&state->js.build->rows.columns[key_column(&state->js.inner, &state->js.inner.keys[k])];
 	const uint64 *last =
 		state->probing.outer_batch->words[key->first_word + key->nwords - 1];
 	uint32		checked[RECHECK_BLOCK];
@@ -81,12 +81,12 @@ recheck_block(HgjJoinState *state, int k, uint32 from, uint32 to, uint32 kept)
 		equal[p - from] = true;
 		checked[n] = p;
 		if (is_long)
-			PREFETCH(hgj_row_store_record(&state->build->rows, pairs->build_rows[p]));
+			PREFETCH(hgj_row_store_record(&state->js.build->rows, pairs->build_rows[p]));
 		n += is_long;
 	}
 	for (uint32 i = 0; i < n; i++)
 	{
-		const char *record = hgj_row_store_record(&state->build->rows,
+		const char *record = hgj_row_store_record(&state->js.build->rows,
 												  pairs->build_rows[checked[i]]);
 
 		values[i] = hgj_record_load(inner, record);
@@ -116,13 +116,13 @@ hgj_text_recheck(HgjJoinState *state)
 {
 	HgjMatches *pairs = &state->found.pairs;
 
-	if (!state->build->long_keys)
+	if (!state->js.build->long_keys)
 		return;
-	for (int k = 0; k < state->outer.nkeys; k++)
+	for (int k = 0; k < state->js.outer.nkeys; k++)
 	{
 		uint32		kept = 0;
 
-		if (!hgj_key_is_text(state->outer.keys[k].kind))
+		if (!hgj_key_is_text(state->js.outer.keys[k].kind))
 			continue;
 		for (uint32 p = 0; p < pairs->n; p += RECHECK_BLOCK)
 		{

@@ -23,7 +23,7 @@
 #include "compat.h"
 
 #include "executor/executor.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "pipeline/device_rows.h"
 #include "utils/memutils.h"
 
@@ -32,7 +32,7 @@ static void
 reserve_rows(HgjPipelineState *d, uint32 n, uint32 npushed)
 {
 	HgjDeviceRows *out = d->out;
-	MemoryContext context = d->joins[0]->context;
+	MemoryContext context = hgj_join(d->joins[0])->context;
 
 	if (n > out->capacity)
 	{
@@ -156,10 +156,10 @@ make_outer_batch(HgjPipelineState *d, uint8 filled)
 		HgjJoinState *above = d->joins[j + 1];
 		HgjBatch   *batch;
 
-		ResetExprContext(join->css.ss.ps.ps_ExprContext);
+		ResetExprContext(hgj_join(join)->css.ss.ps.ps_ExprContext);
 		batch = hgj_output_batch(join, outer_rows,
 								 (filled >> j) & 1 ? NULL : out->rows[j], out->nblock);
-		hgj_source_borrow(&above->outer, above->probing.outer_batch, batch);
+		hgj_source_borrow(&hgj_join(above)->outer, hgj_join_outer_batch(above), batch);
 		outer_rows = batch->live ? batch->live : out->identity;
 	}
 	memcpy(out->probe, outer_rows, out->nblock * sizeof(uint32));
@@ -189,14 +189,5 @@ hgj_device_rows_block(HgjPipelineState *d)
 	make_outer_batch(d, filled);
 	out->left = true;
 
-	hgj_reserve_matched(upper);
-	/* rows of the batch that are not the block's are another one's */
-	memset(upper->found.matched, true, upper->probing.outer_batch->nrows);
-	for (uint32 i = 0; i < n && (!matched || upper->rules.recheck); i++)
-		upper->found.matched[out->probe[i]] = false;
-	upper->probing.outer_seen = true;
-	upper->found.pairs.n = upper->found.next_pair = 0;
-	upper->found.npairs_left = upper->found.wasted_pairs = 0;
-	upper->found.pairs.done = !matched;
-	upper->found.next_outer = 0;
+	hgj_join_begin_block(upper, out->probe, n, matched);
 }

@@ -15,7 +15,6 @@
 #include "compat.h"
 
 #include "join/engines.h"
-#include "join/join_state.h"
 #include "pipeline/device.h"
 
 /*

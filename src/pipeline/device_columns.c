@@ -23,8 +23,9 @@
 
 #include "catalog/heap.h"
 #include "executor/executor.h"
+#include "expr/demand.h"
 #include "expr/program_private.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "pipeline/device.h"
 #include "scan/page_quals.h"
 #include "utils/rel.h"
@@ -83,7 +84,7 @@ table_attribute(const HgjPipelineState *d, AttrNumber attno)
 static void
 describe_input(HgjPipelineState *d, HgjDeviceColumn *c)
 {
-	const HgjSource *outer = &d->joins[0]->outer;
+	const HgjSource *outer = &hgj_join(d->joins[0])->outer;
 
 	c->width = sizeof(uint64);
 	c->kind = HGJ_KIND_I8;
@@ -109,8 +110,8 @@ place_attribute(const HgjPipelineState *d, const HgjDevicePlace *place)
 	if (place->join < 0)
 		return table_attribute(d, place->column);
 	join = d->joins[place->join];
-	return TupleDescAttr(ExecGetResultType(join->inner_ps),
-						 join->inner.columns[place->column].attno - 1);
+	return TupleDescAttr(ExecGetResultType(hgj_join(join)->inner_ps),
+						 hgj_join(join)->inner.columns[place->column].attno - 1);
 }
 
 /*
@@ -160,10 +161,10 @@ static void
 describe_payload(HgjPipelineState *d, HgjDeviceColumn *c)
 {
 	const HgjJoinState *join = d->joins[c->join];
-	const HgjColumn *stored = &join->inner.columns[c->column];
+	const HgjColumn *stored = &hgj_join(join)->inner.columns[c->column];
 
 	c->kind = stored->dictionary ? HGJ_KIND_I4 :
-		kind_of_column(d, join->inner_ps, stored->attno, &c->scale);
+		kind_of_column(d, hgj_join(join)->inner_ps, stored->attno, &c->scale);
 	c->width = stored->dictionary ? sizeof(uint32) : stored->width;
 }
 
@@ -268,7 +269,7 @@ load_column(HgjPipelineState *d, int join, int column, HgjDeviceMade *made)
 		EMIT(&d->code, HGJ_PIPE_INPUT, .dst = c->reg, .arg = c->number);
 	else
 		EMIT(&d->code, HGJ_PIPE_PAYLOAD, .dst = c->reg, .a = join, .arg = c->number);
-	if (join >= 0 && made && made->step && d->joins[join]->semantics.fill_outer)
+	if (join >= 0 && made && made->step && hgj_join(d->joins[join])->semantics.fill_outer)
 		write_missing(d, made, c->reg);
 	return c->reg;
 }

@@ -11,7 +11,6 @@
 
 #include "base/counters.h"
 #include HGJ_EXPLAIN_HEADER
-#include "join/join_state.h"
 #include "pipeline/device.h"
 
 /* Columns that the host makes for it. */

@@ -24,10 +24,11 @@
 #include "compat.h"
 
 #include "access/parallel.h"
+#include "base/plan_format.h"
 #include "executor/executor.h"
 #include "expr/demand.h"
 #include "expr/program_private.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "pipeline/device.h"
 
 /* The register of a column of the bottom join's outer side. */
@@ -51,7 +52,7 @@ load_side(HgjPipelineState *d, int j, bool inner, int column)
 
 	if (inner)
 		return hgj_device_load_column(d, j, column);
-	attno = d->joins[j]->outer.columns[column].attno;
+	attno = hgj_join(d->joins[j])->outer.columns[column].attno;
 	return j > 0 ? load_output(d, j - 1, attno) : load_outer(d, attno);
 }
 
@@ -68,7 +69,7 @@ load_pair_input(void *arg, int input)
 static void
 find_side(HgjPipelineState *d, int j, bool inner, int column, HgjDeviceOutput *output)
 {
-	AttrNumber	attno = d->joins[j]->outer.columns[column].attno;
+	AttrNumber	attno = hgj_join(d->joins[j])->outer.columns[column].attno;
 
 	output->is_column = true;
 	output->place.join = inner ? j : HGJ_DEVICE_INPUT;
@@ -199,22 +200,22 @@ hgj_device_kind_of_key(HgjKeyKind key, uint8 *kind)
 static void
 write_keys(HgjPipelineState *d, int j)
 {
-	HgjJoinState *join = d->joins[j];
+	const HgjSource *outer = &hgj_join(d->joins[j])->outer;
 	HgjPipeJoin *spec = &d->spec.joins[j];
 
 	if (j == 0 && d->of_batch)
 	{
-		if (join->outer.nwords > HGJ_PIPE_KEYS)
+		if (outer->nwords > HGJ_PIPE_KEYS)
 			hgj_device_refuse(&d->code, HGJ_DEVICE_SIZE);
-		spec->nkeys = Min(join->outer.nwords, HGJ_PIPE_KEYS);
+		spec->nkeys = Min(outer->nwords, HGJ_PIPE_KEYS);
 		for (uint32 w = 0; w < spec->nkeys; w++)
 			spec->keys[w] = hgj_device_load_column(d, HGJ_DEVICE_WORD, w);
 		return;
 	}
-	spec->nkeys = join->outer.nkeys;
-	for (int k = 0; k < join->outer.nkeys; k++)
+	spec->nkeys = outer->nkeys;
+	for (int k = 0; k < outer->nkeys; k++)
 	{
-		const HgjKey *key = &join->outer.keys[k];
+		const HgjKey *key = &outer->keys[k];
 		uint8		kind = 0;
 		uint8		reg;
 
@@ -237,7 +238,7 @@ write_keys(HgjPipelineState *d, int j)
 static void
 write_computed(HgjPipelineState *d, int j)
 {
-	int			ncols = list_length(d->joins[j]->css.ss.ps.plan->targetlist);
+	int			ncols = list_length(hgj_join(d->joins[j])->css.ss.ps.plan->targetlist);
 	HgjDevicePairs pairs;
 	HgjDeviceInputs inputs;
 
@@ -259,26 +260,28 @@ write_computed(HgjPipelineState *d, int j)
 static void
 write_join(HgjPipelineState *d, int j)
 {
-	HgjJoinState *join = d->joins[j];
+	const HgjSemantics *s = &hgj_join(d->joins[j])->semantics;
+	const HgjPairColumns *read;
+	HgjProgram *residual = hgj_join_residual(d->joins[j], &read);
 	HgjPipeJoin *spec = &d->spec.joins[j];
 	bool		loaded[HGJ_DEVICE_COLUMNS];
 	HgjDevicePairs pairs;
 	HgjDeviceInputs inputs;
 	int			nregs;
 
-	spec->pass = join->semantics.emit_matches;
-	spec->fill = join->semantics.fill_outer;
-	spec->single = join->semantics.one_per_outer;
+	spec->pass = s->emit_matches;
+	spec->fill = s->fill_outer;
+	spec->single = s->one_per_outer;
 	write_keys(d, j);
 
 	nregs = d->code.nregs;
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
 		loaded[i] = d->columns[i].loaded;
 	EMIT(&d->code, HGJ_PIPE_PROBE, .a = j);
-	if (join->rules.residual)
+	if (residual)
 	{
-		inputs = pair_inputs(d, j, &join->rules.residual_columns, &pairs);
-		hgj_device_filter(&d->code, join->rules.residual, j, &inputs);
+		inputs = pair_inputs(d, j, read, &pairs);
+		hgj_device_filter(&d->code, residual, j, &inputs);
 	}
 	EMIT(&d->code, HGJ_PIPE_MATCH, .a = j);
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
@@ -343,11 +346,11 @@ hgj_device_write_end(HgjPipelineState *d)
 
 /* Are the words of its keys enough to tell, with what is known before the build? */
 static bool
-keys_fit(const HgjJoinState *join, bool words)
+keys_fit(const HgjSource *outer, bool words)
 {
-	for (int k = 0; k < join->outer.nkeys; k++)
+	for (int k = 0; k < outer->nkeys; k++)
 	{
-		const HgjKey *key = &join->outer.keys[k];
+		const HgjKey *key = &outer->keys[k];
 		uint8		kind;
 
 		if (words ? key->kind == HGJ_KEY_OPAQUE :
@@ -361,21 +364,22 @@ keys_fit(const HgjJoinState *join, bool words)
 static HgjDeviceReason
 look_at_join(const HgjJoinState *join, bool rows, bool words)
 {
-	const HgjSemantics *s = &join->semantics;
-	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	const HgjSemantics *s = &hgj_join(join)->semantics;
+	CustomScan *cscan = castNode(CustomScan, hgj_join(join)->css.ss.ps.plan);
 	Node	   *join_quals = list_nth(cscan->custom_exprs, HGJ_EXPRS_JOIN);
 
-	if (cscan->scan.plan.parallel_aware || join->outer_ps->plan->parallel_aware || IsParallelWorker())
+	if (cscan->scan.plan.parallel_aware || hgj_join(join)->outer_ps->plan->parallel_aware ||
+		IsParallelWorker())
 		return HGJ_DEVICE_PARALLEL;
 	if (s->fill_inner || s->mark_inner || s->one_per_inner)
 		return HGJ_DEVICE_JOIN_TYPE;
-	if (!keys_fit(join, words))
+	if (!keys_fit(&hgj_join(join)->outer, words))
 		return HGJ_DEVICE_KEY;
-	if (join->rules.match_qual)
+	if (hgj_join_has_quals_by_row(join))
 		return HGJ_DEVICE_QUAL;
 	/* rows that have been returned cannot be taken back */
-	if (rows && (join->goal.rows_may_raise ||
-				 hgj_may_raise(join_quals, join->css.ss.ps.state)))
+	if (rows && (hgj_join_rows_may_raise(join) ||
+				 hgj_may_raise(join_quals, hgj_join(join)->css.ss.ps.state)))
 		return HGJ_DEVICE_RAISES;
 	return HGJ_DEVICE_FITS;
 }
@@ -387,7 +391,7 @@ look_at_join(const HgjJoinState *join, bool rows, bool words)
 static bool
 may_build_in_vain(const HgjJoinState *join)
 {
-	return hgj_worth_peeking(join) && hgj_rows_may_raise(join->inner_ps);
+	return hgj_worth_peeking(join) && hgj_rows_may_raise(hgj_join(join)->inner_ps);
 }
 
 /*
@@ -398,13 +402,13 @@ static bool
 compile_filter(HgjPipelineState *d, int j)
 {
 	HgjJoinState *join = d->joins[j];
-	CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
+	CustomScan *cscan = castNode(CustomScan, hgj_join(join)->css.ss.ps.plan);
 
-	if (join->rules.filter == NULL || (d->rows && j == d->njoins - 1))
+	if (!hgj_join_has_filter(join) || (d->rows && j == d->njoins - 1))
 		return true;
 	hgj_pair_columns_init(&d->filter_columns[j], join);
 	return hgj_program_compile_quals(list_nth(cscan->custom_exprs, HGJ_EXPRS_FILTER),
-									 &join->css.ss.ps, hgj_pair_lookup,
+									 &hgj_join(join)->css.ss.ps, hgj_pair_lookup,
 									 &d->filter_columns[j], true,
 									 &d->filters[j]) == NIL;
 }
@@ -419,7 +423,7 @@ hgj_device_find_joins(HgjPipelineState *d, HgjJoinState *upper)
 
 	for (;;)
 	{
-		bool		bottom = hgj_source_join(&join->outer) == NULL;
+		bool		bottom = hgj_source_join(&hgj_join(join)->outer) == NULL;
 		HgjDeviceReason reason = look_at_join(join, d->rows, d->of_batch && bottom);
 
 		if (reason != HGJ_DEVICE_FITS)
@@ -429,17 +433,19 @@ hgj_device_find_joins(HgjPipelineState *d, HgjJoinState *upper)
 		chain[n++] = join;
 		if (bottom)
 			break;
-		join = hgj_source_join(&join->outer);
+		join = hgj_source_join(&hgj_join(join)->outer);
 	}
 	for (int i = 0; i < n - 1; i++)
 		if (may_build_in_vain(chain[i]))
 			return HGJ_DEVICE_ORDER;
 	d->njoins = n;
-	d->scan = chain[n - 1]->outer_ps;
+	d->scan = hgj_join(chain[n - 1])->outer_ps;
 	for (int j = 0; j < n; j++)
 	{
-		d->joins[j] = chain[n - 1 - j];
-		d->computed[j] = palloc0(list_length(d->joins[j]->css.ss.ps.plan->targetlist) + 1);
+		HgjJoinState *here = chain[n - 1 - j];
+
+		d->joins[j] = here;
+		d->computed[j] = palloc0(list_length(hgj_join(here)->css.ss.ps.plan->targetlist) + 1);
 		if (!compile_filter(d, j))
 			return HGJ_DEVICE_QUAL;
 	}

@@ -33,7 +33,7 @@
 #include "base/counters.h"
 #include "base/guc.h"
 #include "executor/executor.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "miscadmin.h"
 #include "pipeline/device_rows.h"
 
@@ -68,15 +68,15 @@ hgj_device_write_rows(HgjPipelineState *d, bool constants)
 static HgjPipelineState *
 plan_rows(HgjJoinState *upper)
 {
-	MemoryContext old = MemoryContextSwitchTo(upper->context);
+	MemoryContext old = MemoryContextSwitchTo(hgj_join(upper)->context);
 	HgjPipelineState *d = palloc0(sizeof(HgjPipelineState));
 
 	d->rows = d->spec.rows = d->of_batch = true;
 	d->out = palloc0(sizeof(HgjDeviceRows));
-	d->out->alone = hgj_source_join(&upper->outer) == NULL;
+	d->out->alone = hgj_source_join(&hgj_join(upper)->outer) == NULL;
 	reset_rows(d->out);
-	upper->pipeline = d;
-	hgj_device_own(d, upper->context);
+	hgj_join_use_pipeline(upper, d);
+	hgj_device_own(d, hgj_join(upper)->context);
 	d->reason = hgj_device_find_joins(d, upper);
 	if (d->reason == HGJ_DEVICE_FITS && !hgj_device_write_rows(d, false))
 		d->reason = d->code.reason;
@@ -90,13 +90,17 @@ plan_rows(HgjJoinState *upper)
 
 /* Would there be anything between two joins, or are there kept rows to choose from? */
 static bool
-has_chain(const HgjJoinState *upper)
+has_chain(HgjJoinState *upper)
 {
-	return hgj_on_device(upper) &&
-		(hgj_source_join(&upper->outer) ||
-		 (hgj_device_column_memory != 0 && hgj_pages_may_be_kept(&upper->outer))) &&
-		upper->use.engine->pipeline != NULL &&
-		upper->use.engine->pipeline->fetch != NULL;
+	const HgjSource *outer = &hgj_join(upper)->outer;
+	const HgjPipelineMethods *methods;
+
+	if (!hgj_on_device(upper) ||
+		(hgj_source_join(outer) == NULL &&
+		 (hgj_device_column_memory == 0 || !hgj_pages_may_be_kept(outer))))
+		return false;
+	methods = hgj_join_engine(upper)->pipeline;
+	return methods != NULL && methods->fetch != NULL;
 }
 
 /* The lower joins have done something, since hgj_device_enter(). */
@@ -123,13 +127,13 @@ start_lower_joins(HgjPipelineState *d)
 	{
 		HgjJoinState *join = d->joins[j];
 
-		if (join->css.ss.ps.chgParam != NULL)
-			ExecReScan(&join->css.ss.ps);
+		HgjPipelineState *own = hgj_join_pipeline(join);
+
+		hgj_join_rescan_changed(join);
 		/* nor has it returned anything for a pipeline of its own */
-		if (join->pipeline)
-			reset_rows(join->pipeline->out);
-		join->goal.careful = d->joins[d->njoins - 1]->goal.careful;
-		hgj_prepare(join);
+		if (own)
+			reset_rows(own->out);
+		hgj_join_start_below(join, d->joins[d->njoins - 1]);
 	}
 }
 
@@ -160,7 +164,7 @@ start_for_batches(HgjPipelineState *d)
 static bool
 device_rows_start(HgjJoinState *upper, bool *empty)
 {
-	HgjPipelineState *d = upper->pipeline;
+	HgjPipelineState *d = hgj_join_pipeline(upper);
 
 	*empty = false;
 	if (d != NULL)
@@ -178,7 +182,7 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 	if (d == NULL)
 		d = plan_rows(upper);
 	hgj_device_reset(d);
-	if (d->reason == HGJ_DEVICE_FITS && upper->goal.careful && upper->goal.single_rows)
+	if (d->reason == HGJ_DEVICE_FITS && hgj_join_gives_single_rows(upper))
 		d->run_reason = HGJ_DEVICE_RAISES;
 	if (hgj_device_reason(d) != HGJ_DEVICE_FITS)
 	{
@@ -191,7 +195,7 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 	hgj_device_enter(d);
 	if (hgj_device_build(d, empty) && !*empty)
 	{
-		if (d->joins[0]->build->long_keys)
+		if (hgj_join(d->joins[0])->build->long_keys)
 			d->run_reason = HGJ_DEVICE_KEY;
 		hgj_device_start_programs(d);
 		if (!hgj_device_gave_up(d) && !hgj_device_write_rows(d, true))
@@ -209,8 +213,7 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 	if (*empty)
 		return true;
 	d->out->active = true;
-	d->out->probe_rows = upper->found.pairs.probe_rows;
-	d->out->build_rows = upper->found.pairs.build_rows;
+	hgj_join_lend_pairs(upper);
 	return true;
 }
 
@@ -218,34 +221,34 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 static bool
 device_rows_active(const HgjJoinState *upper)
 {
-	return upper->pipeline != NULL && upper->pipeline->out->active;
+	const HgjPipelineState *d = hgj_join_pipeline(upper);
+
+	return d != NULL && d->out->active;
 }
 
 /* Has the upper join been given rows of the outer batch at hand? */
 static bool
 device_rows_left(const HgjJoinState *upper)
 {
-	return upper->pipeline != NULL && upper->pipeline->out->left;
+	const HgjPipelineState *d = hgj_join_pipeline(upper);
+
+	return d != NULL && d->out->left;
 }
 
 /* There is nothing more to come, or nobody wants it: before tables are freed. */
 static void
 device_rows_stop(HgjJoinState *upper)
 {
-	HgjPipelineState *d = upper->pipeline;
+	HgjPipelineState *d = hgj_join_pipeline(upper);
 
 	if (d == NULL)
 		return;
 	if (d->out->active)
-	{
-		upper->found.pairs.probe_rows = d->out->probe_rows;
-		upper->found.pairs.build_rows = d->out->build_rows;
-		upper->found.pairs.n = upper->found.next_pair = 0;
-	}
+		hgj_join_take_back_pairs(upper);
 	d->out->active = false;
 	hgj_device_end_chosen(d, false);
 	for (int j = 0; j < d->njoins - 1; j++)
-		hgj_progress_end(&d->joins[j]->progress);
+		hgj_join_progress_end(d->joins[j]);
 	hgj_device_release(d);
 }
 
@@ -254,7 +257,6 @@ static void
 give_up(HgjPipelineState *d)
 {
 	HgjJoinState *upper = d->joins[d->njoins - 1];
-	HgjJoinState *bottom = d->joins[0];
 
 	hgj_device_log(d);
 	device_rows_stop(upper);
@@ -264,12 +266,7 @@ give_up(HgjPipelineState *d)
 		return;
 	}
 	for (int j = 0; j < d->njoins; j++)
-	{
-		d->joins[j]->phase = HGJ_PHASE_FETCH;
-		if (j > 0)
-			hgj_restart_outer(d->joins[j]);
-	}
-	bottom->probing.outer_filled = bottom->probing.outer_batch->nrows > 0;
+		hgj_join_resume(d->joins[j]);
 }
 
 /* One input column of the next n rows of the outer batch. */
@@ -277,7 +274,7 @@ static bool
 put_input(const HgjPipelineState *d, const HgjDeviceColumn *column, uint32 n,
 		  const HgjPipeStage *stage)
 {
-	const HgjBatch *batch = d->joins[0]->probing.outer_batch;
+	const HgjBatch *batch = hgj_join_outer_batch(d->joins[0]);
 	uint32		first = d->out->pushed;
 	uint64	   *validity = stage->validity[column->number];
 	const HgjVector *vector;
@@ -331,7 +328,7 @@ push_rows(HgjPipelineState *d)
 		return;
 	/* what is pushed of a batch is returned, or joined in another way, as a whole */
 	out->most_rows = Min(out->most_rows, stage.capacity);
-	n = Min(stage.capacity, d->joins[0]->probing.outer_batch->nrows - out->pushed);
+	n = Min(stage.capacity, hgj_join_outer_batch(d->joins[0])->nrows - out->pushed);
 	for (int i = 0; i < d->ncolumns; i++)
 		if (d->columns[i].join < 0 && put_input(d, &d->columns[i], n, &stage))
 			nulls |= UINT64CONST(1) << d->columns[i].number;
@@ -345,13 +342,11 @@ push_rows(HgjPipelineState *d)
 void
 hgj_device_rows_begin(HgjPipelineState *d)
 {
-	HgjJoinState *upper = d->joins[d->njoins - 1];
-
 	/* they have returned something, and cannot start again by themselves */
 	for (int j = 0; j < d->njoins - 1 && d->out->batches > 0; j++)
-		d->joins[j]->emitted_before = ++d->joins[j]->emitted;
+		hgj_join_has_returned(d->joins[j]);
 	d->out->batches++;
-	upper->emitted_before = upper->emitted;
+	hgj_join_begins_batch(d->joins[d->njoins - 1]);
 	d->out->left = false;
 }
 
@@ -359,15 +354,13 @@ hgj_device_rows_begin(HgjPipelineState *d)
 static bool
 read_batch(HgjPipelineState *d)
 {
-	HgjJoinState *bottom = d->joins[0];
 	instr_time	start;
 	instr_time	end;
 	bool		more;
 
 	hgj_device_rows_begin(d);
 	INSTR_TIME_SET_CURRENT(start);
-	more = hgj_read_outer(bottom);
-	bottom->probing.batch_rows = Min(bottom->probing.batch_rows, d->out->most_rows);
+	more = hgj_join_read_outer(d->joins[0], d->out->most_rows);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(d->decode, end, start);
 	d->out->pushed = 0;
@@ -380,7 +373,7 @@ push_more(HgjPipelineState *d)
 {
 	HgjDeviceRows *out = d->out;
 
-	if ((out->batches == 0 || out->pushed == d->joins[0]->probing.outer_batch->nrows) &&
+	if ((out->batches == 0 || out->pushed == hgj_join_outer_batch(d->joins[0])->nrows) &&
 		!read_batch(d))
 		return false;
 	push_rows(d);
@@ -458,7 +451,7 @@ fetch_rows(HgjPipelineState *d)
 static bool
 device_rows_fetch(HgjJoinState *upper)
 {
-	HgjPipelineState *d = upper->pipeline;
+	HgjPipelineState *d = hgj_join_pipeline(upper);
 
 	if (d->out->next >= d->out->fetched.n && !fetch_rows(d))
 	{
@@ -478,19 +471,16 @@ device_rows_fetch(HgjJoinState *upper)
 static void
 device_rows_matches(HgjJoinState *upper)
 {
-	HgjDeviceRows *out = upper->pipeline->out;
+	const HgjPipelineState *d = hgj_join_pipeline(upper);
 
-	upper->found.pairs.probe_rows = out->probe;
-	upper->found.pairs.build_rows = out->rows[upper->pipeline->njoins - 1];
-	upper->found.pairs.n = out->nblock;
-	upper->found.pairs.done = true;
+	hgj_join_give_matches(upper, d->out->probe, d->out->rows[d->njoins - 1], d->out->nblock);
 }
 
 /* What EXPLAIN ANALYZE says of it. */
 static void
 device_rows_explain(const HgjJoinState *upper, ExplainState *es)
 {
-	HgjPipelineState *d = upper->pipeline;
+	HgjPipelineState *d = hgj_join_pipeline(upper);
 	HgjPipelineState *k;
 	HgjPipelineInfo info;
 
@@ -516,13 +506,15 @@ device_rows_explain(const HgjJoinState *upper, ExplainState *es)
 static bool
 device_rows_gave_up(const HgjJoinState *upper)
 {
-	return hgj_device_gave_up(upper->pipeline) || upper->pipeline->out->rest;
+	const HgjPipelineState *d = hgj_join_pipeline(upper);
+
+	return hgj_device_gave_up(d) || d->out->rest;
 }
 
 static void
 device_rows_count(const HgjJoinState *upper, HgjCounters *counters)
 {
-	const HgjPipelineState *d = upper->pipeline;
+	const HgjPipelineState *d = hgj_join_pipeline(upper);
 	const HgjPipelineState *k = d ? hgj_device_of_chosen(d) : NULL;
 
 	if (k)

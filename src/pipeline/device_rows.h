@@ -41,8 +41,6 @@ typedef struct HgjDeviceRows
 	uint32	   *seen;			/* per row of the push: its number in fetched */
 	uint32		seen_capacity;
 	uint32		nblock;
-	uint32	   *probe_rows;		/* the upper join's own arrays of matches */
-	uint32	   *build_rows;
 	HgjPipelineInfo counted;	/* what instruments know of */
 } HgjDeviceRows;
 

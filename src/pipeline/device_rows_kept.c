@@ -29,7 +29,7 @@
 #include "base/guc.h"
 #include "expr/demand.h"
 #include "executor/executor.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "kept/store.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
@@ -81,7 +81,7 @@ find_reason(HgjPipelineState *k, HgjJoinState *upper)
 
 	if (reason != HGJ_DEVICE_FITS)
 		return reason;
-	if (!hgj_pages_may_be_kept(&k->joins[0]->outer) || scan->parallel_aware)
+	if (!hgj_pages_may_be_kept(&hgj_join(k->joins[0])->outer) || scan->parallel_aware)
 		return HGJ_DEVICE_SOURCE;
 	if (contain_volatile_functions((Node *) scan->qual))
 		return HGJ_DEVICE_VOLATILE;
@@ -96,12 +96,12 @@ find_reason(HgjPipelineState *k, HgjJoinState *upper)
 static bool
 is_worth_it(const HgjJoinState *bottom, const HgjJoinState *upper)
 {
-	Relation	rel = ((ScanState *) bottom->outer_ps)->ss_currentRelation;
+	Relation	rel = ((ScanState *) hgj_join(bottom)->outer_ps)->ss_currentRelation;
 	double		tuples = RelationGetForm(rel)->reltuples;
 
 	return tuples >= hgj_device_side_rows &&
 		(hgj_force ||
-		 upper->css.ss.ps.plan->plan_rows * HGJ_CHOSEN_ROWS <= tuples);
+		 hgj_join(upper)->css.ss.ps.plan->plan_rows * HGJ_CHOSEN_ROWS <= tuples);
 }
 
 /* At the first execution, in the query's context: d has its joins. */
@@ -114,16 +114,16 @@ hgj_device_plan_chosen(HgjPipelineState *d)
 	HgjPipelineState *k;
 
 	if (!hgj_store_exists() || hgj_device_column_memory == 0 ||
-		!hgj_pages_may_be_kept(&bottom->outer) || !is_worth_it(bottom, upper))
+		!hgj_pages_may_be_kept(&hgj_join(bottom)->outer) || !is_worth_it(bottom, upper))
 		return;
 	k = palloc0(sizeof(HgjPipelineState));
 	k->rows = k->spec.rows = true;
 	k->reason = find_reason(k, upper);
 	if (k->reason == HGJ_DEVICE_FITS)
 	{
-		k->source.econtext = bottom->outer.econtext;
-		k->source.progress = bottom->outer.progress;
-		hgj_device_open_scan(k, upper->css.ss.ps.state);
+		k->source.econtext = hgj_join(bottom)->outer.econtext;
+		k->source.progress = hgj_join(bottom)->outer.progress;
+		hgj_device_open_scan(k, hgj_join(upper)->css.ss.ps.state);
 		if (k->reason == HGJ_DEVICE_FITS && !k->takes_kept)
 			k->reason = HGJ_DEVICE_SOURCE;
 	}
@@ -134,7 +134,7 @@ hgj_device_plan_chosen(HgjPipelineState *d)
 								 hgj_device_reason_text(k->reason))));
 		return;
 	}
-	hgj_device_own(k, upper->context);
+	hgj_device_own(k, hgj_join(upper)->context);
 	chosen = palloc0(sizeof(HgjDeviceChosen));
 	chosen->device = k;
 	d->out->chosen = chosen;
@@ -168,7 +168,7 @@ hgj_device_start_chosen(HgjPipelineState *d)
 	c->next = c->fetched.n = 0;
 	if (!hgj_device_gave_up(k))
 	{
-		old = MemoryContextSwitchTo(d->joins[0]->context);
+		old = MemoryContextSwitchTo(hgj_join(d->joins[0])->context);
 		c->push = hgj_device_begin_kept(k);
 		MemoryContextSwitchTo(old);
 	}
@@ -191,7 +191,7 @@ count_scan(HgjPipelineState *k, uint64 dropped)
 {
 	HgjJoinState *bottom = k->joins[0];
 
-	bottom->outer.rows_read += k->source.rows_read - dropped;
+	hgj_join(bottom)->outer.rows_read += k->source.rows_read - dropped;
 	k->source.rows_read = 0;
 	if (k->scan->instrument)
 		k->scan->instrument->tuplecount -= (double) dropped;
@@ -202,7 +202,7 @@ count_scan(HgjPipelineState *k, uint64 dropped)
 static void
 count_pages(HgjDeviceChosen *c)
 {
-	HgjPageCounts *pages = &c->device->joins[0]->stats.outer_pages;
+	HgjPageCounts *pages = hgj_join_outer_pages(c->device->joins[0]);
 	HgjPageCounts all = {0};
 
 	hgj_pages_count(&c->device->source, &all);
@@ -227,7 +227,7 @@ hgj_device_end_chosen(HgjPipelineState *d, bool go_on)
 		k->engine->pipeline->info(k->pipeline, &k->info);
 	count_scan(k, k->info.dropped);
 	count_pages(c);
-	hgj_chosen_end(&d->joins[0]->outer, go_on ? &k->source : NULL);
+	hgj_chosen_end(&hgj_join(d->joins[0])->outer, go_on ? &k->source : NULL);
 	hgj_device_end(k);
 }
 
@@ -252,7 +252,7 @@ give_up(HgjPipelineState *d)
 	}
 	if (d->out->left)
 		return;
-	hgj_batch_clear(d->joins[0]->probing.outer_batch);
+	hgj_batch_clear(hgj_join_outer_batch(d->joins[0]));
 	ranges = hgj_device_kept_ranges(c->push, &n);
 	if (c->pending)
 		hgj_ranges_take_back(&k->source, ranges, n, c->pushed);
@@ -308,7 +308,7 @@ static void
 reserve(HgjPipelineState *d, uint32 n)
 {
 	HgjDeviceChosen *c = d->out->chosen;
-	MemoryContext context = d->joins[0]->context;
+	MemoryContext context = hgj_join(d->joins[0])->context;
 	uint32	  **arrays[HGJ_PIPE_JOINS + 2];
 	int			narrays = 0;
 
@@ -441,8 +441,8 @@ make_portion(HgjPipelineState *d)
 {
 	HgjDeviceChosen *c = d->out->chosen;
 	HgjJoinState *bottom = d->joins[0];
-	HgjSource  *source = &bottom->outer;
-	HgjBatch   *batch = bottom->probing.outer_batch;
+	HgjSource  *source = &hgj_join(bottom)->outer;
+	HgjBatch   *batch = hgj_join_outer_batch(bottom);
 	HgjPipeRows *portion = &d->out->fetched;
 	uint32		most_rows = hgj_make_outer_batch(bottom);
 	const HgjKeptRange *ranges = hgj_device_kept_ranges(c->push, NULL);

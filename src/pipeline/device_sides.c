@@ -36,7 +36,7 @@
 #include "executor/executor.h"
 #include "expr/program_private.h"
 #include "join/engines.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "kept/store.h"
 #include "optimizer/optimizer.h"
 #include "pipeline/device.h"
@@ -59,12 +59,13 @@ find_column(HgjPipelineState *side, AttrNumber attno, HgjDevicePlace *place)
 static void
 write_keys(HgjPipelineState *side, const HgjJoinState *join)
 {
+	const HgjSource *inner = &hgj_join(join)->inner;
 	HgjDeviceCode *code = &side->code;
 
-	side->spec.nkeys = join->inner.nkeys;
-	for (int k = 0; k < join->inner.nkeys && code->reason == HGJ_DEVICE_FITS; k++)
+	side->spec.nkeys = inner->nkeys;
+	for (int k = 0; k < inner->nkeys && code->reason == HGJ_DEVICE_FITS; k++)
 	{
-		const HgjKey *key = &join->inner.keys[k];
+		const HgjKey *key = &inner->keys[k];
 		uint8		kind = 0;
 		uint8		reg;
 		uint8		valid;
@@ -95,7 +96,7 @@ made_below(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceMade
 
 		if (made->inputs[k] < 0)
 			continue;
-		if (!find_column(side, join->inner.columns[made->inputs[k]].attno, &place) ||
+		if (!find_column(side, hgj_join(join)->inner.columns[made->inputs[k]].attno, &place) ||
 			(found && place.join != *below))
 			return false;
 		*below = place.join;
@@ -130,7 +131,7 @@ make_below(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceMade
 
 		if (made->inputs[k] < 0)
 			continue;
-		(void) find_column(side, join->inner.columns[made->inputs[k]].attno, &place);
+		(void) find_column(side, hgj_join(join)->inner.columns[made->inputs[k]].attno, &place);
 		ours->inputs[k] = below < 0 ? hgj_device_read(side, place.column) : place.column;
 	}
 	return ours;
@@ -140,7 +141,7 @@ make_below(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceMade
 static uint8
 write_column(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceColumn *column)
 {
-	const HgjColumn *stored = &join->inner.columns[column->column];
+	const HgjColumn *stored = &hgj_join(join)->inner.columns[column->column];
 	HgjDevicePlace place;
 	HgjDeviceMade *made;
 	uint8		reg;
@@ -157,7 +158,7 @@ write_column(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceCo
 	{
 		if (!find_column(side, stored->attno, &place) ||
 			(place.join >= 0 &&
-			 side->joins[place.join]->inner.columns[place.column].dictionary))
+			 hgj_join(side->joins[place.join])->inner.columns[place.column].dictionary))
 		{
 			hgj_device_refuse(&side->code, HGJ_DEVICE_COLUMN);
 			return 0;
@@ -229,17 +230,17 @@ is_of_table(const ScanState *scan)
 static const HgjSource *
 find_scan(HgjPipelineState *side, HgjJoinState *join)
 {
-	const HgjSource *source = &join->inner;
-	int			ncols = list_length(join->inner_ps->plan->targetlist);
+	const HgjSource *source = &hgj_join(join)->inner;
+	int			ncols = list_length(hgj_join(join)->inner_ps->plan->targetlist);
 
-	side->scan = join->inner_ps;
+	side->scan = hgj_join(join)->inner_ps;
 	side->scan_programs = palloc0(mul_size(ncols + 1, sizeof(HgjProgram *)));
 	side->scan_computed = palloc(ncols + 1);
 	if (hgj_source_join(source))
 	{
 		if (hgj_device_find_joins(side, hgj_source_join(source)) != HGJ_DEVICE_FITS)
 			return NULL;
-		source = &side->joins[0]->outer;
+		source = &hgj_join(side->joins[0])->outer;
 	}
 	return source->methods == &hgj_source_pages && is_of_table((ScanState *) side->scan) ?
 		source : NULL;
@@ -253,7 +254,7 @@ static bool
 takes_parameters(const HgjPipelineState *d)
 {
 	for (int j = 0; j < d->njoins; j++)
-		if (!bms_is_empty(d->joins[j]->css.ss.ps.plan->allParam))
+		if (!bms_is_empty(hgj_join(d->joins[j])->css.ss.ps.plan->allParam))
 			return true;
 	return !bms_is_empty(d->scan->plan->allParam);
 }
@@ -296,7 +297,7 @@ hgj_device_plan_sides(HgjPipelineState *upper, EState *estate)
 				upper->sides[j] = NULL;
 		}
 		upper->has_sides |= upper->sides[j] != NULL;
-		inner = hgj_join_of(upper->joins[j]->inner_ps);
+		inner = hgj_join_of(hgj_join(upper->joins[j])->inner_ps);
 		if (upper->sides[j] == NULL && inner)
 			hgj_leave_pipeline(inner);
 	}
@@ -311,7 +312,7 @@ hgj_device_makes_side(const HgjPipelineState *upper, int j)
 	const HgjPipelineMethods *methods = upper->engine->pipeline;
 
 	return upper->sides[j] != NULL && !upper->sides_made &&
-		upper->joins[j]->build->table == NULL && methods->fills &&
+		hgj_join(upper->joins[j])->build->table == NULL && methods->fills &&
 		methods->push_kept != NULL;
 }
 
@@ -370,7 +371,7 @@ hgj_device_end_sides(HgjPipelineState *upper)
 	for (int j = 0; j < upper->njoins; j++)
 	{
 		HgjPipelineState *side = upper->sides[j];
-		HgjPageCounts *pages = &upper->joins[j]->stats.inner_pages;
+		HgjPageCounts *pages = hgj_join_inner_pages(upper->joins[j]);
 
 		if (side == NULL || !side->ran)
 			continue;

@@ -21,7 +21,7 @@
 #include "base/guc.h"
 #include "expr/demand.h"
 #include "join/engines.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
 
@@ -40,8 +40,8 @@ void
 hgj_device_enter(HgjPipelineState *d)
 {
 	for (int j = hidden_joins(d) - 1; j >= 0; j--)
-		if (d->joins[j]->css.ss.ps.instrument)
-			InstrStartNode(d->joins[j]->css.ss.ps.instrument);
+		if (hgj_join(d->joins[j])->css.ss.ps.instrument)
+			InstrStartNode(hgj_join(d->joins[j])->css.ss.ps.instrument);
 }
 
 /*
@@ -54,16 +54,16 @@ hgj_device_leave(HgjPipelineState *d, const HgjPipelineInfo *now, HgjPipelineInf
 	for (int j = 0; j < d->njoins; j++)
 	{
 		HgjJoinState *join = d->joins[j];
-		PlanState  *ps = &join->css.ss.ps;
+		PlanState  *ps = &hgj_join(join)->css.ss.ps;
 		uint64		joined = now->joined[j] - counted->joined[j];
 
 		InstrCountFiltered1(ps, now->filtered[j] - counted->filtered[j]);
 		InstrCountFiltered2(ps, now->removed[j] - counted->removed[j]);
 		if (j + 1 < d->njoins)
-			d->joins[j + 1]->outer.rows_read += joined;
+			hgj_join(d->joins[j + 1])->outer.rows_read += joined;
 		if (j == hidden_joins(d))
 			break;				/* it counts what it returns */
-		join->counts.returned += joined;
+		hgj_join_count_returned(join, joined);
 		if (ps->instrument)
 			InstrStopNode(ps->instrument, joined);
 	}
@@ -92,9 +92,9 @@ hgj_device_count_rows(HgjPipelineState *d)
 		scan->instrument->tuplecount -= now.dropped;
 	InstrCountFiltered1(scan, now.dropped);
 	if (d->njoins > 0)
-		d->joins[0]->outer.rows_read += rows;
+		hgj_join(d->joins[0])->outer.rows_read += rows;
 	for (int j = 0; j < d->njoins; j++)
-		hgj_progress_end(&d->joins[j]->progress);
+		hgj_join_progress_end(d->joins[j]);
 	return rows;
 }
 
@@ -105,7 +105,7 @@ hgj_device_count_rows(HgjPipelineState *d)
 static bool
 has_outer_row(const HgjPipelineState *d, HgjJoinState *join)
 {
-	if (!hgj_worth_peeking(join) || !hgj_rows_may_raise(join->inner_ps))
+	if (!hgj_worth_peeking(join) || !hgj_rows_may_raise(hgj_join(join)->inner_ps))
 		return true;
 	hgj_restart_outer(join);
 	if (!hgj_peek_outer(join))
@@ -170,7 +170,7 @@ build_on_device(HgjPipelineState *upper, int j)
 
 	hgj_device_reset(side);
 	side->engine = upper->engine;
-	side->device_limit = join->use.device_limit;
+	side->device_limit = hgj_join_device_limit(join);
 	memset(side->noted, 0, sizeof(side->noted));
 	hgj_device_start_programs(side);
 	if (!hgj_device_write_side(upper, j, true))
@@ -180,8 +180,8 @@ build_on_device(HgjPipelineState *upper, int j)
 	side->fills = NULL;
 	rows = hgj_device_count_rows(side);
 	if (side->njoins > 0)
-		rows = side->ran ? join->build->total_rows : 0;
-	join->inner.rows_read += rows;
+		rows = side->ran ? hgj_join(join)->build->total_rows : 0;
+	hgj_join(join)->inner.rows_read += rows;
 	if (side->ran)
 		return true;
 	hgj_device_log(side);
@@ -197,7 +197,7 @@ build_on_device(HgjPipelineState *upper, int j)
 static void
 build_on_host(HgjJoinState *join)
 {
-	if (join->build->table == NULL)
+	if (hgj_join(join)->build->table == NULL)
 		hgj_build_pass(join);
 }
 
@@ -215,15 +215,13 @@ hgj_device_build(HgjPipelineState *d, bool *empty)
 	{
 		HgjJoinState *join = d->joins[j];
 
-		if (join->use.engine == NULL)
-			hgj_choose_engine(join);
-		if (join->use.engine->pipeline == NULL)
+		d->engine = hgj_join_engine(join);
+		if (d->engine->pipeline == NULL)
 		{
 			d->run_reason = HGJ_DEVICE_ENGINE;
 			return false;
 		}
-		d->engine = join->use.engine;
-		if (join->outer.reason == HGJ_SOURCE_PASSES)
+		if (hgj_join(join)->outer.reason == HGJ_SOURCE_PASSES)
 		{
 			/* an earlier execution took several, and what is below gives slots */
 			d->run_reason = HGJ_DEVICE_PASSES;
@@ -237,17 +235,17 @@ hgj_device_build(HgjPipelineState *d, bool *empty)
 		hgj_join_progress(join, HGJ_PROGRESS_STARTING);
 		if (!hgj_device_makes_side(d, j) || !build_on_device(d, j))
 			build_on_host(join);
-		if (hgj_device_failed(join) || join->use.engine != d->engine)
+		if (hgj_device_failed(join) || hgj_join_engine(join) != d->engine)
 		{
 			d->run_reason = HGJ_DEVICE_FAILED;
 			return false;
 		}
-		if (!join->passes.last_pass || join->passes.has_split || join->passes.pass != 1)
+		if (!hgj_join_has_whole_table(join))
 		{
 			d->run_reason = HGJ_DEVICE_PASSES;
 			return false;
 		}
-		if (join->build->graph_rows == 0 && !join->semantics.fill_outer)
+		if (hgj_join(join)->build->graph_rows == 0 && !hgj_join(join)->semantics.fill_outer)
 		{
 			*empty = true;
 			return true;
@@ -378,7 +376,7 @@ set_memory_limit(HgjPipelineState *d)
 
 	/* where it is what was free, those that came first saw most of it */
 	for (int j = 0; j < d->njoins; j++)
-		limit = Max(limit, d->joins[j]->use.device_limit);
+		limit = Max(limit, hgj_join_device_limit(d->joins[j]));
 	for (int j = 0; j < d->njoins && limit > 0; j++)
 	{
 		HgjMemory	memory;
@@ -405,7 +403,7 @@ hgj_device_start(HgjPipelineState *d, uint64 expected)
 	{
 		Assert(d->builds[j] == NULL);
 		hgj_join_progress(d->joins[j], HGJ_PROGRESS_PROBING);
-		d->builds[j] = hgj_build_side_hold(d->joins[j]->build);
+		d->builds[j] = hgj_build_side_hold(hgj_join(d->joins[j])->build);
 	}
 	if (!set_memory_limit(d))
 	{
@@ -443,14 +441,16 @@ hgj_device_start_programs(HgjPipelineState *d)
 	for (int j = 0; j < d->njoins; j++)
 	{
 		HgjJoinState *join = d->joins[j];
-		ExprContext *econtext = join->css.ss.ps.ps_ExprContext;
-		int			ncols = list_length(join->css.ss.ps.plan->targetlist);
+		ExprContext *econtext = hgj_join(join)->css.ss.ps.ps_ExprContext;
+		int			ncols = list_length(hgj_join(join)->css.ss.ps.plan->targetlist);
+		const HgjPairColumns *read;
+		HgjProgram *residual = hgj_join_residual(join, &read);
 
-		if (join->rules.residual)
-			hgj_program_start(join->rules.residual, econtext);
+		if (residual)
+			hgj_program_start(residual, econtext);
 		if (d->filters[j])
 			hgj_program_start(d->filters[j], econtext);
-		for (int resno = 1; join->output && resno <= ncols; resno++)
+		for (int resno = 1; hgj_join_gives_batches(join) && resno <= ncols; resno++)
 		{
 			HgjProgram *program;
 

@@ -24,7 +24,7 @@
 
 #include "build/build_side.h"
 #include "expr/program_private.h"
-#include "join/join_state.h"
+#include "join/join.h"
 #include "miscadmin.h"
 #include "pipeline/device.h"
 
@@ -161,7 +161,7 @@ make_decimals(HgjPipelineState *d, const HgjDeviceColumn *column, const HgjVecto
 HgjDeviceReason
 hgj_device_make_missing(const HgjPipelineState *d, HgjDeviceMade *made, uint8 kind)
 {
-	const HgjColumn *columns = d->joins[made->place.join]->inner.columns;
+	const HgjColumn *columns = hgj_join(d->joins[made->place.join])->inner.columns;
 	uint64		zero = 0;
 	HgjVector  *nothing = palloc(mul_size(made->ninputs, sizeof(HgjVector)));
 	HgjRows		row = {.n = 1, .whole = true};
@@ -338,7 +338,7 @@ gather_side(HgjPipelineState *d, int join, int column, uint32 first, uint32 n)
 {
 	const HgjBuildSide *build = d->builds[join];
 	const HgjStoredColumn *stored = &build->rows.columns[column];
-	const HgjColumn *described = &d->joins[join]->inner.columns[column];
+	const HgjColumn *described = &hgj_join(d->joins[join])->inner.columns[column];
 	HgjBuffer  *buffer;
 
 	if (d->side_buffers[join] == NULL)

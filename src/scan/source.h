@@ -108,6 +108,9 @@ typedef struct HgjFilterMethods
 
 	/* It is asked, or not, about the rows of the next batch. */
 	void		(*chosen) (struct HgjJoinState *join, bool asked);
+
+	/* The side whose rows keys are looked up in. */
+	const PlanState *(*inner) (const struct HgjJoinState *join);
 } HgjFilterMethods;
 
 struct HgjSource
@@ -168,6 +171,10 @@ extern const HgjSourceMethods hgj_source_batches;
 extern bool hgj_source_use_pages(HgjSource *source, EState *estate);
 extern bool hgj_source_use_batches(HgjSource *source);
 
+/* source_choice.c */
+extern void hgj_choose_source(HgjSource *source, const char *side, const char *node,
+							  EState *estate);
+
 /* Nanoseconds for a row to go through one join, and into a batch. */
 #define HGJ_ROW_JOIN_COST		8.0
 
@@ -190,8 +197,7 @@ extern void hgj_ranges_take_back(HgjSource *source, const struct HgjKeptRange *r
 								 uint32 n, uint64 rows);
 extern void hgj_ranges_leave_rest(HgjSource *source);
 extern int	hgj_pages_nfilters(const HgjSource *source);
-extern List *hgj_pages_filter(const HgjSource *source, int f,
-							  struct HgjJoinState **join);
+extern List *hgj_pages_filter(const HgjSource *source, int f, const PlanState **inner);
 
 /* chosen_rows.c: rows of ranges that another source over the same scan has offered */
 extern void hgj_chosen_begin(HgjSource *source, HgjBatch *batch);

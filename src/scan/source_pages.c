@@ -37,7 +37,6 @@
 #include "expr/program.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "scan/page_source.h"
@@ -269,15 +268,19 @@ hgj_pages_nfilters(const HgjSource *source)
 	return ps->filters.nfilters;
 }
 
-/* The names of the table's columns that one of them is about. */
+/*
+ * The names of the table's columns that one of them is about.  Sets *inner to the side of a
+ * join further up whose rows they are looked up in; the source's own leaves it alone.
+ */
 List *
-hgj_pages_filter(const HgjSource *source, int f, struct HgjJoinState **join)
+hgj_pages_filter(const HgjSource *source, int f, const PlanState **inner)
 {
 	const HgjPageSource *ps = source->private_state;
 	const HgjKeyFilter *filter = &ps->filters.filters[f];
 	List	   *names = NIL;
 
-	*join = filter->join;
+	if (filter->join)
+		*inner = filter->asks->filter->inner(filter->join);
 	for (int k = 0; k < filter->asks->nkeys; k++)
 	{
 		AttrNumber	attno = ps->columns.columns[filter->keys[k]]->attno;

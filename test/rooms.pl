@@ -2,12 +2,14 @@
 #
 #   perl test/rooms.pl              prints the arrows, and each room's largest circle
 #   perl test/rooms.pl --circles    only what is wrong: circles between rooms, and within
-#                                   one of more than three files
+#                                   one of more than three files; private headers that
+#                                   another room includes
 #
 # A room is a folder of src/; what stands in src/ itself is the entrance, which may
 # use all of them.  An arrow is a symbol that one room's object needs and another's
 # defines (nm), or a header of another room that is included.  Circles of files within
-# a room are counted by symbols alone.
+# a room are counted by symbols alone.  A header is private whose head says that it is
+# "private to src/ROOM".
 use strict;
 use warnings;
 
@@ -18,6 +20,15 @@ sub room
 {
 	my ($file) = @_;
 	return $file =~ m{^src/([^/]+)/} ? $1 : 'entrance';
+}
+
+# The headers that a room keeps to itself.
+my %private;
+for my $header (glob('src/*/*.h'))
+{
+	open my $fh, '<', $header or die "rooms: $header: $!\n";
+	local $/;
+	$private{$header} = 1 if (split m{\*/}, <$fh>)[0] =~ m{private to src/};
 }
 
 my @objects = sort(glob('src/*.o'), glob('src/*/*.o'));
@@ -60,6 +71,7 @@ for my $file (@sources, sort(glob('src/*.h'), glob('src/*/*.h')))
 	{
 		next unless m{^\s*#\s*include\s*"([^"/]+/[^"]+)"} && -f "src/$1" && room("src/$1") ne room($file);
 		$arrows{ room($file) }{ room("src/$1") }{"$file includes $1"} = 1;
+		print "$file includes $1, which is another room's own\n" if $private{"src/$1"};
 	}
 }
 

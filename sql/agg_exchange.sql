@@ -69,7 +69,6 @@ set max_parallel_workers_per_gather = 1;
 set parallel_leader_participation = off;
 select hgj_check_all();
 reset parallel_leader_participation;
-set max_parallel_workers_per_gather = 2;
 set max_parallel_workers = 0;
 select hgj_check_all();
 reset max_parallel_workers;
@@ -81,6 +80,7 @@ select hgj_check_all();
 set hashgraph_join.parallel_build = private;
 select hgj_check_all();
 reset hashgraph_join.parallel_build;
+set max_parallel_workers_per_gather = 2;
 
 -- Little memory: tables are emptied, images go to files, and partitions are returned in
 -- several rounds.

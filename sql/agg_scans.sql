@@ -25,7 +25,7 @@ begin
 	foreach way in array '{pages,spill,tuples}'::text[] || case when parallel then array['workers'] end loop
 		perform set_config('work_mem', case way when 'spill' then '64kB' else '4MB' end, true),
 			set_config('hashgraph_join.source', case way when 'tuples' then 'tuples' else 'auto' end, true),
-			set_config('max_parallel_workers_per_gather', case way when 'workers' then '2' else '0' end, true),
+			set_config('max_parallel_workers_per_gather', case way when 'workers' then '1' else '0' end, true),
 			set_config('hashgraph_join.agg_tuple_cost', case way when 'workers' then '1' else '0.0003' end, true);
 		if hgj_lines(q, case way when 'tuples' then '^ *(Source: tuples \(hashgraph_join.source is tuples\)|Inputs by Tuples: \d+)' else '^ *(Source: pages|Inputs by Batches: [1-9])' end) < nodes then
 			bad := bad || format(E'\n%s: no HashGraphAgg that reads so: %s', way, q);

@@ -24,7 +24,7 @@ begin
 		set_config('hashgraph_join.require', 'aggregate', true);
 	for way in 1 .. 2 + 2 * parallel::int loop
 		perform set_config('work_mem', case when way in (2, 4) then '64kB' else '4MB' end, true),
-			set_config('max_parallel_workers_per_gather', case when way >= 3 then '2' else '0' end, true),
+			set_config('max_parallel_workers_per_gather', case when way >= 3 then '1' else '0' end, true),
 			set_config('hashgraph_join.parallel_aggregate', case way when 4 then 'exchange' else 'partial' end, true),
 			set_config('hashgraph_join.agg_tuple_cost', case when way >= 3 then '1' else '0.0003' end, true);
 		if hgj_lines(q, 'Custom Scan \(HashGraphAgg\)') = 0 or (hgj_lines(q, 'Parallel Custom Scan \(HashGraphAgg\)') > 0) <> (way >= 3) or

@@ -25,7 +25,7 @@ begin
 		perform set_config('hashgraph_join.dictionaries', case way when 'rows' then 'off' else 'on' end, true),
 			set_config('work_mem', case way when 'memory' then '64kB' else '4MB' end, true),
 			set_config('hashgraph_join.source', case way when 'tuples' then 'tuples' else 'auto' end, true),
-			set_config('max_parallel_workers_per_gather', case way when 'workers' then '2' else '0' end, true);
+			set_config('max_parallel_workers_per_gather', case way when 'workers' then '1' else '0' end, true);
 		if hgj_lines(q, 'Custom Scan \(' || node) = 0 then
 			bad := bad || format(E'\n%s: no %s: %s', way, node, q);
 		end if;

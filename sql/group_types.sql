@@ -70,7 +70,7 @@ set parallel_tuple_cost = 0;
 set min_parallel_table_scan_size = 0;
 -- what workers share is to outweigh what each of them does
 set hashgraph_join.agg_tuple_cost = 100;
-set max_parallel_workers_per_gather = 2;
+set max_parallel_workers_per_gather = 1;
 create function gt_check_workers(g text, way text) returns text language plpgsql as $$
 begin
 	perform set_config('hashgraph_join.parallel_aggregate', way, true), set_config('hashgraph_join.force', 'on', true);
@@ -79,6 +79,7 @@ end $$;
 select c, gt_check_workers(c, 'partial') as partial, gt_check_workers(c, 'exchange') as exchange from (select attname::text c from pg_attribute where attrelid = 'gt'::regclass and attnum > 2 and attname not in ('bits', 'cash', 'x') order by attnum) a;
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
+set max_parallel_workers_per_gather = 2;
 select c, gt_check_workers(c, 'exchange') as exchange from unnest('{"arr || id","comp, id","iv, n, id","j, loose, f8, id","array[loose, id::text]"}'::text[]) c;
 set max_parallel_workers_per_gather = 0;
 select c, gt_check(c) as spilled from unnest(array['arr || id', 'row(id, arr::text)::gt_pair', 'iv * id', 'int4range(id, id + 2)', 'to_jsonb(id * 1.0)', 'array[loose, id::text]', 'id / 2.0', '-id::float8']) c;

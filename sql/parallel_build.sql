@@ -89,6 +89,7 @@ reset max_parallel_workers;
 -- every kind of table, by all queries or by every other one
 create function hgj_check_all(part int default null) returns setof text language sql
 as $$ select q || ': ' || s from queries, hgj_check_shared(q, nodes) s where s <> 'ok' and (part is null or n % 2 = part) $$;
+set max_parallel_workers_per_gather = 1;
 set hashgraph_join.source = tuples;
 select hgj_check_all();
 reset hashgraph_join.source;
@@ -109,6 +110,7 @@ reset hashgraph_join.segments;
 set hashgraph_join.filter = on;
 select hgj_check_all(0);
 reset hashgraph_join.filter;
+set max_parallel_workers_per_gather = 2;
 
 -- Memory that is not enough: each process builds for itself, or one for all.
 set work_mem = '64kB';

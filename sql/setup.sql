@@ -142,7 +142,7 @@ end $$;
 -- of tables that nobody writes meanwhile.
 create table hgj_known (q text, n bigint, digest text);
 create function hgj_remember(query text) returns void language sql
-	set hashgraph_join.enabled = off
+	set hashgraph_join.enabled = off set max_parallel_workers_per_gather = 0
 as $$
 	insert into hgj_known select query, d.* from hgj_digest(query) d;
 $$;
@@ -155,14 +155,18 @@ declare
 	stock record;
 	ours record;
 	joins int;
+	workers text := current_setting('max_parallel_workers_per_gather');
 begin
 	select k.n, k.digest into stock from hgj_known k where k.q = hgj_check.q;
 	if not found then
 		perform set_config('hashgraph_join.enabled', 'off', true);
+		-- starting workers would be most of the time
+		perform set_config('max_parallel_workers_per_gather', '0', true);
 		if hgj_nodes(q) > 0 then
 			return 'HashGraphJoin though it is not enabled: ' || q;
 		end if;
 		select * into stock from hgj_digest(q);
+		perform set_config('max_parallel_workers_per_gather', workers, true);
 	end if;
 	perform set_config('hashgraph_join.enabled', 'on', true);
 	perform set_config('hashgraph_join.force', 'on', true);

@@ -39,7 +39,7 @@ declare -A settings=(
 declare -A without=(
 	# few rows, or little memory of their own
 	[memory]="filters join_types pages parallel_build rescan types wide"
-	[partitions]="agg_scans aggregates device_having group_types large types"
+	[partitions]="agg_scans aggregates device_having group_types large types wide"
 	# the first two: too many rows; the next ones show that passes are read and costed otherwise
 	[passes]="large parallel pages settings agg_scans aggregates device_having filters group_types join_types parallel_build wide"
 	# tables of thousands of rows; effects shows the order of matches
@@ -66,12 +66,12 @@ about_memory="agg_memory demand partition_join partitions passes"
 about_rewriting="either estimates hidden_groups hidden_guards hidden_joins hidden_lateral hidden_quantified hidden_restrictions null_keys"
 
 # filter NAME FILE: what may differ in the others: how a join ran, how many groups were made
-# below it (a join in passes has no key filter for them), and one line that says that groups
-# have not spilled.
+# below it (a join in passes has no key filter for them), one line that says that groups have
+# not spilled, and whether a dictionary of parallel_build was full, which memory decides.
 filter()
 {
 	grep -vE 'Passes|Partitions|Spilled|Taken Singly|Memory Usage|Vertices|Build Rows|Fallback|Probe Filter|Key Filters|Build: |^ *Groups: |Settings: |^ +15000 \| [ft] |^-+(\+-+)*$|QUERY PLAN|^\([0-9]+ rows?\)$|^ *hgj_(analyze|explain|plan|worker_lines)[a-z_]* *$' "$2" |
-		sed -E 's/ +\|/|/g; s/\| +/|/g; s/^ +//; s/ +$//'
+		sed -E 's/ +\|/|/g; s/\| +/|/g; s/^ +//; s/ +$//; s/^((unknown|many)\|ok\|)[ft]$/\1/'
 }
 
 run()

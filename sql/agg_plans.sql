@@ -143,7 +143,10 @@ set max_parallel_workers_per_gather = 2;
 select hgj_shape('select count(*), sum(f.v) from f join d using (k)');
 select hgj_shape('select d.w, count(*), avg(f.v) from f join d using (k) group by d.w having count(*) > 3 and max(f.v) > d.w order by d.w');
 select hgj_output('select d.w, count(*), avg(f.v) + 1 from f join d using (k) group by d.w having count(*) > 3 and max(f.v) > d.w order by d.w');
+-- (not grouped before the join)
+set hashgraph_join.rewrite = off;
 select hgj_output('select p.id, p.t, count(*) from f join p on f.v = p.id group by p.id');
+reset hashgraph_join.rewrite;
 select hgj_shape('select d.w from f join d using (k) group by d.w');
 select hgj_shape('select p.t, d.w, count(*) from f join d using (k) join p on p.id = f.v group by 1, 2');
 -- a function that only the leader may run

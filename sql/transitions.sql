@@ -148,7 +148,7 @@ reset work_mem;
 reset hash_mem_multiplier;
 
 -- by workers: states are combined, and serialized, where there are functions for that
-create function tr_combine_null(int, int) returns int language sql immutable parallel safe as 'select coalesce($1, 0) + coalesce($2, 0)';
+create function tr_combine_null(int, int) returns int language sql immutable parallel safe as 'select case when $1 is null then $2 else $1 + coalesce($2, 0) end';
 create function tr_count_up(int, int) returns int language sql immutable parallel safe as 'select coalesce($1, 0) + ($2 is null)::int';
 create aggregate tr_part(int) (sfunc = tr_count_up, stype = int, combinefunc = tr_combine_null, parallel = safe);
 create aggregate tr_part_text(text) (sfunc = text_larger, stype = text, combinefunc = text_larger, parallel = safe);

@@ -216,7 +216,7 @@ subplan_number(const WhyWalk *walk, const Plan *plan)
 	return -1;
 }
 
-/* Step 5: a row for a subquery that depends on the row around it, or for a WITH query. */
+/* Step 5: a row for a subquery that depends on the row around it, for GROUP BY, or for a WITH query. */
 static void
 put_hidden(const WhyRows *rows, HgjHidden hidden)
 {
@@ -224,8 +224,10 @@ put_hidden(const WhyRows *rows, HgjHidden hidden)
 	bool		nulls[WHY_COLUMNS] = {false};
 
 	values[WHY_LEVEL] = Int32GetDatum(0);
-	values[WHY_NODE] = CStringGetTextDatum(hidden >= HGJ_HIDDEN_REPEATED ? "WITH" : "Subquery");
-	values[WHY_TAKEN] = BoolGetDatum(hidden == HGJ_HIDDEN_IS_JOIN || hidden == HGJ_HIDDEN_REPEATED);
+	values[WHY_NODE] = CStringGetTextDatum(hidden >= HGJ_HIDDEN_REPEATED ? "WITH" :
+										   hidden >= HGJ_HIDDEN_EARLY ? "GROUP BY" : "Subquery");
+	values[WHY_TAKEN] = BoolGetDatum(hidden == HGJ_HIDDEN_IS_JOIN || hidden == HGJ_HIDDEN_REPEATED ||
+									 hidden == HGJ_HIDDEN_EARLY);
 	values[WHY_REASON] = CStringGetTextDatum(hgj_hidden_text(hidden));
 	nulls[WHY_ENGINE] = nulls[WHY_SOURCE] = true;
 	tuplestore_putvalues(rows->rsinfo->setResult, rows->rsinfo->setDesc, values, nulls);

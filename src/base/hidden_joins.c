@@ -61,10 +61,12 @@ find_node(Plan *plan, void *context)
 		hgj_visit_children(plan, find_node, context);
 }
 
-/* as_written: what the query would cost, or -1: nobody has asked. */
+/*
+ * counts: the numbers, by HgjHiddenFact, of which there are HGJ_HIDDEN_COST_HIGH; as_written: what
+ * the query would cost, or -1: nobody has asked.
+ */
 void
-hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, int nrestrictions, int nrepeated,
-					   Cost as_written)
+hgj_write_hidden_joins(PlannedStmt *stmt, const int *counts, Cost as_written)
 {
 	CustomScan *node = NULL;
 	uint64		bits;
@@ -78,49 +80,57 @@ hgj_write_hidden_joins(PlannedStmt *stmt, int njoins, int nrestrictions, int nre
 		return;
 	memcpy(&bits, &as_written, sizeof(bits));
 	facts = facts_of(node, &first);
-	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_JOINS)) = njoins;
-	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_RESTRICTIONS)) = nrestrictions;
-	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_REPEATS)) = nrepeated;
+	for (int i = 0; i < HGJ_HIDDEN_COST_HIGH; i++)
+		lfirst_int(list_nth_cell(facts, first + i)) = counts[i];
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_COST_HIGH)) = (int) (bits >> 32);
 	lfirst_int(list_nth_cell(facts, first + HGJ_HIDDEN_COST_LOW)) = (int) (bits & PG_UINT32_MAX);
 }
 
 /*
- * EXPLAIN's line of the topmost node: Hidden Joins: 1  Restrictions: 1  Repeated WITH: 1  Cost as
- * Written: 1234.56
+ * EXPLAIN's line of the topmost node: Hidden Joins: 1  Restrictions: 1  Repeated WITH: 1  Early
+ * Groups: 1  Cost as Written: 1234.56; it begins with the first of these that there are, but for
+ * restrictions.
  */
 void
 hgj_show_hidden_joins(const CustomScan *cscan, ExplainState *es)
 {
+	static const char *const labels[] = {
+		[HGJ_HIDDEN_JOINS] = "Hidden Joins",
+		[HGJ_HIDDEN_RESTRICTIONS] = "Restrictions",
+		[HGJ_HIDDEN_REPEATS] = "Repeated WITH",
+		[HGJ_HIDDEN_EARLY_GROUPS] = "Early Groups"
+	};
 	int			first;
 	List	   *facts = facts_of(cscan, &first);
-	int			njoins = list_nth_int(facts, first + HGJ_HIDDEN_JOINS);
-	int			nrestrictions = list_nth_int(facts, first + HGJ_HIDDEN_RESTRICTIONS);
-	int			nrepeated = list_nth_int(facts, first + HGJ_HIDDEN_REPEATS);
 	uint64		bits = (uint64) (uint32) list_nth_int(facts, first + HGJ_HIDDEN_COST_HIGH) << 32 |
 		(uint32) list_nth_int(facts, first + HGJ_HIDDEN_COST_LOW);
+	int			top = -1;
 	double		as_written;
 	StringInfoData line;
 
-	memcpy(&as_written, &bits, sizeof(as_written));
-	if (njoins == 0 && nrepeated == 0)
+	for (int i = HGJ_HIDDEN_COST_HIGH - 1; i >= 0; i--)
+		if (i != HGJ_HIDDEN_RESTRICTIONS && list_nth_int(facts, first + i) > 0)
+			top = i;
+	if (top < 0)
 		return;
-	if (es->format == EXPLAIN_FORMAT_TEXT)
+	memcpy(&as_written, &bits, sizeof(as_written));
+	initStringInfo(&line);
+	for (int i = 0; i < HGJ_HIDDEN_COST_HIGH; i++)
 	{
-		initStringInfo(&line);
-		appendStringInfo(&line, "%d", njoins > 0 ? njoins : nrepeated);
-		if (nrestrictions > 0)
-			appendStringInfo(&line, "  Restrictions: %d", nrestrictions);
-		if (njoins > 0 && nrepeated > 0)
-			appendStringInfo(&line, "  Repeated WITH: %d", nrepeated);
+		int			count = list_nth_int(facts, first + i);
+
+		if (es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyInteger(labels[i], NULL, count, es);
+		else if (count > 0 && i != top)
+			appendStringInfo(&line, "  %s: %d", labels[i], count);
+	}
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
 		if (es->costs && as_written >= 0)
-			appendStringInfo(&line, "  Cost as Written: %.2f", as_written);
-		ExplainPropertyText(njoins > 0 ? "Hidden Joins" : "Repeated WITH", line.data, es);
+			ExplainPropertyFloat("Cost as Written", NULL, as_written, 2, es);
 		return;
 	}
-	ExplainPropertyInteger("Hidden Joins", NULL, njoins, es);
-	ExplainPropertyInteger("Restrictions", NULL, nrestrictions, es);
-	ExplainPropertyInteger("Repeated WITH", NULL, nrepeated, es);
 	if (es->costs && as_written >= 0)
-		ExplainPropertyFloat("Cost as Written", NULL, as_written, 2, es);
+		appendStringInfo(&line, "  Cost as Written: %.2f", as_written);
+	ExplainPropertyText(labels[top], psprintf("%d%s", list_nth_int(facts, first + top), line.data), es);
 }

@@ -73,8 +73,8 @@ typedef enum HgjNotOurs
 } HgjNotOurs;
 
 /*
- * What has become of a subquery that returns one value and depends on the row around it;
- * shown by hashgraph_join_why().
+ * What has become of a subquery that returns one value and depends on the row around it, and of
+ * what else may be planned in another form than it is written in; shown by hashgraph_join_why().
  */
 typedef enum HgjHidden
 {
@@ -92,6 +92,10 @@ typedef enum HgjHidden
 	HGJ_HIDDEN_RAISES,
 	HGJ_HIDDEN_READS,			/* proofs.c, step 3 */
 	HGJ_HIDDEN_PERMISSION,
+	/* of GROUP BY, if its groups may be made before a join (eager.c) */
+	HGJ_HIDDEN_EARLY,			/* they are */
+	HGJ_HIDDEN_LATE,			/* the query costs less as it is written */
+	HGJ_HIDDEN_LATE_OFF,		/* hashgraph_join.rewrite */
 	/* of a WITH query that is read several times (repeated.c) */
 	HGJ_HIDDEN_REPEATED,		/* computed at each place */
 	HGJ_HIDDEN_KEPT,			/* steps 1 to 4 */

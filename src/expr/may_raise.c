@@ -401,6 +401,11 @@ may_raise_walker(Node *node, void *context)
 			return !hgj_is_time_of_query((SQLValueFunction *) node);
 		case T_Param:
 			return hgj_param_may_raise((Param *) node, context);
+		case T_ArrayExpr:
+			/* IN (...), before its constants are folded; arrays in arrays may be of unequal lengths */
+			if (((ArrayExpr *) node)->multidims)
+				return true;
+			break;
 		case T_SubPlan:
 			return subplan_may_raise((SubPlan *) node, context);
 		case T_List:

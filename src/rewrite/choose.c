@@ -13,9 +13,9 @@
  *	  (hgj_may_hide_joins()); nothing is copied.
  * 2. Other queries are planned as they are written.  One that costs next to nothing is done: to
  *	  look for joins, and to plan it again, would take longer than it runs.
- * 3. A copy is rewritten (levels.c), with WITH queries computed where they are read (repeated.c) and
- *	  groups restricted to what is around them (restrict.c); if something was found for one of
- *	  these, another one without it.  All forms are planned by the planner that was there before.
+ * 3. A copy is rewritten (levels.c), with WITH queries computed where they are read (repeated.c),
+ *	  groups restricted to what is around them (restrict.c), and groups made before joins (eager.c);
+ *	  if something was found for one of these, another one without it.  All forms are planned by the planner that was there before.
  *	  The costs that count are those of all rows or, for a cursor, of the part that
  *	  cursor_tuple_fraction says.
  * 4. With few rows around a subquery and an index inside, it stays as it is.  PostgreSQL charges
@@ -378,11 +378,12 @@ is_simple_cursor(const Query *query, int cursorOptions)
 }
 
 /*
- * Step 5: what is true of all of them is said of each subquery that would have become a join, and
- * of each WITH query that would have been repeated.
+ * Step 5: what is true of all of them is said of each subquery that would have become a join, of
+ * each WITH query that would have been repeated, and of GROUP BY.
  */
 static void
-note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins, HgjHidden of_repeated)
+note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins, HgjHidden of_repeated,
+			 HgjHidden of_early)
 {
 	ListCell   *lc;
 
@@ -391,7 +392,8 @@ note_reasons(const HgjRewriting *rewriting, HgjHidden of_joins, HgjHidden of_rep
 		HgjHidden	reason = (HgjHidden) lfirst_int(lc);
 
 		hgj_note_hidden(reason == HGJ_HIDDEN_IS_JOIN ? of_joins :
-						reason == HGJ_HIDDEN_REPEATED ? of_repeated : reason);
+						reason == HGJ_HIDDEN_REPEATED ? of_repeated :
+						reason == HGJ_HIDDEN_EARLY ? of_early : reason);
 	}
 }
 
@@ -417,7 +419,7 @@ typedef struct HgjCall
 static bool
 is_rewritten(const HgjForm *form)
 {
-	return form->rewriting.njoins > 0 || form->rewriting.nrepeated > 0;
+	return form->rewriting.njoins > 0 || form->rewriting.nrepeated > 0 || form->rewriting.ngrouped > 0;
 }
 
 static void
@@ -429,68 +431,98 @@ plan_form(HgjForm *form, const HgjCall *call)
 	form->cost = cost_of(form->stmt, is_rewritten(form), call->cursorOptions);
 }
 
-/* Step 3: the query with the joins, with WITH queries repeated and with groups restricted, or not. */
+/* What a form may have that others have not (step 3). */
+typedef struct HgjAttempts
+{
+	bool		repeats;		/* WITH queries are computed where they are read */
+	bool		restricts;		/* groups are restricted */
+	bool		groups_early;	/* groups are made before joins */
+} HgjAttempts;
+
+/* Step 3: the query with the joins, and with what is to be attempted. */
 static HgjForm
-rewrite(const Query *parse, bool repeats, bool restricts)
+rewrite(const Query *parse, HgjAttempts attempts)
 {
 	HgjForm		form = {{0}};
 
-	form.rewriting.repeats = repeats;
-	form.rewriting.restricts = restricts;
+	form.rewriting.repeats = attempts.repeats;
+	form.rewriting.restricts = attempts.restricts;
+	form.rewriting.groups_early = attempts.groups_early;
 	form.query = copyObject((Query *) parse);
 	hgj_rewrite_query(&form.rewriting, form.query);
 	return form;
 }
 
-/* Step 3: the form without WITH queries repeated, or without groups restricted, if it costs less. */
+/*
+ * What was found of WITH queries, or of GROUP BY, by a form that has attempted it, remains to be said
+ * of one that has not.
+ */
 static void
-try_without(HgjForm *joined, const Query *parse, bool repeats, bool restricts, const HgjCall *call)
+keep_reasons(HgjForm *form, const HgjForm *joined, HgjAttempts attempts)
 {
-	HgjForm		form = rewrite(parse, repeats, restricts);
 	ListCell   *lc;
+
+	foreach(lc, joined->rewriting.reasons)
+	{
+		int			reason = lfirst_int(lc);
+
+		if (!attempts.repeats && (reason == HGJ_HIDDEN_REPEATED || reason == HGJ_HIDDEN_KEPT))
+			form->rewriting.reasons = lappend_int(form->rewriting.reasons,
+												  reason == HGJ_HIDDEN_KEPT ? reason : HGJ_HIDDEN_KEPT_COST);
+		if (!attempts.groups_early && reason == HGJ_HIDDEN_EARLY)
+			form->rewriting.reasons = lappend_int(form->rewriting.reasons, HGJ_HIDDEN_LATE);
+	}
+}
+
+/* Step 3: a form without one of these, if it costs less. */
+static void
+try_without(HgjForm *joined, const Query *parse, HgjAttempts attempts, const HgjCall *call)
+{
+	HgjForm		form = rewrite(parse, attempts);
 
 	if (!is_rewritten(&form))
 		return;
 	plan_form(&form, call);
 	if (form.cost > joined->cost)
 		return;
-	/* WITH queries have not been looked at in this form: what was found of each remains to be said */
-	foreach(lc, repeats ? NIL : joined->rewriting.reasons)
-	{
-		int			reason = lfirst_int(lc);
-
-		if (reason == HGJ_HIDDEN_REPEATED || reason == HGJ_HIDDEN_KEPT)
-			form.rewriting.reasons = lappend_int(form.rewriting.reasons,
-												 reason == HGJ_HIDDEN_KEPT ? reason : HGJ_HIDDEN_KEPT_COST);
-	}
+	keep_reasons(&form, joined, attempts);
 	*joined = form;
 }
 
 /*
- * Steps 3 and 5: the plan of the form that costs least.  joined: with all that can be repeated, and
- * all that groups can be restricted to; written: NULL if joins are forced
+ * Steps 3 and 5: the plan of the form that costs least.  joined: with all that can be repeated, all
+ * that groups can be restricted to, and all groups that can be made before joins; written: NULL if
+ * joins are forced
  */
 static PlannedStmt *
 plan_joined(HgjForm *joined, const Query *parse, const HgjForm *written, const HgjCall *call)
 {
-	bool		repeats = joined->rewriting.nrepeated > 0;
+	const HgjRewriting *rewriting = &joined->rewriting;
+	bool		repeats = rewriting->nrepeated > 0;
+	bool		early = rewriting->ngrouped > 0;
 
 	plan_form(joined, call);
-	if (written && joined->rewriting.nrestrictions > 0)
-		try_without(joined, parse, true, false, call);
+	if (written && rewriting->nrestrictions > 0)
+		try_without(joined, parse, (HgjAttempts) {true, false, true}, call);
 	if (written && repeats)
-		try_without(joined, parse, false, true, call);
+		try_without(joined, parse, (HgjAttempts) {false, true, true}, call);
+	if (written && early)
+		try_without(joined, parse, (HgjAttempts) {true, true, false}, call);
 	if (written && written->cost <= joined->cost)
 	{
 		hgj_note_query(written->noted);
-		note_reasons(&joined->rewriting, HGJ_HIDDEN_COST, HGJ_HIDDEN_KEPT_COST);
+		note_reasons(rewriting, HGJ_HIDDEN_COST, HGJ_HIDDEN_KEPT_COST, HGJ_HIDDEN_LATE);
 		return written->stmt;
 	}
 	hgj_note_query(joined->noted);
-	note_reasons(&joined->rewriting, HGJ_HIDDEN_IS_JOIN, HGJ_HIDDEN_REPEATED);
-	hgj_write_hidden_joins(joined->stmt, joined->rewriting.njoins,
-						   joined->rewriting.nrestrictions, joined->rewriting.nrepeated,
-						   written ? cost_of(written->stmt, false, 0) : -1);
+	note_reasons(rewriting, HGJ_HIDDEN_IS_JOIN, HGJ_HIDDEN_REPEATED, HGJ_HIDDEN_EARLY);
+	hgj_write_hidden_joins(joined->stmt,
+						   (int[HGJ_HIDDEN_COST_HIGH]) {
+							   [HGJ_HIDDEN_JOINS] = rewriting->njoins,
+							   [HGJ_HIDDEN_RESTRICTIONS] = rewriting->nrestrictions,
+							   [HGJ_HIDDEN_REPEATS] = rewriting->nrepeated,
+							   [HGJ_HIDDEN_EARLY_GROUPS] = rewriting->ngrouped
+						   }, written ? cost_of(written->stmt, false, 0) : -1);
 	return joined->stmt;
 }
 
@@ -517,13 +549,13 @@ rewriting_planner(Query *parse, const char *query_string, int cursorOptions,
 	if (is_cheap && !hgj_is_noting())
 		return written.stmt;
 
-	joined = rewrite(parse, true, true);
+	joined = rewrite(parse, (HgjAttempts) {true, true, true});
 	if (is_rewritten(&joined) && hgj_rewrite != HGJ_REWRITE_OFF && !is_cheap)
 		return plan_joined(&joined, parse, forced ? NULL : &written, &call);
 	if (hgj_rewrite == HGJ_REWRITE_OFF)
-		note_reasons(&joined.rewriting, HGJ_HIDDEN_OFF, HGJ_HIDDEN_KEPT_OFF);
+		note_reasons(&joined.rewriting, HGJ_HIDDEN_OFF, HGJ_HIDDEN_KEPT_OFF, HGJ_HIDDEN_LATE_OFF);
 	else
-		note_reasons(&joined.rewriting, HGJ_HIDDEN_COST, HGJ_HIDDEN_KEPT_COST);
+		note_reasons(&joined.rewriting, HGJ_HIDDEN_COST, HGJ_HIDDEN_KEPT_COST, HGJ_HIDDEN_LATE);
 	if (written.stmt)
 		return written.stmt;
 	return hgj_plan_by(previous_planner, parse, query_string, cursorOptions, boundParams);

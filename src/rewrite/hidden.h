@@ -30,10 +30,13 @@ typedef struct HgjRewriting
 	bool		order_matters;	/* clauses may raise errors where others come later (levels.c, step 7) */
 	bool		repeats;		/* WITH queries are to be computed where they are read (repeated.c) */
 	bool		restricts;		/* groups are to be restricted to what is around them (restrict.c) */
+	bool		groups_early;	/* groups are to be made before joins (eager.c) */
+	bool		is_eager;		/* the query is one that eager.c has made */
 	int			njoins;			/* number of subqueries that have become joins */
 	int			nrestrictions;	/* number of conditions by which groups are restricted */
 	int			nrepeated;		/* number of WITH queries that are computed where they are read */
 	int			ncopies;		/* number of places that have a copy of one */
+	int			ngrouped;		/* number of levels whose groups are made before a join */
 	const Query *around;		/* the query that the level at hand stands in, or NULL */
 	List	   *groups;			/* Queries that have been made of them */
 	List	   *split;			/* Queries around groups that they have aggregated themselves (split.c) */
@@ -71,6 +74,7 @@ typedef struct HgjSubquery
 	SubLink    *written;		/* subquery as it is written, which runs for such a group */
 	bool		optional;		/* without a row its value is NULL, whatever it is made of */
 	bool		pinned;			/* the value is to be looked at for rows around it alone */
+	bool		pinned_lightly; /* of a left join, that needs no column of the row (grouped.c, step 4) */
 } HgjSubquery;
 
 /* How NULL counts where a condition stands. */
@@ -124,6 +128,7 @@ extern bool hgj_split_operands(const OpExpr *clause, Expr **inner, Expr **outer)
 extern bool hgj_take_correlation(Node *node, HgjCorrelation *correlation);
 
 /* subquery.c */
+extern bool hgj_sees_two_versions(void);
 extern HgjHidden hgj_look_at_reading(const HgjRewriting *rewriting, const Query *query,
 									 List *clauses);
 extern HgjHidden hgj_look_at_subquery(const HgjRewriting *rewriting, const Query *level,
@@ -152,6 +157,8 @@ extern bool hgj_order_matters(Query *query);
 
 /* single.c */
 extern bool hgj_is_single_row(const Query *query);
+extern Bitmapset *hgj_single_in_groups(const Query *query, List *clauses,
+									   const Bitmapset *tables);
 extern bool hgj_looks_equal(const SortGroupClause *clause, Node *value);
 extern bool hgj_is_first_of_ties(const Query *query);
 extern bool hgj_take_extreme(Query *query);
@@ -212,6 +219,10 @@ extern int	hgj_add_groups(HgjRewriting *rewriting, Query *query, int join,
 						   const HgjSubquery *subquery, List **conditions, List **values);
 extern void hgj_attach_groups(Query *query, Node **place, int groups, int joined, List *conditions,
 							  const HgjSubquery *subquery);
+
+/* eager.c */
+extern bool hgj_may_group_early(const Query *query);
+extern void hgj_group_early(HgjRewriting *rewriting, Query *query);
 
 /* lateral.c */
 extern bool hgj_is_lateral(const RangeTblEntry *rte);

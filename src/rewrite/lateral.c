@@ -476,6 +476,7 @@ join_lateral(HgjRewriting *rewriting, Query *query, const HgjLateral *place, Hgj
 	int			groups;
 
 	subquery->pinned = referred->raises || referred->returned;
+	subquery->pinned_lightly = rewriting->is_eager;
 	subquery->optional &= !inner;
 	if (rewriting->restricts && !referred->raises &&
 		(!referred->returned || rewriting->around == NULL))

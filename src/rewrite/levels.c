@@ -36,7 +36,8 @@
  * 9. A subquery in FROM that depends on the row beside it becomes a join before the others of its
  *	  level do (lateral.c): they may refer to its columns.
  * 10. WITH queries that are read several times may become subqueries first (repeated.c).
- * 11. Where conditions call volatile functions, it would be noticed that rows come to them in
+ * 11. A level that groups may make its groups before it joins (eager.c).
+ * 12. Where conditions call volatile functions, it would be noticed that rows come to them in
  *	  another order, or fewer, so nothing is rewritten.
  *
  * The query is the caller's copy, and is changed in place.  Memory: the current context.
@@ -91,7 +92,8 @@ has_candidates(const Query *query)
 {
 	ListCell   *lc;
 
-	if (query->hasSubLinks || hgj_has_repeatable(query) || find_conditions((Node *) query->jointree, NULL))
+	if (query->hasSubLinks || hgj_has_repeatable(query) || hgj_may_group_early(query) ||
+		find_conditions((Node *) query->jointree, NULL))
 		return true;
 	check_stack_depth();
 	foreach(lc, query->rtable)
@@ -167,6 +169,7 @@ find_hidden(Node *node, void *context)
 		return true;
 	if (IsA(node, Query))
 		return has_lateral((Query *) node) || hgj_has_repeatable((Query *) node) ||
+			hgj_may_group_early((Query *) node) ||
 			find_conditions((Node *) ((Query *) node)->jointree, NULL) ||
 			query_tree_walker((Query *) node, find_hidden, context, 0);
 	return expression_tree_walker(node, find_hidden, context);
@@ -260,7 +263,7 @@ look_at_all(const HgjPlace *place, Node *expression)
 	return trial.reason;
 }
 
-/* What becomes of a subquery, with what is true of the whole query (step 10). */
+/* What becomes of a subquery, with what is true of the whole query (step 12). */
 bool
 hgj_note_found(HgjRewriting *rewriting, HgjHidden reason)
 {
@@ -515,7 +518,7 @@ replace_in_where(HgjPlace *place, Node *where)
 	return where;
 }
 
-/* Step 10: context is not used. */
+/* Step 12: context is not used. */
 static bool
 find_volatile(Node *node, void *context)
 {
@@ -652,8 +655,6 @@ static void
 rewrite_level(HgjRewriting *rewriting, Query *query)
 {
 	HgjPlace	place = {rewriting, query, true, NULL, NULL, HGJ_NULL_IS_NULL, NULL, false};
-	bool		aggregates = query->hasAggs || query->groupClause != NIL ||
-		query->groupingSets != NIL || query->havingQual != NULL;
 	const Query *around = rewriting->around;
 	int			before = rewriting->njoins;
 
@@ -669,11 +670,14 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	if (query->commandType != CMD_SELECT)
 		return;
 	hgj_join_laterals(rewriting, query);
+	if (rewriting->groups_early)
+		hgj_group_early(rewriting, query);
 	replace_in_joins(&place, (Node *) query->jointree, true);
 	query->jointree->quals = replace_in_where(&place, query->jointree->quals);
 	if (!query->hasSubLinks)
 		return;
-	place.sees_rows = !aggregates;
+	place.sees_rows = !query->hasAggs && query->groupClause == NIL &&
+		query->groupingSets == NIL && query->havingQual == NULL;
 	query->targetList = (List *) replace_mutator((Node *) query->targetList, &place);
 	place.sees_rows = false;
 	query->havingQual = replace_mutator(query->havingQual, &place);

@@ -642,6 +642,9 @@ is_proven(const HgjRewriting *rewriting, const RangeTblEntry *rte)
 				is_stored(rte);
 		case RTE_JOIN:
 			return true;
+		case RTE_RESULT:
+			/* what has been read there is read elsewhere now (lateral.c, eager.c) */
+			return true;
 		case RTE_SUBQUERY:
 			return list_member_ptr(rewriting->groups, rte->subquery) ||
 				hgj_is_proven_subquery(rewriting, rte->subquery);

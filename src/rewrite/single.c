@@ -15,6 +15,9 @@
  * 4. The first row in the order of a value has the least or greatest of its values, and so is
  *	  min() or max(); but NULL may come first, which these pass over.
  *
+ * 5. Of a query that groups, a table has one row at most for each group if a unique index's columns
+ *	  are among what it groups by, and are never NULL, or are set as in step 1.
+ *
  * A plan depends on the tables' indexes by the relation cache, whose invalidations the plan
  * cache obeys: an index that is dropped, or becomes invalid, invalidates the plan.
  *
@@ -219,6 +222,29 @@ hgj_is_single_row(const Query *query)
 		}
 	}
 	return found == tables;
+}
+
+/* Step 5: those of these tables; the clauses are inner joins' and WHERE's. */
+Bitmapset *
+hgj_single_in_groups(const Query *query, List *clauses, const Bitmapset *tables)
+{
+	HgjKnown	known = {query, clauses, query->groupClause, NULL};
+	bool		again = true;
+
+	while (again)
+	{
+		int			table = -1;
+
+		again = false;
+		while ((table = bms_next_member(tables, table)) >= 0)
+		{
+			if (bms_is_member(table, known.single) || !is_single(&known, table))
+				continue;
+			known.single = bms_add_member(known.single, table);
+			again = true;
+		}
+	}
+	return known.single;
 }
 
 /* Step 3: are values of the type that are equal alike, in that order's sense? */

@@ -195,8 +195,8 @@ can_be_sorted(const List *correlations)
  * Step 1: may there be two rows with one key of a unique index?  A snapshot of the whole transaction
  * sees a row that another one has removed since, and the row that this one has put in its place.
  */
-static bool
-sees_two_versions(void)
+bool
+hgj_sees_two_versions(void)
 {
 	return IsolationUsesXactSnapshot() && TransactionIdIsValid(GetTopTransactionIdIfAny());
 }
@@ -217,7 +217,7 @@ look_at_rows(const HgjSubquery *subquery)
 		case HGJ_GIVES_EXISTENCE:
 			return hgj_look_at_groups(query);
 		case HGJ_GIVES_ROW:
-			return hgj_is_single_row(query) && !sees_two_versions() ?
+			return hgj_is_single_row(query) && !hgj_sees_two_versions() ?
 				HGJ_HIDDEN_IS_JOIN : HGJ_HIDDEN_ROWS;
 		case HGJ_GIVES_FIRST:
 			sorted = (Node *) get_sortgrouplist_exprs(query->sortClause, query->targetList);

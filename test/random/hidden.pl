@@ -3,7 +3,9 @@
 # queries with correlated scalar subqueries, EXISTS, IN, NOT IN, ANY and ALL from a seed, runs every query as it is written,
 # by PostgreSQL's own nodes, and rewritten by force, and compares the results, or the errors.
 #
-#   perl test/random/hidden.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--verbose]
+#   perl test/random/hidden.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--early PERCENT] [--verbose]
+#
+# --early: the percentage of queries whose groups may be made before a join (10).
 #
 # Tables have NULLs, duplicates, skew and types whose equality is not that of bits; now and
 # then one is empty.  Most subqueries can be rewritten: a share that is too small means that
@@ -16,8 +18,8 @@ use Getopt::Long;
 use HGJ::Rng;
 use HGJ::Session;
 
-my %opt = (seeds => 2, queries => 400, seed => 1);
-GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'verbose') and !@ARGV
+my %opt = (seeds => 2, queries => 400, seed => 1, early => 10);
+GetOptions(\%opt, 'seeds=i', 'queries=i', 'seed=i', 'only=i', 'early=i', 'verbose') and !@ARGV
   or die "usage: hidden.pl [--seeds N] [--queries N] [--seed S] [--only Q] [--verbose]\n";
 if ($opt{only})
 {
@@ -28,6 +30,9 @@ $| = 1;
 
 # The share of subqueries that are to become joins, and that are to stay what they are.
 my ($least_joins, $least_others) = (0.35, 0.03);
+
+# The share of groups that are to be made before a join, of those that early() has made for that.
+my $least_early = 0.07;
 
 # The share of queries whose groups are to be restricted.
 my $least_restricted = 0.02;
@@ -342,9 +347,53 @@ sub repeated
 		"$z select z.y, z.c from z where z.c > (select avg(l.c) from $two l where l.y = z.y)") . pick('', '', ' order by 1 nulls first');
 }
 
+# Groups of the rows of a table, or of two, and what is joined to them: another one, or two.
+sub early
+{
+	my $two = chance(30);
+	my $many = chance(30);
+	my ($key, $other) = (pick(@keys), pick(@keys));
+	my @above = $two ? (pick('o', 'p') . ' e', 'p f', pick('f.id = e.v', 'f.id = e.id', 'f.id = e.w')) : (pick('o', 'p') . ' e');
+	my @below = $many ? (pick('i', 'j') . ' g', 'j h', "h.$other = g.$other") : (pick('i', 'j') . ' g');
+	my @inner = ($many ? 'g' : (), 'g', $many ? 'h' : ());
+	my @on = ("g.$key = e.$key");
+	push @on, pick("e.$other = g.$other", "g.v > e.v", $two ? "g.id = f.v" : "g.w = e.w", 'g.w = e.v + 1', 'g.w = e.w / nullif(e.x, 0)') if chance(25);
+	push @on, inner_filter(pick(@inner)) if chance(40);
+	my @where = chance(40) ? (chance(8) ? inner_filter('e') : filter($two && chance(40) ? 'f' : 'e')) : ();
+	push @where, filter(pick(@inner)) if chance(5);
+	my $group = $two ? pick('e.id, f.s', 'e.id', 'f.s, e.id, e.b', 'f.id, e.v, e.id') : pick('e.id', 'e.id', 'e.id, e.s', 'e.b, e.id', "e.$key, e.id", 'e.s');
+	my @shown = grep { chance(70) } split /, /, $group;
+	my @aggs = map { (aggregate(pick(@inner)))[0] } 1 .. pick(1, 1, 2, 3);
+	$aggs[0] = pick("coalesce($aggs[0]::text, 'none')", "$aggs[0] is null", 'count(*) / 2', '10 / count(*)', 'max(e.v)', 'string_agg(g.s, \',\' order by g.id)') if chance(25);
+	my $having = chance(25) ? ' having ' . pick('count(*) > 1', 'max(g.v) > 5', 'count(g.v) < 3', 'min(g.s) is not null', 'e.id > 3 and sum(g.w) > 20', '100 / (count(*) - 1) < 60') =~ s/e\.id/$group =~ m{e\.id} ? 'e.id' : 'max(g.id)'/er : '';
+	$having =~ s/e\.id/max(g.id)/ unless $group =~ /e\.id/;
+	my $from;
+	if (chance(50))
+	{
+		my $above = $two ? "$above[0] join $above[1] on $above[2]" : $above[0];
+		my $below = $many ? "($below[0] join $below[1] on $below[2])" : $below[0];
+		push @on, "e.b" if chance(5);
+		$from = "$above " . pick('left join', 'left join', 'join') . " $below on " . join(' and ', @on) . (@where ? ' where ' . join(' and ', @where) : '');
+	}
+	else
+	{
+		my @tables = ($above[0], $two ? $above[1] : (), $below[0], $many ? $below[1] : ());
+		@tables = reverse @tables if chance(30);
+		$from = join(', ', @tables) . ' where ' . join(' and ', @on, $two ? $above[2] : (), $many ? $below[2] : (), @where);
+	}
+	my $n = 0;
+	my $q = 'select ' . join(', ', map { $n++; "($_)::text as c$n" } @shown, @aggs) . " from $from group by $group$having";
+	my $order = join ', ', map { "$_ nulls first" } 1 .. $n;
+	return $q . pick('', '', " order by $order limit " . pick(3, 40)) if chance(60) && $having !~ m{/} && $q !~ m{ / };
+	return $q if chance(50);
+	return "select z.c$n, count(*) from ($q) z group by z.c$n" . pick('', ' having count(*) > 1') if chance(60);
+	return "select p.id, z.c$n from p left join ($q) z on z.c1 = p.id::text" . pick('', " where z.c$n is null", " where 10 / length(z.c$n) > 1");
+}
+
 sub query
 {
 	$serial = 0;
+	return early() if chance($opt{early});
 	return repeated() if chance(8);
 	my ($from, @outer) = outer_from();
 	my @where = grep { / = / } @outer;
@@ -421,7 +470,7 @@ sub reasons
 {
 	my ($query) = @_;
 	(my $quoted = $query) =~ s/'/''/g;
-	my $r = $session->run("select reason from hashgraph_join_why('$quoted') where node in ('Subquery', 'WITH');");
+	my $r = $session->run("select reason from hashgraph_join_why('$quoted') where node in ('Subquery', 'WITH', 'GROUP BY');");
 	$reasons{$_}++ for @$r;
 	$restricted++ if grep { /Restrictions: / } @{ $session->run("explain (costs off) $query;") };
 }
@@ -478,7 +527,7 @@ for my $seed ($opt{seed} .. $opt{seed} + $opt{seeds} - 1)
 	}
 }
 my $all = 0;
-$all += $reasons{$_} for grep { !/^computed / } keys %reasons;
+$all += $reasons{$_} for grep { !/^(computed|grouped) / } keys %reasons;
 my $joins = $reasons{'it is a join'} // 0;
 print "$reasons{$_}: $_\n" for sort { $reasons{$b} <=> $reasons{$a} } keys %reasons;
 if (!$opt{only})
@@ -488,6 +537,10 @@ if (!$opt{only})
 	$sum{ $enough ? 'passed' : 'failed' }++;
 	$enough = ($reasons{'computed at each place that reads it'} // 0) > 0;
 	print $enough ? 'ok' : 'not ok', " - WITH queries were computed at each place that reads them\n";
+	$sum{ $enough ? 'passed' : 'failed' }++;
+	my $early = $reasons{'grouped before a join'} // 0;
+	$enough = $early >= $opt{early} / 100 * $least_early * $sum{passed};
+	print $enough ? 'ok' : 'not ok', " - groups were made before a join $early times\n";
 	$sum{ $enough ? 'passed' : 'failed' }++;
 	$enough = $restricted >= $least_restricted * $sum{passed};
 	print $enough ? 'ok' : 'not ok', " - groups of $restricted queries were restricted\n";

@@ -89,6 +89,29 @@ select hgj_early('select id, s from (select c.id, sum(m.v) s from clients c left
 select hgj_early('select id, s, 100 / (s - 9) from (select c.id, sum(m.v) s from clients c left join more m on m.client = c.id group by c.id) x');
 select hgj_early('select c.id, 100 / (sum(m.v) - 9) from clients c join more m on m.client = c.id group by c.id');
 
+-- values of groups by which the level, or one around it, joins and sorts: rows that another table removes do not come to them
+create table more2 (k int, k2 int, v int, pat text) with (autovacuum_enabled = off);
+insert into more2 select i % 4, i % 4, 1, 'a' from generate_series(1, 400) i where i % 4 > 0;
+insert into more2 values (5, -1, null, '(');
+create table ends (id int primary key, z int) with (autovacuum_enabled = off);
+insert into ends select i, i % 4 from generate_series(1, 40) i;
+create table few2 (id int primary key) with (autovacuum_enabled = off);
+insert into few2 values (1), (2);
+analyze more2, ends, few2;
+select hgj_early('select x.* from (select c.id, e.id aid, count(m.v) n from clients c, ends e, more2 m where m.k = c.id and m.k2 = e.id group by c.id, e.id) x where 10 / n > 0');
+select hgj_early('select x.* from (select c.id, max(m.pat) p from clients c join few2 e on e.id = c.id left join more2 m on m.k = c.id group by c.id) x where ''x'' !~ p');
+select hgj_early('select x.* from (select e.id, 1 / e.z z, count(*) n from ends e join more2 m on m.k = e.id and m.v = 1 group by e.id) x join few2 r on r.id = x.z');
+select hgj_early('select e.id, 1 / e.z z, count(*) n from ends e join more2 m on m.k = e.id and m.v = 1 group by e.id order by 1 / e.z');
+set enable_hashjoin = off;
+set enable_mergejoin = off;
+select hgj_early('select e.id from few2 e join more2 m on m.k = e.id group by e.id having ''x'' !~ max(m.pat)');
+reset enable_hashjoin;
+reset enable_mergejoin;
+-- keys that differ from row to row
+create sequence steps;
+select hgj_early('select count(*) from (select c.id, nextval(''steps'') > 0 and random() < 0, count(*) from clients c join deals d on d.client = c.id group by c.id, 2) x');
+select hgj_early('select count(*) from (select c.id, random() < 2, count(*) from clients c join deals d on d.client = c.id group by c.id) x');
+
 -- children of a table have keys of their own; one row has two versions for a snapshot of the transaction
 create table parent (id int primary key, f text) with (autovacuum_enabled = off);
 create table child () inherits (parent) with (autovacuum_enabled = off);

@@ -22,6 +22,10 @@
  *	  makes groups that are joined, if nothing in it raises errors, if its aggregates depend on no
  *	  order, and so on.  Otherwise the level stays as it is.  For an inner join it has GROUP BY, so
  *	  that it has no row where it reads none; HAVING becomes WHERE.
+ *	  As PostgreSQL has evaluated all of these for groups, and now might for rows that another join
+ *	  removes, HAVING, and what the level sorts by or makes distinct, may raise no error.  Nor may
+ *	  what is around the level come to its values earlier than when it returns them, which OFFSET 0
+ *	  is for: GROUP BY has prevented that before.
  * 5. A row without a match is joined to NULLs by a left join, and they are a row: count(*) is 1, and
  *	  not 0.  The argument of any other aggregate is to be NULL there, as aggregates that lateral.c
  *	  takes pass over NULLs.
@@ -38,6 +42,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
 #include "rewrite/hidden.h"
 #include "utils/fmgroids.h"
 
@@ -71,37 +76,37 @@ hgj_may_group_early(const Query *query)
 }
 
 /* Tables that expressions of the level refer to. */
-typedef struct HgjReferences
+typedef struct HgjMentions
 {
 	Bitmapset  *of_groups;		/* tables that are referred to outside of aggregates */
 	Bitmapset  *of_rows;		/* tables that are referred to in aggregates */
 	bool		in_aggregate;	/* the walk is in one */
 	bool		others;			/* there is an aggregate of another level, or GROUPING() */
-} HgjReferences;
+} HgjMentions;
 
 static bool
-find_references(Node *node, void *context)
+find_mentions(Node *node, void *context)
 {
-	HgjReferences *references = context;
+	HgjMentions *mentions = context;
 
 	if (node == NULL)
 		return false;
 	if (IsA(node, Aggref) && ((Aggref *) node)->agglevelsup == 0)
 	{
-		references->in_aggregate = true;
-		(void) expression_tree_walker(node, find_references, context);
-		references->in_aggregate = false;
+		mentions->in_aggregate = true;
+		(void) expression_tree_walker(node, find_mentions, context);
+		mentions->in_aggregate = false;
 		return false;
 	}
-	references->others |= IsA(node, Aggref) || IsA(node, GroupingFunc);
+	mentions->others |= IsA(node, Aggref) || IsA(node, GroupingFunc);
 	/* pull_varnos() would name joins that may have nulled them, too, from 16 on */
 	if (IsA(node, Var) && ((Var *) node)->varlevelsup == 0)
 	{
-		Bitmapset **tables = references->in_aggregate ? &references->of_rows : &references->of_groups;
+		Bitmapset **tables = mentions->in_aggregate ? &mentions->of_rows : &mentions->of_groups;
 
 		*tables = bms_add_member(*tables, ((Var *) node)->varno);
 	}
-	return expression_tree_walker(node, find_references, context);
+	return expression_tree_walker(node, find_mentions, context);
 }
 
 /* Are they tables, of which nobody asks for more than columns? */
@@ -128,13 +133,13 @@ sort_out(HgjEager *eager, Node *clause)
 
 /* Steps 2 and 3, of inner joins of these tables by these conditions. */
 static bool
-divide_inner(HgjEager *eager, const HgjReferences *references, const Bitmapset *tables,
+divide_inner(HgjEager *eager, const HgjMentions *mentions, const Bitmapset *tables,
 			 List *clauses)
 {
 	ListCell   *lc;
 
 	eager->above = hgj_single_in_groups(eager->query, clauses,
-										bms_difference(tables, references->of_rows));
+										bms_difference(tables, mentions->of_rows));
 	eager->below = bms_difference(tables, eager->above);
 	foreach(lc, clauses)
 		sort_out(eager, lfirst(lc));
@@ -143,7 +148,7 @@ divide_inner(HgjEager *eager, const HgjReferences *references, const Bitmapset *
 
 /* Steps 2 and 3, of a left join. */
 static bool
-divide_left(HgjEager *eager, const HgjReferences *references)
+divide_left(HgjEager *eager, const HgjMentions *mentions)
 {
 	const FromExpr *from = eager->query->jointree;
 	JoinExpr   *join = linitial(from->fromlist);
@@ -168,7 +173,7 @@ divide_left(HgjEager *eager, const HgjReferences *references)
 			return false;
 	eager->clauses_below = list_concat(conditions, inside);
 	eager->join = join;
-	return bms_is_subset(references->of_rows, eager->below);
+	return bms_is_subset(mentions->of_rows, eager->below);
 }
 
 /* Step 2: which tables are above, and which below? */
@@ -176,18 +181,18 @@ static bool
 divide(HgjEager *eager)
 {
 	const Query *query = eager->query;
-	HgjReferences references = {NULL};
+	HgjMentions mentions = {NULL};
 	Bitmapset  *tables = NULL;
 	List	   *clauses = NIL;
 
-	(void) find_references((Node *) query->targetList, &references);
-	(void) find_references(query->havingQual, &references);
-	if (references.others)
+	(void) find_mentions((Node *) query->targetList, &mentions);
+	(void) find_mentions(query->havingQual, &mentions);
+	if (mentions.others)
 		return false;
 	if (hgj_collect_conditions((Node *) query->jointree, &clauses, &tables) ?
-		!divide_inner(eager, &references, tables, clauses) : !divide_left(eager, &references))
+		!divide_inner(eager, &mentions, tables, clauses) : !divide_left(eager, &mentions))
 		return false;
-	return bms_is_subset(references.of_groups, eager->above) && are_tables(query, eager->above) &&
+	return bms_is_subset(mentions.of_groups, eager->above) && are_tables(query, eager->above) &&
 		are_tables(query, eager->below);
 }
 
@@ -420,6 +425,22 @@ all_pass_over_nulls(const HgjEager *eager)
 	return true;
 }
 
+/*
+ * Step 4: may what is computed of groups be computed of rows that turn out to be none?  What they are
+ * grouped by may not be another value in each row, either.
+ */
+static bool
+are_late_values(const Query *query)
+{
+	List	   *order = list_concat_copy(query->sortClause, query->distinctClause);
+	List	   *sorted = get_sortgrouplist_exprs(order, query->targetList);
+	List	   *grouped = get_sortgrouplist_exprs(query->groupClause, query->targetList);
+
+	return !contain_volatile_functions(query->havingQual) &&
+		!contain_volatile_functions((Node *) grouped) &&
+		!hgj_group_may_raise(query->havingQual) && !hgj_group_may_raise((Node *) sorted);
+}
+
 /* Group the tables below before they are joined, if the level has such; otherwise it is not changed. */
 void
 hgj_group_early(HgjRewriting *rewriting, Query *query)
@@ -429,8 +450,7 @@ hgj_group_early(HgjRewriting *rewriting, Query *query)
 	Query	   *level;
 
 	if (!hgj_may_group_early(query) || hgj_refers_above((Node *) query, 0) ||
-		contain_volatile_functions(query->havingQual) || hgj_sees_two_versions() ||
-		!divide(&eager))
+		!are_late_values(query) || hgj_sees_two_versions() || !divide(&eager))
 		return;
 	level = make_level(&eager);
 	if (level == NULL || (eager.join && !all_pass_over_nulls(&eager)))
@@ -443,6 +463,8 @@ hgj_group_early(HgjRewriting *rewriting, Query *query)
 		return;
 	attempt.njoins = rewriting->njoins;
 	attempt.is_eager = false;
+	if (rewriting->around && level->limitOffset == NULL && level->limitCount == NULL)
+		level->limitOffset = (Node *) hgj_zero();
 	attempt.ngrouped++;
 	attempt.reasons = lappend_int(rewriting->reasons, HGJ_HIDDEN_EARLY);
 	*rewriting = attempt;

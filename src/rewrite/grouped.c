@@ -26,9 +26,6 @@
  *	  A group that is not computed (guarded.c) has the value that the subquery has as it is written.
  * 4. A value that is pinned says so: CASE WHEN o.k IS NOT NULL THEN c.avg END is c.avg, as
  *	  without an operand there is no group, but it needs the row, and may hold for NULL.
- *	  For groups that are joined by a left join, CASE WHEN c.avg IS NOT NULL THEN c.avg END does:
- *	  what may hold for NULL is not looked at below that join.  It takes the column of the row out of
- *	  estimates, where another query may group by the value.
  *
  * Memory: the current context; the subquery is changed and becomes part of the level.  No
  * locks.
@@ -53,7 +50,6 @@ typedef struct HgjValue
 	List	   *targetlist;		/* what the groups return: keys, then what the value is made of */
 	bool		optional;		/* without a group it is NULL, counts as well */
 	Node	   *pin;			/* outer operand of an equality, or NULL (step 4) */
-	bool		lightly;		/* the column itself does */
 } HgjValue;
 
 static TargetEntry *
@@ -102,9 +98,9 @@ static Node *
 pinned_column(HgjValue *value, const TargetEntry *tle)
 {
 	Var		   *var = column_of_groups(value, tle, true);
-	Expr	   *pin = value->lightly && value->join > 0 ? (Expr *) var : (Expr *) value->pin;
 
-	return value->pin ? result_if(hgj_null_test(pin, IS_NOT_NULL), (Node *) var) : (Node *) var;
+	return value->pin ? result_if(hgj_null_test((Expr *) value->pin, IS_NOT_NULL), (Node *) var) :
+		(Node *) var;
 }
 
 /* Steps 2 and 4. */
@@ -400,7 +396,6 @@ begin_groups(HgjValue *value, Query *query, const HgjSubquery *subquery, List **
 
 	value->groups = list_length(query->rtable);
 	value->optional = subquery->optional;
-	value->lightly = subquery->pinned_lightly;
 	foreach(lc, subquery->correlations)
 		*conditions = lappend(*conditions, return_operand(value, lfirst(lc), keys));
 	if (subquery->pinned)

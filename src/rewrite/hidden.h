@@ -74,7 +74,6 @@ typedef struct HgjSubquery
 	SubLink    *written;		/* subquery as it is written, which runs for such a group */
 	bool		optional;		/* without a row its value is NULL, whatever it is made of */
 	bool		pinned;			/* the value is to be looked at for rows around it alone */
-	bool		pinned_lightly; /* of a left join, that needs no column of the row (grouped.c, step 4) */
 } HgjSubquery;
 
 /* How NULL counts where a condition stands. */

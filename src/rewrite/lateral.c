@@ -24,6 +24,8 @@
  *	  yet, so that there must be none, and no level around reads such a value.  If something around
  *	  one of the columns might raise an error, or it is not a clause of WHERE or of a join, the
  *	  values are pinned to the rows (grouped.c, step 4).
+ *	  Of a query that eager.c has made, no clause raises an error, and nothing around comes to its
+ *	  values before they are returned.
  * 5. The groups are restricted (restrict.c) as those of other subqueries are (levels.c, step 8).
  *
  * The query is changed in place.  Memory: the current context.  No locks.
@@ -369,7 +371,7 @@ look_around(const HgjRewriting *rewriting, const Query *query, HgjReferred *refe
 	referred->raises = clause_raises || value_raises || referred->below;
 	if (referred->returned && query->groupingSets)
 		return HGJ_HIDDEN_PLACE;
-	if ((clause_raises && !is_alone(referred, query)) || (value_raises && rewriting->around))
+	if ((clause_raises && !is_alone(referred, query)) || (value_raises && rewriting->around && !rewriting->is_eager))
 		return HGJ_HIDDEN_RAISES;
 	return HGJ_HIDDEN_IS_JOIN;
 }
@@ -475,8 +477,7 @@ join_lateral(HgjRewriting *rewriting, Query *query, const HgjLateral *place, Hgj
 	List	   *conditions;
 	int			groups;
 
-	subquery->pinned = referred->raises || referred->returned;
-	subquery->pinned_lightly = rewriting->is_eager;
+	subquery->pinned = !rewriting->is_eager && (referred->raises || referred->returned);
 	subquery->optional &= !inner;
 	if (rewriting->restricts && !referred->raises &&
 		(!referred->returned || rewriting->around == NULL))

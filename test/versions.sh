@@ -192,7 +192,7 @@ check()
 				# check has just run them: those that try values of all types and ways to read them,
 				# and those about devices, whose code does not know PostgreSQL's version
 				without+=" agg_divided agg_scans decimals filters functions group_types rescan types"
-				ours+='|023|028|040|043|045|046' few+=(HGJ_FAKE_FILES=none)
+				ours+='|019|023|026|028|040|043|044|045|046' few+=(HGJ_FAKE_FILES=none HGJ_RANDOM_QUERIES=150 HGJ_DECIMALS=60000)
 				# of TAP, the upgrade; the newest runs the other files
 				[[ $major == "$newest" ]] || few+=(HGJ_TAP_ONLY=/025_)
 				[[ $major == "$newest" ]] || without+=" agg_exchange agg_parallel agg_subqueries aggregates batches join_types pages parallel transitions"

@@ -21,7 +21,8 @@
  *	  PostgreSQL had pulled it up.  Nobody may refer to its whole row, nor to a join's, and what is
  *	  returned is not grouped by sets of columns: equal expressions would be one of them.
  *	  A clause that may raise an error comes to rows of the join that other joins have not removed
- *	  yet, so that there must be none, and no level around reads such a value.  If something around
+ *	  yet, so that there must be none, and no level around reads such a value.  Of an inner join it
+ *	  may come before the equality does, to groups of other rows, so that it is not taken at all.  If something around
  *	  one of the columns might raise an error, or it is not a clause of WHERE or of a join, the
  *	  values are pinned to the rows (grouped.c, step 4).
  *	  Of a query that eager.c has made, no clause raises an error, and nothing around comes to its
@@ -359,9 +360,17 @@ is_alone(HgjReferred *referred, const Query *query)
 	return n == 2;
 }
 
-/* Step 4, when nobody refers to more than columns. */
+/* Step 3: is it joined by an inner join, as it has no row where it reads none? */
+static bool
+is_inner(const HgjLateral *place, const Query *subquery)
+{
+	return !(subquery->hasAggs && subquery->groupClause == NIL) &&
+		(place->join == NULL || place->join->jointype == JOIN_INNER);
+}
+
+/* Step 4, when nobody refers to more than columns.  inner: it is joined by an inner join */
 static HgjHidden
-look_around(const HgjRewriting *rewriting, const Query *query, HgjReferred *referred)
+look_around(const HgjRewriting *rewriting, const Query *query, HgjReferred *referred, bool inner)
 {
 	bool		clause_raises = a_clause_may_raise(referred, (Node *) query->jointree);
 	bool		value_raises = one_may_raise(referred, query->targetList) ||
@@ -371,7 +380,7 @@ look_around(const HgjRewriting *rewriting, const Query *query, HgjReferred *refe
 	referred->raises = clause_raises || value_raises || referred->below;
 	if (referred->returned && query->groupingSets)
 		return HGJ_HIDDEN_PLACE;
-	if ((clause_raises && !is_alone(referred, query)) || (value_raises && rewriting->around && !rewriting->is_eager))
+	if ((clause_raises && (inner || !is_alone(referred, query))) || (value_raises && rewriting->around && !rewriting->is_eager))
 		return HGJ_HIDDEN_RAISES;
 	return HGJ_HIDDEN_IS_JOIN;
 }
@@ -397,7 +406,7 @@ look_at_lateral(const HgjRewriting *rewriting, const Query *query, const HgjLate
 	if (!bms_is_subset(hgj_operands_of(subquery), hgj_relations_of(place->beside)))
 		return HGJ_HIDDEN_PLACE;
 	referred->values = any_values(rte->subquery);
-	return look_around(rewriting, query, referred);
+	return look_around(rewriting, query, referred, is_inner(place, rte->subquery));
 }
 
 /* Step 3: what the relation stands in by a comma; earlier subqueries may have put it below a join. */
@@ -471,8 +480,7 @@ join_lateral(HgjRewriting *rewriting, Query *query, const HgjLateral *place, Hgj
 			 HgjSubquery *subquery)
 {
 	RangeTblEntry *rte = list_nth(query->rtable, place->relation - 1);
-	bool		always = rte->subquery->hasAggs && rte->subquery->groupClause == NIL;
-	bool		inner = !always && (place->join == NULL || place->join->jointype == JOIN_INNER);
+	bool		inner = is_inner(place, rte->subquery);
 	int			join = inner ? 0 : place->join ? place->join->rtindex : hgj_add_left_join(query);
 	List	   *conditions;
 	int			groups;

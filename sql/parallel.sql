@@ -98,7 +98,7 @@ insert into aggregates values
 	('select count(*), count(f.k), sum(f.v), avg(f.v), min(f.t), max(d.t) from f join d using (k)'),
 	('select d.w, count(*), sum(f.v::int8), avg(f.v::numeric), bool_or(f.v > 30), max(f.t) from f join d using (k) group by d.w'),
 	('select f.t, f.v % 5, sum(f.id), count(*) filter (where d.w > 4) from f left join d on f.k = d.k and f.v > d.w group by 1, 2 having count(*) > 3'),
-	('select e.id, e.v, count(*), min(f.id) from f join e on e.id = f.v group by e.id'),
+	('select e.id, e.v, count(*), min(f.id), max(e.w) from f join e on e.id = f.v group by e.id'),
 	('select count(*), max(f.v) from f join d using (k) where f.id < 0'),
 	('select d.w, count(*) from f join d using (k) where f.id < 0 group by d.w'),
 	('select d.t from f join d using (k) group by d.t'),

@@ -15,7 +15,8 @@
  *	  node of ours reads how it does, of the others the reason.  From PostgreSQL 18 on,
  *	  EXPLAIN (HASHGRAPH) has these, too (explain_option.c).
  * 5. Behind them, a row for each subquery that PostgreSQL runs once a row, and that might
- *	  be a join (rewrite/levels.c).  All words are those of base/reasons.c.
+ *	  be a join (rewrite/levels.c), and for GROUP BY and WITH that may be planned in another form.
+ *	  All words are those of base/reasons.c.
  *
  * Memory: the caller's context, and that of the executor's state, which ends with
  * the function or, on errors, with the transaction.  Locks: those of parsing and

@@ -201,13 +201,16 @@ preloaded_server()
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = 0" "hashgraph_join.gpu_server = off" "$@"
 }
 
+# The files that try one kind of value, or one way to read it, after the other.
+files_of_values=(probe_order decimals dictionaries filters functions pages)
+
 # The extension's output files, some of them then on a fake device.
 suite_regress()
 {
 	preloaded_server
 	# What make check leaves out: the largest tables, and files of the fake device that take
 	# longest, or show little that others do not.
-	local late=(aggregates agg_scans rescan probe_order decimals dictionaries filters functions pages)
+	local late=(aggregates agg_scans rescan "${files_of_values[@]}")
 	if after_check; then
 		installcheck regress "$HGJ_TOP" "$config" "$out/regress" ISOLATION= REGRESS="setup large"
 		PG_CONFIG=$config counted bash test/fake/regress.sh "${late[@]}"
@@ -225,8 +228,8 @@ suite_gpu_server()
 {
 	hgj_fake_library hgj_at_exit
 	preloaded_server "hashgraph_join.gpu_server = auto" "hashgraph_join.cuda_library = '$HGJ_FAKE_LIBRARY'"
-	# what tries one kind of value, or one way to read it, after the other comes to the process alike
-	PG_CONFIG=$config HGJ_GPU_SERVER=yes HGJ_FAKE_WITHOUT=$(full_or '' '' 'decimals dictionaries filters functions pages probe_order') \
+	# these come to the process as the others do
+	PG_CONFIG=$config HGJ_GPU_SERVER=yes HGJ_FAKE_WITHOUT=$(full_or '' '' "${files_of_values[*]}") \
 		counted bash test/fake/regress.sh
 	hgj_server_stop
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off" \

@@ -27,7 +27,8 @@
 
 struct HgjCounters;
 
-/* Pairs that a block of the upper join may have. */
+/* The number of pairs that a call of the engine may return, and that a block may have whose rows
+ * are not each another row of the outer batch. */
 #define HGJ_PAIRS			4096
 
 typedef struct HgjJoinState HgjJoinState;
@@ -88,6 +89,7 @@ extern uint64 hgj_join_device_limit(const HgjJoinState *state);
 extern const char *hgj_join_device_name(const HgjJoinState *state);
 extern bool hgj_on_device(const HgjJoinState *state);
 extern bool hgj_device_failed(const HgjJoinState *state);
+extern void hgj_leave_pipeline(HgjJoinState *state);
 extern void hgj_device_fails(HgjJoinState *state, HgjStatus status, const char *text);
 extern void hgj_use_cpu(HgjJoinState *state);
 extern bool hgj_use_less_memory(HgjJoinState *state);
@@ -118,7 +120,6 @@ extern void hgj_join_progress_end(HgjJoinState *state);
 /* prober.c: a pipeline in the place of a chain's joins */
 extern struct HgjPipelineState *hgj_join_pipeline(const HgjJoinState *state);
 extern void hgj_join_use_pipeline(HgjJoinState *state, struct HgjPipelineState *pipeline);
-extern void hgj_leave_pipeline(HgjJoinState *state);
 extern void hgj_join_rescan_changed(HgjJoinState *state);
 extern void hgj_join_start_below(HgjJoinState *state, const HgjJoinState *upper);
 extern bool hgj_join_has_whole_table(const HgjJoinState *state);
@@ -143,15 +144,15 @@ extern void hgj_join_resume(HgjJoinState *state);
  */
 typedef struct HgjRowProber
 {
-	/* When the upper join's outer side begins: false, it is as ever. */
+	/* The upper join's outer side begins; false: the join finds its rows by itself. */
 	bool		(*start) (HgjJoinState *upper, bool *empty);
 	bool		(*active) (const HgjJoinState *upper);
 
 	/* Have rows of the outer batch at hand left already? */
 	bool		(*left) (const HgjJoinState *upper);
 
-	/* The next outer batch, and its matches; or it cannot go on by itself: there are no
-	 * more, or the join is to go on (gave_up). */
+	/* The prober makes the next outer batch, with its matches; false: there are no more, or
+	 * the join is to go on by itself (gave_up). */
 	bool		(*fetch) (HgjJoinState *upper);
 	bool		(*gave_up) (const HgjJoinState *upper);
 	void		(*matches) (HgjJoinState *upper);

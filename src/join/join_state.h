@@ -25,8 +25,8 @@
 #include "scan/source.h"
 #include "storage/buffile.h"
 
-/* Of HGJ_PAIRS, which a call of the engine may return, these where the first pair that passes
- * the recheck ends its outer row: at first, and at least, where most of them are wasted. */
+/* The numbers of pairs that a call is asked for where the first pair that passes the recheck ends
+ * its outer row: at first, and at least; later ones are as many as are not wasted. */
 #define HGJ_SOME_PAIRS		64
 #define HGJ_FEWEST_PAIRS	4
 

@@ -15,9 +15,9 @@
  *	  look for joins, and to plan it again, would take longer than it runs.
  * 3. A copy is rewritten (levels.c), with WITH queries computed where they are read (repeated.c),
  *	  groups restricted to what is around them (restrict.c), and groups made before joins (eager.c);
- *	  if something was found for one of these, another one without it.  All forms are planned by the planner that was there before.
- *	  The costs that count are those of all rows or, for a cursor, of the part that
- *	  cursor_tuple_fraction says.
+ *	  if something was found for one of these, another one without it.  All forms are planned by the
+ *	  planner that was there before.  The costs that count are those of all rows or, for a cursor, of
+ *	  the part that cursor_tuple_fraction says.
  * 4. With few rows around a subquery and an index inside, it stays as it is.  PostgreSQL charges
  *	  a scan for the subquery of each row that it reads, but evaluates it behind the scan's
  *	  cheaper clauses, and charges each run for pages as if no other run had read them.  Both are
@@ -431,23 +431,13 @@ plan_form(HgjForm *form, const HgjCall *call)
 	form->cost = cost_of(form->stmt, is_rewritten(form), call->cursorOptions);
 }
 
-/* What a form may have that others have not (step 3). */
-typedef struct HgjAttempts
-{
-	bool		repeats;		/* WITH queries are computed where they are read */
-	bool		restricts;		/* groups are restricted */
-	bool		groups_early;	/* groups are made before joins */
-} HgjAttempts;
-
 /* Step 3: the query with the joins, and with what is to be attempted. */
 static HgjForm
 rewrite(const Query *parse, HgjAttempts attempts)
 {
 	HgjForm		form = {{0}};
 
-	form.rewriting.repeats = attempts.repeats;
-	form.rewriting.restricts = attempts.restricts;
-	form.rewriting.groups_early = attempts.groups_early;
+	form.rewriting.attempts = attempts;
 	form.query = copyObject((Query *) parse);
 	hgj_rewrite_query(&form.rewriting, form.query);
 	return form;
@@ -458,8 +448,9 @@ rewrite(const Query *parse, HgjAttempts attempts)
  * of one that has not.
  */
 static void
-keep_reasons(HgjForm *form, const HgjForm *joined, HgjAttempts attempts)
+keep_reasons(HgjForm *form, const HgjForm *joined)
 {
+	HgjAttempts attempts = form->rewriting.attempts;
 	ListCell   *lc;
 
 	foreach(lc, joined->rewriting.reasons)
@@ -485,7 +476,7 @@ try_without(HgjForm *joined, const Query *parse, HgjAttempts attempts, const Hgj
 	plan_form(&form, call);
 	if (form.cost > joined->cost)
 		return;
-	keep_reasons(&form, joined, attempts);
+	keep_reasons(&form, joined);
 	*joined = form;
 }
 

@@ -94,6 +94,19 @@ hgj_split_operands(const OpExpr *clause, Expr **inner, Expr **outer)
 		hgj_refers_to_level((Node *) *outer, 1) && !hgj_refers_to_level((Node *) *outer, 0);
 }
 
+/* The clause of GROUP BY or DISTINCT for the inner operand, which the target list has by this reference. */
+SortGroupClause *
+hgj_key_of(const HgjCorrelation *correlation, Index reference)
+{
+	SortGroupClause *key = makeNode(SortGroupClause);
+
+	key->tleSortGroupRef = reference;
+	key->eqop = correlation->group_operator;
+	key->sortop = correlation->sort_operator;
+	key->hashable = correlation->hashable;
+	return key;
+}
+
 /* Fill *correlation; false: the clause is no such equality. */
 bool
 hgj_take_correlation(Node *node, HgjCorrelation *correlation)

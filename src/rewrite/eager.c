@@ -276,7 +276,6 @@ forget_joins(Query *query)
 	Bitmapset  *joined = hgj_relations_of((Node *) query->jointree);
 	ListCell   *lc;
 
-	hgj_forget_groups(query);
 	foreach(lc, query->rtable)
 	{
 		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
@@ -295,38 +294,23 @@ forget_joins(Query *query)
 	}
 }
 
-/* A level like this one, which groups, sorts and counts off nothing. */
-static Query *
-copy_level(const Query *query)
-{
-	Query	   *result = copyObject((Query *) query);
-
-	result->groupClause = NIL;
-	result->groupDistinct = false;
-	result->havingQual = NULL;
-	return result;
-}
-
-/* Step 4: GROUP BY an operand, by which the rows have to be equal anyway.  False: there is none. */
+/*
+ * Step 4: have the subquery group by the operand of an equality, by which its rows are equal anyway.
+ * Returns false where the clause is no such equality.
+ */
 static bool
 group_by_operand(Query *subquery, Node *clause)
 {
 	HgjCorrelation correlation;
 	TargetEntry *tle;
-	SortGroupClause *key;
 
 	if (!hgj_take_correlation(clause, &correlation))
 		return false;
 	tle = makeTargetEntry(copyObject(correlation.inner), list_length(subquery->targetList) + 1,
 						  pstrdup("key"), true);
 	tle->ressortgroupref = 1;
-	key = makeNode(SortGroupClause);
-	key->tleSortGroupRef = 1;
-	key->eqop = correlation.group_operator;
-	key->sortop = correlation.sort_operator;
-	key->hashable = correlation.hashable;
 	subquery->targetList = lappend(subquery->targetList, tle);
-	subquery->groupClause = list_make1(key);
+	subquery->groupClause = list_make1(hgj_key_of(&correlation, 1));
 	return true;
 }
 
@@ -345,15 +329,14 @@ refer_to_all(const Bitmapset *relations)
 static Query *
 make_subquery(HgjEager *eager)
 {
-	Query	   *result = copy_level(eager->query);
+	Query	   *result = copyObject((Query *) eager->query);
 	List	   *clauses = (List *) move_below((Node *) eager->clauses_below, eager);
 	bool		grouped = eager->join != NULL;
 	ListCell   *lc;
 
-	result->targetList = result->distinctClause = result->sortClause = NIL;
-	result->hasDistinctOn = false;
-	result->limitCount = result->limitOffset = NULL;
-	result->limitOption = LIMIT_OPTION_COUNT;
+	hgj_forget_result(result);
+	hgj_forget_grouping(result);
+	result->hasAggs = true;
 	result->constraintDeps = NIL;
 	foreach(lc, eager->aggregates)
 	{
@@ -375,7 +358,7 @@ make_subquery(HgjEager *eager)
 static Query *
 make_level(HgjEager *eager)
 {
-	Query	   *result = copy_level(eager->query);
+	Query	   *result = copyObject((Query *) eager->query);
 	List	   *having = NIL;
 	Query	   *subquery;
 	RangeTblEntry *rte;
@@ -408,7 +391,7 @@ make_level(HgjEager *eager)
 		result->jointree = makeFromExpr(lappend(refer_to_all(eager->above), read),
 										hgj_join_clauses(list_concat(copyObject(eager->clauses_above),
 																	 having)));
-	result->hasAggs = false;
+	hgj_forget_grouping(result);
 	forget_joins(result);
 	return result;
 }

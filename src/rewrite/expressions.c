@@ -148,6 +148,26 @@ hgj_subquery_entry(Query *subquery, const char *name)
 	return rte;
 }
 
+/* The query returns nothing, and neither sorts, makes distinct nor counts off its rows. */
+void
+hgj_forget_result(Query *query)
+{
+	query->hasWindowFuncs = query->hasTargetSRFs = query->hasDistinctOn = false;
+	query->targetList = query->distinctClause = query->sortClause = query->windowClause = NIL;
+	query->limitCount = query->limitOffset = NULL;
+	query->limitOption = LIMIT_OPTION_COUNT;
+}
+
+/* The query does not group; its aggregates are the caller's to replace. */
+void
+hgj_forget_grouping(Query *query)
+{
+	query->groupClause = NIL;
+	query->groupDistinct = query->hasAggs = false;
+	query->havingQual = NULL;
+	hgj_forget_groups(query);
+}
+
 /* SELECT FROM what the entry names, which is the first and only one; it returns nothing yet. */
 Query *
 hgj_select_from(RangeTblEntry *rte)

@@ -172,18 +172,13 @@ static Node *
 return_operand(HgjValue *value, const HgjCorrelation *correlation, List **keys)
 {
 	TargetEntry *tle = append_column(&value->targetlist, correlation->inner);
-	SortGroupClause *key = makeNode(SortGroupClause);
 	OpExpr	   *condition = copyObject(correlation->clause);
 	Node	   *inner = (Node *) column_of_groups(value, tle, false);
 	Node	   *outer = move_out((Node *) correlation->outer, NULL);
 	bool		turned = correlation->outer == linitial(correlation->clause->args);
 
 	tle->ressortgroupref = list_length(value->targetlist);
-	key->tleSortGroupRef = tle->ressortgroupref;
-	key->eqop = correlation->group_operator;
-	key->sortop = correlation->sort_operator;
-	key->hashable = correlation->hashable;
-	*keys = lappend(*keys, key);
+	*keys = lappend(*keys, hgj_key_of(correlation, tle->ressortgroupref));
 	condition->args = turned ? list_make2(outer, inner) : list_make2(inner, outer);
 	return (Node *) condition;
 }

@@ -23,14 +23,20 @@
 /* The number of parts of an OR of which each is joined by itself. */
 #define HGJ_MOST_OR_PARTS		4
 
+/* What one form of a query may have, and another one not (choose.c). */
+typedef struct HgjAttempts
+{
+	bool		repeats;		/* WITH queries are computed where they are read (repeated.c) */
+	bool		restricts;		/* groups are restricted to what is around them (restrict.c) */
+	bool		groups_early;	/* groups are made before joins (eager.c) */
+} HgjAttempts;
+
 /* A copy of a query that is being rewritten. */
 typedef struct HgjRewriting
 {
 	bool		calls_volatile; /* conditions somewhere in it call volatile functions */
 	bool		order_matters;	/* clauses may raise errors where others come later (levels.c, step 7) */
-	bool		repeats;		/* WITH queries are to be computed where they are read (repeated.c) */
-	bool		restricts;		/* groups are to be restricted to what is around them (restrict.c) */
-	bool		groups_early;	/* groups are to be made before joins (eager.c) */
+	HgjAttempts attempts;		/* what is to be looked for beside subqueries */
 	bool		is_eager;		/* the query is one that eager.c has made */
 	int			njoins;			/* number of subqueries that have become joins */
 	int			nrestrictions;	/* number of conditions by which groups are restricted */
@@ -114,6 +120,8 @@ extern SubLink *hgj_make_sublink(SubLinkType type, Expr *test, Query *query);
 extern RangeTblRef *hgj_refer_to(int relation);
 extern void hgj_name_columns(RangeTblEntry *rte, const List *targetlist);
 extern RangeTblEntry *hgj_subquery_entry(Query *subquery, const char *name);
+extern void hgj_forget_result(Query *query);
+extern void hgj_forget_grouping(Query *query);
 extern Query *hgj_select_from(RangeTblEntry *rte);
 extern void hgj_split_clauses(Node *condition, List **clauses);
 extern Node *hgj_join_clauses(List *clauses);
@@ -124,6 +132,7 @@ extern void hgj_add_clauses(Query *query, List *clauses);
 extern bool hgj_collect_conditions(Node *node, List **clauses, Bitmapset **relations);
 extern Expr *hgj_at_row(const Expr *operand);
 extern bool hgj_split_operands(const OpExpr *clause, Expr **inner, Expr **outer);
+extern SortGroupClause *hgj_key_of(const HgjCorrelation *correlation, Index reference);
 extern bool hgj_take_correlation(Node *node, HgjCorrelation *correlation);
 
 /* subquery.c */

@@ -22,9 +22,9 @@
  *	  returned is not grouped by sets of columns: equal expressions would be one of them.
  *	  A clause that may raise an error comes to rows of the join that other joins have not removed
  *	  yet, so that there must be none, and no level around reads such a value.  Of an inner join it
- *	  may come before the equality does, to groups of other rows, so that it is not taken at all.  If something around
- *	  one of the columns might raise an error, or it is not a clause of WHERE or of a join, the
- *	  values are pinned to the rows (grouped.c, step 4).
+ *	  may come before the equality does, to groups of other rows, so that it is not taken at all.
+ *	  If something around one of the columns might raise an error, or it is not a clause of WHERE or
+ *	  of a join, the values are pinned to the rows (grouped.c, step 4).
  *	  Of a query that eager.c has made, no clause raises an error, and nothing around comes to its
  *	  values before they are returned.
  * 5. The groups are restricted (restrict.c) as those of other subqueries are (levels.c, step 8).
@@ -380,7 +380,8 @@ look_around(const HgjRewriting *rewriting, const Query *query, HgjReferred *refe
 	referred->raises = clause_raises || value_raises || referred->below;
 	if (referred->returned && query->groupingSets)
 		return HGJ_HIDDEN_PLACE;
-	if ((clause_raises && (inner || !is_alone(referred, query))) || (value_raises && rewriting->around && !rewriting->is_eager))
+	if ((clause_raises && (inner || !is_alone(referred, query))) ||
+		(value_raises && rewriting->around && !rewriting->is_eager))
 		return HGJ_HIDDEN_RAISES;
 	return HGJ_HIDDEN_IS_JOIN;
 }
@@ -487,7 +488,7 @@ join_lateral(HgjRewriting *rewriting, Query *query, const HgjLateral *place, Hgj
 
 	subquery->pinned = !rewriting->is_eager && (referred->raises || referred->returned);
 	subquery->optional &= !inner;
-	if (rewriting->restricts && !referred->raises &&
+	if (rewriting->attempts.restricts && !referred->raises &&
 		(!referred->returned || rewriting->around == NULL))
 		hgj_restrict_subquery(rewriting, query, subquery);
 	hgj_narrow_first_rows(rewriting, subquery);

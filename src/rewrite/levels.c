@@ -278,7 +278,7 @@ hgj_note_found(HgjRewriting *rewriting, HgjHidden reason)
 static Node *
 join_found(HgjPlace *place, HgjSubquery *subquery)
 {
-	if (place->rewriting->restricts && place->restricts)
+	if (place->rewriting->attempts.restricts && place->restricts)
 		hgj_restrict_subquery(place->rewriting, place->query, subquery);
 	hgj_narrow_first_rows(place->rewriting, subquery);
 	return (Node *) hgj_join_subquery(place->rewriting, place->query, place->side, subquery);
@@ -670,7 +670,7 @@ rewrite_level(HgjRewriting *rewriting, Query *query)
 	if (query->commandType != CMD_SELECT)
 		return;
 	hgj_join_laterals(rewriting, query);
-	if (rewriting->groups_early)
+	if (rewriting->attempts.groups_early)
 		hgj_group_early(rewriting, query);
 	replace_in_joins(&place, (Node *) query->jointree, true);
 	query->jointree->quals = replace_in_where(&place, query->jointree->quals);
@@ -691,7 +691,7 @@ hgj_rewrite_query(HgjRewriting *rewriting, Query *query)
 {
 	rewriting->calls_volatile = find_volatile((Node *) query, NULL);
 	/* first: a subquery that reads a copy may become a join, as one of a table may */
-	if (rewriting->repeats)
+	if (rewriting->attempts.repeats)
 		hgj_repeat_queries(rewriting, query);
 	(void) split_levels((Node *) query, rewriting);
 	rewriting->order_matters = !rewriting->calls_volatile && hgj_order_matters(query);

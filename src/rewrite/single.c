@@ -14,7 +14,6 @@
  *	  have no values that are equal and look different.
  * 4. The first row in the order of a value has the least or greatest of its values, and so is
  *	  min() or max(); but NULL may come first, which these pass over.
- *
  * 5. Of a query that groups, a table has one row at most for each group if a unique index's columns
  *	  are among what it groups by, and are never NULL, or are set as in step 1.
  *
@@ -191,44 +190,10 @@ know(HgjKnown *known, const Query *query)
 	return hgj_collect_conditions((Node *) query->jointree, &known->clauses, NULL);
 }
 
-/* Step 1: do all tables have one row at most?  They come to be known one after the other. */
-bool
-hgj_is_single_row(const Query *query)
+/* Steps 1 and 5: those of these tables that have one row at most; they come to be known one after the other. */
+static Bitmapset *
+find_single(HgjKnown *known, const Bitmapset *tables)
 {
-	HgjKnown	known = {0};
-	int			found = 0;
-	int			tables = 0;
-	bool		again = true;
-	ListCell   *lc;
-
-	if (query->limitCount || !know(&known, query))
-		return false;
-	while (again)
-	{
-		again = false;
-		tables = 0;
-		foreach(lc, query->rtable)
-		{
-			int			table = foreach_current_index(lc) + 1;
-
-			if (lfirst_node(RangeTblEntry, lc)->rtekind == RTE_JOIN)
-				continue;
-			tables++;
-			if (bms_is_member(table, known.single) || !is_single(&known, table))
-				continue;
-			known.single = bms_add_member(known.single, table);
-			found++;
-			again = true;
-		}
-	}
-	return found == tables;
-}
-
-/* Step 5: those of these tables; the clauses are inner joins' and WHERE's. */
-Bitmapset *
-hgj_single_in_groups(const Query *query, List *clauses, const Bitmapset *tables)
-{
-	HgjKnown	known = {query, clauses, query->groupClause, NULL};
 	bool		again = true;
 
 	while (again)
@@ -238,13 +203,41 @@ hgj_single_in_groups(const Query *query, List *clauses, const Bitmapset *tables)
 		again = false;
 		while ((table = bms_next_member(tables, table)) >= 0)
 		{
-			if (bms_is_member(table, known.single) || !is_single(&known, table))
+			if (bms_is_member(table, known->single) || !is_single(known, table))
 				continue;
-			known.single = bms_add_member(known.single, table);
+			known->single = bms_add_member(known->single, table);
 			again = true;
 		}
 	}
-	return known.single;
+	return known->single;
+}
+
+/* Step 1: do all tables have one row at most? */
+bool
+hgj_is_single_row(const Query *query)
+{
+	HgjKnown	known = {0};
+	Bitmapset  *tables = NULL;
+	ListCell   *lc;
+
+	if (query->limitCount || !know(&known, query))
+		return false;
+	foreach(lc, query->rtable)
+		if (lfirst_node(RangeTblEntry, lc)->rtekind != RTE_JOIN)
+			tables = bms_add_member(tables, foreach_current_index(lc) + 1);
+	return bms_equal(find_single(&known, tables), tables);
+}
+
+/*
+ * Step 5: of these tables, those of which each group of the query has one row at most; clauses: those
+ * of inner joins and of WHERE.
+ */
+Bitmapset *
+hgj_single_in_groups(const Query *query, List *clauses, const Bitmapset *tables)
+{
+	HgjKnown	known = {query, clauses, query->groupClause, NULL};
+
+	return find_single(&known, tables);
 }
 
 /* Step 3: are values of the type that are equal alike, in that order's sense? */

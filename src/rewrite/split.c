@@ -245,13 +245,10 @@ make_inner(const Query *query, List *having)
 	Query	   *inner = makeNode(Query);
 
 	*inner = *query;
-	inner->targetList = NIL;
+	hgj_forget_result(inner);
 	inner->havingQual = hgj_join_clauses(having);
-	inner->hasWindowFuncs = inner->hasTargetSRFs = inner->hasDistinctOn = false;
 	inner->hasRecursive = inner->hasModifyingCTE = false;
-	inner->cteList = inner->distinctClause = inner->sortClause = inner->windowClause = NIL;
-	inner->limitCount = inner->limitOffset = NULL;
-	inner->limitOption = LIMIT_OPTION_COUNT;
+	inner->cteList = NIL;
 	move_inwards((Node *) inner);
 	return inner;
 }
@@ -274,11 +271,8 @@ make_outer(Query *query, Query *inner, List *clauses)
 
 	query->rtable = list_make1(hgj_subquery_entry(inner, GROUPS_NAME));
 	hgj_forget_privileges(query);
-	hgj_forget_groups(query);
 	query->jointree = makeFromExpr(list_make1(hgj_refer_to(1)), hgj_join_clauses(conditions));
-	query->groupClause = NIL;
-	query->groupDistinct = query->hasAggs = false;
-	query->havingQual = NULL;
+	hgj_forget_grouping(query);
 }
 
 /* Does GROUP BY have values that an equal expression elsewhere may not have? */

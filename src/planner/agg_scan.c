@@ -11,7 +11,8 @@
  *	  if rows cost what they cost PostgreSQL).
  * 3. An Append of such joins and scans: partitions, children, branches of UNION ALL.
  *	  One of a partitioned table's scans is made where PostgreSQL's has others.
- * 4. The groups of a subquery that a HashGraphAgg makes, or its part of them.
+ * 4. A subquery whose topmost node returns batches: the groups of a HashGraphAgg, or its part
+ *	  of them, or the rows of a join of ours, where PostgreSQL has to leave the subquery as it is.
  * 5. But where an index finds a small part of the rows, the index is used: its
  *	  pages are charged as if each came from a disk, ours are in caches, or need not
  *	  be read at all.  So is it where enable_seqscan is off.  Nor is a table worth it
@@ -225,13 +226,17 @@ append_of(PlannerInfo *root, RelOptInfo *rel, HgjAggDecline *decline)
 	return NULL;
 }
 
-/* Is it the groups of a subquery, which come in batches? */
+/* Is it a subquery whose rows come in batches? */
 static bool
-returns_groups(const Path *path)
+returns_batches(const Path *path)
 {
-	return IsA(path, SubqueryScanPath) && path->param_info == NULL &&
-		path->parent->baserestrictinfo == NIL &&
-		hgj_is_agg_path(hgj_below_projections(((const SubqueryScanPath *) path)->subpath));
+	const Path *below;
+
+	if (!IsA(path, SubqueryScanPath) || path->param_info != NULL ||
+		path->parent->baserestrictinfo != NIL)
+		return false;
+	below = ((const SubqueryScanPath *) path)->subpath;
+	return hgj_is_agg_path(hgj_below_projections(below)) || hgj_is_join_path(below);
 }
 
 /*
@@ -251,7 +256,7 @@ hgj_paths_to_aggregate(PlannerInfo *root, RelOptInfo *rel, bool partial,
 	{
 		Path	   *path = lfirst(lc);
 
-		if ((hgj_is_join_path(path) && path->param_info == NULL) || returns_groups(path) ||
+		if ((hgj_is_join_path(path) && path->param_info == NULL) || returns_batches(path) ||
 			(IsA(path, AppendPath) && append_fits(root, (AppendPath *) path)))
 			result = lappend(result, path);
 	}

@@ -100,6 +100,7 @@ _PG_init(void)
 	hgj_install_extreme_estimates();
 	hgj_install_declines_hook();
 	hgj_install_demand_hook();
+	hgj_install_letters();
 	hgj_install_device_rows();
 	hgj_install_groups_offer();
 	hgj_install_explain_option();

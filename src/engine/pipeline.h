@@ -421,7 +421,7 @@ typedef struct HgjPipelineMethods
 	bool		fills;
 
 	/*
-	 * Rows that the caller keeps; polls.  Up to HGJ_KEPT_PIECES pieces, or none, to ask.
+	 * Rows that the caller keeps; polls.  Up to HGJ_KEPT_PIECES pieces.
 	 * HGJ_UNSUPPORTED: not these, or none of this pipeline, which goes on: stage them.
 	 * When it returns the memory is the caller's again, unless it may read on, or there is
 	 * kept_outcome, and a staging buffer that has been given out is not.  NULL: the engine

@@ -429,11 +429,9 @@ push_pieces(HgjPipelineState *d, const HgjKeptPush *rows)
 HgjDevicePush *
 hgj_device_begin_kept(HgjPipelineState *d)
 {
-	static const HgjKeptPush nothing = {0};
 	HgjDevicePush *push;
 
-	if (!d->takes_kept || d->engine->pipeline->push_kept == NULL ||
-		!push_pieces(d, &nothing))
+	if (!d->takes_kept || d->engine->pipeline->push_kept == NULL)
 		return NULL;
 	d->reading = true;
 	push = palloc0(sizeof(HgjDevicePush));

@@ -5,10 +5,19 @@
  *	  sides, and the worker between them, have to agree on.
  *
  * A CHANNEL belongs to one session from hgj_channel_begin_use() until the last of its
- * tables and pipelines has gone.  The session writes a request (a call of the engine
- * ABI, its numbers in `arg`, its arrays in the scratch), posts `asked`, and waits for
- * `answered`; the GPU process has a thread per channel that waits for `asked` for
- * ever.  Requests are numbered, so that neither side takes another's for its own.
+ * tables and pipelines has gone.  The session writes a letter, posts `asked`, and waits for
+ * `answered`; the GPU process has a thread per channel that waits for `asked` for ever.
+ * Letters are numbered, so that neither side takes another's for its own.
+ *
+ * A LETTER is calls of the engine ABI, one behind the other, each with its numbers and arrays,
+ * because a message takes as long as hundreds of calls: most calls wait for one of which the
+ * session needs the answer.  The GPU process makes them in their order.  An object of which a
+ * call has failed that nobody waited for answers all later ones with that failure, and so does
+ * what is created on it.  Where the session wants no more, the call at hand and those behind it
+ * have not been made.
+ *
+ * OBJECTS (tables, probes, pipelines) are numbered by the session, so that a letter can create one
+ * and use it.
  *
  * There are more channels than processes that could want one, so that an idle session keeps
  * nobody from the GPU, whatever it holds there.  The first ones, which are taken first,
@@ -38,50 +47,73 @@
 
 /* Channels that share hashgraph_join.gpu_staging_memory: the first ones. */
 #define HGJ_FRONT_CHANNELS		16
-/* Of a channel's memory, for the arrays of one call; the rest is staging buffers. */
+/*
+ * Of a channel's memory, first the arrays of an answer, in which one call's have room; then a
+ * letter, which has room for the arrays of a call and for some calls more; the rest is staging
+ * buffers.
+ */
 #define HGJ_SCRATCH_BYTES		(1024 * 1024)
+#define HGJ_LETTER_AT			HGJ_SCRATCH_BYTES
+#define HGJ_LETTER_BYTES		(HGJ_SCRATCH_BYTES + 64 * 1024)
+#define HGJ_STAGING_AT			(HGJ_LETTER_AT + HGJ_LETTER_BYTES)
 /* All of the memory of a channel behind the first ones. */
-#define HGJ_BACK_BYTES			(2 * HGJ_SCRATCH_BYTES)
+#define HGJ_BACK_BYTES			(HGJ_STAGING_AT + HGJ_SCRATCH_BYTES)
 #define HGJ_PAGE_BYTES			4096
-/* Of HGJ_CALL_KEPT_BYTES; as many answers follow them. */
-#define HGJ_CALL_IDS			(HGJ_SCRATCH_BYTES / 2 / sizeof(uint64_t))
+/* Of HGJ_CALL_KEPT_BYTES. */
+#define HGJ_CALL_IDS			(HGJ_SCRATCH_BYTES / sizeof(uint64_t))
+/* Numbers of a session's objects are below. */
+#define HGJ_MOST_OBJECTS		65536
 /* Devices that are listed. */
 #define HGJ_SERVER_DEVICES		16
 #define HGJ_CALL_NUMBERS		8
 #define HGJ_ANSWER_MEMORY		4
 
+/* Arrays of a call stand behind its head; "answer" says what the scratch has then. */
 typedef enum HgjCall
 {
-	HGJ_CALL_TABLE_CREATE,		/* scratch: spec.  The answer has the table's HgjMemory
-								 * from HGJ_ANSWER_MEMORY on, as have those of APPEND,
-								 * BUILD and PROBE_CREATE */
+	HGJ_CALL_NOTHING,			/* of an object that was destroyed before the letter was sent */
+	HGJ_CALL_TABLE_CREATE,		/* spec.  The result has the table's HgjMemory from
+								 * HGJ_ANSWER_MEMORY on, as have those of APPEND, BUILD and
+								 * PROBE_CREATE */
 	HGJ_CALL_DESTROY,			/* of what is a table, probe or pipeline */
-	HGJ_CALL_APPEND,			/* rows, first id, has ids; scratch: ids, words */
-	HGJ_CALL_BUILD,				/* total rows */
-	HGJ_CALL_INFO,				/* scratch: HgjTableInfo */
-	HGJ_CALL_MEMORY,			/* scratch: HgjMemory */
+	HGJ_CALL_APPEND,			/* rows, first id, has ids; ids, words */
+	HGJ_CALL_BUILD,				/* total rows; answer: HgjTableInfo */
+	HGJ_CALL_INFO,				/* answer: HgjTableInfo */
+	HGJ_CALL_MEMORY,			/* answer: HgjMemory */
 	HGJ_CALL_BATCH_ROWS,
-	HGJ_CALL_PROBE_CREATE,
+	HGJ_CALL_PROBE_CREATE,		/* table */
 	HGJ_CALL_UPLOAD,			/* offset, bytes, in all: a piece of a probe's batch */
 	HGJ_CALL_PROBE_BEGIN,		/* rows, selected or UINT64_MAX, mode, flags */
-	HGJ_CALL_PROBE_NEXT,		/* capacity; scratch: probe rows, build rows */
-	HGJ_CALL_MARK,				/* rows; scratch: ids */
+	HGJ_CALL_PROBE_NEXT,		/* capacity; answer: probe rows, build rows */
+	HGJ_CALL_MARK,				/* rows; ids */
 	HGJ_CALL_IS_MARKED,			/* row */
-	HGJ_CALL_UNMATCHED,			/* cursor, capacity; scratch: ids */
+	HGJ_CALL_UNMATCHED,			/* cursor, capacity; answer: ids */
 	HGJ_CALL_CLEAR_MARKS,
-	HGJ_CALL_PIPE_CREATE,		/* scratch: spec, HgjCallTables */
-	HGJ_CALL_PIPE_PAYLOAD,		/* join, column, first, rows, has validity; scratch */
-	HGJ_CALL_PIPE_START,		/* expected, has ranges; scratch: ranges */
+	HGJ_CALL_PIPE_CREATE,		/* spec, HgjCallTables */
+	HGJ_CALL_PIPE_PAYLOAD,		/* join, column, first, rows, has validity; values, bits */
+	HGJ_CALL_PIPE_START,		/* expected, has ranges; ranges */
 	HGJ_CALL_PIPE_PUSH,			/* buffer, its capacity, rows, nulls */
-	HGJ_CALL_PIPE_KEPT,			/* pieces, words; scratch: see hgj_kept_inputs_at() */
-	HGJ_CALL_PIPE_FETCH,		/* scratch: rows of the push, of each join */
-	HGJ_CALL_PIPE_FINISH,
-	HGJ_CALL_PIPE_GROUPS,		/* first, rows; scratch: words */
-	HGJ_CALL_PIPE_INFO,			/* scratch: HgjPipelineInfo */
+	HGJ_CALL_PIPE_KEPT,			/* pieces, words; see hgj_kept_inputs_at() */
+	HGJ_CALL_PIPE_FETCH,		/* answer: rows of the push, of each join */
+	HGJ_CALL_PIPE_FINISH,		/* result: groups or rows, and of the former how many have come
+								 * already; answer: HgjPipelineInfo, groups */
+	HGJ_CALL_PIPE_GROUPS,		/* first, rows; answer: words */
+	HGJ_CALL_PIPE_INFO,			/* answer: HgjPipelineInfo */
 	HGJ_CALL_PIPE_READ,			/* is answered when it reads no memory of the session */
-	HGJ_CALL_KEPT_BYTES			/* of nothing of the session's; ids; scratch: these,
-								 * bytes */
+	HGJ_CALL_KEPT_BYTES			/* of nothing of the session's; how many; ids; answer: bytes */
 } HgjCall;
+
+/* A call in a letter. */
+typedef struct HgjLetterCall
+{
+	uint32_t	call;			/* HgjCall */
+	uint32_t	object;			/* number of what the call is about, or creates */
+	uint64_t	nbytes;			/* length of its arrays, which follow; a multiple of 8 */
+	uint64_t	arg[HGJ_CALL_NUMBERS];	/* numbers that it is called with */
+	uint64_t	result[HGJ_CALL_NUMBERS];	/* numbers that it has brought */
+	HgjStatus	status;			/* what has become of it */
+	HgjError	error;			/* why, where it has failed */
+} HgjLetterCall;
 
 /* What a pipeline stands on, by numbers; HGJ_NO_OBJECT: there is none. */
 #define HGJ_NO_OBJECT			UINT32_MAX
@@ -108,23 +140,20 @@ typedef struct HgjChannel
 	uint32_t	state;			/* HgjChannelState; changed atomically */
 	uint64_t	left_at;		/* hgj_monotonic_seconds() when it became LEFT */
 	uint64_t	takers;			/* sessions that have taken it, so far */
-	uint32_t	cancel;			/* the call at hand shall give up */
+	uint32_t	cancel;			/* the letter at hand shall be given up */
 	uint64_t	answers;		/* of the device, to calls made for it; atomic */
 	uint64_t	thread_of;		/* generation in which it has a thread; atomic */
 	uint64_t	no_thread_of;	/* ... in which none could be started; atomic */
 
-	/* the request, the session's to write until `asked` is posted */
-	uint64_t	number;
-	uint64_t	generation;		/* whom it is for */
-	HgjCall		call;
-	uint32_t	object;
-	uint64_t	arg[HGJ_CALL_NUMBERS];
+	/* the session's to write until `asked` is posted */
+	uint64_t	number;			/* number of the letter */
+	uint64_t	generation;		/* generation that it is for */
+	uint32_t	ncalls;			/* number of its calls */
 
 	/* the answer, until `answered` is */
-	uint64_t	answer_to;
-	HgjStatus	status;
-	HgjError	error;
-	uint64_t	result[HGJ_CALL_NUMBERS];
+	uint64_t	answer_to;		/* number of the letter that it is to */
+	uint32_t	made;			/* number of calls that have been made, or have failed; the one
+								 * behind them was cancelled */
 } HgjChannel;
 
 /*
@@ -291,6 +320,20 @@ hgj_channel_area(HgjServer *server, const HgjChannel *channel)
 
 	return (char *) server + hgj_areas_at(server->nchannels) +
 		hgj_areas_before(server->front_bytes, i);
+}
+
+/* The arrays of a call. */
+static inline char *
+hgj_call_bytes(HgjLetterCall *call)
+{
+	return (char *) (call + 1);
+}
+
+/* What a call takes of a letter whose arrays have so many bytes. */
+static inline size_t
+hgj_call_size(size_t nbytes)
+{
+	return sizeof(HgjLetterCall) + (nbytes + 7) / 8 * 8;
 }
 
 /* How much of it there is. */

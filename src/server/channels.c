@@ -45,7 +45,7 @@ front_bytes(void)
 {
 	Size		bytes = (Size) hgj_gpu_staging_memory * 1024 / HGJ_FRONT_CHANNELS;
 
-	return TYPEALIGN_DOWN(HGJ_PAGE_BYTES, Max(bytes, 4 * (Size) HGJ_SCRATCH_BYTES));
+	return TYPEALIGN_DOWN(HGJ_PAGE_BYTES, Max(bytes, HGJ_STAGING_AT + 3 * (Size) HGJ_SCRATCH_BYTES));
 }
 
 static Size

@@ -4,17 +4,20 @@
  *	  Pipelines of the engine whose calls are made in the GPU process.
  *
  * 1. The spec is numbers only, and tables are sent by theirs (pipeline.h).
- * 2. A pipeline has two staging buffers in the channel's memory, of as many rows as the
- *	  engine's own ones have, or as there is room for.  The caller fills one while the
- *	  GPU process copies the other: a push is not waited for, and what it came to is the
- *	  outcome of the next call.
+ * 2. What creates and starts a pipeline, and columns of build sides, are not waited for: they go
+ *	  with the first rows, or with finish.  Whether kept rows are for the pipeline is known when
+ *	  the first ones have been pushed.
+ * 3. A pipeline has two staging buffers in the channel's memory, of as many rows as the
+ *	  engine's own ones have, or as there is room for, from the first row on that is staged.  The
+ *	  caller fills one while the GPU process copies the other: a push is not waited for, and what
+ *	  it came to is the outcome of the next call.
  *	  Rows that are kept in memory go without: the GPU process reads them there, and they
  *	  are not waited for, either, nor is, when it has answered, that it has read them.
- * 3. Payload columns, group rows and rows that come out go through the scratch, in
- *	  portions.
+ * 4. The answer to finish has what the pipeline has counted, which is final, and the first groups.
+ * 5. Payload columns go, and group rows and rows that come out come, in portions.
  *
- * Memory: malloc, from create to destroy (engine.h); rows that were fetched stay in the
- * scratch only until the next call, so that they are copied.  Locks: none.
+ * Memory: malloc, from create to destroy (engine.h); rows and groups that have come are copied, as
+ * an answer stays only until the next call.  Locks: none.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,12 +28,12 @@
 
 StaticAssertDecl(HGJ_KEPT_PIECES * (sizeof(uint32) + HGJ_PIPE_INPUTS * sizeof(HgjKeptInput)) +
 				 HGJ_KEPT_WORDS * sizeof(uint64) <= HGJ_SCRATCH_BYTES,
-				 "the scratch has no room for the pieces of a push");
+				 "a letter has no room for the pieces of a push");
 
 /* Rows of a staging buffer: fewer are not worth a pipeline. */
 #define LEAST_STAGE_ROWS	1024
 
-StaticAssertDecl((HGJ_BACK_BYTES - HGJ_SCRATCH_BYTES) / 2 >=
+StaticAssertDecl((HGJ_BACK_BYTES - HGJ_STAGING_AT) / 2 >=
 				 LEAST_STAGE_ROWS / 64 * HGJ_PIPE_INPUTS * (64 * sizeof(uint64) + 8) + 64,
 				 "a channel behind the first ones has no room for a pipeline");
 
@@ -41,10 +44,15 @@ struct HgjPipeline
 {
 	HgjRemote	remote;
 	HgjPipelineSpec spec;
+	uint32		stage_rows;		/* of the engine's own staging buffers, once it is started */
 	size_t		buffers[2];		/* in the channel's memory, or 0 */
 	int			next;			/* the one that the caller fills */
 	uint32		capacity;		/* rows of each */
 	uint32	   *fetched;		/* spec.rows: (1 + njoins) times MOST_FETCHED */
+	uint64	   *groups;			/* the first groups, or NULL */
+	uint64		ngroups;		/* number of these */
+	bool		is_final;		/* step 4: what it has counted is known: */
+	HgjPipelineInfo info;
 };
 
 static void
@@ -67,6 +75,7 @@ pipe_destroy(HgjPipeline *pipeline)
 	free_buffers(pipeline);
 	hgj_channel_end_use(&pipeline->remote);
 	free(pipeline->fetched);
+	free(pipeline->groups);
 	free(pipeline);
 }
 
@@ -80,17 +89,14 @@ number_of(const HgjPipeline *made, const HgjRemote *remote, bool *good)
 	return remote->number;
 }
 
-/* Step 1. */
+/* Steps 1 and 2. */
 static HgjStatus
-send_spec(HgjPipeline *made, const HgjPipelineCaller *caller, HgjError *err)
+write_spec(HgjPipeline *made, const HgjPipelineCaller *caller, HgjError *err)
 {
-	HgjChannel *channel = hgj_channel_request(&made->remote, err);
+	HgjLetterCall *call;
 	HgjCallTables numbers;
 	bool		good = true;
-	HgjStatus	status;
 
-	if (channel == NULL)
-		return err->status;
 	for (uint32 j = 0; j < HGJ_PIPE_JOINS; j++)
 	{
 		bool		joins = j < made->spec.njoins;
@@ -104,12 +110,13 @@ send_spec(HgjPipeline *made, const HgjPipelineCaller *caller, HgjError *err)
 							  &good);
 	if (!good)
 		return hgj_fail(err, HGJ_DEVICE_LOST, "a table has gone with the GPU process");
-	memcpy(hgj_channel_scratch(), &made->spec, sizeof(made->spec));
-	memcpy(hgj_channel_scratch() + sizeof(made->spec), &numbers, sizeof(numbers));
-	status = hgj_channel_call(&made->remote, HGJ_CALL_PIPE_CREATE, err);
-	if (status == HGJ_OK)
-		made->remote.number = (uint32) channel->result[0];
-	return status;
+	call = hgj_letter_call(&made->remote, HGJ_CALL_PIPE_CREATE,
+						   sizeof(made->spec) + sizeof(numbers), err);
+	if (call == NULL)
+		return err->status;
+	memcpy(hgj_call_bytes(call), &made->spec, sizeof(made->spec));
+	memcpy(hgj_call_bytes(call) + sizeof(made->spec), &numbers, sizeof(numbers));
+	return HGJ_OK;
 }
 
 static HgjStatus
@@ -128,7 +135,7 @@ pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	made->spec = *spec;
 	if (spec->rows)
 		made->fetched = malloc((1 + (Size) spec->njoins) * MOST_FETCHED * sizeof(uint32));
-	status = made->fetched || !spec->rows ? send_spec(made, caller, err) :
+	status = made->fetched || !spec->rows ? write_spec(made, caller, err) :
 		hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	if (status != HGJ_OK)
 	{
@@ -141,36 +148,34 @@ pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	return HGJ_OK;
 }
 
-/* Step 3.  A portion begins at a multiple of 64 rows, as the bits of validity do. */
+/* Step 5.  A portion begins at a multiple of 64 rows, as the bits of validity do. */
 static HgjStatus
 pipe_payload(HgjPipeline *pipeline, uint32 join, uint32 column, uint32 first,
 			 uint32 n, const void *values, const uint64 *validity, HgjError *err)
 {
 	size_t		width = hgj_kind_width(pipeline->spec.joins[join].kinds[column]);
 	uint32		most = (HGJ_SCRATCH_BYTES - 64) / (width * 64 + 8) * 64;
-	HgjStatus	status = HGJ_OK;
 
-	for (uint32 done = 0; done < n && status == HGJ_OK; done += most)
+	for (uint32 done = 0; done < n; done += most)
 	{
 		uint32		some = Min(n - done, most);
-		HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
-		char	   *scratch;
+		size_t		bytes = (some * width + 7) / 8 * 8;
+		size_t		bits = validity ? (some + 63) / 64 * sizeof(uint64) : 0;
+		HgjLetterCall *call = hgj_letter_call(&pipeline->remote, HGJ_CALL_PIPE_PAYLOAD,
+											  bytes + bits, err);
 
-		if (channel == NULL)
+		if (call == NULL)
 			return err->status;
-		scratch = hgj_channel_scratch();
-		memcpy(scratch, (const char *) values + done * width, some * width);
+		memcpy(hgj_call_bytes(call), (const char *) values + done * width, some * width);
 		if (validity)
-			memcpy(scratch + (some * width + 7) / 8 * 8, validity + done / 64,
-				   (some + 63) / 64 * sizeof(uint64));
-		channel->arg[0] = join;
-		channel->arg[1] = column;
-		channel->arg[2] = first + done;
-		channel->arg[3] = some;
-		channel->arg[4] = validity != NULL;
-		status = hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_PAYLOAD, err);
+			memcpy(hgj_call_bytes(call) + bytes, validity + done / 64, bits);
+		call->arg[0] = join;
+		call->arg[1] = column;
+		call->arg[2] = first + done;
+		call->arg[3] = some;
+		call->arg[4] = validity != NULL;
 	}
-	return status;
+	return HGJ_OK;
 }
 
 /* Bytes of a staging buffer for 64 rows. */
@@ -184,7 +189,7 @@ bytes_of_64(const HgjPipelineSpec *spec)
 	return bytes;
 }
 
-/* Step 2: of at most so many rows, as the engine's are. */
+/* Step 3: of at most so many rows, as the engine's are. */
 static HgjStatus
 make_buffers(HgjPipeline *pipeline, uint32 most, HgjError *err)
 {
@@ -205,31 +210,46 @@ make_buffers(HgjPipeline *pipeline, uint32 most, HgjError *err)
 	return HGJ_OK;
 }
 
+/* HgjAnswered of START. */
+static void
+note_start(HgjRemote *owner, const HgjLetterCall *answer)
+{
+	((HgjPipeline *) owner)->stage_rows = (uint32) answer->result[0];
+}
+
+/* Step 2. */
 static HgjStatus
 pipe_start(HgjPipeline *pipeline, const HgjPipeRange *ranges, uint64 expected,
 		   HgjError *err)
 {
-	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
-	HgjStatus	status;
+	size_t		bytes = ranges ? pipeline->spec.nkeys * sizeof(HgjPipeRange) : 0;
+	HgjLetterCall *call = hgj_letter_call(&pipeline->remote, HGJ_CALL_PIPE_START, bytes, err);
 
-	if (channel == NULL)
+	if (call == NULL)
 		return err->status;
 	if (ranges)
-		memcpy(hgj_channel_scratch(), ranges, pipeline->spec.nkeys * sizeof(HgjPipeRange));
-	channel->arg[0] = expected;
-	channel->arg[1] = ranges != NULL;
-	status = hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_START, err);
-	if (status != HGJ_OK)
-		return status;
-	return make_buffers(pipeline, (uint32) channel->result[0], err);
+		memcpy(hgj_call_bytes(call), ranges, bytes);
+	call->arg[0] = expected;
+	call->arg[1] = ranges != NULL;
+	hgj_letter_tell(note_start);
+	return HGJ_OK;
 }
 
-/* The buffer that is not on its way. */
+/* Step 3: the buffer that is not on its way. */
 static HgjStatus
 pipe_stage(HgjPipeline *pipeline, HgjPipeStage *stage, HgjError *err)
 {
 	char	   *at;
 
+	if (pipeline->buffers[0] == 0)
+	{
+		HgjStatus	status = hgj_letter_flush(&pipeline->remote, err);
+
+		if (status == HGJ_OK)
+			status = make_buffers(pipeline, pipeline->stage_rows, err);
+		if (status != HGJ_OK)
+			return status;
+	}
 	if (hgj_channel_is_lost(&pipeline->remote))
 		return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process has ended");
 	if (pipeline->remote.failed != HGJ_OK)
@@ -252,15 +272,15 @@ pipe_stage(HgjPipeline *pipeline, HgjPipeStage *stage, HgjError *err)
 static HgjStatus
 pipe_push(HgjPipeline *pipeline, uint32 n, uint64 nulls, HgjError *err)
 {
-	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
+	HgjLetterCall *call = hgj_letter_call(&pipeline->remote, HGJ_CALL_PIPE_PUSH, 0, err);
 
-	if (channel == NULL)
+	if (call == NULL)
 		return err->status;
-	channel->arg[0] = pipeline->buffers[pipeline->next];
-	channel->arg[1] = pipeline->capacity;
-	channel->arg[2] = n;
-	channel->arg[3] = nulls;
-	hgj_channel_post(&pipeline->remote, HGJ_CALL_PIPE_PUSH);
+	call->arg[0] = pipeline->buffers[pipeline->next];
+	call->arg[1] = pipeline->capacity;
+	call->arg[2] = n;
+	call->arg[3] = nulls;
+	hgj_letter_post();
 	pipeline->next ^= 1;
 	return HGJ_OK;
 }
@@ -269,48 +289,46 @@ pipe_push(HgjPipeline *pipeline, uint32 n, uint64 nulls, HgjError *err)
 static HgjStatus
 pipe_push_kept(HgjPipeline *pipeline, const HgjKeptPush *rows, HgjError *err)
 {
-	HgjChannel *channel = hgj_channel_request(&pipeline->remote, err);
 	uint32		n = rows->npieces;
 	uint32		ninputs = pipeline->spec.ninputs;
+	HgjLetterCall *call;
 	char	   *to;
 
-	if (channel == NULL)
+	hgj_letter_is_to_read(&pipeline->remote);
+	call = hgj_letter_call(&pipeline->remote, HGJ_CALL_PIPE_KEPT,
+						   hgj_kept_words_at(n, ninputs) + rows->nwords * sizeof(uint64), err);
+	if (call == NULL)
 		return err->status;
-	to = hgj_channel_scratch();
-	if (n > 0)
-	{
-		memcpy(to, rows->nrows, n * sizeof(uint32));
-		memcpy(to + hgj_kept_inputs_at(n), rows->inputs,
-			   (Size) n * ninputs * sizeof(HgjKeptInput));
-	}
+	to = hgj_call_bytes(call);
+	memcpy(to, rows->nrows, n * sizeof(uint32));
+	memcpy(to + hgj_kept_inputs_at(n), rows->inputs,
+		   (Size) n * ninputs * sizeof(HgjKeptInput));
 	if (rows->nwords > 0)
 		memcpy(to + hgj_kept_words_at(n, ninputs), rows->words,
 			   rows->nwords * sizeof(uint64));
-	channel->arg[0] = n;
-	channel->arg[1] = rows->nwords;
-	if (n == 0)
-		return hgj_channel_call(&pipeline->remote, HGJ_CALL_PIPE_KEPT, err);
-	hgj_channel_post_reader(&pipeline->remote, HGJ_CALL_PIPE_KEPT, !pipeline->spec.rows);
+	call->arg[0] = n;
+	call->arg[1] = rows->nwords;
+	hgj_letter_post_reader(&pipeline->remote, !pipeline->spec.rows);
 	return HGJ_OK;
 }
 
 static HgjStatus
 pipe_kept_outcome(HgjPipeline *pipeline, HgjError *err)
 {
-	return hgj_channel_settle(&pipeline->remote, err);
+	return hgj_letter_settle(&pipeline->remote, err);
 }
 
 static HgjStatus
 pipe_fetch(HgjPipeline *pipeline, HgjPipeRows *rows, HgjError *err)
 {
-	HgjChannel *channel;
-	HgjStatus	status = hgj_channel_ask(&pipeline->remote, HGJ_CALL_PIPE_FETCH, 0, 0,
-										 &channel, err);
+	const HgjLetterCall *answer;
+	HgjStatus	status = hgj_letter_ask(&pipeline->remote, HGJ_CALL_PIPE_FETCH, 0, 0, &answer,
+										err);
 
 	if (status != HGJ_OK)
 		return status;
-	rows->n = (uint32) channel->result[0];
-	rows->last = channel->result[1] != 0;
+	rows->n = (uint32) answer->result[0];
+	rows->last = answer->result[1] != 0;
 	memcpy(pipeline->fetched, hgj_channel_scratch(),
 		   (size_t) rows->n * (1 + pipeline->spec.njoins) * sizeof(uint32));
 	rows->input = pipeline->fetched;
@@ -319,37 +337,53 @@ pipe_fetch(HgjPipeline *pipeline, HgjPipeRows *rows, HgjError *err)
 	return HGJ_OK;
 }
 
+/* Step 4: the first groups have come, unless there is no memory for them here. */
+static void
+keep_groups(HgjPipeline *pipeline, uint64 n)
+{
+	size_t		words = 1 + pipeline->spec.nkeys + pipeline->spec.nwords;
+
+	if (n > 0)
+		pipeline->groups = malloc(n * words * sizeof(uint64));
+	pipeline->ngroups = pipeline->groups ? n : 0;
+	if (pipeline->groups)
+		memcpy(pipeline->groups, hgj_channel_scratch() + sizeof(HgjPipelineInfo),
+			   n * words * sizeof(uint64));
+}
+
 static HgjStatus
 pipe_finish(HgjPipeline *pipeline, uint64 *ngroups, HgjError *err)
 {
-	HgjChannel *channel;
-	HgjStatus	status = hgj_channel_ask(&pipeline->remote, HGJ_CALL_PIPE_FINISH, 0, 0,
-										 &channel, err);
+	const HgjLetterCall *answer;
+	HgjStatus	status = hgj_letter_ask(&pipeline->remote, HGJ_CALL_PIPE_FINISH, 0, 0, &answer,
+										err);
 
-	if (status == HGJ_OK)
-	{
-		*ngroups = channel->result[0];
-		hgj_channel_has_read(&pipeline->remote);
-	}
-	if (status == HGJ_OK && pipeline->spec.fills)
+	if (status != HGJ_OK)
+		return status;
+	*ngroups = answer->result[0];
+	memcpy(&pipeline->info, hgj_channel_scratch(), sizeof(pipeline->info));
+	pipeline->is_final = true;
+	keep_groups(pipeline, answer->result[1]);
+	hgj_letter_has_read(&pipeline->remote);
+	if (pipeline->spec.fills)
 		free_buffers(pipeline);	/* it stays, and others need the room */
-	return status;
+	return HGJ_OK;
 }
 
 /* Of so many chunks as one call takes. */
 static HgjStatus
 ask_kept_bytes(HgjRemote *remote, const uint64 *ids, uint64 n, uint64 *bytes, HgjError *err)
 {
-	HgjChannel *channel = hgj_channel_request(remote, err);
+	HgjLetterCall *call = hgj_letter_call(remote, HGJ_CALL_KEPT_BYTES, n * sizeof(uint64), err);
 	HgjStatus	status;
 
-	if (channel == NULL)
+	if (call == NULL)
 		return err->status;
-	channel->arg[0] = n;
-	memcpy(hgj_channel_scratch(), ids, n * sizeof(uint64));
-	status = hgj_channel_call(remote, HGJ_CALL_KEPT_BYTES, err);
+	call->arg[0] = n;
+	memcpy(hgj_call_bytes(call), ids, n * sizeof(uint64));
+	status = hgj_letter_send(remote, err);
 	if (status == HGJ_OK)
-		memcpy(bytes, (uint64 *) hgj_channel_scratch() + HGJ_CALL_IDS, n * sizeof(uint64));
+		memcpy(bytes, hgj_channel_scratch(), n * sizeof(uint64));
 	return status;
 }
 
@@ -372,18 +406,24 @@ pipe_kept_bytes(const HgjPipelineCaller *caller, const uint64 *ids, uint64 n, ui
 	return status;
 }
 
+/* Steps 4 and 5 */
 static HgjStatus
 pipe_groups(HgjPipeline *pipeline, uint64 first, uint64 n, uint64 *rows, HgjError *err)
 {
 	size_t		words = 1 + pipeline->spec.nkeys + pipeline->spec.nwords;
 	uint64		most = HGJ_SCRATCH_BYTES / (words * sizeof(uint64));
+	uint64		done = first < pipeline->ngroups ? Min(n, pipeline->ngroups - first) : 0;
+	uint64		some;
 
-	for (uint64 done = 0; done < n; done += most)
+	if (done > 0)
+		memcpy(rows, pipeline->groups + first * words, done * words * sizeof(uint64));
+	for (; done < n; done += some)
 	{
-		uint64		some = Min(n - done, most);
-		HgjStatus	status = hgj_channel_ask(&pipeline->remote, HGJ_CALL_PIPE_GROUPS,
-											 first + done, some, NULL, err);
+		HgjStatus	status;
 
+		some = Min(n - done, most);
+		status = hgj_letter_ask(&pipeline->remote, HGJ_CALL_PIPE_GROUPS, first + done, some,
+								NULL, err);
 		if (status != HGJ_OK)
 			return status;
 		memcpy(rows + done * words, hgj_channel_scratch(), some * words * sizeof(uint64));
@@ -396,8 +436,13 @@ pipe_info(const HgjPipeline *pipeline, HgjPipelineInfo *info)
 {
 	HgjRemote	remote = pipeline->remote;
 
+	if (pipeline->is_final)
+	{
+		*info = pipeline->info;
+		return;
+	}
 	remote.failed = HGJ_OK;		/* what it has done is wanted all the same */
-	hgj_channel_fetch(remote, HGJ_CALL_PIPE_INFO, info, sizeof(*info));
+	hgj_letter_fetch(remote, HGJ_CALL_PIPE_INFO, info, sizeof(*info));
 }
 
 /* See client.h. */

@@ -6,10 +6,12 @@
  * 1. What a table's caller holds is a number in the GPU process, and whose poll is to
  *	  be asked while waiting.
  * 2. Build rows are sent without those that are not selected, each with its id; in as
- *	  many pieces as the channel's scratch makes of them.
+ *	  many pieces as a letter has room for.
  * 3. The batch of a probe is sent whole, because matches name its rows; matches come
  *	  back in portions that the scratch holds.
- * 4. Hints that are not worth sending (HgjMatches.skip) are left out.  Dynamic tables,
+ * 4. What creates a table or a probe is not waited for.  What a table has of memory, and what is
+ *	  known of it, comes with answers, and holds until something else is done with the table.
+ * 5. Hints that are not worth sending (HgjMatches.skip) are left out.  Dynamic tables,
  *	  keys on the device, and counting matches without their rows are for callers in the
  *	  engine's own process.
  *
@@ -27,8 +29,11 @@ struct HgjTable
 {
 	HgjRemote	remote;
 	uint32		nwords;
-	bool		knows_memory;	/* as of the last answer, and nothing has been added since */
+	bool		is_new;			/* nothing has been answered about it yet */
+	bool		knows_memory;	/* step 4: of the table as it is, this: */
 	HgjMemory	memory;
+	bool		knows_info;
+	HgjTableInfo info;
 };
 
 struct HgjProbe
@@ -49,19 +54,22 @@ hgj_remote_table(HgjTable *table)
 
 /* ---- tables ------------------------------------------------------------- */
 
-/* After a call that answers with it. */
+/* HgjAnswered of calls that answer with it. */
 static void
-note_memory(HgjTable *table, const HgjChannel *channel)
+note_memory(HgjRemote *owner, const HgjLetterCall *answer)
 {
-	memcpy(&table->memory, &channel->result[HGJ_ANSWER_MEMORY], sizeof(table->memory));
+	HgjTable   *table = (HgjTable *) owner;
+
+	memcpy(&table->memory, &answer->result[HGJ_ANSWER_MEMORY], sizeof(table->memory));
 	table->knows_memory = true;
+	table->is_new = false;
 }
 
 /* See client.h. */
 void
 hgj_remote_is_used(HgjTable *table)
 {
-	table->knows_memory = false;
+	table->knows_memory = table->knows_info = table->is_new = false;
 }
 
 static HgjStatus
@@ -69,31 +77,26 @@ table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 {
 	HgjTable   *made = hgj_channel_begin_use(sizeof(HgjTable), spec->poll, spec->poll_arg,
 											 err);
-	HgjChannel *channel;
-	HgjTableSpec sent = *spec;
-	HgjStatus	status;
+	HgjLetterCall *call;
+	HgjTableSpec *sent;
 
 	*table = NULL;
 	if (made == NULL)
 		return err->status;
 	made->nwords = spec->nwords;
-	channel = hgj_channel_request(&made->remote, err);
-	status = channel ? HGJ_OK : err->status;
-	if (channel)
-	{
-		sent.poll = NULL;
-		sent.poll_arg = NULL;
-		memcpy(hgj_channel_scratch(), &sent, sizeof(sent));
-		status = hgj_channel_call(&made->remote, HGJ_CALL_TABLE_CREATE, err);
-	}
-	if (status != HGJ_OK)
+	made->is_new = true;
+	call = hgj_letter_call(&made->remote, HGJ_CALL_TABLE_CREATE, sizeof(*sent), err);
+	if (call == NULL)
 	{
 		hgj_channel_end_use(&made->remote);
 		free(made);
-		return status;
+		return err->status;
 	}
-	made->remote.number = (uint32) channel->result[0];
-	note_memory(made, channel);
+	sent = (HgjTableSpec *) hgj_call_bytes(call);
+	*sent = *spec;
+	sent->poll = NULL;
+	sent->poll_arg = NULL;
+	hgj_letter_tell(note_memory);
 	*table = made;
 	return HGJ_OK;
 }
@@ -113,19 +116,21 @@ static HgjStatus
 append_some(HgjTable *table, const HgjKeys *keys, uint32 first_row,
 			const uint32 *row_ids, uint32 from, uint32 to, HgjError *err)
 {
-	HgjChannel *channel = hgj_channel_request(&table->remote, err);
 	uint32		n = to - from;
+	size_t		ids_bytes = ((size_t) n * sizeof(uint32) + 7) / 8 * 8;
+	HgjLetterCall *call = hgj_letter_call(&table->remote, HGJ_CALL_APPEND,
+										  ids_bytes + (size_t) n * table->nwords * sizeof(uint64),
+										  err);
 	bool		by_id = keys->sel || row_ids;
-	char	   *scratch;
 	uint32	   *ids;
 	uint64	   *words;
 	HgjStatus	status;
 
-	if (channel == NULL)
+	if (call == NULL)
 		return err->status;
-	scratch = hgj_channel_scratch();
-	ids = (uint32 *) scratch;
-	words = (uint64 *) (scratch + ((size_t) n * sizeof(uint32) + 7) / 8 * 8);
+	hgj_remote_is_used(table);
+	ids = (uint32 *) hgj_call_bytes(call);
+	words = (uint64 *) (hgj_call_bytes(call) + ids_bytes);
 	for (uint32 i = 0; by_id && i < n; i++)
 	{
 		uint32		row = keys->sel ? keys->sel[from + i] : from + i;
@@ -142,12 +147,12 @@ append_some(HgjTable *table, const HgjKeys *keys, uint32 first_row,
 			for (uint32 i = 0; i < n; i++)
 				words[i] = column[keys->sel[from + i]];
 	}
-	channel->arg[0] = n;
-	channel->arg[1] = first_row + from;
-	channel->arg[2] = by_id;
-	status = hgj_channel_call(&table->remote, HGJ_CALL_APPEND, err);
+	call->arg[0] = n;
+	call->arg[1] = first_row + from;
+	call->arg[2] = by_id;
+	status = hgj_letter_send(&table->remote, err);
 	if (status == HGJ_OK)
-		note_memory(table, channel);
+		note_memory(&table->remote, call);
 	return status;
 }
 
@@ -178,28 +183,37 @@ table_append(HgjTable *table, const HgjKeys *keys, uint32 first_row,
 static HgjStatus
 table_build(HgjTable *table, uint32 total_rows, HgjError *err)
 {
-	HgjChannel *channel;
-	HgjStatus	status = hgj_channel_ask(&table->remote, HGJ_CALL_BUILD, total_rows, 0,
-										 &channel, err);
+	const HgjLetterCall *answer;
+	HgjStatus	status;
 
+	hgj_remote_is_used(table);
+	status = hgj_letter_ask(&table->remote, HGJ_CALL_BUILD, total_rows, 0, &answer, err);
 	if (status == HGJ_OK)
-		note_memory(table, channel);
+	{
+		note_memory(&table->remote, answer);
+		memcpy(&table->info, hgj_channel_scratch(), sizeof(table->info));
+		table->knows_info = true;
+	}
 	return status;
 }
 
 static void
 table_info(const HgjTable *table, HgjTableInfo *info)
 {
-	hgj_channel_fetch(table->remote, HGJ_CALL_INFO, info, sizeof(*info));
+	if (table->knows_info && !hgj_channel_is_lost(&table->remote))
+		*info = table->info;
+	else
+		hgj_letter_fetch(table->remote, HGJ_CALL_INFO, info, sizeof(*info));
 }
 
+/* A table without rows takes next to nothing: that is not worth a message. */
 static void
 table_memory(const HgjTable *table, HgjMemory *memory)
 {
-	if (table->knows_memory && !hgj_channel_is_lost(&table->remote))
+	if ((table->knows_memory || table->is_new) && !hgj_channel_is_lost(&table->remote))
 		*memory = table->memory;
 	else
-		hgj_channel_fetch(table->remote, HGJ_CALL_MEMORY, memory, sizeof(*memory));
+		hgj_letter_fetch(table->remote, HGJ_CALL_MEMORY, memory, sizeof(*memory));
 }
 
 /* The number that a call about the table brings, or another one if it fails. */
@@ -207,12 +221,12 @@ static uint64
 fetch_number(const HgjTable *table, HgjCall call, uint64 arg, uint64 otherwise)
 {
 	HgjRemote	remote = table->remote;
-	HgjChannel *channel;
+	const HgjLetterCall *answer;
 	HgjError	err;
 
 	remote.poll = NULL;
-	return hgj_channel_ask(&remote, call, arg, 0, &channel, &err) == HGJ_OK ?
-		channel->result[0] : otherwise;
+	return hgj_letter_ask(&remote, call, arg, 0, &answer, &err) == HGJ_OK ?
+		answer->result[0] : otherwise;
 }
 
 static uint32
@@ -230,13 +244,14 @@ table_mark(HgjTable *table, const uint32 *rows, uint32 n, HgjError *err)
 	for (uint32 from = 0; from < n && status == HGJ_OK; from += SCRATCH_ROWS)
 	{
 		uint32		some = Min(n - from, SCRATCH_ROWS);
-		HgjChannel *channel = hgj_channel_request(&table->remote, err);
+		HgjLetterCall *call = hgj_letter_call(&table->remote, HGJ_CALL_MARK,
+											  some * sizeof(uint32), err);
 
-		if (channel == NULL)
+		if (call == NULL)
 			return err->status;
-		memcpy(hgj_channel_scratch(), rows + from, some * sizeof(uint32));
-		channel->arg[0] = some;
-		status = hgj_channel_call(&table->remote, HGJ_CALL_MARK, err);
+		memcpy(hgj_call_bytes(call), rows + from, some * sizeof(uint32));
+		call->arg[0] = some;
+		status = hgj_letter_send(&table->remote, err);
 	}
 	return status;
 }
@@ -259,16 +274,15 @@ table_unmatched(const HgjTable *table, uint32 *cursor, uint32 *rows, uint32 capa
 	while (found < capacity)
 	{
 		uint32		some = Min(capacity - found, SCRATCH_ROWS);
-		HgjChannel *channel;
-		HgjStatus	status = hgj_channel_ask(&remote, HGJ_CALL_UNMATCHED, at, some,
-											 &channel, err);
+		const HgjLetterCall *answer;
+		HgjStatus	status = hgj_letter_ask(&remote, HGJ_CALL_UNMATCHED, at, some, &answer, err);
 
 		if (status != HGJ_OK)
 			return status;
-		at = (uint32) channel->result[0];
-		memcpy(rows + found, hgj_channel_scratch(), channel->result[1] * sizeof(uint32));
-		found += (uint32) channel->result[1];
-		if (channel->result[1] < some)
+		at = (uint32) answer->result[0];
+		memcpy(rows + found, hgj_channel_scratch(), answer->result[1] * sizeof(uint32));
+		found += (uint32) answer->result[1];
+		if (answer->result[1] < some)
 			break;
 	}
 	*cursor = at;
@@ -279,17 +293,24 @@ table_unmatched(const HgjTable *table, uint32 *cursor, uint32 *rows, uint32 capa
 static HgjStatus
 table_clear_marks(HgjTable *table, HgjError *err)
 {
-	return hgj_channel_ask(&table->remote, HGJ_CALL_CLEAR_MARKS, 0, 0, NULL, err);
+	hgj_remote_is_used(table);
+	return hgj_letter_ask(&table->remote, HGJ_CALL_CLEAR_MARKS, 0, 0, NULL, err);
 }
 
 /* ---- probes ------------------------------------------------------------- */
+
+/* HgjAnswered of PROBE_CREATE, whose owner is the probe. */
+static void
+note_probe(HgjRemote *owner, const HgjLetterCall *answer)
+{
+	note_memory(&((HgjProbe *) owner)->table->remote, answer);
+}
 
 static HgjStatus
 probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
 {
 	HgjProbe   *made = calloc(1, sizeof(HgjProbe));
-	HgjChannel *channel;
-	HgjStatus	status;
+	HgjLetterCall *call;
 
 	*probe = NULL;
 	if (made == NULL)
@@ -297,14 +318,20 @@ probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
 	made->remote = table->remote;
 	made->table = table;
 	made->nwords = table->nwords;
-	status = hgj_channel_ask(&made->remote, HGJ_CALL_PROBE_CREATE, 0, 0, &channel, err);
-	if (status != HGJ_OK)
+	if (!hgj_channel_number(&made->remote, err))
 	{
 		free(made);
-		return status;
+		return err->status;
 	}
-	made->remote.number = (uint32) channel->result[0];
-	note_memory(table, channel);
+	call = hgj_letter_call(&made->remote, HGJ_CALL_PROBE_CREATE, 0, err);
+	if (call == NULL)
+	{
+		hgj_channel_free_number(&made->remote);
+		free(made);
+		return err->status;
+	}
+	call->arg[0] = table->remote.number;
+	hgj_letter_tell(note_probe);
 	*probe = made;
 	return HGJ_OK;
 }
@@ -316,6 +343,7 @@ probe_destroy(HgjProbe *probe)
 		return;
 	hgj_remote_is_used(probe->table);
 	hgj_channel_destroy(&probe->remote, false);
+	hgj_channel_free_number(&probe->remote);
 	free(probe);
 }
 
@@ -324,22 +352,19 @@ static HgjStatus
 upload(HgjProbe *probe, const void *from, size_t bytes, size_t offset,
 	   size_t total, HgjError *err)
 {
-	HgjStatus	status = HGJ_OK;
-
-	for (size_t done = 0; done < bytes && status == HGJ_OK; done += HGJ_SCRATCH_BYTES)
+	for (size_t done = 0; done < bytes; done += HGJ_SCRATCH_BYTES)
 	{
 		size_t		some = Min(bytes - done, (size_t) HGJ_SCRATCH_BYTES);
-		HgjChannel *channel = hgj_channel_request(&probe->remote, err);
+		HgjLetterCall *call = hgj_letter_call(&probe->remote, HGJ_CALL_UPLOAD, some, err);
 
-		if (channel == NULL)
+		if (call == NULL)
 			return err->status;
-		memcpy(hgj_channel_scratch(), (const char *) from + done, some);
-		channel->arg[0] = offset + done;
-		channel->arg[1] = some;
-		channel->arg[2] = total;
-		status = hgj_channel_call(&probe->remote, HGJ_CALL_UPLOAD, err);
+		memcpy(hgj_call_bytes(call), (const char *) from + done, some);
+		call->arg[0] = offset + done;
+		call->arg[1] = some;
+		call->arg[2] = total;
 	}
-	return status;
+	return HGJ_OK;
 }
 
 static HgjStatus
@@ -350,7 +375,7 @@ probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32 flag
 	size_t		selected = keys->sel ? (size_t) keys->nsel * sizeof(uint32) : 0;
 	size_t		total = column * probe->nwords + selected;
 	HgjStatus	status = HGJ_OK;
-	HgjChannel *channel;
+	HgjLetterCall *call;
 
 	hgj_remote_is_used(probe->table);
 	if (mode == HGJ_MATCH_COUNT)
@@ -361,29 +386,29 @@ probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32 flag
 		status = upload(probe, keys->sel, selected, column * probe->nwords, total, err);
 	if (status != HGJ_OK)
 		return status;
-	channel = hgj_channel_request(&probe->remote, err);
-	if (channel == NULL)
+	call = hgj_letter_call(&probe->remote, HGJ_CALL_PROBE_BEGIN, 0, err);
+	if (call == NULL)
 		return err->status;
-	channel->arg[0] = keys->nrows;
-	channel->arg[1] = keys->sel ? keys->nsel : UINT64_MAX;
-	channel->arg[2] = mode;
-	channel->arg[3] = flags;
-	return hgj_channel_call(&probe->remote, HGJ_CALL_PROBE_BEGIN, err);
+	call->arg[0] = keys->nrows;
+	call->arg[1] = keys->sel ? keys->nsel : UINT64_MAX;
+	call->arg[2] = mode;
+	call->arg[3] = flags;
+	return hgj_letter_send(&probe->remote, err);
 }
 
 static HgjStatus
 probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 {
 	uint32		capacity = Min(matches->capacity, SCRATCH_ROWS / 2);
-	HgjChannel *channel;
+	const HgjLetterCall *answer;
 	const uint32 *rows;
-	HgjStatus	status = hgj_channel_ask(&probe->remote, HGJ_CALL_PROBE_NEXT,
-										 Max(capacity, 1), 0, &channel, err);
+	HgjStatus	status = hgj_letter_ask(&probe->remote, HGJ_CALL_PROBE_NEXT, Max(capacity, 1), 0,
+										&answer, err);
 
 	if (status != HGJ_OK)
 		return status;
-	matches->n = (uint32) channel->result[0];
-	matches->done = channel->result[1] != 0;
+	matches->n = (uint32) answer->result[0];
+	matches->done = answer->result[1] != 0;
 	rows = (const uint32 *) hgj_channel_scratch();
 	memcpy(matches->probe_rows, rows, matches->n * sizeof(uint32));
 	memcpy(matches->build_rows, rows + Max(capacity, 1), matches->n * sizeof(uint32));

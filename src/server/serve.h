@@ -26,7 +26,9 @@ typedef enum HgjServedKind
 typedef struct HgjServedObject
 {
 	HgjServedKind kind;
-	void	   *it;
+	void	   *it;				/* NULL: it is only recorded yet, or could not be created */
+	HgjStatus	failed;			/* what a call that nobody waited for has come to: all later ones do */
+	HgjError	error;
 	uint32_t	nwords;			/* key words of a table, or of a probe's */
 
 	/* of a table, or of a pipeline that fills one (serve_pipeline.c) */
@@ -64,7 +66,10 @@ struct HgjServed
 	HgjServer  *server;
 	HgjChannel *channel;
 	const HgjEngine *engine;
-	char	   *scratch;
+	HgjLetterCall *call;		/* call at hand, */
+	char	   *bytes;			/* its arrays, */
+	size_t		nbytes;			/* and their length */
+	char	   *scratch;		/* where arrays of the answer go */
 	HgjServedObject **objects;
 	uint32_t	nobjects;
 	uint64_t	served;			/* the last request's number */
@@ -75,12 +80,18 @@ struct HgjServed
 extern HgjServedObject *hgj_served_find(const HgjServed *served, uint32_t number,
 										HgjServedKind kind);
 
-/* A free number for an object, whose `it` the caller makes; or NULL, with err filled. */
-extern HgjServedObject *hgj_served_new(HgjServed *served, HgjServedKind kind,
-									   uint32_t *number, HgjError *err);
+/*
+ * The same where something is to be created on it: with an object that is not there, or has failed,
+ * err is filled.
+ */
+extern HgjServedObject *hgj_served_base(const HgjServed *served, uint32_t number,
+										HgjServedKind kind, HgjError *err);
 
-/* Is answered with the number, unless it could not be made: then there is none. */
-extern HgjStatus hgj_served_made(HgjServed *served, uint32_t number, HgjStatus status);
+/*
+ * The object of the number that the call at hand creates, whose `it` the caller makes; or NULL,
+ * with err filled.
+ */
+extern HgjServedObject *hgj_served_new(HgjServed *served, HgjServedKind kind, HgjError *err);
 
 /* The poll of what is made for the channel. */
 extern int	hgj_served_is_cancelled(void *channel);

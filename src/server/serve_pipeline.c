@@ -14,6 +14,7 @@
  *	  calls are made as they come.  When the table has been built, it stays with the
  *	  pipeline and the record for who comes next.
  * 4. Staged rows are not recorded: a side that has some is nobody else's.
+ * 5. The answer to the end has what a session asks next: counts, and groups.
  *
  * Memory: malloc'd, of the channel's thread, and given back with the object or when the
  * session leaves; that of sides is theirs (sides.c).  No PostgreSQL function is called.
@@ -40,28 +41,29 @@ typedef struct Call
 
 /* ---- calls of the engine ---------------------------------------------------- */
 
-/* What a pipeline stands on; false: some of it is not there any more. */
+/* What a pipeline stands on; false, with err filled: some of it is not there any more. */
 static bool
-find_tables(const HgjServed *served, const HgjServedObject *p, HgjPipelineCaller *caller)
+find_tables(const HgjServed *served, const HgjServedObject *p, HgjPipelineCaller *caller,
+			HgjError *err)
 {
 	const HgjServedObject *object;
 
 	for (uint32_t j = 0; j < p->spec.njoins && j < HGJ_PIPE_JOINS; j++)
 	{
-		object = hgj_served_find(served, p->numbers.tables[j], HGJ_SERVED_TABLE);
+		object = hgj_served_base(served, p->numbers.tables[j], HGJ_SERVED_TABLE, err);
 		if (object == NULL)
 			return false;
 		caller->tables[j] = object->it;
 		if (p->numbers.filled[j] == HGJ_NO_OBJECT)
 			continue;
-		object = hgj_served_find(served, p->numbers.filled[j], HGJ_SERVED_PIPELINE);
+		object = hgj_served_base(served, p->numbers.filled[j], HGJ_SERVED_PIPELINE, err);
 		if (object == NULL)
 			return false;
 		caller->filled[j] = object->it;
 	}
 	if (!p->spec.fills)
 		return true;
-	object = hgj_served_find(served, p->numbers.fills, HGJ_SERVED_TABLE);
+	object = hgj_served_base(served, p->numbers.fills, HGJ_SERVED_TABLE, err);
 	if (object != NULL)
 		caller->fills = object->it;
 	return object != NULL;
@@ -74,8 +76,8 @@ create(HgjServed *served, HgjServedObject *p, HgjError *err)
 	HgjPipeline *pipeline = NULL;
 	HgjStatus	status;
 
-	if (!find_tables(served, p, &caller))
-		return hgj_fail(err, HGJ_DEVICE_LOST, "the table has gone with the GPU process");
+	if (!find_tables(served, p, &caller, err))
+		return err->status;
 	served->known = true;
 	status = served->engine->pipeline->create(&p->spec, &caller, &pipeline, err);
 	p->it = pipeline;
@@ -90,13 +92,15 @@ payload_bytes(const HgjServedObject *p, const uint64_t *arg)
 }
 
 static HgjStatus
-check_payload(const HgjServedObject *p, const uint64_t *arg, HgjError *err)
+check_payload(const HgjServed *served, const HgjServedObject *p, HgjError *err)
 {
+	const uint64_t *arg = served->call->arg;
+
 	if (arg[0] >= p->spec.njoins || arg[1] >= p->spec.joins[arg[0]].ncolumns ||
 		arg[3] > HGJ_SCRATCH_BYTES)
 		return hgj_fail(err, HGJ_INVALID, "a column that the pipeline does not have");
-	if (payload_bytes(p, arg) + (arg[3] + 63) / 64 * 8 > HGJ_SCRATCH_BYTES)
-		return hgj_fail(err, HGJ_INVALID, "more rows than the channel holds");
+	if (payload_bytes(p, arg) + (arg[4] ? (arg[3] + 63) / 64 * 8 : 0) > served->nbytes)
+		return hgj_fail(err, HGJ_INVALID, "more rows than have come");
 	return HGJ_OK;
 }
 
@@ -131,13 +135,13 @@ start(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
 	HgjStatus	status;
 
 	if (call->arg[1])
-		memcpy(ranges, call->bytes, sizeof(ranges));
+		memcpy(ranges, call->bytes, p->spec.nkeys * sizeof(HgjPipeRange));
 	status = served->engine->pipeline->start(p->it, call->arg[1] ? ranges : NULL,
 											 call->arg[0], err);
 	if (status == HGJ_OK)
 		served->engine->pipeline->info(p->it, &said);
 	p->stage_rows = said.stage_rows;
-	served->channel->result[0] = said.stage_rows;
+	served->call->result[0] = said.stage_rows;
 	return status;
 }
 
@@ -353,7 +357,7 @@ catch_up(HgjServed *served, HgjServedObject *p, HgjError *err)
 static HgjStatus
 defer(HgjServed *served, HgjServedObject *p, const Call *call, bool *made, HgjError *err)
 {
-	HgjCall		number = served->channel->call;
+	HgjCall		number = served->call->call;
 
 	*made = false;
 	if (p->catching_up)
@@ -363,8 +367,7 @@ defer(HgjServed *served, HgjServedObject *p, const Call *call, bool *made, HgjEr
 		return catch_up(served, p, err);
 	}
 	p->last_at_hand = (number == HGJ_CALL_PIPE_PAYLOAD || number == HGJ_CALL_PIPE_START ||
-					   (number == HGJ_CALL_PIPE_KEPT && call->arg[0] > 0)) &&
-		note_call(p, number, call);
+					   number == HGJ_CALL_PIPE_KEPT) && note_call(p, number, call);
 	if (p->last_at_hand && number == HGJ_CALL_PIPE_PAYLOAD)
 		return HGJ_OK;
 	if (p->last_at_hand)
@@ -372,11 +375,9 @@ defer(HgjServed *served, HgjServedObject *p, const Call *call, bool *made, HgjEr
 		p->candidate = hgj_side_find(p->record, p->candidate);
 		if (p->candidate == NULL)
 			return catch_up(served, p, err);
-		served->channel->result[0] = p->candidate->stage_rows;
+		served->call->result[0] = p->candidate->stage_rows;
 		return HGJ_OK;
 	}
-	if (number == HGJ_CALL_PIPE_KEPT && call->arg[0] == 0)
-		return HGJ_OK;			/* the candidate's rows have been kept ones */
 	*made = true;
 	return catch_up(served, p, err);
 }
@@ -402,7 +403,7 @@ adopt(HgjServed *served, HgjServedObject *p)
 	p->deferred = false;
 	p->finished = true;
 	forget_record(p);
-	served->channel->result[0] = p->side->nrows;
+	served->call->result[0] = p->side->nrows;
 	return true;
 }
 
@@ -439,40 +440,42 @@ hgj_serve_pipe_create(HgjServed *served, HgjError *err)
 	HgjPipelineCaller caller;
 	HgjServedObject *p;
 	HgjServedObject *fills;
-	uint32_t	number;
-	HgjStatus	status = HGJ_OK;
 
-	if (served->engine->pipeline == NULL)
-		return hgj_fail(err, HGJ_UNSUPPORTED, "the engine has no pipelines");
-	p = hgj_served_new(served, HGJ_SERVED_PIPELINE, &number, err);
+	if (served->nbytes < sizeof(p->spec) + sizeof(p->numbers))
+		return hgj_fail(err, HGJ_INVALID, "a call without its arrays");
+	p = hgj_served_new(served, HGJ_SERVED_PIPELINE, err);
 	if (p == NULL)
 		return err->status;
-	memcpy(&p->spec, served->scratch, sizeof(p->spec));
-	p->spec.timeout_ms = 0;		/* serve.c, step 4 */
-	memcpy(&p->numbers, served->scratch + sizeof(p->spec), sizeof(p->numbers));
-	if (p->spec.fills && served->server->takes_kept && is_sound(&p->spec) &&
-		find_tables(served, p, &caller))
+	if (served->engine->pipeline == NULL)
+		return hgj_fail(err, HGJ_UNSUPPORTED, "the engine has no pipelines");
+	memcpy(&p->spec, served->bytes, sizeof(p->spec));
+	p->spec.timeout_ms = 0;		/* serve.c, step 5 */
+	memcpy(&p->numbers, served->bytes + sizeof(p->spec), sizeof(p->numbers));
+	if (p->spec.fills && served->server->takes_kept && is_sound(&p->spec))
 	{
+		if (!find_tables(served, p, &caller, err))
+			return err->status;
 		p->record = hgj_record_new();
 		if (p->record != NULL && !note_create(served, p))
 			forget_record(p);
 		fills = hgj_served_find(served, p->numbers.fills, HGJ_SERVED_TABLE);
-		fills->filler = number;
+		fills->filler = served->call->object;
 		forget_record(fills);	/* its rows do not come from the session any more */
 	}
 	p->deferred = p->record != NULL;
 	if (p->deferred)
+	{
 		served->known = true;
-	else
-		status = create(served, p, err);
-	return hgj_served_made(served, number, status);
+		return HGJ_OK;
+	}
+	return create(served, p, err);
 }
 
 /* Step 1: columns stand one behind the other, each with room for as many rows; false: not there. */
 static bool
 find_columns(HgjServed *served, const HgjServedObject *p, HgjPipeStage *from)
 {
-	const uint64_t *arg = served->channel->arg;
+	const uint64_t *arg = served->call->arg;
 	size_t		area = hgj_channel_bytes(served->server, served->channel);
 	size_t		at = arg[0];
 
@@ -517,8 +520,8 @@ static HgjStatus
 pipe_push(HgjServed *served, HgjServedObject *p, HgjError *err)
 {
 	const HgjPipelineMethods *methods = served->engine->pipeline;
-	uint32_t	n = (uint32_t) served->channel->arg[2];
-	uint64_t	nulls = served->channel->arg[3];
+	uint32_t	n = (uint32_t) served->call->arg[2];
+	uint64_t	nulls = served->call->arg[3];
 	HgjStatus	status = HGJ_UNSUPPORTED;
 	HgjPipeStage from;
 
@@ -536,7 +539,7 @@ pipe_push(HgjServed *served, HgjServedObject *p, HgjError *err)
 static HgjStatus
 pipe_fetch(HgjServed *served, HgjServedObject *p, HgjError *err)
 {
-	HgjChannel *channel = served->channel;
+	HgjLetterCall *call = served->call;
 	uint32_t   *to = (uint32_t *) served->scratch;
 	uint32_t	most = HGJ_SCRATCH_BYTES / sizeof(uint32_t) / (1 + HGJ_PIPE_JOINS);
 	uint32_t	n;
@@ -558,8 +561,8 @@ pipe_fetch(HgjServed *served, HgjServedObject *p, HgjError *err)
 	for (uint32_t j = 0; j < p->spec.njoins && n > 0; j++)
 		memcpy(to + (size_t) (j + 1) * n, p->rows.row[j] + p->gone, n * sizeof(uint32_t));
 	p->gone += n;
-	channel->result[0] = n;
-	channel->result[1] = p->rows.last && p->gone == p->rows.n;
+	call->result[0] = n;
+	call->result[1] = p->rows.last && p->gone == p->rows.n;
 	if (p->gone == p->rows.n)
 		p->fetched = false;
 	return HGJ_OK;
@@ -578,29 +581,47 @@ info(HgjServed *served, const HgjServedObject *p)
 	said->transfer_ms = said->kernel_ms = 0;
 }
 
+/* Step 5: the first groups, as many as the scratch holds behind `info`. */
+static HgjStatus
+first_groups(HgjServed *served, const HgjServedObject *p, uint64_t n, HgjError *err)
+{
+	size_t		row = (1 + p->spec.nkeys + p->spec.nwords) * sizeof(uint64_t);
+	uint64_t	most = (HGJ_SCRATCH_BYTES - sizeof(HgjPipelineInfo)) / row;
+
+	n = n < most ? n : most;
+	served->call->result[1] = n;
+	return n == 0 ? HGJ_OK :
+		served->engine->pipeline->groups(p->it, 0, n,
+										 (uint64_t *) (served->scratch + sizeof(HgjPipelineInfo)),
+										 err);
+}
+
 /* Rows of the table are recorded with what they have been made of. */
 static HgjStatus
 finish(HgjServed *served, HgjServedObject *p, HgjError *err)
 {
-	uint64_t   *nrows = &served->channel->result[0];
-	HgjStatus	status = served->engine->pipeline->finish(p->it, nrows, err);
+	uint64_t   *nrows = &served->call->result[0];
+	HgjStatus	status = p->finished ? HGJ_OK :
+		served->engine->pipeline->finish(p->it, &p->nrows, err);
 
-	p->finished = status == HGJ_OK;
-	p->nrows = *nrows;
-	return status;
+	if (status != HGJ_OK)
+		return status;
+	p->finished = true;
+	*nrows = p->nrows;
+	info(served, p);
+	return p->spec.fills ? HGJ_OK : first_groups(served, p, *nrows, err);
 }
 
 /* Calls that a record may have, of a pipeline that is there. */
 static HgjStatus
 make_recorded(HgjServed *served, HgjServedObject *p, const Call *call, HgjError *err)
 {
-	HgjCall		number = served->channel->call;
+	HgjCall		number = served->call->call;
 	HgjStatus	status = number == HGJ_CALL_PIPE_PAYLOAD ? payload(served, p, call, err) :
 		number == HGJ_CALL_PIPE_START ? start(served, p, call, err) :
 		push_kept(served, p, call, false, err);
 
-	if (status == HGJ_OK && p->record != NULL &&
-		(number != HGJ_CALL_PIPE_KEPT || call->arg[0] > 0) && !note_call(p, number, call))
+	if (status == HGJ_OK && p->record != NULL && !note_call(p, number, call))
 		forget_record(p);
 	return status;
 }
@@ -609,16 +630,21 @@ make_recorded(HgjServed *served, HgjServedObject *p, const Call *call, HgjError 
 static HgjStatus
 check_call(HgjServed *served, const HgjServedObject *p, HgjError *err)
 {
-	const HgjChannel *channel = served->channel;
+	const HgjLetterCall *call = served->call;
 
-	if (channel->call == HGJ_CALL_PIPE_PAYLOAD)
-		return check_payload(p, channel->arg, err);
-	if (channel->call != HGJ_CALL_PIPE_KEPT)
+	if (call->call == HGJ_CALL_PIPE_PAYLOAD)
+		return check_payload(served, p, err);
+	if (call->call == HGJ_CALL_PIPE_START && call->arg[1] &&
+		p->spec.nkeys * sizeof(HgjPipeRange) > served->nbytes)
+		return hgj_fail(err, HGJ_INVALID, "fewer ranges than keys");
+	if (call->call != HGJ_CALL_PIPE_KEPT)
 		return HGJ_OK;
 	if (!served->server->takes_kept)
 		return hgj_fail(err, HGJ_UNSUPPORTED, "no columns are kept");
-	if (channel->arg[0] > HGJ_KEPT_PIECES || channel->arg[1] > HGJ_KEPT_WORDS)
-		return hgj_fail(err, HGJ_INVALID, "more pieces than the channel holds");
+	if (call->arg[0] == 0 || call->arg[0] > HGJ_KEPT_PIECES || call->arg[1] > HGJ_KEPT_WORDS ||
+		hgj_kept_words_at(call->arg[0], p->spec.ninputs) + call->arg[1] * sizeof(uint64_t) >
+		served->nbytes)
+		return hgj_fail(err, HGJ_INVALID, "other pieces than have come");
 	return HGJ_OK;
 }
 
@@ -626,18 +652,18 @@ static HgjStatus
 call_of_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
 {
 	const HgjPipelineMethods *methods = served->engine->pipeline;
-	HgjChannel *channel = served->channel;
+	const HgjLetterCall *at_hand = served->call;
 	size_t		row = (1 + p->spec.nkeys + p->spec.nwords) * sizeof(uint64_t);
-	Call		call = {channel->arg, served->scratch};
+	Call		call = {at_hand->arg, served->bytes};
 
-	switch (channel->call)
+	switch (at_hand->call)
 	{
 		case HGJ_CALL_PIPE_PAYLOAD:
 		case HGJ_CALL_PIPE_START:
 		case HGJ_CALL_PIPE_KEPT:
 			return make_recorded(served, p, &call, err);
 		case HGJ_CALL_PIPE_PUSH:
-			if (channel->arg[2] > 0)
+			if (at_hand->arg[2] > 0)
 				forget_record(p);	/* step 4 */
 			return pipe_push(served, p, err);
 		case HGJ_CALL_PIPE_FETCH:
@@ -645,9 +671,9 @@ call_of_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
 		case HGJ_CALL_PIPE_FINISH:
 			return finish(served, p, err);
 		case HGJ_CALL_PIPE_GROUPS:
-			if (channel->arg[1] > HGJ_SCRATCH_BYTES / row)
+			if (at_hand->arg[1] > HGJ_SCRATCH_BYTES / row)
 				return hgj_fail(err, HGJ_INVALID, "more groups than the channel holds");
-			return methods->groups(p->it, channel->arg[0], channel->arg[1],
+			return methods->groups(p->it, at_hand->arg[0], at_hand->arg[1],
 								   (uint64_t *) served->scratch, err);
 		default:
 			info(served, p);
@@ -669,18 +695,18 @@ wait_for_reads(const HgjServed *served, const HgjServedObject *p)
 HgjStatus
 hgj_serve_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
 {
-	Call		call = {served->channel->arg, served->scratch};
+	Call		call = {served->call->arg, served->bytes};
 	bool		made = true;
 	HgjStatus	status = check_call(served, p, err);
 
 	if (status != HGJ_OK)
 		return status;
-	if (served->channel->call == HGJ_CALL_PIPE_READ)
+	if (served->call->call == HGJ_CALL_PIPE_READ)
 	{
 		wait_for_reads(served, p);
 		return HGJ_OK;
 	}
-	if (served->channel->call == HGJ_CALL_PIPE_INFO && (p->deferred || p->broken))
+	if (served->call->call == HGJ_CALL_PIPE_INFO && (p->deferred || p->broken))
 	{
 		/* of what is about to be destroyed, as a rule: it has done nothing */
 		memset(served->scratch, 0, sizeof(HgjPipelineInfo));
@@ -688,10 +714,13 @@ hgj_serve_pipeline(HgjServed *served, HgjServedObject *p, HgjError *err)
 	}
 	if (p->broken)
 		return hgj_fail(err, HGJ_INVALID, "the pipeline has failed");
-	if (p->side != NULL && served->channel->call != HGJ_CALL_PIPE_INFO)
+	if (p->side != NULL && served->call->call != HGJ_CALL_PIPE_INFO)
 		return hgj_fail(err, HGJ_INVALID, "a build side that stays is only read");
-	if (p->deferred && served->channel->call == HGJ_CALL_PIPE_FINISH && adopt(served, p))
+	if (p->deferred && served->call->call == HGJ_CALL_PIPE_FINISH && adopt(served, p))
+	{
+		info(served, p);
 		return HGJ_OK;
+	}
 	if (p->deferred)
 		status = defer(served, p, &call, &made, err);
 	return made && status == HGJ_OK ? call_of_pipeline(served, p, err) : status;

@@ -2,7 +2,7 @@
  *
  * worker.h
  *	  The worker that keeps a GPU process running, and the sessions' way to it
- *	  (worker.c, client.c).
+ *	  (worker.c, client.c, letter.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +19,9 @@
  * if hashgraph_join.gpu_server asks for them.
  */
 extern void hgj_server_share(void);
+
+/* From _PG_init: at the end of a query nothing that it has written waits to be sent. */
+extern void hgj_install_letters(void);
 
 /*
  * What an engine of this process is to know of columns kept in memory; stay: copies are

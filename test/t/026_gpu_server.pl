@@ -67,6 +67,22 @@ is( $node->safe_psql(
 	MOVE 3 IN a; MOVE 2 IN b; FETCH 1 FROM a; FETCH 1 FROM b; $groups; FETCH 1 FROM a; CLOSE b; $rows; FETCH 1 FROM a; COMMIT"),
 	"4\n3\n$stock{$groups}\n5\n$stock{$rows}\n6", 'cursors and other queries share a channel');
 
+# A letter has what several queries have written, what ends one of them, too: that another one
+# cannot be made is nobody else's affair.
+my $all = $node->safe_psql('postgres', 'SELECT count(*) FROM f JOIN d USING (t)');
+for my $what ('table_create 1 memory', 'pipe_create 1 memory', 'pipe_create 1 unsupported', 'pipe_payload 1 memory', 'pipe_start 1 limit', 'probe_create 1 memory', 'build 1 memory')
+{
+	my $session = $node->background_psql('postgres');
+	$session->query_safe("$device BEGIN; DECLARE a CURSOR FOR SELECT f.v FROM f JOIN d USING (k); DECLARE b CURSOR FOR SELECT f.v FROM f JOIN d USING (t); MOVE 3 IN a; MOVE 5 IN b");
+	faults($what);
+	is($session->query_safe("CLOSE a; $groups"), $stock{$groups}, "$what beside a cursor: the answer");
+	faults();
+	is(5 + split(/\n/, $session->query_safe('FETCH ALL FROM b')), $all, '... and the rest of the cursor');
+	is($session->query_safe("COMMIT; $required $groups"), $stock{$groups}, '... and another one on the device');
+	$session->quit;
+}
+is(gpu_process($node), $process, 'by the same process');
+
 # A library of the session's own is opened in the session.
 is($node->safe_psql('postgres', "$required SET hashgraph_join.cuda_library = '$FindBin::Bin/../fake/../fake/fake.so'; $groups"), $stock{$groups}, 'another library');
 

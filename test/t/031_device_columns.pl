@@ -143,25 +143,25 @@ for my $server ('auto', 'off')
 	delete $queries{'of rows'};
 
 	# ---- devices that fail, or take no such rows
-	for my $fault ('pipe_kept 1 lost', 'pipe_kept 2 lost', 'pipe_kept 2 memory', 'pipe_finish 1 lost', 'pipe_kept 2 row')
+	for my $fault ('pipe_kept 1 lost', 'pipe_kept 1 memory', 'pipe_start 1 memory', 'pipe_finish 1 lost', 'pipe_kept 1 row')
 	{
 		fake_faults($node, $fault);
 		is($node->safe_psql('postgres', "$device $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: $fault");
 		fake_faults($node);
 		wait_for_device($node);
 	}
-	fake_faults($node, 'pipe_kept 2 unsupported');
+	fake_faults($node, 'pipe_kept 1 unsupported');
 	is($node->safe_psql('postgres', "$device $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: a push that is not taken");
 	# what the GPU process reads is not given back before that has ended
 	$node->safe_psql('postgres', "ALTER SYSTEM SET hashgraph_join.gpu_server_timeout = '500ms'");
 	$node->reload;
-	fake_faults($node, 'pipe_kept 2 hang');
+	fake_faults($node, 'pipe_kept 1 hang');
 	is($node->safe_psql('postgres', "$device SET hashgraph_join.device_timeout = '300ms'; $queries{'one join'}"), $node->safe_psql('postgres', "$stock $queries{'one join'}"), "$how: one that hangs");
 	fake_faults($node);
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET hashgraph_join.gpu_server_timeout');
 	$node->reload;
 	wait_for_device($node);
-	fake_faults($node, 'pipe_kept 2 hang');
+	fake_faults($node, 'pipe_kept 1 hang');
 	fails_with($node, "$device SET statement_timeout = '200ms'; $queries{'one join'}", qr/canceling statement due to statement timeout/, "$how: a push that is cancelled");
 	fake_faults($node);
 	wait_for_device($node);
@@ -201,7 +201,7 @@ for my $case (map { [ $_, 'late' ], [ $_, 'reads_on' ] } 'pg_cancel_backend', 'p
 	my ($how, $what) = @$case;
 	load();
 	my $process = gpu_process($node);
-	fake_faults($node, "pipe_kept 2 $what");
+	fake_faults($node, "pipe_kept 1 $what");
 	my ($out, $err) = ('', '');
 	my $psql = begin_psql(\$out, \$err, "SET application_name = 'victim'", "$device $queries{'one join'}");
 	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'victim' AND wait_event IN ('HashGraphDevice', 'Extension')}) or die 'nothing is under way';
@@ -225,7 +225,7 @@ for my $what ('late', 'reads_on')
 {
 	load();
 	my $process = gpu_process($node);
-	fake_faults($node, "pipe_kept 2 $what");
+	fake_faults($node, "pipe_kept 1 $what");
 	my ($out, $err) = ('', '');
 	my $psql = begin_psql(\$out, \$err, "SET application_name = 'victim'", "$device SET hashgraph_join.device_timeout = '100ms'", $queries{'one join'});
 	my $state = q{SELECT count(*) FILTER (WHERE wait_event IN ('HashGraphDevice', 'Extension')) FROM pg_stat_activity WHERE application_name = 'victim'};

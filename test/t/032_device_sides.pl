@@ -198,7 +198,7 @@ for my $server ('auto', 'off')
 			fake_faults($node);
 		}
 	}
-	for my $fault ('pipe_kept 2 row', 'pipe_kept 2 unsupported', 'pipe_finish 1 row')
+	for my $fault ('pipe_kept 1 row', 'pipe_kept 1 unsupported', 'pipe_finish 1 row')
 	{
 		fake_faults($node, $fault);
 		is($node->safe_psql('postgres', "$device " . unlike_others('two sides')), $right, "$how: $fault");

@@ -26,6 +26,7 @@
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
+#include "expr/demand.h"
 #include "join/join.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -507,7 +508,9 @@ hgj_agg_setup(HgjAggState *state, EState *estate, int eflags)
 	eflags &= ~(EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK | EXEC_FLAG_REWIND);
 	state->child = ExecInitNode(child, estate, eflags);
 	state->css.custom_ps = list_make1(state->child);
-	state->join = hgj_join_of(state->child);
+	/* with an effect, rows are computed one by one (batch_node.c) */
+	if (!hgj_has_effects((Node *) state->child->plan->targetlist, estate))
+		state->join = hgj_join_of(state->child);
 
 	init_aggregates(state, cscan);
 	init_decimals(state);

@@ -13,6 +13,7 @@
 #include "compat.h"
 
 #include "executor/executor.h"
+#include "expr/demand.h"
 #include "scan/batch_node.h"
 
 /* A kind of node. */
@@ -52,13 +53,19 @@ hgj_batch_node_of(const PlanState *node)
 	return NULL;
 }
 
-/* Have the node return batches with these columns, if it can; see HgjBatchNode.want. */
+/*
+ * Have the node return batches with these columns, if it can; see HgjBatchNode.want.  Where what it
+ * returns has an effect, PostgreSQL evaluates a row's clauses and columns, those that nobody wants,
+ * too, before it looks at the next row: a batch would not.
+ */
 HgjReading
 hgj_read_node(PlanState *node, const Bitmapset *columns)
 {
 	const HgjBatchNode *kind = hgj_batch_node_of(node);
+	bool		possible = kind &&
+		!hgj_has_effects((Node *) node->plan->targetlist, node->state);
 
-	return (HgjReading) {kind, kind ? kind->want(node, columns) : NULL};
+	return (HgjReading) {kind, possible ? kind->want(node, columns) : NULL};
 }
 
 /* Before a node makes a batch: what ExecProcNode() does, which is not called. */

@@ -47,11 +47,13 @@ constexpr size_t USUAL_SHARED_BYTES = 48 * 1024;
 /* SUM_LOW overflows beyond. */
 constexpr uint64_t MOST_SUMMED = UINT64_C(1) << 32;
 
-static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
+static HgjStatus fill_pipeline(HgjPipeline *p, const HgjPipelineTerms *terms,
+								HgjError *err)
 {
 	const HgjPipelineSpec *spec = &p->spec;
 
 	HGJ_TRY(pipeline_check(p, err));
+	HGJ_TRY(hgj_bind_pipeline(&p->spec, terms, err));
 	p->view.ncode = spec->ncode;
 	p->view.njoins = spec->njoins;
 	p->view.nkeys = spec->nkeys;
@@ -59,8 +61,11 @@ static HgjStatus fill_pipeline(HgjPipeline *p, HgjError *err)
 	p->view.registers = p->registers;
 	memcpy(p->view.keys, spec->keys, sizeof(spec->keys));
 	memcpy(p->view.words, spec->words, sizeof(spec->words));
-	p->view.nhaving = spec->nhaving;
-	memcpy(p->view.having, spec->having, sizeof(spec->having));
+	if (terms != nullptr)
+	{
+		p->view.nhaving = terms->nhaving;
+		memcpy(p->view.having, terms->having, sizeof(terms->having));
+	}
 	steps_make(p);
 
 	HGJ_TRY(p->lane.open(p->account.device, err));
@@ -107,6 +112,7 @@ static HgjStatus pipeline_create(const HgjPipelineSpec *spec,
 								 const HgjPipelineCaller *caller, HgjPipeline **pipeline,
 								 HgjError *err)
 {
+	const HgjPipelineTerms *terms;
 	HgjPipeline *p;
 	Device *device;
 	HgjStatus status;
@@ -114,20 +120,21 @@ static HgjStatus pipeline_create(const HgjPipelineSpec *spec,
 	if (spec == nullptr || caller == nullptr || pipeline == nullptr)
 		return fail(err, HGJ_INVALID, "pipeline, spec or caller is missing");
 	*pipeline = nullptr;
-	HGJ_TRY(session_device(spec->device, &device, err));
+	terms = caller->terms;
+	HGJ_TRY(session_device(terms != nullptr ? terms->device : 0, &device, err));
 	p = new (std::nothrow) HgjPipeline;
 	if (p == nullptr)
 		return fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	p->spec = *spec;
 	memcpy(p->tables, caller->tables, sizeof(p->tables));
 	memset(&p->account.spec, 0, sizeof(p->account.spec));
-	p->account.spec.memory_limit = spec->memory_limit;
-	p->account.spec.timeout_ms = spec->timeout_ms;
+	p->account.spec.memory_limit = terms != nullptr ? terms->memory_limit : 0;
+	p->account.spec.timeout_ms = terms != nullptr ? terms->timeout_ms : 0;
 	p->account.spec.poll = caller->poll;
 	p->account.spec.poll_arg = caller->poll_arg;
 	p->account.device = device;
 	(void) __atomic_add_fetch(&device->tables, 1, __ATOMIC_RELAXED);
-	status = fill_pipeline(p, err);
+	status = fill_pipeline(p, terms, err);
 	for (uint32_t j = 0; j < p->spec.njoins && status == HGJ_OK; j++)
 		if (caller->filled[j] != nullptr)
 			status = fill_hold(p, j, caller->filled[j], err);

@@ -37,8 +37,8 @@ HgjStatus turns_open(HgjPipeline *p, uint32_t nslots, int blocks, HgjError *err)
 	uint64_t most = WAITING_BYTES;
 	uint64_t n;
 
-	if (p->spec.memory_limit > 0 && p->spec.memory_limit / WAITING_PART < most)
-		most = p->spec.memory_limit / WAITING_PART;
+	if (p->account.spec.memory_limit > 0 && p->account.spec.memory_limit / WAITING_PART < most)
+		most = p->account.spec.memory_limit / WAITING_PART;
 	n = most / nslots / (2 * sizeof(uint64_t) * words);
 	n = n < LEAST_THREADS ? LEAST_THREADS : n;
 	n = blocks > 0 && n > at_once ? at_once : n;

@@ -2,7 +2,7 @@
  *
  * agg_device_having.c
  *	  Clauses of HAVING as bounds of groups' values, so that a device leaves out the
- *	  groups that fail (HgjPipelineSpec.having).
+ *	  groups that fail (HgjPipelineTerms.having).
  *
  * Of many million groups a clause such as sum(quantity) > 300 may leave a few, and all
  * others need no memory on the host, nor the way there.
@@ -245,15 +245,15 @@ hgj_device_write_having(HgjPipelineState *d)
 {
 	MemoryContext old = MemoryContextSwitchTo(d->agg->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
 
-	d->spec.nhaving = 0;
+	d->terms.nhaving = 0;
 	for (int i = 0; i < d->having->n; i++)
 	{
 		const HgjHavingClause *clause = &d->having->clauses[i];
 
 		if ((clause->may_raise && !d->having->groups_found) ||
-			!write_clause(d, clause, &d->spec.having[d->spec.nhaving]))
+			!write_clause(d, clause, &d->terms.having[d->terms.nhaving]))
 			break;
-		d->spec.nhaving++;
+		d->terms.nhaving++;
 	}
 	MemoryContextSwitchTo(old);
 }

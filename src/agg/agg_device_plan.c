@@ -255,23 +255,17 @@ write_aggregates(HgjPipelineState *d)
 	}
 }
 
-/*
- * Step 2: all instructions and the rest of the spec.  With `constants` the
- * programs must have been started.  False: d->code.reason says why not.
- */
+/* Step 2: all instructions and the rest of the plan.  False: d->code.reason says why not. */
 bool
-hgj_device_write_agg(HgjPipelineState *d, bool constants)
+hgj_device_lower_agg(HgjPipelineState *d)
 {
-	d->spec.nwords = 0;
-	hgj_device_write_joins(d, constants);
+	hgj_device_write_joins(d);
+	memcpy(d->by_row_lowered, d->by_row_now, sizeof(d->by_row_lowered));
 	if (d->code.reason == HGJ_DEVICE_FITS)
 		hgj_device_write_keys(d);
 	if (d->code.reason == HGJ_DEVICE_FITS)
 		write_aggregates(d);
 	hgj_device_write_end(d);
-	d->spec.nhaving = 0;
-	if (constants && d->spec.nkeys > 0 && d->code.reason == HGJ_DEVICE_FITS)
-		hgj_device_write_having(d);
 	return d->code.reason == HGJ_DEVICE_FITS;
 }
 
@@ -326,12 +320,12 @@ look_at_plan(HgjPipelineState *d, const HgjSource **source)
 	hgj_device_plan_keys(d);
 	for (int from_kept = hgj_store_exists(); from_kept >= 0; from_kept--)
 	{
-		if (hgj_device_compile_filter(d, from_kept) && hgj_device_write_agg(d, false) &&
+		if (hgj_device_compile_filter(d, from_kept) && hgj_device_lower_agg(d) &&
 			(!d->filter_kept || hgj_device_fits_kept(d)))
 			return HGJ_DEVICE_FITS;
 		forget_scan_filter(d);
 	}
-	return hgj_device_write_agg(d, false) ? HGJ_DEVICE_FITS : d->code.reason;
+	return hgj_device_lower_agg(d) ? HGJ_DEVICE_FITS : d->code.reason;
 }
 
 /* See what becomes of the aggregation on a device, at executor start. */

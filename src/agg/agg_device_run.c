@@ -4,8 +4,8 @@
  *	  Run a HashGraphAgg as a pipeline of its engine (agg_device_plan.c has written
  *	  what the pipeline does).
  *
- * 1. Build the tables and start the pipeline (device_start.c).  Before that, where build
- *	  sides are to be made on the device, see which of their columns it reads.
+ * 1. Build the tables and start the pipeline (device_start.c).  Where rows of a build side are
+ *	  told apart by another key than was thought, the plan is lowered anew before that.
  * 2. Push all rows of the scan (device_push.c).
  * 3. At the end take the groups, and make them rows of the group table, as if
  *	  they had been found here.
@@ -195,11 +195,14 @@ run_pipeline(HgjPipelineState *d)
 
 	hgj_device_start_programs(d);
 	hgj_device_check_keys(d);
-	if (!hgj_device_write_agg(d, true) || !hgj_device_sides_fit(d))
+	if (memcmp(d->by_row_now, d->by_row_lowered, sizeof(d->by_row_now)) != 0 &&
+		(!hgj_device_lower_agg(d) || !hgj_device_sides_fit(d)))
 	{
 		d->run_reason = d->code.reason != HGJ_DEVICE_FITS ? d->code.reason : HGJ_DEVICE_FAILED;
 		return;
 	}
+	if (d->spec.nkeys > 0)
+		hgj_device_write_having(d);
 	/* what HAVING leaves out takes no memory here */
 	most = hgj_device_has_having(d) ? PG_INT32_MAX : d->agg->groups.limit / d->agg->groups.stride;
 	expected = Min(expected, Max(most, 1));
@@ -231,16 +234,6 @@ run_pipeline(HgjPipelineState *d)
 	}
 }
 
-/* Step 1: the columns of build sides that are read, as far as it is known now. */
-static void
-prepare_sides(HgjPipelineState *d)
-{
-	if (!d->has_sides || d->sides_made)
-		return;
-	hgj_device_start_programs(d);
-	d->sides_made = !hgj_device_write_agg(d, true);
-}
-
 /*
  * Fill the group table.  False: the host has to do it; nothing is in the table
  * then.
@@ -263,7 +256,6 @@ hgj_device_run(HgjPipelineState *d)
 	for (int j = d->njoins - 1; j >= 0; j--)
 		hgj_join_rescan_changed(d->joins[j]);
 	hgj_device_enter(d);
-	prepare_sides(d);
 	if (hgj_device_build(d, &empty) && !empty)
 		run_pipeline(d);
 	hgj_device_end_sides(d);

@@ -78,6 +78,8 @@ extern HgjStatus hgj_marks_unset(const HgjTableSpec *spec, HgjMarks marks,
 /* pipeline_check.c */
 extern HgjStatus hgj_check_pipeline(const HgjPipelineSpec *spec,
 									HgjPipelineFacts *facts, HgjError *err);
+extern HgjStatus hgj_bind_pipeline(HgjPipelineSpec *spec, const HgjPipelineTerms *terms,
+								   HgjError *err);
 extern HgjStatus hgj_check_kept(const HgjPipelineSpec *spec, const HgjKeptMemory *memory,
 								const HgjKeptPush *rows, HgjError *err);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * having.h
- *	  Which groups a pipeline leaves out (HgjPipelineSpec.having), for hosts and kernels.
+ *	  Which groups a pipeline leaves out (HgjPipelineTerms.having), for hosts and kernels.
  *
  * No PostgreSQL and no CUDA headers.
  *

@@ -5,11 +5,15 @@
  *	  of which only row ids come back, or with an aggregation over it, of which
  *	  only group rows do.
  *
- * A pipeline is told once what to do with every row of the outermost source,
- * as a list of instructions over registers; then rows are pushed into it,
+ * A pipeline is told once what to do with every row of the outermost source: a plan, which
+ * is a list of instructions over registers; then rows are pushed into it,
  * column by column, and it is asked for the groups at the end, or for the rows
  * after each push.  Included by engine.h; an engine without it has NULL in its
  * table.
+ *
+ * PLAN AND TERMS.  A plan (HgjPipelineSpec) says nothing of a query's constants and parameters:
+ * where they stand, instructions name a value by its number.  Plans that do the same are equal by
+ * their bytes.  The values, HAVING's bounds, and limits are the terms on which a plan is run once.
  *
  * THE LIFE OF A PIPELINE
  *
@@ -87,7 +91,7 @@
  * buffers, payload columns and groups to it.  Nothing is allocated between start
  * and finish, but staging buffers when the first one is asked for, and by one that fills a
  * table, or returns kept rows.  Its account is its own
- * (spec.memory_limit), besides those of the tables, which must stay as they are until
+ * (HgjPipelineTerms.memory_limit), besides those of the tables, which must stay as they are until
  * destroy; so must what poll_arg points to.  The caller's structs themselves are read
  * by create only.
  *
@@ -105,6 +109,7 @@
 #define HGJ_PIPE_KEYS		8	/* key words of a join, group keys */
 #define HGJ_PIPE_WORDS		32	/* state words of a group */
 #define HGJ_PIPE_HAVING		4	/* bounds of groups' values */
+#define HGJ_PIPE_VALUES		256
 #define HGJ_PIPE_CODE		512
 #define HGJ_PIPE_NONE		255 /* no register */
 #define HGJ_PIPE_DROP		(2 * HGJ_PIPE_JOINS + 1)	/* arg of FILTER */
@@ -116,6 +121,7 @@ typedef enum HgjPipeOp
 	HGJ_PIPE_INPUT,				/* dst = input column `arg` */
 	HGJ_PIPE_PAYLOAD,			/* dst = column `arg` of join a's row */
 	HGJ_PIPE_CONSTANT,			/* dst = imm */
+	HGJ_PIPE_VALUE,				/* dst = value `arg` of the terms, which may be NULL */
 	HGJ_PIPE_NULL,				/* dst = NULL */
 	HGJ_PIPE_MOVE,				/* dst = a, NULL or not */
 	HGJ_PIPE_COMPARE,			/* dst = a (HgjComparison c) b, of `kind` */
@@ -208,7 +214,7 @@ typedef struct HgjPipeHaving
 	HgjPipeWide most;
 } HgjPipeHaving;
 
-/* Numbers only: it means the same in another process. */
+/* The plan.  Numbers only: it means the same in another process. */
 typedef struct HgjPipelineSpec
 {
 	uint32_t	ninputs;
@@ -226,16 +232,32 @@ typedef struct HgjPipelineSpec
 	uint8_t		keys[HGJ_PIPE_KEYS];
 	uint32_t	nwords;
 	HgjPipeWord words[HGJ_PIPE_WORDS];
-	uint32_t	nhaving;		/* with keys only */
-	HgjPipeHaving having[HGJ_PIPE_HAVING];
-	uint64_t	memory_limit;	/* bytes on the device, 0 = none */
-	int			device;
-	uint32_t	timeout_ms;		/* as in HgjTableSpec */
 } HgjPipelineSpec;
+
+/* On what terms the plan is run.  Numbers only, too. */
+typedef struct HgjPipelineTerms
+{
+	uint32_t	nvalues;		/* number of the values */
+	int64_t		values[HGJ_PIPE_VALUES];	/* values as in registers */
+	uint64_t	nulls[HGJ_PIPE_VALUES / 64];	/* bits of those that are NULL */
+	uint32_t	nhaving;		/* number of bounds, which take keys */
+	HgjPipeHaving having[HGJ_PIPE_HAVING];	/* bounds of the groups' values */
+	uint64_t	memory_limit;	/* bytes on the device, 0 = none */
+	int			device;			/* number of the device */
+	uint32_t	timeout_ms;		/* as in HgjTableSpec */
+} HgjPipelineTerms;
+
+/* Is value i NULL? */
+static inline bool
+hgj_pipe_value_is_null(const HgjPipelineTerms *terms, uint32_t i)
+{
+	return (terms->nulls[i / 64] >> (i % 64)) & 1;
+}
 
 /* What goes with it, and means something to the caller's process only. */
 typedef struct HgjPipelineCaller
 {
+	const HgjPipelineTerms *terms;	/* NULL: no values, bounds or limits, and the first device */
 	HgjTable   *tables[HGJ_PIPE_JOINS]; /* of the joins: built, and not changed any
 										 * more */
 	struct HgjPipeline *filled[HGJ_PIPE_JOINS]; /* has filled it, and has its columns;

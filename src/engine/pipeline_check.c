@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pipeline_check.c
- *	  Does a pipeline's spec keep to pipeline.h, so that it can be run without
+ *	  Does a pipeline's plan keep to pipeline.h, so that it can be run without
  *	  being looked at again?
  *
  * 1. Instructions name what there is.
@@ -11,6 +11,7 @@
  *	  table needs.
  * 4. Joins have keys that are set, and columns of some kind.
  * 5. Kept rows lie within the memory that they are of.
+ * 6. The terms of a run have what the plan asks for, and take their places in it.
  *
  * Whether a join fits its table is the engine's to check, who knows what a table
  * is.  Whether a register has a value where it is read is not checked.
@@ -52,6 +53,8 @@ names_what_there_is(const HgjPipelineSpec *spec, const HgjPipeInstruction *in)
 			return true;
 		case HGJ_PIPE_INPUT:
 			return in->arg < spec->ninputs;
+		case HGJ_PIPE_VALUE:
+			return in->arg < HGJ_PIPE_VALUES;
 		case HGJ_PIPE_PAYLOAD:
 			return in->a < spec->njoins && in->arg < spec->joins[in->a].ncolumns;
 		case HGJ_PIPE_PROBE:
@@ -197,54 +200,18 @@ columns_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 		are_set(facts, spec->columns, spec->ncolumns);
 }
 
-/* Step 3: bounds are those of integers that groups have. */
-static bool
-having_is_sound(const HgjPipelineSpec *spec)
-{
-	if (spec->nhaving > HGJ_PIPE_HAVING || (spec->nhaving > 0 && spec->nkeys == 0))
-		return false;
-	for (uint32_t i = 0; i < spec->nhaving; i++)
-	{
-		const HgjPipeHaving *having = &spec->having[i];
-
-		if (having->word >= spec->nwords ||
-			(having->count != HGJ_PIPE_NONE &&
-			 (having->count >= spec->nwords ||
-			  spec->words[having->count].state != HGJ_PIPE_COUNT)))
-			return false;
-		switch (spec->words[having->word].state)
-		{
-			case HGJ_PIPE_COUNT:
-			case HGJ_PIPE_SUM:
-			case HGJ_PIPE_MIN:
-			case HGJ_PIPE_MAX:
-				if (having->wide)
-					return false;
-				break;
-			case HGJ_PIPE_SUM_LOW:
-				if (!having->wide || having->word + 1u >= spec->nwords ||
-					spec->words[having->word + 1].state != HGJ_PIPE_SUM_HIGH)
-					return false;
-				break;
-			default:
-				return false;
-		}
-	}
-	return true;
-}
-
 /* Step 3. */
 static bool
 groups_are_sound(const HgjPipelineSpec *spec, const HgjPipelineFacts *facts)
 {
 	if (spec->fills)
-		return spec->nhaving == 0 && columns_are_sound(spec, facts);
+		return columns_are_sound(spec, facts);
 	if (spec->ncolumns != 0)
 		return false;
 	if (spec->rows)
-		return spec->nkeys == 0 && spec->nwords == 0 && spec->nhaving == 0;
+		return spec->nkeys == 0 && spec->nwords == 0;
 	if (spec->nkeys > HGJ_PIPE_KEYS || spec->nwords < 1 || spec->nwords > HGJ_PIPE_WORDS ||
-		!are_set(facts, spec->keys, spec->nkeys) || !having_is_sound(spec))
+		!are_set(facts, spec->keys, spec->nkeys))
 		return false;
 	for (uint32_t w = 0; w < spec->nwords; w++)
 	{
@@ -295,6 +262,69 @@ hgj_check_pipeline(const HgjPipelineSpec *spec, HgjPipelineFacts *facts, HgjErro
 	for (uint32_t j = 0; j < spec->njoins; j++)
 		if (!join_is_sound(&spec->joins[j], facts))
 			return hgj_fail(err, HGJ_INVALID, "a join of a pipeline is not sound");
+	return HGJ_OK;
+}
+
+/* Step 6: bounds are those of integers that groups have. */
+static bool
+having_is_sound(const HgjPipelineSpec *spec, const HgjPipelineTerms *terms)
+{
+	if (terms->nhaving > HGJ_PIPE_HAVING ||
+		(terms->nhaving > 0 && (spec->nkeys == 0 || spec->fills || spec->rows)))
+		return false;
+	for (uint32_t i = 0; i < terms->nhaving; i++)
+	{
+		const HgjPipeHaving *having = &terms->having[i];
+
+		if (having->word >= spec->nwords ||
+			(having->count != HGJ_PIPE_NONE &&
+			 (having->count >= spec->nwords ||
+			  spec->words[having->count].state != HGJ_PIPE_COUNT)))
+			return false;
+		switch (spec->words[having->word].state)
+		{
+			case HGJ_PIPE_COUNT:
+			case HGJ_PIPE_SUM:
+			case HGJ_PIPE_MIN:
+			case HGJ_PIPE_MAX:
+				if (having->wide)
+					return false;
+				break;
+			case HGJ_PIPE_SUM_LOW:
+				if (!having->wide || having->word + 1u >= spec->nwords ||
+					spec->words[having->word + 1].state != HGJ_PIPE_SUM_HIGH)
+					return false;
+				break;
+			default:
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Step 6: the caller's copy of a plan, which has been checked, for one run on these terms (NULL:
+ * there are none): a constant or NULL stands for each value.  HGJ_INVALID: the terms are not the
+ * plan's.
+ */
+HgjStatus
+hgj_bind_pipeline(HgjPipelineSpec *spec, const HgjPipelineTerms *terms, HgjError *err)
+{
+	uint32_t	nvalues = terms ? terms->nvalues : 0;
+
+	if (nvalues > HGJ_PIPE_VALUES || (terms && !having_is_sound(spec, terms)))
+		return hgj_fail(err, HGJ_INVALID, "a pipeline's terms are not sound");
+	for (uint32_t i = 0; i < spec->ncode; i++)
+	{
+		HgjPipeInstruction *in = &spec->code[i];
+
+		if (in->op != HGJ_PIPE_VALUE)
+			continue;
+		if (in->arg >= nvalues)
+			return hgj_fail(err, HGJ_INVALID, "a pipeline's terms have too few values");
+		in->op = hgj_pipe_value_is_null(terms, in->arg) ? HGJ_PIPE_NULL : HGJ_PIPE_CONSTANT;
+		in->imm = terms->values[in->arg];
+	}
 	return HGJ_OK;
 }
 

@@ -9,6 +9,7 @@
  * agg_device_plan.c	the same of an aggregation
  * device_columns.c	the columns that these read
  * device_code.c	programs (program.h) as instructions
+ * device_terms.c	the values that stand for a run's constants and parameters
  * device_host.c	what the host computes, and sends as if it were a column
  * device_values.c	the values that are sent
  * device_kept.c	columns that are kept in memory, which go as they are
@@ -44,6 +45,17 @@ struct HgjCounters;
 struct HgjJoinState;
 struct HgjStep;
 
+/* A value of the terms of a run (engine/pipeline.h), and where it comes from. */
+typedef struct HgjDeviceValue
+{
+	HgjProgram *program;		/* program that has it, or NULL: it is known */
+	struct HgjStep *step;		/* constant or parameter of that; NULL: ... */
+	struct HgjDeviceMade *made; /* ... what the host makes where a build side has no row */
+	uint8		kind;			/* HgjKind of it */
+	bool		isnull;			/* whether it is NULL, if it is known */
+	int64		value;			/* value as in a register, if it is known */
+} HgjDeviceValue;
+
 /* Instructions while they are written. */
 typedef struct HgjDeviceCode
 {
@@ -54,7 +66,6 @@ typedef struct HgjDeviceCode
 											 * this is something else */
 	uint8		displays;		/* the register for the display scale of what is
 								 * written next; or NONE */
-	bool		constants;		/* their values are known: this is a run */
 	HgjDeviceReason reason;		/* of the first thing that did not fit */
 	bool		no_host;		/* none of it is for the host to compute */
 	struct HgjPipelineState *device;
@@ -193,7 +204,10 @@ typedef struct HgjPipelineState
 	bool		takes_kept;		/* its kept columns may go as they are (device_kept.c) */
 
 	HgjDeviceCode code;
-	HgjPipelineSpec spec;
+	HgjPipelineSpec spec;		/* plan: the same bytes for all runs */
+	int			nvalues;
+	HgjDeviceValue values[HGJ_PIPE_VALUES]; /* where those of the terms come from */
+	HgjPipelineTerms terms;		/* of the run */
 	int			ncolumns;
 	HgjDeviceColumn columns[HGJ_DEVICE_COLUMNS];
 	uint8	   *computed[HGJ_PIPE_JOINS];	/* registers of computed columns of
@@ -209,7 +223,8 @@ typedef struct HgjPipelineState
 	HgjDeviceKey *keys;			/* of the aggregation */
 	bool		by_row[HGJ_PIPE_JOINS]; /* rows of the side are told apart by a key,
 										 * for all that is known, */
-	bool		by_row_now[HGJ_PIPE_JOINS]; /* and in this execution */
+	bool		by_row_now[HGJ_PIPE_JOINS]; /* and in this execution, */
+	bool		by_row_lowered[HGJ_PIPE_JOINS]; /* and where it has been lowered */
 	int		   *input_words;	/* per input of the aggregation: its counter's */
 	int		   *agg_words;		/* per aggregate: its first; -1: none */
 	struct HgjDeviceHaving *having; /* clauses that bound groups' values */
@@ -235,7 +250,6 @@ typedef struct HgjPipelineState
 
 	/* build sides that are made on the device (device_sides.c) */
 	struct HgjPipelineState *sides[HGJ_PIPE_JOINS]; /* or NULL */
-	bool		has_sides;
 	bool		sides_made;		/* there has been a run */
 	HgjPipeRange noted[HGJ_DEVICE_COLUMNS]; /* of `columns`: values lie in there */
 	/* of such a side: */
@@ -264,10 +278,16 @@ extern bool hgj_device_mixed(const struct HgjStep *step);
 extern void hgj_device_filter(HgjDeviceCode *code, HgjProgram *program,
 							  int join, const HgjDeviceInputs *inputs);
 
+/* device_terms.c */
+extern void hgj_device_write_value(HgjDeviceCode *code, uint8 dst, const HgjDeviceValue *value);
+extern void hgj_device_write_known(HgjDeviceCode *code, uint8 dst, bool isnull, int64 value);
+extern void hgj_device_set_terms(HgjPipelineState *device);
+
 /* device_host.c */
 extern bool hgj_device_hosts(HgjPipelineState *device, const struct HgjStep *step,
 							 const HgjDeviceInputs *inputs);
 extern bool hgj_device_is_short_list(const struct HgjStep *step);
+extern bool hgj_device_is_strict(const struct HgjStep *step);
 extern HgjDeviceMade *hgj_device_make_step(HgjPipelineState *device, HgjProgram *program,
 										   struct HgjStep *step, const HgjDeviceInputs *inputs,
 										   bool codes);
@@ -350,7 +370,7 @@ extern void hgj_device_push_rows(HgjPipelineState *device,
 /* device_sides.c */
 extern void hgj_device_plan_sides(HgjPipelineState *upper, EState *estate);
 extern bool hgj_device_makes_side(const HgjPipelineState *upper, int j);
-extern bool hgj_device_write_side(HgjPipelineState *upper, int j, bool constants);
+extern bool hgj_device_lower_side(HgjPipelineState *upper, int j);
 extern bool hgj_device_sides_fit(const HgjPipelineState *upper);
 extern HgjPipeRange hgj_device_side_range(const HgjPipelineState *side,
 										  const HgjDeviceColumn *column);
@@ -360,7 +380,7 @@ extern void hgj_device_end_sides(HgjPipelineState *upper);
 extern bool hgj_device_kind_of_key(HgjKeyKind key, uint8 *kind);
 extern HgjDeviceReason hgj_device_find_joins(HgjPipelineState *device,
 											 struct HgjJoinState *upper);
-extern void hgj_device_write_joins(HgjPipelineState *device, bool constants);
+extern void hgj_device_write_joins(HgjPipelineState *device);
 extern void hgj_device_write_end(HgjPipelineState *device);
 extern uint8 hgj_device_output(HgjPipelineState *device, AttrNumber resno);
 extern bool hgj_device_find_output(HgjPipelineState *device, AttrNumber resno,
@@ -383,7 +403,7 @@ extern void hgj_device_find_scan_output(HgjPipelineState *device, AttrNumber res
 
 /* agg_device_plan.c */
 extern HgjPipelineState *hgj_device_plan(struct HgjAggState *agg, EState *estate);
-extern bool hgj_device_write_agg(HgjPipelineState *device, bool constants);
+extern bool hgj_device_lower_agg(HgjPipelineState *device);
 
 /* agg_device_having.c, in agg/, too */
 extern void hgj_device_plan_having(HgjPipelineState *device);

@@ -16,9 +16,9 @@
  *	  over.  So an error on the device is PostgreSQL's, or one of a row that
  *	  the host then looks at again.
  *
- * The plan is written once at executor start, without the values of constants,
- * to see whether it fits, and again for every run.  Where something does not fit
- * the reason is noted, and writing goes on to no effect.
+ * The plan is lowered once, at executor start; constants and parameters are values of each run's
+ * terms (device_terms.c).  Where something does not fit the reason is noted, and writing goes on to
+ * no effect.
  *
  * Memory: the caller's.  No locks.
  *
@@ -133,21 +133,12 @@ kind_of(const HgjStep *step)
 static void
 write_constant(Writer *w, HgjStep *step, uint8 dst)
 {
-	HgjConstant *constant = step->constant;
+	HgjDeviceValue value = {.program = w->program,.step = step,.kind = kind_of(step)};
 
 	if (step->lazy)
 		hgj_device_refuse(w->code, HGJ_DEVICE_EXPRESSION);
-	else if (!w->code->constants)
-		EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = dst);
 	else
-	{
-		hgj_constant_fetch(w->program, constant);
-		if (constant->isnull)
-			EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
-		else
-			EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = dst,
-				 .imm = hgj_device_register_value(kind_of(step), constant->value));
-	}
+		hgj_device_write_value(w->code, dst, &value);
 }
 
 /* A step that has a loop. */
@@ -262,7 +253,7 @@ write_element(Writer *w, uint8 dst, uint8 key, int64 element)
 	int			nregs = w->code->nregs;
 	uint8		value = hgj_device_register(w->code, HGJ_KIND_I8);
 
-	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = value, .imm = element);
+	hgj_device_write_known(w->code, value, false, element);
 	EMIT(w->code, HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = value, .a = key,
 		 .b = value, .c = HGJ_EQ);
 	EMIT(w->code, HGJ_PIPE_OR, .dst = dst, .a = dst, .b = value);
@@ -301,12 +292,6 @@ write_member(Writer *w, HgjStep *step, uint8 dst)
 		return;
 	EMIT(w->code, HGJ_PIPE_KEY_WORD, .kind = arg->kind, .dst = key,
 		 .a = write_step(w, arg));
-	if (!w->code->constants)
-	{
-		write_element(w, dst, key, 0);
-		return;
-	}
-	hgj_constant_fetch(w->program, step->constant);
 	if (step->constant->isnull)
 	{
 		EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
@@ -350,10 +335,10 @@ write_range(Writer *w, HgjStep *step, uint8 dst)
 		EMIT(w->code, HGJ_PIPE_NULL, .dst = dst);
 		return;
 	}
-	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = bound, .imm = step->low);
+	hgj_device_write_known(w->code, bound, false, step->low);
 	EMIT(w->code, HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = dst, .a = arg,
 		 .b = bound, .c = HGJ_GE);
-	EMIT(w->code, HGJ_PIPE_CONSTANT, .dst = bound, .imm = step->high);
+	hgj_device_write_known(w->code, bound, false, step->high);
 	EMIT(w->code, HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = bound, .a = arg,
 		 .b = bound, .c = HGJ_LE);
 	EMIT(w->code, HGJ_PIPE_AND, .dst = dst, .a = dst, .b = bound);

@@ -222,21 +222,15 @@ static uint8 load_column(HgjPipelineState *d, int join, int column, HgjDeviceMad
 static void
 write_missing(HgjPipelineState *d, HgjDeviceMade *made, uint8 reg)
 {
-	HgjDeviceReason reason;
+	HgjDeviceValue value = {.made = made,.kind = d->code.kinds[reg]};
 	uint8		number;
 	int			jump;
 
-	if (d->code.constants)
-	{
-		reason = hgj_device_make_missing(d, made, d->code.kinds[reg]);
-		if (reason != HGJ_DEVICE_FITS)
-			hgj_device_refuse(&d->code, reason);
-		if (!made->missing)
-			return;
-	}
+	if (hgj_device_is_strict(made->step))
+		return;
 	number = hgj_device_load_made(d, hgj_device_make_number(d, made->place.join));
 	jump = hgj_device_jump(&d->code, HGJ_PIPE_JUMP_VALID, number);
-	EMIT(&d->code, HGJ_PIPE_CONSTANT, .dst = reg, .imm = made->value_missing);
+	hgj_device_write_value(&d->code, reg, &value);
 	hgj_device_land(&d->code, jump);
 }
 

@@ -121,6 +121,37 @@ hgj_device_is_short_list(const HgjStep *step)
 	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) <= HGJ_DEVICE_MEMBERS;
 }
 
+/* Is the step's value NULL for certain where all columns that it reads are? */
+bool
+hgj_device_is_strict(const HgjStep *step)
+{
+	switch (step->op)
+	{
+		case HGJ_STEP_INPUT:
+			return true;
+		case HGJ_STEP_COMPARE:
+		case HGJ_STEP_ARITHMETIC:
+		case HGJ_STEP_CAST:
+		case HGJ_STEP_NOT:
+		case HGJ_STEP_LIKE:
+		case HGJ_STEP_TEXT:
+		case HGJ_STEP_PART:
+		case HGJ_STEP_DATE:
+		case HGJ_STEP_DECIMAL:
+		case HGJ_STEP_DECIMAL_INTEGER:
+		case HGJ_STEP_DECIMAL_ARITHMETIC:
+		case HGJ_STEP_DECIMAL_ALIGN:
+		case HGJ_STEP_DECIMAL_COMPARE:
+			break;
+		default:
+			return false;
+	}
+	for (int i = 0; i < step->nargs; i++)
+		if (hgj_device_is_strict(step->args[i]))
+			return true;
+	return false;
+}
+
 /* Is there an instruction for the step, if its arguments are in registers? */
 static bool
 has_instruction(HgjPipelineState *d, const HgjStep *step, const HgjDeviceInputs *inputs)

@@ -296,39 +296,44 @@ write_join(HgjPipelineState *d, int j)
 }
 
 /*
- * Columns of build sides that were asked for when this was written last are forgotten:
- * others may be now.  Inputs stay, which the source knows.
+ * What was lowered before is forgotten, columns of build sides that were asked for, too: others may
+ * be now.  Inputs stay, which the source knows.  All that is not written is zero, so that equal
+ * plans are equal bytes.
  */
 static void
-forget_payload(HgjPipelineState *d)
+forget_plan(HgjPipelineState *d)
 {
+	uint32		ninputs = d->spec.ninputs;
+	uint8		inputs[HGJ_PIPE_INPUTS];
 	int			n = 0;
 
+	memcpy(inputs, d->spec.inputs, sizeof(inputs));
+	memset(&d->spec, 0, sizeof(d->spec));
+	memcpy(d->spec.inputs, inputs, sizeof(inputs));
+	d->spec.ninputs = ninputs;
+	d->spec.rows = d->rows;
+	d->spec.njoins = d->njoins;
 	for (int i = 0; i < d->ncolumns; i++)
 		if (d->columns[i].join < 0)
 			d->columns[n++] = d->columns[i];
 	d->ncolumns = n;
-	for (int j = 0; j < d->njoins; j++)
-		d->spec.joins[j].ncolumns = 0;
 	for (int i = 0; i < HGJ_DEVICE_COLUMNS; i++)
 		d->columns[i].loaded = false;
+	d->nvalues = 0;
 }
 
 /*
- * Step 2: the instructions of all joins, or of the scan without any.  With `constants`
- * the programs must have been started.  d->code.reason says whether something does not fit.
+ * Step 2: the instructions of all joins, or of the scan without any.  d->code.reason says whether
+ * something does not fit.
  */
 void
-hgj_device_write_joins(HgjPipelineState *d, bool constants)
+hgj_device_write_joins(HgjPipelineState *d)
 {
 	memset(&d->code, 0, sizeof(d->code));
 	d->code.displays = HGJ_PIPE_NONE;
 	d->code.spec = &d->spec;
 	d->code.device = d;
-	d->code.constants = constants;
-	d->spec.ncode = 0;
-	forget_payload(d);
-	d->spec.njoins = d->njoins;
+	forget_plan(d);
 	if (d->scan_filter)
 		hgj_device_filter_scan(d);
 	if (d->njoins == 0)

@@ -54,12 +54,11 @@ reset_rows(HgjDeviceRows *out)
 	memset(&out->counted, 0, sizeof(out->counted));
 }
 
-/* All instructions; with `constants` the programs must have been started. */
+/* Lower it; false: d->code.reason says why that cannot be. */
 bool
-hgj_device_write_rows(HgjPipelineState *d, bool constants)
+hgj_device_lower_rows(HgjPipelineState *d)
 {
-	d->spec.nwords = 0;
-	hgj_device_write_joins(d, constants);
+	hgj_device_write_joins(d);
 	hgj_device_write_end(d);
 	return d->code.reason == HGJ_DEVICE_FITS;
 }
@@ -71,14 +70,14 @@ plan_rows(HgjJoinState *upper)
 	MemoryContext old = MemoryContextSwitchTo(hgj_join(upper)->context);
 	HgjPipelineState *d = palloc0(sizeof(HgjPipelineState));
 
-	d->rows = d->spec.rows = d->of_batch = true;
+	d->rows = d->of_batch = true;
 	d->out = palloc0(sizeof(HgjDeviceRows));
 	d->out->alone = hgj_source_join(&hgj_join(upper)->outer) == NULL;
 	reset_rows(d->out);
 	hgj_join_use_pipeline(upper, d);
 	hgj_device_own(d, hgj_join(upper)->context);
 	d->reason = hgj_device_find_joins(d, upper);
-	if (d->reason == HGJ_DEVICE_FITS && !hgj_device_write_rows(d, false))
+	if (d->reason == HGJ_DEVICE_FITS && !hgj_device_lower_rows(d))
 		d->reason = d->code.reason;
 	if (d->reason == HGJ_DEVICE_FITS)
 		hgj_device_plan_chosen(d);
@@ -198,8 +197,6 @@ device_rows_start(HgjJoinState *upper, bool *empty)
 		if (hgj_join(d->joins[0])->build->long_keys)
 			d->run_reason = HGJ_DEVICE_KEY;
 		hgj_device_start_programs(d);
-		if (!hgj_device_gave_up(d) && !hgj_device_write_rows(d, true))
-			d->run_reason = d->code.reason;
 		if (!hgj_device_gave_up(d) && !hgj_device_start_chosen(d))
 			start_for_batches(d);
 	}

@@ -45,7 +45,7 @@ typedef struct HgjDeviceRows
 } HgjDeviceRows;
 
 /* device_rows.c */
-extern bool hgj_device_write_rows(HgjPipelineState *d, bool constants);
+extern bool hgj_device_lower_rows(HgjPipelineState *d);
 extern void hgj_device_rows_begin(HgjPipelineState *d);
 
 /* device_rows_kept.c */

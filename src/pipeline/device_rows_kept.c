@@ -87,7 +87,7 @@ find_reason(HgjPipelineState *k, HgjJoinState *upper)
 		return HGJ_DEVICE_VOLATILE;
 	if (scan->qual != NIL && (!hgj_device_compile_filter(k, true) || !k->filter_kept))
 		return HGJ_DEVICE_QUAL;
-	if (!hgj_device_write_rows(k, false))
+	if (!hgj_device_lower_rows(k))
 		return k->code.reason;
 	return hgj_device_fits_kept(k) ? HGJ_DEVICE_FITS : HGJ_DEVICE_COLUMN;
 }
@@ -117,7 +117,7 @@ hgj_device_plan_chosen(HgjPipelineState *d)
 		!hgj_pages_may_be_kept(&hgj_join(bottom)->outer) || !is_worth_it(bottom, upper))
 		return;
 	k = palloc0(sizeof(HgjPipelineState));
-	k->rows = k->spec.rows = true;
+	k->rows = true;
 	k->reason = find_reason(k, upper);
 	if (k->reason == HGJ_DEVICE_FITS)
 	{
@@ -159,10 +159,7 @@ hgj_device_start_chosen(HgjPipelineState *d)
 	hgj_device_reset(k);
 	k->engine = d->engine;
 	hgj_device_start_programs(k);
-	if (!hgj_device_write_rows(k, true))
-		k->run_reason = k->code.reason;
-	if (!hgj_device_gave_up(k))
-		hgj_device_start(k, 0);
+	hgj_device_start(k, 0);
 	memset(&c->counted, 0, sizeof(c->counted));
 	c->pending = false;
 	c->next = c->fetched.n = 0;

@@ -14,8 +14,7 @@
  *	  are dropped, and the columns that the upper pipeline reads of the join's rows, in its
  *	  order.  Those that the host makes go as tables of the chunks' values; codes are
  *	  those of the dictionary that the build side would have used.
- * 3. At the run (device_start.c), the upper pipeline's instructions are written before the
- *	  tables are built, so that it is known which columns it reads.
+ * 3. Which columns the upper pipeline reads is known when that has been lowered.
  * 4. A column of integers is known to lie between the least and the greatest value of
  *	  the chunks, rows and build sides that it has come from.
  * 5. Such a table has no rows on the host: it goes when the run is over, whatever has
@@ -180,19 +179,18 @@ write_column(HgjPipelineState *side, const HgjJoinState *join, const HgjDeviceCo
 }
 
 /*
- * All of it, for join j of the upper pipeline, whose instructions have been written.  With
- * `constants` the programs must have been started.  False: the side is the join's.
+ * Lower it all, for join j of the upper pipeline, which has been lowered.  False: the side is the
+ * join's.
  */
 bool
-hgj_device_write_side(HgjPipelineState *upper, int j, bool constants)
+hgj_device_lower_side(HgjPipelineState *upper, int j)
 {
 	HgjPipelineState *side = upper->sides[j];
 	const HgjJoinState *join = upper->joins[j];
 	HgjPipelineSpec *spec = &side->spec;
 
-	hgj_device_write_joins(side, constants);
+	hgj_device_write_joins(side);
 	spec->fills = true;
-	spec->ncolumns = 0;
 	write_keys(side, join);
 	for (int i = 0; i < upper->ncolumns && side->code.reason == HGJ_DEVICE_FITS; i++)
 	{
@@ -268,7 +266,7 @@ plan_side(HgjPipelineState *upper, int j, EState *estate)
 	if (source == NULL || takes_parameters(side) ||
 		(side->scan->plan->qual != NIL && !hgj_device_compile_filter(side, true)))
 		return false;
-	if (!hgj_device_write_side(upper, j, false) || !hgj_device_reads_are_kept(side) ||
+	if (!hgj_device_lower_side(upper, j) || !hgj_device_reads_are_kept(side) ||
 		!hgj_device_makes_of_values(side))
 		return false;
 	side->source.econtext = source->econtext;
@@ -296,7 +294,6 @@ hgj_device_plan_sides(HgjPipelineState *upper, EState *estate)
 			if (!plan_side(upper, j, estate))
 				upper->sides[j] = NULL;
 		}
-		upper->has_sides |= upper->sides[j] != NULL;
 		inner = hgj_join_of(hgj_join(upper->joins[j])->inner_ps);
 		if (upper->sides[j] == NULL && inner)
 			hgj_leave_pipeline(inner);

@@ -6,8 +6,8 @@
  * 1. Build the tables of all joins as ever (build.c), or on the device (device_sides.c).  An inner join whose table
  *	  is empty ends it here.  So does an outer side without rows, where the bottom
  *	  join would have looked at that first, and its build side may raise an error.
- * 2. Make the pipeline, of instructions with this execution's values of constants
- *	  (device_joins.c); send the columns of the build sides that it reads.
+ * 2. Make the pipeline, of the plan that was lowered at executor start (device_joins.c) and this
+ *	  execution's terms (device_terms.c); send the columns of the build sides that it reads.
  *
  * Whatever goes wrong is kept as the reason why the host has to do it.
  *
@@ -173,8 +173,6 @@ build_on_device(HgjPipelineState *upper, int j)
 	side->device_limit = hgj_join_device_limit(join);
 	memset(side->noted, 0, sizeof(side->noted));
 	hgj_device_start_programs(side);
-	if (!hgj_device_write_side(upper, j, true))
-		return false;
 	hgj_device_enter(side);
 	side->ran = hgj_build_filled(join, fill_table, side);
 	side->fills = NULL;
@@ -388,7 +386,7 @@ set_memory_limit(HgjPipelineState *d)
 			return false;
 		limit -= memory.current;
 	}
-	d->spec.memory_limit = limit;
+	d->terms.memory_limit = limit;
 	return true;
 }
 
@@ -396,7 +394,7 @@ set_memory_limit(HgjPipelineState *d)
 void
 hgj_device_start(HgjPipelineState *d, uint64 expected)
 {
-	HgjPipelineCaller caller = {.poll = hgj_poll_interrupts, .poll_arg = &d->poll};
+	HgjPipelineCaller caller = {.terms = &d->terms, .poll = hgj_poll_interrupts, .poll_arg = &d->poll};
 	HgjError	err = {0};
 
 	for (int j = 0; j < d->njoins; j++)
@@ -410,7 +408,10 @@ hgj_device_start(HgjPipelineState *d, uint64 expected)
 		d->run_reason = HGJ_DEVICE_MEMORY;
 		return;
 	}
-	d->spec.timeout_ms = hgj_device_timeout;
+	hgj_device_set_terms(d);
+	if (hgj_device_gave_up(d))
+		return;
+	d->terms.timeout_ms = hgj_device_timeout;
 	for (int j = 0; j < d->njoins; j++)
 	{
 		caller.tables[j] = d->builds[j]->table;

@@ -89,7 +89,7 @@ typedef enum HgjCall
 	HGJ_CALL_IS_MARKED,			/* row */
 	HGJ_CALL_UNMATCHED,			/* cursor, capacity; answer: ids */
 	HGJ_CALL_CLEAR_MARKS,
-	HGJ_CALL_PIPE_CREATE,		/* spec, HgjCallTables */
+	HGJ_CALL_PIPE_CREATE,		/* HgjCallPipeline */
 	HGJ_CALL_PIPE_PAYLOAD,		/* join, column, first, rows, has validity; values, bits */
 	HGJ_CALL_PIPE_START,		/* expected, has ranges; ranges */
 	HGJ_CALL_PIPE_PUSH,			/* buffer, its capacity, rows, nulls */
@@ -124,6 +124,14 @@ typedef struct HgjCallTables
 	uint32_t	filled[HGJ_PIPE_JOINS];
 	uint32_t	fills;
 } HgjCallTables;
+
+/* What a pipeline is created of. */
+typedef struct HgjCallPipeline
+{
+	HgjPipelineSpec spec;		/* plan */
+	HgjPipelineTerms terms;		/* terms of the run */
+	HgjCallTables numbers;		/* what it stands on */
+} HgjCallPipeline;
 
 typedef enum HgjChannelState
 {

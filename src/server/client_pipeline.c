@@ -3,7 +3,7 @@
  * client_pipeline.c
  *	  Pipelines of the engine whose calls are made in the GPU process.
  *
- * 1. The spec is numbers only, and tables are sent by theirs (pipeline.h).
+ * 1. A plan and its terms are numbers only, and tables are sent by theirs (pipeline.h).
  * 2. What creates and starts a pipeline, and columns of build sides, are not waited for: they go
  *	  with the first rows, or with finish.  Whether kept rows are for the pipeline is known when
  *	  the first ones have been pushed.
@@ -93,30 +93,31 @@ number_of(const HgjPipeline *made, const HgjRemote *remote, bool *good)
 static HgjStatus
 write_spec(HgjPipeline *made, const HgjPipelineCaller *caller, HgjError *err)
 {
-	HgjLetterCall *call;
-	HgjCallTables numbers;
+	HgjLetterCall *call = hgj_letter_call(&made->remote, HGJ_CALL_PIPE_CREATE,
+										  sizeof(HgjCallPipeline), err);
+	HgjCallPipeline *sent;
 	bool		good = true;
 
+	if (call == NULL)
+		return err->status;
+	sent = (HgjCallPipeline *) hgj_call_bytes(call);
+	memset(&sent->terms, 0, sizeof(sent->terms));
+	if (caller->terms)
+		sent->terms = *caller->terms;
+	memcpy(&sent->spec, &made->spec, sizeof(sent->spec));
 	for (uint32 j = 0; j < HGJ_PIPE_JOINS; j++)
 	{
 		bool		joins = j < made->spec.njoins;
 
-		numbers.tables[j] = number_of(made, joins ? hgj_remote_table(caller->tables[j]) : NULL,
-									  &good);
-		numbers.filled[j] = number_of(made, joins && caller->filled[j] ?
-									  &caller->filled[j]->remote : NULL, &good);
+		sent->numbers.tables[j] = number_of(made, joins ? hgj_remote_table(caller->tables[j]) :
+											NULL, &good);
+		sent->numbers.filled[j] = number_of(made, joins && caller->filled[j] ?
+											&caller->filled[j]->remote : NULL, &good);
 	}
-	numbers.fills = number_of(made, made->spec.fills ? hgj_remote_table(caller->fills) : NULL,
-							  &good);
-	if (!good)
-		return hgj_fail(err, HGJ_DEVICE_LOST, "a table has gone with the GPU process");
-	call = hgj_letter_call(&made->remote, HGJ_CALL_PIPE_CREATE,
-						   sizeof(made->spec) + sizeof(numbers), err);
-	if (call == NULL)
-		return err->status;
-	memcpy(hgj_call_bytes(call), &made->spec, sizeof(made->spec));
-	memcpy(hgj_call_bytes(call) + sizeof(made->spec), &numbers, sizeof(numbers));
-	return HGJ_OK;
+	sent->numbers.fills = number_of(made, made->spec.fills ? hgj_remote_table(caller->fills) :
+									NULL, &good);
+	return good ? HGJ_OK :
+		hgj_fail(err, HGJ_DEVICE_LOST, "a table has gone with the GPU process");
 }
 
 static HgjStatus
@@ -132,13 +133,14 @@ pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 		return err->status;
 	if (spec->fills)
 		hgj_remote_is_used(caller->fills);
-	made->spec = *spec;
+	memcpy(&made->spec, spec, sizeof(*spec));	/* plans are compared as bytes */
 	if (spec->rows)
 		made->fetched = malloc((1 + (Size) spec->njoins) * MOST_FETCHED * sizeof(uint32));
 	status = made->fetched || !spec->rows ? write_spec(made, caller, err) :
 		hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	if (status != HGJ_OK)
 	{
+		hgj_channel_destroy(&made->remote, true);
 		hgj_channel_end_use(&made->remote);
 		free(made->fetched);
 		free(made);

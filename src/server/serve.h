@@ -44,6 +44,7 @@ typedef struct HgjServedObject
 
 	/* a pipeline */
 	HgjPipelineSpec spec;
+	HgjPipelineTerms terms;
 	HgjCallTables numbers;
 	bool		deferred;		/* there is only the record yet, and */
 	HgjSide    *candidate;		/* one that has begun alike; or else */

@@ -72,7 +72,8 @@ find_tables(const HgjServed *served, const HgjServedObject *p, HgjPipelineCaller
 static HgjStatus
 create(HgjServed *served, HgjServedObject *p, HgjError *err)
 {
-	HgjPipelineCaller caller = {.poll = hgj_served_is_cancelled,.poll_arg = served->channel};
+	HgjPipelineCaller caller = {.terms = &p->terms,.poll = hgj_served_is_cancelled,
+	.poll_arg = served->channel};
 	HgjPipeline *pipeline = NULL;
 	HgjStatus	status;
 
@@ -167,30 +168,22 @@ push_kept(HgjServed *served, HgjServedObject *p, const Call *call, bool only_the
 
 /* ---- step 2: the record --------------------------------------------------- */
 
-/* The spec without what its rows do not depend on, and without what is left of others. */
+/* The terms without what its rows do not depend on, and without what is left of others. */
 static void
-note_spec(HgjPipelineSpec *said, const HgjPipelineSpec *spec)
+note_terms(HgjPipelineTerms *said, const HgjPipelineTerms *terms)
 {
-	said->ninputs = spec->ninputs;
-	memcpy(said->inputs, spec->inputs, spec->ninputs * sizeof(spec->inputs[0]));
-	said->njoins = spec->njoins;
-	memcpy(said->joins, spec->joins, spec->njoins * sizeof(spec->joins[0]));
-	said->ncode = spec->ncode;
-	memcpy(said->code, spec->code, spec->ncode * sizeof(spec->code[0]));
-	said->fills = spec->fills;
-	said->ncolumns = spec->ncolumns;
-	memcpy(said->columns, spec->columns, spec->ncolumns * sizeof(spec->columns[0]));
-	memcpy(said->kinds, spec->kinds, spec->ncolumns * sizeof(spec->kinds[0]));
-	said->nkeys = spec->nkeys;
-	memcpy(said->keys, spec->keys, spec->nkeys * sizeof(spec->keys[0]));
-	said->device = spec->device;
+	said->nvalues = terms->nvalues;
+	memcpy(said->values, terms->values, terms->nvalues * sizeof(terms->values[0]));
+	memcpy(said->nulls, terms->nulls, sizeof(said->nulls));
+	said->device = terms->device;
 }
 
 /* Are its arrays' lengths within their bounds?  The engine looks at all else. */
 static bool
-is_sound(const HgjPipelineSpec *spec)
+is_sound(const HgjPipelineSpec *spec, const HgjPipelineTerms *terms)
 {
-	return spec->ninputs <= HGJ_PIPE_INPUTS && spec->njoins <= HGJ_PIPE_JOINS &&
+	return terms->nvalues <= HGJ_PIPE_VALUES && spec->ninputs <= HGJ_PIPE_INPUTS &&
+		spec->njoins <= HGJ_PIPE_JOINS &&
 		spec->ncode <= HGJ_PIPE_CODE && spec->ncolumns <= HGJ_PIPE_COLUMNS &&
 		spec->nkeys <= HGJ_PIPE_KEYS && !spec->rows && spec->nwords == 0;
 }
@@ -225,12 +218,13 @@ static bool
 note_create(const HgjServed *served, HgjServedObject *p)
 {
 	const HgjServedObject *fills = hgj_served_find(served, p->numbers.fills, HGJ_SERVED_TABLE);
-	char	   *to = hgj_record_call(p->record, HGJ_CALL_PIPE_CREATE, NULL, 0, sizeof(p->spec),
-									 MOST_OF_A_SIDE);
+	char	   *to = hgj_record_call(p->record, HGJ_CALL_PIPE_CREATE, NULL, 0,
+									 sizeof(p->spec) + sizeof(p->terms), MOST_OF_A_SIDE);
 
 	if (to == NULL || fills->record == NULL)
 		return false;
-	note_spec((HgjPipelineSpec *) to, &p->spec);
+	memcpy(to, &p->spec, sizeof(p->spec));
+	note_terms((HgjPipelineTerms *) (to + sizeof(p->spec)), &p->terms);
 	to = hgj_record_call(p->record, HGJ_CALL_TABLE_CREATE, NULL, 0, fills->record->n,
 						 MOST_OF_A_SIDE);
 	if (to == NULL)
@@ -437,21 +431,23 @@ hgj_serve_keep_side(HgjServed *served, HgjServedObject *table)
 HgjStatus
 hgj_serve_pipe_create(HgjServed *served, HgjError *err)
 {
+	const HgjCallPipeline *from = (const HgjCallPipeline *) served->bytes;
 	HgjPipelineCaller caller;
 	HgjServedObject *p;
 	HgjServedObject *fills;
 
-	if (served->nbytes < sizeof(p->spec) + sizeof(p->numbers))
+	if (served->nbytes < sizeof(HgjCallPipeline))
 		return hgj_fail(err, HGJ_INVALID, "a call without its arrays");
 	p = hgj_served_new(served, HGJ_SERVED_PIPELINE, err);
 	if (p == NULL)
 		return err->status;
 	if (served->engine->pipeline == NULL)
 		return hgj_fail(err, HGJ_UNSUPPORTED, "the engine has no pipelines");
-	memcpy(&p->spec, served->bytes, sizeof(p->spec));
-	p->spec.timeout_ms = 0;		/* serve.c, step 5 */
-	memcpy(&p->numbers, served->bytes + sizeof(p->spec), sizeof(p->numbers));
-	if (p->spec.fills && served->server->takes_kept && is_sound(&p->spec))
+	memcpy(&p->spec, &from->spec, sizeof(p->spec));	/* plans are compared as bytes */
+	p->terms = from->terms;
+	p->terms.timeout_ms = 0;	/* serve.c, step 5 */
+	p->numbers = from->numbers;
+	if (p->spec.fills && served->server->takes_kept && is_sound(&p->spec, &p->terms))
 	{
 		if (!find_tables(served, p, &caller, err))
 			return err->status;

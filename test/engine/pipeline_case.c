@@ -19,6 +19,7 @@ static const uint8_t input_kinds[NINPUTS] = {
 Cell		pipe_inputs[NINPUTS][NROWS];
 Build		pipe_builds[2];
 bool		pipe_has_nulls = true;
+HgjPipelineTerms pipe_terms;
 static bool has_null_payload = true;
 
 /* Inner, left, semi, anti. */
@@ -244,12 +245,20 @@ pipe_reference(const Case *c, RowEnd end)
 	return w.counted;
 }
 
-/* Register 11 or 12 compared with a constant: other rows are dropped. */
+/* One more value of the terms: its number. */
+static uint16_t
+add_value(int64_t value)
+{
+	pipe_terms.values[pipe_terms.nvalues] = value;
+	return (uint16_t) pipe_terms.nvalues++;
+}
+
+/* Register 11 or 12 compared with a value: other rows are dropped. */
 static uint32_t
 write_bound(HgjPipeInstruction *code, uint32_t n, uint8_t reg, uint8_t kind,
 			uint8_t comparison, int64_t bound)
 {
-	CODE(.op = HGJ_PIPE_CONSTANT, .dst = 11, .imm = bound);
+	CODE(.op = HGJ_PIPE_VALUE, .dst = 11, .arg = add_value(bound));
 	CODE(.op = HGJ_PIPE_COMPARE, .kind = kind, .dst = 12, .a = reg, .b = 11, .c = comparison);
 	CODE(.op = HGJ_PIPE_FILTER, .a = 12, .arg = HGJ_PIPE_DROP);
 	return n;
@@ -300,7 +309,7 @@ write_code(const Case *c, HgjPipeInstruction *code)
 	if (c->residual)
 	{
 		CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 6, .a = 0);
-		CODE(.op = HGJ_PIPE_CONSTANT, .dst = 7, .imm = 50);
+		CODE(.op = HGJ_PIPE_VALUE, .dst = 7, .arg = add_value(50));
 		CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I4, .dst = 6, .a = 6, .b = 7,
 			 .c = HGJ_MUL);
 		CODE(.op = HGJ_PIPE_COMPARE, .kind = HGJ_KIND_I8, .dst = 7, .a = IN_V, .b = 6,
@@ -337,7 +346,8 @@ write_code(const Case *c, HgjPipeInstruction *code)
 HgjPipelineCaller
 pipe_caller(void)
 {
-	return (HgjPipelineCaller) {.tables = {pipe_builds[0].table, pipe_builds[1].table}};
+	return (HgjPipelineCaller) {.terms = &pipe_terms,
+		.tables = {pipe_builds[0].table, pipe_builds[1].table}};
 }
 
 /* All of the spec but what becomes of the rows. */
@@ -348,6 +358,7 @@ pipe_spec(const Case *c)
 	uint32_t	j;
 
 	memset(&spec, 0, sizeof(spec));
+	memset(&pipe_terms, 0, sizeof(pipe_terms));
 	spec.ninputs = NINPUTS;
 	memcpy(spec.inputs, input_kinds, sizeof(input_kinds));
 	spec.njoins = 2;

@@ -178,13 +178,13 @@ wide_of(__int128 value)
 
 /* Groups that are to be left out: by none, one, or two of their words. */
 static void
-make_having(HgjPipelineSpec *spec)
+make_having(const HgjPipelineSpec *spec)
 {
 	static const uint8_t of[5] = {0, 1, 2, 3, 5};
 
 	for (uint32_t n = spec->nkeys > 0 ? rnd_below(3) : 0; n > 0; n--)
 	{
-		HgjPipeHaving *having = &spec->having[spec->nhaving++];
+		HgjPipeHaving *having = &pipe_terms.having[pipe_terms.nhaving++];
 		__int128	unit;
 
 		having->word = of[rnd_below(5)];
@@ -198,11 +198,11 @@ make_having(HgjPipelineSpec *spec)
 
 /* The same groups, told from the reference's words. */
 static bool
-to_be_left_out(const HgjPipelineSpec *spec, const uint64_t *w)
+to_be_left_out(const uint64_t *w)
 {
-	for (uint32_t i = 0; i < spec->nhaving; i++)
+	for (uint32_t i = 0; i < pipe_terms.nhaving; i++)
 	{
-		const HgjPipeHaving *h = &spec->having[i];
+		const HgjPipeHaving *h = &pipe_terms.having[i];
 		__int128	least = (__int128) h->least.high * ((__int128) 1 << 64) + h->least.low;
 		__int128	most = (__int128) h->most.high * ((__int128) 1 << 64) + h->most.low;
 		__int128	value = (int64_t) w[h->word];
@@ -242,7 +242,7 @@ compare_groups(HgjPipeline *p, const HgjPipelineSpec *spec, uint64_t ngroups)
 		while (to < nended && compare_ended(&ended[from], &ended[to]) == 0)
 			to++;
 		sum_up(from, to, nkeys, expect);
-		if (to_be_left_out(spec, expect + 1 + nkeys))
+		if (to_be_left_out(expect + 1 + nkeys))
 		{
 			left_out++;
 			from = to;
@@ -402,7 +402,7 @@ test_ends(void)
 	CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, 1, spec.code, NULL, &err), HGJ_CANCELLED);
 	engine->pipeline->destroy(p);
 	caller.poll = NULL;
-	spec.memory_limit = 1024;
+	pipe_terms.memory_limit = 1024;
 	CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
 	CHECK_STATUS(engine->pipeline->payload(p, 0, 0, 0, 1, spec.code, NULL, &err), HGJ_LIMIT);
 	engine->pipeline->destroy(p);
@@ -591,15 +591,28 @@ spoil(int way, HgjPipelineSpec *spec, HgjPipelineCaller *caller)
 			spec->ncolumns = 1;	/* of no table */
 			break;
 		case 50:
-			spec->nhaving = HGJ_PIPE_HAVING + 1;
+			pipe_terms.nhaving = HGJ_PIPE_HAVING + 1;
 			break;
 		case 51:
 		case 52:
 		case 53:
 		case 54:
 		case 55:
-			spec->nhaving = 1;
-			spec->having[0] = bad_having[way - 51];
+			pipe_terms.nhaving = 1;
+			pipe_terms.having[0] = bad_having[way - 51];
+			break;
+		case 56:
+			pipe_terms.nvalues = HGJ_PIPE_VALUES + 1;
+			break;
+		case 57:
+		case 58:
+			/* a value that there is not, or nowhere */
+			spec->code[spec->ncode - 4].op = HGJ_PIPE_VALUE;
+			spec->code[spec->ncode - 4].arg = way == 57 ? 0 : HGJ_PIPE_VALUES;
+			break;
+		case 59:
+			spec->code[spec->ncode - 4].op = HGJ_PIPE_VALUE;
+			caller->terms = NULL;
 			break;
 		default:
 			return false;

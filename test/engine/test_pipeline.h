@@ -106,6 +106,7 @@ typedef struct PipeCancel
 extern Cell pipe_inputs[NINPUTS][NROWS];
 extern Build pipe_builds[2];
 extern bool pipe_has_nulls;
+extern HgjPipelineTerms pipe_terms; /* of the last pipe_spec(), for callers of pipe_caller() */
 
 extern void pipe_set_join(Case *c, int j, uint32_t type);
 extern void pipe_vary(Case *c);

@@ -363,7 +363,7 @@ test_limits(const Case *c)
 
 	context("a table that does not fit the memory");
 	spec = fill_spec(c, 1);
-	spec.memory_limit = 40 << 20;
+	pipe_terms.memory_limit = 40 << 20;
 	CHECK_STATUS(engine->pipeline->create(&spec, &caller, &p, &err), HGJ_OK);
 	pipe_send_payload(p, &spec);
 	CHECK_STATUS(engine->pipeline->start(p, NULL, 0, &err), HGJ_OK);

@@ -157,6 +157,9 @@ typedef struct FakeFill
 struct HgjPipeline
 {
 	HgjPipelineSpec spec;
+	uint32_t	nhaving;
+	HgjPipeHaving having[HGJ_PIPE_HAVING];
+	uint64_t	memory_limit;
 	FakeFill	fill;
 	HgjTableSpec waits;			/* its poll, also for a device that hangs */
 	bool		started;

@@ -67,7 +67,7 @@ poll(const HgjPipeline *p, HgjError *err)
 HgjStatus
 fake_take(HgjPipeline *p, uint64_t bytes, HgjError *err)
 {
-	uint64_t	limit = p->spec.memory_limit;
+	uint64_t	limit = p->memory_limit;
 
 	if (limit > 0 && bytes > limit - p->memory)
 		return leave(p, fake_fail(err, HGJ_LIMIT, "the pipeline does not fit its memory limit"));
@@ -181,7 +181,8 @@ static HgjStatus
 pipeline_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 				HgjPipeline **pipeline, HgjError *err)
 {
-	HgjTableSpec waits = {.timeout_ms = spec->timeout_ms, .poll = caller->poll,
+	const HgjPipelineTerms *terms = caller->terms;
+	HgjTableSpec waits = {.timeout_ms = terms ? terms->timeout_ms : 0, .poll = caller->poll,
 	.poll_arg = caller->poll_arg};
 	HgjPipelineFacts facts;
 	HgjPipeline *p;
@@ -202,7 +203,15 @@ pipeline_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	fake_tables(1);
 	p->spec = *spec;
 	p->waits = waits;
-	status = open_joins(p, caller, &facts, err);
+	if (terms)
+	{
+		p->memory_limit = terms->memory_limit;
+		p->nhaving = terms->nhaving;
+		memcpy(p->having, terms->having, sizeof(p->having));
+	}
+	status = hgj_bind_pipeline(&p->spec, terms, err);
+	if (status == HGJ_OK)
+		status = open_joins(p, caller, &facts, err);
 	if (status == HGJ_OK)
 		status = fake_take(p, spec->ncode * sizeof(*spec->code), err);
 	if (status != HGJ_OK)
@@ -541,7 +550,7 @@ leave_out(HgjPipeline *p)
 
 		for (uint32_t w = 0; w < p->spec.nwords; w++)
 			words[w] = fake_state_result(p->spec.words[w].state, words[w]);
-		if (!hgj_having_leaves_out(p->spec.having, p->spec.nhaving, words))
+		if (!hgj_having_leaves_out(p->having, p->nhaving, words))
 			memmove(p->groups.rows + n++ * width, row, width * sizeof(uint64_t));
 	}
 	p->counted.left_out = p->groups.n - n;

@@ -264,6 +264,8 @@ extern void hgj_device_emit(HgjDeviceCode *code, HgjPipeOp op,
 							const HgjPipeInstruction *fields);
 #define EMIT(code, op, ...) \
 	hgj_device_emit((code), (op), &(HgjPipeInstruction) {__VA_ARGS__})
+extern void hgj_device_write_value(HgjDeviceCode *code, uint8 dst, const HgjDeviceValue *value);
+extern void hgj_device_write_known(HgjDeviceCode *code, uint8 dst, bool isnull, int64 value);
 extern int	hgj_device_jump(HgjDeviceCode *code, HgjPipeOp op, uint8 a);
 extern void hgj_device_land(HgjDeviceCode *code, int jump);
 extern uint8 hgj_device_key_word(HgjDeviceCode *code, uint8 reg, uint8 kind);
@@ -279,8 +281,6 @@ extern void hgj_device_filter(HgjDeviceCode *code, HgjProgram *program,
 							  int join, const HgjDeviceInputs *inputs);
 
 /* device_terms.c */
-extern void hgj_device_write_value(HgjDeviceCode *code, uint8 dst, const HgjDeviceValue *value);
-extern void hgj_device_write_known(HgjDeviceCode *code, uint8 dst, bool isnull, int64 value);
 extern void hgj_device_set_terms(HgjPipelineState *device);
 
 /* device_host.c */

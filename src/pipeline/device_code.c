@@ -66,6 +66,28 @@ hgj_device_emit(HgjDeviceCode *code, HgjPipeOp op, const HgjPipeInstruction *fie
 	spec->code[spec->ncode++].op = op;
 }
 
+/* dst = a value of the terms, which is found at the beginning of each run (device_terms.c). */
+void
+hgj_device_write_value(HgjDeviceCode *code, uint8 dst, const HgjDeviceValue *value)
+{
+	HgjPipelineState *d = code->device;
+
+	if (d->nvalues == HGJ_PIPE_VALUES)
+	{
+		hgj_device_refuse(code, HGJ_DEVICE_SIZE);
+		return;
+	}
+	EMIT(code, HGJ_PIPE_VALUE, .dst = dst, .arg = d->nvalues);
+	d->values[d->nvalues++] = *value;
+}
+
+/* The same of one that is known already, as it is in a register. */
+void
+hgj_device_write_known(HgjDeviceCode *code, uint8 dst, bool isnull, int64 value)
+{
+	hgj_device_write_value(code, dst, &(HgjDeviceValue) {.isnull = isnull,.value = value});
+}
+
 /* A jump whose target is not known yet; hgj_device_land() says it. */
 int
 hgj_device_jump(HgjDeviceCode *code, HgjPipeOp op, uint8 a)

@@ -4,12 +4,12 @@
  *	  The values of constants and parameters, on which a plan of a pipeline is run
  *	  (engine/pipeline.h, PLAN AND TERMS).
  *
- * 1. While the plan is lowered, whatever is a constant to the query is given a number: a constant
- *	  or parameter of a program, an element of an IN list, a bound, what the host makes where a build
- *	  side has no row.  So the instructions are the same for all executions, and for other
- *	  constants, too.
- * 2. At the beginning of a run, when the programs have been started and the tables built, the
- *	  values are looked up in the order of their numbers.
+ * While the plan is lowered, whatever is a constant to the query is given a number
+ * (hgj_device_write_value()): a constant or parameter of a program, an element of an IN list, a
+ * bound, what the host makes where a build side has no row.  So the instructions do not change from
+ * one execution to the next, nor with the constants.  At the beginning of a run, when the programs
+ * have been started and the tables built, the values are looked up here in the order of their
+ * numbers.
  *
  * Memory: the pipeline's.  No locks.
  *
@@ -20,29 +20,7 @@
 #include "expr/program_private.h"
 #include "pipeline/device.h"
 
-/* Step 1: dst = a value. */
-void
-hgj_device_write_value(HgjDeviceCode *code, uint8 dst, const HgjDeviceValue *value)
-{
-	HgjPipelineState *d = code->device;
-
-	if (d->nvalues == HGJ_PIPE_VALUES)
-	{
-		hgj_device_refuse(code, HGJ_DEVICE_SIZE);
-		return;
-	}
-	EMIT(code, HGJ_PIPE_VALUE, .dst = dst, .arg = d->nvalues);
-	d->values[d->nvalues++] = *value;
-}
-
-/* Step 1: of one that is known already, as it is in a register. */
-void
-hgj_device_write_known(HgjDeviceCode *code, uint8 dst, bool isnull, int64 value)
-{
-	hgj_device_write_value(code, dst, &(HgjDeviceValue) {.isnull = isnull,.value = value});
-}
-
-/* Step 2: one of them; false: it cannot be had, and run_reason says why. */
+/* One of them; false: it cannot be had, and run_reason says why. */
 static bool
 find_value(HgjPipelineState *d, const HgjDeviceValue *from, bool *isnull, int64 *value)
 {
@@ -67,7 +45,7 @@ find_value(HgjPipelineState *d, const HgjDeviceValue *from, bool *isnull, int64 
 	return true;
 }
 
-/* Step 2; hgj_device_gave_up() may follow. */
+/* All of them; hgj_device_gave_up() may follow. */
 void
 hgj_device_set_terms(HgjPipelineState *d)
 {

@@ -467,6 +467,17 @@ hgj_letter_disown(const HgjRemote *remote)
 	}
 }
 
+/* What has been destroyed is not to wait for another query. */
+static void
+post_rest(void)
+{
+	if (hgj_session.channel == NULL || letter.sent || letter.n == 0 ||
+		hgj_session.generation != hgj_server_generation(hgj_server()))
+		return;
+	reading.goes_on = reading.now;
+	send_letter();
+}
+
 /* See client.h. */
 void
 hgj_letter_destroy(HgjRemote *remote)
@@ -477,6 +488,9 @@ hgj_letter_destroy(HgjRemote *remote)
 	remote->failed = HGJ_OK;
 	if (hgj_letter_call(remote, HGJ_CALL_DESTROY, 0, &err))
 		letter.calls[letter.n - 1].owner = NULL;
+	/* what goes with a transaction that was aborted goes behind its callbacks */
+	if (!IsTransactionState())
+		post_rest();
 }
 
 /* ---- step 5 ------------------------------------------------------------- */
@@ -542,17 +556,6 @@ hgj_letter_has_read(const HgjRemote *remote)
 }
 
 /* ---- step 1: the end of a query ------------------------------------------ */
-
-/* What has been destroyed is not to wait for another query. */
-static void
-post_rest(void)
-{
-	if (hgj_session.channel == NULL || letter.sent || letter.n == 0 ||
-		hgj_session.generation != hgj_server_generation(hgj_server()))
-		return;
-	reading.goes_on = reading.now;
-	send_letter();
-}
 
 static ExecutorEnd_hook_type next_end_hook = NULL;
 

@@ -168,6 +168,24 @@ fetch 2 from dev_c1;
 delete from dev_f where id < 10000;
 fetch 2 from dev_c1;
 rollback;
+-- rows of a side that its key does not tell apart after all, with more columns than there is room
+-- for then: no part of that plan is run the next time
+create table dev_two with (autovacuum_enabled = off) as
+	select i % 2500 as a1, 'two ' || i % 7 as a2, 'two ' || i % 5 as a3, 'two ' || i % 3 as a4, 'two ' || i % 2 as a5, 'a' as a6, 'b' as a7,
+		i as b1, i + 1 as b2, i + 2 as b3, i + 3 as b4, i + 4 as b5, i + 5 as b6, i + 6 as b7, i + 7 as b8, i + 8 as b9, i + 9 as b10
+	from generate_series(1, 5000) i;
+create table dev_many with (autovacuum_enabled = off) as select g % 2500 as k, g % 3 as m from generate_series(1, 60000) g;
+analyze dev_two, dev_many;
+set enable_material = off;
+set enable_memoize = off;
+set join_collapse_limit = 1;
+select hgj_check('select s.i, x.* from generate_series(0, 2) s(i), lateral (select count(*), sum(c), sum(s1), sum(s2), sum(s3), sum(s4), sum(s5), sum(s6), sum(s7), sum(s8), sum(s9), sum(s10) from
+	(select a1, a2, a3, a4, a5, a6, a7, count(*) as c, sum(b1) as s1, sum(b2) as s2, sum(b3) as s3, sum(b4) as s4, sum(b5) as s5, sum(b6) as s6, sum(b7) as s7, sum(b8) as s8, sum(b9) as s9, sum(b10) as s10
+	from dev_many join dev_two on dev_many.k = dev_two.a1 where dev_many.m = s.i group by 1, 2, 3, 4, 5, 6, 7) y offset 0) x') as says;
+drop table dev_two, dev_many;
+reset enable_material;
+reset enable_memoize;
+reset join_collapse_limit;
 explain (costs off) select g, count(*) from dev_f f join dev_a a on f.k1 = a.k group by g;
 explain (costs off) select x, count(*) from dev_f f join dev_a a on f.k1 = a.k group by x;
 drop table dev_f, dev_a, dev_b, dev_c, dev_none, dev_wide, dev_few;

@@ -195,7 +195,9 @@ run_pipeline(HgjPipelineState *d)
 
 	hgj_device_start_programs(d);
 	hgj_device_check_keys(d);
-	if (memcmp(d->by_row_now, d->by_row_lowered, sizeof(d->by_row_now)) != 0 &&
+	/* of a plan that did not fit there is a part only */
+	if ((d->code.reason != HGJ_DEVICE_FITS ||
+		 memcmp(d->by_row_now, d->by_row_lowered, sizeof(d->by_row_now)) != 0) &&
 		(!hgj_device_lower_agg(d) || !hgj_device_sides_fit(d)))
 	{
 		d->run_reason = d->code.reason != HGJ_DEVICE_FITS ? d->code.reason : HGJ_DEVICE_FAILED;
@@ -256,6 +258,8 @@ hgj_device_run(HgjPipelineState *d)
 	for (int j = d->njoins - 1; j >= 0; j--)
 		hgj_join_rescan_changed(d->joins[j]);
 	hgj_device_enter(d);
+	/* what the host makes of a build side's columns is made while that is built on the device */
+	hgj_device_start_programs(d);
 	if (hgj_device_build(d, &empty) && !empty)
 		run_pipeline(d);
 	hgj_device_end_sides(d);

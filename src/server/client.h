@@ -118,6 +118,7 @@ extern void hgj_letter_destroy(HgjRemote *remote);
 /* client_table.c */
 extern HgjRemote *hgj_remote_table(HgjTable *table);
 extern void hgj_remote_is_used(HgjTable *table);
+extern void hgj_remote_is_filled(HgjTable *table);
 extern void hgj_server_table_methods(HgjEngine *engine);
 
 /* client_pipeline.c */

@@ -132,7 +132,7 @@ pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	if (made == NULL)
 		return err->status;
 	if (spec->fills)
-		hgj_remote_is_used(caller->fills);
+		hgj_remote_is_filled(caller->fills);
 	memcpy(&made->spec, spec, sizeof(*spec));	/* plans are compared as bytes */
 	if (spec->rows)
 		made->fetched = malloc((1 + (Size) spec->njoins) * MOST_FETCHED * sizeof(uint32));

@@ -30,6 +30,7 @@ struct HgjTable
 	HgjRemote	remote;
 	uint32		nwords;
 	bool		is_new;			/* nothing has been answered about it yet */
+	bool		is_filled;		/* a pipeline fills it: what it takes is known when it is built */
 	bool		knows_memory;	/* step 4: of the table as it is, this: */
 	HgjMemory	memory;
 	bool		knows_info;
@@ -61,7 +62,7 @@ note_memory(HgjRemote *owner, const HgjLetterCall *answer)
 	HgjTable   *table = (HgjTable *) owner;
 
 	memcpy(&table->memory, &answer->result[HGJ_ANSWER_MEMORY], sizeof(table->memory));
-	table->knows_memory = true;
+	table->knows_memory = !table->is_filled;
 	table->is_new = false;
 }
 
@@ -70,6 +71,14 @@ void
 hgj_remote_is_used(HgjTable *table)
 {
 	table->knows_memory = table->knows_info = table->is_new = false;
+}
+
+/* See client.h. */
+void
+hgj_remote_is_filled(HgjTable *table)
+{
+	hgj_remote_is_used(table);
+	table->is_filled = true;
 }
 
 static HgjStatus
@@ -190,6 +199,7 @@ table_build(HgjTable *table, uint32 total_rows, HgjError *err)
 	status = hgj_letter_ask(&table->remote, HGJ_CALL_BUILD, total_rows, 0, &answer, err);
 	if (status == HGJ_OK)
 	{
+		table->is_filled = false;
 		note_memory(&table->remote, answer);
 		memcpy(&table->info, hgj_channel_scratch(), sizeof(table->info));
 		table->knows_info = true;
@@ -393,7 +403,9 @@ probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32 flag
 	call->arg[1] = keys->sel ? keys->nsel : UINT64_MAX;
 	call->arg[2] = mode;
 	call->arg[3] = flags;
-	return hgj_letter_send(&probe->remote, err);
+	status = hgj_letter_send(&probe->remote, err);
+	hgj_remote_is_used(probe->table);	/* the probe may have been created with it */
+	return status;
 }
 
 static HgjStatus

@@ -141,6 +141,8 @@ look_at_letter(int64 quiet_ms, HgjError *err)
 	if (__atomic_load_n(&hgj_session.channel->no_thread_of, __ATOMIC_ACQUIRE) ==
 		hgj_session.generation)
 	{
+		/* or it would be waited for, what it was to read, too */
+		hgj_letter_forget();
 		hgj_channel_leave();
 		return hgj_fail(err, HGJ_DEVICE_LOST, "the GPU process could not start a thread");
 	}
@@ -241,14 +243,21 @@ keep_calls_from(int first)
 	letter.bytes = bytes;
 }
 
-/* The letter has been answered: owners are told.  False: it was cancelled. */
-static bool
-open_answer(void)
+/*
+ * The letter has been answered: owners are told.  HGJ_OK: all calls have been made, or have failed;
+ * if not, it was cancelled, or the device was lost.
+ */
+static HgjStatus
+open_answer(HgjError *err)
 {
 	int			made = (int) Min(hgj_session.channel->made, (uint32) letter.n);
-	bool		all = made == letter.n;
+	HgjStatus	outcome = HGJ_OK;
 	bool		posted = letter.posted;
 
+	if (made > 0 && letter.calls[made - 1].call->status == HGJ_DEVICE_LOST)
+		outcome = hgj_fail(err, HGJ_DEVICE_LOST, letter.calls[made - 1].call->error.message);
+	else if (made < letter.n)
+		outcome = hgj_fail(err, HGJ_CANCELLED, "cancelled");
 	letter.sent = letter.posted = false;
 	for (int i = 0; i < made; i++)
 	{
@@ -265,7 +274,7 @@ open_answer(void)
 		}
 	}
 	keep_calls_from(made);
-	return all;
+	return outcome;
 }
 
 /* Step 5: nothing is read any more. */
@@ -298,7 +307,7 @@ settle(const HgjRemote *remote, HgjError *err)
 										   "rows on their way were given up");
 			last->owner = NULL;
 		}
-		(void) open_answer();
+		(void) open_answer(err);
 	}
 	letter.sent = letter.posted = false;
 	if (!reading.goes_on)
@@ -318,8 +327,9 @@ flush(HgjRemote *remote, HgjError *err)
 	status = wait_for_answer(remote, true, err);
 	if (status != HGJ_OK)
 		return status;
-	if (!open_answer())
-		return hgj_fail(err, HGJ_CANCELLED, "cancelled");
+	status = open_answer(err);
+	if (status != HGJ_OK)
+		return status;
 	if (remote->failed != HGJ_OK)
 		*err = remote->error;
 	return remote->failed;
@@ -378,16 +388,19 @@ hgj_letter_send(HgjRemote *remote, HgjError *err)
 {
 	Written    *last = &letter.calls[letter.n - 1];
 	const HgjLetterCall *call = last->call;
+	HgjError	ignored;
 	HgjStatus	status;
 
+	if (err == NULL)
+		err = &ignored;
 	last->owner = NULL;			/* the caller is told */
 	send_letter();
 	status = wait_for_answer(remote, true, err);
+	if (status == HGJ_OK)
+		status = open_answer(err);
 	if (status != HGJ_OK)
 		return status;
-	if (!open_answer())
-		return hgj_fail(err, HGJ_CANCELLED, "cancelled");
-	if (call->status != HGJ_OK && err)
+	if (call->status != HGJ_OK)
 		*err = call->error;
 	return call->status;
 }

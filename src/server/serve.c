@@ -8,7 +8,7 @@
  *	  of the kind that the call is about, is an error of the session's, and no more.
  * 2. The calls of a letter are made in their order, until the session wants no more.  One that
  *	  fails, and is not the last one, has not been waited for: its object answers all later
- *	  calls with that.
+ *	  calls with that.  So does one that could not be created.
  * 3. Arrays come behind the calls, in pieces where they are longer; a probe's
  *	  batch is put together in memory of the probe's, because the engine looks at it
  *	  until all matches have been fetched.
@@ -595,14 +595,18 @@ note_failure(HgjServed *served, HgjStatus status, const HgjError *err)
 	object->error.status = status;
 }
 
+static bool
+is_create(HgjCall call)
+{
+	return call == HGJ_CALL_TABLE_CREATE || call == HGJ_CALL_PROBE_CREATE ||
+		call == HGJ_CALL_PIPE_CREATE;
+}
+
 /* A create that was cancelled is made again, with its number. */
 static void
 forget_cancelled(HgjServed *served)
 {
-	HgjCall		call = served->call->call;
-
-	if (call == HGJ_CALL_TABLE_CREATE || call == HGJ_CALL_PROBE_CREATE ||
-		call == HGJ_CALL_PIPE_CREATE)
+	if (is_create(served->call->call))
 		destroy(served, served->call->object);
 }
 
@@ -652,7 +656,7 @@ make_calls(HgjServed *served, HgjError *err)
 			channel->made++;
 			return status;
 		}
-		if (status != HGJ_OK && channel->made + 1 < ncalls)
+		if (status != HGJ_OK && (channel->made + 1 < ncalls || is_create(served->call->call)))
 			note_failure(served, status, err);
 		at += hgj_call_size(served->nbytes);
 	}

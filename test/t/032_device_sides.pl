@@ -174,6 +174,12 @@ for my $server ('auto', 'off')
 	is($node->safe_psql('postgres', "$device $late"), $node->safe_psql('postgres', "$stock $late"), "$how: a subplan that need not be run");
 	my $prepared = q{PREPARE p(int, text) AS SELECT name, count(*), sum(v + $1) FROM f JOIN d USING (k) WHERE region <> $2 AND d.m > $1 GROUP BY name ORDER BY 1; SET plan_cache_mode = force_generic_plan; EXECUTE p(1, 'R1'); EXECUTE p(3, 'R2'); EXECUTE p(NULL, 'R1')};
 	is($node->safe_psql('postgres', "$device $prepared"), $node->safe_psql('postgres', "$stock $prepared"), "$how: parameters");
+	# ... in what the host makes of a side's columns while that is made on the device
+	for my $q (q{SELECT d.name LIKE $1 AS l, count(*) FROM f JOIN d ON f.k = d.k GROUP BY 1 ORDER BY 1}, q{SELECT g, count(*) FROM f JOIN d ON f.k = d.k AND (d.name LIKE $1 OR f.v < 1000) GROUP BY g ORDER BY 1})
+	{
+		my $executed = "PREPARE made(text) AS $q; SET plan_cache_mode = force_generic_plan; EXECUTE made('%1%'); EXECUTE made('%2'); EXECUTE made(NULL)";
+		is($node->safe_psql('postgres', "$device $executed"), $node->safe_psql('postgres', "$stock $executed"), "$how: parameters of what the host makes: $q");
+	}
 
 	# A row that raises an error raises it as ever.
 	fails_with($node, "$device SELECT sum(v * k8 * (1000000000000 + d.m)) FROM f JOIN d USING (k)", qr/bigint out of range/, "$how: a row's error");

@@ -89,35 +89,38 @@ number_of(const HgjPipeline *made, const HgjRemote *remote, bool *good)
 	return remote->number;
 }
 
-/* Steps 1 and 2. */
+/* Steps 1 and 2.  Nothing has been written unless it is HGJ_OK. */
 static HgjStatus
-write_spec(HgjPipeline *made, const HgjPipelineCaller *caller, HgjError *err)
+write_plan(HgjPipeline *made, const HgjPipelineCaller *caller, HgjError *err)
 {
-	HgjLetterCall *call = hgj_letter_call(&made->remote, HGJ_CALL_PIPE_CREATE,
-										  sizeof(HgjCallPipeline), err);
+	HgjLetterCall *call;
 	HgjCallPipeline *sent;
+	HgjCallTables numbers;
 	bool		good = true;
 
-	if (call == NULL)
-		return err->status;
-	sent = (HgjCallPipeline *) hgj_call_bytes(call);
-	memset(&sent->terms, 0, sizeof(sent->terms));
-	if (caller->terms)
-		sent->terms = *caller->terms;
-	memcpy(&sent->spec, &made->spec, sizeof(sent->spec));
 	for (uint32 j = 0; j < HGJ_PIPE_JOINS; j++)
 	{
 		bool		joins = j < made->spec.njoins;
 
-		sent->numbers.tables[j] = number_of(made, joins ? hgj_remote_table(caller->tables[j]) :
-											NULL, &good);
-		sent->numbers.filled[j] = number_of(made, joins && caller->filled[j] ?
-											&caller->filled[j]->remote : NULL, &good);
+		numbers.tables[j] = number_of(made, joins ? hgj_remote_table(caller->tables[j]) : NULL,
+									  &good);
+		numbers.filled[j] = number_of(made, joins && caller->filled[j] ?
+									  &caller->filled[j]->remote : NULL, &good);
 	}
-	sent->numbers.fills = number_of(made, made->spec.fills ? hgj_remote_table(caller->fills) :
-									NULL, &good);
-	return good ? HGJ_OK :
-		hgj_fail(err, HGJ_DEVICE_LOST, "a table has gone with the GPU process");
+	numbers.fills = number_of(made, made->spec.fills ? hgj_remote_table(caller->fills) : NULL,
+							  &good);
+	if (!good)
+		return hgj_fail(err, HGJ_DEVICE_LOST, "a table has gone with the GPU process");
+	call = hgj_letter_call(&made->remote, HGJ_CALL_PIPE_CREATE, sizeof(HgjCallPipeline), err);
+	if (call == NULL)
+		return err->status;
+	sent = (HgjCallPipeline *) hgj_call_bytes(call);
+	memcpy(&sent->spec, &made->spec, sizeof(sent->spec));
+	memset(&sent->terms, 0, sizeof(sent->terms));
+	if (caller->terms)
+		sent->terms = *caller->terms;
+	sent->numbers = numbers;
+	return HGJ_OK;
 }
 
 static HgjStatus
@@ -136,11 +139,10 @@ pipe_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	memcpy(&made->spec, spec, sizeof(*spec));	/* plans are compared as bytes */
 	if (spec->rows)
 		made->fetched = malloc((1 + (Size) spec->njoins) * MOST_FETCHED * sizeof(uint32));
-	status = made->fetched || !spec->rows ? write_spec(made, caller, err) :
+	status = made->fetched || !spec->rows ? write_plan(made, caller, err) :
 		hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
 	if (status != HGJ_OK)
 	{
-		hgj_channel_destroy(&made->remote, true);
 		hgj_channel_end_use(&made->remote);
 		free(made->fetched);
 		free(made);

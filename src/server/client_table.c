@@ -234,6 +234,8 @@ fetch_number(const HgjTable *table, HgjCall call, uint64 arg, uint64 otherwise)
 	const HgjLetterCall *answer;
 	HgjError	err;
 
+	if (hgj_letter_flush(&remote, &err) != HGJ_OK)
+		return otherwise;
 	remote.poll = NULL;
 	return hgj_letter_ask(&remote, call, arg, 0, &answer, &err) == HGJ_OK ?
 		answer->result[0] : otherwise;

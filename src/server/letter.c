@@ -428,7 +428,9 @@ hgj_letter_fetch(HgjRemote remote, HgjCall number, void *to, size_t bytes)
 	HgjError	err;
 
 	memset(to, 0, bytes);
-	remote.poll = NULL;			/* it is answered at once, or never */
+	if (hgj_letter_flush(&remote, &err) != HGJ_OK)
+		return;
+	remote.poll = NULL;			/* it is answered at once, or never; what was written before, not */
 	if (hgj_letter_ask(&remote, number, 0, 0, NULL, &err) == HGJ_OK)
 		memcpy(to, hgj_channel_scratch(), bytes);
 }

@@ -267,6 +267,21 @@ for my $what ('late', 'reads_on')
 	load();
 }
 
+# ---- a channel that gets no thread, with rows that were posted for it
+{
+	$node->restart;
+	wait_for_device($node);
+	load();
+	my $process = gpu_process($node);
+	chomp(my $most = `prlimit --pid=$process --nproc --output=HARD --noheadings`);
+	$most =~ s/ //g;
+	is(system('prlimit', "--pid=$process", '--nproc=1:'), 0, 'the GPU process may have no more threads');
+	is($node->safe_psql('postgres', "$device $queries{'no join'}"), $node->safe_psql('postgres', "$stock $queries{'no join'}"), '... a query goes on on the CPU');
+	is(system('prlimit', "--pid=$process", "--nproc=$most:"), 0, 'it may have more again');
+	all_right('after that', '\d\d|100', 'no join');
+	is(gpu_process($node), $process, '... by the same process');
+}
+
 # ---- none at all, and how much
 $node->append_conf('postgresql.conf', "hashgraph_join.gpu_server = auto\nhashgraph_join.device_column_memory = 0");
 $node->restart;

@@ -196,14 +196,18 @@ tells_rows_apart(const HgjBuildSide *build, const HgjStoredColumn *stored)
 	return size * sizeof(uint32) <= limit && differ_by_hash(build, stored, size);
 }
 
-/* Step 2, before a run: the tables have been built. */
-void
+/*
+ * Step 2, before a run: the tables have been built.  True: it is otherwise than the plan was
+ * lowered for, which is to be lowered anew.
+ */
+bool
 hgj_device_check_keys(HgjPipelineState *d)
 {
 	const HgjGroups *groups = &d->agg->groups;
+	bool		before[HGJ_PIPE_JOINS];
 
-	for (int j = 0; j < d->njoins; j++)
-		d->by_row_now[j] = false;
+	memcpy(before, d->by_row_now, sizeof(before));
+	memset(d->by_row_now, 0, sizeof(d->by_row_now));
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		HgjDeviceOutput output;
@@ -220,6 +224,7 @@ hgj_device_check_keys(HgjPipelineState *d)
 			d->by_row_now[j] =
 				tells_rows_apart(build, &build->rows.columns[output.place.column]);
 	}
+	return memcmp(before, d->by_row_now, sizeof(before)) != 0;
 }
 
 /* One more of the pipeline's keys, unless it has it already: its number. */

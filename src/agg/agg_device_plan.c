@@ -260,7 +260,6 @@ bool
 hgj_device_lower_agg(HgjPipelineState *d)
 {
 	hgj_device_write_joins(d);
-	memcpy(d->by_row_lowered, d->by_row_now, sizeof(d->by_row_lowered));
 	if (d->code.reason == HGJ_DEVICE_FITS)
 		hgj_device_write_keys(d);
 	if (d->code.reason == HGJ_DEVICE_FITS)

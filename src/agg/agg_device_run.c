@@ -193,11 +193,8 @@ run_pipeline(HgjPipelineState *d)
 	Size		most;
 	uint64		expected = Max(HGJ_EXPECTED_GROUPS, d->agg->groups.expected);
 
-	hgj_device_start_programs(d);
-	hgj_device_check_keys(d);
 	/* of a plan that did not fit there is a part only */
-	if ((d->code.reason != HGJ_DEVICE_FITS ||
-		 memcmp(d->by_row_now, d->by_row_lowered, sizeof(d->by_row_now)) != 0) &&
+	if ((hgj_device_check_keys(d) || d->code.reason != HGJ_DEVICE_FITS) &&
 		(!hgj_device_lower_agg(d) || !hgj_device_sides_fit(d)))
 	{
 		d->run_reason = d->code.reason != HGJ_DEVICE_FITS ? d->code.reason : HGJ_DEVICE_FAILED;
@@ -258,7 +255,7 @@ hgj_device_run(HgjPipelineState *d)
 	for (int j = d->njoins - 1; j >= 0; j--)
 		hgj_join_rescan_changed(d->joins[j]);
 	hgj_device_enter(d);
-	/* what the host makes of a build side's columns is made while that is built on the device */
+	/* before the build: what the host makes of a side's columns is made while the device builds it */
 	hgj_device_start_programs(d);
 	if (hgj_device_build(d, &empty) && !empty)
 		run_pipeline(d);

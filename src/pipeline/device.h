@@ -223,8 +223,7 @@ typedef struct HgjPipelineState
 	HgjDeviceKey *keys;			/* of the aggregation */
 	bool		by_row[HGJ_PIPE_JOINS]; /* rows of the side are told apart by a key,
 										 * for all that is known, */
-	bool		by_row_now[HGJ_PIPE_JOINS]; /* and in this execution, */
-	bool		by_row_lowered[HGJ_PIPE_JOINS]; /* and where it has been lowered */
+	bool		by_row_now[HGJ_PIPE_JOINS]; /* and in this execution */
 	int		   *input_words;	/* per input of the aggregation: its counter's */
 	int		   *agg_words;		/* per aggregate: its first; -1: none */
 	struct HgjDeviceHaving *having; /* clauses that bound groups' values */
@@ -415,7 +414,7 @@ extern uint64 hgj_device_left_out(const HgjPipelineState *device);
 
 /* agg_device_keys.c */
 extern void hgj_device_plan_keys(HgjPipelineState *device);
-extern void hgj_device_check_keys(HgjPipelineState *device);
+extern bool hgj_device_check_keys(HgjPipelineState *device);
 extern void hgj_device_write_keys(HgjPipelineState *device);
 extern void hgj_device_take_keys(HgjPipelineState *device, const uint64 *from, char *row);
 

@@ -71,7 +71,6 @@
 /* Arrays of a call stand behind its head; "answer" says what the scratch has then. */
 typedef enum HgjCall
 {
-	HGJ_CALL_NOTHING,			/* of an object that was destroyed before the letter was sent */
 	HGJ_CALL_TABLE_CREATE,		/* spec.  The result has the table's HgjMemory from
 								 * HGJ_ANSWER_MEMORY on, as have those of APPEND, BUILD and
 								 * PROBE_CREATE */
@@ -337,7 +336,7 @@ hgj_call_bytes(HgjLetterCall *call)
 	return (char *) (call + 1);
 }
 
-/* What a call takes of a letter whose arrays have so many bytes. */
+/* The bytes that a call takes of a letter, if its arrays have `nbytes`. */
 static inline size_t
 hgj_call_size(size_t nbytes)
 {

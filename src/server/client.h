@@ -40,7 +40,10 @@ extern void *hgj_channel_begin_use(size_t bytes, int (*poll) (void *poll_arg),
 								   void *poll_arg, HgjError *err);
 extern void hgj_channel_end_use(const HgjRemote *remote);
 
-/* A number for an object that is none of these; false, with err filled: there is none.  And back. */
+/*
+ * Give an object that is neither a table nor a pipeline a number, and give the number back.  False,
+ * with err filled: no number is free.
+ */
 extern bool hgj_channel_number(HgjRemote *remote, HgjError *err);
 extern void hgj_channel_free_number(const HgjRemote *remote);
 
@@ -85,8 +88,13 @@ extern HgjStatus hgj_letter_send(HgjRemote *remote, HgjError *err);
 extern HgjStatus hgj_letter_ask(HgjRemote *remote, HgjCall number, uint64 a, uint64 b,
 								const HgjLetterCall **answer, HgjError *err);
 
-/* For calls that bring a struct, and have no way to fail: zeroes then. */
+/*
+ * For calls that bring a struct, or a number, and have no way to fail: the struct is zeroes then,
+ * and the number is `otherwise`.
+ */
 extern void hgj_letter_fetch(HgjRemote remote, HgjCall number, void *to, size_t bytes);
+extern uint64 hgj_letter_fetch_number(HgjRemote remote, HgjCall number, uint64 arg,
+									  uint64 otherwise);
 
 /* Send what has been written, and wait for it: what has become of `remote`. */
 extern HgjStatus hgj_letter_flush(HgjRemote *remote, HgjError *err);

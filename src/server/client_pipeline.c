@@ -193,7 +193,7 @@ bytes_of_64(const HgjPipelineSpec *spec)
 	return bytes;
 }
 
-/* Step 3: of at most so many rows, as the engine's are. */
+/* Step 3: make buffers of at most `most` rows, as many as the engine's have. */
 static HgjStatus
 make_buffers(HgjPipeline *pipeline, uint32 most, HgjError *err)
 {

@@ -226,25 +226,10 @@ table_memory(const HgjTable *table, HgjMemory *memory)
 		hgj_letter_fetch(table->remote, HGJ_CALL_MEMORY, memory, sizeof(*memory));
 }
 
-/* The number that a call about the table brings, or another one if it fails. */
-static uint64
-fetch_number(const HgjTable *table, HgjCall call, uint64 arg, uint64 otherwise)
-{
-	HgjRemote	remote = table->remote;
-	const HgjLetterCall *answer;
-	HgjError	err;
-
-	if (hgj_letter_flush(&remote, &err) != HGJ_OK)
-		return otherwise;
-	remote.poll = NULL;
-	return hgj_letter_ask(&remote, call, arg, 0, &answer, &err) == HGJ_OK ?
-		answer->result[0] : otherwise;
-}
-
 static uint32
 table_batch_rows(const HgjTable *table)
 {
-	return (uint32) fetch_number(table, HGJ_CALL_BATCH_ROWS, 0, 1024);
+	return (uint32) hgj_letter_fetch_number(table->remote, HGJ_CALL_BATCH_ROWS, 0, 1024);
 }
 
 static HgjStatus
@@ -271,7 +256,7 @@ table_mark(HgjTable *table, const uint32 *rows, uint32 n, HgjError *err)
 static bool
 table_is_marked(const HgjTable *table, uint32 row)
 {
-	return fetch_number(table, HGJ_CALL_IS_MARKED, row, 0) != 0;
+	return hgj_letter_fetch_number(table->remote, HGJ_CALL_IS_MARKED, row, 0) != 0;
 }
 
 static HgjStatus

@@ -54,7 +54,7 @@
 #define GIVE_UP_AFTER_MS	10000
 /* Milliseconds behind gpu_server_timeout: whether the device is lost is said by then. */
 #define BEHIND_PROCESS_MS	1000
-/* Step 5: the limit where gpu_server_timeout is none. */
+/* Step 5: the limit where gpu_server_timeout is 0. */
 #define READING_LIMIT_MS	60000
 
 /* The most calls of a letter. */
@@ -74,7 +74,7 @@ static struct
 	int			n;				/* number of these */
 	size_t		bytes;			/* bytes that they take */
 	bool		sent;			/* the letter is on its way */
-	bool		posted;			/* the last call is of one who has gone on (step 4) */
+	bool		posted;			/* whether nobody waits for the last call (step 4) */
 } letter;
 
 static struct
@@ -220,7 +220,7 @@ letter_area(void)
 	return hgj_channel_area(hgj_server(), hgj_session.channel) + HGJ_LETTER_AT;
 }
 
-/* Step 2: calls from the first one that was not made on stay, but what nobody wants. */
+/* Calls that nobody wants leave the letter, and so do those before number `first`, which were made. */
 static void
 keep_calls_from(int first)
 {
@@ -421,18 +421,39 @@ hgj_letter_ask(HgjRemote *remote, HgjCall number, uint64 a, uint64 b,
 	return hgj_letter_send(remote, err);
 }
 
+/*
+ * The answer to a call that is answered at once, or never, so that nobody is to cancel it; NULL:
+ * there is none.  What was written before may take longer, and is waited for first.
+ */
+static const HgjLetterCall *
+ask_at_once(HgjRemote remote, HgjCall number, uint64 arg)
+{
+	const HgjLetterCall *answer;
+	HgjError	err;
+
+	if (hgj_letter_flush(&remote, &err) != HGJ_OK)
+		return NULL;
+	remote.poll = NULL;
+	return hgj_letter_ask(&remote, number, arg, 0, &answer, &err) == HGJ_OK ? answer : NULL;
+}
+
 /* See client.h. */
 void
 hgj_letter_fetch(HgjRemote remote, HgjCall number, void *to, size_t bytes)
 {
-	HgjError	err;
-
-	memset(to, 0, bytes);
-	if (hgj_letter_flush(&remote, &err) != HGJ_OK)
-		return;
-	remote.poll = NULL;			/* it is answered at once, or never; what was written before, not */
-	if (hgj_letter_ask(&remote, number, 0, 0, NULL, &err) == HGJ_OK)
+	if (ask_at_once(remote, number, 0))
 		memcpy(to, hgj_channel_scratch(), bytes);
+	else
+		memset(to, 0, bytes);
+}
+
+/* See client.h. */
+uint64
+hgj_letter_fetch_number(HgjRemote remote, HgjCall number, uint64 arg, uint64 otherwise)
+{
+	const HgjLetterCall *answer = ask_at_once(remote, number, arg);
+
+	return answer ? answer->result[0] : otherwise;
 }
 
 /* See client.h. */
@@ -473,13 +494,10 @@ hgj_letter_disown(const HgjRemote *remote)
 	if (letter.posted && letter.calls[letter.n - 1].owner == remote)
 		__atomic_store_n(&hgj_session.channel->cancel, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < letter.n; i++)
-	{
-		if (letter.calls[i].owner != remote)
-			continue;
-		letter.calls[i].owner = NULL;
-		if (!letter.sent)
-			letter.calls[i].call->call = HGJ_CALL_NOTHING;
-	}
+		if (letter.calls[i].owner == remote)
+			letter.calls[i].owner = NULL;
+	if (!letter.sent)
+		keep_calls_from(0);
 }
 
 /* What has been destroyed is not to wait for another query. */

@@ -72,11 +72,18 @@ hgj_serve_watch(HgjServer *server, const HgjEngine *engine)
 
 /* ---- step 1 ------------------------------------------------------------- */
 
+/* The object of that number, of whichever kind, or NULL. */
+static HgjServedObject *
+object_of(const HgjServed *served, uint32_t number)
+{
+	return number < served->nobjects ? served->objects[number] : NULL;
+}
+
 /* See serve.h. */
 HgjServedObject *
 hgj_served_find(const HgjServed *served, uint32_t number, HgjServedKind kind)
 {
-	HgjServedObject *object = number < served->nobjects ? served->objects[number] : NULL;
+	HgjServedObject *object = object_of(served, number);
 
 	return object != NULL && object->kind == kind ? object : NULL;
 }
@@ -97,7 +104,7 @@ hgj_served_base(const HgjServed *served, uint32_t number, HgjServedKind kind, Hg
 	return object;
 }
 
-/* Room for an object of that number; false: there is none. */
+/* Make room for an object of that number; false: there is no memory for it. */
 static bool
 reserve(HgjServed *served, uint32_t number)
 {
@@ -125,8 +132,7 @@ hgj_served_new(HgjServed *served, HgjServedKind kind, HgjError *err)
 	uint32_t	number = served->call->object;
 	HgjServedObject *object;
 
-	if (number >= HGJ_MOST_OBJECTS ||
-		(number < served->nobjects && served->objects[number] != NULL))
+	if (number >= HGJ_MOST_OBJECTS || object_of(served, number) != NULL)
 	{
 		(void) hgj_fail(err, HGJ_INVALID, "a number that is not free");
 		return NULL;
@@ -146,7 +152,7 @@ hgj_served_new(HgjServed *served, HgjServedKind kind, HgjError *err)
 static void
 destroy(HgjServed *served, uint32_t number)
 {
-	HgjServedObject *object = number < served->nobjects ? served->objects[number] : NULL;
+	HgjServedObject *object = object_of(served, number);
 
 	if (object == NULL)
 		return;
@@ -546,8 +552,6 @@ make_call(HgjServed *served, HgjError *err)
 
 	switch (call)
 	{
-		case HGJ_CALL_NOTHING:
-			return HGJ_OK;
 		case HGJ_CALL_TABLE_CREATE:
 			served->known = true;
 			return table_create(served, err);
@@ -585,8 +589,7 @@ hgj_serve_end_process(HgjServer *server, const char *why)
 static void
 note_failure(HgjServed *served, HgjStatus status, const HgjError *err)
 {
-	uint32_t	number = served->call->object;
-	HgjServedObject *object = number < served->nobjects ? served->objects[number] : NULL;
+	HgjServedObject *object = object_of(served, served->call->object);
 
 	if (object == NULL || object->failed != HGJ_OK)
 		return;

@@ -428,7 +428,7 @@ hgj_letter_ask(HgjRemote *remote, HgjCall number, uint64 a, uint64 b,
 static const HgjLetterCall *
 ask_at_once(HgjRemote remote, HgjCall number, uint64 arg)
 {
-	const HgjLetterCall *answer;
+	const HgjLetterCall *answer = NULL;
 	HgjError	err;
 
 	if (hgj_letter_flush(&remote, &err) != HGJ_OK)

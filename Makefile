@@ -60,8 +60,7 @@ EXTENSION = hashgraph_join
 DATA = $(wildcard sql/hashgraph_join--*.sql)
 PGFILEDESC = "hashgraph_join - joins through a HashGraph"
 
-# The CPU engine has no pipelines: this is for engines that do (cuda/, test/fake).
-SRCS := $(filter-out src/engine/pipeline_check.c,$(sort $(wildcard src/*.c src/*/*.c)))
+SRCS := $(sort $(wildcard src/*.c src/*/*.c))
 HDRS := $(sort $(wildcard src/*.h src/*/*.h))
 OBJS := $(SRCS:.c=.o)
 
@@ -133,7 +132,7 @@ $(OBJS): override CFLAGS += -MMD -MP
 $(OBJS): build/flags
 $(MODULE_big).so: $(EXPORTS)
 # Loops over arrays: with -O3 the compiler makes vector code of them.
-$(filter src/expr/program_ops_%.o src/kept/chunk_read.o,$(OBJS)): override CFLAGS += -O3
+$(filter src/expr/program_ops_%.o src/kept/chunk_read.o src/threads/%.o,$(OBJS)): override CFLAGS += -O3
 # What tells one build from another (src/base/build_id.c), of which only that file knows.
 BUILD_ID := $(shell cat $(SRCS) $(HDRS) | cksum | { read -r sum rest; printf '%06x' $$((sum & 0xffffff)); })
 src/base/build_id.o src/base/build_id.bc src/base/build_id.c.strict: override CPPFLAGS += -DHGJ_BUILD='"$(BUILD_ID)"'

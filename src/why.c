@@ -150,7 +150,7 @@ engine_of(const PlanState *ps, const char **reason)
 		return "cpu";
 	engine = hgj_cuda_engine(&err);
 	if (engine && engine->usable(&err) == HGJ_OK)
-		return "cuda";
+		return engine->name;
 	*reason = psprintf("%s: %s", hgj_fallback_text(HGJ_FALLBACK_ENGINE), err.message);
 	return "cpu";
 }

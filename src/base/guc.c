@@ -36,6 +36,7 @@ int			hgj_column_memory = 0;
 int			hgj_gpu_server = HGJ_GPU_SERVER_AUTO;
 int			hgj_gpu_server_timeout = 60000;
 int			hgj_gpu_staging_memory = 128 * 1024;
+int			hgj_threads = 0;
 double		hgj_device_launch_cost = 50.0;
 int			hgj_device_column_memory = -1;
 bool		hgj_device_column_prewarm = true;
@@ -67,6 +68,9 @@ int			hgj_parallel_build = HGJ_PARALLEL_AUTO;
 double		hgj_startup_cost = 250.0;
 double		hgj_worker_time = -1;
 int			hgj_stats_databases = 100;
+
+/* More than that no machine has. */
+#define HGJ_MOST_THREADS	1024
 
 static const struct config_enum_entry build_options[] = {
 	{"auto", HGJ_BUILD_AUTO, false},
@@ -400,6 +404,12 @@ define_server_settings(void)
 							"The GPU process is then started again. No session can wait longer for one that answers others. 0 waits for ever.",
 							&hgj_gpu_server_timeout, 60000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.threads",
+							"Sets the number of threads of one process that run aggregations over kept columns for all sessions.",
+							"It needs shared_preload_libraries and hashgraph_join.column_memory. -1 means one for each processor, 0 none. Where there is a GPU that serves all sessions, that is used.",
+							&hgj_threads, 0, -1, HGJ_MOST_THREADS,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("hashgraph_join.gpu_staging_memory",
 							"Sets the shared memory through which the first sessions and the GPU process pass rows.",
 							"It is divided among 16 of them. Others have less, of their own.",

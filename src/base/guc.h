@@ -104,6 +104,7 @@ extern bool hgj_force;
 extern int	hgj_gpu_server;
 extern int	hgj_gpu_server_timeout;
 extern int	hgj_gpu_staging_memory;
+extern int	hgj_threads;
 extern bool hgj_load_evicts;
 extern int	hgj_max_device_memory;
 extern int	hgj_min_rows;

@@ -442,6 +442,9 @@ typedef struct HgjPipelineMethods
 	/* Can pipelines fill tables (spec.fills)? */
 	bool		fills;
 
+	/* Are there as many groups as memory holds, however many start expects? */
+	bool		grows;
+
 	/*
 	 * Rows that the caller keeps; polls.  Up to HGJ_KEPT_PIECES pieces.
 	 * HGJ_UNSUPPORTED: not these, or none of this pipeline, which goes on: stage them.
@@ -466,7 +469,8 @@ typedef struct HgjPipelineMethods
 
 	/*
 	 * Of n owners of arrays (HgjKeptArray.id), in ascending order, the bytes that devices
-	 * have copies of; the caller's poll is asked.  NULL where push_kept is.
+	 * have copies of; the caller's poll is asked.  NULL where push_kept is, and where kept
+	 * rows are read where they are, so that there are no copies.
 	 */
 	HgjStatus	(*kept_bytes) (const HgjPipelineCaller *caller, const uint64_t *ids,
 							   uint64_t n, uint64_t *bytes, HgjError *err);

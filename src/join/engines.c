@@ -7,7 +7,8 @@
  *	  or when the planner finds that one would pay.  A GPU is opened by the
  *	  first join that is started on it, and stays open until the session ends or
  *	  gives it back (hashgraph_join_release()).  Where the server has a process that
- *	  has it open for all (server/worker.c), that one is used instead.
+ *	  has it open for all (server/worker.c), that one is used instead.  It may have threads in
+ *	  the place of a GPU, which is no GPU for those who ask for one.
  * 2. The planner asks often, so it is told again what it was told the first time
  *	  where there is no library or no device; a query under engine = cuda tries
  *	  anew.
@@ -49,7 +50,14 @@ hgj_cuda_engine(HgjError *err)
 	HgjKeptMemory kept;
 
 	if (hgj_server_serves(hgj_cuda_library))
-		return hgj_server_engine(err);
+	{
+		if (hgj_server_threads() == 0 ||
+			(hgj_engine != HGJ_ENGINE_CUDA && hgj_require != HGJ_REQUIRE_CUDA))
+			return hgj_server_engine(err);
+		err->status = HGJ_NO_DEVICE;
+		strlcpy(err->message, "the server has threads, and no GPU", sizeof(err->message));
+		return NULL;
+	}
 	hgj_registry_use(hgj_cuda_library);
 	engine = hgj_registry_find("cuda", pkglib_path, err);
 	if (engine && engine != known && engine->pipeline && engine->pipeline->keep)
@@ -89,6 +97,20 @@ hgj_cuda_usable(double bytes)
 			(errmsg_internal("hashgraph_join: the cuda engine is left out of account: %s",
 							 err.message)));
 	return false;
+}
+
+/* See engines.h. */
+int
+hgj_device_threads(void)
+{
+	return hgj_server_serves(hgj_cuda_library) ? hgj_server_threads() : 0;
+}
+
+/* See engines.h. */
+const char *
+hgj_device_engine_name(void)
+{
+	return hgj_device_threads() > 0 ? "threads" : "cuda";
 }
 
 /* See engines.h. */

@@ -25,6 +25,12 @@ extern const HgjEngine *hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjErr
  */
 extern bool hgj_cuda_usable(double bytes);
 
+/* The threads that are the device, if they are; 0: it is a GPU, or there is none now. */
+extern int	hgj_device_threads(void);
+
+/* The name of the device's engine, as EXPLAIN has it. */
+extern const char *hgj_device_engine_name(void);
+
 /* Has this session a GPU open itself?  One that rows go to without being copied again. */
 extern bool hgj_cuda_is_open(void);
 

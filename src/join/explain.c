@@ -22,6 +22,7 @@
 #include "commands/explain.h"
 #include HGJ_EXPLAIN_HEADER
 #include HGJ_EXPLAIN_STATE_HEADER
+#include "join/engines.h"
 #include "join/join_state.h"
 #include "join/parallel.h"
 #include "scan/source_explain.h"
@@ -346,5 +347,5 @@ hgj_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (es->analyze)
 		show_run(state, es);
 	else if (state->use.wants_device && hgj_engine == HGJ_ENGINE_AUTO)
-		ExplainPropertyText("Planned Engine", "cuda", es);
+		ExplainPropertyText("Planned Engine", hgj_device_engine_name(), es);
 }

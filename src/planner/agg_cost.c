@@ -345,25 +345,6 @@ arguments_cost(PlannerInfo *root, const Path *child, const HgjAggContents *conte
 	return cost;
 }
 
-/*
- * Step 5: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
- * itself.  kept: the part of the outermost table's rows that need not be sent.
- */
-Cost
-hgj_agg_device_gain(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
-					double kept)
-{
-	const Path *outer = hgj_below_joins(child);
-	Cost		gain = take_cost(child, contents);
-
-	if (kept > 0)
-		gain += arguments_cost(root, child, contents);
-	if (kept == 0 && !hgj_cuda_is_open())
-		gain -= hgj_device_startup_cost;
-	return gain - hgj_device_launch_cost *
-		(HGJ_DEVICE_PIPE_LAUNCHES + (1 - kept) * outer->rows / HGJ_DEVICE_PIPE_ROWS);
-}
-
 static bool
 is_number(Oid type)
 {
@@ -382,6 +363,38 @@ may_be_asked_on_device(const List *having)
 	return aggref && clause->opresulttype == BOOLOID && get_oprrest(clause->opno) != F_NEQSEL &&
 		(IsA(value, Const) || IsA(value, Param)) &&
 		is_number(exprType((const Node *) aggref)) && is_number(exprType(value));
+}
+
+/* Step 5: of so many groups, those that come back from threads. */
+static double
+groups_from_threads(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
+					double groups)
+{
+	if (!may_be_asked_on_device(contents->having))
+		return groups;
+	return groups * hgj_having_selectivity(root, contents->having, child->rows, groups);
+}
+
+/*
+ * Step 5: what a pipeline saves of a HashGraphAgg's costs, less what it takes for
+ * itself.  kept: the part of the outermost table's rows that need not be sent.
+ */
+Cost
+hgj_agg_device_gain(PlannerInfo *root, const Path *child, const HgjAggContents *contents,
+					double kept, double groups)
+{
+	const Path *outer = hgj_below_joins(child);
+	Cost		gain = take_cost(child, contents);
+
+	if (kept > 0)
+		gain += arguments_cost(root, child, contents);
+	if (hgj_device_threads() > 0)
+		return hgj_threads_saving(gain) - HGJ_THREADS_COST -
+			HGJ_THREADS_GROUP_COST * groups_from_threads(root, contents, child, groups);
+	if (kept == 0 && !hgj_cuda_is_open())
+		gain -= hgj_device_startup_cost;
+	return gain - hgj_device_launch_cost *
+		(HGJ_DEVICE_PIPE_LAUNCHES + (1 - kept) * outer->rows / HGJ_DEVICE_PIPE_ROWS);
 }
 
 /*

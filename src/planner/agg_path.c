@@ -188,7 +188,7 @@ hgj_make_agg_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 		double		kept = hgj_pipeline_part_kept(root, child, contents);
 
 		child = hgj_pipeline_child(root, child, contents, kept,
-								   hgj_agg_device_gain(root, child, contents, kept), &gain,
+								   hgj_agg_device_gain(root, child, contents, kept, groups), &gain,
 								   &planned);
 	}
 

@@ -81,7 +81,7 @@ extern bool hgj_states_outgrow_memory(PlannerInfo *root, const RelOptInfo *rel,
 									  const Path *child,
 									  const HgjAggContents *contents);
 extern Cost hgj_agg_device_gain(PlannerInfo *root, const Path *child,
-								const HgjAggContents *contents, double kept);
+								const HgjAggContents *contents, double kept, double groups);
 
 /* having_estimate.c */
 extern const Aggref *hgj_compared_aggregate(const OpExpr *clause, const Node **value,

@@ -319,10 +319,15 @@ static bool
 device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 			 const Path *inner, double candidates, const Work *work, Work *saving)
 {
-	double		chosen = part_chosen(root, costs, outer, candidates);
-	double		sent = (1 - chosen) * outer->rows;
+	double		chosen;
+	double		sent;
 	double		kilobytes;
 
+	/* a join by itself is probed as fast here */
+	if (hgj_device_threads() > 0)
+		return false;
+	chosen = part_chosen(root, costs, outer, candidates);
+	sent = (1 - chosen) * outer->rows;
 	kilobytes = inner->rows * (costs->nwords * 8 + 4) / 1024;
 	saving->build = work->build - hgj_device_transfer_cost * kilobytes -
 		hgj_device_launch_cost *
@@ -343,6 +348,15 @@ device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 
 	return hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
 										  HGJ_DEVICE_WORD_BYTES * costs->nwords));
+}
+
+/* Step 7: what is saved of work that threads share. */
+Cost
+hgj_threads_saving(Cost work)
+{
+	int			threads = hgj_device_threads();
+
+	return threads > 0 ? work * (1 - 1.0 / threads) : work;
 }
 
 /* Step 7: what it takes to bring a build side to a GPU. */
@@ -370,7 +384,10 @@ pipeline_saves(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 		hgj_device_launch_cost * HGJ_DEVICE_PIPE_LAUNCHES -
 		HGJ_DEVICE_PROBE_PART * work->probe;
 
-	if (candidates > HGJ_DEVICE_MOST_MATCHES * outer->rows)
+	if (hgj_device_threads() > 0)
+		saving = hgj_threads_saving(work->probe) - hgj_side_transfer_cost(inner, costs->nwords) -
+			HGJ_THREADS_JOIN_COST;
+	else if (candidates > HGJ_DEVICE_MOST_MATCHES * outer->rows)
 		return -disable_cost;
 	return Min(saving, all);
 }

@@ -368,6 +368,9 @@ hgj_part_chosen(PlannerInfo *root, const Path *scan, List *hashclauses)
 	return part_of_scan(root, scan, NULL);
 }
 
+/* The least part of the rows that is kept, for threads. */
+#define HGJ_THREADS_LEAST_KEPT	0.5
+
 /* A chain that is looked at. */
 typedef struct Chain
 {
@@ -394,7 +397,8 @@ kept_gain(const Chain *chain, const Path *by_agg)
 		return 0;
 	saving = by_agg ? hgj_agg_feed_saving(chain->root, by_agg) :
 		hgj_feed_saving(chain->root, scan, true);
-	return chain->kept * Max(scan->total_cost - scan->startup_cost - saving, 0);
+	return hgj_threads_saving(chain->kept *
+							  Max(scan->total_cost - scan->startup_cost - saving, 0));
 }
 
 static bool chain_gain(Path *child, Chain *chain);
@@ -593,6 +597,9 @@ hgj_pipeline_child(PlannerInfo *root, Path *child, const HgjAggContents *content
 	if (hgj_engine != HGJ_ENGINE_AUTO || !chain_gain(child, &chain))
 		return child;
 	if (kept == 0 && chain.scan == hgj_below_projections(child))
+		return child;
+	/* what is not kept is decoded here, by one process */
+	if (hgj_device_threads() > 0 && kept < HGJ_THREADS_LEAST_KEPT)
 		return child;
 	saving = kept_gain(&chain, hgj_is_join_path(child) ? NULL : child);
 	if (saving + chain.in_pipeline + agg_gain <= chain.alone || !hgj_cuda_usable(chain.bytes))

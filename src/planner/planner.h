@@ -122,6 +122,14 @@ typedef struct HgjPairCosts
 /* Of startup_cost, for what takes the batches of a join, or of a scan. */
 #define HGJ_CHAINED_STARTUP		0.1
 
+/*
+ * What a pipeline on threads costs by itself, and each of its joins: messages, and threads that
+ * wake up; and a group that it returns: it is merged, sent, and taken in by the session.
+ */
+#define HGJ_THREADS_COST		60.0
+#define HGJ_THREADS_JOIN_COST	10.0
+#define HGJ_THREADS_GROUP_COST	0.02
+
 #define HGJ_DEVICE_PIPE_LAUNCHES	6	/* to a GPU, of a join in a pipeline */
 
 extern double hgj_pages_of(double rows, int width);
@@ -130,6 +138,7 @@ extern void hgj_cost_clauses(PlannerInfo *root, HgjJoinCosts *costs,
 							 RelOptInfo *outerrel, RelOptInfo *innerrel,
 							 List *restrictlist);
 extern Cost hgj_least_startup(void);
+extern Cost hgj_threads_saving(Cost work);
 extern Cost hgj_side_transfer_cost(const Path *inner, int nwords);
 extern double hgj_part_chosen(PlannerInfo *root, const Path *scan, List *hashclauses);
 extern bool hgj_query_has_row_clause(PlannerInfo *root);

@@ -221,6 +221,8 @@ typedef struct HgjServer
 	bool		takes_kept;		/* rows that are kept in memory */
 	bool		fills;			/* pipelines fill tables */
 	bool		prewarms;		/* it copies what is kept in memory ahead */
+	bool		copies;			/* and says what it has copies of */
+	uint32_t	threads;		/* its device are so many threads; 0: it is a GPU */
 	sem_t		taken;			/* a channel that has no thread was taken, or left */
 	uint32_t	changes;		/* odd while the devices are being written */
 	int			ndevices;
@@ -352,7 +354,7 @@ hgj_channel_bytes(const HgjServer *server, const HgjChannel *channel)
 }
 
 /* process.c: the life of the GPU process, after the fork; does not return. */
-extern void hgj_gpu_process(HgjServer *server, pid_t worker, const char *library,
+extern void hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, uint32_t threads,
 							const char *libdir, const HgjKeptMemory *kept)
 			__attribute__((noreturn));
 

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * client_engine.c
- *	  The engine "cuda" of sessions whose calls are made in the GPU process.
+ *	  The engine "cuda" of sessions whose calls are made in the GPU process, or "threads" where
+ *	  that has threads instead.
  *
  * 1. What it is and can do, and its devices, are as the GPU process has written them into
  *	  the shared memory.
@@ -83,8 +84,9 @@ hgj_server_engine(HgjError *err)
 
 	if (server_usable(err) != HGJ_OK)
 		return NULL;
+
 	engine.abi_version = HGJ_ABI_VERSION;
-	engine.name = "cuda";
+	engine.name = server->threads > 0 ? "threads" : "cuda";
 	engine.version = server->version;
 	engine.capabilities = server->capabilities & (HGJ_CAP_HOST_KEYS | HGJ_CAP_GROUPED |
 												  HGJ_CAP_SORT | HGJ_CAP_DEVICE_MEMORY);

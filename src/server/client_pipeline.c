@@ -468,7 +468,7 @@ hgj_server_pipelines(const HgjServer *server)
 	methods.fetch = server->returns_rows ? pipe_fetch : NULL;
 	methods.push_kept = server->takes_kept ? pipe_push_kept : NULL;
 	methods.kept_outcome = server->takes_kept ? pipe_kept_outcome : NULL;
-	methods.kept_bytes = server->takes_kept ? pipe_kept_bytes : NULL;
+	methods.kept_bytes = server->copies ? pipe_kept_bytes : NULL;
 	methods.fills = server->fills;
 	return &methods;
 }

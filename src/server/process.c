@@ -2,7 +2,8 @@
  *
  * process.c
  *	  The GPU process: it alone has the GPU open, and makes the calls of all
- *	  sessions.
+ *	  sessions.  Where there is none, and threads are wanted, its device are they
+ *	  (threads/engine.h).
  *
  * 1. The worker (worker.c) forks it, and it never returns: no PostgreSQL function is
  *	  called here, because whatever a driver does to this process must not look to the
@@ -10,7 +11,8 @@
  *	  kernel sends.  Before it loads the engine it gives up PostgreSQL's files and memory, but
  *	  for the channels, and the columns that it reads (confine.c).
  * 2. It opens the engine, tells it where columns are kept, and says what it found;
- *	  without a usable device it ends, and sessions are told why.
+ *	  without a usable device it ends, and sessions are told why.  Threads, where they
+ *	  are wanted, are always there.
  * 3. Each channel has a thread that waits for requests for ever, so that a long call of
  *	  one session keeps no other one waiting.  A session that has left is cleaned up
  *	  after by the same thread.  It is started when a session has taken the channel, by a
@@ -39,6 +41,7 @@
 #include "server/channel.h"
 #include "server/confine.h"
 #include "server/sides.h"
+#include "threads/engine.h"
 
 #define SECONDS_BETWEEN_LOOKS	1
 
@@ -223,30 +226,53 @@ become_a_process(pid_t worker)
 	close_files();
 }
 
+/*
+ * Step 2: the GPU's engine if there is one (library: NULL, it is not wanted), or else that of
+ * threads, if there are to be any.
+ */
+static const HgjEngine *
+open_engine(HgjServer *server, const char *library, uint32_t threads, const char *libdir)
+{
+	HgjError	err = {.message = "no GPU is wanted"};
+	const HgjEngine *engine = NULL;
+
+	/* CUDA loads kernels now, and not each when a query needs it first, who would wait */
+	(void) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+	server->threads = 0;
+	hgj_registry_use(library);
+	if (library != NULL)
+		engine = hgj_registry_find("cuda", libdir, &err);
+	if (engine != NULL)
+		hgj_serve_watch(server, engine);
+	if (engine != NULL && engine->open(&err) == HGJ_OK)
+		return engine;
+	if (threads == 0)
+		unusable(server, err.message);
+	hgj_threads_want(threads);
+	engine = hgj_threads_engine();
+	if (engine->open(&err) != HGJ_OK)
+		unusable(server, err.message);
+	server->threads = threads;
+	(void) prctl(PR_SET_NAME, "hgj threads");
+	return engine;
+}
+
 /* See channel.h. */
 void
-hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char *libdir,
-				const HgjKeptMemory *kept)
+hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, uint32_t threads,
+				const char *libdir, const HgjKeptMemory *kept)
 {
 	static Serving prewarming;
 	HgjKeptMemory memory = *kept;
-	HgjError	err = {0};
 	const HgjEngine *engine;
 	const char *why;
 
 	become_a_process(worker);
 	if (!hgj_confine(server, server->bytes, &memory, &why))
 		unusable(server, why);
-	/* CUDA loads kernels now, and not each when a query needs it first, who would wait */
-	(void) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	/* the one before may have been killed while it was writing */
 	server->changes &= ~UINT32_C(1);
-	hgj_registry_use(library);
-	engine = hgj_registry_find("cuda", libdir, &err);
-	if (engine != NULL)
-		hgj_serve_watch(server, engine);
-	if (engine == NULL || engine->open(&err) != HGJ_OK)
-		unusable(server, err.message);
+	engine = open_engine(server, library, threads, libdir);
 	memset(server->version, 0, sizeof(server->version));
 	strncpy(server->version, engine->version, sizeof(server->version) - 1);
 	server->capabilities = engine->capabilities;
@@ -255,6 +281,7 @@ hgj_gpu_process(HgjServer *server, pid_t worker, const char *library, const char
 	server->fills = server->pipelines && engine->pipeline->fills;
 	server->takes_kept = server->pipelines && memory.memory != NULL &&
 		engine->pipeline->push_kept != NULL;
+	server->copies = server->takes_kept && engine->pipeline->kept_bytes != NULL;
 	if (server->takes_kept)
 	{
 		memory.give_back = hgj_sides_give_back;

@@ -4,8 +4,8 @@
  *	  The background worker that keeps a GPU process running.
  *
  * 1. If the library is preloaded, hashgraph_join.gpu_server is auto and the CUDA library
- *	  is installed, the postmaster has shared memory for the channels (channel.h), and
- *	  starts the worker.
+ *	  is installed, or hashgraph_join.threads is not 0, the postmaster has shared memory for the
+ *	  channels (channel.h), and starts the worker.
  * 2. The worker forks the GPU process (process.c), which is nobody's backend: it can
  *	  crash, be killed, or hang in a driver, and neither the postmaster nor a session
  *	  that does not use it takes notice.
@@ -47,6 +47,7 @@
 #include "server/worker.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "threads/engine.h"
 #include "utils/guc.h"
 #include "utils/wait_event.h"
 
@@ -69,6 +70,8 @@ PGDLLEXPORT void hgj_gpu_worker_main(Datum arg);
 
 static HgjServer *shared = NULL;	/* in the worker: hgj_server() */
 static char server_library[MAXPGPATH];	/* the postmaster's setting */
+static bool has_gpu = false;	/* its process is to look for a GPU */
+static uint32 nthreads = 0;		/* threads that it is to have where it finds none */
 
 /* ---- step 1 ------------------------------------------------------------- */
 
@@ -79,7 +82,9 @@ hgj_server_share(void)
 	BackgroundWorker worker = {0};
 
 	hgj_registry_use(hgj_cuda_library);
-	if (hgj_gpu_server == HGJ_GPU_SERVER_OFF || !hgj_registry_has_cuda(pkglib_path))
+	has_gpu = hgj_gpu_server != HGJ_GPU_SERVER_OFF && hgj_registry_has_cuda(pkglib_path);
+	nthreads = hgj_threads < 0 ? hgj_threads_cores() : (uint32) hgj_threads;
+	if (!has_gpu && nthreads == 0)
 		return;
 	hgj_channels_share();
 	strlcpy(server_library, hgj_cuda_library, sizeof(server_library));
@@ -106,6 +111,14 @@ hgj_kept_memory_for(HgjKeptMemory *kept, bool stay)
 	kept->used = hgj_store_filled();
 	kept->most = (uint64) Max(hgj_device_column_memory, 0) * 1024;
 	kept->stay = stay;
+}
+
+/* See worker.h. */
+int
+hgj_server_threads(void)
+{
+	return hgj_server() != NULL && hgj_server_state(hgj_server()) == HGJ_SERVER_READY ?
+		(int) hgj_server()->threads : 0;
 }
 
 /* See worker.h. */
@@ -150,7 +163,8 @@ start_process(void)
 	{
 		/* a driver that calls exit() must not run PostgreSQL's end of a process */
 		on_exit_reset();
-		hgj_gpu_process(shared, MyProcPid, server_library, pkglib_path, &kept);
+		hgj_gpu_process(shared, MyProcPid, has_gpu ? server_library : NULL, nthreads, pkglib_path,
+						&kept);
 	}
 	if (process < 0)
 	{

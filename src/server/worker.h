@@ -35,6 +35,9 @@ extern HgjServer *hgj_server(void);
 /* Is it the one for that library, so that this session is not to open the GPU itself? */
 extern bool hgj_server_serves(const char *library);
 
+/* The threads that are its device, if they are; 0: it is a GPU, or there is none now. */
+extern int	hgj_server_threads(void);
+
 /*
  * Its engine, for this session: whose calls are made in the GPU process.  NULL, and
  * HGJ_NO_DEVICE, while there is none, or no device.

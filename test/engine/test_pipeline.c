@@ -379,7 +379,7 @@ test_ends(void)
 		status = pipe_push_all(p, 50, &kept, &err);
 		if (status == HGJ_OK && j < 2)
 			status = engine->pipeline->finish(p, &ngroups, &err);
-		CHECK_STATUS(status, wanted[j]);
+		CHECK_STATUS(status, j == 0 && engine->pipeline->grows ? HGJ_OK : wanted[j]);
 		engine->pipeline->destroy(p);	/* the last one with work under way */
 	}
 

@@ -1,0 +1,329 @@
+/*-------------------------------------------------------------------------
+ *
+ * engine.c
+ *	  The thread engine: joins with an aggregation that stay in one process and run on all
+ *	  of its cores (threads.h).
+ *
+ * 1. A table is the CPU engine's.  Who probes it polls for himself, and may be another one
+ *	  than has made it, so that it polls only until it has been built.
+ * 2. The device is what the process has of the machine: as many threads as cores that it may
+ *	  run on, or as it has been told.
+ * 3. Probes, match bits and dynamic tables are for one process's own engine: there are none.
+ *
+ * A table belongs to the caller from create to destroy.  Locks: none but the pool's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <sched.h>
+#include <stdio.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "threads/engine.h"
+#include "threads/threads.h"
+
+static uint32_t wanted = 0;		/* threads; 0: one for each core */
+static bool is_open = false;
+static uint32_t tables = 0;		/* and pipelines; atomic */
+
+/* Tables and pipelines that are there: more, or fewer. */
+void
+hgj_threads_count(int more)
+{
+	(void) __atomic_add_fetch(&tables, (uint32_t) more, __ATOMIC_RELAXED);
+}
+
+/* See engine.h. */
+void
+hgj_threads_want(uint32_t nthreads)
+{
+	wanted = nthreads;
+}
+
+/* Cores that the control group of the process may use (Linux's cgroup v2); 0: it does not say. */
+static uint32_t
+cgroup_cores(void)
+{
+	FILE	   *file = fopen("/sys/fs/cgroup/cpu.max", "r");
+	unsigned long quota = 0;
+	unsigned long period = 0;
+
+	if (file == NULL)
+		return 0;
+	if (fscanf(file, "%lu %lu", &quota, &period) != 2 || period == 0)
+		quota = period = 0;
+	(void) fclose(file);
+	return period == 0 ? 0 : (uint32_t) ((quota + period - 1) / period);
+}
+
+/* See engine.h. */
+uint32_t
+hgj_threads_cores(void)
+{
+	cpu_set_t	set;
+	long		online = sysconf(_SC_NPROCESSORS_ONLN);
+	uint32_t	cores = online > 0 ? (uint32_t) online : 1;
+	uint32_t	most = cgroup_cores();
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+		cores = (uint32_t) CPU_COUNT(&set);
+	return most > 0 && most < cores ? most : cores;
+}
+
+/* HgjEngine.open: whoever brings a job is one of the threads. */
+static HgjStatus
+engine_open(HgjError *err)
+{
+	uint32_t	n = wanted > 0 ? wanted : hgj_threads_cores();
+
+	if (!hgj_pool_open(n - 1))
+		return hgj_fail(err, HGJ_NO_DEVICE, "could not start a thread");
+	is_open = true;
+	return HGJ_OK;
+}
+
+/* HgjEngine.close: threads stay as long as the process. */
+static void
+engine_close(void)
+{
+	is_open = false;
+}
+
+static int
+engine_device_count(void)
+{
+	return 1;
+}
+
+/* HgjEngine.device_info */
+static HgjStatus
+engine_device_info(int device, HgjDeviceInfo *info, HgjError *err)
+{
+	struct sysinfo memory;
+	uint32_t	n = is_open ? hgj_pool_runs() : wanted > 0 ? wanted : hgj_threads_cores();
+
+	if (device != 0)
+		return hgj_fail(err, HGJ_NO_DEVICE, "there is no such device");
+	memset(info, 0, sizeof(*info));
+	(void) snprintf(info->name, sizeof(info->name), n == 1 ? "%u thread" : "%u threads", n);
+	if (sysinfo(&memory) == 0)
+	{
+		info->total_memory = (uint64_t) memory.totalram * memory.mem_unit;
+		info->free_memory = is_open ?
+			((uint64_t) memory.freeram + memory.bufferram) * memory.mem_unit : 0;
+	}
+	info->units = n;
+	info->open = is_open;
+	info->tables = __atomic_load_n(&tables, __ATOMIC_RELAXED);
+	return HGJ_OK;
+}
+
+static HgjStatus
+engine_usable(HgjError *err)
+{
+	(void) err;
+	return HGJ_OK;
+}
+
+/* Step 1: HgjTableSpec.poll of the CPU engine's table. */
+static int
+poll_table(void *arg)
+{
+	const ThreadTable *t = arg;
+
+	return t->built || t->spec.poll == NULL ? 0 : t->spec.poll(t->spec.poll_arg);
+}
+
+/* HgjEngine.table_create */
+static HgjStatus
+table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
+{
+	HgjTableSpec cpu_spec = *spec;
+	ThreadTable *t;
+	HgjStatus	status;
+
+	*table = NULL;
+	if (spec->flags & (HGJ_TABLE_DYNAMIC | HGJ_TABLE_TRACK_MATCHES))
+		return hgj_fail(err, HGJ_UNSUPPORTED, "threads have no such tables");
+	t = calloc(1, sizeof(*t));
+	if (t == NULL)
+		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	t->spec = *spec;
+	/* threads ask filters first, of keys as they are kept; and a place for each key is found
+	 * faster than its hash, where it does not take much more */
+	cpu_spec.flags |= HGJ_TABLE_SIFT_EARLY | HGJ_TABLE_SIFT_AT_ONCE;
+	if (cpu_spec.build == HGJ_BUILD_AUTO)
+		cpu_spec.build = HGJ_BUILD_DIRECT;
+	cpu_spec.poll = poll_table;
+	cpu_spec.poll_arg = t;
+	status = hgj_cpu_engine()->table_create(&cpu_spec, &t->cpu, err);
+	if (status != HGJ_OK)
+	{
+		free(t);
+		return status;
+	}
+	hgj_threads_count(1);
+	*table = (HgjTable *) (void *) t;
+	return HGJ_OK;
+}
+
+static void
+table_destroy(HgjTable *table)
+{
+	if (table == NULL)
+		return;
+	hgj_cpu_engine()->table_destroy(thread_table(table)->cpu);
+	free(thread_table(table));
+	hgj_threads_count(-1);
+}
+
+static HgjStatus
+table_append(HgjTable *table, const HgjKeys *keys, uint32_t first_row, const uint32_t *row_ids,
+			 HgjError *err)
+{
+	HgjStatus	status = hgj_cpu_engine()->append(thread_table(table)->cpu, keys, first_row,
+												  row_ids, err);
+
+	if (status == HGJ_OK)
+		thread_table(table)->appended += hgj_key_count(keys);
+	return status;
+}
+
+static HgjStatus
+table_build(HgjTable *table, uint32_t total_rows, HgjError *err)
+{
+	ThreadTable *t = thread_table(table);
+	HgjStatus	status = hgj_cpu_engine()->build(t->cpu, total_rows, err);
+
+	t->built = status == HGJ_OK;
+	t->total_rows = total_rows;
+	return status;
+}
+
+static void
+table_info(const HgjTable *table, HgjTableInfo *info)
+{
+	hgj_cpu_engine()->info(thread_table(table)->cpu, info);
+	/* nobody has asked for that */
+	if (thread_table(table)->spec.build == HGJ_BUILD_AUTO)
+		info->notes &= ~(uint32_t) (HGJ_NOTE_DIRECT_NOT_DENSE | HGJ_NOTE_DIRECT_MULTI_KEY);
+}
+
+static void
+table_memory(const HgjTable *table, HgjMemory *memory)
+{
+	hgj_cpu_engine()->memory(thread_table(table)->cpu, memory);
+}
+
+static uint32_t
+table_batch_rows(const HgjTable *table)
+{
+	return hgj_cpu_engine()->probe_batch_rows(thread_table(table)->cpu);
+}
+
+/* Step 3. */
+static HgjStatus
+no_probe(HgjTable *table, HgjProbe **probe, HgjError *err)
+{
+	(void) table;
+	*probe = NULL;
+	return hgj_fail(err, HGJ_UNSUPPORTED, "threads are probed by pipelines");
+}
+
+static void
+no_probe_to_destroy(HgjProbe *probe)
+{
+	(void) probe;
+}
+
+static HgjStatus
+no_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32_t flags, HgjError *err)
+{
+	(void) probe;
+	(void) keys;
+	(void) mode;
+	(void) flags;
+	return hgj_fail(err, HGJ_UNSUPPORTED, "threads are probed by pipelines");
+}
+
+static HgjStatus
+no_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
+{
+	(void) probe;
+	(void) matches;
+	return hgj_fail(err, HGJ_UNSUPPORTED, "threads are probed by pipelines");
+}
+
+static HgjStatus
+no_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
+{
+	(void) table;
+	(void) rows;
+	(void) n;
+	return hgj_fail(err, HGJ_UNSUPPORTED, "threads keep no match bits");
+}
+
+static bool
+no_is_marked(const HgjTable *table, uint32_t row)
+{
+	(void) table;
+	(void) row;
+	return false;
+}
+
+static HgjStatus
+no_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows, uint32_t capacity,
+			 uint32_t *n, HgjError *err)
+{
+	(void) table;
+	(void) cursor;
+	(void) rows;
+	(void) capacity;
+	*n = 0;
+	return hgj_fail(err, HGJ_UNSUPPORTED, "threads keep no match bits");
+}
+
+static HgjStatus
+no_clear_marks(HgjTable *table, HgjError *err)
+{
+	(void) table;
+	return hgj_fail(err, HGJ_UNSUPPORTED, "threads keep no match bits");
+}
+
+/* See engine.h. */
+const HgjEngine *
+hgj_threads_engine(void)
+{
+	static const HgjEngine engine = {
+		.abi_version = HGJ_ABI_VERSION,
+		.name = "threads",
+		.version = HGJ_VERSION,
+		.capabilities = HGJ_CAP_HOST_KEYS | HGJ_CAP_DEVICE_MEMORY,
+		.open = engine_open,
+		.close = engine_close,
+		.device_count = engine_device_count,
+		.device_info = engine_device_info,
+		.usable = engine_usable,
+		.table_create = table_create,
+		.table_destroy = table_destroy,
+		.append = table_append,
+		.build = table_build,
+		.info = table_info,
+		.memory = table_memory,
+		.probe_batch_rows = table_batch_rows,
+		.probe_create = no_probe,
+		.probe_destroy = no_probe_to_destroy,
+		.probe_begin = no_begin,
+		.probe_next = no_next,
+		.mark = no_mark,
+		.is_marked = no_is_marked,
+		.unmatched = no_unmatched,
+		.clear_marks = no_clear_marks,
+		.pipeline = &hgj_threads_pipelines,
+	};
+
+	return &engine;
+}

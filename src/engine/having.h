@@ -10,8 +10,8 @@
 #ifndef HGJ_HAVING_H
 #define HGJ_HAVING_H
 
+#include "engine.h"
 #include "hash.h"
-#include "pipeline.h"
 
 __extension__ typedef __int128 HgjInt128;
 __extension__ typedef unsigned __int128 HgjBits128;

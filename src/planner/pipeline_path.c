@@ -602,7 +602,11 @@ hgj_pipeline_child(PlannerInfo *root, Path *child, const HgjAggContents *content
 	if (hgj_device_threads() > 0 && kept < HGJ_THREADS_LEAST_KEPT)
 		return child;
 	saving = kept_gain(&chain, hgj_is_join_path(child) ? NULL : child);
-	if (saving + chain.in_pipeline + agg_gain <= chain.alone || !hgj_cuda_usable(chain.bytes))
+	/* force asks threads for what they can do, and not a GPU, which engine = cuda does */
+	if (saving + chain.in_pipeline + agg_gain <= chain.alone &&
+		!(hgj_force && hgj_device_threads() > 0))
+		return child;
+	if (!hgj_cuda_usable(chain.bytes))
 		return child;
 	if (hgj_force)
 		saving = 0;

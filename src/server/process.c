@@ -250,6 +250,7 @@ open_engine(HgjServer *server, const char *library, uint32_t threads, const char
 		unusable(server, err.message);
 	hgj_threads_want(threads);
 	engine = hgj_threads_engine();
+	hgj_serve_watch(server, engine);
 	if (engine->open(&err) != HGJ_OK)
 		unusable(server, err.message);
 	server->threads = threads;

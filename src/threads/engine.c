@@ -8,7 +8,8 @@
  *	  than has made it, so that it polls only until it has been built.
  * 2. The device is what the process has of the machine: as many threads as cores that it may
  *	  run on, or as it has been told.
- * 3. Probes, match bits and dynamic tables are for one process's own engine: there are none.
+ * 3. A join that is in no pipeline probes its table as it would in its own process; match bits
+ *	  are the table's.  Dynamic tables are for one process's own engine: there are none.
  *
  * A table belongs to the caller from create to destroy.  Locks: none but the pool's.
  *
@@ -27,14 +28,6 @@
 
 static uint32_t wanted = 0;		/* threads; 0: one for each core */
 static bool is_open = false;
-static uint32_t tables = 0;		/* and pipelines; atomic */
-
-/* Tables and pipelines that are there: more, or fewer. */
-void
-hgj_threads_count(int more)
-{
-	(void) __atomic_add_fetch(&tables, (uint32_t) more, __ATOMIC_RELAXED);
-}
 
 /* See engine.h. */
 void
@@ -117,7 +110,7 @@ engine_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 	}
 	info->units = n;
 	info->open = is_open;
-	info->tables = __atomic_load_n(&tables, __ATOMIC_RELAXED);
+	info->tables = hgj_threads_count(0);
 	return HGJ_OK;
 }
 
@@ -146,8 +139,8 @@ table_create(const HgjTableSpec *spec, HgjTable **table, HgjError *err)
 	HgjStatus	status;
 
 	*table = NULL;
-	if (spec->flags & (HGJ_TABLE_DYNAMIC | HGJ_TABLE_TRACK_MATCHES))
-		return hgj_fail(err, HGJ_UNSUPPORTED, "threads have no such tables");
+	if (spec->flags & HGJ_TABLE_DYNAMIC)
+		return hgj_fail(err, HGJ_UNSUPPORTED, "threads have no dynamic tables");
 	t = calloc(1, sizeof(*t));
 	if (t == NULL)
 		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
@@ -224,73 +217,56 @@ table_batch_rows(const HgjTable *table)
 	return hgj_cpu_engine()->probe_batch_rows(thread_table(table)->cpu);
 }
 
-/* Step 3. */
+/* ---- step 3: probes are the CPU engine's --------------------------------------- */
+
 static HgjStatus
-no_probe(HgjTable *table, HgjProbe **probe, HgjError *err)
+probe_create(HgjTable *table, HgjProbe **probe, HgjError *err)
 {
-	(void) table;
-	*probe = NULL;
-	return hgj_fail(err, HGJ_UNSUPPORTED, "threads are probed by pipelines");
+	return hgj_cpu_engine()->probe_create(thread_table(table)->cpu, probe, err);
 }
 
 static void
-no_probe_to_destroy(HgjProbe *probe)
+probe_destroy(HgjProbe *probe)
 {
-	(void) probe;
+	hgj_cpu_engine()->probe_destroy(probe);
 }
 
 static HgjStatus
-no_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32_t flags, HgjError *err)
+probe_begin(HgjProbe *probe, const HgjKeys *keys, HgjProbeMode mode, uint32_t flags,
+			HgjError *err)
 {
-	(void) probe;
-	(void) keys;
-	(void) mode;
-	(void) flags;
-	return hgj_fail(err, HGJ_UNSUPPORTED, "threads are probed by pipelines");
+	return hgj_cpu_engine()->probe_begin(probe, keys, mode, flags, err);
 }
 
 static HgjStatus
-no_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
+probe_next(HgjProbe *probe, HgjMatches *matches, HgjError *err)
 {
-	(void) probe;
-	(void) matches;
-	return hgj_fail(err, HGJ_UNSUPPORTED, "threads are probed by pipelines");
+	return hgj_cpu_engine()->probe_next(probe, matches, err);
 }
 
 static HgjStatus
-no_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
+table_mark(HgjTable *table, const uint32_t *rows, uint32_t n, HgjError *err)
 {
-	(void) table;
-	(void) rows;
-	(void) n;
-	return hgj_fail(err, HGJ_UNSUPPORTED, "threads keep no match bits");
+	return hgj_cpu_engine()->mark(thread_table(table)->cpu, rows, n, err);
 }
 
 static bool
-no_is_marked(const HgjTable *table, uint32_t row)
+table_is_marked(const HgjTable *table, uint32_t row)
 {
-	(void) table;
-	(void) row;
-	return false;
+	return hgj_cpu_engine()->is_marked(thread_table(table)->cpu, row);
 }
 
 static HgjStatus
-no_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows, uint32_t capacity,
-			 uint32_t *n, HgjError *err)
+table_unmatched(const HgjTable *table, uint32_t *cursor, uint32_t *rows, uint32_t capacity,
+				uint32_t *n, HgjError *err)
 {
-	(void) table;
-	(void) cursor;
-	(void) rows;
-	(void) capacity;
-	*n = 0;
-	return hgj_fail(err, HGJ_UNSUPPORTED, "threads keep no match bits");
+	return hgj_cpu_engine()->unmatched(thread_table(table)->cpu, cursor, rows, capacity, n, err);
 }
 
 static HgjStatus
-no_clear_marks(HgjTable *table, HgjError *err)
+table_clear_marks(HgjTable *table, HgjError *err)
 {
-	(void) table;
-	return hgj_fail(err, HGJ_UNSUPPORTED, "threads keep no match bits");
+	return hgj_cpu_engine()->clear_marks(thread_table(table)->cpu, err);
 }
 
 /* See engine.h. */
@@ -307,6 +283,7 @@ hgj_threads_engine(void)
 		.device_count = engine_device_count,
 		.device_info = engine_device_info,
 		.usable = engine_usable,
+		.watch = hgj_pool_watch,
 		.table_create = table_create,
 		.table_destroy = table_destroy,
 		.append = table_append,
@@ -314,14 +291,14 @@ hgj_threads_engine(void)
 		.info = table_info,
 		.memory = table_memory,
 		.probe_batch_rows = table_batch_rows,
-		.probe_create = no_probe,
-		.probe_destroy = no_probe_to_destroy,
-		.probe_begin = no_begin,
-		.probe_next = no_next,
-		.mark = no_mark,
-		.is_marked = no_is_marked,
-		.unmatched = no_unmatched,
-		.clear_marks = no_clear_marks,
+		.probe_create = probe_create,
+		.probe_destroy = probe_destroy,
+		.probe_begin = probe_begin,
+		.probe_next = probe_next,
+		.mark = table_mark,
+		.is_marked = table_is_marked,
+		.unmatched = table_unmatched,
+		.clear_marks = table_clear_marks,
 		.pipeline = &hgj_threads_pipelines,
 	};
 

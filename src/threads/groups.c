@@ -6,7 +6,8 @@
  * 1. Where the keys' values lie in ranges whose product is small, a group is found by
  *	  position; else in a hash table with open addressing, whose rows lie one behind the
  *	  other, and which grows as long as memory allows.
- * 2. The rows of a vector look for their groups together: hashes first, then slots, which have
+ * 2. The rows of a vector look for their groups together: hashes first, with a seed that nobody
+ *	  knows, then slots, which have
  *	  been prefetched.  Each state word is then added for all rows (states.c).
  * 3. At the end the groups are split by their hashes, and the threads merge the parts, each of
  *	  all runs.  Groups by position are merged by ranges of places.
@@ -17,9 +18,9 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "engine/having.h"
 #include "threads/threads.h"
 
-#include "engine/having.h"
 
 /* Bytes of groups by position of one run, at most: they stay in the L2 cache. */
 #define MOST_PLACED_BYTES	(UINT64_C(1) << 19)
@@ -29,9 +30,6 @@
 
 /* Parts of a merge, per thread: they are of different sizes. */
 #define PARTS_A_THREAD	4
-
-/* SUM_LOW overflows beyond. */
-#define MOST_SUMMED_ROWS	(UINT64_C(1) << 32)
 
 /* ---- step 1: memory ---------------------------------------------------------- */
 
@@ -74,17 +72,6 @@ count(struct HgjPipeline *p, Groups *g, uint64_t bytes)
 		return false;
 	g->bytes += bytes;
 	return true;
-}
-
-/* See threads.h. */
-void
-hgj_run_groups_free(struct HgjPipeline *p, Groups *g)
-{
-	free(g->rows);
-	free(g->hashes);
-	free(g->slots);
-	hgj_threads_give(p, g->bytes);
-	memset(g, 0, sizeof(*g));
 }
 
 static void
@@ -166,11 +153,12 @@ make_room(Run *run, Groups *g, uint64_t room)
 	return HGJ_OK;
 }
 
-/* Groups of a new run. */
-HgjStatus
-hgj_run_groups_open(Run *run)
+/* Groups of a new run, or of one that has had no row. */
+static HgjStatus
+open_groups(Run *run)
 {
-	return run->p->dense ? open_places(run) : make_room(run, &run->groups, LEAST_GROUPS);
+	return run->groups.rows != NULL ? HGJ_OK :
+		run->p->dense ? open_places(run) : make_room(run, &run->groups, LEAST_GROUPS);
 }
 
 /* ---- step 2: the groups of a vector's rows ---------------------------------------- */
@@ -212,24 +200,18 @@ find_places(Run *run, const Vector *v)
 	return HGJ_OK;
 }
 
-static inline uint64_t
-mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-	return hash ^ hash >> 32;
-}
-
 /* Step 2: hashes of all keys, and bits of those that are NULL. */
 static void
 hash_keys(Run *run, const Vector *v)
 {
 	const HgjPipelineSpec *spec = &run->p->plan.spec;
+	const HgjHash hash = run->p->hash;
 	const Groups *g = &run->groups;
 	uint32_t   *hash_of = run->hash_of;
 	uint64_t   *key_nulls = run->key_nulls;
 	uint64_t	hashes[VECTOR_ROWS];
 
-	EACH_ALIVE(v, hashes[i] = 0; key_nulls[i] = 0);
+	EACH_ALIVE(v, hashes[i] = hash.start; key_nulls[i] = 0);
 	for (uint32_t k = 0; k < spec->nkeys; k++)
 	{
 		const uint64_t *words = v->words[spec->keys[k]];
@@ -238,12 +220,12 @@ hash_keys(Run *run, const Vector *v)
 		if (has_nulls(v, spec->keys[k]))
 			EACH_ALIVE(v,
 					   key_nulls[i] |= (uint64_t) (nulls[i] != 0) << k;
-					   hashes[i] = mix(hashes[i], nulls[i] ? UINT64_C(0x5851F42D4C957F2D) : words[i]));
+					   hashes[i] = hgj_hash_word(&hash, hashes[i], nulls[i] ? 0 : words[i]));
 		else
-			EACH_ALIVE(v, hashes[i] = mix(hashes[i], words[i]));
+			EACH_ALIVE(v, hashes[i] = hgj_hash_word(&hash, hashes[i], words[i]));
 	}
 	EACH_ALIVE(v,
-			   hash_of[i] = (uint32_t) (hashes[i] >> 16);
+			   hash_of[i] = (uint32_t) hgj_hash_finish(&hash, hashes[i]);
 			   __builtin_prefetch(&g->slots[hash_of[i] & (g->nslots - 1)]));
 }
 
@@ -319,8 +301,10 @@ hgj_run_groups_add(Run *run, Vector *v)
 {
 	const Plan *plan = &run->p->plan;
 	bool		one = plan->spec.nkeys == 0;
-	HgjStatus	status = one ? HGJ_OK : run->p->dense ? find_places(run, v) : find_groups(run, v);
+	HgjStatus	status = open_groups(run);
 
+	if (status == HGJ_OK && !one)
+		status = run->p->dense ? find_places(run, v) : find_groups(run, v);
 	if (status != HGJ_OK)
 		return status;
 	if (one)
@@ -330,8 +314,6 @@ hgj_run_groups_add(Run *run, Vector *v)
 						   run->groups.rows + 1 + plan->spec.nkeys + w, plan->row_width,
 						   run->group_of, one))
 			return hgj_threads_fail(run, HGJ_ROW_FAILED, "a value is for the host");
-	if (run->ended > MOST_SUMMED_ROWS)
-		return hgj_threads_fail(run, HGJ_LIMIT, "there are more rows than a sum can have");
 	return HGJ_OK;
 }
 
@@ -368,7 +350,7 @@ merge_places(void *arg, uint32_t thread, uint64_t number)
 	{
 		Run		   *run = m->p->runs[r];
 
-		if (run == NULL || run == m->first)
+		if (run == NULL || run == m->first || run->groups.rows == NULL)
 			continue;
 		for (uint64_t i = from; i < to; i++)
 			merge_row(plan, m->first->groups.rows + i * plan->row_width,
@@ -565,13 +547,13 @@ close_parts(Merge *m)
 	free(m->parts);
 }
 
+/* False: the caller wants no more, if that is asked. */
 static bool
-merge_all(Merge *m, void (*morsel) (void *arg, uint32_t thread, uint64_t number))
+merge_all(Merge *m, void (*morsel) (void *arg, uint32_t thread, uint64_t number), bool polls)
 {
 	PoolJob		job = {.morsel = morsel,.arg = m,.nmorsels = m->nparts};
 
-	/* it is short beside what came before, and done anew if the caller asks again */
-	return hgj_pool_run(&job, NULL, NULL);
+	return hgj_pool_run(&job, polls ? m->p->poll : NULL, m->p->poll_arg);
 }
 
 /* Merge the groups of all runs, and put down the rows that are returned. */
@@ -585,7 +567,7 @@ hgj_run_groups_finish(struct HgjPipeline *p, HgjError *err)
 
 	for (uint32_t r = 0; r < p->nruns; r++)
 	{
-		if (p->runs[r] == NULL)
+		if (p->runs[r] == NULL || p->runs[r]->groups.rows == NULL)
 			continue;
 		m.first = m.first == NULL ? p->runs[r] : m.first;
 		n += p->runs[r]->groups.n;
@@ -594,16 +576,23 @@ hgj_run_groups_finish(struct HgjPipeline *p, HgjError *err)
 	if (m.first == NULL)
 	{
 		/* no row has come */
-		p->runs[0] = m.first = hgj_run_make(p, err);
+		if (p->runs[0] == NULL)
+			p->runs[0] = hgj_run_make(p, err);
+		m.first = p->runs[0];
 		if (m.first == NULL)
 			return err->status;
+		if (open_groups(m.first) != HGJ_OK)
+		{
+			*err = m.first->error;
+			return err->status;
+		}
 		nruns = 1;
 	}
 	if (p->dense)
 	{
 		m.nparts = n < LEAST_GROUPS ? 1 : hgj_pool_runs();
 		if (nruns > 1)
-			(void) merge_all(&m, merge_places);
+			(void) merge_all(&m, merge_places, false);
 		return finish_places(p, m.first, err);
 	}
 	if (nruns == 1)
@@ -614,10 +603,13 @@ hgj_run_groups_finish(struct HgjPipeline *p, HgjError *err)
 		return finish_parts(&m, err);
 	}
 	m.nparts = n < LEAST_GROUPS * PARTS_A_THREAD ? 1 : hgj_pool_runs() * PARTS_A_THREAD;
-	if (open_parts(&m) && merge_all(&m, merge_part))
-		status = finish_parts(&m, err);
-	else
+	/* the runs' groups stay as they are, so that a merge that was cancelled is done anew */
+	if (!open_parts(&m))
 		status = hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	else if (!merge_all(&m, merge_part, true))
+		status = hgj_fail(err, HGJ_CANCELLED, "cancelled");
+	else
+		status = finish_parts(&m, err);
 	close_parts(&m);
 	return status;
 }

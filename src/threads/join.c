@@ -14,7 +14,7 @@
  *	  Rows without one go on at the end, in place, with `fill`.
  * 4. Rows can have any number of candidates: whether the caller has wanted no more for a while is
  *	  looked at before each vector of them.  What has been done of the morsel cannot be taken
- *	  back then, so that the pipeline cannot go on.
+ *	  back then, so that the pipeline is given up.
  *
  * Owns nothing: a run's joins are the run's.  Locks nothing.
  *
@@ -131,7 +131,7 @@ own_vector(Run *run, uint32_t j)
 {
 	if (run->vectors[j + 1] == NULL)
 	{
-		run->vectors[j + 1] = hgj_vector_make(run->p);
+		run->vectors[j + 1] = hgj_vector_make(run);
 		if (run->vectors[j + 1] == NULL)
 			(void) hgj_threads_fail(run, HGJ_OUT_OF_MEMORY, "out of memory");
 	}
@@ -184,8 +184,9 @@ go_on_apart(Run *run, const Vector *v, uint32_t j, uint32_t n)
 
 	if (own == NULL)
 		return run->status;
+	hgj_pool_progress(&run->p->job);
 	if (hgj_pool_is_late(&run->p->job))
-		return hgj_threads_fail(run, HGJ_CANCELLED, "cancelled");
+		return hgj_threads_fail(run, HGJ_LIMIT, "the pipeline was given up");
 	/* the probe writes into these again before the rows are through */
 	memcpy(own->parent, probed, n * sizeof(uint32_t));
 	memcpy(own->rows[j], found, n * sizeof(uint32_t));
@@ -236,7 +237,11 @@ hgj_run_probe(Run *run, Vector *v, uint32_t j, bool *through)
 		return HGJ_OK;
 	if (flags != 0 && run->p->only_bits[j])
 	{
-		/* nobody looks at the row */
+		/* nobody looks at the row, but it is one */
+		uint32_t   *rows = v->rows[j];
+
+		if (run->p->plan.spec.rows)
+			EACH_ALIVE(v, rows[i] = 0);
 		v->matching = j + 1;
 		return HGJ_OK;
 	}

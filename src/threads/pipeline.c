@@ -16,32 +16,9 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <sys/random.h>
+
 #include "threads/threads.h"
-
-/* Count more bytes against the limit; false: they do not fit.  By any thread. */
-bool
-hgj_threads_take(struct HgjPipeline *p, uint64_t bytes)
-{
-	uint64_t	now = __atomic_add_fetch(&p->memory, bytes, __ATOMIC_RELAXED);
-	uint64_t	most = __atomic_load_n(&p->info.memory, __ATOMIC_RELAXED);
-
-	if (p->memory_limit > 0 && now > p->memory_limit)
-	{
-		(void) __atomic_sub_fetch(&p->memory, bytes, __ATOMIC_RELAXED);
-		return false;
-	}
-	while (now > most && !__atomic_compare_exchange_n(&p->info.memory, &most, now, true,
-													  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-	return true;
-}
-
-/* Those bytes are not there any more. */
-void
-hgj_threads_give(struct HgjPipeline *p, uint64_t bytes)
-{
-	(void) __atomic_sub_fetch(&p->memory, bytes, __ATOMIC_RELAXED);
-}
 
 /* Step 4: a call that was not in order, or is not for this engine, has changed nothing. */
 static HgjStatus
@@ -145,6 +122,7 @@ open_joins(HgjPipeline *p, const HgjPipelineCaller *caller, HgjError *err)
 		p->tables[j] = table;
 		hgj_cpu_engine()->info(table->cpu, &info);
 		p->only_bits[j] = info.segments == HGJ_SEGMENTS_BITS;
+		p->expands |= info.longest > 1;
 		if (caller->filled[j] != NULL)
 			status = read_filled(p, j, caller->filled[j], err);
 		if (status != HGJ_OK)
@@ -157,6 +135,18 @@ open_joins(HgjPipeline *p, const HgjPipelineCaller *caller, HgjError *err)
 		p->fills->spec.nwords != spec->nkeys)
 		return hgj_fail(err, HGJ_INVALID, "the table is not one that the pipeline could fill");
 	return HGJ_OK;
+}
+
+/* A word that nobody can foretell; where the kernel has none, one that is not worth the trouble. */
+static uint64_t
+random_word(void)
+{
+	static uint64_t calls = 0;
+	uint64_t	word = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) ^ (uint64_t) (uintptr_t) &word;
+
+	if (getrandom(&word, sizeof(word), GRND_NONBLOCK) != (ssize_t) sizeof(word))
+		word *= UINT64_C(0x9E3779B97F4A7C15);
+	return word;
 }
 
 /* HgjPipelineMethods.create */
@@ -173,6 +163,7 @@ pipeline_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	hgj_threads_count(1);
 	p->poll = caller->poll;
 	p->poll_arg = caller->poll_arg;
+	hgj_hash_init(&p->hash, random_word());
 	p->memory_limit = caller->terms ? caller->terms->memory_limit : 0;
 	p->nruns = hgj_pool_runs();
 	p->runs = calloc(p->nruns, sizeof(Run *));
@@ -338,7 +329,7 @@ pipeline_push_from(HgjPipeline *p, const HgjPipeStage *from, uint32_t n, uint64_
 
 	if (status != HGJ_OK)
 		return status;
-	if (!is_running(p))
+	if (!is_running(p) && !p->reads_from)
 		return leave(p, not_in_order(err));
 	if (n > STAGE_ROWS)
 		return leave(p, hgj_fail(err, HGJ_INVALID, "more rows than a staging buffer has"));

@@ -11,7 +11,9 @@
  * 3. The caller's poll is asked between its morsels, and every POLL_MS while it waits for
  *	  others' morsels.  If it wants no more, nobody takes another morsel.  Morsels that have
  *	  been taken are made whole, unless they take long.
- * 4. Threads that have nothing to do wait for a condition.  As many are woken as there are
+ * 4. Whoever waits for a call is told that something is done (HgjWatch): by the caller's
+ *	  thread, behind each morsel, of its own and of others.
+ * 5. Threads that have nothing to do wait for a condition.  As many are woken as there are
  *	  morsels.
  *
  * Memory: the process's; jobs are their callers'.  Locks: one, around the ring and counts.
@@ -25,14 +27,16 @@
 
 #define POLL_MS		4
 
-/* How long a morsel may go on when nobody wants more, in ns. */
-#define MOST_LATE	UINT64_C(15000000)
+/* How long a morsel may go on when nobody wants more, in ns: longer than any takes but of joins
+ * that find very many rows, on a busy machine, too. */
+#define MOST_LATE	UINT64_C(1000000000)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;	/* there is a morsel */
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;	/* a job's last morsel is */
 static PoolJob *ring = NULL;	/* its last job, or NULL */
 static uint32_t threads = 0;
+static const HgjWatch *watch = NULL;
 
 /* The threads that are there, without those who bring jobs. */
 uint32_t
@@ -46,6 +50,22 @@ uint32_t
 hgj_pool_runs(void)
 {
 	return threads + 1;
+}
+
+/* HgjEngine.watch.  Step 4. */
+void
+hgj_pool_watch(const HgjWatch *asked)
+{
+	watch = asked;
+}
+
+/* Step 4: the job gets on. */
+void
+hgj_pool_progress(PoolJob *job)
+{
+	(void) __atomic_add_fetch(&job->progress, 1, __ATOMIC_RELAXED);
+	if (watch != NULL)
+		watch->answered();
 }
 
 static uint64_t
@@ -128,6 +148,7 @@ make(PoolJob *job, uint32_t thread, uint64_t number)
 {
 	(void) pthread_mutex_unlock(&lock);
 	job->morsel(job->arg, thread, number);
+	hgj_pool_progress(job);
 	(void) pthread_mutex_lock(&lock);
 	if (--job->running == 0)
 		(void) pthread_cond_broadcast(&done);
@@ -180,6 +201,7 @@ static void
 wait_for_others(PoolJob *job, int (*poll) (void *poll_arg), void *poll_arg)
 {
 	struct timespec until;
+	uint64_t	before = __atomic_load_n(&job->progress, __ATOMIC_RELAXED);
 
 	(void) clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += POLL_MS * 1000000L;
@@ -189,10 +211,12 @@ wait_for_others(PoolJob *job, int (*poll) (void *poll_arg), void *poll_arg)
 		until.tv_sec++;
 	}
 	(void) pthread_cond_timedwait(&done, &lock, &until);
-	if (job->running == 0 || poll == NULL)
+	if (job->running == 0)
 		return;
 	(void) pthread_mutex_unlock(&lock);
-	if (poll(poll_arg) != 0)
+	if (watch != NULL && before != __atomic_load_n(&job->progress, __ATOMIC_RELAXED))
+		watch->answered();
+	if (poll != NULL && poll(poll_arg) != 0)
 		hgj_pool_stop(job);
 	(void) pthread_mutex_lock(&lock);
 }

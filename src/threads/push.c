@@ -10,14 +10,18 @@
  *	  run is the pipeline's.
  * 3. All kept rows have been through when their push returns, so that the memory is the
  *	  caller's again; those of a staging buffer when the next call returns that may poll.
- * 4. A call that has been cancelled goes on with the next morsel when it is made again; if a
- *	  morsel could not be made whole, the pipeline cannot go on.
+ * 4. A call that has been cancelled goes on with the next morsel when it is made again, and no
+ *	  other one comes between; if a morsel could not be made whole in time, the pipeline is
+ *	  given up (HGJ_LIMIT).
  *
  * Memory: the list of morsels is the pipeline's.  Locks: none; a failure is noted atomically.
  *
  *-------------------------------------------------------------------------
  */
 #include "threads/threads.h"
+
+/* SUM_LOW overflows beyond. */
+#define MOST_SUMMED_ROWS	(UINT64_C(1) << 32)
 
 static HgjKeptMemory kept;
 
@@ -40,12 +44,13 @@ has_kept(void)
 static HgjStatus
 cut(struct HgjPipeline *p, const uint32_t *nrows, uint32_t npieces, HgjError *err)
 {
+	const uint32_t length = p->expands ? SHORT_MORSEL_ROWS : MORSEL_ROWS;
 	uint64_t	n = 0;
 	uint64_t	row0 = 0;
 
 	for (uint32_t i = 0; i < npieces; i++)
 	{
-		n += ((uint64_t) nrows[i] + MORSEL_ROWS - 1) / MORSEL_ROWS;
+		n += ((uint64_t) nrows[i] + length - 1) / length;
 		row0 += nrows[i];
 	}
 	if (row0 > UINT32_MAX)
@@ -64,7 +69,7 @@ cut(struct HgjPipeline *p, const uint32_t *nrows, uint32_t npieces, HgjError *er
 	for (uint32_t i = 0; i < npieces; i++)
 		for (uint32_t from = 0; from < nrows[i];)
 		{
-			uint32_t	some = nrows[i] - from < MORSEL_ROWS ? nrows[i] - from : MORSEL_ROWS;
+			uint32_t	some = nrows[i] - from < length ? nrows[i] - from : length;
 
 			p->morsels[p->nmorsels++] = (Morsel) {i, from, some, (uint32_t) row0};
 			row0 += some;
@@ -158,6 +163,7 @@ count_up(struct HgjPipeline *p)
 	memset(p->info.filtered, 0, sizeof(p->info.filtered));
 	memset(p->info.removed, 0, sizeof(p->info.removed));
 	p->info.dropped = 0;
+	p->ended = 0;
 	for (uint32_t r = 0; r < p->nruns; r++)
 	{
 		const Run  *run = p->runs[r];
@@ -171,6 +177,7 @@ count_up(struct HgjPipeline *p)
 			p->info.removed[j] += run->removed[j];
 		}
 		p->info.dropped += run->dropped;
+		p->ended += run->ended;
 	}
 }
 
@@ -188,7 +195,7 @@ run_all(struct HgjPipeline *p, HgjError *err)
 	if (p->fails)
 	{
 		*err = p->failure;
-		p->failed = err->status == HGJ_CANCELLED ? HGJ_LIMIT : err->status;
+		p->failed = err->status;
 		return err->status;
 	}
 	if (!whole)
@@ -196,6 +203,8 @@ run_all(struct HgjPipeline *p, HgjError *err)
 	p->work = WORK_NONE;
 	p->job.next = 0;
 	count_up(p);
+	if (p->ended > MOST_SUMMED_ROWS && !p->plan.spec.rows && !p->plan.spec.fills)
+		return p->failed = hgj_fail(err, HGJ_LIMIT, "there are more rows than a sum can have");
 	p->at_run = 0;
 	p->at_row = 0;
 	return HGJ_OK;
@@ -213,8 +222,11 @@ HgjStatus
 hgj_push_staged(struct HgjPipeline *p, const HgjPipeStage *from, uint32_t n, uint64_t nulls,
 				HgjError *err)
 {
-	HgjStatus	status = cut(p, &n, 1, err);
+	HgjStatus	status;
 
+	if (p->work != WORK_NONE)
+		return hgj_fail(err, HGJ_INVALID, "a push that was cancelled is to be made again");
+	status = cut(p, &n, 1, err);
 	if (status != HGJ_OK)
 		return status;
 	p->push = NULL;
@@ -258,6 +270,7 @@ count_kept(struct HgjPipeline *p, const HgjKeptPush *rows)
 HgjStatus
 hgj_push_kept(struct HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 {
+	uint64_t	nmorsels;
 	HgjStatus	status;
 
 	if (!has_kept())
@@ -268,11 +281,17 @@ hgj_push_kept(struct HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 	status = hgj_push_settle(p, err);
 	if (status == HGJ_OK)
 		status = hgj_check_kept(&p->plan.spec, &kept, rows, err);
+	if (status != HGJ_OK)
+		return status;
 	p->push = rows;
+	nmorsels = p->nmorsels;
+	/* of one that was cancelled these are as before, and those that are left are next */
+	status = cut(p, rows->nrows, rows->npieces, err);
+	if (status == HGJ_OK && p->work == WORK_KEPT && nmorsels != p->nmorsels)
+		status = hgj_fail(err, HGJ_INVALID, "a push that was cancelled is to be made again");
 	if (status == HGJ_OK && p->work == WORK_NONE)
 	{
-		status = cut(p, rows->nrows, rows->npieces, err);
-		p->work = status == HGJ_OK ? WORK_KEPT : WORK_NONE;
+		p->work = WORK_KEPT;
 		p->job.next = 0;
 	}
 	if (status == HGJ_OK)

@@ -51,18 +51,6 @@ row_bytes(const HgjPipelineSpec *spec)
 	return bytes;
 }
 
-/* See threads.h. */
-void
-hgj_output_free(struct HgjPipeline *p, Output *out)
-{
-	for (uint32_t c = 0; c < sizeof(out->columns) / sizeof(out->columns[0]); c++)
-		free(out->columns[c]);
-	for (uint32_t c = 0; c < HGJ_PIPE_COLUMNS; c++)
-		free(out->nulls[c]);
-	hgj_threads_give(p, out->bytes);
-	memset(out, 0, sizeof(*out));
-}
-
 static bool
 grow_array(void *array, size_t bytes)
 {

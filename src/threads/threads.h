@@ -9,6 +9,7 @@
  * plan.c		what is known of a plan before a row comes
  * pipeline.c	the life of a pipeline
  * push.c		rows that come, cut into morsels, and the reports of their runs
+ * runs.c		memory of runs, and what it counts for
  * run.c		the instructions of a plan, for a vector of rows
  * join.c		PROBE and MATCH
  * lazy.c		registers whose values nobody has asked for yet, and filters over them
@@ -34,6 +35,7 @@
 #include <string.h>
 
 #include "engine/checks.h"
+#include "engine/hash.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(hidden)
@@ -48,6 +50,9 @@
 
 /* Rows of a morsel: long beside what it costs to take one, short beside a query. */
 #define MORSEL_ROWS		(16 * VECTOR_ROWS)
+
+/* The same where a row may find several: what comes of a morsel may be many times as long. */
+#define SHORT_MORSEL_ROWS	(2 * VECTOR_ROWS)
 
 /* Rows of a staging buffer. */
 #define STAGE_ROWS		(4 * MORSEL_ROWS)
@@ -78,12 +83,15 @@ typedef struct PoolJob
 	uint32_t	running;		/* threads that are at one; under the pool's lock */
 	uint64_t	stopped;		/* time from which on nobody takes another morsel, in ns; 0:
 								 * not yet; atomic */
+	uint64_t	progress;		/* steps that have been done; atomic */
 	struct PoolJob *after;		/* in the pool's ring */
 } PoolJob;
 
 extern bool hgj_pool_open(uint32_t nthreads);
 extern uint32_t hgj_pool_threads(void);
 extern uint32_t hgj_pool_runs(void);
+extern void hgj_pool_watch(const HgjWatch *asked);
+extern void hgj_pool_progress(PoolJob *job);
 extern void hgj_pool_stop(PoolJob *job);
 extern bool hgj_pool_is_late(const PoolJob *job);
 extern bool hgj_pool_run(PoolJob *job, int (*poll) (void *poll_arg), void *poll_arg);
@@ -105,8 +113,6 @@ thread_table(const HgjTable *table)
 {
 	return (ThreadTable *) (void *) (uintptr_t) table;
 }
-
-extern void hgj_threads_count(int more);
 
 /* ---- plan.c ---------------------------------------------------------------- */
 
@@ -265,6 +271,7 @@ struct Run
 	uint64_t	removed[HGJ_PIPE_JOINS];
 	uint64_t	dropped;
 	uint64_t	ended;			/* rows */
+	uint64_t	bytes;			/* of vectors, which are counted */
 	uint32_t	group_of[VECTOR_ROWS];
 	uint32_t	hash_of[VECTOR_ROWS];
 	uint64_t	key_nulls[VECTOR_ROWS];
@@ -322,6 +329,8 @@ struct HgjPipeline
 	bool		reads_from;		/* a push_from was cancelled */
 	HgjStatus	failed;			/* nothing is left to do but destroy */
 	ThreadTable *tables[HGJ_PIPE_JOINS];
+	bool		expands;		/* a join may find several rows for one */
+	HgjHash		hash;			/* of group keys */
 	bool		only_bits[HGJ_PIPE_JOINS];	/* its filter is all of the table */
 	Column		columns[HGJ_PIPE_JOINS][HGJ_PIPE_COLUMNS];
 	Columns    *filled[HGJ_PIPE_JOINS];	/* whose the columns are, or NULL */
@@ -357,19 +366,22 @@ struct HgjPipeline
 	uint64_t	ngroups;
 	uint64_t	group_bytes;
 
+	uint64_t	ended;			/* rows, of all runs */
 	HgjPipelineInfo info;
 };
 
+/* runs.c */
+extern uint32_t hgj_threads_count(int more);
 extern HgjStatus hgj_threads_fail(Run *run, HgjStatus status, const char *message);
 extern bool hgj_threads_take(struct HgjPipeline *p, uint64_t bytes);
 extern void hgj_threads_give(struct HgjPipeline *p, uint64_t bytes);
-
-/* run.c */
 extern Run *hgj_run_make(struct HgjPipeline *p, HgjError *err);
 extern void hgj_run_free(Run *run);
+extern Vector *hgj_vector_make(Run *run);
+
+/* run.c */
 extern HgjStatus hgj_run_vector(Run *run, Vector *v, uint32_t pc);
 extern HgjStatus hgj_run_rows(Run *run, uint32_t n);
-extern Vector *hgj_vector_make(struct HgjPipeline *p);
 
 /* join.c */
 extern HgjStatus hgj_run_probe(Run *run, Vector *v, uint32_t join, bool *through);
@@ -400,16 +412,13 @@ extern bool hgj_state_add(const Vector *v, const HgjPipeWord *word, uint64_t *st
 
 /* groups.c */
 extern HgjStatus hgj_run_groups_start(struct HgjPipeline *p, const HgjPipeRange *ranges, HgjError *err);
-extern HgjStatus hgj_run_groups_open(Run *run);
 extern HgjStatus hgj_run_groups_add(Run *run, Vector *v);
 extern HgjStatus hgj_run_groups_finish(struct HgjPipeline *p, HgjError *err);
-extern void hgj_run_groups_free(struct HgjPipeline *p, Groups *g);
 
 /* rows.c */
 extern HgjStatus hgj_rows_add(Run *run, Vector *v);
 extern HgjStatus hgj_rows_fill(Run *run, Vector *v);
 extern HgjStatus hgj_rows_finish(struct HgjPipeline *p, HgjError *err);
-extern void hgj_output_free(struct HgjPipeline *p, Output *out);
 extern void hgj_columns_leave(Columns *columns);
 
 /* push.c */

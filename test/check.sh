@@ -180,12 +180,16 @@ suite_engine()
 	if ! after_check; then
 		counted make -s -C test/engine check
 		counted make -s -C test/engine check-fake
+		counted make -s -C test/engine check-threads
 		choose_archs
 		[[ ! -f hashgraph_join_cuda.so ]] || counted make -s check-steps WERROR=1 PG_CONFIG="$config" "${cuda[@]}"
 	fi
 	# one in so many of the combinations
 	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 1 16 4)} counted make -s -C test/engine check-asan
 	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 120 20)} counted make -s -C test/engine check-fake-asan
+	# races of threads are looked for where everything is run
+	[[ $size != full ]] ||
+		HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-30} counted make -s -C test/engine check-threads-tsan
 }
 
 # The servers of the suites.  Nothing is compiled by JIT: costs of forced plans would ask for
@@ -235,6 +239,11 @@ suite_gpu_server()
 	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off" \
 		"hashgraph_join.gpu_server = auto" "hashgraph_join.cuda_library = '$HGJ_FAKE_LIBRARY'"
 	counted perl test/random/run.pl --seeds 1 --queries 300 --engine cuda --load
+	hgj_server_stop
+	# and through one that has threads
+	test_server "shared_preload_libraries = 'hashgraph_join'" "hashgraph_join.column_memory = '64MB'" "hashgraph_join.column_loading = off" \
+		"hashgraph_join.gpu_server = auto" "hashgraph_join.cuda_library = '$(dirname "$HGJ_FAKE_LIBRARY")/threads.so'"
+	counted perl test/random/run.pl --seeds 1 --queries 120 --engine cuda --load
 }
 
 # The same files with little memory and each way to join in parts.

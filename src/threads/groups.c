@@ -301,6 +301,7 @@ hgj_run_groups_add(Run *run, Vector *v)
 {
 	const Plan *plan = &run->p->plan;
 	bool		one = plan->spec.nkeys == 0;
+	bool		few;
 	HgjStatus	status = open_groups(run);
 
 	if (status == HGJ_OK && !one)
@@ -309,11 +310,18 @@ hgj_run_groups_add(Run *run, Vector *v)
 		return status;
 	if (one)
 		memset(run->group_of, 0, v->n * sizeof(uint32_t));
+	few = !one && (v->all || v->nsel * 4 >= v->n) &&
+		hgj_few_begin(&run->few, v, run->group_of, run->groups.n);
 	for (uint32_t w = 0; w < plan->spec.nwords; w++)
-		if (!hgj_state_add(v, &plan->spec.words[w],
-						   run->groups.rows + 1 + plan->spec.nkeys + w, plan->row_width,
-						   run->group_of, one))
+	{
+		const HgjPipeWord *word = &plan->spec.words[w];
+		uint64_t   *states = run->groups.rows + 1 + plan->spec.nkeys + w;
+
+		if (few && hgj_few_add(&run->few, v, word, states, plan->row_width))
+			continue;
+		if (!hgj_state_add(v, word, states, plan->row_width, run->group_of, one))
 			return hgj_threads_fail(run, HGJ_ROW_FAILED, "a value is for the host");
+	}
 	return HGJ_OK;
 }
 

@@ -219,5 +219,6 @@ hgj_run_free(Run *run)
 	free_groups(run->p, &run->groups);
 	free_output(run->p, &run->out);
 	hgj_threads_give(run->p, run->bytes);
+	free(run->few.number_of);
 	free(run);
 }

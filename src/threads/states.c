@@ -6,6 +6,11 @@
  * 1. One word of all rows after the other: its operation is then known before the loop.  The row
  *	  of a group is found by its number; without keys there is one group, whose word stays in a
  *	  register.
+ *	  Where there are few groups, a row's addition would wait for that of the row before it.  So
+ *	  the rows of each group are counted and summed by themselves, in loops over all rows of which
+ *	  the compiler makes vector code; a register's sum is made once for all words that want it.
+ *	  It is then one value more of the group: as the upper and lower half of 128 bits are kept
+ *	  apart, it is added as any value is, if its rows' values leave room for it in 64 bits.
  * 2. The least and largest float are kept as integers of the same order, in which NaN is above
  *	  all; where -0 is met the host must look.  A sum of floats so large that it could overflow
  *	  is the host's, too.
@@ -254,6 +259,149 @@ add_some(const Vector *v, const HgjPipeWord *word, uint64_t *states, uint32_t wi
 	ADD_STATE(ADD_SOME);
 	return good;
 }
+
+/* ---- few groups ---------------------------------------------------------------- */
+
+/* Groups that are numbered anew, by position or as they come. */
+#define MOST_NUMBERED	4096
+
+/* Sums of as many values below this are below 2^63. */
+#define MOST_OF_FEW		((UINT64_C(1) << 63) / VECTOR_ROWS)
+
+/* The sum of a group's rows. */
+HGJ_CLONES static uint64_t
+sum_group(const uint64_t *restrict words, const uint8_t *restrict number, uint32_t n, uint8_t group)
+{
+	uint64_t	sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += number[i] == group ? words[i] : 0;
+	return sum;
+}
+
+/* How many rows a group has. */
+HGJ_CLONES static uint32_t
+count_group(const uint8_t *number, uint32_t n, uint8_t group)
+{
+	uint32_t	count = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		count += number[i] == group;
+	return count;
+}
+
+/* Bits of the magnitudes of rows that are alive, or of others, together. */
+HGJ_CLONES static uint64_t
+magnitudes(const uint64_t *restrict words, const uint8_t *restrict number, uint32_t n)
+{
+	uint64_t	bits = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		bits |= number[i] == NO_GROUP ? 0 : words[i] ^ (uint64_t) ((int64_t) words[i] >> 63);
+	return bits;
+}
+
+/* Groups that rows of the vector are the first of; false: they are too many. */
+static bool
+meet_groups(FewGroups *few, const Vector *v, const uint32_t *group_of)
+{
+	uint8_t    *number_of = few->number_of;
+	bool		good = true;
+
+	EACH_ALIVE(v,
+			   const uint32_t group = group_of[i];
+			   if (number_of[group] == NO_GROUP)
+			   {
+				   good &= few->ngroups < FEW_GROUPS;
+				   if (few->ngroups < FEW_GROUPS)
+				   {
+					   few->group[few->ngroups] = group;
+					   number_of[group] = (uint8_t) few->ngroups++;
+				   }
+			   });
+	return good;
+}
+
+/*
+ * Step 1: numbers of the groups of all rows, which are below `most`.  False: groups are not few, or
+ * there is no memory.
+ */
+bool
+hgj_few_begin(FewGroups *few, const Vector *v, const uint32_t *group_of, uint64_t most)
+{
+	const uint8_t *number_of;
+
+	if (few->too_many || most > MOST_NUMBERED)
+		return false;
+	if (few->number_of == NULL)
+	{
+		few->number_of = malloc(MOST_NUMBERED);
+		if (few->number_of == NULL)
+			return false;
+		memset(few->number_of, NO_GROUP, MOST_NUMBERED);
+	}
+	few->too_many = !meet_groups(few, v, group_of);
+	if (few->too_many)
+		return false;
+	number_of = few->number_of;
+	few->n = v->n;
+	few->summed = few->fits = 0;
+	if (!v->all)
+		memset(few->number, NO_GROUP, v->n);
+	EACH_ALIVE(v, few->number[i] = number_of[group_of[i]]);
+	for (uint32_t g = 0; g < few->ngroups; g++)
+		few->counts[g] = count_group(few->number, v->n, (uint8_t) g);
+	return true;
+}
+
+/* The sums of a register, once; false: they may not fit into 64 bits. */
+static bool
+sum_register(FewGroups *few, const Vector *v, uint8_t reg)
+{
+	uint64_t	bit = UINT64_C(1) << reg;
+
+	if (few->summed & bit)
+		return few->fits & bit;
+	few->summed |= bit;
+	for (uint32_t g = 0; g < few->ngroups; g++)
+		few->sums[reg][g] = few->counts[g] == 0 ? 0 :
+			sum_group(v->words[reg], few->number, few->n, (uint8_t) g);
+	if (magnitudes(v->words[reg], few->number, few->n) < MOST_OF_FEW)
+		few->fits |= bit;
+	return few->fits & bit;
+}
+
+/* Step 1: one word of few groups; false: that is not done here. */
+bool
+hgj_few_add(FewGroups *few, const Vector *v, const HgjPipeWord *word, uint64_t *states,
+			uint32_t width)
+{
+	bool		fits;
+
+	if (word->filter != HGJ_PIPE_NONE ||
+		(word->reg != HGJ_PIPE_NONE && has_nulls(v, word->reg)) || word->state > HGJ_PIPE_SUM_HIGH)
+		return false;
+	if (word->state == HGJ_PIPE_COUNT)
+	{
+		for (uint32_t g = 0; g < few->ngroups; g++)
+			states[(size_t) few->group[g] * width] += few->counts[g];
+		return true;
+	}
+	fits = sum_register(few, v, word->reg);
+	if (!fits && word->state != HGJ_PIPE_SUM)
+		return false;
+	for (uint32_t g = 0; g < few->ngroups; g++)
+	{
+		uint64_t	sum = few->sums[word->reg][g];
+
+		states[(size_t) few->group[g] * width] += word->state == HGJ_PIPE_SUM ? sum :
+			word->state == HGJ_PIPE_SUM_LOW ? (uint32_t) sum :
+			(uint64_t) ((int64_t) sum >> 32);
+	}
+	return true;
+}
+
+/* ---- all of them ------------------------------------------------------------------ */
 
 /*
  * What the rows of a vector that are alive add to one word of their groups.  states: that word

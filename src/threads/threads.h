@@ -234,6 +234,25 @@ typedef struct RunJoin
 	uint8_t    *hit;			/* rows that have passed */
 } RunJoin;
 
+/* Groups that are few, at most; and what rows have that are not alive. */
+#define FEW_GROUPS		16
+#define NO_GROUP		UINT8_MAX
+
+/* What a vector's rows add to few groups (states.c). */
+typedef struct FewGroups
+{
+	bool		too_many;		/* more groups have been met */
+	uint8_t    *number_of;		/* of each group, or NO_GROUP */
+	uint32_t	group[FEW_GROUPS];
+	uint32_t	n;				/* rows */
+	uint32_t	ngroups;
+	uint8_t		number[VECTOR_ROWS];	/* of each row's group, or NO_GROUP */
+	uint32_t	counts[FEW_GROUPS];
+	uint64_t	summed;			/* registers whose sums are there, ... */
+	uint64_t	fits;			/* ... and are those of 64-bit integers */
+	uint64_t	sums[HGJ_PIPE_REGISTERS][FEW_GROUPS];
+} FewGroups;
+
 /* Groups of one run. */
 typedef struct Groups
 {
@@ -275,6 +294,7 @@ struct Run
 	uint32_t	group_of[VECTOR_ROWS];
 	uint32_t	hash_of[VECTOR_ROWS];
 	uint64_t	key_nulls[VECTOR_ROWS];
+	FewGroups	few;
 	Groups		groups;
 	Output		out;
 	HgjStatus	status;
@@ -409,6 +429,11 @@ extern uint64_t hgj_state_result(uint32_t state, uint64_t word);
 extern void hgj_state_merge(uint32_t state, uint64_t *word, uint64_t other);
 extern bool hgj_state_add(const Vector *v, const HgjPipeWord *word, uint64_t *states,
 						  uint32_t width, const uint32_t *group_of, bool one_group);
+
+extern bool hgj_few_begin(FewGroups *few, const Vector *v, const uint32_t *group_of,
+						  uint64_t most);
+extern bool hgj_few_add(FewGroups *few, const Vector *v, const HgjPipeWord *word, uint64_t *states,
+						uint32_t width);
 
 /* groups.c */
 extern HgjStatus hgj_run_groups_start(struct HgjPipeline *p, const HgjPipeRange *ranges, HgjError *err);

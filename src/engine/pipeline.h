@@ -178,7 +178,8 @@ typedef enum HgjPipeState
 	HGJ_PIPE_COUNT,				/* plus one, if reg is NONE or not NULL */
 	HGJ_PIPE_SUM,				/* plus reg, wrapping around */
 	HGJ_PIPE_SUM_LOW,			/* plus the low 32 bits of reg, unsigned: */
-	HGJ_PIPE_SUM_HIGH,			/* ... and its upper bits; 128 bits in all */
+	HGJ_PIPE_SUM_HIGH,			/* ... and its upper bits; 128 bits in all: of a pair, one behind
+								 * the other, low + 2^32 high is the sum, however it is divided */
 	HGJ_PIPE_SUM_FLOAT,			/* plus reg, a float8; a sum that is not finite
 								 * is HGJ_ROW_FAILED */
 	HGJ_PIPE_MIN,				/* of signed 64-bit registers */

@@ -94,8 +94,9 @@ hgj_server_share(void)
 	worker.bgw_restart_time = LEAST_PAUSE;
 	strlcpy(worker.bgw_library_name, "hashgraph_join", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "hgj_gpu_worker_main", sizeof(worker.bgw_function_name));
-	strlcpy(worker.bgw_name, "hashgraph_join gpu server", sizeof(worker.bgw_name));
-	strlcpy(worker.bgw_type, "hashgraph_join gpu server", sizeof(worker.bgw_type));
+	strlcpy(worker.bgw_name, has_gpu ? "hashgraph_join gpu server" : "hashgraph_join thread server",
+			sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_type, worker.bgw_name, sizeof(worker.bgw_type));
 	RegisterBackgroundWorker(&worker);
 }
 

@@ -317,7 +317,7 @@ hgj_run_groups_add(Run *run, Vector *v)
 		const HgjPipeWord *word = &plan->spec.words[w];
 		uint64_t   *states = run->groups.rows + 1 + plan->spec.nkeys + w;
 
-		if (few && hgj_few_add(&run->few, v, word, states, plan->row_width))
+		if (few && hgj_few_add(&run->few, v, plan, w, states))
 			continue;
 		if (!hgj_state_add(v, word, states, plan->row_width, run->group_of, one))
 			return hgj_threads_fail(run, HGJ_ROW_FAILED, "a value is for the host");

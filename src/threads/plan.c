@@ -135,6 +135,21 @@ plan_targets(Plan *plan)
 	}
 }
 
+/* The sums of 128 bits. */
+static void
+plan_pairs(Plan *plan)
+{
+	for (uint32_t w = 0; w + 1 < plan->spec.nwords; w++)
+	{
+		const HgjPipeWord *low = &plan->spec.words[w];
+		const HgjPipeWord *high = low + 1;
+
+		if (low->state == HGJ_PIPE_SUM_LOW && high->state == HGJ_PIPE_SUM_HIGH &&
+			low->reg == high->reg && low->filter == high->filter)
+			plan->paired |= UINT32_C(3) << w;
+	}
+}
+
 /* HGJ_INVALID, or a plan that can be run.  `plan` is zeroed. */
 HgjStatus
 hgj_threads_plan(Plan *plan, const HgjPipelineSpec *spec, const HgjPipelineTerms *terms,
@@ -166,5 +181,6 @@ hgj_threads_plan(Plan *plan, const HgjPipelineSpec *spec, const HgjPipelineTerms
 		plan_join(plan, j);
 	}
 	plan_targets(plan);
+	plan_pairs(plan);
 	return HGJ_OK;
 }

@@ -68,8 +68,9 @@ hgj_pool_progress(PoolJob *job)
 		watch->answered();
 }
 
-static uint64_t
-now_ns(void)
+/* Nanoseconds since some time. */
+uint64_t
+hgj_pool_now_ns(void)
 {
 	struct timespec now;
 
@@ -83,7 +84,7 @@ hgj_pool_stop(PoolJob *job)
 {
 	uint64_t	not_yet = 0;
 
-	(void) __atomic_compare_exchange_n(&job->stopped, &not_yet, now_ns(), false, __ATOMIC_RELAXED,
+	(void) __atomic_compare_exchange_n(&job->stopped, &not_yet, hgj_pool_now_ns(), false, __ATOMIC_RELAXED,
 									   __ATOMIC_RELAXED);
 }
 
@@ -93,7 +94,7 @@ hgj_pool_is_late(const PoolJob *job)
 {
 	uint64_t	stopped = __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
 
-	return stopped != 0 && now_ns() - stopped > MOST_LATE;
+	return stopped != 0 && hgj_pool_now_ns() - stopped > MOST_LATE;
 }
 
 /* Step 1, for the lock's holder. */

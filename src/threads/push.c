@@ -128,6 +128,7 @@ run_morsel(void *arg, uint32_t thread, uint64_t number)
 	struct HgjPipeline *p = arg;
 	const Morsel *morsel = &p->morsels[number];
 	Run		   *run = p->runs[thread];
+	uint64_t	begun = hgj_pool_now_ns();
 	HgjError	err = {HGJ_OK, ""};
 
 	if (run == NULL)
@@ -153,6 +154,7 @@ run_morsel(void *arg, uint32_t thread, uint64_t number)
 	run->view_first = 0;
 	if (hgj_run_rows(run, morsel->n) != HGJ_OK)
 		note_failure(p, &run->error);
+	run->busy_ns += hgj_pool_now_ns() - begun;
 }
 
 /* What has been counted by all runs. */
@@ -163,6 +165,7 @@ count_up(struct HgjPipeline *p)
 	memset(p->info.filtered, 0, sizeof(p->info.filtered));
 	memset(p->info.removed, 0, sizeof(p->info.removed));
 	p->info.dropped = 0;
+	p->info.kernel_ms = 0;
 	p->ended = 0;
 	for (uint32_t r = 0; r < p->nruns; r++)
 	{
@@ -177,6 +180,7 @@ count_up(struct HgjPipeline *p)
 			p->info.removed[j] += run->removed[j];
 		}
 		p->info.dropped += run->dropped;
+		p->info.kernel_ms += (double) run->busy_ns / 1e6;
 		p->ended += run->ended;
 	}
 }

@@ -371,15 +371,21 @@ sum_register(FewGroups *few, const Vector *v, uint8_t reg)
 	return few->fits & bit;
 }
 
-/* Step 1: one word of few groups; false: that is not done here. */
+/*
+ * Step 1: one word of few groups; false: that is not done here.  states: that word of group 0.
+ * Half a sum without the other half is not done: it has to be the halves' of all values.
+ */
 bool
-hgj_few_add(FewGroups *few, const Vector *v, const HgjPipeWord *word, uint64_t *states,
-			uint32_t width)
+hgj_few_add(FewGroups *few, const Vector *v, const Plan *plan, uint32_t w, uint64_t *states)
 {
+	const HgjPipeWord *word = &plan->spec.words[w];
+	const uint32_t width = plan->row_width;
+	bool		half = word->state == HGJ_PIPE_SUM_LOW || word->state == HGJ_PIPE_SUM_HIGH;
 	bool		fits;
 
 	if (word->filter != HGJ_PIPE_NONE ||
-		(word->reg != HGJ_PIPE_NONE && has_nulls(v, word->reg)) || word->state > HGJ_PIPE_SUM_HIGH)
+		(word->reg != HGJ_PIPE_NONE && has_nulls(v, word->reg)) ||
+		word->state > HGJ_PIPE_SUM_HIGH || (half && !(plan->paired >> w & 1)))
 		return false;
 	if (word->state == HGJ_PIPE_COUNT)
 	{

@@ -90,6 +90,7 @@ typedef struct PoolJob
 extern bool hgj_pool_open(uint32_t nthreads);
 extern uint32_t hgj_pool_threads(void);
 extern uint32_t hgj_pool_runs(void);
+extern uint64_t hgj_pool_now_ns(void);
 extern void hgj_pool_watch(const HgjWatch *asked);
 extern void hgj_pool_progress(PoolJob *job);
 extern void hgj_pool_stop(PoolJob *job);
@@ -137,6 +138,7 @@ typedef struct Plan
 	uint16_t	targets[HGJ_PIPE_CODE];	/* instructions that jumps lead to, ascending */
 	uint16_t	target_of[HGJ_PIPE_CODE];	/* number of an instruction among them, plus one */
 	uint32_t	row_width;		/* words of a group's row */
+	uint32_t	paired;			/* state words that are a sum's lower and upper half */
 	uint32_t	nhaving;
 	HgjPipeHaving having[HGJ_PIPE_HAVING];
 } Plan;
@@ -291,6 +293,7 @@ struct Run
 	uint64_t	dropped;
 	uint64_t	ended;			/* rows */
 	uint64_t	bytes;			/* of vectors, which are counted */
+	uint64_t	busy_ns;		/* time that its morsels have taken */
 	uint32_t	group_of[VECTOR_ROWS];
 	uint32_t	hash_of[VECTOR_ROWS];
 	uint64_t	key_nulls[VECTOR_ROWS];
@@ -432,8 +435,8 @@ extern bool hgj_state_add(const Vector *v, const HgjPipeWord *word, uint64_t *st
 
 extern bool hgj_few_begin(FewGroups *few, const Vector *v, const uint32_t *group_of,
 						  uint64_t most);
-extern bool hgj_few_add(FewGroups *few, const Vector *v, const HgjPipeWord *word, uint64_t *states,
-						uint32_t width);
+extern bool hgj_few_add(FewGroups *few, const Vector *v, const Plan *plan, uint32_t w,
+						uint64_t *states);
 
 /* groups.c */
 extern HgjStatus hgj_run_groups_start(struct HgjPipeline *p, const HgjPipeRange *ranges, HgjError *err);

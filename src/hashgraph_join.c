@@ -174,7 +174,8 @@ hashgraph_join_info(PG_FUNCTION_ARGS)
 
 		if (engine && engine->usable(&err) != HGJ_OK)
 			engine = NULL;
-		values[0] = CStringGetTextDatum(name);
+		/* a server may have threads in the place of a GPU */
+		values[0] = CStringGetTextDatum(engine ? engine->name : name);
 		values[1] = BoolGetDatum(engine != NULL);
 		nulls[2] = nulls[3] = nulls[4] = (engine == NULL);
 		nulls[5] = (engine != NULL);

@@ -17,6 +17,7 @@ my $node = new_server(
 	'max_parallel_workers_per_gather = 0', 'hashgraph_join.device_side_rows = 0', 'log_min_messages = debug1');
 wait_for_device($node);
 is($node->safe_psql('postgres', 'SELECT name, state FROM hashgraph_join_devices()'), '2 threads|open', 'the device are threads');
+is($node->safe_psql('postgres', "SELECT engine, available, devices FROM hashgraph_join_info() WHERE engine <> 'cpu'"), 'threads|t|{"2 threads"}', '... and their engine is theirs');
 
 $node->safe_psql(
 	'postgres', q{

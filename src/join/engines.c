@@ -28,6 +28,7 @@
 #include "base/poll.h"
 #include "base/waits.h"
 #include "engine/registry.h"
+#include "executor/nodeHash.h"
 #include "join/engines.h"
 #include "join/join_state.h"
 #include "miscadmin.h"
@@ -83,6 +84,8 @@ hgj_cuda_usable(double bytes)
 		(hgj_max_device_memory >= 0 && bytes > hgj_max_device_memory * 1024.0) ||
 		hgj_max_device_memory == 0)
 		return false;
+	if (hgj_device_threads() > 0 && bytes > (double) hgj_threads_memory())
+		return false;
 	engine = hgj_cuda_engine(&err);
 	if (engine && engine->usable(&err) == HGJ_OK)
 	{
@@ -104,6 +107,13 @@ int
 hgj_device_threads(void)
 {
 	return hgj_server_serves(hgj_cuda_library) ? hgj_server_threads() : 0;
+}
+
+/* See engines.h. */
+uint64
+hgj_threads_memory(void)
+{
+	return (uint64) get_hash_memory_limit() * Max(hgj_device_threads(), 1);
 }
 
 /* See engines.h. */
@@ -293,6 +303,8 @@ device_memory(const HgjDeviceInfo *info)
 		bytes = (uint64) hgj_device_memory_limit * 1024;
 	if (hgj_max_device_memory >= 0)
 		bytes = Min(bytes, (uint64) hgj_max_device_memory * 1024);
+	if (hgj_device_threads() > 0)
+		bytes = Min(bytes, hgj_threads_memory());
 	return bytes;
 }
 

@@ -28,6 +28,12 @@ extern bool hgj_cuda_usable(double bytes);
 /* The threads that are the device, if they are; 0: it is a GPU, or there is none now. */
 extern int	hgj_device_threads(void);
 
+/*
+ * Bytes that a table, or a pipeline, may take of the threads' memory, which is the host's: what as
+ * many of PostgreSQL's processes might.
+ */
+extern uint64 hgj_threads_memory(void);
+
 /* The name of the device's engine, as EXPLAIN has it. */
 extern const char *hgj_device_engine_name(void);
 

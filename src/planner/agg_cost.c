@@ -71,6 +71,15 @@
 /* Step 5: rows of a staging buffer, which go to a GPU at once. */
 #define HGJ_DEVICE_PIPE_ROWS		131072
 
+/*
+ * Step 5: bytes of a group of threads, of each of its keys and of each aggregate's words, and how
+ * many there are of it, room that is free included.
+ */
+#define HGJ_THREADS_GROUP_BYTES		36
+#define HGJ_THREADS_KEY_BYTES		8
+#define HGJ_THREADS_STATE_BYTES		24
+#define HGJ_THREADS_COPIES			3
+
 /* Bytes of an expression's value, on average: a column's own, where they are known. */
 int32
 hgj_expr_width(PlannerInfo *root, Node *expr)
@@ -365,6 +374,17 @@ may_be_asked_on_device(const List *having)
 		is_number(exprType((const Node *) aggref)) && is_number(exprType(value));
 }
 
+/* Step 5: do threads have memory for so many groups, and once more while they are merged? */
+static bool
+fit_into_threads(const HgjAggContents *contents, double groups)
+{
+	double		bytes = HGJ_THREADS_GROUP_BYTES +
+		HGJ_THREADS_KEY_BYTES * list_length(contents->group_exprs) +
+		HGJ_THREADS_STATE_BYTES * list_length(contents->aggrefs);
+
+	return groups * bytes * HGJ_THREADS_COPIES < (double) hgj_threads_memory();
+}
+
 /* Step 5: of so many groups, those that come back from threads. */
 static double
 groups_from_threads(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
@@ -388,6 +408,8 @@ hgj_agg_device_gain(PlannerInfo *root, const Path *child, const HgjAggContents *
 
 	if (kept > 0)
 		gain += arguments_cost(root, child, contents);
+	if (hgj_device_threads() > 0 && !fit_into_threads(contents, groups))
+		return -disable_cost;
 	if (hgj_device_threads() > 0)
 		return hgj_threads_saving(gain) - HGJ_THREADS_COST -
 			HGJ_THREADS_GROUP_COST * groups_from_threads(root, contents, child, groups);

@@ -153,6 +153,13 @@ make_room(Run *run, Groups *g, uint64_t room)
 	return HGJ_OK;
 }
 
+/* The next room: small ones grow fast, as all are put into slots again each time. */
+static uint64_t
+larger(uint64_t room)
+{
+	return room < UINT64_C(65536) ? room * 4 : room * 2;
+}
+
 /* Groups of a new run, or of one that has had no row. */
 static HgjStatus
 open_groups(Run *run)
@@ -267,7 +274,7 @@ find_groups(Run *run, const Vector *v)
 	uint64_t	mask;
 
 	/* so that no row of the vector has to make room */
-	if (g->n + VECTOR_ROWS > g->room && make_room(run, g, g->room * 4) != HGJ_OK)
+	if (g->n + VECTOR_ROWS > g->room && make_room(run, g, larger(g->room)) != HGJ_OK)
 		return run->status;
 	mask = g->nslots - 1;
 	hash_keys(run, v);
@@ -382,7 +389,7 @@ find_merged(Run *part, const uint64_t *row, uint32_t hash)
 	size_t		key_bytes = (1 + plan->spec.nkeys) * sizeof(uint64_t);
 	uint64_t   *merged;
 
-	if (g->n == g->room && make_room(part, g, g->room == 0 ? LEAST_GROUPS : g->room * 4) != HGJ_OK)
+	if (g->n == g->room && make_room(part, g, g->room == 0 ? LEAST_GROUPS : larger(g->room)) != HGJ_OK)
 		return NULL;
 	for (uint64_t at = hash;; at++)
 	{

@@ -14,7 +14,7 @@ use Test::More;
 my $node = new_server(
 	'main', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.gpu_server = off', 'hashgraph_join.threads = 2',
 	"hashgraph_join.column_memory = '128MB'", 'hashgraph_join.column_loading = off', 'synchronous_commit = on',
-	'max_parallel_workers_per_gather = 0', 'hashgraph_join.device_side_rows = 0', 'log_min_messages = debug1');
+	'max_parallel_workers_per_gather = 0', 'hashgraph_join.device_side_rows = 0', "work_mem = '64MB'", 'log_min_messages = debug1');
 wait_for_device($node);
 is($node->safe_psql('postgres', 'SELECT name, state FROM hashgraph_join_devices()'), '2 threads|open', 'the device are threads');
 is($node->safe_psql('postgres', "SELECT engine, available, devices FROM hashgraph_join_info() WHERE engine <> 'cpu'"), 'threads|t|{"2 threads"}', '... and their engine is theirs');
@@ -67,6 +67,12 @@ for my $name (sort keys %queries)
 	is($node->safe_psql('postgres', "$forced SET extra_float_digits = 0; $q"), $node->safe_psql('postgres', "$stock $q"), "$name: the right answer");
 }
 
+# more groups than threads have memory for
+my $groups = "SET work_mem = '1MB'; SELECT q::text FROM ($queries{'as many groups as rows'}) q ORDER BY 1";
+like($node->safe_psql('postgres', "$forced SET work_mem = '1MB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $queries{'as many groups as rows'}"),
+	qr/Device Pipeline: no \((too many groups|not enough device memory)\)/, 'groups that do not fit into the memory of threads');
+is($node->safe_psql('postgres', "$forced $groups"), $node->safe_psql('postgres', "$stock $groups"), '... with the right answer');
+
 # what PostgreSQL raises is raised
 fails_with($node, "$forced SELECT sum(100 / z) FROM f", qr/division by zero/, 'a row that raises an error');
 fails_with($node, "$forced SELECT sum((b * 1000000)::int) FROM f", qr/integer out of range/, 'a product that is out of range');
@@ -93,10 +99,11 @@ for my $name ('no group', 'one row for a key', 'many rows for a key', 'a left jo
 
 # cancelled while rows are joined, of which there are very many, and its neighbours go on
 my $long = 'SELECT count(*), sum(m1.v + m2.v) FROM f JOIN many m1 ON f.a = m1.id JOIN many m2 ON m1.id = m2.id JOIN many m3 ON m2.id = m3.id';
-like($node->safe_psql('postgres', "$forced EXPLAIN (COSTS OFF) $long"), qr/Planned Engine: threads/, 'a query that takes long, on threads');
-fails_with($node, "$forced SET statement_timeout = '300ms'; $long", qr/canceling statement due to statement timeout/, 'a query on threads that takes too long');
+my $roomy = "$forced SET work_mem = '1GB';";
+like($node->safe_psql('postgres', "$roomy EXPLAIN (COSTS OFF) $long"), qr/Planned Engine: threads/, 'a query that takes long, on threads');
+fails_with($node, "$roomy SET statement_timeout = '300ms'; $long", qr/canceling statement due to statement timeout/, 'a query on threads that takes too long');
 my $session = $node->background_psql('postgres', on_error_stop => 0);
-$session->query_safe($forced);
+$session->query_safe($roomy);
 $session->query_until(qr/running/, "\\echo running\n$long;\n");
 my $right = $node->safe_psql('postgres', "$stock SELECT q::text FROM ($queries{'one row for a key'}) q ORDER BY 1");
 is($node->safe_psql('postgres', "$forced SELECT q::text FROM ($queries{'one row for a key'}) q ORDER BY 1"), $right, 'a short query beside it');

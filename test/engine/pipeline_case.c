@@ -287,7 +287,8 @@ write_bounds(const Case *c, HgjPipeInstruction *code, uint32_t n)
 
 /*
  * Registers 0 to 5 are the inputs, 6 and 8 payload, 9 and 10 computed, 11 and 12 those of
- * bounds.
+ * bounds.  Where something is computed behind the first join, inputs are read there, too: they are
+ * those of the row, whichever of its candidates has passed.
  */
 static uint32_t
 write_code(const Case *c, HgjPipeInstruction *code)
@@ -297,6 +298,8 @@ write_code(const Case *c, HgjPipeInstruction *code)
 
 	for (i = 0; i < NINPUTS; i++)
 	{
+		if (i == IN_B && c->behind)
+			continue;
 		CODE(.op = HGJ_PIPE_INPUT, .dst = i, .arg = i);
 		if (i == (c->bounds == BOUNDS_FLOAT ? IN_F : IN_A))
 			n = write_bounds(c, code, n);
@@ -328,12 +331,16 @@ write_code(const Case *c, HgjPipeInstruction *code)
 		CODE(.op = HGJ_PIPE_OR, .dst = 9, .a = 9, .b = 10);
 		CODE(.op = HGJ_PIPE_FILTER, .a = 9, .arg = HGJ_PIPE_JOINS + 1);
 	}
+	if (c->behind)
+		CODE(.op = HGJ_PIPE_INPUT, .dst = IN_B, .arg = IN_B);
 	CODE(.op = HGJ_PIPE_PROBE, .a = 1);
 	CODE(.op = HGJ_PIPE_MATCH, .a = 1);
+	if (c->behind)
+		CODE(.op = HGJ_PIPE_INPUT, .dst = 11, .arg = IN_V);
 	CODE(.op = HGJ_PIPE_PAYLOAD, .dst = 8, .a = 1);
 	CODE(.op = HGJ_PIPE_CONSTANT, .dst = 10, .imm = 3000000000);
-	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = 9, .a = IN_V, .b = 10,
-		 .c = HGJ_MUL);
+	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = 9, .a = c->behind ? 11 : IN_V,
+		 .b = 10, .c = HGJ_MUL);
 	CODE(.op = HGJ_PIPE_ARITHMETIC, .kind = HGJ_KIND_I8, .dst = 9, .a = 9, .b = 8,
 		 .c = HGJ_ADD);
 	for (i = 0; i < NCOPIES && c->many; i++)

@@ -27,9 +27,11 @@
 
 #define POLL_MS		4
 
-/* How long a morsel may go on when nobody wants more, in ns: longer than any takes but of joins
- * that find very many rows, on a busy machine, too. */
-#define MOST_LATE	UINT64_C(1000000000)
+/*
+ * Steps that a job's morsels may go on for when nobody wants more: more than any takes but of joins
+ * that find very many rows.  Time would say nothing on a busy machine.
+ */
+#define MOST_LATE	4096
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;	/* there is a morsel */
@@ -82,19 +84,15 @@ hgj_pool_now_ns(void)
 void
 hgj_pool_stop(PoolJob *job)
 {
-	uint64_t	not_yet = 0;
-
-	(void) __atomic_compare_exchange_n(&job->stopped, &not_yet, hgj_pool_now_ns(), false, __ATOMIC_RELAXED,
-									   __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stopped, true, __ATOMIC_RELAXED);
 }
 
-/* Step 3: has that been so for too long to make a morsel whole? */
+/* Step 3: a step of a morsel that takes many; has it gone on for too long to be made whole? */
 bool
-hgj_pool_is_late(const PoolJob *job)
+hgj_pool_is_late(PoolJob *job)
 {
-	uint64_t	stopped = __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
-
-	return stopped != 0 && hgj_pool_now_ns() - stopped > MOST_LATE;
+	return __atomic_load_n(&job->stopped, __ATOMIC_RELAXED) &&
+		__atomic_add_fetch(&job->late, 1, __ATOMIC_RELAXED) > MOST_LATE;
 }
 
 /* Step 1, for the lock's holder. */
@@ -131,7 +129,7 @@ leave_ring(PoolJob *job)
 static bool
 take(PoolJob *job, uint64_t *number)
 {
-	if (job->next >= job->nmorsels || __atomic_load_n(&job->stopped, __ATOMIC_RELAXED) != 0)
+	if (job->next >= job->nmorsels || __atomic_load_n(&job->stopped, __ATOMIC_RELAXED))
 	{
 		leave_ring(job);
 		return false;
@@ -231,7 +229,7 @@ hgj_pool_run(PoolJob *job, int (*poll) (void *poll_arg), void *poll_arg)
 {
 	uint64_t	number;
 
-	job->running = 0;
+	job->running = job->late = 0;
 	job->after = NULL;
 	if (poll != NULL && poll(poll_arg) != 0)
 		return false;

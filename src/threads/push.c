@@ -194,7 +194,7 @@ run_all(struct HgjPipeline *p, HgjError *err)
 	p->job.morsel = run_morsel;
 	p->job.arg = p;
 	p->job.nmorsels = p->nmorsels;
-	p->job.stopped = 0;
+	p->job.stopped = false;
 	whole = hgj_pool_run(&p->job, p->poll, p->poll_arg);
 	if (p->fails)
 	{

@@ -81,8 +81,8 @@ typedef struct PoolJob
 	uint64_t	nmorsels;
 	uint64_t	next;			/* number of the next morsel; under the pool's lock */
 	uint32_t	running;		/* threads that are at one; under the pool's lock */
-	uint64_t	stopped;		/* time from which on nobody takes another morsel, in ns; 0:
-								 * not yet; atomic */
+	bool		stopped;		/* nobody takes another morsel; atomic */
+	uint32_t	late;			/* steps of morsels since then; atomic */
 	uint64_t	progress;		/* steps that have been done; atomic */
 	struct PoolJob *after;		/* in the pool's ring */
 } PoolJob;
@@ -94,7 +94,7 @@ extern uint64_t hgj_pool_now_ns(void);
 extern void hgj_pool_watch(const HgjWatch *asked);
 extern void hgj_pool_progress(PoolJob *job);
 extern void hgj_pool_stop(PoolJob *job);
-extern bool hgj_pool_is_late(const PoolJob *job);
+extern bool hgj_pool_is_late(PoolJob *job);
 extern bool hgj_pool_run(PoolJob *job, int (*poll) (void *poll_arg), void *poll_arg);
 
 /* ---- tables (engine.c) ---------------------------------------------------- */

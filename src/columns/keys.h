@@ -84,23 +84,6 @@ hgj_key_is_text(HgjKeyKind kind)
 	return kind == HGJ_KEY_TEXT || kind == HGJ_KEY_BPCHAR;
 }
 
-/*
- * The bits that stand for all floats equal to this one: -0 is 0, and all NaNs
- * are one.
- */
-static inline uint64
-hgj_float_word(double value)
-{
-	union
-	{
-		double		value;
-		uint64		word;
-	}			bits;
-
-	bits.value = value + 0.0;
-	return value != value ? (uint64) PG_INT64_MAX : bits.word;
-}
-
 /* 64 x 64 -> 128 bits, folded to 64, as the engines' hashes do. */
 static inline uint64
 hgj_fold(uint64 a, uint64 b)

@@ -34,6 +34,20 @@ typedef struct HgjPipelineFacts
 	}			joins[HGJ_PIPE_JOINS];
 } HgjPipelineFacts;
 
+/* Does an instruction set a register? */
+static inline bool
+hgj_pipe_has_result(uint32_t op)
+{
+	return op >= HGJ_PIPE_INPUT && op <= HGJ_PIPE_KEY_WORD;
+}
+
+/* May the instruction at `arg` be the next one? */
+static inline bool
+hgj_pipe_jumps(uint32_t op)
+{
+	return op >= HGJ_PIPE_JUMP && op <= HGJ_PIPE_JUMP_VALID;
+}
+
 /* How many rows of a batch take part. */
 static inline uint32_t
 hgj_key_count(const HgjKeys *keys)

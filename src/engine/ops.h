@@ -14,6 +14,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* How the bits of a value are to be read. */
 typedef enum HgjKind
@@ -70,5 +71,54 @@ typedef enum HgjArithmetic
 	HGJ_ABS,
 	HGJ_ARITHMETICS
 } HgjArithmetic;
+
+/* A float8, and the word that has its bits. */
+static inline double
+hgj_word_float8(uint64_t word)
+{
+	double		value;
+
+	memcpy(&value, &word, sizeof(value));
+	return value;
+}
+
+static inline uint64_t
+hgj_float8_word(double value)
+{
+	uint64_t	word;
+
+	memcpy(&word, &value, sizeof(word));
+	return word;
+}
+
+/* A float4, and the word that has its bits in the lower half. */
+static inline float
+hgj_word_float4(uint64_t word)
+{
+	uint32_t	half = (uint32_t) word;
+	float		value;
+
+	memcpy(&value, &half, sizeof(value));
+	return value;
+}
+
+static inline uint64_t
+hgj_float4_word(float value)
+{
+	uint32_t	half;
+
+	memcpy(&half, &value, sizeof(half));
+	return half;
+}
+
+/*
+ * The word that stands for all floats equal to this one: -0 is 0, and all NaNs
+ * are one.
+ */
+static inline uint64_t
+hgj_float_word(double value)
+{
+	return value != value ? (uint64_t) INT64_MAX : hgj_float8_word(value + 0.0);
+}
 
 #endif							/* HGJ_OPS_H */

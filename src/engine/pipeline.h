@@ -428,7 +428,7 @@ typedef struct HgjPipelineMethods
 
 	/*
 	 * Memory of the caller's, as long as the process lives, in which there may be rows for
-	 * push_from; once, after open.
+	 * push_from; once, after open.  NULL: push_from takes memory of any kind.
 	 */
 	void		(*keep_staging) (const void *memory, uint64_t bytes);
 

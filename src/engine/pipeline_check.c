@@ -24,25 +24,13 @@
 
 #include "checks.h"
 
-static bool
-has_result(uint32_t op)
-{
-	return op >= HGJ_PIPE_INPUT && op <= HGJ_PIPE_KEY_WORD;
-}
-
-static bool
-is_jump(uint32_t op)
-{
-	return op >= HGJ_PIPE_JUMP && op <= HGJ_PIPE_JUMP_VALID;
-}
-
 /* Step 1. */
 static bool
 names_what_there_is(const HgjPipelineSpec *spec, const HgjPipeInstruction *in)
 {
 	if (in->op > HGJ_PIPE_MATCH || in->kind > HGJ_KIND_F8)
 		return false;
-	if (has_result(in->op) && in->dst >= HGJ_PIPE_REGISTERS)
+	if (hgj_pipe_has_result(in->op) && in->dst >= HGJ_PIPE_REGISTERS)
 		return false;
 	switch (in->op)
 	{
@@ -111,7 +99,7 @@ is_in_place(const HgjPipelineSpec *spec, uint32_t at, HgjPipelineFacts *facts,
 {
 	const HgjPipeInstruction *in = &spec->code[at];
 
-	if (is_jump(in->op))
+	if (hgj_pipe_jumps(in->op))
 		return jump_is_sound(spec, at);
 	switch (in->op)
 	{
@@ -159,7 +147,7 @@ check_code(const HgjPipelineSpec *spec, HgjPipelineFacts *facts, HgjError *err)
 		if (!is_in_place(spec, i, facts, &probed, &matched))
 			return hgj_fail(err, HGJ_INVALID,
 							"an instruction of a pipeline is out of place");
-		if (has_result(in->op))
+		if (hgj_pipe_has_result(in->op))
 		{
 			facts->set |= UINT64_C(1) << in->dst;
 			if (in->dst >= facts->registers)

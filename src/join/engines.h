@@ -25,7 +25,7 @@ extern const HgjEngine *hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjErr
  */
 extern bool hgj_cuda_usable(double bytes);
 
-/* The threads that are the device, if they are; 0: it is a GPU, or there is none now. */
+/* The number of threads where threads are the device; 0: the device is a GPU, or there is none. */
 extern int	hgj_device_threads(void);
 
 /*

@@ -374,7 +374,7 @@ may_be_asked_on_device(const List *having)
 		is_number(exprType((const Node *) aggref)) && is_number(exprType(value));
 }
 
-/* Step 5: do threads have memory for so many groups, and once more while they are merged? */
+/* Step 5: have threads memory for this number of groups, and once more while they are merged? */
 static bool
 fit_into_threads(const HgjAggContents *contents, double groups)
 {
@@ -385,7 +385,7 @@ fit_into_threads(const HgjAggContents *contents, double groups)
 	return groups * bytes * HGJ_THREADS_COPIES < (double) hgj_threads_memory();
 }
 
-/* Step 5: of so many groups, those that come back from threads. */
+/* Step 5: the number of groups that threads send back. */
 static double
 groups_from_threads(PlannerInfo *root, const HgjAggContents *contents, const Path *child,
 					double groups)
@@ -408,10 +408,9 @@ hgj_agg_device_gain(PlannerInfo *root, const Path *child, const HgjAggContents *
 
 	if (kept > 0)
 		gain += arguments_cost(root, child, contents);
-	if (hgj_device_threads() > 0 && !fit_into_threads(contents, groups))
-		return -disable_cost;
 	if (hgj_device_threads() > 0)
-		return hgj_threads_saving(gain) - HGJ_THREADS_COST -
+		return !fit_into_threads(contents, groups) ? -disable_cost :
+			hgj_threads_saving(gain) - HGJ_THREADS_COST -
 			HGJ_THREADS_GROUP_COST * groups_from_threads(root, contents, child, groups);
 	if (kept == 0 && !hgj_cuda_is_open())
 		gain -= hgj_device_startup_cost;

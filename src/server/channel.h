@@ -222,7 +222,7 @@ typedef struct HgjServer
 	bool		fills;			/* pipelines fill tables */
 	bool		prewarms;		/* it copies what is kept in memory ahead */
 	bool		copies;			/* and says what it has copies of */
-	uint32_t	threads;		/* its device are so many threads; 0: it is a GPU */
+	uint32_t	threads;		/* number of the threads that are its device; 0: that is a GPU */
 	sem_t		taken;			/* a channel that has no thread was taken, or left */
 	uint32_t	changes;		/* odd while the devices are being written */
 	int			ndevices;

@@ -84,7 +84,6 @@ hgj_server_engine(HgjError *err)
 
 	if (server_usable(err) != HGJ_OK)
 		return NULL;
-
 	engine.abi_version = HGJ_ABI_VERSION;
 	engine.name = server->threads > 0 ? "threads" : "cuda";
 	engine.version = server->version;

@@ -35,7 +35,7 @@ extern HgjServer *hgj_server(void);
 /* Is it the one for that library, so that this session is not to open the GPU itself? */
 extern bool hgj_server_serves(const char *library);
 
-/* The threads that are its device, if they are; 0: it is a GPU, or there is none now. */
+/* The number of threads where threads are its device; 0: its device is a GPU, or there is none. */
 extern int	hgj_server_threads(void);
 
 /*

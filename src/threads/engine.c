@@ -4,10 +4,9 @@
  *	  The thread engine: joins with an aggregation that stay in one process and run on all
  *	  of its cores (threads.h).
  *
- * 1. A table is the CPU engine's.  Who probes it polls for himself, and may be another one
- *	  than has made it, so that it polls only until it has been built.
- * 2. The device is what the process has of the machine: as many threads as cores that it may
- *	  run on, or as it has been told.
+ * 1. A table is the CPU engine's.  It polls until it has been built; a pipeline that probes it
+ *	  polls for its own caller, as that may be another one.
+ * 2. The device is the number of threads that the process has been told to have.
  * 3. A join that is in no pipeline probes its table as it would in its own process; match bits
  *	  are the table's.  Dynamic tables are for one process's own engine: there are none.
  *
@@ -26,7 +25,7 @@
 #include "threads/engine.h"
 #include "threads/threads.h"
 
-static uint32_t wanted = 0;		/* threads; 0: one for each core */
+static uint32_t wanted = 1;		/* threads, with the one that makes a call */
 static bool is_open = false;
 
 /* See engine.h. */
@@ -70,9 +69,7 @@ hgj_threads_cores(void)
 static HgjStatus
 engine_open(HgjError *err)
 {
-	uint32_t	n = wanted > 0 ? wanted : hgj_threads_cores();
-
-	if (!hgj_pool_open(n - 1))
+	if (!hgj_pool_open(wanted - 1))
 		return hgj_fail(err, HGJ_NO_DEVICE, "could not start a thread");
 	is_open = true;
 	return HGJ_OK;
@@ -96,7 +93,7 @@ static HgjStatus
 engine_device_info(int device, HgjDeviceInfo *info, HgjError *err)
 {
 	struct sysinfo memory;
-	uint32_t	n = is_open ? hgj_pool_runs() : wanted > 0 ? wanted : hgj_threads_cores();
+	uint32_t	n = is_open ? hgj_pool_runs() : wanted;
 
 	if (device != 0)
 		return hgj_fail(err, HGJ_NO_DEVICE, "there is no such device");

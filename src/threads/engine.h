@@ -14,7 +14,7 @@
 /* The engine "threads", for the process's life. */
 extern const HgjEngine *hgj_threads_engine(void);
 
-/* How many threads work when it is opened, with the one that makes a call; 0: one a core. */
+/* The number of threads that work when it is opened, with the one that makes a call: at least 1. */
 extern void hgj_threads_want(uint32_t nthreads);
 
 /* The cores that this process may run on. */

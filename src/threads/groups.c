@@ -7,8 +7,8 @@
  *	  position; else in a hash table with open addressing, whose rows lie one behind the
  *	  other, and which grows as long as memory allows.
  * 2. The rows of a vector look for their groups together: hashes first, with a seed that nobody
- *	  knows, then slots, which have
- *	  been prefetched.  Each state word is then added for all rows (states.c).
+ *	  knows, then slots, which have been prefetched.  Each state word is then added for all rows
+ *	  (states.c).
  * 3. At the end the groups are split by their hashes, and the threads merge the parts, each of
  *	  all runs.  Groups by position are merged by ranges of places.
  * 4. Groups that HAVING is against are left out, and counted.
@@ -20,7 +20,6 @@
  */
 #include "engine/having.h"
 #include "threads/threads.h"
-
 
 /* Bytes of groups by position of one run, at most: they stay in the L2 cache. */
 #define MOST_PLACED_BYTES	(UINT64_C(1) << 19)
@@ -54,14 +53,12 @@ are_placed(const struct HgjPipeline *p, const HgjPipeRange *ranges, uint64_t *pl
 }
 
 /* ranges: of each key.  Groups are made by each run. */
-HgjStatus
-hgj_run_groups_start(struct HgjPipeline *p, const HgjPipeRange *ranges, HgjError *err)
+void
+hgj_run_groups_start(struct HgjPipeline *p, const HgjPipeRange *ranges)
 {
-	(void) err;
 	p->dense = are_placed(p, ranges, &p->places);
 	if (p->plan.spec.nkeys > 0)
 		memcpy(p->ranges, ranges, p->plan.spec.nkeys * sizeof(*ranges));
-	return HGJ_OK;
 }
 
 /* More bytes for some groups' memory, which are counted. */
@@ -96,7 +93,6 @@ open_places(Run *run)
 		return hgj_threads_fail(run, HGJ_OUT_OF_MEMORY, "out of memory");
 	for (uint64_t i = 0; i < run->p->places; i++)
 		clear_states(plan, g->rows + i * plan->row_width);
-	g->placed = true;
 	g->n = run->p->places;
 	return HGJ_OK;
 }
@@ -170,7 +166,7 @@ open_groups(Run *run)
 
 /* ---- step 2: the groups of a vector's rows ---------------------------------------- */
 
-/* Places: *status HGJ_LIMIT where a key is out of its range. */
+/* Find groups by position; HGJ_LIMIT: a key is out of its range. */
 static HgjStatus
 find_places(Run *run, const Vector *v)
 {
@@ -317,7 +313,7 @@ hgj_run_groups_add(Run *run, Vector *v)
 		return status;
 	if (one)
 		memset(run->group_of, 0, v->n * sizeof(uint32_t));
-	few = !one && (v->all || v->nsel * 4 >= v->n) &&
+	few = !one && v->nsel * 4 >= v->n &&
 		hgj_few_begin(&run->few, v, run->group_of, run->groups.n);
 	for (uint32_t w = 0; w < plan->spec.nwords; w++)
 	{
@@ -380,7 +376,7 @@ part_of(uint32_t hash, uint32_t nparts)
 	return (uint32_t) (((uint64_t) (hash * UINT32_C(0x85EBCA6B)) * nparts) >> 32);
 }
 
-/* Room for one more group of a part, and its row; NULL: there is none. */
+/* The row of a part's group, which is made if it is new; NULL: there is no memory for it. */
 static uint64_t *
 find_merged(Run *part, const uint64_t *row, uint32_t hash)
 {
@@ -482,7 +478,6 @@ open_rows(struct HgjPipeline *p, uint64_t n, HgjError *err)
 
 	if (!hgj_threads_take(p, bytes))
 		return hgj_fail(err, HGJ_LIMIT, "the pipeline does not fit its memory limit");
-	p->group_bytes = bytes;
 	p->group_rows = malloc(bytes);
 	return p->group_rows == NULL ? hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory") : HGJ_OK;
 }
@@ -539,7 +534,7 @@ finish_parts(Merge *m, HgjError *err)
 	return status;
 }
 
-/* The merge's own memory: parts without vectors and probes; false: there is none. */
+/* Make the merge's parts, which have neither vectors nor probes; false: there is no memory. */
 static bool
 open_parts(Merge *m)
 {

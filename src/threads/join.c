@@ -29,7 +29,7 @@ choose_keyed(const Run *run, const Vector *v, uint32_t j, HgjKeys *keys)
 	const HgjPipeJoin *join = &run->p->plan.spec.joins[j];
 	uint32_t   *keyed = run->joins[j].keyed;
 
-	keys->sel = v->all ? NULL : v->sel;
+	keys->sel = all_alive(v) ? NULL : v->sel;
 	keys->nsel = v->nsel;
 	for (uint32_t k = 0; k < join->nkeys; k++)
 	{
@@ -75,7 +75,7 @@ sift(Run *run, Vector *v, uint32_t j, uint32_t *flags, HgjError *err)
 	status = cpu->sift_begin(probe, &worth, err);
 	if (status != HGJ_OK || !worth)
 		return status;
-	if (!v->all || !hgj_lazy_packed(run, v, spec->keys[0], &packed) ||
+	if (!all_alive(v) || !hgj_lazy_packed(run, v, spec->keys[0], &packed) ||
 		!cpu->sift_packed(probe, &packed, v->sel, &n))
 	{
 		hgj_lazy_force(run, v, UINT64_C(1) << spec->keys[0]);
@@ -85,7 +85,6 @@ sift(Run *run, Vector *v, uint32_t j, uint32_t *flags, HgjError *err)
 		status = cpu->sift(probe, &keys, v->sel, &n, err);
 	}
 	v->nsel = n;
-	v->all = n == v->n;
 	*flags = HGJ_PROBE_SIFTED;
 	return status;
 }
@@ -121,7 +120,6 @@ go_on_in_place(Run *run, Vector *v, uint32_t j, uint32_t n)
 		v->sel[at] = probed[at];
 	}
 	v->nsel = n;
-	v->all = n == v->n;
 	v->matching = j + 1;
 }
 
@@ -145,7 +143,6 @@ copy_rows(const Plan *plan, const Vector *from, Vector *to, uint32_t j, uint32_t
 	const uint32_t *parent = to->parent;
 
 	to->n = to->nsel = n;
-	to->all = true;
 	to->matching = 0;
 	to->nulls_of = from->nulls_of & plan->joins[j].live;
 	to->lazy = 0;
@@ -206,7 +203,6 @@ keep_missed(Run *run, Vector *v, uint32_t j)
 
 	EACH_ALIVE(v, sel[n] = i; rows[i] = hit[i] ? rows[i] : HGJ_PIPE_NO_ROW; n += !hit[i]);
 	v->nsel = n;
-	v->all = n == v->n;
 	run->joined[j] += n;
 }
 
@@ -300,7 +296,6 @@ match_apart(Run *run, Vector *v, uint32_t j)
 	{
 		EACH_ALIVE(v, sel[n] = i; n += !hit[parent[i]]; hit[parent[i]] = 1);
 		v->nsel = n;
-		v->all = n == v->n;
 	}
 	else
 		EACH_ALIVE(v, hit[parent[i]] = 1);
@@ -314,7 +309,7 @@ match_in_place(Run *run, Vector *v, uint32_t j)
 	const HgjPipeJoin *spec = &run->p->plan.spec.joins[j];
 	RunJoin    *join = &run->joins[j];
 	uint32_t   *rows = v->rows[j];
-	uint32_t	hits = v->all ? v->n : v->nsel;
+	uint32_t	hits = v->nsel;
 	uint32_t	n = 0;
 
 	v->matching = 0;
@@ -333,7 +328,6 @@ match_in_place(Run *run, Vector *v, uint32_t j)
 	}
 	run->joined[j] += join->nbefore - hits;
 	v->nsel = n;
-	v->all = n == v->n;
 }
 
 /* MATCH of a join; false: no row goes on. */
@@ -347,11 +341,11 @@ hgj_run_match(Run *run, Vector *v, uint32_t j)
 		match_apart(run, v, j);
 		if (!spec->pass)
 			return false;
-		run->joined[j] += v->all ? v->n : v->nsel;
+		run->joined[j] += v->nsel;
 		return true;
 	}
 	if (spec->pass)
-		run->joined[j] += v->all ? v->n : v->nsel;
+		run->joined[j] += v->nsel;
 	match_in_place(run, v, j);
 	return spec->pass || spec->fill;
 }

@@ -130,7 +130,7 @@ hgj_lazy_compute(Run *run, Vector *v, const HgjPipeInstruction *in)
 	const Lazy *input;
 	bool		noted = false;
 
-	if (in->op < HGJ_PIPE_INPUT || in->op > HGJ_PIPE_KEY_WORD)
+	if (!hgj_pipe_has_result(in->op))
 		return false;
 	/* others' values of this register are kept before it is written for some */
 	if (is_partial(v))
@@ -168,12 +168,7 @@ hgj_lazy_compute(Run *run, Vector *v, const HgjPipeInstruction *in)
 		default:
 			break;
 	}
-	if (noted)
-		return true;
-	/* the operands are computed first, as the result may take the place of one */
-	hgj_lazy_force(run, v, v->lazy & run->p->plan.reads[in - run->p->plan.spec.code]);
-	v->lazy &= ~(UINT64_C(1) << in->dst);
-	return false;
+	return noted;
 }
 
 /* ---- step 2 ------------------------------------------------------------------ */
@@ -230,7 +225,6 @@ hgj_lazy_force(Run *run, Vector *v, uint64_t regs)
 	}
 	/* as if all rows were alive: memory is the vector's */
 	whole = *v;
-	whole.all = true;
 	whole.nsel = whole.n;
 	whole.nparked = whole.matching = 0;
 	for (; regs != 0; regs &= regs - 1)
@@ -241,7 +235,7 @@ hgj_lazy_force(Run *run, Vector *v, uint64_t regs)
 
 /* ---- step 3 ------------------------------------------------------------------ */
 
-/* Where fewer rows than one in so many are alive, they are tested one by one. */
+/* Rows are tested one by one where fewer than an eighth are alive. */
 #define FEW_ALIVE	8
 
 typedef uint32_t EightRows __attribute__((vector_size(32)));
@@ -365,13 +359,6 @@ gather_passing(const uint8_t *passes, uint32_t n, uint32_t *restrict sel)
 	return count;
 }
 
-static void
-keep(Vector *v, uint32_t n)
-{
-	v->nsel = n;
-	v->all = n == v->n;
-}
-
 /* Rows that are alive and NULL are given up. */
 static void
 drop_nulls(Vector *v, const uint64_t *validity, uint64_t first)
@@ -380,7 +367,7 @@ drop_nulls(Vector *v, const uint64_t *validity, uint64_t first)
 	uint32_t	n = 0;
 
 	EACH_ALIVE(v, sel[n] = i; n += bit_is_set(validity, first + i));
-	keep(v, n);
+	v->nsel = n;
 }
 
 /* Bytes of rows that are alive, with those that a test has left; returns how many they are. */
@@ -404,7 +391,7 @@ void
 hgj_lazy_settle(Vector *v)
 {
 	v->masked = false;
-	keep(v, gather_passing(v->alive, v->n, v->sel));
+	v->nsel = gather_passing(v->alive, v->n, v->sel);
 }
 
 /* Rows that are alive, by bytes: many may be, and other filters may come. */
@@ -414,9 +401,8 @@ filter_bytes(Vector *v, const View *view, uint64_t first, const NumberRange *ran
 	uint8_t		passes[VECTOR_ROWS];
 
 	test_all(view, first, v->n, range, passes);
-	v->nsel = combine_bytes(v->alive, passes, v->n, v->all);
-	v->all = v->nsel == v->n;
-	v->masked = !v->all;
+	v->nsel = combine_bytes(v->alive, passes, v->n, all_alive(v));
+	v->masked = !all_alive(v);
 }
 
 /* Rows whose numbers are in range, of those that are alive and not NULL. */
@@ -432,14 +418,14 @@ filter_numbers(Vector *v, const View *view, uint64_t first, const NumberRange *r
 	if (range->none)
 	{
 		v->masked = false;
-		keep(v, 0);
+		v->nsel = 0;
 		return;
 	}
 	if (nulls)
 		drop_nulls(v, view->validity, first);
 	if (range->every)
 		return;
-	if (v->all || v->masked)
+	if (all_alive(v) || v->masked)
 	{
 		filter_bytes(v, view, first, range);
 		return;
@@ -447,7 +433,7 @@ filter_numbers(Vector *v, const View *view, uint64_t first, const NumberRange *r
 	EACH_ALIVE(v,
 			   sel[n] = i;
 			   n += ((hgj_number_at(view, first + i) - range->first) & range->top) <= range->span);
-	keep(v, n);
+	v->nsel = n;
 }
 
 /* ---- step 4 ------------------------------------------------------------------ */
@@ -518,7 +504,7 @@ filter_table(Run *run, Vector *v, uint32_t input)
 				   const uint64_t at = hgj_entry_at(view, first + i);
 				   sel[n] = i;
 				   n += table[at] != 0 && bit_is_set(bits, at));
-	keep(v, n);
+	v->nsel = n;
 }
 
 /*
@@ -528,38 +514,30 @@ filter_table(Run *run, Vector *v, uint32_t input)
 bool
 hgj_lazy_filter(Run *run, Vector *v, uint8_t reg)
 {
-	const Lazy *lazy;
+	const Lazy *lazy = v->lazy >> reg & 1 ? &v->lazies[reg] : NULL;
+	const View *view = lazy != NULL && lazy->kind != LAZY_CONSTANT ? &run->views[lazy->input] : NULL;
 
-	if (!(v->lazy >> reg & 1))
+	if (lazy != NULL && lazy->kind == LAZY_RANGE)
 	{
-		if (v->masked)
-			hgj_lazy_settle(v);
-		return false;
-	}
-	lazy = &v->lazies[reg];
-	if (lazy->kind == LAZY_RANGE)
-	{
-		const View *view = &run->views[lazy->input];
 		NumberRange range = numbers_between(view, lazy->least, lazy->most);
 
 		filter_numbers(v, view, view->first + run->view_first, &range);
 		return true;
 	}
-	if (lazy->kind == LAZY_INPUT && run->views[lazy->input].table != NULL)
+	if (view != NULL && view->table != NULL)
 	{
 		filter_table(run, v, lazy->input);
 		return true;
 	}
 	if (v->masked)
 		hgj_lazy_settle(v);
-	if (lazy->kind == LAZY_CONSTANT)
-		keep(v, lazy->word == 0 ? 0 : v->all ? v->n : v->nsel);
-	else
+	if (lazy != NULL && lazy->kind == LAZY_CONSTANT)
 	{
-		hgj_lazy_force(run, v, UINT64_C(1) << reg);
-		return false;
+		v->nsel = lazy->word == 0 ? 0 : v->nsel;
+		return true;
 	}
-	return true;
+	hgj_lazy_force(run, v, UINT64_C(1) << reg);
+	return false;
 }
 
 /* The keys of all rows as they are kept, if the register is an input of that kind. */

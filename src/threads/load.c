@@ -74,32 +74,6 @@ some_are_null(const uint64_t *validity, uint64_t first, uint32_t n)
 	return missing != 0;
 }
 
-/* Step 1: numbers that stand for words; the last one is for rows that are NULL. */
-static void
-look_up(const View *view, uint64_t first, Vector *v, uint8_t reg)
-{
-	const uint64_t *table = view->table;
-	const uint64_t *bits = view->table + view->ntable;
-	uint64_t	last = view->ntable - 1;
-	uint64_t   *to = v->words[reg];
-	bool		nullable = false;
-	uint8_t    *nulls;
-
-	for (uint64_t i = 0; i <= last && !nullable; i++)
-		nullable = !bit_is_set(bits, i);
-	/* numbers of rows that are not alive may be anything that is written there */
-	widen(view, first, v, to);
-	if (view->validity != NULL)
-		EACH_ALIVE(v, to[i] = bit_is_set(view->validity, first + i) ? to[i] - view->base : last);
-	else
-		EACH_ALIVE(v, to[i] = to[i] - view->base);
-	EACH_ALIVE(v, to[i] = to[i] < last ? to[i] : last);
-	nulls = nulls_to_set(v, reg, nullable);
-	if (nulls != NULL)
-		EACH_ALIVE(v, nulls[i] = !bit_is_set(bits, to[i]));
-	EACH_ALIVE(v, to[i] = table[to[i]]);
-}
-
 /* May an input be NULL in one of n rows from `first` on? */
 bool
 hgj_view_has_nulls(const View *view, uint64_t first, uint32_t n)
@@ -119,29 +93,38 @@ value_at(const View *view, uint64_t at)
 		(uint64_t) (int64_t) (int32_t) number;
 }
 
+/* Step 1: numbers that stand for words, of rows of the run's first vector. */
+static void
+look_up(Vector *v, const View *view, uint64_t first, uint8_t reg)
+{
+	const uint32_t *origin = v->origin;
+	const uint64_t *table = view->table;
+	const uint64_t *bits = view->table + view->ntable;
+	uint64_t   *to = v->words[reg];
+	bool		missing = false;
+	uint8_t    *nulls;
+
+	EACH_ALIVE(v,
+			   to[i] = hgj_entry_at(view, first + origin[i]);
+			   missing |= !bit_is_set(bits, to[i]));
+	nulls = nulls_to_set(v, reg, missing);
+	if (nulls != NULL)
+		EACH_ALIVE(v, nulls[i] = !bit_is_set(bits, to[i]));
+	EACH_ALIVE(v, to[i] = table[to[i]]);
+}
+
 /* Candidates: each is a row of the run's first vector, anywhere. */
 static void
 gather_input(Vector *v, const View *view, uint64_t first, uint8_t reg)
 {
 	const uint32_t *origin = v->origin;
-	const uint64_t *table = view->table;
 	uint64_t   *to = v->words[reg];
-	uint8_t    *nulls;
+	uint8_t    *nulls = nulls_to_set(v, reg, view->validity != NULL);
 
-	if (table == NULL)
-	{
-		EACH_ALIVE(v, to[i] = value_at(view, first + origin[i]));
-		nulls = nulls_to_set(v, reg, view->validity != NULL);
-		if (nulls != NULL)
-			EACH_ALIVE(v, nulls[i] = view->validity != NULL &&
-					   !bit_is_set(view->validity, first + origin[i]));
-		return;
-	}
-	nulls = nulls_to_set(v, reg, true);
-	EACH_ALIVE(v,
-			   const uint64_t at = hgj_entry_at(view, first + origin[i]);
-			   to[i] = table[at];
-			   nulls[i] = !bit_is_set(table + view->ntable, at));
+	EACH_ALIVE(v, to[i] = value_at(view, first + origin[i]));
+	if (nulls != NULL)
+		EACH_ALIVE(v, nulls[i] = view->validity != NULL &&
+				   !bit_is_set(view->validity, first + origin[i]));
 }
 
 /* INPUT: a column of the rows that have come. */
@@ -153,14 +136,14 @@ hgj_run_input(Run *run, Vector *v, uint8_t reg, uint32_t input)
 	const uint64_t *validity = view->validity;
 	uint8_t    *nulls;
 
+	if (view->table != NULL)
+	{
+		look_up(v, view, first, reg);
+		return;
+	}
 	if (!v->first)
 	{
 		gather_input(v, view, first, reg);
-		return;
-	}
-	if (view->table != NULL)
-	{
-		look_up(view, first, v, reg);
 		return;
 	}
 	widen(view, first, v, v->words[reg]);

@@ -180,33 +180,6 @@ pipeline_create(const HgjPipelineSpec *spec, const HgjPipelineCaller *caller,
 	return HGJ_OK;
 }
 
-/* Memory for a payload column of `total` rows, and for their validity. */
-static HgjStatus
-open_column(HgjPipeline *p, Column *column, uint64_t total, size_t width, bool nullable,
-			HgjError *err)
-{
-	size_t		words = (total + 63) / 64 + 1;
-
-	if (column->values == NULL)
-	{
-		if (!hgj_threads_take(p, total * width))
-			return hgj_fail(err, HGJ_LIMIT, "the pipeline does not fit its memory limit");
-		column->values = malloc(total * width + 1);
-		if (column->values == NULL)
-			return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-	}
-	if (nullable && column->validity == NULL)
-	{
-		if (!hgj_threads_take(p, words * sizeof(uint64_t)))
-			return hgj_fail(err, HGJ_LIMIT, "the pipeline does not fit its memory limit");
-		column->validity = malloc(words * sizeof(uint64_t));
-		if (column->validity == NULL)
-			return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-		memset(column->validity, 0xFF, words * sizeof(uint64_t));
-	}
-	return HGJ_OK;
-}
-
 /* HgjPipelineMethods.payload */
 static HgjStatus
 pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column, uint32_t first, uint32_t n,
@@ -232,7 +205,7 @@ pipeline_payload(HgjPipeline *p, uint32_t join, uint32_t column, uint32_t first,
 		return HGJ_OK;
 	to = &p->columns[join][column];
 	width = hgj_kind_width(spec->joins[join].kinds[column]);
-	status = open_column(p, to, total, width, validity != NULL, err);
+	status = hgj_column_open(p, to, total, width, validity != NULL, err);
 	if (status != HGJ_OK)
 		return leave(p, status);
 	memcpy((char *) to->values + first * width, values, n * width);
@@ -261,9 +234,9 @@ pipeline_start(HgjPipeline *p, const HgjPipeRange *ranges, uint64_t expected, Hg
 			if (p->columns[j][c].sent < p->tables[j]->total_rows)
 				return leave(p, hgj_fail(err, HGJ_INVALID, "a payload column is missing"));
 	if (groups)
-		status = hgj_run_groups_start(p, ranges, err);
-	p->started = status == HGJ_OK;
-	return leave(p, status);
+		hgj_run_groups_start(p, ranges);
+	p->started = true;
+	return HGJ_OK;
 }
 
 /* ---- step 2 ------------------------------------------------------------------ */
@@ -351,14 +324,6 @@ pipeline_push_from(HgjPipeline *p, const HgjPipeStage *from, uint32_t n, uint64_
 	return leave(p, status);
 }
 
-/* HgjPipelineMethods.keep_staging */
-static void
-pipeline_keep_staging(const void *memory, uint64_t bytes)
-{
-	(void) memory;
-	(void) bytes;
-}
-
 /* HgjPipelineMethods.push_kept */
 static HgjStatus
 pipeline_push_kept(HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
@@ -437,7 +402,6 @@ const HgjPipelineMethods hgj_threads_pipelines = {
 	.stage = pipeline_stage,
 	.push = pipeline_push,
 	.keep = hgj_push_keep,
-	.keep_staging = pipeline_keep_staging,
 	.push_from = pipeline_push_from,
 	.fills = true,
 	.grows = true,

@@ -16,18 +16,6 @@
  */
 #include "threads/threads.h"
 
-static bool
-is_jump(uint32_t op)
-{
-	return op >= HGJ_PIPE_JUMP && op <= HGJ_PIPE_JUMP_VALID;
-}
-
-static bool
-has_result(uint32_t op)
-{
-	return op >= HGJ_PIPE_INPUT && op <= HGJ_PIPE_KEY_WORD;
-}
-
 /* Registers that the end of a row reads. */
 static uint64_t
 read_at_end(const HgjPipelineSpec *spec)
@@ -104,7 +92,7 @@ plan_join(Plan *plan, uint32_t j)
 	{
 		const HgjPipeInstruction *in = &spec->code[i];
 
-		if (i < join->after_probe && has_result(in->op))
+		if (i < join->after_probe && hgj_pipe_has_result(in->op))
 			set |= UINT64_C(1) << in->dst;
 		if (i >= join->after_probe)
 			read |= plan->reads[i];
@@ -124,7 +112,7 @@ plan_targets(Plan *plan)
 	bool		is_target[HGJ_PIPE_CODE] = {false};
 
 	for (uint32_t i = 0; i < spec->ncode; i++)
-		if (is_jump(spec->code[i].op))
+		if (hgj_pipe_jumps(spec->code[i].op))
 			is_target[spec->code[i].arg] = true;
 	for (uint32_t i = 0; i < spec->ncode; i++)
 	{

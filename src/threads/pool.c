@@ -40,13 +40,6 @@ static PoolJob *ring = NULL;	/* its last job, or NULL */
 static uint32_t threads = 0;
 static const HgjWatch *watch = NULL;
 
-/* The threads that are there, without those who bring jobs. */
-uint32_t
-hgj_pool_threads(void)
-{
-	return threads;
-}
-
 /* Numbers of threads that a job's morsels are called with: the last one is the caller's. */
 uint32_t
 hgj_pool_runs(void)

@@ -32,13 +32,6 @@ hgj_push_keep(const HgjKeptMemory *memory)
 	kept = *memory;
 }
 
-/* Is there memory of kept rows? */
-static bool
-has_kept(void)
-{
-	return kept.memory != NULL;
-}
-
 /* ---- step 1 ------------------------------------------------------------------ */
 
 static HgjStatus
@@ -277,7 +270,7 @@ hgj_push_kept(struct HgjPipeline *p, const HgjKeptPush *rows, HgjError *err)
 	uint64_t	nmorsels;
 	HgjStatus	status;
 
-	if (!has_kept())
+	if (kept.memory == NULL)
 		return hgj_fail(err, HGJ_UNSUPPORTED, "rows of this pipeline are to be staged");
 	/* the memory of earlier calls is not held by the caller any more */
 	if (rows->only_there)

@@ -100,7 +100,7 @@ HgjStatus
 hgj_rows_add(Run *run, Vector *v)
 {
 	Output	   *out = &run->out;
-	uint32_t	n = v->all ? v->n : v->nsel;
+	uint32_t	n = v->nsel;
 	uint32_t   *to;
 
 	if (make_room(run, n) != HGJ_OK)
@@ -179,7 +179,7 @@ put_nulls(Run *run, const Vector *v, uint32_t c)
 	if (has_nulls(v, reg))
 		EACH_ALIVE(v, *to++ = nulls[i]);
 	else
-		memset(to, 0, v->all ? v->n : v->nsel);
+		memset(to, 0, v->nsel);
 	return HGJ_OK;
 }
 
@@ -189,7 +189,7 @@ hgj_rows_fill(Run *run, Vector *v)
 {
 	const HgjPipelineSpec *spec = &run->p->plan.spec;
 	Output	   *out = &run->out;
-	uint32_t	n = v->all ? v->n : v->nsel;
+	uint32_t	n = v->nsel;
 	uint64_t	missing = 0;
 
 	for (uint32_t k = 0; k < spec->nkeys; k++)
@@ -217,6 +217,33 @@ hgj_rows_fill(Run *run, Vector *v)
 }
 
 /* ---- step 3 ------------------------------------------------------------------ */
+
+/* Memory for a column of `total` rows, and for their validity, unless it has that; all are valid. */
+HgjStatus
+hgj_column_open(struct HgjPipeline *p, Column *column, uint64_t total, size_t width, bool nullable,
+				HgjError *err)
+{
+	size_t		words = (total + 63) / 64 + 1;
+
+	if (column->values == NULL)
+	{
+		if (!hgj_threads_take(p, total * width))
+			return hgj_fail(err, HGJ_LIMIT, "the pipeline does not fit its memory limit");
+		column->values = malloc(total * width + 1);
+		if (column->values == NULL)
+			return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+	}
+	if (nullable && column->validity == NULL)
+	{
+		if (!hgj_threads_take(p, words * sizeof(uint64_t)))
+			return hgj_fail(err, HGJ_LIMIT, "the pipeline does not fit its memory limit");
+		column->validity = malloc(words * sizeof(uint64_t));
+		if (column->validity == NULL)
+			return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
+		memset(column->validity, 0xFF, words * sizeof(uint64_t));
+	}
+	return HGJ_OK;
+}
 
 /* One user less. */
 void
@@ -247,18 +274,14 @@ open_columns(struct HgjPipeline *p, uint64_t n, HgjError *err)
 	{
 		Column	   *column = &p->made->columns[c];
 		bool		nullable = false;
+		HgjStatus	status;
 
 		for (uint32_t r = 0; r < p->nruns; r++)
 			nullable |= p->runs[r] != NULL && p->runs[r]->out.nulls[c] != NULL;
-		if (!hgj_threads_take(p, n * hgj_kind_width(spec->kinds[c]) + n / 8))
-			return hgj_fail(err, HGJ_LIMIT, "the pipeline does not fit its memory limit");
 		column->sent = n;
-		column->values = malloc(n * hgj_kind_width(spec->kinds[c]) + 1);
-		column->validity = nullable ? malloc((n + 63) / 64 * 8 + 8) : NULL;
-		if (column->values == NULL || (nullable && column->validity == NULL))
-			return hgj_fail(err, HGJ_OUT_OF_MEMORY, "out of memory");
-		if (nullable)
-			memset(column->validity, 0xFF, (n + 63) / 64 * 8 + 8);
+		status = hgj_column_open(p, column, n, hgj_kind_width(spec->kinds[c]), nullable, err);
+		if (status != HGJ_OK)
+			return status;
 	}
 	return HGJ_OK;
 }

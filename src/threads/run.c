@@ -26,13 +26,8 @@
 #define PARK_WHERE(v, bits, test) \
 	do { \
 		uint32_t	left_ = 0; \
-		if ((v)->all) \
-		{ \
-			for (uint32_t i = 0; i < (v)->n; i++) \
-				(v)->sel[i] = i; \
-			(v)->nsel = (v)->n; \
-			(v)->all = false; \
-		} \
+		for (uint32_t i = 0; all_alive(v) && i < (v)->n; i++) \
+			(v)->sel[i] = i; \
 		for (uint32_t at_ = 0; at_ < (v)->nsel; at_++) \
 		{ \
 			uint32_t	i = (v)->sel[at_]; \
@@ -110,7 +105,7 @@ next_target(const Plan *plan, const Vector *v)
 static void
 filter(Run *run, Vector *v, const HgjPipeInstruction *in)
 {
-	uint32_t	before = v->all ? v->n : v->nsel;
+	uint32_t	before = v->nsel;
 	uint32_t	gone;
 
 	if (!hgj_lazy_filter(run, v, in->a))
@@ -125,7 +120,6 @@ filter(Run *run, Vector *v, const HgjPipeInstruction *in)
 		else
 			EACH_ALIVE(v, sel[n] = i; n += words[i] != 0);
 		v->nsel = n;
-		v->all = v->all && n == v->n;
 	}
 	gone = before - v->nsel;
 	if (in->arg == HGJ_PIPE_DROP)
@@ -143,7 +137,7 @@ filter(Run *run, Vector *v, const HgjPipeInstruction *in)
 static HgjStatus
 end(Run *run, Vector *v)
 {
-	run->ended += v->all ? v->n : v->nsel;
+	run->ended += v->nsel;
 	if (run->p->plan.spec.fills)
 		return hgj_rows_fill(run, v);
 	if (run->p->plan.spec.rows)
@@ -165,7 +159,7 @@ hgj_run_vector(Run *run, Vector *v, uint32_t pc)
 
 		if (v->nparked > 0 && plan->target_of[pc] > 0)
 			unpark(plan, v, pc);
-		if (v->nsel == 0 && !v->all)
+		if (v->nsel == 0)
 		{
 			/* where none is alive, rows that are parked go on, or those that nothing was found for */
 			if (v->nparked > 0)
@@ -185,8 +179,11 @@ hgj_run_vector(Run *run, Vector *v, uint32_t pc)
 		}
 		if (v->masked && in->op != HGJ_PIPE_FILTER)
 			hgj_lazy_settle(v);
-		if (v->lazy & plan->reads[pc] && in->op != HGJ_PIPE_FILTER && in->op != HGJ_PIPE_PROBE)
+		/* before the result is written, which may take the place of an operand */
+		if (in->op != HGJ_PIPE_FILTER && in->op != HGJ_PIPE_PROBE)
 			hgj_lazy_force(run, v, plan->reads[pc]);
+		if (hgj_pipe_has_result(in->op))
+			v->lazy &= ~(UINT64_C(1) << in->dst);
 		pc++;
 		switch (in->op)
 		{
@@ -239,7 +236,6 @@ hgj_run_rows(Run *run, uint32_t n)
 		HgjStatus	status;
 
 		v->n = v->nsel = n - at < VECTOR_ROWS ? n - at : VECTOR_ROWS;
-		v->all = true;
 		v->nulls_of = v->lazy = 0;
 		v->masked = false;
 		v->matching = 0;

@@ -29,29 +29,11 @@
 /* No sum of such values, nor of their squares, overflows. */
 #define MOST_SUMMED		1e140
 
-static inline double
-as_double(uint64_t word)
-{
-	double		value;
-
-	memcpy(&value, &word, sizeof(value));
-	return value;
-}
-
-static inline uint64_t
-double_word(double value)
-{
-	uint64_t	word;
-
-	memcpy(&word, &value, sizeof(word));
-	return word;
-}
-
 /* Step 2, there and back. */
 static inline uint64_t
 order_of(uint64_t word)
 {
-	if (isnan(as_double(word)))
+	if (isnan(hgj_word_float8(word)))
 		return (uint64_t) INT64_MAX;
 	return (int64_t) word < 0 ? word ^ (uint64_t) INT64_MAX : word;
 }
@@ -99,7 +81,7 @@ hgj_state_merge(uint32_t state, uint64_t *word, uint64_t other)
 	switch (state)
 	{
 		case HGJ_PIPE_SUM_FLOAT:
-			*word = double_word(as_double(*word) + as_double(other));
+			*word = hgj_float8_word(hgj_word_float8(*word) + hgj_word_float8(other));
 			break;
 		case HGJ_PIPE_MIN:
 		case HGJ_PIPE_MIN_FLOAT:
@@ -154,7 +136,7 @@ add_to_one(const Vector *v, const HgjPipeWord *word, uint64_t *state)
 	switch (word->state)
 	{
 		case HGJ_PIPE_COUNT:
-			*state += v->all ? v->n : v->nsel;
+			*state += v->nsel;
 			return true;
 		case HGJ_PIPE_SUM:
 		case HGJ_PIPE_SUM_LOW:
@@ -212,8 +194,8 @@ add_to_one(const Vector *v, const HgjPipeWord *word, uint64_t *state)
 				add(*state += (uint64_t) ((int64_t) words[i] >> 32)); \
 				break; \
 			case HGJ_PIPE_SUM_FLOAT: \
-				add(*state = double_word(as_double(*state) + as_double(words[i])); \
-					good &= fabs(as_double(words[i])) < MOST_SUMMED); \
+				add(*state = hgj_float8_word(hgj_word_float8(*state) + hgj_word_float8(words[i])); \
+					good &= fabs(hgj_word_float8(words[i])) < MOST_SUMMED); \
 				break; \
 			case HGJ_PIPE_MIN: \
 				add(*state = (int64_t) words[i] < (int64_t) *state ? words[i] : *state); \
@@ -346,7 +328,7 @@ hgj_few_begin(FewGroups *few, const Vector *v, const uint32_t *group_of, uint64_
 	number_of = few->number_of;
 	few->n = v->n;
 	few->summed = few->fits = 0;
-	if (!v->all)
+	if (!all_alive(v))
 		memset(few->number, NO_GROUP, v->n);
 	EACH_ALIVE(v, few->number[i] = number_of[group_of[i]]);
 	for (uint32_t g = 0; g < few->ngroups; g++)

@@ -88,7 +88,6 @@ typedef struct PoolJob
 } PoolJob;
 
 extern bool hgj_pool_open(uint32_t nthreads);
-extern uint32_t hgj_pool_threads(void);
 extern uint32_t hgj_pool_runs(void);
 extern uint64_t hgj_pool_now_ns(void);
 extern void hgj_pool_watch(const HgjWatch *asked);
@@ -205,8 +204,7 @@ typedef struct Vector
 {
 	uint32_t	n;				/* rows */
 	uint32_t	nsel;			/* rows that are alive, ... */
-	uint32_t   *sel;			/* ... ascending, unless all are */
-	bool		all;
+	uint32_t   *sel;			/* ... ascending, unless all are (all_alive()) */
 	bool		masked;			/* `alive` says which rows are, `nsel` how many */
 	uint8_t    *alive;			/* a byte for each row */
 	bool		expanded;		/* its rows are candidates, of which MATCH decides */
@@ -264,7 +262,6 @@ typedef struct Groups
 	uint64_t	room;
 	uint64_t   *slots;			/* hash in the upper half, number of a group plus one; 0: free */
 	uint64_t	nslots;			/* a power of two */
-	bool		placed;			/* groups are found by position; counted by word 0 */
 	uint64_t	bytes;
 } Groups;
 
@@ -387,7 +384,6 @@ struct HgjPipeline
 	/* groups, after finish */
 	uint64_t   *group_rows;
 	uint64_t	ngroups;
-	uint64_t	group_bytes;
 
 	uint64_t	ended;			/* rows, of all runs */
 	HgjPipelineInfo info;
@@ -439,7 +435,7 @@ extern bool hgj_few_add(FewGroups *few, const Vector *v, const Plan *plan, uint3
 						uint64_t *states);
 
 /* groups.c */
-extern HgjStatus hgj_run_groups_start(struct HgjPipeline *p, const HgjPipeRange *ranges, HgjError *err);
+extern void hgj_run_groups_start(struct HgjPipeline *p, const HgjPipeRange *ranges);
 extern HgjStatus hgj_run_groups_add(Run *run, Vector *v);
 extern HgjStatus hgj_run_groups_finish(struct HgjPipeline *p, HgjError *err);
 
@@ -447,6 +443,8 @@ extern HgjStatus hgj_run_groups_finish(struct HgjPipeline *p, HgjError *err);
 extern HgjStatus hgj_rows_add(Run *run, Vector *v);
 extern HgjStatus hgj_rows_fill(Run *run, Vector *v);
 extern HgjStatus hgj_rows_finish(struct HgjPipeline *p, HgjError *err);
+extern HgjStatus hgj_column_open(struct HgjPipeline *p, Column *column, uint64_t total,
+								 size_t width, bool nullable, HgjError *err);
 extern void hgj_columns_leave(Columns *columns);
 
 /* push.c */
@@ -459,6 +457,13 @@ extern HgjStatus hgj_push_fetch(struct HgjPipeline *p, HgjPipeRows *rows, HgjErr
 
 /* pipeline.c */
 extern const HgjPipelineMethods hgj_threads_pipelines;
+
+/* Are all rows alive?  There is no selection then. */
+static inline bool
+all_alive(const Vector *v)
+{
+	return v->nsel == v->n;
+}
 
 /* May rows that are not alive come back? */
 static inline bool
@@ -486,13 +491,13 @@ is_partial(const Vector *v)
 			} \
 	} while (0)
 
-#define EACH_ALIVE(v, body) EACH(v, (v)->all, body)
+#define EACH_ALIVE(v, body) EACH(v, all_alive(v), body)
 
 /*
  * For each row that is alive, and, where that is faster, for rows that do not come back, whose
  * registers nobody reads again.
  */
-#define EACH_ROW(v, body) EACH(v, (v)->all || (!is_partial(v) && (v)->nsel * 4 >= (v)->n), body)
+#define EACH_ROW(v, body) EACH(v, all_alive(v) || (!is_partial(v) && (v)->nsel * 4 >= (v)->n), body)
 
 /* May a register be NULL in this vector? */
 static inline bool

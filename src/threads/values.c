@@ -21,48 +21,11 @@
 
 #include "threads/threads.h"
 
-static inline double
-as_double(uint64_t word)
-{
-	double		value;
-
-	memcpy(&value, &word, sizeof(value));
-	return value;
-}
-
-static inline uint64_t
-double_word(double value)
-{
-	uint64_t	word;
-
-	memcpy(&word, &value, sizeof(word));
-	return word;
-}
-
-static inline float
-as_float(uint64_t word)
-{
-	uint32_t	half = (uint32_t) word;
-	float		value;
-
-	memcpy(&value, &half, sizeof(value));
-	return value;
-}
-
-static inline uint64_t
-float_word(float value)
-{
-	uint32_t	half;
-
-	memcpy(&half, &value, sizeof(half));
-	return half;
-}
-
 /* The value of a float's word, of either kind. */
 static inline double
 float_value(uint32_t kind, uint64_t word)
 {
-	return kind == HGJ_KIND_F4 ? (double) as_float(word) : as_double(word);
+	return kind == HGJ_KIND_F4 ? (double) hgj_word_float4(word) : hgj_word_float8(word);
 }
 
 /* Step 1: NULL where an operand is. */
@@ -382,7 +345,7 @@ calculate_floats(const Vector *v, const HgjPipeInstruction *in, const uint8_t *n
 			   const double of_b = float_value(in->kind, b[i]);
 			   double r = float_result(in->c, of_a, of_b);
 			   r = narrow ? (double) (float) r : r;
-			   to[i] = narrow ? float_word((float) r) : double_word(r);
+			   to[i] = narrow ? hgj_float4_word((float) r) : hgj_float8_word(r);
 			   bad |= !nulls[i & mask] && !float_is_good(in->c, of_a, of_b, r));
 	return !bad;
 }
@@ -446,7 +409,7 @@ narrow_float(double from, uint64_t *r)
 {
 	float		value = (float) from;
 
-	*r = float_word(value);
+	*r = hgj_float4_word(value);
 	return (!isinf(value) || isinf(from)) && (value != 0 || from == 0);
 }
 
@@ -457,17 +420,17 @@ cast_word(uint32_t from, uint32_t to, uint64_t a, uint64_t *r)
 	int64_t		value = (int64_t) a;
 
 	if (from == HGJ_KIND_F4 && to == HGJ_KIND_F8)
-		*r = double_word((double) as_float(a));
+		*r = hgj_float8_word((double) hgj_word_float4(a));
 	else if (from == HGJ_KIND_F4)
-		return integer_of((double) rintf(as_float(a)), to, r);
+		return integer_of((double) rintf(hgj_word_float4(a)), to, r);
 	else if (from == HGJ_KIND_F8 && to == HGJ_KIND_F4)
-		return narrow_float(as_double(a), r);
+		return narrow_float(hgj_word_float8(a), r);
 	else if (from == HGJ_KIND_F8)
-		return integer_of(rint(as_double(a)), to, r);
+		return integer_of(rint(hgj_word_float8(a)), to, r);
 	else if (to == HGJ_KIND_F4)
-		*r = float_word((float) value);
+		*r = hgj_float4_word((float) value);
 	else if (to == HGJ_KIND_F8)
-		*r = double_word((double) value);
+		*r = hgj_float8_word((double) value);
 	else if (to == HGJ_KIND_U1)
 		*r = value != 0;
 	else
@@ -497,15 +460,6 @@ cast(Vector *v, const HgjPipeInstruction *in)
 	return !bad;
 }
 
-/* As columns/keys.c makes them: one NaN, one zero. */
-static inline uint64_t
-float_key(double value)
-{
-	if (isnan(value))
-		return (uint64_t) INT64_MAX;
-	return value == 0 ? 0 : double_word(value);
-}
-
 static void
 key_word(Vector *v, const HgjPipeInstruction *in)
 {
@@ -516,7 +470,7 @@ key_word(Vector *v, const HgjPipeInstruction *in)
 	{
 		case HGJ_KIND_F4:
 		case HGJ_KIND_F8:
-			EACH_ROW(v, to[i] = float_key(float_value(in->kind, a[i])));
+			EACH_ROW(v, to[i] = hgj_float_word(float_value(in->kind, a[i])));
 			break;
 		case HGJ_KIND_U1:
 			EACH_ROW(v, to[i] = (uint8_t) a[i]);

@@ -23,43 +23,6 @@
 /* No sum of such values, nor of their squares, overflows. */
 #define MOST_SUMMED		1e140
 
-static double
-as_double(uint64_t word)
-{
-	double		value;
-
-	memcpy(&value, &word, sizeof(value));
-	return value;
-}
-
-static uint64_t
-double_word(double value)
-{
-	uint64_t	word;
-
-	memcpy(&word, &value, sizeof(word));
-	return word;
-}
-
-static float
-as_float(uint64_t word)
-{
-	uint32_t	half = (uint32_t) word;
-	float		value;
-
-	memcpy(&value, &half, sizeof(value));
-	return value;
-}
-
-static uint64_t
-float_word(float value)
-{
-	uint32_t	half;
-
-	memcpy(&half, &value, sizeof(half));
-	return half;
-}
-
 /* Bytes of a column's value. */
 size_t
 fake_width(uint32_t kind)
@@ -111,9 +74,9 @@ static int
 compare(uint32_t kind, uint64_t a, uint64_t b)
 {
 	if (kind == HGJ_KIND_F4)
-		return compare_doubles((double) as_float(a), (double) as_float(b));
+		return compare_doubles((double) hgj_word_float4(a), (double) hgj_word_float4(b));
 	if (kind == HGJ_KIND_F8)
-		return compare_doubles(as_double(a), as_double(b));
+		return compare_doubles(hgj_word_float8(a), hgj_word_float8(b));
 	return ((int64_t) a > (int64_t) b) - ((int64_t) a < (int64_t) b);
 }
 
@@ -255,7 +218,7 @@ float_arithmetic(uint32_t kind, uint32_t arithmetic, double a, double b, uint64_
 	}
 	if (kind == HGJ_KIND_F4)
 		r = (double) (float) r;
-	*word = kind == HGJ_KIND_F4 ? float_word((float) r) : double_word(r);
+	*word = kind == HGJ_KIND_F4 ? hgj_float4_word((float) r) : hgj_float8_word(r);
 	return float_is_good(arithmetic, a, b, r);
 }
 
@@ -263,10 +226,10 @@ static bool
 arithmetic(const HgjPipeInstruction *in, uint64_t a, uint64_t b, uint64_t *r)
 {
 	if (in->kind == HGJ_KIND_F8)
-		return float_arithmetic(in->kind, in->c, as_double(a), as_double(b), r);
+		return float_arithmetic(in->kind, in->c, hgj_word_float8(a), hgj_word_float8(b), r);
 	if (in->kind == HGJ_KIND_F4)
-		return float_arithmetic(in->kind, in->c, (double) as_float(a),
-								(double) as_float(b), r);
+		return float_arithmetic(in->kind, in->c, (double) hgj_word_float4(a),
+								(double) hgj_word_float4(b), r);
 	return integer_arithmetic(in, (int64_t) a, (int64_t) b, r);
 }
 
@@ -288,7 +251,7 @@ narrow(double from, uint64_t *r)
 {
 	float		value = (float) from;
 
-	*r = float_word(value);
+	*r = hgj_float4_word(value);
 	return (!isinf(value) || isinf(from)) && (value != 0 || from == 0);
 }
 
@@ -298,17 +261,17 @@ cast(const HgjPipeInstruction *in, uint64_t a, uint64_t *r)
 	int64_t		value = (int64_t) a;
 
 	if (in->kind == HGJ_KIND_F4 && in->c == HGJ_KIND_F8)
-		*r = double_word((double) as_float(a));
+		*r = hgj_float8_word((double) hgj_word_float4(a));
 	else if (in->kind == HGJ_KIND_F4)
-		return integer_of((double) rintf(as_float(a)), in->c, r);
+		return integer_of((double) rintf(hgj_word_float4(a)), in->c, r);
 	else if (in->kind == HGJ_KIND_F8 && in->c == HGJ_KIND_F4)
-		return narrow(as_double(a), r);
+		return narrow(hgj_word_float8(a), r);
 	else if (in->kind == HGJ_KIND_F8)
-		return integer_of(rint(as_double(a)), in->c, r);
+		return integer_of(rint(hgj_word_float8(a)), in->c, r);
 	else if (in->c == HGJ_KIND_F4)
-		*r = float_word((float) value);
+		*r = hgj_float4_word((float) value);
 	else if (in->c == HGJ_KIND_F8)
-		*r = double_word((double) value);
+		*r = hgj_float8_word((double) value);
 	else if (in->c == HGJ_KIND_U1)
 		*r = value != 0;
 	else
@@ -338,15 +301,15 @@ key_word(uint32_t kind, uint64_t a)
 		case HGJ_KIND_U4:
 			return (uint32_t) a;
 		case HGJ_KIND_F4:
-			value = (double) as_float(a);
+			value = (double) hgj_word_float4(a);
 			break;
 		default:
-			value = as_double(a);
+			value = hgj_word_float8(a);
 			break;
 	}
 	if (isnan(value))
 		return (uint64_t) INT64_MAX;
-	return value == 0 ? 0 : double_word(value);
+	return value == 0 ? 0 : hgj_float8_word(value);
 }
 
 /* AND (decisive false) and OR (decisive true) with SQL's NULLs. */
@@ -425,7 +388,7 @@ fake_compute(const HgjPipeInstruction *in, FakeValue a, FakeValue b, FakeValue *
 static uint64_t
 order_of(uint64_t word)
 {
-	if (isnan(as_double(word)))
+	if (isnan(hgj_word_float8(word)))
 		return (uint64_t) INT64_MAX;
 	return (int64_t) word < 0 ? word ^ (uint64_t) INT64_MAX : word;
 }
@@ -476,8 +439,8 @@ fake_state_add(uint32_t state, uint64_t *word, uint64_t value)
 			*word += (uint64_t) ((int64_t) value >> 32);
 			return true;
 		case HGJ_PIPE_SUM_FLOAT:
-			*word = double_word(as_double(*word) + as_double(value));
-			return fabs(as_double(value)) < MOST_SUMMED;
+			*word = hgj_float8_word(hgj_word_float8(*word) + hgj_word_float8(value));
+			return fabs(hgj_word_float8(value)) < MOST_SUMMED;
 		case HGJ_PIPE_MIN_FLOAT:
 		case HGJ_PIPE_MAX_FLOAT:
 			if (value == MINUS_ZERO)

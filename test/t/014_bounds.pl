@@ -98,8 +98,8 @@ for my $what (sort keys %queries)
 		my $last = $begun;
 		wait_until("$what: works", sub {
 			my $now = worked($pid);
-			# it stands still: perhaps it has ended
-			$ended = $now == $last && $node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $pid") eq 'idle';
+			# it has begun, and stands still: perhaps it has ended
+			$ended = $now > $begun && $now == $last && $node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $pid") eq 'idle';
 			$last = $now;
 			return $ended || $now >= $begun + $moment * $row;
 		});

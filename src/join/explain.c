@@ -120,14 +120,15 @@ show_filter(const HgjRunStats *stats, ExplainState *es)
 {
 	uint64		kilobytes = (stats->filter_bytes + 1023) / 1024;
 
-	if (stats->filter_bytes == 0)
+	if (stats->filter_bytes == 0 && stats->filter_rejected == 0)
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfo(es->str,
-						 "Probe Filter: " UINT64_FORMAT "kB  Rows Rejected: " UINT64_FORMAT "\n",
-						 kilobytes, stats->filter_rejected);
+		/* a pipeline's first probe makes the filter: its table has been asked before that */
+		if (stats->filter_bytes > 0)
+			appendStringInfo(es->str, "Probe Filter: " UINT64_FORMAT "kB  ", kilobytes);
+		appendStringInfo(es->str, "Rows Rejected: " UINT64_FORMAT "\n", stats->filter_rejected);
 	}
 	else
 	{
@@ -154,7 +155,8 @@ show_device(const HgjRunStats *stats, ExplainState *es)
 						 "kB  To Device: " UINT64_FORMAT
 						 "kB  From Device: " UINT64_FORMAT "kB\n",
 						 memory, to_device, from_device);
-		if (!es->timing)
+		/* threads have no clock, and nothing is transferred to them */
+		if (!es->timing || (kernels == 0 && transfers == 0))
 			return;
 		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,

@@ -126,6 +126,7 @@ extern bool hgj_join_has_whole_table(const HgjJoinState *state);
 extern HgjPageCounts *hgj_join_outer_pages(HgjJoinState *state);
 extern HgjPageCounts *hgj_join_inner_pages(HgjJoinState *state);
 extern void hgj_join_count_returned(HgjJoinState *state, uint64 rows);
+extern void hgj_join_count_rejected(HgjJoinState *state, uint64 rows);
 extern void hgj_join_has_returned(HgjJoinState *state);
 extern void hgj_join_begins_batch(HgjJoinState *state);
 extern HgjBatch *hgj_join_outer_batch(const HgjJoinState *state);

@@ -86,6 +86,13 @@ hgj_join_count_returned(HgjJoinState *state, uint64 rows)
 	state->counts.returned += rows;
 }
 
+/* Rows that a pipeline's probe has kept off the graph by the table's filter. */
+void
+hgj_join_count_rejected(HgjJoinState *state, uint64 rows)
+{
+	state->stats.filter_rejected += rows;
+}
+
 /* The join cannot start again by itself, as a join that has returned a batch cannot. */
 void
 hgj_join_has_returned(HgjJoinState *state)

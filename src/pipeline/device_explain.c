@@ -40,6 +40,40 @@ explain_kept(const HgjPipelineInfo *info, ExplainState *es)
 									 info->kept_bytes / 1024), es);
 }
 
+/*
+ * How long the run took whom.  A GPU's kernels are timed by its clock; threads are timed by the
+ * host's, and their rows say whether one of them had more to do than the others.
+ */
+static void
+explain_times(const HgjPipelineState *d, const HgjPipelineInfo *info, ExplainState *es)
+{
+	bool		threads = info->threads > 0;
+	double		decode = INSTR_TIME_GET_MILLISEC(d->decode);
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyFloat("Host Decode Time", "ms", decode, 3, es);
+		ExplainPropertyFloat("Transfer Time", "ms", info->transfer_ms, 3, es);
+		ExplainPropertyFloat("Kernel Time", "ms", threads ? 0 : info->kernel_ms, 3, es);
+		ExplainPropertyUInteger("Threads", NULL, info->threads, es);
+		ExplainPropertyFloat("Busy Time", "ms", threads ? info->kernel_ms : 0, 3, es);
+		ExplainPropertyUInteger("Most Rows of a Thread", NULL, info->most_rows, es);
+		ExplainPropertyUInteger("Sent", "kB", info->sent / 1024, es);
+		ExplainPropertyUInteger("Device Memory", "kB", info->memory / 1024, es);
+		return;
+	}
+	appendStringInfoSpaces(es->str, es->indent * 2);
+	appendStringInfo(es->str, "Host Decode: %.3f ms  ", decode);
+	if (threads)
+		appendStringInfo(es->str, "Threads: %u  Busy: %.3f ms  Most Rows of a Thread: " UINT64_FORMAT,
+						 info->threads, info->kernel_ms, info->most_rows);
+	else
+		appendStringInfo(es->str, "Transfer: %.3f ms  Kernels: %.3f ms",
+						 info->transfer_ms, info->kernel_ms);
+	appendStringInfo(es->str, "  Sent: " UINT64_FORMAT "kB  Device Memory: " UINT64_FORMAT "kB\n",
+					 info->sent / 1024, info->memory / 1024);
+}
+
 /* What EXPLAIN says of it, where a device was asked for.  info: of the last run. */
 void
 hgj_device_explain(const HgjPipelineState *d, const HgjPipelineInfo *info, ExplainState *es)
@@ -66,24 +100,8 @@ hgj_device_explain(const HgjPipelineState *d, const HgjPipelineInfo *info, Expla
 		if (info->left_out > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 			ExplainPropertyUInteger("Groups Left Out", NULL, info->left_out, es);
 	}
-	if (!es->analyze || !es->timing || !d->ran)
-		return;
-	if (es->format != EXPLAIN_FORMAT_TEXT)
-	{
-		ExplainPropertyFloat("Host Decode Time", "ms",
-							 INSTR_TIME_GET_MILLISEC(d->decode), 3, es);
-		ExplainPropertyFloat("Transfer Time", "ms", info->transfer_ms, 3, es);
-		ExplainPropertyFloat("Kernel Time", "ms", info->kernel_ms, 3, es);
-		ExplainPropertyUInteger("Sent", "kB", info->sent / 1024, es);
-		ExplainPropertyUInteger("Device Memory", "kB", info->memory / 1024, es);
-		return;
-	}
-	appendStringInfoSpaces(es->str, es->indent * 2);
-	appendStringInfo(es->str,
-					 "Host Decode: %.3f ms  Transfer: %.3f ms  Kernels: %.3f ms  Sent: "
-					 UINT64_FORMAT "kB  Device Memory: " UINT64_FORMAT "kB\n",
-					 INSTR_TIME_GET_MILLISEC(d->decode), info->transfer_ms,
-					 info->kernel_ms, info->sent / 1024, info->memory / 1024);
+	if (es->analyze && es->timing && d->ran)
+		explain_times(d, info, es);
 }
 
 /* Add what all of its runs have had the device do, build sides that it has made included. */

@@ -59,6 +59,7 @@ hgj_device_leave(HgjPipelineState *d, const HgjPipelineInfo *now, HgjPipelineInf
 
 		InstrCountFiltered1(ps, now->filtered[j] - counted->filtered[j]);
 		InstrCountFiltered2(ps, now->removed[j] - counted->removed[j]);
+		hgj_join_count_rejected(join, now->rejected[j] - counted->rejected[j]);
 		if (j + 1 < d->njoins)
 			hgj_join(d->joins[j + 1])->outer.rows_read += joined;
 		if (j == hidden_joins(d))

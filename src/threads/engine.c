@@ -197,6 +197,8 @@ static void
 table_info(const HgjTable *table, HgjTableInfo *info)
 {
 	hgj_cpu_engine()->info(thread_table(table)->cpu, info);
+	/* a table may be many queries': each pipeline counts what the filter has rejected for it */
+	info->filter_tested = info->filter_rejected = 0;
 	/* nobody has asked for that */
 	if (thread_table(table)->spec.build == HGJ_BUILD_AUTO)
 		info->notes &= ~(uint32_t) (HGJ_NOTE_DIRECT_NOT_DENSE | HGJ_NOTE_DIRECT_MULTI_KEY);

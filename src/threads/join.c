@@ -84,6 +84,7 @@ sift(Run *run, Vector *v, uint32_t j, uint32_t *flags, HgjError *err)
 		/* the rows that pass are written where they are read from, and never ahead of that */
 		status = cpu->sift(probe, &keys, v->sel, &n, err);
 	}
+	run->rejected[j] += v->nsel - n;
 	v->nsel = n;
 	*flags = HGJ_PROBE_SIFTED;
 	return status;

@@ -148,6 +148,7 @@ run_morsel(void *arg, uint32_t thread, uint64_t number)
 	if (hgj_run_rows(run, morsel->n) != HGJ_OK)
 		note_failure(p, &run->error);
 	run->busy_ns += hgj_pool_now_ns() - begun;
+	run->rows += morsel->n;
 }
 
 /* What has been counted by all runs. */
@@ -157,8 +158,11 @@ count_up(struct HgjPipeline *p)
 	memset(p->info.joined, 0, sizeof(p->info.joined));
 	memset(p->info.filtered, 0, sizeof(p->info.filtered));
 	memset(p->info.removed, 0, sizeof(p->info.removed));
+	memset(p->info.rejected, 0, sizeof(p->info.rejected));
 	p->info.dropped = 0;
 	p->info.kernel_ms = 0;
+	p->info.threads = 0;
+	p->info.most_rows = 0;
 	p->ended = 0;
 	for (uint32_t r = 0; r < p->nruns; r++)
 	{
@@ -171,9 +175,13 @@ count_up(struct HgjPipeline *p)
 			p->info.joined[j] += run->joined[j];
 			p->info.filtered[j] += run->filtered[j];
 			p->info.removed[j] += run->removed[j];
+			p->info.rejected[j] += run->rejected[j];
 		}
 		p->info.dropped += run->dropped;
 		p->info.kernel_ms += (double) run->busy_ns / 1e6;
+		p->info.threads += run->rows > 0;
+		if (run->rows > p->info.most_rows)
+			p->info.most_rows = run->rows;
 		p->ended += run->ended;
 	}
 }

@@ -287,10 +287,12 @@ struct Run
 	uint64_t	joined[HGJ_PIPE_JOINS];
 	uint64_t	filtered[HGJ_PIPE_JOINS];
 	uint64_t	removed[HGJ_PIPE_JOINS];
+	uint64_t	rejected[HGJ_PIPE_JOINS];
 	uint64_t	dropped;
 	uint64_t	ended;			/* rows */
 	uint64_t	bytes;			/* of vectors, which are counted */
 	uint64_t	busy_ns;		/* time that its morsels have taken */
+	uint64_t	rows;			/* number of rows that they had */
 	uint32_t	group_of[VECTOR_ROWS];
 	uint32_t	hash_of[VECTOR_ROWS];
 	uint64_t	key_nulls[VECTOR_ROWS];

@@ -36,7 +36,8 @@ int			hgj_column_memory = 0;
 int			hgj_gpu_server = HGJ_GPU_SERVER_AUTO;
 int			hgj_gpu_server_timeout = 60000;
 int			hgj_gpu_staging_memory = 128 * 1024;
-int			hgj_threads = 0;
+int			hgj_threads = -1;
+int			hgj_threads_nice = 0;
 double		hgj_device_launch_cost = 50.0;
 int			hgj_device_column_memory = -1;
 bool		hgj_device_column_prewarm = true;
@@ -406,8 +407,14 @@ define_server_settings(void)
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("hashgraph_join.threads",
 							"Sets the number of threads of one process that run aggregations over kept columns for all sessions.",
-							"It needs shared_preload_libraries and hashgraph_join.column_memory. -1 means one for each processor, 0 none. Where there is a GPU that serves all sessions, that is used.",
-							&hgj_threads, 0, -1, HGJ_MOST_THREADS,
+							"It needs shared_preload_libraries and hashgraph_join.column_memory. -1 means one for each processor if there are several, 0 none. Where there is a GPU that serves all sessions, that is used.",
+							&hgj_threads, -1, -1, HGJ_MOST_THREADS,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("hashgraph_join.threads_nice",
+							"Sets the nice value of the threads.",
+							"It is added to the server's own. With 0, threads take processors as sessions do.",
+							&hgj_threads_nice, 0, 0, 19,
 							process_shared_preload_libraries_in_progress ?
 							PGC_POSTMASTER : PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("hashgraph_join.gpu_staging_memory",

@@ -105,6 +105,7 @@ extern int	hgj_gpu_server;
 extern int	hgj_gpu_server_timeout;
 extern int	hgj_gpu_staging_memory;
 extern int	hgj_threads;
+extern int	hgj_threads_nice;
 extern bool hgj_load_evicts;
 extern int	hgj_max_device_memory;
 extern int	hgj_min_rows;

@@ -223,6 +223,7 @@ typedef struct HgjServer
 	bool		prewarms;		/* it copies what is kept in memory ahead */
 	bool		copies;			/* and says what it has copies of */
 	uint32_t	threads;		/* number of the threads that are its device; 0: that is a GPU */
+	int32_t		nice;			/* value that is added to that of threads */
 	sem_t		taken;			/* a channel that has no thread was taken, or left */
 	uint32_t	changes;		/* odd while the devices are being written */
 	int			ndevices;

@@ -81,6 +81,7 @@ make_channels(void)
 	server->nchannels = n;
 	server->front_bytes = front_bytes();
 	server->timeout_ms = (uint32) hgj_gpu_server_timeout;
+	server->nice = hgj_threads_nice;
 	server->state = HGJ_SERVER_NO_WORKER;
 	make_semaphore(&server->taken);
 	make_semaphore(&server->prewarm.asked);

@@ -249,12 +249,16 @@ open_engine(HgjServer *server, const char *library, uint32_t threads, const char
 	if (threads == 0)
 		unusable(server, err.message);
 	hgj_threads_want(threads);
+	/* before the first thread is started: threads have their name and nice value from this one */
+	(void) prctl(PR_SET_NAME, "hgj threads");
+	errno = 0;
+	if (nice(server->nice) == -1 && errno != 0)
+		unusable(server, "the nice value of threads could not be set");
 	engine = hgj_threads_engine();
 	hgj_serve_watch(server, engine);
 	if (engine->open(&err) != HGJ_OK)
 		unusable(server, err.message);
 	server->threads = threads;
-	(void) prctl(PR_SET_NAME, "hgj threads");
 	return engine;
 }
 

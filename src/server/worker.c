@@ -4,8 +4,8 @@
  *	  The background worker that keeps a GPU process running.
  *
  * 1. If the library is preloaded, hashgraph_join.gpu_server is auto and the CUDA library
- *	  is installed, or hashgraph_join.threads is not 0, the postmaster has shared memory for the
- *	  channels (channel.h), and starts the worker.
+ *	  is installed, or columns are kept for threads (hashgraph_join.threads), the postmaster has
+ *	  shared memory for the channels (channel.h), and starts the worker.
  * 2. The worker forks the GPU process (process.c), which is nobody's backend: it can
  *	  crash, be killed, or hang in a driver, and neither the postmaster nor a session
  *	  that does not use it takes notice.
@@ -75,6 +75,26 @@ static uint32 nthreads = 0;		/* threads that it is to have where it finds none *
 
 /* ---- step 1 ------------------------------------------------------------- */
 
+/*
+ * The number of threads that the settings ask for.  Threads read kept columns only.  Where nobody
+ * has said a number, they are not to take the place of a GPU that each session opens itself, and
+ * a single processor's thread would do what the session can do without a message.
+ */
+static uint32
+threads_wanted(void)
+{
+	uint32		cores;
+
+	if (hgj_column_memory == 0 || hgj_threads == 0)
+		return 0;
+	if (hgj_threads > 0)
+		return (uint32) hgj_threads;
+	if (hgj_gpu_server == HGJ_GPU_SERVER_OFF && hgj_registry_has_cuda(pkglib_path))
+		return 0;
+	cores = hgj_threads_cores();
+	return cores > 1 ? cores : 0;
+}
+
 /* See worker.h. */
 void
 hgj_server_share(void)
@@ -83,7 +103,7 @@ hgj_server_share(void)
 
 	hgj_registry_use(hgj_cuda_library);
 	has_gpu = hgj_gpu_server != HGJ_GPU_SERVER_OFF && hgj_registry_has_cuda(pkglib_path);
-	nthreads = hgj_threads < 0 ? hgj_threads_cores() : (uint32) hgj_threads;
+	nthreads = threads_wanted();
 	if (!has_gpu && nthreads == 0)
 		return;
 	hgj_channels_share();

@@ -15,7 +15,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $seconds = $ENV{HGJ_KEPT_SECONDS} // 10;
-my @conf = ("shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.column_loading = off', 'max_parallel_workers_per_gather = 0', 'hashgraph_join.min_rows = 0');
+# what sessions read by themselves: threads have a file of their own
+my @conf = ("shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.threads = 0', 'hashgraph_join.column_loading = off', 'max_parallel_workers_per_gather = 0', 'hashgraph_join.min_rows = 0');
 
 my $node = PostgreSQL::Test::Cluster->new('kept');
 $node->init(allows_streaming => 1, extra => ['--data-checksums']);

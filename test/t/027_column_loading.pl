@@ -40,7 +40,7 @@ scan('SELECT sum(a) FROM big', 0);
 is(kept('big'), '', 'what was read once is not loaded');
 scan('SELECT sum(a) FROM big', 1);
 columns_are('big', 'a', 'what was read twice is');
-like(sql('EXPLAIN (ANALYZE, COSTS OFF) SELECT sum(a) FROM big'), qr/Source: columns \(100% of/, 'and used');
+like(sql('EXPLAIN (ANALYZE, COSTS OFF) SELECT sum(a) FROM big'), qr/Source: columns \(100% of|Device Columns: 100%/, 'and used');
 is(sql('SELECT sum(a) FROM big'), '45000150000', 'with the right answer');
 is(sql("SELECT bool_and(uses > 0 AND time_saved > 0 AND last_use > now() - '1 hour'::interval) FROM hashgraph_join_columns"), 't', 'the view says what that has saved');
 scan('SELECT count(*) FROM big WHERE b = 5 AND a < 1000');
@@ -64,7 +64,7 @@ sql('DELETE FROM big WHERE a % 100 = 3');
 sql('VACUUM big');
 is(sql('SELECT sum(a) FROM big'), '44550291000', 'what has changed is read from the table');
 scan('SELECT sum(a) FROM big');
-like(sql('EXPLAIN (ANALYZE, COSTS OFF) SELECT sum(a) FROM big'), qr/Source: columns \(100% of/, 'and loaded again');
+like(sql('EXPLAIN (ANALYZE, COSTS OFF) SELECT sum(a) FROM big'), qr/Source: columns \(100% of|Device Columns: 100%/, 'and loaded again');
 
 # ---- no code of users' is run by the worker, which is a superuser
 sql(q{

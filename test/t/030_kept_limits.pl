@@ -11,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_server('limits', "shared_preload_libraries = 'hashgraph_join'", "hashgraph_join.column_memory = '32MB'",
+my $node = new_server('limits', "shared_preload_libraries = 'hashgraph_join'", 'hashgraph_join.threads = 0', "hashgraph_join.column_memory = '32MB'",
 	'hashgraph_join.column_loading = off', 'hashgraph_join.min_rows = 0', 'hashgraph_join.force = on', 'max_parallel_workers_per_gather = 0');
 
 sub sql { return $node->safe_psql($_[1] // 'postgres', $_[0]) }

@@ -67,6 +67,17 @@ for my $name (sort keys %queries)
 	is($node->safe_psql('postgres', "$forced SET extra_float_digits = 0; $q"), $node->safe_psql('postgres', "$stock $q"), "$name: the right answer");
 }
 
+# how long they were busy, and what the filter of a table that stays has rejected for this query
+my $once = 'SELECT count(*), sum(f.q) FROM f JOIN one ON f.b = one.id AND one.w = 3';
+my @rejected;
+for (1 .. 3)
+{
+	my $plan = $node->safe_psql('postgres', "$forced EXPLAIN (ANALYZE, COSTS OFF) $once");
+	like($plan, qr/Host Decode: \S+ ms  Threads: [1-3]  Busy: \d+\.\d+ ms  Most Rows of a Thread: \d+  Sent: 0kB  Device Memory: \d+kB\n/, 'how long threads were busy');
+	push @rejected, $plan =~ /Rows Rejected: (\d+)/;
+}
+ok(@rejected == 3 && $rejected[0] > 0 && $rejected[0] == $rejected[1] && $rejected[1] == $rejected[2], "the filter rejects as many rows each time: @rejected");
+
 # more groups than threads have memory for
 my $groups = "SET work_mem = '1MB'; SELECT q::text FROM ($queries{'as many groups as rows'}) q ORDER BY 1";
 like($node->safe_psql('postgres', "$forced SET work_mem = '1MB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $queries{'as many groups as rows'}"),
@@ -122,4 +133,25 @@ $node->append_conf('postgresql.conf', 'hashgraph_join.threads = 0');
 $node->restart;
 is(gpu_process($node), '', 'no process without threads and a GPU');
 is($node->safe_psql('postgres', "$forced SELECT q::text FROM ($queries{'one row for a key'}) q ORDER BY 1"), $right, '... and the right answer');
+
+# by default there is one for each of several processors, unless sessions open a GPU themselves, or nothing is kept
+sub servers_with
+{
+	my (@conf) = @_;
+	$node->append_conf('postgresql.conf', join("\n", 'hashgraph_join.threads = -1', @conf));
+	$node->restart;
+	return $node->safe_psql('postgres', "SELECT count(*) FROM hashgraph_join_devices() WHERE name ~ 'threads'");
+}
+servers_with('hashgraph_join.gpu_server = auto', 'hashgraph_join.threads_nice = 3');
+chomp(my $cores = `nproc`);
+SKIP: {
+	skip 'there is one processor', 2 if $cores == 1;
+	wait_for_device($node);
+	my $process = gpu_process($node);
+	my $nice = sub { my ($pid) = @_; my %nice = map { (split ' ', slurp_file("$_/stat") =~ s/.*\)//sr)[16] => 1 } glob "/proc/$pid/task/*"; return join(',', sort keys %nice) };
+	is($nice->($process), $nice->($node->safe_psql('postgres', 'SELECT pg_backend_pid()')) + 3, '... as nice as is said');
+	like($node->safe_psql('postgres', 'SELECT name FROM hashgraph_join_devices()'), qr/^\d+ threads$/, 'threads by default');
+}
+is(servers_with("hashgraph_join.cuda_library = '$FindBin::Bin/../fake/fake.so'", 'hashgraph_join.gpu_server = off'), 0, 'not where each session opens the GPU');
+is(servers_with("hashgraph_join.cuda_library = '/nonexistent.so'", 'hashgraph_join.column_memory = 0'), 0, 'nor where nothing is kept');
 done_testing();

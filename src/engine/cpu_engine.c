@@ -105,6 +105,7 @@ cpu_memory(const HgjTable *table, HgjMemory *memory)
 	memory->peak = __atomic_load_n(&table->peak, __ATOMIC_RELAXED);
 	memory->build_peak = table->built ? memory->peak :
 		hgj_cpu_build_peak(table);
+	memory->host = 0;
 }
 
 /* The filter's part of it. */

@@ -218,7 +218,7 @@ note_spec(HgjServedObject *table, const HgjTableSpec *spec)
 static void
 answer_memory(HgjServed *served, const HgjTable *table)
 {
-	HgjMemory	memory;
+	HgjMemory	memory = {0};
 
 	_Static_assert(HGJ_ANSWER_MEMORY * sizeof(uint64_t) + sizeof(memory) <=
 				   sizeof(served->call->result), "an answer that is too long");

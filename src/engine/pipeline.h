@@ -383,12 +383,12 @@ typedef struct HgjPipelineInfo
 	uint64_t	joined[HGJ_PIPE_JOINS]; /* rows that went on after MATCH, less: */
 	uint64_t	filtered[HGJ_PIPE_JOINS];	/* those that a FILTER gave up */
 	uint64_t	removed[HGJ_PIPE_JOINS];	/* candidates that a FILTER gave up */
-	uint64_t	rejected[HGJ_PIPE_JOINS];	/* rows that the table's filter kept off the graph; 0 on a GPU */
 	uint64_t	dropped;		/* input rows that one gave up */
 	uint64_t	left_out;		/* groups that `having` is against, after finish */
 	uint32_t	stage_rows;		/* of a staging buffer, once it is started */
 	uint32_t	threads;		/* number of host threads that have run rows of it; 0 on a GPU */
 	uint64_t	most_rows;		/* number of rows of the thread that has run most of them */
+	uint64_t	rejected[HGJ_PIPE_JOINS];	/* rows that each table's filter kept off its graph; 0 on a GPU */
 } HgjPipelineInfo;
 
 typedef struct HgjPipeline HgjPipeline;

@@ -155,8 +155,8 @@ show_device(const HgjRunStats *stats, ExplainState *es)
 						 "kB  To Device: " UINT64_FORMAT
 						 "kB  From Device: " UINT64_FORMAT "kB\n",
 						 memory, to_device, from_device);
-		/* threads have no clock, and nothing is transferred to them */
-		if (!es->timing || (kernels == 0 && transfers == 0))
+		/* nothing is transferred to threads, and pipelines say how long they were busy */
+		if (!es->timing || hgj_device_threads() > 0)
 			return;
 		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,

@@ -11,6 +11,7 @@
 
 #include "base/counters.h"
 #include HGJ_EXPLAIN_HEADER
+#include "join/engines.h"
 #include "pipeline/device.h"
 
 /* Columns that the host makes for it. */
@@ -47,7 +48,7 @@ explain_kept(const HgjPipelineInfo *info, ExplainState *es)
 static void
 explain_times(const HgjPipelineState *d, const HgjPipelineInfo *info, ExplainState *es)
 {
-	bool		threads = info->threads > 0;
+	bool		threads = hgj_device_threads() > 0;
 	double		decode = INSTR_TIME_GET_MILLISEC(d->decode);
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)

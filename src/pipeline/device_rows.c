@@ -496,6 +496,8 @@ device_rows_explain(const HgjJoinState *upper, ExplainState *es)
 		info.memory = Max(info.memory, k->info.memory);
 		info.transfer_ms += k->info.transfer_ms;
 		info.kernel_ms += k->info.kernel_ms;
+		info.threads = Max(info.threads, k->info.threads);
+		info.most_rows += k->info.most_rows;
 	}
 	hgj_device_explain(d, &info, es);
 }

@@ -203,7 +203,7 @@ make_buffers(HgjPipeline *pipeline, uint32 most, HgjError *err)
 	/* what is rounded up to a cache line */
 	rows = (rows > 1 ? rows - 1 : 0) * 64;
 	pipeline->capacity = (uint32) Min(rows, (size_t) most) / 64 * 64;
-	if (pipeline->capacity < Min(LEAST_STAGE_ROWS, most / 64 * 64))
+	if (pipeline->capacity == 0 || pipeline->capacity < Min(LEAST_STAGE_ROWS, most / 64 * 64))
 		return hgj_fail(err, HGJ_OUT_OF_MEMORY, "the channel of the GPU process has no room for rows");
 	for (int i = 0; i < 2; i++)
 	{

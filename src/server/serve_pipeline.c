@@ -575,6 +575,8 @@ info(HgjServed *served, const HgjServedObject *p)
 		return;
 	said->sent = 0;
 	said->transfer_ms = said->kernel_ms = 0;
+	said->threads = 0;
+	said->most_rows = 0;
 }
 
 /* Step 5: the first groups, as many as the scratch holds behind `info`. */

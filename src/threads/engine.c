@@ -19,6 +19,7 @@
 #endif
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -35,20 +36,74 @@ hgj_threads_want(uint32_t nthreads)
 	wanted = nthreads;
 }
 
-/* Cores that the control group of the process may use (Linux's cgroup v2); 0: it does not say. */
+/* The longest name of a control group that is looked at. */
+#define CGROUP_NAME	512
+
+/* Whole cores of the quota that a file says; none of "max", -1, and where there is no such file. */
+static uint32_t
+quota_of(const char *group, const char *name, unsigned long period)
+{
+	char		path[CGROUP_NAME + 64];
+	FILE	   *file;
+	long		quota = 0;
+	int			read;
+
+	(void) snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, name);
+	file = fopen(path, "r");
+	if (file == NULL)
+		return 0;
+	/* cgroup v2 has the period behind the quota, v1 in a file of its own */
+	read = fscanf(file, "%ld %lu", &quota, &period);
+	(void) fclose(file);
+	if (read < 1 || quota <= 0 || period == 0)
+		return 0;
+	return quota < (long) period ? 1 : (uint32_t) ((unsigned long) quota / period);
+}
+
+/* Linux's name of the group that the process is in (cgroup v2); empty: it does not say. */
+static void
+find_group(char *group)
+{
+	char		line[CGROUP_NAME];
+	FILE	   *file = fopen("/proc/self/cgroup", "r");
+
+	group[0] = '\0';
+	if (file == NULL)
+		return;
+	while (fgets(line, sizeof(line), file) != NULL)
+	{
+		if (strncmp(line, "0::/", 4) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		(void) strcpy(group, line + 3);
+		break;
+	}
+	(void) fclose(file);
+}
+
+/*
+ * Cores that the control groups of the process let it use, the one that it is in and those above
+ * that; 0: as many as there are.  In a container the group's own files are at the root.
+ */
 static uint32_t
 cgroup_cores(void)
 {
-	FILE	   *file = fopen("/sys/fs/cgroup/cpu.max", "r");
-	unsigned long quota = 0;
-	unsigned long period = 0;
+	char		group[CGROUP_NAME];
+	uint32_t	least = quota_of("", "cpu.max", 0);
+	uint32_t	old = quota_of("/cpu", "cpu.cfs_quota_us", 100000);
 
-	if (file == NULL)
-		return 0;
-	if (fscanf(file, "%lu %lu", &quota, &period) != 2 || period == 0)
-		quota = period = 0;
-	(void) fclose(file);
-	return period == 0 ? 0 : (uint32_t) ((quota + period - 1) / period);
+	if (old > 0 && (least == 0 || old < least))
+		least = old;
+	find_group(group);
+	while (group[0] != '\0')
+	{
+		uint32_t	cores = quota_of(group, "cpu.max", 0);
+
+		if (cores > 0 && (least == 0 || cores < least))
+			least = cores;
+		*strrchr(group, '/') = '\0';
+	}
+	return least;
 }
 
 /* See engine.h. */
@@ -63,6 +118,13 @@ hgj_threads_cores(void)
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
 		cores = (uint32_t) CPU_COUNT(&set);
 	return most > 0 && most < cores ? most : cores;
+}
+
+/* See engine.h. */
+uint32_t
+hgj_threads_open(void)
+{
+	return hgj_pool_runs();
 }
 
 /* HgjEngine.open: whoever brings a job is one of the threads. */
@@ -198,7 +260,7 @@ table_info(const HgjTable *table, HgjTableInfo *info)
 {
 	hgj_cpu_engine()->info(thread_table(table)->cpu, info);
 	/* a table may be many queries': each pipeline counts what the filter has rejected for it */
-	info->filter_tested = info->filter_rejected = 0;
+	info->filter_rejected -= __atomic_load_n(&thread_table(table)->rejected, __ATOMIC_RELAXED);
 	/* nobody has asked for that */
 	if (thread_table(table)->spec.build == HGJ_BUILD_AUTO)
 		info->notes &= ~(uint32_t) (HGJ_NOTE_DIRECT_NOT_DENSE | HGJ_NOTE_DIRECT_MULTI_KEY);

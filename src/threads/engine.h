@@ -20,4 +20,7 @@ extern void hgj_threads_want(uint32_t nthreads);
 /* The cores that this process may run on. */
 extern uint32_t hgj_threads_cores(void);
 
+/* The number of threads that could be started; the engine is open. */
+extern uint32_t hgj_threads_open(void);
+
 #endif							/* HGJ_THREADS_ENGINE_H */

@@ -22,6 +22,12 @@
  */
 #include "threads/threads.h"
 
+/*
+ * Keys of all rows are tested where a fourth of the rows are alive: eight in vector code, widening
+ * included, take as long as two or three one by one.
+ */
+#define MANY_ALIVE	4
+
 /* Step 1: the rows that are looked up. */
 static void
 choose_keyed(const Run *run, const Vector *v, uint32_t j, HgjKeys *keys)
@@ -52,10 +58,46 @@ choose_keyed(const Run *run, const Vector *v, uint32_t j, HgjKeys *keys)
 	}
 }
 
+/* Of n rows that have been selected, those that are alive stay so. */
+static uint32_t
+keep_alive(Vector *v, uint32_t n)
+{
+	uint32_t   *sel = v->sel;
+	uint32_t	left = 0;
+
+	for (uint32_t at = 0; at < n; at++)
+	{
+		uint32_t	i = sel[at];
+
+		sel[left] = i;
+		left += v->alive[i];
+	}
+	v->masked = false;
+	return left;
+}
+
+/*
+ * Step 1: the keys of all rows are tested as they are kept, in vector code, if nobody has asked
+ * for them yet and as many rows are alive as make that cheaper than one by one.  *n: the rows that
+ * stay alive.  False: they have not been tested.
+ */
+static bool
+sift_packed(Run *run, Vector *v, uint32_t j, uint32_t *n)
+{
+	HgjPackedKeys packed;
+
+	if (!(all_alive(v) || (v->masked && v->nsel * MANY_ALIVE >= v->n)) ||
+		!hgj_lazy_packed(run, v, run->p->plan.spec.joins[j].keys[0], &packed) ||
+		!hgj_cpu_engine()->sift_packed(run->joins[j].probe, &packed, v->sel, n))
+		return false;
+	if (v->masked)
+		*n = keep_alive(v, *n);
+	return true;
+}
+
 /*
  * Step 1, of a join that drops rows without a match: the rows whose keys pass the table's filter
- * stay alive, which the probe is told by *flags.  Keys that nobody has asked for yet are tested
- * as they are kept.
+ * stay alive, which the probe is told by *flags.
  */
 static HgjStatus
 sift(Run *run, Vector *v, uint32_t j, uint32_t *flags, HgjError *err)
@@ -65,9 +107,9 @@ sift(Run *run, Vector *v, uint32_t j, uint32_t *flags, HgjError *err)
 	HgjProbe   *probe = run->joins[j].probe;
 	const uint64_t *words[1];
 	HgjKeys		keys = {.nrows = v->n,.words = words,.location = HGJ_ON_HOST};
-	HgjPackedKeys packed;
 	HgjStatus	status;
 	bool		worth;
+	uint32_t	asked = v->nsel;
 	uint32_t	n;
 
 	if (!spec->pass || spec->fill || spec->nkeys != 1)
@@ -75,16 +117,18 @@ sift(Run *run, Vector *v, uint32_t j, uint32_t *flags, HgjError *err)
 	status = cpu->sift_begin(probe, &worth, err);
 	if (status != HGJ_OK || !worth)
 		return status;
-	if (!all_alive(v) || !hgj_lazy_packed(run, v, spec->keys[0], &packed) ||
-		!cpu->sift_packed(probe, &packed, v->sel, &n))
+	if (!sift_packed(run, v, j, &n))
 	{
+		if (v->masked)
+			hgj_lazy_settle(v);
 		hgj_lazy_force(run, v, UINT64_C(1) << spec->keys[0]);
 		words[0] = v->words[spec->keys[0]];
 		choose_keyed(run, v, j, &keys);
 		/* the rows that pass are written where they are read from, and never ahead of that */
+		asked = keys.sel != NULL ? keys.nsel : keys.nrows;
 		status = cpu->sift(probe, &keys, v->sel, &n, err);
 	}
-	run->rejected[j] += v->nsel - n;
+	run->rejected[j] += asked - n;
 	v->nsel = n;
 	*flags = HGJ_PROBE_SIFTED;
 	return status;
@@ -229,6 +273,8 @@ hgj_run_probe(Run *run, Vector *v, uint32_t j, bool *through)
 	status = sift(run, v, j, &flags, &err);
 	if (status != HGJ_OK)
 		return hgj_threads_fail(run, status, err.message);
+	if (v->masked)
+		hgj_lazy_settle(v);
 	*through = v->nsel == 0;
 	if (*through)
 		return HGJ_OK;

@@ -155,15 +155,18 @@ run_morsel(void *arg, uint32_t thread, uint64_t number)
 static void
 count_up(struct HgjPipeline *p)
 {
+	uint64_t	before[HGJ_PIPE_JOINS];
+
 	memset(p->info.joined, 0, sizeof(p->info.joined));
 	memset(p->info.filtered, 0, sizeof(p->info.filtered));
 	memset(p->info.removed, 0, sizeof(p->info.removed));
-	memset(p->info.rejected, 0, sizeof(p->info.rejected));
 	p->info.dropped = 0;
 	p->info.kernel_ms = 0;
 	p->info.threads = 0;
 	p->info.most_rows = 0;
 	p->ended = 0;
+	memcpy(before, p->info.rejected, sizeof(before));
+	memset(p->info.rejected, 0, sizeof(p->info.rejected));
 	for (uint32_t r = 0; r < p->nruns; r++)
 	{
 		const Run  *run = p->runs[r];
@@ -184,6 +187,8 @@ count_up(struct HgjPipeline *p)
 			p->info.most_rows = run->rows;
 		p->ended += run->ended;
 	}
+	for (uint32_t j = 0; j < p->plan.spec.njoins; j++)
+		(void) __atomic_add_fetch(&p->tables[j]->rejected, p->info.rejected[j] - before[j], __ATOMIC_RELAXED);
 }
 
 /* Steps 2 to 4: the morsels that are left. */

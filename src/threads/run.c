@@ -177,7 +177,7 @@ hgj_run_vector(Run *run, Vector *v, uint32_t pc)
 			pc++;
 			continue;
 		}
-		if (v->masked && in->op != HGJ_PIPE_FILTER)
+		if (v->masked && in->op != HGJ_PIPE_FILTER && in->op != HGJ_PIPE_PROBE)
 			hgj_lazy_settle(v);
 		/* before the result is written, which may take the place of an operand */
 		if (in->op != HGJ_PIPE_FILTER && in->op != HGJ_PIPE_PROBE)

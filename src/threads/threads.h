@@ -106,6 +106,7 @@ typedef struct ThreadTable
 	bool		built;
 	uint32_t	total_rows;
 	uint64_t	appended;		/* rows */
+	uint64_t	rejected;		/* number of rows that pipelines have counted as rejected by its filter; atomic */
 } ThreadTable;
 
 static inline ThreadTable *

@@ -113,7 +113,8 @@ hgj_device_threads(void)
 uint64
 hgj_threads_memory(void)
 {
-	return (uint64) get_hash_memory_limit() * Max(hgj_device_threads(), 1);
+	return (uint64) get_hash_memory_limit() *
+		Min(Max(hgj_device_threads(), 1), HGJ_THREADS_SHARES);
 }
 
 /* See engines.h. */

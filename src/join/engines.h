@@ -34,6 +34,9 @@ extern int	hgj_device_threads(void);
  */
 extern uint64 hgj_threads_memory(void);
 
+/* The number of threads, at most, that such memory is given for. */
+#define HGJ_THREADS_SHARES	8
+
 /* The name of the device's engine, as EXPLAIN has it. */
 extern const char *hgj_device_engine_name(void);
 

@@ -32,6 +32,7 @@
 #define SHARED_NAME			"hashgraph_join gpu server"
 
 static HgjServer *server = NULL;
+static bool is_needed = false;	/* the server is not to start without channels */
 
 /* Step 2. */
 static uint32
@@ -71,11 +72,15 @@ make_channels(void)
 							  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (memory == MAP_FAILED)
-		ereport(FATAL,
+	{
+		ereport(is_needed ? FATAL : LOG,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("could not map shared memory for the GPU process of hashgraph_join: %m"),
+				 errmsg("could not map shared memory for the GPU process, or the threads, of hashgraph_join: %m"),
 				 errdetail("%zu bytes were asked for.", bytes),
-				 errhint("Reduce hashgraph_join.gpu_staging_memory or max_connections, or set hashgraph_join.gpu_server to off.")));
+				 errhint("Reduce hashgraph_join.gpu_staging_memory or max_connections, or set hashgraph_join.gpu_server to off and hashgraph_join.threads to 0.")));
+		server = NULL;
+		return;
+	}
 	server = memory;
 	server->bytes = bytes;
 	server->nchannels = n;
@@ -106,10 +111,11 @@ attach_word(void *word, bool found)
 
 /* See channels.h. */
 void
-hgj_channels_share(void)
+hgj_channels_share(bool needed)
 {
 	static const HgjSharedPart part = {SHARED_NAME, word_bytes, false, attach_word};
 
+	is_needed = needed;
 	hgj_shared_memory_add(&part);
 }
 

@@ -13,6 +13,6 @@
 #include "server/channel.h"
 
 /* From _PG_init, while the postmaster loads the library: it makes them, for hgj_server(). */
-extern void hgj_channels_share(void);
+extern void hgj_channels_share(bool needed);
 
 #endif							/* HGJ_CHANNELS_H */

@@ -28,8 +28,10 @@
  *-------------------------------------------------------------------------
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -227,6 +229,29 @@ become_a_process(pid_t worker)
 }
 
 /*
+ * How nice threads are.  Where Linux makes a group of each session's processes (autogroup), which
+ * PostgreSQL's are in one by one, a process is as nice to others as its group is.
+ */
+static void
+be_nice(HgjServer *server)
+{
+	int			group;
+	char		text[16];
+	int			n = snprintf(text, sizeof(text), "%d", server->nice);
+
+	errno = 0;
+	if (nice(server->nice) == -1 && errno != 0)
+		unusable(server, "the nice value of threads could not be set");
+	group = server->nice > 0 ? open("/proc/self/autogroup", O_WRONLY) : -1;
+	if (group < 0)
+		return;
+	/* a kernel that has the file may have the grouping switched off */
+	if (write(group, text, (size_t) n) < 0)
+		errno = 0;
+	(void) close(group);
+}
+
+/*
  * Step 2: the GPU's engine if there is one (library: NULL, it is not wanted), or else that of
  * threads, if there are to be any.
  */
@@ -248,17 +273,17 @@ open_engine(HgjServer *server, const char *library, uint32_t threads, const char
 		return engine;
 	if (threads == 0)
 		unusable(server, err.message);
+	/* the worker says so, if there was to be a GPU */
+	hgj_server_says_why(server, err.message);
 	hgj_threads_want(threads);
 	/* before the first thread is started: threads have their name and nice value from this one */
 	(void) prctl(PR_SET_NAME, "hgj threads");
-	errno = 0;
-	if (nice(server->nice) == -1 && errno != 0)
-		unusable(server, "the nice value of threads could not be set");
+	be_nice(server);
 	engine = hgj_threads_engine();
 	hgj_serve_watch(server, engine);
 	if (engine->open(&err) != HGJ_OK)
 		unusable(server, err.message);
-	server->threads = threads;
+	server->threads = hgj_threads_open();
 	return engine;
 }
 

@@ -106,7 +106,8 @@ hgj_server_share(void)
 	nthreads = threads_wanted();
 	if (!has_gpu && nthreads == 0)
 		return;
-	hgj_channels_share();
+	/* where nobody has asked for anything, a server starts without threads rather than not */
+	hgj_channels_share(has_gpu || hgj_threads > 0);
 	strlcpy(server_library, hgj_cuda_library, sizeof(server_library));
 
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
@@ -260,7 +261,7 @@ process_ended(int status)
 				(errmsg("the GPU process of hashgraph_join ended, and is started again"),
 				 WIFSIGNALED(status) ?
 				 errdetail("It was ended by signal %d.", WTERMSIG(status)) :
-				 shared->why[0] != '\0' ? errdetail("It had lost its device: %s.", shared->why) :
+				 shared->why[0] != '\0' && shared->threads == 0 ? errdetail("It had lost its device: %s.", shared->why) :
 				 errdetail("It ended with status %d.", WEXITSTATUS(status))));
 	}
 	else
@@ -268,9 +269,20 @@ process_ended(int status)
 		next_generation(HGJ_SERVER_UNUSABLE);
 		ereport(LOG,
 				(errmsg("hashgraph_join has no GPU to serve: %s", shared->why),
-				 errhint("To save the worker and its shared memory, set hashgraph_join.gpu_server to off.")));
+				 errhint("To save the worker and its shared memory, set hashgraph_join.gpu_server to off, and hashgraph_join.threads to 0.")));
 	}
 	return again;
+}
+
+/* Step 2: its process has a device.  Returns since when that is known. */
+static uint64
+is_ready(void)
+{
+	if (has_gpu && shared->threads > 0)
+		ereport(LOG,
+				(errmsg("hashgraph_join has no GPU to serve, and runs %u threads: %s",
+						shared->threads, shared->why)));
+	return hgj_monotonic_seconds();
 }
 
 static void
@@ -321,6 +333,8 @@ hgj_gpu_worker_main(Datum arg)
 	bool		again = true;
 
 	shared = hgj_server();
+	if (shared == NULL)
+		proc_exit(0);
 	shared->timeout_ms = (uint32) hgj_gpu_server_timeout;
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -355,7 +369,7 @@ hgj_gpu_worker_main(Datum arg)
 		if (gpu_process <= 0 || hgj_server_state(shared) != HGJ_SERVER_READY)
 			ready_since = 0;
 		else if (ready_since == 0)
-			ready_since = hgj_monotonic_seconds();
+			ready_since = is_ready();
 		if (ready_since > 0 && gpu_process != killed &&
 			(process_hangs(ready_since) ||
 			 __atomic_load_n(&shared->unsafe, __ATOMIC_ACQUIRE) == hgj_server_generation(shared)))

@@ -312,6 +312,32 @@ part_chosen(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 }
 
 /*
+ * Step 6: what threads save of the work, if they choose the rows of a join that returns them: they
+ * share the reading of what is kept, and the probes.  The table is built by one of them, of rows
+ * that the session sends, and the session takes in what comes out.  A join that they do not
+ * choose the rows of is probed as fast by the session.
+ */
+static bool
+threads_save(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
+			 double candidates, double chosen, const Work *work, Work *saving)
+{
+	double		left = 1 - candidates * HGJ_CHOSEN_ROWS / Max(outer->parent->tuples, 1);
+
+	if (chosen < HGJ_THREADS_LEAST_KEPT || outer->parallel_workers > 0 ||
+		!hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
+										HGJ_DEVICE_WORD_BYTES * costs->nwords)))
+		return false;
+	/* force asks threads for what they can do */
+	if (hgj_force)
+		return true;
+	saving->build = -hgj_side_transfer_cost(inner, costs->nwords);
+	saving->probe = hgj_threads_saving(chosen * work->probe) - HGJ_THREADS_ROWS_COST -
+		HGJ_THREADS_ROW_COST * candidates;
+	saving->outer = hgj_threads_saving(chosen * work->outer) * left;
+	return saving->build + saving->probe + saving->outer > 0;
+}
+
+/*
  * Step 6: what a GPU saves of the work (which may be less than nothing for a part
  * of it).  False if it saves nothing in all, or cannot be had.
  */
@@ -323,10 +349,9 @@ device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	double		sent;
 	double		kilobytes;
 
-	/* a join by itself is probed as fast here */
-	if (hgj_device_threads() > 0)
-		return false;
 	chosen = part_chosen(root, costs, outer, candidates);
+	if (hgj_device_threads() > 0)
+		return threads_save(costs, outer, inner, candidates, chosen, work, saving);
 	sent = (1 - chosen) * outer->rows;
 	kilobytes = inner->rows * (costs->nwords * 8 + 4) / 1024;
 	saving->build = work->build - hgj_device_transfer_cost * kilobytes -

@@ -368,9 +368,6 @@ hgj_part_chosen(PlannerInfo *root, const Path *scan, List *hashclauses)
 	return part_of_scan(root, scan, NULL);
 }
 
-/* The least part of the rows that is kept, for threads. */
-#define HGJ_THREADS_LEAST_KEPT	0.5
-
 /* A chain that is looked at. */
 typedef struct Chain
 {

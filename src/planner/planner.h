@@ -130,6 +130,16 @@ typedef struct HgjPairCosts
 #define HGJ_THREADS_JOIN_COST	10.0
 #define HGJ_THREADS_GROUP_COST	0.02
 
+/*
+ * What a join costs whose rows threads choose: its table is sent to them, and they wait while the
+ * session takes in what has come out; and each row that comes out.
+ */
+#define HGJ_THREADS_ROWS_COST	700.0
+#define HGJ_THREADS_ROW_COST	0.1
+
+/* The least part of a scan's rows that is kept, for threads. */
+#define HGJ_THREADS_LEAST_KEPT	0.5
+
 #define HGJ_DEVICE_PIPE_LAUNCHES	6	/* to a GPU, of a join in a pipeline */
 
 extern double hgj_pages_of(double rows, int width);

@@ -67,6 +67,24 @@ for my $name (sort keys %queries)
 	is($node->safe_psql('postgres', "$forced SET extra_float_digits = 0; $q"), $node->safe_psql('postgres', "$stock $q"), "$name: the right answer");
 }
 
+# rows that threads choose, for joins that return them
+my %rows = (
+	'an inner join' => 'SELECT f.id, f.flag, f.m, one.name, one.w FROM f JOIN one ON f.b = one.id AND one.w = 3 WHERE f.q = 10',
+	'a chain' => 'SELECT f.id, f.x, one.name, many.v FROM f JOIN one ON f.b = one.id JOIN many ON f.a = many.id WHERE f.q = 11 AND one.w = 1 AND many.v < 300',
+	'a left join' => 'SELECT f.id, f.d, one.name FROM f LEFT JOIN one ON f.b = one.id AND one.w = 2 WHERE f.q = 12 AND f.d < \'1993-01-01\'',
+	'a semi join' => 'SELECT f.id, f.big, f.flag FROM f WHERE f.q = 13 AND EXISTS (SELECT FROM one WHERE one.id = f.b AND one.w = 3)',
+	'an anti join' => 'SELECT f.id, f.r FROM f WHERE f.q = 14 AND f.b < 3100 AND NOT EXISTS (SELECT FROM one WHERE one.id = f.b AND one.w > 0)',
+	'under a window' => 'SELECT f.id, rank() OVER (PARTITION BY one.grp ORDER BY f.id) FROM f JOIN one ON f.b = one.id WHERE f.q = 15 AND one.w = 4');
+for my $name (sort keys %rows)
+{
+	my $q = "SELECT q::text FROM ($rows{$name}) q ORDER BY 1";
+	my $plan = $node->safe_psql('postgres', "$forced EXPLAIN (ANALYZE, COSTS OFF) $rows{$name}");
+	like($plan, qr/Outer Source: columns \(100% of \d+ pages(?:, \d+ skipped)?, on the device\)/, "rows of $name are chosen by threads") or diag($plan);
+	like($plan, qr/Engine: threads.*Device Pipeline: yes.*Threads: \d+  Busy/s, '... in a pipeline') or diag($plan);
+	is($node->safe_psql('postgres', "$forced SET extra_float_digits = 0; $q"), $node->safe_psql('postgres', "$stock $q"), "rows of $name: the right answer");
+}
+is($node->safe_psql('postgres', "$forced SELECT count(*) FROM (SELECT f.id FROM f JOIN one ON f.b = one.id AND one.w = 3 LIMIT 7) l"), 7, 'a limit of rows that threads choose');
+
 # how long they were busy, and what the filter of a table that stays has rejected for this query
 my $once = 'SELECT count(*), sum(f.q) FROM f JOIN one ON f.b = one.id AND one.w = 3';
 my @rejected;
@@ -76,7 +94,13 @@ for (1 .. 3)
 	like($plan, qr/Host Decode: \S+ ms  Threads: [1-3]  Busy: \d+\.\d+ ms  Most Rows of a Thread: \d+  Sent: 0kB  Device Memory: \d+kB\n/, 'how long threads were busy');
 	push @rejected, $plan =~ /Rows Rejected: (\d+)/;
 }
-ok(@rejected == 3 && $rejected[0] > 0 && $rejected[0] == $rejected[1] && $rejected[1] == $rejected[2], "the filter rejects as many rows each time: @rejected");
+my $known = $node->safe_psql('postgres', 'SELECT count(*) FROM f WHERE b IS NOT NULL AND NOT EXISTS (SELECT FROM one WHERE f.b = one.id AND one.w = 3)');
+ok(@rejected == 3 && $rejected[0] > 0 && $rejected[0] <= $known && $rejected[0] == $rejected[1] && $rejected[1] == $rejected[2], "the filter rejects as many rows each time: @rejected");
+
+# what a table takes is known, of a join that no pipeline takes, too
+my $outer = 'SELECT f.id, count(*), sum(f.q) FROM f LEFT JOIN one ON f.b = one.id GROUP BY 1';
+my @kilobytes = $node->safe_psql('postgres', "$forced SET work_mem = '1MB'; SET hash_mem_multiplier = 1; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $outer") =~ /Memory Usage: (\d+)kB/g;
+ok(@kilobytes > 0 && !(grep { $_ > 1_000_000 } @kilobytes), "the memory of tables is what they take: @kilobytes kB");
 
 # more groups than threads have memory for
 my $groups = "SET work_mem = '1MB'; SELECT q::text FROM ($queries{'as many groups as rows'}) q ORDER BY 1";

@@ -181,15 +181,18 @@ suite_engine()
 		counted make -s -C test/engine check
 		counted make -s -C test/engine check-fake
 		counted make -s -C test/engine check-threads
+		counted make -s -C test/engine check-fuzz FUZZ="$(full_or 6000 1500)"
 		choose_archs
 		[[ ! -f hashgraph_join_cuda.so ]] || counted make -s check-steps WERROR=1 PG_CONFIG="$config" "${cuda[@]}"
 	fi
 	# one in so many of the combinations
 	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 1 16 4)} counted make -s -C test/engine check-asan
 	HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-$(full_or 4 120 20)} counted make -s -C test/engine check-fake-asan
-	# races of threads are looked for where everything is run
-	[[ $size != full ]] ||
+	# races of threads, and of random plans what is not theirs, are looked for where everything is run
+	[[ $size != full ]] || {
 		HGJ_TEST_SHARE=${HGJ_TEST_SHARE:-30} counted make -s -C test/engine check-threads-tsan
+		counted make -s -C test/engine check-fuzz-asan FUZZ=600
+	}
 }
 
 # The servers of the suites.  Nothing is compiled by JIT: costs of forced plans would ask for

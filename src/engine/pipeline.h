@@ -450,7 +450,7 @@ typedef struct HgjPipelineMethods
 	bool		grows;
 
 	/*
-	 * Rows that the caller keeps; polls.  Up to HGJ_KEPT_PIECES pieces.
+	 * Rows that the caller keeps; polls.  Pieces are 1 to HGJ_KEPT_PIECES.
 	 * HGJ_UNSUPPORTED: not these, or none of this pipeline, which goes on: stage them.
 	 * When it returns the memory is the caller's again, unless it may read on, or there is
 	 * kept_outcome, and a staging buffer that has been given out is not.  NULL: the engine

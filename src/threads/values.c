@@ -338,7 +338,8 @@ calculate_floats(const Vector *v, const HgjPipeInstruction *in, const uint8_t *n
 	const uint64_t *b = v->words[in->c < HGJ_NEG ? in->b : in->a];
 	uint64_t   *to = v->words[in->dst];
 	bool		narrow = in->kind == HGJ_KIND_F4;
-	bool		bad = in->c == HGJ_MOD;	/* there is no remainder of floats */
+	bool		none = in->c == HGJ_MOD;	/* there is no remainder of floats */
+	bool		bad = false;
 
 	EACH_ALIVE(v,
 			   const double of_a = float_value(in->kind, a[i]);
@@ -346,7 +347,7 @@ calculate_floats(const Vector *v, const HgjPipeInstruction *in, const uint8_t *n
 			   double r = float_result(in->c, of_a, of_b);
 			   r = narrow ? (double) (float) r : r;
 			   to[i] = narrow ? hgj_float4_word((float) r) : hgj_float8_word(r);
-			   bad |= !nulls[i & mask] && !float_is_good(in->c, of_a, of_b, r));
+			   bad |= !nulls[i & mask] && (none || !float_is_good(in->c, of_a, of_b, r)));
 	return !bad;
 }
 

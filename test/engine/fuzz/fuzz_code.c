@@ -427,9 +427,10 @@ gen_arithmetic(Gen *g)
 	uint8_t		b = gen_need(g, g->regs[a].kind);
 	uint8_t		c = (uint8_t) fuzz_below(HGJ_ARITHMETICS);
 
-	/* there is no remainder of floats; whether it fails for NULLs is not said */
+	/* there is no remainder of floats but of NULL, which is NULL */
 	if (gen_is_float(g->regs[a].kind) && c == HGJ_MOD)
-		c = HGJ_DIV;
+		b = gen_emit(g, (HgjPipeInstruction) {.op = HGJ_PIPE_NULL, .dst = GEN_NONE},
+					 (Reg) {.kind = g->regs[a].kind, .exact = true, .hollow = true});
 	/* what the least value must not be divided by */
 	if ((c == HGJ_DIV || c == HGJ_MOD) && fuzz_least(g->regs[a].kind) < 0 && fuzz_percent(20) &&
 		!gen_is_float(g->regs[a].kind))

@@ -330,9 +330,9 @@ threads_save(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	/* force asks threads for what they can do */
 	if (hgj_force)
 		return true;
-	saving->build = -hgj_side_transfer_cost(inner, costs->nwords);
-	saving->probe = hgj_threads_saving(chosen * work->probe) - HGJ_THREADS_ROWS_COST -
-		HGJ_THREADS_ROW_COST * candidates;
+	/* before the first row comes, of which a LIMIT may want no other */
+	saving->build = -hgj_side_transfer_cost(inner, costs->nwords) - HGJ_THREADS_ROWS_COST;
+	saving->probe = hgj_threads_saving(chosen * work->probe) - HGJ_THREADS_ROW_COST * candidates;
 	saving->outer = hgj_threads_saving(chosen * work->outer) * left;
 	return saving->build + saving->probe + saving->outer > 0;
 }

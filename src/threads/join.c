@@ -90,6 +90,7 @@ sift_packed(Run *run, Vector *v, uint32_t j, uint32_t *n)
 		!hgj_lazy_packed(run, v, run->p->plan.spec.joins[j].keys[0], &packed) ||
 		!hgj_cpu_engine()->sift_packed(run->joins[j].probe, &packed, v->sel, n))
 		return false;
+	run->counted[j] += v->n - *n;
 	if (v->masked)
 		*n = keep_alive(v, *n);
 	return true;
@@ -127,6 +128,7 @@ sift(Run *run, Vector *v, uint32_t j, uint32_t *flags, HgjError *err)
 		/* the rows that pass are written where they are read from, and never ahead of that */
 		asked = keys.sel != NULL ? keys.nsel : keys.nrows;
 		status = cpu->sift(probe, &keys, v->sel, &n, err);
+		run->counted[j] += asked - n;
 	}
 	run->rejected[j] += asked - n;
 	v->nsel = n;

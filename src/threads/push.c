@@ -155,26 +155,26 @@ run_morsel(void *arg, uint32_t thread, uint64_t number)
 static void
 count_up(struct HgjPipeline *p)
 {
-	uint64_t	before[HGJ_PIPE_JOINS];
-
 	memset(p->info.joined, 0, sizeof(p->info.joined));
 	memset(p->info.filtered, 0, sizeof(p->info.filtered));
 	memset(p->info.removed, 0, sizeof(p->info.removed));
+	memset(p->info.rejected, 0, sizeof(p->info.rejected));
 	p->info.dropped = 0;
 	p->info.kernel_ms = 0;
 	p->info.threads = 0;
 	p->info.most_rows = 0;
 	p->ended = 0;
-	memcpy(before, p->info.rejected, sizeof(before));
-	memset(p->info.rejected, 0, sizeof(p->info.rejected));
 	for (uint32_t r = 0; r < p->nruns; r++)
 	{
-		const Run  *run = p->runs[r];
+		Run		   *run = p->runs[r];
 
 		if (run == NULL)
 			continue;
 		for (uint32_t j = 0; j < HGJ_PIPE_JOINS; j++)
 		{
+			if (run->counted[j] > 0)
+				(void) __atomic_add_fetch(&p->tables[j]->rejected, run->counted[j], __ATOMIC_RELAXED);
+			run->counted[j] = 0;
 			p->info.joined[j] += run->joined[j];
 			p->info.filtered[j] += run->filtered[j];
 			p->info.removed[j] += run->removed[j];
@@ -187,8 +187,6 @@ count_up(struct HgjPipeline *p)
 			p->info.most_rows = run->rows;
 		p->ended += run->ended;
 	}
-	for (uint32_t j = 0; j < p->plan.spec.njoins; j++)
-		(void) __atomic_add_fetch(&p->tables[j]->rejected, p->info.rejected[j] - before[j], __ATOMIC_RELAXED);
 }
 
 /* Steps 2 to 4: the morsels that are left. */

@@ -106,7 +106,7 @@ typedef struct ThreadTable
 	bool		built;
 	uint32_t	total_rows;
 	uint64_t	appended;		/* rows */
-	uint64_t	rejected;		/* number of rows that pipelines have counted as rejected by its filter; atomic */
+	uint64_t	rejected;		/* number of the rows rejected by its filter that pipelines say themselves; atomic */
 } ThreadTable;
 
 static inline ThreadTable *
@@ -289,6 +289,7 @@ struct Run
 	uint64_t	filtered[HGJ_PIPE_JOINS];
 	uint64_t	removed[HGJ_PIPE_JOINS];
 	uint64_t	rejected[HGJ_PIPE_JOINS];
+	uint64_t	counted[HGJ_PIPE_JOINS];	/* number of rows that each table has counted as rejected by this run */
 	uint64_t	dropped;
 	uint64_t	ended;			/* rows */
 	uint64_t	bytes;			/* of vectors, which are counted */

@@ -95,7 +95,7 @@ for (1 .. 3)
 	push @rejected, $plan =~ /Rows Rejected: (\d+)/;
 }
 my $known = $node->safe_psql('postgres', 'SELECT count(*) FROM f WHERE b IS NOT NULL AND NOT EXISTS (SELECT FROM one WHERE f.b = one.id AND one.w = 3)');
-ok(@rejected == 3 && $rejected[0] > 0 && $rejected[0] <= $known && $rejected[0] == $rejected[1] && $rejected[1] == $rejected[2], "the filter rejects as many rows each time: @rejected");
+ok(@rejected == 3 && $rejected[0] > 0.9 * $known && $rejected[0] <= $known && $rejected[0] == $rejected[1] && $rejected[1] == $rejected[2], "the filter rejects as many rows each time: @rejected");
 
 # what a table takes is known, of a join that no pipeline takes, too
 my $outer = 'SELECT f.id, count(*), sum(f.q) FROM f LEFT JOIN one ON f.b = one.id GROUP BY 1';

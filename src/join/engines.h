@@ -25,7 +25,7 @@ extern const HgjEngine *hgj_cuda_open(HgjDeviceInfo *info, uint64 *limit, HgjErr
  */
 extern bool hgj_cuda_usable(double bytes);
 
-/* The number of threads where threads are the device; 0: the device is a GPU, or there is none. */
+/* How many threads the device consists of.  A GPU has 0 of them, and a device that is not there, too. */
 extern int	hgj_device_threads(void);
 
 /*

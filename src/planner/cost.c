@@ -311,6 +311,14 @@ part_chosen(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	return hgj_part_chosen(root, outer, costs->hashclauses);
 }
 
+/* Step 6: can the device be had, with memory for the table? */
+static bool
+device_holds(const HgjJoinCosts *costs, const Path *inner)
+{
+	return hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
+										  HGJ_DEVICE_WORD_BYTES * costs->nwords));
+}
+
 /*
  * Step 6: what threads save of the work, if they choose the rows of a join that returns them: they
  * share the reading of what is kept, and the probes.  The table is built by one of them, of rows
@@ -324,8 +332,7 @@ threads_save(const HgjJoinCosts *costs, const Path *outer, const Path *inner,
 	double		left = 1 - candidates * HGJ_CHOSEN_ROWS / Max(outer->parent->tuples, 1);
 
 	if (chosen < HGJ_THREADS_LEAST_KEPT || outer->parallel_workers > 0 ||
-		!hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
-										HGJ_DEVICE_WORD_BYTES * costs->nwords)))
+		!device_holds(costs, inner))
 		return false;
 	/* force asks threads for what they can do */
 	if (hgj_force)
@@ -371,8 +378,7 @@ device_saves(PlannerInfo *root, const HgjJoinCosts *costs, const Path *outer,
 	if (saving->build + saving->probe + saving->outer <= 0)
 		return false;
 
-	return hgj_cuda_usable(inner->rows * (HGJ_DEVICE_ROW_BYTES +
-										  HGJ_DEVICE_WORD_BYTES * costs->nwords));
+	return device_holds(costs, inner);
 }
 
 /* Step 7: what is saved of work that threads share. */

@@ -35,7 +35,7 @@ extern HgjServer *hgj_server(void);
 /* Is it the one for that library, so that this session is not to open the GPU itself? */
 extern bool hgj_server_serves(const char *library);
 
-/* The number of threads where threads are its device; 0: its device is a GPU, or there is none. */
+/* How many threads its device consists of.  A GPU has 0 of them, and a device that is not there, too. */
 extern int	hgj_server_threads(void);
 
 /*

@@ -126,7 +126,7 @@ sift(Run *run, Vector *v, uint32_t j, uint32_t *flags, HgjError *err)
 		words[0] = v->words[spec->keys[0]];
 		choose_keyed(run, v, j, &keys);
 		/* the rows that pass are written where they are read from, and never ahead of that */
-		asked = keys.sel != NULL ? keys.nsel : keys.nrows;
+		asked = hgj_key_count(&keys);
 		status = cpu->sift(probe, &keys, v->sel, &n, err);
 		run->counted[j] += asked - n;
 	}

@@ -21,7 +21,6 @@ uint64_t	seed;
 int			passed;
 int			failed;
 
-static uint64_t random_state;
 static char context_text[256];
 static uint32_t share;
 
@@ -58,22 +57,6 @@ check(bool ok, const char *file, int line, const char *fmt,...)
 	return false;
 }
 
-uint64_t
-rnd(void)
-{
-	uint64_t	z = (random_state += UINT64_C(0x9E3779B97F4A7C15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-	return z ^ (z >> 31);
-}
-
-uint32_t
-rnd_below(uint32_t n)
-{
-	return (uint32_t) (((rnd() >> 32) * n) >> 32);
-}
-
 bool
 in_share(void)
 {
@@ -84,19 +67,6 @@ bool
 is_part(void)
 {
 	return share > 1;
-}
-
-void *
-must_alloc(size_t bytes)
-{
-	void	   *p = malloc(bytes > 0 ? bytes : 1);
-
-	if (p == NULL)
-	{
-		printf("the test itself is out of memory\n");
-		exit(2);
-	}
-	return p;
 }
 
 typedef struct Test
@@ -173,7 +143,7 @@ main(int argc, char **argv)
 
 		if (only != NULL && strncmp(only, tests[i].name, strlen(only)) != 0)
 			continue;
-		random_state = seed * 1000 + (uint64_t) i;
+		rnd_start(seed * 1000 + (uint64_t) i);
 		hgj_mem_test_l2_bytes = 0;
 		tests[i].run();
 		CHECK(!is_cpu || hgj_mem_test_live() == live,

@@ -18,6 +18,7 @@
 
 #include "engine.h"
 #include "hgj_memory.h"
+#include "random.h"
 #include "registry.h"
 
 #define COUNT_OF(a) ((int) (sizeof(a) / sizeof((a)[0])))
@@ -99,9 +100,6 @@ extern bool in_share(void);
 /* Whether there are combinations that are not run. */
 extern bool is_part(void);
 
-extern uint64_t rnd(void);
-extern uint32_t rnd_below(uint32_t n);
-extern void *must_alloc(size_t bytes);
 
 /* data.c */
 extern Rows rows_make(Shape shape, uint32_t nwords, uint32_t n, uint64_t salt);

@@ -58,13 +58,20 @@ my %queries = (
 	'a clause beside the key' => 'SELECT f.q, count(*), sum(many.v) FROM f JOIN many ON f.a = many.id AND many.v > f.b WHERE f.flag = \'N\' GROUP BY 1',
 	'an empty side' => 'SELECT f.q, count(*), count(none.v) FROM f LEFT JOIN none ON f.b = none.id GROUP BY 1',
 	'errors of rows that are left out' => 'SELECT count(*), sum(100 / z) FROM f WHERE z <> 0');
+# As PostgreSQL answers it by itself.
+sub agrees
+{
+	my ($query, $what) = @_;
+	my $q = "SELECT q::text FROM ($query) q ORDER BY 1";
+	is($node->safe_psql('postgres', "$forced SET extra_float_digits = 0; $q"), $node->safe_psql('postgres', "$stock $q"), "$what: the right answer");
+	return;
+}
 for my $name (sort keys %queries)
 {
-	my $q = "SELECT q::text FROM ($queries{$name}) q ORDER BY 1";
 	my $plan = $node->safe_psql('postgres', "$forced EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $queries{$name}");
 	like($plan, qr/Device Pipeline: yes/, "$name: a pipeline") or diag($plan);
 	like($plan, qr/Engine: threads/, "$name: of threads") or diag($plan) if $plan =~ /HashGraphJoin/;
-	is($node->safe_psql('postgres', "$forced SET extra_float_digits = 0; $q"), $node->safe_psql('postgres', "$stock $q"), "$name: the right answer");
+	agrees($queries{$name}, $name);
 }
 
 # rows that threads choose, for joins that return them
@@ -77,11 +84,10 @@ my %rows = (
 	'under a window' => 'SELECT f.id, rank() OVER (PARTITION BY one.grp ORDER BY f.id) FROM f JOIN one ON f.b = one.id WHERE f.q = 15 AND one.w = 4');
 for my $name (sort keys %rows)
 {
-	my $q = "SELECT q::text FROM ($rows{$name}) q ORDER BY 1";
 	my $plan = $node->safe_psql('postgres', "$forced EXPLAIN (ANALYZE, COSTS OFF) $rows{$name}");
 	like($plan, qr/Outer Source: columns \(100% of \d+ pages(?:, \d+ skipped)?, on the device\)/, "rows of $name are chosen by threads") or diag($plan);
 	like($plan, qr/Engine: threads.*Device Pipeline: yes.*Threads: \d+  Busy/s, '... in a pipeline') or diag($plan);
-	is($node->safe_psql('postgres', "$forced SET extra_float_digits = 0; $q"), $node->safe_psql('postgres', "$stock $q"), "rows of $name: the right answer");
+	agrees($rows{$name}, "rows of $name");
 }
 is($node->safe_psql('postgres', "$forced SELECT count(*) FROM (SELECT f.id FROM f JOIN one ON f.b = one.id AND one.w = 3 LIMIT 7) l"), 7, 'a limit of rows that threads choose');
 

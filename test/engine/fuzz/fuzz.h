@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../random.h"
 #include "engine.h"
 
 #define FUZZ_ROWS		16384	/* of all pushes */
@@ -112,13 +113,9 @@ typedef struct FuzzResult
 
 /* fuzz_data.c */
 extern void fuzz_seed(uint64_t seed, uint64_t number);
-extern uint64_t fuzz_rnd(void);
-extern uint32_t fuzz_below(uint32_t n);
 extern bool fuzz_percent(uint32_t percent);
-extern void *fuzz_alloc(size_t bytes);
 extern int64_t fuzz_least(uint32_t kind);
 extern int64_t fuzz_most(uint32_t kind);
-extern uint64_t fuzz_mix(uint64_t word);
 extern void fuzz_make_column(FuzzColumn *column, uint8_t kind, uint32_t n, bool special);
 extern void fuzz_make_by_key(FuzzColumn *column, const FuzzTable *table, uint32_t nwords);
 extern void fuzz_make_rows(FuzzPlan *plan);

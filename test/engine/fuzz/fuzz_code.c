@@ -58,7 +58,7 @@ new_register(Gen *g)
 {
 	for (int tries = 0; tries < 50; tries++)
 	{
-		uint32_t	r = fuzz_below(g->nregs);
+		uint32_t	r = rnd_below(g->nregs);
 
 		if (may_be_set(g, r) && (!g->regs[r].known || fuzz_percent(15)))
 			return (uint8_t) r;
@@ -110,7 +110,7 @@ gen_pick(Gen *g, bool (*suits) (const Reg *reg))
 		if (!g->regs[r].known || !suits(&g->regs[r]))
 			continue;
 		if (last ? found == GEN_NONE || g->regs[r].set > g->regs[found].set :
-			fuzz_below(++n) == 0)
+			rnd_below(++n) == 0)
 			found = (uint8_t) r;
 	}
 	if (found == GEN_NONE)
@@ -154,14 +154,14 @@ gen_input(Gen *g, uint32_t i)
 uint8_t
 gen_payload(Gen *g)
 {
-	uint32_t	j = g->level > 0 ? fuzz_below(g->level) : 0;
+	uint32_t	j = g->level > 0 ? rnd_below(g->level) : 0;
 	const FuzzTable *table = &g->plan->tables[j];
 	uint32_t	c;
 	Reg			meta;
 
 	if (g->level == 0 || table->ncolumns == 0 || (g->plan->tainted[j] && g->matched > j))
 		return GEN_NONE;
-	c = fuzz_below(table->ncolumns);
+	c = rnd_below(table->ncolumns);
 	meta = meta_of_column(&table->columns[c]);
 	meta.hollow |= g->matched > j && !g->plan->spec.joins[j].pass;
 	return gen_emit(g, (HgjPipeInstruction) {.op = HGJ_PIPE_PAYLOAD, .dst = GEN_NONE,
@@ -171,7 +171,7 @@ gen_payload(Gen *g)
 static int64_t
 some_constant(const Gen *g, uint8_t kind)
 {
-	double		value = ((double) fuzz_below(40) - 20) / 4 + 0.125;
+	double		value = ((double) rnd_below(40) - 20) / 4 + 0.125;
 
 	if (kind == HGJ_KIND_F8)
 		return (int64_t) hgj_float8_word(value);
@@ -180,10 +180,10 @@ some_constant(const Gen *g, uint8_t kind)
 	if (!g->safe && g->plan->risky && fuzz_percent(10))
 		return fuzz_percent(50) ? fuzz_least(kind) : fuzz_most(kind);
 	if (kind == HGJ_KIND_U1)
-		return fuzz_below(2);
+		return rnd_below(2);
 	if (kind != HGJ_KIND_U4 && fuzz_percent(10))
 		return -1;
-	return kind == HGJ_KIND_U4 ? fuzz_below(12) : (int64_t) fuzz_below(16) - 4;
+	return kind == HGJ_KIND_U4 ? rnd_below(12) : (int64_t) rnd_below(16) - 4;
 }
 
 /* A constant, a value of the terms, which may be NULL, or NULL. */
@@ -240,7 +240,7 @@ uint8_t
 gen_need(Gen *g, uint8_t kind)
 {
 	uint8_t		r = GEN_NONE;
-	uint32_t	i = fuzz_below(g->plan->spec.ninputs);
+	uint32_t	i = rnd_below(g->plan->spec.ninputs);
 
 	wanted_kind = kind;
 	if (fuzz_percent(75))
@@ -256,7 +256,7 @@ need_any(Gen *g)
 {
 	uint8_t		r = fuzz_percent(80) ? gen_pick(g, is_any) : GEN_NONE;
 
-	return r == GEN_NONE ? gen_input(g, fuzz_below(g->plan->spec.ninputs)) : r;
+	return r == GEN_NONE ? gen_input(g, rnd_below(g->plan->spec.ninputs)) : r;
 }
 
 /* ---- operations that have booleans for results, or operands --------------------- */
@@ -269,7 +269,7 @@ compare(Gen *g)
 
 	return gen_emit(g, (HgjPipeInstruction) {
 		.op = fuzz_percent(75) ? HGJ_PIPE_COMPARE : HGJ_PIPE_DISTINCT,.kind = g->regs[a].kind,
-		.dst = GEN_NONE,.a = a,.b = b,.c = (uint8_t) fuzz_below(HGJ_COMPARISONS)
+		.dst = GEN_NONE,.a = a,.b = b,.c = (uint8_t) rnd_below(HGJ_COMPARISONS)
 	}, meta_of_bool());
 }
 
@@ -299,13 +299,13 @@ combine(Gen *g)
 	static const uint8_t ops[] = {
 		HGJ_PIPE_AND, HGJ_PIPE_OR, HGJ_PIPE_NOT, HGJ_PIPE_BOOL_TEST
 	};
-	HgjPipeInstruction in = {.op = ops[fuzz_below(4)], .dst = GEN_NONE};
+	HgjPipeInstruction in = {.op = ops[rnd_below(4)], .dst = GEN_NONE};
 
 	in.a = gen_need_bool(g);
 	if (in.op <= HGJ_PIPE_OR)
 		in.b = gen_need_bool(g);
 	if (in.op == HGJ_PIPE_BOOL_TEST)
-		in.c = (uint8_t) fuzz_below(8);
+		in.c = (uint8_t) rnd_below(8);
 	return gen_emit(g, in, meta_of_bool());
 }
 
@@ -425,7 +425,7 @@ gen_arithmetic(Gen *g)
 {
 	uint8_t		a = need_any(g);
 	uint8_t		b = gen_need(g, g->regs[a].kind);
-	uint8_t		c = (uint8_t) fuzz_below(HGJ_ARITHMETICS);
+	uint8_t		c = (uint8_t) rnd_below(HGJ_ARITHMETICS);
 
 	/* there is no remainder of floats but of NULL, which is NULL */
 	if (gen_is_float(g->regs[a].kind) && c == HGJ_MOD)
@@ -455,7 +455,7 @@ static uint8_t
 cast(Gen *g)
 {
 	uint8_t		a = need_any(g);
-	uint8_t		to = (uint8_t) fuzz_below(HGJ_KINDS);
+	uint8_t		to = (uint8_t) rnd_below(HGJ_KINDS);
 	const Reg	of_a = g->regs[a];
 	Reg			meta = {.kind = to, .low = of_a.low, .high = of_a.high};
 	bool		good = true;
@@ -591,8 +591,8 @@ select_one(Gen *g)
 	static const uint8_t jumps[] = {
 		HGJ_PIPE_JUMP_UNLESS, HGJ_PIPE_JUMP_FALSE, HGJ_PIPE_JUMP_TRUE, HGJ_PIPE_JUMP_VALID
 	};
-	uint8_t		op = jumps[fuzz_below(4)];
-	uint8_t		kind = (uint8_t) fuzz_below(HGJ_KINDS);
+	uint8_t		op = jumps[rnd_below(4)];
+	uint8_t		kind = (uint8_t) rnd_below(HGJ_KINDS);
 	uint8_t		cond = op == HGJ_PIPE_JUMP_VALID ? need_any(g) : gen_need_bool(g);
 	bool		one_branch = fuzz_percent(40);
 	uint8_t		dst;
@@ -671,10 +671,10 @@ guarded_division(Gen *g)
 static void
 one_operation(Gen *g)
 {
-	switch (fuzz_below(14))
+	switch (rnd_below(14))
 	{
 		case 0:
-			gen_input(g, fuzz_below(g->plan->spec.ninputs));
+			gen_input(g, rnd_below(g->plan->spec.ninputs));
 			break;
 		case 1:
 		case 2:
@@ -720,7 +720,7 @@ gen_some(Gen *g, uint32_t most)
 {
 	uint64_t	pinned = g->pinned;
 
-	for (uint32_t n = fuzz_below(most + 1); n > 0; n--)
+	for (uint32_t n = rnd_below(most + 1); n > 0; n--)
 	{
 		if (g->plan->spec.ncode < HGJ_PIPE_CODE / 2)
 			one_operation(g);
@@ -747,7 +747,7 @@ gen_filter(Gen *g, uint16_t arg)
 	{
 		int64_t		low = g->regs[a].low;
 		int64_t		span = g->regs[a].high - low;
-		int64_t		value = low + span / 100 * fuzz_below(40);
+		int64_t		value = low + span / 100 * rnd_below(40);
 		uint8_t		b = gen_emit(g, (HgjPipeInstruction) {.op = HGJ_PIPE_CONSTANT,
 															  .dst = GEN_NONE, .imm = value},
 								 meta_of_range(g->regs[a].kind, value, value));

@@ -22,56 +22,22 @@
 
 #define MEMORY_WORDS	(1024 * 1024)
 
-static uint64_t state;
 static uint64_t memory[MEMORY_WORDS];
 static uint64_t used;			/* words */
 static uint64_t last_id;
 
 /* ---- step 1 ------------------------------------------------------------------ */
 
-uint64_t
-fuzz_mix(uint64_t word)
-{
-	word = (word ^ (word >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-	word = (word ^ (word >> 27)) * UINT64_C(0x94D049BB133111EB);
-	return word ^ (word >> 31);
-}
-
 void
 fuzz_seed(uint64_t seed, uint64_t number)
 {
-	state = fuzz_mix(fuzz_mix(seed) + number);
-}
-
-uint64_t
-fuzz_rnd(void)
-{
-	return fuzz_mix(state += UINT64_C(0x9E3779B97F4A7C15));
-}
-
-uint32_t
-fuzz_below(uint32_t n)
-{
-	return (uint32_t) (((fuzz_rnd() >> 32) * n) >> 32);
+	rnd_start(mix(mix(seed) + number));
 }
 
 bool
 fuzz_percent(uint32_t percent)
 {
-	return fuzz_below(100) < percent;
-}
-
-void *
-fuzz_alloc(size_t bytes)
-{
-	void	   *p = malloc(bytes > 0 ? bytes : 1);
-
-	if (p == NULL)
-	{
-		printf("the fuzzer itself is out of memory\n");
-		exit(2);
-	}
-	return p;
+	return rnd_below(100) < percent;
 }
 
 /* ---- step 2 ------------------------------------------------------------------ */
@@ -104,10 +70,10 @@ static Shape
 make_shape(uint8_t kind, bool special)
 {
 	static const uint32_t spans[] = {1, 2, 10, 40, 200, 700, 5000};
-	Shape		shape = {.span = spans[fuzz_below(7)], .step = 1, .special = special};
+	Shape		shape = {.span = spans[rnd_below(7)], .step = 1, .special = special};
 
 	if (kind == HGJ_KIND_U1)
-		shape.span = fuzz_percent(60) ? 2 : 1 + fuzz_below(256);
+		shape.span = fuzz_percent(60) ? 2 : 1 + rnd_below(256);
 	else if (kind == HGJ_KIND_I8 && fuzz_percent(30))
 		shape.step = 3000000007;
 	else if ((kind == HGJ_KIND_I4 || kind == HGJ_KIND_U4) && fuzz_percent(20))
@@ -181,7 +147,7 @@ null_percent(void)
 {
 	static const uint8_t percents[] = {0, 0, 0, 3, 10, 10, 30};
 
-	return fuzz_percent(2) ? 100 : percents[fuzz_below(7)];
+	return fuzz_percent(2) ? 100 : percents[rnd_below(7)];
 }
 
 void
@@ -197,7 +163,7 @@ fuzz_make_column(FuzzColumn *column, uint8_t kind, uint32_t n, bool special)
 	for (uint32_t i = 0; i < n; i++)
 	{
 		column->nulls[i] = fuzz_percent(percent);
-		column->words[i] = make_word(kind, &shape, fuzz_rnd());
+		column->words[i] = make_word(kind, &shape, rnd());
 	}
 	see_range(column);
 }
@@ -208,7 +174,7 @@ fuzz_make_by_key(FuzzColumn *column, const FuzzTable *table, uint32_t nwords)
 {
 	Shape		shape = make_shape(column->kind, column->special);
 	uint32_t	percent = null_percent();
-	uint64_t	salt = fuzz_rnd();
+	uint64_t	salt = rnd();
 
 	column->nullable = percent > 0 || fuzz_percent(10);
 	for (uint32_t i = 0; i < column->n; i++)
@@ -216,8 +182,8 @@ fuzz_make_by_key(FuzzColumn *column, const FuzzTable *table, uint32_t nwords)
 		uint64_t	random = salt;
 
 		for (uint32_t w = 0; w < nwords; w++)
-			random = fuzz_mix(random + table->words[w][i] * 3);
-		column->nulls[i] = fuzz_mix(random) % 100 < percent;
+			random = mix(random + table->words[w][i] * 3);
+		column->nulls[i] = mix(random) % 100 < percent;
 		column->words[i] = make_word(column->kind, &shape, random);
 	}
 	see_range(column);
@@ -233,14 +199,14 @@ some_kind(void)
 		HGJ_KIND_U4, HGJ_KIND_F4, HGJ_KIND_F8, HGJ_KIND_F8
 	};
 
-	return kinds[fuzz_below(10)];
+	return kinds[rnd_below(10)];
 }
 
 void
 fuzz_make_rows(FuzzPlan *plan)
 {
 	static const uint16_t sizes[] = {0, 1, 63, 64, 65, 2047, 2048, 2049, 5000};
-	uint32_t	npushes = fuzz_percent(5) ? 1 : 2 + fuzz_below(FUZZ_PUSHES - 1);
+	uint32_t	npushes = fuzz_percent(5) ? 1 : 2 + rnd_below(FUZZ_PUSHES - 1);
 
 	plan->nrows = 0;
 	plan->npushes = 0;
@@ -248,17 +214,17 @@ fuzz_make_rows(FuzzPlan *plan)
 	{
 		FuzzPush   *push = &plan->pushes[plan->npushes++];
 
-		push->n = fuzz_percent(80) ? sizes[fuzz_below(9)] : fuzz_below(3000);
+		push->n = fuzz_percent(80) ? sizes[rnd_below(9)] : rnd_below(3000);
 		if (plan->nrows + push->n > FUZZ_ROWS)
 			push->n = FUZZ_ROWS - plan->nrows;
 		push->first = plan->nrows;
-		push->way = fuzz_percent(50) ? FUZZ_STAGED : (FuzzWay) fuzz_below(FUZZ_WAYS);
+		push->way = fuzz_percent(50) ? FUZZ_STAGED : (FuzzWay) rnd_below(FUZZ_WAYS);
 		/* whether there is something to fetch after kept rows that are none is not said */
 		if (push->n == 0 && plan->spec.rows)
 			push->way = FUZZ_STAGED;
 		plan->nrows += push->n;
 	}
-	plan->spec.ninputs = 2 + fuzz_below(FUZZ_INPUTS - 1);
+	plan->spec.ninputs = 2 + rnd_below(FUZZ_INPUTS - 1);
 	for (uint32_t i = 0; i < plan->spec.ninputs; i++)
 	{
 		plan->spec.inputs[i] = some_kind();
@@ -348,7 +314,7 @@ keep_input(FuzzPush *push, HgjKeptInput *input, const FuzzColumn *column, uint32
 	int64_t		high = INT64_MIN;
 
 	memset(input, 0, sizeof(*input));
-	input->first = fuzz_below(150);
+	input->first = rnd_below(150);
 	for (uint32_t i = first; i < first + n; i++)
 	{
 		int64_t		value = (int64_t) column->words[i];
@@ -358,7 +324,7 @@ keep_input(FuzzPush *push, HgjKeptInput *input, const FuzzColumn *column, uint32
 	}
 	if (low > high)
 		low = high = 0;
-	if (fuzz_below(4) > 0 || !keep_table(push, input, column, first, n))
+	if (rnd_below(4) > 0 || !keep_table(push, input, column, first, n))
 	{
 		input->base = (uint64_t) low;
 		input->width = some_width((uint64_t) high - (uint64_t) low);
@@ -398,7 +364,7 @@ fuzz_keep_rows(FuzzPlan *plan)
 		while (push->way == FUZZ_KEPT && push->npieces < FUZZ_PIECES && done < push->n)
 		{
 			uint32_t	left = push->n - done;
-			uint32_t	n = push->npieces + 1 == FUZZ_PIECES ? left : 1 + fuzz_below(left);
+			uint32_t	n = push->npieces + 1 == FUZZ_PIECES ? left : 1 + rnd_below(left);
 
 			push->nrows[push->npieces] = n;
 			for (uint32_t i = 0; i < plan->spec.ninputs; i++)

@@ -43,7 +43,7 @@ sample(const Reg *reg, uint32_t at, uint64_t *word)
 
 	if (column->n == 0)
 		return false;
-	at = at < column->n ? at : fuzz_below(column->n);
+	at = at < column->n ? at : rnd_below(column->n);
 	*word = column->words[at] + (uint64_t) reg->offset;
 	if (reg->keyed)
 		*word = hgj_float_word(column->kind == HGJ_KIND_F4 ?
@@ -58,12 +58,12 @@ sample_keys(const Gen *g, const HgjPipeJoin *join, uint64_t *keys, uint32_t most
 {
 	uint32_t	n = 0;
 	uint32_t	kept = 0;
-	uint64_t	salt = fuzz_rnd();
+	uint64_t	salt = rnd();
 
 	key_width = join->nkeys;
 	for (uint32_t i = 0; i < most; i++)
 	{
-		uint32_t	at = fuzz_below(g->plan->nrows + 1);
+		uint32_t	at = rnd_below(g->plan->nrows + 1);
 		bool		valid = true;
 
 		for (uint32_t k = 0; k < join->nkeys; k++)
@@ -71,7 +71,7 @@ sample_keys(const Gen *g, const HgjPipeJoin *join, uint64_t *keys, uint32_t most
 		if (!valid)
 			continue;
 		if (fuzz_percent(7))
-			keys[n * key_width] += 1 + fuzz_below(3);
+			keys[n * key_width] += 1 + rnd_below(3);
 		n++;
 	}
 	qsort(keys, n, key_width * sizeof(uint64_t), compare_keys);
@@ -80,7 +80,7 @@ sample_keys(const Gen *g, const HgjPipeJoin *join, uint64_t *keys, uint32_t most
 		const uint64_t *key = keys + i * key_width;
 
 		/* where rows without a match are wanted, some keys are missing */
-		if (!join->pass && fuzz_mix(key[0] + salt) % 2 == 0)
+		if (!join->pass && mix(key[0] + salt) % 2 == 0)
 			continue;
 		if (kept == 0 || compare_keys(key, keys + (kept - 1) * key_width) != 0)
 			memmove(keys + kept++ * key_width, key, key_width * sizeof(uint64_t));
@@ -107,14 +107,14 @@ spread_keys(FuzzTable *table, const uint64_t *keys, uint32_t n, uint32_t most, u
 	table->n = 0;
 	for (uint32_t i = 0; i < n; i++)
 	{
-		uint32_t	times = i == n / 2 && hot > 0 ? hot : 1 + fuzz_below(most);
+		uint32_t	times = i == n / 2 && hot > 0 ? hot : 1 + rnd_below(most);
 
 		for (; times > 0 && table->n < FUZZ_BUILD; times--, table->n++)
 			for (uint32_t w = 0; w < key_width; w++)
 				table->words[w][table->n] = keys[i * key_width + w];
 	}
 	for (uint32_t i = table->n; i > 1; i--)
-		swap_rows(table, i - 1, fuzz_below(i));
+		swap_rows(table, i - 1, rnd_below(i));
 }
 
 static void
@@ -122,10 +122,10 @@ make_table_spec(FuzzTable *table, uint32_t nwords)
 {
 	memset(&table->spec, 0, sizeof(table->spec));
 	table->spec.nwords = nwords;
-	table->spec.seed = fuzz_rnd();
+	table->spec.seed = rnd();
 	if (fuzz_percent(30))
-		table->spec.build = (HgjBuild) fuzz_below(HGJ_BUILD_DIRECT + 1);
-	table->spec.filter = (HgjFilter) fuzz_below(HGJ_FILTER_OFF + 1);
+		table->spec.build = (HgjBuild) rnd_below(HGJ_BUILD_DIRECT + 1);
+	table->spec.filter = (HgjFilter) rnd_below(HGJ_FILTER_OFF + 1);
 }
 
 /* The join's keys are known, and its sort. */
@@ -136,9 +136,9 @@ make_table(Gen *g, uint32_t j, uint32_t *fanout)
 	static uint64_t keys[FUZZ_BUILD * FUZZ_WORDS];
 	HgjPipeJoin *join = &g->plan->spec.joins[j];
 	FuzzTable  *table = &g->plan->tables[j];
-	uint32_t	most = *fanout > MOST_FANOUT || fuzz_percent(40) ? 1 : 2 + fuzz_below(3);
-	uint32_t	hot = *fanout == 1 && fuzz_percent(15) ? 20 + fuzz_below(100) : 0;
-	uint32_t	n = sizes[fuzz_percent(93) ? 4 + fuzz_below(5) : fuzz_below(9)];
+	uint32_t	most = *fanout > MOST_FANOUT || fuzz_percent(40) ? 1 : 2 + rnd_below(3);
+	uint32_t	hot = *fanout == 1 && fuzz_percent(15) ? 20 + rnd_below(100) : 0;
+	uint32_t	n = sizes[fuzz_percent(93) ? 4 + rnd_below(5) : rnd_below(9)];
 
 	make_table_spec(table, join->nkeys);
 	n = sample_keys(g, join, keys, n);
@@ -149,11 +149,11 @@ make_table(Gen *g, uint32_t j, uint32_t *fanout)
 	g->plan->tainted[j] = join->single && !table->unique && !table->by_key;
 	for (uint32_t i = 0; i < table->n; i++)
 		table->no_key[i] = fuzz_percent(3);
-	table->ncolumns = fuzz_below(FUZZ_COLUMNS + 1);
+	table->ncolumns = rnd_below(FUZZ_COLUMNS + 1);
 	join->ncolumns = table->ncolumns;
 	for (uint32_t c = 0; c < table->ncolumns; c++)
 	{
-		join->kinds[c] = (uint8_t) fuzz_below(HGJ_KINDS);
+		join->kinds[c] = (uint8_t) rnd_below(HGJ_KINDS);
 		fuzz_make_column(&table->columns[c], join->kinds[c], table->n,
 						 g->plan->risky && fuzz_percent(20));
 		if (table->by_key)
@@ -180,7 +180,7 @@ need_key(Gen *g)
 
 	if (r != GEN_NONE)
 		return r;
-	r = gen_input(g, fuzz_below(g->plan->spec.ninputs));
+	r = gen_input(g, rnd_below(g->plan->spec.ninputs));
 	return gen_is_float(g->regs[r].kind) || fuzz_percent(20) ? gen_key_word(g, r) : r;
 }
 
@@ -191,7 +191,7 @@ make_sort(HgjPipeJoin *join)
 	static const uint8_t sorts[] = {
 		4, 4, 4, 4, 4, 6, 6, 6, 7, 5, 5, 5, 3, 3, 2
 	};
-	uint8_t		sort = fuzz_percent(1) ? fuzz_below(2) : sorts[fuzz_below(15)];
+	uint8_t		sort = fuzz_percent(1) ? rnd_below(2) : sorts[rnd_below(15)];
 
 	join->pass = sort >> 2 & 1;
 	join->fill = sort >> 1 & 1;
@@ -243,7 +243,7 @@ make_join(Gen *g, uint32_t j, uint32_t *fanout)
 
 	make_sort(join);
 	g->pinned = 0;
-	join->nkeys = fuzz_percent(75) ? 1 : 2 + fuzz_below(FUZZ_WORDS - 1);
+	join->nkeys = fuzz_percent(75) ? 1 : 2 + rnd_below(FUZZ_WORDS - 1);
 	for (uint32_t k = 0; k < join->nkeys; k++)
 		join->keys[k] = need_key(g);
 	make_table(g, j, fanout);
@@ -310,7 +310,7 @@ static void
 make_group_keys(Gen *g)
 {
 	HgjPipelineSpec *spec = &g->plan->spec;
-	uint32_t	nkeys = fuzz_percent(20) ? 0 : 1 + fuzz_below(fuzz_percent(80) ? 2 : 4);
+	uint32_t	nkeys = fuzz_percent(20) ? 0 : 1 + rnd_below(fuzz_percent(80) ? 2 : 4);
 	bool		bounded = fuzz_percent(50);
 	uint64_t	places = 1;
 
@@ -342,7 +342,7 @@ static void
 make_word(Gen *g)
 {
 	HgjPipelineSpec *spec = &g->plan->spec;
-	HgjPipeWord word = {(uint8_t) fuzz_below(HGJ_PIPE_MAX_FLOAT + 1), HGJ_PIPE_NONE, HGJ_PIPE_NONE};
+	HgjPipeWord word = {(uint8_t) rnd_below(HGJ_PIPE_MAX_FLOAT + 1), HGJ_PIPE_NONE, HGJ_PIPE_NONE};
 
 	if (fuzz_percent(25))
 		word.filter = gen_pick(g, is_bool);
@@ -367,14 +367,14 @@ make_word(Gen *g)
 static void
 make_having(const HgjPipelineSpec *spec, HgjPipelineTerms *terms)
 {
-	for (uint32_t n = fuzz_below(3); n > 0; n--)
+	for (uint32_t n = rnd_below(3); n > 0; n--)
 	{
 		HgjPipeHaving *having = &terms->having[terms->nhaving];
-		uint32_t	w = fuzz_below(spec->nwords);
+		uint32_t	w = rnd_below(spec->nwords);
 		uint8_t		state = spec->words[w].state;
 		bool		wide = state == HGJ_PIPE_SUM_LOW && w + 1 < spec->nwords &&
 			spec->words[w + 1].state == HGJ_PIPE_SUM_HIGH;
-		int64_t		least = (int64_t) fuzz_below(20) - 15;
+		int64_t		least = (int64_t) rnd_below(20) - 15;
 
 		if (!wide && state != HGJ_PIPE_COUNT && state != HGJ_PIPE_SUM && state != HGJ_PIPE_MIN &&
 			state != HGJ_PIPE_MAX)
@@ -386,7 +386,7 @@ make_having(const HgjPipelineSpec *spec, HgjPipelineTerms *terms)
 		having->least = fuzz_percent(50) ? (HgjPipeWide) {0, INT64_MIN} :
 			(HgjPipeWide) {(uint64_t) least, least < 0 ? -1 : 0};
 		having->most = fuzz_percent(70) ? (HgjPipeWide) {UINT64_MAX, INT64_MAX} :
-			(HgjPipeWide) {2 + fuzz_below(100), fuzz_below(2)};
+			(HgjPipeWide) {2 + rnd_below(100), rnd_below(2)};
 		terms->nhaving++;
 	}
 }
@@ -400,7 +400,7 @@ make_groups(Gen *g)
 	make_group_keys(g);
 	spec->words[0] = (HgjPipeWord) {HGJ_PIPE_COUNT, HGJ_PIPE_NONE, HGJ_PIPE_NONE};
 	spec->nwords = 1;
-	for (uint32_t n = 2 + fuzz_below(most); n > 0 && spec->nwords + 2 <= HGJ_PIPE_WORDS; n--)
+	for (uint32_t n = 2 + rnd_below(most); n > 0 && spec->nwords + 2 <= HGJ_PIPE_WORDS; n--)
 		make_word(g);
 	if (spec->nkeys > 0)
 		make_having(spec, &g->plan->terms);
@@ -428,7 +428,7 @@ make_fill(Gen *g)
 	plan->fill_keyed = g->regs[spec->keys[0]].keyed;
 	plan->fill_low = second == GEN_NONE ? 0 : g->regs[second].low;
 	plan->fill_high = second == GEN_NONE ? 0 : g->regs[second].high;
-	for (uint32_t n = fuzz_below(5); n > 0; n--)
+	for (uint32_t n = rnd_below(5); n > 0; n--)
 	{
 		uint8_t		r = gen_pick(g, fuzz_percent(30) ? is_float8 : is_integer);
 
@@ -452,14 +452,14 @@ make_fill(Gen *g)
 static void
 spoil(FuzzPlan *plan)
 {
-	HgjPipeInstruction *in = &plan->spec.code[fuzz_below(plan->spec.ncode)];
-	uint8_t		byte = (uint8_t) (fuzz_percent(50) ? fuzz_below(70) : fuzz_below(256));
+	HgjPipeInstruction *in = &plan->spec.code[rnd_below(plan->spec.ncode)];
+	uint8_t		byte = (uint8_t) (fuzz_percent(50) ? rnd_below(70) : rnd_below(256));
 
 	plan->spoiled = true;
-	switch (fuzz_below(12))
+	switch (rnd_below(12))
 	{
 		case 0:
-			in->op = (uint8_t) fuzz_below(HGJ_PIPE_MATCH + 3);
+			in->op = (uint8_t) rnd_below(HGJ_PIPE_MATCH + 3);
 			break;
 		case 1:
 			in->kind = byte;
@@ -483,10 +483,10 @@ spoil(FuzzPlan *plan)
 			plan->spec.keys[0] = byte;
 			break;
 		case 8:
-			plan->spec.words[fuzz_below(3)].reg = byte;
+			plan->spec.words[rnd_below(3)].reg = byte;
 			break;
 		case 9:
-			plan->spec.ncode -= fuzz_below(plan->spec.ncode);
+			plan->spec.ncode -= rnd_below(plan->spec.ncode);
 			break;
 		case 10:
 			plan->terms.nvalues = 0;
@@ -503,19 +503,19 @@ fuzz_make_plan(FuzzPlan *plan)
 {
 	static Gen	gen;
 	Gen		   *g = &gen;
-	uint32_t	mode = fuzz_below(100);
+	uint32_t	mode = rnd_below(100);
 	uint32_t	fanout = 1;
 
 	memset(plan, 0, sizeof(*plan));
 	memset(g, 0, sizeof(*g));
 	g->plan = plan;
-	g->nregs = 12 + fuzz_below(HGJ_PIPE_REGISTERS - 11);
+	g->nregs = 12 + rnd_below(HGJ_PIPE_REGISTERS - 11);
 	plan->spec.rows = mode >= 65 && mode < 85;
 	plan->spec.fills = mode >= 85;
 	plan->risky = !plan->spec.rows && fuzz_percent(25);
 	g->safe = !plan->risky;
 	fuzz_make_rows(plan);
-	plan->spec.njoins = fuzz_percent(4) ? 0 : 1 + fuzz_below(FUZZ_JOINS);
+	plan->spec.njoins = fuzz_percent(4) ? 0 : 1 + rnd_below(FUZZ_JOINS);
 	gen_some(g, 7);
 	filters(g, 25, HGJ_PIPE_DROP);
 	for (uint32_t j = 0; j < plan->spec.njoins; j++)

@@ -235,7 +235,7 @@ take_groups(Run *run, HgjPipeline *p, uint64_t ngroups, uint32_t width)
 
 	result->n = ngroups;
 	result->width = width;
-	result->rows = fuzz_alloc(ngroups * width * sizeof(uint64_t));
+	result->rows = must_alloc(ngroups * width * sizeof(uint64_t));
 	return went_well(run, run->engine->pipeline->groups(p, 0, half, result->rows, &err),
 					 "groups", &err) &&
 		went_well(run, run->engine->pipeline->groups(p, half, ngroups - half,
